@@ -1,0 +1,48 @@
+//! Counting agreement: one line for each disagreement, a total at the end.
+
+use std::path::{Path, PathBuf};
+
+/// What a suite found.
+#[derive(Default, Debug)]
+pub struct Tally {
+    /// Cases that agree.
+    pub agreed: usize,
+    /// Cases compared.
+    pub compared: usize,
+    /// One line for each disagreement: the case, then the first difference.
+    pub disagreements: Vec<String>,
+    /// Lines for cases without an expectation, which are only run.
+    pub measured: Vec<String>,
+}
+
+impl Tally {
+    /// Counts one case; `Err` holds the first difference.
+    pub fn count(&mut self, case: &str, outcome: Result<(), String>) {
+        self.compared += 1;
+        match outcome {
+            Ok(()) => self.agreed += 1,
+            Err(difference) => self.disagreements.push(format!("{case}: {difference}")),
+        }
+    }
+}
+
+/// Every file below `paths` (files stand for themselves, folders for the files in them) whose name ends in one of
+/// `endings`, in order of name.
+pub fn files(paths: &[PathBuf], endings: &[&str]) -> std::io::Result<Vec<PathBuf>> {
+    let wanted = |path: &Path| endings.iter().any(|ending| path.to_string_lossy().ends_with(ending));
+    let mut found = Vec::new();
+    for path in paths {
+        if path.is_dir() {
+            for entry in std::fs::read_dir(path)? {
+                let path = entry?.path();
+                if path.is_file() && wanted(&path) {
+                    found.push(path);
+                }
+            }
+        } else {
+            found.push(path.clone());
+        }
+    }
+    found.sort();
+    Ok(found)
+}

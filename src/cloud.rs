@@ -1,0 +1,1 @@
+//! The simulated EC2 and its bill.

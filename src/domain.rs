@@ -1,0 +1,36 @@
+//! The vocabulary: plain data that every other room speaks.
+//!
+//! What lives here: identifiers, simulated time, money, Kubernetes quantities and resources, labels and requirements,
+//! taints, pods, node pools, workloads and autoscaler specifications, exactly as a manifest states them.
+//!
+//! What must not: any behaviour over time, any decision, any randomness, any file access.
+
+pub mod hpa;
+pub mod ids;
+pub mod labels;
+pub mod money;
+pub mod node_pool;
+pub mod pod;
+pub mod quantity;
+pub mod requirements;
+pub mod resources;
+pub mod symbol;
+pub mod taints;
+pub mod time;
+pub mod topology;
+pub mod versions;
+pub mod workload;
+
+pub use hpa::HorizontalPodAutoscaler;
+pub use ids::{NodeId, PodId, WorkloadId};
+pub use labels::{LabelSelector, Labels};
+pub use money::{Accrual, Currency, HourlyRate, Money};
+pub use node_pool::{NodeClass, NodePool};
+pub use pod::{Container, NodeAffinity, PodSpec};
+pub use quantity::Quantity;
+pub use requirements::{Requirement, Requirements};
+pub use resources::{ResourceName, Resources};
+pub use symbol::Symbol;
+pub use taints::{Taint, TaintEffect, Toleration};
+pub use time::{SimDuration, SimTime};
+pub use versions::{KarpenterVersion, KubernetesVersion, Versions};

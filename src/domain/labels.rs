@@ -1,0 +1,232 @@
+//! Labels, label selectors, and the rules for label keys that Karpenter applies.
+
+use super::symbol::{Symbol, well_known};
+
+/// Labels (or annotations) of an object, sorted by key, each key once.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+pub struct Labels(Vec<(Symbol, Symbol)>);
+
+impl Labels {
+    /// No labels.
+    pub const fn new() -> Self {
+        Self(Vec::new())
+    }
+
+    /// The value of `key`.
+    pub fn get(&self, key: Symbol) -> Option<Symbol> {
+        // Label sets are short and comparing symbols is comparing integers: a scan beats a search by text.
+        self.0.iter().find(|entry| entry.0 == key).map(|entry| entry.1)
+    }
+
+    /// Sets `key` to `value`, replacing any older value.
+    pub fn set(&mut self, key: Symbol, value: Symbol) {
+        match self.0.binary_search_by(|entry| entry.0.cmp(&key)) {
+            Ok(at) => self.0[at].1 = value,
+            Err(at) => self.0.insert(at, (key, value)),
+        }
+    }
+
+    /// The same labels with `key` set to `value`.
+    #[must_use]
+    pub fn with(mut self, key: impl Into<Symbol>, value: impl Into<Symbol>) -> Self {
+        self.set(key.into(), value.into());
+        self
+    }
+
+    /// Removes `key`.
+    pub fn remove(&mut self, key: Symbol) {
+        self.0.retain(|entry| entry.0 != key);
+    }
+
+    /// Keys and values, in order of key.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = (Symbol, Symbol)> + Clone + '_ {
+        self.0.iter().copied()
+    }
+
+    /// Whether there is no label.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Number of labels.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Takes over every label of `other`, replacing older values.
+    pub fn extend(&mut self, other: &Self) {
+        for (key, value) in other.iter() {
+            self.set(key, value);
+        }
+    }
+}
+
+impl FromIterator<(Symbol, Symbol)> for Labels {
+    fn from_iter<I: IntoIterator<Item = (Symbol, Symbol)>>(entries: I) -> Self {
+        let mut labels = Self::new();
+        for (key, value) in entries {
+            labels.set(key, value);
+        }
+        labels
+    }
+}
+
+impl serde::Serialize for Labels {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.iter())
+    }
+}
+
+/// The operator of one expression of a label selector.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum SelectorOperator {
+    /// The value is one of the given ones.
+    In,
+    /// The value is none of the given ones; holds for an absent key.
+    NotIn,
+    /// The key is present.
+    Exists,
+    /// The key is absent.
+    DoesNotExist,
+}
+
+/// One expression of a label selector.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct SelectorExpression {
+    /// The label's key.
+    pub key: Symbol,
+    /// How its value is tested.
+    pub operator: SelectorOperator,
+    /// The values of `In` and `NotIn`.
+    pub values: Vec<Symbol>,
+}
+
+/// A label selector as metav1 defines it: all pairs and all expressions must hold; an empty one selects everything.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+pub struct LabelSelector {
+    /// `matchLabels`.
+    pub match_labels: Labels,
+    /// `matchExpressions`.
+    pub expressions: Vec<SelectorExpression>,
+}
+
+impl LabelSelector {
+    /// Whether the selector accepts an object with these labels.
+    pub fn matches(&self, labels: &Labels) -> bool {
+        self.match_labels.iter().all(|(key, value)| labels.get(key) == Some(value))
+            && self.expressions.iter().all(|expression| {
+                let value = labels.get(expression.key);
+                match expression.operator {
+                    SelectorOperator::In => value.is_some_and(|v| expression.values.contains(&v)),
+                    SelectorOperator::NotIn => value.is_none_or(|v| !expression.values.contains(&v)),
+                    SelectorOperator::Exists => value.is_some(),
+                    SelectorOperator::DoesNotExist => value.is_none(),
+                }
+            })
+    }
+}
+
+/// The current name of a label key that Kubernetes or a CSI driver has renamed; other keys stay.
+///
+/// Source: Karpenter core v1.13 `pkg/apis/v1/labels.go`, `NormalizedLabels`.
+pub fn normalized_key(key: Symbol) -> Symbol {
+    match key.as_str() {
+        "failure-domain.beta.kubernetes.io/zone" | "topology.ebs.csi.aws.com/zone" => well_known::ZONE,
+        "failure-domain.beta.kubernetes.io/region" => well_known::REGION,
+        "beta.kubernetes.io/arch" => well_known::ARCH,
+        "beta.kubernetes.io/os" => well_known::OS,
+        "beta.kubernetes.io/instance-type" => well_known::INSTANCE_TYPE,
+        _ => key,
+    }
+}
+
+/// Whether `key` is a label that Karpenter or its AWS provider sets on every node, so that a pod may ask for it although
+/// no NodePool mentions it.
+///
+/// Source: Karpenter core v1.13 `pkg/apis/v1/labels.go`; provider v1.13 `pkg/apis/v1/labels.go`.
+pub fn is_well_known(key: Symbol) -> bool {
+    WELL_KNOWN.contains(&key)
+}
+
+/// Whether a NodePool or pod may not constrain `key`: the hostname, and everything in Karpenter's own domains that is
+/// not well known.
+///
+/// Source: Karpenter core v1.13 `pkg/apis/v1/labels.go`, `IsRestrictedLabel`.
+pub fn is_restricted(key: Symbol) -> bool {
+    if is_well_known(key) {
+        return false;
+    }
+    if key == well_known::HOSTNAME {
+        return true;
+    }
+    let domain = key.as_str().split_once('/').map_or("", |(domain, _)| domain);
+    ["karpenter.sh", "karpenter.k8s.aws"]
+        .iter()
+        .any(|own| domain == *own || domain.strip_suffix(own).is_some_and(|sub| sub.ends_with('.')))
+}
+
+const WELL_KNOWN: &[Symbol] = &[
+    well_known::NODEPOOL,
+    well_known::CAPACITY_TYPE,
+    well_known::ZONE,
+    well_known::REGION,
+    well_known::INSTANCE_TYPE,
+    well_known::ARCH,
+    well_known::OS,
+    well_known::WINDOWS_BUILD,
+    well_known::ZONE_ID,
+    well_known::INSTANCE_CATEGORY,
+    well_known::INSTANCE_FAMILY,
+    well_known::INSTANCE_GENERATION,
+    well_known::INSTANCE_SIZE,
+    well_known::INSTANCE_CPU,
+    well_known::INSTANCE_CPU_MANUFACTURER,
+    well_known::INSTANCE_CPU_CLOCK_MHZ,
+    well_known::INSTANCE_MEMORY,
+    well_known::INSTANCE_EBS_BANDWIDTH,
+    well_known::INSTANCE_NETWORK_BANDWIDTH,
+    well_known::INSTANCE_HYPERVISOR,
+    well_known::INSTANCE_ENCRYPTION,
+    well_known::INSTANCE_LOCAL_NVME,
+    well_known::INSTANCE_CAPABILITY_FLEX,
+    well_known::INSTANCE_TENANCY,
+    well_known::INSTANCE_GPU_NAME,
+    well_known::INSTANCE_GPU_MANUFACTURER,
+    well_known::INSTANCE_GPU_COUNT,
+    well_known::INSTANCE_GPU_MEMORY,
+    well_known::INSTANCE_ACCELERATOR_NAME,
+    well_known::INSTANCE_ACCELERATOR_MANUFACTURER,
+    well_known::INSTANCE_ACCELERATOR_COUNT,
+    well_known::CAPACITY_RESERVATION_ID,
+    well_known::CAPACITY_RESERVATION_TYPE,
+    well_known::CAPACITY_RESERVATION_INTERRUPTIBLE,
+    well_known::PLACEMENT_GROUP_ID,
+    well_known::PLACEMENT_GROUP_PARTITION,
+];
+
+#[cfg(test)]
+mod tests {
+    use super::{LabelSelector, Labels, SelectorExpression, SelectorOperator, is_restricted, is_well_known};
+    use crate::domain::symbol::Symbol;
+
+    #[test]
+    fn an_empty_selector_selects_everything_and_not_in_accepts_an_absent_key() {
+        let labels = Labels::new().with("app", "web");
+        assert!(LabelSelector::default().matches(&labels));
+        let not_in = SelectorExpression {
+            key: Symbol::new("tier"),
+            operator: SelectorOperator::NotIn,
+            values: vec![Symbol::new("cache")],
+        };
+        assert!(LabelSelector { expressions: vec![not_in], ..LabelSelector::default() }.matches(&labels));
+    }
+
+    #[test]
+    fn karpenters_domains_are_restricted_unless_well_known() {
+        assert!(is_restricted(Symbol::new("karpenter.sh/initialized")));
+        assert!(is_restricted(Symbol::new("sub.karpenter.k8s.aws/anything")));
+        assert!(!is_restricted(Symbol::new("karpenter.sh/capacity-type")));
+        assert!(!is_restricted(Symbol::new("notkarpenter.sh/x")));
+        assert!(is_well_known(Symbol::new("topology.kubernetes.io/zone")));
+    }
+}

@@ -1,0 +1,164 @@
+//! Which release of each program a scenario reproduces.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// A Karpenter release whose behaviour is known.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum KarpenterVersion {
+    /// v0.4.1.
+    V0_4,
+    /// v0.6.3.
+    V0_6,
+    /// v0.16.0, whose defaulting webhook was not connected.
+    V0_16,
+    /// v0.18.1.
+    V0_18,
+    /// v0.22.1.
+    V0_22,
+    /// v1.13.
+    V1_13,
+    /// v1.14.
+    V1_14,
+}
+
+impl KarpenterVersion {
+    /// Every release known, oldest first.
+    pub const ALL: [Self; 7] =
+        [Self::V0_4, Self::V0_6, Self::V0_16, Self::V0_18, Self::V0_22, Self::V1_13, Self::V1_14];
+
+    /// The release reproduced, with its patch level where the patch matters.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::V0_4 => "v0.4.1",
+            Self::V0_6 => "v0.6.3",
+            Self::V0_16 => "v0.16.0",
+            Self::V0_18 => "v0.18.1",
+            Self::V0_22 => "v0.22.1",
+            Self::V1_13 => "v1.13",
+            Self::V1_14 => "v1.14",
+        }
+    }
+}
+
+impl Default for KarpenterVersion {
+    /// v1.13, the release that the agreement suites were made with.
+    fn default() -> Self {
+        Self::V1_13
+    }
+}
+
+impl fmt::Display for KarpenterVersion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// A version that this program does not reproduce.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("unknown {program} version `{given}`; known are {known}")]
+pub struct UnknownVersion {
+    /// The program meant.
+    pub program: &'static str,
+    /// What was given.
+    pub given: String,
+    /// What could have been given.
+    pub known: String,
+}
+
+impl FromStr for KarpenterVersion {
+    type Err = UnknownVersion;
+
+    /// Accepts the release with or without `v` and with or without its patch level (`v0.16.0`, `0.16`, `v1.13`).
+    fn from_str(text: &str) -> Result<Self, UnknownVersion> {
+        let bare = text.strip_prefix('v').unwrap_or(text);
+        Self::ALL
+            .into_iter()
+            .find(|version| {
+                let own = &version.as_str()[1..];
+                own == bare || own.rsplit_once('.').is_some_and(|(minor, _)| minor.contains('.') && minor == bare)
+            })
+            .ok_or_else(|| UnknownVersion {
+                program: "Karpenter",
+                given: text.to_owned(),
+                known: Self::ALL.map(Self::as_str).join(", "),
+            })
+    }
+}
+
+/// A Kubernetes minor release, 1.20 to 1.37.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct KubernetesVersion(u8);
+
+impl KubernetesVersion {
+    /// The oldest release of a tutorial.
+    pub const OLDEST: u8 = 20;
+    /// The newest release whose behaviour is known.
+    pub const NEWEST: u8 = 37;
+
+    /// The release 1.`minor`.
+    pub fn from_minor(minor: u8) -> Option<Self> {
+        (Self::OLDEST..=Self::NEWEST).contains(&minor).then_some(Self(minor))
+    }
+
+    /// The minor number.
+    pub const fn minor(self) -> u8 {
+        self.0
+    }
+}
+
+impl Default for KubernetesVersion {
+    /// 1.36.
+    fn default() -> Self {
+        Self(36)
+    }
+}
+
+impl fmt::Display for KubernetesVersion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "1.{}", self.0)
+    }
+}
+
+impl FromStr for KubernetesVersion {
+    type Err = UnknownVersion;
+
+    fn from_str(text: &str) -> Result<Self, UnknownVersion> {
+        let bare = text.strip_prefix('v').unwrap_or(text);
+        bare.strip_prefix("1.")
+            .and_then(|rest| rest.split('.').next())
+            .and_then(|minor| minor.parse().ok())
+            .and_then(Self::from_minor)
+            .ok_or_else(|| UnknownVersion {
+                program: "Kubernetes",
+                given: text.to_owned(),
+                known: format!("1.{} to 1.{}", Self::OLDEST, Self::NEWEST),
+            })
+    }
+}
+
+/// The release of every program that a scenario reproduces.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Versions {
+    /// Karpenter.
+    pub karpenter: KarpenterVersion,
+    /// Kubernetes: scheduler, HPA and workload controllers.
+    pub kubernetes: KubernetesVersion,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{KarpenterVersion, KubernetesVersion};
+
+    #[test]
+    fn versions_read_with_or_without_their_patch_level() {
+        assert_eq!("v0.16.0".parse(), Ok(KarpenterVersion::V0_16));
+        assert_eq!("0.16".parse(), Ok(KarpenterVersion::V0_16));
+        assert_eq!("v1.13".parse(), Ok(KarpenterVersion::V1_13));
+        assert!("v1".parse::<KarpenterVersion>().is_err());
+        assert!("v0.16.1".parse::<KarpenterVersion>().is_err());
+        assert_eq!("1.36".parse::<KubernetesVersion>().map(KubernetesVersion::minor), Ok(36));
+        let unknown = "2.0".parse::<KubernetesVersion>().map_err(|e| e.to_string());
+        assert_eq!(unknown, Err("unknown Kubernetes version `2.0`; known are 1.20 to 1.37".to_owned()));
+    }
+}

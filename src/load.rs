@@ -1,0 +1,1 @@
+//! Load: arrival curves, and how requests turn into CPU use and response times.

@@ -1,0 +1,3 @@
+//! The `nodecast` program.
+
+fn main() {}

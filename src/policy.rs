@@ -1,0 +1,10 @@
+//! The decisions: pure functions from what is known to a plan with its reasons.
+//!
+//! What must not live here: a clock (time is an argument), an event, randomness (ties go through an argument), the
+//! simulated EC2, file access. A real controller could link this room as it is.
+
+pub mod instance_types;
+pub mod kube_scheduler;
+pub mod packing;
+pub mod replicas;
+pub mod selection;

@@ -1,0 +1,1 @@
+//! kube-scheduler's filters and scores: which node a pod goes to.

@@ -1,0 +1,1 @@
+//! Replica counts: the arithmetic of the HorizontalPodAutoscaler and of KEDA.

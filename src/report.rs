@@ -1,0 +1,1 @@
+//! What a run emits: summary, tables, plots, pages.

@@ -1,0 +1,1 @@
+//! Scenario files and Kubernetes manifests: read with source positions, resolved, validated.

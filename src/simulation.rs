@@ -1,0 +1,1 @@
+//! One runnable simulation, wired from a scenario, a policy and a seed.

@@ -1,0 +1,3 @@
+//! One integration-test binary; a file for each kind of promise.
+
+mod agreement;
