@@ -3,10 +3,15 @@
 //! `cargo run --release --example agreement -- SUITE PATH...` runs every case file in the given folders and prints one
 //! line for each disagreement, then `agreement: N/M`. Exit code 0 only when all agree.
 
+#[allow(dead_code)]
 mod hpa;
+#[allow(dead_code)]
 mod karpenter;
+#[allow(dead_code)]
 mod keda;
+#[allow(dead_code)]
 mod kube_scheduler;
+#[allow(dead_code)]
 mod tally;
 
 use std::path::{Path, PathBuf};
