@@ -3,3 +3,7 @@
 //!
 //! What must not live here: any Kubernetes rule (what a node offers to pods is `policy::instance_types`), any change
 //! over time (that is `cloud`).
+
+pub mod quality;
+
+pub use quality::PriceQuality;

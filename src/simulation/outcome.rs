@@ -1,0 +1,98 @@
+//! What one simulation leaves behind: all that reports are made from.
+
+use crate::cloud::Bill;
+use crate::domain::{SimDuration, SimTime, Symbol, Versions, WorkloadId};
+use crate::world::record::Record;
+
+/// The result of one run: a pure function of (scenario, policy, seed).
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// What was simulated.
+    pub about: About,
+    /// What happened.
+    pub record: Record,
+    /// What it cost.
+    pub bill: Bill,
+    /// How requests fared, one entry for each workload with load.
+    pub requests: Vec<RequestSummary>,
+    /// What the model left out or assumed and could change the answer.
+    pub warnings: Vec<String>,
+    /// A running hash over every event; equal runs have equal hashes.
+    pub event_hash: u64,
+}
+
+/// What was simulated.
+#[derive(Clone, Debug)]
+pub struct About {
+    /// The scenario's name.
+    pub scenario: String,
+    /// The policy's name.
+    pub policy: String,
+    /// The autoscaler and its version, for people.
+    pub autoscaler: String,
+    /// The region.
+    pub region: String,
+    /// The zones in use.
+    pub zones: Vec<Symbol>,
+    /// Calendar time of the start, RFC 3339.
+    pub start: String,
+    /// Simulated time.
+    pub duration: SimDuration,
+    /// The seed.
+    pub seed: u64,
+    /// Releases reproduced.
+    pub versions: Versions,
+    /// Input files with their SHA-256, in order of reading.
+    pub inputs: Vec<InputHash>,
+    /// Date of the prices.
+    pub price_date: String,
+    /// What the scenario's author assumed, for the report.
+    pub assumptions: Vec<String>,
+    /// Limits that the answer is held against.
+    pub objectives: Objectives,
+}
+
+/// The limits that a scenario states for its answer.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Objectives {
+    /// 99th percentile of the time that pods wait for a node.
+    pub pending_p99: Option<SimDuration>,
+    /// 99th percentile of the response time.
+    pub request_p99: Option<SimDuration>,
+    /// Cost of the whole run, in the region's currency.
+    pub cost: Option<f64>,
+}
+
+/// An input file.
+#[derive(Clone, Debug)]
+pub struct InputHash {
+    /// Path as the scenario names it.
+    pub path: String,
+    /// SHA-256 in hexadecimal.
+    pub sha256: String,
+}
+
+/// How the requests to one workload fared. Response times are those of completed requests.
+#[derive(Clone, Debug)]
+pub struct RequestSummary {
+    /// The workload.
+    pub workload: WorkloadId,
+    /// Requests completed.
+    pub completed: f64,
+    /// Requests that failed or were given up.
+    pub failed: f64,
+    /// When load began.
+    pub first: SimTime,
+    /// When load ended, or the run did.
+    pub last: SimTime,
+    /// Mean response time in seconds.
+    pub mean_seconds: f64,
+    /// Median response time in seconds.
+    pub p50_seconds: f64,
+    /// 95th percentile of the response time in seconds.
+    pub p95_seconds: f64,
+    /// 99th percentile of the response time in seconds.
+    pub p99_seconds: f64,
+    /// Time with offered load above what the ready replicas can serve.
+    pub overloaded: SimDuration,
+}

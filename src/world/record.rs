@@ -1,0 +1,347 @@
+//! What happened: facts about every pod and node, the log of events with their causes, and samples over time.
+//!
+//! Appended while the simulation runs, read when it is over. No actor reads it: a decision that depended on the record
+//! would depend on what somebody chose to record.
+
+use crate::domain::workload::ObjectName;
+use crate::domain::{HourlyRate, NodeId, PodId, Resources, SimTime, Symbol, WorkloadId};
+
+/// Everything recorded about one run.
+#[derive(Clone, Debug, Default)]
+pub struct Record {
+    /// One entry for each workload, by [`WorkloadId`].
+    pub workloads: Vec<WorkloadFacts>,
+    /// One entry for each pod ever created, by [`PodId`].
+    pub pods: Vec<PodFacts>,
+    /// One entry for each node or node claim ever created, by [`NodeId`].
+    pub nodes: Vec<NodeFacts>,
+    /// What happened, in order.
+    pub events: Vec<Event>,
+    /// The cluster at regular instants.
+    pub samples: Vec<Sample>,
+}
+
+/// What a workload is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum WorkloadKind {
+    /// A Deployment.
+    Deployment,
+    /// A DaemonSet.
+    DaemonSet,
+}
+
+impl WorkloadKind {
+    /// The Kubernetes kind.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Deployment => "Deployment",
+            Self::DaemonSet => "DaemonSet",
+        }
+    }
+}
+
+/// A workload that took part.
+#[derive(Clone, Debug)]
+pub struct WorkloadFacts {
+    /// Namespace and name.
+    pub name: ObjectName,
+    /// What it is.
+    pub kind: WorkloadKind,
+    /// Whether requests are simulated for it.
+    pub has_load: bool,
+}
+
+/// The life of a pod; an instant that never came is `None`.
+#[derive(Clone, Debug)]
+pub struct PodFacts {
+    /// Name.
+    pub name: String,
+    /// What made it.
+    pub workload: WorkloadId,
+    /// What the scheduler counted for it.
+    pub requests: Resources,
+    /// When it was created.
+    pub created: SimTime,
+    /// When the scheduler first found no node for it.
+    pub unschedulable: Option<SimTime>,
+    /// When it was bound to a node.
+    pub scheduled: Option<SimTime>,
+    /// When its containers ran.
+    pub started: Option<SimTime>,
+    /// When it was Ready.
+    pub ready: Option<SimTime>,
+    /// When its deletion was asked for.
+    pub deletion_requested: Option<SimTime>,
+    /// When it was gone.
+    pub removed: Option<SimTime>,
+    /// The node it was bound to.
+    pub node: Option<NodeId>,
+    /// Whether it was evicted rather than deleted by its owner.
+    pub evicted: bool,
+}
+
+/// Where a node came from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum NodeOrigin {
+    /// A managed node group.
+    NodeGroup(Symbol),
+    /// A Karpenter NodePool.
+    NodePool(Symbol),
+}
+
+impl NodeOrigin {
+    /// The name of the node group or NodePool.
+    pub const fn name(self) -> Symbol {
+        match self {
+            Self::NodeGroup(name) | Self::NodePool(name) => name,
+        }
+    }
+}
+
+/// Why a node's life ended.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum NodeEnd {
+    /// It held no pod but daemons for long enough.
+    Empty,
+    /// It grew older than `expireAfter`.
+    Expired,
+    /// EC2 had no capacity for it.
+    LaunchFailed,
+}
+
+impl NodeEnd {
+    /// The reason as reports write it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Empty => "empty",
+            Self::Expired => "expired",
+            Self::LaunchFailed => "launch failed",
+        }
+    }
+}
+
+/// The life of a node, from the claim to the end of the instance; an instant that never came is `None`.
+#[derive(Clone, Debug)]
+pub struct NodeFacts {
+    /// Name (of the node claim until a node has registered).
+    pub name: String,
+    /// What asked for it.
+    pub origin: NodeOrigin,
+    /// The instance type, once launched.
+    pub instance_type: Option<Symbol>,
+    /// The zone, once launched.
+    pub zone: Option<Symbol>,
+    /// `spot` or `on-demand`, once launched.
+    pub capacity_type: Option<Symbol>,
+    /// `amd64` or `arm64`, once launched.
+    pub arch: Option<Symbol>,
+    /// Price per hour at launch.
+    pub rate: HourlyRate,
+    /// What it holds.
+    pub capacity: Resources,
+    /// What it offers to pods.
+    pub allocatable: Resources,
+    /// When the claim was made, or the node group asked for the instance.
+    pub requested: SimTime,
+    /// When EC2 answered with an instance.
+    pub launched: Option<SimTime>,
+    /// When the instance entered `running` and billing began.
+    pub running: Option<SimTime>,
+    /// When the kubelet registered the node.
+    pub registered: Option<SimTime>,
+    /// When the node was Ready.
+    pub ready: Option<SimTime>,
+    /// When Karpenter counted it initialized.
+    pub initialized: Option<SimTime>,
+    /// When its removal was decided.
+    pub deletion_requested: Option<SimTime>,
+    /// When its last pod that had to leave was gone.
+    pub drained: Option<SimTime>,
+    /// When the instance left `running` and billing ended.
+    pub terminating: Option<SimTime>,
+    /// When the instance was gone.
+    pub terminated: Option<SimTime>,
+    /// Why it ended.
+    pub end: Option<NodeEnd>,
+    /// Time-integral of CPU requested by pods while Ready, in milli-CPU microseconds.
+    pub requested_cpu: i128,
+    /// Time-integral of memory requested by pods while Ready, in byte microseconds.
+    pub requested_memory: i128,
+}
+
+/// The kind of an event.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum EventKind {
+    /// Objects of a manifest came to be.
+    ManifestApplied,
+    /// The timeline set a replica count.
+    ReplicasSet,
+    /// The HorizontalPodAutoscaler set a replica count.
+    Rescaled,
+    /// The HorizontalPodAutoscaler could not work out a count.
+    RescaleFailed,
+    /// A pod was created.
+    PodCreated,
+    /// The scheduler found no node for a pod.
+    PodUnschedulable,
+    /// A pod was bound.
+    PodScheduled,
+    /// A pod's containers ran.
+    PodStarted,
+    /// A pod was Ready.
+    PodReady,
+    /// A pod's deletion was asked for.
+    PodDeleted,
+    /// A pod was evicted.
+    PodEvicted,
+    /// A pod was gone.
+    PodRemoved,
+    /// Karpenter computed what to launch.
+    ClaimsComputed,
+    /// Karpenter could not place a pod.
+    PodNotPlaced,
+    /// Karpenter made a node claim.
+    ClaimCreated,
+    /// A launch request was sent.
+    LaunchRequested,
+    /// EC2 answered with an instance.
+    InstanceLaunched,
+    /// EC2 had no capacity.
+    LaunchFailed,
+    /// An instance was running.
+    InstanceRunning,
+    /// A node registered.
+    NodeRegistered,
+    /// A node was Ready.
+    NodeReady,
+    /// Karpenter counted a node initialized.
+    NodeInitialized,
+    /// A node was found empty.
+    NodeEmpty,
+    /// A node is no longer empty.
+    NodeInUse,
+    /// A node's removal was decided.
+    NodeDisrupted,
+    /// A node had no pod left that had to leave.
+    NodeDrained,
+    /// An instance's termination was asked for.
+    InstanceTerminating,
+    /// An instance was gone.
+    InstanceTerminated,
+    /// Load began.
+    LoadStarted,
+    /// Load ended.
+    LoadFinished,
+}
+
+impl EventKind {
+    /// The kind as `events.jsonl` writes it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::ManifestApplied => "ManifestApplied",
+            Self::ReplicasSet => "ReplicasSet",
+            Self::Rescaled => "Rescaled",
+            Self::RescaleFailed => "RescaleFailed",
+            Self::PodCreated => "PodCreated",
+            Self::PodUnschedulable => "PodUnschedulable",
+            Self::PodScheduled => "PodScheduled",
+            Self::PodStarted => "PodStarted",
+            Self::PodReady => "PodReady",
+            Self::PodDeleted => "PodDeleted",
+            Self::PodEvicted => "PodEvicted",
+            Self::PodRemoved => "PodRemoved",
+            Self::ClaimsComputed => "ClaimsComputed",
+            Self::PodNotPlaced => "PodNotPlaced",
+            Self::ClaimCreated => "ClaimCreated",
+            Self::LaunchRequested => "LaunchRequested",
+            Self::InstanceLaunched => "InstanceLaunched",
+            Self::LaunchFailed => "LaunchFailed",
+            Self::InstanceRunning => "InstanceRunning",
+            Self::NodeRegistered => "NodeRegistered",
+            Self::NodeReady => "NodeReady",
+            Self::NodeInitialized => "NodeInitialized",
+            Self::NodeEmpty => "NodeEmpty",
+            Self::NodeInUse => "NodeInUse",
+            Self::NodeDisrupted => "NodeDisrupted",
+            Self::NodeDrained => "NodeDrained",
+            Self::InstanceTerminating => "InstanceTerminating",
+            Self::InstanceTerminated => "InstanceTerminated",
+            Self::LoadStarted => "LoadStarted",
+            Self::LoadFinished => "LoadFinished",
+        }
+    }
+}
+
+/// Something that happened, and why.
+#[derive(Clone, Debug)]
+pub struct Event {
+    /// When.
+    pub at: SimTime,
+    /// What.
+    pub kind: EventKind,
+    /// The pod concerned.
+    pub pod: Option<PodId>,
+    /// The node concerned.
+    pub node: Option<NodeId>,
+    /// The workload concerned.
+    pub workload: Option<WorkloadId>,
+    /// The cause, in the words of the decision.
+    pub message: Box<str>,
+}
+
+/// The cluster at one instant.
+#[derive(Clone, Debug, Default)]
+pub struct Sample {
+    /// When.
+    pub at: SimTime,
+    /// Pods that wait for a node, daemons left out.
+    pub pods_pending: u32,
+    /// Pods bound to a node and not Ready, daemons left out.
+    pub pods_starting: u32,
+    /// Pods that are Ready, daemons left out.
+    pub pods_ready: u32,
+    /// Node claims without a Ready node.
+    pub nodes_starting: u32,
+    /// Ready nodes from Spot.
+    pub nodes_spot: u32,
+    /// Ready nodes bought On-Demand.
+    pub nodes_on_demand: u32,
+    /// What all running instances cost per hour.
+    pub cost_rate: HourlyRate,
+    /// CPU requested on Ready nodes, in thousandths.
+    pub cpu_requested_milli: i64,
+    /// CPU that Ready nodes offer, in thousandths.
+    pub cpu_allocatable_milli: i64,
+    /// Memory requested on Ready nodes, in bytes.
+    pub memory_requested_bytes: i64,
+    /// Memory that Ready nodes offer, in bytes.
+    pub memory_allocatable_bytes: i64,
+    /// One entry for each workload that is not a DaemonSet, in order of id.
+    pub workloads: Vec<WorkloadSample>,
+}
+
+/// A workload at one instant.
+#[derive(Clone, Copy, Debug)]
+pub struct WorkloadSample {
+    /// Which workload.
+    pub workload: WorkloadId,
+    /// Replicas wanted.
+    pub replicas_desired: u32,
+    /// Replicas that are Ready.
+    pub replicas_ready: u32,
+    /// Requests per second completed; zero without load.
+    pub requests_per_second: f64,
+    /// CPU in use by all replicas together, in thousandths; zero without load.
+    pub cpu_used_milli: f64,
+    /// Mean response time in seconds, `None` when no request was served.
+    pub latency_mean_seconds: Option<f64>,
+    /// 99th percentile of the response time in seconds, `None` when no request was served.
+    pub latency_p99_seconds: Option<f64>,
+}
+
+impl Record {
+    /// Appends an event.
+    pub fn event(&mut self, event: Event) {
+        self.events.push(event);
+    }
+}
