@@ -1,0 +1,184 @@
+//! The event queue and the clock.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use rustc_hash::FxHashSet;
+
+use crate::domain::{SimDuration, SimTime};
+
+/// Orders events at one instant: lower classes happen first.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct PriorityClass(pub u8);
+
+impl PriorityClass {
+    /// Before everything else at its instant.
+    pub const FIRST: Self = Self(0);
+    /// The class of events without a reason to come first or last.
+    pub const NORMAL: Self = Self(128);
+    /// After everything else at its instant.
+    pub const LAST: Self = Self(255);
+}
+
+/// Names a scheduled event so that it can be cancelled.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct TimerId(u64);
+
+/// Events in the order (time, class, sequence), and the clock that follows them.
+#[derive(Clone, Debug)]
+pub struct EventQueue<E> {
+    heap: BinaryHeap<Reverse<Entry<E>>>,
+    cancelled: FxHashSet<u64>,
+    now: SimTime,
+    next_sequence: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Entry<E> {
+    /// Time, class and sequence packed so that one comparison orders two entries.
+    key: u128,
+    event: E,
+}
+
+const SEQUENCE_BITS: u32 = 56;
+const SEQUENCE_MASK: u128 = (1 << SEQUENCE_BITS) - 1;
+
+impl<E> Entry<E> {
+    fn sequence(&self) -> u64 {
+        (self.key & SEQUENCE_MASK) as u64
+    }
+
+    fn time(&self) -> SimTime {
+        // The sign bit is flipped so that negative times order below positive ones.
+        SimTime::from_micros(((self.key >> 64) as u64 ^ (1 << 63)) as i64)
+    }
+}
+
+impl<E> PartialEq for Entry<E> {
+    fn eq(&self, other: &Self) -> bool {
+        self.key == other.key
+    }
+}
+
+impl<E> Eq for Entry<E> {}
+
+impl<E> PartialOrd for Entry<E> {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl<E> Ord for Entry<E> {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.key.cmp(&other.key)
+    }
+}
+
+impl<E> Default for EventQueue<E> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<E> EventQueue<E> {
+    /// An empty queue with the clock at zero.
+    pub fn new() -> Self {
+        Self { heap: BinaryHeap::new(), cancelled: FxHashSet::default(), now: SimTime::ZERO, next_sequence: 0 }
+    }
+
+    /// The time of the event that happened last.
+    pub fn now(&self) -> SimTime {
+        self.now
+    }
+
+    /// Number of events still to come.
+    pub fn len(&self) -> usize {
+        self.heap.len() - self.cancelled.len()
+    }
+
+    /// Whether nothing is to come.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Schedules `event`. A time before the clock counts as now: nothing happens in the past.
+    pub fn schedule(&mut self, at: SimTime, class: PriorityClass, event: E) -> TimerId {
+        let time = (at.max(self.now).as_micros() as u64) ^ (1 << 63);
+        let sequence = self.next_sequence;
+        self.next_sequence += 1;
+        let key = u128::from(time) << 64 | u128::from(class.0) << SEQUENCE_BITS | u128::from(sequence);
+        self.heap.push(Reverse(Entry { key, event }));
+        TimerId(sequence)
+    }
+
+    /// Schedules `event` after `delay`; a negative delay is none.
+    pub fn schedule_in(&mut self, delay: SimDuration, class: PriorityClass, event: E) -> TimerId {
+        self.schedule(self.now + delay, class, event)
+    }
+
+    /// Makes sure that a scheduled event does not happen. Must not be called for one that already has.
+    pub fn cancel(&mut self, timer: TimerId) {
+        self.cancelled.insert(timer.0);
+    }
+
+    /// Takes the next event and moves the clock to it.
+    pub fn pop(&mut self) -> Option<(SimTime, E)> {
+        while let Some(Reverse(entry)) = self.heap.pop() {
+            if !self.cancelled.is_empty() && self.cancelled.remove(&entry.sequence()) {
+                continue;
+            }
+            self.now = entry.time();
+            return Some((self.now, entry.event));
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::{EventQueue, PriorityClass};
+    use crate::domain::SimTime;
+
+    #[test]
+    fn events_of_one_instant_run_by_class_then_in_the_order_scheduled() {
+        let mut queue = EventQueue::new();
+        let at = SimTime::from_micros(5);
+        queue.schedule(at, PriorityClass::LAST, 'd');
+        queue.schedule(at, PriorityClass::NORMAL, 'b');
+        queue.schedule(at, PriorityClass::NORMAL, 'c');
+        queue.schedule(at, PriorityClass::FIRST, 'a');
+        let order: String = std::iter::from_fn(|| queue.pop()).map(|(_, event)| event).collect();
+        assert_eq!(order, "abcd");
+    }
+
+    #[test]
+    fn nothing_is_scheduled_in_the_past() {
+        let mut queue = EventQueue::new();
+        queue.schedule(SimTime::from_micros(10), PriorityClass::NORMAL, 1);
+        assert_eq!(queue.pop(), Some((SimTime::from_micros(10), 1)));
+        queue.schedule(SimTime::from_micros(3), PriorityClass::NORMAL, 2);
+        assert_eq!(queue.pop(), Some((SimTime::from_micros(10), 2)));
+    }
+
+    proptest! {
+        #[test]
+        fn the_queue_is_a_stable_sort_without_the_cancelled(
+            events in prop::collection::vec((-50_i64..50, 0_u8..3, any::<bool>()), 0..200)
+        ) {
+            let mut queue = EventQueue::new();
+            // The clock starts at zero, so earlier times count as zero.
+            let mut expected: Vec<(i64, u8, usize)> = Vec::new();
+            for (position, &(time, class, cancelled)) in events.iter().enumerate() {
+                let timer = queue.schedule(SimTime::from_micros(time), PriorityClass(class), position);
+                if cancelled { queue.cancel(timer) } else { expected.push((time.max(0), class, position)) }
+            }
+            expected.sort();
+            prop_assert_eq!(queue.len(), expected.len());
+            let popped: Vec<(i64, usize)> =
+                std::iter::from_fn(|| queue.pop()).map(|(at, event)| (at.as_micros(), event)).collect();
+            prop_assert_eq!(popped, expected.into_iter().map(|(at, _, event)| (at, event)).collect::<Vec<_>>());
+        }
+    }
+}
