@@ -1,1 +1,14 @@
-//! Load: arrival curves, and how requests turn into CPU use and response times.
+//! Load: how arriving requests turn into CPU use, waiting and response times of a workload's replicas.
+//!
+//! The model is a queue in front of all ready replicas together (least-request balancing): `replicas x concurrency`
+//! servers with exponential service times. It is fluid in time: between two changes of load or replicas everything is
+//! constant or linear, so there is no time step. See [`model::RequestModel`].
+//!
+//! What must not live here: who changes the number of replicas, and when (`actors`).
+
+pub mod histogram;
+pub mod model;
+pub mod queueing;
+
+pub use histogram::LatencyHistogram;
+pub use model::{RequestModel, Service, Source};

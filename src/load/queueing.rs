@@ -1,0 +1,202 @@
+//! Closed forms of queueing theory: the open M/M/c queue and the closed M/M/c//N loop.
+
+/// The response time of a queue in equilibrium.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum ResponseTime {
+    /// Open queue: with probability `wait_probability` an exponential wait at `drain_rate` per second, then an
+    /// exponential service at `service_rate` per second.
+    Open {
+        /// Probability that a request waits (Erlang C).
+        wait_probability: f64,
+        /// Rate at which a waiting request's wait ends: servers x service rate - arrival rate.
+        drain_rate: f64,
+        /// Service rate of one server.
+        service_rate: f64,
+        /// A wait that everybody has on top: the backlog's.
+        extra_wait: f64,
+    },
+    /// Closed loop without think time: the departures of `ahead` others at `departure_rate` per second, then an
+    /// exponential service at `service_rate`.
+    Closed {
+        /// Requests that must leave before this one is served.
+        ahead: u32,
+        /// Departures per second while all servers are busy.
+        departure_rate: f64,
+        /// Service rate of one server.
+        service_rate: f64,
+    },
+}
+
+impl ResponseTime {
+    /// Mean in seconds.
+    pub fn mean(&self) -> f64 {
+        match *self {
+            Self::Open { wait_probability, drain_rate, service_rate, extra_wait } => {
+                extra_wait + wait_probability / drain_rate + 1.0 / service_rate
+            }
+            Self::Closed { ahead, departure_rate, service_rate } => {
+                f64::from(ahead) / departure_rate + 1.0 / service_rate
+            }
+        }
+    }
+
+    /// Probability of a response within `seconds`.
+    pub fn within(&self, seconds: f64) -> f64 {
+        match *self {
+            Self::Open { wait_probability, drain_rate, service_rate, extra_wait } => {
+                let t = seconds - extra_wait;
+                if t <= 0.0 {
+                    return 0.0;
+                }
+                let served = 1.0 - libm::exp(-service_rate * t);
+                let waited_and_served = erlang_then_exponential(1, drain_rate, service_rate, t);
+                (1.0 - wait_probability) * served + wait_probability * waited_and_served
+            }
+            Self::Closed { ahead, departure_rate, service_rate } => {
+                erlang_then_exponential(ahead, departure_rate, service_rate, seconds)
+            }
+        }
+    }
+
+    /// The time in seconds within which a share `p` of requests is answered, by bisection to one part in 10⁹.
+    pub fn quantile(&self, p: f64) -> f64 {
+        let mut high = self.mean().max(1e-9);
+        while self.within(high) < p && high < 1e12 {
+            high *= 2.0;
+        }
+        let mut low = 0.0;
+        while high - low > high * 1e-9 {
+            let middle = 0.5 * (low + high);
+            if self.within(middle) < p { low = middle } else { high = middle }
+        }
+        high
+    }
+}
+
+/// Probability that a request to `servers` busy for `offered` Erlang has to wait (Erlang C); 1 at or above capacity.
+///
+/// Source: A. K. Erlang (1917), by the recursion for the loss probability.
+pub fn wait_probability(servers: u32, offered: f64) -> f64 {
+    if servers == 0 || offered >= f64::from(servers) {
+        return 1.0;
+    }
+    let mut loss = 1.0;
+    for busy in 1..=servers {
+        loss = offered * loss / (f64::from(busy) + offered * loss);
+    }
+    let utilisation = offered / f64::from(servers);
+    loss / (1.0 - utilisation * (1.0 - loss))
+}
+
+/// Probability that `count` exponential stages at `rate`, then one at `last_rate`, end within `t`.
+fn erlang_then_exponential(count: u32, rate: f64, last_rate: f64, t: f64) -> f64 {
+    if t <= 0.0 {
+        return 0.0;
+    }
+    if count == 0 {
+        return 1.0 - libm::exp(-last_rate * t);
+    }
+    let difference = rate - last_rate;
+    if difference.abs() < 1e-9 * rate {
+        return erlang_within(count + 1, rate, t);
+    }
+    if difference < 0.0 {
+        // The closed form below alternates in sign here; integrate over the last stage instead.
+        return erlang_then_fast_exponential(count, rate, last_rate, t);
+    }
+    // P(sum <= t) = P(E <= t) - (rate/difference)^count e^(-last_rate t) P(Erlang(count, difference) <= t)
+    let log_factor = f64::from(count) * libm::log(rate / difference) - last_rate * t;
+    let tail = erlang_within(count, difference, t);
+    let correction = if tail > 0.0 { libm::exp(log_factor + libm::log(tail)) } else { 0.0 };
+    (erlang_within(count, rate, t) - correction).clamp(0.0, 1.0)
+}
+
+/// As above for a last stage faster than the others, by Simpson's rule over the last stage's duration.
+fn erlang_then_fast_exponential(count: u32, rate: f64, last_rate: f64, t: f64) -> f64 {
+    let steps = 200;
+    let end = t.min(40.0 / last_rate);
+    let width = end / f64::from(steps);
+    let value = |u: f64| last_rate * libm::exp(-last_rate * u) * erlang_within(count, rate, t - u);
+    let mut sum = value(0.0) + value(end);
+    for step in 1..steps {
+        sum += value(f64::from(step) * width) * if step % 2 == 1 { 4.0 } else { 2.0 };
+    }
+    (sum * width / 3.0).clamp(0.0, 1.0)
+}
+
+/// Probability that `count` exponential stages at `rate` end within `t`: one minus a Poisson sum.
+fn erlang_within(count: u32, rate: f64, t: f64) -> f64 {
+    if t <= 0.0 {
+        return 0.0;
+    }
+    let mean = rate * t;
+    // Sum whichever side of the Poisson distribution is small, so that no digits cancel.
+    if mean < f64::from(count) {
+        let mut log_term = -mean + f64::from(count) * libm::log(mean) - libm::lgamma(f64::from(count) + 1.0);
+        let mut sum = 0.0;
+        let mut stage = count;
+        loop {
+            let term = libm::exp(log_term);
+            sum += term;
+            if term <= sum * 1e-17 || stage > count + 100_000 {
+                return sum.min(1.0);
+            }
+            stage += 1;
+            log_term += libm::log(mean / f64::from(stage));
+        }
+    }
+    let mut log_term = -mean;
+    let mut sum = libm::exp(log_term);
+    for stage in 1..count {
+        log_term += libm::log(mean / f64::from(stage));
+        sum += libm::exp(log_term);
+    }
+    (1.0 - sum).clamp(0.0, 1.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{ResponseTime, wait_probability};
+    use crate::engine::Streams;
+
+    #[test]
+    fn erlang_c_matches_tabled_values() {
+        assert!((wait_probability(1, 0.5) - 0.5).abs() < 1e-12);
+        assert!((wait_probability(2, 1.0) - 1.0 / 3.0).abs() < 1e-12);
+        assert!((wait_probability(10, 8.0) - 0.409_180_208).abs() < 1e-6);
+        assert!((wait_probability(3, 3.0) - 1.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn distributions_agree_with_draws() {
+        let cases = [
+            ResponseTime::Open { wait_probability: 0.4, drain_rate: 2.0, service_rate: 5.0, extra_wait: 0.1 },
+            ResponseTime::Open { wait_probability: 0.4, drain_rate: 9.0, service_rate: 5.0, extra_wait: 0.0 },
+            ResponseTime::Closed { ahead: 84, departure_rate: 160.0, service_rate: 10.0 },
+            ResponseTime::Closed { ahead: 0, departure_rate: 160.0, service_rate: 10.0 },
+        ];
+        let mut stream = Streams::new(3).stream("queueing", "");
+        for case in cases {
+            let mut draws: Vec<f64> = (0..40_000)
+                .map(|_| match case {
+                    ResponseTime::Open { wait_probability, drain_rate, service_rate, extra_wait } => {
+                        let wait =
+                            if stream.happens(wait_probability) { stream.exponential(1.0 / drain_rate) } else { 0.0 };
+                        extra_wait + wait + stream.exponential(1.0 / service_rate)
+                    }
+                    ResponseTime::Closed { ahead, departure_rate, service_rate } => {
+                        let wait: f64 = (0..ahead).map(|_| stream.exponential(1.0 / departure_rate)).sum();
+                        wait + stream.exponential(1.0 / service_rate)
+                    }
+                })
+                .collect();
+            draws.sort_by(f64::total_cmp);
+            let mean = draws.iter().sum::<f64>() / draws.len() as f64;
+            assert!((mean / case.mean() - 1.0).abs() < 0.02, "{case:?}: {mean} against {}", case.mean());
+            for (p, index) in [(0.5, 20_000), (0.95, 38_000), (0.99, 39_600)] {
+                let ratio = draws[index] / case.quantile(p);
+                assert!((ratio - 1.0).abs() < 0.05, "{case:?} p{p}: {ratio}");
+            }
+        }
+    }
+}
