@@ -1,3 +1,4 @@
 //! One integration-test binary; a file for each kind of promise.
 
 mod agreement;
+mod catalog;

@@ -1,0 +1,15 @@
+//! A price with its provenance.
+
+use super::PriceQuality;
+use crate::domain::{HourlyRate, Symbol};
+
+/// A price per hour with its provenance.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Price {
+    /// The price, in the region's currency.
+    pub rate: HourlyRate,
+    /// How it is known.
+    pub quality: PriceQuality,
+    /// The date of the fact it rests on, as precisely as known (`2026-07-20`, `2025/2026`).
+    pub as_of: Symbol,
+}

@@ -1,0 +1,399 @@
+//! One region: its zones, the types they offer, and the prices.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+
+use super::facts::InstanceFacts;
+use super::price::Price;
+use super::table::{Cells, for_each_line};
+use super::{CatalogError, PriceQuality};
+use crate::domain::{Currency, HourlyRate, Symbol};
+
+/// Per cent of On-Demand that a Spot instance is assumed to cost where nothing is known of its type: the median savings
+/// over all rows of the Spot Instance Advisor are 65 %.
+const ASSUMED_SPOT_PERCENT: i64 = 35;
+
+/// The types, zones and prices of one region.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Region {
+    /// Name, for example `us-east-1`.
+    pub name: Symbol,
+    /// The currency of its prices.
+    pub currency: Currency,
+    /// Its availability zones, in order of name.
+    pub zones: Vec<Zone>,
+    /// The types that it offers or has prices for, in order of name.
+    pub types: Vec<RegionType>,
+    by_name: FxHashMap<Symbol, u32>,
+}
+
+/// An availability zone.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Zone {
+    /// Name, for example `us-east-1a`. Which physical zone it means differs between accounts.
+    pub name: Symbol,
+    /// Id, for example `use1-az2`: the same physical zone for every account.
+    pub id: Symbol,
+    /// How the pairing of name and id is known.
+    pub id_basis: ZoneIdBasis,
+}
+
+/// How the pairing of a zone's name with its id is known.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum ZoneIdBasis {
+    /// The types offered under the name and under the id are the same, and no other zone offers just those.
+    MatchedByOfferings,
+    /// Listed together.
+    Listed,
+    /// Assigned among the zones that could not be told apart.
+    Assigned,
+    /// Numbered in order of name.
+    Assumed,
+}
+
+/// An instance type in a region.
+#[derive(Clone, PartialEq, Debug)]
+pub struct RegionType {
+    /// What it is made of.
+    pub facts: Arc<InstanceFacts>,
+    /// The On-Demand price for Linux, if known.
+    pub on_demand: Option<Price>,
+    /// What the Spot Instance Advisor says of it.
+    pub advisor: Option<SpotAdvice>,
+    /// Bit `z` is set if zone `z` of the region offers it.
+    zones_offered: u32,
+    /// The Spot price in each zone of the region.
+    spot: Box<[Option<Price>]>,
+}
+
+/// What the Spot Instance Advisor says of a type in a region (Linux).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SpotAdvice {
+    /// Share of instances interrupted within 30 days: 0 for under 5 %, then 5-10 %, 10-15 %, 15-20 %, and 4 for over 20 %.
+    pub band: u8,
+    /// Average saving against On-Demand in per cent; below zero in the rare case that Spot is stated to be dearer.
+    pub savings_percent: i8,
+}
+
+impl Region {
+    /// The type called `name`, if the region knows it.
+    pub fn instance_type(&self, name: Symbol) -> Option<&RegionType> {
+        self.by_name.get(&name).and_then(|&at| self.types.get(at as usize))
+    }
+
+    /// The position in `zones` of the zone called `name`.
+    pub fn zone_index(&self, name: Symbol) -> Option<usize> {
+        self.zones.iter().position(|zone| zone.name == name)
+    }
+}
+
+impl RegionType {
+    /// Whether the zone at position `zone` of the region's zones offers this type.
+    pub fn offered_in(&self, zone: usize) -> bool {
+        zone < 32 && self.zones_offered & (1 << zone) != 0
+    }
+
+    /// The positions of the zones that offer this type.
+    pub fn zones_offered(&self) -> impl Iterator<Item = usize> + '_ {
+        (0..self.spot.len()).filter(|&zone| self.offered_in(zone))
+    }
+
+    /// The Spot price in the zone at position `zone`, never above On-Demand: the price seen in that zone; else the median
+    /// of one day over the region's zones; else On-Demand less the Advisor's savings; else an assumed share of
+    /// On-Demand. `None` if the zone does not offer the type, or not as Spot, or if nothing is known of its price.
+    pub fn spot(&self, zone: usize) -> Option<Price> {
+        self.spot.get(zone).copied().flatten()
+    }
+}
+
+/// What regions.csv says of a region.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) struct RegionOutline {
+    pub(super) name: Symbol,
+    currency: Currency,
+    zones: Vec<Zone>,
+}
+
+/// Reads the table of regions and zones.
+pub(super) fn parse_outlines(file: &str, text: &str) -> Result<Vec<RegionOutline>, CatalogError> {
+    let mut regions: BTreeMap<Symbol, RegionOutline> = BTreeMap::new();
+    let columns = &["region", "currency", "zone", "zone_id", "zone_id_basis"];
+    for_each_line(file, text, columns, |cells| {
+        let name = cells.required()?;
+        let currency = cells.required()?;
+        let Some(currency) = Currency::from_code(currency.as_str()) else {
+            return Err(cells.malformed(&format!("`{currency}` is neither USD nor CNY")));
+        };
+        let zone = Zone { name: cells.required()?, id: cells.required()?, id_basis: zone_id_basis(cells)? };
+        let outline = regions.entry(name).or_insert_with(|| RegionOutline { name, currency, zones: Vec::new() });
+        if outline.zones.len() == 32 {
+            return Err(cells.malformed("is the 33rd zone of its region"));
+        }
+        outline.zones.push(zone);
+        Ok(())
+    })?;
+    let mut outlines: Vec<RegionOutline> = regions.into_values().collect();
+    for outline in &mut outlines {
+        outline.zones.sort_by_key(|zone| zone.name);
+    }
+    Ok(outlines)
+}
+
+fn zone_id_basis(cells: &mut Cells<'_>) -> Result<ZoneIdBasis, CatalogError> {
+    match cells.text() {
+        "matched_by_offerings" => Ok(ZoneIdBasis::MatchedByOfferings),
+        "listed" => Ok(ZoneIdBasis::Listed),
+        "assigned" => Ok(ZoneIdBasis::Assigned),
+        "" | "assumed" => Ok(ZoneIdBasis::Assumed),
+        text => Err(cells.malformed(&format!("`{text}` is not matched_by_offerings, listed, assigned or assumed"))),
+    }
+}
+
+/// The dates of the Spot facts, which one collection of pricing data shares.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(super) struct Dates {
+    observed: Symbol,
+    day_median: Symbol,
+    advisor: Symbol,
+}
+
+impl Dates {
+    pub(super) fn parse(file: &str, text: &str) -> Result<Self, CatalogError> {
+        let unknown = Symbol::new("unknown");
+        let mut dates = Self { observed: unknown, day_median: unknown, advisor: unknown };
+        for_each_line(file, text, &["fact", "as_of"], |cells| {
+            let date = match cells.text() {
+                "spot-observed" => &mut dates.observed,
+                "spot-day-median" => &mut dates.day_median,
+                "spot-advisor" => &mut dates.advisor,
+                other => {
+                    let why = format!("`{other}` is not spot-observed, spot-day-median or spot-advisor");
+                    return Err(cells.malformed(&why));
+                }
+            };
+            *date = cells.required()?;
+            Ok(())
+        })?;
+        Ok(dates)
+    }
+}
+
+const COLUMNS: &[&str] = &[
+    "instance_type",
+    "on_demand",
+    "quality",
+    "as_of",
+    "zones",
+    "spot_zones",
+    "spot_day_median",
+    "band",
+    "savings_percent",
+];
+
+/// Reads the table of the region `outline`.
+pub(super) fn parse(
+    outline: &RegionOutline,
+    text: &str,
+    facts: &BTreeMap<&'static str, Arc<InstanceFacts>>,
+    dates: Dates,
+) -> Result<Region, CatalogError> {
+    let mut types = Vec::new();
+    for_each_line(&format!("regions/{}.csv", outline.name), text, COLUMNS, |cells| {
+        types.push(region_type(cells, outline, facts, dates)?);
+        Ok(())
+    })?;
+    types.sort_by_key(|entry: &RegionType| entry.facts.name);
+    types.dedup_by_key(|entry| entry.facts.name);
+    let by_name = types.iter().zip(0..).map(|(entry, at)| (entry.facts.name, at)).collect();
+    Ok(Region { name: outline.name, currency: outline.currency, zones: outline.zones.clone(), types, by_name })
+}
+
+fn region_type(
+    cells: &mut Cells<'_>,
+    outline: &RegionOutline,
+    facts: &BTreeMap<&'static str, Arc<InstanceFacts>>,
+    dates: Dates,
+) -> Result<RegionType, CatalogError> {
+    let name = cells.text();
+    let Some(facts) = facts.get(name) else {
+        return Err(cells.malformed(&format!("`{name}` is not in instance-types.csv")));
+    };
+    let on_demand = on_demand(cells)?;
+    let zones_offered = zones_offered(cells, outline)?;
+    let observed = observed(cells, outline)?;
+    let day_median = cells.rate()?;
+    let advisor = advice(cells)?;
+    let fallback = day_median
+        .map(|rate| Price { rate, quality: PriceQuality::DayMedian, as_of: dates.day_median })
+        .or_else(|| on_demand.map(|price| estimate(price, advisor, dates)));
+    let spot = observed.into_iter().enumerate().map(|(zone, observed)| {
+        let observed = observed.map(|rate| Price { rate, quality: PriceQuality::Published, as_of: dates.observed });
+        let offered = facts.spot && zones_offered & (1 << zone) != 0;
+        observed.or(fallback).filter(|_| offered).map(|price| match on_demand {
+            Some(cap) => Price { rate: price.rate.min(cap.rate), ..price },
+            None => price,
+        })
+    });
+    Ok(RegionType { facts: Arc::clone(facts), on_demand, advisor, zones_offered, spot: spot.collect() })
+}
+
+fn on_demand(cells: &mut Cells<'_>) -> Result<Option<Price>, CatalogError> {
+    let Some(rate) = cells.rate()? else {
+        cells.text();
+        cells.text();
+        return Ok(None);
+    };
+    let quality = match cells.text() {
+        "published" => PriceQuality::Published,
+        "historical" => PriceQuality::Historical,
+        "derived" => PriceQuality::Derived,
+        "derived_low" => PriceQuality::DerivedLow,
+        other => {
+            let why = format!("`{other}` is not published, historical, derived or derived_low");
+            return Err(cells.malformed(&why));
+        }
+    };
+    Ok(Some(Price { rate, quality, as_of: cells.required()? }))
+}
+
+/// The zones named by their letters (`abd`), or all of them (`*`).
+fn zones_offered(cells: &mut Cells<'_>, outline: &RegionOutline) -> Result<u32, CatalogError> {
+    let text = cells.text();
+    if text == "*" {
+        return Ok((0..outline.zones.len()).fold(0, |set, zone| set | 1 << zone));
+    }
+    let mut set = 0;
+    let mut buffer = [0; 4];
+    for letter in text.chars() {
+        set |= 1 << zone_of(cells, outline, letter.encode_utf8(&mut buffer))?;
+    }
+    Ok(set)
+}
+
+/// The prices seen in single zones, written `a=0.0364 b=0.0453`.
+fn observed(cells: &mut Cells<'_>, outline: &RegionOutline) -> Result<Vec<Option<HourlyRate>>, CatalogError> {
+    let mut rates = vec![None; outline.zones.len()];
+    for entry in cells.text().split_ascii_whitespace() {
+        let Some((letter, rate)) = entry.split_once('=') else {
+            return Err(cells.malformed(&format!("`{entry}` is not of the form ZONE=PRICE")));
+        };
+        rates[zone_of(cells, outline, letter)?] = Some(cells.rate_of(rate)?);
+    }
+    Ok(rates)
+}
+
+fn zone_of(cells: &Cells<'_>, outline: &RegionOutline, letter: &str) -> Result<usize, CatalogError> {
+    let is_it = |zone: &Zone| zone.name.as_str().strip_prefix(outline.name.as_str()) == Some(letter);
+    let position = outline.zones.iter().position(is_it);
+    position.ok_or_else(|| cells.malformed(&format!("names zone `{}{letter}`, which regions.csv lacks", outline.name)))
+}
+
+fn advice(cells: &mut Cells<'_>) -> Result<Option<SpotAdvice>, CatalogError> {
+    let band = cells.text();
+    if band.is_empty() {
+        return Ok(None);
+    }
+    let band = band.parse().ok().filter(|&band| band <= 4);
+    let Some(band) = band else { return Err(cells.malformed("is not a number from 0 to 4")) };
+    let savings = cells.text();
+    let Some(savings_percent) = savings.parse().ok().filter(|percent| (-100..=100).contains(percent)) else {
+        return Err(cells.malformed("is not a number from -100 to 100"));
+    };
+    Ok(Some(SpotAdvice { band, savings_percent }))
+}
+
+/// What a Spot instance costs judging by its On-Demand price.
+fn estimate(on_demand: Price, advisor: Option<SpotAdvice>, dates: Dates) -> Price {
+    match advisor {
+        Some(advice) => Price {
+            rate: on_demand.rate.scaled(100 - i64::from(advice.savings_percent), 100),
+            quality: match on_demand.quality {
+                PriceQuality::Published | PriceQuality::DayMedian | PriceQuality::Historical => {
+                    PriceQuality::AdvisorEstimate
+                }
+                _ => PriceQuality::DerivedLow,
+            },
+            as_of: dates.advisor,
+        },
+        None => Price {
+            rate: on_demand.rate.scaled(ASSUMED_SPOT_PERCENT, 100),
+            quality: PriceQuality::Assumed,
+            as_of: on_demand.as_of,
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::sync::Arc;
+
+    use super::{Dates, Region, parse, parse_outlines};
+    use crate::catalog::{CatalogError, PriceQuality, facts};
+    use crate::domain::Symbol;
+
+    const ZONES: &str = "region,currency,zone,zone_id,zone_id_basis\n\
+        xx-one-1,USD,xx-one-1b,xx1-az1,listed\nxx-one-1,USD,xx-one-1a,xx1-az2,listed\n";
+    const HEADER: &str = "instance_type,on_demand,quality,as_of,zones,spot_zones,spot_day_median,band,savings_percent";
+
+    fn facts() -> BTreeMap<&'static str, Arc<crate::catalog::InstanceFacts>> {
+        let text = crate::catalog::embedded::INSTANCE_TYPES;
+        facts::parse("instance-types.csv", text).unwrap()
+    }
+
+    fn region(lines: &str) -> Result<Region, CatalogError> {
+        let outline = parse_outlines("regions.csv", ZONES).unwrap().remove(0);
+        let dates = Dates::parse("dates.csv", "fact,as_of\nspot-observed,2025\n").unwrap();
+        parse(&outline, &format!("{HEADER}\n{lines}\n"), &facts(), dates)
+    }
+
+    fn spot(line: &str, zone: usize) -> Option<(i64, PriceQuality)> {
+        let region = region(line).unwrap();
+        region.types[0].spot(zone).map(|price| (price.rate.as_nanos(), price.quality))
+    }
+
+    #[test]
+    fn the_spot_price_is_the_best_fact_there_is() {
+        let all = "m5.large,0.1,published,2026,ab,a=0.04,0.05,1,60";
+        assert_eq!(spot(all, 0), Some((40_000_000, PriceQuality::Published)));
+        assert_eq!(spot(all, 1), Some((50_000_000, PriceQuality::DayMedian)));
+        let advised = "m5.large,0.1,published,2026,ab,,,1,60";
+        assert_eq!(spot(advised, 1), Some((40_000_000, PriceQuality::AdvisorEstimate)));
+        let derived = "m5.large,0.1,derived,2026,ab,,,1,60";
+        assert_eq!(spot(derived, 1), Some((40_000_000, PriceQuality::DerivedLow)));
+        let bare = "m5.large,0.1,published,2026,*,,,,";
+        assert_eq!(spot(bare, 1), Some((35_000_000, PriceQuality::Assumed)));
+    }
+
+    #[test]
+    fn a_spot_price_never_exceeds_on_demand_and_needs_an_offer() {
+        let dear = "m5.large,0.1,published,2026,b,b=0.4,,,";
+        assert_eq!(spot(dear, 1), Some((100_000_000, PriceQuality::Published)));
+        assert_eq!(spot(dear, 0), None);
+        assert_eq!(spot("mac2.metal,0.65,published,2026,ab,,,,", 0), None);
+    }
+
+    #[test]
+    fn zones_are_in_order_of_name_and_types_are_found_by_name() {
+        let region = region("m5.large,0.1,published,2026,b,,,,\nc5.large,0.1,published,2026,,,,,").unwrap();
+        assert_eq!(region.zones[0].id.as_str(), "xx1-az2");
+        assert_eq!(region.types[0].facts.name.as_str(), "c5.large");
+        let found = region.instance_type(Symbol::new("m5.large")).unwrap();
+        assert_eq!(found.zones_offered().collect::<Vec<_>>(), [1]);
+        assert!(region.instance_type(Symbol::new("m5.huge")).is_none());
+    }
+
+    #[test]
+    fn a_bad_line_is_named_with_its_column() {
+        let message = |line| region(line).unwrap_err().to_string();
+        assert_eq!(
+            message("m5.large,dear,published,2026,b,,,,"),
+            "regions/xx-one-1.csv, line 2: on_demand `dear` is not a price per hour"
+        );
+        assert!(message("m5.huge,1,published,2026,b,,,,").contains("is not in instance-types.csv"));
+        assert!(message("m5.large,1,published,2026,c,,,,").contains("names zone `xx-one-1c`"));
+        assert!(message("m5.large,1,published,2026,a,,,9,1").contains("band is not a number from 0 to 4"));
+    }
+}
