@@ -140,6 +140,29 @@ pub struct VolumeRef {
     pub ephemeral_class: Option<Symbol>,
 }
 
+/// Where a pod is in its life, as its status says.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub enum PodPhase {
+    /// Accepted; not all containers have been started yet.
+    Pending,
+    /// Bound to a node, at least one container runs.
+    #[default]
+    Running,
+    /// All containers ended well and will not start again.
+    Succeeded,
+    /// All containers ended, at least one badly.
+    Failed,
+    /// Its node does not answer.
+    Unknown,
+}
+
+impl PodPhase {
+    /// Whether the pod has ended for good.
+    pub const fn is_terminal(self) -> bool {
+        matches!(self, Self::Succeeded | Self::Failed)
+    }
+}
+
 /// The kind of object that controls a pod.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum OwnerKind {

@@ -1,1 +1,5 @@
 //! Replica counts: the arithmetic of the HorizontalPodAutoscaler and of KEDA.
+//!
+//! What must not live here: when a controller wakes, where a metric comes from, how a count is written.
+
+pub mod hpa;

@@ -1,0 +1,159 @@
+//! The conditions that the controller keeps in an autoscaler's status.
+
+use crate::domain::SimTime;
+
+/// Why a condition holds or does not.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[allow(missing_docs)] // Each name is the reason that Kubernetes prints; `message` says what it means.
+pub enum ConditionReason {
+    SucceededGetScale,
+    FailedGetScale,
+    SucceededRescale,
+    FailedUpdateScale,
+    ReadyForNewScale,
+    ScaleUpStabilized,
+    ScaleDownStabilized,
+    ValidMetricFound,
+    ScalingDisabled,
+    FailedGetResourceMetric,
+    FailedGetContainerResourceMetric,
+    FailedGetPodsMetric,
+    FailedGetObjectMetric,
+    FailedGetExternalMetric,
+    InvalidMetricSourceType,
+    InvalidSelector,
+    AmbiguousSelector,
+    DesiredWithinRange,
+    TooFewReplicas,
+    TooManyReplicas,
+    ScaleUpLimit,
+    ScaleDownLimit,
+    ScaledToZero,
+    NotScaledToZero,
+}
+
+impl ConditionReason {
+    /// The reason as Kubernetes prints it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::SucceededGetScale => "SucceededGetScale",
+            Self::FailedGetScale => "FailedGetScale",
+            Self::SucceededRescale => "SucceededRescale",
+            Self::FailedUpdateScale => "FailedUpdateScale",
+            Self::ReadyForNewScale => "ReadyForNewScale",
+            Self::ScaleUpStabilized => "ScaleUpStabilized",
+            Self::ScaleDownStabilized => "ScaleDownStabilized",
+            Self::ValidMetricFound => "ValidMetricFound",
+            Self::ScalingDisabled => "ScalingDisabled",
+            Self::FailedGetResourceMetric => "FailedGetResourceMetric",
+            Self::FailedGetContainerResourceMetric => "FailedGetContainerResourceMetric",
+            Self::FailedGetPodsMetric => "FailedGetPodsMetric",
+            Self::FailedGetObjectMetric => "FailedGetObjectMetric",
+            Self::FailedGetExternalMetric => "FailedGetExternalMetric",
+            Self::InvalidMetricSourceType => "InvalidMetricSourceType",
+            Self::InvalidSelector => "InvalidSelector",
+            Self::AmbiguousSelector => "AmbiguousSelector",
+            Self::DesiredWithinRange => "DesiredWithinRange",
+            Self::TooFewReplicas => "TooFewReplicas",
+            Self::TooManyReplicas => "TooManyReplicas",
+            Self::ScaleUpLimit => "ScaleUpLimit",
+            Self::ScaleDownLimit => "ScaleDownLimit",
+            Self::ScaledToZero => "ScaledToZero",
+            Self::NotScaledToZero => "NotScaledToZero",
+        }
+    }
+
+    /// What the reason means, for a person.
+    pub const fn message(self) -> &'static str {
+        match self {
+            Self::SucceededGetScale => "the target's replica count was read",
+            Self::FailedGetScale => "the target's replica count could not be read",
+            Self::SucceededRescale => "the target was given a new replica count",
+            Self::FailedUpdateScale => "the target's new replica count could not be written",
+            Self::ReadyForNewScale => "no earlier recommendation holds the count",
+            Self::ScaleUpStabilized => "a lower recommendation within the scale-up window holds the count down",
+            Self::ScaleDownStabilized => "a higher recommendation within the scale-down window holds the count up",
+            Self::ValidMetricFound => "a replica count was computed from the metrics",
+            Self::ScalingDisabled => "the target has no replicas, which disables scaling",
+            Self::FailedGetResourceMetric => "a resource metric could not be used",
+            Self::FailedGetContainerResourceMetric => "a container resource metric could not be used",
+            Self::FailedGetPodsMetric => "a pods metric could not be used",
+            Self::FailedGetObjectMetric => "an object metric could not be used",
+            Self::FailedGetExternalMetric => "an external metric could not be used",
+            Self::InvalidMetricSourceType => "a metric has an unknown type",
+            Self::InvalidSelector => "the target's pod selector is missing or malformed",
+            Self::AmbiguousSelector => "the target's pods are selected by another autoscaler too",
+            Self::DesiredWithinRange => "the wanted count is within all limits",
+            Self::TooFewReplicas => "the wanted count is below the minimum",
+            Self::TooManyReplicas => "the wanted count is above the maximum",
+            Self::ScaleUpLimit => "the wanted count grows faster than allowed",
+            Self::ScaleDownLimit => "the wanted count shrinks faster than allowed",
+            Self::ScaledToZero => "the autoscaler itself took the target to zero",
+            Self::NotScaledToZero => "the autoscaler did not take the target to zero",
+        }
+    }
+}
+
+/// One condition; `None` inside until the controller first states it.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct Condition(Option<Stated>);
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+struct Stated {
+    holds: bool,
+    reason: ConditionReason,
+    since: SimTime,
+}
+
+impl Condition {
+    /// States the condition; the instant of its last transition moves only when it turns from true to false or back.
+    pub fn set(&mut self, holds: bool, reason: ConditionReason, now: SimTime) {
+        let since = self.0.filter(|old| old.holds == holds).map_or(now, |old| old.since);
+        self.0 = Some(Stated { holds, reason, since });
+    }
+
+    /// Whether the condition was stated and is true.
+    pub fn is_true(self) -> bool {
+        self.0.is_some_and(|stated| stated.holds)
+    }
+
+    /// Whether it holds, once stated.
+    pub fn holds(self) -> Option<bool> {
+        self.0.map(|stated| stated.holds)
+    }
+
+    /// Why, once stated.
+    pub fn reason(self) -> Option<ConditionReason> {
+        self.0.map(|stated| stated.reason)
+    }
+
+    /// Since when it has been true, or false, once stated.
+    pub fn since(self) -> Option<SimTime> {
+        self.0.map(|stated| stated.since)
+    }
+}
+
+/// Writes `True/ReadyForNewScale`, or `Unknown` before the condition was first stated.
+impl std::fmt::Display for Condition {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.0 {
+            Some(Stated { holds, reason, .. }) => {
+                write!(f, "{}/{}", if holds { "True" } else { "False" }, reason.as_str())
+            }
+            None => f.write_str("Unknown"),
+        }
+    }
+}
+
+/// The conditions of one autoscaler.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct Conditions {
+    /// `AbleToScale`: whether the target can be read and written, and whether an earlier recommendation holds the count.
+    pub able_to_scale: Condition,
+    /// `ScalingActive`: whether the metrics give a count.
+    pub scaling_active: Condition,
+    /// `ScalingLimited`: whether a limit changed the wanted count.
+    pub scaling_limited: Condition,
+    /// `ScaledToZero`, from Kubernetes 1.37: whether this controller took the target to zero.
+    pub scaled_to_zero: Condition,
+}
