@@ -19,6 +19,7 @@ pub mod taints;
 pub mod time;
 pub mod topology;
 pub mod versions;
+pub mod volumes;
 pub mod workload;
 
 pub use hpa::HorizontalPodAutoscaler;
