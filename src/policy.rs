@@ -8,3 +8,4 @@ pub mod kube_scheduler;
 pub mod packing;
 pub mod replicas;
 pub mod selection;
+pub mod workloads;
