@@ -31,7 +31,7 @@ pub use pod::{Container, NodeAffinity, PodSpec};
 pub use quantity::Quantity;
 pub use requirements::{Requirement, Requirements};
 pub use resources::{ResourceName, Resources};
-pub use symbol::Symbol;
+pub use symbol::{Symbol, well_known};
 pub use taints::{Taint, TaintEffect, Toleration};
 pub use time::{SimDuration, SimTime};
 pub use versions::{KarpenterVersion, KubernetesVersion, Versions};

@@ -1,3 +1,94 @@
 //! The simulated cluster: its state with indices, changed through named operations, and the record of what happened.
+//!
+//! Every change goes through an operation that keeps the indices true and appends to the [`record`]. Actors read the
+//! state freely; nobody but an operation writes it.
+//!
+//! What must not live here: when something happens (`actors`), what ought to happen (`policy`), money (`cloud`).
 
+pub mod node_operations;
+pub mod pod_operations;
 pub mod record;
+pub mod state;
+
+pub use record::Record;
+pub use state::{Node, NodePhase, Pod, PodPhase, Workload};
+
+use crate::domain::{NodeId, PodId, SimTime, WorkloadId};
+use record::{Event, EventKind};
+
+/// The state of one simulated cluster.
+#[derive(Debug, Default)]
+pub struct World {
+    pods: Vec<Pod>,
+    nodes: Vec<Node>,
+    workloads: Vec<Workload>,
+    live_nodes: Vec<NodeId>,
+    counts: Counts,
+    record: Record,
+}
+
+/// Pods of workloads other than DaemonSets, by state.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Counts {
+    /// Without a node.
+    pub pending: u32,
+    /// On a node, not Ready.
+    pub starting: u32,
+    /// Ready.
+    pub ready: u32,
+}
+
+impl World {
+    /// The pod `id`, which may be gone.
+    pub fn pod(&self, id: PodId) -> &Pod {
+        &self.pods[id.index()]
+    }
+
+    /// The node `id`, which may be gone.
+    pub fn node(&self, id: NodeId) -> &Node {
+        &self.nodes[id.index()]
+    }
+
+    /// The workload `id`.
+    pub fn workload(&self, id: WorkloadId) -> &Workload {
+        &self.workloads[id.index()]
+    }
+
+    /// All workloads with their ids.
+    pub fn workloads(&self) -> impl Iterator<Item = (WorkloadId, &Workload)> {
+        self.workloads.iter().enumerate().map(|(index, workload)| (WorkloadId::from_index(index), workload))
+    }
+
+    /// Nodes and node claims whose instance is not gone, in order of creation.
+    pub fn live_nodes(&self) -> &[NodeId] {
+        &self.live_nodes
+    }
+
+    /// Pods of workloads other than DaemonSets, by state.
+    pub fn counts(&self) -> Counts {
+        self.counts
+    }
+
+    /// What happened so far, for those who write it out.
+    pub fn record(&self) -> &Record {
+        &self.record
+    }
+
+    /// Ends the simulation: the record is all that is left.
+    pub fn into_record(mut self, now: SimTime) -> Record {
+        for id in std::mem::take(&mut self.live_nodes) {
+            self.settle_node(id, now);
+        }
+        self.record
+    }
+
+    /// Records something that concerns the cluster as a whole or a workload.
+    pub fn note(&mut self, at: SimTime, kind: EventKind, workload: Option<WorkloadId>, message: impl Into<Box<str>>) {
+        self.record.event(Event { at, kind, pod: None, node: None, workload, message: message.into() });
+    }
+
+    /// Records a sample.
+    pub fn note_sample(&mut self, sample: record::Sample) {
+        self.record.samples.push(sample);
+    }
+}

@@ -1,0 +1,247 @@
+//! What can happen to a node.
+
+use super::World;
+use super::record::{Event, EventKind, NodeEnd, NodeFacts, NodeOrigin};
+use super::state::{Node, NodePhase};
+use crate::domain::{HourlyRate, Labels, NodeId, Resources, SimTime, Symbol, Taint, well_known};
+
+/// A node claim (or a node group's instance) about to come to be.
+#[derive(Clone, Debug)]
+pub struct NewNode {
+    /// Name.
+    pub name: String,
+    /// What asked for it.
+    pub origin: NodeOrigin,
+    /// Labels known before launch.
+    pub labels: Labels,
+    /// Taints that it keeps.
+    pub taints: Vec<Taint>,
+    /// Taints that it starts with.
+    pub startup_taints: Vec<Taint>,
+    /// Why it was asked for.
+    pub reason: String,
+}
+
+/// What EC2 answered.
+#[derive(Clone, Debug)]
+pub struct LaunchFacts {
+    /// Instance type.
+    pub instance_type: Symbol,
+    /// Zone.
+    pub zone: Symbol,
+    /// `spot` or `on-demand`.
+    pub capacity_type: Symbol,
+    /// `amd64` or `arm64`.
+    pub arch: Symbol,
+    /// Price per hour at launch.
+    pub rate: HourlyRate,
+    /// Labels that follow from the instance.
+    pub labels: Labels,
+    /// What the autoscaler believes it holds.
+    pub capacity: Resources,
+    /// What the autoscaler believes it offers to pods.
+    pub allocatable: Resources,
+}
+
+impl World {
+    /// Adds a node claim.
+    pub fn add_node(&mut self, new: NewNode, at: SimTime) -> NodeId {
+        let id = NodeId::from_index(self.nodes.len());
+        self.record.nodes.push(NodeFacts {
+            name: new.name.clone(),
+            origin: new.origin,
+            instance_type: None,
+            zone: None,
+            capacity_type: None,
+            arch: None,
+            rate: HourlyRate::ZERO,
+            capacity: Resources::new(),
+            allocatable: Resources::new(),
+            requested: at,
+            launched: None,
+            running: None,
+            registered: None,
+            ready: None,
+            initialized: None,
+            deletion_requested: None,
+            drained: None,
+            terminating: None,
+            terminated: None,
+            end: None,
+            requested_cpu: 0,
+            requested_memory: 0,
+        });
+        self.nodes.push(Node {
+            name: Symbol::new(&new.name),
+            origin: new.origin,
+            labels: new.labels,
+            taints: new.taints,
+            startup_taints: new.startup_taints,
+            capacity: Resources::new(),
+            allocatable: Resources::new(),
+            phase: NodePhase::Claimed,
+            ready: false,
+            initialized: false,
+            created: at,
+            deletion_requested: None,
+            pods: Vec::new(),
+            requested: Resources::new(),
+            settled: at,
+        });
+        self.live_nodes.push(id);
+        self.node_event(at, EventKind::ClaimCreated, id, &new.reason);
+        id
+    }
+
+    /// EC2 answered with an instance.
+    pub fn launch_node(&mut self, id: NodeId, launch: &LaunchFacts, at: SimTime) {
+        let node = &mut self.nodes[id.index()];
+        node.phase = NodePhase::Launched;
+        node.labels.extend(&launch.labels);
+        node.capacity = launch.capacity.clone();
+        node.allocatable = launch.allocatable.clone();
+        let facts = &mut self.record.nodes[id.index()];
+        facts.launched = Some(at);
+        facts.instance_type = Some(launch.instance_type);
+        facts.zone = Some(launch.zone);
+        facts.capacity_type = Some(launch.capacity_type);
+        facts.arch = Some(launch.arch);
+        facts.rate = launch.rate;
+        facts.capacity = launch.capacity.clone();
+        facts.allocatable = launch.allocatable.clone();
+        let message = format!(
+            "{} {} in {} at {:.4} per hour",
+            launch.capacity_type, launch.instance_type, launch.zone, launch.rate
+        );
+        self.node_event(at, EventKind::InstanceLaunched, id, &message);
+    }
+
+    /// EC2 had no capacity: the claim is given up.
+    pub fn fail_launch(&mut self, id: NodeId, at: SimTime, reason: &str) {
+        self.node_event(at, EventKind::LaunchFailed, id, reason);
+        let facts = &mut self.record.nodes[id.index()];
+        facts.end = Some(NodeEnd::LaunchFailed);
+        facts.terminated = Some(at);
+        self.forget_node(id);
+    }
+
+    /// The instance is running: billing begins.
+    pub fn run_instance(&mut self, id: NodeId, at: SimTime) {
+        self.record.nodes[id.index()].running = Some(at);
+        self.node_event(at, EventKind::InstanceRunning, id, "");
+    }
+
+    /// The kubelet registered the node, with what the real machine offers.
+    pub fn register_node(
+        &mut self,
+        id: NodeId,
+        capacity: Resources,
+        allocatable: Resources,
+        taints: &[Taint],
+        at: SimTime,
+    ) {
+        let node = &mut self.nodes[id.index()];
+        node.phase = NodePhase::Registered;
+        node.labels.set(well_known::HOSTNAME, node.name);
+        for taint in taints {
+            if !node.taints.contains(taint) {
+                node.taints.push(*taint);
+            }
+        }
+        let facts = &mut self.record.nodes[id.index()];
+        facts.registered = Some(at);
+        facts.capacity = capacity.clone();
+        facts.allocatable = allocatable.clone();
+        node.capacity = capacity;
+        node.allocatable = allocatable;
+        self.node_event(at, EventKind::NodeRegistered, id, "");
+    }
+
+    /// The node is Ready.
+    pub fn ready_node(&mut self, id: NodeId, at: SimTime) {
+        self.settle_node(id, at);
+        self.nodes[id.index()].ready = true;
+        self.record.nodes[id.index()].ready = Some(at);
+        self.node_event(at, EventKind::NodeReady, id, "");
+    }
+
+    /// Karpenter counts the node as initialized.
+    pub fn initialize_node(&mut self, id: NodeId, at: SimTime) {
+        let node = &mut self.nodes[id.index()];
+        node.initialized = true;
+        node.labels.set(well_known::NODE_INITIALIZED, well_known::TRUE);
+        self.record.nodes[id.index()].initialized = Some(at);
+        self.node_event(at, EventKind::NodeInitialized, id, "");
+    }
+
+    /// Adds a taint.
+    pub fn taint_node(&mut self, id: NodeId, taint: Taint) {
+        let node = &mut self.nodes[id.index()];
+        if !node.taints.contains(&taint) {
+            node.taints.push(taint);
+        }
+    }
+
+    /// Removes every taint with this key.
+    pub fn untaint_node(&mut self, id: NodeId, key: Symbol) {
+        self.nodes[id.index()].taints.retain(|taint| taint.key != key);
+    }
+
+    /// The node's removal is decided.
+    pub fn disrupt_node(&mut self, id: NodeId, end: NodeEnd, at: SimTime, reason: &str) {
+        self.nodes[id.index()].deletion_requested = Some(at);
+        let facts = &mut self.record.nodes[id.index()];
+        facts.deletion_requested = Some(at);
+        facts.end = Some(end);
+        self.node_event(at, EventKind::NodeDisrupted, id, reason);
+    }
+
+    /// The last pod that had to leave the node is gone.
+    pub fn drain_node(&mut self, id: NodeId, at: SimTime) {
+        self.record.nodes[id.index()].drained = Some(at);
+        self.node_event(at, EventKind::NodeDrained, id, "");
+    }
+
+    /// The instance leaves `running`: billing ends.
+    pub fn terminate_instance(&mut self, id: NodeId, at: SimTime) {
+        self.settle_node(id, at);
+        let node = &mut self.nodes[id.index()];
+        node.phase = NodePhase::Terminating;
+        node.ready = false;
+        self.record.nodes[id.index()].terminating = Some(at);
+        self.node_event(at, EventKind::InstanceTerminating, id, "");
+    }
+
+    /// The instance and the node are gone.
+    pub fn remove_node(&mut self, id: NodeId, at: SimTime) {
+        self.record.nodes[id.index()].terminated = Some(at);
+        self.node_event(at, EventKind::InstanceTerminated, id, "");
+        self.forget_node(id);
+    }
+
+    /// Records that something was noticed about a node.
+    pub fn note_node(&mut self, id: NodeId, at: SimTime, kind: EventKind, message: &str) {
+        self.node_event(at, kind, id, message);
+    }
+
+    /// Brings the integrals of what is requested on a Ready node up to `at`.
+    pub(super) fn settle_node(&mut self, id: NodeId, at: SimTime) {
+        let node = &mut self.nodes[id.index()];
+        let span = i128::from(at.saturating_since(node.settled).as_micros());
+        node.settled = node.settled.max(at);
+        if node.ready {
+            let facts = &mut self.record.nodes[id.index()];
+            facts.requested_cpu += span * i128::from(node.requested.cpu_milli());
+            facts.requested_memory += span * i128::from(node.requested.memory_bytes());
+        }
+    }
+
+    fn forget_node(&mut self, id: NodeId) {
+        self.nodes[id.index()].phase = NodePhase::Gone;
+        self.live_nodes.retain(|&live| live != id);
+    }
+
+    fn node_event(&mut self, at: SimTime, kind: EventKind, id: NodeId, message: &str) {
+        self.record.event(Event { at, kind, pod: None, node: Some(id), workload: None, message: message.into() });
+    }
+}

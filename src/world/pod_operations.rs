@@ -1,0 +1,220 @@
+//! What can happen to a workload and to a pod.
+
+use std::sync::Arc;
+
+use super::record::{Event, EventKind, PodFacts, WorkloadFacts, WorkloadKind};
+use super::state::{Pod, PodPhase, Workload};
+use super::{Counts, World};
+use crate::domain::workload::ObjectName;
+use crate::domain::{LabelSelector, NodeId, PodId, PodSpec, SimTime, WorkloadId};
+
+/// A workload about to come to be.
+#[derive(Clone, Debug)]
+pub struct NewWorkload {
+    /// Namespace and name.
+    pub name: ObjectName,
+    /// What it is.
+    pub kind: WorkloadKind,
+    /// The pods it owns.
+    pub selector: LabelSelector,
+    /// What its pods look like.
+    pub template: Arc<PodSpec>,
+    /// Replicas wanted.
+    pub replicas: u32,
+    /// Whether requests are simulated for it.
+    pub has_load: bool,
+}
+
+impl World {
+    /// Adds a workload; its pods are made by its controller.
+    pub fn add_workload(&mut self, new: NewWorkload) -> WorkloadId {
+        let id = WorkloadId::from_index(self.workloads.len());
+        let requests = Arc::new(new.template.requests());
+        self.record.workloads.push(WorkloadFacts { name: new.name, kind: new.kind, has_load: new.has_load });
+        self.workloads.push(Workload {
+            name: new.name,
+            kind: new.kind,
+            selector: new.selector,
+            template: new.template,
+            requests,
+            replicas: new.replicas,
+            pods: Vec::new(),
+            ready: 0,
+            next_pod: 0,
+        });
+        id
+    }
+
+    /// Sets the number of replicas wanted.
+    pub fn set_replicas(&mut self, workload: WorkloadId, replicas: u32, at: SimTime, kind: EventKind, reason: &str) {
+        let state = &mut self.workloads[workload.index()];
+        let message = format!("{} to {replicas} replicas: {reason}", state.replicas);
+        state.replicas = replicas;
+        self.note(at, kind, Some(workload), message);
+    }
+
+    /// Creates a pod of `workload`; a daemon's is pinned to its node.
+    pub fn create_pod(&mut self, workload: WorkloadId, pinned: Option<NodeId>, at: SimTime) -> PodId {
+        let id = PodId::from_index(self.pods.len());
+        let owner = &mut self.workloads[workload.index()];
+        let name = format!("{}-{:05}", owner.name.name, owner.next_pod);
+        owner.next_pod += 1;
+        owner.pods.push(id);
+        let daemon = owner.kind == WorkloadKind::DaemonSet;
+        self.pods.push(Pod {
+            workload,
+            namespace: owner.name.namespace,
+            spec: Arc::clone(&owner.template),
+            requests: Arc::clone(&owner.requests),
+            pinned,
+            phase: PodPhase::Pending,
+            node: None,
+            created: at,
+            started: None,
+            ready_since: None,
+            unschedulable: false,
+            deletion_requested: None,
+            daemon,
+        });
+        self.record.pods.push(PodFacts {
+            name,
+            workload,
+            requests: (*owner.requests).clone(),
+            created: at,
+            unschedulable: None,
+            scheduled: None,
+            started: None,
+            ready: None,
+            deletion_requested: None,
+            removed: None,
+            node: None,
+            evicted: false,
+        });
+        self.recount(daemon, None, Some(PodPhase::Pending), false);
+        self.pod_event(at, EventKind::PodCreated, id, "");
+        id
+    }
+
+    /// The scheduler found no node for the pod.
+    pub fn mark_unschedulable(&mut self, id: PodId, at: SimTime, message: &str) {
+        let pod = &mut self.pods[id.index()];
+        let news = !pod.unschedulable;
+        pod.unschedulable = true;
+        let facts = &mut self.record.pods[id.index()];
+        if facts.unschedulable.is_none() {
+            facts.unschedulable = Some(at);
+        }
+        if news {
+            self.pod_event(at, EventKind::PodUnschedulable, id, message);
+        }
+    }
+
+    /// Binds the pod to a node.
+    pub fn bind_pod(&mut self, id: PodId, node: NodeId, at: SimTime) {
+        self.settle_node(node, at);
+        let pod = &mut self.pods[id.index()];
+        pod.phase = PodPhase::Starting;
+        pod.node = Some(node);
+        pod.unschedulable = false;
+        let daemon = pod.daemon;
+        let target = &mut self.nodes[node.index()];
+        target.pods.push(id);
+        target.requested.add(&pod.requests);
+        let facts = &mut self.record.pods[id.index()];
+        facts.scheduled = Some(at);
+        facts.node = Some(node);
+        self.recount(daemon, Some(PodPhase::Pending), Some(PodPhase::Starting), false);
+        self.pod_event(at, EventKind::PodScheduled, id, "");
+    }
+
+    /// The pod's containers run.
+    pub fn start_pod(&mut self, id: PodId, at: SimTime) {
+        let pod = &mut self.pods[id.index()];
+        pod.phase = PodPhase::Running;
+        pod.started = Some(at);
+        self.record.pods[id.index()].started = Some(at);
+        self.pod_event(at, EventKind::PodStarted, id, "");
+    }
+
+    /// The pod is Ready.
+    pub fn ready_pod(&mut self, id: PodId, at: SimTime) {
+        let pod = &mut self.pods[id.index()];
+        pod.ready_since = Some(at);
+        let (daemon, workload) = (pod.daemon, pod.workload);
+        self.workloads[workload.index()].ready += 1;
+        let facts = &mut self.record.pods[id.index()];
+        if facts.ready.is_none() {
+            facts.ready = Some(at);
+        }
+        self.recount(daemon, Some(PodPhase::Running), Some(PodPhase::Running), true);
+        self.pod_event(at, EventKind::PodReady, id, "");
+    }
+
+    /// Asks for the pod's deletion: its endpoint leaves at once, the pod when its containers have stopped.
+    pub fn request_pod_deletion(&mut self, id: PodId, at: SimTime, evicted: bool, reason: &str) {
+        self.lose_readiness(id);
+        self.pods[id.index()].deletion_requested = Some(at);
+        let facts = &mut self.record.pods[id.index()];
+        facts.deletion_requested = Some(at);
+        facts.evicted = evicted;
+        self.pod_event(at, if evicted { EventKind::PodEvicted } else { EventKind::PodDeleted }, id, reason);
+    }
+
+    /// The pod is gone; its room on the node is free.
+    pub fn remove_pod(&mut self, id: PodId, at: SimTime) {
+        self.lose_readiness(id);
+        if let Some(node) = self.pods[id.index()].node {
+            self.settle_node(node, at);
+            let requests = Arc::clone(&self.pods[id.index()].requests);
+            let host = &mut self.nodes[node.index()];
+            host.pods.retain(|&pod| pod != id);
+            host.requested.subtract(&requests);
+        }
+        let pod = &mut self.pods[id.index()];
+        let (before, daemon, workload) = (pod.phase, pod.daemon, pod.workload);
+        pod.phase = PodPhase::Gone;
+        self.workloads[workload.index()].pods.retain(|&own| own != id);
+        self.record.pods[id.index()].removed = Some(at);
+        self.recount(daemon, Some(before), None, false);
+        self.pod_event(at, EventKind::PodRemoved, id, "");
+    }
+
+    fn lose_readiness(&mut self, id: PodId) {
+        let pod = &mut self.pods[id.index()];
+        if pod.ready_since.take().is_some() {
+            self.workloads[pod.workload.index()].ready -= 1;
+            if !pod.daemon {
+                self.counts.ready -= 1;
+                self.counts.starting += 1;
+            }
+        }
+    }
+
+    /// Keeps the counts true when a pod goes from one phase to another; `became_ready` within Running.
+    fn recount(&mut self, daemon: bool, from: Option<PodPhase>, to: Option<PodPhase>, became_ready: bool) {
+        if daemon {
+            return;
+        }
+        let counter = |counts: &mut Counts, phase: Option<PodPhase>, change: i32| {
+            let slot = match phase {
+                Some(PodPhase::Pending) => &mut counts.pending,
+                Some(PodPhase::Starting | PodPhase::Running) => &mut counts.starting,
+                Some(PodPhase::Gone) | None => return,
+            };
+            *slot = slot.saturating_add_signed(change);
+        };
+        if became_ready {
+            self.counts.starting -= 1;
+            self.counts.ready += 1;
+        } else {
+            counter(&mut self.counts, from, -1);
+            counter(&mut self.counts, to, 1);
+        }
+    }
+
+    pub(super) fn pod_event(&mut self, at: SimTime, kind: EventKind, id: PodId, message: &str) {
+        let pod = &self.pods[id.index()];
+        let (node, workload) = (pod.node, Some(pod.workload));
+        self.record.event(Event { at, kind, pod: Some(id), node, workload, message: message.into() });
+    }
+}

@@ -1,0 +1,143 @@
+//! Pods, nodes and workloads as they are at one instant.
+
+use std::sync::Arc;
+
+use super::record::{NodeOrigin, WorkloadKind};
+use crate::domain::workload::ObjectName;
+use crate::domain::{LabelSelector, Labels, NodeId, PodId, PodSpec, Resources, SimTime, Symbol, Taint, WorkloadId};
+
+/// How far a pod has come.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum PodPhase {
+    /// It has no node.
+    Pending,
+    /// It has a node; its containers do not run yet.
+    Starting,
+    /// Its containers run.
+    Running,
+    /// It is no more.
+    Gone,
+}
+
+/// A pod.
+#[derive(Clone, Debug)]
+pub struct Pod {
+    /// What made it.
+    pub workload: WorkloadId,
+    /// Its namespace.
+    pub namespace: Symbol,
+    /// What it asks for.
+    pub spec: Arc<PodSpec>,
+    /// What the scheduler counts for it.
+    pub requests: Arc<Resources>,
+    /// The only node it may go to (a daemon's).
+    pub pinned: Option<NodeId>,
+    /// How far it has come.
+    pub phase: PodPhase,
+    /// The node it is bound to.
+    pub node: Option<NodeId>,
+    /// When it was created.
+    pub created: SimTime,
+    /// When its containers started.
+    pub started: Option<SimTime>,
+    /// When it became Ready; `None` while it is not.
+    pub ready_since: Option<SimTime>,
+    /// Whether the scheduler has declared it unschedulable and not placed it since.
+    pub unschedulable: bool,
+    /// When its deletion was asked for.
+    pub deletion_requested: Option<SimTime>,
+    /// Whether it belongs to a DaemonSet.
+    pub daemon: bool,
+}
+
+impl Pod {
+    /// Whether it is neither gone nor being deleted.
+    pub fn is_active(&self) -> bool {
+        self.phase != PodPhase::Gone && self.deletion_requested.is_none()
+    }
+
+    /// Whether it is Ready.
+    pub fn is_ready(&self) -> bool {
+        self.ready_since.is_some()
+    }
+}
+
+/// How far a node has come.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum NodePhase {
+    /// A node claim without an instance.
+    Claimed,
+    /// It has an instance; no node has registered.
+    Launched,
+    /// The node exists.
+    Registered,
+    /// Its instance is being terminated.
+    Terminating,
+    /// It is no more.
+    Gone,
+}
+
+/// A node, from the claim to the end of its instance.
+#[derive(Clone, Debug)]
+pub struct Node {
+    /// Name, the same for claim and node.
+    pub name: Symbol,
+    /// What asked for it.
+    pub origin: NodeOrigin,
+    /// Labels of the claim or node.
+    pub labels: Labels,
+    /// Taints at present.
+    pub taints: Vec<Taint>,
+    /// Taints that come off before the node counts as initialized.
+    pub startup_taints: Vec<Taint>,
+    /// What it holds, as the autoscaler believes until the node has registered, then as the node says.
+    pub capacity: Resources,
+    /// What it offers to pods, likewise.
+    pub allocatable: Resources,
+    /// How far it has come.
+    pub phase: NodePhase,
+    /// Whether the node is Ready.
+    pub ready: bool,
+    /// Whether Karpenter counts it as initialized.
+    pub initialized: bool,
+    /// When the claim was made.
+    pub created: SimTime,
+    /// When its removal was decided.
+    pub deletion_requested: Option<SimTime>,
+    /// Pods bound to it that are not gone, in order of binding.
+    pub pods: Vec<PodId>,
+    /// Sum of the requests of these pods.
+    pub requested: Resources,
+    /// When `requested` or `ready` last changed.
+    pub(super) settled: SimTime,
+}
+
+impl Node {
+    /// Whether pods other than daemons are bound to it.
+    pub fn is_in_use(&self, is_daemon: impl Fn(PodId) -> bool) -> bool {
+        self.pods.iter().any(|&pod| !is_daemon(pod))
+    }
+}
+
+/// A workload.
+#[derive(Clone, Debug)]
+pub struct Workload {
+    /// Namespace and name.
+    pub name: ObjectName,
+    /// What it is.
+    pub kind: WorkloadKind,
+    /// The pods it owns.
+    pub selector: LabelSelector,
+    /// What its pods look like.
+    pub template: Arc<PodSpec>,
+    /// What the scheduler counts for one of them.
+    pub requests: Arc<Resources>,
+    /// Replicas wanted; unused for a DaemonSet.
+    pub replicas: u32,
+    /// Its pods that are not gone, in order of creation.
+    pub pods: Vec<PodId>,
+    /// How many of them are Ready.
+    pub ready: u32,
+    /// Number of its next pod.
+    pub(super) next_pod: u32,
+}
