@@ -1,5 +1,18 @@
 //! The simulated EC2 and its bill.
+//!
+//! Pools hold free instances; a fleet request takes from them by its allocation strategy; an instance boots through
+//! stages whose durations are drawn from the n-th draw of its pool, so that the n-th launch from a pool has the same
+//! luck under every policy; its running time is billed.
+//!
+//! What must not live here: Kubernetes objects, and any choice that an autoscaler makes.
 
 pub mod bill;
+pub mod billing;
+pub mod boot;
+pub mod ec2;
+pub mod fleet;
 
 pub use bill::{Bill, BillItem, BillLine};
+pub use boot::{BootStages, BootTimes};
+pub use ec2::{Ec2, InstanceId, Pool};
+pub use fleet::{FleetError, FleetErrorCode, FleetOverride, FleetReply, FleetRequest};

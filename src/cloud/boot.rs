@@ -1,0 +1,150 @@
+//! From the accepted launch request to a Ready node: the stages of a boot and how long each takes.
+
+use crate::domain::SimDuration;
+use crate::domain::node_pool::AmiFamily;
+use crate::engine::Stream;
+
+/// The median and spread of each stage of a boot, in seconds. Stages follow one another and are independent but for a
+/// common factor, the quality of the host.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct BootStages {
+    /// Request accepted to the machine being up.
+    pub vm_init: f64,
+    /// To the network being up.
+    pub os_boot: f64,
+    /// User data, container runtime, kubelet start.
+    pub bootstrap: f64,
+    /// Kubelet started to node registered.
+    pub register: f64,
+    /// Registered to the network plugin being ready.
+    pub cni_ready: f64,
+    /// Whether draws are replaced by the medians: for tests and what-if questions.
+    pub fixed: bool,
+}
+
+/// What is special about the instance type's boot.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct BootTraits {
+    /// Bare metal.
+    pub metal: bool,
+    /// Has GPUs whose driver must load.
+    pub gpu: bool,
+    /// Has local disks.
+    pub local_disk: bool,
+    /// Runs on the Xen hypervisor.
+    pub xen: bool,
+}
+
+/// When the milestones of one boot are reached, counted from the accepted request.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct BootTimes {
+    /// The instance enters `running`; billing begins.
+    pub running: SimDuration,
+    /// The node registers.
+    pub registered: SimDuration,
+    /// The node is Ready.
+    pub ready: SimDuration,
+}
+
+/// Spread (standard deviation of the logarithm) of each stage, from vm_init to cni_ready.
+const SIGMAS: [f64; 5] = [0.25, 0.20, 0.25, 0.30, 0.35];
+/// Spread of the factor that all stages of one host share.
+const HOST_SIGMA: f64 = 0.12;
+/// Median and spread of the time from accepted to `running`, and its bounds, in seconds.
+const RUNNING: (f64, f64, f64, f64) = (12.0, 0.35, 3.0, 90.0);
+/// The kubelet posts its status at this period.
+const STATUS_PERIOD: f64 = 10.0;
+
+impl BootStages {
+    /// The defaults for a family of machine images: assumptions fitted to published measurements.
+    pub fn of(family: AmiFamily) -> Self {
+        let (vm_init, os_boot, bootstrap, register, cni_ready) = match family {
+            AmiFamily::AL2 | AmiFamily::Ubuntu | AmiFamily::Custom => (11.0, 7.0, 9.0, 2.0, 6.0),
+            AmiFamily::AL2023 => (11.0, 6.0, 11.0, 2.0, 6.0),
+            AmiFamily::Bottlerocket => (11.0, 5.0, 5.0, 2.0, 6.0),
+            AmiFamily::Windows2019 | AmiFamily::Windows2022 => (12.0, 75.0, 150.0, 10.0, 30.0),
+        };
+        Self { vm_init, os_boot, bootstrap, register, cni_ready, fixed: false }
+    }
+
+    /// The same stages, every draw replaced by its median.
+    #[must_use]
+    pub fn without_spread(mut self) -> Self {
+        self.fixed = true;
+        self
+    }
+
+    /// Draws one boot.
+    pub fn draw(&self, traits: BootTraits, stream: &mut Stream) -> BootTimes {
+        let host = self.lognormal(stream, 1.0, HOST_SIGMA);
+        let mut vm_init = self.lognormal(stream, self.vm_init, SIGMAS[0]) * host;
+        if traits.metal {
+            vm_init = self.lognormal(stream, 300.0, 0.35).clamp(120.0, 900.0);
+        }
+        for (applies, factor) in [(traits.gpu, 2.0), (traits.local_disk, 1.15), (traits.xen, 1.5)] {
+            vm_init *= if applies { factor } else { 1.0 };
+        }
+        let os_boot = self.lognormal(stream, self.os_boot, SIGMAS[1]) * host;
+        let driver = if traits.gpu { 15.0 } else { 0.0 };
+        let bootstrap = self.lognormal(stream, self.bootstrap, SIGMAS[2]) * host + driver;
+        let register = self.lognormal(stream, self.register, SIGMAS[3]);
+        let cni_ready = self.lognormal(stream, self.cni_ready, SIGMAS[4]);
+        let posted = if self.fixed { STATUS_PERIOD / 2.0 } else { stream.between(0.0, STATUS_PERIOD) };
+        let (median, sigma, least, most) = RUNNING;
+        let kubelet = vm_init + os_boot + bootstrap;
+        // A machine whose kubelet speaks has long been running.
+        let running = self.lognormal(stream, median, sigma).clamp(least, most).min(kubelet);
+        let registered = kubelet + register;
+        BootTimes {
+            running: SimDuration::from_secs_f64(running),
+            registered: SimDuration::from_secs_f64(registered),
+            ready: SimDuration::from_secs_f64(registered + cni_ready + posted),
+        }
+    }
+
+    fn lognormal(&self, stream: &mut Stream, median: f64, sigma: f64) -> f64 {
+        let drawn = stream.lognormal(median, sigma);
+        if self.fixed { median } else { drawn }
+    }
+}
+
+/// Time from TerminateInstances to the instance being gone: median 35 s, metal 180 s.
+pub fn shutdown_time(metal: bool, stream: &mut Stream) -> SimDuration {
+    SimDuration::from_secs_f64(stream.lognormal(if metal { 180.0 } else { 35.0 }, 0.5))
+}
+
+/// Time that a CreateFleet call takes: median 1.1 s and 0.02 s for each instance.
+pub fn fleet_call_time(instances: u32, stream: &mut Stream) -> SimDuration {
+    SimDuration::from_secs_f64(stream.lognormal(1.1 + 0.02 * f64::from(instances), 0.35))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{BootStages, BootTraits};
+    use crate::domain::node_pool::AmiFamily;
+    use crate::engine::Streams;
+
+    #[test]
+    fn al2023_nodes_are_ready_about_40_seconds_after_the_request() {
+        let stages = BootStages::of(AmiFamily::AL2023);
+        let streams = Streams::new(1);
+        let mut ready: Vec<f64> = (0..10_000)
+            .map(|n| stages.draw(BootTraits::default(), &mut streams.nth("boot", "pool", n)).ready.as_secs_f64())
+            .collect();
+        ready.sort_by(f64::total_cmp);
+        assert!((36.0..46.0).contains(&ready[5_000]), "median {}", ready[5_000]);
+        assert!(ready[9_500] < 75.0, "p95 {}", ready[9_500]);
+    }
+
+    #[test]
+    fn milestones_come_in_order_and_metal_takes_minutes() {
+        let stages = BootStages::of(AmiFamily::Bottlerocket);
+        let streams = Streams::new(2);
+        for n in 0..1_000 {
+            let metal = n % 2 == 0;
+            let boot = stages.draw(BootTraits { metal, ..BootTraits::default() }, &mut streams.nth("boot", "pool", n));
+            assert!(boot.running <= boot.registered && boot.registered < boot.ready, "{boot:?}");
+            assert!(!metal || boot.registered.as_secs() >= 120, "{boot:?}");
+        }
+    }
+}
