@@ -1,1 +1,15 @@
-//! Scenario files and Kubernetes manifests: read with source positions, resolved, validated.
+//! Scenario files and Kubernetes manifests, resolved and validated.
+//!
+//! What lives here: the position-keeping YAML tree ([`tree`]), errors and warnings that show where they arose
+//! ([`error`]), and the readers that turn manifests into the domain's vocabulary ([`manifests`]).
+//!
+//! What must not: any decision, any simulated time passing, any printing. Warnings are returned, never shown.
+
+pub mod error;
+pub mod manifests;
+pub mod reader;
+pub mod source;
+pub mod tree;
+
+pub use error::{ScenarioError, Warning};
+pub use source::{Limits, Source};

@@ -1,0 +1,465 @@
+//! Pods and pod templates.
+
+use super::affinity;
+use super::common::{Metadata, labels, metadata, resource_map, resources, taint_effect};
+use crate::domain::labels::Labels;
+use crate::domain::pod::{HostPort, InitContainer, OwnerKind, PreemptionPolicy, Probe, VolumeRef};
+use crate::domain::symbol::well_known;
+use crate::domain::taints::TolerationOperator;
+use crate::domain::workload::ObjectName;
+use crate::domain::{Container, PodSpec, SimDuration, Symbol, Toleration};
+use crate::scenario::ScenarioError;
+use crate::scenario::reader::{Fields, Reader, Shape};
+use crate::scenario::tree::Node;
+
+/// A Pod object.
+#[derive(Clone, PartialEq, Debug)]
+pub struct PodObject {
+    /// Namespace and name.
+    pub name: ObjectName,
+    /// What it asks for.
+    pub spec: PodSpec,
+}
+
+pub(super) static OBJECT: Shape = Shape {
+    name: "an object",
+    keys: &["apiVersion", "kind", "metadata", "spec"],
+    without_effect: &["status"],
+    unsupported: &[],
+    strict: false,
+};
+static TEMPLATE: Shape =
+    Shape { name: "a pod template", keys: &["metadata", "spec"], without_effect: &[], unsupported: &[], strict: false };
+static POD_SPEC: Shape = Shape {
+    name: "a pod's spec",
+    keys: &[
+        "containers",
+        "initContainers",
+        "overhead",
+        "resources",
+        "nodeSelector",
+        "affinity",
+        "tolerations",
+        "topologySpreadConstraints",
+        "priority",
+        "priorityClassName",
+        "preemptionPolicy",
+        "schedulingGates",
+        "volumes",
+        "resourceClaims",
+        "nodeName",
+        "terminationGracePeriodSeconds",
+        "readinessGates",
+        "hostNetwork",
+        "schedulerName",
+        "runtimeClassName",
+    ],
+    without_effect: &[
+        "restartPolicy",
+        "dnsPolicy",
+        "dnsConfig",
+        "serviceAccountName",
+        "serviceAccount",
+        "automountServiceAccountToken",
+        "hostPID",
+        "hostIPC",
+        "hostUsers",
+        "shareProcessNamespace",
+        "securityContext",
+        "imagePullSecrets",
+        "hostname",
+        "hostnameOverride",
+        "subdomain",
+        "hostAliases",
+        "enableServiceLinks",
+        "setHostnameAsFQDN",
+        "os",
+        "ephemeralContainers",
+    ],
+    unsupported: &[("activeDeadlineSeconds", "the pod runs without a deadline")],
+    strict: false,
+};
+static CONTAINER: Shape = Shape {
+    name: "a container",
+    keys: &["name", "image", "resources", "ports", "readinessProbe", "startupProbe", "restartPolicy"],
+    without_effect: &[
+        "command",
+        "args",
+        "env",
+        "envFrom",
+        "workingDir",
+        "volumeMounts",
+        "volumeDevices",
+        "livenessProbe",
+        "terminationMessagePath",
+        "terminationMessagePolicy",
+        "imagePullPolicy",
+        "securityContext",
+        "stdin",
+        "stdinOnce",
+        "tty",
+        "resizePolicy",
+        "restartPolicyRules",
+    ],
+    unsupported: &[("lifecycle", "hooks take no time")],
+    strict: false,
+};
+static CONTAINER_RESOURCES: Shape = Shape {
+    name: "resources",
+    keys: &["requests", "limits"],
+    without_effect: &["claims"],
+    unsupported: &[],
+    strict: false,
+};
+static PORT: Shape = Shape {
+    name: "a container's port",
+    keys: &["containerPort", "hostPort", "hostIP", "protocol"],
+    without_effect: &["name"],
+    unsupported: &[],
+    strict: false,
+};
+static PROBE: Shape = Shape {
+    name: "a probe",
+    keys: &["initialDelaySeconds", "periodSeconds", "successThreshold", "failureThreshold"],
+    without_effect: &["httpGet", "tcpSocket", "exec", "grpc", "timeoutSeconds", "terminationGracePeriodSeconds"],
+    unsupported: &[],
+    strict: false,
+};
+static TOLERATION: Shape = Shape {
+    name: "a toleration",
+    keys: &["key", "operator", "value", "effect", "tolerationSeconds"],
+    without_effect: &[],
+    unsupported: &[],
+    strict: false,
+};
+const NO_PLACE: &str = "the volume does not bind the pod to a zone";
+static VOLUME: Shape = Shape {
+    name: "a volume",
+    keys: &["name", "persistentVolumeClaim", "ephemeral"],
+    without_effect: &[
+        "emptyDir",
+        "configMap",
+        "secret",
+        "projected",
+        "downwardAPI",
+        "hostPath",
+        "csi",
+        "nfs",
+        "image",
+        "gitRepo",
+        "iscsi",
+        "cephfs",
+        "glusterfs",
+        "rbd",
+        "flexVolume",
+        "fc",
+    ],
+    unsupported: &[
+        ("awsElasticBlockStore", NO_PLACE),
+        ("gcePersistentDisk", NO_PLACE),
+        ("azureDisk", NO_PLACE),
+        ("azureFile", NO_PLACE),
+        ("cinder", NO_PLACE),
+        ("vsphereVolume", NO_PLACE),
+        ("portworxVolume", NO_PLACE),
+        ("scaleIO", NO_PLACE),
+        ("storageos", NO_PLACE),
+        ("quobyte", NO_PLACE),
+        ("flocker", NO_PLACE),
+        ("photonPersistentDisk", NO_PLACE),
+    ],
+    strict: false,
+};
+
+/// A Pod object.
+pub(super) fn pod<'s>(reader: &mut Reader<'s>, object: &Node<'s>) -> Result<PodObject, ScenarioError> {
+    let fields = reader.fields(object, &OBJECT)?;
+    let metadata = metadata(reader, fields.get("metadata"))?;
+    let spec = pod_spec(reader, fields, &metadata, None)?;
+    Ok(PodObject { name: metadata.name, spec })
+}
+
+/// The pod template in `node`, whose pods are controlled by an `owner`.
+pub(super) fn template<'s>(
+    reader: &mut Reader<'s>,
+    node: &Node<'s>,
+    owner: OwnerKind,
+) -> Result<PodSpec, ScenarioError> {
+    let fields = reader.fields(node, &TEMPLATE)?;
+    let metadata = metadata(reader, fields.get("metadata"))?;
+    pod_spec(reader, fields, &metadata, Some(owner))
+}
+
+fn pod_spec<'s>(
+    reader: &mut Reader<'s>,
+    parent: Fields<'_, 's>,
+    metadata: &Metadata<'_, 's>,
+    owner: Option<OwnerKind>,
+) -> Result<PodSpec, ScenarioError> {
+    let node = parent.required(reader, "spec")?;
+    let fields = reader.fields(node, &POD_SPEC)?;
+    warn_of_other_programs(reader, fields)?;
+    let host_network = fields.optional("hostNetwork", |n, what| reader.truth(n, what))?.unwrap_or(false);
+    let (containers, init_containers) = all_containers(reader, fields, host_network)?;
+    let pod_resources = fields.get("resources").map(|n| reader.fields(n, &CONTAINER_RESOURCES)).transpose()?;
+    let stated = |key: &'static str| {
+        let node = pod_resources.and_then(|fields| fields.get(key));
+        node.map(|node| resource_map(reader, node, key)).transpose()
+    };
+    let (pod_requests, pod_limits) = (stated("requests")?, stated("limits")?);
+    let preemption =
+        [("PreemptLowerPriority", PreemptionPolicy::PreemptLowerPriority), ("Never", PreemptionPolicy::Never)];
+    let mut spec = PodSpec {
+        labels: metadata.labels.clone(),
+        annotations: current_annotations(&metadata.annotations),
+        owner: owner.unwrap_or_else(|| controller(metadata.owners)),
+        containers,
+        init_containers,
+        overhead: resources(reader, fields, "overhead")?,
+        pod_requests,
+        pod_limits,
+        node_selector: labels(reader, fields, "nodeSelector")?,
+        tolerations: tolerations(reader, fields)?,
+        topology_spread: affinity::topology_spread(reader, fields)?,
+        priority: priority(reader, fields, "priority")?.unwrap_or(0),
+        priority_class: fields.optional("priorityClassName", |n, what| reader.symbol(n, what))?,
+        preemption_policy: fields
+            .optional("preemptionPolicy", |n, what| reader.choice(n, what, &preemption))?
+            .unwrap_or_default(),
+        scheduling_gates: names(reader, fields, "schedulingGates", "name")?,
+        volumes: volumes(reader, fields)?,
+        resource_claims: fields
+            .optional("resourceClaims", |n, what| reader.list(n, what))?
+            .is_some_and(|l| !l.is_empty()),
+        node_name: fields.optional("nodeName", |n, what| reader.symbol(n, what))?.filter(|n| *n != well_known::EMPTY),
+        termination_grace: fields.optional("terminationGracePeriodSeconds", |n, what| reader.seconds(n, what))?,
+        readiness_gates: names(reader, fields, "readinessGates", "conditionType")?,
+        ..PodSpec::default()
+    };
+    if let Some(node) = fields.get("affinity") {
+        affinity::read(reader, node, &mut spec)?;
+    }
+    Ok(spec)
+}
+
+/// A priority, which is any 32-bit number.
+pub(super) fn priority(
+    reader: &Reader<'_>,
+    fields: Fields<'_, '_>,
+    key: &'static str,
+) -> Result<Option<i32>, ScenarioError> {
+    let number = fields.optional(key, |n, what| reader.integer(n, what, i64::from(i32::MIN), i64::from(i32::MAX)))?;
+    Ok(number.and_then(|number| i32::try_from(number).ok()))
+}
+
+/// Warns where another program than those simulated decides over the pod.
+fn warn_of_other_programs<'s>(reader: &mut Reader<'s>, fields: Fields<'_, 's>) -> Result<(), ScenarioError> {
+    if let Some(node) = fields.get("schedulerName")
+        && reader.text(node, "schedulerName")? != "default-scheduler"
+    {
+        let message = "only the default scheduler is simulated: the pod is placed by it";
+        reader.warn(node.at, message, "another scheduler", "");
+    }
+    if let Some(node) = fields.get("runtimeClassName")
+        && fields.get("overhead").is_none()
+    {
+        let message = "runtime classes are not simulated: the pod has no overhead";
+        reader.warn(node.at, message, "left out", "state the class's `overhead` in the pod's spec");
+    }
+    Ok(())
+}
+
+/// Karpenter's v0.x annotation `karpenter.sh/do-not-evict` under its present name.
+fn current_annotations(written: &Labels) -> Labels {
+    let mut annotations = written.clone();
+    if let Some(value) = written.get(Symbol::new("karpenter.sh/do-not-evict"))
+        && written.get(well_known::DO_NOT_DISRUPT).is_none()
+    {
+        annotations.set(well_known::DO_NOT_DISRUPT, value);
+    }
+    annotations
+}
+
+/// The kind of the owner that is marked as controller.
+fn controller(owners: &[Node<'_>]) -> OwnerKind {
+    let marked = owners.iter().find(|owner| owner.get("controller").and_then(Node::as_text) == Some("true"));
+    match marked.and_then(|owner| owner.get("kind")).and_then(Node::as_text) {
+        None => OwnerKind::None,
+        Some("ReplicaSet") => OwnerKind::ReplicaSet,
+        Some("DaemonSet") => OwnerKind::DaemonSet,
+        Some("StatefulSet") => OwnerKind::StatefulSet,
+        Some("Job") => OwnerKind::Job,
+        Some("Node") => OwnerKind::Node,
+        Some(_) => OwnerKind::Other,
+    }
+}
+
+/// The `field` of every item of the list under `key`.
+fn names(
+    reader: &Reader<'_>,
+    fields: Fields<'_, '_>,
+    key: &'static str,
+    field: &'static str,
+) -> Result<Vec<Symbol>, ScenarioError> {
+    let items = fields.optional(key, |n, what| reader.list(n, what))?.unwrap_or_default();
+    items.iter().filter_map(|item| item.get(field)).map(|node| reader.symbol(node, field)).collect()
+}
+
+type Containers = (Vec<Container>, Vec<InitContainer>);
+
+fn all_containers<'s>(
+    reader: &mut Reader<'s>,
+    fields: Fields<'_, 's>,
+    host_network: bool,
+) -> Result<Containers, ScenarioError> {
+    let app = fields.optional("containers", |n, what| reader.list(n, what))?.unwrap_or_default();
+    let init = fields.optional("initContainers", |n, what| reader.list(n, what))?.unwrap_or_default();
+    let mut containers = Vec::with_capacity(app.len());
+    for node in app {
+        containers.push(container(reader, node, host_network)?.0);
+    }
+    let mut init_containers = Vec::with_capacity(init.len());
+    for node in init {
+        let (container, sidecar) = container(reader, node, host_network)?;
+        init_containers.push(InitContainer { container, sidecar });
+    }
+    Ok((containers, init_containers))
+}
+
+/// A container, and whether it says `restartPolicy: Always`.
+fn container<'s>(
+    reader: &mut Reader<'s>,
+    node: &Node<'s>,
+    host_network: bool,
+) -> Result<(Container, bool), ScenarioError> {
+    let fields = reader.fields(node, &CONTAINER)?;
+    let mut container = Container {
+        name: fields.optional("name", |n, what| reader.text(n, what))?.unwrap_or_default().to_owned(),
+        image: fields.optional("image", |n, what| reader.text(n, what))?.unwrap_or_default().to_owned(),
+        ..Container::default()
+    };
+    if let Some(node) = fields.get("resources") {
+        let amounts = reader.fields(node, &CONTAINER_RESOURCES)?;
+        container.requests = resources(reader, amounts, "requests")?;
+        container.limits = resources(reader, amounts, "limits")?;
+        reject_requests_above_limits(reader, amounts, &container)?;
+    }
+    for node in fields.optional("ports", |n, what| reader.list(n, what))?.unwrap_or_default() {
+        container.host_ports.extend(host_port(reader, node, host_network)?);
+    }
+    container.readiness_probe = fields.get("readinessProbe").map(|n| probe(reader, n)).transpose()?;
+    container.startup_probe = fields.get("startupProbe").map(|n| probe(reader, n)).transpose()?;
+    let sidecar = fields.optional("restartPolicy", |n, what| reader.text(n, what))? == Some("Always");
+    Ok((container, sidecar))
+}
+
+/// The API server refuses a request above its limit, so a simulation of it would answer a question nobody can ask.
+fn reject_requests_above_limits(
+    reader: &Reader<'_>,
+    amounts: Fields<'_, '_>,
+    container: &Container,
+) -> Result<(), ScenarioError> {
+    for (name, request) in container.requests.iter() {
+        let Some(limit) = container.limits.find(name).filter(|limit| request > *limit) else { continue };
+        let at = amounts.get("requests").and_then(|n| n.get(name.0.as_str())).map_or(amounts.at, |n| n.at);
+        return Err(reader
+            .error(at, format!("the request of {name} is above its limit of {}", name.format(limit)))
+            .because("above the limit")
+            .help("Kubernetes refuses such a pod; lower the request or raise the limit"));
+    }
+    Ok(())
+}
+
+/// The port that a container opens on its node, if it opens one. On the host's network every container port is one, as
+/// the API server defaults it.
+fn host_port<'s>(
+    reader: &mut Reader<'s>,
+    node: &Node<'s>,
+    host_network: bool,
+) -> Result<Option<HostPort>, ScenarioError> {
+    let fields = reader.fields(node, &PORT)?;
+    let number = |key| fields.optional(key, |n, what| reader.integer(n, what, 0, 65_535));
+    let inherited = if host_network { number("containerPort")? } else { None };
+    let Some(port) = number("hostPort")?.filter(|port| *port > 0).or(inherited) else { return Ok(None) };
+    let text = |key| fields.optional(key, |n, what| reader.symbol(n, what));
+    Ok(Some(HostPort {
+        port: u16::try_from(port).unwrap_or(u16::MAX),
+        protocol: text("protocol")?.unwrap_or_else(|| Symbol::new("TCP")),
+        ip: text("hostIP")?.unwrap_or(well_known::EMPTY),
+    }))
+}
+
+fn probe<'s>(reader: &mut Reader<'s>, node: &Node<'s>) -> Result<Probe, ScenarioError> {
+    let fields = reader.fields(node, &PROBE)?;
+    let threshold = |key, default| -> Result<u32, ScenarioError> {
+        let number = fields.optional(key, |n, what| reader.integer(n, what, 1, i64::from(i32::MAX)))?;
+        Ok(number.and_then(|number| u32::try_from(number).ok()).unwrap_or(default))
+    };
+    let period = fields.optional("periodSeconds", |n, what| reader.integer(n, what, 1, 1_000_000_000))?;
+    Ok(Probe {
+        initial_delay: fields
+            .optional("initialDelaySeconds", |n, what| reader.seconds(n, what))?
+            .unwrap_or(SimDuration::ZERO),
+        period: SimDuration::from_secs(period.unwrap_or(10)),
+        success_threshold: threshold("successThreshold", 1)?,
+        failure_threshold: threshold("failureThreshold", 3)?,
+    })
+}
+
+fn tolerations<'s>(reader: &mut Reader<'s>, fields: Fields<'_, 's>) -> Result<Vec<Toleration>, ScenarioError> {
+    let items = fields.optional("tolerations", |n, what| reader.list(n, what))?.unwrap_or_default();
+    items.iter().map(|item| toleration(reader, item)).collect()
+}
+
+fn toleration<'s>(reader: &mut Reader<'s>, node: &Node<'s>) -> Result<Toleration, ScenarioError> {
+    let fields = reader.fields(node, &TOLERATION)?;
+    let text = |key| fields.optional(key, |n, what| reader.symbol(n, what));
+    let operators = [("Equal", TolerationOperator::Equal), ("Exists", TolerationOperator::Exists)];
+    let key = text("key")?.unwrap_or(well_known::EMPTY);
+    let operator = fields
+        .get("operator")
+        .filter(|n| n.as_text() != Some(""))
+        .map(|n| reader.choice(n, "operator", &operators))
+        .transpose()?
+        .unwrap_or(TolerationOperator::Equal);
+    if key == well_known::EMPTY && operator == TolerationOperator::Equal {
+        return Err(reader
+            .error(node.at, "a toleration without a key tolerates nothing")
+            .because("no `key`")
+            .help("add a `key:`, or `operator: Exists` to tolerate every taint"));
+    }
+    Ok(Toleration {
+        key,
+        operator,
+        value: text("value")?.unwrap_or(well_known::EMPTY),
+        effect: fields
+            .get("effect")
+            .filter(|n| n.as_text() != Some(""))
+            .map(|n| taint_effect(reader, n))
+            .transpose()?,
+        // Zero and below evict at once.
+        toleration_seconds: fields
+            .optional("tolerationSeconds", |n, what| reader.integer(n, what, -1_000_000_000_000, 1_000_000_000_000))?
+            .map(|seconds| SimDuration::from_secs(seconds.max(0))),
+    })
+}
+
+fn volumes<'s>(reader: &mut Reader<'s>, fields: Fields<'_, 's>) -> Result<Vec<VolumeRef>, ScenarioError> {
+    let items = fields.optional("volumes", |n, what| reader.list(n, what))?.unwrap_or_default();
+    let mut volumes = Vec::new();
+    for item in items {
+        let fields = reader.fields(item, &VOLUME)?;
+        if let Some(claim) = fields.get("persistentVolumeClaim").and_then(|n| n.get("claimName")) {
+            volumes.push(VolumeRef { claim: reader.symbol(claim, "claimName")?, ephemeral_class: None });
+        } else if let Some(ephemeral) = fields.get("ephemeral") {
+            let class = ["volumeClaimTemplate", "spec", "storageClassName"]
+                .iter()
+                .try_fold(ephemeral, |node, key| node.get(key))
+                .and_then(Node::as_text)
+                .map_or(well_known::EMPTY, Symbol::new);
+            let claim = fields.optional("name", |n, what| reader.symbol(n, what))?.unwrap_or(well_known::EMPTY);
+            volumes.push(VolumeRef { claim, ephemeral_class: Some(class) });
+        }
+    }
+    Ok(volumes)
+}

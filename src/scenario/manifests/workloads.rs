@@ -1,0 +1,178 @@
+//! Deployments and DaemonSets, and what protects or ranks their pods.
+
+use std::sync::Arc;
+
+use super::common::{count, int_or_percent, label_selector, metadata};
+use super::pod::{OBJECT, priority, template};
+use crate::domain::pod::{DisruptionRule, IntOrPercent, OwnerKind, PodDisruptionBudget, PreemptionPolicy};
+use crate::domain::workload::{DaemonSet, Deployment, ObjectName};
+use crate::domain::{LabelSelector, PodSpec, SimDuration, Symbol};
+use crate::scenario::ScenarioError;
+use crate::scenario::reader::{Fields, Reader, Shape};
+use crate::scenario::tree::Node;
+
+static DEPLOYMENT: Shape = Shape {
+    name: "a Deployment's spec",
+    keys: &["replicas", "selector", "template", "strategy", "minReadySeconds"],
+    without_effect: &["revisionHistoryLimit", "progressDeadlineSeconds"],
+    unsupported: &[("paused", "the Deployment is taken as running")],
+    strict: false,
+};
+static STRATEGY: Shape = Shape {
+    name: "a Deployment's strategy",
+    keys: &["type", "rollingUpdate"],
+    without_effect: &[],
+    unsupported: &[],
+    strict: false,
+};
+static ROLLING_UPDATE: Shape = Shape {
+    name: "`rollingUpdate`",
+    keys: &["maxSurge", "maxUnavailable"],
+    without_effect: &[],
+    unsupported: &[],
+    strict: false,
+};
+static DAEMON_SET: Shape = Shape {
+    name: "a DaemonSet's spec",
+    keys: &["selector", "template"],
+    without_effect: &["revisionHistoryLimit", "updateStrategy", "minReadySeconds"],
+    unsupported: &[],
+    strict: false,
+};
+static DISRUPTION_BUDGET: Shape = Shape {
+    name: "a PodDisruptionBudget's spec",
+    keys: &["selector", "minAvailable", "maxUnavailable", "unhealthyPodEvictionPolicy"],
+    without_effect: &[],
+    unsupported: &[],
+    strict: false,
+};
+static PRIORITY_CLASS: Shape = Shape {
+    name: "a PriorityClass",
+    keys: &["apiVersion", "kind", "metadata", "value", "globalDefault", "preemptionPolicy"],
+    without_effect: &["description"],
+    unsupported: &[],
+    strict: false,
+};
+
+/// A PriorityClass object.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct PriorityClass {
+    /// Name.
+    pub name: Symbol,
+    /// The priority that it stands for.
+    pub value: i32,
+    /// Whether it applies to pods that name no class.
+    pub global_default: bool,
+    /// Whether its pods may evict others.
+    pub preemption_policy: PreemptionPolicy,
+}
+
+/// A Deployment object.
+pub(super) fn deployment<'s>(reader: &mut Reader<'s>, object: &Node<'s>) -> Result<Deployment, ScenarioError> {
+    let fields = reader.fields(object, &OBJECT)?;
+    let name = metadata(reader, fields.get("metadata"))?.name;
+    let spec = reader.fields(fields.required(reader, "spec")?, &DEPLOYMENT)?;
+    let (selector, template) = selected_pods(reader, spec, OwnerKind::ReplicaSet)?;
+    let (max_surge, max_unavailable) = strategy(reader, spec)?;
+    Ok(Deployment {
+        name,
+        replicas: count(reader, spec, "replicas")?,
+        selector,
+        template: Arc::new(template),
+        max_surge,
+        max_unavailable,
+        min_ready: spec.optional("minReadySeconds", |n, what| reader.seconds(n, what))?.unwrap_or(SimDuration::ZERO),
+    })
+}
+
+/// A DaemonSet object.
+pub(super) fn daemon_set<'s>(reader: &mut Reader<'s>, object: &Node<'s>) -> Result<DaemonSet, ScenarioError> {
+    let fields = reader.fields(object, &OBJECT)?;
+    let name = metadata(reader, fields.get("metadata"))?.name;
+    let spec = reader.fields(fields.required(reader, "spec")?, &DAEMON_SET)?;
+    let (selector, template) = selected_pods(reader, spec, OwnerKind::DaemonSet)?;
+    Ok(DaemonSet { name, selector, template: Arc::new(template) })
+}
+
+/// The selector and the template, which have to agree as the API server demands. An absent selector stands for the
+/// template's labels, as in the APIs before `apps/v1`.
+fn selected_pods<'s>(
+    reader: &mut Reader<'s>,
+    spec: Fields<'_, 's>,
+    owner: OwnerKind,
+) -> Result<(LabelSelector, PodSpec), ScenarioError> {
+    let template = template(reader, spec.required(reader, "template")?, owner)?;
+    let Some(node) = spec.get("selector") else {
+        let match_labels = template.labels.clone();
+        return Ok((LabelSelector { match_labels, expressions: Vec::new() }, template));
+    };
+    let selector = label_selector(reader, node)?;
+    if !selector.matches(&template.labels) {
+        return Err(reader
+            .error(node.at, "the selector does not match the labels of the pod template")
+            .because("selects other pods")
+            .help("give `selector.matchLabels` and `template.metadata.labels` the same labels"));
+    }
+    Ok((selector, template))
+}
+
+/// `maxSurge` and `maxUnavailable` of a rollout, 25 % each unless given; no surge at all for `Recreate`.
+fn strategy<'s>(
+    reader: &mut Reader<'s>,
+    spec: Fields<'_, 's>,
+) -> Result<(Option<IntOrPercent>, Option<IntOrPercent>), ScenarioError> {
+    let quarter = Some(IntOrPercent::Percent(25));
+    let Some(node) = spec.get("strategy") else { return Ok((quarter, quarter)) };
+    let fields = reader.fields(node, &STRATEGY)?;
+    let kinds = [("RollingUpdate", false), ("Recreate", true)];
+    if fields.optional("type", |n, what| reader.choice(n, what, &kinds))?.unwrap_or(false) {
+        return Ok((None, None));
+    }
+    let Some(node) = fields.get("rollingUpdate") else { return Ok((quarter, quarter)) };
+    let fields = reader.fields(node, &ROLLING_UPDATE)?;
+    let limit = |key| fields.optional(key, |n, what| int_or_percent(reader, n, what));
+    Ok((limit("maxSurge")?.or(quarter), limit("maxUnavailable")?.or(quarter)))
+}
+
+/// A PodDisruptionBudget object.
+pub(super) fn pod_disruption_budget<'s>(
+    reader: &mut Reader<'s>,
+    object: &Node<'s>,
+) -> Result<PodDisruptionBudget, ScenarioError> {
+    let fields = reader.fields(object, &OBJECT)?;
+    let ObjectName { namespace, name } = metadata(reader, fields.get("metadata"))?.name;
+    let spec = reader.fields(fields.required(reader, "spec")?, &DISRUPTION_BUDGET)?;
+    let limit = |key| spec.optional(key, |n, what| int_or_percent(reader, n, what));
+    let rule = match (limit("minAvailable")?, limit("maxUnavailable")?) {
+        (Some(_), Some(_)) => {
+            return Err(reader
+                .error(spec.at, "a PodDisruptionBudget has `minAvailable` or `maxUnavailable`, not both")
+                .because("both are given")
+                .help("remove one of them"));
+        }
+        (None, Some(most)) => DisruptionRule::MaxUnavailable(most),
+        // Neither is legal: the API's default is minAvailable 0, which protects nothing.
+        (least, None) => DisruptionRule::MinAvailable(least.unwrap_or(IntOrPercent::Count(0))),
+    };
+    let policies = [("IfHealthyBudget", false), ("AlwaysAllow", true)];
+    let always_allow_unhealthy =
+        spec.optional("unhealthyPodEvictionPolicy", |n, what| reader.choice(n, what, &policies))?.unwrap_or(false);
+    let selector = spec.get("selector").map(|n| label_selector(reader, n)).transpose()?;
+    Ok(PodDisruptionBudget { namespace, name, selector, rule, always_allow_unhealthy })
+}
+
+/// A PriorityClass object.
+pub(super) fn priority_class<'s>(reader: &mut Reader<'s>, object: &Node<'s>) -> Result<PriorityClass, ScenarioError> {
+    let fields = reader.fields(object, &PRIORITY_CLASS)?;
+    let name = metadata(reader, fields.get("metadata"))?.name.name;
+    let preemption =
+        [("PreemptLowerPriority", PreemptionPolicy::PreemptLowerPriority), ("Never", PreemptionPolicy::Never)];
+    Ok(PriorityClass {
+        name,
+        value: priority(reader, fields, "value")?.unwrap_or(0),
+        global_default: fields.optional("globalDefault", |n, what| reader.truth(n, what))?.unwrap_or(false),
+        preemption_policy: fields
+            .optional("preemptionPolicy", |n, what| reader.choice(n, what, &preemption))?
+            .unwrap_or_default(),
+    })
+}

@@ -1,0 +1,125 @@
+//! Input files: their names, their text, their hashes.
+
+use std::path::Path;
+
+use sha2::{Digest, Sha256};
+
+use super::error::{Place, ScenarioError};
+use super::tree::Location;
+
+/// Limits on what is read, so that no input can exhaust the machine.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Limits {
+    /// Largest file in bytes.
+    pub file_bytes_max: usize,
+    /// Most values in one file, those that aliases repeat included.
+    pub nodes_max: usize,
+    /// Most values that aliases of one file may repeat.
+    pub alias_nodes_max: usize,
+    /// Deepest nesting.
+    pub depth_max: usize,
+}
+
+impl Default for Limits {
+    /// 256 MiB, 8 million values, 100,000 repeated by aliases, 100 levels.
+    fn default() -> Self {
+        Self { file_bytes_max: 256 << 20, nodes_max: 8_000_000, alias_nodes_max: 100_000, depth_max: 100 }
+    }
+}
+
+/// The text of an input file under the name by which the user knows it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Source {
+    /// The file's name as the user gave it.
+    pub name: String,
+    /// Its text.
+    pub text: String,
+}
+
+impl Source {
+    /// A source of this text, read from nowhere.
+    pub fn new(name: impl Into<String>, text: impl Into<String>) -> Self {
+        Self { name: name.into(), text: text.into() }
+    }
+
+    /// Reads the file at `path`; errors call it `name`.
+    ///
+    /// # Errors
+    /// If it is missing, a directory, unreadable, too large or not UTF-8.
+    pub fn load(path: &Path, name: impl Into<String>, limits: &Limits) -> Result<Self, ScenarioError> {
+        let name = name.into();
+        let bytes = read_bounded(path, &name, limits.file_bytes_max)?;
+        match String::from_utf8(bytes) {
+            Ok(text) => Ok(Self { name, text }),
+            Err(error) => {
+                let at = error.utf8_error().valid_up_to();
+                Err(ScenarioError::new(format!("`{name}` is not text: byte {at} is not UTF-8"))
+                    .help("save the file as UTF-8; a compressed or binary file cannot be read"))
+            }
+        }
+    }
+
+    /// SHA-256 of the text, in hexadecimal.
+    pub fn sha256(&self) -> String {
+        sha256_hex(self.text.as_bytes())
+    }
+
+    /// The place of `location`; `None` for one that has no position.
+    pub(super) fn place(&self, location: Location) -> Option<Place> {
+        location.range().map(|(offset, length)| Place::new(&self.name, &self.text, offset, length))
+    }
+}
+
+/// SHA-256 of `bytes`, in hexadecimal.
+pub(super) fn sha256_hex(bytes: &[u8]) -> String {
+    let digest = Sha256::digest(bytes);
+    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// The bytes of the file at `path`, at most `bytes_max` of them.
+///
+/// # Errors
+/// If it is missing, a directory, unreadable or larger.
+pub(super) fn read_bounded(path: &Path, name: &str, bytes_max: usize) -> Result<Vec<u8>, ScenarioError> {
+    use std::io::Read;
+    let unreadable = |error: &std::io::Error| match error.kind() {
+        std::io::ErrorKind::NotFound => ScenarioError::new(format!("no such file: `{name}`"))
+            .help("paths in a scenario are relative to the scenario file; paths on the command line to where you are"),
+        std::io::ErrorKind::IsADirectory => ScenarioError::new(format!("`{name}` is a directory"))
+            .help(format!("name a file inside it, for example `{}/scenario.yaml`", name.trim_end_matches('/'))),
+        kind => ScenarioError::new(format!("cannot read `{name}`: {kind}")),
+    };
+    let metadata = std::fs::metadata(path).map_err(|error| unreadable(&error))?;
+    if metadata.is_dir() {
+        return Err(unreadable(&std::io::ErrorKind::IsADirectory.into()));
+    }
+    let file = std::fs::File::open(path).map_err(|error| unreadable(&error))?;
+    let mut bytes = Vec::new();
+    // Pipes and devices state no length, so the limit is enforced while reading.
+    file.take(bytes_max as u64 + 1).read_to_end(&mut bytes).map_err(|error| unreadable(&error))?;
+    if bytes.len() > bytes_max {
+        return Err(ScenarioError::new(format!("`{name}` is larger than {} MiB", bytes_max >> 20))
+            .help("split it into several files"));
+    }
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Limits, Source};
+
+    #[test]
+    fn the_hash_is_that_of_the_text() {
+        let empty = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
+        assert_eq!(Source::new("a", "").sha256(), empty);
+    }
+
+    #[test]
+    fn an_oversized_file_is_refused() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), "x".repeat(100)).unwrap();
+        let limits = Limits { file_bytes_max: 99, ..Limits::default() };
+        assert!(Source::load(file.path(), "a.yaml", &limits).is_err());
+        assert!(Source::load(file.path(), "a.yaml", &Limits { file_bytes_max: 100, ..limits }).is_ok());
+    }
+}
