@@ -4,6 +4,8 @@
 //! line for each disagreement, then `agreement: N/M`. Exit code 0 only when all agree.
 
 #[allow(dead_code)]
+mod fields;
+#[allow(dead_code)]
 mod hpa;
 #[allow(dead_code)]
 mod karpenter;

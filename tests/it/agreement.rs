@@ -1,5 +1,8 @@
 //! Agreement with the real programs: the cases in tests/cases, counted by the same code as `examples/agreement`.
 
+#[path = "../../examples/agreement/fields.rs"]
+#[allow(dead_code)]
+mod fields;
 #[path = "../../examples/agreement/hpa.rs"]
 #[allow(dead_code)]
 mod hpa;
@@ -15,3 +18,19 @@ mod kube_scheduler;
 #[path = "../../examples/agreement/tally.rs"]
 #[allow(dead_code)]
 mod tally;
+
+use std::path::{Path, PathBuf};
+
+/// Fails with every disagreement, or if a case is not compared at all.
+fn all_agree(suite: fn(&[PathBuf], Option<&Path>) -> Result<tally::Tally, String>, files: &[&str], cases: usize) {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases");
+    let paths: Vec<PathBuf> = files.iter().map(|file| folder.join(file)).collect();
+    let tally = suite(&paths, None).unwrap_or_else(|problem| panic!("{problem}"));
+    assert!(tally.disagreements.is_empty(), "{}", tally.disagreements.join("\n"));
+    assert_eq!((tally.agreed, tally.compared), (cases, cases));
+}
+
+#[test]
+fn replica_counts_agree_with_the_horizontal_pod_autoscaler() {
+    all_agree(hpa::run, &["hpa-golden.json"], 141);
+}

@@ -1,0 +1,102 @@
+//! Reading the fields of a case, with the path of what is missing or malformed.
+
+use std::path::PathBuf;
+
+use nodecast::domain::{SimDuration, SimTime};
+use serde_json::Value;
+
+use super::tally::{Tally, files};
+
+/// The instant at which every case decides; ages are subtracted from it.
+pub const NOW: SimTime = SimTime::from_micros(1_000_000_000_000_000);
+
+/// Runs every case of the JSON files below `paths`: objects with a list `cases`.
+pub fn run_cases(paths: &[PathBuf], check: fn(&Value) -> Result<(), String>) -> Result<Tally, String> {
+    let mut tally = Tally::default();
+    for path in files(paths, &[".json"]).map_err(|error| error.to_string())? {
+        let told = |problem: String| format!("{}: {problem}", path.display());
+        let text = std::fs::read_to_string(&path).map_err(|error| told(error.to_string()))?;
+        let file: Value = serde_json::from_str(&text).map_err(|error| told(error.to_string()))?;
+        for case in list(&file, "cases").map_err(told)? {
+            let name = ["id", "name"].map(|key| case[key].as_str().unwrap_or("?")).join(" ");
+            tally.count(&name, check(case));
+        }
+    }
+    Ok(tally)
+}
+
+/// The list at `key`; absent or null is empty.
+pub fn list<'a>(value: &'a Value, key: &str) -> Result<&'a [Value], String> {
+    match &value[key] {
+        Value::Null => Ok(&[]),
+        Value::Array(items) => Ok(items),
+        other => Err(format!("{key}: {other} is not a list")),
+    }
+}
+
+/// The text at `key`; absent or null is `None`.
+pub fn text<'a>(value: &'a Value, key: &str) -> Result<Option<&'a str>, String> {
+    match &value[key] {
+        Value::Null => Ok(None),
+        Value::String(text) => Ok(Some(text)),
+        other => Err(format!("{key}: {other} is not a text")),
+    }
+}
+
+/// The whole number at `key`; absent or null is `None`.
+pub fn integer(value: &Value, key: &str) -> Result<Option<i64>, String> {
+    match &value[key] {
+        Value::Null => Ok(None),
+        other => other.as_i64().map(Some).ok_or_else(|| format!("{key}: {other} is not a whole number")),
+    }
+}
+
+/// The whole number at `key`, which must be there and fit a replica count.
+pub fn count(value: &Value, key: &str) -> Result<i32, String> {
+    let number = integer(value, key)?.ok_or_else(|| format!("{key} is missing"))?;
+    i32::try_from(number).map_err(|_| format!("{key}: {number} is no replica count"))
+}
+
+/// The same, or `default` if it is absent.
+pub fn count_or(value: &Value, key: &str, default: i32) -> Result<i32, String> {
+    if value[key].is_null() { Ok(default) } else { count(value, key) }
+}
+
+/// The number at `key`, or `default`.
+pub fn number_or(value: &Value, key: &str, default: f64) -> Result<f64, String> {
+    match &value[key] {
+        Value::Null => Ok(default),
+        other => other.as_f64().ok_or_else(|| format!("{key}: {other} is not a number")),
+    }
+}
+
+/// The truth value at `key`, or `default`.
+pub fn flag_or(value: &Value, key: &str, default: bool) -> Result<bool, String> {
+    match &value[key] {
+        Value::Null => Ok(default),
+        other => other.as_bool().ok_or_else(|| format!("{key}: {other} is neither true nor false")),
+    }
+}
+
+/// The span of seconds at `key`, or `default`.
+pub fn seconds_or(value: &Value, key: &str, default: SimDuration) -> Result<SimDuration, String> {
+    match &value[key] {
+        Value::Null => Ok(default),
+        other => {
+            let seconds = other.as_f64().ok_or_else(|| format!("{key}: {other} is not a number of seconds"))?;
+            Ok(SimDuration::from_secs_f64(seconds))
+        }
+    }
+}
+
+/// The instant that lies `key` seconds before the decision; `None` if the field is absent.
+pub fn ago(value: &Value, key: &str) -> Result<Option<SimTime>, String> {
+    let age = seconds_or(value, key, SimDuration::ZERO)?;
+    let there = !value[key].is_null();
+    Ok(there.then(|| SimTime::from_micros(NOW.as_micros() - age.as_micros())))
+}
+
+/// Says that `what` differs.
+pub fn same<T: PartialEq + std::fmt::Debug>(what: &str, found: T, expected: T) -> Result<(), String> {
+    if found == expected { Ok(()) } else { Err(format!("{what} is {found:?}, expected {expected:?}")) }
+}
