@@ -1,0 +1,85 @@
+//! The filters that look only at the pod and one node, in the order of the default profile.
+
+use super::node::NodeEntry;
+use super::plugins::{Reason, Rejection};
+use super::resources;
+use super::shape::PodShape;
+use crate::domain::pod::HostPort;
+use crate::domain::symbol::well_known;
+use crate::domain::{Symbol, TaintEffect};
+
+/// Runs NodeUnschedulable, NodeName, TaintToleration, NodeAffinity, NodePorts and NodeResourcesFit.
+///
+/// Source: Kubernetes 1.36 `pkg/scheduler/framework/runtime/framework.go`, `RunFilterPlugins`, and the plugins' `Filter`.
+pub(super) fn check_node(shape: &PodShape, entry: &NodeEntry) -> Result<(), Rejection> {
+    check_unschedulable(shape, entry)?;
+    check_node_name(shape, entry)?;
+    check_taints(shape, entry)?;
+    check_node_affinity(shape, entry)?;
+    check_host_ports(shape, entry)?;
+    resources::fits(shape, entry)
+}
+
+/// Source: Kubernetes 1.36 `plugins/nodeunschedulable/node_unschedulable.go`.
+pub(super) fn check_unschedulable(shape: &PodShape, entry: &NodeEntry) -> Result<(), Rejection> {
+    if entry.node.unschedulable && !shape.tolerates_unschedulable {
+        return Err(Rejection::unresolvable(Reason::Unschedulable));
+    }
+    Ok(())
+}
+
+/// Source: Kubernetes 1.36 `plugins/nodename/node_name.go`.
+pub(super) fn check_node_name(shape: &PodShape, entry: &NodeEntry) -> Result<(), Rejection> {
+    match shape.spec.node_name {
+        Some(name) if name.as_str() != &*entry.node.name => Err(Rejection::unresolvable(Reason::OtherNodeName)),
+        _ => Ok(()),
+    }
+}
+
+/// Source: Kubernetes 1.36 `plugins/tainttoleration/taint_toleration.go`.
+pub(super) fn check_taints(shape: &PodShape, entry: &NodeEntry) -> Result<(), Rejection> {
+    let hard =
+        entry.node.taints.iter().find(|taint| taint.effect != TaintEffect::PreferNoSchedule && !shape.tolerates(taint));
+    hard.map_or(Ok(()), |taint| Err(Rejection::unresolvable(Reason::UntoleratedTaint(*taint))))
+}
+
+/// Source: Kubernetes 1.36 `plugins/nodeaffinity/node_affinity.go`.
+pub(super) fn check_node_affinity(shape: &PodShape, entry: &NodeEntry) -> Result<(), Rejection> {
+    if shape.spec.selects_node(&entry.node.labels, &entry.node.name) {
+        Ok(())
+    } else {
+        Err(Rejection::unresolvable(Reason::NodeAffinity))
+    }
+}
+
+/// Source: Kubernetes 1.36 `plugins/nodeports/node_ports.go`.
+pub(super) fn check_host_ports(shape: &PodShape, entry: &NodeEntry) -> Result<(), Rejection> {
+    let taken = |wanted: &HostPort| entry.host_ports.iter().any(|(used, _)| ports_conflict(wanted, used));
+    if shape.host_ports.iter().any(taken) { Err(Rejection::resolvable(Reason::HostPort)) } else { Ok(()) }
+}
+
+/// Whether two pods cannot both have their port: same number and protocol, and the same address or one of them all.
+///
+/// Source: `k8s.io/kube-scheduler/framework/types.go` (1.36), `HostPortInfo.CheckConflict`.
+pub(super) fn ports_conflict(one: &HostPort, other: &HostPort) -> bool {
+    let all = |ip: Symbol| ip == well_known::EMPTY || ip.as_str() == "0.0.0.0";
+    let protocol = |port: &HostPort| if port.protocol == well_known::EMPTY { "TCP" } else { port.protocol.as_str() };
+    one.port == other.port && protocol(one) == protocol(other) && (one.ip == other.ip || all(one.ip) || all(other.ip))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ports_conflict;
+    use crate::domain::Symbol;
+    use crate::domain::pod::HostPort;
+
+    #[test]
+    fn a_port_on_all_addresses_conflicts_with_the_same_port_on_any() {
+        let port =
+            |ip: &str, protocol: &str| HostPort { port: 8_080, protocol: Symbol::new(protocol), ip: Symbol::new(ip) };
+        assert!(ports_conflict(&port("", "TCP"), &port("10.0.0.1", "TCP")));
+        assert!(ports_conflict(&port("10.0.0.1", ""), &port("0.0.0.0", "TCP")));
+        assert!(!ports_conflict(&port("10.0.0.1", "TCP"), &port("10.0.0.2", "TCP")));
+        assert!(!ports_conflict(&port("", "UDP"), &port("", "TCP")));
+    }
+}

@@ -1,0 +1,220 @@
+//! Topology domains as dense numbers: for each label key that some pod's constraint or affinity term names, the values
+//! that nodes have, numbered.
+
+use rustc_hash::FxHashMap;
+
+use crate::domain::symbol::well_known;
+use crate::domain::{Labels, NodeId, Symbol};
+
+/// A topology key, numbered in order of first use.
+pub(super) type KeyIndex = u32;
+
+/// The number that stands for "the node has no such label".
+pub(super) const NO_DOMAIN: u32 = u32::MAX;
+
+/// What makes a node belong to a domain.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+enum DomainLabel {
+    /// Its label's value.
+    Value(Symbol),
+    /// It carries no hostname label, so that it is a domain of its own.
+    Host(NodeId),
+}
+
+/// One topology key and the domains that nodes form by it.
+#[derive(Clone, Debug)]
+struct TopologyKey {
+    name: Symbol,
+    numbers: FxHashMap<DomainLabel, u32>,
+    /// Nodes in each domain; a number whose count falls to zero is given out again.
+    holders: Vec<u32>,
+    free: Vec<u32>,
+}
+
+/// All topology keys in use.
+#[derive(Clone, Default, Debug)]
+pub(super) struct TopologyKeys {
+    keys: Vec<TopologyKey>,
+    indices: FxHashMap<Symbol, KeyIndex>,
+}
+
+impl TopologyKeys {
+    /// The index of `name`, and whether it is new.
+    pub(super) fn index(&mut self, name: Symbol) -> (KeyIndex, bool) {
+        if let Some(&index) = self.indices.get(&name) {
+            return (index, false);
+        }
+        let index = self.keys.len() as KeyIndex;
+        self.keys.push(TopologyKey { name, numbers: FxHashMap::default(), holders: Vec::new(), free: Vec::new() });
+        self.indices.insert(name, index);
+        (index, true)
+    }
+
+    /// The label key with this index.
+    pub(super) fn name(&self, index: KeyIndex) -> Symbol {
+        self.keys[index as usize].name
+    }
+
+    /// Enters a node into the domains of every key from `first` on, appending their numbers to `domains`.
+    ///
+    /// The kubelet labels every node with its hostname. A node without that label (made-up node names are not interned)
+    /// is a host of its own all the same.
+    pub(super) fn enter(&mut self, node: NodeId, labels: &Labels, domains: &mut Vec<u32>) {
+        for key in &mut self.keys[domains.len()..] {
+            let label = match labels.get(key.name) {
+                Some(value) => DomainLabel::Value(value),
+                None if key.name == well_known::HOSTNAME => DomainLabel::Host(node),
+                None => {
+                    domains.push(NO_DOMAIN);
+                    continue;
+                }
+            };
+            let TopologyKey { numbers, holders, free, .. } = key;
+            let number = *numbers.entry(label).or_insert_with(|| {
+                free.pop().unwrap_or_else(|| {
+                    holders.push(0);
+                    holders.len() as u32 - 1
+                })
+            });
+            holders[number as usize] += 1;
+            domains.push(number);
+        }
+    }
+
+    /// Takes a node out of its domains.
+    pub(super) fn leave(&mut self, node: NodeId, labels: &Labels, domains: &[u32]) {
+        for (key, &domain) in self.keys.iter_mut().zip(domains) {
+            if domain == NO_DOMAIN {
+                continue;
+            }
+            let holders = &mut key.holders[domain as usize];
+            *holders -= 1;
+            if *holders == 0 {
+                key.free.push(domain);
+                let label = labels.get(key.name).map_or(DomainLabel::Host(node), DomainLabel::Value);
+                key.numbers.remove(&label);
+            }
+        }
+    }
+}
+
+/// The pods counted in each domain of one key.
+#[derive(Clone, Default, Debug)]
+pub(super) struct DomainCounts {
+    counts: Vec<i64>,
+    /// Counted nodes of each domain; a domain exists while it has any.
+    nodes: Vec<u32>,
+    /// Domains that exist.
+    known: usize,
+    /// Smallest count over the domains that exist, and how many have it; zero holders mean it must be looked up again.
+    smallest: i64,
+    smallest_holders: usize,
+}
+
+impl DomainCounts {
+    /// Adds a node with `count` pods to `domain`, or takes it away if `sign` is -1.
+    pub(super) fn add(&mut self, domain: u32, count: i64, sign: i64) {
+        let at = domain as usize;
+        if at >= self.counts.len() {
+            self.counts.resize(at + 1, 0);
+            self.nodes.resize(at + 1, 0);
+        }
+        let existed = self.nodes[at] > 0;
+        let before = self.counts[at];
+        self.counts[at] += sign * count;
+        self.nodes[at] = if sign > 0 { self.nodes[at] + 1 } else { self.nodes[at].saturating_sub(1) };
+        let exists = self.nodes[at] > 0;
+        self.known = self.known + usize::from(exists) - usize::from(existed);
+        if existed && before == self.smallest {
+            self.smallest_holders = self.smallest_holders.saturating_sub(1);
+        }
+        if exists {
+            self.offer_smallest(self.counts[at]);
+        }
+    }
+
+    fn offer_smallest(&mut self, count: i64) {
+        if self.smallest_holders == 0 {
+            return; // To be looked up again by `settle`.
+        }
+        match count.cmp(&self.smallest) {
+            std::cmp::Ordering::Less => (self.smallest, self.smallest_holders) = (count, 1),
+            std::cmp::Ordering::Equal => self.smallest_holders += 1,
+            std::cmp::Ordering::Greater => {}
+        }
+    }
+
+    /// Looks the smallest count up again if the last domain that had it changed. Call after a batch of changes.
+    pub(super) fn settle(&mut self) {
+        if self.smallest_holders > 0 {
+            return;
+        }
+        let existing = || self.counts.iter().zip(&self.nodes).filter(|(_, nodes)| **nodes > 0).map(|(count, _)| *count);
+        self.smallest = existing().min().unwrap_or(0);
+        let smallest = self.smallest;
+        self.smallest_holders = existing().filter(|&count| count == smallest).count();
+    }
+
+    /// The pods counted in `domain`, zero if nothing is known of it.
+    pub(super) fn count(&self, domain: u32) -> i64 {
+        self.counts.get(domain as usize).copied().unwrap_or(0)
+    }
+
+    /// Domains that exist.
+    pub(super) fn known(&self) -> usize {
+        self.known
+    }
+
+    /// The smallest count of any domain that exists, `None` without one. Valid after [`Self::settle`].
+    pub(super) fn smallest(&self) -> Option<i64> {
+        (self.known > 0).then_some(self.smallest)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{DomainCounts, NO_DOMAIN, TopologyKeys};
+    use crate::domain::symbol::well_known;
+    use crate::domain::{Labels, NodeId, Symbol};
+
+    #[test]
+    fn numbers_of_empty_domains_are_given_out_again() {
+        let mut keys = TopologyKeys::default();
+        assert_eq!(keys.index(well_known::ZONE), (0, true));
+        let zone = |name: &str| Labels::new().with(well_known::ZONE, name);
+        let mut first = Vec::new();
+        keys.enter(NodeId(0), &zone("a"), &mut first);
+        let mut second = Vec::new();
+        keys.enter(NodeId(1), &zone("b"), &mut second);
+        keys.leave(NodeId(0), &zone("a"), &first);
+        let mut third = Vec::new();
+        keys.enter(NodeId(2), &zone("c"), &mut third);
+        assert_eq!((first, second, third), (vec![0], vec![1], vec![0]));
+    }
+
+    #[test]
+    fn a_node_without_hostname_label_is_its_own_host_but_lacks_any_other_label() {
+        let mut keys = TopologyKeys::default();
+        keys.index(well_known::HOSTNAME);
+        keys.index(Symbol::new("rack"));
+        let mut domains = Vec::new();
+        keys.enter(NodeId(7), &Labels::new(), &mut domains);
+        assert_eq!(domains, vec![0, NO_DOMAIN]);
+    }
+
+    #[test]
+    fn the_smallest_count_follows_arrivals_and_departures() {
+        let mut counts = DomainCounts::default();
+        assert_eq!(counts.smallest(), None);
+        counts.add(0, 3, 1);
+        counts.add(1, 1, 1);
+        counts.settle();
+        assert_eq!((counts.smallest(), counts.known()), (Some(1), 2));
+        counts.add(1, 1, -1);
+        counts.settle();
+        assert_eq!((counts.smallest(), counts.known()), (Some(3), 1));
+        counts.add(2, 0, 1);
+        counts.settle();
+        assert_eq!((counts.smallest(), counts.count(0)), (Some(0), 3));
+    }
+}

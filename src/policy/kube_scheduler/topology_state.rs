@@ -1,0 +1,382 @@
+//! What PodTopologySpread and InterPodAffinity count over the cluster for pods of one shape.
+//!
+//! Every node contributes a part; the sums are over the parts. When a node or its pods change, its old part is taken
+//! away and a new one is worked out, so that following the cluster costs what changed.
+
+use std::sync::Arc;
+
+use super::cluster_view::{ClusterView, Slot};
+use super::node::NodeEntry;
+use super::plugins::{Reason, Rejection};
+use super::shape::{PodShape, ShapeId, SpreadConstraint};
+use super::topology::{DomainCounts, KeyIndex, NO_DOMAIN};
+use crate::domain::{TaintEffect, taints::first_untolerated};
+
+/// How much a required affinity term of a running pod adds to the score of its domain (`hardPodAffinityWeight`).
+pub const HARD_POD_AFFINITY_WEIGHT: i64 = 1;
+
+/// Sums by topology key and domain.
+#[derive(Clone, Default, Debug)]
+struct KeyedSums {
+    keys: Vec<(KeyIndex, Vec<i64>)>,
+    total: i64,
+}
+
+impl KeyedSums {
+    fn add(&mut self, key: KeyIndex, domain: u32, amount: i64) {
+        self.total += amount;
+        let at = match self.keys.iter().position(|entry| entry.0 == key) {
+            Some(at) => at,
+            None => {
+                self.keys.push((key, Vec::new()));
+                self.keys.len() - 1
+            }
+        };
+        let sums = &mut self.keys[at].1;
+        if domain as usize >= sums.len() {
+            sums.resize(domain as usize + 1, 0);
+        }
+        sums[domain as usize] += amount;
+    }
+
+    fn get(&self, key: KeyIndex, domain: u32) -> i64 {
+        let sums = self.keys.iter().find(|entry| entry.0 == key).map(|entry| &entry.1);
+        sums.and_then(|sums| sums.get(domain as usize)).copied().unwrap_or(0)
+    }
+
+    /// The sum over the keys of the node's domains.
+    fn of_node(&self, domains: &[u32]) -> i64 {
+        self.keys
+            .iter()
+            .map(|(key, sums)| {
+                let domain = domains.get(*key as usize).copied().unwrap_or(NO_DOMAIN);
+                sums.get(domain as usize).copied().unwrap_or(0)
+            })
+            .sum()
+    }
+
+    /// Whether one of the node's domains has a sum above zero.
+    fn any_of_node(&self, domains: &[u32]) -> bool {
+        self.total > 0
+            && self.keys.iter().any(|(key, sums)| {
+                let domain = domains.get(*key as usize).copied().unwrap_or(NO_DOMAIN);
+                sums.get(domain as usize).is_some_and(|&sum| sum > 0)
+            })
+    }
+}
+
+/// Which sum a part of a node belongs to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Counter {
+    /// Pods that a hard spread constraint counts, by constraint.
+    HardSpread(u32),
+    /// Pods that a soft spread constraint counts, by constraint; for the hostname the domain is the slot.
+    SoftSpread(u32),
+    /// Pods that all required affinity terms mean, by key.
+    Affinity(KeyIndex),
+    /// Pods that required anti-affinity terms mean, by key.
+    AntiAffinity(KeyIndex),
+    /// Running pods whose required anti-affinity means pods of this shape, by key.
+    ExistingAntiAffinity(KeyIndex),
+    /// Weights of preferred terms, own and of running pods, by key.
+    Preferred(KeyIndex),
+    /// How many terms made up those weights: weights of opposite sign still count as a match.
+    PreferredMatches,
+}
+
+/// What one node adds to one sum.
+#[derive(Clone, Copy, Debug)]
+struct Part {
+    counter: Counter,
+    domain: u32,
+    amount: i64,
+}
+
+/// What a pod of another shape means to pods of this shape.
+#[derive(Clone, Debug)]
+struct Relation {
+    /// For each hard constraint, whether it counts such pods.
+    hard: Vec<bool>,
+    /// For each soft constraint.
+    soft: Vec<bool>,
+    /// What each such pod adds to the affinity sums: counter, key, amount.
+    affinity: Vec<(Counter, KeyIndex, i64)>,
+}
+
+/// The counts of one shape.
+#[derive(Clone, Debug)]
+pub(super) struct TopologyState {
+    shape: Arc<PodShape>,
+    hard: Vec<DomainCounts>,
+    /// For each soft constraint, pods by domain.
+    soft: Vec<Vec<i64>>,
+    affinity: KeyedSums,
+    anti_affinity: KeyedSums,
+    existing_anti_affinity: KeyedSums,
+    preferred: KeyedSums,
+    preferred_matches: i64,
+    parts: Vec<Vec<Part>>,
+    relations: Vec<Option<Relation>>,
+}
+
+impl TopologyState {
+    /// Counts the whole cluster for pods of `shape`.
+    pub(super) fn new(view: &ClusterView, shape: &Arc<PodShape>) -> Self {
+        let mut state = Self {
+            shape: Arc::clone(shape),
+            hard: vec![DomainCounts::default(); shape.hard_spread.len()],
+            soft: vec![Vec::new(); shape.soft_spread.len()],
+            affinity: KeyedSums::default(),
+            anti_affinity: KeyedSums::default(),
+            existing_anti_affinity: KeyedSums::default(),
+            preferred: KeyedSums::default(),
+            preferred_matches: 0,
+            parts: Vec::new(),
+            relations: Vec::new(),
+        };
+        for slot in 0..view.slot_count() as Slot {
+            state.follow(view, slot, view.entry(slot));
+        }
+        state.settle();
+        state
+    }
+
+    /// Works the part of one node out anew. `entry` is the node as it is, or as it is to be imagined.
+    pub(super) fn follow(&mut self, view: &ClusterView, slot: Slot, entry: Option<&NodeEntry>) {
+        let at = slot as usize;
+        if at >= self.parts.len() {
+            self.parts.resize_with(at + 1, Vec::new);
+        }
+        let mut parts = std::mem::take(&mut self.parts[at]);
+        for part in &parts {
+            self.apply(*part, -1);
+        }
+        parts.clear();
+        if let Some(entry) = entry {
+            self.collect(view, slot, entry, &mut parts);
+        }
+        for part in &parts {
+            self.apply(*part, 1);
+        }
+        self.parts[at] = parts;
+    }
+
+    /// Brings derived figures up to date after one or more calls of [`Self::follow`].
+    pub(super) fn settle(&mut self) {
+        self.hard.iter_mut().for_each(DomainCounts::settle);
+    }
+
+    fn apply(&mut self, part: Part, sign: i64) {
+        let amount = part.amount * sign;
+        match part.counter {
+            Counter::HardSpread(index) => self.hard[index as usize].add(part.domain, part.amount, sign),
+            Counter::SoftSpread(index) => {
+                let counts = &mut self.soft[index as usize];
+                if part.domain as usize >= counts.len() {
+                    counts.resize(part.domain as usize + 1, 0);
+                }
+                counts[part.domain as usize] += amount;
+            }
+            Counter::Affinity(key) => self.affinity.add(key, part.domain, amount),
+            Counter::AntiAffinity(key) => self.anti_affinity.add(key, part.domain, amount),
+            Counter::ExistingAntiAffinity(key) => self.existing_anti_affinity.add(key, part.domain, amount),
+            Counter::Preferred(key) => self.preferred.add(key, part.domain, amount),
+            Counter::PreferredMatches => self.preferred_matches += amount,
+        }
+    }
+
+    fn collect(&mut self, view: &ClusterView, slot: Slot, entry: &NodeEntry, parts: &mut Vec<Part>) {
+        for count in &entry.shapes {
+            self.relate(view, count.shape);
+        }
+        self.collect_spread(slot, entry, parts);
+        for count in &entry.shapes {
+            let Some(relation) = &self.relations[count.shape.index()] else { continue };
+            let pods = i64::from(count.running) + i64::from(count.terminating);
+            for &(counter, key, weight) in &relation.affinity {
+                let domain = entry.domains[key as usize];
+                if domain == NO_DOMAIN {
+                    continue;
+                }
+                parts.push(Part { counter, domain, amount: weight * pods });
+                if matches!(counter, Counter::Preferred(_)) {
+                    parts.push(Part { counter: Counter::PreferredMatches, domain, amount: pods });
+                }
+            }
+        }
+    }
+
+    /// What the node adds to the spread constraints: it counts for hard ones if it has all their keys and passes their
+    /// inclusion policies, for soft ones likewise (built-in ones need no key).
+    ///
+    /// Source: Kubernetes 1.36 `pkg/scheduler/framework/plugins/podtopologyspread/filtering.go` (`calPreFilterState`) and
+    /// `scoring.go` (`PreScore`).
+    fn collect_spread(&self, slot: Slot, entry: &NodeEntry, parts: &mut Vec<Part>) {
+        let shape = &self.shape;
+        let has_all = |constraints: &[SpreadConstraint]| {
+            constraints.iter().all(|constraint| entry.domains[constraint.key as usize] != NO_DOMAIN)
+        };
+        let counted = |select: &dyn Fn(&Relation) -> bool| -> i64 {
+            let matching =
+                entry.shapes.iter().filter(|count| self.relations[count.shape.index()].as_ref().is_some_and(select));
+            matching.map(|count| i64::from(count.running)).sum()
+        };
+        if !shape.hard_spread.is_empty() && has_all(&shape.hard_spread) {
+            for (index, constraint) in shape.hard_spread.iter().enumerate() {
+                if includes(shape, constraint, entry) {
+                    let domain = entry.domains[constraint.key as usize];
+                    let amount = counted(&|relation| relation.hard[index]);
+                    parts.push(Part { counter: Counter::HardSpread(index as u32), domain, amount });
+                }
+            }
+        }
+        let soft_counts = shape.soft_spread_is_default || has_all(&shape.soft_spread);
+        for (index, constraint) in shape.soft_spread.iter().enumerate() {
+            let domain = entry.domains[constraint.key as usize];
+            let counts = soft_counts && domain != NO_DOMAIN && includes(shape, constraint, entry);
+            // On its own host a pod is counted whatever the policies say.
+            if !(constraint.is_hostname || counts) {
+                continue;
+            }
+            let amount = counted(&|relation| relation.soft[index]);
+            if amount > 0 {
+                let domain = if constraint.is_hostname { slot } else { domain };
+                parts.push(Part { counter: Counter::SoftSpread(index as u32), domain, amount });
+            }
+        }
+    }
+
+    fn relate(&mut self, view: &ClusterView, other: ShapeId) {
+        if other.index() >= self.relations.len() {
+            self.relations.resize(other.index() + 1, None);
+        }
+        if self.relations[other.index()].is_none() {
+            self.relations[other.index()] = Some(relation(view, &self.shape, view.shape_of(other)));
+        }
+    }
+
+    /// Checks the hard spread constraints.
+    ///
+    /// Source: Kubernetes 1.36 `pkg/scheduler/framework/plugins/podtopologyspread/filtering.go`, `Filter`.
+    pub(super) fn check_spread(&self, entry: &NodeEntry) -> Result<(), Rejection> {
+        for (constraint, counts) in self.shape.hard_spread.iter().zip(&self.hard) {
+            let domain = entry.domains[constraint.key as usize];
+            if domain == NO_DOMAIN {
+                return Err(Rejection::unresolvable(Reason::TopologySpreadMissingLabel));
+            }
+            let smallest = if counts.known() < constraint.min_domains {
+                0
+            } else {
+                counts.smallest().unwrap_or(i64::from(i32::MAX))
+            };
+            let skew = counts.count(domain) + i64::from(constraint.matches_self) - smallest;
+            if skew > constraint.max_skew {
+                return Err(Rejection::resolvable(Reason::TopologySpread));
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks the pod's required affinity and anti-affinity, and the required anti-affinity of running pods.
+    ///
+    /// Source: Kubernetes 1.36 `pkg/scheduler/framework/plugins/interpodaffinity/filtering.go`, `Filter`.
+    pub(super) fn check_affinity(&self, view: &ClusterView, entry: &NodeEntry) -> Result<(), Rejection> {
+        let shape = &self.shape;
+        if !shape.required_affinity.is_empty() {
+            let mut all_present = true;
+            for term in &shape.required_affinity {
+                let domain = entry.domains[term.key as usize];
+                if domain == NO_DOMAIN {
+                    return Err(Rejection::unresolvable(Reason::PodAffinity));
+                }
+                all_present &= self.affinity.get(term.key, domain) > 0;
+            }
+            // The first pod of a group whose pods want to be together may go anywhere.
+            let first_of_group = || self.affinity.total == 0 && matches_own_affinity(view, shape);
+            if !all_present && !first_of_group() {
+                return Err(Rejection::unresolvable(Reason::PodAffinity));
+            }
+        }
+        if self.anti_affinity.any_of_node(&entry.domains) {
+            return Err(Rejection::resolvable(Reason::PodAntiAffinity));
+        }
+        if self.existing_anti_affinity.any_of_node(&entry.domains) {
+            return Err(Rejection::resolvable(Reason::ExistingPodAntiAffinity));
+        }
+        Ok(())
+    }
+
+    /// Whether InterPodAffinity has anything to say about where the pod had better go.
+    pub(super) const fn scores_affinity(&self) -> bool {
+        self.preferred_matches > 0
+    }
+
+    /// InterPodAffinity's raw score: the sum of the weights of the node's domains.
+    pub(super) fn affinity_score(&self, domains: &[u32]) -> i64 {
+        self.preferred.of_node(domains)
+    }
+
+    /// Pods that soft constraint `index` counts in a domain (for the hostname: on the node in `slot`).
+    pub(super) fn soft_count(&self, index: usize, domain: u32) -> i64 {
+        self.soft[index].get(domain as usize).copied().unwrap_or(0)
+    }
+}
+
+/// Whether a node counts in a spread constraint as far as the inclusion policies go.
+fn includes(shape: &PodShape, constraint: &SpreadConstraint, entry: &NodeEntry) -> bool {
+    let hard_taints = || entry.node.taints.iter().filter(|taint| taint.effect != TaintEffect::PreferNoSchedule);
+    (!constraint.honor_affinity || shape.spec.selects_node(&entry.node.labels, &entry.node.name))
+        && (!constraint.honor_taints || first_untolerated(hard_taints(), &shape.spec.tolerations).is_none())
+}
+
+fn matches_own_affinity(view: &ClusterView, shape: &PodShape) -> bool {
+    let labels = view.namespace_labels(shape.namespace);
+    shape.required_affinity.iter().all(|term| term.matches(shape, &labels))
+}
+
+/// What a pod of shape `other` means to pods of shape `own`.
+///
+/// Source: Kubernetes 1.36 `pkg/scheduler/framework/plugins/interpodaffinity/filtering.go` and `scoring.go`
+/// (`processExistingPod`), `podtopologyspread/common.go` (`countPodsMatchSelector`).
+fn relation(view: &ClusterView, own: &PodShape, other: &PodShape) -> Relation {
+    let counts = |constraint: &SpreadConstraint| {
+        // A selector that selects everything counts nothing.
+        own.namespace == other.namespace
+            && constraint.selector.as_ref().is_some_and(|selector| {
+                !(selector.match_labels.is_empty() && selector.expressions.is_empty())
+                    && selector.matches(&other.spec.labels)
+            })
+    };
+    let other_labels = view.namespace_labels(other.namespace);
+    let own_labels = view.namespace_labels(own.namespace);
+    let mut affinity = Vec::new();
+    if !own.required_affinity.is_empty() && own.required_affinity.iter().all(|term| term.matches(other, &other_labels))
+    {
+        affinity.extend(own.required_affinity.iter().map(|term| (Counter::Affinity(term.key), term.key, 1)));
+    }
+    for term in own.required_anti_affinity.iter().filter(|term| term.matches(other, &other_labels)) {
+        affinity.push((Counter::AntiAffinity(term.key), term.key, 1));
+    }
+    for term in other.required_anti_affinity.iter().filter(|term| term.matches(own, &own_labels)) {
+        affinity.push((Counter::ExistingAntiAffinity(term.key), term.key, 1));
+    }
+    let mut prefer = |key: KeyIndex, weight: i64| affinity.push((Counter::Preferred(key), key, weight));
+    for (terms, sign) in [(&own.preferred_affinity, 1), (&own.preferred_anti_affinity, -1)] {
+        for (weight, term) in terms.iter().filter(|(_, term)| term.matches(other, &other_labels)) {
+            prefer(term.key, sign * weight);
+        }
+    }
+    for term in other.required_affinity.iter().filter(|term| term.matches(own, &own_labels)) {
+        prefer(term.key, HARD_POD_AFFINITY_WEIGHT);
+    }
+    for (terms, sign) in [(&other.preferred_affinity, 1), (&other.preferred_anti_affinity, -1)] {
+        for (weight, term) in terms.iter().filter(|(_, term)| term.matches(own, &own_labels)) {
+            prefer(term.key, sign * weight);
+        }
+    }
+    Relation {
+        hard: own.hard_spread.iter().map(counts).collect(),
+        soft: own.soft_spread.iter().map(counts).collect(),
+        affinity,
+    }
+}
