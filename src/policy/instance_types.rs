@@ -1,9 +1,22 @@
 //! What a node of each EC2 instance type offers to pods, as Karpenter's AWS provider computes it: capacity, overhead,
-//! allocatable, labels and offerings, by release.
+//! allocatable, labels and offerings, by release; and what the kubelet of a real node reports.
 //!
 //! What must not live here: which type is chosen (`packing` narrows, `selection` chooses), how prices move (`cloud`).
 
-use crate::domain::{HourlyRate, Requirements, Resources, Symbol};
+mod capacity;
+mod labels;
+mod offerings;
+mod real_node;
+mod releases;
+
+use crate::catalog::Region;
+use crate::domain::{
+    HourlyRate, KarpenterVersion, NodeClass, NodePool, Requirements, Resources, Symbol, node_pool::KubeletConfig,
+};
+
+pub use offerings::refresh_offerings;
+pub use real_node::{RealNode, real_node};
+pub use releases::{capacity_type_key, default_requirements};
 
 /// An instance type as Karpenter's scheduler sees it: what its nodes are labelled with, what they hold, and where it can
 /// be had at what price.
@@ -45,4 +58,80 @@ pub struct Reservation {
     pub id: Symbol,
     /// How many instances it still holds.
     pub free: u32,
+}
+
+/// The release of Karpenter's AWS provider and the flags that shape its instance types.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct ProviderSettings {
+    /// The release.
+    pub version: KarpenterVersion,
+    /// `--vm-memory-overhead-percent` in millionths: the share of memory that the hypervisor and the kernel are taken to
+    /// keep.
+    pub vm_memory_overhead_millionths: u32,
+    /// `--reserved-enis`: network interfaces that give pods no addresses.
+    pub reserved_enis: u32,
+}
+
+impl ProviderSettings {
+    /// The defaults of every release: 7.5 % of memory, no reserved interface.
+    pub const fn of(version: KarpenterVersion) -> Self {
+        Self { version, vm_memory_overhead_millionths: 75_000, reserved_enis: 0 }
+    }
+}
+
+impl Default for ProviderSettings {
+    fn default() -> Self {
+        Self::of(KarpenterVersion::default())
+    }
+}
+
+/// The instance types that `pool` with node class `class` may use in `region`, as the provider lists them to the
+/// scheduler: every type that runs amd64 or arm64 Linux (or Windows) and that the release does not leave out, with an
+/// offering for each zone of the node class and each capacity type. Prices are those of the catalog;
+/// [`refresh_offerings`] brings them up to date.
+///
+/// In order of name; v0.16 in order of On-Demand price, as its scheduler sorts them.
+///
+/// Source: AWS provider v1.13 `pkg/providers/instancetype/instancetype.go`, `List`; v0.16.0
+/// `pkg/cloudprovider/aws/instancetypes.go`.
+/// Deviation: upstream's order of types is that of a Go map.
+pub fn instance_types(
+    region: &Region,
+    class: &NodeClass,
+    pool: &NodePool,
+    settings: ProviderSettings,
+) -> Vec<InstanceType> {
+    let kubelet = kubelet_of(pool, class);
+    let filter = releases::Filter::new(settings.version, pool);
+    let mut types: Vec<InstanceType> = region
+        .types
+        .iter()
+        .filter(|entry| filter.keeps(&entry.facts))
+        .filter(|entry| class.ami_architectures.is_empty() || class.ami_architectures.contains(&entry.facts.arch))
+        .map(|entry| {
+            let node = capacity::node(&entry.facts, class, kubelet, settings);
+            let offerings = offerings::of_catalog(region, entry, class);
+            let mut requirements = labels::of_type(&entry.facts, class, node.capacity.pods(), settings.version);
+            labels::add_places(&mut requirements, region, entry, class, settings.version);
+            if !releases::has_fixed_places(settings.version) {
+                offerings::narrow_to_available(&mut requirements, &offerings);
+            }
+            InstanceType {
+                name: entry.facts.name,
+                requirements,
+                capacity: node.capacity,
+                allocatable: node.allocatable,
+                offerings,
+            }
+        })
+        .collect();
+    if settings.version == KarpenterVersion::V0_16 {
+        types.sort_by_cached_key(|entry| (offerings::on_demand_price(entry), entry.name));
+    }
+    types
+}
+
+/// The kubelet settings that reach the nodes of `pool`.
+pub fn kubelet_of<'a>(pool: &'a NodePool, class: &'a NodeClass) -> &'a KubeletConfig {
+    pool.kubelet.as_ref().unwrap_or(&class.kubelet)
 }

@@ -2,3 +2,4 @@
 
 mod agreement;
 mod catalog;
+mod instance_types;

@@ -1,0 +1,111 @@
+//! What nodes offer agrees with what Karpenter's documentation prints, and the releases differ where they should.
+
+#![allow(clippy::unwrap_used)]
+
+use std::collections::BTreeMap;
+
+use nodecast::catalog::Catalog;
+use nodecast::domain::symbol::well_known;
+use nodecast::domain::{KarpenterVersion, NodeClass, NodePool, ResourceName, Symbol};
+use nodecast::policy::instance_types::{InstanceType, ProviderSettings, instance_types, refresh_offerings};
+
+/// The values that the instance type pages of Karpenter's documentation (v1.14) print, one line for each type.
+const PRINTED: &str = include_str!("../data/karpenter_allocatable.csv");
+
+fn types(region: &str, version: KarpenterVersion) -> Vec<InstanceType> {
+    let region = Catalog::embedded().unwrap().region(region).unwrap();
+    let (class, pool) = (NodeClass::named("default"), NodePool::named("default"));
+    instance_types(&region, &class, &pool, ProviderSettings::of(version))
+}
+
+#[test]
+fn allocatable_equals_the_printed_values_of_every_type() {
+    let mut by_name: BTreeMap<String, Vec<i64>> = BTreeMap::new();
+    for name in Catalog::embedded().unwrap().regions() {
+        for entry in types(name, KarpenterVersion::V1_13) {
+            let amount = |resource| entry.allocatable.get(resource);
+            let of = |name| amount(ResourceName(name));
+            let gpus = of(well_known::NVIDIA_GPU) + of(well_known::AMD_GPU) + of(well_known::HABANA_GAUDI);
+            let figures = vec![
+                entry.allocatable.cpu_milli(),
+                entry.allocatable.memory_bytes() >> 20,
+                amount(ResourceName::EPHEMERAL_STORAGE) >> 30,
+                entry.allocatable.pods(),
+                of(well_known::AWS_POD_ENI),
+                gpus,
+                of(well_known::AWS_NEURON),
+                of(well_known::AWS_EFA),
+            ];
+            by_name.insert(entry.name.to_string(), figures);
+        }
+    }
+    for line in PRINTED.lines().skip(1) {
+        let (name, figures) = line.split_once(',').unwrap();
+        let printed: Vec<i64> = figures.split(',').map(|cell| cell.parse().unwrap_or(0)).collect();
+        assert_eq!(by_name.get(name), Some(&printed), "{name}");
+    }
+    assert_eq!(PRINTED.lines().count(), 1_364);
+}
+
+#[test]
+fn four_cpus_are_too_few_for_3825m_in_v0_16_and_enough_in_v1() {
+    let fitting = |version| {
+        let fits = |entry: &&InstanceType| entry.allocatable.cpu_milli() >= 3_825;
+        let smallest = types("us-east-1", version).iter().filter(fits).map(|entry| entry.capacity.cpu_milli()).min();
+        smallest.unwrap() / 1_000
+    };
+    assert_eq!(fitting(KarpenterVersion::V0_16), 8);
+    assert_eq!(fitting(KarpenterVersion::V1_13), 4);
+}
+
+#[test]
+fn v0_16_lists_types_by_on_demand_price_and_the_others_by_name() {
+    let price =
+        |entry: &InstanceType| entry.offerings.iter().find(|o| o.capacity_type == well_known::ON_DEMAND).unwrap().price;
+    let priced: Vec<_> = types("us-east-1", KarpenterVersion::V0_16)
+        .into_iter()
+        .filter(|entry| entry.offerings.iter().any(|offering| offering.available))
+        .collect();
+    assert!(priced.is_sorted_by_key(price));
+    let xlarges: Vec<&str> = priced
+        .iter()
+        .filter(|entry| entry.allocatable.cpu_milli() >= 3_825 && entry.allocatable.memory_bytes() >= 6_166_575 << 10)
+        .map(|entry| entry.name.as_str())
+        .filter(|name| ["t4g.2xlarge", "c6g.2xlarge", "t3a.2xlarge", "c6gd.2xlarge", "c5a.2xlarge"].contains(name))
+        .collect();
+    assert_eq!(xlarges, ["t4g.2xlarge", "c6g.2xlarge", "t3a.2xlarge", "c6gd.2xlarge", "c5a.2xlarge"]);
+    assert!(types("us-east-1", KarpenterVersion::V1_13).is_sorted_by_key(|entry| entry.name));
+}
+
+#[test]
+fn a_capacity_error_takes_an_offering_but_not_the_zone_from_a_type() {
+    for (version, zone_stays) in [(KarpenterVersion::V1_13, true), (KarpenterVersion::V0_18, false)] {
+        let mut types = types("cn-north-1", version);
+        let (name, zone) = (Symbol::new("p3.8xlarge"), Symbol::new("cn-north-1a"));
+        refresh_offerings(&mut types, version, |of, offering| {
+            (Some(offering.price), of == name && offering.zone == zone)
+        });
+        let hit = types.iter().find(|entry| entry.name == name).unwrap();
+        let available: Vec<Symbol> = hit.offerings.iter().filter(|o| o.available).map(|o| o.zone).collect();
+        assert!(!available.is_empty() && !available.contains(&zone), "{version}");
+        assert_eq!(hit.requirements.get(well_known::ZONE).unwrap().has(zone), zone_stays, "{version}");
+    }
+}
+
+#[test]
+fn the_zones_and_architectures_of_the_node_class_bind() {
+    let region = Catalog::embedded().unwrap().region("us-east-1").unwrap();
+    let class = NodeClass {
+        zones: vec![Symbol::new("us-east-1a")],
+        ami_architectures: vec![well_known::ARM64],
+        ..NodeClass::named("default")
+    };
+    let types = instance_types(&region, &class, &NodePool::named("default"), ProviderSettings::default());
+    assert!(types.len() > 300);
+    for entry in &types {
+        assert!(entry.offerings.iter().all(|offering| offering.zone.as_str() == "us-east-1a"), "{}", entry.name);
+        assert_eq!(entry.requirements.get(well_known::ARCH).unwrap().any(), Some(well_known::ARM64));
+    }
+    let a1 = types.iter().find(|entry| entry.name.as_str() == "a1.large").unwrap();
+    assert!(a1.offerings.iter().all(|offering| !offering.available), "AL2023 does not run on a1");
+}
