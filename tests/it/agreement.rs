@@ -34,3 +34,8 @@ fn all_agree(suite: fn(&[PathBuf], Option<&Path>) -> Result<tally::Tally, String
 fn replica_counts_agree_with_the_horizontal_pod_autoscaler() {
     all_agree(hpa::run, &["hpa-golden.json"], 141);
 }
+
+#[test]
+fn filters_scores_and_the_best_nodes_agree_with_kube_scheduler() {
+    all_agree(kube_scheduler::run, &["kube-scheduler"], 64);
+}
