@@ -112,7 +112,10 @@ impl Cluster {
                 "Namespace" => namespaces.push((Symbol::new(name), labels(&object["metadata"]["labels"]))),
                 kind @ ("ReplicaSet" | "StatefulSet") => {
                     // Both have their selector where a Deployment has it; only the selector matters here.
-                    let template = json!({"spec": {"containers": [{"name": "any"}]}});
+                    let template = json!({
+                        "metadata": object["spec"]["template"]["metadata"],
+                        "spec": {"containers": [{"name": "any"}]},
+                    });
                     let same_selector = json!({
                         "metadata": object["metadata"],
                         "spec": {"selector": object["spec"]["selector"], "template": template},
