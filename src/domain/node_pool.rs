@@ -250,4 +250,6 @@ pub struct ClusterInfo {
     pub region: Option<Symbol>,
     /// Kubernetes version as written, for example `1.23`.
     pub kubernetes_version: Option<String>,
+    /// Zones that the cluster's subnets lie in; empty where none are stated.
+    pub zones: Vec<Symbol>,
 }

@@ -2,23 +2,216 @@
 
 mod affinity;
 mod common;
+mod eksctl;
+mod hpa;
+mod kinds;
+mod legacy;
+mod monitor;
 mod node;
 mod node_class;
 mod node_pool;
 mod pod;
 mod workloads;
 
+pub use monitor::Monitor;
 pub use pod::PodObject;
 pub use workloads::PriorityClass;
+
+use std::sync::Arc;
 
 use serde_json::Value;
 
 use super::reader::Reader;
-use super::tree::Node;
-use super::{Limits, ScenarioError};
+use super::tree::{self, Node, Variables};
+use super::{Limits, ScenarioError, Source, Warning};
+use crate::domain::node_pool::{ClusterInfo, NodeGroup};
 use crate::domain::pod::PodDisruptionBudget;
-use crate::domain::workload::{DaemonSet, Deployment};
-use crate::domain::{NodeClass, NodeObject, NodePool};
+use crate::domain::workload::{DaemonSet, Deployment, ObjectName};
+use crate::domain::{HorizontalPodAutoscaler, Labels, NodeClass, NodeObject, NodePool, PodSpec, Symbol};
+
+/// A Service: what kube-scheduler spreads pods by unless they say otherwise.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Service {
+    /// Namespace and name.
+    pub name: ObjectName,
+    /// Labels of the pods behind it; none for a Service without a selector.
+    pub selector: Labels,
+}
+
+/// A Namespace.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Namespace {
+    /// Name.
+    pub name: Symbol,
+    /// Labels, which affinity terms may select by.
+    pub labels: Labels,
+}
+
+/// The objects of one file or of several.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Manifests {
+    /// The cluster, where an eksctl ClusterConfig describes it.
+    pub cluster: Option<ClusterInfo>,
+    /// Managed (and self-managed) node groups.
+    pub node_groups: Vec<NodeGroup>,
+    /// Karpenter's NodePools and Provisioners.
+    pub node_pools: Vec<NodePool>,
+    /// EC2NodeClasses and AWSNodeTemplates.
+    pub node_classes: Vec<NodeClass>,
+    /// Nodes that exist from the start.
+    pub nodes: Vec<NodeObject>,
+    /// Deployments.
+    pub deployments: Vec<Deployment>,
+    /// DaemonSets.
+    pub daemon_sets: Vec<DaemonSet>,
+    /// Pods of no workload.
+    pub pods: Vec<PodObject>,
+    /// HorizontalPodAutoscalers.
+    pub autoscalers: Vec<HorizontalPodAutoscaler>,
+    /// PodDisruptionBudgets.
+    pub disruption_budgets: Vec<PodDisruptionBudget>,
+    /// PriorityClasses.
+    pub priority_classes: Vec<PriorityClass>,
+    /// Services.
+    pub services: Vec<Service>,
+    /// Namespaces.
+    pub namespaces: Vec<Namespace>,
+    /// ServiceMonitors and PodMonitors.
+    pub monitors: Vec<Monitor>,
+    /// What was left out.
+    pub warnings: Vec<Warning>,
+}
+
+/// Reads every object of a YAML or JSON file.
+///
+/// # Errors
+/// If the text is not YAML, a document is no Kubernetes object, or a value cannot be what its key says.
+pub fn read_manifests(source: &Source) -> Result<Manifests, ScenarioError> {
+    read_manifests_with(source, &Variables::new(), &Limits::default())
+}
+
+/// As [`read_manifests`], with values for `${NAME}` and other limits.
+///
+/// # Errors
+/// As [`read_manifests`].
+pub fn read_manifests_with(
+    source: &Source,
+    variables: &Variables,
+    limits: &Limits,
+) -> Result<Manifests, ScenarioError> {
+    let documents = tree::parse(source, variables, limits)?;
+    if documents.is_empty() {
+        return Err(ScenarioError::new(format!("`{}` holds no object", source.name))
+            .help("write Kubernetes objects with `apiVersion`, `kind` and `metadata`, separated by `---` lines"));
+    }
+    let mut reader = Reader::new(Some(source));
+    let mut manifests = Manifests::default();
+    for document in &documents {
+        kinds::document(&mut reader, document, &mut manifests)?;
+    }
+    manifests.warnings = reader.into_warnings();
+    Ok(manifests)
+}
+
+impl Manifests {
+    /// Takes over the objects of `newer`, as `kubectl apply` would: an object of the same kind and name is replaced.
+    pub fn apply(&mut self, newer: Self) {
+        self.cluster = newer.cluster.or(self.cluster.take());
+        replace(&mut self.node_groups, newer.node_groups, |group| group.name);
+        replace(&mut self.node_pools, newer.node_pools, |pool| pool.name);
+        replace(&mut self.node_classes, newer.node_classes, |class| class.name);
+        replace(&mut self.nodes, newer.nodes, |node| Symbol::new(&node.name));
+        replace(&mut self.deployments, newer.deployments, |deployment| deployment.name);
+        replace(&mut self.daemon_sets, newer.daemon_sets, |set| set.name);
+        replace(&mut self.pods, newer.pods, |pod| pod.name);
+        replace(&mut self.autoscalers, newer.autoscalers, |hpa| (hpa.namespace, hpa.name));
+        replace(&mut self.disruption_budgets, newer.disruption_budgets, |pdb| (pdb.namespace, pdb.name));
+        replace(&mut self.priority_classes, newer.priority_classes, |class| class.name);
+        replace(&mut self.services, newer.services, |service| service.name);
+        replace(&mut self.namespaces, newer.namespaces, |namespace| namespace.name);
+        replace(&mut self.monitors, newer.monitors, |monitor| (monitor.of_services, monitor.name));
+        self.warnings.extend(newer.warnings);
+    }
+
+    /// Gives every pod and template the priority of its class. Classes are looked up here and among Kubernetes' own.
+    ///
+    /// # Errors
+    /// If a pod names a class that does not exist; Kubernetes refuses such a pod.
+    pub fn resolve_priorities(&mut self) -> Result<(), ScenarioError> {
+        let classes = std::mem::take(&mut self.priority_classes);
+        let result = self.give_priorities(&classes);
+        self.priority_classes = classes;
+        result
+    }
+
+    fn give_priorities(&mut self, classes: &[PriorityClass]) -> Result<(), ScenarioError> {
+        for deployment in &mut self.deployments {
+            give_priority(Arc::make_mut(&mut deployment.template), classes, "Deployment", deployment.name)?;
+        }
+        for set in &mut self.daemon_sets {
+            give_priority(Arc::make_mut(&mut set.template), classes, "DaemonSet", set.name)?;
+        }
+        for pod in &mut self.pods {
+            give_priority(&mut pod.spec, classes, "Pod", pod.name)?;
+        }
+        Ok(())
+    }
+}
+
+/// Adds `newer` to `objects`; of two with one key the newer takes the place of the older.
+fn replace<T, K: Eq + std::hash::Hash>(objects: &mut Vec<T>, newer: Vec<T>, key: impl Fn(&T) -> K) {
+    let mut places: rustc_hash::FxHashMap<K, usize> =
+        objects.iter().enumerate().map(|(place, object)| (key(object), place)).collect();
+    for object in newer {
+        match places.entry(key(&object)) {
+            std::collections::hash_map::Entry::Occupied(place) => objects[*place.get()] = object,
+            std::collections::hash_map::Entry::Vacant(vacant) => {
+                vacant.insert(objects.len());
+                objects.push(object);
+            }
+        }
+    }
+}
+
+/// Kubernetes' own priority classes.
+///
+/// Source: Kubernetes 1.36 `pkg/apis/scheduling/v1/helpers.go`.
+const SYSTEM_CLASSES: &[(&str, i32)] =
+    &[("system-node-critical", 2_000_001_000), ("system-cluster-critical", 2_000_000_000)];
+
+/// Source: Kubernetes 1.36 `plugin/pkg/admission/priority/admission.go`. Deviation: a pod that states a `priority` of its
+/// own keeps it; the admission plugin demands that it agrees with the class.
+fn give_priority(
+    spec: &mut PodSpec,
+    classes: &[PriorityClass],
+    kind: &str,
+    name: ObjectName,
+) -> Result<(), ScenarioError> {
+    if spec.priority != 0 {
+        return Ok(());
+    }
+    let Some(wanted) = spec.priority_class else {
+        if let Some(default) = classes.iter().find(|class| class.global_default) {
+            spec.priority = default.value;
+            spec.preemption_policy = default.preemption_policy;
+        }
+        return Ok(());
+    };
+    if let Some(class) = classes.iter().find(|class| class.name == wanted) {
+        spec.priority = class.value;
+        spec.preemption_policy = class.preemption_policy;
+        return Ok(());
+    }
+    let own = SYSTEM_CLASSES.iter().find(|(name, _)| *name == wanted.as_str());
+    let Some((_, value)) = own else {
+        return Err(ScenarioError::new(format!(
+            "{kind} {name} names the priority class `{wanted}`, which no manifest defines"
+        ))
+        .help("add the PriorityClass to the manifests, or take `priorityClassName` out"));
+    };
+    spec.priority = *value;
+    Ok(())
+}
 
 /// Reads a `v1` Pod from JSON, as `kubectl get pod -o json` prints it.
 ///
@@ -50,6 +243,14 @@ pub fn node_pool_from_json(value: &Value) -> Result<NodePool, ScenarioError> {
 /// As [`pod_from_json`].
 pub fn node_class_from_json(value: &Value) -> Result<NodeClass, ScenarioError> {
     from_json(value, node_class::node_class)
+}
+
+/// Reads an `autoscaling/v2` or `v1` HorizontalPodAutoscaler from JSON.
+///
+/// # Errors
+/// As [`pod_from_json`].
+pub fn autoscaler_from_json(value: &Value) -> Result<HorizontalPodAutoscaler, ScenarioError> {
+    from_json(value, hpa::autoscaler)
 }
 
 /// Reads an `apps/v1` Deployment from JSON.

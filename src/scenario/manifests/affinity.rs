@@ -1,6 +1,6 @@
 //! Node affinity, pod affinity and anti-affinity, topology spread.
 
-use super::common::{label_selector, symbols};
+use super::common::{current_label, label_selector, symbols};
 use crate::domain::pod::{NodeSelectorExpression, NodeSelectorTerm, PreferredNodeTerm};
 use crate::domain::requirements::Operator;
 use crate::domain::topology::{
@@ -160,7 +160,7 @@ const POD_OPERATORS: &[(&str, Operator)] = &[
 fn node_expression<'s>(reader: &mut Reader<'s>, node: &Node<'s>) -> Result<NodeSelectorExpression, ScenarioError> {
     let fields = reader.fields(node, &NODE_EXPRESSION)?;
     Ok(NodeSelectorExpression {
-        key: reader.symbol(fields.required(reader, "key")?, "key")?,
+        key: current_label(reader.symbol(fields.required(reader, "key")?, "key")?),
         operator: reader.choice(fields.required(reader, "operator")?, "operator", POD_OPERATORS)?,
         values: symbols(reader, fields, "values")?,
     })

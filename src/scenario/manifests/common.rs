@@ -216,3 +216,8 @@ pub(super) fn count(
     let number = fields.optional(key, |n, what| reader.integer(n, what, 0, i64::from(i32::MAX)))?;
     Ok(number.map(|number| u32::try_from(number).unwrap_or(u32::MAX)))
 }
+
+/// The present name of a node label that Karpenter v0.x called otherwise; other keys stay.
+pub(super) fn current_label(key: Symbol) -> Symbol {
+    if key == well_known::PROVISIONER_NAME { well_known::NODEPOOL } else { key }
+}

@@ -1,10 +1,9 @@
 //! Karpenter's NodePool, `karpenter.sh/v1` and `v1beta1`.
 
-use super::common::{int_or_percent, labels, metadata, resources, symbols, taints};
+use super::common::{current_label, int_or_percent, labels, metadata, resources, symbols, taints};
 use crate::domain::labels::normalized_key;
 use crate::domain::node_pool::{Budget, ConsolidationPolicy, Disruption, DisruptionReason};
 use crate::domain::requirements::Operator;
-use crate::domain::symbol::well_known;
 use crate::domain::{NodePool, Requirement, SimDuration};
 use crate::scenario::ScenarioError;
 use crate::scenario::reader::{Fields, Reader, Shape};
@@ -140,10 +139,7 @@ pub(super) fn requirements<'s>(
 
 fn requirement<'s>(reader: &mut Reader<'s>, node: &Node<'s>) -> Result<Requirement, ScenarioError> {
     let fields = reader.fields(node, &REQUIREMENT)?;
-    let mut key = normalized_key(reader.symbol(fields.required(reader, "key")?, "key")?);
-    if key == well_known::PROVISIONER_NAME {
-        key = well_known::NODEPOOL;
-    }
+    let key = current_label(normalized_key(reader.symbol(fields.required(reader, "key")?, "key")?));
     let operator_node = fields.required(reader, "operator")?;
     let operator = reader.choice(operator_node, "operator", OPERATORS)?;
     let values = symbols(reader, fields, "values")?;

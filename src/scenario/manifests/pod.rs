@@ -1,7 +1,7 @@
 //! Pods and pod templates.
 
 use super::affinity;
-use super::common::{Metadata, labels, metadata, resource_map, resources, taint_effect};
+use super::common::{Metadata, current_label, labels, metadata, resource_map, resources, taint_effect};
 use crate::domain::labels::Labels;
 use crate::domain::pod::{HostPort, InitContainer, OwnerKind, PreemptionPolicy, Probe, VolumeRef};
 use crate::domain::symbol::well_known;
@@ -218,7 +218,7 @@ fn pod_spec<'s>(
         overhead: resources(reader, fields, "overhead")?,
         pod_requests,
         pod_limits,
-        node_selector: labels(reader, fields, "nodeSelector")?,
+        node_selector: labels(reader, fields, "nodeSelector")?.iter().map(|(k, v)| (current_label(k), v)).collect(),
         tolerations: tolerations(reader, fields)?,
         topology_spread: affinity::topology_spread(reader, fields)?,
         priority: priority(reader, fields, "priority")?.unwrap_or(0),

@@ -1,0 +1,297 @@
+//! Which kinds of object are read, which change nothing, and which would but are left out.
+
+use super::common::metadata;
+use super::pod::OBJECT;
+use super::{Manifests, Namespace, Service, eksctl, hpa, legacy, monitor, node, node_class, node_pool, pod, workloads};
+use crate::domain::Labels;
+use crate::scenario::ScenarioError;
+use crate::scenario::error::nearest;
+use crate::scenario::reader::Reader;
+use crate::scenario::tree::{Node, NodeKind};
+
+/// Kinds that are read.
+const READ: &[&str] = &[
+    "Deployment",
+    "DaemonSet",
+    "Pod",
+    "Node",
+    "HorizontalPodAutoscaler",
+    "PodDisruptionBudget",
+    "PriorityClass",
+    "Service",
+    "Namespace",
+    "NodePool",
+    "EC2NodeClass",
+    "Provisioner",
+    "AWSNodeTemplate",
+    "ClusterConfig",
+    "ServiceMonitor",
+    "PodMonitor",
+];
+
+/// Kinds that change neither capacity, nor cost, nor latency.
+const WITHOUT_EFFECT: &[&str] = &[
+    "APIService",
+    "AlertmanagerConfig",
+    "AppProject",
+    "AuthorizationPolicy",
+    "CSIDriver",
+    "CSINode",
+    "CSIStorageCapacity",
+    "Certificate",
+    "CertificateRequest",
+    "CertificateSigningRequest",
+    "ClusterIssuer",
+    "ClusterRole",
+    "ClusterRoleBinding",
+    "ClusterSecretStore",
+    "ClusterTriggerAuthentication",
+    "ConfigMap",
+    "ControllerRevision",
+    "CustomResourceDefinition",
+    "DestinationRule",
+    "Endpoints",
+    "EndpointSlice",
+    "EnvoyFilter",
+    "Event",
+    "ExternalSecret",
+    "FlowSchema",
+    "GRPCRoute",
+    "Gateway",
+    "GatewayClass",
+    "HTTPRoute",
+    "IPAddress",
+    "Ingress",
+    "IngressClass",
+    "IngressClassParams",
+    "Issuer",
+    "Lease",
+    "MutatingWebhookConfiguration",
+    "NetworkPolicy",
+    "NodeMetrics",
+    "PeerAuthentication",
+    "PodMetrics",
+    "PodTemplate",
+    "Policy",
+    "PriorityLevelConfiguration",
+    "Probe",
+    "PrometheusRule",
+    "ProxyConfig",
+    "ReferenceGrant",
+    "RequestAuthentication",
+    "Role",
+    "RoleBinding",
+    "Secret",
+    "SecretStore",
+    "SecurityGroupPolicy",
+    "ServiceAccount",
+    "ServiceCIDR",
+    "ServiceEntry",
+    "Sidecar",
+    "TCPRoute",
+    "TLSRoute",
+    "TargetGroupBinding",
+    "Telemetry",
+    "TriggerAuthentication",
+    "UDPRoute",
+    "ValidatingAdmissionPolicy",
+    "ValidatingAdmissionPolicyBinding",
+    "ValidatingWebhookConfiguration",
+    "VirtualService",
+    "VolumeAttachment",
+    "WasmPlugin",
+    "WorkloadEntry",
+];
+
+const PODS: &str = "its pods are left out";
+const VOLUMES: &str = "volumes bind no pod to a zone";
+
+/// Kinds that would change a result but are not simulated, with what is left out.
+const NOT_SIMULATED: &[(&str, &str)] = &[
+    ("StatefulSet", PODS),
+    ("Job", PODS),
+    ("CronJob", PODS),
+    ("ReplicationController", PODS),
+    ("Rollout", PODS),
+    ("Prometheus", PODS),
+    ("PrometheusAgent", PODS),
+    ("Alertmanager", PODS),
+    ("ThanosRuler", PODS),
+    ("ScaledObject", "its target keeps its replicas"),
+    ("ScaledJob", "its jobs are left out"),
+    ("VerticalPodAutoscaler", "requests stay as they are written"),
+    ("MultidimPodAutoscaler", "its target keeps its replicas"),
+    ("LimitRange", "it adds no default requests"),
+    ("ResourceQuota", "it refuses no pod"),
+    ("RuntimeClass", "it adds no overhead"),
+    ("StorageClass", VOLUMES),
+    ("PersistentVolumeClaim", VOLUMES),
+    ("PersistentVolume", VOLUMES),
+    ("ENIConfig", "pods use the nodes' own subnets"),
+    ("NodeClaim", "state the Node objects instead"),
+    ("Machine", "state the Node objects instead"),
+    ("NodeOverlay", "instance types keep their own prices and capacity"),
+    ("CapacityBuffer", "no room is kept free"),
+    ("ResourceClaim", "no device is allocated"),
+    ("ResourceClaimTemplate", "no device is allocated"),
+    ("DeviceClass", "no device is allocated"),
+    ("ResourceSlice", "no device is allocated"),
+    ("ProvisioningRequest", "no capacity is reserved"),
+];
+
+/// Reads one document into `manifests`; lists are unwrapped.
+pub(super) fn document<'s>(
+    reader: &mut Reader<'s>,
+    object: &Node<'s>,
+    manifests: &mut Manifests,
+) -> Result<(), ScenarioError> {
+    if !matches!(object.kind, NodeKind::Map(_)) {
+        let found = object.describe();
+        return Err(reader
+            .error(object.at, format!("a manifest is a map, not {found}"))
+            .because(format!("this is {found}"))
+            .help("write Kubernetes objects with `apiVersion`, `kind` and `metadata`, separated by `---` lines"));
+    }
+    let kind = object.get("kind").and_then(Node::as_text).unwrap_or_default();
+    let version = object.get("apiVersion").and_then(Node::as_text).unwrap_or_default();
+    if kind.is_empty() || version.is_empty() {
+        let missing = if kind.is_empty() { "kind" } else { "apiVersion" };
+        return Err(reader
+            .error(object.at, format!("this is not a Kubernetes object: it has no `{missing}`"))
+            .because("this object")
+            .help("add it, or take the file out of `manifests` if it is a fragment or a values file"));
+    }
+    match (kind.strip_suffix("List"), object.get("items")) {
+        (Some(of), Some(items)) => {
+            for item in reader.list(items, "items")? {
+                list_item(reader, item, of, manifests)?;
+            }
+            Ok(())
+        }
+        _ => one(reader, object, kind, manifests),
+    }
+}
+
+/// An item of a list; those of a typed list (`PodList`) need not say their kind again.
+fn list_item<'s>(
+    reader: &mut Reader<'s>,
+    item: &Node<'s>,
+    of: &str,
+    manifests: &mut Manifests,
+) -> Result<(), ScenarioError> {
+    if of.is_empty() || item.get("kind").is_some() {
+        document(reader, item, manifests)
+    } else {
+        one(reader, item, of, manifests)
+    }
+}
+
+fn one<'s>(
+    reader: &mut Reader<'s>,
+    object: &Node<'s>,
+    kind: &str,
+    manifests: &mut Manifests,
+) -> Result<(), ScenarioError> {
+    reader.set_subject(super::subject(object));
+    match kind {
+        "Deployment" => manifests.deployments.push(workloads::deployment(reader, object)?),
+        "DaemonSet" => manifests.daemon_sets.push(workloads::daemon_set(reader, object)?),
+        "Pod" => manifests.pods.push(pod::pod(reader, object)?),
+        "Node" => manifests.nodes.push(node::node(reader, object)?),
+        "HorizontalPodAutoscaler" => autoscaler(reader, object, manifests)?,
+        "PodDisruptionBudget" => {
+            manifests.disruption_budgets.push(workloads::pod_disruption_budget(reader, object)?);
+        }
+        "PriorityClass" => manifests.priority_classes.push(workloads::priority_class(reader, object)?),
+        "Service" => manifests.services.push(service(reader, object)?),
+        "Namespace" => manifests.namespaces.push(namespace(reader, object)?),
+        "NodePool" => manifests.node_pools.push(node_pool::node_pool(reader, object)?),
+        "EC2NodeClass" => manifests.node_classes.push(node_class::node_class(reader, object)?),
+        "Provisioner" => {
+            let (pool, class) = legacy::provisioner(reader, object)?;
+            manifests.node_pools.push(pool);
+            manifests.node_classes.extend(class);
+        }
+        "AWSNodeTemplate" => manifests.node_classes.push(legacy::node_template(reader, object)?),
+        "ClusterConfig" => {
+            let (cluster, groups) = eksctl::cluster_config(reader, object)?;
+            manifests.cluster = Some(cluster);
+            manifests.node_groups.extend(groups);
+        }
+        "ServiceMonitor" | "PodMonitor" => manifests.monitors.push(monitor::monitor(reader, object)?),
+        _ => left_out(reader, object, kind),
+    }
+    Ok(())
+}
+
+fn autoscaler<'s>(reader: &mut Reader<'s>, object: &Node<'s>, manifests: &mut Manifests) -> Result<(), ScenarioError> {
+    let Some(version) = object.get("apiVersion") else { return Ok(()) };
+    if version.as_text().is_some_and(|text| text.ends_with("/v2beta1")) {
+        return Err(reader
+            .error(version.at, "a HorizontalPodAutoscaler of `autoscaling/v2beta1` is not read")
+            .because("its metrics have another form")
+            .help("write it as `autoscaling/v2`; `kubectl get hpa -o yaml` prints that form"));
+    }
+    manifests.autoscalers.push(hpa::autoscaler(reader, object)?);
+    Ok(())
+}
+
+/// Warns about a kind that is not read, unless it changes nothing.
+fn left_out(reader: &mut Reader<'_>, object: &Node<'_>, kind: &str) {
+    if WITHOUT_EFFECT.contains(&kind) {
+        return;
+    }
+    let at = object.get("kind").map_or(object.at, |node| node.at);
+    if kind == "ReplicaSet" {
+        let owned =
+            object.get("metadata").and_then(|m| m.get("ownerReferences")).is_some_and(|o| !o.items().is_empty());
+        if !owned {
+            reader.warn(at, format!("a ReplicaSet of its own is not simulated: {PODS}"), "left out", "");
+        }
+        return;
+    }
+    if let Some((_, consequence)) = NOT_SIMULATED.iter().find(|(name, _)| *name == kind) {
+        reader.warn(at, format!("{kind} is not simulated: {consequence}"), "left out", "");
+        return;
+    }
+    let shown: String = kind.chars().take(80).collect();
+    let known = READ.iter().chain(WITHOUT_EFFECT).copied().chain(NOT_SIMULATED.iter().map(|(name, _)| *name));
+    let help = nearest(kind, known).map_or_else(
+        || "it is taken to change neither capacity, cost nor latency".to_owned(),
+        |near| format!("did you mean `{near}`?"),
+    );
+    reader.warn(at, format!("unknown kind `{shown}`"), "left out", &help);
+}
+
+/// The selector alone is read of a Service's spec.
+fn service<'s>(reader: &mut Reader<'s>, object: &Node<'s>) -> Result<Service, ScenarioError> {
+    let name = metadata(reader, object.get("metadata"))?.name;
+    let mut selector = Labels::new();
+    if let Some(node) = object.get("spec").and_then(|spec| spec.get("selector")) {
+        for entry in reader.entries(node, "selector")? {
+            selector.set(entry.key.as_ref().into(), reader.symbol(&entry.value, &entry.key)?);
+        }
+    }
+    Ok(Service { name, selector })
+}
+
+fn namespace<'s>(reader: &mut Reader<'s>, object: &Node<'s>) -> Result<Namespace, ScenarioError> {
+    let fields = reader.fields(object, &OBJECT)?;
+    let metadata = metadata(reader, fields.get("metadata"))?;
+    Ok(Namespace { name: metadata.name.name, labels: metadata.labels })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{NOT_SIMULATED, READ, WITHOUT_EFFECT};
+
+    #[test]
+    fn every_kind_is_in_one_list_only() {
+        let mut all: Vec<&str> = READ.iter().chain(WITHOUT_EFFECT).copied().collect();
+        all.extend(NOT_SIMULATED.iter().map(|(name, _)| *name));
+        let count = all.len();
+        all.sort_unstable();
+        all.dedup();
+        assert_eq!(all.len(), count);
+    }
+}
