@@ -7,6 +7,7 @@
 
 pub mod hpa;
 pub mod ids;
+pub mod keda;
 pub mod labels;
 pub mod money;
 pub mod node;
@@ -25,6 +26,7 @@ pub mod workload;
 
 pub use hpa::HorizontalPodAutoscaler;
 pub use ids::{NodeId, PodId, WorkloadId};
+pub use keda::{ScaledJob, ScaledObject};
 pub use labels::{LabelSelector, Labels};
 pub use money::{Accrual, Currency, HourlyRate, Money};
 pub use node::NodeObject;

@@ -46,6 +46,18 @@ impl Quantity {
         self.0
     }
 
+    /// The value as the nearest float that `Quantity.AsApproximateFloat64` gives for its canonical form: an integer times a
+    /// power of a thousand. For models and ratios only.
+    pub fn as_f64(self) -> f64 {
+        let (mantissa, unit) = match () {
+            () if self.0 % NANO == 0 => (self.0 / NANO, 1.0),
+            () if self.0 % 1_000_000 == 0 => (self.0 / 1_000_000, 1e-3),
+            () if self.0 % 1_000 == 0 => (self.0 / 1_000, 1e-6),
+            () => (self.0, 1e-9),
+        };
+        mantissa as f64 * unit
+    }
+
     fn rounded_up(self, unit: i128) -> i64 {
         let quotient = self.0.div_euclid(unit) + i128::from(self.0.rem_euclid(unit) != 0);
         i64::try_from(quotient).unwrap_or(if quotient < 0 { i64::MIN } else { i64::MAX })
@@ -161,6 +173,13 @@ mod tests {
 
     fn quantity(text: &str) -> Result<Quantity, QuantityError> {
         text.parse()
+    }
+
+    #[test]
+    fn quantities_become_the_floats_that_kubernetes_computes() {
+        for (text, value) in [("0.01", 0.01), ("75m", 0.075), ("1", 1.0), ("0.0005", 500.0 * 1e-6)] {
+            assert_eq!(text.parse().map(Quantity::as_f64), Ok(value), "{text}");
+        }
     }
 
     #[test]

@@ -87,7 +87,7 @@ impl Tolerance {
 pub fn tolerance_of(hpa: &HorizontalPodAutoscaler, parameters: &HpaParameters) -> Tolerance {
     let own = |rules: fn(&crate::domain::hpa::Behavior) -> &ScalingRules| {
         let behavior = hpa.behavior.as_ref().filter(|_| parameters.configurable_tolerance)?;
-        rules(behavior).tolerance.map(approximate)
+        rules(behavior).tolerance.map(Quantity::as_f64)
     };
     Tolerance {
         up: own(|behavior| &behavior.scale_up).unwrap_or(parameters.tolerance_up),
@@ -96,22 +96,9 @@ pub fn tolerance_of(hpa: &HorizontalPodAutoscaler, parameters: &HpaParameters) -
     }
 }
 
-/// A quantity as the nearest that `Quantity.AsApproximateFloat64` gives for its canonical form: an integer times a power of
-/// a thousand.
-fn approximate(quantity: Quantity) -> f64 {
-    let nanos = quantity.nanos();
-    let (mantissa, unit) = match () {
-        () if nanos % 1_000_000_000 == 0 => (nanos / 1_000_000_000, 1.0),
-        () if nanos % 1_000_000 == 0 => (nanos / 1_000_000, 1e-3),
-        () if nanos % 1_000 == 0 => (nanos / 1_000, 1e-6),
-        () => (nanos, 1e-9),
-    };
-    mantissa as f64 * unit
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{HpaParameters, Tolerance, approximate};
+    use super::{HpaParameters, Tolerance};
     use crate::domain::KubernetesVersion;
 
     #[test]
@@ -134,13 +121,5 @@ mod tests {
         assert_eq!(gates(34), Some((false, false)));
         assert_eq!(gates(36), Some((true, false)));
         assert_eq!(gates(37), Some((true, true)));
-    }
-
-    #[test]
-    fn quantities_become_the_floats_that_kubernetes_computes() {
-        for (text, value) in [("0.01", 0.01), ("75m", 0.075), ("1", 1.0), ("0.0005", 500.0 * 1e-6)] {
-            let quantity = text.parse().map(approximate);
-            assert_eq!(quantity, Ok(value), "{text}");
-        }
     }
 }
