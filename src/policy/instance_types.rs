@@ -37,6 +37,9 @@ pub struct InstanceType {
 }
 
 /// One way to buy an instance type.
+///
+/// Deviation: upstream's offerings also carry a zone id. Where requirements speak of `topology.k8s.aws/zone-id`, they narrow
+/// the types but not the zones of their offerings.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Offering {
     /// Zone name.
@@ -114,7 +117,7 @@ pub fn instance_types(
             let mut requirements = labels::of_type(&entry.facts, class, node.capacity.pods(), settings.version);
             labels::add_places(&mut requirements, region, entry, class, settings.version);
             if !releases::has_fixed_places(settings.version) {
-                offerings::narrow_to_available(&mut requirements, &offerings);
+                offerings::narrow_to_available(&mut requirements, &offerings, settings.version);
             }
             InstanceType {
                 name: entry.facts.name,

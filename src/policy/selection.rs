@@ -1,5 +1,226 @@
-//! From the instance types that a node claim may have to the launch request that Karpenter sends: filters, price order, truncation, allocation strategy.
+//! From the instance types that a node claim may have to the launch request that Karpenter sends: filters, price order,
+//! truncation, allocation strategy.
+//!
+//! What must not live here: how EC2 answers the request (`cloud`), what a failed launch leads to (actors).
 
+mod current;
+mod legacy;
+pub mod price;
 pub mod strategy;
 
+use crate::domain::symbol::well_known;
+use crate::domain::{HourlyRate, KarpenterVersion, Requirements, Resources, Symbol};
+use crate::policy::instance_types::{InstanceType, Offering, capacity_type_key};
+use crate::policy::packing::MinValuesPolicy;
+
 pub use strategy::AllocationStrategy;
+
+/// What is to be launched.
+#[derive(Clone, Copy, Debug)]
+pub struct LaunchView<'a> {
+    /// The release to reproduce.
+    pub karpenter: KarpenterVersion,
+    /// The claim's requirements.
+    pub requirements: &'a Requirements,
+    /// Requests of its daemons and pods together.
+    pub requests: &'a Resources,
+    /// The instance types that the claim may have, with prices and availability as Karpenter now knows them.
+    pub types: &'a [&'a InstanceType],
+    /// What a `minValues` that can no longer be met leads to.
+    pub min_values: MinValuesPolicy,
+}
+
+/// What Karpenter asks EC2 for: one instance from any of the overrides.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct LaunchRequest {
+    /// `spot`, `on-demand` or `reserved`: one request never mixes them, and nothing falls back by itself.
+    pub capacity_type: Symbol,
+    /// How EC2 is to choose.
+    pub strategy: AllocationStrategy,
+    /// `default` or `dedicated`.
+    pub tenancy: Symbol,
+    /// The pools to choose from: types in Karpenter's order, each with its zones.
+    pub overrides: Vec<Override>,
+    /// What each filter left out, in the order of the filters.
+    pub left_out: Vec<LeftOut>,
+    /// Whether On-Demand is asked for although Spot is allowed, with fewer than five types to choose from: Karpenter
+    /// warns of that.
+    pub inflexible: bool,
+}
+
+/// One pool of a launch request.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Override {
+    /// Instance type.
+    pub instance_type: Symbol,
+    /// Zone.
+    pub zone: Symbol,
+    /// The price that Karpenter knows.
+    pub price: HourlyRate,
+    /// Position of the type in Karpenter's order, 0 first. EC2 heeds it only with a prioritized strategy.
+    pub priority: u32,
+    /// The capacity reservation to use.
+    pub reservation: Option<Symbol>,
+}
+
+/// How many instance types a filter left out.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct LeftOut {
+    /// The filter.
+    pub by: Filter,
+    /// How many.
+    pub types: usize,
+}
+
+/// What may leave an instance type out of a launch request.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, serde::Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Filter {
+    /// It does not meet the requirements, is too small, or has no available offering.
+    CompatibleAvailable,
+    /// Another type has a reserved offering and it has none.
+    ReservedOffering,
+    /// It is bare metal or has an accelerator, and others have not (before v1: it is not of a common family).
+    Exotic,
+    /// All of its offerings are Spot and dearer than the cheapest On-Demand one.
+    SpotOffering,
+    /// It stands behind the 60th (before v0.22 the 20th) in price.
+    Truncation,
+}
+
+impl Filter {
+    /// The filter's name in Karpenter's logs.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::CompatibleAvailable => "compatible-available-filter",
+            Self::ReservedOffering => "reserved-offering-filter",
+            Self::Exotic => "exotic-instance-filter",
+            Self::SpotOffering => "spot-offering-filter",
+            Self::Truncation => "truncation",
+        }
+    }
+}
+
+/// Why nothing is asked for. All of these count as insufficient capacity: a current Karpenter deletes the claim, and its
+/// pods come up again in the next pass.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum SelectionError {
+    /// A filter left no instance type.
+    #[error("no instance type is left after {}", .0.as_str())]
+    NoInstanceTypes(Filter),
+    /// The types that are kept have too few values of a label.
+    #[error("minValues of \"{key}\" asks for {wanted} values, the {types} cheapest instance types have {found}")]
+    MinValues {
+        /// The label.
+        key: Symbol,
+        /// Values asked for.
+        wanted: u32,
+        /// Values found.
+        found: usize,
+        /// Types kept.
+        types: usize,
+    },
+    /// No type that is kept has an offering to ask for.
+    #[error("no capacity offerings are currently available given the constraints")]
+    NoOfferings,
+}
+
+/// The request that Karpenter sends for a claim.
+///
+/// Source: AWS provider v1.13 `pkg/providers/instance/instance.go`, `Create`; v0.16.0 and v0.18.1
+/// `pkg/cloudprovider/aws/instance.go`; v0.22.1 `pkg/cloudprovider/instance.go`.
+///
+/// # Errors
+/// If no instance type or no offering is left.
+pub fn select(view: &LaunchView<'_>) -> Result<LaunchRequest, SelectionError> {
+    if view.karpenter >= KarpenterVersion::V1_13 { current::select(view) } else { legacy::select(view) }
+}
+
+/// An instance type on its way through the filters, with the offerings that are left of it.
+struct Candidate<'a> {
+    entry: &'a InstanceType,
+    offerings: Vec<Offering>,
+}
+
+impl LaunchView<'_> {
+    /// The key under which the requirements speak of the capacity type.
+    fn capacity_type_key(&self) -> Symbol {
+        capacity_type_key(self.karpenter)
+    }
+
+    /// Whether the requirements allow `capacity_type`.
+    fn allows(&self, capacity_type: Symbol) -> bool {
+        self.requirements.get(self.capacity_type_key()).is_none_or(|requirement| requirement.has(capacity_type))
+    }
+
+    /// Whether an offering is available and within the requirements.
+    fn is_open(&self, offering: &Offering) -> bool {
+        offering.available && price::is_compatible(self.requirements, self.capacity_type_key(), offering)
+    }
+
+    /// The types that meet the requirements, hold the requests and have an open offering.
+    fn compatible_available<'a>(&'a self, left_out: &mut Vec<LeftOut>) -> Result<Vec<Candidate<'a>>, SelectionError> {
+        let kept: Vec<Candidate<'a>> = self
+            .types
+            .iter()
+            .filter(|entry| self.requirements.intersects(&entry.requirements).is_ok())
+            .filter(|entry| self.requests.fits(&entry.allocatable))
+            .map(|entry| Candidate { entry, offerings: entry.offerings.clone() })
+            .filter(|candidate| candidate.offerings.iter().any(|offering| self.is_open(offering)))
+            .collect();
+        note(left_out, Filter::CompatibleAvailable, self.types.len() - kept.len());
+        if kept.is_empty() { Err(SelectionError::NoInstanceTypes(Filter::CompatibleAvailable)) } else { Ok(kept) }
+    }
+
+    /// Every open offering of `capacity_type`, in the order of the candidates.
+    fn overrides(&self, candidates: &[Candidate<'_>], capacity_type: Symbol) -> Result<Vec<Override>, SelectionError> {
+        let mut overrides = Vec::new();
+        for (candidate, priority) in candidates.iter().zip(0..) {
+            let open = candidate.offerings.iter().filter(|offering| self.is_open(offering));
+            overrides.extend(open.filter(|offering| offering.capacity_type == capacity_type).map(|offering| {
+                Override {
+                    instance_type: candidate.entry.name,
+                    zone: offering.zone,
+                    price: offering.price,
+                    priority,
+                    reservation: offering.reservation.map(|reservation| reservation.id),
+                }
+            }));
+        }
+        if overrides.is_empty() { Err(SelectionError::NoOfferings) } else { Ok(overrides) }
+    }
+
+    /// The capacity type to ask for: the first of `preferred` that is allowed and open with some candidate, else
+    /// On-Demand.
+    fn capacity_type(&self, candidates: &[Candidate<'_>], preferred: &[Symbol]) -> Symbol {
+        let is_open = |capacity_type: Symbol| {
+            let offerings = candidates.iter().flat_map(|candidate| &candidate.offerings);
+            offerings.filter(|offering| offering.capacity_type == capacity_type).any(|offering| self.is_open(offering))
+        };
+        let chosen = preferred.iter().copied().find(|&wanted| self.allows(wanted) && is_open(wanted));
+        chosen.unwrap_or(well_known::ON_DEMAND)
+    }
+
+    /// Whether Karpenter warns that On-Demand is asked for with little choice.
+    fn is_inflexible(&self, capacity_type: Symbol, types: usize) -> bool {
+        capacity_type == well_known::ON_DEMAND && self.allows(well_known::SPOT) && types < FLEXIBLE_FROM
+    }
+}
+
+/// From how many types on a request counts as flexible.
+const FLEXIBLE_FROM: usize = 5;
+
+/// Keeps the first `limit` candidates.
+fn truncate(candidates: &mut Vec<Candidate<'_>>, limit: usize, left_out: &mut Vec<LeftOut>) {
+    note(left_out, Filter::Truncation, candidates.len().saturating_sub(limit));
+    candidates.truncate(limit);
+}
+
+fn note(left_out: &mut Vec<LeftOut>, by: Filter, types: usize) {
+    if types > 0 {
+        left_out.push(LeftOut { by, types });
+    }
+}
+
+#[cfg(test)]
+mod fixture;

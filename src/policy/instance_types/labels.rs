@@ -55,7 +55,7 @@ pub(super) fn add_places(
     if entry.facts.spot {
         capacity_types.push(well_known::SPOT);
     }
-    add(well_known::CAPACITY_TYPE, capacity_types);
+    add(releases::capacity_type_key(version), capacity_types);
     if releases::label_set(version) == LabelSet::V1 && !zones.is_empty() {
         let ids = zones.iter().map(|zone| zone.id);
         requirements.add(Requirement::new(well_known::ZONE_ID, Operator::In, ids));

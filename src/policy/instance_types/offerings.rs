@@ -72,18 +72,19 @@ pub fn refresh_offerings(
             }
         }
         if !releases::has_fixed_places(version) {
-            narrow_to_available(&mut entry.requirements, &entry.offerings);
+            narrow_to_available(&mut entry.requirements, &entry.offerings, version);
         }
     }
 }
 
 /// States as zones and capacity types those of the available offerings, as releases before v1 do.
-pub(super) fn narrow_to_available(requirements: &mut Requirements, offerings: &[Offering]) {
+pub(super) fn narrow_to_available(requirements: &mut Requirements, offerings: &[Offering], version: KarpenterVersion) {
+    let capacity_type = releases::capacity_type_key(version);
     let available = || offerings.iter().filter(|offering| offering.available);
     requirements.remove(well_known::ZONE);
-    requirements.remove(well_known::CAPACITY_TYPE);
+    requirements.remove(capacity_type);
     let zones = available().map(|offering| offering.zone);
     requirements.add(Requirement::new(well_known::ZONE, Operator::In, zones));
     let capacity_types = available().map(|offering| offering.capacity_type);
-    requirements.add(Requirement::new(well_known::CAPACITY_TYPE, Operator::In, capacity_types));
+    requirements.add(Requirement::new(capacity_type, Operator::In, capacity_types));
 }
