@@ -1,1 +1,56 @@
-//! What a run emits: summary, tables, plots, pages.
+//! What a run emits: summary, tables, plots, pages. Everything here is made from an [`Outcome`] alone, so that equal
+//! runs leave equal bytes; nothing here knows a clock, a scenario file or the terminal it is printed on.
+
+pub mod directory;
+pub mod format;
+pub mod page;
+pub mod percentile;
+pub mod plots;
+pub mod summary;
+pub mod tables;
+pub mod terminal;
+
+use std::path::{Path, PathBuf};
+
+use crate::simulation::Outcome;
+pub use directory::{OutputDirectory, OutputError};
+pub use summary::Summary;
+
+/// Why a report could not be made.
+#[derive(Debug, thiserror::Error, miette::Diagnostic)]
+pub enum ReportError {
+    /// The output directory.
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Output(#[from] OutputError),
+    /// A plot.
+    #[error(transparent)]
+    Plot(#[from] plots::PlotError),
+    /// The summary could not be written as JSON.
+    #[error("cannot write the summary as JSON: {0}")]
+    Json(#[from] serde_json::Error),
+}
+
+/// Writes the whole report of `outcome` into the directory `out`, replacing an earlier report there as a whole.
+/// `command` is the command line that repeats the run; the page quotes it. Returns the directory's resolved path.
+///
+/// # Errors
+/// If `out` cannot be written or holds anything but a report; it is then as it was.
+pub fn write(outcome: &Outcome, summary: &Summary, command: &str, out: &Path) -> Result<PathBuf, ReportError> {
+    let plots = plots::Plots::of(outcome)?;
+    let json = summary.to_json()?;
+    let page = page::render(outcome, summary, &plots, command);
+    let directory = OutputDirectory::begin(out)?;
+    directory.file("summary.json", |output| output.write_all(json.as_bytes()))?;
+    directory.file("report.html", |output| output.write_all(page.as_bytes()))?;
+    for plot in &plots.drawn {
+        directory.file(plot.file, |output| output.write_all(plot.standalone().as_bytes()))?;
+    }
+    directory.file("timeline.csv", |output| tables::timeline(outcome, output))?;
+    directory.file("workloads.csv", |output| tables::workloads(outcome, output))?;
+    directory.file("pods.csv", |output| tables::pods(outcome, output))?;
+    directory.file("nodes.csv", |output| tables::nodes(outcome, output))?;
+    directory.file("bill.csv", |output| tables::bill(outcome, output))?;
+    directory.file("events.jsonl", |output| tables::events(outcome, output))?;
+    Ok(directory.commit()?)
+}

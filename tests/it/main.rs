@@ -3,3 +3,5 @@
 mod agreement;
 mod catalog;
 mod instance_types;
+mod report;
+mod synthetic;

@@ -1,0 +1,167 @@
+//! Figures as people read them, and as tables hold them.
+
+use jiff::{SignedDuration, Timestamp};
+
+use crate::domain::{Currency, SimDuration, SimTime};
+
+/// A span for people, to three or four digits: `0.4 ms`, `250 ms`, `12.3 s`, `4m 05s`, `2h 03m`, `3d 04h`.
+pub fn span(seconds: f64) -> String {
+    if seconds < 0.0 {
+        return format!("-{}", span(-seconds));
+    }
+    match seconds {
+        0.0 => "0 s".to_owned(),
+        s if s < 0.000_999_5 => format!("{:.2} ms", s * 1e3),
+        s if s < 0.099_95 => format!("{:.1} ms", s * 1e3),
+        s if s < 0.999_5 => format!("{:.0} ms", s * 1e3),
+        s if s < 59.95 => format!("{s:.1} s"),
+        s => long_span(libm::round(s) as i64),
+    }
+}
+
+fn long_span(seconds: i64) -> String {
+    let minutes = (seconds + 30) / 60;
+    let hours = (seconds + 1_800) / 3_600;
+    if seconds < 3_600 {
+        format!("{}m {:02}s", seconds / 60, seconds % 60)
+    } else if minutes < 48 * 60 {
+        format!("{}h {:02}m", minutes / 60, minutes % 60)
+    } else {
+        format!("{}d {:02}h", hours / 24, hours % 24)
+    }
+}
+
+/// An amount of money with its sign, two decimals, or four below one unit: `$1,234.50`, `$0.0416`.
+pub fn money(currency: &str, amount: f64) -> String {
+    let sign = Currency::from_code(currency).map_or("", Currency::sign);
+    let minus = if amount < 0.0 { "-" } else { "" };
+    let magnitude = amount.abs();
+    let text = if magnitude < 0.999_95 { format!("{magnitude:.4}") } else { format!("{magnitude:.2}") };
+    format!("{minus}{sign}{}", grouped(&text))
+}
+
+/// A share as a percentage: `12.3 %`.
+pub fn percent(share: f64) -> String {
+    format!("{:.1} %", share * 100.0)
+}
+
+/// A count with its thousands grouped.
+pub fn count(count: u64) -> String {
+    grouped(&count.to_string())
+}
+
+/// A number of requests: whole, its thousands grouped.
+pub fn whole(number: f64) -> String {
+    grouped(&format!("{number:.0}"))
+}
+
+/// A decimal with commas between its thousands.
+fn grouped(decimal: &str) -> String {
+    let (whole, fraction) = decimal.find('.').map_or((decimal, ""), |dot| decimal.split_at(dot));
+    let mut text = String::with_capacity(decimal.len() + whole.len() / 3);
+    for (position, digit) in whole.chars().enumerate() {
+        if position > 0 && (whole.len() - position).is_multiple_of(3) && !text.ends_with('-') {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text + fraction
+}
+
+/// A count of things: `1 node`, `2 nodes`.
+pub fn counted(number: u64, one: &str, many: &str) -> String {
+    format!("{} {}", count(number), if number == 1 { one } else { many })
+}
+
+/// Seconds as an exact decimal without trailing zeros, for tables: `93.5`.
+pub fn exact_seconds(micros: i64) -> String {
+    let sign = if micros < 0 { "-" } else { "" };
+    let magnitude = micros.unsigned_abs();
+    let (whole, fraction) = (magnitude / 1_000_000, magnitude % 1_000_000);
+    if fraction == 0 {
+        return format!("{sign}{whole}");
+    }
+    let text = format!("{sign}{whole}.{fraction:06}");
+    text.trim_end_matches('0').to_owned()
+}
+
+/// An instant as an exact decimal of seconds since the start, empty if it never came.
+pub fn instant_cell(instant: Option<SimTime>) -> String {
+    instant.map_or_else(String::new, |instant| exact_seconds(instant.as_micros()))
+}
+
+/// A span as an exact decimal of seconds, empty if there is none.
+pub fn span_cell(span: Option<SimDuration>) -> String {
+    span.map_or_else(String::new, |span| exact_seconds(span.as_micros()))
+}
+
+/// Turns instants of a run into calendar time.
+#[derive(Clone, Copy, Debug)]
+pub struct Calendar {
+    start: Option<Timestamp>,
+}
+
+impl Calendar {
+    /// A run that began at `start`, RFC 3339. A text that is no instant gives a calendar that knows no time.
+    pub fn new(start: &str) -> Self {
+        Self { start: start.parse().ok() }
+    }
+
+    /// The calendar time of `instant`, RFC 3339 in UTC; `None` when it lies outside the calendar.
+    pub fn time(self, instant: SimTime) -> Option<String> {
+        let since_start = SignedDuration::from_micros(instant.as_micros());
+        self.start?.checked_add(since_start).ok().map(|time| time.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Calendar, counted, exact_seconds, grouped, money, span};
+    use crate::domain::SimTime;
+
+    #[test]
+    fn spans_keep_three_or_four_digits_and_never_show_sixty_seconds() {
+        let cases = [
+            (0.0, "0 s"),
+            (0.000_41, "0.41 ms"),
+            (0.0123, "12.3 ms"),
+            (0.25, "250 ms"),
+            (0.999_6, "1.0 s"),
+            (12.34, "12.3 s"),
+            (59.96, "1m 00s"),
+            (245.0, "4m 05s"),
+            (3_599.7, "1h 00m"),
+            (7_380.0, "2h 03m"),
+            (273_600.0, "3d 04h"),
+            (-2.0, "-2.0 s"),
+        ];
+        for (seconds, text) in cases {
+            assert_eq!(span(seconds), text, "{seconds}");
+        }
+    }
+
+    #[test]
+    fn money_groups_thousands_and_shows_cents_or_finer() {
+        assert_eq!(money("USD", 1_234_567.891), "$1,234,567.89");
+        assert_eq!(money("USD", 0.041_6), "$0.0416");
+        assert_eq!(money("CNY", -12.5), "-¥12.50");
+        assert_eq!(grouped("-123"), "-123");
+        assert_eq!(counted(1, "node", "nodes"), "1 node");
+        assert_eq!(counted(2_000, "node", "nodes"), "2,000 nodes");
+    }
+
+    #[test]
+    fn exact_seconds_lose_nothing() {
+        assert_eq!(exact_seconds(93_500_000), "93.5");
+        assert_eq!(exact_seconds(-1), "-0.000001");
+        assert_eq!(exact_seconds(20_000_000), "20");
+    }
+
+    #[test]
+    fn calendar_time_follows_the_start() {
+        let at = |start: &str, micros| Calendar::new(start).time(SimTime::from_micros(micros));
+        assert_eq!(at("2026-11-27T00:00:00Z", 90_500_000).as_deref(), Some("2026-11-27T00:01:30.5Z"));
+        assert_eq!(at("some day", 0), None);
+        assert_eq!(at("2026-11-27T00:00:00Z", i64::MAX), None);
+    }
+}

@@ -1,0 +1,116 @@
+//! Writes HTML: escaping and tables.
+
+/// Rows that a table of the page shows.
+const ROWS_MAX: usize = 100;
+
+/// How a column of a table is set.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Column {
+    /// Text, to the left.
+    Text(&'static str),
+    /// A figure, to the right.
+    Figure(&'static str),
+}
+
+/// A page under construction.
+#[derive(Debug, Default)]
+pub(super) struct Html {
+    page: String,
+}
+
+/// `plain` with the characters that mean something in HTML replaced; safe as content and within quoted attributes.
+pub(super) fn text(plain: &str) -> String {
+    let mut escaped = String::with_capacity(plain.len());
+    for character in plain.chars() {
+        match character {
+            '&' => escaped.push_str("&amp;"),
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '"' => escaped.push_str("&quot;"),
+            '\'' => escaped.push_str("&#39;"),
+            // HTML allows no control characters but these white spaces.
+            control if control.is_control() && !matches!(control, '\n' | '\t') => escaped.push('\u{fffd}'),
+            other => escaped.push(other),
+        }
+    }
+    escaped
+}
+
+impl Html {
+    /// An empty page.
+    pub(super) const fn new() -> Self {
+        Self { page: String::new() }
+    }
+
+    /// Adds markup as it is.
+    pub(super) fn raw(&mut self, markup: &str) {
+        self.page.push_str(markup);
+    }
+
+    /// Adds an element with escaped content. `tag` may carry attributes: `p class="note"`.
+    pub(super) fn element(&mut self, tag: &str, content: &str) {
+        let name = tag.split(' ').next().unwrap_or(tag);
+        self.page.push_str(&format!("<{tag}>{}</{name}>\n", text(content)));
+    }
+
+    /// Adds a table that scrolls sideways where the screen is narrow. Without rows nothing is added; of many rows the
+    /// first are shown, and `whole` named as the file that has all.
+    pub(super) fn table(&mut self, columns: &[Column], rows: &[Vec<String>], whole: &str) {
+        if rows.is_empty() {
+            return;
+        }
+        self.raw("<div class=\"scroll\"><table>\n<thead><tr>");
+        for column in columns {
+            match column {
+                Column::Text(name) => self.raw(&format!("<th>{}</th>", text(name))),
+                Column::Figure(name) => self.raw(&format!("<th class=\"figure\">{}</th>", text(name))),
+            }
+        }
+        self.raw("</tr></thead>\n<tbody>\n");
+        for row in rows.iter().take(ROWS_MAX) {
+            self.raw("<tr>");
+            for (column, cell) in columns.iter().zip(row) {
+                match column {
+                    Column::Text(_) => self.raw(&format!("<td>{}</td>", text(cell))),
+                    Column::Figure(_) => self.raw(&format!("<td class=\"figure\">{}</td>", text(cell))),
+                }
+            }
+            self.raw("</tr>\n");
+        }
+        self.raw("</tbody>\n</table></div>\n");
+        if rows.len() > ROWS_MAX {
+            let note = format!("The first {ROWS_MAX} of {}; {whole} has all.", rows.len());
+            self.element("p class=\"note\"", &note);
+        }
+    }
+
+    /// Adds a list of escaped items. Without items nothing is added.
+    pub(super) fn list(&mut self, items: &[String]) {
+        if items.is_empty() {
+            return;
+        }
+        self.raw("<ul>\n");
+        for item in items {
+            self.element("li", item);
+        }
+        self.raw("</ul>\n");
+    }
+
+    /// The page.
+    pub(super) fn finish(self) -> String {
+        self.page
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Html, text};
+
+    #[test]
+    fn nothing_in_a_text_can_become_markup() {
+        assert_eq!(text("<a href='x'>\"&\u{0}\n"), "&lt;a href=&#39;x&#39;&gt;&quot;&amp;\u{fffd}\n");
+        let mut page = Html::new();
+        page.element("p class=\"note\"", "1 < 2");
+        assert_eq!(page.finish(), "<p class=\"note\">1 &lt; 2</p>\n");
+    }
+}

@@ -1,0 +1,444 @@
+//! The sections of the page, in the order in which a reader asks.
+
+use std::collections::BTreeMap;
+
+use super::html::{Column, Html, text};
+use crate::cloud::BillLine;
+use crate::domain::{Money, SimDuration, SimTime, Symbol};
+use crate::report::format;
+use crate::report::plots::Plots;
+use crate::report::summary::{Distribution, ObjectiveResult, Part, Summary};
+use crate::report::tables;
+use crate::simulation::Outcome;
+use crate::world::record::NodeFacts;
+
+/// Where a table of the page that is cut short is found whole.
+const SUMMARY_FILE: &str = "summary.json";
+
+pub(super) fn heading(page: &mut Html, summary: &Summary) {
+    let about = &summary.about;
+    page.element("h1", &about.scenario);
+    page.raw("<p class=\"faint\">");
+    page.raw(&text(&format!(
+        "Policy {}: {} in {}. {} simulated from {}, seed {}.",
+        about.policy,
+        about.autoscaler,
+        about.region,
+        format::span(about.duration_seconds),
+        about.start,
+        about.seed
+    )));
+    page.raw("</p>\n");
+}
+
+fn answer(page: &mut Html, question: &str, value: &str, more: &[String]) {
+    page.raw("<div class=\"answer\">\n");
+    page.element("p class=\"question\"", question);
+    page.element("p class=\"value\"", value);
+    for line in more.iter().filter(|line| !line.is_empty()) {
+        page.element("p class=\"more\"", line);
+    }
+    page.raw("</div>\n");
+}
+
+pub(super) fn answers(page: &mut Html, summary: &Summary) {
+    let money = |amount| format::money(&summary.about.currency, amount);
+    let cost = &summary.cost;
+    page.raw("<div class=\"answers\">\n");
+    let rates = cost.per_hour.zip(cost.per_month).map_or_else(String::new, |(hour, month)| {
+        format!("{} per hour, {} per month of 730 h", money(hour), money(month))
+    });
+    let idle = format!("{} of it for capacity that nobody requested", format::percent(cost.idle.share));
+    answer(page, &format!("Cost ({})", summary.about.currency), &money(cost.total), &[rates, idle]);
+    if let Some(waits) = &summary.pods.wait_for_node {
+        let pending = summary.pods.pending_at_end;
+        let still = if pending == 0 {
+            String::new()
+        } else {
+            format!("{} without a node at the end", format::counted(pending, "pod", "pods"))
+        };
+        answer(
+            page,
+            "Pods wait for a node, 99th percentile",
+            &format::span(waits.p99_seconds),
+            &[in_figures(waits), still],
+        );
+    }
+    for figures in &summary.requests {
+        let more = format!(
+            "p50 {}, p95 {}, mean {}",
+            format::span(figures.p50_seconds),
+            format::span(figures.p95_seconds),
+            format::span(figures.mean_seconds)
+        );
+        let served =
+            format!("{} completed, {} failed", format::whole(figures.completed), format::whole(figures.failed));
+        let question = format!("Response time of {}, 99th percentile", figures.workload);
+        answer(page, &question, &format::span(figures.p99_seconds), &[more, served]);
+    }
+    let nodes = &summary.nodes;
+    let mean = nodes.mean_ready.map_or_else(String::new, |mean| format!("{mean:.2} on average"));
+    let launches = format!(
+        "{}, {} refused",
+        format::counted(nodes.launches, "launch", "launches"),
+        format::count(nodes.failed_launches)
+    );
+    answer(page, "Most nodes Ready at once", &format::count(nodes.max_ready), &[mean, launches]);
+    if let (Some(cpu), Some(memory)) = (summary.utilisation.cpu_requested, summary.utilisation.memory_requested) {
+        let more = format!("memory {}, weighted by time", format::percent(memory));
+        answer(page, "CPU requested of what nodes offered", &format::percent(cpu), &[more]);
+    }
+    page.raw("</div>\n");
+}
+
+fn in_figures(spans: &Distribution) -> String {
+    format!(
+        "p50 {}, p95 {}, longest {}",
+        format::span(spans.p50_seconds),
+        format::span(spans.p95_seconds),
+        format::span(spans.max_seconds)
+    )
+}
+
+pub(super) fn objectives(page: &mut Html, summary: &Summary) {
+    if summary.objectives.is_empty() {
+        return;
+    }
+    page.element("h2", "Objectives");
+    page.raw("<div class=\"scroll\"><table>\n<thead><tr><th>objective</th><th class=\"figure\">limit</th><th class=\"figure\">measured</th><th>verdict</th></tr></thead>\n<tbody>\n");
+    for objective in &summary.objectives {
+        let (class, verdict) = match objective.met {
+            Some(true) => ("met", "met"),
+            Some(false) => ("missed", "missed"),
+            None => ("faint", "nothing measured"),
+        };
+        let measured = objective.actual.map_or_else(String::new, |actual| objective_value(objective, actual));
+        page.raw(&format!(
+            "<tr><td>{}</td><td class=\"figure\">{}</td><td class=\"figure\">{}</td><td class=\"{class}\">{verdict}</td></tr>\n",
+            text(objective_name(&objective.name)),
+            text(&objective_value(objective, objective.limit)),
+            text(&measured),
+        ));
+    }
+    page.raw("</tbody>\n</table></div>\n");
+}
+
+fn objective_name(name: &str) -> &str {
+    match name {
+        "pending_p99" => "pods wait for a node, 99th percentile",
+        "request_p99" => "response time, 99th percentile of the slowest workload",
+        "cost" => "cost of the run",
+        other => other,
+    }
+}
+
+fn objective_value(objective: &ObjectiveResult, value: f64) -> String {
+    if objective.unit == "seconds" { format::span(value) } else { format::money(&objective.unit, value) }
+}
+
+pub(super) fn warnings(page: &mut Html, summary: &Summary) {
+    if summary.warnings.is_empty() {
+        return;
+    }
+    page.element("h2", &format::counted(summary.warnings.len() as u64, "warning", "warnings"));
+    page.raw("<div class=\"warnings\">\n");
+    page.list(&summary.warnings);
+    page.raw("</div>\n");
+}
+
+pub(super) fn plots(page: &mut Html, plots: &Plots) {
+    page.element("h2", "Over time");
+    for plot in &plots.drawn {
+        page.raw(&format!("<figure role=\"img\" aria-label=\"{}\"><div class=\"scroll\">\n", text(plot.title)));
+        page.raw(&plot.svg);
+        page.raw("</div>");
+        if let Some(note) = &plot.note {
+            page.element("figcaption", note);
+        }
+        page.raw("</figure>\n");
+    }
+    for sentence in &plots.left_out {
+        page.element("p class=\"note\"", sentence);
+    }
+}
+
+pub(super) fn waiting(page: &mut Html, summary: &Summary) {
+    page.element("h2", "How long things took");
+    let pods = &summary.pods;
+    let spans = [
+        ("pod created to bound to a node", &pods.wait_for_node),
+        ("pod created to Ready", &pods.created_to_ready),
+        ("instance launched to node Ready", &summary.nodes.launch_to_ready),
+    ];
+    let rows: Vec<Vec<String>> = spans
+        .into_iter()
+        .filter_map(|(name, spans)| {
+            let spans = spans.as_ref()?;
+            Some(vec![
+                name.to_owned(),
+                format::count(spans.count),
+                format::span(spans.p50_seconds),
+                format::span(spans.p95_seconds),
+                format::span(spans.p99_seconds),
+                format::span(spans.max_seconds),
+                format::span(spans.mean_seconds),
+            ])
+        })
+        .collect();
+    let columns = [
+        Column::Text("from, to"),
+        Column::Figure("count"),
+        Column::Figure("p50"),
+        Column::Figure("p95"),
+        Column::Figure("p99"),
+        Column::Figure("longest"),
+        Column::Figure("mean"),
+    ];
+    page.table(&columns, &rows, SUMMARY_FILE);
+    let note = format!(
+        "{} and {}; {} evicted, {} deleted before it had a node, {} without a node at the end. Percentiles are by the \
+         nearest-rank rule. Pods of DaemonSets are left out; a pod that never had a node counts with the time it waited.",
+        format::counted(pods.created, "pod", "pods"),
+        format::counted(pods.daemon_pods_created, "daemon pod", "daemon pods"),
+        format::count(pods.evicted),
+        format::count(pods.never_scheduled),
+        format::count(pods.pending_at_end),
+    );
+    page.element("p class=\"note\"", &note);
+}
+
+pub(super) fn requests(page: &mut Html, summary: &Summary) {
+    if !summary.requests.is_empty() {
+        page.element("h2", "Requests");
+    }
+    let rows: Vec<Vec<String>> = summary
+        .requests
+        .iter()
+        .map(|figures| {
+            vec![
+                figures.workload.clone(),
+                format::whole(figures.completed),
+                format::whole(figures.failed),
+                format::span(figures.mean_seconds),
+                format::span(figures.p50_seconds),
+                format::span(figures.p95_seconds),
+                format::span(figures.p99_seconds),
+                format::span(figures.overloaded_seconds),
+            ]
+        })
+        .collect();
+    let columns = [
+        Column::Text("workload"),
+        Column::Figure("completed"),
+        Column::Figure("failed"),
+        Column::Figure("mean"),
+        Column::Figure("p50"),
+        Column::Figure("p95"),
+        Column::Figure("p99"),
+        Column::Figure("overloaded for"),
+    ];
+    page.table(&columns, &rows, SUMMARY_FILE);
+}
+
+pub(super) fn replicas(page: &mut Html, summary: &Summary) {
+    if summary.scaling.workloads.is_empty() {
+        return;
+    }
+    page.element("h2", "Replicas");
+    let rows: Vec<Vec<String>> = summary
+        .scaling
+        .workloads
+        .iter()
+        .map(|workload| {
+            vec![
+                workload.workload.clone(),
+                format::count(workload.rescales),
+                format::count(workload.max_replicas_desired),
+                format::count(workload.max_replicas_ready),
+            ]
+        })
+        .collect();
+    let columns = [
+        Column::Text("workload"),
+        Column::Figure("changes by an autoscaler"),
+        Column::Figure("most wanted"),
+        Column::Figure("most Ready"),
+    ];
+    page.table(&columns, &rows, SUMMARY_FILE);
+}
+
+pub(super) fn cost(page: &mut Html, summary: &Summary) {
+    page.element("h2", "What it cost");
+    let cost = &summary.cost;
+    let money = |amount| format::money(&summary.about.currency, amount);
+    let phases = format!(
+        "Instances cost {} while starting, {} while Ready, {} while draining.",
+        money(cost.phases.starting),
+        money(cost.phases.useful),
+        money(cost.phases.draining)
+    );
+    page.element("p", &phases);
+    let idle = format!(
+        "{} ({}) paid for capacity that nobody requested: a node's cost times what is left of the fuller of its CPU and \
+         memory.",
+        money(cost.idle.amount),
+        format::percent(cost.idle.share)
+    );
+    page.element("p", &idle);
+    let unconfirmed = format!(
+        "{} ({}) rests on prices that were estimated, derived or assumed rather than published or observed.",
+        money(cost.unconfirmed.amount),
+        format::percent(cost.unconfirmed.share)
+    );
+    page.element("p", &unconfirmed);
+    let breakdowns: [(&'static str, &[Part]); 7] = [
+        ("item", &cost.by_item),
+        ("workload", &cost.by_workload),
+        ("capacity type of nodes", &cost.by_capacity_type),
+        ("instance family of nodes", &cost.by_family),
+        ("zone of nodes", &cost.by_zone),
+        ("NodePool or node group", &cost.by_node_origin),
+        ("quality of the price", &cost.by_price_quality),
+    ];
+    page.raw("<div class=\"breakdowns\">\n");
+    for (name, parts) in breakdowns {
+        let rows: Vec<Vec<String>> =
+            parts.iter().map(|part| vec![part.name.clone(), money(part.amount), format::percent(part.share)]).collect();
+        let columns = [Column::Text(name), Column::Figure("cost"), Column::Figure("of the bill")];
+        page.table(&columns, &rows, SUMMARY_FILE);
+    }
+    page.raw("</div>\n");
+}
+
+/// What lines of the bill must share to stand in one row of the page.
+type BillKey = (&'static str, Option<Symbol>, Option<Symbol>, Option<Symbol>);
+
+pub(super) fn bill(page: &mut Html, outcome: &Outcome) {
+    page.element("h2", "The bill");
+    let mut groups: BTreeMap<BillKey, (u64, SimDuration, Money)> = BTreeMap::new();
+    for line in &outcome.bill.lines {
+        let key = |line: &BillLine| (line.item.as_str(), line.instance_type, line.capacity_type, line.zone);
+        let group = groups.entry(key(line)).or_default();
+        *group = (group.0 + 1, group.1 + line.billed, group.2 + line.amount);
+    }
+    let currency = outcome.bill.currency.code();
+    let cell = |symbol: Option<Symbol>| symbol.map_or_else(String::new, |symbol| symbol.to_string());
+    let rows: Vec<Vec<String>> = groups
+        .into_iter()
+        .map(|((item, instance_type, capacity_type, zone), (lines, billed, amount))| {
+            let hours = billed.as_secs_f64() / 3_600.0;
+            vec![
+                item.to_owned(),
+                cell(instance_type),
+                cell(capacity_type),
+                cell(zone),
+                format::count(lines),
+                format!("{hours:.2}"),
+                if hours > 0.0 { format!("{:.4}", amount.as_f64() / hours) } else { String::new() },
+                format!("{amount:.4}"),
+            ]
+        })
+        .collect();
+    let columns = [
+        Column::Text("item"),
+        Column::Text("instance type"),
+        Column::Text("bought as"),
+        Column::Text("zone"),
+        Column::Figure("lines"),
+        Column::Figure("hours billed"),
+        Column::Figure("mean per hour"),
+        Column::Figure("amount"),
+    ];
+    page.table(&columns, &rows, "bill.csv");
+    let total = format!("Total: {} {currency}. bill.csv has every line, to nine decimals.", outcome.bill.total());
+    page.element("p class=\"note\"", &total);
+}
+
+pub(super) fn nodes(page: &mut Html, outcome: &Outcome, summary: &Summary) {
+    page.element("h2", "Nodes");
+    let nodes = &summary.nodes;
+    let ends: Vec<String> =
+        nodes.terminations.iter().map(|end| format!("{} {}", format::count(end.count), end.name)).collect();
+    let removed = if ends.is_empty() { "none removed".to_owned() } else { format!("removed: {}", ends.join(", ")) };
+    let lifetime = nodes
+        .mean_lifetime_seconds
+        .map_or_else(String::new, |seconds| format!("; removed nodes ran for {} on average", format::span(seconds)));
+    let sentence = format!(
+        "{} at the start, {} launched, {} refused by EC2, {removed}, {} at the end{lifetime}.",
+        format::count(nodes.at_start),
+        format::count(nodes.launches),
+        format::count(nodes.failed_launches),
+        format::count(nodes.at_end)
+    );
+    page.element("p", &sentence);
+    let end = SimTime::ZERO + outcome.about.duration;
+    let costs = tables::node_costs(outcome);
+    let rows: Vec<Vec<String>> =
+        outcome.record.nodes.iter().zip(costs).map(|(node, cost)| node_row(node, cost, end)).collect();
+    let columns = [
+        Column::Text("node"),
+        Column::Text("from"),
+        Column::Text("instance type"),
+        Column::Text("bought as"),
+        Column::Text("zone"),
+        Column::Figure("asked for at"),
+        Column::Figure("to Ready"),
+        Column::Figure("ran for"),
+        Column::Figure("CPU requested"),
+        Column::Figure("memory requested"),
+        Column::Figure("cost"),
+        Column::Text("ended"),
+    ];
+    page.table(&columns, &rows, "nodes.csv");
+}
+
+fn node_row(node: &NodeFacts, cost: Money, end: SimTime) -> Vec<String> {
+    let cell = |symbol: Option<Symbol>| symbol.map_or_else(String::new, |symbol| symbol.to_string());
+    let (cpu, memory) = tables::node_utilisation(node, end);
+    let share = |share: Option<f64>| share.map_or_else(String::new, format::percent);
+    let to_ready = node.ready.map(|ready| ready - node.requested);
+    let ran = node.running.map(|running| node.terminating.unwrap_or(end).saturating_since(running));
+    let span = |span: Option<SimDuration>| span.map_or_else(String::new, |span| format::span(span.as_secs_f64()));
+    vec![
+        node.name.clone(),
+        node.origin.name().to_string(),
+        cell(node.instance_type),
+        cell(node.capacity_type),
+        cell(node.zone),
+        SimTime::from_micros(node.requested.as_secs() * 1_000_000).to_string(),
+        span(to_ready),
+        span(ran),
+        share(cpu),
+        share(memory),
+        format!("{cost:.4}"),
+        node.end.map_or("", |end| end.as_str()).to_owned(),
+    ]
+}
+
+pub(super) fn assumptions(page: &mut Html, summary: &Summary) {
+    if summary.about.assumptions.is_empty() {
+        return;
+    }
+    page.element("h2", "Assumptions");
+    page.list(&summary.about.assumptions);
+}
+
+pub(super) fn footer(page: &mut Html, summary: &Summary, command: &str) {
+    let about = &summary.about;
+    page.raw("<footer>\n<dl>\n");
+    let mut entry = |name: &str, value: &str| {
+        page.element("dt", name);
+        page.element("dd", value);
+    };
+    entry("command", command);
+    entry("program", &format!("{} {}", summary.program, summary.program_version));
+    entry("seed", &about.seed.to_string());
+    entry("reproduces", &format!("Kubernetes {}, Karpenter {}", about.versions.kubernetes, about.versions.karpenter));
+    entry("prices of", &about.price_date);
+    entry("zones", &about.zones.join(", "));
+    entry("event hash", &summary.event_hash);
+    for input in &about.inputs {
+        entry(&input.path, &format!("sha256 {}", input.sha256));
+    }
+    page.raw("</dl>\n</footer>\n");
+}

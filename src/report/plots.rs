@@ -1,0 +1,193 @@
+//! The plots of a run: which curves stand in which picture. `canvas` draws them.
+
+mod axis;
+mod canvas;
+
+use super::summary::service::workload_name;
+use crate::domain::{Currency, SimTime};
+use crate::simulation::Outcome;
+use crate::world::record::{Sample, WorkloadSample};
+use canvas::{Panel, Series};
+
+/// Workloads drawn in one picture; more curves than this cannot be told apart.
+const WORKLOADS_MAX: usize = 5;
+
+/// A picture.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Plot {
+    /// File name, for example `replicas.svg`.
+    pub file: &'static str,
+    /// What it shows.
+    pub title: &'static str,
+    /// What was left out of it, if anything.
+    pub note: Option<String>,
+    /// The `svg` element, without background or style of its own.
+    pub svg: String,
+}
+
+impl Plot {
+    /// The picture as a file of its own, for light and dark surroundings.
+    pub fn standalone(&self) -> String {
+        const STYLE: &str = "<style>svg{background:#fff}text{fill:#24292f}@media(prefers-color-scheme:dark){\
+            svg{background:#14171c}text{fill:#d7dde4}}</style>\n";
+        match self.svg.find(">\n") {
+            Some(end) => format!("{}{STYLE}{}", &self.svg[..end + 2], &self.svg[end + 2..]),
+            None => self.svg.clone(),
+        }
+    }
+}
+
+/// The pictures of a run and those that had nothing to show.
+#[derive(Clone, Debug, Default)]
+pub struct Plots {
+    /// Pictures with data.
+    pub drawn: Vec<Plot>,
+    /// Why a picture is missing, a sentence each.
+    pub left_out: Vec<String>,
+}
+
+/// plotters could not draw. Writing to memory does not fail, so nothing is known to cause this.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("cannot draw {file}: {reason}")]
+pub struct PlotError {
+    /// The picture.
+    pub file: &'static str,
+    /// What plotters said.
+    pub reason: String,
+}
+
+impl Plots {
+    /// Draws every picture that has data.
+    ///
+    /// # Errors
+    /// If plotters fails.
+    pub fn of(outcome: &Outcome) -> Result<Self, PlotError> {
+        let mut plots = Self::default();
+        if outcome.record.samples.len() < 2 || outcome.about.duration.as_micros() <= 0 {
+            plots.left_out.push("There are no plots: the run was too short to be sampled twice.".to_owned());
+            return Ok(plots);
+        }
+        let shown = most_replicas_first(outcome);
+        let note = note_on_workloads(outcome, &shown);
+        plots.add(outcome, "replicas.svg", "Replicas and load", note.clone(), replicas_and_load(outcome, &shown))?;
+        plots.add(outcome, "nodes.svg", "Nodes and what they cost", None, nodes_and_cost(outcome))?;
+        plots.add(outcome, "pending.svg", "Pods on their way", None, pods_on_their_way(outcome))?;
+        plots.add(outcome, "latency.svg", "Response time", note, latency(outcome, &shown))?;
+        Ok(plots)
+    }
+
+    fn add(
+        &mut self,
+        outcome: &Outcome,
+        file: &'static str,
+        title: &'static str,
+        note: Option<String>,
+        panels: Vec<Panel>,
+    ) -> Result<(), PlotError> {
+        let panels: Vec<Panel> = panels.into_iter().filter(Panel::has_data).collect();
+        if panels.is_empty() {
+            self.left_out.push(format!("\u{201c}{title}\u{201d} is left out: nothing to show."));
+            return Ok(());
+        }
+        let svg = canvas::draw(title, outcome.about.duration, &panels).map_err(|reason| PlotError { file, reason })?;
+        self.drawn.push(Plot { file, title, note, svg });
+        Ok(())
+    }
+}
+
+/// Positions within [`Sample::workloads`] of the workloads to draw, those with the most replicas first.
+fn most_replicas_first(outcome: &Outcome) -> Vec<usize> {
+    let mut most: Vec<u32> = Vec::new();
+    for sample in &outcome.record.samples {
+        most.resize(most.len().max(sample.workloads.len()), 0);
+        for (most, workload) in most.iter_mut().zip(&sample.workloads) {
+            *most = (*most).max(workload.replicas_desired).max(workload.replicas_ready);
+        }
+    }
+    let mut order: Vec<usize> = (0..most.len()).collect();
+    order.sort_by_key(|&position| std::cmp::Reverse(most[position]));
+    order.truncate(WORKLOADS_MAX);
+    order
+}
+
+fn note_on_workloads(outcome: &Outcome, shown: &[usize]) -> Option<String> {
+    let all = outcome.record.samples.iter().map(|sample| sample.workloads.len()).max().unwrap_or(0);
+    (all > shown.len()).then(|| {
+        format!(
+            "The {} workloads with the most replicas are drawn, {} are not; workloads.csv has all.",
+            shown.len(),
+            all - shown.len()
+        )
+    })
+}
+
+/// A curve over all samples; `value` is `None` where the curve has a gap.
+fn curve(outcome: &Outcome, value: impl Fn(&Sample) -> Option<f64>) -> Vec<(SimTime, Option<f64>)> {
+    outcome.record.samples.iter().map(|sample| (sample.at, value(sample))).collect()
+}
+
+fn workload_curve(
+    outcome: &Outcome,
+    position: usize,
+    value: impl Fn(&WorkloadSample) -> Option<f64>,
+) -> Vec<(SimTime, Option<f64>)> {
+    curve(outcome, |sample| sample.workloads.get(position).and_then(&value))
+}
+
+fn name_at(outcome: &Outcome, position: usize) -> String {
+    let sample = outcome.record.samples.iter().find_map(|sample| sample.workloads.get(position));
+    sample.map_or_else(String::new, |sample| workload_name(outcome, sample.workload))
+}
+
+fn replicas_and_load(outcome: &Outcome, shown: &[usize]) -> Vec<Panel> {
+    let mut replicas = Panel::counts("replicas");
+    let mut load = Panel::amounts("requests per second");
+    for (color, &position) in shown.iter().enumerate() {
+        let name = name_at(outcome, position);
+        let wanted = workload_curve(outcome, position, |w| Some(f64::from(w.replicas_desired)));
+        let ready = workload_curve(outcome, position, |w| Some(f64::from(w.replicas_ready)));
+        replicas.series.push(Series::steps(format!("{name} wanted"), color, wanted).faint());
+        replicas.series.push(Series::steps(format!("{name} ready"), color, ready));
+        let served = workload_curve(outcome, position, |w| Some(w.requests_per_second));
+        load.series.push(Series::line(format!("{name} served"), color, served));
+    }
+    load.series.retain(Series::is_ever_above_zero);
+    vec![replicas, load]
+}
+
+fn nodes_and_cost(outcome: &Outcome) -> Vec<Panel> {
+    let count = |value: fn(&Sample) -> u32| curve(outcome, |sample| Some(f64::from(value(sample))));
+    let mut nodes = Panel::counts("nodes");
+    nodes.series.push(Series::steps("Spot", 2, count(|sample| sample.nodes_spot)));
+    nodes.series.push(Series::steps("On-Demand", 0, count(|sample| sample.nodes_on_demand)));
+    nodes.series.push(Series::steps("starting", 1, count(|sample| sample.nodes_starting)));
+    nodes.series.retain(Series::is_ever_above_zero);
+    let mut cost = Panel::amounts(match outcome.bill.currency {
+        Currency::Usd => "instances, USD per hour",
+        Currency::Cny => "instances, CNY per hour",
+    });
+    cost.series.push(Series::steps("cost rate", 3, curve(outcome, |sample| Some(sample.cost_rate.as_f64()))));
+    vec![nodes, cost]
+}
+
+fn pods_on_their_way(outcome: &Outcome) -> Vec<Panel> {
+    let mut pods = Panel::counts("pods");
+    let waiting = curve(outcome, |sample| Some(f64::from(sample.pods_pending)));
+    let starting = curve(outcome, |sample| Some(f64::from(sample.pods_starting)));
+    pods.series.push(Series::steps("wait for a node", 4, waiting));
+    pods.series.push(Series::steps("on a node, not Ready", 1, starting));
+    vec![pods]
+}
+
+fn latency(outcome: &Outcome, shown: &[usize]) -> Vec<Panel> {
+    let mut panel = Panel::amounts("milliseconds");
+    for (color, &position) in shown.iter().enumerate() {
+        let name = name_at(outcome, position);
+        let mean = workload_curve(outcome, position, |w| w.latency_mean_seconds.map(|seconds| seconds * 1e3));
+        let p99 = workload_curve(outcome, position, |w| w.latency_p99_seconds.map(|seconds| seconds * 1e3));
+        panel.series.push(Series::line(format!("{name} mean"), color, mean).faint());
+        panel.series.push(Series::line(format!("{name} p99"), color, p99));
+    }
+    panel.series.retain(Series::is_ever_above_zero);
+    vec![panel]
+}

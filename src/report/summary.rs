@@ -1,0 +1,393 @@
+//! The summary of one run: what `summary.json` holds, and what the other reports print.
+//!
+//! Field names are the keys of `summary.json` and carry their unit; they change only with [`SCHEMA_VERSION`]. Amounts of
+//! money are in the currency that `about.currency` names. `docs/outputs.md` explains each key.
+
+mod cost;
+pub(crate) mod lives;
+pub(crate) mod service;
+
+use serde::{Deserialize, Serialize};
+
+use crate::report::percentile::SortedSpans;
+use crate::simulation::Outcome;
+use crate::simulation::outcome::About;
+
+/// The version of the layout of `summary.json`.
+pub const SCHEMA_VERSION: u32 = 1;
+
+/// The name that `summary.json` carries, by which an earlier report is known as ours.
+pub const PROGRAM: &str = "nodecast";
+
+/// Hours in a month, for every monthly figure.
+pub const HOURS_PER_MONTH: f64 = 730.0;
+
+/// The summary of one run.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Summary {
+    /// The version of this layout.
+    pub schema_version: u32,
+    /// The program that wrote it.
+    pub program: String,
+    /// Its version.
+    pub program_version: String,
+    /// What was simulated.
+    pub about: AboutSummary,
+    /// What it cost.
+    pub cost: CostSummary,
+    /// How long pods waited.
+    pub pods: PodSummary,
+    /// How many nodes it took.
+    pub nodes: NodeSummary,
+    /// How full the nodes were.
+    pub utilisation: Utilisation,
+    /// How requests fared, one entry for each workload with load.
+    pub requests: Vec<RequestFigures>,
+    /// How replica counts moved.
+    pub scaling: ScalingSummary,
+    /// The scenario's objectives against what happened.
+    pub objectives: Vec<ObjectiveResult>,
+    /// What the model left out or assumed and could change the answer.
+    pub warnings: Vec<String>,
+    /// A hash over every event, 16 hexadecimal digits; equal runs have equal hashes.
+    pub event_hash: String,
+}
+
+/// What was simulated.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct AboutSummary {
+    /// The scenario.
+    pub scenario: String,
+    /// The policy.
+    pub policy: String,
+    /// The autoscaler and its version.
+    pub autoscaler: String,
+    /// The region.
+    pub region: String,
+    /// The zones in use.
+    pub zones: Vec<String>,
+    /// ISO 4217 code of the currency of every amount.
+    pub currency: String,
+    /// Calendar time of the start, RFC 3339.
+    pub start: String,
+    /// Simulated time.
+    pub duration_seconds: f64,
+    /// The seed.
+    pub seed: u64,
+    /// Releases reproduced.
+    pub versions: VersionsSummary,
+    /// Input files in order of reading.
+    pub inputs: Vec<InputSummary>,
+    /// Date of the prices.
+    pub price_date: String,
+    /// What the scenario's author assumed.
+    pub assumptions: Vec<String>,
+}
+
+/// Releases reproduced.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct VersionsSummary {
+    /// Kubernetes.
+    pub kubernetes: String,
+    /// Karpenter.
+    pub karpenter: String,
+}
+
+/// An input file.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct InputSummary {
+    /// Path as the scenario names it.
+    pub path: String,
+    /// SHA-256 in hexadecimal.
+    pub sha256: String,
+}
+
+/// What the run cost.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct CostSummary {
+    /// The whole bill.
+    pub total: f64,
+    /// The bill divided by the simulated hours; `null` for a run without duration.
+    pub per_hour: Option<f64>,
+    /// `per_hour` times 730 hours.
+    pub per_month: Option<f64>,
+    /// Instances, volumes, control plane: sums to `total`.
+    pub by_item: Vec<Part>,
+    /// What nodes cost (instances and their volumes); the next four sum to it.
+    pub nodes: f64,
+    /// Node cost by Spot and On-Demand.
+    pub by_capacity_type: Vec<Part>,
+    /// Node cost by instance family.
+    pub by_family: Vec<Part>,
+    /// Node cost by zone.
+    pub by_zone: Vec<Part>,
+    /// Node cost by NodePool or node group.
+    pub by_node_origin: Vec<Part>,
+    /// The whole bill by workload: the used part of each node shared out by what pods requested; what nobody
+    /// requested is `(idle)`, what has no node is `(cluster)`.
+    pub by_workload: Vec<Part>,
+    /// The whole bill by the quality of its prices.
+    pub by_price_quality: Vec<Part>,
+    /// The part of the bill at prices that were worked out or assumed, neither published nor observed.
+    pub unconfirmed: Share,
+    /// The part of the bill that paid for capacity nobody requested.
+    pub idle: Share,
+    /// Instance cost by phase of a node's life.
+    pub phases: PhaseCost,
+}
+
+/// A named part of the bill.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Part {
+    /// What it is for.
+    pub name: String,
+    /// What it cost.
+    pub amount: f64,
+    /// Its share of the whole bill, 0 to 1.
+    pub share: f64,
+}
+
+/// A part of the bill.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Share {
+    /// What it cost.
+    pub amount: f64,
+    /// Its share of the whole bill, 0 to 1.
+    pub share: f64,
+}
+
+/// Instance cost by phase of a node's life.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+pub struct PhaseCost {
+    /// From running to Ready: all of it for a node that was never Ready.
+    pub starting: f64,
+    /// Ready and not on its way out.
+    pub useful: f64,
+    /// From the decision to remove the node to the end of billing.
+    pub draining: f64,
+}
+
+/// How long pods waited. Pods of DaemonSets are left out: they come with their node and do not wait for one.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct PodSummary {
+    /// Pods created.
+    pub created: u64,
+    /// Pods of DaemonSets created, in none of the other figures.
+    pub daemon_pods_created: u64,
+    /// Pods without a node at the end that were still wanted.
+    pub pending_at_end: u64,
+    /// Pods deleted before they had a node.
+    pub never_scheduled: u64,
+    /// Pods evicted.
+    pub evicted: u64,
+    /// Creation to binding. A pod that never had a node counts with the time it waited until it was deleted or the run
+    /// ended.
+    pub wait_for_node: Option<Distribution>,
+    /// Creation to Ready, of pods that got there.
+    pub created_to_ready: Option<Distribution>,
+}
+
+/// Spans of time in figures. Percentiles are by the nearest-rank rule.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Distribution {
+    /// How many spans.
+    pub count: u64,
+    /// Mean.
+    pub mean_seconds: f64,
+    /// Median.
+    pub p50_seconds: f64,
+    /// 95th percentile.
+    pub p95_seconds: f64,
+    /// 99th percentile.
+    pub p99_seconds: f64,
+    /// Longest.
+    pub max_seconds: f64,
+}
+
+impl Distribution {
+    /// The figures of `spans`, `None` without spans.
+    pub fn of(spans: &SortedSpans) -> Option<Self> {
+        let at = |percent| spans.percentile(percent).map(|span| span.as_secs_f64());
+        Some(Self {
+            count: spans.len() as u64,
+            mean_seconds: rounded(spans.mean_seconds()?, 6),
+            p50_seconds: at(50)?,
+            p95_seconds: at(95)?,
+            p99_seconds: at(99)?,
+            max_seconds: spans.max()?.as_secs_f64(),
+        })
+    }
+}
+
+/// How many nodes it took.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct NodeSummary {
+    /// Most nodes Ready at once.
+    pub max_ready: u64,
+    /// Mean number of Ready nodes over the run; `null` for a run without duration.
+    pub mean_ready: Option<f64>,
+    /// Nodes that were Ready when the run began.
+    pub at_start: u64,
+    /// Nodes Ready at the end.
+    pub at_end: u64,
+    /// Instances launched during the run.
+    pub launches: u64,
+    /// Launches that EC2 refused.
+    pub failed_launches: u64,
+    /// Nodes that ended, by reason.
+    pub terminations: Vec<Count>,
+    /// EC2's answer to Ready, of nodes launched during the run that got there.
+    pub launch_to_ready: Option<Distribution>,
+    /// Mean time from running to the end of billing, of nodes that ended.
+    pub mean_lifetime_seconds: Option<f64>,
+}
+
+/// How often something happened.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Count {
+    /// What.
+    pub name: String,
+    /// How often.
+    pub count: u64,
+}
+
+/// Requested over allocatable on Ready nodes, weighted by time, 0 to 1; `null` when no node was ever Ready. Pods of
+/// DaemonSets count.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Utilisation {
+    /// CPU.
+    pub cpu_requested: Option<f64>,
+    /// Memory.
+    pub memory_requested: Option<f64>,
+}
+
+/// How the requests to one workload fared.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct RequestFigures {
+    /// Namespace and name.
+    pub workload: String,
+    /// Requests completed.
+    pub completed: f64,
+    /// Requests that failed or were given up.
+    pub failed: f64,
+    /// When load began, from the start of the run.
+    pub first_seconds: f64,
+    /// When load ended, from the start of the run.
+    pub last_seconds: f64,
+    /// Mean response time of completed requests.
+    pub mean_seconds: f64,
+    /// Median response time.
+    pub p50_seconds: f64,
+    /// 95th percentile.
+    pub p95_seconds: f64,
+    /// 99th percentile.
+    pub p99_seconds: f64,
+    /// Time with offered load above what the ready replicas can serve.
+    pub overloaded_seconds: f64,
+}
+
+/// How replica counts moved.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct ScalingSummary {
+    /// How often an autoscaler changed a replica count.
+    pub rescales: u64,
+    /// One entry for each workload that is not a DaemonSet.
+    pub workloads: Vec<WorkloadScaling>,
+}
+
+/// How the replica count of one workload moved.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct WorkloadScaling {
+    /// Namespace and name.
+    pub workload: String,
+    /// How often an autoscaler changed its replica count.
+    pub rescales: u64,
+    /// Most replicas wanted at a sampled instant.
+    pub max_replicas_desired: u64,
+    /// Most replicas Ready at a sampled instant.
+    pub max_replicas_ready: u64,
+}
+
+/// A limit of the scenario against what happened.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct ObjectiveResult {
+    /// `pending_p99`, `request_p99` or `cost`.
+    pub name: String,
+    /// `seconds` or a currency code.
+    pub unit: String,
+    /// The limit.
+    pub limit: f64,
+    /// What happened; `null` when there was nothing to measure.
+    pub actual: Option<f64>,
+    /// Whether `actual` is within `limit`; `null` when there was nothing to measure.
+    pub met: Option<bool>,
+}
+
+impl Summary {
+    /// Sums up `outcome`.
+    pub fn of(outcome: &Outcome) -> Self {
+        let cost = cost::summary(outcome);
+        let pods = lives::pods(outcome);
+        let requests = service::requests(outcome);
+        let objectives = service::objectives(outcome, &cost, &pods, &requests);
+        Self {
+            schema_version: SCHEMA_VERSION,
+            program: PROGRAM.to_owned(),
+            program_version: env!("CARGO_PKG_VERSION").to_owned(),
+            about: about(&outcome.about, outcome.bill.currency.code()),
+            cost,
+            pods,
+            nodes: lives::nodes(outcome),
+            utilisation: lives::utilisation(outcome),
+            requests,
+            scaling: service::scaling(outcome),
+            objectives,
+            warnings: outcome.warnings.clone(),
+            event_hash: format!("{:016x}", outcome.event_hash),
+        }
+    }
+
+    /// Whether every objective that could be measured was met; `None` when none could be.
+    pub fn objectives_met(&self) -> Option<bool> {
+        self.objectives.iter().filter_map(|objective| objective.met).reduce(|all, met| all && met)
+    }
+
+    /// `summary.json`: two spaces of indentation, a line feed at the end.
+    ///
+    /// # Errors
+    /// If serde_json cannot write it, which no summary brings about.
+    pub fn to_json(&self) -> Result<String, serde_json::Error> {
+        serde_json::to_string_pretty(self).map(|text| text + "\n")
+    }
+}
+
+/// `value` without the digits beyond `decimals`, which are noise of division.
+pub(super) fn rounded(value: f64, decimals: i32) -> f64 {
+    let scale = (0..decimals).fold(1.0, |scale, _| scale * 10.0);
+    libm::round(value * scale) / scale
+}
+
+fn about(about: &About, currency: &str) -> AboutSummary {
+    AboutSummary {
+        scenario: about.scenario.clone(),
+        policy: about.policy.clone(),
+        autoscaler: about.autoscaler.clone(),
+        region: about.region.clone(),
+        zones: about.zones.iter().map(ToString::to_string).collect(),
+        currency: currency.to_owned(),
+        start: about.start.clone(),
+        duration_seconds: about.duration.as_secs_f64(),
+        seed: about.seed,
+        versions: VersionsSummary {
+            kubernetes: about.versions.kubernetes.to_string(),
+            karpenter: about.versions.karpenter.to_string(),
+        },
+        inputs: about
+            .inputs
+            .iter()
+            .map(|input| InputSummary { path: input.path.clone(), sha256: input.sha256.clone() })
+            .collect(),
+        price_date: about.price_date.clone(),
+        assumptions: about.assumptions.clone(),
+    }
+}

@@ -1,0 +1,211 @@
+//! The bill summed up in several ways, each exact to the nano-unit until it becomes a figure of the summary.
+
+use std::collections::BTreeMap;
+
+use super::{CostSummary, HOURS_PER_MONTH, Part, PhaseCost, Share, rounded};
+use crate::cloud::{BillItem, BillLine};
+use crate::domain::{Money, NodeId, SimDuration, SimTime};
+use crate::simulation::Outcome;
+use crate::world::record::{NodeFacts, PodFacts};
+
+/// Parts per billion: a share as an integer.
+const BILLION: i128 = 1_000_000_000;
+
+/// The label of what is billed for nothing that a workload asked for.
+const IDLE: &str = "(idle)";
+/// The label of what is billed without a node behind it.
+const CLUSTER: &str = "(cluster)";
+/// The label of what a line of the bill does not state.
+const UNKNOWN: &str = "unknown";
+
+pub(super) fn summary(outcome: &Outcome) -> CostSummary {
+    let total = outcome.bill.total();
+    let hours = outcome.about.duration.as_secs_f64() / 3_600.0;
+    let per_hour = (hours > 0.0).then(|| rounded(total.as_f64() / hours, 9));
+    let lines = || outcome.bill.lines.iter();
+    let node_lines = || lines().filter_map(|line| Some((line, node_of(outcome, line)?)));
+    let by_workload = by_workload(outcome);
+    let idle = by_workload.get(IDLE).copied().unwrap_or_default();
+    CostSummary {
+        total: total.as_f64(),
+        per_hour,
+        per_month: (hours > 0.0).then(|| rounded(total.as_f64() / hours * HOURS_PER_MONTH, 9)),
+        by_item: parts(sums(lines().map(|line| (line.item.as_str().to_owned(), line.amount))), total),
+        nodes: node_lines().map(|(line, _)| line.amount).sum::<Money>().as_f64(),
+        by_capacity_type: parts(
+            sums(node_lines().map(|(line, node)| (label(line.capacity_type.or(node.capacity_type)), line.amount))),
+            total,
+        ),
+        by_family: parts(sums(node_lines().map(|(line, node)| (family(line, node), line.amount))), total),
+        by_zone: parts(sums(node_lines().map(|(line, node)| (label(line.zone.or(node.zone)), line.amount))), total),
+        by_node_origin: parts(
+            sums(node_lines().map(|(line, node)| (node.origin.name().to_string(), line.amount))),
+            total,
+        ),
+        by_workload: parts(by_workload, total),
+        by_price_quality: parts(sums(lines().map(|line| (line.quality.as_str().to_owned(), line.amount))), total),
+        unconfirmed: share(lines().filter(|line| !line.quality.is_fact()).map(|line| line.amount).sum(), total),
+        idle: share(idle, total),
+        phases: phases(outcome),
+    }
+}
+
+fn node_of<'a>(outcome: &'a Outcome, line: &BillLine) -> Option<&'a NodeFacts> {
+    outcome.record.nodes.get(line.node?.index())
+}
+
+fn label(name: Option<crate::domain::Symbol>) -> String {
+    name.map_or_else(|| UNKNOWN.to_owned(), |name| name.to_string())
+}
+
+/// The part of an instance type's name before its size.
+fn family(line: &BillLine, node: &NodeFacts) -> String {
+    let name = label(line.instance_type.or(node.instance_type));
+    name.split_once('.').map_or(name.clone(), |(family, _)| family.to_owned())
+}
+
+fn sums(amounts: impl Iterator<Item = (String, Money)>) -> BTreeMap<String, Money> {
+    let mut sums = BTreeMap::new();
+    for (name, amount) in amounts {
+        *sums.entry(name).or_insert(Money::ZERO) += amount;
+    }
+    sums
+}
+
+/// Parts by amount, the largest first; equal amounts by name.
+fn parts(sums: BTreeMap<String, Money>, total: Money) -> Vec<Part> {
+    let mut sorted: Vec<(String, Money)> = sums.into_iter().collect();
+    sorted.sort_by_key(|(_, amount)| std::cmp::Reverse(*amount));
+    sorted
+        .into_iter()
+        .map(|(name, amount)| {
+            let share = share(amount, total);
+            Part { name, amount: share.amount, share: share.share }
+        })
+        .collect()
+}
+
+fn share(amount: Money, total: Money) -> Share {
+    let share = if total == Money::ZERO { 0.0 } else { rounded(amount.as_nanos() as f64 / total.as_nanos() as f64, 6) };
+    Share { amount: amount.as_f64(), share }
+}
+
+/// Shares out the whole bill. A node's cost times the larger of its mean CPU and memory request over the time billed is
+/// used, the rest idle; the used part goes to the pods of the node in proportion to the larger of their shares of its
+/// CPU and memory, times the time that they held them.
+fn by_workload(outcome: &Outcome) -> BTreeMap<String, Money> {
+    let mut node_costs = vec![(Money::ZERO, SimDuration::ZERO); outcome.record.nodes.len()];
+    let mut sums = BTreeMap::new();
+    for line in &outcome.bill.lines {
+        match line.node.and_then(|node| node_costs.get_mut(node.index())) {
+            Some((cost, billed)) => {
+                *cost += line.amount;
+                if line.item == BillItem::Instance {
+                    *billed += line.to - line.from;
+                }
+            }
+            None => *sums.entry(CLUSTER.to_owned()).or_insert(Money::ZERO) += line.amount,
+        }
+    }
+    let weights = weights_by_node(outcome);
+    for ((node, (cost, billed)), weights) in outcome.record.nodes.iter().zip(node_costs).zip(&weights) {
+        if cost == Money::ZERO {
+            continue;
+        }
+        let used = portion(cost, used_billionths(node, billed), BILLION);
+        let all: i128 = weights.values().sum();
+        // Rounding the running sum, not each part, makes the parts add up to what is used.
+        let (mut reached, mut handed_out) = (0, Money::ZERO);
+        for (&workload, &weight) in weights {
+            reached += weight;
+            let part = portion(used, reached, all) - handed_out;
+            handed_out += part;
+            *sums.entry(workload_name(outcome, workload)).or_insert(Money::ZERO) += part;
+        }
+        let left = cost - handed_out;
+        *sums.entry(IDLE.to_owned()).or_insert(Money::ZERO) += left;
+    }
+    sums
+}
+
+/// `amount * numerator / denominator`, rounded to the nearest nano-unit; nothing when the denominator is not positive.
+fn portion(amount: Money, numerator: i128, denominator: i128) -> Money {
+    if denominator <= 0 {
+        return Money::ZERO;
+    }
+    let nanos = match amount.as_nanos().checked_mul(numerator) {
+        Some(product) => (product + denominator / 2).div_euclid(denominator),
+        // Beyond 128 bits a share in billionths is exact enough.
+        None => amount.as_nanos().saturating_mul(numerator.saturating_mul(BILLION) / denominator) / BILLION,
+    };
+    Money::from_nanos(nanos)
+}
+
+/// The larger of mean requested CPU and memory over allocatable, in billionths of what `billed` time offered.
+fn used_billionths(node: &NodeFacts, billed: SimDuration) -> i128 {
+    let used = |integral: i128, allocatable: i64| {
+        let offered = i128::from(allocatable) * i128::from(billed.as_micros());
+        if offered <= 0 { 0 } else { (integral.saturating_mul(BILLION) / offered).clamp(0, BILLION) }
+    };
+    used(node.requested_cpu, node.allocatable.cpu_milli())
+        .max(used(node.requested_memory, node.allocatable.memory_bytes()))
+}
+
+fn workload_name(outcome: &Outcome, workload: u32) -> String {
+    let facts = outcome.record.workloads.get(workload as usize);
+    facts.map_or_else(|| UNKNOWN.to_owned(), |facts| facts.name.to_string())
+}
+
+/// For each node, the weight of each workload (by its number) among the node's pods.
+fn weights_by_node(outcome: &Outcome) -> Vec<BTreeMap<u32, i128>> {
+    let nodes = &outcome.record.nodes;
+    let end = SimTime::ZERO + outcome.about.duration;
+    let mut weights = vec![BTreeMap::new(); nodes.len()];
+    for pod in &outcome.record.pods {
+        let Some(node) = pod.node.map(NodeId::index).filter(|&node| node < nodes.len()) else { continue };
+        let weight = pod_weight(pod, &nodes[node], end);
+        if weight > 0 {
+            *weights[node].entry(pod.workload.0).or_insert(0) += weight;
+        }
+    }
+    weights
+}
+
+/// The larger of a pod's shares of its node's CPU and memory, in billionths, times the microseconds it held them.
+fn pod_weight(pod: &PodFacts, node: &NodeFacts, end: SimTime) -> i128 {
+    let from = pod.scheduled.max(node.running).unwrap_or(end);
+    let until = pod.removed.unwrap_or(end).min(node.terminating.unwrap_or(end));
+    let share = |requested: i64, allocatable: i64| {
+        if allocatable <= 0 { 0 } else { i128::from(requested) * BILLION / i128::from(allocatable) }
+    };
+    let larger = share(pod.requests.cpu_milli(), node.allocatable.cpu_milli())
+        .max(share(pod.requests.memory_bytes(), node.allocatable.memory_bytes()));
+    larger * i128::from(until.saturating_since(from).as_micros())
+}
+
+/// Splits what instances cost at the instants at which their nodes became Ready and were told to go. The parts sum to
+/// the instance cost exactly.
+fn phases(outcome: &Outcome) -> PhaseCost {
+    let (mut starting, mut useful, mut draining) = (Money::ZERO, Money::ZERO, Money::ZERO);
+    for line in outcome.bill.lines.iter().filter(|line| line.item == BillItem::Instance) {
+        let Some(node) = node_of(outcome, line) else { continue };
+        let ready = node.ready.unwrap_or(SimTime::FAR_FUTURE);
+        // A node told to go before it was Ready never drained anything: all of it was starting.
+        let leaving = node.deletion_requested.unwrap_or(SimTime::FAR_FUTURE).max(ready);
+        let until_ready = amount_until(line, ready);
+        let until_leaving = amount_until(line, leaving);
+        starting += until_ready;
+        useful += until_leaving - until_ready;
+        draining += line.amount - until_leaving;
+    }
+    PhaseCost { starting: starting.as_f64(), useful: useful.as_f64(), draining: draining.as_f64() }
+}
+
+/// The part of a line's amount that falls before `instant`, the amount spread evenly over the time billed.
+fn amount_until(line: &BillLine, instant: SimTime) -> Money {
+    if instant >= line.to {
+        return line.amount;
+    }
+    let elapsed = i128::from(instant.saturating_since(line.from).as_micros());
+    portion(line.amount, elapsed, i128::from((line.to - line.from).as_micros()))
+}

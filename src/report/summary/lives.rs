@@ -1,0 +1,111 @@
+//! Figures from the lives of pods and nodes.
+
+use std::collections::BTreeMap;
+
+use super::{Count, Distribution, NodeSummary, PodSummary, Utilisation, rounded};
+use crate::domain::{SimDuration, SimTime};
+use crate::report::percentile::SortedSpans;
+use crate::simulation::Outcome;
+use crate::world::record::{NodeEnd, NodeFacts, PodFacts, WorkloadKind};
+
+/// Whether a DaemonSet made the pod.
+pub(crate) fn is_daemon(outcome: &Outcome, pod: &PodFacts) -> bool {
+    let workload = outcome.record.workloads.get(pod.workload.index());
+    workload.is_some_and(|workload| workload.kind == WorkloadKind::DaemonSet)
+}
+
+/// How long a pod waited for a node: until it was bound, was deleted, or the run ended.
+pub(crate) fn wait_for_node(pod: &PodFacts, end: SimTime) -> SimDuration {
+    let until = pod.scheduled.or(pod.deletion_requested).or(pod.removed).unwrap_or(end);
+    until.saturating_since(pod.created)
+}
+
+pub(super) fn pods(outcome: &Outcome) -> PodSummary {
+    let end = SimTime::ZERO + outcome.about.duration;
+    let (daemons, pods): (Vec<&PodFacts>, Vec<&PodFacts>) =
+        outcome.record.pods.iter().partition(|pod| is_daemon(outcome, pod));
+    let count = |matches: &dyn Fn(&PodFacts) -> bool| pods.iter().filter(|pod| matches(pod)).count() as u64;
+    let unwanted = |pod: &PodFacts| pod.deletion_requested.is_some() || pod.removed.is_some();
+    let waits = pods.iter().map(|pod| wait_for_node(pod, end)).collect();
+    let readiness = pods.iter().filter_map(|pod| Some(pod.ready? - pod.created)).collect();
+    PodSummary {
+        created: pods.len() as u64,
+        daemon_pods_created: daemons.len() as u64,
+        pending_at_end: count(&|pod| pod.scheduled.is_none() && !unwanted(pod)),
+        never_scheduled: count(&|pod| pod.scheduled.is_none() && unwanted(pod)),
+        evicted: count(&|pod| pod.evicted),
+        wait_for_node: Distribution::of(&SortedSpans::new(waits)),
+        created_to_ready: Distribution::of(&SortedSpans::new(readiness)),
+    }
+}
+
+/// The part of the run during which a node was Ready.
+pub(crate) fn ready_interval(node: &NodeFacts, end: SimTime) -> Option<(SimTime, SimTime)> {
+    let from = node.ready?.max(SimTime::ZERO);
+    let until = node.terminating.or(node.terminated).unwrap_or(end).min(end);
+    (from < until).then_some((from, until))
+}
+
+pub(super) fn nodes(outcome: &Outcome) -> NodeSummary {
+    let end = SimTime::ZERO + outcome.about.duration;
+    let nodes = &outcome.record.nodes;
+    let intervals: Vec<_> = nodes.iter().filter_map(|node| ready_interval(node, end)).collect();
+    let ready_micros: i128 = intervals.iter().map(|(from, until)| i128::from((*until - *from).as_micros())).sum();
+    let run_micros = outcome.about.duration.as_micros();
+    let during = |node: &&NodeFacts| !was_there_at_start(node);
+    let to_ready = nodes.iter().filter(during).filter_map(|node| Some(node.ready? - node.launched?)).collect();
+    let lifetimes = nodes.iter().filter_map(|node| Some(node.terminating? - node.running?)).collect();
+    let mut terminations = BTreeMap::new();
+    for end in nodes.iter().filter_map(|node| node.end).filter(|&end| end != NodeEnd::LaunchFailed) {
+        *terminations.entry(end).or_insert(0) += 1;
+    }
+    NodeSummary {
+        max_ready: most_at_once(&intervals),
+        mean_ready: (run_micros > 0).then(|| rounded(ready_micros as f64 / run_micros as f64, 6)),
+        at_start: nodes.iter().filter(|node| was_there_at_start(node)).count() as u64,
+        at_end: nodes.iter().filter(|node| node.ready.is_some() && node.terminating.is_none()).count() as u64,
+        launches: nodes.iter().filter(during).filter(|node| node.launched.is_some()).count() as u64,
+        failed_launches: nodes.iter().filter(|node| node.end == Some(NodeEnd::LaunchFailed)).count() as u64,
+        terminations: terminations
+            .into_iter()
+            .map(|(end, count)| Count { name: end.as_str().to_owned(), count })
+            .collect(),
+        launch_to_ready: Distribution::of(&SortedSpans::new(to_ready)),
+        mean_lifetime_seconds: SortedSpans::new(lifetimes).mean_seconds().map(|seconds| rounded(seconds, 6)),
+    }
+}
+
+fn was_there_at_start(node: &NodeFacts) -> bool {
+    node.ready.is_some_and(|ready| ready <= SimTime::ZERO)
+}
+
+/// The most intervals that share an instant; an interval does not hold its end.
+fn most_at_once(intervals: &[(SimTime, SimTime)]) -> u64 {
+    // At one instant ends (-1) sort before beginnings (+1).
+    let mut changes: Vec<(SimTime, i64)> =
+        intervals.iter().flat_map(|&(from, until)| [(from, 1), (until, -1)]).collect();
+    changes.sort_unstable();
+    let mut open = 0_i64;
+    let mut most = 0;
+    for (_, change) in changes {
+        open += change;
+        most = most.max(open);
+    }
+    most.unsigned_abs()
+}
+
+pub(super) fn utilisation(outcome: &Outcome) -> Utilisation {
+    let end = SimTime::ZERO + outcome.about.duration;
+    let (mut cpu, mut memory) = ((0_i128, 0_i128), (0_i128, 0_i128));
+    for node in &outcome.record.nodes {
+        let Some((from, until)) = ready_interval(node, end) else { continue };
+        let micros = i128::from((until - from).as_micros());
+        cpu.0 += node.requested_cpu;
+        cpu.1 += i128::from(node.allocatable.cpu_milli()) * micros;
+        memory.0 += node.requested_memory;
+        memory.1 += i128::from(node.allocatable.memory_bytes()) * micros;
+    }
+    let ratio =
+        |(requested, offered): (i128, i128)| (offered > 0).then(|| rounded(requested as f64 / offered as f64, 6));
+    Utilisation { cpu_requested: ratio(cpu), memory_requested: ratio(memory) }
+}

@@ -1,0 +1,186 @@
+//! The table that `run` prints: the answers, in at most about thirty lines, plain text without colour.
+
+use super::format::{self, money, percent, span};
+use super::summary::{Distribution, ObjectiveResult, Part, Summary};
+
+/// Workloads whose requests are printed; the page has all.
+const WORKLOADS_MAX: usize = 4;
+/// Warnings that are printed; the page has all.
+const WARNINGS_MAX: usize = 3;
+/// Width of the first column.
+const LABEL: usize = 23;
+
+/// The table of `summary`.
+pub fn table(summary: &Summary) -> String {
+    let mut lines = Vec::new();
+    heading(summary, &mut lines);
+    cost(summary, &mut lines);
+    pods(summary, &mut lines);
+    requests(summary, &mut lines);
+    nodes(summary, &mut lines);
+    objectives(summary, &mut lines);
+    warnings(summary, &mut lines);
+    let mut text = String::new();
+    for line in lines {
+        text.push_str(line.trim_end());
+        text.push('\n');
+    }
+    text
+}
+
+fn heading(summary: &Summary, lines: &mut Vec<String>) {
+    let about = &summary.about;
+    lines.push(format!("{}, policy {} ({})", about.scenario, about.policy, about.autoscaler));
+    lines.push(format!(
+        "{} from {} in {}, seed {}, prices of {}",
+        span(about.duration_seconds),
+        about.start,
+        about.region,
+        about.seed,
+        about.price_date
+    ));
+    lines.push(String::new());
+}
+
+fn cost(summary: &Summary, lines: &mut Vec<String>) {
+    let cost = &summary.cost;
+    let money = |amount| money(&summary.about.currency, amount);
+    let label = format!("cost ({})", summary.about.currency);
+    let rates = cost.per_hour.zip(cost.per_month).map_or_else(String::new, |(hour, month)| {
+        format!("   {} per hour   {} per month of 730 h", money(hour), money(month))
+    });
+    lines.push(format!("{label:<LABEL$}{}{rates}", money(cost.total)));
+    let parts = |parts: &[Part]| {
+        let parts: Vec<String> = parts.iter().map(|part| format!("{} {}", part.name, money(part.amount))).collect();
+        parts.join(", ")
+    };
+    lines.push(format!("{:<LABEL$}{}", "  of it", parts(&cost.by_item)));
+    if !cost.by_capacity_type.is_empty() {
+        lines.push(format!("{:<LABEL$}{}", "  nodes", parts(&cost.by_capacity_type)));
+    }
+    lines.push(format!(
+        "{:<LABEL$}{}  ({})",
+        "  requested by nobody",
+        money(cost.idle.amount),
+        percent(cost.idle.share)
+    ));
+    if cost.unconfirmed.amount > 0.0 {
+        let share = percent(cost.unconfirmed.share);
+        lines.push(format!("{:<LABEL$}{}  ({share})", "  at estimated prices", money(cost.unconfirmed.amount)));
+    }
+    lines.push(String::new());
+}
+
+/// A row of a table: four spans, then two figures; no wider than 80 characters.
+fn row(label: &str, cells: &[String; 6]) -> String {
+    let cells: String = cells.iter().zip([9, 9, 9, 9, 11, 9]).map(|(cell, width)| format!("{cell:>width$}")).collect();
+    format!("{:<LABEL$}{cells}", shortened(label, LABEL - 1))
+}
+
+/// `label` with its middle left out if it is too long for its column.
+fn shortened(label: &str, width: usize) -> String {
+    let length = label.chars().count();
+    if length <= width {
+        return label.to_owned();
+    }
+    let head: String = label.chars().take(width / 2).collect();
+    let tail: String = label.chars().skip(length - (width - width / 2 - 1)).collect();
+    format!("{head}\u{2026}{tail}")
+}
+
+fn pods(summary: &Summary, lines: &mut Vec<String>) {
+    let pods = &summary.pods;
+    let headings = ["p50", "p95", "p99", "longest", "mean", "count"].map(str::to_owned);
+    lines.push(row("time", &headings));
+    let mut spans = |label: &str, spans: &Option<Distribution>| {
+        if let Some(spans) = spans {
+            let seconds =
+                [spans.p50_seconds, spans.p95_seconds, spans.p99_seconds, spans.max_seconds, spans.mean_seconds];
+            let [p50, p95, p99, longest, mean] = seconds.map(span);
+            lines.push(row(label, &[p50, p95, p99, longest, mean, format::count(spans.count)]));
+        }
+    };
+    spans("pods wait for a node", &pods.wait_for_node);
+    spans("pod created to Ready", &pods.created_to_ready);
+    spans("node launched to Ready", &summary.nodes.launch_to_ready);
+    if pods.pending_at_end > 0 {
+        let still = format::counted(pods.pending_at_end, "pod", "pods");
+        lines.push(format!("{:<LABEL$}{still} without a node", "pending at the end"));
+    }
+    lines.push(String::new());
+}
+
+fn requests(summary: &Summary, lines: &mut Vec<String>) {
+    if summary.requests.is_empty() {
+        return;
+    }
+    let headings = ["p50", "p95", "p99", "mean", "completed", "failed"].map(str::to_owned);
+    lines.push(row("response time", &headings));
+    for figures in summary.requests.iter().take(WORKLOADS_MAX) {
+        let cells = [
+            span(figures.p50_seconds),
+            span(figures.p95_seconds),
+            span(figures.p99_seconds),
+            span(figures.mean_seconds),
+            format::whole(figures.completed),
+            format::whole(figures.failed),
+        ];
+        lines.push(row(&figures.workload, &cells));
+    }
+    let more = summary.requests.len().saturating_sub(WORKLOADS_MAX) as u64;
+    if more > 0 {
+        lines.push(format!("  and {} more in the report", format::counted(more, "workload", "workloads")));
+    }
+    lines.push(String::new());
+}
+
+fn nodes(summary: &Summary, lines: &mut Vec<String>) {
+    let nodes = &summary.nodes;
+    let mean = nodes.mean_ready.map_or_else(String::new, |mean| format!(", {mean:.2} on average"));
+    lines.push(format!("{:<LABEL$}{} at most{mean}", "nodes Ready", format::count(nodes.max_ready)));
+    let removed: u64 = nodes.terminations.iter().map(|end| end.count).sum();
+    let launches = format::counted(nodes.launches, "launch", "launches");
+    let failed = format::count(nodes.failed_launches);
+    lines.push(format!(
+        "{:<LABEL$}{launches}, {failed} refused by EC2, {} removed",
+        "nodes moved",
+        format::count(removed)
+    ));
+    let rescales = format::counted(summary.scaling.rescales, "time", "times");
+    let most = summary.scaling.workloads.iter().map(|workload| workload.max_replicas_desired).max().unwrap_or(0);
+    lines.push(format!("{:<LABEL$}changed {rescales}, {} wanted at most", "replicas", format::count(most)));
+    if let (Some(cpu), Some(memory)) = (summary.utilisation.cpu_requested, summary.utilisation.memory_requested) {
+        let label = "requested of capacity";
+        lines.push(format!("{label:<LABEL$}CPU {}, memory {}, over time", percent(cpu), percent(memory)));
+    }
+}
+
+fn objectives(summary: &Summary, lines: &mut Vec<String>) {
+    for objective in &summary.objectives {
+        let verdict = match objective.met {
+            Some(true) => "met",
+            Some(false) => "MISSED",
+            None => "not measured",
+        };
+        let value = |value| objective_value(objective, value);
+        let measured = objective.actual.map_or_else(String::new, |actual| format!("{} against ", value(actual)));
+        let label = format!("objective {}", objective.name);
+        lines.push(format!("{label:<LABEL$}{verdict}: {measured}at most {}", value(objective.limit)));
+    }
+}
+
+fn objective_value(objective: &ObjectiveResult, value: f64) -> String {
+    if objective.unit == "seconds" { span(value) } else { money(&objective.unit, value) }
+}
+
+fn warnings(summary: &Summary, lines: &mut Vec<String>) {
+    if summary.warnings.is_empty() {
+        return;
+    }
+    lines.push(String::new());
+    lines.push(format!("{}:", format::counted(summary.warnings.len() as u64, "warning", "warnings")));
+    lines.extend(summary.warnings.iter().take(WARNINGS_MAX).map(|warning| format!("  {}", warning.replace('\n', " "))));
+    if summary.warnings.len() > WARNINGS_MAX {
+        lines.push(format!("  and {} more in the report", summary.warnings.len() - WARNINGS_MAX));
+    }
+}

@@ -1,0 +1,266 @@
+//! What a run emits is right, complete, equal for equal runs, and never replaces what is not ours.
+
+use std::fs;
+use std::path::Path;
+
+use nodecast::report::{self, OutputDirectory, Summary, page, plots::Plots, tables, terminal};
+use nodecast::simulation::Outcome;
+
+use crate::synthetic;
+
+const COMMAND: &str = "nodecast run 'flash <sale>.yaml' --seed 7";
+
+fn text(write: fn(&Outcome, &mut dyn std::io::Write) -> std::io::Result<()>, outcome: &Outcome) -> String {
+    let mut bytes = Vec::new();
+    write(outcome, &mut bytes).expect("memory takes all");
+    String::from_utf8(bytes).expect("text")
+}
+
+fn html(outcome: &Outcome) -> String {
+    let plots = Plots::of(outcome).expect("plots");
+    page::render(outcome, &Summary::of(outcome), &plots, COMMAND)
+}
+
+fn near(actual: f64, wanted: f64) {
+    assert!((actual - wanted).abs() < 4e-9, "{actual} is not {wanted}");
+}
+
+#[test]
+fn the_terminal_table_answers_in_thirty_lines() {
+    let table = terminal::table(&Summary::of(&synthetic::outcome()));
+    assert!(table.lines().count() <= 30 && table.lines().all(|line| line.chars().count() <= 100));
+    insta::assert_snapshot!("terminal_table", table);
+}
+
+#[test]
+fn the_summary_has_stable_keys_and_reads_back() {
+    let summary = Summary::of(&synthetic::outcome());
+    let json = summary.to_json().expect("json");
+    assert_eq!(serde_json::from_str::<Summary>(&json).expect("reads back"), summary);
+    insta::assert_snapshot!("summary_json", json);
+}
+
+#[test]
+fn the_tables_keep_their_columns() {
+    let outcome = synthetic::outcome();
+    insta::assert_snapshot!("pods_csv", text(tables::pods, &outcome));
+    insta::assert_snapshot!("nodes_csv", text(tables::nodes, &outcome));
+    insta::assert_snapshot!("bill_csv", text(tables::bill, &outcome));
+    insta::assert_snapshot!("events_jsonl", text(tables::events, &outcome));
+    let start = |table: String| table.lines().take(3).collect::<Vec<_>>().join("\n");
+    insta::assert_snapshot!("timeline_csv", start(text(tables::timeline, &outcome)));
+    insta::assert_snapshot!("workloads_csv", start(text(tables::workloads, &outcome)));
+}
+
+#[test]
+fn each_breakdown_sums_to_what_it_breaks_down() {
+    let cost = Summary::of(&synthetic::outcome()).cost;
+    let sum = |parts: &[report::summary::Part]| parts.iter().map(|part| part.amount).sum::<f64>();
+    for whole in [&cost.by_item, &cost.by_workload, &cost.by_price_quality] {
+        near(sum(whole), cost.total);
+    }
+    for nodes in [&cost.by_capacity_type, &cost.by_family, &cost.by_zone, &cost.by_node_origin] {
+        near(sum(nodes), cost.nodes);
+    }
+    let instances = cost.by_item.iter().find(|part| part.name == "instance").map_or(0.0, |part| part.amount);
+    near(cost.phases.starting + cost.phases.useful + cost.phases.draining, instances);
+}
+
+#[test]
+fn phases_and_idle_cost_follow_the_lives_of_nodes() {
+    let cost = Summary::of(&synthetic::outcome()).cost;
+    // The Spot node: 30 s to Ready, 10 s from the decision to the end; the last one: 40 s to Ready.
+    near(cost.phases.starting, 0.04 * 30.0 / 3_600.0 + 0.0816 * 40.0 / 3_600.0);
+    near(cost.phases.draining, 0.04 * 10.0 / 3_600.0);
+    // The first node half full by memory; the others by CPU: 1100 of 2000 for 1500 of 1600 s, half for 2650 of 2690 s.
+    let volume = 0.002_191_781 / 3_600.0;
+    let first = (0.096 + volume * 3_600.0) * 0.5;
+    let spot = (0.04 / 3_600.0 * 1_600.0 + volume * 1_638.0) * (1.0 - 0.55 * 1_500.0 / 1_600.0);
+    let last = (0.0816 / 3_600.0 * 2_690.0 + volume * 2_696.0) * (1.0 - 0.5 * 2_650.0 / 2_690.0);
+    near(cost.idle.amount, first + spot + last);
+    near(cost.unconfirmed.amount, 0.04 / 3_600.0 * 1_600.0);
+}
+
+#[test]
+fn a_pod_that_never_had_a_node_counts_with_the_time_it_waited() {
+    let pods = Summary::of(&synthetic::outcome()).pods;
+    let waits = pods.wait_for_node.expect("pods waited");
+    // Waits are 0, 40 and 50 s, and 100 s from creation to the end; daemons are left out.
+    assert_eq!((pods.created, pods.daemon_pods_created, pods.pending_at_end, waits.count), (4, 2, 1, 4));
+    near(waits.p50_seconds, 40.0);
+    near(waits.p99_seconds, 100.0);
+    near(waits.mean_seconds, 47.5);
+}
+
+#[test]
+fn ready_nodes_and_utilisation_are_weighted_by_time() {
+    let summary = Summary::of(&synthetic::outcome());
+    near(summary.nodes.mean_ready.expect("a mean"), 2.172_222);
+    assert_eq!((summary.nodes.max_ready, summary.nodes.at_start, summary.nodes.at_end), (3, 1, 2));
+    assert_eq!((summary.nodes.launches, summary.nodes.failed_launches), (2, 1));
+    // 500, 1100 and 1000 of 2000 milli-CPU over 3600, 1500 and 2650 s, of 7820 s Ready together.
+    near(summary.utilisation.cpu_requested.expect("a share"), 0.390_026);
+}
+
+#[test]
+fn objectives_are_held_against_what_happened() {
+    let summary = Summary::of(&synthetic::outcome());
+    let verdicts: Vec<_> = summary.objectives.iter().map(|o| (o.name.as_str(), o.met)).collect();
+    assert_eq!(verdicts, [("pending_p99", Some(false)), ("request_p99", Some(false)), ("cost", Some(true))]);
+    assert_eq!(summary.objectives_met(), Some(false));
+    let nothing = Summary::of(&synthetic::empty());
+    assert_eq!(nothing.objectives.iter().map(|o| o.met).collect::<Vec<_>>(), [None, None, Some(true)]);
+}
+
+#[test]
+fn a_run_without_anything_still_makes_a_report() {
+    let outcome = synthetic::empty();
+    assert!(Plots::of(&outcome).expect("plots").drawn.is_empty());
+    assert!(html(&outcome).contains("There are no plots"));
+    let summary = Summary::of(&outcome);
+    assert_eq!((summary.cost.per_hour, summary.nodes.mean_ready), (None, None));
+    assert!(terminal::table(&summary).contains("$0.0000"));
+}
+
+#[test]
+fn a_plot_without_data_is_left_out_and_the_page_says_so() {
+    let mut outcome = synthetic::outcome();
+    for sample in &mut outcome.record.samples {
+        (sample.pods_pending, sample.pods_starting) = (0, 0);
+    }
+    let plots = Plots::of(&outcome).expect("plots");
+    let files: Vec<_> = plots.drawn.iter().map(|plot| plot.file).collect();
+    assert_eq!(files, ["replicas.svg", "nodes.svg", "latency.svg"]);
+    assert!(html(&outcome).contains("\u{201c}Pods on their way\u{201d} is left out"));
+}
+
+/// Tags in order: an element's name, or `/name` for its end. Elements that close themselves are left out.
+fn tags(html: &str) -> Vec<String> {
+    let mut tags = Vec::new();
+    let mut rest = html;
+    while let Some(open) = rest.find('<') {
+        let close = rest[open..].find('>').expect("a tag ends") + open;
+        let tag = &rest[open + 1..close];
+        assert!(!tag.contains('<'), "`<` within {tag}");
+        if !tag.starts_with('!') && !tag.ends_with('/') {
+            tags.push(tag.split_whitespace().next().unwrap_or_default().to_owned());
+        }
+        rest = &rest[close + 1..];
+    }
+    tags
+}
+
+#[test]
+fn every_element_of_the_page_is_closed() {
+    for outcome in [synthetic::outcome(), synthetic::empty()] {
+        let mut open = Vec::new();
+        for tag in tags(&html(&outcome)) {
+            match tag.strip_prefix('/') {
+                Some(name) => assert_eq!(open.pop().as_deref(), Some(name)),
+                None => open.push(tag),
+            }
+        }
+        assert!(open.is_empty(), "{open:?}");
+    }
+}
+
+#[test]
+fn the_page_needs_nothing_from_elsewhere() {
+    let page = html(&synthetic::outcome());
+    let without_namespace = page.replace("http://www.w3.org/2000/svg", "");
+    for outside in ["http:", "https:", "//", "src=", "href=", "url(", "@import", "<script", "<link"] {
+        assert!(!without_namespace.contains(outside), "{outside}");
+    }
+}
+
+#[test]
+fn the_page_shows_the_figures_of_the_summary_and_escapes_every_text() {
+    let outcome = synthetic::outcome();
+    let page = html(&outcome);
+    let summary = Summary::of(&outcome);
+    let money = |amount| report::format::money("USD", amount);
+    for figure in [
+        money(summary.cost.total),
+        money(summary.cost.per_month.expect("a month")),
+        money(summary.cost.idle.amount),
+        report::format::span(summary.requests[0].p99_seconds),
+        "1,234,567".to_owned(),
+        summary.event_hash.clone(),
+        summary.about.inputs[0].sha256.clone(),
+        summary.about.price_date.clone(),
+        "nodecast run &#39;flash &lt;sale&gt;.yaml&#39; --seed 7".to_owned(),
+        "&lt;preStop&gt; hooks".to_owned(),
+        "12 ms of CPU &amp; nothing else".to_owned(),
+    ] {
+        assert!(page.contains(&figure), "{figure}");
+    }
+    assert!(!page.contains("<preStop>"));
+}
+
+fn write(outcome: &Outcome, out: &Path) -> Result<std::path::PathBuf, report::ReportError> {
+    report::write(outcome, &Summary::of(outcome), COMMAND, out)
+}
+
+fn contents(directory: &Path) -> Vec<(String, Vec<u8>)> {
+    let mut files: Vec<_> = fs::read_dir(directory)
+        .expect("a directory")
+        .map(|entry| {
+            let entry = entry.expect("an entry");
+            let name = entry.file_name().into_string().expect("a name");
+            (name, fs::read(entry.path()).unwrap_or_default())
+        })
+        .collect();
+    files.sort();
+    files
+}
+
+#[test]
+fn equal_runs_leave_equal_bytes_and_an_earlier_report_is_replaced() {
+    let place = tempfile::tempdir().expect("a directory");
+    let (one, two) = (place.path().join("deep/one"), place.path().join("two"));
+    write(&synthetic::outcome(), &one).expect("written");
+    write(&synthetic::empty(), &two).expect("written");
+    assert_ne!(contents(&one), contents(&two));
+    write(&synthetic::outcome(), &two).expect("replaced");
+    assert_eq!(contents(&one), contents(&two));
+    let names: Vec<String> = contents(&one).into_iter().map(|file| file.0).collect();
+    insta::assert_snapshot!("files", names.join("\n"));
+    let beside: Vec<String> = contents(place.path()).into_iter().map(|entry| entry.0).collect();
+    assert_eq!(beside, ["deep", "two"], "nothing stays beside the report");
+}
+
+#[test]
+fn what_is_not_ours_is_refused_and_left_alone() {
+    let place = tempfile::tempdir().expect("a directory");
+    let notes = place.path().join("notes");
+    fs::create_dir(&notes).expect("made");
+    fs::write(notes.join("diary.txt"), "dear diary").expect("written");
+    let refused = |path: &Path| {
+        let before = (path.is_dir()).then(|| contents(path));
+        assert!(OutputDirectory::check(path).is_err());
+        let error = write(&synthetic::outcome(), path).expect_err("refused").to_string();
+        assert_eq!((path.is_dir()).then(|| contents(path)), before);
+        error
+    };
+    assert!(refused(&notes).ends_with("it is not empty and holds no summary.json of nodecast"));
+    fs::write(notes.join("summary.json"), "{\"program\": \"another\"}").expect("written");
+    assert!(refused(&notes).ends_with("it is not empty and holds no summary.json of nodecast"));
+    assert!(refused(&notes.join("diary.txt")).ends_with("it is a file"));
+
+    let report = place.path().join("report");
+    write(&synthetic::outcome(), &report).expect("written");
+    fs::write(report.join("remarks.md"), "mine").expect("written");
+    assert!(refused(&report).ends_with("`remarks.md` in it was not written by nodecast"));
+    assert!(refused(Path::new(".")).ends_with("it is or contains the current directory"));
+}
+
+#[test]
+fn a_report_given_up_half_way_leaves_nothing() {
+    let place = tempfile::tempdir().expect("a directory");
+    let directory = OutputDirectory::begin(&place.path().join("report")).expect("begun");
+    directory.file("summary.json", |output| output.write_all(b"{}")).expect("written");
+    let failure = directory.file("pods.csv", |_| Err(std::io::Error::other("the disk is full")));
+    assert!(failure.expect_err("fails").to_string().contains("the disk is full"));
+    drop(directory);
+    assert!(contents(place.path()).is_empty());
+}
