@@ -1,0 +1,105 @@
+//! Sets of small integers as words of 64 bits.
+
+/// A bit set of fixed size.
+pub(super) type Bits = Box<[u64]>;
+
+/// The empty set over `size` elements.
+pub(super) fn empty(size: usize) -> Bits {
+    vec![0; size.div_ceil(64)].into_boxed_slice()
+}
+
+/// The set of all of `size` elements.
+pub(super) fn full(size: usize) -> Bits {
+    let mut bits = empty(size);
+    for index in 0..size {
+        insert(&mut bits, index);
+    }
+    bits
+}
+
+/// Adds an element.
+pub(super) fn insert(bits: &mut [u64], index: usize) {
+    bits[index / 64] |= 1 << (index % 64);
+}
+
+/// Whether an element is in the set; elements beyond its size are not.
+pub(super) fn contains(bits: &[u64], index: usize) -> bool {
+    bits.get(index / 64).is_some_and(|word| word >> (index % 64) & 1 == 1)
+}
+
+/// Keeps what is also in `other`.
+pub(super) fn intersect(bits: &mut [u64], other: &[u64]) {
+    for (word, mask) in bits.iter_mut().zip(other) {
+        *word &= mask;
+    }
+}
+
+/// Adds everything in `other`.
+pub(super) fn unite(bits: &mut [u64], other: &[u64]) {
+    for (word, mask) in bits.iter_mut().zip(other) {
+        *word |= mask;
+    }
+}
+
+/// Whether the set has an element.
+pub(super) fn any(bits: &[u64]) -> bool {
+    bits.iter().any(|&word| word != 0)
+}
+
+/// The elements in ascending order.
+pub(super) fn iter(bits: &[u64]) -> impl Iterator<Item = usize> + Clone + '_ {
+    bits.iter().enumerate().flat_map(|(position, &word)| {
+        let mut rest = word;
+        std::iter::from_fn(move || {
+            if rest == 0 {
+                return None;
+            }
+            let bit = rest.trailing_zeros() as usize;
+            rest &= rest - 1;
+            Some(position * 64 + bit)
+        })
+    })
+}
+
+/// A bit set that grows as elements are added.
+#[derive(Clone, Debug, Default)]
+pub(super) struct GrowingBits(Vec<u64>);
+
+impl GrowingBits {
+    /// Adds an element.
+    pub(super) fn insert(&mut self, index: usize) {
+        if self.0.len() <= index / 64 {
+            self.0.resize(index / 64 + 1, 0);
+        }
+        insert(&mut self.0, index);
+    }
+
+    /// Whether an element is in the set.
+    pub(super) fn contains(&self, index: usize) -> bool {
+        contains(&self.0, index)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{GrowingBits, any, contains, empty, full, insert, intersect, iter};
+
+    #[test]
+    fn elements_come_back_in_order_across_words() {
+        let mut bits = empty(130);
+        for index in [129, 0, 64, 63] {
+            insert(&mut bits, index);
+        }
+        assert_eq!(iter(&bits).collect::<Vec<_>>(), [0, 63, 64, 129]);
+        intersect(&mut bits, &full(64));
+        assert_eq!((iter(&bits).count(), contains(&bits, 64), contains(&bits, 63)), (2, false, true));
+        assert!(!any(&empty(10)));
+    }
+
+    #[test]
+    fn a_growing_set_answers_for_elements_beyond_its_size() {
+        let mut bits = GrowingBits::default();
+        bits.insert(200);
+        assert!(bits.contains(200) && !bits.contains(10_000) && !bits.contains(199));
+    }
+}

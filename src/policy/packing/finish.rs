@@ -1,0 +1,157 @@
+//! From the claims of a pass to the plan: price order, the cut to the cheapest types, labels.
+//!
+//! Source: Karpenter core v1.13 `pkg/controllers/provisioning/scheduling/nodeclaim.go` (`FinalizeScheduling`),
+//! `nodeclaimtemplate.go`, `pkg/cloudprovider/types.go` (`OrderByPrice`, `Truncate`).
+
+use std::cmp::Reverse;
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+
+use super::bits::{self, Bits};
+use super::claim::Claim;
+use super::errors::Unschedulable;
+use super::input::MinValuesPolicy;
+use super::min_values;
+use super::pass::Pass;
+use super::plan::{ExistingPlacement, PackingPlan, PlannedClaim, PricedType, UnschedulablePod};
+use super::requirement_table::SetId;
+use super::templates::pool_labels;
+use crate::domain::labels::{is_restricted, is_well_known};
+use crate::domain::requirements::{Operator, Requirement, Requirements};
+use crate::domain::symbol::well_known;
+use crate::domain::{HourlyRate, KarpenterVersion, Labels};
+use crate::policy::instance_types::InstanceType;
+
+/// Price-ordered lists, made once for claims that share them.
+#[derive(Default)]
+struct PriceOrders {
+    by_set: FxHashMap<(usize, SetId), Vec<PricedType>>,
+    by_types: FxHashMap<(usize, SetId, Bits), Arc<[PricedType]>>,
+}
+
+/// Turns a finished pass into its plan.
+pub(super) fn plan(mut pass: Pass<'_, '_>) -> PackingPlan {
+    let mut plan = PackingPlan { dropped_pools: pass.engine.templates.dropped.clone(), ..PackingPlan::default() };
+    for node in &mut pass.existing {
+        if !node.pods.is_empty() {
+            plan.existing.push(ExistingPlacement { node: node.node, pods: std::mem::take(&mut node.pods) });
+        }
+    }
+    let mut orders = PriceOrders::default();
+    for claim in std::mem::take(&mut pass.claims) {
+        let planned = finish(&mut pass, claim, &mut orders);
+        let strict = pass.engine.setup.options.min_values == MinValuesPolicy::Strict;
+        if strict && cut_breaks_min_values(&pass, &planned) {
+            for &pod in &planned.pods {
+                pass.failures[pod] = Some(Unschedulable::CutBrokeMinValues { node_pool: planned.node_pool });
+            }
+            continue;
+        }
+        plan.claims.push(planned);
+    }
+    for (pod, failure) in pass.failures.into_iter().enumerate() {
+        if let Some(reason) = failure {
+            plan.unschedulable.push(UnschedulablePod { pod, reason });
+        }
+    }
+    plan
+}
+
+fn finish(pass: &mut Pass<'_, '_>, claim: Claim, orders: &mut PriceOrders) -> PlannedClaim {
+    let setup = pass.engine.setup;
+    let template = &pass.engine.templates.list[claim.template];
+    let pool = setup.pools[template.pool].pool;
+    let set = pin_reservations(pass, &claim);
+    let table = &mut pass.engine.tables[template.table];
+    table.prepare(set, pass.engine.table);
+    let instance_types = ordered(pass, &claim, set, orders);
+    let mut requests = template.daemon_requests.clone();
+    for &pod in &claim.pods {
+        requests.add(&pass.classes.list[pass.classes.of_pod[pod]].requests);
+    }
+    let requirements = pass.engine.table.set(set).clone();
+    let kept = instance_types.len().min(setup.options.max_instance_types);
+    PlannedClaim {
+        pool: template.pool,
+        node_pool: pool.name,
+        labels: labels(pool_labels(setup, template.pool), &requirements),
+        requirements,
+        requests,
+        daemon_requests: template.daemon_requests.clone(),
+        instance_types_before_cut: instance_types.len(),
+        instance_types: if kept < instance_types.len() { instance_types[..kept].into() } else { instance_types },
+        pods: claim.pods,
+        taints: pool.taints.clone(),
+        startup_taints: pool.startup_taints.clone(),
+        min_values_relaxed: claim.min_values_relaxed,
+    }
+}
+
+/// A claim that holds reservations may only use them.
+fn pin_reservations(pass: &mut Pass<'_, '_>, claim: &Claim) -> SetId {
+    if claim.held.is_empty() {
+        return claim.set;
+    }
+    let mut pinned = pass.engine.table.set(claim.set).clone();
+    pinned.remove(well_known::CAPACITY_TYPE);
+    pinned.add(Requirement::equals(well_known::CAPACITY_TYPE, well_known::RESERVED));
+    pinned.add(Requirement::new(well_known::CAPACITY_RESERVATION_ID, Operator::In, claim.held.iter().copied()));
+    pass.engine.table.intern(&pinned)
+}
+
+fn ordered(pass: &Pass<'_, '_>, claim: &Claim, set: SetId, orders: &mut PriceOrders) -> Arc<[PricedType]> {
+    let position = pass.engine.templates.list[claim.template].table;
+    let key = (position, set, claim.types.clone());
+    if let Some(known) = orders.by_types.get(&key) {
+        return Arc::clone(known);
+    }
+    let all = orders.by_set.entry((position, set)).or_insert_with(|| {
+        let table = &pass.engine.tables[position];
+        let by_on_demand = pass.engine.setup.karpenter <= KarpenterVersion::V0_16;
+        let priced = |index: usize| {
+            let own = &table.types[index];
+            let price = if by_on_demand { on_demand_price(own) } else { table.price(index, set) };
+            PricedType { index: index as u32, name: own.name, price }
+        };
+        let mut all: Vec<PricedType> = (0..table.types.len()).map(priced).collect();
+        all.sort_by_key(|own| (Reverse(own.price.map(Reverse)), own.name));
+        all
+    });
+    let left: Arc<[PricedType]> =
+        all.iter().filter(|own| bits::contains(&claim.types, own.index as usize)).copied().collect();
+    orders.by_types.insert(key, Arc::clone(&left));
+    left
+}
+
+/// What v0.16 ordered types by, also for Spot.
+fn on_demand_price(instance_type: &InstanceType) -> Option<HourlyRate> {
+    let on_demand = instance_type.offerings.iter().filter(|own| own.capacity_type == well_known::ON_DEMAND);
+    on_demand.map(|own| own.price).min()
+}
+
+/// The pool's labels, and one value for each label that only the claim's requirements name.
+///
+/// Deviation: upstream draws the value at random, also for labels that are only excluded; those get none here.
+fn labels(mut labels: Labels, requirements: &Requirements) -> Labels {
+    for requirement in requirements {
+        let custom = !is_well_known(requirement.key) && !is_restricted(requirement.key);
+        if custom
+            && requirement.operator() != Operator::NotIn
+            && labels.get(requirement.key).is_none()
+            && let Some(value) = requirement.any()
+        {
+            labels.set(requirement.key, value);
+        }
+    }
+    labels
+}
+
+fn cut_breaks_min_values(pass: &Pass<'_, '_>, planned: &PlannedClaim) -> bool {
+    if planned.instance_types.len() == planned.instance_types_before_cut || !planned.requirements.has_min_values() {
+        return false;
+    }
+    let all = pass.engine.setup.pools[planned.pool].instance_types;
+    let kept = planned.instance_types.iter().map(|own| own.index as usize);
+    !min_values::shortfalls(&planned.requirements, all, kept).is_empty()
+}

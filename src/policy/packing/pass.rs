@@ -1,0 +1,322 @@
+//! One scheduling pass: the queue, and the three stages through which each pod goes.
+//!
+//! Source: Karpenter core v1.13 `pkg/controllers/provisioning/scheduling/scheduler.go` (`Solve`, `add`), `queue.go`.
+
+use std::collections::VecDeque;
+
+use super::bits::{self, Bits};
+use super::claim::{Candidate, Claim, Engine, Fit, Unfit};
+use super::classes::Classes;
+use super::errors::{PoolRefusal, Refusal, Unschedulable};
+use super::existing::{ExistingNode, Refused, Visitor, pool_of};
+use super::go_sort;
+use super::input::{PendingPod, Situation};
+use super::volumes::PodVolumes;
+use crate::domain::{ResourceName, Resources};
+
+/// The state of a pass.
+pub(super) struct Pass<'p, 'a> {
+    pub(super) engine: Engine<'p, 'a>,
+    pub(super) situation: &'p Situation<'p>,
+    pub(super) classes: Classes,
+    pub(super) volumes: Vec<Option<PodVolumes>>,
+    pub(super) existing: Vec<ExistingNode>,
+    pub(super) claims: Vec<Claim>,
+    /// Open claims in the order that the last sort left.
+    order: Vec<go_sort::Entry>,
+    /// Whether a claim changed since.
+    unsorted: bool,
+    /// What the limits of each template's pool leave, and the types within that.
+    remaining: Vec<Remaining>,
+    /// Why each pod that has no place has none.
+    pub(super) failures: Vec<Option<Unschedulable>>,
+}
+
+/// What a pool's limits leave.
+struct Remaining {
+    /// Only resources that the limits name.
+    limits: Resources,
+    /// Types of the template that are not larger than that.
+    types: Bits,
+}
+
+impl<'p, 'a> Pass<'p, 'a> {
+    /// A pass before its first pod.
+    pub(super) fn new(
+        engine: Engine<'p, 'a>,
+        situation: &'p Situation<'p>,
+        classes: Classes,
+        volumes: Vec<Option<PodVolumes>>,
+        existing: Vec<ExistingNode>,
+    ) -> Self {
+        let mut pass = Self {
+            engine,
+            situation,
+            classes,
+            volumes,
+            existing,
+            claims: Vec::new(),
+            order: Vec::new(),
+            unsorted: false,
+            remaining: Vec::new(),
+            failures: vec![None; situation.pods.len()],
+        };
+        for template in 0..pass.engine.templates.list.len() {
+            let limits = pass.unused_limits(template);
+            pass.remaining.push(Remaining { limits, types: Bits::default() });
+            pass.limit_types(template);
+        }
+        pass
+    }
+
+    /// A pool's limits less what its nodes have; each node counts as one of `nodes`.
+    fn unused_limits(&self, template: usize) -> Resources {
+        let pool = self.engine.setup.pools[self.engine.templates.list[template].pool].pool;
+        let mut limits = pool.limits.clone();
+        for view in self.situation.nodes.iter().filter(|view| view.offered) {
+            if pool_of(self.engine.setup, view) != Some(pool.name) {
+                continue;
+            }
+            for (name, _) in pool.limits.iter() {
+                let own = if name == ResourceName::NODES { 1 } else { view.capacity.get(name) };
+                limits.set(name, limits.get(name).saturating_sub(own));
+            }
+        }
+        limits
+    }
+
+    /// Finds the types that the limits leave: those whose capacity is nowhere larger than what is left.
+    fn limit_types(&mut self, template: usize) {
+        let own = &self.engine.templates.list[template];
+        let types = self.engine.tables[own.table].types;
+        let remaining = &mut self.remaining[template];
+        remaining.types = bits::empty(types.len());
+        for index in bits::iter(&own.types) {
+            if remaining.limits.iter().all(|(name, left)| types[index].capacity.get(name) <= left) {
+                bits::insert(&mut remaining.types, index);
+            }
+        }
+    }
+
+    /// Places every pod of the situation that can be placed.
+    pub(super) fn solve(&mut self, left_out: &[bool]) {
+        let mut queue: VecDeque<usize> = sorted(self.situation.pods, &self.classes).into();
+        queue.retain(|&pod| !left_out[pod]);
+        // The length of the queue after a pod was put back: meeting the same length again means that a whole round
+        // went by without progress.
+        let mut put_back_at = vec![0; self.situation.pods.len()];
+        while let Some(&pod) = queue.front() {
+            if put_back_at[pod] == queue.len() {
+                break;
+            }
+            queue.pop_front();
+            match self.place(pod) {
+                Ok(()) => self.failures[pod] = None,
+                Err(reason) => {
+                    self.failures[pod] = Some(reason);
+                    queue.push_back(pod);
+                    put_back_at[pod] = queue.len();
+                }
+            }
+        }
+    }
+
+    /// Tries a pod with all its preferences, then with fewer and fewer.
+    fn place(&mut self, pod: usize) -> Result<(), Unschedulable> {
+        let class = self.classes.of_pod[pod];
+        let mut variant = 0;
+        loop {
+            if self.classes.list[class].variants[variant].spec.resource_claims {
+                return Err(Unschedulable::ResourceClaims);
+            }
+            let Err(reason) = self.add(pod, class, variant) else { return Ok(()) };
+            if let Unschedulable::Refused(refusals) = &reason
+                && refusals.iter().any(|refusal| matches!(refusal.reason, Refusal::Reserved(_)))
+            {
+                return Err(reason);
+            }
+            let relaxed = self.classes.relax(
+                class,
+                variant,
+                self.engine.templates.prefer_no_schedule,
+                self.engine.setup,
+                self.engine.table,
+                &mut self.engine.topology,
+            );
+            match relaxed {
+                Some(next) => variant = next,
+                None => return Err(reason),
+            }
+        }
+    }
+
+    /// One attempt: existing nodes, then open claims, then a new claim.
+    fn add(&mut self, pod: usize, class: usize, variant: usize) -> Result<(), Unschedulable> {
+        self.engine.topology.attempt += 1;
+        let own = &self.classes.list[class];
+        let state = &own.variants[variant];
+        let in_topology = self.engine.topology.concerns(class, &state.owned, &state.spec, own.namespace);
+        if self.add_to_existing(pod, class, variant, in_topology)
+            || self.add_to_open_claim(pod, class, variant, in_topology)
+        {
+            return Ok(());
+        }
+        self.add_to_new_claim(pod, class, variant, in_topology)
+    }
+
+    fn add_to_existing(&mut self, pod: usize, class: usize, variant: usize, in_topology: bool) -> bool {
+        for position in 0..self.existing.len() {
+            let state = &mut self.classes.list[class].variants[variant];
+            if state.lost_nodes.contains(position) {
+                continue;
+            }
+            let node = &mut self.existing[position];
+            let tolerates = state.tolerates(node.taints(), &self.engine.topology);
+            let visitor = Visitor {
+                class: &self.classes.list[class],
+                variant,
+                class_index: class,
+                volumes: self.volumes[pod].as_ref(),
+                in_topology,
+            };
+            let view = &self.situation.nodes[node.node];
+            match node.can_add(&visitor, tolerates, view, self.engine.table, &mut self.engine.topology) {
+                Ok(set) => {
+                    node.add(pod, set, &visitor, self.engine.table, &mut self.engine.topology);
+                    return true;
+                }
+                Err(Refused::ForGood) => {
+                    self.classes.list[class].variants[variant].lost_nodes.insert(position);
+                }
+                Err(Refused::ForNow) => {}
+            }
+        }
+        false
+    }
+
+    /// The claim with the fewest pods that can take the pod. The one list of claims keeps the order that each sort
+    /// leaves, and the sort runs before every attempt that comes this far.
+    fn add_to_open_claim(&mut self, pod: usize, class: usize, variant: usize, in_topology: bool) -> bool {
+        if self.unsorted {
+            go_sort::sort(&mut self.order);
+            self.unsorted = false;
+        }
+        for place in 0..self.order.len() {
+            let position = go_sort::claim_of(self.order[place]);
+            let state = &mut self.classes.list[class].variants[variant];
+            if state.lost_claims.contains(position) {
+                continue;
+            }
+            let claim = &mut self.claims[position];
+            let tolerates = state.tolerates(self.engine.taints[claim.template], &self.engine.topology);
+            if claim.too_full(&self.classes.list[class].amounts) {
+                self.classes.list[class].variants[variant].lost_claims.insert(position);
+                continue;
+            }
+            let candidate = Candidate { class: &self.classes.list[class], class_index: class, variant, in_topology };
+            match self.engine.can_add(claim, candidate, tolerates, false) {
+                Ok(fit) => {
+                    self.engine.add(claim, pod, candidate, fit);
+                    self.order[place] = go_sort::entry(claim.pods.len() as u32, position as u32);
+                    self.unsorted = true;
+                    return true;
+                }
+                Err(unfit) if unfit.for_good() => {
+                    self.classes.list[class].variants[variant].lost_claims.insert(position);
+                }
+                Err(_) => {}
+            }
+        }
+        false
+    }
+
+    fn add_to_new_claim(
+        &mut self,
+        pod: usize,
+        class: usize,
+        variant: usize,
+        in_topology: bool,
+    ) -> Result<(), Unschedulable> {
+        if !self.engine.templates.any_dynamic {
+            return Err(Unschedulable::NoDynamicPools);
+        }
+        if self.engine.templates.list.is_empty() {
+            return Err(Unschedulable::PoolsFilteredEverything);
+        }
+        let mut refusals = Vec::new();
+        for template in 0..self.engine.templates.list.len() {
+            let Err(reason) = self.open_claim(pod, class, variant, template, in_topology) else { return Ok(()) };
+            let pool = self.engine.templates.list[template].pool;
+            let node_pool = self.engine.setup.pools[pool].pool.name;
+            // A pool of lower weight must not be used while a reservation of this one may come free.
+            let stop = matches!(reason, Refusal::Reserved(_));
+            refusals.push(PoolRefusal { node_pool, reason });
+            if stop {
+                break;
+            }
+        }
+        Err(Unschedulable::Refused(refusals))
+    }
+
+    fn open_claim(
+        &mut self,
+        pod: usize,
+        class: usize,
+        variant: usize,
+        template: usize,
+        in_topology: bool,
+    ) -> Result<(), Refusal> {
+        let remaining = &self.remaining[template];
+        if remaining.limits.find(ResourceName::NODES) == Some(0) {
+            return Err(Refusal::NodesLimit);
+        }
+        if !bits::any(&remaining.types) {
+            return Err(Refusal::Limits);
+        }
+        let host = self.situation.nodes.len() + self.claims.len();
+        let from = &self.engine.templates.list[template];
+        let mut claim = Claim::new(template, from, host, remaining.types.clone());
+        let state = &mut self.classes.list[class].variants[variant];
+        let tolerates = state.tolerates(self.engine.taints[template], &self.engine.topology);
+        let candidate = Candidate { class: &self.classes.list[class], class_index: class, variant, in_topology };
+        let lower = self.engine.lowers_min_values();
+        let fit: Result<Fit, Unfit> = self.engine.can_add(&claim, candidate, tolerates, lower);
+        match fit {
+            Err(unfit) => Err(self.engine.explain(unfit, &claim, candidate)),
+            Ok(fit) => {
+                self.engine.add(&mut claim, pod, candidate, fit);
+                self.charge_limits(template, &claim.types);
+                self.order.push(go_sort::entry(1, self.claims.len() as u32));
+                self.unsorted = true;
+                self.claims.push(claim);
+                Ok(())
+            }
+        }
+    }
+
+    /// Takes the largest type that the claim may become out of the limits; `nodes` is no capacity and stays.
+    fn charge_limits(&mut self, template: usize, types: &[u64]) {
+        let remaining = &mut self.remaining[template];
+        if remaining.limits.is_empty() {
+            return;
+        }
+        let all = self.engine.tables[self.engine.templates.list[template].table].types;
+        let names: Vec<ResourceName> = remaining.limits.iter().map(|(name, _)| name).collect();
+        for name in names {
+            let largest = bits::iter(types).map(|index| all[index].capacity.get(name)).max().unwrap_or(0);
+            remaining.limits.set(name, remaining.limits.get(name).saturating_sub(largest));
+        }
+        self.limit_types(template);
+    }
+}
+
+/// The pods in the order of the queue: most CPU first, then most memory, then the oldest (in whole seconds), then by UID.
+fn sorted(pods: &[PendingPod<'_>], classes: &Classes) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..pods.len()).collect();
+    order.sort_by_cached_key(|&pod| {
+        let requests = &classes.list[classes.of_pod[pod]].requests;
+        let created = pods[pod].created.as_micros() / 1_000_000;
+        (-requests.cpu_milli(), -requests.memory_bytes(), created, pods[pod].uid_rank)
+    });
+    order
+}

@@ -1,0 +1,62 @@
+//! Resource names as small indices, amounts as dense vectors.
+
+use rustc_hash::FxHashMap;
+
+use crate::domain::{ResourceName, Resources};
+
+/// The resource names met so far. Amount vectors may be shorter than the table: what is missing is zero.
+#[derive(Default)]
+pub(super) struct ResourceTable {
+    indices: FxHashMap<ResourceName, usize>,
+    names: Vec<ResourceName>,
+}
+
+impl ResourceTable {
+    /// The index of `name`.
+    pub(super) fn index(&mut self, name: ResourceName) -> usize {
+        if let Some(&index) = self.indices.get(&name) {
+            return index;
+        }
+        self.names.push(name);
+        self.indices.insert(name, self.names.len() - 1);
+        self.names.len() - 1
+    }
+
+    /// The name at an index.
+    pub(super) fn name(&self, index: usize) -> ResourceName {
+        self.names[index]
+    }
+
+    /// The number of names.
+    pub(super) fn len(&self) -> usize {
+        self.names.len()
+    }
+
+    /// `resources` as a vector over every name met so far.
+    pub(super) fn dense(&mut self, resources: &Resources) -> Vec<i64> {
+        let mut amounts = vec![0; self.len()];
+        for (name, amount) in resources.iter() {
+            let index = self.index(name);
+            if index >= amounts.len() {
+                amounts.resize(index + 1, 0);
+            }
+            amounts[index] = amount;
+        }
+        amounts
+    }
+}
+
+/// The amount at an index, zero beyond the end.
+pub(super) fn amount(amounts: &[i64], index: usize) -> i64 {
+    amounts.get(index).copied().unwrap_or(0)
+}
+
+/// Adds `other` to `amounts`.
+pub(super) fn add(amounts: &mut Vec<i64>, other: &[i64]) {
+    if amounts.len() < other.len() {
+        amounts.resize(other.len(), 0);
+    }
+    for (own, more) in amounts.iter_mut().zip(other) {
+        *own = own.saturating_add(*more);
+    }
+}

@@ -1,0 +1,352 @@
+//! The instance types of one provider list, compiled: which of them a set of requirements leaves, which have an offering,
+//! which have room.
+//!
+//! Source: Karpenter core v1.13 `pkg/controllers/provisioning/scheduling/nodeclaim.go`,
+//! `filterInstanceTypesByRequirements`: three independent criteria, the survivors meet all of them.
+
+use rustc_hash::FxHashMap;
+
+use super::bits::{self, Bits};
+use super::errors::CriteriaMissed;
+use super::requirement_table::{RequirementId, RequirementTable, SetId, Undefined};
+use super::resource_table::{self, ResourceTable};
+use crate::domain::requirements::{Operator, Requirement, Requirements};
+use crate::domain::symbol::{Symbol, well_known};
+use crate::domain::{HourlyRate, ResourceName};
+use crate::policy::instance_types::{InstanceType, Offering};
+
+/// What a set of requirements leaves of a table.
+struct SetMasks {
+    /// Types whose labels can satisfy the set.
+    compatible: Bits,
+    /// Types with an available offering that the set allows.
+    offered: Bits,
+    /// Offering kinds that the set allows.
+    kinds: Vec<usize>,
+}
+
+/// Offerings that agree in everything but type and price.
+struct OfferingKind {
+    zone: Symbol,
+    capacity_type: Symbol,
+    reservation: Option<Symbol>,
+    /// As requirements.
+    set: SetId,
+    /// Types that have it available.
+    available: Bits,
+}
+
+/// Amounts of one resource: for each different amount, in descending order, the types that have at least that much.
+struct Levels {
+    amounts: Vec<i64>,
+    at_least: Vec<Bits>,
+}
+
+/// Compiled instance types.
+pub(super) struct TypeTable<'a> {
+    /// The types as given.
+    pub(super) types: &'a [InstanceType],
+    /// For each label key, the different requirements that types state, with the types stating them.
+    stated: FxHashMap<Symbol, Vec<(RequirementId, Bits)>>,
+    /// For each requirement asked about, the types that can satisfy it.
+    satisfying: FxHashMap<RequirementId, Bits>,
+    kinds: Vec<OfferingKind>,
+    /// Which kind each offering is, by type.
+    kind_of: Vec<Vec<usize>>,
+    masks: Vec<SetMasks>,
+    mask_of: Vec<u32>,
+    levels: Vec<Levels>,
+    /// Allocatable amounts by resource index, then type.
+    allocatable: Vec<Box<[i64]>>,
+    /// Types without a negative amount.
+    usable: Bits,
+    /// Whether any offering is a reservation's.
+    pub(super) has_reservations: bool,
+}
+
+const UNKNOWN: u32 = u32::MAX;
+
+impl<'a> TypeTable<'a> {
+    /// Compiles `types`.
+    pub(super) fn new(types: &'a [InstanceType], table: &mut RequirementTable) -> Self {
+        let mut stated: FxHashMap<Symbol, Vec<(RequirementId, Bits)>> = FxHashMap::default();
+        let mut slots: FxHashMap<RequirementId, usize> = FxHashMap::default();
+        let mut usable = bits::empty(types.len());
+        for (index, instance_type) in types.iter().enumerate() {
+            for requirement in &instance_type.requirements {
+                let id = table.intern_requirement(requirement);
+                let list = stated.entry(requirement.key).or_default();
+                let slot = *slots.entry(id).or_insert_with(|| {
+                    list.push((id, bits::empty(types.len())));
+                    list.len() - 1
+                });
+                bits::insert(&mut list[slot].1, index);
+            }
+            if instance_type.allocatable.iter().all(|(_, amount)| amount >= 0) {
+                bits::insert(&mut usable, index);
+            }
+        }
+        let mut compiled = Self {
+            types,
+            stated,
+            satisfying: FxHashMap::default(),
+            kinds: Vec::new(),
+            kind_of: Vec::with_capacity(types.len()),
+            masks: Vec::new(),
+            mask_of: Vec::new(),
+            levels: Vec::new(),
+            allocatable: Vec::new(),
+            usable,
+            has_reservations: false,
+        };
+        for (index, instance_type) in types.iter().enumerate() {
+            let kinds = instance_type.offerings.iter().map(|offering| compiled.add_offering(index, offering, table));
+            let kinds = kinds.collect();
+            compiled.kind_of.push(kinds);
+        }
+        compiled
+    }
+
+    fn add_offering(&mut self, index: usize, offering: &Offering, table: &mut RequirementTable) -> usize {
+        let reservation = offering.reservation.map(|reservation| reservation.id);
+        self.has_reservations |= reservation.is_some();
+        let same = |kind: &OfferingKind| {
+            kind.zone == offering.zone
+                && kind.capacity_type == offering.capacity_type
+                && kind.reservation == reservation
+        };
+        let position = self.kinds.iter().position(same).unwrap_or_else(|| {
+            self.kinds.push(OfferingKind {
+                zone: offering.zone,
+                capacity_type: offering.capacity_type,
+                reservation,
+                set: table.intern(&offering_requirements(offering)),
+                available: bits::empty(self.types.len()),
+            });
+            self.kinds.len() - 1
+        });
+        if offering.available {
+            bits::insert(&mut self.kinds[position].available, index);
+        }
+        position
+    }
+
+    /// Compiles the answers for a set of requirements, unless known.
+    pub(super) fn prepare(&mut self, set: SetId, table: &mut RequirementTable) {
+        if self.mask_of.len() <= set.index() {
+            self.mask_of.resize(set.index() + 1, UNKNOWN);
+        }
+        if self.mask_of[set.index()] != UNKNOWN {
+            return;
+        }
+        let mut compatible = bits::full(self.types.len());
+        for &(key, requirement) in table.members(set) {
+            self.prepare_requirement(key, requirement, table);
+            if let Some(mask) = self.satisfying.get(&requirement) {
+                bits::intersect(&mut compatible, mask);
+            }
+        }
+        let mut offered = bits::empty(self.types.len());
+        let mut kinds = Vec::new();
+        for (position, kind) in self.kinds.iter().enumerate() {
+            if table.conflict(set, kind.set, Undefined::WellKnownAllowed).is_none() {
+                bits::unite(&mut offered, &kind.available);
+                kinds.push(position);
+            }
+        }
+        self.mask_of[set.index()] = self.masks.len() as u32;
+        self.masks.push(SetMasks { compatible, offered, kinds });
+    }
+
+    fn prepare_requirement(&mut self, key: Symbol, requirement: RequirementId, table: &RequirementTable) {
+        if self.satisfying.contains_key(&requirement) {
+            return;
+        }
+        let asked = table.requirement(requirement);
+        let mut mask = bits::full(self.types.len());
+        for (own, types) in self.stated.get(&key).into_iter().flatten() {
+            if !meets(table.requirement(*own), asked) {
+                for (word, gone) in mask.iter_mut().zip(types) {
+                    *word &= !gone;
+                }
+            }
+        }
+        self.satisfying.insert(requirement, mask);
+    }
+
+    fn masks(&self, set: SetId) -> &SetMasks {
+        &self.masks[self.mask_of[set.index()] as usize]
+    }
+
+    /// Compiles the levels of the resource with this index, unless known.
+    pub(super) fn prepare_resources(&mut self, resources: &ResourceTable) {
+        while self.levels.len() < resources.len() {
+            let name = resources.name(self.levels.len());
+            let column: Box<[i64]> = self.types.iter().map(|t| t.allocatable.get(name)).collect();
+            self.levels.push(levels(&column));
+            self.allocatable.push(column);
+        }
+    }
+
+    /// Keeps of `types` those that meet all three criteria. The set and the resources must have been prepared.
+    pub(super) fn filter(&self, types: &mut [u64], set: SetId, requests: &[i64]) -> bool {
+        let masks = self.masks(set);
+        bits::intersect(types, &masks.compatible);
+        bits::intersect(types, &masks.offered);
+        self.keep_fitting(types, requests);
+        bits::any(types)
+    }
+
+    /// Keeps of `types` those with room for `requests`.
+    fn keep_fitting(&self, types: &mut [u64], requests: &[i64]) {
+        bits::intersect(types, &self.usable);
+        for (index, &amount) in requests.iter().enumerate() {
+            if amount <= 0 {
+                continue;
+            }
+            let Some(levels) = self.levels.get(index) else { continue };
+            match levels.amounts.partition_point(|&level| level >= amount) {
+                0 => types.fill(0),
+                position => bits::intersect(types, &levels.at_least[position - 1]),
+            }
+        }
+    }
+
+    /// For each resource the largest allocatable amount among `types`.
+    pub(super) fn most_room(&self, types: &[u64], room: &mut Vec<i64>) {
+        room.clear();
+        for column in &self.allocatable {
+            room.push(bits::iter(types).map(|index| column[index]).max().unwrap_or(i64::MIN));
+        }
+    }
+
+    /// Which criteria are missed, given that no type of `types` meets all three.
+    pub(super) fn criteria_missed(&self, types: &[u64], set: SetId, requests: &[i64]) -> CriteriaMissed {
+        let masks = self.masks(set);
+        let within = |mask: &[u64]| {
+            let mut own: Bits = types.into();
+            bits::intersect(&mut own, mask);
+            own
+        };
+        let requirements = within(&masks.compatible);
+        let offering = within(&masks.offered);
+        let mut fitting: Bits = types.into();
+        self.keep_fitting(&mut fitting, requests);
+        let both = |a: &[u64], b: &[u64]| a.iter().zip(b).any(|(x, y)| x & y != 0);
+        match (bits::any(&requirements), bits::any(&fitting), bits::any(&offering)) {
+            (false, false, false) => CriteriaMissed::All,
+            (false, false, true) => CriteriaMissed::RequirementsAndResources,
+            (false, true, false) => CriteriaMissed::RequirementsAndOffering,
+            (true, false, false) => CriteriaMissed::ResourcesAndOffering,
+            (false, true, true) => CriteriaMissed::Requirements,
+            (true, false, true) => CriteriaMissed::Resources,
+            (true, true, false) => CriteriaMissed::Offering,
+            (true, true, true) if both(&requirements, &fitting) => CriteriaMissed::OfferingOfFitting,
+            (true, true, true) if both(&fitting, &offering) => CriteriaMissed::RequirementsOfFitting,
+            (true, true, true) if both(&requirements, &offering) => CriteriaMissed::ResourcesOfCompatible,
+            (true, true, true) => CriteriaMissed::NoPair,
+        }
+    }
+
+    /// The lowest price at which a type can be had under a prepared set.
+    pub(super) fn price(&self, index: usize, set: SetId) -> Option<HourlyRate> {
+        let allowed = &self.masks(set).kinds;
+        let offerings = self.types[index].offerings.iter().zip(&self.kind_of[index]);
+        offerings
+            .filter(|(offering, kind)| offering.available && allowed.contains(kind))
+            .map(|(offering, _)| offering.price)
+            .min()
+    }
+
+    /// The available reserved offerings of a type that a prepared set allows, as reservation ids.
+    pub(super) fn reservations(&self, index: usize, set: SetId) -> impl Iterator<Item = Symbol> + '_ {
+        let allowed = &self.masks(set).kinds;
+        let offerings = self.types[index].offerings.iter().zip(&self.kind_of[index]);
+        offerings
+            .filter(|(offering, kind)| {
+                offering.available && offering.capacity_type == well_known::RESERVED && allowed.contains(kind)
+            })
+            .filter_map(|(offering, _)| offering.reservation.map(|reservation| reservation.id))
+    }
+}
+
+/// Whether a type's requirement and the one asked can both hold.
+fn meets(own: &Requirement, asked: &Requirement) -> bool {
+    let excluding = |r: &Requirement| matches!(r.operator(), Operator::NotIn | Operator::DoesNotExist);
+    (excluding(own) && excluding(asked)) || own.has_intersection(asked)
+}
+
+/// What an offering requires of a node.
+fn offering_requirements(offering: &Offering) -> Requirements {
+    let reservation = match offering.reservation {
+        Some(reservation) => Requirement::equals(well_known::CAPACITY_RESERVATION_ID, reservation.id),
+        None => Requirement::new(well_known::CAPACITY_RESERVATION_ID, Operator::DoesNotExist, []),
+    };
+    [
+        Requirement::equals(well_known::ZONE, offering.zone),
+        Requirement::equals(well_known::CAPACITY_TYPE, offering.capacity_type),
+        reservation,
+    ]
+    .into_iter()
+    .collect()
+}
+
+fn levels(column: &[i64]) -> Levels {
+    let mut order: Vec<usize> = (0..column.len()).collect();
+    order.sort_by_key(|&index| std::cmp::Reverse(column[index]));
+    let mut result = Levels { amounts: Vec::new(), at_least: Vec::new() };
+    let mut so_far = bits::empty(column.len());
+    for (position, &index) in order.iter().enumerate() {
+        bits::insert(&mut so_far, index);
+        if order.get(position + 1).is_none_or(|&next| column[next] != column[index]) {
+            result.amounts.push(column[index]);
+            result.at_least.push(so_far.clone());
+        }
+    }
+    result
+}
+
+/// Whether one instance type meets each criterion, for explanations.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct TypeVerdict {
+    /// The type.
+    pub name: Symbol,
+    /// Whether its labels can satisfy the requirements.
+    pub requirements: bool,
+    /// The first resource of which it has too little.
+    pub lacking: Option<ResourceName>,
+    /// Whether it has an available offering within the requirements.
+    pub offering: bool,
+}
+
+/// Judges every instance type against the requirements and requests that a refusal states.
+pub fn judge_types(
+    types: &[InstanceType],
+    requirements: &Requirements,
+    requests: &crate::domain::Resources,
+) -> Vec<TypeVerdict> {
+    let mut table = RequirementTable::new();
+    let mut resources = ResourceTable::default();
+    let dense = resources.dense(requests);
+    let set = table.intern(requirements);
+    let mut compiled = TypeTable::new(types, &mut table);
+    compiled.prepare(set, &mut table);
+    compiled.prepare_resources(&resources);
+    let masks = compiled.masks(set);
+    let lacking = |index: usize| {
+        let mut asked = (0..resources.len()).filter(|&resource| resource_table::amount(&dense, resource) > 0);
+        asked
+            .find(|&resource| {
+                let room = types[index].allocatable.get(resources.name(resource));
+                room < resource_table::amount(&dense, resource)
+            })
+            .map(|resource| resources.name(resource))
+    };
+    let verdict = |(index, instance_type): (usize, &InstanceType)| TypeVerdict {
+        name: instance_type.name,
+        requirements: bits::contains(&masks.compatible, index),
+        lacking: lacking(index),
+        offering: bits::contains(&masks.offered, index),
+    };
+    types.iter().enumerate().map(verdict).collect()
+}
