@@ -1,15 +1,21 @@
 //! Scenario files and Kubernetes manifests, resolved and validated.
 //!
 //! What lives here: the position-keeping YAML tree ([`tree`]), errors and warnings that show where they arose
-//! ([`error`]), and the readers that turn manifests into the domain's vocabulary ([`manifests`]).
+//! ([`error`]), and the readers that turn manifests into the domain's vocabulary ([`manifests`]), and the scenario itself ([`definition`]).
 //!
 //! What must not: any decision, any simulated time passing, any printing. Warnings are returned, never shown.
 
+pub mod definition;
 pub mod error;
+mod file;
 pub mod manifests;
 pub mod reader;
 pub mod source;
 pub mod tree;
 
+pub use definition::{
+    Action, Autoscaler, Ec2Settings, InputFile, LoadSpec, Objectives, OutputSettings, PolicyVariant, RateStep,
+    Requests, Scenario, TimedAction,
+};
 pub use error::{ScenarioError, Warning};
 pub use source::{Limits, Source};

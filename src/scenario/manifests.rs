@@ -87,10 +87,10 @@ pub struct Manifests {
 /// # Errors
 /// If the text is not YAML, a document is no Kubernetes object, or a value cannot be what its key says.
 pub fn read_manifests(source: &Source) -> Result<Manifests, ScenarioError> {
-    read_manifests_with(source, &Variables::new(), &Limits::default())
+    read_manifests_with(source, &Variables::new(), &Limits::default(), None)
 }
 
-/// As [`read_manifests`], with values for `${NAME}` and other limits.
+/// As [`read_manifests`], with values for `${NAME}`, other limits, and the instance types that exist.
 ///
 /// # Errors
 /// As [`read_manifests`].
@@ -98,13 +98,14 @@ pub fn read_manifests_with(
     source: &Source,
     variables: &Variables,
     limits: &Limits,
+    instance_types: Option<&[Symbol]>,
 ) -> Result<Manifests, ScenarioError> {
     let documents = tree::parse(source, variables, limits)?;
     if documents.is_empty() {
         return Err(ScenarioError::new(format!("`{}` holds no object", source.name))
             .help("write Kubernetes objects with `apiVersion`, `kind` and `metadata`, separated by `---` lines"));
     }
-    let mut reader = Reader::new(Some(source));
+    let mut reader = Reader::new(Some(source)).with_instance_types(instance_types);
     let mut manifests = Manifests::default();
     for document in &documents {
         kinds::document(&mut reader, document, &mut manifests)?;

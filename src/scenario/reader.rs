@@ -19,7 +19,8 @@ pub struct Shape {
     pub keys: &'static [&'static str],
     /// Keys that exist but change nothing about capacity, cost or latency.
     pub without_effect: &'static [&'static str],
-    /// Keys that could change a result but are not simulated, each with what is left out.
+    /// Keys that could change a result but are not simulated, each with what is left out, or, where the shape is strict,
+    /// with the way out.
     pub unsupported: &'static [(&'static str, &'static str)],
     /// Whether an unknown key is an error (scenario files) rather than a warning (manifests).
     pub strict: bool,
@@ -30,6 +31,8 @@ pub struct Reader<'s> {
     source: Option<&'s Source>,
     /// The object being read, named in messages about values that have no position.
     subject: String,
+    /// Instance types of the region; `None` where no region is known, and then every name is accepted.
+    instance_types: Option<&'s [Symbol]>,
     warnings: Vec<Warning>,
     /// Texts of `warnings`.
     seen: FxHashSet<String>,
@@ -38,7 +41,28 @@ pub struct Reader<'s> {
 impl<'s> Reader<'s> {
     /// A reader for the values of `source`, or of values without a text.
     pub fn new(source: Option<&'s Source>) -> Self {
-        Self { source, subject: String::new(), warnings: Vec::new(), seen: FxHashSet::default() }
+        Self { source, subject: String::new(), instance_types: None, warnings: Vec::new(), seen: FxHashSet::default() }
+    }
+
+    /// The same reader, checking names of instance types against these.
+    #[must_use]
+    pub fn with_instance_types(mut self, known: Option<&'s [Symbol]>) -> Self {
+        self.instance_types = known;
+        self
+    }
+
+    /// Whether the region has the instance type `name`; if not, the way out.
+    pub fn check_instance_type(&self, name: Symbol) -> Result<(), String> {
+        match self.instance_types {
+            Some(known) if !known.contains(&name) => {
+                let near = nearest(name.as_str(), known.iter().map(|known| known.as_str()));
+                Err(near.map_or_else(
+                    || "name an instance type that the scenario's region offers, for example `m5.large`".to_owned(),
+                    |near| format!("did you mean `{near}`?"),
+                ))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Names the object that is read next.
@@ -109,6 +133,12 @@ impl<'s> Reader<'s> {
             return Ok(());
         }
         if let Some((_, left_out)) = shape.unsupported.iter().find(|(name, _)| *name == key) {
+            if shape.strict {
+                return Err(self
+                    .error(entry.key_at, format!("`{key}` of {} is not simulated yet", shape.name))
+                    .because("would be ignored")
+                    .help(*left_out));
+            }
             if !is_blank(&entry.value) {
                 let message = format!("`{key}` of {} is not simulated: {left_out}", shape.name);
                 self.warn(entry.key_at, message, "left out", "");

@@ -3,5 +3,6 @@
 mod agreement;
 mod catalog;
 mod instance_types;
+mod manifests;
 mod report;
 mod synthetic;

@@ -156,16 +156,7 @@ fn node_group<'s>(
 ) -> Result<NodeGroup, ScenarioError> {
     let fields = reader.fields(node, &GROUP)?;
     let name = reader.symbol(fields.required(reader, "name")?, "name")?;
-    let mut instance_types = symbols(reader, fields, "instanceTypes")?;
-    if let Some(single) = fields.optional("instanceType", |n, what| reader.symbol(n, what))? {
-        // A self-managed group of several types says `mixed` here.
-        if single.as_str() != "mixed" {
-            instance_types.insert(0, single);
-        }
-    }
-    if instance_types.is_empty() {
-        instance_types.push(Symbol::new("m5.large"));
-    }
+    let instance_types = instance_types(reader, fields)?;
     let spot = fields.optional("spot", |n, what| reader.truth(n, what))?.unwrap_or(false);
     let (min_size, desired_size, max_size) = sizes(reader, fields)?;
     let mut zones = symbols(reader, fields, "availabilityZones")?;
@@ -193,6 +184,26 @@ fn node_group<'s>(
     };
     add_own_labels(&mut group, cluster, managed);
     Ok(group)
+}
+
+/// The group's instance types, eksctl's default if it names none.
+fn instance_types(reader: &Reader<'_>, fields: Fields<'_, '_>) -> Result<Vec<Symbol>, ScenarioError> {
+    let mut types = Vec::new();
+    // A self-managed group of several types says `mixed` in `instanceType`.
+    let single = fields.get("instanceType").filter(|node| node.as_text() != Some("mixed"));
+    let several = fields.optional("instanceTypes", |n, what| reader.list(n, what))?.unwrap_or_default();
+    for node in single.into_iter().chain(several) {
+        let name = reader.symbol(node, "instanceType")?;
+        reader.check_instance_type(name).map_err(|help| {
+            let error = reader.error(node.at, format!("unknown instance type `{name}`"));
+            error.because("the region has no such type").help(help)
+        })?;
+        types.push(name);
+    }
+    if types.is_empty() {
+        types.push(Symbol::new("m5.large"));
+    }
+    Ok(types)
 }
 
 /// The labels that eksctl and EKS themselves put on a group's nodes.

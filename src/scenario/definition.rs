@@ -1,0 +1,180 @@
+//! A resolved scenario: plain data, every reference checked.
+
+use std::sync::Arc;
+
+use super::error::{ScenarioError, listed, nearest};
+use super::manifests::Manifests;
+use crate::cloud::BootStages;
+use crate::domain::workload::ObjectName;
+use crate::domain::{Money, SimDuration, SimTime, Symbol, Versions};
+use crate::load::Service;
+
+/// A question to the simulator: a cluster, what happens to it, and the policies to try.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Scenario {
+    /// Name; also the name of the output folder.
+    pub name: String,
+    /// The AWS region.
+    pub region: Symbol,
+    /// Zones in use, in order of name.
+    pub zones: Vec<Symbol>,
+    /// Calendar time at which simulated time is zero.
+    pub start: jiff::Timestamp,
+    /// How long to simulate.
+    pub duration: SimDuration,
+    /// The first seed.
+    pub seed: u64,
+    /// How many successive seeds a comparison uses.
+    pub replications: u32,
+    /// Load on workloads. From its start on an entry takes the place of an earlier one on the same workload.
+    pub load: Vec<LoadSpec>,
+    /// What is done by hand, in order of time.
+    pub timeline: Vec<TimedAction>,
+    /// The policies, at least one; the first is what `run` simulates.
+    pub policies: Vec<PolicyVariant>,
+    /// What is special about EC2.
+    pub ec2: Ec2Settings,
+    /// Limits that the answer is held against.
+    pub objectives: Objectives,
+    /// Where output goes.
+    pub output: OutputSettings,
+    /// What the author assumed, for the report.
+    pub assumptions: Vec<String>,
+    /// The files read, the scenario itself first.
+    pub inputs: Vec<InputFile>,
+}
+
+/// One policy: an autoscaler and the cluster as that policy configures it.
+#[derive(Clone, PartialEq, Debug)]
+pub struct PolicyVariant {
+    /// Name; also the name of its folder in a comparison.
+    pub name: String,
+    /// What adds and removes nodes.
+    pub autoscaler: Autoscaler,
+    /// Releases reproduced.
+    pub versions: Versions,
+    /// The objects that exist from the start: the scenario's, those of the policy laid over them, priorities resolved.
+    pub manifests: Arc<Manifests>,
+}
+
+/// What adds and removes nodes.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Autoscaler {
+    /// Karpenter, in the release that the versions name.
+    Karpenter,
+    /// Nothing: the node groups keep their desired size.
+    None,
+}
+
+/// Load on one workload.
+#[derive(Clone, PartialEq, Debug)]
+pub struct LoadSpec {
+    /// The workload that serves the requests.
+    pub workload: ObjectName,
+    /// When it begins.
+    pub at: SimTime,
+    /// When it ends at the latest; `None` for the end of the run.
+    pub until: Option<SimTime>,
+    /// How requests arrive.
+    pub requests: Requests,
+    /// What one request costs. The CPU limit is that of the workload's pods, the sum over its containers where all have
+    /// one.
+    pub service: Service,
+}
+
+/// How requests arrive.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Requests {
+    /// Clients that each wait for the answer before they ask again, without think time.
+    ClosedLoop {
+        /// How many clients.
+        clients: u32,
+        /// How many requests they send altogether.
+        requests: u64,
+    },
+    /// A rate that does not depend on the answers: steps in order of time, the first at or after the load's start.
+    Open(Vec<RateStep>),
+}
+
+/// From `at` on requests arrive at `rate`.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct RateStep {
+    /// When, counted from the start of the run.
+    pub at: SimTime,
+    /// Requests per second.
+    pub rate: f64,
+}
+
+/// Something done by hand.
+#[derive(Clone, PartialEq, Debug)]
+pub struct TimedAction {
+    /// When.
+    pub at: SimTime,
+    /// What.
+    pub action: Action,
+}
+
+/// What is done by hand.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Action {
+    /// `kubectl scale`.
+    Scale {
+        /// The workload.
+        workload: ObjectName,
+        /// Its new number of replicas.
+        replicas: u32,
+    },
+    /// `kubectl apply`: the objects appear, or change to this form.
+    Apply(Arc<Manifests>),
+}
+
+/// What is special about EC2 in this scenario.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub struct Ec2Settings {
+    /// Stages of a boot; `None` for those of each node's own family of machine images.
+    pub launch_latency: Option<BootStages>,
+}
+
+/// Limits that the answer is held against.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Objectives {
+    /// 99th percentile of the time that pods wait for a node.
+    pub pending_p99: Option<SimDuration>,
+    /// 99th percentile of the response time.
+    pub request_p99: Option<SimDuration>,
+    /// Cost of the whole run, in the region's currency.
+    pub cost: Option<Money>,
+}
+
+/// Where output goes.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct OutputSettings {
+    /// The directory; `None` for `reports/<name>`.
+    pub directory: Option<String>,
+}
+
+/// A file that was read.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct InputFile {
+    /// Path as the scenario names it.
+    pub path: String,
+    /// SHA-256 in hexadecimal.
+    pub sha256: String,
+}
+
+impl Scenario {
+    /// The policy called `name`; the first where no name is given.
+    ///
+    /// # Errors
+    /// If there is none of that name.
+    pub fn for_policy(&self, name: Option<&str>) -> Result<&PolicyVariant, ScenarioError> {
+        let names = || self.policies.iter().map(|policy| policy.name.as_str());
+        let wanted = name.or_else(|| names().next()).unwrap_or_default();
+        self.policies.iter().find(|policy| policy.name == wanted).ok_or_else(|| {
+            let known = listed(names());
+            let help = nearest(wanted, names())
+                .map_or_else(|| format!("it has {known}"), |near| format!("did you mean `{near}`? it has {known}"));
+            ScenarioError::new(format!("the scenario has no policy `{wanted}`")).help(help)
+        })
+    }
+}

@@ -1,0 +1,495 @@
+//! The scenario file: its keys, each in one place, and how they become a [`Scenario`].
+
+mod checks;
+mod load;
+mod timeline;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::definition::{
+    Autoscaler, Ec2Settings, InputFile, Objectives, OutputSettings, PolicyVariant, Scenario, TimedAction,
+};
+use super::error::{ScenarioError, Warning};
+use super::manifests::{Manifests, read_manifests_with};
+use super::reader::{Fields, Reader, Shape};
+use super::source::{Limits, Source, read_bounded, sha256_hex};
+use super::tree::{self, Location, Node, Variables};
+use crate::catalog::{Catalog, Region};
+use crate::cloud::BootStages;
+use crate::domain::node_pool::AmiFamily;
+use crate::domain::{KarpenterVersion, KubernetesVersion, Money, SimDuration, Symbol, Versions};
+
+static SCENARIO: Shape = Shape {
+    name: "a scenario",
+    keys: &[
+        "name",
+        "region",
+        "start",
+        "duration",
+        "seed",
+        "replications",
+        "versions",
+        "manifests",
+        "variables",
+        "cluster",
+        "load",
+        "timeline",
+        "policies",
+        "ec2",
+        "objectives",
+        "output",
+        "assumptions",
+    ],
+    without_effect: &[],
+    unsupported: &[
+        ("faults", "take `faults` out: Spot interruptions and capacity errors cannot be injected in this release"),
+        ("pods", "take `pods` out: traces of pods cannot be replayed in this release; write Deployments instead"),
+    ],
+    strict: true,
+};
+static VERSIONS: Shape = Shape {
+    name: "`versions`",
+    keys: &["karpenter", "kubernetes"],
+    without_effect: &[],
+    unsupported: &[
+        ("cluster-autoscaler", "take it out: Cluster Autoscaler cannot be simulated in this release"),
+        ("keda", "take it out: KEDA cannot be simulated in this release"),
+    ],
+    strict: true,
+};
+static CLUSTER: Shape =
+    Shape { name: "`cluster`", keys: &["zones"], without_effect: &[], unsupported: &[], strict: true };
+static POLICY: Shape = Shape {
+    name: "a policy",
+    keys: &["name", "autoscaler", "versions", "manifests"],
+    without_effect: &[],
+    unsupported: &[("flags", "take it out: the autoscaler runs with its default flags in this release")],
+    strict: true,
+};
+static EC2: Shape = Shape {
+    name: "`ec2`",
+    keys: &["launch_latency"],
+    without_effect: &[],
+    unsupported: &[
+        ("spot", "take it out: Spot instances are not interrupted in this release"),
+        ("capacity", "take it out: capacity is not limited in this release"),
+    ],
+    strict: true,
+};
+static LAUNCH_LATENCY: Shape = Shape {
+    name: "`launch_latency`",
+    keys: &["vm_init", "os_boot", "bootstrap", "register", "cni_ready", "spread"],
+    without_effect: &[],
+    unsupported: &[],
+    strict: true,
+};
+static OBJECTIVES: Shape = Shape {
+    name: "`objectives`",
+    keys: &["pending_p99", "request_p99", "cost"],
+    without_effect: &[],
+    unsupported: &[],
+    strict: true,
+};
+static OUTPUT: Shape =
+    Shape { name: "`output`", keys: &["directory"], without_effect: &[], unsupported: &[], strict: true };
+
+/// Where a scenario begins unless it says so.
+const DEFAULT_START: jiff::Timestamp = jiff::Timestamp::constant(1_767_225_600, 0);
+/// Longest simulated time, in days.
+const DURATION_DAYS_MAX: i64 = 3_660;
+
+impl Scenario {
+    /// Reads the scenario at `path` with everything that it names, against the built-in prices.
+    ///
+    /// # Errors
+    /// At the first thing that is wrong.
+    pub fn load(path: &Path) -> Result<(Self, Vec<Warning>), ScenarioError> {
+        let catalog = Catalog::embedded().map_err(|error| ScenarioError::new(error.to_string()))?;
+        Self::load_with(path, catalog, &Limits::default())
+    }
+
+    /// As [`Scenario::load`], with other prices and limits.
+    ///
+    /// # Errors
+    /// As [`Scenario::load`].
+    pub fn load_with(path: &Path, catalog: &Catalog, limits: &Limits) -> Result<(Self, Vec<Warning>), ScenarioError> {
+        let source = Source::load(path, path.display().to_string(), limits)?;
+        let documents = tree::parse(&source, &Variables::new(), limits)?;
+        let root = match documents.as_slice() {
+            [] => {
+                return Err(ScenarioError::new(format!("`{}` is empty", source.name))
+                    .help("a scenario needs at least `name`, `region`, `duration` and `manifests`"));
+            }
+            [root] => root,
+            [_, second, ..] => {
+                return Err(ScenarioError::new("a scenario is one YAML document")
+                    .at(source.place(second.at))
+                    .because("a second one begins here")
+                    .help("name Kubernetes objects in `manifests`, in files of their own"));
+            }
+        };
+        let mut reader = Reader::new(Some(&source));
+        let fields = reader.fields(root, &SCENARIO)?;
+        let region = region(&reader, fields, catalog)?;
+        let types: Vec<Symbol> = region.types.iter().map(|known| known.facts.name).collect();
+        let mut files = Files {
+            directory: path.parent().map(Path::to_path_buf).unwrap_or_default(),
+            variables: variables(&reader, fields)?,
+            limits,
+            instance_types: &types,
+            inputs: vec![InputFile { path: source.name.clone(), sha256: source.sha256() }],
+            warnings: Vec::new(),
+        };
+        let scenario = scenario(&mut reader, fields, &region, &mut files)?;
+        let mut warnings = reader.into_warnings();
+        warnings.append(&mut files.warnings);
+        checks::warn(&scenario, &mut warnings);
+        Ok((scenario, warnings))
+    }
+}
+
+/// Files that a scenario names, read relative to it and remembered with their hashes.
+struct Files<'a> {
+    directory: PathBuf,
+    variables: Variables,
+    limits: &'a Limits,
+    instance_types: &'a [Symbol],
+    inputs: Vec<InputFile>,
+    warnings: Vec<Warning>,
+}
+
+impl Files<'_> {
+    /// The manifests under `key`, one file after another.
+    fn manifests(
+        &mut self,
+        reader: &Reader<'_>,
+        fields: Fields<'_, '_>,
+        key: &'static str,
+    ) -> Result<Manifests, ScenarioError> {
+        let mut all = Manifests::default();
+        for node in fields.optional(key, |n, what| reader.list(n, what))?.unwrap_or_default() {
+            all.apply(self.manifest_file(reader, node)?);
+        }
+        self.warnings.append(&mut all.warnings);
+        Ok(all)
+    }
+
+    fn manifest_file(&mut self, reader: &Reader<'_>, node: &Node<'_>) -> Result<Manifests, ScenarioError> {
+        let name = reader.text(node, "manifests")?;
+        let path = self.directory.join(name);
+        let shown = path.display().to_string();
+        // A file that cannot be opened is the scenario's mistake: the error shows where it is named.
+        let source = Source::load(&path, shown, self.limits).map_err(|error| match error.place() {
+            Some(_) => error,
+            None => error.at(reader.place(node.at)).because("named here"),
+        })?;
+        self.remember(name, source.sha256());
+        read_manifests_with(&source, &self.variables, self.limits, Some(self.instance_types))
+    }
+
+    /// The bytes of a file that is not YAML.
+    fn bytes(&mut self, reader: &Reader<'_>, node: &Node<'_>, name: &str) -> Result<Vec<u8>, ScenarioError> {
+        let path = self.directory.join(name);
+        let bytes = read_bounded(&path, &path.display().to_string(), self.limits.file_bytes_max)
+            .map_err(|error| error.at(reader.place(node.at)).because("named here"))?;
+        self.remember(name, sha256_hex(&bytes));
+        Ok(bytes)
+    }
+
+    fn remember(&mut self, name: &str, sha256: String) {
+        if !self.inputs.iter().any(|input| input.path == name) {
+            self.inputs.push(InputFile { path: name.to_owned(), sha256 });
+        }
+    }
+}
+
+fn region(reader: &Reader<'_>, fields: Fields<'_, '_>, catalog: &Catalog) -> Result<Arc<Region>, ScenarioError> {
+    let node = fields.required(reader, "region")?;
+    let name = reader.text(node, "region")?;
+    catalog.region(name).map_err(|error| {
+        let near = super::error::nearest(name, catalog.regions());
+        let help = near.map_or_else(
+            || format!("there are prices for {}", catalog.regions().collect::<Vec<_>>().join(", ")),
+            |near| format!("did you mean `{near}`?"),
+        );
+        match error {
+            crate::catalog::CatalogError::UnknownRegion { .. } => reader
+                .error(node.at, format!("there are no prices for the region `{name}`"))
+                .because("unknown region")
+                .help(help),
+            other => ScenarioError::new(other.to_string()),
+        }
+    })
+}
+
+fn variables(reader: &Reader<'_>, fields: Fields<'_, '_>) -> Result<Variables, ScenarioError> {
+    let Some(node) = fields.get("variables") else { return Ok(Variables::new()) };
+    let entries = reader.entries(node, "variables")?;
+    entries.iter().map(|e| Ok((e.key.to_string(), reader.text(&e.value, &e.key)?.to_owned()))).collect()
+}
+
+fn scenario<'s>(
+    reader: &mut Reader<'s>,
+    fields: Fields<'_, 's>,
+    region: &Region,
+    files: &mut Files<'_>,
+) -> Result<Scenario, ScenarioError> {
+    let name = file_name(reader, fields.required(reader, "name")?)?;
+    let start = fields.get("start").map(|n| start(reader, n)).transpose()?.unwrap_or(DEFAULT_START);
+    let duration = duration(reader, fields.required(reader, "duration")?)?;
+    let base = files.manifests(reader, fields, "manifests")?;
+    let versions = versions(reader, fields, kubernetes_of(&base))?;
+    let policies = policies(reader, fields, &base, versions, files)?;
+    let timeline = timeline::read(reader, fields, files, duration)?;
+    let workloads = checks::Workloads::of(&policies, &timeline.actions);
+    checks::timeline(reader, &timeline, &workloads)?;
+    let load = load::read(reader, fields, &timeline.load, files, &workloads)?;
+    let seed = fields.optional("seed", |n, what| reader.integer(n, what, 0, i64::MAX))?.unwrap_or(1);
+    let replications = fields.optional("replications", |n, what| reader.integer(n, what, 1, 10_000))?.unwrap_or(20);
+    let assumptions = fields.optional("assumptions", |n, what| reader.list(n, what))?.unwrap_or_default();
+    Ok(Scenario {
+        name,
+        region: region.name,
+        zones: zones(reader, fields, region, &base)?,
+        start,
+        duration,
+        seed: seed.unsigned_abs(),
+        replications: u32::try_from(replications).unwrap_or(u32::MAX),
+        load,
+        timeline: timeline.actions.into_iter().map(|placed| placed.action).collect(),
+        policies,
+        ec2: ec2(reader, fields)?,
+        objectives: objectives(reader, fields)?,
+        output: output(reader, fields)?,
+        assumptions: assumptions
+            .iter()
+            .map(|n| reader.text(n, "assumptions").map(str::to_owned))
+            .collect::<Result<_, _>>()?,
+        inputs: std::mem::take(&mut files.inputs),
+    })
+}
+
+/// A name that can be a folder's.
+fn file_name(reader: &Reader<'_>, node: &Node<'_>) -> Result<String, ScenarioError> {
+    let name = reader.text(node, "name")?;
+    let safe = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    if name.is_empty() || name.len() > 100 || name.starts_with('.') || !name.chars().all(safe) {
+        return Err(reader
+            .error(node.at, "a name is made of letters, digits, `-`, `_` and `.`")
+            .because("cannot name a folder")
+            .help("write for example `black-friday`"));
+    }
+    Ok(name.to_owned())
+}
+
+/// A calendar time; without an offset it is UTC.
+fn start(reader: &Reader<'_>, node: &Node<'_>) -> Result<jiff::Timestamp, ScenarioError> {
+    let text = reader.text(node, "start")?;
+    let civil = || {
+        let time = text.parse::<jiff::civil::DateTime>().ok()?;
+        jiff::tz::TimeZone::UTC.to_timestamp(time).ok()
+    };
+    text.parse::<jiff::Timestamp>().ok().or_else(civil).ok_or_else(|| {
+        reader
+            .error(node.at, "`start` is not a calendar time")
+            .because("not a time")
+            .help("write for example `2026-11-27T00:00:00Z`")
+    })
+}
+
+fn duration(reader: &Reader<'_>, node: &Node<'_>) -> Result<SimDuration, ScenarioError> {
+    let duration = reader.duration(node, "duration")?;
+    let days = duration.as_secs() / 86_400;
+    if duration == SimDuration::ZERO || days > DURATION_DAYS_MAX {
+        return Err(reader
+            .error(node.at, format!("`duration` is {duration}"))
+            .because("cannot be simulated")
+            .help(format!("write more than 0s and at most {DURATION_DAYS_MAX}d")));
+    }
+    Ok(duration)
+}
+
+/// The release that a ClusterConfig names, if it can be reproduced.
+fn kubernetes_of(manifests: &Manifests) -> Versions {
+    let stated = manifests.cluster.as_ref().and_then(|cluster| cluster.kubernetes_version.as_deref());
+    let kubernetes = stated.and_then(|text| text.parse::<KubernetesVersion>().ok()).unwrap_or_default();
+    Versions { kubernetes, ..Versions::default() }
+}
+
+/// `versions`, over those that hold otherwise.
+fn versions<'s>(
+    reader: &mut Reader<'s>,
+    fields: Fields<'_, 's>,
+    otherwise: Versions,
+) -> Result<Versions, ScenarioError> {
+    let Some(node) = fields.get("versions") else { return Ok(otherwise) };
+    let fields = reader.fields(node, &VERSIONS)?;
+    let mut versions = otherwise;
+    let unknown = |node: &Node<'_>, error: crate::domain::versions::UnknownVersion| {
+        let message = format!("unknown {} version `{}`", error.program, error.given);
+        reader.error(node.at, message).because("not reproduced").help(format!("known are {}", error.known))
+    };
+    if let Some(node) = fields.get("karpenter") {
+        let text = reader.text(node, "karpenter")?;
+        versions.karpenter = text.parse::<KarpenterVersion>().map_err(|error| unknown(node, error))?;
+    }
+    if let Some(node) = fields.get("kubernetes") {
+        let text = reader.text(node, "kubernetes")?;
+        versions.kubernetes = text.parse::<KubernetesVersion>().map_err(|error| unknown(node, error))?;
+    }
+    Ok(versions)
+}
+
+fn zones<'s>(
+    reader: &mut Reader<'s>,
+    fields: Fields<'_, 's>,
+    region: &Region,
+    manifests: &Manifests,
+) -> Result<Vec<Symbol>, ScenarioError> {
+    let all = || region.zones.iter().map(|zone| zone.name);
+    let mut zones = Vec::new();
+    if let Some(node) = fields.get("cluster") {
+        let cluster = reader.fields(node, &CLUSTER)?;
+        for node in cluster.optional("zones", |n, what| reader.list(n, what))?.unwrap_or_default() {
+            let zone = reader.symbol(node, "zones")?;
+            if region.zone_index(zone).is_none() {
+                let known = super::error::listed(all().map(Symbol::as_str));
+                return Err(reader
+                    .error(node.at, format!("`{zone}` is not a zone of {}", region.name))
+                    .because("unknown zone")
+                    .help(format!("its zones are {known}")));
+            }
+            zones.push(zone);
+        }
+    }
+    if zones.is_empty() {
+        let stated = manifests.cluster.iter().flat_map(|cluster| cluster.zones.iter().copied());
+        zones.extend(stated.filter(|zone| region.zone_index(*zone).is_some()));
+    }
+    if zones.is_empty() {
+        zones.extend(all());
+    }
+    zones.sort_unstable();
+    zones.dedup();
+    Ok(zones)
+}
+
+fn policies<'s>(
+    reader: &mut Reader<'s>,
+    fields: Fields<'_, 's>,
+    base: &Manifests,
+    versions: Versions,
+    files: &mut Files<'_>,
+) -> Result<Vec<PolicyVariant>, ScenarioError> {
+    let nodes = fields.optional("policies", |n, what| reader.list(n, what))?.unwrap_or_default();
+    let mut policies: Vec<PolicyVariant> = Vec::new();
+    for node in nodes {
+        let policy = policy(reader, node, base, versions, files)?;
+        if policies.iter().any(|other| other.name == policy.name) {
+            return Err(reader
+                .error(node.at, format!("two policies are called `{}`", policy.name))
+                .because("the second one")
+                .help("give each its own name: results are kept under it"));
+        }
+        policies.push(policy);
+    }
+    if policies.is_empty() {
+        let mut manifests = base.clone();
+        manifests.resolve_priorities()?;
+        let (name, autoscaler) = if base.node_pools.is_empty() {
+            ("static", Autoscaler::None)
+        } else {
+            ("karpenter", Autoscaler::Karpenter)
+        };
+        policies.push(PolicyVariant { name: name.to_owned(), autoscaler, versions, manifests: Arc::new(manifests) });
+    }
+    Ok(policies)
+}
+
+fn policy<'s>(
+    reader: &mut Reader<'s>,
+    node: &Node<'s>,
+    base: &Manifests,
+    versions_of_all: Versions,
+    files: &mut Files<'_>,
+) -> Result<PolicyVariant, ScenarioError> {
+    const AUTOSCALERS: &[(&str, Option<Autoscaler>)] =
+        &[("karpenter", Some(Autoscaler::Karpenter)), ("none", Some(Autoscaler::None)), ("cluster-autoscaler", None)];
+    let fields = reader.fields(node, &POLICY)?;
+    let name = file_name(reader, fields.required(reader, "name")?)?;
+    let autoscaler_node = fields.required(reader, "autoscaler")?;
+    let Some(autoscaler) = reader.choice(autoscaler_node, "autoscaler", AUTOSCALERS)? else {
+        return Err(reader
+            .error(autoscaler_node.at, "Cluster Autoscaler is not simulated yet")
+            .because("would do nothing")
+            .help("use `karpenter` or `none` in this release"));
+    };
+    let versions = versions(reader, fields, versions_of_all)?;
+    let mut manifests = base.clone();
+    manifests.apply(files.manifests(reader, fields, "manifests")?);
+    manifests.resolve_priorities()?;
+    if autoscaler == Autoscaler::Karpenter && manifests.node_pools.is_empty() {
+        return Err(reader
+            .error(node.at, format!("the policy `{name}` has no NodePool and no Provisioner"))
+            .because("Karpenter would launch nothing")
+            .help("add one to its `manifests` or to the scenario's, or say `autoscaler: none`"));
+    }
+    Ok(PolicyVariant { name, autoscaler, versions, manifests: Arc::new(manifests) })
+}
+
+fn ec2<'s>(reader: &mut Reader<'s>, fields: Fields<'_, 's>) -> Result<Ec2Settings, ScenarioError> {
+    const FAMILIES: &[(&str, AmiFamily)] = &[
+        ("al2", AmiFamily::AL2),
+        ("al2023", AmiFamily::AL2023),
+        ("bottlerocket", AmiFamily::Bottlerocket),
+        ("windows", AmiFamily::Windows2022),
+    ];
+    let Some(node) = fields.get("ec2") else { return Ok(Ec2Settings::default()) };
+    let fields = reader.fields(node, &EC2)?;
+    let Some(node) = fields.get("launch_latency") else { return Ok(Ec2Settings::default()) };
+    if node.as_text().is_some() {
+        let family = reader.choice(node, "launch_latency", FAMILIES)?;
+        return Ok(Ec2Settings { launch_latency: Some(BootStages::of(family)) });
+    }
+    let fields = reader.fields(node, &LAUNCH_LATENCY)?;
+    let mut stages = BootStages::of(AmiFamily::AL2023);
+    for (key, stage) in [
+        ("vm_init", &mut stages.vm_init),
+        ("os_boot", &mut stages.os_boot),
+        ("bootstrap", &mut stages.bootstrap),
+        ("register", &mut stages.register),
+        ("cni_ready", &mut stages.cni_ready),
+    ] {
+        if let Some(median) = fields.optional(key, |n, what| reader.duration(n, what))? {
+            *stage = median.as_secs_f64();
+        }
+    }
+    stages.fixed = !fields.optional("spread", |n, what| reader.truth(n, what))?.unwrap_or(true);
+    Ok(Ec2Settings { launch_latency: Some(stages) })
+}
+
+fn objectives<'s>(reader: &mut Reader<'s>, fields: Fields<'_, 's>) -> Result<Objectives, ScenarioError> {
+    let Some(node) = fields.get("objectives") else { return Ok(Objectives::default()) };
+    let fields = reader.fields(node, &OBJECTIVES)?;
+    let limit = |key| fields.optional(key, |n, what| reader.duration(n, what));
+    let cost = fields.optional("cost", |n, what| reader.quantity(n, what))?;
+    Ok(Objectives {
+        pending_p99: limit("pending_p99")?,
+        request_p99: limit("request_p99")?,
+        cost: cost.map(|amount| Money::from_nanos(amount.nanos())),
+    })
+}
+
+fn output<'s>(reader: &mut Reader<'s>, fields: Fields<'_, 's>) -> Result<OutputSettings, ScenarioError> {
+    let Some(node) = fields.get("output") else { return Ok(OutputSettings::default()) };
+    let fields = reader.fields(node, &OUTPUT)?;
+    let directory = fields.optional("directory", |n, what| reader.text(n, what))?.map(str::to_owned);
+    Ok(OutputSettings { directory })
+}
+
+/// An action with the place at which the scenario states it.
+struct Placed {
+    action: TimedAction,
+    at: Location,
+}

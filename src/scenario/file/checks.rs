@@ -1,0 +1,125 @@
+//! References between the parts of a scenario.
+
+use super::super::definition::{Action, PolicyVariant, Scenario};
+use super::super::error::{ScenarioError, Warning, listed, nearest};
+use super::super::manifests::Manifests;
+use super::super::reader::Reader;
+use super::super::tree::Location;
+use super::Placed;
+use super::timeline::Timeline;
+use crate::domain::workload::{Deployment, ObjectName};
+
+/// The workloads that a scenario may refer to: those of its manifests, its policies and its timeline.
+pub(super) struct Workloads(Vec<Workload>);
+
+/// A workload that can be scaled and can serve requests.
+#[derive(Clone, Copy)]
+pub(super) struct Workload {
+    name: ObjectName,
+    /// The CPU limit of one of its pods in thousandths; `None` if some container has none.
+    pub cpu_limit_milli: Option<i64>,
+}
+
+impl Workloads {
+    /// Everything that exists under any policy at any time.
+    pub(super) fn of(policies: &[PolicyVariant], actions: &[Placed]) -> Self {
+        let applied = actions.iter().filter_map(|placed| match &placed.action.action {
+            Action::Apply(manifests) => Some(manifests),
+            Action::Scale { .. } => None,
+        });
+        let manifests = policies.iter().map(|policy| &policy.manifests).chain(applied);
+        let mut workloads: Vec<Workload> = Vec::new();
+        for deployment in manifests.flat_map(|manifests: &std::sync::Arc<Manifests>| manifests.deployments.iter()) {
+            if !workloads.iter().any(|known| known.name == deployment.name) {
+                workloads.push(Workload { name: deployment.name, cpu_limit_milli: cpu_limit(deployment) });
+            }
+        }
+        Self(workloads)
+    }
+
+    /// The workload called `name`.
+    pub(super) fn find(&self, reader: &Reader<'_>, at: Location, name: ObjectName) -> Result<Workload, ScenarioError> {
+        if let Some(workload) = self.0.iter().find(|workload| workload.name == name) {
+            return Ok(*workload);
+        }
+        let names: Vec<String> = self.0.iter().map(|workload| workload.name.to_string()).collect();
+        let known = || names.iter().map(String::as_str);
+        let help = match nearest(&name.to_string(), known()) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None if names.is_empty() => "no manifest holds a Deployment".to_owned(),
+            None => format!("the manifests hold {}", listed(known().take(10))),
+        };
+        Err(reader.error(at, format!("no Deployment is called `{name}`")).because("refers to nothing").help(help))
+    }
+}
+
+/// The CPU limit of one pod, if every container has one.
+fn cpu_limit(deployment: &Deployment) -> Option<i64> {
+    let limits = deployment.template.containers.iter().map(|c| c.limits.find(crate::domain::ResourceName::CPU));
+    limits.sum::<Option<i64>>().filter(|limit| *limit > 0)
+}
+
+/// Checks what the timeline refers to.
+pub(super) fn timeline(
+    reader: &Reader<'_>,
+    timeline: &Timeline<'_, '_>,
+    workloads: &Workloads,
+) -> Result<(), ScenarioError> {
+    for placed in &timeline.actions {
+        if let Action::Scale { workload, .. } = placed.action.action {
+            workloads.find(reader, placed.at, workload)?;
+        }
+    }
+    Ok(())
+}
+
+/// Adds warnings about what is legal but most likely not meant.
+pub(super) fn warn(scenario: &Scenario, warnings: &mut Vec<Warning>) {
+    for policy in &scenario.policies {
+        let manifests = &policy.manifests;
+        if let Some(cluster) = &manifests.cluster {
+            if let Some(region) = cluster.region.filter(|r| *r != scenario.region && !r.as_str().contains("${")) {
+                push(warnings, format!("the ClusterConfig says {region}, the scenario says {}", scenario.region));
+            }
+            let stated = cluster.kubernetes_version.as_deref().unwrap_or_default();
+            let ours = policy.versions.kubernetes.to_string();
+            if !stated.is_empty() && stated != ours {
+                push(warnings, format!("the ClusterConfig says Kubernetes {stated}, the scenario says {ours}"));
+            }
+        }
+        for hpa in dangling_autoscalers(policy, scenario) {
+            push(warnings, hpa);
+        }
+    }
+}
+
+/// Notes a warning once; policies share most of their objects.
+fn push(warnings: &mut Vec<Warning>, message: String) {
+    if !warnings.iter().any(|known| known.message() == message) {
+        warnings.push(Warning::new(message));
+    }
+}
+
+/// HorizontalPodAutoscalers that scale nothing.
+fn dangling_autoscalers(policy: &PolicyVariant, scenario: &Scenario) -> Vec<String> {
+    let applied = scenario.timeline.iter().filter_map(|step| match &step.action {
+        Action::Apply(manifests) => Some(manifests),
+        Action::Scale { .. } => None,
+    });
+    let all: Vec<_> = std::iter::once(&policy.manifests).chain(applied).collect();
+    let exists = |name: ObjectName| all.iter().any(|m| m.deployments.iter().any(|d| d.name == name));
+    let autoscalers = all.iter().flat_map(|manifests| manifests.autoscalers.iter());
+    autoscalers
+        .filter(|hpa| {
+            hpa.target.kind.as_str() != "Deployment"
+                || !exists(ObjectName { namespace: hpa.namespace, name: hpa.target.name })
+        })
+        .map(|hpa| {
+            let (kind, target) = (hpa.target.kind, hpa.target.name);
+            format!(
+                "HorizontalPodAutoscaler {}/{} scales nothing: there is no {kind} {target}",
+                hpa.namespace, hpa.name
+            )
+        })
+        .collect()
+}

@@ -1,0 +1,88 @@
+//! `timeline`: what is done by hand, and when.
+
+use std::sync::Arc;
+
+use super::super::definition::{Action, TimedAction};
+use super::super::reader::{Fields, Reader, Shape};
+use super::super::tree::Node;
+use super::{Files, Placed, ScenarioError};
+use crate::domain::workload::ObjectName;
+use crate::domain::{SimDuration, SimTime, Symbol};
+
+static STEP: Shape = Shape {
+    name: "a step of the timeline",
+    keys: &["at", "scale", "manifests", "load"],
+    without_effect: &[],
+    unsupported: &[],
+    strict: true,
+};
+static SCALE: Shape =
+    Shape { name: "`scale`", keys: &["workload", "replicas"], without_effect: &[], unsupported: &[], strict: true };
+
+/// The steps of a timeline.
+pub(super) struct Timeline<'n, 's> {
+    /// Actions in order of time.
+    pub actions: Vec<Placed>,
+    /// Load that begins on the way, with its time.
+    pub load: Vec<(SimTime, &'n Node<'s>)>,
+}
+
+/// Reads `timeline`. Steps need not be in order; those at one time keep theirs.
+pub(super) fn read<'n, 's>(
+    reader: &mut Reader<'s>,
+    fields: Fields<'n, 's>,
+    files: &mut Files<'_>,
+    duration: SimDuration,
+) -> Result<Timeline<'n, 's>, ScenarioError> {
+    let mut timeline = Timeline { actions: Vec::new(), load: Vec::new() };
+    for node in fields.optional("timeline", |n, what| reader.list(n, what))?.unwrap_or_default() {
+        let step = reader.fields(node, &STEP)?;
+        let at_node = step.required(reader, "at")?;
+        let at = SimTime::ZERO + reader.duration(at_node, "at")?;
+        if at > SimTime::ZERO + duration {
+            return Err(reader
+                .error(at_node.at, "this step comes after the end of the run")
+                .because(format!("the run ends at {duration}"))
+                .help("raise `duration`, or take the step out"));
+        }
+        let given = ["scale", "manifests", "load"].iter().filter(|key| step.get(key).is_some()).count();
+        if given != 1 {
+            return Err(reader
+                .error(node.at, format!("a step does one thing; this one does {given}"))
+                .because("this step")
+                .help("give it `scale`, `manifests` or `load`; write two steps for two things"));
+        }
+        if let Some(load) = step.get("load") {
+            timeline.load.push((at, load));
+            continue;
+        }
+        let (action, at_text) = match step.get("scale") {
+            Some(node) => scale(reader, node)?,
+            None => (Action::Apply(Arc::new(files.manifests(reader, step, "manifests")?)), node.at),
+        };
+        timeline.actions.push(Placed { action: TimedAction { at, action }, at: at_text });
+    }
+    timeline.actions.sort_by_key(|placed| placed.action.at);
+    Ok(timeline)
+}
+
+fn scale<'s>(reader: &mut Reader<'s>, node: &Node<'s>) -> Result<(Action, super::Location), ScenarioError> {
+    let fields = reader.fields(node, &SCALE)?;
+    let workload = fields.required(reader, "workload")?;
+    let replicas = reader.integer(fields.required(reader, "replicas")?, "replicas", 0, 1_000_000)?;
+    let replicas = u32::try_from(replicas).unwrap_or(u32::MAX);
+    Ok((Action::Scale { workload: object_name(reader, workload)?, replicas }, workload.at))
+}
+
+/// `namespace/name`, or `name` in the namespace `default`.
+pub(super) fn object_name(reader: &Reader<'_>, node: &Node<'_>) -> Result<ObjectName, ScenarioError> {
+    let text = reader.text(node, "workload")?;
+    let (namespace, name) = text.split_once('/').unwrap_or(("default", text));
+    if namespace.is_empty() || name.is_empty() || name.contains('/') {
+        return Err(reader
+            .error(node.at, "a workload is named `namespace/name`")
+            .because("not such a name")
+            .help("write for example `web/frontend`"));
+    }
+    Ok(ObjectName { namespace: Symbol::new(namespace), name: Symbol::new(name) })
+}

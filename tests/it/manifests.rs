@@ -1,0 +1,256 @@
+//! Manifests and scenarios that people have load unmodified and mean what they say.
+
+use std::path::Path;
+
+use nodecast::domain::node_pool::{AmiFamily, ConsolidationPolicy};
+use nodecast::domain::{SimDuration, Symbol};
+use nodecast::scenario::manifests::{Manifests, read_manifests};
+use nodecast::scenario::{Action, Autoscaler, Requests, Scenario, Source};
+
+fn manifests(text: &str) -> Manifests {
+    match read_manifests(&Source::new("objects.yaml", text)) {
+        Ok(manifests) => manifests,
+        Err(error) => panic!("{}", error.render()),
+    }
+}
+
+fn eks_101() -> Scenario {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("scenarios/eks-101/scenario.yaml");
+    match Scenario::load(&path) {
+        Ok((scenario, warnings)) => {
+            assert_eq!(warnings, [], "the tutorial's scenario gives no warning");
+            scenario
+        }
+        Err(error) => panic!("{}", error.render()),
+    }
+}
+
+#[test]
+fn the_first_tutorial_loads_with_its_exact_values() {
+    let scenario = eks_101();
+    assert_eq!(scenario.start.to_string(), "2022-10-19T14:00:00Z");
+    let [old, new] = scenario.policies.as_slice() else { panic!("two policies") };
+    assert_eq!((old.autoscaler, old.versions.karpenter.as_str()), (Autoscaler::Karpenter, "v0.16.0"));
+    assert_eq!(new.versions.karpenter.as_str(), "v1.13");
+
+    let [pool] = old.manifests.node_pools.as_slice() else { panic!("one Provisioner") };
+    assert!(pool.legacy);
+    assert_eq!(pool.limits.to_string(), "cpu 1000, memory 1000Gi");
+    assert_eq!(pool.disruption.policy, ConsolidationPolicy::WhenEmpty);
+    assert_eq!(pool.disruption.consolidate_after, Some(SimDuration::from_secs(30)));
+    assert_eq!(pool.expire_after, Some(SimDuration::from_secs(2_592_000)));
+    assert!(pool.requirements.iter().any(|r| r.to_string().contains("NotIn [large medium micro nano small]")));
+    assert_eq!(old.manifests.node_classes[0].ami_family, AmiFamily::AL2);
+
+    let [pool] = new.manifests.node_pools.as_slice() else { panic!("the NodePool replaces the Provisioner") };
+    assert!(!pool.legacy);
+    assert_eq!(new.manifests.node_classes.len(), 1);
+}
+
+#[test]
+fn the_first_tutorials_node_request_adds_up_to_the_logged_one() {
+    let scenario = eks_101();
+    let objects = &scenario.policies[0].manifests;
+    let demo = objects.deployments.iter().find(|d| d.name.name.as_str() == "demo-nginx-nlb-karpenter").unwrap();
+    assert_eq!(demo.replicas, Some(1));
+    let mut sum = nodecast::domain::Resources::new();
+    for _ in 0..3 {
+        sum.add(&demo.template.requests());
+    }
+    for daemon in &objects.daemon_sets {
+        assert_eq!(daemon.template.tolerations, [nodecast::domain::Toleration::EVERYTHING]);
+        sum.add(&daemon.template.requests());
+    }
+    assert_eq!(sum.to_string(), "cpu 3825m, memory 6166575Ki, pods 7");
+}
+
+#[test]
+fn the_first_tutorials_managed_group_carries_the_labels_that_its_pods_select() {
+    let scenario = eks_101();
+    let objects = &scenario.policies[0].manifests;
+    let [group] = objects.node_groups.as_slice() else { panic!("one group") };
+    assert_eq!((group.min_size, group.desired_size, group.max_size), (2, 2, 4));
+    assert_eq!(group.instance_types, [Symbol::new("t3.xlarge")]);
+    assert_eq!(group.volume_bytes, 100 << 30);
+    let on_demand = objects.deployments.iter().find(|d| d.name.name.as_str() == "demo-nginx-on-demand").unwrap();
+    assert_eq!(on_demand.template.requests().to_string(), "cpu 1, memory 1953125Ki, pods 1");
+    assert!(on_demand.template.selects_node(&group.labels, "n"));
+    let demo = objects.deployments.iter().find(|d| d.name.name.as_str() == "demo-nginx-nlb-karpenter").unwrap();
+    assert!(!demo.template.selects_node(&group.labels, "n"));
+}
+
+#[test]
+fn the_first_tutorials_timeline_scales_then_applies_the_autoscaler_then_loads() {
+    let scenario = eks_101();
+    let steps: Vec<String> = scenario
+        .timeline
+        .iter()
+        .map(|step| match &step.action {
+            Action::Scale { workload, replicas } => format!("{} scale {workload} {replicas}", step.at),
+            Action::Apply(objects) => format!("{} apply {} autoscaler", step.at, objects.autoscalers.len()),
+        })
+        .collect();
+    assert_eq!(
+        steps,
+        [
+            "00:10:00 scale default/demo-nginx-nlb-karpenter 6",
+            "00:25:00 scale default/demo-nginx-nlb-karpenter 1",
+            "00:40:00 apply 1 autoscaler",
+        ]
+    );
+    let [load] = scenario.load.as_slice() else { panic!("one load") };
+    assert_eq!(load.requests, Requests::ClosedLoop { clients: 100, requests: 1_000_000 });
+    assert_eq!(load.service.cpu_limit_milli, Some(1_000));
+}
+
+#[test]
+fn every_file_read_is_listed_with_its_hash() {
+    let scenario = eks_101();
+    let names: Vec<&str> = scenario.inputs.iter().skip(1).map(|input| input.path.as_str()).collect();
+    let expected = [
+        "cluster.yaml",
+        "daemonsets.yaml",
+        "provisioner.yaml",
+        "demo-on-demand.yaml",
+        "demo-karpenter.yaml",
+        "nodepool.yaml",
+        "hpa.yaml",
+    ];
+    assert_eq!(names, expected);
+    assert!(scenario.inputs.iter().all(|input| input.sha256.len() == 64));
+}
+
+#[test]
+fn a_provisioner_without_ttl_or_consolidation_removes_nothing() {
+    let objects = manifests(
+        "apiVersion: karpenter.sh/v1alpha5
+kind: Provisioner
+metadata: {name: default}
+spec:
+  requirements:
+  - {key: karpenter.sh/capacity-type, operator: In, values: [spot, on-demand]}
+  provider:
+    instanceProfile: KarpenterNodeInstanceProfile-${CLUSTER_NAME}
+  weight: 10
+  taints: [{key: example.com/special-taint, effect: NoSchedule}]
+",
+    );
+    let pool = &objects.node_pools[0];
+    assert_eq!((pool.disruption.consolidate_after, pool.expire_after), (None, None));
+    assert_eq!((pool.weight, pool.taints[0].to_string().as_str()), (10, "example.com/special-taint:NoSchedule"));
+    assert_eq!(objects.node_classes[0].name, pool.node_class);
+    assert_eq!(objects.node_classes[0].ami_family, AmiFamily::AL2);
+}
+
+#[test]
+fn lists_are_unwrapped_and_kinds_without_effect_are_quiet() {
+    let objects = manifests(
+        r#"{"apiVersion": "v1", "kind": "List", "items": [
+            {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "web"}, "spec": {"selector": {"app": "web"}}},
+            {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}, "data": {"a": "b"}},
+            {"apiVersion": "networking.istio.io/v1alpha3", "kind": "VirtualService", "metadata": {"name": "v"}},
+            {"apiVersion": "v1", "kind": "PodList", "items": [{"metadata": {"name": "p"}, "spec": {"containers": []}}]}
+        ]}"#,
+    );
+    assert_eq!(objects.warnings, []);
+    assert_eq!(objects.pods[0].name.to_string(), "default/p");
+    assert_eq!(objects.services[0].selector.len(), 1);
+}
+
+#[test]
+fn what_is_left_out_is_named_once_with_its_place() {
+    let objects = manifests(
+        "apiVersion: apps/v1
+kind: StatefulSet
+metadata: {name: db}
+---
+apiVersion: apps/v1
+kind: StatefulSet
+metadata: {name: other}
+---
+apiVersion: example.com/v1
+kind: Deploymnet
+metadata: {name: x}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: p}
+spec:
+  containers:
+  - name: c
+    lifecycle: {preStop: {sleep: {seconds: 5}}}
+    imagePulPolicy: Always
+",
+    );
+    let rendered: Vec<String> = objects.warnings.iter().map(|warning| warning.render()).collect();
+    insta::assert_snapshot!(rendered.join("\n"));
+}
+
+#[test]
+fn the_kubectl_autoscale_form_of_an_autoscaler_is_one_utilization_target() {
+    let scenario = eks_101();
+    let Action::Apply(objects) = &scenario.timeline[2].action else { panic!("the third step applies") };
+    let hpa = &objects.autoscalers[0];
+    assert_eq!((hpa.min_replicas, hpa.max_replicas), (Some(1), 10));
+    assert_eq!(hpa.metrics[0].target, nodecast::domain::hpa::MetricTarget::Utilization(30));
+    assert_eq!(hpa.behavior, None);
+}
+
+#[test]
+fn monitors_state_the_shortest_interval_and_where_they_look() {
+    let objects = manifests(
+        "apiVersion: monitoring.coreos.com/v1
+kind: PodMonitor
+metadata: {name: envoy, namespace: istio-system}
+spec:
+  selector: {matchExpressions: [{key: istio-prometheus-ignore, operator: DoesNotExist}]}
+  namespaceSelector: {any: true}
+  podMetricsEndpoints:
+  - {path: /a, interval: 30s}
+  - {path: /b, interval: 15s}
+",
+    );
+    let monitor = &objects.monitors[0];
+    assert_eq!(monitor.interval, Some(SimDuration::from_secs(15)));
+    assert_eq!((monitor.of_services, &monitor.namespaces), (false, &None));
+    assert_eq!(objects.warnings, []);
+}
+
+#[test]
+fn a_priority_class_reaches_the_pods_that_name_it() {
+    let mut objects = manifests(
+        "apiVersion: scheduling.k8s.io/v1
+kind: PriorityClass
+metadata: {name: low}
+value: -10
+preemptionPolicy: Never
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: a}
+spec: {priorityClassName: low, containers: [{name: c}]}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: b}
+spec: {priorityClassName: system-node-critical, containers: [{name: c}]}
+",
+    );
+    objects.resolve_priorities().unwrap();
+    let priorities: Vec<i32> = objects.pods.iter().map(|pod| pod.spec.priority).collect();
+    assert_eq!(priorities, [-10, 2_000_001_000]);
+}
+
+#[test]
+fn a_pod_pinned_to_a_provisioner_is_pinned_to_the_node_pool_it_became() {
+    let objects = manifests(
+        "apiVersion: v1
+kind: Pod
+metadata: {name: a, annotations: {karpenter.sh/do-not-evict: \"true\"}}
+spec: {nodeSelector: {karpenter.sh/provisioner-name: novo-provisioner}, containers: [{name: c}]}
+",
+    );
+    let spec = &objects.pods[0].spec;
+    assert_eq!(spec.node_selector.get(Symbol::new("karpenter.sh/nodepool")), Some(Symbol::new("novo-provisioner")));
+    assert!(spec.do_not_disrupt());
+}
