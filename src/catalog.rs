@@ -91,8 +91,7 @@ impl Catalog {
     /// # Errors
     /// Never with the pricing data of a released program: a test reads all of it.
     pub fn embedded() -> Result<&'static Self, CatalogError> {
-        static EMBEDDED: LazyLock<Result<Catalog, CatalogError>> =
-            LazyLock::new(|| Catalog::from_texts(|_| Ok(None), BTreeMap::new()));
+        static EMBEDDED: LazyLock<Result<Catalog, CatalogError>> = LazyLock::new(|| Catalog::from_texts(|_| Ok(None)));
         EMBEDDED.as_ref().map_err(Clone::clone)
     }
 
@@ -104,8 +103,12 @@ impl Catalog {
     /// understood.
     pub fn from_dir(directory: &Path) -> Result<Self, CatalogError> {
         let present = csv_files(directory, &FILES.map(str::to_owned))?;
+        let mut catalog = Self::from_texts(|file| match present.iter().any(|own| own == file) {
+            true => read(&directory.join(file)).map(Some),
+            false => Ok(None),
+        })?;
         let region_directory = directory.join("regions");
-        let expected: Vec<String> = embedded::REGIONS.iter().map(|(region, _)| format!("{region}.csv")).collect();
+        let expected: Vec<String> = catalog.outlines.iter().map(|outline| format!("{}.csv", outline.name)).collect();
         let region_files =
             if region_directory.is_dir() { csv_files(&region_directory, &expected)? } else { Vec::new() };
         if present.is_empty() && region_files.is_empty() {
@@ -114,15 +117,10 @@ impl Catalog {
                 reason: format!("it holds neither {} nor regions/REGION.csv", FILES.join(", ")),
             });
         }
-        let mut overrides = BTreeMap::new();
         for file in region_files {
             let text = read(&region_directory.join(&file))?;
-            overrides.insert(file.trim_end_matches(".csv").to_owned(), text);
+            catalog.overrides.insert(file.trim_end_matches(".csv").to_owned(), text);
         }
-        let catalog = Self::from_texts(
-            |file| if present.iter().any(|own| own == file) { read(&directory.join(file)).map(Some) } else { Ok(None) },
-            overrides,
-        )?;
         for region in catalog.overrides.keys() {
             catalog.region(region)?;
         }
@@ -130,22 +128,19 @@ impl Catalog {
     }
 
     /// Reads the tables that are not of one region, each from `replacement` or else from the embedded text.
-    fn from_texts(
-        replacement: impl Fn(&str) -> Result<Option<String>, CatalogError>,
-        overrides: BTreeMap<String, String>,
-    ) -> Result<Self, CatalogError> {
+    fn from_texts(replacement: impl Fn(&str) -> Result<Option<String>, CatalogError>) -> Result<Self, CatalogError> {
         let text = |position: usize, embedded: &'static str| -> Result<std::borrow::Cow<'static, str>, CatalogError> {
             Ok(replacement(FILES[position])?.map_or(embedded.into(), Into::into))
         };
         let facts = facts::parse(FILES[0], &text(0, embedded::INSTANCE_TYPES)?)?;
         let outlines = region::parse_outlines(FILES[1], &text(1, embedded::ZONES)?)?;
         let dates = Dates::parse(FILES[2], &text(2, embedded::DATES)?)?;
-        Ok(Self { facts, outlines, dates, overrides, parsed: Mutex::new(BTreeMap::new()) })
+        Ok(Self { facts, outlines, dates, overrides: BTreeMap::new(), parsed: Mutex::new(BTreeMap::new()) })
     }
 
     /// The names of the regions that there are prices for, in order.
     pub fn regions(&self) -> impl Iterator<Item = &str> {
-        self.outlines.iter().map(|outline| outline.name.as_str())
+        self.outlines.iter().map(|outline| outline.name.as_str()).filter(|name| self.table(name).is_some())
     }
 
     /// What is known of an instance type, whether or not a region offers it.
@@ -163,11 +158,15 @@ impl Catalog {
             return Ok(Arc::clone(region));
         }
         let outline = self.outlines.iter().find(|outline| outline.name.as_str() == name);
-        let text = self.overrides.get(name).map(String::as_str).or_else(|| embedded::region(name));
-        let (Some(outline), Some(text)) = (outline, text) else { return Err(self.unknown_region(name)) };
+        let (Some(outline), Some(text)) = (outline, self.table(name)) else { return Err(self.unknown_region(name)) };
         let region = Arc::new(region::parse(outline, text, &self.facts, self.dates)?);
         parsed.insert(name.to_owned(), Arc::clone(&region));
         Ok(region)
+    }
+
+    /// The text of the table of the region `name`.
+    fn table(&self, name: &str) -> Option<&str> {
+        self.overrides.get(name).map(String::as_str).or_else(|| embedded::region(name))
     }
 
     fn unknown_region(&self, given: &str) -> CatalogError {

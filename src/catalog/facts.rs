@@ -148,8 +148,10 @@ pub(super) fn parse(file: &str, text: &str) -> Result<BTreeMap<&'static str, Arc
     let mut facts = BTreeMap::new();
     for_each_line(file, text, COLUMNS, |cells| {
         let entry = line(cells)?;
-        facts.insert(entry.name.as_str(), Arc::new(entry));
-        Ok(())
+        match facts.insert(entry.name.as_str(), Arc::new(entry)) {
+            None => Ok(()),
+            Some(first) => Err(cells.repeated(first.name)),
+        }
     })?;
     Ok(facts)
 }

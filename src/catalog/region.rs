@@ -131,6 +131,9 @@ pub(super) fn parse_outlines(file: &str, text: &str) -> Result<Vec<RegionOutline
         if outline.zones.len() == 32 {
             return Err(cells.malformed("is the 33rd zone of its region"));
         }
+        if outline.zones.iter().any(|own| own.name == zone.name) {
+            return Err(cells.repeated(zone.name));
+        }
         outline.zones.push(zone);
         Ok(())
     })?;
@@ -199,13 +202,15 @@ pub(super) fn parse(
     facts: &BTreeMap<&'static str, Arc<InstanceFacts>>,
     dates: Dates,
 ) -> Result<Region, CatalogError> {
-    let mut types = Vec::new();
+    let mut by_text = BTreeMap::new();
     for_each_line(&format!("regions/{}.csv", outline.name), text, COLUMNS, |cells| {
-        types.push(region_type(cells, outline, facts, dates)?);
-        Ok(())
+        let entry = region_type(cells, outline, facts, dates)?;
+        match by_text.insert(entry.facts.name.as_str(), entry) {
+            None => Ok(()),
+            Some(first) => Err(cells.repeated(first.facts.name)),
+        }
     })?;
-    types.sort_by_key(|entry: &RegionType| entry.facts.name);
-    types.dedup_by_key(|entry| entry.facts.name);
+    let types: Vec<RegionType> = by_text.into_values().collect();
     let by_name = types.iter().zip(0..).map(|(entry, at)| (entry.facts.name, at)).collect();
     Ok(Region { name: outline.name, currency: outline.currency, zones: outline.zones.clone(), types, by_name })
 }
@@ -391,6 +396,9 @@ mod tests {
         assert_eq!(
             message("m5.large,dear,published,2026,b,,,,"),
             "regions/xx-one-1.csv, line 2: on_demand `dear` is not a price per hour"
+        );
+        assert!(
+            message("m5.large,1,published,2026,a,,,,\nm5.large,2,published,2026,a,,,,").contains("has a line already")
         );
         assert!(message("m5.huge,1,published,2026,b,,,,").contains("is not in instance-types.csv"));
         assert!(message("m5.large,1,published,2026,c,,,,").contains("names zone `xx-one-1c`"));

@@ -11,7 +11,7 @@ pub(super) fn for_each_line(
     columns: &[&'static str],
     mut each: impl FnMut(&mut Cells<'_>) -> Result<(), CatalogError>,
 ) -> Result<(), CatalogError> {
-    let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(text.as_bytes());
+    let mut reader = csv::ReaderBuilder::new().from_reader(text.as_bytes());
     let malformed = |error: csv::Error| CatalogError::Malformed {
         file: file.to_owned(),
         line: error.position().map_or(1, csv::Position::line),
@@ -20,7 +20,7 @@ pub(super) fn for_each_line(
     let headers = reader.headers().map_err(malformed)?;
     let mut positions = Vec::with_capacity(columns.len());
     for &column in columns {
-        let position = headers.iter().position(|header| header == column);
+        let position = headers.iter().position(|header| header.trim() == column);
         positions.push(position.ok_or_else(|| CatalogError::MissingColumn { file: file.to_owned(), column })?);
     }
     let mut record = csv::StringRecord::new();
@@ -42,7 +42,7 @@ pub(super) struct Cells<'a> {
 impl<'a> Cells<'a> {
     /// The text of the next cell; empty if it is.
     pub(super) fn text(&mut self) -> &'a str {
-        let text = self.positions.get(self.next).and_then(|&position| self.record.get(position)).unwrap_or("");
+        let text = self.positions.get(self.next).and_then(|&position| self.record.get(position)).unwrap_or("").trim();
         self.next += 1;
         text
     }
@@ -101,6 +101,12 @@ impl<'a> Cells<'a> {
     /// If it is not a plain decimal.
     pub(super) fn rate_of(&self, text: &str) -> Result<HourlyRate, CatalogError> {
         HourlyRate::parse(text).ok_or_else(|| self.malformed(&format!("`{text}` is not a price per hour")))
+    }
+
+    /// An error that the line repeats what an earlier line says of `name`.
+    pub(super) fn repeated(&self, name: impl std::fmt::Display) -> CatalogError {
+        let line = self.record.position().map_or(0, csv::Position::line);
+        CatalogError::Malformed { file: self.file.to_owned(), line, reason: format!("`{name}` has a line already") }
     }
 
     /// An error about the cell last taken.

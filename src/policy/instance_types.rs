@@ -11,7 +11,8 @@ mod releases;
 
 use crate::catalog::Region;
 use crate::domain::{
-    HourlyRate, KarpenterVersion, NodeClass, NodePool, Requirements, Resources, Symbol, node_pool::KubeletConfig,
+    HourlyRate, KarpenterVersion, NodeClass, NodePool, Requirements, ResourceName, Resources, Symbol,
+    node_pool::KubeletConfig,
 };
 
 pub use offerings::refresh_offerings;
@@ -132,6 +133,21 @@ pub fn instance_types(
         types.sort_by_cached_key(|entry| (offerings::on_demand_price(entry), entry.name));
     }
     types
+}
+
+/// Takes over that a registered node of the type `name` reports `memory` bytes: from then on that is the type's capacity, and
+/// if several nodes report, the least of what they report. `seen` is the least reported so far. Returns the new least.
+/// Releases before v1 never learn.
+///
+/// Source: AWS provider v1.13 `pkg/providers/instancetype/instancetype.go`, `UpdateInstanceTypeCapacityFromNode`.
+pub fn learn_memory(types: &mut [InstanceType], name: Symbol, memory: i64, seen: Option<i64>) -> i64 {
+    let least = seen.map_or(memory, |seen| seen.min(memory));
+    for entry in types.iter_mut().filter(|entry| entry.name == name) {
+        let change = least - entry.capacity.memory_bytes();
+        entry.capacity.set(ResourceName::MEMORY, least);
+        entry.allocatable.set(ResourceName::MEMORY, entry.allocatable.memory_bytes() + change);
+    }
+    least
 }
 
 /// The kubelet settings that reach the nodes of `pool`.

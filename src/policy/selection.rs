@@ -136,10 +136,17 @@ pub fn select(view: &LaunchView<'_>) -> Result<LaunchRequest, SelectionError> {
     if view.karpenter >= KarpenterVersion::V1_13 { current::select(view) } else { legacy::select(view) }
 }
 
-/// An instance type on its way through the filters, with the offerings that are left of it.
+/// An instance type on its way through the filters, with the available and compatible offerings that are left of it.
 struct Candidate<'a> {
     entry: &'a InstanceType,
     offerings: Vec<Offering>,
+}
+
+impl Candidate<'_> {
+    /// The lowest price of its offerings.
+    fn cheapest(&self) -> Option<HourlyRate> {
+        self.offerings.iter().map(|offering| offering.price).min()
+    }
 }
 
 impl LaunchView<'_> {
@@ -153,58 +160,52 @@ impl LaunchView<'_> {
         self.requirements.get(self.capacity_type_key()).is_none_or(|requirement| requirement.has(capacity_type))
     }
 
-    /// Whether an offering is available and within the requirements.
-    fn is_open(&self, offering: &Offering) -> bool {
-        offering.available && price::is_compatible(self.requirements, self.capacity_type_key(), offering)
-    }
-
-    /// The types that meet the requirements, hold the requests and have an open offering.
+    /// The types that meet the requirements, hold the requests and have an available offering within the requirements.
     fn compatible_available<'a>(&'a self, left_out: &mut Vec<LeftOut>) -> Result<Vec<Candidate<'a>>, SelectionError> {
+        let key = self.capacity_type_key();
+        let open = |offering: &&Offering| offering.available && price::is_compatible(self.requirements, key, offering);
         let kept: Vec<Candidate<'a>> = self
             .types
             .iter()
-            .filter(|entry| self.requirements.intersects(&entry.requirements).is_ok())
             .filter(|entry| self.requests.fits(&entry.allocatable))
-            .map(|entry| Candidate { entry, offerings: entry.offerings.clone() })
-            .filter(|candidate| candidate.offerings.iter().any(|offering| self.is_open(offering)))
+            .filter(|entry| self.requirements.intersects(&entry.requirements).is_ok())
+            .map(|entry| Candidate { entry, offerings: entry.offerings.iter().filter(open).copied().collect() })
+            .filter(|candidate| !candidate.offerings.is_empty())
             .collect();
         note(left_out, Filter::CompatibleAvailable, self.types.len() - kept.len());
         if kept.is_empty() { Err(SelectionError::NoInstanceTypes(Filter::CompatibleAvailable)) } else { Ok(kept) }
-    }
-
-    /// Every open offering of `capacity_type`, in the order of the candidates.
-    fn overrides(&self, candidates: &[Candidate<'_>], capacity_type: Symbol) -> Result<Vec<Override>, SelectionError> {
-        let mut overrides = Vec::new();
-        for (candidate, priority) in candidates.iter().zip(0..) {
-            let open = candidate.offerings.iter().filter(|offering| self.is_open(offering));
-            overrides.extend(open.filter(|offering| offering.capacity_type == capacity_type).map(|offering| {
-                Override {
-                    instance_type: candidate.entry.name,
-                    zone: offering.zone,
-                    price: offering.price,
-                    priority,
-                    reservation: offering.reservation.map(|reservation| reservation.id),
-                }
-            }));
-        }
-        if overrides.is_empty() { Err(SelectionError::NoOfferings) } else { Ok(overrides) }
-    }
-
-    /// The capacity type to ask for: the first of `preferred` that is allowed and open with some candidate, else
-    /// On-Demand.
-    fn capacity_type(&self, candidates: &[Candidate<'_>], preferred: &[Symbol]) -> Symbol {
-        let is_open = |capacity_type: Symbol| {
-            let offerings = candidates.iter().flat_map(|candidate| &candidate.offerings);
-            offerings.filter(|offering| offering.capacity_type == capacity_type).any(|offering| self.is_open(offering))
-        };
-        let chosen = preferred.iter().copied().find(|&wanted| self.allows(wanted) && is_open(wanted));
-        chosen.unwrap_or(well_known::ON_DEMAND)
     }
 
     /// Whether Karpenter warns that On-Demand is asked for with little choice.
     fn is_inflexible(&self, capacity_type: Symbol, types: usize) -> bool {
         capacity_type == well_known::ON_DEMAND && self.allows(well_known::SPOT) && types < FLEXIBLE_FROM
     }
+}
+
+/// Every offering of `capacity_type`, in the order of the candidates.
+fn overrides(candidates: &[Candidate<'_>], capacity_type: Symbol) -> Result<Vec<Override>, SelectionError> {
+    let mut overrides = Vec::new();
+    for (candidate, priority) in candidates.iter().zip(0..) {
+        let asked_for = candidate.offerings.iter().filter(|offering| offering.capacity_type == capacity_type);
+        overrides.extend(asked_for.map(|offering| Override {
+            instance_type: candidate.entry.name,
+            zone: offering.zone,
+            price: offering.price,
+            priority,
+            reservation: offering.reservation.map(|reservation| reservation.id),
+        }));
+    }
+    if overrides.is_empty() { Err(SelectionError::NoOfferings) } else { Ok(overrides) }
+}
+
+/// The capacity type to ask for: the first of `preferred` that some candidate offers, else On-Demand.
+fn preferred_capacity_type(candidates: &[Candidate<'_>], preferred: &[Symbol]) -> Symbol {
+    let is_offered = |wanted: Symbol| {
+        let mut offerings = candidates.iter().flat_map(|candidate| &candidate.offerings);
+        offerings.any(|offering| offering.capacity_type == wanted)
+    };
+    let chosen = preferred.iter().copied().find(|&wanted| is_offered(wanted));
+    chosen.unwrap_or(well_known::ON_DEMAND)
 }
 
 /// From how many types on a request counts as flexible.

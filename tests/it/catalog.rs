@@ -99,6 +99,18 @@ fn a_directory_replaces_what_it_holds_and_nothing_else() {
 }
 
 #[test]
+fn a_directory_can_add_a_region() {
+    let directory = tempfile::tempdir().unwrap();
+    let regions = "region,currency,zone,zone_id,zone_id_basis\neu-central-2,USD,eu-central-2a,euc2-az1,listed\n";
+    fs::write(directory.path().join("regions.csv"), regions).unwrap();
+    write(directory.path(), "regions/eu-central-2.csv", "m5.large,0.12,published,2030-01-01,a,,,,\n");
+    let catalog = Catalog::from_dir(directory.path()).unwrap();
+    assert_eq!(catalog.regions().collect::<Vec<_>>(), ["eu-central-2"]);
+    assert_eq!(catalog.region("eu-central-2").unwrap().zones[0].name.as_str(), "eu-central-2a");
+    assert!(catalog.region("us-east-1").is_err());
+}
+
+#[test]
 fn a_directory_with_a_misspelled_or_malformed_file_is_refused() {
     let directory = tempfile::tempdir().unwrap();
     let refusal = || Catalog::from_dir(directory.path()).unwrap_err().to_string();

@@ -7,7 +7,9 @@ use std::collections::BTreeMap;
 use nodecast::catalog::Catalog;
 use nodecast::domain::symbol::well_known;
 use nodecast::domain::{KarpenterVersion, NodeClass, NodePool, ResourceName, Symbol};
-use nodecast::policy::instance_types::{InstanceType, ProviderSettings, instance_types, refresh_offerings};
+use nodecast::policy::instance_types::{
+    InstanceType, ProviderSettings, instance_types, learn_memory, refresh_offerings,
+};
 
 /// The values that the instance type pages of Karpenter's documentation (v1.14) print, one line for each type.
 const PRINTED: &str = include_str!("../data/karpenter_allocatable.csv");
@@ -93,6 +95,22 @@ fn a_capacity_error_takes_an_offering_but_not_the_zone_from_a_type() {
 }
 
 #[test]
+fn what_real_nodes_report_replaces_the_expected_memory() {
+    let mut types = types("us-east-1", KarpenterVersion::V1_13);
+    let name = Symbol::new("m5.large");
+    let memory = |types: &[InstanceType]| {
+        let entry = types.iter().find(|entry| entry.name == name).unwrap();
+        (entry.capacity.memory_bytes() >> 20, entry.allocatable.memory_bytes() >> 20)
+    };
+    assert_eq!(memory(&types), (7_577, 6_903));
+    let seen = learn_memory(&mut types, name, 7_800 << 20, None);
+    assert_eq!(memory(&types), (7_800, 7_126));
+    let seen = learn_memory(&mut types, name, 7_790 << 20, Some(seen));
+    learn_memory(&mut types, name, 7_795 << 20, Some(seen));
+    assert_eq!(memory(&types), (7_790, 7_116));
+}
+
+#[test]
 fn the_zones_and_architectures_of_the_node_class_bind() {
     let region = Catalog::embedded().unwrap().region("us-east-1").unwrap();
     let class = NodeClass {
@@ -107,5 +125,5 @@ fn the_zones_and_architectures_of_the_node_class_bind() {
         assert_eq!(entry.requirements.get(well_known::ARCH).unwrap().any(), Some(well_known::ARM64));
     }
     let a1 = types.iter().find(|entry| entry.name.as_str() == "a1.large").unwrap();
-    assert!(a1.offerings.iter().all(|offering| !offering.available), "AL2023 does not run on a1");
+    assert!(a1.offerings.is_empty(), "AL2023 does not run on a1");
 }

@@ -25,8 +25,6 @@ pub(super) struct Node {
 ///
 /// Source: AWS provider v1.13 `pkg/providers/instancetype/types.go`, `NewInstanceType`; v0.16.0
 /// `pkg/cloudprovider/aws/instancetype.go`; v0.22.1 `pkg/cloudprovider/instancetype.go`.
-/// Deviation: v0.16 to v0.18 count the reported memory as capacity and the hypervisor's share as overhead; here it leaves the
-/// capacity in every release, which gives the same allocatable but up to 7.5 % less against a NodePool's memory limit.
 /// Deviation: up to v0.22 the interfaces of all network cards count; here only those of the default card.
 pub(super) fn node(
     facts: &InstanceFacts,
@@ -36,11 +34,14 @@ pub(super) fn node(
 ) -> Node {
     let modern = settings.version >= KarpenterVersion::V1_13;
     let pods = pods(facts, class.ami_family, kubelet, settings.reserved_enis);
-    let storage = ephemeral_storage(facts, class);
+    let hypervisor_share = hypervisor_share(facts, settings);
+    // v0.16 and v0.18 call what the API reports capacity and the hypervisor's share overhead.
+    let counts_as_overhead = matches!(settings.version, KarpenterVersion::V0_16 | KarpenterVersion::V0_18);
+    let memory = i64::from(facts.memory_mib) * MIB - if counts_as_overhead { 0 } else { hypervisor_share };
     let mut capacity = Resources::new()
         .with(ResourceName::CPU, i64::from(facts.vcpus) * 1_000)
-        .with(ResourceName::MEMORY, memory(facts, settings))
-        .with(ResourceName::EPHEMERAL_STORAGE, storage)
+        .with(ResourceName::MEMORY, memory)
+        .with(ResourceName::EPHEMERAL_STORAGE, ephemeral_storage(facts, class))
         .with(ResourceName::PODS, pods);
     for (name, amount) in devices(facts, class.ami_family, settings.version) {
         if amount > 0 {
@@ -50,6 +51,9 @@ pub(super) fn node(
     let mut overhead = kube_reserved(facts, class.ami_family, kubelet, pods);
     overhead.add(&system_reserved(kubelet, modern));
     overhead.add(&eviction_threshold(&capacity, class.ami_family, kubelet, settings.version));
+    if counts_as_overhead {
+        overhead.add(&Resources::cpu_memory(0, hypervisor_share));
+    }
     let allocatable = less(&capacity, &overhead);
     Node { capacity, allocatable }
 }
@@ -61,13 +65,15 @@ pub(super) fn less(capacity: &Resources, overhead: &Resources) -> Resources {
     capacity.iter().map(|(name, amount)| (name, amount.saturating_sub(overhead.get(name)))).collect()
 }
 
-/// Memory less the hypervisor's share: a percentage rounded up to whole MiB, and on Graviton another 64 MiB (from v1.13).
-/// The oldest releases multiply with the rest of the percentage and truncate, which comes to the same.
-fn memory(facts: &InstanceFacts, settings: ProviderSettings) -> i64 {
+/// Memory that the hypervisor and the kernel are taken to keep: a percentage rounded up to whole MiB, and on Graviton
+/// another 64 MiB (from v1.13). The oldest releases multiply with the rest of the percentage and truncate, which comes to
+/// the same.
+fn hypervisor_share(facts: &InstanceFacts, settings: ProviderSettings) -> i64 {
     let graviton = settings.version >= KarpenterVersion::V1_13 && facts.arch == well_known::ARM64;
-    let mib = i64::from(facts.memory_mib) - if graviton { 64 } else { 0 };
+    let contiguous = if graviton { 64 } else { 0 };
+    let mib = i64::from(facts.memory_mib) - contiguous;
     let share = (mib * i64::from(settings.vm_memory_overhead_millionths) + 999_999) / 1_000_000;
-    (mib - share) * MIB
+    (contiguous + share) * MIB
 }
 
 /// How many pods the kubelet accepts.
@@ -299,6 +305,13 @@ mod tests {
             assert_eq!(allocatable("c5.4xlarge", version).0, 15_790, "{version}");
         }
         assert_eq!(allocatable("m5.large", KarpenterVersion::V0_4).1, "6803Mi");
+        let class = NodeClass::named("default");
+        let capacity = |version| {
+            let node = node(facts("m5.large"), &class, &class.kubelet, ProviderSettings::of(version));
+            node.capacity.memory_bytes() >> 20
+        };
+        assert_eq!(capacity(KarpenterVersion::V0_16), 8_192);
+        assert_eq!(capacity(KarpenterVersion::V0_22), 7_577);
     }
 
     #[test]

@@ -18,18 +18,21 @@ pub(super) fn zones<'a>(
 }
 
 /// One offering for each zone and capacity type, at the catalog's prices. One whose price is not known cannot be launched.
+/// Types that images of the node class do not start on have none.
 ///
 /// Source: AWS provider v1.13 `pkg/providers/instancetype/offering/offering.go`.
 pub(super) fn of_catalog(region: &Region, entry: &RegionType, class: &NodeClass) -> Vec<Offering> {
-    let works = runs_on(entry, class);
     let mut offerings = Vec::new();
+    if !runs_on(entry, class) {
+        return offerings;
+    }
     for zone in zones(region, entry, class) {
         let mut add = |capacity_type, price: Option<HourlyRate>| {
             offerings.push(Offering {
                 zone: region.zones[zone].name,
                 capacity_type,
                 price: price.unwrap_or_default(),
-                available: works && price.is_some(),
+                available: price.is_some(),
                 reservation: None,
             });
         };

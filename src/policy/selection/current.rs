@@ -3,10 +3,11 @@
 use std::collections::BTreeSet;
 
 use super::{
-    AllocationStrategy, Candidate, Filter, LaunchRequest, LaunchView, LeftOut, SelectionError, note, truncate,
+    AllocationStrategy, Candidate, Filter, LaunchRequest, LaunchView, LeftOut, SelectionError, note, overrides,
+    preferred_capacity_type, truncate,
 };
 use crate::domain::symbol::well_known;
-use crate::domain::{HourlyRate, ResourceName, Symbol};
+use crate::domain::{ResourceName, Symbol};
 use crate::policy::instance_types::{InstanceType, Offering};
 use crate::policy::packing::MinValuesPolicy;
 
@@ -25,12 +26,12 @@ pub(super) fn select(view: &LaunchView<'_>) -> Result<LaunchRequest, SelectionEr
     if candidates.is_empty() {
         return Err(SelectionError::NoInstanceTypes(Filter::SpotOffering));
     }
-    candidates.sort_by_cached_key(|candidate| (cheapest(view, candidate), candidate.entry.name));
+    candidates.sort_by_cached_key(|candidate| (candidate.cheapest(), candidate.entry.name));
     truncate(&mut candidates, LAUNCH_LIMIT, &mut left_out);
     if view.min_values == MinValuesPolicy::Strict {
         check_min_values(view, &candidates)?;
     }
-    let capacity_type = view.capacity_type(&candidates, &[well_known::RESERVED, well_known::SPOT]);
+    let capacity_type = preferred_capacity_type(&candidates, &[well_known::RESERVED, well_known::SPOT]);
     let strategy = if capacity_type == well_known::SPOT {
         AllocationStrategy::PriceCapacityOptimized
     } else {
@@ -40,7 +41,7 @@ pub(super) fn select(view: &LaunchView<'_>) -> Result<LaunchRequest, SelectionEr
         capacity_type,
         strategy,
         tenancy: tenancy(view),
-        overrides: view.overrides(&candidates, capacity_type)?,
+        overrides: overrides(&candidates, capacity_type)?,
         left_out,
         inflexible: view.is_inflexible(capacity_type, candidates.len()),
     })
@@ -54,8 +55,7 @@ fn prefer_reserved(view: &LaunchView<'_>, candidates: &mut Vec<Candidate<'_>>, l
     }
     let reserved = |candidate: &Candidate<'_>| -> Vec<Offering> {
         let mut best: Vec<Offering> = Vec::new();
-        let open = candidate.offerings.iter().filter(|offering| view.is_open(offering));
-        for offering in open.filter(|offering| offering.capacity_type == well_known::RESERVED) {
+        for offering in candidate.offerings.iter().filter(|offering| offering.capacity_type == well_known::RESERVED) {
             let free = |offering: &Offering| offering.reservation.map_or(0, |reservation| reservation.free);
             match best.iter_mut().find(|other| other.zone == offering.zone) {
                 Some(other) if free(offering) > free(other) => *other = *offering,
@@ -97,7 +97,7 @@ fn is_exotic(entry: &InstanceType) -> bool {
 }
 
 /// Where both Spot and On-Demand are allowed, drops the Spot offerings that cost more than the cheapest On-Demand one. A
-/// type leaves only with its last offering. Skipped if a requirement has `minValues`.
+/// type leaves with its last offering. Skipped if a requirement has `minValues`.
 fn leave_out_dear_spot(view: &LaunchView<'_>, candidates: &mut Vec<Candidate<'_>>, left_out: &mut Vec<LeftOut>) {
     let mixed = view.allows(well_known::ON_DEMAND) && view.allows(well_known::SPOT);
     if view.requirements.has_min_values() || !mixed {
@@ -106,7 +106,7 @@ fn leave_out_dear_spot(view: &LaunchView<'_>, candidates: &mut Vec<Candidate<'_>
     let on_demand = candidates
         .iter()
         .flat_map(|candidate| &candidate.offerings)
-        .filter(|offering| offering.capacity_type == well_known::ON_DEMAND && view.is_open(offering));
+        .filter(|offering| offering.capacity_type == well_known::ON_DEMAND);
     let Some(cheapest) = on_demand.map(|offering| offering.price).min() else { return };
     let before = candidates.len();
     for candidate in candidates.iter_mut() {
@@ -115,12 +115,6 @@ fn leave_out_dear_spot(view: &LaunchView<'_>, candidates: &mut Vec<Candidate<'_>
     }
     candidates.retain(|candidate| !candidate.offerings.is_empty());
     note(left_out, Filter::SpotOffering, before - candidates.len());
-}
-
-/// The lowest price of an open offering, the highest there is without one.
-fn cheapest(view: &LaunchView<'_>, candidate: &Candidate<'_>) -> HourlyRate {
-    let open = candidate.offerings.iter().filter(|offering| view.is_open(offering));
-    open.map(|offering| offering.price).min().unwrap_or(HourlyRate::from_nanos(i64::MAX))
 }
 
 /// Source: Karpenter core v1.13 `pkg/cloudprovider/types.go`, `SatisfiesMinValues`.

@@ -1,7 +1,8 @@
 //! The launch requests of v0.4 to v0.22.
 
 use super::{
-    AllocationStrategy, Candidate, Filter, LaunchRequest, LaunchView, LeftOut, SelectionError, note, truncate,
+    AllocationStrategy, Candidate, Filter, LaunchRequest, LaunchView, LeftOut, SelectionError, note, overrides,
+    preferred_capacity_type, truncate,
 };
 use crate::domain::symbol::well_known;
 use crate::domain::{HourlyRate, KarpenterVersion, ResourceName, Symbol};
@@ -28,7 +29,7 @@ pub(super) fn select(view: &LaunchView<'_>) -> Result<LaunchRequest, SelectionEr
         capacity_type,
         strategy,
         tenancy: well_known::DEFAULT,
-        overrides: view.overrides(&candidates, capacity_type)?,
+        overrides: overrides(&candidates, capacity_type)?,
         left_out,
         inflexible: view.karpenter >= KarpenterVersion::V0_16 && view.is_inflexible(capacity_type, candidates.len()),
     })
@@ -57,23 +58,22 @@ fn accelerators(entry: &InstanceType) -> i64 {
 /// Where a type stands in the release's order: by size up to v0.6, by On-Demand price in v0.16, by its cheapest open
 /// offering from v0.18 on.
 fn rank(view: &LaunchView<'_>, candidate: &Candidate<'_>) -> i128 {
-    let cheapest = |counts: &dyn Fn(Symbol) -> bool| {
-        let open = candidate.offerings.iter().filter(|offering| view.is_open(offering));
-        let prices = open.filter(|offering| counts(offering.capacity_type)).map(|offering| offering.price);
-        i128::from(prices.min().unwrap_or(HourlyRate::from_nanos(i64::MAX)).as_nanos())
-    };
     match view.karpenter {
         KarpenterVersion::V0_4 | KarpenterVersion::V0_6 => size(candidate.entry),
         KarpenterVersion::V0_16 => on_demand_price(candidate.entry),
-        _ => cheapest(&|_| true),
+        _ => in_nanos(candidate.cheapest()),
     }
 }
 
 /// The On-Demand price of a type, whatever the requirements allow.
 fn on_demand_price(entry: &InstanceType) -> i128 {
     let on_demand = entry.offerings.iter().filter(|offering| offering.capacity_type == well_known::ON_DEMAND);
-    let price = on_demand.map(|offering| offering.price).filter(|&price| price > HourlyRate::ZERO).min();
-    i128::from(price.unwrap_or(HourlyRate::from_nanos(i64::MAX)).as_nanos())
+    in_nanos(on_demand.map(|offering| offering.price).filter(|&price| price > HourlyRate::ZERO).min())
+}
+
+/// A price as a rank; no price stands behind every price.
+fn in_nanos(price: Option<HourlyRate>) -> i128 {
+    price.map_or(i128::MAX, |price| i128::from(price.as_nanos()))
 }
 
 /// The squared length of (vCPUs, GB, 1000 x accelerators).
@@ -91,7 +91,7 @@ fn capacity_type(view: &LaunchView<'_>, candidates: &[Candidate<'_>]) -> Symbol 
     if view.karpenter == KarpenterVersion::V0_4 && view.allows(well_known::ON_DEMAND) {
         return well_known::ON_DEMAND;
     }
-    view.capacity_type(candidates, &[well_known::SPOT])
+    preferred_capacity_type(candidates, &[well_known::SPOT])
 }
 
 #[cfg(test)]
