@@ -343,7 +343,8 @@ impl Reading {
     }
 }
 
-fn rules(rules: &Value) -> Result<ScalingRules, String> {
+/// The rules of one direction of a behavior block.
+pub fn rules(rules: &Value) -> Result<ScalingRules, String> {
     let select_policy = match text(rules, "select")? {
         None => None,
         Some("Max") => Some(SelectPolicy::Max),

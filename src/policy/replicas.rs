@@ -3,3 +3,4 @@
 //! What must not live here: when a controller wakes, where a metric comes from, how a count is written.
 
 pub mod hpa;
+pub mod keda;

@@ -39,3 +39,8 @@ fn replica_counts_agree_with_the_horizontal_pod_autoscaler() {
 fn filters_scores_and_the_best_nodes_agree_with_kube_scheduler() {
     all_agree(kube_scheduler::run, &["kube-scheduler"], 64);
 }
+
+#[test]
+fn event_driven_scaling_agrees_with_keda() {
+    all_agree(keda::run, &["keda-golden.json"], 73);
+}

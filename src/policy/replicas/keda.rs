@@ -1,0 +1,20 @@
+//! KEDA's arithmetic: what one poll of a ScaledObject writes, what its autoscaler reads, how many Jobs a ScaledJob makes.
+//!
+//! KEDA itself moves a count between zero (or idle) and the minimum, at polls; everything above is done by the
+//! HorizontalPodAutoscaler that it owns, see [`horizontal_pod_autoscaler`] and [`super::hpa`].
+
+mod cron;
+mod fallback;
+mod formula;
+mod jobs;
+mod mapping;
+mod poll;
+mod values;
+
+pub use cron::{CronProblem, CronSchedule, CronState, CronWindow};
+pub use fallback::{FallbackCounts, FallbackRead, read_with_fallback};
+pub use formula::{Composite, Formula, FormulaError, composite};
+pub use jobs::{JobDemand, JobPlan, JobPodView, JobTrigger, combine, expired, is_pending, plan_jobs, trigger_maximum};
+pub use mapping::{autoscaler_name, external_metric_name, horizontal_pod_autoscaler, target_of};
+pub use poll::{ActiveReason, PollDecision, PollView, ReadyReason, TriggerState, is_active, poll};
+pub use values::{Partition, QueryResult, QueueFigures, SourceReading, TriggerValue, ValueProblem, trigger_value};
