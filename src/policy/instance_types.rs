@@ -17,7 +17,7 @@ use crate::domain::{
 
 pub use offerings::refresh_offerings;
 pub use real_node::{RealNode, real_node};
-pub use releases::{capacity_type_key, default_requirements};
+pub use releases::{capacity_type_key, default_requirements, price_list_of};
 
 /// An instance type as Karpenter's scheduler sees it: what its nodes are labelled with, what they hold, and where it can
 /// be had at what price.
@@ -89,17 +89,29 @@ impl Default for ProviderSettings {
     }
 }
 
+/// [`instance_types_priced_by`] the region's own price list.
+pub fn instance_types(
+    region: &Region,
+    class: &NodeClass,
+    pool: &NodePool,
+    settings: ProviderSettings,
+) -> Vec<InstanceType> {
+    instance_types_priced_by(region, region, class, pool, settings)
+}
+
 /// The instance types that `pool` with node class `class` may use in `region`, as the provider lists them to the
 /// scheduler: every type that runs amd64 or arm64 Linux (or Windows) and that the release does not leave out, with an
-/// offering for each zone of the node class and each capacity type. Prices are those of the catalog;
-/// [`refresh_offerings`] brings them up to date.
+/// offering for each zone of the node class and each capacity type. Prices are those of the catalog,
+/// On-Demand prices those of `price_list`, which is the region named by [`price_list_of`]; [`refresh_offerings`] brings
+/// them up to date.
 ///
 /// In order of name; v0.16 in order of On-Demand price, as its scheduler sorts them.
 ///
 /// Source: AWS provider v1.13 `pkg/providers/instancetype/instancetype.go`, `List`; v0.16.0
 /// `pkg/cloudprovider/aws/instancetypes.go`.
 /// Deviation: upstream's order of types is that of a Go map.
-pub fn instance_types(
+pub fn instance_types_priced_by(
+    price_list: &Region,
     region: &Region,
     class: &NodeClass,
     pool: &NodePool,
@@ -114,7 +126,7 @@ pub fn instance_types(
         .filter(|entry| class.ami_architectures.is_empty() || class.ami_architectures.contains(&entry.facts.arch))
         .map(|entry| {
             let node = capacity::node(&entry.facts, class, kubelet, settings);
-            let offerings = offerings::of_catalog(region, entry, class);
+            let offerings = offerings::of_catalog(price_list, region, entry, class);
             let mut requirements = labels::of_type(&entry.facts, class, node.capacity.pods(), settings.version);
             labels::add_places(&mut requirements, region, entry, class, settings.version);
             if !releases::has_fixed_places(settings.version) {

@@ -5,4 +5,5 @@ mod catalog;
 mod instance_types;
 mod manifests;
 mod report;
+mod selection;
 mod synthetic;

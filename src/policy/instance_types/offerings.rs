@@ -17,15 +17,16 @@ pub(super) fn zones<'a>(
     entry.zones_offered().filter(|&zone| class.zones.is_empty() || class.zones.contains(&region.zones[zone].name))
 }
 
-/// One offering for each zone and capacity type, at the catalog's prices. One whose price is not known cannot be launched.
+/// One offering for each zone and capacity type, at the catalog's Spot prices and the On-Demand prices of `price_list`. One whose price is not known cannot be launched.
 /// Types that images of the node class do not start on have none.
 ///
 /// Source: AWS provider v1.13 `pkg/providers/instancetype/offering/offering.go`.
-pub(super) fn of_catalog(region: &Region, entry: &RegionType, class: &NodeClass) -> Vec<Offering> {
+pub(super) fn of_catalog(price_list: &Region, region: &Region, entry: &RegionType, class: &NodeClass) -> Vec<Offering> {
     let mut offerings = Vec::new();
     if !runs_on(entry, class) {
         return offerings;
     }
+    let on_demand = price_list.instance_type(entry.facts.name).and_then(|listed| listed.on_demand);
     for zone in zones(region, entry, class) {
         let mut add = |capacity_type, price: Option<HourlyRate>| {
             offerings.push(Offering {
@@ -36,7 +37,7 @@ pub(super) fn of_catalog(region: &Region, entry: &RegionType, class: &NodeClass)
                 reservation: None,
             });
         };
-        add(well_known::ON_DEMAND, entry.on_demand.map(|price| price.rate));
+        add(well_known::ON_DEMAND, on_demand.map(|price| price.rate));
         if entry.facts.spot {
             add(well_known::SPOT, entry.spot(zone).map(|price| price.rate));
         }

@@ -119,6 +119,18 @@ pub fn capacity_type_key(version: KarpenterVersion) -> Symbol {
     }
 }
 
+/// The region whose On-Demand price list the release orders types by. Releases before v1 read only prices in US dollars; the
+/// lists of China are in yuan, so the built-in list of us-east-1 stays in force there.
+///
+/// Source: v0.18.1 `pkg/cloudprovider/aws/pricing.go`.
+pub fn price_list_of(version: KarpenterVersion, region: Symbol) -> Symbol {
+    if version < KarpenterVersion::V1_13 && region.as_str().starts_with("cn-") {
+        Symbol::new("us-east-1")
+    } else {
+        region
+    }
+}
+
 /// The requirements that the release's admission webhook adds to `pool`: those of its defaults whose key neither a
 /// requirement nor a label of the pool states. v0.16.0 adds nothing, because its webhook was not connected; v1 has no
 /// defaults.
