@@ -1,1 +1,63 @@
-//! The command line: one file for each subcommand.
+//! The command line: one file for each subcommand. Data goes to stdout, talk to stderr.
+//!
+//! What must not live here: any figure. A subcommand reads its arguments, calls the rooms above and hands what they
+//! answer to `report`.
+//!
+//! Exit codes: 0 the answer was given; 2 the input cannot be used (arguments, scenario, prices, a directory that is not
+//! a report); 3 the system refused (a full disk, missing permission).
+
+mod completions;
+mod console;
+mod man;
+
+use std::process::ExitCode;
+
+use clap::{CommandFactory, Parser, Subcommand};
+
+pub use console::{Console, Failure};
+
+/// Forecasts what a Kubernetes cluster on EKS will cost, and how long its pods and requests will wait, under an
+/// autoscaling policy.
+#[derive(Parser, Debug)]
+#[command(name = "nodecast", version, max_term_width = 100)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand, Debug)]
+enum Command {
+    Completions(completions::Arguments),
+    Man(man::Arguments),
+}
+
+/// Runs the program on the process's arguments and streams.
+pub fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(answer) => {
+            // Help and usage errors; when even this cannot be printed, the exit code still tells.
+            let _ = answer.print();
+            return ExitCode::from(if answer.use_stderr() { Failure::BAD_INPUT } else { 0 });
+        }
+    };
+    let (mut out, mut err) = (std::io::stdout().lock(), std::io::stderr());
+    let mut console = Console::of_process(&mut out, &mut err);
+    let result = match cli.command {
+        Command::Completions(arguments) => completions::execute(&arguments, Cli::command(), &mut console),
+        Command::Man(arguments) => man::execute(&arguments, Cli::command(), &mut console),
+    };
+    console.conclude(result)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::Cli;
+
+    #[test]
+    fn the_command_line_contradicts_itself_nowhere() {
+        Cli::command().debug_assert();
+    }
+}

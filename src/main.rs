@@ -1,3 +1,7 @@
 //! The `nodecast` program.
 
-fn main() {}
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    nodecast::cli::main()
+}

@@ -2,8 +2,10 @@
 
 mod agreement;
 mod catalog;
+mod cli;
 mod instance_types;
 mod manifests;
+mod outputs;
 mod report;
 mod selection;
 mod synthetic;

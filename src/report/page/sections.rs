@@ -105,22 +105,22 @@ pub(super) fn objectives(page: &mut Html, summary: &Summary) {
         return;
     }
     page.element("h2", "Objectives");
-    page.raw("<div class=\"scroll\"><table>\n<thead><tr><th>objective</th><th class=\"figure\">limit</th><th class=\"figure\">measured</th><th>verdict</th></tr></thead>\n<tbody>\n");
+    page.raw("<ul class=\"objectives\">\n");
     for objective in &summary.objectives {
         let (class, verdict) = match objective.met {
             Some(true) => ("met", "met"),
             Some(false) => ("missed", "missed"),
             None => ("faint", "nothing measured"),
         };
-        let measured = objective.actual.map_or_else(String::new, |actual| objective_value(objective, actual));
-        page.raw(&format!(
-            "<tr><td>{}</td><td class=\"figure\">{}</td><td class=\"figure\">{}</td><td class=\"{class}\">{verdict}</td></tr>\n",
-            text(objective_name(&objective.name)),
-            text(&objective_value(objective, objective.limit)),
-            text(&measured),
-        ));
+        let limit = objective_value(objective, objective.limit);
+        let against = match objective.actual {
+            Some(actual) => format!("{} against at most {limit}", objective_value(objective, actual)),
+            None => format!("at most {limit} wanted"),
+        };
+        let name = objective_name(&objective.name);
+        page.raw(&format!("<li><span class=\"{class}\">{verdict}</span> {}: {}</li>\n", text(name), text(&against)));
     }
-    page.raw("</tbody>\n</table></div>\n");
+    page.raw("</ul>\n");
 }
 
 fn objective_name(name: &str) -> &str {

@@ -1,0 +1,142 @@
+//! How the program speaks: data, talk, progress and errors.
+
+use std::io::{self, IsTerminal, Write};
+use std::process::ExitCode;
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use miette::{Diagnostic, GraphicalReportHandler, GraphicalTheme};
+
+use crate::domain::{SimDuration, SimTime};
+
+/// Width of an error's text.
+const ERROR_WIDTH: usize = 100;
+
+/// Why a subcommand gave no answer.
+#[derive(Debug)]
+pub struct Failure {
+    exit_code: u8,
+    diagnostic: Option<Box<dyn Diagnostic>>,
+}
+
+impl Failure {
+    /// The exit code for input that cannot be used.
+    pub const BAD_INPUT: u8 = 2;
+    /// The exit code for a system that refused.
+    pub const SYSTEM: u8 = 3;
+
+    /// Input that cannot be used.
+    pub fn bad_input(diagnostic: impl Diagnostic + 'static) -> Self {
+        Self { exit_code: Self::BAD_INPUT, diagnostic: Some(Box::new(diagnostic)) }
+    }
+
+    /// A system that refused.
+    pub fn system(diagnostic: impl Diagnostic + 'static) -> Self {
+        Self { exit_code: Self::SYSTEM, diagnostic: Some(Box::new(diagnostic)) }
+    }
+
+    /// Data that could not be written to stdout. A reader that closed its end has read what it wanted: no failure.
+    pub fn of_stdout(error: &io::Error) -> Self {
+        if error.kind() == io::ErrorKind::BrokenPipe {
+            return Self { exit_code: 0, diagnostic: None };
+        }
+        Self::system(Refused(format!("cannot write to the standard output: {error}")))
+    }
+}
+
+/// What the system refused.
+#[derive(Debug, thiserror::Error, Diagnostic)]
+#[error("{0}")]
+struct Refused(String);
+
+/// The streams of a subcommand.
+pub struct Console<'a> {
+    /// Data.
+    pub out: &'a mut dyn Write,
+    /// Talk.
+    pub err: &'a mut dyn Write,
+    theme: GraphicalTheme,
+    is_watched: bool,
+}
+
+impl<'a> Console<'a> {
+    /// Streams of which nothing is known: no colour, no line drawing, no progress.
+    pub fn plain(out: &'a mut dyn Write, err: &'a mut dyn Write) -> Self {
+        Self { out, err, theme: GraphicalTheme::none(), is_watched: false }
+    }
+
+    /// The streams of this process. Where stderr is a terminal, errors are drawn, in colour unless `NO_COLOR` is set, and
+    /// long work shows its progress.
+    pub fn of_process(out: &'a mut dyn Write, err: &'a mut dyn Write) -> Self {
+        let mut console = Self::plain(out, err);
+        if io::stderr().is_terminal() {
+            let without_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+            console.theme = if without_color { GraphicalTheme::unicode_nocolor() } else { GraphicalTheme::unicode() };
+            console.is_watched = true;
+        }
+        console
+    }
+
+    /// Tells something on stderr. Talk that nobody can hear is lost without harm.
+    pub fn tell(&mut self, text: &str) {
+        let _ = writeln!(self.err, "{text}");
+    }
+
+    /// Writes data to stdout.
+    ///
+    /// # Errors
+    /// If stdout does not take it.
+    pub fn data(&mut self, text: &str) -> Result<(), Failure> {
+        let written = self.out.write_all(text.as_bytes()).and_then(|()| self.out.flush());
+        written.map_err(|error| Failure::of_stdout(&error))
+    }
+
+    /// Reports a failure, if there is one, and gives the exit code.
+    pub fn conclude(&mut self, result: Result<(), Failure>) -> ExitCode {
+        let Err(failure) = result else { return ExitCode::SUCCESS };
+        if let Some(diagnostic) = failure.diagnostic {
+            let mut theme = self.theme.clone();
+            theme.characters.error = "error:".to_owned();
+            let handler =
+                GraphicalReportHandler::new_themed(theme).with_width(ERROR_WIDTH).with_links(false).with_cause_chain();
+            let mut text = String::new();
+            match handler.render_report(&mut text, diagnostic.as_ref()) {
+                Ok(()) => self.tell(text.trim_end()),
+                Err(_) => self.tell(&format!("error: {diagnostic}")),
+            }
+        }
+        ExitCode::from(failure.exit_code)
+    }
+
+    /// A bar that follows simulated time up to `duration`; drawn only where somebody watches.
+    pub fn progress(&self, duration: SimDuration, wanted: bool) -> Progress {
+        let seconds = u64::try_from(duration.as_secs()).unwrap_or(0);
+        let target =
+            if wanted && self.is_watched { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
+        let bar = ProgressBar::with_draw_target(Some(seconds), target);
+        let template = "{bar:30} {percent:>3} % of the time to simulate, {eta} left";
+        // The template is fixed and known to be good; without it indicatif's own bar is drawn.
+        if let Ok(style) = ProgressStyle::with_template(template) {
+            bar.set_style(style);
+        }
+        Progress { bar }
+    }
+}
+
+/// A progress bar that vanishes when dropped.
+#[derive(Debug)]
+pub struct Progress {
+    bar: ProgressBar,
+}
+
+impl Progress {
+    /// The simulation has reached `now`.
+    pub fn reached(&self, now: SimTime) {
+        self.bar.set_position(u64::try_from(now.as_secs()).unwrap_or(0));
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        self.bar.finish_and_clear();
+    }
+}
