@@ -20,9 +20,13 @@ mod filters;
 mod host;
 mod node;
 mod plugins;
+mod preemption;
 mod resources;
 mod scores;
 mod shape;
+mod shape_cache;
+#[cfg(test)]
+mod tests;
 mod topology;
 mod topology_state;
 
@@ -31,13 +35,17 @@ pub use evaluation::{Evaluation, NodeEvaluation, evaluate};
 pub use host::{TieBreak, feasible_nodes_to_find};
 pub use node::{NodeImage, SchedulerNode};
 pub use plugins::{Plugin, PluginSet, Reason, Rejection, Unschedulable};
+pub use preemption::{BudgetState, NoPreemption, Preemption};
 pub use resources::{FitScoring, FitStrategy};
 pub use shape::{PodShape, ShapeId};
 pub use topology_state::HARD_POD_AFFINITY_WEIGHT;
 
 use crate::domain::{KubernetesVersion, NodeId, PodId};
 use cluster_view::Slot;
-use evaluation::Cycle;
+use evaluation::{named_nothing, named_slots, rivals, summary};
+use node::PlacedPod;
+use rustc_hash::FxHashMap;
+use shape_cache::{Scratch, ShapeCache};
 
 /// Settings of the scheduler.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -84,13 +92,20 @@ pub struct Chosen {
     pub examined: usize,
 }
 
-/// The scheduler's own state: where in the order of nodes the next search starts.
+/// Shapes that are remembered at most, and nodes remembered for all of them together.
+const REMEMBERED_SHAPES: usize = 1_024;
+const REMEMBERED_NODES: usize = 1 << 20;
+
+/// The scheduler's own state: where in the order of nodes the next search starts, and what it remembers of nodes.
 #[derive(Clone, Debug, Default)]
 pub struct Scheduler {
     config: SchedulerConfig,
     next_start: usize,
     order: Vec<Slot>,
     order_version: Option<u64>,
+    caches: FxHashMap<ShapeId, Box<ShapeCache>>,
+    attempts: u64,
+    scratch: Scratch,
 }
 
 impl Scheduler {
@@ -109,31 +124,152 @@ impl Scheduler {
     ///
     /// Source: Kubernetes 1.36 `pkg/scheduler/schedule_one.go`, `schedulePod`.
     pub fn schedule(&mut self, view: &ClusterView, pod: &PendingPod, tie: TieBreak) -> Placement {
+        let rivals = rivals(view, pod);
+        let mut cache = self.remembered(view, pod.shape, &rivals);
+        let placement = self.schedule_with(&mut cache, view, pod, &rivals, tie);
+        self.caches.insert(pod.shape, cache);
+        placement
+    }
+
+    fn schedule_with(
+        &mut self,
+        cache: &mut ShapeCache,
+        view: &ClusterView,
+        pod: &PendingPod,
+        rivals: &[(Slot, PlacedPod)],
+        tie: TieBreak,
+    ) -> Placement {
+        if let Some(conflict) = named_nothing(view, &cache.shape) {
+            return Placement::Unschedulable(conflict);
+        }
+        // A pod that evicted others takes the node it is nominated for, without a look at others, once it passes there.
+        if let Some(node) = view.nominated_node(pod.id)
+            && let Some(slot) = view.slot(node)
+            && cache.passes(&self.config, view, slot, rivals)
+        {
+            return Placement::Node(Chosen { node, total: None, feasible: 1, examined: 1 });
+        }
+        let named = named_slots(view, pod, &cache.shape, &self.order);
+        let searched = named.as_ref().unwrap_or(&self.order);
+        let scratch = &mut self.scratch;
+        let examined = search(cache, &self.config, view, searched, self.next_start, rivals, &mut scratch.feasible);
+        let start = self.next_start;
+        if !self.order.is_empty() {
+            self.next_start = (start + examined) % self.order.len();
+        }
+        let feasible = scratch.feasible.len();
+        let (index, total) = match feasible {
+            0 => {
+                let rejections = searched.iter().filter_map(|&slot| cache.rejection(view, slot, rivals));
+                let unseen = self.order.len() - searched.len();
+                return Placement::Unschedulable(summary(rejections, self.order.len(), unseen));
+            }
+            1 => (0, None),
+            _ => {
+                cache.totals(view, scratch);
+                let index = tie.pick_with(&scratch.totals, &mut scratch.heap).unwrap_or(0);
+                (index, scratch.totals.get(index).copied())
+            }
+        };
+        match view.entry(scratch.feasible[index]) {
+            Some(entry) => Placement::Node(Chosen { node: entry.id, total, feasible, examined }),
+            // Every slot of the order holds a node.
+            None => Placement::Unschedulable(Unschedulable::default()),
+        }
+    }
+
+    /// Decides whom to evict for a pod that no node takes. The caller evicts the victims, nominates the pod for the node
+    /// ([`ClusterView::nominate`]), clears the nominations of the demoted, and puts the pod back into the queue. `offset`
+    /// says where among the nodes the search starts: upstream draws it.
+    ///
+    /// # Errors
+    /// Why nobody is evicted.
+    pub fn preempt(
+        &mut self,
+        view: &ClusterView,
+        pod: &PendingPod,
+        budgets: &[BudgetState],
+        offset: u64,
+    ) -> Result<Preemption, NoPreemption> {
+        let rivals = rivals(view, pod);
+        let mut cache = self.remembered(view, pod.shape, &rivals);
+        let outcome = self.preempt_with(&mut cache, view, pod, &rivals, budgets, offset);
+        self.caches.insert(pod.shape, cache);
+        outcome
+    }
+
+    fn preempt_with(
+        &mut self,
+        cache: &mut ShapeCache,
+        view: &ClusterView,
+        pod: &PendingPod,
+        rivals: &[(Slot, PlacedPod)],
+        budgets: &[BudgetState],
+        offset: u64,
+    ) -> Result<Preemption, NoPreemption> {
+        let named = named_slots(view, pod, &cache.shape, &self.order);
+        let nominated = view.nominated_node(pod.id).and_then(|node| view.slot(node));
+        let mut curable = Vec::new();
+        let mut nominated_is_hopeless = false;
+        for &slot in named.as_ref().unwrap_or(&self.order) {
+            cache.passes(&self.config, view, slot, rivals);
+            if let Some(rejection) = cache.rejection(view, slot, rivals) {
+                if rejection.resolvable_by_eviction {
+                    curable.push(slot);
+                } else if nominated == Some(slot) {
+                    nominated_is_hopeless = true;
+                }
+            }
+        }
+        preemption::eligible(view, pod, nominated_is_hopeless)?;
+        let (shape, state) = cache.parts(view);
+        preemption::Attempt { view, shape, state, rivals, budgets }.run(&curable, offset)
+    }
+
+    /// What is remembered for a shape, brought up to date; and the order of nodes likewise.
+    fn remembered(&mut self, view: &ClusterView, id: ShapeId, rivals: &[(Slot, PlacedPod)]) -> Box<ShapeCache> {
         if self.order_version != Some(view.order_version()) {
             self.order = view.order();
             self.order_version = Some(view.order_version());
         }
-        let mut cycle = Cycle::new(view, pod);
-        if let Some(conflict) = cycle.conflict() {
-            return Placement::Unschedulable(conflict);
-        }
-        if let Some(chosen) = cycle.try_nominated_node() {
-            return Placement::Node(chosen);
-        }
-        let named = cycle.named_nodes(&self.order);
-        let searched = named.as_ref().unwrap_or(&self.order);
-        let search = cycle.search(searched, self.next_start, self.config.percentage_of_nodes_to_score);
-        if !self.order.is_empty() {
-            self.next_start = (self.next_start + search.examined) % self.order.len();
-        }
-        match search.feasible.as_slice() {
-            [] => Placement::Unschedulable(cycle.unschedulable(search, self.order.len())),
-            [only] => Placement::Node(cycle.chosen(*only, None, 1, search.examined)),
-            several => {
-                let totals = cycle.totals(&self.config, several);
-                let index = tie.pick(&totals).unwrap_or(0);
-                Placement::Node(cycle.chosen(several[index], Some(totals[index]), several.len(), search.examined))
+        self.attempts += 1;
+        let mut cache = self.caches.remove(&id).unwrap_or_else(|| {
+            let room = (REMEMBERED_NODES / view.slot_count().max(1)).clamp(1, REMEMBERED_SHAPES);
+            if self.caches.len() >= room {
+                // `last_used` is different for each, so the order of the map does not matter.
+                let oldest = self.caches.iter().min_by_key(|(_, cache)| cache.last_used).map(|(&id, _)| id);
+                oldest.and_then(|id| self.caches.remove(&id));
+            }
+            Box::new(ShapeCache::new(view, view.shared_shape(id)))
+        });
+        cache.last_used = self.attempts;
+        cache.catch_up(view, rivals);
+        cache
+    }
+}
+
+/// Filters nodes from `start` on, round and round, until enough are found; gives back how many were looked at.
+///
+/// Source: Kubernetes 1.36 `pkg/scheduler/schedule_one.go`, `findNodesThatPassFilters`.
+fn search(
+    cache: &mut ShapeCache,
+    config: &SchedulerConfig,
+    view: &ClusterView,
+    nodes: &[Slot],
+    start: usize,
+    rivals: &[(Slot, PlacedPod)],
+    feasible: &mut Vec<Slot>,
+) -> usize {
+    feasible.clear();
+    let wanted = feasible_nodes_to_find(nodes.len(), config.percentage_of_nodes_to_score);
+    let start = if nodes.is_empty() { 0 } else { start % nodes.len() };
+    for (turn, &slot) in nodes[start..].iter().chain(&nodes[..start]).enumerate() {
+        if cache.passes(config, view, slot, rivals) {
+            feasible.push(slot);
+            if feasible.len() >= wanted {
+                return turn + 1;
             }
         }
     }
+    nodes.len()
 }

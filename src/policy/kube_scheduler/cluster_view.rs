@@ -5,9 +5,10 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use super::node::{NodeEntry, PlacedPod, SchedulerNode};
-use super::shape::{PodShape, ShapeId, normalized_image};
+use super::shape::{PeerId, PodShape, ShapeId, normalized_image};
 use super::topology::{KeyIndex, TopologyKeys};
 use crate::domain::labels::{SelectorExpression, SelectorOperator};
+use crate::domain::topology::PodAffinity;
 use crate::domain::{LabelSelector, Labels, NodeId, PodId, PodSpec, SimTime, Symbol};
 
 /// A Service as far as it concerns the scheduler: its selector says which pods belong together.
@@ -98,6 +99,11 @@ pub struct ClusterView {
     journal: Journal,
     shapes: Vec<Arc<PodShape>>,
     shape_ids: FxHashMap<(Symbol, Arc<PodSpec>, Option<LabelSelector>), ShapeId>,
+    /// One shape of each group of peers.
+    peers: Vec<Arc<PodShape>>,
+    peer_ids: FxHashMap<(Symbol, Labels, PodAffinity, PodAffinity), PeerId>,
+    /// Placed pods that have terms of pod (anti-)affinity.
+    pods_with_affinity: usize,
     keys: TopologyKeys,
     pods: FxHashMap<PodId, Place>,
     /// Pods that wait for a node on which they evicted others, with that node's slot.
@@ -127,13 +133,13 @@ impl ClusterView {
             self.replace_node(id, node);
             return;
         }
-        let mut entry = NodeEntry::new(id, node);
-        self.keys.enter(id, &entry.node.labels, &mut entry.domains);
+        let entry = NodeEntry::new(id, node);
         self.count_images(&entry.node, 1);
         let slot = self.free.pop().unwrap_or_else(|| {
             self.slots.push(None);
             self.slots.len() as Slot - 1
         });
+        self.keys.enter(slot, id, &entry.node.labels);
         self.tree.add(entry.zone(), slot);
         self.slots[slot as usize] = Some(entry);
         self.slot_of.insert(id, slot);
@@ -152,9 +158,8 @@ impl ClusterView {
         let Some(mut entry) = self.slots[slot as usize].take() else { return };
         let old_zone = entry.zone();
         if entry.node.labels != node.labels {
-            self.keys.leave(id, &entry.node.labels, &entry.domains);
-            entry.domains.clear();
-            self.keys.enter(id, &node.labels, &mut entry.domains);
+            self.keys.leave(slot, id, &entry.node.labels);
+            self.keys.enter(slot, id, &node.labels);
         }
         if entry.node.images != node.images {
             self.count_images(&entry.node, -1);
@@ -175,10 +180,12 @@ impl ClusterView {
     pub fn remove_node(&mut self, id: NodeId) {
         let Some(slot) = self.slot_of.remove(&id) else { return };
         let Some(entry) = self.slots[slot as usize].take() else { return };
-        self.keys.leave(id, &entry.node.labels, &entry.domains);
+        self.keys.leave(slot, id, &entry.node.labels);
         self.count_images(&entry.node, -1);
         for placed in &entry.pods {
             self.pods.remove(&placed.pod);
+            let known = &self.shapes[placed.shape.index()];
+            self.pods_with_affinity -= usize::from(known.has_affinity_terms());
         }
         self.nominated.retain(|(_, place)| place.slot != slot);
         self.tree.remove(entry.zone(), slot);
@@ -199,21 +206,19 @@ impl ClusterView {
             return id;
         }
         let default_selector = self.default_selector(namespace, &spec.labels, owner_selector);
-        let keys = &mut self.keys;
-        let mut key_added = false;
-        let shape = PodShape::new(namespace, spec, default_selector, |name| {
-            let (index, added) = keys.index(name);
-            key_added |= added;
-            index
-        });
-        if key_added {
-            for entry in self.slots.iter_mut().flatten() {
-                let NodeEntry { id, node, domains, .. } = entry;
-                keys.enter(*id, &node.labels, domains);
-            }
+        let (keys, slots) = (&mut self.keys, &self.slots);
+        let peer = self.peers.len() as u32;
+        let peer_key = (namespace, spec.labels.clone(), spec.pod_affinity.clone(), spec.pod_anti_affinity.clone());
+        let peer = *self.peer_ids.entry(peer_key).or_insert(PeerId(peer));
+        let shape = Arc::new(PodShape::new(namespace, spec, peer, default_selector, |name| {
+            let nodes = (0..).zip(slots).filter_map(|(slot, entry)| Some((slot, entry.as_ref()?)));
+            keys.index(name, nodes.map(|(slot, entry)| (slot, entry.id, &entry.node.labels)))
+        }));
+        if peer.index() == self.peers.len() {
+            self.peers.push(Arc::clone(&shape));
         }
         let id = ShapeId(self.shapes.len() as u32);
-        self.shapes.push(Arc::new(shape));
+        self.shapes.push(shape);
         self.shape_ids.insert(known, id);
         id
     }
@@ -258,7 +263,9 @@ impl ClusterView {
         self.clear_nomination(pod);
         let Some(&slot) = self.slot_of.get(&node) else { return };
         let Some(entry) = self.slots[slot as usize].as_mut() else { return };
-        entry.place(PlacedPod { pod, shape, started, terminating: false }, &self.shapes[shape.index()]);
+        let known = &self.shapes[shape.index()];
+        entry.place(PlacedPod { pod, shape, started, terminating: false }, known);
+        self.pods_with_affinity += usize::from(known.has_affinity_terms());
         self.pods.insert(pod, Place { slot, shape });
         self.journal.record(slot);
     }
@@ -266,8 +273,10 @@ impl ClusterView {
     /// Forgets a placed pod: it ended, was deleted, or its binding failed.
     pub fn forget_pod(&mut self, pod: PodId) {
         let Some(place) = self.pods.remove(&pod) else { return };
+        let known = &self.shapes[place.shape.index()];
+        self.pods_with_affinity -= usize::from(known.has_affinity_terms());
         if let Some(entry) = self.slots[place.slot as usize].as_mut() {
-            entry.displace(pod, &self.shapes[place.shape.index()]);
+            entry.displace(pod, known);
         }
         self.journal.record(place.slot);
     }
@@ -307,6 +316,11 @@ impl ClusterView {
         self.pods.get(&pod).and_then(|place| self.entry(place.slot)).map(|entry| entry.id)
     }
 
+    /// The shape of a placed pod.
+    pub fn shape_of_pod(&self, pod: PodId) -> Option<ShapeId> {
+        self.pods.get(&pod).map(|place| place.shape)
+    }
+
     /// Number of nodes.
     pub fn node_count(&self) -> usize {
         self.slot_of.len()
@@ -343,6 +357,21 @@ impl ClusterView {
         &self.shapes[id.index()]
     }
 
+    /// A shape of these peers.
+    pub(super) fn peer(&self, id: PeerId) -> &PodShape {
+        &self.peers[id.index()]
+    }
+
+    /// Placed pods that have terms of pod (anti-)affinity.
+    pub(super) const fn pods_with_affinity(&self) -> usize {
+        self.pods_with_affinity
+    }
+
+    /// The domain of the node in `slot` by a topology key.
+    pub(super) fn domain(&self, key: KeyIndex, slot: Slot) -> u32 {
+        self.keys.domain(key, slot)
+    }
+
     /// The label key behind a topology key.
     pub(super) fn key_name(&self, key: KeyIndex) -> Symbol {
         self.keys.name(key)
@@ -361,6 +390,22 @@ impl ClusterView {
     /// How many nodes hold `image`.
     pub(super) fn nodes_with_image(&self, image: Symbol) -> i64 {
         self.image_nodes.get(&image).copied().unwrap_or(0)
+    }
+
+    /// The number that the next journal entry will have, for [`Self::changed_since`].
+    pub(super) const fn journal_end(&self) -> u64 {
+        self.journal.start + self.journal.entries.len() as u64
+    }
+
+    /// The slots changed from entry `since` on, or `None` if that is too long ago to know.
+    pub(super) fn changed_since(&self, since: u64) -> Option<&[Slot]> {
+        let skip = usize::try_from(since.checked_sub(self.journal.start)?).ok()?;
+        self.journal.entries.get(skip..)
+    }
+
+    /// Changes whenever the share of nodes that hold some image may have changed.
+    pub(super) const fn image_version(&self) -> u64 {
+        self.image_version
     }
 
     fn count_images(&mut self, node: &SchedulerNode, times: i64) {

@@ -8,8 +8,8 @@ use super::node::{NodeEntry, PlacedPod};
 use super::plugins::{Plugin, Reason, Rejection, Unschedulable};
 use super::shape::PodShape;
 use super::topology_state::TopologyState;
-use super::{Chosen, PendingPod, SchedulerConfig, feasible_nodes_to_find, filters, scores};
-use crate::domain::{NodeId, PodId, SimTime};
+use super::{PendingPod, SchedulerConfig, feasible_nodes_to_find, filters, scores};
+use crate::domain::{NodeId, SimTime};
 
 /// What the scheduler thinks of one node for a pod.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -39,10 +39,10 @@ pub struct Evaluation {
 pub fn evaluate(config: &SchedulerConfig, view: &ClusterView, pod: &PendingPod) -> Evaluation {
     let order = view.order();
     let mut cycle = Cycle::new(view, pod);
-    if let Some(conflict) = cycle.conflict() {
+    if let Some(conflict) = named_nothing(view, &cycle.shape) {
         return Evaluation { nodes: Vec::new(), best: Vec::new(), unschedulable: Some(conflict) };
     }
-    let named = cycle.named_nodes(&order);
+    let named = named_slots(view, pod, &cycle.shape, &order);
     let mut search = cycle.search(named.as_ref().unwrap_or(&order), 0, 100);
     let feasible = std::mem::take(&mut search.feasible);
     let by_plugin = scores::normalised(config, view, &cycle.shape, &cycle.state, &cycle.candidates(&feasible));
@@ -83,7 +83,6 @@ pub(super) struct Search {
 /// One pod's attempt, in its plain form: everything is counted anew.
 pub(super) struct Cycle<'a> {
     pub(super) view: &'a ClusterView,
-    pub(super) pod: &'a PendingPod,
     pub(super) shape: Arc<PodShape>,
     pub(super) state: TopologyState,
     /// Pods of equal or higher priority nominated for nodes.
@@ -91,28 +90,10 @@ pub(super) struct Cycle<'a> {
 }
 
 impl<'a> Cycle<'a> {
-    pub(super) fn new(view: &'a ClusterView, pod: &'a PendingPod) -> Self {
+    pub(super) fn new(view: &'a ClusterView, pod: &PendingPod) -> Self {
         let shape = Arc::clone(view.shared_shape(pod.shape));
         let state = TopologyState::new(view, &shape);
-        Self { view, pod, nominated: rivals(view, pod.id, shape.spec.priority), shape, state }
-    }
-
-    /// The answer if the pod's required affinity names no node that could be meant.
-    pub(super) fn conflict(&self) -> Option<Unschedulable> {
-        named_nothing(self.view, &self.shape)
-    }
-
-    /// The node for which the pod is nominated, if it passes the filters: it is taken without looking at others.
-    ///
-    /// Source: Kubernetes 1.36 `pkg/scheduler/schedule_one.go`, `evaluateNominatedNode`.
-    pub(super) fn try_nominated_node(&mut self) -> Option<Chosen> {
-        let slot = self.view.slot(self.view.nominated_node(self.pod.id)?)?;
-        self.check(slot).is_ok().then(|| self.chosen(slot, None, 1, 1))
-    }
-
-    /// The nodes that the pod's required affinity names, if it does, in the order of nodes.
-    pub(super) fn named_nodes(&self, order: &[Slot]) -> Option<Vec<Slot>> {
-        named_slots(self.view, self.pod, &self.shape, order)
+        Self { view, nominated: rivals(view, pod), shape, state }
     }
 
     /// Filters nodes from `start` on, round and round, until enough are found.
@@ -143,29 +124,11 @@ impl<'a> Cycle<'a> {
             return Err(Rejection::unresolvable(Reason::OtherNodeName));
         };
         check_with_rivals(self.view, &self.shape, &mut self.state, &self.nominated, slot, entry)?;
-        check_entry(self.view, &self.shape, &self.state, entry)
+        check_entry(self.view, &self.shape, &self.state, slot, entry)
     }
 
     pub(super) fn candidates(&self, feasible: &[Slot]) -> Vec<scores::Candidate<'a>> {
         feasible.iter().filter_map(|&slot| Some((slot, self.view.entry(slot)?))).collect()
-    }
-
-    /// The weighted totals of the feasible nodes.
-    pub(super) fn totals(&self, config: &SchedulerConfig, feasible: &[Slot]) -> Vec<i64> {
-        let candidates = self.candidates(feasible);
-        let mut totals = vec![0; candidates.len()];
-        for (plugin, values) in scores::normalised(config, self.view, &self.shape, &self.state, &candidates) {
-            for (total, score) in totals.iter_mut().zip(values) {
-                *total += plugin.weight() * score;
-            }
-        }
-        totals
-    }
-
-    pub(super) fn chosen(&self, slot: Slot, total: Option<i64>, feasible: usize, examined: usize) -> Chosen {
-        // Slots come from the view itself, so the entry is there.
-        let node = self.view.entry(slot).map_or(NodeId(u32::MAX), |entry| entry.id);
-        Chosen { node, total, feasible, examined }
     }
 
     /// Sums up why no node takes the pod.
@@ -176,20 +139,27 @@ impl<'a> Cycle<'a> {
 }
 
 /// Counts refusals by reason. `unseen` nodes were left out because the pod names others.
-pub(super) fn summary<'r>(
-    rejections: impl Iterator<Item = &'r Rejection>,
+pub(super) fn summary<R: std::borrow::Borrow<Rejection>>(
+    rejections: impl Iterator<Item = R>,
     nodes: usize,
     unseen: usize,
 ) -> Unschedulable {
-    let mut counted = std::collections::BTreeMap::new();
-    for reason in rejections.flat_map(|rejection| &rejection.reasons) {
-        *counted.entry(*reason).or_insert(0) += 1;
+    // There are few different reasons, and comparing them for order compares texts.
+    let mut reasons: Vec<(Reason, usize)> = Vec::new();
+    for rejection in rejections {
+        for &reason in &rejection.borrow().reasons {
+            match reasons.iter_mut().find(|entry| entry.0 == reason) {
+                Some(entry) => entry.1 += 1,
+                None => reasons.push((reason, 1)),
+            }
+        }
     }
     if unseen > 0 {
-        counted.insert(Reason::NotNamedByNodeAffinity, unseen);
+        reasons.push((Reason::NotNamedByNodeAffinity, unseen));
     }
-    let rejected_by = counted.keys().map(|reason| reason.plugin()).collect();
-    Unschedulable { nodes, reasons: counted.into_iter().collect(), rejected_by, conflicting_affinity: false }
+    reasons.sort_unstable();
+    let rejected_by = reasons.iter().map(|(reason, _)| reason.plugin()).collect();
+    Unschedulable { nodes, reasons, rejected_by, conflicting_affinity: false }
 }
 
 /// The answer if the pod's required affinity names no node that could be meant.
@@ -217,9 +187,10 @@ pub(super) fn named_slots(view: &ClusterView, pod: &PendingPod, shape: &PodShape
 }
 
 /// Pods nominated for nodes that `pod` may not elbow aside: those of equal or higher priority.
-pub(super) fn rivals(view: &ClusterView, pod: PodId, priority: i32) -> Vec<(Slot, PlacedPod)> {
+pub(super) fn rivals(view: &ClusterView, pod: &PendingPod) -> Vec<(Slot, PlacedPod)> {
+    let priority = view.shape_of(pod.shape).spec.priority;
     view.nominated()
-        .filter(|&(other, _, shape)| other != pod && view.shape_of(shape).spec.priority >= priority)
+        .filter(|&(other, _, shape)| other != pod.id && view.shape_of(shape).spec.priority >= priority)
         .map(|(other, slot, shape)| {
             (slot, PlacedPod { pod: other, shape, started: SimTime::FAR_FUTURE, terminating: false })
         })
@@ -257,7 +228,7 @@ pub(super) fn check_imagined(
 ) -> Result<(), Rejection> {
     state.follow(view, slot, Some(imagined));
     state.settle();
-    let outcome = check_entry(view, shape, state, imagined);
+    let outcome = check_entry(view, shape, state, slot, imagined);
     state.follow(view, slot, Some(real));
     state.settle();
     outcome
@@ -268,9 +239,10 @@ pub(super) fn check_entry(
     view: &ClusterView,
     shape: &PodShape,
     state: &TopologyState,
+    slot: Slot,
     entry: &NodeEntry,
 ) -> Result<(), Rejection> {
     filters::check_node(shape, entry)?;
-    state.check_spread(entry)?;
-    state.check_affinity(view, entry)
+    state.check_spread(view, slot)?;
+    Ok(state.check_affinity(view, slot)?)
 }

@@ -1,11 +1,11 @@
-//! A node as the scheduler sees it: what it offers, what is asked of it, and what runs there, by pod shape.
+//! A node as the scheduler sees it: what it offers, what is asked of it, and what runs there.
 
 use crate::domain::pod::HostPort;
 use crate::domain::symbol::well_known;
 use crate::domain::{Labels, NodeId, PodId, ResourceName, Resources, SimTime, Symbol, Taint, TaintEffect};
 use std::sync::Arc;
 
-use super::shape::{Amounts, PodShape, ShapeId};
+use super::shape::{Amounts, PeerId, PodShape, ShapeId};
 
 /// A container image that a node holds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -33,10 +33,10 @@ pub struct SchedulerNode {
     pub images: Vec<NodeImage>,
 }
 
-/// The pods of one shape on one node.
+/// The pods on one node that are alike to others' selectors.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct ShapeCount {
-    pub(super) shape: ShapeId,
+pub(super) struct PeerCount {
+    pub(super) peer: PeerId,
     /// Pods that are not being deleted.
     pub(super) running: u32,
     /// Pods that are.
@@ -57,20 +57,18 @@ pub(super) struct PlacedPod {
 pub(super) struct NodeEntry {
     pub(super) id: NodeId,
     pub(super) node: SchedulerNode,
-    /// The node's domain of each topology key in use.
-    pub(super) domains: Vec<u32>,
     pub(super) allocatable: Amounts,
+    /// Pod slots offered.
+    pub(super) pods_allowed: i64,
     pub(super) requested: Amounts,
     /// Extended resources asked for by its pods.
     pub(super) extended: Resources,
     /// Requests with stand-ins, as LeastAllocated counts.
     pub(super) counted: Amounts,
     pub(super) pods: Vec<PlacedPod>,
-    pub(super) shapes: Vec<ShapeCount>,
+    pub(super) peers: Vec<PeerCount>,
     /// Host ports in use, with how many pods use each.
     pub(super) host_ports: Vec<(HostPort, u32)>,
-    /// Shapes on the node that have terms of pod (anti-)affinity.
-    pub(super) shapes_with_affinity: u32,
 }
 
 impl NodeEntry {
@@ -78,15 +76,14 @@ impl NodeEntry {
         let mut entry = Self {
             id,
             node: SchedulerNode::default(),
-            domains: Vec::new(),
             allocatable: Amounts::default(),
+            pods_allowed: 0,
             requested: Amounts::default(),
             extended: Resources::new(),
             counted: Amounts::default(),
             pods: Vec::new(),
-            shapes: Vec::new(),
+            peers: Vec::new(),
             host_ports: Vec::new(),
-            shapes_with_affinity: 0,
         };
         entry.set_node(node);
         entry
@@ -103,6 +100,7 @@ impl NodeEntry {
             memory: node.allocatable.memory_bytes(),
             ephemeral_storage: node.allocatable.get(ResourceName::EPHEMERAL_STORAGE),
         };
+        self.pods_allowed = node.allocatable.pods();
         self.node = node;
     }
 
@@ -114,15 +112,14 @@ impl NodeEntry {
     pub(super) fn place(&mut self, placed: PlacedPod, shape: &PodShape) {
         self.pods.push(placed);
         self.count(shape, 1);
-        let at = match self.shapes.iter().position(|entry| entry.shape == placed.shape) {
+        let at = match self.peers.iter().position(|entry| entry.peer == shape.peer) {
             Some(at) => at,
             None => {
-                self.shapes.push(ShapeCount { shape: placed.shape, running: 0, terminating: 0 });
-                self.shapes_with_affinity += u32::from(shape.has_affinity_terms());
-                self.shapes.len() - 1
+                self.peers.push(PeerCount { peer: shape.peer, running: 0, terminating: 0 });
+                self.peers.len() - 1
             }
         };
-        let counter = &mut self.shapes[at];
+        let counter = &mut self.peers[at];
         *(if placed.terminating { &mut counter.terminating } else { &mut counter.running }) += 1;
     }
 
@@ -131,12 +128,11 @@ impl NodeEntry {
         let at = self.pods.iter().position(|placed| placed.pod == pod)?;
         let placed = self.pods.remove(at);
         self.count(shape, -1);
-        if let Some(at) = self.shapes.iter().position(|entry| entry.shape == placed.shape) {
-            let counter = &mut self.shapes[at];
+        if let Some(at) = self.peers.iter().position(|entry| entry.peer == shape.peer) {
+            let counter = &mut self.peers[at];
             *(if placed.terminating { &mut counter.terminating } else { &mut counter.running }) -= 1;
             if counter.running + counter.terminating == 0 {
-                self.shapes.swap_remove(at);
-                self.shapes_with_affinity -= u32::from(shape.has_affinity_terms());
+                self.peers.swap_remove(at);
             }
         }
         Some(placed)

@@ -211,6 +211,29 @@ impl Reason {
     }
 }
 
+/// One reason against a node, and whether evicting pods of lower priority could help.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Refusal {
+    pub(super) reason: Reason,
+    pub(super) resolvable: bool,
+}
+
+impl Refusal {
+    pub(super) const fn resolvable(reason: Reason) -> Self {
+        Self { reason, resolvable: true }
+    }
+
+    pub(super) const fn unresolvable(reason: Reason) -> Self {
+        Self { reason, resolvable: false }
+    }
+}
+
+impl From<Refusal> for Rejection {
+    fn from(refusal: Refusal) -> Self {
+        Self { reasons: vec![refusal.reason], resolvable_by_eviction: refusal.resolvable }
+    }
+}
+
 /// A plugin's refusal of a node.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Rejection {

@@ -42,7 +42,7 @@ impl Default for FitScoring {
 pub(super) fn fits(shape: &PodShape, node: &NodeEntry) -> Result<(), Rejection> {
     let mut reasons = Vec::new();
     let mut resolvable_by_eviction = true;
-    if node.pods.len() as i64 + 1 > node.node.allocatable.pods() {
+    if node.pods.len() as i64 + 1 > node.pods_allowed {
         reasons.push(Reason::TooManyPods);
     }
     let mut check = |name: ResourceName, request: i64, allocatable: i64, used: i64| {
@@ -62,10 +62,24 @@ pub(super) fn fits(shape: &PodShape, node: &NodeEntry) -> Result<(), Rejection> 
     if reasons.is_empty() { Ok(()) } else { Err(Rejection { reasons, resolvable_by_eviction }) }
 }
 
+/// Whether [`fits`] would accept the node.
+pub(super) fn has_room(shape: &PodShape, node: &NodeEntry) -> bool {
+    let (own, offered, used) = (&shape.requests, &node.allocatable, &node.requested);
+    let fits = |request: i64, allocatable: i64, used: i64| request <= 0 || request <= allocatable - used;
+    (node.pods.len() as i64) < node.pods_allowed
+        && fits(own.milli_cpu, offered.milli_cpu, used.milli_cpu)
+        && fits(own.memory, offered.memory, used.memory)
+        && fits(own.ephemeral_storage, offered.ephemeral_storage, used.ephemeral_storage)
+        && shape
+            .extended
+            .iter()
+            .all(|&(name, request)| fits(request, node.node.allocatable.get(name), node.extended.get(name)))
+}
+
 /// Whether the pod would fit the node if nothing else ran there.
 pub(super) fn fits_when_empty(shape: &PodShape, node: &NodeEntry) -> bool {
     let (own, offered) = (&shape.requests, &node.allocatable);
-    node.node.allocatable.pods() >= 1
+    node.pods_allowed >= 1
         && own.milli_cpu <= offered.milli_cpu
         && own.memory <= offered.memory
         && own.ephemeral_storage <= offered.ephemeral_storage
@@ -178,7 +192,7 @@ mod tests {
     use crate::domain::symbol::well_known;
     use crate::domain::{Container, KubernetesVersion, NodeId, PodId, PodSpec, Resources, SimTime};
     use crate::policy::kube_scheduler::node::{NodeEntry, PlacedPod, SchedulerNode};
-    use crate::policy::kube_scheduler::shape::{PodShape, ShapeId};
+    use crate::policy::kube_scheduler::shape::{PeerId, PodShape, ShapeId};
     use std::sync::Arc;
 
     const GIB: i64 = 1 << 30;
@@ -187,7 +201,7 @@ mod tests {
         let requests = Resources::cpu_memory(milli_cpu, gib * GIB);
         let container = Container { requests, ..Container::default() };
         let spec = PodSpec { containers: vec![container], ..PodSpec::default() };
-        PodShape::new(well_known::DEFAULT, &Arc::new(spec), None, |_| 0)
+        PodShape::new(well_known::DEFAULT, &Arc::new(spec), PeerId(0), None, |_| 0)
     }
 
     fn node(milli_cpu: i64, gib: i64, used_milli_cpu: i64, used_gib: i64) -> NodeEntry {
@@ -237,7 +251,7 @@ mod tests {
 
     #[test]
     fn pods_without_requests_have_no_balance_since_1_33() {
-        let shape = PodShape::new(well_known::DEFAULT, &Arc::new(PodSpec::default()), None, |_| 0);
+        let shape = PodShape::new(well_known::DEFAULT, &Arc::new(PodSpec::default()), PeerId(0), None, |_| 0);
         let node = node(4_000, 16, 1_000, 0);
         assert_eq!(balanced_score(KubernetesVersion::default(), &shape, &node), None);
         let older = KubernetesVersion::from_minor(32).unwrap();

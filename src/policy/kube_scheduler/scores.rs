@@ -98,28 +98,29 @@ pub(super) type Candidate<'a> = (Slot, &'a NodeEntry);
 ///
 /// Source: Kubernetes 1.36 `plugins/podtopologyspread/scoring.go`, `initPreScoreState` and `Score`.
 pub(super) fn spread_raw(
+    view: &ClusterView,
     shape: &PodShape,
     state: &TopologyState,
-    candidates: &[Candidate<'_>],
+    feasible: &[Slot],
     raw: &mut Vec<Option<i64>>,
 ) {
     raw.clear();
-    let scored = |entry: &NodeEntry| {
+    let scored = |slot: Slot| {
         shape.soft_spread_is_default
-            || shape.soft_spread.iter().all(|constraint| entry.domains[constraint.key as usize] != NO_DOMAIN)
+            || shape.soft_spread.iter().all(|constraint| view.domain(constraint.key, slot) != NO_DOMAIN)
     };
     let mut weights = Vec::with_capacity(shape.soft_spread.len());
     let mut seen: Vec<bool> = Vec::new();
     for constraint in &shape.soft_spread {
         let mut size = 0_u32;
         seen.clear();
-        for (_, entry) in candidates.iter().filter(|(_, entry)| scored(entry)) {
+        for &slot in feasible.iter().filter(|slot| scored(**slot)) {
             if constraint.is_hostname {
                 size += 1;
                 continue;
             }
             // Lacking the label is a value of its own.
-            let at = entry.domains[constraint.key as usize].wrapping_add(1) as usize;
+            let at = view.domain(constraint.key, slot).wrapping_add(1) as usize;
             if at >= seen.len() {
                 seen.resize(at + 1, false);
             }
@@ -128,11 +129,11 @@ pub(super) fn spread_raw(
         }
         weights.push(libm::log(f64::from(size) + 2.0));
     }
-    raw.extend(candidates.iter().map(|&(slot, entry)| {
-        scored(entry).then(|| {
+    raw.extend(feasible.iter().map(|&slot| {
+        scored(slot).then(|| {
             let mut score = 0.0;
             for (index, constraint) in shape.soft_spread.iter().enumerate() {
-                let domain = entry.domains[constraint.key as usize];
+                let domain = view.domain(constraint.key, slot);
                 if domain != NO_DOMAIN {
                     let count = state.soft_count(index, if constraint.is_hostname { slot } else { domain });
                     score += count as f64 * weights[index] + (constraint.max_skew - 1) as f64;
@@ -172,8 +173,9 @@ pub(super) fn normalised(
     }
     all.push((Plugin::NodeResourcesFit, raw.iter().map(|scores| scores.fit).collect()));
     if !shape.soft_spread.is_empty() {
+        let slots: Vec<Slot> = candidates.iter().map(|(slot, _)| *slot).collect();
         let mut raw = Vec::new();
-        spread_raw(shape, state, candidates, &mut raw);
+        spread_raw(view, shape, state, &slots, &mut raw);
         let (smallest, largest) = range(raw.iter().flatten().copied());
         all.push((
             Plugin::PodTopologySpread,
@@ -181,7 +183,7 @@ pub(super) fn normalised(
         ));
     }
     if state.scores_affinity() {
-        let raw: Vec<i64> = candidates.iter().map(|(_, entry)| state.affinity_score(&entry.domains)).collect();
+        let raw: Vec<i64> = candidates.iter().map(|(slot, _)| state.affinity_score(view, *slot)).collect();
         let (smallest, largest) = range(raw.iter().copied());
         all.push((Plugin::InterPodAffinity, raw.iter().map(|&raw| between(raw, smallest, largest)).collect()));
     }

@@ -22,6 +22,17 @@ impl ShapeId {
     }
 }
 
+/// Pods that are alike to the selectors and terms of others, whatever they ask for: same namespace, labels and terms of
+/// pod (anti-)affinity.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub(super) struct PeerId(pub(super) u32);
+
+impl PeerId {
+    pub(super) const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
 /// CPU that a container without a CPU request counts for in the LeastAllocated and MostAllocated scores.
 const DEFAULT_MILLI_CPU: i64 = 100;
 /// Memory that a container without a memory request counts for there.
@@ -88,6 +99,8 @@ pub struct PodShape {
     pub namespace: Symbol,
     /// Their specification.
     pub spec: Arc<PodSpec>,
+    /// What they are to others.
+    pub(super) peer: PeerId,
     pub(super) requests: Amounts,
     /// Extended resources asked for, zero amounts left out.
     pub(super) extended: Vec<(ResourceName, i64)>,
@@ -115,6 +128,7 @@ impl PodShape {
     pub(super) fn new(
         namespace: Symbol,
         spec: &Arc<PodSpec>,
+        peer: PeerId,
         default_selector: Option<LabelSelector>,
         mut key: impl FnMut(Symbol) -> KeyIndex,
     ) -> Self {
@@ -137,6 +151,7 @@ impl PodShape {
         Self {
             namespace,
             spec: Arc::clone(spec),
+            peer,
             requests: amounts(&requests),
             extended: requests.iter().filter(|&(name, amount)| is_extended(name) && amount > 0).collect(),
             counted: amounts(&counted),
@@ -160,6 +175,11 @@ impl PodShape {
             && self.required_anti_affinity.is_empty()
             && self.preferred_affinity.is_empty()
             && self.preferred_anti_affinity.is_empty())
+    }
+
+    /// Whether where other pods are matters to these pods.
+    pub(super) fn minds_others(&self) -> bool {
+        self.has_affinity_terms() || !self.hard_spread.is_empty() || !self.soft_spread.is_empty()
     }
 
     /// Whether the pods ask for neither CPU nor memory, so that balance does not concern them.
@@ -331,13 +351,13 @@ fn spread_constraints(
 
 #[cfg(test)]
 mod tests {
-    use super::{PodShape, normalized_image};
+    use super::{PeerId, PodShape, normalized_image};
     use crate::domain::symbol::well_known;
     use crate::domain::{Container, LabelSelector, Labels, PodSpec, ResourceName, Resources};
     use std::sync::Arc;
 
     fn shape(spec: PodSpec, default_selector: Option<LabelSelector>) -> PodShape {
-        PodShape::new(well_known::DEFAULT, &Arc::new(spec), default_selector, |_| 0)
+        PodShape::new(well_known::DEFAULT, &Arc::new(spec), PeerId(0), default_selector, |_| 0)
     }
 
     #[test]

@@ -3,6 +3,7 @@
 
 use rustc_hash::FxHashMap;
 
+use super::cluster_view::Slot;
 use crate::domain::symbol::well_known;
 use crate::domain::{Labels, NodeId, Symbol};
 
@@ -29,6 +30,8 @@ struct TopologyKey {
     /// Nodes in each domain; a number whose count falls to zero is given out again.
     holders: Vec<u32>,
     free: Vec<u32>,
+    /// The domain of each slot's node.
+    of_slot: Vec<u32>,
 }
 
 /// All topology keys in use.
@@ -39,15 +42,29 @@ pub(super) struct TopologyKeys {
 }
 
 impl TopologyKeys {
-    /// The index of `name`, and whether it is new.
-    pub(super) fn index(&mut self, name: Symbol) -> (KeyIndex, bool) {
+    /// The index of `name`. A new key gets the domains of `nodes`.
+    pub(super) fn index<'n>(
+        &mut self,
+        name: Symbol,
+        nodes: impl Iterator<Item = (Slot, NodeId, &'n Labels)>,
+    ) -> KeyIndex {
         if let Some(&index) = self.indices.get(&name) {
-            return (index, false);
+            return index;
         }
         let index = self.keys.len() as KeyIndex;
-        self.keys.push(TopologyKey { name, numbers: FxHashMap::default(), holders: Vec::new(), free: Vec::new() });
+        let mut key = TopologyKey {
+            name,
+            numbers: FxHashMap::default(),
+            holders: Vec::new(),
+            free: Vec::new(),
+            of_slot: Vec::new(),
+        };
+        for (slot, node, labels) in nodes {
+            key.enter(slot, node, labels);
+        }
+        self.keys.push(key);
         self.indices.insert(name, index);
-        (index, true)
+        index
     }
 
     /// The label key with this index.
@@ -55,44 +72,60 @@ impl TopologyKeys {
         self.keys[index as usize].name
     }
 
-    /// Enters a node into the domains of every key from `first` on, appending their numbers to `domains`.
-    ///
+    /// Enters the node in `slot` into its domain of every key.
+    pub(super) fn enter(&mut self, slot: Slot, node: NodeId, labels: &Labels) {
+        self.keys.iter_mut().for_each(|key| key.enter(slot, node, labels));
+    }
+
+    /// Takes the node in `slot`, which has these labels, out of its domains.
+    pub(super) fn leave(&mut self, slot: Slot, node: NodeId, labels: &Labels) {
+        self.keys.iter_mut().for_each(|key| key.leave(slot, node, labels));
+    }
+
+    /// The domain of the node in `slot`, or [`NO_DOMAIN`].
+    pub(super) fn domain(&self, key: KeyIndex, slot: Slot) -> u32 {
+        self.keys[key as usize].of_slot.get(slot as usize).copied().unwrap_or(NO_DOMAIN)
+    }
+}
+
+impl TopologyKey {
     /// The kubelet labels every node with its hostname. A node without that label (made-up node names are not interned)
     /// is a host of its own all the same.
-    pub(super) fn enter(&mut self, node: NodeId, labels: &Labels, domains: &mut Vec<u32>) {
-        for key in &mut self.keys[domains.len()..] {
-            let label = match labels.get(key.name) {
-                Some(value) => DomainLabel::Value(value),
-                None if key.name == well_known::HOSTNAME => DomainLabel::Host(node),
-                None => {
-                    domains.push(NO_DOMAIN);
-                    continue;
-                }
-            };
-            let TopologyKey { numbers, holders, free, .. } = key;
-            let number = *numbers.entry(label).or_insert_with(|| {
-                free.pop().unwrap_or_else(|| {
-                    holders.push(0);
-                    holders.len() as u32 - 1
-                })
-            });
-            holders[number as usize] += 1;
-            domains.push(number);
+    fn label(&self, node: NodeId, labels: &Labels) -> Option<DomainLabel> {
+        match labels.get(self.name) {
+            Some(value) => Some(DomainLabel::Value(value)),
+            None if self.name == well_known::HOSTNAME => Some(DomainLabel::Host(node)),
+            None => None,
         }
     }
 
-    /// Takes a node out of its domains.
-    pub(super) fn leave(&mut self, node: NodeId, labels: &Labels, domains: &[u32]) {
-        for (key, &domain) in self.keys.iter_mut().zip(domains) {
-            if domain == NO_DOMAIN {
-                continue;
-            }
-            let holders = &mut key.holders[domain as usize];
-            *holders -= 1;
-            if *holders == 0 {
-                key.free.push(domain);
-                let label = labels.get(key.name).map_or(DomainLabel::Host(node), DomainLabel::Value);
-                key.numbers.remove(&label);
+    fn enter(&mut self, slot: Slot, node: NodeId, labels: &Labels) {
+        if slot as usize >= self.of_slot.len() {
+            self.of_slot.resize(slot as usize + 1, NO_DOMAIN);
+        }
+        let Some(label) = self.label(node, labels) else { return };
+        let (holders, free) = (&mut self.holders, &mut self.free);
+        let number = *self.numbers.entry(label).or_insert_with(|| {
+            free.pop().unwrap_or_else(|| {
+                holders.push(0);
+                holders.len() as u32 - 1
+            })
+        });
+        holders[number as usize] += 1;
+        self.of_slot[slot as usize] = number;
+    }
+
+    fn leave(&mut self, slot: Slot, node: NodeId, labels: &Labels) {
+        let domain = std::mem::replace(&mut self.of_slot[slot as usize], NO_DOMAIN);
+        if domain == NO_DOMAIN {
+            return;
+        }
+        let holders = &mut self.holders[domain as usize];
+        *holders -= 1;
+        if *holders == 0 {
+            self.free.push(domain);
+            if let Some(label) = self.label(node, labels) {
+                self.numbers.remove(&label);
             }
         }
     }
@@ -180,26 +213,22 @@ mod tests {
     #[test]
     fn numbers_of_empty_domains_are_given_out_again() {
         let mut keys = TopologyKeys::default();
-        assert_eq!(keys.index(well_known::ZONE), (0, true));
         let zone = |name: &str| Labels::new().with(well_known::ZONE, name);
-        let mut first = Vec::new();
-        keys.enter(NodeId(0), &zone("a"), &mut first);
-        let mut second = Vec::new();
-        keys.enter(NodeId(1), &zone("b"), &mut second);
-        keys.leave(NodeId(0), &zone("a"), &first);
-        let mut third = Vec::new();
-        keys.enter(NodeId(2), &zone("c"), &mut third);
-        assert_eq!((first, second, third), (vec![0], vec![1], vec![0]));
+        let key = keys.index(well_known::ZONE, [(0, NodeId(0), &zone("a"))].into_iter());
+        keys.enter(1, NodeId(1), &zone("b"));
+        assert_eq!([0, 1].map(|slot| keys.domain(key, slot)), [0, 1]);
+        keys.leave(0, NodeId(0), &zone("a"));
+        keys.enter(2, NodeId(2), &zone("c"));
+        assert_eq!([0, 1, 2].map(|slot| keys.domain(key, slot)), [NO_DOMAIN, 1, 0]);
     }
 
     #[test]
     fn a_node_without_hostname_label_is_its_own_host_but_lacks_any_other_label() {
         let mut keys = TopologyKeys::default();
-        keys.index(well_known::HOSTNAME);
-        keys.index(Symbol::new("rack"));
-        let mut domains = Vec::new();
-        keys.enter(NodeId(7), &Labels::new(), &mut domains);
-        assert_eq!(domains, vec![0, NO_DOMAIN]);
+        let host = keys.index(well_known::HOSTNAME, std::iter::empty());
+        let rack = keys.index(Symbol::new("rack"), std::iter::empty());
+        keys.enter(0, NodeId(7), &Labels::new());
+        assert_eq!((keys.domain(host, 0), keys.domain(rack, 0)), (0, NO_DOMAIN));
     }
 
     #[test]

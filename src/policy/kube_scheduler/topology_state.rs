@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use super::cluster_view::{ClusterView, Slot};
 use super::node::NodeEntry;
-use super::plugins::{Reason, Rejection};
-use super::shape::{PodShape, ShapeId, SpreadConstraint};
+use super::plugins::{Reason, Refusal};
+use super::shape::{PeerId, PodShape, SpreadConstraint};
 use super::topology::{DomainCounts, KeyIndex, NO_DOMAIN};
 use crate::domain::{TaintEffect, taints::first_untolerated};
 
@@ -40,29 +40,22 @@ impl KeyedSums {
     }
 
     fn get(&self, key: KeyIndex, domain: u32) -> i64 {
-        let sums = self.keys.iter().find(|entry| entry.0 == key).map(|entry| &entry.1);
-        sums.and_then(|sums| sums.get(domain as usize)).copied().unwrap_or(0)
+        self.keys.iter().find(|entry| entry.0 == key).map_or(0, |(_, sums)| at_domain(sums, domain))
     }
 
     /// The sum over the keys of the node's domains.
-    fn of_node(&self, domains: &[u32]) -> i64 {
-        self.keys
-            .iter()
-            .map(|(key, sums)| {
-                let domain = domains.get(*key as usize).copied().unwrap_or(NO_DOMAIN);
-                sums.get(domain as usize).copied().unwrap_or(0)
-            })
-            .sum()
+    fn of_node(&self, view: &ClusterView, slot: Slot) -> i64 {
+        self.keys.iter().map(|(key, sums)| at_domain(sums, view.domain(*key, slot))).sum()
     }
 
     /// Whether one of the node's domains has a sum above zero.
-    fn any_of_node(&self, domains: &[u32]) -> bool {
-        self.total > 0
-            && self.keys.iter().any(|(key, sums)| {
-                let domain = domains.get(*key as usize).copied().unwrap_or(NO_DOMAIN);
-                sums.get(domain as usize).is_some_and(|&sum| sum > 0)
-            })
+    fn any_of_node(&self, view: &ClusterView, slot: Slot) -> bool {
+        self.total > 0 && self.keys.iter().any(|(key, sums)| at_domain(sums, view.domain(*key, slot)) > 0)
     }
+}
+
+fn at_domain(sums: &[i64], domain: u32) -> i64 {
+    sums.get(domain as usize).copied().unwrap_or(0)
 }
 
 /// Which sum a part of a node belongs to.
@@ -92,7 +85,7 @@ struct Part {
     amount: i64,
 }
 
-/// What a pod of another shape means to pods of this shape.
+/// What a pod among certain peers means to pods of this shape.
 #[derive(Clone, Debug)]
 struct Relation {
     /// For each hard constraint, whether it counts such pods.
@@ -186,15 +179,15 @@ impl TopologyState {
     }
 
     fn collect(&mut self, view: &ClusterView, slot: Slot, entry: &NodeEntry, parts: &mut Vec<Part>) {
-        for count in &entry.shapes {
-            self.relate(view, count.shape);
+        for count in &entry.peers {
+            self.relate(view, count.peer);
         }
-        self.collect_spread(slot, entry, parts);
-        for count in &entry.shapes {
-            let Some(relation) = &self.relations[count.shape.index()] else { continue };
+        self.collect_spread(view, slot, entry, parts);
+        for count in &entry.peers {
+            let Some(relation) = &self.relations[count.peer.index()] else { continue };
             let pods = i64::from(count.running) + i64::from(count.terminating);
             for &(counter, key, weight) in &relation.affinity {
-                let domain = entry.domains[key as usize];
+                let domain = view.domain(key, slot);
                 if domain == NO_DOMAIN {
                     continue;
                 }
@@ -211,20 +204,20 @@ impl TopologyState {
     ///
     /// Source: Kubernetes 1.36 `pkg/scheduler/framework/plugins/podtopologyspread/filtering.go` (`calPreFilterState`) and
     /// `scoring.go` (`PreScore`).
-    fn collect_spread(&self, slot: Slot, entry: &NodeEntry, parts: &mut Vec<Part>) {
+    fn collect_spread(&self, view: &ClusterView, slot: Slot, entry: &NodeEntry, parts: &mut Vec<Part>) {
         let shape = &self.shape;
         let has_all = |constraints: &[SpreadConstraint]| {
-            constraints.iter().all(|constraint| entry.domains[constraint.key as usize] != NO_DOMAIN)
+            constraints.iter().all(|constraint| view.domain(constraint.key, slot) != NO_DOMAIN)
         };
         let counted = |select: &dyn Fn(&Relation) -> bool| -> i64 {
             let matching =
-                entry.shapes.iter().filter(|count| self.relations[count.shape.index()].as_ref().is_some_and(select));
+                entry.peers.iter().filter(|count| self.relations[count.peer.index()].as_ref().is_some_and(select));
             matching.map(|count| i64::from(count.running)).sum()
         };
         if !shape.hard_spread.is_empty() && has_all(&shape.hard_spread) {
             for (index, constraint) in shape.hard_spread.iter().enumerate() {
                 if includes(shape, constraint, entry) {
-                    let domain = entry.domains[constraint.key as usize];
+                    let domain = view.domain(constraint.key, slot);
                     let amount = counted(&|relation| relation.hard[index]);
                     parts.push(Part { counter: Counter::HardSpread(index as u32), domain, amount });
                 }
@@ -232,7 +225,7 @@ impl TopologyState {
         }
         let soft_counts = shape.soft_spread_is_default || has_all(&shape.soft_spread);
         for (index, constraint) in shape.soft_spread.iter().enumerate() {
-            let domain = entry.domains[constraint.key as usize];
+            let domain = view.domain(constraint.key, slot);
             let counts = soft_counts && domain != NO_DOMAIN && includes(shape, constraint, entry);
             // On its own host a pod is counted whatever the policies say.
             if !(constraint.is_hostname || counts) {
@@ -246,23 +239,23 @@ impl TopologyState {
         }
     }
 
-    fn relate(&mut self, view: &ClusterView, other: ShapeId) {
+    fn relate(&mut self, view: &ClusterView, other: PeerId) {
         if other.index() >= self.relations.len() {
             self.relations.resize(other.index() + 1, None);
         }
         if self.relations[other.index()].is_none() {
-            self.relations[other.index()] = Some(relation(view, &self.shape, view.shape_of(other)));
+            self.relations[other.index()] = Some(relation(view, &self.shape, view.peer(other)));
         }
     }
 
     /// Checks the hard spread constraints.
     ///
     /// Source: Kubernetes 1.36 `pkg/scheduler/framework/plugins/podtopologyspread/filtering.go`, `Filter`.
-    pub(super) fn check_spread(&self, entry: &NodeEntry) -> Result<(), Rejection> {
+    pub(super) fn check_spread(&self, view: &ClusterView, slot: Slot) -> Result<(), Refusal> {
         for (constraint, counts) in self.shape.hard_spread.iter().zip(&self.hard) {
-            let domain = entry.domains[constraint.key as usize];
+            let domain = view.domain(constraint.key, slot);
             if domain == NO_DOMAIN {
-                return Err(Rejection::unresolvable(Reason::TopologySpreadMissingLabel));
+                return Err(Refusal::unresolvable(Reason::TopologySpreadMissingLabel));
             }
             let smallest = if counts.known() < constraint.min_domains {
                 0
@@ -271,7 +264,7 @@ impl TopologyState {
             };
             let skew = counts.count(domain) + i64::from(constraint.matches_self) - smallest;
             if skew > constraint.max_skew {
-                return Err(Rejection::resolvable(Reason::TopologySpread));
+                return Err(Refusal::resolvable(Reason::TopologySpread));
             }
         }
         Ok(())
@@ -280,28 +273,28 @@ impl TopologyState {
     /// Checks the pod's required affinity and anti-affinity, and the required anti-affinity of running pods.
     ///
     /// Source: Kubernetes 1.36 `pkg/scheduler/framework/plugins/interpodaffinity/filtering.go`, `Filter`.
-    pub(super) fn check_affinity(&self, view: &ClusterView, entry: &NodeEntry) -> Result<(), Rejection> {
+    pub(super) fn check_affinity(&self, view: &ClusterView, slot: Slot) -> Result<(), Refusal> {
         let shape = &self.shape;
         if !shape.required_affinity.is_empty() {
             let mut all_present = true;
             for term in &shape.required_affinity {
-                let domain = entry.domains[term.key as usize];
+                let domain = view.domain(term.key, slot);
                 if domain == NO_DOMAIN {
-                    return Err(Rejection::unresolvable(Reason::PodAffinity));
+                    return Err(Refusal::unresolvable(Reason::PodAffinity));
                 }
                 all_present &= self.affinity.get(term.key, domain) > 0;
             }
             // The first pod of a group whose pods want to be together may go anywhere.
             let first_of_group = || self.affinity.total == 0 && matches_own_affinity(view, shape);
             if !all_present && !first_of_group() {
-                return Err(Rejection::unresolvable(Reason::PodAffinity));
+                return Err(Refusal::unresolvable(Reason::PodAffinity));
             }
         }
-        if self.anti_affinity.any_of_node(&entry.domains) {
-            return Err(Rejection::resolvable(Reason::PodAntiAffinity));
+        if self.anti_affinity.any_of_node(view, slot) {
+            return Err(Refusal::resolvable(Reason::PodAntiAffinity));
         }
-        if self.existing_anti_affinity.any_of_node(&entry.domains) {
-            return Err(Rejection::resolvable(Reason::ExistingPodAntiAffinity));
+        if self.existing_anti_affinity.any_of_node(view, slot) {
+            return Err(Refusal::resolvable(Reason::ExistingPodAntiAffinity));
         }
         Ok(())
     }
@@ -312,8 +305,8 @@ impl TopologyState {
     }
 
     /// InterPodAffinity's raw score: the sum of the weights of the node's domains.
-    pub(super) fn affinity_score(&self, domains: &[u32]) -> i64 {
-        self.preferred.of_node(domains)
+    pub(super) fn affinity_score(&self, view: &ClusterView, slot: Slot) -> i64 {
+        self.preferred.of_node(view, slot)
     }
 
     /// Pods that soft constraint `index` counts in a domain (for the hostname: on the node in `slot`).

@@ -1,0 +1,234 @@
+//! What the scheduler remembers of the nodes for pods of one shape, so that a decision costs what changed since the last
+//! one and not the size of the cluster.
+//!
+//! Nothing here changes an answer: everything is derived from the view and forgotten, node by node, when the view's
+//! journal says that a node or its pods changed.
+
+use std::sync::Arc;
+
+use super::SchedulerConfig;
+use super::cluster_view::{ClusterView, Slot};
+use super::evaluation::{check_entry, check_with_rivals};
+use super::filters;
+use super::node::PlacedPod;
+use super::plugins::{Plugin, Reason, Rejection};
+use super::scores::{self, NodeScores};
+use super::shape::PodShape;
+use super::topology_state::TopologyState;
+
+/// Whether a node passes the filters that look at nothing else.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Status {
+    /// Not known, or changed since.
+    Unknown,
+    Passes,
+    Refused,
+}
+
+/// The parts of a node's total that depend on nothing but the node.
+#[derive(Clone, Copy, Debug, Default)]
+struct OwnScores {
+    /// Weighted scores that are not normalised over the candidates.
+    fixed: i64,
+    soft_taints: i64,
+    preferred_affinity: i64,
+}
+
+/// Buffers to use again.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Scratch {
+    pub(super) feasible: Vec<Slot>,
+    pub(super) totals: Vec<i64>,
+    pub(super) heap: Vec<(i64, u32)>,
+    spread: Vec<Option<i64>>,
+}
+
+/// What is remembered for one shape.
+#[derive(Clone, Debug)]
+pub(super) struct ShapeCache {
+    pub(super) shape: Arc<PodShape>,
+    /// Counted only when where other pods are can matter.
+    state: Option<TopologyState>,
+    status: Vec<Status>,
+    scores: Vec<OwnScores>,
+    /// The refusals of nodes with [`Status::Refused`], once somebody asked.
+    refusals: Vec<Option<Box<Rejection>>>,
+    /// The journal entry up to which this follows the view.
+    followed: u64,
+    image_version: u64,
+    images_matter: bool,
+    /// When it was last used, counted in attempts.
+    pub(super) last_used: u64,
+}
+
+impl ShapeCache {
+    pub(super) fn new(view: &ClusterView, shape: &Arc<PodShape>) -> Self {
+        Self {
+            shape: Arc::clone(shape),
+            state: None,
+            status: Vec::new(),
+            scores: Vec::new(),
+            refusals: Vec::new(),
+            followed: view.journal_end(),
+            image_version: view.image_version(),
+            images_matter: false,
+            last_used: 0,
+        }
+    }
+
+    /// Forgets what changed. `rivals` are the nominated pods that will be reckoned with.
+    pub(super) fn catch_up(&mut self, view: &ClusterView, rivals: &[(Slot, PlacedPod)]) {
+        let slots = view.slot_count();
+        let held = |image| view.nodes_with_image(image) > 0;
+        let images_matter = self.shape.images.iter().any(|&image| held(image));
+        let images_changed = (images_matter || self.images_matter) && self.image_version != view.image_version();
+        self.images_matter = images_matter;
+        self.image_version = view.image_version();
+        match view.changed_since(self.followed) {
+            Some(changed) if changed.len() <= slots => {
+                for &slot in changed {
+                    if let Some(status) = self.status.get_mut(slot as usize) {
+                        *status = Status::Unknown;
+                    }
+                    if let Some(state) = &mut self.state {
+                        state.follow(view, slot, view.entry(slot));
+                    }
+                }
+                self.state.iter_mut().for_each(TopologyState::settle);
+            }
+            _ => {
+                self.status.fill(Status::Unknown);
+                self.state = self.state.take().map(|_| TopologyState::new(view, &self.shape));
+            }
+        }
+        if images_changed {
+            self.status.fill(Status::Unknown);
+        }
+        self.followed = view.journal_end();
+        self.status.resize(slots, Status::Unknown);
+        self.scores.resize(slots, OwnScores::default());
+        self.refusals.resize(slots, None);
+        let terms = |rival: &(Slot, PlacedPod)| view.shape_of(rival.1.shape).has_affinity_terms();
+        if self.shape.minds_others() || view.pods_with_affinity() > 0 || rivals.iter().any(terms) {
+            self.state_for(view);
+        }
+    }
+
+    /// The counts over the cluster, made if they were not needed so far.
+    fn state_for(&mut self, view: &ClusterView) -> &mut TopologyState {
+        let shape = &self.shape;
+        self.state.get_or_insert_with(|| TopologyState::new(view, shape))
+    }
+
+    /// Whether a node passes every filter.
+    pub(super) fn passes(
+        &mut self,
+        config: &SchedulerConfig,
+        view: &ClusterView,
+        slot: Slot,
+        rivals: &[(Slot, PlacedPod)],
+    ) -> bool {
+        let status = match self.status[slot as usize] {
+            Status::Unknown => self.look_at(config, view, slot),
+            known => known,
+        };
+        if status == Status::Refused {
+            return false;
+        }
+        if let Some(state) = &self.state
+            && (state.check_spread(view, slot).is_err() || state.check_affinity(view, slot).is_err())
+        {
+            return false;
+        }
+        rivals.is_empty() || self.check_rivals(view, slot, rivals).is_ok()
+    }
+
+    fn look_at(&mut self, config: &SchedulerConfig, view: &ClusterView, slot: Slot) -> Status {
+        let at = slot as usize;
+        self.refusals[at] = None;
+        let passes = view.entry(slot).is_some_and(|entry| filters::passes_node(&self.shape, entry));
+        if let Some(entry) = view.entry(slot)
+            && passes
+        {
+            let own = NodeScores::new(config, view, &self.shape, entry);
+            self.scores[at] = OwnScores {
+                fixed: own.fit * Plugin::NodeResourcesFit.weight()
+                    + own.balance * Plugin::NodeResourcesBalancedAllocation.weight()
+                    + own.images * Plugin::ImageLocality.weight(),
+                soft_taints: own.soft_taints,
+                preferred_affinity: own.preferred_affinity,
+            };
+        }
+        self.status[at] = if passes { Status::Passes } else { Status::Refused };
+        self.status[at]
+    }
+
+    fn check_rivals(&mut self, view: &ClusterView, slot: Slot, rivals: &[(Slot, PlacedPod)]) -> Result<(), Rejection> {
+        let (Some(entry), true) = (view.entry(slot), rivals.iter().any(|rival| rival.0 == slot)) else {
+            return Ok(());
+        };
+        let shape = Arc::clone(&self.shape);
+        check_with_rivals(view, &shape, self.state_for(view), rivals, slot, entry)
+    }
+
+    /// Why a node does not pass; `None` if it does. For nodes that [`Self::passes`] was asked about.
+    pub(super) fn rejection(
+        &mut self,
+        view: &ClusterView,
+        slot: Slot,
+        rivals: &[(Slot, PlacedPod)],
+    ) -> Option<Rejection> {
+        let Some(entry) = view.entry(slot) else { return Some(Rejection::unresolvable(Reason::OtherNodeName)) };
+        if let Err(rejection) = self.check_rivals(view, slot, rivals) {
+            return Some(rejection);
+        }
+        if self.status[slot as usize] == Status::Refused {
+            let shape = &self.shape;
+            let refusal = &mut self.refusals[slot as usize];
+            if refusal.is_none() {
+                *refusal = filters::check_node(shape, entry).err().map(Box::new);
+            }
+            return refusal.as_deref().cloned();
+        }
+        let state = self.state.as_ref()?;
+        check_entry(view, &self.shape, state, slot, entry).err()
+    }
+
+    /// The counts, the shape and the rest of what an attempt to evict needs.
+    pub(super) fn parts(&mut self, view: &ClusterView) -> (Arc<PodShape>, &mut TopologyState) {
+        (Arc::clone(&self.shape), self.state_for(view))
+    }
+
+    /// Fills in the totals of the feasible nodes. Each node passed [`Self::passes`] in this attempt.
+    pub(super) fn totals(&self, view: &ClusterView, scratch: &mut Scratch) {
+        let Scratch { feasible, totals, spread, .. } = scratch;
+        totals.clear();
+        totals.extend(feasible.iter().map(|&slot| self.scores[slot as usize].fixed));
+        let own = || feasible.iter().map(|&slot| &self.scores[slot as usize]);
+        let most_taints = own().map(|scores| scores.soft_taints).max().unwrap_or(0);
+        for (total, scores) in totals.iter_mut().zip(own()) {
+            *total += Plugin::TaintToleration.weight() * scores::in_proportion(scores.soft_taints, most_taints, true);
+        }
+        if !self.shape.spec.node_affinity.preferred.is_empty() {
+            let most = own().map(|scores| scores.preferred_affinity).max().unwrap_or(0);
+            for (total, scores) in totals.iter_mut().zip(own()) {
+                *total += Plugin::NodeAffinity.weight() * scores::in_proportion(scores.preferred_affinity, most, false);
+            }
+        }
+        let Some(state) = &self.state else { return };
+        if !self.shape.soft_spread.is_empty() {
+            scores::spread_raw(view, &self.shape, state, feasible, spread);
+            let (smallest, largest) = scores::range(spread.iter().flatten().copied());
+            for (total, &raw) in totals.iter_mut().zip(spread.iter()) {
+                *total += Plugin::PodTopologySpread.weight() * scores::spread_normalised(raw, smallest, largest);
+            }
+        }
+        if state.scores_affinity() {
+            let raw = || feasible.iter().map(|&slot| state.affinity_score(view, slot));
+            let (smallest, largest) = scores::range(raw());
+            for (total, raw) in totals.iter_mut().zip(raw()) {
+                *total += Plugin::InterPodAffinity.weight() * scores::between(raw, smallest, largest);
+            }
+        }
+    }
+}
