@@ -3,6 +3,7 @@
 //! What must not live here: a clock (time is an argument), an event, randomness (ties go through an argument), the
 //! simulated EC2, file access. A real controller could link this room as it is.
 
+pub mod budgets;
 pub mod instance_types;
 pub mod kube_scheduler;
 pub mod packing;

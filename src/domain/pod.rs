@@ -357,6 +357,28 @@ pub enum IntOrPercent {
     Percent(i64),
 }
 
+impl IntOrPercent {
+    /// The number that this is of `total`, a fraction rounded up.
+    pub fn of_rounded_up(self, total: i64) -> i64 {
+        match self {
+            Self::Count(count) => count,
+            Self::Percent(percent) => clamped((i128::from(percent) * i128::from(total) + 99).div_euclid(100)),
+        }
+    }
+
+    /// The number that this is of `total`, a fraction rounded down.
+    pub fn of_rounded_down(self, total: i64) -> i64 {
+        match self {
+            Self::Count(count) => count,
+            Self::Percent(percent) => clamped((i128::from(percent) * i128::from(total)).div_euclid(100)),
+        }
+    }
+}
+
+fn clamped(number: i128) -> i64 {
+    i64::try_from(number).unwrap_or(if number < 0 { i64::MIN } else { i64::MAX })
+}
+
 /// The rule of a PodDisruptionBudget.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum DisruptionRule {

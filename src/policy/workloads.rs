@@ -2,6 +2,8 @@
 //!
 //! What must not live here: pods being made or deleted, and when a controller looks.
 
+pub mod deployment;
 pub mod replica_set;
 
-pub use replica_set::{VictimView, victims};
+pub use deployment::{ReplicaSetView, RollingLimits, Rollout, roll, scale_replica_sets};
+pub use replica_set::{PodChange, VictimView, pod_change, slow_start_batches, victims};

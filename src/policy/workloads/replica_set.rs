@@ -5,6 +5,46 @@ use std::cmp::Ordering;
 use crate::domain::pod::PodPhase;
 use crate::domain::{SimDuration, SimTime};
 
+/// How many pods a ReplicaSet makes or deletes in one pass at most.
+const BURST: i64 = 500;
+
+/// What one pass of a ReplicaSet does.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum PodChange {
+    /// It has what it wants.
+    Keep,
+    /// It makes so many pods, in [`slow_start_batches`].
+    Create(i64),
+    /// It deletes so many pods, see [`victims`].
+    Delete(i64),
+}
+
+/// What a ReplicaSet does with `active` pods (neither ended nor being deleted) when it wants `wanted`. Pods being deleted do
+/// not count, so their replacements run beside them.
+///
+/// Source: Kubernetes 1.36.2 `pkg/controller/replicaset/replica_set.go`, `manageReplicas`.
+pub fn pod_change(active: i64, wanted: i64) -> PodChange {
+    match active.cmp(&wanted) {
+        Ordering::Equal => PodChange::Keep,
+        Ordering::Less => PodChange::Create(wanted.saturating_sub(active).min(BURST)),
+        Ordering::Greater => PodChange::Delete(active.saturating_sub(wanted).min(BURST)),
+    }
+}
+
+/// The sizes of the batches in which `count` pods are made: 1, 2, 4 and so on. A batch in which a pod is refused ends the
+/// pass, so a namespace at its quota is asked once and not five hundred times.
+///
+/// Source: Kubernetes 1.36.2 `pkg/controller/replicaset/replica_set.go`, `slowStartBatch`.
+pub fn slow_start_batches(count: i64) -> impl Iterator<Item = i64> {
+    let (mut left, mut size) = (count, 1_i64);
+    std::iter::from_fn(move || {
+        let batch = size.min(left);
+        left -= batch;
+        size = size.saturating_mul(2);
+        (batch > 0).then_some(batch)
+    })
+}
+
 /// A pod that a ReplicaSet might delete. Only active pods are candidates: not ended, not being deleted.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct VictimView {
@@ -110,7 +150,7 @@ fn age_bucket(instant: SimTime, now: SimTime) -> Option<u32> {
 
 #[cfg(test)]
 mod tests {
-    use super::{VictimView, age_bucket, merge_sort, victims};
+    use super::{PodChange, VictimView, age_bucket, merge_sort, pod_change, slow_start_batches, victims};
     use crate::domain::pod::PodPhase;
     use crate::domain::{SimDuration, SimTime};
 
@@ -132,6 +172,27 @@ mod tests {
             created: at(0),
             uid,
         }
+    }
+
+    #[test]
+    fn a_pass_makes_or_deletes_at_most_five_hundred_pods() {
+        for (active, wanted, change) in [
+            (3, 3, PodChange::Keep),
+            (0, 7, PodChange::Create(7)),
+            (0, 1_200, PodChange::Create(500)),
+            (9, 2, PodChange::Delete(7)),
+            (1_200, 0, PodChange::Delete(500)),
+        ] {
+            assert_eq!(pod_change(active, wanted), change, "{active} to {wanted}");
+        }
+    }
+
+    #[test]
+    fn batches_double_and_sum_up_to_the_whole() {
+        assert_eq!(slow_start_batches(11).collect::<Vec<_>>(), [1, 2, 4, 4]);
+        assert_eq!(slow_start_batches(500).sum::<i64>(), 500);
+        assert_eq!(slow_start_batches(0).count(), 0);
+        assert_eq!(slow_start_batches(-3).count(), 0);
     }
 
     #[test]

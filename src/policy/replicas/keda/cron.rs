@@ -319,4 +319,30 @@ mod tests {
         let outside = window.at(state.until);
         assert_eq!((outside.active, outside.replicas), (false, 0));
     }
+
+    proptest::proptest! {
+        #[test]
+        fn a_window_keeps_its_state_until_the_instant_it_names(
+            start in "([0-5]?[0-9]|\\*/[1-9]) (1?[0-9]|\\*/[2-7]) (\\*|[1-9]|2[0-8]) (\\*|[1-9]) (\\*|[0-6])",
+            end in "([0-5]?[0-9]|\\*/[1-9]) (1?[0-9]|\\*/[2-7]) (\\*|[1-9]|2[0-8]) (\\*|[1-9]) (\\*|[0-6])",
+            second in 1_700_000_000_i64..1_900_000_000,
+            fraction in 0_u32..1_000,
+            zone in proptest::sample::select(vec!["UTC", "America/New_York", "Australia/Lord_Howe", "Asia/Kolkata"]),
+        ) {
+            // Days up to the 28th exist in every month, so each of these fires.
+            let Ok(window) = window(zone, &start, &end) else { panic!("{start} to {end} is valid") };
+            let Ok(now) = Timestamp::from_second(second) else { panic!("{second} is an instant") };
+            let state = window.at(now);
+            proptest::prop_assert!(state.until > now);
+            let between = (state.until.as_second() - second) * i64::from(fraction) / 1_000;
+            let Ok(inside) = Timestamp::from_second(second + between) else { panic!("it lies between") };
+            proptest::prop_assert_eq!(window.at(inside), state);
+        }
+
+        #[test]
+        fn no_text_makes_the_reader_panic(text in "[-*/,?0-9a-z ]{0,24}|.{0,24}") {
+            let reread = CronSchedule::parse(&text).is_ok();
+            proptest::prop_assert_eq!(reread, CronSchedule::parse(&text).is_ok());
+        }
+    }
 }

@@ -208,4 +208,14 @@ mod tests {
         assert!(!composite(&modifiers, Some(2.0), None).active);
         assert_eq!(composite(&modifiers, Some(f64::NAN), None).milli, 0);
     }
+
+    proptest::proptest! {
+        #[test]
+        fn no_text_makes_the_reader_panic(text in "[-+*/^<>=!&|?:#(){},. 0-9a-ceé]{0,40}|.{0,40}") {
+            if let Ok(formula) = Formula::parse(&text) {
+                let outcome = || format!("{:?}", formula.evaluate(&|_| Some(Some(1.0))));
+                proptest::prop_assert_eq!(outcome(), outcome());
+            }
+        }
+    }
 }

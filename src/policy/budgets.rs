@@ -1,0 +1,197 @@
+//! Disruption budgets of pods: how many of a workload's pods may be taken away now, and whether one of them may.
+//!
+//! Source: Kubernetes 1.36.2 `pkg/controller/disruption/disruption.go` and `pkg/registry/core/pod/storage/eviction.go`.
+
+use crate::domain::pod::{DisruptionRule, IntOrPercent, PodPhase};
+use crate::domain::{SimDuration, SimTime};
+
+/// How long an evicted pod that is still there counts as gone.
+const EVICTED_STAYS_GONE: SimDuration = SimDuration::from_secs(120);
+
+/// Whether a selected pod counts as healthy: ready, not being deleted, and not evicted within the last two minutes.
+pub fn is_healthy(ready: bool, deleting: bool, evicted_at: Option<SimTime>, now: SimTime) -> bool {
+    ready && !deleting && evicted_at.is_none_or(|evicted| evicted + EVICTED_STAYS_GONE < now)
+}
+
+/// The pods that a budget protects.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct ProtectedPods {
+    /// Replicas that the controllers of the selected pods want, summed.
+    pub wanted: i64,
+    /// Selected pods.
+    pub selected: i64,
+    /// Those that are healthy, see [`is_healthy`].
+    pub healthy: i64,
+}
+
+/// The status of a budget.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct BudgetStatus {
+    /// Pods that there should be.
+    pub expected: i64,
+    /// Healthy pods that there must be.
+    pub desired_healthy: i64,
+    /// Healthy pods.
+    pub healthy: i64,
+    /// Pods that may be taken away now.
+    pub disruptions_allowed: i64,
+}
+
+/// A budget's status. Percentages are rounded up under both rules. While a workload grows its new pods are expected and not
+/// healthy yet, so nothing may be taken away.
+///
+/// Source: `disruption.go`, `getExpectedPodCount`, `updatePdbStatus`.
+pub fn budget_status(rule: DisruptionRule, pods: ProtectedPods) -> BudgetStatus {
+    let (expected, desired_healthy) = match rule {
+        DisruptionRule::MaxUnavailable(most) => {
+            (pods.wanted, pods.wanted.saturating_sub(most.of_rounded_up(pods.wanted)).max(0))
+        }
+        DisruptionRule::MinAvailable(IntOrPercent::Count(least)) => (pods.selected, least),
+        DisruptionRule::MinAvailable(least) => (pods.wanted, least.of_rounded_up(pods.wanted)),
+    };
+    let spare = pods.healthy.saturating_sub(desired_healthy).max(0);
+    let disruptions_allowed = if expected > 0 { spare } else { 0 };
+    BudgetStatus { expected, desired_healthy, healthy: pods.healthy, disruptions_allowed }
+}
+
+/// A pod that is to be evicted.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct EvictionView {
+    /// Its phase.
+    pub phase: PodPhase,
+    /// Whether it is being deleted already.
+    pub deleting: bool,
+    /// Whether it is ready.
+    pub ready: bool,
+}
+
+/// A budget that selects the pod.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct EvictionBudget {
+    /// Its status.
+    pub status: BudgetStatus,
+    /// `unhealthyPodEvictionPolicy: AlwaysAllow`.
+    pub always_allow_unhealthy: bool,
+}
+
+/// What the API answers to an eviction.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum EvictionAnswer {
+    /// The pod goes.
+    Evicted {
+        /// Whether it takes one of the disruptions that the budget allows.
+        uses_budget: bool,
+    },
+    /// The budget allows none now (HTTP 429): try again.
+    TooManyRequests,
+    /// More than one budget selects the pod (HTTP 500): it is never evicted.
+    SeveralBudgets,
+}
+
+/// The answer to an eviction of a pod that `budgets` select.
+///
+/// Source: `eviction.go`, `EvictionREST.Create`, `canIgnorePDB`.
+pub fn eviction(pod: EvictionView, budgets: &[EvictionBudget]) -> EvictionAnswer {
+    let free = EvictionAnswer::Evicted { uses_budget: false };
+    if pod.phase.is_terminal() || pod.phase == PodPhase::Pending || pod.deleting {
+        return free;
+    }
+    let budget = match budgets {
+        [] => return free,
+        [budget] => budget,
+        _ => return EvictionAnswer::SeveralBudgets,
+    };
+    let status = budget.status;
+    let enough = status.healthy >= status.desired_healthy && status.desired_healthy > 0;
+    if !pod.ready && (budget.always_allow_unhealthy || enough) {
+        return free;
+    }
+    if status.disruptions_allowed > 0 {
+        EvictionAnswer::Evicted { uses_budget: true }
+    } else {
+        EvictionAnswer::TooManyRequests
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{
+        BudgetStatus, EvictionAnswer, EvictionBudget, EvictionView, ProtectedPods, budget_status, eviction, is_healthy,
+    };
+    use crate::domain::pod::DisruptionRule::{self, MaxUnavailable, MinAvailable};
+    use crate::domain::pod::IntOrPercent::{Count, Percent};
+    use crate::domain::pod::PodPhase;
+    use crate::domain::{SimDuration, SimTime};
+
+    #[test]
+    fn each_rule_counts_what_it_is_relative_to_and_rounds_up() {
+        for (rule, wanted, selected, healthy, desired, allowed) in [
+            (MaxUnavailable(Percent(30)), 7, 7, 7, 4, 3),
+            (MaxUnavailable(Count(1)), 10, 5, 5, 9, 0),
+            (MaxUnavailable(Count(20)), 10, 10, 3, 0, 3),
+            (MinAvailable(Count(2)), 10, 5, 5, 2, 3),
+            (MinAvailable(Percent(50)), 7, 7, 7, 4, 3),
+            (MinAvailable(Percent(100)), 3, 3, 3, 3, 0),
+            (MaxUnavailable(Percent(100)), 0, 0, 0, 0, 0),
+        ] {
+            let status = budget_status(rule, ProtectedPods { wanted, selected, healthy });
+            assert_eq!(
+                (status.desired_healthy, status.disruptions_allowed),
+                (desired, allowed),
+                "{rule:?} of {wanted}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_budget_that_expects_no_pods_allows_none_to_go() {
+        let stray = ProtectedPods { wanted: 0, selected: 2, healthy: 2 };
+        assert_eq!(budget_status(MaxUnavailable(Count(1)), stray).disruptions_allowed, 0);
+    }
+
+    fn answer(phase: PodPhase, ready: bool, always: bool, rule: DisruptionRule, healthy: i64) -> EvictionAnswer {
+        let status = budget_status(rule, ProtectedPods { wanted: 4, selected: 4, healthy });
+        let budget = EvictionBudget { status, always_allow_unhealthy: always };
+        eviction(EvictionView { phase, deleting: false, ready }, &[budget])
+    }
+
+    #[test]
+    fn ready_pods_need_the_budget_and_others_depend_on_the_policy() {
+        let one = MaxUnavailable(Count(1));
+        let free = EvictionAnswer::Evicted { uses_budget: false };
+        for (phase, ready, always, healthy, expected) in [
+            (PodPhase::Running, true, false, 4, EvictionAnswer::Evicted { uses_budget: true }),
+            (PodPhase::Running, true, false, 3, EvictionAnswer::TooManyRequests),
+            (PodPhase::Running, true, true, 3, EvictionAnswer::TooManyRequests),
+            (PodPhase::Running, false, false, 3, free),
+            (PodPhase::Running, false, false, 2, EvictionAnswer::TooManyRequests),
+            (PodPhase::Running, false, true, 0, free),
+            (PodPhase::Pending, false, false, 0, free),
+            (PodPhase::Failed, false, false, 0, free),
+        ] {
+            assert_eq!(answer(phase, ready, always, one, healthy), expected, "{phase:?} {ready} {always} {healthy}");
+        }
+        // Nothing needs to be healthy, which is not "enough": the budget itself decides.
+        let all = MaxUnavailable(Percent(100));
+        assert_eq!(answer(PodPhase::Running, false, false, all, 0), EvictionAnswer::TooManyRequests);
+        assert_eq!(answer(PodPhase::Running, false, false, all, 1), EvictionAnswer::Evicted { uses_budget: true });
+    }
+
+    #[test]
+    fn two_budgets_on_a_pod_keep_it_for_good_and_none_lets_it_go() {
+        let status = BudgetStatus { expected: 4, desired_healthy: 1, healthy: 4, disruptions_allowed: 3 };
+        let budget = EvictionBudget { status, always_allow_unhealthy: true };
+        let pod = EvictionView { phase: PodPhase::Running, deleting: false, ready: true };
+        assert_eq!(eviction(pod, &[budget, budget]), EvictionAnswer::SeveralBudgets);
+        assert_eq!(eviction(pod, &[]), EvictionAnswer::Evicted { uses_budget: false });
+    }
+
+    #[test]
+    fn an_evicted_pod_counts_as_gone_for_two_minutes() {
+        let at = |secs| SimTime::ZERO + SimDuration::from_secs(secs);
+        assert!(is_healthy(true, false, None, at(0)));
+        assert!(!is_healthy(true, true, None, at(0)) && !is_healthy(false, false, None, at(0)));
+        assert!(!is_healthy(true, false, Some(at(0)), at(120)));
+        assert!(is_healthy(true, false, Some(at(0)), at(121)));
+    }
+}
