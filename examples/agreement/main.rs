@@ -10,6 +10,8 @@ mod hpa;
 #[allow(dead_code)]
 mod karpenter;
 #[allow(dead_code)]
+mod karpenter_case;
+#[allow(dead_code)]
 mod keda;
 #[allow(dead_code)]
 mod kube_scheduler;

@@ -9,6 +9,9 @@ mod hpa;
 #[path = "../../examples/agreement/karpenter.rs"]
 #[allow(dead_code)]
 mod karpenter;
+#[path = "../../examples/agreement/karpenter_case.rs"]
+#[allow(dead_code)]
+mod karpenter_case;
 #[path = "../../examples/agreement/keda.rs"]
 #[allow(dead_code)]
 mod keda;
@@ -43,4 +46,9 @@ fn filters_scores_and_the_best_nodes_agree_with_kube_scheduler() {
 #[test]
 fn event_driven_scaling_agrees_with_keda() {
     all_agree(keda::run, &["keda-golden.json"], 73);
+}
+
+#[test]
+fn whole_scheduling_passes_agree_with_karpenter() {
+    all_agree(karpenter::run, &["karpenter"], 80);
 }
