@@ -268,8 +268,8 @@ pub struct RequestFigures {
     pub workload: String,
     /// Requests completed.
     pub completed: f64,
-    /// Requests that failed or were given up.
-    pub failed: f64,
+    /// Requests that still waited for an answer at the end.
+    pub unanswered: f64,
     /// When load began, from the start of the run.
     pub first_seconds: f64,
     /// When load ended, from the start of the run.

@@ -8,7 +8,7 @@ const WORKLOADS_MAX: usize = 4;
 /// Warnings that are printed; the page has all.
 const WARNINGS_MAX: usize = 3;
 /// Width of the first column.
-const LABEL: usize = 23;
+const LABEL: usize = 22;
 
 /// The table of `summary`.
 pub fn table(summary: &Summary) -> String {
@@ -73,7 +73,7 @@ fn cost(summary: &Summary, lines: &mut Vec<String>) {
 
 /// A row of a table: four spans, then two figures; no wider than 80 characters.
 fn row(label: &str, cells: &[String; 6]) -> String {
-    let cells: String = cells.iter().zip([9, 9, 9, 9, 11, 9]).map(|(cell, width)| format!("{cell:>width$}")).collect();
+    let cells: String = cells.iter().zip([9, 9, 9, 9, 11, 11]).map(|(cell, width)| format!("{cell:>width$}")).collect();
     format!("{:<LABEL$}{cells}", shortened(label, LABEL - 1))
 }
 
@@ -102,7 +102,7 @@ fn pods(summary: &Summary, lines: &mut Vec<String>) {
     };
     spans("pods wait for a node", &pods.wait_for_node);
     spans("pod created to Ready", &pods.created_to_ready);
-    spans("node launched to Ready", &summary.nodes.launch_to_ready);
+    spans("node launch to Ready", &summary.nodes.launch_to_ready);
     if pods.pending_at_end > 0 {
         let still = format::counted(pods.pending_at_end, "pod", "pods");
         lines.push(format!("{:<LABEL$}{still} without a node", "pending at the end"));
@@ -114,7 +114,7 @@ fn requests(summary: &Summary, lines: &mut Vec<String>) {
     if summary.requests.is_empty() {
         return;
     }
-    let headings = ["p50", "p95", "p99", "mean", "completed", "failed"].map(str::to_owned);
+    let headings = ["p50", "p95", "p99", "mean", "completed", "unanswered"].map(str::to_owned);
     lines.push(row("response time", &headings));
     for figures in summary.requests.iter().take(WORKLOADS_MAX) {
         let cells = [
@@ -123,7 +123,7 @@ fn requests(summary: &Summary, lines: &mut Vec<String>) {
             span(figures.p99_seconds),
             span(figures.mean_seconds),
             format::whole(figures.completed),
-            format::whole(figures.failed),
+            format::whole(figures.unanswered),
         ];
         lines.push(row(&figures.workload, &cells));
     }

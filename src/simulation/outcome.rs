@@ -79,8 +79,8 @@ pub struct RequestSummary {
     pub workload: WorkloadId,
     /// Requests completed.
     pub completed: f64,
-    /// Requests that failed or were given up.
-    pub failed: f64,
+    /// Requests that still waited for an answer at the end.
+    pub unanswered: f64,
     /// When load began.
     pub first: SimTime,
     /// When load ended, or the run did.

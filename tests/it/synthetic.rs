@@ -43,7 +43,7 @@ pub fn outcome() -> Outcome {
         requests: vec![RequestSummary {
             workload: WorkloadId(0),
             completed: 1_234_567.0,
-            failed: 89.0,
+            unanswered: 89.0,
             first: at(300),
             last: at(3_000),
             mean_seconds: 0.042,

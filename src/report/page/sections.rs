@@ -71,8 +71,11 @@ pub(super) fn answers(page: &mut Html, summary: &Summary) {
             format::span(figures.p95_seconds),
             format::span(figures.mean_seconds)
         );
-        let served =
-            format!("{} completed, {} failed", format::whole(figures.completed), format::whole(figures.failed));
+        let served = format!(
+            "{} completed, {} unanswered at the end",
+            format::whole(figures.completed),
+            format::whole(figures.unanswered)
+        );
         let question = format!("Response time of {}, 99th percentile", figures.workload);
         answer(page, &question, &format::span(figures.p99_seconds), &[more, served]);
     }
@@ -218,7 +221,7 @@ pub(super) fn requests(page: &mut Html, summary: &Summary) {
             vec![
                 figures.workload.clone(),
                 format::whole(figures.completed),
-                format::whole(figures.failed),
+                format::whole(figures.unanswered),
                 format::span(figures.mean_seconds),
                 format::span(figures.p50_seconds),
                 format::span(figures.p95_seconds),
@@ -230,7 +233,7 @@ pub(super) fn requests(page: &mut Html, summary: &Summary) {
     let columns = [
         Column::Text("workload"),
         Column::Figure("completed"),
-        Column::Figure("failed"),
+        Column::Figure("unanswered"),
         Column::Figure("mean"),
         Column::Figure("p50"),
         Column::Figure("p95"),

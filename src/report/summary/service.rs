@@ -18,7 +18,7 @@ pub(super) fn requests(outcome: &Outcome) -> Vec<RequestFigures> {
         .map(|summary| RequestFigures {
             workload: workload_name(outcome, summary.workload),
             completed: summary.completed,
-            failed: summary.failed,
+            unanswered: summary.unanswered,
             first_seconds: summary.first.as_secs_f64(),
             last_seconds: summary.last.as_secs_f64(),
             mean_seconds: summary.mean_seconds,
