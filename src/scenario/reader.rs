@@ -226,7 +226,13 @@ impl<'s> Reader<'s> {
     /// # Errors
     /// If it is not one.
     pub fn quantity(&self, node: &Node<'s>, what: &str) -> Result<Quantity, ScenarioError> {
-        let text = self.text(node, what)?;
+        let Some(text) = node.as_text() else {
+            return Err(self.wrong_kind(
+                node,
+                &format!("`{what}` is a quantity"),
+                "for example `500m`, `2G` or `512Mi`",
+            ));
+        };
         text.parse().map_err(|reason: QuantityError| {
             let shown: String = text.chars().take(40).collect();
             let mut error = self.error(node.at, format!("`{what}` is `{shown}`, which {reason}"));
@@ -243,7 +249,13 @@ impl<'s> Reader<'s> {
     /// # Errors
     /// If it is not one.
     pub fn duration(&self, node: &Node<'s>, what: &str) -> Result<SimDuration, ScenarioError> {
-        let text = self.text(node, what)?;
+        let Some(text) = node.as_text() else {
+            return Err(self.wrong_kind(
+                node,
+                &format!("`{what}` is a span of time"),
+                "for example `30s`, `5m` or `1h30m`",
+            ));
+        };
         text.parse().map_err(|reason: DurationError| {
             let shown: String = text.chars().take(40).collect();
             let error = self.error(node.at, format!("`{what}` is `{shown}`, which {reason}"));

@@ -21,9 +21,9 @@ pub struct Limits {
 }
 
 impl Default for Limits {
-    /// 256 MiB, 8 million values, 100,000 repeated by aliases, 100 levels.
+    /// 256 MiB, 4 million values, 100,000 repeated by aliases, 100 levels.
     fn default() -> Self {
-        Self { file_bytes_max: 256 << 20, nodes_max: 8_000_000, alias_nodes_max: 100_000, depth_max: 100 }
+        Self { file_bytes_max: 256 << 20, nodes_max: 4_000_000, alias_nodes_max: 100_000, depth_max: 100 }
     }
 }
 
@@ -53,7 +53,10 @@ impl Source {
             Ok(text) => Ok(Self { name, text }),
             Err(error) => {
                 let at = error.utf8_error().valid_up_to();
-                Err(ScenarioError::new(format!("`{name}` is not text: byte {at} is not UTF-8"))
+                let readable = String::from_utf8_lossy(&error.as_bytes()[..at]);
+                Err(ScenarioError::new(format!("`{name}` is not text"))
+                    .at(Some(Place::new(&name, &readable, at, 1)))
+                    .because("what follows is not UTF-8")
                     .help("save the file as UTF-8; a compressed or binary file cannot be read"))
             }
         }

@@ -280,6 +280,13 @@ impl<'s> Builder<'s, '_> {
     }
 
     fn begin(&mut self, kind: NodeKind<'s>, at: Location, anchor: usize) -> Result<(), ScenarioError> {
+        // Said at once, because reading on could take long and would find nothing of use.
+        if self.open.is_empty() && matches!(kind, NodeKind::Seq(_)) {
+            return Err(self
+                .error(at, "a document is a map of keys and values, not a list")
+                .because("the list begins here")
+                .help("begin with a `key:` line; several objects are separated by `---` lines"));
+        }
         if self.open.len() >= self.limits.depth_max {
             return Err(self
                 .error(at, format!("values are nested more than {} levels deep", self.limits.depth_max))
@@ -433,8 +440,8 @@ mod tests {
 
     #[test]
     fn a_scalar_keeps_its_text_and_whether_it_was_quoted() {
-        read("[1.20, \"1.20\", ~, null, '']", |documents| {
-            let NodeKind::Seq(items) = &documents[0].kind else { panic!() };
+        read("a: [1.20, \"1.20\", ~, null, '']", |documents| {
+            let items = documents[0].get("a").map(Node::items).unwrap_or_default();
             assert_eq!(items[0].kind, NodeKind::Scalar { text: "1.20".into(), plain: true });
             assert_eq!(items[1].kind, NodeKind::Scalar { text: "1.20".into(), plain: false });
             assert_eq!((&items[2].kind, &items[3].kind), (&NodeKind::Null, &NodeKind::Null));
@@ -474,8 +481,8 @@ mod tests {
         }
         assert_eq!(refused(&bomb).message(), "aliases repeat more than 100000 values");
         let deep = "values are nested more than 100 levels deep";
-        assert_eq!(refused(&"[".repeat(100_000)).message(), deep);
-        assert_eq!(refused(&"- ".repeat(5_000)).message(), deep);
+        assert_eq!(refused(&format!("a: {}", "[".repeat(100_000))).message(), deep);
+        assert_eq!(refused(&format!("a:\n{}", "- ".repeat(5_000))).message(), deep);
         let recursive = refused("a: &a [*a]");
         assert_eq!(recursive.message(), "an alias refers to the value that it is part of");
     }

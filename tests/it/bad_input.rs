@@ -1,0 +1,212 @@
+//! Bad input gets one clear error, quickly, and never a panic.
+
+#![allow(clippy::unwrap_used)]
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use nodecast::scenario::manifests::{pod_from_json, read_manifests, read_manifests_with};
+use nodecast::scenario::{Limits, Scenario, ScenarioError, Source};
+use proptest::prelude::*;
+
+/// Relative to the package, which is where tests run, so that the texts are the same on every machine.
+const FOLDER: &str = "tests/data/bad-input";
+
+fn refused(path: &Path) -> ScenarioError {
+    match Scenario::load(path) {
+        Ok(_) => panic!("{} is accepted", path.display()),
+        Err(error) => error,
+    }
+}
+
+#[test]
+fn every_mistake_is_shown_with_its_line_and_a_way_out() {
+    let mut files: Vec<PathBuf> = std::fs::read_dir(FOLDER).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.retain(|path| path.is_file());
+    files.sort();
+    assert!(files.len() >= 35, "the mistakes are in {FOLDER}");
+    let mut report = String::new();
+    for file in files.iter().map(PathBuf::as_path).chain([Path::new("tests/data/none.yaml"), Path::new(FOLDER)]) {
+        let text = refused(file).render();
+        assert!(text.contains("help:"), "{} shows no way out:\n{text}", file.display());
+        write!(report, "# {}\n\n{text}\n", file.file_name().unwrap().display()).unwrap();
+    }
+    insta::assert_snapshot!(report);
+}
+
+#[test]
+fn an_unknown_policy_is_answered_with_those_there_are() {
+    let (scenario, _) = Scenario::load(Path::new("scenarios/eks-101/scenario.yaml")).unwrap();
+    assert_eq!(scenario.for_policy(None).map(|policy| policy.name.as_str()), Ok("karpenter-v0.16"));
+    assert_eq!(scenario.for_policy(Some("karpenter-v1.13")).map(|p| p.name.as_str()), Ok("karpenter-v1.13"));
+    let error = scenario.for_policy(Some("karpenter-v1.14")).unwrap_err();
+    assert_eq!(error.message(), "the scenario has no policy `karpenter-v1.14`");
+    assert!(error.render().contains("did you mean `karpenter-v1.13`?"), "{}", error.render());
+}
+
+/// Writes `bytes` to a file and returns the error that a scenario of it gets, which has to come soon.
+fn refused_soon(bytes: &[u8]) -> ScenarioError {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), bytes).unwrap();
+    let begun = Instant::now();
+    let error = refused(file.path());
+    assert!(begun.elapsed() < Duration::from_secs(20), "took {:?}", begun.elapsed());
+    assert!(error.render().len() < 4_000, "the error shows the garbage itself");
+    error
+}
+
+const FIFTY_MB: usize = 50_000_000;
+
+#[test]
+fn fifty_megabytes_of_bytes_are_refused_as_no_text() {
+    let mut state = 1_u64;
+    let garbage: Vec<u8> = std::iter::repeat_with(|| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        (state >> 56) as u8
+    })
+    .take(FIFTY_MB)
+    .collect();
+    assert!(refused_soon(&garbage).message().contains("is not text"));
+}
+
+#[test]
+fn fifty_megabytes_of_one_word_are_refused_as_no_map() {
+    assert_eq!(refused_soon(&vec![b'a'; FIFTY_MB]).message(), "a scenario is a map, not text");
+}
+
+#[test]
+fn fifty_megabytes_of_list_are_refused_at_the_first_item() {
+    let error = refused_soon(&b"- a\n".repeat(FIFTY_MB / 4));
+    assert_eq!(error.message(), "a document is a map of keys and values, not a list");
+}
+
+#[test]
+fn a_file_of_too_many_values_is_refused_at_the_limit() {
+    let source = Source::new("a.yaml", format!("a:\n{}", "- a\n".repeat(101)));
+    let limits = Limits { nodes_max: 100, ..Limits::default() };
+    let error = read_manifests_with(&source, &BTreeMap::new(), &limits, None).unwrap_err();
+    assert_eq!(error.message(), "the file holds more than 100 values");
+}
+
+#[test]
+fn fifty_megabytes_of_punctuation_are_refused_as_no_yaml() {
+    for garbage in ["[{", "{a: ", "? - ", "\t", "a: b: ", "&a ", "*a ", "!a ", "|\n", "%", "\"\\x", "'", "#"] {
+        refused_soon(&garbage.as_bytes().repeat(FIFTY_MB / 10 / garbage.len()));
+    }
+}
+
+#[test]
+fn a_manifest_of_tens_of_megabytes_reads_in_seconds() {
+    let pod = r#"{"metadata":{"name":"p","labels":{"app":"p"}},"spec":{"containers":[{"name":"c","image":"i",
+        "resources":{"requests":{"cpu":"100m","memory":"128Mi"}}}]}}"#;
+    let count = 20_000_000 / pod.len();
+    let text = format!("{{\"apiVersion\":\"v1\",\"kind\":\"PodList\",\"items\":[{}]}}", vec![pod; count].join(","));
+    let begun = Instant::now();
+    let manifests = read_manifests(&Source::new("pods.json", text)).unwrap();
+    assert_eq!(manifests.pods.len(), count);
+    assert!(begun.elapsed() < Duration::from_secs(20), "took {:?}", begun.elapsed());
+}
+
+/// The files of the first tutorial, to be damaged.
+fn tutorial() -> Vec<(String, String)> {
+    let folder = Path::new("scenarios/eks-101");
+    let mut files: Vec<(String, String)> = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == "yaml"))
+        .map(|path| (path.file_name().unwrap().display().to_string(), std::fs::read_to_string(&path).unwrap()))
+        .collect();
+    files.sort();
+    files
+}
+
+/// One kind of damage to a text at a place from 0 to 1.
+fn damaged(text: &str, kind: u8, place: f64, with: &str) -> String {
+    if text.lines().next().is_none() {
+        return with.to_owned();
+    }
+    let mut lines: Vec<&str> = text.lines().collect();
+    let line = ((lines.len() as f64 * place) as usize).min(lines.len() - 1);
+    let mut at = ((text.len() as f64 * place) as usize).min(text.len());
+    while !text.is_char_boundary(at) {
+        at -= 1;
+    }
+    match kind {
+        0 => format!("{}{with}{}", &text[..at], &text[at..]),
+        1 => text[..at].to_owned(),
+        2 => {
+            lines.remove(line);
+            lines.join("\n")
+        }
+        3 => {
+            lines.insert(line, lines[line]);
+            lines.join("\n")
+        }
+        4 => {
+            let value = lines[line].split_once(':').map_or(with.to_owned(), |(key, _)| format!("{key}: {with}"));
+            lines[line] = &value;
+            lines.join("\n")
+        }
+        5 => {
+            let indented = format!("  {}", lines[line]);
+            lines[line] = &indented;
+            lines.join("\n")
+        }
+        _ => {
+            let other = (lines.len() - 1).saturating_sub(line);
+            lines.swap(line, other);
+            lines.join("\n")
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn random_bytes_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..2_000)) {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), &bytes).unwrap();
+        if let Err(error) = Scenario::load(file.path()) {
+            prop_assert!(!error.render().is_empty());
+        }
+    }
+
+    #[test]
+    fn random_yaml_never_panics(text in "([a-z]{1,3}|[:\\-\\[\\]{}&*!|>'\"%#?,\t~\u{e9}]|\n|  ){0,200}") {
+        if let Err(error) = read_manifests(&Source::new("a.yaml", text)) {
+            prop_assert!(!error.render().is_empty());
+        }
+    }
+
+    #[test]
+    fn damaged_files_never_panic(
+        file in 0_usize..100,
+        damage in prop::collection::vec((0_u8..7, 0.0_f64..1.0, "[-0-9a-z:\\[\\]{}\"'%&*. \n]{0,8}"), 1..4),
+    ) {
+        let mut files = tutorial();
+        let file = file % files.len();
+        for (kind, place, with) in &damage {
+            files[file].1 = damaged(&files[file].1, *kind, *place, with);
+        }
+        let folder = tempfile::tempdir().unwrap();
+        for (name, text) in &files {
+            std::fs::write(folder.path().join(name), text).unwrap();
+        }
+        if let Err(error) = Scenario::load(&folder.path().join("scenario.yaml")) {
+            prop_assert!(!error.render().is_empty());
+        }
+    }
+}
+
+#[test]
+fn json_nested_too_deeply_is_refused() {
+    let mut value = serde_json::Value::Null;
+    for _ in 0..500 {
+        value = serde_json::Value::Array(vec![value]);
+    }
+    let pod = serde_json::json!({"metadata": {"name": "p"}, "spec": {"containers": value}});
+    assert_eq!(pod_from_json(&pod).unwrap_err().message(), "the value is nested too deeply");
+}
