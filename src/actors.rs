@@ -1,1 +1,69 @@
 //! The event handlers: each collects a view, calls a decision and applies its plan through the world.
+//!
+//! A handler is a function of (context, now, event). It reads the [`World`](crate::world::World), asks `policy` what to
+//! do, and changes the world through named operations, giving the reason that the decision gave. What it wants done later
+//! it puts on the event queue.
+//!
+//! What must not live here: arithmetic that a real controller could use (`policy`), and the reading of files
+//! (`scenario`).
+
+mod context;
+mod event;
+mod karpenter;
+mod kubelet;
+mod load_loop;
+mod metrics_server;
+mod node_life;
+mod replica_loop;
+mod sampler;
+mod scheduler_loop;
+mod setup;
+mod timeline;
+mod workload_controllers;
+
+pub use context::Context;
+pub use event::{Event, class};
+pub use setup::{Action, Autoscaler, KarpenterSettings, LoadPlan, LoadStep, STREAM_NAMES, Setup, Step};
+
+use crate::domain::SimTime;
+
+/// Puts everything that happens at the start on the queue: node groups, the timeline, samples.
+pub fn begin(context: &mut Context<'_>) {
+    node_life::start_node_groups(context);
+    timeline::begin(context);
+    karpenter::begin(context);
+    sampler::begin(context);
+}
+
+/// Lets one event happen.
+pub fn handle(context: &mut Context<'_>, now: SimTime, event: Event) {
+    match event {
+        Event::TimelineStep(step) => timeline::happen(context, now, step),
+        Event::Reconcile(workload) => workload_controllers::reconcile(context, now, workload),
+        Event::ScheduleNext => scheduler_loop::schedule_next(context, now),
+        Event::FlushUnschedulable => scheduler_loop::flush(context, now),
+        Event::PodStarted(pod) => kubelet::start(context, now, pod),
+        Event::PodReady(pod) => kubelet::ready(context, now, pod),
+        Event::PodStopped(pod) => kubelet::stopped(context, now, pod),
+        Event::LoadStep(load, step) => load_loop::step(context, now, load, step),
+        Event::LoadShift(load) => load_loop::shift(context, now, load),
+        Event::MetricsTick(node) => metrics_server::tick(context, now, node),
+        Event::ReplicaSync(autoscaler) => replica_loop::sync(context, now, autoscaler),
+        Event::InstanceRunning(node) => node_life::running(context, now, node),
+        Event::NodeRegistered(node) => node_life::registered(context, now, node),
+        Event::NodeReady(node) => node_life::ready(context, now, node),
+        Event::StartupTaintsRemoved(node) => node_life::startup_taints_removed(context, now, node),
+        Event::InstanceGone(node) => node_life::gone(context, now, node),
+        Event::ProvisioningTrigger(pod) => karpenter::pod_trigger(context, now, pod),
+        Event::DisruptedNodeTrigger(node) => karpenter::node_trigger(context, now, node),
+        Event::BatchClosed => karpenter::batch_closed(context, now),
+        Event::FleetAnswered(node) => karpenter::fleet_answered(context, now, node),
+        Event::EmptinessCheck(node) => karpenter::emptiness_check(context, now, node),
+        Event::EmptinessDue(node) => karpenter::emptiness_due(context, now, node),
+        Event::DisruptionPass => karpenter::disruption_pass(context, now),
+        Event::DisruptionValidation => karpenter::disruption_validation(context, now),
+        Event::Expired(node) => karpenter::expired(context, now, node),
+        Event::DrainPoll(node) => karpenter::drain_poll(context, now, node),
+        Event::Sample => sampler::sample(context, now),
+    }
+}

@@ -1,5 +1,87 @@
 //! One runnable simulation, wired from a scenario, a policy and a seed.
+//!
+//! [`run`] is the whole of it; [`Simulation`] steps through one event at a time for those who want to look inside.
+//!
+//! What must not live here: what happens at an event (`actors`), more than one simulation (experiments).
 
+mod conclusion;
 pub mod outcome;
+mod resolve;
 
 pub use outcome::Outcome;
+pub use resolve::{Resolved, resolve};
+
+use crate::actors::{self, Context, Setup};
+use crate::catalog::{Catalog, CatalogError};
+use crate::domain::SimTime;
+use crate::engine::EventHash;
+use crate::scenario::{PolicyVariant, Scenario};
+
+/// A simulation that can be stepped through.
+#[derive(Debug)]
+pub struct Simulation<'s> {
+    context: Context<'s>,
+    hash: EventHash,
+    end: SimTime,
+}
+
+impl<'s> Simulation<'s> {
+    /// A simulation at its start.
+    pub fn new(setup: &'s Setup) -> Self {
+        let mut context = Context::new(setup);
+        actors::begin(&mut context);
+        Self { context, hash: EventHash::default(), end: SimTime::ZERO + setup.duration }
+    }
+
+    /// Lets the next event happen and returns its time; `None` when nothing more happens before the end.
+    pub fn step(&mut self) -> Option<SimTime> {
+        let (now, event) = self.context.queue.pop()?;
+        if now > self.end {
+            return None;
+        }
+        self.hash.record(now, &event);
+        actors::handle(&mut self.context, now, event);
+        Some(now)
+    }
+
+    /// Lets everything up to and including `until` happen.
+    pub fn step_until(&mut self, until: SimTime) {
+        while self.context.queue.next_time().is_some_and(|at| at <= until) {
+            if self.step().is_none() {
+                return;
+            }
+        }
+    }
+
+    /// The running simulation's context.
+    pub fn context(&self) -> &Context<'s> {
+        &self.context
+    }
+}
+
+/// Simulates one policy of a scenario with one seed. `progress` is told the simulated time now and then.
+///
+/// # Errors
+/// If the catalog has no prices for the scenario's region.
+pub fn run(
+    scenario: &Scenario,
+    policy: &PolicyVariant,
+    catalog: &Catalog,
+    seed: u64,
+    progress: &mut dyn FnMut(SimTime),
+) -> Result<Outcome, CatalogError> {
+    let Resolved { setup, warnings } = resolve(scenario, policy, catalog, seed)?;
+    let mut simulation = Simulation::new(&setup);
+    let mut events: u64 = 0;
+    while let Some(now) = simulation.step() {
+        events += 1;
+        if events.is_multiple_of(PROGRESS_EVERY) {
+            progress(now);
+        }
+    }
+    let Simulation { context, hash, .. } = simulation;
+    Ok(conclusion::conclude(context, scenario, policy, warnings, hash.value()))
+}
+
+/// Events between two reports of progress.
+const PROGRESS_EVERY: u64 = 4_096;

@@ -44,6 +44,11 @@ impl World {
         &self.pods[id.index()]
     }
 
+    /// The name of a pod.
+    pub fn pod_name(&self, id: PodId) -> &str {
+        &self.record.pods[id.index()].name
+    }
+
     /// The node `id`, which may be gone.
     pub fn node(&self, id: NodeId) -> &Node {
         &self.nodes[id.index()]
@@ -85,6 +90,11 @@ impl World {
     /// Records something that concerns the cluster as a whole or a workload.
     pub fn note(&mut self, at: SimTime, kind: EventKind, workload: Option<WorkloadId>, message: impl Into<Box<str>>) {
         self.record.event(Event { at, kind, pod: None, node: None, workload, message: message.into() });
+    }
+
+    /// Records that something was noticed about a pod.
+    pub fn note_pod(&mut self, id: PodId, at: SimTime, kind: EventKind, message: &str) {
+        self.pod_event(at, kind, id, message);
     }
 
     /// Records a sample.

@@ -121,6 +121,17 @@ impl<E> EventQueue<E> {
         self.cancelled.insert(timer.0);
     }
 
+    /// The time of the next event.
+    pub fn next_time(&mut self) -> Option<SimTime> {
+        while let Some(Reverse(entry)) = self.heap.peek() {
+            if !self.cancelled.remove(&entry.sequence()) {
+                return Some(entry.time());
+            }
+            self.heap.pop();
+        }
+        None
+    }
+
     /// Takes the next event and moves the clock to it.
     pub fn pop(&mut self) -> Option<(SimTime, E)> {
         while let Some(Reverse(entry)) = self.heap.pop() {

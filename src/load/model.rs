@@ -1,5 +1,7 @@
 //! The requests to one workload: arrivals, servers, backlog, response times.
 
+use std::borrow::Cow;
+
 use super::histogram::LatencyHistogram;
 use super::queueing::{ResponseTime, wait_probability};
 use crate::domain::{SimDuration, SimTime};
@@ -51,6 +53,9 @@ pub struct RequestModel {
     completed: f64,
     overloaded: SimDuration,
     histogram: LatencyHistogram,
+    /// Requests answered under the present conditions and not yet in the histogram: filling it is dear, so it waits until
+    /// the conditions change.
+    held: Option<(ResponseTime, f64)>,
     first: Option<SimTime>,
     last: SimTime,
 }
@@ -70,6 +75,7 @@ impl RequestModel {
             completed: 0.0,
             overloaded: SimDuration::ZERO,
             histogram: LatencyHistogram::default(),
+            held: None,
             first: None,
             last: SimTime::ZERO,
         }
@@ -82,6 +88,12 @@ impl RequestModel {
         if source != Source::Idle && self.first.is_none() {
             self.first = Some(now);
         }
+    }
+
+    /// Changes what a request costs, after bringing the model to `now`.
+    pub fn set_service(&mut self, service: Service, now: SimTime) {
+        self.advance(now);
+        self.service = service;
     }
 
     /// Changes the number of ready replicas, after bringing the model to `now`.
@@ -172,8 +184,11 @@ impl RequestModel {
     }
 
     /// What the requests so far experienced.
-    pub fn histogram(&self) -> &LatencyHistogram {
-        &self.histogram
+    pub fn histogram(&self) -> Cow<'_, LatencyHistogram> {
+        let Some((response, requests)) = self.held else { return Cow::Borrowed(&self.histogram) };
+        let mut histogram = self.histogram.clone();
+        add(&mut histogram, response, requests);
+        Cow::Owned(histogram)
     }
 
     /// Requests answered so far.
@@ -184,6 +199,14 @@ impl RequestModel {
     /// Requests that wait for a replica and were not answered.
     pub fn backlog(&self) -> f64 {
         self.backlog
+    }
+
+    /// Requests that wait for an answer: the backlog, or what a closed loop has still to do.
+    pub fn unanswered(&self) -> f64 {
+        match self.source {
+            Source::Closed { remaining, .. } => remaining,
+            _ => self.backlog,
+        }
     }
 
     /// Time so far in which more was asked than the ready replicas could serve at once.
@@ -269,8 +292,15 @@ impl RequestModel {
             return;
         }
         let response = self.response_time_with(backlog);
-        self.histogram.add_distribution(requests, response.mean(), |seconds| response.within(seconds));
         self.completed += requests;
+        match &mut self.held {
+            Some((held, weight)) if *held == response => *weight += requests,
+            held => {
+                if let Some((response, weight)) = held.replace((response, requests)) {
+                    add(&mut self.histogram, response, weight);
+                }
+            }
+        }
     }
 
     fn response_time_with(&self, backlog: f64) -> ResponseTime {
@@ -293,6 +323,11 @@ impl RequestModel {
         let drain_rate = capacity - self.arrival_rate();
         ResponseTime::Open { wait_probability, drain_rate, service_rate, extra_wait: 0.0 }
     }
+}
+
+/// Adds `requests` that were answered in `response`.
+fn add(histogram: &mut LatencyHistogram, response: ResponseTime, requests: f64) {
+    histogram.add_distribution(requests, response.mean(), |seconds| response.within(seconds));
 }
 
 #[cfg(test)]

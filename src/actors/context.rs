@@ -1,0 +1,96 @@
+//! What a handler may touch: the world, the queue, the cloud, and the memory of each actor.
+
+use std::sync::Arc;
+
+use super::event::Event;
+use super::karpenter::Karpenter;
+use super::kubelet::Images;
+use super::load_loop::LoadLoop;
+use super::metrics_server::MetricsServer;
+use super::replica_loop::ReplicaLoop;
+use super::scheduler_loop::SchedulerLoop;
+use super::setup::Setup;
+use crate::cloud::{BootTimes, Ec2, InstanceId};
+use crate::domain::workload::ObjectName;
+use crate::domain::{NodeId, SimTime, WorkloadId};
+use crate::engine::{EventQueue, Streams};
+use crate::load::RequestModel;
+use crate::world::World;
+
+/// One running simulation.
+#[derive(Debug)]
+pub struct Context<'s> {
+    /// What the simulation was told.
+    pub setup: &'s Setup,
+    /// The cluster.
+    pub world: World,
+    /// What happens next.
+    pub queue: EventQueue<Event>,
+    /// Random numbers.
+    pub streams: Streams,
+    /// The cloud.
+    pub ec2: Ec2,
+    pub(super) machines: Vec<Option<Machine>>,
+    pub(super) scheduler: SchedulerLoop,
+    pub(super) images: Images,
+    pub(super) metrics: MetricsServer,
+    pub(super) autoscalers: Vec<ReplicaLoop<'s>>,
+    pub(super) loads: Vec<LoadLoop>,
+    pub(super) karpenter: Karpenter,
+}
+
+/// The machine behind a node.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Machine {
+    /// The instance.
+    pub(super) instance: InstanceId,
+    /// When it reaches which stage, counted from launch.
+    pub(super) boot: BootTimes,
+}
+
+impl<'s> Context<'s> {
+    /// A simulation about to begin.
+    pub fn new(setup: &'s Setup) -> Self {
+        let streams = Streams::new(setup.seed);
+        Self {
+            setup,
+            world: World::default(),
+            queue: EventQueue::new(),
+            streams,
+            ec2: Ec2::new(Arc::clone(&setup.region), streams),
+            machines: Vec::new(),
+            scheduler: SchedulerLoop::new(setup, streams),
+            images: Images::default(),
+            metrics: MetricsServer::new(setup),
+            autoscalers: Vec::new(),
+            loads: setup.loads.iter().map(LoadLoop::new).collect(),
+            karpenter: Karpenter::new(setup),
+        }
+    }
+
+    /// The workload called `name`, if it has been applied.
+    pub(super) fn workload_named(&self, name: ObjectName) -> Option<WorkloadId> {
+        self.world.workloads().find(|(_, workload)| workload.name == name).map(|(id, _)| id)
+    }
+
+    /// Every load's workload (once applied) and its queue, brought up to `now`.
+    pub fn request_models(&mut self, now: SimTime) -> Vec<(WorkloadId, &RequestModel)> {
+        for load in &mut self.loads {
+            load.model.advance(now);
+        }
+        self.loads.iter().filter_map(|load| Some((load.id?, &load.model))).collect()
+    }
+
+    /// The machine behind `node`, once launched.
+    pub(super) fn machine(&self, node: NodeId) -> Option<Machine> {
+        self.machines.get(node.index()).copied().flatten()
+    }
+
+    /// Remembers the machine behind `node`.
+    pub(super) fn set_machine(&mut self, node: NodeId, machine: Machine) {
+        if self.machines.len() <= node.index() {
+            self.machines.resize(node.index() + 1, None);
+        }
+        self.machines[node.index()] = Some(machine);
+    }
+}

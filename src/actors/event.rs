@@ -1,0 +1,86 @@
+//! Everything that can happen.
+
+use crate::domain::{NodeId, PodId, WorkloadId};
+
+/// Something that happens at an instant: small and `Copy`, naming what it concerns by id.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Event {
+    /// A step of the scenario's timeline.
+    TimelineStep(u32),
+    /// A workload's controller looks at its pods.
+    Reconcile(WorkloadId),
+    /// The scheduler takes the next pod.
+    ScheduleNext,
+    /// The scheduler moves pods that have waited long enough back to its queue.
+    FlushUnschedulable,
+    /// A pod's containers run.
+    PodStarted(PodId),
+    /// A pod's readiness probe succeeds.
+    PodReady(PodId),
+    /// A deleted pod's containers have stopped.
+    PodStopped(PodId),
+    /// The load's next step: which load, which step.
+    LoadStep(u32, u32),
+    /// A load changes by itself: the backlog is gone or the last request answered.
+    LoadShift(u32),
+    /// metrics-server reads a node.
+    MetricsTick(NodeId),
+    /// A HorizontalPodAutoscaler is looked at.
+    ReplicaSync(u32),
+    /// An instance enters `running`.
+    InstanceRunning(NodeId),
+    /// A kubelet registers its node.
+    NodeRegistered(NodeId),
+    /// A node reports Ready.
+    NodeReady(NodeId),
+    /// Whatever removes a node's startup taints has done so.
+    StartupTaintsRemoved(NodeId),
+    /// A terminated instance is gone.
+    InstanceGone(NodeId),
+    /// Karpenter's pod controller looks at a pending pod.
+    ProvisioningTrigger(PodId),
+    /// Karpenter's node controller looks at a node that is being removed.
+    DisruptedNodeTrigger(NodeId),
+    /// Karpenter's batching window ends.
+    BatchClosed,
+    /// EC2 answers Karpenter's launch request.
+    FleetAnswered(NodeId),
+    /// Karpenter looks whether a node is empty (v0.x).
+    EmptinessCheck(NodeId),
+    /// A node may have been empty for long enough (v0.x).
+    EmptinessDue(NodeId),
+    /// Karpenter's disruption loop makes a pass (v1.x).
+    DisruptionPass,
+    /// The wait before a disruption command is over (v1.x).
+    DisruptionValidation,
+    /// A node reaches its age limit.
+    Expired(NodeId),
+    /// Karpenter looks whether a node is drained.
+    DrainPoll(NodeId),
+    /// The cluster is sampled for the report.
+    Sample,
+}
+
+/// Priority classes: the order in which things happen at one instant.
+pub mod class {
+    use crate::engine::PriorityClass;
+
+    /// What people do: the timeline.
+    pub const PEOPLE: PriorityClass = PriorityClass(10);
+    /// Metric scrapes.
+    pub const METRICS: PriorityClass = PriorityClass(20);
+    /// Machines, kubelets and pods.
+    pub const MACHINES: PriorityClass = PriorityClass(40);
+    /// Load.
+    pub const LOAD: PriorityClass = PriorityClass(50);
+    /// Workload controllers.
+    pub const CONTROLLERS: PriorityClass = PriorityClass(60);
+    /// kube-scheduler.
+    pub const SCHEDULER: PriorityClass = PriorityClass(70);
+    /// The node autoscaler.
+    pub const NODE_AUTOSCALER: PriorityClass = PriorityClass(80);
+    /// Replica autoscalers.
+    pub const REPLICA_AUTOSCALER: PriorityClass = PriorityClass(100);
+    /// Samples for the report, after everything else.
+    pub const SAMPLES: PriorityClass = PriorityClass::LAST;
+}

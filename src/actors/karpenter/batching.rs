@@ -1,0 +1,85 @@
+//! The batcher: pods that cannot be scheduled are collected for a moment, then packed together.
+//!
+//! Source: Karpenter core v1.13 `pkg/controllers/provisioning/batcher.go` and `controller.go`.
+
+use std::collections::BTreeSet;
+
+use super::provisioning;
+use crate::actors::context::Context;
+use crate::actors::event::{Event, class};
+use crate::domain::{NodeId, PodId, SimDuration, SimTime};
+use crate::engine::TimerId;
+use crate::world::{NodePhase, PodPhase};
+
+/// A pending pod triggers again after this time, for as long as it is pending.
+const RETRIGGER: SimDuration = SimDuration::from_secs(10);
+
+/// What can trigger the batcher.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+enum Trigger {
+    Pod(PodId),
+    Node(NodeId),
+}
+
+/// The batching window.
+#[derive(Debug, Default)]
+pub(super) struct Batch {
+    /// What has triggered since the last window ended; a second trigger by the same counts for nothing.
+    seen: BTreeSet<Trigger>,
+    window: Option<Window>,
+}
+
+#[derive(Debug)]
+struct Window {
+    closes: TimerId,
+    latest: SimTime,
+}
+
+/// The scheduler has declared a pod unschedulable: it triggers the batcher, and again every 10 s.
+pub(in crate::actors) fn pod_unschedulable(context: &mut Context<'_>, now: SimTime, pod: PodId) {
+    if context.karpenter.settings.is_some() && !context.world.pod(pod).daemon {
+        pod_trigger(context, now, pod);
+    }
+}
+
+/// A pending pod triggers the batcher.
+pub(in crate::actors) fn pod_trigger(context: &mut Context<'_>, now: SimTime, pod: PodId) {
+    let state = context.world.pod(pod);
+    if state.phase != PodPhase::Pending || !state.unschedulable || !state.is_active() {
+        return;
+    }
+    context.queue.schedule_in(RETRIGGER, class::NODE_AUTOSCALER, Event::ProvisioningTrigger(pod));
+    trigger(context, now, Trigger::Pod(pod));
+}
+
+/// A node that is being removed triggers the batcher, and again every 10 s while it is there: its pods need a new place.
+pub(in crate::actors) fn node_trigger(context: &mut Context<'_>, now: SimTime, node: NodeId) {
+    if context.world.node(node).phase == NodePhase::Registered {
+        context.queue.schedule_in(RETRIGGER, class::NODE_AUTOSCALER, Event::DisruptedNodeTrigger(node));
+        trigger(context, now, Trigger::Node(node));
+    }
+}
+
+fn trigger(context: &mut Context<'_>, now: SimTime, by: Trigger) {
+    let Some(settings) = context.karpenter.settings else { return };
+    let batch = &mut context.karpenter.batch;
+    if !batch.seen.insert(by) {
+        return;
+    }
+    let idle_end = now + settings.batch_idle;
+    let latest = match batch.window.take() {
+        Some(window) => {
+            context.queue.cancel(window.closes);
+            window.latest
+        }
+        None => now + settings.batch_max,
+    };
+    let closes = context.queue.schedule(idle_end.min(latest), class::NODE_AUTOSCALER, Event::BatchClosed);
+    batch.window = Some(Window { closes, latest });
+}
+
+/// The window ends: one scheduling pass for whatever is pending.
+pub(in crate::actors) fn batch_closed(context: &mut Context<'_>, now: SimTime) {
+    context.karpenter.batch = Batch::default();
+    provisioning::pass(context, now);
+}

@@ -1,0 +1,140 @@
+//! From a node claim to an instance: the launch request, EC2's answer, and the memory of capacity errors.
+//!
+//! Source: Karpenter AWS provider v1.13 `pkg/providers/instance/instance.go`, `pkg/cache/unavailableofferings.go`.
+//!
+//! Deviation: identical requests are not merged into one call; only the number of calls depends on it.
+
+use super::Claim;
+use crate::actors::context::{Context, Machine};
+use crate::actors::event::{Event, class};
+use crate::actors::node_life;
+use crate::cloud::{BootStages, FleetOverride, FleetReply, FleetRequest};
+use crate::domain::{KarpenterVersion, NodeClass, NodeId, SimDuration, SimTime, Symbol, well_known};
+use crate::policy::instance_types::InstanceType;
+use crate::policy::packing::MinValuesPolicy;
+use crate::policy::selection::{LaunchRequest, LaunchView, select};
+use crate::world::record::EventKind;
+
+/// Karpenter waits this long for identical requests before it calls.
+const MERGE: SimDuration = SimDuration::from_millis(35);
+/// Creating one launch template.
+const TEMPLATE: SimDuration = SimDuration::from_millis(300);
+
+/// Sends the launch request of a new claim; the answer comes later.
+pub(super) fn request(context: &mut Context<'_>, now: SimTime, node: NodeId, claim: Claim) {
+    let call = context.ec2.next_fleet_call_time(1);
+    let templates = new_templates(context, &claim);
+    context.karpenter.claims.insert(node, claim);
+    let answered = now + MERGE + TEMPLATE * i64::from(templates) + call;
+    context.queue.schedule(answered, class::NODE_AUTOSCALER, Event::FleetAnswered(node));
+}
+
+/// Launch templates (one for each node class and architecture) that do not exist yet.
+fn new_templates(context: &mut Context<'_>, claim: &Claim) -> u32 {
+    let class = context.setup.node_pools[claim.pool].node_class;
+    let karpenter = &mut context.karpenter;
+    let mut made = 0;
+    for &index in &claim.types {
+        let kind = &karpenter.instance_types[claim.pool][index as usize];
+        let arch = kind.requirements.get(well_known::ARCH).and_then(|arch| arch.values.first().copied());
+        if karpenter.launch_templates.insert((class, arch.unwrap_or(well_known::AMD64))) {
+            made += 1;
+        }
+    }
+    made
+}
+
+/// EC2 answers: an instance, or errors that are remembered.
+pub(in crate::actors) fn fleet_answered(context: &mut Context<'_>, now: SimTime, node: NodeId) {
+    let Some(claim) = context.karpenter.claims.remove(&node) else { return };
+    let Some(pool) = context.setup.node_pools.get(claim.pool) else { return };
+    let types: Vec<&InstanceType> =
+        claim.types.iter().map(|&index| &context.karpenter.instance_types[claim.pool][index as usize]).collect();
+    let view = LaunchView {
+        karpenter: context.setup.versions.karpenter,
+        requirements: &claim.requirements,
+        requests: &claim.requests,
+        types: &types,
+        min_values: MinValuesPolicy::Strict,
+    };
+    let request = match select(&view) {
+        Ok(request) => request,
+        Err(error) => {
+            context.world.fail_launch(node, now, &error.to_string());
+            return;
+        }
+    };
+    let message =
+        format!("{} {} over {} pool(s)", request.capacity_type, request.strategy.as_str(), request.overrides.len());
+    context.world.note_node(node, now, EventKind::LaunchRequested, &message);
+    let class = context.setup.node_classes.iter().find(|class| class.name == pool.node_class);
+    let volume = class.map_or(20, volume_gib);
+    let reply = context.ec2.create_fleet(&fleet_request(&request), &[node], volume, now);
+    remember_errors(context, now, request.capacity_type, &reply);
+    let Some(&instance) = reply.instances.first() else {
+        let codes: Vec<&str> = reply.errors.iter().take(3).map(|error| error.code.as_str()).collect();
+        context.world.fail_launch(node, now, &format!("{} error(s): {}", reply.errors.len(), codes.join(", ")));
+        return;
+    };
+    launched(context, now, node, instance, &claim, class);
+}
+
+fn launched(
+    context: &mut Context<'_>,
+    now: SimTime,
+    node: NodeId,
+    instance: crate::cloud::InstanceId,
+    claim: &Claim,
+    class: Option<&NodeClass>,
+) {
+    let chosen = context.ec2.instance(instance).pool;
+    let known = context.karpenter.instance_types[claim.pool].iter().find(|kind| kind.name == chosen.instance_type);
+    let Some(kind) = known else { return };
+    // A label goes on the node only where the type has one value for it.
+    let mut labels: crate::domain::Labels = kind
+        .requirements
+        .iter()
+        .filter(|requirement| !requirement.complement && requirement.values.len() == 1)
+        .filter_map(|requirement| requirement.values.first().map(|&value| (requirement.key, value)))
+        .collect();
+    labels.set(well_known::CAPACITY_TYPE, chosen.capacity_type);
+    let facts = node_life::launch_facts(context, chosen, labels, kind.capacity.clone(), kind.allocatable.clone());
+    context.world.launch_node(node, &facts, now);
+    let family = class.map_or(crate::domain::node_pool::AmiFamily::AL2023, |class| class.ami_family);
+    let stages = context.setup.boot.unwrap_or_else(|| BootStages::of(family));
+    let boot = context.ec2.boot(instance, &stages);
+    node_life::launched(context, now, node, Machine { instance, boot });
+}
+
+fn fleet_request(request: &LaunchRequest) -> FleetRequest {
+    let overrides = request
+        .overrides
+        .iter()
+        .map(|wanted| FleetOverride {
+            instance_type: wanted.instance_type,
+            zone: wanted.zone,
+            priority: wanted.priority,
+        })
+        .collect();
+    FleetRequest { capacity_type: request.capacity_type, strategy: request.strategy, target: 1, overrides }
+}
+
+/// Every pool that could not deliver is avoided for a while, even when another one did.
+fn remember_errors(context: &mut Context<'_>, now: SimTime, capacity_type: Symbol, reply: &FleetReply) {
+    let memory = match context.setup.versions.karpenter {
+        KarpenterVersion::V0_4 => return,
+        KarpenterVersion::V0_6 => SimDuration::from_secs(45),
+        _ => SimDuration::from_secs(180),
+    };
+    for error in &reply.errors {
+        context.karpenter.unavailable.insert((error.instance_type, error.zone, capacity_type), now + memory);
+    }
+}
+
+/// Size of the volumes that a node of this class gets, in GiB: those it states, else the default of 20.
+fn volume_gib(class: &NodeClass) -> i64 {
+    if class.block_devices.is_empty() {
+        return 20;
+    }
+    class.block_devices.iter().map(|device| device.size_bytes.div_euclid(1 << 30)).sum()
+}

@@ -1,0 +1,221 @@
+//! One scheduling pass: what is pending goes to the packer, and what the packer wants launched becomes node claims.
+//!
+//! Source: Karpenter core v1.13 `pkg/controllers/provisioning/provisioner.go`.
+
+use std::sync::Arc;
+
+use super::{Claim, is_managed, launch, nomination_window};
+use crate::actors::context::Context;
+use crate::actors::event::{Event, class};
+use crate::actors::{scheduler_loop, workload_controllers};
+use crate::domain::requirements::Operator;
+use crate::domain::{NodeId, PodId, PodSpec, SimTime, well_known};
+use crate::policy::instance_types::refresh_offerings;
+use crate::policy::packing::{
+    BoundPod, NamespaceView, NodeView, Packer, PackingOptions, PackingPlan, PackingSetup, PendingPod, PlannedClaim,
+    PoolView, ReservedMode, Situation, TieBreak, Volumes,
+};
+use crate::world::NodePhase;
+use crate::world::node_operations::NewNode;
+use crate::world::record::{EventKind, NodeOrigin};
+
+/// One pass. While a claim waits for its launch to be answered the pass is given up: the pods trigger again later.
+pub(super) fn pass(context: &mut Context<'_>, now: SimTime) {
+    let launching = context
+        .world
+        .live_nodes()
+        .iter()
+        .any(|&node| is_managed(context, node) && context.world.node(node).phase == NodePhase::Claimed);
+    let pods = pods_to_place(context);
+    if launching || pods.is_empty() {
+        return;
+    }
+    context.karpenter.passes += 1;
+    refresh(context, now);
+    let plan = pack(context, &pods);
+    apply(context, now, &pods, plan);
+}
+
+/// Pods that the scheduler could not place, then those on nodes that are being removed.
+fn pods_to_place(context: &Context<'_>) -> Vec<PodId> {
+    let pending = scheduler_loop::unschedulable_pods(context)
+        .filter(|&pod| !context.world.pod(pod).daemon && !refuses_karpenter(&context.world.pod(pod).spec));
+    let leaving = context
+        .world
+        .live_nodes()
+        .iter()
+        .filter(|&&node| context.world.node(node).deletion_requested.is_some())
+        .flat_map(|&node| context.world.node(node).pods.iter().copied())
+        .filter(|&pod| {
+            let state = context.world.pod(pod);
+            !state.daemon && state.is_active() && !state.spec.do_not_disrupt()
+        });
+    pending.chain(leaving).collect()
+}
+
+/// Whether the pod says that it never wants a node of Karpenter's.
+fn refuses_karpenter(spec: &PodSpec) -> bool {
+    let refuses = |key, operator| {
+        (key == well_known::NODEPOOL || key == well_known::PROVISIONER_NAME) && operator == Operator::DoesNotExist
+    };
+    let terms = &spec.node_affinity.required;
+    !terms.is_empty() && terms.iter().all(|term| term.expressions.iter().any(|e| refuses(e.key, e.operator)))
+}
+
+/// Brings the offerings up to date with the capacity errors that are still remembered.
+fn refresh(context: &mut Context<'_>, now: SimTime) {
+    let karpenter = &mut context.karpenter;
+    karpenter.unavailable.retain(|_, until| *until > now);
+    let (unavailable, ec2, price_list) = (&karpenter.unavailable, &context.ec2, &context.setup.price_list);
+    for types in &mut karpenter.instance_types {
+        refresh_offerings(types, context.setup.versions.karpenter, |name, offering| {
+            let pool =
+                crate::cloud::Pool { instance_type: name, zone: offering.zone, capacity_type: offering.capacity_type };
+            let listed = price_list.instance_type(name).and_then(|kind| kind.on_demand).map(|price| price.rate);
+            let paid = ec2.price(pool).map(|(rate, _)| rate);
+            let price = if offering.capacity_type == well_known::ON_DEMAND { paid.and(listed) } else { paid };
+            (price, unavailable.contains_key(&(name, offering.zone, offering.capacity_type)))
+        });
+    }
+}
+
+fn pack(context: &Context<'_>, pods: &[PodId]) -> PackingPlan {
+    let setup = context.setup;
+    let karpenter = &context.karpenter;
+    let pools: Vec<PoolView<'_>> = setup
+        .node_pools
+        .iter()
+        .zip(&karpenter.instance_types)
+        .map(|(pool, instance_types)| PoolView { pool, instance_types })
+        .collect();
+    let daemons: Vec<Arc<PodSpec>> = workload_controllers::daemon_templates(context);
+    let namespaces: Vec<NamespaceView<'_>> =
+        setup.namespaces.iter().map(|(name, labels)| NamespaceView { name: *name, labels }).collect();
+    let packing = PackingSetup {
+        karpenter: setup.versions.karpenter,
+        options: PackingOptions::default(),
+        pools: &pools,
+        daemons: &daemons,
+        namespaces: &namespaces,
+        volumes: Volumes::default(),
+    };
+    let known: Vec<NodeId> = known_nodes(context);
+    let bound: Vec<Vec<BoundPod<'_>>> = known.iter().map(|&node| bound_pods(context, node, pods)).collect();
+    let nodes: Vec<NodeView<'_>> =
+        known.iter().zip(&bound).map(|(&node, pods)| node_view(context, node, pods)).collect();
+    let pending: Vec<PendingPod<'_>> = pods
+        .iter()
+        .map(|&pod| {
+            let state = context.world.pod(pod);
+            PendingPod {
+                namespace: state.namespace,
+                name: context.world.pod_name(pod),
+                spec: &state.spec,
+                created: state.created,
+                uid_rank: u64::from(pod.0),
+            }
+        })
+        .collect();
+    let ties = TieBreak::Seeded { seed: setup.seed, pass: karpenter.passes };
+    let situation = Situation { nodes: &nodes, pods: &pending, reserved: ReservedMode::Strict, ties };
+    Packer::new(packing).pack(&situation)
+}
+
+/// Nodes that exist, or will because their instance is launched.
+fn known_nodes(context: &Context<'_>) -> Vec<NodeId> {
+    let known = |&node: &NodeId| matches!(context.world.node(node).phase, NodePhase::Launched | NodePhase::Registered);
+    context.world.live_nodes().iter().copied().filter(known).collect()
+}
+
+fn bound_pods<'a>(context: &'a Context<'_>, node: NodeId, to_place: &[PodId]) -> Vec<BoundPod<'a>> {
+    let bound = context.world.node(node).pods.iter();
+    bound
+        .map(|&pod| {
+            let state = context.world.pod(pod);
+            BoundPod {
+                namespace: state.namespace,
+                name: context.world.pod_name(pod),
+                spec: &state.spec,
+                counts_in_topology: state.is_active() && !to_place.contains(&pod),
+            }
+        })
+        .collect()
+}
+
+fn node_view<'a>(context: &'a Context<'_>, node: NodeId, pods: &'a [BoundPod<'a>]) -> NodeView<'a> {
+    let state = context.world.node(node);
+    let managed = is_managed(context, node);
+    NodeView {
+        name: state.name.as_str(),
+        labels: &state.labels,
+        taints: &state.taints,
+        startup_taints: &state.startup_taints,
+        capacity: &state.capacity,
+        allocatable: &state.allocatable,
+        managed,
+        initialized: state.initialized || !managed,
+        registered: state.phase == NodePhase::Registered,
+        offered: state.deletion_requested.is_none(),
+        pods,
+        volume_limits: &[],
+    }
+}
+
+/// Nominates nodes, makes claims, and says of the rest why it cannot be placed.
+fn apply(context: &mut Context<'_>, now: SimTime, pods: &[PodId], plan: PackingPlan) {
+    let version = context.setup.versions.karpenter;
+    let Some(settings) = context.karpenter.settings else { return };
+    let until = now + nomination_window(version, settings);
+    let known = known_nodes(context);
+    for placement in &plan.existing {
+        if let Some(&node) = known.get(placement.node) {
+            context.karpenter.nominated.insert(node, until);
+        }
+    }
+    for unplaced in &plan.unschedulable {
+        let pod = pods[unplaced.pod];
+        context.world.note_pod(pod, now, EventKind::PodNotPlaced, &unplaced.reason.to_string());
+    }
+    if !plan.claims.is_empty() {
+        let placed: usize = plan.claims.iter().map(|claim| claim.pods.len()).sum();
+        let message = format!(
+            "found {} provisionable pod(s); {} new node(s) will fit {placed} pod(s)",
+            pods.len(),
+            plan.claims.len()
+        );
+        context.world.note(now, EventKind::ClaimsComputed, None, message);
+    }
+    for claim in plan.claims {
+        make_claim(context, now, claim, until);
+    }
+}
+
+fn make_claim(context: &mut Context<'_>, now: SimTime, plan: PlannedClaim, nominated_until: SimTime) {
+    let count = context.karpenter.claims_made.entry(plan.node_pool).or_insert(0);
+    *count += 1;
+    let new = NewNode {
+        name: format!("{}-{count:05}", plan.node_pool),
+        origin: NodeOrigin::NodePool(plan.node_pool),
+        labels: plan.labels.clone(),
+        taints: plan.taints.clone(),
+        startup_taints: plan.startup_taints.clone(),
+        reason: launch_text(&plan),
+    };
+    let node = context.world.add_node(new, now);
+    context.karpenter.nominated.insert(node, nominated_until);
+    let pool = &context.setup.node_pools[plan.pool];
+    if let Some(age) = pool.expire_after {
+        context.queue.schedule_in(age, class::NODE_AUTOSCALER, Event::Expired(node));
+    }
+    let types = plan.instance_types.iter().map(|kind| kind.index).collect();
+    let claim = Claim { pool: plan.pool, requirements: plan.requirements, requests: plan.requests, types };
+    launch::request(context, now, node, claim);
+}
+
+/// What is asked for, in the shape of Karpenter's own log line.
+fn launch_text(plan: &PlannedClaim) -> String {
+    let first: Vec<&str> = plan.instance_types.iter().take(5).map(|kind| kind.name.as_str()).collect();
+    let others = plan.instance_types_before_cut.saturating_sub(first.len());
+    let others = if others == 0 { String::new() } else { format!(" and {others} other(s)") };
+    format!("{} pod(s) requesting {{{}}} from types {}{others}", plan.pods.len(), plan.requests, first.join(", "))
+}

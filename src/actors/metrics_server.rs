@@ -1,0 +1,137 @@
+//! metrics-server: reads every node at its resolution, keeps the last points, and answers with the mean use between two
+//! of them. What it says is old by half a window, half a resolution and the age of what the kubelet had.
+//!
+//! Source: metrics-server `pkg/storage`; resolution 15 s as its manifest ships it.
+
+use std::collections::BTreeSet;
+
+use super::context::Context;
+use super::event::{Event, class};
+use super::load_loop::LoadLoop;
+use super::setup::{Action, Setup, Step};
+use crate::domain::workload::ObjectName;
+use crate::domain::{NodeId, PodId, SimDuration, SimTime, WorkloadId};
+use crate::policy::replicas::hpa::Sample;
+use crate::world::{NodePhase, PodPhase};
+
+/// Time between two readings of a node.
+pub(super) const RESOLUTION: SimDuration = SimDuration::from_secs(15);
+/// The kubelet refreshes what it knows every 10 to 15 s, so a reading is up to this old.
+const OLDEST_READING: SimDuration = SimDuration::from_millis(12_500);
+/// A container younger than this at its first reading has no start that counts as a point.
+const FRESH_CONTAINER: SimDuration = SimDuration::from_secs(10);
+
+/// The points kept for every pod that some autoscaler will ever ask about.
+#[derive(Debug, Default)]
+pub(super) struct MetricsServer {
+    scaled: BTreeSet<ObjectName>,
+    pods: Vec<Option<PodMetrics>>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct PodMetrics {
+    /// What a replica that was always Ready had used when this one last became Ready; `None` while it is not.
+    base: Option<i128>,
+    /// What the pod used in earlier spells of readiness.
+    used_before: i128,
+    /// The last points, newest last.
+    points: [Option<Point>; 3],
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Point {
+    /// When the kubelet read its counters.
+    at: SimTime,
+    /// From when on metrics-server knows.
+    visible: SimTime,
+    /// CPU used since the pod's start, in millionths of a CPU times microseconds.
+    used: i128,
+}
+
+impl MetricsServer {
+    pub(super) fn new(setup: &Setup) -> Self {
+        let target = |step: &Step| match &step.action {
+            Action::Autoscale(spec) => Some(ObjectName { namespace: spec.namespace, name: spec.target.name }),
+            _ => None,
+        };
+        Self { scaled: setup.timeline.iter().filter_map(target).collect(), pods: Vec::new() }
+    }
+
+    fn entry(&mut self, pod: PodId) -> &mut PodMetrics {
+        if self.pods.len() <= pod.index() {
+            self.pods.resize(pod.index() + 1, None);
+        }
+        self.pods[pod.index()].get_or_insert(PodMetrics { base: None, used_before: 0, points: [None; 3] })
+    }
+
+    /// The pod takes its share of the load from now on.
+    pub(super) fn pod_ready(&mut self, pod: PodId, workload: WorkloadId, loads: &[LoadLoop], now: SimTime) {
+        self.entry(pod).base = Some(used_by_one(workload, loads, now));
+    }
+
+    /// The pod takes no load any more.
+    pub(super) fn pod_unready(&mut self, pod: PodId, workload: WorkloadId, loads: &[LoadLoop], now: SimTime) {
+        let total = used_by_one(workload, loads, now);
+        let entry = self.entry(pod);
+        if let Some(base) = entry.base.take() {
+            entry.used_before += total - base;
+        }
+    }
+
+    fn read(&mut self, pod: PodId, total: i128, at: SimTime, age: SimDuration) {
+        let entry = self.entry(pod);
+        let used = entry.used_before + entry.base.map_or(0, |base| total - base);
+        entry.points.rotate_left(1);
+        entry.points[2] = Some(Point { at, visible: at + age, used });
+    }
+
+    /// What metrics-server says of a pod at `now`: its mean CPU use between the last two points that it knows. A pod read
+    /// once counts from its start if it was then at least 10 s and less than one resolution old.
+    pub(super) fn sample(&self, pod: PodId, started: Option<SimTime>, now: SimTime) -> Option<Sample> {
+        let entry = self.pods.get(pod.index()).copied().flatten()?;
+        let mut known = entry.points.iter().rev().flatten().filter(|point| point.visible <= now);
+        let newest = known.next()?;
+        let (from, used) = match known.next() {
+            Some(older) => (older.at, newest.used - older.used),
+            None => {
+                let age = newest.at.saturating_since(started?);
+                if age < FRESH_CONTAINER || age >= RESOLUTION {
+                    return None;
+                }
+                (started?, newest.used)
+            }
+        };
+        let window = newest.at - from;
+        let micro = used / i128::from(window.as_micros().max(1));
+        Some(Sample { milli: i64::try_from(micro / 1_000).unwrap_or(i64::MAX), at: newest.at, window })
+    }
+}
+
+/// CPU that a replica of `workload` that was always Ready would have used by `now`.
+fn used_by_one(workload: WorkloadId, loads: &[LoadLoop], now: SimTime) -> i128 {
+    loads.iter().filter(|load| load.id == Some(workload)).map(|load| load.cpu_of_one_replica(now)).sum()
+}
+
+/// A node has registered: it is read from now on, at a phase of its own.
+pub(super) fn node_registered(context: &mut Context<'_>, node: NodeId) {
+    let phase = context.streams.nth("metrics-phase", "", u64::from(node.0)).span_up_to(RESOLUTION);
+    context.queue.schedule_in(phase, class::METRICS, Event::MetricsTick(node));
+}
+
+/// A node is read: the pods that an autoscaler asks about, now or later, get a new point.
+pub(super) fn tick(context: &mut Context<'_>, now: SimTime, node: NodeId) {
+    let state = context.world.node(node);
+    if state.phase != NodePhase::Registered {
+        return;
+    }
+    let age = context.streams.nth("metrics-age", "", u64::from(node.0)).span_up_to(OLDEST_READING);
+    for &pod in &state.pods {
+        let running = context.world.pod(pod);
+        let scaled = context.metrics.scaled.contains(&context.world.workload(running.workload).name);
+        if running.phase == PodPhase::Running && scaled {
+            let total = used_by_one(running.workload, &context.loads, now);
+            context.metrics.read(pod, total, now, age);
+        }
+    }
+    context.queue.schedule_in(RESOLUTION, class::METRICS, Event::MetricsTick(node));
+}

@@ -1,0 +1,210 @@
+//! A machine's life: running, registered, Ready, gone; and the node groups that are there from the start.
+
+use super::context::{Context, Machine};
+use super::event::{Event, class};
+use super::{karpenter, kubelet, metrics_server, scheduler_loop, workload_controllers};
+use crate::cloud::{BootTimes, Pool};
+use crate::domain::node_pool::{KubeletConfig, NodeGroup};
+use crate::domain::taints::TaintEffect;
+use crate::domain::{
+    HourlyRate, Labels, NodeClass, NodeId, Resources, SimDuration, SimTime, Symbol, Taint, well_known,
+};
+use crate::policy::instance_types::{RealNode, kubelet_of, real_node};
+use crate::world::NodePhase;
+use crate::world::node_operations::{LaunchFacts, NewNode};
+use crate::world::record::NodeOrigin;
+
+/// From Ready to a node's startup taints being gone.
+///
+/// Deviation: what removes a startup taint is not in a manifest; it is taken to act five seconds after Ready.
+const STARTUP_TAINTS: SimDuration = SimDuration::from_secs(5);
+
+/// Brings up the nodes of every node group: they have been there since before the simulation began.
+pub(super) fn start_node_groups(context: &mut Context<'_>) {
+    let setup = context.setup;
+    for group in &setup.node_groups {
+        let zones = if group.zones.is_empty() { &setup.zones } else { &group.zones };
+        for ordinal in 0..group.desired_size {
+            let zone = zones.get(ordinal as usize % zones.len().max(1)).copied();
+            if let (Some(zone), Some(&instance_type)) = (zone, group.instance_types.first()) {
+                start_group_node(
+                    context,
+                    group,
+                    ordinal,
+                    Pool { instance_type, zone, capacity_type: capacity_type(group) },
+                );
+            }
+        }
+    }
+}
+
+fn capacity_type(group: &NodeGroup) -> Symbol {
+    if group.spot { well_known::SPOT } else { well_known::ON_DEMAND }
+}
+
+fn start_group_node(context: &mut Context<'_>, group: &NodeGroup, ordinal: u32, pool: Pool) {
+    let now = SimTime::ZERO;
+    let mut labels = group.labels.clone();
+    labels.set(well_known::EKS_NODEGROUP, group.name);
+    labels.set(well_known::EKS_CAPACITY_TYPE, Symbol::new(if group.spot { "SPOT" } else { "ON_DEMAND" }));
+    let node = context.world.add_node(
+        NewNode {
+            name: format!("{}-{ordinal:05}", group.name),
+            origin: NodeOrigin::NodeGroup(group.name),
+            labels,
+            taints: group.taints.clone(),
+            startup_taints: Vec::new(),
+            reason: "desired size of the node group".to_owned(),
+        },
+        now,
+    );
+    let gib = group.volume_bytes.div_euclid(1 << 30);
+    let Some(instance) = context.ec2.add_running(pool, node, gib, now) else {
+        context.world.fail_launch(node, now, "the region does not offer the type in this zone");
+        return;
+    };
+    let Some(offer) = real_offer(context, node, pool.instance_type) else { return };
+    let launch = launch_facts(context, pool, Labels::new(), offer.capacity.clone(), offer.allocatable.clone());
+    let boot = BootTimes { running: SimDuration::ZERO, registered: SimDuration::ZERO, ready: SimDuration::ZERO };
+    context.set_machine(node, Machine { instance, boot });
+    context.world.launch_node(node, &launch, now);
+    context.world.run_instance(node, now);
+    context.world.register_node(node, offer.capacity, offer.allocatable, &[], now);
+    context.world.ready_node(node, now);
+    context.world.initialize_node(node, now);
+    scheduler_loop::node_changed(context, now, node);
+    metrics_server::node_registered(context, node);
+}
+
+/// What a launched instance adds to its node: place, type, price.
+pub(super) fn launch_facts(
+    context: &Context<'_>,
+    pool: Pool,
+    mut labels: Labels,
+    capacity: Resources,
+    allocatable: Resources,
+) -> LaunchFacts {
+    let arch = context.setup.region.instance_type(pool.instance_type).map_or(well_known::AMD64, |kind| kind.facts.arch);
+    labels.set(well_known::INSTANCE_TYPE, pool.instance_type);
+    labels.set(well_known::ZONE, pool.zone);
+    labels.set(well_known::REGION, context.setup.region.name);
+    labels.set(well_known::ARCH, arch);
+    labels.set(well_known::OS, well_known::LINUX);
+    let rate = context.ec2.price(pool).map_or(HourlyRate::ZERO, |(rate, _)| rate);
+    LaunchFacts {
+        instance_type: pool.instance_type,
+        zone: pool.zone,
+        capacity_type: pool.capacity_type,
+        arch,
+        rate,
+        labels,
+        capacity,
+        allocatable,
+    }
+}
+
+/// EC2 has launched an instance for a claim: its milestones are put on the queue.
+pub(super) fn launched(context: &mut Context<'_>, now: SimTime, node: NodeId, machine: Machine) {
+    context.set_machine(node, machine);
+    let at = |span: SimDuration| now + span;
+    context.queue.schedule(at(machine.boot.running), class::MACHINES, Event::InstanceRunning(node));
+    context.queue.schedule(at(machine.boot.registered), class::MACHINES, Event::NodeRegistered(node));
+}
+
+/// The instance enters `running`.
+pub(super) fn running(context: &mut Context<'_>, now: SimTime, node: NodeId) {
+    let Some(machine) = context.machine(node) else { return };
+    if context.world.node(node).phase < NodePhase::Terminating {
+        context.ec2.mark_running(machine.instance, now);
+        context.world.run_instance(node, now);
+    }
+}
+
+/// The kubelet registers the node, which is not Ready yet.
+pub(super) fn registered(context: &mut Context<'_>, now: SimTime, node: NodeId) {
+    let Some(machine) = context.machine(node) else { return };
+    let state = context.world.node(node);
+    if state.phase != NodePhase::Launched {
+        return;
+    }
+    let instance_type = context.ec2.instance(machine.instance).pool.instance_type;
+    let Some(offer) = real_offer(context, node, instance_type) else { return };
+    let mut taints = vec![
+        Taint::new(well_known::TAINT_NOT_READY, TaintEffect::NoSchedule),
+        Taint::new(well_known::TAINT_NOT_READY, TaintEffect::NoExecute),
+    ];
+    taints.extend_from_slice(&state.startup_taints);
+    context.world.register_node(node, offer.capacity, offer.allocatable, &taints, now);
+    scheduler_loop::node_changed(context, now, node);
+    metrics_server::node_registered(context, node);
+    workload_controllers::node_registered(context, now, node);
+    karpenter::node_registered(context, node);
+    let ready_in = machine.boot.ready - machine.boot.registered;
+    context.queue.schedule_in(ready_in, class::MACHINES, Event::NodeReady(node));
+}
+
+/// The node reports Ready: its not-ready taints come off, and pods can be bound.
+pub(super) fn ready(context: &mut Context<'_>, now: SimTime, node: NodeId) {
+    if context.world.node(node).phase != NodePhase::Registered {
+        return;
+    }
+    context.world.ready_node(node, now);
+    context.world.untaint_node(node, well_known::TAINT_NOT_READY);
+    scheduler_loop::node_changed(context, now, node);
+    if context.world.node(node).startup_taints.is_empty() {
+        karpenter::node_initialized(context, now, node);
+    } else {
+        context.queue.schedule_in(STARTUP_TAINTS, class::MACHINES, Event::StartupTaintsRemoved(node));
+    }
+}
+
+/// Whatever removes startup taints has done so.
+pub(super) fn startup_taints_removed(context: &mut Context<'_>, now: SimTime, node: NodeId) {
+    if context.world.node(node).phase != NodePhase::Registered {
+        return;
+    }
+    let keys: Vec<Symbol> = context.world.node(node).startup_taints.iter().map(|taint| taint.key).collect();
+    for key in keys {
+        context.world.untaint_node(node, key);
+    }
+    scheduler_loop::node_changed(context, now, node);
+    karpenter::node_initialized(context, now, node);
+}
+
+/// The instance's termination is asked for: billing ends at once, the machine goes later.
+pub(super) fn terminate(context: &mut Context<'_>, now: SimTime, node: NodeId) {
+    let Some(machine) = context.machine(node) else { return };
+    let gone_in = context.ec2.terminate(machine.instance, now);
+    context.world.terminate_instance(node, now);
+    context.queue.schedule_in(gone_in, class::MACHINES, Event::InstanceGone(node));
+}
+
+/// The machine is gone, and the node and its last pods with it.
+pub(super) fn gone(context: &mut Context<'_>, now: SimTime, node: NodeId) {
+    let Some(machine) = context.machine(node) else { return };
+    context.ec2.mark_terminated(machine.instance, now);
+    for pod in context.world.node(node).pods.clone() {
+        kubelet::lost(context, now, pod);
+    }
+    scheduler_loop::node_removed(context, node);
+    context.world.remove_node(node, now);
+    karpenter::node_gone(context, now, node);
+}
+
+/// What the kubelet of the node reports: by the node class of its NodePool, or by its node group.
+fn real_offer(context: &Context<'_>, node: NodeId, instance_type: Symbol) -> Option<RealNode> {
+    let facts = &context.setup.region.instance_type(instance_type)?.facts;
+    match context.world.node(node).origin {
+        NodeOrigin::NodePool(name) => {
+            let pool = context.setup.node_pools.iter().find(|pool| pool.name == name)?;
+            let class = context.setup.node_classes.iter().find(|class| class.name == pool.node_class)?;
+            Some(real_node(facts, class, kubelet_of(pool, class), 0))
+        }
+        NodeOrigin::NodeGroup(name) => {
+            let group = context.setup.node_groups.iter().find(|group| group.name == name)?;
+            let class = NodeClass { ami_family: group.ami_family, ..NodeClass::named(group.name) };
+            let kubelet = KubeletConfig { max_pods: group.max_pods, ..KubeletConfig::default() };
+            Some(real_node(facts, &class, &kubelet, 0))
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! Samples of the cluster for the report.
+
+use super::context::Context;
+use super::event::{Event, class};
+use crate::domain::{SimTime, WorkloadId, well_known};
+use crate::world::NodePhase;
+use crate::world::record::{Sample, WorkloadKind, WorkloadSample};
+
+/// The first sample is taken at the start.
+pub(super) fn begin(context: &mut Context<'_>) {
+    context.queue.schedule(SimTime::ZERO, class::SAMPLES, Event::Sample);
+}
+
+/// Takes one sample.
+pub(super) fn sample(context: &mut Context<'_>, now: SimTime) {
+    context.queue.schedule_in(context.setup.sample_interval, class::SAMPLES, Event::Sample);
+    let sample = take(context, now);
+    context.world.note_sample(sample);
+}
+
+/// The cluster as it is.
+pub(super) fn take(context: &mut Context<'_>, now: SimTime) -> Sample {
+    for load in &mut context.loads {
+        load.model.advance(now);
+    }
+    let counts = context.world.counts();
+    let mut sample = Sample {
+        at: now,
+        pods_pending: counts.pending,
+        pods_starting: counts.starting,
+        pods_ready: counts.ready,
+        ..Sample::default()
+    };
+    for &id in context.world.live_nodes() {
+        let node = context.world.node(id);
+        let machine = context.machine(id).map(|machine| *context.ec2.instance(machine.instance));
+        if let Some(instance) = machine.filter(|instance| instance.running.is_some() && instance.terminating.is_none())
+        {
+            sample.cost_rate += instance.rate;
+        }
+        if !node.ready {
+            sample.nodes_starting += u32::from(node.phase < NodePhase::Terminating);
+            continue;
+        }
+        if machine.is_some_and(|instance| instance.pool.capacity_type == well_known::SPOT) {
+            sample.nodes_spot += 1;
+        } else {
+            sample.nodes_on_demand += 1;
+        }
+        sample.cpu_requested_milli += node.requested.cpu_milli();
+        sample.cpu_allocatable_milli += node.allocatable.cpu_milli();
+        sample.memory_requested_bytes += node.requested.memory_bytes();
+        sample.memory_allocatable_bytes += node.allocatable.memory_bytes();
+    }
+    let scalable: Vec<WorkloadId> = context
+        .world
+        .workloads()
+        .filter(|(_, workload)| workload.kind != WorkloadKind::DaemonSet)
+        .map(|(id, _)| id)
+        .collect();
+    sample.workloads = scalable.into_iter().map(|id| workload_sample(context, id)).collect();
+    sample
+}
+
+fn workload_sample(context: &mut Context<'_>, id: WorkloadId) -> WorkloadSample {
+    let workload = context.world.workload(id);
+    let mut load = context.loads.iter_mut().find(|load| load.id == Some(id));
+    let response = load.as_mut().and_then(|load| load.response_seconds());
+    let load = load.as_deref();
+    WorkloadSample {
+        workload: id,
+        replicas_desired: workload.replicas,
+        replicas_ready: workload.ready,
+        requests_per_second: load.map_or(0.0, |load| load.model.throughput()),
+        cpu_used_milli: load.map_or(0.0, |load| load.cpu_rate() as f64 * f64::from(workload.ready) / 1e3),
+        latency_mean_seconds: response.map(|(mean, _)| mean),
+        latency_p99_seconds: response.map(|(_, p99)| p99),
+    }
+}

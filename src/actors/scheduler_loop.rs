@@ -1,0 +1,295 @@
+//! kube-scheduler's loop: a queue of pods, one attempt at a time, and the pods that wait for something to change.
+//!
+//! Source: Kubernetes 1.36 `pkg/scheduler/backend/queue/scheduling_queue.go`.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use super::context::Context;
+use super::event::{Event, class};
+use super::setup::Setup;
+use super::{karpenter, kubelet};
+use crate::domain::{NodeId, PodId, SimDuration, SimTime, well_known};
+use crate::engine::Streams;
+use crate::policy::kube_scheduler::events::{ClusterEvent, may_help};
+use crate::policy::kube_scheduler::queue::{
+    QueueOrder, UNSCHEDULABLE_FLUSH_PERIOD, UNSCHEDULABLE_TIMEOUT, backoff_expiry, pops_from_backoff,
+};
+use crate::policy::kube_scheduler::{
+    ClusterView, PendingPod, Placement, PluginSet, Scheduler, SchedulerConfig, SchedulerNode, Service, ShapeId,
+    TieBreak,
+};
+use crate::world::PodPhase;
+
+/// What one attempt costs; 200 pods per second.
+const CYCLE: SimDuration = SimDuration::from_millis(5);
+
+/// The scheduler's queue and what it knows of the cluster.
+#[derive(Debug)]
+pub(super) struct SchedulerLoop {
+    view: ClusterView,
+    scheduler: Scheduler,
+    active: BTreeSet<QueueOrder>,
+    backing_off: BTreeMap<SimTime, BTreeSet<QueueOrder>>,
+    waiting: BTreeMap<PodId, Waiting>,
+    pods: Vec<Option<Known>>,
+    attempts: u64,
+    awake: bool,
+    flush_planned: bool,
+    streams: Streams,
+}
+
+/// A pod that found no node.
+#[derive(Clone, Copy, Debug)]
+struct Waiting {
+    rejected_by: PluginSet,
+    since: SimTime,
+}
+
+/// A pod as the scheduler knows it.
+#[derive(Clone, Copy, Debug)]
+struct Known {
+    shape: ShapeId,
+    failures: u32,
+}
+
+impl SchedulerLoop {
+    pub(super) fn new(setup: &Setup, streams: Streams) -> Self {
+        let services = setup
+            .services
+            .iter()
+            .map(|(namespace, selector)| Service { namespace: *namespace, selector: selector.clone() });
+        let config = SchedulerConfig { version: setup.versions.kubernetes, ..SchedulerConfig::default() };
+        Self {
+            view: ClusterView::new(services.collect(), setup.namespaces.iter().cloned()),
+            scheduler: Scheduler::new(config),
+            active: BTreeSet::new(),
+            backing_off: BTreeMap::new(),
+            waiting: BTreeMap::new(),
+            pods: Vec::new(),
+            attempts: 0,
+            awake: false,
+            flush_planned: false,
+            streams,
+        }
+    }
+
+    fn known(&self, pod: PodId) -> Option<Known> {
+        self.pods.get(pod.index()).copied().flatten()
+    }
+
+    /// Takes the pod that is next, from the backoff queue too where the release does so.
+    fn take_next(&mut self, now: SimTime) -> Option<PodId> {
+        self.release_backoffs(now);
+        if let Some(first) = self.active.pop_first() {
+            return Some(first.pod);
+        }
+        if !pops_from_backoff(self.scheduler.config().version) {
+            return None;
+        }
+        let mut earliest = self.backing_off.first_entry()?;
+        let pod = earliest.get_mut().pop_first().map(|order| order.pod);
+        if earliest.get().is_empty() {
+            earliest.remove();
+        }
+        pod
+    }
+
+    fn release_backoffs(&mut self, now: SimTime) {
+        while let Some(entry) = self.backing_off.first_entry() {
+            if *entry.key() > now {
+                return;
+            }
+            self.active.extend(entry.remove());
+        }
+    }
+}
+
+/// Pods that the scheduler has declared unschedulable, in order of creation.
+pub(super) fn unschedulable_pods<'a>(context: &'a Context<'_>) -> impl Iterator<Item = PodId> + 'a {
+    // Pods that wait again after an event still carry the condition, so the world is asked, not the queue.
+    let parked = context.scheduler.waiting.keys().copied();
+    let queued = context.scheduler.active.iter().map(|order| order.pod);
+    let backing_off = context.scheduler.backing_off.values().flatten().map(|order| order.pod);
+    let all: BTreeSet<PodId> = parked.chain(queued).chain(backing_off).collect();
+    all.into_iter().filter(|&pod| context.world.pod(pod).unschedulable)
+}
+
+/// A pod has been created: it is queued.
+pub(super) fn pod_created(context: &mut Context<'_>, now: SimTime, pod: PodId) {
+    let state = context.world.pod(pod);
+    let owner = context.world.workload(state.workload);
+    let shape = context.scheduler.view.shape(state.namespace, &state.spec, Some(&owner.selector));
+    let priority = state.spec.priority;
+    let scheduler = &mut context.scheduler;
+    if scheduler.pods.len() <= pod.index() {
+        scheduler.pods.resize(pod.index() + 1, None);
+    }
+    scheduler.pods[pod.index()] = Some(Known { shape, failures: 0 });
+    scheduler.active.insert(QueueOrder { priority, queued_at: now, pod });
+    wake(context, SimDuration::ZERO);
+}
+
+/// A pod is gone before it had a node.
+pub(super) fn forget(context: &mut Context<'_>, pod: PodId) {
+    let scheduler = &mut context.scheduler;
+    scheduler.waiting.remove(&pod);
+    scheduler.active.retain(|order| order.pod != pod);
+    scheduler.backing_off.retain(|_, orders| {
+        orders.retain(|order| order.pod != pod);
+        !orders.is_empty()
+    });
+}
+
+/// The scheduler takes the next pod.
+pub(super) fn schedule_next(context: &mut Context<'_>, now: SimTime) {
+    context.scheduler.awake = false;
+    let Some(pod) = context.scheduler.take_next(now) else {
+        if let Some((&at, _)) = context.scheduler.backing_off.first_key_value() {
+            context.scheduler.awake = true;
+            context.queue.schedule(at, class::SCHEDULER, Event::ScheduleNext);
+        }
+        return;
+    };
+    attempt(context, now, pod);
+    wake(context, CYCLE);
+}
+
+fn attempt(context: &mut Context<'_>, now: SimTime, pod: PodId) {
+    let state = context.world.pod(pod);
+    let Some(known) = context.scheduler.known(pod) else { return };
+    if state.phase != PodPhase::Pending || !state.is_active() {
+        return;
+    }
+    let pending = PendingPod { id: pod, shape: known.shape, pinned_to: state.pinned };
+    let scheduler = &mut context.scheduler;
+    scheduler.attempts += 1;
+    let version = scheduler.scheduler.config().version;
+    let draw = if version.minor() >= 35 {
+        0
+    } else {
+        (scheduler.streams.nth("scheduler-ties", "", scheduler.attempts).uniform() * (1_u64 << 53) as f64) as u64
+    };
+    let tie = TieBreak::of_version(version, draw);
+    match scheduler.scheduler.schedule(&scheduler.view, &pending, tie) {
+        Placement::Node(chosen) => {
+            scheduler.view.assume_pod(chosen.node, pod, known.shape, now);
+            context.world.bind_pod(pod, chosen.node, now);
+            kubelet::take_up(context, now, pod);
+            karpenter::pod_bound(context, now, pod, chosen.node);
+            notify(context, now, ClusterEvent::PodPlaced(known.shape));
+        }
+        Placement::Unschedulable(why) => {
+            if let Some(Some(known)) = scheduler.pods.get_mut(pod.index()) {
+                known.failures += 1;
+            }
+            scheduler.waiting.insert(pod, Waiting { rejected_by: why.rejected_by, since: now });
+            if !scheduler.flush_planned {
+                scheduler.flush_planned = true;
+                context.queue.schedule_in(UNSCHEDULABLE_FLUSH_PERIOD, class::SCHEDULER, Event::FlushUnschedulable);
+            }
+            let first = !context.world.pod(pod).unschedulable;
+            context.world.mark_unschedulable(pod, now, &why.message(version));
+            if first {
+                karpenter::pod_unschedulable(context, now, pod);
+            }
+        }
+    }
+}
+
+/// Pods that have waited for five minutes are tried again.
+pub(super) fn flush(context: &mut Context<'_>, now: SimTime) {
+    let overdue: Vec<PodId> = context
+        .scheduler
+        .waiting
+        .iter()
+        .filter(|(_, waiting)| now - waiting.since > UNSCHEDULABLE_TIMEOUT)
+        .map(|(&pod, _)| pod)
+        .collect();
+    for pod in overdue {
+        requeue(context, now, pod);
+    }
+    context.scheduler.flush_planned = !context.scheduler.waiting.is_empty();
+    if context.scheduler.flush_planned {
+        context.queue.schedule_in(UNSCHEDULABLE_FLUSH_PERIOD, class::SCHEDULER, Event::FlushUnschedulable);
+    }
+}
+
+/// A node has come to be or has changed: pods that it may help are tried again.
+pub(super) fn node_changed(context: &mut Context<'_>, now: SimTime, node: NodeId) {
+    let state = context.world.node(node);
+    let entry = SchedulerNode {
+        name: Arc::from(state.name.as_str()),
+        labels: state.labels.clone(),
+        taints: state.taints.clone(),
+        unschedulable: state.taints.iter().any(|taint| taint.key == well_known::TAINT_UNSCHEDULABLE),
+        allocatable: state.allocatable.clone(),
+        images: Vec::new(),
+    };
+    context.scheduler.view.add_node(node, entry);
+    // Compared with a node that was not there, every change that can help does help.
+    notify(context, now, ClusterEvent::NodeAdded(node));
+}
+
+/// A node is gone.
+pub(super) fn node_removed(context: &mut Context<'_>, node: NodeId) {
+    context.scheduler.view.remove_node(node);
+}
+
+/// A placed pod is being deleted: it no longer counts for spreads.
+pub(super) fn pod_terminating(context: &mut Context<'_>, pod: PodId) {
+    context.scheduler.view.mark_terminating(pod);
+}
+
+/// A placed pod is gone.
+pub(super) fn pod_removed(context: &mut Context<'_>, now: SimTime, pod: PodId, node: Option<NodeId>) {
+    context.scheduler.view.forget_pod(pod);
+    if let (Some(_), Some(known)) = (node, context.scheduler.known(pod)) {
+        notify(context, now, ClusterEvent::PodGone(known.shape));
+    }
+    context.scheduler.pods[pod.index()] = None;
+}
+
+fn notify(context: &mut Context<'_>, now: SimTime, event: ClusterEvent<'_>) {
+    let scheduler = &context.scheduler;
+    let helped: Vec<PodId> = scheduler
+        .waiting
+        .iter()
+        .filter(|(pod, waiting)| {
+            scheduler.known(**pod).is_some_and(|known| {
+                let pinned_to = context.world.pod(**pod).pinned;
+                let pending = PendingPod { id: **pod, shape: known.shape, pinned_to };
+                may_help(&scheduler.view, event, waiting.rejected_by, &pending)
+            })
+        })
+        .map(|(&pod, _)| pod)
+        .collect();
+    for pod in helped {
+        requeue(context, now, pod);
+    }
+}
+
+/// Moves a waiting pod to the active queue, or to the backoff queue until its backoff is over.
+fn requeue(context: &mut Context<'_>, now: SimTime, pod: PodId) {
+    let Some(waiting) = context.scheduler.waiting.remove(&pod) else { return };
+    let failures = context.scheduler.known(pod).map_or(0, |known| known.failures);
+    let priority = context.world.pod(pod).spec.priority;
+    let order = QueueOrder { priority, queued_at: waiting.since, pod };
+    let expiry = backoff_expiry(waiting.since, failures, context.setup.versions.kubernetes);
+    if expiry <= now {
+        context.scheduler.active.insert(order);
+    } else {
+        context.scheduler.backing_off.entry(expiry).or_default().insert(order);
+    }
+    wake(context, SimDuration::ZERO);
+}
+
+/// Plans the next attempt if none is planned and somebody may want one.
+fn wake(context: &mut Context<'_>, delay: SimDuration) {
+    let scheduler = &mut context.scheduler;
+    let idle = scheduler.active.is_empty() && scheduler.backing_off.is_empty();
+    if !scheduler.awake && !idle {
+        scheduler.awake = true;
+        context.queue.schedule_in(delay, class::SCHEDULER, Event::ScheduleNext);
+    }
+}

@@ -1,0 +1,125 @@
+//! What a simulation is told: plain data, resolved and validated beforehand.
+
+use std::sync::Arc;
+
+use crate::catalog::Region;
+use crate::cloud::BootStages;
+use crate::domain::node_pool::NodeGroup;
+use crate::domain::pod::PodDisruptionBudget;
+use crate::domain::workload::{DaemonSet, Deployment, ObjectName};
+use crate::domain::{HorizontalPodAutoscaler, Labels, NodeClass, NodePool, SimDuration, SimTime, Symbol, Versions};
+use crate::load::{Service, Source};
+
+/// Names of the random streams that a simulation draws from.
+pub const STREAM_NAMES: &[&str] =
+    &["api", "boot", "capacity", "hpa-phase", "metrics-phase", "metrics-age", "pod-uid", "scheduler-ties", "shutdown"];
+
+/// Everything that a simulation is told.
+#[derive(Clone, Debug)]
+pub struct Setup {
+    /// Releases to reproduce.
+    pub versions: Versions,
+    /// The region with its prices.
+    pub region: Arc<Region>,
+    /// The region whose On-Demand prices Karpenter's release orders types by: the same but for old releases in China.
+    pub price_list: Arc<Region>,
+    /// The cluster's zones.
+    pub zones: Vec<Symbol>,
+    /// Simulated time.
+    pub duration: SimDuration,
+    /// The seed.
+    pub seed: u64,
+    /// Who adds and removes nodes.
+    pub autoscaler: Autoscaler,
+    /// Node groups that exist from the start.
+    pub node_groups: Vec<NodeGroup>,
+    /// Karpenter's NodePools.
+    pub node_pools: Vec<NodePool>,
+    /// Their node classes.
+    pub node_classes: Vec<NodeClass>,
+    /// Namespaces with their labels.
+    pub namespaces: Vec<(Symbol, Labels)>,
+    /// Services: namespace and labels of the pods that they select.
+    pub services: Vec<(Symbol, Labels)>,
+    /// PodDisruptionBudgets.
+    pub disruption_budgets: Vec<PodDisruptionBudget>,
+    /// Requests to workloads.
+    pub loads: Vec<LoadPlan>,
+    /// What happens from outside, in order of time.
+    pub timeline: Vec<Step>,
+    /// Boot stages to use in place of the image family's own.
+    pub boot: Option<BootStages>,
+    /// Time between samples for the report.
+    pub sample_interval: SimDuration,
+}
+
+/// Who adds and removes nodes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Autoscaler {
+    /// Nobody: the node groups stay as they are.
+    Static,
+    /// Karpenter.
+    Karpenter(KarpenterSettings),
+}
+
+/// Karpenter's own settings.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct KarpenterSettings {
+    /// `batch-idle-duration`.
+    pub batch_idle: SimDuration,
+    /// `batch-max-duration`.
+    pub batch_max: SimDuration,
+}
+
+impl Default for KarpenterSettings {
+    fn default() -> Self {
+        Self { batch_idle: SimDuration::from_secs(1), batch_max: SimDuration::from_secs(10) }
+    }
+}
+
+/// Requests to one workload over time.
+#[derive(Clone, Debug)]
+pub struct LoadPlan {
+    /// The workload.
+    pub workload: ObjectName,
+    /// From when on requests come from where, in order of time.
+    pub steps: Vec<LoadStep>,
+}
+
+/// From an instant on, requests come from elsewhere or cost something else.
+#[derive(Clone, Copy, Debug)]
+pub struct LoadStep {
+    /// When.
+    pub at: SimTime,
+    /// Where requests come from.
+    pub source: Source,
+    /// What one of them costs.
+    pub service: Service,
+}
+
+/// Something that happens from outside.
+#[derive(Clone, Debug)]
+pub struct Step {
+    /// When.
+    pub at: SimTime,
+    /// What.
+    pub action: Action,
+}
+
+/// What can happen from outside.
+#[derive(Clone, Debug)]
+pub enum Action {
+    /// A Deployment is applied.
+    Deploy(Deployment),
+    /// A DaemonSet is applied.
+    RunDaemon(DaemonSet),
+    /// Somebody sets a replica count.
+    Scale {
+        /// The workload.
+        workload: ObjectName,
+        /// Replicas wanted.
+        replicas: u32,
+    },
+    /// A HorizontalPodAutoscaler is applied.
+    Autoscale(HorizontalPodAutoscaler),
+}

@@ -1,0 +1,34 @@
+//! What people do to the cluster, as the scenario's timeline says.
+
+use super::context::Context;
+use super::event::{Event, class};
+use super::{load_loop, replica_loop, workload_controllers};
+use crate::actors::setup::Action;
+use crate::domain::SimTime;
+use crate::world::record::EventKind;
+
+/// Puts every step on the queue. Steps at the start happen before the first pod exists.
+pub(super) fn begin(context: &mut Context<'_>) {
+    let setup = context.setup;
+    for (index, step) in setup.timeline.iter().enumerate() {
+        context.queue.schedule(step.at, class::PEOPLE, Event::TimelineStep(index as u32));
+    }
+    load_loop::begin(context);
+}
+
+/// One step happens.
+pub(super) fn happen(context: &mut Context<'_>, now: SimTime, step: u32) {
+    let setup = context.setup;
+    let Some(step) = setup.timeline.get(step as usize) else { return };
+    match &step.action {
+        Action::Deploy(deployment) => workload_controllers::apply_deployment(context, now, deployment),
+        Action::RunDaemon(daemon_set) => workload_controllers::apply_daemon_set(context, now, daemon_set),
+        Action::Scale { workload, replicas } => {
+            if let Some(id) = context.workload_named(*workload) {
+                context.world.set_replicas(id, *replicas, now, EventKind::ReplicasSet, "timeline");
+                workload_controllers::wake(context, id);
+            }
+        }
+        Action::Autoscale(autoscaler) => replica_loop::apply(context, now, autoscaler),
+    }
+}

@@ -1,0 +1,92 @@
+//! The end of a run: what is left behind for reports.
+
+use super::outcome::{About, InputHash, Objectives, Outcome, RequestSummary};
+use crate::actors::{Autoscaler, Context};
+use crate::cloud::billing;
+use crate::domain::{SimTime, WorkloadId};
+use crate::load::RequestModel;
+use crate::scenario::{PolicyVariant, Scenario};
+
+/// Brings everything up to the end of the run and gathers the outcome.
+pub(super) fn conclude(
+    mut context: Context<'_>,
+    scenario: &Scenario,
+    policy: &PolicyVariant,
+    warnings: Vec<String>,
+    event_hash: u64,
+) -> Outcome {
+    let end = SimTime::ZERO + context.setup.duration;
+    let models = context.request_models(end);
+    let requests = models.into_iter().map(|(workload, model)| request_summary(workload, model)).collect();
+    let bill = billing::bill(&context.ec2, end);
+    let about = about(&context, scenario, policy);
+    Outcome { about, record: context.world.into_record(end), bill, requests, warnings, event_hash }
+}
+
+/// What was simulated, in the words of the report.
+fn about(context: &Context<'_>, scenario: &Scenario, policy: &PolicyVariant) -> About {
+    let setup = context.setup;
+    let autoscaler = match setup.autoscaler {
+        Autoscaler::Karpenter(_) => format!("Karpenter {}", setup.versions.karpenter),
+        Autoscaler::Static => "no autoscaler".to_owned(),
+    };
+    About {
+        scenario: scenario.name.clone(),
+        policy: policy.name.clone(),
+        autoscaler,
+        region: setup.region.name.to_string(),
+        zones: setup.zones.clone(),
+        start: scenario.start.to_string(),
+        duration: setup.duration,
+        seed: setup.seed,
+        versions: setup.versions,
+        inputs: scenario
+            .inputs
+            .iter()
+            .map(|input| InputHash { path: input.path.clone(), sha256: input.sha256.clone() })
+            .collect(),
+        price_date: price_date(context),
+        assumptions: scenario.assumptions.clone(),
+        objectives: Objectives {
+            pending_p99: scenario.objectives.pending_p99,
+            request_p99: scenario.objectives.request_p99,
+            cost: scenario.objectives.cost.map(crate::domain::Money::as_f64),
+        },
+    }
+}
+
+/// The dates of the On-Demand prices of the types that were launched, oldest and newest.
+fn price_date(context: &Context<'_>) -> String {
+    let mut dates: Vec<&str> = context
+        .ec2
+        .instances()
+        .iter()
+        .filter_map(|instance| context.setup.region.instance_type(instance.pool.instance_type)?.on_demand)
+        .map(|price| price.as_of.as_str())
+        .collect();
+    dates.sort_unstable();
+    dates.dedup();
+    match dates.as_slice() {
+        [] => "no instance was priced".to_owned(),
+        [only] => (*only).to_owned(),
+        [first, .., last] => format!("{first} to {last}"),
+    }
+}
+
+/// How the requests to one workload fared.
+fn request_summary(workload: WorkloadId, model: &RequestModel) -> RequestSummary {
+    let (first, last) = model.active_span().unwrap_or((SimTime::ZERO, SimTime::ZERO));
+    let histogram = model.histogram();
+    RequestSummary {
+        workload,
+        completed: model.completed(),
+        unanswered: model.unanswered(),
+        first,
+        last,
+        mean_seconds: histogram.mean_seconds(),
+        p50_seconds: histogram.quantile_seconds(0.50),
+        p95_seconds: histogram.quantile_seconds(0.95),
+        p99_seconds: histogram.quantile_seconds(0.99),
+        overloaded: model.overloaded(),
+    }
+}

@@ -1,0 +1,207 @@
+//! From a scenario and one of its policies to the setup of one simulation, with warnings about what is left out.
+
+use std::sync::Arc;
+
+use crate::actors::{Action, Autoscaler, KarpenterSettings, LoadPlan, LoadStep, Setup, Step};
+use crate::catalog::{Catalog, CatalogError};
+use crate::domain::node_pool::ConsolidationPolicy;
+use crate::domain::workload::ObjectName;
+use crate::domain::{KarpenterVersion, NodeClass, NodePool, SimDuration, SimTime};
+use crate::load::Source;
+use crate::policy::instance_types::{default_requirements, price_list_of};
+use crate::scenario::manifests::Manifests;
+use crate::scenario::{self, LoadSpec, PolicyVariant, Requests, Scenario};
+
+/// A simulation's setup, and what could make its answer differ from the real cluster's.
+#[derive(Clone, Debug)]
+pub struct Resolved {
+    /// What the simulation is told.
+    pub setup: Setup,
+    /// What is left out.
+    pub warnings: Vec<String>,
+}
+
+/// Resolves one policy of a scenario for one seed.
+///
+/// # Errors
+/// If the catalog has no prices for the region.
+pub fn resolve(
+    scenario: &Scenario,
+    policy: &PolicyVariant,
+    catalog: &Catalog,
+    seed: u64,
+) -> Result<Resolved, CatalogError> {
+    let region = catalog.region(scenario.region.as_str())?;
+    let price_list = catalog.region(price_list_of(policy.versions.karpenter, scenario.region).as_str())?;
+    let manifests = &policy.manifests;
+    let karpenter = policy.autoscaler == scenario::Autoscaler::Karpenter;
+    let mut warnings = Vec::new();
+    let node_pools = if karpenter { node_pools(manifests, policy, &mut warnings) } else { Vec::new() };
+    let setup = Setup {
+        versions: policy.versions,
+        region,
+        price_list,
+        zones: scenario.zones.clone(),
+        duration: scenario.duration,
+        seed,
+        autoscaler: if karpenter { Autoscaler::Karpenter(KarpenterSettings::default()) } else { Autoscaler::Static },
+        node_groups: manifests.node_groups.clone(),
+        node_classes: node_classes(scenario, manifests, &node_pools),
+        node_pools,
+        namespaces: manifests.namespaces.iter().map(|ns| (ns.name, ns.labels.clone())).collect(),
+        services: manifests.services.iter().map(|service| (service.name.namespace, service.selector.clone())).collect(),
+        disruption_budgets: manifests.disruption_budgets.clone(),
+        loads: loads(&scenario.load),
+        timeline: timeline(scenario, manifests, &mut warnings),
+        boot: scenario.ec2.launch_latency,
+        sample_interval: sample_interval(scenario.duration),
+    };
+    warn_about_objects(manifests, policy, &mut warnings);
+    warnings.push("Spot prices stay at their level of the price data, and no Spot instance is interrupted".to_owned());
+    Ok(Resolved { setup, warnings })
+}
+
+/// At most some two thousand samples, whole seconds apart, at least five.
+fn sample_interval(duration: SimDuration) -> SimDuration {
+    let seconds = duration.as_secs().div_euclid(2_000) + 1;
+    SimDuration::from_secs(seconds.max(5))
+}
+
+/// The NodePools with what their release's webhook would have added.
+fn node_pools(manifests: &Manifests, policy: &PolicyVariant, warnings: &mut Vec<String>) -> Vec<NodePool> {
+    let version = policy.versions.karpenter;
+    let mut pools = manifests.node_pools.clone();
+    for pool in &mut pools {
+        let defaults = default_requirements(version, pool);
+        pool.requirements.extend(defaults);
+        let name = pool.name;
+        if pool.replicas.is_some() {
+            warnings.push(format!("NodePool {name} is static (`replicas`): its nodes are not simulated"));
+        }
+        let consolidates = pool.disruption.policy != ConsolidationPolicy::WhenEmpty;
+        if consolidates && pool.disruption.consolidate_after.is_some() {
+            warnings
+                .push(format!("NodePool {name}: only empty nodes are removed, underutilized ones stay as they are"));
+        }
+        if pool.disruption.budgets.iter().any(|budget| budget.schedule.is_some()) {
+            warnings.push(format!("NodePool {name}: budgets with a schedule are taken as active all the time"));
+        }
+        if !pool.startup_taints.is_empty() {
+            warnings
+                .push(format!("NodePool {name}: its startup taints are taken to be removed 5s after a node is Ready"));
+        }
+    }
+    if version < KarpenterVersion::V0_16 && !pools.is_empty() {
+        warnings.push(format!("Karpenter {version}: pods are packed by the algorithm of v0.16"));
+    }
+    pools
+}
+
+/// The node classes of the pools, in the cluster's zones unless they say otherwise; a pool whose class is missing gets
+/// one of defaults, as the loader has warned.
+fn node_classes(scenario: &Scenario, manifests: &Manifests, pools: &[NodePool]) -> Vec<NodeClass> {
+    let mut classes = manifests.node_classes.clone();
+    for pool in pools {
+        if !classes.iter().any(|class| class.name == pool.node_class) {
+            classes.push(NodeClass::named(pool.node_class));
+        }
+    }
+    for class in &mut classes {
+        if class.zones.is_empty() {
+            class.zones.clone_from(&scenario.zones);
+        }
+    }
+    classes
+}
+
+fn warn_about_objects(manifests: &Manifests, policy: &PolicyVariant, warnings: &mut Vec<String>) {
+    if !manifests.pods.is_empty() {
+        warnings.push(format!("{} pod(s) without a workload are not simulated", manifests.pods.len()));
+    }
+    if !manifests.nodes.is_empty() {
+        warnings.push(format!("{} Node object(s) are not simulated; use a node group", manifests.nodes.len()));
+    }
+    let priorities = manifests.deployments.iter().map(|deployment| deployment.template.priority);
+    let (least, most) = priorities.fold((i32::MAX, i32::MIN), |(least, most), p| (least.min(p), most.max(p)));
+    if least < most {
+        warnings.push("pods of higher priority are scheduled first, but evict nobody".to_owned());
+    }
+    let claims = manifests.deployments.iter().any(|deployment| !deployment.template.volumes.is_empty());
+    if claims {
+        warnings.push("persistent volumes do not bind pods to zones".to_owned());
+    }
+    if policy.autoscaler == scenario::Autoscaler::None && !manifests.node_pools.is_empty() {
+        warnings.push(format!("policy {}: NodePools are ignored, nothing launches nodes", policy.name));
+    }
+}
+
+/// What happens from outside: the objects that exist from the start, then the scenario's timeline.
+fn timeline(scenario: &Scenario, manifests: &Manifests, warnings: &mut Vec<String>) -> Vec<Step> {
+    let mut steps = Vec::new();
+    apply(SimTime::ZERO, manifests, &mut steps);
+    for timed in &scenario.timeline {
+        match &timed.action {
+            scenario::Action::Scale { workload, replicas } => {
+                steps.push(Step { at: timed.at, action: Action::Scale { workload: *workload, replicas: *replicas } });
+            }
+            scenario::Action::Apply(later) => {
+                apply(timed.at, later, &mut steps);
+                let ignored = later.node_pools.len() + later.node_classes.len() + later.node_groups.len();
+                if ignored > 0 {
+                    let at = timed.at;
+                    warnings.push(format!("timeline at {at}: NodePools, node classes and node groups do not change"));
+                }
+                if manifests.deployments.iter().any(|old| replaced(old.name, &old.template, later)) {
+                    let at = timed.at;
+                    warnings.push(format!("timeline at {at}: a changed pod template does not lead to a rollout"));
+                }
+            }
+        }
+    }
+    steps.sort_by_key(|step| step.at);
+    steps
+}
+
+fn replaced(name: ObjectName, template: &Arc<crate::domain::PodSpec>, later: &Manifests) -> bool {
+    later.deployments.iter().any(|new| new.name == name && new.template != *template)
+}
+
+fn apply(at: SimTime, manifests: &Manifests, steps: &mut Vec<Step>) {
+    let daemons = manifests.daemon_sets.iter().cloned().map(Action::RunDaemon);
+    let deployments = manifests.deployments.iter().cloned().map(Action::Deploy);
+    let autoscalers = manifests.autoscalers.iter().cloned().map(Action::Autoscale);
+    steps.extend(daemons.chain(deployments).chain(autoscalers).map(|action| Step { at, action }));
+}
+
+/// The loads by workload. From its start on an entry takes the place of an earlier one on the same workload.
+fn loads(specs: &[LoadSpec]) -> Vec<LoadPlan> {
+    let mut plans: Vec<LoadPlan> = Vec::new();
+    let mut ordered: Vec<&LoadSpec> = specs.iter().collect();
+    ordered.sort_by_key(|spec| spec.at);
+    for spec in ordered {
+        let plan = match plans.iter_mut().position(|plan| plan.workload == spec.workload) {
+            Some(known) => &mut plans[known],
+            None => {
+                plans.push(LoadPlan { workload: spec.workload, steps: Vec::new() });
+                let last = plans.len() - 1;
+                &mut plans[last]
+            }
+        };
+        plan.steps.retain(|step| step.at < spec.at);
+        let mut push = |at, source| plan.steps.push(LoadStep { at, source, service: spec.service });
+        match &spec.requests {
+            Requests::ClosedLoop { clients, requests } => {
+                push(spec.at, Source::Closed { clients: *clients, remaining: *requests as f64 });
+            }
+            Requests::Open(rates) => {
+                for step in rates.iter().filter(|step| spec.until.is_none_or(|until| step.at < until)) {
+                    push(step.at, Source::Open { rate: step.rate });
+                }
+            }
+        }
+        if let Some(until) = spec.until {
+            push(until, Source::Idle);
+        }
+    }
+    plans
+}
