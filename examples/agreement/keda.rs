@@ -242,11 +242,8 @@ fn cron_case(input: &Value, expected: &Value) -> Result<(), String> {
     same("error", false, fails)?;
     same("active", value.active, flag_or(expected, "active", value.active)?)?;
     same("metric", value.milli, integer(expected, "metric")?.map_or(value.milli, |metric| metric * 1_000))?;
-    same(
-        "target",
-        target_milli(source),
-        number_or(expected, "hpa_target_average_value", 1.0)?.mul_add(1000.0, 0.0) as i64,
-    )
+    let target = number_or(expected, "hpa_target_average_value", 1.0)? * 1000.0;
+    same("target in thousandths", target_milli(source), target as i64)
 }
 
 /// Every scalar of a case as metadata, with something for what a manifest must have and a case leaves out.

@@ -2,96 +2,58 @@
 
 use crate::domain::SimTime;
 
-/// Why a condition holds or does not.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-#[allow(missing_docs)] // Each name is the reason that Kubernetes prints; `message` says what it means.
-pub enum ConditionReason {
-    SucceededGetScale,
-    FailedGetScale,
-    SucceededRescale,
-    FailedUpdateScale,
-    ReadyForNewScale,
-    ScaleUpStabilized,
-    ScaleDownStabilized,
-    ValidMetricFound,
-    ScalingDisabled,
-    FailedGetResourceMetric,
-    FailedGetContainerResourceMetric,
-    FailedGetPodsMetric,
-    FailedGetObjectMetric,
-    FailedGetExternalMetric,
-    InvalidMetricSourceType,
-    InvalidSelector,
-    AmbiguousSelector,
-    DesiredWithinRange,
-    TooFewReplicas,
-    TooManyReplicas,
-    ScaleUpLimit,
-    ScaleDownLimit,
-    ScaledToZero,
-    NotScaledToZero,
+/// Declares the reasons with their meanings, which serve as documentation and as text for people.
+macro_rules! condition_reasons {
+    ($($name:ident = $meaning:literal;)*) => {
+        /// Why a condition holds or does not. Names are those that Kubernetes prints.
+        #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+        pub enum ConditionReason {
+            $(#[doc = concat!("Because ", $meaning, ".")] $name,)*
+        }
+
+        impl ConditionReason {
+            /// The reason as Kubernetes prints it.
+            pub const fn as_str(self) -> &'static str {
+                match self {
+                    $(Self::$name => stringify!($name),)*
+                }
+            }
+
+            /// What the reason means, for a person.
+            pub const fn message(self) -> &'static str {
+                match self {
+                    $(Self::$name => $meaning,)*
+                }
+            }
+        }
+    };
 }
 
-impl ConditionReason {
-    /// The reason as Kubernetes prints it.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::SucceededGetScale => "SucceededGetScale",
-            Self::FailedGetScale => "FailedGetScale",
-            Self::SucceededRescale => "SucceededRescale",
-            Self::FailedUpdateScale => "FailedUpdateScale",
-            Self::ReadyForNewScale => "ReadyForNewScale",
-            Self::ScaleUpStabilized => "ScaleUpStabilized",
-            Self::ScaleDownStabilized => "ScaleDownStabilized",
-            Self::ValidMetricFound => "ValidMetricFound",
-            Self::ScalingDisabled => "ScalingDisabled",
-            Self::FailedGetResourceMetric => "FailedGetResourceMetric",
-            Self::FailedGetContainerResourceMetric => "FailedGetContainerResourceMetric",
-            Self::FailedGetPodsMetric => "FailedGetPodsMetric",
-            Self::FailedGetObjectMetric => "FailedGetObjectMetric",
-            Self::FailedGetExternalMetric => "FailedGetExternalMetric",
-            Self::InvalidMetricSourceType => "InvalidMetricSourceType",
-            Self::InvalidSelector => "InvalidSelector",
-            Self::AmbiguousSelector => "AmbiguousSelector",
-            Self::DesiredWithinRange => "DesiredWithinRange",
-            Self::TooFewReplicas => "TooFewReplicas",
-            Self::TooManyReplicas => "TooManyReplicas",
-            Self::ScaleUpLimit => "ScaleUpLimit",
-            Self::ScaleDownLimit => "ScaleDownLimit",
-            Self::ScaledToZero => "ScaledToZero",
-            Self::NotScaledToZero => "NotScaledToZero",
-        }
-    }
-
-    /// What the reason means, for a person.
-    pub const fn message(self) -> &'static str {
-        match self {
-            Self::SucceededGetScale => "the target's replica count was read",
-            Self::FailedGetScale => "the target's replica count could not be read",
-            Self::SucceededRescale => "the target was given a new replica count",
-            Self::FailedUpdateScale => "the target's new replica count could not be written",
-            Self::ReadyForNewScale => "no earlier recommendation holds the count",
-            Self::ScaleUpStabilized => "a lower recommendation within the scale-up window holds the count down",
-            Self::ScaleDownStabilized => "a higher recommendation within the scale-down window holds the count up",
-            Self::ValidMetricFound => "a replica count was computed from the metrics",
-            Self::ScalingDisabled => "the target has no replicas, which disables scaling",
-            Self::FailedGetResourceMetric => "a resource metric could not be used",
-            Self::FailedGetContainerResourceMetric => "a container resource metric could not be used",
-            Self::FailedGetPodsMetric => "a pods metric could not be used",
-            Self::FailedGetObjectMetric => "an object metric could not be used",
-            Self::FailedGetExternalMetric => "an external metric could not be used",
-            Self::InvalidMetricSourceType => "a metric has an unknown type",
-            Self::InvalidSelector => "the target's pod selector is missing or malformed",
-            Self::AmbiguousSelector => "the target's pods are selected by another autoscaler too",
-            Self::DesiredWithinRange => "the wanted count is within all limits",
-            Self::TooFewReplicas => "the wanted count is below the minimum",
-            Self::TooManyReplicas => "the wanted count is above the maximum",
-            Self::ScaleUpLimit => "the wanted count grows faster than allowed",
-            Self::ScaleDownLimit => "the wanted count shrinks faster than allowed",
-            Self::ScaledToZero => "the autoscaler itself took the target to zero",
-            Self::NotScaledToZero => "the autoscaler did not take the target to zero",
-        }
-    }
+condition_reasons! {
+    SucceededGetScale = "the target's replica count was read";
+    FailedGetScale = "the target's replica count could not be read";
+    SucceededRescale = "the target was given a new replica count";
+    FailedUpdateScale = "the target's new replica count could not be written";
+    ReadyForNewScale = "no earlier recommendation holds the count";
+    ScaleUpStabilized = "a lower recommendation within the scale-up window holds the count down";
+    ScaleDownStabilized = "a higher recommendation within the scale-down window holds the count up";
+    ValidMetricFound = "a replica count was computed from the metrics";
+    ScalingDisabled = "the target has no replicas, which disables scaling";
+    FailedGetResourceMetric = "a resource metric could not be used";
+    FailedGetContainerResourceMetric = "a container resource metric could not be used";
+    FailedGetPodsMetric = "a pods metric could not be used";
+    FailedGetObjectMetric = "an object metric could not be used";
+    FailedGetExternalMetric = "an external metric could not be used";
+    InvalidMetricSourceType = "a metric has an unknown type";
+    InvalidSelector = "the target's pod selector is missing or malformed";
+    AmbiguousSelector = "the target's pods are selected by another autoscaler too";
+    DesiredWithinRange = "the wanted count is within all limits";
+    TooFewReplicas = "the wanted count is below the minimum";
+    TooManyReplicas = "the wanted count is above the maximum";
+    ScaleUpLimit = "the wanted count grows faster than allowed";
+    ScaleDownLimit = "the wanted count shrinks faster than allowed";
+    ScaledToZero = "the autoscaler itself took the target to zero";
+    NotScaledToZero = "the autoscaler did not take the target to zero";
 }
 
 /// One condition; `None` inside until the controller first states it.
