@@ -1,12 +1,17 @@
 //! One integration-test binary; a file for each kind of promise.
 
+#![allow(clippy::unwrap_used)] // a test that cannot set itself up has failed wherever that happens
+
 mod agreement;
+mod architecture;
 mod bad_input;
 mod catalog;
 mod cli;
+mod first_tutorial;
 mod instance_types;
 mod manifests;
 mod outputs;
+mod random_streams;
 mod report;
 mod selection;
 mod synthetic;
