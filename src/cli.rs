@@ -9,6 +9,7 @@
 mod completions;
 mod console;
 mod man;
+mod run;
 
 use std::process::ExitCode;
 
@@ -27,6 +28,7 @@ struct Cli {
 
 #[derive(Subcommand, Debug)]
 enum Command {
+    Run(run::Arguments),
     Completions(completions::Arguments),
     Man(man::Arguments),
 }
@@ -44,6 +46,7 @@ pub fn main() -> ExitCode {
     let (mut out, mut err) = (std::io::stdout().lock(), std::io::stderr());
     let mut console = Console::of_process(&mut out, &mut err);
     let result = match cli.command {
+        Command::Run(arguments) => run::execute(&arguments, &mut console),
         Command::Completions(arguments) => completions::execute(&arguments, Cli::command(), &mut console),
         Command::Man(arguments) => man::execute(&arguments, Cli::command(), &mut console),
     };

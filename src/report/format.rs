@@ -31,13 +31,17 @@ fn long_span(seconds: i64) -> String {
     }
 }
 
-/// An amount of money with its sign, two decimals, or four below one unit: `$1,234.50`, `$0.0416`.
+/// An amount of money with its sign, two decimals, or four below ten units: `$1,234.50`, `$0.0416`.
 pub fn money(currency: &str, amount: f64) -> String {
+    money_among(currency, amount, amount)
+}
+
+/// As [`money`], with as many decimals as `largest` has, so that amounts beside each other can be compared.
+pub fn money_among(currency: &str, amount: f64, largest: f64) -> String {
     let sign = Currency::from_code(currency).map_or("", Currency::sign);
     let minus = if amount < 0.0 { "-" } else { "" };
-    let magnitude = amount.abs();
-    let text = if magnitude < 0.999_95 { format!("{magnitude:.4}") } else { format!("{magnitude:.2}") };
-    format!("{minus}{sign}{}", grouped(&text))
+    let decimals = if largest.abs() < 9.999_95 { 4 } else { 2 };
+    format!("{minus}{sign}{}", grouped(&format!("{:.decimals$}", amount.abs())))
 }
 
 /// A share as a percentage: `12.3 %`.
@@ -116,7 +120,7 @@ impl Calendar {
 
 #[cfg(test)]
 mod tests {
-    use super::{Calendar, counted, exact_seconds, grouped, money, span};
+    use super::{Calendar, counted, exact_seconds, grouped, money, money_among, span};
     use crate::domain::SimTime;
 
     #[test]
@@ -144,6 +148,7 @@ mod tests {
     fn money_groups_thousands_and_shows_cents_or_finer() {
         assert_eq!(money("USD", 1_234_567.891), "$1,234,567.89");
         assert_eq!(money("USD", 0.041_6), "$0.0416");
+        assert_eq!(money_among("USD", 0.041_6, 400.0), "$0.04");
         assert_eq!(money("CNY", -12.5), "-¥12.50");
         assert_eq!(grouped("-123"), "-123");
         assert_eq!(counted(1, "node", "nodes"), "1 node");

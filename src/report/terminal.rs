@@ -1,6 +1,6 @@
 //! The table that `run` prints: the answers, in at most about thirty lines, plain text without colour.
 
-use super::format::{self, money, percent, span};
+use super::format::{self, money, money_among, percent, span};
 use super::summary::{Distribution, ObjectiveResult, Part, Summary};
 
 /// Workloads whose requests are printed; the page has all.
@@ -44,14 +44,15 @@ fn heading(summary: &Summary, lines: &mut Vec<String>) {
 
 fn cost(summary: &Summary, lines: &mut Vec<String>) {
     let cost = &summary.cost;
-    let money = |amount| money(&summary.about.currency, amount);
-    let label = format!("cost ({})", summary.about.currency);
+    let currency = &summary.about.currency;
+    let part = |amount| money_among(currency, amount, cost.total);
+    let label = format!("cost ({currency})");
     let rates = cost.per_hour.zip(cost.per_month).map_or_else(String::new, |(hour, month)| {
-        format!("   {} per hour   {} per month of 730 h", money(hour), money(month))
+        format!("   {} per hour   {} per month of 730 h", money(currency, hour), money(currency, month))
     });
-    lines.push(format!("{label:<LABEL$}{}{rates}", money(cost.total)));
+    lines.push(format!("{label:<LABEL$}{}{rates}", part(cost.total)));
     let parts = |parts: &[Part]| {
-        let parts: Vec<String> = parts.iter().map(|part| format!("{} {}", part.name, money(part.amount))).collect();
+        let parts: Vec<String> = parts.iter().map(|own| format!("{} {}", own.name, part(own.amount))).collect();
         parts.join(", ")
     };
     lines.push(format!("{:<LABEL$}{}", "  of it", parts(&cost.by_item)));
@@ -61,12 +62,12 @@ fn cost(summary: &Summary, lines: &mut Vec<String>) {
     lines.push(format!(
         "{:<LABEL$}{}  ({})",
         "  requested by nobody",
-        money(cost.idle.amount),
+        part(cost.idle.amount),
         percent(cost.idle.share)
     ));
     if cost.unconfirmed.amount > 0.0 {
         let share = percent(cost.unconfirmed.share);
-        lines.push(format!("{:<LABEL$}{}  ({share})", "  at estimated prices", money(cost.unconfirmed.amount)));
+        lines.push(format!("{:<LABEL$}{}  ({share})", "  at estimated prices", part(cost.unconfirmed.amount)));
     }
     lines.push(String::new());
 }
@@ -77,12 +78,17 @@ fn row(label: &str, cells: &[String; 6]) -> String {
     format!("{:<LABEL$}{cells}", shortened(label, LABEL - 1))
 }
 
-/// `label` with its middle left out if it is too long for its column.
+/// `label` without its namespace if it is too long for its column, then with its middle left out.
 fn shortened(label: &str, width: usize) -> String {
-    let length = label.chars().count();
-    if length <= width {
+    let fits = |label: &str| label.chars().count() <= width;
+    if fits(label) {
         return label.to_owned();
     }
+    let label = label.rsplit_once('/').map_or(label, |(_, name)| name);
+    if fits(label) {
+        return label.to_owned();
+    }
+    let length = label.chars().count();
     let head: String = label.chars().take(width / 2).collect();
     let tail: String = label.chars().skip(length - (width - width / 2 - 1)).collect();
     format!("{head}\u{2026}{tail}")
@@ -182,5 +188,17 @@ fn warnings(summary: &Summary, lines: &mut Vec<String>) {
     lines.extend(summary.warnings.iter().take(WARNINGS_MAX).map(|warning| format!("  {}", warning.replace('\n', " "))));
     if summary.warnings.len() > WARNINGS_MAX {
         lines.push(format!("  and {} more in the report", summary.warnings.len() - WARNINGS_MAX));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::shortened;
+
+    #[test]
+    fn a_long_name_loses_its_namespace_first() {
+        assert_eq!(shortened("web/frontend", 12), "web/frontend");
+        assert_eq!(shortened("web/frontend", 11), "frontend");
+        assert_eq!(shortened("web/frontend", 7), "fro\u{2026}end");
     }
 }

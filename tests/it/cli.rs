@@ -1,5 +1,7 @@
 //! The program itself: what it prints where, and how it ends.
 
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use assert_cmd::cargo::cargo_bin;
@@ -10,11 +12,140 @@ fn nodecast(arguments: &[&str]) -> (String, String, Option<i32>) {
     (text(output.stdout), text(output.stderr), output.status.code())
 }
 
+/// A directory with a small scenario in it, removed when dropped.
+struct Place(tempfile::TempDir);
+
+impl Place {
+    fn new() -> Self {
+        let place = Self(tempfile::tempdir().expect("a directory"));
+        place.put("scenario.yaml", SCENARIO);
+        place.put("cluster.yaml", CLUSTER);
+        place
+    }
+
+    fn put(&self, name: &str, text: &str) {
+        fs::write(self.path(name), text).expect("written");
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    /// Runs the program in the directory.
+    fn nodecast(&self, arguments: &[&str]) -> (String, String, Option<i32>) {
+        let mut command = Command::new(cargo_bin!("nodecast"));
+        let output = command.current_dir(&self.0).args(arguments).output().expect("runs");
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("text");
+        (text(output.stdout), text(output.stderr), output.status.code())
+    }
+}
+
+const SCENARIO: &str = "\
+name: two-pods
+region: us-east-1
+start: 2026-11-27T00:00:00Z
+duration: 10m
+seed: 7
+manifests: [cluster.yaml]
+";
+
+const CLUSTER: &str = "\
+apiVersion: karpenter.k8s.aws/v1
+kind: EC2NodeClass
+metadata: {name: default}
+spec: {amiSelectorTerms: [{alias: al2023@latest}], role: nodes}
+---
+apiVersion: karpenter.sh/v1
+kind: NodePool
+metadata: {name: default}
+spec:
+  template:
+    spec:
+      nodeClassRef: {group: karpenter.k8s.aws, kind: EC2NodeClass, name: default}
+      requirements:
+        - {key: node.kubernetes.io/instance-type, operator: In, values: [m5.large]}
+        - {key: karpenter.sh/capacity-type, operator: In, values: [on-demand]}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, namespace: shop}
+spec:
+  replicas: 2
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec:
+      containers:
+        - {name: web, image: web, resources: {requests: {cpu: 500m, memory: 256Mi}}}
+";
+
+/// Every file below `directory` with its bytes.
+fn contents(directory: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+    let entries = fs::read_dir(directory).expect("a directory").map(|entry| entry.expect("an entry").path());
+    let mut files: Vec<_> = entries.map(|path| (path.clone(), fs::read(path).expect("a file"))).collect();
+    files.sort();
+    files.into_iter().map(|(path, bytes)| (path.strip_prefix(directory).expect("below").to_owned(), bytes)).collect()
+}
+
+#[test]
+fn a_run_prints_the_answer_and_says_where_the_report_is() {
+    let place = Place::new();
+    let (out, err, code) = place.nodecast(&["run", "scenario.yaml"]);
+    assert_eq!(code, Some(0), "{err}");
+    assert!(out.starts_with("two-pods, policy ") && out.contains("pods wait for a node"), "{out}");
+    assert!(err.ends_with("report: reports/two-pods/report.html\n"), "{err}");
+    assert!(place.path("reports/two-pods/report.html").is_file());
+}
+
+#[test]
+fn json_on_stdout_is_exactly_the_summary() {
+    let place = Place::new();
+    let (out, err, code) = place.nodecast(&["run", "scenario.yaml", "--format", "json", "--out", "here", "--quiet"]);
+    assert_eq!((err.as_str(), code), ("", Some(0)));
+    assert_eq!(out, fs::read_to_string(place.path("here/summary.json")).expect("a summary"));
+    let summary: nodecast::report::Summary = serde_json::from_str(&out).expect("a summary");
+    assert_eq!((summary.pods.created, summary.pods.pending_at_end, summary.nodes.launches), (2, 0, 1));
+}
+
+#[test]
+fn equal_input_gives_equal_bytes_and_another_seed_gives_others() {
+    let place = Place::new();
+    for (out, seed) in [("one", "7"), ("two", "7"), ("three", "8")] {
+        let (_, err, code) = place.nodecast(&["run", "scenario.yaml", "--seed", seed, "--out", out]);
+        assert_eq!(code, Some(0), "{err}");
+    }
+    assert_eq!(contents(&place.path("one")), contents(&place.path("two")));
+    assert_ne!(contents(&place.path("one")), contents(&place.path("three")));
+}
+
+#[test]
+fn bad_input_ends_with_two_and_writes_nothing() {
+    let place = Place::new();
+    place.put("broken.yaml", &SCENARIO.replace("duration:", "durations:"));
+    fs::create_dir(place.path("taken")).expect("made");
+    fs::write(place.path("taken/diary.txt"), "mine").expect("written");
+    for (arguments, words) in [
+        (&["run", "missing.yaml"][..], "missing.yaml"),
+        (&["run", "broken.yaml"], "broken.yaml:4:1"),
+        (&["run", "scenario.yaml", "--policy", "thrift"], "no policy `thrift`"),
+        (&["run", "scenario.yaml", "--seed", "many"], "invalid value 'many'"),
+        (&["run", "scenario.yaml", "--pricing-data", "nowhere"], "cannot read nowhere"),
+        (&["run", "scenario.yaml", "--out", "taken"], "`taken` is not replaced"),
+    ] {
+        let (out, err, code) = place.nodecast(arguments);
+        assert_eq!((out.as_str(), code), ("", Some(2)), "{arguments:?}: {err}");
+        assert!(err.contains(words) && !err.contains('\u{1b}'), "{arguments:?}: {err}");
+        assert!(!place.path("reports").exists() && place.path("taken/diary.txt").is_file());
+    }
+}
+
 #[test]
 fn help_goes_to_stdout_and_misuse_to_stderr() {
     let (out, err, code) = nodecast(&["--help"]);
     insta::assert_snapshot!("help", out);
     assert_eq!((err.as_str(), code), ("", Some(0)));
+    let (out, ..) = nodecast(&["run", "--help"]);
+    insta::assert_snapshot!("help_run", out);
     let (out, err, code) = nodecast(&["frobnicate"]);
     assert_eq!((out.as_str(), code), ("", Some(2)));
     assert!(err.contains("unrecognized subcommand 'frobnicate'"), "{err}");

@@ -273,7 +273,7 @@ pub(super) fn replicas(page: &mut Html, summary: &Summary) {
 pub(super) fn cost(page: &mut Html, summary: &Summary) {
     page.element("h2", "What it cost");
     let cost = &summary.cost;
-    let money = |amount| format::money(&summary.about.currency, amount);
+    let money = |amount| format::money_among(&summary.about.currency, amount, cost.total);
     let phases = format!(
         "Instances cost {} while starting, {} while Ready, {} while draining.",
         money(cost.phases.starting),

@@ -27,7 +27,7 @@ const FOOT_HEIGHT: i32 = 46;
 const TITLE_SIZE: f64 = 16.0 * 1.24;
 const TEXT_SIZE: f64 = 13.0 * 1.24;
 /// A generous mean width of a character at 13 pixels, for the legend's layout.
-const CHARACTER_WIDTH: i32 = 8;
+const CHARACTER_WIDTH: i32 = 7;
 
 const INK: RGBColor = RGBColor(0x57, 0x60, 0x6a);
 /// Told apart by colour-blind readers, legible on white and on near-black.

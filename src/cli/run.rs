@@ -1,0 +1,159 @@
+//! `nodecast run`: one policy, one seed, one report.
+
+use std::path::{Path, PathBuf};
+
+use clap::ValueEnum;
+
+use super::{Console, Failure};
+use crate::catalog::{Catalog, CatalogError};
+use crate::report::{self, OutputDirectory, OutputError, ReportError, Summary, terminal};
+use crate::scenario::{Limits, Scenario, Warning};
+use crate::simulation::{self, Outcome};
+
+/// Simulate a scenario under one policy and report what it costs and who waits
+///
+/// Writes report.html, summary.json, plots and tables into the output directory, which is replaced as a whole.
+#[derive(clap::Args, Debug)]
+pub(super) struct Arguments {
+    /// The scenario file
+    scenario: PathBuf,
+    /// The policy to simulate [default: the scenario's first]
+    #[arg(long, value_name = "NAME")]
+    policy: Option<String>,
+    /// The seed of every random draw [default: the scenario's]
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+    /// The directory for the report [default: the scenario's, or reports/<its name>]
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// What to print: a table for people, or summary.json
+    #[arg(long, value_enum, default_value = "table")]
+    format: Format,
+    /// Prices to use instead of the built-in ones, laid out like pricing-data/
+    #[arg(long, value_name = "DIR")]
+    pricing_data: Option<PathBuf>,
+    /// Print the answer alone: no progress, no warnings, no word on where the report is
+    #[arg(long, short)]
+    quiet: bool,
+}
+
+/// What a run prints.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(super) enum Format {
+    /// A table for people.
+    Table,
+    /// Exactly what summary.json holds.
+    Json,
+}
+
+/// Prices that cannot be used.
+#[derive(Debug, thiserror::Error, miette::Diagnostic)]
+#[error(transparent)]
+#[diagnostic(help(
+    "--pricing-data names a directory laid out like pricing-data/; without it the built-in prices are used"
+))]
+struct UnusablePrices(#[from] CatalogError);
+
+/// Simulates and reports. Nothing is written before the simulation is over, and nothing at all if it cannot begin.
+pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Result<(), Failure> {
+    let unusable = |error| Failure::bad_input(UnusablePrices(error));
+    let own_prices;
+    let catalog = match &arguments.pricing_data {
+        Some(directory) => {
+            own_prices = Catalog::from_dir(directory).map_err(unusable)?;
+            &own_prices
+        }
+        None => Catalog::embedded().map_err(unusable)?,
+    };
+    let loaded = Scenario::load_with(&arguments.scenario, catalog, &Limits::default());
+    let (scenario, warnings) = loaded.map_err(Failure::bad_input)?;
+    let policy = scenario.for_policy(arguments.policy.as_deref()).map_err(Failure::bad_input)?;
+    let seed = arguments.seed.unwrap_or(scenario.seed);
+    let out = output_directory(arguments, &scenario);
+    OutputDirectory::check(&out).map_err(|error| report_failure(error.into()))?;
+    let progress = console.progress(scenario.duration, !arguments.quiet);
+    let result = simulation::run(&scenario, policy, catalog, seed, &mut |now| progress.reached(now));
+    drop(progress);
+    let mut outcome = result.map_err(unusable)?;
+    outcome.warnings.splice(0..0, warnings.iter().map(warning_line));
+    conclude(arguments, &outcome, &out, console)
+}
+
+/// A warning in one line, with its place.
+fn warning_line(warning: &Warning) -> String {
+    match warning.place() {
+        Some(place) => format!("{}:{}:{}: {}", place.file, place.line, place.column, warning.message()),
+        None => warning.message().to_owned(),
+    }
+}
+
+/// Where the report goes: what the command line says, else the scenario, else `reports/<name>`.
+fn output_directory(arguments: &Arguments, scenario: &Scenario) -> PathBuf {
+    let of_scenario = scenario.output.directory.as_ref().map(PathBuf::from);
+    arguments.out.clone().or(of_scenario).unwrap_or_else(|| Path::new("reports").join(&scenario.name))
+}
+
+/// The command line that repeats a run, as a shell reads it.
+fn command_line(arguments: &Arguments, outcome: &Outcome) -> String {
+    let mut words = vec!["nodecast".to_owned(), "run".to_owned(), arguments.scenario.display().to_string()];
+    words.extend(["--policy".to_owned(), outcome.about.policy.clone()]);
+    words.extend(["--seed".to_owned(), outcome.about.seed.to_string()]);
+    if let Some(directory) = &arguments.pricing_data {
+        words.extend(["--pricing-data".to_owned(), directory.display().to_string()]);
+    }
+    words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ")
+}
+
+/// `word` in quotes if a shell would not take it as it is.
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,@%+".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', "'\\''"))
+}
+
+/// Writes the report of `outcome` and prints the answer.
+fn conclude(arguments: &Arguments, outcome: &Outcome, out: &Path, console: &mut Console<'_>) -> Result<(), Failure> {
+    let summary = Summary::of(outcome);
+    report::write(outcome, &summary, &command_line(arguments, outcome), out).map_err(report_failure)?;
+    let place = format!("report: {}", out.join("report.html").display());
+    match arguments.format {
+        Format::Table => {
+            console.data(&terminal::table(&summary))?;
+        }
+        Format::Json => {
+            let json = summary.to_json().map_err(|error| report_failure(error.into()))?;
+            console.data(&json)?;
+            if !arguments.quiet && !summary.warnings.is_empty() {
+                let count = report::format::counted(summary.warnings.len() as u64, "warning", "warnings");
+                console.tell(&format!("{count}, in the report"));
+            }
+        }
+    }
+    if !arguments.quiet {
+        console.tell(&place);
+    }
+    Ok(())
+}
+
+fn report_failure(error: ReportError) -> Failure {
+    match error {
+        ReportError::Output(refused @ (OutputError::NotOurs { .. } | OutputError::Unusable { .. })) => {
+            Failure::bad_input(refused)
+        }
+        other => Failure::system(other),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::quoted;
+
+    #[test]
+    fn words_of_the_command_are_quoted_for_a_shell() {
+        assert_eq!(quoted("a/b.yaml"), "a/b.yaml");
+        assert_eq!(quoted("it's here"), "'it'\\''s here'");
+        assert_eq!(quoted(""), "''");
+    }
+}
