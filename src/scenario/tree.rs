@@ -3,6 +3,8 @@
 //! Scalars keep their text, because only the reader knows whether `1.20` is a version or a number. Variables of the form
 //! `${NAME}` are filled in here, so that every reader sees the result.
 
+mod json;
+
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
@@ -168,6 +170,9 @@ pub type Variables = BTreeMap<String, String>;
 /// # Errors
 /// If the text is not YAML, a key occurs twice, an alias refers to nothing, or a limit is passed.
 pub fn parse<'s>(source: &'s Source, variables: &Variables, limits: &Limits) -> Result<Vec<Node<'s>>, ScenarioError> {
+    if let Some(document) = json::parse(&source.text, variables, limits) {
+        return Ok(vec![document]);
+    }
     let mut options = granit_parser::options! {
         flow_nesting_limit: limits.depth_max,
         block_nesting_limit: limits.depth_max,

@@ -1,5 +1,9 @@
 //! References between the parts of a scenario.
 
+use std::sync::Arc;
+
+use rustc_hash::FxHashSet;
+
 use super::super::definition::{Action, PolicyVariant, Scenario};
 use super::super::error::{ScenarioError, Warning, listed, nearest};
 use super::super::manifests::Manifests;
@@ -29,8 +33,9 @@ impl Workloads {
         });
         let manifests = policies.iter().map(|policy| &policy.manifests).chain(applied);
         let mut workloads: Vec<Workload> = Vec::new();
-        for deployment in manifests.flat_map(|manifests: &std::sync::Arc<Manifests>| manifests.deployments.iter()) {
-            if !workloads.iter().any(|known| known.name == deployment.name) {
+        let mut seen = FxHashSet::default();
+        for deployment in manifests.flat_map(|manifests: &Arc<Manifests>| manifests.deployments.iter()) {
+            if seen.insert(deployment.name) {
                 workloads.push(Workload { name: deployment.name, cpu_limit_milli: cpu_limit(deployment) });
             }
         }
