@@ -372,6 +372,11 @@ impl ClusterView {
         self.keys.domain(key, slot)
     }
 
+    /// The domains of the slots' nodes by a topology key.
+    pub(super) fn domains(&self, key: KeyIndex) -> &[u32] {
+        self.keys.domains(key)
+    }
+
     /// The label key behind a topology key.
     pub(super) fn key_name(&self, key: KeyIndex) -> Symbol {
         self.keys.name(key)

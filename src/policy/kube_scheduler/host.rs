@@ -32,7 +32,7 @@ impl TieBreak {
     }
 
     /// [`Self::pick`] with a buffer to use again.
-    pub(super) fn pick_with(self, totals: &[i64], scratch: &mut Vec<(i64, u32)>) -> Option<usize> {
+    pub(super) fn pick_with(self, totals: &[i64], scratch: &mut Vec<u32>) -> Option<usize> {
         match self {
             Self::First => {
                 let best = totals.iter().max()?;
@@ -44,34 +44,25 @@ impl TieBreak {
     }
 }
 
-/// The root after making a heap of the totals: a child moves up only if strictly greater.
-fn heap_root(totals: &[i64], heap: &mut Vec<(i64, u32)>) -> Option<usize> {
-    // Among nodes with a unique best, sifting cannot but bring that one to the root.
-    let best = *totals.iter().max()?;
-    let mut holders = totals.iter().enumerate().filter(|(_, total)| **total == best).map(|(index, _)| index);
-    let first = holders.next()?;
-    if first == 0 || holders.next().is_none() {
-        return Some(first);
-    }
-    heap.clear();
-    heap.extend(totals.iter().zip(0_u32..).map(|(&total, index)| (total, index)));
-    for start in (0..heap.len() / 2).rev() {
-        let mut parent = start;
-        loop {
-            let left = 2 * parent + 1;
-            if left >= heap.len() {
-                break;
-            }
-            let right_is_greater = left + 1 < heap.len() && heap[left + 1].0 > heap[left].0;
-            let child = left + usize::from(right_is_greater);
-            if heap[child].0 <= heap[parent].0 {
-                break;
-            }
-            heap.swap(parent, child);
-            parent = child;
+/// The root after making a heap of the totals, children moving up only if strictly greater, and of two children the
+/// right one only if strictly greater than the left. What is below the root after that does not matter, so it is enough
+/// to know for each position, from the last parent to the first, who would be the root of the heap below it.
+fn heap_root(totals: &[i64], roots: &mut Vec<u32>) -> Option<usize> {
+    roots.clear();
+    roots.extend(0..totals.len() as u32);
+    let total = |index: u32| totals[index as usize];
+    for parent in (0..roots.len() / 2).rev() {
+        let mut child = roots[2 * parent + 1];
+        if let Some(&right) = roots.get(2 * parent + 2)
+            && total(right) > total(child)
+        {
+            child = right;
+        }
+        if total(child) > totals[parent] {
+            roots[parent] = child;
         }
     }
-    heap.first().map(|&(_, index)| index as usize)
+    roots.first().map(|&index| index as usize)
 }
 
 /// Each further node with the best total replaces the choice with probability one over how many there are so far.
@@ -136,6 +127,30 @@ mod tests {
         }
         assert_eq!(TieBreak::Heap.pick(&[]), None);
         assert_eq!(TieBreak::First.pick(&[1, 2, 5, 5]), Some(2));
+    }
+
+    #[test]
+    fn the_root_is_the_one_that_a_heap_built_by_swapping_has() {
+        let mut state = 5;
+        for length in 1..200_usize {
+            let totals: Vec<i64> = (0..length).map(|_| (super::next_random(&mut state) % 4) as i64).collect();
+            let mut heap: Vec<usize> = (0..length).collect();
+            for start in (0..length / 2).rev() {
+                let mut parent = start;
+                while 2 * parent + 1 < length {
+                    let left = 2 * parent + 1;
+                    let right = left + 1;
+                    let right_is_greater = right < length && totals[heap[right]] > totals[heap[left]];
+                    let child = if right_is_greater { right } else { left };
+                    if totals[heap[child]] <= totals[heap[parent]] {
+                        break;
+                    }
+                    heap.swap(parent, child);
+                    parent = child;
+                }
+            }
+            assert_eq!(TieBreak::Heap.pick(&totals), Some(heap[0]), "{totals:?}");
+        }
     }
 
     #[test]

@@ -39,8 +39,9 @@ struct OwnScores {
 pub(super) struct Scratch {
     pub(super) feasible: Vec<Slot>,
     pub(super) totals: Vec<i64>,
-    pub(super) heap: Vec<(i64, u32)>,
-    spread: Vec<Option<i64>>,
+    pub(super) heap: Vec<u32>,
+    raw: Vec<i64>,
+    known: Vec<i64>,
 }
 
 /// What is remembered for one shape.
@@ -201,34 +202,36 @@ impl ShapeCache {
 
     /// Fills in the totals of the feasible nodes. Each node passed [`Self::passes`] in this attempt.
     pub(super) fn totals(&self, view: &ClusterView, scratch: &mut Scratch) {
-        let Scratch { feasible, totals, spread, .. } = scratch;
+        let Scratch { feasible, totals, raw, known, .. } = scratch;
         totals.clear();
         totals.extend(feasible.iter().map(|&slot| self.scores[slot as usize].fixed));
-        let own = || feasible.iter().map(|&slot| &self.scores[slot as usize]);
-        let most_taints = own().map(|scores| scores.soft_taints).max().unwrap_or(0);
-        for (total, scores) in totals.iter_mut().zip(own()) {
-            *total += Plugin::TaintToleration.weight() * scores::in_proportion(scores.soft_taints, most_taints, true);
-        }
+        let own = |raw: &mut Vec<i64>, select: fn(&OwnScores) -> i64| {
+            raw.clear();
+            raw.extend(feasible.iter().map(|&slot| select(&self.scores[slot as usize])));
+            scores::range(raw.iter().copied())
+        };
+        let range = own(raw, |scores| scores.soft_taints);
+        let weight = Plugin::TaintToleration.weight();
+        scores::add_weighted(totals, raw, range, known, weight, |raw| scores::in_proportion(raw, range.1, true));
         if !self.shape.spec.node_affinity.preferred.is_empty() {
-            let most = own().map(|scores| scores.preferred_affinity).max().unwrap_or(0);
-            for (total, scores) in totals.iter_mut().zip(own()) {
-                *total += Plugin::NodeAffinity.weight() * scores::in_proportion(scores.preferred_affinity, most, false);
-            }
+            let range = own(raw, |scores| scores.preferred_affinity);
+            let weight = Plugin::NodeAffinity.weight();
+            scores::add_weighted(totals, raw, range, known, weight, |raw| scores::in_proportion(raw, range.1, false));
         }
         let Some(state) = &self.state else { return };
         if !self.shape.soft_spread.is_empty() {
-            scores::spread_raw(view, &self.shape, state, feasible, spread);
-            let (smallest, largest) = scores::range(spread.iter().flatten().copied());
-            for (total, &raw) in totals.iter_mut().zip(spread.iter()) {
-                *total += Plugin::PodTopologySpread.weight() * scores::spread_normalised(raw, smallest, largest);
-            }
+            scores::spread_raw(view, &self.shape, state, feasible, raw);
+            let range = scores::spread_range(raw);
+            let weight = Plugin::PodTopologySpread.weight();
+            scores::add_weighted(totals, raw, range, known, weight, |raw| {
+                scores::spread_normalised(raw, range.0, range.1)
+            });
         }
         if state.scores_affinity() {
-            let raw = || feasible.iter().map(|&slot| state.affinity_score(view, slot));
-            let (smallest, largest) = scores::range(raw());
-            for (total, raw) in totals.iter_mut().zip(raw()) {
-                *total += Plugin::InterPodAffinity.weight() * scores::between(raw, smallest, largest);
-            }
+            state.affinity_scores(view, feasible, raw);
+            let range = scores::range(raw.iter().copied());
+            let weight = Plugin::InterPodAffinity.weight();
+            scores::add_weighted(totals, raw, range, known, weight, |raw| scores::between(raw, range.0, range.1));
         }
     }
 }

@@ -82,6 +82,11 @@ impl TopologyKeys {
         self.keys.iter_mut().for_each(|key| key.leave(slot, node, labels));
     }
 
+    /// The domains of the slots' nodes by one key.
+    pub(super) fn domains(&self, key: KeyIndex) -> &[u32] {
+        &self.keys[key as usize].of_slot
+    }
+
     /// The domain of the node in `slot`, or [`NO_DOMAIN`].
     pub(super) fn domain(&self, key: KeyIndex, slot: Slot) -> u32 {
         self.keys[key as usize].of_slot.get(slot as usize).copied().unwrap_or(NO_DOMAIN)

@@ -43,11 +43,6 @@ impl KeyedSums {
         self.keys.iter().find(|entry| entry.0 == key).map_or(0, |(_, sums)| at_domain(sums, domain))
     }
 
-    /// The sum over the keys of the node's domains.
-    fn of_node(&self, view: &ClusterView, slot: Slot) -> i64 {
-        self.keys.iter().map(|(key, sums)| at_domain(sums, view.domain(*key, slot))).sum()
-    }
-
     /// Whether one of the node's domains has a sum above zero.
     fn any_of_node(&self, view: &ClusterView, slot: Slot) -> bool {
         self.total > 0 && self.keys.iter().any(|(key, sums)| at_domain(sums, view.domain(*key, slot)) > 0)
@@ -304,14 +299,21 @@ impl TopologyState {
         self.preferred_matches > 0
     }
 
-    /// InterPodAffinity's raw score: the sum of the weights of the node's domains.
-    pub(super) fn affinity_score(&self, view: &ClusterView, slot: Slot) -> i64 {
-        self.preferred.of_node(view, slot)
+    /// Pods that soft constraint `index` counts, by domain (for the hostname: by slot).
+    pub(super) fn soft_counts(&self, index: usize) -> &[i64] {
+        &self.soft[index]
     }
 
-    /// Pods that soft constraint `index` counts in a domain (for the hostname: on the node in `slot`).
-    pub(super) fn soft_count(&self, index: usize, domain: u32) -> i64 {
-        self.soft[index].get(domain as usize).copied().unwrap_or(0)
+    /// InterPodAffinity's raw scores of many nodes.
+    pub(super) fn affinity_scores(&self, view: &ClusterView, slots: &[Slot], raw: &mut Vec<i64>) {
+        raw.clear();
+        raw.resize(slots.len(), 0);
+        for (key, sums) in &self.preferred.keys {
+            let domains = view.domains(*key);
+            for (raw, &slot) in raw.iter_mut().zip(slots) {
+                *raw += domains.get(slot as usize).map_or(0, |&domain| at_domain(sums, domain));
+            }
+        }
     }
 }
 
