@@ -27,10 +27,7 @@ pub const TABLE_FILES: [&str; 8] = [
 pub enum OutputError {
     /// The target holds something that is not a report.
     #[error("`{}` is not replaced: {why}", path.display())]
-    #[diagnostic(
-        code(nodecast::output::not_ours),
-        help("choose another directory with --out, or remove this one yourself")
-    )]
+    #[diagnostic(help("choose another directory with --out, or remove this one yourself"))]
     NotOurs {
         /// The target.
         path: PathBuf,
@@ -39,7 +36,7 @@ pub enum OutputError {
     },
     /// The target cannot be replaced as a whole.
     #[error("`{}` cannot be an output directory: {why}", path.display())]
-    #[diagnostic(code(nodecast::output::unusable), help("name a directory of its own with --out"))]
+    #[diagnostic(help("name a directory of its own with --out"))]
     Unusable {
         /// The target.
         path: PathBuf,
@@ -47,22 +44,20 @@ pub enum OutputError {
         why: &'static str,
     },
     /// The system refused.
-    #[error("cannot {action} `{}`: {source}", path.display())]
-    #[diagnostic(code(nodecast::output::io))]
+    #[error("cannot {action} `{}`: {reason}", path.display())]
     Io {
         /// What was tried.
         action: &'static str,
         /// On what.
         path: PathBuf,
         /// What the system said.
-        #[source]
-        source: io::Error,
+        reason: io::Error,
     },
 }
 
 impl OutputError {
     fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
-        move |source| Self::Io { action, path: path.to_owned(), source }
+        move |reason| Self::Io { action, path: path.to_owned(), reason }
     }
 }
 
@@ -103,7 +98,7 @@ impl OutputDirectory {
     pub fn file(&self, name: &str, content: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), OutputError> {
         let Some(building) = &self.building else { return Ok(()) };
         let path = building.join(name);
-        let failed = |source| OutputError::Io { action: "write", path: self.target.join(name), source };
+        let failed = |reason| OutputError::Io { action: "write", path: self.target.join(name), reason };
         let mut output = BufWriter::new(fs::File::create(&path).map_err(failed)?);
         content(&mut output).and_then(|()| output.flush()).map_err(failed)
     }
@@ -201,7 +196,7 @@ fn create_sibling(parent: &Path, target: &Path, purpose: &str) -> Result<PathBuf
         match fs::create_dir(&path) {
             Ok(()) => return Ok(path),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists && attempt < 1_000 => {}
-            Err(error) => return Err(OutputError::io("create", &path)(error)),
+            Err(error) => return Err(OutputError::io("create a directory in", parent)(error)),
         }
     }
     Err(OutputError::Unusable { path: target.to_owned(), why: "too many unfinished directories stand beside it" })

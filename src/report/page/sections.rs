@@ -337,8 +337,8 @@ pub(super) fn bill(page: &mut Html, outcome: &Outcome) {
                 cell(zone),
                 format::count(lines),
                 format!("{hours:.2}"),
-                if hours > 0.0 { format!("{:.4}", amount.as_f64() / hours) } else { String::new() },
-                format!("{amount:.4}"),
+                if hours > 0.0 { format::money(currency, amount.as_f64() / hours) } else { String::new() },
+                format::money_among(currency, amount.as_f64(), outcome.bill.total().as_f64()),
             ]
         })
         .collect();
@@ -363,39 +363,40 @@ pub(super) fn nodes(page: &mut Html, outcome: &Outcome, summary: &Summary) {
     let ends: Vec<String> =
         nodes.terminations.iter().map(|end| format!("{} {}", format::count(end.count), end.name)).collect();
     let removed = if ends.is_empty() { "none removed".to_owned() } else { format!("removed: {}", ends.join(", ")) };
-    let lifetime = nodes
-        .mean_lifetime_seconds
-        .map_or_else(String::new, |seconds| format!("; removed nodes ran for {} on average", format::span(seconds)));
     let sentence = format!(
-        "{} at the start, {} launched, {} refused by EC2, {removed}, {} at the end{lifetime}.",
+        "{} Ready at the start, {} at the end. {} launched, {} refused by EC2; {removed}.",
         format::count(nodes.at_start),
+        format::count(nodes.at_end),
         format::count(nodes.launches),
         format::count(nodes.failed_launches),
-        format::count(nodes.at_end)
     );
     page.element("p", &sentence);
+    if let Some(seconds) = nodes.mean_lifetime_seconds {
+        page.element("p", &format!("Removed nodes ran for {} on average.", format::span(seconds)));
+    }
     let end = SimTime::ZERO + outcome.about.duration;
     let costs = tables::node_costs(outcome);
+    let cost_cell = |cost: Money| format::money_among(&summary.about.currency, cost.as_f64(), summary.cost.total);
     let rows: Vec<Vec<String>> =
-        outcome.record.nodes.iter().zip(costs).map(|(node, cost)| node_row(node, cost, end)).collect();
+        outcome.record.nodes.iter().zip(costs).map(|(node, cost)| node_row(node, &cost_cell(cost), end)).collect();
     let columns = [
         Column::Text("node"),
-        Column::Text("from"),
         Column::Text("instance type"),
         Column::Text("bought as"),
-        Column::Text("zone"),
-        Column::Figure("asked for at"),
-        Column::Figure("to Ready"),
+        Column::Figure("cost"),
         Column::Figure("ran for"),
         Column::Figure("CPU requested"),
         Column::Figure("memory requested"),
-        Column::Figure("cost"),
+        Column::Figure("to Ready"),
+        Column::Figure("asked for at"),
+        Column::Text("zone"),
+        Column::Text("from"),
         Column::Text("ended"),
     ];
     page.table(&columns, &rows, "nodes.csv");
 }
 
-fn node_row(node: &NodeFacts, cost: Money, end: SimTime) -> Vec<String> {
+fn node_row(node: &NodeFacts, cost: &str, end: SimTime) -> Vec<String> {
     let cell = |symbol: Option<Symbol>| symbol.map_or_else(String::new, |symbol| symbol.to_string());
     let (cpu, memory) = tables::node_utilisation(node, end);
     let share = |share: Option<f64>| share.map_or_else(String::new, format::percent);
@@ -404,16 +405,16 @@ fn node_row(node: &NodeFacts, cost: Money, end: SimTime) -> Vec<String> {
     let span = |span: Option<SimDuration>| span.map_or_else(String::new, |span| format::span(span.as_secs_f64()));
     vec![
         node.name.clone(),
-        node.origin.name().to_string(),
         cell(node.instance_type),
         cell(node.capacity_type),
-        cell(node.zone),
-        SimTime::from_micros(node.requested.as_secs() * 1_000_000).to_string(),
-        span(to_ready),
+        cost.to_owned(),
         span(ran),
         share(cpu),
         share(memory),
-        format!("{cost:.4}"),
+        span(to_ready),
+        SimTime::from_micros(node.requested.as_secs() * 1_000_000).to_string(),
+        cell(node.zone),
+        node.origin.name().to_string(),
         node.end.map_or("", |end| end.as_str()).to_owned(),
     ]
 }
