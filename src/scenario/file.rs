@@ -241,7 +241,7 @@ fn scenario<'s>(
     let base = files.manifests(reader, fields, "manifests")?;
     let versions = versions(reader, fields, kubernetes_of(&base))?;
     let policies = policies(reader, fields, &base, versions, files)?;
-    let timeline = timeline::read(reader, fields, files, duration)?;
+    let timeline = timeline::read(reader, fields, files, duration, &base.priority_classes)?;
     let workloads = checks::Workloads::of(&policies, &timeline.actions);
     checks::timeline(reader, &timeline, &workloads)?;
     let load = load::read(reader, fields, &timeline.load, files, &workloads)?;
@@ -396,7 +396,7 @@ fn policies<'s>(
     }
     if policies.is_empty() {
         let mut manifests = base.clone();
-        manifests.resolve_priorities()?;
+        manifests.resolve_priorities(&[])?;
         let (name, autoscaler) = if base.node_pools.is_empty() {
             ("static", Autoscaler::None)
         } else {
@@ -428,7 +428,7 @@ fn policy<'s>(
     let versions = versions(reader, fields, versions_of_all)?;
     let mut manifests = base.clone();
     manifests.apply(files.manifests(reader, fields, "manifests")?);
-    manifests.resolve_priorities()?;
+    manifests.resolve_priorities(&[])?;
     if autoscaler == Autoscaler::Karpenter && manifests.node_pools.is_empty() {
         return Err(reader
             .error(node.at, format!("the policy `{name}` has no NodePool and no Provisioner"))

@@ -134,15 +134,14 @@ impl Manifests {
         self.warnings.extend(newer.warnings);
     }
 
-    /// Gives every pod and template the priority of its class. Classes are looked up here and among Kubernetes' own.
+    /// Gives every pod and template the priority of its class. Classes are looked up here, among those that `exist`
+    /// already, and among Kubernetes' own.
     ///
     /// # Errors
     /// If a pod names a class that does not exist; Kubernetes refuses such a pod.
-    pub fn resolve_priorities(&mut self) -> Result<(), ScenarioError> {
-        let classes = std::mem::take(&mut self.priority_classes);
-        let result = self.give_priorities(&classes);
-        self.priority_classes = classes;
-        result
+    pub fn resolve_priorities(&mut self, exist: &[PriorityClass]) -> Result<(), ScenarioError> {
+        let classes: Vec<PriorityClass> = self.priority_classes.iter().chain(exist).copied().collect();
+        self.give_priorities(&classes)
     }
 
     fn give_priorities(&mut self, classes: &[PriorityClass]) -> Result<(), ScenarioError> {

@@ -236,7 +236,7 @@ metadata: {name: b}
 spec: {priorityClassName: system-node-critical, containers: [{name: c}]}
 ",
     );
-    objects.resolve_priorities().unwrap();
+    objects.resolve_priorities(&[]).unwrap();
     let priorities: Vec<i32> = objects.pods.iter().map(|pod| pod.spec.priority).collect();
     assert_eq!(priorities, [-10, 2_000_001_000]);
 }
@@ -253,4 +253,115 @@ spec: {nodeSelector: {karpenter.sh/provisioner-name: novo-provisioner}, containe
     let spec = &objects.pods[0].spec;
     assert_eq!(spec.node_selector.get(Symbol::new("karpenter.sh/nodepool")), Some(Symbol::new("novo-provisioner")));
     assert!(spec.do_not_disrupt());
+}
+
+/// Loads a scenario of these files; the first is the scenario itself.
+fn load(files: &[(&str, &str)]) -> (Scenario, Vec<String>) {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, text) in files {
+        std::fs::write(folder.path().join(name), text).unwrap();
+    }
+    match Scenario::load(&folder.path().join(files[0].0)) {
+        Ok((scenario, warnings)) => (scenario, warnings.iter().map(ToString::to_string).collect()),
+        Err(error) => panic!("{}", error.render()),
+    }
+}
+
+const WEB: &str = "apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec:
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec: {priorityClassName: high, containers: [{name: c}]}
+---
+apiVersion: autoscaling/v2
+kind: HorizontalPodAutoscaler
+metadata: {name: web}
+spec: {maxReplicas: 3, scaleTargetRef: {kind: Deployment, name: wbe}}
+";
+
+#[test]
+fn objects_that_appear_later_get_their_priority_and_dangling_references_are_named() {
+    let (scenario, warnings) = load(&[
+        (
+            "scenario.yaml",
+            "name: later
+region: us-east-1
+duration: 1h
+manifests: [classes.yaml]
+timeline: [{at: 5m, manifests: [web.yaml]}]
+",
+        ),
+        (
+            "classes.yaml",
+            "apiVersion: scheduling.k8s.io/v1
+kind: PriorityClass
+metadata: {name: high}
+value: 1000
+---
+apiVersion: karpenter.sh/v1
+kind: NodePool
+metadata: {name: default}
+spec: {template: {spec: {nodeClassRef: {group: karpenter.k8s.aws, kind: EC2NodeClass, name: main}, requirements: []}}}
+",
+        ),
+        ("web.yaml", WEB),
+    ]);
+    let Action::Apply(objects) = &scenario.timeline[0].action else { panic!("one step applies") };
+    assert_eq!(objects.deployments[0].template.priority, 1_000);
+    assert_eq!(
+        warnings,
+        [
+            "NodePool default names the node class `main`, which no manifest defines: its defaults are assumed",
+            "HorizontalPodAutoscaler default/web scales nothing: there is no Deployment wbe",
+        ]
+    );
+    assert_eq!(scenario.policies[0].autoscaler, Autoscaler::Karpenter, "the default where there is a NodePool");
+    assert_eq!(scenario.zones.len(), 6, "every zone of the region");
+}
+
+#[test]
+fn every_kind_of_load_is_read_against_the_start_of_the_run() {
+    let (scenario, _) = load(&[
+        (
+            "scenario.yaml",
+            "name: loads
+region: us-east-1
+duration: 1h
+manifests: [web.yaml]
+load:
+- workload: web
+  at: 10m
+  for: 5m
+  requests: {steps: [{at: 0s, rate: 10}, {at: 1m, rate: 0.5}], scale: 2}
+  service: &service {cpu_per_request: 12ms, concurrency: 16}
+- workload: default/web
+  requests: {csv: curve.csv}
+  service: *service
+timeline:
+- at: 30m
+  load: {workload: web, requests: {constant: 1k}, service: {cpu_per_request: 12ms, concurrency: 16}}
+",
+        ),
+        ("web.yaml", &WEB.replace("priorityClassName: high, ", "")),
+        ("curve.csv", "t_seconds,requests_per_second\n0,3\n60,4\n"),
+    ]);
+    let read: Vec<String> = scenario
+        .load
+        .iter()
+        .map(|load| match &load.requests {
+            Requests::Open(steps) => {
+                let steps: Vec<String> =
+                    steps.iter().map(|step| format!("{}s {}", step.at.as_secs(), step.rate)).collect();
+                format!("{}: {}", load.at, steps.join(", "))
+            }
+            Requests::ClosedLoop { .. } => panic!("no closed loop here"),
+        })
+        .collect();
+    assert_eq!(read, ["00:00:00: 0s 3, 60s 4, 120s 0", "00:10:00: 600s 20, 660s 1", "00:30:00: 1800s 1000"]);
+    assert_eq!(scenario.load[1].until.map(|at| at.as_secs()), Some(900));
+    assert_eq!(scenario.load[1].service.cpu_limit_milli, None);
+    assert_eq!(scenario.inputs.len(), 3, "the curve is an input like any other");
 }

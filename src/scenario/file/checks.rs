@@ -92,6 +92,17 @@ pub(super) fn warn(scenario: &Scenario, warnings: &mut Vec<Warning>) {
                 push(warnings, format!("the ClusterConfig says Kubernetes {stated}, the scenario says {ours}"));
             }
         }
+        for pool in &manifests.node_pools {
+            if !manifests.node_classes.iter().any(|class| class.name == pool.node_class) {
+                let (name, class) = (pool.name, pool.node_class);
+                push(
+                    warnings,
+                    format!(
+                        "NodePool {name} names the node class `{class}`, which no manifest defines: its defaults are assumed"
+                    ),
+                );
+            }
+        }
         for hpa in dangling_autoscalers(policy, scenario) {
             push(warnings, hpa);
         }

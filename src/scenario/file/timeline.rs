@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::super::definition::{Action, TimedAction};
+use super::super::manifests::PriorityClass;
 use super::super::reader::{Fields, Reader, Shape};
 use super::super::tree::Node;
 use super::{Files, Placed, ScenarioError};
@@ -27,12 +28,13 @@ pub(super) struct Timeline<'n, 's> {
     pub load: Vec<(SimTime, &'n Node<'s>)>,
 }
 
-/// Reads `timeline`. Steps need not be in order; those at one time keep theirs.
+/// Reads `timeline`; `classes` are the priority classes that exist from the start. Steps need not be in order; those at one time keep theirs.
 pub(super) fn read<'n, 's>(
     reader: &mut Reader<'s>,
     fields: Fields<'n, 's>,
     files: &mut Files<'_>,
     duration: SimDuration,
+    classes: &[PriorityClass],
 ) -> Result<Timeline<'n, 's>, ScenarioError> {
     let mut timeline = Timeline { actions: Vec::new(), load: Vec::new() };
     for node in fields.optional("timeline", |n, what| reader.list(n, what))?.unwrap_or_default() {
@@ -58,7 +60,11 @@ pub(super) fn read<'n, 's>(
         }
         let (action, at_text) = match step.get("scale") {
             Some(node) => scale(reader, node)?,
-            None => (Action::Apply(Arc::new(files.manifests(reader, step, "manifests")?)), node.at),
+            None => {
+                let mut manifests = files.manifests(reader, step, "manifests")?;
+                manifests.resolve_priorities(classes)?;
+                (Action::Apply(Arc::new(manifests)), node.at)
+            }
         };
         timeline.actions.push(Placed { action: TimedAction { at, action }, at: at_text });
     }
