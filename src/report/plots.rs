@@ -3,6 +3,7 @@
 mod axis;
 mod canvas;
 
+use super::summary::lives::{is_daemon, wait_for_node};
 use super::summary::service::workload_name;
 use crate::domain::{Currency, SimTime};
 use crate::simulation::Outcome;
@@ -86,7 +87,7 @@ impl Plots {
     ) -> Result<(), PlotError> {
         let panels: Vec<Panel> = panels.into_iter().filter(Panel::has_data).collect();
         if panels.is_empty() {
-            self.left_out.push(format!("\u{201c}{title}\u{201d} is left out: nothing to show."));
+            self.left_out.push(format!("\u{201c}{title}\u{201d} is left out: nothing to show at any sampled instant."));
             return Ok(());
         }
         let svg = canvas::draw(title, outcome.about.duration, &panels).map_err(|reason| PlotError { file, reason })?;
@@ -170,13 +171,34 @@ fn nodes_and_cost(outcome: &Outcome) -> Vec<Panel> {
     vec![nodes, cost]
 }
 
+/// From the lives of pods rather than from samples: waits are short, and samples of a long run pass between them.
 fn pods_on_their_way(outcome: &Outcome) -> Vec<Panel> {
-    let mut pods = Panel::counts("pods");
-    let waiting = curve(outcome, |sample| Some(f64::from(sample.pods_pending)));
-    let starting = curve(outcome, |sample| Some(f64::from(sample.pods_starting)));
-    pods.series.push(Series::steps("wait for a node", 4, waiting));
-    pods.series.push(Series::steps("on a node, not Ready", 1, starting));
-    vec![pods]
+    let end = SimTime::ZERO + outcome.about.duration;
+    let pods = || outcome.record.pods.iter().filter(|pod| !is_daemon(outcome, pod));
+    let waits = pods().map(|pod| (pod.created, pod.created + wait_for_node(pod, end)));
+    let starts = pods().filter_map(|pod| {
+        let over = [pod.ready, pod.deletion_requested, pod.removed];
+        Some((pod.scheduled?, over.into_iter().flatten().min().unwrap_or(end)))
+    });
+    let mut panel = Panel::counts("pods");
+    panel.series.push(Series::steps("wait for a node", 4, open_at_once(waits, end)));
+    panel.series.push(Series::steps("on a node, not Ready", 1, open_at_once(starts, end)));
+    vec![panel]
+}
+
+/// How many of the spans (from, until) are open, at each instant at which that changes, from the start to `end`.
+fn open_at_once(spans: impl Iterator<Item = (SimTime, SimTime)>, end: SimTime) -> Vec<(SimTime, Option<f64>)> {
+    let mut changes: Vec<(SimTime, i32)> =
+        spans.filter(|(from, until)| from < until).flat_map(|(from, until)| [(from, 1), (until, -1)]).collect();
+    changes.sort_unstable();
+    let mut open = 0;
+    let mut curve = vec![(SimTime::ZERO, Some(0.0))];
+    for changes in changes.chunk_by(|one, other| one.0 == other.0) {
+        open += changes.iter().map(|change| change.1).sum::<i32>();
+        curve.push((changes[0].0, Some(f64::from(open))));
+    }
+    curve.push((end, Some(f64::from(open))));
+    curve
 }
 
 fn latency(outcome: &Outcome, shown: &[usize]) -> Vec<Panel> {
@@ -190,4 +212,20 @@ fn latency(outcome: &Outcome, shown: &[usize]) -> Vec<Panel> {
     }
     panel.series.retain(Series::is_ever_above_zero);
     vec![panel]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::open_at_once;
+    use crate::domain::SimTime;
+
+    #[test]
+    fn spans_are_counted_exactly_however_short() {
+        let at = SimTime::from_micros;
+        let spans = [(at(5), at(6)), (at(5), at(9)), (at(6), at(8)), (at(7), at(7))];
+        let curve = open_at_once(spans.into_iter(), at(10));
+        let counts: Vec<(i64, f64)> =
+            curve.into_iter().map(|(at, open)| (at.as_micros(), open.unwrap_or(-1.0))).collect();
+        assert_eq!(counts, [(0, 0.0), (5, 2.0), (6, 2.0), (8, 1.0), (9, 0.0), (10, 0.0)]);
+    }
 }

@@ -125,8 +125,8 @@ fn a_run_without_anything_still_makes_a_report() {
 #[test]
 fn a_plot_without_data_is_left_out_and_the_page_says_so() {
     let mut outcome = synthetic::outcome();
-    for sample in &mut outcome.record.samples {
-        (sample.pods_pending, sample.pods_starting) = (0, 0);
+    for pod in &mut outcome.record.pods {
+        (pod.scheduled, pod.ready) = (Some(pod.created), Some(pod.created));
     }
     let plots = Plots::of(&outcome).expect("plots");
     let files: Vec<_> = plots.drawn.iter().map(|plot| plot.file).collect();
