@@ -55,7 +55,7 @@ pub(super) fn metadata<'n, 's>(
     let prefix = fields.optional("generateName", |n, what| reader.symbol(n, what))?;
     result.name.name = name.or(prefix).unwrap_or(well_known::EMPTY);
     result.labels = labels(reader, fields, "labels")?;
-    result.annotations = labels(reader, fields, "annotations")?;
+    result.annotations = current_annotations(labels(reader, fields, "annotations")?);
     result.owners = fields.optional("ownerReferences", |n, what| reader.list(n, what))?.unwrap_or_default();
     Ok(result)
 }
@@ -220,4 +220,16 @@ pub(super) fn count(
 /// The present name of a node label that Karpenter v0.x called otherwise; other keys stay.
 pub(super) fn current_label(key: Symbol) -> Symbol {
     if key == well_known::PROVISIONER_NAME { well_known::NODEPOOL } else { key }
+}
+
+/// The annotations by which Karpenter v0.x was told to leave a pod or a node alone, under their present name.
+fn current_annotations(mut annotations: Labels) -> Labels {
+    for older in ["karpenter.sh/do-not-evict", "karpenter.sh/do-not-consolidate"] {
+        if let Some(value) = Symbol::existing(older).and_then(|key| annotations.get(key))
+            && annotations.get(well_known::DO_NOT_DISRUPT).is_none()
+        {
+            annotations.set(well_known::DO_NOT_DISRUPT, value);
+        }
+    }
+    annotations
 }

@@ -2,7 +2,6 @@
 
 use super::affinity;
 use super::common::{Metadata, current_label, labels, metadata, resource_map, resources, taint_effect};
-use crate::domain::labels::Labels;
 use crate::domain::pod::{HostPort, InitContainer, OwnerKind, PreemptionPolicy, Probe, VolumeRef};
 use crate::domain::symbol::well_known;
 use crate::domain::taints::TolerationOperator;
@@ -211,7 +210,7 @@ fn pod_spec<'s>(
         [("PreemptLowerPriority", PreemptionPolicy::PreemptLowerPriority), ("Never", PreemptionPolicy::Never)];
     let mut spec = PodSpec {
         labels: metadata.labels.clone(),
-        annotations: current_annotations(&metadata.annotations),
+        annotations: metadata.annotations.clone(),
         owner: owner.unwrap_or_else(|| controller(metadata.owners)),
         containers,
         init_containers,
@@ -267,17 +266,6 @@ fn warn_of_other_programs<'s>(reader: &mut Reader<'s>, fields: Fields<'_, 's>) -
         reader.warn(node.at, message, "left out", "state the class's `overhead` in the pod's spec");
     }
     Ok(())
-}
-
-/// Karpenter's v0.x annotation `karpenter.sh/do-not-evict` under its present name.
-fn current_annotations(written: &Labels) -> Labels {
-    let mut annotations = written.clone();
-    if let Some(value) = written.get(Symbol::new("karpenter.sh/do-not-evict"))
-        && written.get(well_known::DO_NOT_DISRUPT).is_none()
-    {
-        annotations.set(well_known::DO_NOT_DISRUPT, value);
-    }
-    annotations
 }
 
 /// The kind of the owner that is marked as controller.
