@@ -152,8 +152,11 @@ impl Scheduler {
         let named = named_slots(view, pod, &cache.shape, &self.order);
         let searched = named.as_ref().unwrap_or(&self.order);
         let scratch = &mut self.scratch;
-        let examined = search(cache, &self.config, view, searched, self.next_start, rivals, &mut scratch.feasible);
         let start = self.next_start;
+        let first = if searched.is_empty() { 0 } else { start % searched.len() };
+        let in_turn = searched[first..].iter().chain(&searched[..first]);
+        let wanted = feasible_nodes_to_find(searched.len(), self.config.percentage_of_nodes_to_score);
+        let examined = cache.search(&self.config, view, in_turn, wanted, rivals, &mut scratch.feasible);
         if !self.order.is_empty() {
             self.next_start = (start + examined) % self.order.len();
         }
@@ -246,30 +249,4 @@ impl Scheduler {
         cache.catch_up(view, rivals);
         cache
     }
-}
-
-/// Filters nodes from `start` on, round and round, until enough are found; gives back how many were looked at.
-///
-/// Source: Kubernetes 1.36 `pkg/scheduler/schedule_one.go`, `findNodesThatPassFilters`.
-fn search(
-    cache: &mut ShapeCache,
-    config: &SchedulerConfig,
-    view: &ClusterView,
-    nodes: &[Slot],
-    start: usize,
-    rivals: &[(Slot, PlacedPod)],
-    feasible: &mut Vec<Slot>,
-) -> usize {
-    feasible.clear();
-    let wanted = feasible_nodes_to_find(nodes.len(), config.percentage_of_nodes_to_score);
-    let start = if nodes.is_empty() { 0 } else { start % nodes.len() };
-    for (turn, &slot) in nodes[start..].iter().chain(&nodes[..start]).enumerate() {
-        if cache.passes(config, view, slot, rivals) {
-            feasible.push(slot);
-            if feasible.len() >= wanted {
-                return turn + 1;
-            }
-        }
-    }
-    nodes.len()
 }

@@ -58,25 +58,33 @@ impl NodeTree {
     }
 }
 
-/// Slots whose node or pods changed, in order; who keeps something derived from nodes catches up by reading from where
+/// A change of one slot.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Change {
+    pub(super) slot: Slot,
+    /// The peers whose number on the node changed, if nothing else did.
+    pub(super) peer: Option<PeerId>,
+}
+
+/// Changes of nodes or their pods, in order; who keeps something derived from nodes catches up by reading from where
 /// it stopped.
 #[derive(Clone, Default, Debug)]
 struct Journal {
     /// The number of the first entry still held.
     start: u64,
-    entries: Vec<Slot>,
+    entries: Vec<Change>,
 }
 
 /// Entries after which the older half of the journal is dropped.
 const JOURNAL_LIMIT: usize = 1 << 16;
 
 impl Journal {
-    fn record(&mut self, slot: Slot) {
+    fn record(&mut self, slot: Slot, peer: Option<PeerId>) {
         if self.entries.len() >= JOURNAL_LIMIT {
             self.entries.drain(..JOURNAL_LIMIT / 2);
             self.start += (JOURNAL_LIMIT / 2) as u64;
         }
-        self.entries.push(slot);
+        self.entries.push(Change { slot, peer });
     }
 }
 
@@ -145,7 +153,7 @@ impl ClusterView {
         self.slot_of.insert(id, slot);
         self.order_version += 1;
         self.image_version += 1;
-        self.journal.record(slot);
+        self.journal.record(slot, None);
     }
 
     /// Replaces what is known of a node: labels, taints, cordon, allocatable, images. The same as [`Self::add_node`].
@@ -173,7 +181,7 @@ impl ClusterView {
             self.order_version += 1;
         }
         self.slots[slot as usize] = Some(entry);
-        self.journal.record(slot);
+        self.journal.record(slot, None);
     }
 
     /// Takes a node away, with whatever is placed there or nominated for it.
@@ -192,7 +200,7 @@ impl ClusterView {
         self.free.push(slot);
         self.order_version += 1;
         self.image_version += 1;
-        self.journal.record(slot);
+        self.journal.record(slot, None);
     }
 
     /// The shape of pods in `namespace` with this specification. `owner_selector` is the selector of the ReplicaSet,
@@ -264,10 +272,11 @@ impl ClusterView {
         let Some(&slot) = self.slot_of.get(&node) else { return };
         let Some(entry) = self.slots[slot as usize].as_mut() else { return };
         let known = &self.shapes[shape.index()];
+        let peer = known.peer;
         entry.place(PlacedPod { pod, shape, started, terminating: false }, known);
         self.pods_with_affinity += usize::from(known.has_affinity_terms());
         self.pods.insert(pod, Place { slot, shape });
-        self.journal.record(slot);
+        self.journal.record(slot, Some(peer));
     }
 
     /// Forgets a placed pod: it ended, was deleted, or its binding failed.
@@ -278,7 +287,7 @@ impl ClusterView {
         if let Some(entry) = self.slots[place.slot as usize].as_mut() {
             entry.displace(pod, known);
         }
-        self.journal.record(place.slot);
+        self.journal.record(place.slot, Some(known.peer));
     }
 
     /// Says that a placed pod is being deleted: it still takes room, but spread constraints no longer count it.
@@ -289,7 +298,7 @@ impl ClusterView {
         if let Some(placed) = entry.displace(pod, shape) {
             entry.place(PlacedPod { terminating: true, ..placed }, shape);
         }
-        self.journal.record(place.slot);
+        self.journal.record(place.slot, Some(shape.peer));
     }
 
     /// Reserves a node for a pod that evicted others from it: pods of lower priority are kept from taking the room.
@@ -402,8 +411,8 @@ impl ClusterView {
         self.journal.start + self.journal.entries.len() as u64
     }
 
-    /// The slots changed from entry `since` on, or `None` if that is too long ago to know.
-    pub(super) fn changed_since(&self, since: u64) -> Option<&[Slot]> {
+    /// The changes from entry `since` on, or `None` if that is too long ago to know.
+    pub(super) fn changed_since(&self, since: u64) -> Option<&[Change]> {
         let skip = usize::try_from(since.checked_sub(self.journal.start)?).ok()?;
         self.journal.entries.get(skip..)
     }

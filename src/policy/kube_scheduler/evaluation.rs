@@ -243,6 +243,5 @@ pub(super) fn check_entry(
     entry: &NodeEntry,
 ) -> Result<(), Rejection> {
     filters::check_node(shape, entry)?;
-    state.check_spread(view, slot)?;
-    Ok(state.check_affinity(view, slot)?)
+    Ok(state.gate(view).check(slot)?)
 }

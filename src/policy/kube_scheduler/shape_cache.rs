@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use super::SchedulerConfig;
-use super::cluster_view::{ClusterView, Slot};
+use super::cluster_view::{Change, ClusterView, Slot};
 use super::evaluation::{check_entry, check_with_rivals};
 use super::filters;
 use super::node::PlacedPod;
@@ -87,11 +87,13 @@ impl ShapeCache {
         self.image_version = view.image_version();
         match view.changed_since(self.followed) {
             Some(changed) if changed.len() <= slots => {
-                for &slot in changed {
+                for &Change { slot, peer } in changed {
                     if let Some(status) = self.status.get_mut(slot as usize) {
                         *status = Status::Unknown;
                     }
-                    if let Some(state) = &mut self.state {
+                    if let Some(state) = &mut self.state
+                        && !peer.is_some_and(|peer| state.is_indifferent_to(view, peer))
+                    {
                         state.follow(view, slot, view.entry(slot));
                     }
                 }
@@ -121,6 +123,52 @@ impl ShapeCache {
         self.state.get_or_insert_with(|| TopologyState::new(view, shape))
     }
 
+    /// Collects nodes that pass every filter, in the order of `nodes`, until there are as many as `wanted`; gives back
+    /// how many were looked at.
+    ///
+    /// Source: Kubernetes 1.36 `pkg/scheduler/schedule_one.go`, `findNodesThatPassFilters`.
+    pub(super) fn search<'n>(
+        &mut self,
+        config: &SchedulerConfig,
+        view: &ClusterView,
+        nodes: impl Iterator<Item = &'n Slot>,
+        wanted: usize,
+        rivals: &[(Slot, PlacedPod)],
+        feasible: &mut Vec<Slot>,
+    ) -> usize {
+        feasible.clear();
+        let mut examined = 0;
+        if !rivals.is_empty() {
+            for &slot in nodes {
+                examined += 1;
+                if self.passes(config, view, slot, rivals) {
+                    feasible.push(slot);
+                    if feasible.len() >= wanted {
+                        break;
+                    }
+                }
+            }
+            return examined;
+        }
+        let Self { shape, state, status, scores, refusals, .. } = self;
+        let gate = state.as_ref().map(|state| state.gate(view));
+        for &slot in nodes {
+            examined += 1;
+            let at = slot as usize;
+            if status[at] == Status::Unknown {
+                refusals[at] = None;
+                status[at] = look_at(config, view, shape, slot, &mut scores[at]);
+            }
+            if status[at] == Status::Passes && gate.as_ref().is_none_or(|gate| gate.check(slot).is_ok()) {
+                feasible.push(slot);
+                if feasible.len() >= wanted {
+                    break;
+                }
+            }
+        }
+        examined
+    }
+
     /// Whether a node passes every filter.
     pub(super) fn passes(
         &mut self,
@@ -129,39 +177,16 @@ impl ShapeCache {
         slot: Slot,
         rivals: &[(Slot, PlacedPod)],
     ) -> bool {
-        let status = match self.status[slot as usize] {
-            Status::Unknown => self.look_at(config, view, slot),
-            known => known,
-        };
-        if status == Status::Refused {
-            return false;
+        let at = slot as usize;
+        if self.status[at] == Status::Unknown {
+            self.refusals[at] = None;
+            self.status[at] = look_at(config, view, &self.shape, slot, &mut self.scores[at]);
         }
-        if let Some(state) = &self.state
-            && (state.check_spread(view, slot).is_err() || state.check_affinity(view, slot).is_err())
-        {
+        let refused = |state: &TopologyState| state.gate(view).check(slot).is_err();
+        if self.status[at] == Status::Refused || self.state.as_ref().is_some_and(refused) {
             return false;
         }
         rivals.is_empty() || self.check_rivals(view, slot, rivals).is_ok()
-    }
-
-    fn look_at(&mut self, config: &SchedulerConfig, view: &ClusterView, slot: Slot) -> Status {
-        let at = slot as usize;
-        self.refusals[at] = None;
-        let passes = view.entry(slot).is_some_and(|entry| filters::passes_node(&self.shape, entry));
-        if let Some(entry) = view.entry(slot)
-            && passes
-        {
-            let own = NodeScores::new(config, view, &self.shape, entry);
-            self.scores[at] = OwnScores {
-                fixed: own.fit * Plugin::NodeResourcesFit.weight()
-                    + own.balance * Plugin::NodeResourcesBalancedAllocation.weight()
-                    + own.images * Plugin::ImageLocality.weight(),
-                soft_taints: own.soft_taints,
-                preferred_affinity: own.preferred_affinity,
-            };
-        }
-        self.status[at] = if passes { Status::Passes } else { Status::Refused };
-        self.status[at]
     }
 
     fn check_rivals(&mut self, view: &ClusterView, slot: Slot, rivals: &[(Slot, PlacedPod)]) -> Result<(), Rejection> {
@@ -234,4 +259,26 @@ impl ShapeCache {
             scores::add_weighted(totals, raw, range, known, weight, |raw| scores::between(raw, range.0, range.1));
         }
     }
+}
+
+/// Runs the filters that look at the node alone, and works its scores out if it passes.
+fn look_at(
+    config: &SchedulerConfig,
+    view: &ClusterView,
+    shape: &PodShape,
+    slot: Slot,
+    scores: &mut OwnScores,
+) -> Status {
+    let Some(entry) = view.entry(slot).filter(|entry| filters::passes_node(shape, entry)) else {
+        return Status::Refused;
+    };
+    let own = NodeScores::new(config, view, shape, entry);
+    *scores = OwnScores {
+        fixed: own.fit * Plugin::NodeResourcesFit.weight()
+            + own.balance * Plugin::NodeResourcesBalancedAllocation.weight()
+            + own.images * Plugin::ImageLocality.weight(),
+        soft_taints: own.soft_taints,
+        preferred_affinity: own.preferred_affinity,
+    };
+    Status::Passes
 }

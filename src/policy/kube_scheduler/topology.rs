@@ -193,9 +193,9 @@ impl DomainCounts {
         self.smallest_holders = existing().filter(|&count| count == smallest).count();
     }
 
-    /// The pods counted in `domain`, zero if nothing is known of it.
-    pub(super) fn count(&self, domain: u32) -> i64 {
-        self.counts.get(domain as usize).copied().unwrap_or(0)
+    /// The pods counted, by domain.
+    pub(super) fn counts(&self) -> &[i64] {
+        &self.counts
     }
 
     /// Domains that exist.
@@ -249,6 +249,6 @@ mod tests {
         assert_eq!((counts.smallest(), counts.known()), (Some(3), 1));
         counts.add(2, 0, 1);
         counts.settle();
-        assert_eq!((counts.smallest(), counts.count(0)), (Some(0), 3));
+        assert_eq!((counts.smallest(), counts.counts()[0]), (Some(0), 3));
     }
 }

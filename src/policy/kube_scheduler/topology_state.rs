@@ -149,6 +149,14 @@ impl TopologyState {
         self.parts[at] = parts;
     }
 
+    /// Whether pods of these peers count in nothing that is counted here, so that where they are does not matter.
+    pub(super) fn is_indifferent_to(&mut self, view: &ClusterView, peer: PeerId) -> bool {
+        self.relate(view, peer);
+        self.relations[peer.index()].as_ref().is_some_and(|relation| {
+            relation.affinity.is_empty() && !relation.hard.contains(&true) && !relation.soft.contains(&true)
+        })
+    }
+
     /// Brings derived figures up to date after one or more calls of [`Self::follow`].
     pub(super) fn settle(&mut self) {
         self.hard.iter_mut().for_each(DomainCounts::settle);
@@ -243,32 +251,31 @@ impl TopologyState {
         }
     }
 
-    /// Checks the hard spread constraints.
-    ///
-    /// Source: Kubernetes 1.36 `pkg/scheduler/framework/plugins/podtopologyspread/filtering.go`, `Filter`.
-    pub(super) fn check_spread(&self, view: &ClusterView, slot: Slot) -> Result<(), Refusal> {
-        for (constraint, counts) in self.shape.hard_spread.iter().zip(&self.hard) {
-            let domain = view.domain(constraint.key, slot);
-            if domain == NO_DOMAIN {
-                return Err(Refusal::unresolvable(Reason::TopologySpreadMissingLabel));
-            }
+    /// What the topology filters need for looking at many nodes.
+    pub(super) fn gate<'a>(&'a self, view: &'a ClusterView) -> Gate<'a> {
+        let constraints = self.shape.hard_spread.iter().zip(&self.hard);
+        let spread = constraints.map(|(constraint, counts)| {
             let smallest = if counts.known() < constraint.min_domains {
                 0
             } else {
                 counts.smallest().unwrap_or(i64::from(i32::MAX))
             };
-            let skew = counts.count(domain) + i64::from(constraint.matches_self) - smallest;
-            if skew > constraint.max_skew {
-                return Err(Refusal::resolvable(Reason::TopologySpread));
+            SpreadGate {
+                domains: view.domains(constraint.key),
+                counts: counts.counts(),
+                most: smallest.saturating_add(constraint.max_skew) - i64::from(constraint.matches_self),
             }
-        }
-        Ok(())
+        });
+        let minds_affinity = !self.shape.required_affinity.is_empty()
+            || self.anti_affinity.total > 0
+            || self.existing_anti_affinity.total > 0;
+        Gate { view, state: self, spread: spread.collect(), minds_affinity }
     }
 
     /// Checks the pod's required affinity and anti-affinity, and the required anti-affinity of running pods.
     ///
     /// Source: Kubernetes 1.36 `pkg/scheduler/framework/plugins/interpodaffinity/filtering.go`, `Filter`.
-    pub(super) fn check_affinity(&self, view: &ClusterView, slot: Slot) -> Result<(), Refusal> {
+    fn check_affinity(&self, view: &ClusterView, slot: Slot) -> Result<(), Refusal> {
         let shape = &self.shape;
         if !shape.required_affinity.is_empty() {
             let mut all_present = true;
@@ -314,6 +321,41 @@ impl TopologyState {
                 *raw += domains.get(slot as usize).map_or(0, |&domain| at_domain(sums, domain));
             }
         }
+    }
+}
+
+/// One hard spread constraint, ready for looking at many nodes.
+struct SpreadGate<'a> {
+    domains: &'a [u32],
+    counts: &'a [i64],
+    /// The most pods that a domain may hold before this one.
+    most: i64,
+}
+
+/// The filters of PodTopologySpread and InterPodAffinity, ready for looking at many nodes.
+pub(super) struct Gate<'a> {
+    view: &'a ClusterView,
+    state: &'a TopologyState,
+    spread: Vec<SpreadGate<'a>>,
+    minds_affinity: bool,
+}
+
+impl Gate<'_> {
+    /// Runs both filters on the node in `slot`.
+    ///
+    /// Source: Kubernetes 1.36 `pkg/scheduler/framework/plugins/podtopologyspread/filtering.go`, `Filter`; for the other
+    /// see [`TopologyState::check_affinity`].
+    pub(super) fn check(&self, slot: Slot) -> Result<(), Refusal> {
+        for constraint in &self.spread {
+            let domain = constraint.domains.get(slot as usize).copied().unwrap_or(NO_DOMAIN);
+            if domain == NO_DOMAIN {
+                return Err(Refusal::unresolvable(Reason::TopologySpreadMissingLabel));
+            }
+            if at_domain(constraint.counts, domain) > constraint.most {
+                return Err(Refusal::resolvable(Reason::TopologySpread));
+            }
+        }
+        if self.minds_affinity { self.state.check_affinity(self.view, slot) } else { Ok(()) }
     }
 }
 
