@@ -28,6 +28,7 @@ mod resource_table;
 mod templates;
 mod topology;
 mod type_table;
+mod validation;
 mod volumes;
 
 pub use errors::{
@@ -40,6 +41,7 @@ pub use input::{
 };
 pub use plan::{DroppedPool, ExistingPlacement, PackingPlan, PlannedClaim, PricedType, UnschedulablePod};
 pub use type_table::{TypeVerdict, judge_types};
+pub use validation::{LeftOut, takes_on};
 
 use templates::pool_label;
 
