@@ -11,6 +11,7 @@ mod first_tutorial;
 mod instance_types;
 mod manifests;
 mod outputs;
+mod packing;
 mod random_streams;
 mod report;
 mod selection;

@@ -27,14 +27,14 @@ pub(super) fn contains(bits: &[u64], index: usize) -> bool {
     bits.get(index / 64).is_some_and(|word| word >> (index % 64) & 1 == 1)
 }
 
-/// Keeps what is also in `other`.
+/// Keeps what is also in `other`, a set of the same size.
 pub(super) fn intersect(bits: &mut [u64], other: &[u64]) {
     for (word, mask) in bits.iter_mut().zip(other) {
         *word &= mask;
     }
 }
 
-/// Adds everything in `other`.
+/// Adds everything in `other`, a set of the same size.
 pub(super) fn unite(bits: &mut [u64], other: &[u64]) {
     for (word, mask) in bits.iter_mut().zip(other) {
         *word |= mask;
@@ -91,7 +91,9 @@ mod tests {
             insert(&mut bits, index);
         }
         assert_eq!(iter(&bits).collect::<Vec<_>>(), [0, 63, 64, 129]);
-        intersect(&mut bits, &full(64));
+        let mut low = full(130);
+        low[1..].fill(0);
+        intersect(&mut bits, &low);
         assert_eq!((iter(&bits).count(), contains(&bits, 64), contains(&bits, 63)), (2, false, true));
         assert!(!any(&empty(10)));
     }
