@@ -9,6 +9,8 @@
 mod completions;
 mod console;
 mod man;
+mod prices;
+mod pricing;
 mod run;
 
 use std::process::ExitCode;
@@ -29,6 +31,7 @@ struct Cli {
 #[derive(Subcommand, Debug)]
 enum Command {
     Run(run::Arguments),
+    Pricing(pricing::Arguments),
     Completions(completions::Arguments),
     Man(man::Arguments),
 }
@@ -47,6 +50,7 @@ pub fn main() -> ExitCode {
     let mut console = Console::of_process(&mut out, &mut err);
     let result = match cli.command {
         Command::Run(arguments) => run::execute(&arguments, &mut console),
+        Command::Pricing(arguments) => pricing::execute(&arguments, &mut console),
         Command::Completions(arguments) => completions::execute(&arguments, Cli::command(), &mut console),
         Command::Man(arguments) => man::execute(&arguments, Cli::command(), &mut console),
     };

@@ -6,6 +6,7 @@ pub mod format;
 pub mod page;
 pub mod percentile;
 pub mod plots;
+pub mod pricing;
 pub mod summary;
 pub mod tables;
 pub mod terminal;

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
 
+use super::prices::{self, Prices};
 use super::{Console, Failure};
-use crate::catalog::{Catalog, CatalogError};
 use crate::report::{self, OutputDirectory, OutputError, ReportError, Summary, terminal};
 use crate::scenario::{Limits, Scenario, Warning};
 use crate::simulation::{self, Outcome};
@@ -46,25 +46,10 @@ pub(super) enum Format {
     Json,
 }
 
-/// Prices that cannot be used.
-#[derive(Debug, thiserror::Error, miette::Diagnostic)]
-#[error(transparent)]
-#[diagnostic(help(
-    "--pricing-data names a directory laid out like pricing-data/; without it the built-in prices are used"
-))]
-struct UnusablePrices(#[from] CatalogError);
-
 /// Simulates and reports. Nothing is written before the simulation is over, and nothing at all if it cannot begin.
 pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Result<(), Failure> {
-    let unusable = |error| Failure::bad_input(UnusablePrices(error));
-    let own_prices;
-    let catalog = match &arguments.pricing_data {
-        Some(directory) => {
-            own_prices = Catalog::from_dir(directory).map_err(unusable)?;
-            &own_prices
-        }
-        None => Catalog::embedded().map_err(unusable)?,
-    };
+    let prices = Prices::open(arguments.pricing_data.as_deref())?;
+    let catalog = prices.catalog();
     let loaded = Scenario::load_with(&arguments.scenario, catalog, &Limits::default());
     let (scenario, warnings) = loaded.map_err(Failure::bad_input)?;
     let policy = scenario.for_policy(arguments.policy.as_deref()).map_err(Failure::bad_input)?;
@@ -74,7 +59,7 @@ pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Resul
     let progress = console.progress(scenario.duration, !arguments.quiet);
     let result = simulation::run(&scenario, policy, catalog, seed, &mut |now| progress.reached(now));
     drop(progress);
-    let mut outcome = result.map_err(unusable)?;
+    let mut outcome = result.map_err(prices::unusable)?;
     outcome.warnings.splice(0..0, warnings.iter().map(warning_line));
     conclude(arguments, &outcome, &out, console)
 }

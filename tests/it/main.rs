@@ -12,6 +12,7 @@ mod instance_types;
 mod manifests;
 mod outputs;
 mod packing;
+mod pricing;
 mod random_streams;
 mod report;
 mod selection;
