@@ -10,6 +10,7 @@
 //! (`selection`), the creation of anything.
 
 mod bits;
+mod by_group;
 mod claim;
 mod classes;
 mod errors;
@@ -43,7 +44,7 @@ pub use plan::{DroppedPool, ExistingPlacement, PackingPlan, PlannedClaim, Priced
 pub use type_table::{TypeVerdict, judge_types};
 pub use validation::{LeftOut, takes_on};
 
-use templates::pool_label;
+use crate::domain::KarpenterVersion;
 
 /// Node pools, instance types and daemons, compiled; remembers what it has worked out from one pass to the next.
 pub struct Packer<'a> {
@@ -87,6 +88,10 @@ impl<'a> Packer<'a> {
         );
         for table in &mut self.tables {
             table.prepare_resources(&self.resources);
+        }
+        if setup.karpenter <= KarpenterVersion::V0_6 {
+            let (templates, table, tables) = (&self.templates, &mut self.table, &mut self.tables[..]);
+            return by_group::GroupPass { setup, situation, templates, table, tables, classes, topology }.plan();
         }
         let pools = self.templates.list.iter().map(|template| setup.pools[template.pool].pool);
         let taints = pools.map(|pool| topology.intern_taints(&pool.taints)).collect();

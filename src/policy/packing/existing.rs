@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
+use super::classes::Class;
 use super::input::{NodeView, PackingSetup, Situation};
 use super::ports;
 use super::requirement_table::{Combined, RequirementTable, SetId, Undefined};
@@ -14,7 +15,6 @@ use super::resource_table::ResourceTable;
 use super::templates::{Templates, strict_requirements};
 use super::topology::{Asking, BoundClass, Place, TaintsId, Topology, TopologyNode, names_host};
 use super::volumes::{self, Attachment, PodVolumes};
-use super::{classes::Class, pool_label};
 use crate::domain::pod::{HostPort, OwnerKind};
 use crate::domain::requirements::Requirements;
 use crate::domain::symbol::well_known;
@@ -197,11 +197,6 @@ fn host_name<'v>(view: &NodeView<'v>) -> &'v str {
         Some(name) => name.as_str(),
         None => view.name,
     }
-}
-
-/// The pool that a node counts against.
-pub(super) fn pool_of(setup: &PackingSetup<'_>, view: &NodeView<'_>) -> Option<Symbol> {
-    view.labels.get(pool_label(setup.karpenter))
 }
 
 /// A pod in its present state of relaxation, as an existing node sees it.

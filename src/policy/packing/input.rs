@@ -85,7 +85,7 @@ pub struct Volumes<'a> {
 /// What stays the same over many questions to the packer.
 #[derive(Clone, Copy, Debug)]
 pub struct PackingSetup<'a> {
-    /// The release to reproduce (v0.16 or later; older ones pack by another algorithm).
+    /// The release to reproduce. v0.4 and v0.6 pack by another algorithm and look at no existing node.
     pub karpenter: KarpenterVersion,
     /// Settings.
     pub options: PackingOptions,

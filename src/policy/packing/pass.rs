@@ -8,10 +8,11 @@ use super::bits::{self, Bits};
 use super::claim::{Candidate, Claim, Engine, Fit, Unfit};
 use super::classes::Classes;
 use super::errors::{PoolRefusal, Refusal, Unschedulable};
-use super::existing::{ExistingNode, Refused, Visitor, pool_of};
+use super::existing::{ExistingNode, Refused, Visitor};
 use super::go_sort;
 use super::input::{PendingPod, Situation};
 use super::volumes::PodVolumes;
+use crate::domain::symbol::well_known;
 use crate::domain::{ResourceName, Resources};
 
 /// The state of a pass.
@@ -74,7 +75,7 @@ impl<'p, 'a> Pass<'p, 'a> {
         let pool = self.engine.setup.pools[self.engine.templates.list[template].pool].pool;
         let mut limits = pool.limits.clone();
         for view in self.situation.nodes.iter().filter(|view| view.offered) {
-            if pool_of(self.engine.setup, view) != Some(pool.name) {
+            if view.labels.get(well_known::NODEPOOL) != Some(pool.name) {
                 continue;
             }
             for (name, _) in pool.limits.iter() {

@@ -18,7 +18,8 @@ use crate::domain::pod::HostPort;
 use crate::domain::requirements::{Requirement, Requirements};
 use crate::domain::symbol::well_known;
 use crate::domain::taints::first_untolerated;
-use crate::domain::{KarpenterVersion, Labels, PodSpec, Resources, Symbol};
+use crate::domain::{KarpenterVersion, Labels, PodSpec, Resources};
+use crate::policy::instance_types::capacity_type_key;
 
 /// A pool, ready to open claims.
 pub(super) struct Template {
@@ -54,16 +55,11 @@ pub(super) struct Templates {
     pub(super) daemons: Vec<PodSpec>,
 }
 
-/// The label that names the pool of a node.
-pub(super) fn pool_label(karpenter: KarpenterVersion) -> Symbol {
-    if karpenter < KarpenterVersion::V1_13 { well_known::PROVISIONER_NAME } else { well_known::NODEPOOL }
-}
-
-/// Labels that every node of a pool has.
+/// Labels that every node of a pool has. The label of v0.x that names the Provisioner is read as the present one.
 pub(super) fn pool_labels(setup: &PackingSetup<'_>, pool: usize) -> Labels {
     let pool = setup.pools[pool].pool;
     let mut labels = pool.labels.clone();
-    labels.set(pool_label(setup.karpenter), pool.name);
+    labels.set(well_known::NODEPOOL, pool.name);
     if setup.karpenter >= KarpenterVersion::V1_13 {
         labels.set(well_known::EC2_NODE_CLASS, pool.node_class);
     }
@@ -105,7 +101,7 @@ pub(super) fn compile<'a>(
             view.pool.taints.iter().any(|taint| taint.effect == crate::domain::TaintEffect::PreferNoSchedule);
         let known = tables.iter().position(|t| std::ptr::eq(t.types, view.instance_types));
         let types = known.unwrap_or_else(|| {
-            tables.push(TypeTable::new(view.instance_types, table));
+            tables.push(TypeTable::new(view.instance_types, capacity_type_key(setup.karpenter), table));
             tables.len() - 1
         });
         let requirements = pool_requirements(setup, pool);

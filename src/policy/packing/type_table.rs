@@ -8,7 +8,7 @@ use rustc_hash::FxHashMap;
 
 use super::bits::{self, Bits};
 use super::errors::CriteriaMissed;
-use super::requirement_table::{RequirementId, RequirementTable, SetId, Undefined};
+use super::requirement_table::{RequirementId, RequirementTable, SetId};
 use super::resource_table::{self, ResourceTable};
 use crate::domain::requirements::{Operator, Requirement, Requirements};
 use crate::domain::symbol::{Symbol, well_known};
@@ -67,8 +67,8 @@ pub(super) struct TypeTable<'a> {
 const UNKNOWN: u32 = u32::MAX;
 
 impl<'a> TypeTable<'a> {
-    /// Compiles `types`.
-    pub(super) fn new(types: &'a [InstanceType], table: &mut RequirementTable) -> Self {
+    /// Compiles `types`; `capacity_type` is the label under which the release knows the capacity type.
+    pub(super) fn new(types: &'a [InstanceType], capacity_type: Symbol, table: &mut RequirementTable) -> Self {
         let mut stated: FxHashMap<Symbol, Vec<(RequirementId, Bits)>> = FxHashMap::default();
         let mut slots: FxHashMap<RequirementId, usize> = FxHashMap::default();
         let mut usable = bits::empty(types.len());
@@ -100,14 +100,23 @@ impl<'a> TypeTable<'a> {
             has_reservations: false,
         };
         for (index, instance_type) in types.iter().enumerate() {
-            let kinds = instance_type.offerings.iter().map(|offering| compiled.add_offering(index, offering, table));
+            let kinds = instance_type
+                .offerings
+                .iter()
+                .map(|offering| compiled.add_offering(index, offering, capacity_type, table));
             let kinds = kinds.collect();
             compiled.kind_of.push(kinds);
         }
         compiled
     }
 
-    fn add_offering(&mut self, index: usize, offering: &Offering, table: &mut RequirementTable) -> usize {
+    fn add_offering(
+        &mut self,
+        index: usize,
+        offering: &Offering,
+        capacity_type: Symbol,
+        table: &mut RequirementTable,
+    ) -> usize {
         let reservation = offering.reservation.map(|reservation| reservation.id);
         self.has_reservations |= reservation.is_some();
         let same = |kind: &OfferingKind| {
@@ -120,7 +129,7 @@ impl<'a> TypeTable<'a> {
                 zone: offering.zone,
                 capacity_type: offering.capacity_type,
                 reservation,
-                set: table.intern(&offering_requirements(offering)),
+                set: table.intern(&offering_requirements(offering, capacity_type)),
                 available: bits::empty(self.types.len()),
             });
             self.kinds.len() - 1
@@ -149,7 +158,7 @@ impl<'a> TypeTable<'a> {
         let mut offered = bits::empty(self.types.len());
         let mut kinds = Vec::new();
         for (position, kind) in self.kinds.iter().enumerate() {
-            if table.conflict(set, kind.set, Undefined::WellKnownAllowed).is_none() {
+            if table.set(set).intersects(table.set(kind.set)).is_ok() {
                 bits::unite(&mut offered, &kind.available);
                 kinds.push(position);
             }
@@ -277,14 +286,14 @@ fn meets(own: &Requirement, asked: &Requirement) -> bool {
 }
 
 /// What an offering requires of a node.
-fn offering_requirements(offering: &Offering) -> Requirements {
+fn offering_requirements(offering: &Offering, capacity_type: Symbol) -> Requirements {
     let reservation = match offering.reservation {
         Some(reservation) => Requirement::equals(well_known::CAPACITY_RESERVATION_ID, reservation.id),
         None => Requirement::new(well_known::CAPACITY_RESERVATION_ID, Operator::DoesNotExist, []),
     };
     [
         Requirement::equals(well_known::ZONE, offering.zone),
-        Requirement::equals(well_known::CAPACITY_TYPE, offering.capacity_type),
+        Requirement::equals(capacity_type, offering.capacity_type),
         reservation,
     ]
     .into_iter()
@@ -329,7 +338,7 @@ pub fn judge_types(
     let mut resources = ResourceTable::default();
     let dense = resources.dense(requests);
     let set = table.intern(requirements);
-    let mut compiled = TypeTable::new(types, &mut table);
+    let mut compiled = TypeTable::new(types, well_known::CAPACITY_TYPE, &mut table);
     compiled.prepare(set, &mut table);
     compiled.prepare_resources(&resources);
     let masks = compiled.masks(set);

@@ -4,10 +4,11 @@
 
 use std::fmt;
 
-use super::templates::{pool_label, strict_requirements};
+use super::templates::strict_requirements;
 use crate::domain::labels::{is_restricted, normalized_key};
 use crate::domain::requirements::Operator;
-use crate::domain::{KarpenterVersion, PodSpec, Symbol};
+use crate::domain::symbol::well_known;
+use crate::domain::{PodSpec, Symbol};
 
 /// Why a pod is left out of every pass.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -30,13 +31,12 @@ impl fmt::Display for LeftOut {
     }
 }
 
-/// Whether a pass of this release takes the pod on.
+/// Whether a pass takes the pod on.
 ///
 /// # Errors
 /// The first thing that stands against it.
-pub fn takes_on(karpenter: KarpenterVersion, spec: &PodSpec) -> Result<(), LeftOut> {
-    let pool = pool_label(karpenter);
-    if strict_requirements(spec).get(pool).is_some_and(|own| own.operator() == Operator::DoesNotExist) {
+pub fn takes_on(spec: &PodSpec) -> Result<(), LeftOut> {
+    if strict_requirements(spec).get(well_known::NODEPOOL).is_some_and(|own| own.operator() == Operator::DoesNotExist) {
         return Err(LeftOut::NotForKarpenter);
     }
     if spec.node_affinity.required.iter().any(|term| !term.fields.is_empty()) {
@@ -45,7 +45,7 @@ pub fn takes_on(karpenter: KarpenterVersion, spec: &PodSpec) -> Result<(), LeftO
     let selected = spec.node_selector.iter().map(|(key, _)| key);
     let required = spec.node_affinity.required.iter().flat_map(|term| term.expressions.iter().map(|own| own.key));
     let mut keys = selected.chain(required).map(normalized_key);
-    match keys.find(|&key| key != pool && is_restricted(key)) {
+    match keys.find(|&key| is_restricted(key)) {
         Some(key) => Err(LeftOut::RestrictedLabel(key)),
         None => Ok(()),
     }

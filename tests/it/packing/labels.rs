@@ -1,6 +1,5 @@
 //! Requirements and labels: what a pod may ask for, and what the node then looks like.
 
-use nodecast::domain::KarpenterVersion;
 use nodecast::domain::requirements::{Operator, Requirement};
 use nodecast::domain::symbol::{Symbol, well_known};
 use nodecast::policy::packing::{LeftOut, takes_on};
@@ -93,7 +92,7 @@ fn a_pod_that_names_a_host_gets_no_new_node() {
 
 #[test]
 fn pods_that_ask_for_restricted_labels_or_fields_or_for_no_pool_are_left_out() {
-    let reason = |spec: Value| takes_on(KarpenterVersion::V1_13, &pod_spec(spec)).err();
+    let reason = |spec: Value| takes_on(&pod_spec(spec)).err();
     let restricted = |key: &str| Some(LeftOut::RestrictedLabel(Symbol::new(key)));
     for key in ["kubernetes.io/hostname", "karpenter.sh/custom", "sub.karpenter.k8s.aws/x"] {
         assert_eq!(reason(json!({"nodeSelector": {key: "x"}})), restricted(key));

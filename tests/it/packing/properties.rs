@@ -237,6 +237,19 @@ proptest! {
     }
 
     #[test]
+    fn a_packer_asked_again_and_again_answers_like_a_fresh_one(
+        workloads in prop::collection::vec(workload(), 1..7),
+        nodes in 2..6_usize,
+        gone in 0..2_usize,
+    ) {
+        let before = world(&workloads, nodes, 32, TieBreak::SmallestName);
+        let mut after = before.clone();
+        after.nodes[gone].offered = false;
+        after.pods.reverse();
+        assert_eq!(before.plans_by_one_packer(&after), [before.plan(), after.plan(), before.plan()]);
+    }
+
+    #[test]
     fn intersection_is_commutative_associative_and_idempotent(a in requirement(), b in requirement(), c in requirement()) {
         assert_eq!(a.intersection(&b), b.intersection(&a));
         assert_eq!(a.intersection(&a), a.clone());

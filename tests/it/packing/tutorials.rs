@@ -6,7 +6,9 @@ use nodecast::catalog::Catalog;
 use nodecast::domain::node_pool::KubeletConfig;
 use nodecast::domain::requirements::{Operator, Requirement};
 use nodecast::domain::symbol::well_known;
-use nodecast::domain::{KarpenterVersion, Labels, NodeClass, NodePool, PodSpec, SimTime, Symbol, Taint, TaintEffect};
+use nodecast::domain::{
+    KarpenterVersion, Labels, NodeClass, NodePool, PodSpec, ResourceName, SimTime, Symbol, Taint, TaintEffect,
+};
 use nodecast::policy::instance_types::{InstanceType, ProviderSettings, default_requirements, instance_types};
 use nodecast::policy::packing::{
     PackingOptions, PackingPlan, PackingSetup, PendingPod, PoolView, ReservedMode, Situation, TieBreak, Volumes, pack,
@@ -171,4 +173,45 @@ fn the_heavier_provisioner_wins_and_three_pods_fit_an_xlarge_without_the_other_d
     let fruitless = pod_spec(json!({"cpu": "1"}));
     let (plan, _) = packed(KarpenterVersion::V0_18, "us-east-1", &pools, &daemons(2), &fruitless, 3);
     assert_eq!(plan.claims[0].node_pool.as_str(), "default", "who does not tolerate the taint goes elsewhere");
+}
+
+#[test]
+fn v0_4_packs_each_group_of_equal_constraints_onto_its_own_nodes() {
+    let pool = NodePool::named("default");
+    let pod = pod_spec(json!({"cpu": "1", "memory": "1Gi"}));
+    let (plan, types) = packed(KarpenterVersion::V0_4, "us-east-1", &[pool], &daemons(2), &pod, 8);
+    assert_eq!((plan.claims.len(), plan.claims[0].pods.len()), (1, 8));
+    assert!(plan.claims[0].instance_types.len() <= 20);
+    assert!(smallest_cores(&plan, &types, 0) > 8, "eight cores less what is reserved do not hold eight pods of one");
+    let own_key = plan.claims[0].requirements.get(Symbol::new("node.k8s.aws/capacity-type")).unwrap();
+    assert!(own_key.has(well_known::ON_DEMAND) && !own_key.has(well_known::SPOT), "its default is On-Demand");
+}
+
+#[test]
+fn which_provisioner_takes_a_pod_differs_between_v0_4_and_v0_6() {
+    let pools =
+        [NodePool::named("apple"), NodePool::named("default"), NodePool { weight: 9, ..NodePool::named("zebra") }];
+    let taken = |version, pod: serde_json::Value| {
+        let (plan, _) = packed(version, "us-east-1", &pools, &[], &pod_spec(pod), 1);
+        plan.claims[0].node_pool.as_str()
+    };
+    let zebra = json!({"cpu": "1", "nodeSelector": {"karpenter.sh/provisioner-name": "zebra"}});
+    assert_eq!(taken(KarpenterVersion::V0_4, json!({"cpu": "1"})), "default");
+    assert_eq!(taken(KarpenterVersion::V0_6, json!({"cpu": "1"})), "apple");
+    assert_eq!(taken(KarpenterVersion::V0_18, json!({"cpu": "1"})), "zebra", "by weight");
+    for version in [KarpenterVersion::V0_4, KarpenterVersion::V0_6, KarpenterVersion::V0_18] {
+        assert_eq!(taken(version, zebra.clone()), "zebra", "{version}");
+    }
+}
+
+#[test]
+fn devices_are_left_to_the_pods_that_ask_for_them_in_v0_6() {
+    for (pod, wanted) in
+        [(json!({"cpu": "1"}), false), (json!({"cpu": "1", "requests": {"nvidia.com/gpu": "1"}}), true)]
+    {
+        let pool = NodePool::named("default");
+        let (plan, types) = packed(KarpenterVersion::V0_6, "us-east-1", &[pool], &[], &pod_spec(pod), 1);
+        let gpus = |index: u32| types[0][index as usize].capacity.get(ResourceName::NVIDIA_GPU) > 0;
+        assert!(plan.claims[0].instance_types.iter().all(|own| gpus(own.index) == wanted));
+    }
 }

@@ -12,8 +12,8 @@ use nodecast::domain::{
 };
 use nodecast::policy::instance_types::{InstanceType, Offering};
 use nodecast::policy::packing::{
-    BoundPod, NamespaceView, NodeView, PackingOptions, PackingPlan, PackingSetup, PendingPod, PoolView, ReservedMode,
-    Situation, TieBreak, Volumes, pack,
+    BoundPod, NamespaceView, NodeView, Packer, PackingOptions, PackingPlan, PackingSetup, PendingPod, PoolView,
+    ReservedMode, Situation, TieBreak, Volumes,
 };
 use nodecast::scenario::manifests::{node_pool_from_json, pod_from_json};
 use serde_json::{Value, json};
@@ -197,22 +197,34 @@ impl World {
     }
 
     pub fn plan(&self) -> PackingPlan {
+        self.with_packer(|packer| self.pass(packer))
+    }
+
+    /// What one packer, made for this world's setup, answers for this world, then for `other`, then for this one again.
+    pub fn plans_by_one_packer(&self, other: &Self) -> [PackingPlan; 3] {
+        self.with_packer(|packer| [self.pass(packer), other.pass(packer), self.pass(packer)])
+    }
+
+    fn with_packer<R>(&self, ask: impl FnOnce(&mut Packer<'_>) -> R) -> R {
         let pools: Vec<_> = self.pools.iter().map(|pool| PoolView { pool, instance_types: &self.types }).collect();
         let namespaces: Vec<_> =
             self.namespaces.iter().map(|(name, labels)| NamespaceView { name: *name, labels }).collect();
-        let bound: Vec<Vec<BoundPod<'_>>> = self.nodes.iter().map(bound_pods).collect();
-        let nodes: Vec<NodeView<'_>> =
-            self.nodes.iter().zip(&bound).map(|(node, pods)| node_view(node, pods)).collect();
-        let pods: Vec<_> = self.pods.iter().enumerate().map(pending_pod).collect();
-        let setup = PackingSetup {
+        ask(&mut Packer::new(PackingSetup {
             karpenter: self.karpenter,
             options: self.options,
             pools: &pools,
             daemons: &self.daemons,
             namespaces: &namespaces,
             volumes: Volumes { claims: &self.claims, volumes: &self.volumes, classes: &self.classes },
-        };
-        pack(setup, &Situation { nodes: &nodes, pods: &pods, reserved: self.reserved, ties: self.ties })
+        }))
+    }
+
+    fn pass(&self, packer: &mut Packer<'_>) -> PackingPlan {
+        let bound: Vec<Vec<BoundPod<'_>>> = self.nodes.iter().map(bound_pods).collect();
+        let nodes: Vec<NodeView<'_>> =
+            self.nodes.iter().zip(&bound).map(|(node, pods)| node_view(node, pods)).collect();
+        let pods: Vec<_> = self.pods.iter().enumerate().map(pending_pod).collect();
+        packer.pack(&Situation { nodes: &nodes, pods: &pods, reserved: self.reserved, ties: self.ties })
     }
 
     pub fn ask(&self) -> Answer<'_> {
