@@ -104,6 +104,8 @@ impl<'a> Packer<'a> {
             reservations: reservations::Reservations::new(setup),
             reserved: situation.reserved,
             taints,
+            left: Vec::new(),
+            totals: Vec::new(),
         };
         let mut pass = pass::Pass::new(engine, situation, classes, volumes, existing);
         pass.solve(&left_out);

@@ -67,10 +67,9 @@ impl Claim {
     }
 }
 
-/// A claim with one more pod, not yet decided.
+/// A claim with one more pod, not yet decided. The types that would be left stand in [`Engine::left`].
 pub(super) struct Fit {
     set: SetId,
-    types: Bits,
     hold: Vec<Symbol>,
     lowered_min_values: bool,
 }
@@ -109,6 +108,10 @@ pub(super) struct Engine<'p, 'a> {
     pub(super) reserved: ReservedMode,
     /// The taint list of each template.
     pub(super) taints: Vec<TaintsId>,
+    /// The types that the last check left. Kept here so that an attempt allocates nothing.
+    pub(super) left: Vec<u64>,
+    /// The requests of the last check.
+    pub(super) totals: Vec<i64>,
 }
 
 /// A claim's placeholder never equals a name that a pod could ask for.
@@ -176,15 +179,14 @@ impl Engine<'_, '_> {
             };
             set = self.topology.narrow(asking, place, self.table).map_err(Unfit::Topology)?;
         }
-        let types = self.filter(claim, set, &class.amounts);
-        if !bits::any(&types) {
-            let for_good = set == placed || !bits::any(&self.filter(claim, placed, &class.amounts));
+        if !self.filter(claim, set, &class.amounts) {
+            let for_good = set == placed || !self.filter(claim, placed, &class.amounts);
             return Err(Unfit::Types { set, narrowed: !for_good });
         }
         let mut lowered_min_values = false;
         if self.table.has_min_values(set) {
             let all = self.tables[self.templates.list[claim.template].table].types;
-            let short = min_values::shortfalls(self.table.set(set), all, bits::iter(&types));
+            let short = min_values::shortfalls(self.table.set(set), all, bits::iter(&self.left));
             if !short.is_empty() && !lower_min_values {
                 let keys = short.into_iter().map(|(key, _)| key).collect();
                 return Err(Unfit::MinValues { set, keys, narrowed: set != placed });
@@ -192,18 +194,19 @@ impl Engine<'_, '_> {
             lowered_min_values = !short.is_empty();
             set = self.with_lowered_min_values(set, &short);
         }
-        let hold = self.reservations_to_hold(claim, &types, set)?;
-        Ok(Fit { set, types, hold, lowered_min_values })
+        let hold = self.reservations_to_hold(claim, set)?;
+        Ok(Fit { set, hold, lowered_min_values })
     }
 
-    fn filter(&mut self, claim: &Claim, set: SetId, more: &[i64]) -> Bits {
+    /// Finds the types of the claim that meet `set` with `more` requested; returns whether there is one.
+    fn filter(&mut self, claim: &Claim, set: SetId, more: &[i64]) -> bool {
         let table = &mut self.tables[self.templates.list[claim.template].table];
         table.prepare(set, self.table);
-        let mut requests = claim.amounts.clone();
-        resource_table::add(&mut requests, more);
-        let mut types = claim.types.clone();
-        table.filter(&mut types, set, &requests);
-        types
+        self.totals.clone_from(&claim.amounts);
+        resource_table::add(&mut self.totals, more);
+        self.left.clear();
+        self.left.extend_from_slice(&claim.types);
+        table.filter(&mut self.left, set, &self.totals)
     }
 
     fn with_lowered_min_values(&mut self, set: SetId, short: &[(Symbol, u32)]) -> SetId {
@@ -227,14 +230,14 @@ impl Engine<'_, '_> {
     }
 
     /// One unit of every reservation that a type of the claim could use: it is not known which one will be launched.
-    fn reservations_to_hold(&self, claim: &Claim, types: &[u64], set: SetId) -> Result<Vec<Symbol>, Unfit> {
+    fn reservations_to_hold(&self, claim: &Claim, set: SetId) -> Result<Vec<Symbol>, Unfit> {
         let table = &self.tables[self.templates.list[claim.template].table];
         let mut hold = Vec::new();
         if !table.has_reservations {
             return Ok(hold);
         }
         let mut compatible = false;
-        for index in bits::iter(types) {
+        for index in bits::iter(&self.left) {
             for id in table.reservations(index, set) {
                 compatible = true;
                 if !hold.contains(&id) && self.reservations.can_hold(claim.host, id) {
@@ -253,14 +256,14 @@ impl Engine<'_, '_> {
         Ok(hold)
     }
 
-    /// Puts the pod on the claim.
+    /// Puts the pod on the claim for which [`Self::can_add`] has just found `fit`.
     pub(super) fn add(&mut self, claim: &mut Claim, pod: usize, candidate: Candidate<'_>, fit: Fit) {
         let table = &self.tables[self.templates.list[claim.template].table];
-        if claim.pods.is_empty() || claim.types != fit.types {
-            table.most_room(&fit.types, &mut claim.most_room);
+        if claim.pods.is_empty() || claim.types[..] != self.left[..] {
+            claim.types.copy_from_slice(&self.left);
+            table.most_room(&claim.types, &mut claim.most_room);
         }
         claim.pods.push(pod);
-        claim.types = fit.types;
         claim.set = fit.set;
         claim.min_values_relaxed |= fit.lowered_min_values;
         resource_table::add(&mut claim.amounts, &candidate.class.amounts);
