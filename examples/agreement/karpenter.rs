@@ -9,7 +9,7 @@ use nodecast::domain::requirements::{Operator, Requirement, Requirements};
 use nodecast::domain::symbol::well_known;
 use nodecast::domain::{HourlyRate, Symbol};
 use nodecast::policy::instance_types::{InstanceType, Offering};
-use nodecast::policy::packing::{PackingPlan, PlannedClaim, pack};
+use nodecast::policy::packing::{PackingPlan, PlannedClaim, TieBreak, pack};
 use serde_json::{Value, json};
 
 use super::fields::{list, same};
@@ -47,6 +47,41 @@ pub fn run(paths: &[PathBuf], catalogs: Option<&Path>) -> Result<Tally, String> 
         }
     }
     Ok(tally)
+}
+
+/// Packs every case below `paths` with ties drawn from `seeds` and compares nodes, cost and unplaced pods with what the
+/// real program's runs, which draw theirs too, ranged over. Their 12 to 60 runs do not see every outcome, so the range is
+/// widened by `slack` (0.05: a twentieth on either side, and one node).
+pub fn run_with_drawn_ties(paths: &[PathBuf], seeds: std::ops::Range<u64>, slack: f64) -> Result<Tally, String> {
+    let mut tally = Tally::default();
+    let mut catalogs = Catalogs::new(None);
+    for path in files(paths, &[".json", ".json.gz"]).map_err(|error| error.to_string())? {
+        let file = read_json(&path)?;
+        for value in list(&file, "cases")? {
+            let catalog = catalogs.find(&path, value["catalog"].as_str().unwrap_or_default())?;
+            let case = Case::read(value, catalog)?;
+            for seed in seeds.clone() {
+                let plan = case.with_ties(TieBreak::Seeded { seed, pass: 1 }, pack);
+                tally.count(&case.name, within_range(&case, &plan, &value["expected"]["real"], slack));
+            }
+        }
+    }
+    Ok(tally)
+}
+
+fn within_range(case: &Case, plan: &PackingPlan, real: &Value, slack: f64) -> Result<(), String> {
+    let within = |what: &str, found: f64, one: f64| {
+        let bound = |end: usize| real[what][end].as_f64().unwrap_or(f64::NAN);
+        let (least, most) = (bound(0) * (1.0 - slack) - one, bound(1) * (1.0 + slack) + one);
+        if (least..=most).contains(&found) {
+            Ok(())
+        } else {
+            Err(format!("{what} is {found}, seen were {} to {}", bound(0), bound(1)))
+        }
+    };
+    within("newNodes", plan.claims.len() as f64, 1.0)?;
+    within("cheapestHourlyCost", cost(case, plan).as_f64(), 1e-9)?;
+    within("unschedulable", plan.unschedulable.len() as f64, 1.0)
 }
 
 /// What all new nodes cost an hour, each as its cheapest offering.

@@ -156,6 +156,11 @@ impl Case {
 
     /// Hands the case over as the packer wants it, ties going to the smallest domain name.
     pub fn with<R>(&self, ask: impl FnOnce(PackingSetup<'_>, &Situation<'_>) -> R) -> R {
+        self.with_ties(TieBreak::SmallestName, ask)
+    }
+
+    /// The same with another treatment of ties.
+    pub fn with_ties<R>(&self, ties: TieBreak, ask: impl FnOnce(PackingSetup<'_>, &Situation<'_>) -> R) -> R {
         let pools: Vec<PoolView<'_>> =
             self.pools.iter().map(|pool| PoolView { pool, instance_types: &self.types }).collect();
         let namespaces: Vec<NamespaceView<'_>> =
@@ -172,7 +177,7 @@ impl Case {
             namespaces: &namespaces,
             volumes: Volumes::default(),
         };
-        let situation = Situation { nodes: &nodes, pods: &pods, reserved: self.reserved, ties: TieBreak::SmallestName };
+        let situation = Situation { nodes: &nodes, pods: &pods, reserved: self.reserved, ties };
         ask(setup, &situation)
     }
 }

@@ -49,6 +49,14 @@ fn event_driven_scaling_agrees_with_keda() {
 }
 
 #[test]
+fn with_ties_drawn_at_random_plans_stay_within_what_karpenters_own_runs_ranged_over() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases/karpenter");
+    let tally = karpenter::run_with_drawn_ties(&[folder], 0..3, 0.05).unwrap_or_else(|problem| panic!("{problem}"));
+    assert!(tally.disagreements.is_empty(), "{}", tally.disagreements.join("\n"));
+    assert_eq!(tally.compared, 240);
+}
+
+#[test]
 fn whole_scheduling_passes_agree_with_karpenter() {
     all_agree(karpenter::run, &["karpenter"], 80);
 }

@@ -31,6 +31,8 @@ struct PriceOrders {
 }
 
 /// Turns a finished pass into its plan.
+///
+/// Deviation: types of equal price stand in order of name; upstream leaves their order to chance.
 pub(super) fn plan(mut pass: Pass<'_, '_>) -> PackingPlan {
     let mut plan = PackingPlan { dropped_pools: pass.engine.templates.dropped.clone(), ..PackingPlan::default() };
     for node in &mut pass.existing {

@@ -158,8 +158,10 @@ pub struct PendingPod<'a> {
     pub uid_rank: u64,
 }
 
-/// How ties between topology domains are broken. Upstream takes whichever domain Go's map iteration meets first, a fresh
-/// draw at every attempt.
+/// How ties between topology domains are broken.
+///
+/// Deviation: upstream takes whichever domain Go's map iteration meets first, a fresh draw at every attempt; here the draw
+/// is reproducible.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum TieBreak {
     /// The byte-wise smallest name: for comparison with recorded answers. As a rule for production it would starve pods

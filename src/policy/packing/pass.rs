@@ -100,6 +100,8 @@ impl<'p, 'a> Pass<'p, 'a> {
     }
 
     /// Places every pod of the situation that can be placed.
+    ///
+    /// Deviation: upstream stops after a minute and keeps what it has; a pass has no such limit here.
     pub(super) fn solve(&mut self, left_out: &[bool]) {
         let mut queue: VecDeque<usize> = sorted(self.situation.pods, &self.classes).into();
         queue.retain(|&pod| !left_out[pod]);
