@@ -6,6 +6,7 @@
 
 mod embedded;
 mod facts;
+pub mod import;
 mod price;
 mod quality;
 mod region;

@@ -4,6 +4,8 @@
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PriceQuality {
+    /// A price of the user's own, as by contract.
+    Own,
     /// A published list price, or a Spot price observed in its zone.
     Published,
     /// A Spot price that is the median of one day over all zones.
@@ -24,6 +26,7 @@ impl PriceQuality {
     /// The quality as reports write it.
     pub const fn as_str(self) -> &'static str {
         match self {
+            Self::Own => "own",
             Self::Published => "published",
             Self::DayMedian => "day median",
             Self::Historical => "historical",
@@ -34,8 +37,8 @@ impl PriceQuality {
         }
     }
 
-    /// Whether the price was observed or published, rather than worked out.
+    /// Whether the price was observed, published or agreed, rather than worked out.
     pub const fn is_fact(self) -> bool {
-        matches!(self, Self::Published | Self::DayMedian | Self::Historical)
+        matches!(self, Self::Own | Self::Published | Self::DayMedian | Self::Historical)
     }
 }

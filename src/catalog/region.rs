@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 
 use super::facts::InstanceFacts;
 use super::price::Price;
-use super::table::{Cells, for_each_line};
+use super::table::{Cells, for_each_line, for_each_line_with_optional};
 use super::{CatalogError, PriceQuality};
 use crate::domain::{Currency, HourlyRate, Symbol};
 
@@ -58,7 +58,7 @@ pub enum ZoneIdBasis {
 pub struct RegionType {
     /// What it is made of.
     pub facts: Arc<InstanceFacts>,
-    /// The On-Demand price for Linux, if known.
+    /// The On-Demand price for Linux, if known: the user's own, else the list price.
     pub on_demand: Option<Price>,
     /// What the Spot Instance Advisor says of it.
     pub advisor: Option<SpotAdvice>,
@@ -100,7 +100,7 @@ impl RegionType {
         (0..self.spot.len()).filter(|&zone| self.offered_in(zone))
     }
 
-    /// The Spot price in the zone at position `zone`, never above On-Demand: the price seen in that zone; else the median
+    /// The Spot price in the zone at position `zone`, never above On-Demand by the list, on which estimates rest as well: the price seen in that zone; else the median
     /// of one day over the region's zones; else On-Demand less the Advisor's savings; else an assumed share of
     /// On-Demand. `None` if the zone does not offer the type, or not as Spot, or if nothing is known of its price.
     pub fn spot(&self, zone: usize) -> Option<Price> {
@@ -112,8 +112,8 @@ impl RegionType {
 #[derive(Clone, PartialEq, Debug)]
 pub(super) struct RegionOutline {
     pub(super) name: Symbol,
-    currency: Currency,
-    zones: Vec<Zone>,
+    pub(super) currency: Currency,
+    pub(super) zones: Vec<Zone>,
 }
 
 /// Reads the table of regions and zones.
@@ -193,7 +193,11 @@ const COLUMNS: &[&str] = &[
     "spot_day_median",
     "band",
     "savings_percent",
+    "own_price",
+    "own_as_of",
 ];
+/// How many of them, at the end, a table need not have.
+const OPTIONAL_COLUMNS: usize = 2;
 
 /// Reads the table of the region `outline`.
 pub(super) fn parse(
@@ -203,7 +207,8 @@ pub(super) fn parse(
     dates: Dates,
 ) -> Result<Region, CatalogError> {
     let mut by_text = BTreeMap::new();
-    for_each_line(&format!("regions/{}.csv", outline.name), text, COLUMNS, |cells| {
+    let file = format!("regions/{}.csv", outline.name);
+    for_each_line_with_optional(&file, text, COLUMNS, OPTIONAL_COLUMNS, |cells| {
         let entry = region_type(cells, outline, facts, dates)?;
         match by_text.insert(entry.facts.name.as_str(), entry) {
             None => Ok(()),
@@ -230,18 +235,24 @@ fn region_type(
     let observed = observed(cells, outline)?;
     let day_median = cells.rate()?;
     let advisor = advice(cells)?;
+    let own = own_price(cells)?;
     let fallback = day_median
         .map(|rate| Price { rate, quality: PriceQuality::DayMedian, as_of: dates.day_median })
         .or_else(|| on_demand.map(|price| estimate(price, advisor, dates)));
     let spot = observed.into_iter().enumerate().map(|(zone, observed)| {
-        let observed = observed.map(|rate| Price { rate, quality: PriceQuality::Published, as_of: dates.observed });
+        let observed = observed.map(|(rate, date)| Price {
+            rate,
+            quality: PriceQuality::Published,
+            as_of: date.unwrap_or(dates.observed),
+        });
         let offered = facts.spot && zones_offered & (1 << zone) != 0;
         observed.or(fallback).filter(|_| offered).map(|price| match on_demand {
             Some(cap) => Price { rate: price.rate.min(cap.rate), ..price },
             None => price,
         })
     });
-    Ok(RegionType { facts: Arc::clone(facts), on_demand, advisor, zones_offered, spot: spot.collect() })
+    let spot = spot.collect();
+    Ok(RegionType { facts: Arc::clone(facts), on_demand: own.or(on_demand), advisor, zones_offered, spot })
 }
 
 fn on_demand(cells: &mut Cells<'_>) -> Result<Option<Price>, CatalogError> {
@@ -277,16 +288,32 @@ fn zones_offered(cells: &mut Cells<'_>, outline: &RegionOutline) -> Result<u32, 
     Ok(set)
 }
 
-/// The prices seen in single zones, written `a=0.0364 b=0.0453`.
-fn observed(cells: &mut Cells<'_>, outline: &RegionOutline) -> Result<Vec<Option<HourlyRate>>, CatalogError> {
+/// A price seen in a zone, with its date where that is stated.
+type Observed = (HourlyRate, Option<Symbol>);
+
+/// The prices seen in single zones, with the date where it is stated, written `a=0.0364 b=0.0453@2026-11-20`.
+fn observed(cells: &mut Cells<'_>, outline: &RegionOutline) -> Result<Vec<Option<Observed>>, CatalogError> {
     let mut rates = vec![None; outline.zones.len()];
     for entry in cells.text().split_ascii_whitespace() {
-        let Some((letter, rate)) = entry.split_once('=') else {
+        let Some((letter, price)) = entry.split_once('=') else {
             return Err(cells.malformed(&format!("`{entry}` is not of the form ZONE=PRICE")));
         };
-        rates[zone_of(cells, outline, letter)?] = Some(cells.rate_of(rate)?);
+        let (rate, date) = price.split_once('@').map_or((price, None), |(rate, date)| (rate, Some(date)));
+        if date.is_some_and(str::is_empty) {
+            return Err(cells.malformed(&format!("`{entry}` has no date after `@`")));
+        }
+        rates[zone_of(cells, outline, letter)?] = Some((cells.rate_of(rate)?, date.map(Symbol::new)));
     }
     Ok(rates)
+}
+
+/// What the user pays On-Demand, whatever the list says.
+fn own_price(cells: &mut Cells<'_>) -> Result<Option<Price>, CatalogError> {
+    let Some(rate) = cells.rate()? else {
+        cells.text();
+        return Ok(None);
+    };
+    Ok(Some(Price { rate, quality: PriceQuality::Own, as_of: cells.required()? }))
 }
 
 fn zone_of(cells: &Cells<'_>, outline: &RegionOutline, letter: &str) -> Result<usize, CatalogError> {
@@ -298,6 +325,7 @@ fn zone_of(cells: &Cells<'_>, outline: &RegionOutline, letter: &str) -> Result<u
 fn advice(cells: &mut Cells<'_>) -> Result<Option<SpotAdvice>, CatalogError> {
     let band = cells.text();
     if band.is_empty() {
+        cells.text();
         return Ok(None);
     }
     let band = band.parse().ok().filter(|&band| band <= 4);
@@ -378,6 +406,31 @@ mod tests {
         assert_eq!(spot(dear, 1), Some((100_000_000, PriceQuality::Published)));
         assert_eq!(spot(dear, 0), None);
         assert_eq!(spot("mac2.metal,0.65,published,2026,ab,,,,", 0), None);
+    }
+
+    #[test]
+    fn an_observed_price_may_carry_its_own_date() {
+        let region = region("m5.large,0.1,published,2026,ab,a=0.04@2026-11-20 b=0.05,,,").unwrap();
+        let date = |zone| region.types[0].spot(zone).map(|price| price.as_of.as_str());
+        assert_eq!((date(0), date(1)), (Some("2026-11-20"), Some("2025")));
+    }
+
+    #[test]
+    fn a_price_of_the_users_own_replaces_on_demand_and_leaves_spot_alone() {
+        let outline = parse_outlines("regions.csv", ZONES).unwrap().remove(0);
+        let dates = Dates::parse("dates.csv", "fact,as_of\nspot-observed,2025\n").unwrap();
+        let parse = |line: &str| {
+            let table = format!("{HEADER},own_price,own_as_of\n{line}\n");
+            parse(&outline, &table, &facts(), dates)
+        };
+        let region = parse("m5.large,0.1,published,2026,ab,b=0.09,,1,60,0.07,2026-04-01").unwrap();
+        let price = |price: crate::catalog::Price| (price.rate.as_nanos(), price.quality, price.as_of.as_str());
+        let entry = &region.types[0];
+        assert_eq!(entry.on_demand.map(price), Some((70_000_000, PriceQuality::Own, "2026-04-01")));
+        assert_eq!(entry.spot(0).map(|price| price.rate.as_nanos()), Some(40_000_000));
+        assert_eq!(entry.spot(1).map(|price| price.rate.as_nanos()), Some(90_000_000));
+        let undated = parse("m5.large,0.1,published,2026,ab,,,,,0.07,").unwrap_err().to_string();
+        assert!(undated.ends_with("own_as_of is empty"), "{undated}");
     }
 
     #[test]

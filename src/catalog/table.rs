@@ -9,6 +9,17 @@ pub(super) fn for_each_line(
     file: &str,
     text: &str,
     columns: &[&'static str],
+    each: impl FnMut(&mut Cells<'_>) -> Result<(), CatalogError>,
+) -> Result<(), CatalogError> {
+    for_each_line_with_optional(file, text, columns, 0, each)
+}
+
+/// As [`for_each_line`]; the last `optional` of `columns` may be missing, and their cells are then empty.
+pub(super) fn for_each_line_with_optional(
+    file: &str,
+    text: &str,
+    columns: &[&'static str],
+    optional: usize,
     mut each: impl FnMut(&mut Cells<'_>) -> Result<(), CatalogError>,
 ) -> Result<(), CatalogError> {
     let mut reader = csv::ReaderBuilder::new().from_reader(text.as_bytes());
@@ -19,9 +30,12 @@ pub(super) fn for_each_line(
     };
     let headers = reader.headers().map_err(malformed)?;
     let mut positions = Vec::with_capacity(columns.len());
-    for &column in columns {
+    for (place, &column) in columns.iter().enumerate() {
         let position = headers.iter().position(|header| header.trim() == column);
-        positions.push(position.ok_or_else(|| CatalogError::MissingColumn { file: file.to_owned(), column })?);
+        if position.is_none() && place + optional < columns.len() {
+            return Err(CatalogError::MissingColumn { file: file.to_owned(), column });
+        }
+        positions.push(position);
     }
     let mut record = csv::StringRecord::new();
     while reader.read_record(&mut record).map_err(malformed)? {
@@ -34,7 +48,8 @@ pub(super) fn for_each_line(
 pub(super) struct Cells<'a> {
     file: &'a str,
     columns: &'a [&'static str],
-    positions: &'a [usize],
+    /// Where each column stands in the line, if it does.
+    positions: &'a [Option<usize>],
     record: &'a csv::StringRecord,
     next: usize,
 }
@@ -42,7 +57,8 @@ pub(super) struct Cells<'a> {
 impl<'a> Cells<'a> {
     /// The text of the next cell; empty if it is.
     pub(super) fn text(&mut self) -> &'a str {
-        let text = self.positions.get(self.next).and_then(|&position| self.record.get(position)).unwrap_or("").trim();
+        let position = self.positions.get(self.next).copied().flatten();
+        let text = position.and_then(|position| self.record.get(position)).unwrap_or("").trim();
         self.next += 1;
         text
     }

@@ -1,5 +1,6 @@
 //! `nodecast pricing`: what is known of instance types and their prices, and how to bring in your own.
 
+mod import;
 mod list;
 mod show;
 
@@ -19,6 +20,7 @@ pub(super) struct Arguments {
 enum Command {
     Show(show::Arguments),
     List(list::Arguments),
+    Import(import::Arguments),
 }
 
 /// How an answer is printed.
@@ -34,6 +36,7 @@ pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Resul
     match &arguments.command {
         Command::Show(arguments) => show::execute(arguments, console),
         Command::List(arguments) => list::execute(arguments, console),
+        Command::Import(arguments) => import::execute(arguments, console),
     }
 }
 

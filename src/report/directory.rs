@@ -56,7 +56,7 @@ pub enum OutputError {
 }
 
 impl OutputError {
-    fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
+    pub(super) fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
         move |reason| Self::Io { action, path: path.to_owned(), reason }
     }
 }
@@ -67,6 +67,7 @@ pub struct OutputDirectory {
     target: PathBuf,
     parent: PathBuf,
     building: Option<PathBuf>,
+    check: fn(&Path) -> Result<(), OutputError>,
 }
 
 impl OutputDirectory {
@@ -76,10 +77,18 @@ impl OutputDirectory {
     /// If `target` is a file, holds anything but a report of this program, is or contains the current directory, or its
     /// parent cannot be written to.
     pub fn begin(target: &Path) -> Result<Self, OutputError> {
+        Self::begin_if(target, check_replaceable)
+    }
+
+    /// Begins a directory of another kind, which may take the place of whatever `check` lets go.
+    ///
+    /// # Errors
+    /// As [`begin`](Self::begin), with `check` in place of its rule on what may be replaced.
+    pub fn begin_if(target: &Path, check: fn(&Path) -> Result<(), OutputError>) -> Result<Self, OutputError> {
         let (target, parent) = resolve(target)?;
-        check_replaceable(&target)?;
+        check(&target)?;
         let building = create_sibling(&parent, &target, "partial")?;
-        Ok(Self { target, parent, building: Some(building) })
+        Ok(Self { target, parent, building: Some(building), check })
     }
 
     /// Whether `begin` would refuse `target`; creates nothing, so that it can be asked before long work.
@@ -91,7 +100,7 @@ impl OutputDirectory {
         check_replaceable(target)
     }
 
-    /// Writes one file.
+    /// Writes one file; a folder in its name is made.
     ///
     /// # Errors
     /// Whatever the system or `content` returns.
@@ -99,6 +108,7 @@ impl OutputDirectory {
         let Some(building) = &self.building else { return Ok(()) };
         let path = building.join(name);
         let failed = |reason| OutputError::Io { action: "write", path: self.target.join(name), reason };
+        path.parent().map_or(Ok(()), fs::create_dir_all).map_err(failed)?;
         let mut output = BufWriter::new(fs::File::create(&path).map_err(failed)?);
         content(&mut output).and_then(|()| output.flush()).map_err(failed)
     }
@@ -137,7 +147,7 @@ impl OutputDirectory {
         if !self.target.exists() {
             return Ok(None);
         }
-        check_replaceable(&self.target)?;
+        (self.check)(&self.target)?;
         let aside = create_sibling(&self.parent, &self.target, "replaced")?;
         // A directory may be renamed onto an empty one.
         fs::rename(&self.target, &aside).map_err(OutputError::io("replace", &self.target))?;

@@ -3,6 +3,7 @@
 //! Field names are the keys of the JSON and carry their unit; they change only with [`SCHEMA_VERSION`].
 //! `docs/outputs.md` explains each key.
 
+mod directory;
 mod list;
 mod show;
 
@@ -11,6 +12,7 @@ use serde::Serialize;
 use crate::catalog::{Gpu, Price, PriceQuality, SpotAdvice};
 use crate::domain::{Currency, HourlyRate};
 
+pub use directory::{check_import, import_account, write_import};
 pub use list::{ListedType, PriceList, Selection, SortBy};
 pub use show::TypeSheet;
 

@@ -13,26 +13,26 @@ fn nodecast(arguments: &[&str]) -> (String, String, Option<i32>) {
 }
 
 /// A directory with a small scenario in it, removed when dropped.
-struct Place(tempfile::TempDir);
+pub(crate) struct Place(tempfile::TempDir);
 
 impl Place {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let place = Self(tempfile::tempdir().expect("a directory"));
         place.put("scenario.yaml", SCENARIO);
         place.put("cluster.yaml", CLUSTER);
         place
     }
 
-    fn put(&self, name: &str, text: &str) {
+    pub(crate) fn put(&self, name: &str, text: &str) {
         fs::write(self.path(name), text).expect("written");
     }
 
-    fn path(&self, name: &str) -> PathBuf {
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.0.path().join(name)
     }
 
     /// Runs the program in the directory.
-    fn nodecast(&self, arguments: &[&str]) -> (String, String, Option<i32>) {
+    pub(crate) fn nodecast(&self, arguments: &[&str]) -> (String, String, Option<i32>) {
         let mut command = Command::new(cargo_bin!("nodecast"));
         let output = command.current_dir(&self.0).args(arguments).output().expect("runs");
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("text");

@@ -1,9 +1,12 @@
 //! `nodecast pricing`: what it prints, and how it answers to names that do not exist.
 
+use std::fs;
 use std::process::Command;
 
 use assert_cmd::cargo::cargo_bin;
 use serde_json::Value;
+
+use crate::cli::Place;
 
 fn pricing(arguments: &[&str]) -> (String, String, Option<i32>) {
     let output = Command::new(cargo_bin!("nodecast")).arg("pricing").args(arguments).output().unwrap();
@@ -90,4 +93,148 @@ fn names_that_do_not_exist_are_answered_with_the_nearest() {
     }
     let (out, err, code) = pricing(&["list", "--region", "us-east-1", "--min-vcpu", "9999"]);
     assert_eq!((out.lines().count(), err.as_str(), code), (2, "no type matches\n", Some(0)));
+}
+
+/// Answers in the shape that the AWS CLI prints.
+const ANSWERS: [(&str, &str); 4] = [
+    ("instance-type-offerings.json", include_str!("../data/aws/instance-type-offerings.json")),
+    ("instance-types.json", include_str!("../data/aws/instance-types.json")),
+    ("price-list.json", include_str!("../data/aws/price-list.json")),
+    ("spot-price-history.json", include_str!("../data/aws/spot-price-history.json")),
+];
+
+/// A directory with a scenario and the answers of the AWS CLI in it.
+fn place_with_answers() -> Place {
+    let place = Place::new();
+    for (name, text) in ANSWERS {
+        place.put(name, text);
+    }
+    place
+}
+
+fn import(place: &Place, files: &[&str]) -> (String, String, Option<i32>) {
+    place.nodecast(&[&["pricing", "import", "--out", "mine"], files].concat())
+}
+
+#[test]
+fn what_the_aws_cli_printed_becomes_prices_and_nothing_is_left_out_in_silence() {
+    let place = place_with_answers();
+    let (out, err, code) = import(&place, &ANSWERS.map(|(name, _)| name));
+    assert_eq!((err.as_str(), code), ("prices: mine, for --pricing-data\n", Some(0)));
+    insta::assert_snapshot!("pricing_import", out);
+    insta::assert_snapshot!("pricing_import_record", fs::read_to_string(place.path("mine/import.json")).unwrap());
+    let show = |name: &str| {
+        let (out, err, code) =
+            place.nodecast(&["pricing", "show", name, "--region", "us-east-1", "--pricing-data", "mine"]);
+        assert_eq!(code, Some(0), "{err}");
+        out
+    };
+    insta::assert_snapshot!("pricing_import_known_type", show("m7g.xlarge"));
+    insta::assert_snapshot!("pricing_import_new_type", show("m99g.xlarge"));
+}
+
+#[test]
+fn the_order_of_the_files_does_not_matter() {
+    let place = place_with_answers();
+    let mut files = ANSWERS.map(|(name, _)| name);
+    let tables = || {
+        ["instance-types.csv", "regions/us-east-1.csv", "regions/cn-north-1.csv"]
+            .map(|table| fs::read_to_string(place.path(&format!("mine/{table}"))).unwrap())
+    };
+    assert_eq!(import(&place, &files).2, Some(0));
+    let one = tables();
+    files.reverse();
+    assert_eq!(import(&place, &files).2, Some(0));
+    assert_eq!(one, tables());
+}
+
+#[test]
+fn a_run_is_billed_at_imported_prices() {
+    let place = place_with_answers();
+    let rate = |arguments: &[&str]| {
+        let (_, err, code) = place.nodecast(&[&["run", "scenario.yaml", "--out", "report"], arguments].concat());
+        assert_eq!(code, Some(0), "{err}");
+        let mut nodes = csv::Reader::from_path(place.path("report/nodes.csv")).unwrap();
+        let column = nodes.headers().unwrap().iter().position(|header| header == "rate_per_hour").unwrap();
+        nodes.records().next().unwrap().unwrap()[column].parse::<f64>().unwrap()
+    };
+    assert_eq!(import(&place, &["price-list.json"]).2, Some(0));
+    assert!((rate(&[]) - 0.096).abs() < 1e-12);
+    assert!((rate(&["--pricing-data", "mine"]) - 0.091).abs() < 1e-12);
+}
+
+#[test]
+fn a_run_is_billed_at_the_price_of_a_contract_and_says_so() {
+    let place = Place::new();
+    let built_in = include_str!("../../pricing-data/regions/us-east-1.csv");
+    let with_own = built_in.lines().enumerate().map(|(number, line)| match (number, line) {
+        (0, _) => format!("{line},own_price,own_as_of\n"),
+        (_, line) if line.starts_with("m5.large,") => format!("{line},0.0672,2026-04-01\n"),
+        _ => format!("{line},,\n"),
+    });
+    fs::create_dir_all(place.path("contract/regions")).unwrap();
+    place.put("contract/regions/us-east-1.csv", &with_own.collect::<String>());
+    let (out, err, code) =
+        place.nodecast(&["run", "scenario.yaml", "--pricing-data", "contract", "--format", "json", "--quiet"]);
+    assert_eq!((err.as_str(), code), ("", Some(0)));
+    let summary: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(summary["about"]["price_date"], "2026-04-01");
+    let bill = fs::read_to_string(place.path("reports/two-pods/bill.csv")).unwrap();
+    let instance = bill.lines().find(|line| line.starts_with("instance,")).unwrap();
+    assert!(instance.contains(",0.067200000,") && instance.ends_with(",own"), "{instance}");
+}
+
+#[test]
+fn answers_cut_down_by_a_query_are_understood_and_several_may_stand_in_one_file() {
+    let place = place_with_answers();
+    let list: Value = serde_json::from_str(ANSWERS[2].1).unwrap();
+    let history: Value = serde_json::from_str(ANSWERS[3].1).unwrap();
+    let first: Value = serde_json::from_str(list["PriceList"][0].as_str().unwrap()).unwrap();
+    place.put("mixed.json", &format!("{first}\n{}\n", history["SpotPriceHistory"]));
+    let (out, _, code) = import(&place, &["mixed.json"]);
+    assert_eq!(code, Some(0));
+    assert!(out.contains("  1 On-Demand price taken\n  3 Spot prices taken, 5 records left out\n"), "{out}");
+}
+
+#[test]
+fn an_import_that_cannot_be_leaves_everything_as_it_was() {
+    let place = place_with_answers();
+    place.put("broken.json", "{\"PriceList\": [");
+    place.put("other.json", "{\"Reservations\": []}");
+    place.put("windows.json", &ANSWERS[3].1.replace("Linux/UNIX", "Windows"));
+    fs::create_dir(place.path("diary")).unwrap();
+    place.put("diary/today.txt", "mine");
+    for (name, arguments) in [
+        ("missing", &["--out", "mine", "nowhere.json"][..]),
+        ("broken", &["--out", "mine", "price-list.json", "broken.json"]),
+        ("other", &["--out", "mine", "other.json"]),
+        ("nothing", &["--out", "mine", "windows.json"]),
+        ("too_large", &["--out", "mine", "price-list.json", "--max-file-size", "1Ki"]),
+        ("not_ours", &["--out", "diary", "price-list.json"]),
+    ] {
+        let (out, err, code) = place.nodecast(&[&["pricing", "import"], arguments].concat());
+        assert_eq!((out.as_str(), code), ("", Some(2)), "{name}");
+        insta::assert_snapshot!(format!("pricing_import_{name}"), err);
+        assert!(!place.path("mine").exists(), "{name}");
+    }
+    assert_eq!(fs::read_to_string(place.path("diary/today.txt")).unwrap(), "mine");
+}
+
+#[test]
+fn an_import_replaces_an_earlier_one_but_nothing_that_somebody_changed() {
+    let place = place_with_answers();
+    assert_eq!(import(&place, &["price-list.json"]).2, Some(0));
+    assert_eq!(import(&place, &["spot-price-history.json"]).2, Some(0));
+    assert!(!place.path("mine/regions/cn-north-1.csv").exists(), "the earlier import is gone as a whole");
+    let table = fs::read_to_string(place.path("mine/regions/us-east-1.csv")).unwrap();
+    place.put("mine/regions/us-east-1.csv", &table.replace("m5.large,0.096", "m5.large,0.05"));
+    let (_, err, code) = import(&place, &["price-list.json"]);
+    assert_eq!(code, Some(2));
+    assert!(err.contains("`regions/us-east-1.csv` in it was changed after the import"), "{err}");
+    place.put("mine/regions/us-east-1.csv", &table);
+    place.put("mine/notes.txt", "ask again in March");
+    let (_, err, code) = import(&place, &["price-list.json"]);
+    assert_eq!(code, Some(2));
+    assert!(err.contains("`notes.txt` in it was not written by nodecast"), "{err}");
+    assert!(place.path("mine/notes.txt").is_file());
 }
