@@ -1,9 +1,10 @@
-//! Brings in facts that the AWS CLI prints: recognises what a file holds, takes what is for Linux on shared hardware, and
-//! lays it over the built-in tables.
+//! Brings in facts that the AWS CLI prints, and prices by contract: recognises what a file holds, takes what is for Linux on
+//! shared hardware, and lays it over the built-in tables.
 //!
 //! What must not live here: reading or writing files (that is `cli`), any request to AWS.
 
 mod account;
+mod contract;
 mod hardware;
 mod overlay;
 mod price_list;
@@ -46,7 +47,10 @@ pub struct Imported {
 pub enum ImportError {
     /// A file is not JSON.
     #[error("{file} is not JSON: {reason}")]
-    #[diagnostic(help("print it with `aws ... --output json`"))]
+    #[diagnostic(help(
+        "print it with `aws ... --output json`; a table of prices by contract begins with {}",
+        contract::HEADER
+    ))]
     NotJson {
         /// The file.
         file: String,
@@ -57,7 +61,7 @@ pub enum ImportError {
     #[error("{file} holds nothing that can be brought in: {found}")]
     #[diagnostic(help(
         "what can be are the answers of `aws pricing get-products`, `aws ec2 describe-spot-price-history`, \
-         `aws ec2 describe-instance-types` and `aws ec2 describe-instance-type-offerings`"
+         `aws ec2 describe-instance-types` and `aws ec2 describe-instance-type-offerings`, and tables of prices by contract"
     ))]
     NotRecognised {
         /// The file.
@@ -88,6 +92,8 @@ enum Fact {
     Spot { zone: String, instance_type: String, rate: HourlyRate, at: jiff::Timestamp },
     /// A zone offers a type.
     Offering { zone: String, instance_type: String },
+    /// What the user pays, from a line of a file written by hand.
+    Own { region: String, instance_type: String, rate: HourlyRate, date: String, line: u64 },
     /// What a type is made of, by column of instance-types.csv.
     Hardware { instance_type: String, cells: BTreeMap<&'static str, String> },
 }
@@ -98,7 +104,16 @@ impl Fact {
             Self::OnDemand { .. } => RecordKind::OnDemandPrice,
             Self::Spot { .. } => RecordKind::SpotPrice,
             Self::Offering { .. } => RecordKind::Offering,
+            Self::Own { .. } => RecordKind::OwnPrice,
             Self::Hardware { .. } => RecordKind::InstanceType,
+        }
+    }
+
+    /// The line that it was written in by hand.
+    fn line(&self) -> Option<u64> {
+        match self {
+            Self::Own { line, .. } => Some(*line),
+            _ => None,
         }
     }
 
@@ -107,6 +122,7 @@ impl Fact {
             Self::OnDemand { instance_type, .. }
             | Self::Spot { instance_type, .. }
             | Self::Offering { instance_type, .. }
+            | Self::Own { instance_type, .. }
             | Self::Hardware { instance_type, .. } => instance_type,
         }
     }
@@ -121,13 +137,19 @@ impl Import {
         Ok(Self { base: Catalog::embedded()?, accounts: Vec::new(), facts: Vec::new() })
     }
 
-    /// Takes in the text of the file `file`: one JSON document or several.
+    /// Takes in the text of the file `file`: one JSON document or several, or a table of prices by contract.
     ///
     /// # Errors
-    /// If it is not JSON, or none of it is of a kind that can be brought in.
+    /// If it is neither, or none of it is of a kind that can be brought in, or a line of a table cannot be understood.
     pub fn add(&mut self, file: &str, text: &str) -> Result<(), ImportError> {
         let mut account = FileAccount::new(file);
         let position = self.accounts.len();
+        if contract::is_table(text) {
+            account.kinds.entry(RecordKind::OwnPrice).or_default();
+            contract::read(file, text, &mut |fact| self.facts.push((position, fact)))?;
+            self.accounts.push(account);
+            return Ok(());
+        }
         let mut found = None;
         for document in serde_json::Deserializer::from_str(text).into_iter::<Value>() {
             let document =
@@ -311,6 +333,8 @@ mod tests {
         #[test]
         fn no_text_makes_it_panic(text in ".{0,64}") {
             prop_assert!(import(&[&text]).is_err());
+            let table = format!("region,instance_type,price,as_of\n{text}");
+            prop_assert!(import(&[&table]).is_err());
         }
     }
 }

@@ -119,16 +119,23 @@ impl<'a> Cells<'a> {
         HourlyRate::parse(text).ok_or_else(|| self.malformed(&format!("`{text}` is not a price per hour")))
     }
 
+    /// The line, from 1.
+    pub(super) fn line(&self) -> u64 {
+        self.record.position().map_or(0, csv::Position::line)
+    }
+
     /// An error that the line repeats what an earlier line says of `name`.
     pub(super) fn repeated(&self, name: impl std::fmt::Display) -> CatalogError {
-        let line = self.record.position().map_or(0, csv::Position::line);
-        CatalogError::Malformed { file: self.file.to_owned(), line, reason: format!("`{name}` has a line already") }
+        CatalogError::Malformed {
+            file: self.file.to_owned(),
+            line: self.line(),
+            reason: format!("`{name}` has a line already"),
+        }
     }
 
     /// An error about the cell last taken.
     pub(super) fn malformed(&self, why: &str) -> CatalogError {
         let column = self.columns.get(self.next.saturating_sub(1)).copied().unwrap_or("line");
-        let line = self.record.position().map_or(0, csv::Position::line);
-        CatalogError::Malformed { file: self.file.to_owned(), line, reason: format!("{column} {why}") }
+        CatalogError::Malformed { file: self.file.to_owned(), line: self.line(), reason: format!("{column} {why}") }
     }
 }

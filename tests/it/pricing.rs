@@ -165,23 +165,39 @@ fn a_run_is_billed_at_imported_prices() {
 
 #[test]
 fn a_run_is_billed_at_the_price_of_a_contract_and_says_so() {
-    let place = Place::new();
-    let built_in = include_str!("../../pricing-data/regions/us-east-1.csv");
-    let with_own = built_in.lines().enumerate().map(|(number, line)| match (number, line) {
-        (0, _) => format!("{line},own_price,own_as_of\n"),
-        (_, line) if line.starts_with("m5.large,") => format!("{line},0.0672,2026-04-01\n"),
-        _ => format!("{line},,\n"),
-    });
-    fs::create_dir_all(place.path("contract/regions")).unwrap();
-    place.put("contract/regions/us-east-1.csv", &with_own.collect::<String>());
+    let place = place_with_answers();
+    place.put("contract.csv", "region,instance_type,price,as_of\nus-east-1,m5.large,0.0672,2026-04-01\n");
+    let (out, _, code) = import(&place, &["contract.csv", "price-list.json"]);
+    assert_eq!(code, Some(0));
+    assert!(out.starts_with("contract.csv\n  1 price by contract taken\n"), "{out}");
     let (out, err, code) =
-        place.nodecast(&["run", "scenario.yaml", "--pricing-data", "contract", "--format", "json", "--quiet"]);
+        place.nodecast(&["run", "scenario.yaml", "--pricing-data", "mine", "--format", "json", "--quiet"]);
     assert_eq!((err.as_str(), code), ("", Some(0)));
     let summary: Value = serde_json::from_str(&out).unwrap();
     assert_eq!(summary["about"]["price_date"], "2026-04-01");
     let bill = fs::read_to_string(place.path("reports/two-pods/bill.csv")).unwrap();
     let instance = bill.lines().find(|line| line.starts_with("instance,")).unwrap();
     assert!(instance.contains(",0.067200000,") && instance.ends_with(",own"), "{instance}");
+}
+
+#[test]
+fn a_mistake_in_a_table_of_prices_by_contract_is_named_with_its_line() {
+    let place = Place::new();
+    for (line, reason) in [
+        ("us-east-1,m5.lrge,0.05,2026", "`m5.lrge`: of a type whose hardware is not known"),
+        ("us-east-9,m5.large,0.05,2026", "`m5.large`: in a region without built-in prices"),
+        ("us-east-1,m5.large,cheap,2026", "price `cheap` is not a price per hour"),
+        ("us-east-1,m5.large,,2026", "price is empty"),
+        ("us-east-1,m5.large,0.05,", "as_of is empty"),
+        ("us-east-1,c5.large,0.05,2026", "`c5.large`: has a line already"),
+    ] {
+        let table = format!("region,instance_type,price,as_of\nus-east-1,c5.large,0.06,2026\n{line}\n");
+        place.put("contract.csv", &table);
+        let (out, err, code) = import(&place, &["contract.csv"]);
+        assert_eq!((out.as_str(), code), ("", Some(2)), "{line}");
+        assert!(err.contains(&format!("contract.csv, line 3: {reason}")), "{line}: {err}");
+        assert!(!place.path("mine").exists());
+    }
 }
 
 #[test]

@@ -17,6 +17,8 @@ pub enum RecordKind {
     Offering,
     /// An entry of `aws ec2 describe-instance-types`.
     InstanceType,
+    /// A line of a table of prices by contract.
+    OwnPrice,
 }
 
 impl RecordKind {
@@ -27,6 +29,7 @@ impl RecordKind {
             Self::SpotPrice => ("Spot price", "Spot prices"),
             Self::Offering => ("offering", "offerings"),
             Self::InstanceType => ("instance type", "instance types"),
+            Self::OwnPrice => ("price by contract", "prices by contract"),
         }
     }
 }
@@ -79,6 +82,8 @@ pub struct Skipped {
 pub struct RegionAccount {
     /// On-Demand prices taken.
     pub on_demand: u64,
+    /// Prices by contract taken.
+    pub own: u64,
     /// Spot prices taken, each of a type in a zone.
     pub spot: u64,
     /// Offers of a type in a zone that were not known.

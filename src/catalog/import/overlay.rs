@@ -22,6 +22,8 @@ struct Overlay {
     on_demand: BTreeMap<(String, String), Dated<String>>,
     /// By zone and type.
     spot: BTreeMap<(String, String), Dated<jiff::Timestamp>>,
+    /// By region and type.
+    own: BTreeMap<(String, String), Dated<String>>,
     /// Zone and type.
     offerings: BTreeMap<(String, String), usize>,
 }
@@ -42,6 +44,7 @@ pub(super) fn apply(import: Import) -> Result<Imported, ImportError> {
         hardware: BTreeMap::new(),
         on_demand: BTreeMap::new(),
         spot: BTreeMap::new(),
+        own: BTreeMap::new(),
         offerings: BTreeMap::new(),
     };
     // Prices of a new type are taken whichever file comes first.
@@ -49,8 +52,11 @@ pub(super) fn apply(import: Import) -> Result<Imported, ImportError> {
         facts.into_iter().partition(|(_, fact)| fact.kind() == RecordKind::InstanceType);
     for (file, fact) in hardware.into_iter().chain(others) {
         let (kind, name) = (fact.kind(), fact.instance_type().to_owned());
-        if let Err(reason) = overlay.take(file, fact) {
-            overlay.skip(file, kind, reason, &name);
+        let written_by_hand = fact.line();
+        match (overlay.take(file, fact), written_by_hand) {
+            (Ok(()), _) => {}
+            (Err(reason), Some(line)) => return Err(overlay.malformed(file, line, &name, &reason).into()),
+            (Err(reason), None) => overlay.skip(file, kind, reason, &name),
         }
     }
     overlay.count_taken();
@@ -64,18 +70,39 @@ impl Overlay {
         }
     }
 
+    /// Takes a price by contract.
+    fn take_own(&mut self, key: (String, String), price: Dated<String>) -> Result<(), Reason> {
+        self.priced_region(&key.0)?;
+        self.check_type(&key.1)?;
+        match self.own.insert(key, price) {
+            None => Ok(()),
+            Some(_) => Err("has a line already".into()),
+        }
+    }
+
+    fn malformed(&self, file: usize, line: u64, name: &str, reason: &str) -> CatalogError {
+        let file = self.accounts.get(file).map(|account| account.file.clone()).unwrap_or_default();
+        CatalogError::Malformed { file, line, reason: format!("`{name}`: {reason}") }
+    }
+
+    /// What is known of a region that has prices.
+    fn priced_region(&self, region: &str) -> Result<&RegionOutline, Reason> {
+        let outline = self.base.outlines.iter().find(|own| own.name.as_str() == region);
+        let priced = outline.filter(|_| embedded::region(region).is_some());
+        priced.ok_or(Reason::Borrowed("in a region without built-in prices"))
+    }
+
     fn take(&mut self, file: usize, fact: Fact) -> Result<(), Reason> {
         match fact {
+            Fact::Own { region, instance_type, rate, date, .. } => {
+                self.take_own((region, instance_type), Dated { at: date, rate, file })
+            }
             Fact::Hardware { instance_type, cells } => self.take_hardware(file, instance_type, cells),
             Fact::OnDemand { region, instance_type, rate, currency, date } => {
-                let outline = self.base.outlines.iter().find(|own| own.name.as_str() == region);
-                match outline.filter(|_| embedded::region(&region).is_some()) {
-                    None => return Err("in a region without prices of its own".into()),
-                    Some(outline) if outline.currency != currency => {
-                        return Err("in another currency than that of its region".into());
-                    }
-                    Some(_) => self.check_type(&instance_type)?,
+                if self.priced_region(&region)?.currency != currency {
+                    return Err("in another currency than that of its region".into());
                 }
+                self.check_type(&instance_type)?;
                 let lost = keep_later(&mut self.on_demand, (region, instance_type), Dated { at: date, rate, file });
                 self.skip_older(lost, RecordKind::OnDemandPrice);
                 Ok(())
@@ -151,7 +178,8 @@ impl Overlay {
         let on_demand = self.on_demand.values().map(|price| (price.file, RecordKind::OnDemandPrice));
         let spot = self.spot.values().map(|price| (price.file, RecordKind::SpotPrice));
         let offerings = self.offerings.values().map(|&file| (file, RecordKind::Offering));
-        for (file, kind) in on_demand.chain(spot).chain(offerings) {
+        let own = self.own.values().map(|price| (price.file, RecordKind::OwnPrice));
+        for (file, kind) in on_demand.chain(spot).chain(offerings).chain(own) {
             if let Some(account) = self.accounts.get_mut(file) {
                 account.kinds.entry(kind).or_default().taken += 1;
             }
@@ -167,6 +195,13 @@ impl Overlay {
             table.set(instance_type, "quality", "published".to_owned());
             table.set(instance_type, "as_of", price.at.clone());
             account.on_demand += 1;
+            account.dated(&price.at);
+        }
+        for ((region, instance_type), price) in &self.own {
+            let (table, account) = edit(&mut edited, region)?;
+            table.set_in_added_column(instance_type, "own_price", decimal(price.rate));
+            table.set_in_added_column(instance_type, "own_as_of", price.at.clone());
+            account.own += 1;
             account.dated(&price.at);
         }
         for (zone, instance_type) in self.offerings.keys() {
@@ -328,6 +363,15 @@ impl Table {
         if let Some(cell) = self.cell(key, column) {
             *cell = text;
         }
+    }
+
+    /// As [`set`](Self::set), in a column that is added if the table lacks it.
+    fn set_in_added_column(&mut self, key: &str, column: &str, text: String) {
+        if !self.headers.iter().any(|header| header == column) {
+            self.headers.push(column.to_owned());
+            self.rows.values_mut().for_each(|row| row.push(String::new()));
+        }
+        self.set(key, column, text);
     }
 
     fn set_row(&mut self, key: &str, cells: &BTreeMap<&'static str, String>) {

@@ -79,6 +79,8 @@ fn fact(kind: RecordKind, record: &Value) -> Result<Fact, Reason> {
         RecordKind::SpotPrice => spot_history::spot(record),
         RecordKind::Offering => spot_history::offering(record),
         RecordKind::InstanceType => hardware::hardware(record),
+        // Stands in tables only; no JSON is recognised as one.
+        RecordKind::OwnPrice => Err("not an answer of the AWS CLI".into()),
     }
 }
 

@@ -1,4 +1,4 @@
-//! `nodecast pricing import`: answers of the AWS CLI as a pricing-data directory.
+//! `nodecast pricing import`: answers of the AWS CLI, and prices by contract, as a pricing-data directory.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -9,11 +9,11 @@ use crate::domain::Quantity;
 use crate::report::OutputError;
 use crate::report::pricing::{check_import, import_account, write_import};
 
-/// Bring in prices that the AWS CLI printed, as a directory for --pricing-data
+/// Bring in prices that the AWS CLI printed, or prices by contract, as a directory for --pricing-data
 ///
 /// Reads the JSON of `aws pricing get-products --service-code AmazonEC2`, `aws ec2 describe-spot-price-history`,
-/// `aws ec2 describe-instance-types` and `aws ec2 describe-instance-type-offerings`, in any order; which a file is shows
-/// in what it holds. Takes what is for Linux on shared hardware, lays it over the built-in data, and says what it took
+/// `aws ec2 describe-instance-types` and `aws ec2 describe-instance-type-offerings`, and tables of prices by contract (CSV
+/// with the columns region, instance_type, price, as_of), in any order; which a file is shows in what it holds. Takes what is for Linux on shared hardware, lays it over the built-in data, and says what it took
 /// and what it left out. The directory is replaced as a whole, but only if an import made it and nobody changed it.
 #[derive(clap::Args, Debug)]
 pub(super) struct Arguments {
@@ -24,7 +24,7 @@ pub(super) struct Arguments {
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
     /// The largest file that is read
-    #[arg(long, value_name = "QUANTITY", default_value = "512Mi")]
+    #[arg(long, value_name = "QUANTITY", default_value = "256Mi")]
     max_file_size: Quantity,
 }
 

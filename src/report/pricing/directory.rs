@@ -151,6 +151,7 @@ pub fn import_account(imported: &Imported) -> String {
         let mut parts = Vec::new();
         for (count, one, many) in [
             (account.on_demand, "On-Demand price", "On-Demand prices"),
+            (account.own, "price by contract", "prices by contract"),
             (account.spot, "Spot price", "Spot prices"),
             (account.offerings, "new offer by a zone", "new offers by a zone"),
         ] {
