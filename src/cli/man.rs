@@ -5,17 +5,17 @@ use super::{Console, Failure};
 /// Print the manual page of the program or of one of its commands
 #[derive(clap::Args, Debug)]
 pub(super) struct Arguments {
-    /// The command [default: the program]
-    command: Option<String>,
+    /// The command, for example `run` or `pricing show` [default: the program]
+    command: Vec<String>,
 }
 
 /// A command that there is none of.
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
 #[error("there is no command `{given}`")]
-#[diagnostic(help("the commands are {known}"))]
+#[diagnostic(help("{way_out}"))]
 struct UnknownCommand {
     given: String,
-    known: String,
+    way_out: String,
 }
 
 pub(super) fn execute(
@@ -25,16 +25,19 @@ pub(super) fn execute(
 ) -> Result<(), Failure> {
     // Building fills in the full names of subcommands (`nodecast run`).
     program.build();
-    let page = match &arguments.command {
-        None => clap_mangen::Man::new(program),
-        Some(given) => {
-            let Some(command) = program.find_subcommand(given).cloned() else {
-                let known: Vec<&str> = program.get_subcommands().map(clap::Command::get_name).collect();
-                return Err(Failure::bad_input(UnknownCommand { given: given.clone(), known: known.join(", ") }));
+    let mut command = &program;
+    for given in &arguments.command {
+        let Some(inner) = command.find_subcommand(given) else {
+            let known: Vec<&str> = command.get_subcommands().map(clap::Command::get_name).collect();
+            let way_out = match known.as_slice() {
+                [] => format!("`{}` has no commands of its own", command.get_name()),
+                known => format!("the commands are {}", known.join(", ")),
             };
-            clap_mangen::Man::new(command)
-        }
-    };
+            return Err(Failure::bad_input(UnknownCommand { given: given.clone(), way_out }));
+        };
+        command = inner;
+    }
+    let page = clap_mangen::Man::new(command.clone());
     let page = page.source(concat!("nodecast ", env!("CARGO_PKG_VERSION")));
     let mut text = Vec::new();
     page.render(&mut text).map_err(|error| Failure::of_stdout(&error))?;

@@ -180,6 +180,9 @@ fn completions_and_manual_pages_know_every_command() {
         assert_eq!(code, Some(0));
         assert!(page.contains(".SH NAME"), "{command}");
     }
+    let (page, _, code) = nodecast(&["man", "pricing", "import"]);
+    assert_eq!(code, Some(0));
+    assert!(page.contains("max\\-file\\-size"), "{page}");
 }
 
 #[test]
