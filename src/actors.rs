@@ -9,6 +9,7 @@
 
 mod context;
 mod event;
+mod interruption;
 mod karpenter;
 mod kubelet;
 mod load_loop;
@@ -31,6 +32,7 @@ use crate::domain::SimTime;
 pub fn begin(context: &mut Context<'_>) {
     node_life::start_node_groups(context);
     timeline::begin(context);
+    interruption::begin(context);
     karpenter::begin(context);
     sampler::begin(context);
 }
@@ -63,6 +65,13 @@ pub fn handle(context: &mut Context<'_>, now: SimTime, event: Event) {
         Event::DisruptionPass => karpenter::disruption_pass(context, now),
         Event::DisruptionValidation => karpenter::disruption_validation(context, now),
         Event::Expired(node) => karpenter::expired(context, now, node),
+        Event::PoolWarned(pool, number) => interruption::pool_warned(context, now, pool, number),
+        Event::PoolReclaims(pool, number) => interruption::pool_reclaims(context, now, pool, number),
+        Event::InterruptionNotice(node) => interruption::notice(context, now, node),
+        Event::InterruptionMessage(node) => karpenter::interruption_message(context, now, node),
+        Event::InterruptionDue(node) => interruption::due(context, now, node),
+        Event::FaultBegins(fault) => interruption::fault_begins(context, now, fault),
+        Event::FaultEnds(fault) => interruption::fault_ends(context, now, fault),
         Event::DrainPoll(node) => karpenter::drain_poll(context, now, node),
         Event::Sample => sampler::sample(context, now),
     }

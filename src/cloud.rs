@@ -9,10 +9,16 @@
 pub mod bill;
 pub mod billing;
 pub mod boot;
+pub mod commitments;
 pub mod ec2;
 pub mod fleet;
+pub mod market;
+pub mod quotas;
+pub mod settings;
+pub mod throttle;
 
 pub use bill::{Bill, BillItem, BillLine};
 pub use boot::{BootStages, BootTimes};
-pub use ec2::{Ec2, InstanceId, Pool};
-pub use fleet::{FleetError, FleetErrorCode, FleetOverride, FleetReply, FleetRequest};
+pub use ec2::{Ec2, EndedBy, InstanceId, Pool};
+pub use fleet::{FleetError, FleetErrorCode, FleetOverride, FleetReply, FleetRequest, Throttled};
+pub use settings::CloudSettings;

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::event::Event;
+use super::interruption::Interruption;
 use super::karpenter::Karpenter;
 use super::kubelet::Images;
 use super::load_loop::LoadLoop;
@@ -37,6 +38,7 @@ pub struct Context<'s> {
     pub(super) autoscalers: Vec<ReplicaLoop<'s>>,
     pub(super) loads: Vec<LoadLoop>,
     pub(super) karpenter: Karpenter,
+    pub(super) interruption: Interruption,
 }
 
 /// The machine behind a node.
@@ -57,7 +59,7 @@ impl<'s> Context<'s> {
             world: World::default(),
             queue: EventQueue::new(),
             streams,
-            ec2: Ec2::new(Arc::clone(&setup.region), streams),
+            ec2: Ec2::new(Arc::clone(&setup.region), streams, Arc::clone(&setup.cloud), SimTime::ZERO + setup.duration),
             machines: Vec::new(),
             scheduler: SchedulerLoop::new(setup, streams),
             images: Images::default(),
@@ -65,6 +67,7 @@ impl<'s> Context<'s> {
             autoscalers: Vec::new(),
             loads: setup.loads.iter().map(LoadLoop::new).collect(),
             karpenter: Karpenter::new(setup),
+            interruption: Interruption::default(),
         }
     }
 

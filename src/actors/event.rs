@@ -55,6 +55,20 @@ pub enum Event {
     DisruptionValidation,
     /// A node reaches its age limit.
     Expired(NodeId),
+    /// An event of a pool's market begins to be felt: the pool by its number, the event by its place in time.
+    PoolWarned(u32, u32),
+    /// EC2 begins to reclaim from a pool.
+    PoolReclaims(u32, u32),
+    /// EC2 gives notice to an instance.
+    InterruptionNotice(NodeId),
+    /// Karpenter reads the notice from its queue.
+    InterruptionMessage(NodeId),
+    /// The time after a notice is over.
+    InterruptionDue(NodeId),
+    /// A fault begins: its place in the setup.
+    FaultBegins(u32),
+    /// A fault ends.
+    FaultEnds(u32),
     /// Karpenter looks whether a node is drained.
     DrainPoll(NodeId),
     /// The cluster is sampled for the report.
@@ -65,6 +79,8 @@ pub enum Event {
 pub mod class {
     use crate::engine::PriorityClass;
 
+    /// What befalls the cloud: faults and the market.
+    pub const CLOUD: PriorityClass = PriorityClass(5);
     /// What people do: the timeline.
     pub const PEOPLE: PriorityClass = PriorityClass(10);
     /// Metric scrapes.

@@ -6,6 +6,7 @@
 mod batching;
 mod disruption;
 mod emptiness;
+mod interruption;
 mod launch;
 mod provisioning;
 mod termination;
@@ -15,6 +16,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(super) use batching::{batch_closed, node_trigger, pod_trigger, pod_unschedulable};
 pub(super) use disruption::{disruption_pass, disruption_validation};
 pub(super) use emptiness::{emptiness_check, emptiness_due};
+pub(super) use interruption::{interruption_message, interruption_noticed};
 pub(super) use launch::fleet_answered;
 pub(super) use termination::{drain_poll, expired};
 
@@ -40,6 +42,8 @@ pub(super) struct Karpenter {
     claims: BTreeMap<NodeId, Claim>,
     nominated: BTreeMap<NodeId, SimTime>,
     unavailable: BTreeMap<(Symbol, Symbol, Symbol), SimTime>,
+    /// Prices as of the last time they were read.
+    prices: provisioning::PriceBook,
     launch_templates: BTreeSet<(Symbol, Symbol)>,
     empty_since: BTreeMap<NodeId, SimTime>,
     last_pod_event: BTreeMap<NodeId, SimTime>,
@@ -57,6 +61,8 @@ struct Claim {
     requests: Resources,
     /// Positions of the instance types, cheapest first.
     types: Vec<u32>,
+    /// Launch calls that EC2 refused to take.
+    refusals: u32,
 }
 
 impl Karpenter {

@@ -9,8 +9,8 @@ use super::context::Context;
 use super::event::{Event, class};
 use super::{karpenter, load_loop, scheduler_loop, workload_controllers};
 use crate::domain::{NodeId, PodId, SimDuration, SimTime, Symbol};
-use crate::world::PodPhase;
 use crate::world::record::EventKind;
+use crate::world::{NodePhase, PodPhase};
 
 /// Pull of an image that the node does not have: 1.5 s, plus 100 MB at 80 MB/s, plus unpacking at 180 MB/s.
 const PULL: SimDuration = SimDuration::from_millis(3_300);
@@ -90,6 +90,9 @@ pub(super) fn ready(context: &mut Context<'_>, now: SimTime, pod: PodId) {
     if state.phase != PodPhase::Running || !state.is_active() || state.is_ready() {
         return;
     }
+    if state.node.is_some_and(|node| context.world.node(node).phase >= NodePhase::Terminating) {
+        return;
+    }
     let workload = state.workload;
     context.world.ready_pod(pod, now);
     context.metrics.pod_ready(pod, workload, &context.loads, now);
@@ -137,6 +140,18 @@ pub(super) fn stopped(context: &mut Context<'_>, now: SimTime, pod: PodId) {
         karpenter::pod_gone(context, now, node);
     }
     workload_controllers::wake(context, workload);
+}
+
+/// The pod's machine is gone without a word: it answers no more, and nobody has noticed yet.
+pub(super) fn cut_off(context: &mut Context<'_>, now: SimTime, pod: PodId) {
+    let state = context.world.pod(pod);
+    if !state.is_ready() {
+        return;
+    }
+    let workload = state.workload;
+    context.metrics.pod_unready(pod, workload, &context.loads, now);
+    context.world.unready_pod(pod);
+    load_loop::replicas_changed(context, now, workload);
 }
 
 /// The node is gone, and the pod with it.

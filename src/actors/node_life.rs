@@ -64,7 +64,13 @@ fn start_group_node(context: &mut Context<'_>, group: &NodeGroup, ordinal: u32, 
         return;
     };
     let Some(offer) = real_offer(context, node, pool.instance_type) else { return };
-    let launch = launch_facts(context, pool, Labels::new(), offer.capacity.clone(), offer.allocatable.clone());
+    let launch = launch_facts(
+        context,
+        (pool, context.ec2.instance(instance).rate),
+        Labels::new(),
+        offer.capacity.clone(),
+        offer.allocatable.clone(),
+    );
     let boot = BootTimes { running: SimDuration::ZERO, registered: SimDuration::ZERO, ready: SimDuration::ZERO };
     context.set_machine(node, Machine { instance, boot });
     context.world.launch_node(node, &launch, now);
@@ -79,7 +85,7 @@ fn start_group_node(context: &mut Context<'_>, group: &NodeGroup, ordinal: u32, 
 /// What a launched instance adds to its node: place, type, price.
 pub(super) fn launch_facts(
     context: &Context<'_>,
-    pool: Pool,
+    (pool, rate): (Pool, HourlyRate),
     mut labels: Labels,
     capacity: Resources,
     allocatable: Resources,
@@ -90,7 +96,6 @@ pub(super) fn launch_facts(
     labels.set(well_known::REGION, context.setup.region.name);
     labels.set(well_known::ARCH, arch);
     labels.set(well_known::OS, well_known::LINUX);
-    let rate = context.ec2.price(pool).map_or(HourlyRate::ZERO, |(rate, _)| rate);
     LaunchFacts {
         instance_type: pool.instance_type,
         zone: pool.zone,
@@ -176,6 +181,11 @@ pub(super) fn terminate(context: &mut Context<'_>, now: SimTime, node: NodeId) {
     let Some(machine) = context.machine(node) else { return };
     let gone_in = context.ec2.terminate(machine.instance, now);
     context.world.terminate_instance(node, now);
+    goes(context, node, gone_in);
+}
+
+/// A machine that has left `running` will be gone in a while.
+pub(super) fn goes(context: &mut Context<'_>, node: NodeId, gone_in: SimDuration) {
     context.queue.schedule_in(gone_in, class::MACHINES, Event::InstanceGone(node));
 }
 

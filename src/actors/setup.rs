@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::catalog::Region;
-use crate::cloud::BootStages;
+use crate::cloud::{BootStages, CloudSettings};
 use crate::domain::node_pool::NodeGroup;
 use crate::domain::pod::PodDisruptionBudget;
 use crate::domain::workload::{DaemonSet, Deployment, ObjectName};
@@ -11,8 +11,27 @@ use crate::domain::{HorizontalPodAutoscaler, Labels, NodeClass, NodePool, SimDur
 use crate::load::{Service, Source};
 
 /// Names of the random streams that a simulation draws from.
-pub const STREAM_NAMES: &[&str] =
-    &["api", "boot", "capacity", "hpa-phase", "metrics-phase", "metrics-age", "pod-uid", "scheduler-ties", "shutdown"];
+pub const STREAM_NAMES: &[&str] = &[
+    "api",
+    "api-retry",
+    "boot",
+    "capacity",
+    "fault-hit",
+    "hpa-phase",
+    "metrics-phase",
+    "metrics-age",
+    "notice-delivery",
+    "pod-uid",
+    "price",
+    "reclaim",
+    "reclaim-hit",
+    "reclaim-reach",
+    "scheduler-ties",
+    "shutdown",
+    "supply",
+    "supply-delay",
+    "supply-shared",
+];
 
 /// Everything that a simulation is told.
 #[derive(Clone, Debug)]
@@ -49,6 +68,8 @@ pub struct Setup {
     pub timeline: Vec<Step>,
     /// Boot stages to use in place of the image family's own.
     pub boot: Option<BootStages>,
+    /// Prices, capacity, interruptions, faults and billing of the simulated EC2.
+    pub cloud: Arc<CloudSettings>,
     /// Time between samples for the report.
     pub sample_interval: SimDuration,
 }
@@ -69,11 +90,13 @@ pub struct KarpenterSettings {
     pub batch_idle: SimDuration,
     /// `batch-max-duration`.
     pub batch_max: SimDuration,
+    /// Whether an interruption queue is set up (`interruption-queue`). Releases before v0.22 have none.
+    pub interruption_queue: bool,
 }
 
 impl Default for KarpenterSettings {
     fn default() -> Self {
-        Self { batch_idle: SimDuration::from_secs(1), batch_max: SimDuration::from_secs(10) }
+        Self { batch_idle: SimDuration::from_secs(1), batch_max: SimDuration::from_secs(10), interruption_queue: true }
     }
 }
 

@@ -6,12 +6,28 @@ use crate::domain::{Currency, HourlyRate, Money, NodeId, SimDuration, SimTime, S
 /// What a line of the bill is for.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum BillItem {
-    /// An instance's running time.
+    /// An instance's running time at one price.
     Instance,
+    /// Taken back: running time of a Spot instance that EC2 interrupted within its first hour.
+    FreeFirstHour,
     /// An instance's root volume.
     RootVolume,
+    /// An instance's public address.
+    PublicIpv4,
     /// The EKS control plane.
     ControlPlane,
+    /// Reserved Instances, as far as they were used.
+    ReservedInstances,
+    /// Savings Plans, as far as they were used.
+    SavingsPlans,
+    /// The part of reservations and plans that covered nothing.
+    UnusedCommitment,
+    /// Taken back: On-Demand running time that reservations and plans pay for.
+    Covered,
+    /// Taken back: the discount of the account.
+    Discount,
+    /// A licence or vendor fee for a running node.
+    NodeFee,
 }
 
 impl BillItem {
@@ -19,8 +35,16 @@ impl BillItem {
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Instance => "instance",
+            Self::FreeFirstHour => "free first hour",
             Self::RootVolume => "root volume",
+            Self::PublicIpv4 => "public IPv4",
             Self::ControlPlane => "control plane",
+            Self::ReservedInstances => "reserved instances",
+            Self::SavingsPlans => "savings plans",
+            Self::UnusedCommitment => "unused commitment",
+            Self::Covered => "covered by commitments",
+            Self::Discount => "discount",
+            Self::NodeFee => "node fee",
         }
     }
 }

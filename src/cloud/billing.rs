@@ -1,40 +1,54 @@
 //! From instance lives to lines of the bill.
 //!
-//! Source: the AWS pricing pages as of 2026: running time is billed by the second with a minimum of 60 s, from entering
-//! `running` to leaving it; volumes from creation to deletion, likewise.
+//! Source: AWS documentation and pricing pages as of 2026. Running time is billed by the second with a minimum of 60 s,
+//! from entering `running` to leaving it; volumes from creation to deletion, likewise. Spot is billed at the price in
+//! effect at each instant; a Spot instance that EC2 ends in its first hour is free, one that we end is not.
 
 use super::bill::{Bill, BillItem, BillLine};
-use super::ec2::{Ec2, Instance};
+use super::commitments::{HourOfCommitments, Usage, cover};
+use super::ec2::{Ec2, EndedBy, Instance};
+use super::market::PriceInterval;
 use crate::catalog::PriceQuality;
-use crate::domain::{Accrual, Currency, HourlyRate, Money, SimDuration, SimTime};
+use crate::domain::{Accrual, Currency, HourlyRate, Money, SimDuration, SimTime, well_known};
 
 /// Seconds billed at least each time an instance enters `running`.
 const MINIMUM: SimDuration = SimDuration::from_secs(60);
 /// Hours in a month, for prices by the month.
 const HOURS_PER_MONTH: i64 = 730;
-/// gp3 per GB-month in us-east-1: 0.08 USD.
-const GP3_PER_GIB_MONTH: HourlyRate = HourlyRate::from_nanos(80_000_000);
-/// The EKS control plane under standard support: 0.10 USD per hour in every region priced in USD.
-const CONTROL_PLANE: HourlyRate = HourlyRate::from_nanos(100_000_000);
+const HOUR: SimDuration = SimDuration::from_secs(3_600);
 
-/// The bill for everything up to `end`, when whatever still runs stops being counted.
+/// The bill for everything up to `end`, when whatever still runs stops being counted. `into_hour` is how far into a clock
+/// hour the run began.
 ///
 /// Deviation: volumes are billed at the us-east-1 price in every USD region, and neither volumes nor the control plane are
 /// billed in CNY regions, whose prices for them are not known.
-pub fn bill(ec2: &Ec2, end: SimTime) -> Bill {
-    let region = ec2.region();
-    let mut lines: Vec<BillLine> = ec2.instances().iter().filter_map(|instance| running_time(instance, end)).collect();
-    if region.currency == Currency::Usd {
-        let quality = if region.name.as_str() == "us-east-1" { PriceQuality::Published } else { PriceQuality::Assumed };
-        lines.extend(ec2.instances().iter().filter_map(|instance| root_volume(instance, end, quality)));
-        lines.push(control_plane(end));
+pub fn bill(ec2: &mut Ec2, end: SimTime, into_hour: SimDuration) -> Bill {
+    let settings = ec2.settings().billing.clone();
+    let (currency, in_us_east) = (ec2.region().currency, ec2.region().name.as_str() == "us-east-1");
+    let instances: Vec<Instance> = ec2.instances().to_vec();
+    let mut lines: Vec<BillLine> = Vec::new();
+    for instance in &instances {
+        lines.extend(running_time(ec2, instance, end, settings.hourly_at_start));
     }
-    Bill { currency: region.currency, lines }
-}
-
-/// The price per hour of everything that is billed by the hour beside instances: the control plane.
-pub fn standing_rate(currency: Currency) -> HourlyRate {
-    if currency == Currency::Usd { CONTROL_PLANE } else { HourlyRate::ZERO }
+    if !settings.commitments.is_empty() {
+        commitments(ec2, &instances, end, into_hour, &mut lines);
+    }
+    if currency == Currency::Usd {
+        let quality = if in_us_east { PriceQuality::Published } else { PriceQuality::Assumed };
+        let rate = settings.volume_per_month;
+        lines.extend(instances.iter().filter_map(|instance| root_volume(instance, end, rate, quality)));
+        if let Some(rate) = settings.public_ipv4 {
+            let item = BillItem::PublicIpv4;
+            lines.extend(instances.iter().filter_map(|instance| while_running(item, instance, end, rate)));
+        }
+        lines.push(of_the_run(BillItem::ControlPlane, end, settings.control_plane));
+    }
+    discount(settings.discount_permille, end, &mut lines);
+    if settings.node_fee > HourlyRate::ZERO {
+        let fee = |instance| while_running(BillItem::NodeFee, instance, end, settings.node_fee);
+        lines.extend(instances.iter().filter_map(fee));
+    }
+    Bill { currency, lines }
 }
 
 /// Time billed for a running time of `span`: whole seconds, rounded up, at least the minimum.
@@ -44,81 +58,177 @@ pub fn billed_time(span: SimDuration) -> SimDuration {
     whole.max(MINIMUM)
 }
 
-fn running_time(instance: &Instance, end: SimTime) -> Option<BillLine> {
-    let from = instance.running.filter(|&from| from < end)?;
-    let to = instance.terminating.unwrap_or(end).min(end);
-    let billed = billed_time(to - from);
-    Some(line(BillItem::Instance, instance, from, to, billed, instance.rate, instance.quality))
-}
-
-fn root_volume(instance: &Instance, end: SimTime, quality: PriceQuality) -> Option<BillLine> {
-    let from = Some(instance.accepted).filter(|&from| from < end)?;
-    let to = instance.terminated.unwrap_or(end).min(end);
-    let rate = GP3_PER_GIB_MONTH.scaled(instance.volume_gib, HOURS_PER_MONTH);
-    Some(line(BillItem::RootVolume, instance, from, to, billed_time(to - from), rate, quality))
-}
-
-fn line(
-    item: BillItem,
-    instance: &Instance,
-    from: SimTime,
-    to: SimTime,
-    billed: SimDuration,
-    rate: HourlyRate,
-    quality: PriceQuality,
-) -> BillLine {
-    BillLine {
-        item,
-        node: Some(instance.node),
-        capacity_type: Some(instance.pool.capacity_type),
-        instance_type: Some(instance.pool.instance_type),
-        zone: Some(instance.pool.zone),
-        from,
-        to,
-        billed,
-        rate,
-        amount: charge(rate, billed),
-        quality,
-    }
-}
-
-fn control_plane(end: SimTime) -> BillLine {
-    let billed = end - SimTime::ZERO;
-    BillLine {
-        item: BillItem::ControlPlane,
-        node: None,
-        capacity_type: None,
-        instance_type: None,
-        zone: None,
-        from: SimTime::ZERO,
-        to: end,
-        billed,
-        rate: CONTROL_PLANE,
-        amount: charge(CONTROL_PLANE, billed),
-        quality: PriceQuality::Published,
-    }
-}
-
 /// What `rate` charges for `billed`.
 pub fn charge(rate: HourlyRate, billed: SimDuration) -> Money {
     Accrual::of(rate, billed).total()
 }
 
-#[cfg(test)]
-mod tests {
-    use super::{billed_time, charge};
-    use crate::domain::{HourlyRate, SimDuration};
+/// A stretch of an instance's running time at one price.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Charge {
+    /// The prices and the time they held.
+    pub at: PriceInterval,
+    /// Time billed: the time they held; the last of a life takes on what rounding and the minimum add.
+    pub billed: SimDuration,
+    /// What is charged.
+    pub amount: Money,
+}
 
-    fn charged(rate: &str, seconds: f64) -> String {
-        let rate = HourlyRate::parse(rate).unwrap();
-        charge(rate, billed_time(SimDuration::from_secs_f64(seconds))).to_string()
+/// Charges for a life that `prices` covers without gap.
+pub fn charges(prices: &[PriceInterval]) -> Vec<Charge> {
+    let (Some(first), Some(last)) = (prices.first(), prices.last()) else { return Vec::new() };
+    let added = billed_time(last.to - first.from) - (last.to - first.from);
+    let count = prices.len();
+    let billed = |position: usize, price: &PriceInterval| {
+        (price.to - price.from) + if position + 1 == count { added } else { SimDuration::ZERO }
+    };
+    prices
+        .iter()
+        .enumerate()
+        .map(|(position, price)| {
+            let billed = billed(position, price);
+            Charge { at: *price, billed, amount: charge(price.rate, billed) }
+        })
+        .collect()
+}
+
+/// The same life priced by the hour: the price at the start of each instance-hour holds for all of it.
+pub fn by_the_hour(prices: &[PriceInterval]) -> Vec<PriceInterval> {
+    let (Some(first), Some(last)) = (prices.first(), prices.last()) else { return Vec::new() };
+    let mut hours = Vec::new();
+    let mut from = first.from;
+    while from < last.to {
+        let to = (from + HOUR).min(last.to);
+        let Some(price) = prices.iter().rev().find(|price| price.from <= from) else { break };
+        hours.push(PriceInterval { from, to, ..*price });
+        from = to;
     }
+    hours
+}
 
-    #[test]
-    fn short_lives_are_billed_for_a_minute_and_long_ones_by_the_second() {
-        assert_eq!(charged("0.096", 45.0), "0.001600000");
-        assert_eq!(charged("0.096", 5_400.0), "0.144000000");
-        assert_eq!(charged("0.04", 1_910.0), "0.021222222");
-        assert_eq!(charged("0.036", 60.1), "0.000610000");
+/// Whether a Spot instance's life is free: EC2 ended it before its first hour was over.
+pub fn is_free(lived: SimDuration, ended_by: Option<EndedBy>) -> bool {
+    ended_by == Some(EndedBy::Ec2) && lived < HOUR
+}
+
+/// Lines for an instance's running time, one for each price, and what is taken back for a free first hour.
+fn running_time(ec2: &mut Ec2, instance: &Instance, end: SimTime, hourly_at_start: bool) -> Vec<BillLine> {
+    let Some(from) = instance.running.filter(|&from| from < end) else { return Vec::new() };
+    let to = instance.terminating.unwrap_or(end).min(end);
+    let spot = instance.pool.capacity_type == well_known::SPOT;
+    let mut prices = ec2.market().intervals(instance.pool, from, to);
+    if spot && hourly_at_start {
+        prices = by_the_hour(&prices);
+    }
+    let mut lines: Vec<BillLine> = charges(&prices)
+        .into_iter()
+        .map(|Charge { at, billed, amount }| BillLine {
+            billed,
+            rate: at.rate,
+            amount,
+            quality: at.quality,
+            ..blank(BillItem::Instance, Some(instance), at.from, at.to)
+        })
+        .collect();
+    let ended = instance.terminating.is_some_and(|at| at <= end);
+    if spot && ended && is_free(to - from, instance.ended_by) {
+        let credit: Money = lines.iter().map(|line| line.amount).sum();
+        let quality = lines.last().map_or(PriceQuality::Assumed, |line| line.quality);
+        lines.push(BillLine { amount: -credit, quality, ..blank(BillItem::FreeFirstHour, Some(instance), from, to) });
+    }
+    lines
+}
+
+fn root_volume(instance: &Instance, end: SimTime, per_month: HourlyRate, quality: PriceQuality) -> Option<BillLine> {
+    let from = Some(instance.accepted).filter(|&from| from < end)?;
+    let to = instance.terminated.unwrap_or(end).min(end);
+    let rate = per_month.scaled(instance.volume_gib, HOURS_PER_MONTH);
+    let billed = billed_time(to - from);
+    let amount = charge(rate, billed);
+    Some(BillLine { billed, rate, amount, quality, ..blank(BillItem::RootVolume, Some(instance), from, to) })
+}
+
+/// A fee for each hour that an instance runs, by the second.
+fn while_running(item: BillItem, instance: &Instance, end: SimTime, rate: HourlyRate) -> Option<BillLine> {
+    let from = instance.running.filter(|&from| from < end)?;
+    let to = instance.terminating.unwrap_or(end).min(end);
+    let billed = billed_time(to - from);
+    Some(BillLine { billed, rate, amount: charge(rate, billed), ..blank(item, Some(instance), from, to) })
+}
+
+/// A fee for each hour of the run.
+fn of_the_run(item: BillItem, end: SimTime, rate: HourlyRate) -> BillLine {
+    let billed = end - SimTime::ZERO;
+    BillLine { billed, rate, amount: charge(rate, billed), ..blank(item, None, SimTime::ZERO, end) }
+}
+
+/// A line that charges nothing yet.
+fn blank(item: BillItem, instance: Option<&Instance>, from: SimTime, to: SimTime) -> BillLine {
+    BillLine {
+        item,
+        node: instance.map(|instance| instance.node),
+        capacity_type: instance.map(|instance| instance.pool.capacity_type),
+        instance_type: instance.map(|instance| instance.pool.instance_type),
+        zone: instance.map(|instance| instance.pool.zone),
+        from,
+        to,
+        billed: SimDuration::ZERO,
+        rate: HourlyRate::ZERO,
+        amount: Money::ZERO,
+        quality: PriceQuality::Published,
     }
 }
+
+/// What reservations and Savings Plans cost and cover, clock hour by clock hour.
+fn commitments(ec2: &Ec2, instances: &[Instance], end: SimTime, into_hour: SimDuration, lines: &mut Vec<BillLine>) {
+    let bought = &ec2.settings().billing.commitments;
+    let on_demand: Vec<&Instance> =
+        instances.iter().filter(|instance| instance.pool.capacity_type != well_known::SPOT).collect();
+    let mut sum = HourOfCommitments::default();
+    let mut from = SimTime::ZERO;
+    let mut to = SimTime::ZERO + (HOUR - into_hour);
+    while from < end {
+        to = to.min(end);
+        let usage: Vec<Usage> = on_demand.iter().filter_map(|instance| usage_within(instance, from, to)).collect();
+        let hour = cover(bought, &usage, to - from);
+        sum.covered += hour.covered;
+        sum.reserved_fees += hour.reserved_fees;
+        sum.reserved_unused += hour.reserved_unused;
+        sum.plan_fees += hour.plan_fees;
+        sum.plan_unused += hour.plan_unused;
+        (from, to) = (to, to + HOUR);
+    }
+    let items = [
+        (BillItem::ReservedInstances, sum.reserved_fees - sum.reserved_unused),
+        (BillItem::SavingsPlans, sum.plan_fees - sum.plan_unused),
+        (BillItem::UnusedCommitment, sum.reserved_unused + sum.plan_unused),
+        (BillItem::Covered, -sum.covered),
+    ];
+    for (item, amount) in items.into_iter().filter(|(_, amount)| *amount != Money::ZERO) {
+        lines.push(BillLine { amount, ..blank(item, None, SimTime::ZERO, end) });
+    }
+}
+
+fn usage_within(instance: &Instance, from: SimTime, to: SimTime) -> Option<Usage> {
+    let began = instance.running?.max(from);
+    let ended = instance.terminating.unwrap_or(to).min(to);
+    (began < ended).then_some(Usage {
+        instance_type: instance.pool.instance_type,
+        zone: instance.pool.zone,
+        rate: instance.rate,
+        ran: ended - began,
+    })
+}
+
+/// A discount on all lines so far.
+fn discount(permille: u32, end: SimTime, lines: &mut Vec<BillLine>) {
+    let charged: Money = lines.iter().map(|line| line.amount).sum();
+    let nanos = (charged.as_nanos() * i128::from(permille) + 500).div_euclid(1_000);
+    if nanos != 0 {
+        let amount = Money::from_nanos(-nanos);
+        lines.push(BillLine { amount, ..blank(BillItem::Discount, None, SimTime::ZERO, end) });
+    }
+}
+
+#[cfg(test)]
+mod tests;

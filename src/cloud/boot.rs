@@ -46,6 +46,15 @@ pub struct BootTimes {
     pub ready: SimDuration,
 }
 
+impl BootTimes {
+    /// The same boot, taking `permille` thousandths of the time.
+    #[must_use]
+    pub fn slowed(self, permille: u32) -> Self {
+        let slow = |span: SimDuration| SimDuration::from_micros(span.as_micros() / 1_000 * i64::from(permille));
+        Self { running: slow(self.running), registered: slow(self.registered), ready: slow(self.ready) }
+    }
+}
+
 /// Spread (standard deviation of the logarithm) of each stage, from vm_init to cni_ready.
 const SIGMAS: [f64; 5] = [0.25, 0.20, 0.25, 0.30, 0.35];
 /// Spread of the factor that all stages of one host share.

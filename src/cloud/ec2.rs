@@ -5,8 +5,12 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use super::boot::{BootStages, BootTimes, BootTraits, fleet_call_time, shutdown_time};
-use super::fleet::{Candidate, FleetError, FleetErrorCode, FleetReply, FleetRequest, allocate};
-use crate::catalog::{PriceQuality, Region};
+use super::fleet::{Candidate, FleetError, FleetErrorCode, FleetReply, FleetRequest, Throttled, allocate};
+use super::market::Market;
+use super::quotas::QuotaClass;
+use super::settings::{CapacityModel, CloudSettings, FaultKind};
+use super::throttle::Bucket;
+use crate::catalog::Region;
 use crate::domain::{HourlyRate, NodeId, SimDuration, SimTime, Symbol, well_known};
 use crate::engine::Streams;
 
@@ -27,7 +31,7 @@ pub struct Pool {
 
 impl Pool {
     /// The name under which the pool's random streams are drawn.
-    fn stream_name(self) -> String {
+    pub(super) fn stream_name(self) -> String {
         format!("{}/{}/{}", self.instance_type, self.zone, self.capacity_type)
     }
 }
@@ -39,10 +43,8 @@ pub struct Instance {
     pub pool: Pool,
     /// The node that it became.
     pub node: NodeId,
-    /// Price per hour.
+    /// Price per hour at launch.
     pub rate: HourlyRate,
-    /// How far the price can be trusted.
-    pub quality: PriceQuality,
     /// Size of its root volume in GiB.
     pub volume_gib: i64,
     /// When the request was accepted.
@@ -51,9 +53,21 @@ pub struct Instance {
     pub running: Option<SimTime>,
     /// When it left `running`.
     pub terminating: Option<SimTime>,
+    /// Who ended it, once it has left `running`.
+    pub ended_by: Option<EndedBy>,
     /// When it was gone.
     pub terminated: Option<SimTime>,
-    ordinal: u64,
+    /// Its number among the instances of its pool.
+    pub ordinal: u64,
+}
+
+/// Who ended an instance: it decides what the first hour of a Spot instance costs.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum EndedBy {
+    /// We did, by TerminateInstances.
+    User,
+    /// EC2 reclaimed it.
+    Ec2,
 }
 
 /// The account in one region.
@@ -61,8 +75,13 @@ pub struct Instance {
 pub struct Ec2 {
     region: Arc<Region>,
     streams: Streams,
+    settings: Arc<CloudSettings>,
+    market: Market,
     pools: FxHashMap<Pool, PoolState>,
     instances: Vec<Instance>,
+    vcpus_in_use: FxHashMap<(QuotaClass, bool), u32>,
+    mutating_calls: Bucket,
+    launched_instances: Bucket,
     calls: u64,
 }
 
@@ -72,13 +91,34 @@ struct PoolState {
     launched: u64,
 }
 
-/// Free On-Demand instances of a pool: more than any scenario takes.
-const ON_DEMAND_FREE: u32 = 1_000_000;
+/// Free instances of a pool without limit: more than any scenario takes.
+const UNLIMITED: u32 = 1_000_000;
 
 impl Ec2 {
-    /// An account without instances.
-    pub fn new(region: Arc<Region>, streams: Streams) -> Self {
-        Self { region, streams, pools: FxHashMap::default(), instances: Vec::new(), calls: 0 }
+    /// An account without instances, in a run until `end`.
+    pub fn new(region: Arc<Region>, streams: Streams, settings: Arc<CloudSettings>, end: SimTime) -> Self {
+        Self {
+            market: Market::new(Arc::clone(&region), streams, Arc::clone(&settings), end),
+            region,
+            streams,
+            mutating_calls: Bucket::full(settings.api.mutating),
+            launched_instances: Bucket::full(settings.api.launched_instances),
+            settings,
+            pools: FxHashMap::default(),
+            instances: Vec::new(),
+            vcpus_in_use: FxHashMap::default(),
+            calls: 0,
+        }
+    }
+
+    /// What the account is told.
+    pub fn settings(&self) -> &CloudSettings {
+        &self.settings
+    }
+
+    /// The market: prices and shortages.
+    pub fn market(&mut self) -> &mut Market {
+        &mut self.market
     }
 
     /// The region.
@@ -96,12 +136,10 @@ impl Ec2 {
         &self.instances
     }
 
-    /// The price of a pool at present, if the pool exists.
-    pub fn price(&self, pool: Pool) -> Option<(HourlyRate, PriceQuality)> {
-        let zone = self.region.zone_index(pool.zone)?;
-        let offered = self.region.instance_type(pool.instance_type).filter(|kind| kind.offered_in(zone))?;
-        let price = if pool.capacity_type == well_known::SPOT { offered.spot(zone) } else { offered.on_demand };
-        price.map(|price| (price.rate, price.quality))
+    /// What a running instance costs per hour at `now`.
+    pub fn rate(&mut self, id: InstanceId, now: SimTime) -> HourlyRate {
+        let pool = self.instance(id).pool;
+        self.market.price(pool, now).map_or(HourlyRate::ZERO, |(rate, _)| rate)
     }
 
     /// How long the next CreateFleet call takes. Calls are numbered, so the n-th takes the same time whoever makes it.
@@ -112,28 +150,27 @@ impl Ec2 {
 
     /// CreateFleet of type instant, answered for the nodes in `nodes` in order; each instance gets a root volume of
     /// `volume_gib`. Pools that were wanted and could not deliver are among the errors even when others could.
+    ///
+    /// # Errors
+    /// If there have been too many calls: nothing is launched.
     pub fn create_fleet(
         &mut self,
         request: &FleetRequest,
         nodes: &[NodeId],
         volume_gib: i64,
         now: SimTime,
-    ) -> FleetReply {
+    ) -> Result<FleetReply, Throttled> {
+        self.take_tokens(request.target, now)?;
         let mut reply = FleetReply::default();
         let mut candidates = Vec::with_capacity(request.overrides.len());
         for wanted in &request.overrides {
             let pool =
                 Pool { instance_type: wanted.instance_type, zone: wanted.zone, capacity_type: request.capacity_type };
-            let error = |code| FleetError { code, instance_type: pool.instance_type, zone: pool.zone };
-            let Some((price, _)) = self.price(pool) else {
-                reply.errors.push(error(FleetErrorCode::Unsupported));
-                continue;
-            };
-            let free = self.pool_state(pool).free;
-            if free == 0 {
-                reply.errors.push(error(FleetErrorCode::InsufficientInstanceCapacity));
-            } else {
-                candidates.push(Candidate { pool, free, price, priority: wanted.priority });
+            match self.candidate(pool, wanted.priority, now) {
+                Ok(candidate) => candidates.push(candidate),
+                Err(code) => {
+                    reply.errors.push(FleetError { code, instance_type: pool.instance_type, zone: pool.zone });
+                }
             }
         }
         let granted = allocate(request.strategy, request.target, &candidates);
@@ -149,12 +186,69 @@ impl Ec2 {
                 reply.errors.push(FleetError { code, instance_type, zone });
             }
         }
-        reply
+        Ok(reply)
+    }
+
+    /// Takes the tokens of one launch call, under the limits that hold now.
+    fn take_tokens(&mut self, instances: u32, now: SimTime) -> Result<(), Throttled> {
+        let throttle = self.settings.faults.iter().find_map(|fault| match fault.kind {
+            FaultKind::ApiThrottle(bucket) if fault.is_on(now) => Some(bucket),
+            _ => None,
+        });
+        let calls = throttle.unwrap_or(self.settings.api.mutating);
+        let granted = self.mutating_calls.take(1, calls, now)
+            && self.launched_instances.take(instances, self.settings.api.launched_instances, now);
+        if granted { Ok(()) } else { Err(Throttled) }
+    }
+
+    /// What `pool` can deliver, or why it cannot.
+    fn candidate(&mut self, pool: Pool, priority: u32, now: SimTime) -> Result<Candidate, FleetErrorCode> {
+        let Some((price, _)) = self.market.price(pool, now) else { return Err(FleetErrorCode::Unsupported) };
+        let within_quota = self.left_of_quota(pool);
+        if within_quota == 0 {
+            let spot = pool.capacity_type == well_known::SPOT;
+            return Err(if spot {
+                FleetErrorCode::MaxSpotInstanceCountExceeded
+            } else {
+                FleetErrorCode::VcpuLimitExceeded
+            });
+        }
+        match self.free(pool, now).min(within_quota) {
+            0 => Err(FleetErrorCode::InsufficientInstanceCapacity),
+            free => Ok(Candidate { pool, free, price, priority }),
+        }
+    }
+
+    /// Instances that the pool has to give.
+    fn free(&mut self, pool: Pool, now: SimTime) -> u32 {
+        let withheld = |kind| matches!(kind, FaultKind::InsufficientCapacity(pools) if pools.matches(pool));
+        if self.settings.faults.iter().any(|fault| fault.is_on(now) && withheld(fault.kind)) {
+            return 0;
+        }
+        match self.settings.capacity {
+            CapacityModel::Infinite => UNLIMITED,
+            CapacityModel::Static | CapacityModel::UpDown => {
+                if self.market.is_short(pool, now) {
+                    0
+                } else {
+                    self.pool_state(pool).free
+                }
+            }
+        }
+    }
+
+    /// Instances of the pool's type that the vCPU quota leaves room for.
+    fn left_of_quota(&self, pool: Pool) -> u32 {
+        let Some(kind) = self.region.instance_type(pool.instance_type) else { return 0 };
+        let class = QuotaClass::of(&kind.facts);
+        let spot = pool.capacity_type == well_known::SPOT;
+        let used = self.vcpus_in_use.get(&(class, spot)).copied().unwrap_or(0);
+        class.limit(&self.settings.quotas).saturating_sub(used) / kind.facts.vcpus.max(1)
     }
 
     /// Adds an instance that has been running since before the simulation began; `None` if the pool does not exist.
     pub fn add_running(&mut self, pool: Pool, node: NodeId, volume_gib: i64, now: SimTime) -> Option<InstanceId> {
-        self.price(pool)?;
+        self.market.listed(pool)?;
         let id = self.launch(pool, node, volume_gib, now);
         self.mark_running(id, now);
         Some(id)
@@ -164,7 +258,12 @@ impl Ec2 {
     pub fn boot(&self, id: InstanceId, stages: &BootStages) -> BootTimes {
         let instance = self.instance(id);
         let mut stream = self.streams.nth("boot", &instance.pool.stream_name(), instance.ordinal);
-        stages.draw(self.boot_traits(instance.pool.instance_type), &mut stream)
+        let boot = stages.draw(self.boot_traits(instance.pool.instance_type), &mut stream);
+        let slow = self.settings.faults.iter().find_map(|fault| match fault.kind {
+            FaultKind::SlowBoot { permille } if fault.is_on(instance.accepted) => Some(permille),
+            _ => None,
+        });
+        slow.map_or(boot, |permille| boot.slowed(permille))
     }
 
     /// The instance enters `running`.
@@ -174,8 +273,18 @@ impl Ec2 {
 
     /// TerminateInstances: the instance leaves `running` at once; returns how long it takes to be gone.
     pub fn terminate(&mut self, id: InstanceId, now: SimTime) -> SimDuration {
+        self.end(id, EndedBy::User, now)
+    }
+
+    /// EC2 reclaims the instance: it leaves `running` at once; returns how long it takes to be gone.
+    pub fn reclaim(&mut self, id: InstanceId, now: SimTime) -> SimDuration {
+        self.end(id, EndedBy::Ec2, now)
+    }
+
+    fn end(&mut self, id: InstanceId, by: EndedBy, now: SimTime) -> SimDuration {
         let instance = &mut self.instances[id.0 as usize];
         instance.terminating = Some(now);
+        instance.ended_by = Some(by);
         let (pool, ordinal) = (instance.pool, instance.ordinal);
         let metal = self.boot_traits(pool.instance_type).metal;
         shutdown_time(metal, &mut self.streams.nth("shutdown", &pool.stream_name(), ordinal))
@@ -189,11 +298,20 @@ impl Ec2 {
         if let Some(state) = self.pools.get_mut(&pool) {
             state.free += 1;
         }
+        self.count_vcpus(pool, |used, vcpus| used.saturating_sub(vcpus));
+    }
+
+    fn count_vcpus(&mut self, pool: Pool, change: impl Fn(u32, u32) -> u32) {
+        let Some(kind) = self.region.instance_type(pool.instance_type) else { return };
+        let key = (QuotaClass::of(&kind.facts), pool.capacity_type == well_known::SPOT);
+        let used = self.vcpus_in_use.entry(key).or_insert(0);
+        *used = change(*used, kind.facts.vcpus);
     }
 
     fn launch(&mut self, pool: Pool, node: NodeId, volume_gib: i64, now: SimTime) -> InstanceId {
         let id = InstanceId(u32::try_from(self.instances.len()).unwrap_or(u32::MAX));
-        let (rate, quality) = self.price(pool).unwrap_or((HourlyRate::ZERO, PriceQuality::Assumed));
+        let rate = self.market.price(pool, now).map_or(HourlyRate::ZERO, |(rate, _)| rate);
+        self.count_vcpus(pool, u32::saturating_add);
         let state = self.pool_state(pool);
         let ordinal = state.launched;
         self.pools.insert(pool, PoolState { free: state.free.saturating_sub(1), launched: ordinal + 1 });
@@ -201,11 +319,11 @@ impl Ec2 {
             pool,
             node,
             rate,
-            quality,
             volume_gib,
             accepted: now,
             running: None,
             terminating: None,
+            ended_by: None,
             terminated: None,
             ordinal,
         });
@@ -221,7 +339,7 @@ impl Ec2 {
     /// smaller for large types and for types that the Spot Advisor reports as often interrupted.
     fn initial_free(&self, pool: Pool) -> u32 {
         if pool.capacity_type != well_known::SPOT {
-            return ON_DEMAND_FREE;
+            return UNLIMITED;
         }
         let Some(kind) = self.region.instance_type(pool.instance_type) else { return 0 };
         let by_band = match kind.advisor.map_or(2, |advice| advice.band) {
@@ -249,16 +367,31 @@ impl Ec2 {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::{Ec2, Pool};
     use crate::catalog::Catalog;
     use crate::cloud::fleet::{FleetErrorCode, FleetOverride, FleetRequest};
-    use crate::domain::{NodeId, SimTime, Symbol, well_known};
+    use crate::cloud::settings::{
+        ApiLimits, BucketSize, CloudSettings, Fault, FaultKind, Interruptions, PoolSelector, Quotas,
+    };
+    use crate::domain::{NodeId, SimDuration, SimTime, Symbol, well_known};
     use crate::engine::Streams;
     use crate::policy::selection::AllocationStrategy;
 
+    /// An account without interruptions, so that a pool's capacity is what it was at the start.
     fn account() -> Ec2 {
+        account_with(CloudSettings {
+            interruptions: Interruptions { exposure_hours: None, ..Interruptions::default() },
+            api: ApiLimits { launched_instances: BucketSize { size: 10_000, per_second: 1 }, ..ApiLimits::default() },
+            ..CloudSettings::default()
+        })
+    }
+
+    fn account_with(settings: CloudSettings) -> Ec2 {
         let region = Catalog::embedded().and_then(|catalog| catalog.region("us-east-1")).unwrap();
-        Ec2::new(region, Streams::new(7))
+        let end = SimTime::ZERO + SimDuration::from_secs(3_600);
+        Ec2::new(region, Streams::new(7), Arc::new(settings), end)
     }
 
     fn request(types: &[&str], target: u32) -> FleetRequest {
@@ -281,22 +414,22 @@ mod tests {
     fn two_fleets_for_more_than_a_pool_holds_get_what_it_holds_and_errors_for_the_rest() {
         let mut ec2 = account();
         let nodes: Vec<NodeId> = (0..5_000).map(NodeId).collect();
-        let first = ec2.create_fleet(&request(&["m5.large"], 1), &nodes, 20, SimTime::ZERO);
-        let second = ec2.create_fleet(&request(&["m5.large"], 5_000), &nodes, 20, SimTime::ZERO);
+        let first = ec2.create_fleet(&request(&["m5.large"], 1), &nodes, 20, SimTime::ZERO).unwrap();
+        let second = ec2.create_fleet(&request(&["m5.large"], 5_000), &nodes, 20, SimTime::ZERO).unwrap();
         assert_eq!(first.instances.len(), 1);
         assert!(first.errors.is_empty());
         assert!(!second.instances.is_empty() && second.instances.len() < 5_000);
         assert_eq!(second.errors[0].code, FleetErrorCode::InsufficientInstanceCapacity);
-        let third = ec2.create_fleet(&request(&["m5.large"], 1), &nodes, 20, SimTime::ZERO);
+        let third = ec2.create_fleet(&request(&["m5.large"], 1), &nodes, 20, SimTime::ZERO).unwrap();
         assert!(third.instances.is_empty(), "the pool is empty");
         ec2.terminate(first.instances[0], SimTime::ZERO);
         ec2.mark_terminated(first.instances[0], SimTime::ZERO);
-        assert_eq!(ec2.create_fleet(&request(&["m5.large"], 1), &nodes, 20, SimTime::ZERO).instances.len(), 1);
+        assert_eq!(ec2.create_fleet(&request(&["m5.large"], 1), &nodes, 20, SimTime::ZERO).unwrap().instances.len(), 1);
     }
 
     #[test]
     fn a_type_that_the_zone_does_not_offer_is_unsupported() {
-        let reply = account().create_fleet(&request(&["no-such.type"], 1), &[NodeId(0)], 20, SimTime::ZERO);
+        let reply = account().create_fleet(&request(&["no-such.type"], 1), &[NodeId(0)], 20, SimTime::ZERO).unwrap();
         assert_eq!(reply.errors[0].code, FleetErrorCode::Unsupported);
     }
 
@@ -310,5 +443,44 @@ mod tests {
         let (one, other) = (account(), account());
         let _ = other.initial_free(pool("c5.large"));
         assert_eq!(one.initial_free(pool("m5.large")), other.initial_free(pool("m5.large")));
+    }
+
+    #[test]
+    fn a_capacity_fault_withholds_the_pools_that_it_names_for_as_long_as_it_lasts() {
+        let until = SimTime::ZERO + SimDuration::from_secs(60);
+        let pools = PoolSelector { family: Some(Symbol::new("m5")), ..PoolSelector::default() };
+        let fault = Fault { at: SimTime::ZERO, until, kind: FaultKind::InsufficientCapacity(pools) };
+        let mut ec2 = account_with(CloudSettings { faults: vec![fault], ..CloudSettings::default() });
+        let reply = ec2.create_fleet(&request(&["m5.large", "c5.large"], 1), &[NodeId(0)], 20, SimTime::ZERO).unwrap();
+        assert_eq!(reply.errors[0].code, FleetErrorCode::InsufficientInstanceCapacity);
+        assert_eq!(ec2.instance(reply.instances[0]).pool.instance_type, Symbol::new("c5.large"));
+        assert_eq!(ec2.create_fleet(&request(&["m5.large"], 1), &[NodeId(1)], 20, until).unwrap().instances.len(), 1);
+    }
+
+    #[test]
+    fn a_quota_counts_vcpus_from_acceptance_until_the_instance_is_gone() {
+        let quotas = Quotas { standard: 3, ..Quotas::default() };
+        let mut ec2 = account_with(CloudSettings { quotas, ..CloudSettings::default() });
+        let first = ec2.create_fleet(&request(&["m5.large"], 1), &[NodeId(0)], 20, SimTime::ZERO).unwrap();
+        let second = ec2.create_fleet(&request(&["m5.large"], 1), &[NodeId(1)], 20, SimTime::ZERO).unwrap();
+        assert_eq!(second.errors[0].code, FleetErrorCode::MaxSpotInstanceCountExceeded);
+        ec2.terminate(first.instances[0], SimTime::ZERO);
+        ec2.mark_terminated(first.instances[0], SimTime::ZERO);
+        assert_eq!(
+            ec2.create_fleet(&request(&["m5.large"], 1), &[NodeId(2)], 20, SimTime::ZERO).unwrap().instances.len(),
+            1
+        );
+    }
+
+    #[test]
+    fn too_many_calls_launch_nothing() {
+        let mutating = BucketSize { size: 1, per_second: 1 };
+        let api = ApiLimits { mutating, ..ApiLimits::default() };
+        let mut ec2 = account_with(CloudSettings { api, ..CloudSettings::default() });
+        let one = request(&["m5.large"], 1);
+        assert!(ec2.create_fleet(&one, &[NodeId(0)], 20, SimTime::ZERO).is_ok());
+        assert!(ec2.create_fleet(&one, &[NodeId(1)], 20, SimTime::ZERO).is_err());
+        assert_eq!(ec2.instances().len(), 1);
+        assert!(ec2.create_fleet(&one, &[NodeId(1)], 20, SimTime::ZERO + SimDuration::from_secs(1)).is_ok());
     }
 }

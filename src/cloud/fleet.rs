@@ -55,7 +55,16 @@ pub enum FleetErrorCode {
     InsufficientInstanceCapacity,
     /// The zone does not offer the type, or not in this way.
     Unsupported,
+    /// The On-Demand vCPU quota is used up.
+    VcpuLimitExceeded,
+    /// The Spot vCPU quota is used up.
+    MaxSpotInstanceCountExceeded,
 }
+
+/// `RequestLimitExceeded`: there have been too many calls.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("RequestLimitExceeded")]
+pub struct Throttled;
 
 impl FleetErrorCode {
     /// The code as the API writes it.
@@ -63,6 +72,8 @@ impl FleetErrorCode {
         match self {
             Self::InsufficientInstanceCapacity => "InsufficientInstanceCapacity",
             Self::Unsupported => "Unsupported",
+            Self::VcpuLimitExceeded => "VcpuLimitExceeded",
+            Self::MaxSpotInstanceCountExceeded => "MaxSpotInstanceCountExceeded",
         }
     }
 }

@@ -234,6 +234,18 @@ pub struct NodeSummary {
     pub launches: u64,
     /// Launches that EC2 refused.
     pub failed_launches: u64,
+    /// Spot instances that EC2 gave notice to.
+    pub interruptions: u64,
+    /// Spot instances that EC2 took when the notice was over.
+    pub reclaimed: u64,
+    /// Warnings that a Spot instance is at risk.
+    pub rebalance_recommendations: u64,
+    /// Requests for On-Demand although Spot was allowed: no Spot pool was left.
+    pub on_demand_fallbacks: u64,
+    /// Launch calls that EC2 refused to take.
+    pub calls_throttled: u64,
+    /// Changes of the price of a Spot instance while it ran.
+    pub spot_price_changes: u64,
     /// Nodes that ended, by reason.
     pub terminations: Vec<Count>,
     /// EC2's answer to Ready, of nodes launched during the run that got there.

@@ -152,6 +152,11 @@ fn nodes(summary: &Summary, lines: &mut Vec<String>) {
         "nodes moved",
         format::count(removed)
     ));
+    if nodes.interruptions > 0 || nodes.on_demand_fallbacks > 0 {
+        let notices = format::counted(nodes.interruptions, "instance interrupted", "instances interrupted");
+        let fallbacks = format::counted(nodes.on_demand_fallbacks, "fallback", "fallbacks");
+        lines.push(format!("{:<LABEL$}{notices}, {fallbacks} to On-Demand", "Spot"));
+    }
     let rescales = format::counted(summary.scaling.rescales, "time", "times");
     let most = summary.scaling.workloads.iter().map(|workload| workload.max_replicas_desired).max().unwrap_or(0);
     lines.push(format!("{:<LABEL$}changed {rescales}, {} wanted at most", "replicas", format::count(most)));

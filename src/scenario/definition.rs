@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::error::{ScenarioError, listed, nearest};
 use super::manifests::Manifests;
-use crate::cloud::BootStages;
+use crate::cloud::{BootStages, CloudSettings};
 use crate::domain::workload::ObjectName;
 use crate::domain::{Money, SimDuration, SimTime, Symbol, Versions};
 use crate::load::Service;
@@ -53,6 +53,8 @@ pub struct PolicyVariant {
     pub autoscaler: Autoscaler,
     /// Releases reproduced.
     pub versions: Versions,
+    /// Whether Karpenter has an interruption queue to read notices from.
+    pub interruption_queue: bool,
     /// The objects that exist from the start: the scenario's, those of the policy laid over them, priorities resolved.
     pub manifests: Arc<Manifests>,
 }
@@ -129,10 +131,12 @@ pub enum Action {
 }
 
 /// What is special about EC2 in this scenario.
-#[derive(Clone, Copy, PartialEq, Debug, Default)]
+#[derive(Clone, PartialEq, Debug, Default)]
 pub struct Ec2Settings {
     /// Stages of a boot; `None` for those of each node's own family of machine images.
     pub launch_latency: Option<BootStages>,
+    /// Prices, capacity, interruptions, faults and billing.
+    pub cloud: Arc<CloudSettings>,
 }
 
 /// Limits that the answer is held against.

@@ -1,23 +1,20 @@
 //! The scenario file: its keys, each in one place, and how they become a [`Scenario`].
 
 mod checks;
+mod cloud;
 mod load;
 mod timeline;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::definition::{
-    Autoscaler, Ec2Settings, InputFile, Objectives, OutputSettings, PolicyVariant, Scenario, TimedAction,
-};
+use super::definition::{Autoscaler, InputFile, Objectives, OutputSettings, PolicyVariant, Scenario, TimedAction};
 use super::error::{ScenarioError, Warning};
 use super::manifests::{Manifests, read_manifests_with};
 use super::reader::{Fields, Reader, Shape};
 use super::source::{Limits, Source, read_bounded, sha256_hex};
 use super::tree::{self, Location, Node, Variables};
 use crate::catalog::{Catalog, Region};
-use crate::cloud::BootStages;
-use crate::domain::node_pool::AmiFamily;
 use crate::domain::{KarpenterVersion, KubernetesVersion, Money, SimDuration, Symbol, Versions};
 
 static SCENARIO: Shape = Shape {
@@ -30,6 +27,7 @@ static SCENARIO: Shape = Shape {
         "seed",
         "replications",
         "versions",
+        "karpenter",
         "manifests",
         "variables",
         "cluster",
@@ -37,15 +35,16 @@ static SCENARIO: Shape = Shape {
         "timeline",
         "policies",
         "ec2",
+        "faults",
         "objectives",
         "output",
         "assumptions",
     ],
     without_effect: &[],
-    unsupported: &[
-        ("faults", "take `faults` out: Spot interruptions and capacity errors cannot be injected in this release"),
-        ("pods", "take `pods` out: traces of pods cannot be replayed in this release; write Deployments instead"),
-    ],
+    unsupported: &[(
+        "pods",
+        "take `pods` out: traces of pods cannot be replayed in this release; write Deployments instead",
+    )],
     strict: true,
 };
 static VERSIONS: Shape = Shape {
@@ -58,30 +57,15 @@ static VERSIONS: Shape = Shape {
     ],
     strict: true,
 };
+static KARPENTER: Shape =
+    Shape { name: "`karpenter`", keys: &["interruption_queue"], without_effect: &[], unsupported: &[], strict: true };
 static CLUSTER: Shape =
     Shape { name: "`cluster`", keys: &["zones"], without_effect: &[], unsupported: &[], strict: true };
 static POLICY: Shape = Shape {
     name: "a policy",
-    keys: &["name", "autoscaler", "versions", "manifests"],
+    keys: &["name", "autoscaler", "versions", "karpenter", "manifests"],
     without_effect: &[],
     unsupported: &[("flags", "take it out: the autoscaler runs with its default flags in this release")],
-    strict: true,
-};
-static EC2: Shape = Shape {
-    name: "`ec2`",
-    keys: &["launch_latency"],
-    without_effect: &[],
-    unsupported: &[
-        ("spot", "take it out: Spot instances are not interrupted in this release"),
-        ("capacity", "take it out: capacity is not limited in this release"),
-    ],
-    strict: true,
-};
-static LAUNCH_LATENCY: Shape = Shape {
-    name: "`launch_latency`",
-    keys: &["vm_init", "os_boot", "bootstrap", "register", "cni_ready", "spread"],
-    without_effect: &[],
-    unsupported: &[],
     strict: true,
 };
 static OBJECTIVES: Shape = Shape {
@@ -240,7 +224,8 @@ fn scenario<'s>(
     let duration = duration(reader, fields.required(reader, "duration")?)?;
     let base = files.manifests(reader, fields, "manifests")?;
     let versions = versions(reader, fields, kubernetes_of(&base))?;
-    let policies = policies(reader, fields, &base, versions, files)?;
+    let queue = karpenter(reader, fields, true)?;
+    let policies = policies(reader, fields, &base, (versions, queue), files)?;
     let timeline = timeline::read(reader, fields, files, duration, &base.priority_classes)?;
     let workloads = checks::Workloads::of(&policies, &timeline.actions);
     checks::timeline(reader, &timeline, &workloads)?;
@@ -259,7 +244,7 @@ fn scenario<'s>(
         load,
         timeline: timeline.actions.into_iter().map(|placed| placed.action).collect(),
         policies,
-        ec2: ec2(reader, fields)?,
+        ec2: cloud::read(reader, fields, region, files, start, duration)?,
         objectives: objectives(reader, fields)?,
         output: output(reader, fields)?,
         assumptions: assumptions
@@ -341,6 +326,13 @@ fn versions<'s>(
     Ok(versions)
 }
 
+/// Whether Karpenter has an interruption queue.
+fn karpenter<'s>(reader: &mut Reader<'s>, fields: Fields<'_, 's>, otherwise: bool) -> Result<bool, ScenarioError> {
+    let Some(node) = fields.get("karpenter") else { return Ok(otherwise) };
+    let fields = reader.fields(node, &KARPENTER)?;
+    Ok(fields.optional("interruption_queue", |n, what| reader.truth(n, what))?.unwrap_or(otherwise))
+}
+
 fn zones<'s>(
     reader: &mut Reader<'s>,
     fields: Fields<'_, 's>,
@@ -379,13 +371,13 @@ fn policies<'s>(
     reader: &mut Reader<'s>,
     fields: Fields<'_, 's>,
     base: &Manifests,
-    versions: Versions,
+    (versions, interruption_queue): (Versions, bool),
     files: &mut Files<'_>,
 ) -> Result<Vec<PolicyVariant>, ScenarioError> {
     let nodes = fields.optional("policies", |n, what| reader.list(n, what))?.unwrap_or_default();
     let mut policies: Vec<PolicyVariant> = Vec::new();
     for node in nodes {
-        let policy = policy(reader, node, base, versions, files)?;
+        let policy = policy(reader, node, base, (versions, interruption_queue), files)?;
         if policies.iter().any(|other| other.name == policy.name) {
             return Err(reader
                 .error(node.at, format!("two policies are called `{}`", policy.name))
@@ -402,7 +394,13 @@ fn policies<'s>(
         } else {
             ("karpenter", Autoscaler::Karpenter)
         };
-        policies.push(PolicyVariant { name: name.to_owned(), autoscaler, versions, manifests: Arc::new(manifests) });
+        policies.push(PolicyVariant {
+            name: name.to_owned(),
+            autoscaler,
+            versions,
+            interruption_queue,
+            manifests: Arc::new(manifests),
+        });
     }
     Ok(policies)
 }
@@ -411,7 +409,7 @@ fn policy<'s>(
     reader: &mut Reader<'s>,
     node: &Node<'s>,
     base: &Manifests,
-    versions_of_all: Versions,
+    (versions_of_all, queue_of_all): (Versions, bool),
     files: &mut Files<'_>,
 ) -> Result<PolicyVariant, ScenarioError> {
     const AUTOSCALERS: &[(&str, Option<Autoscaler>)] =
@@ -426,6 +424,7 @@ fn policy<'s>(
             .help("use `karpenter` or `none` in this release"));
     };
     let versions = versions(reader, fields, versions_of_all)?;
+    let interruption_queue = karpenter(reader, fields, queue_of_all)?;
     let mut manifests = base.clone();
     manifests.apply(files.manifests(reader, fields, "manifests")?);
     manifests.resolve_priorities(&[])?;
@@ -435,38 +434,7 @@ fn policy<'s>(
             .because("Karpenter would launch nothing")
             .help("add one to its `manifests` or to the scenario's, or say `autoscaler: none`"));
     }
-    Ok(PolicyVariant { name, autoscaler, versions, manifests: Arc::new(manifests) })
-}
-
-fn ec2<'s>(reader: &mut Reader<'s>, fields: Fields<'_, 's>) -> Result<Ec2Settings, ScenarioError> {
-    const FAMILIES: &[(&str, AmiFamily)] = &[
-        ("al2", AmiFamily::AL2),
-        ("al2023", AmiFamily::AL2023),
-        ("bottlerocket", AmiFamily::Bottlerocket),
-        ("windows", AmiFamily::Windows2022),
-    ];
-    let Some(node) = fields.get("ec2") else { return Ok(Ec2Settings::default()) };
-    let fields = reader.fields(node, &EC2)?;
-    let Some(node) = fields.get("launch_latency") else { return Ok(Ec2Settings::default()) };
-    if node.as_text().is_some() {
-        let family = reader.choice(node, "launch_latency", FAMILIES)?;
-        return Ok(Ec2Settings { launch_latency: Some(BootStages::of(family)) });
-    }
-    let fields = reader.fields(node, &LAUNCH_LATENCY)?;
-    let mut stages = BootStages::of(AmiFamily::AL2023);
-    for (key, stage) in [
-        ("vm_init", &mut stages.vm_init),
-        ("os_boot", &mut stages.os_boot),
-        ("bootstrap", &mut stages.bootstrap),
-        ("register", &mut stages.register),
-        ("cni_ready", &mut stages.cni_ready),
-    ] {
-        if let Some(median) = fields.optional(key, |n, what| reader.duration(n, what))? {
-            *stage = median.as_secs_f64();
-        }
-    }
-    stages.fixed = !fields.optional("spread", |n, what| reader.truth(n, what))?.unwrap_or(true);
-    Ok(Ec2Settings { launch_latency: Some(stages) })
+    Ok(PolicyVariant { name, autoscaler, versions, interruption_queue, manifests: Arc::new(manifests) })
 }
 
 fn objectives<'s>(reader: &mut Reader<'s>, fields: Fields<'_, 's>) -> Result<Objectives, ScenarioError> {

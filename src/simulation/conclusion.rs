@@ -3,7 +3,7 @@
 use super::outcome::{About, InputHash, Objectives, Outcome, RequestSummary};
 use crate::actors::{Autoscaler, Context};
 use crate::cloud::billing;
-use crate::domain::{SimTime, WorkloadId};
+use crate::domain::{SimDuration, SimTime, WorkloadId};
 use crate::load::RequestModel;
 use crate::scenario::{PolicyVariant, Scenario};
 
@@ -18,7 +18,8 @@ pub(super) fn conclude(
     let end = SimTime::ZERO + context.setup.duration;
     let models = context.request_models(end);
     let requests = models.into_iter().map(|(workload, model)| request_summary(workload, model)).collect();
-    let bill = billing::bill(&context.ec2, end);
+    let into_hour = SimDuration::from_secs(scenario.start.as_second().rem_euclid(3_600));
+    let bill = billing::bill(&mut context.ec2, end, into_hour);
     let about = about(&context, scenario, policy);
     Outcome { about, record: context.world.into_record(end), bill, requests, warnings, event_hash }
 }
@@ -46,7 +47,7 @@ fn about(context: &Context<'_>, scenario: &Scenario, policy: &PolicyVariant) -> 
             .map(|input| InputHash { path: input.path.clone(), sha256: input.sha256.clone() })
             .collect(),
         price_date: price_date(context),
-        assumptions: scenario.assumptions.clone(),
+        assumptions: scenario.assumptions.iter().cloned().chain(setup.cloud.assumptions()).collect(),
         objectives: Objectives {
             pending_p99: scenario.objectives.pending_p99,
             request_p99: scenario.objectives.request_p99,

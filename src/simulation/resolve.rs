@@ -44,7 +44,14 @@ pub fn resolve(
         zones: scenario.zones.clone(),
         duration: scenario.duration,
         seed,
-        autoscaler: if karpenter { Autoscaler::Karpenter(KarpenterSettings::default()) } else { Autoscaler::Static },
+        autoscaler: if karpenter {
+            Autoscaler::Karpenter(KarpenterSettings {
+                interruption_queue: policy.interruption_queue,
+                ..KarpenterSettings::default()
+            })
+        } else {
+            Autoscaler::Static
+        },
         node_groups: manifests.node_groups.clone(),
         node_classes: node_classes(scenario, manifests, &node_pools),
         node_pools,
@@ -54,10 +61,10 @@ pub fn resolve(
         loads: loads(&scenario.load),
         timeline: timeline(scenario, manifests, &mut warnings),
         boot: scenario.ec2.launch_latency,
+        cloud: Arc::clone(&scenario.ec2.cloud),
         sample_interval: sample_interval(scenario.duration),
     };
     warn_about_objects(manifests, policy, &mut warnings);
-    warnings.push("Spot prices stay at their level of the price data, and no Spot instance is interrupted".to_owned());
     Ok(Resolved { setup, warnings })
 }
 
@@ -125,6 +132,9 @@ fn warn_about_objects(manifests: &Manifests, policy: &PolicyVariant, warnings: &
     let (least, most) = priorities.fold((i32::MAX, i32::MIN), |(least, most), p| (least.min(p), most.max(p)));
     if least < most {
         warnings.push("pods of higher priority are scheduled first, but evict nobody".to_owned());
+    }
+    if manifests.node_groups.iter().any(|group| group.spot) {
+        warnings.push("Spot instances of node groups are not interrupted".to_owned());
     }
     let claims = manifests.deployments.iter().any(|deployment| !deployment.template.volumes.is_empty());
     if claims {

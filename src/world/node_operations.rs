@@ -212,6 +212,18 @@ impl World {
         self.node_event(at, EventKind::InstanceTerminating, id, "");
     }
 
+    /// EC2 takes the instance: billing ends, and whatever runs on it is cut off.
+    pub fn reclaim_instance(&mut self, id: NodeId, at: SimTime) {
+        self.settle_node(id, at);
+        let node = &mut self.nodes[id.index()];
+        node.phase = NodePhase::Terminating;
+        node.ready = false;
+        let facts = &mut self.record.nodes[id.index()];
+        facts.terminating = Some(at);
+        facts.end = Some(NodeEnd::Interrupted);
+        self.node_event(at, EventKind::InstanceReclaimed, id, "EC2 reclaimed the Spot instance");
+    }
+
     /// The instance and the node are gone.
     pub fn remove_node(&mut self, id: NodeId, at: SimTime) {
         self.record.nodes[id.index()].terminated = Some(at);

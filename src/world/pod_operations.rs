@@ -150,6 +150,11 @@ impl World {
         self.pod_event(at, EventKind::PodReady, id, "");
     }
 
+    /// The pod answers no more.
+    pub fn unready_pod(&mut self, id: PodId) {
+        self.lose_readiness(id);
+    }
+
     /// Asks for the pod's deletion: its endpoint leaves at once, the pod when its containers have stopped.
     pub fn request_pod_deletion(&mut self, id: PodId, at: SimTime, evicted: bool, reason: &str) {
         self.lose_readiness(id);

@@ -107,6 +107,8 @@ pub enum NodeEnd {
     Expired,
     /// EC2 had no capacity for it.
     LaunchFailed,
+    /// EC2 interrupted its Spot instance.
+    Interrupted,
 }
 
 impl NodeEnd {
@@ -116,6 +118,7 @@ impl NodeEnd {
             Self::Empty => "empty",
             Self::Expired => "expired",
             Self::LaunchFailed => "launch failed",
+            Self::Interrupted => "interrupted",
         }
     }
 }
@@ -228,6 +231,20 @@ pub enum EventKind {
     InstanceTerminating,
     /// An instance was gone.
     InstanceTerminated,
+    /// EC2 warned that a Spot instance is at risk.
+    RebalanceRecommended,
+    /// EC2 gave a Spot instance its notice.
+    InterruptionNotice,
+    /// EC2 took a Spot instance.
+    InstanceReclaimed,
+    /// On-Demand was asked for although Spot was allowed.
+    SpotFallback,
+    /// EC2 refused to take a call.
+    CallThrottled,
+    /// An injected fault began.
+    FaultBegan,
+    /// An injected fault ended.
+    FaultEnded,
     /// Load began.
     LoadStarted,
     /// Load ended.
@@ -266,6 +283,13 @@ impl EventKind {
             Self::NodeDrained => "NodeDrained",
             Self::InstanceTerminating => "InstanceTerminating",
             Self::InstanceTerminated => "InstanceTerminated",
+            Self::RebalanceRecommended => "RebalanceRecommended",
+            Self::InterruptionNotice => "InterruptionNotice",
+            Self::InstanceReclaimed => "InstanceReclaimed",
+            Self::SpotFallback => "SpotFallback",
+            Self::CallThrottled => "CallThrottled",
+            Self::FaultBegan => "FaultBegan",
+            Self::FaultEnded => "FaultEnded",
             Self::LoadStarted => "LoadStarted",
             Self::LoadFinished => "LoadFinished",
         }

@@ -7,16 +7,23 @@
 use super::Claim;
 use crate::actors::context::{Context, Machine};
 use crate::actors::event::{Event, class};
-use crate::actors::node_life;
+use crate::actors::{interruption, node_life};
 use crate::cloud::{BootStages, FleetOverride, FleetReply, FleetRequest};
 use crate::domain::{KarpenterVersion, NodeClass, NodeId, SimDuration, SimTime, Symbol, well_known};
-use crate::policy::instance_types::InstanceType;
+use crate::policy::instance_types::{InstanceType, capacity_type_key};
 use crate::policy::packing::MinValuesPolicy;
 use crate::policy::selection::{LaunchRequest, LaunchView, select};
 use crate::world::record::EventKind;
 
 /// Karpenter waits this long for identical requests before it calls.
 const MERGE: SimDuration = SimDuration::from_millis(35);
+/// The AWS SDK calls so often before it gives the error to its caller.
+const SDK_ATTEMPTS: u32 = 3;
+/// First wait before another attempt; it doubles up to the longest.
+const BACKOFF: SimDuration = SimDuration::from_secs(1);
+const BACKOFF_MAX: SimDuration = SimDuration::from_secs(60);
+/// A claim that has no instance after this time is given up.
+const LAUNCH_TIMEOUT: SimDuration = SimDuration::from_secs(300);
 /// Creating one launch template.
 const TEMPLATE: SimDuration = SimDuration::from_millis(300);
 
@@ -67,9 +74,22 @@ pub(in crate::actors) fn fleet_answered(context: &mut Context<'_>, now: SimTime,
     let message =
         format!("{} {} over {} pool(s)", request.capacity_type, request.strategy.as_str(), request.overrides.len());
     context.world.note_node(node, now, EventKind::LaunchRequested, &message);
+    let key = capacity_type_key(context.setup.versions.karpenter);
+    let spot_allowed = claim.requirements.get(key).is_none_or(|requirement| requirement.has(well_known::SPOT));
+    if request.capacity_type == well_known::ON_DEMAND && spot_allowed && allows_spot(pool, key) {
+        context.world.note_node(
+            node,
+            now,
+            EventKind::SpotFallback,
+            "no Spot pool that would do is known to have capacity",
+        );
+    }
     let class = context.setup.node_classes.iter().find(|class| class.name == pool.node_class);
     let volume = class.map_or(20, volume_gib);
-    let reply = context.ec2.create_fleet(&fleet_request(&request), &[node], volume, now);
+    let Ok(reply) = context.ec2.create_fleet(&fleet_request(&request), &[node], volume, now) else {
+        refused(context, now, node, claim);
+        return;
+    };
     remember_errors(context, now, request.capacity_type, &reply);
     let Some(&instance) = reply.instances.first() else {
         let codes: Vec<&str> = reply.errors.iter().take(3).map(|error| error.code.as_str()).collect();
@@ -77,6 +97,33 @@ pub(in crate::actors) fn fleet_answered(context: &mut Context<'_>, now: SimTime,
         return;
     };
     launched(context, now, node, instance, &claim, class);
+}
+
+/// EC2 took no call: the SDK tries twice more; then current releases try again ever more slowly until the claim is five
+/// minutes old, older ones give the claim up.
+///
+/// Source: Karpenter core v1.13 `pkg/controllers/nodeclaim/lifecycle/launch.go` and `liveness.go`; AWS SDK, standard
+/// retry mode.
+fn refused(context: &mut Context<'_>, now: SimTime, node: NodeId, mut claim: Claim) {
+    context.world.note_node(node, now, EventKind::CallThrottled, "RequestLimitExceeded");
+    claim.refusals += 1;
+    let age = now - context.world.node(node).created;
+    let by_sdk = !claim.refusals.is_multiple_of(SDK_ATTEMPTS);
+    let by_karpenter = context.setup.versions.karpenter >= KarpenterVersion::V0_22 && age < LAUNCH_TIMEOUT;
+    if !by_sdk && !by_karpenter {
+        context.world.fail_launch(node, now, "RequestLimitExceeded");
+        return;
+    }
+    let exponent = if by_sdk { claim.refusals % SDK_ATTEMPTS - 1 } else { claim.refusals / SDK_ATTEMPTS - 1 };
+    let longest = (BACKOFF * i64::from(1_u32 << exponent.min(6))).min(BACKOFF_MAX);
+    let name = context.world.node(node).name;
+    let wait = if by_sdk {
+        context.streams.nth("api-retry", name.as_str(), u64::from(claim.refusals)).span_up_to(longest)
+    } else {
+        longest
+    };
+    context.karpenter.claims.insert(node, claim);
+    context.queue.schedule(now + wait, class::NODE_AUTOSCALER, Event::FleetAnswered(node));
 }
 
 fn launched(
@@ -98,12 +145,21 @@ fn launched(
         .filter_map(|requirement| requirement.values.first().map(|&value| (requirement.key, value)))
         .collect();
     labels.set(well_known::CAPACITY_TYPE, chosen.capacity_type);
-    let facts = node_life::launch_facts(context, chosen, labels, kind.capacity.clone(), kind.allocatable.clone());
+    let rate = context.ec2.instance(instance).rate;
+    let facts =
+        node_life::launch_facts(context, (chosen, rate), labels, kind.capacity.clone(), kind.allocatable.clone());
     context.world.launch_node(node, &facts, now);
     let family = class.map_or(crate::domain::node_pool::AmiFamily::AL2023, |class| class.ami_family);
     let stages = context.setup.boot.unwrap_or_else(|| BootStages::of(family));
     let boot = context.ec2.boot(instance, &stages);
     node_life::launched(context, now, node, Machine { instance, boot });
+    interruption::launched(context, now, chosen);
+}
+
+/// Whether a NodePool says that its nodes may be Spot: without a word on it they are On-Demand.
+fn allows_spot(pool: &crate::domain::NodePool, key: Symbol) -> bool {
+    let stated = |requirement: &&crate::domain::Requirement| requirement.key == key;
+    pool.requirements.iter().find(stated).is_some_and(|requirement| requirement.has(well_known::SPOT))
 }
 
 fn fleet_request(request: &LaunchRequest) -> FleetRequest {

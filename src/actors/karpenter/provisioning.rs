@@ -4,12 +4,14 @@
 
 use std::sync::Arc;
 
+use rustc_hash::FxHashMap;
+
 use super::{Claim, is_managed, launch, nomination_window};
 use crate::actors::context::Context;
 use crate::actors::event::{Event, class};
 use crate::actors::{scheduler_loop, workload_controllers};
 use crate::domain::requirements::Operator;
-use crate::domain::{NodeId, PodId, PodSpec, SimTime, well_known};
+use crate::domain::{HourlyRate, NodeId, PodId, PodSpec, SimDuration, SimTime, Symbol, well_known};
 use crate::policy::instance_types::refresh_offerings;
 use crate::policy::packing::{
     BoundPod, NamespaceView, NodeView, Packer, PackingOptions, PackingPlan, PackingSetup, PendingPod, PlannedClaim,
@@ -62,19 +64,55 @@ fn refuses_karpenter(spec: &PodSpec) -> bool {
     !terms.is_empty() && terms.iter().all(|term| term.expressions.iter().any(|e| refuses(e.key, e.operator)))
 }
 
-/// Brings the offerings up to date with the capacity errors that are still remembered.
+/// Prices as Karpenter last read them.
+#[derive(Debug, Default)]
+pub(super) struct PriceBook {
+    as_of: Option<SimTime>,
+    rates: FxHashMap<(Symbol, Symbol, Symbol), HourlyRate>,
+}
+
+/// Karpenter reads all prices when it starts and then at this interval.
+///
+/// Source: AWS provider v1.13 `pkg/controllers/providers/pricing/controller.go`.
+const PRICES_EVERY: SimDuration = SimDuration::from_secs(12 * 3_600);
+
+/// Reads the prices anew when the time for it has passed: as they were at that time, not as they are now.
+fn read_prices(context: &mut Context<'_>, now: SimTime) {
+    let turn = now.as_micros().div_euclid(PRICES_EVERY.as_micros());
+    let as_of = SimTime::from_micros(turn * PRICES_EVERY.as_micros());
+    let book = &mut context.karpenter.prices;
+    if book.as_of == Some(as_of) {
+        return;
+    }
+    book.as_of = Some(as_of);
+    book.rates.clear();
+    for kind in context.karpenter.instance_types.iter().flatten() {
+        for offering in &kind.offerings {
+            let pool = crate::cloud::Pool {
+                instance_type: kind.name,
+                zone: offering.zone,
+                capacity_type: offering.capacity_type,
+            };
+            if let Some((rate, _)) = context.ec2.market().price(pool, as_of) {
+                book.rates.insert((kind.name, offering.zone, offering.capacity_type), rate);
+            }
+        }
+    }
+}
+
+/// Brings the offerings up to date with the prices last read and the capacity errors that are still remembered.
 fn refresh(context: &mut Context<'_>, now: SimTime) {
+    read_prices(context, now);
     let karpenter = &mut context.karpenter;
     karpenter.unavailable.retain(|_, until| *until > now);
-    let (unavailable, ec2, price_list) = (&karpenter.unavailable, &context.ec2, &context.setup.price_list);
+    let (unavailable, rates, price_list) = (&karpenter.unavailable, &karpenter.prices.rates, &context.setup.price_list);
     for types in &mut karpenter.instance_types {
         refresh_offerings(types, context.setup.versions.karpenter, |name, offering| {
-            let pool =
-                crate::cloud::Pool { instance_type: name, zone: offering.zone, capacity_type: offering.capacity_type };
+            let key = (name, offering.zone, offering.capacity_type);
             let listed = price_list.instance_type(name).and_then(|kind| kind.on_demand).map(|price| price.rate);
-            let paid = ec2.price(pool).map(|(rate, _)| rate);
-            let price = if offering.capacity_type == well_known::ON_DEMAND { paid.and(listed) } else { paid };
-            (price, unavailable.contains_key(&(name, offering.zone, offering.capacity_type)))
+            let read = rates.get(&key).copied();
+            let price = if offering.capacity_type == well_known::ON_DEMAND { read.and(listed) } else { read };
+            (price, unavailable.contains_key(&key))
         });
     }
 }
@@ -208,7 +246,7 @@ fn make_claim(context: &mut Context<'_>, now: SimTime, plan: PlannedClaim, nomin
         context.queue.schedule_in(age, class::NODE_AUTOSCALER, Event::Expired(node));
     }
     let types = plan.instance_types.iter().map(|kind| kind.index).collect();
-    let claim = Claim { pool: plan.pool, requirements: plan.requirements, requests: plan.requests, types };
+    let claim = Claim { pool: plan.pool, requirements: plan.requirements, requests: plan.requests, types, refusals: 0 };
     launch::request(context, now, node, claim);
 }
 

@@ -374,6 +374,16 @@ pub(super) fn nodes(page: &mut Html, outcome: &Outcome, summary: &Summary) {
     if let Some(seconds) = nodes.mean_lifetime_seconds {
         page.element("p", &format!("Removed nodes ran for {} on average.", format::span(seconds)));
     }
+    let market = format!(
+        "EC2 gave notice to {} and took {} of them itself; {} fell back to On-Demand; {} throttled; prices changed {} under \
+         running instances.",
+        format::counted(nodes.interruptions, "Spot instance", "Spot instances"),
+        format::count(nodes.reclaimed),
+        format::counted(nodes.on_demand_fallbacks, "launch", "launches"),
+        format::counted(nodes.calls_throttled, "call was", "calls were"),
+        format::counted(nodes.spot_price_changes, "time", "times"),
+    );
+    page.element("p", &market);
     let end = SimTime::ZERO + outcome.about.duration;
     let costs = tables::node_costs(outcome);
     let cost_cell = |cost: Money| format::money_among(&summary.about.currency, cost.as_f64(), summary.cost.total);

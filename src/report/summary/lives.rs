@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 
 use super::{Count, Distribution, NodeSummary, PodSummary, Utilisation, rounded};
+use crate::cloud::{BillItem, BillLine};
 use crate::domain::{SimDuration, SimTime};
 use crate::report::percentile::SortedSpans;
 use crate::simulation::Outcome;
-use crate::world::record::{NodeEnd, NodeFacts, PodFacts, WorkloadKind};
+use crate::world::record::{EventKind, NodeEnd, NodeFacts, PodFacts, WorkloadKind};
 
 /// Whether a DaemonSet made the pod.
 pub(crate) fn is_daemon(outcome: &Outcome, pod: &PodFacts) -> bool {
@@ -59,6 +60,7 @@ pub(super) fn nodes(outcome: &Outcome) -> NodeSummary {
     for end in nodes.iter().filter_map(|node| node.end).filter(|&end| end != NodeEnd::LaunchFailed) {
         *terminations.entry(end).or_insert(0) += 1;
     }
+    let count = |kind| outcome.record.events.iter().filter(|event| event.kind == kind).count() as u64;
     NodeSummary {
         max_ready: most_at_once(&intervals),
         mean_ready: (run_micros > 0).then(|| rounded(ready_micros as f64 / run_micros as f64, 6)),
@@ -66,6 +68,12 @@ pub(super) fn nodes(outcome: &Outcome) -> NodeSummary {
         at_end: nodes.iter().filter(|node| node.ready.is_some() && node.terminating.is_none()).count() as u64,
         launches: nodes.iter().filter(during).filter(|node| node.launched.is_some()).count() as u64,
         failed_launches: nodes.iter().filter(|node| node.end == Some(NodeEnd::LaunchFailed)).count() as u64,
+        interruptions: count(EventKind::InterruptionNotice),
+        reclaimed: count(EventKind::InstanceReclaimed),
+        rebalance_recommendations: count(EventKind::RebalanceRecommended),
+        on_demand_fallbacks: count(EventKind::SpotFallback),
+        calls_throttled: count(EventKind::CallThrottled),
+        spot_price_changes: spot_price_changes(outcome),
         terminations: terminations
             .into_iter()
             .map(|(end, count)| Count { name: end.as_str().to_owned(), count })
@@ -73,6 +81,17 @@ pub(super) fn nodes(outcome: &Outcome) -> NodeSummary {
         launch_to_ready: Distribution::of(&SortedSpans::new(to_ready)),
         mean_lifetime_seconds: SortedSpans::new(lifetimes).mean_seconds().map(|seconds| rounded(seconds, 6)),
     }
+}
+
+/// Each instance has one line of the bill for each price.
+fn spot_price_changes(outcome: &Outcome) -> u64 {
+    let lines = &outcome.bill.lines;
+    let same = |pair: &&[BillLine]| {
+        pair.iter().all(|line| line.item == BillItem::Instance)
+            && pair[0].node == pair[1].node
+            && pair[0].rate != pair[1].rate
+    };
+    lines.windows(2).filter(same).count() as u64
 }
 
 fn was_there_at_start(node: &NodeFacts) -> bool {

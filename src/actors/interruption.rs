@@ -1,0 +1,167 @@
+//! What EC2 does to instances that run: warnings, notices, reclaims; and injected faults.
+//!
+//! When a pool is struck is a matter of the market alone; which instances of ours it strikes is drawn by their numbers in
+//! the pool. From the notice two minutes pass until EC2 takes the instance, unless we have ended it before.
+//!
+//! Source: AWS documentation of Spot interruption notices and rebalance recommendations; AWS FIS, action
+//! `send-spot-instance-interruptions`.
+//! Deviation: Spot instances of node groups are not interrupted, since nothing would replace them.
+
+use rustc_hash::FxHashMap;
+
+use super::context::Context;
+use super::event::{Event, class};
+use super::{karpenter, kubelet, node_life, scheduler_loop};
+use crate::cloud::Pool;
+use crate::cloud::settings::{FaultKind, NOTICE, PoolSelector};
+use crate::domain::taints::TaintEffect;
+use crate::domain::{NodeId, SimDuration, SimTime, Taint, well_known};
+use crate::world::NodePhase;
+use crate::world::record::{EventKind, NodeOrigin};
+
+/// Pools that have been launched from, so that their events are on the queue.
+#[derive(Debug, Default)]
+pub(super) struct Interruption {
+    pools: Vec<Pool>,
+    numbers: FxHashMap<Pool, u32>,
+}
+
+/// Puts the faults on the queue.
+pub(super) fn begin(context: &mut Context<'_>) {
+    let setup = context.setup;
+    for (number, fault) in setup.cloud.faults.iter().enumerate() {
+        context.queue.schedule(fault.at, class::CLOUD, Event::FaultBegins(number as u32));
+        if fault.until > fault.at {
+            context.queue.schedule(fault.until, class::CLOUD, Event::FaultEnds(number as u32));
+        }
+    }
+}
+
+/// An instance has been launched: from the first launch from a Spot pool on, its events matter.
+pub(super) fn launched(context: &mut Context<'_>, now: SimTime, pool: Pool) {
+    if pool.capacity_type != well_known::SPOT || context.interruption.numbers.contains_key(&pool) {
+        return;
+    }
+    let number = context.interruption.pools.len() as u32;
+    context.interruption.pools.push(pool);
+    context.interruption.numbers.insert(pool, number);
+    let first = context.ec2.market().first_event_after(pool, now);
+    plan(context, number, first as u32);
+}
+
+/// Puts an event of a pool on the queue.
+fn plan(context: &mut Context<'_>, pool: u32, number: u32) {
+    let Some(&name) = context.interruption.pools.get(pool as usize) else { return };
+    let Some(event) = context.ec2.market().event(name, number as usize) else { return };
+    if event.warning < event.at {
+        context.queue.schedule(event.warning, class::CLOUD, Event::PoolWarned(pool, number));
+    }
+    context.queue.schedule(event.at, class::CLOUD, Event::PoolReclaims(pool, number));
+}
+
+/// Instances that the event will strike get a rebalance recommendation. Karpenter only logs it.
+pub(super) fn pool_warned(context: &mut Context<'_>, now: SimTime, pool: u32, number: u32) {
+    for (node, _) in struck(context, pool, number) {
+        context.world.note_node(node, now, EventKind::RebalanceRecommended, "");
+    }
+}
+
+/// EC2 reclaims: each instance that is struck gets its notice within minutes.
+pub(super) fn pool_reclaims(context: &mut Context<'_>, now: SimTime, pool: u32, number: u32) {
+    for (node, after) in struck(context, pool, number) {
+        context.queue.schedule(now + after, class::CLOUD, Event::InterruptionNotice(node));
+    }
+    plan(context, pool, number + 1);
+}
+
+/// Our nodes that an event strikes, and when after its beginning they get their notice.
+fn struck(context: &mut Context<'_>, pool: u32, number: u32) -> Vec<(NodeId, SimDuration)> {
+    let Some(&name) = context.interruption.pools.get(pool as usize) else { return Vec::new() };
+    let Some(event) = context.ec2.market().event(name, number as usize) else { return Vec::new() };
+    running_spot(context)
+        .into_iter()
+        .filter_map(|(node, pool, ordinal)| {
+            (pool == name).then(|| context.ec2.market().hit(&event, pool, ordinal)).flatten().map(|after| (node, after))
+        })
+        .collect()
+}
+
+/// Karpenter's Spot instances that run, with their pools and their numbers in them.
+fn running_spot(context: &Context<'_>) -> Vec<(NodeId, Pool, u64)> {
+    let of_karpenter = |&node: &NodeId| matches!(context.world.node(node).origin, NodeOrigin::NodePool(_));
+    let nodes = context.world.live_nodes().iter().copied().filter(of_karpenter);
+    nodes
+        .filter_map(|node| {
+            let instance = context.ec2.instance(context.machine(node)?.instance);
+            let runs = instance.running.is_some() && instance.terminating.is_none();
+            let spot = instance.pool.capacity_type == well_known::SPOT;
+            (runs && spot).then_some((node, instance.pool, instance.ordinal))
+        })
+        .collect()
+}
+
+/// A node's instance gets its notice, unless it is on its way out.
+pub(super) fn notice(context: &mut Context<'_>, now: SimTime, node: NodeId) {
+    if context.world.node(node).phase >= NodePhase::Terminating {
+        return;
+    }
+    context.world.note_node(node, now, EventKind::InterruptionNotice, "EC2 takes the instance in 2 minutes");
+    context.queue.schedule_in(NOTICE, class::CLOUD, Event::InterruptionDue(node));
+    karpenter::interruption_noticed(context, now, node);
+}
+
+/// The two minutes are over: an instance that is still there is gone without further ado.
+pub(super) fn due(context: &mut Context<'_>, now: SimTime, node: NodeId) {
+    let Some(machine) = context.machine(node) else { return };
+    if context.world.node(node).phase >= NodePhase::Terminating {
+        return;
+    }
+    context.world.taint_node(node, Taint::new(well_known::TAINT_NOT_READY, TaintEffect::NoSchedule));
+    scheduler_loop::node_changed(context, now, node);
+    let gone_in = context.ec2.reclaim(machine.instance, now);
+    context.world.reclaim_instance(node, now);
+    for pod in context.world.node(node).pods.clone() {
+        kubelet::cut_off(context, now, pod);
+    }
+    node_life::goes(context, node, gone_in);
+}
+
+/// A fault begins.
+pub(super) fn fault_begins(context: &mut Context<'_>, now: SimTime, number: u32) {
+    let setup = context.setup;
+    let Some(fault) = setup.cloud.faults.get(number as usize) else { return };
+    context.world.note(now, EventKind::FaultBegan, None, fault.kind.describe());
+    if let FaultKind::SpotInterruption { pools, permille } = fault.kind {
+        for node in drawn(context, number, &pools, permille) {
+            context.world.note_node(node, now, EventKind::RebalanceRecommended, "injected");
+            notice(context, now, node);
+        }
+    }
+}
+
+/// A fault ends.
+pub(super) fn fault_ends(context: &mut Context<'_>, now: SimTime, number: u32) {
+    let setup = context.setup;
+    if let Some(fault) = setup.cloud.faults.get(number as usize) {
+        context.world.note(now, EventKind::FaultEnded, None, fault.kind.describe());
+    }
+}
+
+/// The share of the running Spot instances of `pools` with the unluckiest draws, rounded up.
+fn drawn(context: &Context<'_>, fault: u32, pools: &PoolSelector, permille: u32) -> Vec<NodeId> {
+    let mut candidates: Vec<(u64, NodeId)> = running_spot(context)
+        .into_iter()
+        .filter(|(_, pool, _)| pools.matches(*pool))
+        .map(|(node, pool, ordinal)| {
+            let entity = format!("{fault}/{}/{}", pool.instance_type, pool.zone);
+            let draw = context.streams.nth("fault-hit", &entity, ordinal).uniform();
+            (draw.to_bits(), node)
+        })
+        .collect();
+    // Draws are positive, and the bits of positive numbers are in their order.
+    candidates.sort_unstable();
+    let wanted = (candidates.len() * permille as usize).div_ceil(1_000);
+    let mut nodes: Vec<NodeId> = candidates.into_iter().take(wanted).map(|(_, node)| node).collect();
+    nodes.sort_unstable();
+    nodes
+}

@@ -1,0 +1,270 @@
+//! What has been bought in advance, and what it covers: Reserved Instances, Savings Plans, capacity reservations.
+//!
+//! Evaluated by the clock hour, over On-Demand usage only; Spot takes no part.
+//!
+//! Source: AWS documentation of billing as of 2026: zonal reservations first, then regional ones from the smallest size
+//! up, then EC2 Instance Savings Plans, then Compute Savings Plans, each plan from the highest discount down.
+//! Deviation: short-lived instances share a reservation's hour by their running seconds.
+
+use crate::domain::{Accrual, HourlyRate, Money, SimDuration, Symbol};
+
+/// What has been bought in advance.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Commitments {
+    /// Reserved Instances.
+    pub reserved: Vec<ReservedInstances>,
+    /// Savings Plans.
+    pub plans: Vec<SavingsPlan>,
+}
+
+impl Commitments {
+    /// Whether nothing has been bought.
+    pub fn is_empty(&self) -> bool {
+        self.reserved.is_empty() && self.plans.is_empty()
+    }
+}
+
+/// Reserved Instances of one type.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ReservedInstances {
+    /// The type reserved.
+    pub instance_type: Symbol,
+    /// The zone; `None` for regional ones, which cover every size of the family.
+    pub zone: Option<Symbol>,
+    /// How many.
+    pub count: u32,
+    /// What one costs per hour, upfront payment included, used or not.
+    pub rate: HourlyRate,
+}
+
+/// A Savings Plan.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SavingsPlan {
+    /// The family that an EC2 Instance plan is for; `None` for a Compute plan.
+    pub family: Option<Symbol>,
+    /// What is paid per hour, used or not, at the plan's own rates.
+    pub commitment: HourlyRate,
+    /// Discount on On-Demand, in thousandths.
+    pub discount_permille: u32,
+    /// Families with another discount.
+    pub family_discounts: Vec<(Symbol, u32)>,
+}
+
+impl SavingsPlan {
+    /// The discount on a type of `family`, in thousandths.
+    fn discount(&self, family: &str) -> u32 {
+        let own = self.family_discounts.iter().find(|(name, _)| name.as_str() == family);
+        own.map_or(self.discount_permille, |&(_, discount)| discount).min(1_000)
+    }
+}
+
+/// On-Demand running time of one instance within one clock hour.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Usage {
+    /// Instance type.
+    pub instance_type: Symbol,
+    /// Zone.
+    pub zone: Symbol,
+    /// On-Demand price.
+    pub rate: HourlyRate,
+    /// Time that it ran in the hour.
+    pub ran: SimDuration,
+}
+
+/// What one clock hour comes to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct HourOfCommitments {
+    /// Usage at On-Demand prices that reservations and plans pay for.
+    pub covered: Money,
+    /// What reservations cost, used or not.
+    pub reserved_fees: Money,
+    /// What plans cost, used or not.
+    pub plan_fees: Money,
+    /// The part of the reservations' cost that covered nothing.
+    pub reserved_unused: Money,
+    /// The part of the plans' cost that covered nothing.
+    pub plan_unused: Money,
+}
+
+/// Works out a clock hour. `hour` is its length: less than an hour at the edges of a run.
+pub fn cover(commitments: &Commitments, usage: &[Usage], hour: SimDuration) -> HourOfCommitments {
+    let mut left: Vec<i128> = usage.iter().map(|one| i128::from(one.ran.as_micros())).collect();
+    let mut result = HourOfCommitments::default();
+    let zonal = commitments.reserved.iter().filter(|reserved| reserved.zone.is_some());
+    let regional = commitments.reserved.iter().filter(|reserved| reserved.zone.is_none());
+    for reserved in zonal.chain(regional) {
+        reserve(reserved, usage, hour, &mut left, &mut result);
+    }
+    let instance_plans = commitments.plans.iter().filter(|plan| plan.family.is_some());
+    let compute_plans = commitments.plans.iter().filter(|plan| plan.family.is_none());
+    for plan in instance_plans.chain(compute_plans) {
+        apply_plan(plan, usage, hour, &mut left, &mut result);
+    }
+    let uncovered: Accrual = usage.iter().zip(&left).map(|(one, &left)| of_micros(one.rate, left)).sum();
+    let all: Accrual = usage.iter().map(|one| Accrual::of(one.rate, one.ran)).sum();
+    result.covered = all.total() - uncovered.total();
+    result
+}
+
+fn of_micros(rate: HourlyRate, micros: i128) -> Accrual {
+    Accrual::of(rate, SimDuration::from_micros(i64::try_from(micros).unwrap_or(i64::MAX)))
+}
+
+/// Covers what a reservation covers. Regional ones count in quarters of a normalised unit times time.
+fn reserve(
+    reserved: &ReservedInstances,
+    usage: &[Usage],
+    hour: SimDuration,
+    left: &mut [i128],
+    result: &mut HourOfCommitments,
+) {
+    let family = |name: Symbol| name.as_str().split('.').next().unwrap_or_default();
+    let flexible = reserved.zone.is_none() && is_size_flexible(family(reserved.instance_type));
+    let units = |name: Symbol| if flexible { i128::from(quarter_units(name)) } else { 1 };
+    let matches = |one: &Usage| match reserved.zone {
+        Some(zone) => one.instance_type == reserved.instance_type && one.zone == zone,
+        None if flexible => family(one.instance_type) == family(reserved.instance_type),
+        None => one.instance_type == reserved.instance_type,
+    };
+    let span = i128::from(hour.as_micros());
+    let total = units(reserved.instance_type) * i128::from(reserved.count) * span;
+    let mut free = total;
+    let mut order: Vec<usize> = (0..usage.len()).filter(|&at| matches(&usage[at])).collect();
+    order.sort_by_key(|&at| (units(usage[at].instance_type), at));
+    for at in order {
+        let unit = units(usage[at].instance_type).max(1);
+        let covered = left[at].min(free / unit);
+        left[at] -= covered;
+        free -= covered * unit;
+    }
+    let fee = of_micros(reserved.rate, span * i128::from(reserved.count)).total();
+    result.reserved_fees += fee;
+    result.reserved_unused += portion(fee, free, total);
+}
+
+fn apply_plan(
+    plan: &SavingsPlan,
+    usage: &[Usage],
+    hour: SimDuration,
+    left: &mut [i128],
+    result: &mut HourOfCommitments,
+) {
+    let family = |name: Symbol| name.as_str().split('.').next().unwrap_or_default();
+    let discount = |one: &Usage| plan.discount(family(one.instance_type));
+    let plan_rate = |one: &Usage| one.rate.scaled(1_000 - i64::from(discount(one)), 1_000);
+    let total = i128::from(plan.commitment.as_nanos()) * i128::from(hour.as_micros());
+    let mut free = total;
+    let mut order: Vec<usize> = (0..usage.len())
+        .filter(|&at| plan.family.is_none_or(|own| own.as_str() == family(usage[at].instance_type)))
+        .collect();
+    order.sort_by_key(|&at| (std::cmp::Reverse(discount(&usage[at])), plan_rate(&usage[at]), at));
+    for at in order {
+        let rate = i128::from(plan_rate(&usage[at]).as_nanos());
+        let covered = if rate == 0 { left[at] } else { left[at].min(free / rate) };
+        left[at] -= covered;
+        free -= covered * rate;
+    }
+    let fee = Accrual::of(plan.commitment, hour).total();
+    result.plan_fees += fee;
+    result.plan_unused += portion(fee, free, total);
+}
+
+fn portion(amount: Money, part: i128, whole: i128) -> Money {
+    if whole <= 0 {
+        return Money::ZERO;
+    }
+    // Nine digits of the share are enough for a figure of the report; the product then fits.
+    let billionths = part.saturating_mul(1_000) / (whole / 1_000_000).max(1);
+    Money::from_nanos(amount.as_nanos() * billionths.min(1_000_000_000) / 1_000_000_000)
+}
+
+/// Whether regional reservations of the family cover its other sizes.
+fn is_size_flexible(family: &str) -> bool {
+    !matches!(family, "g4ad" | "g4dn" | "g5" | "g5g")
+}
+
+/// Quarters of a normalised unit of a size: nano 1, micro 2, small 4, medium 8, large 16, xlarge 32 and multiples of it.
+fn quarter_units(name: Symbol) -> u32 {
+    let size = name.as_str().rsplit('.').next().unwrap_or_default();
+    match size {
+        "nano" => 1,
+        "micro" => 2,
+        "small" => 4,
+        "medium" => 8,
+        "large" => 16,
+        "xlarge" => 32,
+        _ => {
+            let digits: String = size.trim_start_matches("metal-").chars().take_while(char::is_ascii_digit).collect();
+            // Plain `metal` is the largest size of the older families.
+            digits.parse::<u32>().map_or(32 * 24, |multiple| 32 * multiple.min(1_000))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Commitments, ReservedInstances, SavingsPlan, Usage, cover};
+    use crate::domain::{HourlyRate, SimDuration, Symbol};
+
+    const HOUR: SimDuration = SimDuration::from_secs(3_600);
+
+    fn usage(instance_type: &str, rate: &str) -> Usage {
+        let rate = HourlyRate::parse(rate).unwrap();
+        Usage { instance_type: Symbol::new(instance_type), zone: Symbol::new("a"), rate, ran: HOUR }
+    }
+
+    fn reserved(instance_type: &str, zone: Option<&str>, count: u32, rate: &str) -> ReservedInstances {
+        let rate = HourlyRate::parse(rate).unwrap();
+        ReservedInstances { instance_type: Symbol::new(instance_type), zone: zone.map(Symbol::new), count, rate }
+    }
+
+    fn plan(family: Option<&str>, commitment: &str, discount_permille: u32) -> SavingsPlan {
+        let commitment = HourlyRate::parse(commitment).unwrap();
+        SavingsPlan { family: family.map(Symbol::new), commitment, discount_permille, family_discounts: Vec::new() }
+    }
+
+    #[test]
+    fn a_regional_reservation_covers_a_share_of_larger_sizes() {
+        let bought = Commitments { reserved: vec![reserved("m5.large", None, 1, "0.06")], plans: Vec::new() };
+        let two = [usage("m5.xlarge", "0.192"), usage("m5.xlarge", "0.192")];
+        let hour = cover(&bought, &two, HOUR);
+        // Four of sixteen units: 0.288 of 0.384 stay On-Demand.
+        assert_eq!(hour.covered.to_string(), "0.096000000");
+        assert_eq!(hour.reserved_fees.to_string(), "0.060000000");
+        assert_eq!((hour.reserved_unused + hour.plan_unused).to_string(), "0.000000000");
+    }
+
+    #[test]
+    fn a_zonal_reservation_covers_its_type_in_its_zone_only() {
+        let bought = Commitments { reserved: vec![reserved("m5.large", Some("b"), 1, "0.06")], plans: Vec::new() };
+        let hour = cover(&bought, &[usage("m5.large", "0.096")], HOUR);
+        assert_eq!(hour.covered.to_string(), "0.000000000");
+        assert_eq!(hour.reserved_unused.to_string(), "0.060000000");
+    }
+
+    #[test]
+    fn the_plan_with_the_highest_discount_for_the_usage_comes_first_and_the_rest_stays_on_demand() {
+        let compute = SavingsPlan { family_discounts: vec![(Symbol::new("m5"), 500)], ..plan(None, "0.10", 200) };
+        let bought = Commitments { reserved: Vec::new(), plans: vec![compute] };
+        let hour = cover(&bought, &[usage("c5.xlarge", "0.20"), usage("m5.xlarge", "0.20")], HOUR);
+        assert_eq!(hour.covered.to_string(), "0.200000000");
+        assert_eq!(hour.plan_fees.to_string(), "0.100000000");
+        assert_eq!((hour.reserved_unused + hour.plan_unused).to_string(), "0.000000000");
+    }
+
+    #[test]
+    fn a_commitment_larger_than_the_usage_is_paid_all_the_same_and_shown_as_unused() {
+        let bought = Commitments { reserved: Vec::new(), plans: vec![plan(None, "0.40", 500)] };
+        let hour = cover(&bought, &[usage("m5.xlarge", "0.20")], HOUR);
+        assert_eq!(hour.plan_fees.to_string(), "0.400000000");
+        assert_eq!(hour.plan_unused.to_string(), "0.300000000");
+    }
+
+    #[test]
+    fn short_lives_share_the_hour_of_one_reservation() {
+        let bought = Commitments { reserved: vec![reserved("m5.large", None, 1, "0.06")], plans: Vec::new() };
+        let third = Usage { ran: SimDuration::from_secs(1_200), ..usage("m5.large", "0.096") };
+        assert_eq!(cover(&bought, &[third; 3], HOUR).covered.to_string(), "0.096000000");
+        assert_eq!(cover(&bought, &[third; 4], HOUR).covered.to_string(), "0.096000000");
+    }
+}

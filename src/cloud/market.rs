@@ -1,0 +1,154 @@
+//! What EC2's side of the market does by time alone: Spot prices and shortages of pools.
+//!
+//! Everything here is a function of (seed, pool, time): no call of ours moves it, so that two policies meet the same
+//! market. Paths are made as far as somebody asks and kept.
+//!
+//! What must not live here: what we hold (`ec2`), what we pay (`billing`).
+
+pub mod price;
+pub mod reclaims;
+
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+
+use self::price::PricePath;
+use self::reclaims::{PoolEvent, PoolOutlook, Reclaims};
+use super::Pool;
+use super::settings::{CloudSettings, ReplayedPrice, SpotPrices};
+use crate::catalog::{Price, PriceQuality, Region};
+use crate::domain::{HourlyRate, SimDuration, SimTime, well_known};
+use crate::engine::Streams;
+
+/// A price that held for a while.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct PriceInterval {
+    /// From when.
+    pub from: SimTime,
+    /// Until when.
+    pub to: SimTime,
+    /// The price.
+    pub rate: HourlyRate,
+    /// How far it can be trusted.
+    pub quality: PriceQuality,
+}
+
+/// The market of one region during one run.
+#[derive(Debug)]
+pub struct Market {
+    region: Arc<Region>,
+    streams: Streams,
+    settings: Arc<CloudSettings>,
+    reclaims: Reclaims,
+    paths: FxHashMap<Pool, PricePath>,
+    outlooks: FxHashMap<Pool, PoolOutlook>,
+}
+
+impl Market {
+    /// The market of `region` until `end`.
+    pub fn new(region: Arc<Region>, streams: Streams, settings: Arc<CloudSettings>, end: SimTime) -> Self {
+        let reclaims = Reclaims::new(Arc::clone(&region), streams, settings.capacity, settings.interruptions, end);
+        Self { region, streams, settings, reclaims, paths: FxHashMap::default(), outlooks: FxHashMap::default() }
+    }
+
+    /// The price of `pool` in the price data; `None` if the zone does not offer it so.
+    pub fn listed(&self, pool: Pool) -> Option<Price> {
+        let zone = self.region.zone_index(pool.zone)?;
+        let kind = self.region.instance_type(pool.instance_type).filter(|kind| kind.offered_in(zone))?;
+        if pool.capacity_type == well_known::SPOT { kind.spot(zone) } else { kind.on_demand }
+    }
+
+    /// The price of `pool` at `at`.
+    pub fn price(&mut self, pool: Pool, at: SimTime) -> Option<(HourlyRate, PriceQuality)> {
+        let listed = self.listed(pool)?;
+        let moved = if pool.capacity_type == well_known::SPOT { self.moved(pool, listed, at) } else { None };
+        Some(match moved {
+            None => (listed.rate, listed.quality),
+            Some(rate) if rate == listed.rate => (rate, listed.quality),
+            // A price that a model has moved is no longer one that was seen; a recorded one is.
+            Some(rate) => match self.settings.prices {
+                SpotPrices::Replay(_) => (rate, PriceQuality::Published),
+                SpotPrices::Process | SpotPrices::Constant => (rate, PriceQuality::Assumed),
+            },
+        })
+    }
+
+    /// The prices of `pool` between `from` and `to`, without gap.
+    pub fn intervals(&mut self, pool: Pool, from: SimTime, to: SimTime) -> Vec<PriceInterval> {
+        let mut starts: Vec<SimTime> = match &self.settings.prices {
+            _ if pool.capacity_type != well_known::SPOT => Vec::new(),
+            SpotPrices::Constant => Vec::new(),
+            SpotPrices::Replay(records) => records_of(records, pool).iter().map(|record| record.at).collect(),
+            SpotPrices::Process => {
+                let _ = self.price(pool, to);
+                let path = self.paths.get_mut(&pool);
+                path.map_or_else(Vec::new, |path| path.published_until(to).iter().map(|one| one.at).collect())
+            }
+        };
+        starts.retain(|&at| from < at && at < to);
+        starts.insert(0, from);
+        let mut intervals: Vec<PriceInterval> = Vec::new();
+        for (position, &start) in starts.iter().enumerate() {
+            let end = starts.get(position + 1).copied().unwrap_or(to);
+            let Some((rate, quality)) = self.price(pool, start) else { return Vec::new() };
+            match intervals.last_mut() {
+                Some(last) if last.rate == rate && last.quality == quality => last.to = end,
+                _ => intervals.push(PriceInterval { from: start, to: end, rate, quality }),
+            }
+        }
+        intervals
+    }
+
+    /// Whether `pool` has nothing to give at `now`.
+    pub fn is_short(&mut self, pool: Pool, now: SimTime) -> bool {
+        self.outlook(pool).is_short(now)
+    }
+
+    /// The event of `pool` at position `number` in order of time.
+    pub fn event(&mut self, pool: Pool, number: usize) -> Option<PoolEvent> {
+        self.outlook(pool).events.get(number).copied()
+    }
+
+    /// The position of the first event of `pool` that begins after `now`.
+    pub fn first_event_after(&mut self, pool: Pool, now: SimTime) -> usize {
+        self.outlook(pool).events.partition_point(|event| event.at <= now)
+    }
+
+    /// Whether an event hits the `ordinal`-th instance of `pool`, and how long after its beginning the notice comes.
+    pub fn hit(&self, event: &PoolEvent, pool: Pool, ordinal: u64) -> Option<SimDuration> {
+        self.reclaims.hit(event, pool, ordinal)
+    }
+
+    fn outlook(&mut self, pool: Pool) -> &PoolOutlook {
+        self.outlooks.entry(pool).or_insert_with(|| self.reclaims.outlook(pool))
+    }
+
+    /// The price of a Spot pool if it has left the price data's.
+    fn moved(&mut self, pool: Pool, listed: Price, at: SimTime) -> Option<HourlyRate> {
+        match &self.settings.prices {
+            SpotPrices::Constant => None,
+            SpotPrices::Replay(records) => {
+                let records = records_of(records, pool);
+                let after = records.partition_point(|record| record.at <= at);
+                records.get(after.saturating_sub(1)).map(|record| record.rate)
+            }
+            SpotPrices::Process => {
+                let kind = self.region.instance_type(pool.instance_type)?;
+                let on_demand = kind.on_demand.map_or(listed.rate, |price| price.rate);
+                let path = self.paths.entry(pool).or_insert_with(|| {
+                    let stream = self.streams.stream("price", &pool.stream_name());
+                    PricePath::new(stream, on_demand, listed.rate, listed.quality == PriceQuality::Published)
+                });
+                Some(path.rate_at(at))
+            }
+        }
+    }
+}
+
+/// The records of one pool, in order of time.
+fn records_of(records: &[ReplayedPrice], pool: Pool) -> &[ReplayedPrice] {
+    let key = (pool.instance_type, pool.zone);
+    let first = records.partition_point(|record| (record.instance_type, record.zone) < key);
+    let last = records.partition_point(|record| (record.instance_type, record.zone) <= key);
+    &records[first..last]
+}

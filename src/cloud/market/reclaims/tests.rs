@@ -1,0 +1,163 @@
+use std::sync::Arc;
+
+use super::{PoolOutlook, Reclaims};
+use crate::catalog::{Catalog, Region};
+use crate::cloud::Pool;
+use crate::cloud::settings::{CapacityModel, Interruptions};
+use crate::domain::{SimDuration, SimTime, Symbol, well_known};
+use crate::engine::Streams;
+
+fn region() -> Arc<Region> {
+    Catalog::embedded().and_then(|catalog| catalog.region("us-east-1")).unwrap()
+}
+
+fn days(days: i64) -> SimTime {
+    SimTime::ZERO + SimDuration::from_secs(days * 86_400)
+}
+
+fn reclaims(seed: u64, capacity: CapacityModel, exposure_hours: f64, until: SimTime) -> Reclaims {
+    let interruptions = Interruptions { exposure_hours: Some(exposure_hours), ..Interruptions::default() };
+    Reclaims::new(region(), Streams::new(seed), capacity, interruptions, until)
+}
+
+fn spot(instance_type: &str, zone: &str) -> Pool {
+    Pool { instance_type: Symbol::new(instance_type), zone: Symbol::new(zone), capacity_type: well_known::SPOT }
+}
+
+/// A Spot type of `band` with at most 16 vCPUs that several zones offer.
+fn type_of_band(band: u8, nth: usize) -> Symbol {
+    let region = region();
+    let kinds = region.types.iter().filter(|kind| {
+        kind.facts.spot
+            && kind.facts.vcpus <= 16
+            && kind.facts.gpu.is_none()
+            && kind.advisor.is_some_and(|advice| advice.band == band)
+            && kind.offered_in(0)
+            && kind.offered_in(1)
+    });
+    kinds.map(|kind| kind.facts.name).nth(nth).unwrap()
+}
+
+#[test]
+fn of_instances_in_the_worst_band_held_for_the_exposure_time_about_three_in_ten_are_hit() {
+    let (mut hit, mut held, mut prompt) = (0_u32, 0_u32, 0_u32);
+    for seed in 0..400 {
+        let pool = spot(type_of_band(4, seed as usize % 20).as_str(), "us-east-1a");
+        let reclaims = reclaims(seed, CapacityModel::Static, 730.0, days(60));
+        let outlook = reclaims.outlook(pool);
+        let until = SimTime::ZERO + SimDuration::from_secs(730 * 3_600);
+        for ordinal in 0..20 {
+            held += 1;
+            let mut during = outlook.events.iter().filter(|event| event.at < until);
+            if let Some(notice) = during.find_map(|event| reclaims.hit(event, pool, ordinal)) {
+                hit += 1;
+                prompt += u32::from(notice <= SimDuration::from_secs(180));
+            }
+        }
+    }
+    let share = f64::from(hit) / f64::from(held);
+    assert!((0.24..0.36).contains(&share), "{share} of {held} were hit");
+    assert!(f64::from(prompt) > 0.9 * f64::from(hit), "{prompt} of {hit} within three minutes");
+}
+
+#[test]
+fn a_pools_outlook_depends_on_the_seed_and_the_pool_alone() {
+    let pool = spot(type_of_band(3, 0).as_str(), "us-east-1b");
+    let (one, other) =
+        (reclaims(3, CapacityModel::Static, 24.0, days(90)), reclaims(3, CapacityModel::Static, 24.0, days(90)));
+    let _ = other.outlook(spot("m5.large", "us-east-1a"));
+    assert!(!one.outlook(pool).events.is_empty());
+    assert_eq!(one.outlook(pool), other.outlook(pool));
+    assert_ne!(one.outlook(pool), reclaims(4, CapacityModel::Static, 24.0, days(90)).outlook(pool));
+}
+
+/// Share of the time that a pool can deliver, and its times up in hours, over `until`.
+fn availability(outlook: &PoolOutlook, until: SimTime) -> (f64, Vec<f64>) {
+    let (mut down, mut reached, mut up) = (0.0, SimTime::ZERO, Vec::new());
+    for &(from, to) in &outlook.shortages {
+        if from > reached {
+            up.push((from - reached).as_secs_f64() / 3_600.0);
+        }
+        down += (to.min(until).saturating_since(from.max(reached))).as_secs_f64();
+        reached = reached.max(to.min(until));
+    }
+    (1.0 - down / until.as_secs_f64(), up)
+}
+
+#[test]
+fn tight_pools_are_up_for_heavy_tailed_times_that_zones_share() {
+    let until = days(600);
+    let (mut shares, mut ups, mut correlations) = (Vec::new(), Vec::new(), Vec::new());
+    for nth in 0..12 {
+        let reclaims = reclaims(nth, CapacityModel::UpDown, 72.0, until);
+        let name = type_of_band(4, nth as usize);
+        let (one, other) =
+            (reclaims.outlook(spot(name.as_str(), "us-east-1a")), reclaims.outlook(spot(name.as_str(), "us-east-1b")));
+        let (share, up) = availability(&one, until);
+        shares.push(share);
+        ups.extend(up);
+        correlations.push(correlation(&one, &other, until));
+    }
+    let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
+    assert!((0.85..0.91).contains(&mean(&shares)), "available {}", mean(&shares));
+    let average = mean(&ups);
+    let deviation = libm::sqrt(mean(&ups.iter().map(|up| (up - average) * (up - average)).collect::<Vec<_>>()));
+    assert!(deviation / average > 2.0, "coefficient of variation {}", deviation / average);
+    let brief = ups.iter().filter(|up| **up < 0.5).count() as f64 / ups.len() as f64;
+    assert!((0.20..0.45).contains(&brief), "{brief} of the runs last under 30 min");
+    assert!((0.35..0.6).contains(&mean(&correlations)), "correlation {}", mean(&correlations));
+}
+
+fn correlation(one: &PoolOutlook, other: &PoolOutlook, until: SimTime) -> f64 {
+    let step = SimDuration::from_secs(1_800);
+    let (mut n, mut a, mut b, mut both) = (0.0, 0.0, 0.0, 0.0);
+    let mut now = SimTime::ZERO;
+    while now < until {
+        let (x, y) = (f64::from(u8::from(one.is_short(now))), f64::from(u8::from(other.is_short(now))));
+        (n, a, b, both) = (n + 1.0, a + x, b + y, both + x * y);
+        now += step;
+    }
+    let (p, q) = (a / n, b / n);
+    (both / n - p * q) / libm::sqrt(p * (1.0 - p) * q * (1.0 - q))
+}
+
+#[test]
+fn scarce_pools_are_available_about_half_of_the_time() {
+    let until = days(600);
+    let region = region();
+    let scarce: Vec<Symbol> = region
+        .types
+        .iter()
+        .filter(|kind| {
+            kind.facts.vcpus >= 96
+                && kind.facts.spot
+                && kind.offered_in(0)
+                && kind.advisor.is_some_and(|advice| advice.band == 4)
+        })
+        .map(|kind| kind.facts.name)
+        .take(16)
+        .collect();
+    let shares: Vec<f64> = scarce
+        .iter()
+        .map(|name| {
+            availability(
+                &reclaims(5, CapacityModel::UpDown, 72.0, until).outlook(spot(name.as_str(), "us-east-1a")),
+                until,
+            )
+            .0
+        })
+        .collect();
+    let mean = shares.iter().sum::<f64>() / shares.len() as f64;
+    assert!((0.42..0.52).contains(&mean), "available {mean}");
+}
+
+#[test]
+fn without_interruptions_nothing_is_reclaimed_but_pools_still_come_and_go() {
+    let off = Interruptions { exposure_hours: None, ..Interruptions::default() };
+    let pool = spot(type_of_band(4, 0).as_str(), "us-east-1a");
+    let hazard = Reclaims::new(region(), Streams::new(1), CapacityModel::Static, off, days(300));
+    assert_eq!(hazard.outlook(pool), PoolOutlook::default());
+    let supply = Reclaims::new(region(), Streams::new(1), CapacityModel::UpDown, off, days(300));
+    let outlook = supply.outlook(pool);
+    assert!(outlook.events.is_empty() && !outlook.shortages.is_empty());
+}

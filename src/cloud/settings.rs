@@ -1,0 +1,309 @@
+//! What a scenario may set about the simulated EC2. Every default is an assumption that reports state.
+
+use crate::domain::{HourlyRate, SimDuration, SimTime, Symbol};
+
+use super::commitments::Commitments;
+
+/// What is special about the simulated EC2 and its bill.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct CloudSettings {
+    /// How Spot prices move.
+    pub prices: SpotPrices,
+    /// How much there is of each pool.
+    pub capacity: CapacityModel,
+    /// How often EC2 reclaims Spot instances.
+    pub interruptions: Interruptions,
+    /// Limits on vCPUs in use.
+    pub quotas: Quotas,
+    /// Limits on API calls.
+    pub api: ApiLimits,
+    /// How the bill is worked out.
+    pub billing: BillingSettings,
+    /// What goes wrong when, in order of time.
+    pub faults: Vec<Fault>,
+}
+
+impl CloudSettings {
+    /// What is assumed about the market, for the report.
+    pub fn assumptions(&self) -> Vec<String> {
+        let prices = match self.prices {
+            SpotPrices::Process => {
+                "Spot prices move by a seeded process around the level of the price data, calibrated to records of 2020; \
+                 Karpenter reads them every 12 hours."
+            }
+            SpotPrices::Constant => "Spot prices stay at the level of the price data.",
+            SpotPrices::Replay(_) => {
+                "Spot prices follow the recorded ones; pools without a record stay at the level of the price data."
+            }
+        };
+        let capacity = match self.capacity {
+            CapacityModel::Infinite => "Every pool has as many instances as are asked for.",
+            CapacityModel::Static => {
+                "Each Spot pool has a fixed number of instances, drawn by its interruption band and size, and none for a \
+                 while after EC2 has reclaimed from it; On-Demand has no limit."
+            }
+            CapacityModel::UpDown => {
+                "Pools come and go by on/off processes fitted to Spot availability traces of 2022 and 2023; a Spot pool \
+                 that goes takes instances along."
+            }
+        };
+        let interruptions = match self.interruptions.exposure_hours {
+            None => "EC2 interrupts no Spot instance of its own accord.".to_owned(),
+            Some(_) if self.capacity == CapacityModel::UpDown => {
+                "Spot instances are interrupted when their pool goes; how many is a draw by interruption band."
+                    .to_owned()
+            }
+            Some(hours) => format!(
+                "Spot interruptions follow the Spot Advisor's bands, its figures read as those of instances held for {hours} \
+                 hours and multiplied by {}; AWS does not publish the exposure, and readings from 24 to 730 hours move the \
+                 rate thirtyfold.",
+                self.interruptions.stress
+            ),
+        };
+        vec![prices.to_owned(), capacity.to_owned(), interruptions]
+    }
+}
+
+/// How Spot prices move.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub enum SpotPrices {
+    /// A seeded process around the level of the price data.
+    #[default]
+    Process,
+    /// They stay at the level of the price data.
+    Constant,
+    /// They follow records, in order of pool and time; a pool without a record stays at the level of the price data.
+    Replay(Vec<ReplayedPrice>),
+}
+
+/// A recorded Spot price: it holds from `at` on. Before the first record of a pool that first price holds.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct ReplayedPrice {
+    /// Instance type.
+    pub instance_type: Symbol,
+    /// Zone.
+    pub zone: Symbol,
+    /// From when on.
+    pub at: SimTime,
+    /// The price.
+    pub rate: HourlyRate,
+}
+
+/// How much there is of each pool.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub enum CapacityModel {
+    /// More than anybody asks for.
+    Infinite,
+    /// A fixed number of instances for each Spot pool, drawn by band and size; On-Demand without limit. A pool has none
+    /// for a while after EC2 has reclaimed from it.
+    #[default]
+    Static,
+    /// As static, and pools come and go by on/off processes of their own and of their type in the region.
+    UpDown,
+}
+
+/// How often EC2 reclaims Spot instances.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Interruptions {
+    /// Hours for which the instances behind the Spot Advisor's figures are taken to have been exposed, on average; `None`
+    /// for no interruption but injected ones.
+    pub exposure_hours: Option<f64>,
+    /// Multiplies the rate.
+    pub stress: f64,
+    /// Share of reclaims that a rebalance recommendation does not precede.
+    pub without_warning: f64,
+    /// Median time from a rebalance recommendation to the notices, in seconds.
+    pub warning_median_seconds: f64,
+}
+
+impl Interruptions {
+    /// Few interruptions: exposure of 730 hours.
+    pub const LOW_HOURS: f64 = 730.0;
+    /// The default: exposure of 72 hours.
+    pub const CENTRAL_HOURS: f64 = 72.0;
+    /// Many interruptions: exposure of 24 hours.
+    pub const HIGH_HOURS: f64 = 24.0;
+}
+
+impl Default for Interruptions {
+    fn default() -> Self {
+        Self {
+            exposure_hours: Some(Self::CENTRAL_HOURS),
+            stress: 1.0,
+            without_warning: 0.40,
+            warning_median_seconds: 600.0,
+        }
+    }
+}
+
+/// Limits on vCPUs in use, On-Demand and Spot each.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Quotas {
+    /// Families A, C, D, H, I, M, R, T, Z.
+    pub standard: u32,
+    /// Families G and VT.
+    pub graphics: u32,
+    /// Family P.
+    pub parallel: u32,
+    /// Everything else.
+    pub other: u32,
+}
+
+impl Default for Quotas {
+    fn default() -> Self {
+        Self { standard: 100_000, graphics: 1_000, parallel: 1_000, other: 1_000 }
+    }
+}
+
+/// Limits on API calls: token buckets that are full at the start.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ApiLimits {
+    /// Calls that change something.
+    pub mutating: BucketSize,
+    /// Instances asked for; a call that asks for more than is left fails as a whole.
+    pub launched_instances: BucketSize,
+}
+
+impl Default for ApiLimits {
+    fn default() -> Self {
+        Self {
+            mutating: BucketSize { size: 50, per_second: 5 },
+            launched_instances: BucketSize { size: 1_000, per_second: 2 },
+        }
+    }
+}
+
+/// The size of a token bucket and how fast it fills.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct BucketSize {
+    /// Tokens that it holds.
+    pub size: u32,
+    /// Tokens that it gains each second.
+    pub per_second: u32,
+}
+
+/// How the bill is worked out.
+#[derive(Clone, PartialEq, Debug)]
+pub struct BillingSettings {
+    /// Bill Spot by the price at the start of each instance-hour rather than by the price at every instant.
+    pub hourly_at_start: bool,
+    /// Price per hour of each node's public IPv4 address; `None` for private nodes.
+    pub public_ipv4: Option<HourlyRate>,
+    /// Price per hour of the EKS control plane.
+    pub control_plane: HourlyRate,
+    /// Price of a GiB of root volume for a month of 730 hours.
+    pub volume_per_month: HourlyRate,
+    /// Discount on everything that AWS charges, in thousandths.
+    pub discount_permille: u32,
+    /// Licence or vendor fee per hour of each running node; not AWS's and not discounted.
+    pub node_fee: HourlyRate,
+    /// What has been bought in advance.
+    pub commitments: Commitments,
+}
+
+impl Default for BillingSettings {
+    /// Prices of us-east-1: the control plane under standard support at 0.10 USD, gp3 at 0.08 USD.
+    fn default() -> Self {
+        Self {
+            hourly_at_start: false,
+            public_ipv4: None,
+            control_plane: HourlyRate::from_nanos(100_000_000),
+            volume_per_month: HourlyRate::from_nanos(80_000_000),
+            discount_permille: 0,
+            node_fee: HourlyRate::ZERO,
+            commitments: Commitments::default(),
+        }
+    }
+}
+
+/// Something that goes wrong.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Fault {
+    /// When it begins.
+    pub at: SimTime,
+    /// When it ends: the same instant for what happens at once.
+    pub until: SimTime,
+    /// What it is.
+    pub kind: FaultKind,
+}
+
+impl Fault {
+    /// Whether it is going on.
+    pub fn is_on(&self, now: SimTime) -> bool {
+        self.at <= now && now < self.until
+    }
+}
+
+/// What goes wrong.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum FaultKind {
+    /// The pools have no capacity for new instances.
+    InsufficientCapacity(PoolSelector),
+    /// A share of the Spot instances running in the pools is interrupted at once.
+    SpotInterruption {
+        /// The pools.
+        pools: PoolSelector,
+        /// The share, in thousandths, of the instances there.
+        permille: u32,
+    },
+    /// Calls are limited to this.
+    ApiThrottle(BucketSize),
+    /// Boots take longer.
+    SlowBoot {
+        /// How many times as long, in thousandths.
+        permille: u32,
+    },
+}
+
+impl FaultKind {
+    /// What goes wrong, for the log.
+    pub fn describe(&self) -> String {
+        match self {
+            Self::InsufficientCapacity(pools) => format!("no capacity for new instances in {}", pools.describe()),
+            Self::SpotInterruption { pools, permille } => {
+                format!(
+                    "{:.1} % of the Spot instances in {} are interrupted",
+                    f64::from(*permille) / 10.0,
+                    pools.describe()
+                )
+            }
+            Self::ApiThrottle(bucket) => {
+                format!("EC2 takes bursts of {} calls, {} a second", bucket.size, bucket.per_second)
+            }
+            Self::SlowBoot { permille } => format!("boots take {:.1} times as long", f64::from(*permille) / 1_000.0),
+        }
+    }
+}
+
+/// Which pools: those that match everything stated.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct PoolSelector {
+    /// Instance family, for example `m7g`.
+    pub family: Option<Symbol>,
+    /// Instance type.
+    pub instance_type: Option<Symbol>,
+    /// Zone.
+    pub zone: Option<Symbol>,
+    /// `spot` or `on-demand`.
+    pub capacity_type: Option<Symbol>,
+}
+
+impl PoolSelector {
+    /// Whether it takes in `pool`.
+    pub fn matches(&self, pool: super::Pool) -> bool {
+        let family = pool.instance_type.as_str().split('.').next().unwrap_or_default();
+        self.family.is_none_or(|wanted| wanted.as_str() == family)
+            && self.instance_type.is_none_or(|wanted| wanted == pool.instance_type)
+            && self.zone.is_none_or(|wanted| wanted == pool.zone)
+            && self.capacity_type.is_none_or(|wanted| wanted == pool.capacity_type)
+    }
+
+    fn describe(&self) -> String {
+        let parts = [self.family, self.instance_type, self.zone, self.capacity_type];
+        let stated: Vec<&str> = parts.iter().flatten().map(|part| part.as_str()).collect();
+        if stated.is_empty() { "every pool".to_owned() } else { stated.join(", ") }
+    }
+}
+
+/// From a notice to the instance's end.
+pub const NOTICE: SimDuration = SimDuration::from_secs(120);
