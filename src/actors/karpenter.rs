@@ -6,6 +6,7 @@
 mod batching;
 mod disruption;
 mod emptiness;
+mod eviction;
 mod interruption;
 mod launch;
 mod provisioning;

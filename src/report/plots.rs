@@ -3,6 +3,8 @@
 mod axis;
 mod canvas;
 
+use rayon::prelude::*;
+
 use super::summary::lives::{is_daemon, wait_for_node};
 use super::summary::service::workload_name;
 use crate::domain::{Currency, SimTime};
@@ -70,29 +72,52 @@ impl Plots {
         }
         let shown = most_replicas_first(outcome);
         let note = note_on_workloads(outcome, &shown);
-        plots.add(outcome, "replicas.svg", "Replicas and load", note.clone(), replicas_and_load(outcome, &shown))?;
-        plots.add(outcome, "nodes.svg", "Nodes and what they cost", None, nodes_and_cost(outcome))?;
-        plots.add(outcome, "pending.svg", "Pods on their way", None, pods_on_their_way(outcome))?;
-        plots.add(outcome, "latency.svg", "Response time", note, latency(outcome, &shown))?;
+        let pictures = [
+            Picture::new("replicas.svg", "Replicas and load", note.clone(), replicas_and_load(outcome, &shown)),
+            Picture::new("nodes.svg", "Nodes and what they cost", None, nodes_and_cost(outcome)),
+            Picture::new("pending.svg", "Pods on their way", None, pods_on_their_way(outcome)),
+            Picture::new("latency.svg", "Response time", note, latency(outcome, &shown)),
+        ];
+        let drawn: Vec<Option<Plot>> =
+            pictures.par_iter().map(|picture| picture.draw(outcome)).collect::<Result<_, PlotError>>()?;
+        for (picture, drawn) in pictures.iter().zip(drawn) {
+            match drawn {
+                Some(plot) => plots.drawn.push(plot),
+                None => {
+                    plots.left_out.push(format!(
+                        "\u{201c}{}\u{201d} is left out: nothing to show at any sampled instant.",
+                        picture.title
+                    ));
+                }
+            }
+        }
         Ok(plots)
     }
+}
 
-    fn add(
-        &mut self,
-        outcome: &Outcome,
-        file: &'static str,
-        title: &'static str,
-        note: Option<String>,
-        panels: Vec<Panel>,
-    ) -> Result<(), PlotError> {
-        let panels: Vec<Panel> = panels.into_iter().filter(Panel::has_data).collect();
-        if panels.is_empty() {
-            self.left_out.push(format!("\u{201c}{title}\u{201d} is left out: nothing to show at any sampled instant."));
-            return Ok(());
+/// A picture to be drawn.
+struct Picture {
+    file: &'static str,
+    title: &'static str,
+    note: Option<String>,
+    panels: Vec<Panel>,
+}
+
+impl Picture {
+    fn new(file: &'static str, title: &'static str, note: Option<String>, mut panels: Vec<Panel>) -> Self {
+        panels.retain(Panel::has_data);
+        Self { file, title, note, panels }
+    }
+
+    /// The picture, or nothing if it has no data.
+    fn draw(&self, outcome: &Outcome) -> Result<Option<Plot>, PlotError> {
+        let Self { file, title, .. } = *self;
+        if self.panels.is_empty() {
+            return Ok(None);
         }
-        let svg = canvas::draw(title, outcome.about.duration, &panels).map_err(|reason| PlotError { file, reason })?;
-        self.drawn.push(Plot { file, title, note, svg });
-        Ok(())
+        let svg =
+            canvas::draw(title, outcome.about.duration, &self.panels).map_err(|reason| PlotError { file, reason })?;
+        Ok(Some(Plot { file, title, note: self.note.clone(), svg }))
     }
 }
 

@@ -16,4 +16,5 @@ mod pricing;
 mod random_streams;
 mod report;
 mod selection;
+mod simulation;
 mod synthetic;

@@ -12,7 +12,6 @@ use super::{holds_pods, is_managed, is_nominated, pool_of, termination};
 use crate::actors::context::Context;
 use crate::actors::event::{Event, class};
 use crate::domain::node_pool::DisruptionReason;
-use crate::domain::pod::IntOrPercent;
 use crate::domain::{NodeId, NodePool, SimDuration, SimTime, Symbol};
 use crate::world::NodePhase;
 use crate::world::record::{EventKind, NodeEnd};
@@ -134,10 +133,7 @@ fn budget(context: &Context<'_>, pool: &NodePool) -> i64 {
         .budgets
         .iter()
         .filter(|budget| applies(&budget.reasons))
-        .map(|budget| match budget.nodes {
-            IntOrPercent::Count(count) => count,
-            IntOrPercent::Percent(percent) => (percent * total + 99).div_euclid(100),
-        })
+        .map(|budget| budget.nodes.of_rounded_up(total))
         .min()
         .unwrap_or(i64::from(i32::MAX));
     (allowed - disrupting).max(0)

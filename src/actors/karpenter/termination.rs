@@ -2,10 +2,10 @@
 //!
 //! Source: Karpenter core v1.13 `pkg/controllers/node/termination`; v0.16.0 `pkg/controllers/termination`.
 
-use super::{batching, has_disruption_loop};
+use super::{batching, eviction, has_disruption_loop};
 use crate::actors::context::Context;
 use crate::actors::event::{Event, class};
-use crate::actors::{kubelet, node_life, scheduler_loop};
+use crate::actors::{node_life, scheduler_loop};
 use crate::domain::taints::TaintEffect;
 use crate::domain::{NodeId, PodId, SimDuration, SimTime, Taint, well_known};
 use crate::world::NodePhase;
@@ -57,7 +57,7 @@ pub(in crate::actors) fn drain_poll(context: &mut Context<'_>, now: SimTime, nod
     for &pod in &group {
         let spec = &context.world.pod(pod).spec;
         if context.world.pod(pod).is_active() && !spec.do_not_disrupt() {
-            kubelet::delete(context, now, pod, true, "its node is being removed");
+            eviction::evict(context, now, pod, "its node is being removed");
         }
     }
     let too_soon = has_disruption_loop(context.setup.versions.karpenter) && now - since < SHORTEST_DRAIN;
