@@ -6,7 +6,7 @@ use crate::actors::{Action, Autoscaler, KarpenterSettings, LoadPlan, LoadStep, S
 use crate::catalog::{Catalog, CatalogError};
 use crate::domain::node_pool::ConsolidationPolicy;
 use crate::domain::workload::ObjectName;
-use crate::domain::{KarpenterVersion, NodeClass, NodePool, SimDuration, SimTime};
+use crate::domain::{NodeClass, NodePool, SimDuration, SimTime};
 use crate::load::Source;
 use crate::policy::instance_types::{default_requirements, price_list_of};
 use crate::scenario::manifests::Manifests;
@@ -97,9 +97,6 @@ fn node_pools(manifests: &Manifests, policy: &PolicyVariant, warnings: &mut Vec<
             warnings
                 .push(format!("NodePool {name}: its startup taints are taken to be removed 5s after a node is Ready"));
         }
-    }
-    if version < KarpenterVersion::V0_16 && !pools.is_empty() {
-        warnings.push(format!("Karpenter {version}: pods are packed by the algorithm of v0.16"));
     }
     pools
 }
