@@ -18,4 +18,5 @@ mod random_streams;
 mod report;
 mod selection;
 mod simulation;
+mod spot_market;
 mod synthetic;
