@@ -5,11 +5,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use rustc_hash::FxHashMap;
+
 use super::context::Context;
 use super::event::{Event, class};
 use super::setup::Setup;
 use super::{karpenter, kubelet};
-use crate::domain::{NodeId, PodId, SimDuration, SimTime, well_known};
+use crate::domain::{NodeId, PodId, SimDuration, SimTime, WorkloadId, well_known};
 use crate::engine::Streams;
 use crate::policy::kube_scheduler::events::{ClusterEvent, may_help};
 use crate::policy::kube_scheduler::queue::{
@@ -33,6 +35,8 @@ pub(super) struct SchedulerLoop {
     backing_off: BTreeMap<SimTime, BTreeSet<QueueOrder>>,
     waiting: BTreeMap<PodId, Waiting>,
     pods: Vec<Option<Known>>,
+    /// The shape of each workload's pods, which share one template.
+    shapes: FxHashMap<WorkloadId, ShapeId>,
     attempts: u64,
     awake: bool,
     flush_planned: bool,
@@ -67,6 +71,7 @@ impl SchedulerLoop {
             backing_off: BTreeMap::new(),
             waiting: BTreeMap::new(),
             pods: Vec::new(),
+            shapes: FxHashMap::default(),
             attempts: 0,
             awake: false,
             flush_planned: false,
@@ -119,7 +124,11 @@ pub(super) fn unschedulable_pods<'a>(context: &'a Context<'_>) -> impl Iterator<
 pub(super) fn pod_created(context: &mut Context<'_>, now: SimTime, pod: PodId) {
     let state = context.world.pod(pod);
     let owner = context.world.workload(state.workload);
-    let shape = context.scheduler.view.shape(state.namespace, &state.spec, Some(&owner.selector));
+    let known = context.scheduler.shapes.get(&state.workload).copied();
+    // The pods of a DaemonSet are spread by being pinned, not by their owner's selector.
+    let selector = (!state.daemon).then_some(&owner.selector);
+    let shape = known.unwrap_or_else(|| context.scheduler.view.shape(state.namespace, &state.spec, selector));
+    context.scheduler.shapes.insert(state.workload, shape);
     let priority = state.spec.priority;
     let scheduler = &mut context.scheduler;
     if scheduler.pods.len() <= pod.index() {

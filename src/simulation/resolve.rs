@@ -4,11 +4,13 @@ use std::sync::Arc;
 
 use crate::actors::{Action, Autoscaler, KarpenterSettings, LoadPlan, LoadStep, Setup, Step};
 use crate::catalog::{Catalog, CatalogError};
+use crate::domain::hpa::MetricSource;
 use crate::domain::node_pool::ConsolidationPolicy;
 use crate::domain::workload::ObjectName;
-use crate::domain::{NodeClass, NodePool, SimDuration, SimTime};
+use crate::domain::{NodeClass, NodePool, ResourceName, SimDuration, SimTime};
 use crate::load::Source;
 use crate::policy::instance_types::{default_requirements, price_list_of};
+use crate::policy::replicas::hpa::effective_metrics;
 use crate::scenario::manifests::Manifests;
 use crate::scenario::{self, LoadSpec, PolicyVariant, Requests, Scenario};
 
@@ -65,6 +67,7 @@ pub fn resolve(
         sample_interval: sample_interval(scenario.duration),
     };
     warn_about_objects(manifests, policy, &mut warnings);
+    warn_about_metrics(&setup, &mut warnings);
     Ok(Resolved { setup, warnings })
 }
 
@@ -139,6 +142,24 @@ fn warn_about_objects(manifests: &Manifests, policy: &PolicyVariant, warnings: &
     }
     if policy.autoscaler == scenario::Autoscaler::None && !manifests.node_pools.is_empty() {
         warnings.push(format!("policy {}: NodePools are ignored, nothing launches nodes", policy.name));
+    }
+}
+
+/// Autoscalers of replicas see no metric but CPU: any other fails, and a failing metric vetoes scaling down.
+fn warn_about_metrics(setup: &Setup, warnings: &mut Vec<String>) {
+    for step in &setup.timeline {
+        let Action::Autoscale(spec) = &step.action else { continue };
+        let unseen = effective_metrics(spec).iter().filter(|metric| match metric.source {
+            MetricSource::Resource { name } | MetricSource::ContainerResource { name, .. } => name != ResourceName::CPU,
+            MetricSource::Pods { .. } | MetricSource::Object { .. } | MetricSource::External { .. } => true,
+        });
+        let count = unseen.count();
+        if count > 0 {
+            let name = ObjectName { namespace: spec.namespace, name: spec.name };
+            warnings.push(format!(
+                "HorizontalPodAutoscaler {name}: {count} metric(s) other than CPU cannot be read, which keeps it from scaling down"
+            ));
+        }
     }
 }
 

@@ -7,6 +7,7 @@ mod architecture;
 mod bad_input;
 mod catalog;
 mod cli;
+mod determinism;
 mod fidelity;
 mod first_tutorial;
 mod instance_types;

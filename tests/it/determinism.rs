@@ -1,0 +1,33 @@
+//! Equal input gives equal bytes: on the shipped scenario, through the program, whatever the number of threads.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// Runs the shipped scenario and returns every file of the report.
+fn report(directory: &Path, seed: &str, threads: &str) -> BTreeMap<String, Vec<u8>> {
+    let scenario = Path::new(env!("CARGO_MANIFEST_DIR")).join("scenarios/eks-101/scenario.yaml");
+    let out = directory.join(format!("seed-{seed}-threads-{threads}"));
+    let status = assert_cmd::Command::cargo_bin("nodecast")
+        .unwrap()
+        .args(["run", scenario.to_str().unwrap(), "--seed", seed, "--quiet", "--out", out.to_str().unwrap()])
+        .env("RAYON_NUM_THREADS", threads)
+        .ok();
+    assert!(status.is_ok(), "{status:?}");
+    let files = std::fs::read_dir(&out).unwrap().map(|entry| entry.unwrap().path());
+    files
+        .map(|path| (path.file_name().unwrap().to_string_lossy().into_owned(), std::fs::read(&path).unwrap()))
+        .collect()
+}
+
+#[test]
+fn one_thread_and_eight_give_the_same_bytes_and_another_seed_gives_others() {
+    let directory = tempfile::tempdir().unwrap();
+    let first = report(directory.path(), "1", "1");
+    assert!(first.len() >= 12, "{:?}", first.keys());
+    for again in [report(directory.path(), "1", "8"), report(directory.path(), "1", "2")] {
+        for (file, bytes) in &first {
+            assert!(again.get(file) == Some(bytes), "{file} differs");
+        }
+    }
+    assert_ne!(first["summary.json"], report(directory.path(), "2", "1")["summary.json"]);
+}
