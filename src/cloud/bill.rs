@@ -18,6 +18,10 @@ pub enum BillItem {
     ControlPlane,
     /// Reserved Instances, as far as they were used.
     ReservedInstances,
+    /// A capacity reservation, as far as instances used it.
+    CapacityReservation,
+    /// A capacity reservation, as far as nothing used it.
+    UnusedCapacityReservation,
     /// Savings Plans, as far as they were used.
     SavingsPlans,
     /// The part of reservations and plans that covered nothing.
@@ -40,6 +44,8 @@ impl BillItem {
             Self::PublicIpv4 => "public IPv4",
             Self::ControlPlane => "control plane",
             Self::ReservedInstances => "reserved instances",
+            Self::CapacityReservation => "capacity reservation",
+            Self::UnusedCapacityReservation => "unused capacity reservation",
             Self::SavingsPlans => "savings plans",
             Self::UnusedCommitment => "unused commitment",
             Self::Covered => "covered by commitments",

@@ -5,7 +5,7 @@
 //! effect at each instant; a Spot instance that EC2 ends in its first hour is free, one that we end is not.
 
 use super::bill::{Bill, BillItem, BillLine};
-use super::commitments::{HourOfCommitments, Usage, cover};
+use super::commitments::{HourOfCommitments, Usage, cover, reserve_capacity};
 use super::ec2::{Ec2, EndedBy, Instance};
 use super::market::PriceInterval;
 use crate::catalog::PriceQuality;
@@ -31,7 +31,8 @@ pub fn bill(ec2: &mut Ec2, end: SimTime, into_hour: SimDuration) -> Bill {
         lines.extend(running_time(ec2, instance, end, settings.hourly_at_start));
     }
     if !settings.commitments.is_empty() {
-        commitments(ec2, &instances, end, into_hour, &mut lines);
+        let in_reservation = reserved_capacity(ec2, &instances, end, &mut lines);
+        commitments(ec2, &in_reservation, end, into_hour, &mut lines);
     }
     if currency == Currency::Usd {
         let quality = if in_us_east { PriceQuality::Published } else { PriceQuality::Assumed };
@@ -177,6 +178,41 @@ fn blank(item: BillItem, instance: Option<&Instance>, from: SimTime, to: SimTime
         amount: Money::ZERO,
         quality: PriceQuality::Published,
     }
+}
+
+/// What capacity reservations cost and cover. Returns the instances that are left for other commitments.
+fn reserved_capacity(ec2: &mut Ec2, instances: &[Instance], end: SimTime, lines: &mut Vec<BillLine>) -> Vec<Instance> {
+    let mut left: Vec<Instance> = instances.to_vec();
+    for reservation in ec2.settings().billing.commitments.capacity.clone() {
+        let pool = super::Pool {
+            instance_type: reservation.instance_type,
+            zone: reservation.zone,
+            capacity_type: well_known::ON_DEMAND,
+        };
+        let Some(price) = ec2.market().listed(pool) else { continue };
+        let lives: Vec<(i64, i64)> = left
+            .iter()
+            .filter(|instance| instance.pool == pool)
+            .filter_map(|instance| usage_within(instance, SimTime::ZERO, end).map(|_| instance))
+            .filter_map(|instance| {
+                let from = instance.running?.as_micros();
+                Some((from, instance.terminating.unwrap_or(end).min(end).as_micros()))
+            })
+            .collect();
+        left.retain(|instance| instance.pool != pool);
+        let held = reserve_capacity(reservation.count, price.rate, end - SimTime::ZERO, &lives);
+        let items = [
+            (BillItem::CapacityReservation, held.used),
+            (BillItem::UnusedCapacityReservation, held.fee - held.used),
+            (BillItem::Covered, -held.used),
+        ];
+        for (item, amount) in items.into_iter().filter(|(_, amount)| *amount != Money::ZERO) {
+            let place = blank(item, None, SimTime::ZERO, end);
+            let instance_type = Some(pool.instance_type);
+            lines.push(BillLine { amount, instance_type, zone: Some(pool.zone), quality: price.quality, ..place });
+        }
+    }
+    left
 }
 
 /// What reservations and Savings Plans cost and cover, clock hour by clock hour.

@@ -1,9 +1,11 @@
 //! Interruptions, capacity errors and throttling in a running simulation, and what they come to in the summary.
 
 use std::path::Path;
+use std::sync::LazyLock;
 
 use nodecast::catalog::Catalog;
-use nodecast::domain::{SimDuration, Symbol};
+use nodecast::cloud::BillItem;
+use nodecast::domain::{SimDuration, SimTime, Symbol};
 use nodecast::report::Summary;
 use nodecast::scenario::Scenario;
 use nodecast::simulation::{self, Outcome};
@@ -19,10 +21,22 @@ fn run_file(path: &Path, policy: Option<&str>) -> Outcome {
     simulation::run(&scenario, policy, Catalog::embedded().unwrap(), scenario.seed, &mut |_| {}).unwrap()
 }
 
-fn storm(policy: &str) -> (Outcome, Summary) {
+fn run_storm(policy: &str) -> (Outcome, Summary) {
     let outcome = run_file(&storm_directory().join("scenario.yaml"), Some(policy));
     let summary = Summary::of(&outcome);
     (outcome, summary)
+}
+
+/// The storm under each policy, simulated once.
+fn storm(policy: &str) -> &'static (Outcome, Summary) {
+    static FLEXIBLE: LazyLock<(Outcome, Summary)> = LazyLock::new(|| run_storm("flexible"));
+    static NARROW: LazyLock<(Outcome, Summary)> = LazyLock::new(|| run_storm("narrow"));
+    static WITHOUT_QUEUE: LazyLock<(Outcome, Summary)> = LazyLock::new(|| run_storm("without-queue"));
+    match policy {
+        "flexible" => &FLEXIBLE,
+        "narrow" => &NARROW,
+        _ => &WITHOUT_QUEUE,
+    }
 }
 
 /// The cluster of the storm without the storm, under other settings.
@@ -56,8 +70,8 @@ fn in_a_storm_a_wide_choice_loses_nothing_and_launches_at_once() {
     assert_eq!((summary.nodes.failed_launches, summary.nodes.on_demand_fallbacks), (0, 0));
     assert_eq!(summary.pods.pending_at_end, 0);
     assert!(summary.pods.wait_for_node.unwrap().max_seconds < 120.0);
-    assert!(amount(&summary, "instance") > 0.0 && amount(&summary, "root volume") > 0.0);
-    assert!(amount(&summary, "free first hour").abs() < 1e-9, "what Karpenter ends is charged");
+    assert!(amount(summary, "instance") > 0.0 && amount(summary, "root volume") > 0.0);
+    assert!(amount(summary, "free first hour").abs() < 1e-9, "what Karpenter ends is charged");
 }
 
 #[test]
@@ -77,7 +91,7 @@ fn in_a_storm_a_narrow_choice_is_refused_and_falls_back_to_on_demand() {
 fn in_a_storm_without_a_queue_nodes_vanish_with_their_pods_and_their_first_hour_is_free() {
     let (outcome, summary) = storm("without-queue");
     assert_eq!((summary.nodes.interruptions, summary.nodes.reclaimed), (3, 3));
-    assert!(amount(&summary, "free first hour") < 0.0);
+    assert!(amount(summary, "free first hour") < 0.0);
     for node in outcome.record.nodes.iter().filter(|node| node.end == Some(NodeEnd::Interrupted)) {
         assert_eq!(node.deletion_requested, None, "nobody saw it coming");
     }
@@ -92,7 +106,7 @@ fn policies_meet_the_same_market() {
         let notices = outcome.record.events.iter().filter(|event| event.kind == EventKind::InterruptionNotice);
         notices.map(|event| (event.at, event.node)).collect()
     };
-    assert_eq!(hit(&flexible), hit(&without_queue));
+    assert_eq!(hit(flexible), hit(without_queue));
 }
 
 #[test]
@@ -104,7 +118,7 @@ fn under_the_advisors_rate_every_notice_ends_an_instance_within_two_minutes() {
     for event in outcome.record.events.iter().filter(|event| event.kind == EventKind::InterruptionNotice) {
         let node = &outcome.record.nodes[event.node.unwrap().index()];
         let due = event.at + SimDuration::from_secs(120);
-        if due.saturating_since(nodecast::domain::SimTime::ZERO) <= outcome.about.duration {
+        if due.saturating_since(SimTime::ZERO) <= outcome.about.duration {
             assert!(node.terminating.is_some_and(|ended| ended <= due), "{}", node.name);
         }
     }
@@ -148,6 +162,34 @@ fn a_zone_outage_keeps_launches_out_of_the_zone() {
     let launched = outcome.record.nodes.iter().filter(|node| node.origin.name() == Symbol::new("default"));
     assert!(launched.clone().count() > 10);
     assert!(launched.into_iter().all(|node| node.zone != Some(Symbol::new("us-east-1b"))));
+}
+
+#[test]
+fn recorded_prices_are_billed_as_recorded() {
+    let directory = tempfile::tempdir().unwrap();
+    let prices = directory.path().join("prices.csv");
+    let mut text = "instance_type,zone,time,price\n".to_owned();
+    for zone in ["a", "b", "c"] {
+        for (hour, price) in [(0, "0.02"), (1, "0.03")] {
+            text.push_str(&format!("m5.xlarge,us-east-1{zone},2026-01-01T0{hour}:00:00Z,{price}\n"));
+        }
+    }
+    std::fs::write(&prices, text).unwrap();
+    let spot = format!("{{ prices: replay, file: {}, interruptions: none }}", prices.display());
+    let outcome = shop("2h", "v1.13", &format!("ec2: {{ spot: {spot} }}"));
+    let lines: Vec<_> = outcome
+        .bill
+        .lines
+        .iter()
+        .filter(|line| line.item == BillItem::Instance && line.instance_type == Some(Symbol::new("m5.xlarge")))
+        .collect();
+    assert!(!lines.is_empty());
+    let hour = SimTime::ZERO + SimDuration::from_secs(3_600);
+    for line in lines {
+        let expected = if line.from < hour { "0.020000000" } else { "0.030000000" };
+        assert_eq!(line.rate.to_string(), expected);
+        assert!(line.to <= hour || line.from >= hour, "a line has one price");
+    }
 }
 
 #[test]

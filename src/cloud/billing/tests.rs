@@ -5,7 +5,7 @@ use proptest::prelude::{prop, proptest};
 use super::{Charge, bill, by_the_hour, charges, is_free};
 use crate::catalog::{Catalog, PriceQuality};
 use crate::cloud::bill::BillItem;
-use crate::cloud::commitments::{Commitments, SavingsPlan};
+use crate::cloud::commitments::{CapacityReservation, Commitments, SavingsPlan};
 use crate::cloud::market::PriceInterval;
 use crate::cloud::settings::{BillingSettings, CloudSettings};
 use crate::cloud::{Bill, Ec2, EndedBy, Pool};
@@ -139,6 +139,23 @@ fn a_plan_is_paid_by_the_clock_hour_and_what_it_does_not_cover_is_shown() {
     assert_eq!(of_item(&bill, BillItem::Covered), "-0.048000000");
     assert_eq!(of_item(&bill, BillItem::SavingsPlans), "0.024000000");
     assert_eq!(of_item(&bill, BillItem::UnusedCommitment), "0.048000000");
+}
+
+#[test]
+fn what_runs_in_a_capacity_reservation_costs_nothing_more_and_what_is_unused_is_shown() {
+    let zone = Symbol::new("us-east-1a");
+    let held = CapacityReservation { instance_type: Symbol::new("m4.large"), zone, count: 20 };
+    let commitments = Commitments { capacity: vec![held], ..Commitments::default() };
+    let mut ec2 = account(BillingSettings { commitments, ..BillingSettings::default() });
+    for node in 0..15 {
+        ec2.add_running(pool("m4.large", false), NodeId(node), 0, at(0)).unwrap();
+    }
+    let bill = bill(&mut ec2, at(3_600), SimDuration::ZERO);
+    // m4.large costs 0.10 On-Demand.
+    assert_eq!(of_item(&bill, BillItem::Instance), "1.500000000");
+    assert_eq!(of_item(&bill, BillItem::Covered), "-1.500000000");
+    assert_eq!(of_item(&bill, BillItem::CapacityReservation), "1.500000000");
+    assert_eq!(of_item(&bill, BillItem::UnusedCapacityReservation), "0.500000000");
 }
 
 /// The integral of the published price over a life, with the 60 s minimum, in plain arithmetic by the second.

@@ -8,7 +8,7 @@ use super::super::tree::Node;
 use super::{Files, ScenarioError};
 use crate::catalog::Region;
 use crate::cloud::BootStages;
-use crate::cloud::commitments::{Commitments, ReservedInstances, SavingsPlan};
+use crate::cloud::commitments::{CapacityReservation, Commitments, ReservedInstances, SavingsPlan};
 use crate::cloud::settings::{
     ApiLimits, BillingSettings, BucketSize, CapacityModel, CloudSettings, Fault, FaultKind, Interruptions,
     PoolSelector, Quotas, ReplayedPrice, SpotPrices,
@@ -44,9 +44,11 @@ static BILLING: Shape = shape(
         "node_fee",
         "reserved_instances",
         "savings_plans",
+        "capacity_reservations",
     ],
 );
 static RESERVED: Shape = shape("a reservation", &["type", "zone", "count", "per_hour"]);
+static CAPACITY_RESERVATION: Shape = shape("a capacity reservation", &["type", "zone", "count"]);
 static PLAN: Shape = shape("a savings plan", &["family", "commitment", "discount"]);
 static FAULT: Shape = shape(
     "a fault",
@@ -242,6 +244,15 @@ fn billing<'s>(reader: &mut Reader<'s>, node: &Node<'s>, region: &Region) -> Res
             commitment: rate(reader, one.required(reader, "commitment")?, "commitment")?,
             discount_permille: share(reader, one.required(reader, "discount")?, "discount")?,
             family_discounts: Vec::new(),
+        });
+    }
+    for node in fields.optional("capacity_reservations", |n, what| reader.list(n, what))?.unwrap_or_default() {
+        let one = reader.fields(node, &CAPACITY_RESERVATION)?;
+        let count = reader.integer(one.required(reader, "count")?, "count", 1, 1_000_000)?;
+        billing.commitments.capacity.push(CapacityReservation {
+            instance_type: instance_type(reader, one.required(reader, "type")?, region)?,
+            zone: zone(reader, one.required(reader, "zone")?, region)?,
+            count: u32::try_from(count).unwrap_or(u32::MAX),
         });
     }
     Ok(billing)
