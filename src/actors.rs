@@ -60,6 +60,7 @@ pub fn handle(context: &mut Context<'_>, now: SimTime, event: Event) {
         Event::DisruptedNodeTrigger(node) => karpenter::node_trigger(context, now, node),
         Event::BatchClosed => karpenter::batch_closed(context, now),
         Event::FleetAnswered(node) => karpenter::fleet_answered(context, now, node),
+        Event::RegistrationOverdue(node) => karpenter::registration_overdue(context, now, node),
         Event::EmptinessCheck(node) => karpenter::emptiness_check(context, now, node),
         Event::EmptinessDue(node) => karpenter::emptiness_due(context, now, node),
         Event::DisruptionPass => karpenter::disruption_pass(context, now),

@@ -45,6 +45,8 @@ pub enum Event {
     BatchClosed,
     /// EC2 answers Karpenter's launch request.
     FleetAnswered(NodeId),
+    /// A node should have registered by now.
+    RegistrationOverdue(NodeId),
     /// Karpenter looks whether a node is empty (v0.x).
     EmptinessCheck(NodeId),
     /// A node may have been empty for long enough (v0.x).

@@ -388,6 +388,18 @@ pub enum DisruptionRule {
     MaxUnavailable(IntOrPercent),
 }
 
+impl DisruptionRule {
+    /// Whether the rule allows no disruption whatever the number of pods: `maxUnavailable` of 0 or 0 %, `minAvailable` of
+    /// 100 %.
+    pub fn allows_nothing(self) -> bool {
+        matches!(
+            self,
+            Self::MaxUnavailable(IntOrPercent::Count(0) | IntOrPercent::Percent(0))
+                | Self::MinAvailable(IntOrPercent::Percent(100))
+        )
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::{Container, InitContainer, PodSpec};

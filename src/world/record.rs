@@ -107,6 +107,8 @@ pub enum NodeEnd {
     Expired,
     /// EC2 had no capacity for it.
     LaunchFailed,
+    /// Its machine started, but the node did not register in time.
+    NotRegistered,
     /// EC2 interrupted its Spot instance.
     Interrupted,
 }
@@ -118,6 +120,7 @@ impl NodeEnd {
             Self::Empty => "empty",
             Self::Expired => "expired",
             Self::LaunchFailed => "launch failed",
+            Self::NotRegistered => "not registered",
             Self::Interrupted => "interrupted",
         }
     }

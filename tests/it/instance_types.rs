@@ -3,13 +3,23 @@
 #![allow(clippy::unwrap_used)]
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use nodecast::catalog::Catalog;
+use nodecast::domain::node_pool::KubeletConfig;
 use nodecast::domain::symbol::well_known;
-use nodecast::domain::{KarpenterVersion, NodeClass, NodePool, ResourceName, Symbol};
+use nodecast::domain::{
+    KarpenterVersion, Labels, NodeClass, NodePool, PodSpec, Requirement, ResourceName, Resources, SimTime, Symbol,
+};
 use nodecast::policy::instance_types::{
     InstanceType, ProviderSettings, instance_types, learn_memory, refresh_offerings,
 };
+use nodecast::policy::packing::{
+    PackingOptions, PackingSetup, PendingPod, PoolView, ReservedMode, Situation, TieBreak, Volumes, pack,
+};
+
+/// Cases of the upstream suites that this file pins, see `packing`.
+pub const ROWS: &[u16] = &[136, 138, 144];
 
 /// The values that the instance type pages of Karpenter's documentation (v1.14) print, one line for each type.
 const PRINTED: &str = include_str!("../data/karpenter_allocatable.csv");
@@ -133,4 +143,94 @@ fn the_zones_and_architectures_of_the_node_class_bind() {
     }
     let a1 = types.iter().find(|entry| entry.name.as_str() == "a1.large").unwrap();
     assert!(a1.offerings.is_empty(), "AL2023 does not run on a1");
+}
+
+#[test]
+fn what_is_set_aside_for_kubelet_and_evictions() {
+    let region = Catalog::embedded().unwrap().region("us-east-1").unwrap();
+    let m5_large = |kubelet: KubeletConfig| {
+        let class = NodeClass { kubelet, ..NodeClass::named("default") };
+        let types = instance_types(&region, &class, &NodePool::named("default"), ProviderSettings::default());
+        let entry = types.into_iter().find(|entry| entry.name.as_str() == "m5.large").unwrap();
+        let aside = |name| entry.capacity.get(name) - entry.allocatable.get(name);
+        (aside(ResourceName::CPU), aside(ResourceName::MEMORY), aside(ResourceName::EPHEMERAL_STORAGE))
+    };
+    const MIB: i64 = 1 << 20;
+    const CAPACITY: i64 = 7_577 * MIB;
+    let signal = |text: &str| vec![(Symbol::new("memory.available"), text.to_owned())];
+    let hard = |text: &str| KubeletConfig { eviction_hard: signal(text), ..KubeletConfig::default() };
+    let given = Resources::cpu_memory(200, 300 * MIB);
+    // For the kubelet 255 MiB and 11 MiB for each of 29 pods, for evictions 100 MiB.
+    for (kubelet, cpu, memory) in [
+        (KubeletConfig::default(), 70, 674 * MIB),
+        (KubeletConfig { kube_reserved: given.clone(), ..KubeletConfig::default() }, 200, 400 * MIB),
+        (KubeletConfig { system_reserved: given, ..KubeletConfig::default() }, 270, 974 * MIB),
+        (hard("500Mi"), 70, 1_074 * MIB),
+        (hard("10%"), 70, 574 * MIB + (CAPACITY + 9) / 10),
+        (hard("100%"), 70, 574 * MIB),
+    ] {
+        assert_eq!(m5_large(kubelet.clone()), (cpu, memory, 3 << 30), "{kubelet:?}");
+    }
+}
+
+#[test]
+fn no_more_is_expected_of_a_node_than_recorded_ones_gave() {
+    // Bytes of memory that nodes of these types were recorded to lack, out of what EC2 says they have.
+    for (name, lacking) in [
+        ("t3.medium", 264_945_664),
+        ("m6i.large", 424_321_024),
+        ("c6i.2xlarge", 704_696_320),
+        ("r6i.xlarge", 1_261_588_480),
+        ("m5n.large", 497_725_440),
+        ("c6g.large", 293_154_816),
+        ("m4.large", 278_482_944),
+        ("t2.medium", 205_082_624),
+        ("m6i.metal", 8_923_189_248_i64),
+    ] {
+        let facts = Catalog::embedded().unwrap().facts(name).unwrap();
+        let types = types("us-east-1", KarpenterVersion::V1_13);
+        let expected = types.iter().find(|entry| entry.name.as_str() == name).unwrap();
+        let real = (i64::from(facts.memory_mib) << 20) - lacking;
+        assert!(expected.capacity.memory_bytes() <= real, "{name}");
+        let set_aside = (255 + 11 * expected.capacity.pods() + 100) << 20;
+        assert!(expected.allocatable.memory_bytes() <= real - set_aside, "{name}");
+    }
+}
+
+#[test]
+fn a_zone_without_a_spot_price_is_not_offered_and_without_any_the_type_is_not_used() {
+    let mut types = types("us-east-1", KarpenterVersion::V1_13);
+    types.retain(|entry| entry.name.as_str() == "m5.large");
+    let mut pool = NodePool::named("default");
+    pool.requirements.push(Requirement::equals(well_known::CAPACITY_TYPE, well_known::SPOT));
+    let in_zone = |zone: &str| {
+        let selector = Labels::new().with("topology.kubernetes.io/zone", zone);
+        Arc::new(PodSpec { node_selector: selector, ..PodSpec::default() })
+    };
+    let placed = |types: &[InstanceType], spec: &Arc<PodSpec>| {
+        let setup = PackingSetup {
+            karpenter: KarpenterVersion::V1_13,
+            options: PackingOptions::default(),
+            pools: &[PoolView { pool: &pool, instance_types: types }],
+            daemons: &[],
+            namespaces: &[],
+            volumes: Volumes::default(),
+        };
+        let (namespace, name) = (Symbol::new("default"), "p");
+        let pods = [PendingPod { namespace, name, spec, created: SimTime::ZERO, uid_rank: 0 }];
+        let ties = TieBreak::SmallestName;
+        let plan = pack(setup, &Situation { nodes: &[], pods: &pods, reserved: ReservedMode::Strict, ties });
+        plan.claims.len()
+    };
+    let (a, b) = (in_zone("us-east-1a"), in_zone("us-east-1b"));
+    assert_eq!((placed(&types, &a), placed(&types, &b)), (1, 1));
+    for (unpriced, expected) in [(vec!["us-east-1a"], (0, 1)), (vec!["us-east-1a", "us-east-1b"], (0, 0))] {
+        let mut types = types.clone();
+        refresh_offerings(&mut types, KarpenterVersion::V1_13, |_, offering| {
+            let spot = offering.capacity_type == well_known::SPOT;
+            let known = !(spot && unpriced.contains(&offering.zone.as_str()));
+            (known.then_some(offering.price), false)
+        });
+        assert_eq!((placed(&types, &a), placed(&types, &b)), expected, "{unpriced:?}");
+    }
 }

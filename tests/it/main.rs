@@ -11,6 +11,7 @@ mod determinism;
 mod fidelity;
 mod first_tutorial;
 mod instance_types;
+mod karpenter_runs;
 mod manifests;
 mod outputs;
 mod packing;

@@ -3,15 +3,19 @@
 #![allow(clippy::unwrap_used)]
 
 use nodecast::catalog::{Catalog, Region};
+use nodecast::domain::requirements::Operator;
 use nodecast::domain::symbol::well_known;
 use nodecast::domain::{
-    KarpenterVersion, NodeClass, NodePool, Requirement, Requirements, ResourceName, Resources, Symbol,
+    HourlyRate, KarpenterVersion, NodeClass, NodePool, Requirement, Requirements, ResourceName, Resources, Symbol,
 };
 use nodecast::policy::instance_types::{
-    InstanceType, ProviderSettings, default_requirements, instance_types_priced_by, price_list_of,
+    InstanceType, ProviderSettings, default_requirements, instance_types, instance_types_priced_by, price_list_of,
 };
 use nodecast::policy::packing::MinValuesPolicy;
 use nodecast::policy::selection::{AllocationStrategy, LaunchRequest, LaunchView, select};
+
+/// Cases of the upstream suites that this file pins, see `packing`.
+pub const ROWS: &[u16] = &[133, 134, 135, 157, 158];
 
 fn region(name: &str) -> std::sync::Arc<Region> {
     Catalog::embedded().unwrap().region(name).unwrap()
@@ -36,6 +40,102 @@ fn launch(version: KarpenterVersion, region_name: &str, capacity_type: Symbol, r
         min_values: MinValuesPolicy::Strict,
     };
     select(&view).unwrap()
+}
+
+/// The types of us-east-1 for a pool of the current release that leaves everything open.
+fn open_pool_types() -> Vec<InstanceType> {
+    let (class, pool) = (NodeClass::named("default"), NodePool::named("default"));
+    instance_types(&region("us-east-1"), &class, &pool, ProviderSettings::default())
+}
+
+/// What the current release asks for, for a claim with these requirements that may become any of `types`.
+fn ask(types: &[InstanceType], requirements: &Requirements, requests: &Resources) -> LaunchRequest {
+    let types: Vec<&InstanceType> = types.iter().collect();
+    let karpenter = KarpenterVersion::V1_13;
+    select(&LaunchView { karpenter, requirements, requests, types: &types, min_values: MinValuesPolicy::Strict })
+        .unwrap()
+}
+
+fn is_special(entry: &InstanceType) -> bool {
+    let devices = [well_known::NVIDIA_GPU, well_known::AMD_GPU, well_known::AWS_NEURON, well_known::HABANA_GAUDI]
+        .map(ResourceName);
+    entry.name.as_str().contains("metal") || devices.into_iter().any(|device| entry.capacity.get(device) > 0)
+}
+
+fn least_price(entry: &InstanceType, capacity_type: Symbol) -> Option<HourlyRate> {
+    let own = entry.offerings.iter().filter(|own| own.available && own.capacity_type == capacity_type);
+    own.map(|own| own.price).min()
+}
+
+#[test]
+fn the_sixty_cheapest_types_are_asked_for() {
+    let types = open_pool_types();
+    let on_demand = Requirement::equals(well_known::CAPACITY_TYPE, well_known::ON_DEMAND);
+    let request = ask(&types, &[on_demand].into_iter().collect(), &cpu(1_000, 1));
+    let asked = self::types(&request);
+    assert_eq!(asked.len(), 60);
+    let dearest = request.overrides.iter().map(|own| own.price).max().unwrap();
+    let fitting: Vec<&InstanceType> = types.iter().filter(|own| cpu(1_000, 1).fits(&own.allocatable)).collect();
+    assert!(fitting.len() > 600, "{} types", fitting.len());
+    for entry in fitting.into_iter().filter(|own| !is_special(own) && !asked.contains(&own.name.as_str())) {
+        let price = least_price(entry, well_known::ON_DEMAND);
+        assert!(price.is_none_or(|price| price >= dearest), "{} is cheaper and left out", entry.name);
+    }
+}
+
+#[test]
+fn spot_is_asked_for_only_below_the_cheapest_on_demand_price() {
+    let types = open_pool_types();
+    let requests = cpu(3_000, 1);
+    let request = ask(&types, &Requirements::new(), &requests);
+    assert_eq!(request.capacity_type, well_known::SPOT);
+    let fitting = types.iter().filter(|own| !is_special(own) && requests.fits(&own.allocatable));
+    let cheapest = fitting.filter_map(|own| least_price(own, well_known::ON_DEMAND)).min().unwrap();
+    assert!(request.overrides.iter().all(|own| own.price <= cheapest));
+}
+
+#[test]
+fn metal_and_accelerators_are_used_only_if_asked_for_or_if_every_value_counts() {
+    let types: Vec<InstanceType> = open_pool_types()
+        .into_iter()
+        .filter(|own| ["m5.metal", "g4dn.xlarge", "m5.large", "m5.24xlarge"].contains(&own.name.as_str()))
+        .collect();
+    let on_demand = Requirement::equals(well_known::CAPACITY_TYPE, well_known::ON_DEMAND);
+    let gpu = Resources::new().with(ResourceName(well_known::NVIDIA_GPU), 1);
+    let of_type = |name: &str| Requirement::equals(well_known::INSTANCE_TYPE, Symbol::new(name));
+    let exists = Requirement::new(well_known::INSTANCE_TYPE, Operator::Exists, []).with_min_values(Some(2));
+    for (requirement, requests, expected) in [
+        (on_demand.clone(), cpu(1_000, 1), &["m5.large", "m5.24xlarge"][..]),
+        (on_demand.clone(), gpu, &["g4dn.xlarge"]),
+        (of_type("m5.metal"), cpu(1_000, 1), &["m5.metal"]),
+        (exists, cpu(1_000, 1), &["m5.large", "g4dn.xlarge", "m5.24xlarge", "m5.metal"]),
+    ] {
+        let mut requirements: Requirements = [on_demand.clone()].into_iter().collect();
+        requirements.add(requirement);
+        assert_eq!(self::types(&ask(&types, &requirements, &requests)), expected);
+    }
+}
+
+#[test]
+fn v0_4_launches_on_demand_and_v0_6_spot_where_both_are_allowed() {
+    for (version, expected) in
+        [(KarpenterVersion::V0_4, well_known::ON_DEMAND), (KarpenterVersion::V0_6, well_known::SPOT)]
+    {
+        let (class, mut pool) = (NodeClass::named("default"), NodePool::named("default"));
+        let both = [well_known::SPOT, well_known::ON_DEMAND];
+        pool.requirements.push(Requirement::new(well_known::CAPACITY_TYPE, Operator::In, both));
+        let region = region("us-east-1");
+        let types = instance_types(&region, &class, &pool, ProviderSettings::of(version));
+        let types: Vec<&InstanceType> = types.iter().collect();
+        let request = select(&LaunchView {
+            karpenter: version,
+            requirements: &pool.requirements.iter().cloned().collect(),
+            requests: &cpu(1_000, 1),
+            types: &types,
+            min_values: MinValuesPolicy::Strict,
+        });
+        assert_eq!(request.unwrap().capacity_type, expected, "{version}");
+    }
 }
 
 /// The types asked for, in order.

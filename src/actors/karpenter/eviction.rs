@@ -35,6 +35,23 @@ pub(super) fn evict(context: &mut Context<'_>, now: SimTime, pod: PodId, reason:
     }
 }
 
+/// Whether the pod's budgets never let it go: there are several, or one whose rule allows no disruption whatever the
+/// number of pods.
+///
+/// Source: Karpenter core v1.13 `pkg/utils/pdb/pdb.go`, `IsFullyBlocked`.
+pub(super) fn is_fully_blocked(context: &Context<'_>, pod: PodId) -> bool {
+    let budgets: Vec<&PodDisruptionBudget> =
+        context.setup.disruption_budgets.iter().filter(|budget| protects(context, budget, pod)).collect();
+    match budgets.as_slice() {
+        [] => false,
+        [only] => {
+            let goes_unready = only.always_allow_unhealthy && !context.world.pod(pod).is_ready();
+            only.rule.allows_nothing() && !goes_unready
+        }
+        _ => true,
+    }
+}
+
 fn protects(context: &Context<'_>, budget: &PodDisruptionBudget, pod: PodId) -> bool {
     let state = context.world.pod(pod);
     state.namespace == budget.namespace

@@ -4,7 +4,7 @@
 //!
 //! Deviation: identical requests are not merged into one call; only the number of calls depends on it.
 
-use super::Claim;
+use super::{Claim, termination};
 use crate::actors::context::{Context, Machine};
 use crate::actors::event::{Event, class};
 use crate::actors::{interruption, node_life};
@@ -13,7 +13,8 @@ use crate::domain::{KarpenterVersion, NodeClass, NodeId, SimDuration, SimTime, S
 use crate::policy::instance_types::{InstanceType, capacity_type_key};
 use crate::policy::packing::MinValuesPolicy;
 use crate::policy::selection::{LaunchRequest, LaunchView, select};
-use crate::world::record::EventKind;
+use crate::world::NodePhase;
+use crate::world::record::{EventKind, NodeEnd};
 
 /// Karpenter waits this long for identical requests before it calls.
 const MERGE: SimDuration = SimDuration::from_millis(35);
@@ -24,6 +25,8 @@ const BACKOFF: SimDuration = SimDuration::from_secs(1);
 const BACKOFF_MAX: SimDuration = SimDuration::from_secs(60);
 /// A claim that has no instance after this time is given up.
 const LAUNCH_TIMEOUT: SimDuration = SimDuration::from_secs(300);
+/// A claim whose node has not registered after this time is given up.
+const REGISTRATION_TIMEOUT: SimDuration = SimDuration::from_secs(15 * 60);
 /// Creating one launch template.
 const TEMPLATE: SimDuration = SimDuration::from_millis(300);
 
@@ -55,6 +58,10 @@ fn new_templates(context: &mut Context<'_>, claim: &Claim) -> u32 {
 pub(in crate::actors) fn fleet_answered(context: &mut Context<'_>, now: SimTime, node: NodeId) {
     let Some(claim) = context.karpenter.claims.remove(&node) else { return };
     let Some(pool) = context.setup.node_pools.get(claim.pool) else { return };
+    if claim.refusals > 0 && now - context.world.node(node).created >= LAUNCH_TIMEOUT {
+        context.world.fail_launch(node, now, "RequestLimitExceeded");
+        return;
+    }
     let types: Vec<&InstanceType> =
         claim.types.iter().map(|&index| &context.karpenter.instance_types[claim.pool][index as usize]).collect();
     let view = LaunchView {
@@ -123,7 +130,8 @@ fn refused(context: &mut Context<'_>, now: SimTime, node: NodeId, mut claim: Cla
         longest
     };
     context.karpenter.claims.insert(node, claim);
-    context.queue.schedule(now + wait, class::NODE_AUTOSCALER, Event::FleetAnswered(node));
+    let again = (now + wait).min(context.world.node(node).created + LAUNCH_TIMEOUT).max(now);
+    context.queue.schedule(again, class::NODE_AUTOSCALER, Event::FleetAnswered(node));
 }
 
 fn launched(
@@ -153,7 +161,24 @@ fn launched(
     let stages = context.setup.boot.unwrap_or_else(|| BootStages::of(family));
     let boot = context.ec2.boot(instance, &stages);
     node_life::launched(context, now, node, Machine { instance, boot });
+    if context.setup.versions.karpenter >= KarpenterVersion::V1_13 {
+        let latest = (context.world.node(node).created + REGISTRATION_TIMEOUT).max(now);
+        context.queue.schedule(latest, class::NODE_AUTOSCALER, Event::RegistrationOverdue(node));
+    }
     interruption::launched(context, now, chosen);
+}
+
+/// A node should have registered by now: if it has not, its claim is given up and its instance terminated. There is no limit
+/// on what comes after.
+///
+/// Source: Karpenter core v1.13 `pkg/controllers/nodeclaim/lifecycle/liveness.go`.
+/// Deviation: counted from the claim's creation, when upstream sets the condition; only releases from v1 do it.
+pub(in crate::actors) fn registration_overdue(context: &mut Context<'_>, now: SimTime, node: NodeId) {
+    let state = context.world.node(node);
+    if state.phase == NodePhase::Launched && state.deletion_requested.is_none() {
+        let reason = format!("the node has not registered within {REGISTRATION_TIMEOUT}");
+        termination::begin(context, now, node, NodeEnd::NotRegistered, &reason);
+    }
 }
 
 /// Whether a NodePool says that its nodes may be Spot: without a word on it they are On-Demand.

@@ -6,16 +6,15 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use super::{Claim, is_managed, launch, nomination_window};
+use super::{Claim, eviction, is_managed, launch, nomination_window};
 use crate::actors::context::Context;
 use crate::actors::event::{Event, class};
 use crate::actors::{scheduler_loop, workload_controllers};
-use crate::domain::requirements::Operator;
-use crate::domain::{HourlyRate, NodeId, PodId, PodSpec, SimDuration, SimTime, Symbol, well_known};
+use crate::domain::{HourlyRate, KarpenterVersion, NodeId, PodId, PodSpec, SimDuration, SimTime, Symbol, well_known};
 use crate::policy::instance_types::refresh_offerings;
 use crate::policy::packing::{
-    BoundPod, NamespaceView, NodeView, Packer, PackingOptions, PackingPlan, PackingSetup, PendingPod, PlannedClaim,
-    PoolView, ReservedMode, Situation, TieBreak, Volumes,
+    BoundPod, LeftOut, NamespaceView, NodeView, Packer, PackingOptions, PackingPlan, PackingSetup, PendingPod,
+    PlannedClaim, PoolView, ReservedMode, Situation, TieBreak, Volumes, takes_on,
 };
 use crate::world::NodePhase;
 use crate::world::node_operations::NewNode;
@@ -28,8 +27,12 @@ pub(super) fn pass(context: &mut Context<'_>, now: SimTime) {
         .live_nodes()
         .iter()
         .any(|&node| is_managed(context, node) && context.world.node(node).phase == NodePhase::Claimed);
-    let pods = pods_to_place(context);
-    if launching || pods.is_empty() {
+    if launching {
+        return;
+    }
+    let mut pods = taken_on(context, now);
+    pods.extend(leaving_pods(context));
+    if pods.is_empty() {
         return;
     }
     context.karpenter.passes += 1;
@@ -38,11 +41,36 @@ pub(super) fn pass(context: &mut Context<'_>, now: SimTime) {
     apply(context, now, &pods, plan);
 }
 
-/// Pods that the scheduler could not place, then those on nodes that are being removed.
-fn pods_to_place(context: &Context<'_>) -> Vec<PodId> {
-    let pending = scheduler_loop::unschedulable_pods(context)
-        .filter(|&pod| !context.world.pod(pod).daemon && !refuses_karpenter(&context.world.pod(pod).spec));
-    let leaving = context
+/// Pods that the scheduler could not place, but for those that no pass takes on; of these is said why, unless they do not
+/// want a node of Karpenter's.
+fn taken_on(context: &mut Context<'_>, now: SimTime) -> Vec<PodId> {
+    let mut verdicts: FxHashMap<*const PodSpec, Result<(), LeftOut>> = FxHashMap::default();
+    let (mut taken, mut refused) = (Vec::new(), Vec::new());
+    for pod in scheduler_loop::unschedulable_pods(context) {
+        let state = context.world.pod(pod);
+        if state.daemon {
+            continue;
+        }
+        // Pods of one workload share their specification.
+        match *verdicts.entry(Arc::as_ptr(&state.spec)).or_insert_with(|| takes_on(&state.spec)) {
+            Ok(()) => taken.push(pod),
+            Err(LeftOut::NotForKarpenter) => {}
+            Err(reason) => refused.push((pod, reason)),
+        }
+    }
+    for (pod, reason) in refused {
+        context.world.note_pod(pod, now, EventKind::PodNotPlaced, &reason.to_string());
+    }
+    taken
+}
+
+/// Pods of nodes that are being removed: those that will be evicted and come back.
+///
+/// Source: Karpenter core v1.13 `pkg/utils/node/node.go`, `GetCurrentlyReschedulablePods`. Older releases do not ask for
+/// budgets.
+fn leaving_pods(context: &Context<'_>) -> Vec<PodId> {
+    let asks_budgets = context.setup.versions.karpenter >= KarpenterVersion::V1_13;
+    context
         .world
         .live_nodes()
         .iter()
@@ -50,18 +78,10 @@ fn pods_to_place(context: &Context<'_>) -> Vec<PodId> {
         .flat_map(|&node| context.world.node(node).pods.iter().copied())
         .filter(|&pod| {
             let state = context.world.pod(pod);
-            !state.daemon && state.is_active() && !state.spec.do_not_disrupt()
-        });
-    pending.chain(leaving).collect()
-}
-
-/// Whether the pod says that it never wants a node of Karpenter's.
-fn refuses_karpenter(spec: &PodSpec) -> bool {
-    let refuses = |key, operator| {
-        (key == well_known::NODEPOOL || key == well_known::PROVISIONER_NAME) && operator == Operator::DoesNotExist
-    };
-    let terms = &spec.node_affinity.required;
-    !terms.is_empty() && terms.iter().all(|term| term.expressions.iter().any(|e| refuses(e.key, e.operator)))
+            let comes_back = !state.daemon && state.is_active() && !state.spec.do_not_disrupt();
+            comes_back && (!asks_budgets || !eviction::is_fully_blocked(context, pod))
+        })
+        .collect()
 }
 
 /// Prices as Karpenter last read them.

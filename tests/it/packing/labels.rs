@@ -98,8 +98,10 @@ fn pods_that_ask_for_restricted_labels_or_fields_or_for_no_pool_are_left_out() {
         assert_eq!(reason(json!({"nodeSelector": {key: "x"}})), restricted(key));
         assert_eq!(reason(json!({"affinity": required(key, "In", &["x"])})), restricted(key));
     }
-    let excludes = json!({"affinity": required("karpenter.sh/nodepool", "DoesNotExist", &[])});
-    assert_eq!(reason(excludes), Some(LeftOut::NotForKarpenter));
+    for key in ["karpenter.sh/nodepool", "karpenter.sh/provisioner-name"] {
+        let excludes = json!({"affinity": required(key, "DoesNotExist", &[])});
+        assert_eq!(reason(excludes), Some(LeftOut::NotForKarpenter));
+    }
     let field = json!({"key": "metadata.name", "operator": "In", "values": ["n"]});
     let by_field = json!({"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution":
         {"nodeSelectorTerms": [{"matchFields": [field]}]}}}});

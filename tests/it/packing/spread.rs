@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::world::World;
 
-pub const ROWS: &[u16] = &[67, 68, 69, 70, 71, 72, 73, 74, 75, 76, 77, 78, 79, 80, 81, 83, 84, 85, 87, 88];
+pub const ROWS: &[u16] = &[67, 68, 69, 70, 71, 72, 73, 74, 75, 76, 77, 78, 79, 80, 81, 82, 83, 84, 85, 87, 88, 160];
 
 const ZONE: &str = "topology.kubernetes.io/zone";
 const HOST: &str = "kubernetes.io/hostname";
@@ -255,5 +255,44 @@ fn requirements_shrink_the_domains_and_preferences_do_not() {
     ] {
         let mut world = World::new();
         assert_eq!(settled(&mut world, 6, pod, ZONE), (expected.into(), 0));
+    }
+}
+
+#[test]
+fn all_constraints_hold_after_each_of_several_batches() {
+    let counts = |world: &World, key: &str| -> Vec<i64> {
+        world.bound_by(key).split(' ').map(|own| own.split_once('=').unwrap().1.parse().unwrap()).collect()
+    };
+    let skew = |world: &World, key: &str, domains: usize| {
+        let counts = counts(world, key);
+        let least = if counts.len() < domains { 0 } else { counts.iter().copied().min().unwrap() };
+        counts.into_iter().max().unwrap() - least
+    };
+    for by_capacity in [false, true] {
+        let mut constraints = vec![over(ZONE, 1), over(HOST, 3)];
+        if by_capacity {
+            constraints.push(over(CAPACITY, 1));
+        }
+        let mut world = World::new();
+        for (batch, pods) in [2, 3, 5, 11].into_iter().enumerate() {
+            world.pods(&format!("batch-{batch}"), pods, spread(&constraints)).settle();
+            assert!(world.pods.is_empty(), "batch {batch}: {} pods are left", world.pods.len());
+            assert!(skew(&world, ZONE, 3) <= 1, "batch {batch}: {}", world.bound_by(ZONE));
+            assert!(counts(&world, HOST).into_iter().all(|pods| pods <= 3), "batch {batch}: {}", world.bound_by(HOST));
+            assert!(!by_capacity || skew(&world, CAPACITY, 2) <= 1, "batch {batch}: {}", world.bound_by(CAPACITY));
+        }
+    }
+}
+
+#[test]
+fn of_two_constraints_that_differ_in_min_domains_only_the_first_holds_for_both() {
+    let zones = json!([{"key": ZONE, "operator": "In", "values": ["zone-1", "zone-2"]}]);
+    let strict = || spread(&[with(over(ZONE, 1), "minDomains", json!(3))]);
+    let plain = || spread(&[over(ZONE, 1)]);
+    for (first, second, left) in [(strict(), plain(), 2), (plain(), strict(), 0)] {
+        let mut world = World::without_pools();
+        world.pool("default", json!({"requirements": zones}));
+        world.pods("first", 2, first).pods("second", 2, second);
+        assert_eq!(world.ask().unplaced(), left);
     }
 }
