@@ -26,7 +26,7 @@ use super::event::{Event, class};
 use super::scheduler_loop;
 use super::setup::{Autoscaler, KarpenterSettings, Setup};
 use crate::domain::{KarpenterVersion, NodeId, PodId, Requirements, Resources, SimDuration, SimTime, Symbol};
-use crate::policy::instance_types::{InstanceType, ProviderSettings, instance_types_priced_by, learn_memory};
+use crate::policy::instance_types::{InstanceType, ProviderSettings, learn_memory, types_of_pools};
 use crate::world::record::NodeOrigin;
 
 /// What Karpenter's controllers remember.
@@ -70,15 +70,10 @@ impl Karpenter {
     pub(super) fn new(setup: &Setup) -> Self {
         let Autoscaler::Karpenter(settings) = setup.autoscaler else { return Self::default() };
         let provider = ProviderSettings::of(setup.versions.karpenter);
-        let types_of = |pool: &crate::domain::NodePool| {
-            let class = setup.node_classes.iter().find(|class| class.name == pool.node_class);
-            class.map_or_else(Vec::new, |class| {
-                instance_types_priced_by(&setup.price_list, &setup.region, class, pool, provider)
-            })
-        };
+        let (region, classes, pools) = (&setup.region, &setup.node_classes, &setup.node_pools);
         Self {
             settings: Some(settings),
-            instance_types: setup.node_pools.iter().map(types_of).collect(),
+            instance_types: types_of_pools(&setup.price_list, region, classes, pools, provider),
             ..Self::default()
         }
     }

@@ -6,6 +6,7 @@
 mod capacity;
 mod labels;
 mod offerings;
+mod pools;
 mod real_node;
 mod releases;
 
@@ -16,6 +17,7 @@ use crate::domain::{
 };
 
 pub use offerings::refresh_offerings;
+pub use pools::{complete_classes, complete_pools, types_of_pools};
 pub use real_node::{RealNode, real_node};
 pub use releases::{capacity_type_key, default_requirements, price_list_of};
 

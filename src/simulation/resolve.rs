@@ -7,9 +7,9 @@ use crate::catalog::{Catalog, CatalogError};
 use crate::domain::hpa::MetricSource;
 use crate::domain::node_pool::ConsolidationPolicy;
 use crate::domain::workload::ObjectName;
-use crate::domain::{NodeClass, NodePool, ResourceName, SimDuration, SimTime};
+use crate::domain::{NodePool, ResourceName, SimDuration, SimTime};
 use crate::load::Source;
-use crate::policy::instance_types::{default_requirements, price_list_of};
+use crate::policy::instance_types::{complete_classes, complete_pools, price_list_of};
 use crate::policy::replicas::hpa::effective_metrics;
 use crate::scenario::manifests::Manifests;
 use crate::scenario::{self, LoadSpec, PolicyVariant, Requests, Scenario};
@@ -55,7 +55,7 @@ pub fn resolve(
             Autoscaler::Static
         },
         node_groups: manifests.node_groups.clone(),
-        node_classes: node_classes(scenario, manifests, &node_pools),
+        node_classes: complete_classes(manifests.node_classes.clone(), &node_pools, &scenario.zones),
         node_pools,
         namespaces: manifests.namespaces.iter().map(|ns| (ns.name, ns.labels.clone())).collect(),
         services: manifests.services.iter().map(|service| (service.name.namespace, service.selector.clone())).collect(),
@@ -81,9 +81,8 @@ fn sample_interval(duration: SimDuration) -> SimDuration {
 fn node_pools(manifests: &Manifests, policy: &PolicyVariant, warnings: &mut Vec<String>) -> Vec<NodePool> {
     let version = policy.versions.karpenter;
     let mut pools = manifests.node_pools.clone();
-    for pool in &mut pools {
-        let defaults = default_requirements(version, pool);
-        pool.requirements.extend(defaults);
+    complete_pools(version, &mut pools);
+    for pool in &pools {
         let name = pool.name;
         if pool.replicas.is_some() {
             warnings.push(format!("NodePool {name} is static (`replicas`): its nodes are not simulated"));
@@ -102,23 +101,6 @@ fn node_pools(manifests: &Manifests, policy: &PolicyVariant, warnings: &mut Vec<
         }
     }
     pools
-}
-
-/// The node classes of the pools, in the cluster's zones unless they say otherwise; a pool whose class is missing gets
-/// one of defaults, as the loader has warned.
-fn node_classes(scenario: &Scenario, manifests: &Manifests, pools: &[NodePool]) -> Vec<NodeClass> {
-    let mut classes = manifests.node_classes.clone();
-    for pool in pools {
-        if !classes.iter().any(|class| class.name == pool.node_class) {
-            classes.push(NodeClass::named(pool.node_class));
-        }
-    }
-    for class in &mut classes {
-        if class.zones.is_empty() {
-            class.zones.clone_from(&scenario.zones);
-        }
-    }
-    classes
 }
 
 fn warn_about_objects(manifests: &Manifests, policy: &PolicyVariant, warnings: &mut Vec<String>) {
