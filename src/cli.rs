@@ -9,6 +9,7 @@
 mod completions;
 mod console;
 mod man;
+mod pack;
 mod prices;
 mod pricing;
 mod run;
@@ -31,6 +32,7 @@ struct Cli {
 #[derive(Subcommand, Debug)]
 enum Command {
     Run(run::Arguments),
+    Pack(pack::Arguments),
     Pricing(pricing::Arguments),
     Completions(completions::Arguments),
     Man(man::Arguments),
@@ -50,6 +52,7 @@ pub fn main() -> ExitCode {
     let mut console = Console::of_process(&mut out, &mut err);
     let result = match cli.command {
         Command::Run(arguments) => run::execute(&arguments, &mut console),
+        Command::Pack(arguments) => pack::execute(&arguments, &mut console),
         Command::Pricing(arguments) => pricing::execute(&arguments, &mut console),
         Command::Completions(arguments) => completions::execute(&arguments, Cli::command(), &mut console),
         Command::Man(arguments) => man::execute(&arguments, Cli::command(), &mut console),

@@ -3,6 +3,7 @@
 
 pub mod directory;
 pub mod format;
+pub mod pack;
 pub mod page;
 pub mod percentile;
 pub mod plots;

@@ -9,6 +9,7 @@ pub mod definition;
 pub mod error;
 mod file;
 pub mod manifests;
+pub mod packing_question;
 pub mod reader;
 pub mod source;
 pub mod tree;
@@ -18,4 +19,5 @@ pub use definition::{
     Requests, Scenario, TimedAction,
 };
 pub use error::{ScenarioError, Warning};
+pub use packing_question::{Circumstances, PackingQuestion};
 pub use source::{Limits, Source};

@@ -7,6 +7,7 @@
 mod conclusion;
 pub mod outcome;
 mod resolve;
+pub mod single_pass;
 
 pub use outcome::Outcome;
 pub use resolve::{Resolved, resolve};

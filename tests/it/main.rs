@@ -14,6 +14,7 @@ mod instance_types;
 mod karpenter_runs;
 mod manifests;
 mod outputs;
+mod pack;
 mod packing;
 mod pricing;
 mod random_streams;

@@ -2,7 +2,7 @@
 
 use super::affinity;
 use super::common::{Metadata, current_label, labels, metadata, resource_map, resources, taint_effect};
-use crate::domain::pod::{HostPort, InitContainer, OwnerKind, PreemptionPolicy, Probe, VolumeRef};
+use crate::domain::pod::{HostPort, InitContainer, OwnerKind, PodPhase, PreemptionPolicy, Probe, VolumeRef};
 use crate::domain::symbol::well_known;
 use crate::domain::taints::TolerationOperator;
 use crate::domain::workload::ObjectName;
@@ -18,6 +18,10 @@ pub struct PodObject {
     pub name: ObjectName,
     /// What it asks for.
     pub spec: PodSpec,
+    /// The name of what controls it; its kind stands in the specification.
+    pub controller: Option<Symbol>,
+    /// How far it is, as its status says; `Pending` without one.
+    pub phase: PodPhase,
 }
 
 pub(super) static OBJECT: Shape = Shape {
@@ -175,7 +179,22 @@ pub(super) fn pod<'s>(reader: &mut Reader<'s>, object: &Node<'s>) -> Result<PodO
     let fields = reader.fields(object, &OBJECT)?;
     let metadata = metadata(reader, fields.get("metadata"))?;
     let spec = pod_spec(reader, fields, &metadata, None)?;
-    Ok(PodObject { name: metadata.name, spec })
+    let phases = [
+        ("Pending", PodPhase::Pending),
+        ("Running", PodPhase::Running),
+        ("Succeeded", PodPhase::Succeeded),
+        ("Failed", PodPhase::Failed),
+        ("Unknown", PodPhase::Unknown),
+    ];
+    let stated = object.get("status").and_then(|status| status.get("phase"));
+    let phase = stated.map(|node| reader.choice(node, "phase", &phases)).transpose()?;
+    let controller = controlling(metadata.owners).and_then(|owner| owner.get("name")).and_then(Node::as_text);
+    Ok(PodObject {
+        name: metadata.name,
+        spec,
+        controller: controller.map(Symbol::new),
+        phase: phase.unwrap_or(PodPhase::Pending),
+    })
 }
 
 /// The pod template in `node`, whose pods are controlled by an `owner`.
@@ -268,10 +287,14 @@ fn warn_of_other_programs<'s>(reader: &mut Reader<'s>, fields: Fields<'_, 's>) -
     Ok(())
 }
 
+/// The owner that is marked as controller.
+fn controlling<'n, 's>(owners: &'n [Node<'s>]) -> Option<&'n Node<'s>> {
+    owners.iter().find(|owner| owner.get("controller").and_then(Node::as_text) == Some("true"))
+}
+
 /// The kind of the owner that is marked as controller.
 fn controller(owners: &[Node<'_>]) -> OwnerKind {
-    let marked = owners.iter().find(|owner| owner.get("controller").and_then(Node::as_text) == Some("true"));
-    match marked.and_then(|owner| owner.get("kind")).and_then(Node::as_text) {
+    match controlling(owners).and_then(|owner| owner.get("kind")).and_then(Node::as_text) {
         None => OwnerKind::None,
         Some("ReplicaSet") => OwnerKind::ReplicaSet,
         Some("DaemonSet") => OwnerKind::DaemonSet,

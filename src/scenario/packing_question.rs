@@ -1,0 +1,339 @@
+//! A cluster at one moment, as files describe it: which pods ask for a node, what runs where, what Karpenter may launch.
+//!
+//! What must not live here: where the pods go.
+
+mod table;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use super::error::{ScenarioError, Warning, nearest};
+use super::manifests::{Manifests, PodObject, read_manifests_with};
+use super::source::{Limits, Source};
+use super::tree::Variables;
+use crate::catalog::{Catalog, CatalogError, Region};
+use crate::domain::pod::OwnerKind;
+use crate::domain::symbol::well_known;
+use crate::domain::workload::{Deployment, ObjectName};
+use crate::domain::{KarpenterVersion, Labels, NodeClass, NodeObject, NodePool, PodSpec, Symbol, Taint, TaintEffect};
+use crate::policy::instance_types::{complete_classes, complete_pools, price_list_of};
+
+/// What the files do not say.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Circumstances {
+    /// The region; `None` where a file names it.
+    pub region: Option<String>,
+    /// The zones of the cluster's subnets; empty for all of the region.
+    pub zones: Vec<Symbol>,
+    /// Karpenter's release.
+    pub karpenter: KarpenterVersion,
+}
+
+/// A pod by name.
+#[derive(Clone, PartialEq, Debug)]
+pub struct NamedPod {
+    /// Namespace.
+    pub namespace: Symbol,
+    /// Name.
+    pub name: String,
+    /// The workload that made it, for people: `namespace/name`; its own name if it has none.
+    pub workload: String,
+    /// What it asks for. Pods of one template share it.
+    pub spec: Arc<PodSpec>,
+}
+
+/// A node with the pods on it.
+#[derive(Clone, PartialEq, Debug)]
+pub struct NodeWithPods {
+    /// The node; a cordoned one has the taint that says so.
+    pub node: NodeObject,
+    /// Its pods that have not ended.
+    pub pods: Vec<NamedPod>,
+}
+
+/// A cluster with pods that wait for a node.
+#[derive(Clone, Debug)]
+pub struct PackingQuestion {
+    /// Karpenter's release.
+    pub karpenter: KarpenterVersion,
+    /// The region.
+    pub region: Arc<Region>,
+    /// The region whose On-Demand prices that release orders types by.
+    pub price_list: Arc<Region>,
+    /// NodePools, with what the release's webhook adds.
+    pub node_pools: Vec<NodePool>,
+    /// Their node classes.
+    pub node_classes: Vec<NodeClass>,
+    /// Namespaces with labels.
+    pub namespaces: Vec<(Symbol, Labels)>,
+    /// One pod for each DaemonSet.
+    pub daemons: Vec<Arc<PodSpec>>,
+    /// The nodes that exist.
+    pub nodes: Vec<NodeWithPods>,
+    /// Pods without a node.
+    pub pods: Vec<NamedPod>,
+    /// What could make the real cluster answer otherwise.
+    pub warnings: Vec<Warning>,
+}
+
+impl NamedPod {
+    /// `namespace/name`.
+    pub fn full_name(&self) -> String {
+        format!("{}/{}", self.namespace, self.name)
+    }
+}
+
+impl PackingQuestion {
+    /// Reads manifests, dumps of a cluster and tables of pods (`.csv`). `-` is the standard input.
+    ///
+    /// # Errors
+    /// If a file cannot be read, the region or a zone is unknown, or there is no NodePool or no pod.
+    pub fn load(
+        files: &[impl AsRef<Path>],
+        circumstances: &Circumstances,
+        catalog: &Catalog,
+    ) -> Result<Self, ScenarioError> {
+        let mut objects = Manifests::default();
+        let mut listed = Vec::new();
+        for path in files {
+            let path = path.as_ref();
+            if path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("csv")) {
+                listed.extend(table::read(&load(path)?)?);
+            } else {
+                let newer = read_manifests_with(&load(path)?, &Variables::new(), &Limits::default(), None)?;
+                objects.apply(newer);
+            }
+        }
+        let region = region(circumstances, &objects, catalog)?;
+        let price_list = catalog.region(price_list_of(circumstances.karpenter, region.name).as_str());
+        let price_list = price_list.map_err(|error| ScenarioError::new(error.to_string()))?;
+        let zones = zones(circumstances, &objects, &region)?;
+        let mut warnings = std::mem::take(&mut objects.warnings);
+        let mut node_pools = std::mem::take(&mut objects.node_pools);
+        if node_pools.is_empty() {
+            return Err(ScenarioError::new("there is no NodePool in these files: Karpenter launches nothing")
+                .help("add the NodePools and EC2NodeClasses: `kubectl get nodepools,ec2nodeclasses -o yaml`"));
+        }
+        complete_pools(circumstances.karpenter, &mut node_pools);
+        warn_of_pools(&node_pools, &objects.node_classes, &mut warnings);
+        let daemons = daemons(&objects);
+        let (pods, nodes) = split(&mut objects, listed, &mut warnings);
+        if pods.is_empty() && nodes.iter().all(|node| node.pods.is_empty()) {
+            return Err(ScenarioError::new("there is no pod in these files").help(
+                "add Deployments, a dump from `kubectl get pods -A -o yaml`, or a .csv of name,replicas,cpu,memory",
+            ));
+        }
+        Ok(Self {
+            karpenter: circumstances.karpenter,
+            price_list,
+            node_classes: complete_classes(objects.node_classes, &node_pools, &zones),
+            node_pools,
+            namespaces: objects.namespaces.into_iter().map(|namespace| (namespace.name, namespace.labels)).collect(),
+            daemons,
+            nodes,
+            pods,
+            warnings,
+            region,
+        })
+    }
+
+    /// The position of the pod called `given`: by its name with or without its namespace, or by its workload, whose first
+    /// pod is meant.
+    ///
+    /// # Errors
+    /// If none is called so.
+    pub fn find(&self, given: &str) -> Result<usize, ScenarioError> {
+        let short = |text: &str| text.rsplit('/').next() == Some(given);
+        let named = self.pods.iter().position(|pod| pod.full_name() == given || pod.name == given);
+        let owned = || self.pods.iter().position(|pod| pod.workload == given || short(&pod.workload));
+        if let Some(found) = named.or_else(owned) {
+            return Ok(found);
+        }
+        let bound = |node: &&NodeWithPods| node.pods.iter().any(|pod| pod.full_name() == given || pod.name == given);
+        if let Some(node) = self.nodes.iter().find(bound) {
+            let name = &node.node.name;
+            return Err(ScenarioError::new(format!("pod `{given}` does not wait: it is on node {name}")));
+        }
+        let full: Vec<String> = self.pods.iter().flat_map(|pod| [pod.full_name(), pod.name.clone()]).collect();
+        let error = ScenarioError::new(format!("no pod called `{given}` waits for a node"));
+        Err(match nearest(given, full.iter().map(String::as_str)) {
+            Some(near) => error.help(format!("did you mean `{near}`?")),
+            None => error.help("name a pod as `namespace/name`; the answer without --explain lists them"),
+        })
+    }
+}
+
+fn load(path: &Path) -> Result<Source, ScenarioError> {
+    if path == Path::new("-") {
+        return Source::load(Path::new("/dev/stdin"), "standard input", &Limits::default());
+    }
+    Source::load(path, path.display().to_string(), &Limits::default())
+}
+
+/// The region that is given, else that of a ClusterConfig, else that of the nodes.
+fn region(circumstances: &Circumstances, objects: &Manifests, catalog: &Catalog) -> Result<Arc<Region>, ScenarioError> {
+    let of_cluster = objects.cluster.as_ref().and_then(|cluster| cluster.region);
+    let of_nodes = || objects.nodes.iter().find_map(|node| node.labels.get(well_known::REGION));
+    let known = of_cluster.filter(|region| !region.as_str().contains("${")).or_else(of_nodes);
+    let Some(name) = circumstances.region.clone().or_else(|| known.map(|region| region.as_str().to_owned())) else {
+        return Err(ScenarioError::new("no file names the region").help("add for example `--region us-east-1`"));
+    };
+    catalog.region(&name).map_err(|error| match error {
+        CatalogError::UnknownRegion { given, nearest, known } => {
+            let help = nearest
+                .map_or_else(|| format!("there are prices for {known}"), |name| format!("did you mean `{name}`?"));
+            ScenarioError::new(format!("there are no prices for the region `{given}`")).help(help)
+        }
+        other => ScenarioError::new(other.to_string()),
+    })
+}
+
+/// The zones that are given, else those of a ClusterConfig.
+fn zones(circumstances: &Circumstances, objects: &Manifests, region: &Region) -> Result<Vec<Symbol>, ScenarioError> {
+    if let Some(unknown) = circumstances.zones.iter().find(|zone| region.zone_index(**zone).is_none()) {
+        let known: Vec<&str> = region.zones.iter().map(|zone| zone.name.as_str()).collect();
+        return Err(ScenarioError::new(format!("{} has no zone `{unknown}`", region.name))
+            .help(format!("its zones are {}", known.join(", "))));
+    }
+    if !circumstances.zones.is_empty() {
+        return Ok(circumstances.zones.clone());
+    }
+    Ok(objects.cluster.as_ref().map_or_else(Vec::new, |cluster| cluster.zones.clone()))
+}
+
+fn warn_of_pools(pools: &[NodePool], classes: &[NodeClass], warnings: &mut Vec<Warning>) {
+    for pool in pools {
+        if !classes.iter().any(|class| class.name == pool.node_class) {
+            let (name, class) = (pool.name, pool.node_class);
+            warnings.push(Warning::new(format!(
+                "NodePool {name} names the node class {class}, which is in no file: the defaults of AL2023 stand in"
+            )));
+        }
+    }
+}
+
+/// One pod for each DaemonSet: its template, else one of its pods.
+fn daemons(objects: &Manifests) -> Vec<Arc<PodSpec>> {
+    let mut daemons: Vec<Arc<PodSpec>> = objects.daemon_sets.iter().map(|set| Arc::clone(&set.template)).collect();
+    let mut seen: BTreeMap<ObjectName, ()> = objects.daemon_sets.iter().map(|set| (set.name, ())).collect();
+    for pod in objects.pods.iter().filter(|pod| pod.spec.owner == OwnerKind::DaemonSet) {
+        let set = ObjectName { namespace: pod.name.namespace, name: pod.controller.unwrap_or(pod.name.name) };
+        if seen.insert(set, ()).is_none() {
+            daemons.push(Arc::new(unpinned(&pod.spec)));
+        }
+    }
+    daemons
+}
+
+/// A daemon's specification without the term by which the DaemonSet controller pins each pod to its node.
+fn unpinned(spec: &PodSpec) -> PodSpec {
+    let mut spec = PodSpec { node_name: None, ..spec.clone() };
+    let required = &mut spec.node_affinity.required;
+    for term in required.iter_mut() {
+        term.fields.clear();
+    }
+    // A term that pinned and nothing else leaves every node open.
+    if required.iter().any(|term| term.expressions.is_empty()) {
+        required.clear();
+    }
+    spec
+}
+
+/// Pods without a node, and the nodes with theirs.
+fn split(
+    objects: &mut Manifests,
+    listed: Vec<NamedPod>,
+    warnings: &mut Vec<Warning>,
+) -> (Vec<NamedPod>, Vec<NodeWithPods>) {
+    let mut nodes: Vec<NodeWithPods> =
+        objects.nodes.drain(..).map(|node| NodeWithPods { node: completed(node), pods: Vec::new() }).collect();
+    let places: BTreeMap<Symbol, usize> =
+        nodes.iter().enumerate().map(|(place, node)| (Symbol::new(&node.node.name), place)).collect();
+    let deployed: Vec<NamedPod> =
+        objects.deployments.iter().flat_map(|deployment| missing_pods(deployment, &objects.pods)).collect();
+    let stated = objects.pods.drain(..).filter(|pod| !pod.phase.is_terminal()).map(named);
+    let (mut waiting, mut elsewhere, mut with_volumes) = (Vec::new(), 0_usize, 0_usize);
+    for mut pod in stated.chain(deployed).chain(listed) {
+        let place = pod.spec.node_name.map(|node| places.get(&node).copied());
+        if place.is_none() && !pod.spec.volumes.is_empty() {
+            with_volumes += 1;
+            Arc::make_mut(&mut pod.spec).volumes.clear();
+        }
+        match place {
+            Some(Some(place)) => nodes[place].pods.push(pod),
+            Some(None) => elsewhere += 1,
+            // The DaemonSet controller and the kubelet find these a place themselves.
+            None if matches!(pod.spec.owner, OwnerKind::DaemonSet | OwnerKind::Node) => {}
+            None => waiting.push(pod),
+        }
+    }
+    if elsewhere > 0 {
+        warnings.push(
+            Warning::new(format!("{elsewhere} pod(s) run on nodes that are in no file: they are left out"))
+                .help("add the nodes: `kubectl get nodes -o yaml`"),
+        );
+    }
+    if with_volumes > 0 {
+        warnings.push(Warning::new(format!(
+            "persistent volumes bind no pod to a zone: {with_volumes} waiting pod(s) have some"
+        )));
+    }
+    (waiting, nodes)
+}
+
+/// A node under present labels, and with the taint of a cordoned one.
+fn completed(mut node: NodeObject) -> NodeObject {
+    if let Some(pool) = node.labels.get(well_known::PROVISIONER_NAME)
+        && node.labels.get(well_known::NODEPOOL).is_none()
+    {
+        node.labels.set(well_known::NODEPOOL, pool);
+    }
+    let cordon =
+        Taint { key: well_known::TAINT_UNSCHEDULABLE, value: well_known::EMPTY, effect: TaintEffect::NoSchedule };
+    if node.unschedulable && !node.taints.iter().any(|taint| taint.key == cordon.key) {
+        node.taints.push(cordon);
+    }
+    node
+}
+
+fn named(pod: PodObject) -> NamedPod {
+    let (namespace, name) = (pod.name.namespace, pod.name.name.as_str().to_owned());
+    let workload = match (pod.spec.owner, pod.controller) {
+        (OwnerKind::ReplicaSet, Some(set)) => {
+            let deployment = set.as_str().rsplit_once('-').map_or(set.as_str(), |(deployment, _)| deployment);
+            format!("{namespace}/{deployment}")
+        }
+        (_, Some(controller)) => format!("{namespace}/{controller}"),
+        (_, None) => format!("{namespace}/{name}"),
+    };
+    NamedPod { namespace, name, workload, spec: Arc::new(pod.spec) }
+}
+
+/// The replicas of a Deployment that are not among `pods`.
+fn missing_pods(deployment: &Deployment, pods: &[PodObject]) -> Vec<NamedPod> {
+    let ObjectName { namespace, name } = deployment.name;
+    let own = |pod: &&PodObject| {
+        pod.name.namespace == namespace
+            && pod.spec.owner == OwnerKind::ReplicaSet
+            && !pod.phase.is_terminal()
+            && deployment.selector.matches(&pod.spec.labels)
+    };
+    let exist = u32::try_from(pods.iter().filter(own).count()).unwrap_or(u32::MAX);
+    let wanted = deployment.replicas.unwrap_or(1);
+    replicas(namespace, name.as_str(), wanted.saturating_sub(exist), &deployment.template)
+}
+
+/// So many pods of one specification, numbered from 1.
+fn replicas(namespace: Symbol, name: &str, count: u32, spec: &Arc<PodSpec>) -> Vec<NamedPod> {
+    let workload = format!("{namespace}/{name}");
+    let numbers = 1..=count;
+    numbers
+        .map(|number| NamedPod {
+            namespace,
+            name: format!("{name}-{number}"),
+            workload: workload.clone(),
+            spec: Arc::clone(spec),
+        })
+        .collect()
+}

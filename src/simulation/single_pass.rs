@@ -1,0 +1,151 @@
+//! One pass of Karpenter over a cluster as files describe it: what it would launch now, and why.
+//!
+//! What must not live here: time. Nothing starts, nothing is bound.
+
+mod explanation;
+
+pub use explanation::{Explanation, PodOutcome, PoolVerdict, TypeGroup};
+
+use crate::domain::symbol::well_known;
+use crate::domain::{NodeObject, PodSpec, SimTime};
+use crate::policy::instance_types::{InstanceType, ProviderSettings, types_of_pools};
+use crate::policy::packing::{
+    BoundPod, MinValuesPolicy, NamespaceView, NodeView, PackingOptions, PackingPlan, PackingSetup, PendingPod,
+    PlannedClaim, PoolView, ReservedMode, Situation, TieBreak, Volumes, pack, takes_on,
+};
+use crate::policy::selection::{LaunchRequest, LaunchView, SelectionError, select};
+use crate::scenario::PackingQuestion;
+use crate::scenario::packing_question::NamedPod;
+
+/// What Karpenter would do with the pods of a [`PackingQuestion`].
+#[derive(Clone, Debug)]
+pub struct SinglePass<'q> {
+    /// What was asked.
+    pub question: &'q PackingQuestion,
+    /// The instance types of each NodePool, by position in the question.
+    pub types: Vec<Vec<InstanceType>>,
+    /// Positions in the question of the pods that the pass took on; the plan names pods by position in this list.
+    pub asked: Vec<usize>,
+    /// Positions in the question of the pods that no pass takes on, with the reason.
+    pub left_out: Vec<(usize, String)>,
+    /// Where the pods go.
+    pub plan: PackingPlan,
+    /// The launch request of each claim of the plan, or why there is none.
+    pub launches: Vec<Result<LaunchRequest, SelectionError>>,
+}
+
+impl<'q> SinglePass<'q> {
+    /// The pass.
+    pub fn of(question: &'q PackingQuestion) -> Self {
+        let types = types_of_pools(
+            &question.price_list,
+            &question.region,
+            &question.node_classes,
+            &question.node_pools,
+            ProviderSettings::of(question.karpenter),
+        );
+        let (mut asked, mut left_out) = (Vec::new(), Vec::new());
+        for (position, pod) in question.pods.iter().enumerate() {
+            match reason_to_leave_out(&pod.spec) {
+                Some(reason) => left_out.push((position, reason)),
+                None => asked.push(position),
+            }
+        }
+        let every: Vec<usize> = (0..question.node_pools.len()).collect();
+        let plan = packed(question, &types, &every, &asked, true);
+        let launches = plan.claims.iter().map(|claim| launch(question, &types, claim)).collect();
+        Self { question, types, asked, left_out, plan, launches }
+    }
+}
+
+/// Why no pass takes the pod on.
+///
+/// Source: Karpenter core v1.13 `pkg/utils/pod/scheduling.go`, `IsProvisionable`; `pkg/controllers/provisioning/provisioner.go`,
+/// `Validate`.
+fn reason_to_leave_out(spec: &PodSpec) -> Option<String> {
+    if !spec.scheduling_gates.is_empty() {
+        let gates: Vec<&str> = spec.scheduling_gates.iter().map(|gate| gate.as_str()).collect();
+        return Some(format!("its scheduling gates are closed: {}", gates.join(", ")));
+    }
+    takes_on(spec).err().map(|reason| reason.to_string())
+}
+
+/// The plan for the pods at `asked` with the pools at `pools`; existing nodes take pods only if `offered`.
+fn packed(
+    question: &PackingQuestion,
+    types: &[Vec<InstanceType>],
+    pools: &[usize],
+    asked: &[usize],
+    offered: bool,
+) -> PackingPlan {
+    let view = |&pool: &usize| PoolView { pool: &question.node_pools[pool], instance_types: &types[pool] };
+    let pools: Vec<PoolView<'_>> = pools.iter().map(view).collect();
+    let namespaces: Vec<NamespaceView<'_>> =
+        question.namespaces.iter().map(|(name, labels)| NamespaceView { name: *name, labels }).collect();
+    let bound: Vec<Vec<BoundPod<'_>>> = question.nodes.iter().map(|node| bound_pods(&node.pods)).collect();
+    let nodes: Vec<NodeView<'_>> =
+        question.nodes.iter().zip(&bound).map(|(node, pods)| node_view(&node.node, pods, offered)).collect();
+    let pods: Vec<PendingPod<'_>> = asked
+        .iter()
+        .map(|&position| {
+            let pod = &question.pods[position];
+            PendingPod {
+                namespace: pod.namespace,
+                name: &pod.name,
+                spec: &pod.spec,
+                created: SimTime::ZERO,
+                uid_rank: position as u64,
+            }
+        })
+        .collect();
+    let setup = PackingSetup {
+        karpenter: question.karpenter,
+        options: PackingOptions::default(),
+        pools: &pools,
+        daemons: &question.daemons,
+        namespaces: &namespaces,
+        volumes: Volumes::default(),
+    };
+    let ties = TieBreak::Seeded { seed: 1, pass: 1 };
+    pack(setup, &Situation { nodes: &nodes, pods: &pods, reserved: ReservedMode::Strict, ties })
+}
+
+fn bound_pods(pods: &[NamedPod]) -> Vec<BoundPod<'_>> {
+    pods.iter()
+        .map(|pod| BoundPod { namespace: pod.namespace, name: &pod.name, spec: &pod.spec, counts_in_topology: true })
+        .collect()
+}
+
+fn node_view<'a>(node: &'a NodeObject, pods: &'a [BoundPod<'a>], offered: bool) -> NodeView<'a> {
+    let managed = node.labels.get(well_known::NODEPOOL).is_some();
+    NodeView {
+        name: &node.name,
+        labels: &node.labels,
+        taints: &node.taints,
+        startup_taints: &[],
+        capacity: &node.capacity,
+        allocatable: &node.allocatable,
+        managed,
+        initialized: !managed || node.labels.get(well_known::NODE_INITIALIZED) == Some(well_known::TRUE),
+        registered: true,
+        offered,
+        pods,
+        volume_limits: &[],
+    }
+}
+
+fn launch(
+    question: &PackingQuestion,
+    types: &[Vec<InstanceType>],
+    claim: &PlannedClaim,
+) -> Result<LaunchRequest, SelectionError> {
+    let own: Vec<&InstanceType> =
+        claim.instance_types.iter().map(|kind| &types[claim.pool][kind.index as usize]).collect();
+    select(&LaunchView {
+        karpenter: question.karpenter,
+        requirements: &claim.requirements,
+        requests: &claim.requests,
+        types: &own,
+        min_values: MinValuesPolicy::Strict,
+    })
+}
