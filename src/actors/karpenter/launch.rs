@@ -172,7 +172,7 @@ fn launched(
 /// on what comes after.
 ///
 /// Source: Karpenter core v1.13 `pkg/controllers/nodeclaim/lifecycle/liveness.go`.
-/// Deviation: counted from the claim's creation, when upstream sets the condition; only releases from v1 do it.
+/// Deviation: the fifteen minutes to register count from the claim's creation; releases before v1 wait for ever.
 pub(in crate::actors) fn registration_overdue(context: &mut Context<'_>, now: SimTime, node: NodeId) {
     let state = context.world.node(node);
     if state.phase == NodePhase::Launched && state.deletion_requested.is_none() {
