@@ -41,6 +41,9 @@ pub enum Source {
 
 /// The requests to one workload, as a fluid between changes of load or replicas.
 ///
+/// Deviation: a replica's CPU limit bounds what it serves, the CPU of its node does not; a run in which pods used more CPU
+/// than the nodes have warns of it.
+///
 /// Service times are exponential. A replica works on as many requests at a time as its concurrency and its CPU limit
 /// allow, whichever is less.
 #[derive(Clone, Debug)]

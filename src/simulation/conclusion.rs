@@ -6,15 +6,17 @@ use crate::cloud::billing;
 use crate::domain::{SimDuration, SimTime, WorkloadId};
 use crate::load::RequestModel;
 use crate::scenario::{PolicyVariant, Scenario};
+use crate::world::record::Sample;
 
 /// Brings everything up to the end of the run and gathers the outcome.
 pub(super) fn conclude(
     mut context: Context<'_>,
     scenario: &Scenario,
     policy: &PolicyVariant,
-    warnings: Vec<String>,
+    mut warnings: Vec<String>,
     event_hash: u64,
 ) -> Outcome {
+    warnings.extend(more_cpu_than_there_is(&context));
     let end = SimTime::ZERO + context.setup.duration;
     let models = context.request_models(end);
     let requests = models.into_iter().map(|(workload, model)| request_summary(workload, model)).collect();
@@ -22,6 +24,20 @@ pub(super) fn conclude(
     let bill = billing::bill(&mut context.ec2, end, into_hour);
     let about = about(&context, scenario, policy);
     Outcome { about, record: context.world.into_record(end), bill, requests, warnings, event_hash }
+}
+
+/// A warning if, at some sampled instant, pods under load used more CPU than all Ready nodes have: their real siblings
+/// would have been slower.
+fn more_cpu_than_there_is(context: &Context<'_>) -> Option<String> {
+    let used = |sample: &Sample| sample.workloads.iter().map(|workload| workload.cpu_used_milli).sum::<f64>();
+    let worst = |sample: &&Sample| used(sample) > sample.cpu_allocatable_milli as f64;
+    let first = context.world.record().samples.iter().find(worst)?;
+    Some(format!(
+        "at {} pods used {:.1} CPUs on nodes that offer {:.1}: without CPU limits nothing slows them down here, so response times are too good from then on",
+        first.at,
+        used(first) / 1e3,
+        first.cpu_allocatable_milli as f64 / 1e3
+    ))
 }
 
 /// What was simulated, in the words of the report.

@@ -68,6 +68,7 @@ pub fn resolve(
     };
     warn_about_objects(manifests, policy, &mut warnings);
     warn_about_metrics(&setup, &mut warnings);
+    warn_about_times(scenario, &mut warnings);
     Ok(Resolved { setup, warnings })
 }
 
@@ -124,6 +125,22 @@ fn warn_about_objects(manifests: &Manifests, policy: &PolicyVariant, warnings: &
     }
     if policy.autoscaler == scenario::Autoscaler::None && !manifests.node_pools.is_empty() {
         warnings.push(format!("policy {}: NodePools are ignored, nothing launches nodes", policy.name));
+    }
+}
+
+/// What is to happen after the end does not happen, and of two loads that begin at once only the later one counts.
+fn warn_about_times(scenario: &Scenario, warnings: &mut Vec<String>) {
+    let end = SimTime::ZERO + scenario.duration;
+    for load in scenario.load.iter().filter(|load| load.at >= end) {
+        warnings.push(format!("the load on {} at {} begins after the end of the run", load.workload, load.at));
+    }
+    for step in scenario.timeline.iter().filter(|step| step.at >= end) {
+        warnings.push(format!("the timeline's step at {} comes after the end of the run", step.at));
+    }
+    for (position, load) in scenario.load.iter().enumerate() {
+        if scenario.load[..position].iter().any(|other| other.workload == load.workload && other.at == load.at) {
+            warnings.push(format!("two loads on {} begin at {}: only the later one counts", load.workload, load.at));
+        }
     }
 }
 
