@@ -69,6 +69,11 @@ fn fifty_megabytes_of_bytes_are_refused_as_no_text() {
     .take(FIFTY_MB)
     .collect();
     assert!(refused_soon(&garbage).message().contains("is not text"));
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("garbage.yaml");
+    std::fs::write(&path, &garbage).unwrap();
+    let place = format!("{}{}", directory.path().display(), std::path::MAIN_SEPARATOR);
+    insta::assert_snapshot!("fifty_megabytes_of_garbage", refused(&path).render().replace(&place, ""));
 }
 
 #[test]
