@@ -25,6 +25,8 @@ const BURST: usize = 500;
 pub(super) fn apply_deployment(context: &mut Context<'_>, now: SimTime, deployment: &Deployment) {
     let mut template = (*deployment.template).clone();
     template.owner = OwnerKind::ReplicaSet;
+    // No claim is simulated; kept, these would make the packer refuse the pod for a claim that it does not know.
+    template.volumes.clear();
     let workload = context.world.add_workload(NewWorkload {
         name: deployment.name,
         kind: WorkloadKind::Deployment,

@@ -110,6 +110,17 @@ fn a_pod_that_no_node_can_hold_says_why_and_launches_nothing() {
     assert!(refusal.message.contains("no instance type"), "{}", refusal.message);
 }
 
+#[test]
+fn a_pod_with_a_volume_claim_runs_and_the_report_warns_that_volumes_bind_nothing() {
+    let claim = "volumes: [{name: data, persistentVolumeClaim: {claimName: data}}], containers:";
+    let manifests = format!("{}{}", node_pool("Never"), deployment("db", 1, "500m", "1Gi"));
+    let manifests = manifests.replace("      containers:", &format!("      {{{claim}"));
+    let manifests = manifests.replace("1Gi}}}]\n", "1Gi}}}]}\n");
+    let outcome = run(&scenario("5m", ""), &manifests);
+    assert!(outcome.record.pods.iter().all(|pod| pod.ready.is_some()));
+    assert!(outcome.warnings.iter().any(|warning| warning.contains("volumes")), "{:?}", outcome.warnings);
+}
+
 /// What must hold whenever anything has happened.
 fn check(world: &World, nodes: usize, pods: usize, now: SimTime) {
     for id in (0..nodes).map(NodeId::from_index) {
