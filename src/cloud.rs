@@ -6,10 +6,12 @@
 //!
 //! What must not live here: Kubernetes objects, and any choice that an autoscaler makes.
 
+pub mod api;
 pub mod bill;
 pub mod billing;
 pub mod boot;
 pub mod commitments;
+pub mod consistency;
 pub mod ec2;
 pub mod fleet;
 pub mod market;
@@ -17,8 +19,10 @@ pub mod quotas;
 pub mod settings;
 pub mod throttle;
 
+pub use api::{ApiAction, ApiError};
 pub use bill::{Bill, BillItem, BillLine};
 pub use boot::{BootStages, BootTimes};
-pub use ec2::{Ec2, EndedBy, InstanceId, Pool};
+pub use consistency::{Consistency, InstanceState, InstanceView};
+pub use ec2::{Ec2, EndedBy, InstanceFilter, InstanceId, LaunchError, Pool, RunRequest};
 pub use fleet::{FleetError, FleetErrorCode, FleetOverride, FleetReply, FleetRequest, Throttled};
 pub use settings::CloudSettings;

@@ -13,7 +13,11 @@ use crate::load::{Service, Source};
 /// Names of the random streams that a simulation draws from.
 pub const STREAM_NAMES: &[&str] = &[
     "api",
+    "api-lag",
     "api-retry",
+    "asg-health",
+    "asg-in-service",
+    "asg-reaction",
     "boot",
     "capacity",
     "fault-hit",

@@ -1,15 +1,18 @@
 //! The account: pools of free instances, and the instances launched from them.
 
+mod requests;
+
 use std::sync::Arc;
 
+pub use requests::{InstanceFilter, LaunchError, RunRequest};
 use rustc_hash::FxHashMap;
 
+use super::api::{ApiAction, ApiCalls};
 use super::boot::{BootStages, BootTimes, BootTraits, fleet_call_time, shutdown_time};
 use super::fleet::{Candidate, FleetError, FleetErrorCode, FleetReply, FleetRequest, Throttled, allocate};
 use super::market::Market;
 use super::quotas::QuotaClass;
 use super::settings::{CapacityModel, CloudSettings, FaultKind};
-use super::throttle::Bucket;
 use crate::catalog::Region;
 use crate::domain::{HourlyRate, NodeId, SimDuration, SimTime, Symbol, well_known};
 use crate::engine::Streams;
@@ -80,9 +83,9 @@ pub struct Ec2 {
     pools: FxHashMap<Pool, PoolState>,
     instances: Vec<Instance>,
     vcpus_in_use: FxHashMap<(QuotaClass, bool), u32>,
-    mutating_calls: Bucket,
-    launched_instances: Bucket,
+    api: ApiCalls,
     calls: u64,
+    reads: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -101,13 +104,13 @@ impl Ec2 {
             market: Market::new(Arc::clone(&region), streams, Arc::clone(&settings), end),
             region,
             streams,
-            mutating_calls: Bucket::full(settings.api.mutating),
-            launched_instances: Bucket::full(settings.api.launched_instances),
+            api: ApiCalls::new(&settings.api),
             settings,
             pools: FxHashMap::default(),
             instances: Vec::new(),
             vcpus_in_use: FxHashMap::default(),
             calls: 0,
+            reads: 0,
         }
     }
 
@@ -160,7 +163,7 @@ impl Ec2 {
         volume_gib: i64,
         now: SimTime,
     ) -> Result<FleetReply, Throttled> {
-        self.take_tokens(request.target, now)?;
+        self.take_tokens(ApiAction::CreateFleet, request.target, now)?;
         let mut reply = FleetReply::default();
         let mut candidates = Vec::with_capacity(request.overrides.len());
         for wanted in &request.overrides {
@@ -189,16 +192,11 @@ impl Ec2 {
         Ok(reply)
     }
 
-    /// Takes the tokens of one launch call, under the limits that hold now.
-    fn take_tokens(&mut self, instances: u32, now: SimTime) -> Result<(), Throttled> {
-        let throttle = self.settings.faults.iter().find_map(|fault| match fault.kind {
-            FaultKind::ApiThrottle(bucket) if fault.is_on(now) => Some(bucket),
-            _ => None,
-        });
-        let calls = throttle.unwrap_or(self.settings.api.mutating);
-        let granted = self.mutating_calls.take(1, calls, now)
-            && self.launched_instances.take(instances, self.settings.api.launched_instances, now);
-        if granted { Ok(()) } else { Err(Throttled) }
+    /// Takes the tokens of one call, under the limits that hold now.
+    pub(super) fn take_tokens(&mut self, action: ApiAction, instances: u32, now: SimTime) -> Result<(), Throttled> {
+        let throttles = |kind: &FaultKind| matches!(kind, FaultKind::ApiThrottle(_));
+        let injected = self.settings.faults.iter().find(|fault| fault.is_on(now) && throttles(&fault.kind));
+        self.api.take(action, instances, &self.settings.api, injected.map(|fault| fault.kind), now)
     }
 
     /// What `pool` can deliver, or why it cannot.

@@ -3,6 +3,7 @@
 use crate::domain::{HourlyRate, SimDuration, SimTime, Symbol};
 
 use super::commitments::Commitments;
+use super::consistency::Consistency;
 
 /// What is special about the simulated EC2 and its bill.
 #[derive(Clone, PartialEq, Debug, Default)]
@@ -17,6 +18,8 @@ pub struct CloudSettings {
     pub quotas: Quotas,
     /// Limits on API calls.
     pub api: ApiLimits,
+    /// How consistent reads are.
+    pub consistency: Consistency,
     /// How the bill is worked out.
     pub billing: BillingSettings,
     /// What goes wrong when, in order of time.
@@ -155,20 +158,61 @@ impl Default for Quotas {
     }
 }
 
-/// Limits on API calls: token buckets that are full at the start.
+/// Limits on API calls: token buckets that are full at the start, one for each action or group of actions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ApiLimits {
-    /// Calls that change something.
+    /// Calls that change something and have no limit of their own: CreateFleet.
     pub mutating: BucketSize,
+    /// RunInstances calls.
+    pub run_calls: BucketSize,
     /// Instances asked for; a call that asks for more than is left fails as a whole.
     pub launched_instances: BucketSize,
+    /// Whether fleets draw on `launched_instances` as RunInstances does.
+    pub fleet_uses_run_resource_bucket: bool,
+    /// TerminateInstances calls.
+    pub terminate_calls: BucketSize,
+    /// Instances to terminate; a call that names more than is left fails as a whole.
+    pub terminated_instances: BucketSize,
+    /// Calls that only read, with ids or filters.
+    pub describe: BucketSize,
+    /// Calls that read Auto Scaling groups.
+    pub group_reads: BucketSize,
+    /// Calls that change Auto Scaling groups.
+    pub group_writes: BucketSize,
+}
+
+impl ApiLimits {
+    /// Limits that nobody reaches.
+    pub const UNLIMITED: Self = {
+        let bucket = BucketSize { size: 1_000_000, per_second: 1_000_000 };
+        Self {
+            mutating: bucket,
+            run_calls: bucket,
+            launched_instances: bucket,
+            fleet_uses_run_resource_bucket: true,
+            terminate_calls: bucket,
+            terminated_instances: bucket,
+            describe: bucket,
+            group_reads: bucket,
+            group_writes: bucket,
+        }
+    };
 }
 
 impl Default for ApiLimits {
+    /// EC2's limits are documented; that fleets draw on the instances of RunInstances and the limits of Auto Scaling are
+    /// assumptions.
     fn default() -> Self {
         Self {
             mutating: BucketSize { size: 50, per_second: 5 },
+            run_calls: BucketSize { size: 5, per_second: 2 },
             launched_instances: BucketSize { size: 1_000, per_second: 2 },
+            fleet_uses_run_resource_bucket: true,
+            terminate_calls: BucketSize { size: 100, per_second: 5 },
+            terminated_instances: BucketSize { size: 1_000, per_second: 20 },
+            describe: BucketSize { size: 100, per_second: 20 },
+            group_reads: BucketSize { size: 100, per_second: 10 },
+            group_writes: BucketSize { size: 20, per_second: 5 },
         }
     }
 }

@@ -7,12 +7,12 @@ use super::super::reader::{Fields, Reader, Shape};
 use super::super::tree::Node;
 use super::{Files, ScenarioError};
 use crate::catalog::Region;
-use crate::cloud::BootStages;
 use crate::cloud::commitments::{CapacityReservation, Commitments, ReservedInstances, SavingsPlan};
 use crate::cloud::settings::{
     ApiLimits, BillingSettings, BucketSize, CapacityModel, CloudSettings, Fault, FaultKind, Interruptions,
     PoolSelector, Quotas, ReplayedPrice, SpotPrices,
 };
+use crate::cloud::{BootStages, Consistency};
 use crate::domain::node_pool::AmiFamily;
 use crate::domain::{HourlyRate, SimDuration, SimTime, Symbol, well_known};
 
@@ -31,7 +31,21 @@ static LAUNCH_LATENCY: Shape = Shape {
 static SPOT: Shape = shape("`spot`", &["prices", "file", "interruptions"]);
 static INTERRUPTIONS: Shape = shape("`interruptions`", &["exposure", "stress"]);
 static QUOTAS: Shape = shape("`quotas`", &["standard", "graphics", "parallel", "other"]);
-static API: Shape = shape("`api`", &["calls", "instances"]);
+static API: Shape = shape(
+    "`api`",
+    &[
+        "calls",
+        "instances",
+        "run_calls",
+        "terminate_calls",
+        "terminated_instances",
+        "describe",
+        "group_reads",
+        "group_writes",
+        "fleet_uses_run_resource_bucket",
+        "consistency",
+    ],
+);
 static BUCKET: Shape = shape("a limit on calls", &["size", "per_second"]);
 static BILLING: Shape = shape(
     "`billing`",
@@ -86,14 +100,7 @@ pub(super) fn read<'s>(
         cloud.quotas = quotas(reader, node)?;
     }
     if let Some(node) = fields.get("api") {
-        let limits = reader.fields(node, &API)?;
-        let otherwise = ApiLimits::default();
-        cloud.api = ApiLimits {
-            mutating: limits.get("calls").map_or(Ok(otherwise.mutating), |node| bucket(reader, node))?,
-            launched_instances: limits
-                .get("instances")
-                .map_or(Ok(otherwise.launched_instances), |node| bucket(reader, node))?,
-        };
+        (cloud.api, cloud.consistency) = api(reader, node)?;
     }
     if let Some(node) = fields.get("billing") {
         cloud.billing = billing(reader, node, region)?;
@@ -204,6 +211,36 @@ fn quotas<'s>(reader: &mut Reader<'s>, node: &Node<'s>) -> Result<Quotas, Scenar
         }
     }
     Ok(quotas)
+}
+
+/// Limits on calls, `unlimited` or bucket by bucket; and how consistent reads are.
+fn api<'s>(reader: &mut Reader<'s>, node: &Node<'s>) -> Result<(ApiLimits, Consistency), ScenarioError> {
+    const CONSISTENCY: &[(&str, Consistency)] = &[("eventual", Consistency::Eventual), ("strong", Consistency::Strong)];
+    if node.as_text().is_some() {
+        let limits = reader.choice(node, "api", &[("unlimited", ApiLimits::UNLIMITED)])?;
+        return Ok((limits, Consistency::default()));
+    }
+    let fields = reader.fields(node, &API)?;
+    let mut limits = ApiLimits::default();
+    for (key, limit) in [
+        ("calls", &mut limits.mutating),
+        ("instances", &mut limits.launched_instances),
+        ("run_calls", &mut limits.run_calls),
+        ("terminate_calls", &mut limits.terminate_calls),
+        ("terminated_instances", &mut limits.terminated_instances),
+        ("describe", &mut limits.describe),
+        ("group_reads", &mut limits.group_reads),
+        ("group_writes", &mut limits.group_writes),
+    ] {
+        if let Some(node) = fields.get(key) {
+            *limit = bucket(reader, node)?;
+        }
+    }
+    if let Some(uses) = fields.optional("fleet_uses_run_resource_bucket", |n, what| reader.truth(n, what))? {
+        limits.fleet_uses_run_resource_bucket = uses;
+    }
+    let consistency = fields.optional("consistency", |n, what| reader.choice(n, what, CONSISTENCY))?;
+    Ok((limits, consistency.unwrap_or_default()))
 }
 
 fn bucket<'s>(reader: &mut Reader<'s>, node: &Node<'s>) -> Result<BucketSize, ScenarioError> {
