@@ -193,7 +193,7 @@ fn compare_claim(case: &Case, claim: &PlannedClaim, node: &Value, type_sets: &Va
 }
 
 /// A requirement as the API states it: bounds are entries of their own, and take the place of excluded values.
-fn write_requirement(requirement: &Requirement, into: &mut Vec<Value>) {
+pub fn write_requirement(requirement: &Requirement, into: &mut Vec<Value>) {
     let mut entry = |operator: &str, values: Vec<String>| {
         let mut entry = json!({"key": requirement.key.as_str(), "operator": operator});
         if !values.is_empty() {

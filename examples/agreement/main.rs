@@ -12,6 +12,8 @@ mod karpenter;
 #[allow(dead_code)]
 mod karpenter_case;
 #[allow(dead_code)]
+mod karpenter_consolidation;
+#[allow(dead_code)]
 mod keda;
 #[allow(dead_code)]
 mod kube_scheduler;
@@ -23,8 +25,13 @@ use std::process::ExitCode;
 
 type Suite = fn(&[PathBuf], Option<&Path>) -> Result<tally::Tally, String>;
 
-const SUITES: &[(&str, Suite)] =
-    &[("hpa", hpa::run), ("karpenter", karpenter::run), ("keda", keda::run), ("kube-scheduler", kube_scheduler::run)];
+const SUITES: &[(&str, Suite)] = &[
+    ("hpa", hpa::run),
+    ("karpenter", karpenter::run),
+    ("karpenter-consolidation", karpenter_consolidation::run),
+    ("keda", keda::run),
+    ("kube-scheduler", kube_scheduler::run),
+];
 
 #[allow(clippy::print_stdout, clippy::print_stderr)]
 fn main() -> ExitCode {

@@ -40,6 +40,7 @@ pub use input::{
     BoundPod, MinValuesPolicy, NamespaceView, NodeView, PackingOptions, PackingSetup, PendingPod, PoolView,
     PreferencePolicy, ReservedMode, Situation, TieBreak, Volumes,
 };
+pub use min_values::min_values_missed;
 pub use plan::{DroppedPool, ExistingPlacement, PackingPlan, PlannedClaim, PricedType, UnschedulablePod};
 pub use type_table::{TypeVerdict, judge_types};
 pub use validation::{LeftOut, takes_on};

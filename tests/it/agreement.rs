@@ -12,6 +12,9 @@ mod karpenter;
 #[path = "../../examples/agreement/karpenter_case.rs"]
 #[allow(dead_code)]
 mod karpenter_case;
+#[path = "../../examples/agreement/karpenter_consolidation.rs"]
+#[allow(dead_code)]
+mod karpenter_consolidation;
 #[path = "../../examples/agreement/keda.rs"]
 #[allow(dead_code)]
 mod keda;
@@ -59,4 +62,9 @@ fn with_ties_drawn_at_random_plans_stay_within_what_karpenters_own_runs_ranged_o
 #[test]
 fn whole_scheduling_passes_agree_with_karpenter() {
     all_agree(karpenter::run, &["karpenter"], 80);
+}
+
+#[test]
+fn consolidation_decisions_agree_with_karpenter() {
+    all_agree(karpenter_consolidation::run, &["karpenter-consolidation"], 29);
 }

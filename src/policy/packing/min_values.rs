@@ -31,3 +31,12 @@ pub(super) fn shortfalls(
     }
     short
 }
+
+/// The first label for which the types at `left` offer fewer different values than its `minValues` asks for.
+pub fn min_values_missed(
+    requirements: &Requirements,
+    types: &[InstanceType],
+    left: impl Iterator<Item = usize> + Clone,
+) -> Option<Symbol> {
+    shortfalls(requirements, types, left).into_iter().next().map(|(key, _)| key)
+}

@@ -1,0 +1,191 @@
+//! From a simulation to a decision: nothing, delete, or replace by one cheaper node.
+//!
+//! Source: Karpenter core v1.13 `pkg/controllers/disruption/consolidation.go`, `computeConsolidation`,
+//! `computeSpotToSpotConsolidation`.
+
+use super::candidates::Candidate;
+use super::prices::{keep_cheaper, set_types, together};
+use super::view::ClusterView;
+use super::what_if::{Failure, Simulation, WhatIf};
+use crate::domain::requirements::{Operator, Requirement};
+use crate::domain::{HourlyRate, Symbol, well_known};
+use crate::policy::packing::{PlannedClaim, PricedType, min_values_missed};
+use crate::policy::selection::price::{cheapest, is_compatible};
+
+/// A single Spot node is replaced by Spot only if so many cheaper types remain.
+const SPOT_TO_SPOT_TYPES: usize = 15;
+
+/// What consolidation of some nodes comes to.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Evaluation {
+    /// The decision.
+    pub decision: Decision,
+    /// What the nodes cost together per hour; zero if one of them has no known offering.
+    pub price: HourlyRate,
+    /// What the packer said.
+    pub simulation: Simulation,
+}
+
+/// What to do with the nodes.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Decision {
+    /// Nothing.
+    NoOp(NoOp),
+    /// Their pods fit on the other nodes.
+    Delete,
+    /// They give way to one cheaper node.
+    Replace(Box<PlannedClaim>),
+}
+
+/// Why nothing is done.
+#[derive(Clone, PartialEq, Debug)]
+pub enum NoOp {
+    /// A pod that runs would not run.
+    PodsStay(Failure),
+    /// So many new nodes would be needed.
+    SeveralNodes(usize),
+    /// No type that would do is cheaper.
+    NotCheaper,
+    /// Too few values would remain for the `minValues` of a label.
+    MinValues(Symbol),
+    /// Feature gate `SpotToSpotConsolidation` is off.
+    SpotToSpotOff,
+    /// So many cheaper Spot types remain, which is too few.
+    FewSpotTypes(usize),
+    /// The replacement could be of the same type as one of several nodes.
+    SameType,
+    /// The pool's balance of savings and disruption speaks against it (v1.14).
+    Unbalanced,
+}
+
+/// What consolidation of the nodes comes to.
+pub fn evaluate(what_if: &mut WhatIf<'_, '_>, nodes: &[&Candidate]) -> Evaluation {
+    let view = what_if.view();
+    let simulation = what_if.simulate(nodes);
+    let price = together(nodes);
+    let decision = decide(view, nodes, &simulation, price);
+    Evaluation { decision, price, simulation }
+}
+
+fn decide(view: &ClusterView<'_>, nodes: &[&Candidate], simulation: &Simulation, price: HourlyRate) -> Decision {
+    if let Some(failure) = &simulation.failure {
+        return Decision::NoOp(NoOp::PodsStay(failure.clone()));
+    }
+    let mut claim = match simulation.plan.claims.as_slice() {
+        [] => return Decision::Delete,
+        [only] => only.clone(),
+        several => return Decision::NoOp(NoOp::SeveralNodes(several.len())),
+    };
+    let all_spot = nodes.iter().all(|own| own.capacity_type == Some(well_known::SPOT));
+    let narrowed = if all_spot && allows(&claim, well_known::SPOT) {
+        spot_to_spot(view, nodes, &mut claim, price)
+    } else {
+        cheaper(view, &mut claim, price)
+    };
+    match narrowed {
+        Ok(()) => Decision::Replace(Box::new(claim)),
+        Err(why) => Decision::NoOp(why),
+    }
+}
+
+/// Whether the claim may be of a capacity type; what is left open is allowed.
+fn allows(claim: &PlannedClaim, capacity_type: Symbol) -> bool {
+    claim.requirements.get(well_known::CAPACITY_TYPE).is_none_or(|own| own.has(capacity_type))
+}
+
+/// Keeps what is cheaper. A claim that may be Spot becomes Spot alone, so that a lack of capacity does not lead to a dearer
+/// On-Demand node.
+fn cheaper(view: &ClusterView<'_>, claim: &mut PlannedClaim, price: HourlyRate) -> Result<(), NoOp> {
+    keep_cheaper(view, claim, Some(price)).map_err(NoOp::MinValues)?;
+    if claim.instance_types.is_empty() {
+        return Err(NoOp::NotCheaper);
+    }
+    if allows(claim, well_known::SPOT) && allows(claim, well_known::ON_DEMAND) {
+        require_spot(claim);
+    }
+    Ok(())
+}
+
+fn require_spot(claim: &mut PlannedClaim) {
+    claim.requirements.add(Requirement::new(well_known::CAPACITY_TYPE, Operator::In, [well_known::SPOT]));
+}
+
+fn spot_to_spot(
+    view: &ClusterView<'_>,
+    nodes: &[&Candidate],
+    claim: &mut PlannedClaim,
+    price: HourlyRate,
+) -> Result<(), NoOp> {
+    if !view.spot_to_spot {
+        return Err(NoOp::SpotToSpotOff);
+    }
+    require_spot(claim);
+    let types = view.pools[claim.pool].instance_types;
+    let to_be_had: Vec<PricedType> = claim
+        .instance_types
+        .iter()
+        .filter_map(|own| {
+            let kind = &types[own.index as usize];
+            let listed = kind.offerings.iter().any(|offering| {
+                offering.available && is_compatible(&claim.requirements, well_known::CAPACITY_TYPE, offering)
+            });
+            listed.then(|| PricedType { price: cheapest(kind, &claim.requirements), ..*own })
+        })
+        .collect();
+    claim.instance_types = to_be_had.into();
+    keep_cheaper(view, claim, Some(price)).map_err(NoOp::MinValues)?;
+    match (claim.instance_types.len(), nodes.len()) {
+        (0, _) => Err(NoOp::NotCheaper),
+        (few, 1) if few < SPOT_TO_SPOT_TYPES => Err(NoOp::FewSpotTypes(few)),
+        (_, 1) => {
+            keep_cheapest(view, claim);
+            Ok(())
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Cuts the list to the cheapest types, as many as spot-to-spot consolidation and `minValues` ask for: the node that comes
+/// is then among the cheapest and is not replaced again at once.
+fn keep_cheapest(view: &ClusterView<'_>, claim: &mut PlannedClaim) {
+    let types = view.pools[claim.pool].instance_types;
+    let mut sorted = claim.instance_types.to_vec();
+    sorted.sort_by_key(|own| (own.price.is_none(), own.price, own.name));
+    let enough = |count: &usize| {
+        let left = sorted[..*count].iter().map(|own| own.index as usize);
+        min_values_missed(&claim.requirements, types, left).is_none()
+    };
+    let needed =
+        if claim.requirements.has_min_values() { (0..=sorted.len()).find(enough).unwrap_or(sorted.len()) } else { 0 };
+    sorted.truncate(needed.max(SPOT_TO_SPOT_TYPES));
+    set_types(claim, sorted);
+}
+
+/// Of several nodes and one replacement: keeps the types that are cheaper than every node whose own type the replacement
+/// might have, which prevents that several nodes go and one of the same type comes.
+pub(super) fn without_same_type(
+    view: &ClusterView<'_>,
+    nodes: &[&Candidate],
+    claim: &mut PlannedClaim,
+) -> Result<(), NoOp> {
+    let mut least: Vec<(Symbol, Option<HourlyRate>)> = Vec::new();
+    for candidate in nodes {
+        let Some(index) = candidate.instance_type else { continue };
+        let name = view.pools[candidate.pool].instance_types[index].name;
+        match least.iter_mut().find(|(known, _)| *known == name) {
+            Some((_, price)) => *price = lower(*price, candidate.price),
+            None => least.push((name, candidate.price)),
+        }
+    }
+    let own = |kind: &PricedType| least.iter().find(|(name, _)| *name == kind.name).map(|(_, price)| *price);
+    let limit = claim.instance_types.iter().filter_map(own).map(Option::unwrap_or_default).min();
+    keep_cheaper(view, claim, limit).map_err(NoOp::MinValues)?;
+    if claim.instance_types.is_empty() { Err(NoOp::SameType) } else { Ok(()) }
+}
+
+fn lower(one: Option<HourlyRate>, other: Option<HourlyRate>) -> Option<HourlyRate> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(one.min(other)),
+        (one, other) => one.or(other),
+    }
+}

@@ -1,0 +1,164 @@
+//! What would happen to the pods of some nodes if these were gone.
+//!
+//! Source: Karpenter core v1.13 `pkg/controllers/disruption/helpers.go`, `SimulateScheduling`.
+//! Deviation: v1.14 puts no pod of a taken node on a node that is still within its own pool's `consolidateAfter`; here it may
+//! go there, as in v1.13.
+
+use super::candidates::Candidate;
+use super::pods::PodView;
+use super::view::ClusterView;
+use crate::policy::packing::{
+    BoundPod, NodeView, Packer, PackingPlan, PendingPod, ReservedMode, Situation, Unschedulable,
+};
+
+/// Asks the packer about one cluster again and again.
+pub struct WhatIf<'w, 'p> {
+    packer: &'w mut Packer<'p>,
+    view: &'w ClusterView<'w>,
+    bound: Vec<Vec<BoundPod<'w>>>,
+    /// Pods of nodes that are on their way out.
+    homeless: Vec<PodPlace>,
+}
+
+/// Where a pod of a simulation is now, as positions in the view.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum PodPlace {
+    /// It has no node.
+    Pending(usize),
+    /// It is on a node that would be taken.
+    Taken {
+        /// The node.
+        node: usize,
+        /// The pod among those of the node.
+        pod: usize,
+    },
+    /// It is on a node that is on its way out.
+    Leaving {
+        /// The node.
+        node: usize,
+        /// The pod among those of the node.
+        pod: usize,
+    },
+}
+
+/// The answer of the packer.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Simulation {
+    /// The plan; its pods are positions in `pods`, its nodes positions in the view.
+    pub plan: PackingPlan,
+    /// The pods that were asked about.
+    pub pods: Vec<PodPlace>,
+    /// The first pod that now has a node and would have none, or none that it could go to at once.
+    pub failure: Option<Failure>,
+}
+
+/// Why nodes cannot be taken: a pod that runs would not run.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Failure {
+    /// The pod finds no place.
+    NoPlace {
+        /// Position of the pod in the simulation.
+        pod: usize,
+        /// Why.
+        reason: Box<Unschedulable>,
+    },
+    /// The pod would have to wait for a node that is not initialized.
+    WaitsForNode {
+        /// Position of the pod in the simulation.
+        pod: usize,
+        /// Position of the node in the view.
+        node: usize,
+    },
+}
+
+impl<'w, 'p> WhatIf<'w, 'p> {
+    /// A cluster to ask about.
+    pub fn new(packer: &'w mut Packer<'p>, view: &'w ClusterView<'w>) -> Self {
+        let mut homeless = Vec::new();
+        let mut bound = Vec::with_capacity(view.nodes.len());
+        for (node, facts) in view.nodes.iter().enumerate() {
+            let leaves = |pod: &PodView<'_>| facts.marked_for_deletion() && view.is_currently_reschedulable(pod);
+            bound.push(bound_pods(facts.pods, leaves));
+            let leaving = (0..facts.pods.len()).filter(|&pod| leaves(&facts.pods[pod]));
+            homeless.extend(leaving.map(|pod| PodPlace::Leaving { node, pod }));
+        }
+        Self { packer, view, bound, homeless }
+    }
+
+    /// The cluster.
+    pub fn view(&self) -> &'w ClusterView<'w> {
+        self.view
+    }
+
+    /// Packs what is pending, the pods of the taken nodes and those of nodes on their way out, without the taken nodes.
+    pub fn simulate(&mut self, taken: &[&Candidate]) -> Simulation {
+        let view = self.view;
+        let mut pods: Vec<PodPlace> = (0..view.pending.len()).map(PodPlace::Pending).collect();
+        let mut without: Vec<(usize, Vec<BoundPod<'_>>)> = Vec::with_capacity(taken.len());
+        for candidate in taken {
+            let own = view.nodes[candidate.node].pods;
+            let leaves = |pod: &PodView<'_>| view.is_currently_reschedulable(pod);
+            let node = candidate.node;
+            pods.extend((0..own.len()).filter(|&pod| leaves(&own[pod])).map(|pod| PodPlace::Taken { node, pod }));
+            without.push((node, bound_pods(own, leaves)));
+        }
+        pods.extend(&self.homeless);
+        let mut nodes: Vec<NodeView<'_>> =
+            view.nodes.iter().zip(&self.bound).map(|(facts, pods)| NodeView { pods, ..facts.view }).collect();
+        for (node, pods) in &without {
+            nodes[*node] = NodeView { offered: false, pods, ..nodes[*node] };
+        }
+        let asked: Vec<PendingPod<'_>> = pods.iter().map(|&pod| self.pending_pod(pod)).collect();
+        let situation = Situation { nodes: &nodes, pods: &asked, reserved: ReservedMode::Fallback, ties: view.ties };
+        let plan = self.packer.pack(&situation);
+        let failure = first_failure(view, &plan, &pods);
+        Simulation { plan, pods, failure }
+    }
+
+    fn pending_pod(&self, place: PodPlace) -> PendingPod<'w> {
+        match place {
+            PodPlace::Pending(pod) => self.view.pending[pod],
+            PodPlace::Taken { node, pod } | PodPlace::Leaving { node, pod } => {
+                let own = &self.view.nodes[node].pods[pod];
+                PendingPod {
+                    namespace: own.namespace,
+                    name: own.name,
+                    spec: own.spec,
+                    created: own.created,
+                    uid_rank: own.uid_rank,
+                }
+            }
+        }
+    }
+}
+
+fn bound_pods<'a>(pods: &'a [PodView<'a>], leaves: impl Fn(&PodView<'_>) -> bool) -> Vec<BoundPod<'a>> {
+    pods.iter()
+        .filter(|pod| !pod.phase.is_terminal())
+        .map(|pod| BoundPod {
+            namespace: pod.namespace,
+            name: pod.name,
+            spec: pod.spec,
+            counts_in_topology: pod.is_active() && !leaves(pod),
+        })
+        .collect()
+}
+
+/// Pending pods may stay pending; those of leaving nodes may wait for a node, but not be without one.
+fn first_failure(view: &ClusterView<'_>, plan: &PackingPlan, pods: &[PodPlace]) -> Option<Failure> {
+    let unplaced = plan.unschedulable.iter().find(|own| !matches!(pods[own.pod], PodPlace::Pending(_)));
+    if let Some(unplaced) = unplaced {
+        return Some(Failure::NoPlace { pod: unplaced.pod, reason: Box::new(unplaced.reason.clone()) });
+    }
+    let unready = plan.existing.iter().filter(|placement| {
+        let node = &view.nodes[placement.node].view;
+        node.managed && !node.initialized
+    });
+    for placement in unready {
+        let taken = placement.pods.iter().find(|&&pod| matches!(pods[pod], PodPlace::Taken { .. }));
+        if let Some(&pod) = taken {
+            return Some(Failure::WaitsForNode { pod, node: placement.node });
+        }
+    }
+    None
+}
