@@ -6,9 +6,11 @@
 //!
 //! What must not live here: who changes the number of replicas, and when (`actors`).
 
+pub mod curve;
 pub mod histogram;
 pub mod model;
 pub mod queueing;
 
+pub use curve::{Curve, CurveStep, Uncertainty};
 pub use histogram::LatencyHistogram;
 pub use model::{RequestModel, Service, Source};

@@ -15,7 +15,7 @@ pub mod source;
 pub mod tree;
 
 pub use definition::{
-    Action, Autoscaler, Ec2Settings, InputFile, LoadSpec, Objectives, OutputSettings, PolicyVariant, RateStep,
+    Action, Autoscaler, Ec2Settings, InputFile, LoadSpec, Objectives, OpenRequests, OutputSettings, PolicyVariant,
     Requests, Scenario, TimedAction,
 };
 pub use error::{ScenarioError, Warning};

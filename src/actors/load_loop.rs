@@ -42,7 +42,7 @@ impl LoadLoop {
         Self {
             workload: plan.workload,
             id: None,
-            model: RequestModel::new(plan.steps.first().map_or(IDLE_SERVICE, |step| step.service)),
+            model: RequestModel::new(plan.services.first().copied().unwrap_or(IDLE_SERVICE)),
             cpu_per_replica: 0,
             cpu_rate: 0,
             settled: SimTime::ZERO,
@@ -92,7 +92,9 @@ pub(super) fn step(context: &mut Context<'_>, now: SimTime, load: u32, step: u32
         context.queue.schedule(next.at, class::LOAD, Event::LoadStep(load, step + 1));
     }
     let before = context.loads[load as usize].model.source();
-    context.loads[load as usize].model.set_service(service, now);
+    if let Some(&service) = plan.services.get(service as usize) {
+        context.loads[load as usize].model.set_service(service, now);
+    }
     context.loads[load as usize].model.set_source(source, now);
     let workload = context.loads[load as usize].id;
     match (before, source) {

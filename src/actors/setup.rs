@@ -22,6 +22,8 @@ pub const STREAM_NAMES: &[&str] = &[
     "capacity",
     "fault-hit",
     "hpa-phase",
+    "load-factor",
+    "load-noise",
     "metrics-phase",
     "metrics-age",
     "notice-delivery",
@@ -109,6 +111,8 @@ impl Default for KarpenterSettings {
 pub struct LoadPlan {
     /// The workload.
     pub workload: ObjectName,
+    /// What a request may cost.
+    pub services: Vec<Service>,
     /// From when on requests come from where, in order of time.
     pub steps: Vec<LoadStep>,
 }
@@ -120,8 +124,8 @@ pub struct LoadStep {
     pub at: SimTime,
     /// Where requests come from.
     pub source: Source,
-    /// What one of them costs.
-    pub service: Service,
+    /// What one of them costs: its place in the plan's `services`.
+    pub service: u32,
 }
 
 /// Something that happens from outside.

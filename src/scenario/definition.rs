@@ -7,7 +7,7 @@ use super::manifests::Manifests;
 use crate::cloud::{BootStages, CloudSettings};
 use crate::domain::workload::ObjectName;
 use crate::domain::{Money, SimDuration, SimTime, Symbol, Versions};
-use crate::load::Service;
+use crate::load::{Curve, Service, Uncertainty};
 
 /// A question to the simulator: a cluster, what happens to it, and the policies to try.
 #[derive(Clone, PartialEq, Debug)]
@@ -94,17 +94,19 @@ pub enum Requests {
         /// How many requests they send altogether.
         requests: u64,
     },
-    /// A rate that does not depend on the answers: steps in order of time, the first at or after the load's start.
-    Open(Vec<RateStep>),
+    /// A rate that does not depend on the answers.
+    Open(OpenRequests),
 }
 
-/// From `at` on requests arrive at `rate`.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub struct RateStep {
-    /// When, counted from the start of the run.
-    pub at: SimTime,
-    /// Requests per second.
-    pub rate: f64,
+/// Requests that arrive whatever became of those before them.
+#[derive(Clone, PartialEq, Debug)]
+pub struct OpenRequests {
+    /// Their rate, counted from the start of the load.
+    pub curve: Arc<Curve>,
+    /// Their arrivals one by one, counted likewise, where a trace states them.
+    pub arrivals: Option<Arc<[SimDuration]>>,
+    /// By how much the demand of one seed may differ from `curve`.
+    pub uncertainty: Uncertainty,
 }
 
 /// Something done by hand.

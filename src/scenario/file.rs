@@ -229,7 +229,8 @@ fn scenario<'s>(
     let timeline = timeline::read(reader, fields, files, duration, &base.priority_classes)?;
     let workloads = checks::Workloads::of(&policies, &timeline.actions);
     checks::timeline(reader, &timeline, &workloads)?;
-    let load = load::read(reader, fields, &timeline.load, files, &workloads)?;
+    let run = load::Run { start, duration, workloads: &workloads };
+    let load = load::read(reader, fields, &timeline.load, files, &run)?;
     let seed = fields.optional("seed", |n, what| reader.integer(n, what, 0, i64::MAX))?.unwrap_or(1);
     let replications = fields.optional("replications", |n, what| reader.integer(n, what, 1, 10_000))?.unwrap_or(20);
     let assumptions = fields.optional("assumptions", |n, what| reader.list(n, what))?.unwrap_or_default();

@@ -1,5 +1,6 @@
 //! From a scenario and one of its policies to the setup of one simulation, with warnings about what is left out.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use crate::actors::{Action, Autoscaler, KarpenterSettings, LoadPlan, LoadStep, Setup, Step};
@@ -8,11 +9,12 @@ use crate::domain::hpa::MetricSource;
 use crate::domain::node_pool::ConsolidationPolicy;
 use crate::domain::workload::ObjectName;
 use crate::domain::{NodePool, ResourceName, SimDuration, SimTime};
-use crate::load::Source;
+use crate::engine::Streams;
+use crate::load::{Curve, Source, Uncertainty};
 use crate::policy::instance_types::{complete_classes, complete_pools, price_list_of};
 use crate::policy::replicas::hpa::effective_metrics;
 use crate::scenario::manifests::Manifests;
-use crate::scenario::{self, LoadSpec, PolicyVariant, Requests, Scenario};
+use crate::scenario::{self, LoadSpec, OpenRequests, PolicyVariant, Requests, Scenario};
 
 /// A simulation's setup, and what could make its answer differ from the real cluster's.
 #[derive(Clone, Debug)]
@@ -60,7 +62,7 @@ pub fn resolve(
         namespaces: manifests.namespaces.iter().map(|ns| (ns.name, ns.labels.clone())).collect(),
         services: manifests.services.iter().map(|service| (service.name.namespace, service.selector.clone())).collect(),
         disruption_budgets: manifests.disruption_budgets.clone(),
-        loads: loads(&scenario.load),
+        loads: loads(&scenario.load, scenario.duration, Streams::new(seed)),
         timeline: timeline(scenario, manifests, &mut warnings),
         boot: scenario.ec2.launch_latency,
         cloud: Arc::clone(&scenario.ec2.cloud),
@@ -201,28 +203,33 @@ fn apply(at: SimTime, manifests: &Manifests, steps: &mut Vec<Step>) {
 }
 
 /// The loads by workload. From its start on an entry takes the place of an earlier one on the same workload.
-fn loads(specs: &[LoadSpec]) -> Vec<LoadPlan> {
+fn loads(specs: &[LoadSpec], duration: SimDuration, streams: Streams) -> Vec<LoadPlan> {
     let mut plans: Vec<LoadPlan> = Vec::new();
     let mut ordered: Vec<&LoadSpec> = specs.iter().collect();
     ordered.sort_by_key(|spec| spec.at);
-    for spec in ordered {
+    for (ordinal, spec) in ordered.into_iter().enumerate() {
         let plan = match plans.iter_mut().position(|plan| plan.workload == spec.workload) {
             Some(known) => &mut plans[known],
             None => {
-                plans.push(LoadPlan { workload: spec.workload, steps: Vec::new() });
+                plans.push(LoadPlan { workload: spec.workload, services: Vec::new(), steps: Vec::new() });
                 let last = plans.len() - 1;
                 &mut plans[last]
             }
         };
         plan.steps.retain(|step| step.at < spec.at);
-        let mut push = |at, source| plan.steps.push(LoadStep { at, source, service: spec.service });
+        let end = (SimTime::ZERO + duration).min(spec.until.unwrap_or(SimTime::FAR_FUTURE));
+        let service = plan.services.len() as u32;
+        plan.services.push(spec.service);
+        let mut push = |at, source| plan.steps.push(LoadStep { at, source, service });
         match &spec.requests {
             Requests::ClosedLoop { clients, requests } => {
                 push(spec.at, Source::Closed { clients: *clients, remaining: *requests as f64 });
             }
-            Requests::Open(rates) => {
-                for step in rates.iter().filter(|step| spec.until.is_none_or(|until| step.at < until)) {
-                    push(step.at, Source::Open { rate: step.rate });
+            Requests::Open(open) => {
+                let entity = format!("{} {ordinal}", spec.workload);
+                let curve = demand(open, end.saturating_since(spec.at), streams, &entity);
+                for step in curve.steps_from_start().take_while(|step| spec.at + step.from < end) {
+                    push(spec.at + step.from, Source::Open { rate: step.rate });
                 }
             }
         }
@@ -231,4 +238,13 @@ fn loads(specs: &[LoadSpec]) -> Vec<LoadPlan> {
         }
     }
     plans
+}
+
+/// The demand that one seed meets.
+fn demand<'o>(open: &'o OpenRequests, length: SimDuration, streams: Streams, entity: &str) -> Cow<'o, Curve> {
+    if open.uncertainty == Uncertainty::default() {
+        return Cow::Borrowed(&open.curve);
+    }
+    let (mut whole, mut noise) = (streams.stream("load-factor", entity), streams.stream("load-noise", entity));
+    Cow::Owned((*open.curve).clone().varied(open.uncertainty, length, &mut whole, &mut noise))
 }

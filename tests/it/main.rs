@@ -12,6 +12,7 @@ mod fidelity;
 mod first_tutorial;
 mod instance_types;
 mod karpenter_runs;
+mod load;
 mod manifests;
 mod outputs;
 mod pack;

@@ -352,15 +352,15 @@ timeline:
         .load
         .iter()
         .map(|load| match &load.requests {
-            Requests::Open(steps) => {
-                let steps: Vec<String> =
-                    steps.iter().map(|step| format!("{}s {}", step.at.as_secs(), step.rate)).collect();
+            Requests::Open(open) => {
+                let steps = open.curve.steps().iter();
+                let steps: Vec<String> = steps.map(|step| format!("{}s {}", step.from.as_secs(), step.rate)).collect();
                 format!("{}: {}", load.at, steps.join(", "))
             }
             Requests::ClosedLoop { .. } => panic!("no closed loop here"),
         })
         .collect();
-    assert_eq!(read, ["00:00:00: 0s 3, 60s 4, 120s 0", "00:10:00: 600s 20, 660s 1", "00:30:00: 1800s 1000"]);
+    assert_eq!(read, ["00:00:00: 0s 3, 60s 4, 120s 0", "00:10:00: 0s 20, 60s 1", "00:30:00: 0s 1000"]);
     assert_eq!(scenario.load[1].until.map(|at| at.as_secs()), Some(900));
     assert_eq!(scenario.load[1].service.cpu_limit_milli, None);
     assert_eq!(scenario.inputs.len(), 3, "the curve is an input like any other");

@@ -1,13 +1,18 @@
 //! `load`: requests to workloads.
 
-use super::super::definition::{LoadSpec, RateStep, Requests};
+mod shapes;
+mod tables;
+
+use std::sync::Arc;
+
+use super::super::definition::{LoadSpec, OpenRequests, Requests};
 use super::super::reader::{Fields, Reader, Shape};
 use super::super::tree::Node;
 use super::checks::Workloads;
 use super::timeline::object_name;
 use super::{Files, ScenarioError};
 use crate::domain::{SimDuration, SimTime};
-use crate::load::Service;
+use crate::load::{Curve, Service, Uncertainty};
 
 static LOAD: Shape = Shape {
     name: "a load",
@@ -16,11 +21,32 @@ static LOAD: Shape = Shape {
     unsupported: &[],
     strict: true,
 };
+/// How an open load's rate is given.
+const KINDS: [&str; 11] =
+    ["closed_loop", "constant", "steps", "ramp", "sine", "diurnal", "burst", "csv", "trace", "prometheus", "sum"];
 static REQUESTS: Shape = Shape {
     name: "`requests`",
-    keys: &["closed_loop", "constant", "steps", "csv", "scale"],
+    keys: &[
+        "closed_loop",
+        "constant",
+        "steps",
+        "ramp",
+        "sine",
+        "diurnal",
+        "burst",
+        "csv",
+        "trace",
+        "prometheus",
+        "sum",
+        "speed_up",
+        "repeat",
+        "shift",
+        "scale",
+        "growth_per_month",
+        "uncertainty",
+    ],
     without_effect: &[],
-    unsupported: &[("uncertainty", "take it out: every seed meets the same curve in this release")],
+    unsupported: &[],
     strict: true,
 };
 static CLOSED_LOOP: Shape = Shape {
@@ -30,8 +56,13 @@ static CLOSED_LOOP: Shape = Shape {
     unsupported: &[("think_time", "take it out: clients ask again at once in this release")],
     strict: true,
 };
-static STEP: Shape =
-    Shape { name: "a step of a rate", keys: &["at", "rate"], without_effect: &[], unsupported: &[], strict: true };
+static UNCERTAINTY: Shape = Shape {
+    name: "`uncertainty`",
+    keys: &["factor", "noise", "noise_every"],
+    without_effect: &[],
+    unsupported: &[],
+    strict: true,
+};
 static SERVICE: Shape = Shape {
     name: "`service`",
     keys: &["cpu_per_request", "concurrency", "base_latency"],
@@ -42,6 +73,33 @@ static SERVICE: Shape = Shape {
 
 /// Most steps of one rate curve.
 const STEPS_MAX: usize = 10_000_000;
+/// How often noise is drawn unless the scenario says so.
+const NOISE_EVERY: SimDuration = SimDuration::from_secs(60);
+
+/// What a load must know of the run.
+pub(super) struct Run<'a> {
+    /// Calendar time at which simulated time is zero.
+    pub start: jiff::Timestamp,
+    /// How long the run is.
+    pub duration: SimDuration,
+    /// What may serve requests.
+    pub workloads: &'a Workloads,
+}
+
+/// The time that one load has.
+struct LoadSpan {
+    /// Calendar time of its start.
+    clock: jiff::Timestamp,
+    /// From its start to the end of the run.
+    length: SimDuration,
+}
+
+/// A load that does not depend on the answers, while it is read.
+struct Open {
+    curve: Curve,
+    /// The single arrivals of a trace, as long as they are known.
+    arrivals: Option<Vec<SimDuration>>,
+}
 
 /// Reads `load` and the loads of the timeline.
 pub(super) fn read<'s>(
@@ -49,14 +107,14 @@ pub(super) fn read<'s>(
     fields: Fields<'_, 's>,
     of_timeline: &[(SimTime, &Node<'s>)],
     files: &mut Files<'_>,
-    workloads: &Workloads,
+    run: &Run<'_>,
 ) -> Result<Vec<LoadSpec>, ScenarioError> {
     let mut load = Vec::new();
     for node in fields.optional("load", |n, what| reader.list(n, what))?.unwrap_or_default() {
-        load.push(one(reader, node, None, files, workloads)?);
+        load.push(one(reader, node, None, files, run)?);
     }
     for (at, node) in of_timeline {
-        load.push(one(reader, node, Some(*at), files, workloads)?);
+        load.push(one(reader, node, Some(*at), files, run)?);
     }
     load.sort_by_key(|load| load.at);
     Ok(load)
@@ -67,16 +125,20 @@ fn one<'s>(
     node: &Node<'s>,
     step: Option<SimTime>,
     files: &mut Files<'_>,
-    workloads: &Workloads,
+    run: &Run<'_>,
 ) -> Result<LoadSpec, ScenarioError> {
     let fields = reader.fields(node, &LOAD)?;
     let workload_node = fields.required(reader, "workload")?;
     let workload = object_name(reader, workload_node)?;
-    let cpu_limit_milli = workloads.find(reader, workload_node.at, workload)?.cpu_limit_milli;
+    let cpu_limit_milli = run.workloads.find(reader, workload_node.at, workload)?.cpu_limit_milli;
     let delay = fields.optional("at", |n, what| reader.duration(n, what))?.unwrap_or(SimDuration::ZERO);
     let at = step.unwrap_or(SimTime::ZERO) + delay;
     let until = fields.optional("for", |n, what| reader.duration(n, what))?.map(|span| at + span);
-    let requests = requests(reader, fields.required(reader, "requests")?, at, files)?;
+    let span = LoadSpan {
+        clock: run.start + jiff::SignedDuration::from_micros(at.as_micros()),
+        length: (SimTime::ZERO + run.duration).saturating_since(at),
+    };
+    let requests = requests(reader, fields.required(reader, "requests")?, &span, files)?;
     let service = service(reader, fields.required(reader, "service")?, cpu_limit_milli)?;
     Ok(LoadSpec { workload, at, until, requests, service })
 }
@@ -108,44 +170,141 @@ fn service<'s>(
 fn requests<'s>(
     reader: &mut Reader<'s>,
     node: &Node<'s>,
-    start: SimTime,
+    span: &LoadSpan,
     files: &mut Files<'_>,
 ) -> Result<Requests, ScenarioError> {
     let fields = reader.fields(node, &REQUESTS)?;
-    let kinds = ["closed_loop", "constant", "steps", "csv"];
-    let given: Vec<_> = kinds.iter().filter_map(|&kind| Some((kind, fields.get(kind)?))).collect();
-    let [(kind, value)] = given.as_slice() else {
-        return Err(reader
-            .error(
-                node.at,
-                format!("`requests` has one of `closed_loop`, `constant`, `steps` and `csv`, not {}", given.len()),
-            )
-            .because("here")
-            .help("write for example `requests: { constant: 50 }` for 50 requests per second"));
-    };
-    let scale = fields.optional("scale", |n, what| positive(reader, n, what))?;
-    let mut steps = match *kind {
-        "closed_loop" => {
-            if let Some(node) = fields.get("scale") {
-                return Err(reader
-                    .error(node.at, "a closed loop has no rate to scale")
-                    .because("has no effect")
-                    .help("change `clients` instead"));
-            }
-            return closed_loop(reader, value);
+    if let Some(clients) = fields.get("closed_loop") {
+        only_kind(reader, node, fields)?;
+        let modifiers = ["speed_up", "repeat", "shift", "scale", "growth_per_month", "uncertainty"];
+        if let Some((key, node)) = modifiers.iter().find_map(|&key| Some((key, fields.get(key)?))) {
+            return Err(reader
+                .error(node.at, format!("a closed loop has no rate that `{key}` could change"))
+                .because("has no effect")
+                .help("change `clients` instead"));
         }
-        "constant" => vec![RateStep { at: start, rate: positive(reader, value, "constant")? }],
-        "steps" => rate_steps(reader, value, start)?,
-        _ => {
-            let name = reader.text(value, "csv")?;
-            let bytes = files.bytes(reader, value, name)?;
-            csv_steps(&bytes, &files.directory.join(name).display().to_string(), start)?
-        }
-    };
-    for step in &mut steps {
-        step.rate *= scale.unwrap_or(1.0);
+        return closed_loop(reader, clients);
     }
-    Ok(Requests::Open(steps))
+    let uncertainty = fields.get("uncertainty").map(|node| uncertainty(reader, node)).transpose()?.unwrap_or_default();
+    let Open { curve, arrivals } = open(reader, node, fields, span, files)?;
+    let arrivals = arrivals.filter(|_| uncertainty == Uncertainty::default());
+    Ok(Requests::Open(OpenRequests { curve: Arc::new(curve), arrivals: arrivals.map(Arc::from), uncertainty }))
+}
+
+/// The one kind of load that is given.
+fn only_kind<'n, 's>(
+    reader: &Reader<'s>,
+    node: &Node<'s>,
+    fields: Fields<'n, 's>,
+) -> Result<(&'static str, &'n Node<'s>), ScenarioError> {
+    let given: Vec<_> = KINDS.iter().filter_map(|&kind| Some((kind, fields.get(kind)?))).collect();
+    let [one] = given.as_slice() else {
+        let kinds = super::super::error::listed(KINDS);
+        return Err(reader
+            .error(node.at, format!("`requests` has one of {kinds}, not {}", given.len()))
+            .because("here")
+            .help("write for example `requests: { constant: 50 }` for 50 requests per second; `sum` adds several up"));
+    };
+    Ok(*one)
+}
+
+/// A rate, with what is done to it: first the speed, then the repetition, the shift, the scale and the growth.
+fn open<'s>(
+    reader: &mut Reader<'s>,
+    node: &Node<'s>,
+    fields: Fields<'_, 's>,
+    span: &LoadSpan,
+    files: &mut Files<'_>,
+) -> Result<Open, ScenarioError> {
+    let (kind, value) = only_kind(reader, node, fields)?;
+    let mut open = match kind {
+        "constant" => curve_alone(Curve::constant(amount(reader, value, "constant")?)),
+        "steps" => curve_alone(shapes::steps(reader, value)?),
+        "ramp" => curve_alone(shapes::ramp(reader, value)?),
+        "sine" => curve_alone(shapes::sine(reader, value, span)?),
+        "diurnal" => curve_alone(shapes::diurnal(reader, value, span)?),
+        "burst" => curve_alone(shapes::burst(reader, value, span)?),
+        "csv" => curve_alone(tables::csv(reader, value, files)?),
+        "prometheus" => curve_alone(tables::prometheus(reader, value, files)?),
+        "trace" => tables::trace(reader, value, files)?,
+        _ => curve_alone(sum(reader, value, span, files)?),
+    };
+    if let Some(node) = fields.get("speed_up") {
+        let factor = above_zero(reader, node, "speed_up")?;
+        open = match open.arrivals {
+            Some(arrivals) => tables::of_arrivals(
+                arrivals.iter().map(|at| SimDuration::from_secs_f64(at.as_secs_f64() / factor)).collect(),
+            ),
+            None => curve_alone(open.curve.sped_up(factor)),
+        };
+    }
+    let shift = fields.get("shift").map(|node| signed_duration(reader, node, "shift")).transpose()?;
+    if let Some(node) = fields.get("repeat") {
+        let period = reader.duration(node, "repeat")?;
+        check_count(reader, node, span.length, period, open.curve.steps().len())?;
+        let (begin, end) = (SimDuration::ZERO - shift.unwrap_or_default(), span.length - shift.unwrap_or_default());
+        open = curve_alone(open.curve.repeated(period, begin, end));
+    }
+    if let Some(shift) = shift {
+        open.curve = open.curve.shifted(shift);
+        for at in open.arrivals.iter_mut().flatten() {
+            *at += shift;
+        }
+    }
+    if let Some(node) = fields.get("scale") {
+        open = curve_alone(open.curve.scaled(amount(reader, node, "scale")?));
+    }
+    if let Some(node) = fields.get("growth_per_month") {
+        open = curve_alone(open.curve.growing(share(reader, node, "growth_per_month")?, span.length));
+    }
+    Ok(open)
+}
+
+fn curve_alone(curve: Curve) -> Open {
+    Open { curve, arrivals: None }
+}
+
+fn sum<'s>(
+    reader: &mut Reader<'s>,
+    node: &Node<'s>,
+    span: &LoadSpan,
+    files: &mut Files<'_>,
+) -> Result<Curve, ScenarioError> {
+    let mut curves = Vec::new();
+    for part in reader.list(node, "sum")? {
+        let fields = reader.fields(part, &REQUESTS)?;
+        for key in ["closed_loop", "uncertainty"] {
+            if let Some(node) = fields.get(key) {
+                return Err(reader
+                    .error(node.at, format!("a part of a sum has no `{key}`"))
+                    .because("not a rate of its own")
+                    .help("a sum adds rates; state `uncertainty` beside `sum`, a closed loop as a load of its own"));
+            }
+        }
+        curves.push(open(reader, part, fields, span, files)?.curve);
+    }
+    if curves.is_empty() {
+        return Err(reader.error(node.at, "`sum` adds nothing up").because("no part").help("list rates under it"));
+    }
+    Ok(Curve::sum(&curves))
+}
+
+fn uncertainty<'s>(reader: &mut Reader<'s>, node: &Node<'s>) -> Result<Uncertainty, ScenarioError> {
+    let fields = reader.fields(node, &UNCERTAINTY)?;
+    let spread = |key| fields.get(key).map(|node| share(reader, node, key)).transpose();
+    let (factor, noise) = (spread("factor")?, spread("noise")?);
+    if factor.is_none() && noise.is_none() {
+        return Err(reader
+            .error(fields.at, "`uncertainty` needs `factor` or `noise`")
+            .because("says nothing")
+            .help("write for example `uncertainty: { factor: 20%, noise: 10% }`"));
+    }
+    let every = fields.optional("noise_every", |n, what| positive_duration(reader, n, what))?;
+    Ok(Uncertainty {
+        factor: factor.unwrap_or(0.0),
+        noise: noise.unwrap_or(0.0),
+        noise_every: every.unwrap_or(NOISE_EVERY),
+    })
 }
 
 fn closed_loop<'s>(reader: &mut Reader<'s>, node: &Node<'s>) -> Result<Requests, ScenarioError> {
@@ -156,7 +315,7 @@ fn closed_loop<'s>(reader: &mut Reader<'s>, node: &Node<'s>) -> Result<Requests,
 }
 
 /// A number of 0 or more.
-fn positive(reader: &Reader<'_>, node: &Node<'_>, what: &str) -> Result<f64, ScenarioError> {
+fn amount(reader: &Reader<'_>, node: &Node<'_>, what: &str) -> Result<f64, ScenarioError> {
     let quantity = reader.quantity(node, what)?;
     if quantity.nanos() < 0 {
         return Err(reader
@@ -167,95 +326,61 @@ fn positive(reader: &Reader<'_>, node: &Node<'_>, what: &str) -> Result<f64, Sce
     Ok(quantity.nanos() as f64 / 1e9)
 }
 
-fn rate_steps<'s>(reader: &mut Reader<'s>, node: &Node<'s>, start: SimTime) -> Result<Vec<RateStep>, ScenarioError> {
-    let mut steps: Vec<RateStep> = Vec::new();
-    for node in reader.list(node, "steps")? {
-        let fields = reader.fields(node, &STEP)?;
-        let at_node = fields.required(reader, "at")?;
-        let at = start + reader.duration(at_node, "at")?;
-        if steps.last().is_some_and(|last| last.at >= at) {
-            return Err(reader
-                .error(at_node.at, "the steps of a rate come in order of time")
-                .because("not after the step before")
-                .help("`at` counts from the start of this load; sort the steps"));
-        }
-        steps.push(RateStep { at, rate: positive(reader, fields.required(reader, "rate")?, "rate")? });
+/// A number above 0.
+fn above_zero(reader: &Reader<'_>, node: &Node<'_>, what: &str) -> Result<f64, ScenarioError> {
+    let number = amount(reader, node, what)?;
+    if number > 0.0 {
+        return Ok(number);
     }
-    Ok(steps)
+    Err(reader.error(node.at, format!("`{what}` is 0")).because("nothing is left").help("write a number above 0"))
 }
 
-/// The columns of a rate curve.
-const COLUMNS: [&str; 2] = ["t_seconds", "requests_per_second"];
+/// A share from 0 to 1000 %, written `10%` or `0.1`.
+fn share(reader: &Reader<'_>, node: &Node<'_>, what: &str) -> Result<f64, ScenarioError> {
+    let text = reader.text(node, what)?.trim();
+    let number = match text.strip_suffix('%') {
+        Some(percent) => percent.trim().parse::<f64>().map(|percent| percent / 100.0),
+        None => text.parse::<f64>(),
+    };
+    number.ok().filter(|share| (0.0..=10.0).contains(share)).ok_or_else(|| {
+        reader
+            .error(node.at, format!("`{what}` is not a share"))
+            .because("from 0 to 1000 %")
+            .help("write for example `10%` or `0.1`")
+    })
+}
 
-/// A curve of mean rates: each row holds from its time to that of the next; after the last the rate is zero once another
-/// such span has passed.
-fn csv_steps(bytes: &[u8], file: &str, start: SimTime) -> Result<Vec<RateStep>, ScenarioError> {
-    let wrong = |line: u64, what: &str| {
-        ScenarioError::new(format!("{file}:{line}: {what}")).help(format!(
-            "a rate curve is a CSV file with the columns `{}` and `{}`, times rising",
-            COLUMNS[0], COLUMNS[1]
-        ))
-    };
-    let mut rows = csv::ReaderBuilder::new().trim(csv::Trim::All).comment(Some(b'#')).from_reader(bytes);
-    let header = rows.headers().map_err(|_| wrong(1, "is not text"))?.clone();
-    let column = |name| header.iter().position(|title| title == name);
-    let (Some(time), Some(rate)) = (column(COLUMNS[0]), column(COLUMNS[1])) else {
-        return Err(wrong(1, "the header lacks a column"));
-    };
-    let mut steps: Vec<RateStep> = Vec::new();
-    let mut row = csv::StringRecord::new();
-    loop {
-        let line = rows.position().line();
-        match rows.read_record(&mut row) {
-            Ok(true) => {}
-            Ok(false) => break,
-            Err(_) => return Err(wrong(line, "has another number of columns than the header, or is not text")),
-        }
-        let number = |column: usize| row.get(column).and_then(|cell| cell.parse::<f64>().ok()).filter(|n| *n >= 0.0);
-        let (Some(seconds), Some(rate)) = (number(time), number(rate)) else {
-            return Err(wrong(line, "is not two numbers of 0 or more"));
-        };
-        let at = start + SimDuration::from_secs_f64(seconds);
-        if !rate.is_finite() || steps.last().is_some_and(|last| last.at >= at) {
-            return Err(wrong(line, "the time does not rise, or the rate is not finite"));
-        }
-        if steps.len() == STEPS_MAX {
-            return Err(wrong(line, "there are more than ten million rows"));
-        }
-        steps.push(RateStep { at, rate });
+/// A duration above 0.
+fn positive_duration(reader: &Reader<'_>, node: &Node<'_>, what: &str) -> Result<SimDuration, ScenarioError> {
+    let duration = reader.duration(node, what)?;
+    if duration > SimDuration::ZERO {
+        return Ok(duration);
     }
-    match steps.as_slice() {
-        [.., before, last] => {
-            let end = last.at + (last.at - before.at);
-            steps.push(RateStep { at: end, rate: 0.0 });
-            Ok(steps)
-        }
-        _ => Err(wrong(1, "a curve has at least two rows")),
+    Err(reader.error(node.at, format!("`{what}` is 0")).because("no time at all").help("write for example `60s`"))
+}
+
+/// A duration that may be negative: `6h` or `-6h`.
+fn signed_duration(reader: &Reader<'_>, node: &Node<'_>, what: &str) -> Result<SimDuration, ScenarioError> {
+    match reader.text(node, what)?.strip_prefix('-').map(str::parse::<SimDuration>) {
+        Some(Ok(earlier)) => Ok(SimDuration::ZERO - earlier),
+        _ => reader.duration(node, what),
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::csv_steps;
-    use crate::domain::{SimDuration, SimTime};
-
-    #[test]
-    fn a_curve_ends_one_span_after_its_last_row() {
-        let start = SimTime::ZERO + SimDuration::from_secs(100);
-        let steps = csv_steps(b"t_seconds,requests_per_second\n0,1.5\n60,2\n", "a.csv", start).unwrap();
-        let read: Vec<_> = steps.iter().map(|step| (step.at.as_secs(), step.rate)).collect();
-        assert_eq!(read, [(100, 1.5), (160, 2.0), (220, 0.0)]);
+/// Refuses a curve that would have more steps than fit: one step `every` so often, or a round of `each` steps.
+fn check_count(
+    reader: &Reader<'_>,
+    node: &Node<'_>,
+    length: SimDuration,
+    every: SimDuration,
+    each: usize,
+) -> Result<(), ScenarioError> {
+    let rounds = length.as_micros() / every.as_micros().max(1);
+    if every > SimDuration::ZERO && usize::try_from(rounds).unwrap_or(usize::MAX).saturating_mul(each) <= STEPS_MAX {
+        return Ok(());
     }
-
-    #[test]
-    fn a_broken_curve_names_its_line() {
-        let read = |text: &str| csv_steps(text.as_bytes(), "a.csv", SimTime::ZERO).unwrap_err().to_string();
-        assert_eq!(read("time,rate\n0,1\n"), "a.csv:1: the header lacks a column");
-        assert_eq!(
-            read("t_seconds,requests_per_second\n0,1\n0,2\n"),
-            "a.csv:3: the time does not rise, or the rate is not finite"
-        );
-        assert_eq!(read("t_seconds,requests_per_second\n0,1\n60,many\n"), "a.csv:3: is not two numbers of 0 or more");
-        assert_eq!(read("t_seconds,requests_per_second\n0,1\n"), "a.csv:1: a curve has at least two rows");
-    }
+    Err(reader
+        .error(node.at, format!("{every} cuts the run into more than ten million steps"))
+        .because("too short")
+        .help("write a longer span"))
 }

@@ -1,0 +1,128 @@
+//! Load in a scenario: every kind of it asks for what it says, and the curves that are carried along can be read.
+
+use std::path::Path;
+
+use nodecast::actors::LoadPlan;
+use nodecast::catalog::Catalog;
+use nodecast::load::Source;
+use nodecast::scenario::Scenario;
+use nodecast::simulation::resolve;
+
+const MANIFESTS: &str = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\nspec:\n  replicas: 1\n  \
+    selector: {matchLabels: {app: web}}\n  template:\n    metadata: {labels: {app: web}}\n    spec:\n      \
+    containers: [{name: app, image: app, resources: {requests: {cpu: 1, memory: 1Gi}}}]\n";
+
+/// The plan of a load of `requests` on the only workload of a run that begins on a Friday.
+fn plan(requests: &str, duration: &str, seed: u64) -> LoadPlan {
+    let directory = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| std::fs::write(directory.path().join(name), text).unwrap();
+    write("manifests.yaml", MANIFESTS);
+    write("rate.csv", "t_seconds,requests_per_second\n0,10\n60,30\n");
+    write("arrivals.csv", "t_seconds,count\n0.25,1\n61,3\n");
+    write(
+        "answer.json",
+        r#"{"status":"success","data":{"resultType":"matrix","result":[{"metric":{},"values":[[0,"10"],[60,"30"]]}]}}"#,
+    );
+    let text = format!(
+        "name: test\nregion: us-east-1\nstart: 2026-07-10T00:00:00Z\nduration: {duration}\nmanifests: [manifests.yaml]\n\
+         load:\n  - workload: web\n    at: 1m\n    requests: {requests}\n    \
+         service: {{cpu_per_request: 10ms, concurrency: 4}}\n"
+    );
+    write("scenario.yaml", &text);
+    let (scenario, warnings) = Scenario::load(&directory.path().join("scenario.yaml")).unwrap();
+    assert!(warnings.is_empty(), "{warnings:?}");
+    let policy = scenario.for_policy(None).unwrap();
+    resolve(&scenario, policy, Catalog::embedded().unwrap(), seed).unwrap().setup.loads.remove(0)
+}
+
+fn rate(source: Source) -> f64 {
+    match source {
+        Source::Open { rate } => rate,
+        Source::Idle | Source::Closed { .. } => 0.0,
+    }
+}
+
+/// Requests that arrive up to `seconds` after the start of the run.
+fn arrivals(plan: &LoadPlan, seconds: f64) -> f64 {
+    let ends = plan.steps.iter().skip(1).map(|step| step.at.as_secs_f64()).chain([f64::INFINITY]);
+    let stretch = |(step, end): (&nodecast::actors::LoadStep, f64)| {
+        rate(step.source) * (end.min(seconds) - step.at.as_secs_f64()).max(0.0)
+    };
+    plan.steps.iter().zip(ends).map(stretch).sum()
+}
+
+#[test]
+fn every_kind_of_load_asks_for_what_it_says() {
+    let cases = [
+        ("{constant: 5}", 59.0 * 60.0 * 5.0),
+        ("{constant: 5, scale: 2}", 59.0 * 60.0 * 10.0),
+        ("{steps: [{at: 0s, rate: 1}, {at: 9m, rate: 2}]}", 540.0 + 50.0 * 60.0 * 2.0),
+        ("{ramp: {from: 10, to: 30, over: 59m}}", 59.0 * 60.0 * 20.0),
+        ("{sine: {mean: 10, amplitude: 5, period: 59m}}", 59.0 * 60.0 * 10.0),
+        ("{burst: {base: 1, peak: 11, every: 10m, for: 1m}}", 59.0 * 60.0 + 6.0 * 600.0),
+        ("{csv: rate.csv}", 2_400.0),
+        ("{csv: rate.csv, repeat: 2m}", 29.0 * 2_400.0 + 600.0),
+        ("{csv: rate.csv, speed_up: 2}", 1_200.0),
+        ("{csv: rate.csv, shift: 30m}", 2_400.0),
+        ("{csv: rate.csv, shift: -1m}", 1_800.0),
+        ("{trace: arrivals.csv}", 4.0),
+        ("{prometheus: answer.json}", 2_400.0),
+        ("{sum: [{constant: 5}, {csv: rate.csv, scale: 2}]}", 59.0 * 300.0 + 4_800.0),
+    ];
+    for (requests, expected) in cases {
+        let found = arrivals(&plan(requests, "1h", 1), 3_600.0);
+        assert!((found / expected - 1.0).abs() < 1e-4, "{requests}: {found}, not {expected}");
+    }
+}
+
+#[test]
+fn times_within_a_load_count_from_its_start() {
+    let plan = plan("{steps: [{at: 0s, rate: 1}, {at: 9m, rate: 2}]}", "1h", 1);
+    assert_eq!(plan.steps.iter().map(|step| step.at.as_secs()).collect::<Vec<_>>(), [60, 600]);
+}
+
+#[test]
+fn growth_over_a_year_compounds() {
+    let plan = plan("{constant: 100, growth_per_month: 10%}", "366d", 1);
+    let last = rate(plan.steps.last().unwrap().source);
+    assert!((last / (100.0 * libm::pow(1.1, 12.0)) - 1.0).abs() < 0.01, "{last}");
+}
+
+#[test]
+fn uncertain_demand_differs_from_seed_to_seed_and_is_the_same_for_one_seed() {
+    let requests = "{constant: 100, uncertainty: {factor: 20%, noise: 10%}}";
+    let total = |seed| arrivals(&plan(requests, "1h", seed), 3_600.0);
+    assert!((total(1) - total(1)).abs() < f64::EPSILON);
+    let totals: Vec<f64> = (1..=40).map(total).collect();
+    assert!(totals.windows(2).all(|pair| (pair[0] - pair[1]).abs() > 1.0));
+    let mean = totals.iter().sum::<f64>() / 40.0 / (59.0 * 60.0 * 100.0);
+    assert!((mean - 1.0).abs() < 0.13, "four standard errors of 20 % over 40 seeds: {mean}");
+}
+
+#[test]
+fn a_weekend_is_quieter() {
+    let plan = plan("{diurnal: {night: 10, peak: 50, weekend: 50%}}", "3d", 1);
+    let day = |number: f64| arrivals(&plan, number * 86_400.0) - arrivals(&plan, (number - 1.0) * 86_400.0);
+    // Friday lacks its first minute.
+    assert!((day(2.0) / (day(1.0) + 600.0) - 0.5).abs() < 1e-3, "{} {}", day(1.0), day(2.0));
+}
+
+#[test]
+fn the_recorded_curves_can_be_read() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("scenarios/load");
+    let mut names: Vec<String> = std::fs::read_dir(&folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .filter(|name| name.ends_with(".csv"))
+        .collect();
+    names.sort();
+    assert_eq!(names.len(), 8);
+    let readme = std::fs::read_to_string(folder.join("README.md")).unwrap();
+    for name in names {
+        assert!(readme.contains(&name), "the README says where {name} is from");
+        let kind = if name.contains("requests") { "trace" } else { "csv" };
+        let path = folder.join(&name);
+        let plan = plan(&format!("{{{kind}: {}}}", path.display()), "14d", 1);
+        assert!(plan.steps.len() > 500 && arrivals(&plan, 14.0 * 86_400.0) > 5_000.0, "{name}");
+    }
+}
