@@ -61,7 +61,7 @@ impl Curve {
         while steps.is_empty() || from < end {
             let rate = mean_rate(from.as_secs_f64(), (from + every).as_secs_f64()).max(0.0);
             steps.push(CurveStep { from, rate });
-            from = from + every;
+            from += every;
         }
         let mut curve = Self { steps };
         curve.merge_equal();
@@ -119,7 +119,7 @@ impl Curve {
     #[must_use]
     pub fn shifted(mut self, delay: SimDuration) -> Self {
         for step in &mut self.steps {
-            step.from = step.from + delay;
+            step.from += delay;
         }
         self
     }
@@ -163,7 +163,7 @@ impl Curve {
             let mut from = step.from;
             while from == step.from || from < until {
                 steps.push(CurveStep { from, rate: step.rate * factor(from) });
-                from = from + GROWTH_STEP;
+                from += GROWTH_STEP;
             }
         }
         Self { steps }
@@ -204,7 +204,7 @@ impl Curve {
         let mut from = SimDuration::ZERO;
         while from < end {
             cells.push(CurveStep { from, rate: factor * draw(noise, uncertainty.noise) });
-            from = from + every;
+            from += every;
         }
         product(&self, &Self { steps: cells })
     }

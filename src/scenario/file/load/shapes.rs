@@ -224,8 +224,8 @@ mod tests {
     #[test]
     fn bursts_come_every_so_often() {
         let curve = read("{ base: 1, peak: 9, every: 1h, for: 5m, first: 10m }", burst).unwrap();
-        let rates = [0, 600, 899, 900, 4_200, 4_500].map(|at| rate_at(&curve, at));
-        assert_eq!(rates, [1.0, 9.0, 9.0, 1.0, 9.0, 1.0]);
+        let rates = [0, 600, 899, 900, 4_200, 4_500].map(|at| rate_at(&curve, at) as i64);
+        assert_eq!(rates, [1, 9, 9, 1, 9, 1]);
         let error = read("{ peak: 9, every: 1h, for: 1h }", burst).unwrap_err();
         assert_eq!(error.to_string(), "a burst of 1h every 1h never ends");
     }
