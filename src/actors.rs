@@ -11,6 +11,7 @@ mod context;
 mod event;
 mod interruption;
 mod karpenter;
+mod keda_loop;
 mod kubelet;
 mod load_loop;
 mod metrics_server;
@@ -20,11 +21,14 @@ mod sampler;
 mod scheduler_loop;
 mod setup;
 mod timeline;
+mod triggers;
 mod workload_controllers;
 
 pub use context::Context;
 pub use event::{Event, class};
-pub use setup::{Action, Autoscaler, KarpenterSettings, LoadPlan, LoadStep, STREAM_NAMES, Setup, Step};
+pub use setup::{
+    Action, Autoscaler, KarpenterSettings, LoadPlan, LoadStep, STREAM_NAMES, ScalingPlan, Setup, Step, TriggerReader,
+};
 
 use crate::domain::SimTime;
 
@@ -51,6 +55,7 @@ pub fn handle(context: &mut Context<'_>, now: SimTime, event: Event) {
         Event::LoadShift(load) => load_loop::shift(context, now, load),
         Event::MetricsTick(node) => metrics_server::tick(context, now, node),
         Event::ReplicaSync(autoscaler) => replica_loop::sync(context, now, autoscaler),
+        Event::KedaPoll(object) => keda_loop::poll(context, now, object),
         Event::InstanceRunning(node) => node_life::running(context, now, node),
         Event::NodeRegistered(node) => node_life::registered(context, now, node),
         Event::NodeReady(node) => node_life::ready(context, now, node),

@@ -5,6 +5,7 @@
 //!
 //! What must not: any behaviour over time, any decision, any randomness, any file access.
 
+pub mod external_metrics;
 pub mod hpa;
 pub mod ids;
 pub mod keda;
@@ -16,6 +17,7 @@ pub mod pod;
 pub mod quantity;
 pub mod requirements;
 pub mod resources;
+pub mod selector_text;
 pub mod symbol;
 pub mod taints;
 pub mod time;

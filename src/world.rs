@@ -97,6 +97,12 @@ impl World {
         self.pod_event(at, kind, id, message);
     }
 
+    /// Records that an autoscaler looks at a metric; returns the metric's position in the record.
+    pub fn add_metric(&mut self, metric: record::MetricFacts) -> u32 {
+        self.record.metrics.push(metric);
+        (self.record.metrics.len() - 1) as u32
+    }
+
     /// Records a sample.
     pub fn note_sample(&mut self, sample: record::Sample) {
         self.record.samples.push(sample);

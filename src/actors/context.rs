@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::event::Event;
 use super::interruption::Interruption;
 use super::karpenter::Karpenter;
+use super::keda_loop::KedaLoop;
 use super::kubelet::Images;
 use super::load_loop::LoadLoop;
 use super::metrics_server::MetricsServer;
@@ -36,6 +37,7 @@ pub struct Context<'s> {
     pub(super) images: Images,
     pub(super) metrics: MetricsServer,
     pub(super) autoscalers: Vec<ReplicaLoop<'s>>,
+    pub(super) scaled_objects: Vec<KedaLoop<'s>>,
     pub(super) loads: Vec<LoadLoop>,
     pub(super) karpenter: Karpenter,
     pub(super) interruption: Interruption,
@@ -65,6 +67,7 @@ impl<'s> Context<'s> {
             images: Images::default(),
             metrics: MetricsServer::new(setup),
             autoscalers: Vec::new(),
+            scaled_objects: Vec::new(),
             loads: setup.loads.iter().map(LoadLoop::new).collect(),
             karpenter: Karpenter::new(setup),
             interruption: Interruption::default(),

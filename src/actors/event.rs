@@ -27,6 +27,8 @@ pub enum Event {
     MetricsTick(NodeId),
     /// A HorizontalPodAutoscaler is looked at.
     ReplicaSync(u32),
+    /// KEDA polls the triggers of a ScaledObject.
+    KedaPoll(u32),
     /// An instance enters `running`.
     InstanceRunning(NodeId),
     /// A kubelet registers its node.
@@ -97,6 +99,8 @@ pub mod class {
     pub const SCHEDULER: PriorityClass = PriorityClass(70);
     /// The node autoscaler.
     pub const NODE_AUTOSCALER: PriorityClass = PriorityClass(80);
+    /// KEDA's polls.
+    pub const KEDA: PriorityClass = PriorityClass(90);
     /// Replica autoscalers.
     pub const REPLICA_AUTOSCALER: PriorityClass = PriorityClass(100);
     /// Samples for the report, after everything else.

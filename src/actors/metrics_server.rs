@@ -50,9 +50,13 @@ struct Point {
 
 impl MetricsServer {
     pub(super) fn new(setup: &Setup) -> Self {
-        let target = |step: &Step| match &step.action {
-            Action::Autoscale(spec) => Some(ObjectName { namespace: spec.namespace, name: spec.target.name }),
-            _ => None,
+        let target = |step: &Step| {
+            let spec = match &step.action {
+                Action::Autoscale(spec) => spec,
+                Action::ScaleObject(plan) => plan.autoscaler.as_ref()?,
+                _ => return None,
+            };
+            Some(ObjectName { namespace: spec.namespace, name: spec.target.name })
         };
         Self { scaled: setup.timeline.iter().filter_map(target).collect(), pods: Vec::new() }
     }

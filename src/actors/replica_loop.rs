@@ -2,17 +2,19 @@
 
 use super::context::Context;
 use super::event::{Event, class};
-use super::workload_controllers;
-use crate::domain::hpa::{HorizontalPodAutoscaler, MetricSource, MetricSpec};
+use super::{keda_loop, workload_controllers};
+use crate::domain::external_metrics::ExternalSubject;
+use crate::domain::hpa::{HorizontalPodAutoscaler, MetricSource, MetricSpec, MetricTarget};
 use crate::domain::pod::PodPhase as ReportedPhase;
+use crate::domain::quantity::format_milli;
 use crate::domain::workload::ObjectName;
-use crate::domain::{PodId, ResourceName, SimDuration, SimTime, WorkloadId};
+use crate::domain::{PodId, ResourceName, SimDuration, SimTime, Symbol, WorkloadId};
 use crate::policy::replicas::hpa::{
-    self, HpaDecision, HpaParameters, HpaState, HpaView, MetricReading, PodSample, PodView, ReadyCondition, Reported,
-    effective_metrics, pod_request_milli,
+    self, HpaDecision, HpaParameters, HpaState, HpaView, MetricProblem, MetricReading, PodSample, PodView, Proposal,
+    ReadyCondition, Reported, effective_metrics, pod_request_milli,
 };
 use crate::world::PodPhase;
-use crate::world::record::EventKind;
+use crate::world::record::{EventKind, MetricFacts, MetricSample, MetricUnit};
 
 /// `--horizontal-pod-autoscaler-sync-period`.
 const SYNC_PERIOD: SimDuration = SimDuration::from_secs(15);
@@ -21,43 +23,110 @@ const SYNC_PERIOD: SimDuration = SimDuration::from_secs(15);
 #[derive(Debug)]
 pub(super) struct ReplicaLoop<'s> {
     spec: &'s HorizontalPodAutoscaler,
+    /// The ScaledObject that owns it, by its position.
+    owner: Option<u32>,
+    /// Whether it has been deleted.
+    retired: bool,
     /// The workload that it scales.
     pub(super) target: Option<WorkloadId>,
     state: HpaState,
     parameters: HpaParameters,
     last_failure: Option<String>,
+    /// What the last pass read, for the report.
+    read: Vec<MetricSample>,
 }
 
-/// An autoscaler is applied. Up to Kubernetes 1.36 its first pass comes within one period, from 1.37 at once.
-pub(super) fn apply<'s>(context: &mut Context<'s>, now: SimTime, spec: &'s HorizontalPodAutoscaler) {
+impl ReplicaLoop<'_> {
+    fn name(&self) -> ObjectName {
+        ObjectName { namespace: self.spec.namespace, name: self.spec.name }
+    }
+
+    /// What the last pass read.
+    pub(super) fn samples(&self) -> impl Iterator<Item = MetricSample> {
+        self.read.iter().copied()
+    }
+}
+
+/// What was read for one metric.
+enum Read {
+    PerPod(Vec<PodSample>),
+    Series(Vec<i64>),
+    Failed(String),
+}
+
+impl Read {
+    fn as_reading(&self) -> MetricReading<'_> {
+        match self {
+            Self::PerPod(samples) => MetricReading::PerPod { samples, unmatched: &[] },
+            Self::Series(values) => MetricReading::Series(values),
+            Self::Failed(why) => MetricReading::Failed(why),
+        }
+    }
+}
+
+/// An autoscaler is applied, by a person or by the ScaledObject that owns it; a known one takes its new form and keeps what
+/// the controller remembers. Up to Kubernetes 1.36 its first pass comes within one period, from 1.37 at once.
+pub(super) fn apply<'s>(
+    context: &mut Context<'s>,
+    now: SimTime,
+    spec: &'s HorizontalPodAutoscaler,
+    owner: Option<u32>,
+) {
     let version = context.setup.versions.kubernetes;
+    let name = ObjectName { namespace: spec.namespace, name: spec.name };
     let target = context.workload_named(ObjectName { namespace: spec.namespace, name: spec.target.name });
+    context.world.note(now, EventKind::ManifestApplied, target, format!("HorizontalPodAutoscaler {name}"));
+    if let Some(known) = context.autoscalers.iter_mut().find(|own| !own.retired && own.name() == name) {
+        known.spec = spec;
+        known.target = target;
+        known.read.clear();
+        return;
+    }
     let index = context.autoscalers.len() as u32;
     context.autoscalers.push(ReplicaLoop {
         spec,
+        owner,
+        retired: false,
         target,
         state: HpaState::default(),
         parameters: HpaParameters::of(version),
         last_failure: None,
+        read: Vec::new(),
     });
-    let entity = format!("{}/{}", spec.namespace, spec.name);
-    let phase = context.streams.stream("hpa-phase", &entity).span_up_to(SYNC_PERIOD);
+    let phase = context.streams.stream("hpa-phase", &name.to_string()).span_up_to(SYNC_PERIOD);
     let first = if version.minor() >= 37 { SimDuration::ZERO } else { phase };
     context.queue.schedule_in(first, class::REPLICA_AUTOSCALER, Event::ReplicaSync(index));
-    context.world.note(now, EventKind::ManifestApplied, target, format!("HorizontalPodAutoscaler {entity}"));
+}
+
+/// The ScaledObject `owner` has no other autoscaler than `keep` any more.
+pub(super) fn retire_owned(context: &mut Context<'_>, owner: u32, keep: Option<&HorizontalPodAutoscaler>) {
+    for own in &mut context.autoscalers {
+        if own.owner == Some(owner) && keep.is_none_or(|keep| keep.name != own.spec.name) {
+            own.retired = true;
+            own.read.clear();
+        }
+    }
 }
 
 /// One pass over one autoscaler.
 pub(super) fn sync(context: &mut Context<'_>, now: SimTime, index: u32) {
+    if context.autoscalers[index as usize].retired {
+        return;
+    }
     context.queue.schedule_in(SYNC_PERIOD, class::REPLICA_AUTOSCALER, Event::ReplicaSync(index));
-    let Some(target) = context.autoscalers[index as usize].target else { return };
+    let Some(target) = target(context, index) else { return };
     let pods: Vec<PodId> = context.world.workload(target).pods.clone();
     let views: Vec<PodView> = pods.iter().map(|&pod| pod_view(context, pod)).collect();
     let spec = context.autoscalers[index as usize].spec;
     let metrics = effective_metrics(spec);
-    let samples: Vec<Option<Vec<PodSample>>> =
-        metrics.iter().map(|metric| read_metric(context, now, target, &pods, metric)).collect();
-    let readings: Vec<MetricReading<'_>> = samples.iter().map(|samples| reading(samples.as_deref())).collect();
+    let asleep = context.world.workload(target).replicas == 0;
+    let reads: Vec<Read> =
+        match asleep && spec.min_replicas != Some(0) && context.setup.versions.kubernetes.minor() < 37 {
+            // The controller does not ask: scaling is disabled.
+            true => Vec::new(),
+            false => (0..metrics.len()).map(|metric| read_metric(context, now, index, target, &pods, metric)).collect(),
+        };
+    let readings: Vec<MetricReading<'_>> = reads.iter().map(Read::as_reading).collect();
     let view = HpaView {
         now,
         spec_replicas: context.world.workload(target).replicas as i32,
@@ -68,7 +137,66 @@ pub(super) fn sync(context: &mut Context<'_>, now: SimTime, index: u32) {
     };
     let own = &mut context.autoscalers[index as usize];
     let decision = hpa::sync(spec, &mut own.state, &view, &own.parameters);
+    remember(context, index, target, metrics, &decision);
     apply_decision(context, now, index, target, metrics, &decision);
+}
+
+/// The workload that the autoscaler scales, which may have come to be after it.
+fn target(context: &mut Context<'_>, index: u32) -> Option<WorkloadId> {
+    let spec = context.autoscalers[index as usize].spec;
+    if context.autoscalers[index as usize].target.is_none() {
+        let name = ObjectName { namespace: spec.namespace, name: spec.target.name };
+        context.autoscalers[index as usize].target = context.workload_named(name);
+    }
+    context.autoscalers[index as usize].target
+}
+
+/// Keeps what the pass read for the report.
+fn remember(context: &mut Context<'_>, index: u32, target: WorkloadId, metrics: &[MetricSpec], decision: &HpaDecision) {
+    let own = &mut context.autoscalers[index as usize];
+    let autoscaler = own.name();
+    if own.read.len() != metrics.len() {
+        own.read = metrics
+            .iter()
+            .map(|metric| {
+                let (target_value, unit) = target_in_units(metric);
+                let facts =
+                    MetricFacts { autoscaler, workload: target, name: short_name(metric), target: target_value, unit };
+                MetricSample { metric: context.world.add_metric(facts), value: None, asks_for: None }
+            })
+            .collect();
+    }
+    for (position, sample) in own.read.iter_mut().enumerate() {
+        let proposal = decision.proposals.get(position).and_then(|outcome| outcome.as_ref().ok());
+        sample.value = proposal.map(|proposal| reported_in_units(proposal.reported, &metrics[position]));
+        sample.asks_for = proposal.map(|proposal| u32::try_from(proposal.replicas).unwrap_or(0));
+    }
+}
+
+fn target_in_units(metric: &MetricSpec) -> (f64, MetricUnit) {
+    match metric.target {
+        MetricTarget::Utilization(percent) => (f64::from(percent), MetricUnit::PercentOfRequest),
+        MetricTarget::AverageValue(quantity) => (quantity.as_f64(), MetricUnit::PerPod),
+        MetricTarget::Value(quantity) => (quantity.as_f64(), MetricUnit::Total),
+    }
+}
+
+fn reported_in_units(reported: Reported, metric: &MetricSpec) -> f64 {
+    match (reported, metric.target) {
+        (Reported::Utilization { percent, .. }, _) => f64::from(percent),
+        (Reported::AverageValue(milli) | Reported::Value(milli), _) => milli as f64 / 1e3,
+    }
+}
+
+/// The metric's name without its selector.
+fn short_name(metric: &MetricSpec) -> String {
+    match &metric.source {
+        MetricSource::Resource { name } => name.to_string(),
+        MetricSource::ContainerResource { name, container } => format!("{name} of {container}"),
+        MetricSource::Pods { metric, .. }
+        | MetricSource::Object { metric, .. }
+        | MetricSource::External { metric, .. } => metric.to_string(),
+    }
 }
 
 /// Writes the new count, and the reason with the readings behind it.
@@ -89,29 +217,33 @@ fn apply_decision(
         }
     }
     if decision.rescales() {
-        let reason = format!("{} ({})", decision.reason.text(metrics), readings_text(decision));
+        let reason = format!("{} ({})", decision.reason.text(metrics), readings_text(metrics, decision));
         let replicas = u32::try_from(decision.desired).unwrap_or(0);
         context.world.set_replicas(target, replicas, now, EventKind::Rescaled, &reason);
         workload_controllers::wake(context, target);
     }
 }
 
-fn readings_text(decision: &HpaDecision) -> String {
-    let texts: Vec<String> = decision
-        .proposals
-        .iter()
-        .map(|proposal| match proposal {
-            Ok(proposal) => {
-                let value = match proposal.reported {
-                    Reported::Utilization { percent, .. } => format!("{percent} %"),
-                    Reported::AverageValue(milli) | Reported::Value(milli) => format!("{milli}m"),
-                };
-                format!("{value}, asks for {}", proposal.replicas)
-            }
-            Err(problem) => problem.to_string(),
-        })
-        .collect();
-    texts.join("; ")
+/// Each metric against its target as `kubectl get hpa` shows them, and what it asks for.
+fn readings_text(metrics: &[MetricSpec], decision: &HpaDecision) -> String {
+    let text = |(metric, outcome): (&MetricSpec, &Result<Proposal, MetricProblem>)| {
+        let name = short_name(metric);
+        let proposal = match outcome {
+            Ok(proposal) => proposal,
+            Err(problem) => return format!("{name}: {problem}"),
+        };
+        let value = match (proposal.reported, metric.target) {
+            (Reported::Utilization { percent, .. }, _) => format!("{percent}%"),
+            (Reported::AverageValue(milli) | Reported::Value(milli), _) => format_milli(milli),
+        };
+        let target = match metric.target {
+            MetricTarget::Utilization(percent) => format!("{percent}%"),
+            MetricTarget::AverageValue(quantity) => format!("{quantity} (avg)"),
+            MetricTarget::Value(quantity) => quantity.to_string(),
+        };
+        format!("{name} {value}/{target}, asks for {}", proposal.replicas)
+    };
+    metrics.iter().zip(&decision.proposals).map(text).collect::<Vec<_>>().join("; ")
 }
 
 fn pod_view(context: &Context<'_>, pod: PodId) -> PodView {
@@ -128,24 +260,60 @@ fn pod_view(context: &Context<'_>, pod: PodId) -> PodView {
     PodView { phase, deleting: state.deletion_requested.is_some(), start_time: state.started, ready }
 }
 
-/// Samples of one metric for each pod; `None` if nothing in the cluster serves it.
+/// Reads the metric at `position`.
 fn read_metric(
+    context: &mut Context<'_>,
+    now: SimTime,
+    index: u32,
+    target: WorkloadId,
+    pods: &[PodId],
+    position: usize,
+) -> Read {
+    let (spec, owner) = (context.autoscalers[index as usize].spec, context.autoscalers[index as usize].owner);
+    let metric = &effective_metrics(spec)[position];
+    match &metric.source {
+        MetricSource::Resource { name } => read_resource(context, now, target, pods, *name, None),
+        MetricSource::ContainerResource { name, container } => {
+            read_resource(context, now, target, pods, *name, Some(container.as_str()))
+        }
+        MetricSource::External { .. } if owner.is_some() => {
+            match keda_loop::external_metric(context, now, owner.unwrap_or_default(), position) {
+                Ok(milli) => Read::Series(vec![milli]),
+                Err(why) => Read::Failed(why),
+            }
+        }
+        MetricSource::External { metric, .. } | MetricSource::Object { metric, .. } => {
+            match stated(context, now, *metric) {
+                Some(Some(value)) => Read::Series(vec![(value * 1e3) as i64]),
+                Some(None) => Read::Failed("the scenario says that reading it fails".to_owned()),
+                None => Read::Failed(NO_PIPELINE.to_owned()),
+            }
+        }
+        MetricSource::Pods { .. } => Read::Failed(NO_PIPELINE.to_owned()),
+    }
+}
+
+const NO_PIPELINE: &str = "no metrics pipeline serves this metric in the simulation";
+
+/// The value that the scenario states for a metric; an inner `None` while reading it fails.
+fn stated(context: &Context<'_>, now: SimTime, metric: Symbol) -> Option<Option<f64>> {
+    let subject = ExternalSubject::Metric(metric);
+    let stated = context.setup.external_metrics.iter().find(|stated| stated.subject == subject)?;
+    Some(stated.at(now))
+}
+
+/// A resource of each pod from metrics-server.
+fn read_resource(
     context: &Context<'_>,
     now: SimTime,
     target: WorkloadId,
     pods: &[PodId],
-    metric: &MetricSpec,
-) -> Option<Vec<PodSample>> {
-    let (MetricSource::Resource { name } | MetricSource::ContainerResource { name, .. }) = metric.source else {
-        return None;
-    };
+    name: ResourceName,
+    container: Option<&str>,
+) -> Read {
     if name != ResourceName::CPU {
-        return None;
+        return Read::Failed(NO_PIPELINE.to_owned());
     }
-    let container = match metric.source {
-        MetricSource::ContainerResource { container, .. } => Some(container.as_str()),
-        _ => None,
-    };
     let request = pod_request_milli(&context.world.workload(target).template, name, container).ok();
     let sample = |&pod: &PodId| {
         let state = context.world.pod(pod);
@@ -153,12 +321,5 @@ fn read_metric(
         let sample = if running { context.metrics.sample(pod, state.started, now) } else { None };
         PodSample { sample, request }
     };
-    Some(pods.iter().map(sample).collect())
-}
-
-fn reading(samples: Option<&[PodSample]>) -> MetricReading<'_> {
-    match samples {
-        Some(samples) => MetricReading::PerPod { samples, unmatched: &[] },
-        None => MetricReading::Failed("no metrics pipeline serves this metric in the simulation"),
-    }
+    Read::PerPod(pods.iter().map(sample).collect())
 }

@@ -58,6 +58,7 @@ pub(super) fn take(context: &mut Context<'_>, now: SimTime) -> Sample {
         .filter(|(_, workload)| workload.kind != WorkloadKind::DaemonSet)
         .map(|(id, _)| id)
         .collect();
+    sample.metrics = context.autoscalers.iter().flat_map(super::replica_loop::ReplicaLoop::samples).collect();
     sample.workloads = scalable.into_iter().map(|id| workload_sample(context, id)).collect();
     sample
 }

@@ -4,11 +4,16 @@ use std::sync::Arc;
 
 use crate::catalog::Region;
 use crate::cloud::{BootStages, CloudSettings};
+use crate::domain::external_metrics::ExternalMetric;
+use crate::domain::keda::ScaledObject;
 use crate::domain::node_pool::NodeGroup;
 use crate::domain::pod::PodDisruptionBudget;
 use crate::domain::workload::{DaemonSet, Deployment, ObjectName};
-use crate::domain::{HorizontalPodAutoscaler, Labels, NodeClass, NodePool, SimDuration, SimTime, Symbol, Versions};
+use crate::domain::{
+    HorizontalPodAutoscaler, LabelSelector, Labels, NodeClass, NodePool, SimDuration, SimTime, Symbol, Versions,
+};
 use crate::load::{Service, Source};
+use crate::policy::replicas::keda::{CronWindow, Formula};
 
 /// Names of the random streams that a simulation draws from.
 pub const STREAM_NAMES: &[&str] = &[
@@ -22,6 +27,7 @@ pub const STREAM_NAMES: &[&str] = &[
     "capacity",
     "fault-hit",
     "hpa-phase",
+    "keda-phase",
     "load-factor",
     "load-noise",
     "metrics-phase",
@@ -68,6 +74,10 @@ pub struct Setup {
     pub services: Vec<(Symbol, Labels)>,
     /// PodDisruptionBudgets.
     pub disruption_budgets: Vec<PodDisruptionBudget>,
+    /// Calendar time at which simulated time is zero.
+    pub start: jiff::Timestamp,
+    /// Values of scalers and metrics that no model stands behind.
+    pub external_metrics: Vec<ExternalMetric>,
     /// Requests to workloads.
     pub loads: Vec<LoadPlan>,
     /// What happens from outside, in order of time.
@@ -153,4 +163,34 @@ pub enum Action {
     },
     /// A HorizontalPodAutoscaler is applied.
     Autoscale(HorizontalPodAutoscaler),
+    /// A ScaledObject is applied.
+    ScaleObject(Box<ScalingPlan>),
+}
+
+/// A ScaledObject, ready to be polled.
+#[derive(Clone, Debug)]
+pub struct ScalingPlan {
+    /// The object.
+    pub object: ScaledObject,
+    /// Its autoscaler; `None` while it is paused.
+    pub autoscaler: Option<HorizontalPodAutoscaler>,
+    /// Where the value of each trigger comes from, in the order of the triggers.
+    pub readers: Vec<TriggerReader>,
+    /// The formula of its scaling modifiers.
+    pub formula: Option<Formula>,
+}
+
+/// Where the value of a trigger comes from.
+#[derive(Clone, Debug)]
+pub enum TriggerReader {
+    /// metrics-server, which the autoscaler asks itself.
+    MetricsServer,
+    /// The calendar.
+    Calendar(CronWindow),
+    /// The pods of its namespace that match.
+    Pods(LabelSelector),
+    /// A value of the scenario, by its position in [`Setup::external_metrics`].
+    External(usize),
+    /// Nothing: every read fails with this text.
+    Unreachable(String),
 }

@@ -2,7 +2,7 @@
 
 use super::context::Context;
 use super::event::{Event, class};
-use super::{load_loop, replica_loop, workload_controllers};
+use super::{keda_loop, load_loop, replica_loop, workload_controllers};
 use crate::actors::setup::Action;
 use crate::domain::SimTime;
 use crate::world::record::EventKind;
@@ -29,6 +29,9 @@ pub(super) fn happen(context: &mut Context<'_>, now: SimTime, step: u32) {
                 workload_controllers::wake(context, id);
             }
         }
-        Action::Autoscale(autoscaler) => replica_loop::apply(context, now, autoscaler),
+        Action::Autoscale(autoscaler) => {
+            replica_loop::apply(context, now, autoscaler, None);
+        }
+        Action::ScaleObject(plan) => keda_loop::apply(context, now, plan),
     }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::error::{ScenarioError, listed, nearest};
 use super::manifests::Manifests;
 use crate::cloud::{BootStages, CloudSettings};
+use crate::domain::external_metrics::ExternalMetric;
 use crate::domain::workload::ObjectName;
 use crate::domain::{Money, SimDuration, SimTime, Symbol, Versions};
 use crate::load::{Curve, Service, Uncertainty};
@@ -28,6 +29,8 @@ pub struct Scenario {
     pub replications: u32,
     /// Load on workloads. From its start on an entry takes the place of an earlier one on the same workload.
     pub load: Vec<LoadSpec>,
+    /// Values of scalers and metrics that no model stands behind.
+    pub external_metrics: Vec<ExternalMetric>,
     /// What is done by hand, in order of time.
     pub timeline: Vec<TimedAction>,
     /// The policies, at least one; the first is what `run` simulates.

@@ -2,6 +2,7 @@
 
 mod checks;
 mod cloud;
+mod external_metrics;
 mod load;
 mod timeline;
 
@@ -32,6 +33,7 @@ static SCENARIO: Shape = Shape {
         "variables",
         "cluster",
         "load",
+        "external_metrics",
         "timeline",
         "policies",
         "ec2",
@@ -49,12 +51,9 @@ static SCENARIO: Shape = Shape {
 };
 static VERSIONS: Shape = Shape {
     name: "`versions`",
-    keys: &["karpenter", "kubernetes"],
+    keys: &["karpenter", "kubernetes", "keda"],
     without_effect: &[],
-    unsupported: &[
-        ("cluster-autoscaler", "take it out: Cluster Autoscaler cannot be simulated in this release"),
-        ("keda", "take it out: KEDA cannot be simulated in this release"),
-    ],
+    unsupported: &[("cluster-autoscaler", "take it out: Cluster Autoscaler cannot be simulated in this release")],
     strict: true,
 };
 static KARPENTER: Shape =
@@ -80,6 +79,8 @@ static OUTPUT: Shape =
 
 /// Where a scenario begins unless it says so.
 const DEFAULT_START: jiff::Timestamp = jiff::Timestamp::constant(1_767_225_600, 0);
+/// The release of KEDA that is reproduced.
+const KEDA: &str = "2.20";
 /// Longest simulated time, in days.
 const DURATION_DAYS_MAX: i64 = 3_660;
 
@@ -231,6 +232,7 @@ fn scenario<'s>(
     checks::timeline(reader, &timeline, &workloads)?;
     let run = load::Run { start, duration, workloads: &workloads };
     let load = load::read(reader, fields, &timeline.load, files, &run)?;
+    let external_metrics = external_metrics::read(reader, fields)?;
     let seed = fields.optional("seed", |n, what| reader.integer(n, what, 0, i64::MAX))?.unwrap_or(1);
     let replications = fields.optional("replications", |n, what| reader.integer(n, what, 1, 10_000))?.unwrap_or(20);
     let assumptions = fields.optional("assumptions", |n, what| reader.list(n, what))?.unwrap_or_default();
@@ -243,6 +245,7 @@ fn scenario<'s>(
         seed: seed.unsigned_abs(),
         replications: u32::try_from(replications).unwrap_or(u32::MAX),
         load,
+        external_metrics,
         timeline: timeline.actions.into_iter().map(|placed| placed.action).collect(),
         policies,
         ec2: cloud::read(reader, fields, region, files, start, duration)?,
@@ -323,6 +326,17 @@ fn versions<'s>(
     if let Some(node) = fields.get("kubernetes") {
         let text = reader.text(node, "kubernetes")?;
         versions.kubernetes = text.parse::<KubernetesVersion>().map_err(|error| unknown(node, error))?;
+    }
+    if let Some(node) = fields.get("keda") {
+        let text = reader.text(node, "keda")?;
+        let bare = text.strip_prefix('v').unwrap_or(text);
+        if bare != KEDA && bare.strip_prefix(KEDA).is_none_or(|patch| !patch.starts_with('.')) {
+            let shown: String = text.chars().take(40).collect();
+            return Err(reader
+                .error(node.at, format!("unknown KEDA version `{shown}`"))
+                .because("not reproduced")
+                .help(format!("known is {KEDA}")));
+        }
     }
     Ok(versions)
 }

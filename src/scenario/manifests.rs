@@ -4,6 +4,7 @@ mod affinity;
 mod common;
 mod eksctl;
 mod hpa;
+mod keda;
 mod kinds;
 mod legacy;
 mod monitor;
@@ -24,6 +25,7 @@ use serde_json::Value;
 use super::reader::Reader;
 use super::tree::{self, Node, Variables};
 use super::{Limits, ScenarioError, Source, Warning};
+use crate::domain::keda::ScaledObject;
 use crate::domain::node_pool::{ClusterInfo, NodeGroup};
 use crate::domain::pod::PodDisruptionBudget;
 use crate::domain::workload::{DaemonSet, Deployment, ObjectName};
@@ -68,6 +70,8 @@ pub struct Manifests {
     pub pods: Vec<PodObject>,
     /// HorizontalPodAutoscalers.
     pub autoscalers: Vec<HorizontalPodAutoscaler>,
+    /// KEDA's ScaledObjects.
+    pub scaled_objects: Vec<ScaledObject>,
     /// PodDisruptionBudgets.
     pub disruption_budgets: Vec<PodDisruptionBudget>,
     /// PriorityClasses.
@@ -126,6 +130,7 @@ impl Manifests {
         replace(&mut self.daemon_sets, newer.daemon_sets, |set| set.name);
         replace(&mut self.pods, newer.pods, |pod| pod.name);
         replace(&mut self.autoscalers, newer.autoscalers, |hpa| (hpa.namespace, hpa.name));
+        replace(&mut self.scaled_objects, newer.scaled_objects, |object| (object.namespace, object.name));
         replace(&mut self.disruption_budgets, newer.disruption_budgets, |pdb| (pdb.namespace, pdb.name));
         replace(&mut self.priority_classes, newer.priority_classes, |class| class.name);
         replace(&mut self.services, newer.services, |service| service.name);

@@ -1,18 +1,18 @@
 //! From a scenario and one of its policies to the setup of one simulation, with warnings about what is left out.
 
+mod metrics;
+
 use std::borrow::Cow;
 use std::sync::Arc;
 
 use crate::actors::{Action, Autoscaler, KarpenterSettings, LoadPlan, LoadStep, Setup, Step};
 use crate::catalog::{Catalog, CatalogError};
-use crate::domain::hpa::MetricSource;
 use crate::domain::node_pool::ConsolidationPolicy;
 use crate::domain::workload::ObjectName;
-use crate::domain::{NodePool, ResourceName, SimDuration, SimTime};
+use crate::domain::{NodePool, SimDuration, SimTime};
 use crate::engine::Streams;
 use crate::load::{Curve, Source, Uncertainty};
 use crate::policy::instance_types::{complete_classes, complete_pools, price_list_of};
-use crate::policy::replicas::hpa::effective_metrics;
 use crate::scenario::manifests::Manifests;
 use crate::scenario::{self, LoadSpec, OpenRequests, PolicyVariant, Requests, Scenario};
 
@@ -62,6 +62,8 @@ pub fn resolve(
         namespaces: manifests.namespaces.iter().map(|ns| (ns.name, ns.labels.clone())).collect(),
         services: manifests.services.iter().map(|service| (service.name.namespace, service.selector.clone())).collect(),
         disruption_budgets: manifests.disruption_budgets.clone(),
+        start: scenario.start,
+        external_metrics: scenario.external_metrics.clone(),
         loads: loads(&scenario.load, scenario.duration, Streams::new(seed)),
         timeline: timeline(scenario, manifests, &mut warnings),
         boot: scenario.ec2.launch_latency,
@@ -69,7 +71,7 @@ pub fn resolve(
         sample_interval: sample_interval(scenario.duration),
     };
     warn_about_objects(manifests, policy, &mut warnings);
-    warn_about_metrics(&setup, &mut warnings);
+    metrics::warn(&setup, &mut warnings);
     warn_about_times(scenario, &mut warnings);
     Ok(Resolved { setup, warnings })
 }
@@ -146,35 +148,17 @@ fn warn_about_times(scenario: &Scenario, warnings: &mut Vec<String>) {
     }
 }
 
-/// Autoscalers of replicas see no metric but CPU: any other fails, and a failing metric vetoes scaling down.
-fn warn_about_metrics(setup: &Setup, warnings: &mut Vec<String>) {
-    for step in &setup.timeline {
-        let Action::Autoscale(spec) = &step.action else { continue };
-        let unseen = effective_metrics(spec).iter().filter(|metric| match metric.source {
-            MetricSource::Resource { name } | MetricSource::ContainerResource { name, .. } => name != ResourceName::CPU,
-            MetricSource::Pods { .. } | MetricSource::Object { .. } | MetricSource::External { .. } => true,
-        });
-        let count = unseen.count();
-        if count > 0 {
-            let name = ObjectName { namespace: spec.namespace, name: spec.name };
-            warnings.push(format!(
-                "HorizontalPodAutoscaler {name}: {count} metric(s) other than CPU cannot be read, which keeps it from scaling down"
-            ));
-        }
-    }
-}
-
 /// What happens from outside: the objects that exist from the start, then the scenario's timeline.
 fn timeline(scenario: &Scenario, manifests: &Manifests, warnings: &mut Vec<String>) -> Vec<Step> {
     let mut steps = Vec::new();
-    apply(SimTime::ZERO, manifests, &mut steps);
+    apply(SimTime::ZERO, manifests, scenario, &mut steps);
     for timed in &scenario.timeline {
         match &timed.action {
             scenario::Action::Scale { workload, replicas } => {
                 steps.push(Step { at: timed.at, action: Action::Scale { workload: *workload, replicas: *replicas } });
             }
             scenario::Action::Apply(later) => {
-                apply(timed.at, later, &mut steps);
+                apply(timed.at, later, scenario, &mut steps);
                 let ignored = later.node_pools.len() + later.node_classes.len() + later.node_groups.len();
                 if ignored > 0 {
                     let at = timed.at;
@@ -195,11 +179,15 @@ fn replaced(name: ObjectName, template: &Arc<crate::domain::PodSpec>, later: &Ma
     later.deployments.iter().any(|new| new.name == name && new.template != *template)
 }
 
-fn apply(at: SimTime, manifests: &Manifests, steps: &mut Vec<Step>) {
+fn apply(at: SimTime, manifests: &Manifests, scenario: &Scenario, steps: &mut Vec<Step>) {
     let daemons = manifests.daemon_sets.iter().cloned().map(Action::RunDaemon);
     let deployments = manifests.deployments.iter().cloned().map(Action::Deploy);
     let autoscalers = manifests.autoscalers.iter().cloned().map(Action::Autoscale);
-    steps.extend(daemons.chain(deployments).chain(autoscalers).map(|action| Step { at, action }));
+    let scaled = manifests
+        .scaled_objects
+        .iter()
+        .map(|object| Action::ScaleObject(Box::new(metrics::scaling_plan(object, scenario))));
+    steps.extend(daemons.chain(deployments).chain(autoscalers).chain(scaled).map(|action| Step { at, action }));
 }
 
 /// The loads by workload. From its start on an entry takes the place of an earlier one on the same workload.

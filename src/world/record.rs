@@ -15,6 +15,8 @@ pub struct Record {
     pub pods: Vec<PodFacts>,
     /// One entry for each node or node claim ever created, by [`NodeId`].
     pub nodes: Vec<NodeFacts>,
+    /// One entry for each metric of each autoscaler of replicas, in order of application.
+    pub metrics: Vec<MetricFacts>,
     /// What happened, in order.
     pub events: Vec<Event>,
     /// The cluster at regular instants.
@@ -49,6 +51,43 @@ pub struct WorkloadFacts {
     pub kind: WorkloadKind,
     /// Whether requests are simulated for it.
     pub has_load: bool,
+}
+
+/// A metric of an autoscaler of replicas.
+#[derive(Clone, PartialEq, Debug)]
+pub struct MetricFacts {
+    /// Namespace and name of the HorizontalPodAutoscaler.
+    pub autoscaler: ObjectName,
+    /// The workload that it scales.
+    pub workload: WorkloadId,
+    /// The metric, as short as it is unambiguous: `cpu`, or the name of the series.
+    pub name: String,
+    /// What the value is compared with.
+    pub target: f64,
+    /// What both are in.
+    pub unit: MetricUnit,
+}
+
+/// What the value of a metric is in.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum MetricUnit {
+    /// Mean use in percent of what pods request.
+    PercentOfRequest,
+    /// Units of the metric for each pod: CPUs, bytes, or whatever is counted.
+    PerPod,
+    /// Units of the metric as a whole.
+    Total,
+}
+
+impl MetricUnit {
+    /// The unit as reports write it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::PercentOfRequest => "percent of request",
+            Self::PerPod => "per pod",
+            Self::Total => "total",
+        }
+    }
 }
 
 /// The life of a pod; an instant that never came is `None`.
@@ -186,6 +225,14 @@ pub enum EventKind {
     Rescaled,
     /// The HorizontalPodAutoscaler could not work out a count.
     RescaleFailed,
+    /// KEDA set a replica count because a trigger was active.
+    ScaleTargetActivated,
+    /// KEDA set a replica count because no trigger was active any more.
+    ScaleTargetDeactivated,
+    /// KEDA could not read a trigger.
+    TriggerFailed,
+    /// KEDA could read a trigger again.
+    TriggerRecovered,
     /// A pod was created.
     PodCreated,
     /// The scheduler found no node for a pod.
@@ -262,6 +309,10 @@ impl EventKind {
             Self::ReplicasSet => "ReplicasSet",
             Self::Rescaled => "Rescaled",
             Self::RescaleFailed => "RescaleFailed",
+            Self::ScaleTargetActivated => "ScaleTargetActivated",
+            Self::ScaleTargetDeactivated => "ScaleTargetDeactivated",
+            Self::TriggerFailed => "TriggerFailed",
+            Self::TriggerRecovered => "TriggerRecovered",
             Self::PodCreated => "PodCreated",
             Self::PodUnschedulable => "PodUnschedulable",
             Self::PodScheduled => "PodScheduled",
@@ -345,6 +396,19 @@ pub struct Sample {
     pub memory_allocatable_bytes: i64,
     /// One entry for each workload that is not a DaemonSet, in order of id.
     pub workloads: Vec<WorkloadSample>,
+    /// What autoscalers of replicas last read, those left out that have not looked yet.
+    pub metrics: Vec<MetricSample>,
+}
+
+/// What an autoscaler last read of one of its metrics.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct MetricSample {
+    /// Position in [`Record::metrics`].
+    pub metric: u32,
+    /// The value as the autoscaler's status shows it, in the metric's unit; `None` if it could not be read.
+    pub value: Option<f64>,
+    /// Replicas that this metric alone asks for, before limits and stabilization.
+    pub asks_for: Option<u32>,
 }
 
 /// A workload at one instant.

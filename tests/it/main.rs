@@ -12,6 +12,7 @@ mod fidelity;
 mod first_tutorial;
 mod instance_types;
 mod karpenter_runs;
+mod keda;
 mod load;
 mod manifests;
 mod outputs;

@@ -10,8 +10,8 @@ use nodecast::domain::{
 use nodecast::simulation::Outcome;
 use nodecast::simulation::outcome::{About, InputHash, Objectives, RequestSummary};
 use nodecast::world::record::{
-    Event, EventKind, NodeEnd, NodeFacts, NodeOrigin, PodFacts, Record, Sample, WorkloadFacts, WorkloadKind,
-    WorkloadSample,
+    Event, EventKind, MetricFacts, MetricSample, MetricUnit, NodeEnd, NodeFacts, NodeOrigin, PodFacts, Record, Sample,
+    WorkloadFacts, WorkloadKind, WorkloadSample,
 };
 
 const GIB: i64 = 1 << 30;
@@ -37,6 +37,7 @@ pub fn outcome() -> Outcome {
             pods: pods(),
             nodes: nodes(),
             events: events(),
+            metrics: metrics(),
             samples: (0..=60).map(sample).collect(),
         },
         bill: bill(),
@@ -256,6 +257,12 @@ fn events() -> Vec<Event> {
     ]
 }
 
+fn metrics() -> Vec<MetricFacts> {
+    let name = ObjectName { namespace: Symbol::new("web"), name: Symbol::new("frontend") };
+    let unit = MetricUnit::PercentOfRequest;
+    vec![MetricFacts { autoscaler: name, workload: WorkloadId(0), name: "cpu".to_owned(), target: 60.0, unit }]
+}
+
 fn sample(minute: i64) -> Sample {
     let loaded = (5..50).contains(&minute);
     let replicas = if !loaded {
@@ -288,5 +295,6 @@ fn sample(minute: i64) -> Sample {
             latency_mean_seconds: latency,
             latency_p99_seconds: latency.map(|seconds| seconds * 4.0),
         }],
+        metrics: vec![MetricSample { metric: 0, value: loaded.then_some(75.0), asks_for: loaded.then_some(replicas) }],
     }
 }

@@ -101,7 +101,8 @@ pub(super) fn autoscaler<'s>(
     Ok(HorizontalPodAutoscaler { namespace, name, target, min_replicas, max_replicas, metrics, behavior })
 }
 
-fn int32(reader: &Reader<'_>, node: &Node<'_>, what: &str, least: i64) -> Result<i32, ScenarioError> {
+/// A whole number of at least `least` that fits 32 bits.
+pub(super) fn int32(reader: &Reader<'_>, node: &Node<'_>, what: &str, least: i64) -> Result<i32, ScenarioError> {
     let number = reader.integer(node, what, least, INT32_MAX)?;
     Ok(i32::try_from(number).unwrap_or(i32::MAX))
 }
@@ -178,7 +179,8 @@ fn target<'s>(reader: &mut Reader<'s>, node: &Node<'s>) -> Result<MetricTarget, 
     Ok(if key == "averageValue" { MetricTarget::AverageValue(quantity) } else { MetricTarget::Value(quantity) })
 }
 
-fn behavior<'s>(reader: &mut Reader<'s>, node: &Node<'s>) -> Result<Behavior, ScenarioError> {
+/// A behavior block.
+pub(super) fn behavior<'s>(reader: &mut Reader<'s>, node: &Node<'s>) -> Result<Behavior, ScenarioError> {
     let fields = reader.fields(node, &BEHAVIOR)?;
     let mut rules = |key| match fields.get(key) {
         Some(node) => scaling_rules(reader, node),

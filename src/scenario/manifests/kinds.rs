@@ -2,7 +2,9 @@
 
 use super::common::metadata;
 use super::pod::OBJECT;
-use super::{Manifests, Namespace, Service, eksctl, hpa, legacy, monitor, node, node_class, node_pool, pod, workloads};
+use super::{
+    Manifests, Namespace, Service, eksctl, hpa, keda, legacy, monitor, node, node_class, node_pool, pod, workloads,
+};
 use crate::domain::Labels;
 use crate::scenario::ScenarioError;
 use crate::scenario::error::nearest;
@@ -16,6 +18,7 @@ const READ: &[&str] = &[
     "Pod",
     "Node",
     "HorizontalPodAutoscaler",
+    "ScaledObject",
     "PodDisruptionBudget",
     "PriorityClass",
     "Service",
@@ -117,7 +120,6 @@ const NOT_SIMULATED: &[(&str, &str)] = &[
     ("PrometheusAgent", PODS),
     ("Alertmanager", PODS),
     ("ThanosRuler", PODS),
-    ("ScaledObject", "its target keeps its replicas"),
     ("ScaledJob", "its jobs are left out"),
     ("VerticalPodAutoscaler", "requests stay as they are written"),
     ("MultidimPodAutoscaler", "its target keeps its replicas"),
@@ -199,6 +201,7 @@ fn one<'s>(
         "Pod" => manifests.pods.push(pod::pod(reader, object)?),
         "Node" => manifests.nodes.push(node::node(reader, object)?),
         "HorizontalPodAutoscaler" => autoscaler(reader, object, manifests)?,
+        "ScaledObject" => manifests.scaled_objects.push(keda::scaled_object(reader, object)?),
         "PodDisruptionBudget" => {
             manifests.disruption_budgets.push(workloads::pod_disruption_budget(reader, object)?);
         }

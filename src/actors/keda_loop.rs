@@ -1,0 +1,331 @@
+//! KEDA: polls the triggers of every ScaledObject, moves its target between zero (or idle) and the minimum, and serves the
+//! external metrics of the autoscaler that it owns.
+//!
+//! Source: KEDA 2.20 `pkg/scaling/scale_handler.go`, `controllers/keda/scaledobject_controller.go`.
+
+use super::context::Context;
+use super::event::{Event, class};
+use super::setup::ScalingPlan;
+use super::triggers::{self, TriggerMemory};
+use super::{replica_loop, workload_controllers};
+use crate::domain::quantity::format_milli;
+use crate::domain::workload::ObjectName;
+use crate::domain::{SimDuration, SimTime, WorkloadId};
+use crate::engine::TimerId;
+use crate::policy::replicas::keda::{
+    FallbackCounts, FallbackRead, PollDecision, PollView, TriggerState, composite, external_metric_name, is_active,
+    poll as poll_decision, read_with_fallback, target_of,
+};
+use crate::world::record::EventKind;
+
+/// One ScaledObject and what KEDA remembers of it.
+#[derive(Debug)]
+pub(super) struct KedaLoop<'s> {
+    plan: &'s ScalingPlan,
+    target: Option<WorkloadId>,
+    created: SimTime,
+    last_active: Option<SimTime>,
+    memory: Vec<TriggerMemory>,
+    next_poll: Option<TimerId>,
+}
+
+impl KedaLoop<'_> {
+    fn name(&self) -> ObjectName {
+        ObjectName { namespace: self.plan.object.namespace, name: self.plan.object.name }
+    }
+}
+
+/// What one read of a trigger gave.
+struct Read {
+    outcome: FallbackRead,
+    state: TriggerState,
+    /// Why it failed.
+    problem: Option<String>,
+}
+
+/// A ScaledObject is applied: a new one, or another form of a known one, which keeps its status. A paused one loses its
+/// autoscaler and is not polled.
+///
+/// An object of the start of the run is first polled within one interval, since its cluster is older than the run; a later
+/// one at once.
+pub(super) fn apply<'s>(context: &mut Context<'s>, now: SimTime, plan: &'s ScalingPlan) {
+    let object = &plan.object;
+    let name = ObjectName { namespace: object.namespace, name: object.name };
+    let target = context.workload_named(ObjectName { namespace: object.namespace, name: object.target.name });
+    context.world.note(now, EventKind::ManifestApplied, target, format!("ScaledObject {name}"));
+    let index = match context.scaled_objects.iter().position(|own| own.name() == name) {
+        Some(known) => {
+            let own = &mut context.scaled_objects[known];
+            if own.plan.object.triggers != object.triggers {
+                own.memory = vec![TriggerMemory::default(); object.triggers.len()];
+            }
+            own.plan = plan;
+            known
+        }
+        None => {
+            context.scaled_objects.push(KedaLoop {
+                plan,
+                target,
+                created: now,
+                last_active: None,
+                memory: vec![TriggerMemory::default(); object.triggers.len()],
+                next_poll: None,
+            });
+            context.scaled_objects.len() - 1
+        }
+    };
+    if let Some(timer) = context.scaled_objects[index].next_poll.take() {
+        context.queue.cancel(timer);
+    }
+    replica_loop::retire_owned(context, index as u32, plan.autoscaler.as_ref());
+    if let Some(autoscaler) = &plan.autoscaler {
+        replica_loop::apply(context, now, autoscaler, Some(index as u32));
+        let phase = context.streams.stream("keda-phase", &name.to_string()).span_up_to(object.polling_interval);
+        let first = if now == SimTime::ZERO { phase } else { SimDuration::ZERO };
+        schedule(context, index, first);
+    }
+    if let (Some(replicas), Some(target)) = (object.annotations.paused_replicas, target) {
+        set_replicas(context, now, target, replicas, EventKind::ReplicasSet, "autoscaling.keda.sh/paused-replicas");
+    }
+}
+
+fn schedule(context: &mut Context<'_>, index: usize, after: SimDuration) {
+    let timer = context.queue.schedule_in(after, class::KEDA, Event::KedaPoll(index as u32));
+    context.scaled_objects[index].next_poll = Some(timer);
+}
+
+/// One poll of one ScaledObject.
+pub(super) fn poll(context: &mut Context<'_>, now: SimTime, index: u32) {
+    let index = index as usize;
+    let plan = context.scaled_objects[index].plan;
+    schedule(context, index, plan.object.polling_interval);
+    let Some(target) = target(context, index) else { return };
+    let reads = read_all(context, now, index, target, false);
+    let states: Vec<TriggerState> = reads.iter().map(|read| read.state).collect();
+    let formula = plan.object.scaling_modifiers.as_ref().map(|modifiers| {
+        let value = composite_milli(plan, &reads);
+        value.is_ok_and(|milli| milli as f64 / 1e3 > modifiers.activation_target.as_f64())
+    });
+    let own = &context.scaled_objects[index];
+    let view = PollView {
+        now,
+        created: own.created,
+        last_active: own.last_active,
+        replicas: replicas_of(context, target),
+        active: is_active(&plan.object, &states, formula),
+        failed: states.iter().any(|state| state.failed),
+    };
+    let decision = poll_decision(&plan.object, &view);
+    if decision.refreshes_last_active {
+        context.scaled_objects[index].last_active = Some(now);
+    }
+    if decision.replicas != view.replicas {
+        write(context, now, target, plan, &view, &decision, &reads);
+    }
+}
+
+/// Writes what a poll decided, with the values of the triggers.
+fn write(
+    context: &mut Context<'_>,
+    now: SimTime,
+    target: WorkloadId,
+    plan: &ScalingPlan,
+    view: &PollView,
+    decision: &PollDecision,
+    reads: &[Read],
+) {
+    let values = reads_text(plan, reads);
+    let (kind, reason) = match () {
+        () if view.active => (EventKind::ScaleTargetActivated, format!("KEDA: a trigger is active ({values})")),
+        () if decision.replicas > view.replicas => {
+            (EventKind::ScaleTargetActivated, format!("KEDA: below minReplicaCount ({values})"))
+        }
+        () => {
+            let since = match view.last_active {
+                Some(last) => format!("since {last}, longer than cooldownPeriod"),
+                None => "and none ever was".to_owned(),
+            };
+            (EventKind::ScaleTargetDeactivated, format!("KEDA: no trigger is active, {since} ({values})"))
+        }
+    };
+    set_replicas(context, now, target, decision.replicas, kind, &reason);
+}
+
+fn set_replicas(
+    context: &mut Context<'_>,
+    now: SimTime,
+    target: WorkloadId,
+    replicas: i32,
+    kind: EventKind,
+    reason: &str,
+) {
+    if replicas_of(context, target) != replicas {
+        context.world.set_replicas(target, u32::try_from(replicas).unwrap_or(0), now, kind, reason);
+        workload_controllers::wake(context, target);
+    }
+}
+
+fn replicas_of(context: &Context<'_>, target: WorkloadId) -> i32 {
+    i32::try_from(context.world.workload(target).replicas).unwrap_or(i32::MAX)
+}
+
+/// The workload that the object scales, which may have come to be after it.
+fn target(context: &mut Context<'_>, index: usize) -> Option<WorkloadId> {
+    let object = &context.scaled_objects[index].plan.object;
+    if context.scaled_objects[index].target.is_none() {
+        let name = ObjectName { namespace: object.namespace, name: object.target.name };
+        context.scaled_objects[index].target = context.workload_named(name);
+    }
+    context.scaled_objects[index].target
+}
+
+/// What the autoscaler reads as its metric at `position`: the trigger's value, or that of the formula.
+///
+/// # Errors
+/// A trigger fails and there is no fallback for it, or not yet.
+pub(super) fn external_metric(
+    context: &mut Context<'_>,
+    now: SimTime,
+    owner: u32,
+    position: usize,
+) -> Result<i64, String> {
+    let index = owner as usize;
+    let plan = context.scaled_objects[index].plan;
+    let Some(target) = target(context, index) else { return Err("the scale target does not exist".to_owned()) };
+    if plan.object.scaling_modifiers.is_some() {
+        let reads = read_all(context, now, index, target, true);
+        return composite_milli(plan, &reads);
+    }
+    let read = read_one(context, now, index, position, target, true);
+    match read.outcome {
+        FallbackRead::Value(milli) | FallbackRead::Synthetic(milli) => Ok(milli),
+        FallbackRead::Nil | FallbackRead::Failed => Err(read.problem.unwrap_or_else(|| "it failed".to_owned())),
+    }
+}
+
+/// Reads every trigger; those that metrics-server serves are idle and fail never.
+fn read_all(
+    context: &mut Context<'_>,
+    now: SimTime,
+    index: usize,
+    target: WorkloadId,
+    by_autoscaler: bool,
+) -> Vec<Read> {
+    let count = context.scaled_objects[index].plan.object.triggers.len();
+    (0..count).map(|trigger| read_one(context, now, index, trigger, target, by_autoscaler)).collect()
+}
+
+/// Reads one trigger, for a poll or for the autoscaler, which is served what the last poll read where the trigger says so.
+fn read_one(
+    context: &mut Context<'_>,
+    now: SimTime,
+    index: usize,
+    trigger: usize,
+    target: WorkloadId,
+    by_autoscaler: bool,
+) -> Read {
+    let plan = context.scaled_objects[index].plan;
+    let spec = &plan.object.triggers[trigger];
+    if spec.source.is_resource() {
+        return Read { outcome: FallbackRead::Nil, state: TriggerState::default(), problem: None };
+    }
+    let mut memory = std::mem::take(&mut context.scaled_objects[index].memory[trigger]);
+    let cached = if by_autoscaler && spec.use_cached_metrics { memory.polled } else { None };
+    let (value, active, problem) = match cached {
+        Some(Some(milli)) => (Some(milli), false, None),
+        Some(None) => (None, false, Some("the last poll failed".to_owned())),
+        None => match triggers::read(context, now, plan, trigger, &mut memory) {
+            Ok(value) => (Some(value.milli), value.active, None),
+            Err(problem) => (None, false, Some(problem)),
+        },
+    };
+    if !by_autoscaler {
+        memory.polled = Some(value);
+    }
+    note_failures(context, now, plan, trigger, target, problem.as_deref(), &mut memory);
+    let workload = context.world.workload(target);
+    let counts = FallbackCounts {
+        replicas: replicas_of(context, target),
+        ready: i32::try_from(workload.ready).unwrap_or(i32::MAX),
+    };
+    let goal = (target_units(plan, trigger), spec.metric_type);
+    let outcome = read_with_fallback(plan.object.fallback.as_ref(), value, &mut memory.failures, goal, counts);
+    context.scaled_objects[index].memory[trigger] = memory;
+    let in_fallback = matches!(outcome, FallbackRead::Synthetic(_) | FallbackRead::Nil);
+    Read { outcome, state: TriggerState { active: active || in_fallback, failed: problem.is_some() }, problem }
+}
+
+/// Notes the first and the end of a series of failures.
+fn note_failures(
+    context: &mut Context<'_>,
+    now: SimTime,
+    plan: &ScalingPlan,
+    trigger: usize,
+    target: WorkloadId,
+    problem: Option<&str>,
+    memory: &mut TriggerMemory,
+) {
+    let failing = problem.is_some();
+    if failing == memory.failing {
+        return;
+    }
+    memory.failing = failing;
+    let name = external_metric_name(&plan.object, trigger);
+    let (kind, text) = match problem {
+        Some(problem) => (EventKind::TriggerFailed, format!("{name}: {problem}")),
+        None => (EventKind::TriggerRecovered, name.to_string()),
+    };
+    context.world.note(now, kind, Some(target), text);
+}
+
+fn target_units(plan: &ScalingPlan, trigger: usize) -> f64 {
+    use crate::domain::hpa::MetricTarget;
+    match target_of(&plan.object.triggers[trigger]) {
+        MetricTarget::AverageValue(quantity) | MetricTarget::Value(quantity) => quantity.as_f64(),
+        MetricTarget::Utilization(percent) => f64::from(percent),
+    }
+}
+
+/// The formula's value in thousandths. While a trigger is in fallback its synthetic value stands for the whole.
+fn composite_milli(plan: &ScalingPlan, reads: &[Read]) -> Result<i64, String> {
+    let (Some(modifiers), Some(formula)) = (&plan.object.scaling_modifiers, &plan.formula) else {
+        return Err("there is no formula".to_owned());
+    };
+    for read in reads {
+        match read.outcome {
+            FallbackRead::Synthetic(milli) => return Ok(milli),
+            FallbackRead::Failed => return Err(read.problem.clone().unwrap_or_default()),
+            FallbackRead::Value(_) | FallbackRead::Nil => {}
+        }
+    }
+    let value = |name: &str| {
+        let position =
+            plan.object.triggers.iter().position(|trigger| trigger.name.is_some_and(|own| own.as_str() == name))?;
+        Some(match reads.get(position)?.outcome {
+            FallbackRead::Value(milli) => Some(milli as f64 / 1e3),
+            _ => None,
+        })
+    };
+    let value = formula.evaluate(&value).map_err(|error| error.to_string())?;
+    let replicas = plan.object.fallback.map(|fallback| fallback.replicas);
+    Ok(composite(modifiers, value, replicas).milli)
+}
+
+/// Each trigger with its value, for the record.
+fn reads_text(plan: &ScalingPlan, reads: &[Read]) -> String {
+    let text = |(position, read): (usize, &Read)| {
+        if plan.object.triggers[position].source.is_resource() {
+            return None;
+        }
+        let name = external_metric_name(&plan.object, position);
+        Some(match (&read.problem, read.outcome) {
+            (Some(problem), _) => format!("{name}: {problem}"),
+            (None, FallbackRead::Value(milli) | FallbackRead::Synthetic(milli)) => {
+                let active = if read.state.active { "active" } else { "not active" };
+                format!("{name} is {}, {active}", format_milli(milli))
+            }
+            (None, FallbackRead::Nil | FallbackRead::Failed) => format!("{name} is nil"),
+        })
+    };
+    reads.iter().enumerate().filter_map(text).collect::<Vec<_>>().join("; ")
+}

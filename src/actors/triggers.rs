@@ -1,0 +1,84 @@
+//! The values of KEDA's triggers in the simulation: the calendar, pods, and what the scenario states.
+//!
+//! What must not live here: what KEDA does with a value (`keda_loop`, `policy`).
+
+use std::collections::BTreeSet;
+
+use super::context::Context;
+use super::setup::{ScalingPlan, TriggerReader};
+use crate::domain::keda::TriggerSource;
+use crate::domain::{LabelSelector, NodeId, SimDuration, SimTime, Symbol};
+use crate::policy::replicas::keda::{CronWindow, SourceReading, TriggerValue, trigger_value};
+use crate::world::PodPhase;
+
+/// What is remembered of one trigger between reads.
+#[derive(Clone, Debug, Default)]
+pub(super) struct TriggerMemory {
+    /// Failures in a row, as a fallback counts them.
+    pub(super) failures: i32,
+    /// What the last poll read, in thousandths; an inner `None` is a failure.
+    pub(super) polled: Option<Option<i64>>,
+    /// Whether the last read failed, so that a series of failures is noted once.
+    pub(super) failing: bool,
+    /// Whether the calendar is inside the window, and until when that holds.
+    window: Option<(bool, SimTime)>,
+}
+
+/// The value of the trigger at `index` and whether it is active.
+///
+/// # Errors
+/// Its source gives no value; the text says why.
+pub(super) fn read(
+    context: &Context<'_>,
+    now: SimTime,
+    plan: &ScalingPlan,
+    index: usize,
+    memory: &mut TriggerMemory,
+) -> Result<TriggerValue, String> {
+    let source = &plan.object.triggers[index].source;
+    let reading = match &plan.readers[index] {
+        TriggerReader::MetricsServer => return Err("it is read from metrics-server".to_owned()),
+        TriggerReader::Unreachable(why) => return Err(why.clone()),
+        TriggerReader::Calendar(window) => SourceReading::Window(inside(context, now, window, memory)),
+        TriggerReader::Pods(selector) => {
+            let by_node = matches!(source, TriggerSource::KubernetesWorkload { group_by_node: true, .. });
+            SourceReading::Count(count_pods(context, plan.object.namespace, selector, by_node))
+        }
+        TriggerReader::External(position) => {
+            let metric = &context.setup.external_metrics[*position];
+            let value = metric.at(now).ok_or("the scaler does not answer")?;
+            SourceReading::Told { value, active: value > metric.active_above }
+        }
+    };
+    trigger_value(source, &reading).map_err(|problem| problem.to_string())
+}
+
+/// Whether the calendar is inside the window; asked again only when that can have changed.
+fn inside(context: &Context<'_>, now: SimTime, window: &CronWindow, memory: &mut TriggerMemory) -> bool {
+    if let Some((inside, until)) = memory.window
+        && now < until
+    {
+        return inside;
+    }
+    let start = context.setup.start;
+    let calendar = start.saturating_add(jiff::SignedDuration::from_micros(now.as_micros())).unwrap_or(start);
+    let state = window.at(calendar);
+    let ahead = state.until.duration_since(calendar).as_micros();
+    let ahead = SimDuration::from_micros(i64::try_from(ahead).unwrap_or(i64::MAX / 4).min(i64::MAX / 4));
+    memory.window = Some((state.active, now + ahead));
+    state.active
+}
+
+/// The pods of a namespace that match and have not ended, or the nodes that they are on.
+///
+/// Source: KEDA 2.20 `pkg/scalers/kubernetes_workload_scaler.go`, `getMetricValue`.
+fn count_pods(context: &Context<'_>, namespace: Symbol, selector: &LabelSelector, by_node: bool) -> i64 {
+    let workloads = context.world.workloads().filter(|(_, workload)| workload.name.namespace == namespace);
+    let pods = workloads.flat_map(|(_, workload)| &workload.pods).map(|&pod| context.world.pod(pod));
+    let matching = pods.filter(|pod| pod.phase != PodPhase::Gone && selector.matches(&pod.spec.labels));
+    if by_node {
+        matching.filter_map(|pod| pod.node).collect::<BTreeSet<NodeId>>().len() as i64
+    } else {
+        matching.count() as i64
+    }
+}

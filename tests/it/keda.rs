@@ -1,0 +1,279 @@
+//! ScaledObjects in a running simulation: what KEDA and its autoscaler write, when, and why.
+
+use nodecast::catalog::Catalog;
+use nodecast::scenario::Scenario;
+use nodecast::scenario::Source;
+use nodecast::scenario::manifests::read_manifests;
+use nodecast::simulation::{self, Outcome};
+use nodecast::world::record::EventKind;
+
+/// Runs a scenario written as text, without a node autoscaler, with one file of manifests beside it and `others`.
+pub fn run(duration: &str, rest: &str, manifests: &str, others: &[(&str, &str)]) -> Outcome {
+    let directory = tempfile::tempdir().unwrap();
+    let scenario = format!(
+        "name: test\nregion: us-east-1\nstart: 2026-01-05T02:00:00Z\nduration: {duration}\nseed: 3\n\
+         manifests: [manifests.yaml]\n{rest}\npolicies: [{{name: only, autoscaler: none}}]\n"
+    );
+    std::fs::write(directory.path().join("scenario.yaml"), scenario).unwrap();
+    std::fs::write(directory.path().join("manifests.yaml"), manifests).unwrap();
+    for (name, text) in others {
+        std::fs::write(directory.path().join(name), text).unwrap();
+    }
+    let loaded = Scenario::load(&directory.path().join("scenario.yaml"));
+    let scenario = loaded.unwrap_or_else(|error| panic!("{}", error.render())).0;
+    let policy = scenario.for_policy(None).unwrap();
+    simulation::run(&scenario, policy, Catalog::embedded().unwrap(), scenario.seed, &mut |_| {}).unwrap()
+}
+
+/// A node group with room for everything, and a Deployment of small pods.
+pub fn cluster(replicas: u32) -> String {
+    format!(
+        "apiVersion: eksctl.io/v1alpha5\nkind: ClusterConfig\nmetadata: {{name: c, region: us-east-1}}\n\
+         managedNodeGroups: [{{name: ng, instanceType: m5.4xlarge, desiredCapacity: 1, minSize: 1, maxSize: 1}}]\n{}",
+        deployment("worker", replicas)
+    )
+}
+
+pub fn deployment(name: &str, replicas: u32) -> String {
+    format!(
+        "---\napiVersion: apps/v1\nkind: Deployment\nmetadata: {{name: {name}}}\nspec:\n  replicas: {replicas}\n  \
+         selector: {{matchLabels: {{app: {name}}}}}\n  template:\n    metadata: {{labels: {{app: {name}}}}}\n    spec:\n      \
+         containers: [{{name: app, image: app, resources: {{requests: {{cpu: 100m, memory: 64Mi}}}}}}]\n"
+    )
+}
+
+pub fn scaled_object(spec: &str) -> String {
+    format!(
+        "---\napiVersion: keda.sh/v1alpha1\nkind: ScaledObject\nmetadata: {{name: worker}}\nspec:\n  \
+         scaleTargetRef: {{name: worker}}\n{spec}"
+    )
+}
+
+/// Every change of the worker's count: second, kind, from, to.
+pub fn changes(outcome: &Outcome) -> Vec<(i64, &'static str, u32, u32)> {
+    let kinds = [
+        EventKind::Rescaled,
+        EventKind::ReplicasSet,
+        EventKind::ScaleTargetActivated,
+        EventKind::ScaleTargetDeactivated,
+    ];
+    let events = outcome.record.events.iter().filter(|event| kinds.contains(&event.kind));
+    events
+        .map(|event| {
+            let mut words = event.message.split_whitespace();
+            let from = words.next().unwrap().parse().unwrap();
+            (event.at.as_secs(), event.kind.as_str(), from, words.nth(1).unwrap().parse().unwrap())
+        })
+        .collect()
+}
+
+fn told(values: &str) -> String {
+    format!("external_metrics: [{{scaler: \"queue:9090\", values: [{values}]}}]")
+}
+
+const EXTERNAL: &str =
+    "  triggers:\n  - {type: external, name: told, metadata: {scalerAddress: \"queue:9090\", targetValue: \"5\"}}\n";
+
+#[test]
+fn a_window_in_another_time_zone_wakes_the_target_at_the_next_poll_and_lets_it_sleep_after_the_cooldown() {
+    let window = "  maxReplicaCount: 20\n  triggers:\n  - type: cron\n    metadata: {timezone: Asia/Kolkata, start: 30 8 * * *, \
+        end: 0 10 * * *, desiredReplicas: \"10\"}\n";
+    let outcome = run("4h", "", &format!("{}{}", cluster(0), scaled_object(window)), &[]);
+    let changes = changes(&outcome);
+    // 08:30 in Kolkata is 03:00 UTC, an hour into the run.
+    let (woken, kind, from, to) = changes[0];
+    assert!((3_600..3_630).contains(&woken) && (kind, from, to) == ("ScaleTargetActivated", 0, 1), "{changes:?}");
+    let steps: Vec<(u32, u32)> = changes[1..4].iter().map(|change| (change.2, change.3)).collect();
+    assert_eq!(steps, [(1, 4), (4, 8), (8, 10)], "without a behavior block a pass may at most double");
+    assert!(changes[1..4].windows(2).all(|pair| pair[1].0 - pair[0].0 == 15), "{changes:?}");
+    // 10:00 is 04:30 UTC. The last active poll was up to 30 s before; the cooldown is over at the first poll after 300 s.
+    let (slept, kind, _, to) = *changes.last().unwrap();
+    assert!((9_000 + 270..=9_000 + 331).contains(&slept), "{changes:?}");
+    assert_eq!((kind, to), ("ScaleTargetDeactivated", 0));
+}
+
+#[test]
+fn a_value_above_its_target_is_divided_among_replicas_and_the_event_says_so() {
+    let rest = told("{at: 0s, value: 0}, {at: 10m, value: 26}");
+    let outcome = run(
+        "30m",
+        &rest,
+        &format!("{}{}", cluster(1), scaled_object(&format!("  minReplicaCount: 1\n{EXTERNAL}"))),
+        &[],
+    );
+    let changes = changes(&outcome);
+    assert_eq!(changes.iter().map(|change| (change.2, change.3)).collect::<Vec<_>>(), [(1, 4), (4, 6)]);
+    let event = outcome.record.events.iter().find(|event| event.kind == EventKind::Rescaled).unwrap();
+    assert_eq!(
+        &*event.message,
+        "1 to 4 replicas: external metric s0-external(&LabelSelector{MatchLabels:map[string]string{\
+         scaledobject.keda.sh/name: worker,},MatchExpressions:[]LabelSelectorRequirement{},}) above target \
+         (s0-external 26/5 (avg), asks for 6)"
+    );
+    let last = outcome.record.samples.last().unwrap().metrics[0];
+    assert_eq!((last.value, last.asks_for), (Some(4.334), Some(6)), "26 / 6, rounded up");
+    assert_eq!(outcome.record.metrics[0].name, "s0-external");
+}
+
+#[test]
+fn a_trigger_that_fails_too_often_falls_back_and_recovers() {
+    let rest = told("{at: 0s, value: 10}, {at: 5m, fails: true}, {at: 20m, value: 10}");
+    let spec = format!("  minReplicaCount: 1\n  fallback: {{failureThreshold: 3, replicas: 7}}\n{EXTERNAL}");
+    let outcome = run("40m", &rest, &format!("{}{}", cluster(1), scaled_object(&spec)), &[]);
+    let changes = changes(&outcome);
+    let steps: Vec<(u32, u32)> = changes.iter().map(|change| (change.2, change.3)).collect();
+    assert_eq!(steps, [(1, 2), (2, 4), (4, 7), (7, 2)], "{changes:?}");
+    // Polls every 30 s and the autoscaler every 15 s raise one counter: the fourth failure comes within 60 s.
+    assert!((300..=361).contains(&changes[1].0), "{changes:?}");
+    // Back to normal at 20 min, and down when the window of 300 s has forgotten the seven.
+    assert!((1_500..=1_531).contains(&changes[3].0), "{changes:?}");
+    let kinds: Vec<EventKind> = outcome.record.events.iter().map(|event| event.kind).collect();
+    assert_eq!(kinds.iter().filter(|kind| **kind == EventKind::TriggerFailed).count(), 1);
+    assert_eq!(kinds.iter().filter(|kind| **kind == EventKind::TriggerRecovered).count(), 1);
+}
+
+#[test]
+fn without_a_fallback_a_failing_trigger_leaves_the_count_alone() {
+    let rest = told("{at: 0s, value: 10}, {at: 5m, fails: true}");
+    let outcome = run("40m", &rest, &format!("{}{}", cluster(1), scaled_object(EXTERNAL)), &[]);
+    assert_eq!(changes(&outcome).last().map(|change| change.3), Some(2));
+}
+
+#[test]
+fn an_idle_count_is_left_for_the_minimum_and_kept_again_after_the_cooldown() {
+    let rest = told("{at: 0s, value: 0}, {at: 10m, value: 4}, {at: 15m, value: 0}");
+    let spec = format!("  idleReplicaCount: 0\n  minReplicaCount: 3\n  cooldownPeriod: 60\n{EXTERNAL}");
+    let outcome = run("30m", &rest, &format!("{}{}", cluster(0), scaled_object(&spec)), &[]);
+    let changes = changes(&outcome);
+    let steps: Vec<(&str, u32, u32)> = changes.iter().map(|change| (change.1, change.2, change.3)).collect();
+    assert_eq!(steps, [("ScaleTargetActivated", 0, 3), ("ScaleTargetDeactivated", 3, 0)]);
+    // The last active poll is within 30 s before 15 min, and strictly more than 60 s have to pass.
+    assert!((900 + 30..=900 + 91).contains(&changes[1].0), "{changes:?}");
+}
+
+#[test]
+fn a_workload_follows_the_pods_of_another() {
+    let spec = "  minReplicaCount: 1\n  triggers:\n  - {type: kubernetes-workload, metadata: {podSelector: \"app in (leader)\", value: \"2\"}}\n";
+    let manifests = format!("{}{}{}", cluster(1), deployment("leader", 2), scaled_object(spec));
+    let rest = "timeline: [{at: 10m, scale: {workload: leader, replicas: 12}}]";
+    let outcome = run("30m", rest, &manifests, &[]);
+    let own: Vec<_> = changes(&outcome).into_iter().filter(|change| change.1 == "Rescaled").collect();
+    assert_eq!(own.iter().map(|change| (change.2, change.3)).collect::<Vec<_>>(), [(1, 4), (4, 6)], "12 pods over 2");
+}
+
+#[test]
+fn a_formula_makes_one_metric_of_several_triggers() {
+    let rest =
+        "external_metrics:\n- {scaler: a, values: [{at: 0s, value: 3}]}\n- {scaler: b, values: [{at: 0s, value: 9}]}";
+    let spec = "  minReplicaCount: 1\n  advanced: {scalingModifiers: {formula: \"max(x, y) + 1\", target: \"2\"}}\n  triggers:\n  \
+        - {type: external, name: x, metadata: {scalerAddress: a}}\n  - {type: external, name: y, metadata: {scalerAddress: b}}\n";
+    let outcome = run("10m", rest, &format!("{}{}", cluster(1), scaled_object(spec)), &[]);
+    assert_eq!(changes(&outcome).last().map(|change| change.3), Some(5), "10 over 2");
+    assert_eq!(outcome.record.metrics[0].name, "composite-metric");
+}
+
+#[test]
+fn a_pause_sets_its_count_deletes_the_autoscaler_and_ends() {
+    let rest = format!(
+        "{}\ntimeline: [{{at: 10m, manifests: [paused.yaml]}}, {{at: 20m, manifests: [again.yaml]}}]",
+        told("{at: 0s, value: 20}")
+    );
+    let object = scaled_object(&format!("  minReplicaCount: 1\n{EXTERNAL}"));
+    let paused = object.replace(
+        "metadata: {name: worker}",
+        "metadata: {name: worker, annotations: {autoscaling.keda.sh/paused-replicas: \"2\"}}",
+    );
+    let outcome =
+        run("30m", &rest, &format!("{}{object}", cluster(1)), &[("paused.yaml", &paused), ("again.yaml", &object)]);
+    let changes = changes(&outcome);
+    let before: Vec<_> = changes.iter().filter(|change| change.0 < 600).map(|change| change.3).collect();
+    assert_eq!(before, [4]);
+    assert_eq!(changes.iter().filter(|c| (600..1_200).contains(&c.0)).map(|c| c.3).collect::<Vec<_>>(), [2]);
+    assert_eq!(changes.last().map(|change| change.3), Some(4));
+}
+
+#[test]
+fn a_paused_direction_stays_shut() {
+    let rest = told("{at: 0s, value: 20}, {at: 5m, value: 0}");
+    let object = scaled_object(&format!("  minReplicaCount: 1\n{EXTERNAL}")).replace(
+        "metadata: {name: worker}",
+        "metadata: {name: worker, annotations: {autoscaling.keda.sh/paused-scale-in: \"true\"}}",
+    );
+    let outcome = run("30m", &rest, &format!("{}{object}", cluster(1)), &[]);
+    assert_eq!(changes(&outcome).iter().map(|change| change.3).collect::<Vec<_>>(), [4]);
+}
+
+#[test]
+fn an_autoscaler_reads_what_the_scenario_states_of_an_external_and_an_object_metric() {
+    let metric = |source: &str| {
+        format!(
+            "---\napiVersion: autoscaling/v2\nkind: HorizontalPodAutoscaler\nmetadata: {{name: h}}\nspec:\n  \
+             scaleTargetRef: {{kind: Deployment, name: worker}}\n  maxReplicas: 10\n  metrics:\n  - {source}\n"
+        )
+    };
+    let external = metric(
+        "{type: External, external: {metric: {name: depth}, target: {type: AverageValue, averageValue: \"10\"}}}",
+    );
+    let object = metric(
+        "{type: Object, object: {metric: {name: depth}, describedObject: {kind: Ingress, name: main}, \
+         target: {type: Value, value: \"10\"}}}",
+    );
+    let rest = "external_metrics: [{metric: depth, values: [{at: 0s, value: 5}, {at: 10m, value: 45}]}]";
+    for (hpa, last) in [(external, 5), (object, 10)] {
+        let outcome = run("20m", rest, &format!("{}{hpa}", cluster(1)), &[]);
+        assert!(outcome.warnings.iter().all(|warning| !warning.contains("cannot be read")), "{:?}", outcome.warnings);
+        // As an average 45 over 10; as a whole the ratio 4.5 again and again, of as many replicas as are Ready.
+        assert_eq!(changes(&outcome).last().map(|change| change.3), Some(last));
+    }
+}
+
+#[test]
+fn a_trigger_that_nothing_serves_is_warned_of_and_fails() {
+    let outcome = run("10m", "", &format!("{}{}", cluster(1), scaled_object(EXTERNAL)), &[]);
+    assert_eq!(
+        outcome.warnings[0],
+        "ScaledObject default/worker: the trigger s0-external always fails: `external_metrics` has no values of the \
+         scaler queue:9090"
+    );
+    assert_eq!(changes(&outcome), []);
+}
+
+/// Errors of one ScaledObject after the other, whose `spec` below the target is each mistake.
+#[test]
+fn every_mistake_in_a_scaled_object_is_shown_with_its_place() {
+    let cron = |fields: &str| format!("  triggers:\n  - type: cron\n    metadata: {{{fields}}}\n");
+    let mistakes = [
+        "  minReplicaCount: 5\n  maxReplicaCount: 3\n  triggers: [{type: redis, metadata: {listName: l}}]\n".to_owned(),
+        "  idleReplicaCount: 2\n  minReplicaCount: 2\n  triggers: [{type: redis, metadata: {listName: l}}]\n".to_owned(),
+        "  triggers: []\n".to_owned(),
+        "  minReplicaCount: 1\n".to_owned(),
+        "  triggers: [{type: cpu, metricType: Utilization, metadata: {value: \"60\"}}]\n".to_owned(),
+        "  minReplicaCount: 1\n  triggers: [{type: cpu, metricType: Value, metadata: {value: \"60\"}}]\n".to_owned(),
+        "  minReplicaCount: 1\n  fallback: {failureThreshold: 3, replicas: 6}\n  triggers: [{type: cpu, metricType: Utilization, metadata: {value: \"60\"}}]\n".to_owned(),
+        "  fallback: {failureThreshold: 3, replicas: 6, behavior: never}\n  triggers: [{type: redis, metadata: {listName: l}}]\n".to_owned(),
+        "  triggers: [{type: mysql, metadata: {query: q}}]\n".to_owned(),
+        "  triggers: [{type: promethues, metadata: {query: q}}]\n".to_owned(),
+        "  triggers: [{type: prometheus, metadata: {query: up}}]\n".to_owned(),
+        "  triggers: [{type: redis, metricType: Utilization, metadata: {listName: l}}]\n".to_owned(),
+        "  triggers: [{type: redis, metadata: {listName: l, listLength: many}}]\n".to_owned(),
+        "  triggers: [{type: redis, name: a, metadata: {listName: l}}, {type: redis, name: a, metadata: {listName: m}}]\n".to_owned(),
+        cron("timezone: Asia/Calcutter, start: 0 8 * * *, end: 0 9 * * *, desiredReplicas: \"3\""),
+        cron("timezone: UTC, start: 0 8 * *, end: 0 9 * * *, desiredReplicas: \"3\""),
+        cron("timezone: UTC, start: 0 8 * * *, end: 0 25 * * *, desiredReplicas: \"3\""),
+        cron("timezone: UTC, start: 0 8 30 2 *, end: 0 9 * * *, desiredReplicas: \"3\""),
+        format!("{}    useCachedMetrics: true\n", cron("timezone: UTC, start: 0 8 * * *, end: 0 9 * * *, desiredReplicas: \"3\"")),
+        "  triggers: [{type: kubernetes-workload, metadata: {podSelector: \"app of (x)\", value: \"1\"}}]\n".to_owned(),
+        "  advanced: {scalingModifiers: {formula: \"a +\", target: \"2\"}}\n  triggers: [{type: redis, name: a, metadata: {listName: l}}]\n".to_owned(),
+        "  advanced: {scalingModifiers: {formula: \"lists + 1\", target: \"2\"}}\n  triggers: [{type: redis, name: list, metadata: {listName: l}}]\n".to_owned(),
+        "  advanced: {scalingModifiers: {formula: \"a\", target: \"0\"}}\n  triggers: [{type: redis, name: a, metadata: {listName: l}}]\n".to_owned(),
+        "  pollingInterval: 0\n  triggers: [{type: redis, metadata: {listName: l}}]\n".to_owned(),
+    ];
+    let mut report = String::new();
+    for mistake in mistakes {
+        let error = read_manifests(&Source::new("object.yaml", scaled_object(&mistake))).unwrap_err().render();
+        assert!(error.contains("help:") && error.contains("object.yaml:"), "{error}");
+        report.push_str(&error);
+        report.push('\n');
+    }
+    insta::assert_snapshot!("mistakes_in_a_scaled_object", report);
+}
