@@ -23,6 +23,7 @@ mod setup;
 mod timeline;
 mod triggers;
 mod workload_controllers;
+mod zone_outage;
 
 pub use context::Context;
 pub use event::{Event, class};
@@ -43,6 +44,9 @@ pub fn begin(context: &mut Context<'_>) {
 
 /// Lets one event happen.
 pub fn handle(context: &mut Context<'_>, now: SimTime, event: Event) {
+    if zone_outage::holds(context, event) {
+        return;
+    }
     match event {
         Event::TimelineStep(step) => timeline::happen(context, now, step),
         Event::Reconcile(workload) => workload_controllers::reconcile(context, now, workload),
@@ -60,6 +64,9 @@ pub fn handle(context: &mut Context<'_>, now: SimTime, event: Event) {
         Event::NodeRegistered(node) => node_life::registered(context, now, node),
         Event::NodeReady(node) => node_life::ready(context, now, node),
         Event::StartupTaintsRemoved(node) => node_life::startup_taints_removed(context, now, node),
+        Event::LaunchAborted(node) => node_life::aborted(context, now, node),
+        Event::NodeUnreachable(node) => zone_outage::unreachable(context, now, node),
+        Event::PatienceOver(pod) => zone_outage::patience_over(context, now, pod),
         Event::InstanceGone(node) => node_life::gone(context, now, node),
         Event::ProvisioningTrigger(pod) => karpenter::pod_trigger(context, now, pod),
         Event::DisruptedNodeTrigger(node) => karpenter::node_trigger(context, now, node),

@@ -12,6 +12,7 @@ use super::metrics_server::MetricsServer;
 use super::replica_loop::ReplicaLoop;
 use super::scheduler_loop::SchedulerLoop;
 use super::setup::Setup;
+use super::zone_outage::Darkness;
 use crate::cloud::{BootTimes, Ec2, InstanceId};
 use crate::domain::workload::ObjectName;
 use crate::domain::{NodeId, SimTime, WorkloadId};
@@ -41,6 +42,7 @@ pub struct Context<'s> {
     pub(super) loads: Vec<LoadLoop>,
     pub(super) karpenter: Karpenter,
     pub(super) interruption: Interruption,
+    pub(super) darkness: Darkness,
 }
 
 /// The machine behind a node.
@@ -71,6 +73,7 @@ impl<'s> Context<'s> {
             loads: setup.loads.iter().map(LoadLoop::new).collect(),
             karpenter: Karpenter::new(setup),
             interruption: Interruption::default(),
+            darkness: Darkness::default(),
         }
     }
 

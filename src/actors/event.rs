@@ -37,6 +37,12 @@ pub enum Event {
     NodeReady(NodeId),
     /// Whatever removes a node's startup taints has done so.
     StartupTaintsRemoved(NodeId),
+    /// EC2 gives up a launch that it had accepted.
+    LaunchAborted(NodeId),
+    /// A node has not been heard of for too long.
+    NodeUnreachable(NodeId),
+    /// A pod has been on an unreachable node for as long as it tolerates.
+    PatienceOver(PodId),
     /// A terminated instance is gone.
     InstanceGone(NodeId),
     /// Karpenter's pod controller looks at a pending pod.

@@ -11,9 +11,9 @@ use rustc_hash::FxHashMap;
 
 use super::context::Context;
 use super::event::{Event, class};
-use super::{karpenter, kubelet, node_life, scheduler_loop};
+use super::{karpenter, kubelet, node_life, scheduler_loop, zone_outage};
 use crate::cloud::Pool;
-use crate::cloud::settings::{FaultKind, NOTICE, PoolSelector};
+use crate::cloud::faults::{FaultKind, NOTICE, PoolSelector, Victims};
 use crate::domain::taints::TaintEffect;
 use crate::domain::{NodeId, SimDuration, SimTime, Taint, well_known};
 use crate::world::NodePhase;
@@ -131,11 +131,19 @@ pub(super) fn fault_begins(context: &mut Context<'_>, now: SimTime, number: u32)
     let setup = context.setup;
     let Some(fault) = setup.cloud.faults.get(number as usize) else { return };
     context.world.note(now, EventKind::FaultBegan, None, fault.kind.describe());
-    if let FaultKind::SpotInterruption { pools, permille } = fault.kind {
-        for node in drawn(context, number, &pools, permille) {
-            context.world.note_node(node, now, EventKind::RebalanceRecommended, "injected");
-            notice(context, now, node);
+    match fault.kind {
+        FaultKind::SpotInterruption { pools, victims, before } => {
+            for node in drawn(context, number, &pools, victims) {
+                context.world.note_node(node, now, EventKind::RebalanceRecommended, "injected");
+                if before <= NOTICE {
+                    notice(context, now, node);
+                } else {
+                    context.queue.schedule_in(before - NOTICE, class::CLOUD, Event::InterruptionNotice(node));
+                }
+            }
         }
+        FaultKind::ZoneOutage { zone, power: true } => zone_outage::begins(context, now, zone),
+        _ => {}
     }
 }
 
@@ -144,11 +152,14 @@ pub(super) fn fault_ends(context: &mut Context<'_>, now: SimTime, number: u32) {
     let setup = context.setup;
     if let Some(fault) = setup.cloud.faults.get(number as usize) {
         context.world.note(now, EventKind::FaultEnded, None, fault.kind.describe());
+        if let FaultKind::ZoneOutage { zone, power: true } = fault.kind {
+            zone_outage::ends(context, now, zone);
+        }
     }
 }
 
-/// The share of the running Spot instances of `pools` with the unluckiest draws, rounded up.
-fn drawn(context: &Context<'_>, fault: u32, pools: &PoolSelector, permille: u32) -> Vec<NodeId> {
+/// Those of the running Spot instances of `pools` with the unluckiest draws.
+fn drawn(context: &Context<'_>, fault: u32, pools: &PoolSelector, victims: Victims) -> Vec<NodeId> {
     let mut candidates: Vec<(u64, NodeId)> = running_spot(context)
         .into_iter()
         .filter(|(_, pool, _)| pools.matches(*pool))
@@ -160,7 +171,7 @@ fn drawn(context: &Context<'_>, fault: u32, pools: &PoolSelector, permille: u32)
         .collect();
     // Draws are positive, and the bits of positive numbers are in their order.
     candidates.sort_unstable();
-    let wanted = (candidates.len() * permille as usize).div_ceil(1_000);
+    let wanted = victims.of(candidates.len());
     let mut nodes: Vec<NodeId> = candidates.into_iter().take(wanted).map(|(_, node)| node).collect();
     nodes.sort_unstable();
     nodes

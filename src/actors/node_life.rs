@@ -2,8 +2,8 @@
 
 use super::context::{Context, Machine};
 use super::event::{Event, class};
-use super::{karpenter, kubelet, metrics_server, scheduler_loop, workload_controllers};
-use crate::cloud::{BootTimes, Pool};
+use super::{karpenter, kubelet, metrics_server, scheduler_loop, workload_controllers, zone_outage};
+use crate::cloud::{BootFate, BootTimes, Pool};
 use crate::domain::node_pool::{KubeletConfig, NodeGroup};
 use crate::domain::taints::TaintEffect;
 use crate::domain::{
@@ -112,8 +112,22 @@ pub(super) fn launch_facts(
 pub(super) fn launched(context: &mut Context<'_>, now: SimTime, node: NodeId, machine: Machine) {
     context.set_machine(node, machine);
     let at = |span: SimDuration| now + span;
-    context.queue.schedule(at(machine.boot.running), class::MACHINES, Event::InstanceRunning(node));
-    context.queue.schedule(at(machine.boot.registered), class::MACHINES, Event::NodeRegistered(node));
+    let fate = context.ec2.boot_fate(machine.instance);
+    let first = if fate == BootFate::Aborted { Event::LaunchAborted(node) } else { Event::InstanceRunning(node) };
+    context.queue.schedule(at(machine.boot.running), class::MACHINES, first);
+    if fate == BootFate::Joins {
+        context.queue.schedule(at(machine.boot.registered), class::MACHINES, Event::NodeRegistered(node));
+    }
+}
+
+/// EC2 gives up the launch: the instance goes without having run.
+pub(super) fn aborted(context: &mut Context<'_>, now: SimTime, node: NodeId) {
+    let Some(machine) = context.machine(node) else { return };
+    if context.world.node(node).phase < NodePhase::Terminating {
+        let gone_in = context.ec2.reclaim(machine.instance, now);
+        context.world.abort_instance(node, now);
+        goes(context, node, gone_in);
+    }
 }
 
 /// The instance enters `running`.
@@ -196,6 +210,7 @@ pub(super) fn gone(context: &mut Context<'_>, now: SimTime, node: NodeId) {
     for pod in context.world.node(node).pods.clone() {
         kubelet::lost(context, now, pod);
     }
+    zone_outage::forget(context, node);
     scheduler_loop::node_removed(context, node);
     context.world.remove_node(node, now);
     karpenter::node_gone(context, now, node);

@@ -4,7 +4,7 @@
 
 use super::ec2::InstanceId;
 use super::fleet::Throttled;
-use super::settings::{ApiLimits, BucketSize, FaultKind};
+use super::settings::{ApiLimits, BucketSize};
 use super::throttle::Bucket;
 use crate::domain::{SimTime, Symbol};
 
@@ -107,11 +107,11 @@ impl ApiCalls {
         action: ApiAction,
         instances: u32,
         limits: &ApiLimits,
-        injected: Option<FaultKind>,
+        injected: Option<BucketSize>,
         now: SimTime,
     ) -> Result<(), Throttled> {
         let size = match injected {
-            Some(FaultKind::ApiThrottle(bucket)) if action.changes_instances() => bucket,
+            Some(bucket) if action.changes_instances() => bucket,
             _ => action.calls(limits),
         };
         let bucket = &mut self.calls[action as usize];
@@ -132,7 +132,7 @@ impl ApiCalls {
 mod tests {
     use super::{ApiAction, ApiCalls, instance_name};
     use crate::cloud::InstanceId;
-    use crate::cloud::settings::{ApiLimits, BucketSize, FaultKind};
+    use crate::cloud::settings::{ApiLimits, BucketSize};
     use crate::domain::{SimDuration, SimTime};
 
     fn at(seconds: i64) -> SimTime {
@@ -181,7 +181,7 @@ mod tests {
 
     #[test]
     fn an_injected_throttle_limits_calls_that_launch_or_terminate_and_no_others() {
-        let fault = Some(FaultKind::ApiThrottle(BucketSize { size: 1, per_second: 0 }));
+        let fault = Some(BucketSize { size: 1, per_second: 0 });
         let limits = ApiLimits::default();
         let mut calls = ApiCalls::new(&limits);
         for action in [ApiAction::CreateFleet, ApiAction::RunInstances, ApiAction::TerminateInstances] {

@@ -101,8 +101,9 @@ impl BootStages {
         let posted = if self.fixed { STATUS_PERIOD / 2.0 } else { stream.between(0.0, STATUS_PERIOD) };
         let (median, sigma, least, most) = RUNNING;
         let kubelet = vm_init + os_boot + bootstrap;
-        // A machine whose kubelet speaks has long been running.
-        let running = self.lognormal(stream, median, sigma).clamp(least, most).min(kubelet);
+        // The state is polled, so that the machine may be up before the API says `running`; but by the time that its network
+        // answers, it does.
+        let running = self.lognormal(stream, median, sigma).clamp(least, most).min(vm_init + os_boot);
         let registered = kubelet + register;
         BootTimes {
             running: SimDuration::from_secs_f64(running),
@@ -130,6 +131,7 @@ pub fn fleet_call_time(instances: u32, stream: &mut Stream) -> SimDuration {
 #[cfg(test)]
 mod tests {
     use super::{BootStages, BootTraits};
+    use crate::domain::SimDuration;
     use crate::domain::node_pool::AmiFamily;
     use crate::engine::Streams;
 
@@ -152,7 +154,9 @@ mod tests {
         for n in 0..1_000 {
             let metal = n % 2 == 0;
             let boot = stages.draw(BootTraits { metal, ..BootTraits::default() }, &mut streams.nth("boot", "pool", n));
-            assert!(boot.running <= boot.registered && boot.registered < boot.ready, "{boot:?}");
+            assert!(boot.registered < boot.ready, "{boot:?}");
+            // User data, container runtime and kubelet come between the two.
+            assert!(boot.registered - boot.running >= SimDuration::from_secs(3), "{boot:?}");
             assert!(!metal || boot.registered.as_secs() >= 120, "{boot:?}");
         }
     }

@@ -1,18 +1,21 @@
 //! The account: pools of free instances, and the instances launched from them.
 
 mod requests;
+mod trouble;
 
 use std::sync::Arc;
 
-pub use requests::{InstanceFilter, LaunchError, RunRequest};
+pub use self::requests::{InstanceFilter, LaunchError, RunRequest};
+pub use self::trouble::BootFate;
+
 use rustc_hash::FxHashMap;
 
 use super::api::{ApiAction, ApiCalls};
 use super::boot::{BootStages, BootTimes, BootTraits, fleet_call_time, shutdown_time};
-use super::fleet::{Candidate, FleetError, FleetErrorCode, FleetReply, FleetRequest, Throttled, allocate};
+use super::fleet::{CallError, Candidate, FleetError, FleetErrorCode, FleetReply, FleetRequest, Throttled, allocate};
 use super::market::Market;
 use super::quotas::QuotaClass;
-use super::settings::{CapacityModel, CloudSettings, FaultKind};
+use super::settings::{CapacityModel, CloudSettings};
 use crate::catalog::Region;
 use crate::domain::{HourlyRate, NodeId, SimDuration, SimTime, Symbol, well_known};
 use crate::engine::Streams;
@@ -86,6 +89,10 @@ pub struct Ec2 {
     api: ApiCalls,
     calls: u64,
     reads: u64,
+    /// Launch calls that reached EC2, those that it refused included.
+    arrived: u64,
+    /// How often each pool has been asked for instances.
+    requests: FxHashMap<Pool, u64>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -111,6 +118,8 @@ impl Ec2 {
             vcpus_in_use: FxHashMap::default(),
             calls: 0,
             reads: 0,
+            arrived: 0,
+            requests: FxHashMap::default(),
         }
     }
 
@@ -146,24 +155,27 @@ impl Ec2 {
     }
 
     /// How long the next CreateFleet call takes. Calls are numbered, so the n-th takes the same time whoever makes it.
-    pub fn next_fleet_call_time(&mut self, target: u32) -> SimDuration {
+    pub fn next_fleet_call_time(&mut self, target: u32, now: SimTime) -> SimDuration {
         self.calls += 1;
-        fleet_call_time(target, &mut self.streams.nth("api", "CreateFleet", self.calls))
+        let own = fleet_call_time(target, &mut self.streams.nth("api", "CreateFleet", self.calls));
+        self.with_api_latency(own, now)
     }
 
     /// CreateFleet of type instant, answered for the nodes in `nodes` in order; each instance gets a root volume of
     /// `volume_gib`. Pools that were wanted and could not deliver are among the errors even when others could.
     ///
     /// # Errors
-    /// If there have been too many calls: nothing is launched.
+    /// If there have been too many calls, or if EC2 fails: nothing is launched.
     pub fn create_fleet(
         &mut self,
         request: &FleetRequest,
         nodes: &[NodeId],
         volume_gib: i64,
         now: SimTime,
-    ) -> Result<FleetReply, Throttled> {
+    ) -> Result<FleetReply, CallError> {
+        self.arrived += 1;
         self.take_tokens(ApiAction::CreateFleet, request.target, now)?;
+        self.server_error(self.arrived, now)?;
         let mut reply = FleetReply::default();
         let mut candidates = Vec::with_capacity(request.overrides.len());
         for wanted in &request.overrides {
@@ -194,15 +206,14 @@ impl Ec2 {
 
     /// Takes the tokens of one call, under the limits that hold now.
     pub(super) fn take_tokens(&mut self, action: ApiAction, instances: u32, now: SimTime) -> Result<(), Throttled> {
-        let throttles = |kind: &FaultKind| matches!(kind, FaultKind::ApiThrottle(_));
-        let injected = self.settings.faults.iter().find(|fault| fault.is_on(now) && throttles(&fault.kind));
-        self.api.take(action, instances, &self.settings.api, injected.map(|fault| fault.kind), now)
+        let injected = self.call_limit(now);
+        self.api.take(action, instances, &self.settings.api, injected, now)
     }
 
     /// What `pool` can deliver, or why it cannot.
     fn candidate(&mut self, pool: Pool, priority: u32, now: SimTime) -> Result<Candidate, FleetErrorCode> {
         let Some((price, _)) = self.market.price(pool, now) else { return Err(FleetErrorCode::Unsupported) };
-        let within_quota = self.left_of_quota(pool);
+        let within_quota = self.left_of_quota(pool, now);
         if within_quota == 0 {
             let spot = pool.capacity_type == well_known::SPOT;
             return Err(if spot {
@@ -210,6 +221,9 @@ impl Ec2 {
             } else {
                 FleetErrorCode::VcpuLimitExceeded
             });
+        }
+        if self.are_addresses_withheld(pool.zone, now) {
+            return Err(FleetErrorCode::InsufficientFreeAddressesInSubnet);
         }
         match self.free(pool, now).min(within_quota) {
             0 => Err(FleetErrorCode::InsufficientInstanceCapacity),
@@ -219,8 +233,7 @@ impl Ec2 {
 
     /// Instances that the pool has to give.
     fn free(&mut self, pool: Pool, now: SimTime) -> u32 {
-        let withheld = |kind| matches!(kind, FaultKind::InsufficientCapacity(pools) if pools.matches(pool));
-        if self.settings.faults.iter().any(|fault| fault.is_on(now) && withheld(fault.kind)) {
+        if self.is_withheld(pool, now) {
             return 0;
         }
         match self.settings.capacity {
@@ -236,12 +249,12 @@ impl Ec2 {
     }
 
     /// Instances of the pool's type that the vCPU quota leaves room for.
-    fn left_of_quota(&self, pool: Pool) -> u32 {
+    fn left_of_quota(&self, pool: Pool, now: SimTime) -> u32 {
         let Some(kind) = self.region.instance_type(pool.instance_type) else { return 0 };
         let class = QuotaClass::of(&kind.facts);
         let spot = pool.capacity_type == well_known::SPOT;
         let used = self.vcpus_in_use.get(&(class, spot)).copied().unwrap_or(0);
-        class.limit(&self.settings.quotas).saturating_sub(used) / kind.facts.vcpus.max(1)
+        self.quota(class, now).saturating_sub(used) / kind.facts.vcpus.max(1)
     }
 
     /// Adds an instance that has been running since before the simulation began; `None` if the pool does not exist.
@@ -257,11 +270,7 @@ impl Ec2 {
         let instance = self.instance(id);
         let mut stream = self.streams.nth("boot", &instance.pool.stream_name(), instance.ordinal);
         let boot = stages.draw(self.boot_traits(instance.pool.instance_type), &mut stream);
-        let slow = self.settings.faults.iter().find_map(|fault| match fault.kind {
-            FaultKind::SlowBoot { permille } if fault.is_on(instance.accepted) => Some(permille),
-            _ => None,
-        });
-        slow.map_or(boot, |permille| boot.slowed(permille))
+        self.slowed(boot, instance.accepted)
     }
 
     /// The instance enters `running`.
@@ -369,10 +378,10 @@ mod tests {
 
     use super::{Ec2, Pool};
     use crate::catalog::Catalog;
+    use crate::cloud::faults::{Fault, FaultKind, PoolSelector};
     use crate::cloud::fleet::{FleetErrorCode, FleetOverride, FleetRequest};
-    use crate::cloud::settings::{
-        ApiLimits, BucketSize, CloudSettings, Fault, FaultKind, Interruptions, PoolSelector, Quotas,
-    };
+    use crate::cloud::quotas::QuotaClass;
+    use crate::cloud::settings::{ApiLimits, BucketSize, CloudSettings, Failures, Interruptions, Quotas};
     use crate::domain::{NodeId, SimDuration, SimTime, Symbol, well_known};
     use crate::engine::Streams;
     use crate::policy::selection::AllocationStrategy;
@@ -382,6 +391,7 @@ mod tests {
         account_with(CloudSettings {
             interruptions: Interruptions { exposure_hours: None, ..Interruptions::default() },
             api: ApiLimits { launched_instances: BucketSize { size: 10_000, per_second: 1 }, ..ApiLimits::default() },
+            failures: Failures::NONE,
             ..CloudSettings::default()
         })
     }
@@ -447,7 +457,8 @@ mod tests {
     fn a_capacity_fault_withholds_the_pools_that_it_names_for_as_long_as_it_lasts() {
         let until = SimTime::ZERO + SimDuration::from_secs(60);
         let pools = PoolSelector { family: Some(Symbol::new("m5")), ..PoolSelector::default() };
-        let fault = Fault { at: SimTime::ZERO, until, kind: FaultKind::InsufficientCapacity(pools) };
+        let fault =
+            Fault { at: SimTime::ZERO, until, kind: FaultKind::InsufficientCapacity { pools, probability: 1.0 } };
         let mut ec2 = account_with(CloudSettings { faults: vec![fault], ..CloudSettings::default() });
         let reply = ec2.create_fleet(&request(&["m5.large", "c5.large"], 1), &[NodeId(0)], 20, SimTime::ZERO).unwrap();
         assert_eq!(reply.errors[0].code, FleetErrorCode::InsufficientInstanceCapacity);
@@ -457,7 +468,7 @@ mod tests {
 
     #[test]
     fn a_quota_counts_vcpus_from_acceptance_until_the_instance_is_gone() {
-        let quotas = Quotas { standard: 3, ..Quotas::default() };
+        let quotas = Quotas::default().with(QuotaClass::Standard, 3);
         let mut ec2 = account_with(CloudSettings { quotas, ..CloudSettings::default() });
         let first = ec2.create_fleet(&request(&["m5.large"], 1), &[NodeId(0)], 20, SimTime::ZERO).unwrap();
         let second = ec2.create_fleet(&request(&["m5.large"], 1), &[NodeId(1)], 20, SimTime::ZERO).unwrap();

@@ -1,6 +1,7 @@
 //! CreateFleet of type instant: the request, the reply, and the allocation strategies.
 
 use super::ec2::{InstanceId, Pool};
+use super::faults::ServerError;
 use crate::domain::{HourlyRate, Symbol};
 use crate::policy::selection::AllocationStrategy;
 
@@ -59,12 +60,25 @@ pub enum FleetErrorCode {
     VcpuLimitExceeded,
     /// The Spot vCPU quota is used up.
     MaxSpotInstanceCountExceeded,
+    /// The subnet has no address left.
+    InsufficientFreeAddressesInSubnet,
 }
 
 /// `RequestLimitExceeded`: there have been too many calls.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("RequestLimitExceeded")]
 pub struct Throttled;
+
+/// Why a call had no effect.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum CallError {
+    /// There have been too many calls.
+    #[error(transparent)]
+    Throttled(#[from] Throttled),
+    /// EC2 failed.
+    #[error("{}", .0.as_str())]
+    Server(ServerError),
+}
 
 impl FleetErrorCode {
     /// The code as the API writes it.
@@ -74,6 +88,7 @@ impl FleetErrorCode {
             Self::Unsupported => "Unsupported",
             Self::VcpuLimitExceeded => "VcpuLimitExceeded",
             Self::MaxSpotInstanceCountExceeded => "MaxSpotInstanceCountExceeded",
+            Self::InsufficientFreeAddressesInSubnet => "InsufficientFreeAddressesInSubnet",
         }
     }
 }

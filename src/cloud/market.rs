@@ -15,6 +15,7 @@ use rustc_hash::FxHashMap;
 use self::price::PricePath;
 use self::reclaims::{PoolEvent, PoolOutlook, Reclaims};
 use super::Pool;
+use super::faults::{Fault, FaultKind};
 use super::settings::{CloudSettings, ReplayedPrice, SpotPrices};
 use crate::catalog::{Price, PriceQuality, Region};
 use crate::domain::{HourlyRate, SimDuration, SimTime, well_known};
@@ -58,8 +59,31 @@ impl Market {
         if pool.capacity_type == well_known::SPOT { kind.spot(zone) } else { kind.on_demand }
     }
 
-    /// The price of `pool` at `at`.
+    /// The price of `pool` at `at`. An injected shock multiplies a Spot price, up to the On-Demand price.
     pub fn price(&mut self, pool: Pool, at: SimTime) -> Option<(HourlyRate, PriceQuality)> {
+        let (rate, quality) = self.without_shock(pool, at)?;
+        let shocks: Vec<u32> = self.shocks(pool).filter(|(fault, _)| fault.is_on(at)).map(|(_, by)| by).collect();
+        if shocks.is_empty() {
+            return Some((rate, quality));
+        }
+        let on_demand = self.region.instance_type(pool.instance_type).and_then(|kind| kind.on_demand);
+        let moved = shocks.into_iter().fold(rate, |rate, permille| rate.scaled(i64::from(permille), 1_000));
+        Some((on_demand.map_or(moved, |most| moved.min(most.rate.max(rate))), PriceQuality::Assumed))
+    }
+
+    /// Injected shocks of the price of `pool`, each with its factor in thousandths.
+    fn shocks(&self, pool: Pool) -> impl Iterator<Item = (&Fault, u32)> {
+        self.settings.faults.iter().filter_map(move |fault| match fault.kind {
+            FaultKind::PriceShock { pools, permille }
+                if pool.capacity_type == well_known::SPOT && pools.matches(pool) =>
+            {
+                Some((fault, permille))
+            }
+            _ => None,
+        })
+    }
+
+    fn without_shock(&mut self, pool: Pool, at: SimTime) -> Option<(HourlyRate, PriceQuality)> {
         let listed = self.listed(pool)?;
         let moved = if pool.capacity_type == well_known::SPOT { self.moved(pool, listed, at) } else { None };
         Some(match moved {
@@ -85,6 +109,9 @@ impl Market {
                 path.map_or_else(Vec::new, |path| path.published_until(to).iter().map(|one| one.at).collect())
             }
         };
+        starts.extend(self.shocks(pool).flat_map(|(fault, _)| [fault.at, fault.until]));
+        starts.sort_unstable();
+        starts.dedup();
         starts.retain(|&at| from < at && at < to);
         starts.insert(0, from);
         let mut intervals: Vec<PriceInterval> = Vec::new();

@@ -1,10 +1,7 @@
 //! Which vCPU quota an instance type counts against.
 //!
 //! Source: AWS documentation of On-Demand and Spot vCPU quotas.
-//!
-//! Deviation: the families beyond standard, graphics and P have one quota together.
 
-use super::settings::Quotas;
 use crate::catalog::InstanceFacts;
 
 /// The classes of instance types that share a quota.
@@ -16,11 +13,40 @@ pub enum QuotaClass {
     Graphics,
     /// Family P.
     Parallel,
-    /// Everything else.
+    /// Family F.
+    F,
+    /// Family Inf.
+    Inf,
+    /// Family X.
+    X,
+    /// Family DL.
+    Dl,
+    /// Family Trn.
+    Trn,
+    /// Family HPC.
+    Hpc,
+    /// Family U, of high memory.
+    HighMemory,
+    /// Everything else, as Mac.
     Other,
 }
 
 impl QuotaClass {
+    /// Every class.
+    pub const ALL: [Self; 11] = [
+        Self::Standard,
+        Self::Graphics,
+        Self::Parallel,
+        Self::F,
+        Self::Inf,
+        Self::X,
+        Self::Dl,
+        Self::Trn,
+        Self::Hpc,
+        Self::HighMemory,
+        Self::Other,
+    ];
+
     /// The class of a type.
     pub fn of(facts: &InstanceFacts) -> Self {
         let name = facts.name.as_str();
@@ -28,22 +54,74 @@ impl QuotaClass {
         match letters {
             "vt" => Self::Graphics,
             "p" => Self::Parallel,
-            "inf" | "trn" | "hpc" | "dl" | "mac" | "f" | "x" | "u" => Self::Other,
+            "f" => Self::F,
+            "inf" => Self::Inf,
+            "dl" => Self::Dl,
+            "trn" => Self::Trn,
+            "hpc" => Self::Hpc,
+            "u" => Self::HighMemory,
+            "mac" => Self::Other,
             _ => match letters.chars().next() {
                 Some('g') => Self::Graphics,
+                Some('x') => Self::X,
                 Some('a' | 'c' | 'd' | 'h' | 'i' | 'm' | 'r' | 't' | 'z') => Self::Standard,
                 _ => Self::Other,
             },
         }
     }
 
-    /// The limit of the class.
-    pub fn limit(self, quotas: &Quotas) -> u32 {
+    /// The class as scenario files write it.
+    pub const fn as_str(self) -> &'static str {
         match self {
-            Self::Standard => quotas.standard,
-            Self::Graphics => quotas.graphics,
-            Self::Parallel => quotas.parallel,
-            Self::Other => quotas.other,
+            Self::Standard => "standard",
+            Self::Graphics => "graphics",
+            Self::Parallel => "parallel",
+            Self::F => "f",
+            Self::Inf => "inf",
+            Self::X => "x",
+            Self::Dl => "dl",
+            Self::Trn => "trn",
+            Self::Hpc => "hpc",
+            Self::HighMemory => "high_memory",
+            Self::Other => "other",
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::QuotaClass;
+    use crate::catalog::Catalog;
+    use crate::cloud::settings::Quotas;
+    use crate::domain::Symbol;
+
+    #[test]
+    fn types_count_against_the_quota_of_their_letter() {
+        let region = Catalog::embedded().and_then(|catalog| catalog.region("us-east-1")).unwrap();
+        for (name, class) in [
+            ("m7g.large", QuotaClass::Standard),
+            ("im4gn.large", QuotaClass::Standard),
+            ("g5.xlarge", QuotaClass::Graphics),
+            ("vt1.3xlarge", QuotaClass::Graphics),
+            ("p3.2xlarge", QuotaClass::Parallel),
+            ("f1.2xlarge", QuotaClass::F),
+            ("inf1.xlarge", QuotaClass::Inf),
+            ("x1e.xlarge", QuotaClass::X),
+            ("x2iedn.xlarge", QuotaClass::X),
+            ("dl1.24xlarge", QuotaClass::Dl),
+            ("trn1.2xlarge", QuotaClass::Trn),
+            ("u-6tb1.metal", QuotaClass::HighMemory),
+        ] {
+            let facts = &region.instance_type(Symbol::new(name)).unwrap_or_else(|| panic!("{name}")).facts;
+            assert_eq!(QuotaClass::of(facts), class, "{name}");
+        }
+    }
+
+    #[test]
+    fn without_a_word_there_is_much_of_the_standard_families_some_graphics_and_no_p() {
+        let quotas = Quotas::default();
+        assert_eq!(quotas.of(QuotaClass::Standard), 100_000);
+        assert_eq!(quotas.of(QuotaClass::Graphics), 1_000);
+        assert_eq!(quotas.of(QuotaClass::Parallel), 0);
     }
 }

@@ -1,9 +1,11 @@
 //! What a scenario may set about the simulated EC2. Every default is an assumption that reports state.
 
-use crate::domain::{HourlyRate, SimDuration, SimTime, Symbol};
+use crate::domain::{HourlyRate, SimTime, Symbol};
 
 use super::commitments::Commitments;
 use super::consistency::Consistency;
+use super::faults::Fault;
+use super::quotas::QuotaClass;
 
 /// What is special about the simulated EC2 and its bill.
 #[derive(Clone, PartialEq, Debug, Default)]
@@ -20,6 +22,8 @@ pub struct CloudSettings {
     pub api: ApiLimits,
     /// How consistent reads are.
     pub consistency: Consistency,
+    /// How often a launch goes wrong by itself.
+    pub failures: Failures,
     /// How the bill is worked out.
     pub billing: BillingSettings,
     /// What goes wrong when, in order of time.
@@ -139,23 +143,51 @@ impl Default for Interruptions {
     }
 }
 
-/// Limits on vCPUs in use, On-Demand and Spot each.
+/// Limits on vCPUs in use by class of instance types, On-Demand and Spot each.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Quotas {
-    /// Families A, C, D, H, I, M, R, T, Z.
-    pub standard: u32,
-    /// Families G and VT.
-    pub graphics: u32,
-    /// Family P.
-    pub parallel: u32,
-    /// Everything else.
-    pub other: u32,
+pub struct Quotas([u32; QuotaClass::ALL.len()]);
+
+impl Quotas {
+    /// The limit of a class.
+    pub fn of(&self, class: QuotaClass) -> u32 {
+        self.0[class as usize]
+    }
+
+    /// Sets the limit of a class.
+    #[must_use]
+    pub fn with(mut self, class: QuotaClass, vcpus: u32) -> Self {
+        self.0[class as usize] = vcpus;
+        self
+    }
 }
 
 impl Default for Quotas {
+    /// Much of the standard families, as a large account has; 1,000 of the others; P must be asked for, as at AWS.
     fn default() -> Self {
-        Self { standard: 100_000, graphics: 1_000, parallel: 1_000, other: 1_000 }
+        Self([1_000; QuotaClass::ALL.len()]).with(QuotaClass::Standard, 100_000).with(QuotaClass::Parallel, 0)
     }
+}
+
+/// How often a launch goes wrong by itself: probabilities, all of them assumed.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Failures {
+    /// EC2 accepts a launch and gives it up before the instance runs.
+    pub abort: f64,
+    /// The machine runs, but its node never registers.
+    pub never_registers: f64,
+    /// EC2 answers a launch call with `InternalError`.
+    pub internal_error: f64,
+}
+
+impl Default for Failures {
+    fn default() -> Self {
+        Self { abort: 0.0005, never_registers: 0.001, internal_error: 0.0002 }
+    }
+}
+
+impl Failures {
+    /// Nothing goes wrong by itself.
+    pub const NONE: Self = Self { abort: 0.0, never_registers: 0.0, internal_error: 0.0 };
 }
 
 /// Limits on API calls: token buckets that are full at the start, one for each action or group of actions.
@@ -259,95 +291,3 @@ impl Default for BillingSettings {
         }
     }
 }
-
-/// Something that goes wrong.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Fault {
-    /// When it begins.
-    pub at: SimTime,
-    /// When it ends: the same instant for what happens at once.
-    pub until: SimTime,
-    /// What it is.
-    pub kind: FaultKind,
-}
-
-impl Fault {
-    /// Whether it is going on.
-    pub fn is_on(&self, now: SimTime) -> bool {
-        self.at <= now && now < self.until
-    }
-}
-
-/// What goes wrong.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub enum FaultKind {
-    /// The pools have no capacity for new instances.
-    InsufficientCapacity(PoolSelector),
-    /// A share of the Spot instances running in the pools is interrupted at once.
-    SpotInterruption {
-        /// The pools.
-        pools: PoolSelector,
-        /// The share, in thousandths, of the instances there.
-        permille: u32,
-    },
-    /// Calls are limited to this.
-    ApiThrottle(BucketSize),
-    /// Boots take longer.
-    SlowBoot {
-        /// How many times as long, in thousandths.
-        permille: u32,
-    },
-}
-
-impl FaultKind {
-    /// What goes wrong, for the log.
-    pub fn describe(&self) -> String {
-        match self {
-            Self::InsufficientCapacity(pools) => format!("no capacity for new instances in {}", pools.describe()),
-            Self::SpotInterruption { pools, permille } => {
-                format!(
-                    "{:.1} % of the Spot instances in {} are interrupted",
-                    f64::from(*permille) / 10.0,
-                    pools.describe()
-                )
-            }
-            Self::ApiThrottle(bucket) => {
-                format!("EC2 takes bursts of {} calls, {} a second", bucket.size, bucket.per_second)
-            }
-            Self::SlowBoot { permille } => format!("boots take {:.1} times as long", f64::from(*permille) / 1_000.0),
-        }
-    }
-}
-
-/// Which pools: those that match everything stated.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct PoolSelector {
-    /// Instance family, for example `m7g`.
-    pub family: Option<Symbol>,
-    /// Instance type.
-    pub instance_type: Option<Symbol>,
-    /// Zone.
-    pub zone: Option<Symbol>,
-    /// `spot` or `on-demand`.
-    pub capacity_type: Option<Symbol>,
-}
-
-impl PoolSelector {
-    /// Whether it takes in `pool`.
-    pub fn matches(&self, pool: super::Pool) -> bool {
-        let family = pool.instance_type.as_str().split('.').next().unwrap_or_default();
-        self.family.is_none_or(|wanted| wanted.as_str() == family)
-            && self.instance_type.is_none_or(|wanted| wanted == pool.instance_type)
-            && self.zone.is_none_or(|wanted| wanted == pool.zone)
-            && self.capacity_type.is_none_or(|wanted| wanted == pool.capacity_type)
-    }
-
-    fn describe(&self) -> String {
-        let parts = [self.family, self.instance_type, self.zone, self.capacity_type];
-        let stated: Vec<&str> = parts.iter().flatten().map(|part| part.as_str()).collect();
-        if stated.is_empty() { "every pool".to_owned() } else { stated.join(", ") }
-    }
-}
-
-/// From a notice to the instance's end.
-pub const NOTICE: SimDuration = SimDuration::from_secs(120);

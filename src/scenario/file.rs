@@ -1,10 +1,14 @@
 //! The scenario file: its keys, each in one place, and how they become a [`Scenario`].
 
+mod billing;
 mod checks;
 mod cloud;
 mod external_metrics;
+mod faults;
 mod load;
+mod price_records;
 mod timeline;
+mod values;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -165,6 +165,20 @@ impl World {
         self.node_event(at, EventKind::NodeReady, id, "");
     }
 
+    /// The node has not been heard of for too long.
+    pub fn lose_node(&mut self, id: NodeId, at: SimTime) {
+        self.settle_node(id, at);
+        self.nodes[id.index()].ready = false;
+        self.node_event(at, EventKind::NodeUnreachable, id, "");
+    }
+
+    /// A node that was lost is heard of again: it is Ready if it ever was.
+    pub fn regain_node(&mut self, id: NodeId, at: SimTime) {
+        self.settle_node(id, at);
+        self.nodes[id.index()].ready = self.record.nodes[id.index()].ready.is_some();
+        self.node_event(at, EventKind::NodeReachable, id, "");
+    }
+
     /// Karpenter counts the node as initialized.
     pub fn initialize_node(&mut self, id: NodeId, at: SimTime) {
         let node = &mut self.nodes[id.index()];
@@ -222,6 +236,15 @@ impl World {
         facts.terminating = Some(at);
         facts.end = Some(NodeEnd::Interrupted);
         self.node_event(at, EventKind::InstanceReclaimed, id, "EC2 reclaimed the Spot instance");
+    }
+
+    /// EC2 gives up a launch that it had accepted: the instance never runs.
+    pub fn abort_instance(&mut self, id: NodeId, at: SimTime) {
+        self.nodes[id.index()].phase = NodePhase::Terminating;
+        let facts = &mut self.record.nodes[id.index()];
+        facts.terminating = Some(at);
+        facts.end = Some(NodeEnd::Aborted);
+        self.node_event(at, EventKind::LaunchAborted, id, "Server.InternalError");
     }
 
     /// The instance and the node are gone.

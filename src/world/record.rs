@@ -146,6 +146,8 @@ pub enum NodeEnd {
     Expired,
     /// EC2 had no capacity for it.
     LaunchFailed,
+    /// EC2 accepted its launch and then gave it up.
+    Aborted,
     /// Its machine started, but the node did not register in time.
     NotRegistered,
     /// EC2 interrupted its Spot instance.
@@ -159,6 +161,7 @@ impl NodeEnd {
             Self::Empty => "empty",
             Self::Expired => "expired",
             Self::LaunchFailed => "launch failed",
+            Self::Aborted => "launch aborted",
             Self::NotRegistered => "not registered",
             Self::Interrupted => "interrupted",
         }
@@ -291,6 +294,14 @@ pub enum EventKind {
     SpotFallback,
     /// EC2 refused to take a call.
     CallThrottled,
+    /// A call failed on EC2's side.
+    CallFailed,
+    /// EC2 gave up a launch that it had accepted.
+    LaunchAborted,
+    /// A node had not been heard of for too long.
+    NodeUnreachable,
+    /// A node was heard of again.
+    NodeReachable,
     /// An injected fault began.
     FaultBegan,
     /// An injected fault ended.
@@ -342,6 +353,10 @@ impl EventKind {
             Self::InstanceReclaimed => "InstanceReclaimed",
             Self::SpotFallback => "SpotFallback",
             Self::CallThrottled => "CallThrottled",
+            Self::CallFailed => "CallFailed",
+            Self::LaunchAborted => "LaunchAborted",
+            Self::NodeUnreachable => "NodeUnreachable",
+            Self::NodeReachable => "NodeReachable",
             Self::FaultBegan => "FaultBegan",
             Self::FaultEnded => "FaultEnded",
             Self::LoadStarted => "LoadStarted",

@@ -8,6 +8,7 @@ mod bad_input;
 mod catalog;
 mod cli;
 mod determinism;
+mod faults;
 mod fidelity;
 mod first_tutorial;
 mod instance_types;

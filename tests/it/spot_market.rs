@@ -39,8 +39,8 @@ fn storm(policy: &str) -> &'static (Outcome, Summary) {
     }
 }
 
-/// The cluster of the storm without the storm, under other settings.
-fn shop(duration: &str, karpenter: &str, settings: &str) -> Outcome {
+/// The cluster of the storm without the storm, under other settings. Nothing goes wrong by itself.
+pub(crate) fn shop(duration: &str, karpenter: &str, settings: &str) -> Outcome {
     let directory = tempfile::tempdir().unwrap();
     let manifest = |name: &str| storm_directory().join(name).display().to_string();
     let text = format!(
@@ -55,11 +55,11 @@ fn shop(duration: &str, karpenter: &str, settings: &str) -> Outcome {
     run_file(&path, None)
 }
 
-fn amount(summary: &Summary, item: &str) -> f64 {
+pub(crate) fn amount(summary: &Summary, item: &str) -> f64 {
     summary.cost.by_item.iter().find(|part| part.name == item).map_or(0.0, |part| part.amount)
 }
 
-fn of_kind(outcome: &Outcome, kind: EventKind) -> usize {
+pub(crate) fn of_kind(outcome: &Outcome, kind: EventKind) -> usize {
     outcome.record.events.iter().filter(|event| event.kind == kind).count()
 }
 

@@ -33,7 +33,7 @@ pub(in crate::actors) fn interruption_noticed(context: &mut Context<'_>, now: Si
     let instance = context.ec2.instance(machine.instance);
     let entity = format!("{}/{}/{}", instance.pool.instance_type, instance.pool.zone, instance.pool.capacity_type);
     let mut stream = context.streams.nth("notice-delivery", &entity, instance.ordinal);
-    if stream.happens(LOST) {
+    if stream.happens(LOST.max(context.ec2.lost_notices(now))) {
         return;
     }
     let delay = SimDuration::from_secs_f64(stream.lognormal(DELIVERY.0, DELIVERY.1));

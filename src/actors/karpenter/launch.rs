@@ -8,7 +8,7 @@ use super::{Claim, termination};
 use crate::actors::context::{Context, Machine};
 use crate::actors::event::{Event, class};
 use crate::actors::{interruption, node_life};
-use crate::cloud::{BootStages, FleetOverride, FleetReply, FleetRequest};
+use crate::cloud::{BootStages, CallError, FleetOverride, FleetReply, FleetRequest};
 use crate::domain::{KarpenterVersion, NodeClass, NodeId, SimDuration, SimTime, Symbol, well_known};
 use crate::policy::instance_types::{InstanceType, capacity_type_key};
 use crate::policy::packing::MinValuesPolicy;
@@ -32,7 +32,7 @@ const TEMPLATE: SimDuration = SimDuration::from_millis(300);
 
 /// Sends the launch request of a new claim; the answer comes later.
 pub(super) fn request(context: &mut Context<'_>, now: SimTime, node: NodeId, claim: Claim) {
-    let call = context.ec2.next_fleet_call_time(1);
+    let call = context.ec2.next_fleet_call_time(1, now);
     let templates = new_templates(context, &claim);
     context.karpenter.claims.insert(node, claim);
     let answered = now + MERGE + TEMPLATE * i64::from(templates) + call;
@@ -59,7 +59,7 @@ pub(in crate::actors) fn fleet_answered(context: &mut Context<'_>, now: SimTime,
     let Some(claim) = context.karpenter.claims.remove(&node) else { return };
     let Some(pool) = context.setup.node_pools.get(claim.pool) else { return };
     if claim.refusals > 0 && now - context.world.node(node).created >= LAUNCH_TIMEOUT {
-        context.world.fail_launch(node, now, "RequestLimitExceeded");
+        context.world.fail_launch(node, now, "no launch call has succeeded within five minutes");
         return;
     }
     let types: Vec<&InstanceType> =
@@ -93,9 +93,12 @@ pub(in crate::actors) fn fleet_answered(context: &mut Context<'_>, now: SimTime,
     }
     let class = context.setup.node_classes.iter().find(|class| class.name == pool.node_class);
     let volume = class.map_or(20, volume_gib);
-    let Ok(reply) = context.ec2.create_fleet(&fleet_request(&request), &[node], volume, now) else {
-        refused(context, now, node, claim);
-        return;
+    let reply = match context.ec2.create_fleet(&fleet_request(&request), &[node], volume, now) {
+        Ok(reply) => reply,
+        Err(error) => {
+            refused(context, now, node, claim, error);
+            return;
+        }
     };
     remember_errors(context, now, request.capacity_type, &reply);
     let Some(&instance) = reply.instances.first() else {
@@ -106,19 +109,20 @@ pub(in crate::actors) fn fleet_answered(context: &mut Context<'_>, now: SimTime,
     launched(context, now, node, instance, &claim, class);
 }
 
-/// EC2 took no call: the SDK tries twice more; then current releases try again ever more slowly until the claim is five
+/// EC2 took no call, or failed: the SDK tries twice more; then current releases try again ever more slowly until the claim is five
 /// minutes old, older ones give the claim up.
 ///
 /// Source: Karpenter core v1.13 `pkg/controllers/nodeclaim/lifecycle/launch.go` and `liveness.go`; AWS SDK, standard
 /// retry mode.
-fn refused(context: &mut Context<'_>, now: SimTime, node: NodeId, mut claim: Claim) {
-    context.world.note_node(node, now, EventKind::CallThrottled, "RequestLimitExceeded");
+fn refused(context: &mut Context<'_>, now: SimTime, node: NodeId, mut claim: Claim, error: CallError) {
+    let kind = if matches!(error, CallError::Throttled(_)) { EventKind::CallThrottled } else { EventKind::CallFailed };
+    context.world.note_node(node, now, kind, &error.to_string());
     claim.refusals += 1;
     let age = now - context.world.node(node).created;
     let by_sdk = !claim.refusals.is_multiple_of(SDK_ATTEMPTS);
     let by_karpenter = context.setup.versions.karpenter >= KarpenterVersion::V0_22 && age < LAUNCH_TIMEOUT;
     if !by_sdk && !by_karpenter {
-        context.world.fail_launch(node, now, "RequestLimitExceeded");
+        context.world.fail_launch(node, now, &error.to_string());
         return;
     }
     let exponent = if by_sdk { claim.refusals % SDK_ATTEMPTS - 1 } else { claim.refusals / SDK_ATTEMPTS - 1 };

@@ -116,7 +116,9 @@ mod tests {
 
     use super::{InstanceFilter, LaunchError, RunRequest};
     use crate::catalog::Catalog;
-    use crate::cloud::settings::{CloudSettings, Fault, FaultKind, Interruptions, PoolSelector, Quotas};
+    use crate::cloud::faults::{Fault, FaultKind, PoolSelector};
+    use crate::cloud::quotas::QuotaClass;
+    use crate::cloud::settings::{CloudSettings, Interruptions, Quotas};
     use crate::cloud::{ApiError, Consistency, Ec2, FleetErrorCode, InstanceState, Pool};
     use crate::domain::{NodeId, SimDuration, SimTime, Symbol, well_known};
     use crate::engine::Streams;
@@ -146,7 +148,7 @@ mod tests {
 
     #[test]
     fn run_instances_launches_what_there_is_from_the_least_number_on() {
-        let quotas = Quotas { standard: 6, ..Quotas::default() };
+        let quotas = Quotas::default().with(QuotaClass::Standard, 6);
         let mut ec2 = account(CloudSettings { quotas, ..CloudSettings::default() });
         let short = ec2.run_instances(&of(4, 5), &nodes(5), at(0));
         assert_eq!(short, Err(LaunchError::Refused(FleetErrorCode::InsufficientInstanceCapacity)));
@@ -158,7 +160,8 @@ mod tests {
     #[test]
     fn run_instances_meets_injected_shortages() {
         let zone = Some(Symbol::new("us-east-1a"));
-        let kind = FaultKind::InsufficientCapacity(PoolSelector { zone, ..PoolSelector::default() });
+        let pools = PoolSelector { zone, ..PoolSelector::default() };
+        let kind = FaultKind::InsufficientCapacity { pools, probability: 1.0 };
         let faults = vec![Fault { at: at(0), until: at(60), kind }];
         let mut ec2 = account(CloudSettings { faults, ..CloudSettings::default() });
         assert!(ec2.run_instances(&of(1, 1), &nodes(1), at(59)).is_err());

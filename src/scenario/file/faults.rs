@@ -1,0 +1,237 @@
+//! `faults`: what goes wrong when.
+
+use super::super::reader::{Fields, Reader, Shape};
+use super::super::tree::Node;
+use super::ScenarioError;
+use super::values::{bucket, fraction, number, shape, share, zone};
+use crate::catalog::Region;
+use crate::cloud::faults::{Fault, FaultKind, PoolSelector, ServerError, Victims, matches_pattern};
+use crate::cloud::quotas::QuotaClass;
+use crate::domain::{SimDuration, SimTime, Symbol, well_known};
+
+static FAULT: Shape = shape(
+    "a fault",
+    &[
+        "at",
+        "for",
+        "spot_interruption",
+        "insufficient_capacity",
+        "zone_outage",
+        "api_throttle",
+        "api_error",
+        "api_latency",
+        "slow_boot",
+        "boot_failure",
+        "price_shock",
+        "subnet_exhausted",
+        "quota",
+        "lost_notices",
+    ],
+);
+static INSUFFICIENT_CAPACITY: Shape =
+    shape("`insufficient_capacity`", &["family", "type", "zone", "capacity_type", "probability"]);
+static SPOT_INTERRUPTION: Shape =
+    shape("`spot_interruption`", &["fraction", "count", "family", "type", "zone", "before"]);
+static ZONE_OUTAGE: Shape = shape("`zone_outage`", &["zone", "mode"]);
+static API_ERROR: Shape = shape("`api_error`", &["code", "probability"]);
+static FACTOR: Shape = shape("this fault", &["factor"]);
+static PROBABILITY: Shape = shape("this fault", &["probability"]);
+static PRICE_SHOCK: Shape = shape("`price_shock`", &["factor", "family", "type", "zone"]);
+static SUBNET_EXHAUSTED: Shape = shape("`subnet_exhausted`", &["zone"]);
+static QUOTA: Shape = shape("`quota`", &["class", "vcpus"]);
+
+/// How long before an interruption FIS may send its rebalance recommendation, in seconds.
+const BEFORE: (i64, i64) = (120, 900);
+
+/// Reads `faults`.
+pub(super) fn read<'s>(
+    reader: &mut Reader<'s>,
+    fields: Fields<'_, 's>,
+    region: &Region,
+    duration: SimDuration,
+) -> Result<Vec<Fault>, ScenarioError> {
+    let mut faults = Vec::new();
+    for node in fields.optional("faults", |n, what| reader.list(n, what))?.unwrap_or_default() {
+        faults.push(fault(reader, node, region, duration)?);
+    }
+    faults.sort_by_key(|fault| fault.at);
+    Ok(faults)
+}
+
+fn fault<'s>(
+    reader: &mut Reader<'s>,
+    node: &Node<'s>,
+    region: &Region,
+    duration: SimDuration,
+) -> Result<Fault, ScenarioError> {
+    let fields = reader.fields(node, &FAULT)?;
+    let at_node = fields.required(reader, "at")?;
+    let at = SimTime::ZERO + reader.duration(at_node, "at")?;
+    if at > SimTime::ZERO + duration {
+        return Err(reader
+            .error(at_node.at, "this fault comes after the end of the run")
+            .because(format!("the run ends at {duration}"))
+            .help("raise `duration`, or take the fault out"));
+    }
+    let kinds = &FAULT.keys[2..];
+    let given: Vec<_> = kinds.iter().filter_map(|&kind| Some((kind, fields.get(kind)?))).collect();
+    let [(name, value)] = given.as_slice() else {
+        return Err(reader
+            .error(node.at, format!("a fault is one thing that goes wrong; this one is {}", given.len()))
+            .because("this fault")
+            .help(format!("give it one of {}", kinds.join(", "))));
+    };
+    let kind = fault_kind(reader, name, value, region)?;
+    let until = match (fields.get("for"), kind.is_instant()) {
+        (Some(node), true) => {
+            return Err(reader
+                .error(node.at, "a Spot interruption happens at once")
+                .because("has no effect")
+                .help("take `for` out"));
+        }
+        (None, true) => at,
+        (Some(node), false) => at + reader.duration(node, "for")?,
+        (None, false) => SimTime::ZERO + duration,
+    };
+    Ok(Fault { at, until, kind })
+}
+
+fn fault_kind<'s>(
+    reader: &mut Reader<'s>,
+    name: &str,
+    node: &Node<'s>,
+    region: &Region,
+) -> Result<FaultKind, ScenarioError> {
+    match name {
+        "spot_interruption" => spot_interruption(reader, node, region),
+        "insufficient_capacity" => {
+            const TYPES: &[(&str, Symbol)] = &[("spot", well_known::SPOT), ("on-demand", well_known::ON_DEMAND)];
+            let fields = reader.fields(node, &INSUFFICIENT_CAPACITY)?;
+            let mut pools = selector(reader, fields, region)?;
+            pools.capacity_type = fields.optional("capacity_type", |n, what| reader.choice(n, what, TYPES))?;
+            let probability = fields.optional("probability", |n, what| fraction(reader, n, what))?.unwrap_or(1.0);
+            Ok(FaultKind::InsufficientCapacity { pools, probability })
+        }
+        "zone_outage" => {
+            const MODES: &[(&str, bool)] = &[("launch_only", false), ("power", true)];
+            let fields = reader.fields(node, &ZONE_OUTAGE)?;
+            let power = fields.optional("mode", |n, what| reader.choice(n, what, MODES))?.unwrap_or(false);
+            Ok(FaultKind::ZoneOutage { zone: zone(reader, fields.required(reader, "zone")?, region)?, power })
+        }
+        "api_throttle" => Ok(FaultKind::ApiThrottle(bucket(reader, node)?)),
+        "api_error" => {
+            const CODES: &[(&str, ServerError)] =
+                &[("InternalError", ServerError::InternalError), ("Unavailable", ServerError::Unavailable)];
+            let fields = reader.fields(node, &API_ERROR)?;
+            let code = fields.optional("code", |n, what| reader.choice(n, what, CODES))?;
+            let probability = fraction(reader, fields.required(reader, "probability")?, "probability")?;
+            Ok(FaultKind::ApiError { code: code.unwrap_or(ServerError::InternalError), probability })
+        }
+        "api_latency" => Ok(FaultKind::ApiLatency { permille: permille(factor(reader, node)?) }),
+        "slow_boot" => Ok(FaultKind::SlowBoot { permille: permille(factor(reader, node)?) }),
+        "boot_failure" => Ok(FaultKind::BootFailure { probability: probability(reader, node)? }),
+        "price_shock" => {
+            let fields = reader.fields(node, &PRICE_SHOCK)?;
+            let factor = number(reader, fields.required(reader, "factor")?, "factor", 0.01, 100.0)?;
+            Ok(FaultKind::PriceShock { pools: selector(reader, fields, region)?, permille: permille(factor) })
+        }
+        "subnet_exhausted" => {
+            let fields = reader.fields(node, &SUBNET_EXHAUSTED)?;
+            let zone = fields.get("zone").map(|node| zone(reader, node, region)).transpose()?;
+            Ok(FaultKind::SubnetExhausted { zone })
+        }
+        "quota" => {
+            let classes = QuotaClass::ALL.map(|class| (class.as_str(), class));
+            let fields = reader.fields(node, &QUOTA)?;
+            let class = reader.choice(fields.required(reader, "class")?, "class", &classes)?;
+            let vcpus = reader.integer(fields.required(reader, "vcpus")?, "vcpus", 0, 100_000_000)?;
+            Ok(FaultKind::Quota { class, vcpus: u32::try_from(vcpus).unwrap_or(u32::MAX) })
+        }
+        _ => Ok(FaultKind::LostNotices { probability: probability(reader, node)? }),
+    }
+}
+
+fn spot_interruption<'s>(
+    reader: &mut Reader<'s>,
+    node: &Node<'s>,
+    region: &Region,
+) -> Result<FaultKind, ScenarioError> {
+    let fields = reader.fields(node, &SPOT_INTERRUPTION)?;
+    let victims = match (fields.get("fraction"), fields.get("count")) {
+        (Some(_), Some(count)) => {
+            return Err(reader
+                .error(count.at, "`fraction` and `count` both say how many are interrupted")
+                .because("the second of the two")
+                .help("take one of them out"));
+        }
+        (None, Some(count)) => {
+            let count = reader.integer(count, "count", 0, 1_000_000)?;
+            Victims::Count(u32::try_from(count).unwrap_or(u32::MAX))
+        }
+        (_, None) => Victims::Permille(share(reader, fields.required(reader, "fraction")?, "fraction")?),
+    };
+    let before = fields.get("before").map(|node| (node, reader.duration(node, "before")));
+    let before = match before {
+        None => SimDuration::from_secs(BEFORE.0),
+        Some((node, span)) => {
+            let span = span?;
+            if !(BEFORE.0..=BEFORE.1).contains(&span.as_secs()) {
+                return Err(reader
+                    .error(node.at, format!("`before` is {span}"))
+                    .because("out of bounds")
+                    .help("instances know of their interruption 2 to 15 minutes before: write `2m` to `15m`"));
+            }
+            span
+        }
+    };
+    Ok(FaultKind::SpotInterruption { pools: selector(reader, fields, region)?, victims, before })
+}
+
+fn factor<'s>(reader: &mut Reader<'s>, node: &Node<'s>) -> Result<f64, ScenarioError> {
+    let fields = reader.fields(node, &FACTOR)?;
+    number(reader, fields.required(reader, "factor")?, "factor", 0.1, 100.0)
+}
+
+fn probability<'s>(reader: &mut Reader<'s>, node: &Node<'s>) -> Result<f64, ScenarioError> {
+    let fields = reader.fields(node, &PROBABILITY)?;
+    fraction(reader, fields.required(reader, "probability")?, "probability")
+}
+
+fn permille(factor: f64) -> u32 {
+    libm::round(factor * 1_000.0) as u32
+}
+
+/// Pools by family, type and zone; family and type may hold `*`.
+fn selector<'s>(reader: &Reader<'s>, fields: Fields<'_, 's>, region: &Region) -> Result<PoolSelector, ScenarioError> {
+    Ok(PoolSelector {
+        family: fields.get("family").map(|node| family(reader, node, region)).transpose()?,
+        instance_type: fields.get("type").map(|node| type_pattern(reader, node, region)).transpose()?,
+        zone: fields.get("zone").map(|node| zone(reader, node, region)).transpose()?,
+        capacity_type: None,
+    })
+}
+
+fn family<'s>(reader: &Reader<'s>, node: &Node<'s>, region: &Region) -> Result<Symbol, ScenarioError> {
+    let name = reader.symbol(node, "family")?;
+    if region.types.iter().any(|kind| matches_pattern(name.as_str(), kind.facts.family.as_str())) {
+        return Ok(name);
+    }
+    Err(reader
+        .error(node.at, format!("`{name}` is not an instance family of {}", region.name))
+        .because("unknown family")
+        .help("write what stands before the dot of an instance type, for example `m5`"))
+}
+
+fn type_pattern<'s>(reader: &Reader<'s>, node: &Node<'s>, region: &Region) -> Result<Symbol, ScenarioError> {
+    let name = reader.symbol(node, "type")?;
+    if region.types.iter().any(|kind| matches_pattern(name.as_str(), kind.facts.name.as_str())) {
+        return Ok(name);
+    }
+    let near = super::super::error::nearest(name.as_str(), region.types.iter().map(|kind| kind.facts.name.as_str()));
+    let help = near
+        .map_or_else(|| "write for example `m5.large` or `m5.*`".to_owned(), |near| format!("did you mean `{near}`?"));
+    Err(reader
+        .error(node.at, format!("`{name}` is not an instance type of {}", region.name))
+        .because("unknown instance type")
+        .help(help))
+}
