@@ -16,6 +16,8 @@ mod kubelet;
 mod load_loop;
 mod metrics_server;
 mod node_life;
+mod prometheus;
+mod queue_loop;
 mod replica_loop;
 mod sampler;
 mod scheduler_loop;
@@ -28,7 +30,8 @@ mod zone_outage;
 pub use context::Context;
 pub use event::{Event, class};
 pub use setup::{
-    Action, Autoscaler, KarpenterSettings, LoadPlan, LoadStep, STREAM_NAMES, ScalingPlan, Setup, Step, TriggerReader,
+    Action, AdapterPlan, Autoscaler, KarpenterSettings, LoadPlan, LoadStep, PrometheusPlan, QueuePlan, STREAM_NAMES,
+    ScalingPlan, SeriesPlan, Setup, Step, TriggerReader,
 };
 
 use crate::domain::SimTime;
@@ -39,6 +42,7 @@ pub fn begin(context: &mut Context<'_>) {
     timeline::begin(context);
     interruption::begin(context);
     karpenter::begin(context);
+    prometheus::begin(context);
     sampler::begin(context);
 }
 
@@ -59,6 +63,9 @@ pub fn handle(context: &mut Context<'_>, now: SimTime, event: Event) {
         Event::LoadShift(load) => load_loop::shift(context, now, load),
         Event::MetricsTick(node) => metrics_server::tick(context, now, node),
         Event::ReplicaSync(autoscaler) => replica_loop::sync(context, now, autoscaler),
+        Event::Scrape(series) => prometheus::scrape(context, now, series),
+        Event::QueueStep(queue, step) => queue_loop::step(context, now, queue, step),
+        Event::QueueShift(queue) => queue_loop::shift(context, now, queue),
         Event::KedaPoll(object) => keda_loop::poll(context, now, object),
         Event::InstanceRunning(node) => node_life::running(context, now, node),
         Event::NodeRegistered(node) => node_life::registered(context, now, node),

@@ -10,7 +10,9 @@ pub mod curve;
 pub mod histogram;
 pub mod model;
 pub mod queueing;
+pub mod work_queue;
 
 pub use curve::{Curve, CurveStep, Uncertainty};
 pub use histogram::LatencyHistogram;
 pub use model::{RequestModel, Service, Source};
+pub use work_queue::{QueueHistory, Work, WorkQueue};

@@ -9,6 +9,8 @@ use super::keda_loop::KedaLoop;
 use super::kubelet::Images;
 use super::load_loop::LoadLoop;
 use super::metrics_server::MetricsServer;
+use super::prometheus::{Prometheus, RequestCounters};
+use super::queue_loop::QueueLoop;
 use super::replica_loop::ReplicaLoop;
 use super::scheduler_loop::SchedulerLoop;
 use super::setup::Setup;
@@ -17,7 +19,7 @@ use crate::cloud::{BootTimes, Ec2, InstanceId};
 use crate::domain::workload::ObjectName;
 use crate::domain::{NodeId, SimTime, WorkloadId};
 use crate::engine::{EventQueue, Streams};
-use crate::load::RequestModel;
+use crate::load::{RequestModel, WorkQueue};
 use crate::world::World;
 
 /// One running simulation.
@@ -40,6 +42,9 @@ pub struct Context<'s> {
     pub(super) autoscalers: Vec<ReplicaLoop<'s>>,
     pub(super) scaled_objects: Vec<KedaLoop<'s>>,
     pub(super) loads: Vec<LoadLoop>,
+    pub(super) queues: Vec<QueueLoop>,
+    pub(super) prometheus: Prometheus,
+    pub(super) counters: RequestCounters,
     pub(super) karpenter: Karpenter,
     pub(super) interruption: Interruption,
     pub(super) darkness: Darkness,
@@ -71,6 +76,9 @@ impl<'s> Context<'s> {
             autoscalers: Vec::new(),
             scaled_objects: Vec::new(),
             loads: setup.loads.iter().map(LoadLoop::new).collect(),
+            queues: setup.queues.iter().map(QueueLoop::new).collect(),
+            prometheus: Prometheus::new(setup.prometheus.as_ref()),
+            counters: RequestCounters::default(),
             karpenter: Karpenter::new(setup),
             interruption: Interruption::default(),
             darkness: Darkness::default(),
@@ -88,6 +96,14 @@ impl<'s> Context<'s> {
             load.model.advance(now);
         }
         self.loads.iter().filter_map(|load| Some((load.id?, &load.model))).collect()
+    }
+
+    /// The queues, brought up to `now`, in the order of the setup.
+    pub fn work_queues(&mut self, now: SimTime) -> Vec<&WorkQueue> {
+        for queue in &mut self.queues {
+            queue.queue.advance(now);
+        }
+        self.queues.iter().map(|queue| &queue.queue).collect()
     }
 
     /// The machine behind `node`, once launched.

@@ -27,6 +27,12 @@ pub enum Event {
     MetricsTick(NodeId),
     /// A HorizontalPodAutoscaler is looked at.
     ReplicaSync(u32),
+    /// Prometheus scrapes the targets of a series.
+    Scrape(u32),
+    /// Messages arrive at another rate: which queue, which step.
+    QueueStep(u32, u32),
+    /// A queue changes by itself: nothing waits any more.
+    QueueShift(u32),
     /// KEDA polls the triggers of a ScaledObject.
     KedaPoll(u32),
     /// An instance enters `running`.

@@ -3,6 +3,7 @@
 use super::context::Context;
 use super::event::{Event, class};
 use super::setup::{LoadPlan, LoadStep};
+use super::{prometheus, queue_loop};
 use crate::domain::workload::ObjectName;
 use crate::domain::{SimDuration, SimTime, WorkloadId};
 use crate::engine::TimerId;
@@ -132,6 +133,8 @@ pub(super) fn replicas_changed(context: &mut Context<'_>, now: SimTime, workload
             settle(context, now, load);
         }
     }
+    prometheus::replicas_changed(context, workload);
+    queue_loop::replicas_changed(context, now, workload);
 }
 
 /// A workload has come to be: loads that name it find it.
@@ -142,6 +145,7 @@ pub(super) fn workload_applied(context: &mut Context<'_>, workload: WorkloadId) 
             load.id = Some(workload);
         }
     }
+    queue_loop::workload_applied(context, workload);
 }
 
 /// After any change of source or replicas: accrues CPU at the old rate, takes the new one, and re-arms the timer for the

@@ -1,8 +1,10 @@
 //! The HorizontalPodAutoscaler controller: every autoscaler at its own phase, every 15 s.
 
+use rustc_hash::FxHashMap;
+
 use super::context::Context;
 use super::event::{Event, class};
-use super::{keda_loop, workload_controllers};
+use super::{keda_loop, prometheus, workload_controllers};
 use crate::domain::external_metrics::ExternalSubject;
 use crate::domain::hpa::{HorizontalPodAutoscaler, MetricSource, MetricSpec, MetricTarget};
 use crate::domain::pod::PodPhase as ReportedPhase;
@@ -11,8 +13,9 @@ use crate::domain::workload::ObjectName;
 use crate::domain::{PodId, ResourceName, SimDuration, SimTime, Symbol, WorkloadId};
 use crate::policy::replicas::hpa::{
     self, HpaDecision, HpaParameters, HpaState, HpaView, MetricProblem, MetricReading, PodSample, PodView, Proposal,
-    ReadyCondition, Reported, effective_metrics, pod_request_milli,
+    ReadyCondition, Reported, Sample, effective_metrics, pod_request_milli,
 };
+use crate::policy::replicas::promql::Element;
 use crate::world::PodPhase;
 use crate::world::record::{EventKind, MetricFacts, MetricSample, MetricUnit};
 
@@ -282,24 +285,80 @@ fn read_metric(
                 Err(why) => Read::Failed(why),
             }
         }
-        MetricSource::External { metric, .. } | MetricSource::Object { metric, .. } => {
-            match stated(context, now, *metric) {
-                Some(Some(value)) => Read::Series(vec![(value * 1e3) as i64]),
-                Some(None) => Read::Failed("the scenario says that reading it fails".to_owned()),
-                None => Read::Failed(NO_PIPELINE.to_owned()),
+        MetricSource::External { metric, selector } => match prometheus::adapted(context, now, *metric) {
+            Some(Ok(elements)) => {
+                let chosen = elements
+                    .iter()
+                    .filter(|own| selector.as_ref().is_none_or(|selector| selector.matches(&own.labels)));
+                series(chosen.map(|own| own.value).collect())
             }
-        }
-        MetricSource::Pods { .. } => Read::Failed(NO_PIPELINE.to_owned()),
+            Some(Err(why)) => Read::Failed(why),
+            None => stated(context, now, *metric),
+        },
+        MetricSource::Object { metric, object, .. } => match prometheus::adapted(context, now, *metric) {
+            Some(Ok(elements)) => {
+                let kind = Symbol::new(&object.kind.as_str().to_ascii_lowercase());
+                let own = |element: &&Element| {
+                    is_in(element, spec.namespace) && element.labels.get(kind) == Some(object.name)
+                };
+                series(elements.iter().filter(own).map(|own| own.value).collect())
+            }
+            Some(Err(why)) => Read::Failed(why),
+            None => stated(context, now, *metric),
+        },
+        MetricSource::Pods { metric, .. } => match prometheus::adapted(context, now, *metric) {
+            Some(Ok(elements)) => of_pods(context, now, spec.namespace, pods, &elements),
+            Some(Err(why)) => Read::Failed(why),
+            None => Read::Failed(NO_PIPELINE.to_owned()),
+        },
     }
+}
+
+/// Values as the adapter hands them on: thousandths, truncated.
+fn series(values: Vec<f64>) -> Read {
+    if values.is_empty() {
+        return Read::Failed("the adapter has no value of the metric".to_owned());
+    }
+    Read::Series(values.into_iter().map(|value| (value * 1e3) as i64).collect())
+}
+
+/// Whether an element belongs to the namespace; one without the label is taken to.
+fn is_in(element: &Element, namespace: Symbol) -> bool {
+    element.labels.get(Symbol::new("namespace")).is_none_or(|own| own == namespace)
+}
+
+/// The values of the pods; those without one are missing.
+fn of_pods(context: &Context<'_>, now: SimTime, namespace: Symbol, pods: &[PodId], elements: &[Element]) -> Read {
+    let label = Symbol::new("pod");
+    let values: FxHashMap<Symbol, f64> = elements
+        .iter()
+        .filter(|element| is_in(element, namespace))
+        .filter_map(|element| Some((element.labels.get(label)?, element.value)))
+        .collect();
+    let sample = |&pod: &PodId| {
+        let value = Symbol::existing(context.world.pod_name(pod)).and_then(|name| values.get(&name));
+        let window = SimDuration::from_secs(60);
+        PodSample { sample: value.map(|value| Sample { milli: (value * 1e3) as i64, at: now, window }), request: None }
+    };
+    let samples: Vec<PodSample> = pods.iter().map(sample).collect();
+    if samples.iter().all(|sample| sample.sample.is_none()) {
+        return Read::Failed("the adapter has no value of any pod".to_owned());
+    }
+    Read::PerPod(samples)
 }
 
 const NO_PIPELINE: &str = "no metrics pipeline serves this metric in the simulation";
 
-/// The value that the scenario states for a metric; an inner `None` while reading it fails.
-fn stated(context: &Context<'_>, now: SimTime, metric: Symbol) -> Option<Option<f64>> {
+/// The value that the scenario states for a metric.
+fn stated(context: &Context<'_>, now: SimTime, metric: Symbol) -> Read {
     let subject = ExternalSubject::Metric(metric);
-    let stated = context.setup.external_metrics.iter().find(|stated| stated.subject == subject)?;
-    Some(stated.at(now))
+    match context.setup.external_metrics.iter().find(|stated| stated.subject == subject) {
+        Some(stated) => match stated.at(now) {
+            Some(value) => Read::Series(vec![(value * 1e3) as i64]),
+            None => Read::Failed("the scenario says that reading it fails".to_owned()),
+        },
+        None => Read::Failed(NO_PIPELINE.to_owned()),
+    }
 }
 
 /// A resource of each pod from metrics-server.

@@ -68,12 +68,15 @@ fn workload_sample(context: &mut Context<'_>, id: WorkloadId) -> WorkloadSample 
     let mut load = context.loads.iter_mut().find(|load| load.id == Some(id));
     let response = load.as_mut().and_then(|load| load.response_seconds());
     let load = load.as_deref();
+    let queued_cpu: i64 =
+        context.queues.iter().filter(|queue| queue.id == Some(id)).map(|queue| queue.cpu_rate()).sum();
     WorkloadSample {
         workload: id,
         replicas_desired: workload.replicas,
         replicas_ready: workload.ready,
         requests_per_second: load.map_or(0.0, |load| load.model.throughput()),
-        cpu_used_milli: load.map_or(0.0, |load| load.cpu_rate() as f64 * f64::from(workload.ready) / 1e3),
+        cpu_used_milli: load.map_or(0.0, |load| load.cpu_rate() as f64 * f64::from(workload.ready) / 1e3)
+            + queued_cpu as f64 * f64::from(workload.ready) / 1e3,
         latency_mean_seconds: response.map(|(mean, _)| mean),
         latency_p99_seconds: response.map(|(_, p99)| p99),
     }

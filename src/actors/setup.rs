@@ -12,8 +12,10 @@ use crate::domain::workload::{DaemonSet, Deployment, ObjectName};
 use crate::domain::{
     HorizontalPodAutoscaler, LabelSelector, Labels, NodeClass, NodePool, SimDuration, SimTime, Symbol, Versions,
 };
-use crate::load::{Service, Source};
+use crate::load::{Service, Source, Work};
 use crate::policy::replicas::keda::{CronWindow, Formula};
+use crate::policy::replicas::promql::Query;
+use crate::scenario::definition::{Outage, QueueKind, SeriesKind, SeriesOwner};
 
 /// Names of the random streams that a simulation draws from.
 pub const STREAM_NAMES: &[&str] = &[
@@ -41,7 +43,9 @@ pub const STREAM_NAMES: &[&str] = &[
     "reclaim",
     "reclaim-hit",
     "reclaim-reach",
+    "relist-phase",
     "scheduler-ties",
+    "scrape-phase",
     "shutdown",
     "supply",
     "supply-delay",
@@ -79,6 +83,10 @@ pub struct Setup {
     pub disruption_budgets: Vec<PodDisruptionBudget>,
     /// Calendar time at which simulated time is zero.
     pub start: jiff::Timestamp,
+    /// Prometheus, if there is one.
+    pub prometheus: Option<PrometheusPlan>,
+    /// Queues.
+    pub queues: Vec<QueuePlan>,
     /// Values of scalers and metrics that no model stands behind.
     pub external_metrics: Vec<ExternalMetric>,
     /// Requests to workloads.
@@ -194,6 +202,68 @@ pub enum TriggerReader {
     Pods(LabelSelector),
     /// A value of the scenario, by its position in [`Setup::external_metrics`].
     External(usize),
+    /// Prometheus.
+    Query(Query),
+    /// Queues, by their positions in [`Setup::queues`].
+    Queues(Vec<usize>),
     /// Nothing: every read fails with this text.
     Unreachable(String),
+}
+
+/// Prometheus and the metrics adapter in front of it.
+#[derive(Clone, Debug)]
+pub struct PrometheusPlan {
+    /// The series that there are.
+    pub series: Vec<SeriesPlan>,
+    /// What the adapter serves.
+    pub adapter: Vec<AdapterPlan>,
+    /// How often the adapter looks which series exist.
+    pub relist_interval: SimDuration,
+    /// When Prometheus neither scrapes nor answers.
+    pub outages: Vec<Outage>,
+    /// The longest time back that any query looks.
+    pub reach: SimDuration,
+}
+
+/// Series of one name that tell of one workload.
+#[derive(Clone, Debug)]
+pub struct SeriesPlan {
+    /// Name.
+    pub name: String,
+    /// The workload.
+    pub workload: ObjectName,
+    /// What they show.
+    pub kind: SeriesKind,
+    /// Who exports them.
+    pub owner: SeriesOwner,
+    /// Labels over those that they have anyway.
+    pub labels: Labels,
+    /// Time between two scrapes.
+    pub interval: SimDuration,
+}
+
+/// What the adapter serves under the name of a metric.
+#[derive(Clone, Debug)]
+pub struct AdapterPlan {
+    /// The name that a HorizontalPodAutoscaler uses.
+    pub metric: Symbol,
+    /// The query behind it.
+    pub query: Query,
+}
+
+/// A queue and its arrivals.
+#[derive(Clone, Debug)]
+pub struct QueuePlan {
+    /// Its name.
+    pub name: String,
+    /// What it is.
+    pub kind: QueueKind,
+    /// Who takes its messages.
+    pub workload: ObjectName,
+    /// What one worker does.
+    pub work: Work,
+    /// Messages that wait at the start.
+    pub waiting: f64,
+    /// From when on messages arrive at which rate per second, in order of time.
+    pub arrivals: Vec<(SimTime, f64)>,
 }

@@ -2,7 +2,7 @@
 
 use super::context::Context;
 use super::event::{Event, class};
-use super::{keda_loop, load_loop, replica_loop, workload_controllers};
+use super::{keda_loop, load_loop, queue_loop, replica_loop, workload_controllers};
 use crate::actors::setup::Action;
 use crate::domain::SimTime;
 use crate::world::record::EventKind;
@@ -14,6 +14,7 @@ pub(super) fn begin(context: &mut Context<'_>) {
         context.queue.schedule(step.at, class::PEOPLE, Event::TimelineStep(index as u32));
     }
     load_loop::begin(context);
+    queue_loop::begin(context);
 }
 
 /// One step happens.

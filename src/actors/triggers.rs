@@ -1,14 +1,16 @@
-//! The values of KEDA's triggers in the simulation: the calendar, pods, and what the scenario states.
+//! The values of KEDA's triggers in the simulation: the calendar, pods, Prometheus, queues, and what the
+//! scenario states.
 //!
 //! What must not live here: what KEDA does with a value (`keda_loop`, `policy`).
 
 use std::collections::BTreeSet;
 
 use super::context::Context;
+use super::prometheus;
 use super::setup::{ScalingPlan, TriggerReader};
 use crate::domain::keda::TriggerSource;
 use crate::domain::{LabelSelector, NodeId, SimDuration, SimTime, Symbol};
-use crate::policy::replicas::keda::{CronWindow, SourceReading, TriggerValue, trigger_value};
+use crate::policy::replicas::keda::{CronWindow, Partition, QueueFigures, SourceReading, TriggerValue, trigger_value};
 use crate::world::PodPhase;
 
 /// What is remembered of one trigger between reads.
@@ -20,6 +22,8 @@ pub(super) struct TriggerMemory {
     pub(super) polled: Option<Option<i64>>,
     /// Whether the last read failed, so that a series of failures is noted once.
     pub(super) failing: bool,
+    /// The offsets that the last read found committed.
+    committed: Vec<i64>,
     /// Whether the calendar is inside the window, and until when that holds.
     window: Option<(bool, SimTime)>,
 }
@@ -36,6 +40,7 @@ pub(super) fn read(
     memory: &mut TriggerMemory,
 ) -> Result<TriggerValue, String> {
     let source = &plan.object.triggers[index].source;
+    let (partitions, figures);
     let reading = match &plan.readers[index] {
         TriggerReader::MetricsServer => return Err("it is read from metrics-server".to_owned()),
         TriggerReader::Unreachable(why) => return Err(why.clone()),
@@ -49,8 +54,39 @@ pub(super) fn read(
             let value = metric.at(now).ok_or("the scaler does not answer")?;
             SourceReading::Told { value, active: value > metric.active_above }
         }
+        TriggerReader::Query(query) => SourceReading::Query(prometheus::trigger_result(context, now, query)?),
+        TriggerReader::Queues(positions) => match source {
+            TriggerSource::Kafka(_) => {
+                partitions = read_partitions(context, positions, memory);
+                SourceReading::Partitions(&partitions)
+            }
+            TriggerSource::RabbitMq(_) => {
+                let all = positions.iter().map(|&position| context.queues[position].figures());
+                figures = all.collect::<Vec<QueueFigures>>();
+                SourceReading::Queues(&figures)
+            }
+            _ => {
+                let (visible, in_flight) = positions.first().map_or((0, 0), |&at| context.queues[at].messages());
+                match source {
+                    TriggerSource::RedisList { .. } => SourceReading::Length(visible),
+                    _ => SourceReading::Messages { visible, in_flight, delayed: 0 },
+                }
+            }
+        },
     };
     trigger_value(source, &reading).map_err(|problem| problem.to_string())
+}
+
+/// The partitions of all topics that the trigger looks at, beside the offsets that the last read found.
+fn read_partitions(context: &Context<'_>, positions: &[usize], memory: &mut TriggerMemory) -> Vec<Partition> {
+    let mut partitions = Vec::new();
+    for &position in positions {
+        let before = memory.committed.get(partitions.len()..).unwrap_or_default();
+        let own = context.queues[position].partitions(before);
+        partitions.extend(own);
+    }
+    memory.committed = partitions.iter().filter_map(|partition| partition.committed).collect();
+    partitions
 }
 
 /// Whether the calendar is inside the window; asked again only when that can have changed.

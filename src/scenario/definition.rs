@@ -7,8 +7,8 @@ use super::manifests::Manifests;
 use crate::cloud::{BootStages, CloudSettings};
 use crate::domain::external_metrics::ExternalMetric;
 use crate::domain::workload::ObjectName;
-use crate::domain::{Money, SimDuration, SimTime, Symbol, Versions};
-use crate::load::{Curve, Service, Uncertainty};
+use crate::domain::{Labels, Money, SimDuration, SimTime, Symbol, Versions};
+use crate::load::{Curve, Service, Uncertainty, Work};
 
 /// A question to the simulator: a cluster, what happens to it, and the policies to try.
 #[derive(Clone, PartialEq, Debug)]
@@ -31,6 +31,10 @@ pub struct Scenario {
     pub load: Vec<LoadSpec>,
     /// Values of scalers and metrics that no model stands behind.
     pub external_metrics: Vec<ExternalMetric>,
+    /// Prometheus, if there is one.
+    pub prometheus: Option<PrometheusSettings>,
+    /// Queues.
+    pub queues: Vec<QueueSpec>,
     /// What is done by hand, in order of time.
     pub timeline: Vec<TimedAction>,
     /// The policies, at least one; the first is what `run` simulates.
@@ -186,4 +190,111 @@ impl Scenario {
             ScenarioError::new(format!("the scenario has no policy `{wanted}`")).help(help)
         })
     }
+}
+
+/// Prometheus and the metrics adapter in front of it.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct PrometheusSettings {
+    /// Time between two scrapes of a target that no monitor selects; `None` for Prometheus's own default of a minute.
+    pub scrape_interval: Option<SimDuration>,
+    /// The series that there are.
+    pub series: Vec<SeriesSpec>,
+    /// What the adapter serves to HorizontalPodAutoscalers.
+    pub adapter: Vec<AdapterRule>,
+    /// How often the adapter looks which series exist, 10 minutes unless given.
+    pub relist_interval: SimDuration,
+    /// When Prometheus neither scrapes nor answers.
+    pub outages: Vec<Outage>,
+}
+
+/// Series of one name that tell of one workload.
+#[derive(Clone, PartialEq, Debug)]
+pub struct SeriesSpec {
+    /// Name.
+    pub name: String,
+    /// The workload.
+    pub workload: ObjectName,
+    /// What they show.
+    pub kind: SeriesKind,
+    /// Who exports them.
+    pub owner: SeriesOwner,
+    /// Labels over those that they have anyway.
+    pub labels: Labels,
+}
+
+/// What a series shows.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SeriesKind {
+    /// Requests answered, as Istio's proxies count them, with their labels.
+    IstioRequests,
+    /// Requests answered: a counter of the pods' own.
+    Requests,
+    /// Requests that are being served or wait, as a share of each pod.
+    RequestsInFlight,
+    /// Ready replicas.
+    ReplicasReady,
+    /// Replicas wanted.
+    ReplicasDesired,
+}
+
+/// Who exports a series.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SeriesOwner {
+    /// Each pod of the workload: its series end with it.
+    Pods,
+    /// Something that outlives the pods: a gateway, or kube-state-metrics.
+    Gateway,
+}
+
+/// What the adapter serves under the name of a metric.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct AdapterRule {
+    /// The name that a HorizontalPodAutoscaler uses.
+    pub metric: Symbol,
+    /// The query, whose elements carry labels `namespace` and `pod` (for Pods metrics) or the object's kind.
+    pub query: String,
+}
+
+/// A stretch of time.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Outage {
+    /// Its start.
+    pub from: SimTime,
+    /// Its end.
+    pub until: SimTime,
+}
+
+/// A queue whose messages a workload takes.
+#[derive(Clone, PartialEq, Debug)]
+pub struct QueueSpec {
+    /// The SQS queue, Kafka topic, RabbitMQ queue or Redis list.
+    pub name: String,
+    /// What it is.
+    pub kind: QueueKind,
+    /// Who takes its messages: a Deployment, or the Jobs of a ScaledJob.
+    pub workload: ObjectName,
+    /// What one worker does.
+    pub work: Work,
+    /// Messages that wait at the start.
+    pub waiting: f64,
+    /// Messages that arrive; `None` if none do.
+    pub messages: Option<OpenRequests>,
+}
+
+/// What a queue is.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum QueueKind {
+    /// An SQS queue.
+    Sqs,
+    /// A Kafka topic with one consumer group.
+    Kafka {
+        /// Its partitions.
+        partitions: u32,
+        /// The group.
+        group: String,
+    },
+    /// A RabbitMQ queue.
+    RabbitMq,
+    /// A Redis list.
+    Redis,
 }

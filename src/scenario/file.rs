@@ -7,6 +7,8 @@ mod external_metrics;
 mod faults;
 mod load;
 mod price_records;
+mod prometheus;
+mod queues;
 mod timeline;
 mod values;
 
@@ -37,6 +39,8 @@ static SCENARIO: Shape = Shape {
         "variables",
         "cluster",
         "load",
+        "prometheus",
+        "queues",
         "external_metrics",
         "timeline",
         "policies",
@@ -236,6 +240,8 @@ fn scenario<'s>(
     checks::timeline(reader, &timeline, &workloads)?;
     let run = load::Run { start, duration, workloads: &workloads };
     let load = load::read(reader, fields, &timeline.load, files, &run)?;
+    let prometheus = prometheus::read(reader, fields, &workloads)?;
+    let queues = queues::read(reader, fields, files, &run)?;
     let external_metrics = external_metrics::read(reader, fields)?;
     let seed = fields.optional("seed", |n, what| reader.integer(n, what, 0, i64::MAX))?.unwrap_or(1);
     let replications = fields.optional("replications", |n, what| reader.integer(n, what, 1, 10_000))?.unwrap_or(20);
@@ -249,6 +255,8 @@ fn scenario<'s>(
         seed: seed.unsigned_abs(),
         replications: u32::try_from(replications).unwrap_or(u32::MAX),
         load,
+        prometheus,
+        queues,
         external_metrics,
         timeline: timeline.actions.into_iter().map(|placed| placed.action).collect(),
         policies,

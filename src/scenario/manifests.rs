@@ -14,6 +14,7 @@ mod node_pool;
 mod pod;
 mod workloads;
 
+pub(in crate::scenario) use keda::check_query;
 pub use monitor::Monitor;
 pub use pod::PodObject;
 pub use workloads::PriorityClass;

@@ -1,10 +1,11 @@
 //! The end of a run: what is left behind for reports.
 
-use super::outcome::{About, InputHash, Objectives, Outcome, RequestSummary};
-use crate::actors::{Autoscaler, Context};
+use super::outcome::{About, InputHash, Objectives, Outcome, QueueSummary, RequestSummary};
+use crate::actors::{Autoscaler, Context, QueuePlan};
 use crate::cloud::billing;
 use crate::domain::{SimDuration, SimTime, WorkloadId};
-use crate::load::RequestModel;
+use crate::load::{RequestModel, WorkQueue};
+use crate::scenario::definition::QueueKind;
 use crate::scenario::{PolicyVariant, Scenario};
 use crate::world::record::Sample;
 
@@ -20,10 +21,11 @@ pub(super) fn conclude(
     let end = SimTime::ZERO + context.setup.duration;
     let models = context.request_models(end);
     let requests = models.into_iter().map(|(workload, model)| request_summary(workload, model)).collect();
+    let queues = queues(&mut context, end);
     let into_hour = SimDuration::from_secs(scenario.start.as_second().rem_euclid(3_600));
     let bill = billing::bill(&mut context.ec2, end, into_hour);
     let about = about(&context, scenario, policy);
-    Outcome { about, record: context.world.into_record(end), bill, requests, warnings, event_hash }
+    Outcome { about, record: context.world.into_record(end), bill, requests, queues, warnings, event_hash }
 }
 
 /// A warning if, at some sampled instant, pods under load used more CPU than all Ready nodes have: their real siblings
@@ -106,4 +108,31 @@ fn request_summary(workload: WorkloadId, model: &RequestModel) -> RequestSummary
         p99_seconds: histogram.quantile_seconds(0.99),
         overloaded: model.overloaded(),
     }
+}
+
+/// How the messages of every queue fared.
+fn queues(context: &mut Context<'_>, end: SimTime) -> Vec<QueueSummary> {
+    let setup = context.setup;
+    let summary = |(plan, queue): (&QueuePlan, &WorkQueue)| {
+        let history = queue.history();
+        QueueSummary {
+            name: plan.name.clone(),
+            kind: match plan.kind {
+                QueueKind::Sqs => "sqs",
+                QueueKind::Kafka { .. } => "kafka",
+                QueueKind::RabbitMq => "rabbitmq",
+                QueueKind::Redis => "redis",
+            },
+            workload: plan.workload,
+            arrived: history.arrived,
+            processed: history.processed,
+            waiting_at_end: queue.waiting(),
+            most_waiting: history.most_waiting,
+            most_waiting_at: history.most_waiting_at,
+            drained: history.drained_at,
+            mean_wait_seconds: history.mean_wait_seconds(),
+            longest_wait: history.longest_wait,
+        }
+    };
+    setup.queues.iter().zip(context.work_queues(end)).map(summary).collect()
 }

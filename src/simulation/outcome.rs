@@ -1,6 +1,7 @@
 //! What one simulation leaves behind: all that reports are made from.
 
 use crate::cloud::Bill;
+use crate::domain::workload::ObjectName;
 use crate::domain::{SimDuration, SimTime, Symbol, Versions, WorkloadId};
 use crate::world::record::Record;
 
@@ -15,6 +16,8 @@ pub struct Outcome {
     pub bill: Bill,
     /// How requests fared, one entry for each workload with load.
     pub requests: Vec<RequestSummary>,
+    /// How the messages of each queue fared.
+    pub queues: Vec<QueueSummary>,
     /// What the model left out or assumed and could change the answer.
     pub warnings: Vec<String>,
     /// A running hash over every event; equal runs have equal hashes.
@@ -95,4 +98,31 @@ pub struct RequestSummary {
     pub p99_seconds: f64,
     /// Time with offered load above what the ready replicas can serve.
     pub overloaded: SimDuration,
+}
+
+/// How the messages of one queue fared.
+#[derive(Clone, PartialEq, Debug)]
+pub struct QueueSummary {
+    /// The queue.
+    pub name: String,
+    /// `sqs`, `kafka`, `rabbitmq` or `redis`.
+    pub kind: &'static str,
+    /// Who takes its messages.
+    pub workload: ObjectName,
+    /// Messages that arrived, those at the start included.
+    pub arrived: f64,
+    /// Messages worked on to the end.
+    pub processed: f64,
+    /// Messages that waited at the end of the run.
+    pub waiting_at_end: f64,
+    /// Most messages that waited at once.
+    pub most_waiting: f64,
+    /// When that was.
+    pub most_waiting_at: SimTime,
+    /// When nothing waited for the first time after that.
+    pub drained: Option<SimTime>,
+    /// Mean time that a message waited before it was worked on, in seconds.
+    pub mean_wait_seconds: Option<f64>,
+    /// Longest that a message waited.
+    pub longest_wait: SimDuration,
 }

@@ -5,7 +5,7 @@ mod metrics;
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use crate::actors::{Action, Autoscaler, KarpenterSettings, LoadPlan, LoadStep, Setup, Step};
+use crate::actors::{Action, Autoscaler, KarpenterSettings, LoadPlan, LoadStep, QueuePlan, Setup, Step};
 use crate::catalog::{Catalog, CatalogError};
 use crate::domain::node_pool::ConsolidationPolicy;
 use crate::domain::workload::ObjectName;
@@ -13,6 +13,7 @@ use crate::domain::{NodePool, SimDuration, SimTime};
 use crate::engine::Streams;
 use crate::load::{Curve, Source, Uncertainty};
 use crate::policy::instance_types::{complete_classes, complete_pools, price_list_of};
+use crate::scenario::definition::QueueSpec;
 use crate::scenario::manifests::Manifests;
 use crate::scenario::{self, LoadSpec, OpenRequests, PolicyVariant, Requests, Scenario};
 
@@ -63,6 +64,8 @@ pub fn resolve(
         services: manifests.services.iter().map(|service| (service.name.namespace, service.selector.clone())).collect(),
         disruption_budgets: manifests.disruption_budgets.clone(),
         start: scenario.start,
+        prometheus: metrics::prometheus_plan(scenario, manifests),
+        queues: queues(scenario, Streams::new(seed)),
         external_metrics: scenario.external_metrics.clone(),
         loads: loads(&scenario.load, scenario.duration, Streams::new(seed)),
         timeline: timeline(scenario, manifests, &mut warnings),
@@ -226,6 +229,27 @@ fn loads(specs: &[LoadSpec], duration: SimDuration, streams: Streams) -> Vec<Loa
         }
     }
     plans
+}
+
+/// The queues, each with the arrivals that one seed meets.
+fn queues(scenario: &Scenario, streams: Streams) -> Vec<QueuePlan> {
+    let plan = |spec: &QueueSpec| {
+        let curve = spec
+            .messages
+            .as_ref()
+            .map(|open| demand(open, scenario.duration, streams, &format!("queue {}", spec.name)));
+        let steps = curve.iter().flat_map(|curve| curve.steps_from_start());
+        let arrivals = steps.map(|step| (SimTime::ZERO + step.from, step.rate)).collect();
+        QueuePlan {
+            name: spec.name.clone(),
+            kind: spec.kind.clone(),
+            workload: spec.workload,
+            work: spec.work,
+            waiting: spec.waiting,
+            arrivals,
+        }
+    };
+    scenario.queues.iter().map(plan).collect()
 }
 
 /// The demand that one seed meets.

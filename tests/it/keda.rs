@@ -277,3 +277,102 @@ fn every_mistake_in_a_scaled_object_is_shown_with_its_place() {
     }
     insta::assert_snapshot!("mistakes_in_a_scaled_object", report);
 }
+
+const LOAD: &str = "load:\n- {workload: worker, at: 5m, requests: {constant: 40}, service: {cpu_per_request: 1ms, concurrency: 50}}\n\
+    - {workload: worker, at: 15m, requests: {constant: 0}, service: {cpu_per_request: 1ms, concurrency: 50}}\n";
+
+fn prometheus(query: &str) -> String {
+    scaled_object(&format!(
+        "  minReplicaCount: 1\n  triggers:\n  - {{type: prometheus, metadata: {{serverAddress: p, threshold: \"5\", query: '{query}'}}}}\n"
+    ))
+}
+
+#[test]
+fn a_rate_follows_the_load_up_and_down_while_a_raw_counter_stays() {
+    let rest = format!("{LOAD}prometheus: {{scrape_interval: 15s, istio: [{{workload: worker}}]}}");
+    let rate = prometheus("sum(rate(istio_requests_total{destination_app=\"worker\"}[1m]))");
+    let outcome = run("40m", &rest, &format!("{}{rate}", cluster(1)), &[]);
+    let steps = changes(&outcome);
+    // While new pods' series begin, the extended rates sum to more than there is; then it is 40 a second over 5.
+    assert_eq!(steps.iter().rfind(|change| change.0 < 900).map(|change| change.3), Some(8), "{steps:?}");
+    assert_eq!(steps.last().map(|change| change.3), Some(1), "{steps:?}");
+    assert!(outcome.warnings.is_empty(), "{:?}", outcome.warnings);
+    let raw = prometheus("sum(istio_requests_total)");
+    let outcome = run("40m", &rest, &format!("{}{raw}", cluster(1)), &[]);
+    assert_eq!(changes(&outcome).last().map(|change| change.3), Some(100), "KEDA's default maximum");
+    assert_eq!(outcome.warnings.len(), 1, "{:?}", outcome.warnings);
+}
+
+#[test]
+fn both_reporters_count_the_same_requests() {
+    let rest = format!(
+        "{LOAD}prometheus: {{scrape_interval: 15s, istio: [{{workload: worker}}, {{workload: worker, reporter: source}}]}}"
+    );
+    let sum = |matcher: &str| prometheus(&format!("sum(rate(istio_requests_total{{{matcher}}}[1m]))"));
+    let settled = |matcher| {
+        let outcome = run("15m", &rest, &format!("{}{}", cluster(1), sum(matcher)), &[]);
+        changes(&outcome).last().map(|change| change.3)
+    };
+    assert_eq!(settled("reporter=\"destination\""), Some(8));
+    assert_eq!(settled("reporter=\"source\""), Some(8));
+    // 80 over 5; the tolerance keeps one more where growing pods' rates were extended beyond what there was.
+    let twice = settled("destination_workload=\"worker\"");
+    assert!(twice.is_some_and(|replicas| (16..=17).contains(&replicas)), "without a choice of reporter: {twice:?}");
+}
+
+#[test]
+fn while_prometheus_is_down_the_trigger_fails_and_the_count_stays() {
+    let rest = format!(
+        "{LOAD}prometheus: {{scrape_interval: 15s, istio: [{{workload: worker}}], outages: [{{at: 14m, for: 20m}}]}}"
+    );
+    let rate = prometheus("sum(rate(istio_requests_total[1m]))");
+    let outcome = run("50m", &rest, &format!("{}{rate}", cluster(1)), &[]);
+    let steps = changes(&outcome);
+    assert!(steps.iter().all(|change| !(840..2_040).contains(&change.0)), "{steps:?}");
+    assert_eq!(steps.last().map(|change| change.3), Some(1), "{steps:?}");
+    assert!(outcome.record.events.iter().any(|event| event.kind == EventKind::TriggerFailed));
+}
+
+#[test]
+fn an_autoscaler_reads_a_metric_of_its_pods_through_the_adapter_once_that_knows_it() {
+    let hpa = "---\napiVersion: autoscaling/v2\nkind: HorizontalPodAutoscaler\nmetadata: {name: h}\nspec:\n  \
+        scaleTargetRef: {kind: Deployment, name: worker}\n  maxReplicas: 10\n  metrics:\n  - {type: Pods, pods: {metric: \
+        {name: rps}, target: {type: AverageValue, averageValue: \"10\"}}}\n";
+    let rest = format!(
+        "{LOAD}prometheus: {{scrape_interval: 15s, relist_interval: 4m, series: [{{name: http_requests_total, workload: worker, \
+         shows: requests}}], adapter: [{{metric: rps, query: 'sum by (namespace, pod) (rate(http_requests_total[1m]))'}}]}}"
+    );
+    let outcome = run("20m", &rest, &format!("{}{hpa}", cluster(1)), &[]);
+    let steps = changes(&outcome);
+    assert_eq!(steps.iter().map(|change| change.3).max(), Some(4), "40 a second over 10: {steps:?}");
+    assert!((300..=300 + 255 + 60).contains(&steps[0].0), "{steps:?}");
+    assert!(outcome.warnings.iter().all(|warning| !warning.contains("cannot be read")), "{:?}", outcome.warnings);
+    let failure = outcome.record.events.iter().find(|event| event.kind == EventKind::RescaleFailed).unwrap();
+    assert!(failure.message.contains("the adapter does not know the metric yet"), "{}", failure.message);
+}
+
+#[test]
+fn a_query_that_finds_nothing_is_warned_of() {
+    let rest = "prometheus: {istio: [{workload: worker}]}";
+    let outcome = run("2m", rest, &format!("{}{}", cluster(1), prometheus("rate(http_total[1m])")), &[]);
+    assert_eq!(
+        outcome.warnings,
+        [
+            "ScaledObject default/worker: the query of s0-prometheus finds no series `http_total`; the scenario's `prometheus` \
+          has istio_requests_total"
+        ]
+    );
+    let outcome = run("2m", "", &format!("{}{}", cluster(1), prometheus("rate(http_total[1m])")), &[]);
+    assert!(outcome.warnings[0].ends_with("always fails: the scenario has no `prometheus`"), "{:?}", outcome.warnings);
+}
+
+#[test]
+fn a_query_that_is_not_supported_is_shown_with_its_place() {
+    let mut report = String::new();
+    for query in ["histogram_quantile(0.9, a)", "sum(rate(a[5m])", "a{b=c}", "scalar(a)", "topk(3, a)"] {
+        let error = read_manifests(&Source::new("object.yaml", prometheus(query))).unwrap_err().render();
+        report.push_str(&error);
+        report.push('\n');
+    }
+    insta::assert_snapshot!("mistakes_in_a_query", report);
+}

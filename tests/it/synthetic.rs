@@ -41,6 +41,7 @@ pub fn outcome() -> Outcome {
             samples: (0..=60).map(sample).collect(),
         },
         bill: bill(),
+        queues: Vec::new(),
         requests: vec![RequestSummary {
             workload: WorkloadId(0),
             completed: 1_234_567.0,

@@ -191,6 +191,23 @@ fn requests<'s>(
     Ok(Requests::Open(OpenRequests { curve: Arc::new(curve), arrivals: arrivals.map(Arc::from), uncertainty }))
 }
 
+/// The arrivals of messages at a queue: an open load from the start of the run.
+pub(super) fn messages<'s>(
+    reader: &mut Reader<'s>,
+    node: &Node<'s>,
+    files: &mut Files<'_>,
+    run: &Run<'_>,
+) -> Result<OpenRequests, ScenarioError> {
+    let span = LoadSpan { clock: run.start, length: run.duration };
+    match requests(reader, node, &span, files)? {
+        Requests::Open(open) => Ok(open),
+        Requests::ClosedLoop { .. } => Err(reader
+            .error(node.at, "messages do not wait for an answer: they have no closed loop")
+            .because("a closed loop")
+            .help("write for example `messages: { constant: 5 }` for 5 messages per second")),
+    }
+}
+
 /// The one kind of load that is given.
 fn only_kind<'n, 's>(
     reader: &Reader<'s>,

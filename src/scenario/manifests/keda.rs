@@ -16,6 +16,7 @@ use crate::domain::keda::{
 use crate::domain::selector_text::parse_selector;
 use crate::domain::{Quantity, Symbol};
 use crate::policy::replicas::keda::{CronWindow, Formula};
+use crate::policy::replicas::promql::{Query, SUPPORTED};
 use crate::scenario::ScenarioError;
 use crate::scenario::error::nearest;
 use crate::scenario::reader::{Fields, Reader, Shape};
@@ -387,6 +388,35 @@ fn check_source(reader: &Reader<'_>, metadata: &Node<'_>, source: &TriggerSource
                     .help("write for example `app=web,tier in (front, back)`")
             })
         }
+        TriggerSource::Prometheus { .. } => {
+            let node = metadata.get("query").unwrap_or(metadata);
+            if check_query(reader, node)?.is_scalar() {
+                return Err(reader
+                    .error(node.at, "the query gives a number without series, which KEDA cannot read")
+                    .because("this query")
+                    .help("put it into `vector(...)`"));
+            }
+            Ok(())
+        }
+        TriggerSource::RabbitMq(rabbit) if rabbit.operation.is_some() => {
+            regex_lite::Regex::new(&rabbit.queue).map(|_| ()).map_err(|problem| {
+                reader
+                    .error(at("queueName"), format!("the pattern of queue names cannot be read: {problem}"))
+                    .because("no regular expression")
+                    .help("write for example `orders-.*`, or take `useRegex` out")
+            })
+        }
         _ => Ok(()),
     }
+}
+
+/// A query that the simulation can answer.
+pub(in crate::scenario) fn check_query(reader: &Reader<'_>, node: &Node<'_>) -> Result<Query, ScenarioError> {
+    let text = reader.text(node, "query")?;
+    Query::parse(text).map_err(|error| {
+        reader
+            .error(node.at, format!("the query cannot be read: {}", error.problem))
+            .because(format!("at character {} of this query", error.position))
+            .help(format!("a query may contain {SUPPORTED}"))
+    })
 }

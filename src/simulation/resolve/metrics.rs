@@ -1,15 +1,20 @@
 //! Where the metrics of replica autoscalers come from, and warnings about those that come from nowhere.
 
-use crate::actors::{Action, ScalingPlan, Setup, TriggerReader};
+use regex_lite::Regex;
+
+use crate::actors::{Action, AdapterPlan, PrometheusPlan, ScalingPlan, SeriesPlan, Setup, TriggerReader};
 use crate::domain::external_metrics::ExternalSubject;
 use crate::domain::hpa::MetricSource;
 use crate::domain::keda::{ScaledObject, Trigger, TriggerSource};
 use crate::domain::selector_text::parse_selector;
 use crate::domain::workload::ObjectName;
-use crate::domain::{HorizontalPodAutoscaler, ResourceName};
+use crate::domain::{HorizontalPodAutoscaler, ResourceName, SimDuration};
 use crate::policy::replicas::hpa::effective_metrics;
 use crate::policy::replicas::keda::{CronWindow, Formula, external_metric_name, horizontal_pod_autoscaler};
-use crate::scenario::Scenario;
+use crate::policy::replicas::promql::{LOOKBACK, Query};
+use crate::scenario::definition::{QueueKind, QueueSpec};
+use crate::scenario::manifests::{Manifests, Monitor};
+use crate::scenario::{self, Scenario};
 
 /// A ScaledObject with its autoscaler and the source of each trigger.
 pub(super) fn scaling_plan(object: &ScaledObject, scenario: &Scenario) -> ScalingPlan {
@@ -44,12 +49,92 @@ fn trigger_reader(trigger: &Trigger, scenario: &Scenario) -> TriggerReader {
                 TriggerReader::External,
             )
         }
-        TriggerSource::Prometheus { .. }
-        | TriggerSource::SqsQueue { .. }
+        TriggerSource::Prometheus { query, .. } => match Query::parse(query) {
+            Err(error) => unreachable(error.to_string()),
+            Ok(_) if scenario.prometheus.is_none() => unreachable("the scenario has no `prometheus`".to_owned()),
+            Ok(query) => TriggerReader::Query(query),
+        },
+        TriggerSource::SqsQueue { .. }
         | TriggerSource::Kafka(_)
         | TriggerSource::RabbitMq(_)
-        | TriggerSource::RedisList { .. } => unreachable("nothing in the simulation serves it".to_owned()),
+        | TriggerSource::RedisList { .. } => {
+            let found: Vec<usize> = (0..scenario.queues.len())
+                .filter(|&position| is_of(&trigger.source, &scenario.queues[position]))
+                .collect();
+            if found.is_empty() {
+                return unreachable("none of the scenario's `queues` is its".to_owned());
+            }
+            TriggerReader::Queues(found)
+        }
     }
+}
+
+/// Whether a trigger looks at a queue.
+fn is_of(source: &TriggerSource, queue: &QueueSpec) -> bool {
+    match (source, &queue.kind) {
+        (TriggerSource::SqsQueue { queue: url, .. }, QueueKind::Sqs) => {
+            url.rsplit('/').next().is_some_and(|name| name == queue.name)
+        }
+        (TriggerSource::Kafka(kafka), QueueKind::Kafka { group, .. }) => {
+            kafka.consumer_group == *group && kafka.topic.as_ref().is_none_or(|topic| *topic == queue.name)
+        }
+        (TriggerSource::RabbitMq(rabbit), QueueKind::RabbitMq) if rabbit.operation.is_some() => {
+            Regex::new(&rabbit.queue).is_ok_and(|pattern| pattern.is_match(&queue.name))
+        }
+        (TriggerSource::RabbitMq(rabbit), QueueKind::RabbitMq) => rabbit.queue == queue.name,
+        (TriggerSource::RedisList { list, .. }, QueueKind::Redis) => *list == queue.name,
+        _ => false,
+    }
+}
+
+/// Prometheus with the interval at which each series is scraped: that of the monitor that selects its pods, or the scenario's,
+/// or a minute.
+pub(super) fn prometheus_plan(scenario: &Scenario, manifests: &Manifests) -> Option<PrometheusPlan> {
+    let settings = scenario.prometheus.as_ref()?;
+    let adapter: Vec<AdapterPlan> = settings
+        .adapter
+        .iter()
+        .filter_map(|rule| Some(AdapterPlan { metric: rule.metric, query: Query::parse(&rule.query).ok()? }))
+        .collect();
+    let triggers = scenario.timeline.iter().filter_map(|step| match &step.action {
+        scenario::Action::Apply(later) => Some(&**later),
+        scenario::Action::Scale { .. } => None,
+    });
+    let objects = std::iter::once(manifests).chain(triggers).flat_map(|manifests| &manifests.scaled_objects);
+    let queries = objects.flat_map(|object| &object.triggers).filter_map(|trigger| match &trigger.source {
+        TriggerSource::Prometheus { query, .. } => Query::parse(query).ok(),
+        _ => None,
+    });
+    let reach = queries.map(|query| query.reach()).chain(adapter.iter().map(|rule| rule.query.reach())).max();
+    let series = settings.series.iter().map(|spec| SeriesPlan {
+        name: spec.name.clone(),
+        workload: spec.workload,
+        kind: spec.kind,
+        owner: spec.owner,
+        labels: spec.labels.clone(),
+        interval: scrape_interval(spec.workload, manifests)
+            .or(settings.scrape_interval)
+            .unwrap_or(SimDuration::from_secs(60)),
+    });
+    Some(PrometheusPlan {
+        series: series.collect(),
+        adapter,
+        relist_interval: settings.relist_interval,
+        outages: settings.outages.clone(),
+        reach: reach.unwrap_or(LOOKBACK),
+    })
+}
+
+/// The shortest interval of the monitors that select the workload's pods, or a Service of theirs.
+fn scrape_interval(workload: ObjectName, manifests: &Manifests) -> Option<SimDuration> {
+    let deployment = manifests.deployments.iter().find(|deployment| deployment.name == workload)?;
+    let pods = &deployment.template.labels;
+    let selects = |monitor: &&Monitor| {
+        let looks = monitor.namespaces.as_ref().is_none_or(|listed| listed.contains(&workload.namespace));
+        // Labels of a Service are not read, so a ServiceMonitor is held against the pods' labels, which are mostly the same.
+        looks && monitor.selector.matches(pods)
+    };
+    manifests.monitors.iter().filter(selects).filter_map(|monitor| monitor.interval).min()
 }
 
 /// Warns of metrics that nothing serves. They fail, and a failing metric vetoes scaling down.
@@ -57,21 +142,25 @@ pub(super) fn warn(setup: &Setup, warnings: &mut Vec<String>) {
     for step in &setup.timeline {
         match &step.action {
             Action::Autoscale(spec) => warn_about_autoscaler(spec, setup, warnings),
-            Action::ScaleObject(plan) => warn_about_triggers(plan, warnings),
+            Action::ScaleObject(plan) => {
+                warn_about_triggers(plan, warnings);
+                warn_about_queries(plan, setup, warnings);
+            }
             _ => {}
         }
     }
 }
 
 fn warn_about_autoscaler(spec: &HorizontalPodAutoscaler, setup: &Setup, warnings: &mut Vec<String>) {
+    let adapted = |metric| setup.prometheus.iter().any(|plan| plan.adapter.iter().any(|rule| rule.metric == metric));
     let stated = |metric| {
         let subject = ExternalSubject::Metric(metric);
-        setup.external_metrics.iter().any(|stated| stated.subject == subject)
+        adapted(metric) || setup.external_metrics.iter().any(|stated| stated.subject == subject)
     };
     let unserved = effective_metrics(spec).iter().filter(|metric| match metric.source {
         MetricSource::Resource { name } | MetricSource::ContainerResource { name, .. } => name != ResourceName::CPU,
         MetricSource::Object { metric, .. } | MetricSource::External { metric, .. } => !stated(metric),
-        MetricSource::Pods { .. } => true,
+        MetricSource::Pods { metric, .. } => !adapted(metric),
     });
     let count = unserved.count();
     if count > 0 {
@@ -94,5 +183,28 @@ fn warn_about_triggers(plan: &ScalingPlan, warnings: &mut Vec<String>) {
     if plan.object.triggers.iter().any(|trigger| memory(&trigger)) {
         warnings
             .push(format!("ScaledObject {name}: its memory trigger cannot be read, which keeps it from scaling down"));
+    }
+}
+
+/// Warns of queries that find no series, and of those that never fall.
+fn warn_about_queries(plan: &ScalingPlan, setup: &Setup, warnings: &mut Vec<String>) {
+    let name = ObjectName { namespace: plan.object.namespace, name: plan.object.name };
+    let known: Vec<&str> = setup.prometheus.iter().flat_map(|plan| &plan.series).map(|own| own.name.as_str()).collect();
+    for (index, reader) in plan.readers.iter().enumerate() {
+        let TriggerReader::Query(query) = reader else { continue };
+        let trigger = external_metric_name(&plan.object, index);
+        for series in query.series_names() {
+            if !known.contains(&series) {
+                let there = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+                warnings.push(format!(
+                    "ScaledObject {name}: the query of {trigger} finds no series `{series}`; the scenario's `prometheus` has {there}"
+                ));
+            }
+        }
+        for counter in query.bare_counters() {
+            warnings.push(format!(
+                "ScaledObject {name}: the query of {trigger} takes the counter `{counter}` as it is, without rate or increase: it never falls while its pods live"
+            ));
+        }
     }
 }

@@ -1,0 +1,151 @@
+//! Queues: messages arrive as the scenario says, and are worked off by whichever replicas are Ready.
+//!
+//! Deviation: a Kafka consumer group has committed an offset for every partition from the start of the run on.
+
+use super::context::Context;
+use super::event::{Event, class};
+use super::setup::QueuePlan;
+use crate::domain::workload::ObjectName;
+use crate::domain::{SimTime, WorkloadId};
+use crate::engine::TimerId;
+use crate::load::WorkQueue;
+use crate::policy::replicas::keda::{Partition, QueueFigures};
+use crate::scenario::definition::QueueKind;
+
+/// One queue and its workers.
+#[derive(Debug)]
+pub(super) struct QueueLoop {
+    workload: ObjectName,
+    /// The workload, once applied.
+    pub(super) id: Option<WorkloadId>,
+    /// The messages.
+    pub(super) queue: WorkQueue,
+    /// CPU that a worker which was always Ready would have used, in millionths of a CPU times microseconds.
+    cpu_per_replica: i128,
+    /// What a Ready worker uses at present, in millionths of a CPU.
+    cpu_rate: i64,
+    settled: SimTime,
+    shift: Option<TimerId>,
+}
+
+impl QueueLoop {
+    pub(super) fn new(plan: &QueuePlan) -> Self {
+        let partitions = match plan.kind {
+            QueueKind::Kafka { partitions, .. } => Some(partitions),
+            QueueKind::Sqs | QueueKind::RabbitMq | QueueKind::Redis => None,
+        };
+        Self {
+            workload: plan.workload,
+            id: None,
+            queue: WorkQueue::new(plan.work, partitions, plan.waiting),
+            cpu_per_replica: 0,
+            cpu_rate: 0,
+            settled: SimTime::ZERO,
+            shift: None,
+        }
+    }
+
+    /// CPU that a worker which was always Ready would have used by `now`, in millionths of a CPU times microseconds.
+    pub(super) fn cpu_of_one_replica(&self, now: SimTime) -> i128 {
+        self.cpu_per_replica + i128::from(self.cpu_rate) * i128::from(now.saturating_since(self.settled).as_micros())
+    }
+
+    /// CPU that a Ready worker uses at present, in millionths of a CPU.
+    pub(super) fn cpu_rate(&self) -> i64 {
+        self.cpu_rate
+    }
+
+    /// Messages that wait and that are being worked on, as whole numbers.
+    pub(super) fn messages(&self) -> (i64, i64) {
+        let whole = |messages: f64| libm::floor(messages + 1e-6) as i64;
+        (whole(self.queue.waiting()), whole(self.queue.in_flight()))
+    }
+
+    /// What RabbitMQ says of it.
+    pub(super) fn figures(&self) -> QueueFigures {
+        let (ready, in_flight) = self.messages();
+        QueueFigures {
+            messages: ready + in_flight,
+            ready,
+            publish_rate: self.queue.arrival_rate(),
+            deliver_rate: self.queue.throughput(),
+        }
+    }
+
+    /// What Kafka says of its partitions, beside what it said before.
+    pub(super) fn partitions(&self, before: &[i64]) -> Vec<Partition> {
+        let offsets = self.queue.offsets().into_iter().enumerate();
+        offsets
+            .map(|(index, (latest, committed))| Partition {
+                latest,
+                committed: Some(committed),
+                committed_before: before.get(index).copied(),
+            })
+            .collect()
+    }
+}
+
+/// Puts the first change of every queue's arrivals on the queue of events.
+pub(super) fn begin(context: &mut Context<'_>) {
+    let setup = context.setup;
+    for (queue, plan) in setup.queues.iter().enumerate() {
+        if let Some(first) = plan.arrivals.first() {
+            context.queue.schedule(first.0, class::LOAD, Event::QueueStep(queue as u32, 0));
+        }
+    }
+}
+
+/// Messages arrive at another rate from now on.
+pub(super) fn step(context: &mut Context<'_>, now: SimTime, queue: u32, step: u32) {
+    let setup = context.setup;
+    let arrivals = &setup.queues[queue as usize].arrivals;
+    let Some(&(_, rate)) = arrivals.get(step as usize) else { return };
+    if let Some(next) = arrivals.get(step as usize + 1) {
+        context.queue.schedule(next.0, class::LOAD, Event::QueueStep(queue, step + 1));
+    }
+    context.queues[queue as usize].queue.set_rate(rate, now);
+    settle(context, now, queue as usize);
+}
+
+/// Nothing waits any more somewhere in the queue.
+pub(super) fn shift(context: &mut Context<'_>, now: SimTime, queue: u32) {
+    let own = &mut context.queues[queue as usize];
+    own.shift = None;
+    own.queue.advance(now);
+    settle(context, now, queue as usize);
+}
+
+/// The number of Ready replicas of a workload has changed.
+pub(super) fn replicas_changed(context: &mut Context<'_>, now: SimTime, workload: WorkloadId) {
+    let ready = context.world.workload(workload).ready;
+    for queue in 0..context.queues.len() {
+        if context.queues[queue].id == Some(workload) {
+            context.queues[queue].queue.set_workers(ready, now);
+            settle(context, now, queue);
+        }
+    }
+}
+
+/// A workload has come to be: queues that name it find it.
+pub(super) fn workload_applied(context: &mut Context<'_>, workload: WorkloadId) {
+    let name = context.world.workload(workload).name;
+    for queue in &mut context.queues {
+        if queue.workload == name {
+            queue.id = Some(workload);
+        }
+    }
+}
+
+/// After any change: accrues CPU at the old rate, takes the new one, and re-arms the timer for the queue's own next change.
+fn settle(context: &mut Context<'_>, now: SimTime, queue: usize) {
+    let own = &mut context.queues[queue];
+    own.cpu_per_replica = own.cpu_of_one_replica(now);
+    own.settled = now;
+    let ready = own.id.map_or(0, |id| context.world.workload(id).ready);
+    own.cpu_rate = if ready == 0 { 0 } else { own.queue.cpu_use_micro() / i64::from(ready) };
+    if let Some(timer) = own.shift.take() {
+        context.queue.cancel(timer);
+    }
+    own.shift =
+        own.queue.next_change().map(|at| context.queue.schedule(at, class::LOAD, Event::QueueShift(queue as u32)));
+}
