@@ -4,7 +4,9 @@
 //! pass. Older releases differ only where [`PackingSetup::karpenter`] is consulted.
 //!
 //! [`Packer::new`] compiles node pools, instance types and daemons once; [`Packer::pack`] then answers for any set of
-//! nodes and pods, so that consolidation can ask "what if these nodes were gone" again and again.
+//! nodes and pods. [`Packer::cluster`] compiles the nodes too, so that consolidation can ask "what if these nodes were
+//! gone" hundreds of times: [`Packer::simulate`] does work only for what the question takes away and places, and leaves
+//! the cluster as it was.
 //!
 //! What must not live here: when a pass happens, which pods are provisionable, what a launch request looks like
 //! (`selection`), the creation of anything.
@@ -13,8 +15,10 @@ mod bits;
 mod by_group;
 mod claim;
 mod classes;
+mod cluster;
 mod errors;
 mod existing;
+mod existing_index;
 mod finish;
 mod go_sort;
 mod input;
@@ -26,12 +30,14 @@ mod relaxation;
 mod requirement_table;
 mod reservations;
 mod resource_table;
+mod shapes;
 mod templates;
 mod topology;
 mod type_table;
 mod validation;
 mod volumes;
 
+pub use cluster::{ClusterView, WhatIf};
 pub use errors::{
     CriteriaMissed, HostPortConflict, PoolRefusal, Refusal, ReservedRefusal, TopologyKind, TopologyRefusal,
     TypesRefusal, Unschedulable, VolumeRefusal,
@@ -54,6 +60,9 @@ pub struct Packer<'a> {
     resources: resource_table::ResourceTable,
     templates: templates::Templates,
     tables: Vec<type_table::TypeTable<'a>>,
+    rules: topology::Rules,
+    shapes: shapes::Shapes,
+    orders: finish::PriceOrders,
 }
 
 impl<'a> Packer<'a> {
@@ -62,40 +71,74 @@ impl<'a> Packer<'a> {
         let mut table = requirement_table::RequirementTable::new();
         let mut resources = resource_table::ResourceTable::default();
         let (templates, tables) = templates::compile(&setup, &mut table, &mut resources);
-        Self { setup, table, resources, templates, tables }
+        Self {
+            setup,
+            table,
+            resources,
+            templates,
+            tables,
+            rules: topology::Rules::default(),
+            shapes: shapes::Shapes::default(),
+            orders: finish::PriceOrders::default(),
+        }
     }
 
     /// One scheduling pass.
     pub fn pack(&mut self, situation: &Situation<'_>) -> PackingPlan {
+        let mut cluster = self.cluster(situation.nodes);
+        self.simulate(&mut cluster, &WhatIf::placing(situation.pods, situation.reserved, situation.ties))
+    }
+
+    /// Compiles the nodes of a cluster for questions to this packer.
+    pub fn cluster<'n>(&mut self, nodes: &'n [NodeView<'n>]) -> ClusterView<'n> {
+        let Self { setup, table, resources, templates, rules, .. } = self;
+        ClusterView::new(setup, templates, table, resources, rules, nodes)
+    }
+
+    /// One scheduling pass over a cluster as a question changes it. `cluster` must come from this packer; it is left as it
+    /// was.
+    pub fn simulate(&mut self, cluster: &mut ClusterView<'_>, question: &WhatIf<'_>) -> PackingPlan {
+        for &node in question.without {
+            cluster.existing.withdraw(node);
+        }
+        let plan = self.plan(cluster, question);
+        cluster.existing.revert();
+        plan
+    }
+
+    fn plan(&mut self, cluster: &mut ClusterView<'_>, question: &WhatIf<'_>) -> PackingPlan {
         let setup = &self.setup;
-        let mut topology = topology::Topology::new(setup, &self.templates.spanning, situation.ties);
-        let existing = existing::read_nodes(
+        let limits = cluster.limits_without(question.without, setup, &self.templates);
+        let taken = cluster.taken(question);
+        let (existing, views) = (&mut cluster.existing, cluster.views);
+        let mut topology = topology::Topology::new(
             setup,
-            situation,
-            &self.templates,
+            &mut self.rules,
+            &mut cluster.topology,
+            &taken,
+            question.ties,
             &mut self.table,
-            &mut self.resources,
-            &mut topology,
         );
-        let (volumes, failures) = resolve_volumes(setup, situation);
+        let (volumes, failures) = resolve_volumes(setup, question.pods);
         let left_out: Vec<bool> = failures.iter().map(Option::is_some).collect();
-        let classes = classes::Classes::build(
+        let mut tools = classes::Tools {
             setup,
-            situation.pods,
-            &volumes,
-            &mut self.table,
-            &mut self.resources,
-            &mut topology,
-        );
+            spanning: &self.templates.spanning,
+            prefer_no_schedule: self.templates.prefer_no_schedule,
+            shapes: &mut self.shapes,
+            table: &mut self.table,
+        };
+        let classes = classes::Classes::build(question.pods, &volumes, &mut tools, &mut self.resources, &mut topology);
         for table in &mut self.tables {
             table.prepare_resources(&self.resources);
         }
         if setup.karpenter <= KarpenterVersion::V0_6 {
             let (templates, table, tables) = (&self.templates, &mut self.table, &mut self.tables[..]);
-            return by_group::GroupPass { setup, situation, templates, table, tables, classes, topology }.plan();
+            let (pods, shapes) = (question.pods, &mut self.shapes);
+            return by_group::GroupPass { setup, pods, templates, table, tables, shapes, classes, topology }.plan();
         }
         let pools = self.templates.list.iter().map(|template| setup.pools[template.pool].pool);
-        let taints = pools.map(|pool| topology.intern_taints(&pool.taints)).collect();
+        let taints = pools.map(|pool| topology.rules().intern_taints(&pool.taints)).collect();
         let engine = claim::Engine {
             setup,
             templates: &self.templates,
@@ -103,19 +146,45 @@ impl<'a> Packer<'a> {
             tables: &mut self.tables,
             topology,
             reservations: reservations::Reservations::new(setup),
-            reserved: situation.reserved,
+            reserved: question.reserved,
             taints,
             left: Vec::new(),
             totals: Vec::new(),
         };
-        let mut pass = pass::Pass::new(engine, situation, classes, volumes, existing);
+        let asked = asked(setup, views, question, volumes);
+        let mut pass = pass::Pass::new(engine, asked, classes, &mut self.shapes, existing, limits);
         pass.solve(&left_out);
         for (failure, volume) in pass.failures.iter_mut().zip(failures) {
             if volume.is_some() {
                 *failure = volume.map(Unschedulable::Volume);
             }
         }
-        finish::plan(pass)
+        finish::plan(pass, &mut self.orders)
+    }
+}
+
+fn asked<'p>(
+    setup: &PackingSetup<'_>,
+    nodes: &'p [NodeView<'p>],
+    question: &WhatIf<'p>,
+    volumes: Vec<Option<volumes::PodVolumes>>,
+) -> pass::Asked<'p> {
+    let marked = |size: usize, positions: &[usize]| {
+        let mut marks = vec![false; size];
+        for &position in positions {
+            marks[position] = true;
+        }
+        marks
+    };
+    // Source: Karpenter core v1.14 `pkg/controllers/disruption/helpers.go`, `SimulateScheduling`.
+    let asks = setup.karpenter >= KarpenterVersion::V1_14 && !question.unsettled.is_empty();
+    pass::Asked {
+        nodes,
+        pods: question.pods,
+        volumes,
+        kept_off: if asks { marked(question.pods.len(), question.running) } else { Vec::new() },
+        unsettled: if asks { marked(nodes.len(), question.unsettled) } else { Vec::new() },
+        most_claims: question.most_claims,
     }
 }
 
@@ -127,9 +196,9 @@ pub fn pack(setup: PackingSetup<'_>, situation: &Situation<'_>) -> PackingPlan {
 type ResolvedVolumes = (Vec<Option<volumes::PodVolumes>>, Vec<Option<VolumeRefusal>>);
 
 /// The volumes of each pod, or why the pod must be left out.
-fn resolve_volumes(setup: &PackingSetup<'_>, situation: &Situation<'_>) -> ResolvedVolumes {
+fn resolve_volumes(setup: &PackingSetup<'_>, pods: &[PendingPod<'_>]) -> ResolvedVolumes {
     let (mut found, mut refused) = (Vec::new(), Vec::new());
-    for pod in situation.pods {
+    for pod in pods {
         let resolved =
             (!pod.spec.volumes.is_empty()).then(|| volumes::resolve(setup.volumes, pod.namespace, pod.name, pod.spec));
         let (own, refusal) = match resolved {

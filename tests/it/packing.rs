@@ -6,13 +6,17 @@
 mod affinity;
 mod algebra;
 mod capacity;
+mod equivalence;
 mod labels;
 mod nodes;
 mod pools;
 mod properties;
+mod reference;
+mod reference_topology;
 mod spread;
 mod tutorials;
 mod volumes;
+mod what_if;
 mod world;
 
 /// The document that says which cases are not pinned, and why.

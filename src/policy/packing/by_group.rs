@@ -10,12 +10,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::bits::{self, Bits};
-use super::classes::{Class, Classes};
+use super::classes::{Class, Classes, Tools};
 use super::errors::{PoolRefusal, Refusal, TypesRefusal, Unschedulable};
-use super::input::{PackingSetup, Situation};
+use super::input::{PackingSetup, PendingPod};
 use super::plan::{PackingPlan, PlannedClaim, PricedType, UnschedulablePod};
 use super::requirement_table::{Combined, RequirementTable, SetId, Undefined};
 use super::resource_table;
+use super::shapes::Shapes;
 use super::templates::{Template, Templates, pool_labels};
 use super::topology::Topology;
 use super::type_table::TypeTable;
@@ -39,10 +40,11 @@ const DEVICES: [ResourceName; 5] = [
 /// What a pass of these releases works with.
 pub(super) struct GroupPass<'p, 'a> {
     pub(super) setup: &'p PackingSetup<'a>,
-    pub(super) situation: &'p Situation<'p>,
+    pub(super) pods: &'p [PendingPod<'p>],
     pub(super) templates: &'p Templates,
     pub(super) table: &'p mut RequirementTable,
     pub(super) tables: &'p mut [TypeTable<'a>],
+    pub(super) shapes: &'p mut Shapes,
     pub(super) classes: Classes,
     pub(super) topology: Topology<'p>,
 }
@@ -54,7 +56,7 @@ impl GroupPass<'_, '_> {
         let mut plan = PackingPlan { dropped_pools: self.templates.dropped.clone(), ..PackingPlan::default() };
         let mut groups: BTreeMap<(usize, SetId), Vec<usize>> = BTreeMap::new();
         let mut failures = Vec::new();
-        for pod in 0..self.situation.pods.len() {
+        for pod in 0..self.pods.len() {
             match self.group_of(pod) {
                 Ok(group) => groups.entry(group).or_default().push(pod),
                 Err(reason) => failures.push(UnschedulablePod { pod, reason }),
@@ -62,8 +64,8 @@ impl GroupPass<'_, '_> {
         }
         for ((template, set), mut pods) in groups {
             pods.sort_by_cached_key(|&pod| {
-                let requests = &self.class(pod).requests;
-                (Reverse(requests.cpu_milli()), Reverse(requests.memory_bytes()), self.situation.pods[pod].uid_rank)
+                let requests = &self.class(pod).shape.requests;
+                (Reverse(requests.cpu_milli()), Reverse(requests.memory_bytes()), self.pods[pod].uid_rank)
             });
             self.pack_group(template, set, pods, &mut plan.claims, &mut failures);
         }
@@ -88,8 +90,14 @@ impl GroupPass<'_, '_> {
                 Ok(found) => return Ok(found),
                 Err(refusals) => Unschedulable::Refused(refusals),
             };
-            let (table, topology) = (&mut *self.table, &mut self.topology);
-            match self.classes.relax(class, variant, false, self.setup, table, topology) {
+            let mut tools = Tools {
+                setup: self.setup,
+                spanning: &self.templates.spanning,
+                prefer_no_schedule: false,
+                shapes: self.shapes,
+                table: self.table,
+            };
+            match self.classes.relax(class, variant, &mut tools, &mut self.topology) {
                 Some(next) => variant = next,
                 None => return Err(reason),
             }
@@ -98,7 +106,7 @@ impl GroupPass<'_, '_> {
 
     /// v0.4.1 looks only at the pool that the pod names, or at `default`; v0.6.3 takes the first by name that agrees.
     fn first_pool(&mut self, class: usize, variant: usize) -> Result<(usize, SetId), Vec<PoolRefusal>> {
-        let own = &self.classes.list[class].variants[variant];
+        let own = &self.classes.list[class].variants[variant].form;
         let named = own.spec.node_selector.get(well_known::NODEPOOL).unwrap_or(well_known::DEFAULT);
         let pool_name = |template: &Template| self.setup.pools[template.pool].pool.name;
         let mut order: Vec<usize> = (0..self.templates.list.len()).collect();
@@ -160,7 +168,7 @@ impl GroupPass<'_, '_> {
     }
 
     fn drop_idle_devices(&self, types: &[InstanceType], pods: &[usize], possible: &mut Bits) {
-        let wanted = |device: ResourceName| pods.iter().any(|&pod| self.class(pod).requests.get(device) > 0);
+        let wanted = |device: ResourceName| pods.iter().any(|&pod| self.class(pod).shape.requests.get(device) > 0);
         let idle = |own: &InstanceType| DEVICES.iter().any(|&d| own.capacity.get(d) > 0 && !wanted(d));
         let mut kept = bits::empty(types.len());
         for index in bits::iter(possible).filter(|&index| !idle(&types[index])) {
@@ -175,7 +183,7 @@ impl GroupPass<'_, '_> {
         let mut packed = Vec::new();
         for &pod in pods {
             let mut with_pod = used.clone();
-            with_pod.add(&self.class(pod).requests);
+            with_pod.add(&self.class(pod).shape.requests);
             if with_pod.fits(&types[index].allocatable) {
                 used = with_pod;
                 packed.push(pod);
@@ -188,9 +196,9 @@ impl GroupPass<'_, '_> {
 
     fn refused(&self, template: &Template, pod: usize, set: SetId, possible: &[u64]) -> Unschedulable {
         let mut amounts = template.daemon_amounts.clone();
-        resource_table::add(&mut amounts, &self.class(pod).amounts);
+        resource_table::add(&mut amounts, &self.class(pod).shape.amounts);
         let mut requests = template.daemon_requests.clone();
-        requests.add(&self.class(pod).requests);
+        requests.add(&self.class(pod).shape.requests);
         let reason = Refusal::InstanceTypes(Box::new(TypesRefusal {
             missed: self.tables[template.table].criteria_missed(possible, set, &amounts),
             requirements: self.table.set(set).clone(),
@@ -206,7 +214,7 @@ impl GroupPass<'_, '_> {
         let pool = self.setup.pools[template.pool].pool;
         let mut requests = template.daemon_requests.clone();
         for &pod in &pods {
-            requests.add(&self.class(pod).requests);
+            requests.add(&self.class(pod).shape.requests);
         }
         PlannedClaim {
             pool: template.pool,

@@ -130,17 +130,17 @@ impl Engine<'_, '_> {
         lower_min_values: bool,
     ) -> Result<Fit, Unfit> {
         let class = candidate.class;
-        let variant = &class.variants[candidate.variant];
+        let form = &class.variants[candidate.variant].form;
         if !tolerates {
             return Err(Unfit::Taint);
         }
-        if !class.ports.is_empty() && ports::conflict(&claim.ports, &class.ports).is_some() {
+        if !class.shape.ports.is_empty() && ports::conflict(&claim.ports, &class.shape.ports).is_some() {
             return Err(Unfit::Ports);
         }
-        if variant.host.as_ref().is_some_and(|wanted| !names_host(wanted, NO_HOST_NAME)) {
+        if form.host.as_ref().is_some_and(|wanted| !names_host(wanted, NO_HOST_NAME)) {
             return Err(Unfit::Host);
         }
-        let base = match self.table.combine(claim.set, variant.set, Undefined::WellKnownAllowed) {
+        let base = match self.table.combine(claim.set, form.set, Undefined::WellKnownAllowed) {
             Combined::Set(set) => set,
             other => return Err(Unfit::Requirements(other)),
         };
@@ -163,7 +163,7 @@ impl Engine<'_, '_> {
         lower_min_values: bool,
     ) -> Result<Fit, Unfit> {
         let class = candidate.class;
-        let variant = &class.variants[candidate.variant];
+        let form = &class.variants[candidate.variant].form;
         let Combined::Set(placed) = self.table.combine(base, volume, Undefined::WellKnownAllowed) else {
             return Err(Unfit::Volume(base, volume));
         };
@@ -173,14 +173,14 @@ impl Engine<'_, '_> {
             let place = Place { host: claim.host, host_name: NO_HOST_NAME, set, undefined };
             let asking = Asking {
                 class: candidate.class_index,
-                owned: &variant.owned,
-                strict: variant.strict,
-                strict_host: variant.strict_host.as_ref(),
+                owned: &class.variants[candidate.variant].owned,
+                strict: form.strict,
+                strict_host: form.strict_host.as_ref(),
             };
             set = self.topology.narrow(asking, place, self.table).map_err(Unfit::Topology)?;
         }
-        if !self.filter(claim, set, &class.amounts) {
-            let for_good = set == placed || !self.filter(claim, placed, &class.amounts);
+        if !self.filter(claim, set, &class.shape.amounts) {
+            let for_good = set == placed || !self.filter(claim, placed, &class.shape.amounts);
             return Err(Unfit::Types { set, narrowed: !for_good });
         }
         let mut lowered_min_values = false;
@@ -266,8 +266,8 @@ impl Engine<'_, '_> {
         claim.pods.push(pod);
         claim.set = fit.set;
         claim.min_values_relaxed |= fit.lowered_min_values;
-        resource_table::add(&mut claim.amounts, &candidate.class.amounts);
-        claim.ports.extend(&candidate.class.ports);
+        resource_table::add(&mut claim.amounts, &candidate.class.shape.amounts);
+        claim.ports.extend(&candidate.class.shape.ports);
         for &id in &fit.hold {
             self.reservations.hold(claim.host, id);
         }
@@ -287,22 +287,22 @@ impl Engine<'_, '_> {
 
     /// The obstacle in words that stand by themselves.
     pub(super) fn explain(&mut self, unfit: Unfit, claim: &Claim, candidate: Candidate<'_>) -> Refusal {
-        let variant = &candidate.class.variants[candidate.variant];
+        let form = &candidate.class.variants[candidate.variant].form;
         match unfit {
             Unfit::Taint => {
-                let taints = self.topology.taint_list(self.taints[claim.template]);
-                match crate::domain::taints::first_untolerated(taints, &variant.spec.tolerations) {
+                let taints = self.topology.known_rules().taint_list(self.taints[claim.template]);
+                match crate::domain::taints::first_untolerated(taints, &form.spec.tolerations) {
                     Some(taint) => Refusal::Taint(*taint),
                     None => Refusal::Hostname,
                 }
             }
-            Unfit::Ports => match ports::conflict(&claim.ports, &candidate.class.ports) {
+            Unfit::Ports => match ports::conflict(&claim.ports, &candidate.class.shape.ports) {
                 Some(conflict) => Refusal::HostPort(conflict),
                 None => Refusal::Hostname,
             },
             Unfit::Host => Refusal::Hostname,
             Unfit::Requirements(_) => {
-                self.conflict(claim.set, variant.set).map_or(Refusal::Hostname, Refusal::Incompatible)
+                self.conflict(claim.set, form.set).map_or(Refusal::Hostname, Refusal::Incompatible)
             }
             Unfit::Volume(base, volume) => {
                 self.conflict(base, volume).map_or(Refusal::Hostname, Refusal::VolumeTopology)
@@ -311,7 +311,7 @@ impl Engine<'_, '_> {
             Unfit::Types { set, .. } => {
                 let table = &self.tables[self.templates.list[claim.template].table];
                 let mut requests = claim.amounts.clone();
-                resource_table::add(&mut requests, &candidate.class.amounts);
+                resource_table::add(&mut requests, &candidate.class.shape.amounts);
                 let missed = table.criteria_missed(&claim.types, set, &requests);
                 self.types_refusal(missed, set, claim, candidate, Vec::new())
             }
@@ -336,7 +336,7 @@ impl Engine<'_, '_> {
     ) -> Refusal {
         let template = &self.templates.list[claim.template];
         let mut requests: Resources = template.daemon_requests.clone();
-        requests.add(&candidate.class.requests);
+        requests.add(&candidate.class.shape.requests);
         Refusal::InstanceTypes(Box::new(TypesRefusal {
             missed,
             requirements: self.table.set(set).clone(),

@@ -8,12 +8,13 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use super::classes::Class;
-use super::input::{NodeView, PackingSetup, Situation};
+use super::existing_index::ExistingNodes;
+use super::input::{NodeView, PackingSetup};
 use super::ports;
 use super::requirement_table::{Combined, RequirementTable, SetId, Undefined};
 use super::resource_table::ResourceTable;
-use super::templates::{Templates, strict_requirements};
-use super::topology::{Asking, BoundClass, Place, TaintsId, Topology, TopologyNode, names_host};
+use super::templates::strict_requirements;
+use super::topology::{Asking, BoundClass, Place, Rules, TaintsId, Topology, TopologyNode, names_host};
 use super::volumes::{self, Attachment, PodVolumes};
 use crate::domain::pod::{HostPort, OwnerKind};
 use crate::domain::requirements::Requirements;
@@ -22,6 +23,7 @@ use crate::domain::taints::{Taint, TaintEffect, first_untolerated};
 use crate::domain::{KarpenterVersion, PodSpec, Resources, Symbol};
 
 /// A node that pods may be put on.
+#[derive(Clone)]
 pub(super) struct ExistingNode {
     /// Position in the situation, which is also its host number.
     pub(super) node: usize,
@@ -39,20 +41,20 @@ pub(super) struct ExistingNode {
 
 /// Pods already bound, by specification, computed once.
 #[derive(Default)]
-struct BoundSpecs<'s> {
+struct BoundSpecs {
     requests: FxHashMap<*const PodSpec, Resources>,
     classes: FxHashMap<(Symbol, *const PodSpec), usize>,
-    list: Vec<BoundClass<'s>>,
+    list: Vec<BoundClass>,
 }
 
-impl<'s> BoundSpecs<'s> {
+impl BoundSpecs {
     fn requests(&mut self, spec: &Arc<PodSpec>) -> &Resources {
         self.requests.entry(Arc::as_ptr(spec)).or_insert_with(|| spec.requests())
     }
 
-    fn place(&mut self, namespace: Symbol, spec: &'s Arc<PodSpec>, node: usize) {
+    fn place(&mut self, namespace: Symbol, spec: &Arc<PodSpec>, node: usize) {
         let class = *self.classes.entry((namespace, Arc::as_ptr(spec))).or_insert_with(|| {
-            self.list.push(BoundClass { namespace, spec, places: Vec::new() });
+            self.list.push(BoundClass { namespace, spec: Arc::clone(spec), places: Vec::new() });
             self.list.len() - 1
         });
         let places = &mut self.list[class].places;
@@ -63,91 +65,96 @@ impl<'s> BoundSpecs<'s> {
     }
 }
 
-/// Reads the nodes of a situation: tells the topology of all of them and returns those that pods may be put on, in the
-/// order in which they are tried: initialized ones first, then by name.
-pub(super) fn read_nodes<'s>(
-    setup: &PackingSetup<'_>,
-    situation: &'s Situation<'s>,
-    templates: &Templates,
-    table: &mut RequirementTable,
-    resources: &mut ResourceTable,
-    topology: &mut Topology<'s>,
-) -> Vec<ExistingNode> {
-    let mut bound = BoundSpecs::default();
-    let mut existing = Vec::new();
-    let mut nodes = Vec::with_capacity(situation.nodes.len());
-    for (position, view) in situation.nodes.iter().enumerate() {
-        let set = table.intern(&Requirements::from_labels(view.labels));
-        nodes.push(TopologyNode {
-            labels: view.labels,
-            set,
-            taints: topology.intern_taints(view.taints),
-            registered: view.registered,
-            spans: view.registered && view.offered,
-        });
-        for pod in view.pods {
-            if pod.counts_in_topology {
-                bound.place(pod.namespace, pod.spec, position);
+/// What is compiled of a cluster's nodes.
+pub(super) struct CompiledNodes {
+    /// Those that pods may be put on.
+    pub(super) existing: ExistingNodes,
+    /// All of them, as topology sees them.
+    pub(super) nodes: Vec<TopologyNode>,
+    /// Pods bound to them that count in topologies.
+    pub(super) bound: Vec<BoundClass>,
+    /// The class of such pods by namespace and address of the specification.
+    pub(super) class_of: FxHashMap<(Symbol, *const PodSpec), usize>,
+}
+
+/// What compiling nodes needs.
+pub(super) struct NodeReader<'r, 'a> {
+    pub(super) setup: &'r PackingSetup<'a>,
+    pub(super) daemons: &'r [PodSpec],
+    pub(super) table: &'r mut RequirementTable,
+    pub(super) resources: &'r mut ResourceTable,
+    pub(super) rules: &'r mut Rules,
+}
+
+impl NodeReader<'_, '_> {
+    /// Compiles the nodes of a cluster. Those that pods may be put on stand in the order in which they are tried:
+    /// initialized ones first, then by name.
+    pub(super) fn read(&mut self, views: &[NodeView<'_>]) -> CompiledNodes {
+        let mut bound = BoundSpecs::default();
+        let mut existing = Vec::new();
+        let mut nodes = Vec::with_capacity(views.len());
+        for (position, view) in views.iter().enumerate() {
+            let set = self.table.intern(&Requirements::from_labels(view.labels));
+            nodes.push(TopologyNode {
+                labels: view.labels.clone(),
+                set,
+                taints: self.rules.intern_taints(view.taints),
+                registered: view.registered,
+                spans: view.registered && view.offered,
+            });
+            for pod in view.pods {
+                if pod.counts_in_topology {
+                    bound.place(pod.namespace, pod.spec, position);
+                }
+            }
+            if considered(self.setup, view) {
+                existing.push(self.new_node(position, view, set, &mut bound));
             }
         }
-        if considered(setup, view) {
-            existing.push(new_node(setup, templates, position, view, set, table, resources, topology, &mut bound));
+        existing.sort_by_key(|node| (!views[node.node].initialized, views[node.node].name));
+        let existing = ExistingNodes::new(existing, views.len());
+        CompiledNodes { existing, nodes, bound: bound.list, class_of: bound.classes }
+    }
+
+    fn new_node(&mut self, position: usize, view: &NodeView<'_>, set: SetId, bound: &mut BoundSpecs) -> ExistingNode {
+        let taints = respected_taints(view);
+        let mut available = view.allocatable.clone();
+        let mut bound_daemons = Resources::new();
+        let (mut ports, mut attached) = (Vec::new(), Vec::new());
+        for pod in view.pods {
+            let requests = bound.requests(pod.spec);
+            available.subtract(requests);
+            if pod.spec.owner == OwnerKind::DaemonSet {
+                bound_daemons.add(requests);
+            }
+            ports.extend(pod.spec.host_ports());
+            if !view.volume_limits.is_empty() && !pod.spec.volumes.is_empty() {
+                attached.extend(volumes::attachments(self.setup.volumes, pod.namespace, pod.name, pod.spec));
+            }
+        }
+        let mut expected = expected_daemons(view, &taints, set, self.daemons, self.table);
+        expected.subtract(&bound_daemons);
+        for (name, amount) in expected.iter() {
+            if amount > 0 && view.allocatable.find(name).is_some() {
+                available.set(name, available.get(name) - amount);
+            }
+        }
+        ExistingNode {
+            node: position,
+            set,
+            taints: self.rules.intern_taints(&taints),
+            overdrawn: view.allocatable.iter().any(|(name, _)| available.get(name) < 0),
+            room: self.resources.dense(&available),
+            ports,
+            attached,
+            pods: Vec::new(),
         }
     }
-    topology.set_cluster(nodes, bound.list, table);
-    existing.sort_by_key(|node| (!situation.nodes[node.node].initialized, situation.nodes[node.node].name));
-    existing
 }
 
 /// Releases before v1 considered only nodes that they had launched.
 fn considered(setup: &PackingSetup<'_>, view: &NodeView<'_>) -> bool {
     view.offered && (setup.karpenter >= KarpenterVersion::V1_13 || view.managed)
-}
-
-#[allow(clippy::too_many_arguments)]
-fn new_node<'s>(
-    setup: &PackingSetup<'_>,
-    templates: &Templates,
-    position: usize,
-    view: &NodeView<'s>,
-    set: SetId,
-    table: &mut RequirementTable,
-    resources: &mut ResourceTable,
-    topology: &mut Topology<'s>,
-    bound: &mut BoundSpecs<'s>,
-) -> ExistingNode {
-    let taints = respected_taints(view);
-    let mut available = view.allocatable.clone();
-    let mut bound_daemons = Resources::new();
-    let (mut ports, mut attached) = (Vec::new(), Vec::new());
-    for pod in view.pods {
-        let requests = bound.requests(pod.spec);
-        available.subtract(requests);
-        if pod.spec.owner == OwnerKind::DaemonSet {
-            bound_daemons.add(requests);
-        }
-        ports.extend(pod.spec.host_ports());
-        if !view.volume_limits.is_empty() && !pod.spec.volumes.is_empty() {
-            attached.extend(volumes::attachments(setup.volumes, pod.namespace, pod.name, pod.spec));
-        }
-    }
-    let mut expected = expected_daemons(view, &taints, set, &templates.daemons, table);
-    expected.subtract(&bound_daemons);
-    for (name, amount) in expected.iter() {
-        if amount > 0 && view.allocatable.find(name).is_some() {
-            available.set(name, available.get(name) - amount);
-        }
-    }
-    ExistingNode {
-        node: position,
-        set,
-        taints: topology.intern_taints(&taints),
-        overdrawn: view.allocatable.iter().any(|(name, _)| available.get(name) < 0),
-        room: resources.dense(&available),
-        ports,
-        attached,
-        pods: Vec::new(),
-    }
 }
 
 /// The daemons that belong on a node: taints and labels are taken strictly, and only the first required term counts.
@@ -228,11 +235,12 @@ impl ExistingNode {
     ) -> Result<SetId, Refused> {
         let class = visitor.class;
         let variant = &class.variants[visitor.variant];
+        let form = &variant.form;
         let host = host_name(view);
         if !tolerates
-            || !self.has_room(&class.amounts)
-            || ports::conflict(&self.ports, &class.ports).is_some()
-            || variant.host.as_ref().is_some_and(|wanted| !names_host(wanted, host))
+            || !self.has_room(&class.shape.amounts)
+            || ports::conflict(&self.ports, &class.shape.ports).is_some()
+            || form.host.as_ref().is_some_and(|wanted| !names_host(wanted, host))
         {
             return Err(Refused::ForGood);
         }
@@ -241,7 +249,7 @@ impl ExistingNode {
         {
             return Err(Refused::ForNow);
         }
-        let base = match table.combine(self.set, variant.set, Undefined::Refused) {
+        let base = match table.combine(self.set, form.set, Undefined::Refused) {
             Combined::Set(set) => set,
             Combined::Undefined => return Err(Refused::ForNow),
             Combined::Contradiction => return Err(Refused::ForGood),
@@ -259,8 +267,8 @@ impl ExistingNode {
             let asking = Asking {
                 class: visitor.class_index,
                 owned: &variant.owned,
-                strict: variant.strict,
-                strict_host: variant.strict_host.as_ref(),
+                strict: form.strict,
+                strict_host: form.strict_host.as_ref(),
             };
             match topology.narrow(asking, place, table) {
                 Ok(narrowed) => return Ok(narrowed),
@@ -274,6 +282,16 @@ impl ExistingNode {
     fn has_room(&self, amounts: &[i64]) -> bool {
         let left = |index: usize| self.room.get(index).copied().unwrap_or(0);
         !self.overdrawn && amounts.iter().enumerate().all(|(index, &amount)| amount <= 0 || amount <= left(index))
+    }
+
+    /// Room left of the resource with this index; nothing if nothing fits any more.
+    pub(super) fn room(&self, index: usize) -> i64 {
+        if self.overdrawn { i64::MIN } else { self.room.get(index).copied().unwrap_or(0) }
+    }
+
+    /// Takes the node away.
+    pub(super) fn withdraw(&mut self) {
+        self.overdrawn = true;
     }
 
     /// The taints that pods must tolerate.
@@ -292,10 +310,10 @@ impl ExistingNode {
     ) {
         self.pods.push(pod);
         self.set = set;
-        for (room, amount) in self.room.iter_mut().zip(&visitor.class.amounts) {
+        for (room, amount) in self.room.iter_mut().zip(&visitor.class.shape.amounts) {
             *room -= amount;
         }
-        self.ports.extend(&visitor.class.ports);
+        self.ports.extend(&visitor.class.shape.ports);
         if let Some(own) = visitor.volumes {
             self.attached.extend(own.attached.iter().cloned());
         }

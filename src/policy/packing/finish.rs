@@ -23,9 +23,9 @@ use crate::domain::symbol::well_known;
 use crate::domain::{HourlyRate, KarpenterVersion, Labels};
 use crate::policy::instance_types::InstanceType;
 
-/// Price-ordered lists, made once for claims that share them.
+/// Price-ordered lists, made once for claims that share them, for as long as the packer lives.
 #[derive(Default)]
-struct PriceOrders {
+pub(super) struct PriceOrders {
     by_set: FxHashMap<(usize, SetId), Vec<PricedType>>,
     by_types: FxHashMap<(usize, SetId, Bits), Arc<[PricedType]>>,
 }
@@ -33,16 +33,12 @@ struct PriceOrders {
 /// Turns a finished pass into its plan.
 ///
 /// Deviation: types of equal price stand in order of name; upstream leaves their order to chance.
-pub(super) fn plan(mut pass: Pass<'_, '_>) -> PackingPlan {
+pub(super) fn plan(mut pass: Pass<'_, '_>, orders: &mut PriceOrders) -> PackingPlan {
     let mut plan = PackingPlan { dropped_pools: pass.engine.templates.dropped.clone(), ..PackingPlan::default() };
-    for node in &mut pass.existing {
-        if !node.pods.is_empty() {
-            plan.existing.push(ExistingPlacement { node: node.node, pods: std::mem::take(&mut node.pods) });
-        }
-    }
-    let mut orders = PriceOrders::default();
+    let placed = pass.existing.placed().into_iter();
+    plan.existing.extend(placed.map(|(node, pods)| ExistingPlacement { node, pods }));
     for claim in std::mem::take(&mut pass.claims) {
-        let planned = finish(&mut pass, claim, &mut orders);
+        let planned = finish(&mut pass, claim, orders);
         let strict = pass.engine.setup.options.min_values == MinValuesPolicy::Strict;
         if strict && cut_breaks_min_values(&pass, &planned) {
             for &pod in &planned.pods {
@@ -70,7 +66,7 @@ fn finish(pass: &mut Pass<'_, '_>, claim: Claim, orders: &mut PriceOrders) -> Pl
     let instance_types = ordered(pass, &claim, set, orders);
     let mut requests = template.daemon_requests.clone();
     for &pod in &claim.pods {
-        requests.add(&pass.classes.list[pass.classes.of_pod[pod]].requests);
+        requests.add(&pass.classes.list[pass.classes.of_pod[pod]].shape.requests);
     }
     let requirements = pass.engine.table.set(set).clone();
     let kept = instance_types.len().min(setup.options.max_instance_types);

@@ -6,22 +6,23 @@ use std::collections::VecDeque;
 
 use super::bits::{self, Bits};
 use super::claim::{Candidate, Claim, Engine, Fit, Unfit};
-use super::classes::Classes;
+use super::classes::{Classes, Tools};
 use super::errors::{PoolRefusal, Refusal, Unschedulable};
-use super::existing::{ExistingNode, Refused, Visitor};
+use super::existing::{Refused, Visitor};
+use super::existing_index::ExistingNodes;
 use super::go_sort;
-use super::input::{PendingPod, Situation};
+use super::input::{NodeView, PendingPod};
+use super::shapes::Shapes;
 use super::volumes::PodVolumes;
-use crate::domain::symbol::well_known;
 use crate::domain::{ResourceName, Resources};
 
 /// The state of a pass.
 pub(super) struct Pass<'p, 'a> {
     pub(super) engine: Engine<'p, 'a>,
-    pub(super) situation: &'p Situation<'p>,
+    pub(super) asked: Asked<'p>,
     pub(super) classes: Classes,
-    pub(super) volumes: Vec<Option<PodVolumes>>,
-    pub(super) existing: Vec<ExistingNode>,
+    pub(super) shapes: &'p mut Shapes,
+    pub(super) existing: &'p mut ExistingNodes,
     pub(super) claims: Vec<Claim>,
     /// Open claims in the order that the last sort left.
     order: Vec<go_sort::Entry>,
@@ -33,6 +34,21 @@ pub(super) struct Pass<'p, 'a> {
     pub(super) failures: Vec<Option<Unschedulable>>,
 }
 
+/// What a pass is about.
+pub(super) struct Asked<'p> {
+    /// Every node of the cluster.
+    pub(super) nodes: &'p [NodeView<'p>],
+    /// The pods to place.
+    pub(super) pods: &'p [PendingPod<'p>],
+    /// Their volumes.
+    pub(super) volumes: Vec<Option<PodVolumes>>,
+    /// Pods that nodes which have not settled do not take, and those nodes, by position in the order of trial.
+    pub(super) kept_off: Vec<bool>,
+    pub(super) unsettled: Vec<bool>,
+    /// How many claims are opened before the pass is given up.
+    pub(super) most_claims: usize,
+}
+
 /// What a pool's limits leave.
 struct Remaining {
     /// Only resources that the limits name.
@@ -42,48 +58,33 @@ struct Remaining {
 }
 
 impl<'p, 'a> Pass<'p, 'a> {
-    /// A pass before its first pod.
+    /// A pass before its first pod. `limits` is what the nodes leave of the limits of each template's pool.
     pub(super) fn new(
         engine: Engine<'p, 'a>,
-        situation: &'p Situation<'p>,
+        asked: Asked<'p>,
         classes: Classes,
-        volumes: Vec<Option<PodVolumes>>,
-        existing: Vec<ExistingNode>,
+        shapes: &'p mut Shapes,
+        existing: &'p mut ExistingNodes,
+        limits: Vec<Resources>,
     ) -> Self {
+        let failures = vec![None; asked.pods.len()];
         let mut pass = Self {
             engine,
-            situation,
+            asked,
             classes,
-            volumes,
+            shapes,
             existing,
             claims: Vec::new(),
             order: Vec::new(),
             unsorted: false,
-            remaining: Vec::new(),
-            failures: vec![None; situation.pods.len()],
+            remaining: Vec::with_capacity(limits.len()),
+            failures,
         };
-        for template in 0..pass.engine.templates.list.len() {
-            let limits = pass.unused_limits(template);
+        for (template, limits) in limits.into_iter().enumerate() {
             pass.remaining.push(Remaining { limits, types: Bits::default() });
             pass.limit_types(template);
         }
         pass
-    }
-
-    /// A pool's limits less what its nodes have; each node counts as one of `nodes`.
-    fn unused_limits(&self, template: usize) -> Resources {
-        let pool = self.engine.setup.pools[self.engine.templates.list[template].pool].pool;
-        let mut limits = pool.limits.clone();
-        for view in self.situation.nodes.iter().filter(|view| view.offered) {
-            if view.labels.get(well_known::NODEPOOL) != Some(pool.name) {
-                continue;
-            }
-            for (name, _) in pool.limits.iter() {
-                let own = if name == ResourceName::NODES { 1 } else { view.capacity.get(name) };
-                limits.set(name, limits.get(name).saturating_sub(own));
-            }
-        }
-        limits
     }
 
     /// Finds the types that the limits leave: those whose capacity is nowhere larger than what is left.
@@ -91,6 +92,10 @@ impl<'p, 'a> Pass<'p, 'a> {
         let own = &self.engine.templates.list[template];
         let types = self.engine.tables[own.table].types;
         let remaining = &mut self.remaining[template];
+        if remaining.limits.is_empty() {
+            remaining.types = own.types.clone();
+            return;
+        }
         remaining.types = bits::empty(types.len());
         for index in bits::iter(&own.types) {
             if remaining.limits.iter().all(|(name, left)| types[index].capacity.get(name) <= left) {
@@ -103,13 +108,13 @@ impl<'p, 'a> Pass<'p, 'a> {
     ///
     /// Deviation: upstream stops after a minute and keeps what it has; a pass has no such limit here.
     pub(super) fn solve(&mut self, left_out: &[bool]) {
-        let mut queue: VecDeque<usize> = sorted(self.situation.pods, &self.classes).into();
+        let mut queue: VecDeque<usize> = sorted(self.asked.pods, &self.classes).into();
         queue.retain(|&pod| !left_out[pod]);
         // The length of the queue after a pod was put back: meeting the same length again means that a whole round
         // went by without progress.
-        let mut put_back_at = vec![0; self.situation.pods.len()];
+        let mut put_back_at = vec![0; self.asked.pods.len()];
         while let Some(&pod) = queue.front() {
-            if put_back_at[pod] == queue.len() {
+            if put_back_at[pod] == queue.len() || self.claims.len() > self.asked.most_claims {
                 break;
             }
             queue.pop_front();
@@ -129,7 +134,7 @@ impl<'p, 'a> Pass<'p, 'a> {
         let class = self.classes.of_pod[pod];
         let mut variant = 0;
         loop {
-            if self.classes.list[class].variants[variant].spec.resource_claims {
+            if self.classes.list[class].variants[variant].form.spec.resource_claims {
                 return Err(Unschedulable::ResourceClaims);
             }
             let Err(reason) = self.add(pod, class, variant) else { return Ok(()) };
@@ -138,14 +143,14 @@ impl<'p, 'a> Pass<'p, 'a> {
             {
                 return Err(reason);
             }
-            let relaxed = self.classes.relax(
-                class,
-                variant,
-                self.engine.templates.prefer_no_schedule,
-                self.engine.setup,
-                self.engine.table,
-                &mut self.engine.topology,
-            );
+            let mut tools = Tools {
+                setup: self.engine.setup,
+                spanning: &self.engine.templates.spanning,
+                prefer_no_schedule: self.engine.templates.prefer_no_schedule,
+                shapes: self.shapes,
+                table: self.engine.table,
+            };
+            let relaxed = self.classes.relax(class, variant, &mut tools, &mut self.engine.topology);
             match relaxed {
                 Some(next) => variant = next,
                 None => return Err(reason),
@@ -158,7 +163,7 @@ impl<'p, 'a> Pass<'p, 'a> {
         self.engine.topology.attempt += 1;
         let own = &self.classes.list[class];
         let state = &own.variants[variant];
-        let in_topology = self.engine.topology.concerns(class, &state.owned, &state.spec, own.namespace);
+        let in_topology = self.engine.topology.concerns(class, &state.owned, &state.form.spec, own.shape.namespace);
         if self.add_to_existing(pod, class, variant, in_topology)
             || self.add_to_open_claim(pod, class, variant, in_topology)
         {
@@ -168,24 +173,31 @@ impl<'p, 'a> Pass<'p, 'a> {
     }
 
     fn add_to_existing(&mut self, pod: usize, class: usize, variant: usize, in_topology: bool) -> bool {
-        for position in 0..self.existing.len() {
+        let kept_off = self.asked.kept_off.get(pod).is_some_and(|&own| own);
+        let mut from = 0;
+        while let Some(position) = self.existing.next_with_room(from, &self.classes.list[class].shape.amounts) {
+            from = position + 1;
             let state = &mut self.classes.list[class].variants[variant];
             if state.lost_nodes.contains(position) {
                 continue;
             }
-            let node = &mut self.existing[position];
-            let tolerates = state.tolerates(node.taints(), &self.engine.topology);
+            let node = self.existing.get(position);
+            if kept_off && self.asked.unsettled[node.node] {
+                continue;
+            }
+            let tolerates = state.tolerates(node.taints(), self.engine.topology.known_rules());
             let visitor = Visitor {
                 class: &self.classes.list[class],
                 variant,
                 class_index: class,
-                volumes: self.volumes[pod].as_ref(),
+                volumes: self.asked.volumes[pod].as_ref(),
                 in_topology,
             };
-            let view = &self.situation.nodes[node.node];
+            let view = &self.asked.nodes[node.node];
             match node.can_add(&visitor, tolerates, view, self.engine.table, &mut self.engine.topology) {
                 Ok(set) => {
-                    node.add(pod, set, &visitor, self.engine.table, &mut self.engine.topology);
+                    let (table, topology) = (&mut *self.engine.table, &mut self.engine.topology);
+                    self.existing.change(position, |node| node.add(pod, set, &visitor, table, topology));
                     return true;
                 }
                 Err(Refused::ForGood) => {
@@ -211,8 +223,8 @@ impl<'p, 'a> Pass<'p, 'a> {
                 continue;
             }
             let claim = &mut self.claims[position];
-            let tolerates = state.tolerates(self.engine.taints[claim.template], &self.engine.topology);
-            if claim.too_full(&self.classes.list[class].amounts) {
+            let tolerates = state.tolerates(self.engine.taints[claim.template], self.engine.topology.known_rules());
+            if claim.too_full(&self.classes.list[class].shape.amounts) {
                 self.classes.list[class].variants[variant].lost_claims.insert(position);
                 continue;
             }
@@ -276,11 +288,11 @@ impl<'p, 'a> Pass<'p, 'a> {
         if !bits::any(&remaining.types) {
             return Err(Refusal::Limits);
         }
-        let host = self.situation.nodes.len() + self.claims.len();
+        let host = self.asked.nodes.len() + self.claims.len();
         let from = &self.engine.templates.list[template];
         let mut claim = Claim::new(template, from, host, remaining.types.clone());
         let state = &mut self.classes.list[class].variants[variant];
-        let tolerates = state.tolerates(self.engine.taints[template], &self.engine.topology);
+        let tolerates = state.tolerates(self.engine.taints[template], self.engine.topology.known_rules());
         let candidate = Candidate { class: &self.classes.list[class], class_index: class, variant, in_topology };
         let lower = self.engine.lowers_min_values();
         let fit: Result<Fit, Unfit> = self.engine.can_add(&claim, candidate, tolerates, lower);
@@ -317,7 +329,7 @@ impl<'p, 'a> Pass<'p, 'a> {
 fn sorted(pods: &[PendingPod<'_>], classes: &Classes) -> Vec<usize> {
     let mut order: Vec<usize> = (0..pods.len()).collect();
     order.sort_by_cached_key(|&pod| {
-        let requests = &classes.list[classes.of_pod[pod]].requests;
+        let requests = &classes.list[classes.of_pod[pod]].shape.requests;
         let created = pods[pod].created.as_micros() / 1_000_000;
         (-requests.cpu_milli(), -requests.memory_bytes(), created, pods[pod].uid_rank)
     });

@@ -2,61 +2,34 @@
 //!
 //! Source: Karpenter core v1.13 `pkg/controllers/provisioning/scheduling/topology.go`.
 
+mod cluster;
+mod constraint;
 mod domains;
 mod group;
+mod rules;
 
-use rustc_hash::FxHashMap;
+pub(super) use self::cluster::{BoundClass, ClusterTopology, Taken, TopologyNode};
+pub(super) use self::rules::{Constraint, Rules, TaintsId};
 
+use self::constraint::IdentityId;
 use self::domains::KeyDomains;
-use self::group::{Choice, Constraint, Group, Identity};
+use self::group::{Choice, Group};
 use super::errors::{TopologyKind, TopologyRefusal};
 use super::input::{PackingSetup, TieBreak};
 use super::requirement_table::{Combined, RequirementTable, SetId, Undefined};
+use crate::domain::PodSpec;
 use crate::domain::requirements::Requirement;
-use crate::domain::symbol::{Symbol, well_known};
-use crate::domain::taints::{Taint, first_untolerated};
-use crate::domain::topology::NodeInclusionPolicy;
-use crate::domain::{Labels, PodSpec};
-
-/// A taint list, interned.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(super) struct TaintsId(u32);
-
-impl TaintsId {
-    /// Dense index, for tables.
-    pub(super) const fn index(self) -> usize {
-        self.0 as usize
-    }
-}
-
-/// Bound pods of one specification: where they are.
-pub(super) struct BoundClass<'a> {
-    pub(super) namespace: Symbol,
-    pub(super) spec: &'a PodSpec,
-    /// Node position and number of pods.
-    pub(super) places: Vec<(usize, i32)>,
-}
-
-/// What topology needs to know of a node.
-pub(super) struct TopologyNode<'a> {
-    pub(super) labels: &'a Labels,
-    pub(super) set: SetId,
-    pub(super) taints: TaintsId,
-    /// Whether the node is there for pods to be counted on.
-    pub(super) registered: bool,
-    /// Whether its labels make domains.
-    pub(super) spans: bool,
-}
+use crate::domain::symbol::Symbol;
 
 /// The groups that concern one class of pods, whatever it has relaxed.
-#[derive(Default)]
 struct ClassGroups {
-    /// Groups that count pods of the class.
+    /// The number of the class's shape, under which the rules know which identities select it.
+    shape: usize,
+    /// Groups that count pods of the class, and inverse groups that stand against them.
     counted_by: Vec<usize>,
-    counted_checked: usize,
-    /// Inverse groups that stand against pods of the class.
     repelled_by: Vec<usize>,
-    repelled_checked: usize,
+    /// How many groups of each kind there were when these lists were made.
+    looked_at: (usize, usize),
     /// Inverse groups that pods of the class bring along.
     repels: Vec<usize>,
 }
@@ -96,96 +69,111 @@ pub(super) struct Blocked {
     pub(super) for_good: bool,
 }
 
+/// Which group an identity has in this pass.
+#[derive(Default)]
+struct Active(Vec<u32>);
+
+impl Active {
+    const NONE: u32 = u32::MAX;
+
+    fn get(&self, id: IdentityId) -> Option<usize> {
+        self.0.get(id.index()).filter(|&&group| group != Self::NONE).map(|&group| group as usize)
+    }
+
+    fn set(&mut self, id: IdentityId, group: usize) {
+        if self.0.len() <= id.index() {
+            self.0.resize(id.index() + 1, Self::NONE);
+        }
+        self.0[id.index()] = group as u32;
+    }
+}
+
 /// All groups of a pass with their counts.
-pub(super) struct Topology<'a> {
-    setup: &'a PackingSetup<'a>,
-    spanning: &'a [usize],
-    keys: Vec<KeyDomains>,
+pub(super) struct Topology<'p> {
+    setup: &'p PackingSetup<'p>,
+    rules: &'p mut Rules,
+    cluster: &'p mut ClusterTopology,
+    taken: &'p Taken,
     groups: Vec<Group>,
-    by_identity: FxHashMap<Identity, usize>,
+    active: Active,
     inverse: Vec<Group>,
-    inverse_by_identity: FxHashMap<Identity, usize>,
+    active_inverse: Active,
     classes: Vec<ClassGroups>,
-    taints: Vec<Vec<Taint>>,
-    filtered: FxHashMap<(usize, SetId, TaintsId, Undefined), bool>,
-    nodes: Vec<TopologyNode<'a>>,
-    bound: Vec<BoundClass<'a>>,
     ties: TieBreak,
     /// The number of the attempt, for ties.
     pub(super) attempt: u64,
 }
 
-impl<'a> Topology<'a> {
-    /// A topology without groups.
-    pub(super) fn new(setup: &'a PackingSetup<'a>, spanning: &'a [usize], ties: TieBreak) -> Self {
+impl<'p> Topology<'p> {
+    /// The topology of a cluster less what a question takes from it: bound pods' required anti-affinity stands from the
+    /// start, other groups come with the pods that own them.
+    pub(super) fn new(
+        setup: &'p PackingSetup<'p>,
+        rules: &'p mut Rules,
+        cluster: &'p mut ClusterTopology,
+        taken: &'p Taken,
+        ties: TieBreak,
+        table: &mut RequirementTable,
+    ) -> Self {
+        let (mut inverse, mut active_inverse) = (Vec::new(), Active::default());
+        for (constraint, counts) in cluster.inverse(taken, rules, setup, table) {
+            active_inverse.set(constraint.identity, inverse.len());
+            inverse.push(Group::new(constraint, counts, rules));
+        }
         Self {
             setup,
-            spanning,
-            keys: Vec::new(),
+            rules,
+            cluster,
+            taken,
             groups: Vec::new(),
-            by_identity: FxHashMap::default(),
-            inverse: Vec::new(),
-            inverse_by_identity: FxHashMap::default(),
+            active: Active::default(),
+            inverse,
+            active_inverse,
             classes: Vec::new(),
-            taints: Vec::new(),
-            filtered: FxHashMap::default(),
-            nodes: Vec::new(),
-            bound: Vec::new(),
             ties,
             attempt: 0,
         }
     }
 
-    /// The id of a taint list.
-    pub(super) fn intern_taints(&mut self, taints: &[Taint]) -> TaintsId {
-        let known = self.taints.iter().position(|own| own == taints).unwrap_or_else(|| {
-            self.taints.push(taints.to_vec());
-            self.taints.len() - 1
-        });
-        TaintsId(known as u32)
+    /// What lasts beyond this pass.
+    pub(super) fn rules(&mut self) -> &mut Rules {
+        self.rules
     }
 
-    /// The taints with this id.
-    pub(super) fn taint_list(&self, id: TaintsId) -> &[Taint] {
-        &self.taints[id.index()]
+    /// What lasts beyond this pass.
+    pub(super) fn known_rules(&self) -> &Rules {
+        self.rules
     }
 
-    /// Tells the topology of the cluster's nodes and bound pods, whose required anti-affinity stands from the start.
-    pub(super) fn set_cluster(
-        &mut self,
-        nodes: Vec<TopologyNode<'a>>,
-        bound: Vec<BoundClass<'a>>,
-        table: &mut RequirementTable,
-    ) {
-        self.nodes = nodes;
-        self.bound = bound;
-        for position in 0..self.bound.len() {
-            let (spec, namespace) = (self.bound[position].spec, self.bound[position].namespace);
-            for constraint in group::inverse_constraints(spec, namespace, self.setup.namespaces) {
-                let group = self.ensure_inverse(constraint, spec, table);
-                for place in 0..self.bound[position].places.len() {
-                    let (node, pods) = self.bound[position].places[place];
-                    self.count_on_node(group, true, node, pods, table);
-                }
-            }
-        }
-    }
-
-    /// Makes room for a class of pods to place and finds the inverse groups that it brings along.
-    pub(super) fn add_class(&mut self, spec: &PodSpec, namespace: Symbol, table: &mut RequirementTable) {
+    /// Makes room for a class of pods to place, with the inverse groups that it brings along.
+    pub(super) fn add_class(&mut self, shape: usize, inverse: &[Constraint]) {
         let mut repels = Vec::new();
-        for constraint in group::inverse_constraints(spec, namespace, self.setup.namespaces) {
-            repels.push(self.ensure_inverse(constraint, spec, table));
+        for &constraint in inverse {
+            let group = self.active_inverse.get(constraint.identity).unwrap_or_else(|| {
+                let counts = self.cluster.fresh(constraint, self.rules, self.setup);
+                self.active_inverse.set(constraint.identity, self.inverse.len());
+                self.inverse.push(Group::new(constraint, counts, self.rules));
+                self.inverse.len() - 1
+            });
+            repels.push(group);
         }
-        self.classes.push(ClassGroups { repels, ..ClassGroups::default() });
+        let (counted_by, repelled_by) = (Vec::new(), Vec::new());
+        self.classes.push(ClassGroups { shape, counted_by, repelled_by, looked_at: (0, 0), repels });
     }
 
-    /// The groups that a pod with this specification owns; new ones are made and counted.
-    pub(super) fn own(&mut self, spec: &PodSpec, namespace: Symbol, table: &mut RequirementTable) -> Vec<usize> {
-        let policy = self.setup.options.preferences;
+    /// The groups of these constraints; new ones are made and counted.
+    pub(super) fn own(&mut self, constraints: &[Constraint], table: &mut RequirementTable) -> Vec<usize> {
         let mut owned = Vec::new();
-        for constraint in group::constraints(spec, namespace, self.setup.namespaces, policy, table) {
-            let group = self.ensure(constraint, spec, table);
+        for &constraint in constraints {
+            let group = match self.active.get(constraint.identity) {
+                Some(known) => known,
+                None => {
+                    let counts = self.cluster.counts(constraint, self.taken, self.rules, self.setup, table);
+                    self.active.set(constraint.identity, self.groups.len());
+                    self.groups.push(Group::new(constraint, counts, self.rules));
+                    self.groups.len() - 1
+                }
+            };
             if !owned.contains(&group) {
                 owned.push(group);
             }
@@ -193,128 +181,21 @@ impl<'a> Topology<'a> {
         owned
     }
 
-    fn ensure(&mut self, constraint: Constraint, spec: &PodSpec, table: &mut RequirementTable) -> usize {
-        if let Some(&known) = self.by_identity.get(&constraint.identity) {
-            return known;
-        }
-        let identity = constraint.identity.clone();
-        let group = self.fresh(constraint, spec, table);
-        let position = self.groups.len();
-        self.groups.push(group);
-        self.by_identity.insert(identity, position);
-        self.count_existing(position, table);
-        position
-    }
-
-    fn ensure_inverse(&mut self, constraint: Constraint, spec: &PodSpec, table: &mut RequirementTable) -> usize {
-        if let Some(&known) = self.inverse_by_identity.get(&constraint.identity) {
-            return known;
-        }
-        let identity = constraint.identity.clone();
-        let group = self.fresh(constraint, spec, table);
-        self.inverse.push(group);
-        self.inverse_by_identity.insert(identity, self.inverse.len() - 1);
-        self.inverse.len() - 1
-    }
-
-    /// A group that knows the domains that its first owner could be given: all of them if taints are ignored, which is
-    /// the default of a spread; affinity has no such policy and honours taints.
-    fn fresh(&mut self, constraint: Constraint, spec: &PodSpec, table: &mut RequirementTable) -> Group {
-        let key = constraint.identity.key;
-        if key == well_known::HOSTNAME {
-            return Group::new(constraint, None);
-        }
-        let known = self.keys.iter().position(|own| own.key == key).unwrap_or_else(|| {
-            self.keys.push(KeyDomains::spanned(key, self.setup, self.spanning, table));
-            self.keys.len() - 1
-        });
-        let policy = constraint.identity.filter.as_ref().map(|filter| filter.taints);
-        let tolerations = (policy != Some(NodeInclusionPolicy::Ignore)).then_some(&spec.tolerations[..]);
-        let mut group = Group::new(constraint, Some(known));
-        for domain in self.keys[known].tolerated(self.setup, tolerations) {
-            group.register(domain);
-        }
-        group
-    }
-
-    /// Counts the bound pods that a new group selects, and lets it know the domains of the nodes that it accepts.
-    fn count_existing(&mut self, group: usize, table: &mut RequirementTable) {
-        for node in 0..self.nodes.len() {
-            if self.nodes[node].spans && self.accepts_node(group, node, table) {
-                self.count_on_node(group, false, node, 0, table);
-            }
-        }
-        for class in 0..self.bound.len() {
-            let bound = &self.bound[class];
-            if !self.groups[group].selects(bound.namespace, &bound.spec.labels) {
-                continue;
-            }
-            for place in 0..self.bound[class].places.len() {
-                let (node, pods) = self.bound[class].places[place];
-                if self.nodes[node].registered && self.accepts_node(group, node, table) {
-                    self.count_on_node(group, false, node, pods, table);
-                }
-            }
-        }
-    }
-
-    fn accepts_node(&mut self, group: usize, node: usize, table: &RequirementTable) -> bool {
-        let (set, taints) = (self.nodes[node].set, self.nodes[node].taints);
-        self.accepts(group, set, taints, Undefined::Refused, table)
-    }
-
-    fn count_on_node(&mut self, group: usize, inverse: bool, node: usize, pods: i32, table: &mut RequirementTable) {
-        let group = if inverse { &mut self.inverse[group] } else { &mut self.groups[group] };
-        match group.domains {
-            None => group.record_host(node, pods),
-            Some(key) => {
-                let Some(value) = self.nodes[node].labels.get(group.identity.key) else { return };
-                let domain = self.keys[key].add(value, table);
-                group.record(domain, pods);
-            }
-        }
-    }
-
-    /// Whether a group's node filter accepts a node with these requirements and taints.
-    fn accepts(
-        &mut self,
-        group: usize,
-        set: SetId,
-        taints: TaintsId,
-        undefined: Undefined,
-        table: &RequirementTable,
-    ) -> bool {
-        let Some(filter) = &self.groups[group].identity.filter else { return true };
-        if filter.accepts_all() {
-            return true;
-        }
-        let key = (group, set, taints, undefined);
-        if let Some(&known) = self.filtered.get(&key) {
-            return known;
-        }
-        let affine = filter.affinity == NodeInclusionPolicy::Ignore
-            || filter.sets.iter().any(|&wanted| table.conflict(set, wanted, undefined).is_none());
-        let tolerated = filter.taints == NodeInclusionPolicy::Ignore
-            || first_untolerated(&self.taints[taints.index()], &filter.tolerations).is_none();
-        self.filtered.insert(key, affine && tolerated);
-        affine && tolerated
-    }
-
     /// Brings up to date which groups concern a class.
     fn refresh(&mut self, class: usize, spec: &PodSpec, namespace: Symbol) {
         let known = &mut self.classes[class];
-        for position in known.counted_checked..self.groups.len() {
-            if self.groups[position].selects(namespace, &spec.labels) {
-                known.counted_by.push(position);
-            }
+        let now = (self.groups.len(), self.inverse.len());
+        if known.looked_at == now {
+            return;
         }
-        known.counted_checked = self.groups.len();
-        for position in known.repelled_checked..self.inverse.len() {
-            if self.inverse[position].selects(namespace, &spec.labels) {
-                known.repelled_by.push(position);
-            }
-        }
-        known.repelled_checked = self.inverse.len();
+        known.looked_at = now;
+        let selecting = self.rules.selecting(known.shape, namespace, spec);
+        known.counted_by.clear();
+        known.counted_by.extend(selecting.iter().filter_map(|&id| self.active.get(id)));
+        known.counted_by.sort_unstable();
+        known.repelled_by.clear();
+        known.repelled_by.extend(selecting.iter().filter_map(|&id| self.active_inverse.get(id)));
+        known.repelled_by.sort_unstable();
     }
 
     /// Whether any group has a say in where pods of the class go.
@@ -354,18 +235,18 @@ impl<'a> Topology<'a> {
 
     fn check_host(&self, group: usize, inverse: bool, asking: Asking<'_>, place: Place<'_>) -> Result<(), Blocked> {
         let own = if inverse { &self.inverse[group] } else { &self.groups[group] };
-        if !own.by_host() {
+        if own.domains.is_some() {
             return Ok(());
         }
         let count = own.on_host(place.host);
         let selects_itself = !inverse && self.classes[asking.class].counted_by.contains(&group);
-        let (suits, for_good) = match own.identity.kind {
-            TopologyKind::Spread => (i64::from(count) + i64::from(selects_itself) <= own.identity.max_skew, true),
+        let (suits, for_good) = match own.kind {
+            TopologyKind::Spread => (i64::from(count) + i64::from(selects_itself) <= own.max_skew, true),
             TopologyKind::AntiAffinity => (count == 0, true),
             TopologyKind::Affinity => {
                 let allowed = asking.strict_host.is_none_or(|wanted| names_host(wanted, place.host_name));
                 // Occupied hosts that the pod could go to: its own requirement on the host name is rare.
-                let reachable = own.occupied > 0 && asking.strict_host.is_none_or(|wanted| wanted.complement);
+                let reachable = own.occupied() > 0 && asking.strict_host.is_none_or(|wanted| wanted.complement);
                 (allowed && (count > 0 || (selects_itself && !reachable)), false)
             }
         };
@@ -384,14 +265,14 @@ impl<'a> Topology<'a> {
         let own = if inverse { &self.inverse[group] } else { &self.groups[group] };
         let Some(key) = own.domains else { return Ok(narrowed) };
         let blocked = Blocked { group, inverse, for_good: false };
-        let pod = table.member(asking.strict, own.identity.key);
-        let node = table.member(place.set, own.identity.key);
-        let domains = &mut self.keys[key];
+        let pod = table.member(asking.strict, own.key);
+        let node = table.member(place.set, own.key);
+        let domains = &mut self.rules.keys[key];
         domains.prepare(pod, table);
         domains.prepare(node, table);
         let (pod, node) = (domains.mask(pod), domains.mask(node));
         let ties = (self.ties, self.attempt);
-        let choice = match own.identity.kind {
+        let choice = match own.kind {
             TopologyKind::AntiAffinity => own.anti_affinity(domains, pod, node),
             kind => {
                 let selects_itself = self.classes[asking.class].counted_by.contains(&group);
@@ -425,13 +306,13 @@ impl<'a> Topology<'a> {
     ) {
         for position in 0..self.classes[class].counted_by.len() {
             let group = self.classes[class].counted_by[position];
-            if self.accepts(group, set, taints, undefined, table) {
-                record_in(&mut self.groups[group], &mut self.keys, host, set, table);
+            if self.rules.accepts(self.groups[group].identity, set, taints, undefined, table) {
+                record_in(&mut self.groups[group], &mut self.rules.keys, host, set, table);
             }
         }
         for position in 0..self.classes[class].repels.len() {
             let group = self.classes[class].repels[position];
-            record_in(&mut self.inverse[group], &mut self.keys, host, set, table);
+            record_in(&mut self.inverse[group], &mut self.rules.keys, host, set, table);
         }
     }
 
@@ -440,10 +321,10 @@ impl<'a> Topology<'a> {
         let group = if blocked.inverse { &self.inverse[blocked.group] } else { &self.groups[blocked.group] };
         let mut counts: Vec<(Symbol, i64)> = match group.domains {
             None => Vec::new(),
-            Some(key) => group.counted().map(|(d, count)| (self.keys[key].values[d], i64::from(count))).collect(),
+            Some(key) => group.counted().map(|(d, count)| (self.rules.keys[key].values[d], i64::from(count))).collect(),
         };
         counts.sort_unstable();
-        TopologyRefusal { kind: group.identity.kind, key: group.identity.key, counts }
+        TopologyRefusal { kind: group.kind, key: group.key, counts }
     }
 }
 
@@ -451,19 +332,19 @@ impl<'a> Topology<'a> {
 /// affinity count only where a single one is left.
 fn record_in(group: &mut Group, keys: &mut [KeyDomains], host: usize, set: SetId, table: &mut RequirementTable) {
     let Some(key) = group.domains else {
-        group.record_host(host, 1);
+        group.record_host(host);
         return;
     };
-    let Some(requirement) = table.member(set, group.identity.key) else { return };
+    let Some(requirement) = table.member(set, group.key) else { return };
     let requirement = table.requirement(requirement);
     let single = !requirement.complement && requirement.values.len() == 1;
-    if !single && group.identity.kind != TopologyKind::AntiAffinity {
+    if !single && group.kind != TopologyKind::AntiAffinity {
         return;
     }
     let values: Vec<Symbol> = requirement.values.iter().copied().collect();
     for value in values {
         let domain = keys[key].add(value, table);
-        group.record(domain, 1);
+        group.record(domain);
     }
 }
 

@@ -113,6 +113,8 @@ fn unbound(
     claim: Symbol,
 ) -> Result<VolumePlace, VolumeRefusal> {
     let found = match class {
+        // The empty name asks for a volume that somebody makes by hand.
+        Some(name) if name == well_known::EMPTY => return Err(VolumeRefusal::NoStorageClass(claim)),
         Some(name) => {
             let named = volumes.classes.iter().find(|own| own.name == name);
             named.ok_or(VolumeRefusal::StorageClassMissing(name))?

@@ -17,7 +17,7 @@ const HOST: &str = "kubernetes.io/hostname";
 
 /// What a random workload may ask for beside cpu and memory.
 #[derive(Clone, Copy, Debug)]
-enum Trait {
+pub enum Trait {
     Plain,
     ZoneSpread,
     HostSpread,
@@ -28,9 +28,9 @@ enum Trait {
     Preferring(usize),
 }
 
-type Workload = (usize, i64, i64, Trait);
+pub type Workload = (usize, i64, i64, Trait);
 
-fn workload() -> impl Strategy<Value = Workload> {
+pub fn workload() -> impl Strategy<Value = Workload> {
     let kind = prop_oneof![
         Just(Trait::Plain),
         Just(Trait::ZoneSpread),
@@ -44,7 +44,7 @@ fn workload() -> impl Strategy<Value = Workload> {
     (1..12_usize, 50..5_000_i64, 32..16_384_i64, kind)
 }
 
-fn spec(number: usize, (_, cpu, memory, kind): Workload) -> Value {
+pub fn spec(number: usize, (_, cpu, memory, kind): Workload) -> Value {
     let app = format!("app-{number}");
     let selector = json!({"matchLabels": {"app": app}});
     let spread = |key: &str| json!([{"topologyKey": key, "maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule", "labelSelector": selector}]);

@@ -205,7 +205,7 @@ impl World {
         self.with_packer(|packer| [self.pass(packer), other.pass(packer), self.pass(packer)])
     }
 
-    fn with_packer<R>(&self, ask: impl FnOnce(&mut Packer<'_>) -> R) -> R {
+    pub fn with_packer<R>(&self, ask: impl FnOnce(&mut Packer<'_>) -> R) -> R {
         let pools: Vec<_> = self.pools.iter().map(|pool| PoolView { pool, instance_types: &self.types }).collect();
         let namespaces: Vec<_> =
             self.namespaces.iter().map(|(name, labels)| NamespaceView { name: *name, labels }).collect();
@@ -225,6 +225,11 @@ impl World {
             self.nodes.iter().zip(&bound).map(|(node, pods)| node_view(node, pods)).collect();
         let pods: Vec<_> = self.pods.iter().enumerate().map(pending_pod).collect();
         packer.pack(&Situation { nodes: &nodes, pods: &pods, reserved: self.reserved, ties: self.ties })
+    }
+
+    /// A node of this world with `pods` bound to it, as the packer wants it.
+    pub fn view<'v>(&self, node: &'v TestNode, pods: &'v [BoundPod<'v>]) -> NodeView<'v> {
+        node_view(node, pods)
     }
 
     pub fn ask(&self) -> Answer<'_> {

@@ -1,0 +1,154 @@
+//! A cluster compiled once, and the questions asked of it: what if these nodes were gone and these pods had to be placed.
+
+use std::cmp::Reverse;
+
+use rustc_hash::FxHashMap;
+
+use super::existing::{CompiledNodes, NodeReader};
+use super::existing_index::ExistingNodes;
+use super::input::{NodeView, PendingPod, ReservedMode, TieBreak};
+use super::templates::Templates;
+use super::topology::{ClusterTopology, Rules, Taken};
+use super::{PackingSetup, requirement_table::RequirementTable, resource_table::ResourceTable};
+use crate::domain::symbol::well_known;
+use crate::domain::{PodSpec, ResourceName, Resources, Symbol};
+
+/// The nodes of a cluster and their pods, compiled by [`Packer::cluster`](super::Packer::cluster) for that packer. Every
+/// question leaves it as it was.
+pub struct ClusterView<'n> {
+    pub(super) views: &'n [NodeView<'n>],
+    pub(super) existing: ExistingNodes,
+    pub(super) topology: ClusterTopology,
+    /// What the nodes leave of the limits of each template's pool.
+    limits: Vec<Resources>,
+    class_of: FxHashMap<(Symbol, *const PodSpec), usize>,
+}
+
+/// A question to a [`ClusterView`]. Nodes are named by their position in the views that the cluster was compiled from.
+#[derive(Clone, Copy, Debug)]
+pub struct WhatIf<'q> {
+    /// Nodes that are taken away: no pod goes there, they make no topology domain and use up no limit. Their pods still
+    /// count in topologies unless they are `displaced`.
+    pub without: &'q [usize],
+    /// Bound pods that are among the pods to place and so no longer count where they run: node, and position among the
+    /// node's pods.
+    pub displaced: &'q [(usize, usize)],
+    /// The pods to place.
+    pub pods: &'q [PendingPod<'q>],
+    /// Treatment of used-up reservations.
+    pub reserved: ReservedMode,
+    /// Treatment of ties.
+    pub ties: TieBreak,
+    /// Stop once more claims than this are open: the plan is incomplete then, and known to need more.
+    pub most_claims: usize,
+    /// Nodes whose pool's `consolidateAfter` has not yet passed since their last pod came or went. From v1.14 on they do
+    /// not take the pods at `running`; older releases do not ask.
+    pub unsettled: &'q [usize],
+    /// Positions in `pods` of those that run on nodes that consolidation wants to remove.
+    pub running: &'q [usize],
+}
+
+impl<'q> WhatIf<'q> {
+    /// The plain question: where do these pods go.
+    pub const fn placing(pods: &'q [PendingPod<'q>], reserved: ReservedMode, ties: TieBreak) -> Self {
+        Self {
+            without: &[],
+            displaced: &[],
+            pods,
+            reserved,
+            ties,
+            most_claims: usize::MAX,
+            unsettled: &[],
+            running: &[],
+        }
+    }
+}
+
+impl<'n> ClusterView<'n> {
+    /// Compiles the nodes.
+    pub(super) fn new(
+        setup: &PackingSetup<'_>,
+        templates: &Templates,
+        table: &mut RequirementTable,
+        resources: &mut ResourceTable,
+        rules: &mut Rules,
+        views: &'n [NodeView<'n>],
+    ) -> Self {
+        let mut reader =
+            NodeReader { setup, daemons: &templates.daemons, table: &mut *table, resources, rules: &mut *rules };
+        let CompiledNodes { existing, nodes, bound, class_of } = reader.read(views);
+        let topology = ClusterTopology::new(nodes, bound, rules, setup, &templates.spanning, table);
+        let mut cluster = Self { views, existing, topology, limits: Vec::new(), class_of };
+        for template in &templates.list {
+            cluster.limits.push(setup.pools[template.pool].pool.limits.clone());
+        }
+        let mut limits = std::mem::take(&mut cluster.limits);
+        for node in (0..views.len()).filter(|&node| views[node].offered) {
+            cluster.charge(&mut limits, node, setup, templates, i64::saturating_sub);
+        }
+        cluster.limits = limits;
+        cluster
+    }
+
+    /// Adds what a node has to the limits of its pool, or takes it off; each node counts as one of `nodes`.
+    fn charge(
+        &self,
+        limits: &mut [Resources],
+        node: usize,
+        setup: &PackingSetup<'_>,
+        templates: &Templates,
+        how: fn(i64, i64) -> i64,
+    ) {
+        let view = &self.views[node];
+        let Some(name) = view.labels.get(well_known::NODEPOOL) else { return };
+        for (template, left) in templates.list.iter().zip(limits) {
+            let pool = setup.pools[template.pool].pool;
+            if pool.name != name {
+                continue;
+            }
+            for (name, _) in pool.limits.iter() {
+                let own = if name == ResourceName::NODES { 1 } else { view.capacity.get(name) };
+                left.set(name, how(left.get(name), own));
+            }
+        }
+    }
+
+    /// What the nodes that stay leave of the limits of each template's pool.
+    pub(super) fn limits_without(
+        &self,
+        without: &[usize],
+        setup: &PackingSetup<'_>,
+        templates: &Templates,
+    ) -> Vec<Resources> {
+        let mut limits = self.limits.clone();
+        for &node in without.iter().filter(|&&node| self.views[node].offered) {
+            self.charge(&mut limits, node, setup, templates, i64::saturating_add);
+        }
+        limits
+    }
+
+    /// What a question takes away, as topology wants to know it.
+    pub(super) fn taken(&self, question: &WhatIf<'_>) -> Taken {
+        let mut taken = Taken { nodes: question.without.to_vec(), pods: Vec::new() };
+        let mut places: Vec<(usize, usize)> = Vec::with_capacity(question.displaced.len());
+        for &(node, position) in question.displaced {
+            let pod = &self.views[node].pods[position];
+            if !pod.counts_in_topology {
+                continue;
+            }
+            let key = (pod.namespace, std::sync::Arc::as_ptr(pod.spec));
+            places.extend(self.class_of.get(&key).map(|&class| (class, node)));
+        }
+        places.sort_unstable_by_key(|&place| Reverse(place));
+        while let Some((class, node)) = places.pop() {
+            match taken.pods.last_mut() {
+                Some((last, own)) if *last == class => match own.last_mut() {
+                    Some((last, pods)) if *last == node => *pods += 1,
+                    _ => own.push((node, 1)),
+                },
+                _ => taken.pods.push((class, vec![(node, 1)])),
+            }
+        }
+        taken
+    }
+}

@@ -1,0 +1,115 @@
+//! The existing nodes of a cluster in the order in which they are tried, with a quick way to the next one that has room,
+//! and a way back to how they were.
+
+use super::existing::ExistingNode;
+
+/// Nodes of one block share a bound on their room.
+const BLOCK: usize = 32;
+
+/// How many resources the bounds know: the first that were met, which are those that nearly every pod asks for.
+const BOUNDED: usize = 4;
+
+/// Existing nodes, and the states that the ones changed had before.
+pub(super) struct ExistingNodes {
+    nodes: Vec<ExistingNode>,
+    /// By position in the cluster: position here.
+    at: Vec<Option<u32>>,
+    /// For each block the most room of any of its nodes, resource by resource.
+    blocks: Vec<[i64; BOUNDED]>,
+    /// Nodes that changed, as they were.
+    before: Vec<(usize, ExistingNode)>,
+    changed: Vec<bool>,
+}
+
+impl ExistingNodes {
+    /// `nodes` in the order in which they are tried, of a cluster of `size` nodes.
+    pub(super) fn new(nodes: Vec<ExistingNode>, size: usize) -> Self {
+        let mut at = vec![None; size];
+        for (position, own) in nodes.iter().enumerate() {
+            at[own.node] = Some(position as u32);
+        }
+        let changed = vec![false; nodes.len()];
+        let blocks = vec![[0; BOUNDED]; nodes.len().div_ceil(BLOCK)];
+        let mut index = Self { nodes, at, blocks, before: Vec::new(), changed };
+        for block in 0..index.blocks.len() {
+            index.bound(block);
+        }
+        index
+    }
+
+    fn bound(&mut self, block: usize) {
+        let end = self.nodes.len().min((block + 1) * BLOCK);
+        let mut most = [i64::MIN; BOUNDED];
+        for node in &self.nodes[block * BLOCK..end] {
+            for (index, most) in most.iter_mut().enumerate() {
+                *most = (*most).max(node.room(index));
+            }
+        }
+        self.blocks[block] = most;
+    }
+
+    /// The first node at or after `from` that has room for `amounts`, as far as the bounds know.
+    pub(super) fn next_with_room(&self, from: usize, amounts: &[i64]) -> Option<usize> {
+        let short = |room: i64, amount: i64| amount > 0 && amount > room;
+        let mut position = from;
+        while position < self.nodes.len() {
+            let bounds = &self.blocks[position / BLOCK];
+            if bounds.iter().zip(amounts).any(|(&room, &amount)| short(room, amount)) {
+                position = (position / BLOCK + 1) * BLOCK;
+                continue;
+            }
+            let node = &self.nodes[position];
+            let fits = !amounts.iter().take(BOUNDED).enumerate().any(|(i, &amount)| short(node.room(i), amount));
+            if fits {
+                return Some(position);
+            }
+            position += 1;
+        }
+        None
+    }
+
+    /// The node at a position.
+    pub(super) fn get(&self, position: usize) -> &ExistingNode {
+        &self.nodes[position]
+    }
+
+    /// Changes the node at a position; [`Self::revert`] undoes it.
+    pub(super) fn change(&mut self, position: usize, how: impl FnOnce(&mut ExistingNode)) {
+        if !self.changed[position] {
+            self.changed[position] = true;
+            self.before.push((position, self.nodes[position].clone()));
+        }
+        how(&mut self.nodes[position]);
+        self.bound(position / BLOCK);
+    }
+
+    /// Takes the node at `position` of the cluster away; nothing happens if no pod could be put on it.
+    pub(super) fn withdraw(&mut self, position: usize) {
+        if let Some(own) = self.at[position] {
+            self.change(own as usize, ExistingNode::withdraw);
+        }
+    }
+
+    /// The pods put on each node, in the order in which nodes are tried.
+    pub(super) fn placed(&mut self) -> Vec<(usize, Vec<usize>)> {
+        let mut positions: Vec<usize> = self.before.iter().map(|own| own.0).collect();
+        positions.sort_unstable();
+        positions.retain(|&position| !self.nodes[position].pods.is_empty());
+        positions
+            .into_iter()
+            .map(|position| {
+                let node = &mut self.nodes[position];
+                (node.node, std::mem::take(&mut node.pods))
+            })
+            .collect()
+    }
+
+    /// Undoes every change.
+    pub(super) fn revert(&mut self) {
+        while let Some((position, node)) = self.before.pop() {
+            self.nodes[position] = node;
+            self.changed[position] = false;
+            self.bound(position / BLOCK);
+        }
+    }
+}

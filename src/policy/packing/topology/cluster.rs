@@ -1,0 +1,407 @@
+//! Nodes and bound pods as topology counts them: computed once for a cluster, less what a question takes away.
+
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+
+use super::constraint::IdentityId;
+use super::rules::{Constraint, Rules, TaintsId, TolerationsId};
+use crate::domain::symbol::Symbol;
+use crate::domain::{Labels, PodSpec};
+use crate::policy::packing::input::PackingSetup;
+use crate::policy::packing::requirement_table::{RequirementTable, SetId, Undefined};
+
+/// Bound pods of one specification: where they are.
+pub(in crate::policy::packing) struct BoundClass {
+    pub(in crate::policy::packing) namespace: Symbol,
+    pub(in crate::policy::packing) spec: Arc<PodSpec>,
+    /// Node position and number of pods.
+    pub(in crate::policy::packing) places: Vec<(usize, i32)>,
+}
+
+/// What topology needs to know of a node.
+pub(in crate::policy::packing) struct TopologyNode {
+    pub(in crate::policy::packing) labels: Labels,
+    pub(in crate::policy::packing) set: SetId,
+    pub(in crate::policy::packing) taints: TaintsId,
+    /// Whether the node is there for pods to be counted on.
+    pub(in crate::policy::packing) registered: bool,
+    /// Whether its labels make domains.
+    pub(in crate::policy::packing) spans: bool,
+}
+
+/// A domain that a group does not know.
+pub(super) const ABSENT: i32 = -1;
+
+/// Pods by host: as counted once, and what changed since.
+#[derive(Clone, Default)]
+pub(super) struct HostCounts {
+    counted: Arc<FxHashMap<usize, i32>>,
+    changed: FxHashMap<usize, i32>,
+}
+
+impl HostCounts {
+    /// The pods on a host.
+    pub(super) fn get(&self, host: usize) -> i32 {
+        let counted = || if self.counted.is_empty() { None } else { self.counted.get(&host) };
+        self.changed.get(&host).or_else(counted).copied().unwrap_or(0)
+    }
+
+    /// Adds `pods`, which may be negative; returns the count before and after.
+    pub(super) fn add(&mut self, host: usize, pods: i32) -> (i32, i32) {
+        let before = self.get(host);
+        self.changed.insert(host, before + pods);
+        (before, before + pods)
+    }
+}
+
+/// The counts of a group before the first pod is placed.
+#[derive(Clone, Default)]
+pub(super) struct Counts {
+    /// By domain.
+    pub(super) domains: Vec<i32>,
+    /// By host.
+    pub(super) hosts: HostCounts,
+    /// Number of domains, or hosts, with a pod.
+    pub(super) occupied: usize,
+    /// For each domain: whether pools span it, and how many nodes carry it as a label.
+    reasons: Arc<Vec<(bool, u32)>>,
+    /// The bound classes counted, in ascending order.
+    classes: Arc<Vec<usize>>,
+}
+
+/// An inverse group that bound pods bring along.
+struct BoundInverse {
+    /// Bound classes with their constraint; the first that still has a pod decides which domains the group knows.
+    owners: Vec<(usize, Constraint)>,
+}
+
+/// The nodes and bound pods of a cluster.
+#[derive(Default)]
+pub(in crate::policy::packing) struct ClusterTopology {
+    nodes: Vec<TopologyNode>,
+    bound: Vec<BoundClass>,
+    counted: FxHashMap<(IdentityId, TolerationsId), Counts>,
+    inverse: Vec<BoundInverse>,
+    inverse_counted: FxHashMap<(usize, TolerationsId), Counts>,
+    /// By bound class, the inverse groups that it owns.
+    owned_inverse: Vec<Vec<usize>>,
+}
+
+/// What a question takes away from the cluster.
+#[derive(Default)]
+pub(in crate::policy::packing) struct Taken {
+    /// Nodes.
+    pub(in crate::policy::packing) nodes: Vec<usize>,
+    /// Bound classes with the places, and numbers of pods there, that no longer count. In order of class.
+    pub(in crate::policy::packing) pods: Vec<(usize, Vec<(usize, i32)>)>,
+}
+
+impl Taken {
+    fn places(&self, class: usize) -> &[(usize, i32)] {
+        self.pods.binary_search_by_key(&class, |own| own.0).map_or(&[], |found| &self.pods[found].1)
+    }
+}
+
+impl ClusterTopology {
+    /// The topology of these nodes and pods.
+    pub(in crate::policy::packing) fn new(
+        nodes: Vec<TopologyNode>,
+        bound: Vec<BoundClass>,
+        rules: &mut Rules,
+        setup: &PackingSetup<'_>,
+        spanning: &[usize],
+        table: &mut RequirementTable,
+    ) -> Self {
+        let mut cluster = Self { nodes, ..Self::default() };
+        let mut by_identity: FxHashMap<IdentityId, usize> = FxHashMap::default();
+        for (class, own) in bound.iter().enumerate() {
+            let mut owned = Vec::new();
+            for constraint in rules.inverse(&own.spec, own.namespace, setup, spanning, table) {
+                let inverse = *by_identity.entry(constraint.identity).or_insert_with(|| {
+                    cluster.inverse.push(BoundInverse { owners: Vec::new() });
+                    cluster.inverse.len() - 1
+                });
+                cluster.inverse[inverse].owners.push((class, constraint));
+                owned.push(inverse);
+            }
+            cluster.owned_inverse.push(owned);
+        }
+        cluster.bound = bound;
+        cluster
+    }
+
+    /// The counts of a group whose first owner states `constraint`.
+    pub(super) fn counts(
+        &mut self,
+        constraint: Constraint,
+        taken: &Taken,
+        rules: &mut Rules,
+        setup: &PackingSetup<'_>,
+        table: &mut RequirementTable,
+    ) -> Counts {
+        let Constraint { identity, tolerations, .. } = constraint;
+        let key = (identity, tolerations);
+        if !self.counted.contains_key(&key) {
+            let counts = self.count(constraint, rules, setup, table);
+            self.counted.insert(key, counts);
+        }
+        let mut counts = self.counted[&key].clone();
+        if taken.nodes.is_empty() && taken.pods.is_empty() {
+            return counts;
+        }
+        let mut less = Less::new(&counts);
+        for &node in &taken.nodes {
+            if self.nodes[node].spans && self.accepts(identity, node, rules, table) {
+                less.unspan(self.domain(identity, node, rules, table));
+            }
+        }
+        for &class in counts.classes.clone().iter() {
+            for &(node, pods) in taken.places(class) {
+                if self.nodes[node].registered && self.accepts(identity, node, rules, table) {
+                    let domain = self.domain(identity, node, rules, table);
+                    less.uncount(&mut counts, rules.domains_of(identity).is_none(), node, domain, pods);
+                }
+            }
+        }
+        less.forget(&mut counts);
+        counts
+    }
+
+    /// Counts the bound pods that a group selects, and lets it know the domains of the nodes that it accepts.
+    fn count(
+        &self,
+        constraint: Constraint,
+        rules: &mut Rules,
+        setup: &PackingSetup<'_>,
+        table: &mut RequirementTable,
+    ) -> Counts {
+        let identity = constraint.identity;
+        let mut tally = Tally::new(constraint, rules, setup);
+        for node in 0..self.nodes.len() {
+            if self.nodes[node].spans && self.accepts(identity, node, rules, table) {
+                tally.span(self.domain(identity, node, rules, table));
+            }
+        }
+        for (class, bound) in self.bound.iter().enumerate() {
+            if !rules.identity(identity).selects(bound.namespace, &bound.spec.labels) {
+                continue;
+            }
+            tally.classes.push(class);
+            for &(node, pods) in &bound.places {
+                if self.nodes[node].registered && self.accepts(identity, node, rules, table) {
+                    tally.add(node, self.domain(identity, node, rules, table), pods);
+                }
+            }
+        }
+        tally.counts()
+    }
+
+    /// The inverse groups that bound pods bring along, with their counts.
+    pub(super) fn inverse(
+        &mut self,
+        taken: &Taken,
+        rules: &mut Rules,
+        setup: &PackingSetup<'_>,
+        table: &mut RequirementTable,
+    ) -> Vec<(Constraint, Counts)> {
+        let mut touched = vec![false; self.inverse.len()];
+        for (class, _) in &taken.pods {
+            for &inverse in &self.owned_inverse[*class] {
+                touched[inverse] = true;
+            }
+        }
+        let mut found = Vec::with_capacity(self.inverse.len());
+        for inverse in 0..self.inverse.len() {
+            let owner = if touched[inverse] {
+                self.inverse[inverse].owners.iter().find(|(class, _)| self.remains(*class, taken)).map(|own| own.1)
+            } else {
+                Some(self.inverse[inverse].owners[0].1)
+            };
+            // Pods to place bring their own anti-affinity along.
+            let Some(owner) = owner else { continue };
+            let key = (inverse, owner.tolerations);
+            if !self.inverse_counted.contains_key(&key) {
+                let counts = self.count_owners(inverse, owner, rules, setup, table);
+                self.inverse_counted.insert(key, counts);
+            }
+            let mut counts = self.inverse_counted[&key].clone();
+            if touched[inverse] {
+                self.take_owners(inverse, owner.identity, taken, &mut counts, rules, table);
+            }
+            found.push((owner, counts));
+        }
+        found
+    }
+
+    /// The counts of an inverse group that no bound pod brings along.
+    pub(super) fn fresh(&self, constraint: Constraint, rules: &Rules, setup: &PackingSetup<'_>) -> Counts {
+        Tally::new(constraint, rules, setup).counts()
+    }
+
+    fn remains(&self, class: usize, taken: &Taken) -> bool {
+        let pods = |places: &[(usize, i32)]| places.iter().map(|place| place.1).sum::<i32>();
+        pods(&self.bound[class].places) > pods(taken.places(class))
+    }
+
+    fn count_owners(
+        &self,
+        inverse: usize,
+        first: Constraint,
+        rules: &mut Rules,
+        setup: &PackingSetup<'_>,
+        table: &mut RequirementTable,
+    ) -> Counts {
+        let mut tally = Tally::new(first, rules, setup);
+        for &(class, constraint) in &self.inverse[inverse].owners {
+            tally.classes.push(class);
+            for &(node, pods) in &self.bound[class].places {
+                tally.add(node, self.domain(constraint.identity, node, rules, table), pods);
+            }
+        }
+        tally.counts()
+    }
+
+    fn take_owners(
+        &self,
+        inverse: usize,
+        identity: IdentityId,
+        taken: &Taken,
+        counts: &mut Counts,
+        rules: &mut Rules,
+        table: &mut RequirementTable,
+    ) {
+        let mut less = Less::new(counts);
+        for &(class, _) in &self.inverse[inverse].owners {
+            for &(node, pods) in taken.places(class) {
+                let domain = self.domain(identity, node, rules, table);
+                less.uncount(counts, rules.domains_of(identity).is_none(), node, domain, pods);
+            }
+        }
+        less.forget(counts);
+    }
+
+    fn accepts(&self, identity: IdentityId, node: usize, rules: &mut Rules, table: &RequirementTable) -> bool {
+        let own = &self.nodes[node];
+        rules.accepts(identity, own.set, own.taints, Undefined::Refused, table)
+    }
+
+    /// The domain of a node; `None` for the host name and where the node lacks the label.
+    fn domain(
+        &self,
+        identity: IdentityId,
+        node: usize,
+        rules: &mut Rules,
+        table: &mut RequirementTable,
+    ) -> Option<usize> {
+        let key = rules.domains_of(identity)?;
+        let value = self.nodes[node].labels.get(rules.keys[key].key)?;
+        Some(rules.keys[key].add(value, table))
+    }
+}
+
+/// Counts in the making.
+struct Tally {
+    by_host: bool,
+    domains: Vec<i32>,
+    hosts: FxHashMap<usize, i32>,
+    reasons: Vec<(bool, u32)>,
+    classes: Vec<usize>,
+}
+
+impl Tally {
+    fn new(first: Constraint, rules: &Rules, setup: &PackingSetup<'_>) -> Self {
+        let key = rules.domains_of(first.identity);
+        let mut tally = Self {
+            by_host: key.is_none(),
+            domains: Vec::new(),
+            hosts: FxHashMap::default(),
+            reasons: Vec::new(),
+            classes: Vec::new(),
+        };
+        for domain in key.map_or(Vec::new(), |key| rules.known_domains(key, first.tolerations, setup)) {
+            tally.know(domain);
+            tally.reasons[domain].0 = true;
+        }
+        tally
+    }
+
+    fn know(&mut self, domain: usize) {
+        if self.domains.len() <= domain {
+            self.domains.resize(domain + 1, ABSENT);
+            self.reasons.resize(domain + 1, (false, 0));
+        }
+        self.domains[domain] = self.domains[domain].max(0);
+    }
+
+    fn span(&mut self, domain: Option<usize>) {
+        if let Some(domain) = domain {
+            self.know(domain);
+            self.reasons[domain].1 += 1;
+        }
+    }
+
+    fn add(&mut self, host: usize, domain: Option<usize>, pods: i32) {
+        if self.by_host {
+            *self.hosts.entry(host).or_insert(0) += pods;
+        } else if let Some(domain) = domain {
+            self.know(domain);
+            self.domains[domain] += pods;
+        }
+    }
+
+    fn counts(self) -> Counts {
+        let occupied = if self.by_host { self.hosts.len() } else { self.domains.iter().filter(|&&c| c > 0).count() };
+        Counts {
+            domains: self.domains,
+            hosts: HostCounts { counted: Arc::new(self.hosts), changed: FxHashMap::default() },
+            occupied,
+            reasons: Arc::new(self.reasons),
+            classes: Arc::new(self.classes),
+        }
+    }
+}
+
+/// Counts being reduced.
+struct Less {
+    /// Nodes taken away, by domain.
+    nodes: Vec<u32>,
+    touched: bool,
+}
+
+impl Less {
+    fn new(counts: &Counts) -> Self {
+        Self { nodes: vec![0; counts.domains.len()], touched: false }
+    }
+
+    fn unspan(&mut self, domain: Option<usize>) {
+        if let Some(count) = domain.and_then(|domain| self.nodes.get_mut(domain)) {
+            *count += 1;
+            self.touched = true;
+        }
+    }
+
+    fn uncount(&mut self, counts: &mut Counts, by_host: bool, host: usize, domain: Option<usize>, pods: i32) {
+        if by_host {
+            let (_, left) = counts.hosts.add(host, -pods);
+            counts.occupied -= usize::from(left == 0);
+        } else if let Some(count) = domain.and_then(|domain| counts.domains.get_mut(domain)) {
+            *count -= pods;
+            counts.occupied -= usize::from(*count == 0);
+            self.touched = true;
+        }
+    }
+
+    /// Forgets the domains for which nothing stands any more.
+    fn forget(self, counts: &mut Counts) {
+        if !self.touched {
+            return;
+        }
+        for (domain, count) in counts.domains.iter_mut().enumerate() {
+            let (spanned, nodes) = counts.reasons[domain];
+            if *count == 0 && !spanned && nodes <= self.nodes[domain] {
+                *count = ABSENT;
+            }
+        }
+    }
+}
