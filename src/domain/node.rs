@@ -25,4 +25,6 @@ pub struct NodeObject {
     pub provider_id: Option<String>,
     /// Whether its `Ready` condition is true; an object without conditions counts as Ready.
     pub ready: bool,
+    /// Whether it is being deleted (`deletionTimestamp`).
+    pub deleting: bool,
 }

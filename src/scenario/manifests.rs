@@ -12,11 +12,13 @@ mod node;
 mod node_class;
 mod node_pool;
 mod pod;
+mod storage;
 mod workloads;
 
 pub(in crate::scenario) use keda::check_query;
 pub use monitor::Monitor;
-pub use pod::PodObject;
+pub use pod::{PodObject, SchedulerVerdict};
+pub use storage::AttachLimits;
 pub use workloads::PriorityClass;
 
 use std::sync::Arc;
@@ -29,6 +31,7 @@ use super::{Limits, ScenarioError, Source, Warning};
 use crate::domain::keda::ScaledObject;
 use crate::domain::node_pool::{ClusterInfo, NodeGroup};
 use crate::domain::pod::PodDisruptionBudget;
+use crate::domain::volumes::{PersistentVolume, PersistentVolumeClaim, StorageClass};
 use crate::domain::workload::{DaemonSet, Deployment, ObjectName};
 use crate::domain::{HorizontalPodAutoscaler, Labels, NodeClass, NodeObject, NodePool, PodSpec, Symbol};
 
@@ -83,6 +86,14 @@ pub struct Manifests {
     pub namespaces: Vec<Namespace>,
     /// ServiceMonitors and PodMonitors.
     pub monitors: Vec<Monitor>,
+    /// StorageClasses.
+    pub storage_classes: Vec<StorageClass>,
+    /// PersistentVolumes.
+    pub volumes: Vec<PersistentVolume>,
+    /// PersistentVolumeClaims.
+    pub volume_claims: Vec<PersistentVolumeClaim>,
+    /// CSINodes.
+    pub attach_limits: Vec<AttachLimits>,
     /// What was left out.
     pub warnings: Vec<Warning>,
 }
@@ -137,6 +148,10 @@ impl Manifests {
         replace(&mut self.services, newer.services, |service| service.name);
         replace(&mut self.namespaces, newer.namespaces, |namespace| namespace.name);
         replace(&mut self.monitors, newer.monitors, |monitor| (monitor.of_services, monitor.name));
+        replace(&mut self.storage_classes, newer.storage_classes, |class| class.name);
+        replace(&mut self.volumes, newer.volumes, |volume| volume.name);
+        replace(&mut self.volume_claims, newer.volume_claims, |claim| (claim.namespace, claim.name));
+        replace(&mut self.attach_limits, newer.attach_limits, |limits| limits.node);
         self.warnings.extend(newer.warnings);
     }
 

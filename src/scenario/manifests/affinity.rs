@@ -110,6 +110,16 @@ fn items<'n, 's>(
     Ok(fields.optional(key, |n, what| reader.list(n, what))?.unwrap_or_default())
 }
 
+/// The alternatives of a required node affinity.
+pub(super) fn required_terms<'s>(
+    reader: &mut Reader<'s>,
+    node: &Node<'s>,
+) -> Result<Vec<NodeSelectorTerm>, ScenarioError> {
+    let fields = reader.fields(node, &NODE_SELECTOR)?;
+    let terms = items(reader, fields, "nodeSelectorTerms")?;
+    terms.iter().map(|term| node_term(reader, term)).collect()
+}
+
 fn node_affinity<'s>(reader: &mut Reader<'s>, node: &Node<'s>) -> Result<NodeAffinity, ScenarioError> {
     let fields = reader.fields(node, &TERMS)?;
     let mut affinity = NodeAffinity::default();

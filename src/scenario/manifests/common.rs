@@ -4,7 +4,7 @@ use crate::domain::labels::{SelectorExpression, SelectorOperator};
 use crate::domain::pod::IntOrPercent;
 use crate::domain::symbol::well_known;
 use crate::domain::workload::ObjectName;
-use crate::domain::{LabelSelector, Labels, ResourceName, Resources, Symbol, Taint, TaintEffect};
+use crate::domain::{LabelSelector, Labels, ResourceName, Resources, SimTime, Symbol, Taint, TaintEffect};
 use crate::scenario::ScenarioError;
 use crate::scenario::reader::{Fields, Reader, Shape};
 use crate::scenario::tree::Node;
@@ -21,11 +21,28 @@ pub(super) struct Metadata<'n, 's> {
     pub owners: &'n [Node<'s>],
 }
 
+/// When an object came to be, and whether it is on its way out.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) struct Life {
+    /// `creationTimestamp`, since 1970.
+    pub created: Option<SimTime>,
+    /// Whether there is a `deletionTimestamp`.
+    pub deleting: bool,
+}
+
 static METADATA: Shape = Shape {
     name: "metadata",
-    keys: &["name", "generateName", "namespace", "labels", "annotations", "ownerReferences"],
-    without_effect: &[
+    keys: &[
+        "name",
+        "generateName",
+        "namespace",
+        "labels",
+        "annotations",
+        "ownerReferences",
         "creationTimestamp",
+        "deletionTimestamp",
+    ],
+    without_effect: &[
         "uid",
         "resourceVersion",
         "generation",
@@ -35,18 +52,33 @@ static METADATA: Shape = Shape {
         "clusterName",
         "deletionGracePeriodSeconds",
     ],
-    unsupported: &[("deletionTimestamp", "the object is taken as if it were not being deleted")],
+    unsupported: &[],
     strict: false,
 };
 
-/// The metadata in `node`; absent metadata has an empty name.
+/// The metadata in `node` of an object whose end nobody waits for: one that is being deleted counts, with a warning, as if
+/// it were not.
 pub(super) fn metadata<'n, 's>(
     reader: &mut Reader<'s>,
     node: Option<&'n Node<'s>>,
 ) -> Result<Metadata<'n, 's>, ScenarioError> {
+    let (metadata, life) = metadata_and_life(reader, node)?;
+    if let Some(at) = node.and_then(|node| node.get("deletionTimestamp")).filter(|_| life.deleting).map(|own| own.at) {
+        let message =
+            "`deletionTimestamp` of metadata is not simulated: the object is taken as if it were not being deleted";
+        reader.warn(at, message, "left out", "");
+    }
+    Ok(metadata)
+}
+
+/// The metadata in `node`, absent metadata having an empty name, and the object's age and end.
+pub(super) fn metadata_and_life<'n, 's>(
+    reader: &mut Reader<'s>,
+    node: Option<&'n Node<'s>>,
+) -> Result<(Metadata<'n, 's>, Life), ScenarioError> {
     let default = ObjectName { namespace: well_known::DEFAULT, name: well_known::EMPTY };
     let mut result = Metadata { name: default, labels: Labels::new(), annotations: Labels::new(), owners: &[] };
-    let Some(node) = node else { return Ok(result) };
+    let Some(node) = node else { return Ok((result, Life::default())) };
     let fields = reader.fields(node, &METADATA)?;
     if let Some(namespace) = fields.optional("namespace", |n, what| reader.symbol(n, what))? {
         result.name.namespace = namespace;
@@ -57,7 +89,21 @@ pub(super) fn metadata<'n, 's>(
     result.labels = labels(reader, fields, "labels")?;
     result.annotations = current_annotations(labels(reader, fields, "annotations")?);
     result.owners = fields.optional("ownerReferences", |n, what| reader.list(n, what))?.unwrap_or_default();
-    Ok(result)
+    let created = fields.optional("creationTimestamp", |n, what| instant(reader, n, what))?;
+    Ok((result, Life { created, deleting: fields.get("deletionTimestamp").is_some() }))
+}
+
+/// An instant as the API writes it, for example `2026-03-01T12:00:00Z`.
+fn instant(reader: &Reader<'_>, node: &Node<'_>, what: &str) -> Result<SimTime, ScenarioError> {
+    let text = reader.text(node, what)?;
+    let read: Result<jiff::Timestamp, _> = text.parse();
+    read.map(|instant| SimTime::from_micros(instant.as_microsecond())).map_err(|_| {
+        let shown: String = text.chars().take(80).collect();
+        reader
+            .error(node.at, format!("`{what}` is not a point in time: `{shown}`"))
+            .because("not a time")
+            .help("write it as the API does, for example 2026-03-01T12:00:00Z")
+    })
 }
 
 /// Labels, annotations or a node selector under `key`.

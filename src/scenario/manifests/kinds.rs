@@ -3,7 +3,8 @@
 use super::common::metadata;
 use super::pod::OBJECT;
 use super::{
-    Manifests, Namespace, Service, eksctl, hpa, keda, legacy, monitor, node, node_class, node_pool, pod, workloads,
+    Manifests, Namespace, Service, eksctl, hpa, keda, legacy, monitor, node, node_class, node_pool, pod, storage,
+    workloads,
 };
 use crate::domain::Labels;
 use crate::scenario::ScenarioError;
@@ -30,6 +31,10 @@ const READ: &[&str] = &[
     "ClusterConfig",
     "ServiceMonitor",
     "PodMonitor",
+    "StorageClass",
+    "PersistentVolume",
+    "PersistentVolumeClaim",
+    "CSINode",
 ];
 
 /// Kinds that change neither capacity, nor cost, nor latency.
@@ -39,7 +44,6 @@ const WITHOUT_EFFECT: &[&str] = &[
     "AppProject",
     "AuthorizationPolicy",
     "CSIDriver",
-    "CSINode",
     "CSIStorageCapacity",
     "Certificate",
     "CertificateRequest",
@@ -107,7 +111,6 @@ const WITHOUT_EFFECT: &[&str] = &[
 ];
 
 const PODS: &str = "its pods are left out";
-const VOLUMES: &str = "volumes bind no pod to a zone";
 
 /// Kinds that would change a result but are not simulated, with what is left out.
 const NOT_SIMULATED: &[(&str, &str)] = &[
@@ -126,9 +129,6 @@ const NOT_SIMULATED: &[(&str, &str)] = &[
     ("LimitRange", "it adds no default requests"),
     ("ResourceQuota", "it refuses no pod"),
     ("RuntimeClass", "it adds no overhead"),
-    ("StorageClass", VOLUMES),
-    ("PersistentVolumeClaim", VOLUMES),
-    ("PersistentVolume", VOLUMES),
     ("ENIConfig", "pods use the nodes' own subnets"),
     ("NodeClaim", "state the Node objects instead"),
     ("Machine", "state the Node objects instead"),
@@ -222,6 +222,10 @@ fn one<'s>(
             manifests.node_groups.extend(groups);
         }
         "ServiceMonitor" | "PodMonitor" => manifests.monitors.push(monitor::monitor(reader, object)?),
+        "StorageClass" => manifests.storage_classes.push(storage::storage_class(reader, object)?),
+        "PersistentVolume" => manifests.volumes.push(storage::volume(reader, object)?),
+        "PersistentVolumeClaim" => manifests.volume_claims.push(storage::claim(reader, object)?),
+        "CSINode" => manifests.attach_limits.push(storage::csi_node(reader, object)?),
         _ => left_out(reader, object, kind),
     }
     Ok(())

@@ -1,6 +1,6 @@
 //! Node objects of a running cluster.
 
-use super::common::{metadata, resources, taints};
+use super::common::{metadata_and_life, resources, taints};
 use crate::domain::NodeObject;
 use crate::scenario::ScenarioError;
 use crate::scenario::reader::{Reader, Shape};
@@ -43,12 +43,13 @@ static STATUS: Shape = Shape {
 /// A Node object.
 pub(super) fn node<'s>(reader: &mut Reader<'s>, object: &Node<'s>) -> Result<NodeObject, ScenarioError> {
     let fields = reader.fields(object, &OBJECT)?;
-    let metadata = metadata(reader, fields.get("metadata"))?;
+    let (metadata, life) = metadata_and_life(reader, fields.get("metadata"))?;
     let mut node = NodeObject {
         name: metadata.name.name.as_str().to_owned(),
         labels: metadata.labels,
         annotations: metadata.annotations,
         ready: true,
+        deleting: life.deleting,
         ..NodeObject::default()
     };
     if let Some(given) = fields.get("spec") {

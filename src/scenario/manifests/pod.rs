@@ -1,12 +1,14 @@
 //! Pods and pod templates.
 
 use super::affinity;
-use super::common::{Metadata, current_label, labels, metadata, resource_map, resources, taint_effect};
+use super::common::{
+    Metadata, current_label, labels, metadata, metadata_and_life, resource_map, resources, taint_effect,
+};
 use crate::domain::pod::{HostPort, InitContainer, OwnerKind, PodPhase, PreemptionPolicy, Probe, VolumeRef};
 use crate::domain::symbol::well_known;
 use crate::domain::taints::TolerationOperator;
 use crate::domain::workload::ObjectName;
-use crate::domain::{Container, PodSpec, SimDuration, Symbol, Toleration};
+use crate::domain::{Container, PodSpec, SimDuration, SimTime, Symbol, Toleration};
 use crate::scenario::ScenarioError;
 use crate::scenario::reader::{Fields, Reader, Shape};
 use crate::scenario::tree::Node;
@@ -22,6 +24,26 @@ pub struct PodObject {
     pub controller: Option<Symbol>,
     /// How far it is, as its status says; `Pending` without one.
     pub phase: PodPhase,
+    /// When it was created, since 1970.
+    pub created: Option<SimTime>,
+    /// Whether it is being deleted.
+    pub deleting: bool,
+    /// What kube-scheduler said of it.
+    pub verdict: SchedulerVerdict,
+}
+
+/// What kube-scheduler said of a pod without a node, as its status shows.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum SchedulerVerdict {
+    /// The object has no conditions: it comes from a manifest, not from a cluster.
+    #[default]
+    NotAsked,
+    /// Nothing yet, or something else than that it does not fit.
+    Waiting,
+    /// Condition `PodScheduled` has the reason `Unschedulable`.
+    Unschedulable,
+    /// Pods of lower priority are being removed from this node for it (`nominatedNodeName`).
+    Nominated(Symbol),
 }
 
 pub(super) static OBJECT: Shape = Shape {
@@ -177,7 +199,7 @@ static VOLUME: Shape = Shape {
 /// A Pod object.
 pub(super) fn pod<'s>(reader: &mut Reader<'s>, object: &Node<'s>) -> Result<PodObject, ScenarioError> {
     let fields = reader.fields(object, &OBJECT)?;
-    let metadata = metadata(reader, fields.get("metadata"))?;
+    let (metadata, life) = metadata_and_life(reader, fields.get("metadata"))?;
     let spec = pod_spec(reader, fields, &metadata, None)?;
     let phases = [
         ("Pending", PodPhase::Pending),
@@ -194,7 +216,25 @@ pub(super) fn pod<'s>(reader: &mut Reader<'s>, object: &Node<'s>) -> Result<PodO
         spec,
         controller: controller.map(Symbol::new),
         phase: phase.unwrap_or(PodPhase::Pending),
+        created: life.created,
+        deleting: life.deleting,
+        verdict: object.get("status").map_or(SchedulerVerdict::NotAsked, verdict),
     })
+}
+
+/// What the status of a pod says about its place.
+fn verdict(status: &Node<'_>) -> SchedulerVerdict {
+    let nominated = status.get("nominatedNodeName").and_then(Node::as_text).filter(|name| !name.is_empty());
+    if let Some(node) = nominated {
+        return SchedulerVerdict::Nominated(Symbol::new(node));
+    }
+    let conditions = status.get("conditions").map_or(&[][..], Node::items);
+    let of = |kind: &str| conditions.iter().find(|own| own.get("type").and_then(Node::as_text) == Some(kind));
+    match of("PodScheduled").and_then(|own| own.get("reason")).and_then(Node::as_text) {
+        Some("Unschedulable") => SchedulerVerdict::Unschedulable,
+        None if conditions.is_empty() => SchedulerVerdict::NotAsked,
+        _ => SchedulerVerdict::Waiting,
+    }
 }
 
 /// The pod template in `node`, whose pods are controlled by an `owner`.

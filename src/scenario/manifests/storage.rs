@@ -1,0 +1,204 @@
+//! Persistent volumes, their claims and classes, and how many volumes a node can attach.
+
+use super::affinity;
+use super::common::{current_label, metadata, metadata_and_life, symbols};
+use crate::domain::Symbol;
+use crate::domain::pod::{NodeSelectorExpression, NodeSelectorTerm};
+use crate::domain::requirements::Operator;
+use crate::domain::symbol::well_known;
+use crate::domain::volumes::{PersistentVolume, PersistentVolumeClaim, StorageClass, VolumeBindingMode};
+use crate::scenario::ScenarioError;
+use crate::scenario::reader::{Fields, Reader, Shape};
+use crate::scenario::tree::Node;
+
+/// How many volumes of each CSI driver a node can attach, as its CSINode object says.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct AttachLimits {
+    /// The node.
+    pub node: Symbol,
+    /// Driver and count; drivers without a limit are not listed.
+    pub drivers: Vec<(Symbol, u32)>,
+}
+
+static CLASS: Shape = Shape {
+    name: "a StorageClass",
+    keys: &["apiVersion", "kind", "metadata", "provisioner", "volumeBindingMode", "allowedTopologies"],
+    without_effect: &["parameters", "reclaimPolicy", "allowVolumeExpansion", "mountOptions"],
+    unsupported: &[],
+    strict: false,
+};
+static TOPOLOGY_TERM: Shape = Shape {
+    name: "an allowed topology",
+    keys: &["matchLabelExpressions"],
+    without_effect: &[],
+    unsupported: &[],
+    strict: false,
+};
+static TOPOLOGY_EXPRESSION: Shape = Shape {
+    name: "an expression of an allowed topology",
+    keys: &["key", "values"],
+    without_effect: &[],
+    unsupported: &[],
+    strict: false,
+};
+static OBJECT: Shape = Shape {
+    name: "an object",
+    keys: &["apiVersion", "kind", "metadata", "spec", "status"],
+    without_effect: &[],
+    unsupported: &[],
+    strict: false,
+};
+static VOLUME: Shape = Shape {
+    name: "a PersistentVolume's spec",
+    keys: &["nodeAffinity", "csi", "local", "hostPath", "awsElasticBlockStore", "gcePersistentDisk"],
+    without_effect: &[
+        "accessModes",
+        "capacity",
+        "claimRef",
+        "mountOptions",
+        "persistentVolumeReclaimPolicy",
+        "storageClassName",
+        "volumeMode",
+        "volumeAttributesClassName",
+        "nfs",
+        "iscsi",
+        "fc",
+    ],
+    unsupported: &[],
+    strict: false,
+};
+static CLAIM: Shape = Shape {
+    name: "a PersistentVolumeClaim's spec",
+    keys: &["storageClassName", "volumeName"],
+    without_effect: &[
+        "accessModes",
+        "resources",
+        "volumeMode",
+        "selector",
+        "dataSource",
+        "dataSourceRef",
+        "volumeAttributesClassName",
+    ],
+    unsupported: &[],
+    strict: false,
+};
+static CSI_NODE: Shape =
+    Shape { name: "a CSINode's spec", keys: &["drivers"], without_effect: &[], unsupported: &[], strict: false };
+
+/// A StorageClass. Drivers of volumes built into Kubernetes are named by the CSI driver that took them over.
+///
+/// Source: Kubernetes 1.36 `k8s.io/csi-translation-lib/plugins`.
+pub(super) fn storage_class<'s>(reader: &mut Reader<'s>, object: &Node<'s>) -> Result<StorageClass, ScenarioError> {
+    let fields = reader.fields(object, &CLASS)?;
+    let metadata = metadata(reader, fields.get("metadata"))?;
+    let provisioner = reader.symbol(fields.required(reader, "provisioner")?, "provisioner")?;
+    let modes = [
+        ("Immediate", VolumeBindingMode::Immediate),
+        ("WaitForFirstConsumer", VolumeBindingMode::WaitForFirstConsumer),
+    ];
+    let mode = fields.optional("volumeBindingMode", |n, what| reader.choice(n, what, &modes))?;
+    let mut allowed_topologies = Vec::new();
+    for term in fields.optional("allowedTopologies", |n, what| reader.list(n, what))?.unwrap_or_default() {
+        allowed_topologies.push(allowed_topology(reader, term)?);
+    }
+    let marks = ["storageclass.kubernetes.io/is-default-class", "storageclass.beta.kubernetes.io/is-default-class"];
+    let default_class = marks.iter().any(|key| metadata.annotations.get((*key).into()) == Some(well_known::TRUE));
+    Ok(StorageClass {
+        name: metadata.name.name,
+        provisioner: csi_name(provisioner),
+        binding_mode: mode.unwrap_or_default(),
+        allowed_topologies,
+        default_class,
+    })
+}
+
+fn csi_name(driver: Symbol) -> Symbol {
+    match driver.as_str() {
+        "kubernetes.io/aws-ebs" => Symbol::new("ebs.csi.aws.com"),
+        "kubernetes.io/gce-pd" => Symbol::new("pd.csi.storage.gke.io"),
+        "kubernetes.io/azure-disk" => Symbol::new("disk.csi.azure.com"),
+        _ => driver,
+    }
+}
+
+fn allowed_topology<'s>(reader: &mut Reader<'s>, node: &Node<'s>) -> Result<NodeSelectorTerm, ScenarioError> {
+    let fields = reader.fields(node, &TOPOLOGY_TERM)?;
+    let mut expressions = Vec::new();
+    for item in fields.optional("matchLabelExpressions", |n, what| reader.list(n, what))?.unwrap_or_default() {
+        let fields = reader.fields(item, &TOPOLOGY_EXPRESSION)?;
+        expressions.push(NodeSelectorExpression {
+            key: current_label(reader.symbol(fields.required(reader, "key")?, "key")?),
+            operator: Operator::In,
+            values: symbols(reader, fields, "values")?,
+        });
+    }
+    Ok(NodeSelectorTerm { expressions, fields: Vec::new() })
+}
+
+/// A PersistentVolume.
+pub(super) fn volume<'s>(reader: &mut Reader<'s>, object: &Node<'s>) -> Result<PersistentVolume, ScenarioError> {
+    let fields = reader.fields(object, &OBJECT)?;
+    let (metadata, life) = metadata_and_life(reader, fields.get("metadata"))?;
+    let spec = reader.fields(fields.required(reader, "spec")?, &VOLUME)?;
+    let node_affinity = match spec.get("nodeAffinity").and_then(|node| node.get("required")) {
+        Some(required) => affinity::required_terms(reader, required)?,
+        None => Vec::new(),
+    };
+    Ok(PersistentVolume {
+        name: metadata.name.name,
+        driver: driver_of(reader, spec)?,
+        node_affinity,
+        node_local: spec.get("local").is_some() || spec.get("hostPath").is_some(),
+        deleting: life.deleting,
+    })
+}
+
+fn driver_of(reader: &Reader<'_>, spec: Fields<'_, '_>) -> Result<Option<Symbol>, ScenarioError> {
+    if let Some(driver) = spec.get("csi").and_then(|csi| csi.get("driver")) {
+        return reader.text(driver, "driver").map(|name| Some(Symbol::new(name)));
+    }
+    let built_in = [("awsElasticBlockStore", "kubernetes.io/aws-ebs"), ("gcePersistentDisk", "kubernetes.io/gce-pd")];
+    let found = built_in.iter().find(|(key, _)| spec.get(key).is_some());
+    Ok(found.map(|(_, name)| csi_name(Symbol::new(name))))
+}
+
+/// A PersistentVolumeClaim.
+pub(super) fn claim<'s>(reader: &mut Reader<'s>, object: &Node<'s>) -> Result<PersistentVolumeClaim, ScenarioError> {
+    let fields = reader.fields(object, &OBJECT)?;
+    let (metadata, life) = metadata_and_life(reader, fields.get("metadata"))?;
+    let mut claim = PersistentVolumeClaim {
+        namespace: metadata.name.namespace,
+        name: metadata.name.name,
+        class: None,
+        volume: None,
+        bind_completed: metadata.annotations.get("pv.kubernetes.io/bind-completed".into()).is_some(),
+        lost: fields.get("status").and_then(|status| status.get("phase")).and_then(Node::as_text) == Some("Lost"),
+        deleting: life.deleting,
+    };
+    if let Some(given) = fields.get("spec") {
+        let spec = reader.fields(given, &CLAIM)?;
+        claim.class = spec.optional("storageClassName", |n, what| reader.symbol(n, what))?;
+        let volume = spec.optional("volumeName", |n, what| reader.symbol(n, what))?;
+        claim.volume = volume.filter(|name| *name != well_known::EMPTY);
+    }
+    Ok(claim)
+}
+
+/// A CSINode.
+pub(super) fn csi_node<'s>(reader: &mut Reader<'s>, object: &Node<'s>) -> Result<AttachLimits, ScenarioError> {
+    let fields = reader.fields(object, &OBJECT)?;
+    let node = metadata(reader, fields.get("metadata"))?.name.name;
+    let mut drivers = Vec::new();
+    if let Some(given) = fields.get("spec") {
+        let spec = reader.fields(given, &CSI_NODE)?;
+        for driver in spec.optional("drivers", |n, what| reader.list(n, what))?.unwrap_or_default() {
+            let name = driver.get("name").map(|name| reader.symbol(name, "name")).transpose()?;
+            let count = driver.get("allocatable").and_then(|own| own.get("count"));
+            let count = count.map(|count| reader.integer(count, "count", 0, i64::from(u32::MAX))).transpose()?;
+            if let (Some(name), Some(count)) = (name, count.and_then(|count| u32::try_from(count).ok())) {
+                drivers.push((name, count));
+            }
+        }
+    }
+    Ok(AttachLimits { node, drivers })
+}
