@@ -212,8 +212,8 @@ impl ClusterTopology {
             }
         }
         let mut found = Vec::with_capacity(self.inverse.len());
-        for inverse in 0..self.inverse.len() {
-            let owner = if touched[inverse] {
+        for (inverse, &touched) in touched.iter().enumerate() {
+            let owner = if touched {
                 self.inverse[inverse].owners.iter().find(|(class, _)| self.remains(*class, taken)).map(|own| own.1)
             } else {
                 Some(self.inverse[inverse].owners[0].1)
@@ -226,7 +226,7 @@ impl ClusterTopology {
                 self.inverse_counted.insert(key, counts);
             }
             let mut counts = self.inverse_counted[&key].clone();
-            if touched[inverse] {
+            if touched {
                 self.take_owners(inverse, owner.identity, taken, &mut counts, rules, table);
             }
             found.push((owner, counts));
