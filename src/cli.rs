@@ -3,16 +3,22 @@
 //! What must not live here: any figure. A subcommand reads its arguments, calls the rooms above and hands what they
 //! answer to `report`.
 //!
-//! Exit codes: 0 the answer was given; 2 the input cannot be used (arguments, scenario, prices, a directory that is not
-//! a report); 3 the system refused (a full disk, missing permission).
+//! Exit codes: 0 the answer was given; 1 a guard found something worse; 2 the input cannot be used (arguments, scenario,
+//! prices, a directory that is not a report); 3 the system refused (a full disk, missing permission); 130 Ctrl-C.
 
+mod check;
+mod compare;
 mod completions;
 mod console;
+mod diff;
+mod experiment;
 mod man;
+mod merge;
 mod pack;
 mod prices;
 mod pricing;
 mod run;
+mod sweep;
 
 use std::process::ExitCode;
 
@@ -32,6 +38,11 @@ struct Cli {
 #[derive(Subcommand, Debug)]
 enum Command {
     Run(run::Arguments),
+    Compare(compare::Arguments),
+    Sweep(sweep::Arguments),
+    Merge(merge::Arguments),
+    Diff(diff::Arguments),
+    Check(check::Arguments),
     Pack(pack::Arguments),
     Pricing(pricing::Arguments),
     Completions(completions::Arguments),
@@ -52,6 +63,11 @@ pub fn main() -> ExitCode {
     let mut console = Console::of_process(&mut out, &mut err);
     let result = match cli.command {
         Command::Run(arguments) => run::execute(&arguments, &mut console),
+        Command::Compare(arguments) => compare::execute(&arguments, &mut console),
+        Command::Sweep(arguments) => sweep::execute(&arguments, &mut console),
+        Command::Merge(arguments) => merge::execute(&arguments, &mut console),
+        Command::Diff(arguments) => diff::execute(&arguments, &mut console),
+        Command::Check(arguments) => check::execute(&arguments, &mut console),
         Command::Pack(arguments) => pack::execute(&arguments, &mut console),
         Command::Pricing(arguments) => pricing::execute(&arguments, &mut console),
         Command::Completions(arguments) => completions::execute(&arguments, Cli::command(), &mut console),

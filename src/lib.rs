@@ -25,6 +25,7 @@ pub mod cli;
 pub mod cloud;
 pub mod domain;
 pub mod engine;
+pub mod experiment;
 pub mod load;
 pub mod policy;
 pub mod report;

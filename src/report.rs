@@ -39,20 +39,37 @@ pub enum ReportError {
 /// # Errors
 /// If `out` cannot be written or holds anything but a report; it is then as it was.
 pub fn write(outcome: &Outcome, summary: &Summary, command: &str, out: &Path) -> Result<PathBuf, ReportError> {
+    let directory = OutputDirectory::begin(out)?;
+    write_into(&directory, "", outcome, summary, command)?;
+    Ok(directory.commit()?)
+}
+
+/// Writes the whole report of `outcome` into the folder `folder` of a directory under construction; an empty name is the
+/// directory itself.
+///
+/// # Errors
+/// If a file cannot be made or written.
+pub fn write_into(
+    directory: &OutputDirectory,
+    folder: &str,
+    outcome: &Outcome,
+    summary: &Summary,
+    command: &str,
+) -> Result<(), ReportError> {
     let plots = plots::Plots::of(outcome)?;
     let json = summary.to_json()?;
     let page = page::render(outcome, summary, &plots, command);
-    let directory = OutputDirectory::begin(out)?;
-    directory.file("summary.json", |output| output.write_all(json.as_bytes()))?;
-    directory.file("report.html", |output| output.write_all(page.as_bytes()))?;
+    let name = |file: &str| if folder.is_empty() { file.to_owned() } else { format!("{folder}/{file}") };
+    directory.file(&name("summary.json"), |output| output.write_all(json.as_bytes()))?;
+    directory.file(&name("report.html"), |output| output.write_all(page.as_bytes()))?;
     for plot in &plots.drawn {
-        directory.file(plot.file, |output| output.write_all(plot.standalone().as_bytes()))?;
+        directory.file(&name(plot.file), |output| output.write_all(plot.standalone().as_bytes()))?;
     }
-    directory.file("timeline.csv", |output| tables::timeline(outcome, output))?;
-    directory.file("workloads.csv", |output| tables::workloads(outcome, output))?;
-    directory.file("pods.csv", |output| tables::pods(outcome, output))?;
-    directory.file("nodes.csv", |output| tables::nodes(outcome, output))?;
-    directory.file("bill.csv", |output| tables::bill(outcome, output))?;
-    directory.file("events.jsonl", |output| tables::events(outcome, output))?;
-    Ok(directory.commit()?)
+    directory.file(&name("timeline.csv"), |output| tables::timeline(outcome, output))?;
+    directory.file(&name("workloads.csv"), |output| tables::workloads(outcome, output))?;
+    directory.file(&name("pods.csv"), |output| tables::pods(outcome, output))?;
+    directory.file(&name("nodes.csv"), |output| tables::nodes(outcome, output))?;
+    directory.file(&name("bill.csv"), |output| tables::bill(outcome, output))?;
+    directory.file(&name("events.jsonl"), |output| tables::events(outcome, output))?;
+    Ok(())
 }

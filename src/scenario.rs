@@ -6,6 +6,7 @@
 //! What must not: any decision, any simulated time passing, any printing. Warnings are returned, never shown.
 
 pub mod definition;
+pub mod edits;
 pub mod error;
 mod file;
 pub mod manifests;
@@ -18,6 +19,7 @@ pub use definition::{
     Action, Autoscaler, Ec2Settings, InputFile, LoadSpec, Objectives, OpenRequests, OutputSettings, PolicyVariant,
     Requests, Scenario, TimedAction,
 };
+pub use edits::Edit;
 pub use error::{ScenarioError, Warning};
 pub use packing_question::{Circumstances, PackingQuestion};
 pub use source::{Limits, Source};

@@ -2,11 +2,13 @@
 
 use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use miette::{Diagnostic, GraphicalReportHandler, GraphicalTheme};
 
 use crate::domain::{SimDuration, SimTime};
+use crate::experiment::points::{Point, Watcher};
 
 /// Width of an error's text.
 const ERROR_WIDTH: usize = 100;
@@ -23,6 +25,15 @@ impl Failure {
     pub const BAD_INPUT: u8 = 2;
     /// The exit code for a system that refused.
     pub const SYSTEM: u8 = 3;
+    /// The exit code for an answer that is "worse": a guard that was broken.
+    pub const WORSE: u8 = 1;
+    /// The exit code after Ctrl-C, as shells have it.
+    pub const INTERRUPTED: u8 = 130;
+
+    /// An end without a word: what there was to say has been said.
+    pub fn silent(exit_code: u8) -> Self {
+        Self { exit_code, diagnostic: None }
+    }
 
     /// Input that cannot be used.
     pub fn bad_input(diagnostic: impl Diagnostic + 'static) -> Self {
@@ -119,6 +130,52 @@ impl<'a> Console<'a> {
             bar.set_style(style);
         }
         Progress { bar }
+    }
+}
+
+/// Whether Ctrl-C has been pressed; the second time ends the process.
+static INTERRUPTED: AtomicBool = AtomicBool::new(false);
+
+/// Watches many simulations: a bar that counts them, and Ctrl-C, which lets those that run come to their end.
+pub struct Watch<'w> {
+    bar: ProgressBar,
+    each: Box<dyn Fn(usize, &Point) + Sync + 'w>,
+}
+
+impl Console<'_> {
+    /// Watches `count` simulations; `each` is told of each one that is done.
+    pub fn watch<'w>(&self, count: u64, wanted: bool, each: impl Fn(usize, &Point) + Sync + 'w) -> Watch<'w> {
+        let target =
+            if wanted && self.is_watched { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
+        let bar = ProgressBar::with_draw_target(Some(count), target);
+        let template = "{bar:30} {pos} of {len} simulations, {eta} left";
+        if let Ok(style) = ProgressStyle::with_template(template) {
+            bar.set_style(style);
+        }
+        // Where the system takes no handler, Ctrl-C ends the process as it always did.
+        let _ = ctrlc::try_set_handler(|| {
+            if INTERRUPTED.swap(true, Ordering::Relaxed) {
+                std::process::exit(i32::from(Failure::INTERRUPTED));
+            }
+        });
+        Watch { bar, each: Box::new(each) }
+    }
+}
+
+impl Watcher for Watch<'_> {
+    fn done(&self, index: usize, point: &Point) {
+        (self.each)(index, point);
+        self.bar.inc(1);
+    }
+
+    fn stopped(&self) -> bool {
+        INTERRUPTED.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for Watch<'_> {
+    fn drop(&mut self) {
+        self.bar.finish_and_clear();
     }
 }
 

@@ -4,10 +4,11 @@ use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
 
+use super::experiment::{self, report_failure};
 use super::prices::{self, Prices};
 use super::{Console, Failure};
-use crate::report::{self, OutputDirectory, OutputError, ReportError, Summary, terminal};
-use crate::scenario::{Limits, Scenario, Warning};
+use crate::report::{self, OutputDirectory, Summary, terminal};
+use crate::scenario::{Limits, Scenario};
 use crate::simulation::{self, Outcome};
 
 /// Simulate a scenario under one policy and report what it costs and who waits
@@ -60,16 +61,8 @@ pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Resul
     let result = simulation::run(&scenario, policy, catalog, seed, &mut |now| progress.reached(now));
     drop(progress);
     let mut outcome = result.map_err(prices::unusable)?;
-    outcome.warnings.splice(0..0, warnings.iter().map(warning_line));
+    outcome.warnings.splice(0..0, experiment::warning_lines(&warnings));
     conclude(arguments, &outcome, &out, console)
-}
-
-/// A warning in one line, with its place.
-fn warning_line(warning: &Warning) -> String {
-    match warning.place() {
-        Some(place) => format!("{}:{}:{}: {}", place.file, place.line, place.column, warning.message()),
-        None => warning.message().to_owned(),
-    }
 }
 
 /// Where the report goes: what the command line says, else the scenario, else `reports/<name>`.
@@ -86,6 +79,12 @@ fn command_line(arguments: &Arguments, outcome: &Outcome) -> String {
     if let Some(directory) = &arguments.pricing_data {
         words.extend(["--pricing-data".to_owned(), directory.display().to_string()]);
     }
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    shell_line(&words)
+}
+
+/// `words` as a shell reads them.
+pub(super) fn shell_line(words: &[&str]) -> String {
     words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ")
 }
 
@@ -120,15 +119,6 @@ fn conclude(arguments: &Arguments, outcome: &Outcome, out: &Path, console: &mut 
         console.tell(&place);
     }
     Ok(())
-}
-
-fn report_failure(error: ReportError) -> Failure {
-    match error {
-        ReportError::Output(refused @ (OutputError::NotOurs { .. } | OutputError::Unusable { .. })) => {
-            Failure::bad_input(refused)
-        }
-        other => Failure::system(other),
-    }
 }
 
 #[cfg(test)]

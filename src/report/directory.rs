@@ -96,8 +96,16 @@ impl OutputDirectory {
     /// # Errors
     /// As [`begin`](Self::begin), but for what only writing can tell.
     pub fn check(target: &Path) -> Result<(), OutputError> {
+        Self::check_if(target, check_replaceable)
+    }
+
+    /// As [`check`](Self::check), for a directory of another kind.
+    ///
+    /// # Errors
+    /// As [`begin_if`](Self::begin_if), but for what only writing can tell.
+    pub fn check_if(target: &Path, check: fn(&Path) -> Result<(), OutputError>) -> Result<(), OutputError> {
         check_name(target)?;
-        check_replaceable(target)
+        check(target)
     }
 
     /// Writes one file; a folder in its name is made.
@@ -214,6 +222,17 @@ fn create_sibling(parent: &Path, target: &Path, purpose: &str) -> Result<PathBuf
 
 /// Whether `target` may go: it does not exist, is empty, or is a report that this program wrote, with nothing added.
 fn check_replaceable(target: &Path) -> Result<(), OutputError> {
+    check_written(target, "summary.json", &|entry, name| {
+        (TABLE_FILES.contains(&name) || name.ends_with(".svg")) && !entry.is_dir()
+    })
+}
+
+/// Whether `target` may go: it does not exist, is empty, or holds `marker`, a JSON file that names this program, and
+/// nothing else but what is `known`.
+///
+/// # Errors
+/// If it may not, or cannot be looked into.
+pub fn check_written(target: &Path, marker: &str, known: &dyn Fn(&Path, &str) -> bool) -> Result<(), OutputError> {
     let not_ours = |why: String| OutputError::NotOurs { path: target.to_owned(), why };
     if !target.exists() {
         return Ok(());
@@ -227,16 +246,15 @@ fn check_replaceable(target: &Path) -> Result<(), OutputError> {
         let entry = entry.map_err(OutputError::io("read", target))?;
         entries += 1;
         let name = entry.file_name().to_string_lossy().into_owned();
-        let known = TABLE_FILES.contains(&name.as_str()) || name.ends_with(".svg");
-        if !known || entry.path().is_dir() {
+        if name != marker && !known(&entry.path(), &name) {
             strangers.push(name);
         }
     }
     if entries == 0 {
         return Ok(());
     }
-    if !holds_our_summary(target) {
-        return Err(not_ours("it is not empty and holds no summary.json of nodecast".to_owned()));
+    if !names_us(&target.join(marker)) {
+        return Err(not_ours(format!("it is not empty and holds no {marker} of nodecast")));
     }
     strangers.sort_unstable();
     match strangers.first() {
@@ -245,8 +263,14 @@ fn check_replaceable(target: &Path) -> Result<(), OutputError> {
     }
 }
 
-fn holds_our_summary(directory: &Path) -> bool {
-    let Ok(text) = fs::read_to_string(directory.join("summary.json")) else { return false };
+/// Whether `folder` is a report that this program wrote, with nothing added.
+pub fn is_report(folder: &Path) -> bool {
+    folder.is_dir() && check_replaceable(folder).is_ok()
+}
+
+/// Whether the JSON file at `path` says that this program wrote it.
+fn names_us(path: &Path) -> bool {
+    let Ok(text) = fs::read_to_string(path) else { return false };
     let Ok(summary) = serde_json::from_str::<serde_json::Value>(&text) else { return false };
     summary.get("program").and_then(serde_json::Value::as_str) == Some(PROGRAM)
 }

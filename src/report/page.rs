@@ -6,9 +6,10 @@ mod sections;
 use super::plots::Plots;
 use super::summary::Summary;
 use crate::simulation::Outcome;
-use html::{Html, text};
+pub(crate) use html::{Column, Html, text};
 
-const STYLE: &str = include_str!("page/style.css");
+/// Colours and shapes that every page shares.
+pub(crate) const STYLE: &str = include_str!("page/style.css");
 
 /// The page of a run. `command` is the command line that repeats it.
 pub fn render(outcome: &Outcome, summary: &Summary, plots: &Plots, command: &str) -> String {

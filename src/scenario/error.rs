@@ -127,6 +127,13 @@ macro_rules! diagnostic {
                 self
             }
 
+            /// The same with the circumstances before the message.
+            #[must_use]
+            pub fn within(mut self, circumstances: &str) -> Self {
+                self.0.message = format!("{circumstances}: {}", self.0.message);
+                self
+            }
+
             /// What is wrong, in one line.
             pub fn message(&self) -> &str {
                 &self.0.message

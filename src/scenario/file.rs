@@ -16,8 +16,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::definition::{Autoscaler, InputFile, Objectives, OutputSettings, PolicyVariant, Scenario, TimedAction};
+use super::edits::Edit;
 use super::error::{ScenarioError, Warning};
-use super::manifests::{Manifests, read_manifests_with};
+use super::manifests::{Manifests, read_documents};
 use super::reader::{Fields, Reader, Shape};
 use super::source::{Limits, Source, read_bounded, sha256_hex};
 use super::tree::{self, Location, Node, Variables};
@@ -107,8 +108,39 @@ impl Scenario {
     /// # Errors
     /// As [`Scenario::load`].
     pub fn load_with(path: &Path, catalog: &Catalog, limits: &Limits) -> Result<(Self, Vec<Warning>), ScenarioError> {
+        Self::load_edited(path, catalog, limits, &[])
+    }
+
+    /// As [`Scenario::load_with`], with some values of the scenario and its manifests changed.
+    ///
+    /// # Errors
+    /// As [`Scenario::load`], and if an edit finds no place.
+    pub fn load_edited(
+        path: &Path,
+        catalog: &Catalog,
+        limits: &Limits,
+        edits: &[Edit],
+    ) -> Result<(Self, Vec<Warning>), ScenarioError> {
+        let loaded = Self::load_whole(path, catalog, limits, edits);
+        if edits.is_empty() {
+            return loaded;
+        }
+        let set: Vec<String> = edits.iter().map(|edit| format!("`{}={}`", edit.path(), edit.value())).collect();
+        // The line shown is that of the file, which the edit has changed.
+        loaded.map_err(|error| error.within(&format!("with {} set", set.join(" and "))))
+    }
+
+    fn load_whole(
+        path: &Path,
+        catalog: &Catalog,
+        limits: &Limits,
+        edits: &[Edit],
+    ) -> Result<(Self, Vec<Warning>), ScenarioError> {
         let source = Source::load(path, path.display().to_string(), limits)?;
-        let documents = tree::parse(&source, &Variables::new(), limits)?;
+        let mut documents = tree::parse(&source, &Variables::new(), limits)?;
+        for edit in edits.iter().filter(|edit| !edit.is_of_manifest()) {
+            edit.apply(&mut documents)?;
+        }
         let root = match documents.as_slice() {
             [] => {
                 return Err(ScenarioError::new(format!("`{}` is empty", source.name))
@@ -133,8 +165,11 @@ impl Scenario {
             instance_types: &types,
             inputs: vec![InputFile { path: source.name.clone(), sha256: source.sha256() }],
             warnings: Vec::new(),
+            edits,
+            edited: vec![false; edits.len()],
         };
         let scenario = scenario(&mut reader, fields, &region, &mut files)?;
+        files.check_edits()?;
         let mut warnings = reader.into_warnings();
         warnings.append(&mut files.warnings);
         checks::warn(&scenario, &mut warnings);
@@ -150,9 +185,22 @@ struct Files<'a> {
     instance_types: &'a [Symbol],
     inputs: Vec<InputFile>,
     warnings: Vec<Warning>,
+    edits: &'a [Edit],
+    /// Which of `edits` have found a place.
+    edited: Vec<bool>,
 }
 
 impl Files<'_> {
+    /// Every edit of a manifest must have found its object.
+    fn check_edits(&self) -> Result<(), ScenarioError> {
+        let missed = self.edits.iter().zip(&self.edited).find(|(edit, found)| edit.is_of_manifest() && !**found);
+        match missed {
+            Some((edit, _)) => Err(ScenarioError::new(format!("`{}` names no object of any manifest", edit.path()))
+                .help("write `Kind[name]`, or `Kind[namespace/name]`, as the manifests of the scenario have them")),
+            None => Ok(()),
+        }
+    }
+
     /// The manifests under `key`, one file after another.
     fn manifests(
         &mut self,
@@ -178,7 +226,13 @@ impl Files<'_> {
             None => error.at(reader.place(node.at)).because("named here"),
         })?;
         self.remember(name, source.sha256());
-        read_manifests_with(&source, &self.variables, self.limits, Some(self.instance_types))
+        let mut documents = tree::parse(&source, &self.variables, self.limits)?;
+        for (edit, found) in self.edits.iter().zip(&mut self.edited) {
+            if edit.is_of_manifest() {
+                *found |= edit.apply(&mut documents)?;
+            }
+        }
+        read_documents(&source, &documents, Some(self.instance_types))
     }
 
     /// The bytes of a file that is not YAML.

@@ -116,14 +116,25 @@ pub fn read_manifests_with(
     limits: &Limits,
     instance_types: Option<&[Symbol]>,
 ) -> Result<Manifests, ScenarioError> {
-    let documents = tree::parse(source, variables, limits)?;
+    read_documents(source, &tree::parse(source, variables, limits)?, instance_types)
+}
+
+/// Reads the documents that `source` holds.
+///
+/// # Errors
+/// As [`read_manifests`].
+pub(super) fn read_documents<'s>(
+    source: &'s Source,
+    documents: &[Node<'s>],
+    instance_types: Option<&[Symbol]>,
+) -> Result<Manifests, ScenarioError> {
     if documents.is_empty() {
         return Err(ScenarioError::new(format!("`{}` holds no object", source.name))
             .help("write Kubernetes objects with `apiVersion`, `kind` and `metadata`, separated by `---` lines"));
     }
     let mut reader = Reader::new(Some(source)).with_instance_types(instance_types);
     let mut manifests = Manifests::default();
-    for document in &documents {
+    for document in documents {
         kinds::document(&mut reader, document, &mut manifests)?;
     }
     manifests.warnings = reader.into_warnings();

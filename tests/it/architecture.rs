@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 /// The rooms, lowest first.
-const ROOMS: [&str; 12] = [
+const ROOMS: [&str; 13] = [
     "domain",
     "catalog",
     "policy",
@@ -16,6 +16,7 @@ const ROOMS: [&str; 12] = [
     "actors",
     "simulation",
     "report",
+    "experiment",
     "cli",
 ];
 /// Lines beyond which a file is too long to read at a sitting.

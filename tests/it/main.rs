@@ -9,6 +9,7 @@ mod catalog;
 mod cli;
 mod determinism;
 mod faults;
+mod experiments;
 mod fidelity;
 mod first_tutorial;
 mod instance_types;

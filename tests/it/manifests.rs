@@ -365,3 +365,17 @@ timeline:
     assert_eq!(scenario.load[1].service.cpu_limit_milli, None);
     assert_eq!(scenario.inputs.len(), 3, "the curve is an input like any other");
 }
+
+#[test]
+fn an_api_version_that_never_was_is_named() {
+    let objects = manifests(
+        "apiVersion: karpenter.sh/v2\nkind: NodePool\nmetadata: {name: p}\nspec: {template: {spec: {nodeClassRef: {name: c}}}}\n",
+    );
+    assert_eq!(objects.node_pools.len(), 1);
+    let rendered: Vec<String> = objects.warnings.iter().map(|warning| warning.render()).collect();
+    let [warning] = rendered.as_slice() else { panic!("{rendered:?}") };
+    assert!(warning.contains("NodePool has no API version `karpenter.sh/v2`: it is read as `karpenter.sh/v1`"));
+    assert!(
+        warning.contains("known are karpenter.sh/v1 and karpenter.sh/v1beta1") || warning.contains("`karpenter.sh/v1`")
+    );
+}

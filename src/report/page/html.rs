@@ -5,7 +5,7 @@ const ROWS_MAX: usize = 100;
 
 /// How a column of a table is set.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Column {
+pub(crate) enum Column {
     /// Text, to the left.
     Text(&'static str),
     /// A figure, to the right.
@@ -14,12 +14,12 @@ pub(super) enum Column {
 
 /// A page under construction.
 #[derive(Debug, Default)]
-pub(super) struct Html {
+pub(crate) struct Html {
     page: String,
 }
 
 /// `plain` with the characters that mean something in HTML replaced; safe as content and within quoted attributes.
-pub(super) fn text(plain: &str) -> String {
+pub(crate) fn text(plain: &str) -> String {
     let mut escaped = String::with_capacity(plain.len());
     for character in plain.chars() {
         match character {
@@ -38,24 +38,24 @@ pub(super) fn text(plain: &str) -> String {
 
 impl Html {
     /// An empty page.
-    pub(super) const fn new() -> Self {
+    pub(crate) const fn new() -> Self {
         Self { page: String::new() }
     }
 
     /// Adds markup as it is.
-    pub(super) fn raw(&mut self, markup: &str) {
+    pub(crate) fn raw(&mut self, markup: &str) {
         self.page.push_str(markup);
     }
 
     /// Adds an element with escaped content. `tag` may carry attributes: `p class="note"`.
-    pub(super) fn element(&mut self, tag: &str, content: &str) {
+    pub(crate) fn element(&mut self, tag: &str, content: &str) {
         let name = tag.split(' ').next().unwrap_or(tag);
         self.page.push_str(&format!("<{tag}>{}</{name}>\n", text(content)));
     }
 
     /// Adds a table that scrolls sideways where the screen is narrow. Without rows nothing is added; of many rows the
     /// first are shown, and `whole` named as the file that has all.
-    pub(super) fn table(&mut self, columns: &[Column], rows: &[Vec<String>], whole: &str) {
+    pub(crate) fn table(&mut self, columns: &[Column], rows: &[Vec<String>], whole: &str) {
         if rows.is_empty() {
             return;
         }
@@ -85,7 +85,7 @@ impl Html {
     }
 
     /// Adds a list of escaped items. Without items nothing is added.
-    pub(super) fn list(&mut self, items: &[String]) {
+    pub(crate) fn list(&mut self, items: &[String]) {
         if items.is_empty() {
             return;
         }
@@ -97,7 +97,7 @@ impl Html {
     }
 
     /// The page.
-    pub(super) fn finish(self) -> String {
+    pub(crate) fn finish(self) -> String {
         self.page
     }
 }

@@ -8,7 +8,7 @@ use super::{
 };
 use crate::domain::Labels;
 use crate::scenario::ScenarioError;
-use crate::scenario::error::nearest;
+use crate::scenario::error::{listed, nearest};
 use crate::scenario::reader::Reader;
 use crate::scenario::tree::{Node, NodeKind};
 
@@ -35,6 +35,23 @@ const READ: &[&str] = &[
     "PersistentVolume",
     "PersistentVolumeClaim",
     "CSINode",
+];
+
+/// API versions whose form is read, by kind; the reader of an eksctl ClusterConfig takes any.
+const API_VERSIONS: &[(&str, &[&str])] = &[
+    ("Deployment", &["apps/v1", "apps/v1beta1", "apps/v1beta2", "extensions/v1beta1"]),
+    ("DaemonSet", &["apps/v1", "apps/v1beta2", "extensions/v1beta1"]),
+    ("Pod", &["v1"]),
+    ("Node", &["v1"]),
+    ("Service", &["v1"]),
+    ("Namespace", &["v1"]),
+    ("HorizontalPodAutoscaler", &["autoscaling/v2", "autoscaling/v2beta2", "autoscaling/v2beta1", "autoscaling/v1"]),
+    ("PodDisruptionBudget", &["policy/v1", "policy/v1beta1"]),
+    ("PriorityClass", &["scheduling.k8s.io/v1", "scheduling.k8s.io/v1beta1"]),
+    ("NodePool", &["karpenter.sh/v1", "karpenter.sh/v1beta1"]),
+    ("EC2NodeClass", &["karpenter.k8s.aws/v1", "karpenter.k8s.aws/v1beta1"]),
+    ("Provisioner", &["karpenter.sh/v1alpha5", "karpenter.sh/v1alpha4"]),
+    ("AWSNodeTemplate", &["karpenter.k8s.aws/v1alpha1"]),
 ];
 
 /// Kinds that change neither capacity, nor cost, nor latency.
@@ -195,6 +212,7 @@ fn one<'s>(
     manifests: &mut Manifests,
 ) -> Result<(), ScenarioError> {
     reader.set_subject(super::subject(object));
+    check_api_version(reader, object, kind);
     match kind {
         "Deployment" => manifests.deployments.push(workloads::deployment(reader, object)?),
         "DaemonSet" => manifests.daemon_sets.push(workloads::daemon_set(reader, object)?),
@@ -229,6 +247,19 @@ fn one<'s>(
         _ => left_out(reader, object, kind),
     }
     Ok(())
+}
+
+/// Warns about an API version that no release of the kind has had: its keys may mean something else.
+fn check_api_version(reader: &mut Reader<'_>, object: &Node<'_>, kind: &str) {
+    let Some((_, versions)) = API_VERSIONS.iter().find(|(name, _)| *name == kind) else { return };
+    let Some(node) = object.get("apiVersion") else { return };
+    let stated = node.as_text().unwrap_or_default();
+    if versions.contains(&stated) {
+        return;
+    }
+    let shown: String = stated.chars().take(80).collect();
+    let message = format!("{kind} has no API version `{shown}`: it is read as `{}`", versions[0]);
+    reader.warn(node.at, message, "not known", &format!("known are {}", listed(versions.iter().copied())));
 }
 
 fn autoscaler<'s>(reader: &mut Reader<'s>, object: &Node<'s>, manifests: &mut Manifests) -> Result<(), ScenarioError> {

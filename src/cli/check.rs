@@ -1,0 +1,200 @@
+//! `nodecast check`: scenarios against a committed baseline, for CI.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use super::compare::percentage;
+use super::experiment::{self, Common, report_failure};
+use super::prices::{self, Prices};
+use super::run::Format;
+use super::{Console, Failure};
+use crate::catalog::Catalog;
+use crate::experiment::baseline::{Baseline, Movement, ScenarioBaseline, Standing, check};
+use crate::experiment::points::{Plan, seeds};
+use crate::experiment::presentation::movements;
+use crate::experiment::{Cell, Point, points};
+use crate::scenario::{Edit, Limits, Scenario};
+
+/// Hold scenarios to a committed baseline: exit code 1 if cost, waiting or churn got worse
+///
+/// Without scenarios, those of the baseline are checked. `--update` writes what there is now as the new baseline.
+#[derive(clap::Args, Debug)]
+pub(super) struct Arguments {
+    /// Scenario files, as the baseline names them [default: all of the baseline]
+    scenarios: Vec<PathBuf>,
+    /// The baseline
+    #[arg(long, value_name = "FILE")]
+    baseline: PathBuf,
+    /// Write the baseline anew instead of checking
+    #[arg(long)]
+    update: bool,
+    /// By how much a figure may get worse [default: the baseline's, or 2%]
+    #[arg(long, value_name = "PERCENT", value_parser = percentage)]
+    tolerance: Option<f64>,
+    /// How many seeds, with --update [default: the baseline's, or each scenario's]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000), requires = "update")]
+    replications: Option<u32>,
+    /// A value of the scenarios or their manifests to change first, to see what the guard would say
+    #[arg(long = "set", value_name = "PATH=VALUE")]
+    set: Vec<String>,
+    /// Also write the table as Markdown, for a pull request's comment
+    #[arg(long, value_name = "FILE")]
+    markdown: Option<PathBuf>,
+    /// Also write the figures as JUnit XML, for a CI system
+    #[arg(long, value_name = "FILE")]
+    junit: Option<PathBuf>,
+    /// What to print: a table for people, or JSON
+    #[arg(long, value_enum, default_value = "table")]
+    format: Format,
+    #[command(flatten)]
+    common: Common,
+}
+
+/// Why there is nothing to check against.
+#[derive(Debug, thiserror::Error, miette::Diagnostic)]
+enum CheckError {
+    #[error("cannot read the baseline `{file}`: {reason}")]
+    #[diagnostic(help("`--update` with the scenario files writes one"))]
+    Unreadable { file: String, reason: std::io::Error },
+    #[error("`{file}` is not a baseline: {reason}")]
+    #[diagnostic(help("`--update` with the scenario files writes one"))]
+    Malformed { file: String, reason: String },
+    #[error("there is no scenario to check")]
+    #[diagnostic(help("name scenario files; with --update they become the baseline"))]
+    Nothing,
+    #[error("the baseline has nothing of {scenario}, policy {policy}")]
+    #[diagnostic(help("`--update` with this scenario adds it"))]
+    Unknown { scenario: String, policy: String },
+}
+
+/// Checks, or writes the baseline.
+pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Result<(), Failure> {
+    let prices = Prices::open(arguments.common.pricing_data.as_deref())?;
+    let catalog = prices.catalog();
+    let known = read(&arguments.baseline, arguments.update && !arguments.scenarios.is_empty())?;
+    let names = names(arguments, known.as_ref())?;
+    let edits: Vec<Edit> =
+        arguments.set.iter().map(|text| Edit::parse(text)).collect::<Result<_, _>>().map_err(Failure::bad_input)?;
+    let mut now = Vec::new();
+    for name in &names {
+        let loaded = Scenario::load_edited(Path::new(name), catalog, &Limits::default(), &edits);
+        let (scenario, _) = loaded.map_err(Failure::bad_input)?;
+        now.extend(run(arguments, name, &scenario, known.as_ref(), catalog, console)?);
+    }
+    if arguments.update {
+        return update(arguments, known, now, console);
+    }
+    let Some(known) = known else { return Err(Failure::bad_input(CheckError::Nothing)) };
+    let mut all = Vec::new();
+    for (own, currency) in &now {
+        let movements = check(&known, own, arguments.tolerance).ok_or_else(|| {
+            let (scenario, policy) = (own.scenario.clone(), own.policy.clone());
+            Failure::bad_input(CheckError::Unknown { scenario, policy })
+        })?;
+        all.extend(movements.into_iter().map(|movement| (movement, currency.clone())));
+    }
+    conclude(arguments, &all, console)
+}
+
+/// The baseline at `path`; `None` if there is none yet and that is allowed.
+fn read(path: &Path, may_be_missing: bool) -> Result<Option<Baseline>, Failure> {
+    let file = path.display().to_string();
+    let text = match std::fs::read_to_string(path) {
+        Ok(text) => text,
+        Err(error) if may_be_missing && error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(reason) => return Err(Failure::bad_input(CheckError::Unreadable { file, reason })),
+    };
+    let malformed = |reason: String| Failure::bad_input(CheckError::Malformed { file: file.clone(), reason });
+    let baseline: Baseline = serde_json::from_str(&text).map_err(|error| malformed(error.to_string()))?;
+    match baseline.flaw() {
+        Some(flaw) => Err(malformed(flaw)),
+        None => Ok(Some(baseline)),
+    }
+}
+
+/// The scenarios to run, each once.
+fn names(arguments: &Arguments, known: Option<&Baseline>) -> Result<Vec<String>, Failure> {
+    let mut names: Vec<String> = arguments.scenarios.iter().map(|path| path.display().to_string()).collect();
+    if names.is_empty() {
+        names.extend(known.into_iter().flat_map(|baseline| baseline.scenarios.iter().map(|own| own.scenario.clone())));
+    }
+    names.sort_unstable();
+    names.dedup();
+    if names.is_empty() { Err(Failure::bad_input(CheckError::Nothing)) } else { Ok(names) }
+}
+
+/// Runs every policy of a scenario with the seeds of the baseline. Each result comes with its currency.
+fn run(
+    arguments: &Arguments,
+    name: &str,
+    scenario: &Scenario,
+    known: Option<&Baseline>,
+    catalog: &Catalog,
+    console: &Console<'_>,
+) -> Result<Vec<(ScenarioBaseline, String)>, Failure> {
+    let then = known.and_then(|baseline| baseline.scenarios.iter().find(|own| own.scenario == name));
+    let (first_seed, of_baseline) =
+        then.map_or((scenario.seed, scenario.replications), |then| (then.first_seed, then.replications));
+    let replications = arguments.replications.unwrap_or(of_baseline);
+    let plan = Plan {
+        settings: 1,
+        policies: scenario.policies.iter().map(|policy| policy.name.clone()).collect(),
+        seeds: seeds(first_seed, replications),
+    };
+    let cells: Vec<Cell<'_>> = plan.cells().collect();
+    let watch = console.watch(cells.len() as u64, !arguments.common.quiet, |_, _| {});
+    let one = |cell: Cell<'_>| points::simulate(scenario, catalog, cell);
+    let points = experiment::simulate(&cells, &one, arguments.common.threads, &watch)?;
+    drop(watch);
+    if points.len() < cells.len() {
+        return Err(Failure::silent(Failure::INTERRUPTED));
+    }
+    let region = catalog.region(scenario.region.as_str()).map_err(prices::unusable)?;
+    let of_policy = |policy: &String| {
+        let own: Vec<&Point> = points.iter().map(|(_, point)| point).filter(|point| point.policy == *policy).collect();
+        let result = ScenarioBaseline::of(name, policy, first_seed, replications, &own);
+        (result, region.currency.code().to_owned())
+    };
+    Ok(plan.policies.iter().map(of_policy).collect())
+}
+
+/// Writes the baseline: what was run replaces what there was of the same scenario.
+fn update(
+    arguments: &Arguments,
+    known: Option<Baseline>,
+    now: Vec<(ScenarioBaseline, String)>,
+    console: &mut Console<'_>,
+) -> Result<(), Failure> {
+    let (mut tolerances, mut scenarios) =
+        known.map_or((BTreeMap::new(), Vec::new()), |known| (known.tolerances, known.scenarios));
+    if let Some(tolerance) = arguments.tolerance {
+        tolerances.insert("default".to_owned(), tolerance);
+    }
+    scenarios.retain(|old| !now.iter().any(|(new, _)| new.scenario == old.scenario));
+    scenarios.extend(now.into_iter().map(|(new, _)| new));
+    let baseline = Baseline::new(tolerances, scenarios);
+    let json = baseline.to_json().map_err(|error| report_failure(error.into()))?;
+    experiment::write_whole(&arguments.baseline, &json)?;
+    let count = baseline.scenarios.len();
+    console.tell(&format!("baseline of {count} scenarios and policies: {}", arguments.baseline.display()));
+    Ok(())
+}
+
+fn conclude(arguments: &Arguments, all: &[(Movement, String)], console: &mut Console<'_>) -> Result<(), Failure> {
+    if let Some(path) = &arguments.markdown {
+        experiment::write_whole(path, &movements::markdown(all))?;
+    }
+    if let Some(path) = &arguments.junit {
+        experiment::write_whole(path, &movements::junit(all))?;
+    }
+    match arguments.format {
+        Format::Table => console.data(&movements::table(all))?,
+        Format::Json => {
+            let plain: Vec<&Movement> = all.iter().map(|(movement, _)| movement).collect();
+            let json = serde_json::to_string_pretty(&plain).map_err(|error| report_failure(error.into()))?;
+            console.data(&(json + "\n"))?;
+        }
+    }
+    let worse = all.iter().any(|(movement, _)| movement.standing == Standing::Worse);
+    if worse { Err(Failure::silent(Failure::WORSE)) } else { Ok(()) }
+}

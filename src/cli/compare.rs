@@ -1,0 +1,309 @@
+//! `nodecast compare`: every policy with every seed, and what the differences are worth.
+
+use std::path::{Path, PathBuf};
+
+use super::experiment::{self, Common, ShardArgument, report_failure};
+use super::prices::{self, Prices};
+use super::run::Format;
+use super::{Console, Failure};
+use crate::catalog::Catalog;
+use crate::experiment::comparison::{About, Comparison, compare};
+use crate::experiment::presentation::{page, table};
+use crate::experiment::question::Kind;
+use crate::experiment::{Cell, Point, Question, Shard, points};
+use crate::report::directory::{check_written, is_report};
+use crate::report::{self, OutputDirectory, OutputError, Summary};
+use crate::scenario::{Limits, Scenario, Warning};
+use crate::simulation;
+
+/// Compare the policies of a scenario over many seeds, with confidence intervals
+///
+/// Every policy meets the same load, prices and capacity, seed by seed, so that small differences show after few
+/// replications. Writes comparison.html, comparison.json, replications.csv and one report for each policy into the
+/// output directory, which is replaced as a whole. Ctrl-C stops after the simulations that run, and reports on the
+/// replications that are whole.
+#[derive(clap::Args, Debug)]
+pub(super) struct Arguments {
+    /// The scenario file
+    scenario: PathBuf,
+    /// The policies to compare, the one that the others are held against first [default: all, in order]
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    policies: Vec<String>,
+    /// How many seeds [default: the scenario's]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    replications: Option<u32>,
+    /// The first seed [default: the scenario's]
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+    /// Run until every cost difference is known to this share of the first policy's cost on either side, for example 2%
+    #[arg(long, value_name = "PERCENT", value_parser = percentage, conflicts_with = "shard")]
+    precision: Option<f64>,
+    /// How many replications to stop at if the precision is not reached
+    #[arg(long, value_name = "N", default_value_t = 1_000, requires = "precision")]
+    replications_max: u32,
+    /// Run one of several equal parts, for example 2/8, and write its file for `nodecast merge`; auto/8 takes the number
+    /// from the environment of a Kubernetes Indexed Job, an AWS Batch array or a Slurm array
+    #[arg(long, value_name = "I/N")]
+    shard: Option<ShardArgument>,
+    /// The directory for the report [default: reports/<name>-compared, for parts reports/<name>-parts]
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// What to print: a table for people, or comparison.json
+    #[arg(long, value_enum, default_value = "table")]
+    format: Format,
+    #[command(flatten)]
+    common: Common,
+}
+
+/// A share written as `2%` or `0.02`.
+pub(super) fn percentage(text: &str) -> Result<f64, String> {
+    let wrong = || "write for example `2%`".to_owned();
+    let value = match text.strip_suffix('%') {
+        Some(digits) => digits.trim().parse::<f64>().map_err(|_| wrong())? / 100.0,
+        None => text.parse::<f64>().map_err(|_| wrong())?,
+    };
+    if value.is_finite() && value > 0.0 && value <= 1.0 { Ok(value) } else { Err(wrong()) }
+}
+
+/// Runs and compares. Nothing is written before all simulations are over.
+pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Result<(), Failure> {
+    let prices = Prices::open(arguments.common.pricing_data.as_deref())?;
+    let catalog = prices.catalog();
+    let loaded = Scenario::load_with(&arguments.scenario, catalog, &Limits::default());
+    let (scenario, warnings) = loaded.map_err(Failure::bad_input)?;
+    let mut question = question(arguments, &scenario)?;
+    if let Some(shard) = arguments.shard {
+        let shard = shard.resolve(|name| std::env::var(name).ok())?;
+        return run_part(arguments, question, shard, &scenario, catalog, console);
+    }
+    let out = output_directory(arguments.out.as_deref(), &scenario);
+    OutputDirectory::check_if(&out, check_replaceable).map_err(|error| report_failure(error.into()))?;
+    let mut points = run_cells(arguments, &question, 0, &scenario, catalog, console)?;
+    let mut whole = points.len() == question.plan().len();
+    let mut comparison = compared(&question, &scenario, &warnings, catalog, points.clone())?;
+    while let (Some(precision), true) = (arguments.precision, whole) {
+        let Some(next) = next_count(&comparison, precision, question.replications, arguments.replications_max) else {
+            break;
+        };
+        let done = question.plan().len();
+        question.replications = next;
+        points.extend(run_cells(arguments, &question, done, &scenario, catalog, console)?);
+        whole = points.len() == question.plan().len();
+        comparison = compared(&question, &scenario, &warnings, catalog, points.clone())?;
+    }
+    let answer = Answer { question: &question, scenario: &scenario, comparison: &comparison };
+    answer.conclude(catalog, &out, arguments.format, arguments.common.quiet, console)?;
+    if whole { Ok(()) } else { Err(Failure::silent(Failure::INTERRUPTED)) }
+}
+
+/// What is asked, every name checked.
+fn question(arguments: &Arguments, scenario: &Scenario) -> Result<Question, Failure> {
+    let mut policies: Vec<String> = arguments.policies.clone();
+    if policies.is_empty() {
+        policies.extend(scenario.policies.iter().map(|policy| policy.name.clone()));
+    }
+    for (position, name) in policies.iter().enumerate() {
+        scenario.for_policy(Some(name)).map_err(Failure::bad_input)?;
+        if policies[..position].contains(name) {
+            return Err(Failure::bad_input(NamedTwice(name.clone())));
+        }
+    }
+    Ok(Question {
+        kind: Kind::Compare,
+        scenario: arguments.scenario.display().to_string(),
+        inputs: experiment::inputs(scenario),
+        pricing_data: arguments.common.pricing_data.as_ref().map(|directory| directory.display().to_string()),
+        policies,
+        first_seed: arguments.seed.unwrap_or(scenario.seed),
+        replications: arguments.replications.unwrap_or(scenario.replications),
+        settings: vec![Vec::new()],
+        axes: Vec::new(),
+        latency: None,
+    })
+}
+
+#[derive(Debug, thiserror::Error, miette::Diagnostic)]
+#[error("`--policies` names `{0}` twice")]
+#[diagnostic(help("name each policy once"))]
+struct NamedTwice(String);
+
+/// Runs the cells of the question from number `from` on.
+fn run_cells(
+    arguments: &Arguments,
+    question: &Question,
+    from: usize,
+    scenario: &Scenario,
+    catalog: &Catalog,
+    console: &Console<'_>,
+) -> Result<Vec<Point>, Failure> {
+    let plan = question.plan();
+    let cells: Vec<Cell<'_>> = plan.cells().skip(from).collect();
+    let watch = console.watch(cells.len() as u64, !arguments.common.quiet, |_, _| {});
+    let one = |cell: Cell<'_>| points::simulate(scenario, catalog, cell);
+    let points = experiment::simulate(&cells, &one, arguments.common.threads, &watch)?;
+    Ok(points.into_iter().map(|(_, point)| point).collect())
+}
+
+fn run_part(
+    arguments: &Arguments,
+    question: Question,
+    shard: Shard,
+    scenario: &Scenario,
+    catalog: &Catalog,
+    console: &mut Console<'_>,
+) -> Result<(), Failure> {
+    let out = arguments.out.clone().unwrap_or_else(|| Path::new("reports").join(format!("{}-parts", scenario.name)));
+    let plan = question.plan();
+    let cells = shard.cells(&plan);
+    let watch = console.watch(cells.len() as u64, !arguments.common.quiet, |_, _| {});
+    let one = |cell: Cell<'_>| points::simulate(scenario, catalog, cell);
+    let points = experiment::simulate(&cells, &one, arguments.common.threads, &watch)?;
+    drop(watch);
+    experiment::write_part(question, shard, points, &out, console)
+}
+
+/// The number of replications to go on with; `None` when there are enough, or no more can be had.
+fn next_count(comparison: &Comparison, precision: f64, have: u32, most: u32) -> Option<u32> {
+    if have >= most || comparison.cost_precision().is_some_and(|known| known <= precision) {
+        return None;
+    }
+    // At least a quarter more, since the spread is only estimated; at most four times as many, for the same reason.
+    let needed = comparison.replications_needed(precision).unwrap_or(u64::from(have) + 1);
+    let needed = u32::try_from(needed).unwrap_or(u32::MAX);
+    let (least, largest) = (have.saturating_add((have / 4).max(2)), have.saturating_mul(4).max(10));
+    Some(needed.clamp(least, largest.max(least)).min(most))
+}
+
+/// The comparison of `points`.
+pub(super) fn compared(
+    question: &Question,
+    scenario: &Scenario,
+    warnings: &[Warning],
+    catalog: &Catalog,
+    points: Vec<Point>,
+) -> Result<Comparison, Failure> {
+    let region = catalog.region(scenario.region.as_str()).map_err(prices::unusable)?;
+    let about = about(question, scenario, region.currency.code(), &points);
+    Ok(compare(about, &question.policies, points, experiment::warning_lines(warnings)))
+}
+
+/// What an experiment was about.
+pub(super) fn about(question: &Question, scenario: &Scenario, currency: &str, points: &[Point]) -> About {
+    About {
+        scenario: scenario.name.clone(),
+        start: scenario.start.to_string(),
+        duration_seconds: scenario.duration.as_secs_f64(),
+        region: scenario.region.to_string(),
+        currency: currency.to_owned(),
+        price_date: points.first().map_or_else(String::new, |point| point.price_date.clone()),
+        first_seed: question.first_seed,
+        replications_planned: u64::from(question.replications),
+        replications: 0,
+        inputs: question.inputs.clone(),
+        assumptions: scenario.assumptions.clone(),
+    }
+}
+
+/// A comparison with what it was made from.
+pub(super) struct Answer<'a> {
+    /// What was asked.
+    pub question: &'a Question,
+    /// The scenario.
+    pub scenario: &'a Scenario,
+    /// The comparison.
+    pub comparison: &'a Comparison,
+}
+
+impl Answer<'_> {
+    /// Writes the report and prints the answer.
+    pub(super) fn conclude(
+        &self,
+        catalog: &Catalog,
+        out: &Path,
+        format: Format,
+        quiet: bool,
+        console: &mut Console<'_>,
+    ) -> Result<(), Failure> {
+        if self.comparison.about.replications == 0 {
+            console.tell("stopped before one replication was whole: there is nothing to report");
+            return Err(Failure::silent(Failure::INTERRUPTED));
+        }
+        self.write(catalog, out)?;
+        match format {
+            Format::Table => console.data(&table::table(self.comparison))?,
+            Format::Json => {
+                let json = self.comparison.to_json().map_err(|error| report_failure(error.into()))?;
+                console.data(&json)?;
+            }
+        }
+        if !quiet {
+            console.tell(&format!("report: {}", out.join("comparison.html").display()));
+        }
+        Ok(())
+    }
+
+    fn write(&self, catalog: &Catalog, out: &Path) -> Result<(), Failure> {
+        let failed = |error: OutputError| report_failure(error.into());
+        let directory = OutputDirectory::begin_if(out, check_replaceable).map_err(failed)?;
+        let json = self.comparison.to_json().map_err(|error| report_failure(error.into()))?;
+        directory.file("comparison.json", |output| output.write_all(json.as_bytes())).map_err(failed)?;
+        let page = page::render(self.comparison, &self.command(), true);
+        directory.file("comparison.html", |output| output.write_all(page.as_bytes())).map_err(failed)?;
+        directory.file("replications.csv", |output| table::replications(self.comparison, output)).map_err(failed)?;
+        for name in &self.question.policies {
+            self.write_run(&directory, name, catalog)?;
+        }
+        directory.commit().map_err(failed)?;
+        Ok(())
+    }
+
+    /// The whole report of a policy's first replication, in a folder of its own.
+    fn write_run(&self, directory: &OutputDirectory, policy: &str, catalog: &Catalog) -> Result<(), Failure> {
+        let seed = self.question.first_seed;
+        let variant = self.scenario.for_policy(Some(policy)).map_err(Failure::bad_input)?;
+        let outcome = simulation::run(self.scenario, variant, catalog, seed, &mut |_| {}).map_err(prices::unusable)?;
+        let mut words = vec!["nodecast", "run", &self.question.scenario, "--policy", policy, "--seed"];
+        let seed = seed.to_string();
+        words.push(&seed);
+        words.extend(self.question.pricing_data.iter().flat_map(|directory| ["--pricing-data", directory.as_str()]));
+        let command = super::run::shell_line(&words);
+        report::write_into(directory, policy, &outcome, &Summary::of(&outcome), &command).map_err(report_failure)
+    }
+
+    /// The command line that repeats the comparison, whole, on one machine.
+    fn command(&self) -> String {
+        let question = self.question;
+        let (policies, replications, seed) =
+            (question.policies.join(","), question.replications.to_string(), question.first_seed.to_string());
+        let mut words = vec!["nodecast", "compare", &question.scenario, "--policies", &policies];
+        words.extend(["--replications", &replications, "--seed", &seed]);
+        words.extend(question.pricing_data.iter().flat_map(|directory| ["--pricing-data", directory.as_str()]));
+        super::run::shell_line(&words)
+    }
+}
+
+/// Where the report goes: what the command line says, else `reports/<name>-compared`.
+pub(super) fn output_directory(stated: Option<&Path>, scenario: &Scenario) -> PathBuf {
+    stated.map_or_else(|| Path::new("reports").join(format!("{}-compared", scenario.name)), Path::to_owned)
+}
+
+/// Whether `target` may go: an earlier comparison, with nothing added.
+pub(super) fn check_replaceable(target: &Path) -> Result<(), OutputError> {
+    check_written(target, "comparison.json", &|entry, name| {
+        matches!(name, "comparison.html" | "replications.csv") || is_report(entry)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::percentage;
+
+    #[test]
+    fn a_precision_is_a_share() {
+        assert_eq!(percentage("2%"), Ok(0.02));
+        assert_eq!(percentage("0.05"), Ok(0.05));
+        for wrong in ["0", "-1%", "200%", "two", "NaN"] {
+            assert!(percentage(wrong).is_err(), "{wrong}");
+        }
+    }
+}

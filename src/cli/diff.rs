@@ -1,0 +1,179 @@
+//! `nodecast diff`: what an edit changes, with the same seeds before and after.
+
+use std::path::{Path, PathBuf};
+
+use super::compare::about;
+use super::experiment::{self, Common, report_failure};
+use super::prices::{self, Prices};
+use super::run::Format;
+use super::{Console, Failure};
+use crate::catalog::Catalog;
+use crate::experiment::comparison::{About, compare};
+use crate::experiment::points::PointError;
+use crate::experiment::presentation::{page, table};
+use crate::experiment::question::Kind;
+use crate::experiment::{Cell, Point, Question, points};
+use crate::scenario::{Edit, Limits, Scenario, Warning};
+
+/// Show what an edit changes in cost, waiting and churn: two scenario files, or one and the values to set
+///
+/// Both meet the same seeds, so that small differences show. Nothing is written unless --html names a file.
+#[derive(clap::Args, Debug)]
+pub(super) struct Arguments {
+    /// The scenario file before the edit
+    before: PathBuf,
+    /// The scenario file after the edit [default: the same, with what --set changes]
+    #[arg(required_unless_present = "set")]
+    after: Option<PathBuf>,
+    /// A value of the scenario or a manifest to change in what comes after, for example
+    /// `NodePool[default].spec.disruption.consolidateAfter=5m`
+    #[arg(long = "set", value_name = "PATH=VALUE")]
+    set: Vec<String>,
+    /// The policy to simulate [default: the first of each file]
+    #[arg(long, value_name = "NAME")]
+    policy: Option<String>,
+    /// How many seeds [default: those of the file before]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    replications: Option<u32>,
+    /// The first seed [default: that of the file before]
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+    /// Also write the comparison as a page
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+    /// What to print: a table for people, or the comparison as JSON
+    #[arg(long, value_enum, default_value = "table")]
+    format: Format,
+    #[command(flatten)]
+    common: Common,
+}
+
+const BEFORE: &str = "before";
+const AFTER: &str = "after";
+
+/// One side of the comparison.
+struct Side {
+    scenario: Scenario,
+    warnings: Vec<Warning>,
+    /// The policy's name in its file.
+    policy: String,
+}
+
+impl Side {
+    fn load(path: &Path, edits: &[Edit], policy: Option<&str>, catalog: &Catalog) -> Result<Self, Failure> {
+        let loaded = Scenario::load_edited(path, catalog, &Limits::default(), edits);
+        let (scenario, warnings) = loaded.map_err(Failure::bad_input)?;
+        let policy = scenario.for_policy(policy).map_err(Failure::bad_input)?.name.clone();
+        Ok(Self { scenario, warnings, policy })
+    }
+}
+
+/// Two scenarios that cannot be held against each other.
+#[derive(Debug, thiserror::Error, miette::Diagnostic)]
+#[error("the two scenarios are billed in {before} and {after}")]
+#[diagnostic(help("amounts of two currencies cannot be compared; name regions with the same currency"))]
+struct TwoCurrencies {
+    before: &'static str,
+    after: &'static str,
+}
+
+/// Simulates both sides and prints the differences.
+pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Result<(), Failure> {
+    let prices = Prices::open(arguments.common.pricing_data.as_deref())?;
+    let catalog = prices.catalog();
+    let edits: Vec<Edit> =
+        arguments.set.iter().map(|text| Edit::parse(text)).collect::<Result<_, _>>().map_err(Failure::bad_input)?;
+    let policy = arguments.policy.as_deref();
+    let before = Side::load(&arguments.before, &[], policy, catalog)?;
+    let after = arguments.after.as_ref().unwrap_or(&arguments.before);
+    let after = Side::load(after, &edits, policy, catalog)?;
+    let currency = |side: &Side| catalog.region(side.scenario.region.as_str()).map(|region| region.currency.code());
+    let (old, new) = (currency(&before).map_err(prices::unusable)?, currency(&after).map_err(prices::unusable)?);
+    if old != new {
+        return Err(Failure::bad_input(TwoCurrencies { before: old, after: new }));
+    }
+    let question = question(arguments, &before, &after);
+    let points = run(arguments, &question, [&before, &after], catalog, console)?;
+    let whole = points.len() == question.plan().len();
+    let mut warnings = experiment::warning_lines(&before.warnings);
+    warnings.extend(
+        experiment::warning_lines(&after.warnings)
+            .into_iter()
+            .filter(|line| !warnings.contains(line))
+            .collect::<Vec<_>>(),
+    );
+    let about = About { scenario: titled(&before, &after), ..about(&question, &before.scenario, old, &points) };
+    let comparison = compare(about, &question.policies, points, warnings);
+    if comparison.about.replications == 0 {
+        console.tell("stopped before one replication was whole: there is nothing to report");
+        return Err(Failure::silent(Failure::INTERRUPTED));
+    }
+    if let Some(path) = &arguments.html {
+        let page = page::render(&comparison, &command(arguments, &question), false);
+        experiment::write_whole(path, &page)?;
+    }
+    match arguments.format {
+        Format::Table => console.data(&table::table(&comparison))?,
+        Format::Json => {
+            let json = comparison.to_json().map_err(|error| report_failure(error.into()))?;
+            console.data(&json)?;
+        }
+    }
+    if whole { Ok(()) } else { Err(Failure::silent(Failure::INTERRUPTED)) }
+}
+
+fn titled(before: &Side, after: &Side) -> String {
+    let (old, new) = (&before.scenario.name, &after.scenario.name);
+    if old == new { old.clone() } else { format!("{old} and {new}") }
+}
+
+fn question(arguments: &Arguments, before: &Side, after: &Side) -> Question {
+    let mut inputs = experiment::inputs(&before.scenario);
+    inputs.extend(experiment::inputs(&after.scenario));
+    inputs.dedup();
+    Question {
+        kind: Kind::Compare,
+        scenario: arguments.before.display().to_string(),
+        inputs,
+        pricing_data: arguments.common.pricing_data.as_ref().map(|directory| directory.display().to_string()),
+        policies: vec![BEFORE.to_owned(), AFTER.to_owned()],
+        first_seed: arguments.seed.unwrap_or(before.scenario.seed),
+        replications: arguments.replications.unwrap_or(before.scenario.replications),
+        settings: vec![Vec::new()],
+        axes: Vec::new(),
+        latency: None,
+    }
+}
+
+fn run(
+    arguments: &Arguments,
+    question: &Question,
+    [before, after]: [&Side; 2],
+    catalog: &Catalog,
+    console: &Console<'_>,
+) -> Result<Vec<Point>, Failure> {
+    let plan = question.plan();
+    let cells: Vec<Cell<'_>> = plan.cells().collect();
+    let watch = console.watch(cells.len() as u64, !arguments.common.quiet, |_, _| {});
+    let one = |cell: Cell<'_>| -> Result<Point, PointError> {
+        let side = if cell.policy == BEFORE { before } else { after };
+        let point = points::simulate(&side.scenario, catalog, Cell { policy: &side.policy, ..cell })?;
+        Ok(Point { policy: cell.policy.to_owned(), ..point })
+    };
+    let points = experiment::simulate(&cells, &one, arguments.common.threads, &watch)?;
+    Ok(points.into_iter().map(|(_, point)| point).collect())
+}
+
+/// The command line that repeats the comparison.
+fn command(arguments: &Arguments, question: &Question) -> String {
+    let before = arguments.before.display().to_string();
+    let after = arguments.after.as_ref().map(|path| path.display().to_string());
+    let (replications, seed) = (question.replications.to_string(), question.first_seed.to_string());
+    let mut words = vec!["nodecast", "diff", &before];
+    words.extend(after.as_deref());
+    words.extend(arguments.set.iter().flat_map(|text| ["--set", text.as_str()]));
+    words.extend(arguments.policy.iter().flat_map(|name| ["--policy", name.as_str()]));
+    words.extend(["--replications", &replications, "--seed", &seed]);
+    words.extend(question.pricing_data.iter().flat_map(|directory| ["--pricing-data", directory.as_str()]));
+    super::run::shell_line(&words)
+}

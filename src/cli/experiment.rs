@@ -1,0 +1,201 @@
+//! What the subcommands that run many simulations have in common: options, threads, parts, and where output goes.
+
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use super::{Console, Failure};
+use crate::experiment::points::{Cell, Point, PointError, Watcher};
+use crate::experiment::question::Part;
+use crate::experiment::{Question, Shard, points};
+use crate::report::summary::InputSummary;
+use crate::report::{OutputError, ReportError};
+use crate::scenario::{Scenario, Warning};
+
+/// Options of every experiment.
+#[derive(clap::Args, Debug)]
+pub(super) struct Common {
+    /// How many simulations run at once [default: one for each processor]; the result does not depend on it
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    pub threads: Option<u16>,
+    /// Prices to use instead of the built-in ones, laid out like pricing-data/
+    #[arg(long, value_name = "DIR")]
+    pub pricing_data: Option<PathBuf>,
+    /// Print the answer alone: no progress, no word on where the report is
+    #[arg(long, short)]
+    pub quiet: bool,
+}
+
+/// `--shard`: a share of the simulations.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct ShardArgument {
+    /// Which one; `None` to ask the environment.
+    number: Option<usize>,
+    count: usize,
+}
+
+/// Where engines that start many copies of a program tell each its number, and the number of the first.
+const INDEX_VARIABLES: [(&str, usize); 3] =
+    [("JOB_COMPLETION_INDEX", 0), ("AWS_BATCH_JOB_ARRAY_INDEX", 0), ("SLURM_ARRAY_TASK_ID", 0)];
+
+impl FromStr for ShardArgument {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = || "write for example `2/8`, or `auto/8` to take the number from the environment".to_owned();
+        let (number, count) = text.split_once('/').ok_or_else(wrong)?;
+        let count: usize = count.parse().map_err(|_| wrong())?;
+        let number = if number == "auto" { None } else { Some(number.parse::<usize>().map_err(|_| wrong())?) };
+        match number {
+            _ if !(1..=1_000_000).contains(&count) => Err(wrong()),
+            Some(number) if !(1..=count).contains(&number) => Err(format!("shards are numbered from 1 to {count}")),
+            number => Ok(Self { number, count }),
+        }
+    }
+}
+
+/// A shard whose number is nowhere to be found, or beyond the count.
+#[derive(Debug, thiserror::Error, miette::Diagnostic)]
+enum ShardError {
+    #[error("`--shard auto/{count}`: the environment holds no number")]
+    #[diagnostic(help(
+        "Kubernetes Indexed Jobs set JOB_COMPLETION_INDEX, AWS Batch arrays AWS_BATCH_JOB_ARRAY_INDEX, Slurm arrays SLURM_ARRAY_TASK_ID"
+    ))]
+    NoIndex { count: usize },
+    #[error("`--shard auto/{count}`: {variable} is `{value}`")]
+    #[diagnostic(help("it counts from 0, so it has to be below the number of shards"))]
+    BadIndex { count: usize, variable: &'static str, value: String },
+}
+
+impl ShardArgument {
+    /// The shard, its number taken from the environment where that is asked for.
+    pub(super) fn resolve(self, variable: impl Fn(&str) -> Option<String>) -> Result<Shard, Failure> {
+        let count = self.count;
+        if let Some(number) = self.number {
+            return Ok(Shard { number, count });
+        }
+        let found = INDEX_VARIABLES.iter().find_map(|(name, first)| variable(name).map(|value| (*name, *first, value)));
+        let Some((variable, first, value)) = found else {
+            return Err(Failure::bad_input(ShardError::NoIndex { count }));
+        };
+        let index = value.parse::<usize>().ok().and_then(|index| index.checked_sub(first));
+        match index.filter(|index| *index < count) {
+            Some(index) => Ok(Shard { number: index + 1, count }),
+            None => Err(Failure::bad_input(ShardError::BadIndex { count, variable, value })),
+        }
+    }
+}
+
+/// Does `work` on as many threads as are asked for.
+pub(super) fn on_threads<T: Send>(threads: Option<u16>, work: impl FnOnce() -> T + Send) -> Result<T, Failure> {
+    let mut builder = rayon::ThreadPoolBuilder::new();
+    if let Some(threads) = threads {
+        builder = builder.num_threads(usize::from(threads));
+    }
+    let pool = builder.build().map_err(|error| Failure::system(NoThreads(error.to_string())))?;
+    Ok(pool.install(work))
+}
+
+#[derive(Debug, thiserror::Error, miette::Diagnostic)]
+#[error("cannot start threads: {0}")]
+#[diagnostic(help("ask for fewer with --threads"))]
+struct NoThreads(String);
+
+/// Runs `cells` on the threads that are asked for.
+pub(super) fn simulate(
+    cells: &[Cell<'_>],
+    one: &(dyn Fn(Cell<'_>) -> Result<Point, PointError> + Sync),
+    threads: Option<u16>,
+    watcher: &dyn Watcher,
+) -> Result<Vec<(usize, Point)>, Failure> {
+    on_threads(threads, || points::run(cells, one, watcher))?.map_err(|error| match error {
+        PointError::Scenario(error) => Failure::bad_input(*error),
+        PointError::Catalog(error) => super::prices::unusable(error),
+    })
+}
+
+/// The input files of a scenario, for a question.
+pub(super) fn inputs(scenario: &Scenario) -> Vec<InputSummary> {
+    let inputs = scenario.inputs.iter();
+    inputs.map(|input| InputSummary { path: input.path.clone(), sha256: input.sha256.clone() }).collect()
+}
+
+/// Warnings in one line each, with their places.
+pub(super) fn warning_lines(warnings: &[Warning]) -> Vec<String> {
+    let line = |warning: &Warning| match warning.place() {
+        Some(place) => format!("{}:{}:{}: {}", place.file, place.line, place.column, warning.message()),
+        None => warning.message().to_owned(),
+    };
+    warnings.iter().map(line).collect()
+}
+
+/// Writes a part into the directory `out` and says where.
+pub(super) fn write_part(
+    question: Question,
+    shard: Shard,
+    points: Vec<(usize, Point)>,
+    out: &Path,
+    console: &mut Console<'_>,
+) -> Result<(), Failure> {
+    let whole = shard.cells(&question.plan()).len();
+    let (count, part) = (points.len(), Part::new(question, shard, points));
+    let json = serde_json::to_string(&part).map_err(|error| report_failure(error.into()))? + "\n";
+    let path = out.join(part.file_name());
+    write_whole(&path, &json)?;
+    if count < whole {
+        console.tell(&format!("stopped: {count} of {whole} simulations are in {}", path.display()));
+        return Err(Failure::silent(Failure::INTERRUPTED));
+    }
+    console.tell(&format!("{count} simulations: {}", path.display()));
+    Ok(())
+}
+
+/// Writes a file that appears whole or not at all; its directory is made.
+pub(super) fn write_whole(path: &Path, text: &str) -> Result<(), Failure> {
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or_else(|| Path::new("."));
+    let failed = |action: &'static str| {
+        move |reason| report_failure(ReportError::Output(OutputError::Io { action, path: path.to_owned(), reason }))
+    };
+    std::fs::create_dir_all(parent).map_err(failed("create the directory of"))?;
+    let mut name = std::ffi::OsString::from(".");
+    name.push(path.file_name().unwrap_or_default());
+    name.push(format!(".partial-{}", std::process::id()));
+    let partial = parent.join(name);
+    let written = std::fs::write(&partial, text).and_then(|()| std::fs::rename(&partial, path));
+    if written.is_err() {
+        // Nothing half-written stays behind; should even this fail, the first error is the one to tell.
+        let _ = std::fs::remove_file(&partial);
+    }
+    written.map_err(failed("write"))
+}
+
+/// What a report's failure means for the exit code.
+pub(super) fn report_failure(error: ReportError) -> Failure {
+    match error {
+        ReportError::Output(refused @ (OutputError::NotOurs { .. } | OutputError::Unusable { .. })) => {
+            Failure::bad_input(refused)
+        }
+        other => Failure::system(other),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ShardArgument;
+    use crate::experiment::Shard;
+
+    #[test]
+    fn a_shard_is_numbered_by_hand_or_by_the_engine() {
+        let shard = |text: &str, variable: &str, value: &str| {
+            let parsed: ShardArgument = text.parse().unwrap();
+            parsed.resolve(|name| (name == variable).then(|| value.to_owned())).ok()
+        };
+        assert_eq!(shard("2/3", "", ""), Some(Shard { number: 2, count: 3 }));
+        assert_eq!(shard("auto/3", "JOB_COMPLETION_INDEX", "0"), Some(Shard { number: 1, count: 3 }));
+        assert_eq!(shard("auto/3", "SLURM_ARRAY_TASK_ID", "2"), Some(Shard { number: 3, count: 3 }));
+        assert_eq!(shard("auto/3", "AWS_BATCH_JOB_ARRAY_INDEX", "3"), None);
+        assert_eq!(shard("auto/3", "HOME", "1"), None);
+        for wrong in ["0/3", "4/3", "1", "1/0", "a/3", "1/b"] {
+            assert!(wrong.parse::<ShardArgument>().is_err(), "{wrong}");
+        }
+    }
+}

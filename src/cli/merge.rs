@@ -1,0 +1,83 @@
+//! `nodecast merge`: parts of an experiment, run anywhere, put together.
+
+use std::path::PathBuf;
+
+use super::compare::{self, Answer};
+use super::experiment;
+use super::prices::Prices;
+use super::run::Format;
+use super::{Console, Failure};
+use crate::experiment::question::{Kind, Part, merge};
+use crate::report::OutputDirectory;
+use crate::scenario::{Limits, Scenario};
+
+/// Put the parts that `--shard` wrote together: the same bytes as from one machine
+///
+/// The scenario is read again from where it was named, and has to be the same.
+#[derive(clap::Args, Debug)]
+pub(super) struct Arguments {
+    /// The parts' files
+    #[arg(required = true, value_name = "FILES")]
+    parts: Vec<PathBuf>,
+    /// The directory for the report [default: as without parts]
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// What to print: a table for people, or JSON
+    #[arg(long, value_enum, default_value = "table")]
+    format: Format,
+    /// Print the answer alone: no word on where the report is
+    #[arg(long, short)]
+    quiet: bool,
+}
+
+/// A file that is no part.
+#[derive(Debug, thiserror::Error, miette::Diagnostic)]
+enum PartError {
+    #[error("cannot read `{file}`: {reason}")]
+    Unreadable { file: String, reason: std::io::Error },
+    #[error("`{file}` is not a part of an experiment: {reason}")]
+    #[diagnostic(help("name the files that `--shard` wrote: part-1-of-8.json and so on"))]
+    Malformed { file: String, reason: serde_json::Error },
+    #[error("the scenario `{scenario}` has changed since the parts were run")]
+    #[diagnostic(help("`{file}` has another content; bring back the old one, or run the parts again"))]
+    Changed { scenario: String, file: String },
+}
+
+/// Merges and reports.
+pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Result<(), Failure> {
+    let mut parts = Vec::new();
+    for path in &arguments.parts {
+        let file = path.display().to_string();
+        let text = std::fs::read_to_string(path)
+            .map_err(|reason| Failure::bad_input(PartError::Unreadable { file: file.clone(), reason }))?;
+        let part: Part = serde_json::from_str(&text)
+            .map_err(|reason| Failure::bad_input(PartError::Malformed { file: file.clone(), reason }))?;
+        parts.push((file, part));
+    }
+    let (question, points) = merge(parts).map_err(Failure::bad_input)?;
+    let prices = Prices::open(question.pricing_data.as_deref().map(std::path::Path::new))?;
+    let catalog = prices.catalog();
+    let path = std::path::Path::new(&question.scenario);
+    let loaded = Scenario::load_with(path, catalog, &Limits::default());
+    let (scenario, warnings) = loaded.map_err(Failure::bad_input)?;
+    let now = experiment::inputs(&scenario);
+    if now != question.inputs {
+        let changed = now.iter().find(|input| !question.inputs.contains(input));
+        let file = changed.map_or_else(|| question.scenario.clone(), |input| input.path.clone());
+        return Err(Failure::bad_input(PartError::Changed { scenario: question.scenario, file }));
+    }
+    match question.kind {
+        Kind::Compare => {
+            let out = compare::output_directory(arguments.out.as_deref(), &scenario);
+            OutputDirectory::check_if(&out, compare::check_replaceable)
+                .map_err(|error| experiment::report_failure(error.into()))?;
+            let comparison = compare::compared(&question, &scenario, &warnings, catalog, points)?;
+            let answer = Answer { question: &question, scenario: &scenario, comparison: &comparison };
+            answer.conclude(catalog, &out, arguments.format, arguments.quiet, console)
+        }
+        Kind::Sweep => {
+            let output = (arguments.out.as_deref(), arguments.format, arguments.quiet);
+            super::sweep::conclude_merged(&question, &scenario, catalog, points, output, console)
+        }
+    }
+}

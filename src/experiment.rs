@@ -1,0 +1,21 @@
+//! More than one simulation: every policy with every seed, paired differences, sweeps, baselines, shards.
+//!
+//! A [`Point`] is what one simulation answers, reduced to its figures: a pure function of (scenario, policy, seed). Points
+//! are computed side by side, one simulation to a thread, and always kept in the order of policies and seeds, so that no
+//! result depends on the number of threads. Everything else here is arithmetic on points.
+//!
+//! What must not live here: anything inside a simulation.
+
+pub mod axes;
+pub mod baseline;
+pub mod comparison;
+pub mod figures;
+pub mod points;
+pub mod presentation;
+pub mod question;
+pub mod statistics;
+pub mod sweep;
+
+pub use comparison::{Comparison, compare};
+pub use points::{Cell, Plan, Point, run, simulate};
+pub use question::{Question, Shard};

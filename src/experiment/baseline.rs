@@ -1,0 +1,231 @@
+//! A committed baseline and what has moved since: the guard of a CI job.
+//!
+//! A [`Baseline`] keeps the mean of every figure of some scenarios. A later [`check`] runs the same policies with the same
+//! seeds and holds each figure for which less or more is better to its tolerance.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::figures::{FIGURES, Figure, Unit, find};
+use super::points::Point;
+use super::statistics::mean;
+use crate::report::summary::PROGRAM;
+
+/// Version of the form of a baseline.
+const SCHEMA_VERSION: u32 = 1;
+
+/// Figures as they were.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Baseline {
+    /// Version of this form.
+    pub schema_version: u32,
+    /// `nodecast`.
+    pub program: String,
+    /// By how much a figure may get worse, as a share of what it was, by its name; `default` for all others.
+    #[serde(default)]
+    pub tolerances: BTreeMap<String, f64>,
+    /// The scenarios, in order of their paths.
+    pub scenarios: Vec<ScenarioBaseline>,
+}
+
+/// One policy of one scenario as it was.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ScenarioBaseline {
+    /// The scenario file, as it was named.
+    pub scenario: String,
+    /// The policy.
+    pub policy: String,
+    /// The first seed.
+    pub first_seed: u64,
+    /// How many successive seeds.
+    pub replications: u32,
+    /// Means by the names of figures; figures with nothing to measure are left out.
+    pub figures: BTreeMap<String, f64>,
+}
+
+/// The tolerance of figures that have none of their own, as a share.
+pub const DEFAULT_TOLERANCE: f64 = 0.02;
+
+impl Baseline {
+    /// A baseline of these scenarios.
+    pub fn new(tolerances: BTreeMap<String, f64>, mut scenarios: Vec<ScenarioBaseline>) -> Self {
+        scenarios.sort_by(|a, b| (&a.scenario, &a.policy).cmp(&(&b.scenario, &b.policy)));
+        Self { schema_version: SCHEMA_VERSION, program: PROGRAM.to_owned(), tolerances, scenarios }
+    }
+
+    /// What is wrong with a baseline that was read, in a sentence.
+    pub fn flaw(&self) -> Option<String> {
+        if (self.schema_version, self.program.as_str()) != (SCHEMA_VERSION, PROGRAM) {
+            return Some(format!("it is of {} in form {}", self.program, self.schema_version));
+        }
+        let wrong = |(name, value): (&String, &f64)| {
+            if name != "default" && find(name).is_none() {
+                return Some(format!("its tolerances name `{name}`, which is no figure"));
+            }
+            (!value.is_finite() || *value < 0.0).then(|| format!("its tolerance of `{name}` is {value}"))
+        };
+        self.tolerances.iter().find_map(wrong)
+    }
+
+    fn tolerance(&self, figure: &Figure, stated: Option<f64>) -> f64 {
+        let own = self.tolerances.get(figure.name).copied();
+        own.or(stated).or_else(|| self.tolerances.get("default").copied()).unwrap_or(DEFAULT_TOLERANCE)
+    }
+
+    /// The baseline as a file: two spaces of indentation, a line feed at the end.
+    ///
+    /// # Errors
+    /// If serde_json cannot write it, which no baseline brings about.
+    pub fn to_json(&self) -> Result<String, serde_json::Error> {
+        serde_json::to_string_pretty(self).map(|text| text + "\n")
+    }
+}
+
+impl ScenarioBaseline {
+    /// The means of `points`, which are of one policy.
+    pub fn of(scenario: &str, policy: &str, first_seed: u64, replications: u32, points: &[&Point]) -> Self {
+        let figures = FIGURES
+            .iter()
+            .enumerate()
+            .filter_map(|(position, figure)| {
+                let values: Vec<f64> =
+                    points.iter().filter_map(|point| point.figures.get(position).copied()?).collect();
+                Some((figure.name.to_owned(), mean(&values)?))
+            })
+            .collect();
+        Self { scenario: scenario.to_owned(), policy: policy.to_owned(), first_seed, replications, figures }
+    }
+}
+
+/// How a figure stands against its baseline.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Standing {
+    /// Worse by more than its tolerance.
+    Worse,
+    /// Better by more than its tolerance: time for a new baseline.
+    Better,
+    /// It moved, but within its tolerance, or neither direction is better.
+    Moved,
+    /// As it was.
+    Same,
+}
+
+/// One figure against its baseline.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Movement {
+    /// The scenario file.
+    pub scenario: String,
+    /// The policy.
+    pub policy: String,
+    /// The figure's name.
+    pub figure: &'static str,
+    /// What it was; `null` when there was nothing to measure.
+    pub was: Option<f64>,
+    /// What it is; `null` when there is nothing to measure.
+    pub is: Option<f64>,
+    /// The change as a share of what it was; `null` where that was 0 or nothing.
+    pub change: Option<f64>,
+    /// By how much it may get worse, as a share.
+    pub tolerance: f64,
+    /// How it stands.
+    pub standing: Standing,
+}
+
+/// Differences below this are noise of the last digits: a cent, a hundredth of a second, a hundredth of a thing.
+fn negligible(unit: Unit) -> f64 {
+    match unit {
+        Unit::Money | Unit::Seconds | Unit::Count => 0.01,
+        Unit::Share => 0.000_1,
+    }
+}
+
+/// Holds `now` to what the baseline has for the same scenario and policy; `None` if it has nothing. `tolerance` is that of
+/// figures that have none of their own in the baseline.
+pub fn check(baseline: &Baseline, now: &ScenarioBaseline, tolerance: Option<f64>) -> Option<Vec<Movement>> {
+    let then = baseline.scenarios.iter().find(|then| (&then.scenario, &then.policy) == (&now.scenario, &now.policy))?;
+    let movements = FIGURES.iter().filter_map(|figure| {
+        let (was, is) = (then.figures.get(figure.name).copied(), now.figures.get(figure.name).copied());
+        if was.is_none() && is.is_none() {
+            return None;
+        }
+        let tolerance = baseline.tolerance(figure, tolerance);
+        Some(Movement {
+            scenario: now.scenario.clone(),
+            policy: now.policy.clone(),
+            figure: figure.name,
+            was,
+            is,
+            change: was.zip(is).and_then(|(was, is)| (was.abs() > 0.0).then(|| (is - was) / was.abs())),
+            tolerance,
+            standing: standing(figure, was, is, tolerance),
+        })
+    });
+    Some(movements.collect())
+}
+
+fn standing(figure: &Figure, was: Option<f64>, is: Option<f64>, tolerance: f64) -> Standing {
+    let (Some(was), Some(is)) = (was, is) else { return Standing::Moved };
+    let growth = is - was;
+    if growth.abs() <= 0.0 {
+        return Standing::Same;
+    }
+    let Some(less_is_better) = figure.less_is_better else { return Standing::Moved };
+    let worse = if less_is_better { growth } else { -growth };
+    let allowed = (was.abs() * tolerance).max(negligible(figure.unit));
+    if worse > allowed {
+        Standing::Worse
+    } else if -worse > allowed {
+        Standing::Better
+    } else {
+        Standing::Moved
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::{Baseline, ScenarioBaseline, Standing, check};
+
+    fn figures(values: &[(&str, f64)]) -> ScenarioBaseline {
+        ScenarioBaseline {
+            scenario: "s.yaml".into(),
+            policy: "p".into(),
+            first_seed: 1,
+            replications: 2,
+            figures: values.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect(),
+        }
+    }
+
+    #[test]
+    fn each_figure_is_held_to_its_own_tolerance_and_direction() {
+        let then = figures(&[("cost", 100.0), ("pending_p99", 10.0), ("cpu_requested", 0.5), ("launches", 3.0)]);
+        let tolerances: BTreeMap<String, f64> = [("pending_p99".to_owned(), 0.5)].into();
+        let baseline = Baseline::new(tolerances, vec![then]);
+        let now = figures(&[("cost", 103.0), ("pending_p99", 14.0), ("cpu_requested", 0.6), ("launches", 9.0)]);
+        let standings: BTreeMap<&str, Standing> =
+            check(&baseline, &now, None).unwrap().iter().map(|movement| (movement.figure, movement.standing)).collect();
+        let expected = [
+            ("cost", Standing::Worse),
+            ("pending_p99", Standing::Moved),
+            ("cpu_requested", Standing::Better),
+            ("launches", Standing::Moved),
+        ];
+        assert_eq!(standings, expected.into());
+        let looser = check(&baseline, &now, Some(0.05)).unwrap();
+        assert!(looser.iter().all(|movement| movement.standing != Standing::Worse));
+    }
+
+    #[test]
+    fn a_baseline_that_knows_nothing_of_a_policy_says_so() {
+        let baseline = Baseline::new(BTreeMap::new(), vec![figures(&[])]);
+        assert_eq!(check(&baseline, &ScenarioBaseline { policy: "q".into(), ..figures(&[]) }, None), None);
+        assert_eq!(baseline.flaw(), None);
+        let other = Baseline { tolerances: [("cots".to_owned(), 0.1)].into(), ..baseline };
+        assert_eq!(other.flaw().unwrap(), "its tolerances name `cots`, which is no figure");
+    }
+}

@@ -1,0 +1,213 @@
+//! Policies against the first one, replication by replication.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::figures::FIGURES;
+use super::points::Point;
+use super::statistics::{Estimate, Paired, share};
+use crate::report::summary::{InputSummary, PROGRAM};
+
+/// Version of the form of `comparison.json`.
+const SCHEMA_VERSION: u32 = 1;
+
+/// Policies compared over common seeds.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Comparison {
+    /// Version of this form.
+    pub schema_version: u32,
+    /// `nodecast`.
+    pub program: String,
+    /// The program's version.
+    pub program_version: String,
+    /// What was compared.
+    pub about: About,
+    /// The policies, the one that the others are held against first.
+    pub policies: Vec<PolicyResult>,
+    /// Every simulation, by policy, then seed.
+    pub points: Vec<Point>,
+    /// What the model left out and could change the answer, under any policy.
+    pub warnings: Vec<String>,
+}
+
+/// What was compared.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct About {
+    /// The scenario's name; where two scenarios are compared, both.
+    pub scenario: String,
+    /// Calendar time of the start, RFC 3339.
+    pub start: String,
+    /// Simulated time of each replication.
+    pub duration_seconds: f64,
+    /// The region.
+    pub region: String,
+    /// The currency of every amount.
+    pub currency: String,
+    /// Date of the prices.
+    pub price_date: String,
+    /// The first seed.
+    pub first_seed: u64,
+    /// Replications asked for.
+    pub replications_planned: u64,
+    /// Replications that ran under every policy; only these are compared.
+    pub replications: u64,
+    /// Input files with their SHA-256.
+    pub inputs: Vec<InputSummary>,
+    /// What the scenario's author assumed.
+    pub assumptions: Vec<String>,
+}
+
+/// One policy over all replications.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct PolicyResult {
+    /// Its name.
+    pub name: String,
+    /// Its figures, in the order of the list of figures.
+    pub figures: Vec<FigureResult>,
+    /// The scenario's objectives.
+    pub objectives: Vec<ObjectiveShare>,
+}
+
+/// One figure of one policy.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct FigureResult {
+    /// Its name.
+    pub name: String,
+    /// Its mean; `null` when no replication had anything to measure.
+    pub mean: Option<Estimate>,
+    /// Against the first policy, over the replications in which both had something to measure; `null` for the first.
+    pub against_first: Option<Paired>,
+}
+
+/// How often an objective was met.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct ObjectiveShare {
+    /// Its name in the scenario.
+    pub name: String,
+    /// `seconds` or a currency code.
+    pub unit: String,
+    /// The limit.
+    pub limit: f64,
+    /// Replications that met it.
+    pub met: u64,
+    /// Replications that could be judged.
+    pub judged: u64,
+    /// `met` of `judged`, with its interval; `null` when none could be judged.
+    pub share: Option<Estimate>,
+}
+
+/// Compares the policies of `points` in the order of `policies`, over the seeds that all of them have run.
+pub fn compare(mut about: About, policies: &[String], points: Vec<Point>, warnings: Vec<String>) -> Comparison {
+    let mut by_seed: BTreeMap<u64, Vec<Option<Point>>> = BTreeMap::new();
+    for point in points {
+        let Some(position) = policies.iter().position(|name| *name == point.policy) else { continue };
+        let row = by_seed.entry(point.seed).or_insert_with(|| vec![None; policies.len()]);
+        row[position] = Some(point);
+    }
+    let complete: Vec<Vec<Point>> =
+        by_seed.into_values().filter_map(|row| row.into_iter().collect::<Option<Vec<Point>>>()).collect();
+    about.replications = complete.len() as u64;
+    let columns: Vec<Vec<&Point>> =
+        (0..policies.len()).map(|policy| complete.iter().map(|row| &row[policy]).collect()).collect();
+    let results = policies
+        .iter()
+        .zip(&columns)
+        .enumerate()
+        .map(|(position, (name, own))| PolicyResult {
+            name: name.clone(),
+            figures: figures(own, (position > 0).then(|| columns[0].as_slice())),
+            objectives: objectives(own),
+        })
+        .collect();
+    let mut all_warnings = warnings;
+    for point in columns.iter().flatten() {
+        for warning in &point.warnings {
+            if !all_warnings.contains(warning) {
+                all_warnings.push(warning.clone());
+            }
+        }
+    }
+    let points = columns.iter().flatten().map(|point| (*point).clone()).collect();
+    Comparison {
+        schema_version: SCHEMA_VERSION,
+        program: PROGRAM.to_owned(),
+        program_version: env!("CARGO_PKG_VERSION").to_owned(),
+        about,
+        policies: results,
+        points,
+        warnings: all_warnings,
+    }
+}
+
+fn figures(own: &[&Point], first: Option<&[&Point]>) -> Vec<FigureResult> {
+    let value = |point: &Point, figure: usize| point.figures.get(figure).copied().flatten();
+    FIGURES
+        .iter()
+        .enumerate()
+        .map(|(figure, described)| {
+            let values: Vec<f64> = own.iter().filter_map(|point| value(point, figure)).collect();
+            let against_first = first.and_then(|first| {
+                let pairs = first.iter().zip(own).filter_map(|(a, b)| Some((value(a, figure)?, value(b, figure)?)));
+                let (base, other): (Vec<f64>, Vec<f64>) = pairs.unzip();
+                Paired::of(&base, &other)
+            });
+            FigureResult { name: described.name.to_owned(), mean: Estimate::of(&values), against_first }
+        })
+        .collect()
+}
+
+fn objectives(own: &[&Point]) -> Vec<ObjectiveShare> {
+    let Some(first) = own.first() else { return Vec::new() };
+    let count = |position: usize, wanted: Option<bool>| {
+        let judged = own.iter().filter_map(|point| point.objectives.get(position)?.met);
+        judged.filter(|met| wanted.is_none_or(|wanted| *met == wanted)).count() as u64
+    };
+    first
+        .objectives
+        .iter()
+        .enumerate()
+        .map(|(position, objective)| {
+            let (met, judged) = (count(position, Some(true)), count(position, None));
+            ObjectiveShare {
+                name: objective.name.clone(),
+                unit: objective.unit.clone(),
+                limit: objective.limit,
+                met,
+                judged,
+                share: share(met, judged),
+            }
+        })
+        .collect()
+}
+
+impl Comparison {
+    /// The figure called `name` of the policy at `position`.
+    pub fn figure(&self, position: usize, name: &str) -> Option<&FigureResult> {
+        self.policies.get(position)?.figures.iter().find(|figure| figure.name == name)
+    }
+
+    /// The widest relative interval of the cost difference, as a share on either side; `None` when some policy has none.
+    pub fn cost_precision(&self) -> Option<f64> {
+        let widths = (1..self.policies.len()).map(|position| {
+            let paired = self.figure(position, "cost")?.against_first.as_ref()?;
+            paired.relative.as_ref()?.half_width()
+        });
+        widths.collect::<Option<Vec<f64>>>()?.into_iter().max_by(f64::total_cmp)
+    }
+
+    /// How many replications would bring every cost difference to `precision` on either side, if the spread stays.
+    pub fn replications_needed(&self, precision: f64) -> Option<u64> {
+        let needed = (1..self.policies.len())
+            .map(|position| self.figure(position, "cost")?.against_first.as_ref()?.pairs_needed(precision));
+        needed.collect::<Option<Vec<u64>>>()?.into_iter().max()
+    }
+
+    /// `comparison.json`: two spaces of indentation, a line feed at the end.
+    ///
+    /// # Errors
+    /// If serde_json cannot write it, which no comparison brings about.
+    pub fn to_json(&self) -> Result<String, serde_json::Error> {
+        serde_json::to_string_pretty(self).map(|text| text + "\n")
+    }
+}

@@ -1,0 +1,150 @@
+//! The figures by which simulations are compared: each a number from a run's summary.
+
+use crate::report::Summary;
+
+/// What a figure is measured in.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Unit {
+    /// The region's currency.
+    Money,
+    /// Seconds.
+    Seconds,
+    /// A number of things, perhaps an average.
+    Count,
+    /// A share, 0 to 1.
+    Share,
+}
+
+/// A figure of a run.
+#[derive(Clone, Copy, Debug)]
+pub struct Figure {
+    /// Its stable name in files.
+    pub name: &'static str,
+    /// Its name for people.
+    pub label: &'static str,
+    /// What it is measured in.
+    pub unit: Unit,
+    /// Whether less of it is better; `None` where neither is.
+    pub less_is_better: Option<bool>,
+    /// Its value in a summary; `None` where the run had nothing to measure.
+    pub of: fn(&Summary) -> Option<f64>,
+}
+
+/// Every figure, in the order in which they are shown.
+pub static FIGURES: &[Figure] = &[
+    Figure { name: "cost", label: "cost", unit: Unit::Money, less_is_better: Some(true), of: |s| Some(s.cost.total) },
+    Figure {
+        name: "cost_per_month",
+        label: "cost per month",
+        unit: Unit::Money,
+        less_is_better: Some(true),
+        of: |s| s.cost.per_month,
+    },
+    Figure {
+        name: "cost_idle",
+        label: "of it requested by nobody",
+        unit: Unit::Money,
+        less_is_better: Some(true),
+        of: |s| Some(s.cost.idle.amount),
+    },
+    Figure {
+        name: "pending_mean",
+        label: "pods wait for a node, mean",
+        unit: Unit::Seconds,
+        less_is_better: Some(true),
+        of: |s| s.pods.wait_for_node.map(|spans| spans.mean_seconds),
+    },
+    Figure {
+        name: "pending_p99",
+        label: "pods wait for a node, p99",
+        unit: Unit::Seconds,
+        less_is_better: Some(true),
+        of: |s| s.pods.wait_for_node.map(|spans| spans.p99_seconds),
+    },
+    Figure {
+        name: "ready_p99",
+        label: "pod created to Ready, p99",
+        unit: Unit::Seconds,
+        less_is_better: Some(true),
+        of: |s| s.pods.created_to_ready.map(|spans| spans.p99_seconds),
+    },
+    Figure {
+        name: "request_p99",
+        label: "response time, p99",
+        unit: Unit::Seconds,
+        less_is_better: Some(true),
+        of: slowest_response,
+    },
+    Figure {
+        name: "requests_unanswered",
+        label: "requests unanswered",
+        unit: Unit::Count,
+        less_is_better: Some(true),
+        of: |s| (!s.requests.is_empty()).then(|| s.requests.iter().map(|figures| figures.unanswered).sum()),
+    },
+    Figure {
+        name: "nodes_mean",
+        label: "nodes Ready, mean",
+        unit: Unit::Count,
+        less_is_better: None,
+        of: |s| s.nodes.mean_ready,
+    },
+    Figure {
+        name: "launches",
+        label: "launches",
+        unit: Unit::Count,
+        less_is_better: None,
+        of: |s| Some(s.nodes.launches as f64),
+    },
+    Figure {
+        name: "launches_refused",
+        label: "launches refused by EC2",
+        unit: Unit::Count,
+        less_is_better: Some(true),
+        of: |s| Some(s.nodes.failed_launches as f64),
+    },
+    Figure {
+        name: "interruptions",
+        label: "Spot interruptions",
+        unit: Unit::Count,
+        less_is_better: Some(true),
+        of: |s| Some(s.nodes.interruptions as f64),
+    },
+    Figure {
+        name: "evictions",
+        label: "pods evicted",
+        unit: Unit::Count,
+        less_is_better: Some(true),
+        of: |s| Some(s.pods.evicted as f64),
+    },
+    Figure {
+        name: "cpu_requested",
+        label: "CPU requested of capacity",
+        unit: Unit::Share,
+        less_is_better: Some(false),
+        of: |s| s.utilisation.cpu_requested,
+    },
+];
+
+/// The figure called `name`.
+pub fn find(name: &str) -> Option<(usize, &'static Figure)> {
+    FIGURES.iter().enumerate().find(|(_, figure)| figure.name == name)
+}
+
+/// The slowest workload stands for all requests.
+fn slowest_response(summary: &Summary) -> Option<f64> {
+    let served = summary.requests.iter().filter(|figures| figures.completed > 0.0);
+    served.map(|figures| figures.p99_seconds).max_by(f64::total_cmp)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{FIGURES, find};
+
+    #[test]
+    fn names_are_unique() {
+        for (position, figure) in FIGURES.iter().enumerate() {
+            assert_eq!(find(figure.name).map(|(found, _)| found), Some(position));
+        }
+    }
+}

@@ -1,0 +1,220 @@
+//! Simulations reduced to their figures, run side by side.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
+
+use super::figures::FIGURES;
+use crate::catalog::{Catalog, CatalogError};
+use crate::report::Summary;
+use crate::scenario::{Scenario, ScenarioError};
+use crate::simulation;
+
+/// What one simulation answered: a pure function of (scenario, policy, seed).
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Point {
+    /// The number of the scenario's setting; 0 where settings do not vary.
+    #[serde(default, skip_serializing_if = "is_first")]
+    pub setting: usize,
+    /// The policy's name.
+    pub policy: String,
+    /// The seed.
+    pub seed: u64,
+    /// One value for each of [`FIGURES`]; `null` where there was nothing to measure.
+    pub figures: Vec<Option<f64>>,
+    /// The scenario's objectives, in its order.
+    pub objectives: Vec<Objective>,
+    /// Hash over every event, in hexadecimal.
+    pub event_hash: String,
+    /// The share of the bill at prices that were worked out or assumed.
+    pub unconfirmed: f64,
+    /// Date of the prices.
+    pub price_date: String,
+    /// What the model left out and could change the answer.
+    pub warnings: Vec<String>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
+fn is_first(setting: &usize) -> bool {
+    *setting == 0
+}
+
+/// An objective in one simulation.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Objective {
+    /// Its name in the scenario.
+    pub name: String,
+    /// `seconds` or a currency code.
+    pub unit: String,
+    /// The limit.
+    pub limit: f64,
+    /// Whether it was met; `null` when there was nothing to measure.
+    pub met: Option<bool>,
+}
+
+impl Point {
+    /// The figures of a run.
+    fn of(summary: &Summary) -> Self {
+        Self {
+            setting: 0,
+            policy: summary.about.policy.clone(),
+            seed: summary.about.seed,
+            figures: FIGURES.iter().map(|figure| (figure.of)(summary)).collect(),
+            objectives: summary
+                .objectives
+                .iter()
+                .map(|objective| Objective {
+                    name: objective.name.clone(),
+                    unit: objective.unit.clone(),
+                    limit: objective.limit,
+                    met: objective.met,
+                })
+                .collect(),
+            event_hash: summary.event_hash.clone(),
+            unconfirmed: summary.cost.unconfirmed.share,
+            price_date: summary.about.price_date.clone(),
+            warnings: summary.warnings.clone(),
+        }
+    }
+}
+
+/// The simulations to run: every setting, seed and policy.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Plan {
+    /// How many settings of the scenario; 1 where nothing but policy and seed varies.
+    pub settings: usize,
+    /// Names of policies.
+    pub policies: Vec<String>,
+    /// Seeds.
+    pub seeds: Vec<u64>,
+}
+
+/// One simulation of a plan.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Cell<'p> {
+    /// Its number among the cells of its plan.
+    pub index: usize,
+    /// The setting's number.
+    pub setting: usize,
+    /// The policy's name.
+    pub policy: &'p str,
+    /// The seed.
+    pub seed: u64,
+}
+
+impl Plan {
+    /// Every simulation in order: settings outermost, then seeds, so that, stopped at any place, all policies have met
+    /// almost the same seeds.
+    pub fn cells(&self) -> impl Iterator<Item = Cell<'_>> {
+        let inner = self.seeds.len() * self.policies.len();
+        (0..self.settings * inner).map(move |index| {
+            let within = index % inner;
+            Cell {
+                index,
+                setting: index / inner,
+                policy: &self.policies[within % self.policies.len()],
+                seed: self.seeds[within / self.policies.len()],
+            }
+        })
+    }
+
+    /// How many simulations it holds.
+    pub fn len(&self) -> usize {
+        self.settings * self.policies.len() * self.seeds.len()
+    }
+
+    /// Whether it holds none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// Successive seeds from `first` on.
+pub fn seeds(first: u64, count: u32) -> Vec<u64> {
+    (0..u64::from(count)).map(|ordinal| first.wrapping_add(ordinal)).collect()
+}
+
+/// What watches a run of many simulations.
+pub trait Watcher: Sync {
+    /// The simulation with this number is done. Called from any thread, in any order.
+    fn done(&self, index: usize, point: &Point);
+    /// Whether to begin no further simulation.
+    fn stopped(&self) -> bool;
+}
+
+/// Nobody watches, nobody stops.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Unwatched;
+
+impl Watcher for Unwatched {
+    fn done(&self, _: usize, _: &Point) {}
+
+    fn stopped(&self) -> bool {
+        false
+    }
+}
+
+/// Simulates `policy` of `scenario` with `seed`.
+///
+/// # Errors
+/// If the scenario has no policy of that name, or the catalog no prices for its region.
+pub fn simulate(scenario: &Scenario, catalog: &Catalog, cell: Cell<'_>) -> Result<Point, PointError> {
+    let policy = scenario.for_policy(Some(cell.policy)).map_err(Box::new)?;
+    let outcome = simulation::run(scenario, policy, catalog, cell.seed, &mut |_| {})?;
+    Ok(Point { setting: cell.setting, ..Point::of(&Summary::of(&outcome)) })
+}
+
+/// Why a simulation gave no point.
+#[derive(Debug, thiserror::Error)]
+pub enum PointError {
+    /// The scenario lacks the policy.
+    #[error(transparent)]
+    Scenario(#[from] Box<ScenarioError>),
+    /// The prices cannot be used.
+    #[error(transparent)]
+    Catalog(#[from] CatalogError),
+}
+
+/// Runs `cells` on all threads of the current pool, one simulation to a thread. The points come with the numbers of their
+/// cells and in the order of `cells`, those that a stop kept from running left out.
+///
+/// # Errors
+/// The first error of a simulation, in order of cells.
+pub fn run(
+    cells: &[Cell<'_>],
+    simulate: &(dyn Fn(Cell<'_>) -> Result<Point, PointError> + Sync),
+    watcher: &dyn Watcher,
+) -> Result<Vec<(usize, Point)>, PointError> {
+    let failed = AtomicBool::new(false);
+    let results: Vec<Option<Result<(usize, Point), PointError>>> = cells
+        .par_iter()
+        .with_max_len(1)
+        .map(|cell| {
+            if watcher.stopped() || failed.load(Ordering::Relaxed) {
+                return None;
+            }
+            let point = simulate(*cell);
+            match &point {
+                Ok(point) => watcher.done(cell.index, point),
+                Err(_) => failed.store(true, Ordering::Relaxed),
+            }
+            Some(point.map(|point| (cell.index, point)))
+        })
+        .collect();
+    results.into_iter().flatten().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Plan;
+
+    #[test]
+    fn cells_are_numbered_with_policies_innermost() {
+        let plan = Plan { settings: 2, policies: vec!["a".into(), "b".into()], seeds: vec![7, 8] };
+        let cells: Vec<_> = plan.cells().map(|cell| (cell.index, cell.setting, cell.policy, cell.seed)).collect();
+        assert_eq!(cells.len(), plan.len());
+        assert_eq!(cells[..4], [(0, 0, "a", 7), (1, 0, "b", 7), (2, 0, "a", 8), (3, 0, "b", 8)]);
+        assert_eq!(cells[4], (4, 1, "a", 7));
+    }
+}

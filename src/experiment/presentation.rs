@@ -1,0 +1,74 @@
+//! Comparisons as people read them: the table of the terminal and the page.
+
+mod dots;
+pub mod movements;
+pub mod page;
+pub mod sweep_page;
+pub mod sweep_table;
+pub mod table;
+
+use super::figures::{Figure, Unit};
+use super::statistics::Estimate;
+use crate::report::format::{money, percent, span};
+
+/// A value of `figure`, with its unit.
+fn value(figure: &Figure, currency: &str, value: f64) -> String {
+    match figure.unit {
+        Unit::Money => money(currency, value),
+        Unit::Seconds => span(value),
+        Unit::Share => percent(value),
+        Unit::Count => counted(value),
+    }
+}
+
+/// A mean of counts: whole if it is, else with one or two decimals.
+fn counted(value: f64) -> String {
+    if (value - libm::round(value)).abs() < 1e-9 {
+        crate::report::format::whole(value)
+    } else if value.abs() < 10.0 {
+        format!("{value:.2}")
+    } else {
+        format!("{value:.1}")
+    }
+}
+
+/// A value of `figure` with its sign, for a difference.
+fn signed(figure: &Figure, currency: &str, amount: f64) -> String {
+    let text = value(figure, currency, amount.abs());
+    match amount {
+        a if a > 0.0 => format!("+{text}"),
+        a if a < 0.0 => format!("\u{2212}{text}"),
+        _ => text,
+    }
+}
+
+/// A share with its sign: `+12.3 %`.
+fn signed_percent(share: f64) -> String {
+    let text = percent(share.abs());
+    match share {
+        s if s > 0.0 => format!("+{text}"),
+        s if s < 0.0 => format!("\u{2212}{text}"),
+        _ => text,
+    }
+}
+
+/// `low to high` in the words of `say`; empty without an interval.
+fn interval(estimate: &Estimate, say: impl Fn(f64) -> String) -> String {
+    match (estimate.low, estimate.high) {
+        (Some(low), Some(high)) => format!("{} to {}", say(low), say(high)),
+        _ => String::new(),
+    }
+}
+
+/// Aligned columns, the first to the left.
+fn aligned(rows: &[Vec<String>]) -> Vec<String> {
+    let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
+    let width = |column: usize| {
+        rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max().unwrap_or(0)
+    };
+    let widths: Vec<usize> = (0..columns).map(width).collect();
+    let cell = |(column, (cell, &width)): (usize, (&String, &usize))| {
+        if column == 0 { format!("{cell:<width$}") } else { format!("   {cell:>width$}") }
+    };
+    rows.iter().map(|row| row.iter().zip(&widths).enumerate().map(cell).collect()).collect()
+}

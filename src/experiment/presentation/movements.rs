@@ -1,0 +1,148 @@
+//! What has moved since a baseline: for the terminal, for a pull request, for a CI system.
+
+use std::fmt::Write as _;
+
+use super::{aligned, signed_percent, value};
+use crate::experiment::baseline::{Movement, Standing};
+use crate::experiment::figures::{Figure, find};
+use crate::report::format::percent;
+
+/// Cells of a row: scenario, policy, figure, what it was, what it is, the change, the tolerance, the verdict.
+fn cells(movement: &Movement, currency: &str) -> Vec<String> {
+    let say = |figure: &Figure, amount: Option<f64>| {
+        amount.map_or_else(|| "\u{2013}".to_owned(), |amount| value(figure, currency, amount))
+    };
+    let (label, was, is) = match find(movement.figure) {
+        Some((_, figure)) => (figure.label, say(figure, movement.was), say(figure, movement.is)),
+        None => (movement.figure, String::new(), String::new()),
+    };
+    let change = movement.change.map_or_else(|| "\u{2013}".to_owned(), signed_percent);
+    let verdict = match movement.standing {
+        Standing::Worse => "WORSE",
+        Standing::Better => "better",
+        Standing::Moved => "within",
+        Standing::Same => "same",
+    };
+    let policy = format!("{} / {}", movement.scenario, movement.policy);
+    vec![policy, label.to_owned(), was, is, change, percent(movement.tolerance), verdict.to_owned()]
+}
+
+const HEADINGS: [&str; 7] = ["scenario / policy", "figure", "was", "is", "change", "tolerance", ""];
+
+/// What moved, the worse first; and a last line that says how it stands. Each movement comes with its currency.
+pub fn table(movements: &[(Movement, String)]) -> String {
+    let mut moved: Vec<&(Movement, String)> =
+        movements.iter().filter(|(movement, _)| movement.standing != Standing::Same).collect();
+    moved.sort_by_key(|(movement, _)| movement.standing);
+    let mut text = String::new();
+    if !moved.is_empty() {
+        let mut rows = vec![HEADINGS.map(str::to_owned).to_vec()];
+        rows.extend(moved.iter().map(|(movement, currency)| cells(movement, currency)));
+        for line in aligned(&rows) {
+            let _ = writeln!(text, "{}", line.trim_end());
+        }
+        text.push('\n');
+    }
+    text + &verdict(movements) + "\n"
+}
+
+/// How it stands, in a sentence.
+pub fn verdict(movements: &[(Movement, String)]) -> String {
+    let count = |standing: Standing| movements.iter().filter(|(movement, _)| movement.standing == standing).count();
+    let (worse, better, all) = (count(Standing::Worse), count(Standing::Better), movements.len());
+    match (worse, better) {
+        (0, 0) => format!("check: {all} figures, none worse"),
+        (0, _) => format!("check: {all} figures, none worse, {better} better: `--update` makes that the new baseline"),
+        _ => format!("check: {worse} of {all} figures worse than their tolerance allows"),
+    }
+}
+
+/// The table for a pull request's comment, in Markdown.
+pub fn markdown(movements: &[(Movement, String)]) -> String {
+    let mut text = format!("**{}**\n", verdict(movements));
+    let mut moved: Vec<&(Movement, String)> =
+        movements.iter().filter(|(movement, _)| movement.standing != Standing::Same).collect();
+    moved.sort_by_key(|(movement, _)| movement.standing);
+    if moved.is_empty() {
+        return text;
+    }
+    text += "\n| scenario / policy | figure | was | is | change | tolerance | |\n|---|---|--:|--:|--:|--:|---|\n";
+    for (movement, currency) in moved {
+        let row: Vec<String> = cells(movement, currency).iter().map(|cell| cell.replace('|', "\\|")).collect();
+        let _ = writeln!(text, "| {} |", row.join(" | "));
+    }
+    text
+}
+
+/// One test case for each figure, as CI systems read them.
+///
+/// Source: the JUnit XML form as Jenkins, GitLab and GitHub's reporters read it.
+pub fn junit(movements: &[(Movement, String)]) -> String {
+    let worse = movements.iter().filter(|(movement, _)| movement.standing == Standing::Worse).count();
+    let mut xml = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
+    let _ = writeln!(xml, "<testsuites name=\"nodecast check\" tests=\"{}\" failures=\"{worse}\">", movements.len());
+    let mut suites: Vec<(String, Vec<&(Movement, String)>)> = Vec::new();
+    for entry in movements {
+        let name = format!("{} / {}", entry.0.scenario, entry.0.policy);
+        match suites.iter_mut().find(|(known, _)| *known == name) {
+            Some((_, own)) => own.push(entry),
+            None => suites.push((name, vec![entry])),
+        }
+    }
+    for (name, own) in suites {
+        let worse = own.iter().filter(|(movement, _)| movement.standing == Standing::Worse).count();
+        let _ = writeln!(xml, "  <testsuite name=\"{}\" tests=\"{}\" failures=\"{worse}\">", escaped(&name), own.len());
+        for (movement, currency) in own {
+            let case = format!("classname=\"{}\" name=\"{}\"", escaped(&name), escaped(movement.figure));
+            if movement.standing == Standing::Worse {
+                let cells = cells(movement, currency);
+                let message =
+                    format!("{} was {}, is {} ({}, at most {})", cells[1], cells[2], cells[3], cells[4], cells[5]);
+                let _ = writeln!(xml, "    <testcase {case}><failure message=\"{}\"/></testcase>", escaped(&message));
+            } else {
+                let _ = writeln!(xml, "    <testcase {case}/>");
+            }
+        }
+        xml += "  </testsuite>\n";
+    }
+    xml + "</testsuites>\n"
+}
+
+/// Text for an attribute in XML, which allows fewer control characters than HTML.
+fn escaped(plain: &str) -> String {
+    crate::report::page::text(plain)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{junit, markdown, table};
+    use crate::experiment::baseline::{Movement, Standing};
+
+    fn movement(figure: &'static str, was: f64, is: f64, standing: Standing) -> (Movement, String) {
+        let change = Some((is - was) / was);
+        let (scenario, policy) = ("a|b<c.yaml".to_owned(), "p".to_owned());
+        let movement =
+            Movement { scenario, policy, figure, was: Some(was), is: Some(is), change, tolerance: 0.02, standing };
+        (movement, "USD".to_owned())
+    }
+
+    #[test]
+    fn what_is_worse_comes_first_and_nothing_breaks_the_form() {
+        let movements = [
+            movement("launches", 2.0, 3.0, Standing::Moved),
+            movement("cost", 10.0, 12.5, Standing::Worse),
+            movement("evictions", 4.0, 4.0, Standing::Same),
+        ];
+        let table = table(&movements);
+        let lines: Vec<&str> = table.lines().collect();
+        assert!(lines[1].contains("cost") && lines[1].contains("+25.0 %") && lines[1].ends_with("WORSE"), "{table}");
+        assert_eq!(lines.last(), Some(&"check: 1 of 3 figures worse than their tolerance allows"));
+        assert!(
+            markdown(&movements).contains("| a\\|b<c.yaml / p | cost | $10.00 | $12.50 | +25.0 % | 2.0 % | WORSE |")
+        );
+        let xml = junit(&movements);
+        assert!(
+            xml.contains("failures=\"1\"") && xml.contains("a|b&lt;c.yaml") && xml.matches("<testcase").count() == 3
+        );
+    }
+}

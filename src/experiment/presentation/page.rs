@@ -1,0 +1,249 @@
+//! `comparison.html`: one page that needs nothing else, the verdict first, the distributions below.
+
+use super::dots::{Row, draw};
+use super::table::{difference, limit, met, verdict};
+use super::{interval, value};
+use crate::experiment::comparison::{Comparison, FigureResult, PolicyResult};
+use crate::experiment::figures::{FIGURES, Figure, find};
+use crate::report::format::{counted, span};
+use crate::report::page::{Column, Html, STYLE, text};
+
+/// Figures whose replications are drawn.
+const DRAWN: [&str; 4] = ["cost_per_month", "pending_p99", "request_p99", "evictions"];
+
+const OWN_STYLE: &str = "\
+svg circle { fill: var(--dot); fill-opacity: 0.45; }
+svg .mean { stroke: var(--ink); stroke-width: 2; }
+svg .interval { stroke: var(--ink); stroke-width: 5; stroke-opacity: 0.35; }
+svg .grid { stroke: var(--line); }
+svg .zero { stroke: var(--faint); stroke-dasharray: 4 3; }
+:root { --dot: #0969da; }
+@media (prefers-color-scheme: dark) { :root { --dot: #58a6ff; } }
+.verdict { font-size: 1.15rem; background: var(--card); border: 1px solid var(--line); border-radius: 8px; padding: 0.75rem 1rem; margin: 1rem 0; }
+.verdict p { margin: 0.3rem 0; }
+";
+
+/// The page of a comparison. `command` is the command line that repeats it; `folders` says whether each policy has a
+/// report of its own beside the page.
+pub fn render(comparison: &Comparison, command: &str, folders: bool) -> String {
+    let about = &comparison.about;
+    let mut page = Html::new();
+    page.raw("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\"/>\n");
+    page.raw("<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n");
+    page.raw("<meta name=\"color-scheme\" content=\"light dark\"/>\n");
+    page.raw(&format!("<title>{}, compared \u{2013} nodecast</title>\n", text(&about.scenario)));
+    page.raw(&format!("<style>\n{STYLE}{OWN_STYLE}</style>\n</head>\n<body>\n<main>\n"));
+    heading(&mut page, comparison);
+    page.raw("<div class=\"verdict\">\n");
+    for sentence in verdict(comparison) {
+        page.element("p", &sentence);
+    }
+    page.raw("</div>\n");
+    warnings(&mut page, comparison);
+    means(&mut page, comparison);
+    differences(&mut page, comparison);
+    objectives(&mut page, comparison);
+    drawings(&mut page, comparison);
+    if folders {
+        links(&mut page, comparison);
+    }
+    assumptions(&mut page, comparison);
+    page.raw("</main>\n");
+    footer(&mut page, comparison, command);
+    page.raw("</body>\n</html>\n");
+    page.finish()
+}
+
+fn heading(page: &mut Html, comparison: &Comparison) {
+    let about = &comparison.about;
+    page.element("h1", &format!("{}: policies compared", about.scenario));
+    let last = about.first_seed + about.replications_planned.saturating_sub(1);
+    let replications = counted(about.replications, "replication", "replications");
+    page.element(
+        "p class=\"faint\"",
+        &format!(
+            "{replications} of {} from {} in {}, seeds {} to {last}; every policy meets the same load, prices and capacity",
+            span(about.duration_seconds),
+            about.start,
+            about.region,
+            about.first_seed
+        ),
+    );
+    if about.replications < about.replications_planned {
+        let planned = about.replications_planned;
+        page.element("p class=\"missed\"", &format!("Stopped early: {planned} replications were planned."));
+    }
+}
+
+fn warnings(page: &mut Html, comparison: &Comparison) {
+    if comparison.warnings.is_empty() {
+        return;
+    }
+    page.raw("<div class=\"warnings\">\n");
+    page.element("h2", &counted(comparison.warnings.len() as u64, "warning", "warnings"));
+    page.list(&comparison.warnings);
+    page.raw("</div>\n");
+}
+
+/// Figures that any policy has a value for.
+fn measured(comparison: &Comparison) -> impl Iterator<Item = (usize, &'static Figure)> {
+    FIGURES
+        .iter()
+        .enumerate()
+        .filter(|(position, _)| comparison.policies.iter().any(|policy| policy.figures[*position].mean.is_some()))
+}
+
+/// The columns of a table with one column for each of `policies`.
+fn columns(page: &mut Html, first: &str, policies: &[PolicyResult], rows: &[Vec<String>]) {
+    // The page's tables have headings that are known when the program is built; these are the scenario's own names.
+    page.raw("<div class=\"scroll\"><table>\n<thead><tr>");
+    page.raw(&format!("<th>{}</th>", text(first)));
+    for policy in policies {
+        page.raw(&format!("<th class=\"figure\">{}</th>", text(&policy.name)));
+    }
+    page.raw("</tr></thead>\n<tbody>\n");
+    for row in rows {
+        page.raw("<tr>");
+        for (column, cell) in row.iter().enumerate() {
+            let class = if column == 0 { "" } else { " class=\"figure\"" };
+            page.raw(&format!("<td{class}>{}</td>", text(cell)));
+        }
+        page.raw("</tr>\n");
+    }
+    page.raw("</tbody>\n</table></div>\n");
+}
+
+fn means(page: &mut Html, comparison: &Comparison) {
+    let currency = &comparison.about.currency;
+    let cell = |figure: &Figure, result: &FigureResult| {
+        let Some(mean) = result.mean else { return "\u{2013}".to_owned() };
+        let say = |amount| value(figure, currency, amount);
+        let varies = mean.half_width().is_some_and(|reach| reach > 0.0);
+        let interval = if varies { format!(" ({})", interval(&mean, say)) } else { String::new() };
+        format!("{}{interval}", say(mean.mean))
+    };
+    let rows: Vec<Vec<String>> = measured(comparison)
+        .map(|(position, figure)| {
+            let mut row = vec![figure.label.to_owned()];
+            row.extend(comparison.policies.iter().map(|policy| cell(figure, &policy.figures[position])));
+            row
+        })
+        .collect();
+    page.element("h2", "Each policy");
+    page.element("p class=\"note\"", "Mean over the replications, with its 95 % interval where it varies.");
+    columns(page, "mean", &comparison.policies, &rows);
+}
+
+fn differences(page: &mut Html, comparison: &Comparison) {
+    let Some((first, others)) = comparison.policies.split_first() else { return };
+    if others.is_empty() {
+        return;
+    }
+    let rows: Vec<Vec<String>> = measured(comparison)
+        .map(|(position, figure)| {
+            let mut row = vec![figure.label.to_owned()];
+            row.extend(others.iter().map(|policy| {
+                let paired = policy.figures[position].against_first.as_ref();
+                paired.map_or_else(
+                    || "\u{2013}".to_owned(),
+                    |paired| difference(figure, &comparison.about.currency, paired),
+                )
+            }));
+            row
+        })
+        .collect();
+    page.element("h2", &format!("Against {}", first.name));
+    let note = "Differences between runs with the same seed, with the 95 % interval of their mean; money as a share of the first policy's.";
+    page.element("p class=\"note\"", note);
+    columns(page, "difference", others, &rows);
+}
+
+fn objectives(page: &mut Html, comparison: &Comparison) {
+    let Some(first) = comparison.policies.first().filter(|policy| !policy.objectives.is_empty()) else { return };
+    let rows: Vec<Vec<String>> = first
+        .objectives
+        .iter()
+        .enumerate()
+        .map(|(position, objective)| {
+            let mut row = vec![format!("{} at most {}", objective.name, limit(objective))];
+            row.extend(
+                comparison.policies.iter().map(|policy| policy.objectives.get(position).map_or_else(String::new, met)),
+            );
+            row
+        })
+        .collect();
+    page.element("h2", "Objectives");
+    columns(page, "met in", &comparison.policies, &rows);
+}
+
+fn drawings(page: &mut Html, comparison: &Comparison) {
+    let currency = &comparison.about.currency;
+    page.element("h2", "Every replication");
+    page.element(
+        "p class=\"note\"",
+        "A dot is one replication; the upright line is the mean, the bar its 95 % interval.",
+    );
+    for name in DRAWN {
+        let Some((position, figure)) = find(name) else { continue };
+        let rows: Vec<Row<'_>> = comparison
+            .policies
+            .iter()
+            .map(|policy| Row {
+                label: &policy.name,
+                values: comparison
+                    .points
+                    .iter()
+                    .filter(|point| point.policy == policy.name)
+                    .filter_map(|point| point.figures.get(position).copied().flatten())
+                    .collect(),
+                mean: policy.figures[position].mean,
+            })
+            .collect();
+        let nothing = rows.iter().flat_map(|row| &row.values).all(|value| value.abs() <= 0.0);
+        if nothing {
+            continue;
+        }
+        let drawing = draw(&rows, figure.label, false, &|amount| value(figure, currency, amount));
+        page.raw("<figure><div class=\"scroll\">");
+        page.raw(&drawing);
+        page.raw("</div>\n");
+        page.element("figcaption", figure.label);
+        page.raw("</figure>\n");
+    }
+}
+
+fn links(page: &mut Html, comparison: &Comparison) {
+    page.element("h2", "One run of each policy");
+    let seed = comparison.about.first_seed;
+    page.element("p class=\"note\"", &format!("The whole report of the replication with seed {seed}."));
+    page.raw("<ul>\n");
+    for policy in &comparison.policies {
+        // A policy's name is made of letters, digits, `-`, `_` and `.`.
+        let name = text(&policy.name);
+        page.raw(&format!("<li><a href=\"{name}/report.html\">{name}</a></li>\n"));
+    }
+    page.raw("</ul>\n");
+}
+
+fn assumptions(page: &mut Html, comparison: &Comparison) {
+    let about = &comparison.about;
+    if !about.assumptions.is_empty() {
+        page.element("h2", "Assumptions of the scenario");
+        page.list(&about.assumptions);
+    }
+    let rows: Vec<Vec<String>> =
+        about.inputs.iter().map(|input| vec![input.path.clone(), input.sha256.clone()]).collect();
+    page.element("h2", "Inputs");
+    page.table(&[Column::Text("file"), Column::Text("SHA-256")], &rows, "comparison.json");
+}
+
+fn footer(page: &mut Html, comparison: &Comparison, command: &str) {
+    let about = &comparison.about;
+    page.raw("<footer>\n");
+    page.element(
+        "p class=\"note\"",
+        &format!("{} {}, prices of {}", comparison.program, comparison.program_version, about.price_date),
+    );
+    page.raw(&format!("<p class=\"note\"><code>{}</code></p>\n", text(command)));
+    page.raw("</footer>\n");
+}

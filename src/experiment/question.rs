@@ -1,0 +1,281 @@
+//! What an experiment asks, and parts of its answer that were computed elsewhere.
+//!
+//! A [`Question`] says which simulations there are; [`Part`]s hold the points of some of them. Parts of one question, put
+//! together, are the answer of one machine, to the last byte.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::points::{Cell, Plan, Point, seeds};
+use crate::report::summary::{InputSummary, PROGRAM};
+
+/// Version of the form of a part's file.
+const SCHEMA_VERSION: u32 = 1;
+
+/// What an experiment asks.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Question {
+    /// `compare` or `sweep`.
+    pub kind: Kind,
+    /// The scenario file, as it was named.
+    pub scenario: String,
+    /// Its files with their SHA-256.
+    pub inputs: Vec<InputSummary>,
+    /// The directory of prices, where not the built-in ones are used.
+    pub pricing_data: Option<String>,
+    /// Names of policies.
+    pub policies: Vec<String>,
+    /// The first seed.
+    pub first_seed: u64,
+    /// How many successive seeds.
+    pub replications: u32,
+    /// The settings of a sweep, each a list of paths with values; one empty setting for a comparison.
+    pub settings: Vec<Vec<(String, String)>>,
+    /// The options that a sweep's settings came from, as a command line has them.
+    pub axes: Vec<String>,
+    /// The name of the figure that a sweep holds cost against.
+    pub latency: Option<String>,
+}
+
+/// The kinds of experiment.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// Policies against each other.
+    Compare,
+    /// Settings against each other.
+    Sweep,
+}
+
+impl Question {
+    /// The simulations that answer it.
+    pub fn plan(&self) -> Plan {
+        Plan {
+            settings: self.settings.len(),
+            policies: self.policies.clone(),
+            seeds: seeds(self.first_seed, self.replications),
+        }
+    }
+}
+
+/// One of several equal shares of the simulations.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Shard {
+    /// Its number, from 1 on.
+    pub number: usize,
+    /// How many there are.
+    pub count: usize,
+}
+
+impl Shard {
+    /// The cells of `plan` that fall to this shard: every `count`-th, so that all shards take about the same time.
+    pub fn cells<'p>(&self, plan: &'p Plan) -> Vec<Cell<'p>> {
+        plan.cells().filter(|cell| cell.index % self.count == self.number - 1).collect()
+    }
+}
+
+/// Some of the points of an experiment.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Part {
+    /// Version of this form.
+    pub schema_version: u32,
+    /// `nodecast`.
+    pub program: String,
+    /// The program's version.
+    pub program_version: String,
+    /// What was asked.
+    pub question: Question,
+    /// Which share this is.
+    pub shard: Shard,
+    /// Points with the numbers of their cells.
+    pub points: Vec<(usize, Point)>,
+}
+
+/// Why parts do not make a whole.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error, miette::Diagnostic)]
+pub enum MergeError {
+    /// No part at all.
+    #[error("there is no part to merge")]
+    #[diagnostic(help("name the files that `--shard` wrote"))]
+    Nothing,
+    /// A file of another program or release.
+    #[error("`{file}` was written by {found}, this is {ours}")]
+    #[diagnostic(help("run all parts and the merge with one release"))]
+    OtherProgram {
+        /// The file.
+        file: String,
+        /// Who wrote it.
+        found: String,
+        /// Who we are.
+        ours: String,
+    },
+    /// Parts of two experiments.
+    #[error("`{file}` answers another question than `{first}`")]
+    #[diagnostic(help("parts belong together when scenario, policies, seeds and settings are the same"))]
+    OtherQuestion {
+        /// The file.
+        file: String,
+        /// The first file.
+        first: String,
+    },
+    /// Simulations that no part holds.
+    #[error("{missing} of {whole} simulations are in no part: {shards}")]
+    #[diagnostic(help("run the missing parts, or name their files too"))]
+    Missing {
+        /// How many.
+        missing: usize,
+        /// Of how many.
+        whole: usize,
+        /// The shards that are missing or incomplete, for people.
+        shards: String,
+    },
+    /// Two parts disagree about one simulation.
+    #[error("two parts give different answers for policy {policy}, seed {seed}")]
+    #[diagnostic(help("this should not happen: keep the files and report it; run one of the parts again to go on"))]
+    Contradiction {
+        /// The policy.
+        policy: String,
+        /// The seed.
+        seed: u64,
+    },
+}
+
+impl Part {
+    /// The part `shard` of the answer to `question`.
+    pub fn new(question: Question, shard: Shard, points: Vec<(usize, Point)>) -> Self {
+        Self {
+            schema_version: SCHEMA_VERSION,
+            program: PROGRAM.to_owned(),
+            program_version: env!("CARGO_PKG_VERSION").to_owned(),
+            question,
+            shard,
+            points,
+        }
+    }
+
+    /// The usual name of its file.
+    pub fn file_name(&self) -> String {
+        format!("part-{}-of-{}.json", self.shard.number, self.shard.count)
+    }
+}
+
+/// Puts parts, each with the name of its file, together: the question and every point in the order of its cells.
+///
+/// # Errors
+/// If they do not belong together or do not make a whole.
+pub fn merge(parts: Vec<(String, Part)>) -> Result<(Question, Vec<Point>), MergeError> {
+    let Some((first, question)) = parts.first().map(|(file, part)| (file.clone(), part.question.clone())) else {
+        return Err(MergeError::Nothing);
+    };
+    let ours = (SCHEMA_VERSION, PROGRAM, env!("CARGO_PKG_VERSION"));
+    let mut points: BTreeMap<usize, Point> = BTreeMap::new();
+    let mut count = 1;
+    for (file, part) in parts {
+        if (part.schema_version, part.program.as_str(), part.program_version.as_str()) != ours {
+            let found = format!("{} {} (form {})", part.program, part.program_version, part.schema_version);
+            return Err(MergeError::OtherProgram {
+                file,
+                found,
+                ours: format!("{} {} (form {})", ours.1, ours.2, ours.0),
+            });
+        }
+        if part.question != question {
+            return Err(MergeError::OtherQuestion { file, first });
+        }
+        count = count.max(part.shard.count);
+        for (index, point) in part.points {
+            match points.get(&index) {
+                Some(known) if *known != point => {
+                    return Err(MergeError::Contradiction { policy: point.policy, seed: point.seed });
+                }
+                Some(_) => {}
+                None => {
+                    points.insert(index, point);
+                }
+            }
+        }
+    }
+    let plan = question.plan();
+    let missing: Vec<usize> = (0..plan.len()).filter(|index| !points.contains_key(index)).collect();
+    if !missing.is_empty() {
+        let mut shards: Vec<usize> = missing.iter().map(|index| index % count + 1).collect();
+        shards.sort_unstable();
+        shards.dedup();
+        let names: Vec<String> = shards.iter().take(20).map(|number| format!("{number}/{count}")).collect();
+        let shards = format!("see shard {}", names.join(", "));
+        return Err(MergeError::Missing { missing: missing.len(), whole: plan.len(), shards });
+    }
+    points.retain(|index, _| *index < plan.len());
+    Ok((question, points.into_values().collect()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Kind, MergeError, Part, Question, Shard, merge};
+    use crate::experiment::points::Point;
+
+    fn question() -> Question {
+        Question {
+            kind: Kind::Compare,
+            scenario: "s.yaml".into(),
+            inputs: Vec::new(),
+            pricing_data: None,
+            policies: vec!["a".into(), "b".into()],
+            first_seed: 1,
+            replications: 4,
+            settings: vec![Vec::new()],
+            axes: Vec::new(),
+            latency: None,
+        }
+    }
+
+    fn part(number: usize) -> (String, Part) {
+        let (question, shard) = (question(), Shard { number, count: 3 });
+        let plan = question.plan();
+        let points = shard
+            .cells(&plan)
+            .iter()
+            .map(|cell| {
+                let point = Point {
+                    setting: cell.setting,
+                    policy: cell.policy.to_owned(),
+                    seed: cell.seed,
+                    figures: vec![Some(cell.index as f64 / 3.0), None],
+                    objectives: Vec::new(),
+                    event_hash: String::new(),
+                    unconfirmed: 0.1,
+                    price_date: String::new(),
+                    warnings: Vec::new(),
+                };
+                (cell.index, point)
+            })
+            .collect();
+        (format!("{number}.json"), Part::new(question, shard, points))
+    }
+
+    #[test]
+    fn parts_make_the_whole_in_any_order_and_through_their_files() {
+        let through_file = |(name, part): (String, Part)| {
+            let json = serde_json::to_string(&part).unwrap();
+            let back: Part = serde_json::from_str(&json).unwrap();
+            assert_eq!(back, part);
+            (name, back)
+        };
+        let (_, forward) = merge(vec![part(1), part(2), part(3)]).unwrap();
+        let (_, backward) =
+            merge(vec![part(3), part(3), part(1), part(2)].into_iter().map(through_file).collect()).unwrap();
+        assert_eq!(forward, backward);
+        assert_eq!(forward.len(), 8);
+    }
+
+    #[test]
+    fn what_is_missing_is_named() {
+        let error = merge(vec![part(1), part(3)]).unwrap_err();
+        assert_eq!(error.to_string(), "3 of 8 simulations are in no part: see shard 2/3");
+        assert_eq!(merge(Vec::new()).unwrap_err(), MergeError::Nothing);
+        let mut other = part(2);
+        other.1.question.first_seed = 9;
+        assert!(matches!(merge(vec![part(1), other]).unwrap_err(), MergeError::OtherQuestion { .. }));
+    }
+}

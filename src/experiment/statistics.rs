@@ -1,0 +1,348 @@
+//! Means and paired differences with their intervals.
+//!
+//! Every function of a real variable comes from `libm`, so that an interval has the same digits on every machine; no
+//! library of statistics that we know holds to that.
+
+use serde::{Deserialize, Serialize};
+
+use crate::engine::Streams;
+
+/// The share of intervals that cover the true value.
+pub const CONFIDENCE: f64 = 0.95;
+
+/// Resamples of a bootstrap.
+const RESAMPLES: usize = 2_000;
+
+/// Skewness from which on Student's interval is not trusted, and the fewest values for which resampling is.
+const SKEWED: f64 = 1.0;
+const RESAMPLED_FROM: usize = 10;
+
+/// How an interval was found.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Method {
+    /// All values are equal: nothing varies.
+    Exact,
+    /// Student's t.
+    StudentT,
+    /// Studentised bootstrap, for skewed values.
+    Bootstrap,
+    /// Wilson's interval of a share.
+    Wilson,
+    /// Too few values for any interval.
+    None,
+}
+
+/// A mean with its 95 % confidence interval, in the unit of the values.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Estimate {
+    /// How many values.
+    pub count: u64,
+    /// Their mean.
+    pub mean: f64,
+    /// Lower end of the interval; `null` without one.
+    pub low: Option<f64>,
+    /// Upper end of the interval; `null` without one.
+    pub high: Option<f64>,
+    /// How the interval was found.
+    pub method: Method,
+}
+
+impl Estimate {
+    /// The mean of `values` with its interval; `None` without values.
+    pub fn of(values: &[f64]) -> Option<Self> {
+        let mean = mean(values)?;
+        let bare = Self { count: values.len() as u64, mean, low: None, high: None, method: Method::None };
+        if values.iter().all(|value| value.to_bits() == values[0].to_bits()) {
+            // Not the sum divided by the count, which may differ in the last digit.
+            let equal = Self { mean: values[0], ..bare };
+            let exact = Self { low: Some(values[0]), high: Some(values[0]), method: Method::Exact, ..equal };
+            return Some(if values.len() < 2 { equal } else { exact });
+        }
+        let (below, above, method) = if values.len() >= RESAMPLED_FROM && skewness(values, mean).abs() > SKEWED {
+            let (below, above) = bootstrap_t(values, mean);
+            (below, above, Method::Bootstrap)
+        } else {
+            let reach = student_t_quantile(0.5 + CONFIDENCE / 2.0, (values.len() - 1) as f64);
+            (reach, reach, Method::StudentT)
+        };
+        let error = standard_error(values, mean);
+        Some(Self { low: Some(mean - below * error), high: Some(mean + above * error), method, ..bare })
+    }
+
+    /// Half the width of the interval.
+    pub fn half_width(&self) -> Option<f64> {
+        Some((self.high? - self.low?) / 2.0)
+    }
+
+    /// Whether zero lies outside the interval, so that the sign of the mean is known.
+    pub fn excludes_zero(&self) -> bool {
+        self.low.is_some_and(|low| low > 0.0) || self.high.is_some_and(|high| high < 0.0)
+    }
+}
+
+/// The mean of `values`; `None` without any.
+pub fn mean(values: &[f64]) -> Option<f64> {
+    (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
+}
+
+/// The variance of the values that `values` are a sample of; 0 for fewer than two.
+pub fn variance(values: &[f64]) -> f64 {
+    let (Some(mean), true) = (mean(values), values.len() > 1) else { return 0.0 };
+    values.iter().map(|value| (value - mean) * (value - mean)).sum::<f64>() / (values.len() - 1) as f64
+}
+
+fn standard_error(values: &[f64], mean: f64) -> f64 {
+    let squares: f64 = values.iter().map(|value| (value - mean) * (value - mean)).sum();
+    let count = values.len() as f64;
+    libm::sqrt(squares / (count - 1.0) / count)
+}
+
+/// The third standardised moment; 0 where nothing varies.
+fn skewness(values: &[f64], mean: f64) -> f64 {
+    let count = values.len() as f64;
+    let moment = |power: i32| {
+        let sum: f64 = values.iter().map(|value| (0..power).fold(1.0, |product, _| product * (value - mean))).sum();
+        sum / count
+    };
+    let second = moment(2);
+    if second <= 0.0 { 0.0 } else { moment(3) / (second * libm::sqrt(second)) }
+}
+
+/// How many standard errors the interval reaches below and above the mean, by the studentised bootstrap.
+///
+/// Source: B. Efron and R. Tibshirani, An Introduction to the Bootstrap, chapter 12. The resamples are drawn from a fixed
+/// stream: equal values always have equal intervals.
+fn bootstrap_t(values: &[f64], mean: f64) -> (f64, f64) {
+    let mut stream = Streams::new(values.len() as u64).stream("bootstrap", "");
+    let mut statistics = Vec::with_capacity(RESAMPLES);
+    let mut resample = vec![0.0; values.len()];
+    for _ in 0..RESAMPLES {
+        for drawn in &mut resample {
+            let index = libm::floor(stream.uniform() * values.len() as f64) as usize;
+            *drawn = values[index.min(values.len() - 1)];
+        }
+        let own_mean = resample.iter().sum::<f64>() / resample.len() as f64;
+        let error = standard_error(&resample, own_mean);
+        if error > 0.0 {
+            statistics.push((own_mean - mean) / error);
+        }
+    }
+    statistics.sort_unstable_by(f64::total_cmp);
+    let at = |probability: f64| {
+        let rank = libm::floor(probability * statistics.len() as f64) as usize;
+        statistics.get(rank.min(statistics.len().saturating_sub(1))).copied().unwrap_or(0.0)
+    };
+    // A high statistic means that the mean came out too high, so the upper tail sets the lower end.
+    (at(0.5 + CONFIDENCE / 2.0), -at(0.5 - CONFIDENCE / 2.0))
+}
+
+/// The value below which Student's t with `freedom` degrees of freedom lies with `probability`, 0.5 to below 1.
+pub fn student_t_quantile(probability: f64, freedom: f64) -> f64 {
+    let (mut low, mut high) = (0.0, 1.0);
+    while student_t_below(high, freedom) < probability && high < 1e12 {
+        high *= 2.0;
+    }
+    for _ in 0..200 {
+        let middle = (low + high) / 2.0;
+        if student_t_below(middle, freedom) < probability {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    (low + high) / 2.0
+}
+
+/// The probability that Student's t with `freedom` degrees of freedom is below `value`, which is not negative.
+fn student_t_below(value: f64, freedom: f64) -> f64 {
+    let x = freedom / (freedom + value * value);
+    1.0 - 0.5 * incomplete_beta(x, freedom / 2.0, 0.5)
+}
+
+/// The regularised incomplete beta function.
+fn incomplete_beta(x: f64, a: f64, b: f64) -> f64 {
+    if x <= 0.0 {
+        return 0.0;
+    }
+    if x >= 1.0 {
+        return 1.0;
+    }
+    let scale = libm::lgamma(a + b) - libm::lgamma(a) - libm::lgamma(b);
+    let front = libm::exp(scale + a * libm::log(x) + b * libm::log1p(-x));
+    if x < (a + 1.0) / (a + b + 2.0) {
+        front * beta_fraction(x, a, b) / a
+    } else {
+        1.0 - front * beta_fraction(1.0 - x, b, a) / b
+    }
+}
+
+/// The continued fraction of the incomplete beta function, by Lentz's method.
+///
+/// Source: NIST Digital Library of Mathematical Functions, 8.17(v).
+fn beta_fraction(x: f64, a: f64, b: f64) -> f64 {
+    const TINY: f64 = 1e-300;
+    let off_zero = |value: f64| if value.abs() < TINY { TINY } else { value };
+    let mut c = 1.0;
+    let mut d = 1.0 / off_zero(1.0 - (a + b) * x / (a + 1.0));
+    let mut fraction = d;
+    for step in 1..500 {
+        let m = f64::from(step);
+        let even = m * (b - m) * x / ((a + 2.0 * m - 1.0) * (a + 2.0 * m));
+        let odd = -(a + m) * (a + b + m) * x / ((a + 2.0 * m) * (a + 2.0 * m + 1.0));
+        let mut change = 1.0;
+        for term in [even, odd] {
+            d = 1.0 / off_zero(1.0 + term * d);
+            c = off_zero(1.0 + term / c);
+            change = d * c;
+            fraction *= change;
+        }
+        if (change - 1.0).abs() < 1e-15 {
+            break;
+        }
+    }
+    fraction
+}
+
+/// A paired comparison of one figure: `other` against `base`, value by value.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Paired {
+    /// `other` minus `base`.
+    pub difference: Estimate,
+    /// The difference as a share of the mean of `base`; `null` where that mean is 0.
+    pub relative: Option<Estimate>,
+}
+
+impl Paired {
+    /// Compares values that belong together two by two; `None` without any.
+    pub fn of(base: &[f64], other: &[f64]) -> Option<Self> {
+        let differences: Vec<f64> = base.iter().zip(other).map(|(base, other)| other - base).collect();
+        let difference = Estimate::of(&differences)?;
+        let base_mean = mean(base)?;
+        let relative = if base_mean.abs() > 0.0 { relative(base, &differences, base_mean) } else { None };
+        Some(Self { difference, relative })
+    }
+
+    /// How many pairs would bring the relative interval to at most `precision` on either side, if their spread stays.
+    pub fn pairs_needed(&self, precision: f64) -> Option<u64> {
+        let relative = self.relative.as_ref()?;
+        let ratio = relative.half_width()? / precision;
+        if ratio <= 1.0 {
+            return Some(relative.count);
+        }
+        let needed = libm::ceil(relative.count as f64 * ratio * ratio);
+        Some(if needed < 1e9 { needed as u64 } else { 1_000_000_000 })
+    }
+}
+
+/// The ratio of two means by linearisation: each pair contributes its difference less what its own base would explain.
+fn relative(base: &[f64], differences: &[f64], base_mean: f64) -> Option<Estimate> {
+    let ratio = mean(differences)? / base_mean;
+    let shares: Vec<f64> = differences
+        .iter()
+        .zip(base)
+        .map(|(difference, base)| ratio + (difference - ratio * base) / base_mean)
+        .collect();
+    let mut estimate = Estimate::of(&shares)?;
+    estimate.mean = ratio;
+    Some(estimate)
+}
+
+/// The share of successes with its Wilson interval.
+///
+/// Source: E. B. Wilson, 1927; it holds its confidence at small counts and near 0 and 1.
+pub fn share(successes: u64, count: u64) -> Option<Estimate> {
+    if count == 0 {
+        return None;
+    }
+    let (n, p) = (count as f64, successes as f64 / count as f64);
+    let z = crate::engine::streams::normal_quantile(0.5 + CONFIDENCE / 2.0);
+    let centre = (p + z * z / (2.0 * n)) / (1.0 + z * z / n);
+    let reach = z / (1.0 + z * z / n) * libm::sqrt(p * (1.0 - p) / n + z * z / (4.0 * n * n));
+    Some(Estimate {
+        count,
+        mean: p,
+        low: Some((centre - reach).max(0.0)),
+        high: Some((centre + reach).min(1.0)),
+        method: Method::Wilson,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Estimate, Method, Paired, share, student_t_quantile};
+    use crate::engine::Streams;
+
+    #[test]
+    fn quantiles_of_students_t_are_those_of_the_tables() {
+        for (freedom, expected) in
+            [(1.0, 12.7062), (2.0, 4.30265), (4.0, 2.77645), (9.0, 2.26216), (29.0, 2.04523), (120.0, 1.97993)]
+        {
+            let found = student_t_quantile(0.975, freedom);
+            assert!((found - expected).abs() < 1e-4, "{freedom}: {found}");
+        }
+        assert!((student_t_quantile(0.95, 10.0) - 1.81246).abs() < 1e-4);
+    }
+
+    #[test]
+    fn equal_values_have_an_interval_without_width() {
+        let estimate = Estimate::of(&[0.1; 7]).unwrap();
+        assert_eq!((estimate.method, estimate.low, estimate.high), (Method::Exact, Some(0.1), Some(0.1)));
+        assert_eq!(Estimate::of(&[3.0]).unwrap().low, None);
+        assert_eq!(Estimate::of(&[]), None);
+    }
+
+    #[test]
+    fn the_interval_of_a_textbook_sample_is_the_textbooks() {
+        // Mean 5, standard deviation sqrt(2.5), n = 5: 5 -+ 2.77645 * 0.70711.
+        let estimate = Estimate::of(&[3.0, 4.0, 5.0, 6.0, 7.0]).unwrap();
+        assert!((estimate.low.unwrap() - 3.036_76).abs() < 1e-4 && (estimate.high.unwrap() - 6.963_24).abs() < 1e-4);
+        assert!(estimate.excludes_zero());
+    }
+
+    #[test]
+    fn a_policy_against_itself_differs_by_exactly_nothing() {
+        let values = [1.5, 2.25, 9.0];
+        let paired = Paired::of(&values, &values).unwrap();
+        assert_eq!((paired.difference.low, paired.difference.high), (Some(0.0), Some(0.0)));
+        assert_eq!(paired.relative.unwrap().mean.to_bits(), 0.0_f64.to_bits());
+    }
+
+    #[test]
+    fn a_share_is_never_certain() {
+        let all = share(20, 20).unwrap();
+        assert!(all.high.unwrap() > 0.999_9 && (all.low.unwrap() - 0.838_9).abs() < 1e-3);
+    }
+
+    /// Draws paired samples whose difference has the mean `truth`, and counts how often the intervals cover it.
+    fn coverage(truth: f64, draw: impl Fn(&mut crate::engine::Stream) -> f64) -> (f64, f64) {
+        let (mut absolute, mut relative) = (0_u32, 0_u32);
+        const EXPERIMENTS: u32 = 2_000;
+        let base_mean = 100.0;
+        for experiment in 0..EXPERIMENTS {
+            let mut stream = Streams::new(11).nth("coverage", "", u64::from(experiment));
+            let base: Vec<f64> = (0..20).map(|_| base_mean + 10.0 * stream.normal()).collect();
+            let other: Vec<f64> = base.iter().map(|base| base + truth + draw(&mut stream)).collect();
+            let paired = Paired::of(&base, &other).unwrap();
+            let covers =
+                |estimate: &Estimate, value: f64| estimate.low.unwrap() <= value && value <= estimate.high.unwrap();
+            absolute += u32::from(covers(&paired.difference, truth));
+            relative += u32::from(covers(&paired.relative.unwrap(), truth / base_mean));
+        }
+        (f64::from(absolute) / f64::from(EXPERIMENTS), f64::from(relative) / f64::from(EXPERIMENTS))
+    }
+
+    #[test]
+    fn intervals_cover_the_true_difference_as_often_as_they_say() {
+        let (absolute, relative) = coverage(-7.0, |stream| 3.0 * stream.normal());
+        println!("normal differences: {absolute} absolute, {relative} relative");
+        assert!((0.935..=0.965).contains(&absolute) && (0.935..=0.965).contains(&relative), "{absolute} {relative}");
+    }
+
+    #[test]
+    fn intervals_cover_skewed_differences_nearly_as_often() {
+        let (absolute, relative) = coverage(-7.0, |stream| 3.0 * (stream.exponential(1.0) - 1.0));
+        println!("exponential differences: {absolute} absolute, {relative} relative");
+        assert!((0.925..=0.965).contains(&absolute) && (0.925..=0.965).contains(&relative), "{absolute} {relative}");
+    }
+}

@@ -1,0 +1,338 @@
+//! Changes to single values of a scenario and its manifests, as `--set PATH=VALUE` states them.
+//!
+//! A path begins at the scenario (`duration`, `policies[cas].flags.expander`) or, with a capital letter, at the objects of
+//! a kind (`NodePool[default].spec.disruption.consolidateAfter`, `Deployment[web/api].spec.replicas`; without brackets all
+//! objects of the kind). Brackets choose from a list by number, or by the item's `name`, `key`, `workload` or `kind`, and
+//! from a map a key that holds dots. A key that is not there is added.
+//!
+//! What must not live here: what any key means.
+
+use super::error::ScenarioError;
+use super::source::{Limits, Source};
+use super::tree::{self, Entry, Location, Node, NodeKind, Variables};
+
+/// A change to one value.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Edit {
+    /// The path as it was written.
+    path: String,
+    /// The value as it was written.
+    value: String,
+    object: Option<ObjectChoice>,
+    steps: Vec<Step>,
+    /// The value under a key, which the parser of documents needs.
+    source: Source,
+}
+
+/// The objects that a path begins at.
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct ObjectChoice {
+    kind: String,
+    /// `name` or `namespace/name`; `None` for all of the kind.
+    name: Option<String>,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+enum Step {
+    /// A key of a map.
+    Key(String),
+    /// An item of a list, or a key of a map that holds dots.
+    Choice(String),
+}
+
+/// Keys by which an item of a list is known.
+const NAMES: [&str; 5] = ["name", "key", "workload", "kind", "type"];
+
+impl Edit {
+    /// Reads `PATH=VALUE`; the value is YAML.
+    ///
+    /// # Errors
+    /// If it has no `=`, or path or value have not the form that they need.
+    pub fn parse(text: &str) -> Result<Self, ScenarioError> {
+        let (path, value) = split(text).ok_or_else(|| {
+            ScenarioError::new(format!("`{}` has no `=`", shown(text))).help("write for example `duration=2h`")
+        })?;
+        Self::new(path, value)
+    }
+
+    /// The change of the value at `path` to `value`, which is YAML.
+    ///
+    /// # Errors
+    /// If path or value have not the form that they need.
+    pub fn new(path: &str, value: &str) -> Result<Self, ScenarioError> {
+        let steps = steps(path)?;
+        let source = Source::new(format!("the value of {path}"), format!("value: {value}"));
+        if value_of(&source)?.is_none() {
+            return Err(ScenarioError::new(format!("`{}` is not one value", shown(value)))
+                .help("write it as in YAML: `30s`, `[spot, on-demand]`, `{cpu: 100}`"));
+        }
+        let (object, steps) = match steps.as_slice() {
+            [Step::Key(kind), rest @ ..] if kind.starts_with(|c: char| c.is_ascii_uppercase()) => {
+                let kind = kind.clone();
+                match rest {
+                    [Step::Choice(name), rest @ ..] => {
+                        (Some(ObjectChoice { kind, name: Some(name.clone()) }), rest.to_vec())
+                    }
+                    rest => (Some(ObjectChoice { kind, name: None }), rest.to_vec()),
+                }
+            }
+            _ => (None, steps),
+        };
+        if steps.is_empty() {
+            return Err(ScenarioError::new(format!("`{}` names an object, not a value in it", shown(path)))
+                .help("add the keys that lead to the value, for example `.spec.replicas`"));
+        }
+        Ok(Self { path: path.to_owned(), value: value.to_owned(), object, steps, source })
+    }
+
+    /// The path as it was written.
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// The value as it was written.
+    pub fn value(&self) -> &str {
+        &self.value
+    }
+
+    /// Whether the path begins at an object of a manifest.
+    pub fn is_of_manifest(&self) -> bool {
+        self.object.is_some()
+    }
+
+    /// Changes the documents of a scenario file or of a manifest; true if it found a place in any.
+    ///
+    /// # Errors
+    /// If the path leads through a value that is neither a map nor a list, or to an item that is not there.
+    pub(super) fn apply<'s>(&'s self, documents: &mut [Node<'s>]) -> Result<bool, ScenarioError> {
+        let mut found = false;
+        for document in documents {
+            found |= self.apply_to(document)?;
+        }
+        Ok(found)
+    }
+
+    fn apply_to<'s>(&'s self, document: &mut Node<'s>) -> Result<bool, ScenarioError> {
+        if let Some(choice) = &self.object {
+            if let NodeKind::Map(entries) = &mut document.kind
+                && let Some(list) = entries.iter_mut().find(|entry| entry.key == "items")
+                && let NodeKind::Seq(items) = &mut list.value.kind
+            {
+                let mut found = false;
+                for item in items {
+                    found |= self.apply_to(item)?;
+                }
+                return Ok(found);
+            }
+            if !choice.names(document) {
+                return Ok(false);
+            }
+        }
+        let Some(value) = value_of(&self.source)? else { return Ok(false) };
+        set(document, &self.steps, value, &self.path)?;
+        Ok(true)
+    }
+}
+
+/// `PATH=VALUE` at the first `=` outside brackets.
+fn split(text: &str) -> Option<(&str, &str)> {
+    let mut depth = 0_u32;
+    for (at, character) in text.char_indices() {
+        match character {
+            '[' => depth += 1,
+            ']' => depth = depth.saturating_sub(1),
+            '=' if depth == 0 => return Some((&text[..at], &text[at + 1..])),
+            _ => {}
+        }
+    }
+    None
+}
+
+fn shown(text: &str) -> String {
+    text.chars().take(80).collect()
+}
+
+/// The steps of `a.b[c].d`.
+fn steps(path: &str) -> Result<Vec<Step>, ScenarioError> {
+    let malformed = || {
+        ScenarioError::new(format!("`{}` is not a path to a value", shown(path)))
+            .help("write for example `duration`, `policies[cas].flags.expander` or `NodePool[default].spec.limits.cpu`")
+    };
+    let mut steps = Vec::new();
+    let mut rest = path;
+    loop {
+        let end = rest.find(['.', '[']).unwrap_or(rest.len());
+        if end == 0 {
+            return Err(malformed());
+        }
+        steps.push(Step::Key(rest[..end].to_owned()));
+        rest = &rest[end..];
+        while let Some(inner) = rest.strip_prefix('[') {
+            let end = inner.find(']').filter(|end| *end > 0).ok_or_else(malformed)?;
+            steps.push(Step::Choice(inner[..end].to_owned()));
+            rest = &inner[end + 1..];
+        }
+        match rest.strip_prefix('.') {
+            Some(after) => rest = after,
+            None if rest.is_empty() => return Ok(steps),
+            None => return Err(malformed()),
+        }
+    }
+}
+
+/// The value of a source that holds it under a key.
+fn value_of(source: &Source) -> Result<Option<Node<'_>>, ScenarioError> {
+    let documents = tree::parse(source, &Variables::new(), &Limits::default())?;
+    let [document] = documents.as_slice() else { return Ok(None) };
+    let NodeKind::Map(entries) = &document.kind else { return Ok(None) };
+    Ok(if entries.len() == 1 { document.get("value").cloned() } else { None })
+}
+
+impl ObjectChoice {
+    fn names(&self, document: &Node<'_>) -> bool {
+        let text = |node: Option<&Node<'_>>| node.and_then(Node::as_text).map(str::to_owned);
+        if text(document.get("kind")).as_deref() != Some(self.kind.as_str()) {
+            return false;
+        }
+        let Some(wanted) = &self.name else { return true };
+        let metadata = document.get("metadata");
+        let name = text(metadata.and_then(|metadata| metadata.get("name"))).unwrap_or_default();
+        let namespace = text(metadata.and_then(|metadata| metadata.get("namespace")));
+        let namespace = namespace.unwrap_or_else(|| "default".to_owned());
+        *wanted == name || *wanted == format!("{namespace}/{name}")
+    }
+}
+
+/// Puts `value` at the end of `steps`, adding maps on the way.
+fn set<'s>(node: &mut Node<'s>, steps: &'s [Step], value: Node<'s>, path: &str) -> Result<(), ScenarioError> {
+    let Some((step, rest)) = steps.split_first() else {
+        let at = node.at;
+        *node = value;
+        relocate(node, at);
+        return Ok(());
+    };
+    let at = node.at;
+    let next = match step {
+        Step::Key(key) => entry(node, key, path)?,
+        Step::Choice(choice) if matches!(node.kind, NodeKind::Seq(_)) => item(node, choice, path)?,
+        Step::Choice(key) => entry(node, key, path)?,
+    };
+    if next.at == Location::NONE {
+        next.at = at;
+    }
+    set(next, rest, value, path)
+}
+
+/// The value of `key`, which is added if it is not there.
+fn entry<'n, 's>(node: &'n mut Node<'s>, key: &'s str, path: &str) -> Result<&'n mut Node<'s>, ScenarioError> {
+    if node.kind == NodeKind::Null {
+        node.kind = NodeKind::Map(Vec::new());
+    }
+    let found = node.describe();
+    let NodeKind::Map(entries) = &mut node.kind else {
+        return Err(ScenarioError::new(format!("`{path}` asks for `{key}` of {found}"))
+            .help("choose an item of a list in brackets, by its number or name: `policies[0]`, `policies[cas]`"));
+    };
+    let position = entries.iter().position(|entry| entry.key == key).unwrap_or(entries.len());
+    if position == entries.len() {
+        let value = Node { kind: NodeKind::Null, at: Location::NONE };
+        entries.push(Entry { key: key.into(), key_at: node.at, value });
+    }
+    Ok(&mut entries[position].value)
+}
+
+/// The item of a list with this number, or with this text under one of the keys that name items.
+fn item<'n, 's>(node: &'n mut Node<'s>, choice: &str, path: &str) -> Result<&'n mut Node<'s>, ScenarioError> {
+    let NodeKind::Seq(items) = &mut node.kind else {
+        return Err(ScenarioError::new(format!("`{path}` chooses `{choice}` from a value that is no list")));
+    };
+    let named =
+        items.iter().position(|item| NAMES.iter().any(|key| item.get(key).and_then(Node::as_text) == Some(choice)));
+    let numbered = choice.parse::<usize>().ok().filter(|number| *number < items.len());
+    let names: Vec<String> = items
+        .iter()
+        .filter_map(|item| NAMES.iter().find_map(|key| item.get(key).and_then(Node::as_text)).map(str::to_owned))
+        .collect();
+    match named.or(numbered).and_then(|position| items.get_mut(position)) {
+        Some(item) => Ok(item),
+        None => {
+            let known = if names.is_empty() {
+                "its items have no names: choose by number, from 0 on".to_owned()
+            } else {
+                format!("it has {}", super::error::listed(names.iter().map(String::as_str)))
+            };
+            Err(ScenarioError::new(format!("`{path}`: the list has no item `{choice}`")).help(known))
+        }
+    }
+}
+
+/// Gives a value the place of the one that it replaces.
+fn relocate(node: &mut Node<'_>, at: Location) {
+    node.at = at;
+    match &mut node.kind {
+        NodeKind::Null | NodeKind::Scalar { .. } => {}
+        NodeKind::Seq(items) => items.iter_mut().for_each(|item| relocate(item, at)),
+        NodeKind::Map(entries) => {
+            for entry in entries {
+                entry.key_at = at;
+                relocate(&mut entry.value, at);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Edit;
+    use crate::scenario::source::{Limits, Source};
+    use crate::scenario::tree::{self, Node, Variables};
+
+    const OBJECTS: &str = "\
+kind: NodePool\nmetadata: {name: a}\nspec:\n  disruption: {consolidateAfter: 1m}\n  reqs: [{key: k/x, values: [a]}]\n---\n\
+kind: NodePool\nmetadata: {name: b}\nspec: {disruption: {}}\n";
+
+    fn edited<T>(text: &str, edit: &str, look: impl Fn(&[Node<'_>], bool) -> T) -> T {
+        let source = Source::new("objects.yaml", text);
+        let edit = Edit::parse(edit).unwrap();
+        let mut documents = tree::parse(&source, &Variables::new(), &Limits::default()).unwrap();
+        let found = edit.apply(&mut documents).unwrap();
+        look(&documents, found)
+    }
+
+    fn text<'n>(node: &'n Node<'_>, path: &[&str]) -> &'n str {
+        path.iter().fold(Some(node), |node, key| node?.get(key)).and_then(Node::as_text).unwrap()
+    }
+
+    #[test]
+    fn a_value_changes_in_the_object_that_is_named() {
+        let path = ["spec", "disruption", "consolidateAfter"];
+        edited(OBJECTS, "NodePool[b].spec.disruption.consolidateAfter=5m", |documents, found| {
+            assert!(found);
+            assert_eq!(text(&documents[0], &path), "1m");
+            assert_eq!(text(&documents[1], &path), "5m");
+        });
+        edited(OBJECTS, "NodePool.spec.disruption.consolidateAfter=5m", |documents, _| {
+            assert_eq!((text(&documents[0], &path), text(&documents[1], &path)), ("5m", "5m"));
+        });
+        edited(OBJECTS, "NodePool[c].spec.weight=1", |_, found| assert!(!found));
+    }
+
+    #[test]
+    fn items_are_chosen_by_name_and_dotted_keys_in_brackets() {
+        edited(OBJECTS, "NodePool[a].spec.reqs[k/x].values=[b, c]", |documents, _| {
+            let items = documents[0].get("spec").unwrap().get("reqs").unwrap().items();
+            assert_eq!(items[0].get("values").unwrap().items().len(), 2);
+        });
+        edited("a: 1\n", "labels[example.com/team]=red", |documents, _| {
+            assert_eq!(documents[0].get("labels").unwrap().get("example.com/team").unwrap().as_text(), Some("red"));
+        });
+    }
+
+    #[test]
+    fn what_is_no_edit_is_refused() {
+        for text in ["duration", "=1", "a..b=1", "a[=1", "a[]=1", "NodePool[a]=1", "a=b\nc: d", "a=[1"] {
+            assert!(Edit::parse(text).is_err(), "{text}");
+        }
+        assert_eq!(Edit::parse("a[x=y].b=c=d").unwrap().value(), "c=d");
+    }
+}

@@ -1,0 +1,270 @@
+//! Many simulations: comparisons, sweeps, parts and guards give the same bytes however they were run.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::cli::Place;
+
+/// The scenario of [`Place`] with a rival that launches two larger machines, and Spot that is reclaimed now and then.
+fn place() -> Place {
+    let place = Place::new();
+    place.put(
+        "scenario.yaml",
+        "\
+name: two-pods
+region: us-east-1
+start: 2026-11-27T00:00:00Z
+duration: 30m
+seed: 7
+replications: 6
+manifests: [cluster.yaml]
+faults: [{at: 10m, spot_interruption: {fraction: 50%}}]
+policies:
+  - {name: small, autoscaler: karpenter}
+  - {name: spot, autoscaler: karpenter, manifests: [spot.yaml]}
+  - {name: same, autoscaler: karpenter}
+objectives: {pending_p99: 10m, cost: 1}
+",
+    );
+    place.put(
+        "spot.yaml",
+        "\
+apiVersion: karpenter.sh/v1
+kind: NodePool
+metadata: {name: default}
+spec:
+  template:
+    spec:
+      nodeClassRef: {group: karpenter.k8s.aws, kind: EC2NodeClass, name: default}
+      requirements:
+        - {key: node.kubernetes.io/instance-type, operator: In, values: [m5.large, m5.xlarge, c5.large]}
+        - {key: karpenter.sh/capacity-type, operator: In, values: [spot]}
+",
+    );
+    place
+}
+
+/// Every file below `directory`, folders included.
+fn files(directory: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut found = BTreeMap::new();
+    let mut open = vec![directory.to_owned()];
+    while let Some(folder) = open.pop() {
+        for path in fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()) {
+            if path.is_dir() {
+                open.push(path);
+            } else {
+                let bytes = fs::read(&path).unwrap();
+                found.insert(path.strip_prefix(directory).unwrap().to_owned(), bytes);
+            }
+        }
+    }
+    found
+}
+
+fn json(place: &Place, name: &str) -> serde_json::Value {
+    serde_json::from_str(&fs::read_to_string(place.path(name)).unwrap()).unwrap()
+}
+
+#[test]
+fn a_comparison_has_the_same_bytes_on_one_thread_and_eight() {
+    let place = place();
+    for threads in ["1", "8"] {
+        let (out, err, code) =
+            place.nodecast(&["compare", "scenario.yaml", "--threads", threads, "--out", threads, "--quiet"]);
+        assert_eq!((code, err.as_str()), (Some(0), ""), "{out}");
+    }
+    let (one, eight) = (files(&place.path("1")), files(&place.path("8")));
+    assert!(one.contains_key(Path::new("spot/report.html")) && one.contains_key(Path::new("comparison.html")));
+    assert!(one == eight, "some file differs");
+}
+
+#[test]
+fn a_policy_against_itself_differs_by_exactly_nothing_and_spot_is_cheaper() {
+    let place = place();
+    let (out, err, code) = place.nodecast(&["compare", "scenario.yaml", "--out", "here"]);
+    assert_eq!(code, Some(0), "{err}");
+    assert!(err.ends_with("report: here/comparison.html\n"), "{err}");
+    let comparison = json(&place, "here/comparison.json");
+    assert_eq!(comparison["about"]["replications"], 6);
+    let policies = comparison["policies"].as_array().unwrap();
+    assert_eq!(policies[2]["name"], "same");
+    for figure in policies[2]["figures"].as_array().unwrap() {
+        let difference = &figure["against_first"]["difference"];
+        if !difference.is_null() {
+            assert_eq!((&difference["low"], &difference["high"]), (&0.0.into(), &0.0.into()), "{figure}");
+        }
+    }
+    let cost = &policies[1]["figures"][0];
+    assert_eq!(cost["name"], "cost");
+    assert!(cost["against_first"]["difference"]["high"].as_f64().unwrap() < 0.0, "{cost}");
+    assert!(out.contains("\nspot is ") && out.contains(") cheaper than small"), "{out}");
+    assert!(out.contains("same is not clearly cheaper or dearer"), "{out}");
+}
+
+#[test]
+fn three_shards_merged_are_the_whole() {
+    let place = place();
+    for shard in ["1/3", "2/3", "3/3"] {
+        let (_, err, code) = place.nodecast(&["compare", "scenario.yaml", "--shard", shard, "--out", "parts"]);
+        assert_eq!(code, Some(0), "{err}");
+    }
+    let parts = ["parts/part-3-of-3.json", "parts/part-1-of-3.json", "parts/part-2-of-3.json"];
+    let (_, err, code) = place.nodecast(&["merge", parts[0], parts[1], "--out", "none"]);
+    assert_eq!(code, Some(2), "{err}");
+    assert!(err.contains("see shard 2/3") && !place.path("none").exists(), "{err}");
+    let (_, err, code) = place.nodecast(&["merge", parts[0], parts[1], parts[2], "--out", "merged"]);
+    assert_eq!(code, Some(0), "{err}");
+    let (_, err, code) = place.nodecast(&["compare", "scenario.yaml", "--out", "whole"]);
+    assert_eq!(code, Some(0), "{err}");
+    assert!(files(&place.path("merged")) == files(&place.path("whole")), "some file differs");
+    // A scenario that has changed in between would make the parts lie.
+    let changed = fs::read_to_string(place.path("spot.yaml")).unwrap().replace("c5.large", "c5.xlarge");
+    place.put("spot.yaml", &changed);
+    let (_, err, code) = place.nodecast(&["merge", parts[0], parts[1], parts[2]]);
+    assert!(code == Some(2) && err.contains("`spot.yaml` has another content"), "{err}");
+}
+
+#[test]
+fn a_precision_is_reached_by_more_replications() {
+    let place = place();
+    let run = |precision: &str, most: &str| {
+        let words = ["compare", "scenario.yaml", "--policies", "small,spot", "--replications", "2", "--out", "here"];
+        let more = ["--precision", precision, "--replications-max", most];
+        let (_, err, code) = place.nodecast(&[&words[..], &more[..]].concat());
+        assert_eq!(code, Some(0), "{err}");
+        json(&place, "here/comparison.json")["about"]["replications"].as_u64().unwrap()
+    };
+    assert_eq!(run("100%", "50"), 2);
+    assert_eq!(run("0.0001%", "7"), 7);
+}
+
+const SWEEP: [&str; 8] = [
+    "sweep",
+    "scenario.yaml",
+    "--set",
+    "NodePool[default].spec.template.spec.requirements[karpenter.sh/capacity-type].values=[spot],[on-demand]",
+    "--set",
+    "Deployment[shop/web].spec.replicas=1..3",
+    "--replications",
+    "3",
+];
+
+#[test]
+fn a_sweep_that_is_killed_goes_on_where_it_stopped_and_ends_with_the_same_bytes() {
+    let place = place();
+    let sweep = |more: &[&str]| {
+        let (out, err, code) = place.nodecast(&[&SWEEP[..], more].concat());
+        assert_eq!(code, Some(0), "{err}");
+        (out, err)
+    };
+    let (out, _) = sweep(&["--out", "whole"]);
+    assert!(out.contains("Cheapest that meets all objectives: policy small"), "{out}");
+    let swept = json(&place, "whole/sweep.json");
+    assert_eq!(swept["results"].as_array().unwrap().len(), 6);
+    assert!(!swept["front"].as_array().unwrap().is_empty());
+    // What a kill leaves behind: some whole lines and one that is cut off.
+    let mut child = std::process::Command::new(assert_cmd::cargo::cargo_bin!("nodecast"))
+        .args(SWEEP)
+        .args(["--out", "killed", "--threads", "1"])
+        .current_dir(place.path(""))
+        .stderr(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    let kept = place.path("killed.unfinished.jsonl");
+    while fs::read_to_string(&kept).map_or(0, |text| text.lines().count()) < 5 && child.try_wait().unwrap().is_none() {
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    if kept.exists() {
+        let text = fs::read_to_string(&kept).unwrap();
+        fs::write(&kept, &text[..text.len() - 20]).unwrap();
+        let (_, err) = sweep(&["--out", "killed"]);
+        assert!(err.contains("simulations were done before"), "{err}");
+    }
+    assert!(!kept.exists());
+    assert!(files(&place.path("killed")) == files(&place.path("whole")), "some file differs");
+}
+
+#[test]
+fn a_sweep_does_not_mix_with_another_and_bad_values_are_found_first() {
+    let place = place();
+    place.put("swept.unfinished.jsonl", "{\"program\":\"nodecast\",\"question\":{}}\n");
+    let (_, err, code) = place.nodecast(&[&SWEEP[..], &["--out", "swept"]].concat());
+    assert!(code == Some(2) && err.contains("holds simulations of another sweep"), "{err}");
+    for (set, words) in [
+        ("durations=1h", "unknown key `durations`"),
+        ("NodePool[other].spec.weight=1", "names no object of any manifest"),
+        ("policies[cheap].autoscaler=none", "the list has no item `cheap`"),
+        ("duration=1h,2 h,-3h", "with `duration=2 h` set"),
+        ("duration", "is not PATH=VALUES"),
+    ] {
+        let (out, err, code) = place.nodecast(&["sweep", "scenario.yaml", "--set", set]);
+        assert_eq!((out.as_str(), code), ("", Some(2)), "{set}: {err}");
+        // A long message is broken into lines.
+        let unbroken = err.split_whitespace().filter(|word| *word != "|").collect::<Vec<_>>().join(" ");
+        assert!(unbroken.contains(words), "{set}: {err}");
+        assert!(!place.path("reports").exists());
+    }
+}
+
+#[test]
+fn shards_of_a_sweep_merge_too() {
+    let place = place();
+    for shard in ["1/2", "2/2"] {
+        let (_, err, code) = place.nodecast(&[&SWEEP[..], &["--shard", shard, "--out", "parts"]].concat());
+        assert_eq!(code, Some(0), "{err}");
+    }
+    let (_, err, code) =
+        place.nodecast(&["merge", "parts/part-1-of-2.json", "parts/part-2-of-2.json", "--out", "merged"]);
+    assert_eq!(code, Some(0), "{err}");
+    let (_, err, code) = place.nodecast(&[&SWEEP[..], &["--out", "whole"]].concat());
+    assert_eq!(code, Some(0), "{err}");
+    assert!(files(&place.path("merged")) == files(&place.path("whole")), "some file differs");
+}
+
+#[test]
+fn a_difference_is_that_of_the_edit() {
+    let place = place();
+    let edit =
+        "NodePool[default].spec.template.spec.requirements[node.kubernetes.io/instance-type].values=[m5.4xlarge]";
+    let (out, err, code) = place.nodecast(&["diff", "scenario.yaml", "--set", edit, "--format", "json", "--quiet"]);
+    assert_eq!((code, err.as_str()), (Some(0), ""));
+    let comparison: serde_json::Value = serde_json::from_str(&out).unwrap();
+    let cost = &comparison["policies"][1]["figures"][0]["against_first"];
+    assert!(cost["relative"]["low"].as_f64().unwrap() > 0.0, "{cost}");
+    place.put("other.yaml", &fs::read_to_string(place.path("scenario.yaml")).unwrap().replace("30m", "1h"));
+    let (out, err, code) = place.nodecast(&["diff", "scenario.yaml", "other.yaml", "--html", "diff.html"]);
+    assert_eq!(code, Some(0), "{err}");
+    assert!(out.contains("after is ") && out.contains(" dearer than before"), "{out}");
+    assert!(fs::read_to_string(place.path("diff.html")).unwrap().contains("Every replication"));
+    let (_, _, code) = place.nodecast(&["diff", "scenario.yaml"]);
+    assert_eq!(code, Some(2));
+}
+
+#[test]
+fn a_guard_lets_equals_pass_and_stops_what_is_worse() {
+    let place = place();
+    let check = |more: &[&str]| place.nodecast(&[&["check", "--baseline", "baseline.json"], more].concat());
+    let (_, err, code) = check(&[]);
+    assert!(code == Some(2) && err.contains("cannot read the baseline"), "{err}");
+    let (_, err, code) = check(&["--update", "scenario.yaml", "--replications", "2"]);
+    assert_eq!(code, Some(0), "{err}");
+    let (out, err, code) = check(&[]);
+    assert_eq!((code, err.as_str()), (Some(0), ""));
+    assert!(out.contains("none worse"), "{out}");
+    let worse =
+        "NodePool[default].spec.template.spec.requirements[node.kubernetes.io/instance-type].values=[m5.4xlarge]";
+    let (out, _, code) = check(&["--set", worse, "--markdown", "moved.md", "--junit", "moved.xml"]);
+    assert_eq!(code, Some(1), "{out}");
+    assert!(out.contains("WORSE") && out.contains("cost"), "{out}");
+    assert!(fs::read_to_string(place.path("moved.md")).unwrap().contains("| WORSE |"));
+    assert!(fs::read_to_string(place.path("moved.xml")).unwrap().contains("<failure message=\"cost was"));
+    // A guard that is looser than the change lets it pass.
+    let little = "Deployment[shop/web].spec.template.metadata.labels.team=red";
+    let (out, _, code) = check(&["--set", little, "--tolerance", "1%", "--format", "json"]);
+    assert_eq!(code, Some(0), "{out}");
+    let movements: serde_json::Value = serde_json::from_str(&out).unwrap();
+    assert!(movements.as_array().unwrap().iter().all(|movement| movement["standing"] == "same"), "{out}");
+}
