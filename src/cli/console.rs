@@ -136,10 +136,13 @@ impl<'a> Console<'a> {
 /// Whether Ctrl-C has been pressed; the second time ends the process.
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
+/// Told of each simulation that is done: its number and its answer.
+type Each<'w> = dyn Fn(usize, &Point) + Sync + 'w;
+
 /// Watches many simulations: a bar that counts them, and Ctrl-C, which lets those that run come to their end.
 pub struct Watch<'w> {
     bar: ProgressBar,
-    each: Box<dyn Fn(usize, &Point) + Sync + 'w>,
+    each: Box<Each<'w>>,
 }
 
 impl Console<'_> {

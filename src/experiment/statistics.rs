@@ -335,14 +335,12 @@ mod tests {
     #[test]
     fn intervals_cover_the_true_difference_as_often_as_they_say() {
         let (absolute, relative) = coverage(-7.0, |stream| 3.0 * stream.normal());
-        println!("normal differences: {absolute} absolute, {relative} relative");
         assert!((0.935..=0.965).contains(&absolute) && (0.935..=0.965).contains(&relative), "{absolute} {relative}");
     }
 
     #[test]
     fn intervals_cover_skewed_differences_nearly_as_often() {
         let (absolute, relative) = coverage(-7.0, |stream| 3.0 * (stream.exponential(1.0) - 1.0));
-        println!("exponential differences: {absolute} absolute, {relative} relative");
         assert!((0.925..=0.965).contains(&absolute) && (0.925..=0.965).contains(&relative), "{absolute} {relative}");
     }
 }

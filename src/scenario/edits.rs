@@ -300,7 +300,7 @@ kind: NodePool\nmetadata: {name: b}\nspec: {disruption: {}}\n";
     }
 
     fn text<'n>(node: &'n Node<'_>, path: &[&str]) -> &'n str {
-        path.iter().fold(Some(node), |node, key| node?.get(key)).and_then(Node::as_text).unwrap()
+        path.iter().try_fold(node, |node, key| node.get(key)).and_then(Node::as_text).unwrap()
     }
 
     #[test]
