@@ -67,6 +67,10 @@ pub fn write_into(
     }
     directory.file(&name("timeline.csv"), |output| tables::timeline(outcome, output))?;
     directory.file(&name("workloads.csv"), |output| tables::workloads(outcome, output))?;
+    directory.file(&name("metrics.csv"), |output| tables::metrics(outcome, output))?;
+    if !outcome.queues.is_empty() {
+        directory.file(&name("queues.csv"), |output| tables::queues(outcome, output))?;
+    }
     directory.file(&name("pods.csv"), |output| tables::pods(outcome, output))?;
     directory.file(&name("nodes.csv"), |output| tables::nodes(outcome, output))?;
     directory.file(&name("bill.csv"), |output| tables::bill(outcome, output))?;

@@ -85,7 +85,14 @@ pub(super) fn apply<'s>(context: &mut Context<'s>, now: SimTime, plan: &'s Scali
         schedule(context, index, first);
     }
     if let (Some(replicas), Some(target)) = (object.annotations.paused_replicas, target) {
-        set_replicas(context, now, target, replicas, EventKind::ReplicasSet, "autoscaling.keda.sh/paused-replicas");
+        set_replicas(
+            context,
+            now,
+            target,
+            replicas,
+            EventKind::ReplicasSet,
+            ("autoscaling.keda.sh/paused-replicas", ""),
+        );
     }
 }
 
@@ -136,19 +143,19 @@ fn write(
 ) {
     let values = reads_text(plan, reads);
     let (kind, reason) = match () {
-        () if view.active => (EventKind::ScaleTargetActivated, format!("KEDA: a trigger is active ({values})")),
+        () if view.active => (EventKind::ScaleTargetActivated, "KEDA: a trigger is active".to_owned()),
         () if decision.replicas > view.replicas => {
-            (EventKind::ScaleTargetActivated, format!("KEDA: below minReplicaCount ({values})"))
+            (EventKind::ScaleTargetActivated, "KEDA: below minReplicaCount".to_owned())
         }
         () => {
             let since = match view.last_active {
                 Some(last) => format!("since {last}, longer than cooldownPeriod"),
                 None => "and none ever was".to_owned(),
             };
-            (EventKind::ScaleTargetDeactivated, format!("KEDA: no trigger is active, {since} ({values})"))
+            (EventKind::ScaleTargetDeactivated, format!("KEDA: no trigger is active, {since}"))
         }
     };
-    set_replicas(context, now, target, decision.replicas, kind, &reason);
+    set_replicas(context, now, target, decision.replicas, kind, (&reason, &values));
 }
 
 fn set_replicas(
@@ -157,10 +164,10 @@ fn set_replicas(
     target: WorkloadId,
     replicas: i32,
     kind: EventKind,
-    reason: &str,
+    why: (&str, &str),
 ) {
     if replicas_of(context, target) != replicas {
-        context.world.set_replicas(target, u32::try_from(replicas).unwrap_or(0), now, kind, reason);
+        context.world.rescale(target, u32::try_from(replicas).unwrap_or(0), now, kind, why);
         workload_controllers::wake(context, target);
     }
 }

@@ -11,6 +11,7 @@ use crate::engine::TimerId;
 use crate::load::WorkQueue;
 use crate::policy::replicas::keda::{Partition, QueueFigures};
 use crate::scenario::definition::QueueKind;
+use crate::world::record::QueueSample;
 
 /// One queue and its workers.
 #[derive(Debug)]
@@ -59,6 +60,16 @@ impl QueueLoop {
     pub(super) fn messages(&self) -> (i64, i64) {
         let whole = |messages: f64| libm::floor(messages + 1e-6) as i64;
         (whole(self.queue.waiting()), whole(self.queue.in_flight()))
+    }
+
+    /// What the report shows of it.
+    pub(super) fn sample(&self) -> QueueSample {
+        QueueSample {
+            waiting: self.queue.waiting(),
+            in_flight: self.queue.in_flight(),
+            arrival_rate: self.queue.arrival_rate(),
+            throughput: self.queue.throughput(),
+        }
     }
 
     /// What RabbitMQ says of it.

@@ -220,9 +220,9 @@ fn apply_decision(
         }
     }
     if decision.rescales() {
-        let reason = format!("{} ({})", decision.reason.text(metrics), readings_text(metrics, decision));
+        let (reason, values) = (decision.reason.text(metrics), readings_text(metrics, decision));
         let replicas = u32::try_from(decision.desired).unwrap_or(0);
-        context.world.set_replicas(target, replicas, now, EventKind::Rescaled, &reason);
+        context.world.rescale(target, replicas, now, EventKind::Rescaled, (&reason, &values));
         workload_controllers::wake(context, target);
     }
 }

@@ -58,6 +58,10 @@ pub(super) fn take(context: &mut Context<'_>, now: SimTime) -> Sample {
         .filter(|(_, workload)| workload.kind != WorkloadKind::DaemonSet)
         .map(|(id, _)| id)
         .collect();
+    for queue in &mut context.queues {
+        queue.queue.advance(now);
+    }
+    sample.queues = context.queues.iter().map(super::queue_loop::QueueLoop::sample).collect();
     sample.metrics = context.autoscalers.iter().flat_map(super::replica_loop::ReplicaLoop::samples).collect();
     sample.workloads = scalable.into_iter().map(|id| workload_sample(context, id)).collect();
     sample

@@ -11,11 +11,13 @@ use std::path::{Path, PathBuf};
 use super::summary::PROGRAM;
 
 /// Names of the files that a report may hold beside its plots.
-pub const TABLE_FILES: [&str; 8] = [
+pub const TABLE_FILES: [&str; 10] = [
     "summary.json",
     "report.html",
     "timeline.csv",
     "workloads.csv",
+    "metrics.csv",
+    "queues.csv",
     "pods.csv",
     "nodes.csv",
     "bill.csv",

@@ -28,7 +28,9 @@ pub fn render(outcome: &Outcome, summary: &Summary, plots: &Plots, command: &str
     sections::plots(&mut page, plots);
     sections::waiting(&mut page, summary);
     sections::requests(&mut page, summary);
+    sections::queues(&mut page, summary);
     sections::replicas(&mut page, summary);
+    sections::scaling(&mut page, summary);
     sections::cost(&mut page, summary);
     sections::bill(&mut page, outcome);
     sections::nodes(&mut page, outcome, summary);

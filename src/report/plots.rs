@@ -9,7 +9,7 @@ use super::summary::lives::{is_daemon, wait_for_node};
 use super::summary::service::workload_name;
 use crate::domain::{Currency, SimTime};
 use crate::simulation::Outcome;
-use crate::world::record::{Sample, WorkloadSample};
+use crate::world::record::{MetricFacts, QueueSample, Sample, WorkloadSample};
 use canvas::{Panel, Series};
 
 /// Workloads drawn in one picture; more curves than this cannot be told apart.
@@ -74,6 +74,8 @@ impl Plots {
         let note = note_on_workloads(outcome, &shown);
         let pictures = [
             Picture::new("replicas.svg", "Replicas and load", note.clone(), replicas_and_load(outcome, &shown)),
+            Picture::new("metrics.svg", "Metrics and their targets", metrics_left_out(outcome), metrics(outcome)),
+            Picture::new("queues.svg", "Queues", None, queues(outcome)),
             Picture::new("nodes.svg", "Nodes and what they cost", None, nodes_and_cost(outcome)),
             Picture::new("pending.svg", "Pods on their way", None, pods_on_their_way(outcome)),
             Picture::new("latency.svg", "Response time", note, latency(outcome, &shown)),
@@ -83,6 +85,7 @@ impl Plots {
         for (picture, drawn) in pictures.iter().zip(drawn) {
             match drawn {
                 Some(plot) => plots.drawn.push(plot),
+                None if ["metrics.svg", "queues.svg"].contains(&picture.file) => {}
                 None => {
                     plots.left_out.push(format!(
                         "\u{201c}{}\u{201d} is left out: nothing to show at any sampled instant.",
@@ -179,6 +182,42 @@ fn replicas_and_load(outcome: &Outcome, shown: &[usize]) -> Vec<Panel> {
     }
     load.series.retain(Series::is_ever_above_zero);
     vec![replicas, load]
+}
+
+/// One panel for each metric of an autoscaler, since they have little in common: what it read, and its target.
+fn metrics(outcome: &Outcome) -> Vec<Panel> {
+    let panel = |(index, facts): (usize, &MetricFacts)| {
+        let read = curve(outcome, |sample| {
+            sample.metrics.iter().find(|metric| metric.metric as usize == index).and_then(|metric| metric.value)
+        });
+        let target = curve(outcome, |_| Some(facts.target));
+        let mut panel = Panel::amounts(facts.unit.as_str());
+        panel.series.push(Series::steps(format!("target of {}", facts.autoscaler), index, target).faint());
+        panel.series.push(Series::steps(facts.name.clone(), index, read));
+        panel
+    };
+    outcome.record.metrics.iter().enumerate().take(WORKLOADS_MAX).map(panel).collect()
+}
+
+fn metrics_left_out(outcome: &Outcome) -> Option<String> {
+    let all = outcome.record.metrics.len();
+    (all > WORKLOADS_MAX).then(|| {
+        format!("The first {WORKLOADS_MAX} metrics are drawn, {} are not; metrics.csv has all.", all - WORKLOADS_MAX)
+    })
+}
+
+fn queues(outcome: &Outcome) -> Vec<Panel> {
+    let mut waiting = Panel::amounts("messages waiting");
+    let mut rates = Panel::amounts("messages per second");
+    for (position, queue) in outcome.queues.iter().enumerate().take(WORKLOADS_MAX) {
+        let of = |value: fn(&QueueSample) -> f64| curve(outcome, |sample| sample.queues.get(position).map(value));
+        waiting.series.push(Series::line(queue.name.clone(), position, of(|queue| queue.waiting)));
+        rates
+            .series
+            .push(Series::steps(format!("{} arrives", queue.name), position, of(|queue| queue.arrival_rate)).faint());
+        rates.series.push(Series::line(format!("{} worked off", queue.name), position, of(|queue| queue.throughput)));
+    }
+    vec![waiting, rates]
 }
 
 fn nodes_and_cost(outcome: &Outcome) -> Vec<Panel> {

@@ -43,6 +43,8 @@ pub struct Summary {
     pub utilisation: Utilisation,
     /// How requests fared, one entry for each workload with load.
     pub requests: Vec<RequestFigures>,
+    /// How the messages of each queue fared.
+    pub queues: Vec<QueueFigures>,
     /// How replica counts moved.
     pub scaling: ScalingSummary,
     /// The scenario's objectives against what happened.
@@ -305,6 +307,80 @@ pub struct ScalingSummary {
     pub rescales: u64,
     /// One entry for each workload that is not a DaemonSet.
     pub workloads: Vec<WorkloadScaling>,
+    /// One entry for each metric of each autoscaler of replicas.
+    pub metrics: Vec<MetricFigures>,
+    /// Changes of replica counts, those by hand included.
+    pub changes_in_all: u64,
+    /// The first changes of replica counts, at most [`CHANGES_MAX`]; `events.jsonl` has all.
+    pub changes: Vec<ReplicaChangeFigures>,
+}
+
+/// Changes of replica counts that a summary holds at most.
+pub const CHANGES_MAX: usize = 200;
+
+/// What an autoscaler of replicas read of one metric, over the sampled instants.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct MetricFigures {
+    /// Namespace and name of the HorizontalPodAutoscaler.
+    pub autoscaler: String,
+    /// Namespace and name of the workload that it scales.
+    pub workload: String,
+    /// The metric.
+    pub metric: String,
+    /// `percent of request`, `per pod` or `total`.
+    pub unit: String,
+    /// What the value is held against.
+    pub target: f64,
+    /// Mean of the values; `null` if it was never read.
+    pub mean: Option<f64>,
+    /// Largest value.
+    pub max: Option<f64>,
+    /// The value at the end.
+    pub last: Option<f64>,
+}
+
+/// A change of a replica count.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct ReplicaChangeFigures {
+    /// When, from the start of the run.
+    pub at_seconds: f64,
+    /// Namespace and name of the workload.
+    pub workload: String,
+    /// By whom: the kind of the event.
+    pub kind: String,
+    /// Replicas before.
+    pub from: u64,
+    /// Replicas after.
+    pub to: u64,
+    /// The values that led to it, or the reason where there are none.
+    pub because: String,
+}
+
+/// How the messages of one queue fared.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct QueueFigures {
+    /// The queue.
+    pub queue: String,
+    /// `sqs`, `kafka`, `rabbitmq` or `redis`.
+    pub kind: String,
+    /// Namespace and name of who takes its messages.
+    pub workload: String,
+    /// Messages that arrived, those at the start included.
+    pub arrived: f64,
+    /// Messages worked on to the end.
+    pub processed: f64,
+    /// Messages that waited at the end of the run.
+    pub waiting_at_end: f64,
+    /// Most messages that waited at once.
+    pub most_waiting: f64,
+    /// When that was, from the start of the run.
+    pub most_waiting_seconds: f64,
+    /// From then until nothing waited; `null` if something still does.
+    pub drain_seconds: Option<f64>,
+    /// Mean time that a message waited before it was worked on; `null` if none arrived.
+    pub mean_wait_seconds: Option<f64>,
+    /// Longest that a message waited.
+    pub longest_wait_seconds: f64,
 }
 
 /// How the replica count of one workload moved.
@@ -352,6 +428,7 @@ impl Summary {
             nodes: lives::nodes(outcome),
             utilisation: lives::utilisation(outcome),
             requests,
+            queues: service::queues(outcome),
             scaling: service::scaling(outcome),
             objectives,
             warnings: outcome.warnings.clone(),

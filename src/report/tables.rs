@@ -106,6 +106,77 @@ pub fn workloads(outcome: &Outcome, output: &mut dyn Write) -> io::Result<()> {
     table(output, &header, rows)
 }
 
+/// `metrics.csv`: what each autoscaler of replicas last read of each metric, at each sampled instant.
+///
+/// # Errors
+/// Whatever `output` returns.
+pub fn metrics(outcome: &Outcome, output: &mut dyn Write) -> io::Result<()> {
+    let header = [
+        "at_seconds",
+        "autoscaler",
+        "workload",
+        "metric",
+        "unit",
+        "value",
+        "target",
+        "asks_for",
+        "replicas_desired",
+        "replicas_ready",
+    ];
+    let rows = outcome.record.samples.iter().flat_map(|sample| {
+        sample.metrics.iter().filter_map(|metric| {
+            let facts = outcome.record.metrics.get(metric.metric as usize)?;
+            let workload = sample.workloads.iter().find(|workload| workload.workload == facts.workload);
+            let count = |count: Option<u32>| count.map_or_else(String::new, |count| count.to_string());
+            Some(vec![
+                exact_seconds(sample.at.as_micros()),
+                facts.autoscaler.to_string(),
+                workload_name(outcome, facts.workload),
+                facts.name.clone(),
+                facts.unit.as_str().to_owned(),
+                number_cell(metric.value),
+                facts.target.to_string(),
+                count(metric.asks_for),
+                count(workload.map(|workload| workload.replicas_desired)),
+                count(workload.map(|workload| workload.replicas_ready)),
+            ])
+        })
+    });
+    table(output, &header, rows)
+}
+
+/// `queues.csv`: each queue at each sampled instant.
+///
+/// # Errors
+/// Whatever `output` returns.
+pub fn queues(outcome: &Outcome, output: &mut dyn Write) -> io::Result<()> {
+    let header = [
+        "at_seconds",
+        "queue",
+        "kind",
+        "workload",
+        "waiting",
+        "in_flight",
+        "arrivals_per_second",
+        "processed_per_second",
+    ];
+    let rows = outcome.record.samples.iter().flat_map(|sample| {
+        outcome.queues.iter().zip(&sample.queues).map(|(queue, own)| {
+            vec![
+                exact_seconds(sample.at.as_micros()),
+                queue.name.clone(),
+                queue.kind.to_owned(),
+                queue.workload.to_string(),
+                rounded(own.waiting, 3).to_string(),
+                rounded(own.in_flight, 3).to_string(),
+                own.arrival_rate.to_string(),
+                own.throughput.to_string(),
+            ]
+        })
+    });
+    table(output, &header, rows)
+}
+
 /// `pods.csv`: one line for each pod, in order of creation.
 ///
 /// # Errors

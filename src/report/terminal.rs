@@ -1,4 +1,4 @@
-//! The table that `run` prints: the answers, in at most about thirty lines, plain text without colour.
+//! The table that `run` prints: the answers, in about forty lines, plain text without colour.
 
 use super::format::{self, money, money_among, percent, span};
 use super::summary::{Distribution, ObjectiveResult, Part, Summary};
@@ -7,6 +7,10 @@ use super::summary::{Distribution, ObjectiveResult, Part, Summary};
 const WORKLOADS_MAX: usize = 4;
 /// Warnings that are printed; the page has all.
 const WARNINGS_MAX: usize = 3;
+/// Changes of replica counts that are printed; the page has more, `events.jsonl` all.
+const CHANGES_SHOWN: usize = 8;
+/// Characters of a change's reason that are printed.
+const BECAUSE_WIDTH: usize = 54;
 /// Width of the first column.
 const LABEL: usize = 22;
 
@@ -17,6 +21,8 @@ pub fn table(summary: &Summary) -> String {
     cost(summary, &mut lines);
     pods(summary, &mut lines);
     requests(summary, &mut lines);
+    queues(summary, &mut lines);
+    changes(summary, &mut lines);
     nodes(summary, &mut lines);
     objectives(summary, &mut lines);
     warnings(summary, &mut lines);
@@ -136,6 +142,54 @@ fn requests(summary: &Summary, lines: &mut Vec<String>) {
     let more = summary.requests.len().saturating_sub(WORKLOADS_MAX) as u64;
     if more > 0 {
         lines.push(format!("  and {} more in the report", format::counted(more, "workload", "workloads")));
+    }
+    lines.push(String::new());
+}
+
+fn queues(summary: &Summary, lines: &mut Vec<String>) {
+    if summary.queues.is_empty() {
+        return;
+    }
+    let headings = ["mean wait", "longest", "drained", "at end", "most", "processed"].map(str::to_owned);
+    lines.push(row("queue", &headings));
+    for queue in summary.queues.iter().take(WORKLOADS_MAX) {
+        let cells = [
+            queue.mean_wait_seconds.map_or_else(String::new, span),
+            span(queue.longest_wait_seconds),
+            queue.drain_seconds.map_or_else(|| "never".to_owned(), span),
+            format::whole(queue.waiting_at_end),
+            format::whole(queue.most_waiting),
+            format::whole(queue.processed),
+        ];
+        lines.push(row(&queue.queue, &cells));
+    }
+    let more = summary.queues.len().saturating_sub(WORKLOADS_MAX) as u64;
+    if more > 0 {
+        lines.push(format!("  and {} more in the report", format::counted(more, "queue", "queues")));
+    }
+    lines.push(String::new());
+}
+
+/// Changes of replica counts, with the metric against its target that led to them.
+fn changes(summary: &Summary, lines: &mut Vec<String>) {
+    let changes = &summary.scaling.changes;
+    if changes.is_empty() {
+        return;
+    }
+    lines.push(format!("{:<LABEL$}{:>9}{:>6}{:>6}  because", "replicas", "after", "from", "to"));
+    for change in changes.iter().take(CHANGES_SHOWN) {
+        let name = shortened(&change.workload, LABEL - 1);
+        let because: String = change.because.chars().take(BECAUSE_WIDTH).collect();
+        let cut = if because.len() < change.because.len() { "\u{2026}" } else { "" };
+        let after = span(change.at_seconds);
+        lines.push(format!("{name:<LABEL$}{after:>9}{:>6}{:>6}  {because}{cut}", change.from, change.to));
+    }
+    let all = summary.scaling.changes_in_all as usize;
+    if all > CHANGES_SHOWN {
+        lines.push(format!(
+            "  and {} more in the report",
+            format::counted((all - CHANGES_SHOWN) as u64, "change", "changes")
+        ));
     }
     lines.push(String::new());
 }

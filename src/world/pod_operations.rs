@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::record::{Event, EventKind, PodFacts, WorkloadFacts, WorkloadKind};
+use super::record::{Event, EventKind, PodFacts, ReplicaChange, WorkloadFacts, WorkloadKind};
 use super::state::{Pod, PodPhase, Workload};
 use super::{Counts, World};
 use crate::domain::workload::ObjectName;
@@ -47,9 +47,28 @@ impl World {
 
     /// Sets the number of replicas wanted.
     pub fn set_replicas(&mut self, workload: WorkloadId, replicas: u32, at: SimTime, kind: EventKind, reason: &str) {
+        self.rescale(workload, replicas, at, kind, (reason, ""));
+    }
+
+    /// Sets the number of replicas wanted for a reason, with the values behind it.
+    pub fn rescale(
+        &mut self,
+        workload: WorkloadId,
+        replicas: u32,
+        at: SimTime,
+        kind: EventKind,
+        (reason, values): (&str, &str),
+    ) {
         let state = &mut self.workloads[workload.index()];
-        let message = format!("{} to {replicas} replicas: {reason}", state.replicas);
+        let from = state.replicas;
+        let mut message = format!("{from} to {replicas} replicas: {reason}");
+        if !values.is_empty() {
+            message = format!("{message} ({values})");
+        }
         state.replicas = replicas;
+        let because = if values.is_empty() { reason } else { values };
+        let change = ReplicaChange { at, workload, kind, from, to: replicas, because: because.into() };
+        self.record.replica_changes.push(change);
         self.note(at, kind, Some(workload), message);
     }
 

@@ -17,6 +17,8 @@ pub struct Record {
     pub nodes: Vec<NodeFacts>,
     /// One entry for each metric of each autoscaler of replicas, in order of application.
     pub metrics: Vec<MetricFacts>,
+    /// Every change of a workload's replicas, in order.
+    pub replica_changes: Vec<ReplicaChange>,
     /// What happened, in order.
     pub events: Vec<Event>,
     /// The cluster at regular instants.
@@ -88,6 +90,23 @@ impl MetricUnit {
             Self::Total => "total",
         }
     }
+}
+
+/// A change of the number of replicas that a workload is to have.
+#[derive(Clone, PartialEq, Debug)]
+pub struct ReplicaChange {
+    /// When.
+    pub at: SimTime,
+    /// Of what.
+    pub workload: WorkloadId,
+    /// By whom, as the kind of the event.
+    pub kind: EventKind,
+    /// Replicas before.
+    pub from: u32,
+    /// Replicas after.
+    pub to: u32,
+    /// The values that led to it, or the reason where there are none.
+    pub because: Box<str>,
 }
 
 /// The life of a pod; an instant that never came is `None`.
@@ -413,6 +432,21 @@ pub struct Sample {
     pub workloads: Vec<WorkloadSample>,
     /// What autoscalers of replicas last read, those left out that have not looked yet.
     pub metrics: Vec<MetricSample>,
+    /// One entry for each queue, in the order of the scenario.
+    pub queues: Vec<QueueSample>,
+}
+
+/// A queue at one instant.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct QueueSample {
+    /// Messages that nobody works on yet.
+    pub waiting: f64,
+    /// Messages that are being worked on.
+    pub in_flight: f64,
+    /// Messages that arrive in a second.
+    pub arrival_rate: f64,
+    /// Messages that are worked off in a second.
+    pub throughput: f64,
 }
 
 /// What an autoscaler last read of one of its metrics.

@@ -46,6 +46,8 @@ fn every_column_is_documented() {
     for (file, write) in [
         ("timeline.csv", tables::timeline as fn(&_, &mut dyn std::io::Write) -> std::io::Result<()>),
         ("workloads.csv", tables::workloads),
+        ("metrics.csv", tables::metrics),
+        ("queues.csv", tables::queues),
         ("pods.csv", tables::pods),
         ("nodes.csv", tables::nodes),
         ("bill.csv", tables::bill),
@@ -61,7 +63,14 @@ fn every_column_is_documented() {
 
 #[test]
 fn every_file_is_documented() {
-    for file in TABLE_FILES.into_iter().chain(["replicas.svg", "nodes.svg", "pending.svg", "latency.svg"]) {
+    for file in TABLE_FILES.into_iter().chain([
+        "replicas.svg",
+        "metrics.svg",
+        "queues.svg",
+        "nodes.svg",
+        "pending.svg",
+        "latency.svg",
+    ]) {
         assert!(REFERENCE.contains(&format!("`{file}`")), "{file}");
     }
 }

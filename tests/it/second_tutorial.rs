@@ -5,6 +5,7 @@ use std::sync::OnceLock;
 
 use nodecast::catalog::Catalog;
 use nodecast::domain::{PodId, SimDuration, SimTime};
+use nodecast::report::{Summary, page, plots::Plots, tables, terminal};
 use nodecast::scenario::Scenario;
 use nodecast::simulation::{self, Outcome};
 use nodecast::world::record::{Event, EventKind, NodeOrigin};
@@ -128,4 +129,32 @@ fn the_metric_moves_no_more_often_than_it_is_scraped() {
         }
     }
     assert!(!moves.is_empty() && moves.len() <= 12, "{moves:?}");
+}
+
+#[test]
+fn the_report_shows_the_metric_against_its_target_and_why_each_change_came() {
+    let outcome = outcome();
+    let summary = Summary::of(outcome);
+    let table = terminal::table(&summary);
+    let why = "s0-prometheus 26/10 (avg), asks for 3";
+    let line = table.lines().find(|line| line.ends_with(why)).unwrap_or_else(|| panic!("{table}"));
+    assert_eq!(line.split_whitespace().take(4).collect::<Vec<_>>()[0], "web/nginx", "{line}");
+    let figures = table.lines().take_while(|line| !line.ends_with("warning:"));
+    assert!(figures.into_iter().all(|line| line.chars().count() <= 100), "{table}");
+    let plots = Plots::of(outcome).unwrap();
+    let plot = plots.drawn.iter().find(|plot| plot.file == "metrics.svg").unwrap();
+    assert!(plot.svg.contains("s0-prometheus") && plot.svg.contains("target of web/keda-hpa-nginx"));
+    assert!(page::render(outcome, &summary, &plots, "nodecast run").contains(why));
+    let mut events = Vec::new();
+    tables::events(outcome, &mut events).unwrap();
+    let events = String::from_utf8(events).unwrap();
+    assert!(events.lines().any(|line| line.contains("\"kind\":\"Rescaled\"") && line.contains(why)));
+    let mut metrics = Vec::new();
+    tables::metrics(outcome, &mut metrics).unwrap();
+    let metrics = String::from_utf8(metrics).unwrap();
+    assert!(
+        metrics.contains(",web/keda-hpa-nginx,web/nginx,s0-prometheus,per pod,8.667,10,3,3,3\n"),
+        "{}",
+        &metrics[..500]
+    );
 }

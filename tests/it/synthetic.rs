@@ -8,10 +8,10 @@ use nodecast::domain::{
     Accrual, Currency, HourlyRate, NodeId, PodId, Resources, SimDuration, SimTime, Symbol, Versions, WorkloadId,
 };
 use nodecast::simulation::Outcome;
-use nodecast::simulation::outcome::{About, InputHash, Objectives, RequestSummary};
+use nodecast::simulation::outcome::{About, InputHash, Objectives, QueueSummary, RequestSummary};
 use nodecast::world::record::{
-    Event, EventKind, MetricFacts, MetricSample, MetricUnit, NodeEnd, NodeFacts, NodeOrigin, PodFacts, Record, Sample,
-    WorkloadFacts, WorkloadKind, WorkloadSample,
+    Event, EventKind, MetricFacts, MetricSample, MetricUnit, NodeEnd, NodeFacts, NodeOrigin, PodFacts, QueueSample,
+    Record, ReplicaChange, Sample, WorkloadFacts, WorkloadKind, WorkloadSample,
 };
 
 const GIB: i64 = 1 << 30;
@@ -38,10 +38,30 @@ pub fn outcome() -> Outcome {
             nodes: nodes(),
             events: events(),
             metrics: metrics(),
+            replica_changes: vec![ReplicaChange {
+                at: at(900),
+                workload: WorkloadId(0),
+                kind: EventKind::Rescaled,
+                from: 2,
+                to: 3,
+                because: "cpu 75%/60%, asks for 3".into(),
+            }],
             samples: (0..=60).map(sample).collect(),
         },
         bill: bill(),
-        queues: Vec::new(),
+        queues: vec![QueueSummary {
+            name: "orders".to_owned(),
+            kind: "sqs",
+            workload: ObjectName { namespace: Symbol::new("web"), name: Symbol::new("worker") },
+            arrived: 1_200.0,
+            processed: 1_150.0,
+            waiting_at_end: 50.0,
+            most_waiting: 400.0,
+            most_waiting_at: at(1_200),
+            drained: Some(at(1_500)),
+            mean_wait_seconds: Some(12.5),
+            longest_wait: SimDuration::from_secs(95),
+        }],
         requests: vec![RequestSummary {
             workload: WorkloadId(0),
             completed: 1_234_567.0,
@@ -296,6 +316,7 @@ fn sample(minute: i64) -> Sample {
             latency_mean_seconds: latency,
             latency_p99_seconds: latency.map(|seconds| seconds * 4.0),
         }],
+        queues: vec![QueueSample { waiting: 4.0, in_flight: 2.0, arrival_rate: 1.0, throughput: 1.0 }],
         metrics: vec![MetricSample { metric: 0, value: loaded.then_some(75.0), asks_for: loaded.then_some(replicas) }],
     }
 }

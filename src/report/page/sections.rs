@@ -270,6 +270,100 @@ pub(super) fn replicas(page: &mut Html, summary: &Summary) {
     page.table(&columns, &rows, SUMMARY_FILE);
 }
 
+/// Metrics against their targets, and every change of a replica count with the values that led to it.
+pub(super) fn scaling(page: &mut Html, summary: &Summary) {
+    let number = |value: Option<f64>| value.map_or_else(String::new, |value| format!("{value:.3}"));
+    let rows: Vec<Vec<String>> = summary
+        .scaling
+        .metrics
+        .iter()
+        .map(|metric| {
+            vec![
+                metric.autoscaler.clone(),
+                metric.metric.clone(),
+                metric.unit.clone(),
+                metric.target.to_string(),
+                number(metric.mean),
+                number(metric.max),
+                number(metric.last),
+            ]
+        })
+        .collect();
+    let columns = [
+        Column::Text("autoscaler"),
+        Column::Text("metric"),
+        Column::Text("unit"),
+        Column::Figure("target"),
+        Column::Figure("mean"),
+        Column::Figure("largest"),
+        Column::Figure("at the end"),
+    ];
+    page.table(&columns, &rows, "metrics.csv");
+    let rows: Vec<Vec<String>> = summary
+        .scaling
+        .changes
+        .iter()
+        .map(|change| {
+            vec![
+                format::span(change.at_seconds),
+                change.workload.clone(),
+                change.from.to_string(),
+                change.to.to_string(),
+                change.because.clone(),
+                change.kind.clone(),
+            ]
+        })
+        .collect();
+    let columns = [
+        Column::Figure("after"),
+        Column::Text("workload"),
+        Column::Figure("from"),
+        Column::Figure("to"),
+        Column::Text("because"),
+        Column::Text("event"),
+    ];
+    page.table(&columns, &rows, "events.jsonl");
+}
+
+pub(super) fn queues(page: &mut Html, summary: &Summary) {
+    if summary.queues.is_empty() {
+        return;
+    }
+    page.element("h2", "Queues");
+    let span = |seconds: Option<f64>| seconds.map_or_else(|| "never".to_owned(), format::span);
+    let rows: Vec<Vec<String>> = summary
+        .queues
+        .iter()
+        .map(|queue| {
+            vec![
+                queue.queue.clone(),
+                queue.workload.clone(),
+                format::whole(queue.arrived),
+                format::whole(queue.processed),
+                format::whole(queue.most_waiting),
+                format::span(queue.most_waiting_seconds),
+                span(queue.drain_seconds),
+                format::whole(queue.waiting_at_end),
+                queue.mean_wait_seconds.map_or_else(String::new, format::span),
+                format::span(queue.longest_wait_seconds),
+            ]
+        })
+        .collect();
+    let columns = [
+        Column::Text("queue"),
+        Column::Text("workers"),
+        Column::Figure("arrived"),
+        Column::Figure("processed"),
+        Column::Figure("most waiting"),
+        Column::Figure("after"),
+        Column::Figure("drained within"),
+        Column::Figure("waiting at the end"),
+        Column::Figure("mean wait"),
+        Column::Figure("longest wait"),
+    ];
+    page.table(&columns, &rows, "queues.csv");
+}
+
 pub(super) fn cost(page: &mut Html, summary: &Summary) {
     page.element("h2", "What it cost");
     let cost = &summary.cost;

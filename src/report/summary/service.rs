@@ -1,9 +1,13 @@
 //! Requests, replica counts and objectives.
 
-use super::{CostSummary, ObjectiveResult, PodSummary, RequestFigures, ScalingSummary, WorkloadScaling};
+use super::{
+    CHANGES_MAX, CostSummary, MetricFigures, ObjectiveResult, PodSummary, QueueFigures, ReplicaChangeFigures,
+    RequestFigures, ScalingSummary, WorkloadScaling, rounded,
+};
 use crate::domain::WorkloadId;
 use crate::simulation::Outcome;
-use crate::world::record::{EventKind, WorkloadKind};
+use crate::simulation::outcome::QueueSummary;
+use crate::world::record::{EventKind, MetricFacts, ReplicaChange, Sample, WorkloadKind};
 
 /// The namespace and name of a workload.
 pub(crate) fn workload_name(outcome: &Outcome, workload: WorkloadId) -> String {
@@ -36,9 +40,10 @@ pub(super) fn scaling(outcome: &Outcome) -> ScalingSummary {
     let mut desired = vec![0_u32; workloads.len()];
     let mut ready = vec![0_u32; workloads.len()];
     let mut total = 0;
-    for event in outcome.record.events.iter().filter(|event| event.kind == EventKind::Rescaled) {
+    let by_autoscaler = |change: &&ReplicaChange| change.kind != EventKind::ReplicasSet;
+    for change in outcome.record.replica_changes.iter().filter(by_autoscaler) {
         total += 1;
-        if let Some(count) = event.workload.and_then(|workload| rescales.get_mut(workload.index())) {
+        if let Some(count) = rescales.get_mut(change.workload.index()) {
             *count += 1;
         }
     }
@@ -60,7 +65,56 @@ pub(super) fn scaling(outcome: &Outcome) -> ScalingSummary {
             max_replicas_ready: u64::from(ready[index]),
         })
         .collect();
-    ScalingSummary { rescales: total, workloads }
+    let changes_in_all = outcome.record.replica_changes.len() as u64;
+    ScalingSummary { rescales: total, workloads, metrics: metrics(outcome), changes_in_all, changes: changes(outcome) }
+}
+
+fn metrics(outcome: &Outcome) -> Vec<MetricFigures> {
+    let figures = |(index, facts): (usize, &MetricFacts)| {
+        let own = |sample: &Sample| sample.metrics.iter().find(|metric| metric.metric as usize == index)?.value;
+        let values: Vec<f64> = outcome.record.samples.iter().filter_map(own).collect();
+        let mean = (!values.is_empty()).then(|| rounded(values.iter().sum::<f64>() / values.len() as f64, 6));
+        MetricFigures {
+            autoscaler: facts.autoscaler.to_string(),
+            workload: workload_name(outcome, facts.workload),
+            metric: facts.name.clone(),
+            unit: facts.unit.as_str().to_owned(),
+            target: facts.target,
+            mean,
+            max: values.iter().copied().max_by(f64::total_cmp),
+            last: outcome.record.samples.last().and_then(own),
+        }
+    };
+    outcome.record.metrics.iter().enumerate().map(figures).collect()
+}
+
+fn changes(outcome: &Outcome) -> Vec<ReplicaChangeFigures> {
+    let figures = |change: &ReplicaChange| ReplicaChangeFigures {
+        at_seconds: change.at.as_secs_f64(),
+        workload: workload_name(outcome, change.workload),
+        kind: change.kind.as_str().to_owned(),
+        from: u64::from(change.from),
+        to: u64::from(change.to),
+        because: change.because.to_string(),
+    };
+    outcome.record.replica_changes.iter().take(CHANGES_MAX).map(figures).collect()
+}
+
+pub(super) fn queues(outcome: &Outcome) -> Vec<QueueFigures> {
+    let figures = |queue: &QueueSummary| QueueFigures {
+        queue: queue.name.clone(),
+        kind: queue.kind.to_owned(),
+        workload: queue.workload.to_string(),
+        arrived: rounded(queue.arrived, 3),
+        processed: rounded(queue.processed, 3),
+        waiting_at_end: rounded(queue.waiting_at_end, 3),
+        most_waiting: rounded(queue.most_waiting, 3),
+        most_waiting_seconds: queue.most_waiting_at.as_secs_f64(),
+        drain_seconds: queue.drained.map(|at| (at - queue.most_waiting_at).as_secs_f64()),
+        mean_wait_seconds: queue.mean_wait_seconds.map(|seconds| rounded(seconds, 6)),
+        longest_wait_seconds: queue.longest_wait.as_secs_f64(),
+    };
+    outcome.queues.iter().map(figures).collect()
 }
 
 /// Objectives in the order in which a scenario documents them. The slowest workload stands for all requests.
