@@ -10,6 +10,7 @@
 mod context;
 mod event;
 mod interruption;
+mod job_loop;
 mod karpenter;
 mod keda_loop;
 mod kubelet;
@@ -30,8 +31,8 @@ mod zone_outage;
 pub use context::Context;
 pub use event::{Event, class};
 pub use setup::{
-    Action, AdapterPlan, Autoscaler, KarpenterSettings, LoadPlan, LoadStep, PrometheusPlan, QueuePlan, STREAM_NAMES,
-    ScalingPlan, SeriesPlan, Setup, Step, TriggerReader,
+    Action, AdapterPlan, Autoscaler, JobPlan, KarpenterSettings, LoadPlan, LoadStep, PrometheusPlan, QueuePlan,
+    STREAM_NAMES, ScalingPlan, SeriesPlan, Setup, Step, TriggerReader, TriggerSources,
 };
 
 use crate::domain::SimTime;
@@ -67,6 +68,8 @@ pub fn handle(context: &mut Context<'_>, now: SimTime, event: Event) {
         Event::QueueStep(queue, step) => queue_loop::step(context, now, queue, step),
         Event::QueueShift(queue) => queue_loop::shift(context, now, queue),
         Event::KedaPoll(object) => keda_loop::poll(context, now, object),
+        Event::JobPoll(object) => job_loop::poll(context, now, object),
+        Event::JobPodDone(pod) => job_loop::pod_done(context, now, pod),
         Event::InstanceRunning(node) => node_life::running(context, now, node),
         Event::NodeRegistered(node) => node_life::registered(context, now, node),
         Event::NodeReady(node) => node_life::ready(context, now, node),

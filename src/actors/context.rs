@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::event::Event;
 use super::interruption::Interruption;
+use super::job_loop::JobLoop;
 use super::karpenter::Karpenter;
 use super::keda_loop::KedaLoop;
 use super::kubelet::Images;
@@ -41,6 +42,7 @@ pub struct Context<'s> {
     pub(super) metrics: MetricsServer,
     pub(super) autoscalers: Vec<ReplicaLoop<'s>>,
     pub(super) scaled_objects: Vec<KedaLoop<'s>>,
+    pub(super) jobs: Vec<JobLoop<'s>>,
     pub(super) loads: Vec<LoadLoop>,
     pub(super) queues: Vec<QueueLoop>,
     pub(super) prometheus: Prometheus,
@@ -75,6 +77,7 @@ impl<'s> Context<'s> {
             metrics: MetricsServer::new(setup),
             autoscalers: Vec::new(),
             scaled_objects: Vec::new(),
+            jobs: Vec::new(),
             loads: setup.loads.iter().map(LoadLoop::new).collect(),
             queues: setup.queues.iter().map(QueueLoop::new).collect(),
             prometheus: Prometheus::new(setup.prometheus.as_ref()),

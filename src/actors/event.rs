@@ -35,6 +35,10 @@ pub enum Event {
     QueueShift(u32),
     /// KEDA polls the triggers of a ScaledObject.
     KedaPoll(u32),
+    /// KEDA polls the triggers of a ScaledJob.
+    JobPoll(u32),
+    /// A pod of a Job has done its work.
+    JobPodDone(PodId),
     /// An instance enters `running`.
     InstanceRunning(NodeId),
     /// A kubelet registers its node.

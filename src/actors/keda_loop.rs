@@ -5,7 +5,7 @@
 
 use super::context::Context;
 use super::event::{Event, class};
-use super::setup::{ScalingPlan, TriggerReader};
+use super::setup::ScalingPlan;
 use super::triggers::{self, TriggerMemory};
 use super::{replica_loop, workload_controllers};
 use crate::domain::quantity::format_milli;
@@ -13,8 +13,8 @@ use crate::domain::workload::ObjectName;
 use crate::domain::{SimDuration, SimTime, WorkloadId};
 use crate::engine::TimerId;
 use crate::policy::replicas::keda::{
-    FallbackCounts, FallbackRead, PollDecision, PollView, TriggerState, TriggerValue, composite, external_metric_name,
-    is_active, poll as poll_decision, read_with_fallback, target_of,
+    FallbackCounts, FallbackRead, PollDecision, PollView, TriggerState, composite, external_metric_name, is_active,
+    poll as poll_decision, read_with_fallback, target_of,
 };
 use crate::world::record::EventKind;
 
@@ -241,7 +241,7 @@ fn read_one(
     let (value, active, problem) = match cached {
         Some(Some(milli)) => (Some(milli), false, None),
         Some(None) => (None, false, Some("the last poll failed".to_owned())),
-        None => match read_source(context, now, plan, trigger, &mut memory) {
+        None => match triggers::read_current(context, now, &plan.sources(), trigger, &mut memory) {
             Ok(value) => (Some(value.milli), value.active, None),
             Err(problem) => (None, false, Some(problem)),
         },
@@ -260,22 +260,6 @@ fn read_one(
     context.scaled_objects[index].memory[trigger] = memory;
     let in_fallback = matches!(outcome, FallbackRead::Synthetic(_) | FallbackRead::Nil);
     Read { outcome, state: TriggerState { active: active || in_fallback, failed: problem.is_some() }, problem }
-}
-
-/// Reads the trigger's source, brought up to `now`.
-fn read_source(
-    context: &mut Context<'_>,
-    now: SimTime,
-    plan: &ScalingPlan,
-    trigger: usize,
-    memory: &mut TriggerMemory,
-) -> Result<TriggerValue, String> {
-    if let TriggerReader::Queues(positions) = &plan.readers[trigger] {
-        for &position in positions {
-            context.queues[position].queue.advance(now);
-        }
-    }
-    triggers::read(context, now, plan, trigger, memory)
 }
 
 /// Notes the first and the end of a series of failures.

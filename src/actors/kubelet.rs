@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 
 use super::context::Context;
 use super::event::{Event, class};
-use super::{karpenter, load_loop, scheduler_loop, workload_controllers};
+use super::{job_loop, karpenter, load_loop, scheduler_loop, workload_controllers};
 use crate::domain::{NodeId, PodId, SimDuration, SimTime, Symbol};
 use crate::world::record::EventKind;
 use crate::world::{NodePhase, PodPhase};
@@ -77,6 +77,7 @@ pub(super) fn start(context: &mut Context<'_>, now: SimTime, pod: PodId) {
         .max()
         .unwrap_or(SimDuration::ZERO);
     context.world.start_pod(pod, now);
+    job_loop::pod_started(context, now, pod);
     if wait == SimDuration::ZERO {
         ready(context, now, pod);
     } else {
@@ -140,6 +141,13 @@ pub(super) fn stopped(context: &mut Context<'_>, now: SimTime, pod: PodId) {
         karpenter::pod_gone(context, now, node);
     }
     workload_controllers::wake(context, workload);
+}
+
+/// The pod's containers have ended by themselves, their work done.
+pub(super) fn succeeded(context: &mut Context<'_>, now: SimTime, pod: PodId) {
+    cut_off(context, now, pod);
+    context.world.note_pod(pod, now, EventKind::PodSucceeded, "");
+    stopped(context, now, pod);
 }
 
 /// The pod's machine is gone without a word: it answers no more, and nobody has noticed yet.

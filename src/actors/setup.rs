@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::catalog::Region;
 use crate::cloud::{BootStages, CloudSettings};
 use crate::domain::external_metrics::ExternalMetric;
-use crate::domain::keda::ScaledObject;
+use crate::domain::keda::{ScaledJob, ScaledObject, Trigger};
 use crate::domain::node_pool::NodeGroup;
 use crate::domain::pod::PodDisruptionBudget;
 use crate::domain::workload::{DaemonSet, Deployment, ObjectName};
@@ -176,6 +176,8 @@ pub enum Action {
     Autoscale(HorizontalPodAutoscaler),
     /// A ScaledObject is applied.
     ScaleObject(Box<ScalingPlan>),
+    /// A ScaledJob is applied.
+    ScaleJobs(Box<JobPlan>),
 }
 
 /// A ScaledObject, ready to be polled.
@@ -189,6 +191,42 @@ pub struct ScalingPlan {
     pub readers: Vec<TriggerReader>,
     /// The formula of its scaling modifiers.
     pub formula: Option<Formula>,
+}
+
+impl ScalingPlan {
+    /// The triggers with their sources.
+    pub fn sources(&self) -> TriggerSources<'_> {
+        TriggerSources { namespace: self.object.namespace, triggers: &self.object.triggers, readers: &self.readers }
+    }
+}
+
+/// A ScaledJob, ready to be polled.
+#[derive(Clone, Debug)]
+pub struct JobPlan {
+    /// The object.
+    pub job: ScaledJob,
+    /// Where the value of each trigger comes from, in the order of the triggers.
+    pub readers: Vec<TriggerReader>,
+    /// The queue from which its pods take messages, by its position in [`Setup::queues`].
+    pub queue: Option<usize>,
+}
+
+impl JobPlan {
+    /// The triggers with their sources.
+    pub fn sources(&self) -> TriggerSources<'_> {
+        TriggerSources { namespace: self.job.namespace, triggers: &self.job.triggers, readers: &self.readers }
+    }
+}
+
+/// Triggers of one object with their sources.
+#[derive(Clone, Copy, Debug)]
+pub struct TriggerSources<'p> {
+    /// The object's namespace.
+    pub namespace: Symbol,
+    /// The triggers.
+    pub triggers: &'p [Trigger],
+    /// Their sources, in the same order.
+    pub readers: &'p [TriggerReader],
 }
 
 /// Where the value of a trigger comes from.
@@ -262,6 +300,8 @@ pub struct QueuePlan {
     pub workload: ObjectName,
     /// What one worker does.
     pub work: Work,
+    /// Messages that one pod of a ScaledJob takes.
+    pub messages_per_job: u32,
     /// Messages that wait at the start.
     pub waiting: f64,
     /// From when on messages arrive at which rate per second, in order of time.

@@ -2,7 +2,7 @@
 
 use super::context::Context;
 use super::event::{Event, class};
-use super::{keda_loop, load_loop, queue_loop, replica_loop, workload_controllers};
+use super::{job_loop, keda_loop, load_loop, queue_loop, replica_loop, workload_controllers};
 use crate::actors::setup::Action;
 use crate::domain::SimTime;
 use crate::world::record::EventKind;
@@ -33,6 +33,7 @@ pub(super) fn happen(context: &mut Context<'_>, now: SimTime, step: u32) {
         Action::Autoscale(autoscaler) => {
             replica_loop::apply(context, now, autoscaler, None);
         }
+        Action::ScaleJobs(plan) => job_loop::apply(context, now, plan),
         Action::ScaleObject(plan) => keda_loop::apply(context, now, plan),
     }
 }

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use super::context::Context;
 use super::prometheus;
-use super::setup::{ScalingPlan, TriggerReader};
+use super::setup::{TriggerReader, TriggerSources};
 use crate::domain::keda::TriggerSource;
 use crate::domain::{LabelSelector, NodeId, SimDuration, SimTime, Symbol};
 use crate::policy::replicas::keda::{CronWindow, Partition, QueueFigures, SourceReading, TriggerValue, trigger_value};
@@ -28,26 +28,45 @@ pub(super) struct TriggerMemory {
     window: Option<(bool, SimTime)>,
 }
 
+/// The value of the trigger at `index`, its queues brought up to `now`.
+///
+/// # Errors
+/// Its source gives no value; the text says why.
+pub(super) fn read_current(
+    context: &mut Context<'_>,
+    now: SimTime,
+    sources: &TriggerSources<'_>,
+    index: usize,
+    memory: &mut TriggerMemory,
+) -> Result<TriggerValue, String> {
+    if let TriggerReader::Queues(positions) = &sources.readers[index] {
+        for &position in positions {
+            context.queues[position].queue.advance(now);
+        }
+    }
+    read(context, now, sources, index, memory)
+}
+
 /// The value of the trigger at `index` and whether it is active.
 ///
 /// # Errors
 /// Its source gives no value; the text says why.
-pub(super) fn read(
+fn read(
     context: &Context<'_>,
     now: SimTime,
-    plan: &ScalingPlan,
+    sources: &TriggerSources<'_>,
     index: usize,
     memory: &mut TriggerMemory,
 ) -> Result<TriggerValue, String> {
-    let source = &plan.object.triggers[index].source;
+    let source = &sources.triggers[index].source;
     let (partitions, figures);
-    let reading = match &plan.readers[index] {
+    let reading = match &sources.readers[index] {
         TriggerReader::MetricsServer => return Err("it is read from metrics-server".to_owned()),
         TriggerReader::Unreachable(why) => return Err(why.clone()),
         TriggerReader::Calendar(window) => SourceReading::Window(inside(context, now, window, memory)),
         TriggerReader::Pods(selector) => {
             let by_node = matches!(source, TriggerSource::KubernetesWorkload { group_by_node: true, .. });
-            SourceReading::Count(count_pods(context, plan.object.namespace, selector, by_node))
+            SourceReading::Count(count_pods(context, sources.namespace, selector, by_node))
         }
         TriggerReader::External(position) => {
             let metric = &context.setup.external_metrics[*position];

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::context::Context;
 use super::event::{Event, class};
-use super::{kubelet, load_loop, scheduler_loop};
+use super::{job_loop, kubelet, load_loop, scheduler_loop};
 use crate::domain::pod::{OwnerKind, PodPhase as ReportedPhase};
 use crate::domain::taints::{TaintEffect, Toleration, first_untolerated};
 use crate::domain::workload::{DaemonSet, Deployment};
@@ -89,6 +89,9 @@ pub(super) fn daemon_templates(context: &Context<'_>) -> Vec<Arc<PodSpec>> {
 /// A workload's controller makes what is missing and deletes what is too many.
 pub(super) fn reconcile(context: &mut Context<'_>, now: SimTime, workload: WorkloadId) {
     let state = context.world.workload(workload);
+    if state.kind == WorkloadKind::ScaledJob {
+        return job_loop::reconcile(context, now, workload);
+    }
     if state.kind != WorkloadKind::Deployment {
         return;
     }

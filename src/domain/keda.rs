@@ -170,6 +170,10 @@ pub struct ScaledJob {
     pub name: Symbol,
     /// What the pods of its Jobs look like.
     pub template: Arc<PodSpec>,
+    /// Pods of a Job that run at once, 1 unless given.
+    pub parallelism: u32,
+    /// Pods of a Job that must succeed, `parallelism` unless given.
+    pub completions: u32,
     /// Time between two polls, 30 s unless given.
     pub polling_interval: SimDuration,
     /// Jobs that are kept running, 0 unless given.
@@ -197,6 +201,8 @@ impl ScaledJob {
             namespace,
             name,
             template,
+            parallelism: 1,
+            completions: 1,
             polling_interval: SimDuration::from_secs(30),
             min_replica_count: 0,
             max_replica_count: 100,

@@ -275,6 +275,8 @@ pub struct QueueSpec {
     pub workload: ObjectName,
     /// What one worker does.
     pub work: Work,
+    /// Messages that one pod of a ScaledJob takes; 1 unless given.
+    pub messages_per_job: u32,
     /// Messages that wait at the start.
     pub waiting: f64,
     /// Messages that arrive; `None` if none do.

@@ -5,6 +5,7 @@ mod common;
 mod eksctl;
 mod hpa;
 mod keda;
+mod keda_jobs;
 mod kinds;
 mod legacy;
 mod monitor;
@@ -28,7 +29,7 @@ use serde_json::Value;
 use super::reader::Reader;
 use super::tree::{self, Node, Variables};
 use super::{Limits, ScenarioError, Source, Warning};
-use crate::domain::keda::ScaledObject;
+use crate::domain::keda::{ScaledJob, ScaledObject};
 use crate::domain::node_pool::{ClusterInfo, NodeGroup};
 use crate::domain::pod::PodDisruptionBudget;
 use crate::domain::volumes::{PersistentVolume, PersistentVolumeClaim, StorageClass};
@@ -76,6 +77,8 @@ pub struct Manifests {
     pub autoscalers: Vec<HorizontalPodAutoscaler>,
     /// KEDA's ScaledObjects.
     pub scaled_objects: Vec<ScaledObject>,
+    /// KEDA's ScaledJobs.
+    pub scaled_jobs: Vec<ScaledJob>,
     /// PodDisruptionBudgets.
     pub disruption_budgets: Vec<PodDisruptionBudget>,
     /// PriorityClasses.
@@ -153,6 +156,7 @@ impl Manifests {
         replace(&mut self.daemon_sets, newer.daemon_sets, |set| set.name);
         replace(&mut self.pods, newer.pods, |pod| pod.name);
         replace(&mut self.autoscalers, newer.autoscalers, |hpa| (hpa.namespace, hpa.name));
+        replace(&mut self.scaled_jobs, newer.scaled_jobs, |job| (job.namespace, job.name));
         replace(&mut self.scaled_objects, newer.scaled_objects, |object| (object.namespace, object.name));
         replace(&mut self.disruption_budgets, newer.disruption_budgets, |pdb| (pdb.namespace, pdb.name));
         replace(&mut self.priority_classes, newer.priority_classes, |class| class.name);
@@ -182,6 +186,10 @@ impl Manifests {
         }
         for set in &mut self.daemon_sets {
             give_priority(Arc::make_mut(&mut set.template), classes, "DaemonSet", set.name)?;
+        }
+        for job in &mut self.scaled_jobs {
+            let name = ObjectName { namespace: job.namespace, name: job.name };
+            give_priority(Arc::make_mut(&mut job.template), classes, "ScaledJob", name)?;
         }
         for pod in &mut self.pods {
             give_priority(&mut pod.spec, classes, "Pod", pod.name)?;

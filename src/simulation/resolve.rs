@@ -186,11 +186,14 @@ fn apply(at: SimTime, manifests: &Manifests, scenario: &Scenario, steps: &mut Ve
     let daemons = manifests.daemon_sets.iter().cloned().map(Action::RunDaemon);
     let deployments = manifests.deployments.iter().cloned().map(Action::Deploy);
     let autoscalers = manifests.autoscalers.iter().cloned().map(Action::Autoscale);
+    let jobs = manifests.scaled_jobs.iter().map(|job| Action::ScaleJobs(Box::new(metrics::job_plan(job, scenario))));
     let scaled = manifests
         .scaled_objects
         .iter()
         .map(|object| Action::ScaleObject(Box::new(metrics::scaling_plan(object, scenario))));
-    steps.extend(daemons.chain(deployments).chain(autoscalers).chain(scaled).map(|action| Step { at, action }));
+    steps.extend(
+        daemons.chain(deployments).chain(autoscalers).chain(scaled).chain(jobs).map(|action| Step { at, action }),
+    );
 }
 
 /// The loads by workload. From its start on an entry takes the place of an earlier one on the same workload.
@@ -245,6 +248,7 @@ fn queues(scenario: &Scenario, streams: Streams) -> Vec<QueuePlan> {
             kind: spec.kind.clone(),
             workload: spec.workload,
             work: spec.work,
+            messages_per_job: spec.messages_per_job,
             waiting: spec.waiting,
             arrivals,
         }

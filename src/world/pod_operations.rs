@@ -72,6 +72,12 @@ impl World {
         self.note(at, kind, Some(workload), message);
     }
 
+    /// A Job has finished; `left` of the workload's have not.
+    pub fn finish_job(&mut self, workload: WorkloadId, left: u32, at: SimTime) {
+        self.workloads[workload.index()].replicas = left;
+        self.note(at, EventKind::JobFinished, Some(workload), format!("{left} running"));
+    }
+
     /// Creates a pod of `workload`; a daemon's is pinned to its node.
     pub fn create_pod(&mut self, workload: WorkloadId, pinned: Option<NodeId>, at: SimTime) -> PodId {
         let id = PodId::from_index(self.pods.len());

@@ -32,6 +32,8 @@ pub enum WorkloadKind {
     Deployment,
     /// A DaemonSet.
     DaemonSet,
+    /// A ScaledJob of KEDA with its Jobs.
+    ScaledJob,
 }
 
 impl WorkloadKind {
@@ -40,6 +42,7 @@ impl WorkloadKind {
         match self {
             Self::Deployment => "Deployment",
             Self::DaemonSet => "DaemonSet",
+            Self::ScaledJob => "ScaledJob",
         }
     }
 }
@@ -251,6 +254,12 @@ pub enum EventKind {
     ScaleTargetActivated,
     /// KEDA set a replica count because no trigger was active any more.
     ScaleTargetDeactivated,
+    /// KEDA made Jobs.
+    JobsCreated,
+    /// All pods of a Job succeeded that had to.
+    JobFinished,
+    /// A pod ended by itself, its work done.
+    PodSucceeded,
     /// KEDA could not read a trigger.
     TriggerFailed,
     /// KEDA could read a trigger again.
@@ -341,6 +350,9 @@ impl EventKind {
             Self::RescaleFailed => "RescaleFailed",
             Self::ScaleTargetActivated => "ScaleTargetActivated",
             Self::ScaleTargetDeactivated => "ScaleTargetDeactivated",
+            Self::JobsCreated => "JobsCreated",
+            Self::JobFinished => "JobFinished",
+            Self::PodSucceeded => "PodSucceeded",
             Self::TriggerFailed => "TriggerFailed",
             Self::TriggerRecovered => "TriggerRecovered",
             Self::PodCreated => "PodCreated",

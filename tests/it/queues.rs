@@ -1,6 +1,9 @@
 //! Queues and their workers: what triggers read, how fast a backlog drains, what partitions limit.
 
+use nodecast::scenario::Source;
+use nodecast::scenario::manifests::read_manifests;
 use nodecast::simulation::Outcome;
+use nodecast::world::record::EventKind;
 
 use crate::keda::{changes, cluster, run, scaled_object};
 
@@ -106,4 +109,108 @@ fn a_trigger_without_a_queue_is_warned_of() {
             "ScaledObject default/worker: the trigger s0-aws-sqs-orders always fails: none of the scenario's `queues` is its"
         ]
     );
+}
+
+fn scaled_job(spec: &str) -> String {
+    format!(
+        "---\napiVersion: keda.sh/v1alpha1\nkind: ScaledJob\nmetadata: {{name: batch}}\nspec:\n  jobTargetRef:\n    template:\n      \
+         spec:\n        restartPolicy: Never\n        containers: [{{name: app, image: app, resources: {{requests: {{cpu: 100m, \
+         memory: 64Mi}}}}}}]\n{spec}"
+    )
+}
+
+const BATCH_QUEUE: &str = "queues:\n- {name: orders, kind: sqs, workload: batch, time_per_message: 60s, waiting: 30}";
+
+fn batch_trigger(more: &str) -> String {
+    format!(
+        "  triggers:\n  - type: aws-sqs-queue\n    metadata: {{queueURL: \"https://sqs/1/orders\", awsRegion: us-east-1, \
+         queueLength: \"1\"{more}}}\n"
+    )
+}
+
+/// Jobs made, and the most that ran at once.
+fn jobs(outcome: &Outcome) -> (u32, u32) {
+    let made = outcome.record.replica_changes.iter().filter(|change| change.kind == EventKind::JobsCreated);
+    let made: Vec<_> = made.collect();
+    (made.iter().map(|change| change.to - change.from).sum(), made.iter().map(|change| change.to).max().unwrap_or(0))
+}
+
+#[test]
+fn a_scaled_job_makes_a_job_for_each_message_and_no_more_at_once_than_it_may() {
+    let object = scaled_job(&format!("  maxReplicaCount: 10\n{}", batch_trigger("")));
+    let outcome = run("15m", BATCH_QUEUE, &format!("{}{object}", cluster(1)), &[]);
+    assert!(outcome.warnings.is_empty(), "{:?}", outcome.warnings);
+    assert_eq!(jobs(&outcome), (30, 10));
+    let queue = &outcome.queues[0];
+    assert!((queue.processed - 30.0).abs() < 1e-6 && queue.waiting_at_end.abs() < 1e-6, "{queue:?}");
+    let batch: Vec<_> = outcome.record.pods.iter().filter(|pod| pod.name.starts_with("batch")).collect();
+    assert_eq!(batch.len(), 30);
+    for pod in batch {
+        // Its containers run for as long as its message takes, then it is gone by itself.
+        assert_eq!((pod.removed.unwrap() - pod.started.unwrap()).as_secs(), 60);
+        assert_eq!(pod.deletion_requested, None);
+    }
+    let finished = outcome.record.events.iter().filter(|event| event.kind == EventKind::JobFinished).count();
+    assert_eq!(finished, 30);
+}
+
+#[test]
+fn the_accurate_strategy_fits_a_queue_that_hides_what_was_taken() {
+    let without = ", scaleOnInFlight: \"false\"";
+    // The default strategy sets running Jobs against a queue that no longer shows their messages, and stops too soon.
+    let default = scaled_job(&format!("  maxReplicaCount: 20\n{}", batch_trigger(without)));
+    let accurate = scaled_job(&format!(
+        "  maxReplicaCount: 20\n  scalingStrategy: {{strategy: accurate}}\n{}",
+        batch_trigger(without)
+    ));
+    let at_one_minute = |object: &str| {
+        let outcome = run("90s", BATCH_QUEUE, &format!("{}{object}", cluster(1)), &[]);
+        jobs(&outcome).0
+    };
+    assert_eq!(at_one_minute(&accurate), 20);
+    assert!(at_one_minute(&default) <= 20);
+    let outcome = run("15m", BATCH_QUEUE, &format!("{}{accurate}", cluster(1)), &[]);
+    assert_eq!(jobs(&outcome), (30, 20));
+}
+
+#[test]
+fn a_job_of_several_pods_finishes_with_the_last_of_them() {
+    let object = scaled_job(&format!("  maxReplicaCount: 2\n{}", batch_trigger("")))
+        .replace("jobTargetRef:\n", "jobTargetRef:\n    parallelism: 2\n    completions: 3\n");
+    let outcome = run("15m", BATCH_QUEUE, &format!("{}{object}", cluster(1)), &[]);
+    let count = |kind| outcome.record.events.iter().filter(|event| event.kind == kind).count();
+    let (jobs, pods) = (count(EventKind::JobFinished), count(EventKind::PodSucceeded));
+    assert!(jobs >= 5 && pods >= 3 * jobs && pods <= 3 * jobs + 4, "{jobs} {pods}");
+}
+
+#[test]
+fn a_job_without_a_queue_runs_for_a_minute_and_a_warning_says_so() {
+    let cron = "  triggers:\n  - type: cron\n    metadata: {timezone: UTC, start: 5 2 * * *, end: 8 2 * * *, desiredReplicas: \"2\"}\n";
+    let outcome = run("20m", "", &format!("{}{}", cluster(1), scaled_job(cron)), &[]);
+    assert_eq!(
+        outcome.warnings,
+        ["ScaledJob default/batch: no queue names its Jobs, so each pod is taken to run for a minute"]
+    );
+    let (made, most) = jobs(&outcome);
+    assert!(most == 2 && (4..=8).contains(&made), "{made} {most}");
+}
+
+#[test]
+fn every_mistake_in_a_scaled_job_is_shown_with_its_place() {
+    let mut report = String::new();
+    for mistake in [
+        "  triggers: []\n",
+        "  triggers: [{type: cpu, metricType: Utilization, metadata: {value: \"60\"}}]\n",
+        "  minReplicaCount: 5\n  maxReplicaCount: 3\n  triggers: [{type: redis, metadata: {listName: l}}]\n",
+        "  scalingStrategy: {strategy: hasty}\n  triggers: [{type: redis, metadata: {listName: l}}]\n",
+        "  scalingStrategy: {multipleScalersCalculation: mean}\n  triggers: [{type: redis, metadata: {listName: l}}]\n",
+        "  scalingStrategy: {pendingPodConditions: [MyGate]}\n  triggers: [{type: redis, metadata: {listName: l}}]\n",
+        "  maxReplicaCount: -1\n  triggers: [{type: redis, metadata: {listName: l}}]\n",
+    ] {
+        let error = read_manifests(&Source::new("object.yaml", scaled_job(mistake))).unwrap_err().render();
+        assert!(error.contains("help:") && error.contains("object.yaml:"), "{error}");
+        report.push_str(&error);
+        report.push('\n');
+    }
+    insta::assert_snapshot!("mistakes_in_a_scaled_job", report);
 }

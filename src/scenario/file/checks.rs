@@ -14,7 +14,10 @@ use super::timeline::Timeline;
 use crate::domain::workload::{Deployment, ObjectName};
 
 /// The workloads that a scenario may refer to: those of its manifests, its policies and its timeline.
-pub(super) struct Workloads(Vec<Workload>);
+pub(super) struct Workloads {
+    serving: Vec<Workload>,
+    scaled_jobs: Vec<ObjectName>,
+}
 
 /// A workload that can be scaled and can serve requests.
 #[derive(Clone, Copy)]
@@ -31,23 +34,38 @@ impl Workloads {
             Action::Apply(manifests) => Some(manifests),
             Action::Scale { .. } => None,
         });
-        let manifests = policies.iter().map(|policy| &policy.manifests).chain(applied);
+        let manifests: Vec<&Arc<Manifests>> = policies.iter().map(|policy| &policy.manifests).chain(applied).collect();
+        let jobs = manifests.iter().flat_map(|manifests| &manifests.scaled_jobs);
+        let scaled_jobs = jobs.map(|job| ObjectName { namespace: job.namespace, name: job.name }).collect();
         let mut workloads: Vec<Workload> = Vec::new();
         let mut seen = FxHashSet::default();
-        for deployment in manifests.flat_map(|manifests: &Arc<Manifests>| manifests.deployments.iter()) {
+        for deployment in manifests.iter().flat_map(|manifests| manifests.deployments.iter()) {
             if seen.insert(deployment.name) {
                 workloads.push(Workload { name: deployment.name, cpu_limit_milli: cpu_limit(deployment) });
             }
         }
-        Self(workloads)
+        Self { serving: workloads, scaled_jobs }
+    }
+
+    /// Whether the workload called `name`, which takes messages, is a ScaledJob.
+    pub(super) fn consumer_makes_jobs(
+        &self,
+        reader: &Reader<'_>,
+        at: Location,
+        name: ObjectName,
+    ) -> Result<bool, ScenarioError> {
+        if self.scaled_jobs.contains(&name) {
+            return Ok(true);
+        }
+        self.find(reader, at, name).map(|_| false)
     }
 
     /// The workload called `name`.
     pub(super) fn find(&self, reader: &Reader<'_>, at: Location, name: ObjectName) -> Result<Workload, ScenarioError> {
-        if let Some(workload) = self.0.iter().find(|workload| workload.name == name) {
+        if let Some(workload) = self.serving.iter().find(|workload| workload.name == name) {
             return Ok(*workload);
         }
-        let names: Vec<String> = self.0.iter().map(|workload| workload.name.to_string()).collect();
+        let names: Vec<String> = self.serving.iter().map(|workload| workload.name.to_string()).collect();
         let known = || names.iter().map(String::as_str);
         let help = match nearest(&name.to_string(), known()) {
             Some(near) => format!("did you mean `{near}`?"),

@@ -20,6 +20,7 @@ static QUEUE: Shape = Shape {
         "time_per_message",
         "cpu_per_message",
         "concurrency",
+        "messages_per_job",
         "waiting",
         "messages",
     ],
@@ -59,7 +60,7 @@ fn queue<'s>(
     let name = reader.text(fields.required(reader, "name")?, "name")?.to_owned();
     let workload_node = fields.required(reader, "workload")?;
     let workload = object_name(reader, workload_node)?;
-    run.workloads.find(reader, workload_node.at, workload)?;
+    let makes_jobs = run.workloads.consumer_makes_jobs(reader, workload_node.at, workload)?;
     let time_node = fields.required(reader, "time_per_message")?;
     let time_per_message = reader.duration(time_node, "time_per_message")?;
     if time_per_message < SimDuration::from_millis(1) {
@@ -70,6 +71,13 @@ fn queue<'s>(
     }
     let concurrency = fields.optional("concurrency", |n, what| reader.integer(n, what, 1, 1_000_000))?.unwrap_or(1);
     let waiting = fields.optional("waiting", |n, what| reader.integer(n, what, 0, 1_000_000_000_000))?.unwrap_or(0);
+    let per_job = fields.optional("messages_per_job", |n, what| reader.integer(n, what, 1, 1_000_000))?;
+    if let (Some(node), false) = (fields.get("messages_per_job"), makes_jobs) {
+        return Err(reader
+            .error(node.at, format!("`messages_per_job` belongs to ScaledJobs; {workload} is none"))
+            .because("has no meaning here")
+            .help("take it out: a replica takes one message after the other"));
+    }
     Ok(QueueSpec {
         name,
         kind: kind(reader, fields)?,
@@ -81,6 +89,7 @@ fn queue<'s>(
                 .unwrap_or(SimDuration::ZERO),
             concurrency: u32::try_from(concurrency).unwrap_or(u32::MAX),
         },
+        messages_per_job: u32::try_from(per_job.unwrap_or(1)).unwrap_or(u32::MAX),
         waiting: waiting as f64,
         messages: fields.get("messages").map(|n| load::messages(reader, n, files, run)).transpose()?,
     })

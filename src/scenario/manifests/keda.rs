@@ -1,4 +1,4 @@
-//! KEDA's ScaledObjects.
+//! KEDA's ScaledObjects, and the triggers that ScaledJobs have as well.
 //!
 //! What KEDA's admission webhook refuses is refused here with its place, and so is a trigger, a query, a formula or a
 //! selector that a simulation cannot give a value.
@@ -300,7 +300,8 @@ fn external_type(reader: &Reader<'_>, node: &Node<'_>) -> Result<TriggerMetricTy
     Ok(given)
 }
 
-fn triggers<'s>(reader: &mut Reader<'s>, node: &Node<'s>) -> Result<Vec<Trigger>, ScenarioError> {
+/// The triggers of an object.
+pub(super) fn triggers<'s>(reader: &mut Reader<'s>, node: &Node<'s>) -> Result<Vec<Trigger>, ScenarioError> {
     let mut triggers: Vec<Trigger> = Vec::new();
     for item in reader.list(node, "triggers")? {
         let read = trigger(reader, item)?;
@@ -323,7 +324,7 @@ fn triggers<'s>(reader: &mut Reader<'s>, node: &Node<'s>) -> Result<Vec<Trigger>
 }
 
 /// One trigger with everything in its metadata that can be checked.
-pub(super) fn trigger<'s>(reader: &mut Reader<'s>, node: &Node<'s>) -> Result<Trigger, ScenarioError> {
+fn trigger<'s>(reader: &mut Reader<'s>, node: &Node<'s>) -> Result<Trigger, ScenarioError> {
     let fields = reader.fields(node, &TRIGGER)?;
     let type_node = fields.required(reader, "type")?;
     let kind = reader.text(type_node, "type")?;

@@ -3,8 +3,8 @@
 use super::common::metadata;
 use super::pod::OBJECT;
 use super::{
-    Manifests, Namespace, Service, eksctl, hpa, keda, legacy, monitor, node, node_class, node_pool, pod, storage,
-    workloads,
+    Manifests, Namespace, Service, eksctl, hpa, keda, keda_jobs, legacy, monitor, node, node_class, node_pool, pod,
+    storage, workloads,
 };
 use crate::domain::Labels;
 use crate::scenario::ScenarioError;
@@ -20,6 +20,7 @@ const READ: &[&str] = &[
     "Node",
     "HorizontalPodAutoscaler",
     "ScaledObject",
+    "ScaledJob",
     "PodDisruptionBudget",
     "PriorityClass",
     "Service",
@@ -140,7 +141,6 @@ const NOT_SIMULATED: &[(&str, &str)] = &[
     ("PrometheusAgent", PODS),
     ("Alertmanager", PODS),
     ("ThanosRuler", PODS),
-    ("ScaledJob", "its jobs are left out"),
     ("VerticalPodAutoscaler", "requests stay as they are written"),
     ("MultidimPodAutoscaler", "its target keeps its replicas"),
     ("LimitRange", "it adds no default requests"),
@@ -219,6 +219,7 @@ fn one<'s>(
         "Pod" => manifests.pods.push(pod::pod(reader, object)?),
         "Node" => manifests.nodes.push(node::node(reader, object)?),
         "HorizontalPodAutoscaler" => autoscaler(reader, object, manifests)?,
+        "ScaledJob" => manifests.scaled_jobs.push(keda_jobs::scaled_job(reader, object)?),
         "ScaledObject" => manifests.scaled_objects.push(keda::scaled_object(reader, object)?),
         "PodDisruptionBudget" => {
             manifests.disruption_budgets.push(workloads::pod_disruption_budget(reader, object)?);

@@ -2,15 +2,17 @@
 
 use regex_lite::Regex;
 
-use crate::actors::{Action, AdapterPlan, PrometheusPlan, ScalingPlan, SeriesPlan, Setup, TriggerReader};
+use crate::actors::{
+    Action, AdapterPlan, JobPlan, PrometheusPlan, ScalingPlan, SeriesPlan, Setup, TriggerReader, TriggerSources,
+};
 use crate::domain::external_metrics::ExternalSubject;
 use crate::domain::hpa::MetricSource;
-use crate::domain::keda::{ScaledObject, Trigger, TriggerSource};
+use crate::domain::keda::{ScaledJob, ScaledObject, Trigger, TriggerSource};
 use crate::domain::selector_text::parse_selector;
 use crate::domain::workload::ObjectName;
 use crate::domain::{HorizontalPodAutoscaler, ResourceName, SimDuration};
 use crate::policy::replicas::hpa::effective_metrics;
-use crate::policy::replicas::keda::{CronWindow, Formula, external_metric_name, horizontal_pod_autoscaler};
+use crate::policy::replicas::keda::{CronWindow, Formula, horizontal_pod_autoscaler, trigger_metric_name};
 use crate::policy::replicas::promql::{LOOKBACK, Query};
 use crate::scenario::definition::{QueueKind, QueueSpec};
 use crate::scenario::manifests::{Manifests, Monitor};
@@ -24,6 +26,16 @@ pub(super) fn scaling_plan(object: &ScaledObject, scenario: &Scenario) -> Scalin
         autoscaler: horizontal_pod_autoscaler(object),
         readers: object.triggers.iter().map(|trigger| trigger_reader(trigger, scenario)).collect(),
         formula,
+    }
+}
+
+/// A ScaledJob with the source of each trigger and the queue that its pods work off.
+pub(super) fn job_plan(job: &ScaledJob, scenario: &Scenario) -> JobPlan {
+    let name = ObjectName { namespace: job.namespace, name: job.name };
+    JobPlan {
+        job: job.clone(),
+        readers: job.triggers.iter().map(|trigger| trigger_reader(trigger, scenario)).collect(),
+        queue: scenario.queues.iter().position(|queue| queue.workload == name),
     }
 }
 
@@ -100,8 +112,11 @@ pub(super) fn prometheus_plan(scenario: &Scenario, manifests: &Manifests) -> Opt
         scenario::Action::Apply(later) => Some(&**later),
         scenario::Action::Scale { .. } => None,
     });
-    let objects = std::iter::once(manifests).chain(triggers).flat_map(|manifests| &manifests.scaled_objects);
-    let queries = objects.flat_map(|object| &object.triggers).filter_map(|trigger| match &trigger.source {
+    let objects = std::iter::once(manifests).chain(triggers).flat_map(|manifests| {
+        let objects = manifests.scaled_objects.iter().flat_map(|object| &object.triggers);
+        objects.chain(manifests.scaled_jobs.iter().flat_map(|job| &job.triggers))
+    });
+    let queries = objects.filter_map(|trigger| match &trigger.source {
         TriggerSource::Prometheus { query, .. } => Query::parse(query).ok(),
         _ => None,
     });
@@ -143,8 +158,17 @@ pub(super) fn warn(setup: &Setup, warnings: &mut Vec<String>) {
         match &step.action {
             Action::Autoscale(spec) => warn_about_autoscaler(spec, setup, warnings),
             Action::ScaleObject(plan) => {
-                warn_about_triggers(plan, warnings);
-                warn_about_queries(plan, setup, warnings);
+                let name = format!("ScaledObject {}/{}", plan.object.namespace, plan.object.name);
+                warn_about_triggers(&name, &plan.sources(), warnings);
+                warn_about_queries(&name, &plan.sources(), setup, warnings);
+            }
+            Action::ScaleJobs(plan) => {
+                let name = format!("ScaledJob {}/{}", plan.job.namespace, plan.job.name);
+                warn_about_triggers(&name, &plan.sources(), warnings);
+                warn_about_queries(&name, &plan.sources(), setup, warnings);
+                if plan.queue.is_none() {
+                    warnings.push(format!("{name}: no queue names its Jobs, so each pod is taken to run for a minute"));
+                }
             }
             _ => {}
         }
@@ -171,39 +195,36 @@ fn warn_about_autoscaler(spec: &HorizontalPodAutoscaler, setup: &Setup, warnings
     }
 }
 
-fn warn_about_triggers(plan: &ScalingPlan, warnings: &mut Vec<String>) {
-    let name = ObjectName { namespace: plan.object.namespace, name: plan.object.name };
-    for (index, reader) in plan.readers.iter().enumerate() {
+fn warn_about_triggers(name: &str, sources: &TriggerSources<'_>, warnings: &mut Vec<String>) {
+    for (index, reader) in sources.readers.iter().enumerate() {
         if let TriggerReader::Unreachable(why) = reader {
-            let trigger = external_metric_name(&plan.object, index);
-            warnings.push(format!("ScaledObject {name}: the trigger {trigger} always fails: {why}"));
+            let trigger = trigger_metric_name(sources.namespace, sources.triggers, index);
+            warnings.push(format!("{name}: the trigger {trigger} always fails: {why}"));
         }
     }
     let memory = |trigger: &&Trigger| matches!(trigger.source, TriggerSource::Resource { name, .. } if name != ResourceName::CPU);
-    if plan.object.triggers.iter().any(|trigger| memory(&trigger)) {
-        warnings
-            .push(format!("ScaledObject {name}: its memory trigger cannot be read, which keeps it from scaling down"));
+    if sources.triggers.iter().any(|trigger| memory(&trigger)) {
+        warnings.push(format!("{name}: its memory trigger cannot be read, which keeps it from scaling down"));
     }
 }
 
 /// Warns of queries that find no series, and of those that never fall.
-fn warn_about_queries(plan: &ScalingPlan, setup: &Setup, warnings: &mut Vec<String>) {
-    let name = ObjectName { namespace: plan.object.namespace, name: plan.object.name };
+fn warn_about_queries(name: &str, sources: &TriggerSources<'_>, setup: &Setup, warnings: &mut Vec<String>) {
     let known: Vec<&str> = setup.prometheus.iter().flat_map(|plan| &plan.series).map(|own| own.name.as_str()).collect();
-    for (index, reader) in plan.readers.iter().enumerate() {
+    for (index, reader) in sources.readers.iter().enumerate() {
         let TriggerReader::Query(query) = reader else { continue };
-        let trigger = external_metric_name(&plan.object, index);
+        let trigger = trigger_metric_name(sources.namespace, sources.triggers, index);
         for series in query.series_names() {
             if !known.contains(&series) {
                 let there = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
                 warnings.push(format!(
-                    "ScaledObject {name}: the query of {trigger} finds no series `{series}`; the scenario's `prometheus` has {there}"
+                    "{name}: the query of {trigger} finds no series `{series}`; the scenario's `prometheus` has {there}"
                 ));
             }
         }
         for counter in query.bare_counters() {
             warnings.push(format!(
-                "ScaledObject {name}: the query of {trigger} takes the counter `{counter}` as it is, without rate or increase: it never falls while its pods live"
+                "{name}: the query of {trigger} takes the counter `{counter}` as it is, without rate or increase: it never falls while its pods live"
             ));
         }
     }

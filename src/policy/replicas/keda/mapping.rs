@@ -105,7 +105,12 @@ fn typed(quantity: Quantity, metric_type: TriggerMetricType) -> MetricTarget {
 ///
 /// Source: KEDA 2.20 `pkg/scalers/scaler.go`, `GenerateMetricNameWithIndex`, and each scaler's `GetMetricSpecForScaling`.
 pub fn external_metric_name(object: &ScaledObject, index: usize) -> Symbol {
-    let kind = match object.triggers.get(index).map(|trigger| &trigger.source) {
+    trigger_metric_name(object.namespace, &object.triggers, index)
+}
+
+/// The same for one of the `triggers` of an object in `namespace`.
+pub fn trigger_metric_name(namespace: Symbol, triggers: &[Trigger], index: usize) -> Symbol {
+    let kind = match triggers.get(index).map(|trigger| &trigger.source) {
         Some(TriggerSource::Prometheus { .. }) => "prometheus".to_owned(),
         Some(TriggerSource::Cron(cron)) => {
             let spelled = |text: &str| text.replace(' ', "").replace('*', "x").replace('/', "Sl").replace('?', "Qm");
@@ -120,7 +125,7 @@ pub fn external_metric_name(object: &ScaledObject, index: usize) -> Symbol {
         },
         Some(TriggerSource::RabbitMq(rabbit)) => format!("rabbitmq-{}", rabbit.queue),
         Some(TriggerSource::RedisList { list, .. }) => format!("redis-{list}"),
-        Some(TriggerSource::KubernetesWorkload { .. }) => format!("workload-{}", object.namespace),
+        Some(TriggerSource::KubernetesWorkload { .. }) => format!("workload-{namespace}"),
         Some(TriggerSource::External { .. } | TriggerSource::Resource { .. }) | None => "external".to_owned(),
     };
     let normalized: String =
