@@ -16,6 +16,7 @@ mod keda_loop;
 mod kubelet;
 mod load_loop;
 mod metrics_server;
+mod node_groups;
 mod node_life;
 mod prometheus;
 mod queue_loop;
@@ -23,6 +24,7 @@ mod replica_loop;
 mod sampler;
 mod scheduler_loop;
 mod setup;
+mod terminations;
 mod timeline;
 mod triggers;
 mod workload_controllers;
@@ -39,7 +41,7 @@ use crate::domain::SimTime;
 
 /// Puts everything that happens at the start on the queue: node groups, the timeline, samples.
 pub fn begin(context: &mut Context<'_>) {
-    node_life::start_node_groups(context);
+    node_groups::begin(context);
     timeline::begin(context);
     interruption::begin(context);
     karpenter::begin(context);
@@ -90,6 +92,11 @@ pub fn handle(context: &mut Context<'_>, now: SimTime, event: Event) {
         Event::Expired(node) => karpenter::expired(context, now, node),
         Event::PoolWarned(pool, number) => interruption::pool_warned(context, now, pool, number),
         Event::PoolReclaims(pool, number) => interruption::pool_reclaims(context, now, pool, number),
+        Event::GroupActs(group) => node_groups::acts(context, now, group),
+        Event::GroupInService(node) => node_groups::in_service(context, now, node),
+        Event::GroupNoticesLoss(node) => node_groups::notices_loss(context, now, node),
+        Event::GroupDrainPoll(node) => node_groups::drain_poll(context, now, node),
+        Event::TerminationsSent => terminations::send(context, now),
         Event::InterruptionNotice(node) => interruption::notice(context, now, node),
         Event::InterruptionMessage(node) => karpenter::interruption_message(context, now, node),
         Event::InterruptionDue(node) => interruption::due(context, now, node),

@@ -7,6 +7,7 @@
 //! What must not live here: Kubernetes objects, and any choice that an autoscaler makes.
 
 pub mod api;
+pub mod autoscaling;
 pub mod bill;
 pub mod billing;
 pub mod boot;
@@ -16,14 +17,17 @@ pub mod ec2;
 pub mod faults;
 pub mod fleet;
 pub mod market;
+pub mod provider;
 pub mod quotas;
 pub mod settings;
 pub mod throttle;
 
 pub use api::{ApiAction, ApiError};
+pub use autoscaling::AutoScaling;
 pub use bill::{Bill, BillItem, BillLine};
 pub use boot::{BootStages, BootTimes};
 pub use consistency::{Consistency, InstanceState, InstanceView};
 pub use ec2::{BootFate, Ec2, EndedBy, InstanceFilter, InstanceId, LaunchError, Pool, RunRequest};
 pub use fleet::{CallError, FleetError, FleetErrorCode, FleetOverride, FleetReply, FleetRequest, Throttled};
+pub use provider::{CloudProvider, SimulatedAccount};
 pub use settings::CloudSettings;

@@ -54,6 +54,11 @@ impl World {
         &self.nodes[id.index()]
     }
 
+    /// The id that the next node will have.
+    pub fn next_node(&self) -> NodeId {
+        NodeId::from_index(self.nodes.len())
+    }
+
     /// The workload `id`.
     pub fn workload(&self, id: WorkloadId) -> &Workload {
         &self.workloads[id.index()]

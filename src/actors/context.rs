@@ -10,13 +10,15 @@ use super::keda_loop::KedaLoop;
 use super::kubelet::Images;
 use super::load_loop::LoadLoop;
 use super::metrics_server::MetricsServer;
+use super::node_groups::{self, NodeGroups};
 use super::prometheus::{Prometheus, RequestCounters};
 use super::queue_loop::QueueLoop;
 use super::replica_loop::ReplicaLoop;
 use super::scheduler_loop::SchedulerLoop;
 use super::setup::Setup;
+use super::terminations::Terminations;
 use super::zone_outage::Darkness;
-use crate::cloud::{BootTimes, Ec2, InstanceId};
+use crate::cloud::{AutoScaling, BootTimes, Ec2, InstanceId, SimulatedAccount};
 use crate::domain::workload::ObjectName;
 use crate::domain::{NodeId, SimTime, WorkloadId};
 use crate::engine::{EventQueue, Streams};
@@ -36,6 +38,8 @@ pub struct Context<'s> {
     pub streams: Streams,
     /// The cloud.
     pub ec2: Ec2,
+    /// Its Auto Scaling groups, one for each node group of the setup.
+    pub groups: AutoScaling,
     pub(super) machines: Vec<Option<Machine>>,
     pub(super) scheduler: SchedulerLoop,
     pub(super) images: Images,
@@ -50,6 +54,8 @@ pub struct Context<'s> {
     pub(super) karpenter: Karpenter,
     pub(super) interruption: Interruption,
     pub(super) darkness: Darkness,
+    pub(super) node_groups: NodeGroups,
+    pub(super) terminations: Terminations,
 }
 
 /// The machine behind a node.
@@ -71,6 +77,7 @@ impl<'s> Context<'s> {
             queue: EventQueue::new(),
             streams,
             ec2: Ec2::new(Arc::clone(&setup.region), streams, Arc::clone(&setup.cloud), SimTime::ZERO + setup.duration),
+            groups: node_groups::groups(setup, streams),
             machines: Vec::new(),
             scheduler: SchedulerLoop::new(setup, streams),
             images: Images::default(),
@@ -85,7 +92,14 @@ impl<'s> Context<'s> {
             karpenter: Karpenter::new(setup),
             interruption: Interruption::default(),
             darkness: Darkness::default(),
+            node_groups: NodeGroups::new(setup),
+            terminations: Terminations::default(),
         }
+    }
+
+    /// The account, as those call it that launch and end instances.
+    pub fn cloud(&mut self) -> SimulatedAccount<'_> {
+        SimulatedAccount { ec2: &mut self.ec2, groups: &mut self.groups }
     }
 
     /// The workload called `name`, if it has been applied.

@@ -79,6 +79,16 @@ pub enum Event {
     PoolWarned(u32, u32),
     /// EC2 begins to reclaim from a pool.
     PoolReclaims(u32, u32),
+    /// An Auto Scaling group acts: its place in the setup.
+    GroupActs(u32),
+    /// A group's instance is in service.
+    GroupInService(NodeId),
+    /// A health check finds that a group's instance is gone.
+    GroupNoticesLoss(NodeId),
+    /// EKS looks whether a managed group's node is drained.
+    GroupDrainPoll(NodeId),
+    /// Instances that are to end are terminated by a call.
+    TerminationsSent,
     /// EC2 gives notice to an instance.
     InterruptionNotice(NodeId),
     /// Karpenter reads the notice from its queue.

@@ -5,19 +5,18 @@
 //!
 //! Source: AWS documentation of Spot interruption notices and rebalance recommendations; AWS FIS, action
 //! `send-spot-instance-interruptions`.
-//! Deviation: Spot instances of node groups are not interrupted, since nothing would replace them.
 
 use rustc_hash::FxHashMap;
 
 use super::context::Context;
 use super::event::{Event, class};
-use super::{karpenter, kubelet, node_life, scheduler_loop, zone_outage};
+use super::{karpenter, kubelet, node_groups, node_life, scheduler_loop, zone_outage};
 use crate::cloud::Pool;
 use crate::cloud::faults::{FaultKind, NOTICE, PoolSelector, Victims};
 use crate::domain::taints::TaintEffect;
 use crate::domain::{NodeId, SimDuration, SimTime, Taint, well_known};
 use crate::world::NodePhase;
-use crate::world::record::{EventKind, NodeOrigin};
+use crate::world::record::EventKind;
 
 /// Pools that have been launched from, so that their events are on the queue.
 #[derive(Debug, Default)]
@@ -59,10 +58,12 @@ fn plan(context: &mut Context<'_>, pool: u32, number: u32) {
     context.queue.schedule(event.at, class::CLOUD, Event::PoolReclaims(pool, number));
 }
 
-/// Instances that the event will strike get a rebalance recommendation. Karpenter only logs it.
+/// Instances that the event will strike get a rebalance recommendation. Karpenter only logs it; a node group may replace
+/// the instance.
 pub(super) fn pool_warned(context: &mut Context<'_>, now: SimTime, pool: u32, number: u32) {
     for (node, _) in struck(context, pool, number) {
         context.world.note_node(node, now, EventKind::RebalanceRecommended, "");
+        node_groups::rebalance_recommended(context, now, node);
     }
 }
 
@@ -86,10 +87,9 @@ fn struck(context: &mut Context<'_>, pool: u32, number: u32) -> Vec<(NodeId, Sim
         .collect()
 }
 
-/// Karpenter's Spot instances that run, with their pools and their numbers in them.
+/// Spot instances that run, with their pools and their numbers in them.
 fn running_spot(context: &Context<'_>) -> Vec<(NodeId, Pool, u64)> {
-    let of_karpenter = |&node: &NodeId| matches!(context.world.node(node).origin, NodeOrigin::NodePool(_));
-    let nodes = context.world.live_nodes().iter().copied().filter(of_karpenter);
+    let nodes = context.world.live_nodes().iter().copied();
     nodes
         .filter_map(|node| {
             let instance = context.ec2.instance(context.machine(node)?.instance);
@@ -108,6 +108,7 @@ pub(super) fn notice(context: &mut Context<'_>, now: SimTime, node: NodeId) {
     context.world.note_node(node, now, EventKind::InterruptionNotice, "EC2 takes the instance in 2 minutes");
     context.queue.schedule_in(NOTICE, class::CLOUD, Event::InterruptionDue(node));
     karpenter::interruption_noticed(context, now, node);
+    node_groups::interruption_noticed(context, now, node);
 }
 
 /// The two minutes are over: an instance that is still there is gone without further ado.
@@ -123,7 +124,7 @@ pub(super) fn due(context: &mut Context<'_>, now: SimTime, node: NodeId) {
     for pod in context.world.node(node).pods.clone() {
         kubelet::cut_off(context, now, pod);
     }
-    node_life::goes(context, node, gone_in);
+    node_life::goes(context, now, node, gone_in);
 }
 
 /// A fault begins.
@@ -135,6 +136,7 @@ pub(super) fn fault_begins(context: &mut Context<'_>, now: SimTime, number: u32)
         FaultKind::SpotInterruption { pools, victims, before } => {
             for node in drawn(context, number, &pools, victims) {
                 context.world.note_node(node, now, EventKind::RebalanceRecommended, "injected");
+                node_groups::rebalance_recommended(context, now, node);
                 if before <= NOTICE {
                     notice(context, now, node);
                 } else {

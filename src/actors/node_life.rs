@@ -1,86 +1,25 @@
-//! A machine's life: running, registered, Ready, gone; and the node groups that are there from the start.
+//! A machine's life: running, registered, Ready, gone.
 
 use super::context::{Context, Machine};
 use super::event::{Event, class};
-use super::{karpenter, kubelet, metrics_server, scheduler_loop, workload_controllers, zone_outage};
-use crate::cloud::{BootFate, BootTimes, Pool};
-use crate::domain::node_pool::{KubeletConfig, NodeGroup};
+use super::{
+    karpenter, kubelet, metrics_server, node_groups, scheduler_loop, terminations, workload_controllers, zone_outage,
+};
+use crate::cloud::{BootFate, Pool};
+use crate::domain::node_pool::KubeletConfig;
 use crate::domain::taints::TaintEffect;
 use crate::domain::{
     HourlyRate, Labels, NodeClass, NodeId, Resources, SimDuration, SimTime, Symbol, Taint, well_known,
 };
 use crate::policy::instance_types::{RealNode, kubelet_of, real_node};
 use crate::world::NodePhase;
-use crate::world::node_operations::{LaunchFacts, NewNode};
+use crate::world::node_operations::LaunchFacts;
 use crate::world::record::NodeOrigin;
 
 /// From Ready to a node's startup taints being gone.
 ///
 /// Deviation: what removes a startup taint is not in a manifest; it is taken to act five seconds after Ready.
 const STARTUP_TAINTS: SimDuration = SimDuration::from_secs(5);
-
-/// Brings up the nodes of every node group: they have been there since before the simulation began.
-pub(super) fn start_node_groups(context: &mut Context<'_>) {
-    let setup = context.setup;
-    for group in &setup.node_groups {
-        let zones = if group.zones.is_empty() { &setup.zones } else { &group.zones };
-        for ordinal in 0..group.desired_size {
-            let zone = zones.get(ordinal as usize % zones.len().max(1)).copied();
-            if let (Some(zone), Some(&instance_type)) = (zone, group.instance_types.first()) {
-                start_group_node(
-                    context,
-                    group,
-                    ordinal,
-                    Pool { instance_type, zone, capacity_type: capacity_type(group) },
-                );
-            }
-        }
-    }
-}
-
-fn capacity_type(group: &NodeGroup) -> Symbol {
-    if group.spot { well_known::SPOT } else { well_known::ON_DEMAND }
-}
-
-fn start_group_node(context: &mut Context<'_>, group: &NodeGroup, ordinal: u32, pool: Pool) {
-    let now = SimTime::ZERO;
-    let mut labels = group.labels.clone();
-    labels.set(well_known::EKS_NODEGROUP, group.name);
-    labels.set(well_known::EKS_CAPACITY_TYPE, Symbol::new(if group.spot { "SPOT" } else { "ON_DEMAND" }));
-    let node = context.world.add_node(
-        NewNode {
-            name: format!("{}-{ordinal:05}", group.name),
-            origin: NodeOrigin::NodeGroup(group.name),
-            labels,
-            taints: group.taints.clone(),
-            startup_taints: Vec::new(),
-            reason: "desired size of the node group".to_owned(),
-        },
-        now,
-    );
-    let gib = group.volume_bytes.div_euclid(1 << 30);
-    let Some(instance) = context.ec2.add_running(pool, node, gib, now) else {
-        context.world.fail_launch(node, now, "the region does not offer the type in this zone");
-        return;
-    };
-    let Some(offer) = real_offer(context, node, pool.instance_type) else { return };
-    let launch = launch_facts(
-        context,
-        (pool, context.ec2.instance(instance).rate),
-        Labels::new(),
-        offer.capacity.clone(),
-        offer.allocatable.clone(),
-    );
-    let boot = BootTimes { running: SimDuration::ZERO, registered: SimDuration::ZERO, ready: SimDuration::ZERO };
-    context.set_machine(node, Machine { instance, boot });
-    context.world.launch_node(node, &launch, now);
-    context.world.run_instance(node, now);
-    context.world.register_node(node, offer.capacity, offer.allocatable, &[], now);
-    context.world.ready_node(node, now);
-    context.world.initialize_node(node, now);
-    scheduler_loop::node_changed(context, now, node);
-    metrics_server::node_registered(context, node);
-}
 
 /// What a launched instance adds to its node: place, type, price.
 pub(super) fn launch_facts(
@@ -126,7 +65,7 @@ pub(super) fn aborted(context: &mut Context<'_>, now: SimTime, node: NodeId) {
     if context.world.node(node).phase < NodePhase::Terminating {
         let gone_in = context.ec2.reclaim(machine.instance, now);
         context.world.abort_instance(node, now);
-        goes(context, node, gone_in);
+        goes(context, now, node, gone_in);
     }
 }
 
@@ -170,6 +109,7 @@ pub(super) fn ready(context: &mut Context<'_>, now: SimTime, node: NodeId) {
     context.world.ready_node(node, now);
     context.world.untaint_node(node, well_known::TAINT_NOT_READY);
     scheduler_loop::node_changed(context, now, node);
+    node_groups::node_ready(context, now, node);
     if context.world.node(node).startup_taints.is_empty() {
         karpenter::node_initialized(context, now, node);
     } else {
@@ -190,17 +130,17 @@ pub(super) fn startup_taints_removed(context: &mut Context<'_>, now: SimTime, no
     karpenter::node_initialized(context, now, node);
 }
 
-/// The instance's termination is asked for: billing ends at once, the machine goes later.
+/// The instance's termination is asked for.
 pub(super) fn terminate(context: &mut Context<'_>, now: SimTime, node: NodeId) {
-    let Some(machine) = context.machine(node) else { return };
-    let gone_in = context.ec2.terminate(machine.instance, now);
-    context.world.terminate_instance(node, now);
-    goes(context, node, gone_in);
+    if context.machine(node).is_some() {
+        terminations::request(context, now, node);
+    }
 }
 
 /// A machine that has left `running` will be gone in a while.
-pub(super) fn goes(context: &mut Context<'_>, node: NodeId, gone_in: SimDuration) {
-    context.queue.schedule_in(gone_in, class::MACHINES, Event::InstanceGone(node));
+pub(super) fn goes(context: &mut Context<'_>, now: SimTime, node: NodeId, gone_in: SimDuration) {
+    context.queue.schedule(now + gone_in, class::MACHINES, Event::InstanceGone(node));
+    node_groups::instance_left(context, now, node);
 }
 
 /// The machine is gone, and the node and its last pods with it.
@@ -217,7 +157,7 @@ pub(super) fn gone(context: &mut Context<'_>, now: SimTime, node: NodeId) {
 }
 
 /// What the kubelet of the node reports: by the node class of its NodePool, or by its node group.
-fn real_offer(context: &Context<'_>, node: NodeId, instance_type: Symbol) -> Option<RealNode> {
+pub(super) fn real_offer(context: &Context<'_>, node: NodeId, instance_type: Symbol) -> Option<RealNode> {
     let facts = &context.setup.region.instance_type(instance_type)?.facts;
     match context.world.node(node).origin {
         NodeOrigin::NodePool(name) => {

@@ -6,7 +6,7 @@ use crate::catalog::Region;
 use crate::cloud::{BootStages, CloudSettings};
 use crate::domain::external_metrics::ExternalMetric;
 use crate::domain::keda::{ScaledJob, ScaledObject, Trigger};
-use crate::domain::node_pool::NodeGroup;
+use crate::domain::node_group::NodeGroup;
 use crate::domain::pod::PodDisruptionBudget;
 use crate::domain::workload::{DaemonSet, Deployment, ObjectName};
 use crate::domain::{
@@ -171,6 +171,13 @@ pub enum Action {
         workload: ObjectName,
         /// Replicas wanted.
         replicas: u32,
+    },
+    /// Somebody sets the desired size of a node group.
+    ScaleGroup {
+        /// The node group.
+        group: Symbol,
+        /// Instances wanted.
+        desired: u32,
     },
     /// A HorizontalPodAutoscaler is applied.
     Autoscale(HorizontalPodAutoscaler),

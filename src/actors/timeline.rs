@@ -2,7 +2,7 @@
 
 use super::context::Context;
 use super::event::{Event, class};
-use super::{job_loop, keda_loop, load_loop, queue_loop, replica_loop, workload_controllers};
+use super::{job_loop, keda_loop, load_loop, node_groups, queue_loop, replica_loop, workload_controllers};
 use crate::actors::setup::Action;
 use crate::domain::SimTime;
 use crate::world::record::EventKind;
@@ -28,6 +28,11 @@ pub(super) fn happen(context: &mut Context<'_>, now: SimTime, step: u32) {
             if let Some(id) = context.workload_named(*workload) {
                 context.world.set_replicas(id, *replicas, now, EventKind::ReplicasSet, "timeline");
                 workload_controllers::wake(context, id);
+            }
+        }
+        Action::ScaleGroup { group, desired } => {
+            if let Err(error) = node_groups::set_desired(context, now, *group, *desired, "timeline") {
+                context.world.note(now, EventKind::ScalingActivityFailed, None, format!("{group}: {error}"));
             }
         }
         Action::Autoscale(autoscaler) => {

@@ -188,7 +188,7 @@ impl Ec2 {
                 }
             }
         }
-        let granted = allocate(request.strategy, request.target, &candidates);
+        let granted = allocate(request.strategy, request.pools_to_use, request.target, &candidates);
         let undone = request.target - granted.iter().sum::<u32>();
         let mut waiting = nodes.iter();
         for (candidate, count) in candidates.iter().zip(&granted) {
@@ -406,6 +406,7 @@ mod tests {
         FleetRequest {
             capacity_type: well_known::SPOT,
             strategy: AllocationStrategy::LowestPrice,
+            pools_to_use: 1,
             target,
             overrides: types
                 .iter()

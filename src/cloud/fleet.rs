@@ -12,6 +12,8 @@ pub struct FleetRequest {
     pub capacity_type: Symbol,
     /// How to choose among the overrides.
     pub strategy: AllocationStrategy,
+    /// `InstancePoolsToUseCount`: at lowest price, the instances are spread over so many of the cheapest pools; 1 otherwise.
+    pub pools_to_use: u32,
     /// Instances wanted.
     pub target: u32,
     /// The pools to choose from.
@@ -115,11 +117,15 @@ const PRIORITY_DEPTH_PERCENT: u64 = 80;
 /// candidate. What the candidates cannot deliver stays undone.
 ///
 /// Deviation: AWS publishes what the strategies aim at, not how; the depth thresholds are assumptions.
-pub fn allocate(strategy: AllocationStrategy, target: u32, candidates: &[Candidate]) -> Vec<u32> {
+pub fn allocate(strategy: AllocationStrategy, pools_to_use: u32, target: u32, candidates: &[Candidate]) -> Vec<u32> {
     let mut granted = vec![0; candidates.len()];
     match strategy {
         AllocationStrategy::LowestPrice => {
-            fill(&mut granted, target, candidates, |c| u64::try_from(c.price.as_nanos()).unwrap_or(0))
+            let price = |c: &Candidate| u64::try_from(c.price.as_nanos()).unwrap_or(0);
+            let cheapest: Vec<usize> = ranked(candidates, price).into_iter().take(pools_to_use as usize).collect();
+            spread(&mut granted, target, candidates, &cheapest);
+            let left = target - granted.iter().sum::<u32>();
+            fill(&mut granted, left, candidates, price);
         }
         AllocationStrategy::Prioritized => fill(&mut granted, target, candidates, |c| u64::from(c.priority)),
         AllocationStrategy::PriceCapacityOptimized => {
@@ -134,19 +140,27 @@ pub fn allocate(strategy: AllocationStrategy, target: u32, candidates: &[Candida
         AllocationStrategy::CapacityOptimizedPrioritized => {
             one_by_one(&mut granted, target, candidates, PRIORITY_DEPTH_PERCENT);
         }
-        AllocationStrategy::Diversified => spread(&mut granted, target, candidates),
+        AllocationStrategy::Diversified => {
+            let all: Vec<usize> = (0..candidates.len()).collect();
+            spread(&mut granted, target, candidates, &all);
+        }
     }
     granted
 }
 
-/// Empties one pool after the other, in order of `rank`.
-fn fill(granted: &mut [u32], target: u32, candidates: &[Candidate], rank: impl Fn(&Candidate) -> u64) {
+/// Positions of the candidates in order of `rank`.
+fn ranked(candidates: &[Candidate], rank: impl Fn(&Candidate) -> u64) -> Vec<usize> {
     let mut order: Vec<usize> = (0..candidates.len()).collect();
     order.sort_by_key(|&at| (rank(&candidates[at]), at));
-    let mut wanted = target;
-    for at in order {
-        granted[at] = wanted.min(candidates[at].free);
-        wanted -= granted[at];
+    order
+}
+
+/// Takes `wanted` more by emptying one pool after the other, in order of `rank`.
+fn fill(granted: &mut [u32], mut wanted: u32, candidates: &[Candidate], rank: impl Fn(&Candidate) -> u64) {
+    for at in ranked(candidates, rank) {
+        let more = wanted.min(candidates[at].free - granted[at]);
+        granted[at] += more;
+        wanted -= more;
     }
 }
 
@@ -161,13 +175,12 @@ fn one_by_one(granted: &mut [u32], target: u32, candidates: &[Candidate], percen
     }
 }
 
-/// Deals the instances out over all pools in turn.
-fn spread(granted: &mut [u32], target: u32, candidates: &[Candidate]) {
-    let mut wanted = target;
+/// Deals the instances out over the candidates at `pools` in turn.
+fn spread(granted: &mut [u32], mut wanted: u32, candidates: &[Candidate], pools: &[usize]) {
     while wanted > 0 {
         let before = wanted;
-        for (at, candidate) in candidates.iter().enumerate() {
-            if wanted > 0 && granted[at] < candidate.free {
+        for &at in pools {
+            if wanted > 0 && granted[at] < candidates[at].free {
                 granted[at] += 1;
                 wanted -= 1;
             }
@@ -203,12 +216,20 @@ mod tests {
     }
 
     fn check(strategy: AllocationStrategy, target: u32, pools: &[(u32, i64)], expected: &[u32]) {
-        assert_eq!(allocate(strategy, target, &candidates(pools)), expected, "{strategy:?}");
+        assert_eq!(allocate(strategy, 1, target, &candidates(pools)), expected, "{strategy:?}");
     }
 
     #[test]
     fn lowest_price_empties_the_cheapest_pool_first() {
         check(LowestPrice, 5, &[(9, 30), (3, 10), (9, 20)], &[0, 3, 2]);
+    }
+
+    #[test]
+    fn lowest_price_over_several_pools_uses_the_cheapest_evenly_before_it_overflows() {
+        let pools = candidates(&[(9, 30), (9, 10), (3, 20), (9, 40)]);
+        assert_eq!(allocate(LowestPrice, 2, 5, &pools), [0, 3, 2, 0]);
+        assert_eq!(allocate(LowestPrice, 2, 14, &pools), [2, 9, 3, 0]);
+        assert_eq!(allocate(LowestPrice, 9, 8, &pools), [2, 2, 2, 2]);
     }
 
     #[test]
@@ -244,7 +265,7 @@ mod tests {
             PriceCapacityOptimized,
             Diversified,
         ] {
-            let granted = allocate(strategy, 10, &candidates(&[(2, 1), (0, 2), (3, 3)]));
+            let granted = allocate(strategy, 1, 10, &candidates(&[(2, 1), (0, 2), (3, 3)]));
             assert_eq!(granted, [2, 0, 3], "{strategy:?}");
         }
     }

@@ -210,37 +210,6 @@ pub struct KubeletConfig {
     pub eviction_soft: Vec<(Symbol, String)>,
 }
 
-/// An EKS managed node group, from an eksctl `ClusterConfig` or a scenario's own list.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct NodeGroup {
-    /// Name.
-    pub name: Symbol,
-    /// Instance types, the preferred one first.
-    pub instance_types: Vec<Symbol>,
-    /// Whether it launches Spot instances.
-    pub spot: bool,
-    /// `minSize`.
-    pub min_size: u32,
-    /// `desiredCapacity`.
-    pub desired_size: u32,
-    /// `maxSize`.
-    pub max_size: u32,
-    /// Labels of its nodes.
-    pub labels: Labels,
-    /// Taints of its nodes.
-    pub taints: Vec<Taint>,
-    /// Zones; empty for every zone of the cluster.
-    pub zones: Vec<Symbol>,
-    /// Family of machine images.
-    pub ami_family: AmiFamily,
-    /// Root volume size in bytes.
-    pub volume_bytes: i64,
-    /// Root volume type.
-    pub volume_type: Symbol,
-    /// `maxPodsPerNode`.
-    pub max_pods: Option<i64>,
-}
-
 /// What a manifest says of the cluster itself.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct ClusterInfo {

@@ -135,6 +135,13 @@ pub enum Action {
         /// Its new number of replicas.
         replicas: u32,
     },
+    /// SetDesiredCapacity: somebody sets the size of a node group.
+    ScaleGroup {
+        /// The node group.
+        group: Symbol,
+        /// Its new desired size.
+        desired: u32,
+    },
     /// `kubectl apply`: the objects appear, or change to this form.
     Apply(Arc<Manifests>),
 }

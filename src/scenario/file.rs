@@ -18,6 +18,7 @@ use std::sync::Arc;
 use super::definition::{Autoscaler, InputFile, Objectives, OutputSettings, PolicyVariant, Scenario, TimedAction};
 use super::edits::Edit;
 use super::error::{ScenarioError, Warning};
+use super::manifests::node_group::plain_groups;
 use super::manifests::{Manifests, read_documents};
 use super::reader::{Fields, Reader, Shape};
 use super::source::{Limits, Source, read_bounded, sha256_hex};
@@ -39,6 +40,7 @@ static SCENARIO: Shape = Shape {
         "manifests",
         "variables",
         "cluster",
+        "nodeGroups",
         "load",
         "prometheus",
         "queues",
@@ -71,7 +73,7 @@ static CLUSTER: Shape =
     Shape { name: "`cluster`", keys: &["zones"], without_effect: &[], unsupported: &[], strict: true };
 static POLICY: Shape = Shape {
     name: "a policy",
-    keys: &["name", "autoscaler", "versions", "karpenter", "manifests"],
+    keys: &["name", "autoscaler", "versions", "karpenter", "manifests", "nodeGroups"],
     without_effect: &[],
     unsupported: &[("flags", "take it out: the autoscaler runs with its default flags in this release")],
     strict: true,
@@ -285,13 +287,14 @@ fn scenario<'s>(
     let name = file_name(reader, fields.required(reader, "name")?)?;
     let start = fields.get("start").map(|n| start(reader, n)).transpose()?.unwrap_or(DEFAULT_START);
     let duration = duration(reader, fields.required(reader, "duration")?)?;
-    let base = files.manifests(reader, fields, "manifests")?;
+    let mut base = files.manifests(reader, fields, "manifests")?;
+    node_groups(reader, fields, region, &mut base)?;
     let versions = versions(reader, fields, kubernetes_of(&base))?;
     let queue = karpenter(reader, fields, true)?;
-    let policies = policies(reader, fields, &base, (versions, queue), files)?;
+    let policies = policies(reader, fields, region, &base, (versions, queue), files)?;
     let timeline = timeline::read(reader, fields, files, duration, &base.priority_classes)?;
     let workloads = checks::Workloads::of(&policies, &timeline.actions);
-    checks::timeline(reader, &timeline, &workloads)?;
+    checks::timeline(reader, &timeline, &workloads, &policies)?;
     let run = load::Run { start, duration, workloads: &workloads };
     let load = load::read(reader, fields, &timeline.load, files, &run)?;
     let prometheus = prometheus::read(reader, fields, &workloads)?;
@@ -448,9 +451,24 @@ fn zones<'s>(
     Ok(zones)
 }
 
+/// The groups under `nodeGroups`, over those of the same name in manifests.
+fn node_groups<'s>(
+    reader: &mut Reader<'s>,
+    fields: Fields<'_, 's>,
+    region: &Region,
+    manifests: &mut Manifests,
+) -> Result<(), ScenarioError> {
+    let Some(node) = fields.get("nodeGroups") else { return Ok(()) };
+    let cluster = manifests.cluster.as_ref().and_then(|cluster| cluster.name);
+    let node_groups = plain_groups(reader, node, region, cluster)?;
+    manifests.apply(Manifests { node_groups, ..Manifests::default() });
+    Ok(())
+}
+
 fn policies<'s>(
     reader: &mut Reader<'s>,
     fields: Fields<'_, 's>,
+    region: &Region,
     base: &Manifests,
     (versions, interruption_queue): (Versions, bool),
     files: &mut Files<'_>,
@@ -458,7 +476,7 @@ fn policies<'s>(
     let nodes = fields.optional("policies", |n, what| reader.list(n, what))?.unwrap_or_default();
     let mut policies: Vec<PolicyVariant> = Vec::new();
     for node in nodes {
-        let policy = policy(reader, node, base, (versions, interruption_queue), files)?;
+        let policy = policy(reader, node, region, base, (versions, interruption_queue), files)?;
         if policies.iter().any(|other| other.name == policy.name) {
             return Err(reader
                 .error(node.at, format!("two policies are called `{}`", policy.name))
@@ -489,6 +507,7 @@ fn policies<'s>(
 fn policy<'s>(
     reader: &mut Reader<'s>,
     node: &Node<'s>,
+    region: &Region,
     base: &Manifests,
     (versions_of_all, queue_of_all): (Versions, bool),
     files: &mut Files<'_>,
@@ -508,6 +527,7 @@ fn policy<'s>(
     let interruption_queue = karpenter(reader, fields, queue_of_all)?;
     let mut manifests = base.clone();
     manifests.apply(files.manifests(reader, fields, "manifests")?);
+    node_groups(reader, fields, region, &mut manifests)?;
     manifests.resolve_priorities(&[])?;
     if autoscaler == Autoscaler::Karpenter && manifests.node_pools.is_empty() {
         return Err(reader

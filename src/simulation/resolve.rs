@@ -123,9 +123,6 @@ fn warn_about_objects(manifests: &Manifests, policy: &PolicyVariant, warnings: &
     if least < most {
         warnings.push("pods of higher priority are scheduled first, but evict nobody".to_owned());
     }
-    if manifests.node_groups.iter().any(|group| group.spot) {
-        warnings.push("Spot instances of node groups are not interrupted".to_owned());
-    }
     let claims = manifests.deployments.iter().any(|deployment| !deployment.template.volumes.is_empty());
     if claims {
         warnings.push("persistent volumes do not bind pods to zones".to_owned());
@@ -159,6 +156,9 @@ fn timeline(scenario: &Scenario, manifests: &Manifests, warnings: &mut Vec<Strin
         match &timed.action {
             scenario::Action::Scale { workload, replicas } => {
                 steps.push(Step { at: timed.at, action: Action::Scale { workload: *workload, replicas: *replicas } });
+            }
+            scenario::Action::ScaleGroup { group, desired } => {
+                steps.push(Step { at: timed.at, action: Action::ScaleGroup { group: *group, desired: *desired } });
             }
             scenario::Action::Apply(later) => {
                 apply(timed.at, later, scenario, &mut steps);

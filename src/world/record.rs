@@ -174,6 +174,10 @@ pub enum NodeEnd {
     NotRegistered,
     /// EC2 interrupted its Spot instance.
     Interrupted,
+    /// Its node group had more instances than desired, or was told to end this one.
+    ScaledIn,
+    /// Its node group replaced it: it was at risk, or its zone had more instances than others.
+    Rebalanced,
 }
 
 impl NodeEnd {
@@ -186,6 +190,8 @@ impl NodeEnd {
             Self::Aborted => "launch aborted",
             Self::NotRegistered => "not registered",
             Self::Interrupted => "interrupted",
+            Self::ScaledIn => "scaled in",
+            Self::Rebalanced => "rebalanced",
         }
     }
 }
@@ -334,6 +340,10 @@ pub enum EventKind {
     FaultBegan,
     /// An injected fault ended.
     FaultEnded,
+    /// Somebody set the desired size of a node group.
+    DesiredCapacitySet,
+    /// A node group could not launch an instance.
+    ScalingActivityFailed,
     /// Load began.
     LoadStarted,
     /// Load ended.
@@ -390,6 +400,8 @@ impl EventKind {
             Self::NodeReachable => "NodeReachable",
             Self::FaultBegan => "FaultBegan",
             Self::FaultEnded => "FaultEnded",
+            Self::DesiredCapacitySet => "DesiredCapacitySet",
+            Self::ScalingActivityFailed => "ScalingActivityFailed",
             Self::LoadStarted => "LoadStarted",
             Self::LoadFinished => "LoadFinished",
         }

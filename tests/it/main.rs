@@ -17,6 +17,7 @@ mod karpenter_runs;
 mod keda;
 mod load;
 mod manifests;
+mod node_groups;
 mod outputs;
 mod pack;
 mod packing;

@@ -13,7 +13,7 @@ use crate::policy::budgets::{
 use crate::world::PodPhase;
 
 /// Evicts the pod if its budgets allow it now.
-pub(super) fn evict(context: &mut Context<'_>, now: SimTime, pod: PodId, reason: &str) {
+pub(in crate::actors) fn evict(context: &mut Context<'_>, now: SimTime, pod: PodId, reason: &str) {
     let state = context.world.pod(pod);
     let view = EvictionView {
         phase: if state.phase == PodPhase::Running { ReportedPhase::Running } else { ReportedPhase::Pending },

@@ -8,7 +8,7 @@ use super::{Claim, termination};
 use crate::actors::context::{Context, Machine};
 use crate::actors::event::{Event, class};
 use crate::actors::{interruption, node_life};
-use crate::cloud::{BootStages, CallError, FleetOverride, FleetReply, FleetRequest};
+use crate::cloud::{BootStages, CallError, CloudProvider, FleetOverride, FleetReply, FleetRequest};
 use crate::domain::{KarpenterVersion, NodeClass, NodeId, SimDuration, SimTime, Symbol, well_known};
 use crate::policy::instance_types::{InstanceType, capacity_type_key};
 use crate::policy::packing::MinValuesPolicy;
@@ -93,7 +93,7 @@ pub(in crate::actors) fn fleet_answered(context: &mut Context<'_>, now: SimTime,
     }
     let class = context.setup.node_classes.iter().find(|class| class.name == pool.node_class);
     let volume = class.map_or(20, volume_gib);
-    let reply = match context.ec2.create_fleet(&fleet_request(&request), &[node], volume, now) {
+    let reply = match context.cloud().create_fleet(&fleet_request(&request), &[node], volume, now) {
         Ok(reply) => reply,
         Err(error) => {
             refused(context, now, node, claim, error);
@@ -201,7 +201,13 @@ fn fleet_request(request: &LaunchRequest) -> FleetRequest {
             priority: wanted.priority,
         })
         .collect();
-    FleetRequest { capacity_type: request.capacity_type, strategy: request.strategy, target: 1, overrides }
+    FleetRequest {
+        capacity_type: request.capacity_type,
+        strategy: request.strategy,
+        pools_to_use: 1,
+        target: 1,
+        overrides,
+    }
 }
 
 /// Every pool that could not deliver is avoided for a while, even when another one did.

@@ -3,7 +3,7 @@
 use super::{Ec2, InstanceId, Pool};
 use crate::cloud::api::{ApiAction, ApiError};
 use crate::cloud::consistency::{Consistency, InstanceView, lag, state_as_of};
-use crate::cloud::fleet::{FleetErrorCode, Throttled};
+use crate::cloud::fleet::{CallError, FleetErrorCode, FleetRequest, Throttled, allocate};
 use crate::domain::{NodeId, SimDuration, SimTime};
 
 /// What RunInstances is asked.
@@ -22,9 +22,9 @@ pub struct RunRequest {
 /// Why RunInstances launched nothing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum LaunchError {
-    /// There have been too many calls.
+    /// There have been too many calls, or EC2 failed.
     #[error(transparent)]
-    Throttled(#[from] Throttled),
+    Call(#[from] CallError),
     /// The pool could not deliver.
     #[error("{}", .0.as_str())]
     Refused(FleetErrorCode),
@@ -43,14 +43,16 @@ impl Ec2 {
     /// RunInstances, answered for the nodes in `nodes` in order.
     ///
     /// # Errors
-    /// If there have been too many calls, or the pool has fewer than the least number: nothing is launched.
+    /// If there have been too many calls, EC2 fails, or the pool has fewer than the least number: nothing is launched.
     pub fn run_instances(
         &mut self,
         request: &RunRequest,
         nodes: &[NodeId],
         now: SimTime,
     ) -> Result<Vec<InstanceId>, LaunchError> {
-        self.take_tokens(ApiAction::RunInstances, request.max, now)?;
+        self.arrived += 1;
+        self.take_tokens(ApiAction::RunInstances, request.max, now).map_err(CallError::from)?;
+        self.server_error(self.arrived, now)?;
         let candidate = self.candidate(request.pool, 0, now).map_err(LaunchError::Refused)?;
         let granted = candidate.free.min(request.max);
         if granted < request.min {
@@ -92,6 +94,22 @@ impl Ec2 {
                 Ok(ids.filter_map(|id| self.view(id, caller, now, true)).collect())
             }
         }
+    }
+
+    /// The pool of an instance that has been there for a while: the one that `request` would get now, or, where all are
+    /// short, the first that exists.
+    pub fn likely_pool(&mut self, request: &FleetRequest, now: SimTime) -> Option<Pool> {
+        let mut candidates = Vec::new();
+        let mut first = None;
+        for wanted in &request.overrides {
+            let pool =
+                Pool { instance_type: wanted.instance_type, zone: wanted.zone, capacity_type: request.capacity_type };
+            first = first.or_else(|| self.market.listed(pool).map(|_| pool));
+            candidates.extend(self.candidate(pool, wanted.priority, now));
+        }
+        let granted = allocate(request.strategy, request.pools_to_use, 1, &candidates);
+        let chosen = candidates.iter().zip(granted).find(|(_, count)| *count > 0);
+        chosen.map(|(candidate, _)| candidate.pool).or(first)
     }
 
     /// The instance as one read shows it.

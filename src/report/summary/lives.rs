@@ -67,7 +67,8 @@ pub(super) fn nodes(outcome: &Outcome) -> NodeSummary {
         at_start: nodes.iter().filter(|node| was_there_at_start(node)).count() as u64,
         at_end: nodes.iter().filter(|node| node.ready.is_some() && node.terminating.is_none()).count() as u64,
         launches: nodes.iter().filter(during).filter(|node| node.launched.is_some()).count() as u64,
-        failed_launches: nodes.iter().filter(|node| node.end == Some(NodeEnd::LaunchFailed)).count() as u64,
+        failed_launches: nodes.iter().filter(|node| node.end == Some(NodeEnd::LaunchFailed)).count() as u64
+            + count(EventKind::ScalingActivityFailed),
         interruptions: count(EventKind::InterruptionNotice),
         reclaimed: count(EventKind::InstanceReclaimed),
         rebalance_recommendations: count(EventKind::RebalanceRecommended),

@@ -11,6 +11,7 @@ use super::super::reader::Reader;
 use super::super::tree::Location;
 use super::Placed;
 use super::timeline::Timeline;
+use crate::domain::Symbol;
 use crate::domain::workload::{Deployment, ObjectName};
 
 /// The workloads that a scenario may refer to: those of its manifests, its policies and its timeline.
@@ -32,7 +33,7 @@ impl Workloads {
     pub(super) fn of(policies: &[PolicyVariant], actions: &[Placed]) -> Self {
         let applied = actions.iter().filter_map(|placed| match &placed.action.action {
             Action::Apply(manifests) => Some(manifests),
-            Action::Scale { .. } => None,
+            Action::Scale { .. } | Action::ScaleGroup { .. } => None,
         });
         let manifests: Vec<&Arc<Manifests>> = policies.iter().map(|policy| &policy.manifests).chain(applied).collect();
         let jobs = manifests.iter().flat_map(|manifests| &manifests.scaled_jobs);
@@ -87,13 +88,51 @@ pub(super) fn timeline(
     reader: &Reader<'_>,
     timeline: &Timeline<'_, '_>,
     workloads: &Workloads,
+    policies: &[PolicyVariant],
 ) -> Result<(), ScenarioError> {
     for placed in &timeline.actions {
-        if let Action::Scale { workload, .. } = placed.action.action {
-            workloads.find(reader, placed.at, workload)?;
+        match placed.action.action {
+            Action::Scale { workload, .. } => {
+                workloads.find(reader, placed.at, workload)?;
+            }
+            Action::ScaleGroup { group, desired } => node_group(reader, placed.at, policies, group, desired)?,
+            Action::Apply(_) => {}
         }
     }
     Ok(())
+}
+
+/// Checks that the group exists under some policy, and that its limits allow the size under every policy that has it.
+fn node_group(
+    reader: &Reader<'_>,
+    at: Location,
+    policies: &[PolicyVariant],
+    name: Symbol,
+    desired: u32,
+) -> Result<(), ScenarioError> {
+    let all = || policies.iter().flat_map(|policy| policy.manifests.node_groups.iter());
+    let mut same = all().filter(|group| group.name == name).peekable();
+    if same.peek().is_none() {
+        let names = || all().map(|group| group.name.as_str());
+        let help = match nearest(name.as_str(), names()) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => "name a group of `nodeGroups` or of an eksctl ClusterConfig".to_owned(),
+        };
+        return Err(reader
+            .error(at, format!("no node group is called `{name}`"))
+            .because("refers to nothing")
+            .help(help));
+    }
+    match same.find(|group| desired < group.min_size || group.max_size < desired) {
+        None => Ok(()),
+        Some(group) => Err(reader
+            .error(
+                at,
+                format!("{desired} is not between the sizes of `{name}`, {} and {}", group.min_size, group.max_size),
+            )
+            .because("EC2 Auto Scaling refuses this")
+            .help("change `desired`, or the limits of the group")),
+    }
 }
 
 /// Adds warnings about what is legal but most likely not meant.
@@ -138,7 +177,7 @@ fn push(warnings: &mut Vec<Warning>, message: String) {
 fn dangling_autoscalers(policy: &PolicyVariant, scenario: &Scenario) -> Vec<String> {
     let applied = scenario.timeline.iter().filter_map(|step| match &step.action {
         Action::Apply(manifests) => Some(manifests),
-        Action::Scale { .. } => None,
+        Action::Scale { .. } | Action::ScaleGroup { .. } => None,
     });
     let all: Vec<_> = std::iter::once(&policy.manifests).chain(applied).collect();
     let exists = |name: ObjectName| all.iter().any(|m| m.deployments.iter().any(|d| d.name == name));

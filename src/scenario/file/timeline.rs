@@ -12,13 +12,16 @@ use crate::domain::{SimDuration, SimTime, Symbol};
 
 static STEP: Shape = Shape {
     name: "a step of the timeline",
-    keys: &["at", "scale", "manifests", "load"],
+    keys: &["at", "scale", "scale_group", "manifests", "load"],
     without_effect: &[],
     unsupported: &[],
     strict: true,
 };
 static SCALE: Shape =
     Shape { name: "`scale`", keys: &["workload", "replicas"], without_effect: &[], unsupported: &[], strict: true };
+
+static SCALE_GROUP: Shape =
+    Shape { name: "`scale_group`", keys: &["group", "desired"], without_effect: &[], unsupported: &[], strict: true };
 
 /// The steps of a timeline.
 pub(super) struct Timeline<'n, 's> {
@@ -47,20 +50,21 @@ pub(super) fn read<'n, 's>(
                 .because(format!("the run ends at {duration}"))
                 .help("raise `duration`, or take the step out"));
         }
-        let given = ["scale", "manifests", "load"].iter().filter(|key| step.get(key).is_some()).count();
+        let given = ["scale", "scale_group", "manifests", "load"].iter().filter(|key| step.get(key).is_some()).count();
         if given != 1 {
             return Err(reader
                 .error(node.at, format!("a step does one thing; this one does {given}"))
                 .because("this step")
-                .help("give it `scale`, `manifests` or `load`; write two steps for two things"));
+                .help("give it `scale`, `scale_group`, `manifests` or `load`; write two steps for two things"));
         }
         if let Some(load) = step.get("load") {
             timeline.load.push((at, load));
             continue;
         }
-        let (action, at_text) = match step.get("scale") {
-            Some(node) => scale(reader, node)?,
-            None => {
+        let (action, at_text) = match (step.get("scale"), step.get("scale_group")) {
+            (Some(node), _) => scale(reader, node)?,
+            (None, Some(node)) => scale_group(reader, node)?,
+            (None, None) => {
                 let mut manifests = files.manifests(reader, step, "manifests")?;
                 manifests.resolve_priorities(classes)?;
                 (Action::Apply(Arc::new(manifests)), node.at)
@@ -78,6 +82,14 @@ fn scale<'s>(reader: &mut Reader<'s>, node: &Node<'s>) -> Result<(Action, super:
     let replicas = reader.integer(fields.required(reader, "replicas")?, "replicas", 0, 1_000_000)?;
     let replicas = u32::try_from(replicas).unwrap_or(u32::MAX);
     Ok((Action::Scale { workload: object_name(reader, workload)?, replicas }, workload.at))
+}
+
+fn scale_group<'s>(reader: &mut Reader<'s>, node: &Node<'s>) -> Result<(Action, super::Location), ScenarioError> {
+    let fields = reader.fields(node, &SCALE_GROUP)?;
+    let name = fields.required(reader, "group")?;
+    let desired = reader.integer(fields.required(reader, "desired")?, "desired", 0, 100_000)?;
+    let desired = u32::try_from(desired).unwrap_or(u32::MAX);
+    Ok((Action::ScaleGroup { group: reader.symbol(name, "group")?, desired }, name.at))
 }
 
 /// `namespace/name`, or `name` in the namespace `default`.

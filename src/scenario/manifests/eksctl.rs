@@ -1,8 +1,11 @@
 //! eksctl's ClusterConfig: the cluster and its node groups.
 
-use super::common::{labels, symbols, taints};
-use crate::domain::node_pool::{AmiFamily, ClusterInfo, NodeGroup};
-use crate::domain::symbol::well_known;
+use super::common::{count, labels, symbols, taints};
+use super::node_group::{
+    distribution, known_type, managed_labels, managed_spot_strategy, managed_tags, propagate, sizes,
+};
+use crate::domain::node_group::{InstancesDistribution, NodeGroup};
+use crate::domain::node_pool::{AmiFamily, ClusterInfo};
 use crate::domain::{KubernetesVersion, Symbol};
 use crate::scenario::ScenarioError;
 use crate::scenario::reader::{Fields, Reader, Shape};
@@ -61,9 +64,11 @@ static GROUP: Shape = Shape {
         "volumeSize",
         "volumeType",
         "maxPodsPerNode",
+        "instancesDistribution",
+        "tags",
+        "propagateASGTags",
     ],
     without_effect: &[
-        "tags",
         "iam",
         "ssh",
         "privateNetworking",
@@ -79,7 +84,6 @@ static GROUP: Shape = Shape {
         "preBootstrapCommands",
         "overrideBootstrapCommand",
         "updateConfig",
-        "propagateASGTags",
         "asgMetricsCollection",
         "disableIMDSv1",
         "disablePodIMDS",
@@ -98,7 +102,6 @@ static GROUP: Shape = Shape {
     ],
     unsupported: &[
         ("instanceSelector", "name the instance types in `instanceTypes`"),
-        ("instancesDistribution", "state `instanceTypes` and `spot`"),
         ("launchTemplate", "the group has eksctl's own launch template"),
         ("kubeletExtraConfig", "the kubelet has its default settings"),
         ("placement", "instances run in no placement group"),
@@ -133,7 +136,7 @@ pub(super) fn cluster_config<'s>(
 /// The release from which eksctl starts groups on Amazon Linux 2023 unless told otherwise.
 const FIRST_WITH_AL2023: u8 = 30;
 
-const FAMILIES: &[(&str, AmiFamily)] = &[
+pub(super) const FAMILIES: &[(&str, AmiFamily)] = &[
     ("AmazonLinux2", AmiFamily::AL2),
     ("AmazonLinux2023", AmiFamily::AL2023),
     ("Bottlerocket", AmiFamily::Bottlerocket),
@@ -156,19 +159,42 @@ fn node_group<'s>(
 ) -> Result<NodeGroup, ScenarioError> {
     let fields = reader.fields(node, &GROUP)?;
     let name = reader.symbol(fields.required(reader, "name")?, "name")?;
-    let instance_types = instance_types(reader, fields)?;
+    let mut instance_types = instance_types(reader, fields)?;
     let spot = fields.optional("spot", |n, what| reader.truth(n, what))?.unwrap_or(false);
-    let (min_size, desired_size, max_size) = sizes(reader, fields)?;
+    let mut purchase = if spot { InstancesDistribution::SPOT } else { InstancesDistribution::ON_DEMAND };
+    purchase.spot_strategy = managed_spot_strategy(kubernetes(cluster).filter(|_| managed));
+    let mut capacity_rebalance = managed && spot;
+    if let Some(node) = fields.get("instancesDistribution") {
+        if managed {
+            let message = "`instancesDistribution` of a managed node group is not simulated: it has none in EKS either";
+            reader.warn(
+                node.at,
+                message,
+                "left out",
+                "state `instanceTypes` and `spot`, or move the group to `nodeGroups`",
+            );
+        } else {
+            let mixed = distribution(reader, node)?;
+            (purchase, capacity_rebalance) = (mixed.instances, mixed.capacity_rebalance);
+            instance_types = if mixed.types.is_empty() { instance_types } else { mixed.types };
+        }
+    }
+    let size = |key| count(reader, fields, key);
+    let (min_size, desired_size, max_size) =
+        sizes(reader, fields, size("minSize")?, size("desiredCapacity")?, size("maxSize")?)?;
     let mut zones = symbols(reader, fields, "availabilityZones")?;
     if zones.is_empty() {
         zones.clone_from(&cluster.zones);
     }
     let gibibytes = fields.optional("volumeSize", |n, what| reader.integer(n, what, 1, 65_536))?.unwrap_or(80);
     let max_pods = fields.optional("maxPodsPerNode", |n, what| reader.integer(n, what, 1, 10_000))?;
+    let propagates = fields.optional("propagateASGTags", |n, what| reader.truth(n, what))?.unwrap_or(false);
     let mut group = NodeGroup {
         name,
+        managed,
         instance_types,
-        spot,
+        distribution: purchase,
+        capacity_rebalance,
         min_size,
         desired_size,
         max_size,
@@ -181,66 +207,46 @@ fn node_group<'s>(
             .optional("volumeType", |n, what| reader.symbol(n, what))?
             .unwrap_or_else(|| Symbol::new("gp3")),
         max_pods,
+        tags: labels(reader, fields, "tags")?,
     };
-    add_own_labels(&mut group, cluster, managed);
+    add_own(&mut group, cluster, propagates);
     Ok(group)
 }
 
 /// The group's instance types, eksctl's default if it names none.
 fn instance_types(reader: &Reader<'_>, fields: Fields<'_, '_>) -> Result<Vec<Symbol>, ScenarioError> {
-    let mut types = Vec::new();
     // A self-managed group of several types says `mixed` in `instanceType`.
     let single = fields.get("instanceType").filter(|node| node.as_text() != Some("mixed"));
     let several = fields.optional("instanceTypes", |n, what| reader.list(n, what))?.unwrap_or_default();
-    for node in single.into_iter().chain(several) {
-        let name = reader.symbol(node, "instanceType")?;
-        reader.check_instance_type(name).map_err(|help| {
-            let error = reader.error(node.at, format!("unknown instance type `{name}`"));
-            error.because("the region has no such type").help(help)
-        })?;
-        types.push(name);
-    }
-    if types.is_empty() {
-        types.push(Symbol::new("m5.large"));
-    }
-    Ok(types)
+    let nodes = single.into_iter().chain(several);
+    let types = nodes.map(|node| known_type(reader, node)).collect::<Result<Vec<_>, _>>()?;
+    Ok(if types.is_empty() { vec![Symbol::new("m5.large")] } else { types })
 }
 
-/// The labels that eksctl and EKS themselves put on a group's nodes.
-fn add_own_labels(group: &mut NodeGroup, cluster: &ClusterInfo, managed: bool) {
-    let name = group.name;
-    group.labels.set(Symbol::new("alpha.eksctl.io/nodegroup-name"), name);
+/// The labels and tags that eksctl and EKS themselves give a group.
+fn add_own(group: &mut NodeGroup, cluster: &ClusterInfo, propagates: bool) {
+    if propagates {
+        propagate(&group.labels, &group.taints, &mut group.tags);
+    }
+    group.labels.set(Symbol::new("alpha.eksctl.io/nodegroup-name"), group.name);
     if let Some(cluster) = cluster.name {
         group.labels.set(Symbol::new("alpha.eksctl.io/cluster-name"), cluster);
     }
-    if managed {
-        let bought = Symbol::new(if group.spot { "SPOT" } else { "ON_DEMAND" });
-        group.labels.set(well_known::EKS_CAPACITY_TYPE, bought);
-        group.labels.set(well_known::EKS_NODEGROUP, name);
+    if group.managed {
+        managed_tags(cluster.name, &mut group.tags);
+        managed_labels(group.name, &group.distribution, &mut group.labels);
     }
+}
+
+/// The Kubernetes release that the cluster states, if it can be reproduced.
+fn kubernetes(cluster: &ClusterInfo) -> Option<KubernetesVersion> {
+    cluster.kubernetes_version.as_deref().and_then(|text| text.parse().ok())
 }
 
 fn ami_family(reader: &Reader<'_>, fields: Fields<'_, '_>, cluster: &ClusterInfo) -> Result<AmiFamily, ScenarioError> {
     if let Some(family) = fields.optional("amiFamily", |n, what| reader.choice(n, what, FAMILIES))? {
         return Ok(family);
     }
-    let version = cluster.kubernetes_version.as_deref().and_then(|text| text.parse::<KubernetesVersion>().ok());
-    let older = version.is_some_and(|version| version.minor() < FIRST_WITH_AL2023);
+    let older = kubernetes(cluster).is_some_and(|version| version.minor() < FIRST_WITH_AL2023);
     Ok(if older { AmiFamily::AL2 } else { AmiFamily::AL2023 })
-}
-
-/// Smallest, desired and largest size; what is left out follows from what is given, two nodes if nothing is.
-fn sizes(reader: &Reader<'_>, fields: Fields<'_, '_>) -> Result<(u32, u32, u32), ScenarioError> {
-    let size = |key| super::common::count(reader, fields, key);
-    let (least, desired, most) = (size("minSize")?, size("desiredCapacity")?, size("maxSize")?);
-    let desired = desired.or(least).unwrap_or_else(|| most.map_or(2, |most| most.min(2)));
-    let least = least.unwrap_or(desired);
-    let most = most.unwrap_or(desired.max(least));
-    if least > desired || desired > most {
-        return Err(reader
-            .error(fields.at, format!("the sizes contradict each other: {least} to {most}, desired {desired}"))
-            .because("of this group")
-            .help("keep minSize <= desiredCapacity <= maxSize"));
-    }
-    Ok((least, desired, most))
 }

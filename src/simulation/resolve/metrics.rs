@@ -110,7 +110,7 @@ pub(super) fn prometheus_plan(scenario: &Scenario, manifests: &Manifests) -> Opt
         .collect();
     let triggers = scenario.timeline.iter().filter_map(|step| match &step.action {
         scenario::Action::Apply(later) => Some(&**later),
-        scenario::Action::Scale { .. } => None,
+        scenario::Action::Scale { .. } | scenario::Action::ScaleGroup { .. } => None,
     });
     let objects = std::iter::once(manifests).chain(triggers).flat_map(|manifests| {
         let objects = manifests.scaled_objects.iter().flat_map(|object| &object.triggers);

@@ -1,0 +1,241 @@
+//! Node groups: the Auto Scaling groups of the setup, whose instances are nodes.
+//!
+//! A group acts by itself on whatever has changed. EKS drains the nodes of a managed group before they end: cordon,
+//! evictions within the budgets, at most fifteen minutes; on a Spot interruption notice at once. The nodes of other groups
+//! end with their pods.
+//!
+//! Source: EKS user guide, managed node groups and their Spot lifecycle.
+
+mod drain;
+
+use std::collections::BTreeMap;
+
+pub(super) use drain::poll as drain_poll;
+
+use super::context::{Context, Machine};
+use super::event::{Event, class};
+use super::setup::Setup;
+use super::{interruption, metrics_server, node_life, scheduler_loop};
+use crate::cloud::autoscaling::{AutoScaling, GroupSpec};
+use crate::cloud::{ApiError, BootStages, BootTimes, CloudProvider, InstanceId};
+use crate::domain::{Labels, NodeGroup, NodeId, SimDuration, SimTime, Symbol};
+use crate::engine::Streams;
+use crate::world::NodePhase;
+use crate::world::node_operations::NewNode;
+use crate::world::record::{EventKind, NodeOrigin};
+
+/// What is remembered about the groups of the setup, by position.
+#[derive(Debug)]
+pub(super) struct NodeGroups {
+    /// Number of each group's next node.
+    next_node: Vec<u32>,
+    /// When each group acts next, if that is on the queue.
+    due: Vec<Option<SimTime>>,
+    /// Nodes that are being drained.
+    draining: BTreeMap<NodeId, drain::Drain>,
+}
+
+impl NodeGroups {
+    pub(super) fn new(setup: &Setup) -> Self {
+        let count = setup.node_groups.len();
+        Self { next_node: vec![0; count], due: vec![None; count], draining: BTreeMap::new() }
+    }
+}
+
+/// The Auto Scaling groups behind the node groups of the setup.
+pub(super) fn groups(setup: &Setup, streams: Streams) -> AutoScaling {
+    let group = |group: &NodeGroup| (GroupSpec::of(group, &setup.zones, &setup.region), group.desired_size);
+    AutoScaling::new(setup.node_groups.iter().map(group), streams)
+}
+
+/// Brings up the nodes of every group: they have been there since before the simulation began. What cannot have been there
+/// the group launches as soon as it can.
+pub(super) fn begin(context: &mut Context<'_>) {
+    for group in 0..context.setup.node_groups.len() {
+        for (zone, spot) in context.groups.first_places(group) {
+            start_node(context, group, zone, spot);
+        }
+        if context.groups.size(group) < context.groups.desired(group) {
+            wake(context, SimTime::ZERO, group);
+        }
+    }
+}
+
+fn start_node(context: &mut Context<'_>, group: usize, zone: Symbol, spot: bool) {
+    let now = SimTime::ZERO;
+    let request = context.groups.fleet_request(group, zone, spot, 1);
+    let Some(pool) = context.ec2.likely_pool(&request, now) else { return };
+    let volume_gib = context.groups.spec(group).volume_gib;
+    let Some(instance) = context.ec2.add_running(pool, context.world.next_node(), volume_gib, now) else { return };
+    context.groups.adopt(group, instance);
+    let node = add_node(context, now, group, instance);
+    let boot = BootTimes { running: SimDuration::ZERO, registered: SimDuration::ZERO, ready: SimDuration::ZERO };
+    context.set_machine(node, Machine { instance, boot });
+    context.world.run_instance(node, now);
+    if let Some(offer) = node_life::real_offer(context, node, pool.instance_type) {
+        context.world.register_node(node, offer.capacity, offer.allocatable, &[], now);
+    }
+    context.world.ready_node(node, now);
+    context.world.initialize_node(node, now);
+    scheduler_loop::node_changed(context, now, node);
+    metrics_server::node_registered(context, node);
+    interruption::launched(context, now, pool);
+}
+
+/// The node that an instance of a group is to become.
+fn add_node(context: &mut Context<'_>, now: SimTime, group: usize, instance: InstanceId) -> NodeId {
+    let setup = context.setup;
+    let spec = &setup.node_groups[group];
+    let number = context.node_groups.next_node[group];
+    context.node_groups.next_node[group] += 1;
+    let node = context.world.add_node(
+        NewNode {
+            name: format!("{}-{number:05}", spec.name),
+            origin: NodeOrigin::NodeGroup(spec.name),
+            labels: spec.labels.clone(),
+            taints: spec.taints.clone(),
+            startup_taints: Vec::new(),
+            reason: "desired size of the node group".to_owned(),
+        },
+        now,
+    );
+    let launched = *context.ec2.instance(instance);
+    let offer = node_life::real_offer(context, node, launched.pool.instance_type);
+    let (capacity, allocatable) = offer.map(|offer| (offer.capacity, offer.allocatable)).unwrap_or_default();
+    let facts = node_life::launch_facts(context, (launched.pool, launched.rate), Labels::new(), capacity, allocatable);
+    context.world.launch_node(node, &facts, now);
+    node
+}
+
+/// The group will act on what has changed.
+fn wake(context: &mut Context<'_>, now: SimTime, group: usize) {
+    let at = now + context.groups.reaction(group);
+    act_at(context, group, at);
+}
+
+fn act_at(context: &mut Context<'_>, group: usize, at: SimTime) {
+    if context.node_groups.due[group].is_none_or(|due| at < due) {
+        context.node_groups.due[group] = Some(at);
+        context.queue.schedule(at, class::CLOUD, Event::GroupActs(group as u32));
+    }
+}
+
+/// A group acts.
+pub(super) fn acts(context: &mut Context<'_>, now: SimTime, group: u32) {
+    let group = group as usize;
+    // An earlier action has been put in front of this one since.
+    if context.node_groups.due[group] != Some(now) {
+        return;
+    }
+    context.node_groups.due[group] = None;
+    let first = context.world.next_node();
+    let acted = context.groups.act(group, &mut context.ec2, first, now);
+    for &instance in &acted.launched {
+        launched(context, now, group, instance);
+    }
+    for message in &acted.failures {
+        let name = context.groups.spec(group).name;
+        context.world.note(now, EventKind::ScalingActivityFailed, None, format!("{name}: {message}"));
+    }
+    for &(instance, reason) in &acted.terminate {
+        drain::end(context, now, instance, reason);
+    }
+    if let Some(at) = acted.again {
+        act_at(context, group, at);
+    }
+}
+
+fn launched(context: &mut Context<'_>, now: SimTime, group: usize, instance: InstanceId) {
+    let node = add_node(context, now, group, instance);
+    let family = context.setup.node_groups[group].ami_family;
+    let stages = context.setup.boot.unwrap_or_else(|| BootStages::of(family));
+    let boot = context.ec2.boot(instance, &stages);
+    node_life::launched(context, now, node, Machine { instance, boot });
+    let in_service = now + boot.running + context.groups.time_to_service(instance);
+    context.queue.schedule(in_service, class::CLOUD, Event::GroupInService(node));
+    let pool = context.ec2.instance(instance).pool;
+    interruption::launched(context, now, pool);
+}
+
+/// An instance of a group is in service.
+pub(super) fn in_service(context: &mut Context<'_>, now: SimTime, node: NodeId) {
+    let Some((instance, group)) = member(context, node) else { return };
+    if context.world.node(node).phase >= NodePhase::Terminating {
+        return;
+    }
+    context.groups.enter_service(instance, now);
+    let ready = context.world.node(node).ready;
+    if ready || !context.setup.node_groups[group].managed {
+        context.groups.serves(instance);
+        wake(context, now, group);
+    }
+}
+
+/// A node is Ready: the instance of a managed group serves from now on.
+pub(super) fn node_ready(context: &mut Context<'_>, now: SimTime, node: NodeId) {
+    let Some((instance, group)) = member(context, node) else { return };
+    context.groups.serves(instance);
+    wake(context, now, group);
+}
+
+/// EC2 recommends to replace a Spot instance.
+pub(super) fn rebalance_recommended(context: &mut Context<'_>, now: SimTime, node: NodeId) {
+    let Some((instance, group)) = member(context, node) else { return };
+    if context.groups.recommend_rebalance(instance) {
+        wake(context, now, group);
+    }
+}
+
+/// EC2 gives notice to a Spot instance: EKS drains the node of a managed group at once.
+pub(super) fn interruption_noticed(context: &mut Context<'_>, now: SimTime, node: NodeId) {
+    let Some((_, group)) = member(context, node) else { return };
+    rebalance_recommended(context, now, node);
+    if context.setup.node_groups[group].managed {
+        drain::interrupted(context, now, node);
+    }
+}
+
+/// The instance of a node has left `running`: if the group did not want that, a health check will notice.
+pub(super) fn instance_left(context: &mut Context<'_>, now: SimTime, node: NodeId) {
+    let Some((instance, group)) = member(context, node) else { return };
+    context.node_groups.draining.remove(&node);
+    if context.groups.is_ending(instance) {
+        context.groups.forget(instance, now);
+        wake(context, now, group);
+    } else {
+        let noticed = now + context.groups.time_to_notice(instance);
+        context.queue.schedule(noticed, class::CLOUD, Event::GroupNoticesLoss(node));
+    }
+}
+
+/// A health check has found an instance gone: the group replaces it.
+pub(super) fn notices_loss(context: &mut Context<'_>, now: SimTime, node: NodeId) {
+    let Some((instance, group)) = member(context, node) else { return };
+    context.groups.lose(instance, now);
+    wake(context, now, group);
+}
+
+/// SetDesiredCapacity: the group acts on it in a while.
+///
+/// # Errors
+/// As the API: too many calls, no such group, a size outside its limits.
+pub(super) fn set_desired(
+    context: &mut Context<'_>,
+    now: SimTime,
+    name: Symbol,
+    desired: u32,
+    reason: &str,
+) -> Result<(), ApiError> {
+    context.cloud().set_desired_capacity(name, desired, now)?;
+    context.world.note(now, EventKind::DesiredCapacitySet, None, format!("{name}: {desired} ({reason})"));
+    if let Some(group) = context.groups.position(name) {
+        wake(context, now, group);
+    }
+    Ok(())
+}
+
+/// The instance of a node and the group that it belongs to.
+fn member(context: &Context<'_>, node: NodeId) -> Option<(InstanceId, usize)> {
+    let instance = context.machine(node)?.instance;
+    Some((instance, context.groups.group_of(instance)?))
+}

@@ -1,0 +1,107 @@
+//! The end of a group's instance: for a managed group a drain, for any other the plain end.
+//!
+//! Source: EKS user guide, managed node group termination; the limit of fifteen minutes and how often an eviction is tried
+//! again are assumptions.
+
+use crate::actors::context::Context;
+use crate::actors::event::{Event, class};
+use crate::actors::{karpenter, node_life, scheduler_loop};
+use crate::cloud::InstanceId;
+use crate::cloud::autoscaling::EndReason;
+use crate::domain::taints::TaintEffect;
+use crate::domain::{NodeId, PodId, SimDuration, SimTime, Taint, well_known};
+use crate::world::NodePhase;
+use crate::world::record::NodeEnd;
+
+/// Between two looks at a draining node.
+const POLL: SimDuration = SimDuration::from_secs(1);
+/// After this time a node ends with the pods that it still has.
+const LONGEST: SimDuration = SimDuration::from_secs(15 * 60);
+
+/// A drain that is going on.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::actors) struct Drain {
+    /// When it is given up.
+    deadline: SimTime,
+    /// Whether the instance is terminated afterwards; otherwise EC2 takes it.
+    ends: bool,
+    /// Whether every pod that had to leave has left.
+    done: bool,
+}
+
+/// The group ends an instance.
+pub(super) fn end(context: &mut Context<'_>, now: SimTime, instance: InstanceId, reason: EndReason) {
+    let node = context.ec2.instance(instance).node;
+    let state = context.world.node(node);
+    if state.phase >= NodePhase::Terminating {
+        return;
+    }
+    if state.deletion_requested.is_none() {
+        let (end, message) = match reason {
+            EndReason::ScaleIn => (NodeEnd::ScaledIn, "the node group has more instances than desired"),
+            EndReason::CapacityRebalance => {
+                (NodeEnd::Rebalanced, "a replacement serves in place of a Spot instance at risk")
+            }
+            EndReason::ZoneRebalance => (NodeEnd::Rebalanced, "a replacement serves in a zone with fewer instances"),
+            EndReason::Requested => (NodeEnd::ScaledIn, "its termination was asked for"),
+        };
+        context.world.disrupt_node(node, end, now, message);
+    }
+    let managed = context.groups.group_of(instance).is_some_and(|group| context.setup.node_groups[group].managed);
+    if managed && context.world.node(node).phase == NodePhase::Registered {
+        start(context, now, node, true);
+    } else {
+        node_life::terminate(context, now, node);
+    }
+}
+
+/// EC2 has given notice to the instance of a node.
+pub(super) fn interrupted(context: &mut Context<'_>, now: SimTime, node: NodeId) {
+    let state = context.world.node(node);
+    if state.phase != NodePhase::Registered {
+        return;
+    }
+    if state.deletion_requested.is_none() {
+        context.world.disrupt_node(node, NodeEnd::Interrupted, now, "its Spot instance is being interrupted");
+    }
+    start(context, now, node, false);
+}
+
+/// Cordons the node and begins to evict its pods, or goes on with a drain that has begun.
+fn start(context: &mut Context<'_>, now: SimTime, node: NodeId, ends: bool) {
+    let under_way = context.node_groups.draining.get(&node).copied();
+    let fresh = Drain { deadline: now + LONGEST, ends, done: false };
+    let drain = under_way.map_or(fresh, |drain| Drain { ends: drain.ends || ends, ..drain });
+    context.node_groups.draining.insert(node, drain);
+    if under_way.is_none() {
+        context.world.taint_node(node, Taint::new(well_known::TAINT_UNSCHEDULABLE, TaintEffect::NoSchedule));
+        scheduler_loop::node_changed(context, now, node);
+    }
+    if under_way.is_none_or(|drain| drain.done) {
+        poll(context, now, node);
+    }
+}
+
+/// Looks at a draining node: evicts what has to leave, or ends the instance when nothing is left or time is up.
+pub(in crate::actors) fn poll(context: &mut Context<'_>, now: SimTime, node: NodeId) {
+    let Some(&drain) = context.node_groups.draining.get(&node) else { return };
+    let leaving: Vec<PodId> =
+        context.world.node(node).pods.iter().copied().filter(|&pod| !context.world.pod(pod).daemon).collect();
+    for &pod in &leaving {
+        if context.world.pod(pod).is_active() {
+            karpenter::evict(context, now, pod, "its node is being drained");
+        }
+    }
+    if !leaving.is_empty() && now < drain.deadline {
+        context.queue.schedule_in(POLL, class::MACHINES, Event::GroupDrainPoll(node));
+        return;
+    }
+    if leaving.is_empty() && !drain.done {
+        context.world.drain_node(node, now);
+        context.node_groups.draining.insert(node, Drain { done: true, ..drain });
+    }
+    if drain.ends {
+        context.node_groups.draining.remove(&node);
+        node_life::terminate(context, now, node);
+    }
+}

@@ -1,0 +1,100 @@
+//! TerminateInstances: one call for all instances that are to end at one instant, tried again while EC2 takes no call.
+//!
+//! Source: Karpenter AWS provider v1.13 `pkg/batcher/terminateinstances.go`; AWS SDK, standard retry mode.
+//!
+//! Deviation: Karpenter gathers instances to terminate for 0.1 to 1 second; here those of one instant are one call. The SDK
+//! gives up after three attempts and the controller begins anew; here attempts go on at the SDK's pauses.
+
+use super::context::Context;
+use super::event::{Event, class};
+use super::{kubelet, node_life};
+use crate::cloud::{CloudProvider, InstanceId};
+use crate::domain::{NodeId, SimDuration, SimTime};
+use crate::world::NodePhase;
+use crate::world::record::{EventKind, NodeOrigin};
+
+/// Instances of one call.
+const CALL_SIZE: usize = 500;
+/// First and longest pause after a refusal; it doubles in between. The wait is drawn up to it.
+const PAUSE: SimDuration = SimDuration::from_secs(1);
+const PAUSE_MAX: SimDuration = SimDuration::from_secs(20);
+
+/// Nodes whose instances are to be terminated.
+#[derive(Debug, Default)]
+pub(super) struct Terminations {
+    waiting: Vec<NodeId>,
+    /// When the next call is made.
+    due: Option<SimTime>,
+    /// Calls that EC2 refused to take since it last took one, and ever.
+    refusals: u32,
+    refusals_ever: u64,
+}
+
+/// The instance of `node` is to be terminated.
+pub(super) fn request(context: &mut Context<'_>, now: SimTime, node: NodeId) {
+    if !context.terminations.waiting.contains(&node) {
+        context.terminations.waiting.push(node);
+    }
+    send_at(context, now);
+}
+
+fn send_at(context: &mut Context<'_>, at: SimTime) {
+    if context.terminations.due.is_none_or(|due| at < due) {
+        context.terminations.due = Some(at);
+        context.queue.schedule(at, class::NODE_AUTOSCALER, Event::TerminationsSent);
+    }
+}
+
+/// The call is made.
+pub(super) fn send(context: &mut Context<'_>, now: SimTime) {
+    if context.terminations.due != Some(now) {
+        return;
+    }
+    context.terminations.due = None;
+    let mut waiting = std::mem::take(&mut context.terminations.waiting);
+    waiting.retain(|&node| context.world.node(node).phase < NodePhase::Terminating);
+    let mut sent = 0;
+    // A call for more instances than the account may ever end at once would always fail.
+    let most = context.ec2.settings().api.terminated_instances.size as usize;
+    for nodes in waiting.chunks(CALL_SIZE.min(most).max(1)) {
+        let machines = nodes.iter().filter_map(|&node| context.machine(node));
+        let ids: Vec<InstanceId> = machines.map(|machine| machine.instance).collect();
+        let Ok(spans) = context.cloud().terminate_instances(&ids, now) else { break };
+        for (&node, gone_in) in nodes.iter().zip(spans) {
+            terminating(context, now, node, gone_in);
+        }
+        sent += nodes.len();
+    }
+    if sent > 0 {
+        context.terminations.refusals = 0;
+    }
+    if sent < waiting.len() {
+        refused(context, now, waiting.split_off(sent));
+    }
+}
+
+/// The instance leaves `running`: what still runs on a node group's node is cut off.
+fn terminating(context: &mut Context<'_>, now: SimTime, node: NodeId, gone_in: SimDuration) {
+    context.world.terminate_instance(node, now);
+    if matches!(context.world.node(node).origin, NodeOrigin::NodeGroup(_)) {
+        for pod in context.world.node(node).pods.clone() {
+            kubelet::cut_off(context, now, pod);
+        }
+    }
+    node_life::goes(context, now, node, gone_in);
+}
+
+/// EC2 took no call: another attempt follows.
+fn refused(context: &mut Context<'_>, now: SimTime, nodes: Vec<NodeId>) {
+    for &node in &nodes {
+        context.world.note_node(node, now, EventKind::CallThrottled, "RequestLimitExceeded");
+    }
+    let terminations = &mut context.terminations;
+    let longest = (PAUSE * (1_i64 << terminations.refusals.min(10))).min(PAUSE_MAX);
+    terminations.refusals += 1;
+    terminations.refusals_ever += 1;
+    terminations.waiting.splice(0..0, nodes);
+    let mut stream = context.streams.nth("api-retry", "TerminateInstances", terminations.refusals_ever);
+    let again = now + stream.span_up_to(longest) + SimDuration::RESOLUTION;
+    send_at(context, again);
+}

@@ -1,0 +1,166 @@
+//! The calls that programs around a cluster make, and the simulated account that answers them.
+//!
+//! Karpenter calls CreateFleet, DescribeInstances and TerminateInstances; Cluster Autoscaler calls
+//! DescribeAutoScalingGroups, DescribeScalingActivities, SetDesiredCapacity and TerminateInstanceInAutoScalingGroup. A
+//! call draws on the bucket of its action and has no effect when it is refused.
+//!
+//! What must not live here: what is simulated behind a call (`ec2`, `autoscaling`).
+
+use super::api::{ApiAction, ApiError};
+use super::autoscaling::{Activity, AutoScaling, GroupView};
+use super::consistency::InstanceView;
+use super::ec2::{Ec2, InstanceFilter, InstanceId, LaunchError, RunRequest};
+use super::fleet::{CallError, FleetReply, FleetRequest, Throttled};
+use crate::domain::{NodeId, SimDuration, SimTime, Symbol};
+
+/// A cloud that launches and ends instances, alone and in groups.
+pub trait CloudProvider {
+    /// CreateFleet of type instant, for the nodes in `nodes`, each with a root volume of `volume_gib`.
+    ///
+    /// # Errors
+    /// If there have been too many calls, or the cloud fails.
+    fn create_fleet(
+        &mut self,
+        request: &FleetRequest,
+        nodes: &[NodeId],
+        volume_gib: i64,
+        now: SimTime,
+    ) -> Result<FleetReply, CallError>;
+
+    /// RunInstances, for the nodes in `nodes`.
+    ///
+    /// # Errors
+    /// If there have been too many calls, the cloud fails, or the pool has too little.
+    fn run_instances(
+        &mut self,
+        request: &RunRequest,
+        nodes: &[NodeId],
+        now: SimTime,
+    ) -> Result<Vec<InstanceId>, LaunchError>;
+
+    /// TerminateInstances: how long each takes to be gone.
+    ///
+    /// # Errors
+    /// If there have been too many calls, or too many instances were named.
+    fn terminate_instances(&mut self, ids: &[InstanceId], now: SimTime) -> Result<Vec<SimDuration>, Throttled>;
+
+    /// DescribeInstances, asked by `caller`; what it shows may be the state of a moment ago.
+    ///
+    /// # Errors
+    /// If there have been too many calls, or one of the instances asked for is not visible.
+    fn describe_instances(
+        &mut self,
+        filter: InstanceFilter<'_>,
+        caller: &str,
+        now: SimTime,
+    ) -> Result<Vec<InstanceView>, ApiError>;
+
+    /// DescribeAutoScalingGroups: every group, in the order of their creation.
+    ///
+    /// # Errors
+    /// If there have been too many calls.
+    fn describe_auto_scaling_groups(&mut self, now: SimTime) -> Result<Vec<GroupView>, ApiError>;
+
+    /// DescribeScalingActivities: the activities of one group that began at `since` or later, the newest first.
+    ///
+    /// # Errors
+    /// If there have been too many calls, or there is no such group.
+    fn describe_scaling_activities(
+        &mut self,
+        group: Symbol,
+        since: SimTime,
+        now: SimTime,
+    ) -> Result<Vec<Activity>, ApiError>;
+
+    /// SetDesiredCapacity without regard to cooldowns: the group acts on it later.
+    ///
+    /// # Errors
+    /// If there have been too many calls, there is no such group, or the size is outside its limits.
+    fn set_desired_capacity(&mut self, group: Symbol, desired: u32, now: SimTime) -> Result<(), ApiError>;
+
+    /// TerminateInstanceInAutoScalingGroup: the instance leaves its group, which wants one less with `decrement` and
+    /// replaces it otherwise.
+    ///
+    /// # Errors
+    /// If there have been too many calls, the instance belongs to no group, or one less would be below the group's least
+    /// size.
+    fn terminate_instance_in_auto_scaling_group(
+        &mut self,
+        instance: InstanceId,
+        decrement: bool,
+        now: SimTime,
+    ) -> Result<(), ApiError>;
+}
+
+/// The simulated account: its instances and its groups.
+#[derive(Debug)]
+pub struct SimulatedAccount<'a> {
+    /// Instances.
+    pub ec2: &'a mut Ec2,
+    /// Groups.
+    pub groups: &'a mut AutoScaling,
+}
+
+impl CloudProvider for SimulatedAccount<'_> {
+    fn create_fleet(
+        &mut self,
+        request: &FleetRequest,
+        nodes: &[NodeId],
+        volume_gib: i64,
+        now: SimTime,
+    ) -> Result<FleetReply, CallError> {
+        self.ec2.create_fleet(request, nodes, volume_gib, now)
+    }
+
+    fn run_instances(
+        &mut self,
+        request: &RunRequest,
+        nodes: &[NodeId],
+        now: SimTime,
+    ) -> Result<Vec<InstanceId>, LaunchError> {
+        self.ec2.run_instances(request, nodes, now)
+    }
+
+    fn terminate_instances(&mut self, ids: &[InstanceId], now: SimTime) -> Result<Vec<SimDuration>, Throttled> {
+        self.ec2.terminate_instances(ids, now)
+    }
+
+    fn describe_instances(
+        &mut self,
+        filter: InstanceFilter<'_>,
+        caller: &str,
+        now: SimTime,
+    ) -> Result<Vec<InstanceView>, ApiError> {
+        self.ec2.describe_instances(filter, caller, now)
+    }
+
+    fn describe_auto_scaling_groups(&mut self, now: SimTime) -> Result<Vec<GroupView>, ApiError> {
+        self.ec2.take_tokens(ApiAction::DescribeAutoScalingGroups, 0, now)?;
+        Ok(self.groups.describe(self.ec2))
+    }
+
+    fn describe_scaling_activities(
+        &mut self,
+        group: Symbol,
+        since: SimTime,
+        now: SimTime,
+    ) -> Result<Vec<Activity>, ApiError> {
+        self.ec2.take_tokens(ApiAction::DescribeAutoScalingGroups, 0, now)?;
+        Ok(self.groups.activities(group)?.take_while(|activity| activity.start >= since).cloned().collect())
+    }
+
+    fn set_desired_capacity(&mut self, group: Symbol, desired: u32, now: SimTime) -> Result<(), ApiError> {
+        self.ec2.take_tokens(ApiAction::ChangeAutoScalingGroup, 0, now)?;
+        self.groups.set_desired(group, desired)
+    }
+
+    fn terminate_instance_in_auto_scaling_group(
+        &mut self,
+        instance: InstanceId,
+        decrement: bool,
+        now: SimTime,
+    ) -> Result<(), ApiError> {
+        self.ec2.take_tokens(ApiAction::ChangeAutoScalingGroup, 0, now)?;
+        self.groups.end_instance(instance, decrement, now)
+    }
+}

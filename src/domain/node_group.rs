@@ -1,0 +1,137 @@
+//! Node groups: Auto Scaling groups whose instances are nodes of the cluster, run by EKS or by oneself.
+
+use super::node_pool::AmiFamily;
+use super::{Labels, Symbol, Taint};
+
+/// A node group, from an eksctl `ClusterConfig` or a scenario's own list.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct NodeGroup {
+    /// Name.
+    pub name: Symbol,
+    /// Whether it is an EKS managed node group: EKS drains its nodes before they end and replaces Spot instances at risk.
+    pub managed: bool,
+    /// Instance types, the preferred one first.
+    pub instance_types: Vec<Symbol>,
+    /// How many of its instances are On-Demand and how pools are chosen.
+    pub distribution: InstancesDistribution,
+    /// Whether a Spot instance at risk is replaced before it is interrupted.
+    pub capacity_rebalance: bool,
+    /// `minSize`.
+    pub min_size: u32,
+    /// `desiredCapacity`.
+    pub desired_size: u32,
+    /// `maxSize`.
+    pub max_size: u32,
+    /// Labels of its nodes.
+    pub labels: Labels,
+    /// Taints of its nodes.
+    pub taints: Vec<Taint>,
+    /// Zones; empty for every zone of the cluster.
+    pub zones: Vec<Symbol>,
+    /// Family of machine images.
+    pub ami_family: AmiFamily,
+    /// Root volume size in bytes.
+    pub volume_bytes: i64,
+    /// Root volume type.
+    pub volume_type: Symbol,
+    /// `maxPodsPerNode`.
+    pub max_pods: Option<i64>,
+    /// Tags of the Auto Scaling group.
+    pub tags: Labels,
+}
+
+/// How many instances of a group are On-Demand, and how the pools of either kind are chosen.
+///
+/// Source: EC2 Auto Scaling API reference, `InstancesDistribution`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct InstancesDistribution {
+    /// `OnDemandBaseCapacity`: so many instances are On-Demand before anything is Spot.
+    pub on_demand_base: u32,
+    /// `OnDemandPercentageAboveBaseCapacity`, 0 to 100.
+    pub on_demand_percent: u32,
+    /// `OnDemandAllocationStrategy`.
+    pub on_demand_strategy: OnDemandStrategy,
+    /// `SpotAllocationStrategy`.
+    pub spot_strategy: SpotStrategy,
+}
+
+/// How a group chooses among On-Demand pools.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub enum OnDemandStrategy {
+    /// The preferred type that has capacity.
+    #[default]
+    Prioritized,
+    /// The cheapest.
+    LowestPrice,
+}
+
+/// How a group chooses among Spot pools.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum SpotStrategy {
+    /// The cheapest pools, used evenly.
+    LowestPrice {
+        /// `SpotInstancePools`: how many.
+        pools: u32,
+    },
+    /// The deepest pool.
+    CapacityOptimized,
+    /// Among pools of nearly the greatest depth, the preferred type.
+    CapacityOptimizedPrioritized,
+    /// Among deep pools, the cheapest.
+    PriceCapacityOptimized,
+}
+
+impl SpotStrategy {
+    /// The strategy as the API writes it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::LowestPrice { .. } => "lowest-price",
+            Self::CapacityOptimized => "capacity-optimized",
+            Self::CapacityOptimizedPrioritized => "capacity-optimized-prioritized",
+            Self::PriceCapacityOptimized => "price-capacity-optimized",
+        }
+    }
+}
+
+impl InstancesDistribution {
+    /// Everything On-Demand.
+    pub const ON_DEMAND: Self = Self {
+        on_demand_base: 0,
+        on_demand_percent: 100,
+        on_demand_strategy: OnDemandStrategy::Prioritized,
+        spot_strategy: SpotStrategy::PriceCapacityOptimized,
+    };
+    /// Everything Spot, as a managed node group buys it.
+    pub const SPOT: Self = Self { on_demand_percent: 0, ..Self::ON_DEMAND };
+
+    /// How many of `desired` instances are On-Demand; fractions count for On-Demand.
+    pub fn on_demand_of(&self, desired: u32) -> u32 {
+        let base = desired.min(self.on_demand_base);
+        let above = u64::from(desired - base) * u64::from(self.on_demand_percent.min(100));
+        base + above.div_ceil(100) as u32
+    }
+
+    /// Whether no instance is Spot.
+    pub fn is_on_demand(&self) -> bool {
+        self.on_demand_percent >= 100
+    }
+
+    /// Whether every instance is Spot.
+    pub fn is_spot(&self) -> bool {
+        self.on_demand_base == 0 && self.on_demand_percent == 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::InstancesDistribution;
+
+    #[test]
+    fn the_base_is_on_demand_and_fractions_above_it_count_for_on_demand() {
+        let mixed = InstancesDistribution { on_demand_base: 2, on_demand_percent: 25, ..InstancesDistribution::SPOT };
+        let counts: Vec<u32> = [0, 1, 2, 3, 6, 7, 10].iter().map(|&desired| mixed.on_demand_of(desired)).collect();
+        assert_eq!(counts, [0, 1, 2, 3, 3, 4, 4]);
+        assert_eq!(InstancesDistribution::SPOT.on_demand_of(9), 0);
+        assert_eq!(InstancesDistribution::ON_DEMAND.on_demand_of(9), 9);
+    }
+}

@@ -1,0 +1,236 @@
+//! Node groups in a running simulation: sizes, interruptions and replacements, shortages, drains.
+
+use nodecast::catalog::Catalog;
+use nodecast::domain::{SimDuration, SimTime};
+use nodecast::report::Summary;
+use nodecast::scenario::Scenario;
+use nodecast::simulation::{self, Outcome};
+use nodecast::world::record::{EventKind, NodeEnd, NodeFacts};
+
+fn try_load(text: &str, manifests: &str) -> Result<Scenario, String> {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("scenario.yaml");
+    std::fs::write(&file, text).unwrap();
+    std::fs::write(directory.path().join("manifests.yaml"), manifests).unwrap();
+    Scenario::load(&file).map(|(scenario, _)| scenario).map_err(|error| error.to_string())
+}
+
+fn run_seed(text: &str, manifests: &str, seed: u64) -> Outcome {
+    let scenario = try_load(text, manifests).unwrap();
+    let policy = scenario.for_policy(None).unwrap();
+    simulation::run(&scenario, policy, Catalog::embedded().unwrap(), seed, &mut |_| {}).unwrap()
+}
+
+fn run(text: &str, manifests: &str) -> Outcome {
+    run_seed(text, manifests, 1)
+}
+
+/// A scenario of an hour with one group; `more` are further keys.
+fn scenario(group: &str, more: &str) -> String {
+    format!(
+        "name: groups\nregion: us-east-1\nduration: 1h\ncluster: {{ zones: [us-east-1a, us-east-1b] }}\n\
+         manifests: [manifests.yaml]\nnodeGroups:\n  - {{ name: workers, {group} }}\n{more}\n"
+    )
+}
+
+/// No interruption but injected ones, and of those a half of the Spot instances at ten minutes.
+const STORM: &str = "ec2: { capacity: infinite, spot: { interruptions: none } }\n\
+    faults: [{ at: 10m, spot_interruption: { fraction: 50% } }]";
+const SPOT: &str = "instanceTypes: [m5.large, m5a.large], desired: 4, max: 6, spot: true";
+
+fn web(replicas: u32) -> String {
+    format!(
+        "apiVersion: apps/v1\nkind: Deployment\nmetadata: {{name: web}}\nspec:\n  replicas: {replicas}\n  selector: \
+         {{matchLabels: {{app: web}}}}\n  template:\n    metadata: {{labels: {{app: web}}}}\n    spec:\n      containers: \
+         [{{name: web, resources: {{requests: {{cpu: 700m, memory: 1Gi}}}}}}]\n"
+    )
+}
+
+fn minutes(minutes: i64) -> SimTime {
+    SimTime::ZERO + SimDuration::from_secs(60 * minutes)
+}
+
+fn ended(outcome: &Outcome, end: NodeEnd) -> Vec<&NodeFacts> {
+    outcome.record.nodes.iter().filter(|node| node.end == Some(end)).collect()
+}
+
+fn times(outcome: &Outcome, kind: EventKind) -> Vec<SimTime> {
+    outcome.record.events.iter().filter(|event| event.kind == kind).map(|event| event.at).collect()
+}
+
+/// Nodes Ready at `at`.
+fn ready(outcome: &Outcome, at: SimTime) -> usize {
+    let is = |node: &&NodeFacts| {
+        node.ready.is_some_and(|ready| ready <= at) && node.terminating.is_none_or(|ended| ended > at)
+    };
+    outcome.record.nodes.iter().filter(is).count()
+}
+
+#[test]
+fn interrupted_nodes_of_a_managed_spot_group_are_drained_at_once_and_replaced() {
+    let outcome = run(&scenario(SPOT, STORM), &web(6));
+    assert_eq!(times(&outcome, EventKind::InterruptionNotice), [minutes(10); 2]);
+    let interrupted = ended(&outcome, NodeEnd::Interrupted);
+    assert_eq!(interrupted.len(), 2);
+    for node in interrupted {
+        assert_eq!(node.deletion_requested, Some(minutes(10)), "cordoned at the notice");
+        assert!(node.drained.unwrap() < minutes(11), "pods stop within a second");
+    }
+    let launched: Vec<SimTime> = outcome.record.nodes.iter().skip(4).map(|node| node.launched.unwrap()).collect();
+    assert_eq!(launched.len(), 2, "one for each");
+    assert!(
+        launched.iter().all(|at| *at > minutes(10) && *at < minutes(11)),
+        "a rebalance does not wait: {launched:?}"
+    );
+    assert_eq!(ready(&outcome, minutes(13)), 4);
+    let evicted = outcome.record.pods.iter().filter(|pod| pod.evicted).count();
+    assert!(evicted > 0);
+    assert_eq!(Summary::of(&outcome).pods.pending_at_end, 0);
+}
+
+#[test]
+fn nodes_of_a_plain_group_vanish_with_their_pods_and_a_health_check_replaces_them() {
+    let group = format!("{SPOT}, managed: false");
+    let outcome = run(&scenario(&group, STORM), &web(6));
+    let reclaimed = times(&outcome, EventKind::InstanceReclaimed);
+    assert_eq!(reclaimed, [minutes(12); 2], "EC2 takes them two minutes after the notice");
+    assert!(ended(&outcome, NodeEnd::Interrupted).iter().all(|node| node.deletion_requested.is_none()));
+    let launched: Vec<SimTime> = outcome.record.nodes.iter().skip(4).map(|node| node.launched.unwrap()).collect();
+    assert_eq!(launched.len(), 2);
+    assert!(launched.iter().all(|at| *at > minutes(12) && *at < minutes(14)), "{launched:?}");
+    assert_eq!(ready(&outcome, minutes(16)), 4);
+}
+
+#[test]
+fn an_early_recommendation_replaces_an_instance_before_it_is_interrupted() {
+    // Many events, every one of them announced long before.
+    let more = "ec2: { capacity: infinite, spot: { interruptions: { exposure: 24h, stress: 100 } } }";
+    let group = "instanceTypes: [r5.24xlarge, p3.8xlarge], desired: 8, max: 20, spot: true";
+    let outcome = run(&scenario(group, more), "apiVersion: v1\nkind: Namespace\nmetadata: {name: web}\n");
+    let rebalanced = ended(&outcome, NodeEnd::Rebalanced);
+    assert!(!rebalanced.is_empty(), "{:?}", Summary::of(&outcome).nodes.terminations);
+    for node in rebalanced {
+        let name = node.name.as_str();
+        let others = outcome.record.nodes.iter().filter(|other| other.name != name);
+        let before = others.filter_map(|other| other.ready).any(|ready| Some(ready) <= node.deletion_requested);
+        assert!(before, "{name}: its replacement is Ready first");
+    }
+}
+
+#[test]
+fn a_shortage_leaves_failed_activities_with_pauses_between_them_and_ends_with_the_shortage() {
+    let more = "ec2: { capacity: infinite, spot: { interruptions: none } }\nfaults:\n  - { at: 5m, for: 20m, \
+        insufficient_capacity: { capacity_type: spot } }\ntimeline: [{ at: 6m, scale_group: { group: workers, desired: 6 } }]";
+    let outcome = run(&scenario(SPOT, more), &web(1));
+    let failed = times(&outcome, EventKind::ScalingActivityFailed);
+    assert!((6..=12).contains(&failed.len()), "{failed:?}");
+    assert!(failed.iter().all(|at| *at > minutes(6) && *at < minutes(25)), "{failed:?}");
+    assert_eq!((ready(&outcome, minutes(24)), ready(&outcome, minutes(40))), (4, 6));
+    let message =
+        &outcome.record.events.iter().find(|event| event.kind == EventKind::ScalingActivityFailed).unwrap().message;
+    assert!(message.starts_with("workers: Could not launch Spot Instances. UnfulfillableCapacity - "), "{message}");
+    assert_eq!(Summary::of(&outcome).nodes.failed_launches, failed.len() as u64);
+}
+
+#[test]
+fn a_group_grows_and_shrinks_to_the_size_that_the_timeline_sets() {
+    let more = "timeline:\n  - { at: 5m, scale_group: { group: workers, desired: 5 } }\n  - { at: 20m, scale_group: { group: workers, desired: 2 } }";
+    let group = "instanceTypes: [m5.large], desired: 3, min: 2, max: 6";
+    let outcome = run(&scenario(group, more), &web(4));
+    assert_eq!(times(&outcome, EventKind::DesiredCapacitySet), [minutes(5), minutes(20)]);
+    assert_eq!([4, 8, 30].map(|at| ready(&outcome, minutes(at))), [3, 5, 2]);
+    let scaled_in = ended(&outcome, NodeEnd::ScaledIn);
+    assert_eq!(scaled_in.len(), 3);
+    assert!(scaled_in.iter().all(|node| node.drained.is_some()));
+    let zones: Vec<_> = outcome.record.nodes.iter().filter(|node| node.end.is_none()).map(|node| node.zone).collect();
+    assert_ne!(zones[0], zones[1], "what stays is spread");
+    assert_eq!(Summary::of(&outcome).pods.pending_at_end, 0, "two nodes hold four pods");
+}
+
+#[test]
+fn a_drain_that_a_budget_blocks_is_given_up_after_a_quarter_of_an_hour() {
+    let more = "timeline: [{ at: 5m, scale_group: { group: workers, desired: 1 } }]";
+    let budget = "---\napiVersion: policy/v1\nkind: PodDisruptionBudget\nmetadata: {name: web}\nspec: \
+        {maxUnavailable: 0, selector: {matchLabels: {app: web}}}\n";
+    let manifests = format!("{}{budget}", web(4));
+    let group = "instanceTypes: [m5.large], desired: 2, min: 0, max: 2";
+    let outcome = run(&scenario(group, more), &manifests);
+    let [node] = ended(&outcome, NodeEnd::ScaledIn)[..] else { panic!("one node") };
+    assert_eq!(node.drained, None);
+    let drained_for = node.terminating.unwrap() - node.deletion_requested.unwrap();
+    assert_eq!(drained_for, SimDuration::from_secs(900));
+    let plain = run(&scenario(&format!("{group}, managed: false"), more), &manifests);
+    let [node] = ended(&plain, NodeEnd::ScaledIn)[..] else { panic!("one node") };
+    assert_eq!(node.terminating, node.deletion_requested, "nobody drains the nodes of a plain group");
+}
+
+#[test]
+fn a_mixed_instances_policy_of_eksctl_keeps_its_on_demand_base_through_a_storm() {
+    let cluster = "---\napiVersion: eksctl.io/v1alpha5\nkind: ClusterConfig\nmetadata: {name: c, region: us-east-1}\n\
+        nodeGroups:\n  - name: mixed\n    desiredCapacity: 6\n    minSize: 0\n    maxSize: 9\n    instancesDistribution:\n      \
+        instanceTypes: [c5.large, c5a.large]\n      onDemandBaseCapacity: 2\n      onDemandPercentageAboveBaseCapacity: 25\n      \
+        spotAllocationStrategy: capacity-optimized\n";
+    let text = scenario("instanceTypes: [m5.large], desired: 1", STORM);
+    let outcome = run(&text, &format!("{}{cluster}", web(1)));
+    let mixed = |node: &&NodeFacts| node.name.starts_with("mixed-");
+    let spot = |node: &&NodeFacts| node.capacity_type.is_some_and(|kind| kind.as_str() == "spot");
+    let at_start: Vec<_> = outcome.record.nodes.iter().filter(mixed).take(6).collect();
+    assert_eq!(at_start.iter().filter(|node| spot(node)).count(), 3, "two and a quarter of four On-Demand");
+    let replacements: Vec<_> = outcome.record.nodes.iter().filter(mixed).skip(6).collect();
+    assert_eq!(replacements.len(), 2);
+    assert!(replacements.iter().all(spot), "Spot is replaced by Spot");
+}
+
+#[test]
+fn terminations_that_ec2_does_not_take_are_tried_again() {
+    let steps = "timeline: [{ at: 5m, scale_group: { group: workers, desired: 0 } }]";
+    let group = "instanceTypes: [m5.large], desired: 12, min: 0, max: 12";
+    let with = |api: &str| run(&scenario(group, &format!("ec2: {{ api: {api} }}\n{steps}")), &web(1));
+    let limited = with("{ terminated_instances: { size: 4, per_second: 1 } }");
+    let unlimited = with("unlimited");
+    for outcome in [&limited, &unlimited] {
+        assert_eq!(ended(outcome, NodeEnd::ScaledIn).len(), 12);
+        assert!(outcome.record.nodes.iter().all(|node| node.terminated.is_some()));
+    }
+    assert!(!times(&limited, EventKind::CallThrottled).is_empty());
+    assert!(times(&unlimited, EventKind::CallThrottled).is_empty());
+    let last = |outcome: &Outcome| outcome.record.nodes.iter().filter_map(|node| node.terminating).max().unwrap();
+    let later = last(&limited) - last(&unlimited);
+    assert!((7..40).contains(&later.as_secs()), "eight tokens take eight seconds, not {later}");
+}
+
+#[test]
+fn equal_seeds_give_equal_runs_and_the_storm_hits_others_with_another_seed() {
+    let text = scenario(SPOT, STORM);
+    let run = |seed| run_seed(&text, &web(6), seed);
+    let (one, same, other) = (run(1), run(1), run(2));
+    assert_eq!(one.event_hash, same.event_hash);
+    assert_eq!(format!("{:?}", one.bill), format!("{:?}", same.bill));
+    assert_ne!(one.event_hash, other.event_hash);
+}
+
+#[test]
+fn groups_that_cannot_be_are_refused_with_a_way_out() {
+    let errors = [
+        ("instanceTypes: [m5.large], spot: 50%, managed: true", "all Spot or all On-Demand"),
+        ("instanceTypes: [m5.lrge]", "`m5.lrge` is not an instance type of us-east-1"),
+        ("desired: 1", "a node group needs `instanceTypes`"),
+        ("instanceTypes: [m5.large], min: 3, max: 2", "the sizes contradict each other"),
+        ("instanceTypes: [m5.large], min: 1, minSize: 2", "two names for the same thing"),
+        ("instanceTypes: [m5.large], spot: 0.505", "a whole percentage"),
+        ("instanceTypes: [m5.large], zones: [us-east-2a]", "`us-east-2a` is not a zone of us-east-1"),
+        ("instanceTypes: [m5.large], size: 3", "unknown key `size` in a node group"),
+    ];
+    for (group, expected) in errors {
+        let error = try_load(&scenario(group, ""), &web(1)).unwrap_err();
+        assert!(error.contains(expected), "{group}: {error}");
+    }
+    let timeline = |step: &str| format!("timeline: [{{ at: 1m, scale_group: {step} }}]");
+    for (step, expected) in [
+        ("{ group: worker, desired: 4 }", "no node group is called `worker`"),
+        ("{ group: workers, desired: 9 }", "9 is not between the sizes of `workers`, 4 and 6"),
+    ] {
+        let error = try_load(&scenario(SPOT, &timeline(step)), &web(1)).unwrap_err();
+        assert!(error.contains(expected), "{step}: {error}");
+    }
+}
