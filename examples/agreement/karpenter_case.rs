@@ -315,6 +315,7 @@ fn read_offering(own: &Value) -> Result<Offering, String> {
     });
     Ok(Offering {
         zone: symbol("zone"),
+        zone_id: None,
         capacity_type: symbol("capacityType"),
         price: rate(&own["price"])?,
         available: flag_or(own, "available", true)?,

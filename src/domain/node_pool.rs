@@ -42,6 +42,8 @@ pub struct NodePool {
     pub kubelet: Option<KubeletConfig>,
     /// Whether this was a Provisioner.
     pub legacy: bool,
+    /// Whether Karpenter may use it: its `Ready` condition, if there is one, is true, and it is not being deleted.
+    pub ready: bool,
 }
 
 /// When Karpenter may remove or replace a node of a pool.
@@ -120,6 +122,7 @@ impl NodePool {
             replicas: None,
             kubelet: None,
             legacy: false,
+            ready: true,
         }
     }
 }

@@ -40,13 +40,12 @@ pub struct InstanceType {
 }
 
 /// One way to buy an instance type.
-///
-/// Deviation: upstream's offerings also carry a zone id. Where requirements speak of `topology.k8s.aws/zone-id`, they narrow
-/// the types but not the zones of their offerings.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Offering {
     /// Zone name.
     pub zone: Symbol,
+    /// Zone id, for example `use1-az4`; `None` where it is not known, or not asked for by the release.
+    pub zone_id: Option<Symbol>,
     /// `spot`, `on-demand` or `reserved`.
     pub capacity_type: Symbol,
     /// Price that Karpenter compares with; a reserved offering's is a ten-millionth of On-Demand.
@@ -128,7 +127,7 @@ pub fn instance_types_priced_by(
         .filter(|entry| class.ami_architectures.is_empty() || class.ami_architectures.contains(&entry.facts.arch))
         .map(|entry| {
             let node = capacity::node(&entry.facts, class, kubelet, settings);
-            let offerings = offerings::of_catalog(price_list, region, entry, class);
+            let offerings = offerings::of_catalog(price_list, region, entry, class, settings.version);
             let mut requirements = labels::of_type(&entry.facts, class, node.capacity.pods(), settings.version);
             labels::add_places(&mut requirements, region, entry, class, settings.version);
             if !releases::has_fixed_places(settings.version) {

@@ -47,7 +47,7 @@ pub use input::{
     PreferencePolicy, ReservedMode, Situation, TieBreak, Volumes,
 };
 pub use min_values::min_values_missed;
-pub use plan::{DroppedPool, ExistingPlacement, PackingPlan, PlannedClaim, PricedType, UnschedulablePod};
+pub use plan::{DroppedPool, ExistingPlacement, NodeVerdict, PackingPlan, PlannedClaim, PricedType, UnschedulablePod};
 pub use type_table::{TypeVerdict, judge_types};
 pub use validation::{LeftOut, takes_on};
 
@@ -90,14 +90,14 @@ impl<'a> Packer<'a> {
     }
 
     /// Compiles the nodes of a cluster for questions to this packer.
-    pub fn cluster<'n>(&mut self, nodes: &'n [NodeView<'n>]) -> ClusterView<'n> {
+    pub fn cluster(&mut self, nodes: &[NodeView<'_>]) -> ClusterView {
         let Self { setup, table, resources, templates, rules, .. } = self;
         ClusterView::new(setup, templates, table, resources, rules, nodes)
     }
 
     /// One scheduling pass over a cluster as a question changes it. `cluster` must come from this packer; it is left as it
     /// was.
-    pub fn simulate(&mut self, cluster: &mut ClusterView<'_>, question: &WhatIf<'_>) -> PackingPlan {
+    pub fn simulate(&mut self, cluster: &mut ClusterView, question: &WhatIf<'_>) -> PackingPlan {
         for &node in question.without {
             cluster.existing.withdraw(node);
         }
@@ -106,11 +106,12 @@ impl<'a> Packer<'a> {
         plan
     }
 
-    fn plan(&mut self, cluster: &mut ClusterView<'_>, question: &WhatIf<'_>) -> PackingPlan {
+    fn plan(&mut self, cluster: &mut ClusterView, question: &WhatIf<'_>) -> PackingPlan {
         let setup = &self.setup;
         let limits = cluster.limits_without(question.without, setup, &self.templates);
         let taken = cluster.taken(question);
-        let (existing, views) = (&mut cluster.existing, cluster.views);
+        let nodes = cluster.len();
+        let existing = &mut cluster.existing;
         let mut topology = topology::Topology::new(
             setup,
             &mut self.rules,
@@ -151,7 +152,7 @@ impl<'a> Packer<'a> {
             left: Vec::new(),
             totals: Vec::new(),
         };
-        let asked = asked(setup, views, question, volumes);
+        let asked = asked(setup, nodes, question, &self.resources, volumes);
         let mut pass = pass::Pass::new(engine, asked, classes, &mut self.shapes, existing, limits);
         pass.solve(&left_out);
         for (failure, volume) in pass.failures.iter_mut().zip(failures) {
@@ -165,8 +166,9 @@ impl<'a> Packer<'a> {
 
 fn asked<'p>(
     setup: &PackingSetup<'_>,
-    nodes: &'p [NodeView<'p>],
+    nodes: usize,
     question: &WhatIf<'p>,
+    resources: &'p resource_table::ResourceTable,
     volumes: Vec<Option<volumes::PodVolumes>>,
 ) -> pass::Asked<'p> {
     let marked = |size: usize, positions: &[usize]| {
@@ -183,8 +185,10 @@ fn asked<'p>(
         pods: question.pods,
         volumes,
         kept_off: if asks { marked(question.pods.len(), question.running) } else { Vec::new() },
-        unsettled: if asks { marked(nodes.len(), question.unsettled) } else { Vec::new() },
+        unsettled: if asks { marked(nodes, question.unsettled) } else { Vec::new() },
         most_claims: question.most_claims,
+        watched: question.watched,
+        resources,
     }
 }
 

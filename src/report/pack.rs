@@ -17,7 +17,7 @@ use crate::policy::packing::PlannedClaim;
 use crate::policy::selection::{LaunchRequest, Override};
 use crate::simulation::single_pass::SinglePass;
 
-pub use explain::{PodExplanation, PoolExplanation, RefusedTypes, ShortOf};
+pub use explain::{NodeExplanation, PodExplanation, PoolExplanation, RefusedTypes, ShortOf};
 
 /// The version of the layout of the JSON.
 pub const SCHEMA_VERSION: u32 = 1;
@@ -60,7 +60,7 @@ pub struct PackSummary {
     pub per_hour: f64,
     /// What they cost in a month of 730 hours.
     pub per_month: f64,
-    /// Pods without a node, before.
+    /// Pods to place: those without a node, and those of nodes that are being deleted.
     pub pods_waiting: usize,
     /// Of them, on nodes to launch.
     pub pods_on_new_nodes: usize,
@@ -206,7 +206,7 @@ impl PackAnswer {
                 new_nodes: launches.len(),
                 per_hour,
                 per_month: libm::round(per_hour * HOURS_OF_MONTH * 1e4) / 1e4,
-                pods_waiting: question.pods.len(),
+                pods_waiting: pass.asked.len() + pass.left_out.len(),
                 pods_on_new_nodes: launches.iter().map(|launch| launch.pods.len()).sum(),
                 pods_on_existing_nodes: existing_nodes.iter().map(|node| node.pods.len()).sum(),
                 pods_pending: pending.iter().map(|group| group.pods.len()).sum(),

@@ -9,15 +9,21 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::error::{ScenarioError, Warning, nearest};
-use super::manifests::{Manifests, PodObject, read_manifests_with};
+use super::manifests::{AttachLimits, Manifests, PodObject, SchedulerVerdict, read_manifests_with};
 use super::source::{Limits, Source};
 use super::tree::Variables;
 use crate::catalog::{Catalog, CatalogError, Region};
-use crate::domain::pod::OwnerKind;
+use crate::domain::pod::{OwnerKind, PodDisruptionBudget, PodPhase};
 use crate::domain::symbol::well_known;
-use crate::domain::workload::{Deployment, ObjectName};
-use crate::domain::{KarpenterVersion, Labels, NodeClass, NodeObject, NodePool, PodSpec, Symbol, Taint, TaintEffect};
+use crate::domain::volumes::{PersistentVolume, PersistentVolumeClaim, StorageClass};
+use crate::domain::workload::{DaemonSet, Deployment, ObjectName};
+use crate::domain::{
+    KarpenterVersion, Labels, NodeClass, NodeObject, NodePool, PodSpec, SimTime, Symbol, Taint, TaintEffect,
+};
 use crate::policy::instance_types::{complete_classes, complete_pools, price_list_of};
+
+/// When pods that are in no dump are created: after all others.
+const LAST: SimTime = SimTime::from_micros(i64::MAX);
 
 /// What the files do not say.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -41,6 +47,19 @@ pub struct NamedPod {
     pub workload: String,
     /// What it asks for. Pods of one template share it.
     pub spec: Arc<PodSpec>,
+    /// When it was created; one that is not in a dump comes after all that are.
+    pub created: SimTime,
+    /// Whether it is being deleted.
+    pub deleting: bool,
+    /// How far it is.
+    pub phase: PodPhase,
+    /// Whether it is Ready.
+    pub ready: bool,
+    /// What kube-scheduler said of it.
+    pub verdict: SchedulerVerdict,
+    /// Where it still runs, if it is among the pods to place because its node is being deleted: positions of the node, and
+    /// of the pod among the node's.
+    pub leaves: Option<(usize, usize)>,
 }
 
 /// A node with the pods on it.
@@ -50,6 +69,19 @@ pub struct NodeWithPods {
     pub node: NodeObject,
     /// Its pods that have not ended.
     pub pods: Vec<NamedPod>,
+    /// How many volumes of each CSI driver it can attach.
+    pub volume_limits: Vec<(Symbol, u32)>,
+}
+
+/// The storage objects of the cluster.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct StorageObjects {
+    /// PersistentVolumeClaims.
+    pub claims: Vec<PersistentVolumeClaim>,
+    /// PersistentVolumes.
+    pub volumes: Vec<PersistentVolume>,
+    /// StorageClasses.
+    pub classes: Vec<StorageClass>,
 }
 
 /// A cluster with pods that wait for a node.
@@ -71,8 +103,12 @@ pub struct PackingQuestion {
     pub daemons: Vec<Arc<PodSpec>>,
     /// The nodes that exist.
     pub nodes: Vec<NodeWithPods>,
-    /// Pods without a node.
+    /// Pods without a node, and those of nodes that are being deleted.
     pub pods: Vec<NamedPod>,
+    /// PodDisruptionBudgets.
+    pub disruption_budgets: Vec<PodDisruptionBudget>,
+    /// Volumes and what is claimed of them.
+    pub storage: StorageObjects,
     /// What could make the real cluster answer otherwise.
     pub warnings: Vec<Warning>,
 }
@@ -117,7 +153,7 @@ impl PackingQuestion {
         }
         complete_pools(circumstances.karpenter, &mut node_pools);
         warn_of_pools(&node_pools, &objects.node_classes, &mut warnings);
-        let daemons = daemons(&objects);
+        let daemons = daemons(&objects, circumstances.karpenter);
         let (pods, nodes) = split(&mut objects, listed, &mut warnings);
         if pods.is_empty() && nodes.iter().all(|node| node.pods.is_empty()) {
             return Err(ScenarioError::new("there is no pod in these files").help(
@@ -133,6 +169,12 @@ impl PackingQuestion {
             daemons,
             nodes,
             pods,
+            disruption_budgets: objects.disruption_budgets,
+            storage: StorageObjects {
+                claims: objects.volume_claims,
+                volumes: objects.volumes,
+                classes: objects.storage_classes,
+            },
             warnings,
             region,
         })
@@ -204,6 +246,10 @@ fn zones(circumstances: &Circumstances, objects: &Manifests, region: &Region) ->
 
 fn warn_of_pools(pools: &[NodePool], classes: &[NodeClass], warnings: &mut Vec<Warning>) {
     for pool in pools {
+        if !pool.ready {
+            let text = format!("NodePool {} is not ready or is being deleted: it launches nothing", pool.name);
+            warnings.push(Warning::new(text));
+        }
         if !classes.iter().any(|class| class.name == pool.node_class) {
             let (name, class) = (pool.name, pool.node_class);
             warnings.push(Warning::new(format!(
@@ -213,9 +259,29 @@ fn warn_of_pools(pools: &[NodePool], classes: &[NodeClass], warnings: &mut Vec<W
     }
 }
 
-/// One pod for each DaemonSet: its template, else one of its pods.
-fn daemons(objects: &Manifests) -> Vec<Arc<PodSpec>> {
-    let mut daemons: Vec<Arc<PodSpec>> = objects.daemon_sets.iter().map(|set| Arc::clone(&set.template)).collect();
+/// One pod for each DaemonSet. Since v1 the newest of its pods stands for it, as admission left it, with the required node
+/// affinity of the template; where there is no pod, or before v1, the template does. A DaemonSet that is in no file is
+/// known by its pods.
+///
+/// Source: Karpenter core v1.13 `pkg/controllers/state/cluster.go`, `UpdateDaemonSet`;
+/// `pkg/controllers/provisioning/provisioner.go`, `getDaemonSetPods`.
+fn daemons(objects: &Manifests, karpenter: KarpenterVersion) -> Vec<Arc<PodSpec>> {
+    let live = |set: &DaemonSet| {
+        let own = |pod: &&PodObject| {
+            pod.spec.owner == OwnerKind::DaemonSet
+                && pod.name.namespace == set.name.namespace
+                && pod.controller == Some(set.name.name)
+        };
+        let newest = objects.pods.iter().filter(own).max_by_key(|pod| pod.created)?;
+        let mut spec = unpinned(&newest.spec);
+        spec.node_affinity.required.clone_from(&set.template.node_affinity.required);
+        Some(Arc::new(spec))
+    };
+    let representative = |set: &DaemonSet| {
+        let live = if karpenter >= KarpenterVersion::V1_13 { live(set) } else { None };
+        live.unwrap_or_else(|| Arc::clone(&set.template))
+    };
+    let mut daemons: Vec<Arc<PodSpec>> = objects.daemon_sets.iter().map(representative).collect();
     let mut seen: BTreeMap<ObjectName, ()> = objects.daemon_sets.iter().map(|set| (set.name, ())).collect();
     for pod in objects.pods.iter().filter(|pod| pod.spec.owner == OwnerKind::DaemonSet) {
         let set = ObjectName { namespace: pod.name.namespace, name: pod.controller.unwrap_or(pod.name.name) };
@@ -247,17 +313,18 @@ fn split(
     warnings: &mut Vec<Warning>,
 ) -> (Vec<NamedPod>, Vec<NodeWithPods>) {
     let mut nodes: Vec<NodeWithPods> =
-        objects.nodes.drain(..).map(|node| NodeWithPods { node: completed(node), pods: Vec::new() }).collect();
+        objects.nodes.drain(..).map(|node| with_limits(node, &objects.attach_limits)).collect();
     let places: BTreeMap<Symbol, usize> =
         nodes.iter().enumerate().map(|(place, node)| (Symbol::new(&node.node.name), place)).collect();
     let deployed: Vec<NamedPod> =
         objects.deployments.iter().flat_map(|deployment| missing_pods(deployment, &objects.pods)).collect();
     let stated = objects.pods.drain(..).filter(|pod| !pod.phase.is_terminal()).map(named);
+    let storage_is_known = !(objects.volume_claims.is_empty() && objects.storage_classes.is_empty());
     let (mut waiting, mut elsewhere, mut with_volumes) = (Vec::new(), 0_usize, 0_usize);
     for mut pod in stated.chain(deployed).chain(listed) {
         let place = pod.spec.node_name.map(|node| places.get(&node).copied());
-        if place.is_none() && !pod.spec.volumes.is_empty() {
-            with_volumes += 1;
+        if !storage_is_known && !pod.spec.volumes.is_empty() {
+            with_volumes += usize::from(place.is_none());
             Arc::make_mut(&mut pod.spec).volumes.clear();
         }
         match place {
@@ -275,11 +342,31 @@ fn split(
         );
     }
     if with_volumes > 0 {
-        warnings.push(Warning::new(format!(
-            "persistent volumes bind no pod to a zone: {with_volumes} waiting pod(s) have some"
-        )));
+        warnings.push(
+            Warning::new(format!(
+                "persistent volumes bind no pod to a zone: {with_volumes} waiting pod(s) have some, and no claim is in these files"
+            ))
+            .help("add them: `kubectl get pvc,pv,storageclasses,csinodes -A -o yaml`"),
+        );
     }
+    waiting.extend(leaving(&nodes));
     (waiting, nodes)
+}
+
+/// The pods of nodes that are being deleted, which look for another place.
+fn leaving(nodes: &[NodeWithPods]) -> Vec<NamedPod> {
+    let mut leaving = Vec::new();
+    for (place, node) in nodes.iter().enumerate().filter(|(_, node)| node.node.deleting) {
+        let pods = node.pods.iter().enumerate();
+        leaving.extend(pods.map(|(position, pod)| NamedPod { leaves: Some((place, position)), ..pod.clone() }));
+    }
+    leaving
+}
+
+fn with_limits(node: NodeObject, limits: &[AttachLimits]) -> NodeWithPods {
+    let own = limits.iter().find(|own| own.node.as_str() == node.name);
+    let volume_limits = own.map_or(Vec::new(), |own| own.drivers.clone());
+    NodeWithPods { node: completed(node), pods: Vec::new(), volume_limits }
 }
 
 /// A node under present labels, and with the taint of a cordoned one.
@@ -307,7 +394,18 @@ fn named(pod: PodObject) -> NamedPod {
         (_, Some(controller)) => format!("{namespace}/{controller}"),
         (_, None) => format!("{namespace}/{name}"),
     };
-    NamedPod { namespace, name, workload, spec: Arc::new(pod.spec) }
+    NamedPod {
+        namespace,
+        name,
+        workload,
+        spec: Arc::new(pod.spec),
+        created: pod.created.unwrap_or(LAST),
+        deleting: pod.deleting,
+        phase: pod.phase,
+        ready: pod.ready,
+        verdict: pod.verdict,
+        leaves: None,
+    }
 }
 
 /// The replicas of a Deployment that are not among `pods`.
@@ -334,6 +432,12 @@ fn replicas(namespace: Symbol, name: &str, count: u32, spec: &Arc<PodSpec>) -> V
             name: format!("{name}-{number}"),
             workload: workload.clone(),
             spec: Arc::clone(spec),
+            created: LAST,
+            deleting: false,
+            phase: PodPhase::Pending,
+            ready: false,
+            verdict: SchedulerVerdict::NotAsked,
+            leaves: None,
         })
         .collect()
 }

@@ -7,15 +7,20 @@ mod explanation;
 pub use explanation::{Explanation, PodOutcome, PoolVerdict, TypeGroup};
 
 use crate::domain::symbol::well_known;
-use crate::domain::{NodeObject, PodSpec, SimTime};
+use crate::domain::{KarpenterVersion, SimTime};
+use crate::policy::disruption::{ClusterView, PodBudget, PodView};
 use crate::policy::instance_types::{InstanceType, ProviderSettings, types_of_pools};
 use crate::policy::packing::{
-    BoundPod, MinValuesPolicy, NamespaceView, NodeView, PackingOptions, PackingPlan, PackingSetup, PendingPod,
-    PlannedClaim, PoolView, ReservedMode, Situation, TieBreak, Volumes, pack, takes_on,
+    BoundPod, MinValuesPolicy, NamespaceView, NodeView, Packer, PackingOptions, PackingPlan, PackingSetup, PendingPod,
+    PlannedClaim, PoolView, ReservedMode, TieBreak, Volumes, WhatIf, takes_on,
 };
 use crate::policy::selection::{LaunchRequest, LaunchView, SelectionError, select};
 use crate::scenario::PackingQuestion;
-use crate::scenario::packing_question::NamedPod;
+use crate::scenario::manifests::SchedulerVerdict;
+use crate::scenario::packing_question::{NamedPod, NodeWithPods};
+
+/// One of the ways in which ties may fall.
+const TIES: TieBreak = TieBreak::Seeded { seed: 1, pass: 1 };
 
 /// What Karpenter would do with the pods of a [`PackingQuestion`].
 #[derive(Clone, Debug)]
@@ -46,13 +51,17 @@ impl<'q> SinglePass<'q> {
         );
         let (mut asked, mut left_out) = (Vec::new(), Vec::new());
         for (position, pod) in question.pods.iter().enumerate() {
-            match reason_to_leave_out(&pod.spec) {
+            if pod.leaves.is_some() {
+                asked.extend(comes_back(question, pod).then_some(position));
+                continue;
+            }
+            match reason_to_leave_out(pod) {
                 Some(reason) => left_out.push((position, reason)),
                 None => asked.push(position),
             }
         }
         let every: Vec<usize> = (0..question.node_pools.len()).collect();
-        let plan = packed(question, &types, &every, &asked, true);
+        let plan = packed(question, &types, &every, &asked, true, None);
         let launches = plan.claims.iter().map(|claim| launch(question, &types, claim)).collect();
         Self { question, types, asked, left_out, plan, launches }
     }
@@ -62,12 +71,58 @@ impl<'q> SinglePass<'q> {
 ///
 /// Source: Karpenter core v1.13 `pkg/utils/pod/scheduling.go`, `IsProvisionable`; `pkg/controllers/provisioning/provisioner.go`,
 /// `Validate`.
-fn reason_to_leave_out(spec: &PodSpec) -> Option<String> {
+fn reason_to_leave_out(pod: &NamedPod) -> Option<String> {
+    let spec = &pod.spec;
     if !spec.scheduling_gates.is_empty() {
         let gates: Vec<&str> = spec.scheduling_gates.iter().map(|gate| gate.as_str()).collect();
         return Some(format!("its scheduling gates are closed: {}", gates.join(", ")));
     }
+    match pod.verdict {
+        SchedulerVerdict::Waiting => return Some("kube-scheduler has not said that it fits no node".to_owned()),
+        SchedulerVerdict::Nominated(node) => {
+            return Some(format!("pods of lower priority are leaving node {node} for it"));
+        }
+        SchedulerVerdict::NotAsked | SchedulerVerdict::Unschedulable => {}
+    }
     takes_on(spec).err().map(|reason| reason.to_string())
+}
+
+/// Whether a pod of a node that is being deleted needs another place now.
+fn comes_back(question: &PackingQuestion, pod: &NamedPod) -> bool {
+    let asks_budgets = question.karpenter >= KarpenterVersion::V1_13;
+    let budgets: Vec<PodBudget<'_>> = question
+        .disruption_budgets
+        .iter()
+        .filter(|_| asks_budgets)
+        .map(|budget| PodBudget {
+            namespace: budget.namespace,
+            selector: budget.selector.as_ref(),
+            allowed: 0,
+            always_allow_unhealthy: budget.always_allow_unhealthy,
+            allows_nothing: budget.rule.allows_nothing(),
+        })
+        .collect();
+    let cluster = ClusterView {
+        now: SimTime::ZERO,
+        karpenter: question.karpenter,
+        spot_to_spot: false,
+        pools: &[],
+        nodes: &[],
+        pending: &[],
+        pod_budgets: &budgets,
+        ties: TIES,
+    };
+    cluster.is_currently_reschedulable(&PodView {
+        namespace: pod.namespace,
+        name: &pod.name,
+        spec: &pod.spec,
+        phase: pod.phase,
+        deletion: pod.deleting.then_some(SimTime::ZERO),
+        ready: pod.ready,
+        created: pod.created,
+        started: None,
+        uid_rank: 0,
+    })
 }
 
 /// The plan for the pods at `asked` with the pools at `pools`; existing nodes take pods only if `offered`.
@@ -77,14 +132,17 @@ fn packed(
     pools: &[usize],
     asked: &[usize],
     offered: bool,
+    watched: Option<usize>,
 ) -> PackingPlan {
     let view = |&pool: &usize| PoolView { pool: &question.node_pools[pool], instance_types: &types[pool] };
     let pools: Vec<PoolView<'_>> = pools.iter().map(view).collect();
     let namespaces: Vec<NamespaceView<'_>> =
         question.namespaces.iter().map(|(name, labels)| NamespaceView { name: *name, labels }).collect();
-    let bound: Vec<Vec<BoundPod<'_>>> = question.nodes.iter().map(|node| bound_pods(&node.pods)).collect();
+    let displaced: Vec<(usize, usize)> = asked.iter().filter_map(|&pod| question.pods[pod].leaves).collect();
+    let nodes = question.nodes.iter().enumerate();
+    let bound: Vec<Vec<BoundPod<'_>>> = nodes.map(|(node, own)| bound_pods(&own.pods, node, &displaced)).collect();
     let nodes: Vec<NodeView<'_>> =
-        question.nodes.iter().zip(&bound).map(|(node, pods)| node_view(&node.node, pods, offered)).collect();
+        question.nodes.iter().zip(&bound).map(|(node, pods)| node_view(node, pods, offered)).collect();
     let pods: Vec<PendingPod<'_>> = asked
         .iter()
         .map(|&position| {
@@ -93,7 +151,7 @@ fn packed(
                 namespace: pod.namespace,
                 name: &pod.name,
                 spec: &pod.spec,
-                created: SimTime::ZERO,
+                created: pod.created,
                 uid_rank: position as u64,
             }
         })
@@ -104,19 +162,31 @@ fn packed(
         pools: &pools,
         daemons: &question.daemons,
         namespaces: &namespaces,
-        volumes: Volumes::default(),
+        volumes: Volumes {
+            claims: &question.storage.claims,
+            volumes: &question.storage.volumes,
+            classes: &question.storage.classes,
+        },
     };
-    let ties = TieBreak::Seeded { seed: 1, pass: 1 };
-    pack(setup, &Situation { nodes: &nodes, pods: &pods, reserved: ReservedMode::Strict, ties })
+    let mut packer = Packer::new(setup);
+    let mut cluster = packer.cluster(&nodes);
+    packer.simulate(&mut cluster, &WhatIf { watched, ..WhatIf::placing(&pods, ReservedMode::Strict, TIES) })
 }
 
-fn bound_pods(pods: &[NamedPod]) -> Vec<BoundPod<'_>> {
-    pods.iter()
-        .map(|pod| BoundPod { namespace: pod.namespace, name: &pod.name, spec: &pod.spec, counts_in_topology: true })
-        .collect()
+/// The pods of a node; those that are being deleted or are to be placed anew do not count in topologies.
+fn bound_pods<'q>(pods: &'q [NamedPod], node: usize, displaced: &[(usize, usize)]) -> Vec<BoundPod<'q>> {
+    let pods = pods.iter().enumerate();
+    pods.map(|(position, pod)| BoundPod {
+        namespace: pod.namespace,
+        name: &pod.name,
+        spec: &pod.spec,
+        counts_in_topology: !pod.deleting && !displaced.contains(&(node, position)),
+    })
+    .collect()
 }
 
-fn node_view<'a>(node: &'a NodeObject, pods: &'a [BoundPod<'a>], offered: bool) -> NodeView<'a> {
+fn node_view<'a>(of: &'a NodeWithPods, pods: &'a [BoundPod<'a>], offered: bool) -> NodeView<'a> {
+    let node = &of.node;
     let managed = node.labels.get(well_known::NODEPOOL).is_some();
     NodeView {
         name: &node.name,
@@ -128,9 +198,9 @@ fn node_view<'a>(node: &'a NodeObject, pods: &'a [BoundPod<'a>], offered: bool) 
         managed,
         initialized: !managed || node.labels.get(well_known::NODE_INITIALIZED) == Some(well_known::TRUE),
         registered: true,
-        offered,
+        offered: offered && !node.deleting,
         pods,
-        volume_limits: &[],
+        volume_limits: &of.volume_limits,
     }
 }
 

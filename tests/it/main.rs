@@ -20,6 +20,7 @@ mod manifests;
 mod node_groups;
 mod outputs;
 mod pack;
+mod pack_dumps;
 mod packing;
 mod pricing;
 mod queues;

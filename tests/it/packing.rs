@@ -6,6 +6,7 @@
 mod affinity;
 mod algebra;
 mod capacity;
+mod enumeration;
 mod equivalence;
 mod labels;
 mod nodes;
@@ -41,7 +42,8 @@ fn the_cases_that_are_pinned_are_counted_and_the_others_are_named() {
         spread::ROWS,
         volumes::ROWS,
     ];
-    let elsewhere = [crate::selection::ROWS, crate::instance_types::ROWS, crate::karpenter_runs::ROWS];
+    let elsewhere =
+        [crate::selection::ROWS, crate::instance_types::ROWS, crate::karpenter_runs::ROWS, crate::pack_dumps::ROWS];
     let mut rows: Vec<u16> = here.concat();
     rows.extend(elsewhere.concat());
     rows.sort_unstable();

@@ -61,7 +61,7 @@ pub enum NoOp {
 /// What consolidation of the nodes comes to.
 pub fn evaluate(what_if: &mut WhatIf<'_, '_>, nodes: &[&Candidate]) -> Evaluation {
     let view = what_if.view();
-    let simulation = what_if.simulate(nodes);
+    let simulation = what_if.simulate_consolidation(nodes);
     let price = together(nodes);
     let decision = decide(view, nodes, &simulation, price);
     Evaluation { decision, price, simulation }

@@ -1,21 +1,20 @@
 //! What would happen to the pods of some nodes if these were gone.
 //!
 //! Source: Karpenter core v1.13 `pkg/controllers/disruption/helpers.go`, `SimulateScheduling`.
-//! Deviation: v1.14 puts no pod of a taken node on a node that is still within its own pool's `consolidateAfter`; here it may
-//! go there, as in v1.13.
+//! From v1.14 on consolidation's simulations put no pod of a taken node on a node that is still within its own pool's
+//! `consolidateAfter`.
 
 use super::candidates::Candidate;
 use super::pods::PodView;
-use super::view::ClusterView;
-use crate::policy::packing::{
-    BoundPod, NodeView, Packer, PackingPlan, PendingPod, ReservedMode, Situation, Unschedulable,
-};
+use super::view::{ClusterView, NodeFacts};
+use crate::domain::KarpenterVersion;
+use crate::policy::packing::{self, BoundPod, NodeView, Packer, PackingPlan, PendingPod, ReservedMode, Unschedulable};
 
 /// Asks the packer about one cluster again and again.
 pub struct WhatIf<'w, 'p> {
     packer: &'w mut Packer<'p>,
     view: &'w ClusterView<'w>,
-    bound: Vec<Vec<BoundPod<'w>>>,
+    cluster: packing::ClusterView,
     /// Pods of nodes that are on their way out.
     homeless: Vec<PodPlace>,
 }
@@ -82,7 +81,10 @@ impl<'w, 'p> WhatIf<'w, 'p> {
             let leaving = (0..facts.pods.len()).filter(|&pod| leaves(&facts.pods[pod]));
             homeless.extend(leaving.map(|pod| PodPlace::Leaving { node, pod }));
         }
-        Self { packer, view, bound, homeless }
+        let facts = view.nodes.iter().zip(&bound);
+        let nodes: Vec<NodeView<'_>> = facts.map(|(facts, pods)| NodeView { pods, ..facts.view }).collect();
+        let cluster = packer.cluster(&nodes);
+        Self { packer, view, cluster, homeless }
     }
 
     /// The cluster.
@@ -92,25 +94,51 @@ impl<'w, 'p> WhatIf<'w, 'p> {
 
     /// Packs what is pending, the pods of the taken nodes and those of nodes on their way out, without the taken nodes.
     pub fn simulate(&mut self, taken: &[&Candidate]) -> Simulation {
+        self.ask(taken, &[])
+    }
+
+    /// The same as consolidation asks it.
+    pub fn simulate_consolidation(&mut self, taken: &[&Candidate]) -> Simulation {
+        let view = self.view;
+        let within = |facts: &NodeFacts<'_>| {
+            let pool = facts.pool(view.pools).map(|pool| view.pools[pool].pool);
+            facts.view.managed
+                && facts.view.initialized
+                && !facts.consolidatable
+                && pool.is_some_and(|pool| pool.disruption.consolidate_after.is_some())
+        };
+        let asks = view.karpenter >= KarpenterVersion::V1_14;
+        let unsettled: Vec<usize> = (0..view.nodes.len()).filter(|&node| asks && within(&view.nodes[node])).collect();
+        self.ask(taken, &unsettled)
+    }
+
+    fn ask(&mut self, taken: &[&Candidate], unsettled: &[usize]) -> Simulation {
         let view = self.view;
         let mut pods: Vec<PodPlace> = (0..view.pending.len()).map(PodPlace::Pending).collect();
-        let mut without: Vec<(usize, Vec<BoundPod<'_>>)> = Vec::with_capacity(taken.len());
+        let (mut without, mut displaced) = (Vec::with_capacity(taken.len()), Vec::new());
         for candidate in taken {
-            let own = view.nodes[candidate.node].pods;
-            let leaves = |pod: &PodView<'_>| view.is_currently_reschedulable(pod);
             let node = candidate.node;
-            pods.extend((0..own.len()).filter(|&pod| leaves(&own[pod])).map(|pod| PodPlace::Taken { node, pod }));
-            without.push((node, bound_pods(own, leaves)));
+            without.push(node);
+            // Pods that have ended are not bound any more.
+            let own = view.nodes[node].pods.iter().enumerate().filter(|(_, pod)| !pod.phase.is_terminal());
+            for (position, (pod, own)) in own.enumerate() {
+                if view.is_currently_reschedulable(own) {
+                    pods.push(PodPlace::Taken { node, pod });
+                    displaced.push((node, position));
+                }
+            }
         }
+        let running: Vec<usize> = (view.pending.len()..pods.len()).collect();
         pods.extend(&self.homeless);
-        let mut nodes: Vec<NodeView<'_>> =
-            view.nodes.iter().zip(&self.bound).map(|(facts, pods)| NodeView { pods, ..facts.view }).collect();
-        for (node, pods) in &without {
-            nodes[*node] = NodeView { offered: false, pods, ..nodes[*node] };
-        }
         let asked: Vec<PendingPod<'_>> = pods.iter().map(|&pod| self.pending_pod(pod)).collect();
-        let situation = Situation { nodes: &nodes, pods: &asked, reserved: ReservedMode::Fallback, ties: view.ties };
-        let plan = self.packer.pack(&situation);
+        let question = packing::WhatIf {
+            without: &without,
+            displaced: &displaced,
+            unsettled,
+            running: &running,
+            ..packing::WhatIf::placing(&asked, ReservedMode::Fallback, view.ties)
+        };
+        let plan = self.packer.simulate(&mut self.cluster, &question);
         let failure = first_failure(view, &plan, &pods);
         Simulation { plan, pods, failure }
     }

@@ -56,7 +56,7 @@ pub(super) fn add_places(
         capacity_types.push(well_known::SPOT);
     }
     add(releases::capacity_type_key(version), capacity_types);
-    if releases::label_set(version) == LabelSet::V1 && !zones.is_empty() {
+    if releases::labels_zone_ids(version) && !zones.is_empty() {
         let ids = zones.iter().map(|zone| zone.id);
         requirements.add(Requirement::new(well_known::ZONE_ID, Operator::In, ids));
     }

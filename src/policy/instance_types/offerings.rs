@@ -21,7 +21,14 @@ pub(super) fn zones<'a>(
 /// Types that images of the node class do not start on have none.
 ///
 /// Source: AWS provider v1.13 `pkg/providers/instancetype/offering/offering.go`.
-pub(super) fn of_catalog(price_list: &Region, region: &Region, entry: &RegionType, class: &NodeClass) -> Vec<Offering> {
+pub(super) fn of_catalog(
+    price_list: &Region,
+    region: &Region,
+    entry: &RegionType,
+    class: &NodeClass,
+    version: KarpenterVersion,
+) -> Vec<Offering> {
+    let labelled = releases::labels_zone_ids(version);
     let mut offerings = Vec::new();
     if !runs_on(entry, class) {
         return offerings;
@@ -31,6 +38,7 @@ pub(super) fn of_catalog(price_list: &Region, region: &Region, entry: &RegionTyp
         let mut add = |capacity_type, price: Option<HourlyRate>| {
             offerings.push(Offering {
                 zone: region.zones[zone].name,
+                zone_id: labelled.then_some(region.zones[zone].id),
                 capacity_type,
                 price: price.unwrap_or_default(),
                 available: price.is_some(),

@@ -38,6 +38,11 @@ pub(super) const fn label_set(version: KarpenterVersion) -> LabelSet {
     }
 }
 
+/// Whether nodes are labelled with the id of their zone, and offerings with that of theirs.
+pub(super) fn labels_zone_ids(version: KarpenterVersion) -> bool {
+    label_set(version) == LabelSet::V1
+}
+
 /// Whether a type keeps its zones and capacity types when an offering becomes unavailable.
 pub(super) fn has_fixed_places(version: KarpenterVersion) -> bool {
     version >= KarpenterVersion::V1_13

@@ -1,12 +1,13 @@
 //! A cluster compiled once, and the questions asked of it: what if these nodes were gone and these pods had to be placed.
 
 use std::cmp::Reverse;
+use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
 use super::existing::{CompiledNodes, NodeReader};
 use super::existing_index::ExistingNodes;
-use super::input::{NodeView, PendingPod, ReservedMode, TieBreak};
+use super::input::{BoundPod, NodeView, PendingPod, ReservedMode, TieBreak};
 use super::templates::Templates;
 use super::topology::{ClusterTopology, Rules, Taken};
 use super::{PackingSetup, requirement_table::RequirementTable, resource_table::ResourceTable};
@@ -15,13 +16,21 @@ use crate::domain::{PodSpec, ResourceName, Resources, Symbol};
 
 /// The nodes of a cluster and their pods, compiled by [`Packer::cluster`](super::Packer::cluster) for that packer. Every
 /// question leaves it as it was.
-pub struct ClusterView<'n> {
-    pub(super) views: &'n [NodeView<'n>],
+pub struct ClusterView {
+    nodes: Vec<NodeFacts>,
     pub(super) existing: ExistingNodes,
     pub(super) topology: ClusterTopology,
     /// What the nodes leave of the limits of each template's pool.
     limits: Vec<Resources>,
-    class_of: FxHashMap<(Symbol, *const PodSpec), usize>,
+}
+
+/// What is kept of a node beside its room.
+struct NodeFacts {
+    offered: bool,
+    pool: Option<Symbol>,
+    capacity: Resources,
+    /// For each of its pods the class under which topology counts it, if it does.
+    classes: Vec<Option<usize>>,
 }
 
 /// A question to a [`ClusterView`]. Nodes are named by their position in the views that the cluster was compiled from.
@@ -46,6 +55,8 @@ pub struct WhatIf<'q> {
     pub unsettled: &'q [usize],
     /// Positions in `pods` of those that run on nodes that consolidation wants to remove.
     pub running: &'q [usize],
+    /// A pod of `pods` for which the answers of existing nodes are kept in the plan's `verdicts`.
+    pub watched: Option<usize>,
 }
 
 impl<'q> WhatIf<'q> {
@@ -60,11 +71,12 @@ impl<'q> WhatIf<'q> {
             most_claims: usize::MAX,
             unsettled: &[],
             running: &[],
+            watched: None,
         }
     }
 }
 
-impl<'n> ClusterView<'n> {
+impl ClusterView {
     /// Compiles the nodes.
     pub(super) fn new(
         setup: &PackingSetup<'_>,
@@ -72,13 +84,14 @@ impl<'n> ClusterView<'n> {
         table: &mut RequirementTable,
         resources: &mut ResourceTable,
         rules: &mut Rules,
-        views: &'n [NodeView<'n>],
+        views: &[NodeView<'_>],
     ) -> Self {
         let mut reader =
             NodeReader { setup, daemons: &templates.daemons, table: &mut *table, resources, rules: &mut *rules };
         let CompiledNodes { existing, nodes, bound, class_of } = reader.read(views);
         let topology = ClusterTopology::new(nodes, bound, rules, setup, &templates.spanning, table);
-        let mut cluster = Self { views, existing, topology, limits: Vec::new(), class_of };
+        let nodes = views.iter().map(|view| facts(view, &class_of)).collect();
+        let mut cluster = Self { nodes, existing, topology, limits: Vec::new() };
         for template in &templates.list {
             cluster.limits.push(setup.pools[template.pool].pool.limits.clone());
         }
@@ -99,15 +112,15 @@ impl<'n> ClusterView<'n> {
         templates: &Templates,
         how: fn(i64, i64) -> i64,
     ) {
-        let view = &self.views[node];
-        let Some(name) = view.labels.get(well_known::NODEPOOL) else { return };
+        let facts = &self.nodes[node];
+        let Some(name) = facts.pool else { return };
         for (template, left) in templates.list.iter().zip(limits) {
             let pool = setup.pools[template.pool].pool;
             if pool.name != name {
                 continue;
             }
             for (name, _) in pool.limits.iter() {
-                let own = if name == ResourceName::NODES { 1 } else { view.capacity.get(name) };
+                let own = if name == ResourceName::NODES { 1 } else { facts.capacity.get(name) };
                 left.set(name, how(left.get(name), own));
             }
         }
@@ -121,10 +134,15 @@ impl<'n> ClusterView<'n> {
         templates: &Templates,
     ) -> Vec<Resources> {
         let mut limits = self.limits.clone();
-        for &node in without.iter().filter(|&&node| self.views[node].offered) {
+        for &node in without.iter().filter(|&&node| self.nodes[node].offered) {
             self.charge(&mut limits, node, setup, templates, i64::saturating_add);
         }
         limits
+    }
+
+    /// How many nodes there are.
+    pub(super) fn len(&self) -> usize {
+        self.nodes.len()
     }
 
     /// What a question takes away, as topology wants to know it.
@@ -132,12 +150,7 @@ impl<'n> ClusterView<'n> {
         let mut taken = Taken { nodes: question.without.to_vec(), pods: Vec::new() };
         let mut places: Vec<(usize, usize)> = Vec::with_capacity(question.displaced.len());
         for &(node, position) in question.displaced {
-            let pod = &self.views[node].pods[position];
-            if !pod.counts_in_topology {
-                continue;
-            }
-            let key = (pod.namespace, std::sync::Arc::as_ptr(pod.spec));
-            places.extend(self.class_of.get(&key).map(|&class| (class, node)));
+            places.extend(self.nodes[node].classes[position].map(|class| (class, node)));
         }
         places.sort_unstable_by_key(|&place| Reverse(place));
         while let Some((class, node)) = places.pop() {
@@ -150,5 +163,18 @@ impl<'n> ClusterView<'n> {
             }
         }
         taken
+    }
+}
+
+fn facts(view: &NodeView<'_>, class_of: &FxHashMap<(Symbol, *const PodSpec), usize>) -> NodeFacts {
+    let class = |pod: &BoundPod<'_>| {
+        let known = class_of.get(&(pod.namespace, Arc::as_ptr(pod.spec))).copied();
+        known.filter(|_| pod.counts_in_topology)
+    };
+    NodeFacts {
+        offered: view.offered,
+        pool: view.labels.get(well_known::NODEPOOL),
+        capacity: view.capacity.clone(),
+        classes: view.pods.iter().map(class).collect(),
     }
 }

@@ -7,7 +7,7 @@ use std::fmt;
 
 use crate::domain::pod::HostPort;
 use crate::domain::requirements::Incompatibility;
-use crate::domain::{Requirements, Resources, Symbol, Taint};
+use crate::domain::{Requirements, ResourceName, Resources, Symbol, Taint};
 
 /// Why a pod has no place after a pass.
 #[derive(Clone, PartialEq, Debug)]
@@ -61,8 +61,15 @@ pub enum Refusal {
     InstanceTypes(Box<TypesRefusal>),
     /// A capacity reservation stands in the way.
     Reserved(ReservedRefusal),
-    /// The node has not enough room.
-    Resources,
+    /// The node has too little of a resource.
+    Resources {
+        /// The resource.
+        resource: ResourceName,
+        /// What the pod requests, in the resource's own unit.
+        requested: i64,
+        /// What is left after the pods on the node and the daemons still to come.
+        left: i64,
+    },
     /// Too many volumes of a driver would be attached.
     VolumeLimit(Symbol),
 }
@@ -213,7 +220,10 @@ impl fmt::Display for Refusal {
             Self::VolumeTopology(reason) => write!(f, "incompatible volume requirements, {reason}"),
             Self::InstanceTypes(refusal) => fmt::Display::fmt(refusal, f),
             Self::Reserved(refusal) => fmt::Display::fmt(refusal, f),
-            Self::Resources => f.write_str("not enough room"),
+            Self::Resources { resource, requested, left } => {
+                let (requested, left) = (resource.format(*requested), resource.format(*left));
+                write!(f, "not enough {resource}: {requested} requested, {left} left")
+            }
             Self::VolumeLimit(driver) => write!(f, "would exceed the volume limit of {driver}"),
         }
     }

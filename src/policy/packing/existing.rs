@@ -8,13 +8,14 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use super::classes::Class;
+use super::errors::Refusal;
 use super::existing_index::ExistingNodes;
 use super::input::{NodeView, PackingSetup};
 use super::ports;
 use super::requirement_table::{Combined, RequirementTable, SetId, Undefined};
 use super::resource_table::ResourceTable;
 use super::templates::strict_requirements;
-use super::topology::{Asking, BoundClass, Place, Rules, TaintsId, Topology, TopologyNode, names_host};
+use super::topology::{Asking, Blocked, BoundClass, Place, Rules, TaintsId, Topology, TopologyNode, names_host};
 use super::volumes::{self, Attachment, PodVolumes};
 use crate::domain::pod::{HostPort, OwnerKind};
 use crate::domain::requirements::Requirements;
@@ -27,6 +28,8 @@ use crate::domain::{KarpenterVersion, PodSpec, Resources, Symbol};
 pub(super) struct ExistingNode {
     /// Position in the situation, which is also its host number.
     pub(super) node: usize,
+    /// What no question changes.
+    fixed: Arc<Fixed>,
     set: SetId,
     taints: TaintsId,
     /// Room left, after the daemons that are still to come.
@@ -37,6 +40,12 @@ pub(super) struct ExistingNode {
     attached: Vec<Attachment>,
     /// Pods put on it in this pass.
     pub(super) pods: Vec<usize>,
+}
+
+/// What no question changes about a node.
+struct Fixed {
+    host_name: String,
+    volume_limits: Vec<(Symbol, u32)>,
 }
 
 /// Pods already bound, by specification, computed once.
@@ -141,6 +150,10 @@ impl NodeReader<'_, '_> {
         }
         ExistingNode {
             node: position,
+            fixed: Arc::new(Fixed {
+                host_name: host_name(view).to_owned(),
+                volume_limits: view.volume_limits.to_vec(),
+            }),
             set,
             taints: self.rules.intern_taints(&taints),
             overdrawn: view.allocatable.iter().any(|(name, _)| available.get(name) < 0),
@@ -216,48 +229,84 @@ pub(super) struct Visitor<'v> {
     pub(super) in_topology: bool,
 }
 
-/// Whether a refusal stands for the rest of the pass.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Refused {
-    ForNow,
-    ForGood,
+/// Why a node cannot take a pod.
+#[derive(Clone, Copy)]
+pub(super) struct Unsuitable {
+    obstacle: Obstacle,
+    /// Whether it stands for the rest of the pass.
+    pub(super) for_good: bool,
+}
+
+#[derive(Clone, Copy)]
+enum Obstacle {
+    Taint,
+    Room,
+    Ports,
+    Host,
+    VolumeLimit(Symbol),
+    Requirements(SetId),
+    Volume(SetId, SetId),
+    Topology(Blocked),
 }
 
 impl ExistingNode {
     /// Whether the node can take the pod; returns its requirements with the pod's.
+    ///
+    /// # Errors
+    /// The first obstacle, in Karpenter's order.
     pub(super) fn can_add(
         &self,
         visitor: &Visitor<'_>,
         tolerates: bool,
-        view: &NodeView<'_>,
         table: &mut RequirementTable,
         topology: &mut Topology<'_>,
-    ) -> Result<SetId, Refused> {
+    ) -> Result<SetId, Unsuitable> {
         let class = visitor.class;
-        let variant = &class.variants[visitor.variant];
-        let form = &variant.form;
-        let host = host_name(view);
-        if !tolerates
-            || !self.has_room(&class.shape.amounts)
-            || ports::conflict(&self.ports, &class.shape.ports).is_some()
-            || form.host.as_ref().is_some_and(|wanted| !names_host(wanted, host))
-        {
-            return Err(Refused::ForGood);
+        let form = &class.variants[visitor.variant].form;
+        let host = &self.fixed.host_name[..];
+        let for_good = |obstacle| Err(Unsuitable { obstacle, for_good: true });
+        if !tolerates {
+            return for_good(Obstacle::Taint);
         }
         if let Some(own) = visitor.volumes
-            && volumes::exceeded(view.volume_limits, &self.attached, &own.attached).is_some()
+            && let Some(driver) = volumes::exceeded(&self.fixed.volume_limits, &self.attached, &own.attached)
         {
-            return Err(Refused::ForNow);
+            return Err(Unsuitable { obstacle: Obstacle::VolumeLimit(driver), for_good: false });
+        }
+        if ports::conflict(&self.ports, &class.shape.ports).is_some() {
+            return for_good(Obstacle::Ports);
+        }
+        if !self.has_room(&class.shape.amounts) {
+            return for_good(Obstacle::Room);
+        }
+        if form.host.as_ref().is_some_and(|wanted| !names_host(wanted, host)) {
+            return for_good(Obstacle::Host);
         }
         let base = match table.combine(self.set, form.set, Undefined::Refused) {
             Combined::Set(set) => set,
-            Combined::Undefined => return Err(Refused::ForNow),
-            Combined::Contradiction => return Err(Refused::ForGood),
+            // A label that is not defined may yet be, when another pod's exclusion of it is added.
+            Combined::Undefined => {
+                return Err(Unsuitable { obstacle: Obstacle::Requirements(form.set), for_good: false });
+            }
+            Combined::Contradiction => return for_good(Obstacle::Requirements(form.set)),
         };
-        let mut refused = Refused::ForGood;
-        for &volume in &class.volume_sets {
+        self.can_add_with_volumes(visitor, base, table, topology)
+    }
+
+    /// Tries the places where the pod's volumes can be.
+    fn can_add_with_volumes(
+        &self,
+        visitor: &Visitor<'_>,
+        base: SetId,
+        table: &mut RequirementTable,
+        topology: &mut Topology<'_>,
+    ) -> Result<SetId, Unsuitable> {
+        let variant = &visitor.class.variants[visitor.variant];
+        let host = &self.fixed.host_name[..];
+        let mut last = Unsuitable { obstacle: Obstacle::Host, for_good: true };
+        for &volume in &visitor.class.volume_sets {
             let Combined::Set(set) = table.combine(base, volume, Undefined::Refused) else {
-                refused = Refused::ForNow;
+                last = Unsuitable { obstacle: Obstacle::Volume(base, volume), for_good: false };
                 continue;
             };
             if !visitor.in_topology {
@@ -267,16 +316,64 @@ impl ExistingNode {
             let asking = Asking {
                 class: visitor.class_index,
                 owned: &variant.owned,
-                strict: form.strict,
-                strict_host: form.strict_host.as_ref(),
+                strict: variant.form.strict,
+                strict_host: variant.form.strict_host.as_ref(),
             };
             match topology.narrow(asking, place, table) {
                 Ok(narrowed) => return Ok(narrowed),
-                Err(blocked) if blocked.for_good => {}
-                Err(_) => refused = Refused::ForNow,
+                Err(blocked) => {
+                    last = Unsuitable {
+                        obstacle: Obstacle::Topology(blocked),
+                        for_good: last.for_good && blocked.for_good,
+                    };
+                }
             }
         }
-        Err(refused)
+        Err(last)
+    }
+
+    /// The obstacle in words that stand by themselves.
+    pub(super) fn explain(
+        &self,
+        why: Unsuitable,
+        visitor: &Visitor<'_>,
+        table: &RequirementTable,
+        topology: &Topology<'_>,
+        resources: &ResourceTable,
+    ) -> Refusal {
+        let class = visitor.class;
+        let conflict = |existing, incoming| table.conflict(existing, incoming, Undefined::Refused);
+        match why.obstacle {
+            Obstacle::Taint => {
+                let taints = topology.known_rules().taint_list(self.taints);
+                let tolerations = &class.variants[visitor.variant].form.spec.tolerations;
+                first_untolerated(taints, tolerations).map_or(Refusal::Hostname, |taint| Refusal::Taint(*taint))
+            }
+            Obstacle::Room => self.shortage(&class.shape.amounts, resources),
+            Obstacle::Ports => {
+                ports::conflict(&self.ports, &class.shape.ports).map_or(Refusal::Hostname, Refusal::HostPort)
+            }
+            Obstacle::Host => Refusal::Hostname,
+            Obstacle::VolumeLimit(driver) => Refusal::VolumeLimit(driver),
+            Obstacle::Requirements(wanted) => {
+                conflict(self.set, wanted).map_or(Refusal::Hostname, Refusal::Incompatible)
+            }
+            Obstacle::Volume(base, volume) => conflict(base, volume).map_or(Refusal::Hostname, Refusal::VolumeTopology),
+            Obstacle::Topology(blocked) => Refusal::Topology(Box::new(topology.refusal(blocked))),
+        }
+    }
+
+    /// The first resource of which there is too little.
+    fn shortage(&self, amounts: &[i64], resources: &ResourceTable) -> Refusal {
+        let left = |index: usize| self.room.get(index).copied().unwrap_or(0);
+        let asked = |index: usize| amounts.get(index).copied().unwrap_or(0);
+        let short = |&index: &usize| (asked(index) > 0 && asked(index) > left(index)) || left(index) < 0;
+        match (0..resources.len()).find(short) {
+            Some(index) => {
+                Refusal::Resources { resource: resources.name(index), requested: asked(index), left: left(index) }
+            }
+            None => Refusal::Hostname,
+        }
     }
 
     fn has_room(&self, amounts: &[i64]) -> bool {

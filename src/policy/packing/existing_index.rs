@@ -68,6 +68,11 @@ impl ExistingNodes {
         None
     }
 
+    /// How many there are.
+    pub(super) fn len(&self) -> usize {
+        self.nodes.len()
+    }
+
     /// The node at a position.
     pub(super) fn get(&self, position: usize) -> &ExistingNode {
         &self.nodes[position]

@@ -35,6 +35,7 @@ pub(super) struct PriceOrders {
 /// Deviation: types of equal price stand in order of name; upstream leaves their order to chance.
 pub(super) fn plan(mut pass: Pass<'_, '_>, orders: &mut PriceOrders) -> PackingPlan {
     let mut plan = PackingPlan { dropped_pools: pass.engine.templates.dropped.clone(), ..PackingPlan::default() };
+    plan.verdicts = std::mem::take(&mut pass.verdicts);
     let placed = pass.existing.placed().into_iter();
     plan.existing.extend(placed.map(|(node, pods)| ExistingPlacement { node, pods }));
     for claim in std::mem::take(&mut pass.claims) {

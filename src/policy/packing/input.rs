@@ -56,7 +56,7 @@ impl Default for PackingOptions {
 /// A NodePool with the instance types that its node class can launch.
 #[derive(Clone, Copy, Debug)]
 pub struct PoolView<'a> {
-    /// The pool. Only pools that are ready and not being deleted are given; static pools are skipped here.
+    /// The pool. Static pools and those that are not ready open no node.
     pub pool: &'a NodePool,
     /// Its instance types in the provider's order. Pools that share a slice share the work of compiling it.
     pub instance_types: &'a [InstanceType],

@@ -8,10 +8,12 @@ use super::bits::{self, Bits};
 use super::claim::{Candidate, Claim, Engine, Fit, Unfit};
 use super::classes::{Classes, Tools};
 use super::errors::{PoolRefusal, Refusal, Unschedulable};
-use super::existing::{Refused, Visitor};
+use super::existing::Visitor;
 use super::existing_index::ExistingNodes;
 use super::go_sort;
-use super::input::{NodeView, PendingPod};
+use super::input::PendingPod;
+use super::plan::NodeVerdict;
+use super::resource_table::ResourceTable;
 use super::shapes::Shapes;
 use super::volumes::PodVolumes;
 use crate::domain::{ResourceName, Resources};
@@ -32,12 +34,14 @@ pub(super) struct Pass<'p, 'a> {
     remaining: Vec<Remaining>,
     /// Why each pod that has no place has none.
     pub(super) failures: Vec<Option<Unschedulable>>,
+    /// What existing nodes said to the watched pod.
+    pub(super) verdicts: Vec<NodeVerdict>,
 }
 
 /// What a pass is about.
 pub(super) struct Asked<'p> {
-    /// Every node of the cluster.
-    pub(super) nodes: &'p [NodeView<'p>],
+    /// How many nodes the cluster has; claims are numbered after them.
+    pub(super) nodes: usize,
     /// The pods to place.
     pub(super) pods: &'p [PendingPod<'p>],
     /// Their volumes.
@@ -47,6 +51,10 @@ pub(super) struct Asked<'p> {
     pub(super) unsettled: Vec<bool>,
     /// How many claims are opened before the pass is given up.
     pub(super) most_claims: usize,
+    /// The pod whose refusals by existing nodes are kept.
+    pub(super) watched: Option<usize>,
+    /// The names of resources, for these.
+    pub(super) resources: &'p ResourceTable,
 }
 
 /// What a pool's limits leave.
@@ -79,6 +87,7 @@ impl<'p, 'a> Pass<'p, 'a> {
             unsorted: false,
             remaining: Vec::with_capacity(limits.len()),
             failures,
+            verdicts: Vec::new(),
         };
         for (template, limits) in limits.into_iter().enumerate() {
             pass.remaining.push(Remaining { limits, types: Bits::default() });
@@ -173,6 +182,9 @@ impl<'p, 'a> Pass<'p, 'a> {
     }
 
     fn add_to_existing(&mut self, pod: usize, class: usize, variant: usize, in_topology: bool) -> bool {
+        if self.asked.watched == Some(pod) {
+            self.watch(pod, class, variant, in_topology);
+        }
         let kept_off = self.asked.kept_off.get(pod).is_some_and(|&own| own);
         let mut from = 0;
         while let Some(position) = self.existing.next_with_room(from, &self.classes.list[class].shape.amounts) {
@@ -193,20 +205,45 @@ impl<'p, 'a> Pass<'p, 'a> {
                 volumes: self.asked.volumes[pod].as_ref(),
                 in_topology,
             };
-            let view = &self.asked.nodes[node.node];
-            match node.can_add(&visitor, tolerates, view, self.engine.table, &mut self.engine.topology) {
+            match node.can_add(&visitor, tolerates, self.engine.table, &mut self.engine.topology) {
                 Ok(set) => {
                     let (table, topology) = (&mut *self.engine.table, &mut self.engine.topology);
                     self.existing.change(position, |node| node.add(pod, set, &visitor, table, topology));
                     return true;
                 }
-                Err(Refused::ForGood) => {
+                Err(unsuitable) if unsuitable.for_good => {
                     self.classes.list[class].variants[variant].lost_nodes.insert(position);
                 }
-                Err(Refused::ForNow) => {}
+                Err(_) => {}
             }
         }
         false
+    }
+
+    /// Asks every node up to the first that takes the pod, as the search below does but without its shortcuts, and keeps
+    /// the answers; those of an earlier attempt are dropped.
+    fn watch(&mut self, pod: usize, class: usize, variant: usize, in_topology: bool) {
+        self.verdicts.clear();
+        for position in 0..self.existing.len() {
+            let node = self.existing.get(position);
+            let rules = self.engine.topology.known_rules();
+            let tolerates = self.classes.list[class].variants[variant].tolerates(node.taints(), rules);
+            let visitor = Visitor {
+                class: &self.classes.list[class],
+                variant,
+                class_index: class,
+                volumes: self.asked.volumes[pod].as_ref(),
+                in_topology,
+            };
+            let (table, topology) = (&mut *self.engine.table, &mut self.engine.topology);
+            let answer = node.can_add(&visitor, tolerates, table, topology);
+            let refusal = answer.err().map(|why| node.explain(why, &visitor, table, topology, self.asked.resources));
+            let taken = refusal.is_none();
+            self.verdicts.push(NodeVerdict { node: node.node, refusal });
+            if taken {
+                break;
+            }
+        }
     }
 
     /// The claim with the fewest pods that can take the pod. The one list of claims keeps the order that each sort
@@ -288,7 +325,7 @@ impl<'p, 'a> Pass<'p, 'a> {
         if !bits::any(&remaining.types) {
             return Err(Refusal::Limits);
         }
-        let host = self.asked.nodes.len() + self.claims.len();
+        let host = self.asked.nodes + self.claims.len();
         let from = &self.engine.templates.list[template];
         let mut claim = Claim::new(template, from, host, remaining.types.clone());
         let state = &mut self.classes.list[class].variants[variant];

@@ -17,6 +17,18 @@ pub struct PackingPlan {
     pub unschedulable: Vec<UnschedulablePod>,
     /// Pools that were left out before the first pod.
     pub dropped_pools: Vec<DroppedPool>,
+    /// What existing nodes said to the pod that [`WhatIf::watched`](super::WhatIf::watched) names at its last attempt, in
+    /// the order in which they were asked; nodes after the first that took it were not.
+    pub verdicts: Vec<NodeVerdict>,
+}
+
+/// What an existing node says to a pod.
+#[derive(Clone, PartialEq, Debug)]
+pub struct NodeVerdict {
+    /// Position of the node.
+    pub node: usize,
+    /// Why it does not take the pod; `None` if it does.
+    pub refusal: Option<Refusal>,
 }
 
 /// Pods put on an existing node.

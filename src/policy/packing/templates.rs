@@ -18,7 +18,7 @@ use crate::domain::pod::HostPort;
 use crate::domain::requirements::{Requirement, Requirements};
 use crate::domain::symbol::well_known;
 use crate::domain::taints::first_untolerated;
-use crate::domain::{KarpenterVersion, Labels, PodSpec, Resources};
+use crate::domain::{KarpenterVersion, Labels, NodePool, PodSpec, Resources};
 use crate::policy::instance_types::capacity_type_key;
 
 /// A pool, ready to open claims.
@@ -75,6 +75,11 @@ pub(super) fn pool_requirements(setup: &PackingSetup<'_>, pool: usize) -> Requir
     requirements
 }
 
+/// Whether a pool opens nodes for pods: it is ready, and not static.
+fn may_launch(pool: &NodePool) -> bool {
+    pool.ready && pool.replicas.is_none()
+}
+
 /// Compiles the setup's pools.
 pub(super) fn compile<'a>(
     setup: &PackingSetup<'a>,
@@ -82,7 +87,7 @@ pub(super) fn compile<'a>(
     resources: &mut ResourceTable,
 ) -> (Templates, Vec<TypeTable<'a>>) {
     let mut tables: Vec<TypeTable<'a>> = Vec::new();
-    let mut order: Vec<usize> = (0..setup.pools.len()).filter(|&p| setup.pools[p].pool.replicas.is_none()).collect();
+    let mut order: Vec<usize> = (0..setup.pools.len()).filter(|&p| may_launch(setup.pools[p].pool)).collect();
     order.sort_by(|&a, &b| {
         let (a, b) = (setup.pools[a].pool, setup.pools[b].pool);
         b.weight.cmp(&a.weight).then_with(|| b.name.cmp(&a.name))

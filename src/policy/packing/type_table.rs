@@ -12,8 +12,8 @@ use super::requirement_table::{RequirementId, RequirementTable, SetId};
 use super::resource_table::{self, ResourceTable};
 use crate::domain::requirements::{Operator, Requirement, Requirements};
 use crate::domain::symbol::{Symbol, well_known};
-use crate::domain::{HourlyRate, ResourceName};
-use crate::policy::instance_types::{InstanceType, Offering};
+use crate::domain::{HourlyRate, KarpenterVersion, ResourceName};
+use crate::policy::instance_types::{InstanceType, Offering, capacity_type_key};
 
 /// What a set of requirements leaves of a table.
 struct SetMasks {
@@ -29,6 +29,7 @@ struct SetMasks {
 struct OfferingKind {
     zone: Symbol,
     capacity_type: Symbol,
+    zone_id: Option<Symbol>,
     reservation: Option<Symbol>,
     /// As requirements.
     set: SetId,
@@ -121,12 +122,14 @@ impl<'a> TypeTable<'a> {
         self.has_reservations |= reservation.is_some();
         let same = |kind: &OfferingKind| {
             kind.zone == offering.zone
+                && kind.zone_id == offering.zone_id
                 && kind.capacity_type == offering.capacity_type
                 && kind.reservation == reservation
         };
         let position = self.kinds.iter().position(same).unwrap_or_else(|| {
             self.kinds.push(OfferingKind {
                 zone: offering.zone,
+                zone_id: offering.zone_id,
                 capacity_type: offering.capacity_type,
                 reservation,
                 set: table.intern(&offering_requirements(offering, capacity_type)),
@@ -297,6 +300,7 @@ fn offering_requirements(offering: &Offering, capacity_type: Symbol) -> Requirem
         reservation,
     ]
     .into_iter()
+    .chain(offering.zone_id.map(|id| Requirement::equals(well_known::ZONE_ID, id)))
     .collect()
 }
 
@@ -328,8 +332,9 @@ pub struct TypeVerdict {
     pub offering: bool,
 }
 
-/// Judges every instance type against the requirements and requests that a refusal states.
+/// Judges every instance type, as a release labels it, against the requirements and requests that a refusal states.
 pub fn judge_types(
+    karpenter: KarpenterVersion,
     types: &[InstanceType],
     requirements: &Requirements,
     requests: &crate::domain::Resources,
@@ -338,7 +343,7 @@ pub fn judge_types(
     let mut resources = ResourceTable::default();
     let dense = resources.dense(requests);
     let set = table.intern(requirements);
-    let mut compiled = TypeTable::new(types, well_known::CAPACITY_TYPE, &mut table);
+    let mut compiled = TypeTable::new(types, capacity_type_key(karpenter), &mut table);
     compiled.prepare(set, &mut table);
     compiled.prepare_resources(&resources);
     let masks = compiled.masks(set);

@@ -28,7 +28,7 @@ impl Shape {
     fn offer(mut self, zone: &str, capacity_type: Symbol, milli: i64, reservation: Option<Reservation>) -> Self {
         let price = HourlyRate::from_nanos(milli * 1_000_000);
         let zone = Symbol::new(zone);
-        self.0.offerings.push(Offering { zone, capacity_type, price, available: true, reservation });
+        self.0.offerings.push(Offering { zone, zone_id: None, capacity_type, price, available: true, reservation });
         self
     }
 

@@ -16,7 +16,10 @@ pub fn is_compatible(requirements: &Requirements, capacity_type_key: Symbol, off
             Some(reservation) => requirement.has(reservation.id),
             None => matches!(requirement.operator(), Operator::NotIn | Operator::DoesNotExist),
         });
-    allows(well_known::ZONE, offering.zone) && allows(capacity_type_key, offering.capacity_type) && reservation
+    allows(well_known::ZONE, offering.zone)
+        && offering.zone_id.is_none_or(|id| allows(well_known::ZONE_ID, id))
+        && allows(capacity_type_key, offering.capacity_type)
+        && reservation
 }
 
 /// The lowest price of an available offering within `requirements`; `None` without one, which sorts behind every price.

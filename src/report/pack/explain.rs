@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use serde::Serialize;
 
 use super::Amounts;
-use crate::policy::packing::Unschedulable;
+use crate::policy::packing::{Refusal, Unschedulable};
 use crate::report::format::counted;
 use crate::simulation::single_pass::{PodOutcome, PoolVerdict, SinglePass, TypeGroup};
 
@@ -20,8 +20,23 @@ pub struct PodExplanation {
     pub outcome: &'static str,
     /// The NodePool of the new node, the existing node, or why it stays pending.
     pub detail: String,
+    /// The existing nodes that were asked, in that order; those after the first that takes the pod were not.
+    pub existing_nodes: Vec<NodeExplanation>,
     /// The NodePools, in the order in which they are tried.
     pub node_pools: Vec<PoolExplanation>,
+}
+
+/// What an existing node says to a pod.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct NodeExplanation {
+    /// The node.
+    pub node: String,
+    /// Whether it takes the pod.
+    pub usable: bool,
+    /// If not, why.
+    pub reason: Option<String>,
+    /// What it has too little of, where that is the reason.
+    pub short: Option<ShortOf>,
 }
 
 /// What a NodePool says to a pod.
@@ -63,7 +78,7 @@ pub struct ShortOf {
     pub resource: &'static str,
     /// What is asked for, in the resource's own notation.
     pub requested: String,
-    /// What the node offers.
+    /// What the node offers; of an existing node, what is left.
     pub allocatable: String,
     /// What is missing.
     pub missing: String,
@@ -94,6 +109,7 @@ impl PodExplanation {
             requests: Amounts::from(&own.spec.requests()),
             outcome,
             detail,
+            existing_nodes: explained.nodes.iter().map(|(node, why)| existing(pass, *node, why.as_ref())).collect(),
             node_pools: explained.pools.iter().map(pool).collect(),
         }
     }
@@ -105,6 +121,7 @@ impl PodExplanation {
             "existing node" => writeln!(text, "{} goes on the existing node {}", self.pod, self.detail),
             _ => writeln!(text, "{} goes on a new node of {}", self.pod, self.detail),
         };
+        self.write_nodes(text);
         for pool in &self.node_pools {
             let name = pool.node_pool;
             let _ = match (&pool.reason, pool.cheapest) {
@@ -128,6 +145,63 @@ impl PodExplanation {
                 };
             }
         }
+    }
+}
+
+impl PodExplanation {
+    /// The existing nodes, those with one thing against them together.
+    fn write_nodes(&self, text: &mut String) {
+        if self.existing_nodes.is_empty() {
+            return;
+        }
+        let nodes = |count: usize| counted(count as u64, "node", "nodes");
+        let asked = nodes(self.existing_nodes.len());
+        let _ = match self.existing_nodes.iter().find(|own| own.usable) {
+            Some(taker) => writeln!(text, "  existing nodes: {asked} asked, {} takes it", taker.node),
+            None => writeln!(text, "  existing nodes: {asked} asked, none takes it"),
+        };
+        let mut groups: Vec<(String, Vec<&NodeExplanation>)> = Vec::new();
+        for own in self.existing_nodes.iter().filter(|own| !own.usable) {
+            let reason = match &own.short {
+                Some(short) => format!("not enough {}", short.resource),
+                None => own.reason.clone().unwrap_or_default(),
+            };
+            match groups.iter_mut().find(|(known, _)| *known == reason) {
+                Some((_, members)) => members.push(own),
+                None => groups.push((reason, vec![own])),
+            }
+        }
+        for (reason, members) in groups {
+            let first = members[0];
+            let count = nodes(members.len());
+            let _ = match &first.short {
+                Some(short) => writeln!(
+                    text,
+                    "    {count}: {reason}; {} has {} left of {} requested",
+                    first.node, short.allocatable, short.requested
+                ),
+                None if members.len() == 1 => writeln!(text, "    {count}: {reason} ({})", first.node),
+                None => writeln!(text, "    {count}: {reason} (such as {})", first.node),
+            };
+        }
+    }
+}
+
+fn existing(pass: &SinglePass<'_>, node: usize, refusal: Option<&Refusal>) -> NodeExplanation {
+    let short = match refusal {
+        Some(&Refusal::Resources { resource, requested, left }) => Some(ShortOf {
+            resource: resource.0.as_str(),
+            requested: resource.format(requested),
+            allocatable: resource.format(left),
+            missing: resource.format(requested - left),
+        }),
+        _ => None,
+    };
+    NodeExplanation {
+        node: pass.question.nodes[node].node.name.clone(),
+        usable: refusal.is_none(),
+        reason: refusal.map(ToString::to_string),
+        short,
     }
 }
 

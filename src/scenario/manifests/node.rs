@@ -73,7 +73,7 @@ pub(super) fn node<'s>(reader: &mut Reader<'s>, object: &Node<'s>) -> Result<Nod
 }
 
 /// Whether the condition `Ready`, if there is one, is true.
-fn is_ready(conditions: &Node<'_>) -> bool {
+pub(super) fn is_ready(conditions: &Node<'_>) -> bool {
     let ready = conditions.items().iter().find(|item| item.get("type").and_then(Node::as_text) == Some("Ready"));
     ready.and_then(|item| item.get("status")).and_then(Node::as_text).is_none_or(|status| status == "True")
 }

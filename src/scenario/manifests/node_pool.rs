@@ -1,6 +1,6 @@
 //! Karpenter's NodePool, `karpenter.sh/v1` and `v1beta1`.
 
-use super::common::{current_label, int_or_percent, labels, metadata, resources, symbols, taints};
+use super::common::{current_label, int_or_percent, labels, metadata_and_life, resources, symbols, taints};
 use crate::domain::labels::normalized_key;
 use crate::domain::node_pool::{Budget, ConsolidationPolicy, Disruption, DisruptionReason};
 use crate::domain::requirements::Operator;
@@ -85,12 +85,15 @@ const OPERATORS: &[(&str, Operator)] = &[
 /// `pkg/apis/v1beta1/nodepool_conversion.go`.
 pub(super) fn node_pool<'s>(reader: &mut Reader<'s>, object: &Node<'s>) -> Result<NodePool, ScenarioError> {
     let fields = reader.fields(object, &super::pod::OBJECT)?;
-    let name = metadata(reader, fields.get("metadata"))?.name.name;
+    let (metadata, life) = metadata_and_life(reader, fields.get("metadata"))?;
+    let name = metadata.name.name;
+    let conditions = object.get("status").and_then(|status| status.get("conditions"));
     let spec = reader.fields(fields.required(reader, "spec")?, &SPEC)?;
     let mut pool = NodePool {
         limits: resources(reader, spec, "limits")?,
         weight: weight(reader, spec)?,
         replicas: super::common::count(reader, spec, "replicas")?,
+        ready: !life.deleting && conditions.is_none_or(super::node::is_ready),
         ..NodePool::named(name)
     };
     let template = reader.fields(spec.required(reader, "template")?, &TEMPLATE)?;

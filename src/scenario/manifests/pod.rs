@@ -28,6 +28,8 @@ pub struct PodObject {
     pub created: Option<SimTime>,
     /// Whether it is being deleted.
     pub deleting: bool,
+    /// Whether its `Ready` condition, if there is one, is true.
+    pub ready: bool,
     /// What kube-scheduler said of it.
     pub verdict: SchedulerVerdict,
 }
@@ -218,6 +220,7 @@ pub(super) fn pod<'s>(reader: &mut Reader<'s>, object: &Node<'s>) -> Result<PodO
         phase: phase.unwrap_or(PodPhase::Pending),
         created: life.created,
         deleting: life.deleting,
+        ready: object.get("status").and_then(|own| own.get("conditions")).is_none_or(super::node::is_ready),
         verdict: object.get("status").map_or(SchedulerVerdict::NotAsked, verdict),
     })
 }

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 
 use super::{SinglePass, packed};
-use crate::domain::{HourlyRate, Requirements, ResourceName, Resources, Symbol};
+use crate::domain::{HourlyRate, KarpenterVersion, Requirements, ResourceName, Resources, Symbol};
 use crate::policy::instance_types::InstanceType;
 use crate::policy::packing::{PackingPlan, PlannedClaim, Refusal, Unschedulable, judge_types};
 
@@ -14,6 +14,8 @@ pub struct Explanation {
     pub pod: usize,
     /// What became of it.
     pub outcome: PodOutcome,
+    /// The existing nodes that were asked, in that order, with why they do not take it; the last one may take it.
+    pub nodes: Vec<(usize, Option<Refusal>)>,
     /// The NodePools in the order in which they are tried.
     pub pools: Vec<PoolVerdict>,
 }
@@ -69,7 +71,15 @@ impl SinglePass<'_> {
         order.sort_by_key(|&pool| (Reverse(pools[pool].weight), Reverse(pools[pool].name)));
         let taken_on = self.asked.contains(&pod);
         let pools = order.into_iter().map(|pool| self.ask(pool, pod, taken_on, &outcome)).collect();
-        Explanation { pod, outcome, pools }
+        Explanation { pod, outcome, nodes: self.ask_nodes(pod), pools }
+    }
+
+    /// What existing nodes said to the pod at its last attempt: the pass, run again, writes it down.
+    fn ask_nodes(&self, pod: usize) -> Vec<(usize, Option<Refusal>)> {
+        let Some(watched) = self.asked.iter().position(|&asked| asked == pod) else { return Vec::new() };
+        let every: Vec<usize> = (0..self.question.node_pools.len()).collect();
+        let plan = packed(self.question, &self.types, &every, &self.asked, true, Some(watched));
+        plan.verdicts.into_iter().map(|verdict| (verdict.node, verdict.refusal)).collect()
     }
 
     fn outcome(&self, pod: usize) -> PodOutcome {
@@ -99,6 +109,9 @@ impl SinglePass<'_> {
             usable: Vec::new(),
             refused: Vec::new(),
         };
+        if !own.ready {
+            return nothing("it is not ready or is being deleted".to_owned());
+        }
         if own.replicas.is_some() {
             return nothing("it is static (`replicas`): it launches nothing for pods".to_owned());
         }
@@ -113,7 +126,7 @@ impl SinglePass<'_> {
         {
             return self.usable(pool, &self.plan.claims[*claim]);
         }
-        let alone = packed(self.question, &self.types, &[pool], &[pod], false);
+        let alone = packed(self.question, &self.types, &[pool], &[pod], false, None);
         if let Some(claim) = alone.claims.first() {
             return self.usable(pool, claim);
         }
@@ -132,15 +145,16 @@ impl SinglePass<'_> {
             refusal: None,
             requests: Some(claim.requests.clone()),
             usable: claim.instance_types.iter().map(|kind| kind.name).collect(),
-            refused: groups(&self.types[pool], &claim.requirements, &claim.requests),
+            refused: groups(self.question.karpenter, &self.types[pool], &claim.requirements, &claim.requests),
         }
     }
 
     fn refused(&self, pool: usize, refusal: &Refusal) -> PoolVerdict {
         let (requests, refused) = match refusal {
-            Refusal::InstanceTypes(types) => {
-                (Some(types.requests.clone()), groups(&self.types[pool], &types.requirements, &types.requests))
-            }
+            Refusal::InstanceTypes(types) => (
+                Some(types.requests.clone()),
+                groups(self.question.karpenter, &self.types[pool], &types.requirements, &types.requests),
+            ),
             _ => (None, Vec::new()),
         };
         PoolVerdict {
@@ -168,9 +182,14 @@ fn refusal_in(plan: &PackingPlan, name: Symbol, position: Option<usize>) -> Opti
 }
 
 /// The types that do not meet everything, by the first thing against each.
-fn groups(types: &[InstanceType], requirements: &Requirements, requests: &Resources) -> Vec<TypeGroup> {
+fn groups(
+    karpenter: KarpenterVersion,
+    types: &[InstanceType],
+    requirements: &Requirements,
+    requests: &Resources,
+) -> Vec<TypeGroup> {
     let mut groups: Vec<(TypeGroup, (i64, HourlyRate))> = Vec::new();
-    for (verdict, entry) in judge_types(types, requirements, requests).into_iter().zip(types) {
+    for (verdict, entry) in judge_types(karpenter, types, requirements, requests).into_iter().zip(types) {
         let (reason, short) = if !verdict.requirements {
             let key = entry.requirements.intersects(requirements).err().map(|conflict| conflict.to_string());
             (conflict_in_words(entry, requirements).or(key).unwrap_or_default(), None)

@@ -52,7 +52,7 @@ fn a_pod_larger_than_any_type_is_refused_for_its_resources() {
     let Unschedulable::Refused(refusals) = &answer.plan.unschedulable[0].reason else { panic!("{}", answer.reason()) };
     let Refusal::InstanceTypes(types) = &refusals[0].reason else { panic!("{}", answer.reason()) };
     assert_eq!(types.missed, CriteriaMissed::Resources);
-    let verdicts = judge_types(&world.types, &types.requirements, &types.requests);
+    let verdicts = judge_types(world.karpenter, &world.types, &types.requirements, &types.requests);
     assert!(verdicts.iter().all(|own| own.requirements && own.offering && own.lacking == Some(ResourceName::CPU)));
 }
 

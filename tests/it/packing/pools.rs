@@ -304,6 +304,7 @@ fn with_reservations() -> World {
         let id = Symbol::new(id);
         own.offerings.push(Offering {
             zone: Symbol::new("zone-1"),
+            zone_id: None,
             capacity_type: well_known::RESERVED,
             price: HourlyRate::from_nanos(1),
             available: true,

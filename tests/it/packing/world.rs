@@ -33,6 +33,7 @@ pub fn instance_type(name: &str, cpu: i64, gib: i64, arch: &str) -> InstanceType
         for (capacity_type, price) in [("on-demand", price), ("spot", price / 2)] {
             offerings.push(Offering {
                 zone: Symbol::new(zone),
+                zone_id: None,
                 capacity_type: Symbol::new(capacity_type),
                 price: HourlyRate::from_nanos(price),
                 available: true,
