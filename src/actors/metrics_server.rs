@@ -26,6 +26,25 @@ const FRESH_CONTAINER: SimDuration = SimDuration::from_secs(10);
 pub(super) struct MetricsServer {
     scaled: BTreeSet<ObjectName>,
     pods: Vec<Option<PodMetrics>>,
+    /// What one worker of a queue uses, by workload.
+    workers: Vec<WorkerUse>,
+}
+
+/// CPU that one worker of a workload uses for messages.
+#[derive(Clone, Copy, Debug)]
+struct WorkerUse {
+    workload: WorkloadId,
+    /// Used up to `since` by a worker that was always Ready, in millionths of a CPU times microseconds.
+    used: i128,
+    since: SimTime,
+    /// Used since then, in millionths of a CPU.
+    rate: i64,
+}
+
+impl WorkerUse {
+    fn until(&self, now: SimTime) -> i128 {
+        self.used + i128::from(self.rate) * i128::from(now.saturating_since(self.since).as_micros())
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -58,7 +77,7 @@ impl MetricsServer {
             };
             Some(ObjectName { namespace: spec.namespace, name: spec.target.name })
         };
-        Self { scaled: setup.timeline.iter().filter_map(target).collect(), pods: Vec::new() }
+        Self { scaled: setup.timeline.iter().filter_map(target).collect(), pods: Vec::new(), workers: Vec::new() }
     }
 
     fn entry(&mut self, pod: PodId) -> &mut PodMetrics {
@@ -68,14 +87,30 @@ impl MetricsServer {
         self.pods[pod.index()].get_or_insert(PodMetrics { base: None, used_before: 0, points: [None; 3] })
     }
 
+    /// One worker of `workload` uses `rate` millionths of a CPU for messages from now on.
+    pub(super) fn set_worker_use(&mut self, workload: WorkloadId, rate: i64, now: SimTime) {
+        let fresh = WorkerUse { workload, used: 0, since: now, rate };
+        match self.workers.iter_mut().find(|own| own.workload == workload) {
+            Some(own) => *own = WorkerUse { used: own.until(now), ..fresh },
+            None => self.workers.push(fresh),
+        }
+    }
+
+    /// CPU that a replica of `workload` that was always Ready would have used by `now`, for requests and for messages.
+    fn used_by_one(&self, workload: WorkloadId, loads: &[LoadLoop], now: SimTime) -> i128 {
+        let workers = self.workers.iter().filter(|own| own.workload == workload);
+        used_by_one(workload, loads, now) + workers.map(|own| own.until(now)).sum::<i128>()
+    }
+
     /// The pod takes its share of the load from now on.
     pub(super) fn pod_ready(&mut self, pod: PodId, workload: WorkloadId, loads: &[LoadLoop], now: SimTime) {
-        self.entry(pod).base = Some(used_by_one(workload, loads, now));
+        let total = self.used_by_one(workload, loads, now);
+        self.entry(pod).base = Some(total);
     }
 
     /// The pod takes no load any more.
     pub(super) fn pod_unready(&mut self, pod: PodId, workload: WorkloadId, loads: &[LoadLoop], now: SimTime) {
-        let total = used_by_one(workload, loads, now);
+        let total = self.used_by_one(workload, loads, now);
         let entry = self.entry(pod);
         if let Some(base) = entry.base.take() {
             entry.used_before += total - base;
@@ -111,7 +146,7 @@ impl MetricsServer {
     }
 }
 
-/// CPU that a replica of `workload` that was always Ready would have used by `now`.
+/// The same for requests alone.
 fn used_by_one(workload: WorkloadId, loads: &[LoadLoop], now: SimTime) -> i128 {
     loads.iter().filter(|load| load.id == Some(workload)).map(|load| load.cpu_of_one_replica(now)).sum()
 }
@@ -133,7 +168,7 @@ pub(super) fn tick(context: &mut Context<'_>, now: SimTime, node: NodeId) {
         let running = context.world.pod(pod);
         let scaled = context.metrics.scaled.contains(&context.world.workload(running.workload).name);
         if running.phase == PodPhase::Running && scaled {
-            let total = used_by_one(running.workload, &context.loads, now);
+            let total = context.metrics.used_by_one(running.workload, &context.loads, now);
             context.metrics.read(pod, total, now, age);
         }
     }

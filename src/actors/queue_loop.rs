@@ -21,11 +21,8 @@ pub(super) struct QueueLoop {
     pub(super) id: Option<WorkloadId>,
     /// The messages.
     pub(super) queue: WorkQueue,
-    /// CPU that a worker which was always Ready would have used, in millionths of a CPU times microseconds.
-    cpu_per_replica: i128,
     /// What a Ready worker uses at present, in millionths of a CPU.
     cpu_rate: i64,
-    settled: SimTime,
     shift: Option<TimerId>,
 }
 
@@ -39,16 +36,9 @@ impl QueueLoop {
             workload: plan.workload,
             id: None,
             queue: WorkQueue::new(plan.work, partitions, plan.waiting),
-            cpu_per_replica: 0,
             cpu_rate: 0,
-            settled: SimTime::ZERO,
             shift: None,
         }
-    }
-
-    /// CPU that a worker which was always Ready would have used by `now`, in millionths of a CPU times microseconds.
-    pub(super) fn cpu_of_one_replica(&self, now: SimTime) -> i128 {
-        self.cpu_per_replica + i128::from(self.cpu_rate) * i128::from(now.saturating_since(self.settled).as_micros())
     }
 
     /// CPU that a Ready worker uses at present, in millionths of a CPU.
@@ -147,16 +137,19 @@ pub(super) fn workload_applied(context: &mut Context<'_>, workload: WorkloadId) 
     }
 }
 
-/// After any change: accrues CPU at the old rate, takes the new one, and re-arms the timer for the queue's own next change.
+/// After any change: tells metrics-server what a worker uses from now on, and re-arms the timer for the queue's own next change.
 fn settle(context: &mut Context<'_>, now: SimTime, queue: usize) {
     let own = &mut context.queues[queue];
-    own.cpu_per_replica = own.cpu_of_one_replica(now);
-    own.settled = now;
     let ready = own.id.map_or(0, |id| context.world.workload(id).ready);
     own.cpu_rate = if ready == 0 { 0 } else { own.queue.cpu_use_micro() / i64::from(ready) };
     if let Some(timer) = own.shift.take() {
         context.queue.cancel(timer);
     }
+    if let Some(workload) = own.id {
+        let rate = context.queues.iter().filter(|other| other.id == Some(workload)).map(|other| other.cpu_rate).sum();
+        context.metrics.set_worker_use(workload, rate, now);
+    }
+    let own = &mut context.queues[queue];
     own.shift =
         own.queue.next_change().map(|at| context.queue.schedule(at, class::LOAD, Event::QueueShift(queue as u32)));
 }

@@ -13,7 +13,7 @@ use crate::domain::workload::ObjectName;
 use crate::domain::{PodId, ResourceName, SimDuration, SimTime, Symbol, WorkloadId};
 use crate::policy::replicas::hpa::{
     self, HpaDecision, HpaParameters, HpaState, HpaView, MetricProblem, MetricReading, PodSample, PodView, Proposal,
-    ReadyCondition, Reported, Sample, effective_metrics, pod_request_milli,
+    ReadyCondition, Reported, Sample, SelectorProblem, effective_metrics, pod_request_milli,
 };
 use crate::policy::replicas::promql::Element;
 use crate::world::PodPhase;
@@ -136,12 +136,21 @@ pub(super) fn sync(context: &mut Context<'_>, now: SimTime, index: u32) {
         status_replicas: pods.len() as i32,
         pods: &views,
         readings: &readings,
-        selector_problem: None,
+        selector_problem: ambiguous(context, index, target).then_some(SelectorProblem::Ambiguous),
     };
     let own = &mut context.autoscalers[index as usize];
     let decision = hpa::sync(spec, &mut own.state, &view, &own.parameters);
     remember(context, index, target, metrics, &decision);
     apply_decision(context, now, index, target, metrics, &decision);
+}
+
+/// Whether another autoscaler scales the same workload, which the controller looks at from Kubernetes 1.26 on.
+///
+/// Source: Kubernetes 1.26 `pkg/controller/podautoscaler/horizontal.go`, `validateAndParseSelector`.
+fn ambiguous(context: &Context<'_>, index: u32, target: WorkloadId) -> bool {
+    let mut others = context.autoscalers.iter().enumerate().filter(|(own, _)| *own != index as usize);
+    context.setup.versions.kubernetes.minor() >= 26
+        && others.any(|(_, other)| !other.retired && other.target == Some(target))
 }
 
 /// The workload that the autoscaler scales, which may have come to be after it.

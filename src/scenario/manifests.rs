@@ -6,6 +6,7 @@ mod eksctl;
 mod hpa;
 mod keda;
 mod keda_jobs;
+mod keda_keys;
 mod kinds;
 mod legacy;
 mod monitor;

@@ -114,9 +114,9 @@ fn a_manifest_of_tens_of_megabytes_reads_in_seconds() {
     assert!(begun.elapsed() < Duration::from_secs(20), "took {:?}", begun.elapsed());
 }
 
-/// The files of the first tutorial, to be damaged.
-fn tutorial() -> Vec<(String, String)> {
-    let folder = Path::new("scenarios/eks-101");
+/// The files of a shipped scenario, to be damaged.
+fn shipped(name: &str) -> Vec<(String, String)> {
+    let folder = Path::new("scenarios").join(name);
     let mut files: Vec<(String, String)> = std::fs::read_dir(folder)
         .unwrap()
         .map(|entry| entry.unwrap().path())
@@ -188,10 +188,11 @@ proptest! {
 
     #[test]
     fn damaged_files_never_panic(
+        scenario in prop::sample::select(vec!["eks-101", "keda-istio"]),
         file in 0_usize..100,
         damage in prop::collection::vec((0_u8..7, 0.0_f64..1.0, "[-0-9a-z:\\[\\]{}\"'%&*. \n]{0,8}"), 1..4),
     ) {
-        let mut files = tutorial();
+        let mut files = shipped(scenario);
         let file = file % files.len();
         for (kind, place, with) in &damage {
             files[file].1 = damaged(&files[file].1, *kind, *place, with);

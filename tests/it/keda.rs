@@ -376,3 +376,71 @@ fn a_query_that_is_not_supported_is_shown_with_its_place() {
     }
     insta::assert_snapshot!("mistakes_in_a_query", report);
 }
+
+#[test]
+fn what_of_a_trigger_is_left_out_is_warned_of_with_its_place() {
+    let trigger = "  triggers:\n  - {type: kafka, metadata: {bootstrapServers: b, consumerGroup: g, topic: t, lagTreshold: \"5\", \
+        partitionLimitation: 1-3, passwordFromEnv: P}}\n  - {type: external, metadata: {scalerAddress: s, anything: goes}}\n";
+    let objects = read_manifests(&Source::new("object.yaml", scaled_object(trigger))).unwrap();
+    let warnings: Vec<String> = objects.warnings.iter().map(|warning| warning.render()).collect();
+    insta::assert_snapshot!("left_out_of_a_trigger", warnings.join("\n"));
+}
+
+#[test]
+fn a_cpu_trigger_is_read_from_metrics_server_by_the_autoscaler() {
+    let load = "load: [{workload: worker, at: 5m, requests: {constant: 40}, service: {cpu_per_request: 10ms, concurrency: 50}}]";
+    let spec = "  minReplicaCount: 1\n  triggers: [{type: cpu, metricType: Utilization, metadata: {value: \"50\"}}]\n";
+    let outcome = run("30m", load, &format!("{}{}", cluster(1), scaled_object(spec)), &[]);
+    // 400m of CPU, 100m requested by each pod: eight pods at 50 %.
+    assert_eq!(changes(&outcome).last().map(|change| change.3), Some(8), "{:?}", changes(&outcome));
+    assert_eq!(outcome.record.metrics[0].name, "cpu");
+}
+
+#[test]
+fn cached_values_are_those_of_the_last_poll() {
+    let rest = told("{at: 0s, value: 5}, {at: 10m, value: 30}");
+    let spec = |cached: &str| {
+        format!(
+            "  minReplicaCount: 1\n  pollingInterval: 300\n  triggers:\n  - {{type: external, name: told, {cached}metadata: \
+             {{scalerAddress: \"queue:9090\", targetValue: \"5\"}}}}\n"
+        )
+    };
+    let first = |cached: &str| {
+        let outcome = run("30m", &rest, &format!("{}{}", cluster(1), scaled_object(&spec(cached))), &[]);
+        changes(&outcome)[0].0
+    };
+    let (asked, cached) = (first(""), first("useCachedMetrics: true, "));
+    assert!((600..=615).contains(&asked), "the autoscaler asks by itself: {asked}");
+    assert!((600..=915).contains(&cached) && cached > asked + 15, "it waits for the next poll: {cached}");
+}
+
+#[test]
+fn from_1_37_on_an_autoscaler_goes_to_zero_and_back_by_itself_and_looks_at_once() {
+    let hpa = "---\napiVersion: autoscaling/v2\nkind: HorizontalPodAutoscaler\nmetadata: {name: h}\nspec:\n  \
+        scaleTargetRef: {kind: Deployment, name: worker}\n  minReplicas: 0\n  maxReplicas: 10\n  metrics:\n  - {type: External, \
+        external: {metric: {name: depth}, target: {type: AverageValue, averageValue: \"10\"}}}\n";
+    let rest = "versions: {kubernetes: \"1.37\"}\nexternal_metrics: [{metric: depth, values: [{at: 0s, value: 25}, {at: 5m, value: 0}, \
+        {at: 20m, value: 15}]}]";
+    let outcome = run("30m", rest, &format!("{}{hpa}", cluster(1)), &[]);
+    let steps = changes(&outcome);
+    assert_eq!(
+        steps.iter().map(|change| (change.2, change.3)).collect::<Vec<_>>(),
+        [(1, 3), (3, 0), (0, 2)],
+        "{steps:?}"
+    );
+    assert_eq!(steps[0].0, 0, "queued at once");
+    let earlier = run("30m", &rest.replace("1.37", "1.33"), &format!("{}{hpa}", cluster(1)), &[]);
+    assert!(changes(&earlier)[0].0 > 0, "{:?}", changes(&earlier));
+}
+
+#[test]
+fn two_autoscalers_of_one_workload_are_warned_of_and_neither_scales_it() {
+    let hpa = "---\napiVersion: autoscaling/v2\nkind: HorizontalPodAutoscaler\nmetadata: {name: h}\nspec:\n  \
+        scaleTargetRef: {kind: Deployment, name: worker}\n  maxReplicas: 10\n";
+    let rest = told("{at: 0s, value: 30}");
+    let objects = format!("{}{hpa}{}", cluster(2), scaled_object(&format!("  minReplicaCount: 1\n{EXTERNAL}")));
+    let outcome = run("10m", &rest, &objects, &[]);
+    assert_eq!(changes(&outcome), []);
+    let failure = outcome.record.events.iter().find(|event| event.kind == EventKind::RescaleFailed).unwrap();
+    assert!(failure.message.contains("more than one autoscaler"), "{}", failure.message);
+}

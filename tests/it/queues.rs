@@ -214,3 +214,15 @@ fn every_mistake_in_a_scaled_job_is_shown_with_its_place() {
     }
     insta::assert_snapshot!("mistakes_in_a_scaled_job", report);
 }
+
+#[test]
+fn workers_use_cpu_for_messages_and_an_autoscaler_on_cpu_sees_it() {
+    let queue = "queues:\n- {name: orders, kind: sqs, workload: worker, time_per_message: 1s, cpu_per_message: 80ms, waiting: 100000}";
+    let hpa = "---\napiVersion: autoscaling/v1\nkind: HorizontalPodAutoscaler\nmetadata: {name: h}\nspec: {scaleTargetRef: {kind: \
+        Deployment, name: worker}, maxReplicas: 10, targetCPUUtilizationPercentage: 50}\n";
+    let outcome = run("20m", queue, &format!("{}{hpa}", cluster(1)), &[]);
+    // 80m of the 100m that a pod requests, however many there are: 80 % against 50 %, again and again.
+    assert_eq!(most(&outcome), 10);
+    assert_eq!(outcome.record.samples[60].metrics[0].value, Some(80.0));
+    assert!((outcome.record.samples[60].workloads[0].cpu_used_milli - 800.0).abs() < 81.0);
+}

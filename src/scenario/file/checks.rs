@@ -160,8 +160,8 @@ pub(super) fn warn(scenario: &Scenario, warnings: &mut Vec<Warning>) {
                 );
             }
         }
-        for hpa in dangling_autoscalers(policy, scenario) {
-            push(warnings, hpa);
+        for text in dangling_autoscalers(policy, scenario).into_iter().chain(shared_targets(policy, scenario)) {
+            push(warnings, text);
         }
     }
 }
@@ -173,26 +173,53 @@ fn push(warnings: &mut Vec<Warning>, message: String) {
     }
 }
 
-/// HorizontalPodAutoscalers that scale nothing.
-fn dangling_autoscalers(policy: &PolicyVariant, scenario: &Scenario) -> Vec<String> {
+/// What scales replicas: how messages call it, the kind of its target, and the target.
+fn autoscalers(all: &[&Arc<Manifests>]) -> Vec<(String, Symbol, ObjectName)> {
+    let named = |kind: &str, namespace: Symbol, name: Symbol| format!("{kind} {namespace}/{name}");
+    let hpas = all.iter().flat_map(|manifests| &manifests.autoscalers).map(|hpa| {
+        let target = ObjectName { namespace: hpa.namespace, name: hpa.target.name };
+        (named("HorizontalPodAutoscaler", hpa.namespace, hpa.name), hpa.target.kind, target)
+    });
+    let objects = all.iter().flat_map(|manifests| &manifests.scaled_objects).map(|object| {
+        let target = ObjectName { namespace: object.namespace, name: object.target.name };
+        (named("ScaledObject", object.namespace, object.name), object.target.kind, target)
+    });
+    hpas.chain(objects).collect()
+}
+
+/// The objects of a policy, then those that appear on the way.
+fn all_manifests<'a>(policy: &'a PolicyVariant, scenario: &'a Scenario) -> Vec<&'a Arc<Manifests>> {
     let applied = scenario.timeline.iter().filter_map(|step| match &step.action {
         Action::Apply(manifests) => Some(manifests),
         Action::Scale { .. } | Action::ScaleGroup { .. } => None,
     });
-    let all: Vec<_> = std::iter::once(&policy.manifests).chain(applied).collect();
+    std::iter::once(&policy.manifests).chain(applied).collect()
+}
+
+/// Autoscalers of replicas that scale nothing.
+fn dangling_autoscalers(policy: &PolicyVariant, scenario: &Scenario) -> Vec<String> {
+    let all = all_manifests(policy, scenario);
     let exists = |name: ObjectName| all.iter().any(|m| m.deployments.iter().any(|d| d.name == name));
-    let autoscalers = all.iter().flat_map(|manifests| manifests.autoscalers.iter());
-    autoscalers
-        .filter(|hpa| {
-            hpa.target.kind.as_str() != "Deployment"
-                || !exists(ObjectName { namespace: hpa.namespace, name: hpa.target.name })
-        })
-        .map(|hpa| {
-            let (kind, target) = (hpa.target.kind, hpa.target.name);
-            format!(
-                "HorizontalPodAutoscaler {}/{} scales nothing: there is no {kind} {target}",
-                hpa.namespace, hpa.name
-            )
-        })
+    let dangling = |(_, kind, target): &(String, Symbol, ObjectName)| kind.as_str() != "Deployment" || !exists(*target);
+    autoscalers(&all)
+        .into_iter()
+        .filter(dangling)
+        .map(|(own, kind, target)| format!("{own} scales nothing: there is no {kind} {}", target.name))
         .collect()
+}
+
+/// Workloads that several autoscalers scale: Kubernetes then scales them by none, and KEDA refuses the second object.
+fn shared_targets(policy: &PolicyVariant, scenario: &Scenario) -> Vec<String> {
+    let mut known: Vec<(String, Symbol, ObjectName)> = Vec::new();
+    let mut texts = Vec::new();
+    for (own, kind, target) in autoscalers(&all_manifests(policy, scenario)) {
+        match known.iter().find(|(_, other_kind, other)| *other_kind == kind && *other == target) {
+            Some((first, ..)) if *first != own => {
+                texts.push(format!("{first} and {own} both scale {kind} {target}: neither will"));
+            }
+            Some(_) => {}
+            None => known.push((own, kind, target)),
+        }
+    }
+    texts
 }

@@ -7,6 +7,7 @@
 
 use super::common::{Metadata, labels, metadata};
 use super::hpa::{behavior, int32};
+use super::keda_keys::METADATA_KEYS;
 use super::pod::OBJECT;
 use crate::domain::hpa::ScaleTargetRef;
 use crate::domain::keda::{
@@ -351,6 +352,7 @@ fn trigger<'s>(reader: &mut Reader<'s>, node: &Node<'s>) -> Result<Trigger, Scen
             .because("in this metadata")
             .help(format!("KEDA refuses such a trigger; its scaler `{kind}` documents every field"))
     })?;
+    warn_about_keys(reader, metadata_node, kind)?;
     check_source(reader, metadata_node, &source)?;
     let use_cached_metrics = fields.optional("useCachedMetrics", |n, what| reader.truth(n, what))?.unwrap_or(false);
     if use_cached_metrics && matches!(source, TriggerSource::Resource { .. } | TriggerSource::Cron(_)) {
@@ -362,6 +364,33 @@ fn trigger<'s>(reader: &mut Reader<'s>, node: &Node<'s>) -> Result<Trigger, Scen
     }
     let name = fields.optional("name", |n, what| reader.symbol(n, what))?.filter(|name| !name.as_str().is_empty());
     Ok(Trigger { name, source, metric_type: metric_type.unwrap_or_default(), use_cached_metrics })
+}
+
+/// Warns of metadata that the simulation leaves out and of keys that KEDA does not know. A scaler of the user's own has
+/// whatever keys it likes.
+fn warn_about_keys<'s>(reader: &mut Reader<'s>, metadata: &Node<'s>, kind: &str) -> Result<(), ScenarioError> {
+    let Some(keys) = METADATA_KEYS.iter().find(|keys| keys.types.contains(&kind)) else { return Ok(()) };
+    for entry in reader.entries(metadata, "metadata")? {
+        let key: &str = &entry.key;
+        let known = keys.read.contains(&key) || keys.without_effect.contains(&key);
+        if known || key.ends_with("FromEnv") || key.ends_with("FromFile") {
+            continue;
+        }
+        let shown: String = key.chars().take(80).collect();
+        if key == "partitionLimitation" {
+            let message = format!("`{shown}` of a trigger of the type `{kind}` is not simulated: all partitions count");
+            reader.warn(entry.key_at, message, "left out", "");
+            continue;
+        }
+        let all = keys.read.iter().chain(keys.without_effect).copied();
+        let help = nearest(key, all).map_or_else(
+            || "remove it, or check the type of the trigger".to_owned(),
+            |near| format!("did you mean `{near}`?"),
+        );
+        let message = format!("unknown key `{shown}` in the metadata of a trigger of the type `{kind}`");
+        reader.warn(entry.key_at, message, "ignored", &help);
+    }
+    Ok(())
 }
 
 /// What a trigger's metadata holds in a language of its own: windows and selectors.
