@@ -4,6 +4,7 @@
 //! simulated EC2, file access. A real controller could link this room as it is.
 
 pub mod budgets;
+pub mod cluster_autoscaler;
 pub mod disruption;
 pub mod instance_types;
 pub mod kube_scheduler;

@@ -1,7 +1,6 @@
 //! The kube-scheduler suite: what the filters and scores of the default profile say of each node for one pod.
 
 use std::collections::BTreeMap;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -14,30 +13,20 @@ use nodecast::scenario::manifests::{deployment_from_json, node_from_json, pod_fr
 use serde_json::{Value, json};
 
 use super::fields::{list, same, text};
-use super::tally::{Tally, files};
+use super::tally::{Tally, files, read_json};
 
 /// Runs every case below `paths`: files with one case, or with a list `cases`; gzip or not.
 pub fn run(paths: &[PathBuf], _catalogs: Option<&Path>) -> Result<Tally, String> {
     let mut tally = Tally::default();
     for path in files(paths, &[".json", ".json.gz"]).map_err(|error| error.to_string())? {
         let told = |problem: String| format!("{}: {problem}", path.display());
-        let file = read(&path).map_err(told)?;
+        let file = read_json(&path).map_err(told)?;
         let cases = if file["cases"].is_null() { std::slice::from_ref(&file) } else { list(&file, "cases")? };
         for case in cases {
             tally.count(case["name"].as_str().unwrap_or("?"), check(case));
         }
     }
     Ok(tally)
-}
-
-fn read(path: &Path) -> Result<Value, String> {
-    let mut bytes = std::fs::read(path).map_err(|error| error.to_string())?;
-    if path.extension().is_some_and(|extension| extension == "gz") {
-        let mut plain = Vec::new();
-        flate2::read::GzDecoder::new(&bytes[..]).read_to_end(&mut plain).map_err(|error| error.to_string())?;
-        bytes = plain;
-    }
-    serde_json::from_slice(&bytes).map_err(|error| error.to_string())
 }
 
 fn check(file: &Value) -> Result<(), String> {

@@ -4,6 +4,10 @@
 //! line for each disagreement, then `agreement: N/M`. Exit code 0 only when all agree.
 
 #[allow(dead_code)]
+mod cluster_autoscaler;
+#[allow(dead_code)]
+mod cluster_autoscaler_case;
+#[allow(dead_code)]
 mod fields;
 #[allow(dead_code)]
 mod hpa;
@@ -26,6 +30,7 @@ use std::process::ExitCode;
 type Suite = fn(&[PathBuf], Option<&Path>) -> Result<tally::Tally, String>;
 
 const SUITES: &[(&str, Suite)] = &[
+    ("cluster-autoscaler", cluster_autoscaler::run),
     ("hpa", hpa::run),
     ("karpenter", karpenter::run),
     ("karpenter-consolidation", karpenter_consolidation::run),

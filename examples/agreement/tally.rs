@@ -1,6 +1,9 @@
 //! Counting agreement: one line for each disagreement, a total at the end.
 
+use std::io::Read;
 use std::path::{Path, PathBuf};
+
+use serde_json::Value;
 
 /// What a suite found.
 #[derive(Default, Debug)]
@@ -45,4 +48,15 @@ pub fn files(paths: &[PathBuf], endings: &[&str]) -> std::io::Result<Vec<PathBuf
     }
     found.sort();
     Ok(found)
+}
+
+/// The JSON value in a file, which may be compressed with gzip.
+pub fn read_json(path: &Path) -> Result<Value, String> {
+    let mut bytes = std::fs::read(path).map_err(|error| error.to_string())?;
+    if path.extension().is_some_and(|extension| extension == "gz") {
+        let mut plain = Vec::new();
+        flate2::read::GzDecoder::new(&bytes[..]).read_to_end(&mut plain).map_err(|error| error.to_string())?;
+        bytes = plain;
+    }
+    serde_json::from_slice(&bytes).map_err(|error| error.to_string())
 }

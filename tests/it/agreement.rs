@@ -1,5 +1,11 @@
 //! Agreement with the real programs: the cases in tests/cases, counted by the same code as `examples/agreement`.
 
+#[path = "../../examples/agreement/cluster_autoscaler.rs"]
+#[allow(dead_code)]
+mod cluster_autoscaler;
+#[path = "../../examples/agreement/cluster_autoscaler_case.rs"]
+#[allow(dead_code)]
+mod cluster_autoscaler_case;
 #[path = "../../examples/agreement/fields.rs"]
 #[allow(dead_code)]
 mod fields;
@@ -39,6 +45,11 @@ fn all_agree(suite: fn(&[PathBuf], Option<&Path>) -> Result<tally::Tally, String
 #[test]
 fn replica_counts_agree_with_the_horizontal_pod_autoscaler() {
     all_agree(hpa::run, &["hpa-golden.json"], 141);
+}
+
+#[test]
+fn iterations_agree_with_the_cluster_autoscaler() {
+    all_agree(cluster_autoscaler::run, &["cluster-autoscaler"], 149);
 }
 
 #[test]

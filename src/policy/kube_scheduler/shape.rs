@@ -13,7 +13,7 @@ use crate::domain::topology::{NodeInclusionPolicy, PodAffinityTerm, TopologySpre
 use crate::domain::{Container, LabelSelector, Labels, PodSpec, ResourceName, Symbol, Taint, TaintEffect};
 
 /// A pod shape of one [`ClusterView`](super::ClusterView).
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct ShapeId(pub(super) u32);
 
 impl ShapeId {

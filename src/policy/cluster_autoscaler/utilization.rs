@@ -1,0 +1,83 @@
+//! How much of a node is asked for.
+//!
+//! Source: Cluster Autoscaler 1.36 `simulator/utilization/info.go`.
+//!
+//! Deviation: dynamic resource claims do not count.
+
+use super::drainability::is_long_terminating;
+use super::quotas::GPU_LABEL;
+use super::view::{PodTraits, PodView};
+use crate::domain::{Labels, ResourceName, Resources, SimTime, Symbol};
+
+/// Shares of a node's allocatable resources.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Utilization {
+    /// The resource that decides.
+    pub resource: ResourceName,
+    /// Its share.
+    pub share: f64,
+    /// CPU, where it counts.
+    pub cpu: Option<f64>,
+    /// Memory, where it counts.
+    pub memory: Option<f64>,
+}
+
+/// A pod on the node: what it shares, and itself if it is a real one.
+pub type PodOnNode<'a> = (&'a PodTraits, Option<&'a PodView>);
+
+/// Which pods leave the calculation, together with the room that they take.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct LeftOut {
+    /// Pods of DaemonSets.
+    pub daemons: bool,
+    /// Mirror pods.
+    pub mirrors: bool,
+}
+
+/// Whether a node is one with GPUs.
+pub fn has_gpu_label(labels: &Labels) -> bool {
+    labels.get(Symbol::new(GPU_LABEL)).is_some()
+}
+
+/// A node's utilisation; `None` if its allocatable resources do not allow one to be worked out.
+pub fn utilization(
+    labels: &Labels,
+    allocatable: &Resources,
+    pods: &[PodOnNode<'_>],
+    left_out: LeftOut,
+    now: SimTime,
+) -> Option<Utilization> {
+    if has_gpu_label(labels) {
+        let gpu = ResourceName::NVIDIA_GPU;
+        // A GPU that is not ready is not used.
+        let share = match allocatable.get(gpu) {
+            0 => 0.0,
+            _ => share_of(gpu, allocatable, pods, left_out, now)?,
+        };
+        return Some(Utilization { resource: gpu, share, cpu: None, memory: None });
+    }
+    let cpu = share_of(ResourceName::CPU, allocatable, pods, left_out, now)?;
+    let memory = share_of(ResourceName::MEMORY, allocatable, pods, left_out, now)?;
+    let (resource, share) = if cpu > memory { (ResourceName::CPU, cpu) } else { (ResourceName::MEMORY, memory) };
+    Some(Utilization { resource, share, cpu: Some(cpu), memory: Some(memory) })
+}
+
+fn share_of(
+    resource: ResourceName,
+    allocatable: &Resources,
+    pods: &[PodOnNode<'_>],
+    left_out: LeftOut,
+    now: SimTime,
+) -> Option<f64> {
+    let offered = allocatable.find(resource).filter(|&amount| amount != 0)?;
+    let (mut requested, mut excluded) = (0, 0);
+    for (traits, view) in pods {
+        let amount = traits.spec.requests().get(resource);
+        if (left_out.daemons && traits.is_daemon()) || (left_out.mirrors && traits.is_mirror()) {
+            excluded += amount;
+        } else if !view.is_some_and(|pod| is_long_terminating(pod, now)) {
+            requested += amount;
+        }
+    }
+    Some(requested as f64 / (offered - excluded) as f64)
+}
