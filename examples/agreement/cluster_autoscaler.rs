@@ -130,7 +130,8 @@ fn compare_scale_up(cluster: &Cluster, iteration: &Iteration, expected: &Value, 
     same("scaleUp.result", shown.as_str(), expected["result"].as_str().unwrap_or_default())?;
     let waiting: Vec<usize> =
         (0..cluster.pods.len()).filter(|&at| cluster.pods[at].place == PodPlace::Unschedulable).collect();
-    let left_out: Vec<usize> = waiting.into_iter().filter(|at| !report.considered.contains(at) && !report.young.contains(at)).collect();
+    let left_out: Vec<usize> =
+        waiting.into_iter().filter(|at| !report.considered.contains(at) && !report.young.contains(at)).collect();
     let counted = |pods: &[usize]| cluster.counted(pods);
     same("podsNotConsidered", counted(&left_out), sorted_object(&expected["podsNotConsidered"]))?;
     let waiting: Vec<usize> = report.considered.iter().chain(&report.young).copied().collect();
@@ -244,7 +245,8 @@ fn rounded(number: f64) -> Value {
 pub fn sorted_object(value: &Value) -> Value {
     match value {
         Value::Object(entries) => {
-            let sorted: BTreeMap<&String, Value> = entries.iter().map(|(key, value)| (key, sorted_object(value))).collect();
+            let sorted: BTreeMap<&String, Value> =
+                entries.iter().map(|(key, value)| (key, sorted_object(value))).collect();
             json!(sorted)
         }
         Value::Array(items) => Value::Array(items.iter().map(sorted_object).collect()),

@@ -371,4 +371,3 @@ fn read_traits(
     }
     Ok(traits)
 }
-

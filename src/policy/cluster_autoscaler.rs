@@ -225,8 +225,7 @@ impl ClusterAutoscaler {
         }
         if flags.enforce_node_group_min_size {
             let nodes = nodes.into_iter().filter(|&node| snapshot.order().contains(&node)).collect();
-            iteration.raised =
-                self.scale_up(seen, &templates, &mut snapshot, actions, ties, nodes).raise_to_minimum();
+            iteration.raised = self.scale_up(seen, &templates, &mut snapshot, actions, ties, nodes).raise_to_minimum();
             if iteration.raised.result == ScaleUpResult::Successful {
                 self.last_scale_up = seen.now;
             }
@@ -250,15 +249,7 @@ impl ClusterAutoscaler {
             });
             staying.map(|&pod| Arc::clone(snapshot.traits(pod))).collect()
         };
-        self.templates.templates(
-            &self.flags,
-            seen.now,
-            seen.groups,
-            seen.nodes,
-            seen.daemon_sets,
-            usable,
-            &pods_of,
-        )
+        self.templates.templates(&self.flags, seen.now, seen.groups, seen.nodes, seen.daemon_sets, usable, &pods_of)
     }
 
     /// Deals with instances that never became nodes, and with sizes that are wrong. Gives back why the iteration ends here,

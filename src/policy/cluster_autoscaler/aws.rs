@@ -164,7 +164,6 @@ pub fn options(tags: &[(String, String)]) -> GroupOptions {
     }
 }
 
-
 /// A scaling activity of a group.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Activity {

@@ -147,11 +147,7 @@ pub struct ClusterState {
 impl ClusterState {
     /// Nothing known yet.
     pub fn new(flags: &Flags) -> Self {
-        let times = BackoffTimes {
-            initial: flags.initial_backoff,
-            max: flags.max_backoff,
-            reset: flags.backoff_reset,
-        };
+        let times = BackoffTimes { initial: flags.initial_backoff, max: flags.max_backoff, reset: flags.backoff_reset };
         Self {
             provision_time: flags.max_node_provision_time,
             startup_time: flags.max_node_startup_time,
@@ -346,8 +342,7 @@ impl ClusterState {
     /// Whether few enough nodes are unready for the autoscaler to act.
     pub fn is_cluster_healthy(&self) -> bool {
         let unready = self.unready as i64;
-        unready <= self.ok_unready_count
-            || unready as f64 <= self.nodes as f64 * self.ok_unready_percentage / 100.0
+        unready <= self.ok_unready_count || unready as f64 <= self.nodes as f64 * self.ok_unready_percentage / 100.0
     }
 
     /// Whether a group has about the nodes that it ought to have.
@@ -383,8 +378,8 @@ impl ClusterState {
         let mut all = Vec::new();
         for (at, group) in groups.iter().enumerate() {
             let Some(state) = self.groups.get(&group.id) else { continue };
-            let disregarded = self.upcoming_needs_request
-                && (state.request.is_none() || self.backoff.holds(group.id, now));
+            let disregarded =
+                self.upcoming_needs_request && (state.request.is_none() || self.backoff.holds(group.id, now));
             let nodes = missing(state);
             if nodes > 0 && !disregarded {
                 all.push(Upcoming { group: at, nodes, registered: state.readiness.not_started.clone() });

@@ -79,8 +79,10 @@ pub fn estimate(
 ) -> Estimate {
     let order = packing_order(snapshot, groups, template, fast_path);
     let mark = snapshot.mark();
-    let shapes: Vec<ShapeId> =
-        groups.iter().map(|group| group.pods.first().map_or(ShapeId::default(), |&pod| snapshot.shape_of(pod))).collect();
+    let shapes: Vec<ShapeId> = groups
+        .iter()
+        .map(|group| group.pods.first().map_or(ShapeId::default(), |&pod| snapshot.shape_of(pod)))
+        .collect();
     let beyond = groups
         .iter()
         .zip(&shapes)
@@ -113,7 +115,8 @@ fn packing_order(
     order.sort_by(|&one, &other| scores[other].total_cmp(&scores[one]));
     let mut last_is_fast = false;
     if fast_path {
-        let saved = |at: &usize| first(&groups[*at]).and_then(|traits| saved_by_fast_path(traits, groups[*at], template));
+        let saved =
+            |at: &usize| first(&groups[*at]).and_then(|traits| saved_by_fast_path(traits, groups[*at], template));
         let mut best: Option<(usize, usize)> = None;
         for (place, saved) in order.iter().map(saved).enumerate() {
             if let Some(saved) = saved
@@ -190,8 +193,7 @@ impl Packing {
 }
 
 fn pack(ground: &mut impl Ground, groups: &[PackingGroup<'_>], order: &PackingOrder, limit: NodeLimit) -> Estimate {
-    let mut packing =
-        Packing { limit, added: 0, pods_on: Vec::new(), old_nodes_with_pods: Vec::new(), fast_nodes: 0 };
+    let mut packing = Packing { limit, added: 0, pods_on: Vec::new(), old_nodes_with_pods: Vec::new(), fast_nodes: 0 };
     let mut placed = vec![0; groups.len()];
     let mut more_nodes = true;
     for (turn, &group) in order.groups.iter().enumerate() {

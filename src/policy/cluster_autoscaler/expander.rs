@@ -197,9 +197,7 @@ pub fn remaining(
         left = match filter {
             Expander::Random => left,
             Expander::MostPods => best_by(&left, |at| Some(-(options[at].pods.len() as f64))),
-            Expander::LeastNodes => {
-                best_by(&left, |at| (options[at].nodes > 0).then_some(options[at].nodes as f64))
-            }
+            Expander::LeastNodes => best_by(&left, |at| (options[at].nodes > 0).then_some(options[at].nodes as f64)),
             Expander::LeastWaste => best_by(&left, |at| waste(&options[at], facts[at].template)),
             Expander::Price => best_by(&left, |at| price_score(&options[at], &facts[at], context)),
             Expander::Priority => by_rank(&left, facts, context.ranks),

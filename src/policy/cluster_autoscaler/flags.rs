@@ -582,7 +582,9 @@ mod tests {
         }
         let error = Flags::parse(KubernetesVersion::default(), [("scale-down-unneded-time", "1m")]).unwrap_err();
         assert_eq!(error.similar, Some("scale-down-unneeded-time"));
-        for (flag, value) in [("expander", "cheapest"), ("cores-total", "9"), ("scan-interval", "10"), ("force-ds", "y")] {
+        for (flag, value) in
+            [("expander", "cheapest"), ("cores-total", "9"), ("scan-interval", "10"), ("force-ds", "y")]
+        {
             assert!(Flags::parse(KubernetesVersion::default(), [(flag, value)]).is_err(), "{flag}={value}");
         }
     }

@@ -47,9 +47,10 @@ impl<'a> RoomGround<'a> {
             .iter()
             .map(|&shape| match snapshot.check(shape, at) {
                 Ok(()) => true,
-                Err(refusal) => refusal.reasons.iter().all(|reason| {
-                    matches!(reason, Reason::Insufficient(_) | Reason::TooManyPods | Reason::HostPort)
-                }),
+                Err(refusal) => refusal
+                    .reasons
+                    .iter()
+                    .all(|reason| matches!(reason, Reason::Insufficient(_) | Reason::TooManyPods | Reason::HostPort)),
             })
             .collect();
         let fresh = Room::on(snapshot.view(), snapshot.node(at).id);

@@ -425,7 +425,8 @@ impl ScaleDown<'_> {
                 self.planner.unremovable_until.insert(node.id, until);
                 continue;
             }
-            let moved: Vec<_> = pods.movable.iter().map(|&pod| std::sync::Arc::clone(self.snapshot.traits(pod))).collect();
+            let moved: Vec<_> =
+                pods.movable.iter().map(|&pod| std::sync::Arc::clone(self.snapshot.traits(pod))).collect();
             let risky = !budgets.allow_at_once(moved.iter().map(|traits| &**traits));
             budgets.take(moved.iter().map(|traits| &**traits));
             destinations.remove(&node.id);
@@ -444,18 +445,10 @@ impl ScaleDown<'_> {
     }
 
     /// Imagines a node gone and its pods elsewhere; takes it back if one finds no place.
-    fn move_pods(
-        &mut self,
-        node: NodeAt,
-        view: &NodeView,
-        pods: &[PodAt],
-        destinations: &BTreeSet<NodeId>,
-    ) -> bool {
+    fn move_pods(&mut self, node: NodeAt, view: &NodeView, pods: &[PodAt], destinations: &BTreeSet<NodeId>) -> bool {
         let mark = self.snapshot.mark();
-        let moving: Vec<(PodAt, PodId)> = pods
-            .iter()
-            .filter_map(|&pod| Some((pod, self.seen.pods[self.snapshot.observed_pod(pod)?].id)))
-            .collect();
+        let moving: Vec<(PodAt, PodId)> =
+            pods.iter().filter_map(|&pod| Some((pod, self.seen.pods[self.snapshot.observed_pod(pod)?].id))).collect();
         self.snapshot.make_ghost(node, view);
         let left = try_to_place(
             self.snapshot,
@@ -508,12 +501,7 @@ impl ScaleDown<'_> {
     }
 
     /// Why an unneeded node does not go now; its group if it does, whose size is then counted down.
-    fn withheld(
-        &self,
-        unneeded: &Unneeded,
-        sizes: &mut [i64],
-        limits: &mut Left,
-    ) -> Result<usize, UnremovableReason> {
+    fn withheld(&self, unneeded: &Unneeded, sizes: &mut [i64], limits: &mut Left) -> Result<usize, UnremovableReason> {
         let node = &self.seen.nodes[unneeded.observed];
         if is_excepted(node) {
             return Err(UnremovableReason::ScaleDownDisabledAnnotation);

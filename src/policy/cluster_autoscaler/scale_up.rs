@@ -152,7 +152,8 @@ impl ScaleUp<'_> {
         let mut left: Vec<WaitingPod> = pods.to_vec();
         let mut last = report.clone();
         while last.result == ScaleUpResult::Successful && !last.triggered.is_empty() {
-            let (helped, others): (Vec<_>, Vec<_>) = left.iter().partition(|pod| last.triggered.contains(&pod.observed));
+            let (helped, others): (Vec<_>, Vec<_>) =
+                left.iter().partition(|pod| last.triggered.contains(&pod.observed));
             left = others;
             if left.is_empty() || !self.imagine_grown(&last.grown, &helped) {
                 break;
@@ -174,9 +175,8 @@ impl ScaleUp<'_> {
         }
         self.nodes.extend(&fresh);
         let first = fresh.first().copied();
-        pods.iter().all(|pod| {
-            first.is_some_and(|first| self.snapshot.place_anywhere(pod.at, |at, _| at >= first).is_some())
-        })
+        pods.iter()
+            .all(|pod| first.is_some_and(|first| self.snapshot.place_anywhere(pod.at, |at, _| at >= first).is_some()))
     }
 
     fn run_once(&mut self, pods: &[WaitingPod]) -> ScaleUpReport {
@@ -377,9 +377,10 @@ impl ScaleUp<'_> {
         let Some(at) = candidates.iter().position(|candidate| candidate.group == best.group) else { return false };
         let (new_nodes, _) = quotas.allowed(&candidates[at].template, new_nodes);
         let template_of = |group: usize| candidates.iter().find(|other| other.group == group).map(|one| &one.template);
-        let sharing = self.similar(at, candidates).into_iter().filter(|&group| {
-            template_of(group).is_some_and(|template| quotas.allowed(template, 1).1.is_empty())
-        });
+        let sharing = self
+            .similar(at, candidates)
+            .into_iter()
+            .filter(|&group| template_of(group).is_some_and(|template| quotas.allowed(template, 1).1.is_empty()));
         let size = |group: usize| {
             let from = self.actions.target_size(group);
             Growth { group, from, to: from, max: self.groups[group].max }
@@ -457,7 +458,9 @@ fn capped_by_total(flags: &Flags, new_nodes: i64, nodes: i64) -> Option<i64> {
 fn merge(report: &mut ScaleUpReport, last: &ScaleUpReport) {
     report.result = last.result;
     report.options.extend(last.options.iter().cloned());
-    report.choices.extend(last.choices.iter().filter(|group| !report.choices.contains(group)).copied().collect::<Vec<_>>());
+    report
+        .choices
+        .extend(last.choices.iter().filter(|group| !report.choices.contains(group)).copied().collect::<Vec<_>>());
     report.grown.extend(&last.grown);
     report.failed.extend(&last.failed);
     report.triggered.clone_from(&last.triggered);

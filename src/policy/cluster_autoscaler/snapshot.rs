@@ -293,11 +293,7 @@ impl Snapshot {
     }
 
     /// Places a pod on the first node that takes it.
-    pub fn place_anywhere(
-        &mut self,
-        pod: PodAt,
-        accepts: impl Fn(NodeAt, &SnapshotNode) -> bool,
-    ) -> Option<NodeAt> {
+    pub fn place_anywhere(&mut self, pod: PodAt, accepts: impl Fn(NodeAt, &SnapshotNode) -> bool) -> Option<NodeAt> {
         let node = self.find_node(self.pods[pod.0].shape, accepts)?;
         self.place(pod, node);
         Some(node)

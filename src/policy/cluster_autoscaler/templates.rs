@@ -164,7 +164,12 @@ pub fn from_provider(flags: &Flags, provided: &NodeTemplate, daemon_sets: &[Daem
     template
 }
 
-fn complete(flags: &Flags, mut template: NodeTemplate, daemon_sets: &[DaemonSetView], all_daemons: bool) -> NodeTemplate {
+fn complete(
+    flags: &Flags,
+    mut template: NodeTemplate,
+    daemon_sets: &[DaemonSetView],
+    all_daemons: bool,
+) -> NodeTemplate {
     template.taints = sanitized_taints(flags, &template.taints);
     template.unschedulable &= !flags.scale_from_unschedulable;
     template.labels.remove(well_known::HOSTNAME);
@@ -243,7 +248,9 @@ fn with_provider_resources(mut template: NodeTemplate, provided: Option<&NodeTem
 pub fn kube_proxy() -> Arc<PodTraits> {
     let requests = crate::domain::Resources::new().with(ResourceName::CPU, 100);
     let spec = crate::domain::PodSpec {
-        annotations: Labels::new().with("kubernetes.io/config.source", "file").with("kubernetes.io/config.mirror", "1234567890abcdef"),
+        annotations: Labels::new()
+            .with("kubernetes.io/config.source", "file")
+            .with("kubernetes.io/config.mirror", "1234567890abcdef"),
         labels: Labels::new().with("component", "kube-proxy"),
         containers: vec![crate::domain::Container { requests, ..crate::domain::Container::default() }],
         ..crate::domain::PodSpec::default()
