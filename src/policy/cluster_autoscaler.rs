@@ -249,7 +249,7 @@ impl ClusterAutoscaler {
             });
             staying.map(|&pod| Arc::clone(snapshot.traits(pod))).collect()
         };
-        self.templates.templates(&self.flags, seen.now, seen.groups, seen.nodes, seen.daemon_sets, usable, &pods_of)
+        self.templates.templates(&self.flags, seen, usable, &pods_of)
     }
 
     /// Deals with instances that never became nodes, and with sizes that are wrong. Gives back why the iteration ends here,

@@ -303,10 +303,9 @@ impl ClusterState {
             let unregistered = (readiness.unregistered.len() + readiness.long_unregistered.len()) as i64;
             let (current, expected) = (readiness.registered(), state.range.target);
             let incorrect = known && (current < expected - unregistered || current > expected);
-            state.incorrect = incorrect.then(|| match state.incorrect {
-                Some(before) if before.current == current && before.expected == expected => before,
-                _ => IncorrectSize { current, expected, since: now },
-            });
+            let unchanged = |before: &IncorrectSize| before.current == current && before.expected == expected;
+            let since = state.incorrect.filter(unchanged).map_or(now, |before| before.since);
+            state.incorrect = incorrect.then_some(IncorrectSize { current, expected, since });
         }
     }
 

@@ -17,6 +17,9 @@ pub struct PodGroup {
     pub pods: Vec<usize>,
 }
 
+/// Namespace, kind and name of a controller.
+type ControllerKey = (Symbol, ControllerKind, Symbol);
+
 /// Whether two pods are alike: equal labels and an equal specification. Annotations do not count.
 ///
 /// Source: Cluster Autoscaler 1.36 `core/scaleup/equivalence/groups.go` and `utils/pod_schedulable.go`, `PodSpecSemanticallyEqual`.
@@ -40,7 +43,7 @@ pub fn controller_key(traits: &PodTraits) -> Option<(Symbol, ControllerKind, Sym
 /// Source: Cluster Autoscaler 1.36 `core/scaleup/equivalence/groups.go`, `groupPodsBySchedulingProperties`.
 pub fn pod_groups<'a>(pods: impl IntoIterator<Item = &'a PodTraits>) -> Vec<PodGroup> {
     let mut groups: Vec<PodGroup> = Vec::new();
-    let mut by_controller: FxHashMap<(Symbol, ControllerKind, Symbol), Vec<(usize, &PodTraits)>> = FxHashMap::default();
+    let mut by_controller: FxHashMap<ControllerKey, Vec<(usize, &PodTraits)>> = FxHashMap::default();
     for (at, traits) in pods.into_iter().enumerate() {
         if let Some(key) = controller_key(traits) {
             let known = by_controller.entry(key).or_default();
@@ -62,7 +65,7 @@ pub fn pod_groups<'a>(pods: impl IntoIterator<Item = &'a PodTraits>) -> Vec<PodG
 /// Source: Cluster Autoscaler 1.36 `simulator/scheduling/similar_pods.go`.
 #[derive(Default)]
 pub struct SimilarPods<'a> {
-    failed: FxHashMap<(Symbol, ControllerKind, Symbol), Vec<&'a PodTraits>>,
+    failed: FxHashMap<ControllerKey, Vec<&'a PodTraits>>,
 }
 
 impl<'a> SimilarPods<'a> {

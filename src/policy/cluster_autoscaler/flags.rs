@@ -592,7 +592,7 @@ mod tests {
     #[test]
     fn defaults_and_flags_follow_the_release() {
         let of = |minor| KubernetesVersion::from_minor(minor).map(Flags::defaults).unwrap();
-        assert_eq!((of(32).expander.to_owned() == of(36).expander, of(34).frequent_loops), (false, false));
+        assert_eq!((of(32).expander == of(36).expander, of(34).frequent_loops), (false, false));
         assert!(of(36).frequent_loops && of(36).blocking_system_pod_timeout.is_some());
         let old = KubernetesVersion::from_minor(34).unwrap();
         assert!(Flags::parse(old, [("salvo-scale-up", "true")]).is_err());

@@ -9,7 +9,9 @@ use std::sync::Arc;
 
 use super::TO_BE_DELETED;
 use super::flags::Flags;
-use super::view::{Controller, ControllerKind, DaemonSetView, GroupView, NodeTemplate, NodeView, PodTraits};
+use super::view::{
+    Controller, ControllerKind, DaemonSetView, GroupView, NodeTemplate, NodeView, Observation, PodTraits,
+};
 use crate::domain::pod::PreemptionPolicy;
 use crate::domain::symbol::well_known;
 use crate::domain::taints::first_untolerated;
@@ -96,13 +98,11 @@ impl TemplateCache {
     pub fn templates(
         &mut self,
         flags: &Flags,
-        now: SimTime,
-        groups: &[GroupView],
-        nodes: &[NodeView],
-        daemon_sets: &[DaemonSetView],
+        seen: &Observation<'_>,
         usable: &dyn Fn(&NodeView) -> bool,
         pods_of: PodsOf<'_>,
     ) -> Vec<Option<Arc<NodeTemplate>>> {
+        let Observation { now, nodes, groups, daemon_sets, .. } = *seen;
         let expire = flags.node_info_cache_expire_time;
         self.by_group.retain(|_, cached| cached.at + expire > now);
         let good = |node: &NodeView| {
