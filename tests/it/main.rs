@@ -7,6 +7,7 @@ mod architecture;
 mod bad_input;
 mod catalog;
 mod cli;
+mod cluster_autoscaler;
 mod determinism;
 mod experiments;
 mod faults;
