@@ -51,7 +51,7 @@ fn utilisation_leaves_out_what_it_is_told_to_together_with_its_room() {
     lab.pods[0].deleted_at = Some(START - minutes(10));
     let ended = [(&*plain, None), (&*plain, Some(&lab.pods[0]))];
     let none = LeftOut { daemons: false, mirrors: false };
-    assert_eq!(utilization(&Labels::new(), &node, &ended, none, START).unwrap().share, 0.1);
+    assert!((utilization(&Labels::new(), &node, &ended, none, START).unwrap().share - 0.1).abs() < 1e-9);
     let without = Resources::new().with(ResourceName::CPU, 2_000);
     assert_eq!(utilization(&Labels::new(), &without, &ended, none, START), None);
 }
@@ -67,7 +67,7 @@ fn init_containers_count_and_gpu_nodes_count_only_gpus() {
     let node = lab.node(group);
     lab.pod(&traits("huge", huge), PodPlace::Bound(lab.nodes[node].id));
     let found = once(&mut lab, &[]);
-    assert_eq!(found.nodes[node].utilization.unwrap().share, 50.25);
+    assert!((found.nodes[node].utilization.unwrap().share - 50.25).abs() < 1e-9);
     assert_eq!(reasons(&found), [Some(Reason::NotUnderutilized)]);
     let mut lab = Lab::default();
     let group = lab.group("gpu", (0, 10, 2), 2_000, 1_000);
