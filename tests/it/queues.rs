@@ -226,3 +226,18 @@ fn workers_use_cpu_for_messages_and_an_autoscaler_on_cpu_sees_it() {
     assert_eq!(outcome.record.samples[60].metrics[0].value, Some(80.0));
     assert!((outcome.record.samples[60].workloads[0].cpu_used_milli - 800.0).abs() < 81.0);
 }
+
+#[test]
+fn the_messages_of_a_job_that_is_cut_off_go_back_and_are_worked_on_elsewhere() {
+    let rest = "cluster: {zones: [us-east-1a, us-east-1b]}\nfaults: [{at: 90s, for: 30m, zone_outage: {zone: us-east-1a, mode: power}}]\n\
+        queues:\n- {name: orders, kind: sqs, workload: batch, time_per_message: 10m, waiting: 10}";
+    let nodes =
+        cluster(1).replace("desiredCapacity: 1, minSize: 1, maxSize: 1", "desiredCapacity: 2, minSize: 2, maxSize: 2");
+    let object = scaled_job(&format!("  maxReplicaCount: 10\n{}", batch_trigger("")));
+    let outcome = run("29m", rest, &format!("{nodes}{object}"), &[]);
+    let evicted = outcome.record.pods.iter().filter(|pod| pod.evicted && pod.name.starts_with("batch")).count();
+    let batch = outcome.record.pods.iter().filter(|pod| pod.name.starts_with("batch")).count();
+    assert!((1..10).contains(&evicted), "some of the ten were in the dark zone: {evicted}");
+    assert_eq!(batch, 10 + evicted, "each of them was made again");
+    assert!((outcome.queues[0].processed - 10.0).abs() < 1e-6, "{:?}", outcome.queues[0]);
+}
