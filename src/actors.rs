@@ -33,8 +33,8 @@ mod zone_outage;
 pub use context::Context;
 pub use event::{Event, class};
 pub use setup::{
-    Action, AdapterPlan, Autoscaler, JobPlan, KarpenterSettings, LoadPlan, LoadStep, PrometheusPlan, QueuePlan,
-    STREAM_NAMES, ScalingPlan, SeriesPlan, Setup, Step, TriggerReader, TriggerSources,
+    Action, AdapterPlan, Autoscaler, JobPlan, KarpenterSettings, LoadPart, LoadPlan, LoadStep, PrometheusPlan,
+    QueuePlan, STREAM_NAMES, ScalingPlan, SeriesPlan, Setup, Step, TriggerReader, TriggerSources,
 };
 
 use crate::domain::SimTime;

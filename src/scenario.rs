@@ -16,8 +16,8 @@ pub mod source;
 pub mod tree;
 
 pub use definition::{
-    Action, Autoscaler, Ec2Settings, InputFile, LoadSpec, Objectives, OpenRequests, OutputSettings, PolicyVariant,
-    Requests, Scenario, TimedAction,
+    Action, Autoscaler, Detail, Ec2Settings, InputFile, LoadSpec, Objectives, OpenRequests, OutputSettings,
+    PolicyVariant, Requests, Scenario, TimedAction,
 };
 pub use edits::Edit;
 pub use error::{ScenarioError, Warning};

@@ -85,7 +85,7 @@ impl<'s> Context<'s> {
             autoscalers: Vec::new(),
             scaled_objects: Vec::new(),
             jobs: Vec::new(),
-            loads: setup.loads.iter().map(LoadLoop::new).collect(),
+            loads: setup.loads.iter().map(|plan| LoadLoop::new(plan, &streams)).collect(),
             queues: setup.queues.iter().map(QueueLoop::new).collect(),
             prometheus: Prometheus::new(setup.prometheus.as_ref()),
             counters: RequestCounters::default(),

@@ -96,7 +96,7 @@ pub(super) fn ready(context: &mut Context<'_>, now: SimTime, pod: PodId) {
     }
     let workload = state.workload;
     context.world.ready_pod(pod, now);
-    context.metrics.pod_ready(pod, workload, &context.loads, now);
+    context.metrics.pod_ready(pod, workload, &mut context.loads, now);
     load_loop::replicas_changed(context, now, workload);
 }
 
@@ -109,7 +109,7 @@ pub(super) fn delete(context: &mut Context<'_>, now: SimTime, pod: PodId, evicte
     let (workload, bound, was_ready) = (state.workload, state.node, state.is_ready());
     let grace = state.spec.grace_period();
     if was_ready {
-        context.metrics.pod_unready(pod, workload, &context.loads, now);
+        context.metrics.pod_unready(pod, workload, &mut context.loads, now);
     }
     context.world.request_pod_deletion(pod, now, evicted, reason);
     if was_ready {
@@ -157,7 +157,7 @@ pub(super) fn cut_off(context: &mut Context<'_>, now: SimTime, pod: PodId) {
         return;
     }
     let workload = state.workload;
-    context.metrics.pod_unready(pod, workload, &context.loads, now);
+    context.metrics.pod_unready(pod, workload, &mut context.loads, now);
     context.world.unready_pod(pod);
     load_loop::replicas_changed(context, now, workload);
 }
@@ -173,7 +173,7 @@ pub(super) fn lost(context: &mut Context<'_>, now: SimTime, pod: PodId) {
         context.world.request_pod_deletion(pod, now, true, "its node is gone");
     }
     if was_ready {
-        context.metrics.pod_unready(pod, workload, &context.loads, now);
+        context.metrics.pod_unready(pod, workload, &mut context.loads, now);
         load_loop::replicas_changed(context, now, workload);
     }
     context.world.remove_pod(pod, now);

@@ -2,22 +2,14 @@
 
 use super::context::Context;
 use super::event::{Event, class};
-use super::setup::{LoadPlan, LoadStep};
+use super::setup::{LoadPart, LoadPlan, LoadStep};
 use super::{prometheus, queue_loop};
 use crate::domain::workload::ObjectName;
-use crate::domain::{SimDuration, SimTime, WorkloadId};
-use crate::engine::TimerId;
+use crate::domain::{SimTime, WorkloadId};
+use crate::engine::{Streams, TimerId};
 use crate::load::queueing::ResponseTime;
 use crate::load::{RequestModel, Service, Source};
 use crate::world::record::EventKind;
-
-/// The cost of a request where no load is ever stated.
-const IDLE_SERVICE: Service = Service {
-    cpu_per_request: SimDuration::ZERO,
-    concurrency: 1,
-    base_latency: SimDuration::ZERO,
-    cpu_limit_milli: None,
-};
 
 /// The requests to one workload.
 #[derive(Debug)]
@@ -33,27 +25,54 @@ pub(super) struct LoadLoop {
     /// What a Ready replica uses at present, in millionths of a CPU.
     cpu_rate: i64,
     settled: SimTime,
+    /// Ready replicas since `settled`.
+    ready: u32,
+    /// What all replicas had used at `settled` and at the last sample, where requests are simulated one by one.
+    cpu_seen: f64,
+    cpu_sampled: (f64, SimTime),
+    /// The part of the plan that holds.
+    part: Option<u32>,
     shift: Option<TimerId>,
     /// The response time last sampled, with its 99th percentile: finding it takes a search.
     sampled: Option<(ResponseTime, f64)>,
 }
 
 impl LoadLoop {
-    pub(super) fn new(plan: &LoadPlan) -> Self {
+    pub(super) fn new(plan: &LoadPlan, streams: &Streams) -> Self {
+        let service = plan.parts.first().map_or_else(Service::default, |part| part.service);
+        let model = if plan.exact {
+            let entity = plan.workload.to_string();
+            let stream = |name| streams.stream(name, &entity);
+            RequestModel::exact(service, stream("request-arrival"), stream("request-service"))
+        } else {
+            RequestModel::new(service)
+        };
         Self {
             workload: plan.workload,
             id: None,
-            model: RequestModel::new(plan.services.first().copied().unwrap_or(IDLE_SERVICE)),
+            model,
             cpu_per_replica: 0,
             cpu_rate: 0,
             settled: SimTime::ZERO,
+            ready: 0,
+            cpu_seen: 0.0,
+            cpu_sampled: (0.0, SimTime::ZERO),
+            part: None,
             shift: None,
             sampled: None,
         }
     }
 
-    /// Mean and 99th percentile of the response time at present, in seconds; `None` when nothing is served.
+    /// Mean and 99th percentile of the response time at present, in seconds; `None` when nothing is served. Where requests
+    /// are simulated one by one, those of the answers since the last call.
     pub(super) fn response_seconds(&mut self) -> Option<(f64, f64)> {
+        if let Some(mut recent) = self.model.take_recent() {
+            let last = recent.len().checked_sub(1)?;
+            let mean = recent.iter().sum::<f64>() / recent.len() as f64;
+            // The nearest rank of the 99th percentile, counted from zero.
+            let rank = (recent.len() * 99).div_ceil(100).saturating_sub(1).min(last);
+            return Some((mean, *recent.select_nth_unstable_by(rank, f64::total_cmp).1));
+        }
         let response = self.model.response_time()?;
         let p99 = match self.sampled {
             Some((known, p99)) if known == response => p99,
@@ -68,9 +87,49 @@ impl LoadLoop {
         self.cpu_per_replica + i128::from(self.cpu_rate) * i128::from(now.saturating_since(self.settled).as_micros())
     }
 
-    /// CPU that a Ready replica uses at present, in millionths of a CPU.
-    pub(super) fn cpu_rate(&self) -> i64 {
-        self.cpu_rate
+    /// CPU that all Ready replicas use at present, in thousandths; where requests are simulated one by one, the mean since
+    /// the last call.
+    pub(super) fn cpu_used_milli(&mut self, now: SimTime) -> f64 {
+        let Some(used) = self.model.cpu_used_exactly() else {
+            return self.cpu_rate as f64 * f64::from(self.ready) / 1e3;
+        };
+        let (before, since) = self.cpu_sampled;
+        self.cpu_sampled = (used, now);
+        let seconds = now.saturating_since(since).as_secs_f64();
+        if seconds > 0.0 { (used - before) / seconds / 1e3 } else { 0.0 }
+    }
+
+    /// Counts the CPU used up to `now`.
+    fn accrue(&mut self, now: SimTime) {
+        match self.model.cpu_used_exactly() {
+            None => self.cpu_per_replica = self.cpu_of_one_replica(now),
+            Some(_) => {
+                self.model.advance(now);
+                let used = self.model.cpu_used_exactly().unwrap_or_default();
+                if self.ready > 0 {
+                    self.cpu_per_replica += libm::round((used - self.cpu_seen) * 1e6 / f64::from(self.ready)) as i128;
+                }
+                self.cpu_seen = used;
+            }
+        }
+        self.settled = now;
+    }
+
+    /// Memory in bytes of a Ready replica that has used so much CPU (in millionths of a CPU times microseconds); `None` if
+    /// the scenario does not say what requests need.
+    pub(super) fn memory_of(&self, cpu_used: i128) -> Option<i64> {
+        let service = &self.model.conditions().service;
+        let kept = service.memory?.kept_per_million as f64;
+        let answered = cpu_used as f64 / 1e6 / service.cpu_per_request.as_micros().max(1) as f64;
+        Some(self.model.memory_of_replica()? + libm::round(kept * answered / 1e6) as i64)
+    }
+}
+
+/// Brings loads whose requests are simulated one by one to `now`, so that what they used is known.
+pub(super) fn count_up_to(loads: &mut [LoadLoop], now: SimTime) {
+    for load in loads.iter_mut().filter(|load| load.model.is_exact()) {
+        load.accrue(now);
+        load.cpu_rate = 0;
     }
 }
 
@@ -88,15 +147,19 @@ pub(super) fn begin(context: &mut Context<'_>) {
 pub(super) fn step(context: &mut Context<'_>, now: SimTime, load: u32, step: u32) {
     let setup = context.setup;
     let Some(plan) = setup.loads.get(load as usize) else { return };
-    let Some(&LoadStep { source, service, .. }) = plan.steps.get(step as usize) else { return };
+    let Some(&LoadStep { source, part, .. }) = plan.steps.get(step as usize) else { return };
     if let Some(next) = plan.steps.get(step as usize + 1) {
         context.queue.schedule(next.at, class::LOAD, Event::LoadStep(load, step + 1));
     }
     let before = context.loads[load as usize].model.source();
-    if let Some(&service) = plan.services.get(service as usize) {
-        context.loads[load as usize].model.set_service(service, now);
+    let own = &mut context.loads[load as usize];
+    if own.part != Some(part)
+        && let Some(LoadPart { service, spacing }) = plan.parts.get(part as usize)
+    {
+        own.part = Some(part);
+        own.model.set_service(*service, spacing.clone(), now);
     }
-    context.loads[load as usize].model.set_source(source, now);
+    own.model.set_source(source, now);
     let workload = context.loads[load as usize].id;
     match (before, source) {
         (_, Source::Closed { clients, remaining }) => {
@@ -152,13 +215,13 @@ pub(super) fn workload_applied(context: &mut Context<'_>, workload: WorkloadId) 
 /// model's own next change.
 fn settle(context: &mut Context<'_>, now: SimTime, load: usize) {
     let own = &mut context.loads[load];
-    own.cpu_per_replica = own.cpu_of_one_replica(now);
-    own.settled = now;
-    let ready = own.id.map_or(0, |id| context.world.workload(id).ready);
-    own.cpu_rate = if ready == 0 { 0 } else { own.model.cpu_use_micro() / i64::from(ready) };
+    own.accrue(now);
+    own.ready = own.id.map_or(0, |id| context.world.workload(id).ready);
+    let counted = own.ready == 0 || own.model.is_exact();
+    own.cpu_rate = if counted { 0 } else { own.model.cpu_use_micro() / i64::from(own.ready) };
     if let Some(timer) = own.shift.take() {
         context.queue.cancel(timer);
     }
     own.shift =
-        own.model.next_change().map(|at| context.queue.schedule(at, class::LOAD, Event::LoadShift(load as u32)));
+        own.model.next_change(now).map(|at| context.queue.schedule(at, class::LOAD, Event::LoadShift(load as u32)));
 }

@@ -7,12 +7,12 @@ use std::collections::BTreeSet;
 
 use super::context::Context;
 use super::event::{Event, class};
-use super::load_loop::LoadLoop;
+use super::load_loop::{self, LoadLoop};
 use super::setup::{Action, Setup, Step};
 use crate::domain::workload::ObjectName;
-use crate::domain::{NodeId, PodId, SimDuration, SimTime, WorkloadId};
+use crate::domain::{NodeId, PodId, ResourceName, SimDuration, SimTime, WorkloadId};
 use crate::policy::replicas::hpa::Sample;
-use crate::world::{NodePhase, PodPhase};
+use crate::world::{NodePhase, Pod, PodPhase};
 
 /// Time between two readings of a node.
 pub(super) const RESOLUTION: SimDuration = SimDuration::from_secs(15);
@@ -65,6 +65,8 @@ struct Point {
     visible: SimTime,
     /// CPU used since the pod's start, in millionths of a CPU times microseconds.
     used: i128,
+    /// Memory in use, in bytes, where the scenario says what requests need.
+    memory: Option<i64>,
 }
 
 impl MetricsServer {
@@ -103,13 +105,15 @@ impl MetricsServer {
     }
 
     /// The pod takes its share of the load from now on.
-    pub(super) fn pod_ready(&mut self, pod: PodId, workload: WorkloadId, loads: &[LoadLoop], now: SimTime) {
+    pub(super) fn pod_ready(&mut self, pod: PodId, workload: WorkloadId, loads: &mut [LoadLoop], now: SimTime) {
+        load_loop::count_up_to(loads, now);
         let total = self.used_by_one(workload, loads, now);
         self.entry(pod).base = Some(total);
     }
 
     /// The pod takes no load any more.
-    pub(super) fn pod_unready(&mut self, pod: PodId, workload: WorkloadId, loads: &[LoadLoop], now: SimTime) {
+    pub(super) fn pod_unready(&mut self, pod: PodId, workload: WorkloadId, loads: &mut [LoadLoop], now: SimTime) {
+        load_loop::count_up_to(loads, now);
         let total = self.used_by_one(workload, loads, now);
         let entry = self.entry(pod);
         if let Some(base) = entry.base.take() {
@@ -117,11 +121,24 @@ impl MetricsServer {
         }
     }
 
-    fn read(&mut self, pod: PodId, total: i128, at: SimTime, age: SimDuration) {
+    /// CPU that a pod has used, in millionths of a CPU times microseconds, given what a replica that was always Ready has.
+    fn used(&mut self, pod: PodId, total: i128) -> i128 {
         let entry = self.entry(pod);
-        let used = entry.used_before + entry.base.map_or(0, |base| total - base);
+        entry.used_before + entry.base.map_or(0, |base| total - base)
+    }
+
+    fn keep(&mut self, pod: PodId, point: Point) {
+        let entry = self.entry(pod);
         entry.points.rotate_left(1);
-        entry.points[2] = Some(Point { at, visible: at + age, used });
+        entry.points[2] = Some(point);
+    }
+
+    /// What metrics-server says of a pod's memory at `now`: that of the last reading which it knows, in thousandths of a
+    /// byte.
+    pub(super) fn memory_sample(&self, pod: PodId, now: SimTime) -> Option<Sample> {
+        let entry = self.pods.get(pod.index()).copied().flatten()?;
+        let newest = entry.points.iter().rev().flatten().find(|point| point.visible <= now)?;
+        Some(Sample { milli: newest.memory?.saturating_mul(1_000), at: newest.at, window: RESOLUTION })
     }
 
     /// What metrics-server says of a pod at `now`: its mean CPU use between the last two points that it knows. A pod read
@@ -151,6 +168,15 @@ fn used_by_one(workload: WorkloadId, loads: &[LoadLoop], now: SimTime) -> i128 {
     loads.iter().filter(|load| load.id == Some(workload)).map(|load| load.cpu_of_one_replica(now)).sum()
 }
 
+/// Memory of a pod that has used so much CPU, in bytes, at most its limit.
+///
+/// Deviation: a pod that needs more memory than its limit is not killed; what it uses stops at the limit.
+fn memory_in_use<'l>(mut loads: impl Iterator<Item = &'l LoadLoop>, pod: &Pod, used: i128) -> Option<i64> {
+    let memory = loads.find(|load| load.id == Some(pod.workload))?.memory_of(used)?;
+    let limits = pod.spec.containers.iter().map(|container| container.limits.find(ResourceName::MEMORY));
+    Some(limits.sum::<Option<i64>>().map_or(memory, |limit| memory.min(limit)))
+}
+
 /// A node has registered: it is read from now on, at a phase of its own.
 pub(super) fn node_registered(context: &mut Context<'_>, node: NodeId) {
     let phase = context.streams.nth("metrics-phase", "", u64::from(node.0)).span_up_to(RESOLUTION);
@@ -159,6 +185,7 @@ pub(super) fn node_registered(context: &mut Context<'_>, node: NodeId) {
 
 /// A node is read: the pods that an autoscaler asks about, now or later, get a new point.
 pub(super) fn tick(context: &mut Context<'_>, now: SimTime, node: NodeId) {
+    load_loop::count_up_to(&mut context.loads, now);
     let state = context.world.node(node);
     if state.phase != NodePhase::Registered {
         return;
@@ -169,7 +196,9 @@ pub(super) fn tick(context: &mut Context<'_>, now: SimTime, node: NodeId) {
         let scaled = context.metrics.scaled.contains(&context.world.workload(running.workload).name);
         if running.phase == PodPhase::Running && scaled {
             let total = context.metrics.used_by_one(running.workload, &context.loads, now);
-            context.metrics.read(pod, total, now, age);
+            let used = context.metrics.used(pod, total);
+            let memory = memory_in_use(context.loads.iter(), running, used);
+            context.metrics.keep(pod, Point { at: now, visible: now + age, used, memory });
         }
     }
     context.queue.schedule_in(RESOLUTION, class::METRICS, Event::MetricsTick(node));

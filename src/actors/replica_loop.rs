@@ -379,14 +379,20 @@ fn read_resource(
     name: ResourceName,
     container: Option<&str>,
 ) -> Read {
-    if name != ResourceName::CPU {
+    let is_memory = name == ResourceName::MEMORY;
+    let has_memory = || pods.iter().any(|&pod| context.metrics.memory_sample(pod, now).is_some());
+    if name != ResourceName::CPU && !(is_memory && has_memory()) {
         return Read::Failed(NO_PIPELINE.to_owned());
     }
     let request = pod_request_milli(&context.world.workload(target).template, name, container).ok();
     let sample = |&pod: &PodId| {
         let state = context.world.pod(pod);
         let running = state.phase == PodPhase::Running;
-        let sample = if running { context.metrics.sample(pod, state.started, now) } else { None };
+        let sample = match is_memory {
+            _ if !running => None,
+            true => context.metrics.memory_sample(pod, now),
+            false => context.metrics.sample(pod, state.started, now),
+        };
         PodSample { sample, request }
     };
     Read::PerPod(pods.iter().map(sample).collect())

@@ -63,14 +63,15 @@ pub(super) fn take(context: &mut Context<'_>, now: SimTime) -> Sample {
     }
     sample.queues = context.queues.iter().map(super::queue_loop::QueueLoop::sample).collect();
     sample.metrics = context.autoscalers.iter().flat_map(super::replica_loop::ReplicaLoop::samples).collect();
-    sample.workloads = scalable.into_iter().map(|id| workload_sample(context, id)).collect();
+    sample.workloads = scalable.into_iter().map(|id| workload_sample(context, now, id)).collect();
     sample
 }
 
-fn workload_sample(context: &mut Context<'_>, id: WorkloadId) -> WorkloadSample {
+fn workload_sample(context: &mut Context<'_>, now: SimTime, id: WorkloadId) -> WorkloadSample {
     let workload = context.world.workload(id);
     let mut load = context.loads.iter_mut().find(|load| load.id == Some(id));
     let response = load.as_mut().and_then(|load| load.response_seconds());
+    let cpu_used_milli = load.as_mut().map_or(0.0, |load| load.cpu_used_milli(now));
     let load = load.as_deref();
     let queued_cpu: i64 =
         context.queues.iter().filter(|queue| queue.id == Some(id)).map(|queue| queue.cpu_rate()).sum();
@@ -79,8 +80,7 @@ fn workload_sample(context: &mut Context<'_>, id: WorkloadId) -> WorkloadSample 
         replicas_desired: workload.replicas,
         replicas_ready: workload.ready,
         requests_per_second: load.map_or(0.0, |load| load.model.throughput()),
-        cpu_used_milli: load.map_or(0.0, |load| load.cpu_rate() as f64 * f64::from(workload.ready) / 1e3)
-            + queued_cpu as f64 * f64::from(workload.ready) / 1e3,
+        cpu_used_milli: cpu_used_milli + queued_cpu as f64 * f64::from(workload.ready) / 1e3,
         latency_mean_seconds: response.map(|(mean, _)| mean),
         latency_p99_seconds: response.map(|(_, p99)| p99),
     }

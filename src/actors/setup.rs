@@ -12,7 +12,7 @@ use crate::domain::workload::{DaemonSet, Deployment, ObjectName};
 use crate::domain::{
     HorizontalPodAutoscaler, LabelSelector, Labels, NodeClass, NodePool, SimDuration, SimTime, Symbol, Versions,
 };
-use crate::load::{Service, Source, Work};
+use crate::load::{Service, Source, Spacing, Work};
 use crate::policy::replicas::keda::{CronWindow, Formula};
 use crate::policy::replicas::promql::Query;
 use crate::scenario::definition::{Outage, QueueKind, SeriesKind, SeriesOwner};
@@ -44,6 +44,8 @@ pub const STREAM_NAMES: &[&str] = &[
     "reclaim-hit",
     "reclaim-reach",
     "relist-phase",
+    "request-arrival",
+    "request-service",
     "scheduler-ties",
     "scrape-phase",
     "shutdown",
@@ -132,8 +134,10 @@ impl Default for KarpenterSettings {
 pub struct LoadPlan {
     /// The workload.
     pub workload: ObjectName,
-    /// What a request may cost.
-    pub services: Vec<Service>,
+    /// Whether requests are simulated one by one.
+    pub exact: bool,
+    /// What a request may cost and how requests may be spaced.
+    pub parts: Vec<LoadPart>,
     /// From when on requests come from where, in order of time.
     pub steps: Vec<LoadStep>,
 }
@@ -145,8 +149,17 @@ pub struct LoadStep {
     pub at: SimTime,
     /// Where requests come from.
     pub source: Source,
-    /// What one of them costs: its place in the plan's `services`.
-    pub service: u32,
+    /// What one of them costs and how they are spaced: a place in the plan's `parts`.
+    pub part: u32,
+}
+
+/// What stays the same over many steps of a load.
+#[derive(Clone, Debug)]
+pub struct LoadPart {
+    /// What a request costs.
+    pub service: Service,
+    /// How arrivals are spaced.
+    pub spacing: Spacing,
 }
 
 /// Something that happens from outside.

@@ -41,6 +41,15 @@ impl LatencyHistogram {
         self.weighted_seconds += weight * mean_seconds;
     }
 
+    /// Adds one request that took so many seconds.
+    pub fn add_value(&mut self, seconds: f64) {
+        let place = libm::log10(seconds.max(FLOOR_SECONDS) / FLOOR_SECONDS) * BUCKETS_PER_DECADE;
+        let bucket = (place as usize).min(BUCKETS - 1);
+        self.weights[bucket] += 1.0;
+        self.total += 1.0;
+        self.weighted_seconds += seconds;
+    }
+
     /// Number of requests.
     pub fn total(&self) -> f64 {
         self.total

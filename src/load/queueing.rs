@@ -28,6 +28,14 @@ pub enum ResponseTime {
 }
 
 impl ResponseTime {
+    /// Mean wait in seconds before a request is taken up.
+    pub fn mean_wait(&self) -> f64 {
+        match *self {
+            Self::Open { wait_probability, drain_rate, extra_wait, .. } => extra_wait + wait_probability / drain_rate,
+            Self::Closed { ahead, departure_rate, .. } => f64::from(ahead) / departure_rate,
+        }
+    }
+
     /// Mean in seconds.
     pub fn mean(&self) -> f64 {
         match *self {
@@ -40,6 +48,16 @@ impl ResponseTime {
         }
     }
 
+    /// Probability that an open queue takes a request up later than `seconds`; what waits in a backlog does not count.
+    pub fn wait_beyond(&self, seconds: f64) -> f64 {
+        match *self {
+            Self::Open { wait_probability, drain_rate, extra_wait, .. } if extra_wait <= 0.0 => {
+                wait_probability * libm::exp(-drain_rate * seconds)
+            }
+            Self::Open { .. } | Self::Closed { .. } => 0.0,
+        }
+    }
+
     /// Probability of a response within `seconds`.
     pub fn within(&self, seconds: f64) -> f64 {
         match *self {
@@ -49,7 +67,10 @@ impl ResponseTime {
                     return 0.0;
                 }
                 let served = 1.0 - libm::exp(-service_rate * t);
-                let waited_and_served = erlang_then_exponential(1, drain_rate, service_rate, t);
+                if wait_probability <= 0.0 {
+                    return served;
+                }
+                let waited_and_served = two_stages_within(drain_rate, service_rate, t);
                 (1.0 - wait_probability) * served + wait_probability * waited_and_served
             }
             Self::Closed { ahead, departure_rate, service_rate } => {
@@ -73,19 +94,44 @@ impl ResponseTime {
     }
 }
 
-/// Probability that a request to `servers` busy for `offered` Erlang has to wait (Erlang C); 1 at or above capacity.
+/// Probability that a request to `servers` busy for `offered` Erlang has to wait (Erlang C); 1 at or above capacity, 0 below
+/// a millionth of a millionth.
 ///
-/// Source: A. K. Erlang (1917), by the recursion for the loss probability.
+/// Source: A. K. Erlang (1917). The reciprocal of the loss probability is summed from its last term on, which ends early
+/// where hardly anybody waits.
 pub fn wait_probability(servers: u32, offered: f64) -> f64 {
     if servers == 0 || offered >= f64::from(servers) {
         return 1.0;
     }
-    let mut loss = 1.0;
-    for busy in 1..=servers {
-        loss = offered * loss / (f64::from(busy) + offered * loss);
+    if offered <= 0.0 {
+        return 0.0;
     }
+    let each = 1.0 / offered;
+    let (mut sum, mut term, mut left) = (1.0, 1.0, f64::from(servers));
+    while left > 0.0 {
+        term *= left * each;
+        sum += term;
+        left -= 1.0;
+        if sum > 1e12 {
+            return 0.0;
+        }
+        if left < offered && term < sum * 1e-17 {
+            break;
+        }
+    }
+    let loss = 1.0 / sum;
     let utilisation = offered / f64::from(servers);
     loss / (1.0 - utilisation * (1.0 - loss))
+}
+
+/// Probability that an exponential stage at `rate`, then one at `last_rate`, end within `t`.
+fn two_stages_within(rate: f64, last_rate: f64, t: f64) -> f64 {
+    let difference = rate - last_rate;
+    if difference.abs() < 1e-6 * rate {
+        return erlang_within(2, rate, t);
+    }
+    let left = (rate * libm::exp(-last_rate * t) - last_rate * libm::exp(-rate * t)) / difference;
+    (1.0 - left).clamp(0.0, 1.0)
 }
 
 /// Probability that `count` exponential stages at `rate`, then one at `last_rate`, end within `t`.

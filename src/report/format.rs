@@ -19,6 +19,11 @@ pub fn span(seconds: f64) -> String {
     }
 }
 
+/// A span that may not exist: a dash stands for nothing.
+pub fn span_or_dash(seconds: Option<f64>) -> String {
+    seconds.map_or_else(|| "–".to_owned(), span)
+}
+
 fn long_span(seconds: i64) -> String {
     let minutes = (seconds + 30) / 60;
     let hours = (seconds + 1_800) / 3_600;

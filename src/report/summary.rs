@@ -9,6 +9,7 @@ pub(crate) mod service;
 
 use serde::{Deserialize, Serialize};
 
+use crate::report::format;
 use crate::report::percentile::SortedSpans;
 use crate::simulation::Outcome;
 use crate::simulation::outcome::About;
@@ -288,16 +289,31 @@ pub struct RequestFigures {
     pub first_seconds: f64,
     /// When load ended, from the start of the run.
     pub last_seconds: f64,
-    /// Mean response time of completed requests.
-    pub mean_seconds: f64,
+    /// Mean response time of completed requests; `None` without any, like the three that follow.
+    pub mean_seconds: Option<f64>,
     /// Median response time.
-    pub p50_seconds: f64,
+    pub p50_seconds: Option<f64>,
     /// 95th percentile.
-    pub p95_seconds: f64,
+    pub p95_seconds: Option<f64>,
     /// 99th percentile.
-    pub p99_seconds: f64,
+    pub p99_seconds: Option<f64>,
+    /// Requests whose client gave up before they were taken up.
+    pub timed_out: f64,
+    /// Requests refused, because the queue was full or no replica was Ready.
+    pub dropped: f64,
+    /// Time for which replicas wanted more CPU than their limit or their node gave.
+    pub throttled_seconds: f64,
     /// Time with offered load above what the ready replicas can serve.
     pub overloaded_seconds: f64,
+}
+
+impl RequestFigures {
+    /// What became of the requests that were not answered, for people; `None` if there were none.
+    pub fn failed(&self) -> Option<String> {
+        let (given_up, refused) = (format::whole(self.timed_out), format::whole(self.dropped));
+        (self.timed_out + self.dropped >= 0.5)
+            .then(|| format!("{given_up} given up by their clients, {refused} refused"))
+    }
 }
 
 /// How replica counts moved.

@@ -130,14 +130,17 @@ fn requests(summary: &Summary, lines: &mut Vec<String>) {
     lines.push(row("response time", &headings));
     for figures in summary.requests.iter().take(WORKLOADS_MAX) {
         let cells = [
-            span(figures.p50_seconds),
-            span(figures.p95_seconds),
-            span(figures.p99_seconds),
-            span(figures.mean_seconds),
+            format::span_or_dash(figures.p50_seconds),
+            format::span_or_dash(figures.p95_seconds),
+            format::span_or_dash(figures.p99_seconds),
+            format::span_or_dash(figures.mean_seconds),
             format::whole(figures.completed),
             format::whole(figures.unanswered),
         ];
         lines.push(row(&figures.workload, &cells));
+        if let Some(failed) = figures.failed() {
+            lines.push(format!("  {failed}"));
+        }
     }
     let more = summary.requests.len().saturating_sub(WORKLOADS_MAX) as u64;
     if more > 0 {

@@ -86,9 +86,23 @@ pub struct LoadSpec {
     pub until: Option<SimTime>,
     /// How requests arrive.
     pub requests: Requests,
+    /// Whether requests are simulated one by one.
+    pub detail: Detail,
     /// What one request costs. The CPU limit is that of the workload's pods, the sum over its containers where all have
     /// one.
     pub service: Service,
+}
+
+/// How closely requests are simulated.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub enum Detail {
+    /// One by one where they are few, as a fluid otherwise.
+    #[default]
+    Auto,
+    /// One by one.
+    Exact,
+    /// As a fluid.
+    Fluid,
 }
 
 /// How requests arrive.
@@ -112,6 +126,8 @@ pub struct OpenRequests {
     pub curve: Arc<Curve>,
     /// Their arrivals one by one, counted likewise, where a trace states them.
     pub arrivals: Option<Arc<[SimDuration]>>,
+    /// Whether they are spaced evenly rather than at random.
+    pub even: bool,
     /// By how much the demand of one seed may differ from `curve`.
     pub uncertainty: Uncertainty,
 }

@@ -1,6 +1,6 @@
 //! The end of a run: what is left behind for reports.
 
-use super::outcome::{About, InputHash, Objectives, Outcome, QueueSummary, RequestSummary};
+use super::outcome::{About, InputHash, Objectives, Outcome, QueueSummary, RequestSummary, ResponseFigures};
 use crate::actors::{Autoscaler, Context, QueuePlan};
 use crate::cloud::billing;
 use crate::domain::{SimDuration, SimTime, WorkloadId};
@@ -94,19 +94,25 @@ fn price_date(context: &Context<'_>) -> String {
 
 /// How the requests to one workload fared.
 fn request_summary(workload: WorkloadId, model: &RequestModel) -> RequestSummary {
-    let (first, last) = model.active_span().unwrap_or((SimTime::ZERO, SimTime::ZERO));
+    let tally = model.tally();
+    let (first, last) = tally.first.map_or((SimTime::ZERO, SimTime::ZERO), |first| (first, tally.last.max(first)));
     let histogram = model.histogram();
     RequestSummary {
         workload,
-        completed: model.completed(),
+        completed: tally.completed,
+        timed_out: tally.timed_out,
+        dropped: tally.dropped,
         unanswered: model.unanswered(),
         first,
         last,
-        mean_seconds: histogram.mean_seconds(),
-        p50_seconds: histogram.quantile_seconds(0.50),
-        p95_seconds: histogram.quantile_seconds(0.95),
-        p99_seconds: histogram.quantile_seconds(0.99),
-        overloaded: model.overloaded(),
+        response: (histogram.total() > 0.0).then(|| ResponseFigures {
+            mean: histogram.mean_seconds(),
+            p50: histogram.quantile_seconds(0.50),
+            p95: histogram.quantile_seconds(0.95),
+            p99: histogram.quantile_seconds(0.99),
+        }),
+        throttled_seconds: tally.throttled_seconds,
+        overloaded: tally.overloaded,
     }
 }
 

@@ -75,6 +75,19 @@ pub struct InputHash {
     pub sha256: String,
 }
 
+/// Response times in seconds.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct ResponseFigures {
+    /// Mean.
+    pub mean: f64,
+    /// Median.
+    pub p50: f64,
+    /// 95th percentile.
+    pub p95: f64,
+    /// 99th percentile.
+    pub p99: f64,
+}
+
 /// How the requests to one workload fared. Response times are those of completed requests.
 #[derive(Clone, Debug)]
 pub struct RequestSummary {
@@ -82,20 +95,20 @@ pub struct RequestSummary {
     pub workload: WorkloadId,
     /// Requests completed.
     pub completed: f64,
+    /// Requests whose client gave up before they were taken up.
+    pub timed_out: f64,
+    /// Requests refused, because the queue was full or no replica was Ready.
+    pub dropped: f64,
     /// Requests that still waited for an answer at the end.
     pub unanswered: f64,
     /// When load began.
     pub first: SimTime,
     /// When load ended, or the run did.
     pub last: SimTime,
-    /// Mean response time in seconds.
-    pub mean_seconds: f64,
-    /// Median response time in seconds.
-    pub p50_seconds: f64,
-    /// 95th percentile of the response time in seconds.
-    pub p95_seconds: f64,
-    /// 99th percentile of the response time in seconds.
-    pub p99_seconds: f64,
+    /// Mean, median, 95th and 99th percentile of the response time in seconds; `None` where nothing was answered.
+    pub response: Option<ResponseFigures>,
+    /// Time for which replicas wanted more CPU than their limit or their node gave, in seconds.
+    pub throttled_seconds: f64,
     /// Time with offered load above what the ready replicas can serve.
     pub overloaded: SimDuration,
 }

@@ -5,17 +5,17 @@ mod metrics;
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use crate::actors::{Action, Autoscaler, KarpenterSettings, LoadPlan, LoadStep, QueuePlan, Setup, Step};
+use crate::actors::{Action, Autoscaler, KarpenterSettings, LoadPart, LoadPlan, LoadStep, QueuePlan, Setup, Step};
 use crate::catalog::{Catalog, CatalogError};
 use crate::domain::node_pool::ConsolidationPolicy;
 use crate::domain::workload::ObjectName;
 use crate::domain::{NodePool, SimDuration, SimTime};
 use crate::engine::Streams;
-use crate::load::{Curve, Source, Uncertainty};
+use crate::load::{Curve, Source, Spacing, Uncertainty};
 use crate::policy::instance_types::{complete_classes, complete_pools, price_list_of};
 use crate::scenario::definition::QueueSpec;
 use crate::scenario::manifests::Manifests;
-use crate::scenario::{self, LoadSpec, OpenRequests, PolicyVariant, Requests, Scenario};
+use crate::scenario::{self, Detail, LoadSpec, OpenRequests, PolicyVariant, Requests, Scenario};
 
 /// A simulation's setup, and what could make its answer differ from the real cluster's.
 #[derive(Clone, Debug)]
@@ -205,16 +205,17 @@ fn loads(specs: &[LoadSpec], duration: SimDuration, streams: Streams) -> Vec<Loa
         let plan = match plans.iter_mut().position(|plan| plan.workload == spec.workload) {
             Some(known) => &mut plans[known],
             None => {
-                plans.push(LoadPlan { workload: spec.workload, services: Vec::new(), steps: Vec::new() });
+                let workload = spec.workload;
+                plans.push(LoadPlan { workload, exact: false, parts: Vec::new(), steps: Vec::new() });
                 let last = plans.len() - 1;
                 &mut plans[last]
             }
         };
         plan.steps.retain(|step| step.at < spec.at);
         let end = (SimTime::ZERO + duration).min(spec.until.unwrap_or(SimTime::FAR_FUTURE));
-        let service = plan.services.len() as u32;
-        plan.services.push(spec.service);
-        let mut push = |at, source| plan.steps.push(LoadStep { at, source, service });
+        let part = plan.parts.len() as u32;
+        plan.parts.push(LoadPart { service: spec.service, spacing: spacing(spec) });
+        let mut push = |at, source| plan.steps.push(LoadStep { at, source, part });
         match &spec.requests {
             Requests::ClosedLoop { clients, requests } => {
                 push(spec.at, Source::Closed { clients: *clients, remaining: *requests as f64 });
@@ -230,6 +231,9 @@ fn loads(specs: &[LoadSpec], duration: SimDuration, streams: Streams) -> Vec<Loa
         if let Some(until) = spec.until {
             push(until, Source::Idle);
         }
+    }
+    for plan in &mut plans {
+        plan.exact = is_exact(plan, specs, duration);
     }
     plans
 }
@@ -254,6 +258,45 @@ fn queues(scenario: &Scenario, streams: Streams) -> Vec<QueuePlan> {
         }
     };
     scenario.queues.iter().map(plan).collect()
+}
+
+/// Requests per second up to which they are simulated one by one unless the scenario says otherwise.
+const EXACT_RATE_MAX: f64 = 10.0;
+/// Requests up to which they are simulated one by one.
+const EXACT_REQUESTS_MAX: f64 = 1e6;
+
+/// Whether the requests to a workload are simulated one by one: as the scenario says, otherwise where they are few.
+fn is_exact(plan: &LoadPlan, specs: &[LoadSpec], duration: SimDuration) -> bool {
+    let wishes = || specs.iter().filter(|spec| spec.workload == plan.workload).map(|spec| spec.detail);
+    if wishes().any(|detail| detail == Detail::Fluid) {
+        return false;
+    }
+    if wishes().any(|detail| detail == Detail::Exact) {
+        return true;
+    }
+    let ends = plan.steps.iter().skip(1).map(|step| step.at).chain([SimTime::ZERO + duration]);
+    let mut requests = 0.0;
+    for (step, end) in plan.steps.iter().zip(ends) {
+        match step.source {
+            Source::Open { rate } if rate <= EXACT_RATE_MAX => {
+                requests += rate * end.saturating_since(step.at).as_secs_f64();
+            }
+            Source::Idle => {}
+            Source::Open { .. } | Source::Closed { .. } => return false,
+        }
+    }
+    requests <= EXACT_REQUESTS_MAX
+}
+
+/// How the requests of a load are spaced.
+fn spacing(spec: &LoadSpec) -> Spacing {
+    match &spec.requests {
+        Requests::Open(OpenRequests { arrivals: Some(arrivals), .. }) => {
+            Spacing::Listed(arrivals.iter().map(|&after| spec.at + after).collect())
+        }
+        Requests::Open(OpenRequests { even: true, .. }) => Spacing::Even,
+        Requests::Open(_) | Requests::ClosedLoop { .. } => Spacing::Poisson,
+    }
 }
 
 /// The demand that one seed meets.

@@ -6,7 +6,7 @@ use nodecast::actors::LoadPlan;
 use nodecast::catalog::Catalog;
 use nodecast::load::Source;
 use nodecast::scenario::Scenario;
-use nodecast::simulation::resolve;
+use nodecast::simulation::{self, resolve};
 
 const MANIFESTS: &str = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\nspec:\n  replicas: 1\n  \
     selector: {matchLabels: {app: web}}\n  template:\n    metadata: {labels: {app: web}}\n    spec:\n      \
@@ -125,4 +125,26 @@ fn the_recorded_curves_can_be_read() {
         let plan = plan(&format!("{{{kind}: {}}}", path.display()), "14d", 1);
         assert!(plan.steps.len() > 500 && arrivals(&plan, 14.0 * 86_400.0) > 5_000.0, "{name}");
     }
+}
+
+#[test]
+fn an_autoscaler_on_memory_follows_the_requests_in_flight() {
+    let directory = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| std::fs::write(directory.path().join(name), text).unwrap();
+    let autoscaler = "---\napiVersion: autoscaling/v2\nkind: HorizontalPodAutoscaler\nmetadata: {name: web}\nspec:\n  \
+        scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}\n  minReplicas: 1\n  maxReplicas: 10\n  \
+        metrics: [{type: Resource, resource: {name: memory, target: {type: AverageValue, averageValue: 100Mi}}}]\n";
+    let cluster = "---\napiVersion: eksctl.io/v1alpha5\nkind: ClusterConfig\nmetadata: {name: c, region: us-east-1}\n\
+        managedNodeGroups: [{name: ng, instanceType: m5.4xlarge, desiredCapacity: 1, minSize: 1, maxSize: 1}]\n";
+    write("manifests.yaml", &format!("{MANIFESTS}{autoscaler}{cluster}"));
+    // Two hundred requests in flight at 2 MiB each: four pods of 100 MiB.
+    let text = "name: test\nregion: us-east-1\nduration: 30m\nmanifests: [manifests.yaml]\nload:\n  - workload: web\n    \
+        requests: {constant: 100}\n    service: {cpu_per_request: 1ms, concurrency: 1000, base_latency: 1999ms, \
+        memory: {idle: 0, per_request: 2Mi}}\n";
+    write("scenario.yaml", text);
+    let (scenario, _) = Scenario::load(&directory.path().join("scenario.yaml")).unwrap();
+    let policy = scenario.for_policy(None).unwrap();
+    let outcome = simulation::run(&scenario, policy, Catalog::embedded().unwrap(), 1, &mut |_| {}).unwrap();
+    assert!(outcome.warnings.is_empty(), "{:?}", outcome.warnings);
+    assert_eq!(outcome.record.samples.last().unwrap().workloads[0].replicas_desired, 4);
 }

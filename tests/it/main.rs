@@ -27,6 +27,7 @@ mod pricing;
 mod queues;
 mod random_streams;
 mod report;
+mod requests;
 mod second_tutorial;
 mod selection;
 mod simulation;

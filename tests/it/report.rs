@@ -183,7 +183,7 @@ fn the_page_shows_the_figures_of_the_summary_and_escapes_every_text() {
         money(summary.cost.total),
         money(summary.cost.per_month.expect("a month")),
         money(summary.cost.idle.amount),
-        report::format::span(summary.requests[0].p99_seconds),
+        report::format::span_or_dash(summary.requests[0].p99_seconds),
         "1,234,567".to_owned(),
         summary.event_hash.clone(),
         summary.about.inputs[0].sha256.clone(),
@@ -263,4 +263,17 @@ fn a_report_given_up_half_way_leaves_nothing() {
     assert!(failure.expect_err("fails").to_string().contains("the disk is full"));
     drop(directory);
     assert!(contents(place.path()).is_empty());
+}
+
+#[test]
+fn a_workload_without_answers_has_no_response_time() {
+    let mut outcome = synthetic::outcome();
+    outcome.requests[0].completed = 0.0;
+    outcome.requests[0].response = None;
+    let summary = Summary::of(&outcome);
+    let table = report::terminal::table(&summary);
+    let line = table.lines().find(|line| line.contains("web/frontend") && line.contains('–')).unwrap();
+    assert_eq!(line.matches('–').count(), 4, "{line}");
+    assert!(!line.contains("0 s"), "{line}");
+    assert_eq!(serde_json::to_value(&summary).unwrap()["requests"][0]["p99_seconds"], serde_json::Value::Null);
 }

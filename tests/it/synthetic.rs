@@ -8,7 +8,7 @@ use nodecast::domain::{
     Accrual, Currency, HourlyRate, NodeId, PodId, Resources, SimDuration, SimTime, Symbol, Versions, WorkloadId,
 };
 use nodecast::simulation::Outcome;
-use nodecast::simulation::outcome::{About, InputHash, Objectives, QueueSummary, RequestSummary};
+use nodecast::simulation::outcome::{About, InputHash, Objectives, QueueSummary, RequestSummary, ResponseFigures};
 use nodecast::world::record::{
     Event, EventKind, MetricFacts, MetricSample, MetricUnit, NodeEnd, NodeFacts, NodeOrigin, PodFacts, QueueSample,
     Record, ReplicaChange, Sample, WorkloadFacts, WorkloadKind, WorkloadSample,
@@ -68,10 +68,10 @@ pub fn outcome() -> Outcome {
             unanswered: 89.0,
             first: at(300),
             last: at(3_000),
-            mean_seconds: 0.042,
-            p50_seconds: 0.031,
-            p95_seconds: 0.12,
-            p99_seconds: 0.31,
+            timed_out: 12.0,
+            dropped: 3.0,
+            response: Some(ResponseFigures { mean: 0.042, p50: 0.031, p95: 0.12, p99: 0.31 }),
+            throttled_seconds: 7.5,
             overloaded: SimDuration::from_secs(75),
         }],
         warnings: vec!["Deployment web/frontend: <preStop> hooks are not simulated".to_owned()],

@@ -67,9 +67,9 @@ pub(super) fn answers(page: &mut Html, summary: &Summary) {
     for figures in &summary.requests {
         let more = format!(
             "p50 {}, p95 {}, mean {}",
-            format::span(figures.p50_seconds),
-            format::span(figures.p95_seconds),
-            format::span(figures.mean_seconds)
+            format::span_or_dash(figures.p50_seconds),
+            format::span_or_dash(figures.p95_seconds),
+            format::span_or_dash(figures.mean_seconds)
         );
         let served = format!(
             "{} completed, {} unanswered at the end",
@@ -77,7 +77,8 @@ pub(super) fn answers(page: &mut Html, summary: &Summary) {
             format::whole(figures.unanswered)
         );
         let question = format!("Response time of {}, 99th percentile", figures.workload);
-        answer(page, &question, &format::span(figures.p99_seconds), &[more, served]);
+        let failed = figures.failed().unwrap_or_default();
+        answer(page, &question, &format::span_or_dash(figures.p99_seconds), &[more, served, failed]);
     }
     let nodes = &summary.nodes;
     let mean = nodes.mean_ready.map_or_else(String::new, |mean| format!("{mean:.2} on average"));
@@ -221,24 +222,30 @@ pub(super) fn requests(page: &mut Html, summary: &Summary) {
             vec![
                 figures.workload.clone(),
                 format::whole(figures.completed),
+                format::whole(figures.timed_out),
+                format::whole(figures.dropped),
                 format::whole(figures.unanswered),
-                format::span(figures.mean_seconds),
-                format::span(figures.p50_seconds),
-                format::span(figures.p95_seconds),
-                format::span(figures.p99_seconds),
+                format::span_or_dash(figures.mean_seconds),
+                format::span_or_dash(figures.p50_seconds),
+                format::span_or_dash(figures.p95_seconds),
+                format::span_or_dash(figures.p99_seconds),
                 format::span(figures.overloaded_seconds),
+                format::span(figures.throttled_seconds),
             ]
         })
         .collect();
     let columns = [
         Column::Text("workload"),
         Column::Figure("completed"),
+        Column::Figure("given up"),
+        Column::Figure("refused"),
         Column::Figure("unanswered"),
         Column::Figure("mean"),
         Column::Figure("p50"),
         Column::Figure("p95"),
         Column::Figure("p99"),
         Column::Figure("overloaded for"),
+        Column::Figure("throttled for"),
     ];
     page.table(&columns, &rows, SUMMARY_FILE);
 }

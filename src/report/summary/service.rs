@@ -25,10 +25,13 @@ pub(super) fn requests(outcome: &Outcome) -> Vec<RequestFigures> {
             unanswered: summary.unanswered,
             first_seconds: summary.first.as_secs_f64(),
             last_seconds: summary.last.as_secs_f64(),
-            mean_seconds: summary.mean_seconds,
-            p50_seconds: summary.p50_seconds,
-            p95_seconds: summary.p95_seconds,
-            p99_seconds: summary.p99_seconds,
+            mean_seconds: summary.response.map(|response| response.mean),
+            p50_seconds: summary.response.map(|response| response.p50),
+            p95_seconds: summary.response.map(|response| response.p95),
+            p99_seconds: summary.response.map(|response| response.p99),
+            timed_out: summary.timed_out,
+            dropped: summary.dropped,
+            throttled_seconds: rounded(summary.throttled_seconds, 6),
             overloaded_seconds: summary.overloaded.as_secs_f64(),
         })
         .collect()
@@ -138,8 +141,7 @@ pub(super) fn objectives(
         results.push(result("pending_p99", "seconds", limit.as_secs_f64(), actual));
     }
     if let Some(limit) = limits.request_p99 {
-        let served = requests.iter().filter(|figures| figures.completed > 0.0);
-        let actual = served.map(|figures| figures.p99_seconds).max_by(f64::total_cmp);
+        let actual = requests.iter().filter_map(|figures| figures.p99_seconds).max_by(f64::total_cmp);
         results.push(result("request_p99", "seconds", limit.as_secs_f64(), actual));
     }
     if let Some(limit) = limits.cost {

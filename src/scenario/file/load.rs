@@ -5,18 +5,18 @@ mod tables;
 
 use std::sync::Arc;
 
-use super::super::definition::{LoadSpec, OpenRequests, Requests};
+use super::super::definition::{Detail, LoadSpec, OpenRequests, Requests};
 use super::super::reader::{Fields, Reader, Shape};
 use super::super::tree::Node;
 use super::checks::Workloads;
 use super::timeline::object_name;
 use super::{Files, ScenarioError};
 use crate::domain::{SimDuration, SimTime};
-use crate::load::{Curve, Service, Uncertainty};
+use crate::load::{Curve, MemoryUse, Service, Uncertainty};
 
 static LOAD: Shape = Shape {
     name: "a load",
-    keys: &["workload", "at", "for", "requests", "service"],
+    keys: &["workload", "at", "for", "requests", "detail", "service"],
     without_effect: &[],
     unsupported: &[],
     strict: true,
@@ -44,7 +44,15 @@ static REQUESTS: Shape = Shape {
         "scale",
         "growth_per_month",
         "uncertainty",
+        "arrivals",
     ],
+    without_effect: &[],
+    unsupported: &[],
+    strict: true,
+};
+static MEMORY: Shape = Shape {
+    name: "`memory`",
+    keys: &["idle", "per_request", "kept_per_million"],
     without_effect: &[],
     unsupported: &[],
     strict: true,
@@ -65,7 +73,7 @@ static UNCERTAINTY: Shape = Shape {
 };
 static SERVICE: Shape = Shape {
     name: "`service`",
-    keys: &["cpu_per_request", "concurrency", "base_latency"],
+    keys: &["cpu_per_request", "concurrency", "base_latency", "timeout", "queue_per_replica", "memory"],
     without_effect: &[],
     unsupported: &[],
     strict: true,
@@ -139,8 +147,10 @@ fn one<'s>(
         length: (SimTime::ZERO + run.duration).saturating_since(at),
     };
     let requests = requests(reader, fields.required(reader, "requests")?, &span, files)?;
+    let details = [("auto", Detail::Auto), ("exact", Detail::Exact), ("fluid", Detail::Fluid)];
+    let detail = fields.optional("detail", |n, what| reader.choice(n, what, &details))?.unwrap_or_default();
     let service = service(reader, fields.required(reader, "service")?, cpu_limit_milli)?;
-    Ok(LoadSpec { workload, at, until, requests, service })
+    Ok(LoadSpec { workload, at, until, requests, detail, service })
 }
 
 fn service<'s>(
@@ -159,11 +169,31 @@ fn service<'s>(
     }
     let concurrency = reader.integer(fields.required(reader, "concurrency")?, "concurrency", 1, 1_000_000)?;
     let base_latency = fields.optional("base_latency", |n, what| reader.duration(n, what))?;
+    let queue = fields.optional("queue_per_replica", |n, what| reader.integer(n, what, 0, 1_000_000_000))?;
+    let memory = fields.get("memory").map(|node| memory(reader, node)).transpose()?;
     Ok(Service {
         cpu_per_request,
         concurrency: u32::try_from(concurrency).unwrap_or(u32::MAX),
         base_latency: base_latency.unwrap_or(SimDuration::ZERO),
         cpu_limit_milli,
+        timeout: fields.get("timeout").map(|node| positive_duration(reader, node, "timeout")).transpose()?,
+        queue_per_replica: queue.and_then(|places| u32::try_from(places).ok()),
+        memory,
+    })
+}
+
+fn memory<'s>(reader: &mut Reader<'s>, node: &Node<'s>) -> Result<MemoryUse, ScenarioError> {
+    let fields = reader.fields(node, &MEMORY)?;
+    let bytes = |key: &'static str| {
+        let node = fields.get(key);
+        let bytes = node.map(|node| amount(reader, node, key)).transpose()?;
+        Ok::<i64, ScenarioError>(bytes.map_or(0, |bytes| libm::round(bytes) as i64))
+    };
+    fields.required(reader, "idle")?;
+    Ok(MemoryUse {
+        idle: bytes("idle")?,
+        per_request: bytes("per_request")?,
+        kept_per_million: bytes("kept_per_million")?,
     })
 }
 
@@ -176,7 +206,7 @@ fn requests<'s>(
     let fields = reader.fields(node, &REQUESTS)?;
     if let Some(clients) = fields.get("closed_loop") {
         only_kind(reader, node, fields)?;
-        let modifiers = ["speed_up", "repeat", "shift", "scale", "growth_per_month", "uncertainty"];
+        let modifiers = ["speed_up", "repeat", "shift", "scale", "growth_per_month", "uncertainty", "arrivals"];
         if let Some((key, node)) = modifiers.iter().find_map(|&key| Some((key, fields.get(key)?))) {
             return Err(reader
                 .error(node.at, format!("a closed loop has no rate that `{key}` could change"))
@@ -187,8 +217,15 @@ fn requests<'s>(
     }
     let uncertainty = fields.get("uncertainty").map(|node| uncertainty(reader, node)).transpose()?.unwrap_or_default();
     let Open { curve, arrivals } = open(reader, node, fields, span, files)?;
-    let arrivals = arrivals.filter(|_| uncertainty == Uncertainty::default());
-    Ok(Requests::Open(OpenRequests { curve: Arc::new(curve), arrivals: arrivals.map(Arc::from), uncertainty }))
+    let spacings = [("poisson", false), ("even", true)];
+    let spaced = fields.optional("arrivals", |n, what| reader.choice(n, what, &spacings))?;
+    let listed = arrivals.filter(|_| uncertainty == Uncertainty::default() && spaced.is_none());
+    Ok(Requests::Open(OpenRequests {
+        curve: Arc::new(curve),
+        arrivals: listed.map(Arc::from),
+        even: spaced.unwrap_or(false),
+        uncertainty,
+    }))
 }
 
 /// The arrivals of messages at a queue: an open load from the start of the run.
@@ -290,12 +327,12 @@ fn sum<'s>(
     let mut curves = Vec::new();
     for part in reader.list(node, "sum")? {
         let fields = reader.fields(part, &REQUESTS)?;
-        for key in ["closed_loop", "uncertainty"] {
+        for key in ["closed_loop", "uncertainty", "arrivals"] {
             if let Some(node) = fields.get(key) {
                 return Err(reader
                     .error(node.at, format!("a part of a sum has no `{key}`"))
                     .because("not a rate of its own")
-                    .help("a sum adds rates; state `uncertainty` beside `sum`, a closed loop as a load of its own"));
+                    .help("a sum adds rates; state `uncertainty` and `arrivals` beside `sum`, a closed loop as another load"));
             }
         }
         curves.push(open(reader, part, fields, span, files)?.curve);

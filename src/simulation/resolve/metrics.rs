@@ -159,12 +159,18 @@ pub(super) fn warn(setup: &Setup, warnings: &mut Vec<String>) {
             Action::Autoscale(spec) => warn_about_autoscaler(spec, setup, warnings),
             Action::ScaleObject(plan) => {
                 let name = format!("ScaledObject {}/{}", plan.object.namespace, plan.object.name);
-                warn_about_triggers(&name, &plan.sources(), warnings);
+                let measured = |name| match &plan.autoscaler {
+                    Some(spec) => {
+                        is_measured(name, ObjectName { namespace: spec.namespace, name: spec.target.name }, setup)
+                    }
+                    None => true,
+                };
+                warn_about_triggers(&name, &plan.sources(), measured, warnings);
                 warn_about_queries(&name, &plan.sources(), setup, warnings);
             }
             Action::ScaleJobs(plan) => {
                 let name = format!("ScaledJob {}/{}", plan.job.namespace, plan.job.name);
-                warn_about_triggers(&name, &plan.sources(), warnings);
+                warn_about_triggers(&name, &plan.sources(), |name| name == ResourceName::CPU, warnings);
                 warn_about_queries(&name, &plan.sources(), setup, warnings);
                 if plan.queue.is_none() {
                     warnings.push(format!("{name}: no queue names its Jobs, so each pod is taken to run for a minute"));
@@ -182,7 +188,10 @@ fn warn_about_autoscaler(spec: &HorizontalPodAutoscaler, setup: &Setup, warnings
         adapted(metric) || setup.external_metrics.iter().any(|stated| stated.subject == subject)
     };
     let unserved = effective_metrics(spec).iter().filter(|metric| match metric.source {
-        MetricSource::Resource { name } | MetricSource::ContainerResource { name, .. } => name != ResourceName::CPU,
+        MetricSource::Resource { name } | MetricSource::ContainerResource { name, .. } => {
+            let target = ObjectName { namespace: spec.namespace, name: spec.target.name };
+            !is_measured(name, target, setup)
+        }
         MetricSource::Object { metric, .. } | MetricSource::External { metric, .. } => !stated(metric),
         MetricSource::Pods { metric, .. } => !adapted(metric),
     });
@@ -195,17 +204,29 @@ fn warn_about_autoscaler(spec: &HorizontalPodAutoscaler, setup: &Setup, warnings
     }
 }
 
-fn warn_about_triggers(name: &str, sources: &TriggerSources<'_>, warnings: &mut Vec<String>) {
+fn warn_about_triggers(
+    name: &str,
+    sources: &TriggerSources<'_>,
+    is_measured: impl Fn(ResourceName) -> bool,
+    warnings: &mut Vec<String>,
+) {
     for (index, reader) in sources.readers.iter().enumerate() {
         if let TriggerReader::Unreachable(why) = reader {
             let trigger = trigger_metric_name(sources.namespace, sources.triggers, index);
             warnings.push(format!("{name}: the trigger {trigger} always fails: {why}"));
         }
     }
-    let memory = |trigger: &&Trigger| matches!(trigger.source, TriggerSource::Resource { name, .. } if name != ResourceName::CPU);
-    if sources.triggers.iter().any(|trigger| memory(&trigger)) {
+    let unmeasured =
+        |trigger: &Trigger| matches!(trigger.source, TriggerSource::Resource { name, .. } if !is_measured(name));
+    if sources.triggers.iter().any(unmeasured) {
         warnings.push(format!("{name}: its memory trigger cannot be read, which keeps it from scaling down"));
     }
+}
+
+/// Whether metrics-server knows a resource of a workload's pods: CPU always, memory where a load says what requests need.
+fn is_measured(name: ResourceName, workload: ObjectName, setup: &Setup) -> bool {
+    let mut parts = setup.loads.iter().filter(|plan| plan.workload == workload).flat_map(|plan| &plan.parts);
+    name == ResourceName::CPU || (name == ResourceName::MEMORY && parts.any(|part| part.service.memory.is_some()))
 }
 
 /// Warns of queries that find no series, and of those that never fall.

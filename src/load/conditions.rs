@@ -1,0 +1,212 @@
+//! What requests meet: their cost, who sends them, how many replicas answer, and how fast these can go.
+
+use std::sync::Arc;
+
+use super::queueing::{ResponseTime, wait_probability};
+use crate::domain::{SimDuration, SimTime};
+
+/// What one request costs one replica, and how long anybody waits for it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Service {
+    /// CPU time of one request, as time on one whole CPU.
+    pub cpu_per_request: SimDuration,
+    /// Requests that a replica serves at a time.
+    pub concurrency: u32,
+    /// Time of one request that is not CPU time.
+    pub base_latency: SimDuration,
+    /// The CPU limit of a replica in thousandths; `None` for no limit.
+    pub cpu_limit_milli: Option<i64>,
+    /// How long a client waits for its request to be taken up before it gives up; `None` for ever.
+    pub timeout: Option<SimDuration>,
+    /// Requests that may wait at each Ready replica beyond those that it serves; further ones are refused at once, all of
+    /// them where no replica is Ready. `None` for any number.
+    pub queue_per_replica: Option<u32>,
+    /// What a replica keeps in memory; `None` if that is not modelled.
+    pub memory: Option<MemoryUse>,
+}
+
+/// What a replica keeps in memory.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct MemoryUse {
+    /// Bytes without any request.
+    pub idle: i64,
+    /// Bytes for each request that it works on or that waits for it.
+    pub per_request: i64,
+    /// Bytes that stay for every million requests that it has answered: a cache that fills, or a leak.
+    pub kept_per_million: i64,
+}
+
+/// Where requests come from.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Source {
+    /// Nobody asks.
+    Idle,
+    /// Arrivals at a rate per second that does not depend on the answers.
+    Open {
+        /// Requests per second.
+        rate: f64,
+    },
+    /// A fixed number of clients, each of which sends the next request when the last is answered, without think time,
+    /// until all requests are done.
+    Closed {
+        /// Clients.
+        clients: u32,
+        /// Requests still to be sent or answered.
+        remaining: f64,
+    },
+}
+
+/// How arrivals are spaced.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub enum Spacing {
+    /// At random, independent of each other (a Poisson process).
+    #[default]
+    Poisson,
+    /// Evenly.
+    Even,
+    /// At these instants, in order of time.
+    Listed(Arc<[SimTime]>),
+}
+
+impl Spacing {
+    /// Squared coefficient of variation of the time between two arrivals, which of a list is not known.
+    fn variability(&self) -> f64 {
+        match self {
+            Self::Even => 0.0,
+            Self::Poisson | Self::Listed(_) => 1.0,
+        }
+    }
+}
+
+/// Everything that decides how fast requests are answered at present.
+#[derive(Clone, Debug)]
+pub struct Conditions {
+    /// What one request costs.
+    pub service: Service,
+    /// Where requests come from.
+    pub source: Source,
+    /// How they are spaced.
+    pub spacing: Spacing,
+    /// Ready replicas.
+    pub replicas: u32,
+    /// CPU that the nodes leave to a replica on average, in thousandths; `None` for as much as it wants.
+    pub cpu_available_milli: Option<i64>,
+}
+
+impl Conditions {
+    /// Nobody asks and nobody answers.
+    pub(super) fn new(service: Service) -> Self {
+        Self { service, source: Source::Idle, spacing: Spacing::Poisson, replicas: 0, cpu_available_milli: None }
+    }
+
+    /// Requests that all replicas together work on at a time. Where the CPU limit is reached before the concurrency,
+    /// the requests beyond it wait for the CPU: they count as waiting, not as served.
+    pub fn servers(&self) -> u32 {
+        let servers = libm::floor(f64::from(self.replicas) * self.servers_per_replica() + 1e-9);
+        if self.replicas == 0 { 0 } else { (servers as u32).max(1) }
+    }
+
+    /// Requests per second that one of these servers answers.
+    pub fn service_rate(&self) -> f64 {
+        match self.servers() {
+            0 => 1.0 / self.alone_seconds(),
+            servers => self.capacity() / f64::from(servers),
+        }
+    }
+
+    /// Requests per second that all replicas together answer at most.
+    pub fn capacity(&self) -> f64 {
+        f64::from(self.replicas) * self.servers_per_replica() / self.alone_seconds()
+    }
+
+    /// Requests per second that arrive whatever the answers.
+    pub fn arrival_rate(&self) -> f64 {
+        match self.source {
+            Source::Open { rate } => rate,
+            _ => 0.0,
+        }
+    }
+
+    /// Most requests that may wait; infinite without a bound.
+    pub fn queue_max(&self) -> f64 {
+        let places = |each: u32| f64::from(each) * f64::from(self.replicas);
+        self.service.queue_per_replica.map_or(f64::INFINITY, places)
+    }
+
+    /// Seconds after which a client gives up; infinite if it never does.
+    pub fn timeout_seconds(&self) -> f64 {
+        self.service.timeout.map_or(f64::INFINITY, SimDuration::as_secs_f64)
+    }
+
+    /// Whether the CPU, by the limit or by the nodes, is reached before the concurrency.
+    pub fn is_bound_by_cpu(&self) -> bool {
+        self.servers_per_replica() < f64::from(self.service.concurrency)
+    }
+
+    /// CPU that `requests` per second use, in millionths of a CPU, at most what the replicas may have.
+    pub fn cpu_micro(&self, requests: f64) -> f64 {
+        let limit = self.cpu_bound_milli().map_or(f64::INFINITY, |milli| milli as f64 * 1e3 * f64::from(self.replicas));
+        (requests * self.service.cpu_per_request.as_micros() as f64).min(limit)
+    }
+
+    /// The response time in equilibrium at these conditions, on top of a backlog of `extra_wait` seconds that everybody
+    /// has to wait for. `since` is the time in seconds for which the conditions have held: near full use a queue needs
+    /// long to reach its equilibrium, and the wait that could have built up by then bounds it.
+    ///
+    /// Source: Erlang C; the factor for the spacing of arrivals as by Allen and Cunneen; the bound is the growth of a queue
+    /// at full use, with the square root of time.
+    pub fn response_time(&self, extra_wait: f64, since: f64) -> ResponseTime {
+        let service_rate = self.service_rate();
+        let servers = self.servers();
+        if let Source::Closed { clients, .. } = self.source {
+            let ahead = clients.saturating_sub(servers);
+            return ResponseTime::Closed { ahead, departure_rate: f64::from(servers) * service_rate, service_rate };
+        }
+        let spare = self.capacity() - self.arrival_rate();
+        let built_up =
+            libm::sqrt(2.0 * f64::from(servers.max(1)) * since.max(0.0) / service_rate) / f64::from(servers.max(1));
+        if spare <= 0.0 {
+            // No equilibrium: everybody waits, and the excess is in the backlog already.
+            let waits = extra_wait <= 0.0 && built_up > 0.0;
+            return ResponseTime::Open {
+                wait_probability: if waits { 1.0 } else { 0.0 },
+                drain_rate: if waits { 1.0 / built_up } else { 1.0 },
+                service_rate,
+                extra_wait,
+            };
+        }
+        if extra_wait > 0.0 {
+            return ResponseTime::Open { wait_probability: 0.0, drain_rate: spare, service_rate, extra_wait };
+        }
+        let wait_probability = wait_probability(servers, self.arrival_rate() / service_rate);
+        let mut drain_rate = spare * 2.0 / (1.0 + self.spacing.variability());
+        if wait_probability > built_up * drain_rate && built_up > 0.0 {
+            drain_rate = wait_probability / built_up;
+        }
+        ResponseTime::Open { wait_probability, drain_rate, service_rate, extra_wait }
+    }
+
+    fn servers_per_replica(&self) -> f64 {
+        let cpu_seconds = self.service.cpu_per_request.as_secs_f64();
+        let concurrency = f64::from(self.service.concurrency);
+        match self.cpu_bound_milli() {
+            Some(milli) if cpu_seconds > 0.0 => {
+                concurrency.min(self.alone_seconds() * milli as f64 / 1e3 / cpu_seconds)
+            }
+            _ => concurrency,
+        }
+    }
+
+    /// The tighter of the CPU limit and what the nodes leave.
+    fn cpu_bound_milli(&self) -> Option<i64> {
+        match (self.service.cpu_limit_milli, self.cpu_available_milli) {
+            (Some(limit), Some(available)) => Some(limit.min(available)),
+            (one, other) => one.or(other),
+        }
+    }
+
+    /// Response time of a request that meets no other, at least a microsecond.
+    fn alone_seconds(&self) -> f64 {
+        (self.service.cpu_per_request + self.service.base_latency).as_secs_f64().max(1e-6)
+    }
+}
