@@ -95,6 +95,7 @@ pub fn handle(context: &mut Context<'_>, now: SimTime, event: Event) {
         Event::GroupActs(group) => node_groups::acts(context, now, group),
         Event::GroupInService(node) => node_groups::in_service(context, now, node),
         Event::GroupNoticesLoss(node) => node_groups::notices_loss(context, now, node),
+        Event::GroupStatusCheck(node) => node_groups::status_check(context, now, node),
         Event::GroupDrainPoll(node) => node_groups::drain_poll(context, now, node),
         Event::TerminationsSent => terminations::send(context, now),
         Event::InterruptionNotice(node) => interruption::notice(context, now, node),

@@ -85,6 +85,8 @@ pub enum Event {
     GroupInService(NodeId),
     /// A health check finds that a group's instance is gone.
     GroupNoticesLoss(NodeId),
+    /// A health check looks at a group's instance whose status checks have failed.
+    GroupStatusCheck(NodeId),
     /// EKS looks whether a managed group's node is drained.
     GroupDrainPoll(NodeId),
     /// Instances that are to end are terminated by a call.

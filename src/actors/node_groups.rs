@@ -15,14 +15,17 @@ pub(super) use drain::poll as drain_poll;
 use super::context::{Context, Machine};
 use super::event::{Event, class};
 use super::setup::Setup;
-use super::{interruption, metrics_server, node_life, scheduler_loop};
-use crate::cloud::autoscaling::{AutoScaling, GroupSpec};
+use super::{interruption, metrics_server, node_life, scheduler_loop, zone_outage};
+use crate::cloud::autoscaling::{AutoScaling, EndReason, GroupSpec};
 use crate::cloud::{ApiError, BootStages, BootTimes, CloudProvider, InstanceId};
 use crate::domain::{Labels, NodeGroup, NodeId, SimDuration, SimTime, Symbol};
 use crate::engine::Streams;
 use crate::world::NodePhase;
 use crate::world::node_operations::NewNode;
 use crate::world::record::{EventKind, NodeOrigin};
+
+/// Status checks come every minute; of two that fail EC2 makes an impaired instance.
+const STATUS_CHECKS: SimDuration = SimDuration::from_secs(120);
 
 /// What is remembered about the groups of the setup, by position.
 #[derive(Debug)]
@@ -215,23 +218,63 @@ pub(super) fn notices_loss(context: &mut Context<'_>, now: SimTime, node: NodeId
     wake(context, now, group);
 }
 
-/// SetDesiredCapacity: the group acts on it in a while.
-///
-/// # Errors
-/// As the API: too many calls, no such group, a size outside its limits.
-pub(super) fn set_desired(
-    context: &mut Context<'_>,
-    now: SimTime,
-    name: Symbol,
-    desired: u32,
-    reason: &str,
-) -> Result<(), ApiError> {
-    context.cloud().set_desired_capacity(name, desired, now)?;
-    context.world.note(now, EventKind::DesiredCapacitySet, None, format!("{name}: {desired} ({reason})"));
-    if let Some(group) = context.groups.position(name) {
+/// A zone has lost power: where it stays away, two status checks fail, and a health check finds the instances unhealthy.
+pub(super) fn power_lost(context: &mut Context<'_>, now: SimTime, node: NodeId) {
+    let Some((instance, _)) = member(context, node) else { return };
+    let noticed = now + STATUS_CHECKS + context.groups.time_to_notice(instance);
+    context.queue.schedule(noticed, class::CLOUD, Event::GroupStatusCheck(node));
+}
+
+/// A health check looks at an instance whose status checks have failed: if it still has no power, the group replaces it.
+/// Nothing on it can be drained.
+pub(super) fn status_check(context: &mut Context<'_>, now: SimTime, node: NodeId) {
+    let Some((instance, group)) = member(context, node) else { return };
+    if zone_outage::is_dark(context, node) && !context.groups.is_ending(instance) {
+        context.groups.find_unhealthy(instance, now);
+        drain::end(context, now, instance, EndReason::Unhealthy);
         wake(context, now, group);
     }
-    Ok(())
+}
+
+impl Context<'_> {
+    /// SetDesiredCapacity, for `reason`: the group acts on it in a while.
+    ///
+    /// # Errors
+    /// As the API: too many calls, no such group, a size outside its limits.
+    pub fn set_desired_capacity(
+        &mut self,
+        now: SimTime,
+        name: Symbol,
+        desired: u32,
+        reason: &str,
+    ) -> Result<(), ApiError> {
+        self.cloud().set_desired_capacity(name, desired, now)?;
+        self.world.note(now, EventKind::DesiredCapacitySet, None, format!("{name}: {desired} ({reason})"));
+        if let Some(group) = self.groups.position(name) {
+            wake(self, now, group);
+        }
+        Ok(())
+    }
+
+    /// TerminateInstanceInAutoScalingGroup of the instance behind `node`: a managed group's node is drained first. With
+    /// `decrement` the group wants one less, else it replaces the instance.
+    ///
+    /// # Errors
+    /// As the API: too many calls, an instance of no group, a size below the least.
+    pub fn terminate_in_group(&mut self, now: SimTime, node: NodeId, decrement: bool) -> Result<(), ApiError> {
+        // The instance of a claim that has none yet belongs to no group either.
+        let Some((instance, group)) = member(self, node) else {
+            let name = self.world.node(node).name;
+            return Err(ApiError::Validation(format!("{name} belongs to no Auto Scaling group")));
+        };
+        if self.groups.is_ending(instance) {
+            return Ok(());
+        }
+        self.cloud().terminate_instance_in_auto_scaling_group(instance, decrement, now)?;
+        drain::end(self, now, instance, EndReason::Requested);
+        wake(self, now, group);
+        Ok(())
+    }
 }
 
 /// The instance of a node and the group that it belongs to.

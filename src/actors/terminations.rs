@@ -3,13 +3,14 @@
 //! Source: Karpenter AWS provider v1.13 `pkg/batcher/terminateinstances.go`; AWS SDK, standard retry mode.
 //!
 //! Deviation: Karpenter gathers instances to terminate for 0.1 to 1 second; here those of one instant are one call. The SDK
-//! gives up after three attempts and the controller begins anew; here attempts go on at the SDK's pauses.
+//! gives up after three attempts and the controller begins anew; here attempts go on at the SDK's pauses. An instance that
+//! EC2 does not show yet is looked up again; Karpenter leaves it to its garbage collection.
 
 use super::context::Context;
 use super::event::{Event, class};
 use super::{kubelet, node_life};
-use crate::cloud::{CloudProvider, InstanceId};
-use crate::domain::{NodeId, SimDuration, SimTime};
+use crate::cloud::{ApiError, CloudProvider, InstanceFilter, InstanceId};
+use crate::domain::{KarpenterVersion, NodeId, SimDuration, SimTime};
 use crate::world::NodePhase;
 use crate::world::record::{EventKind, NodeOrigin};
 
@@ -53,13 +54,21 @@ pub(super) fn send(context: &mut Context<'_>, now: SimTime) {
     context.terminations.due = None;
     let mut waiting = std::mem::take(&mut context.terminations.waiting);
     waiting.retain(|&node| context.world.node(node).phase < NodePhase::Terminating);
-    let mut sent = 0;
+    let (mut sent, mut error) = (0, None);
     // A call for more instances than the account may ever end at once would always fail.
     let most = context.ec2.settings().api.terminated_instances.size as usize;
     for nodes in waiting.chunks(CALL_SIZE.min(most).max(1)) {
         let machines = nodes.iter().filter_map(|&node| context.machine(node));
         let ids: Vec<InstanceId> = machines.map(|machine| machine.instance).collect();
-        let Ok(spans) = context.cloud().terminate_instances(&ids, now) else { break };
+        let answer = look_up(context, now, nodes)
+            .and_then(|()| context.cloud().terminate_instances(&ids, now).map_err(ApiError::from));
+        let spans = match answer {
+            Ok(spans) => spans,
+            Err(refusal) => {
+                error = Some(refusal);
+                break;
+            }
+        };
         for (&node, gone_in) in nodes.iter().zip(spans) {
             terminating(context, now, node, gone_in);
         }
@@ -68,9 +77,22 @@ pub(super) fn send(context: &mut Context<'_>, now: SimTime) {
     if sent > 0 {
         context.terminations.refusals = 0;
     }
-    if sent < waiting.len() {
-        refused(context, now, waiting.split_off(sent));
+    if let Some(error) = error {
+        refused(context, now, waiting.split_off(sent), &error);
     }
+}
+
+/// Karpenter looks at an instance before it terminates it, from v1 on.
+///
+/// Source: Karpenter AWS provider v1.13 `pkg/providers/instance/instance.go`, `Delete`.
+fn look_up(context: &mut Context<'_>, now: SimTime, nodes: &[NodeId]) -> Result<(), ApiError> {
+    let of_karpenter = |&&node: &&NodeId| matches!(context.world.node(node).origin, NodeOrigin::NodePool(_));
+    let machines = nodes.iter().filter(of_karpenter).filter_map(|&node| context.machine(node));
+    let ids: Vec<InstanceId> = machines.map(|machine| machine.instance).collect();
+    if ids.is_empty() || context.setup.versions.karpenter < KarpenterVersion::V1_13 {
+        return Ok(());
+    }
+    context.cloud().describe_instances(InstanceFilter::Ids(&ids), "karpenter", now).map(|_| ())
 }
 
 /// The instance leaves `running`: what still runs on a node group's node is cut off.
@@ -84,10 +106,12 @@ fn terminating(context: &mut Context<'_>, now: SimTime, node: NodeId, gone_in: S
     node_life::goes(context, now, node, gone_in);
 }
 
-/// EC2 took no call: another attempt follows.
-fn refused(context: &mut Context<'_>, now: SimTime, nodes: Vec<NodeId>) {
+/// EC2 took no call, or does not know an instance yet: another attempt follows.
+fn refused(context: &mut Context<'_>, now: SimTime, nodes: Vec<NodeId>, error: &ApiError) {
+    let throttled = matches!(error, ApiError::Throttled(_));
+    let kind = if throttled { EventKind::CallThrottled } else { EventKind::CallFailed };
     for &node in &nodes {
-        context.world.note_node(node, now, EventKind::CallThrottled, "RequestLimitExceeded");
+        context.world.note_node(node, now, kind, &error.to_string());
     }
     let terminations = &mut context.terminations;
     let longest = (PAUSE * (1_i64 << terminations.refusals.min(10))).min(PAUSE_MAX);

@@ -2,7 +2,7 @@
 
 use super::context::Context;
 use super::event::{Event, class};
-use super::{job_loop, keda_loop, load_loop, node_groups, queue_loop, replica_loop, workload_controllers};
+use super::{job_loop, keda_loop, load_loop, queue_loop, replica_loop, workload_controllers};
 use crate::actors::setup::Action;
 use crate::domain::SimTime;
 use crate::world::record::EventKind;
@@ -31,7 +31,7 @@ pub(super) fn happen(context: &mut Context<'_>, now: SimTime, step: u32) {
             }
         }
         Action::ScaleGroup { group, desired } => {
-            if let Err(error) = node_groups::set_desired(context, now, *group, *desired, "timeline") {
+            if let Err(error) = context.set_desired_capacity(now, *group, *desired, "timeline") {
                 context.world.note(now, EventKind::ScalingActivityFailed, None, format!("{group}: {error}"));
             }
         }

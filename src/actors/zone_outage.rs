@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 
 use super::context::Context;
 use super::event::{Event, class};
-use super::{kubelet, scheduler_loop};
+use super::{kubelet, node_groups, scheduler_loop};
 use crate::domain::taints::TaintEffect;
 use crate::domain::{KubernetesVersion, NodeId, PodId, SimDuration, SimTime, Symbol, Taint, well_known};
 use crate::world::{NodePhase, PodPhase};
@@ -50,6 +50,7 @@ pub(super) fn begins(context: &mut Context<'_>, now: SimTime, zone: Symbol) {
             kubelet::cut_off(context, now, pod);
         }
         context.darkness.0.insert(node, DarkNode { cut_off, held: Vec::new() });
+        node_groups::power_lost(context, now, node);
         let noticed = grace(context.setup.versions.kubernetes);
         context.queue.schedule_in(noticed, class::CONTROLLERS, Event::NodeUnreachable(node));
     }
@@ -59,6 +60,11 @@ fn is_in(context: &Context<'_>, node: NodeId, zone: Symbol) -> bool {
     let alive = matches!(context.world.node(node).phase, NodePhase::Launched | NodePhase::Registered);
     let machine = context.machine(node).filter(|_| alive);
     machine.is_some_and(|machine| context.ec2.instance(machine.instance).pool.zone == zone)
+}
+
+/// Whether the node's machine has no power.
+pub(super) fn is_dark(context: &Context<'_>, node: NodeId) -> bool {
+    context.darkness.0.contains_key(&node)
 }
 
 /// Keeps `event` for later if the machine that it happens on is without power.

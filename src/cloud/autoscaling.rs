@@ -78,6 +78,8 @@ pub enum EndReason {
     CapacityRebalance,
     /// Its zone had more than others, and its replacement serves.
     ZoneRebalance,
+    /// Its status checks failed.
+    Unhealthy,
     /// Somebody asked for the end of this very instance.
     Requested,
 }
@@ -302,6 +304,11 @@ impl AutoScaling {
         }
     }
 
+    /// A health check has found the instance there, but impaired: it is to end.
+    pub fn find_unhealthy(&mut self, instance: InstanceId, now: SimTime) {
+        self.begin_end(instance, EndReason::Unhealthy, now);
+    }
+
     /// A health check has noticed that the instance is gone.
     pub fn lose(&mut self, instance: InstanceId, now: SimTime) {
         let cause = "an instance was taken out of service in response to an EC2 health check indicating it has been terminated or stopped.";
@@ -339,6 +346,9 @@ impl AutoScaling {
             }
             EndReason::ZoneRebalance => {
                 "instances were launched to balance instances in zones with other zones resulting in more than desired number of instances in the group.".to_owned()
+            }
+            EndReason::Unhealthy => {
+                "an instance was taken out of service in response to an EC2 instance status checks failure.".to_owned()
             }
             EndReason::Requested => "an instance was taken out of service in response to a user request.".to_owned(),
         };

@@ -176,6 +176,8 @@ pub enum NodeEnd {
     Interrupted,
     /// Its node group had more instances than desired, or was told to end this one.
     ScaledIn,
+    /// Its node group found it unhealthy.
+    Unhealthy,
     /// Its node group replaced it: it was at risk, or its zone had more instances than others.
     Rebalanced,
 }
@@ -191,6 +193,7 @@ impl NodeEnd {
             Self::NotRegistered => "not registered",
             Self::Interrupted => "interrupted",
             Self::ScaledIn => "scaled in",
+            Self::Unhealthy => "unhealthy",
             Self::Rebalanced => "rebalanced",
         }
     }

@@ -1,7 +1,8 @@
 //! Node groups in a running simulation: sizes, interruptions and replacements, shortages, drains.
 
+use nodecast::actors::{self, Context};
 use nodecast::catalog::Catalog;
-use nodecast::domain::{SimDuration, SimTime};
+use nodecast::domain::{NodeId, SimDuration, SimTime};
 use nodecast::report::Summary;
 use nodecast::scenario::Scenario;
 use nodecast::simulation::{self, Outcome};
@@ -233,4 +234,79 @@ fn groups_that_cannot_be_are_refused_with_a_way_out() {
         let error = try_load(&scenario(SPOT, &timeline(step)), &web(1)).unwrap_err();
         assert!(error.contains(expected), "{step}: {error}");
     }
+}
+
+#[test]
+fn a_zone_without_power_costs_a_group_its_instances_there_and_they_come_back_elsewhere() {
+    let group = "instanceTypes: [m5.large], desired: 4, max: 8";
+    let outage =
+        |span: &str| format!("faults: [{{ at: 10m, for: {span}, zone_outage: {{ zone: us-east-1a, mode: power }} }}]");
+    let long = run(&scenario(group, &outage("30m")), &web(4));
+    let unhealthy = ended(&long, NodeEnd::Unhealthy);
+    assert_eq!(unhealthy.len(), 2);
+    for node in unhealthy {
+        let after = node.deletion_requested.unwrap() - minutes(10);
+        assert!((120..=180).contains(&after.as_secs()), "two status checks and a health check, not {after}");
+        assert_eq!(node.terminating, node.deletion_requested, "nothing is drained without power");
+    }
+    let elsewhere = |node: &&NodeFacts| node.zone.is_some_and(|zone| zone.as_str() == "us-east-1b");
+    let up = long.record.nodes.iter().filter(|node| node.terminating.is_none_or(|at| at > minutes(20)));
+    assert_eq!(up.filter(|node| node.launched.is_some_and(|at| at < minutes(20))).filter(elsewhere).count(), 4);
+    let short = run(&scenario(group, &outage("1m")), &web(4));
+    assert!(ended(&short, NodeEnd::Unhealthy).is_empty(), "power is back before a health check looks");
+}
+
+/// Lets everything up to `until` happen.
+fn step_until(context: &mut Context<'_>, until: SimTime) {
+    while context.queue.next_time().is_some_and(|at| at <= until) {
+        let Some((now, event)) = context.queue.pop() else { return };
+        actors::handle(context, now, event);
+    }
+}
+
+#[test]
+fn one_named_node_is_drained_and_ended_with_or_without_a_replacement() {
+    let scenario = try_load(&scenario("instanceTypes: [m5.large], desired: 3, min: 2, max: 3", ""), &web(3)).unwrap();
+    let policy = scenario.for_policy(None).unwrap();
+    let setup = simulation::resolve(&scenario, policy, Catalog::embedded().unwrap(), 1).unwrap().setup;
+    let mut context = Context::new(&setup);
+    actors::begin(&mut context);
+    step_until(&mut context, minutes(1));
+    context.terminate_in_group(minutes(1), NodeId(0), true).unwrap();
+    step_until(&mut context, minutes(5));
+    assert_eq!((context.groups.desired(0), context.groups.size(0)), (2, 2));
+    let refused = context.terminate_in_group(minutes(5), NodeId(1), true).unwrap_err().to_string();
+    assert!(refused.contains("equals minSize (2)"), "{refused}");
+    context.terminate_in_group(minutes(5), NodeId(1), false).unwrap();
+    step_until(&mut context, minutes(10));
+    assert_eq!((context.groups.desired(0), context.groups.size(0)), (2, 2));
+    let nodes = &context.world.record().nodes;
+    assert_eq!(nodes.len(), 4, "one replacement");
+    assert!(nodes[..2].iter().all(|node| node.drained.is_some() && node.terminated.is_some()));
+    assert!(nodes[3].ready.is_some());
+    let gone = context.terminate_in_group(minutes(10), NodeId(0), true).unwrap_err().to_string();
+    assert!(gone.contains("belongs to no Auto Scaling group"), "{gone}");
+}
+
+#[test]
+fn karpenter_looks_instances_up_before_it_ends_them_within_the_limit_on_reads() {
+    let pool = "---\napiVersion: karpenter.sh/v1\nkind: NodePool\nmetadata: {name: default}\nspec:\n  \
+        disruption: {consolidationPolicy: WhenEmpty, consolidateAfter: 30s}\n  template:\n    spec:\n      \
+        expireAfter: 10m\n      nodeClassRef: {group: karpenter.k8s.aws, kind: EC2NodeClass, name: default}\n      \
+        requirements: [{key: karpenter.k8s.aws/instance-size, operator: In, values: [large]}]\n---\napiVersion: \
+        karpenter.k8s.aws/v1\nkind: EC2NodeClass\nmetadata: {name: default}\nspec: {amiSelectorTerms: [{alias: \
+        al2023@latest}]}\n";
+    let text = |describe: &str| {
+        format!(
+            "name: k\nregion: us-east-1\nduration: 25m\nmanifests: [manifests.yaml]\nec2: {{ capacity: infinite, api: {{ \
+             describe: {describe} }} }}\n"
+        )
+    };
+    let manifests = format!("{}{pool}", web(2));
+    let reads = run(&text("{ size: 100, per_second: 20 }"), &manifests);
+    let none = run(&text("{ size: 1, per_second: 0 }"), &manifests);
+    let terminated = |outcome: &Outcome| outcome.record.nodes.iter().filter(|node| node.terminating.is_some()).count();
+    assert_eq!((terminated(&reads), terminated(&none)), (2, 1), "the second look-up finds no token");
+    assert!(times(&reads, EventKind::CallThrottled).is_empty());
+    assert!(!times(&none, EventKind::CallThrottled).is_empty());
 }

@@ -43,12 +43,14 @@ pub(super) fn end(context: &mut Context<'_>, now: SimTime, instance: InstanceId,
                 (NodeEnd::Rebalanced, "a replacement serves in place of a Spot instance at risk")
             }
             EndReason::ZoneRebalance => (NodeEnd::Rebalanced, "a replacement serves in a zone with fewer instances"),
+            EndReason::Unhealthy => (NodeEnd::Unhealthy, "its status checks fail"),
             EndReason::Requested => (NodeEnd::ScaledIn, "its termination was asked for"),
         };
         context.world.disrupt_node(node, end, now, message);
     }
     let managed = context.groups.group_of(instance).is_some_and(|group| context.setup.node_groups[group].managed);
-    if managed && context.world.node(node).phase == NodePhase::Registered {
+    let can_drain = reason != EndReason::Unhealthy && context.world.node(node).phase == NodePhase::Registered;
+    if managed && can_drain {
         start(context, now, node, true);
     } else {
         node_life::terminate(context, now, node);
