@@ -48,7 +48,7 @@ pub fn run(paths: &[PathBuf], catalogs: Option<&Path>) -> Result<Tally, String> 
 }
 
 /// Hands the case over as the methods want it.
-fn with_cluster<R>(
+pub fn with_cluster<R>(
     case: &Case,
     value: &Value,
     ask: impl FnOnce(&mut Packer<'_>, &ClusterView<'_>) -> R,
@@ -142,14 +142,14 @@ fn node_facts<'a>(view: NodeView<'a>, pods: &'a [PodView<'a>], annotations: &'a 
     }
 }
 
-/// The prefix search, timed.
+/// The prefix search, the cluster's compilation included, and one question about a single node without it, timed.
 fn measure(packer: &mut Packer<'_>, view: &ClusterView<'_>) -> String {
     let started = Instant::now();
     let found = candidates(view, Method::MultiNode);
     let command = multi(packer, view, &found);
     let elapsed = started.elapsed().as_secs_f64() * 1e3;
-    let first = Instant::now();
     let mut what_if = WhatIf::new(packer, view);
+    let first = Instant::now();
     for candidate in found.iter().take(20) {
         evaluate(&mut what_if, &[candidate]);
     }
@@ -158,7 +158,8 @@ fn measure(packer: &mut Packer<'_>, view: &ClusterView<'_>) -> String {
     format!("candidates={} nodes={nodes} replacements={new} multi_ms={elapsed:.1} single_ms={single:.2}", found.len())
 }
 
-fn multi(packer: &mut Packer<'_>, view: &ClusterView<'_>, found: &[Candidate]) -> Option<Command> {
+/// The decision of the prefix search over `found`.
+pub fn multi(packer: &mut Packer<'_>, view: &ClusterView<'_>, found: &[Candidate]) -> Option<Command> {
     let mut allowances = view.allowances(DisruptionReason::Underutilized, 0);
     match multi_node(&mut WhatIf::new(packer, view), found, &mut allowances, None) {
         Found::Command(command) => Some(command),

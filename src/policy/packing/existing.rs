@@ -100,10 +100,14 @@ impl NodeReader<'_, '_> {
     /// initialized ones first, then by name.
     pub(super) fn read(&mut self, views: &[NodeView<'_>]) -> CompiledNodes {
         let mut bound = BoundSpecs::default();
+        // Nodes of one type and zone differ in nothing but the host name, which is in no set.
+        let mut label_sets: FxHashMap<Vec<(Symbol, Symbol)>, SetId> = FxHashMap::default();
         let mut existing = Vec::new();
         let mut nodes = Vec::with_capacity(views.len());
         for (position, view) in views.iter().enumerate() {
-            let set = self.table.intern(&Requirements::from_labels(view.labels));
+            let shared = view.labels.iter().filter(|label| label.0 != well_known::HOSTNAME).collect();
+            let intern = || self.table.intern(&Requirements::from_labels(view.labels));
+            let set = *label_sets.entry(shared).or_insert_with(intern);
             nodes.push(TopologyNode {
                 labels: view.labels.clone(),
                 set,
