@@ -35,6 +35,11 @@ impl Failure {
         Self { exit_code, diagnostic: None }
     }
 
+    /// An answer that is worse than a baseline allows.
+    pub fn worse(diagnostic: impl Diagnostic + 'static) -> Self {
+        Self { exit_code: Self::WORSE, diagnostic: Some(Box::new(diagnostic)) }
+    }
+
     /// Input that cannot be used.
     pub fn bad_input(diagnostic: impl Diagnostic + 'static) -> Self {
         Self { exit_code: Self::BAD_INPUT, diagnostic: Some(Box::new(diagnostic)) }

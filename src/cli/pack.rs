@@ -1,12 +1,16 @@
 //! `nodecast pack`: what Karpenter would launch now for the pods of some files.
 
+mod suite;
+
 use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
 use clap::ValueEnum;
 
 use super::prices::Prices;
 use super::{Console, Failure};
 use crate::domain::{KarpenterVersion, Symbol};
+use crate::policy::bin_packing::Effort;
 use crate::report::pack::PackAnswer;
 use crate::scenario::{Circumstances, PackingQuestion, Warning};
 use crate::simulation::single_pass::SinglePass;
@@ -19,8 +23,20 @@ use crate::simulation::single_pass::SinglePass;
 #[derive(clap::Args, Debug)]
 pub(super) struct Arguments {
     /// Manifests, dumps and tables; - is the standard input
-    #[arg(required = true, value_name = "FILE")]
+    #[arg(required_unless_present = "suite", value_name = "FILE")]
     files: Vec<PathBuf>,
+    /// Pack every instance of a folder, such as scenarios/packing, and say how good each packing is
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["files", "explain"])]
+    suite: Option<PathBuf>,
+    /// Exit with 1 if an instance of the suite is packed worse than in this file
+    #[arg(long, value_name = "FILE", requires = "suite")]
+    baseline: Option<PathBuf>,
+    /// How much dearer than its baseline an instance may be, in percent
+    #[arg(long, value_name = "PERCENT", default_value = "0.5", value_parser = percentage, requires = "baseline")]
+    tolerance: f64,
+    /// Write what the suite costs now as a baseline
+    #[arg(long, value_name = "FILE", requires = "suite")]
+    write_baseline: Option<PathBuf>,
     /// The region, for example us-east-1 [default: that of a ClusterConfig or of the nodes]
     #[arg(long)]
     region: Option<String>,
@@ -33,6 +49,9 @@ pub(super) struct Arguments {
     /// Say why each NodePool and its instance types can or cannot take this pod
     #[arg(long, value_name = "POD")]
     explain: Option<String>,
+    /// Stop looking for a better lower bound on the cost after so many seconds, and use the best so far; 0 for the first
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    time_limit: Option<Duration>,
     /// What to print: a table for people, or JSON
     #[arg(long, value_enum, default_value = "table")]
     format: Format,
@@ -43,6 +62,9 @@ pub(super) struct Arguments {
     #[arg(long, short)]
     quiet: bool,
 }
+
+/// Who packs.
+const PACKER: &str = "karpenter";
 
 /// How the answer is printed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
@@ -59,17 +81,19 @@ enum Format {
 struct Unwritable(#[from] serde_json::Error);
 
 pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Result<(), Failure> {
+    if let Some(suite) = &arguments.suite {
+        return suite::execute(arguments, suite, console);
+    }
     let prices = Prices::open(arguments.pricing_data.as_deref())?;
-    let circumstances = Circumstances {
-        region: arguments.region.clone(),
-        zones: arguments.zones.iter().map(|zone| Symbol::new(zone)).collect(),
-        karpenter: arguments.karpenter,
-    };
-    let question =
-        PackingQuestion::load(&arguments.files, &circumstances, prices.catalog()).map_err(Failure::bad_input)?;
+    let question = PackingQuestion::load(&arguments.files, &circumstances(arguments), prices.catalog())
+        .map_err(Failure::bad_input)?;
     let explained = arguments.explain.as_deref().map(|pod| question.find(pod)).transpose();
     let explained = explained.map_err(Failure::bad_input)?;
-    let answer = PackAnswer::of(&SinglePass::of(&question), explained);
+    let started = Instant::now();
+    let mut go_on = || arguments.time_limit.is_none_or(|limit| started.elapsed() < limit);
+    let mut effort = Effort { steps: Effort::THOROUGH, go_on: &mut go_on };
+    let pass = SinglePass::of(&question).with_bound(&mut effort);
+    let answer = PackAnswer::of(&pass, explained);
     match arguments.format {
         Format::Table => console.data(&answer.table())?,
         Format::Json => {
@@ -83,6 +107,27 @@ pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Resul
         }
     }
     Ok(())
+}
+
+/// What the files do not say.
+fn circumstances(arguments: &Arguments) -> Circumstances {
+    Circumstances {
+        region: arguments.region.clone(),
+        zones: arguments.zones.iter().map(|zone| Symbol::new(zone)).collect(),
+        karpenter: arguments.karpenter,
+    }
+}
+
+/// A percentage from zero on.
+fn percentage(text: &str) -> Result<f64, String> {
+    let percent: Option<f64> = text.parse().ok().filter(|percent: &f64| percent.is_finite() && *percent >= 0.0);
+    percent.ok_or_else(|| format!("`{text}` is no percentage from 0 on"))
+}
+
+/// A number of seconds, of which a part may be given.
+fn seconds(text: &str) -> Result<Duration, String> {
+    let seconds: f64 = text.parse().map_err(|_| format!("`{text}` is no number of seconds"))?;
+    Duration::try_from_secs_f64(seconds).map_err(|_| format!("`{text}` is no number of seconds from 0 on"))
 }
 
 /// A warning in one line, with its place.

@@ -23,6 +23,7 @@ mod finish;
 mod go_sort;
 mod input;
 mod min_values;
+mod offers;
 mod pass;
 mod plan;
 mod ports;
@@ -47,6 +48,7 @@ pub use input::{
     PreferencePolicy, ReservedMode, Situation, TieBreak, Volumes,
 };
 pub use min_values::min_values_missed;
+pub use offers::{LowerBound, lower_bound};
 pub use plan::{DroppedPool, ExistingPlacement, NodeVerdict, PackingPlan, PlannedClaim, PricedType, UnschedulablePod};
 pub use type_table::{TypeVerdict, judge_types};
 pub use validation::{LeftOut, takes_on};

@@ -4,6 +4,7 @@
 //! `docs/outputs.md` explains each key.
 
 mod explain;
+mod suite;
 mod table;
 
 use std::collections::BTreeMap;
@@ -18,6 +19,7 @@ use crate::policy::selection::{LaunchRequest, Override};
 use crate::simulation::single_pass::SinglePass;
 
 pub use explain::{NodeExplanation, PodExplanation, PoolExplanation, RefusedTypes, ShortOf};
+pub use suite::{Baseline, BaselineInstance, Change, PackedInstance, SuiteAnswer};
 
 /// The version of the layout of the JSON.
 pub const SCHEMA_VERSION: u32 = 1;
@@ -60,6 +62,12 @@ pub struct PackSummary {
     pub per_hour: f64,
     /// What they cost in a month of 730 hours.
     pub per_month: f64,
+    /// What no packing of the pods that are placed could cost less than in an hour; `None` if it was not asked for.
+    pub lower_bound_per_hour: Option<f64>,
+    /// How much more than that they cost, in percent of it; `None` without a bound above zero.
+    pub gap_percent: Option<f64>,
+    /// Whether the search for the bound came to its end, so that more time would not have raised it.
+    pub lower_bound_final: Option<bool>,
     /// Pods to place: those without a node, and those of nodes that are being deleted.
     pub pods_waiting: usize,
     /// Of them, on nodes to launch.
@@ -206,6 +214,9 @@ impl PackAnswer {
                 new_nodes: launches.len(),
                 per_hour,
                 per_month: libm::round(per_hour * HOURS_OF_MONTH * 1e4) / 1e4,
+                lower_bound_per_hour: pass.bound.map(|bound| bound.per_hour.as_f64()),
+                gap_percent: pass.bound.and_then(|bound| gap_percent(per_hour, bound.per_hour.as_f64())),
+                lower_bound_final: pass.bound.map(|bound| bound.finished),
                 pods_waiting: pass.asked.len() + pass.left_out.len(),
                 pods_on_new_nodes: launches.iter().map(|launch| launch.pods.len()).sum(),
                 pods_on_existing_nodes: existing_nodes.iter().map(|node| node.pods.len()).sum(),
@@ -225,6 +236,11 @@ impl PackAnswer {
     pub fn to_json(&self) -> Result<String, serde_json::Error> {
         Ok(serde_json::to_string_pretty(self)? + "\n")
     }
+}
+
+/// How much more than `bound` a cost is, in percent of it.
+fn gap_percent(cost: f64, bound: f64) -> Option<f64> {
+    (bound > 0.0).then(|| libm::round((cost / bound - 1.0) * 1e4) / 1e2)
 }
 
 /// A price in the unit in which sums are exact.

@@ -8,11 +8,12 @@ pub use explanation::{Explanation, PodOutcome, PoolVerdict, TypeGroup};
 
 use crate::domain::symbol::well_known;
 use crate::domain::{KarpenterVersion, SimTime};
+use crate::policy::bin_packing::Effort;
 use crate::policy::disruption::{ClusterView, PodBudget, PodView};
 use crate::policy::instance_types::{InstanceType, ProviderSettings, types_of_pools};
 use crate::policy::packing::{
-    BoundPod, MinValuesPolicy, NamespaceView, NodeView, Packer, PackingOptions, PackingPlan, PackingSetup, PendingPod,
-    PlannedClaim, PoolView, ReservedMode, TieBreak, Volumes, WhatIf, takes_on,
+    BoundPod, LowerBound, MinValuesPolicy, NamespaceView, NodeView, Packer, PackingOptions, PackingPlan, PackingSetup,
+    PendingPod, PlannedClaim, PoolView, ReservedMode, Situation, TieBreak, Volumes, WhatIf, lower_bound, takes_on,
 };
 use crate::policy::selection::{LaunchRequest, LaunchView, SelectionError, select};
 use crate::scenario::PackingQuestion;
@@ -37,6 +38,8 @@ pub struct SinglePass<'q> {
     pub plan: PackingPlan,
     /// The launch request of each claim of the plan, or why there is none.
     pub launches: Vec<Result<LaunchRequest, SelectionError>>,
+    /// What no nodes could cost less than that hold the pods that the plan places; `None` if none was asked for.
+    pub bound: Option<LowerBound>,
 }
 
 impl<'q> SinglePass<'q> {
@@ -63,7 +66,32 @@ impl<'q> SinglePass<'q> {
         let every: Vec<usize> = (0..question.node_pools.len()).collect();
         let plan = packed(question, &types, &every, &asked, true, None);
         let launches = plan.claims.iter().map(|claim| launch(question, &types, claim)).collect();
-        Self { question, types, asked, left_out, plan, launches }
+        Self { question, types, asked, left_out, plan, launches, bound: None }
+    }
+
+    /// The pass with a lower bound on what its pods must cost, as good as the effort allows.
+    #[must_use]
+    pub fn with_bound(mut self, effort: &mut Effort<'_>) -> Self {
+        let launched = self.plan.claims.iter().zip(&self.launches).filter(|(_, request)| request.is_ok());
+        let mut placed: Vec<usize> = launched.flat_map(|(claim, _)| claim.pods.iter().copied()).collect();
+        placed.extend(self.plan.existing.iter().flat_map(|placement| placement.pods.iter().copied()));
+        placed.sort_unstable();
+        let every: Vec<usize> = (0..self.question.node_pools.len()).collect();
+        // Releases that read another region's price list still pay this region's prices.
+        let own_prices = (self.question.price_list.name != self.question.region.name).then(|| {
+            types_of_pools(
+                &self.question.region,
+                &self.question.region,
+                &self.question.node_classes,
+                &self.question.node_pools,
+                ProviderSettings::of(self.question.karpenter),
+            )
+        });
+        let types = own_prices.as_ref().unwrap_or(&self.types);
+        self.bound = Some(asking(self.question, types, &every, &self.asked, true, |setup, situation| {
+            lower_bound(&setup, situation.nodes, situation.pods, &placed, effort)
+        }));
+        self
     }
 }
 
@@ -134,6 +162,23 @@ fn packed(
     offered: bool,
     watched: Option<usize>,
 ) -> PackingPlan {
+    asking(question, types, pools, asked, offered, |setup, situation| {
+        let mut packer = Packer::new(setup);
+        let mut cluster = packer.cluster(situation.nodes);
+        let question = WhatIf::placing(situation.pods, situation.reserved, situation.ties);
+        packer.simulate(&mut cluster, &WhatIf { watched, ..question })
+    })
+}
+
+/// Puts the question into the packer's words and asks.
+fn asking<R>(
+    question: &PackingQuestion,
+    types: &[Vec<InstanceType>],
+    pools: &[usize],
+    asked: &[usize],
+    offered: bool,
+    ask: impl FnOnce(PackingSetup<'_>, &Situation<'_>) -> R,
+) -> R {
     let view = |&pool: &usize| PoolView { pool: &question.node_pools[pool], instance_types: &types[pool] };
     let pools: Vec<PoolView<'_>> = pools.iter().map(view).collect();
     let namespaces: Vec<NamespaceView<'_>> =
@@ -168,9 +213,7 @@ fn packed(
             classes: &question.storage.classes,
         },
     };
-    let mut packer = Packer::new(setup);
-    let mut cluster = packer.cluster(&nodes);
-    packer.simulate(&mut cluster, &WhatIf { watched, ..WhatIf::placing(&pods, ReservedMode::Strict, TIES) })
+    ask(setup, &Situation { nodes: &nodes, pods: &pods, reserved: ReservedMode::Strict, ties: TIES })
 }
 
 /// The pods of a node; those that are being deleted or are to be placed anew do not count in topologies.

@@ -17,7 +17,7 @@ mod hpa;
 mod karpenter;
 #[path = "../../examples/agreement/karpenter_case.rs"]
 #[allow(dead_code)]
-mod karpenter_case;
+pub mod karpenter_case;
 #[path = "../../examples/agreement/karpenter_consolidation.rs"]
 #[allow(dead_code)]
 mod karpenter_consolidation;

@@ -24,7 +24,11 @@ impl Place {
     }
 
     pub(crate) fn put(&self, name: &str, text: &str) {
-        fs::write(self.path(name), text).expect("written");
+        let path = self.path(name);
+        if let Some(folder) = path.parent() {
+            fs::create_dir_all(folder).expect("a folder");
+        }
+        fs::write(path, text).expect("written");
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {

@@ -23,6 +23,7 @@ mod outputs;
 mod pack;
 mod pack_dumps;
 mod packing;
+mod packing_suite;
 mod pricing;
 mod queues;
 mod random_streams;

@@ -6,6 +6,7 @@
 mod affinity;
 mod algebra;
 mod capacity;
+mod cost;
 mod enumeration;
 mod equivalence;
 mod labels;

@@ -270,6 +270,18 @@ impl<'a> TypeTable<'a> {
             .min()
     }
 
+    /// The available offerings of a type by position, with their prices.
+    pub(super) fn on_offer(&self, index: usize) -> impl Iterator<Item = (usize, HourlyRate)> + '_ {
+        let offerings = self.types[index].offerings.iter().enumerate();
+        offerings.filter(|(_, offering)| offering.available).map(|(position, offering)| (position, offering.price))
+    }
+
+    /// Whether a prepared set allows a type in its offering at this position.
+    pub(super) fn allows(&self, set: SetId, index: usize, offering: usize) -> bool {
+        let masks = self.masks(set);
+        bits::contains(&masks.compatible, index) && masks.kinds.contains(&self.kind_of[index][offering])
+    }
+
     /// The available reserved offerings of a type that a prepared set allows, as reservation ids.
     pub(super) fn reservations(&self, index: usize, set: SetId) -> impl Iterator<Item = Symbol> + '_ {
         let allowed = &self.masks(set).kinds;

@@ -50,6 +50,10 @@ impl PackAnswer {
                 money(currency, summary.per_month)
             ),
         };
+        if let Some(bound) = summary.lower_bound_per_hour.filter(|_| summary.new_nodes > 0) {
+            let gap = summary.gap_percent.map_or(String::new(), |gap| format!(", a gap of {gap:.1} %"));
+            let _ = writeln!(text, "no packing of these pods costs less than {} an hour{gap}", money(currency, bound));
+        }
         let _ = writeln!(
             text,
             "{} wait: {} on new nodes, {} on existing nodes, {} stay pending ({}, Karpenter {})",

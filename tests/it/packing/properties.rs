@@ -70,7 +70,7 @@ pub fn spec(number: usize, (_, cpu, memory, kind): Workload) -> Value {
 }
 
 /// Two pools, the heavier one tainted and limited; some nodes; the workloads pending.
-fn world(workloads: &[Workload], nodes: usize, limit: i64, ties: TieBreak) -> World {
+pub fn world(workloads: &[Workload], nodes: usize, limit: i64, ties: TieBreak) -> World {
     let mut world = World::without_pools();
     let taints = json!([{"key": "team", "effect": "NoSchedule"}]);
     world.pool("limited", json!({"weight": 10, "taints": taints, "limits": {"cpu": limit.to_string()}}));
@@ -86,7 +86,7 @@ fn world(workloads: &[Workload], nodes: usize, limit: i64, ties: TieBreak) -> Wo
     world
 }
 
-fn check(world: &World, plan: &PackingPlan) {
+pub fn check(world: &World, plan: &PackingPlan) {
     everyone_is_accounted_for(world, plan);
     for claim in &plan.claims {
         claim_is_sound(world, claim);

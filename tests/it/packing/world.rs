@@ -10,16 +10,23 @@ use nodecast::domain::volumes::{PersistentVolume, PersistentVolumeClaim, Storage
 use nodecast::domain::{
     HourlyRate, KarpenterVersion, Labels, NodePool, PodSpec, ResourceName, Resources, SimTime, Symbol, Taint,
 };
+use nodecast::policy::bin_packing::Effort;
 use nodecast::policy::instance_types::{InstanceType, Offering};
 use nodecast::policy::packing::{
-    BoundPod, NamespaceView, NodeView, Packer, PackingOptions, PackingPlan, PackingSetup, PendingPod, PoolView,
-    ReservedMode, Situation, TieBreak, Volumes,
+    BoundPod, LowerBound, NamespaceView, NodeView, Packer, PackingOptions, PackingPlan, PackingSetup, PendingPod,
+    PoolView, ReservedMode, Situation, TieBreak, Volumes, lower_bound,
 };
 use nodecast::scenario::manifests::{node_pool_from_json, pod_from_json};
 use serde_json::{Value, json};
 
 pub const ZONES: [&str; 3] = ["zone-1", "zone-2", "zone-3"];
 pub const GI: i64 = 1 << 30;
+
+/// The pods that a plan places, by position.
+pub fn placed(plan: &PackingPlan) -> Vec<usize> {
+    let claims = plan.claims.iter().flat_map(|claim| &claim.pods);
+    claims.chain(plan.existing.iter().flat_map(|placement| &placement.pods)).copied().collect()
+}
 
 /// A type with room for `cpu` cores less 100m, four GiB for each, at a price that rises with its size, in every zone, on
 /// Spot at half the price.
@@ -231,6 +238,25 @@ impl World {
     /// A node of this world with `pods` bound to it, as the packer wants it.
     pub fn view<'v>(&self, node: &'v TestNode, pods: &'v [BoundPod<'v>]) -> NodeView<'v> {
         node_view(node, pods)
+    }
+
+    /// The lower bound on the cost of the pods that `plan` places.
+    pub fn bound(&self, plan: &PackingPlan) -> LowerBound {
+        let pools: Vec<_> = self.pools.iter().map(|pool| PoolView { pool, instance_types: &self.types }).collect();
+        let setup = PackingSetup {
+            karpenter: self.karpenter,
+            options: self.options,
+            pools: &pools,
+            daemons: &self.daemons,
+            namespaces: &[],
+            volumes: Volumes::default(),
+        };
+        let bound: Vec<Vec<BoundPod<'_>>> = self.nodes.iter().map(bound_pods).collect();
+        let nodes: Vec<NodeView<'_>> =
+            self.nodes.iter().zip(&bound).map(|(node, pods)| node_view(node, pods)).collect();
+        let pods: Vec<_> = self.pods.iter().enumerate().map(pending_pod).collect();
+        let mut effort = Effort { steps: Effort::THOROUGH, go_on: &mut || true };
+        lower_bound(&setup, &nodes, &pods, &placed(plan), &mut effort)
     }
 
     pub fn ask(&self) -> Answer<'_> {

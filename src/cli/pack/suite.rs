@@ -1,0 +1,134 @@
+//! `nodecast pack --suite`: every instance of a folder, against a baseline if one is given.
+
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use super::{Arguments, Format, Unwritable, circumstances, line};
+use crate::catalog::Catalog;
+use crate::cli::prices::Prices;
+use crate::cli::{Console, Failure};
+use crate::policy::bin_packing::Effort;
+use crate::report::pack::{Baseline, PackAnswer, PackedInstance, SuiteAnswer};
+use crate::scenario::PackingQuestion;
+use crate::simulation::single_pass::SinglePass;
+
+/// A folder that is no suite, or a file that is no baseline.
+#[derive(Debug, thiserror::Error, miette::Diagnostic)]
+enum Unusable {
+    #[error("{}: {problem}", path.display())]
+    #[diagnostic(help("--suite names a folder like scenarios/packing: a folder in it for each instance"))]
+    Suite { path: PathBuf, problem: String },
+    #[error("{}: {problem}", path.display())]
+    #[diagnostic(help("a baseline is what `nodecast pack --suite FOLDER --write-baseline FILE` writes"))]
+    Baseline { path: PathBuf, problem: String },
+}
+
+/// Packing that got worse.
+#[derive(Debug, thiserror::Error, miette::Diagnostic)]
+#[error("packing got worse: {0}")]
+#[diagnostic(help("if that is wanted, write a new baseline with --write-baseline"))]
+struct Worse(String);
+
+/// Where a baseline could not be written.
+#[derive(Debug, thiserror::Error, miette::Diagnostic)]
+#[error("cannot write {}: {error}", path.display())]
+struct NotWritten {
+    path: PathBuf,
+    error: std::io::Error,
+}
+
+pub(super) fn execute(arguments: &Arguments, suite: &Path, console: &mut Console<'_>) -> Result<(), Failure> {
+    let prices = Prices::open(arguments.pricing_data.as_deref())?;
+    let baseline = arguments.baseline.as_deref().map(read_baseline).transpose()?;
+    let mut instances = Vec::new();
+    for (name, files) in find_instances(suite)? {
+        instances.push(pack(arguments, name, &files, prices.catalog(), console)?);
+    }
+    let mut answer = SuiteAnswer::new(arguments.karpenter.as_str(), super::PACKER, instances);
+    if let Some(baseline) = &baseline {
+        answer.compare(baseline, arguments.tolerance);
+    }
+    match arguments.format {
+        Format::Table => console.data(&answer.table())?,
+        Format::Json => {
+            let json = answer.to_json().map_err(|error| Failure::system(Unwritable(error)))?;
+            console.data(&json)?;
+        }
+    }
+    if let Some(path) = &arguments.write_baseline {
+        write_baseline(&answer, path)?;
+    }
+    let worse: Vec<String> = answer.worse().map(|change| format!("{} {}", change.instance, change.what)).collect();
+    if worse.is_empty() { Ok(()) } else { Err(Failure::worse(Worse(worse.join("; ")))) }
+}
+
+fn pack(
+    arguments: &Arguments,
+    name: String,
+    files: &[PathBuf],
+    catalog: &Catalog,
+    console: &mut Console<'_>,
+) -> Result<PackedInstance, Failure> {
+    let question = PackingQuestion::load(files, &circumstances(arguments), catalog).map_err(Failure::bad_input)?;
+    if !arguments.quiet {
+        for warning in &question.warnings {
+            console.tell(&format!("{name}: {}", line(warning)));
+        }
+    }
+    let started = Instant::now();
+    let mut go_on = || arguments.time_limit.is_none_or(|limit| started.elapsed() < limit);
+    let mut effort = Effort { steps: Effort::THOROUGH, go_on: &mut go_on };
+    let pass = SinglePass::of(&question);
+    let seconds = started.elapsed().as_secs_f64();
+    let answer = PackAnswer::of(&pass.with_bound(&mut effort), None);
+    Ok(PackedInstance::new(name, &answer, seconds))
+}
+
+/// The instances of a suite by name, each with its files and those that all share.
+fn find_instances(suite: &Path) -> Result<Vec<(String, Vec<PathBuf>)>, Failure> {
+    let shared = inputs(suite)?;
+    let mut instances = Vec::new();
+    for folder in entries(suite)?.into_iter().filter(|path| path.is_dir()) {
+        let own = inputs(&folder)?;
+        if let Some(name) = folder.file_name().filter(|_| !own.is_empty()) {
+            instances.push((name.to_string_lossy().into_owned(), [&shared[..], &own[..]].concat()));
+        }
+    }
+    if instances.is_empty() {
+        let problem = "no folder with manifests or tables is in it".to_owned();
+        return Err(Failure::bad_input(Unusable::Suite { path: suite.to_path_buf(), problem }));
+    }
+    Ok(instances)
+}
+
+/// The files of a folder that `nodecast pack` reads, in order of name.
+fn inputs(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
+    let read = |path: &PathBuf| {
+        let extension = path.extension().and_then(|extension| extension.to_str());
+        // A .json file directly in the suite may be a baseline; instances are YAML and tables.
+        path.is_file() && extension.is_some_and(|extension| ["yaml", "yml", "csv"].contains(&extension))
+    };
+    Ok(entries(folder)?.into_iter().filter(read).collect())
+}
+
+fn entries(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
+    let unreadable = |error: std::io::Error| {
+        Failure::bad_input(Unusable::Suite { path: folder.to_path_buf(), problem: error.to_string() })
+    };
+    let entries = std::fs::read_dir(folder).map_err(unreadable)?;
+    let mut paths =
+        entries.map(|entry| entry.map(|entry| entry.path())).collect::<Result<Vec<_>, _>>().map_err(unreadable)?;
+    paths.sort();
+    Ok(paths)
+}
+
+fn read_baseline(path: &Path) -> Result<Baseline, Failure> {
+    let unusable = |problem: String| Failure::bad_input(Unusable::Baseline { path: path.to_path_buf(), problem });
+    let text = std::fs::read_to_string(path).map_err(|error| unusable(error.to_string()))?;
+    serde_json::from_str(&text).map_err(|error| unusable(error.to_string()))
+}
+
+fn write_baseline(answer: &SuiteAnswer, path: &Path) -> Result<(), Failure> {
+    let json = serde_json::to_string_pretty(&answer.baseline()).map_err(|error| Failure::system(Unwritable(error)))?;
+    std::fs::write(path, json + "\n").map_err(|error| Failure::system(NotWritten { path: path.to_path_buf(), error }))
+}

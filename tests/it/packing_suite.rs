@@ -1,0 +1,137 @@
+//! The packing-quality suite: it is what its generator writes, and packing that gets worse is noticed.
+
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::cli::Place;
+
+#[path = "../../scenarios/packing/generate.rs"]
+#[allow(dead_code)]
+mod generate;
+
+fn suite(path: &str) -> std::path::PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("scenarios/packing").join(path)
+}
+
+/// A folder with two small instances of the suite.
+fn small_suite() -> Place {
+    let place = Place::new();
+    for file in ["cluster.yaml", "nodepool.yaml", "daemonset.yaml"] {
+        place.put(&format!("suite/{file}"), &std::fs::read_to_string(suite(file)).unwrap());
+    }
+    for file in ["social-network/pods.csv", "mixed-sizes-500/deployments.yaml"] {
+        place.put(&format!("suite/{file}"), &std::fs::read_to_string(suite(file)).unwrap());
+    }
+    place
+}
+
+fn json(text: &str) -> Value {
+    serde_json::from_str(text).unwrap()
+}
+
+#[test]
+fn synthetic_instances_are_what_the_generator_writes() {
+    for (path, content) in generate::files() {
+        let committed = std::fs::read_to_string(suite(&path)).unwrap_or_default();
+        assert!(
+            committed == content,
+            "scenarios/packing/{path}: cargo run --example generate-packing-suite -- scenarios/packing"
+        );
+    }
+}
+
+#[test]
+fn packing_is_no_worse_than_the_committed_baseline() {
+    let place = Place::new();
+    let (folder, baseline) = (suite(""), suite("baseline.json"));
+    let arguments = ["pack", "--suite", folder.to_str().unwrap(), "--baseline", baseline.to_str().unwrap()];
+    let (out, err, code) = place.nodecast(&[&arguments[..], &["--tolerance", "0", "--time-limit", "0"]].concat());
+    assert_eq!(code, Some(0), "{out}{err}");
+    assert!(out.ends_with("\nnot worse than the baseline\n"), "{out}");
+}
+
+#[test]
+fn packing_that_became_dearer_exits_with_1_unless_the_tolerance_allows_it() {
+    let place = small_suite();
+    let written = place.nodecast(&["pack", "--suite", "suite", "--write-baseline", "baseline.json"]);
+    assert_eq!(written.2, Some(0), "{}", written.1);
+    let before = std::fs::read_to_string(place.path("baseline.json")).unwrap();
+    let same = place.nodecast(&["pack", "--suite", "suite", "--baseline", "baseline.json", "--tolerance", "0"]);
+    assert_eq!(same.2, Some(0), "{}{}", same.0, same.1);
+    // The instance as it was when packing was four percent cheaper.
+    let mut better = json(&before);
+    let cost = better["instances"][0]["per_hour"].as_f64().unwrap();
+    better["instances"][0]["per_hour"] = Value::from(cost * 0.96);
+    place.put("better.json", &better.to_string());
+    let (out, err, code) = place.nodecast(&["pack", "--suite", "suite", "--baseline", "better.json"]);
+    assert_eq!(code, Some(1), "{out}{err}");
+    assert!(
+        out.contains("worse: mixed-sizes-500 costs ") && err.contains("packing got worse: mixed-sizes-500"),
+        "{err}"
+    );
+    let wide = ["pack", "--suite", "suite", "--baseline", "better.json", "--tolerance", "5"];
+    assert_eq!(place.nodecast(&wide).2, Some(0));
+}
+
+#[test]
+fn an_instance_that_is_gone_or_leaves_pods_pending_is_worse() {
+    let place = small_suite();
+    place.nodecast(&["pack", "--suite", "suite", "--write-baseline", "baseline.json"]);
+    let baseline = std::fs::read_to_string(place.path("baseline.json")).unwrap();
+    place.put("suite/social-network/pods.csv", "name,replicas,cpu,memory\nweb,3,200,1Gi\n");
+    place.put("gone.json", &baseline.replace("mixed-sizes-500", "mixed-sizes-400"));
+    let arguments = ["pack", "--suite", "suite", "--baseline", "gone.json", "--format", "json"];
+    let (out, err, code) = place.nodecast(&arguments);
+    assert_eq!(code, Some(1), "{err}");
+    let changes: Vec<String> = json(&out)["changes"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|change| format!("{} {} {}", change["worse"], change["instance"], change["what"]))
+        .collect();
+    assert_eq!(
+        changes,
+        [
+            "false \"mixed-sizes-500\" \"is new: the baseline does not know it\"",
+            "true \"social-network\" \"leaves 3 pods pending, 0 before\"",
+            "true \"mixed-sizes-400\" \"is in the baseline but not in the suite\"",
+        ]
+    );
+}
+
+#[test]
+fn what_is_no_suite_or_no_baseline_is_said() {
+    let place = small_suite();
+    place.put("broken.json", "{}");
+    place.put("empty/README.md", "");
+    for (arguments, words) in [
+        (&["--suite", "nowhere"][..], "nowhere: "),
+        (&["--suite", "empty"], "no folder with manifests or tables"),
+        (&["--suite", "suite", "--baseline", "broken.json"], "broken.json: missing field"),
+        (&["--suite", "suite", "--baseline", "broken.json", "--tolerance=-1"], "`-1` is no percentage"),
+        (&["--suite", "suite", "cluster.yaml"], "cannot be used with"),
+        (&["cluster.yaml", "--baseline", "broken.json"], "--suite <DIR>"),
+    ] {
+        let (out, err, code) = place.nodecast(&[&["pack"], arguments].concat());
+        assert_eq!((out.as_str(), code), ("", Some(2)), "{arguments:?}: {err}");
+        assert!(err.contains(words), "{arguments:?}: {err}");
+    }
+}
+
+#[test]
+fn the_suites_json_has_the_keys_that_the_documentation_lists() {
+    let documentation = include_str!("../../docs/outputs.md");
+    let place = small_suite();
+    place.nodecast(&["pack", "--suite", "suite", "--write-baseline", "baseline.json"]);
+    let changed = std::fs::read_to_string(place.path("baseline.json")).unwrap().replace("social", "old");
+    place.put("changed.json", &changed);
+    let arguments = ["pack", "--suite", "suite", "--baseline", "changed.json", "--format", "json"];
+    let answer = json(&place.nodecast(&arguments).0);
+    let inner = ["/instances/0", "/changes/0"]
+        .into_iter()
+        .flat_map(|part| answer.pointer(part).unwrap().as_object().unwrap().keys());
+    for key in answer.as_object().unwrap().keys().chain(inner) {
+        assert!(documentation.contains(&format!("`{key}`")), "docs/outputs.md does not explain `{key}`");
+    }
+}
