@@ -19,7 +19,9 @@ pub mod fleet;
 pub mod market;
 pub mod provider;
 pub mod quotas;
+pub mod reservations;
 pub mod settings;
+pub mod subnets;
 pub mod throttle;
 
 pub use api::{ApiAction, ApiError};
@@ -30,4 +32,5 @@ pub use consistency::{Consistency, InstanceState, InstanceView};
 pub use ec2::{BootFate, Ec2, EndedBy, InstanceFilter, InstanceId, LaunchError, Pool, RunRequest};
 pub use fleet::{CallError, FleetError, FleetErrorCode, FleetOverride, FleetReply, FleetRequest, Throttled};
 pub use provider::{CloudProvider, SimulatedAccount};
+pub use reservations::{CapacityReservation, ReservationUse};
 pub use settings::CloudSettings;

@@ -123,6 +123,11 @@ impl<'s> Context<'s> {
         self.queues.iter().map(|queue| &queue.queue).collect()
     }
 
+    /// Bytes of images that each node pulled, in order of node.
+    pub fn bytes_pulled(&self) -> Vec<(NodeId, i64)> {
+        self.images.bytes_pulled()
+    }
+
     /// The machine behind `node`, once launched.
     pub(super) fn machine(&self, node: NodeId) -> Option<Machine> {
         self.machines.get(node.index()).copied().flatten()

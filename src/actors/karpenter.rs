@@ -10,6 +10,7 @@ mod eviction;
 mod interruption;
 mod launch;
 mod provisioning;
+mod reservations;
 mod termination;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -72,11 +73,9 @@ impl Karpenter {
         let Autoscaler::Karpenter(settings) = setup.autoscaler else { return Self::default() };
         let provider = ProviderSettings::of(setup.versions.karpenter);
         let (region, classes, pools) = (&setup.region, &setup.node_classes, &setup.node_pools);
-        Self {
-            settings: Some(settings),
-            instance_types: types_of_pools(&setup.price_list, region, classes, pools, provider),
-            ..Self::default()
-        }
+        let mut instance_types = types_of_pools(&setup.price_list, region, classes, pools, provider);
+        reservations::add(setup, &mut instance_types);
+        Self { settings: Some(settings), instance_types, ..Self::default() }
     }
 }
 

@@ -3,6 +3,8 @@
 //! Deviation: image sizes are not in a manifest, so every image is taken as 100 MB; a pod stops one second after it was
 //! told to, whatever its grace period beyond that allows.
 
+use std::collections::BTreeMap;
+
 use rustc_hash::FxHashMap;
 
 use super::context::Context;
@@ -12,6 +14,8 @@ use crate::domain::{NodeId, PodId, SimDuration, SimTime, Symbol};
 use crate::world::record::EventKind;
 use crate::world::{NodePhase, PodPhase};
 
+/// Size of an image, compressed.
+const IMAGE_BYTES: i64 = 100_000_000;
 /// Pull of an image that the node does not have: 1.5 s, plus 100 MB at 80 MB/s, plus unpacking at 180 MB/s.
 const PULL: SimDuration = SimDuration::from_millis(3_300);
 /// An image that the node has.
@@ -28,6 +32,7 @@ const BIND: SimDuration = SimDuration::from_millis(20);
 pub(super) struct Images {
     there: FxHashMap<(NodeId, Symbol), SimTime>,
     pulling_until: FxHashMap<NodeId, SimTime>,
+    pulled: BTreeMap<NodeId, i64>,
 }
 
 impl Images {
@@ -40,7 +45,13 @@ impl Images {
         let there = idle.max(from) + PULL;
         self.there.insert((node, image), there);
         self.pulling_until.insert(node, there);
+        *self.pulled.entry(node).or_insert(0) += IMAGE_BYTES;
         there
+    }
+
+    /// Bytes that each node pulled.
+    pub(super) fn bytes_pulled(&self) -> Vec<(NodeId, i64)> {
+        self.pulled.iter().map(|(&node, &bytes)| (node, bytes)).collect()
     }
 }
 

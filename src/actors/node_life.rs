@@ -47,6 +47,19 @@ pub(super) fn launch_facts(
     }
 }
 
+/// Tells the account how many pods with addresses of their own each node has; nothing where no subnet is stated.
+pub(super) fn count_addresses(context: &mut Context<'_>) {
+    if context.setup.cloud.network.subnets.is_empty() {
+        return;
+    }
+    for node in context.world.live_nodes().to_vec() {
+        let state = context.world.node(node);
+        let Some(machine) = context.machine(node).filter(|_| state.phase == NodePhase::Registered) else { continue };
+        let pods = state.pods.iter().filter(|&&pod| !context.world.pod(pod).daemon).count();
+        context.ec2.set_pods(machine.instance, u32::try_from(pods).unwrap_or(u32::MAX));
+    }
+}
+
 /// EC2 has launched an instance for a claim: its milestones are put on the queue.
 pub(super) fn launched(context: &mut Context<'_>, now: SimTime, node: NodeId, machine: Machine) {
     context.set_machine(node, machine);

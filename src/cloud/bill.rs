@@ -26,6 +26,16 @@ pub enum BillItem {
     SavingsPlans,
     /// The part of reservations and plans that covered nothing.
     UnusedCommitment,
+    /// Network load balancers, by the hour.
+    LoadBalancer,
+    /// Capacity units of load balancers.
+    LoadBalancerCapacity,
+    /// NAT gateways, by the hour.
+    NatGateway,
+    /// Images pulled through NAT gateways.
+    NatTransfer,
+    /// What moved between zones.
+    CrossZoneTransfer,
     /// Taken back: On-Demand running time that reservations and plans pay for.
     Covered,
     /// Taken back: the discount of the account.
@@ -48,6 +58,11 @@ impl BillItem {
             Self::UnusedCapacityReservation => "unused capacity reservation",
             Self::SavingsPlans => "savings plans",
             Self::UnusedCommitment => "unused commitment",
+            Self::LoadBalancer => "load balancers",
+            Self::LoadBalancerCapacity => "load balancer capacity units",
+            Self::NatGateway => "NAT gateways",
+            Self::NatTransfer => "NAT transfer",
+            Self::CrossZoneTransfer => "cross-zone transfer",
             Self::Covered => "covered by commitments",
             Self::Discount => "discount",
             Self::NodeFee => "node fee",
@@ -62,7 +77,7 @@ pub struct BillLine {
     pub item: BillItem,
     /// The node behind it, if one is.
     pub node: Option<NodeId>,
-    /// `spot` or `on-demand`, for instances.
+    /// `spot`, `on-demand` or `reserved`, for instances and capacity reservations.
     pub capacity_type: Option<Symbol>,
     /// The instance type, for instances and their volumes.
     pub instance_type: Option<Symbol>,

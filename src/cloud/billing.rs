@@ -4,8 +4,13 @@
 //! from entering `running` to leaving it; volumes from creation to deletion, likewise. Spot is billed at the price in
 //! effect at each instant; a Spot instance that EC2 ends in its first hour is free, one that we end is not.
 
+pub mod network;
+mod reserved;
+
+use self::network::Traffic;
+use self::reserved::ReservedLives;
 use super::bill::{Bill, BillItem, BillLine};
-use super::commitments::{HourOfCommitments, Usage, cover, reserve_capacity};
+use super::commitments::{HourOfCommitments, Usage, cover};
 use super::ec2::{Ec2, EndedBy, Instance};
 use super::market::PriceInterval;
 use crate::catalog::PriceQuality;
@@ -18,21 +23,22 @@ const HOURS_PER_MONTH: i64 = 730;
 const HOUR: SimDuration = SimDuration::from_secs(3_600);
 
 /// The bill for everything up to `end`, when whatever still runs stops being counted. `into_hour` is how far into a clock
-/// hour the run began.
+/// hour the run began; `traffic` is what moved over the network.
 ///
 /// Deviation: volumes are billed at the us-east-1 price in every USD region, and neither volumes nor the control plane are
 /// billed in CNY regions, whose prices for them are not known.
-pub fn bill(ec2: &mut Ec2, end: SimTime, into_hour: SimDuration) -> Bill {
+pub fn bill(ec2: &mut Ec2, end: SimTime, into_hour: SimDuration, traffic: &Traffic) -> Bill {
     let settings = ec2.settings().billing.clone();
     let (currency, in_us_east) = (ec2.region().currency, ec2.region().name.as_str() == "us-east-1");
     let instances: Vec<Instance> = ec2.instances().to_vec();
     let mut lines: Vec<BillLine> = Vec::new();
-    for instance in &instances {
-        lines.extend(running_time(ec2, instance, end, settings.hourly_at_start));
+    let reserved = ReservedLives::of(ec2, &instances, end);
+    for (number, instance) in instances.iter().enumerate() {
+        lines.extend(running_time(ec2, (number, instance), end, settings.hourly_at_start, &reserved));
     }
+    lines.extend(reserved.lines());
     if !settings.commitments.is_empty() {
-        let in_reservation = reserved_capacity(ec2, &instances, end, &mut lines);
-        commitments(ec2, &in_reservation, end, into_hour, &mut lines);
+        commitments(ec2, &instances, &reserved, end, into_hour, &mut lines);
     }
     if currency == Currency::Usd {
         let quality = if in_us_east { PriceQuality::Published } else { PriceQuality::Assumed };
@@ -43,6 +49,8 @@ pub fn bill(ec2: &mut Ec2, end: SimTime, into_hour: SimDuration) -> Bill {
             lines.extend(instances.iter().filter_map(|instance| while_running(item, instance, end, rate)));
         }
         lines.push(of_the_run(BillItem::ControlPlane, end, settings.control_plane));
+        let network = network::lines(ec2, &settings.network, traffic, end);
+        lines.extend(network.into_iter().map(|line| BillLine { quality, ..line }));
     }
     discount(settings.discount_permille, end, &mut lines);
     if settings.node_fee > HourlyRate::ZERO {
@@ -113,7 +121,13 @@ pub fn is_free(lived: SimDuration, ended_by: Option<EndedBy>) -> bool {
 }
 
 /// Lines for an instance's running time, one for each price, and what is taken back for a free first hour.
-fn running_time(ec2: &mut Ec2, instance: &Instance, end: SimTime, hourly_at_start: bool) -> Vec<BillLine> {
+fn running_time(
+    ec2: &mut Ec2,
+    (number, instance): (usize, &Instance),
+    end: SimTime,
+    hourly_at_start: bool,
+    reserved: &ReservedLives,
+) -> Vec<BillLine> {
     let Some(from) = instance.running.filter(|&from| from < end) else { return Vec::new() };
     let to = instance.terminating.unwrap_or(end).min(end);
     let spot = instance.pool.capacity_type == well_known::SPOT;
@@ -121,6 +135,10 @@ fn running_time(ec2: &mut Ec2, instance: &Instance, end: SimTime, hourly_at_star
     if spot && hourly_at_start {
         prices = by_the_hour(&prices);
     }
+    prices = reserved.priced(number, prices);
+    let capacity_type = |at| {
+        if reserved.is_reserved(number, at) { well_known::RESERVED } else { instance.pool.capacity_type }
+    };
     let mut lines: Vec<BillLine> = charges(&prices)
         .into_iter()
         .map(|Charge { at, billed, amount }| BillLine {
@@ -128,6 +146,7 @@ fn running_time(ec2: &mut Ec2, instance: &Instance, end: SimTime, hourly_at_star
             rate: at.rate,
             amount,
             quality: at.quality,
+            capacity_type: Some(capacity_type(at.from)),
             ..blank(BillItem::Instance, Some(instance), at.from, at.to)
         })
         .collect();
@@ -180,52 +199,26 @@ fn blank(item: BillItem, instance: Option<&Instance>, from: SimTime, to: SimTime
     }
 }
 
-/// What capacity reservations cost and cover. Returns the instances that are left for other commitments.
-fn reserved_capacity(ec2: &mut Ec2, instances: &[Instance], end: SimTime, lines: &mut Vec<BillLine>) -> Vec<Instance> {
-    let mut left: Vec<Instance> = instances.to_vec();
-    for reservation in ec2.settings().billing.commitments.capacity.clone() {
-        let pool = super::Pool {
-            instance_type: reservation.instance_type,
-            zone: reservation.zone,
-            capacity_type: well_known::ON_DEMAND,
-        };
-        let Some(price) = ec2.market().listed(pool) else { continue };
-        let lives: Vec<(i64, i64)> = left
-            .iter()
-            .filter(|instance| instance.pool == pool)
-            .filter_map(|instance| usage_within(instance, SimTime::ZERO, end).map(|_| instance))
-            .filter_map(|instance| {
-                let from = instance.running?.as_micros();
-                Some((from, instance.terminating.unwrap_or(end).min(end).as_micros()))
-            })
-            .collect();
-        left.retain(|instance| instance.pool != pool);
-        let held = reserve_capacity(reservation.count, price.rate, end - SimTime::ZERO, &lives);
-        let items = [
-            (BillItem::CapacityReservation, held.used),
-            (BillItem::UnusedCapacityReservation, held.fee - held.used),
-            (BillItem::Covered, -held.used),
-        ];
-        for (item, amount) in items.into_iter().filter(|(_, amount)| *amount != Money::ZERO) {
-            let place = blank(item, None, SimTime::ZERO, end);
-            let instance_type = Some(pool.instance_type);
-            lines.push(BillLine { amount, instance_type, zone: Some(pool.zone), quality: price.quality, ..place });
-        }
-    }
-    left
-}
-
 /// What reservations and Savings Plans cost and cover, clock hour by clock hour.
-fn commitments(ec2: &Ec2, instances: &[Instance], end: SimTime, into_hour: SimDuration, lines: &mut Vec<BillLine>) {
+fn commitments(
+    ec2: &Ec2,
+    instances: &[Instance],
+    reserved: &ReservedLives,
+    end: SimTime,
+    into_hour: SimDuration,
+    lines: &mut Vec<BillLine>,
+) {
     let bought = &ec2.settings().billing.commitments;
-    let on_demand: Vec<&Instance> =
-        instances.iter().filter(|instance| instance.pool.capacity_type != well_known::SPOT).collect();
+    let is_on_demand = |(_, instance): &(usize, &Instance)| instance.pool.capacity_type != well_known::SPOT;
+    let on_demand: Vec<(usize, &Instance)> = instances.iter().enumerate().filter(is_on_demand).collect();
     let mut sum = HourOfCommitments::default();
     let mut from = SimTime::ZERO;
     let mut to = SimTime::ZERO + (HOUR - into_hour);
     while from < end {
         to = to.min(end);
-        let usage: Vec<Usage> = on_demand.iter().filter_map(|instance| usage_within(instance, from, to)).collect();
+        let running =
+            on_demand.iter().filter_map(|&(number, instance)| usage_within(number, instance, reserved, from, to));
+        let usage: Vec<Usage> = running.chain(reserved.usage(from, to)).collect();
         let hour = cover(bought, &usage, to - from);
         sum.covered += hour.covered;
         sum.reserved_fees += hour.reserved_fees;
@@ -245,14 +238,23 @@ fn commitments(ec2: &Ec2, instances: &[Instance], end: SimTime, into_hour: SimDu
     }
 }
 
-fn usage_within(instance: &Instance, from: SimTime, to: SimTime) -> Option<Usage> {
+/// What an instance used outside capacity reservations.
+fn usage_within(
+    number: usize,
+    instance: &Instance,
+    reserved: &ReservedLives,
+    from: SimTime,
+    to: SimTime,
+) -> Option<Usage> {
     let began = instance.running?.max(from);
     let ended = instance.terminating.unwrap_or(to).min(to);
-    (began < ended).then_some(Usage {
+    let ran = if began < ended { reserved.outside(number, began, ended) } else { SimDuration::ZERO };
+    (ran > SimDuration::ZERO).then_some(Usage {
         instance_type: instance.pool.instance_type,
         zone: instance.pool.zone,
         rate: instance.rate,
-        ran: ended - began,
+        ran,
+        reserved: false,
     })
 }
 

@@ -1,6 +1,6 @@
-//! What has been bought in advance, and what it covers: Reserved Instances, Savings Plans, capacity reservations.
+//! What has been bought in advance, and what it covers: Reserved Instances and Savings Plans.
 //!
-//! Evaluated by the clock hour, over On-Demand usage only; Spot takes no part.
+//! Evaluated by the clock hour, over On-Demand usage and capacity reservations, used or not; Spot takes no part.
 //!
 //! Source: AWS documentation of billing as of 2026: zonal reservations first, then regional ones from the smallest size
 //! up, then EC2 Instance Savings Plans, then Compute Savings Plans, each plan from the highest discount down.
@@ -15,51 +15,12 @@ pub struct Commitments {
     pub reserved: Vec<ReservedInstances>,
     /// Savings Plans.
     pub plans: Vec<SavingsPlan>,
-    /// Open On-Demand Capacity Reservations, held for the whole run.
-    pub capacity: Vec<CapacityReservation>,
-}
-
-/// An open On-Demand Capacity Reservation: paid at the On-Demand price whether instances use it or not; On-Demand instances
-/// of its type in its zone use it by themselves.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct CapacityReservation {
-    /// Instance type.
-    pub instance_type: Symbol,
-    /// Zone.
-    pub zone: Symbol,
-    /// How many instances it holds.
-    pub count: u32,
-}
-
-/// What a capacity reservation comes to.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct ReservedCapacity {
-    /// What it costs altogether.
-    pub fee: Money,
-    /// The part that instances used: these pay nothing themselves.
-    pub used: Money,
-}
-
-/// Works out a reservation of `count` at `rate` that is held for `held`, with instances that ran during `lives` (start and
-/// end in microseconds within the time held).
-///
-/// Deviation: Reserved Instances and Savings Plans do not discount a capacity reservation.
-pub fn reserve_capacity(count: u32, rate: HourlyRate, held: SimDuration, lives: &[(i64, i64)]) -> ReservedCapacity {
-    let mut changes: Vec<(i64, i64)> = lives.iter().flat_map(|&(from, to)| [(from, 1), (to, -1)]).collect();
-    changes.sort_unstable();
-    let (mut running, mut reached, mut used) = (0_i64, 0_i64, 0_i128);
-    for (at, change) in changes {
-        used += i128::from(at - reached) * i128::from(running.min(i64::from(count)));
-        (running, reached) = (running + change, at);
-    }
-    let all = i128::from(held.as_micros()) * i128::from(count);
-    ReservedCapacity { fee: of_micros(rate, all).total(), used: of_micros(rate, used).total() }
 }
 
 impl Commitments {
     /// Whether nothing has been bought.
     pub fn is_empty(&self) -> bool {
-        self.reserved.is_empty() && self.plans.is_empty() && self.capacity.is_empty()
+        self.reserved.is_empty() && self.plans.is_empty()
     }
 }
 
@@ -106,8 +67,10 @@ pub struct Usage {
     pub zone: Symbol,
     /// On-Demand price.
     pub rate: HourlyRate,
-    /// Time that it ran in the hour.
+    /// Time that it ran in the hour; of a capacity reservation, time that it was held times what it holds.
     pub ran: SimDuration,
+    /// Whether this is a capacity reservation, which zonal Reserved Instances do not discount.
+    pub reserved: bool,
 }
 
 /// What one clock hour comes to.
@@ -161,7 +124,7 @@ fn reserve(
     let flexible = reserved.zone.is_none() && is_size_flexible(family(reserved.instance_type));
     let units = |name: Symbol| if flexible { i128::from(quarter_units(name)) } else { 1 };
     let matches = |one: &Usage| match reserved.zone {
-        Some(zone) => one.instance_type == reserved.instance_type && one.zone == zone,
+        Some(zone) => one.instance_type == reserved.instance_type && one.zone == zone && !one.reserved,
         None if flexible => family(one.instance_type) == family(reserved.instance_type),
         None => one.instance_type == reserved.instance_type,
     };
@@ -242,14 +205,14 @@ fn quarter_units(name: Symbol) -> u32 {
 
 #[cfg(test)]
 mod tests {
-    use super::{Commitments, ReservedInstances, SavingsPlan, Usage, cover, reserve_capacity};
+    use super::{Commitments, ReservedInstances, SavingsPlan, Usage, cover};
     use crate::domain::{HourlyRate, SimDuration, Symbol};
 
     const HOUR: SimDuration = SimDuration::from_secs(3_600);
 
     fn usage(instance_type: &str, rate: &str) -> Usage {
         let rate = HourlyRate::parse(rate).unwrap();
-        Usage { instance_type: Symbol::new(instance_type), zone: Symbol::new("a"), rate, ran: HOUR }
+        Usage { instance_type: Symbol::new(instance_type), zone: Symbol::new("a"), rate, ran: HOUR, reserved: false }
     }
 
     fn reserved(instance_type: &str, zone: Option<&str>, count: u32, rate: &str) -> ReservedInstances {
@@ -264,11 +227,7 @@ mod tests {
 
     #[test]
     fn a_regional_reservation_covers_a_share_of_larger_sizes() {
-        let bought = Commitments {
-            reserved: vec![reserved("m5.large", None, 1, "0.06")],
-            plans: Vec::new(),
-            ..Commitments::default()
-        };
+        let bought = Commitments { reserved: vec![reserved("m5.large", None, 1, "0.06")], plans: Vec::new() };
         let two = [usage("m5.xlarge", "0.192"), usage("m5.xlarge", "0.192")];
         let hour = cover(&bought, &two, HOUR);
         // Four of sixteen units: 0.288 of 0.384 stay On-Demand.
@@ -279,11 +238,7 @@ mod tests {
 
     #[test]
     fn a_zonal_reservation_covers_its_type_in_its_zone_only() {
-        let bought = Commitments {
-            reserved: vec![reserved("m5.large", Some("b"), 1, "0.06")],
-            plans: Vec::new(),
-            ..Commitments::default()
-        };
+        let bought = Commitments { reserved: vec![reserved("m5.large", Some("b"), 1, "0.06")], plans: Vec::new() };
         let hour = cover(&bought, &[usage("m5.large", "0.096")], HOUR);
         assert_eq!(hour.covered.to_string(), "0.000000000");
         assert_eq!(hour.reserved_unused.to_string(), "0.060000000");
@@ -292,7 +247,7 @@ mod tests {
     #[test]
     fn the_plan_with_the_highest_discount_for_the_usage_comes_first_and_the_rest_stays_on_demand() {
         let compute = SavingsPlan { family_discounts: vec![(Symbol::new("m5"), 500)], ..plan(None, "0.10", 200) };
-        let bought = Commitments { reserved: Vec::new(), plans: vec![compute], ..Commitments::default() };
+        let bought = Commitments { reserved: Vec::new(), plans: vec![compute] };
         let hour = cover(&bought, &[usage("c5.xlarge", "0.20"), usage("m5.xlarge", "0.20")], HOUR);
         assert_eq!(hour.covered.to_string(), "0.200000000");
         assert_eq!(hour.plan_fees.to_string(), "0.100000000");
@@ -301,34 +256,28 @@ mod tests {
 
     #[test]
     fn a_commitment_larger_than_the_usage_is_paid_all_the_same_and_shown_as_unused() {
-        let bought =
-            Commitments { reserved: Vec::new(), plans: vec![plan(None, "0.40", 500)], ..Commitments::default() };
+        let bought = Commitments { reserved: Vec::new(), plans: vec![plan(None, "0.40", 500)] };
         let hour = cover(&bought, &[usage("m5.xlarge", "0.20")], HOUR);
         assert_eq!(hour.plan_fees.to_string(), "0.400000000");
         assert_eq!(hour.plan_unused.to_string(), "0.300000000");
     }
 
     #[test]
-    fn reserved_capacity_is_paid_used_or_not() {
-        let rate = HourlyRate::parse("0.1").unwrap();
-        let hour = HOUR.as_micros();
-        let fifteen = vec![(0, hour); 15];
-        let of_twenty = reserve_capacity(20, rate, HOUR, &fifteen);
-        assert_eq!((of_twenty.fee - of_twenty.used).to_string(), "0.500000000");
-        assert_eq!(of_twenty.fee.to_string(), "2.000000000");
-        let too_many = reserve_capacity(10, rate, HOUR, &fifteen);
-        assert_eq!(too_many.used, too_many.fee, "what is beyond the reservation pays for itself");
-        let day = SimDuration::from_secs(24 * 3_600 + 900);
-        assert_eq!(reserve_capacity(1, rate, day, &[]).fee.to_string(), "2.425000000");
+    fn a_capacity_reservation_is_discounted_by_regional_reservations_and_plans_and_not_by_zonal_ones() {
+        let held = Usage { ran: HOUR * 20, reserved: true, ..usage("m4.large", "0.10") };
+        let with = |reserved, plans| {
+            let hour = cover(&Commitments { reserved, plans }, &[held], HOUR);
+            hour.covered.to_string()
+        };
+        assert_eq!(with(vec![reserved("m4.large", Some("a"), 5, "0.06")], Vec::new()), "0.000000000");
+        assert_eq!(with(vec![reserved("m4.large", None, 5, "0.06")], Vec::new()), "0.500000000");
+        // 0.50 at half price: ten of the twenty.
+        assert_eq!(with(Vec::new(), vec![plan(None, "0.50", 500)]), "1.000000000");
     }
 
     #[test]
     fn short_lives_share_the_hour_of_one_reservation() {
-        let bought = Commitments {
-            reserved: vec![reserved("m5.large", None, 1, "0.06")],
-            plans: Vec::new(),
-            ..Commitments::default()
-        };
+        let bought = Commitments { reserved: vec![reserved("m5.large", None, 1, "0.06")], plans: Vec::new() };
         let third = Usage { ran: SimDuration::from_secs(1_200), ..usage("m5.large", "0.096") };
         assert_eq!(cover(&bought, &[third; 3], HOUR).covered.to_string(), "0.096000000");
         assert_eq!(cover(&bought, &[third; 4], HOUR).covered.to_string(), "0.096000000");

@@ -1,6 +1,8 @@
 //! The account: pools of free instances, and the instances launched from them.
 
+mod addresses;
 mod requests;
+mod reserved;
 mod trouble;
 
 use std::sync::Arc;
@@ -15,6 +17,7 @@ use super::boot::{BootStages, BootTimes, BootTraits, fleet_call_time, shutdown_t
 use super::fleet::{CallError, Candidate, FleetError, FleetErrorCode, FleetReply, FleetRequest, Throttled, allocate};
 use super::market::Market;
 use super::quotas::QuotaClass;
+use super::reservations::ReservationUse;
 use super::settings::{CapacityModel, CloudSettings};
 use crate::catalog::Region;
 use crate::domain::{HourlyRate, NodeId, SimDuration, SimTime, Symbol, well_known};
@@ -65,6 +68,14 @@ pub struct Instance {
     pub terminated: Option<SimTime>,
     /// Its number among the instances of its pool.
     pub ordinal: u64,
+    /// What its launch said of capacity reservations.
+    pub how: ReservationUse,
+    /// The account's reservation that it was launched into, by position.
+    pub reservation: Option<u32>,
+    /// The subnet that it lives in, by position; `None` where no subnet is stated.
+    pub subnet: Option<u32>,
+    /// Addresses of the subnet that it keeps.
+    pub addresses: u32,
 }
 
 /// Who ended an instance: it decides what the first hour of a Spot instance costs.
@@ -93,6 +104,8 @@ pub struct Ec2 {
     arrived: u64,
     /// How often each pool has been asked for instances.
     requests: FxHashMap<Pool, u64>,
+    /// Addresses taken of each subnet.
+    addresses_taken: Vec<u32>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -120,6 +133,7 @@ impl Ec2 {
             reads: 0,
             arrived: 0,
             requests: FxHashMap::default(),
+            addresses_taken: Vec::new(),
         }
     }
 
@@ -161,14 +175,29 @@ impl Ec2 {
         self.with_api_latency(own, now)
     }
 
+    /// [`Ec2::create_fleet_using`] open capacity reservations, as launches do that say nothing of them.
+    ///
+    /// # Errors
+    /// As [`Ec2::create_fleet_using`].
+    pub fn create_fleet(
+        &mut self,
+        request: &FleetRequest,
+        nodes: &[NodeId],
+        volume_gib: i64,
+        now: SimTime,
+    ) -> Result<FleetReply, CallError> {
+        self.create_fleet_using(request, ReservationUse::Open, nodes, volume_gib, now)
+    }
+
     /// CreateFleet of type instant, answered for the nodes in `nodes` in order; each instance gets a root volume of
     /// `volume_gib`. Pools that were wanted and could not deliver are among the errors even when others could.
     ///
     /// # Errors
     /// If there have been too many calls, or if EC2 fails: nothing is launched.
-    pub fn create_fleet(
+    pub fn create_fleet_using(
         &mut self,
         request: &FleetRequest,
+        how: ReservationUse,
         nodes: &[NodeId],
         volume_gib: i64,
         now: SimTime,
@@ -192,12 +221,19 @@ impl Ec2 {
         let undone = request.target - granted.iter().sum::<u32>();
         let mut waiting = nodes.iter();
         for (candidate, count) in candidates.iter().zip(&granted) {
-            for &node in waiting.by_ref().take(*count as usize) {
-                reply.instances.push(self.launch(candidate.pool, node, volume_gib, now));
+            let Pool { instance_type, zone, .. } = candidate.pool;
+            for _ in 0..*count {
+                // Pools of one zone share its subnets.
+                if self.free_addresses(zone, now) == 0 {
+                    let code = FleetErrorCode::InsufficientFreeAddressesInSubnet;
+                    reply.errors.push(FleetError { code, instance_type, zone });
+                    break;
+                }
+                let Some(&node) = waiting.next() else { break };
+                reply.instances.push(self.launch_with(candidate.pool, node, volume_gib, how, now));
             }
             if undone > 0 {
                 let code = FleetErrorCode::InsufficientInstanceCapacity;
-                let Pool { instance_type, zone, .. } = candidate.pool;
                 reply.errors.push(FleetError { code, instance_type, zone });
             }
         }
@@ -222,10 +258,11 @@ impl Ec2 {
                 FleetErrorCode::VcpuLimitExceeded
             });
         }
-        if self.are_addresses_withheld(pool.zone, now) {
+        let addresses = self.free_addresses(pool.zone, now);
+        if addresses == 0 {
             return Err(FleetErrorCode::InsufficientFreeAddressesInSubnet);
         }
-        match self.free(pool, now).min(within_quota) {
+        match self.free(pool, now).min(within_quota).min(addresses) {
             0 => Err(FleetErrorCode::InsufficientInstanceCapacity),
             free => Ok(Candidate { pool, free, price, priority }),
         }
@@ -306,6 +343,7 @@ impl Ec2 {
             state.free += 1;
         }
         self.count_vcpus(pool, |used, vcpus| used.saturating_sub(vcpus));
+        self.take_addresses(id, 0);
     }
 
     fn count_vcpus(&mut self, pool: Pool, change: impl Fn(u32, u32) -> u32) {
@@ -316,6 +354,17 @@ impl Ec2 {
     }
 
     fn launch(&mut self, pool: Pool, node: NodeId, volume_gib: i64, now: SimTime) -> InstanceId {
+        self.launch_with(pool, node, volume_gib, ReservationUse::Open, now)
+    }
+
+    fn launch_with(
+        &mut self,
+        pool: Pool,
+        node: NodeId,
+        volume_gib: i64,
+        how: ReservationUse,
+        now: SimTime,
+    ) -> InstanceId {
         let id = InstanceId(u32::try_from(self.instances.len()).unwrap_or(u32::MAX));
         let rate = self.market.price(pool, now).map_or(HourlyRate::ZERO, |(rate, _)| rate);
         self.count_vcpus(pool, u32::saturating_add);
@@ -333,7 +382,12 @@ impl Ec2 {
             ended_by: None,
             terminated: None,
             ordinal,
+            how,
+            reservation: self.reservation_for(pool, how, now),
+            subnet: self.roomiest_subnet(pool.zone).map(|(number, _)| number),
+            addresses: 0,
         });
+        self.take_addresses(id, 1);
         id
     }
 

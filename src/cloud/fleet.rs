@@ -64,6 +64,8 @@ pub enum FleetErrorCode {
     MaxSpotInstanceCountExceeded,
     /// The subnet has no address left.
     InsufficientFreeAddressesInSubnet,
+    /// The capacity reservation has no room.
+    ReservationCapacityExceeded,
 }
 
 /// `RequestLimitExceeded`: there have been too many calls.
@@ -91,6 +93,7 @@ impl FleetErrorCode {
             Self::VcpuLimitExceeded => "VcpuLimitExceeded",
             Self::MaxSpotInstanceCountExceeded => "MaxSpotInstanceCountExceeded",
             Self::InsufficientFreeAddressesInSubnet => "InsufficientFreeAddressesInSubnet",
+            Self::ReservationCapacityExceeded => "ReservationCapacityExceeded",
         }
     }
 }

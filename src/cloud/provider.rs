@@ -11,6 +11,7 @@ use super::autoscaling::{Activity, AutoScaling, GroupView};
 use super::consistency::InstanceView;
 use super::ec2::{Ec2, InstanceFilter, InstanceId, LaunchError, RunRequest};
 use super::fleet::{CallError, FleetReply, FleetRequest, Throttled};
+use super::reservations::ReservationUse;
 use crate::domain::{NodeId, SimDuration, SimTime, Symbol};
 
 /// A cloud that launches and ends instances, alone and in groups.
@@ -23,6 +24,31 @@ pub trait CloudProvider {
         &mut self,
         request: &FleetRequest,
         nodes: &[NodeId],
+        volume_gib: i64,
+        now: SimTime,
+    ) -> Result<FleetReply, CallError>;
+
+    /// As [`CloudProvider::create_fleet`], with a word on capacity reservations; without one, open ones are used.
+    ///
+    /// # Errors
+    /// As [`CloudProvider::create_fleet`].
+    fn create_fleet_using(
+        &mut self,
+        request: &FleetRequest,
+        how: ReservationUse,
+        nodes: &[NodeId],
+        volume_gib: i64,
+        now: SimTime,
+    ) -> Result<FleetReply, CallError>;
+
+    /// CreateFleet for one instance in any of these capacity reservations, the first with room.
+    ///
+    /// # Errors
+    /// As [`CloudProvider::create_fleet`].
+    fn launch_reserved(
+        &mut self,
+        reservations: &[Symbol],
+        node: NodeId,
         volume_gib: i64,
         now: SimTime,
     ) -> Result<FleetReply, CallError>;
@@ -110,6 +136,27 @@ impl CloudProvider for SimulatedAccount<'_> {
         now: SimTime,
     ) -> Result<FleetReply, CallError> {
         self.ec2.create_fleet(request, nodes, volume_gib, now)
+    }
+
+    fn create_fleet_using(
+        &mut self,
+        request: &FleetRequest,
+        how: ReservationUse,
+        nodes: &[NodeId],
+        volume_gib: i64,
+        now: SimTime,
+    ) -> Result<FleetReply, CallError> {
+        self.ec2.create_fleet_using(request, how, nodes, volume_gib, now)
+    }
+
+    fn launch_reserved(
+        &mut self,
+        reservations: &[Symbol],
+        node: NodeId,
+        volume_gib: i64,
+        now: SimTime,
+    ) -> Result<FleetReply, CallError> {
+        self.ec2.launch_reserved(reservations, node, volume_gib, now)
     }
 
     fn run_instances(

@@ -2,10 +2,13 @@
 
 use crate::domain::{HourlyRate, SimTime, Symbol};
 
+use super::billing::network::NetworkPrices;
 use super::commitments::Commitments;
 use super::consistency::Consistency;
 use super::faults::Fault;
 use super::quotas::QuotaClass;
+use super::reservations::CapacityReservation;
+use super::subnets::Network;
 
 /// What is special about the simulated EC2 and its bill.
 #[derive(Clone, PartialEq, Debug, Default)]
@@ -24,6 +27,10 @@ pub struct CloudSettings {
     pub consistency: Consistency,
     /// How often a launch goes wrong by itself.
     pub failures: Failures,
+    /// The subnets that nodes live in.
+    pub network: Network,
+    /// Capacity reservations of the account.
+    pub reservations: Vec<CapacityReservation>,
     /// How the bill is worked out.
     pub billing: BillingSettings,
     /// What goes wrong when, in order of time.
@@ -273,6 +280,8 @@ pub struct BillingSettings {
     pub discount_permille: u32,
     /// Licence or vendor fee per hour of each running node; not AWS's and not discounted.
     pub node_fee: HourlyRate,
+    /// What the network costs.
+    pub network: NetworkPrices,
     /// What has been bought in advance.
     pub commitments: Commitments,
 }
@@ -287,6 +296,7 @@ impl Default for BillingSettings {
             volume_per_month: HourlyRate::from_nanos(80_000_000),
             discount_permille: 0,
             node_fee: HourlyRate::ZERO,
+            network: NetworkPrices::default(),
             commitments: Commitments::default(),
         }
     }

@@ -165,6 +165,19 @@ pub struct NodeClass {
     pub instance_store_raid0: bool,
     /// Tags, kept for reports.
     pub tags: Labels,
+    /// Capacity reservations that its nodes may use; none without a term.
+    pub capacity_reservations: Vec<ReservationTerm>,
+}
+
+/// A term of `capacityReservationSelectorTerms`: what is stated must fit.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct ReservationTerm {
+    /// The reservation's id.
+    pub id: Option<Symbol>,
+    /// Its tags; `*` stands for any value.
+    pub tags: Labels,
+    /// `instanceMatchCriteria`: whether it is open (else targeted).
+    pub open: Option<bool>,
 }
 
 impl NodeClass {
@@ -179,6 +192,7 @@ impl NodeClass {
             block_devices: Vec::new(),
             instance_store_raid0: false,
             tags: Labels::new(),
+            capacity_reservations: Vec::new(),
         }
     }
 }

@@ -9,6 +9,7 @@ mod offerings;
 mod pools;
 mod real_node;
 mod releases;
+mod reservations;
 
 use crate::catalog::Region;
 use crate::domain::{
@@ -20,6 +21,7 @@ pub use offerings::refresh_offerings;
 pub use pools::{complete_classes, complete_pools, types_of_pools};
 pub use real_node::{RealNode, real_node};
 pub use releases::{capacity_type_key, default_requirements, price_list_of};
+pub use reservations::{KnownReservation, RESERVATION_LABELS, add_reservations, selects};
 
 /// An instance type as Karpenter's scheduler sees it: what its nodes are labelled with, what they hold, and where it can
 /// be had at what price.

@@ -1,5 +1,6 @@
 //! The scenario file: its keys, each in one place, and how they become a [`Scenario`].
 
+mod account;
 mod billing;
 mod checks;
 mod cloud;

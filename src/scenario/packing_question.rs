@@ -257,6 +257,12 @@ fn warn_of_pools(pools: &[NodePool], classes: &[NodeClass], warnings: &mut Vec<W
             )));
         }
     }
+    for class in classes.iter().filter(|class| !class.capacity_reservations.is_empty()) {
+        let name = class.name;
+        warnings.push(Warning::new(format!(
+            "EC2NodeClass {name} selects capacity reservations; what room they have is in no file, so none is used"
+        )));
+    }
 }
 
 /// One pod for each DaemonSet. Since v1 the newest of its pods stands for it, as admission left it, with the required node

@@ -3,6 +3,7 @@
 use super::outcome::{About, InputHash, Objectives, Outcome, QueueSummary, RequestSummary, ResponseFigures};
 use crate::actors::{Autoscaler, Context, QueuePlan};
 use crate::cloud::billing;
+use crate::cloud::billing::network::Traffic;
 use crate::domain::{SimDuration, SimTime, WorkloadId};
 use crate::load::{RequestModel, WorkQueue};
 use crate::scenario::definition::QueueKind;
@@ -20,12 +21,24 @@ pub(super) fn conclude(
     warnings.extend(more_cpu_than_there_is(&context));
     let end = SimTime::ZERO + context.setup.duration;
     let models = context.request_models(end);
-    let requests = models.into_iter().map(|(workload, model)| request_summary(workload, model)).collect();
+    let requests: Vec<RequestSummary> =
+        models.into_iter().map(|(workload, model)| request_summary(workload, model)).collect();
     let queues = queues(&mut context, end);
     let into_hour = SimDuration::from_secs(scenario.start.as_second().rem_euclid(3_600));
-    let bill = billing::bill(&mut context.ec2, end, into_hour);
+    let traffic = traffic(&context, &requests);
+    let bill = billing::bill(&mut context.ec2, end, into_hour, &traffic);
     let about = about(&context, scenario, policy);
     Outcome { about, record: context.world.into_record(end), bill, requests, queues, warnings, event_hash }
+}
+
+/// What moved over the network.
+fn traffic(context: &Context<'_>, requests: &[RequestSummary]) -> Traffic {
+    let completed: f64 = requests.iter().map(|figures| figures.completed).sum();
+    Traffic {
+        zones: context.setup.zones.clone(),
+        pulled: context.bytes_pulled(),
+        requests: libm::round(completed.max(0.0)) as u64,
+    }
 }
 
 /// A warning if, at some sampled instant, pods under load used more CPU than all Ready nodes have: their real siblings

@@ -76,6 +76,7 @@ pub fn resolve(
     warn_about_objects(manifests, policy, &mut warnings);
     metrics::warn(&setup, &mut warnings);
     warn_about_times(scenario, &mut warnings);
+    warn_about_reservations(&setup, &mut warnings);
     Ok(Resolved { setup, warnings })
 }
 
@@ -129,6 +130,18 @@ fn warn_about_objects(manifests: &Manifests, policy: &PolicyVariant, warnings: &
     }
     if policy.autoscaler == scenario::Autoscaler::None && !manifests.node_pools.is_empty() {
         warnings.push(format!("policy {}: NodePools are ignored, nothing launches nodes", policy.name));
+    }
+}
+
+/// A node class that selects capacity reservations finds those of the scenario only.
+fn warn_about_reservations(setup: &Setup, warnings: &mut Vec<String>) {
+    for class in setup.node_classes.iter().filter(|class| !class.capacity_reservations.is_empty()) {
+        if setup.cloud.reservations.is_empty() {
+            let name = class.name;
+            warnings.push(format!(
+                "EC2NodeClass {name} selects capacity reservations, and the scenario states none under `ec2.capacity_reservations`"
+            ));
+        }
     }
 }
 

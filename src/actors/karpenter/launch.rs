@@ -4,11 +4,11 @@
 //!
 //! Deviation: identical requests are not merged into one call; only the number of calls depends on it.
 
-use super::{Claim, termination};
+use super::{Claim, reservations, termination};
 use crate::actors::context::{Context, Machine};
 use crate::actors::event::{Event, class};
 use crate::actors::{interruption, node_life};
-use crate::cloud::{BootStages, CallError, CloudProvider, FleetOverride, FleetReply, FleetRequest};
+use crate::cloud::{BootStages, CallError, CloudProvider, FleetOverride, FleetReply, FleetRequest, Pool};
 use crate::domain::{KarpenterVersion, NodeClass, NodeId, SimDuration, SimTime, Symbol, well_known};
 use crate::policy::instance_types::{InstanceType, capacity_type_key};
 use crate::policy::packing::MinValuesPolicy;
@@ -93,7 +93,14 @@ pub(in crate::actors) fn fleet_answered(context: &mut Context<'_>, now: SimTime,
     }
     let class = context.setup.node_classes.iter().find(|class| class.name == pool.node_class);
     let volume = class.map_or(20, volume_gib);
-    let reply = match context.cloud().create_fleet(&fleet_request(&request), &[node], volume, now) {
+    node_life::count_addresses(context);
+    let answer = if request.capacity_type == well_known::RESERVED {
+        reservations::launch(context, now, &request, node, volume)
+    } else {
+        let how = reservations::preference(context.setup.versions.karpenter);
+        context.cloud().create_fleet_using(&fleet_request(&request), how, &[node], volume, now)
+    };
+    let reply = match answer {
         Ok(reply) => reply,
         Err(error) => {
             refused(context, now, node, claim, error);
@@ -157,6 +164,12 @@ fn launched(
         .filter_map(|requirement| requirement.values.first().map(|&value| (requirement.key, value)))
         .collect();
     labels.set(well_known::CAPACITY_TYPE, chosen.capacity_type);
+    let reserved = context.ec2.targeted_reservation(instance);
+    reservations::label(&mut labels, reserved);
+    let chosen = match reserved {
+        Some(_) => Pool { capacity_type: well_known::RESERVED, ..chosen },
+        None => chosen,
+    };
     let rate = context.ec2.instance(instance).rate;
     let facts =
         node_life::launch_facts(context, (chosen, rate), labels, kind.capacity.clone(), kind.allocatable.clone());

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use super::{Claim, eviction, is_managed, launch, nomination_window};
+use super::{Claim, eviction, is_managed, launch, nomination_window, reservations};
 use crate::actors::context::Context;
 use crate::actors::event::{Event, class};
 use crate::actors::{scheduler_loop, workload_controllers};
@@ -123,11 +123,16 @@ fn read_prices(context: &mut Context<'_>, now: SimTime) {
 /// Brings the offerings up to date with the prices last read and the capacity errors that are still remembered.
 fn refresh(context: &mut Context<'_>, now: SimTime) {
     read_prices(context, now);
+    reservations::refresh(context, now);
     let karpenter = &mut context.karpenter;
     karpenter.unavailable.retain(|_, until| *until > now);
     let (unavailable, rates, price_list) = (&karpenter.unavailable, &karpenter.prices.rates, &context.setup.price_list);
     for types in &mut karpenter.instance_types {
         refresh_offerings(types, context.setup.versions.karpenter, |name, offering| {
+            if let Some(reservation) = offering.reservation {
+                let exhausted = unavailable.contains_key(&(name, offering.zone, reservation.id));
+                return (Some(offering.price), exhausted || reservation.free == 0);
+            }
             let key = (name, offering.zone, offering.capacity_type);
             let listed = price_list.instance_type(name).and_then(|kind| kind.on_demand).map(|price| price.rate);
             let read = rates.get(&key).copied();

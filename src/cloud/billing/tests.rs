@@ -2,14 +2,15 @@ use std::sync::Arc;
 
 use proptest::prelude::{prop, proptest};
 
-use super::{Charge, bill, by_the_hour, charges, is_free};
+use super::network::{CrossZone, LoadBalancers, NatGateways, NetworkPrices, Traffic};
+use super::{Charge, by_the_hour, charges, is_free};
 use crate::catalog::{Catalog, PriceQuality};
 use crate::cloud::bill::BillItem;
-use crate::cloud::commitments::{CapacityReservation, Commitments, SavingsPlan};
+use crate::cloud::commitments::{Commitments, ReservedInstances, SavingsPlan};
 use crate::cloud::market::PriceInterval;
 use crate::cloud::settings::{BillingSettings, CloudSettings};
-use crate::cloud::{Bill, Ec2, EndedBy, Pool};
-use crate::domain::{HourlyRate, Money, NodeId, SimDuration, SimTime, Symbol, well_known};
+use crate::cloud::{Bill, CapacityReservation, Ec2, EndedBy, Pool};
+use crate::domain::{HourlyRate, Labels, Money, NodeId, SimDuration, SimTime, Symbol, well_known};
 use crate::engine::Streams;
 
 fn at(seconds: i64) -> SimTime {
@@ -65,9 +66,17 @@ fn a_price_that_changes_during_the_hour_is_integrated_or_taken_at_its_start() {
     assert_eq!(total(charges(&by_the_hour(&life))), "0.040000000");
 }
 
+/// The bill of a run without traffic.
+fn bill(ec2: &mut Ec2, end: SimTime, into_hour: SimDuration) -> Bill {
+    super::bill(ec2, end, into_hour, &Traffic::default())
+}
+
 fn account(billing: BillingSettings) -> Ec2 {
+    account_with(CloudSettings { billing, ..CloudSettings::default() })
+}
+
+fn account_with(settings: CloudSettings) -> Ec2 {
     let region = Catalog::embedded().and_then(|catalog| catalog.region("us-east-1")).unwrap();
-    let settings = CloudSettings { billing, ..CloudSettings::default() };
     Ec2::new(region, Streams::new(5), Arc::new(settings), at(60 * 86_400))
 }
 
@@ -141,21 +150,144 @@ fn a_plan_is_paid_by_the_clock_hour_and_what_it_does_not_cover_is_shown() {
     assert_eq!(of_item(&bill, BillItem::UnusedCommitment), "0.048000000");
 }
 
+/// Twenty m4.large in us-east-1a, at 0.10 On-Demand each.
+fn held(open: bool, from: i64, until: Option<i64>) -> CapacityReservation {
+    CapacityReservation {
+        id: Symbol::new("cr-1"),
+        instance_type: Symbol::new("m4.large"),
+        zone: Symbol::new("us-east-1a"),
+        count: 20,
+        open,
+        tags: Labels::new(),
+        from: at(from),
+        until: until.map(at),
+    }
+}
+
+fn account_holding(reservation: CapacityReservation, commitments: Commitments) -> Ec2 {
+    let billing = BillingSettings { commitments, ..BillingSettings::default() };
+    account_with(CloudSettings { billing, reservations: vec![reservation], ..CloudSettings::default() })
+}
+
 #[test]
 fn what_runs_in_a_capacity_reservation_costs_nothing_more_and_what_is_unused_is_shown() {
-    let zone = Symbol::new("us-east-1a");
-    let held = CapacityReservation { instance_type: Symbol::new("m4.large"), zone, count: 20 };
-    let commitments = Commitments { capacity: vec![held], ..Commitments::default() };
-    let mut ec2 = account(BillingSettings { commitments, ..BillingSettings::default() });
+    let mut ec2 = account_holding(held(true, 0, None), Commitments::default());
     for node in 0..15 {
         ec2.add_running(pool("m4.large", false), NodeId(node), 0, at(0)).unwrap();
     }
     let bill = bill(&mut ec2, at(3_600), SimDuration::ZERO);
-    // m4.large costs 0.10 On-Demand.
-    assert_eq!(of_item(&bill, BillItem::Instance), "1.500000000");
-    assert_eq!(of_item(&bill, BillItem::Covered), "-1.500000000");
+    assert_eq!(of_item(&bill, BillItem::Instance), "0.000000000");
     assert_eq!(of_item(&bill, BillItem::CapacityReservation), "1.500000000");
     assert_eq!(of_item(&bill, BillItem::UnusedCapacityReservation), "0.500000000");
+    let instances = bill.lines.iter().filter(|line| line.item == BillItem::Instance);
+    assert!(instances.into_iter().all(|line| line.capacity_type == Some(well_known::RESERVED)));
+}
+
+#[test]
+fn a_capacity_reservation_is_billed_by_the_second_from_creation_to_release() {
+    // 24 h 15 min of one instance's worth each.
+    let mut ec2 = account_holding(held(true, 3_600, Some(3_600 + 24 * 3_600 + 900)), Commitments::default());
+    let bill = bill(&mut ec2, at(48 * 3_600), SimDuration::ZERO);
+    assert_eq!(of_item(&bill, BillItem::UnusedCapacityReservation), "48.500000000");
+}
+
+#[test]
+fn what_does_not_fit_a_reservation_or_outlives_it_pays_for_itself() {
+    let mut ec2 = account_holding(held(true, 0, Some(1_800)), Commitments::default());
+    for node in 0..21 {
+        ec2.add_running(pool("m4.large", false), NodeId(node), 0, at(0)).unwrap();
+    }
+    let bill = bill(&mut ec2, at(3_600), SimDuration::ZERO);
+    // One all hour, twenty for the half hour after the end.
+    assert_eq!(of_item(&bill, BillItem::Instance), "1.100000000");
+    assert_eq!(of_item(&bill, BillItem::CapacityReservation), "1.000000000");
+    assert_eq!(of_item(&bill, BillItem::UnusedCapacityReservation), "0.000000000");
+}
+
+#[test]
+fn a_targeted_reservation_is_left_alone_by_launches_that_do_not_name_it() {
+    let mut ec2 = account_holding(held(false, 0, None), Commitments::default());
+    ec2.add_running(pool("m4.large", false), NodeId(0), 0, at(0)).unwrap();
+    let bill = bill(&mut ec2, at(3_600), SimDuration::ZERO);
+    assert_eq!(of_item(&bill, BillItem::Instance), "0.100000000");
+    assert_eq!(of_item(&bill, BillItem::UnusedCapacityReservation), "2.000000000");
+}
+
+#[test]
+fn a_plan_discounts_a_reservation_used_or_not_and_a_zonal_reserved_instance_does_not() {
+    let plan = SavingsPlan {
+        family: None,
+        commitment: HourlyRate::parse("1.00").unwrap(),
+        discount_permille: 500,
+        family_discounts: Vec::new(),
+    };
+    let zonal = ReservedInstances {
+        instance_type: Symbol::new("m4.large"),
+        zone: Some(Symbol::new("us-east-1a")),
+        count: 1,
+        rate: HourlyRate::parse("0.06").unwrap(),
+    };
+    let commitments = Commitments { plans: vec![plan], reserved: vec![zonal] };
+    let mut ec2 = account_holding(held(true, 0, None), commitments);
+    ec2.add_running(pool("m4.large", false), NodeId(0), 0, at(0)).unwrap();
+    let bill = bill(&mut ec2, at(3_600), SimDuration::ZERO);
+    assert_eq!(of_item(&bill, BillItem::Covered), "-2.000000000", "all twenty, at half price");
+    assert_eq!(of_item(&bill, BillItem::SavingsPlans), "1.000000000");
+    assert_eq!(of_item(&bill, BillItem::UnusedCommitment), "0.060000000", "the zonal one covers nothing");
+}
+
+#[test]
+fn a_network_load_balancer_costs_its_hours_and_its_capacity_units() {
+    let balancers = LoadBalancers {
+        count: 2,
+        per_hour: NetworkPrices::LOAD_BALANCER_HOUR,
+        milli_units: 1_500,
+        per_unit_hour: NetworkPrices::CAPACITY_UNIT_HOUR,
+    };
+    let network = NetworkPrices { load_balancers: Some(balancers), ..NetworkPrices::default() };
+    let bill =
+        bill(&mut account(BillingSettings { network, ..BillingSettings::default() }), at(36_000), SimDuration::ZERO);
+    // Ten hours of two: 20 x 0.0225, and 20 x 1.5 x 0.006.
+    assert_eq!(of_item(&bill, BillItem::LoadBalancer), "0.450000000");
+    assert_eq!(of_item(&bill, BillItem::LoadBalancerCapacity), "0.180000000");
+}
+
+#[test]
+fn images_come_through_the_gateway_and_cross_zones_where_there_is_none() {
+    let network = NetworkPrices {
+        nat_gateways: Some(NatGateways { count: 1, per_hour: NetworkPrices::NAT_HOUR, per_gb: NetworkPrices::NAT_GB }),
+        cross_zone: Some(CrossZone { per_gb: NetworkPrices::CROSS_ZONE_GB, bytes_per_request: 1_000, permille: None }),
+        ..NetworkPrices::default()
+    };
+    let mut ec2 = account(BillingSettings { network, ..BillingSettings::default() });
+    let zones: Vec<Symbol> = ["us-east-1a", "us-east-1b"].map(Symbol::new).to_vec();
+    for (node, &zone) in (0..).zip(&zones) {
+        let pool = Pool { zone, ..pool("m5.large", false) };
+        ec2.add_running(pool, NodeId(node), 0, at(0)).unwrap();
+    }
+    let pulled = vec![(NodeId(0), 3_000_000_000), (NodeId(1), 3_000_000_000)];
+    let traffic = Traffic { zones, pulled, requests: 10_000_000 };
+    let bill = super::bill(&mut ec2, at(5_400), SimDuration::ZERO, &traffic);
+    assert_eq!(of_item(&bill, BillItem::NatGateway), "0.090000000", "an hour begun is an hour paid");
+    assert_eq!(of_item(&bill, BillItem::NatTransfer), "0.270000000", "6 GB at 0.045");
+    let crossing = |node| {
+        let lines = bill.lines.iter().filter(|line| line.item == BillItem::CrossZoneTransfer && line.node == node);
+        lines.map(|line| line.amount).sum::<Money>().to_string()
+    };
+    assert_eq!(crossing(Some(NodeId(0))), "0.000000000", "its zone has the gateway");
+    assert_eq!(crossing(Some(NodeId(1))), "0.060000000", "3 GB at 0.02");
+    assert_eq!(crossing(None), "0.100000000", "half of 10 GB of requests at 0.02");
+}
+
+#[test]
+fn a_root_volume_is_billed_from_the_request_to_the_end_of_the_instance() {
+    let mut ec2 = account(BillingSettings::default());
+    let id = ec2.add_running(pool("m5.large", false), NodeId(0), 20, at(0)).unwrap();
+    ec2.terminate(id, at(3_565));
+    ec2.mark_terminated(id, at(3_600));
+    // 20 GB at 0.08 a month of 730 hours.
+    let bill = bill(&mut ec2, at(7_200), SimDuration::ZERO);
+    assert_eq!(of_item(&bill, BillItem::RootVolume), "0.002191781");
 }
 
 /// The integral of the published price over a life, with the 60 s minimum, in plain arithmetic by the second.
@@ -173,28 +305,40 @@ fn integral(ec2: &mut Ec2, pool: Pool, from: i64, to: i64) -> f64 {
 proptest! {
     #![proptest_config(proptest::test_runner::Config { cases: 100, ..Default::default() })]
 
+    /// A thousand lives: a hundred accounts of ten.
     #[test]
     fn the_bill_is_the_integral_of_the_price_over_instance_lives(
-        lives in prop::collection::vec((0_usize..4, 0_i64..100_000, 1_i64..20_000, proptest::bool::ANY), 10),
+        lives in prop::collection::vec((0_usize..4, 0_i64..100_000, 1_i64..20_000, proptest::bool::ANY, proptest::bool::ANY), 10),
     ) {
         let mut ec2 = account(BillingSettings::default());
         let names = ["m5.large", "c5.xlarge", "r5.2xlarge", "m6g.large"];
         let mut expected = Vec::new();
-        for (number, &(name, from, span, spot)) in lives.iter().enumerate() {
+        for (number, &(name, from, span, spot, reclaimed)) in lives.iter().enumerate() {
             let pool = pool(names[name], spot);
             let id = ec2.add_running(pool, NodeId(number as u32), 20, at(from)).unwrap();
-            ec2.terminate(id, at(from + span));
+            if spot && reclaimed {
+                ec2.reclaim(id, at(from + span));
+            } else {
+                ec2.terminate(id, at(from + span));
+            }
             ec2.mark_terminated(id, at(from + span + 35));
-            expected.push(integral(&mut ec2, pool, from, from + span));
+            let is_free = spot && reclaimed && span < 3_600;
+            expected.push(if is_free { 0.0 } else { integral(&mut ec2, pool, from, from + span) });
         }
         let bill = bill(&mut ec2, at(200_000), SimDuration::ZERO);
         for (number, expected) in expected.into_iter().enumerate() {
             let of_life = bill.lines.iter().filter(|line| {
-                line.item == BillItem::Instance && line.node == Some(NodeId(number as u32))
+                matches!(line.item, BillItem::Instance | BillItem::FreeFirstHour) && line.node == Some(NodeId(number as u32))
             });
             let billed = of_life.map(|line| line.amount).sum::<Money>().as_f64();
             // A change within a second is billed to the microsecond.
             assert!((billed - expected).abs() < 1e-5, "{billed} against {expected}");
+        }
+        let sum = bill.lines.iter().map(|line| line.amount).sum::<Money>();
+        assert_eq!(bill.total(), sum, "the bill is its lines");
+        let charged = |line: &&crate::cloud::BillLine| line.item == BillItem::Instance;
+        for line in bill.lines.iter().filter(charged) {
+            assert_eq!(line.amount, super::charge(line.rate, line.billed), "each line is its price times its time");
         }
     }
 }

@@ -7,7 +7,7 @@ use super::super::reader::{Fields, Reader, Shape};
 use super::super::tree::Node;
 use super::price_records::replay;
 use super::values::{bucket, fraction, number, shape};
-use super::{Files, ScenarioError, billing, faults};
+use super::{Files, ScenarioError, account, billing, faults};
 use crate::catalog::Region;
 use crate::cloud::quotas::QuotaClass;
 use crate::cloud::settings::{ApiLimits, CapacityModel, CloudSettings, Failures, Interruptions, Quotas, SpotPrices};
@@ -15,7 +15,10 @@ use crate::cloud::{BootStages, Consistency};
 use crate::domain::SimDuration;
 use crate::domain::node_pool::AmiFamily;
 
-static EC2: Shape = shape("`ec2`", &["launch_latency", "spot", "capacity", "quotas", "api", "failures", "billing"]);
+static EC2: Shape = shape(
+    "`ec2`",
+    &["launch_latency", "spot", "capacity", "quotas", "api", "failures", "network", "capacity_reservations", "billing"],
+);
 static LAUNCH_LATENCY: Shape = Shape {
     name: "`launch_latency`",
     keys: &["vm_init", "os_boot", "bootstrap", "register", "cni_ready", "spread"],
@@ -77,6 +80,12 @@ pub(super) fn read<'s>(
     }
     if let Some(node) = fields.get("failures") {
         cloud.failures = failures(reader, node)?;
+    }
+    if let Some(node) = fields.get("network") {
+        cloud.network = account::network(reader, node, region)?;
+    }
+    if let Some(node) = fields.get("capacity_reservations") {
+        cloud.reservations = account::reservations(reader, node, region)?;
     }
     if let Some(node) = fields.get("billing") {
         cloud.billing = billing::read(reader, node, region)?;

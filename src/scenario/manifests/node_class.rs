@@ -1,7 +1,7 @@
 //! Karpenter's EC2NodeClass, `karpenter.k8s.aws/v1` and `v1beta1`.
 
 use super::common::{labels, metadata, resources};
-use crate::domain::node_pool::{AmiFamily, BlockDevice, KubeletConfig};
+use crate::domain::node_pool::{AmiFamily, BlockDevice, KubeletConfig, ReservationTerm};
 use crate::domain::{NodeClass, Symbol};
 use crate::scenario::ScenarioError;
 use crate::scenario::reader::{Fields, Reader, Shape};
@@ -9,7 +9,15 @@ use crate::scenario::tree::Node;
 
 static SPEC: Shape = Shape {
     name: "an EC2NodeClass's spec",
-    keys: &["amiFamily", "amiSelectorTerms", "kubelet", "blockDeviceMappings", "instanceStorePolicy", "tags"],
+    keys: &[
+        "amiFamily",
+        "amiSelectorTerms",
+        "kubelet",
+        "blockDeviceMappings",
+        "instanceStorePolicy",
+        "tags",
+        "capacityReservationSelectorTerms",
+    ],
     without_effect: &[
         "subnetSelectorTerms",
         "securityGroupSelectorTerms",
@@ -21,7 +29,14 @@ static SPEC: Shape = Shape {
         "context",
         "associatePublicIPAddress",
     ],
-    unsupported: &[("capacityReservationSelectorTerms", "no reserved capacity is used")],
+    unsupported: &[],
+    strict: false,
+};
+static RESERVATION_TERM: Shape = Shape {
+    name: "a term of `capacityReservationSelectorTerms`",
+    keys: &["id", "tags", "instanceMatchCriteria"],
+    without_effect: &["ownerID"],
+    unsupported: &[],
     strict: false,
 };
 static KUBELET: Shape = Shape {
@@ -84,9 +99,26 @@ pub(super) fn node_class<'s>(reader: &mut Reader<'s>, object: &Node<'s>) -> Resu
             .optional("instanceStorePolicy", |n, what| reader.choice(n, what, &[("RAID0", true)]))?
             .unwrap_or(false);
         class.tags = labels(reader, spec, "tags")?;
+        class.capacity_reservations = reservation_terms(reader, spec)?;
     }
     read_status(object, &mut class);
     Ok(class)
+}
+
+/// Terms that select capacity reservations.
+fn reservation_terms<'s>(reader: &mut Reader<'s>, spec: Fields<'_, 's>) -> Result<Vec<ReservationTerm>, ScenarioError> {
+    const CRITERIA: &[(&str, bool)] = &[("open", true), ("targeted", false)];
+    let items = spec.optional("capacityReservationSelectorTerms", |n, what| reader.list(n, what))?.unwrap_or_default();
+    let mut terms = Vec::new();
+    for node in items {
+        let fields = reader.fields(node, &RESERVATION_TERM)?;
+        terms.push(ReservationTerm {
+            id: fields.optional("id", |n, what| reader.symbol(n, what))?,
+            tags: labels(reader, fields, "tags")?,
+            open: fields.optional("instanceMatchCriteria", |n, what| reader.choice(n, what, CRITERIA))?,
+        });
+    }
+    Ok(terms)
 }
 
 const FAMILIES: &[(&str, AmiFamily)] = &[

@@ -1,0 +1,100 @@
+//! Launches into capacity reservations, and what is left of each.
+
+use super::{Ec2, InstanceId};
+use crate::cloud::api::ApiAction;
+use crate::cloud::faults::FaultKind;
+use crate::cloud::fleet::{CallError, FleetError, FleetErrorCode, FleetReply};
+use crate::cloud::reservations::{CapacityReservation, ReservationUse};
+use crate::domain::{NodeId, SimTime, Symbol};
+
+impl Ec2 {
+    /// The account's reservation called `id`, with its position.
+    fn reservation(&self, id: Symbol) -> Option<(u32, &CapacityReservation)> {
+        let position = self.settings.reservations.iter().position(|reservation| reservation.id == id)?;
+        Some((position as u32, &self.settings.reservations[position]))
+    }
+
+    /// How many instances the reservation called `id` has room for.
+    pub fn room_in_reservation(&self, id: Symbol, now: SimTime) -> u32 {
+        self.reservation(id).map_or(0, |(position, _)| self.room_at(position, now))
+    }
+
+    fn room_at(&self, position: u32, now: SimTime) -> u32 {
+        let Some(reservation) = self.settings.reservations.get(position as usize) else { return 0 };
+        let used = self
+            .instances
+            .iter()
+            .filter(|instance| instance.reservation == Some(position) && instance.terminated.is_none());
+        if reservation.is_held(now) { reservation.count.saturating_sub(used.count() as u32) } else { 0 }
+    }
+
+    /// The id of the reservation that the launch of `id` named.
+    pub fn targeted_reservation(&self, id: InstanceId) -> Option<Symbol> {
+        match self.instance(id).how {
+            ReservationUse::Targeted(position) => Some(self.settings.reservations.get(position as usize)?.id),
+            ReservationUse::Open | ReservationUse::None => None,
+        }
+    }
+
+    /// The open reservation that a launch from the pool of `reservation`'s kind uses, if one has room.
+    pub(super) fn reservation_for(&self, pool: super::Pool, how: ReservationUse, now: SimTime) -> Option<u32> {
+        match how {
+            ReservationUse::None => None,
+            ReservationUse::Targeted(position) => Some(position),
+            ReservationUse::Open => {
+                let candidates = self.settings.reservations.iter().zip(0..);
+                let mut open = candidates.filter(|(reservation, _)| reservation.open && reservation.matches(pool));
+                open.find(|&(_, position)| self.room_at(position, now) > 0).map(|(_, position)| position)
+            }
+        }
+    }
+
+    /// CreateFleet for one instance in any of these reservations, the first with room. What is reserved is not subject to
+    /// capacity or quotas, but to the loss of its zone.
+    ///
+    /// # Errors
+    /// As [`Ec2::create_fleet`].
+    pub fn launch_reserved(
+        &mut self,
+        reservations: &[Symbol],
+        node: NodeId,
+        volume_gib: i64,
+        now: SimTime,
+    ) -> Result<FleetReply, CallError> {
+        self.arrived += 1;
+        self.take_tokens(ApiAction::CreateFleet, 1, now)?;
+        self.server_error(self.arrived, now)?;
+        let mut reply = FleetReply::default();
+        for &id in reservations {
+            let Some((position, reservation)) = self.reservation(id) else { continue };
+            let pool = reservation.pool();
+            match self.refusal(position, now) {
+                None => {
+                    let instance: InstanceId =
+                        self.launch_with(pool, node, volume_gib, ReservationUse::Targeted(position), now);
+                    reply.instances.push(instance);
+                    return Ok(reply);
+                }
+                Some(code) => {
+                    reply.errors.push(FleetError { code, instance_type: pool.instance_type, zone: pool.zone });
+                }
+            }
+        }
+        Ok(reply)
+    }
+
+    /// Why the reservation gives no instance now.
+    fn refusal(&self, position: u32, now: SimTime) -> Option<FleetErrorCode> {
+        let zone = self.settings.reservations[position as usize].zone;
+        let lost = |kind| matches!(kind, FaultKind::ZoneOutage { zone: of, .. } if of == zone);
+        if self.settings.faults.iter().any(|fault| fault.is_on(now) && lost(fault.kind)) {
+            Some(FleetErrorCode::InsufficientInstanceCapacity)
+        } else if self.room_at(position, now) == 0 {
+            Some(FleetErrorCode::ReservationCapacityExceeded)
+        } else if self.free_addresses(zone, now) == 0 {
+            Some(FleetErrorCode::InsufficientFreeAddressesInSubnet)
+        } else {
+            None
+        }
+    }
+}
