@@ -42,6 +42,7 @@ pub const STREAM_NAMES: &[&str] = &[
     "price",
     "reclaim",
     "reclaim-hit",
+    "reclaim-local",
     "reclaim-reach",
     "relist-phase",
     "request-arrival",

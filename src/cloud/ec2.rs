@@ -273,6 +273,10 @@ impl Ec2 {
         if self.is_withheld(pool, now) {
             return 0;
         }
+        if let Some(recorded) = self.market.recorded(pool, now) {
+            let ours = |instance: &&Instance| instance.pool == pool && instance.terminated.is_none();
+            return recorded.saturating_sub(self.instances.iter().filter(ours).count() as u32);
+        }
         match self.settings.capacity {
             CapacityModel::Infinite => UNLIMITED,
             CapacityModel::Static | CapacityModel::UpDown => {

@@ -7,6 +7,7 @@
 
 pub mod price;
 pub mod reclaims;
+pub mod traces;
 
 use std::sync::Arc;
 
@@ -43,13 +44,14 @@ pub struct Market {
     reclaims: Reclaims,
     paths: FxHashMap<Pool, PricePath>,
     outlooks: FxHashMap<Pool, PoolOutlook>,
+    end: SimTime,
 }
 
 impl Market {
     /// The market of `region` until `end`.
     pub fn new(region: Arc<Region>, streams: Streams, settings: Arc<CloudSettings>, end: SimTime) -> Self {
         let reclaims = Reclaims::new(Arc::clone(&region), streams, settings.capacity, settings.interruptions, end);
-        Self { region, streams, settings, reclaims, paths: FxHashMap::default(), outlooks: FxHashMap::default() }
+        Self { region, streams, settings, reclaims, paths: FxHashMap::default(), outlooks: FxHashMap::default(), end }
     }
 
     /// The price of `pool` in the price data; `None` if the zone does not offer it so.
@@ -126,6 +128,12 @@ impl Market {
         intervals
     }
 
+    /// How many Spot instances a recorded trace lets `pool` have at `now`; `None` without a record.
+    pub fn recorded(&self, pool: Pool, now: SimTime) -> Option<u32> {
+        let spot = pool.capacity_type == well_known::SPOT;
+        if spot { traces::available(&self.settings.traces, pool, now) } else { None }
+    }
+
     /// Whether `pool` has nothing to give at `now`.
     pub fn is_short(&mut self, pool: Pool, now: SimTime) -> bool {
         self.outlook(pool).is_short(now)
@@ -147,7 +155,12 @@ impl Market {
     }
 
     fn outlook(&mut self, pool: Pool) -> &PoolOutlook {
-        self.outlooks.entry(pool).or_insert_with(|| self.reclaims.outlook(pool))
+        self.outlooks.entry(pool).or_insert_with(|| {
+            let recorded = (pool.capacity_type == well_known::SPOT)
+                .then(|| traces::outlook(&self.settings.traces, pool, self.end))
+                .flatten();
+            recorded.unwrap_or_else(|| self.reclaims.outlook(pool))
+        })
     }
 
     /// The price of a Spot pool if it has left the price data's.

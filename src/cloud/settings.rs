@@ -6,6 +6,7 @@ use super::billing::network::NetworkPrices;
 use super::commitments::Commitments;
 use super::consistency::Consistency;
 use super::faults::Fault;
+use super::market::traces::Availability;
 use super::quotas::QuotaClass;
 use super::reservations::CapacityReservation;
 use super::subnets::Network;
@@ -17,6 +18,9 @@ pub struct CloudSettings {
     pub prices: SpotPrices,
     /// How much there is of each pool.
     pub capacity: CapacityModel,
+    /// Recorded availability of Spot pools, in order of pool and time: it takes the place of capacity and interruptions of
+    /// the pools that it names.
+    pub traces: Vec<Availability>,
     /// How often EC2 reclaims Spot instances.
     pub interruptions: Interruptions,
     /// Limits on vCPUs in use.
@@ -74,7 +78,11 @@ impl CloudSettings {
                 self.interruptions.stress
             ),
         };
-        vec![prices.to_owned(), capacity.to_owned(), interruptions]
+        let mut stated = vec![prices.to_owned(), capacity.to_owned(), interruptions];
+        if !self.traces.is_empty() {
+            stated.push("Pools in the recorded traces have and lose what was recorded of them.".to_owned());
+        }
+        stated
     }
 }
 
@@ -124,6 +132,8 @@ pub struct Interruptions {
     pub exposure_hours: Option<f64>,
     /// Multiplies the rate.
     pub stress: f64,
+    /// Whether types of more than 16 vCPUs are interrupted more often than their band says.
+    pub size_factor: bool,
     /// Share of reclaims that a rebalance recommendation does not precede.
     pub without_warning: f64,
     /// Median time from a rebalance recommendation to the notices, in seconds.
@@ -144,6 +154,7 @@ impl Default for Interruptions {
         Self {
             exposure_hours: Some(Self::CENTRAL_HOURS),
             stress: 1.0,
+            size_factor: true,
             without_warning: 0.40,
             warning_median_seconds: 600.0,
         }

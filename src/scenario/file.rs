@@ -1,6 +1,7 @@
 //! The scenario file: its keys, each in one place, and how they become a [`Scenario`].
 
 mod account;
+mod availability;
 mod billing;
 mod checks;
 mod cloud;

@@ -30,6 +30,7 @@ mod random_streams;
 mod report;
 mod requests;
 mod second_tutorial;
+mod reserved_capacity;
 mod selection;
 mod simulation;
 mod spot_market;

@@ -47,6 +47,13 @@ pub struct PoolEvent {
     number: u64,
 }
 
+impl PoolEvent {
+    /// A recorded loss of a share of a pool's instances, without warning.
+    pub fn recorded(origin: Pool, number: u64, at: SimTime, recovered: SimTime, lost: f64) -> Self {
+        Self { warning: at, at, recovered, severity: lost, origin, number }
+    }
+}
+
 /// Everything that befalls one pool in a run.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct PoolOutlook {
@@ -174,10 +181,19 @@ impl Reclaims {
         if pool.capacity_type != well_known::SPOT {
             return PoolOutlook::default();
         }
-        let mut events: Vec<PoolEvent> = self.own_events(pool, kind);
-        for (source, kind, zone) in self.neighbours(pool) {
-            events.extend(self.own_events(source, kind).into_iter().filter_map(|event| self.reach(event, pool, zone)));
+        let own = self.own_rate(pool, kind);
+        let mut events: Vec<PoolEvent> = self.events("reclaim", pool, kind, own);
+        let mut missing = self.rate(kind) - own;
+        for (source, source_kind, share) in self.neighbours(pool) {
+            let source_rate = self.own_rate(source, source_kind);
+            // What a pool passes on is thinned, so that no neighbour makes another one worse than its band.
+            let passed = if source_rate > 0.0 { (own / source_rate).min(1.0) } else { 0.0 };
+            missing -= share.mean() * source_rate * passed;
+            let begun = self.events("reclaim", source, source_kind, source_rate);
+            events.extend(begun.into_iter().filter_map(|event| self.reach(event, pool, kind, share, passed)));
         }
+        // Where quieter neighbours pass on less than the band has it, the rest begins here and stays here.
+        events.extend(self.events("reclaim-local", pool, kind, missing));
         events.sort_by_key(|event| (event.at, event.origin, event.number));
         let short = |event: &PoolEvent| (event.at, event.recovered);
         let shortages = match self.capacity {
@@ -187,60 +203,75 @@ impl Reclaims {
         PoolOutlook { events, shortages }
     }
 
-    /// Other pools whose events may reach `pool`: `true` for those of the same type in other zones.
-    fn neighbours(&self, pool: Pool) -> impl Iterator<Item = (Pool, &RegionType, bool)> {
+    /// Other pools whose events may reach `pool`, and how.
+    fn neighbours(&self, pool: Pool) -> impl Iterator<Item = (Pool, &RegionType, Share)> {
         let family = |name: Symbol| name.as_str().split('.').next().unwrap_or_default();
         let own = family(pool.instance_type);
         let own_zone = self.region.zone_index(pool.zone);
         self.region.types.iter().filter(move |kind| family(kind.facts.name) == own).flat_map(move |kind| {
             let same = kind.facts.name == pool.instance_type;
+            let zones = kind.zones_offered().count().saturating_sub(1).max(1);
+            let share = if same { Share::OtherZone { of: zones } } else { Share::OtherSize };
             kind.zones_offered().filter(move |&zone| (Some(zone) == own_zone) != same).map(move |zone| {
                 let source = Pool { instance_type: kind.facts.name, zone: self.region.zones[zone].name, ..pool };
-                (source, kind, same)
+                (source, kind, share)
             })
         })
     }
 
-    /// The event as it arrives at `pool`, if it does.
-    fn reach(&self, event: PoolEvent, pool: Pool, other_zone: bool) -> Option<PoolEvent> {
+    /// The event as it arrives at `pool`, if it does; `passed` is the share that is let through.
+    fn reach(&self, event: PoolEvent, pool: Pool, kind: &RegionType, share: Share, passed: f64) -> Option<PoolEvent> {
         let mut stream = self.streams.nth("reclaim-reach", &event.origin.stream_name(), event.number);
         let (spreads, draw) = (stream.happens(REACHES_ZONE), stream.uniform());
-        let arrives = if other_zone {
-            let zones: Vec<usize> = self.region.instance_type(pool.instance_type)?.zones_offered().collect();
-            let others: Vec<Symbol> = zones
-                .iter()
-                .map(|&zone| self.region.zones[zone].name)
-                .filter(|&zone| zone != event.origin.zone)
-                .collect();
-            let chosen = libm::floor(draw * others.len() as f64) as usize;
-            spreads && others.get(chosen) == Some(&pool.zone)
-        } else {
-            let entity = format!("{}>{}", event.origin.stream_name(), pool.instance_type);
-            self.streams.nth("reclaim-reach", &entity, event.number).happens(REACHES_SIZE)
-        };
         let delay = stream.span_up_to(REACH_DELAY);
-        arrives.then_some(PoolEvent {
+        let entity = format!("{}>{}", event.origin.stream_name(), pool.stream_name());
+        let mut arrival = self.streams.nth("reclaim-reach", &entity, event.number);
+        let arrives = match share {
+            Share::OtherZone { .. } => {
+                let others: Vec<Symbol> = kind
+                    .zones_offered()
+                    .map(|zone| self.region.zones[zone].name)
+                    .filter(|&zone| zone != event.origin.zone)
+                    .collect();
+                let chosen = libm::floor(draw * others.len() as f64) as usize;
+                spreads && others.get(chosen) == Some(&pool.zone) && arrival.happens(passed)
+            }
+            Share::OtherSize => arrival.happens(REACHES_SIZE * passed),
+        };
+        arrives.then(|| PoolEvent {
             warning: event.warning + delay,
             at: event.at + delay,
             recovered: event.recovered + delay,
+            severity: severity(&mut arrival, band_of(kind)),
             ..event
         })
     }
 
-    /// Events that begin in the pool itself. Their rate is that of the band, less what arrives from elsewhere.
-    fn own_events(&self, pool: Pool, kind: &RegionType) -> Vec<PoolEvent> {
-        let band = kind.advisor.map_or(2, |advice| advice.band);
-        let Some(exposure) = self.interruptions.exposure_hours else { return Vec::new() };
-        let sizes = self.neighbours(pool).filter(|(_, _, same_type)| !same_type).count();
-        let elsewhere = if kind.zones_offered().count() > 1 { REACHES_ZONE } else { 0.0 };
-        let arriving = 1.0 + elsewhere + REACHES_SIZE * sizes as f64;
+    /// Events of a pool per hour, wherever they begin: its band's.
+    fn rate(&self, kind: &RegionType) -> f64 {
+        let Some(exposure) = self.interruptions.exposure_hours else { return 0.0 };
+        let band = band_of(kind);
         let whole = share_of_whole(band);
         let mean_severity = whole + (1.0 - whole) * PARTIAL_MEAN;
-        let size = libm::sqrt((f64::from(kind.facts.vcpus) / 16.0).max(1.0));
+        let vcpus = if self.interruptions.size_factor { f64::from(kind.facts.vcpus) } else { 0.0 };
+        let size = libm::sqrt((vcpus / 16.0).max(1.0));
         let hazard = -libm::log(1.0 - interrupted_share(band)) / exposure * size * self.interruptions.stress;
-        let rate = hazard / mean_severity / arriving;
-        let supply = Supply::of(kind);
-        let mut stream = self.streams.stream("reclaim", &pool.stream_name());
+        hazard / mean_severity
+    }
+
+    /// Events that begin in a pool and spread, per hour: what is left of its rate if all neighbours are like itself.
+    fn own_rate(&self, pool: Pool, kind: &RegionType) -> f64 {
+        self.rate(kind) / (1.0 + self.neighbours(pool).map(|(_, _, share)| share.mean()).sum::<f64>())
+    }
+
+    /// Events that begin in the pool, `rate` of them an hour.
+    fn events(&self, name: &'static str, pool: Pool, kind: &RegionType, rate: f64) -> Vec<PoolEvent> {
+        let mut stream = match name {
+            "reclaim" => self.streams.stream("reclaim", &pool.stream_name()),
+            _ => self.streams.stream("reclaim-local", &pool.stream_name()),
+        };
+        // Numbers tell the events of one pool apart, whether they spread or not.
+        let first = if name == "reclaim" { 0 } else { EVENTS_MAX as u64 };
         let mut events = Vec::new();
         let mut now = SimTime::ZERO;
         while rate > 0.0 && events.len() < EVENTS_MAX {
@@ -248,26 +279,18 @@ impl Reclaims {
             if now > self.end {
                 break;
             }
-            let number = events.len() as u64;
-            events.push(self.event(&mut stream, pool, number, now, whole, supply));
+            let number = first + events.len() as u64;
+            events.push(self.event(&mut stream, pool, number, now, kind));
         }
         events
     }
 
-    fn event(
-        &self,
-        stream: &mut Stream,
-        origin: Pool,
-        number: u64,
-        warning: SimTime,
-        whole: f64,
-        supply: Supply,
-    ) -> PoolEvent {
-        let severity = if stream.happens(whole) { 1.0 } else { beta(stream) };
+    fn event(&self, stream: &mut Stream, origin: Pool, number: u64, warning: SimTime, kind: &RegionType) -> PoolEvent {
+        let severity = severity(stream, band_of(kind));
         let sudden = stream.happens(self.interruptions.without_warning);
         let lead = stream.lognormal(self.interruptions.warning_median_seconds, WARNING_SIGMA).min(WARNING_MAX);
         let at = if sudden { warning } else { warning + SimDuration::from_secs_f64(lead) };
-        let recovered = at + hours(mixed(stream, supply.down()));
+        let recovered = at + hours(mixed(stream, Supply::of(kind).down()));
         PoolEvent { warning, at, recovered, severity, origin, number }
     }
 
@@ -293,14 +316,13 @@ impl Reclaims {
         }
         shortages.sort_unstable();
         let events = if self.interruptions.exposure_hours.is_some() {
-            let whole = share_of_whole(kind.advisor.map_or(2, |advice| advice.band));
             let mut events: Vec<PoolEvent> = Vec::new();
             for &(from, until) in shortages.iter().filter(|(from, _)| *from > SimTime::ZERO) {
                 // A pool that is short already has nothing more to lose.
                 if events.last().is_none_or(|last| last.recovered <= from) {
                     let number = events.len() as u64;
                     let mut stream = self.streams.nth("reclaim", &pool.stream_name(), number);
-                    let drawn = self.event(&mut stream, pool, number, from, whole, supply);
+                    let drawn = self.event(&mut stream, pool, number, from, kind);
                     events.push(PoolEvent { warning: from, at: from, recovered: until, ..drawn });
                 } else if let Some(last) = events.last_mut() {
                     last.recovered = last.recovered.max(until);
@@ -328,6 +350,34 @@ impl Reclaims {
         }
         times
     }
+}
+
+/// How events of one pool come to another.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Share {
+    /// The same type in another zone: one of so many that an event may choose.
+    OtherZone { of: usize },
+    /// Another size of the family in the zone.
+    OtherSize,
+}
+
+impl Share {
+    /// The probability that an event arrives.
+    fn mean(self) -> f64 {
+        match self {
+            Self::OtherZone { of } => REACHES_ZONE / of as f64,
+            Self::OtherSize => REACHES_SIZE,
+        }
+    }
+}
+
+fn band_of(kind: &RegionType) -> u8 {
+    kind.advisor.map_or(2, |advice| advice.band)
+}
+
+/// The probability that an event hits an instance.
+fn severity(stream: &mut Stream, band: u8) -> f64 {
+    if stream.happens(share_of_whole(band)) { 1.0 } else { beta(stream) }
 }
 
 /// Share of a type's instances that the band says are interrupted within 30 days.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::super::definition::Ec2Settings;
 use super::super::reader::{Fields, Reader, Shape};
 use super::super::tree::Node;
+use super::availability::traces;
 use super::price_records::replay;
 use super::values::{bucket, fraction, number, shape};
 use super::{Files, ScenarioError, account, billing, faults};
@@ -26,8 +27,8 @@ static LAUNCH_LATENCY: Shape = Shape {
     unsupported: &[],
     strict: true,
 };
-static SPOT: Shape = shape("`spot`", &["prices", "file", "interruptions"]);
-static INTERRUPTIONS: Shape = shape("`interruptions`", &["exposure", "stress"]);
+static SPOT: Shape = shape("`spot`", &["prices", "file", "availability", "interruptions"]);
+static INTERRUPTIONS: Shape = shape("`interruptions`", &["exposure", "stress", "size_factor"]);
 static QUOTAS: Shape = shape(
     "`quotas`",
     &["standard", "graphics", "parallel", "f", "inf", "x", "dl", "trn", "hpc", "high_memory", "other"],
@@ -71,6 +72,11 @@ pub(super) fn read<'s>(
     let mut cloud = CloudSettings { capacity, faults, ..CloudSettings::default() };
     if let Some(node) = fields.get("spot") {
         (cloud.prices, cloud.interruptions) = spot(reader, node, region, files, start)?;
+        if let Some(node) = reader.fields(node, &SPOT)?.get("availability") {
+            let name = reader.text(node, "availability")?;
+            let bytes = files.bytes(reader, node, name)?;
+            cloud.traces = traces(&bytes, &files.directory.join(name).display().to_string(), region)?;
+        }
     }
     if let Some(node) = fields.get("quotas") {
         cloud.quotas = quotas(reader, node)?;
@@ -178,6 +184,9 @@ fn interruptions<'s>(reader: &mut Reader<'s>, node: &Node<'s>) -> Result<Interru
     }
     if let Some(stress) = fields.optional("stress", |n, what| number(reader, n, what, 0.0, 100.0))? {
         interruptions.stress = stress;
+    }
+    if let Some(size_factor) = fields.optional("size_factor", |n, what| reader.truth(n, what))? {
+        interruptions.size_factor = size_factor;
     }
     Ok(interruptions)
 }

@@ -60,6 +60,63 @@ fn of_instances_in_the_worst_band_held_for_the_exposure_time_about_three_in_ten_
     assert!(f64::from(prompt) > 0.9 * f64::from(hit), "{prompt} of {hit} within three minutes");
 }
 
+/// Share of the instances of `months` months of one pool that are hit, month by month: 20 instances held for each.
+fn monthly_shares(pool: Pool, seed: u64, months: i64) -> Vec<f64> {
+    let month = SimDuration::from_secs(730 * 3_600);
+    let interruptions = Interruptions { exposure_hours: Some(730.0), size_factor: false, ..Interruptions::default() };
+    let end = SimTime::ZERO + month * (months + 1);
+    let reclaims = Reclaims::new(region(), Streams::new(seed), CapacityModel::Static, interruptions, end);
+    let events = reclaims.outlook(pool).events;
+    (1..=months)
+        .map(|number| {
+            let (from, to) = (SimTime::ZERO + month * number, SimTime::ZERO + month * (number + 1));
+            let during: Vec<_> = events.iter().filter(|event| from <= event.at && event.at < to).collect();
+            let first = number as u64 * 20;
+            let hit = (first..first + 20)
+                .filter(|&ordinal| during.iter().any(|event| reclaims.hit(event, pool, ordinal).is_some()));
+            hit.count() as f64 / 20.0
+        })
+        .collect()
+}
+
+/// With the exposure a month and the size factor off, the Advisor's own figure must come out: 1,000 months of 20 instances
+/// over ten pools of each band, seed 1. Instances of one pool and month share its events, so a month is one observation;
+/// 3.29 standard errors of its mean are a 99.9 % interval.
+#[test]
+fn in_a_thousand_months_each_bands_share_of_instances_is_interrupted() {
+    for (band, central) in [(0, 0.025), (1, 0.075), (2, 0.125), (3, 0.175), (4, 0.30)] {
+        let shares: Vec<f64> = (0..10)
+            .flat_map(|nth| {
+                monthly_shares(spot(type_of_band(band, nth * 3).as_str(), "us-east-1a"), 1 + nth as u64, 100)
+            })
+            .collect();
+        let mean = shares.iter().sum::<f64>() / shares.len() as f64;
+        let variance =
+            shares.iter().map(|share| (share - mean) * (share - mean)).sum::<f64>() / (shares.len() - 1) as f64;
+        let error = 3.29 * libm::sqrt(variance / shares.len() as f64);
+        assert!(shares.len() == 1_000 && error < 0.06, "band {band}: an interval of {error} says little");
+        assert!((mean - central).abs() <= error, "band {band}: {mean} is not within {error} of {central}");
+    }
+}
+
+#[test]
+fn a_quiet_type_with_restless_siblings_is_interrupted_as_its_own_band_says() {
+    let region = region();
+    let restless = |kind: &&crate::catalog::RegionType| kind.advisor.is_some_and(|advice| advice.band == 4);
+    let quiet = region
+        .types
+        .iter()
+        .filter(|kind| kind.facts.spot && kind.offered_in(0) && kind.advisor.is_some_and(|advice| advice.band == 0))
+        .max_by_key(|kind| {
+            let siblings = region.types.iter().filter(|other| other.facts.family == kind.facts.family);
+            siblings.filter(restless).count()
+        })
+        .unwrap();
+    let shares = monthly_shares(spot(quiet.facts.name.as_str(), "us-east-1a"), 5, 1_000);
+    let mean = shares.iter().sum::<f64>() / 1_000.0;
+    assert!((0.01..0.045).contains(&mean), "{}: {mean}", quiet.facts.name);
+}
+
 #[test]
 fn a_pools_outlook_depends_on_the_seed_and_the_pool_alone() {
     let pool = spot(type_of_band(3, 0).as_str(), "us-east-1b");

@@ -1,0 +1,192 @@
+//! Capacity reservations, subnets, recorded availability and network lines in a running simulation.
+
+use std::path::Path;
+
+use nodecast::catalog::Catalog;
+use nodecast::cloud::BillItem;
+use nodecast::domain::{Money, Symbol};
+use nodecast::report::Summary;
+use nodecast::scenario::Scenario;
+use nodecast::simulation::{self, Outcome};
+use nodecast::world::record::{EventKind, NodeFacts};
+
+use crate::spot_market::{of_kind, shop};
+
+/// Six pods of three CPUs: one to an m5.xlarge.
+const WORK: &str = "
+apiVersion: apps/v1
+kind: Deployment
+metadata: { name: work, namespace: default }
+spec:
+  replicas: 6
+  selector: { matchLabels: { app: work } }
+  template:
+    metadata: { labels: { app: work } }
+    spec:
+      containers:
+        - { name: work, image: example.com/work:1, resources: { requests: { cpu: \"3\", memory: 1Gi } } }
+";
+
+/// A pool of m5.xlarge in one zone, whose class selects by `terms`.
+fn pool(capacity_types: &str, terms: &str) -> String {
+    format!(
+        "
+apiVersion: karpenter.sh/v1
+kind: NodePool
+metadata: {{ name: default }}
+spec:
+  template:
+    spec:
+      nodeClassRef: {{ group: karpenter.k8s.aws, kind: EC2NodeClass, name: default }}
+      requirements:
+        - {{ key: karpenter.sh/capacity-type, operator: In, values: [{capacity_types}] }}
+        - {{ key: node.kubernetes.io/instance-type, operator: In, values: [m5.xlarge] }}
+  disruption: {{ consolidationPolicy: WhenEmpty, consolidateAfter: 30s }}
+---
+apiVersion: karpenter.k8s.aws/v1
+kind: EC2NodeClass
+metadata: {{ name: default }}
+spec:
+  amiSelectorTerms: [{{ alias: al2023@latest }}]
+  role: node
+  capacityReservationSelectorTerms: {terms}
+"
+    )
+}
+
+fn run(pool: &str, settings: &str) -> Outcome {
+    run_for("1h", pool, settings)
+}
+
+fn run_for(duration: &str, pool: &str, settings: &str) -> Outcome {
+    let directory = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| std::fs::write(directory.path().join(name), text).unwrap();
+    write("work.yaml", WORK);
+    write("pool.yaml", pool);
+    write(
+        "scenario.yaml",
+        &format!(
+            "name: reserved\nregion: us-east-1\nduration: {duration}\nversions: {{ karpenter: v1.13 }}\n\
+             cluster: {{ zones: [us-east-1a] }}\nmanifests: [pool.yaml, work.yaml]\n{settings}\n"
+        ),
+    );
+    run_file(&directory.path().join("scenario.yaml"))
+}
+
+fn run_file(path: &Path) -> Outcome {
+    let (scenario, _) = Scenario::load(path).unwrap();
+    let policy = scenario.for_policy(None).unwrap();
+    simulation::run(&scenario, policy, Catalog::embedded().unwrap(), scenario.seed, &mut |_| {}).unwrap()
+}
+
+fn of_item(outcome: &Outcome, item: BillItem) -> f64 {
+    outcome.bill.lines.iter().filter(|line| line.item == item).map(|line| line.amount).sum::<Money>().as_f64()
+}
+
+fn launched<'a>(outcome: &'a Outcome, capacity_type: &'a str) -> impl Iterator<Item = &'a NodeFacts> {
+    let wanted = Some(Symbol::new(capacity_type));
+    outcome.record.nodes.iter().filter(move |node| node.launched.is_some() && node.capacity_type == wanted)
+}
+
+const QUIET: &str = "failures: none, spot: { interruptions: none }";
+
+#[test]
+fn karpenter_fills_a_reservation_before_it_pays_on_demand() {
+    let reserved = "capacity_reservations: [{ id: cr-web, type: m5.xlarge, zone: us-east-1a, count: 4, match: targeted, tags: { team: web } }]";
+    let pool = pool("reserved, on-demand", "[{ tags: { team: web } }]");
+    let outcome = run(&pool, &format!("ec2: {{ {QUIET}, {reserved} }}"));
+    assert_eq!((launched(&outcome, "reserved").count(), launched(&outcome, "on-demand").count()), (4, 2));
+    assert_eq!(Summary::of(&outcome).pods.pending_at_end, 0);
+    // m5.xlarge costs 0.192: the four are paid for by the reservation, the other two by themselves.
+    let (used, unused) =
+        (of_item(&outcome, BillItem::CapacityReservation), of_item(&outcome, BillItem::UnusedCapacityReservation));
+    assert!((used + unused - 4.0 * 0.192).abs() < 1e-6, "{used} and {unused}");
+    assert!(unused > 0.0 && unused < 0.05, "unused until the nodes run: {unused}");
+    let instances = of_item(&outcome, BillItem::Instance);
+    assert!((0.36..0.384).contains(&instances), "{instances}");
+    let summary = Summary::of(&outcome);
+    assert!(summary.cost.by_capacity_type.iter().any(|part| part.name == "reserved"));
+}
+
+#[test]
+fn what_becomes_free_in_a_reservation_is_used_again() {
+    let reserved = "capacity_reservations: [{ id: cr-web, type: m5.xlarge, zone: us-east-1a, count: 2 }]";
+    let steps = "timeline:\n  - { at: 5m, scale: { workload: work, replicas: 0 } }\n  - { at: 12m, scale: { workload: work, replicas: 3 } }";
+    let pool = pool("reserved, on-demand", "[{ id: cr-web }]");
+    let outcome = run_for("20m", &pool, &format!("ec2: {{ {QUIET}, {reserved} }}\n{steps}"));
+    assert_eq!((launched(&outcome, "reserved").count(), launched(&outcome, "on-demand").count()), (4, 5));
+}
+
+#[test]
+fn a_reservation_that_no_term_selects_stays_empty_and_is_paid_all_the_same() {
+    let reserved = "capacity_reservations: [{ type: m5.xlarge, zone: us-east-1a, count: 4 }]";
+    let pool = pool("reserved, on-demand", "[{ id: cr-other }]");
+    let outcome = run(&pool, &format!("ec2: {{ {QUIET}, {reserved} }}"));
+    assert_eq!((launched(&outcome, "reserved").count(), launched(&outcome, "on-demand").count()), (0, 6));
+    assert!((of_item(&outcome, BillItem::UnusedCapacityReservation) - 0.768).abs() < 1e-6);
+}
+
+#[test]
+fn a_class_that_selects_reservations_where_there_are_none_is_warned_about() {
+    let outcome = run_for("6m", &pool("reserved, on-demand", "[{ id: cr-web }]"), &format!("ec2: {{ {QUIET} }}"));
+    assert!(outcome.warnings.iter().any(|warning| warning.contains("selects capacity reservations")));
+    assert_eq!(launched(&outcome, "on-demand").count(), 6);
+}
+
+#[test]
+fn a_subnet_that_runs_out_of_addresses_refuses_launches_until_a_roomier_one_is_there() {
+    let small = "network: { subnets: [{ zone: us-east-1a, cidr: 10.0.0.0/28, in_use: 8 }] }";
+    let pool = pool("on-demand", "[]");
+    let outcome = run_for("6m", &pool, &format!("ec2: {{ {QUIET}, {small} }}"));
+    // 16 addresses, 5 of AWS, 8 of others: three nodes, whose pods then need more than there are.
+    assert_eq!(launched(&outcome, "on-demand").count(), 3);
+    let refusals: Vec<_> = outcome.record.events.iter().filter(|event| event.kind == EventKind::LaunchFailed).collect();
+    assert!(refusals.iter().any(|event| event.message.contains("InsufficientFreeAddressesInSubnet")));
+    let large = "network: { subnets: [{ zone: us-east-1a, cidr: 10.0.0.0/28, in_use: 8 }, { zone: us-east-1a, cidr: 10.0.1.0/24 }] }";
+    let outcome = run_for("6m", &pool, &format!("ec2: {{ {QUIET}, {large} }}"));
+    assert_eq!(launched(&outcome, "on-demand").count(), 6);
+    assert_eq!(of_kind(&outcome, EventKind::LaunchFailed), 0);
+}
+
+#[test]
+fn recorded_availability_is_what_can_be_had_and_a_drop_takes_instances() {
+    let directory = tempfile::tempdir().unwrap();
+    let trace = directory.path().join("trace.csv");
+    let rows = "instance_type,zone,offset_s,available\nm5.xlarge,us-east-1a,0,4\nm5.xlarge,us-east-1a,300,0\n";
+    std::fs::write(&trace, rows).unwrap();
+    let spot = format!("spot: {{ availability: {} }}", trace.display());
+    let outcome = run_for("10m", &pool("spot", "[]"), &format!("ec2: {{ failures: none, {spot} }}"));
+    assert_eq!(launched(&outcome, "spot").count(), 4, "never more than were recorded");
+    assert_eq!(of_kind(&outcome, EventKind::InterruptionNotice), 4, "all go when nothing is left");
+    let refused = outcome.record.events.iter().filter(|event| event.kind == EventKind::LaunchFailed);
+    assert!(refused.into_iter().any(|event| event.message.contains("InsufficientInstanceCapacity")));
+    assert_eq!(Summary::of(&outcome).pods.pending_at_end, 6);
+}
+
+#[test]
+fn image_pulls_and_balancers_are_on_the_bill_where_the_scenario_prices_them() {
+    let billing =
+        "billing: { load_balancers: { count: 1, capacity_units: 2 }, nat_gateways: { count: 1 }, cross_zone: {} }";
+    let settings = format!("ec2: {{ failures: none, spot: {{ interruptions: none }}, {billing} }}");
+    let outcome = shop("1h", "v1.13", &settings);
+    assert!((of_item(&outcome, BillItem::LoadBalancer) - 0.0225).abs() < 1e-9);
+    assert!((of_item(&outcome, BillItem::LoadBalancerCapacity) - 0.012).abs() < 1e-9);
+    assert!((of_item(&outcome, BillItem::NatGateway) - 0.045).abs() < 1e-9);
+    let pulls = |item| outcome.bill.lines.iter().filter(move |line| line.item == item && line.node.is_some());
+    assert!(pulls(BillItem::NatTransfer).count() > 10);
+    for line in pulls(BillItem::CrossZoneTransfer) {
+        assert_ne!(line.zone, Some(Symbol::new("us-east-1a")), "the zone with the gateway");
+    }
+    assert!(pulls(BillItem::CrossZoneTransfer).count() > 5);
+    let plain = shop("1h", "v1.13", "ec2: { failures: none, spot: { interruptions: none } }");
+    assert_eq!(of_item(&plain, BillItem::NatTransfer), 0.0);
+}
+
+#[test]
+fn a_plan_may_discount_families_differently() {
+    let plans = "billing: { savings_plans: [{ commitment: 0.5, discount: 20%, family_discounts: { m5: 50% } }] }";
+    let outcome = run(&pool("on-demand", "[]"), &format!("ec2: {{ {QUIET}, {plans} }}"));
+    // Half of 0.192 for each of six is 0.576 an hour: five of the six are covered and a part of the last.
+    let covered = -of_item(&outcome, BillItem::Covered);
+    assert!((0.9..=1.0).contains(&covered), "{covered}");
+}
