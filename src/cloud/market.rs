@@ -64,6 +64,9 @@ impl Market {
     /// The price of `pool` at `at`. An injected shock multiplies a Spot price, up to the On-Demand price.
     pub fn price(&mut self, pool: Pool, at: SimTime) -> Option<(HourlyRate, PriceQuality)> {
         let (rate, quality) = self.without_shock(pool, at)?;
+        if self.settings.faults.is_empty() {
+            return Some((rate, quality));
+        }
         let shocks: Vec<u32> = self.shocks(pool).filter(|(fault, _)| fault.is_on(at)).map(|(_, by)| by).collect();
         if shocks.is_empty() {
             return Some((rate, quality));

@@ -31,6 +31,7 @@ mod report;
 mod requests;
 mod second_tutorial;
 mod reserved_capacity;
+mod second_tutorial;
 mod selection;
 mod simulation;
 mod spot_market;

@@ -157,10 +157,12 @@ fn recorded_availability_is_what_can_be_had_and_a_drop_takes_instances() {
     let spot = format!("spot: {{ availability: {} }}", trace.display());
     let outcome = run_for("10m", &pool("spot", "[]"), &format!("ec2: {{ failures: none, {spot} }}"));
     assert_eq!(launched(&outcome, "spot").count(), 4, "never more than were recorded");
-    assert_eq!(of_kind(&outcome, EventKind::InterruptionNotice), 4, "all go when nothing is left");
+    // Of those that go together, one in twelve gets its notice late.
+    let notices = of_kind(&outcome, EventKind::InterruptionNotice);
+    assert!((3..=4).contains(&notices), "{notices} of 4 have their notice within five minutes");
     let refused = outcome.record.events.iter().filter(|event| event.kind == EventKind::LaunchFailed);
     assert!(refused.into_iter().any(|event| event.message.contains("InsufficientInstanceCapacity")));
-    assert_eq!(Summary::of(&outcome).pods.pending_at_end, 6);
+    assert!(Summary::of(&outcome).pods.pending_at_end >= 4);
 }
 
 #[test]

@@ -37,6 +37,7 @@ pub(super) fn add(setup: &Setup, types: &mut [Vec<InstanceType>]) {
             id: reservation.id,
             instance_type: reservation.instance_type,
             zone: reservation.zone,
+            zone_id: setup.region.zone_index(reservation.zone).map(|zone| setup.region.zones[zone].id),
             open: reservation.open,
             tags: &reservation.tags,
             on_demand: price(reservation.instance_type),

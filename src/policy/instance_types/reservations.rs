@@ -20,6 +20,8 @@ pub struct KnownReservation<'a> {
     pub instance_type: Symbol,
     /// Zone.
     pub zone: Symbol,
+    /// Zone id, where it is known.
+    pub zone_id: Option<Symbol>,
     /// Whether matching instances use it by themselves.
     pub open: bool,
     /// Its tags.
@@ -56,6 +58,7 @@ pub fn add_reservations(types: &mut [InstanceType], class: &NodeClass, reservati
         }
         entry.offerings.push(Offering {
             zone: reservation.zone,
+            zone_id: reservation.zone_id,
             capacity_type: well_known::RESERVED,
             price: reservation.on_demand.scaled(1, PRICE_FRACTION),
             available: false,
@@ -99,6 +102,7 @@ mod tests {
             id: Symbol::new("cr-1"),
             instance_type: Symbol::new("m5.large"),
             zone: Symbol::new("us-east-1a"),
+            zone_id: None,
             open: false,
             tags,
             on_demand: HourlyRate::from_nanos(96_000_000),
