@@ -31,7 +31,6 @@ mod report;
 mod requests;
 mod reserved_capacity;
 mod second_tutorial;
-mod second_tutorial;
 mod selection;
 mod simulation;
 mod spot_market;

@@ -178,6 +178,9 @@ impl Refusal<'_> {
             FleetErrorCode::InsufficientFreeAddressesInSubnet => {
                 format!("There are not enough free addresses in the subnet of {zone} to satisfy the requested number of instances.")
             }
+            FleetErrorCode::ReservationCapacityExceeded => {
+                format!("The capacity reservation for {kind} in {zone} has no room.")
+            }
         }
     }
 
