@@ -122,13 +122,11 @@ pub(super) fn sync(context: &mut Context<'_>, now: SimTime, index: u32) {
     let views: Vec<PodView> = pods.iter().map(|&pod| pod_view(context, pod)).collect();
     let spec = context.autoscalers[index as usize].spec;
     let metrics = effective_metrics(spec);
-    let asleep = context.world.workload(target).replicas == 0;
-    let reads: Vec<Read> =
-        match asleep && spec.min_replicas != Some(0) && context.setup.versions.kubernetes.minor() < 37 {
-            // The controller does not ask: scaling is disabled.
-            true => Vec::new(),
-            false => (0..metrics.len()).map(|metric| read_metric(context, now, index, target, &pods, metric)).collect(),
-        };
+    // At zero the controller asks for nothing unless it scales from there.
+    let reads: Vec<Read> = match context.world.workload(target).replicas == 0 && !wakes(context, index) {
+        true => Vec::new(),
+        false => (0..metrics.len()).map(|metric| read_metric(context, now, index, target, &pods, metric)).collect(),
+    };
     let readings: Vec<MetricReading<'_>> = reads.iter().map(Read::as_reading).collect();
     let view = HpaView {
         now,
@@ -142,6 +140,16 @@ pub(super) fn sync(context: &mut Context<'_>, now: SimTime, index: u32) {
     let decision = hpa::sync(spec, &mut own.state, &view, &own.parameters);
     remember(context, index, target, metrics, &decision);
     apply_decision(context, now, index, target, metrics, &decision);
+}
+
+/// Whether an autoscaler whose target has no replicas looks at its metrics: up to 1.36 with a minimum of zero, from 1.37 if it
+/// took the target there itself.
+fn wakes(context: &Context<'_>, index: u32) -> bool {
+    let own = &context.autoscalers[index as usize];
+    match context.setup.versions.kubernetes.minor() {
+        ..37 => own.spec.min_replicas == Some(0),
+        _ => own.state.conditions.scaled_to_zero.is_true(),
+    }
 }
 
 /// Whether another autoscaler scales the same workload, which the controller looks at from Kubernetes 1.26 on.
