@@ -350,6 +350,7 @@ impl ClusterAutoscaler {
             actions,
             ties,
             nodes,
+            registered: seen.nodes.len(),
         }
     }
 

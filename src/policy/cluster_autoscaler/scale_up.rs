@@ -132,6 +132,8 @@ pub(super) struct ScaleUp<'a> {
     pub(super) ties: &'a mut dyn FnMut(usize) -> usize,
     /// The nodes that count: those of the snapshot before pods were placed, and those of earlier scale-ups.
     pub(super) nodes: Vec<NodeAt>,
+    /// Registered nodes.
+    pub(super) registered: usize,
 }
 
 /// A group that may grow.
@@ -358,7 +360,7 @@ impl ScaleUp<'_> {
         let context = ExpanderContext {
             ranks: self.inputs.ranks.as_ref(),
             pod_price: self.inputs.pod_price,
-            cluster_nodes: self.nodes.len(),
+            cluster_nodes: self.registered,
         };
         remaining(&self.flags.expander, options, &facts, &context)
     }
