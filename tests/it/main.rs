@@ -34,4 +34,5 @@ mod second_tutorial;
 mod selection;
 mod simulation;
 mod spot_market;
+mod startup;
 mod synthetic;
