@@ -13,6 +13,7 @@ use crate::domain::{
     HorizontalPodAutoscaler, LabelSelector, Labels, NodeClass, NodePool, SimDuration, SimTime, Symbol, Versions,
 };
 use crate::load::{Service, Source, Spacing, Work};
+use crate::policy::packing::PackerKind;
 use crate::policy::replicas::keda::{CronWindow, Formula};
 use crate::policy::replicas::promql::Query;
 use crate::scenario::definition::{Outage, QueueKind, SeriesKind, SeriesOwner};
@@ -122,11 +123,18 @@ pub struct KarpenterSettings {
     pub batch_max: SimDuration,
     /// Whether an interruption queue is set up (`interruption-queue`). Releases before v0.22 have none.
     pub interruption_queue: bool,
+    /// Who packs pods that wait.
+    pub packer: PackerKind,
 }
 
 impl Default for KarpenterSettings {
     fn default() -> Self {
-        Self { batch_idle: SimDuration::from_secs(1), batch_max: SimDuration::from_secs(10), interruption_queue: true }
+        Self {
+            batch_idle: SimDuration::from_secs(1),
+            batch_max: SimDuration::from_secs(10),
+            interruption_queue: true,
+            packer: PackerKind::Karpenter,
+        }
     }
 }
 

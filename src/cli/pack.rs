@@ -11,6 +11,7 @@ use super::prices::Prices;
 use super::{Console, Failure};
 use crate::domain::{KarpenterVersion, Symbol};
 use crate::policy::bin_packing::Effort;
+use crate::policy::packing::PackerKind;
 use crate::report::pack::PackAnswer;
 use crate::scenario::{Circumstances, PackingQuestion, Warning};
 use crate::simulation::single_pass::SinglePass;
@@ -49,7 +50,10 @@ pub(super) struct Arguments {
     /// Say why each NodePool and its instance types can or cannot take this pod
     #[arg(long, value_name = "POD")]
     explain: Option<String>,
-    /// Stop looking for a better lower bound on the cost after so many seconds, and use the best so far; 0 for the first
+    /// Who packs
+    #[arg(long, value_enum, default_value = "karpenter")]
+    packer: PackerChoice,
+    /// Stop looking for a cheaper plan, and then for a better lower bound on its cost, after so many seconds, and use the best so far; 0 for the first
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     time_limit: Option<Duration>,
     /// What to print: a table for people, or JSON
@@ -63,8 +67,23 @@ pub(super) struct Arguments {
     quiet: bool,
 }
 
-/// Who packs.
-const PACKER: &str = "karpenter";
+/// The packers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+enum PackerChoice {
+    /// Karpenter's own.
+    Karpenter,
+    /// One that looks for the cheapest nodes under the same constraints; never dearer.
+    CostAware,
+}
+
+impl PackerChoice {
+    fn kind(self) -> PackerKind {
+        match self {
+            Self::Karpenter => PackerKind::Karpenter,
+            Self::CostAware => PackerKind::CostAware,
+        }
+    }
+}
 
 /// How the answer is printed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
@@ -81,6 +100,9 @@ enum Format {
 struct Unwritable(#[from] serde_json::Error);
 
 pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Result<(), Failure> {
+    if !arguments.packer.kind().knows(arguments.karpenter) {
+        return Err(Failure::bad_input(UnknownRules(arguments.karpenter)));
+    }
     if let Some(suite) = &arguments.suite {
         return suite::execute(arguments, suite, console);
     }
@@ -89,10 +111,8 @@ pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Resul
         .map_err(Failure::bad_input)?;
     let explained = arguments.explain.as_deref().map(|pod| question.find(pod)).transpose();
     let explained = explained.map_err(Failure::bad_input)?;
-    let started = Instant::now();
-    let mut go_on = || arguments.time_limit.is_none_or(|limit| started.elapsed() < limit);
-    let mut effort = Effort { steps: Effort::THOROUGH, go_on: &mut go_on };
-    let pass = SinglePass::of(&question).with_bound(&mut effort);
+    let pass = with_effort(arguments, |effort| pass(arguments, &question, effort));
+    let pass = with_effort(arguments, |effort| pass.with_bound(effort));
     let answer = PackAnswer::of(&pass, explained);
     match arguments.format {
         Format::Table => console.data(&answer.table())?,
@@ -108,6 +128,28 @@ pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Resul
     }
     Ok(())
 }
+
+/// The pass by the packer that is asked for.
+fn pass<'q>(arguments: &Arguments, question: &'q PackingQuestion, effort: &mut Effort<'_>) -> SinglePass<'q> {
+    let pass = SinglePass::of(question);
+    match arguments.packer {
+        PackerChoice::Karpenter => pass,
+        PackerChoice::CostAware => pass.with_cheaper_plan(effort),
+    }
+}
+
+/// Hands over as much effort as a search may spend: a fixed number of steps, and the time limit if there is one.
+fn with_effort<R>(arguments: &Arguments, search: impl FnOnce(&mut Effort<'_>) -> R) -> R {
+    let started = Instant::now();
+    let mut go_on = || arguments.time_limit.is_none_or(|limit| started.elapsed() < limit);
+    search(&mut Effort { steps: Effort::THOROUGH, go_on: &mut go_on })
+}
+
+/// A packer that does not know a release.
+#[derive(Debug, thiserror::Error, miette::Diagnostic)]
+#[error("the cost-aware packer does not know the rules of Karpenter {0}")]
+#[diagnostic(help("use `--karpenter v0.16` or a later release"))]
+struct UnknownRules(KarpenterVersion);
 
 /// What the files do not say.
 fn circumstances(arguments: &Arguments) -> Circumstances {

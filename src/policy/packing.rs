@@ -16,6 +16,7 @@ mod by_group;
 mod claim;
 mod classes;
 mod cluster;
+mod cost_aware;
 mod errors;
 mod existing;
 mod existing_index;
@@ -44,7 +45,7 @@ pub use errors::{
     TypesRefusal, Unschedulable, VolumeRefusal,
 };
 pub use input::{
-    BoundPod, MinValuesPolicy, NamespaceView, NodeView, PackingOptions, PackingSetup, PendingPod, PoolView,
+    BoundPod, MinValuesPolicy, NamespaceView, NodeView, PackerKind, PackingOptions, PackingSetup, PendingPod, PoolView,
     PreferencePolicy, ReservedMode, Situation, TieBreak, Volumes,
 };
 pub use min_values::min_values_missed;
@@ -54,6 +55,7 @@ pub use type_table::{TypeVerdict, judge_types};
 pub use validation::{LeftOut, takes_on};
 
 use crate::domain::KarpenterVersion;
+use crate::policy::bin_packing::Effort;
 
 /// Node pools, instance types and daemons, compiled; remembers what it has worked out from one pass to the next.
 pub struct Packer<'a> {
@@ -91,6 +93,20 @@ impl<'a> Packer<'a> {
         self.simulate(&mut cluster, &WhatIf::placing(situation.pods, situation.reserved, situation.ties))
     }
 
+    /// One pass by the cost-aware packer: never dearer than [`Self::pack`], and the same where no cheaper nodes are found. It
+    /// exists for the releases from v0.16 on, whose rules it keeps.
+    pub fn pack_cost_aware(&mut self, situation: &Situation<'_>, effort: &mut Effort<'_>) -> PackingPlan {
+        let question = WhatIf::placing(situation.pods, situation.reserved, situation.ties);
+        let mut cluster = self.cluster(situation.nodes);
+        let usual = self.simulate(&mut cluster, &question);
+        if self.setup.karpenter <= KarpenterVersion::V0_6 || usual.claims.is_empty() {
+            return usual;
+        }
+        let cheap = self.plan(&mut cluster, &question, Some(effort));
+        cluster.existing.revert();
+        if cost_aware::is_better(&cheap, &usual) { cheap } else { usual }
+    }
+
     /// Compiles the nodes of a cluster for questions to this packer.
     pub fn cluster(&mut self, nodes: &[NodeView<'_>]) -> ClusterView {
         let Self { setup, table, resources, templates, rules, .. } = self;
@@ -103,12 +119,18 @@ impl<'a> Packer<'a> {
         for &node in question.without {
             cluster.existing.withdraw(node);
         }
-        let plan = self.plan(cluster, question);
+        let plan = self.plan(cluster, question, None);
         cluster.existing.revert();
         plan
     }
 
-    fn plan(&mut self, cluster: &mut ClusterView, question: &WhatIf<'_>) -> PackingPlan {
+    /// A pass by Karpenter's queue, or with some effort for a cheaper plan.
+    fn plan(
+        &mut self,
+        cluster: &mut ClusterView,
+        question: &WhatIf<'_>,
+        effort: Option<&mut Effort<'_>>,
+    ) -> PackingPlan {
         let setup = &self.setup;
         let limits = cluster.limits_without(question.without, setup, &self.templates);
         let taken = cluster.taken(question);
@@ -156,7 +178,10 @@ impl<'a> Packer<'a> {
         };
         let asked = asked(setup, nodes, question, &self.resources, volumes);
         let mut pass = pass::Pass::new(engine, asked, classes, &mut self.shapes, existing, limits);
-        pass.solve(&left_out);
+        match effort {
+            None => pass.solve(&left_out),
+            Some(effort) => pass.solve_cheaply(&left_out, effort),
+        }
         for (failure, volume) in pass.failures.iter_mut().zip(failures) {
             if volume.is_some() {
                 *failure = volume.map(Unschedulable::Volume);

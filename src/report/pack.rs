@@ -41,6 +41,8 @@ pub struct PackAnswer {
     pub currency: Currency,
     /// Karpenter's release.
     pub karpenter: &'static str,
+    /// Who packs: `karpenter` or `cost-aware`.
+    pub packer: &'static str,
     /// The counts and the cost.
     pub summary: PackSummary,
     /// The nodes to launch, in the order in which they were opened.
@@ -210,6 +212,7 @@ impl PackAnswer {
             region: question.region.name.as_str(),
             currency: question.region.currency,
             karpenter: question.karpenter.as_str(),
+            packer: pass.packer.as_str(),
             summary: PackSummary {
                 new_nodes: launches.len(),
                 per_hour,

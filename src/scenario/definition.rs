@@ -9,6 +9,7 @@ use crate::domain::external_metrics::ExternalMetric;
 use crate::domain::workload::ObjectName;
 use crate::domain::{Labels, Money, SimDuration, SimTime, Symbol, Versions};
 use crate::load::{Curve, Service, Uncertainty, Work};
+use crate::policy::packing::PackerKind;
 
 /// A question to the simulator: a cluster, what happens to it, and the policies to try.
 #[derive(Clone, PartialEq, Debug)]
@@ -62,6 +63,8 @@ pub struct PolicyVariant {
     pub versions: Versions,
     /// Whether Karpenter has an interruption queue to read notices from.
     pub interruption_queue: bool,
+    /// Who packs Karpenter's pods.
+    pub packer: PackerKind,
     /// The objects that exist from the start: the scenario's, those of the policy laid over them, priorities resolved.
     pub manifests: Arc<Manifests>,
 }

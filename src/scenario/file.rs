@@ -27,6 +27,7 @@ use super::source::{Limits, Source, read_bounded, sha256_hex};
 use super::tree::{self, Location, Node, Variables};
 use crate::catalog::{Catalog, Region};
 use crate::domain::{KarpenterVersion, KubernetesVersion, Money, SimDuration, Symbol, Versions};
+use crate::policy::packing::PackerKind;
 
 static SCENARIO: Shape = Shape {
     name: "a scenario",
@@ -75,7 +76,7 @@ static CLUSTER: Shape =
     Shape { name: "`cluster`", keys: &["zones"], without_effect: &[], unsupported: &[], strict: true };
 static POLICY: Shape = Shape {
     name: "a policy",
-    keys: &["name", "autoscaler", "versions", "karpenter", "manifests", "nodeGroups"],
+    keys: &["name", "autoscaler", "packer", "versions", "karpenter", "manifests", "nodeGroups"],
     without_effect: &[],
     unsupported: &[("flags", "take it out: the autoscaler runs with its default flags in this release")],
     strict: true,
@@ -500,6 +501,7 @@ fn policies<'s>(
             autoscaler,
             versions,
             interruption_queue,
+            packer: PackerKind::Karpenter,
             manifests: Arc::new(manifests),
         });
     }
@@ -527,6 +529,7 @@ fn policy<'s>(
     };
     let versions = versions(reader, fields, versions_of_all)?;
     let interruption_queue = karpenter(reader, fields, queue_of_all)?;
+    let packer = packer(reader, fields, autoscaler, versions)?;
     let mut manifests = base.clone();
     manifests.apply(files.manifests(reader, fields, "manifests")?);
     node_groups(reader, fields, region, &mut manifests)?;
@@ -537,7 +540,34 @@ fn policy<'s>(
             .because("Karpenter would launch nothing")
             .help("add one to its `manifests` or to the scenario's, or say `autoscaler: none`"));
     }
-    Ok(PolicyVariant { name, autoscaler, versions, interruption_queue, manifests: Arc::new(manifests) })
+    Ok(PolicyVariant { name, autoscaler, versions, interruption_queue, packer, manifests: Arc::new(manifests) })
+}
+
+/// Who packs: a setting of policies under which Karpenter does anything, for releases that the packer knows.
+fn packer<'s>(
+    reader: &Reader<'s>,
+    fields: Fields<'_, 's>,
+    autoscaler: Autoscaler,
+    versions: Versions,
+) -> Result<PackerKind, ScenarioError> {
+    const PACKERS: &[(&str, PackerKind)] =
+        &[("karpenter", PackerKind::Karpenter), ("cost-aware", PackerKind::CostAware)];
+    let Some(node) = fields.get("packer") else { return Ok(PackerKind::Karpenter) };
+    let packer = reader.choice(node, "packer", PACKERS)?;
+    if autoscaler != Autoscaler::Karpenter {
+        return Err(reader
+            .error(node.at, "only Karpenter packs")
+            .because("would do nothing")
+            .help("take `packer` out, or say `autoscaler: karpenter`"));
+    }
+    if !packer.knows(versions.karpenter) {
+        let release = versions.karpenter;
+        return Err(reader
+            .error(node.at, format!("the cost-aware packer does not know the rules of Karpenter {release}"))
+            .because("would pack by other rules")
+            .help("use `versions: { karpenter: v0.16 }` or a later one"));
+    }
+    Ok(packer)
 }
 
 fn objectives<'s>(reader: &mut Reader<'s>, fields: Fields<'_, 's>) -> Result<Objectives, ScenarioError> {

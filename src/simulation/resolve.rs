@@ -52,6 +52,7 @@ pub fn resolve(
         autoscaler: if karpenter {
             Autoscaler::Karpenter(KarpenterSettings {
                 interruption_queue: policy.interruption_queue,
+                packer: policy.packer,
                 ..KarpenterSettings::default()
             })
         } else {

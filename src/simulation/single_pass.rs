@@ -12,8 +12,9 @@ use crate::policy::bin_packing::Effort;
 use crate::policy::disruption::{ClusterView, PodBudget, PodView};
 use crate::policy::instance_types::{InstanceType, ProviderSettings, types_of_pools};
 use crate::policy::packing::{
-    BoundPod, LowerBound, MinValuesPolicy, NamespaceView, NodeView, Packer, PackingOptions, PackingPlan, PackingSetup,
-    PendingPod, PlannedClaim, PoolView, ReservedMode, Situation, TieBreak, Volumes, WhatIf, lower_bound, takes_on,
+    BoundPod, LowerBound, MinValuesPolicy, NamespaceView, NodeView, Packer, PackerKind, PackingOptions, PackingPlan,
+    PackingSetup, PendingPod, PlannedClaim, PoolView, ReservedMode, Situation, TieBreak, Volumes, WhatIf, lower_bound,
+    takes_on,
 };
 use crate::policy::selection::{LaunchRequest, LaunchView, SelectionError, select};
 use crate::scenario::PackingQuestion;
@@ -38,6 +39,8 @@ pub struct SinglePass<'q> {
     pub plan: PackingPlan,
     /// The launch request of each claim of the plan, or why there is none.
     pub launches: Vec<Result<LaunchRequest, SelectionError>>,
+    /// Who made the plan.
+    pub packer: PackerKind,
     /// What no nodes could cost less than that hold the pods that the plan places; `None` if none was asked for.
     pub bound: Option<LowerBound>,
 }
@@ -66,7 +69,25 @@ impl<'q> SinglePass<'q> {
         let every: Vec<usize> = (0..question.node_pools.len()).collect();
         let plan = packed(question, &types, &every, &asked, true, None);
         let launches = plan.claims.iter().map(|claim| launch(question, &types, claim)).collect();
-        Self { question, types, asked, left_out, plan, launches, bound: None }
+        Self { question, types, asked, left_out, plan, launches, packer: PackerKind::Karpenter, bound: None }
+    }
+
+    /// The pass by the cost-aware packer: the same, or one whose launches cost less and leave no more pods without a place.
+    #[must_use]
+    pub fn with_cheaper_plan(mut self, effort: &mut Effort<'_>) -> Self {
+        self.packer = PackerKind::CostAware;
+        let every: Vec<usize> = (0..self.question.node_pools.len()).collect();
+        let plan = asking(self.question, &self.types, &every, &self.asked, true, |setup, situation| {
+            Packer::new(setup).pack_cost_aware(situation, effort)
+        });
+        let launches: Vec<_> = plan.claims.iter().map(|claim| launch(self.question, &self.types, claim)).collect();
+        // What EC2 is asked for may differ from what the packer reckoned with.
+        let failing = |launches: &[Result<LaunchRequest, SelectionError>]| launches.iter().any(Result::is_err);
+        if !failing(&launches) && !failing(&self.launches) && cost(&launches) < cost(&self.launches) {
+            self.plan = plan;
+            self.launches = launches;
+        }
+        self
     }
 
     /// The pass with a lower bound on what its pods must cost, as good as the effort allows.
@@ -93,6 +114,12 @@ impl<'q> SinglePass<'q> {
         }));
         self
     }
+}
+
+/// What launches cost in an hour, each at its cheapest offer, in nano-units.
+fn cost(launches: &[Result<LaunchRequest, SelectionError>]) -> i64 {
+    let cheapest = |request: &LaunchRequest| request.overrides.iter().map(|own| own.price.as_nanos()).min();
+    launches.iter().flatten().filter_map(cheapest).sum()
 }
 
 /// Why no pass takes the pod on.

@@ -101,6 +101,19 @@ fn an_instance_that_is_gone_or_leaves_pods_pending_is_worse() {
 }
 
 #[test]
+fn a_packer_that_is_worse_than_the_one_of_the_baseline_is_found_out() {
+    let place = small_suite();
+    let suite = ["pack", "--suite", "suite"];
+    let cheap = place.nodecast(&[&suite[..], &["--packer", "cost-aware", "--write-baseline", "cheap.json"]].concat());
+    assert_eq!(cheap.2, Some(0), "{}", cheap.1);
+    let same = [&suite[..], &["--packer", "cost-aware", "--baseline", "cheap.json", "--tolerance", "0"]].concat();
+    assert_eq!(place.nodecast(&same).2, Some(0));
+    let (out, _, code) = place.nodecast(&[&suite[..], &["--baseline", "cheap.json"]].concat());
+    assert_eq!(code, Some(1), "{out}");
+    assert!(out.contains("worse: mixed-sizes-500 costs"), "{out}");
+}
+
+#[test]
 fn what_is_no_suite_or_no_baseline_is_said() {
     let place = small_suite();
     place.put("broken.json", "{}");

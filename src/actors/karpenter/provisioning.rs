@@ -11,10 +11,11 @@ use crate::actors::context::Context;
 use crate::actors::event::{Event, class};
 use crate::actors::{scheduler_loop, workload_controllers};
 use crate::domain::{HourlyRate, KarpenterVersion, NodeId, PodId, PodSpec, SimDuration, SimTime, Symbol, well_known};
+use crate::policy::bin_packing::Effort;
 use crate::policy::instance_types::refresh_offerings;
 use crate::policy::packing::{
-    BoundPod, LeftOut, NamespaceView, NodeView, Packer, PackingOptions, PackingPlan, PackingSetup, PendingPod,
-    PlannedClaim, PoolView, ReservedMode, Situation, TieBreak, Volumes, takes_on,
+    BoundPod, LeftOut, NamespaceView, NodeView, Packer, PackerKind, PackingOptions, PackingPlan, PackingSetup,
+    PendingPod, PlannedClaim, PoolView, ReservedMode, Situation, TieBreak, Volumes, takes_on,
 };
 use crate::world::NodePhase;
 use crate::world::node_operations::NewNode;
@@ -181,7 +182,14 @@ fn pack(context: &Context<'_>, pods: &[PodId]) -> PackingPlan {
         .collect();
     let ties = TieBreak::Seeded { seed: setup.seed, pass: karpenter.passes };
     let situation = Situation { nodes: &nodes, pods: &pending, reserved: ReservedMode::Strict, ties };
-    Packer::new(packing).pack(&situation)
+    let mut packer = Packer::new(packing);
+    match karpenter.settings.map_or(PackerKind::Karpenter, |settings| settings.packer) {
+        PackerKind::Karpenter => packer.pack(&situation),
+        PackerKind::CostAware => {
+            // A clock here would let the answer depend on the machine.
+            packer.pack_cost_aware(&situation, &mut Effort { steps: Effort::QUICK, go_on: &mut || true })
+        }
+    }
 }
 
 /// Nodes that exist, or will because their instance is launched.

@@ -3,14 +3,12 @@
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use super::{Arguments, Format, Unwritable, circumstances, line};
+use super::{Arguments, Format, Unwritable, circumstances, line, pass, with_effort};
 use crate::catalog::Catalog;
 use crate::cli::prices::Prices;
 use crate::cli::{Console, Failure};
-use crate::policy::bin_packing::Effort;
 use crate::report::pack::{Baseline, PackAnswer, PackedInstance, SuiteAnswer};
 use crate::scenario::PackingQuestion;
-use crate::simulation::single_pass::SinglePass;
 
 /// A folder that is no suite, or a file that is no baseline.
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
@@ -42,9 +40,9 @@ pub(super) fn execute(arguments: &Arguments, suite: &Path, console: &mut Console
     let baseline = arguments.baseline.as_deref().map(read_baseline).transpose()?;
     let mut instances = Vec::new();
     for (name, files) in find_instances(suite)? {
-        instances.push(pack(arguments, name, &files, prices.catalog(), console)?);
+        instances.push(pack_instance(arguments, name, &files, prices.catalog(), console)?);
     }
-    let mut answer = SuiteAnswer::new(arguments.karpenter.as_str(), super::PACKER, instances);
+    let mut answer = SuiteAnswer::new(arguments.karpenter.as_str(), arguments.packer.kind().as_str(), instances);
     if let Some(baseline) = &baseline {
         answer.compare(baseline, arguments.tolerance);
     }
@@ -62,7 +60,7 @@ pub(super) fn execute(arguments: &Arguments, suite: &Path, console: &mut Console
     if worse.is_empty() { Ok(()) } else { Err(Failure::worse(Worse(worse.join("; ")))) }
 }
 
-fn pack(
+fn pack_instance(
     arguments: &Arguments,
     name: String,
     files: &[PathBuf],
@@ -76,11 +74,9 @@ fn pack(
         }
     }
     let started = Instant::now();
-    let mut go_on = || arguments.time_limit.is_none_or(|limit| started.elapsed() < limit);
-    let mut effort = Effort { steps: Effort::THOROUGH, go_on: &mut go_on };
-    let pass = SinglePass::of(&question);
+    let pass = with_effort(arguments, |effort| pass(arguments, &question, effort));
     let seconds = started.elapsed().as_secs_f64();
-    let answer = PackAnswer::of(&pass.with_bound(&mut effort), None);
+    let answer = PackAnswer::of(&with_effort(arguments, |effort| pass.with_bound(effort)), None);
     Ok(PackedInstance::new(name, &answer, seconds))
 }
 

@@ -6,6 +6,32 @@ use crate::domain::volumes::{PersistentVolume, PersistentVolumeClaim, StorageCla
 use crate::domain::{KarpenterVersion, Labels, NodePool, PodSpec, Resources, SimTime, Symbol, Taint};
 use crate::policy::instance_types::InstanceType;
 
+/// Who packs.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub enum PackerKind {
+    /// Karpenter's own scheduler.
+    #[default]
+    Karpenter,
+    /// The cost-aware packer, which no release has.
+    CostAware,
+}
+
+impl PackerKind {
+    /// The name in options and scenarios.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Karpenter => "karpenter",
+            Self::CostAware => "cost-aware",
+        }
+    }
+
+    /// Whether it can pack by the rules of a release: the cost-aware packer not by those up to v0.6, which put every pod
+    /// into a group of equal constraints.
+    pub fn knows(self, version: KarpenterVersion) -> bool {
+        self == Self::Karpenter || version > KarpenterVersion::V0_6
+    }
+}
+
 /// Whether preferences are tried before they are dropped (`--preference-policy`).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum PreferencePolicy {

@@ -38,11 +38,22 @@ pub(super) struct Ask {
     pub(super) ways: Vec<Way>,
 }
 
+/// Where a bin of the problem comes from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Origin {
+    /// Position of the template.
+    pub(super) template: usize,
+    /// Position among the pool's instance types.
+    pub(super) instance_type: usize,
+}
+
 /// A problem with what its parts stand for.
 pub(super) struct Offers {
     pub(super) problem: Problem,
     /// The item of each ask.
     pub(super) item_of: Vec<usize>,
+    /// The origin of each bin.
+    pub(super) origins: Vec<Origin>,
 }
 
 /// A price for an hour that no nodes could be cheaper than.
@@ -175,9 +186,9 @@ pub(super) fn state(
         items[item].count += ask.count;
         item_of.push(item);
     }
-    let bins = bins(templates, tables, table, &signatures, &names);
+    let (bins, origins) = bins(templates, tables, table, &signatures, &names);
     let problem = Problem { resources: names.len(), items, bins, free: Vec::new() };
-    Offers { problem, item_of }
+    Offers { problem, item_of, origins }
 }
 
 fn resource_names(asks: &[Ask]) -> Vec<ResourceName> {
@@ -225,21 +236,22 @@ fn bins(
     table: &mut RequirementTable,
     signatures: &[Signature],
     names: &[ResourceName],
-) -> Vec<Bin> {
+) -> (Vec<Bin>, Vec<Origin>) {
     for (template, set) in signatures.iter().flatten() {
         tables[templates.list[*template].table].prepare(*set, table);
     }
-    let mut found: Vec<Bin> = Vec::new();
+    let mut found: Vec<(Bin, Origin)> = Vec::new();
     for (position, template) in templates.list.iter().enumerate() {
         let types = &tables[template.table];
         for index in bits::iter(&template.types) {
             let Some(capacity) = room(template, types, index, names) else { continue };
             for (price, accepts) in ways_to_buy(types, position, index, signatures) {
-                found.push(Bin { capacity: capacity.clone(), price, accepts });
+                let origin = Origin { template: position, instance_type: index };
+                found.push((Bin { capacity: capacity.clone(), price, accepts }, origin));
             }
         }
     }
-    without_useless(found)
+    without_useless(found).into_iter().unzip()
 }
 
 /// What a type offers beside the daemons; `None` if the daemons do not fit.
@@ -277,16 +289,16 @@ fn ways_to_buy(
 }
 
 /// Leaves out bins that are nowhere better than another that costs no more.
-fn without_useless(mut found: Vec<Bin>) -> Vec<Bin> {
-    found.sort_by(|a, b| a.price.cmp(&b.price).then_with(|| b.capacity.cmp(&a.capacity)));
-    let mut kept: Vec<Bin> = Vec::new();
-    for bin in found {
-        let covers = |other: &Bin| {
+fn without_useless(mut found: Vec<(Bin, Origin)>) -> Vec<(Bin, Origin)> {
+    found.sort_by(|(a, _), (b, _)| a.price.cmp(&b.price).then_with(|| b.capacity.cmp(&a.capacity)));
+    let mut kept: Vec<(Bin, Origin)> = Vec::new();
+    for (bin, origin) in found {
+        let covers = |(other, _): &(Bin, Origin)| {
             other.capacity.iter().zip(&bin.capacity).all(|(own, wanted)| own >= wanted)
                 && other.accepts.iter().zip(&bin.accepts).all(|(own, wanted)| own >= wanted)
         };
         if !kept.iter().any(covers) {
-            kept.push(bin);
+            kept.push((bin, origin));
         }
     }
     kept

@@ -31,7 +31,7 @@ pub(super) struct Pass<'p, 'a> {
     /// Whether a claim changed since.
     unsorted: bool,
     /// What the limits of each template's pool leave, and the types within that.
-    remaining: Vec<Remaining>,
+    pub(super) remaining: Vec<Remaining>,
     /// Why each pod that has no place has none.
     pub(super) failures: Vec<Option<Unschedulable>>,
     /// What existing nodes said to the watched pod.
@@ -58,11 +58,11 @@ pub(super) struct Asked<'p> {
 }
 
 /// What a pool's limits leave.
-struct Remaining {
+pub(super) struct Remaining {
     /// Only resources that the limits name.
-    limits: Resources,
+    pub(super) limits: Resources,
     /// Types of the template that are not larger than that.
-    types: Bits,
+    pub(super) types: Bits,
 }
 
 impl<'p, 'a> Pass<'p, 'a> {
@@ -119,6 +119,11 @@ impl<'p, 'a> Pass<'p, 'a> {
     pub(super) fn solve(&mut self, left_out: &[bool]) {
         let mut queue: VecDeque<usize> = sorted(self.asked.pods, &self.classes).into();
         queue.retain(|&pod| !left_out[pod]);
+        self.solve_queue(queue);
+    }
+
+    /// Places the pods of a queue, again and again as long as that places one.
+    pub(super) fn solve_queue(&mut self, mut queue: VecDeque<usize>) {
         // The length of the queue after a pod was put back: meeting the same length again means that a whole round
         // went by without progress.
         let mut put_back_at = vec![0; self.asked.pods.len()];
@@ -181,7 +186,7 @@ impl<'p, 'a> Pass<'p, 'a> {
         self.add_to_new_claim(pod, class, variant, in_topology)
     }
 
-    fn add_to_existing(&mut self, pod: usize, class: usize, variant: usize, in_topology: bool) -> bool {
+    pub(super) fn add_to_existing(&mut self, pod: usize, class: usize, variant: usize, in_topology: bool) -> bool {
         if self.asked.watched == Some(pod) {
             self.watch(pod, class, variant, in_topology);
         }
@@ -346,8 +351,15 @@ impl<'p, 'a> Pass<'p, 'a> {
         }
     }
 
+    /// Makes the list of open claims anew after claims were filled past it.
+    pub(super) fn list_claims(&mut self) {
+        let claims = self.claims.iter().enumerate();
+        self.order = claims.map(|(position, own)| go_sort::entry(own.pods.len() as u32, position as u32)).collect();
+        self.unsorted = true;
+    }
+
     /// Takes the largest type that the claim may become out of the limits; `nodes` is no capacity and stays.
-    fn charge_limits(&mut self, template: usize, types: &[u64]) {
+    pub(super) fn charge_limits(&mut self, template: usize, types: &[u64]) {
         let remaining = &mut self.remaining[template];
         if remaining.limits.is_empty() {
             return;
@@ -363,7 +375,7 @@ impl<'p, 'a> Pass<'p, 'a> {
 }
 
 /// The pods in the order of the queue: most CPU first, then most memory, then the oldest (in whole seconds), then by UID.
-fn sorted(pods: &[PendingPod<'_>], classes: &Classes) -> Vec<usize> {
+pub(super) fn sorted(pods: &[PendingPod<'_>], classes: &Classes) -> Vec<usize> {
     let mut order: Vec<usize> = (0..pods.len()).collect();
     order.sort_by_cached_key(|&pod| {
         let requests = &classes.list[classes.of_pod[pod]].shape.requests;

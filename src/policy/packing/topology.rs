@@ -16,7 +16,7 @@ use self::domains::KeyDomains;
 use self::group::{Choice, Group};
 use super::errors::{TopologyKind, TopologyRefusal};
 use super::input::{PackingSetup, TieBreak};
-use super::requirement_table::{Combined, RequirementTable, SetId, Undefined};
+use super::requirement_table::{Combined, RequirementId, RequirementTable, SetId, Undefined};
 use crate::domain::PodSpec;
 use crate::domain::requirements::Requirement;
 use crate::domain::symbol::Symbol;
@@ -58,6 +58,17 @@ pub(super) struct Asking<'a> {
     pub(super) strict: SetId,
     /// Its own requirement on the host name.
     pub(super) strict_host: Option<&'a Requirement>,
+}
+
+/// What a group asks of a class, in short.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Rule {
+    pub(super) kind: TopologyKind,
+    /// Whether the domains are hosts.
+    pub(super) by_host: bool,
+    pub(super) max_skew: i64,
+    /// Whether pods of the class are among those that are counted.
+    pub(super) selects_itself: bool,
 }
 
 /// Why a node does not suit.
@@ -314,6 +325,29 @@ impl<'p> Topology<'p> {
             let group = self.classes[class].repels[position];
             record_in(&mut self.inverse[group], &mut self.rules.keys, host, set, table);
         }
+    }
+
+    /// What a group asks of pods of a class that owns it.
+    pub(super) fn rule(&self, class: usize, group: usize) -> Rule {
+        let own = &self.groups[group];
+        Rule {
+            kind: own.kind,
+            by_host: own.domains.is_none(),
+            max_skew: own.max_skew,
+            selects_itself: self.classes[class].counted_by.contains(&group),
+        }
+    }
+
+    /// Whether other pods' anti-affinity keeps the class out of domains wider than a host.
+    pub(super) fn is_repelled_from_domains(&self, class: usize) -> bool {
+        self.classes[class].repelled_by.iter().any(|&group| self.inverse[group].domains.is_some())
+    }
+
+    /// The domains that a group knows: the requirement that allows only this one, and the pods counted there.
+    pub(super) fn domain_counts(&self, group: usize) -> Vec<(RequirementId, i64)> {
+        let own = &self.groups[group];
+        let Some(key) = own.domains else { return Vec::new() };
+        own.counted().map(|(domain, count)| (self.rules.keys[key].only(domain), i64::from(count))).collect()
     }
 
     /// The refusal of a group, for people.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use super::{LaunchedNode, PackAnswer};
+use crate::policy::packing::PackerKind;
 use crate::report::format::{counted, money, percent};
 use crate::simulation::single_pass::SinglePass;
 
@@ -40,11 +41,12 @@ impl PackAnswer {
 
     fn headline(&self, text: &mut String) {
         let (summary, currency) = (&self.summary, self.currency.code());
+        let who = if self.packer == PackerKind::CostAware.as_str() { "the cost-aware packer" } else { "Karpenter" };
         let _ = match summary.new_nodes {
-            0 => writeln!(text, "Karpenter launches nothing"),
+            0 => writeln!(text, "{who} launches nothing"),
             nodes => writeln!(
                 text,
-                "Karpenter launches {}: {} an hour, {} a month",
+                "{who} launches {}: {} an hour, {} a month",
                 counted(nodes as u64, "node", "nodes"),
                 money(currency, summary.per_hour),
                 money(currency, summary.per_month)

@@ -3,12 +3,12 @@
 use std::path::Path;
 
 use nodecast::policy::bin_packing::Effort;
-use nodecast::policy::packing::{PackingPlan, TieBreak, lower_bound, pack};
+use nodecast::policy::packing::{Packer, PackingPlan, TieBreak, lower_bound, pack};
 use proptest::prelude::{prop, proptest};
 use proptest::test_runner::Config;
 use serde_json::json;
 
-use super::properties::{workload, world};
+use super::properties::{check, workload, world};
 use super::world::{World, placed};
 use crate::agreement::karpenter_case::{Case, Catalogs, read_json};
 
@@ -42,6 +42,37 @@ fn no_plan_of_a_recorded_case_costs_less_than_its_bound() {
         });
     }
     assert!(bounded > 60, "only {bounded} cases have a bound above zero");
+}
+
+#[test]
+fn the_cost_aware_packer_is_never_dearer_in_a_recorded_case_and_places_as_many_pods() {
+    let mut cheaper = 0;
+    for case in cases() {
+        case.with(|setup, situation| {
+            let usual = pack(setup, situation);
+            let mut effort = Effort { steps: 2_000_000, go_on: &mut || true };
+            let cheap = Packer::new(setup).pack_cost_aware(situation, &mut effort);
+            assert!(cost(&cheap) <= cost(&usual), "{}: {} and {}", case.name, cost(&cheap), cost(&usual));
+            assert!(cheap.unschedulable.len() <= usual.unschedulable.len(), "{}", case.name);
+            let mut placed = placed(&cheap);
+            placed.sort_unstable();
+            let all = placed.len();
+            placed.dedup();
+            assert_eq!(placed.len(), all, "{}: a pod is in two places", case.name);
+            assert_eq!(all + cheap.unschedulable.len(), situation.pods.len(), "{}", case.name);
+            for claim in &cheap.claims {
+                let mut requests = claim.daemon_requests.clone();
+                for &pod in &claim.pods {
+                    requests.add(&situation.pods[pod].spec.requests());
+                }
+                for kind in claim.instance_types.iter() {
+                    assert!(requests.fits(&case.types[kind.index as usize].allocatable), "{}", case.name);
+                }
+            }
+            cheaper += usize::from(cost(&cheap) < cost(&usual));
+        });
+    }
+    assert!(cheaper > 30, "only {cheaper} cases became cheaper");
 }
 
 #[test]
@@ -82,5 +113,19 @@ proptest! {
         let plan = world.plan();
         let (bound, cost) = (world.bound(&plan).per_hour.as_nanos(), cost(&plan));
         assert!(bound <= cost, "bound {bound}, cost {cost}");
+    }
+
+    #[test]
+    fn the_cost_aware_packer_keeps_every_rule_and_is_never_dearer(
+        workloads in prop::collection::vec(workload(), 1..9),
+        nodes in 0..4_usize,
+        limit in 0..64_i64,
+    ) {
+        let world = world(&workloads, nodes, limit, TieBreak::SmallestName);
+        let (usual, cheap) = (world.plan(), world.cheap_plan());
+        check(&world, &cheap);
+        assert!(cost(&cheap) <= cost(&usual));
+        assert!(cheap.unschedulable.len() <= usual.unschedulable.len());
+        assert_eq!(cheap, world.cheap_plan(), "the same question has the same answer");
     }
 }

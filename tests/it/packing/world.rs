@@ -213,6 +213,18 @@ impl World {
         self.with_packer(|packer| [self.pass(packer), other.pass(packer), self.pass(packer)])
     }
 
+    /// What the cost-aware packer answers.
+    pub fn cheap_plan(&self) -> PackingPlan {
+        self.with_packer(|packer| {
+            let bound: Vec<Vec<BoundPod<'_>>> = self.nodes.iter().map(bound_pods).collect();
+            let nodes: Vec<NodeView<'_>> =
+                self.nodes.iter().zip(&bound).map(|(node, pods)| node_view(node, pods)).collect();
+            let pods: Vec<_> = self.pods.iter().enumerate().map(pending_pod).collect();
+            let situation = Situation { nodes: &nodes, pods: &pods, reserved: self.reserved, ties: self.ties };
+            packer.pack_cost_aware(&situation, &mut Effort { steps: 2_000_000, go_on: &mut || true })
+        })
+    }
+
     pub fn with_packer<R>(&self, ask: impl FnOnce(&mut Packer<'_>) -> R) -> R {
         let pools: Vec<_> = self.pools.iter().map(|pool| PoolView { pool, instance_types: &self.types }).collect();
         let namespaces: Vec<_> =
