@@ -18,7 +18,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(super) use batching::{batch_closed, node_trigger, pod_trigger, pod_unschedulable};
 pub(super) use disruption::{disruption_pass, disruption_validation};
 pub(super) use emptiness::{emptiness_check, emptiness_due};
-pub(super) use eviction::evict;
+pub(super) use eviction::{budget_states, evict};
 pub(super) use interruption::{interruption_message, interruption_noticed};
 pub(super) use launch::{fleet_answered, registration_overdue};
 pub(super) use termination::{drain_poll, expired};

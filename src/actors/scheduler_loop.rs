@@ -117,7 +117,9 @@ pub(super) fn unschedulable_pods<'a>(context: &'a Context<'_>) -> impl Iterator<
     let queued = context.scheduler.active.iter().map(|order| order.pod);
     let backing_off = context.scheduler.backing_off.values().flatten().map(|order| order.pod);
     let all: BTreeSet<PodId> = parked.chain(queued).chain(backing_off).collect();
-    all.into_iter().filter(|&pod| context.world.pod(pod).unschedulable)
+    // A pod that has evicted others waits for their room, not for a node.
+    let waits = |pod: PodId| context.scheduler.view.nominated_node(pod).is_none();
+    all.into_iter().filter(move |&pod| context.world.pod(pod).unschedulable && waits(pod))
 }
 
 /// A pod has been created: it is queued.
@@ -142,6 +144,7 @@ pub(super) fn pod_created(context: &mut Context<'_>, now: SimTime, pod: PodId) {
 /// A pod is gone before it had a node.
 pub(super) fn forget(context: &mut Context<'_>, pod: PodId) {
     let scheduler = &mut context.scheduler;
+    scheduler.view.clear_nomination(pod);
     scheduler.waiting.remove(&pod);
     scheduler.active.retain(|order| order.pod != pod);
     scheduler.backing_off.retain(|_, orders| {
@@ -199,11 +202,40 @@ fn attempt(context: &mut Context<'_>, now: SimTime, pod: PodId) {
             }
             let first = !context.world.pod(pod).unschedulable;
             context.world.mark_unschedulable(pod, now, &why.message(version));
-            if first {
+            let preempts = preempt(context, now, &pending);
+            if first && !preempts {
                 karpenter::pod_unschedulable(context, now, pod);
             }
         }
     }
+}
+
+/// Evicts pods of lower priority if that lets the pod onto a node, and reserves the node for it. Returns whether a node is
+/// reserved: then no other is needed.
+///
+/// Source: Kubernetes 1.36 `pkg/scheduler/framework/preemption/preemption.go`, `Preempt`.
+fn preempt(context: &mut Context<'_>, now: SimTime, pending: &PendingPod) -> bool {
+    let pod = pending.id;
+    let priority = context.world.pod(pod).spec.priority;
+    let world = &context.world;
+    let placed = world.live_nodes().iter().flat_map(|&node| &world.node(node).pods);
+    if placed.into_iter().any(|&other| world.pod(other).spec.priority < priority) {
+        let budgets = karpenter::budget_states(context, now);
+        let scheduler = &mut context.scheduler;
+        let draw = scheduler.streams.nth("preemption-start", "", scheduler.attempts).uniform();
+        let start = (draw * (1_u64 << 53) as f64) as u64;
+        if let Ok(plan) = scheduler.scheduler.preempt(&scheduler.view, pending, &budgets, start) {
+            for demoted in plan.demoted {
+                scheduler.view.clear_nomination(demoted);
+            }
+            scheduler.view.nominate(pod, pending.shape, plan.node);
+            let reason = format!("preempted by {} of priority {priority}", context.world.pod_name(pod));
+            for victim in plan.victims {
+                kubelet::delete(context, now, victim, true, &reason);
+            }
+        }
+    }
+    context.scheduler.view.nominated_node(pod).is_some()
 }
 
 /// Pods that have waited for five minutes are tried again.

@@ -40,6 +40,7 @@ pub const STREAM_NAMES: &[&str] = &[
     "metrics-phase",
     "notice-delivery",
     "pod-uid",
+    "preemption-start",
     "price",
     "reclaim",
     "reclaim-hit",

@@ -226,3 +226,30 @@ fn random_small_clusters_keep_every_promise_at_every_instant() {
         assert!(taints_respected, "seed {seed}");
     }
 }
+
+#[test]
+fn an_urgent_pod_takes_the_room_of_placeholders_and_those_wait() {
+    let cluster = "---\napiVersion: eksctl.io/v1alpha5\nkind: ClusterConfig\nmetadata: {name: c, region: us-east-1}\n\
+        managedNodeGroups: [{name: ng, instanceType: m5.large, desiredCapacity: 1, minSize: 1, maxSize: 1}]\n\
+        ---\napiVersion: scheduling.k8s.io/v1\nkind: PriorityClass\nmetadata: {name: placeholder}\nvalue: -10\n";
+    let pause = deployment("pause", 3, "500m", "512Mi")
+        .replace("containers:", "priorityClassName: placeholder\n      containers:");
+    let manifests = format!("{cluster}{pause}");
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::write(directory.path().join("web.yaml"), deployment("web", 1, "900m", "512Mi")).unwrap();
+    let text = scenario("30m", "timeline: [{at: 10m, manifests: [web.yaml]}]\n")
+        .replace("autoscaler: karpenter", "autoscaler: none");
+    let scenario = load(directory.path(), &text, &manifests);
+    let policy = scenario.for_policy(None).unwrap();
+    let outcome = simulation::run(&scenario, policy, Catalog::embedded().unwrap(), 3, &mut |_| {}).unwrap();
+    let web = outcome.record.pods.iter().find(|pod| pod.name.starts_with("web")).unwrap();
+    let waited = web.scheduled.unwrap() - web.created;
+    // Until the placeholder that it evicted has stopped.
+    assert!((1..10).contains(&waited.as_secs()), "{waited}");
+    let evicted: Vec<_> = outcome.record.pods.iter().filter(|pod| pod.evicted).collect();
+    assert_eq!(evicted.len(), 1, "500m of one beside the 430m that are free");
+    let waiting = outcome.record.pods.iter().filter(|pod| pod.scheduled.is_none() && pod.removed.is_none());
+    assert_eq!(waiting.count(), 1, "its replacement finds no room");
+    let reason = outcome.record.events.iter().find(|event| event.kind == EventKind::PodEvicted).unwrap();
+    assert!(reason.message.starts_with("preempted by web-"), "{}", reason.message);
+}

@@ -10,6 +10,7 @@ use crate::domain::{PodId, SimTime};
 use crate::policy::budgets::{
     EvictionAnswer, EvictionBudget, EvictionView, ProtectedPods, budget_status, eviction, is_healthy,
 };
+use crate::policy::kube_scheduler::BudgetState;
 use crate::world::PodPhase;
 
 /// Evicts the pod if its budgets allow it now.
@@ -33,6 +34,16 @@ pub(in crate::actors) fn evict(context: &mut Context<'_>, now: SimTime, pod: Pod
     if matches!(eviction(view, &budgets), EvictionAnswer::Evicted { .. }) {
         kubelet::delete(context, now, pod, true, reason);
     }
+}
+
+/// Every budget with the disruptions that it allows now, for a scheduler that weighs whom to evict.
+pub(in crate::actors) fn budget_states(context: &Context<'_>, now: SimTime) -> Vec<BudgetState> {
+    let state = |budget: &PodDisruptionBudget| BudgetState {
+        namespace: budget.namespace,
+        selector: budget.selector.clone(),
+        disruptions_allowed: budget_status(budget.rule, protected(context, now, budget)).disruptions_allowed,
+    };
+    context.setup.disruption_budgets.iter().map(state).collect()
 }
 
 /// Whether the pod's budgets never let it go: there are several, or one whose rule allows no disruption whatever the
