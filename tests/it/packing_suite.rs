@@ -114,6 +114,32 @@ fn a_packer_that_is_worse_than_the_one_of_the_baseline_is_found_out() {
 }
 
 #[test]
+fn a_policy_may_pack_cost_aware_under_releases_whose_rules_are_known() {
+    let place = Place::new();
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("scenarios/eks-101");
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_str().unwrap().to_owned();
+        place.put(&format!("eks/{name}"), &std::fs::read_to_string(&path).unwrap());
+    }
+    let scenario = std::fs::read_to_string(place.path("eks/scenario.yaml")).unwrap();
+    let policy = |release: &str| {
+        let own = format!(
+            "policies:\n  - name: cheaper\n    autoscaler: karpenter\n    packer: cost-aware\n    versions: {{ karpenter: {release} }}\n    manifests: [nodepool.yaml]\n"
+        );
+        scenario.replacen("policies:\n", &own, 1)
+    };
+    place.put("eks/new.yaml", &policy("v1.13"));
+    place.put("eks/old.yaml", &policy("v0.6"));
+    let (out, err, code) = place.nodecast(&["run", "eks/new.yaml", "--policy", "cheaper", "--out", "new"]);
+    assert_eq!(code, Some(0), "{err}");
+    assert!(out.contains("policy cheaper"), "{out}");
+    let (_, err, code) = place.nodecast(&["run", "eks/old.yaml", "--policy", "cheaper", "--out", "old"]);
+    assert_eq!(code, Some(2), "{err}");
+    assert!(err.contains("does not know the rules of Karpenter v0.6.3"), "{err}");
+}
+
+#[test]
 fn what_is_no_suite_or_no_baseline_is_said() {
     let place = small_suite();
     place.put("broken.json", "{}");
