@@ -20,6 +20,7 @@ mod node_groups;
 mod node_life;
 mod prometheus;
 mod queue_loop;
+pub mod replay;
 mod replica_loop;
 mod sampler;
 mod scheduler_loop;
@@ -46,6 +47,7 @@ pub fn begin(context: &mut Context<'_>) {
     interruption::begin(context);
     karpenter::begin(context);
     prometheus::begin(context);
+    replay::begin(context);
     sampler::begin(context);
 }
 
@@ -89,6 +91,14 @@ pub fn handle(context: &mut Context<'_>, now: SimTime, event: Event) {
         Event::EmptinessDue(node) => karpenter::emptiness_due(context, now, node),
         Event::DisruptionPass => karpenter::disruption_pass(context, now),
         Event::DisruptionValidation => karpenter::disruption_validation(context, now),
+        Event::CommandPoll(command) => karpenter::command_poll(context, now, command),
+        Event::EvictionRetry(pod) => karpenter::eviction_retry(context, now, pod),
+        Event::InstancePoll(node) => karpenter::instance_poll(context, now, node),
+        Event::GarbageCollection => karpenter::collect_garbage(context, now),
+        Event::ClaimGone(node) => karpenter::claim_gone(context, now, node),
+        Event::ReplayStep => replay::step(context, now),
+        Event::ReplayAction(action) => replay::act(context, now, action),
+        Event::ReplayUnknown(node) => replay::unknown(context, now, node),
         Event::Expired(node) => karpenter::expired(context, now, node),
         Event::PoolWarned(pool, number) => interruption::pool_warned(context, now, pool, number),
         Event::PoolReclaims(pool, number) => interruption::pool_reclaims(context, now, pool, number),

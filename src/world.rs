@@ -5,6 +5,7 @@
 //!
 //! What must not live here: when something happens (`actors`), what ought to happen (`policy`), money (`cloud`).
 
+pub mod commands;
 pub mod node_operations;
 pub mod pod_operations;
 pub mod record;

@@ -276,7 +276,7 @@ pub fn rate(value: &Value) -> Result<HourlyRate, String> {
     HourlyRate::parse(&format!("{price:.9}")).ok_or_else(|| format!("{value} is not a price"))
 }
 
-fn read_catalog(catalog: &Value) -> Result<Vec<InstanceType>, String> {
+pub fn read_catalog(catalog: &Value) -> Result<Vec<InstanceType>, String> {
     let optional: Vec<Symbol> =
         list(catalog, "optionalLabels")?.iter().filter_map(Value::as_str).map(Symbol::new).collect();
     list(catalog, "instanceTypes")?.iter().map(|own| read_type(own, &optional)).collect()

@@ -18,6 +18,10 @@ mod karpenter_case;
 #[allow(dead_code)]
 mod karpenter_consolidation;
 #[allow(dead_code)]
+mod karpenter_timeline;
+#[allow(dead_code)]
+mod karpenter_timeline_events;
+#[allow(dead_code)]
 mod keda;
 #[allow(dead_code)]
 mod kube_scheduler;
@@ -34,6 +38,7 @@ const SUITES: &[(&str, Suite)] = &[
     ("hpa", hpa::run),
     ("karpenter", karpenter::run),
     ("karpenter-consolidation", karpenter_consolidation::run),
+    ("karpenter-timeline", karpenter_timeline::run),
     ("keda", keda::run),
     ("kube-scheduler", kube_scheduler::run),
 ];

@@ -13,12 +13,14 @@ use super::metrics_server::MetricsServer;
 use super::node_groups::{self, NodeGroups};
 use super::prometheus::{Prometheus, RequestCounters};
 use super::queue_loop::QueueLoop;
+use super::replay::ReplayState;
 use super::replica_loop::ReplicaLoop;
 use super::scheduler_loop::SchedulerLoop;
 use super::setup::Setup;
 use super::terminations::Terminations;
 use super::zone_outage::Darkness;
 use crate::cloud::{AutoScaling, BootTimes, Ec2, InstanceId, SimulatedAccount};
+use crate::domain::pod::PodDisruptionBudget;
 use crate::domain::workload::ObjectName;
 use crate::domain::{NodeId, SimTime, WorkloadId};
 use crate::engine::{EventQueue, Streams};
@@ -56,6 +58,11 @@ pub struct Context<'s> {
     pub(super) darkness: Darkness,
     pub(super) node_groups: NodeGroups,
     pub(super) terminations: Terminations,
+    /// PodDisruptionBudgets as they are now.
+    pub(super) pod_budgets: Vec<PodDisruptionBudget>,
+    /// The small models that take the place of EC2, kubelet, scheduler and workload controllers when a recorded case is
+    /// replayed.
+    pub(super) replay: Option<ReplayState>,
 }
 
 /// The machine behind a node.
@@ -94,6 +101,8 @@ impl<'s> Context<'s> {
             darkness: Darkness::default(),
             node_groups: NodeGroups::new(setup),
             terminations: Terminations::default(),
+            pod_budgets: setup.disruption_budgets.clone(),
+            replay: setup.replay.as_ref().map(|_| ReplayState::default()),
         }
     }
 

@@ -1,6 +1,7 @@
 //! Everything that can happen.
 
 use crate::domain::{NodeId, PodId, WorkloadId};
+use crate::world::record::CommandId;
 
 /// Something that happens at an instant: small and `Copy`, naming what it concerns by id.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -73,6 +74,22 @@ pub enum Event {
     DisruptionPass,
     /// The wait before a disruption command is over (v1.x).
     DisruptionValidation,
+    /// Karpenter looks whether a disruption command can be finished (v1.x).
+    CommandPoll(CommandId),
+    /// Karpenter tries to evict a pod again.
+    EvictionRetry(PodId),
+    /// Karpenter looks whether a terminated instance is gone (v1.x).
+    InstancePoll(NodeId),
+    /// Karpenter looks for claims whose instance has vanished (v1.x).
+    GarbageCollection,
+    /// A claim whose launch failed is gone.
+    ClaimGone(NodeId),
+    /// A step of a replayed case: scheduler and workload controllers in one.
+    ReplayStep,
+    /// Something that happens from outside in a replayed case, by its place in the list.
+    ReplayAction(u32),
+    /// The node of a vanished instance is noticed not to answer.
+    ReplayUnknown(NodeId),
     /// A node reaches its age limit.
     Expired(NodeId),
     /// An event of a pool's market begins to be felt: the pool by its number, the event by its place in time.
@@ -125,10 +142,14 @@ pub mod class {
     pub const CONTROLLERS: PriorityClass = PriorityClass(60);
     /// kube-scheduler.
     pub const SCHEDULER: PriorityClass = PriorityClass(70);
+    /// The end of the node autoscaler's batching window, before what would prolong it at the same instant.
+    pub const BATCH: PriorityClass = PriorityClass(75);
     /// The node autoscaler.
     pub const NODE_AUTOSCALER: PriorityClass = PriorityClass(80);
     /// KEDA's polls.
     pub const KEDA: PriorityClass = PriorityClass(90);
+    /// The node autoscaler's disruption loop, which sees what its other controllers did at the same instant.
+    pub const DISRUPTION: PriorityClass = PriorityClass(85);
     /// Replica autoscalers.
     pub const REPLICA_AUTOSCALER: PriorityClass = PriorityClass(100);
     /// Samples for the report, after everything else.

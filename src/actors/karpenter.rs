@@ -4,12 +4,15 @@
 //! only where the release's decisions in `policy` do.
 
 mod batching;
+mod claims;
+mod cluster_view;
 mod disruption;
 mod emptiness;
 mod eviction;
 mod interruption;
 mod launch;
 mod provisioning;
+mod queue;
 mod reservations;
 mod termination;
 
@@ -18,54 +21,63 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(super) use batching::{batch_closed, node_trigger, pod_trigger, pod_unschedulable};
 pub(super) use disruption::{disruption_pass, disruption_validation};
 pub(super) use emptiness::{emptiness_check, emptiness_due};
-pub(super) use eviction::{budget_states, evict};
+pub(super) use eviction::{attempt as eviction_retry, budget_states, current_statuses, evict};
 pub(super) use interruption::{interruption_message, interruption_noticed};
-pub(super) use launch::{fleet_answered, registration_overdue};
-pub(super) use termination::{drain_poll, expired};
+pub(super) use launch::{expect_registration, fleet_answered, next_try, registration_overdue};
+pub(super) use queue::look as command_poll;
+pub(super) use termination::{claim_gone, collect_garbage, drain_poll, expired, instance_gone, instance_poll};
+
+use std::sync::Arc;
 
 use super::context::Context;
 use super::event::{Event, class};
 use super::scheduler_loop;
 use super::setup::{Autoscaler, KarpenterSettings, Setup};
-use crate::domain::{KarpenterVersion, NodeId, PodId, Requirements, Resources, SimDuration, SimTime, Symbol};
+use crate::domain::{KarpenterVersion, NodeId, NodePool, PodId, Requirements, Resources, SimDuration, SimTime, Symbol};
 use crate::policy::instance_types::{InstanceType, ProviderSettings, learn_memory, types_of_pools};
-use crate::world::record::NodeOrigin;
+use crate::world::record::{CommandId, NodeEnd, NodeOrigin};
 
 /// What Karpenter's controllers remember.
 #[derive(Debug, Default)]
 pub(super) struct Karpenter {
     settings: Option<KarpenterSettings>,
-    /// Instance types of each NodePool, by position in the setup.
-    instance_types: Vec<Vec<InstanceType>>,
+    /// NodePools as they are now.
+    pub(super) pools: Vec<Arc<NodePool>>,
+    /// Instance types of each NodePool, by the same position.
+    pub(super) instance_types: Vec<Vec<InstanceType>>,
     /// The least memory that a node of a pool and type has reported.
     learned_memory: BTreeMap<(Symbol, Symbol), i64>,
     batch: batching::Batch,
     passes: u64,
     claims_made: BTreeMap<Symbol, u32>,
-    claims: BTreeMap<NodeId, Claim>,
-    nominated: BTreeMap<NodeId, SimTime>,
-    unavailable: BTreeMap<(Symbol, Symbol, Symbol), SimTime>,
+    /// Claims whose launch has not been answered.
+    pub(super) launching: BTreeMap<NodeId, Claim>,
+    /// Nodes that Karpenter launched, from their claim on until they are gone.
+    nodes: BTreeMap<NodeId, claims::ClaimState>,
+    /// Offerings that lacked capacity, and until when they are avoided.
+    pub(super) unavailable: BTreeMap<(Symbol, Symbol, Symbol), SimTime>,
     /// Prices as of the last time they were read.
     prices: provisioning::PriceBook,
     launch_templates: BTreeSet<(Symbol, Symbol)>,
     empty_since: BTreeMap<NodeId, SimTime>,
-    last_pod_event: BTreeMap<NodeId, SimTime>,
-    initialized_at: BTreeMap<NodeId, SimTime>,
-    proposed: Vec<NodeId>,
-    draining: BTreeMap<NodeId, SimTime>,
+    stamp: claims::Stamp,
+    disruption: disruption::Loop,
+    commands: BTreeMap<CommandId, queue::Running>,
+    /// Pods in the eviction queue, with how often each was refused.
+    evictions: BTreeMap<PodId, u32>,
 }
 
 /// A node claim until its launch is answered.
 #[derive(Debug)]
-struct Claim {
-    /// Position of the NodePool in the setup.
-    pool: usize,
-    requirements: Requirements,
+pub(super) struct Claim {
+    /// Position of the NodePool.
+    pub(super) pool: usize,
+    pub(super) requirements: Requirements,
     requests: Resources,
     /// Positions of the instance types, cheapest first.
-    types: Vec<u32>,
+    pub(super) types: Vec<u32>,
     /// Launch calls that EC2 refused to take.
-    refusals: u32,
+    pub(super) refusals: u32,
 }
 
 impl Karpenter {
@@ -73,13 +85,24 @@ impl Karpenter {
         let Autoscaler::Karpenter(settings) = setup.autoscaler else { return Self::default() };
         let provider = ProviderSettings::of(setup.versions.karpenter);
         let (region, classes, pools) = (&setup.region, &setup.node_classes, &setup.node_pools);
-        let mut instance_types = types_of_pools(&setup.price_list, region, classes, pools, provider);
-        reservations::add(setup, &mut instance_types);
-        Self { settings: Some(settings), instance_types, ..Self::default() }
+        let instance_types = match &setup.replay {
+            Some(replay) => vec![replay.instance_types.clone(); pools.len()],
+            None => {
+                let mut types = types_of_pools(&setup.price_list, region, classes, pools, provider);
+                reservations::add(setup, &mut types);
+                types
+            }
+        };
+        Self {
+            settings: Some(settings),
+            pools: pools.iter().cloned().map(Arc::new).collect(),
+            instance_types,
+            ..Self::default()
+        }
     }
 }
 
-/// Whether the release removes empty nodes by its disruption loop.
+/// Whether the release removes nodes by its disruption loop.
 fn has_disruption_loop(version: KarpenterVersion) -> bool {
     version >= KarpenterVersion::V1_13
 }
@@ -101,7 +124,67 @@ fn nomination_window(version: KarpenterVersion, settings: KarpenterSettings) -> 
 /// Karpenter starts.
 pub(super) fn begin(context: &mut Context<'_>) {
     if context.karpenter.settings.is_some() && has_disruption_loop(context.setup.versions.karpenter) {
-        context.queue.schedule(SimTime::ZERO, class::NODE_AUTOSCALER, Event::DisruptionPass);
+        let at = context.setup.replay.as_ref().map_or(SimTime::ZERO, |replay| replay.begins);
+        context.queue.schedule(at, class::NODE_AUTOSCALER, Event::GarbageCollection);
+        context.queue.schedule(at, class::DISRUPTION, Event::DisruptionPass);
+    }
+}
+
+/// A pod object is gone, or something else has changed that could change a decision.
+pub(super) fn state_changed(context: &mut Context<'_>, now: SimTime) {
+    disruption::changed(context, now);
+}
+
+/// A claim has got its instance.
+pub(super) fn claim_launched(context: &mut Context<'_>, now: SimTime, node: NodeId) {
+    disruption::changed(context, now);
+    claims::look_at_drift(context, now, node);
+    if context.world.node(node).deletion_requested.is_some() {
+        termination::deleted_while_launching(context, now, node);
+    }
+}
+
+/// A launch has failed for good.
+pub(super) fn claim_failed(context: &mut Context<'_>, now: SimTime, node: NodeId, reason: &str) {
+    termination::give_up(context, now, node, reason);
+}
+
+/// Somebody deletes a claim.
+pub(super) fn delete_claim(context: &mut Context<'_>, now: SimTime, node: NodeId) {
+    if context.world.node(node).phase < crate::world::NodePhase::Terminating {
+        termination::begin(context, now, node, NodeEnd::Deleted, "its NodeClaim was deleted");
+    }
+}
+
+/// Something outside has made a claim differ from its pool.
+pub(super) fn make_drift(context: &mut Context<'_>, now: SimTime, node: NodeId) {
+    if let Some(claim) = context.karpenter.nodes.get_mut(&node) {
+        claim.changed = true;
+    }
+    claims::look_at_drift(context, now, node);
+}
+
+/// A NodePool is changed: its nodes may be drifted now.
+pub(super) fn replace_pool(context: &mut Context<'_>, now: SimTime, pool: NodePool) {
+    let Some(own) = context.karpenter.pools.iter_mut().find(|own| own.name == pool.name) else { return };
+    *own = Arc::new(pool);
+    disruption::changed(context, now);
+    let nodes: Vec<NodeId> = context.karpenter.nodes.keys().copied().collect();
+    for node in nodes {
+        claims::look_at_drift(context, now, node);
+    }
+}
+
+/// Looks whether a node that Karpenter launched has everything it is to have: it is Ready, and the taints are gone that come
+/// off by themselves.
+pub(super) fn look_at_initialization(context: &mut Context<'_>, now: SimTime, node: NodeId) {
+    let state = context.world.node(node);
+    let tainted = state
+        .taints
+        .iter()
+        .any(|taint| taint.key == crate::domain::well_known::TAINT_NOT_READY || state.startup_taints.contains(taint));
+    if state.ready && !state.initialized && !tainted {
+        node_initialized(context, now, node);
     }
 }
 
@@ -111,7 +194,10 @@ pub(super) fn node_initialized(context: &mut Context<'_>, now: SimTime, node: No
         return;
     }
     context.world.initialize_node(node, now);
-    context.karpenter.initialized_at.insert(node, now);
+    if let Some(claim) = context.karpenter.nodes.get_mut(&node) {
+        claim.initialized_at = Some(claims::whole(now));
+    }
+    disruption::changed(context, now);
     scheduler_loop::node_changed(context, now, node);
     emptiness::consider(context, now, node);
 }
@@ -124,20 +210,29 @@ pub(super) fn node_registered(context: &mut Context<'_>, node: NodeId) {
     }
     let memory = context.world.node(node).capacity.memory_bytes();
     let name = context.ec2.instance(machine.instance).pool.instance_type;
-    let Some(pool) = pool_of(context, node) else { return };
-    let position = context.setup.node_pools.iter().position(|own| own.name == pool.name);
+    let Some(pool) = pool_of(context, node).map(|pool| pool.name) else { return };
+    let position = context.karpenter.pools.iter().position(|own| own.name == pool);
     let karpenter = &mut context.karpenter;
     let Some(types) = position.and_then(|at| karpenter.instance_types.get_mut(at)) else { return };
-    let seen = karpenter.learned_memory.get(&(pool.name, name)).copied();
+    let seen = karpenter.learned_memory.get(&(pool, name)).copied();
     let least = learn_memory(types, name, memory, seen);
-    karpenter.learned_memory.insert((pool.name, name), least);
+    karpenter.learned_memory.insert((pool, name), least);
 }
 
 /// A pod has been bound: the node is in use.
 pub(super) fn pod_bound(context: &mut Context<'_>, now: SimTime, pod: PodId, node: NodeId) {
+    disruption::changed(context, now);
     if !context.world.pod(pod).daemon && is_managed(context, node) {
         disruption::pod_event(context, now, node);
         emptiness::in_use(context, now, node);
+    }
+}
+
+/// A pod on a node has ended by itself.
+pub(super) fn pod_finished(context: &mut Context<'_>, now: SimTime, pod: PodId, node: NodeId) {
+    if !context.world.pod(pod).daemon && is_managed(context, node) {
+        disruption::pod_event(context, now, node);
+        emptiness::consider(context, now, node);
     }
 }
 
@@ -151,35 +246,33 @@ pub(super) fn pod_terminating(context: &mut Context<'_>, now: SimTime, pod: PodI
 
 /// A pod of a node is gone: the node may be empty now.
 pub(super) fn pod_gone(context: &mut Context<'_>, now: SimTime, node: NodeId) {
+    disruption::changed(context, now);
     if is_managed(context, node) {
         emptiness::consider(context, now, node);
     }
 }
 
 /// A node is gone: nothing about it is remembered.
-pub(super) fn node_gone(context: &mut Context<'_>, _now: SimTime, node: NodeId) {
+pub(super) fn node_gone(context: &mut Context<'_>, now: SimTime, node: NodeId) {
     let karpenter = &mut context.karpenter;
-    karpenter.claims.remove(&node);
-    karpenter.nominated.remove(&node);
+    karpenter.launching.remove(&node);
+    let launched = karpenter.nodes.remove(&node).is_none_or(|claim| !claim.failed);
     karpenter.empty_since.remove(&node);
-    karpenter.last_pod_event.remove(&node);
-    karpenter.initialized_at.remove(&node);
-    karpenter.draining.remove(&node);
+    // A claim that never had an instance was not part of the state that consolidation looks at.
+    if launched {
+        disruption::changed(context, now);
+    }
 }
 
 /// Whether Karpenter launched the node.
-fn is_managed(context: &Context<'_>, node: NodeId) -> bool {
+pub(super) fn is_managed(context: &Context<'_>, node: NodeId) -> bool {
     matches!(context.world.node(node).origin, NodeOrigin::NodePool(_))
 }
 
-/// The NodePool of a node that Karpenter launched.
-fn pool_of<'s>(context: &Context<'s>, node: NodeId) -> Option<&'s crate::domain::NodePool> {
+/// The NodePool of a node that Karpenter launched, as it is now.
+fn pool_of<'c>(context: &'c Context<'_>, node: NodeId) -> Option<&'c NodePool> {
     let NodeOrigin::NodePool(name) = context.world.node(node).origin else { return None };
-    context.setup.node_pools.iter().find(|pool| pool.name == name)
-}
-
-fn is_nominated(context: &Context<'_>, now: SimTime, node: NodeId) -> bool {
-    context.karpenter.nominated.get(&node).is_some_and(|&until| until > now)
+    context.karpenter.pools.iter().find(|pool| pool.name == name).map(Arc::as_ref)
 }
 
 /// Whether the node holds a pod that would have to go elsewhere. What terminates counts until it is gone if `terminating`.

@@ -9,7 +9,7 @@ use rustc_hash::FxHashMap;
 
 use super::context::Context;
 use super::event::{Event, class};
-use super::{job_loop, karpenter, load_loop, scheduler_loop, workload_controllers};
+use super::{job_loop, karpenter, load_loop, replay, scheduler_loop, workload_controllers};
 use crate::domain::{NodeId, PodId, SimDuration, SimTime, Symbol};
 use crate::world::record::EventKind;
 use crate::world::{NodePhase, PodPhase};
@@ -113,16 +113,31 @@ pub(super) fn ready(context: &mut Context<'_>, now: SimTime, pod: PodId) {
 
 /// Somebody deletes the pod: its endpoint leaves at once; an unbound pod is gone at once, a bound one when it has stopped.
 pub(super) fn delete(context: &mut Context<'_>, now: SimTime, pod: PodId, evicted: bool, reason: &str) {
+    if context.world.pod(pod).is_active() {
+        let grace = context.world.pod(pod).spec.grace_period();
+        delete_within(context, now, pod, grace, evicted, reason);
+    }
+}
+
+/// Somebody deletes the pod with a grace period of his own; a pod that is being deleted is given less time.
+pub(super) fn delete_within(
+    context: &mut Context<'_>,
+    now: SimTime,
+    pod: PodId,
+    grace: SimDuration,
+    evicted: bool,
+    reason: &str,
+) {
     let state = context.world.pod(pod);
-    if !state.is_active() {
+    if state.phase == PodPhase::Gone {
         return;
     }
-    let (workload, bound, was_ready) = (state.workload, state.node, state.is_ready());
-    let grace = state.spec.grace_period();
+    let (workload, bound, was_ready, again) =
+        (state.workload, state.node, state.is_ready(), state.deletion_requested.is_some());
     if was_ready {
         context.metrics.pod_unready(pod, workload, &mut context.loads, now);
     }
-    context.world.request_pod_deletion(pod, now, evicted, reason);
+    context.world.request_pod_deletion(pod, now, grace, evicted, reason);
     if was_ready {
         load_loop::replicas_changed(context, now, workload);
     }
@@ -130,10 +145,14 @@ pub(super) fn delete(context: &mut Context<'_>, now: SimTime, pod: PodId, evicte
         None => {
             scheduler_loop::forget(context, pod);
             context.world.remove_pod(pod, now);
+            karpenter::state_changed(context, now);
         }
         Some(node) => {
-            context.queue.schedule_in(STOP.min(grace), class::MACHINES, Event::PodStopped(pod));
-            karpenter::pod_terminating(context, now, pod, node);
+            let stops_in = replay::stops_in(context, pod, grace).unwrap_or(STOP.min(grace));
+            context.queue.schedule_in(stops_in, class::MACHINES, Event::PodStopped(pod));
+            if !again {
+                karpenter::pod_terminating(context, now, pod, node);
+            }
         }
     }
     workload_controllers::wake(context, workload);
@@ -181,7 +200,7 @@ pub(super) fn lost(context: &mut Context<'_>, now: SimTime, pod: PodId) {
     }
     let (workload, was_ready) = (state.workload, state.is_ready());
     if state.is_active() {
-        context.world.request_pod_deletion(pod, now, true, "its node is gone");
+        context.world.request_pod_deletion(pod, now, SimDuration::ZERO, true, "its node is gone");
     }
     if was_ready {
         context.metrics.pod_unready(pod, workload, &mut context.loads, now);

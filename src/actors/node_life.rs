@@ -3,7 +3,7 @@
 use super::context::{Context, Machine};
 use super::event::{Event, class};
 use super::{
-    karpenter, kubelet, metrics_server, node_groups, scheduler_loop, terminations, workload_controllers, zone_outage,
+    karpenter, kubelet, metrics_server, node_groups, replay, scheduler_loop, terminations, workload_controllers, zone_outage,
 };
 use crate::cloud::{BootFate, Pool};
 use crate::domain::node_pool::KubeletConfig;
@@ -93,6 +93,9 @@ pub(super) fn running(context: &mut Context<'_>, now: SimTime, node: NodeId) {
 
 /// The kubelet registers the node, which is not Ready yet.
 pub(super) fn registered(context: &mut Context<'_>, now: SimTime, node: NodeId) {
+    if replay::registered(context, now, node) {
+        return;
+    }
     let Some(machine) = context.machine(node) else { return };
     let state = context.world.node(node);
     if state.phase != NodePhase::Launched {
@@ -124,8 +127,8 @@ pub(super) fn ready(context: &mut Context<'_>, now: SimTime, node: NodeId) {
     scheduler_loop::node_changed(context, now, node);
     node_groups::node_ready(context, now, node);
     if context.world.node(node).startup_taints.is_empty() {
-        karpenter::node_initialized(context, now, node);
-    } else {
+        karpenter::look_at_initialization(context, now, node);
+    } else if context.replay.is_none() {
         context.queue.schedule_in(STARTUP_TAINTS, class::MACHINES, Event::StartupTaintsRemoved(node));
     }
 }
@@ -140,12 +143,15 @@ pub(super) fn startup_taints_removed(context: &mut Context<'_>, now: SimTime, no
         context.world.untaint_node(node, key);
     }
     scheduler_loop::node_changed(context, now, node);
-    karpenter::node_initialized(context, now, node);
+    karpenter::look_at_initialization(context, now, node);
 }
 
 /// The instance's termination is asked for.
 pub(super) fn terminate(context: &mut Context<'_>, now: SimTime, node: NodeId) {
-    if context.machine(node).is_some() {
+    if let Some(gone_in) = replay::terminates_in(context) {
+        context.world.terminate_instance(node, now);
+        goes(context, now, node, gone_in);
+    } else if context.machine(node).is_some() {
         terminations::request(context, now, node);
     }
 }
@@ -156,13 +162,21 @@ pub(super) fn goes(context: &mut Context<'_>, now: SimTime, node: NodeId, gone_i
     node_groups::instance_left(context, now, node);
 }
 
-/// The machine is gone, and the node and its last pods with it.
+/// The machine is gone, and its last pods with it; the node goes too, at once or when Karpenter looks.
 pub(super) fn gone(context: &mut Context<'_>, now: SimTime, node: NodeId) {
-    let Some(machine) = context.machine(node) else { return };
-    context.ec2.mark_terminated(machine.instance, now);
-    for pod in context.world.node(node).pods.clone() {
-        kubelet::lost(context, now, pod);
+    if let Some(machine) = context.machine(node) {
+        context.ec2.mark_terminated(machine.instance, now);
+        for pod in context.world.node(node).pods.clone() {
+            kubelet::lost(context, now, pod);
+        }
     }
+    if !karpenter::instance_gone(context, node) {
+        remove(context, now, node);
+    }
+}
+
+/// The node goes.
+pub(super) fn remove(context: &mut Context<'_>, now: SimTime, node: NodeId) {
     zone_outage::forget(context, node);
     scheduler_loop::node_removed(context, node);
     context.world.remove_node(node, now);

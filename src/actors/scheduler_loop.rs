@@ -10,7 +10,7 @@ use rustc_hash::FxHashMap;
 use super::context::Context;
 use super::event::{Event, class};
 use super::setup::Setup;
-use super::{karpenter, kubelet};
+use super::{karpenter, kubelet, replay};
 use crate::domain::{NodeId, PodId, SimDuration, SimTime, WorkloadId, well_known};
 use crate::engine::Streams;
 use crate::policy::kube_scheduler::events::{ClusterEvent, may_help};
@@ -113,10 +113,11 @@ impl SchedulerLoop {
 /// Pods that the scheduler has declared unschedulable, in order of creation.
 pub(super) fn unschedulable_pods<'a>(context: &'a Context<'_>) -> impl Iterator<Item = PodId> + 'a {
     // Pods that wait again after an event still carry the condition, so the world is asked, not the queue.
+    let replayed = replay::waiting_pods(context);
     let parked = context.scheduler.waiting.keys().copied();
     let queued = context.scheduler.active.iter().map(|order| order.pod);
     let backing_off = context.scheduler.backing_off.values().flatten().map(|order| order.pod);
-    let all: BTreeSet<PodId> = parked.chain(queued).chain(backing_off).collect();
+    let all: BTreeSet<PodId> = parked.chain(queued).chain(backing_off).chain(replayed).collect();
     // A pod that has evicted others waits for their room, not for a node.
     let waits = |pod: PodId| context.scheduler.view.nominated_node(pod).is_none();
     all.into_iter().filter(move |&pod| context.world.pod(pod).unschedulable && waits(pod))
@@ -124,6 +125,9 @@ pub(super) fn unschedulable_pods<'a>(context: &'a Context<'_>) -> impl Iterator<
 
 /// A pod has been created: it is queued.
 pub(super) fn pod_created(context: &mut Context<'_>, now: SimTime, pod: PodId) {
+    if replay::changed(context) {
+        return;
+    }
     let state = context.world.pod(pod);
     let owner = context.world.workload(state.workload);
     let known = context.scheduler.shapes.get(&state.workload).copied();
@@ -143,6 +147,9 @@ pub(super) fn pod_created(context: &mut Context<'_>, now: SimTime, pod: PodId) {
 
 /// A pod is gone before it had a node.
 pub(super) fn forget(context: &mut Context<'_>, pod: PodId) {
+    if replay::changed(context) {
+        return;
+    }
     let scheduler = &mut context.scheduler;
     scheduler.view.clear_nomination(pod);
     scheduler.waiting.remove(&pod);
@@ -258,6 +265,9 @@ pub(super) fn flush(context: &mut Context<'_>, now: SimTime) {
 
 /// A node has come to be or has changed: pods that it may help are tried again.
 pub(super) fn node_changed(context: &mut Context<'_>, now: SimTime, node: NodeId) {
+    if replay::changed(context) {
+        return;
+    }
     let state = context.world.node(node);
     let entry = SchedulerNode {
         name: Arc::from(state.name.as_str()),
@@ -274,16 +284,25 @@ pub(super) fn node_changed(context: &mut Context<'_>, now: SimTime, node: NodeId
 
 /// A node is gone.
 pub(super) fn node_removed(context: &mut Context<'_>, node: NodeId) {
+    if replay::changed(context) {
+        return;
+    }
     context.scheduler.view.remove_node(node);
 }
 
 /// A placed pod is being deleted: it no longer counts for spreads.
 pub(super) fn pod_terminating(context: &mut Context<'_>, pod: PodId) {
+    if replay::changed(context) {
+        return;
+    }
     context.scheduler.view.mark_terminating(pod);
 }
 
 /// A placed pod is gone.
 pub(super) fn pod_removed(context: &mut Context<'_>, now: SimTime, pod: PodId, node: Option<NodeId>) {
+    if replay::changed(context) {
+        return;
+    }
     context.scheduler.view.forget_pod(pod);
     if let (Some(_), Some(known)) = (node, context.scheduler.known(pod)) {
         notify(context, now, ClusterEvent::PodGone(known.shape));

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::context::Context;
 use super::event::{Event, class};
-use super::{job_loop, kubelet, load_loop, scheduler_loop};
+use super::{job_loop, kubelet, load_loop, replay, scheduler_loop};
 use crate::domain::pod::{OwnerKind, PodPhase as ReportedPhase};
 use crate::domain::taints::{TaintEffect, Toleration, first_untolerated};
 use crate::domain::workload::{DaemonSet, Deployment};
@@ -60,6 +60,9 @@ pub(super) fn apply_daemon_set(context: &mut Context<'_>, now: SimTime, daemon_s
 
 /// Has a workload's controller look at it shortly.
 pub(super) fn wake(context: &mut Context<'_>, workload: WorkloadId) {
+    if replay::changed(context) {
+        return;
+    }
     context.queue.schedule_in(REACTION, class::CONTROLLERS, Event::Reconcile(workload));
 }
 

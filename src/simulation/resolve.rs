@@ -7,7 +7,6 @@ use std::sync::Arc;
 
 use crate::actors::{Action, Autoscaler, KarpenterSettings, LoadPart, LoadPlan, LoadStep, QueuePlan, Setup, Step};
 use crate::catalog::{Catalog, CatalogError};
-use crate::domain::node_pool::ConsolidationPolicy;
 use crate::domain::workload::ObjectName;
 use crate::domain::{NodePool, SimDuration, SimTime};
 use crate::engine::Streams;
@@ -73,6 +72,7 @@ pub fn resolve(
         boot: scenario.ec2.launch_latency,
         cloud: Arc::clone(&scenario.ec2.cloud),
         sample_interval: sample_interval(scenario.duration),
+        replay: None,
     };
     warn_about_objects(manifests, policy, &mut warnings);
     metrics::warn(&setup, &mut warnings);
@@ -96,14 +96,6 @@ fn node_pools(manifests: &Manifests, policy: &PolicyVariant, warnings: &mut Vec<
         let name = pool.name;
         if pool.replicas.is_some() {
             warnings.push(format!("NodePool {name} is static (`replicas`): its nodes are not simulated"));
-        }
-        let consolidates = pool.disruption.policy != ConsolidationPolicy::WhenEmpty;
-        if consolidates && pool.disruption.consolidate_after.is_some() {
-            warnings
-                .push(format!("NodePool {name}: only empty nodes are removed, underutilized ones stay as they are"));
-        }
-        if pool.disruption.budgets.iter().any(|budget| budget.schedule.is_some()) {
-            warnings.push(format!("NodePool {name}: budgets with a schedule are taken as active all the time"));
         }
         if !pool.startup_taints.is_empty() {
             warnings

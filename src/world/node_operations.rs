@@ -1,7 +1,7 @@
 //! What can happen to a node.
 
 use super::World;
-use super::record::{Event, EventKind, NodeEnd, NodeFacts, NodeOrigin};
+use super::record::{ClaimFacts, Event, EventKind, NodeEnd, NodeFacts, NodeOrigin};
 use super::state::{Node, NodePhase};
 use crate::domain::{HourlyRate, Labels, NodeId, Resources, SimTime, Symbol, Taint, well_known};
 
@@ -70,11 +70,13 @@ impl World {
             end: None,
             requested_cpu: 0,
             requested_memory: 0,
+            claim: None,
         });
         self.nodes.push(Node {
             name: Symbol::new(&new.name),
             origin: new.origin,
             labels: new.labels,
+            annotations: Labels::new(),
             taints: new.taints,
             startup_taints: new.startup_taints,
             capacity: Resources::new(),
@@ -91,6 +93,11 @@ impl World {
         self.live_nodes.push(id);
         self.node_event(at, EventKind::ClaimCreated, id, &new.reason);
         id
+    }
+
+    /// Records what a claim states.
+    pub fn describe_claim(&mut self, id: NodeId, facts: ClaimFacts) {
+        self.record.nodes[id.index()].claim = Some(facts);
     }
 
     /// EC2 answered with an instance.
@@ -119,6 +126,11 @@ impl World {
     /// EC2 had no capacity: the claim is given up.
     pub fn fail_launch(&mut self, id: NodeId, at: SimTime, reason: &str) {
         self.node_event(at, EventKind::LaunchFailed, id, reason);
+        self.drop_claim(id, at);
+    }
+
+    /// A claim without an instance is gone.
+    pub fn drop_claim(&mut self, id: NodeId, at: SimTime) {
         let facts = &mut self.record.nodes[id.index()];
         facts.end = Some(NodeEnd::LaunchFailed);
         facts.terminated = Some(at);
@@ -161,7 +173,7 @@ impl World {
     pub fn ready_node(&mut self, id: NodeId, at: SimTime) {
         self.settle_node(id, at);
         self.nodes[id.index()].ready = true;
-        self.record.nodes[id.index()].ready = Some(at);
+        self.record.nodes[id.index()].ready.get_or_insert(at);
         self.node_event(at, EventKind::NodeReady, id, "");
     }
 
@@ -177,6 +189,27 @@ impl World {
         self.settle_node(id, at);
         self.nodes[id.index()].ready = self.record.nodes[id.index()].ready.is_some();
         self.node_event(at, EventKind::NodeReachable, id, "");
+    }
+
+    /// The node no longer reports Ready.
+    pub fn unready_node(&mut self, id: NodeId, at: SimTime) {
+        self.settle_node(id, at);
+        self.nodes[id.index()].ready = false;
+        self.node_event(at, EventKind::NodeNotReady, id, "");
+    }
+
+    /// Sets or removes an annotation.
+    pub fn annotate_node(&mut self, id: NodeId, key: Symbol, value: Option<Symbol>) {
+        let annotations = &mut self.nodes[id.index()].annotations;
+        match value {
+            Some(value) => annotations.set(key, value),
+            None => annotations.remove(key),
+        }
+    }
+
+    /// Replaces all taints.
+    pub fn set_taints(&mut self, id: NodeId, taints: Vec<Taint>) {
+        self.nodes[id.index()].taints = taints;
     }
 
     /// Karpenter counts the node as initialized.

@@ -6,7 +6,7 @@ use super::record::{Event, EventKind, PodFacts, ReplicaChange, WorkloadFacts, Wo
 use super::state::{Pod, PodPhase, Workload};
 use super::{Counts, World};
 use crate::domain::workload::ObjectName;
-use crate::domain::{LabelSelector, NodeId, PodId, PodSpec, SimTime, WorkloadId};
+use crate::domain::{LabelSelector, NodeId, PodId, PodSpec, SimDuration, SimTime, WorkloadId};
 
 /// A workload about to come to be.
 #[derive(Clone, Debug)]
@@ -80,10 +80,22 @@ impl World {
 
     /// Creates a pod of `workload`; a daemon's is pinned to its node.
     pub fn create_pod(&mut self, workload: WorkloadId, pinned: Option<NodeId>, at: SimTime) -> PodId {
-        let id = PodId::from_index(self.pods.len());
         let owner = &mut self.workloads[workload.index()];
         let name = format!("{}-{:05}", owner.name.name, owner.next_pod);
         owner.next_pod += 1;
+        self.create_named_pod(workload, pinned, name, at)
+    }
+
+    /// The same with a name of its own.
+    pub fn create_named_pod(
+        &mut self,
+        workload: WorkloadId,
+        pinned: Option<NodeId>,
+        name: String,
+        at: SimTime,
+    ) -> PodId {
+        let id = PodId::from_index(self.pods.len());
+        let owner = &mut self.workloads[workload.index()];
         owner.pods.push(id);
         let daemon = owner.kind == WorkloadKind::DaemonSet;
         self.pods.push(Pod {
@@ -99,6 +111,8 @@ impl World {
             ready_since: None,
             unschedulable: false,
             deletion_requested: None,
+            deletion_ends: None,
+            finished: false,
             daemon,
         });
         self.record.pods.push(PodFacts {
@@ -114,6 +128,7 @@ impl World {
             removed: None,
             node: None,
             evicted: false,
+            grace: None,
         });
         self.recount(daemon, None, Some(PodPhase::Pending), false);
         self.pod_event(at, EventKind::PodCreated, id, "");
@@ -180,25 +195,43 @@ impl World {
         self.lose_readiness(id);
     }
 
-    /// Asks for the pod's deletion: its endpoint leaves at once, the pod when its containers have stopped.
-    pub fn request_pod_deletion(&mut self, id: PodId, at: SimTime, evicted: bool, reason: &str) {
+    /// The pod's containers have ended well: its room on the node is free, the object stays.
+    pub fn finish_pod(&mut self, id: PodId, at: SimTime) {
         self.lose_readiness(id);
-        self.pods[id.index()].deletion_requested = Some(at);
+        self.free_room(id, at);
+        self.pods[id.index()].finished = true;
+        self.pod_event(at, EventKind::PodFinished, id, "");
+    }
+
+    /// Changes what the pod is by itself, its annotations for instance.
+    pub fn respecify_pod(&mut self, id: PodId, spec: Arc<PodSpec>) {
+        self.pods[id.index()].spec = spec;
+    }
+
+    /// Asks for the pod's deletion: its endpoint leaves at once, the pod when its containers have stopped, at the latest when
+    /// its grace period ends. Asked again, only the end of the grace period changes.
+    pub fn request_pod_deletion(&mut self, id: PodId, at: SimTime, grace: SimDuration, evicted: bool, reason: &str) {
+        self.lose_readiness(id);
+        let pod = &mut self.pods[id.index()];
+        let whole = SimTime::from_micros(at.as_micros().div_euclid(1_000_000) * 1_000_000);
+        pod.deletion_ends = Some(whole + grace);
+        if pod.deletion_requested.is_some() {
+            return;
+        }
+        pod.deletion_requested = Some(at);
         let facts = &mut self.record.pods[id.index()];
         facts.deletion_requested = Some(at);
         facts.evicted = evicted;
+        facts.grace = Some(grace);
         self.pod_event(at, if evicted { EventKind::PodEvicted } else { EventKind::PodDeleted }, id, reason);
     }
 
     /// The pod is gone; its room on the node is free.
     pub fn remove_pod(&mut self, id: PodId, at: SimTime) {
         self.lose_readiness(id);
+        self.free_room(id, at);
         if let Some(node) = self.pods[id.index()].node {
-            self.settle_node(node, at);
-            let requests = Arc::clone(&self.pods[id.index()].requests);
-            let host = &mut self.nodes[node.index()];
-            host.pods.retain(|&pod| pod != id);
-            host.requested.subtract(&requests);
+            self.nodes[node.index()].pods.retain(|&pod| pod != id);
         }
         let pod = &mut self.pods[id.index()];
         let (before, daemon, workload) = (pod.phase, pod.daemon, pod.workload);
@@ -207,6 +240,15 @@ impl World {
         self.record.pods[id.index()].removed = Some(at);
         self.recount(daemon, Some(before), None, false);
         self.pod_event(at, EventKind::PodRemoved, id, "");
+    }
+
+    /// Gives back what the pod has requested of its node, unless it has ended before.
+    fn free_room(&mut self, id: PodId, at: SimTime) {
+        let pod = &self.pods[id.index()];
+        let (Some(node), false) = (pod.node, pod.finished) else { return };
+        let requests = Arc::clone(&pod.requests);
+        self.settle_node(node, at);
+        self.nodes[node.index()].requested.subtract(&requests);
     }
 
     fn lose_readiness(&mut self, id: PodId) {

@@ -3,8 +3,9 @@
 //! Appended while the simulation runs, read when it is over. No actor reads it: a decision that depended on the record
 //! would depend on what somebody chose to record.
 
+pub use super::commands::{CommandFacts, CommandId, ReplacementFacts, reason_text};
 use crate::domain::workload::ObjectName;
-use crate::domain::{HourlyRate, NodeId, PodId, Resources, SimTime, Symbol, WorkloadId};
+use crate::domain::{HourlyRate, NodeId, PodId, Resources, SimDuration, SimTime, Symbol, WorkloadId};
 
 /// Everything recorded about one run.
 #[derive(Clone, Debug, Default)]
@@ -19,6 +20,8 @@ pub struct Record {
     pub metrics: Vec<MetricFacts>,
     /// Every change of a workload's replicas, in order.
     pub replica_changes: Vec<ReplicaChange>,
+    /// Commands of Karpenter's disruption, by [`CommandId`].
+    pub commands: Vec<CommandFacts>,
     /// What happened, in order.
     pub events: Vec<Event>,
     /// The cluster at regular instants.
@@ -139,6 +142,8 @@ pub struct PodFacts {
     pub node: Option<NodeId>,
     /// Whether it was evicted rather than deleted by its owner.
     pub evicted: bool,
+    /// The grace period that its deletion gave it.
+    pub grace: Option<SimDuration>,
 }
 
 /// Where a node came from.
@@ -180,6 +185,14 @@ pub enum NodeEnd {
     Unhealthy,
     /// Its node group replaced it: it was at risk, or its zone had more instances than others.
     Rebalanced,
+    /// Its pods fit elsewhere, or on a cheaper node.
+    Underutilized,
+    /// It no longer was as its NodePool says.
+    Drifted,
+    /// Somebody deleted its claim.
+    Deleted,
+    /// Its instance vanished.
+    InstanceLost,
 }
 
 impl NodeEnd {
@@ -195,8 +208,23 @@ impl NodeEnd {
             Self::ScaledIn => "scaled in",
             Self::Unhealthy => "unhealthy",
             Self::Rebalanced => "rebalanced",
+            Self::Underutilized => "underutilized",
+            Self::Drifted => "drifted",
+            Self::Deleted => "deleted",
+            Self::InstanceLost => "instance lost",
         }
     }
+}
+
+/// What a claim of Karpenter's states.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ClaimFacts {
+    /// Requests of its pods and daemons together.
+    pub requests: Resources,
+    /// How many instance types it may have.
+    pub types: usize,
+    /// The capacity types that it may have, in order of name.
+    pub capacity_types: Vec<Symbol>,
 }
 
 /// The life of a node, from the claim to the end of the instance; an instant that never came is `None`.
@@ -246,6 +274,8 @@ pub struct NodeFacts {
     pub requested_cpu: i128,
     /// Time-integral of memory requested by pods while Ready, in byte microseconds.
     pub requested_memory: i128,
+    /// What its claim states, if Karpenter made one.
+    pub claim: Option<ClaimFacts>,
 }
 
 /// The kind of an event.
@@ -283,6 +313,8 @@ pub enum EventKind {
     PodStarted,
     /// A pod was Ready.
     PodReady,
+    /// A pod's containers ended well.
+    PodFinished,
     /// A pod's deletion was asked for.
     PodDeleted,
     /// A pod was evicted.
@@ -307,12 +339,30 @@ pub enum EventKind {
     NodeRegistered,
     /// A node was Ready.
     NodeReady,
+    /// A node was no longer Ready.
+    NodeNotReady,
     /// Karpenter counted a node initialized.
     NodeInitialized,
     /// A node was found empty.
     NodeEmpty,
     /// A node is no longer empty.
     NodeInUse,
+    /// Karpenter tainted a node.
+    NodeTainted,
+    /// Karpenter took its taint off a node.
+    NodeUntainted,
+    /// A node was found drifted.
+    NodeDrifted,
+    /// Karpenter's disruption found something to do.
+    CommandProposed,
+    /// The second look found that it no longer holds.
+    CommandRejected,
+    /// A disruption command was started.
+    CommandStarted,
+    /// The nodes of a command were deleted.
+    CommandSucceeded,
+    /// A command was given up.
+    CommandFailed,
     /// A node's removal was decided.
     NodeDisrupted,
     /// A node had no pod left that had to leave.
@@ -373,6 +423,7 @@ impl EventKind {
             Self::PodScheduled => "PodScheduled",
             Self::PodStarted => "PodStarted",
             Self::PodReady => "PodReady",
+            Self::PodFinished => "PodFinished",
             Self::PodDeleted => "PodDeleted",
             Self::PodEvicted => "PodEvicted",
             Self::PodRemoved => "PodRemoved",
@@ -385,9 +436,18 @@ impl EventKind {
             Self::InstanceRunning => "InstanceRunning",
             Self::NodeRegistered => "NodeRegistered",
             Self::NodeReady => "NodeReady",
+            Self::NodeNotReady => "NodeNotReady",
             Self::NodeInitialized => "NodeInitialized",
             Self::NodeEmpty => "NodeEmpty",
             Self::NodeInUse => "NodeInUse",
+            Self::NodeTainted => "NodeTainted",
+            Self::NodeUntainted => "NodeUntainted",
+            Self::NodeDrifted => "NodeDrifted",
+            Self::CommandProposed => "CommandProposed",
+            Self::CommandRejected => "CommandRejected",
+            Self::CommandStarted => "CommandStarted",
+            Self::CommandSucceeded => "CommandSucceeded",
+            Self::CommandFailed => "CommandFailed",
             Self::NodeDisrupted => "NodeDisrupted",
             Self::NodeDrained => "NodeDrained",
             Self::InstanceTerminating => "InstanceTerminating",

@@ -46,14 +46,18 @@ pub struct Pod {
     pub unschedulable: bool,
     /// When its deletion was asked for.
     pub deletion_requested: Option<SimTime>,
+    /// When its grace period ends, in whole seconds, once its deletion was asked for.
+    pub deletion_ends: Option<SimTime>,
+    /// Whether its containers have ended for good; its room on the node is free.
+    pub finished: bool,
     /// Whether it belongs to a DaemonSet.
     pub daemon: bool,
 }
 
 impl Pod {
-    /// Whether it is neither gone nor being deleted.
+    /// Whether it has neither ended nor gone and is not being deleted.
     pub fn is_active(&self) -> bool {
-        self.phase != PodPhase::Gone && self.deletion_requested.is_none()
+        self.phase != PodPhase::Gone && self.deletion_requested.is_none() && !self.finished
     }
 
     /// Whether it is Ready.
@@ -86,6 +90,8 @@ pub struct Node {
     pub origin: NodeOrigin,
     /// Labels of the claim or node.
     pub labels: Labels,
+    /// Annotations.
+    pub annotations: Labels,
     /// Taints at present.
     pub taints: Vec<Taint>,
     /// Taints that come off before the node counts as initialized.

@@ -2,7 +2,7 @@
 //!
 //! Source: Karpenter core v1.13 `pkg/controllers/provisioning/batcher.go` and `controller.go`.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::provisioning;
 use crate::actors::context::Context;
@@ -27,6 +27,8 @@ pub(super) struct Batch {
     /// What has triggered since the last window ended; a second trigger by the same counts for nothing.
     seen: BTreeSet<Trigger>,
     window: Option<Window>,
+    /// What triggers again, and when next: one chain for each, whatever else makes it trigger in between.
+    again: BTreeMap<Trigger, SimTime>,
 }
 
 #[derive(Debug)]
@@ -44,19 +46,33 @@ pub(in crate::actors) fn pod_unschedulable(context: &mut Context<'_>, now: SimTi
 
 /// A pending pod triggers the batcher.
 pub(in crate::actors) fn pod_trigger(context: &mut Context<'_>, now: SimTime, pod: PodId) {
+    let by = Trigger::Pod(pod);
+    context.karpenter.batch.again.retain(|own, at| *own != by || *at > now);
     let state = context.world.pod(pod);
     if state.phase != PodPhase::Pending || !state.unschedulable || !state.is_active() {
         return;
     }
-    context.queue.schedule_in(RETRIGGER, class::NODE_AUTOSCALER, Event::ProvisioningTrigger(pod));
-    trigger(context, now, Trigger::Pod(pod));
+    trigger_again(context, now, by, Event::ProvisioningTrigger(pod));
+    trigger(context, now, by);
 }
 
 /// A node that is being removed triggers the batcher, and again every 10 s while it is there: its pods need a new place.
 pub(in crate::actors) fn node_trigger(context: &mut Context<'_>, now: SimTime, node: NodeId) {
-    if context.world.node(node).phase == NodePhase::Registered {
-        context.queue.schedule_in(RETRIGGER, class::NODE_AUTOSCALER, Event::DisruptedNodeTrigger(node));
-        trigger(context, now, Trigger::Node(node));
+    let by = Trigger::Node(node);
+    context.karpenter.batch.again.retain(|own, at| *own != by || *at > now);
+    let tainted = context.karpenter.nodes.get(&node).is_some_and(|claim| claim.tainted);
+    let there = matches!(context.world.node(node).phase, NodePhase::Registered | NodePhase::Terminating);
+    if there && (tainted || context.world.node(node).deletion_requested.is_some()) {
+        trigger_again(context, now, by, Event::DisruptedNodeTrigger(node));
+        trigger(context, now, by);
+    }
+}
+
+/// Plans the next trigger, unless one is planned that comes earlier.
+fn trigger_again(context: &mut Context<'_>, now: SimTime, by: Trigger, event: Event) {
+    if !context.karpenter.batch.again.contains_key(&by) {
+        context.karpenter.batch.again.insert(by, now + RETRIGGER);
+        context.queue.schedule_in(RETRIGGER, class::NODE_AUTOSCALER, event);
     }
 }
 
@@ -74,12 +90,14 @@ fn trigger(context: &mut Context<'_>, now: SimTime, by: Trigger) {
         }
         None => now + settings.batch_max,
     };
-    let closes = context.queue.schedule(idle_end.min(latest), class::NODE_AUTOSCALER, Event::BatchClosed);
+    let closes = context.queue.schedule(idle_end.min(latest), class::BATCH, Event::BatchClosed);
     batch.window = Some(Window { closes, latest });
 }
 
 /// The window ends: one scheduling pass for whatever is pending.
 pub(in crate::actors) fn batch_closed(context: &mut Context<'_>, now: SimTime) {
-    context.karpenter.batch = Batch::default();
+    let batch = &mut context.karpenter.batch;
+    batch.seen.clear();
+    batch.window = None;
     provisioning::pass(context, now);
 }

@@ -3,7 +3,8 @@
 //!
 //! Source: Karpenter v0.16.0 `pkg/controllers/node/emptiness.go`.
 
-use super::{has_disruption_loop, holds_pods, is_nominated, pool_of, termination};
+use super::claims::{is_nominated, nominated_until};
+use super::{has_disruption_loop, holds_pods, pool_of, termination};
 use crate::actors::context::Context;
 use crate::actors::event::{Event, class};
 use crate::domain::{NodeId, SimDuration, SimTime};
@@ -31,7 +32,7 @@ pub(in crate::actors) fn emptiness_check(context: &mut Context<'_>, now: SimTime
         return;
     }
     if is_nominated(context, now, node) {
-        let until = context.karpenter.nominated.get(&node).copied().unwrap_or(now);
+        let until = nominated_until(context, node).unwrap_or(now);
         context.queue.schedule(until, class::NODE_AUTOSCALER, Event::EmptinessCheck(node));
         return;
     }

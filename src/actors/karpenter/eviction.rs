@@ -1,38 +1,75 @@
-//! Evictions, as the API server answers them: PodDisruptionBudgets are looked at anew for every pod.
+//! Evictions: the queue with its back-off, and the API server's answers. PodDisruptionBudgets are looked at anew for every
+//! pod.
 //!
-//! Deviation: a refused eviction is tried again at the next look at the node, a second later; upstream's eviction queue backs
-//! off from 0.1 to 10 seconds.
+//! Source: Karpenter core v1.13 `pkg/controllers/node/termination/terminator/eviction.go`.
+//!
+//! Deviation: the limit of 100 evictions per second is not kept.
 
+use super::claims::is_marked;
 use crate::actors::context::Context;
+use crate::actors::event::{Event, class};
 use crate::actors::kubelet;
 use crate::domain::pod::{PodDisruptionBudget, PodPhase as ReportedPhase};
-use crate::domain::{PodId, SimTime};
+use crate::domain::{PodId, SimDuration, SimTime};
 use crate::policy::budgets::{
-    EvictionAnswer, EvictionBudget, EvictionView, ProtectedPods, budget_status, eviction, is_healthy,
+    BudgetStatus, EvictionAnswer, EvictionBudget, EvictionView, ProtectedPods, budget_status, eviction, is_healthy,
 };
 use crate::policy::kube_scheduler::BudgetState;
 use crate::world::PodPhase;
 
-/// Evicts the pod if its budgets allow it now.
-pub(in crate::actors) fn evict(context: &mut Context<'_>, now: SimTime, pod: PodId, reason: &str) {
+/// Between the first try and the second; it doubles with every further one.
+const BACKOFF: SimDuration = SimDuration::from_millis(100);
+const BACKOFF_MAX: SimDuration = SimDuration::from_secs(10);
+
+/// Puts the pod in the queue, unless it is there, and tries at once.
+pub(super) fn enqueue(context: &mut Context<'_>, now: SimTime, pod: PodId) {
+    if let std::collections::btree_map::Entry::Vacant(place) = context.karpenter.evictions.entry(pod) {
+        place.insert(0);
+        attempt(context, now, pod);
+    }
+}
+
+/// Tries to evict a pod of the queue; a refusal is tried again, ever more slowly.
+pub(in crate::actors) fn attempt(context: &mut Context<'_>, now: SimTime, pod: PodId) {
+    let Some(&failures) = context.karpenter.evictions.get(&pod) else { return };
+    let state = context.world.pod(pod);
+    let on_leaving_node = state.node.is_some_and(|node| is_marked(context, node));
+    if !state.is_active() || !on_leaving_node || evict(context, now, pod, "its node is being removed") {
+        context.karpenter.evictions.remove(&pod);
+        return;
+    }
+    context.karpenter.evictions.insert(pod, failures + 1);
+    let wait = (BACKOFF * i64::from(1_u32 << failures.min(7))).min(BACKOFF_MAX);
+    context.queue.schedule_in(wait, class::NODE_AUTOSCALER, Event::EvictionRetry(pod));
+}
+
+/// Evicts the pod if its budgets allow it now; whether they did.
+pub(in crate::actors) fn evict(context: &mut Context<'_>, now: SimTime, pod: PodId, reason: &str) -> bool {
     let state = context.world.pod(pod);
     let view = EvictionView {
         phase: if state.phase == PodPhase::Running { ReportedPhase::Running } else { ReportedPhase::Pending },
         deleting: !state.is_active(),
         ready: state.is_ready(),
     };
-    let budgets: Vec<EvictionBudget> = context
-        .setup
-        .disruption_budgets
+    let statuses = allowances(context, now);
+    let own: Vec<usize> =
+        (0..statuses.len()).filter(|&budget| protects(context, &context.pod_budgets[budget], pod)).collect();
+    let budgets: Vec<EvictionBudget> = own
         .iter()
-        .filter(|budget| protects(context, budget, pod))
-        .map(|budget| EvictionBudget {
-            status: budget_status(budget.rule, protected(context, now, budget)),
-            always_allow_unhealthy: budget.always_allow_unhealthy,
+        .map(|&budget| EvictionBudget {
+            status: statuses[budget],
+            always_allow_unhealthy: context.pod_budgets[budget].always_allow_unhealthy,
         })
         .collect();
-    if matches!(eviction(view, &budgets), EvictionAnswer::Evicted { .. }) {
-        kubelet::delete(context, now, pod, true, reason);
+    match eviction(view, &budgets) {
+        EvictionAnswer::Evicted { uses_budget } => {
+            if let (true, Some(replay)) = (uses_budget, &mut context.replay) {
+                own.iter().for_each(|&budget| replay.use_budget(budget));
+            }
+            kubelet::delete(context, now, pod, true, reason);
+            true
+        }
+        EvictionAnswer::TooManyRequests | EvictionAnswer::SeveralBudgets => false,
     }
 }
 
@@ -43,7 +80,20 @@ pub(in crate::actors) fn budget_states(context: &Context<'_>, now: SimTime) -> V
         selector: budget.selector.clone(),
         disruptions_allowed: budget_status(budget.rule, protected(context, now, budget)).disruptions_allowed,
     };
-    context.setup.disruption_budgets.iter().map(state).collect()
+    context.pod_budgets.iter().map(state).collect()
+}
+
+/// The status of every budget: as it is now, or as the controller of a replayed case last wrote it.
+pub(in crate::actors) fn allowances(context: &Context<'_>, now: SimTime) -> Vec<BudgetStatus> {
+    match &context.replay {
+        Some(replay) => replay.budget_statuses(context.pod_budgets.len()),
+        None => current_statuses(context, now),
+    }
+}
+
+/// The status of every budget as it is now.
+pub(in crate::actors) fn current_statuses(context: &Context<'_>, now: SimTime) -> Vec<BudgetStatus> {
+    context.pod_budgets.iter().map(|budget| budget_status(budget.rule, protected(context, now, budget))).collect()
 }
 
 /// Whether the pod's budgets never let it go: there are several, or one whose rule allows no disruption whatever the
@@ -52,7 +102,7 @@ pub(in crate::actors) fn budget_states(context: &Context<'_>, now: SimTime) -> V
 /// Source: Karpenter core v1.13 `pkg/utils/pdb/pdb.go`, `IsFullyBlocked`.
 pub(super) fn is_fully_blocked(context: &Context<'_>, pod: PodId) -> bool {
     let budgets: Vec<&PodDisruptionBudget> =
-        context.setup.disruption_budgets.iter().filter(|budget| protects(context, budget, pod)).collect();
+        context.pod_budgets.iter().filter(|budget| protects(context, budget, pod)).collect();
     match budgets.as_slice() {
         [] => false,
         [only] => {

@@ -4,10 +4,11 @@
 //!
 //! Deviation: identical requests are not merged into one call; only the number of calls depends on it.
 
+use super::claims::whole;
 use super::{Claim, reservations, termination};
 use crate::actors::context::{Context, Machine};
 use crate::actors::event::{Event, class};
-use crate::actors::{interruption, node_life};
+use crate::actors::{interruption, node_life, replay};
 use crate::cloud::{BootStages, CallError, CloudProvider, FleetOverride, FleetReply, FleetRequest, Pool};
 use crate::domain::{KarpenterVersion, NodeClass, NodeId, SimDuration, SimTime, Symbol, well_known};
 use crate::policy::instance_types::{InstanceType, capacity_type_key};
@@ -32,16 +33,21 @@ const TEMPLATE: SimDuration = SimDuration::from_millis(300);
 
 /// Sends the launch request of a new claim; the answer comes later.
 pub(super) fn request(context: &mut Context<'_>, now: SimTime, node: NodeId, claim: Claim) {
+    if context.replay.is_some() {
+        context.karpenter.launching.insert(node, claim);
+        replay::request_launch(context, node);
+        return;
+    }
     let call = context.ec2.next_fleet_call_time(1, now);
     let templates = new_templates(context, &claim);
-    context.karpenter.claims.insert(node, claim);
+    context.karpenter.launching.insert(node, claim);
     let answered = now + MERGE + TEMPLATE * i64::from(templates) + call;
     context.queue.schedule(answered, class::NODE_AUTOSCALER, Event::FleetAnswered(node));
 }
 
 /// Launch templates (one for each node class and architecture) that do not exist yet.
 fn new_templates(context: &mut Context<'_>, claim: &Claim) -> u32 {
-    let class = context.setup.node_pools[claim.pool].node_class;
+    let class = context.karpenter.pools[claim.pool].node_class;
     let karpenter = &mut context.karpenter;
     let mut made = 0;
     for &index in &claim.types {
@@ -56,10 +62,14 @@ fn new_templates(context: &mut Context<'_>, claim: &Claim) -> u32 {
 
 /// EC2 answers: an instance, or errors that are remembered.
 pub(in crate::actors) fn fleet_answered(context: &mut Context<'_>, now: SimTime, node: NodeId) {
-    let Some(claim) = context.karpenter.claims.remove(&node) else { return };
-    let Some(pool) = context.setup.node_pools.get(claim.pool) else { return };
+    if context.replay.is_some() {
+        replay::answer_launch(context, now, node);
+        return;
+    }
+    let Some(claim) = context.karpenter.launching.remove(&node) else { return };
+    let Some(pool) = context.karpenter.pools.get(claim.pool).cloned() else { return };
     if claim.refusals > 0 && now - context.world.node(node).created >= LAUNCH_TIMEOUT {
-        context.world.fail_launch(node, now, "no launch call has succeeded within five minutes");
+        termination::give_up(context, now, node, "no launch call has succeeded within five minutes");
         return;
     }
     let types: Vec<&InstanceType> =
@@ -74,7 +84,7 @@ pub(in crate::actors) fn fleet_answered(context: &mut Context<'_>, now: SimTime,
     let request = match select(&view) {
         Ok(request) => request,
         Err(error) => {
-            context.world.fail_launch(node, now, &error.to_string());
+            termination::give_up(context, now, node, &error.to_string());
             return;
         }
     };
@@ -83,7 +93,7 @@ pub(in crate::actors) fn fleet_answered(context: &mut Context<'_>, now: SimTime,
     context.world.note_node(node, now, EventKind::LaunchRequested, &message);
     let key = capacity_type_key(context.setup.versions.karpenter);
     let spot_allowed = claim.requirements.get(key).is_none_or(|requirement| requirement.has(well_known::SPOT));
-    if request.capacity_type == well_known::ON_DEMAND && spot_allowed && allows_spot(pool, key) {
+    if request.capacity_type == well_known::ON_DEMAND && spot_allowed && allows_spot(&pool, key) {
         context.world.note_node(
             node,
             now,
@@ -110,7 +120,7 @@ pub(in crate::actors) fn fleet_answered(context: &mut Context<'_>, now: SimTime,
     remember_errors(context, now, request.capacity_type, &reply);
     let Some(&instance) = reply.instances.first() else {
         let codes: Vec<&str> = reply.errors.iter().take(3).map(|error| error.code.as_str()).collect();
-        context.world.fail_launch(node, now, &format!("{} error(s): {}", reply.errors.len(), codes.join(", ")));
+        termination::give_up(context, now, node, &format!("{} error(s): {}", reply.errors.len(), codes.join(", ")));
         return;
     };
     launched(context, now, node, instance, &claim, class);
@@ -129,7 +139,7 @@ fn refused(context: &mut Context<'_>, now: SimTime, node: NodeId, mut claim: Cla
     let by_sdk = !claim.refusals.is_multiple_of(SDK_ATTEMPTS);
     let by_karpenter = context.setup.versions.karpenter >= KarpenterVersion::V0_22 && age < LAUNCH_TIMEOUT;
     if !by_sdk && !by_karpenter {
-        context.world.fail_launch(node, now, &error.to_string());
+        termination::give_up(context, now, node, &error.to_string());
         return;
     }
     let exponent = if by_sdk { claim.refusals % SDK_ATTEMPTS - 1 } else { claim.refusals / SDK_ATTEMPTS - 1 };
@@ -140,7 +150,7 @@ fn refused(context: &mut Context<'_>, now: SimTime, node: NodeId, mut claim: Cla
     } else {
         longest
     };
-    context.karpenter.claims.insert(node, claim);
+    context.karpenter.launching.insert(node, claim);
     let again = (now + wait).min(context.world.node(node).created + LAUNCH_TIMEOUT).max(now);
     context.queue.schedule(again, class::NODE_AUTOSCALER, Event::FleetAnswered(node));
 }
@@ -179,10 +189,28 @@ fn launched(
     let boot = context.ec2.boot(instance, &stages);
     node_life::launched(context, now, node, Machine { instance, boot });
     if context.setup.versions.karpenter >= KarpenterVersion::V1_13 {
-        let latest = (context.world.node(node).created + REGISTRATION_TIMEOUT).max(now);
-        context.queue.schedule(latest, class::NODE_AUTOSCALER, Event::RegistrationOverdue(node));
+        expect_registration(context, now, node);
     }
     interruption::launched(context, now, chosen);
+    super::claim_launched(context, now, node);
+}
+
+/// Has Karpenter look whether the node has registered when its time for that is over.
+pub(in crate::actors) fn expect_registration(context: &mut Context<'_>, now: SimTime, node: NodeId) {
+    let latest = (whole(context.world.node(node).created) + REGISTRATION_TIMEOUT).max(now);
+    context.queue.schedule(latest, class::NODE_AUTOSCALER, Event::RegistrationOverdue(node));
+}
+
+/// A launch failed for another reason than a lack of capacity: how long Karpenter waits before the next try, the n-th from
+/// zero on; `None` if the claim is too old for another.
+pub(in crate::actors) fn next_try(
+    context: &Context<'_>,
+    now: SimTime,
+    node: NodeId,
+    tries: u32,
+) -> Option<SimDuration> {
+    let age = now - whole(context.world.node(node).created);
+    (age < LAUNCH_TIMEOUT).then(|| (BACKOFF * i64::from(1_u32 << tries.min(6))).min(BACKOFF_MAX))
 }
 
 /// A node should have registered by now: if it has not, its claim is given up and its instance terminated. There is no limit

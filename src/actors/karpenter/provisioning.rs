@@ -2,44 +2,54 @@
 //!
 //! Source: Karpenter core v1.13 `pkg/controllers/provisioning/provisioner.go`.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use super::{Claim, eviction, is_managed, launch, nomination_window, reservations};
+use super::claims::{ClaimState, is_marked, nominate, whole};
+use super::cluster_view::{known_nodes, node_view, pending_pod, pod_view, ties, with_packing_setup};
+use super::{Claim, disruption, eviction, is_managed, launch, nomination_window, reservations};
 use crate::actors::context::Context;
 use crate::actors::event::{Event, class};
-use crate::actors::{scheduler_loop, workload_controllers};
-use crate::domain::{HourlyRate, KarpenterVersion, NodeId, PodId, PodSpec, SimDuration, SimTime, Symbol, well_known};
-use crate::policy::bin_packing::Effort;
-use crate::policy::instance_types::refresh_offerings;
-use crate::policy::packing::{
-    BoundPod, LeftOut, NamespaceView, NodeView, Packer, PackerKind, PackingOptions, PackingPlan, PackingSetup,
-    PendingPod, PlannedClaim, PoolView, ReservedMode, Situation, TieBreak, Volumes, takes_on,
+use crate::actors::scheduler_loop;
+use crate::domain::{
+    HourlyRate, KarpenterVersion, NodeId, PodId, PodSpec, ResourceName, SimDuration, SimTime, Symbol, well_known,
 };
+use crate::policy::bin_packing::Effort;
+use crate::policy::instance_types::{Offering, refresh_offerings};
+use crate::policy::packing::{
+    BoundPod, LeftOut, NodeView, Packer, PackerKind, PackingPlan, PendingPod, PlannedClaim, ReservedMode, Situation, takes_on,
+};
+use crate::policy::selection::price::is_compatible;
 use crate::world::NodePhase;
 use crate::world::node_operations::NewNode;
-use crate::world::record::{EventKind, NodeOrigin};
+use crate::world::record::{ClaimFacts, EventKind, NodeOrigin};
 
 /// One pass. While a claim waits for its launch to be answered the pass is given up: the pods trigger again later.
 pub(super) fn pass(context: &mut Context<'_>, now: SimTime) {
-    let launching = context
-        .world
-        .live_nodes()
-        .iter()
-        .any(|&node| is_managed(context, node) && context.world.node(node).phase == NodePhase::Claimed);
-    if launching {
+    if disruption::is_unsynced(context) {
         return;
     }
     let mut pods = taken_on(context, now);
-    pods.extend(leaving_pods(context));
+    pods.extend(leaving_pods(context, now));
     if pods.is_empty() {
         return;
     }
     context.karpenter.passes += 1;
     refresh(context, now);
-    let plan = pack(context, &pods);
-    apply(context, now, &pods, plan);
+    let known = known_nodes(context);
+    let plan = pack(context, &known, &pods);
+    apply(context, now, &known, &pods, plan);
+}
+
+/// Pods that the scheduler could not place and that a pass takes on.
+pub(super) fn provisionable(context: &Context<'_>) -> Vec<PodId> {
+    let wanted = |pod: &PodId| {
+        let state = context.world.pod(*pod);
+        !state.daemon && takes_on(&state.spec).is_ok()
+    };
+    scheduler_loop::unschedulable_pods(context).filter(wanted).collect()
 }
 
 /// Pods that the scheduler could not place, but for those that no pass takes on; of these is said why, unless they do not
@@ -69,17 +79,19 @@ fn taken_on(context: &mut Context<'_>, now: SimTime) -> Vec<PodId> {
 ///
 /// Source: Karpenter core v1.13 `pkg/utils/node/node.go`, `GetCurrentlyReschedulablePods`. Older releases do not ask for
 /// budgets.
-fn leaving_pods(context: &Context<'_>) -> Vec<PodId> {
+fn leaving_pods(context: &Context<'_>, now: SimTime) -> Vec<PodId> {
     let asks_budgets = context.setup.versions.karpenter >= KarpenterVersion::V1_13;
+    let leaving =
+        |&&node: &&NodeId| is_marked(context, node) && context.world.node(node).phase == NodePhase::Registered;
     context
         .world
         .live_nodes()
         .iter()
-        .filter(|&&node| context.world.node(node).deletion_requested.is_some())
+        .filter(leaving)
         .flat_map(|&node| context.world.node(node).pods.iter().copied())
         .filter(|&pod| {
-            let state = context.world.pod(pod);
-            let comes_back = !state.daemon && state.is_active() && !state.spec.do_not_disrupt();
+            let view = pod_view(context, pod);
+            let comes_back = view.is_reschedulable() && view.is_disruptable(now);
             comes_back && (!asks_budgets || !eviction::is_fully_blocked(context, pod))
         })
         .collect()
@@ -122,7 +134,11 @@ fn read_prices(context: &mut Context<'_>, now: SimTime) {
 }
 
 /// Brings the offerings up to date with the prices last read and the capacity errors that are still remembered.
-fn refresh(context: &mut Context<'_>, now: SimTime) {
+pub(super) fn refresh(context: &mut Context<'_>, now: SimTime) {
+    if context.replay.is_some() {
+        crate::actors::replay::refresh_offerings(context, now);
+        return;
+    }
     read_prices(context, now);
     reservations::refresh(context, now);
     let karpenter = &mut context.karpenter;
@@ -143,63 +159,25 @@ fn refresh(context: &mut Context<'_>, now: SimTime) {
     }
 }
 
-fn pack(context: &Context<'_>, pods: &[PodId]) -> PackingPlan {
-    let setup = context.setup;
-    let karpenter = &context.karpenter;
-    let pools: Vec<PoolView<'_>> = setup
-        .node_pools
-        .iter()
-        .zip(&karpenter.instance_types)
-        .map(|(pool, instance_types)| PoolView { pool, instance_types })
-        .collect();
-    let daemons: Vec<Arc<PodSpec>> = workload_controllers::daemon_templates(context);
-    let namespaces: Vec<NamespaceView<'_>> =
-        setup.namespaces.iter().map(|(name, labels)| NamespaceView { name: *name, labels }).collect();
-    let packing = PackingSetup {
-        karpenter: setup.versions.karpenter,
-        options: PackingOptions::default(),
-        pools: &pools,
-        daemons: &daemons,
-        namespaces: &namespaces,
-        volumes: Volumes::default(),
-    };
-    let known: Vec<NodeId> = known_nodes(context);
+fn pack(context: &Context<'_>, known: &[NodeId], pods: &[PodId]) -> PackingPlan {
     let bound: Vec<Vec<BoundPod<'_>>> = known.iter().map(|&node| bound_pods(context, node, pods)).collect();
     let nodes: Vec<NodeView<'_>> =
-        known.iter().zip(&bound).map(|(&node, pods)| node_view(context, node, pods)).collect();
-    let pending: Vec<PendingPod<'_>> = pods
-        .iter()
-        .map(|&pod| {
-            let state = context.world.pod(pod);
-            PendingPod {
-                namespace: state.namespace,
-                name: context.world.pod_name(pod),
-                spec: &state.spec,
-                created: state.created,
-                uid_rank: u64::from(pod.0),
-            }
-        })
-        .collect();
-    let ties = TieBreak::Seeded { seed: setup.seed, pass: karpenter.passes };
-    let situation = Situation { nodes: &nodes, pods: &pending, reserved: ReservedMode::Strict, ties };
-    let mut packer = Packer::new(packing);
-    match karpenter.settings.map_or(PackerKind::Karpenter, |settings| settings.packer) {
-        PackerKind::Karpenter => packer.pack(&situation),
+        known.iter().zip(&bound).map(|(&node, pods)| NodeView { pods, ..node_view(context, node) }).collect();
+    let pending: Vec<PendingPod<'_>> = pods.iter().map(|&pod| pending_pod(context, pod)).collect();
+    let situation = Situation { nodes: &nodes, pods: &pending, reserved: ReservedMode::Strict, ties: ties(context) };
+    let kind = context.karpenter.settings.map_or(PackerKind::Karpenter, |settings| settings.packer);
+    with_packing_setup(context, |setup| match kind {
+        PackerKind::Karpenter => Packer::new(setup).pack(&situation),
         PackerKind::CostAware => {
             // A clock here would let the answer depend on the machine.
-            packer.pack_cost_aware(&situation, &mut Effort { steps: Effort::QUICK, go_on: &mut || true })
+            let mut effort = Effort { steps: Effort::QUICK, go_on: &mut || true };
+            Packer::new(setup).pack_cost_aware(&situation, &mut effort)
         }
-    }
-}
-
-/// Nodes that exist, or will because their instance is launched.
-fn known_nodes(context: &Context<'_>) -> Vec<NodeId> {
-    let known = |&node: &NodeId| matches!(context.world.node(node).phase, NodePhase::Launched | NodePhase::Registered);
-    context.world.live_nodes().iter().copied().filter(known).collect()
+    })
 }
 
 fn bound_pods<'a>(context: &'a Context<'_>, node: NodeId, to_place: &[PodId]) -> Vec<BoundPod<'a>> {
-    let bound = context.world.node(node).pods.iter();
+    let bound = context.world.node(node).pods.iter().filter(|&&pod| !context.world.pod(pod).finished);
     bound
         .map(|&pod| {
             let state = context.world.pod(pod);
@@ -213,34 +191,14 @@ fn bound_pods<'a>(context: &'a Context<'_>, node: NodeId, to_place: &[PodId]) ->
         .collect()
 }
 
-fn node_view<'a>(context: &'a Context<'_>, node: NodeId, pods: &'a [BoundPod<'a>]) -> NodeView<'a> {
-    let state = context.world.node(node);
-    let managed = is_managed(context, node);
-    NodeView {
-        name: state.name.as_str(),
-        labels: &state.labels,
-        taints: &state.taints,
-        startup_taints: &state.startup_taints,
-        capacity: &state.capacity,
-        allocatable: &state.allocatable,
-        managed,
-        initialized: state.initialized || !managed,
-        registered: state.phase == NodePhase::Registered,
-        offered: state.deletion_requested.is_none(),
-        pods,
-        volume_limits: &[],
-    }
-}
-
 /// Nominates nodes, makes claims, and says of the rest why it cannot be placed.
-fn apply(context: &mut Context<'_>, now: SimTime, pods: &[PodId], plan: PackingPlan) {
+fn apply(context: &mut Context<'_>, now: SimTime, known: &[NodeId], pods: &[PodId], plan: PackingPlan) {
     let version = context.setup.versions.karpenter;
     let Some(settings) = context.karpenter.settings else { return };
     let until = now + nomination_window(version, settings);
-    let known = known_nodes(context);
     for placement in &plan.existing {
         if let Some(&node) = known.get(placement.node) {
-            context.karpenter.nominated.insert(node, until);
+            nominate(context, node, until);
         }
     }
     for unplaced in &plan.unschedulable {
@@ -257,11 +215,50 @@ fn apply(context: &mut Context<'_>, now: SimTime, pods: &[PodId], plan: PackingP
         context.world.note(now, EventKind::ClaimsComputed, None, message);
     }
     for claim in plan.claims {
-        make_claim(context, now, claim, until);
+        if version >= KarpenterVersion::V1_13 && exceeds_limits(context, claim.pool) {
+            let message = format!("NodePool {}: over its limits, no node is launched", claim.node_pool);
+            context.world.note(now, EventKind::LaunchFailed, None, message);
+            continue;
+        }
+        let node = make_claim(context, now, claim);
+        // From v1 on a claim is nominated only when a later pass puts pods on it.
+        if version < KarpenterVersion::V1_13 {
+            nominate(context, node, until);
+        }
     }
 }
 
-fn make_claim(context: &mut Context<'_>, now: SimTime, plan: PlannedClaim, nominated_until: SimTime) {
+/// Whether the nodes of a pool are more than its limits allow; just as much is not more.
+///
+/// Source: Karpenter core v1.13 `pkg/apis/v1/nodepool.go`, `Limits.ExceededBy`.
+pub(super) fn exceeds_limits(context: &Context<'_>, pool: usize) -> bool {
+    let pool = &context.karpenter.pools[pool];
+    let launched = |&&node: &&NodeId| {
+        let state = context.world.node(node);
+        state.phase != NodePhase::Claimed && state.origin.name() == pool.name && is_managed(context, node)
+    };
+    let nodes: Vec<NodeId> = context.world.live_nodes().iter().filter(launched).copied().collect();
+    pool.limits.iter().any(|(name, limit)| {
+        let one = |node: &NodeId| {
+            if name == ResourceName::NODES { 1 } else { context.world.node(*node).capacity.get(name) }
+        };
+        nodes.iter().map(one).sum::<i64>() > limit
+    })
+}
+
+/// The capacity types that a claim may have and of which one of its types has an available offering, in order of name.
+pub(super) fn capacity_types(context: &Context<'_>, claim: &PlannedClaim) -> Vec<Symbol> {
+    let types = &context.karpenter.instance_types[claim.pool];
+    let offerings = claim.instance_types.iter().flat_map(|own| &types[own.index as usize].offerings);
+    let open = |offering: &&Offering| {
+        offering.available && is_compatible(&claim.requirements, well_known::CAPACITY_TYPE, offering)
+    };
+    let found: BTreeSet<Symbol> = offerings.filter(open).map(|offering| offering.capacity_type).collect();
+    found.into_iter().collect()
+}
+
+/// Makes a claim and asks for its launch.
+pub(super) fn make_claim(context: &mut Context<'_>, now: SimTime, plan: PlannedClaim) -> NodeId {
     let count = context.karpenter.claims_made.entry(plan.node_pool).or_insert(0);
     *count += 1;
     let new = NewNode {
@@ -273,14 +270,21 @@ fn make_claim(context: &mut Context<'_>, now: SimTime, plan: PlannedClaim, nomin
         reason: launch_text(&plan),
     };
     let node = context.world.add_node(new, now);
-    context.karpenter.nominated.insert(node, nominated_until);
-    let pool = &context.setup.node_pools[plan.pool];
-    if let Some(age) = pool.expire_after {
-        context.queue.schedule_in(age, class::NODE_AUTOSCALER, Event::Expired(node));
+    let facts = ClaimFacts {
+        requests: plan.requests.clone(),
+        types: plan.instance_types.len(),
+        capacity_types: capacity_types(context, &plan),
+    };
+    context.world.describe_claim(node, facts);
+    let template = Arc::clone(&context.karpenter.pools[plan.pool]);
+    if let Some(age) = template.expire_after {
+        context.queue.schedule(whole(now) + age, class::NODE_AUTOSCALER, Event::Expired(node));
     }
+    context.karpenter.nodes.insert(node, ClaimState::new(template));
     let types = plan.instance_types.iter().map(|kind| kind.index).collect();
     let claim = Claim { pool: plan.pool, requirements: plan.requirements, requests: plan.requests, types, refusals: 0 };
     launch::request(context, now, node, claim);
+    node
 }
 
 /// What is asked for, in the shape of Karpenter's own log line.

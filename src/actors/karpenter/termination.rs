@@ -1,45 +1,96 @@
-//! The end of a node: it takes no more pods, its pods are evicted, its instance is terminated.
+//! The end of a node: it takes no more pods, its pods are evicted, its instance is terminated, the node goes.
 //!
-//! Source: Karpenter core v1.13 `pkg/controllers/node/termination`; v0.16.0 `pkg/controllers/termination`.
+//! Source: Karpenter core v1.13 `pkg/controllers/node/termination`, `pkg/controllers/nodeclaim/lifecycle`; v0.16.0
+//! `pkg/controllers/termination`.
 
-use super::{batching, eviction, has_disruption_loop};
+use super::cluster_view::pod_view;
+use super::{batching, claims, disruption, eviction, has_disruption_loop, is_managed, queue};
 use crate::actors::context::Context;
 use crate::actors::event::{Event, class};
-use crate::actors::{node_life, scheduler_loop};
+use crate::actors::{kubelet, node_life, scheduler_loop};
 use crate::domain::taints::TaintEffect;
-use crate::domain::{NodeId, PodId, SimDuration, SimTime, Taint, well_known};
+use crate::domain::{NodeId, PodId, SimDuration, SimTime, Symbol, Taint, well_known};
 use crate::world::NodePhase;
-use crate::world::record::NodeEnd;
+use crate::world::record::{EventKind, NodeEnd};
 
 /// Between two looks at a draining node.
 const POLL: SimDuration = SimDuration::from_secs(1);
 /// A v1 node drains for at least this long.
 const SHORTEST_DRAIN: SimDuration = SimDuration::from_secs(5);
-/// Priorities from here on are those of pods that are critical to the system: they leave last.
-const CRITICAL: i32 = 2_000_000_000;
+/// Between two looks whether an instance is gone.
+const INSTANCE_POLL: SimDuration = SimDuration::from_secs(5);
+/// Between two looks for claims whose instance has vanished.
+const GARBAGE_COLLECTION: SimDuration = SimDuration::from_secs(120);
+/// From the failure of a launch to the claim being gone.
+const CLAIM_GOES: SimDuration = SimDuration::from_secs(1);
+/// Classes of pods that are critical to the system: they leave last.
+const CRITICAL: [&str; 2] = ["system-cluster-critical", "system-node-critical"];
 
 /// Begins to remove a node.
 pub(super) fn begin(context: &mut Context<'_>, now: SimTime, node: NodeId, end: NodeEnd, reason: &str) {
-    let key = if has_disruption_loop(context.setup.versions.karpenter) {
-        well_known::TAINT_DISRUPTED
-    } else {
-        well_known::TAINT_UNSCHEDULABLE
-    };
+    if context.world.node(node).deletion_requested.is_some() {
+        return;
+    }
+    if !claims::is_marked(context, node) {
+        disruption::changed(context, now);
+    }
     context.world.disrupt_node(node, end, now, reason);
+    set_termination_time(context, now, node);
     match context.world.node(node).phase {
+        NodePhase::Registered if is_lost(context, node) && !context.world.node(node).ready => {
+            context.world.terminate_instance(node, now);
+            remove(context, now, node);
+        }
         NodePhase::Registered => {
-            context.world.taint_node(node, Taint::new(key, TaintEffect::NoSchedule));
-            scheduler_loop::node_changed(context, now, node);
-            context.karpenter.draining.insert(node, now);
+            taint(context, now, node);
+            if let Some(claim) = context.karpenter.nodes.get_mut(&node) {
+                claim.draining_since = Some(now);
+            }
             drain_poll(context, now, node);
             batching::node_trigger(context, now, node);
         }
-        NodePhase::Launched => node_life::terminate(context, now, node),
+        NodePhase::Launched => terminate(context, now, node),
         NodePhase::Claimed | NodePhase::Terminating | NodePhase::Gone => {}
     }
 }
 
-/// The node has reached the age limit of its pool.
+/// The longest time that the drain may take, as the claim says.
+fn set_termination_time(context: &mut Context<'_>, now: SimTime, node: NodeId) {
+    if let Some(claim) = context.karpenter.nodes.get_mut(&node)
+        && let Some(grace) = claim.template.termination_grace_period
+        && claim.termination_time.is_none()
+    {
+        claim.termination_time = Some(queue::termination_time(now, grace));
+    }
+}
+
+/// A claim got its instance after its deletion had been asked for.
+pub(super) fn deleted_while_launching(context: &mut Context<'_>, now: SimTime, node: NodeId) {
+    terminate(context, now, node);
+}
+
+fn is_lost(context: &Context<'_>, node: NodeId) -> bool {
+    context.karpenter.nodes.get(&node).is_some_and(|claim| claim.instance_gone)
+}
+
+/// Taints a node so that it takes no more pods.
+pub(super) fn taint(context: &mut Context<'_>, now: SimTime, node: NodeId) {
+    let legacy = !has_disruption_loop(context.setup.versions.karpenter);
+    let taint =
+        if legacy { Taint::new(well_known::TAINT_UNSCHEDULABLE, TaintEffect::NoSchedule) } else { queue::disrupted() };
+    let Some(claim) = context.karpenter.nodes.get_mut(&node) else { return };
+    if std::mem::replace(&mut claim.tainted, true) {
+        return;
+    }
+    context.world.taint_node(node, taint);
+    context.world.note_node(node, now, EventKind::NodeTainted, taint.key.as_str());
+    scheduler_loop::node_changed(context, now, node);
+    if !legacy {
+        batching::node_trigger(context, now, node);
+    }
+}
+
+/// The node has reached the age limit of its claim.
 pub(in crate::actors) fn expired(context: &mut Context<'_>, now: SimTime, node: NodeId) {
     let state = context.world.node(node);
     if state.deletion_requested.is_none() && state.phase < NodePhase::Terminating {
@@ -49,15 +100,15 @@ pub(in crate::actors) fn expired(context: &mut Context<'_>, now: SimTime, node: 
 
 /// Looks at a draining node: evicts the next group of pods, or goes on when nobody is left that has to leave.
 pub(in crate::actors) fn drain_poll(context: &mut Context<'_>, now: SimTime, node: NodeId) {
-    let Some(&since) = context.karpenter.draining.get(&node) else { return };
+    let Some(since) = context.karpenter.nodes.get(&node).and_then(|claim| claim.draining_since) else { return };
     if context.world.node(node).phase != NodePhase::Registered {
         return;
     }
-    let group = next_group(context, node);
+    delete_overdue(context, now, node);
+    let group = next_group(context, now, node);
     for &pod in &group {
-        let spec = &context.world.pod(pod).spec;
-        if context.world.pod(pod).is_active() && !spec.do_not_disrupt() {
-            eviction::evict(context, now, pod, "its node is being removed");
+        if pod_view(context, pod).is_active() && !pod_view(context, pod).do_not_disrupt(now) {
+            eviction::enqueue(context, now, pod);
         }
     }
     let too_soon = has_disruption_loop(context.setup.versions.karpenter) && now - since < SHORTEST_DRAIN;
@@ -65,31 +116,125 @@ pub(in crate::actors) fn drain_poll(context: &mut Context<'_>, now: SimTime, nod
         context.queue.schedule_in(POLL, class::NODE_AUTOSCALER, Event::DrainPoll(node));
         return;
     }
-    context.karpenter.draining.remove(&node);
+    if let Some(claim) = context.karpenter.nodes.get_mut(&node) {
+        claim.draining_since = None;
+    }
     context.world.drain_node(node, now);
-    node_life::terminate(context, now, node);
+    terminate(context, now, node);
+}
+
+/// Deletes the pods that would not be gone in time otherwise, whatever protects them.
+///
+/// Source: Karpenter core v1.13 `pkg/controllers/node/termination/terminator/terminator.go`, `DeleteExpiringPods`.
+fn delete_overdue(context: &mut Context<'_>, now: SimTime, node: NodeId) {
+    let Some(latest) = context.karpenter.nodes.get(&node).and_then(|claim| claim.termination_time) else { return };
+    let overdue = |pod: &PodId| {
+        let view = pod_view(context, *pod);
+        let too_late = view.deletion.is_none_or(|end| end > latest);
+        view.waits_for_eviction(now) && too_late && now > latest - view.spec.grace_period()
+    };
+    let pods: Vec<PodId> = context.world.node(node).pods.iter().copied().filter(overdue).collect();
+    let grace = SimDuration::from_secs((latest - now).as_secs().max(1));
+    for pod in pods {
+        kubelet::delete_within(context, now, pod, grace, true, "its node must be gone soon");
+    }
 }
 
 /// The pods that have to leave next. In v1 plain pods go first, then daemons that do not tolerate the taint, then the same
 /// of critical pods, each group only when the former is gone; before v1 daemons stay.
-fn next_group(context: &Context<'_>, node: NodeId) -> Vec<PodId> {
+fn next_group(context: &Context<'_>, now: SimTime, node: NodeId) -> Vec<PodId> {
     let state = context.world.node(node);
     let by_taint = has_disruption_loop(context.setup.versions.karpenter);
-    let taint = Taint::new(well_known::TAINT_DISRUPTED, TaintEffect::NoSchedule);
     let has_to_leave = |pod: &PodId| {
-        let spec = &context.world.pod(*pod).spec;
-        let stays = if by_taint {
-            spec.tolerations.iter().any(|toleration| toleration.tolerates(&taint))
-        } else {
-            context.world.pod(*pod).daemon
-        };
-        !stays
+        if by_taint { pod_view(context, *pod).waits_for_eviction(now) } else { !context.world.pod(*pod).daemon }
     };
     let rank = |pod: &PodId| {
         let state = context.world.pod(*pod);
-        if by_taint { (state.spec.priority >= CRITICAL, state.daemon) } else { (false, false) }
+        let critical = state.spec.priority_class.is_some_and(|name: Symbol| CRITICAL.contains(&name.as_str()));
+        if by_taint { (critical, state.daemon) } else { (false, false) }
     };
     let leaving: Vec<PodId> = state.pods.iter().copied().filter(has_to_leave).collect();
     let Some(first) = leaving.iter().map(rank).min() else { return Vec::new() };
     leaving.into_iter().filter(|pod| rank(pod) == first).collect()
+}
+
+/// Has the instance terminated; from v1 on Karpenter looks every five seconds whether it is gone.
+fn terminate(context: &mut Context<'_>, now: SimTime, node: NodeId) {
+    if is_lost(context, node) {
+        context.world.terminate_instance(node, now);
+        remove(context, now, node);
+        return;
+    }
+    if has_disruption_loop(context.setup.versions.karpenter) && is_managed(context, node) {
+        if let Some(claim) = context.karpenter.nodes.get_mut(&node) {
+            claim.awaits_instance = true;
+        }
+        context.queue.schedule_in(INSTANCE_POLL, class::NODE_AUTOSCALER, Event::InstancePoll(node));
+    }
+    node_life::terminate(context, now, node);
+}
+
+/// Whether Karpenter will notice by itself that the instance is gone; if so, it is told that it is.
+pub(in crate::actors) fn instance_gone(context: &mut Context<'_>, node: NodeId) -> bool {
+    let Some(claim) = context.karpenter.nodes.get_mut(&node) else { return false };
+    claim.instance_gone = true;
+    claim.awaits_instance
+}
+
+/// Karpenter looks whether a terminated instance is gone; if so, node and claim go.
+pub(in crate::actors) fn instance_poll(context: &mut Context<'_>, now: SimTime, node: NodeId) {
+    if context.world.node(node).phase != NodePhase::Terminating {
+        return;
+    }
+    if is_lost(context, node) {
+        remove(context, now, node);
+    } else {
+        context.queue.schedule_in(INSTANCE_POLL, class::NODE_AUTOSCALER, Event::InstancePoll(node));
+    }
+}
+
+fn remove(context: &mut Context<'_>, now: SimTime, node: NodeId) {
+    node_life::remove(context, now, node);
+}
+
+/// A launch has failed for good: the claim goes a moment later.
+pub(super) fn give_up(context: &mut Context<'_>, now: SimTime, node: NodeId, reason: &str) {
+    if !has_disruption_loop(context.setup.versions.karpenter) {
+        context.world.fail_launch(node, now, reason);
+        return;
+    }
+    if let Some(claim) = context.karpenter.nodes.get_mut(&node) {
+        claim.failed = true;
+    }
+    context.world.note_node(node, now, EventKind::LaunchFailed, reason);
+    context.queue.schedule_in(CLAIM_GOES, class::NODE_AUTOSCALER, Event::ClaimGone(node));
+}
+
+/// A claim whose launch failed is gone.
+pub(in crate::actors) fn claim_gone(context: &mut Context<'_>, now: SimTime, node: NodeId) {
+    if context.world.node(node).phase == NodePhase::Claimed {
+        context.world.drop_claim(node, now);
+        super::node_gone(context, now, node);
+    }
+}
+
+/// Looks for registered claims whose instance has vanished, and removes those whose node is not Ready.
+///
+/// Source: Karpenter core v1.13 `pkg/controllers/nodeclaim/garbagecollection/controller.go`.
+pub(in crate::actors) fn collect_garbage(context: &mut Context<'_>, now: SimTime) {
+    context.queue.schedule_in(GARBAGE_COLLECTION, class::NODE_AUTOSCALER, Event::GarbageCollection);
+    let vanished: Vec<NodeId> = context
+        .karpenter
+        .nodes
+        .iter()
+        .filter(|(node, claim)| {
+            let state = context.world.node(**node);
+            let stays = state.phase == NodePhase::Registered && state.deletion_requested.is_none();
+            claim.instance_gone && stays && !state.ready
+        })
+        .map(|(&node, _)| node)
+        .collect();
+    for node in vanished {
+        begin(context, now, node, NodeEnd::InstanceLost, "its instance has vanished");
+    }
 }

@@ -1,0 +1,181 @@
+//! What Karpenter remembers of each node that it launched, and the conditions that follow from it: `Consolidatable`,
+//! `Drifted`, nomination, and the stamp by which the disruption loop knows that nothing has changed.
+//!
+//! Source: Karpenter core v1.13 `pkg/controllers/nodeclaim/disruption`, `pkg/controllers/nodeclaim/podevents`,
+//! `pkg/controllers/state/cluster.go`.
+//!
+//! Deviation: the instance types of a pool do not change during a run, so no node drifts because its type has gone; node
+//! classes do not change either.
+
+use std::sync::Arc;
+
+use crate::actors::context::Context;
+use crate::domain::{NodeId, NodePool, Requirements, SimDuration, SimTime};
+use crate::world::NodePhase;
+use crate::world::record::EventKind;
+
+/// A pod event so soon after the last one is not written down.
+const POD_EVENT_DEDUPE: SimDuration = SimDuration::from_secs(10);
+/// The stamp is renewed when it is this old, so that every method looks again now and then.
+const STAMP_AGE: SimDuration = SimDuration::from_secs(300);
+
+/// A node that Karpenter launched, from its claim on.
+#[derive(Debug)]
+pub(super) struct ClaimState {
+    /// The NodePool as it was when the claim was made.
+    pub(super) template: Arc<NodePool>,
+    /// Whether something outside has made the claim differ from its pool.
+    pub(super) changed: bool,
+    /// Since when it is drifted, in whole seconds.
+    pub(super) drifted: Option<SimTime>,
+    /// The last pod event that was written down, in whole seconds.
+    pub(super) last_pod_event: Option<SimTime>,
+    /// When it became initialized, in whole seconds.
+    pub(super) initialized_at: Option<SimTime>,
+    /// Until when pods are on their way to it.
+    pub(super) nominated_until: Option<SimTime>,
+    /// Whether a command has marked it for deletion.
+    pub(super) marked: bool,
+    /// Whether it belongs to a command that is being carried out.
+    pub(super) queued: bool,
+    /// Whether it carries the taint of nodes that are being disrupted.
+    pub(super) tainted: bool,
+    /// Since when it drains.
+    pub(super) draining_since: Option<SimTime>,
+    /// When its drain ends at the latest, in whole seconds.
+    pub(super) termination_time: Option<SimTime>,
+    /// Whether its instance no longer exists.
+    pub(super) instance_gone: bool,
+    /// Whether Karpenter waits for its instance to be gone.
+    pub(super) awaits_instance: bool,
+    /// Whether its launch has failed for good.
+    pub(super) failed: bool,
+}
+
+impl ClaimState {
+    pub(super) fn new(template: Arc<NodePool>) -> Self {
+        Self {
+            template,
+            changed: false,
+            drifted: None,
+            last_pod_event: None,
+            initialized_at: None,
+            nominated_until: None,
+            marked: false,
+            queued: false,
+            tainted: false,
+            draining_since: None,
+            termination_time: None,
+            instance_gone: false,
+            awaits_instance: false,
+            failed: false,
+        }
+    }
+}
+
+/// An instant as objects of the API hold it: cut to whole seconds.
+pub(super) fn whole(at: SimTime) -> SimTime {
+    SimTime::from_micros(at.as_micros().div_euclid(1_000_000) * 1_000_000)
+}
+
+/// The stamp that is renewed by everything that could change a decision of consolidation.
+#[derive(Debug, Default)]
+pub(super) struct Stamp {
+    number: u64,
+    renewed: SimTime,
+}
+
+impl Stamp {
+    /// Something has changed.
+    pub(super) fn renew(&mut self, now: SimTime) {
+        self.number += 1;
+        self.renewed = now;
+    }
+
+    /// The stamp; one that is old is renewed.
+    pub(super) fn read(&mut self, now: SimTime) -> u64 {
+        if now - self.renewed >= STAMP_AGE {
+            self.renew(now);
+        }
+        self.number
+    }
+}
+
+/// A pod came to the node, ended on it or began to leave it.
+pub(super) fn pod_event(context: &mut Context<'_>, now: SimTime, node: NodeId) {
+    let Some(claim) = context.karpenter.nodes.get_mut(&node) else { return };
+    let stored = whole(now);
+    if claim.last_pod_event.is_none_or(|last| stored - last >= POD_EVENT_DEDUPE) {
+        claim.last_pod_event = Some(stored);
+    }
+}
+
+/// Whether the node's `Consolidatable` condition is true: it has been left alone for `consolidateAfter`.
+pub(super) fn is_consolidatable(context: &Context<'_>, now: SimTime, node: NodeId) -> bool {
+    let Some(claim) = context.karpenter.nodes.get(&node) else { return false };
+    let after = super::pool_of(context, node).and_then(|pool| pool.disruption.consolidate_after);
+    let (Some(after), Some(initialized)) = (after, claim.initialized_at) else { return false };
+    now - claim.last_pod_event.unwrap_or(initialized) >= after
+}
+
+/// Whether pods are on their way to the node.
+pub(super) fn is_nominated(context: &Context<'_>, now: SimTime, node: NodeId) -> bool {
+    nominated_until(context, node).is_some_and(|until| until > now)
+}
+
+/// Until when pods are taken to be on their way to the node.
+pub(super) fn nominated_until(context: &Context<'_>, node: NodeId) -> Option<SimTime> {
+    context.karpenter.nodes.get(&node)?.nominated_until
+}
+
+/// Pods are on their way to the node.
+pub(super) fn nominate(context: &mut Context<'_>, node: NodeId, until: SimTime) {
+    if let Some(claim) = context.karpenter.nodes.get_mut(&node) {
+        claim.nominated_until = Some(until);
+    }
+}
+
+/// Whether the node is on its way out: its deletion was asked for, or a command has marked it.
+pub(super) fn is_marked(context: &Context<'_>, node: NodeId) -> bool {
+    let marked = context.karpenter.nodes.get(&node).is_some_and(|claim| claim.marked);
+    marked || context.world.node(node).deletion_requested.is_some()
+}
+
+/// Looks whether the node still is as its pool says.
+pub(super) fn look_at_drift(context: &mut Context<'_>, now: SimTime, node: NodeId) {
+    let state = context.world.node(node);
+    if matches!(state.phase, NodePhase::Claimed | NodePhase::Gone) {
+        return;
+    }
+    let Some(pool) = super::pool_of(context, node) else { return };
+    let labels = Requirements::from_labels(&state.labels);
+    let wanted: Requirements = pool.requirements.iter().cloned().collect();
+    let misses = labels.compatible(&wanted, |_| false).is_err();
+    let Some(claim) = context.karpenter.nodes.get(&node) else { return };
+    let reason = if claim.changed || !same_template(&claim.template, pool) {
+        Some("NodePoolDrifted")
+    } else {
+        misses.then_some("RequirementsDrifted")
+    };
+    let was = claim.drifted;
+    if let Some(claim) = context.karpenter.nodes.get_mut(&node) {
+        claim.drifted = reason.map(|_| was.unwrap_or(whole(now)));
+    }
+    if let (None, Some(reason)) = (was, reason) {
+        context.world.note_node(node, now, EventKind::NodeDrifted, reason);
+    }
+}
+
+/// Whether the parts of two pools that Karpenter compares by hash are the same; lists count as sets.
+fn same_template(one: &NodePool, other: &NodePool) -> bool {
+    fn same<T: PartialEq>(one: &[T], other: &[T]) -> bool {
+        one.len() == other.len() && one.iter().all(|item| other.contains(item))
+    }
+    one.labels == other.labels
+        && one.annotations == other.annotations
+        && same(&one.taints, &other.taints)
+        && same(&one.startup_taints, &other.startup_taints)
+        && one.node_class == other.node_class
+        && one.expire_after == other.expire_after
+        && one.termination_grace_period == other.termination_grace_period
+}

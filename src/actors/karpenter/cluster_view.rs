@@ -1,0 +1,168 @@
+//! The cluster as Karpenter's decisions want to see it.
+
+use std::sync::Arc;
+
+use super::claims::{is_consolidatable, is_marked, is_nominated};
+use super::{eviction, is_managed};
+use crate::actors::context::Context;
+use crate::actors::workload_controllers;
+use crate::domain::pod::PodPhase as ReportedPhase;
+use crate::domain::{NodeId, PodId, PodSpec, SimTime};
+use crate::policy::disruption::{ClusterView, NodeFacts, PodBudget, PodView};
+use crate::policy::packing::{
+    NamespaceView, NodeView, PackingOptions, PackingSetup, PendingPod, PoolView, TieBreak, Volumes,
+};
+use crate::world::{NodePhase, PodPhase};
+
+/// Nodes that exist, or will because their instance is launched.
+pub(super) fn known_nodes(context: &Context<'_>) -> Vec<NodeId> {
+    let known = |&node: &NodeId| matches!(context.world.node(node).phase, NodePhase::Launched | NodePhase::Registered);
+    context.world.live_nodes().iter().copied().filter(known).collect()
+}
+
+/// How ties between topology domains are broken in this pass.
+pub(super) fn ties(context: &Context<'_>) -> TieBreak {
+    if context.replay.is_some() {
+        TieBreak::SmallestName
+    } else {
+        TieBreak::Seeded { seed: context.setup.seed, pass: context.karpenter.passes }
+    }
+}
+
+/// Hands over what stays the same for all questions to the packer.
+pub(super) fn with_packing_setup<R>(context: &Context<'_>, ask: impl FnOnce(PackingSetup<'_>) -> R) -> R {
+    let karpenter = &context.karpenter;
+    let pools: Vec<PoolView<'_>> = karpenter
+        .pools
+        .iter()
+        .zip(&karpenter.instance_types)
+        .map(|(pool, instance_types)| PoolView { pool, instance_types })
+        .collect();
+    let daemons: Vec<Arc<PodSpec>> = workload_controllers::daemon_templates(context);
+    let namespaces: Vec<NamespaceView<'_>> =
+        context.setup.namespaces.iter().map(|(name, labels)| NamespaceView { name: *name, labels }).collect();
+    ask(PackingSetup {
+        karpenter: context.setup.versions.karpenter,
+        options: PackingOptions::default(),
+        pools: &pools,
+        daemons: &daemons,
+        namespaces: &namespaces,
+        volumes: Volumes::default(),
+    })
+}
+
+/// Hands over the cluster as the methods of disruption see it, with the node behind each position. `pending` are the pods
+/// that provisioning would take on.
+pub(super) fn with_view<R>(
+    context: &Context<'_>,
+    now: SimTime,
+    pending: &[PodId],
+    ask: impl FnOnce(PackingSetup<'_>, &ClusterView<'_>, &[NodeId]) -> R,
+) -> R {
+    let known = known_nodes(context);
+    let pods: Vec<Vec<PodView<'_>>> = known
+        .iter()
+        .map(|&node| context.world.node(node).pods.iter().map(|&pod| pod_view(context, pod)).collect())
+        .collect();
+    let nodes: Vec<NodeFacts<'_>> =
+        known.iter().zip(&pods).map(|(&node, pods)| node_facts(context, now, node, pods)).collect();
+    let pending: Vec<PendingPod<'_>> = pending.iter().map(|&pod| pending_pod(context, pod)).collect();
+    let allowed = eviction::allowances(context, now);
+    let pod_budgets: Vec<PodBudget<'_>> = context
+        .pod_budgets
+        .iter()
+        .zip(allowed)
+        .map(|(budget, status)| PodBudget {
+            namespace: budget.namespace,
+            selector: budget.selector.as_ref(),
+            allowed: status.disruptions_allowed,
+            always_allow_unhealthy: budget.always_allow_unhealthy,
+            allows_nothing: budget.rule.allows_nothing(),
+        })
+        .collect();
+    with_packing_setup(context, |setup| {
+        let view = ClusterView {
+            now,
+            karpenter: setup.karpenter,
+            spot_to_spot: context.karpenter.settings.is_some_and(|settings| settings.spot_to_spot),
+            pools: setup.pools,
+            nodes: &nodes,
+            pending: &pending,
+            pod_budgets: &pod_budgets,
+            ties: ties(context),
+        };
+        ask(setup, &view, &known)
+    })
+}
+
+/// A pod that waits for a node.
+pub(super) fn pending_pod<'c>(context: &'c Context<'_>, pod: PodId) -> PendingPod<'c> {
+    let state = context.world.pod(pod);
+    PendingPod {
+        namespace: state.namespace,
+        name: context.world.pod_name(pod),
+        spec: &state.spec,
+        created: state.created,
+        uid_rank: u64::from(pod.0),
+    }
+}
+
+/// A pod on a node.
+pub(super) fn pod_view<'c>(context: &'c Context<'_>, pod: PodId) -> PodView<'c> {
+    let state = context.world.pod(pod);
+    let phase = match state.phase {
+        _ if state.finished => ReportedPhase::Succeeded,
+        PodPhase::Running => ReportedPhase::Running,
+        PodPhase::Pending | PodPhase::Starting | PodPhase::Gone => ReportedPhase::Pending,
+    };
+    PodView {
+        namespace: state.namespace,
+        name: context.world.pod_name(pod),
+        spec: &state.spec,
+        phase,
+        deletion: state.deletion_ends,
+        ready: state.is_ready(),
+        created: state.created,
+        started: state.started.map(super::claims::whole),
+        uid_rank: u64::from(pod.0),
+    }
+}
+
+fn node_facts<'c>(context: &'c Context<'_>, now: SimTime, node: NodeId, pods: &'c [PodView<'c>]) -> NodeFacts<'c> {
+    let state = context.world.node(node);
+    let claim = context.karpenter.nodes.get(&node);
+    NodeFacts {
+        view: node_view(context, node),
+        pods,
+        created: state.created,
+        expire_after: claim.and_then(|claim| claim.template.expire_after),
+        grace_limited: claim.is_some_and(|claim| claim.template.termination_grace_period.is_some()),
+        annotations: &state.annotations,
+        queued: claim.is_some_and(|claim| claim.queued),
+        instance_terminating: state.phase >= NodePhase::Terminating,
+        ready: state.ready,
+        nominated: is_nominated(context, now, node),
+        consolidatable: is_consolidatable(context, now, node),
+        drifted: claim.and_then(|claim| claim.drifted),
+    }
+}
+
+/// A node without its pods.
+pub(super) fn node_view<'c>(context: &'c Context<'_>, node: NodeId) -> NodeView<'c> {
+    let state = context.world.node(node);
+    let managed = is_managed(context, node);
+    NodeView {
+        name: state.name.as_str(),
+        labels: &state.labels,
+        taints: &state.taints,
+        startup_taints: &state.startup_taints,
+        capacity: &state.capacity,
+        allocatable: &state.allocatable,
+        managed,
+        initialized: state.initialized || !managed,
+        registered: state.phase == NodePhase::Registered,
+        offered: !is_marked(context, node),
+        pods: &[],
+        volume_limits: &[],
+    }
+}

@@ -1,0 +1,119 @@
+//! Commands of Karpenter's disruption: what was proposed, what became of it.
+
+use super::World;
+use super::record::{Event, EventKind};
+use crate::domain::node_pool::DisruptionReason;
+use crate::domain::{HourlyRate, NodeId, SimTime, Symbol};
+
+/// A command by its place in the record.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct CommandId(pub u32);
+
+/// A command; an instant that never came is `None`.
+#[derive(Clone, Debug)]
+pub struct CommandFacts {
+    /// Why.
+    pub reason: DisruptionReason,
+    /// Which search found it: `empty`, `multi`, `single`; `None` for drift.
+    pub method: Option<&'static str>,
+    /// The nodes proposed, in the order of the method.
+    pub candidates: Vec<NodeId>,
+    /// What is to take their place.
+    pub replacements: Vec<ReplacementFacts>,
+    /// When it was proposed; drift needs no proposal.
+    pub proposed: Option<SimTime>,
+    /// When and why the second look rejected it.
+    pub rejected: Option<(SimTime, Box<str>)>,
+    /// When it was started.
+    pub started: Option<SimTime>,
+    /// The nodes for which it was started.
+    pub nodes: Vec<NodeId>,
+    /// When its nodes were deleted.
+    pub succeeded: Option<SimTime>,
+    /// When and why it was given up.
+    pub failed: Option<(SimTime, Box<str>)>,
+}
+
+/// A node that is to take the place of others.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ReplacementFacts {
+    /// Its NodePool.
+    pub node_pool: Symbol,
+    /// How many instance types it may have.
+    pub types: usize,
+    /// The capacity types that it may have, in order of name.
+    pub capacity_types: Vec<Symbol>,
+    /// The cheapest of the types and its price.
+    pub cheapest: Option<(Symbol, HourlyRate)>,
+}
+
+/// The reason as Karpenter writes it.
+pub const fn reason_text(reason: DisruptionReason) -> &'static str {
+    match reason {
+        DisruptionReason::Empty => "Empty",
+        DisruptionReason::Drifted => "Drifted",
+        DisruptionReason::Underutilized => "Underutilized",
+    }
+}
+
+impl World {
+    /// A method has found something to do.
+    pub fn propose_command(&mut self, facts: CommandFacts, at: SimTime) -> CommandId {
+        let id = CommandId(u32::try_from(self.record.commands.len()).unwrap_or(u32::MAX));
+        let waits = facts.proposed.is_some();
+        self.record.commands.push(facts);
+        if waits {
+            self.command_event(at, EventKind::CommandProposed, id, "");
+        }
+        id
+    }
+
+    /// The second look has found that it no longer holds.
+    pub fn reject_command(&mut self, id: CommandId, at: SimTime, reason: &str) {
+        self.record.commands[id.0 as usize].rejected = Some((at, reason.into()));
+        self.command_event(at, EventKind::CommandRejected, id, reason);
+    }
+
+    /// Its nodes are tainted and its replacements are being made.
+    pub fn start_command(&mut self, id: CommandId, nodes: &[NodeId], at: SimTime) {
+        let facts = &mut self.record.commands[id.0 as usize];
+        facts.started = Some(at);
+        facts.nodes = nodes.to_vec();
+        self.command_event(at, EventKind::CommandStarted, id, "");
+    }
+
+    /// Its nodes are being deleted.
+    pub fn finish_command(&mut self, id: CommandId, at: SimTime) {
+        self.record.commands[id.0 as usize].succeeded = Some(at);
+        self.command_event(at, EventKind::CommandSucceeded, id, "");
+    }
+
+    /// It was given up.
+    pub fn fail_command(&mut self, id: CommandId, at: SimTime, reason: &str) {
+        self.record.commands[id.0 as usize].failed = Some((at, reason.into()));
+        self.command_event(at, EventKind::CommandFailed, id, reason);
+    }
+
+    fn command_event(&mut self, at: SimTime, kind: EventKind, id: CommandId, why: &str) {
+        let facts = &self.record.commands[id.0 as usize];
+        let nodes = if facts.nodes.is_empty() { &facts.candidates } else { &facts.nodes };
+        let names: Vec<&str> = nodes.iter().map(|node| self.record.nodes[node.index()].name.as_str()).collect();
+        let (reason, names) = (reason_text(facts.reason), names.join(", "));
+        let instead: Vec<String> = facts.replacements.iter().map(ToString::to_string).collect();
+        let instead =
+            if instead.is_empty() { String::new() } else { format!(", replaced by {}", instead.join(" and ")) };
+        let why = if why.is_empty() { String::new() } else { format!(": {why}") };
+        let message = format!("{reason}: {names}{instead}{why}");
+        let node = nodes.first().copied();
+        self.record.event(Event { at, kind, pod: None, node, workload: None, message: message.into() });
+    }
+}
+
+impl std::fmt::Display for ReplacementFacts {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.cheapest {
+            Some((name, price)) => write!(f, "one of {} type(s) from {name} at {price:.4} per hour on", self.types),
+            None => write!(f, "one of {} type(s)", self.types),
+        }
+    }
+}
