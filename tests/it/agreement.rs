@@ -21,6 +21,12 @@ pub mod karpenter_case;
 #[path = "../../examples/agreement/karpenter_consolidation.rs"]
 #[allow(dead_code)]
 mod karpenter_consolidation;
+#[path = "../../examples/agreement/karpenter_timeline.rs"]
+#[allow(dead_code)]
+mod karpenter_timeline;
+#[path = "../../examples/agreement/karpenter_timeline_events.rs"]
+#[allow(dead_code)]
+mod karpenter_timeline_events;
 #[path = "../../examples/agreement/keda.rs"]
 #[allow(dead_code)]
 mod keda;
@@ -78,4 +84,9 @@ fn whole_scheduling_passes_agree_with_karpenter() {
 #[test]
 fn consolidation_decisions_agree_with_karpenter() {
     all_agree(karpenter_consolidation::run, &["karpenter-consolidation"], 29);
+}
+
+#[test]
+fn whole_timelines_agree_with_karpenters_controllers() {
+    all_agree(karpenter_timeline::run, &["karpenter-timeline"], 72);
 }

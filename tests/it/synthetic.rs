@@ -33,6 +33,7 @@ pub fn outcome() -> Outcome {
     Outcome {
         about: about(),
         record: Record {
+            commands: Vec::new(),
             workloads: workloads(),
             pods: pods(),
             nodes: nodes(),
@@ -138,6 +139,7 @@ fn pod(name: &str, workload: u32, created: i64, scheduled: Option<i64>, node: u3
         removed: None,
         node: scheduled.map(|_| NodeId(node)),
         evicted: false,
+        grace: None,
     }
 }
 
@@ -179,6 +181,7 @@ fn node(name: &str, origin: NodeOrigin, requested: i64, price: &str) -> NodeFact
         end: None,
         requested_cpu: 0,
         requested_memory: 0,
+        claim: None,
     }
 }
 

@@ -177,16 +177,21 @@ pub fn single_node(
 
 /// The first of each pool, then the second of each, and so on.
 ///
-/// Deviation: upstream takes the pools in the order of a Go map, here they go by name.
+/// Deviation: upstream takes the pools in the order of a Go map, which changes from pass to pass; here they go by what their
+/// first candidates cost to disturb.
 fn interleaved<'c>(
     view: &ClusterView<'_>,
     candidates: &'c [Candidate],
     unseen: &BTreeSet<Symbol>,
 ) -> Vec<&'c Candidate> {
-    let name = |pool: usize| view.pools[pool].pool.name;
-    let mut pools: Vec<usize> = candidates.iter().map(|own| own.pool).collect();
-    pools.sort_by_key(|&pool| (!unseen.contains(&name(pool)), name(pool)));
-    pools.dedup();
+    // Candidates come in order of cost, so the pools do in that of their first candidates.
+    let mut pools: Vec<usize> = Vec::new();
+    for candidate in candidates {
+        if !pools.contains(&candidate.pool) {
+            pools.push(candidate.pool);
+        }
+    }
+    pools.sort_by_key(|&pool| !unseen.contains(&view.pools[pool].pool.name));
     let of_pool = |pool: usize| candidates.iter().filter(move |own| own.pool == pool);
     let longest = pools.iter().map(|&pool| of_pool(pool).count()).max().unwrap_or(0);
     (0..longest).flat_map(|round| pools.iter().filter_map(move |&pool| of_pool(pool).nth(round))).collect()
