@@ -97,7 +97,10 @@ fn setup(case: &Value, types: &Value, catalog: &Catalog) -> Result<Setup, String
         boot: None,
         cloud: Arc::default(),
         sample_interval: SimDuration::from_secs(60),
-        epoch: start.as_second() - ZERO as i64,
+        start: start - jiff::SignedDuration::from_secs(ZERO as i64),
+        prometheus: None,
+        queues: Vec::new(),
+        external_metrics: Vec::new(),
         replay: Some(replay),
     })
 }

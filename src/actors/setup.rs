@@ -104,23 +104,16 @@ pub struct Setup {
     pub cloud: Arc<CloudSettings>,
     /// Time between samples for the report.
     pub sample_interval: SimDuration,
-    /// Seconds of Unix time at the start, for schedules of the calendar.
-    pub epoch: i64,
     /// A recorded case of Karpenter's controllers to replay, with the small models that it was recorded with.
     pub replay: Option<super::replay::Replay>,
 }
 
 impl Setup {
     /// Unix time in whole seconds.
-    pub const fn unix_seconds(&self, now: SimTime) -> i64 {
-        self.epoch + now.as_micros().div_euclid(1_000_000)
+    pub fn unix_seconds(&self, now: SimTime) -> i64 {
+        self.start.as_second() + now.as_micros().div_euclid(1_000_000)
     }
 }
-
-/// 2026-01-05, a Monday, at midnight UTC.
-///
-/// Deviation: a run begins at this instant of the calendar, which matters to budgets with a schedule.
-pub const EPOCH: i64 = 1_767_571_200;
 
 /// Who adds and removes nodes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -272,7 +272,7 @@ fn a_claim_goes_at_once_when_there_is_no_capacity_and_after_five_minutes_when_ca
         .filter(|node| node.end == Some(NodeEnd::LaunchFailed))
         .map(|node| (node.terminated.unwrap() - node.requested).as_secs())
         .collect();
-    assert!(given_up.len() >= 2 && given_up.iter().all(|&life| life == 300), "{given_up:?}");
+    assert!(given_up.len() >= 2 && given_up.iter().all(|life| (300..=301).contains(life)), "{given_up:?}");
 }
 
 #[test]
@@ -287,7 +287,8 @@ fn a_node_that_has_not_registered_in_fifteen_minutes_is_replaced_and_one_that_is
         let first = &outcome.record.nodes[0];
         assert_eq!(first.end, ends);
         if ends.is_some() {
-            assert_eq!((first.deletion_requested.unwrap() - first.requested).as_secs(), 900);
+            // The claim's creation is stored in whole seconds.
+            assert_eq!(seconds(first.deletion_requested.unwrap()) - seconds(first.requested), 900);
             let second = &outcome.record.nodes[1];
             assert!(second.requested >= first.deletion_requested.unwrap());
         } else {

@@ -12,10 +12,10 @@ use crate::actors::context::Context;
 use crate::actors::event::{Event, class};
 use crate::domain::{NodeId, SimDuration, SimTime};
 use crate::policy::disruption::{
-    Command, Found, Memory, Method, Rejection, WhatIf, candidates, drift, emptiness, multi_node, single_node, validate,
-    validate_empty,
+    ClusterView, Command, Found, Memory, Method, Rejection, WhatIf, candidates, drift, emptiness, multi_node,
+    single_node, validate, validate_empty,
 };
-use crate::policy::packing::Packer;
+use crate::policy::packing::{Packer, PackingSetup};
 use crate::world::NodePhase;
 use crate::world::record::{CommandFacts, CommandId, NodeEnd, ReplacementFacts};
 
@@ -46,13 +46,6 @@ struct Waiting {
     command: CommandId,
 }
 
-/// What a method came to.
-enum Outcome {
-    Nothing,
-    Waits,
-    Started,
-}
-
 /// One pass of the loop.
 pub(in crate::actors) fn disruption_pass(context: &mut Context<'_>, now: SimTime) {
     if is_unsynced(context) {
@@ -60,7 +53,6 @@ pub(in crate::actors) fn disruption_pass(context: &mut Context<'_>, now: SimTime
         return;
     }
     queue::clean_up(context, now);
-    provisioning::refresh(context, now);
     try_methods(context, now, 0);
 }
 
@@ -71,85 +63,101 @@ pub(super) fn is_unsynced(context: &Context<'_>) -> bool {
 }
 
 /// Tries the methods from one on, until one has something to do.
-fn try_methods(context: &mut Context<'_>, now: SimTime, from: usize) {
-    for place in from..ORDER.len() {
-        match attempt(context, now, place) {
-            Outcome::Nothing => {}
-            Outcome::Waits => return,
-            Outcome::Started => {
-                context.queue.schedule_in(SimDuration::ZERO, class::DISRUPTION, Event::DisruptionPass);
-                return;
-            }
+fn try_methods(context: &mut Context<'_>, now: SimTime, mut from: usize) {
+    while let Some((place, proposal)) = search(context, now, from) {
+        let method = ORDER[place];
+        let command = record(context, now, method, &proposal);
+        if method != Method::Drift {
+            context.karpenter.disruption.waiting = Some(Waiting { place, proposal, command });
+            context.queue.schedule_in(VALIDATION, class::DISRUPTION, Event::DisruptionValidation);
+            return;
         }
+        if queue::start(context, now, command, proposal) {
+            context.queue.schedule_in(SimDuration::ZERO, class::DISRUPTION, Event::DisruptionPass);
+            return;
+        }
+        from = place + 1;
     }
     context.queue.schedule_in(POLL, class::DISRUPTION, Event::DisruptionPass);
 }
 
-fn attempt(context: &mut Context<'_>, now: SimTime, place: usize) -> Outcome {
-    let method = ORDER[place];
-    let remembers = method != Method::Drift;
+/// The first method from one on that has something to do, and what. Methods that find nothing remember the stamp and do not
+/// look again before it changes; drift always looks.
+fn search(context: &mut Context<'_>, now: SimTime, from: usize) -> Option<(usize, Proposal)> {
     let stamp = context.karpenter.stamp.read(now);
-    if remembers && context.karpenter.disruption.memos[place] == Some(stamp) {
-        return Outcome::Nothing;
+    let drifted = context.karpenter.nodes.values().any(|claim| claim.drifted.is_some());
+    let memos = context.karpenter.disruption.memos;
+    let open = |place: &usize| if ORDER[*place] == Method::Drift { drifted } else { memos[*place] != Some(stamp) };
+    let open: Vec<usize> = (from..ORDER.len()).filter(open).collect();
+    if open.is_empty() {
+        return None;
     }
-    let Some(found) = decide(context, now, method) else { return Outcome::Nothing };
-    match found {
-        Answer::NotNow => Outcome::Nothing,
-        Answer::Nothing => {
-            context.karpenter.disruption.memos[place] = remembers.then_some(stamp);
-            Outcome::Nothing
-        }
-        Answer::Proposal(proposal) => {
-            let command = record(context, now, method, &proposal);
-            if method == Method::Drift {
-                return if queue::start(context, now, command, proposal) { Outcome::Started } else { Outcome::Nothing };
-            }
-            context.karpenter.disruption.waiting = Some(Waiting { place, proposal, command });
-            context.queue.schedule_in(VALIDATION, class::DISRUPTION, Event::DisruptionValidation);
-            Outcome::Waits
-        }
-    }
-}
-
-/// What a method found, in terms of the world.
-enum Answer {
-    Nothing,
-    NotNow,
-    Proposal(Proposal),
-}
-
-/// Asks a method; `None` if no node is a candidate.
-fn decide(context: &mut Context<'_>, now: SimTime, method: Method) -> Option<Answer> {
+    provisioning::refresh(context, now);
     let pending = provisioning::provisionable(context);
     let mut memory = std::mem::take(&mut context.karpenter.disruption.memory);
     let unix_seconds = context.setup.unix_seconds(now);
-    let answer = with_view(context, now, &pending, |setup, view, nodes| {
+    let (found, nothing) = with_view(context, now, &pending, |setup, view, nodes| {
+        let mut inquiry = Inquiry { view, packer: Lazy { setup, packer: None }, memory: &mut memory, unix_seconds };
+        let mut nothing = Vec::new();
+        for place in open {
+            match inquiry.ask(ORDER[place]) {
+                Some(Found::Command(command)) => {
+                    return (Some((place, proposal(ORDER[place], &command, nodes))), nothing);
+                }
+                Some(Found::Nothing) => nothing.push(place),
+                Some(Found::NotNow) | None => {}
+            }
+        }
+        (None, nothing)
+    });
+    context.karpenter.disruption.memory = memory;
+    for place in nothing {
+        context.karpenter.disruption.memos[place] = Some(stamp);
+    }
+    found
+}
+
+/// The methods of one pass, which share one packer.
+struct Inquiry<'q, 'p> {
+    view: &'q ClusterView<'q>,
+    packer: Lazy<'p>,
+    memory: &'q mut Memory,
+    unix_seconds: i64,
+}
+
+/// A packer that is compiled when the first method needs it.
+struct Lazy<'p> {
+    setup: PackingSetup<'p>,
+    packer: Option<Packer<'p>>,
+}
+
+impl<'p> Lazy<'p> {
+    fn get(&mut self) -> &mut Packer<'p> {
+        self.packer.get_or_insert_with(|| Packer::new(self.setup))
+    }
+}
+
+impl Inquiry<'_, '_> {
+    /// Asks a method; `None` if no node is a candidate.
+    fn ask(&mut self, method: Method) -> Option<Found> {
+        let view = self.view;
         let candidates = candidates(view, method);
         if candidates.is_empty() {
             return None;
         }
-        let mut allowances = view.allowances(method.reason(), unix_seconds);
-        let mut ask = |search: &mut dyn FnMut(&mut WhatIf<'_, '_>, &mut [_]) -> Found| {
-            search(&mut WhatIf::new(&mut Packer::new(setup), view), &mut allowances)
-        };
-        let found = match method {
-            Method::Emptiness => emptiness(&candidates, &mut allowances),
-            Method::MultiNode => ask(&mut |what_if, allowances| multi_node(what_if, &candidates, allowances, None)),
-            Method::SingleNode => {
-                ask(&mut |what_if, allowances| single_node(what_if, &candidates, allowances, &mut memory, None))
+        let mut allowances = view.allowances(method.reason(), self.unix_seconds);
+        if method == Method::Emptiness {
+            return Some(emptiness(&candidates, &mut allowances));
+        }
+        let mut what_if = WhatIf::new(self.packer.get(), view);
+        Some(match method {
+            Method::MultiNode => multi_node(&mut what_if, &candidates, &mut allowances, None),
+            Method::SingleNode => single_node(&mut what_if, &candidates, &allowances, self.memory, None),
+            Method::Emptiness | Method::Drift | Method::StaticDrift => {
+                drift(&mut what_if, &candidates, &allowances).0.map_or(Found::Nothing, Found::Command)
             }
-            Method::Drift | Method::StaticDrift => ask(&mut |what_if, allowances| {
-                drift(what_if, &candidates, allowances).0.map_or(Found::Nothing, Found::Command)
-            }),
-        };
-        Some(match found {
-            Found::Nothing => Answer::Nothing,
-            Found::NotNow => Answer::NotNow,
-            Found::Command(command) => Answer::Proposal(proposal(method, &command, nodes)),
         })
-    });
-    context.karpenter.disruption.memory = memory;
-    answer
+    }
 }
 
 fn proposal(method: Method, command: &Command, nodes: &[NodeId]) -> Proposal {
