@@ -3,7 +3,8 @@
 use super::context::{Context, Machine};
 use super::event::{Event, class};
 use super::{
-    karpenter, kubelet, metrics_server, node_groups, replay, scheduler_loop, terminations, workload_controllers, zone_outage,
+    karpenter, kubelet, metrics_server, node_groups, replay, scheduler_loop, terminations, workload_controllers,
+    zone_outage,
 };
 use crate::cloud::{BootFate, Pool};
 use crate::domain::node_pool::KubeletConfig;

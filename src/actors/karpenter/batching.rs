@@ -2,6 +2,7 @@
 //!
 //! Source: Karpenter core v1.13 `pkg/controllers/provisioning/batcher.go` and `controller.go`.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::provisioning;
@@ -70,8 +71,8 @@ pub(in crate::actors) fn node_trigger(context: &mut Context<'_>, now: SimTime, n
 
 /// Plans the next trigger, unless one is planned that comes earlier.
 fn trigger_again(context: &mut Context<'_>, now: SimTime, by: Trigger, event: Event) {
-    if !context.karpenter.batch.again.contains_key(&by) {
-        context.karpenter.batch.again.insert(by, now + RETRIGGER);
+    if let Entry::Vacant(next) = context.karpenter.batch.again.entry(by) {
+        next.insert(now + RETRIGGER);
         context.queue.schedule_in(RETRIGGER, class::NODE_AUTOSCALER, event);
     }
 }

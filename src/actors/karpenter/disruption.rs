@@ -149,6 +149,11 @@ impl Inquiry<'_, '_> {
         if method == Method::Emptiness {
             return Some(emptiness(&candidates, &mut allowances));
         }
+        // Consolidation leaves nodes without pods alone: no packer is needed to find nothing.
+        if method != Method::Drift && candidates.iter().all(|own| own.reschedulable.is_empty()) {
+            let constrained = candidates.iter().any(|own| allowances[own.pool].0 == 0);
+            return Some(if constrained { Found::NotNow } else { Found::Nothing });
+        }
         let mut what_if = WhatIf::new(self.packer.get(), view);
         Some(match method {
             Method::MultiNode => multi_node(&mut what_if, &candidates, &mut allowances, None),
