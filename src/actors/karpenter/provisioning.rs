@@ -19,7 +19,8 @@ use crate::domain::{
 use crate::policy::bin_packing::Effort;
 use crate::policy::instance_types::{Offering, refresh_offerings};
 use crate::policy::packing::{
-    BoundPod, LeftOut, NodeView, Packer, PackerKind, PackingPlan, PendingPod, PlannedClaim, ReservedMode, Situation, takes_on,
+    BoundPod, LeftOut, NodeView, Packer, PackerKind, PackingPlan, PendingPod, PlannedClaim, ReservedMode, Situation,
+    takes_on,
 };
 use crate::policy::selection::price::is_compatible;
 use crate::world::NodePhase;
