@@ -35,7 +35,7 @@ pub fn run(paths: &[PathBuf], catalogs: Option<&Path>) -> Result<Tally, String> 
         let cases = if file["cases"].is_null() { std::slice::from_ref(&file) } else { list(&file, "cases")? };
         for case in cases {
             let types = catalogs.find(&path, case["catalog"].as_str().unwrap_or_default()).map_err(told)?;
-            let setup = setup(case, types, &catalog).map_err(told)?;
+            let setup = setup(case, types, catalog).map_err(told)?;
             let mut simulation = Simulation::new(&setup);
             while simulation.step().is_some() {}
             let name = case["name"].as_str().unwrap_or("?");

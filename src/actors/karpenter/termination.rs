@@ -183,10 +183,11 @@ pub(in crate::actors) fn instance_gone(context: &mut Context<'_>, node: NodeId) 
 
 /// Karpenter looks whether a terminated instance is gone; if so, node and claim go.
 pub(in crate::actors) fn instance_poll(context: &mut Context<'_>, now: SimTime, node: NodeId) {
-    if context.world.node(node).phase != NodePhase::Terminating {
+    let phase = context.world.node(node).phase;
+    if phase == NodePhase::Gone {
         return;
     }
-    if is_lost(context, node) {
+    if phase == NodePhase::Terminating && is_lost(context, node) {
         remove(context, now, node);
     } else {
         context.queue.schedule_in(INSTANCE_POLL, class::NODE_AUTOSCALER, Event::InstancePoll(node));
