@@ -112,11 +112,6 @@ fn warn_about_objects(manifests: &Manifests, policy: &PolicyVariant, warnings: &
     if !manifests.nodes.is_empty() {
         warnings.push(format!("{} Node object(s) are not simulated; use a node group", manifests.nodes.len()));
     }
-    let priorities = manifests.deployments.iter().map(|deployment| deployment.template.priority);
-    let (least, most) = priorities.fold((i32::MAX, i32::MIN), |(least, most), p| (least.min(p), most.max(p)));
-    if least < most {
-        warnings.push("pods of higher priority are scheduled first, but evict nobody".to_owned());
-    }
     let claims = manifests.deployments.iter().any(|deployment| !deployment.template.volumes.is_empty());
     if claims {
         warnings.push("persistent volumes do not bind pods to zones".to_owned());
