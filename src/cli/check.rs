@@ -15,9 +15,9 @@ use crate::experiment::presentation::movements;
 use crate::experiment::{Cell, Point, points};
 use crate::scenario::{Edit, Limits, Scenario};
 
-/// Hold scenarios to a committed baseline: exit code 1 if cost, waiting or churn got worse
+/// Hold scenarios to a committed baseline: exit code 1 if they got worse
 ///
-/// Without scenarios, those of the baseline are checked. `--update` writes what there is now as the new baseline.
+/// Cost, waiting and churn are compared, figure by figure. Without scenarios, those of the baseline are checked. `--update` writes what there is now as the new baseline.
 #[derive(clap::Args, Debug)]
 pub(super) struct Arguments {
     /// Scenario files, as the baseline names them [default: all of the baseline]

@@ -15,9 +15,9 @@ use crate::experiment::question::Kind;
 use crate::experiment::{Cell, Point, Question, points};
 use crate::scenario::{Edit, Limits, Scenario, Warning};
 
-/// Show what an edit changes in cost, waiting and churn: two scenario files, or one and the values to set
+/// Show what an edit of a scenario changes in cost, waiting and churn
 ///
-/// Both meet the same seeds, so that small differences show. Nothing is written unless --html names a file.
+/// Takes two scenario files, or one and the values to set. Both meet the same seeds, so that small differences show. Nothing is written unless --html names a file.
 #[derive(clap::Args, Debug)]
 pub(super) struct Arguments {
     /// The scenario file before the edit

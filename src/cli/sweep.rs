@@ -25,9 +25,9 @@ use crate::report::directory::check_written;
 use crate::report::{OutputDirectory, OutputError};
 use crate::scenario::{Edit, Limits, Scenario};
 
-/// Try many settings of a scenario: the front of cost against waiting, and the cheapest that meets all objectives
+/// Try many settings of a scenario and find the front of cost against waiting
 ///
-/// Writes sweep.html, sweep.json and sweep.csv into the output directory. Finished simulations are kept in a file beside
+/// Also the cheapest setting that meets all objectives. Writes sweep.html, sweep.json and sweep.csv into the output directory. Finished simulations are kept in a file beside
 /// it until then: interrupted by Ctrl-C or anything else, the same command goes on where it stopped.
 #[derive(clap::Args, Debug)]
 pub(super) struct Arguments {
