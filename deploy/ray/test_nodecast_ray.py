@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 
 import ray
 import ray._private.services as services
@@ -18,6 +19,9 @@ from ray.cluster_utils import Cluster
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 import nodecast_ray  # noqa: E402
+
+# The workers cannot import a module from here; as a program of its own it travels by value anyway.
+ray.cloudpickle.register_pickle_by_value(nodecast_ray)
 
 # Everything stays on the loopback interface, also where the machine has an address of its own.
 services.get_node_ip_address = lambda address="": "127.0.0.1"
@@ -35,6 +39,9 @@ WORDS = [
     "3",
 ]
 SHARDS = 6
+# A dead node is found after seconds, not after the usual half minute.
+HEALTH = {"health_check_initial_delay_ms": 0, "health_check_period_ms": 1000, "health_check_failure_threshold": 5}
+HEAD = {"num_cpus": 1, "node_ip_address": "127.0.0.1", "include_dashboard": False, "_system_config": HEALTH}
 
 
 def contents(folder: pathlib.Path) -> dict[str, bytes]:
@@ -44,7 +51,7 @@ def contents(folder: pathlib.Path) -> dict[str, bytes]:
 def counting(program: str, folder: pathlib.Path) -> str:
     """A program that notes each start in a file before it becomes nodecast, slowed so that a death meets a shard at work."""
     starts, wrapper = folder / "starts", folder / "nodecast"
-    wrapper.write_text(f'#!/bin/sh\ncase "$*" in *--shard*) echo "$*" >> "{starts}"; sleep 1;; esac\nexec "{program}" "$@"\n')
+    wrapper.write_text(f'#!/bin/sh\ncase "$*" in *--shard*) echo "$*" >> "{starts}"; sleep 3;; esac\nexec "{program}" "$@"\n')
     wrapper.chmod(0o755)
     return str(wrapper)
 
@@ -57,16 +64,19 @@ def main() -> int:
         shutil.copytree(ROOT / SCENARIO, folder / SCENARIO)
         os.chdir(folder)
         subprocess.run([program, *WORDS, "--out", "alone", "--quiet"], check=True, stdout=subprocess.DEVNULL)
-        cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "node_ip_address": "127.0.0.1", "include_dashboard": False})
+        cluster = Cluster(initialize_head=True, head_node_args=HEAD)
+        # Connected while the head is alone, so that it is not the doomed node that this program hangs on.
+        ray.init(address=cluster.address, log_to_driver=False, _node_ip_address="127.0.0.1")
         doomed = cluster.add_node(num_cpus=1, node_ip_address="127.0.0.1")
         cluster.wait_for_nodes()
-        ray.init(address=cluster.address, log_to_driver=False, _node_ip_address="127.0.0.1")
         results.append(("the cluster has two nodes", len([n for n in ray.nodes() if n["Alive"]]) == 2))
         died = []
 
         def kill_after_two(count: int) -> None:
             if count == 2 and not died:
                 died.append(count)
+                # By now the next shard is at work on it.
+                time.sleep(1)
                 cluster.remove_node(doomed, allow_graceful=False)
 
         code = nodecast_ray.run(counting(program, folder), WORDS, SHARDS, ["--out", "on-ray", "--quiet"], kill_after_two)
