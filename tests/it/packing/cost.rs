@@ -76,6 +76,29 @@ fn the_cost_aware_packer_is_never_dearer_in_a_recorded_case_and_places_as_many_p
 }
 
 #[test]
+fn on_large_inputs_the_cost_aware_packer_comes_within_ten_percent_of_the_bound() {
+    for name in ["plain-5k-l", "plain-20k-l"] {
+        let path = format!("tests/cases/karpenter-large/{name}.json.gz");
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
+        let file = read_json(&path).unwrap();
+        let types = Catalogs::new(None).find(&path, file["catalog"].as_str().unwrap()).unwrap();
+        let case = Case::read(&file, types).unwrap();
+        case.with(|setup, situation| {
+            let usual = cost(&pack(setup, situation));
+            let mut effort = Effort { steps: Effort::THOROUGH, go_on: &mut || true };
+            let plan = Packer::new(setup).pack_cost_aware(situation, &mut effort);
+            let mut effort = Effort { steps: Effort::THOROUGH, go_on: &mut || true };
+            let bound = lower_bound(&setup, situation.nodes, situation.pods, &placed(&plan), &mut effort);
+            let (bound, cost) = (bound.per_hour.as_nanos(), cost(&plan));
+            let above = |cost: i64| (cost - bound) as f64 / bound as f64 * 100.0;
+            let shown = format!("{name}: {:.1} % above the bound, Karpenter {:.1} %", above(cost), above(usual));
+            assert!(plan.unschedulable.is_empty() && bound <= cost && cost < usual, "{shown}");
+            assert!(above(cost) < 10.0 && above(usual) > 30.0, "{shown}");
+        });
+    }
+}
+
+#[test]
 fn pods_that_repel_each_other_cost_a_node_each() {
     let mut world = World::new();
     let selector = json!({"matchLabels": {"app": "db"}});
