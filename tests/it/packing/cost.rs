@@ -81,8 +81,8 @@ fn on_large_inputs_the_cost_aware_packer_comes_within_ten_percent_of_the_bound()
         let path = format!("tests/cases/karpenter-large/{name}.json.gz");
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
         let file = read_json(&path).unwrap();
-        let types = Catalogs::new(None).find(&path, file["catalog"].as_str().unwrap()).unwrap();
-        let case = Case::read(&file, types).unwrap();
+        let mut catalogs = Catalogs::new(None);
+        let case = Case::read(&file, catalogs.find(&path, file["catalog"].as_str().unwrap()).unwrap()).unwrap();
         case.with(|setup, situation| {
             let usual = cost(&pack(setup, situation));
             let mut effort = Effort { steps: Effort::THOROUGH, go_on: &mut || true };
