@@ -30,13 +30,14 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "DIR", conflicts_with_all = ["files", "explain"])]
     suite: Option<PathBuf>,
     /// Exit with 1 if an instance of the suite is packed worse than in this file
-    #[arg(long, value_name = "FILE", requires = "suite")]
+    // clap waives `requires` where what is required conflicts with what is there, so the conflict is stated here too.
+    #[arg(long, value_name = "FILE", requires = "suite", conflicts_with = "files")]
     baseline: Option<PathBuf>,
     /// How much dearer than its baseline an instance may be, in percent
     #[arg(long, value_name = "PERCENT", default_value = "0.5", value_parser = percentage, requires = "baseline")]
     tolerance: f64,
     /// Write what the suite costs now as a baseline
-    #[arg(long, value_name = "FILE", requires = "suite")]
+    #[arg(long, value_name = "FILE", requires = "suite", conflicts_with = "files")]
     write_baseline: Option<PathBuf>,
     /// The region, for example us-east-1 [default: that of a ClusterConfig or of the nodes]
     #[arg(long)]

@@ -120,8 +120,10 @@ fn nodes_that_never_register_are_billed_until_karpenter_gives_them_up() {
     assert!(!lost.is_empty());
     for node in &lost {
         assert_eq!((node.registered, node.ready), (None, None));
+        // The fifteen minutes count from the whole second in which the claim was made, as the API keeps it.
         let life = node.terminating.unwrap() - node.requested;
-        assert_eq!(life, SimDuration::from_secs(15 * 60), "{}", node.name);
+        let (least, most) = (SimDuration::from_secs(15 * 60 - 1), SimDuration::from_secs(15 * 60));
+        assert!(life > least && life <= most, "{}: {life}", node.name);
     }
     assert!(Summary::of(&outcome).cost.phases.starting > 0.0);
     assert_eq!(Summary::of(&outcome).pods.pending_at_end, 0, "their pods got other nodes");

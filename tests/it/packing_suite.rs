@@ -150,7 +150,8 @@ fn what_is_no_suite_or_no_baseline_is_said() {
         (&["--suite", "suite", "--baseline", "broken.json"], "broken.json: missing field"),
         (&["--suite", "suite", "--baseline", "broken.json", "--tolerance=-1"], "`-1` is no percentage"),
         (&["--suite", "suite", "cluster.yaml"], "cannot be used with"),
-        (&["cluster.yaml", "--baseline", "broken.json"], "--suite <DIR>"),
+        (&["cluster.yaml", "--baseline", "broken.json"], "cannot be used with"),
+        (&["cluster.yaml", "--write-baseline", "new.json"], "cannot be used with"),
     ] {
         let (out, err, code) = place.nodecast(&[&["pack"], arguments].concat());
         assert_eq!((out.as_str(), code), ("", Some(2)), "{arguments:?}: {err}");
