@@ -51,9 +51,17 @@ def contents(folder: pathlib.Path) -> dict[str, bytes]:
 def counting(program: str, folder: pathlib.Path) -> str:
     """A program that notes each start in a file before it becomes nodecast, slowed so that a death meets a shard at work."""
     starts, wrapper = folder / "starts", folder / "nodecast"
-    wrapper.write_text(f'#!/bin/sh\ncase "$*" in *--shard*) echo "$*" >> "{starts}"; sleep 3;; esac\nexec "{program}" "$@"\n')
+    wrapper.write_text(f'#!/bin/sh\ncase "$*" in *--shard*) echo "$*" >> "{starts}"; sleep 6;; esac\nexec "{program}" "$@"\n')
     wrapper.chmod(0o755)
     return str(wrapper)
+
+
+def wait_for_both(starts: pathlib.Path, done: int) -> None:
+    """Waits until both nodes, which take one shard at a time, are at work, so that the one that dies loses a shard."""
+    for _ in range(1200):
+        if len(starts.read_text().splitlines()) - done >= 2:
+            return
+        time.sleep(0.05)
 
 
 def main() -> int:
@@ -75,8 +83,7 @@ def main() -> int:
         def kill_after_two(count: int) -> None:
             if count == 2 and not died:
                 died.append(count)
-                # By now the next shard is at work on it.
-                time.sleep(1)
+                wait_for_both(folder / "starts", count)
                 cluster.remove_node(doomed, allow_graceful=False)
 
         code = nodecast_ray.run(counting(program, folder), WORDS, SHARDS, ["--out", "on-ray", "--quiet"], kill_after_two)
