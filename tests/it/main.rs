@@ -13,6 +13,7 @@ mod experiments;
 mod faults;
 mod fidelity;
 mod first_tutorial;
+mod fourth_tutorial;
 mod instance_types;
 mod karpenter_runs;
 mod keda;
