@@ -198,7 +198,13 @@ fn read_action(action: &Value, objects: &mut Objects) -> Result<ReplayAction, St
             let template = pod(&action["daemonSet"])?;
             let name = ObjectName { namespace: well_known::DEFAULT, name: symbol(action, "name") };
             let selector = LabelSelector { match_labels: template.labels.clone(), ..LabelSelector::default() };
-            ReplayAction::RunDaemon(Box::new(DaemonSet { name, selector, template }))
+            ReplayAction::RunDaemon(Box::new(DaemonSet {
+                name,
+                selector,
+                template,
+                max_unavailable: None,
+                min_ready: SimDuration::ZERO,
+            }))
         }
         "deleteNodeClaim" => ReplayAction::DeleteClaim(node_of),
         "driftNode" => ReplayAction::Drift(node_of),

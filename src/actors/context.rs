@@ -18,6 +18,7 @@ use super::replica_loop::ReplicaLoop;
 use super::scheduler_loop::SchedulerLoop;
 use super::setup::Setup;
 use super::terminations::Terminations;
+use super::workload_controllers::Controllers;
 use super::zone_outage::Darkness;
 use crate::cloud::{AutoScaling, BootTimes, Ec2, InstanceId, SimulatedAccount};
 use crate::domain::pod::PodDisruptionBudget;
@@ -45,6 +46,7 @@ pub struct Context<'s> {
     pub(super) machines: Vec<Option<Machine>>,
     pub(super) scheduler: SchedulerLoop,
     pub(super) images: Images,
+    pub(super) controllers: Controllers,
     pub(super) metrics: MetricsServer,
     pub(super) autoscalers: Vec<ReplicaLoop<'s>>,
     pub(super) scaled_objects: Vec<KedaLoop<'s>>,
@@ -88,6 +90,7 @@ impl<'s> Context<'s> {
             machines: Vec::new(),
             scheduler: SchedulerLoop::new(setup, streams),
             images: Images::default(),
+            controllers: Controllers::default(),
             metrics: MetricsServer::new(setup),
             autoscalers: Vec::new(),
             scaled_objects: Vec::new(),

@@ -109,6 +109,7 @@ pub(super) fn ready(context: &mut Context<'_>, now: SimTime, pod: PodId) {
     context.world.ready_pod(pod, now);
     context.metrics.pod_ready(pod, workload, &mut context.loads, now);
     load_loop::replicas_changed(context, now, workload);
+    workload_controllers::pod_ready(context, workload);
 }
 
 /// Somebody deletes the pod: its endpoint leaves at once; an unbound pod is gone at once, a bound one when it has stopped.

@@ -2,10 +2,8 @@
 
 use super::context::{Context, Machine};
 use super::event::{Event, class};
-use super::{
-    karpenter, kubelet, metrics_server, node_groups, replay, scheduler_loop, terminations, workload_controllers,
-    zone_outage,
-};
+use super::workload_controllers::daemon_sets;
+use super::{karpenter, kubelet, metrics_server, node_groups, replay, scheduler_loop, terminations, zone_outage};
 use crate::cloud::{BootFate, Pool};
 use crate::domain::node_pool::KubeletConfig;
 use crate::domain::taints::TaintEffect;
@@ -112,7 +110,7 @@ pub(super) fn registered(context: &mut Context<'_>, now: SimTime, node: NodeId) 
     context.world.register_node(node, offer.capacity, offer.allocatable, &taints, now);
     scheduler_loop::node_changed(context, now, node);
     metrics_server::node_registered(context, node);
-    workload_controllers::node_registered(context, now, node);
+    daemon_sets::node_registered(context, now, node);
     karpenter::node_registered(context, node);
     let ready_in = machine.boot.ready - machine.boot.registered;
     context.queue.schedule_in(ready_in, class::MACHINES, Event::NodeReady(node));

@@ -22,6 +22,7 @@ use crate::policy::kube_scheduler::{
     TieBreak,
 };
 use crate::world::PodPhase;
+use crate::world::record::WorkloadKind;
 
 /// What one attempt costs; 200 pods per second.
 const CYCLE: SimDuration = SimDuration::from_millis(5);
@@ -35,8 +36,8 @@ pub(super) struct SchedulerLoop {
     backing_off: BTreeMap<SimTime, BTreeSet<QueueOrder>>,
     waiting: BTreeMap<PodId, Waiting>,
     pods: Vec<Option<Known>>,
-    /// The shape of each workload's pods, which share one template.
-    shapes: FxHashMap<WorkloadId, ShapeId>,
+    /// The shape of the pods of each template of a workload.
+    shapes: FxHashMap<(WorkloadId, u32), ShapeId>,
     attempts: u64,
     awake: bool,
     flush_planned: bool,
@@ -130,11 +131,11 @@ pub(super) fn pod_created(context: &mut Context<'_>, now: SimTime, pod: PodId) {
     }
     let state = context.world.pod(pod);
     let owner = context.world.workload(state.workload);
-    let known = context.scheduler.shapes.get(&state.workload).copied();
-    // The pods of a DaemonSet are spread by being pinned, not by their owner's selector.
-    let selector = (!state.daemon).then_some(&owner.selector);
+    let known = context.scheduler.shapes.get(&(state.workload, state.revision)).copied();
+    // The pods of a DaemonSet are spread by being pinned, not by their owner's selector; some pods have no owner.
+    let selector = (!state.daemon && owner.kind != WorkloadKind::Pods).then_some(&owner.selector);
     let shape = known.unwrap_or_else(|| context.scheduler.view.shape(state.namespace, &state.spec, selector));
-    context.scheduler.shapes.insert(state.workload, shape);
+    context.scheduler.shapes.insert((state.workload, state.revision), shape);
     let priority = state.spec.priority;
     let scheduler = &mut context.scheduler;
     if scheduler.pods.len() <= pod.index() {

@@ -8,7 +8,7 @@ use crate::domain::external_metrics::ExternalMetric;
 use crate::domain::keda::{ScaledJob, ScaledObject, Trigger};
 use crate::domain::node_group::NodeGroup;
 use crate::domain::pod::PodDisruptionBudget;
-use crate::domain::workload::{DaemonSet, Deployment, ObjectName};
+use crate::domain::workload::{DaemonSet, Deployment, ObjectName, StatefulSet};
 use crate::domain::{
     HorizontalPodAutoscaler, LabelSelector, Labels, NodeClass, NodePool, SimDuration, SimTime, Symbol, Versions,
 };
@@ -17,6 +17,7 @@ use crate::policy::packing::PackerKind;
 use crate::policy::replicas::keda::{CronWindow, Formula};
 use crate::policy::replicas::promql::Query;
 use crate::scenario::definition::{Outage, QueueKind, SeriesKind, SeriesOwner};
+use crate::scenario::manifests::PodObject;
 
 /// Names of the random streams that a simulation draws from.
 pub const STREAM_NAMES: &[&str] = &[
@@ -198,6 +199,10 @@ pub struct Step {
 pub enum Action {
     /// A Deployment is applied.
     Deploy(Deployment),
+    /// A StatefulSet is applied.
+    DeployStateful(Box<StatefulSet>),
+    /// A pod that nothing controls is applied.
+    RunPod(Box<PodObject>),
     /// A DaemonSet is applied.
     RunDaemon(DaemonSet),
     /// Somebody sets a replica count.

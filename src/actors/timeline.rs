@@ -2,6 +2,7 @@
 
 use super::context::Context;
 use super::event::{Event, class};
+use super::workload_controllers::{bare_pods, daemon_sets, deployments, stateful_sets};
 use super::{job_loop, keda_loop, load_loop, queue_loop, replica_loop, workload_controllers};
 use crate::actors::setup::Action;
 use crate::domain::SimTime;
@@ -22,8 +23,10 @@ pub(super) fn happen(context: &mut Context<'_>, now: SimTime, step: u32) {
     let setup = context.setup;
     let Some(step) = setup.timeline.get(step as usize) else { return };
     match &step.action {
-        Action::Deploy(deployment) => workload_controllers::apply_deployment(context, now, deployment),
-        Action::RunDaemon(daemon_set) => workload_controllers::apply_daemon_set(context, now, daemon_set),
+        Action::Deploy(deployment) => deployments::apply(context, now, deployment),
+        Action::DeployStateful(set) => stateful_sets::apply(context, now, set),
+        Action::RunPod(pod) => bare_pods::apply(context, now, pod.name, &pod.spec),
+        Action::RunDaemon(daemon_set) => daemon_sets::apply(context, now, daemon_set),
         Action::Scale { workload, replicas } => {
             if let Some(id) = context.workload_named(*workload) {
                 context.world.set_replicas(id, *replicas, now, EventKind::ReplicasSet, "timeline");

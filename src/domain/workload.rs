@@ -50,4 +50,41 @@ pub struct DaemonSet {
     pub selector: LabelSelector,
     /// What its pods look like.
     pub template: Arc<PodSpec>,
+    /// Pods that an update may take away at once, 1 unless given; `None` for `OnDelete`.
+    pub max_unavailable: Option<IntOrPercent>,
+    /// How long a pod must be Ready before it counts as available.
+    pub min_ready: SimDuration,
+}
+
+/// A StatefulSet.
+#[derive(Clone, PartialEq, Debug)]
+pub struct StatefulSet {
+    /// Namespace and name.
+    pub name: ObjectName,
+    /// `replicas`; `None` when the manifest leaves it out (the API then says 1).
+    pub replicas: Option<u32>,
+    /// The pods it owns.
+    pub selector: LabelSelector,
+    /// What its pods look like.
+    pub template: Arc<PodSpec>,
+    /// `podManagementPolicy: Parallel`: pods are made and deleted without waiting for each other.
+    pub parallel: bool,
+    /// The first ordinal (`ordinals.start`).
+    pub first_ordinal: u32,
+    /// How a changed template reaches its pods.
+    pub update: StatefulUpdate,
+    /// How long a pod must be Ready before it counts as available.
+    pub min_ready: SimDuration,
+}
+
+/// How a changed template reaches the pods of a StatefulSet (`updateStrategy`).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum StatefulUpdate {
+    /// When somebody deletes them.
+    OnDelete,
+    /// One after the other, from the highest ordinal down to this one.
+    Rolling {
+        /// `partition`.
+        partition: u32,
+    },
 }

@@ -4,6 +4,8 @@
 
 pub mod deployment;
 pub mod replica_set;
+pub mod stateful_set;
 
 pub use deployment::{ReplicaSetView, RollingLimits, Rollout, roll, scale_replica_sets};
 pub use replica_set::{PodChange, VictimView, pod_change, slow_start_batches, victims};
+pub use stateful_set::{OrdinalStep, OrdinalView, StatefulSetView, ordinal_steps};

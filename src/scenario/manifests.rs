@@ -36,7 +36,7 @@ use crate::domain::node_group::NodeGroup;
 use crate::domain::node_pool::ClusterInfo;
 use crate::domain::pod::PodDisruptionBudget;
 use crate::domain::volumes::{PersistentVolume, PersistentVolumeClaim, StorageClass};
-use crate::domain::workload::{DaemonSet, Deployment, ObjectName};
+use crate::domain::workload::{DaemonSet, Deployment, ObjectName, StatefulSet};
 use crate::domain::{HorizontalPodAutoscaler, Labels, NodeClass, NodeObject, NodePool, PodSpec, Symbol};
 
 /// A Service: what kube-scheduler spreads pods by unless they say otherwise.
@@ -72,6 +72,8 @@ pub struct Manifests {
     pub nodes: Vec<NodeObject>,
     /// Deployments.
     pub deployments: Vec<Deployment>,
+    /// StatefulSets.
+    pub stateful_sets: Vec<StatefulSet>,
     /// DaemonSets.
     pub daemon_sets: Vec<DaemonSet>,
     /// Pods of no workload.
@@ -156,6 +158,7 @@ impl Manifests {
         replace(&mut self.node_classes, newer.node_classes, |class| class.name);
         replace(&mut self.nodes, newer.nodes, |node| Symbol::new(&node.name));
         replace(&mut self.deployments, newer.deployments, |deployment| deployment.name);
+        replace(&mut self.stateful_sets, newer.stateful_sets, |set| set.name);
         replace(&mut self.daemon_sets, newer.daemon_sets, |set| set.name);
         replace(&mut self.pods, newer.pods, |pod| pod.name);
         replace(&mut self.autoscalers, newer.autoscalers, |hpa| (hpa.namespace, hpa.name));
@@ -186,6 +189,9 @@ impl Manifests {
     fn give_priorities(&mut self, classes: &[PriorityClass]) -> Result<(), ScenarioError> {
         for deployment in &mut self.deployments {
             give_priority(Arc::make_mut(&mut deployment.template), classes, "Deployment", deployment.name)?;
+        }
+        for set in &mut self.stateful_sets {
+            give_priority(Arc::make_mut(&mut set.template), classes, "StatefulSet", set.name)?;
         }
         for set in &mut self.daemon_sets {
             give_priority(Arc::make_mut(&mut set.template), classes, "DaemonSet", set.name)?;

@@ -7,13 +7,13 @@ use std::sync::Arc;
 
 use crate::actors::{Action, Autoscaler, KarpenterSettings, LoadPart, LoadPlan, LoadStep, QueuePlan, Setup, Step};
 use crate::catalog::{Catalog, CatalogError};
-use crate::domain::workload::ObjectName;
+use crate::domain::pod::OwnerKind;
 use crate::domain::{NodePool, SimDuration, SimTime};
 use crate::engine::Streams;
 use crate::load::{Curve, Source, Spacing, Uncertainty};
 use crate::policy::instance_types::{complete_classes, complete_pools, price_list_of};
 use crate::scenario::definition::QueueSpec;
-use crate::scenario::manifests::Manifests;
+use crate::scenario::manifests::{Manifests, PodObject};
 use crate::scenario::{self, Detail, LoadSpec, OpenRequests, PolicyVariant, Requests, Scenario};
 
 /// A simulation's setup, and what could make its answer differ from the real cluster's.
@@ -106,14 +106,18 @@ fn node_pools(manifests: &Manifests, policy: &PolicyVariant, warnings: &mut Vec<
 }
 
 fn warn_about_objects(manifests: &Manifests, policy: &PolicyVariant, warnings: &mut Vec<String>) {
-    if !manifests.pods.is_empty() {
-        warnings.push(format!("{} pod(s) without a workload are not simulated", manifests.pods.len()));
+    let controlled = manifests.pods.iter().filter(|pod| !is_bare(pod)).count();
+    if controlled > 0 {
+        warnings.push(format!(
+            "{controlled} pod(s) have ended or are controlled by another object, which has to be in the manifests to make them: they are left out"
+        ));
     }
     if !manifests.nodes.is_empty() {
         warnings.push(format!("{} Node object(s) are not simulated; use a node group", manifests.nodes.len()));
     }
-    let claims = manifests.deployments.iter().any(|deployment| !deployment.template.volumes.is_empty());
-    if claims {
+    let templates = manifests.deployments.iter().map(|deployment| &deployment.template);
+    let mut templates = templates.chain(manifests.stateful_sets.iter().map(|set| &set.template));
+    if templates.any(|template| !template.volumes.is_empty()) {
         warnings.push("persistent volumes do not bind pods to zones".to_owned());
     }
     if policy.autoscaler == scenario::Autoscaler::None && !manifests.node_pools.is_empty() {
@@ -168,10 +172,6 @@ fn timeline(scenario: &Scenario, manifests: &Manifests, warnings: &mut Vec<Strin
                     let at = timed.at;
                     warnings.push(format!("timeline at {at}: NodePools, node classes and node groups do not change"));
                 }
-                if manifests.deployments.iter().any(|old| replaced(old.name, &old.template, later)) {
-                    let at = timed.at;
-                    warnings.push(format!("timeline at {at}: a changed pod template does not lead to a rollout"));
-                }
             }
         }
     }
@@ -179,13 +179,16 @@ fn timeline(scenario: &Scenario, manifests: &Manifests, warnings: &mut Vec<Strin
     steps
 }
 
-fn replaced(name: ObjectName, template: &Arc<crate::domain::PodSpec>, later: &Manifests) -> bool {
-    later.deployments.iter().any(|new| new.name == name && new.template != *template)
+/// Whether nothing controls the pod, and it has not ended.
+fn is_bare(pod: &PodObject) -> bool {
+    pod.controller.is_none() && pod.spec.owner == OwnerKind::None && !pod.phase.is_terminal()
 }
 
 fn apply(at: SimTime, manifests: &Manifests, scenario: &Scenario, steps: &mut Vec<Step>) {
     let daemons = manifests.daemon_sets.iter().cloned().map(Action::RunDaemon);
     let deployments = manifests.deployments.iter().cloned().map(Action::Deploy);
+    let stateful = manifests.stateful_sets.iter().map(|set| Action::DeployStateful(Box::new(set.clone())));
+    let pods = manifests.pods.iter().filter(|pod| is_bare(pod)).map(|pod| Action::RunPod(Box::new(pod.clone())));
     let autoscalers = manifests.autoscalers.iter().cloned().map(Action::Autoscale);
     let jobs = manifests.scaled_jobs.iter().map(|job| Action::ScaleJobs(Box::new(metrics::job_plan(job, scenario))));
     let scaled = manifests
@@ -193,7 +196,14 @@ fn apply(at: SimTime, manifests: &Manifests, scenario: &Scenario, steps: &mut Ve
         .iter()
         .map(|object| Action::ScaleObject(Box::new(metrics::scaling_plan(object, scenario))));
     steps.extend(
-        daemons.chain(deployments).chain(autoscalers).chain(scaled).chain(jobs).map(|action| Step { at, action }),
+        daemons
+            .chain(deployments)
+            .chain(stateful)
+            .chain(pods)
+            .chain(autoscalers)
+            .chain(scaled)
+            .chain(jobs)
+            .map(|action| Step { at, action }),
     );
 }
 

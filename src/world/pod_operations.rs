@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::record::{Event, EventKind, PodFacts, ReplicaChange, WorkloadFacts, WorkloadKind};
-use super::state::{Pod, PodPhase, Workload};
+use super::state::{Pod, PodPhase, Revision, Workload};
 use super::{Counts, World};
 use crate::domain::workload::ObjectName;
 use crate::domain::{LabelSelector, NodeId, PodId, PodSpec, SimDuration, SimTime, WorkloadId};
@@ -35,8 +35,10 @@ impl World {
             name: new.name,
             kind: new.kind,
             selector: new.selector,
-            template: new.template,
-            requests,
+            template: Arc::clone(&new.template),
+            requests: Arc::clone(&requests),
+            revision: 0,
+            revisions: vec![Revision { template: new.template, requests }],
             replicas: new.replicas,
             pods: Vec::new(),
             ready: 0,
@@ -72,18 +74,41 @@ impl World {
         self.note(at, kind, Some(workload), message);
     }
 
+    /// Counts the pods of a namespace that nothing controls.
+    pub fn count_bare_pods(&mut self, workload: WorkloadId, there: u32) {
+        self.workloads[workload.index()].replicas = there;
+    }
+
     /// A Job has finished; `left` of the workload's have not.
     pub fn finish_job(&mut self, workload: WorkloadId, left: u32, at: SimTime) {
         self.workloads[workload.index()].replicas = left;
         self.note(at, EventKind::JobFinished, Some(workload), format!("{left} running"));
     }
 
+    /// Gives a workload a further template and returns its revision; pods are made from it once it is [in
+    /// use](Self::use_revision) or asked for.
+    pub fn add_revision(&mut self, workload: WorkloadId, template: Arc<PodSpec>) -> u32 {
+        let state = &mut self.workloads[workload.index()];
+        let requests = Arc::new(template.requests());
+        state.revisions.push(Revision { template, requests });
+        (state.revisions.len() - 1) as u32
+    }
+
+    /// From now on the workload's pods are made from the template of this revision.
+    pub fn use_revision(&mut self, workload: WorkloadId, revision: u32) {
+        let state = &mut self.workloads[workload.index()];
+        if let Some(known) = state.revisions.get(revision as usize) {
+            state.template = Arc::clone(&known.template);
+            state.requests = Arc::clone(&known.requests);
+            state.revision = revision;
+        }
+    }
+
     /// Creates a pod of `workload`; a daemon's is pinned to its node.
     pub fn create_pod(&mut self, workload: WorkloadId, pinned: Option<NodeId>, at: SimTime) -> PodId {
-        let owner = &mut self.workloads[workload.index()];
-        let name = format!("{}-{:05}", owner.name.name, owner.next_pod);
-        owner.next_pod += 1;
-        self.create_named_pod(workload, pinned, name, at)
+        let revision = self.workloads[workload.index()].revision;
+        let name = self.next_pod_name(workload);
+        self.create_pod_of(workload, revision, pinned, name, at)
     }
 
     /// The same with a name of its own.
@@ -94,15 +119,39 @@ impl World {
         name: String,
         at: SimTime,
     ) -> PodId {
+        let revision = self.workloads[workload.index()].revision;
+        self.create_pod_of(workload, revision, pinned, name, at)
+    }
+
+    /// The name of the workload's next pod, where nothing else names it.
+    pub fn next_pod_name(&mut self, workload: WorkloadId) -> String {
+        let owner = &mut self.workloads[workload.index()];
+        let name = format!("{}-{:05}", owner.name.name, owner.next_pod);
+        owner.next_pod += 1;
+        name
+    }
+
+    /// Creates a pod of `workload` from the template of `revision`.
+    pub fn create_pod_of(
+        &mut self,
+        workload: WorkloadId,
+        revision: u32,
+        pinned: Option<NodeId>,
+        name: String,
+        at: SimTime,
+    ) -> PodId {
         let id = PodId::from_index(self.pods.len());
         let owner = &mut self.workloads[workload.index()];
+        let shared = &owner.revisions[revision as usize];
+        let (spec, requests) = (Arc::clone(&shared.template), Arc::clone(&shared.requests));
         owner.pods.push(id);
         let daemon = owner.kind == WorkloadKind::DaemonSet;
         self.pods.push(Pod {
             workload,
+            revision,
             namespace: owner.name.namespace,
-            spec: Arc::clone(&owner.template),
-            requests: Arc::clone(&owner.requests),
+            spec,
+            requests: Arc::clone(&requests),
             pinned,
             phase: PodPhase::Pending,
             node: None,
@@ -118,7 +167,7 @@ impl World {
         self.record.pods.push(PodFacts {
             name,
             workload,
-            requests: (*owner.requests).clone(),
+            requests: (*requests).clone(),
             created: at,
             unschedulable: None,
             scheduled: None,

@@ -37,6 +37,10 @@ pub enum WorkloadKind {
     DaemonSet,
     /// A ScaledJob of KEDA with its Jobs.
     ScaledJob,
+    /// A StatefulSet.
+    StatefulSet,
+    /// The pods of a namespace that nothing controls.
+    Pods,
 }
 
 impl WorkloadKind {
@@ -46,6 +50,8 @@ impl WorkloadKind {
             Self::Deployment => "Deployment",
             Self::DaemonSet => "DaemonSet",
             Self::ScaledJob => "ScaledJob",
+            Self::StatefulSet => "StatefulSet",
+            Self::Pods => "Pod",
         }
     }
 }
@@ -283,6 +289,10 @@ pub struct NodeFacts {
 pub enum EventKind {
     /// Objects of a manifest came to be.
     ManifestApplied,
+    /// A changed pod template began to take the place of the former one.
+    RolloutStarted,
+    /// All pods were of the present template.
+    RolloutFinished,
     /// The timeline set a replica count.
     ReplicasSet,
     /// The HorizontalPodAutoscaler set a replica count.
@@ -408,6 +418,8 @@ impl EventKind {
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::ManifestApplied => "ManifestApplied",
+            Self::RolloutStarted => "RolloutStarted",
+            Self::RolloutFinished => "RolloutFinished",
             Self::ReplicasSet => "ReplicasSet",
             Self::Rescaled => "Rescaled",
             Self::RescaleFailed => "RescaleFailed",

@@ -24,6 +24,8 @@ pub enum PodPhase {
 pub struct Pod {
     /// What made it.
     pub workload: WorkloadId,
+    /// Which of the workload's templates it was made from.
+    pub revision: u32,
     /// Its namespace.
     pub namespace: Symbol,
     /// What it asks for.
@@ -125,6 +127,22 @@ impl Node {
     }
 }
 
+/// What the pods made from one template share.
+#[derive(Clone, Debug)]
+pub(super) struct Revision {
+    /// The template.
+    pub(super) template: Arc<PodSpec>,
+    /// What the scheduler counts for one of them.
+    pub(super) requests: Arc<Resources>,
+}
+
+impl Workload {
+    /// The templates that it has had, in order of appearance.
+    pub fn templates(&self) -> impl Iterator<Item = &Arc<PodSpec>> {
+        self.revisions.iter().map(|revision| &revision.template)
+    }
+}
+
 /// A workload.
 #[derive(Clone, Debug)]
 pub struct Workload {
@@ -138,6 +156,10 @@ pub struct Workload {
     pub template: Arc<PodSpec>,
     /// What the scheduler counts for one of them.
     pub requests: Arc<Resources>,
+    /// Which of its templates `template` is, counted from 0 in order of appearance.
+    pub revision: u32,
+    /// All templates that it has had.
+    pub(super) revisions: Vec<Revision>,
     /// Replicas wanted; unused for a DaemonSet.
     pub replicas: u32,
     /// Its pods that are not gone, in order of creation.

@@ -37,3 +37,4 @@ mod simulation;
 mod spot_market;
 mod startup;
 mod synthetic;
+mod workloads;

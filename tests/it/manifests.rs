@@ -162,11 +162,11 @@ fn lists_are_unwrapped_and_kinds_without_effect_are_quiet() {
 fn what_is_left_out_is_named_once_with_its_place() {
     let objects = manifests(
         "apiVersion: apps/v1
-kind: StatefulSet
+kind: ReplicationController
 metadata: {name: db}
 ---
 apiVersion: apps/v1
-kind: StatefulSet
+kind: ReplicationController
 metadata: {name: other}
 ---
 apiVersion: example.com/v1

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::claims::{is_consolidatable, is_marked, is_nominated};
 use super::{eviction, is_managed};
 use crate::actors::context::Context;
-use crate::actors::workload_controllers;
+use crate::actors::workload_controllers::daemon_sets;
 use crate::domain::pod::PodPhase as ReportedPhase;
 use crate::domain::{NodeId, PodId, PodSpec, SimTime};
 use crate::policy::disruption::{ClusterView, NodeFacts, PodBudget, PodView};
@@ -38,7 +38,7 @@ pub(super) fn with_packing_setup<R>(context: &Context<'_>, ask: impl FnOnce(Pack
         .zip(&karpenter.instance_types)
         .map(|(pool, instance_types)| PoolView { pool, instance_types })
         .collect();
-    let daemons: Vec<Arc<PodSpec>> = workload_controllers::daemon_templates(context);
+    let daemons: Vec<Arc<PodSpec>> = daemon_sets::templates(context);
     let namespaces: Vec<NamespaceView<'_>> =
         context.setup.namespaces.iter().map(|(name, labels)| NamespaceView { name: *name, labels }).collect();
     ask(PackingSetup {

@@ -16,6 +16,7 @@ use crate::policy::budgets::{
 };
 use crate::policy::kube_scheduler::BudgetState;
 use crate::world::PodPhase;
+use crate::world::record::WorkloadKind;
 
 /// Between the first try and the second; it doubles with every further one.
 const BACKOFF: SimDuration = SimDuration::from_millis(100);
@@ -123,6 +124,10 @@ fn protects(context: &Context<'_>, budget: &PodDisruptionBudget, pod: PodId) -> 
 fn protected(context: &Context<'_>, now: SimTime, budget: &PodDisruptionBudget) -> ProtectedPods {
     let mut pods = ProtectedPods::default();
     for (_, workload) in context.world.workloads() {
+        if workload.kind == WorkloadKind::Pods {
+            count_bare_pods(context, now, budget, &workload.pods, &mut pods);
+            continue;
+        }
         let selected = workload.name.namespace == budget.namespace
             && budget.selector.as_ref().is_some_and(|selector| selector.matches(&workload.template.labels));
         if !selected {
@@ -136,4 +141,19 @@ fn protected(context: &Context<'_>, now: SimTime, budget: &PodDisruptionBudget) 
         }
     }
     pods
+}
+
+/// Pods that nothing controls: each counts by its own labels, and none is wanted by a controller.
+fn count_bare_pods(
+    context: &Context<'_>,
+    now: SimTime,
+    budget: &PodDisruptionBudget,
+    bare: &[PodId],
+    pods: &mut ProtectedPods,
+) {
+    for &pod in bare.iter().filter(|&&pod| protects(context, budget, pod)) {
+        let state = context.world.pod(pod);
+        pods.selected += 1;
+        pods.healthy += i64::from(is_healthy(state.is_ready(), !state.is_active(), None, now));
+    }
 }

@@ -6,7 +6,7 @@ use crate::domain::pod::PodPhase;
 use crate::domain::{SimDuration, SimTime};
 
 /// How many pods a ReplicaSet makes or deletes in one pass at most.
-const BURST: i64 = 500;
+pub const BURST: i64 = 500;
 
 /// What one pass of a ReplicaSet does.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]

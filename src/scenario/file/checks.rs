@@ -11,8 +11,8 @@ use super::super::reader::Reader;
 use super::super::tree::Location;
 use super::Placed;
 use super::timeline::Timeline;
-use crate::domain::Symbol;
-use crate::domain::workload::{Deployment, ObjectName};
+use crate::domain::workload::ObjectName;
+use crate::domain::{PodSpec, Symbol};
 
 /// The workloads that a scenario may refer to: those of its manifests, its policies and its timeline.
 pub(super) struct Workloads {
@@ -40,9 +40,9 @@ impl Workloads {
         let scaled_jobs = jobs.map(|job| ObjectName { namespace: job.namespace, name: job.name }).collect();
         let mut workloads: Vec<Workload> = Vec::new();
         let mut seen = FxHashSet::default();
-        for deployment in manifests.iter().flat_map(|manifests| manifests.deployments.iter()) {
-            if seen.insert(deployment.name) {
-                workloads.push(Workload { name: deployment.name, cpu_limit_milli: cpu_limit(deployment) });
+        for (name, template) in manifests.iter().flat_map(|manifests| scalable(manifests)) {
+            if seen.insert(name) {
+                workloads.push(Workload { name, cpu_limit_milli: cpu_limit(template) });
             }
         }
         Self { serving: workloads, scaled_jobs }
@@ -70,16 +70,25 @@ impl Workloads {
         let known = || names.iter().map(String::as_str);
         let help = match nearest(&name.to_string(), known()) {
             Some(near) => format!("did you mean `{near}`?"),
-            None if names.is_empty() => "no manifest holds a Deployment".to_owned(),
+            None if names.is_empty() => "no manifest holds a Deployment or StatefulSet".to_owned(),
             None => format!("the manifests hold {}", listed(known().take(10))),
         };
-        Err(reader.error(at, format!("no Deployment is called `{name}`")).because("refers to nothing").help(help))
+        Err(reader
+            .error(at, format!("no Deployment or StatefulSet is called `{name}`"))
+            .because("refers to nothing")
+            .help(help))
     }
 }
 
+/// What can be scaled and can serve requests, with its pods.
+fn scalable(manifests: &Manifests) -> impl Iterator<Item = (ObjectName, &PodSpec)> {
+    let deployments = manifests.deployments.iter().map(|deployment| (deployment.name, &*deployment.template));
+    deployments.chain(manifests.stateful_sets.iter().map(|set| (set.name, &*set.template)))
+}
+
 /// The CPU limit of one pod, if every container has one.
-fn cpu_limit(deployment: &Deployment) -> Option<i64> {
-    let limits = deployment.template.containers.iter().map(|c| c.limits.find(crate::domain::ResourceName::CPU));
+fn cpu_limit(template: &PodSpec) -> Option<i64> {
+    let limits = template.containers.iter().map(|c| c.limits.find(crate::domain::ResourceName::CPU));
     limits.sum::<Option<i64>>().filter(|limit| *limit > 0)
 }
 
@@ -199,8 +208,12 @@ fn all_manifests<'a>(policy: &'a PolicyVariant, scenario: &'a Scenario) -> Vec<&
 /// Autoscalers of replicas that scale nothing.
 fn dangling_autoscalers(policy: &PolicyVariant, scenario: &Scenario) -> Vec<String> {
     let all = all_manifests(policy, scenario);
-    let exists = |name: ObjectName| all.iter().any(|m| m.deployments.iter().any(|d| d.name == name));
-    let dangling = |(_, kind, target): &(String, Symbol, ObjectName)| kind.as_str() != "Deployment" || !exists(*target);
+    let exists = |kind: Symbol, name: ObjectName| match kind.as_str() {
+        "Deployment" => all.iter().any(|m| m.deployments.iter().any(|d| d.name == name)),
+        "StatefulSet" => all.iter().any(|m| m.stateful_sets.iter().any(|s| s.name == name)),
+        _ => false,
+    };
+    let dangling = |(_, kind, target): &(String, Symbol, ObjectName)| !exists(*kind, *target);
     autoscalers(&all)
         .into_iter()
         .filter(dangling)

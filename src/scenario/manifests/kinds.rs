@@ -15,6 +15,7 @@ use crate::scenario::tree::{Node, NodeKind};
 /// Kinds that are read.
 const READ: &[&str] = &[
     "Deployment",
+    "StatefulSet",
     "DaemonSet",
     "Pod",
     "Node",
@@ -41,6 +42,7 @@ const READ: &[&str] = &[
 /// API versions whose form is read, by kind; the reader of an eksctl ClusterConfig takes any.
 const API_VERSIONS: &[(&str, &[&str])] = &[
     ("Deployment", &["apps/v1", "apps/v1beta1", "apps/v1beta2", "extensions/v1beta1"]),
+    ("StatefulSet", &["apps/v1", "apps/v1beta1", "apps/v1beta2"]),
     ("DaemonSet", &["apps/v1", "apps/v1beta2", "extensions/v1beta1"]),
     ("Pod", &["v1"]),
     ("Node", &["v1"]),
@@ -132,7 +134,6 @@ const PODS: &str = "its pods are left out";
 
 /// Kinds that would change a result but are not simulated, with what is left out.
 const NOT_SIMULATED: &[(&str, &str)] = &[
-    ("StatefulSet", PODS),
     ("Job", PODS),
     ("CronJob", PODS),
     ("ReplicationController", PODS),
@@ -215,6 +216,7 @@ fn one<'s>(
     check_api_version(reader, object, kind);
     match kind {
         "Deployment" => manifests.deployments.push(workloads::deployment(reader, object)?),
+        "StatefulSet" => manifests.stateful_sets.push(workloads::stateful_set(reader, object)?),
         "DaemonSet" => manifests.daemon_sets.push(workloads::daemon_set(reader, object)?),
         "Pod" => manifests.pods.push(pod::pod(reader, object)?),
         "Node" => manifests.nodes.push(node::node(reader, object)?),

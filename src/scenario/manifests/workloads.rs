@@ -1,11 +1,11 @@
-//! Deployments and DaemonSets, and what protects or ranks their pods.
+//! Deployments, StatefulSets and DaemonSets, and what protects or ranks their pods.
 
 use std::sync::Arc;
 
 use super::common::{count, int_or_percent, label_selector, metadata};
 use super::pod::{OBJECT, priority, template};
 use crate::domain::pod::{DisruptionRule, IntOrPercent, OwnerKind, PodDisruptionBudget, PreemptionPolicy};
-use crate::domain::workload::{DaemonSet, Deployment, ObjectName};
+use crate::domain::workload::{DaemonSet, Deployment, ObjectName, StatefulSet, StatefulUpdate};
 use crate::domain::{LabelSelector, PodSpec, SimDuration, Symbol};
 use crate::scenario::ScenarioError;
 use crate::scenario::reader::{Fields, Reader, Shape};
@@ -32,11 +32,48 @@ static ROLLING_UPDATE: Shape = Shape {
     unsupported: &[],
     strict: false,
 };
+static STATEFUL_SET: Shape = Shape {
+    name: "a StatefulSet's spec",
+    keys: &["replicas", "selector", "template", "podManagementPolicy", "updateStrategy", "ordinals", "minReadySeconds"],
+    without_effect: &["revisionHistoryLimit", "serviceName", "persistentVolumeClaimRetentionPolicy"],
+    unsupported: &[("volumeClaimTemplates", "no volume binds its pods to zones")],
+    strict: false,
+};
+static ORDINALS: Shape =
+    Shape { name: "`ordinals`", keys: &["start"], without_effect: &[], unsupported: &[], strict: false };
+static STATEFUL_UPDATE: Shape = Shape {
+    name: "a StatefulSet's `updateStrategy`",
+    keys: &["type", "rollingUpdate"],
+    without_effect: &[],
+    unsupported: &[],
+    strict: false,
+};
+static PARTITION: Shape = Shape {
+    name: "`rollingUpdate`",
+    keys: &["partition"],
+    without_effect: &[],
+    unsupported: &[("maxUnavailable", "one pod is updated at a time")],
+    strict: false,
+};
 static DAEMON_SET: Shape = Shape {
     name: "a DaemonSet's spec",
-    keys: &["selector", "template"],
-    without_effect: &["revisionHistoryLimit", "updateStrategy", "minReadySeconds"],
+    keys: &["selector", "template", "updateStrategy", "minReadySeconds"],
+    without_effect: &["revisionHistoryLimit"],
     unsupported: &[],
+    strict: false,
+};
+static DAEMON_UPDATE: Shape = Shape {
+    name: "a DaemonSet's `updateStrategy`",
+    keys: &["type", "rollingUpdate"],
+    without_effect: &[],
+    unsupported: &[],
+    strict: false,
+};
+static DAEMON_ROLLING: Shape = Shape {
+    name: "`rollingUpdate`",
+    keys: &["maxUnavailable"],
+    without_effect: &[],
+    unsupported: &[("maxSurge", "old pods go before new ones come")],
     strict: false,
 };
 static DISRUPTION_BUDGET: Shape = Shape {
@@ -53,6 +90,9 @@ static PRIORITY_CLASS: Shape = Shape {
     unsupported: &[],
     strict: false,
 };
+
+/// Types of an update strategy: whether pods wait for somebody to delete them.
+const UPDATES: &[(&str, bool)] = &[("RollingUpdate", false), ("OnDelete", true)];
 
 /// A PriorityClass object.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -85,13 +125,74 @@ pub(super) fn deployment<'s>(reader: &mut Reader<'s>, object: &Node<'s>) -> Resu
     })
 }
 
+/// A StatefulSet object.
+pub(super) fn stateful_set<'s>(reader: &mut Reader<'s>, object: &Node<'s>) -> Result<StatefulSet, ScenarioError> {
+    const POLICIES: &[(&str, bool)] = &[("OrderedReady", false), ("Parallel", true)];
+    let fields = reader.fields(object, &OBJECT)?;
+    let name = metadata(reader, fields.get("metadata"))?.name;
+    let spec = reader.fields(fields.required(reader, "spec")?, &STATEFUL_SET)?;
+    let (selector, template) = selected_pods(reader, spec, OwnerKind::StatefulSet)?;
+    let first_ordinal = match spec.get("ordinals") {
+        Some(node) => {
+            let ordinals = reader.fields(node, &ORDINALS)?;
+            count(reader, ordinals, "start")?.unwrap_or(0)
+        }
+        None => 0,
+    };
+    Ok(StatefulSet {
+        name,
+        replicas: count(reader, spec, "replicas")?,
+        selector,
+        template: Arc::new(template),
+        parallel: spec.optional("podManagementPolicy", |n, what| reader.choice(n, what, POLICIES))?.unwrap_or(false),
+        first_ordinal,
+        update: stateful_update(reader, spec)?,
+        min_ready: spec.optional("minReadySeconds", |n, what| reader.seconds(n, what))?.unwrap_or(SimDuration::ZERO),
+    })
+}
+
+fn stateful_update<'s>(reader: &mut Reader<'s>, spec: Fields<'_, 's>) -> Result<StatefulUpdate, ScenarioError> {
+    let Some(node) = spec.get("updateStrategy") else { return Ok(StatefulUpdate::Rolling { partition: 0 }) };
+    let fields = reader.fields(node, &STATEFUL_UPDATE)?;
+    if fields.optional("type", |n, what| reader.choice(n, what, UPDATES))?.unwrap_or(false) {
+        return Ok(StatefulUpdate::OnDelete);
+    }
+    let partition = match fields.get("rollingUpdate") {
+        Some(node) => {
+            let rolling = reader.fields(node, &PARTITION)?;
+            count(reader, rolling, "partition")?.unwrap_or(0)
+        }
+        None => 0,
+    };
+    Ok(StatefulUpdate::Rolling { partition })
+}
+
 /// A DaemonSet object.
 pub(super) fn daemon_set<'s>(reader: &mut Reader<'s>, object: &Node<'s>) -> Result<DaemonSet, ScenarioError> {
     let fields = reader.fields(object, &OBJECT)?;
     let name = metadata(reader, fields.get("metadata"))?.name;
     let spec = reader.fields(fields.required(reader, "spec")?, &DAEMON_SET)?;
     let (selector, template) = selected_pods(reader, spec, OwnerKind::DaemonSet)?;
-    Ok(DaemonSet { name, selector, template: Arc::new(template) })
+    Ok(DaemonSet {
+        name,
+        selector,
+        template: Arc::new(template),
+        max_unavailable: daemon_update(reader, spec)?,
+        min_ready: spec.optional("minReadySeconds", |n, what| reader.seconds(n, what))?.unwrap_or(SimDuration::ZERO),
+    })
+}
+
+/// Pods that an update may take away at once; `None` for `OnDelete`.
+fn daemon_update<'s>(reader: &mut Reader<'s>, spec: Fields<'_, 's>) -> Result<Option<IntOrPercent>, ScenarioError> {
+    let one = Some(IntOrPercent::Count(1));
+    let Some(node) = spec.get("updateStrategy") else { return Ok(one) };
+    let fields = reader.fields(node, &DAEMON_UPDATE)?;
+    if fields.optional("type", |n, what| reader.choice(n, what, UPDATES))?.unwrap_or(false) {
+        return Ok(None);
+    }
+    let Some(node) = fields.get("rollingUpdate") else { return Ok(one) };
+    let rolling = reader.fields(node, &DAEMON_ROLLING)?;
+    Ok(rolling.optional("maxUnavailable", |n, what| int_or_percent(reader, n, what))?.or(one))
 }
 
 /// The selector and the template, which have to agree as the API server demands. An absent selector stands for the

@@ -1,0 +1,67 @@
+//! Pods that nothing controls: once deleted, evicted or lost, nobody makes them again.
+
+use std::sync::Arc;
+
+use super::super::context::Context;
+use super::super::scheduler_loop;
+use super::owned_template;
+use crate::domain::pod::OwnerKind;
+use crate::domain::workload::ObjectName;
+use crate::domain::{LabelSelector, PodId, PodSpec, SimTime, Symbol, WorkloadId};
+use crate::world::pod_operations::NewWorkload;
+use crate::world::record::{EventKind, WorkloadKind};
+
+/// A pod is applied; one of this name that is still there stays as it is.
+pub(in crate::actors) fn apply(context: &mut Context<'_>, now: SimTime, name: ObjectName, spec: &PodSpec) {
+    let template = owned_template(spec, OwnerKind::None);
+    let (workload, new) = owner(context, name.namespace, &template);
+    let there = |&pod: &PodId| context.world.pod_name(pod) == name.name.as_str();
+    if context.world.workload(workload).pods.iter().any(there) {
+        return;
+    }
+    let known = context.world.workload(workload).templates().position(|known| **known == template);
+    let revision = known.map_or_else(|| context.world.add_revision(workload, Arc::new(template)), |known| known as u32);
+    if new {
+        context.world.note(now, EventKind::ManifestApplied, Some(workload), "Pod");
+    }
+    create(context, now, workload, revision, name.name.to_string());
+}
+
+/// Makes a pod of one of the templates of `workload`.
+pub(in crate::actors) fn create(
+    context: &mut Context<'_>,
+    now: SimTime,
+    workload: WorkloadId,
+    revision: u32,
+    name: String,
+) -> PodId {
+    let replicas = context.world.workload(workload).replicas;
+    context.world.count_bare_pods(workload, replicas + 1);
+    let pod = context.world.create_pod_of(workload, revision, None, name, now);
+    scheduler_loop::pod_created(context, now, pod);
+    pod
+}
+
+/// What stands for the owner of a namespace's pods without one, and whether it is new.
+fn owner(context: &mut Context<'_>, namespace: Symbol, template: &PodSpec) -> (WorkloadId, bool) {
+    let name = ObjectName { namespace, name: Symbol::new("(pods)") };
+    if let Some(known) = context.workload_named(name) {
+        return (known, false);
+    }
+    let new = NewWorkload {
+        name,
+        kind: WorkloadKind::Pods,
+        // It selects nothing: pods without a controller are not spread by one.
+        selector: LabelSelector::default(),
+        template: Arc::new(template.clone()),
+        replicas: 0,
+        has_load: false,
+    };
+    (context.world.add_workload(new), true)
+}
+
+/// A pod of the namespace's is gone.
+pub(super) fn reconcile(context: &mut Context<'_>, workload: WorkloadId) {
+    let left = context.world.workload(workload).pods.len() as u32;
+    context.world.count_bare_pods(workload, left);
+}

@@ -1,0 +1,292 @@
+//! Deployments: one ReplicaSet for each template that they have had, and rollouts between these.
+//!
+//! Deviation: pods of a Deployment's first template have no label `pod-template-hash`; those of later ones have the number of
+//! the template in place of a hash. A rollout that makes no progress is not reported (`progressDeadlineSeconds`).
+//!
+//! Source: Kubernetes 1.36.2 `pkg/controller/deployment`.
+
+use std::sync::Arc;
+
+use super::super::context::Context;
+use super::super::load_loop;
+use super::{begin_workload, create_pods, delete_surplus, is_available, wake};
+use crate::domain::pod::{IntOrPercent, OwnerKind};
+use crate::domain::workload::Deployment;
+use crate::domain::{PodId, PodSpec, SimDuration, SimTime, Symbol, WorkloadId};
+use crate::policy::workloads::replica_set::BURST;
+use crate::policy::workloads::{
+    PodChange, ReplicaSetView, RollingLimits, Rollout, pod_change, roll, scale_replica_sets,
+};
+use crate::world::record::{EventKind, WorkloadKind};
+
+/// What the controller remembers of a Deployment.
+#[derive(Clone, Debug)]
+pub(super) struct Deployed {
+    /// Surge and unavailable; `None` for `Recreate`.
+    limits: Option<(IntOrPercent, IntOrPercent)>,
+    min_ready: SimDuration,
+    /// Whether the manifest last applied states `replicas`.
+    states_replicas: bool,
+    /// The template as last applied.
+    applied: Arc<PodSpec>,
+    /// One for each template, by revision.
+    sets: Vec<ReplicaSet>,
+    /// Whether pods of former templates are being replaced.
+    rolling: bool,
+}
+
+/// A ReplicaSet.
+#[derive(Clone, Debug)]
+struct ReplicaSet {
+    template: Arc<PodSpec>,
+    replicas: i64,
+    created: SimTime,
+    annotated_replicas: i64,
+    annotated_maximum: i64,
+}
+
+/// A Deployment is applied: a new one comes to be, a known one takes over the new count and template.
+pub(in crate::actors) fn apply(context: &mut Context<'_>, now: SimTime, deployment: &Deployment) {
+    let known = context.workload_named(deployment.name).filter(|id| context.controllers.deployments.contains_key(id));
+    let workload = match known {
+        Some(workload) => change(context, now, workload, deployment),
+        None => create(context, now, deployment),
+    };
+    wake(context, workload);
+}
+
+fn create(context: &mut Context<'_>, now: SimTime, deployment: &Deployment) -> WorkloadId {
+    let (workload, template) = begin_workload(
+        context,
+        now,
+        deployment.name,
+        WorkloadKind::Deployment,
+        &deployment.selector,
+        &deployment.template,
+        (OwnerKind::ReplicaSet, deployment.replicas.unwrap_or(1)),
+    );
+    load_loop::workload_applied(context, workload);
+    let first = ReplicaSet { template, replicas: 0, created: now, annotated_replicas: 0, annotated_maximum: 0 };
+    context.controllers.deployments.insert(
+        workload,
+        Deployed {
+            limits: limits(deployment),
+            min_ready: deployment.min_ready,
+            states_replicas: deployment.replicas.is_some(),
+            applied: Arc::clone(&deployment.template),
+            sets: vec![first],
+            rolling: false,
+        },
+    );
+    workload
+}
+
+fn limits(deployment: &Deployment) -> Option<(IntOrPercent, IntOrPercent)> {
+    deployment.max_surge.zip(deployment.max_unavailable)
+}
+
+/// A count that the former manifest stated and this one does not goes back to the API's default, as `kubectl apply` has it.
+fn change(context: &mut Context<'_>, now: SimTime, workload: WorkloadId, deployment: &Deployment) -> WorkloadId {
+    context.world.note(now, EventKind::ManifestApplied, Some(workload), "Deployment");
+    let Some(own) = context.controllers.deployments.get_mut(&workload) else { return workload };
+    let replicas = deployment.replicas.or_else(|| own.states_replicas.then_some(1));
+    own.limits = limits(deployment);
+    own.min_ready = deployment.min_ready;
+    own.states_replicas = deployment.replicas.is_some();
+    let same_template = own.applied == deployment.template;
+    own.applied = Arc::clone(&deployment.template);
+    if let Some(replicas) = replicas.filter(|&replicas| replicas != context.world.workload(workload).replicas) {
+        context.world.set_replicas(workload, replicas, now, EventKind::ReplicasSet, "the manifest says so");
+    }
+    if !same_template {
+        take_template(context, now, workload, &deployment.template);
+    }
+    workload
+}
+
+/// Pods are made from this template from now on: a ReplicaSet that has it already is taken up again.
+fn take_template(context: &mut Context<'_>, now: SimTime, workload: WorkloadId, template: &PodSpec) {
+    let template = super::owned_template(template, OwnerKind::ReplicaSet);
+    let Some(own) = context.controllers.deployments.get_mut(&workload) else { return };
+    let hash = Symbol::new("pod-template-hash");
+    let same = |set: &ReplicaSet| {
+        let mut bare = (*set.template).clone();
+        bare.labels = bare.labels.iter().filter(|(key, _)| *key != hash).collect();
+        bare == template
+    };
+    let known = own.sets.iter().position(same);
+    let revision = match known {
+        Some(known) => {
+            own.sets[known].created = own.sets[known].created.max(now);
+            known as u32
+        }
+        None => {
+            let mut template = template;
+            template.labels.set(hash, Symbol::new(&own.sets.len().to_string()));
+            let template = Arc::new(template);
+            own.sets.push(ReplicaSet {
+                template: Arc::clone(&template),
+                replicas: 0,
+                created: now,
+                annotated_replicas: 0,
+                annotated_maximum: 0,
+            });
+            context.world.add_revision(workload, template)
+        }
+    };
+    own.rolling = true;
+    context.world.use_revision(workload, revision);
+    let how = match own.limits {
+        None => "Recreate".to_owned(),
+        Some((surge, unavailable)) => {
+            let replicas = i64::from(context.world.workload(workload).replicas);
+            let limits = RollingLimits::new(replicas, surge, unavailable);
+            format!("RollingUpdate, {} more and {} fewer of {replicas}", limits.surge, limits.unavailable)
+        }
+    };
+    context.world.note(now, EventKind::RolloutStarted, Some(workload), format!("to revision {}: {how}", revision + 1));
+}
+
+/// A pod has become Ready: a rollout may go on, at once or when the pod counts as available.
+pub(super) fn pod_ready(context: &mut Context<'_>, workload: WorkloadId) {
+    let Some(own) = context.controllers.deployments.get(&workload).filter(|own| own.rolling) else { return };
+    let min_ready = own.min_ready;
+    super::wake_after(context, workload, min_ready);
+}
+
+/// The Deployment's ReplicaSets get their sizes, then their pods.
+pub(super) fn reconcile(context: &mut Context<'_>, now: SimTime, workload: WorkloadId) {
+    let replicas = i64::from(context.world.workload(workload).replicas);
+    let Some(mut own) = context.controllers.deployments.remove(&workload) else { return };
+    let current = context.world.workload(workload).revision as usize;
+    if own.rolling || own.sets.iter().enumerate().any(|(set, own)| set != current && own.replicas > 0) {
+        size_sets(context, now, workload, &mut own, replicas, current);
+    } else {
+        own.sets[current].replicas = replicas;
+    }
+    annotate(&mut own, replicas, current);
+    let sizes: Vec<i64> = own.sets.iter().map(|set| set.replicas).collect();
+    context.controllers.deployments.insert(workload, own);
+    for (revision, wanted) in sizes.into_iter().enumerate() {
+        fill(context, now, workload, revision as u32, wanted);
+    }
+}
+
+/// What the controller writes down of the count of the time, for [`scale_replica_sets`].
+fn annotate(own: &mut Deployed, replicas: i64, current: usize) {
+    let surge = surge(own, replicas);
+    for (revision, set) in own.sets.iter_mut().enumerate() {
+        if set.replicas > 0 || revision == current {
+            set.annotated_replicas = replicas;
+            set.annotated_maximum = replicas.saturating_add(surge);
+        }
+    }
+}
+
+fn surge(own: &Deployed, replicas: i64) -> i64 {
+    own.limits.map_or(0, |(surge, unavailable)| RollingLimits::new(replicas, surge, unavailable).surge)
+}
+
+/// The sizes in the middle of a rollout; notes its end.
+fn size_sets(
+    context: &mut Context<'_>,
+    now: SimTime,
+    workload: WorkloadId,
+    own: &mut Deployed,
+    replicas: i64,
+    current: usize,
+) {
+    let mut views: Vec<ReplicaSetView> =
+        (0..own.sets.len()).map(|set| view(context, now, workload, own, set)).collect();
+    let scaled = |view: &ReplicaSetView| view.replicas > 0 && view.annotated_replicas != replicas;
+    if views.iter().any(scaled) {
+        let sizes = scale_replica_sets(replicas, surge(own, replicas), &views, Some(current));
+        for (view, size) in views.iter_mut().zip(sizes) {
+            view.replicas = size;
+            view.available = view.available.min(size);
+        }
+    }
+    match own.limits {
+        Some((surge, unavailable)) => {
+            roll_to_the_end(&mut views, replicas, RollingLimits::new(replicas, surge, unavailable), current);
+        }
+        None => recreate(context, workload, &mut views, replicas, current),
+    }
+    for (set, view) in own.sets.iter_mut().zip(&views) {
+        set.replicas = view.replicas;
+    }
+    let complete = views[current].available >= replicas
+        && views.iter().enumerate().all(|(set, view)| set == current || view.replicas == 0);
+    if own.rolling && complete {
+        own.rolling = false;
+        context.world.note(now, EventKind::RolloutFinished, Some(workload), format!("revision {}", current + 1));
+    }
+}
+
+/// Steps until nothing changes: each change of a ReplicaSet wakes the controller again within moments.
+fn roll_to_the_end(views: &mut [ReplicaSetView], replicas: i64, limits: RollingLimits, current: usize) {
+    loop {
+        let old: Vec<usize> = (0..views.len()).filter(|&set| set != current && views[set].replicas > 0).collect();
+        let old_views: Vec<ReplicaSetView> = old.iter().map(|&set| views[set]).collect();
+        let (new, sizes) = roll(&Rollout { replicas, limits, new: views[current], old: &old_views });
+        let before: Vec<i64> = old_views.iter().map(|view| view.replicas).collect();
+        if new == views[current].replicas && sizes == before {
+            return;
+        }
+        views[current].replicas = new;
+        for (set, size) in old.into_iter().zip(sizes) {
+            views[set].replicas = size;
+            views[set].available = views[set].available.min(size);
+        }
+    }
+}
+
+/// All old pods go, those that end included, before the first new one comes.
+///
+/// Source: `recreate.go`, `rolloutRecreate`.
+fn recreate(context: &Context<'_>, workload: WorkloadId, views: &mut [ReplicaSetView], replicas: i64, current: usize) {
+    for (_, view) in views.iter_mut().enumerate().filter(|(set, _)| *set != current) {
+        view.replicas = 0;
+    }
+    let state = context.world.workload(workload);
+    let old_there = state.pods.iter().any(|&pod| context.world.pod(pod).revision as usize != current);
+    if !old_there {
+        views[current].replicas = replicas;
+    }
+}
+
+fn view(context: &Context<'_>, now: SimTime, workload: WorkloadId, own: &Deployed, revision: usize) -> ReplicaSetView {
+    let set = &own.sets[revision];
+    let pods = active_of(context, workload, revision as u32);
+    let available = pods.iter().filter(|&&pod| is_available(context, now, pod, own.min_ready)).count() as i64;
+    ReplicaSetView {
+        replicas: set.replicas,
+        available: available.min(set.replicas),
+        created: set.created,
+        annotated_replicas: set.annotated_replicas,
+        annotated_maximum: set.annotated_maximum,
+    }
+}
+
+fn active_of(context: &Context<'_>, workload: WorkloadId, revision: u32) -> Vec<PodId> {
+    let pods = context.world.workload(workload).pods.iter().copied();
+    pods.filter(|&pod| {
+        let state = context.world.pod(pod);
+        state.is_active() && state.revision == revision
+    })
+    .collect()
+}
+
+/// One ReplicaSet makes what is missing and deletes what is too many.
+fn fill(context: &mut Context<'_>, now: SimTime, workload: WorkloadId, revision: u32, wanted: i64) {
+    let active = active_of(context, workload, revision);
+    match pod_change(active.len() as i64, wanted) {
+        PodChange::Keep => return,
+        PodChange::Create(count) => create_pods(context, now, workload, revision, count),
+        PodChange::Delete(count) => delete_surplus(context, now, workload, &active, count),
+    }
+    // A pass makes or deletes so many at most; the rest follows.
+    if (active.len() as i64).abs_diff(wanted) > BURST.unsigned_abs() {
+        wake(context, workload);
+    }
+}

@@ -1,0 +1,132 @@
+//! StatefulSets: pods with ordinals, made and deleted in their order.
+//!
+//! Source: Kubernetes 1.36.2 `pkg/controller/statefulset`.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::super::context::Context;
+use super::super::{kubelet, load_loop, scheduler_loop};
+use super::{begin_workload, is_available, owned_template, wake, wake_after};
+use crate::domain::pod::OwnerKind;
+use crate::domain::workload::StatefulSet;
+use crate::domain::{PodId, PodSpec, SimTime, WorkloadId};
+use crate::policy::workloads::{OrdinalStep, OrdinalView, StatefulSetView, ordinal_steps};
+use crate::world::PodPhase;
+use crate::world::record::{EventKind, WorkloadKind};
+
+/// What the controller remembers of a StatefulSet.
+#[derive(Clone, Debug)]
+pub(super) struct Ordered {
+    /// As last applied.
+    applied: StatefulSet,
+    /// The revision of pods below the partition: the last one that all pods had.
+    former: u32,
+    ordinals: BTreeMap<PodId, u32>,
+}
+
+/// A StatefulSet is applied: a new one comes to be, a known one takes over the new count and template.
+pub(in crate::actors) fn apply(context: &mut Context<'_>, now: SimTime, set: &StatefulSet) {
+    let known = context.workload_named(set.name).filter(|id| context.controllers.stateful_sets.contains_key(id));
+    let workload = match known {
+        Some(workload) => {
+            change(context, now, workload, set);
+            workload
+        }
+        None => {
+            let owner = (OwnerKind::StatefulSet, set.replicas.unwrap_or(1));
+            let kind = WorkloadKind::StatefulSet;
+            let (workload, _) = begin_workload(context, now, set.name, kind, &set.selector, &set.template, owner);
+            load_loop::workload_applied(context, workload);
+            let ordered = Ordered { applied: set.clone(), former: 0, ordinals: BTreeMap::new() };
+            context.controllers.stateful_sets.insert(workload, ordered);
+            workload
+        }
+    };
+    wake(context, workload);
+}
+
+fn change(context: &mut Context<'_>, now: SimTime, workload: WorkloadId, set: &StatefulSet) {
+    context.world.note(now, EventKind::ManifestApplied, Some(workload), "StatefulSet");
+    let Some(own) = context.controllers.stateful_sets.get_mut(&workload) else { return };
+    let before = std::mem::replace(&mut own.applied, set.clone());
+    let replicas = set.replicas.or_else(|| before.replicas.map(|_| 1));
+    if let Some(replicas) = replicas.filter(|&replicas| replicas != context.world.workload(workload).replicas) {
+        context.world.set_replicas(workload, replicas, now, EventKind::ReplicasSet, "the manifest says so");
+    }
+    if before.template != set.template {
+        let template: PodSpec = owned_template(&set.template, OwnerKind::StatefulSet);
+        let known = context.world.workload(workload).templates().position(|known| **known == template);
+        let revision =
+            known.map_or_else(|| context.world.add_revision(workload, Arc::new(template)), |known| known as u32);
+        context.world.use_revision(workload, revision);
+        let message = format!("to revision {}", revision + 1);
+        context.world.note(now, EventKind::RolloutStarted, Some(workload), message);
+    }
+}
+
+/// A pod has become Ready: what waits for it may go on once it counts as available.
+pub(super) fn pod_ready(context: &mut Context<'_>, workload: WorkloadId) {
+    let Some(own) = context.controllers.stateful_sets.get(&workload) else { return };
+    let min_ready = own.applied.min_ready;
+    wake_after(context, workload, min_ready);
+}
+
+/// One pass of the controller.
+pub(super) fn reconcile(context: &mut Context<'_>, now: SimTime, workload: WorkloadId) {
+    let Some(mut own) = context.controllers.stateful_sets.remove(&workload) else { return };
+    let pods = context.world.workload(workload).pods.clone();
+    own.ordinals.retain(|&pod, _| context.world.pod(pod).phase != PodPhase::Gone);
+    let current = context.world.workload(workload).revision;
+    let view = |&pod: &PodId| OrdinalView {
+        ordinal: own.ordinals.get(&pod).copied().unwrap_or(u32::MAX),
+        available: is_available(context, now, pod, own.applied.min_ready),
+        deleting: !context.world.pod(pod).is_active(),
+        updated: context.world.pod(pod).revision == current,
+    };
+    let views: Vec<OrdinalView> = pods.iter().map(view).collect();
+    let replicas = context.world.workload(workload).replicas;
+    let steps = ordinal_steps(&StatefulSetView {
+        replicas,
+        first_ordinal: own.applied.first_ordinal,
+        parallel: own.applied.parallel,
+        update: own.applied.update,
+        pods: &views,
+    });
+    finish_update(context, now, workload, &mut own, &views);
+    for step in steps {
+        match step {
+            OrdinalStep::Create { ordinal, updated } => {
+                let revision = if updated { current } else { own.former };
+                let name = format!("{}-{ordinal}", context.world.workload(workload).name.name);
+                let pod = context.world.create_pod_of(workload, revision, None, name, now);
+                own.ordinals.insert(pod, ordinal);
+                scheduler_loop::pod_created(context, now, pod);
+            }
+            OrdinalStep::Delete(position) => {
+                let surplus =
+                    u64::from(views[position].ordinal) >= u64::from(own.applied.first_ordinal) + u64::from(replicas);
+                let reason = if surplus { "the workload has too many replicas" } else { "its template has changed" };
+                kubelet::delete(context, now, pods[position], false, reason);
+            }
+        }
+    }
+    context.controllers.stateful_sets.insert(workload, own);
+}
+
+/// Once all pods have the present template, it is what pods below a partition are made from.
+fn finish_update(
+    context: &mut Context<'_>,
+    now: SimTime,
+    workload: WorkloadId,
+    own: &mut Ordered,
+    views: &[OrdinalView],
+) {
+    let (current, replicas) = (context.world.workload(workload).revision, context.world.workload(workload).replicas);
+    let done =
+        views.len() == replicas as usize && views.iter().all(|pod| pod.updated && pod.available && !pod.deleting);
+    if own.former != current && done {
+        own.former = current;
+        context.world.note(now, EventKind::RolloutFinished, Some(workload), format!("revision {}", current + 1));
+    }
+}

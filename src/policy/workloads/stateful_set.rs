@@ -1,0 +1,188 @@
+//! The StatefulSet controller: which of its numbered pods are made and deleted next.
+//!
+//! Source: Kubernetes 1.36.2 `pkg/controller/statefulset/stateful_set_control.go`, `updateStatefulSet`.
+//!
+//! Deviation: `maxUnavailable` of a rolling update is 1; the API's default.
+
+use crate::domain::workload::StatefulUpdate;
+
+/// A pod of a StatefulSet that is not gone.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct OrdinalView {
+    /// Its number.
+    pub ordinal: u32,
+    /// Whether it runs, is Ready, and has been for `minReadySeconds`.
+    pub available: bool,
+    /// Whether it is being deleted.
+    pub deleting: bool,
+    /// Whether it was made from the present template.
+    pub updated: bool,
+}
+
+/// A StatefulSet and its pods, in any order; no two have one ordinal.
+#[derive(Clone, Copy, Debug)]
+pub struct StatefulSetView<'a> {
+    /// Pods that it wants.
+    pub replicas: u32,
+    /// The first ordinal.
+    pub first_ordinal: u32,
+    /// Whether pods do not wait for each other.
+    pub parallel: bool,
+    /// How a changed template reaches its pods.
+    pub update: StatefulUpdate,
+    /// Its pods.
+    pub pods: &'a [OrdinalView],
+}
+
+/// Something that the controller does.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum OrdinalStep {
+    /// It makes the pod of this ordinal.
+    Create {
+        /// The number.
+        ordinal: u32,
+        /// From the present template rather than from the former one.
+        updated: bool,
+    },
+    /// It deletes the pod at this position of the view.
+    Delete(usize),
+}
+
+/// What one pass of the controller does, in order. In order of ordinals (not parallel) it does one thing at a time and waits
+/// until all pods before it are available; scaling down it goes from the highest ordinal.
+pub fn ordinal_steps(set: &StatefulSetView<'_>) -> Vec<OrdinalStep> {
+    let wanted = set.first_ordinal..set.first_ordinal.saturating_add(set.replicas);
+    let at = |ordinal: u32| set.pods.iter().position(|pod| pod.ordinal == ordinal);
+    let mut steps = Vec::new();
+    for ordinal in wanted.clone() {
+        match at(ordinal) {
+            None => {
+                steps.push(OrdinalStep::Create { ordinal, updated: is_made_updated(set, ordinal) });
+                if !set.parallel {
+                    return steps;
+                }
+            }
+            // One that ends or is not available yet holds up all after it.
+            Some(position) if !set.parallel && (set.pods[position].deleting || !set.pods[position].available) => {
+                return steps;
+            }
+            Some(_) => {}
+        }
+    }
+    let mut condemned: Vec<usize> =
+        (0..set.pods.len()).filter(|&position| !wanted.contains(&set.pods[position].ordinal)).collect();
+    condemned.sort_by_key(|&position| std::cmp::Reverse(set.pods[position].ordinal));
+    let first_unavailable = first_unavailable(set, &wanted);
+    for position in condemned {
+        let pod = set.pods[position];
+        let others_first = !pod.available && first_unavailable != Some(pod.ordinal);
+        if !set.parallel && (pod.deleting || others_first) {
+            return steps;
+        }
+        if !pod.deleting {
+            steps.push(OrdinalStep::Delete(position));
+            if !set.parallel {
+                return steps;
+            }
+        }
+    }
+    steps.extend(next_update(set, wanted));
+    steps
+}
+
+/// Pods below the partition keep the former template.
+fn is_made_updated(set: &StatefulSetView<'_>, ordinal: u32) -> bool {
+    match set.update {
+        StatefulUpdate::OnDelete => true,
+        StatefulUpdate::Rolling { partition } => ordinal >= set.first_ordinal.saturating_add(partition),
+    }
+}
+
+/// The lowest ordinal that is not available, of the wanted pods first.
+fn first_unavailable(set: &StatefulSetView<'_>, wanted: &std::ops::Range<u32>) -> Option<u32> {
+    let unavailable = || set.pods.iter().filter(|pod| !pod.available || pod.deleting).map(|pod| pod.ordinal);
+    unavailable().filter(|ordinal| wanted.contains(ordinal)).min().or_else(|| unavailable().min())
+}
+
+/// The pod of the highest ordinal that still has the former template, once all above it are available.
+fn next_update(set: &StatefulSetView<'_>, wanted: std::ops::Range<u32>) -> Option<OrdinalStep> {
+    let StatefulUpdate::Rolling { partition } = set.update else { return None };
+    for ordinal in wanted.skip(partition as usize).rev() {
+        // One that has just been made is not available, so nothing goes on before it is.
+        let position = set.pods.iter().position(|pod| pod.ordinal == ordinal)?;
+        let pod = set.pods[position];
+        if !pod.updated && !pod.deleting {
+            return Some(OrdinalStep::Delete(position));
+        }
+        if !pod.available || pod.deleting {
+            return None;
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::OrdinalStep::{Create, Delete};
+    use super::{OrdinalStep, OrdinalView, StatefulSetView, ordinal_steps};
+    use crate::domain::workload::StatefulUpdate;
+
+    /// Pods as letters by ordinal: `A` available, `n` not available, `d` being deleted, `o` available with the former
+    /// template, `.` none.
+    fn steps(replicas: u32, parallel: bool, partition: u32, letters: &str) -> Vec<OrdinalStep> {
+        let pods: Vec<OrdinalView> = letters
+            .chars()
+            .enumerate()
+            .filter(|(_, letter)| *letter != '.')
+            .map(|(ordinal, letter)| OrdinalView {
+                ordinal: ordinal as u32,
+                available: matches!(letter, 'A' | 'o'),
+                deleting: letter == 'd',
+                updated: letter != 'o',
+            })
+            .collect();
+        let update = StatefulUpdate::Rolling { partition };
+        ordinal_steps(&StatefulSetView { replicas, first_ordinal: 0, parallel, update, pods: &pods })
+    }
+
+    fn make(ordinal: u32) -> OrdinalStep {
+        Create { ordinal, updated: true }
+    }
+
+    #[test]
+    fn pods_come_one_after_the_other_in_order() {
+        assert_eq!(steps(3, false, 0, ""), [make(0)]);
+        assert_eq!(steps(3, false, 0, "n"), []);
+        assert_eq!(steps(3, false, 0, "A"), [make(1)]);
+        assert_eq!(steps(3, false, 0, "AdA"), []);
+        assert_eq!(steps(3, false, 0, "A.A"), [make(1)]);
+        assert_eq!(steps(3, false, 0, "AAA"), []);
+    }
+
+    #[test]
+    fn pods_go_one_after_the_other_from_the_highest_ordinal() {
+        assert_eq!(steps(1, false, 0, "AAA"), [Delete(2)]);
+        assert_eq!(steps(1, false, 0, "AAd"), []);
+        assert_eq!(steps(1, false, 0, "AA"), [Delete(1)]);
+        // While another pod is not available, none goes; one that is itself the first of these may.
+        assert_eq!(steps(1, false, 0, "nAA"), []);
+        assert_eq!(steps(1, false, 0, "AAn"), [Delete(2)]);
+        assert_eq!(steps(1, false, 0, "Ann"), []);
+    }
+
+    #[test]
+    fn in_parallel_nothing_waits() {
+        assert_eq!(steps(3, true, 0, "n"), [make(1), make(2)]);
+        assert_eq!(steps(1, true, 0, "nAdA"), [Delete(3), Delete(1)]);
+    }
+
+    #[test]
+    fn an_update_goes_down_from_the_highest_ordinal_to_the_partition() {
+        assert_eq!(steps(3, false, 0, "ooo"), [Delete(2)]);
+        assert_eq!(steps(3, false, 0, "oon"), []);
+        assert_eq!(steps(3, false, 0, "ooA"), [Delete(1)]);
+        assert_eq!(steps(3, false, 2, "ooA"), []);
+        assert_eq!(steps(3, false, 2, ".oA"), [Create { ordinal: 0, updated: false }]);
+        assert_eq!(steps(3, true, 0, "ond"), []);
+    }
+}
