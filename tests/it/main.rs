@@ -9,6 +9,7 @@ mod catalog;
 mod cli;
 mod cluster_autoscaler;
 mod determinism;
+mod disruption_cases;
 mod experiments;
 mod faults;
 mod fidelity;

@@ -19,7 +19,7 @@ mod spread;
 mod tutorials;
 mod volumes;
 mod what_if;
-mod world;
+pub mod world;
 
 /// The document that says which cases are not pinned, and why.
 const DOCUMENT: &str = include_str!("../../docs/karpenter-cases.md");

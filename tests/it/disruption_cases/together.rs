@@ -1,0 +1,173 @@
+//! Spot replaced by Spot (S), and several nodes at once (M).
+
+use nodecast::domain::well_known;
+use nodecast::policy::disruption::{Decision, Memory, Method, NoOp};
+use serde_json::json;
+
+use super::lab::{Lab, Pod, demanding_pool, plain};
+
+pub const ROWS: &[(&str, &str)] = &[
+    ("S1", "spot_is_replaced_by_spot_only_behind_the_gate_and_with_fifteen_cheaper_types"),
+    ("S2", "spot_is_replaced_by_spot_only_behind_the_gate_and_with_fifteen_cheaper_types"),
+    ("S3", "spot_is_replaced_by_spot_only_behind_the_gate_and_with_fifteen_cheaper_types"),
+    ("S4", "the_cheapest_fifteen_types_are_sent_whatever_their_order"),
+    ("S5", "the_cheapest_fifteen_types_are_sent_whatever_their_order"),
+    ("S6", "as_many_types_are_sent_as_the_least_number_of_values_asks_for"),
+    ("S7", "several_spot_nodes_become_one_without_fifteen_types"),
+    ("M1", "three_dear_nodes_with_little_on_them_become_one"),
+    ("M2", "of_two_equal_nodes_one_goes_and_none_comes"),
+    ("M3", "a_filter_that_leaves_too_few_values_makes_the_move_invalid"),
+    ("M6", "when_the_time_is_over_the_best_prefix_so_far_is_taken"),
+    ("M7", "at_most_a_hundred_and_one_nodes_go_at_once"),
+    ("M8", "the_search_does_not_see_a_longer_prefix_behind_an_invalid_one"),
+];
+
+/// A Spot node of the `own`-th of `types` types, the cheapest first.
+fn spot_ladder(types: usize, own: usize) -> Lab {
+    let mut lab = Lab::ladder(types);
+    lab.spot_to_spot = true;
+    lab.spot("own", &format!("t-{own:02}"), vec![plain("web", "1")]);
+    lab
+}
+
+#[test]
+fn spot_is_replaced_by_spot_only_behind_the_gate_and_with_fifteen_cheaper_types() {
+    let mut lab = spot_ladder(20, 20);
+    lab.spot_to_spot = false;
+    assert_eq!(lab.evaluation(&["own"]).decision, Decision::NoOp(NoOp::SpotToSpotOff));
+    for (own, cheaper) in [(10, 9), (15, 14)] {
+        let decision = spot_ladder(20, own).evaluation(&["own"]).decision;
+        assert_eq!(decision, Decision::NoOp(NoOp::FewSpotTypes(cheaper)));
+    }
+    assert!(matches!(spot_ladder(20, 16).evaluation(&["own"]).decision, Decision::Replace(_)));
+}
+
+/// The names of the cheapest types of the ladder, as a decision.
+fn cheapest(count: usize) -> String {
+    (1..=count).map(|number| format!(" t-{number:02}")).fold("replace:".to_owned(), |all, own| all + &own)
+}
+
+#[test]
+fn the_cheapest_fifteen_types_are_sent_whatever_their_order() {
+    let mut lab = spot_ladder(20, 20);
+    lab.types.reverse();
+    assert_eq!(lab.decision(&["own"]), cheapest(15));
+    lab.types.reverse();
+    assert_eq!(lab.decision(&["own"]), cheapest(15));
+    assert_eq!(demanding(20, 20, 10).decision(&["own"]), cheapest(15));
+}
+
+/// The same under a pool that wants so many different types.
+fn demanding(types: usize, own: usize, least: usize) -> Lab {
+    let mut lab = spot_ladder(types, own);
+    let wanted = json!([{"key": well_known::INSTANCE_TYPE.as_str(), "operator": "Exists", "minValues": least}]);
+    lab.pools[0].0 = demanding_pool("default", wanted);
+    lab
+}
+
+#[test]
+fn as_many_types_are_sent_as_the_least_number_of_values_asks_for() {
+    assert_eq!(demanding(18, 18, 16).decision(&["own"]), cheapest(16));
+    assert_eq!(demanding(18, 18, 18).decision(&["own"]), "nothing");
+}
+
+#[test]
+fn several_spot_nodes_become_one_without_fifteen_types() {
+    let mut lab = Lab::new();
+    for name in ["a", "b"] {
+        lab.spot(name, "m-4", vec![plain("web", "500m")]);
+    }
+    assert_eq!(lab.told(Method::MultiNode), "nothing");
+    lab.spot_to_spot = true;
+    assert_eq!(lab.told(Method::MultiNode), "a b by m-2");
+    lab.spot("c", "m-4", vec![plain("web", "500m")]);
+    assert_eq!(lab.told(Method::MultiNode), "a b c by m-2");
+}
+
+#[test]
+fn three_dear_nodes_with_little_on_them_become_one() {
+    for (bought, gate) in [(["on-demand"; 3], false), (["spot"; 3], true), (["spot", "on-demand", "spot"], false)] {
+        let mut lab = Lab::new();
+        lab.spot_to_spot = gate;
+        for (name, bought) in ["a", "b", "c"].iter().zip(bought) {
+            lab.node_of("default", name, "m-16", bought, vec![plain("web", "500m")]);
+        }
+        let found = lab.told(Method::MultiNode);
+        assert!(found.starts_with("a b c by m-2 m-4 m-8"), "{bought:?}: {found}");
+        assert_eq!(lab.command(Method::MultiNode).replacements.len(), 1);
+    }
+}
+
+#[test]
+fn of_two_equal_nodes_one_goes_and_none_comes() {
+    let mut lab = Lab::on_demand();
+    lab.node("two-pods", "m-2", vec![plain("a", "500m"), plain("b", "500m")]);
+    lab.node("one-pod", "m-2", vec![plain("c", "500m")]);
+    assert_eq!(lab.told(Method::MultiNode), "nothing");
+    assert_eq!(lab.told(Method::SingleNode), "one-pod");
+}
+
+#[test]
+fn a_filter_that_leaves_too_few_values_makes_the_move_invalid() {
+    for (least, expected) in [(2, "a b by m-2 m-4"), (3, "nothing")] {
+        let mut lab = Lab::new();
+        for name in ["a", "b"] {
+            lab.node(name, "m-8", vec![plain("web", "500m")]);
+        }
+        let wanted = json!([{"key": well_known::INSTANCE_TYPE.as_str(), "operator": "Exists", "minValues": least},
+            {"key": well_known::CAPACITY_TYPE.as_str(), "operator": "In", "values": ["on-demand"]}]);
+        lab.pools[0].0 = demanding_pool("default", wanted);
+        assert_eq!(lab.told(Method::MultiNode), expected, "{least} values");
+    }
+}
+
+/// So many nodes whose pods all fit on a node of somebody else's.
+fn crowd(count: usize) -> Lab {
+    let mut lab = Lab::new();
+    lab.unmanaged("room-1", "m-16");
+    lab.unmanaged("room-2", "m-16");
+    for number in 0..count {
+        lab.node(&format!("node-{number:03}"), "m-2", vec![plain("web", "10m")]);
+    }
+    lab
+}
+
+fn nodes(lab: &Lab, evaluations: Option<usize>) -> usize {
+    let found = lab.found_within(Method::MultiNode, evaluations, &mut Memory::default());
+    match found {
+        nodecast::policy::disruption::Found::Command(command) => command.nodes.len(),
+        _ => 0,
+    }
+}
+
+#[test]
+fn when_the_time_is_over_the_best_prefix_so_far_is_taken() {
+    let lab = crowd(9);
+    let found: Vec<usize> = (0..=4).map(|evaluations| nodes(&lab, Some(evaluations))).collect();
+    assert_eq!(found, [0, 5, 7, 8, 9]);
+}
+
+#[test]
+fn at_most_a_hundred_and_one_nodes_go_at_once() {
+    for (candidates, expected) in [(99, 99), (100, 100), (101, 101), (150, 101)] {
+        assert_eq!(nodes(&crowd(candidates), None), expected, "of {candidates}");
+    }
+}
+
+#[test]
+fn the_search_does_not_see_a_longer_prefix_behind_an_invalid_one() {
+    // Two such nodes would need an m-4, which costs as much as both; three or four would be cheaper as one m-4.
+    let lab = |nodes: usize| {
+        let mut lab = Lab::on_demand();
+        for number in 0..nodes {
+            let pods: Vec<Pod> = vec![plain("web", "960m")];
+            lab.node(&format!("node-{number}"), "m-2", pods);
+        }
+        lab
+    };
+    assert_eq!(lab(3).decision(&["node-0", "node-1"]), "nothing");
+    assert_eq!(lab(3).decision(&["node-0", "node-1", "node-2"]), "replace: m-4");
+    // Of three the search asks about the first two alone; of four about the first three, then about all.
+    assert_eq!(lab(3).told(Method::MultiNode), "nothing");
+    assert_eq!(lab(4).told(Method::MultiNode), "node-0 node-1 node-2 node-3 by m-4");
+}
