@@ -25,6 +25,7 @@ mod replica_loop;
 mod sampler;
 mod scheduler_loop;
 mod setup;
+mod termination_handler;
 mod terminations;
 mod timeline;
 mod triggers;
@@ -110,6 +111,7 @@ pub fn handle(context: &mut Context<'_>, now: SimTime, event: Event) {
         Event::TerminationsSent => terminations::send(context, now),
         Event::InterruptionNotice(node) => interruption::notice(context, now, node),
         Event::InterruptionMessage(node) => karpenter::interruption_message(context, now, node),
+        Event::HandlerActs(node, noticed) => termination_handler::act(context, now, node, noticed),
         Event::InterruptionDue(node) => interruption::due(context, now, node),
         Event::FaultBegins(fault) => interruption::fault_begins(context, now, fault),
         Event::FaultEnds(fault) => interruption::fault_ends(context, now, fault),

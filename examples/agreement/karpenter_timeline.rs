@@ -86,6 +86,7 @@ fn setup(case: &Value, types: &Value, catalog: &Catalog) -> Result<Setup, String
         duration: SimDuration::from_secs_f64(ZERO + number_or(case, "durationSeconds", 0.0)?),
         seed: 1,
         autoscaler: Autoscaler::Karpenter(settings),
+        termination_handler: None,
         node_groups: Vec::new(),
         node_pools: pools,
         node_classes: Vec::new(),

@@ -104,7 +104,7 @@ pub enum Event {
     GroupNoticesLoss(NodeId),
     /// A health check looks at a group's instance whose status checks have failed.
     GroupStatusCheck(NodeId),
-    /// EKS looks whether a managed group's node is drained.
+    /// Somebody other than Karpenter looks whether the node that he drains is empty: EKS, or the termination handler.
     GroupDrainPoll(NodeId),
     /// Instances that are to end are terminated by a call.
     TerminationsSent,
@@ -112,6 +112,8 @@ pub enum Event {
     InterruptionNotice(NodeId),
     /// Karpenter reads the notice from its queue.
     InterruptionMessage(NodeId),
+    /// AWS Node Termination Handler acts on what EC2 told a node's instance: a notice, or else a recommendation.
+    HandlerActs(NodeId, bool),
     /// The time after a notice is over.
     InterruptionDue(NodeId),
     /// A fault begins: its place in the setup.

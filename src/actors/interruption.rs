@@ -10,7 +10,7 @@ use rustc_hash::FxHashMap;
 
 use super::context::Context;
 use super::event::{Event, class};
-use super::{karpenter, kubelet, node_groups, node_life, scheduler_loop, zone_outage};
+use super::{karpenter, kubelet, node_groups, node_life, scheduler_loop, termination_handler, zone_outage};
 use crate::cloud::Pool;
 use crate::cloud::faults::{FaultKind, NOTICE, PoolSelector, Victims};
 use crate::domain::taints::TaintEffect;
@@ -59,12 +59,18 @@ fn plan(context: &mut Context<'_>, pool: u32, number: u32) {
 }
 
 /// Instances that the event will strike get a rebalance recommendation. Karpenter only logs it; a node group may replace
-/// the instance.
+/// the instance, the termination handler drain its node.
 pub(super) fn pool_warned(context: &mut Context<'_>, now: SimTime, pool: u32, number: u32) {
     for (node, _) in struck(context, pool, number) {
-        context.world.note_node(node, now, EventKind::RebalanceRecommended, "");
-        node_groups::rebalance_recommended(context, now, node);
+        recommend_rebalance(context, now, node, "");
     }
+}
+
+/// EC2 recommends to replace the instance of a node.
+fn recommend_rebalance(context: &mut Context<'_>, now: SimTime, node: NodeId, note: &str) {
+    context.world.note_node(node, now, EventKind::RebalanceRecommended, note);
+    node_groups::rebalance_recommended(context, now, node);
+    termination_handler::rebalance_recommended(context, now, node);
 }
 
 /// EC2 reclaims: each instance that is struck gets its notice within minutes.
@@ -109,6 +115,7 @@ pub(super) fn notice(context: &mut Context<'_>, now: SimTime, node: NodeId) {
     context.queue.schedule_in(NOTICE, class::CLOUD, Event::InterruptionDue(node));
     karpenter::interruption_noticed(context, now, node);
     node_groups::interruption_noticed(context, now, node);
+    termination_handler::noticed(context, now, node);
 }
 
 /// The two minutes are over: an instance that is still there is gone without further ado.
@@ -135,8 +142,7 @@ pub(super) fn fault_begins(context: &mut Context<'_>, now: SimTime, number: u32)
     match fault.kind {
         FaultKind::SpotInterruption { pools, victims, before } => {
             for node in drawn(context, number, &pools, victims) {
-                context.world.note_node(node, now, EventKind::RebalanceRecommended, "injected");
-                node_groups::rebalance_recommended(context, now, node);
+                recommend_rebalance(context, now, node, "injected");
                 if before <= NOTICE {
                     notice(context, now, node);
                 } else {

@@ -3,6 +3,7 @@
 //! Releases from v1.13 remove empty nodes by the disruption loop, older ones by a timer on each node; the rest differs
 //! only where the release's decisions in `policy` do.
 
+mod assignment;
 mod batching;
 mod claims;
 mod cluster_view;
@@ -59,6 +60,8 @@ pub(super) struct Karpenter {
     /// Prices as of the last time they were read.
     prices: provisioning::PriceBook,
     launch_templates: BTreeSet<(Symbol, Symbol)>,
+    /// The node that was launched for a pod, in releases that bind pods themselves.
+    assigned: BTreeMap<PodId, NodeId>,
     empty_since: BTreeMap<NodeId, SimTime>,
     stamp: claims::Stamp,
     disruption: disruption::Loop,
@@ -222,6 +225,7 @@ pub(super) fn node_registered(context: &mut Context<'_>, node: NodeId) {
 /// A pod has been bound: the node is in use.
 pub(super) fn pod_bound(context: &mut Context<'_>, now: SimTime, pod: PodId, node: NodeId) {
     disruption::changed(context, now);
+    context.karpenter.assigned.remove(&pod);
     if !context.world.pod(pod).daemon && is_managed(context, node) {
         disruption::pod_event(context, now, node);
         emptiness::in_use(context, now, node);
@@ -258,6 +262,7 @@ pub(super) fn node_gone(context: &mut Context<'_>, now: SimTime, node: NodeId) {
     karpenter.launching.remove(&node);
     let launched = karpenter.nodes.remove(&node).is_none_or(|claim| !claim.failed);
     karpenter.empty_since.remove(&node);
+    karpenter.assigned.retain(|_, own| *own != node);
     // A claim that never had an instance was not part of the state that consolidation looks at.
     if launched {
         disruption::changed(context, now);

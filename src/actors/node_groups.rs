@@ -10,7 +10,7 @@ mod drain;
 
 use std::collections::BTreeMap;
 
-pub(super) use drain::poll as drain_poll;
+pub(super) use drain::{leave_to_ec2 as drain_node, poll as drain_poll};
 
 use super::context::{Context, Machine};
 use super::event::{Event, class};

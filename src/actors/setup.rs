@@ -10,7 +10,8 @@ use crate::domain::node_group::NodeGroup;
 use crate::domain::pod::PodDisruptionBudget;
 use crate::domain::workload::{DaemonSet, Deployment, ObjectName, StatefulSet};
 use crate::domain::{
-    HorizontalPodAutoscaler, LabelSelector, Labels, NodeClass, NodePool, SimDuration, SimTime, Symbol, Versions,
+    HorizontalPodAutoscaler, LabelSelector, Labels, NodeClass, NodePool, SimDuration, SimTime, Symbol,
+    TerminationHandler, Versions,
 };
 use crate::load::{Service, Source, Spacing, Work};
 use crate::policy::packing::PackerKind;
@@ -33,6 +34,7 @@ pub const STREAM_NAMES: &[&str] = &[
     "capacity",
     "fault-hit",
     "fault-shortage",
+    "handler-poll",
     "hpa-phase",
     "keda-phase",
     "load-factor",
@@ -75,6 +77,8 @@ pub struct Setup {
     pub seed: u64,
     /// Who adds and removes nodes.
     pub autoscaler: Autoscaler,
+    /// AWS Node Termination Handler, if it is installed.
+    pub termination_handler: Option<TerminationHandler>,
     /// Node groups that exist from the start.
     pub node_groups: Vec<NodeGroup>,
     /// Karpenter's NodePools.

@@ -41,6 +41,13 @@ impl KarpenterVersion {
     }
 }
 
+impl KarpenterVersion {
+    /// Whether the release reads an interruption queue where one is set up: those from v0.19 on do.
+    pub fn reads_notices(self) -> bool {
+        self >= Self::V0_22
+    }
+}
+
 impl Default for KarpenterVersion {
     /// v1.13, the release that the agreement suites were made with.
     fn default() -> Self {

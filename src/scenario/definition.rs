@@ -7,7 +7,7 @@ use super::manifests::Manifests;
 use crate::cloud::{BootStages, CloudSettings};
 use crate::domain::external_metrics::ExternalMetric;
 use crate::domain::workload::ObjectName;
-use crate::domain::{Labels, Money, SimDuration, SimTime, Symbol, Versions};
+use crate::domain::{Labels, Money, SimDuration, SimTime, Symbol, TerminationHandler, Versions};
 use crate::load::{Curve, Service, Uncertainty, Work};
 use crate::policy::packing::PackerKind;
 
@@ -63,6 +63,8 @@ pub struct PolicyVariant {
     pub versions: Versions,
     /// Whether Karpenter has an interruption queue to read notices from.
     pub interruption_queue: bool,
+    /// AWS Node Termination Handler, if it is installed.
+    pub termination_handler: Option<TerminationHandler>,
     /// Who packs Karpenter's pods.
     pub packer: PackerKind,
     /// The objects that exist from the start: the scenario's, those of the policy laid over them, priorities resolved.

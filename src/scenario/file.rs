@@ -7,6 +7,7 @@ mod checks;
 mod cloud;
 mod external_metrics;
 mod faults;
+mod interruption;
 mod load;
 mod price_records;
 mod prometheus;
@@ -28,6 +29,7 @@ use super::tree::{self, Location, Node, Variables};
 use crate::catalog::{Catalog, Region};
 use crate::domain::{KarpenterVersion, KubernetesVersion, Money, SimDuration, Symbol, Versions};
 use crate::policy::packing::PackerKind;
+use interruption::Handling;
 
 static SCENARIO: Shape = Shape {
     name: "a scenario",
@@ -40,6 +42,7 @@ static SCENARIO: Shape = Shape {
         "replications",
         "versions",
         "karpenter",
+        "node_termination_handler",
         "manifests",
         "variables",
         "cluster",
@@ -70,13 +73,20 @@ static VERSIONS: Shape = Shape {
     unsupported: &[("cluster-autoscaler", "take it out: Cluster Autoscaler cannot be simulated in this release")],
     strict: true,
 };
-static KARPENTER: Shape =
-    Shape { name: "`karpenter`", keys: &["interruption_queue"], without_effect: &[], unsupported: &[], strict: true };
 static CLUSTER: Shape =
     Shape { name: "`cluster`", keys: &["zones"], without_effect: &[], unsupported: &[], strict: true };
 static POLICY: Shape = Shape {
     name: "a policy",
-    keys: &["name", "autoscaler", "packer", "versions", "karpenter", "manifests", "nodeGroups"],
+    keys: &[
+        "name",
+        "autoscaler",
+        "packer",
+        "versions",
+        "karpenter",
+        "node_termination_handler",
+        "manifests",
+        "nodeGroups",
+    ],
     without_effect: &[],
     unsupported: &[("flags", "take it out: the autoscaler runs with its default flags in this release")],
     strict: true,
@@ -288,13 +298,13 @@ fn scenario<'s>(
     files: &mut Files<'_>,
 ) -> Result<Scenario, ScenarioError> {
     let name = file_name(reader, fields.required(reader, "name")?)?;
-    let start = fields.get("start").map(|n| start(reader, n)).transpose()?.unwrap_or(DEFAULT_START);
+    let start = fields.get("start").map(|n| values::start(reader, n)).transpose()?.unwrap_or(DEFAULT_START);
     let duration = duration(reader, fields.required(reader, "duration")?)?;
     let mut base = files.manifests(reader, fields, "manifests")?;
     node_groups(reader, fields, region, &mut base)?;
     let versions = versions(reader, fields, kubernetes_of(&base))?;
-    let queue = karpenter(reader, fields, true)?;
-    let policies = policies(reader, fields, region, &base, (versions, queue), files)?;
+    let handling = Handling::read(reader, fields, Handling::default())?;
+    let policies = policies(reader, fields, region, &base, (versions, handling), files)?;
     let timeline = timeline::read(reader, fields, files, duration, &base.priority_classes)?;
     let workloads = checks::Workloads::of(&policies, &timeline.actions);
     checks::timeline(reader, &timeline, &workloads, &policies)?;
@@ -342,21 +352,6 @@ fn file_name(reader: &Reader<'_>, node: &Node<'_>) -> Result<String, ScenarioErr
             .help("write for example `black-friday`"));
     }
     Ok(name.to_owned())
-}
-
-/// A calendar time; without an offset it is UTC.
-fn start(reader: &Reader<'_>, node: &Node<'_>) -> Result<jiff::Timestamp, ScenarioError> {
-    let text = reader.text(node, "start")?;
-    let civil = || {
-        let time = text.parse::<jiff::civil::DateTime>().ok()?;
-        jiff::tz::TimeZone::UTC.to_timestamp(time).ok()
-    };
-    text.parse::<jiff::Timestamp>().ok().or_else(civil).ok_or_else(|| {
-        reader
-            .error(node.at, "`start` is not a calendar time")
-            .because("not a time")
-            .help("write for example `2026-11-27T00:00:00Z`")
-    })
 }
 
 fn duration(reader: &Reader<'_>, node: &Node<'_>) -> Result<SimDuration, ScenarioError> {
@@ -413,13 +408,6 @@ fn versions<'s>(
     Ok(versions)
 }
 
-/// Whether Karpenter has an interruption queue.
-fn karpenter<'s>(reader: &mut Reader<'s>, fields: Fields<'_, 's>, otherwise: bool) -> Result<bool, ScenarioError> {
-    let Some(node) = fields.get("karpenter") else { return Ok(otherwise) };
-    let fields = reader.fields(node, &KARPENTER)?;
-    Ok(fields.optional("interruption_queue", |n, what| reader.truth(n, what))?.unwrap_or(otherwise))
-}
-
 fn zones<'s>(
     reader: &mut Reader<'s>,
     fields: Fields<'_, 's>,
@@ -473,13 +461,13 @@ fn policies<'s>(
     fields: Fields<'_, 's>,
     region: &Region,
     base: &Manifests,
-    (versions, interruption_queue): (Versions, bool),
+    (versions, handling): (Versions, Handling),
     files: &mut Files<'_>,
 ) -> Result<Vec<PolicyVariant>, ScenarioError> {
     let nodes = fields.optional("policies", |n, what| reader.list(n, what))?.unwrap_or_default();
     let mut policies: Vec<PolicyVariant> = Vec::new();
     for node in nodes {
-        let policy = policy(reader, node, region, base, (versions, interruption_queue), files)?;
+        let policy = policy(reader, node, region, base, (versions, handling), files)?;
         if policies.iter().any(|other| other.name == policy.name) {
             return Err(reader
                 .error(node.at, format!("two policies are called `{}`", policy.name))
@@ -500,7 +488,8 @@ fn policies<'s>(
             name: name.to_owned(),
             autoscaler,
             versions,
-            interruption_queue,
+            interruption_queue: handling.queue,
+            termination_handler: handling.handler_in(reader, &manifests)?,
             packer: PackerKind::Karpenter,
             manifests: Arc::new(manifests),
         });
@@ -513,7 +502,7 @@ fn policy<'s>(
     node: &Node<'s>,
     region: &Region,
     base: &Manifests,
-    (versions_of_all, queue_of_all): (Versions, bool),
+    (versions_of_all, handling_of_all): (Versions, Handling),
     files: &mut Files<'_>,
 ) -> Result<PolicyVariant, ScenarioError> {
     const AUTOSCALERS: &[(&str, Option<Autoscaler>)] =
@@ -528,7 +517,7 @@ fn policy<'s>(
             .help("use `karpenter` or `none` in this release"));
     };
     let versions = versions(reader, fields, versions_of_all)?;
-    let interruption_queue = karpenter(reader, fields, queue_of_all)?;
+    let handling = Handling::read(reader, fields, handling_of_all)?;
     let packer = packer(reader, fields, autoscaler, versions)?;
     let mut manifests = base.clone();
     manifests.apply(files.manifests(reader, fields, "manifests")?);
@@ -540,7 +529,15 @@ fn policy<'s>(
             .because("Karpenter would launch nothing")
             .help("add one to its `manifests` or to the scenario's, or say `autoscaler: none`"));
     }
-    Ok(PolicyVariant { name, autoscaler, versions, interruption_queue, packer, manifests: Arc::new(manifests) })
+    Ok(PolicyVariant {
+        name,
+        autoscaler,
+        versions,
+        interruption_queue: handling.queue,
+        termination_handler: handling.handler_in(reader, &manifests)?,
+        packer,
+        manifests: Arc::new(manifests),
+    })
 }
 
 /// Who packs: a setting of policies under which Karpenter does anything, for releases that the packer knows.

@@ -57,6 +57,7 @@ pub fn resolve(
         } else {
             Autoscaler::Static
         },
+        termination_handler: policy.termination_handler,
         node_groups: manifests.node_groups.clone(),
         node_classes: complete_classes(manifests.node_classes.clone(), &node_pools, &scenario.zones),
         node_pools,
@@ -120,9 +121,24 @@ fn warn_about_objects(manifests: &Manifests, policy: &PolicyVariant, warnings: &
     if templates.any(|template| !template.volumes.is_empty()) {
         warnings.push("persistent volumes do not bind pods to zones".to_owned());
     }
+    if acts_twice(policy) {
+        let release = policy.versions.karpenter;
+        warnings.push(format!(
+            "policy {}: Karpenter {release} and the Node Termination Handler both act on interruption notices; give Karpenter `interruption_queue: false`, or leave the handler out",
+            policy.name
+        ));
+    }
     if policy.autoscaler == scenario::Autoscaler::None && !manifests.node_pools.is_empty() {
         warnings.push(format!("policy {}: NodePools are ignored, nothing launches nodes", policy.name));
     }
+}
+
+/// Whether Karpenter reads interruption notices although a termination handler does.
+fn acts_twice(policy: &PolicyVariant) -> bool {
+    policy.autoscaler == scenario::Autoscaler::Karpenter
+        && policy.termination_handler.is_some()
+        && policy.interruption_queue
+        && policy.versions.karpenter.reads_notices()
 }
 
 /// A node class that selects capacity reservations finds those of the scenario only.

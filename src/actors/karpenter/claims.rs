@@ -141,10 +141,12 @@ pub(super) fn is_marked(context: &Context<'_>, node: NodeId) -> bool {
     marked || context.world.node(node).deletion_requested.is_some()
 }
 
-/// Looks whether the node still is as its pool says.
+/// Looks whether the node still is as its pool says, in releases that replace drifted nodes unasked.
 pub(super) fn look_at_drift(context: &mut Context<'_>, now: SimTime, node: NodeId) {
     let state = context.world.node(node);
-    if matches!(state.phase, NodePhase::Claimed | NodePhase::Gone) {
+    if !super::has_disruption_loop(context.setup.versions.karpenter)
+        || matches!(state.phase, NodePhase::Claimed | NodePhase::Gone)
+    {
         return;
     }
     let Some(pool) = super::pool_of(context, node) else { return };

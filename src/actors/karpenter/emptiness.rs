@@ -3,8 +3,8 @@
 //!
 //! Source: Karpenter v0.16.0 `pkg/controllers/node/emptiness.go`.
 
-use super::claims::{is_nominated, nominated_until};
-use super::{has_disruption_loop, holds_pods, pool_of, termination};
+use super::claims::nominated_until;
+use super::{assignment, has_disruption_loop, holds_pods, pool_of, termination};
 use crate::actors::context::Context;
 use crate::actors::event::{Event, class};
 use crate::domain::{NodeId, SimDuration, SimTime};
@@ -31,8 +31,8 @@ pub(in crate::actors) fn emptiness_check(context: &mut Context<'_>, now: SimTime
     if !state.initialized || state.deletion_requested.is_some() || holds_pods(context, node, true) {
         return;
     }
-    if is_nominated(context, now, node) {
-        let until = nominated_until(context, node).unwrap_or(now);
+    let until = nominated_until(context, node).max(assignment::awaited_until(context, now, node));
+    if let Some(until) = until.filter(|&until| until > now) {
         context.queue.schedule(until, class::NODE_AUTOSCALER, Event::EmptinessCheck(node));
         return;
     }

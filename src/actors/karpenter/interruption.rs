@@ -20,7 +20,7 @@ const LOST: f64 = 0.001;
 impl Karpenter {
     /// Whether the release acts on notices.
     fn reads_notices(&self, version: KarpenterVersion) -> bool {
-        version >= KarpenterVersion::V0_22 && self.settings.is_some_and(|settings| settings.interruption_queue)
+        version.reads_notices() && self.settings.is_some_and(|settings| settings.interruption_queue)
     }
 }
 

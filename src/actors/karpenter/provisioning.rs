@@ -9,7 +9,7 @@ use rustc_hash::FxHashMap;
 
 use super::claims::{ClaimState, is_marked, nominate, whole};
 use super::cluster_view::{known_nodes, node_view, pending_pod, pod_view, ties, with_packing_setup};
-use super::{Claim, disruption, eviction, is_managed, launch, nomination_window, reservations};
+use super::{Claim, assignment, disruption, eviction, is_managed, launch, nomination_window, reservations};
 use crate::actors::context::Context;
 use crate::actors::event::{Event, class};
 use crate::actors::scheduler_loop;
@@ -48,7 +48,7 @@ pub(super) fn pass(context: &mut Context<'_>, now: SimTime) {
 pub(super) fn provisionable(context: &Context<'_>) -> Vec<PodId> {
     let wanted = |pod: &PodId| {
         let state = context.world.pod(*pod);
-        !state.daemon && takes_on(&state.spec).is_ok()
+        !state.daemon && !assignment::is_assigned(context, *pod) && takes_on(&state.spec).is_ok()
     };
     scheduler_loop::unschedulable_pods(context).filter(wanted).collect()
 }
@@ -60,7 +60,7 @@ fn taken_on(context: &mut Context<'_>, now: SimTime) -> Vec<PodId> {
     let (mut taken, mut refused) = (Vec::new(), Vec::new());
     for pod in scheduler_loop::unschedulable_pods(context) {
         let state = context.world.pod(pod);
-        if state.daemon {
+        if state.daemon || assignment::is_assigned(context, pod) {
             continue;
         }
         // Pods of one workload share their specification.
@@ -221,7 +221,9 @@ fn apply(context: &mut Context<'_>, now: SimTime, known: &[NodeId], pods: &[PodI
             context.world.note(now, EventKind::LaunchFailed, None, message);
             continue;
         }
+        let own: Vec<PodId> = claim.pods.iter().map(|&pod| pods[pod]).collect();
         let node = make_claim(context, now, claim);
+        assignment::assign(context, own, node);
         // From v1 on a claim is nominated only when a later pass puts pods on it.
         if version < KarpenterVersion::V1_13 {
             nominate(context, node, until);

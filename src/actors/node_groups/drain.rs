@@ -1,4 +1,5 @@
-//! The end of a group's instance: for a managed group a drain, for any other the plain end.
+//! The end of a group's instance: for a managed group a drain, for any other the plain end. The same drain serves the
+//! termination handler, on any node.
 //!
 //! Source: EKS user guide, managed node group termination; the limit of fifteen minutes and how often an eviction is tried
 //! again are assumptions.
@@ -66,7 +67,14 @@ pub(super) fn interrupted(context: &mut Context<'_>, now: SimTime, node: NodeId)
     if state.deletion_requested.is_none() {
         context.world.disrupt_node(node, NodeEnd::Interrupted, now, "its Spot instance is being interrupted");
     }
-    start(context, now, node, false);
+    leave_to_ec2(context, now, node);
+}
+
+/// Drains the node of an instance whose end EC2 brings about.
+pub(in crate::actors) fn leave_to_ec2(context: &mut Context<'_>, now: SimTime, node: NodeId) {
+    if context.world.node(node).phase == NodePhase::Registered {
+        start(context, now, node, false);
+    }
 }
 
 /// Cordons the node and begins to evict its pods, or goes on with a drain that has begun.
@@ -87,6 +95,10 @@ fn start(context: &mut Context<'_>, now: SimTime, node: NodeId, ends: bool) {
 /// Looks at a draining node: evicts what has to leave, or ends the instance when nothing is left or time is up.
 pub(in crate::actors) fn poll(context: &mut Context<'_>, now: SimTime, node: NodeId) {
     let Some(&drain) = context.node_groups.draining.get(&node) else { return };
+    if context.world.node(node).phase != NodePhase::Registered {
+        context.node_groups.draining.remove(&node);
+        return;
+    }
     let leaving: Vec<PodId> =
         context.world.node(node).pods.iter().copied().filter(|&pod| !context.world.pod(pod).daemon).collect();
     for &pod in &leaving {

@@ -101,3 +101,18 @@ pub(super) fn bucket<'s>(reader: &mut Reader<'s>, node: &Node<'s>) -> Result<Buc
     let per_second = reader.integer(fields.required(reader, "per_second")?, "per_second", 0, 1_000_000)?;
     Ok(BucketSize { size: u32::try_from(size).unwrap_or(1), per_second: u32::try_from(per_second).unwrap_or(0) })
 }
+
+/// A calendar time; without an offset it is UTC.
+pub(super) fn start(reader: &Reader<'_>, node: &Node<'_>) -> Result<jiff::Timestamp, ScenarioError> {
+    let text = reader.text(node, "start")?;
+    let civil = || {
+        let time = text.parse::<jiff::civil::DateTime>().ok()?;
+        jiff::tz::TimeZone::UTC.to_timestamp(time).ok()
+    };
+    text.parse::<jiff::Timestamp>().ok().or_else(civil).ok_or_else(|| {
+        reader
+            .error(node.at, "`start` is not a calendar time")
+            .because("not a time")
+            .help("write for example `2026-11-27T00:00:00Z`")
+    })
+}

@@ -1,0 +1,65 @@
+//! AWS Node Termination Handler: its pod on a node reads what EC2 tells the instance, cordons the node and evicts its pods.
+//! It launches nothing and ends no instance.
+//!
+//! Source: AWS Node Termination Handler v1.13 `cmd/node-termination-handler.go` (the instance's metadata is read every 2 s,
+//! what was read is acted on every second), `pkg/node/node.go`.
+//!
+//! Deviation: of the termination handler there is the DaemonSet, not the mode that reads a queue; a pod that a budget holds
+//! back is tried again every second, not every five.
+
+use super::context::Context;
+use super::event::{Event, class};
+use super::{node_groups, scheduler_loop};
+use crate::domain::taints::TaintEffect;
+use crate::domain::{NodeId, RebalanceReaction, SimDuration, SimTime, Taint, well_known};
+use crate::world::NodePhase;
+use crate::world::record::EventKind;
+
+/// Between two looks at the instance's metadata.
+const METADATA: SimDuration = SimDuration::from_secs(2);
+/// Between two looks at what was read.
+const LOOP: SimDuration = SimDuration::from_secs(1);
+
+/// EC2 has given notice to the instance of a node.
+pub(super) fn noticed(context: &mut Context<'_>, now: SimTime, node: NodeId) {
+    if context.setup.termination_handler.is_some() {
+        read_soon(context, now, node, true);
+    }
+}
+
+/// EC2 has recommended to replace the instance of a node.
+pub(super) fn rebalance_recommended(context: &mut Context<'_>, now: SimTime, node: NodeId) {
+    let handler = context.setup.termination_handler;
+    if handler.is_some_and(|handler| handler.rebalance != RebalanceReaction::Ignore) {
+        read_soon(context, now, node, false);
+    }
+}
+
+fn read_soon(context: &mut Context<'_>, now: SimTime, node: NodeId, noticed: bool) {
+    let name = context.world.node(node).name;
+    let mut polls = context.streams.nth("handler-poll", name.as_str(), u64::from(noticed));
+    let delay = polls.span_up_to(METADATA) + polls.span_up_to(LOOP);
+    context.queue.schedule(now + delay, class::NODE_AUTOSCALER, Event::HandlerActs(node, noticed));
+}
+
+/// The handler's pod on the node acts, if it runs.
+pub(super) fn act(context: &mut Context<'_>, now: SimTime, node: NodeId, noticed: bool) {
+    let Some(handler) = context.setup.termination_handler else { return };
+    let Some(workload) = context.workload_named(handler.daemon_set) else { return };
+    let state = context.world.node(node);
+    let runs =
+        state.pods.iter().map(|&pod| context.world.pod(pod)).any(|pod| pod.workload == workload && pod.is_ready());
+    if !runs || state.phase != NodePhase::Registered {
+        return;
+    }
+    let cordon = Taint::new(well_known::TAINT_UNSCHEDULABLE, TaintEffect::NoSchedule);
+    if !state.taints.contains(&cordon) {
+        context.world.note_node(node, now, EventKind::NodeTainted, "cordoned by the Node Termination Handler");
+    }
+    if noticed || handler.rebalance == RebalanceReaction::Drain {
+        node_groups::drain_node(context, now, node);
+    } else {
+        context.world.taint_node(node, cordon);
+        scheduler_loop::node_changed(context, now, node);
+    }
+}
