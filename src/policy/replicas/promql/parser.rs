@@ -256,7 +256,7 @@ impl Parser {
         found
     }
 
-    fn expect(&mut self, sign: &str, place: &str) -> Result<(), QueryError> {
+    fn require(&mut self, sign: &str, place: &str) -> Result<(), QueryError> {
         if self.takes(sign) { Ok(()) } else { Err(self.unexpected(&format!("where `{sign}` is expected {place}"))) }
     }
 
@@ -348,7 +348,7 @@ impl Parser {
             _ if self.takes("{") => self.selector(position, String::new(), true),
             _ if self.takes("(") => {
                 let inner = self.expression(0)?;
-                self.expect(")", "after an expression in parentheses")?;
+                self.require(")", "after an expression in parentheses")?;
                 if matches!(self.peek(), TokenKind::Sign("[")) {
                     return Err(self.unsupported(self.position(), "a range of an expression"));
                 }
@@ -387,13 +387,13 @@ impl Parser {
 
     fn aggregate(&mut self, aggregation: Aggregation) -> Result<Node, QueryError> {
         let before = self.grouping()?;
-        self.expect("(", "after an aggregation")?;
+        self.require("(", "after an aggregation")?;
         let position = self.position();
         let inner = self.expression(0)?;
         if inner.is_scalar() {
             return Err(error(position, "an aggregation needs series, not a number"));
         }
-        self.expect(")", "after what is aggregated")?;
+        self.require(")", "after what is aggregated")?;
         let grouping = match before {
             Some(grouping) => Some(grouping),
             None => self.grouping()?,
@@ -413,14 +413,14 @@ impl Parser {
 
     /// A list of labels in parentheses.
     fn names(&mut self) -> Result<Vec<Symbol>, QueryError> {
-        self.expect("(", "before a list of labels")?;
+        self.require("(", "before a list of labels")?;
         let mut names = Vec::new();
         while !self.takes(")") {
             let TokenKind::Word(name) = self.peek() else { return Err(self.unexpected("where a label is expected")) };
             names.push(Symbol::new(name));
             self.next();
             if !self.takes(",") {
-                self.expect(")", "after a list of labels")?;
+                self.require(")", "after a list of labels")?;
                 break;
             }
         }
@@ -428,7 +428,7 @@ impl Parser {
     }
 
     fn over_range(&mut self, function: RangeFunction, word: &str) -> Result<Node, QueryError> {
-        self.expect("(", "after a function")?;
+        self.require("(", "after a function")?;
         let position = self.position();
         let name = match self.peek() {
             TokenKind::Word(name) => name.clone(),
@@ -443,17 +443,17 @@ impl Parser {
             return Err(error(position, format!("`{word}` needs a range, for example `{}[1m]`", selector.name)));
         };
         selector.offset = self.offset()?;
-        self.expect(")", "after a range")?;
+        self.require(")", "after a range")?;
         Ok(Node::OverRange(function, selector, range))
     }
 
     fn call(&mut self, position: usize, function: Function, word: &str) -> Result<Node, QueryError> {
-        self.expect("(", "after a function")?;
+        self.require("(", "after a function")?;
         let mut arguments = Vec::new();
         while !self.takes(")") {
             arguments.push(self.expression(0)?);
             if !self.takes(",") {
-                self.expect(")", "after the arguments of a function")?;
+                self.require(")", "after the arguments of a function")?;
                 break;
             }
         }
@@ -499,7 +499,7 @@ impl Parser {
                     (_, test) => matchers.push(Matcher { label: Symbol::new(&label), test }),
                 }
                 if !self.takes(",") {
-                    self.expect("}", "after the labels of a selector")?;
+                    self.require("}", "after the labels of a selector")?;
                     break;
                 }
             }
@@ -519,7 +519,7 @@ impl Parser {
             if matches!(self.peek(), TokenKind::Sign(":")) {
                 return Err(self.unsupported(self.position(), "a subquery"));
             }
-            self.expect("]", "after a range")?;
+            self.require("]", "after a range")?;
             range = Some(span);
         }
         Ok((Selector { name, matchers, offset: SimDuration::ZERO }, range))

@@ -268,7 +268,7 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    fn expect(&mut self, sign: &str) -> Result<(), FormulaError> {
+    fn require(&mut self, sign: &str) -> Result<(), FormulaError> {
         if self.token == Token::Sign(sign) { self.advance() } else { self.unexpected() }
     }
 
@@ -293,7 +293,7 @@ impl<'a> Parser<'a> {
         if power == 0 && self.token == Token::Sign("?") {
             self.advance()?;
             let then = self.expression(0)?;
-            self.expect(":")?;
+            self.require(":")?;
             let otherwise = self.expression(0)?;
             left = Node::Choice(Box::new(left), Box::new(then), Box::new(otherwise));
         }
@@ -323,7 +323,7 @@ impl<'a> Parser<'a> {
             Token::Sign("(") => {
                 self.advance()?;
                 let inner = self.expression(0)?;
-                self.expect(")")?;
+                self.require(")")?;
                 Ok(inner)
             }
             Token::Sign("[") => {
@@ -365,7 +365,7 @@ impl<'a> Parser<'a> {
     /// The rest of `count(list, {condition})`; the braces may be left out.
     fn test(&mut self, quantifier: Quantifier) -> Result<Node, FormulaError> {
         let list = self.expression(0)?;
-        self.expect(",")?;
+        self.require(",")?;
         let outer = std::mem::replace(&mut self.in_condition, true);
         let braces = self.token == Token::Sign("{");
         if braces {
@@ -373,10 +373,10 @@ impl<'a> Parser<'a> {
         }
         let condition = self.expression(0)?;
         if braces {
-            self.expect("}")?;
+            self.require("}")?;
         }
         self.in_condition = outer;
-        self.expect(")")?;
+        self.require(")")?;
         Ok(Node::Test(quantifier, Box::new(list), Box::new(condition)))
     }
 
