@@ -12,6 +12,7 @@ mod load;
 mod price_records;
 mod prometheus;
 mod queues;
+mod records;
 mod timeline;
 mod values;
 

@@ -1,61 +1,31 @@
 //! Recorded Spot availability: a CSV file that a scenario names.
 
 use super::ScenarioError;
+use super::records::Form;
 use crate::catalog::Region;
 use crate::cloud::market::traces::Availability;
-use crate::domain::{SimDuration, SimTime, Symbol};
+use crate::domain::{SimDuration, SimTime};
 
-/// The columns of recorded availability.
-const COLUMNS: [&str; 4] = ["instance_type", "zone", "offset_s", "available"];
+/// The form of recorded availability.
+const FORM: Form =
+    Form { subject: "recorded availability is", columns: ["instance_type", "zone", "offset_s", "available"] };
 
 /// Recorded availability, sorted by pool and time; `offset_s` counts seconds from the start of the run, `available` how many
 /// instances could be had from then on. Other columns may stand beside them.
 pub(super) fn traces(bytes: &[u8], file: &str, region: &Region) -> Result<Vec<Availability>, ScenarioError> {
-    let wrong = |line: u64, what: String| {
-        ScenarioError::new(format!("{file}:{line}: {what}"))
-            .help(format!("recorded availability is a CSV file with the columns {}", COLUMNS.join(", ")))
-    };
-    let mut rows = csv::ReaderBuilder::new().trim(csv::Trim::All).comment(Some(b'#')).from_reader(bytes);
-    let header = rows.headers().map_err(|_| wrong(1, "is not text".to_owned()))?.clone();
-    let mut columns = [0; 4];
-    for (column, name) in columns.iter_mut().zip(COLUMNS) {
-        let found = header.iter().position(|title| title == name);
-        *column = found.ok_or_else(|| wrong(1, format!("the header lacks the column `{name}`")))?;
-    }
-    let mut records = Vec::new();
-    for row in rows.records() {
-        let row =
-            row.map_err(|error| wrong(error.position().map_or(1, csv::Position::line), "cannot be read".to_owned()))?;
-        let line = row.position().map_or(1, csv::Position::line);
-        let [name, zone, offset, available] = columns.map(|column| row.get(column).unwrap_or_default());
-        if region.instance_type(Symbol::new(name)).is_none() {
-            return Err(wrong(line, format!("`{name}` is not an instance type of {}", region.name)));
-        }
-        if region.zone_index(Symbol::new(zone)).is_none() {
-            return Err(wrong(line, format!("`{zone}` is not a zone of {}", region.name)));
-        }
+    let records = FORM.read(bytes, file, region, |instance_type, zone, [offset, available]| {
         let seconds = offset.parse::<i64>().ok().filter(|seconds| (0..=1_000_000_000).contains(seconds));
-        let seconds = seconds.ok_or_else(|| wrong(line, format!("`{offset}` is not a whole number of seconds")))?;
-        let available = available.parse::<u32>();
-        let available = available.map_err(|_| wrong(line, "`available` is not a whole number".to_owned()))?;
-        records.push(Availability {
-            instance_type: Symbol::new(name),
-            zone: Symbol::new(zone),
-            at: SimTime::ZERO + SimDuration::from_secs(seconds),
-            available,
-        });
-    }
-    records.sort_unstable();
+        let seconds = seconds.ok_or_else(|| format!("`{offset}` is not a whole number of seconds"))?;
+        let available = available.parse::<u32>().map_err(|_| "`available` is not a whole number".to_owned())?;
+        Ok(Availability { instance_type, zone, at: SimTime::ZERO + SimDuration::from_secs(seconds), available })
+    })?;
     let same = |pair: &[Availability]| {
         (pair[0].instance_type, pair[0].zone, pair[0].at) == (pair[1].instance_type, pair[1].zone, pair[1].at)
     };
     if let Some(pair) = records.windows(2).find(|pair| same(pair)) {
         let seconds = pair[0].at.saturating_since(SimTime::ZERO).as_secs();
         let what = format!("two records of {} in {} at {seconds}", pair[0].instance_type, pair[0].zone);
-        return Err(wrong(1, what));
-    }
-    if records.is_empty() {
-        return Err(wrong(1, "there is no record".to_owned()));
+        return Err(FORM.wrong(file, 1, &what));
     }
     Ok(records)
 }
