@@ -22,7 +22,7 @@ mod sweep;
 
 use std::process::ExitCode;
 
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
 
 pub use console::{Console, Failure};
 
@@ -47,6 +47,15 @@ enum Command {
     Pricing(pricing::Arguments),
     Completions(completions::Arguments),
     Man(man::Arguments),
+}
+
+/// How an answer is printed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+enum Format {
+    /// A table for people.
+    Table,
+    /// JSON with stable keys.
+    Json,
 }
 
 /// Runs the program on the process's arguments and streams.

@@ -6,8 +6,7 @@ use std::path::{Path, PathBuf};
 use super::compare::percentage;
 use super::experiment::{self, Common, report_failure};
 use super::prices::{self, Prices};
-use super::run::Format;
-use super::{Console, Failure};
+use super::{Console, Failure, Format};
 use crate::catalog::Catalog;
 use crate::experiment::baseline::{Baseline, Movement, ScenarioBaseline, Standing, check};
 use crate::experiment::points::{Plan, seeds};
@@ -142,10 +141,8 @@ fn run(
         seeds: seeds(first_seed, replications),
     };
     let cells: Vec<Cell<'_>> = plan.cells().collect();
-    let watch = console.watch(cells.len() as u64, !arguments.common.quiet, |_, _| {});
     let one = |cell: Cell<'_>| points::simulate(scenario, catalog, cell);
-    let points = experiment::simulate(&cells, &one, arguments.common.threads, &watch)?;
-    drop(watch);
+    let points = experiment::simulate(&cells, &one, &arguments.common, console, |_, _| {})?;
     if points.len() < cells.len() {
         return Err(Failure::silent(Failure::INTERRUPTED));
     }

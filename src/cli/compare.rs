@@ -2,15 +2,14 @@
 
 use std::path::{Path, PathBuf};
 
-use super::experiment::{self, Common, ShardArgument, report_failure};
+use super::experiment::{self, Common, Parts, report_failure};
 use super::prices::{self, Prices};
-use super::run::Format;
-use super::{Console, Failure};
+use super::{Console, Failure, Format};
 use crate::catalog::Catalog;
 use crate::experiment::comparison::{About, Comparison, compare};
 use crate::experiment::presentation::{page, table};
 use crate::experiment::question::Kind;
-use crate::experiment::{Cell, Point, Question, Shard, points};
+use crate::experiment::{Cell, Point, Question, points};
 use crate::report::directory::{check_written, is_report};
 use crate::report::{self, OutputDirectory, OutputError, Summary};
 use crate::scenario::{Limits, Scenario, Warning};
@@ -41,10 +40,8 @@ pub(super) struct Arguments {
     /// How many replications to stop at if the precision is not reached
     #[arg(long, value_name = "N", default_value_t = 1_000, requires = "precision")]
     replications_max: u32,
-    /// Run one of several equal parts, for example 2/8, and write its file for `nodecast merge`; auto/8 takes the number
-    /// from the environment of a Kubernetes Indexed Job, an AWS Batch array or a Slurm array
-    #[arg(long, value_name = "I/N")]
-    shard: Option<ShardArgument>,
+    #[command(flatten)]
+    parts: Parts,
     /// The directory for the report [default: reports/<name>-compared, for parts reports/<name>-parts]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
@@ -72,9 +69,10 @@ pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Resul
     let loaded = Scenario::load_with(&arguments.scenario, catalog, &Limits::default());
     let (scenario, warnings) = loaded.map_err(Failure::bad_input)?;
     let mut question = question(arguments, &scenario)?;
-    if let Some(shard) = arguments.shard {
-        let shard = shard.resolve(|name| std::env::var(name).ok())?;
-        return run_part(arguments, question, shard, &scenario, catalog, console);
+    let one = |cell: Cell<'_>| points::simulate(&scenario, catalog, cell);
+    if let Some(shard) = arguments.parts.shard {
+        let out = arguments.out.as_deref();
+        return experiment::run_part(question, shard, (&one, &arguments.common), out, &scenario, console);
     }
     let out = output_directory(arguments.out.as_deref(), &scenario);
     OutputDirectory::check_if(&out, check_replaceable).map_err(|error| report_failure(error.into()))?;
@@ -138,28 +136,9 @@ fn run_cells(
 ) -> Result<Vec<Point>, Failure> {
     let plan = question.plan();
     let cells: Vec<Cell<'_>> = plan.cells().skip(from).collect();
-    let watch = console.watch(cells.len() as u64, !arguments.common.quiet, |_, _| {});
     let one = |cell: Cell<'_>| points::simulate(scenario, catalog, cell);
-    let points = experiment::simulate(&cells, &one, arguments.common.threads, &watch)?;
+    let points = experiment::simulate(&cells, &one, &arguments.common, console, |_, _| {})?;
     Ok(points.into_iter().map(|(_, point)| point).collect())
-}
-
-fn run_part(
-    arguments: &Arguments,
-    question: Question,
-    shard: Shard,
-    scenario: &Scenario,
-    catalog: &Catalog,
-    console: &mut Console<'_>,
-) -> Result<(), Failure> {
-    let out = arguments.out.clone().unwrap_or_else(|| Path::new("reports").join(format!("{}-parts", scenario.name)));
-    let plan = question.plan();
-    let cells = shard.cells(&plan);
-    let watch = console.watch(cells.len() as u64, !arguments.common.quiet, |_, _| {});
-    let one = |cell: Cell<'_>| points::simulate(scenario, catalog, cell);
-    let points = experiment::simulate(&cells, &one, arguments.common.threads, &watch)?;
-    drop(watch);
-    experiment::write_part(question, shard, points, &out, console)
 }
 
 /// The number of replications to go on with; `None` when there are enough, or no more can be had.

@@ -5,8 +5,7 @@ use std::path::{Path, PathBuf};
 use super::compare::about;
 use super::experiment::{self, Common, report_failure};
 use super::prices::{self, Prices};
-use super::run::Format;
-use super::{Console, Failure};
+use super::{Console, Failure, Format};
 use crate::catalog::Catalog;
 use crate::experiment::comparison::{About, compare};
 use crate::experiment::points::PointError;
@@ -154,13 +153,12 @@ fn run(
 ) -> Result<Vec<Point>, Failure> {
     let plan = question.plan();
     let cells: Vec<Cell<'_>> = plan.cells().collect();
-    let watch = console.watch(cells.len() as u64, !arguments.common.quiet, |_, _| {});
     let one = |cell: Cell<'_>| -> Result<Point, PointError> {
         let side = if cell.policy == BEFORE { before } else { after };
         let point = points::simulate(&side.scenario, catalog, Cell { policy: &side.policy, ..cell })?;
         Ok(Point { policy: cell.policy.to_owned(), ..point })
     };
-    let points = experiment::simulate(&cells, &one, arguments.common.threads, &watch)?;
+    let points = experiment::simulate(&cells, &one, &arguments.common, console, |_, _| {})?;
     Ok(points.into_iter().map(|(_, point)| point).collect())
 }
 

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use super::{Console, Failure};
-use crate::experiment::points::{Cell, Point, PointError, Watcher};
+use crate::experiment::points::{Cell, Point, PointError};
 use crate::experiment::question::Part;
 use crate::experiment::{Question, Shard, points};
 use crate::report::summary::InputSummary;
@@ -100,14 +100,19 @@ pub(super) fn on_threads<T: Send>(threads: Option<u16>, work: impl FnOnce() -> T
 #[diagnostic(help("ask for fewer with --threads"))]
 struct NoThreads(String);
 
-/// Runs `cells` on the threads that are asked for.
+/// One simulation of an experiment.
+type One<'o> = dyn Fn(Cell<'_>) -> Result<Point, PointError> + Sync + 'o;
+
+/// Runs `cells` on the threads that are asked for, under a bar that counts them; `each` is told of each one that is done.
 pub(super) fn simulate(
     cells: &[Cell<'_>],
-    one: &(dyn Fn(Cell<'_>) -> Result<Point, PointError> + Sync),
-    threads: Option<u16>,
-    watcher: &dyn Watcher,
+    one: &One<'_>,
+    common: &Common,
+    console: &Console<'_>,
+    each: impl Fn(usize, &Point) + Sync,
 ) -> Result<Vec<(usize, Point)>, Failure> {
-    on_threads(threads, || points::run(cells, one, watcher))?.map_err(|error| match error {
+    let watch = console.watch(cells.len() as u64, !common.quiet, each);
+    on_threads(common.threads, || points::run(cells, one, &watch))?.map_err(|error| match error {
         PointError::Scenario(error) => Failure::bad_input(*error),
         PointError::Catalog(error) => super::prices::unusable(error),
     })
@@ -128,8 +133,33 @@ pub(super) fn warning_lines(warnings: &[Warning]) -> Vec<String> {
     warnings.iter().map(line).collect()
 }
 
+/// Options of experiments that can be cut into parts.
+#[derive(clap::Args, Debug)]
+pub(super) struct Parts {
+    /// Run one of several equal parts, for example 2/8, and write its file for `nodecast merge`; auto/8 takes the number
+    /// from the environment of a Kubernetes Indexed Job, an AWS Batch array or a Slurm array
+    #[arg(long, value_name = "I/N")]
+    pub shard: Option<ShardArgument>,
+}
+
+/// Runs a part of an experiment and writes it into the directory `out`, or the scenario's own for parts.
+pub(super) fn run_part(
+    question: Question,
+    shard: ShardArgument,
+    (one, common): (&One<'_>, &Common),
+    out: Option<&Path>,
+    scenario: &Scenario,
+    console: &mut Console<'_>,
+) -> Result<(), Failure> {
+    let shard = shard.resolve(|name| std::env::var(name).ok())?;
+    let plan = question.plan();
+    let points = simulate(&shard.cells(&plan), one, common, console, |_, _| {})?;
+    let of_scenario = || Path::new("reports").join(format!("{}-parts", scenario.name));
+    write_part(question, shard, points, &out.map_or_else(of_scenario, Path::to_owned), console)
+}
+
 /// Writes a part into the directory `out` and says where.
-pub(super) fn write_part(
+fn write_part(
     question: Question,
     shard: Shard,
     points: Vec<(usize, Point)>,

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use clap::ValueEnum;
 
 use super::prices::Prices;
-use super::{Console, Failure};
+use super::{Console, Failure, Format};
 use crate::domain::{KarpenterVersion, Symbol};
 use crate::policy::bin_packing::Effort;
 use crate::policy::packing::PackerKind;
@@ -84,15 +84,6 @@ impl PackerChoice {
             Self::CostAware => PackerKind::CostAware,
         }
     }
-}
-
-/// How the answer is printed.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-enum Format {
-    /// A table for people.
-    Table,
-    /// JSON with stable keys.
-    Json,
 }
 
 /// JSON that could not be written.

@@ -4,9 +4,9 @@ mod import;
 mod list;
 mod show;
 
-use clap::{Subcommand, ValueEnum};
+use clap::Subcommand;
 
-use super::{Console, Failure};
+use super::{Console, Failure, Format};
 use crate::catalog::CatalogError;
 
 /// Show what is known of instance types and prices, or bring in prices of your own
@@ -21,15 +21,6 @@ enum Command {
     Show(show::Arguments),
     List(list::Arguments),
     Import(import::Arguments),
-}
-
-/// How an answer is printed.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-enum Format {
-    /// A table for people.
-    Table,
-    /// JSON with stable keys.
-    Json,
 }
 
 pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Result<(), Failure> {

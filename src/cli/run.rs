@@ -2,11 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use clap::ValueEnum;
-
 use super::experiment::{self, report_failure};
 use super::prices::{self, Prices};
-use super::{Console, Failure};
+use super::{Console, Failure, Format};
 use crate::report::{self, OutputDirectory, Summary, terminal};
 use crate::scenario::{Limits, Scenario};
 use crate::simulation::{self, Outcome};
@@ -36,15 +34,6 @@ pub(super) struct Arguments {
     /// Print the answer alone: no progress, no warnings, no word on where the report is
     #[arg(long, short)]
     quiet: bool,
-}
-
-/// What a run prints.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-pub(super) enum Format {
-    /// A table for people.
-    Table,
-    /// Exactly what summary.json holds.
-    Json,
 }
 
 /// Simulates and reports. Nothing is written before the simulation is over, and nothing at all if it cannot begin.

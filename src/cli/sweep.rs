@@ -9,10 +9,10 @@ use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
 use super::compare::about;
-use super::experiment::{self, Common, ShardArgument, report_failure};
+use super::experiment::{self, Common, Parts, report_failure};
 use super::prices::{self, Prices};
-use super::run::{Format, shell_line};
-use super::{Console, Failure};
+use super::run::shell_line;
+use super::{Console, Failure, Format};
 use crate::catalog::Catalog;
 use crate::experiment::axes::{self, Axis, Sampling, Setting};
 use crate::experiment::comparison::About;
@@ -56,10 +56,8 @@ pub(super) struct Arguments {
     /// The first seed [default: the scenario's]
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
-    /// Run one of several equal parts, for example 2/8, and write its file for `nodecast merge`; auto/8 takes the number
-    /// from the environment of a Kubernetes Indexed Job, an AWS Batch array or a Slurm array
-    #[arg(long, value_name = "I/N")]
-    shard: Option<ShardArgument>,
+    #[command(flatten)]
+    parts: Parts,
     /// Forget the finished simulations of an interrupted sweep and begin anew
     #[arg(long)]
     restart: bool,
@@ -101,17 +99,10 @@ pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Resul
     let (scenario, _) = loaded.map_err(Failure::bad_input)?;
     let question = question(arguments, &scenario)?;
     let scenarios = scenarios(&question, catalog)?;
-    if let Some(shard) = arguments.shard {
-        let shard = shard.resolve(|name| std::env::var(name).ok())?;
-        let plan = question.plan();
-        let cells = shard.cells(&plan);
-        let watch = console.watch(cells.len() as u64, !arguments.common.quiet, |_, _| {});
+    if let Some(shard) = arguments.parts.shard {
         let one = |cell: Cell<'_>| points::simulate(&scenarios[cell.setting], catalog, cell);
-        let points = experiment::simulate(&cells, &one, arguments.common.threads, &watch)?;
-        drop(watch);
-        let parts = || Path::new("reports").join(format!("{}-parts", scenario.name));
-        let out = arguments.out.clone().unwrap_or_else(parts);
-        return experiment::write_part(question, shard, points, &out, console);
+        let out = arguments.out.as_deref();
+        return experiment::run_part(question, shard, (&one, &arguments.common), out, &scenario, console);
     }
     let out = output_directory(arguments.out.as_deref(), &scenario);
     OutputDirectory::check_if(&out, check_replaceable).map_err(|error| report_failure(error.into()))?;
@@ -146,10 +137,9 @@ fn finish(
     if cells.len() < plan.len() && !arguments.common.quiet {
         console.tell(&format!("going on: {} of {} simulations were done before", plan.len() - cells.len(), plan.len()));
     }
-    let watch = console.watch(cells.len() as u64, !arguments.common.quiet, |index, point| store.keep(index, point));
     let one = |cell: Cell<'_>| points::simulate(&scenarios[cell.setting], catalog, cell);
-    let new = experiment::simulate(&cells, &one, arguments.common.threads, &watch)?;
-    drop(watch);
+    let keep = |index: usize, point: &Point| store.keep(index, point);
+    let new = experiment::simulate(&cells, &one, &arguments.common, console, keep)?;
     for (index, point) in new {
         points[index] = Some(point);
     }

@@ -30,7 +30,7 @@ const ACTIONS: usize = 6;
 
 impl ApiAction {
     /// Every action.
-    const ALL: [Self; ACTIONS] = [
+    pub const ALL: [Self; ACTIONS] = [
         Self::CreateFleet,
         Self::RunInstances,
         Self::TerminateInstances,
@@ -51,9 +51,26 @@ impl ApiAction {
         }
     }
 
-    /// Whether an injected limit on EC2's calls concerns it: it launches or terminates.
-    fn changes_instances(self) -> bool {
-        matches!(self, Self::CreateFleet | Self::RunInstances | Self::TerminateInstances)
+    /// Whether it launches or terminates by itself.
+    pub(super) fn changes_instances(self) -> bool {
+        self.launches() || self == Self::TerminateInstances
+    }
+
+    /// Whether it launches by itself.
+    pub(super) fn launches(self) -> bool {
+        matches!(self, Self::CreateFleet | Self::RunInstances)
+    }
+
+    /// The name as the API writes it; of those that share a limit, one.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::CreateFleet => "CreateFleet",
+            Self::RunInstances => "RunInstances",
+            Self::TerminateInstances => "TerminateInstances",
+            Self::DescribeInstances => "DescribeInstances",
+            Self::DescribeAutoScalingGroups => "DescribeAutoScalingGroups",
+            Self::ChangeAutoScalingGroup => "SetDesiredCapacity",
+        }
     }
 }
 
@@ -97,8 +114,8 @@ impl ApiCalls {
         }
     }
 
-    /// Takes the tokens of one call that asks for `instances`; an injected throttle that holds now takes the place of the
-    /// limit on calls that launch or terminate.
+    /// Takes the tokens of one call that asks for `instances`; a throttle that is injected into this action now takes
+    /// the place of its own limit.
     ///
     /// # Errors
     /// If there have been too many calls, or too few tokens are left for so many instances: the call has no effect.
@@ -110,10 +127,7 @@ impl ApiCalls {
         injected: Option<BucketSize>,
         now: SimTime,
     ) -> Result<(), Throttled> {
-        let size = match injected {
-            Some(bucket) if action.changes_instances() => bucket,
-            _ => action.calls(limits),
-        };
+        let size = injected.unwrap_or_else(|| action.calls(limits));
         let bucket = &mut self.calls[action as usize];
         let granted = bucket.take(1, size, now)
             && match action {

@@ -204,7 +204,7 @@ impl Ec2 {
     ) -> Result<FleetReply, CallError> {
         self.arrived += 1;
         self.take_tokens(ApiAction::CreateFleet, request.target, now)?;
-        self.server_error(self.arrived, now)?;
+        self.server_error(ApiAction::CreateFleet, self.arrived, now)?;
         let mut reply = FleetReply::default();
         let mut candidates = Vec::with_capacity(request.overrides.len());
         for wanted in &request.overrides {
@@ -229,6 +229,11 @@ impl Ec2 {
                     reply.errors.push(FleetError { code, instance_type, zone });
                     break;
                 }
+                // So do all pools of one class its quota.
+                if let Some(code) = self.over_quota(candidate.pool, now) {
+                    reply.errors.push(FleetError { code, instance_type, zone });
+                    break;
+                }
                 let Some(&node) = waiting.next() else { break };
                 reply.instances.push(self.launch_with(candidate.pool, node, volume_gib, how, now));
             }
@@ -242,22 +247,17 @@ impl Ec2 {
 
     /// Takes the tokens of one call, under the limits that hold now.
     pub(super) fn take_tokens(&mut self, action: ApiAction, instances: u32, now: SimTime) -> Result<(), Throttled> {
-        let injected = self.call_limit(now);
+        let injected = self.call_limit(action, now);
         self.api.take(action, instances, &self.settings.api, injected, now)
     }
 
     /// What `pool` can deliver, or why it cannot.
     fn candidate(&mut self, pool: Pool, priority: u32, now: SimTime) -> Result<Candidate, FleetErrorCode> {
         let Some((price, _)) = self.market.price(pool, now) else { return Err(FleetErrorCode::Unsupported) };
-        let within_quota = self.left_of_quota(pool, now);
-        if within_quota == 0 {
-            let spot = pool.capacity_type == well_known::SPOT;
-            return Err(if spot {
-                FleetErrorCode::MaxSpotInstanceCountExceeded
-            } else {
-                FleetErrorCode::VcpuLimitExceeded
-            });
+        if let Some(code) = self.over_quota(pool, now) {
+            return Err(code);
         }
+        let within_quota = self.left_of_quota(pool, now);
         let addresses = self.free_addresses(pool.zone, now);
         if addresses == 0 {
             return Err(FleetErrorCode::InsufficientFreeAddressesInSubnet);
@@ -287,6 +287,16 @@ impl Ec2 {
                 }
             }
         }
+    }
+
+    /// What EC2 answers if the vCPU quota has no room for one more instance of `pool`.
+    fn over_quota(&self, pool: Pool, now: SimTime) -> Option<FleetErrorCode> {
+        let code = if pool.capacity_type == well_known::SPOT {
+            FleetErrorCode::MaxSpotInstanceCountExceeded
+        } else {
+            FleetErrorCode::VcpuLimitExceeded
+        };
+        (self.left_of_quota(pool, now) == 0).then_some(code)
     }
 
     /// Instances of the pool's type that the vCPU quota leaves room for.
@@ -436,6 +446,7 @@ mod tests {
 
     use super::{Ec2, Pool};
     use crate::catalog::Catalog;
+    use crate::cloud::api::ApiAction;
     use crate::cloud::faults::{Fault, FaultKind, PoolSelector};
     use crate::cloud::fleet::{FleetErrorCode, FleetOverride, FleetRequest};
     use crate::cloud::quotas::QuotaClass;
@@ -538,6 +549,36 @@ mod tests {
             ec2.create_fleet(&request(&["m5.large"], 1), &[NodeId(2)], 20, SimTime::ZERO).unwrap().instances.len(),
             1
         );
+    }
+
+    #[test]
+    fn the_pools_of_one_request_share_their_classs_quota() {
+        let quotas = Quotas::default().with(QuotaClass::Standard, 7);
+        let mut ec2 = account_with(CloudSettings { quotas, ..CloudSettings::default() });
+        let both = FleetRequest { pools_to_use: 2, ..request(&["m5.large", "c5.large"], 8) };
+        let both = FleetRequest { strategy: AllocationStrategy::Diversified, ..both };
+        let nodes: Vec<NodeId> = (0..8).map(NodeId).collect();
+        let reply = ec2.create_fleet(&both, &nodes, 20, SimTime::ZERO).unwrap();
+        assert_eq!(reply.instances.len(), 3, "six of seven vCPUs");
+        assert!(reply.errors.iter().any(|error| error.code == FleetErrorCode::MaxSpotInstanceCountExceeded));
+    }
+
+    #[test]
+    fn a_throttle_on_one_action_leaves_the_others_alone() {
+        let limited = |action| {
+            let bucket = BucketSize { size: 1, per_second: 0 };
+            let kind = FaultKind::ApiThrottle { bucket, action: Some(action) };
+            let fault = Fault { at: SimTime::ZERO, until: SimTime::ZERO + SimDuration::from_secs(60), kind };
+            let mut ec2 = account_with(CloudSettings { faults: vec![fault], ..CloudSettings::default() });
+            let launched =
+                (0..2).map(|node| ec2.create_fleet(&request(&["m5.large"], 1), &[NodeId(node)], 20, SimTime::ZERO));
+            let launched: Vec<_> = launched.filter_map(Result::ok).flat_map(|reply| reply.instances).collect();
+            let ended = launched.iter().filter(|id| ec2.terminate_instances(&[**id], SimTime::ZERO).is_ok()).count();
+            (launched.len(), ended)
+        };
+        assert_eq!(limited(ApiAction::CreateFleet), (1, 1));
+        assert_eq!(limited(ApiAction::TerminateInstances), (2, 1));
+        assert_eq!(limited(ApiAction::RunInstances), (2, 2));
     }
 
     #[test]

@@ -7,6 +7,7 @@
 //! What must not live here: what the simulated EC2 does about a fault (`ec2`, `market`), or a cluster (actors).
 
 use super::Pool;
+use super::api::ApiAction;
 use super::quotas::QuotaClass;
 use super::settings::BucketSize;
 use crate::domain::{SimDuration, SimTime, Symbol};
@@ -59,13 +60,20 @@ pub enum FaultKind {
         power: bool,
     },
     /// Calls are limited to this.
-    ApiThrottle(BucketSize),
+    ApiThrottle {
+        /// The limit on each action.
+        bucket: BucketSize,
+        /// The action; all that launch or terminate if none is named.
+        action: Option<ApiAction>,
+    },
     /// Calls fail on EC2's side.
     ApiError {
         /// What is answered.
         code: ServerError,
         /// Probability for each call.
         probability: f64,
+        /// The action; all that launch if none is named.
+        action: Option<ApiAction>,
     },
     /// Calls take longer.
     ApiLatency {
@@ -172,11 +180,13 @@ impl FaultKind {
             }
             Self::ZoneOutage { zone, power: false } => format!("no instance can be launched in {zone}"),
             Self::ZoneOutage { zone, power: true } => format!("{zone} is without power"),
-            Self::ApiThrottle(bucket) => {
-                format!("EC2 takes bursts of {} calls, {} a second", bucket.size, bucket.per_second)
+            Self::ApiThrottle { bucket, action } => {
+                let calls = action.map_or_else(|| "calls".to_owned(), |action| format!("{} calls", action.as_str()));
+                format!("EC2 takes bursts of {} {calls}, {} a second", bucket.size, bucket.per_second)
             }
-            Self::ApiError { code, probability } => {
-                format!("EC2 answers {:.1} % of the launch calls with {}", percent(*probability), code.as_str())
+            Self::ApiError { code, probability, action } => {
+                let calls = action.map_or("launch", ApiAction::as_str);
+                format!("EC2 answers {:.1} % of the {calls} calls with {}", percent(*probability), code.as_str())
             }
             Self::ApiLatency { permille } => {
                 format!("calls to EC2 take {:.1} times as long", f64::from(*permille) / 1_000.0)

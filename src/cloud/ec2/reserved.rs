@@ -63,7 +63,7 @@ impl Ec2 {
     ) -> Result<FleetReply, CallError> {
         self.arrived += 1;
         self.take_tokens(ApiAction::CreateFleet, 1, now)?;
-        self.server_error(self.arrived, now)?;
+        self.server_error(ApiAction::CreateFleet, self.arrived, now)?;
         let mut reply = FleetReply::default();
         for &id in reservations {
             let Some((position, reservation)) = self.reservation(id) else { continue };

@@ -4,6 +4,7 @@
 //! same under every policy and moves no other.
 
 use super::{Ec2, InstanceId, Pool};
+use crate::cloud::api::ApiAction;
 use crate::cloud::boot::BootTimes;
 use crate::cloud::faults::{FaultKind, ServerError};
 use crate::cloud::fleet::CallError;
@@ -29,18 +30,22 @@ impl Ec2 {
         self.settings.faults.iter().enumerate().filter_map(on)
     }
 
-    /// The injected limit on calls that launch or terminate.
-    pub(super) fn call_limit(&self, now: SimTime) -> Option<BucketSize> {
+    /// The injected limit on calls of `action`.
+    pub(super) fn call_limit(&self, action: ApiAction, now: SimTime) -> Option<BucketSize> {
         self.troubles(now).find_map(|(_, kind)| match kind {
-            FaultKind::ApiThrottle(bucket) => Some(bucket),
+            FaultKind::ApiThrottle { bucket, action: of } => {
+                of.map_or(action.changes_instances(), |of| of == action).then_some(bucket)
+            }
             _ => None,
         })
     }
 
-    /// Whether the launch call number `call` fails on EC2's side: by an injected fault, or by itself.
-    pub(super) fn server_error(&self, call: u64, now: SimTime) -> Result<(), CallError> {
+    /// Whether the launch call number `call`, one of `action`, fails on EC2's side: by an injected fault, or by itself.
+    pub(super) fn server_error(&self, action: ApiAction, call: u64, now: SimTime) -> Result<(), CallError> {
         let injected = self.troubles(now).filter_map(|(at, kind)| match kind {
-            FaultKind::ApiError { code, probability } => Some((format!("CreateFleet/fault-{at}"), code, probability)),
+            FaultKind::ApiError { code, probability, action: of } if of.is_none_or(|of| of == action) => {
+                Some((format!("CreateFleet/fault-{at}"), code, probability))
+            }
             _ => None,
         });
         let own = ("CreateFleet".to_owned(), ServerError::InternalError, self.settings.failures.internal_error);

@@ -3,8 +3,9 @@
 use super::super::reader::{Fields, Reader, Shape};
 use super::super::tree::Node;
 use super::ScenarioError;
-use super::values::{bucket, fraction, number, shape, share, zone};
+use super::values::{bucket_of, fraction, number, shape, share, zone};
 use crate::catalog::Region;
+use crate::cloud::api::ApiAction;
 use crate::cloud::faults::{Fault, FaultKind, PoolSelector, ServerError, Victims, matches_pattern};
 use crate::cloud::quotas::QuotaClass;
 use crate::domain::{SimDuration, SimTime, Symbol, well_known};
@@ -33,12 +34,27 @@ static INSUFFICIENT_CAPACITY: Shape =
 static SPOT_INTERRUPTION: Shape =
     shape("`spot_interruption`", &["fraction", "count", "family", "type", "zone", "before"]);
 static ZONE_OUTAGE: Shape = shape("`zone_outage`", &["zone", "mode"]);
-static API_ERROR: Shape = shape("`api_error`", &["code", "probability"]);
+static API_ERROR: Shape = shape("`api_error`", &["code", "probability", "action"]);
+static API_THROTTLE: Shape = shape("`api_throttle`", &["size", "per_second", "action"]);
 static FACTOR: Shape = shape("this fault", &["factor"]);
 static PROBABILITY: Shape = shape("this fault", &["probability"]);
 static PRICE_SHOCK: Shape = shape("`price_shock`", &["factor", "family", "type", "zone"]);
 static SUBNET_EXHAUSTED: Shape = shape("`subnet_exhausted`", &["zone"]);
 static QUOTA: Shape = shape("`quota`", &["class", "vcpus"]);
+
+/// Actions whose calls can be limited, by name.
+const ACTIONS: [(&str, ApiAction); ApiAction::ALL.len()] = {
+    let mut actions = [("", ApiAction::CreateFleet); ApiAction::ALL.len()];
+    let mut at = 0;
+    while at < actions.len() {
+        actions[at] = (ApiAction::ALL[at].as_str(), ApiAction::ALL[at]);
+        at += 1;
+    }
+    actions
+};
+/// Actions whose calls can fail, by name.
+const LAUNCHES: [(&str, ApiAction); 2] =
+    [("CreateFleet", ApiAction::CreateFleet), ("RunInstances", ApiAction::RunInstances)];
 
 /// How long before an interruption FIS may send its rebalance recommendation, in seconds.
 const BEFORE: (i64, i64) = (120, 900);
@@ -118,14 +134,19 @@ fn fault_kind<'s>(
             let power = fields.optional("mode", |n, what| reader.choice(n, what, MODES))?.unwrap_or(false);
             Ok(FaultKind::ZoneOutage { zone: zone(reader, fields.required(reader, "zone")?, region)?, power })
         }
-        "api_throttle" => Ok(FaultKind::ApiThrottle(bucket(reader, node)?)),
+        "api_throttle" => {
+            let fields = reader.fields(node, &API_THROTTLE)?;
+            let action = fields.optional("action", |n, what| reader.choice(n, what, &ACTIONS))?;
+            Ok(FaultKind::ApiThrottle { bucket: bucket_of(reader, fields)?, action })
+        }
         "api_error" => {
             const CODES: &[(&str, ServerError)] =
                 &[("InternalError", ServerError::InternalError), ("Unavailable", ServerError::Unavailable)];
             let fields = reader.fields(node, &API_ERROR)?;
             let code = fields.optional("code", |n, what| reader.choice(n, what, CODES))?;
             let probability = fraction(reader, fields.required(reader, "probability")?, "probability")?;
-            Ok(FaultKind::ApiError { code: code.unwrap_or(ServerError::InternalError), probability })
+            let action = fields.optional("action", |n, what| reader.choice(n, what, &LAUNCHES))?;
+            Ok(FaultKind::ApiError { code: code.unwrap_or(ServerError::InternalError), probability, action })
         }
         "api_latency" => Ok(FaultKind::ApiLatency { permille: permille(factor(reader, node)?) }),
         "slow_boot" => Ok(FaultKind::SlowBoot { permille: permille(factor(reader, node)?) }),

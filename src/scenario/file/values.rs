@@ -1,7 +1,7 @@
 //! Values that several parts of a scenario file have: shares, prices, zones, instance types.
 
 use super::super::error::listed;
-use super::super::reader::{Reader, Shape};
+use super::super::reader::{Fields, Reader, Shape};
 use super::super::tree::Node;
 use super::ScenarioError;
 use crate::catalog::Region;
@@ -97,6 +97,11 @@ pub(super) fn rate(reader: &Reader<'_>, node: &Node<'_>, what: &str) -> Result<H
 /// A limit on calls: the size of a token bucket and how fast it fills.
 pub(super) fn bucket<'s>(reader: &mut Reader<'s>, node: &Node<'s>) -> Result<BucketSize, ScenarioError> {
     let fields = reader.fields(node, &BUCKET)?;
+    bucket_of(reader, fields)
+}
+
+/// The limit on calls that `size` and `per_second` state.
+pub(super) fn bucket_of<'s>(reader: &mut Reader<'s>, fields: Fields<'_, 's>) -> Result<BucketSize, ScenarioError> {
     let size = reader.integer(fields.required(reader, "size")?, "size", 1, 1_000_000)?;
     let per_second = reader.integer(fields.required(reader, "per_second")?, "per_second", 0, 1_000_000)?;
     Ok(BucketSize { size: u32::try_from(size).unwrap_or(1), per_second: u32::try_from(per_second).unwrap_or(0) })
