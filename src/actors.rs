@@ -8,6 +8,7 @@
 //! (`scenario`).
 
 mod context;
+mod control_plane;
 mod event;
 mod interruption;
 mod job_loop;
@@ -100,6 +101,7 @@ pub fn handle(context: &mut Context<'_>, now: SimTime, event: Event) {
         Event::ReplayStep => replay::step(context, now),
         Event::ReplayAction(action) => replay::act(context, now, action),
         Event::ReplayUnknown(node) => replay::unknown(context, now, node),
+        Event::ControlPlaneSeen => karpenter::control_plane_seen(context, now),
         Event::Expired(node) => karpenter::expired(context, now, node),
         Event::PoolWarned(pool, number) => interruption::pool_warned(context, now, pool, number),
         Event::PoolReclaims(pool, number) => interruption::pool_reclaims(context, now, pool, number),

@@ -23,7 +23,7 @@ use super::zone_outage::Darkness;
 use crate::cloud::{AutoScaling, BootTimes, Ec2, InstanceId, SimulatedAccount};
 use crate::domain::pod::PodDisruptionBudget;
 use crate::domain::workload::ObjectName;
-use crate::domain::{NodeId, SimTime, WorkloadId};
+use crate::domain::{KubernetesVersion, NodeId, SimTime, WorkloadId};
 use crate::engine::{EventQueue, Streams};
 use crate::load::{RequestModel, WorkQueue};
 use crate::world::World;
@@ -60,6 +60,8 @@ pub struct Context<'s> {
     pub(super) darkness: Darkness,
     pub(super) node_groups: NodeGroups,
     pub(super) terminations: Terminations,
+    /// The release that the control plane runs.
+    pub(super) control_plane: KubernetesVersion,
     /// PodDisruptionBudgets as they are now.
     pub(super) pod_budgets: Vec<PodDisruptionBudget>,
     /// The small models that take the place of EC2, kubelet, scheduler and workload controllers when a recorded case is
@@ -104,6 +106,7 @@ impl<'s> Context<'s> {
             darkness: Darkness::default(),
             node_groups: NodeGroups::new(setup),
             terminations: Terminations::default(),
+            control_plane: setup.versions.kubernetes,
             pod_budgets: setup.disruption_budgets.clone(),
             replay: setup.replay.as_ref().map(|_| ReplayState::default()),
         }

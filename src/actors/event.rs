@@ -90,6 +90,8 @@ pub enum Event {
     ReplayAction(u32),
     /// The node of a vanished instance is noticed not to answer.
     ReplayUnknown(NodeId),
+    /// Karpenter learns the release of the control plane.
+    ControlPlaneSeen,
     /// A node reaches its age limit.
     Expired(NodeId),
     /// An event of a pool's market begins to be felt: the pool by its number, the event by its place in time.

@@ -10,6 +10,7 @@ mod cluster_view;
 mod disruption;
 mod emptiness;
 mod eviction;
+mod images;
 mod interruption;
 mod launch;
 mod provisioning;
@@ -23,6 +24,7 @@ pub(super) use batching::{batch_closed, node_trigger, pod_trigger, pod_unschedul
 pub(super) use disruption::{disruption_pass, disruption_validation};
 pub(super) use emptiness::{emptiness_check, emptiness_due};
 pub(super) use eviction::{attempt as eviction_retry, budget_states, current_statuses, evict};
+pub(super) use images::{control_plane_seen, control_plane_upgraded};
 pub(super) use interruption::{interruption_message, interruption_noticed};
 pub(super) use launch::{expect_registration, fleet_answered, next_try, registration_overdue};
 pub(super) use queue::look as command_poll;
@@ -34,7 +36,9 @@ use super::context::Context;
 use super::event::{Event, class};
 use super::scheduler_loop;
 use super::setup::{Autoscaler, KarpenterSettings, Setup};
-use crate::domain::{KarpenterVersion, NodeId, NodePool, PodId, Requirements, Resources, SimDuration, SimTime, Symbol};
+use crate::domain::{
+    KarpenterVersion, KubernetesVersion, NodeId, NodePool, PodId, Requirements, Resources, SimDuration, SimTime, Symbol,
+};
 use crate::policy::instance_types::{InstanceType, ProviderSettings, learn_memory, types_of_pools};
 use crate::world::record::{CommandId, NodeEnd, NodeOrigin};
 
@@ -51,6 +55,8 @@ pub(super) struct Karpenter {
     batch: batching::Batch,
     passes: u64,
     claims_made: BTreeMap<Symbol, u32>,
+    /// The release of the control plane, as it was last read; the setup's until it changes.
+    kubernetes: Option<KubernetesVersion>,
     /// Claims whose launch has not been answered.
     pub(super) launching: BTreeMap<NodeId, Claim>,
     /// Nodes that Karpenter launched, from their claim on until they are gone.

@@ -107,6 +107,8 @@ fn add_node(context: &mut Context<'_>, now: SimTime, group: usize, instance: Ins
     let (capacity, allocatable) = offer.map(|offer| (offer.capacity, offer.allocatable)).unwrap_or_default();
     let facts = node_life::launch_facts(context, (launched.pool, launched.rate), Labels::new(), capacity, allocatable);
     context.world.launch_node(node, &facts, now);
+    // A group's launch template keeps its image until somebody updates the group.
+    context.world.describe_kubelet(node, setup.versions.kubernetes);
     node
 }
 

@@ -10,8 +10,8 @@ use crate::domain::node_group::NodeGroup;
 use crate::domain::pod::PodDisruptionBudget;
 use crate::domain::workload::{DaemonSet, Deployment, ObjectName, StatefulSet};
 use crate::domain::{
-    HorizontalPodAutoscaler, LabelSelector, Labels, NodeClass, NodePool, SimDuration, SimTime, Symbol,
-    TerminationHandler, Versions,
+    HorizontalPodAutoscaler, KubernetesVersion, LabelSelector, Labels, NodeClass, NodePool, SimDuration, SimTime,
+    Symbol, TerminationHandler, Versions,
 };
 use crate::load::{Service, Source, Spacing, Work};
 use crate::policy::packing::PackerKind;
@@ -223,6 +223,8 @@ pub enum Action {
         /// Instances wanted.
         desired: u32,
     },
+    /// The control plane is upgraded.
+    UpgradeControlPlane(KubernetesVersion),
     /// A HorizontalPodAutoscaler is applied.
     Autoscale(HorizontalPodAutoscaler),
     /// A ScaledObject is applied.

@@ -3,7 +3,7 @@
 use super::context::Context;
 use super::event::{Event, class};
 use super::workload_controllers::{bare_pods, daemon_sets, deployments, stateful_sets};
-use super::{job_loop, keda_loop, load_loop, queue_loop, replica_loop, workload_controllers};
+use super::{control_plane, job_loop, keda_loop, load_loop, queue_loop, replica_loop, workload_controllers};
 use crate::actors::setup::Action;
 use crate::domain::SimTime;
 use crate::world::record::EventKind;
@@ -38,6 +38,7 @@ pub(super) fn happen(context: &mut Context<'_>, now: SimTime, step: u32) {
                 context.world.note(now, EventKind::ScalingActivityFailed, None, format!("{group}: {error}"));
             }
         }
+        Action::UpgradeControlPlane(release) => control_plane::upgrade(context, now, *release),
         Action::Autoscale(autoscaler) => {
             replica_loop::apply(context, now, autoscaler, None);
         }

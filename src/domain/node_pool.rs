@@ -153,6 +153,8 @@ pub struct NodeClass {
     pub name: Symbol,
     /// The family of machine images.
     pub ami_family: AmiFamily,
+    /// Whether an AMI selector names its images, so that a new release of Kubernetes brings no others.
+    pub fixed_images: bool,
     /// Architectures that an AMI selector leaves; empty means no restriction known.
     pub ami_architectures: Vec<Symbol>,
     /// Zones that its subnets cover; empty means every zone of the region.
@@ -186,6 +188,7 @@ impl NodeClass {
         Self {
             name: name.into(),
             ami_family: AmiFamily::AL2023,
+            fixed_images: false,
             ami_architectures: Vec::new(),
             zones: Vec::new(),
             kubelet: KubeletConfig::default(),

@@ -108,6 +108,11 @@ impl KubernetesVersion {
         (Self::OLDEST..=Self::NEWEST).contains(&minor).then_some(Self(minor))
     }
 
+    /// The release after this one.
+    pub fn next(self) -> Option<Self> {
+        Self::from_minor(self.0 + 1)
+    }
+
     /// The minor number.
     pub const fn minor(self) -> u8 {
         self.0

@@ -7,7 +7,7 @@ use super::manifests::Manifests;
 use crate::cloud::{BootStages, CloudSettings};
 use crate::domain::external_metrics::ExternalMetric;
 use crate::domain::workload::ObjectName;
-use crate::domain::{Labels, Money, SimDuration, SimTime, Symbol, TerminationHandler, Versions};
+use crate::domain::{KubernetesVersion, Labels, Money, SimDuration, SimTime, Symbol, TerminationHandler, Versions};
 use crate::load::{Curve, Service, Uncertainty, Work};
 use crate::policy::packing::PackerKind;
 
@@ -163,6 +163,8 @@ pub enum Action {
         /// Its new desired size.
         desired: u32,
     },
+    /// The control plane is upgraded to this release.
+    UpgradeControlPlane(KubernetesVersion),
     /// `kubectl apply`: the objects appear, or change to this form.
     Apply(Arc<Manifests>),
 }

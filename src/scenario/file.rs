@@ -28,7 +28,7 @@ use super::reader::{Fields, Reader, Shape};
 use super::source::{Limits, Source, read_bounded, sha256_hex};
 use super::tree::{self, Location, Node, Variables};
 use crate::catalog::{Catalog, Region};
-use crate::domain::{KarpenterVersion, KubernetesVersion, Money, SimDuration, Symbol, Versions};
+use crate::domain::{KubernetesVersion, Money, SimDuration, Symbol, Versions};
 use crate::policy::packing::PackerKind;
 use interruption::Handling;
 
@@ -383,17 +383,11 @@ fn versions<'s>(
     let Some(node) = fields.get("versions") else { return Ok(otherwise) };
     let fields = reader.fields(node, &VERSIONS)?;
     let mut versions = otherwise;
-    let unknown = |node: &Node<'_>, error: crate::domain::versions::UnknownVersion| {
-        let message = format!("unknown {} version `{}`", error.program, error.given);
-        reader.error(node.at, message).because("not reproduced").help(format!("known are {}", error.known))
-    };
     if let Some(node) = fields.get("karpenter") {
-        let text = reader.text(node, "karpenter")?;
-        versions.karpenter = text.parse::<KarpenterVersion>().map_err(|error| unknown(node, error))?;
+        versions.karpenter = values::release(reader, node, "karpenter")?;
     }
     if let Some(node) = fields.get("kubernetes") {
-        let text = reader.text(node, "kubernetes")?;
-        versions.kubernetes = text.parse::<KubernetesVersion>().map_err(|error| unknown(node, error))?;
+        versions.kubernetes = values::release(reader, node, "kubernetes")?;
     }
     if let Some(node) = fields.get("keda") {
         let text = reader.text(node, "keda")?;

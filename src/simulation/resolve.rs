@@ -181,6 +181,9 @@ fn timeline(scenario: &Scenario, manifests: &Manifests, warnings: &mut Vec<Strin
             scenario::Action::ScaleGroup { group, desired } => {
                 steps.push(Step { at: timed.at, action: Action::ScaleGroup { group: *group, desired: *desired } });
             }
+            scenario::Action::UpgradeControlPlane(release) => {
+                steps.push(Step { at: timed.at, action: Action::UpgradeControlPlane(*release) });
+            }
             scenario::Action::Apply(later) => {
                 apply(timed.at, later, scenario, &mut steps);
                 let ignored = later.node_pools.len() + later.node_classes.len() + later.node_groups.len();

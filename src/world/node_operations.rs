@@ -3,7 +3,7 @@
 use super::World;
 use super::record::{ClaimFacts, Event, EventKind, NodeEnd, NodeFacts, NodeOrigin};
 use super::state::{Node, NodePhase};
-use crate::domain::{HourlyRate, Labels, NodeId, Resources, SimTime, Symbol, Taint, well_known};
+use crate::domain::{HourlyRate, KubernetesVersion, Labels, NodeId, Resources, SimTime, Symbol, Taint, well_known};
 
 /// A node claim (or a node group's instance) about to come to be.
 #[derive(Clone, Debug)]
@@ -54,6 +54,7 @@ impl World {
             zone: None,
             capacity_type: None,
             arch: None,
+            kubelet_version: None,
             rate: HourlyRate::ZERO,
             capacity: Resources::new(),
             allocatable: Resources::new(),
@@ -98,6 +99,11 @@ impl World {
     /// Records what a claim states.
     pub fn describe_claim(&mut self, id: NodeId, facts: ClaimFacts) {
         self.record.nodes[id.index()].claim = Some(facts);
+    }
+
+    /// Records the release that the kubelet of a launched node is of.
+    pub fn describe_kubelet(&mut self, id: NodeId, release: KubernetesVersion) {
+        self.record.nodes[id.index()].kubelet_version = Some(release);
     }
 
     /// EC2 answered with an instance.

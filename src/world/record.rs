@@ -5,7 +5,9 @@
 
 pub use super::commands::{CommandFacts, CommandId, ReplacementFacts, reason_text};
 use crate::domain::workload::ObjectName;
-use crate::domain::{HourlyRate, NodeId, PodId, Resources, SimDuration, SimTime, Symbol, WorkloadId};
+use crate::domain::{
+    HourlyRate, KubernetesVersion, NodeId, PodId, Resources, SimDuration, SimTime, Symbol, WorkloadId,
+};
 
 /// Everything recorded about one run.
 #[derive(Clone, Debug, Default)]
@@ -248,6 +250,8 @@ pub struct NodeFacts {
     pub capacity_type: Option<Symbol>,
     /// `amd64` or `arm64`, once launched.
     pub arch: Option<Symbol>,
+    /// The release of its kubelet, once launched.
+    pub kubelet_version: Option<KubernetesVersion>,
     /// Price per hour at launch.
     pub rate: HourlyRate,
     /// What it holds.
@@ -293,6 +297,8 @@ pub enum EventKind {
     RolloutStarted,
     /// All pods were of the present template.
     RolloutFinished,
+    /// The control plane was upgraded.
+    ControlPlaneUpgraded,
     /// The timeline set a replica count.
     ReplicasSet,
     /// The HorizontalPodAutoscaler set a replica count.
@@ -417,6 +423,7 @@ impl EventKind {
     /// The kind as `events.jsonl` writes it.
     pub const fn as_str(self) -> &'static str {
         match self {
+            Self::ControlPlaneUpgraded => "ControlPlaneUpgraded",
             Self::ManifestApplied => "ManifestApplied",
             Self::RolloutStarted => "RolloutStarted",
             Self::RolloutFinished => "RolloutFinished",

@@ -40,4 +40,5 @@ mod spot_market;
 mod startup;
 mod synthetic;
 mod third_tutorial;
+mod upgrades;
 mod workloads;

@@ -165,6 +165,7 @@ fn node(name: &str, origin: NodeOrigin, requested: i64, price: &str) -> NodeFact
         zone: None,
         capacity_type: None,
         arch: None,
+        kubelet_version: None,
         rate: rate(price),
         capacity: Resources::cpu_memory(2_000, 8 * GIB),
         allocatable: Resources::cpu_memory(2_000, 8 * GIB),

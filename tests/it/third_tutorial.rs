@@ -167,3 +167,16 @@ fn s2_b_eight_pods_do_not_fit_a_c1_xlarge() {
     let [five] = claims(handler(), "5 pod(s)")[..] else { panic!("five are left when EC2 takes the node") };
     assert_eq!(first_types(five)[0], c1);
 }
+
+#[test]
+fn nodes_launched_after_the_upgrade_come_with_the_new_release_and_the_others_keep_theirs() {
+    for outcome in [unhandled(), handler(), queue(), group(), as_written()] {
+        assert!(outcome.record.nodes.iter().all(|node| node.end != Some(NodeEnd::Drifted)));
+        for node in &outcome.record.nodes {
+            let karpenters = matches!(node.origin, NodeOrigin::NodePool(_));
+            let release = if karpenters && node.requested > minutes(25) { "1.21" } else { "1.20" };
+            assert_eq!(node.kubelet_version.map(|own| own.to_string()).as_deref(), Some(release), "{}", node.name);
+        }
+    }
+    assert_eq!(nodes(unhandled())[1].kubelet_version.map(|own| own.minor()), Some(21));
+}

@@ -9,8 +9,9 @@
 
 use std::sync::Arc;
 
+use super::images;
 use crate::actors::context::Context;
-use crate::domain::{NodeId, NodePool, Requirements, SimDuration, SimTime};
+use crate::domain::{KubernetesVersion, NodeId, NodePool, Requirements, SimDuration, SimTime};
 use crate::world::NodePhase;
 use crate::world::record::EventKind;
 
@@ -26,6 +27,8 @@ pub(super) struct ClaimState {
     pub(super) template: Arc<NodePool>,
     /// Whether something outside has made the claim differ from its pool.
     pub(super) changed: bool,
+    /// The release of Kubernetes that its image is for, once launched.
+    pub(super) image_for: Option<KubernetesVersion>,
     /// Since when it is drifted, in whole seconds.
     pub(super) drifted: Option<SimTime>,
     /// The last pod event that was written down, in whole seconds.
@@ -57,6 +60,7 @@ impl ClaimState {
         Self {
             template,
             changed: false,
+            image_for: None,
             drifted: None,
             last_pod_event: None,
             initialized_at: None,
@@ -157,7 +161,7 @@ pub(super) fn look_at_drift(context: &mut Context<'_>, now: SimTime, node: NodeI
     let reason = if claim.changed || !same_template(&claim.template, pool) {
         Some("NodePoolDrifted")
     } else {
-        misses.then_some("RequirementsDrifted")
+        misses.then_some("RequirementsDrifted").or(images::have_changed(context, pool, claim).then_some("AMIDrift"))
     };
     let was = claim.drifted;
     if let Some(claim) = context.karpenter.nodes.get_mut(&node) {

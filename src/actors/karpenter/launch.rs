@@ -5,7 +5,7 @@
 //! Deviation: identical requests are not merged into one call; only the number of calls depends on it.
 
 use super::claims::whole;
-use super::{Claim, reservations, termination};
+use super::{Claim, images, reservations, termination};
 use crate::actors::context::{Context, Machine};
 use crate::actors::event::{Event, class};
 use crate::actors::{interruption, node_life, replay};
@@ -184,6 +184,7 @@ fn launched(
     let facts =
         node_life::launch_facts(context, (chosen, rate), labels, kind.capacity.clone(), kind.allocatable.clone());
     context.world.launch_node(node, &facts, now);
+    images::launched(context, node);
     let family = class.map_or(crate::domain::node_pool::AmiFamily::AL2023, |class| class.ami_family);
     let stages = context.setup.boot.unwrap_or_else(|| BootStages::of(family));
     let boot = context.ec2.boot(instance, &stages);

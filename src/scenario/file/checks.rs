@@ -33,7 +33,7 @@ impl Workloads {
     pub(super) fn of(policies: &[PolicyVariant], actions: &[Placed]) -> Self {
         let applied = actions.iter().filter_map(|placed| match &placed.action.action {
             Action::Apply(manifests) => Some(manifests),
-            Action::Scale { .. } | Action::ScaleGroup { .. } => None,
+            Action::Scale { .. } | Action::ScaleGroup { .. } | Action::UpgradeControlPlane(_) => None,
         });
         let manifests: Vec<&Arc<Manifests>> = policies.iter().map(|policy| &policy.manifests).chain(applied).collect();
         let jobs = manifests.iter().flat_map(|manifests| &manifests.scaled_jobs);
@@ -105,8 +105,28 @@ pub(super) fn timeline(
                 workloads.find(reader, placed.at, workload)?;
             }
             Action::ScaleGroup { group, desired } => node_group(reader, placed.at, policies, group, desired)?,
-            Action::Apply(_) => {}
+            Action::Apply(_) | Action::UpgradeControlPlane(_) => {}
         }
+    }
+    policies.iter().try_for_each(|policy| upgrades(reader, timeline, policy))
+}
+
+/// Checks that each upgrade of the control plane goes to the next release: EKS knows no other.
+fn upgrades(reader: &Reader<'_>, timeline: &Timeline<'_, '_>, policy: &PolicyVariant) -> Result<(), ScenarioError> {
+    let mut release = policy.versions.kubernetes;
+    for placed in &timeline.actions {
+        let Action::UpgradeControlPlane(wanted) = placed.action.action else { continue };
+        if release.next() != Some(wanted) {
+            let next = release.next().map_or_else(
+                || format!("take the step out: {release} is the newest release that is reproduced"),
+                |next| format!("EKS upgrades by one minor release at a time: write \"{next}\" first"),
+            );
+            return Err(reader
+                .error(placed.at, format!("the control plane cannot be upgraded from {release} to {wanted}"))
+                .because(format!("the policy `{}` runs {release} by then", policy.name))
+                .help(next));
+        }
+        release = wanted;
     }
     Ok(())
 }
@@ -200,7 +220,7 @@ fn autoscalers(all: &[&Arc<Manifests>]) -> Vec<(String, Symbol, ObjectName)> {
 fn all_manifests<'a>(policy: &'a PolicyVariant, scenario: &'a Scenario) -> Vec<&'a Arc<Manifests>> {
     let applied = scenario.timeline.iter().filter_map(|step| match &step.action {
         Action::Apply(manifests) => Some(manifests),
-        Action::Scale { .. } | Action::ScaleGroup { .. } => None,
+        Action::Scale { .. } | Action::ScaleGroup { .. } | Action::UpgradeControlPlane(_) => None,
     });
     std::iter::once(&policy.manifests).chain(applied).collect()
 }

@@ -3,16 +3,18 @@
 use std::sync::Arc;
 
 use super::super::definition::{Action, TimedAction};
+use super::super::error::listed;
 use super::super::manifests::PriorityClass;
 use super::super::reader::{Fields, Reader, Shape};
 use super::super::tree::Node;
+use super::values::release;
 use super::{Files, Placed, ScenarioError};
 use crate::domain::workload::ObjectName;
 use crate::domain::{SimDuration, SimTime, Symbol};
 
 static STEP: Shape = Shape {
     name: "a step of the timeline",
-    keys: &["at", "scale", "scale_group", "manifests", "load"],
+    keys: &["at", "scale", "scale_group", "upgrade_control_plane", "manifests", "load"],
     without_effect: &[],
     unsupported: &[],
     strict: true,
@@ -50,21 +52,26 @@ pub(super) fn read<'n, 's>(
                 .because(format!("the run ends at {duration}"))
                 .help("raise `duration`, or take the step out"));
         }
-        let given = ["scale", "scale_group", "manifests", "load"].iter().filter(|key| step.get(key).is_some()).count();
+        let given = STEP.keys[1..].iter().filter(|key| step.get(key).is_some()).count();
         if given != 1 {
             return Err(reader
                 .error(node.at, format!("a step does one thing; this one does {given}"))
                 .because("this step")
-                .help("give it `scale`, `scale_group`, `manifests` or `load`; write two steps for two things"));
+                .help(format!(
+                    "give it one of {}; write two steps for two things",
+                    listed(STEP.keys[1..].iter().copied())
+                )));
         }
         if let Some(load) = step.get("load") {
             timeline.load.push((at, load));
             continue;
         }
-        let (action, at_text) = match (step.get("scale"), step.get("scale_group")) {
-            (Some(node), _) => scale(reader, node)?,
-            (None, Some(node)) => scale_group(reader, node)?,
-            (None, None) => {
+        let stated = (step.get("scale"), step.get("scale_group"), step.get("upgrade_control_plane"));
+        let (action, at_text) = match stated {
+            (Some(node), ..) => scale(reader, node)?,
+            (_, Some(node), _) => scale_group(reader, node)?,
+            (.., Some(node)) => (Action::UpgradeControlPlane(release(reader, node, "upgrade_control_plane")?), node.at),
+            (None, None, None) => {
                 let mut manifests = files.manifests(reader, step, "manifests")?;
                 manifests.resolve_priorities(classes)?;
                 (Action::Apply(Arc::new(manifests)), node.at)

@@ -1,11 +1,14 @@
 //! Values that several parts of a scenario file have: shares, prices, zones, instance types.
 
+use std::str::FromStr;
+
 use super::super::error::listed;
 use super::super::reader::{Fields, Reader, Shape};
 use super::super::tree::Node;
 use super::ScenarioError;
 use crate::catalog::Region;
 use crate::cloud::settings::BucketSize;
+use crate::domain::versions::UnknownVersion;
 use crate::domain::{HourlyRate, Symbol};
 
 /// A shape of a scenario's own, in which every key counts.
@@ -119,5 +122,18 @@ pub(super) fn start(reader: &Reader<'_>, node: &Node<'_>) -> Result<jiff::Timest
             .error(node.at, "`start` is not a calendar time")
             .because("not a time")
             .help("write for example `2026-11-27T00:00:00Z`")
+    })
+}
+
+/// A release that can be reproduced.
+pub(super) fn release<T>(reader: &Reader<'_>, node: &Node<'_>, key: &str) -> Result<T, ScenarioError>
+where
+    T: FromStr<Err = UnknownVersion>,
+{
+    reader.text(node, key)?.parse().map_err(|error: UnknownVersion| {
+        reader
+            .error(node.at, format!("unknown {} version `{}`", error.program, error.given))
+            .because("not reproduced")
+            .help(format!("known are {}", error.known))
     })
 }

@@ -152,6 +152,7 @@ fn aws_settings<'s>(
     class.tags = labels(reader, fields, "tags")?;
     class.block_devices = block_devices(reader, fields)?;
     if let Some(node) = fields.get("amiSelector") {
+        class.fixed_images = true;
         let help = "restrict `kubernetes.io/arch` in the Provisioner's requirements";
         reader.warn(node.at, UNKNOWN_IMAGES, "images unknown", help);
     }

@@ -159,6 +159,7 @@ fn ami<'s>(reader: &mut Reader<'s>, spec: Fields<'_, 's>, class: &mut NodeClass)
         };
     } else if let Some(first) = terms.first() {
         class.ami_family = AmiFamily::Custom;
+        class.fixed_images = true;
         reader.warn(first.at, UNKNOWN_IMAGES, "images unknown", "restrict `kubernetes.io/arch` in the NodePool");
     }
     if let Some(family) = family {

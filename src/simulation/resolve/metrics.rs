@@ -110,7 +110,9 @@ pub(super) fn prometheus_plan(scenario: &Scenario, manifests: &Manifests) -> Opt
         .collect();
     let triggers = scenario.timeline.iter().filter_map(|step| match &step.action {
         scenario::Action::Apply(later) => Some(&**later),
-        scenario::Action::Scale { .. } | scenario::Action::ScaleGroup { .. } => None,
+        scenario::Action::Scale { .. }
+        | scenario::Action::ScaleGroup { .. }
+        | scenario::Action::UpgradeControlPlane(_) => None,
     });
     let objects = std::iter::once(manifests).chain(triggers).flat_map(|manifests| {
         let objects = manifests.scaled_objects.iter().flat_map(|object| &object.triggers);
