@@ -50,7 +50,8 @@ fn instant(seconds: f64) -> SimTime {
     SimTime::ZERO + SimDuration::from_secs_f64(ZERO + seconds)
 }
 
-fn setup(case: &Value, types: &Value, catalog: &Catalog) -> Result<Setup, String> {
+/// A case as a setup that replays it.
+pub fn setup(case: &Value, types: &Value, catalog: &Catalog) -> Result<Setup, String> {
     let named = |error: nodecast::scenario::ScenarioError| error.to_string();
     let region = catalog.region("us-east-1").map_err(|error| error.to_string())?;
     let model = &case["model"];
@@ -261,7 +262,7 @@ fn taint(value: &Value) -> Result<Taint, String> {
 }
 
 /// A JSON merge patch (RFC 7386).
-fn merge(target: &mut Value, patch: &Value) {
+pub fn merge(target: &mut Value, patch: &Value) {
     let Value::Object(patch) = patch else {
         *target = patch.clone();
         return;

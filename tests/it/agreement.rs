@@ -23,7 +23,7 @@ pub mod karpenter_case;
 mod karpenter_consolidation;
 #[path = "../../examples/agreement/karpenter_timeline.rs"]
 #[allow(dead_code)]
-mod karpenter_timeline;
+pub mod karpenter_timeline;
 #[path = "../../examples/agreement/karpenter_timeline_events.rs"]
 #[allow(dead_code)]
 mod karpenter_timeline_events;

@@ -7,10 +7,15 @@
 
 mod budgets;
 mod candidates;
+mod commands;
+mod conditions;
 mod costs;
 mod decisions;
+mod drifting;
 mod emptiness;
 mod lab;
+mod leaving;
+mod story;
 mod together;
 mod validation;
 
@@ -53,7 +58,10 @@ const ELSEWHERE: &[(&str, &str, &str)] = &[
     ("D17", BUDGETS, "a_window_begins_at_its_hit_and_ends_when_its_duration_has_passed"),
     ("D18", BUDGETS, "a_window_begins_at_its_hit_and_ends_when_its_duration_has_passed"),
     ("D19", BUDGETS, "a_schedule_that_cannot_be_read_closes_the_pool"),
+    ("H6", "src/actors/karpenter/queue.rs", "a_command_may_take_longer_the_more_nodes_are_in_the_queue"),
+    ("J12", RUNS, "a_node_that_has_not_registered_in_fifteen_minutes_is_replaced_and_one_that_is_never_ready_is_not"),
 ];
+const RUNS: &str = "tests/it/karpenter_runs.rs";
 const COST: &str = "src/policy/disruption/cost.rs";
 const BUDGETS: &str = "src/policy/disruption/budgets.rs";
 
@@ -64,20 +72,11 @@ const TIMELINES: &[(&str, &str)] = &[
     ("M5", "replace-pod-arrives-in-validation"),
     ("G1", "replace-single"),
     ("G3", "empty-pod-arrives-in-validation"),
-    ("H1", "replace-never-ready"),
-    ("H3", "multi-delete"),
-    ("H5", "replace-never-ready"),
-    ("H8", "replace-ice"),
-    ("H10", "replace-single"),
     ("I1", "drift-one"),
     ("I3", "drift-three-budget-1"),
     ("I4", "drift-empty-first"),
     ("J1", "empty-basic"),
     ("J4", "empty-pod-event-dedupe"),
-    ("K1", "drain-order"),
-    ("K6", "pdb-stuck-drain"),
-    ("K11", "empty-after-zero"),
-    ("K16", "tgp-dnd"),
     ("L15", "instance-lost"),
 ];
 
@@ -85,9 +84,13 @@ const TIMELINES: &[(&str, &str)] = &[
 const HERE: &[(&str, &[(&str, &str)])] = &[
     ("budgets", budgets::ROWS),
     ("candidates", candidates::ROWS),
+    ("commands", commands::ROWS),
+    ("conditions", conditions::ROWS),
     ("costs", costs::ROWS),
     ("decisions", decisions::ROWS),
+    ("drifting", drifting::ROWS),
     ("emptiness", emptiness::ROWS),
+    ("leaving", leaving::ROWS),
     ("together", together::ROWS),
     ("validation", validation::ROWS),
 ];

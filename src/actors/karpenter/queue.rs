@@ -169,3 +169,17 @@ pub(super) fn disrupted() -> Taint {
 pub(super) fn termination_time(now: SimTime, grace: SimDuration) -> SimTime {
     whole(now) + grace
 }
+
+#[cfg(test)]
+mod tests {
+    use super::timeout;
+
+    #[test]
+    fn a_command_may_take_longer_the_more_nodes_are_in_the_queue() {
+        for (queued, seconds) in
+            [(100, 600), (4_000, 600), (10_000, 800), (40_000, 3_200), (80_000, 3_600), (100_000, 3_600)]
+        {
+            assert_eq!(timeout(queued).as_secs(), seconds, "{queued} nodes");
+        }
+    }
+}
