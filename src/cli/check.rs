@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::compare::percentage;
 use super::experiment::{self, Common, report_failure};
+use super::pack::suite::pack_all;
 use super::prices::{self, Prices};
 use super::{Console, Failure, Format};
 use crate::catalog::Catalog;
@@ -12,14 +13,17 @@ use crate::experiment::baseline::{Baseline, Movement, ScenarioBaseline, Standing
 use crate::experiment::points::{Plan, seeds};
 use crate::experiment::presentation::movements;
 use crate::experiment::{Cell, Point, points};
+use crate::policy::packing::PackerKind;
+use crate::report::pack::PackedInstance;
 use crate::scenario::{Edit, Limits, Scenario};
 
-/// Hold scenarios to a committed baseline: exit code 1 if they got worse
+/// Hold scenarios and packing suites to a committed baseline: exit code 1 if they got worse
 ///
-/// Cost, waiting and churn are compared, figure by figure. Without scenarios, those of the baseline are checked. `--update` writes what there is now as the new baseline.
+/// Cost, waiting and churn are compared, figure by figure; of a packing suite (a folder like scenarios/packing) what the
+/// nodes cost and the pods without a place. Without scenarios, those of the baseline are checked. `--update` writes what there is now as the new baseline.
 #[derive(clap::Args, Debug)]
 pub(super) struct Arguments {
-    /// Scenario files, as the baseline names them [default: all of the baseline]
+    /// Scenario files and folders of packing suites, as the baseline names them [default: all of the baseline]
     scenarios: Vec<PathBuf>,
     /// The baseline
     #[arg(long, value_name = "FILE")]
@@ -61,6 +65,9 @@ enum CheckError {
     #[error("there is no scenario to check")]
     #[diagnostic(help("name scenario files; with --update they become the baseline"))]
     Nothing,
+    #[error("`{suite}` is a packing suite, in which `--set` can change nothing")]
+    #[diagnostic(help("name the scenarios to change, without the suite"))]
+    Unchangeable { suite: String },
     #[error("the baseline has nothing of {scenario}, policy {policy}")]
     #[diagnostic(help("`--update` with this scenario adds it"))]
     Unknown { scenario: String, policy: String },
@@ -76,6 +83,10 @@ pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Resul
         arguments.set.iter().map(|text| Edit::parse(text)).collect::<Result<_, _>>().map_err(Failure::bad_input)?;
     let mut now = Vec::new();
     for name in &names {
+        if Path::new(name).is_dir() {
+            now.extend(pack(arguments, name, catalog)?);
+            continue;
+        }
         let loaded = Scenario::load_edited(Path::new(name), catalog, &Limits::default(), &edits);
         let (scenario, _) = loaded.map_err(Failure::bad_input)?;
         now.extend(run(arguments, name, &scenario, known.as_ref(), catalog, console)?);
@@ -120,6 +131,19 @@ fn names(arguments: &Arguments, known: Option<&Baseline>) -> Result<Vec<String>,
     names.sort_unstable();
     names.dedup();
     if names.is_empty() { Err(Failure::bad_input(CheckError::Nothing)) } else { Ok(names) }
+}
+
+/// Packs every instance of a suite by every packer.
+fn pack(arguments: &Arguments, suite: &str, catalog: &Catalog) -> Result<Vec<(ScenarioBaseline, String)>, Failure> {
+    if !arguments.set.is_empty() {
+        return Err(Failure::bad_input(CheckError::Unchangeable { suite: suite.to_owned() }));
+    }
+    let packers = [PackerKind::Karpenter, PackerKind::CostAware];
+    let packed = pack_all(Path::new(suite), &packers, catalog, arguments.common.threads)?;
+    let result = |(packer, instance): &(PackerKind, PackedInstance)| {
+        (ScenarioBaseline::of_packing(suite, packer.as_str(), instance), instance.currency.to_owned())
+    };
+    Ok(packed.iter().map(result).collect())
 }
 
 /// Runs every policy of a scenario with the seeds of the baseline. Each result comes with its currency.

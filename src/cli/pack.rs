@@ -1,6 +1,6 @@
 //! `nodecast pack`: what Karpenter would launch now for the pods of some files.
 
-mod suite;
+pub(super) mod suite;
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -103,7 +103,7 @@ pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Resul
         .map_err(Failure::bad_input)?;
     let explained = arguments.explain.as_deref().map(|pod| question.find(pod)).transpose();
     let explained = explained.map_err(Failure::bad_input)?;
-    let pass = with_effort(arguments, |effort| pass(arguments, &question, effort));
+    let pass = with_effort(arguments, |effort| pass(arguments.packer.kind(), &question, effort));
     let pass = with_effort(arguments, |effort| pass.with_bound(effort));
     let answer = PackAnswer::of(&pass, explained);
     match arguments.format {
@@ -122,11 +122,11 @@ pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Resul
 }
 
 /// The pass by the packer that is asked for.
-fn pass<'q>(arguments: &Arguments, question: &'q PackingQuestion, effort: &mut Effort<'_>) -> SinglePass<'q> {
+fn pass<'q>(packer: PackerKind, question: &'q PackingQuestion, effort: &mut Effort<'_>) -> SinglePass<'q> {
     let pass = SinglePass::of(question);
-    match arguments.packer {
-        PackerChoice::Karpenter => pass,
-        PackerChoice::CostAware => pass.with_cheaper_plan(effort),
+    match packer {
+        PackerKind::Karpenter => pass,
+        PackerKind::CostAware => pass.with_cheaper_plan(effort),
     }
 }
 

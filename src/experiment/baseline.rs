@@ -7,9 +7,10 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::figures::{FIGURES, Figure, Unit, find};
+use super::figures::{FIGURES, Figure, PACKING_FIGURES, Unit, all, named};
 use super::points::Point;
 use super::statistics::mean;
+use crate::report::pack::PackedInstance;
 use crate::report::summary::PROGRAM;
 
 /// Version of the form of a baseline.
@@ -34,9 +35,9 @@ pub struct Baseline {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ScenarioBaseline {
-    /// The scenario file, as it was named.
+    /// The scenario file or the folder of a packing suite, as it was named.
     pub scenario: String,
-    /// The policy.
+    /// The policy; of a suite the instance and who packs it.
     pub policy: String,
     /// The first seed.
     pub first_seed: u64,
@@ -62,7 +63,7 @@ impl Baseline {
             return Some(format!("it is of {} in form {}", self.program, self.schema_version));
         }
         let wrong = |(name, value): (&String, &f64)| {
-            if name != "default" && find(name).is_none() {
+            if name != "default" && named(name).is_none() {
                 return Some(format!("its tolerances name `{name}`, which is no figure"));
             }
             (!value.is_finite() || *value < 0.0).then(|| format!("its tolerance of `{name}` is {value}"))
@@ -97,6 +98,14 @@ impl ScenarioBaseline {
             })
             .collect();
         Self { scenario: scenario.to_owned(), policy: policy.to_owned(), first_seed, replications, figures }
+    }
+
+    /// The figures of an instance of the packing suite in the folder `suite`.
+    pub fn of_packing(suite: &str, packer: &str, instance: &PackedInstance) -> Self {
+        let values = [instance.per_hour, instance.nodes as f64, instance.pods_pending as f64];
+        let figures = PACKING_FIGURES.iter().map(|figure| figure.name.to_owned()).zip(values).collect();
+        let policy = format!("{} ({packer})", instance.name);
+        Self { scenario: suite.to_owned(), policy, first_seed: 0, replications: 1, figures }
     }
 }
 
@@ -147,7 +156,7 @@ fn negligible(unit: Unit) -> f64 {
 /// figures that have none of their own in the baseline.
 pub fn check(baseline: &Baseline, now: &ScenarioBaseline, tolerance: Option<f64>) -> Option<Vec<Movement>> {
     let then = baseline.scenarios.iter().find(|then| (&then.scenario, &then.policy) == (&now.scenario, &now.policy))?;
-    let movements = FIGURES.iter().filter_map(|figure| {
+    let movements = all().filter_map(|figure| {
         let (was, is) = (then.figures.get(figure.name).copied(), now.figures.get(figure.name).copied());
         if was.is_none() && is.is_none() {
             return None;

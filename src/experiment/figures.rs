@@ -126,7 +126,36 @@ pub static FIGURES: &[Figure] = &[
     },
 ];
 
-/// The figure called `name`.
+/// Figures of a packed instance, which no run has.
+pub static PACKING_FIGURES: &[Figure] = &[
+    Figure {
+        name: "packed_per_hour",
+        label: "nodes to launch cost per hour",
+        unit: Unit::Money,
+        less_is_better: Some(true),
+        of: |_| None,
+    },
+    Figure { name: "packed_nodes", label: "nodes to launch", unit: Unit::Count, less_is_better: None, of: |_| None },
+    Figure {
+        name: "packed_pods_pending",
+        label: "pods without a place",
+        unit: Unit::Count,
+        less_is_better: Some(true),
+        of: |_| None,
+    },
+];
+
+/// Every figure that a baseline may hold.
+pub fn all() -> impl Iterator<Item = &'static Figure> {
+    FIGURES.iter().chain(PACKING_FIGURES)
+}
+
+/// The figure of a baseline called `name`.
+pub fn named(name: &str) -> Option<&'static Figure> {
+    all().find(|figure| figure.name == name)
+}
+
+/// The figure of a run called `name`.
 pub fn find(name: &str) -> Option<(usize, &'static Figure)> {
     FIGURES.iter().enumerate().find(|(_, figure)| figure.name == name)
 }
@@ -138,12 +167,13 @@ fn slowest_response(summary: &Summary) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
-    use super::{FIGURES, find};
+    use super::{FIGURES, all, find};
 
     #[test]
     fn names_are_unique() {
         for (position, figure) in FIGURES.iter().enumerate() {
             assert_eq!(find(figure.name).map(|(found, _)| found), Some(position));
         }
+        assert!(all().all(|figure| all().filter(|other| other.name == figure.name).count() == 1));
     }
 }

@@ -175,3 +175,27 @@ fn the_suites_json_has_the_keys_that_the_documentation_lists() {
         assert!(documentation.contains(&format!("`{key}`")), "docs/outputs.md does not explain `{key}`");
     }
 }
+
+#[test]
+fn the_guard_of_scenarios_guards_suites_too() {
+    let place = small_suite();
+    let check = |more: &[&str]| place.nodecast(&[&["check", "--baseline", "baseline.json"], more].concat());
+    let (_, err, code) = check(&["--update", "suite"]);
+    assert_eq!(code, Some(0), "{err}");
+    let (out, err, code) = check(&[]);
+    assert_eq!((code, err.as_str()), (Some(0), ""), "{out}");
+    assert!(out.contains("figures, none worse"), "{out}");
+    let (_, err, code) = check(&["--set", "seed=2"]);
+    assert!(code == Some(2) && err.contains("is a packing suite"), "{err}");
+    // A pool that may launch only large machines packs few pods badly.
+    let pool = std::fs::read_to_string(suite("nodepool.yaml")).unwrap();
+    let large = pool.replace("operator: Lt, values: [\"97\"]", "operator: Gt, values: [\"63\"]");
+    assert_ne!(pool, large);
+    place.put("suite/nodepool.yaml", &large);
+    let (out, _, code) = check(&[]);
+    assert_eq!(code, Some(1), "{out}");
+    for policy in ["mixed-sizes-500 (karpenter)", "mixed-sizes-500 (cost-aware)"] {
+        let told = out.lines().find(|line| line.contains(policy) && line.contains("cost per hour"));
+        assert!(told.is_some_and(|line| line.ends_with("WORSE")), "{out}");
+    }
+}

@@ -3,12 +3,18 @@
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
+use rayon::prelude::*;
+
 use super::{Arguments, Format, Unwritable, circumstances, line, pass, with_effort};
 use crate::catalog::Catalog;
+use crate::cli::experiment::on_threads;
 use crate::cli::prices::Prices;
 use crate::cli::{Console, Failure};
+use crate::domain::KarpenterVersion;
+use crate::policy::bin_packing::Effort;
+use crate::policy::packing::PackerKind;
 use crate::report::pack::{Baseline, PackAnswer, PackedInstance, SuiteAnswer};
-use crate::scenario::PackingQuestion;
+use crate::scenario::{Circumstances, PackingQuestion};
 
 /// A folder that is no suite, or a file that is no baseline.
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
@@ -74,10 +80,36 @@ fn pack_instance(
         }
     }
     let started = Instant::now();
-    let pass = with_effort(arguments, |effort| pass(arguments, &question, effort));
+    let pass = with_effort(arguments, |effort| pass(arguments.packer.kind(), &question, effort));
     let seconds = started.elapsed().as_secs_f64();
     let answer = PackAnswer::of(&with_effort(arguments, |effort| pass.with_bound(effort)), None);
     Ok(PackedInstance::new(name, &answer, seconds))
+}
+
+/// Every instance of a suite, packed by every packer under the default release, without bounds: the instances in order of
+/// name, the packers in the order given.
+pub(in crate::cli) fn pack_all(
+    suite: &Path,
+    packers: &[PackerKind],
+    catalog: &Catalog,
+    threads: Option<u16>,
+) -> Result<Vec<(PackerKind, PackedInstance)>, Failure> {
+    let circumstances = Circumstances { region: None, zones: Vec::new(), karpenter: KarpenterVersion::default() };
+    let mut questions = Vec::new();
+    for (name, files) in find_instances(suite)? {
+        questions.push((name, PackingQuestion::load(&files, &circumstances, catalog).map_err(Failure::bad_input)?));
+    }
+    let one = |(name, question): &(String, PackingQuestion)| {
+        let packed = packers.iter().map(|packer| {
+            let started = Instant::now();
+            let answer = pass(*packer, question, &mut Effort { steps: Effort::THOROUGH, go_on: &mut || true });
+            let answer = PackAnswer::of(&answer, None);
+            (*packer, PackedInstance::new(name.clone(), &answer, started.elapsed().as_secs_f64()))
+        });
+        packed.collect::<Vec<_>>()
+    };
+    let packed: Vec<_> = on_threads(threads, || questions.par_iter().with_max_len(1).map(one).collect())?;
+    Ok(packed.into_iter().flatten().collect())
 }
 
 /// The instances of a suite by name, each with its files and those that all share.

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::{aligned, signed_percent, value};
 use crate::experiment::baseline::{Movement, Standing};
-use crate::experiment::figures::{Figure, find};
+use crate::experiment::figures::{Figure, named};
 use crate::report::format::percent;
 
 /// Cells of a row: scenario, policy, figure, what it was, what it is, the change, the tolerance, the verdict.
@@ -12,8 +12,8 @@ fn cells(movement: &Movement, currency: &str) -> Vec<String> {
     let say = |figure: &Figure, amount: Option<f64>| {
         amount.map_or_else(|| "\u{2013}".to_owned(), |amount| value(figure, currency, amount))
     };
-    let (label, was, is) = match find(movement.figure) {
-        Some((_, figure)) => (figure.label, say(figure, movement.was), say(figure, movement.is)),
+    let (label, was, is) = match named(movement.figure) {
+        Some(figure) => (figure.label, say(figure, movement.was), say(figure, movement.is)),
         None => (movement.figure, String::new(), String::new()),
     };
     let change = movement.change.map_or_else(|| "\u{2013}".to_owned(), signed_percent);
