@@ -308,6 +308,13 @@ pub struct RequestFigures {
 }
 
 impl RequestFigures {
+    /// The share of its requests, 0 to 1, that got no answer; `None` if there were none.
+    pub fn unanswered_share(&self) -> Option<f64> {
+        let lost = self.unanswered + self.timed_out + self.dropped;
+        let all = self.completed + lost;
+        (all > 0.0).then(|| lost / all)
+    }
+
     /// What became of the requests that were not answered, for people; `None` if there were none.
     pub fn failed(&self) -> Option<String> {
         let (given_up, refused) = (format::whole(self.timed_out), format::whole(self.dropped));
@@ -425,6 +432,8 @@ pub struct ObjectiveResult {
     pub actual: Option<f64>,
     /// Whether `actual` is within `limit`; `null` when there was nothing to measure.
     pub met: Option<bool>,
+    /// Why it is missed although `actual` is within `limit`, or there is none.
+    pub because: Option<String>,
 }
 
 impl Summary {

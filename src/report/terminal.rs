@@ -233,7 +233,8 @@ fn objectives(summary: &Summary, lines: &mut Vec<String>) {
         let value = |value| objective_value(objective, value);
         let measured = objective.actual.map_or_else(String::new, |actual| format!("{} against ", value(actual)));
         let label = format!("objective {}", objective.name);
-        lines.push(format!("{label:<LABEL$}{verdict}: {measured}at most {}", value(objective.limit)));
+        let because = objective.because.as_ref().map_or_else(String::new, |because| format!("; {because}"));
+        lines.push(format!("{label:<LABEL$}{verdict}: {measured}at most {}{because}", value(objective.limit)));
     }
 }
 

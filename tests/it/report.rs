@@ -277,3 +277,23 @@ fn a_workload_without_answers_has_no_response_time() {
     assert!(!line.contains("0 s"), "{line}");
     assert_eq!(serde_json::to_value(&summary).unwrap()["requests"][0]["p99_seconds"], serde_json::Value::Null);
 }
+
+#[test]
+fn fast_answers_to_some_do_not_make_up_for_none_to_others() {
+    let mut outcome = synthetic::outcome();
+    outcome.about.objectives.request_p99 = Some(nodecast::domain::SimDuration::from_secs(1));
+    let judged = |outcome: &Outcome| {
+        let summary = Summary::of(outcome);
+        let objective = summary.objectives.iter().find(|objective| objective.name == "request_p99").unwrap().clone();
+        (objective, report::terminal::table(&summary))
+    };
+    let (few, _) = judged(&outcome);
+    assert_eq!((few.met, few.because), (Some(true), None), "104 of 1.2 million got no answer");
+    outcome.requests[0].dropped = outcome.requests[0].completed;
+    let (many, table) = judged(&outcome);
+    assert_eq!((many.met, many.actual), (Some(false), few.actual));
+    let because = "50.0 % of the requests to web/frontend got no answer";
+    assert_eq!(many.because.as_deref(), Some(because));
+    let line = table.lines().find(|line| line.contains("objective request_p99")).unwrap();
+    assert!(line.contains("MISSED") && line.ends_with(because), "{line}");
+}

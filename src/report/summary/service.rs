@@ -5,6 +5,7 @@ use super::{
     RequestFigures, ScalingSummary, WorkloadScaling, rounded,
 };
 use crate::domain::WorkloadId;
+use crate::report::format::percent;
 use crate::simulation::Outcome;
 use crate::simulation::outcome::QueueSummary;
 use crate::world::record::{EventKind, MetricFacts, ReplicaChange, Sample, WorkloadKind};
@@ -120,6 +121,15 @@ pub(super) fn queues(outcome: &Outcome) -> Vec<QueueFigures> {
     outcome.queues.iter().map(figures).collect()
 }
 
+/// The workload that answered fewer than 99 of 100 requests, the worst of them: then the 99th percentile of all requests
+/// is no answer, however fast the answered ones were.
+fn unanswered(requests: &[RequestFigures]) -> Option<String> {
+    let share = |figures: &RequestFigures| figures.unanswered_share().filter(|share| *share > 0.01);
+    let worst = requests.iter().filter_map(|figures| Some((share(figures)?, &figures.workload)));
+    let (share, workload) = worst.max_by(|a, b| a.0.total_cmp(&b.0))?;
+    Some(format!("{} of the requests to {workload} got no answer", percent(share)))
+}
+
 /// Objectives in the order in which a scenario documents them. The slowest workload stands for all requests.
 pub(super) fn objectives(
     outcome: &Outcome,
@@ -134,6 +144,7 @@ pub(super) fn objectives(
         limit,
         actual,
         met: actual.map(|actual| actual <= limit),
+        because: None,
     };
     let mut results = Vec::new();
     if let Some(limit) = limits.pending_p99 {
@@ -142,7 +153,11 @@ pub(super) fn objectives(
     }
     if let Some(limit) = limits.request_p99 {
         let actual = requests.iter().filter_map(|figures| figures.p99_seconds).max_by(f64::total_cmp);
-        results.push(result("request_p99", "seconds", limit.as_secs_f64(), actual));
+        let judged = result("request_p99", "seconds", limit.as_secs_f64(), actual);
+        results.push(match unanswered(requests) {
+            Some(because) => ObjectiveResult { met: Some(false), because: Some(because), ..judged },
+            None => judged,
+        });
     }
     if let Some(limit) = limits.cost {
         results.push(result("cost", outcome.bill.currency.code(), limit, Some(cost.total)));
