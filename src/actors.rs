@@ -19,6 +19,7 @@ mod load_loop;
 mod metrics_server;
 mod node_groups;
 mod node_life;
+mod pod_trace;
 mod prometheus;
 mod queue_loop;
 pub mod replay;
@@ -75,7 +76,10 @@ pub fn handle(context: &mut Context<'_>, now: SimTime, event: Event) {
         Event::QueueShift(queue) => queue_loop::shift(context, now, queue),
         Event::KedaPoll(object) => keda_loop::poll(context, now, object),
         Event::JobPoll(object) => job_loop::poll(context, now, object),
-        Event::JobPodDone(pod) => job_loop::pod_done(context, now, pod),
+        Event::JobPodDone(pod) => workload_controllers::pod_done(context, now, pod),
+        Event::TraceStep => pod_trace::step(context, now),
+        Event::TracePodEnds(pod) => pod_trace::pod_ends(context, now, pod),
+        Event::TraceAgain => pod_trace::make_again(context, now),
         Event::InstanceRunning(node) => node_life::running(context, now, node),
         Event::NodeRegistered(node) => node_life::registered(context, now, node),
         Event::NodeReady(node) => node_life::ready(context, now, node),

@@ -11,6 +11,7 @@ use super::kubelet::Images;
 use super::load_loop::LoadLoop;
 use super::metrics_server::MetricsServer;
 use super::node_groups::{self, NodeGroups};
+use super::pod_trace::TraceLoop;
 use super::prometheus::{Prometheus, RequestCounters};
 use super::queue_loop::QueueLoop;
 use super::replay::ReplayState;
@@ -26,6 +27,7 @@ use crate::domain::workload::ObjectName;
 use crate::domain::{KubernetesVersion, NodeId, SimTime, WorkloadId};
 use crate::engine::{EventQueue, Streams};
 use crate::load::{RequestModel, WorkQueue};
+use crate::scenario::definition::WorkloadTimes;
 use crate::world::World;
 
 /// One running simulation.
@@ -46,6 +48,7 @@ pub struct Context<'s> {
     pub(super) machines: Vec<Option<Machine>>,
     pub(super) scheduler: SchedulerLoop,
     pub(super) images: Images,
+    pub(super) pod_trace: TraceLoop,
     pub(super) controllers: Controllers,
     pub(super) metrics: MetricsServer,
     pub(super) autoscalers: Vec<ReplicaLoop<'s>>,
@@ -92,6 +95,7 @@ impl<'s> Context<'s> {
             machines: Vec::new(),
             scheduler: SchedulerLoop::new(setup, streams),
             images: Images::default(),
+            pod_trace: TraceLoop::default(),
             controllers: Controllers::default(),
             metrics: MetricsServer::new(setup),
             autoscalers: Vec::new(),
@@ -120,6 +124,11 @@ impl<'s> Context<'s> {
     /// The workload called `name`, if it has been applied.
     pub(super) fn workload_named(&self, name: ObjectName) -> Option<WorkloadId> {
         self.world.workloads().find(|(_, workload)| workload.name == name).map(|(id, _)| id)
+    }
+
+    /// What the scenario says of the times of a workload's pods.
+    pub(super) fn times_of(&self, workload: WorkloadId) -> WorkloadTimes {
+        self.setup.times.get(&self.world.workload(workload).name).copied().unwrap_or_default()
     }
 
     /// Every load's workload (once applied) and its queue, brought up to `now`.

@@ -38,7 +38,13 @@ pub enum Event {
     KedaPoll(u32),
     /// KEDA polls the triggers of a ScaledJob.
     JobPoll(u32),
-    /// A pod of a Job has done its work.
+    /// Pods of the trace are created.
+    TraceStep,
+    /// The recorded end of a pod of the trace.
+    TracePodEnds(PodId),
+    /// Pods of the trace that were lost are made again.
+    TraceAgain,
+    /// A pod that ends by itself has done its work.
     JobPodDone(PodId),
     /// An instance enters `running`.
     InstanceRunning(NodeId),

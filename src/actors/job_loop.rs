@@ -2,8 +2,6 @@
 //!
 //! Deviation: a Job never fails; a pod that is evicted or lost gives its messages back and is made again ten seconds later.
 //!
-//! Deviation: pods of a ScaledJob that no queue names run for a minute.
-//!
 //! Source: KEDA 2.20 `pkg/scaling/executor/scale_jobs.go`; Kubernetes 1.36 `pkg/controller/job`.
 
 use std::sync::Arc;
@@ -24,8 +22,6 @@ use crate::world::PodPhase;
 use crate::world::pod_operations::NewWorkload;
 use crate::world::record::{EventKind, WorkloadKind};
 
-/// How long a pod runs that no queue gives work.
-const RUN_TIME: SimDuration = SimDuration::from_secs(60);
 /// How long a pod runs that finds nothing to take.
 const NOTHING_TO_DO: SimDuration = SimDuration::from_secs(1);
 /// From the end of a pod that did not succeed to its replacement.
@@ -234,7 +230,7 @@ pub(super) fn pod_started(context: &mut Context<'_>, now: SimTime, pod: PodId) {
     let Some((index, position, place)) = find(context, pod) else { return };
     let plan = context.jobs[index].plan;
     let time = match plan.queue {
-        None => RUN_TIME,
+        None => context.times_of(context.jobs[index].workload).run_time(),
         Some(queue) => {
             let taken = context.queues[queue].queue.take(context.setup.queues[queue].messages_per_job, now);
             context.jobs[index].jobs[position].pods[place].messages = taken;

@@ -1,7 +1,11 @@
 //! A pod's life on its node: image pull, start, readiness, stop.
 //!
-//! Deviation: image sizes are not in a manifest, so every image is taken as 100 MB; a pod stops one second after it was
-//! told to, whatever its grace period beyond that allows.
+//! What a manifest does not say is assumed unless the scenario says it: images of 100 MB, pulled at 80 MB/s and unpacked at 180
+//! MB/s; init containers that take no time, applications that answer at once and stop within a second.
+//!
+//! Deviation: a container that is killed by its probes is not restarted; liveness probes never fail.
+//!
+//! Source: Kubernetes 1.36 `pkg/kubelet/kuberuntime`, `pkg/kubelet/prober/worker.go`.
 
 use std::collections::BTreeMap;
 
@@ -9,21 +13,23 @@ use rustc_hash::FxHashMap;
 
 use super::context::Context;
 use super::event::{Event, class};
-use super::{job_loop, karpenter, load_loop, replay, scheduler_loop, workload_controllers};
+use super::{karpenter, load_loop, pod_trace, replay, scheduler_loop, workload_controllers};
+use crate::domain::pod::{Container, Probe};
 use crate::domain::{NodeId, PodId, SimDuration, SimTime, Symbol};
+use crate::scenario::definition::ImageSettings;
 use crate::world::record::EventKind;
 use crate::world::{NodePhase, PodPhase};
 
-/// Size of an image, compressed.
-const IMAGE_BYTES: i64 = 100_000_000;
-/// Pull of an image that the node does not have: 1.5 s, plus 100 MB at 80 MB/s, plus unpacking at 180 MB/s.
-const PULL: SimDuration = SimDuration::from_millis(3_300);
+/// From the pull's begin to the first byte: registry and manifests.
+const PULL_OVERHEAD: SimDuration = SimDuration::from_millis(1_500);
 /// An image that the node has.
 const CACHED_PULL: SimDuration = SimDuration::from_millis(300);
 /// From the last image pulled to the containers running.
 const CONTAINER_START: SimDuration = SimDuration::from_secs(1);
-/// From the order to stop to the containers having stopped.
-const STOP: SimDuration = SimDuration::from_secs(1);
+/// What a hook that runs when the grace period ends is given once more.
+///
+/// Source: `kuberuntime_container.go`, `minimumGracePeriodInSeconds`.
+const HOOK_EXTENSION: SimDuration = SimDuration::from_secs(2);
 /// From binding to the kubelet taking the pod up.
 const BIND: SimDuration = SimDuration::from_millis(20);
 
@@ -37,15 +43,16 @@ pub(super) struct Images {
 
 impl Images {
     /// When `image` can be used on `node` if it is asked for at `from`. A node pulls one image at a time.
-    fn available(&mut self, node: NodeId, image: Symbol, from: SimTime) -> SimTime {
+    fn available(&mut self, settings: &ImageSettings, node: NodeId, image: Symbol, from: SimTime) -> SimTime {
         if let Some(&there) = self.there.get(&(node, image)) {
             return there.max(from + CACHED_PULL);
         }
         let idle = self.pulling_until.get(&node).copied().unwrap_or(from);
-        let there = idle.max(from) + PULL;
+        let bytes = settings.size_of(image);
+        let there = idle.max(from) + pull_time(settings, bytes);
         self.there.insert((node, image), there);
         self.pulling_until.insert(node, there);
-        *self.pulled.entry(node).or_insert(0) += IMAGE_BYTES;
+        *self.pulled.entry(node).or_insert(0) += bytes;
         there
     }
 
@@ -55,17 +62,56 @@ impl Images {
     }
 }
 
+/// Time to fetch and unpack an image, to a tenth of a second.
+fn pull_time(settings: &ImageSettings, bytes: i64) -> SimDuration {
+    let at_rate =
+        |rate: i64| SimDuration::from_micros((i128::from(bytes) * 1_000_000 / i128::from(rate.max(1))) as i64);
+    let exact = PULL_OVERHEAD + at_rate(settings.pull_rate) + at_rate(settings.unpack_rate);
+    SimDuration::from_millis((exact.as_micros() + 50_000).div_euclid(100_000) * 100)
+}
+
 /// The pod has just been bound: its images are pulled, those of init containers first, then its containers start.
 pub(super) fn take_up(context: &mut Context<'_>, now: SimTime, pod: PodId) {
     let state = context.world.pod(pod);
     let Some(node) = state.node else { return };
+    let times = context.times_of(state.workload);
+    let settings = &context.setup.images;
     let mut at = now + BIND;
     for init in &state.spec.init_containers {
-        at = context.images.available(node, Symbol::new(&init.container.image), at) + CONTAINER_START;
+        let image = Symbol::new(&init.container.image);
+        at = context.images.available(settings, node, image, at) + CONTAINER_START;
+        // A sidecar goes on beside the others once it has started; anything else has to end first.
+        at += if init.sidecar {
+            init.container.startup_probe.map_or(SimDuration::ZERO, |probe| first_success(probe, SimDuration::ZERO))
+        } else {
+            times.init_time
+        };
     }
     let pulled = state.spec.containers.iter().map(|container| Symbol::new(&container.image));
-    let there = pulled.map(|image| context.images.available(node, image, at)).max().unwrap_or(at);
+    let there = pulled.map(|image| context.images.available(settings, node, image, at)).max().unwrap_or(at);
     context.queue.schedule(there + CONTAINER_START, class::MACHINES, Event::PodStarted(pod));
+}
+
+/// When a probe has succeeded as often as it has to, for an application that answers after `answers`: probes come one period
+/// after the other, the first after the initial delay.
+fn first_success(probe: Probe, answers: SimDuration) -> SimDuration {
+    let late = (answers - probe.initial_delay).as_micros().max(0);
+    let misses = late.div_euclid(probe.period.as_micros()) + i64::from(late.rem_euclid(probe.period.as_micros()) > 0);
+    probe.initial_delay + probe.period * (misses + i64::from(probe.success_threshold.saturating_sub(1)))
+}
+
+/// When a container is Ready, counted from its start. The first readiness probe after a start-up probe's success comes at
+/// once.
+fn ready_after(container: &Container, answers: SimDuration) -> SimDuration {
+    let started = container.startup_probe.map(|probe| first_success(probe, answers));
+    match (container.readiness_probe, started) {
+        (None, started) => started.unwrap_or(SimDuration::ZERO),
+        (Some(probe), None) => first_success(probe, answers),
+        (Some(probe), Some(started)) => {
+            let again = i64::from(probe.success_threshold.saturating_sub(1));
+            started.max(probe.initial_delay) + probe.period * again
+        }
+    }
 }
 
 /// The pod's containers run; its readiness probe, if it has one, is what Ready waits for.
@@ -74,21 +120,11 @@ pub(super) fn start(context: &mut Context<'_>, now: SimTime, pod: PodId) {
     if state.phase != PodPhase::Starting || !state.is_active() {
         return;
     }
-    let first_success = |probe: crate::domain::pod::Probe| {
-        probe.initial_delay + probe.period * i64::from(probe.success_threshold.saturating_sub(1))
-    };
-    let wait = state
-        .spec
-        .containers
-        .iter()
-        .map(|container| {
-            let startup = container.startup_probe.map_or(SimDuration::ZERO, first_success);
-            startup + container.readiness_probe.map_or(SimDuration::ZERO, first_success)
-        })
-        .max()
-        .unwrap_or(SimDuration::ZERO);
+    let answers = context.times_of(state.workload).start_time;
+    let waits = state.spec.containers.iter().map(|container| ready_after(container, answers));
+    let wait = waits.max().unwrap_or(SimDuration::ZERO);
     context.world.start_pod(pod, now);
-    job_loop::pod_started(context, now, pod);
+    workload_controllers::pod_started(context, now, pod);
     if wait == SimDuration::ZERO {
         ready(context, now, pod);
     } else {
@@ -139,6 +175,7 @@ pub(super) fn delete_within(
         context.metrics.pod_unready(pod, workload, &mut context.loads, now);
     }
     context.world.request_pod_deletion(pod, now, grace, evicted, reason);
+    pod_trace::pod_leaves(context, pod);
     if was_ready {
         load_loop::replicas_changed(context, now, workload);
     }
@@ -149,7 +186,7 @@ pub(super) fn delete_within(
             karpenter::state_changed(context, now);
         }
         Some(node) => {
-            let stops_in = replay::stops_in(context, pod, grace).unwrap_or(STOP.min(grace));
+            let stops_in = replay::stops_in(context, pod, grace).unwrap_or_else(|| stop_time(context, pod, grace));
             context.queue.schedule_in(stops_in, class::MACHINES, Event::PodStopped(pod));
             if !again {
                 karpenter::pod_terminating(context, now, pod, node);
@@ -157,6 +194,15 @@ pub(super) fn delete_within(
         }
     }
     workload_controllers::wake(context, workload);
+}
+
+/// From the order to stop to the end: the hook, then the application, at most the grace period; a hook that is still running
+/// then gets a little more.
+fn stop_time(context: &Context<'_>, pod: PodId, grace: SimDuration) -> SimDuration {
+    let state = context.world.pod(pod);
+    let hook = state.spec.containers.iter().map(|container| container.pre_stop).max().unwrap_or(SimDuration::ZERO);
+    let most = if hook >= grace && grace > SimDuration::ZERO { grace + HOOK_EXTENSION } else { grace };
+    (hook + context.times_of(state.workload).shutdown_time).min(most)
 }
 
 /// The pod's containers have stopped.
@@ -181,6 +227,13 @@ pub(super) fn succeeded(context: &mut Context<'_>, now: SimTime, pod: PodId) {
     stopped(context, now, pod);
 }
 
+/// The pod's containers have ended by themselves, their work not done.
+pub(super) fn failed(context: &mut Context<'_>, now: SimTime, pod: PodId) {
+    cut_off(context, now, pod);
+    context.world.note_pod(pod, now, EventKind::PodFailed, "");
+    stopped(context, now, pod);
+}
+
 /// The pod's machine is gone without a word: it answers no more, and nobody has noticed yet.
 pub(super) fn cut_off(context: &mut Context<'_>, now: SimTime, pod: PodId) {
     let state = context.world.pod(pod);
@@ -202,6 +255,7 @@ pub(super) fn lost(context: &mut Context<'_>, now: SimTime, pod: PodId) {
     let (workload, was_ready) = (state.workload, state.is_ready());
     if state.is_active() {
         context.world.request_pod_deletion(pod, now, SimDuration::ZERO, true, "its node is gone");
+        pod_trace::pod_leaves(context, pod);
     }
     if was_ready {
         context.metrics.pod_unready(pod, workload, &mut context.loads, now);

@@ -1,5 +1,6 @@
 //! What a simulation is told: plain data, resolved and validated beforehand.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::catalog::Region;
@@ -8,7 +9,7 @@ use crate::domain::external_metrics::ExternalMetric;
 use crate::domain::keda::{ScaledJob, ScaledObject, Trigger};
 use crate::domain::node_group::NodeGroup;
 use crate::domain::pod::PodDisruptionBudget;
-use crate::domain::workload::{DaemonSet, Deployment, ObjectName, StatefulSet};
+use crate::domain::workload::{CronJob, DaemonSet, Deployment, Job, ObjectName, StatefulSet};
 use crate::domain::{
     HorizontalPodAutoscaler, KubernetesVersion, LabelSelector, Labels, NodeClass, NodePool, SimDuration, SimTime,
     Symbol, TerminationHandler, Versions,
@@ -17,7 +18,7 @@ use crate::load::{Service, Source, Spacing, Work};
 use crate::policy::packing::PackerKind;
 use crate::policy::replicas::keda::{CronWindow, Formula};
 use crate::policy::replicas::promql::Query;
-use crate::scenario::definition::{Outage, QueueKind, SeriesKind, SeriesOwner};
+use crate::scenario::definition::{ImageSettings, Outage, PodTrace, QueueKind, SeriesKind, SeriesOwner, WorkloadTimes};
 use crate::scenario::manifests::PodObject;
 
 /// Names of the random streams that a simulation draws from.
@@ -36,6 +37,7 @@ pub const STREAM_NAMES: &[&str] = &[
     "fault-shortage",
     "handler-poll",
     "hpa-phase",
+    "job-fate",
     "keda-phase",
     "load-factor",
     "load-noise",
@@ -103,6 +105,12 @@ pub struct Setup {
     pub loads: Vec<LoadPlan>,
     /// What happens from outside, in order of time.
     pub timeline: Vec<Step>,
+    /// Pods of a recorded cluster.
+    pub pod_trace: Option<Arc<PodTrace>>,
+    /// How long what no manifest tells takes, by workload.
+    pub times: BTreeMap<ObjectName, WorkloadTimes>,
+    /// Sizes of images, and how fast nodes pull them.
+    pub images: ImageSettings,
     /// Boot stages to use in place of the image family's own.
     pub boot: Option<BootStages>,
     /// Prices, capacity, interruptions, faults and billing of the simulated EC2.
@@ -205,6 +213,10 @@ pub enum Action {
     Deploy(Deployment),
     /// A StatefulSet is applied.
     DeployStateful(Box<StatefulSet>),
+    /// A Job is applied.
+    RunJob(Box<Job>),
+    /// A CronJob is applied.
+    RunCronJob(Box<CronJob>),
     /// A pod that nothing controls is applied.
     RunPod(Box<PodObject>),
     /// A DaemonSet is applied.

@@ -2,8 +2,8 @@
 
 use super::context::Context;
 use super::event::{Event, class};
-use super::workload_controllers::{bare_pods, daemon_sets, deployments, stateful_sets};
-use super::{control_plane, job_loop, keda_loop, load_loop, queue_loop, replica_loop, workload_controllers};
+use super::workload_controllers::{bare_pods, daemon_sets, deployments, jobs, stateful_sets};
+use super::{control_plane, job_loop, keda_loop, load_loop, pod_trace, queue_loop, replica_loop, workload_controllers};
 use crate::actors::setup::Action;
 use crate::domain::SimTime;
 use crate::world::record::EventKind;
@@ -14,6 +14,7 @@ pub(super) fn begin(context: &mut Context<'_>) {
     for (index, step) in setup.timeline.iter().enumerate() {
         context.queue.schedule(step.at, class::PEOPLE, Event::TimelineStep(index as u32));
     }
+    pod_trace::begin(context);
     load_loop::begin(context);
     queue_loop::begin(context);
 }
@@ -25,6 +26,8 @@ pub(super) fn happen(context: &mut Context<'_>, now: SimTime, step: u32) {
     match &step.action {
         Action::Deploy(deployment) => deployments::apply(context, now, deployment),
         Action::DeployStateful(set) => stateful_sets::apply(context, now, set),
+        Action::RunJob(job) => jobs::apply_job(context, now, job),
+        Action::RunCronJob(cron) => jobs::apply_cron_job(context, now, cron),
         Action::RunPod(pod) => bare_pods::apply(context, now, pod.name, &pod.spec),
         Action::RunDaemon(daemon_set) => daemon_sets::apply(context, now, daemon_set),
         Action::Scale { workload, replicas } => {

@@ -6,6 +6,7 @@
 pub(super) mod bare_pods;
 pub(super) mod daemon_sets;
 pub(super) mod deployments;
+pub(super) mod jobs;
 pub(super) mod stateful_sets;
 
 use std::collections::BTreeMap;
@@ -15,7 +16,7 @@ use rustc_hash::FxHashMap;
 
 use super::context::Context;
 use super::event::{Event, class};
-use super::{job_loop, kubelet, replay, scheduler_loop};
+use super::{job_loop, kubelet, pod_trace, replay, scheduler_loop};
 use crate::domain::pod::{OwnerKind, PodPhase as ReportedPhase};
 use crate::domain::workload::ObjectName;
 use crate::domain::{LabelSelector, NodeId, PodId, PodSpec, SimDuration, SimTime, Symbol, WorkloadId};
@@ -30,6 +31,7 @@ const REACTION: SimDuration = SimDuration::from_millis(100);
 /// What the controllers remember of their workloads.
 #[derive(Debug, Default)]
 pub(super) struct Controllers {
+    batches: BTreeMap<WorkloadId, jobs::Batch>,
     daemon_sets: BTreeMap<WorkloadId, daemon_sets::Daemons>,
     deployments: BTreeMap<WorkloadId, deployments::Deployed>,
     stateful_sets: BTreeMap<WorkloadId, stateful_sets::Ordered>,
@@ -87,6 +89,26 @@ pub(super) fn pod_ready(context: &mut Context<'_>, workload: WorkloadId) {
     stateful_sets::pod_ready(context, workload);
 }
 
+/// A pod's containers run: some controllers' pods end by themselves.
+pub(super) fn pod_started(context: &mut Context<'_>, now: SimTime, pod: PodId) {
+    match context.world.workload(context.world.pod(pod).workload).kind {
+        WorkloadKind::ScaledJob => job_loop::pod_started(context, now, pod),
+        WorkloadKind::Job | WorkloadKind::CronJob => jobs::pod_started(context, pod),
+        WorkloadKind::Pods => pod_trace::pod_started(context, pod),
+        WorkloadKind::Deployment | WorkloadKind::StatefulSet | WorkloadKind::DaemonSet => {}
+    }
+}
+
+/// Such a pod has done its work.
+pub(super) fn pod_done(context: &mut Context<'_>, now: SimTime, pod: PodId) {
+    match context.world.workload(context.world.pod(pod).workload).kind {
+        WorkloadKind::ScaledJob => job_loop::pod_done(context, now, pod),
+        WorkloadKind::Job | WorkloadKind::CronJob => jobs::pod_done(context, now, pod),
+        WorkloadKind::Pods => pod_trace::pod_done(context, now, pod),
+        WorkloadKind::Deployment | WorkloadKind::StatefulSet | WorkloadKind::DaemonSet => {}
+    }
+}
+
 /// Whether the pod has been Ready for `min_ready`.
 fn is_available(context: &Context<'_>, now: SimTime, pod: PodId, min_ready: SimDuration) -> bool {
     let state = context.world.pod(pod);
@@ -98,6 +120,7 @@ pub(super) fn reconcile(context: &mut Context<'_>, now: SimTime, workload: Workl
     match context.world.workload(workload).kind {
         WorkloadKind::Deployment => deployments::reconcile(context, now, workload),
         WorkloadKind::StatefulSet => stateful_sets::reconcile(context, now, workload),
+        WorkloadKind::Job | WorkloadKind::CronJob => jobs::reconcile(context, now, workload),
         WorkloadKind::ScaledJob => job_loop::reconcile(context, now, workload),
         WorkloadKind::Pods => bare_pods::reconcile(context, workload),
         WorkloadKind::DaemonSet => daemon_sets::reconcile(context, now, workload),

@@ -36,6 +36,8 @@ pub struct Container {
     pub readiness_probe: Option<Probe>,
     /// The start-up probe.
     pub startup_probe: Option<Probe>,
+    /// How long its `preStop` hook sleeps.
+    pub pre_stop: SimDuration,
 }
 
 /// The timing of a probe.

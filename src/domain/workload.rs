@@ -88,3 +88,62 @@ pub enum StatefulUpdate {
         partition: u32,
     },
 }
+
+/// A Job's specification.
+#[derive(Clone, PartialEq, Debug)]
+pub struct JobSpec {
+    /// What its pods look like.
+    pub template: Arc<PodSpec>,
+    /// Pods at a time.
+    pub parallelism: u32,
+    /// Successes that complete it; `None` if one success of any pod does, once the others have ended too.
+    pub completions: Option<u32>,
+    /// Failures above which it is given up.
+    pub backoff_limit: u32,
+    /// How long it may run; `None` for ever.
+    pub active_deadline: Option<SimDuration>,
+    /// Whether it makes no pods.
+    pub suspended: bool,
+    /// Whether pods that others evict do not count as failures (`podFailurePolicy` with `Ignore` of `DisruptionTarget`).
+    pub ignores_disruptions: bool,
+}
+
+/// A Job.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Job {
+    /// Namespace and name.
+    pub name: ObjectName,
+    /// What it does.
+    pub spec: JobSpec,
+}
+
+/// What a CronJob does when its time comes while a Job of it still runs (`concurrencyPolicy`).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub enum Concurrency {
+    /// It starts another.
+    #[default]
+    Allow,
+    /// It waits until that one has ended.
+    Forbid,
+    /// It ends that one and starts another.
+    Replace,
+}
+
+/// A CronJob.
+#[derive(Clone, PartialEq, Debug)]
+pub struct CronJob {
+    /// Namespace and name.
+    pub name: ObjectName,
+    /// Five fields, or a name such as `@daily`.
+    pub schedule: String,
+    /// An IANA time zone; `None` for UTC.
+    pub time_zone: Option<String>,
+    /// What it does when a Job of it still runs.
+    pub concurrency: Concurrency,
+    /// How much later than its time a Job may start; `None` for any.
+    pub starting_deadline: Option<SimDuration>,
+    /// Whether it starts none.
+    pub suspended: bool,
+    /// Its Jobs.
+    pub job: JobSpec,
+}

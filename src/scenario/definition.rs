@@ -1,5 +1,6 @@
 //! A resolved scenario: plain data, every reference checked.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::error::{ScenarioError, listed, nearest};
@@ -7,7 +8,9 @@ use super::manifests::Manifests;
 use crate::cloud::{BootStages, CloudSettings};
 use crate::domain::external_metrics::ExternalMetric;
 use crate::domain::workload::ObjectName;
-use crate::domain::{KubernetesVersion, Labels, Money, SimDuration, SimTime, Symbol, TerminationHandler, Versions};
+use crate::domain::{
+    KubernetesVersion, Labels, Money, PodSpec, SimDuration, SimTime, Symbol, TerminationHandler, Versions,
+};
 use crate::load::{Curve, Service, Uncertainty, Work};
 use crate::policy::packing::PackerKind;
 
@@ -36,6 +39,12 @@ pub struct Scenario {
     pub prometheus: Option<PrometheusSettings>,
     /// Queues.
     pub queues: Vec<QueueSpec>,
+    /// Pods of a recorded cluster.
+    pub pods: Option<Arc<PodTrace>>,
+    /// How long what no manifest tells takes, by workload.
+    pub times: BTreeMap<ObjectName, WorkloadTimes>,
+    /// Sizes of images, and how fast nodes pull them.
+    pub images: ImageSettings,
     /// What is done by hand, in order of time.
     pub timeline: Vec<TimedAction>,
     /// The policies, at least one; the first is what `run` simulates.
@@ -329,4 +338,107 @@ pub enum QueueKind {
     RabbitMq,
     /// A Redis list.
     Redis,
+}
+
+/// How long what no manifest tells takes for the pods of one workload.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct WorkloadTimes {
+    /// From the start of a pod's containers to their end, for pods of Jobs and CronJobs, and of ScaledJobs that no queue names;
+    /// `None` for [a minute](Self::RUN_TIME), which is assumed.
+    pub run_time: Option<SimDuration>,
+    /// The share of such pods that fail, from 0 to 1; 0 unless given.
+    pub failures: f64,
+    /// From the start of an init container to its end; 0 unless given (assumed).
+    pub init_time: SimDuration,
+    /// From the start of the containers until the application answers its probes; 0 unless given (assumed).
+    pub start_time: SimDuration,
+    /// From the signal to stop until the containers have stopped, if the grace period allows it; 1 s unless given (assumed).
+    pub shutdown_time: SimDuration,
+}
+
+impl WorkloadTimes {
+    /// How long a pod with an end runs unless the scenario says it.
+    pub const RUN_TIME: SimDuration = SimDuration::from_secs(60);
+
+    /// How long a pod runs that ends by itself.
+    pub fn run_time(&self) -> SimDuration {
+        self.run_time.unwrap_or(Self::RUN_TIME)
+    }
+}
+
+impl Default for WorkloadTimes {
+    fn default() -> Self {
+        Self {
+            run_time: None,
+            failures: 0.0,
+            init_time: SimDuration::ZERO,
+            start_time: SimDuration::ZERO,
+            shutdown_time: SimDuration::from_secs(1),
+        }
+    }
+}
+
+/// Images, and how fast a node pulls them. The defaults are assumed.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ImageSettings {
+    /// Compressed bytes of an image that `sizes` does not name; 100 MB unless given.
+    pub size: i64,
+    /// Compressed bytes of images, named as manifests name them.
+    pub sizes: BTreeMap<Symbol, i64>,
+    /// Bytes per second that a node fetches; 80 MB unless given.
+    pub pull_rate: i64,
+    /// Bytes per second that it unpacks; 180 MB unless given.
+    pub unpack_rate: i64,
+}
+
+impl ImageSettings {
+    /// Compressed bytes of an image.
+    pub fn size_of(&self, image: Symbol) -> i64 {
+        self.sizes.get(&image).copied().unwrap_or(self.size)
+    }
+}
+
+impl Default for ImageSettings {
+    fn default() -> Self {
+        Self { size: 100_000_000, sizes: BTreeMap::new(), pull_rate: 80_000_000, unpack_rate: 180_000_000 }
+    }
+}
+
+/// The pods of a recorded cluster.
+#[derive(Clone, PartialEq, Debug)]
+pub struct PodTrace {
+    /// Their namespace.
+    pub namespace: Symbol,
+    /// What they look like; pods that are alike share one.
+    pub templates: Vec<Arc<PodSpec>>,
+    /// Their lives, in order of creation.
+    pub rows: Vec<TraceRow>,
+    /// Whether a pod that is evicted or lost is made again.
+    pub again: bool,
+}
+
+/// Pods of a trace that are created at one instant and are alike.
+#[derive(Clone, PartialEq, Debug)]
+pub struct TraceRow {
+    /// When they are created.
+    pub at: SimTime,
+    /// How many.
+    pub count: u32,
+    /// Which of the templates they have.
+    pub template: u32,
+    /// When they end.
+    pub end: TraceEnd,
+    /// Their name.
+    pub name: Option<Box<str>>,
+}
+
+/// When a pod of a trace ends.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum TraceEnd {
+    /// Not within the trace.
+    Never,
+    /// At this instant, whatever has become of it.
+    At(SimTime),
+    /// When it has run for so long.
+    After(SimDuration),
 }

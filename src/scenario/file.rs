@@ -9,12 +9,14 @@ mod external_metrics;
 mod faults;
 mod interruption;
 mod load;
+mod pod_trace;
 mod price_records;
 mod prometheus;
 mod queues;
 mod records;
 mod timeline;
 mod values;
+mod workloads;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -52,6 +54,9 @@ static SCENARIO: Shape = Shape {
         "prometheus",
         "queues",
         "external_metrics",
+        "pods",
+        "workloads",
+        "images",
         "timeline",
         "policies",
         "ec2",
@@ -61,10 +66,7 @@ static SCENARIO: Shape = Shape {
         "assumptions",
     ],
     without_effect: &[],
-    unsupported: &[(
-        "pods",
-        "take `pods` out: traces of pods cannot be replayed in this release; write Deployments instead",
-    )],
+    unsupported: &[],
     strict: true,
 };
 static VERSIONS: Shape = Shape {
@@ -307,11 +309,11 @@ fn scenario<'s>(
     let handling = Handling::read(reader, fields, Handling::default())?;
     let policies = policies(reader, fields, region, &base, (versions, handling), files)?;
     let timeline = timeline::read(reader, fields, files, duration, &base.priority_classes)?;
-    let workloads = checks::Workloads::of(&policies, &timeline.actions);
-    checks::timeline(reader, &timeline, &workloads, &policies)?;
-    let run = load::Run { start, duration, workloads: &workloads };
+    let known = checks::Workloads::of(&policies, &timeline.actions);
+    checks::timeline(reader, &timeline, &known, &policies)?;
+    let run = load::Run { start, duration, workloads: &known };
     let load = load::read(reader, fields, &timeline.load, files, &run)?;
-    let prometheus = prometheus::read(reader, fields, &workloads)?;
+    let prometheus = prometheus::read(reader, fields, &known)?;
     let queues = queues::read(reader, fields, files, &run)?;
     let external_metrics = external_metrics::read(reader, fields)?;
     let seed = fields.optional("seed", |n, what| reader.integer(n, what, 0, i64::MAX))?.unwrap_or(1);
@@ -329,6 +331,9 @@ fn scenario<'s>(
         prometheus,
         queues,
         external_metrics,
+        pods: pod_trace::read(reader, fields, files, duration)?,
+        times: workloads::times(reader, fields, &known)?,
+        images: workloads::images(reader, fields)?,
         timeline: timeline.actions.into_iter().map(|placed| placed.action).collect(),
         policies,
         ec2: cloud::read(reader, fields, region, files, start, duration)?,

@@ -1,6 +1,7 @@
 //! Kubernetes manifests, read into the domain's vocabulary.
 
 mod affinity;
+mod batch;
 mod common;
 mod eksctl;
 mod hpa;
@@ -36,7 +37,7 @@ use crate::domain::node_group::NodeGroup;
 use crate::domain::node_pool::ClusterInfo;
 use crate::domain::pod::PodDisruptionBudget;
 use crate::domain::volumes::{PersistentVolume, PersistentVolumeClaim, StorageClass};
-use crate::domain::workload::{DaemonSet, Deployment, ObjectName, StatefulSet};
+use crate::domain::workload::{CronJob, DaemonSet, Deployment, Job, ObjectName, StatefulSet};
 use crate::domain::{HorizontalPodAutoscaler, Labels, NodeClass, NodeObject, NodePool, PodSpec, Symbol};
 
 /// A Service: what kube-scheduler spreads pods by unless they say otherwise.
@@ -74,6 +75,10 @@ pub struct Manifests {
     pub deployments: Vec<Deployment>,
     /// StatefulSets.
     pub stateful_sets: Vec<StatefulSet>,
+    /// Jobs.
+    pub jobs: Vec<Job>,
+    /// CronJobs.
+    pub cron_jobs: Vec<CronJob>,
     /// DaemonSets.
     pub daemon_sets: Vec<DaemonSet>,
     /// Pods of no workload.
@@ -159,6 +164,8 @@ impl Manifests {
         replace(&mut self.nodes, newer.nodes, |node| Symbol::new(&node.name));
         replace(&mut self.deployments, newer.deployments, |deployment| deployment.name);
         replace(&mut self.stateful_sets, newer.stateful_sets, |set| set.name);
+        replace(&mut self.jobs, newer.jobs, |job| job.name);
+        replace(&mut self.cron_jobs, newer.cron_jobs, |cron| cron.name);
         replace(&mut self.daemon_sets, newer.daemon_sets, |set| set.name);
         replace(&mut self.pods, newer.pods, |pod| pod.name);
         replace(&mut self.autoscalers, newer.autoscalers, |hpa| (hpa.namespace, hpa.name));
@@ -192,6 +199,12 @@ impl Manifests {
         }
         for set in &mut self.stateful_sets {
             give_priority(Arc::make_mut(&mut set.template), classes, "StatefulSet", set.name)?;
+        }
+        for job in &mut self.jobs {
+            give_priority(Arc::make_mut(&mut job.spec.template), classes, "Job", job.name)?;
+        }
+        for cron in &mut self.cron_jobs {
+            give_priority(Arc::make_mut(&mut cron.job.template), classes, "CronJob", cron.name)?;
         }
         for set in &mut self.daemon_sets {
             give_priority(Arc::make_mut(&mut set.template), classes, "DaemonSet", set.name)?;

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use crate::actors::{Action, Autoscaler, KarpenterSettings, LoadPart, LoadPlan, LoadStep, QueuePlan, Setup, Step};
 use crate::catalog::{Catalog, CatalogError};
 use crate::domain::pod::OwnerKind;
+use crate::domain::workload::ObjectName;
 use crate::domain::{NodePool, SimDuration, SimTime};
 use crate::engine::Streams;
 use crate::load::{Curve, Source, Spacing, Uncertainty};
@@ -70,12 +71,15 @@ pub fn resolve(
         external_metrics: scenario.external_metrics.clone(),
         loads: loads(&scenario.load, scenario.duration, Streams::new(seed)),
         timeline: timeline(scenario, manifests, &mut warnings),
+        pod_trace: scenario.pods.clone(),
+        times: scenario.times.clone(),
+        images: scenario.images.clone(),
         boot: scenario.ec2.launch_latency,
         cloud: Arc::clone(&scenario.ec2.cloud),
         sample_interval: sample_interval(scenario.duration),
         replay: None,
     };
-    warn_about_objects(manifests, policy, &mut warnings);
+    warn_about_objects(scenario, manifests, policy, &mut warnings);
     metrics::warn(&setup, &mut warnings);
     warn_about_times(scenario, &mut warnings);
     warn_about_reservations(&setup, &mut warnings);
@@ -106,7 +110,7 @@ fn node_pools(manifests: &Manifests, policy: &PolicyVariant, warnings: &mut Vec<
     pools
 }
 
-fn warn_about_objects(manifests: &Manifests, policy: &PolicyVariant, warnings: &mut Vec<String>) {
+fn warn_about_objects(scenario: &Scenario, manifests: &Manifests, policy: &PolicyVariant, warnings: &mut Vec<String>) {
     let controlled = manifests.pods.iter().filter(|pod| !is_bare(pod)).count();
     if controlled > 0 {
         warnings.push(format!(
@@ -120,6 +124,15 @@ fn warn_about_objects(manifests: &Manifests, policy: &PolicyVariant, warnings: &
     let mut templates = templates.chain(manifests.stateful_sets.iter().map(|set| &set.template));
     if templates.any(|template| !template.volumes.is_empty()) {
         warnings.push("persistent volumes do not bind pods to zones".to_owned());
+    }
+    let jobs = manifests.jobs.iter().map(|job| job.name);
+    let ending: Vec<ObjectName> = jobs.chain(manifests.cron_jobs.iter().map(|cron| cron.name)).collect();
+    for name in ending {
+        if scenario.times.get(&name).is_none_or(|times| times.run_time.is_none()) {
+            warnings.push(format!(
+                "how long the pods of {name} run is in no manifest: a minute is assumed; `run_time` under `workloads` says it"
+            ));
+        }
     }
     if acts_twice(policy) {
         let release = policy.versions.karpenter;
@@ -207,6 +220,8 @@ fn apply(at: SimTime, manifests: &Manifests, scenario: &Scenario, steps: &mut Ve
     let daemons = manifests.daemon_sets.iter().cloned().map(Action::RunDaemon);
     let deployments = manifests.deployments.iter().cloned().map(Action::Deploy);
     let stateful = manifests.stateful_sets.iter().map(|set| Action::DeployStateful(Box::new(set.clone())));
+    let jobs_to_end = manifests.jobs.iter().map(|job| Action::RunJob(Box::new(job.clone())));
+    let cron_jobs = manifests.cron_jobs.iter().map(|cron| Action::RunCronJob(Box::new(cron.clone())));
     let pods = manifests.pods.iter().filter(|pod| is_bare(pod)).map(|pod| Action::RunPod(Box::new(pod.clone())));
     let autoscalers = manifests.autoscalers.iter().cloned().map(Action::Autoscale);
     let jobs = manifests.scaled_jobs.iter().map(|job| Action::ScaleJobs(Box::new(metrics::job_plan(job, scenario))));
@@ -218,6 +233,8 @@ fn apply(at: SimTime, manifests: &Manifests, scenario: &Scenario, steps: &mut Ve
         daemons
             .chain(deployments)
             .chain(stateful)
+            .chain(jobs_to_end)
+            .chain(cron_jobs)
             .chain(pods)
             .chain(autoscalers)
             .chain(scaled)

@@ -85,6 +85,12 @@ impl World {
         self.note(at, EventKind::JobFinished, Some(workload), format!("{left} running"));
     }
 
+    /// A Job has been given up; `left` of the workload's have not ended.
+    pub fn fail_job(&mut self, workload: WorkloadId, left: u32, at: SimTime, reason: &str) {
+        self.workloads[workload.index()].replicas = left;
+        self.note(at, EventKind::JobFailed, Some(workload), format!("{reason}; {left} running"));
+    }
+
     /// Gives a workload a further template and returns its revision; pods are made from it once it is [in
     /// use](Self::use_revision) or asked for.
     pub fn add_revision(&mut self, workload: WorkloadId, template: Arc<PodSpec>) -> u32 {

@@ -41,6 +41,10 @@ pub enum WorkloadKind {
     ScaledJob,
     /// A StatefulSet.
     StatefulSet,
+    /// A Job.
+    Job,
+    /// A CronJob with its Jobs.
+    CronJob,
     /// The pods of a namespace that nothing controls.
     Pods,
 }
@@ -53,6 +57,8 @@ impl WorkloadKind {
             Self::DaemonSet => "DaemonSet",
             Self::ScaledJob => "ScaledJob",
             Self::StatefulSet => "StatefulSet",
+            Self::Job => "Job",
+            Self::CronJob => "CronJob",
             Self::Pods => "Pod",
         }
     }
@@ -309,10 +315,14 @@ pub enum EventKind {
     ScaleTargetActivated,
     /// KEDA set a replica count because no trigger was active any more.
     ScaleTargetDeactivated,
-    /// KEDA made Jobs.
+    /// KEDA or a CronJob made Jobs.
     JobsCreated,
     /// All pods of a Job succeeded that had to.
     JobFinished,
+    /// A Job was given up.
+    JobFailed,
+    /// A pod ended by itself, its work not done.
+    PodFailed,
     /// A pod ended by itself, its work done.
     PodSucceeded,
     /// KEDA could not read a trigger.
@@ -433,6 +443,8 @@ impl EventKind {
             Self::ScaleTargetActivated => "ScaleTargetActivated",
             Self::ScaleTargetDeactivated => "ScaleTargetDeactivated",
             Self::JobsCreated => "JobsCreated",
+            Self::JobFailed => "JobFailed",
+            Self::PodFailed => "PodFailed",
             Self::JobFinished => "JobFinished",
             Self::PodSucceeded => "PodSucceeded",
             Self::TriggerFailed => "TriggerFailed",

@@ -210,3 +210,263 @@ fn a_pod_that_nothing_controls_runs_and_is_not_made_again() {
     assert!(pods(&outcome, "(pods)").iter().all(|pod| pod.ready.is_some()));
     assert!(outcome.warnings.iter().any(|warning| warning.starts_with("1 pod(s) have ended or are controlled")));
 }
+
+fn job(kind: &str, spec: &str) -> String {
+    format!("---\napiVersion: batch/v1\nkind: {kind}\nmetadata: {{name: report}}\nspec:\n{spec}")
+}
+
+const TEMPLATE: &str =
+    "{spec: {restartPolicy: Never, containers: [{name: a, image: a, resources: {requests: {cpu: 100m}}}]}}";
+
+fn run_job(spec: &str, about: &str) -> Outcome {
+    let manifests = format!("{}{}  template: {TEMPLATE}\n", cluster(0), job("Job", spec));
+    run("2h", &format!("workloads: [{{name: report, {about}}}]"), &manifests, &[])
+}
+
+fn noted(outcome: &Outcome, kind: EventKind) -> Vec<(i64, &str)> {
+    let events = outcome.record.events.iter().filter(|event| event.kind == kind);
+    events.map(|event| (event.at.as_secs(), &*event.message)).collect()
+}
+
+#[test]
+fn a_job_runs_as_many_pods_at_a_time_as_it_may_until_it_is_complete() {
+    let outcome = run_job("  parallelism: 2\n  completions: 5\n", "run_time: 4m");
+    let pods = pods(&outcome, "report");
+    assert_eq!(pods.len(), 5);
+    assert!(pods.iter().all(|pod| (pod.removed.unwrap() - pod.started.unwrap()).as_secs() == 240));
+    let instants = (0..7_200).map(|second| there(&pods, at(second)).0);
+    let ended = |second: i64| pods.iter().filter(|pod| pod.removed.is_some_and(|gone| gone <= at(second))).count();
+    let running = (0..7_200).map(|second| {
+        let begun = pods.iter().filter(|pod| pod.created <= at(second)).count();
+        begun - ended(second)
+    });
+    assert_eq!((running.max(), instants.max()), (Some(2), Some(5)));
+    assert_eq!(noted(&outcome, EventKind::JobFinished).len(), 1);
+    assert!(outcome.warnings.is_empty(), "{:?}", outcome.warnings);
+}
+
+#[test]
+fn a_job_waits_longer_after_every_failure_and_is_given_up_after_too_many() {
+    let outcome = run_job("  backoffLimit: 3\n", "run_time: 10s, failures: 1");
+    let pods = pods(&outcome, "report");
+    assert_eq!(pods.len(), 4);
+    let waits: Vec<i64> = pods.windows(2).map(|pair| (pair[1].created - pair[0].removed.unwrap()).as_secs()).collect();
+    assert_eq!(waits, [10, 20, 40]);
+    let failed = noted(&outcome, EventKind::JobFailed);
+    assert_eq!(failed.iter().map(|event| event.1).collect::<Vec<_>>(), ["BackoffLimitExceeded; 0 running"]);
+}
+
+#[test]
+fn a_job_that_runs_into_its_deadline_is_given_up_with_its_pods() {
+    let outcome = run_job("  activeDeadlineSeconds: 600\n", "run_time: 1h");
+    let pods = pods(&outcome, "report");
+    assert_eq!(pods.len(), 1);
+    assert_eq!(pods[0].deletion_requested.unwrap().as_secs(), 600);
+    assert_eq!(noted(&outcome, EventKind::JobFailed)[0].1, "DeadlineExceeded; 0 running");
+}
+
+#[test]
+fn without_a_run_time_a_minute_is_assumed_and_said() {
+    let manifests = format!("{}{}  template: {TEMPLATE}\n", cluster(0), job("Job", ""));
+    let outcome = run("1h", "", &manifests, &[]);
+    let pods = pods(&outcome, "report");
+    assert_eq!((pods[0].removed.unwrap() - pods[0].started.unwrap()).as_secs(), 60);
+    assert!(outcome.warnings[0].contains("default/report run is in no manifest: a minute is assumed"));
+}
+
+fn cron(policy: &str) -> Outcome {
+    let spec = format!(
+        "  schedule: \"*/10 8 * * *\"\n  timeZone: Asia/Kolkata\n{policy}  jobTemplate: {{spec: {{template: {TEMPLATE}}}}}\n"
+    );
+    let manifests = format!("{}{}", cluster(0), job("CronJob", &spec));
+    // The run begins at 07:30 in Kolkata.
+    run("2h", "workloads: [{name: report, run_time: 14m}]", &manifests, &[])
+}
+
+fn minutes(outcome: &Outcome) -> Vec<i64> {
+    pods(outcome, "report").iter().map(|pod| pod.created.as_secs() / 60).collect()
+}
+
+#[test]
+fn a_cron_job_starts_at_its_minutes_in_its_time_zone() {
+    let outcome = cron("");
+    assert_eq!(minutes(&outcome), [30, 40, 50, 60, 70, 80]);
+    assert!(pods(&outcome, "report").iter().all(|pod| pod.created.as_secs() % 60 == 0));
+    assert_eq!(noted(&outcome, EventKind::JobFinished).len(), 6);
+}
+
+#[test]
+fn a_cron_job_that_forbids_overlap_starts_late_and_one_that_replaces_ends_the_job_before() {
+    // Of two times that passed meanwhile only the later is made up for, fourteen minutes after the start before.
+    assert_eq!(minutes(&cron("  concurrencyPolicy: Forbid\n")), [30, 44, 58, 72, 86]);
+    // Four minutes late is too late for a deadline of two.
+    assert_eq!(minutes(&cron("  concurrencyPolicy: Forbid\n  startingDeadlineSeconds: 120\n")), [30, 50, 70]);
+    let replaced = cron("  concurrencyPolicy: Replace\n");
+    assert_eq!(minutes(&replaced), [30, 40, 50, 60, 70, 80]);
+    assert_eq!(noted(&replaced, EventKind::JobFinished).len(), 1);
+    assert!(minutes(&cron("  suspend: true\n")).is_empty());
+}
+
+fn trace(rows: &str, pods: &str) -> Outcome {
+    run("30m", &format!("pods: {{csv: trace.csv{pods}}}"), &cluster(0), &[("trace.csv", rows)])
+}
+
+#[test]
+fn the_pods_of_a_trace_come_and_go_as_recorded() {
+    let outcome = trace(
+        "name,create_s,delete_s,run_s,cpu_milli,memory_mib,count,app\n\
+         a,0,600,,500,128,1,x\nb,300,,,250,64,3,y\nc,300.5,,60,250,64,1,y\nlate,9999,,,1,1,1,\n",
+        ", namespace: batch",
+    );
+    let pods = pods(&outcome, "(trace)");
+    let names: Vec<&str> = pods.iter().map(|pod| pod.name.as_str()).collect();
+    assert_eq!(names, ["a", "b-0", "b-1", "b-2", "c"]);
+    assert_eq!(pods[0].deletion_requested, Some(at(600)));
+    assert_eq!(pods[1].created, at(300));
+    assert!(pods[1..4].iter().all(|pod| pod.ready.is_some() && pod.removed.is_none()));
+    assert_eq!((pods[4].removed.unwrap() - pods[4].started.unwrap()).as_secs(), 60);
+    assert_eq!(pods[0].requests.to_string(), "cpu 500m, memory 128Mi, pods 1");
+    assert_eq!(outcome.record.workloads[0].name.to_string(), "batch/(trace)");
+}
+
+#[test]
+fn a_pod_of_a_trace_that_is_preempted_is_made_again_unless_the_scenario_says_otherwise() {
+    // The second pod needs nearly the whole node and goes first.
+    let rows = "create_s,cpu_milli,memory_mib,priority,name\n0,9000,64,0,low\n600,9000,64,10,high\n";
+    let again = trace(rows, "");
+    let names = |outcome: &Outcome| pods(outcome, "(trace)").iter().map(|pod| pod.name.clone()).collect::<Vec<_>>();
+    assert_eq!(names(&again), ["low", "high", "low-again"]);
+    assert_eq!(pods(&again, "(trace)")[2].scheduled, None);
+    assert_eq!(names(&trace(rows, ", again: false")), ["low", "high"]);
+}
+
+fn refused(rows: &str) -> String {
+    let directory = tempfile::tempdir().unwrap();
+    let scenario = "name: t\nregion: us-east-1\nduration: 1h\nmanifests: [m.yaml]\npods: {csv: t.csv}\n";
+    std::fs::write(directory.path().join("s.yaml"), scenario).unwrap();
+    std::fs::write(directory.path().join("m.yaml"), cluster(0)).unwrap();
+    std::fs::write(directory.path().join("t.csv"), rows).unwrap();
+    let error = nodecast::scenario::Scenario::load(&directory.path().join("s.yaml")).unwrap_err();
+    let place = error.place().map(|place| format!("{}:{}", place.line, place.column));
+    format!("{} {}", place.unwrap_or_default(), error.message())
+}
+
+#[test]
+fn a_broken_trace_is_refused_with_line_and_column() {
+    let header = "create_s,cpu_milli,memory_mib,delete_s,node_selector\n";
+    for (rows, message) in [
+        ("create_s,cpu_milli\n0,1\n", "1:1 the header has no column `memory_mib`"),
+        ("", "1:1 the header has no column `create_s`"),
+        (&format!("{header}0,many,1,,\n"), "2:3 `cpu_milli` is `many`, which is not a number of 0 or more"),
+        (&format!("{header}0,1,1,,\n\n# so\n50,,1,,\n"), "5:4 `cpu_milli` is ``, which is empty"),
+        (&format!("{header}9,1,1,8,\n"), "2:7 `delete_s` is `8`, which is before the pod is created"),
+        (&format!("{header}9,1,1,,\n8,1,1,,\n"), "3:1 `create_s` is `8`, which is before that of the row above"),
+        (&format!("{header}9,1,1,,zone"), "2:8 `node_selector` is `zone`, which is not `key=value` or `key=one|other`"),
+        (&format!("{header}0,1,1,,\n9,1\n"), "3:1 this row does not have 5 columns, as the header does"),
+        (&format!("{header}9999,1,1,,\n"), "1:1 no pod is created before the run ends"),
+    ] {
+        assert_eq!(refused(rows), message);
+    }
+}
+
+/// From binding to Ready, in tenths of a second, of the only pod of `web`.
+fn start_up(spec: &str, rest: &str) -> i64 {
+    let manifests = format!(
+        "{}---\napiVersion: apps/v1\nkind: Deployment\nmetadata: {{name: web}}\nspec:\n  selector: {{matchLabels: {{app: web}}}}\n  \
+         template:\n    metadata: {{labels: {{app: web}}}}\n    spec: {{{spec}}}\n",
+        cluster(0)
+    );
+    let outcome = run("1h", rest, &manifests, &[]);
+    let pods = pods(&outcome, "web");
+    (pods[0].ready.unwrap() - pods[0].scheduled.unwrap()).as_micros() / 100_000
+}
+
+#[test]
+fn a_large_image_takes_longer_as_does_a_slow_network() {
+    let app = "containers: [{name: a, image: big}]";
+    // 1.5 s, 100 MB at 80 MB/s and 180 MB/s, a second to start.
+    assert_eq!(start_up(app, ""), 43);
+    // 800 MB take 10 s and 4.4 s.
+    assert_eq!(start_up(app, "images: {sizes: {big: 800M}}"), 169);
+    assert_eq!(start_up(app, "images: {size: 80M, pull_rate: 8M, unpack_rate: 80M}"), 135);
+}
+
+#[test]
+fn init_containers_run_one_after_the_other_and_sidecars_only_have_to_start() {
+    let app = "containers: [{name: a, image: one}]";
+    // The image is there after the first container's pull: 0.3 s then.
+    let init = "initContainers: [{name: i, image: one}, {name: j, image: one}], ";
+    assert_eq!(
+        start_up(&format!("{init}{app}"), "workloads: [{name: web, init_time: 20s}]"),
+        33 + 10 + 200 + 13 + 200 + 13
+    );
+    let sidecar =
+        "initContainers: [{name: s, image: one, restartPolicy: Always, startupProbe: {initialDelaySeconds: 7}}], ";
+    assert_eq!(start_up(&format!("{sidecar}{app}"), "workloads: [{name: web, init_time: 20s}]"), 33 + 10 + 70 + 13);
+}
+
+#[test]
+fn ready_is_the_first_probe_after_the_application_answers() {
+    let with = |probes: &str| format!("containers: [{{name: a, image: one, {probes}}}]");
+    let about = "workloads: [{name: web, start_time: 12s}]";
+    assert_eq!(start_up(&with("readinessProbe: {periodSeconds: 10}"), about), 43 + 200);
+    assert_eq!(start_up(&with("readinessProbe: {periodSeconds: 5, initialDelaySeconds: 3}"), about), 43 + 130);
+    assert_eq!(start_up(&with("readinessProbe: {periodSeconds: 5, successThreshold: 3}"), about), 43 + 150 + 100);
+    // The start-up probe finds it first, and the readiness probe follows at once.
+    let both = with("startupProbe: {periodSeconds: 2}, readinessProbe: {periodSeconds: 60}");
+    assert_eq!(start_up(&both, about), 43 + 120);
+}
+
+#[test]
+fn a_pod_stops_when_its_hook_and_its_application_have_ended_or_its_grace_period_has() {
+    let stop = |spec: &str, rest: &str| {
+        let pod = format!("containers: [{{name: a, image: one{spec}}}]");
+        let manifests = format!(
+            "{}---\napiVersion: apps/v1\nkind: Deployment\nmetadata: {{name: web}}\nspec:\n  selector: {{matchLabels: {{app: web}}}}\n  \
+             template:\n    metadata: {{labels: {{app: web}}}}\n    spec: {{{pod}, terminationGracePeriodSeconds: 20}}\n",
+            cluster(0)
+        );
+        let rest = format!("{rest}\ntimeline: [{{at: 10m, scale: {{workload: web, replicas: 0}}}}]");
+        let outcome = run("20m", &rest, &manifests, &[]);
+        let pods = pods(&outcome, "web");
+        (pods[0].removed.unwrap() - pods[0].deletion_requested.unwrap()).as_secs()
+    };
+    assert_eq!(stop("", ""), 1);
+    assert_eq!(stop("", "workloads: [{name: web, shutdown_time: 8s}]"), 8);
+    assert_eq!(stop("", "workloads: [{name: web, shutdown_time: 1m}]"), 20);
+    assert_eq!(stop(", lifecycle: {preStop: {sleep: {seconds: 15}}}", ""), 16);
+    assert_eq!(
+        stop(
+            ", lifecycle: {preStop: {exec: {command: [sh, -c, sleep 15]}}}",
+            "workloads: [{name: web, shutdown_time: 8s}]"
+        ),
+        20
+    );
+    assert_eq!(stop(", lifecycle: {preStop: {sleep: {seconds: 40}}}", ""), 22);
+}
+
+#[test]
+fn the_shipped_trace_replays_and_pods_that_are_moved_end_when_they_were_to() {
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("scenarios/pod-trace/scenario.yaml");
+    let (scenario, warnings) = nodecast::scenario::Scenario::load(&path).unwrap();
+    assert_eq!(warnings, []);
+    let trace = scenario.pods.clone().unwrap();
+    let run = |policy: &str, minutes: i64| {
+        let mut scenario = scenario.clone();
+        scenario.duration = nodecast::domain::SimDuration::from_secs(minutes * 60);
+        let policy = scenario.for_policy(Some(policy)).unwrap();
+        let catalog = nodecast::catalog::Catalog::embedded().unwrap();
+        nodecast::simulation::run(&scenario, policy, catalog, scenario.seed, &mut |_| {}).unwrap()
+    };
+    let kept = run("when-empty", 5);
+    let all = pods(&kept, "(trace)");
+    let begun = trace.rows.iter().filter(|row| row.at <= at(300)).count();
+    assert_eq!((trace.rows.len(), all.len(), all.iter().filter(|pod| pod.evicted).count()), (510, begun, 0));
+    assert!(all.iter().any(|pod| pod.name == "az2" && pod.deletion_requested == Some(at(223))));
+    let moved = run("consolidate", 7);
+    let all = pods(&moved, "(trace)");
+    let evicted = all.iter().filter(|pod| pod.evicted).count();
+    let again = all.iter().filter(|pod| pod.name.ends_with("-again")).count();
+    assert!(evicted > 0);
+    assert_eq!(evicted, again, "every pod that is taken away is made again");
+}

@@ -59,22 +59,10 @@ pub fn is_active(budget: &Budget, unix_seconds: i64) -> Option<bool> {
     let (Some(text), Some(duration)) = (&budget.schedule, budget.duration) else {
         return Some(budget.schedule.is_none());
     };
-    let schedule = CronSchedule::parse(expanded(text)).ok()?;
+    let schedule = CronSchedule::parse_named(text).ok()?;
     let from = Timestamp::from_second(unix_seconds - duration.as_secs()).ok()?;
     let next = schedule.next_after(from, &TimeZone::UTC)?;
     Some(next.as_second() <= unix_seconds)
-}
-
-/// The five fields that a name such as `@daily` stands for.
-fn expanded(text: &str) -> &str {
-    match text {
-        "@yearly" | "@annually" => "0 0 1 1 *",
-        "@monthly" => "0 0 1 * *",
-        "@weekly" => "0 0 * * 0",
-        "@daily" | "@midnight" => "0 0 * * *",
-        "@hourly" => "0 * * * *",
-        other => other,
-    }
 }
 
 #[cfg(test)]

@@ -18,6 +18,8 @@ use crate::domain::{PodSpec, Symbol};
 pub(super) struct Workloads {
     serving: Vec<Workload>,
     scaled_jobs: Vec<ObjectName>,
+    /// Workloads of other kinds.
+    others: Vec<ObjectName>,
 }
 
 /// A workload that can be scaled and can serve requests.
@@ -45,7 +47,7 @@ impl Workloads {
                 workloads.push(Workload { name, cpu_limit_milli: cpu_limit(template) });
             }
         }
-        Self { serving: workloads, scaled_jobs }
+        Self { serving: workloads, scaled_jobs, others: others(&manifests) }
     }
 
     /// Whether the workload called `name`, which takes messages, is a ScaledJob.
@@ -59,6 +61,22 @@ impl Workloads {
             return Ok(true);
         }
         self.find(reader, at, name).map(|_| false)
+    }
+
+    /// Checks that there is a workload of any kind called `name`.
+    pub(super) fn find_any(&self, reader: &Reader<'_>, at: Location, name: ObjectName) -> Result<(), ScenarioError> {
+        let mut all =
+            self.serving.iter().map(|own| own.name).chain(self.scaled_jobs.iter().chain(&self.others).copied());
+        if all.any(|own| own == name) {
+            return Ok(());
+        }
+        let names: Vec<String> = self.others.iter().chain(&self.scaled_jobs).map(ToString::to_string).collect();
+        let near = nearest(&name.to_string(), names.iter().map(String::as_str));
+        let help = near.map_or_else(
+            || "name a Deployment, StatefulSet, DaemonSet, Job, CronJob or ScaledJob of the manifests".to_owned(),
+            |near| format!("did you mean `{near}`?"),
+        );
+        Err(reader.error(at, format!("no workload is called `{name}`")).because("refers to nothing").help(help))
     }
 
     /// The workload called `name`.
@@ -84,6 +102,15 @@ impl Workloads {
 fn scalable(manifests: &Manifests) -> impl Iterator<Item = (ObjectName, &PodSpec)> {
     let deployments = manifests.deployments.iter().map(|deployment| (deployment.name, &*deployment.template));
     deployments.chain(manifests.stateful_sets.iter().map(|set| (set.name, &*set.template)))
+}
+
+/// Workloads that neither serve requests nor are made by KEDA.
+fn others(manifests: &[&Arc<Manifests>]) -> Vec<ObjectName> {
+    let all = manifests.iter().flat_map(|own| {
+        let jobs = own.jobs.iter().map(|job| job.name).chain(own.cron_jobs.iter().map(|cron| cron.name));
+        jobs.chain(own.daemon_sets.iter().map(|set| set.name))
+    });
+    all.collect()
 }
 
 /// The CPU limit of one pod, if every container has one.

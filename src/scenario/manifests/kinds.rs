@@ -3,8 +3,8 @@
 use super::common::metadata;
 use super::pod::OBJECT;
 use super::{
-    Manifests, Namespace, Service, eksctl, hpa, keda, keda_jobs, legacy, monitor, node, node_class, node_pool, pod,
-    storage, workloads,
+    Manifests, Namespace, Service, batch, eksctl, hpa, keda, keda_jobs, legacy, monitor, node, node_class, node_pool,
+    pod, storage, workloads,
 };
 use crate::domain::Labels;
 use crate::scenario::ScenarioError;
@@ -17,6 +17,8 @@ const READ: &[&str] = &[
     "Deployment",
     "StatefulSet",
     "DaemonSet",
+    "Job",
+    "CronJob",
     "Pod",
     "Node",
     "HorizontalPodAutoscaler",
@@ -44,6 +46,8 @@ const API_VERSIONS: &[(&str, &[&str])] = &[
     ("Deployment", &["apps/v1", "apps/v1beta1", "apps/v1beta2", "extensions/v1beta1"]),
     ("StatefulSet", &["apps/v1", "apps/v1beta1", "apps/v1beta2"]),
     ("DaemonSet", &["apps/v1", "apps/v1beta2", "extensions/v1beta1"]),
+    ("Job", &["batch/v1", "batch/v1beta1"]),
+    ("CronJob", &["batch/v1", "batch/v1beta1"]),
     ("Pod", &["v1"]),
     ("Node", &["v1"]),
     ("Service", &["v1"]),
@@ -134,8 +138,6 @@ const PODS: &str = "its pods are left out";
 
 /// Kinds that would change a result but are not simulated, with what is left out.
 const NOT_SIMULATED: &[(&str, &str)] = &[
-    ("Job", PODS),
-    ("CronJob", PODS),
     ("ReplicationController", PODS),
     ("Rollout", PODS),
     ("Prometheus", PODS),
@@ -217,6 +219,8 @@ fn one<'s>(
     match kind {
         "Deployment" => manifests.deployments.push(workloads::deployment(reader, object)?),
         "StatefulSet" => manifests.stateful_sets.push(workloads::stateful_set(reader, object)?),
+        "Job" => manifests.jobs.push(batch::job(reader, object)?),
+        "CronJob" => manifests.cron_jobs.push(batch::cron_job(reader, object)?),
         "DaemonSet" => manifests.daemon_sets.push(workloads::daemon_set(reader, object)?),
         "Pod" => manifests.pods.push(pod::pod(reader, object)?),
         "Node" => manifests.nodes.push(node::node(reader, object)?),

@@ -108,7 +108,7 @@ static POD_SPEC: Shape = Shape {
 };
 static CONTAINER: Shape = Shape {
     name: "a container",
-    keys: &["name", "image", "resources", "ports", "readinessProbe", "startupProbe", "restartPolicy"],
+    keys: &["name", "image", "resources", "ports", "readinessProbe", "startupProbe", "restartPolicy", "lifecycle"],
     without_effect: &[
         "command",
         "args",
@@ -128,7 +128,7 @@ static CONTAINER: Shape = Shape {
         "resizePolicy",
         "restartPolicyRules",
     ],
-    unsupported: &[("lifecycle", "hooks take no time")],
+    unsupported: &[],
     strict: false,
 };
 static CONTAINER_RESOURCES: Shape = Shape {
@@ -403,6 +403,7 @@ fn container<'s>(
     }
     container.readiness_probe = fields.get("readinessProbe").map(|n| probe(reader, n)).transpose()?;
     container.startup_probe = fields.get("startupProbe").map(|n| probe(reader, n)).transpose()?;
+    container.pre_stop = fields.get("lifecycle").map_or(SimDuration::ZERO, |n| pre_stop(reader, n));
     let sidecar = fields.optional("restartPolicy", |n, what| reader.text(n, what))? == Some("Always");
     Ok((container, sidecar))
 }
@@ -458,6 +459,26 @@ fn probe<'s>(reader: &mut Reader<'s>, node: &Node<'s>) -> Result<Probe, Scenario
         success_threshold: threshold("successThreshold", 1)?,
         failure_threshold: threshold("failureThreshold", 3)?,
     })
+}
+
+/// How long the hook before the end sleeps; of a hook that runs something else that is not known.
+fn pre_stop<'s>(reader: &mut Reader<'s>, lifecycle: &Node<'s>) -> SimDuration {
+    if let Some(hook) = lifecycle.get("postStart") {
+        reader.warn(hook.at, "`postStart` is not simulated: it takes no time", "left out", "");
+    }
+    let Some(hook) = lifecycle.get("preStop") else { return SimDuration::ZERO };
+    let stated = hook.get("sleep").and_then(|sleep| sleep.get("seconds")).and_then(Node::as_text);
+    // `sleep 5`, on its own or as the last word of a shell's command.
+    let command = hook.get("exec").and_then(|exec| exec.get("command")).map_or(&[][..], Node::items);
+    let words: Vec<&str> = command.iter().filter_map(Node::as_text).flat_map(str::split_whitespace).collect();
+    let slept = words.iter().rposition(|word| word.ends_with("sleep")).and_then(|place| words.get(place + 1).copied());
+    match stated.or(slept).and_then(|seconds| seconds.parse::<u32>().ok()) {
+        Some(seconds) => SimDuration::from_secs(i64::from(seconds)),
+        None => {
+            reader.warn(hook.at, "how long this hook takes is not known: it takes no time", "left out", "");
+            SimDuration::ZERO
+        }
+    }
 }
 
 fn tolerations<'s>(reader: &mut Reader<'s>, fields: Fields<'_, 's>) -> Result<Vec<Toleration>, ScenarioError> {

@@ -94,6 +94,21 @@ impl CronSchedule {
         })
     }
 
+    /// As [`parse`](Self::parse), and names such as `@daily`.
+    ///
+    /// # Errors
+    /// As [`parse`](Self::parse).
+    pub fn parse_named(text: &str) -> Result<Self, CronProblem> {
+        Self::parse(match text {
+            "@yearly" | "@annually" => "0 0 1 1 *",
+            "@monthly" => "0 0 1 * *",
+            "@weekly" => "0 0 * * 0",
+            "@daily" | "@midnight" => "0 0 * * *",
+            "@hourly" => "0 * * * *",
+            other => other,
+        })
+    }
+
     /// The first firing strictly after `instant`, `None` if there is none within five years.
     pub fn next_after(&self, instant: Timestamp, zone: &TimeZone) -> Option<Timestamp> {
         let minute = SignedDuration::from_mins(1);

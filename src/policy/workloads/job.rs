@@ -1,0 +1,172 @@
+//! The Job controller: how many pods a Job makes or deletes, and when it has come to its end.
+//!
+//! Source: Kubernetes 1.36.2 `pkg/controller/job/job_controller.go`, `syncJob`, `manageJob`.
+
+use crate::domain::SimDuration;
+use crate::domain::workload::JobSpec;
+
+/// The wait after a failure; it doubles with every further one.
+const BACK_OFF: SimDuration = SimDuration::from_secs(10);
+/// The longest such wait.
+const BACK_OFF_MAX: SimDuration = SimDuration::from_secs(600);
+
+/// A Job as the controller finds it.
+#[derive(Clone, Copy, Debug)]
+pub struct JobView<'a> {
+    /// What it is to do.
+    pub spec: &'a JobSpec,
+    /// Pods that have neither ended nor are being deleted.
+    pub active: u32,
+    /// Pods that ended well.
+    pub succeeded: u32,
+    /// Pods that failed.
+    pub failed: u32,
+    /// Since when it has run.
+    pub age: SimDuration,
+    /// Whether the wait after its last failure is not over.
+    pub backing_off: bool,
+}
+
+/// How a Job ended.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum JobEnd {
+    /// With all its completions.
+    Complete,
+    /// More pods failed than `backoffLimit` allows.
+    BackoffLimitExceeded,
+    /// It ran for longer than `activeDeadlineSeconds`.
+    DeadlineExceeded,
+}
+
+impl JobEnd {
+    /// The reason of the Job's condition.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Complete => "Complete",
+            Self::BackoffLimitExceeded => "BackoffLimitExceeded",
+            Self::DeadlineExceeded => "DeadlineExceeded",
+        }
+    }
+}
+
+/// What one pass does.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum JobStep {
+    /// It makes so many pods, perhaps none.
+    Create(u32),
+    /// It deletes so many pods.
+    Delete(u32),
+    /// The Job has ended; pods that are left are deleted.
+    End(JobEnd),
+}
+
+/// What one pass of the controller does with a Job.
+pub fn job_step(job: &JobView<'_>) -> JobStep {
+    let spec = job.spec;
+    if job.failed > spec.backoff_limit {
+        return JobStep::End(JobEnd::BackoffLimitExceeded);
+    }
+    if !spec.suspended && spec.active_deadline.is_some_and(|deadline| job.age >= deadline) {
+        return JobStep::End(JobEnd::DeadlineExceeded);
+    }
+    let wanted = match spec.completions {
+        Some(completions) if job.succeeded >= completions => return JobStep::End(JobEnd::Complete),
+        Some(completions) => spec.parallelism.min(completions - job.succeeded),
+        // A queue of work: after the first success no further pods are made, and those that run come to their end.
+        None if job.succeeded > 0 && job.active == 0 => return JobStep::End(JobEnd::Complete),
+        None if job.succeeded > 0 => job.active,
+        None => spec.parallelism,
+    };
+    let wanted = if spec.suspended { 0 } else { wanted };
+    if job.active > wanted {
+        JobStep::Delete(job.active - wanted)
+    } else if job.backing_off {
+        JobStep::Create(0)
+    } else {
+        JobStep::Create(wanted - job.active)
+    }
+}
+
+/// How long a Job waits before it makes pods again after so many failures without a success in between.
+///
+/// Source: `backoff_utils.go`.
+pub fn retry_delay(failures: u32) -> SimDuration {
+    let doublings = failures.saturating_sub(1).min(10);
+    (BACK_OFF * i64::from(1_u32 << doublings)).min(BACK_OFF_MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::{JobEnd, JobStep, JobView, job_step, retry_delay};
+    use crate::domain::workload::JobSpec;
+    use crate::domain::{PodSpec, SimDuration};
+
+    fn spec(parallelism: u32, completions: Option<u32>) -> JobSpec {
+        JobSpec {
+            template: Arc::new(PodSpec::default()),
+            parallelism,
+            completions,
+            backoff_limit: 2,
+            active_deadline: Some(SimDuration::from_secs(100)),
+            suspended: false,
+            ignores_disruptions: false,
+        }
+    }
+
+    fn step(spec: &JobSpec, active: u32, succeeded: u32, failed: u32) -> JobStep {
+        let age = SimDuration::from_secs(99);
+        job_step(&JobView { spec, active, succeeded, failed, age, backing_off: false })
+    }
+
+    #[test]
+    fn as_many_pods_run_as_are_allowed_and_still_needed() {
+        let three_of_five = spec(3, Some(5));
+        assert_eq!(step(&three_of_five, 0, 0, 0), JobStep::Create(3));
+        assert_eq!(step(&three_of_five, 2, 2, 0), JobStep::Create(1));
+        assert_eq!(step(&three_of_five, 2, 4, 0), JobStep::Delete(1));
+        assert_eq!(step(&three_of_five, 0, 5, 0), JobStep::End(JobEnd::Complete));
+    }
+
+    #[test]
+    fn without_completions_the_first_success_stops_new_pods_and_the_last_pod_ends_the_job() {
+        let queue = spec(3, None);
+        assert_eq!(step(&queue, 1, 0, 0), JobStep::Create(2));
+        assert_eq!(step(&queue, 2, 1, 0), JobStep::Create(0));
+        assert_eq!(step(&queue, 0, 1, 0), JobStep::End(JobEnd::Complete));
+    }
+
+    #[test]
+    fn too_many_failures_and_too_long_a_life_end_it_badly() {
+        let job = spec(1, Some(1));
+        assert_eq!(step(&job, 0, 0, 2), JobStep::Create(1));
+        assert_eq!(step(&job, 0, 0, 3), JobStep::End(JobEnd::BackoffLimitExceeded));
+        let late = JobView {
+            spec: &job,
+            active: 1,
+            succeeded: 0,
+            failed: 0,
+            age: SimDuration::from_secs(100),
+            backing_off: false,
+        };
+        assert_eq!(job_step(&late), JobStep::End(JobEnd::DeadlineExceeded));
+    }
+
+    #[test]
+    fn a_suspended_job_has_no_pods_and_one_that_backs_off_makes_none() {
+        let suspended = JobSpec { suspended: true, ..spec(2, Some(2)) };
+        assert_eq!(step(&suspended, 2, 0, 0), JobStep::Delete(2));
+        assert_eq!(step(&suspended, 0, 0, 0), JobStep::Create(0));
+        let job = spec(2, Some(2));
+        let view =
+            JobView { spec: &job, active: 0, succeeded: 0, failed: 1, age: SimDuration::ZERO, backing_off: true };
+        assert_eq!(job_step(&view), JobStep::Create(0));
+    }
+
+    #[test]
+    fn the_wait_doubles_from_ten_seconds_to_ten_minutes() {
+        let seconds: Vec<i64> = [1, 2, 3, 6, 7, 60].map(|failures| retry_delay(failures).as_secs()).to_vec();
+        assert_eq!(seconds, [10, 20, 40, 320, 600, 600]);
+    }
+}
