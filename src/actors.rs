@@ -7,6 +7,7 @@
 //! What must not live here: arithmetic that a real controller could use (`policy`), and the reading of files
 //! (`scenario`).
 
+mod cluster_autoscaler;
 mod context;
 mod control_plane;
 mod event;
@@ -37,8 +38,9 @@ mod zone_outage;
 pub use context::Context;
 pub use event::{Event, class};
 pub use setup::{
-    Action, AdapterPlan, Autoscaler, JobPlan, KarpenterSettings, LoadPart, LoadPlan, LoadStep, PrometheusPlan,
-    QueuePlan, STREAM_NAMES, ScalingPlan, SeriesPlan, Setup, Step, TriggerReader, TriggerSources,
+    Action, AdapterPlan, Autoscaler, ClusterAutoscalerSettings, JobPlan, KarpenterSettings, LoadPart, LoadPlan,
+    LoadStep, PrometheusPlan, QueuePlan, STREAM_NAMES, ScalingPlan, SeriesPlan, Setup, Step, TriggerReader,
+    TriggerSources,
 };
 
 use crate::domain::SimTime;
@@ -49,6 +51,7 @@ pub fn begin(context: &mut Context<'_>) {
     timeline::begin(context);
     interruption::begin(context);
     karpenter::begin(context);
+    cluster_autoscaler::begin(context);
     prometheus::begin(context);
     replay::begin(context);
     sampler::begin(context);
@@ -114,6 +117,9 @@ pub fn handle(context: &mut Context<'_>, now: SimTime, event: Event) {
         Event::GroupNoticesLoss(node) => node_groups::notices_loss(context, now, node),
         Event::GroupStatusCheck(node) => node_groups::status_check(context, now, node),
         Event::GroupDrainPoll(node) => node_groups::drain_poll(context, now, node),
+        Event::AutoscalerIteration => cluster_autoscaler::iterate(context, now),
+        Event::AutoscalerRemoval(node) => cluster_autoscaler::removal_proceeds(context, now, node),
+        Event::AutoscalerDeletes(group) => cluster_autoscaler::batch_deletes(context, now, group),
         Event::TerminationsSent => terminations::send(context, now),
         Event::InterruptionNotice(node) => interruption::notice(context, now, node),
         Event::InterruptionMessage(node) => karpenter::interruption_message(context, now, node),

@@ -25,6 +25,8 @@ pub struct World {
     workloads: Vec<Workload>,
     live_nodes: Vec<NodeId>,
     counts: Counts,
+    /// Changes that leave no event behind.
+    unrecorded: u64,
     record: Record,
 }
 
@@ -78,6 +80,11 @@ impl World {
     /// Pods of workloads other than DaemonSets, by state.
     pub fn counts(&self) -> Counts {
         self.counts
+    }
+
+    /// Grows with every change of a pod, a node or a workload: while it stays the same, so do they.
+    pub fn revision(&self) -> u64 {
+        self.record.events.len() as u64 + self.unrecorded
     }
 
     /// What happened so far, for those who write it out.

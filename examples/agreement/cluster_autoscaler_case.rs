@@ -6,7 +6,7 @@ use std::sync::Arc;
 use nodecast::domain::pod::PodPhase;
 use nodecast::domain::{KubernetesVersion, Labels, NodeId, PodId, SimDuration, Symbol, Taint, TaintEffect};
 use nodecast::policy::cluster_autoscaler::expander::{GroupRanks, PodPrice};
-use nodecast::policy::cluster_autoscaler::templates::kube_proxy;
+use nodecast::policy::cluster_autoscaler::templates::{kube_proxy, kubelet_labels};
 use nodecast::policy::cluster_autoscaler::view::{
     BudgetView, Controller, ControllerKind, DaemonSetView, GroupView, InstanceError, InstanceView, NodeTemplate,
     NodeView, PodPlace, PodTraits, PodView, RestartPolicy,
@@ -317,21 +317,6 @@ fn read_instance(instance: &Value) -> InstanceView {
     };
     let id = Arc::from(instance["id"].as_str().unwrap_or_default());
     InstanceView { id, node: None, deleting: false, error }
-}
-
-/// The old names of labels that a kubelet still sets.
-fn kubelet_labels(labels: &mut Labels) {
-    for (current, old) in [
-        ("kubernetes.io/arch", "beta.kubernetes.io/arch"),
-        ("kubernetes.io/os", "beta.kubernetes.io/os"),
-        ("node.kubernetes.io/instance-type", "beta.kubernetes.io/instance-type"),
-        ("topology.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/zone"),
-        ("topology.kubernetes.io/region", "failure-domain.beta.kubernetes.io/region"),
-    ] {
-        if let Some(value) = labels.get(Symbol::new(current)) {
-            labels.set(Symbol::new(old), value);
-        }
-    }
 }
 
 fn read_controller(owner: &Value) -> Controller {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::cluster_autoscaler::AutoscalerLoop;
 use super::event::Event;
 use super::interruption::Interruption;
 use super::job_loop::JobLoop;
@@ -59,6 +60,7 @@ pub struct Context<'s> {
     pub(super) prometheus: Prometheus,
     pub(super) counters: RequestCounters,
     pub(super) karpenter: Karpenter,
+    pub(super) cluster_autoscaler: AutoscalerLoop,
     pub(super) interruption: Interruption,
     pub(super) darkness: Darkness,
     pub(super) node_groups: NodeGroups,
@@ -106,6 +108,7 @@ impl<'s> Context<'s> {
             prometheus: Prometheus::new(setup.prometheus.as_ref()),
             counters: RequestCounters::default(),
             karpenter: Karpenter::new(setup),
+            cluster_autoscaler: AutoscalerLoop::new(setup),
             interruption: Interruption::default(),
             darkness: Darkness::default(),
             node_groups: NodeGroups::new(setup),

@@ -114,6 +114,12 @@ pub enum Event {
     GroupStatusCheck(NodeId),
     /// Somebody other than Karpenter looks whether the node that he drains is empty: EKS, or the termination handler.
     GroupDrainPoll(NodeId),
+    /// The Cluster Autoscaler's main loop runs once.
+    AutoscalerIteration,
+    /// The Cluster Autoscaler goes on with the removal of a node.
+    AutoscalerRemoval(NodeId),
+    /// The Cluster Autoscaler deletes the nodes of a group that it has gathered: the group's place in the setup.
+    AutoscalerDeletes(u32),
     /// Instances that are to end are terminated by a call.
     TerminationsSent,
     /// EC2 gives notice to an instance.

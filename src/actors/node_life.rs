@@ -3,7 +3,10 @@
 use super::context::{Context, Machine};
 use super::event::{Event, class};
 use super::workload_controllers::daemon_sets;
-use super::{karpenter, kubelet, metrics_server, node_groups, replay, scheduler_loop, terminations, zone_outage};
+use super::{
+    cluster_autoscaler, karpenter, kubelet, metrics_server, node_groups, replay, scheduler_loop, terminations,
+    zone_outage,
+};
 use crate::cloud::{BootFate, Pool};
 use crate::domain::node_pool::KubeletConfig;
 use crate::domain::taints::TaintEffect;
@@ -179,6 +182,7 @@ pub(super) fn remove(context: &mut Context<'_>, now: SimTime, node: NodeId) {
     zone_outage::forget(context, node);
     scheduler_loop::node_removed(context, node);
     context.world.remove_node(node, now);
+    cluster_autoscaler::node_gone(context, node);
     karpenter::node_gone(context, now, node);
 }
 

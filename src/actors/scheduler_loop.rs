@@ -10,7 +10,7 @@ use rustc_hash::FxHashMap;
 use super::context::Context;
 use super::event::{Event, class};
 use super::setup::Setup;
-use super::{karpenter, kubelet, replay};
+use super::{cluster_autoscaler, karpenter, kubelet, replay};
 use crate::domain::{NodeId, PodId, SimDuration, SimTime, WorkloadId, well_known};
 use crate::engine::Streams;
 use crate::policy::kube_scheduler::events::{ClusterEvent, may_help};
@@ -18,8 +18,7 @@ use crate::policy::kube_scheduler::queue::{
     QueueOrder, UNSCHEDULABLE_FLUSH_PERIOD, UNSCHEDULABLE_TIMEOUT, backoff_expiry, pops_from_backoff,
 };
 use crate::policy::kube_scheduler::{
-    ClusterView, PendingPod, Placement, PluginSet, Scheduler, SchedulerConfig, SchedulerNode, Service, ShapeId,
-    TieBreak,
+    ClusterView, PendingPod, Placement, PluginSet, Scheduler, SchedulerNode, Service, ShapeId, TieBreak,
 };
 use crate::world::PodPhase;
 use crate::world::record::WorkloadKind;
@@ -64,10 +63,9 @@ impl SchedulerLoop {
             .services
             .iter()
             .map(|(namespace, selector)| Service { namespace: *namespace, selector: selector.clone() });
-        let config = SchedulerConfig { version: setup.versions.kubernetes, ..SchedulerConfig::default() };
         Self {
             view: ClusterView::new(services.collect(), setup.namespaces.iter().cloned()),
-            scheduler: Scheduler::new(config),
+            scheduler: Scheduler::new(setup.scheduler.clone()),
             active: BTreeSet::new(),
             backing_off: BTreeMap::new(),
             waiting: BTreeMap::new(),
@@ -122,6 +120,11 @@ pub(super) fn unschedulable_pods<'a>(context: &'a Context<'_>) -> impl Iterator<
     // A pod that has evicted others waits for their room, not for a node.
     let waits = |pod: PodId| context.scheduler.view.nominated_node(pod).is_none();
     all.into_iter().filter(move |&pod| context.world.pod(pod).unschedulable && waits(pod))
+}
+
+/// The node whose room the pod waits for after it has evicted others, if so.
+pub(super) fn nominated_node(context: &Context<'_>, pod: PodId) -> Option<NodeId> {
+    context.scheduler.view.nominated_node(pod)
 }
 
 /// A pod has been created: it is queued.
@@ -213,6 +216,7 @@ fn attempt(context: &mut Context<'_>, now: SimTime, pod: PodId) {
             let preempts = preempt(context, now, &pending);
             if first && !preempts {
                 karpenter::pod_unschedulable(context, now, pod);
+                cluster_autoscaler::pod_unschedulable(context, now);
             }
         }
     }

@@ -15,6 +15,9 @@ use crate::domain::{
     Symbol, TerminationHandler, Versions,
 };
 use crate::load::{Service, Source, Spacing, Work};
+use crate::policy::cluster_autoscaler::Flags;
+use crate::policy::cluster_autoscaler::expander::GroupRanks;
+use crate::policy::kube_scheduler::SchedulerConfig;
 use crate::policy::packing::PackerKind;
 use crate::policy::replicas::keda::{CronWindow, Formula};
 use crate::policy::replicas::promql::Query;
@@ -33,6 +36,7 @@ pub const STREAM_NAMES: &[&str] = &[
     "boot",
     "boot-fate",
     "capacity",
+    "expander-ties",
     "fault-hit",
     "fault-shortage",
     "handler-poll",
@@ -79,6 +83,8 @@ pub struct Setup {
     pub seed: u64,
     /// Who adds and removes nodes.
     pub autoscaler: Autoscaler,
+    /// Settings of kube-scheduler.
+    pub scheduler: SchedulerConfig,
     /// AWS Node Termination Handler, if it is installed.
     pub termination_handler: Option<TerminationHandler>,
     /// Node groups that exist from the start.
@@ -129,12 +135,23 @@ impl Setup {
 }
 
 /// Who adds and removes nodes.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Debug)]
 pub enum Autoscaler {
     /// Nobody: the node groups stay as they are.
     Static,
     /// Karpenter.
     Karpenter(KarpenterSettings),
+    /// The Cluster Autoscaler, on the node groups.
+    ClusterAutoscaler(Box<ClusterAutoscalerSettings>),
+}
+
+/// The Cluster Autoscaler's own settings.
+#[derive(Clone, Debug)]
+pub struct ClusterAutoscalerSettings {
+    /// Its flags.
+    pub flags: Arc<Flags>,
+    /// Ranks of groups for the expander `priority`; `None` without the ConfigMap.
+    pub ranks: Option<GroupRanks>,
 }
 
 /// Karpenter's own settings.

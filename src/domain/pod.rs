@@ -227,6 +227,8 @@ pub struct PodSpec {
     pub scheduling_gates: Vec<Symbol>,
     /// Volumes that bind the pod to a place.
     pub volumes: Vec<VolumeRef>,
+    /// Names of volumes on the node's disk: `hostPath`, and `emptyDir` that is not in memory.
+    pub local_volumes: Vec<Symbol>,
     /// Whether the pod asks for devices through dynamic resource allocation.
     pub resource_claims: bool,
     /// `nodeName`, if the manifest pins the pod.

@@ -149,6 +149,39 @@ impl FromStr for KubernetesVersion {
     }
 }
 
+/// A Cluster Autoscaler minor release, 1.32 to 1.37, made for the Kubernetes release of the same number.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub struct ClusterAutoscalerVersion(KubernetesVersion);
+
+impl ClusterAutoscalerVersion {
+    /// The oldest release whose behaviour is known.
+    pub const OLDEST: u8 = 32;
+
+    /// The Kubernetes release that it was made for.
+    pub const fn kubernetes(self) -> KubernetesVersion {
+        self.0
+    }
+}
+
+impl fmt::Display for ClusterAutoscalerVersion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl FromStr for ClusterAutoscalerVersion {
+    type Err = UnknownVersion;
+
+    fn from_str(text: &str) -> Result<Self, UnknownVersion> {
+        let release = text.parse::<KubernetesVersion>().ok().filter(|version| version.minor() >= Self::OLDEST);
+        release.map(Self).ok_or_else(|| UnknownVersion {
+            program: "Cluster Autoscaler",
+            given: text.to_owned(),
+            known: format!("1.{} to 1.{}", Self::OLDEST, KubernetesVersion::NEWEST),
+        })
+    }
+}
+
 /// The release of every program that a scenario reproduces.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Versions {
@@ -156,11 +189,13 @@ pub struct Versions {
     pub karpenter: KarpenterVersion,
     /// Kubernetes: scheduler, HPA and workload controllers.
     pub kubernetes: KubernetesVersion,
+    /// Cluster Autoscaler.
+    pub cluster_autoscaler: ClusterAutoscalerVersion,
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{KarpenterVersion, KubernetesVersion};
+    use super::{ClusterAutoscalerVersion, KarpenterVersion, KubernetesVersion};
 
     #[test]
     fn versions_read_with_or_without_their_patch_level() {
@@ -170,6 +205,9 @@ mod tests {
         assert!("v1".parse::<KarpenterVersion>().is_err());
         assert!("v0.16.1".parse::<KarpenterVersion>().is_err());
         assert_eq!("1.36".parse::<KubernetesVersion>().map(KubernetesVersion::minor), Ok(36));
+        let autoscaler = |text: &str| text.parse::<ClusterAutoscalerVersion>().map(|version| version.to_string());
+        assert_eq!(autoscaler("v1.34.1"), Ok("1.34".to_owned()));
+        assert!(autoscaler("1.20").is_err_and(|error| error.program == "Cluster Autoscaler"));
         let unknown = "2.0".parse::<KubernetesVersion>().map_err(|e| e.to_string());
         assert_eq!(unknown, Err("unknown Kubernetes version `2.0`; known are 1.20 to 1.37".to_owned()));
     }

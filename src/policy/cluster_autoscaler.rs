@@ -12,6 +12,7 @@ pub mod aws;
 pub mod backoff;
 pub mod budgets;
 pub mod cluster_state;
+pub mod discovery;
 pub mod drainability;
 pub mod equivalence;
 pub mod estimator;
@@ -20,6 +21,7 @@ pub mod flags;
 mod ground;
 pub mod pods;
 pub mod quotas;
+mod recurrence;
 pub mod scale_down;
 pub mod scale_up;
 pub mod similar;
@@ -85,6 +87,8 @@ pub struct Iteration {
     pub given_up: Vec<(usize, Vec<Arc<str>>)>,
     /// Nodes whose soft taint goes, and nodes that get one.
     pub soft_taints: SoftTaints,
+    /// Whether other nodes were found to be unneeded than by the iteration before.
+    pub unneeded_changed: bool,
 }
 
 /// Changes of the soft taints that mark nodes as not needed.
@@ -211,6 +215,7 @@ impl ClusterAutoscaler {
             self.last_scale_up = seen.now;
         }
         if flags.scale_down_enabled {
+            let unneeded: Vec<NodeId> = self.planner.unneeded().collect();
             let limits = limits_to_remove(&flags, &snapshot, &nodes, seen);
             let in_cooldown = gate == Some(ScaleUpResult::InCooldown) || self.is_in_cooldown(seen.now);
             let (planner, state) = (&mut self.planner, &self.state);
@@ -218,6 +223,7 @@ impl ClusterAutoscaler {
             let work =
                 ScaleDown { flags: &flags, seen, nodes, snapshot, planner, state, actions, usable: &usable, limits };
             iteration.scale_down = work.run(in_cooldown);
+            iteration.unneeded_changed = !self.planner.unneeded().eq(unneeded);
             if iteration.scale_down.result == ScaleDownResult::NodeDeleteStarted {
                 self.last_delete = seen.now;
             }

@@ -12,6 +12,7 @@ use crate::domain::{
     KubernetesVersion, Labels, Money, PodSpec, SimDuration, SimTime, Symbol, TerminationHandler, Versions,
 };
 use crate::load::{Curve, Service, Uncertainty, Work};
+use crate::policy::cluster_autoscaler::Flags;
 use crate::policy::packing::PackerKind;
 
 /// A question to the simulator: a cluster, what happens to it, and the policies to try.
@@ -76,6 +77,8 @@ pub struct PolicyVariant {
     pub termination_handler: Option<TerminationHandler>,
     /// Who packs Karpenter's pods.
     pub packer: PackerKind,
+    /// The flags of the Cluster Autoscaler, if that is the autoscaler.
+    pub flags: Option<Arc<Flags>>,
     /// The objects that exist from the start: the scenario's, those of the policy laid over them, priorities resolved.
     pub manifests: Arc<Manifests>,
 }
@@ -85,6 +88,8 @@ pub struct PolicyVariant {
 pub enum Autoscaler {
     /// Karpenter, in the release that the versions name.
     Karpenter,
+    /// The Cluster Autoscaler, likewise.
+    ClusterAutoscaler,
     /// Nothing: the node groups keep their desired size.
     None,
 }

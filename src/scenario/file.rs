@@ -10,6 +10,7 @@ mod faults;
 mod interruption;
 mod load;
 mod pod_trace;
+mod policies;
 mod price_records;
 mod prometheus;
 mod queues;
@@ -21,7 +22,7 @@ mod workloads;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::definition::{Autoscaler, InputFile, Objectives, OutputSettings, PolicyVariant, Scenario, TimedAction};
+use super::definition::{InputFile, Objectives, OutputSettings, Scenario, TimedAction};
 use super::edits::Edit;
 use super::error::{ScenarioError, Warning};
 use super::manifests::node_group::plain_groups;
@@ -31,7 +32,6 @@ use super::source::{Limits, Source, read_bounded, sha256_hex};
 use super::tree::{self, Location, Node, Variables};
 use crate::catalog::{Catalog, Region};
 use crate::domain::{KubernetesVersion, Money, SimDuration, Symbol, Versions};
-use crate::policy::packing::PackerKind;
 use interruption::Handling;
 
 static SCENARIO: Shape = Shape {
@@ -71,29 +71,13 @@ static SCENARIO: Shape = Shape {
 };
 static VERSIONS: Shape = Shape {
     name: "`versions`",
-    keys: &["karpenter", "kubernetes", "keda"],
+    keys: &["karpenter", "kubernetes", "cluster-autoscaler", "keda"],
     without_effect: &[],
-    unsupported: &[("cluster-autoscaler", "take it out: Cluster Autoscaler cannot be simulated in this release")],
+    unsupported: &[],
     strict: true,
 };
 static CLUSTER: Shape =
     Shape { name: "`cluster`", keys: &["zones"], without_effect: &[], unsupported: &[], strict: true };
-static POLICY: Shape = Shape {
-    name: "a policy",
-    keys: &[
-        "name",
-        "autoscaler",
-        "packer",
-        "versions",
-        "karpenter",
-        "node_termination_handler",
-        "manifests",
-        "nodeGroups",
-    ],
-    without_effect: &[],
-    unsupported: &[("flags", "take it out: the autoscaler runs with its default flags in this release")],
-    strict: true,
-};
 static OBJECTIVES: Shape = Shape {
     name: "`objectives`",
     keys: &["pending_p99", "request_p99", "cost"],
@@ -307,7 +291,7 @@ fn scenario<'s>(
     node_groups(reader, fields, region, &mut base)?;
     let versions = versions(reader, fields, kubernetes_of(&base))?;
     let handling = Handling::read(reader, fields, Handling::default())?;
-    let policies = policies(reader, fields, region, &base, (versions, handling), files)?;
+    let policies = policies::read(reader, fields, region, &base, (versions, handling), files)?;
     let timeline = timeline::read(reader, fields, files, duration, &base.priority_classes)?;
     let known = checks::Workloads::of(&policies, &timeline.actions);
     checks::timeline(reader, &timeline, &known, &policies)?;
@@ -394,6 +378,9 @@ fn versions<'s>(
     if let Some(node) = fields.get("kubernetes") {
         versions.kubernetes = values::release(reader, node, "kubernetes")?;
     }
+    if let Some(node) = fields.get("cluster-autoscaler") {
+        versions.cluster_autoscaler = values::release(reader, node, "cluster-autoscaler")?;
+    }
     if let Some(node) = fields.get("keda") {
         let text = reader.text(node, "keda")?;
         let bare = text.strip_prefix('v').unwrap_or(text);
@@ -454,117 +441,6 @@ fn node_groups<'s>(
     let node_groups = plain_groups(reader, node, region, cluster)?;
     manifests.apply(Manifests { node_groups, ..Manifests::default() });
     Ok(())
-}
-
-fn policies<'s>(
-    reader: &mut Reader<'s>,
-    fields: Fields<'_, 's>,
-    region: &Region,
-    base: &Manifests,
-    (versions, handling): (Versions, Handling),
-    files: &mut Files<'_>,
-) -> Result<Vec<PolicyVariant>, ScenarioError> {
-    let nodes = fields.optional("policies", |n, what| reader.list(n, what))?.unwrap_or_default();
-    let mut policies: Vec<PolicyVariant> = Vec::new();
-    for node in nodes {
-        let policy = policy(reader, node, region, base, (versions, handling), files)?;
-        if policies.iter().any(|other| other.name == policy.name) {
-            return Err(reader
-                .error(node.at, format!("two policies are called `{}`", policy.name))
-                .because("the second one")
-                .help("give each its own name: results are kept under it"));
-        }
-        policies.push(policy);
-    }
-    if policies.is_empty() {
-        let mut manifests = base.clone();
-        manifests.resolve_priorities(&[])?;
-        let (name, autoscaler) = if base.node_pools.is_empty() {
-            ("static", Autoscaler::None)
-        } else {
-            ("karpenter", Autoscaler::Karpenter)
-        };
-        policies.push(PolicyVariant {
-            name: name.to_owned(),
-            autoscaler,
-            versions,
-            interruption_queue: handling.queue,
-            termination_handler: handling.handler_in(reader, &manifests)?,
-            packer: PackerKind::Karpenter,
-            manifests: Arc::new(manifests),
-        });
-    }
-    Ok(policies)
-}
-
-fn policy<'s>(
-    reader: &mut Reader<'s>,
-    node: &Node<'s>,
-    region: &Region,
-    base: &Manifests,
-    (versions_of_all, handling_of_all): (Versions, Handling),
-    files: &mut Files<'_>,
-) -> Result<PolicyVariant, ScenarioError> {
-    const AUTOSCALERS: &[(&str, Option<Autoscaler>)] =
-        &[("karpenter", Some(Autoscaler::Karpenter)), ("none", Some(Autoscaler::None)), ("cluster-autoscaler", None)];
-    let fields = reader.fields(node, &POLICY)?;
-    let name = file_name(reader, fields.required(reader, "name")?)?;
-    let autoscaler_node = fields.required(reader, "autoscaler")?;
-    let Some(autoscaler) = reader.choice(autoscaler_node, "autoscaler", AUTOSCALERS)? else {
-        return Err(reader
-            .error(autoscaler_node.at, "Cluster Autoscaler is not simulated yet")
-            .because("would do nothing")
-            .help("use `karpenter` or `none` in this release"));
-    };
-    let versions = versions(reader, fields, versions_of_all)?;
-    let handling = Handling::read(reader, fields, handling_of_all)?;
-    let packer = packer(reader, fields, autoscaler, versions)?;
-    let mut manifests = base.clone();
-    manifests.apply(files.manifests(reader, fields, "manifests")?);
-    node_groups(reader, fields, region, &mut manifests)?;
-    manifests.resolve_priorities(&[])?;
-    if autoscaler == Autoscaler::Karpenter && manifests.node_pools.is_empty() {
-        return Err(reader
-            .error(node.at, format!("the policy `{name}` has no NodePool and no Provisioner"))
-            .because("Karpenter would launch nothing")
-            .help("add one to its `manifests` or to the scenario's, or say `autoscaler: none`"));
-    }
-    Ok(PolicyVariant {
-        name,
-        autoscaler,
-        versions,
-        interruption_queue: handling.queue,
-        termination_handler: handling.handler_in(reader, &manifests)?,
-        packer,
-        manifests: Arc::new(manifests),
-    })
-}
-
-/// Who packs: a setting of policies under which Karpenter does anything, for releases that the packer knows.
-fn packer<'s>(
-    reader: &Reader<'s>,
-    fields: Fields<'_, 's>,
-    autoscaler: Autoscaler,
-    versions: Versions,
-) -> Result<PackerKind, ScenarioError> {
-    const PACKERS: &[(&str, PackerKind)] =
-        &[("karpenter", PackerKind::Karpenter), ("cost-aware", PackerKind::CostAware)];
-    let Some(node) = fields.get("packer") else { return Ok(PackerKind::Karpenter) };
-    let packer = reader.choice(node, "packer", PACKERS)?;
-    if autoscaler != Autoscaler::Karpenter {
-        return Err(reader
-            .error(node.at, "only Karpenter packs")
-            .because("would do nothing")
-            .help("take `packer` out, or say `autoscaler: karpenter`"));
-    }
-    if !packer.knows(versions.karpenter) {
-        let release = versions.karpenter;
-        return Err(reader
-            .error(node.at, format!("the cost-aware packer does not know the rules of Karpenter {release}"))
-            .because("would pack by other rules")
-            .help("use `versions: { karpenter: v0.16 }` or a later one"));
-    }
-    Ok(packer)
 }
 
 fn objectives<'s>(reader: &mut Reader<'s>, fields: Fields<'_, 's>) -> Result<Objectives, ScenarioError> {

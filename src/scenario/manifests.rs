@@ -3,6 +3,7 @@
 mod affinity;
 mod batch;
 mod common;
+mod config_map;
 mod eksctl;
 mod hpa;
 mod keda;
@@ -16,12 +17,15 @@ mod node_class;
 pub(super) mod node_group;
 mod node_pool;
 mod pod;
+mod scheduler;
 mod storage;
 mod workloads;
 
+pub use config_map::StatedRanks;
 pub(in crate::scenario) use keda::check_query;
 pub use monitor::Monitor;
 pub use pod::{PodObject, SchedulerVerdict};
+pub use scheduler::SchedulerSettings;
 pub use storage::AttachLimits;
 pub use workloads::PriorityClass;
 
@@ -65,6 +69,10 @@ pub struct Manifests {
     pub cluster: Option<ClusterInfo>,
     /// Managed (and self-managed) node groups.
     pub node_groups: Vec<NodeGroup>,
+    /// How the scheduler scores nodes, if a KubeSchedulerConfiguration says so.
+    pub scheduler: Option<SchedulerSettings>,
+    /// Ranks of node groups for Cluster Autoscaler's expander `priority`, if a ConfigMap states them.
+    pub group_ranks: Option<StatedRanks>,
     /// Karpenter's NodePools and Provisioners.
     pub node_pools: Vec<NodePool>,
     /// EC2NodeClasses and AWSNodeTemplates.
@@ -158,6 +166,8 @@ impl Manifests {
     /// Takes over the objects of `newer`, as `kubectl apply` would: an object of the same kind and name is replaced.
     pub fn apply(&mut self, newer: Self) {
         self.cluster = newer.cluster.or(self.cluster.take());
+        self.scheduler = newer.scheduler.or(self.scheduler.take());
+        self.group_ranks = newer.group_ranks.or(self.group_ranks.take());
         replace(&mut self.node_groups, newer.node_groups, |group| group.name);
         replace(&mut self.node_pools, newer.node_pools, |pool| pool.name);
         replace(&mut self.node_classes, newer.node_classes, |class| class.name);

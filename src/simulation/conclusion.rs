@@ -58,8 +58,9 @@ fn more_cpu_than_there_is(context: &Context<'_>) -> Option<String> {
 /// What was simulated, in the words of the report.
 fn about(context: &Context<'_>, scenario: &Scenario, policy: &PolicyVariant) -> About {
     let setup = context.setup;
-    let autoscaler = match setup.autoscaler {
+    let autoscaler = match &setup.autoscaler {
         Autoscaler::Karpenter(_) => format!("Karpenter {}", setup.versions.karpenter),
+        Autoscaler::ClusterAutoscaler(_) => format!("Cluster Autoscaler {}", setup.versions.cluster_autoscaler),
         Autoscaler::Static => "no autoscaler".to_owned(),
     };
     About {

@@ -5,14 +5,20 @@ mod metrics;
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use crate::actors::{Action, Autoscaler, KarpenterSettings, LoadPart, LoadPlan, LoadStep, QueuePlan, Setup, Step};
+use crate::actors::{
+    Action, Autoscaler, ClusterAutoscalerSettings, KarpenterSettings, LoadPart, LoadPlan, LoadStep, QueuePlan, Setup,
+    Step,
+};
 use crate::catalog::{Catalog, CatalogError};
 use crate::domain::pod::OwnerKind;
 use crate::domain::workload::ObjectName;
 use crate::domain::{NodePool, SimDuration, SimTime};
 use crate::engine::Streams;
 use crate::load::{Curve, Source, Spacing, Uncertainty};
+use crate::policy::cluster_autoscaler::Flags;
+use crate::policy::cluster_autoscaler::expander::{Expander, GroupRanks};
 use crate::policy::instance_types::{complete_classes, complete_pools, price_list_of};
+use crate::policy::kube_scheduler::SchedulerConfig;
 use crate::scenario::definition::QueueSpec;
 use crate::scenario::manifests::{Manifests, PodObject};
 use crate::scenario::{self, Detail, LoadSpec, OpenRequests, PolicyVariant, Requests, Scenario};
@@ -49,15 +55,8 @@ pub fn resolve(
         zones: scenario.zones.clone(),
         duration: scenario.duration,
         seed,
-        autoscaler: if karpenter {
-            Autoscaler::Karpenter(KarpenterSettings {
-                interruption_queue: policy.interruption_queue,
-                packer: policy.packer,
-                ..KarpenterSettings::default()
-            })
-        } else {
-            Autoscaler::Static
-        },
+        autoscaler: autoscaler(policy),
+        scheduler: scheduler(policy),
         termination_handler: policy.termination_handler,
         node_groups: manifests.node_groups.clone(),
         node_classes: complete_classes(manifests.node_classes.clone(), &node_pools, &scenario.zones),
@@ -84,6 +83,41 @@ pub fn resolve(
     warn_about_times(scenario, &mut warnings);
     warn_about_reservations(&setup, &mut warnings);
     Ok(Resolved { setup, warnings })
+}
+
+/// Who adds and removes nodes, with its settings.
+fn autoscaler(policy: &PolicyVariant) -> Autoscaler {
+    match (policy.autoscaler, &policy.flags) {
+        (scenario::Autoscaler::Karpenter, _) => Autoscaler::Karpenter(KarpenterSettings {
+            interruption_queue: policy.interruption_queue,
+            packer: policy.packer,
+            ..KarpenterSettings::default()
+        }),
+        (scenario::Autoscaler::ClusterAutoscaler, Some(flags)) => {
+            Autoscaler::ClusterAutoscaler(Box::new(ClusterAutoscalerSettings {
+                flags: Arc::clone(flags),
+                ranks: group_ranks(&policy.manifests),
+            }))
+        }
+        (scenario::Autoscaler::ClusterAutoscaler | scenario::Autoscaler::None, _) => Autoscaler::Static,
+    }
+}
+
+/// The scheduler's settings.
+fn scheduler(policy: &PolicyVariant) -> SchedulerConfig {
+    let stated = policy.manifests.scheduler.clone().unwrap_or_default();
+    SchedulerConfig {
+        version: policy.versions.kubernetes,
+        percentage_of_nodes_to_score: stated.percentage_of_nodes_to_score,
+        fit: stated.fit,
+    }
+}
+
+/// The ranks that the ConfigMap of the expander `priority` gives to groups.
+fn group_ranks(manifests: &Manifests) -> Option<GroupRanks> {
+    let stated = manifests.group_ranks.as_ref()?;
+    let pairs = stated.iter().flat_map(|(rank, names)| names.iter().map(|name| (*rank, name.as_str())));
+    GroupRanks::new(pairs).ok()
 }
 
 /// At most some two thousand samples, whole seconds apart, at least five.
@@ -143,6 +177,28 @@ fn warn_about_objects(scenario: &Scenario, manifests: &Manifests, policy: &Polic
     }
     if policy.autoscaler == scenario::Autoscaler::None && !manifests.node_pools.is_empty() {
         warnings.push(format!("policy {}: NodePools are ignored, nothing launches nodes", policy.name));
+    }
+    if policy.autoscaler == scenario::Autoscaler::ClusterAutoscaler && !manifests.node_pools.is_empty() {
+        warnings.push(format!("policy {}: NodePools are ignored, Cluster Autoscaler knows node groups", policy.name));
+    }
+    if let Some(flags) = &policy.flags {
+        warn_about_groups(manifests, flags, warnings);
+    }
+}
+
+/// Groups that the autoscaler does not find, and ranks that nobody states.
+fn warn_about_groups(manifests: &Manifests, flags: &Flags, warnings: &mut Vec<String>) {
+    for group in &manifests.node_groups {
+        if flags.discovery.limits(group.name, &group.tags, (0, 0)).is_none() {
+            let name = group.name;
+            warnings.push(format!("node group {name} keeps its size: Cluster Autoscaler does not find it"));
+        }
+    }
+    if flags.expander.filters().contains(&Expander::Priority) && manifests.group_ranks.is_none() {
+        warnings.push(
+            "the expander `priority` finds no ConfigMap kube-system/cluster-autoscaler-priority-expander: it prefers no group"
+                .to_owned(),
+        );
     }
 }
 

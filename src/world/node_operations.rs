@@ -206,6 +206,7 @@ impl World {
 
     /// Sets or removes an annotation.
     pub fn annotate_node(&mut self, id: NodeId, key: Symbol, value: Option<Symbol>) {
+        self.unrecorded += 1;
         let annotations = &mut self.nodes[id.index()].annotations;
         match value {
             Some(value) => annotations.set(key, value),
@@ -216,6 +217,7 @@ impl World {
     /// Replaces all taints.
     pub fn set_taints(&mut self, id: NodeId, taints: Vec<Taint>) {
         self.nodes[id.index()].taints = taints;
+        self.unrecorded += 1;
     }
 
     /// Karpenter counts the node as initialized.
@@ -232,12 +234,14 @@ impl World {
         let node = &mut self.nodes[id.index()];
         if !node.taints.contains(&taint) {
             node.taints.push(taint);
+            self.unrecorded += 1;
         }
     }
 
     /// Removes every taint with this key.
     pub fn untaint_node(&mut self, id: NodeId, key: Symbol) {
         self.nodes[id.index()].taints.retain(|taint| taint.key != key);
+        self.unrecorded += 1;
     }
 
     /// The node's removal is decided.
@@ -247,6 +251,14 @@ impl World {
         facts.deletion_requested = Some(at);
         facts.end = Some(end);
         self.node_event(at, EventKind::NodeDisrupted, id, reason);
+    }
+
+    /// The node stays after all: what had been decided about its end is forgotten.
+    pub fn spare_node(&mut self, id: NodeId) {
+        self.nodes[id.index()].deletion_requested = None;
+        let facts = &mut self.record.nodes[id.index()];
+        (facts.deletion_requested, facts.drained, facts.end) = (None, None, None);
+        self.unrecorded += 1;
     }
 
     /// The last pod that had to leave the node is gone.

@@ -248,6 +248,7 @@ impl World {
     /// The pod answers no more.
     pub fn unready_pod(&mut self, id: PodId) {
         self.lose_readiness(id);
+        self.unrecorded += 1;
     }
 
     /// The pod's containers have ended well: its room on the node is free, the object stays.
@@ -261,6 +262,7 @@ impl World {
     /// Changes what the pod is by itself, its annotations for instance.
     pub fn respecify_pod(&mut self, id: PodId, spec: Arc<PodSpec>) {
         self.pods[id.index()].spec = spec;
+        self.unrecorded += 1;
     }
 
     /// Asks for the pod's deletion: its endpoint leaves at once, the pod when its containers have stopped, at the latest when

@@ -373,9 +373,9 @@ pub enum EventKind {
     NodeEmpty,
     /// A node is no longer empty.
     NodeInUse,
-    /// Karpenter tainted a node.
+    /// A node autoscaler tainted a node.
     NodeTainted,
-    /// Karpenter took its taint off a node.
+    /// A node autoscaler took its taint off a node.
     NodeUntainted,
     /// A node was found drifted.
     NodeDrifted,
@@ -419,6 +419,18 @@ pub enum EventKind {
     FaultBegan,
     /// An injected fault ended.
     FaultEnded,
+    /// Cluster Autoscaler found that node groups help pods that wait.
+    ScaledUpGroup,
+    /// A pod was one of those for which a node group grew.
+    TriggeredScaleUp,
+    /// No node group grew for a pod.
+    NotTriggerScaleUp,
+    /// Cluster Autoscaler found that a scale-up had failed.
+    FailedToScaleUpGroup,
+    /// Cluster Autoscaler gave up instances that did not become nodes.
+    DeleteUnregistered,
+    /// Cluster Autoscaler did nothing, for a reason that concerns the whole cluster.
+    AutoscalingHeldBack,
     /// Somebody set the desired size of a node group.
     DesiredCapacitySet,
     /// A node group could not launch an instance.
@@ -494,6 +506,12 @@ impl EventKind {
             Self::NodeReachable => "NodeReachable",
             Self::FaultBegan => "FaultBegan",
             Self::FaultEnded => "FaultEnded",
+            Self::ScaledUpGroup => "ScaledUpGroup",
+            Self::TriggeredScaleUp => "TriggeredScaleUp",
+            Self::NotTriggerScaleUp => "NotTriggerScaleUp",
+            Self::FailedToScaleUpGroup => "FailedToScaleUpGroup",
+            Self::DeleteUnregistered => "DeleteUnregistered",
+            Self::AutoscalingHeldBack => "AutoscalingHeldBack",
             Self::DesiredCapacitySet => "DesiredCapacitySet",
             Self::ScalingActivityFailed => "ScalingActivityFailed",
             Self::LoadStarted => "LoadStarted",

@@ -47,6 +47,7 @@ fn the_cases_that_are_pinned_are_counted_and_the_others_are_named() {
         removal::ROWS,
         rules::ROWS,
         state::ROWS,
+        crate::cluster_autoscaler_runs::ROWS,
     ]
     .concat();
     let all: Vec<String> =

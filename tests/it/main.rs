@@ -8,6 +8,7 @@ mod bad_input;
 mod catalog;
 mod cli;
 mod cluster_autoscaler;
+mod cluster_autoscaler_runs;
 mod determinism;
 mod disruption_cases;
 mod experiments;

@@ -22,7 +22,7 @@ fn run_seed(text: &str, manifests: &str, seed: u64) -> Outcome {
     simulation::run(&scenario, policy, Catalog::embedded().unwrap(), seed, &mut |_| {}).unwrap()
 }
 
-fn run(text: &str, manifests: &str) -> Outcome {
+pub(crate) fn run(text: &str, manifests: &str) -> Outcome {
     run_seed(text, manifests, 1)
 }
 
@@ -39,7 +39,7 @@ const STORM: &str = "ec2: { capacity: infinite, spot: { interruptions: none } }\
     faults: [{ at: 10m, spot_interruption: { fraction: 50% } }]";
 const SPOT: &str = "instanceTypes: [m5.large, m5a.large], desired: 4, max: 6, spot: true";
 
-fn web(replicas: u32) -> String {
+pub(crate) fn web(replicas: u32) -> String {
     format!(
         "apiVersion: apps/v1\nkind: Deployment\nmetadata: {{name: web}}\nspec:\n  replicas: {replicas}\n  selector: \
          {{matchLabels: {{app: web}}}}\n  template:\n    metadata: {{labels: {{app: web}}}}\n    spec:\n      containers: \
@@ -47,7 +47,7 @@ fn web(replicas: u32) -> String {
     )
 }
 
-fn minutes(minutes: i64) -> SimTime {
+pub(crate) fn minutes(minutes: i64) -> SimTime {
     SimTime::ZERO + SimDuration::from_secs(60 * minutes)
 }
 
@@ -55,12 +55,12 @@ fn ended(outcome: &Outcome, end: NodeEnd) -> Vec<&NodeFacts> {
     outcome.record.nodes.iter().filter(|node| node.end == Some(end)).collect()
 }
 
-fn times(outcome: &Outcome, kind: EventKind) -> Vec<SimTime> {
+pub(crate) fn times(outcome: &Outcome, kind: EventKind) -> Vec<SimTime> {
     outcome.record.events.iter().filter(|event| event.kind == kind).map(|event| event.at).collect()
 }
 
 /// Nodes Ready at `at`.
-fn ready(outcome: &Outcome, at: SimTime) -> usize {
+pub(crate) fn ready(outcome: &Outcome, at: SimTime) -> usize {
     let is = |node: &&NodeFacts| {
         node.ready.is_some_and(|ready| ready <= at) && node.terminating.is_none_or(|ended| ended > at)
     };
@@ -309,4 +309,21 @@ fn karpenter_looks_instances_up_before_it_ends_them_within_the_limit_on_reads() 
     assert_eq!((terminated(&reads), terminated(&none)), (2, 1), "the second look-up finds no token");
     assert!(times(&reads, EventKind::CallThrottled).is_empty());
     assert!(!times(&none, EventKind::CallThrottled).is_empty());
+}
+
+#[test]
+fn a_scheduler_profile_fills_one_node_before_the_next() {
+    let profile = "---\napiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\nprofiles:\n  - \
+                   pluginConfig:\n      - name: NodeResourcesFit\n        args: {scoringStrategy: {type: MostAllocated, \
+                   resources: [{name: cpu, weight: 1}]}}\n";
+    // Of one workload each, so that nothing else spreads them.
+    let pods = ["web", "api", "cart"].map(|name| web(1).replace("web", name)).join("---\n");
+    let nodes_used = |manifests: &str| {
+        let outcome = run(&scenario("instanceTypes: [m5.2xlarge], desired: 3, max: 3", ""), manifests);
+        let mut nodes: Vec<NodeId> = outcome.record.pods.iter().filter_map(|pod| pod.node).collect();
+        nodes.sort_unstable();
+        nodes.dedup();
+        nodes.len()
+    };
+    assert_eq!((nodes_used(&pods), nodes_used(&format!("{pods}{profile}"))), (3, 1));
 }

@@ -46,6 +46,18 @@ pub(in crate::actors) fn attempt(context: &mut Context<'_>, now: SimTime, pod: P
 
 /// Evicts the pod if its budgets allow it now; whether they did.
 pub(in crate::actors) fn evict(context: &mut Context<'_>, now: SimTime, pod: PodId, reason: &str) -> bool {
+    let grace = context.world.pod(pod).spec.grace_period();
+    evict_within(context, now, pod, grace, reason)
+}
+
+/// The same with a grace period of the evicting program's choice.
+pub(in crate::actors) fn evict_within(
+    context: &mut Context<'_>,
+    now: SimTime,
+    pod: PodId,
+    grace: SimDuration,
+    reason: &str,
+) -> bool {
     let state = context.world.pod(pod);
     let view = EvictionView {
         phase: if state.phase == PodPhase::Running { ReportedPhase::Running } else { ReportedPhase::Pending },
@@ -67,7 +79,9 @@ pub(in crate::actors) fn evict(context: &mut Context<'_>, now: SimTime, pod: Pod
             if let (true, Some(replay)) = (uses_budget, &mut context.replay) {
                 own.iter().for_each(|&budget| replay.use_budget(budget));
             }
-            kubelet::delete(context, now, pod, true, reason);
+            if context.world.pod(pod).is_active() {
+                kubelet::delete_within(context, now, pod, grace, true, reason);
+            }
             true
         }
         EvictionAnswer::TooManyRequests | EvictionAnswer::SeveralBudgets => false,

@@ -9,7 +9,7 @@ use crate::domain::pod::PodPhase;
 use crate::domain::{SimDuration, SimTime};
 
 /// How long beyond its grace period a pod may take to end before it no longer counts.
-const LONG_TERMINATING: SimDuration = SimDuration::from_secs(30);
+pub(super) const LONG_TERMINATING: SimDuration = SimDuration::from_secs(30);
 
 /// Why a pod keeps its node.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]

@@ -3,10 +3,18 @@
 //!
 //! Source: Cluster Autoscaler 1.36 `config/flags/flags.go`.
 
+mod names;
+mod values;
+
+pub use names::{NAMES, NOT_REPRODUCED, WITHOUT_EFFECT};
+pub use values::duration;
+
+use super::discovery::Discovery;
 use super::expander::{Expander, ExpanderChain};
 use super::quotas::{Limited, ResourceLimit};
 use super::similar::Similarity;
 use crate::domain::{KubernetesVersion, SimDuration, Symbol};
+use values::Slot;
 
 /// Flags, read.
 #[derive(Clone, PartialEq, Debug)]
@@ -19,6 +27,8 @@ pub struct Flags {
     pub frequent_loops: bool,
     /// `expander`.
     pub expander: ExpanderChain,
+    /// `node-group-auto-discovery` and `nodes`.
+    pub discovery: Discovery,
     /// `balance-similar-node-groups`.
     pub balance_similar_node_groups: bool,
     /// `balancing-ignore-label`, `balancing-label` and the ratios.
@@ -143,48 +153,11 @@ pub struct FlagError {
     pub flag: String,
     /// Why not.
     pub reason: String,
+    /// Whether it is the flag that does not exist, and not its value that is wrong.
+    pub names_no_flag: bool,
     /// A flag that may have been meant.
     pub similar: Option<&'static str>,
 }
-
-/// Flags that are accepted and say nothing here: they set how the program runs, or limit wall-clock time.
-pub const WITHOUT_EFFECT: &[&str] = &[
-    "address",
-    "cloud-provider",
-    "cluster-name",
-    "config-map",
-    "debugging-snapshot-enabled",
-    "emit-per-nodegroup-metrics",
-    "kube-api-content-type",
-    "kube-client-burst",
-    "kube-client-qps",
-    "kubeconfig",
-    "leader-elect",
-    "logtostderr",
-    "max-binpacking-time",
-    "max-bulk-soft-taint-time",
-    "max-failing-time",
-    "max-inactivity",
-    "max-nodegroup-binpacking-duration",
-    "max-startup-time",
-    "namespace",
-    "node-autoprovisioning-enabled",
-    "node-deletion-candidate-ttl",
-    "predicate-parallelism",
-    "profiling",
-    "record-duplicated-events",
-    "regional",
-    "salvo-scale-up-budget",
-    "scale-down-candidates-pool-min-count",
-    "scale-down-candidates-pool-ratio",
-    "scale-down-non-empty-candidates-count",
-    "scale-down-simulation-timeout",
-    "status-config-map-name",
-    "stderrthreshold",
-    "user-agent",
-    "v",
-    "write-status-configmap",
-];
 
 impl Flags {
     /// The defaults of a release.
@@ -197,6 +170,7 @@ impl Flags {
             scan_interval: seconds(10),
             frequent_loops: since(35),
             expander: ExpanderChain::single(expander),
+            discovery: Discovery::default(),
             balance_similar_node_groups: false,
             similarity: Similarity::default(),
             max_nodes_total: 0,
@@ -273,12 +247,16 @@ impl Flags {
             if WITHOUT_EFFECT.contains(&name) {
                 continue;
             }
-            let error = |reason: String, similar| FlagError { flag: name.to_owned(), reason, similar };
+            let error =
+                |reason, similar, names_no_flag| FlagError { flag: name.to_owned(), reason, names_no_flag, similar };
             let Some(mut slot) = flags.slot(name) else {
+                if NOT_REPRODUCED.contains(&name) {
+                    return Err(error("what this flag does is not reproduced".to_owned(), None, true));
+                }
                 let reason = format!("the Cluster Autoscaler {version} has no such flag");
-                return Err(error(reason, most_alike(name)));
+                return Err(error(reason, names::most_alike(name), true));
             };
-            slot.set(value).map_err(|reason| error(reason, None))?;
+            slot.set(value).map_err(|reason| error(reason, None, false))?;
         }
         if flags.version.minor() < 35 {
             // Before it had a flag of its own, this was the provision time.
@@ -289,12 +267,14 @@ impl Flags {
 
     /// Where the value of a flag goes; `None` for a flag that does not exist in the release.
     fn slot(&mut self, name: &str) -> Option<Slot<'_>> {
-        use Slot::{Chain, Duration, Gpu, Integer, Limit, Number, Symbols, Truth};
+        use Slot::{Chain, Duration, Gpu, Group, Integer, Limit, Number, Symbols, Tags, Truth};
         let minor = self.version.minor();
         Some(match name {
             "scan-interval" => Duration(&mut self.scan_interval),
             "frequent-loops-enabled" => Truth(&mut self.frequent_loops),
             "expander" => Chain(&mut self.expander),
+            "node-group-auto-discovery" => Tags(&mut self.discovery),
+            "nodes" => Group(&mut self.discovery),
             "balance-similar-node-groups" => Truth(&mut self.balance_similar_node_groups),
             "balancing-ignore-label" => Symbols(&mut self.similarity.ignored_labels),
             "balancing-label" => Symbols(&mut self.similarity.labels),
@@ -379,196 +359,6 @@ impl Flags {
         })
     }
 }
-
-/// Where a value goes.
-enum Slot<'a> {
-    Truth(&'a mut bool),
-    Integer(&'a mut i64),
-    Number(&'a mut f64),
-    Duration(&'a mut SimDuration),
-    OptionalDuration(&'a mut Option<SimDuration>),
-    Seconds(&'a mut SimDuration),
-    Symbols(&'a mut Vec<Symbol>),
-    Chain(&'a mut ExpanderChain),
-    /// The limits, which of them, and the unit of the flag.
-    Limit(&'a mut Vec<ResourceLimit>, Limited, i64),
-    Gpu(&'a mut Vec<ResourceLimit>),
-}
-
-impl Slot<'_> {
-    fn set(&mut self, text: &str) -> Result<(), String> {
-        match self {
-            Self::Truth(slot) => **slot = truth(text)?,
-            Self::Integer(slot) => **slot = integer(text)?,
-            Self::Number(slot) => {
-                **slot = text
-                    .parse()
-                    .ok()
-                    .filter(|number: &f64| number.is_finite())
-                    .ok_or_else(|| format!("`{text}` is not a number"))?;
-            }
-            Self::Duration(slot) => **slot = duration(text)?,
-            Self::OptionalDuration(slot) => **slot = Some(duration(text)?),
-            Self::Seconds(slot) => **slot = SimDuration::from_secs(integer(text)?),
-            Self::Symbols(slot) => slot.extend(text.split(',').filter(|name| !name.is_empty()).map(Symbol::new)),
-            Self::Chain(slot) => **slot = text.parse()?,
-            Self::Limit(slot, resource, unit) => {
-                let (min, max) = text.split_once(':').ok_or_else(|| format!("`{text}` is not <min>:<max>"))?;
-                set_limit(slot, *resource, range(min, max, *unit)?);
-            }
-            Self::Gpu(slot) => {
-                for limit in text.split(',') {
-                    let mut parts = limit.split(':');
-                    let (Some(kind), Some(min), Some(max), None) =
-                        (parts.next(), parts.next(), parts.next(), parts.next())
-                    else {
-                        return Err(format!("`{limit}` is not <type>:<min>:<max>"));
-                    };
-                    set_limit(slot, Limited::Gpu(Symbol::new(kind)), range(min, max, 1)?);
-                }
-            }
-        }
-        Ok(())
-    }
-}
-
-fn set_limit(limits: &mut Vec<ResourceLimit>, resource: Limited, (min, max): (i64, i64)) {
-    limits.retain(|limit| limit.resource != resource);
-    limits.push(ResourceLimit { resource, min, max });
-    limits.sort_by_key(|limit| limit.resource);
-}
-
-fn range(min: &str, max: &str, unit: i64) -> Result<(i64, i64), String> {
-    let (min, max) = (integer(min)?, integer(max)?);
-    if min < 0 || max < min {
-        return Err(format!("{min}:{max} is not a range"));
-    }
-    Ok((min.saturating_mul(unit), max.saturating_mul(unit)))
-}
-
-fn truth(text: &str) -> Result<bool, String> {
-    match text {
-        "1" | "t" | "T" | "true" | "TRUE" | "True" => Ok(true),
-        "0" | "f" | "F" | "false" | "FALSE" | "False" => Ok(false),
-        _ => Err(format!("`{text}` is neither true nor false")),
-    }
-}
-
-fn integer(text: &str) -> Result<i64, String> {
-    text.parse().map_err(|_| format!("`{text}` is not a whole number"))
-}
-
-/// A span as Go writes it: `10m`, `1h30m`, `1.5s`.
-///
-/// # Errors
-/// The text is not one.
-pub fn duration(text: &str) -> Result<SimDuration, String> {
-    let wrong = || format!("`{text}` is not a span of time such as 30s, 10m or 1h30m");
-    let (sign, mut rest) = text.strip_prefix('-').map_or((1, text), |rest| (-1, rest));
-    if rest == "0" {
-        return Ok(SimDuration::ZERO);
-    }
-    if rest.is_empty() {
-        return Err(wrong());
-    }
-    let mut micros = 0.0;
-    while !rest.is_empty() {
-        let digits = rest.find(|c: char| !c.is_ascii_digit() && c != '.').ok_or_else(wrong)?;
-        let number: f64 = rest[..digits].parse().map_err(|_| wrong())?;
-        rest = &rest[digits..];
-        let letters = rest.find(|c: char| c.is_ascii_digit() || c == '.').unwrap_or(rest.len());
-        let unit = match &rest[..letters] {
-            "h" => 3_600e6,
-            "m" => 60e6,
-            "s" => 1e6,
-            "ms" => 1e3,
-            "us" | "µs" => 1.0,
-            "ns" => 1e-3,
-            _ => return Err(wrong()),
-        };
-        micros += number * unit;
-        rest = &rest[letters..];
-    }
-    Ok(SimDuration::from_secs_f64(f64::from(sign) * micros / 1e6))
-}
-
-/// The flag whose name is most like the one given.
-fn most_alike(name: &str) -> Option<&'static str> {
-    let best = NAMES.iter().chain(WITHOUT_EFFECT).copied();
-    let best = best.map(|known| (strsim::jaro_winkler(known, name), known));
-    best.filter(|(likeness, _)| *likeness > 0.85).max_by(|one, other| one.0.total_cmp(&other.0)).map(|(_, known)| known)
-}
-
-/// Flags that have an effect.
-pub const NAMES: &[&str] = &[
-    "allowed-scheduler-names",
-    "balance-similar-node-groups",
-    "balancing-ignore-label",
-    "balancing-label",
-    "blocking-system-pod-distruption-timeout",
-    "bypassed-scheduler-names",
-    "cordon-node-before-terminating",
-    "cores-total",
-    "daemonset-eviction-for-empty-nodes",
-    "daemonset-eviction-for-occupied-nodes",
-    "enforce-node-group-min-size",
-    "expander",
-    "expendable-pods-priority-cutoff",
-    "fastpath-binpacking-enabled",
-    "force-delete-unregistered-nodes",
-    "force-ds",
-    "frequent-loops-enabled",
-    "gpu-total",
-    "ignore-daemonsets-utilization",
-    "ignore-mirror-pods-utilization",
-    "ignore-taint",
-    "initial-node-group-backoff-duration",
-    "max-allocatable-difference-ratio",
-    "max-bulk-soft-taint-count",
-    "max-drain-parallelism",
-    "max-free-difference-ratio",
-    "max-graceful-termination-sec",
-    "max-node-group-backoff-duration",
-    "max-node-provision-time",
-    "max-node-startup-time",
-    "max-nodes-per-scaleup",
-    "max-nodes-total",
-    "max-pod-eviction-time",
-    "max-scale-down-parallelism",
-    "max-total-unready-percentage",
-    "memory-difference-ratio",
-    "memory-total",
-    "min-replica-count",
-    "new-pod-scale-up-delay",
-    "node-delete-delay-after-taint",
-    "node-deletion-batcher-interval",
-    "node-deletion-delay-timeout",
-    "node-group-backoff-reset-timeout",
-    "node-info-cache-expire-time",
-    "ok-total-unready-count",
-    "parallel-scale-up",
-    "salvo-scale-up",
-    "scale-down-delay-after-add",
-    "scale-down-delay-after-delete",
-    "scale-down-delay-after-failure",
-    "scale-down-delay-type-local",
-    "scale-down-enabled",
-    "scale-down-gpu-utilization-threshold",
-    "scale-down-unneeded-time",
-    "scale-down-unready-enabled",
-    "scale-down-unready-time",
-    "scale-down-utilization-threshold",
-    "scale-from-unschedulable",
-    "scale-up-from-zero",
-    "scan-interval",
-    "skip-nodes-with-custom-controller-pods",
-    "skip-nodes-with-local-storage",
-    "skip-nodes-with-system-pods",
-    "startup-taint",
-    "startup-taint-prefix",
-    "status-taint",
-    "unremovable-node-recheck-timeout",
-];
 
 #[cfg(test)]
 mod tests {

@@ -21,7 +21,7 @@ use crate::domain::symbol::well_known;
 use crate::domain::{NodeId, PodId, SimDuration, SimTime, Symbol};
 
 /// How long a deletion may take before its taint no longer counts.
-const DELETION_TAKES: SimDuration = SimDuration::from_secs(300);
+pub(super) const DELETION_TAKES: SimDuration = SimDuration::from_secs(300);
 
 /// How a scale-down ended.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
@@ -192,6 +192,22 @@ impl Planner {
     /// Since when a node has not been needed.
     pub fn unneeded_since(&self, node: NodeId) -> Option<SimTime> {
         self.unneeded.iter().find(|unneeded| unneeded.node == node).map(|unneeded| unneeded.since)
+    }
+
+    /// Instants at which time alone may make a difference to nodes that are known.
+    pub(super) fn deadlines<'a>(
+        &'a self,
+        flags: &'a Flags,
+        seen: &'a Observation<'_>,
+    ) -> impl Iterator<Item = SimTime> + 'a {
+        let unneeded = self.unneeded.iter().flat_map(move |unneeded| {
+            let group = seen.nodes.get(unneeded.observed).and_then(|node| node.group);
+            let options = group.map(|group| &seen.groups[group].options);
+            let unneeded_time = options.and_then(|own| own.unneeded_time).unwrap_or(flags.scale_down_unneeded_time);
+            let unready_time = options.and_then(|own| own.unready_time).unwrap_or(flags.scale_down_unready_time);
+            [unneeded.since + unneeded_time, unneeded.since + unready_time]
+        });
+        unneeded.chain(self.unremovable_until.values().copied())
     }
 
     /// Most nodes that are worth knowing to be unneeded, while so many were known before.

@@ -18,7 +18,7 @@ use crate::domain::taints::first_untolerated;
 use crate::domain::{Labels, ResourceName, SimDuration, SimTime, Symbol, Taint, TaintEffect, Toleration};
 
 /// How long a node must have been ready to serve as an example.
-const STABLE_AFTER: SimDuration = SimDuration::from_secs(60);
+pub(super) const STABLE_AFTER: SimDuration = SimDuration::from_secs(60);
 
 /// Taints that say how a node is rather than what it is for.
 const CONDITION_TAINTS: [&str; 11] = [
@@ -45,6 +45,19 @@ const DEPRECATED_LABELS: [(&str, &str); 3] = [
     ("topology.kubernetes.io/region", "failure-domain.beta.kubernetes.io/region"),
     ("node.kubernetes.io/instance-type", "beta.kubernetes.io/instance-type"),
 ];
+
+/// Labels that the kubelet still sets under their old names as well.
+const KUBELET_LABELS: [(&str, &str); 2] =
+    [("kubernetes.io/arch", "beta.kubernetes.io/arch"), ("kubernetes.io/os", "beta.kubernetes.io/os")];
+
+/// Adds the labels that a kubelet and the cloud's controller set under deprecated names.
+pub fn kubelet_labels(labels: &mut Labels) {
+    for (current, deprecated) in DEPRECATED_LABELS.into_iter().chain(KUBELET_LABELS) {
+        if let Some(value) = Symbol::existing(current).and_then(|key| labels.get(key)) {
+            labels.set(Symbol::new(deprecated), value);
+        }
+    }
+}
 
 /// Whether a taint goes away when a node has started up.
 pub fn is_startup_taint(flags: &Flags, taint: &Taint) -> bool {

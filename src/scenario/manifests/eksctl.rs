@@ -67,9 +67,9 @@ static GROUP: Shape = Shape {
         "instancesDistribution",
         "tags",
         "propagateASGTags",
+        "iam",
     ],
     without_effect: &[
-        "iam",
         "ssh",
         "privateNetworking",
         "subnets",
@@ -210,6 +210,9 @@ fn node_group<'s>(
         tags: labels(reader, fields, "tags")?,
     };
     add_own(&mut group, cluster, propagates);
+    if autoscaled(fields) {
+        managed_tags(cluster.name, &mut group.tags);
+    }
     Ok(group)
 }
 
@@ -221,6 +224,12 @@ fn instance_types(reader: &Reader<'_>, fields: Fields<'_, '_>) -> Result<Vec<Sym
     let nodes = single.into_iter().chain(several);
     let types = nodes.map(|node| known_type(reader, node)).collect::<Result<Vec<_>, _>>()?;
     Ok(if types.is_empty() { vec![Symbol::new("m5.large")] } else { types })
+}
+
+/// Whether the group's role lets Cluster Autoscaler resize it: eksctl then tags the group so that it is found.
+fn autoscaled(fields: Fields<'_, '_>) -> bool {
+    let policies = fields.get("iam").and_then(|iam| iam.get("withAddonPolicies"));
+    policies.and_then(|policies| policies.get("autoScaler")).and_then(Node::as_text) == Some("true")
 }
 
 /// The labels and tags that eksctl and EKS themselves give a group.

@@ -3,8 +3,8 @@
 use super::common::metadata;
 use super::pod::OBJECT;
 use super::{
-    Manifests, Namespace, Service, batch, eksctl, hpa, keda, keda_jobs, legacy, monitor, node, node_class, node_pool,
-    pod, storage, workloads,
+    Manifests, Namespace, Service, batch, config_map, eksctl, hpa, keda, keda_jobs, legacy, monitor, node, node_class,
+    node_pool, pod, scheduler, storage, workloads,
 };
 use crate::domain::Labels;
 use crate::scenario::ScenarioError;
@@ -39,6 +39,8 @@ const READ: &[&str] = &[
     "PersistentVolume",
     "PersistentVolumeClaim",
     "CSINode",
+    "ConfigMap",
+    "KubeSchedulerConfiguration",
 ];
 
 /// API versions whose form is read, by kind; the reader of an eksctl ClusterConfig takes any.
@@ -55,6 +57,7 @@ const API_VERSIONS: &[(&str, &[&str])] = &[
     ("HorizontalPodAutoscaler", &["autoscaling/v2", "autoscaling/v2beta2", "autoscaling/v2beta1", "autoscaling/v1"]),
     ("PodDisruptionBudget", &["policy/v1", "policy/v1beta1"]),
     ("PriorityClass", &["scheduling.k8s.io/v1", "scheduling.k8s.io/v1beta1"]),
+    ("KubeSchedulerConfiguration", &["kubescheduler.config.k8s.io/v1", "kubescheduler.config.k8s.io/v1beta3"]),
     ("NodePool", &["karpenter.sh/v1", "karpenter.sh/v1beta1"]),
     ("EC2NodeClass", &["karpenter.k8s.aws/v1", "karpenter.k8s.aws/v1beta1"]),
     ("Provisioner", &["karpenter.sh/v1alpha5", "karpenter.sh/v1alpha4"]),
@@ -77,7 +80,6 @@ const WITHOUT_EFFECT: &[&str] = &[
     "ClusterRoleBinding",
     "ClusterSecretStore",
     "ClusterTriggerAuthentication",
-    "ConfigMap",
     "ControllerRevision",
     "CustomResourceDefinition",
     "DestinationRule",
@@ -251,6 +253,10 @@ fn one<'s>(
         "PersistentVolume" => manifests.volumes.push(storage::volume(reader, object)?),
         "PersistentVolumeClaim" => manifests.volume_claims.push(storage::claim(reader, object)?),
         "CSINode" => manifests.attach_limits.push(storage::csi_node(reader, object)?),
+        "KubeSchedulerConfiguration" => manifests.scheduler = Some(scheduler::scheduler(reader, object)?),
+        "ConfigMap" => {
+            manifests.group_ranks = config_map::group_ranks(reader, object)?.or(manifests.group_ranks.take())
+        }
         _ => left_out(reader, object, kind),
     }
     Ok(())

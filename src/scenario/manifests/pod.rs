@@ -162,14 +162,12 @@ static TOLERATION: Shape = Shape {
 const NO_PLACE: &str = "the volume does not bind the pod to a zone";
 static VOLUME: Shape = Shape {
     name: "a volume",
-    keys: &["name", "persistentVolumeClaim", "ephemeral"],
+    keys: &["name", "persistentVolumeClaim", "ephemeral", "emptyDir", "hostPath"],
     without_effect: &[
-        "emptyDir",
         "configMap",
         "secret",
         "projected",
         "downwardAPI",
-        "hostPath",
         "csi",
         "nfs",
         "image",
@@ -289,6 +287,7 @@ fn pod_spec<'s>(
             .unwrap_or_default(),
         scheduling_gates: names(reader, fields, "schedulingGates", "name")?,
         volumes: volumes(reader, fields)?,
+        local_volumes: local_volumes(reader, fields)?,
         resource_claims: fields
             .optional("resourceClaims", |n, what| reader.list(n, what))?
             .is_some_and(|l| !l.is_empty()),
@@ -537,4 +536,12 @@ fn volumes<'s>(reader: &mut Reader<'s>, fields: Fields<'_, 's>) -> Result<Vec<Vo
         }
     }
     Ok(volumes)
+}
+
+/// Names of volumes that keep data on the node.
+fn local_volumes(reader: &Reader<'_>, fields: Fields<'_, '_>) -> Result<Vec<Symbol>, ScenarioError> {
+    let items = fields.optional("volumes", |n, what| reader.list(n, what))?.unwrap_or_default();
+    let on_disk = |volume: &Node<'_>| volume.get("medium").and_then(Node::as_text) != Some("Memory");
+    let local = items.iter().filter(|item| item.get("hostPath").is_some() || item.get("emptyDir").is_some_and(on_disk));
+    local.map(|item| item.get("name").map_or(Ok(well_known::EMPTY), |name| reader.symbol(name, "name"))).collect()
 }

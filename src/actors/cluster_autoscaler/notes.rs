@@ -1,0 +1,161 @@
+//! What the autoscaler decided, and why, for the record: in the words of its own events.
+//!
+//! Source: Cluster Autoscaler 1.36 `processors/status/eventing_scale_up_processor.go`, `core/scaleup/orchestrator`.
+
+use std::collections::BTreeMap;
+
+use super::observation::Seen;
+use crate::actors::context::Context;
+use crate::domain::{NodeId, PodId, SimTime};
+use crate::policy::cluster_autoscaler::cluster_state::{FailureReason, ScaleUpFailure};
+use crate::policy::cluster_autoscaler::scale_down::NodeFinding;
+use crate::policy::cluster_autoscaler::view::InstanceError;
+use crate::policy::cluster_autoscaler::{
+    ClusterAutoscaler, EarlyEnd, Iteration, ScaleUpReport, ScaleUpResult, templates::is_ready,
+};
+use crate::world::record::EventKind;
+
+/// What was noted last, so that it is not noted with every iteration again.
+#[derive(Debug, Default)]
+pub(super) struct Noted {
+    /// For each pod that waits, why no group grew for it.
+    pods: BTreeMap<PodId, Box<str>>,
+    /// Why the whole iteration did nothing.
+    held_back: Option<&'static str>,
+}
+
+/// Notes what an iteration found and did.
+pub(super) fn record(
+    context: &mut Context<'_>,
+    program: &ClusterAutoscaler,
+    seen: &Seen,
+    iteration: &Iteration,
+    now: SimTime,
+) {
+    held_back(context, iteration, now);
+    for failure in &iteration.failures {
+        context.world.note(now, EventKind::FailedToScaleUpGroup, None, failure_text(failure));
+    }
+    for (group, instances) in &iteration.given_up {
+        let message = format!("{}: {}", seen.group(*group).id, instances.join(", "));
+        context.world.note(now, EventKind::DeleteUnregistered, None, message);
+    }
+    if !iteration.raised.grown.is_empty() {
+        let message = format!("{}, up to their least sizes", growth_text(seen, &iteration.raised));
+        context.world.note(now, EventKind::ScaledUpGroup, None, message);
+    }
+    if !iteration.scale_up.grown.is_empty() {
+        scaled_up(context, program, seen, &iteration.scale_up, now);
+    }
+    not_scaled_up(context, seen, &iteration.scale_up, now);
+}
+
+fn held_back(context: &mut Context<'_>, iteration: &Iteration, now: SimTime) {
+    let reason = match (iteration.early_end, iteration.scale_up.result) {
+        (Some(EarlyEnd::UnhealthyCluster), _) => Some("too many nodes are not ready"),
+        (Some(EarlyEnd::EmptyCluster), _) => Some("the cluster has no node"),
+        (_, ScaleUpResult::LimitedByMaxNodesTotal) => Some("the cluster has as many nodes as max-nodes-total allows"),
+        _ => None,
+    };
+    let noted = std::mem::replace(&mut context.cluster_autoscaler.noted.held_back, reason);
+    if let Some(reason) = reason
+        && noted != Some(reason)
+    {
+        context.world.note(now, EventKind::AutoscalingHeldBack, None, reason);
+    }
+}
+
+fn failure_text(failure: &ScaleUpFailure) -> String {
+    let (group, increase) = (failure.group, failure.increase);
+    let why = match failure.reason {
+        FailureReason::Api => "the call was refused",
+        FailureReason::Timeout => "its nodes did not come within max-node-provision-time",
+        FailureReason::Creation(InstanceError::OutOfResources) => "EC2 had no capacity for its instances",
+        FailureReason::Creation(InstanceError::QuotaExceeded) => "a quota is exceeded",
+        FailureReason::Creation(InstanceError::Other) => "its instances could not be created",
+    };
+    format!("{group}: {why} ({increase} asked for); it is left alone for a while")
+}
+
+/// Which groups grew, as the program writes it: `[{workers 2->4 (max: 10)}]`.
+fn growth_text(seen: &Seen, report: &ScaleUpReport) -> String {
+    let grown = report.grown.iter().map(|growth| {
+        let group = seen.group(growth.group).id;
+        format!("{{{group} {}->{} (max: {})}}", growth.from, growth.to, growth.max)
+    });
+    format!("[{}]", grown.collect::<Vec<_>>().join(" "))
+}
+
+fn scaled_up(
+    context: &mut Context<'_>,
+    program: &ClusterAutoscaler,
+    seen: &Seen,
+    report: &ScaleUpReport,
+    now: SimTime,
+) {
+    let text = growth_text(seen, report);
+    let options: Vec<String> = report
+        .options
+        .iter()
+        .map(|option| format!("{} x{} for {}", seen.group(option.group).id, option.nodes, option.pods.len()))
+        .collect();
+    let expanders: Vec<String> = program.flags().expander.filters().iter().map(ToString::to_string).collect();
+    let drawn = if report.choices.len() > 1 { ", by lot among equals" } else { "" };
+    let message = format!(
+        "{text} for {} pod(s): {} of {} option(s) ({}){drawn}",
+        report.triggered.len(),
+        expanders.join(","),
+        options.len(),
+        options.join("; "),
+    );
+    context.world.note(now, EventKind::ScaledUpGroup, None, message);
+    let message = format!("pod triggered scale-up: {text}");
+    for &pod in &report.triggered {
+        context.cluster_autoscaler.noted.pods.remove(&seen.pod(pod));
+        context.world.note_pod(seen.pod(pod), now, EventKind::TriggeredScaleUp, &message);
+    }
+}
+
+/// Pods that no group helps, each time that the reason changes.
+fn not_scaled_up(context: &mut Context<'_>, seen: &Seen, report: &ScaleUpReport, now: SimTime) {
+    let known = &mut context.cluster_autoscaler.noted.pods;
+    let waiting: Vec<PodId> = report.considered.iter().map(|&pod| seen.pod(pod)).collect();
+    known.retain(|pod, _| waiting.contains(pod));
+    if report.unschedulable.is_empty() || report.result == ScaleUpResult::NotNeeded {
+        return;
+    }
+    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+    for (_, reason) in &report.skipped {
+        *counts.entry(reason.text()).or_insert(0) += 1;
+    }
+    let fitless = seen.group_count() - report.skipped.len();
+    if fitless > 0 {
+        counts.insert("whose nodes do not take it".to_owned(), fitless);
+    }
+    let reasons: Vec<String> = counts.iter().map(|(reason, count)| format!("{count} {reason}")).collect();
+    let message: Box<str> = format!("pod didn't trigger scale-up: {}", reasons.join(", ")).into();
+    for &pod in &report.unschedulable {
+        let pod = seen.pod(pod);
+        let known = &mut context.cluster_autoscaler.noted.pods;
+        if known.insert(pod, message.clone()).as_deref() != Some(&*message) {
+            context.world.note_pod(pod, now, EventKind::NotTriggerScaleUp, &message);
+        }
+    }
+}
+
+/// Why a node goes.
+pub(super) fn removal_reason(
+    program: &ClusterAutoscaler,
+    seen: &Seen,
+    at: usize,
+    found: &NodeFinding,
+    now: SimTime,
+) -> String {
+    let node: NodeId = seen.node(at);
+    let since = program.planner().unneeded_since(node).map_or(String::new(), |since| format!(" for {}", now - since));
+    let share = found
+        .utilization
+        .map_or(String::new(), |used| format!(", {:.0} % of its {} requested", 100.0 * used.share, used.resource));
+    let ready = if is_ready(seen.view(at)) { "" } else { "not ready and " };
+    format!("{ready}unneeded{since}{share}")
+}

@@ -1,0 +1,286 @@
+//! The cluster as the autoscaler sees it at the start of an iteration.
+//!
+//! Deviation: when a node registered or its readiness changed is known as of the iteration that first saw it, at most one
+//! `scan-interval` late.
+
+use std::sync::Arc;
+
+use super::groups::KnownGroup;
+use crate::actors::context::Context;
+use crate::actors::{karpenter, scheduler_loop};
+use crate::domain::pod::PodPhase as ReportedPhase;
+use crate::domain::{Labels, NodeId, PodId, PodSpec, SimDuration, SimTime, WorkloadId, well_known};
+use crate::policy::cluster_autoscaler::templates::kubelet_labels;
+use crate::policy::cluster_autoscaler::view::{
+    BudgetView, Controller, ControllerKind, DaemonSetView, Deletions, GroupView, InstanceView, NodeView, PodPlace,
+    PodTraits, PodView, RestartPolicy,
+};
+use crate::policy::cluster_autoscaler::{Flags, Observation, TO_BE_DELETED};
+use crate::world::record::WorkloadKind;
+use crate::world::{NodePhase, PodPhase};
+
+/// How long nodes that are there from the start have been there.
+const BEFORE_START: SimDuration = SimDuration::from_secs(3_600);
+
+/// What earlier iterations saw of a node.
+#[derive(Clone, Debug)]
+pub(super) struct KnownNode {
+    name: Arc<str>,
+    labels: Labels,
+    /// Its group, as a place among those known.
+    group: Option<usize>,
+    registered: SimTime,
+    ready: bool,
+    changed: SimTime,
+}
+
+/// What pods of a workload share that have one specification.
+#[derive(Clone, Debug)]
+pub(super) struct KnownTemplate {
+    replicas: (i64, i64),
+    /// They keep the specification alive, so that its address stays its own.
+    traits: Arc<PodTraits>,
+}
+
+/// What an iteration sees.
+pub(super) struct Seen {
+    nodes: Vec<NodeView>,
+    pods: Vec<PodView>,
+    groups: Vec<GroupView>,
+    daemon_sets: Vec<DaemonSetView>,
+    budgets: Vec<BudgetView>,
+    deletions: Deletions,
+}
+
+impl Seen {
+    pub(super) fn new(context: &mut Context<'_>, flags: &Flags, now: SimTime) -> Self {
+        let nodes = nodes(context, now);
+        let (pods, daemon_sets) = pods(context, flags);
+        let deletions = Deletions { empty: removals(context, true), drained: removals(context, false) };
+        Self { nodes, pods, groups: groups(context), daemon_sets, budgets: budgets(context, now), deletions }
+    }
+
+    pub(super) fn observation(&self, now: SimTime) -> Observation<'_> {
+        Observation {
+            now,
+            nodes: &self.nodes,
+            pods: &self.pods,
+            groups: &self.groups,
+            daemon_sets: &self.daemon_sets,
+            budgets: &self.budgets,
+            deletions: &self.deletions,
+            // Evictions are remembered for no time at all, as upstream.
+            recent_evictions: &[],
+        }
+    }
+
+    /// The node at a place of the observation.
+    pub(super) fn node(&self, at: usize) -> NodeId {
+        self.nodes[at].id
+    }
+
+    /// The same with all that is known of it.
+    pub(super) fn view(&self, at: usize) -> &NodeView {
+        &self.nodes[at]
+    }
+
+    /// How many groups there are.
+    pub(super) const fn group_count(&self) -> usize {
+        self.groups.len()
+    }
+
+    /// The pod at a place of the observation.
+    pub(super) fn pod(&self, at: usize) -> PodId {
+        self.pods[at].id
+    }
+
+    /// The group at a place of the observation.
+    pub(super) fn group(&self, at: usize) -> &GroupView {
+        &self.groups[at]
+    }
+}
+
+fn removals(context: &Context<'_>, empty: bool) -> Vec<NodeId> {
+    let all = context.cluster_autoscaler.removals.iter();
+    all.filter(|(_, removal)| removal.empty == empty).map(|(&node, _)| node).collect()
+}
+
+/// The Node objects, in order of registration: those of instances that have just ended are still there, not ready.
+fn nodes(context: &mut Context<'_>, now: SimTime) -> Vec<NodeView> {
+    let mut views = Vec::with_capacity(context.world.live_nodes().len());
+    for place in 0..context.world.live_nodes().len() {
+        let id = context.world.live_nodes()[place];
+        let phase = context.world.node(id).phase;
+        let known = context.cluster_autoscaler.nodes.contains_key(&id);
+        if phase != NodePhase::Registered && !(known && phase == NodePhase::Terminating) {
+            continue;
+        }
+        if !known {
+            let known = first_seen(context, id, now);
+            context.cluster_autoscaler.nodes.insert(id, known);
+        }
+        let state = context.world.node(id);
+        let Some(known) = context.cluster_autoscaler.nodes.get_mut(&id) else { continue };
+        if known.ready != state.ready {
+            (known.ready, known.changed) = (state.ready, now);
+        }
+        views.push(NodeView {
+            id,
+            name: Arc::clone(&known.name),
+            group: known.group,
+            labels: known.labels.clone(),
+            annotations: state.annotations.clone(),
+            taints: state.taints.clone(),
+            unschedulable: state.taints.iter().any(|taint| taint.key == well_known::TAINT_UNSCHEDULABLE),
+            allocatable: state.allocatable.clone(),
+            capacity: state.capacity.clone(),
+            created: known.registered,
+            ready: state.ready,
+            ready_since: known.changed,
+            suspended: false,
+            // For an instance that it does not know the provider goes by the taint.
+            instance_gone: phase == NodePhase::Terminating
+                && state.taints.iter().any(|taint| taint.key.as_str() == TO_BE_DELETED),
+        });
+    }
+    views.sort_by_key(|view| view.created);
+    views
+}
+
+fn first_seen(context: &Context<'_>, id: NodeId, now: SimTime) -> KnownNode {
+    let state = context.world.node(id);
+    let mut labels = state.labels.clone();
+    kubelet_labels(&mut labels);
+    // Karpenter's own, which no node of a group carries.
+    labels.remove(well_known::NODE_INITIALIZED);
+    let name = state.origin.name();
+    let from_start = context.cluster_autoscaler.iterations == 0;
+    let registered = if from_start { now - BEFORE_START } else { now };
+    KnownNode {
+        name: Arc::from(state.name.as_str()),
+        labels,
+        group: context.cluster_autoscaler.groups.groups.iter().position(|group| group.name == name),
+        registered,
+        ready: state.ready,
+        changed: registered,
+    }
+}
+
+/// The pods in order of creation, and the DaemonSets.
+fn pods(context: &mut Context<'_>, flags: &Flags) -> (Vec<PodView>, Vec<DaemonSetView>) {
+    let workloads: Vec<WorkloadId> = context.world.workloads().map(|(id, _)| id).collect();
+    let (mut pods, mut daemon_sets) = (Vec::new(), Vec::new());
+    for id in workloads {
+        let workload = context.world.workload(id);
+        let (name, own, kind) = (workload.name.name, workload.pods.clone(), workload.kind);
+        if kind == WorkloadKind::DaemonSet {
+            let template = Arc::clone(&workload.template);
+            daemon_sets.push(DaemonSetView { name, pods: traits_of(context, id, &template, flags) });
+        }
+        pods.extend(own.into_iter().map(|pod| pod_view(context, pod, flags)));
+    }
+    pods.sort_by_key(|pod| pod.id);
+    (pods, daemon_sets)
+}
+
+/// A pod as an iteration sees it.
+pub(super) fn pod_view(context: &mut Context<'_>, id: PodId, flags: &Flags) -> PodView {
+    let state = context.world.pod(id);
+    let (workload, spec) = (state.workload, Arc::clone(&state.spec));
+    let traits = traits_of(context, workload, &spec, flags);
+    view(context, id, traits)
+}
+
+fn view(context: &Context<'_>, id: PodId, traits: Arc<PodTraits>) -> PodView {
+    let state = context.world.pod(id);
+    // A daemon's pod that waits takes room on its own node and nowhere else.
+    let promised = state.pinned.or_else(|| scheduler_loop::nominated_node(context, id));
+    let place = match (state.node, promised) {
+        (Some(node), _) => PodPlace::Bound(node),
+        (None, Some(node)) => PodPlace::Nominated(node),
+        (None, None) if state.unschedulable => PodPlace::Unschedulable,
+        (None, None) => PodPlace::Unprocessed,
+    };
+    let phase = match state.phase {
+        _ if state.finished => ReportedPhase::Succeeded,
+        PodPhase::Running => ReportedPhase::Running,
+        PodPhase::Pending | PodPhase::Starting | PodPhase::Gone => ReportedPhase::Pending,
+    };
+    PodView { id, traits, created: state.created, phase, deleted_at: state.deletion_requested, place }
+}
+
+/// What the workload's pods of one specification share; the same value as before while nothing about it changed.
+fn traits_of(context: &mut Context<'_>, id: WorkloadId, spec: &Arc<PodSpec>, flags: &Flags) -> Arc<PodTraits> {
+    let workload = context.world.workload(id);
+    // Only with a least number of replicas does their number matter.
+    let counts = flags.min_replica_count > 0;
+    let replicas = if counts { (i64::from(workload.replicas), workload.pods.len() as i64) } else { (0, 0) };
+    let key = (id, Arc::as_ptr(spec).addr());
+    if let Some(known) = context.cluster_autoscaler.pods.get(&key)
+        && known.replicas == replicas
+    {
+        return Arc::clone(&known.traits);
+    }
+    let kind = match workload.kind {
+        WorkloadKind::Deployment => Some(ControllerKind::ReplicaSet),
+        WorkloadKind::DaemonSet => Some(ControllerKind::DaemonSet),
+        WorkloadKind::StatefulSet => Some(ControllerKind::StatefulSet),
+        WorkloadKind::ScaledJob | WorkloadKind::Job | WorkloadKind::CronJob => Some(ControllerKind::Job),
+        WorkloadKind::Pods => None,
+    };
+    let controller = kind.map(|kind| Controller {
+        kind,
+        name: workload.name.name,
+        exists: true,
+        replicas: replicas.0,
+        current_replicas: replicas.1,
+    });
+    let mut traits = PodTraits::new(workload.name.namespace, Arc::clone(spec), controller);
+    traits.local_volumes.clone_from(&spec.local_volumes);
+    if kind == Some(ControllerKind::Job) {
+        traits.restart_policy = RestartPolicy::Never;
+    }
+    let traits = Arc::new(traits);
+    context.cluster_autoscaler.pods.insert(key, KnownTemplate { replicas, traits: Arc::clone(&traits) });
+    traits
+}
+
+/// The disruption budgets with what they allow now.
+pub(super) fn budgets(context: &Context<'_>, now: SimTime) -> Vec<BudgetView> {
+    let all = karpenter::budget_states(context, now).into_iter();
+    all.map(|budget| BudgetView {
+        namespace: budget.namespace,
+        selector: budget.selector,
+        disruptions_allowed: budget.disruptions_allowed,
+    })
+    .collect()
+}
+
+/// The groups in order of name, as the provider knows them.
+fn groups(context: &Context<'_>) -> Vec<GroupView> {
+    context.cluster_autoscaler.groups.groups.iter().map(|known| group(context, known)).collect()
+}
+
+fn group(context: &Context<'_>, known: &KnownGroup) -> GroupView {
+    let instances = known.remembered.iter().map(|instance| InstanceView {
+        id: Arc::clone(&instance.name),
+        // A node that has been seen is not waited for again, even if it is gone.
+        node: instance
+            .instance
+            .map(|id| context.ec2.instance(id).node)
+            .filter(|&node| context.world.node(node).phase >= NodePhase::Registered),
+        deleting: instance.terminating,
+        error: instance.error,
+    });
+    GroupView {
+        id: known.name,
+        min: known.limits.0,
+        max: known.limits.1,
+        target: known.desired,
+        template: known.template.clone(),
+        instances: instances.collect(),
+        options: known.options.clone(),
+        price_per_hour: None,
+        exists: true,
+    }
+}

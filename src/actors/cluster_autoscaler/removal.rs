@@ -1,0 +1,293 @@
+//! A node on its way out: tainted, watched for a moment, drained, ended; or given back if that fails.
+//!
+//! Source: Cluster Autoscaler 1.36 `core/scaledown/actuation/` (`actuator.go`, `drain.go`, `group_deletion_scheduler.go`,
+//! `delete_in_batch.go`).
+
+use super::groups;
+use super::observation::{budgets, pod_view};
+use crate::actors::context::Context;
+use crate::actors::event::{Event, class};
+use crate::actors::{karpenter, scheduler_loop};
+use crate::domain::{NodeId, PodId, SimDuration, SimTime, Symbol, Taint, TaintEffect, well_known};
+use crate::policy::cluster_autoscaler::budgets::RemainingBudgets;
+use crate::policy::cluster_autoscaler::drainability::{Drainability, drainability};
+use crate::policy::cluster_autoscaler::{Flags, TO_BE_DELETED};
+use crate::world::NodePhase;
+use crate::world::record::{EventKind, NodeEnd, NodeOrigin};
+
+/// Between two attempts to evict a pod.
+const EVICTION_RETRY: SimDuration = SimDuration::from_secs(10);
+/// Between two looks at pods that are ending, and at annotations that delay a deletion.
+const POLL: SimDuration = SimDuration::from_secs(5);
+/// How much longer than its grace period a pod may take.
+const HEADROOM: SimDuration = SimDuration::from_secs(30);
+/// Annotations that delay the deletion of a node while they are there.
+const DELAYS: &str = "delay-deletion.cluster-autoscaler.kubernetes.io/";
+/// What a pod of a DaemonSet says of its own eviction.
+const DAEMON_EVICTION: &str = "cluster-autoscaler.kubernetes.io/enable-ds-eviction";
+
+/// A node that the planner has chosen.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Chosen {
+    pub(super) node: NodeId,
+    /// Whether it had nothing to move.
+    pub(super) empty: bool,
+    /// Why it goes.
+    pub(super) reason: String,
+}
+
+/// How far a removal has come.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Stage {
+    /// The taint has been set a moment ago.
+    Tainted,
+    /// Pods are being evicted, from this time on.
+    Evicting(SimTime),
+    /// All pods were asked to leave; they must be gone by then.
+    Leaving(SimTime),
+    /// Nothing is left on it; annotations may delay its end until then.
+    Delayed(SimTime),
+    /// It waits for others of its group, to be deleted with them.
+    Gathered,
+}
+
+/// A removal that is going on.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::actors) struct Removal {
+    /// Whether the node had nothing to move.
+    pub(super) empty: bool,
+    /// Whether nobody had decided on the node's end before.
+    first: bool,
+    stage: Stage,
+}
+
+/// Taints the chosen nodes, empty ones first, and waits for a moment. If one cannot be tainted, its like are given back,
+/// nothing more is tainted, and the answer is `false`.
+pub(super) fn begin(context: &mut Context<'_>, now: SimTime, chosen: &[Chosen]) -> bool {
+    let Some(flags) = super::flags(context) else { return true };
+    for empty in [true, false] {
+        let alike: Vec<&Chosen> = chosen.iter().filter(|one| one.empty == empty).collect();
+        if alike.iter().any(|one| context.world.node(one.node).phase != NodePhase::Registered) {
+            return false;
+        }
+        for one in alike {
+            let first = taint(context, flags, now, one);
+            let removal = Removal { empty, first, stage: Stage::Tainted };
+            context.cluster_autoscaler.removals.insert(one.node, removal);
+            let at = now + flags.node_delete_delay_after_taint;
+            context.queue.schedule(at, class::NODE_AUTOSCALER, Event::AutoscalerRemoval(one.node));
+        }
+    }
+    true
+}
+
+/// Taints a node; whether nobody had decided on its end before.
+fn taint(context: &mut Context<'_>, flags: &Flags, now: SimTime, chosen: &Chosen) -> bool {
+    let began = Symbol::new(&now.as_secs().to_string());
+    let taint = Taint { key: Symbol::new(TO_BE_DELETED), value: began, effect: TaintEffect::NoSchedule };
+    context.world.taint_node(chosen.node, taint);
+    if flags.cordon_node_before_terminating {
+        context.world.taint_node(chosen.node, Taint::new(well_known::TAINT_UNSCHEDULABLE, TaintEffect::NoSchedule));
+    }
+    context.world.note_node(chosen.node, now, EventKind::NodeTainted, TO_BE_DELETED);
+    let first = context.world.node(chosen.node).deletion_requested.is_none();
+    if first {
+        let end = if chosen.empty { NodeEnd::Empty } else { NodeEnd::Underutilized };
+        context.world.disrupt_node(chosen.node, end, now, &chosen.reason);
+    }
+    scheduler_loop::node_changed(context, now, chosen.node);
+    first
+}
+
+/// The removal of a node goes on.
+pub(in crate::actors) fn proceed(context: &mut Context<'_>, now: SimTime, node: NodeId) {
+    let Some(&removal) = context.cluster_autoscaler.removals.get(&node) else { return };
+    let Some(flags) = super::flags(context) else { return };
+    if context.world.node(node).phase != NodePhase::Registered {
+        context.cluster_autoscaler.removals.remove(&node);
+        return;
+    }
+    match removal.stage {
+        Stage::Tainted => look_again(context, flags, now, node, removal),
+        Stage::Evicting(since) => evict(context, flags, now, node, removal, since),
+        Stage::Leaving(_) if leaving(context, node).is_empty() => drained(context, flags, now, node, removal),
+        Stage::Leaving(until) if now >= until => give_back(context, now, node, "its pods did not end in time"),
+        Stage::Delayed(until) => delete_unless_delayed(context, flags, now, node, removal, until),
+        Stage::Leaving(_) => poll(context, node, POLL),
+        Stage::Gathered => {}
+    }
+}
+
+/// What draining a node does with the pods that it holds now.
+struct Verdict {
+    movable: Vec<PodId>,
+    daemons: Vec<PodId>,
+    /// Why it cannot be drained, if so.
+    blocked: Option<String>,
+}
+
+fn verdict(context: &mut Context<'_>, flags: &Flags, now: SimTime, node: NodeId) -> Verdict {
+    let budgets = budgets(context, now);
+    let budgets = RemainingBudgets::new(&budgets);
+    let mut found = Verdict { movable: Vec::new(), daemons: Vec::new(), blocked: None };
+    for pod in context.world.node(node).pods.clone() {
+        let view = pod_view(context, pod, flags);
+        match drainability(flags, &view, &budgets, now) {
+            Drainability::Movable => found.movable.push(pod),
+            Drainability::Daemon => found.daemons.push(pod),
+            Drainability::Skipped | Drainability::WaitsForCompletion => {}
+            Drainability::Blocks(reason) => {
+                let name = context.world.pod_name(pod);
+                found.blocked = Some(format!("{name} cannot be moved: {}", reason.as_str()));
+            }
+        }
+    }
+    found
+}
+
+/// The moment after tainting is over: what is on the node now decides.
+fn look_again(context: &mut Context<'_>, flags: &Flags, now: SimTime, node: NodeId, removal: Removal) {
+    let found = verdict(context, flags, now, node);
+    if let Some(reason) = &found.blocked {
+        give_back(context, now, node, reason);
+    } else if removal.empty && !found.movable.is_empty() {
+        give_back(context, now, node, "it is not empty any more");
+    } else if removal.empty {
+        if flags.daemonset_eviction_for_empty_nodes {
+            evict_daemons(context, now, &found.daemons, true);
+        }
+        drained(context, flags, now, node, removal);
+    } else {
+        evict_daemons(context, now, &found.daemons, flags.daemonset_eviction_for_occupied_nodes);
+        evict(context, flags, now, node, removal, now);
+    }
+}
+
+/// Evicts pods of DaemonSets as far as that works: all of them or none unless they say otherwise themselves.
+fn evict_daemons(context: &mut Context<'_>, now: SimTime, daemons: &[PodId], all: bool) {
+    for &pod in daemons {
+        let own = context.world.pod(pod).spec.annotations.get(Symbol::new(DAEMON_EVICTION));
+        if own.map_or(all, |own| own == well_known::TRUE) {
+            karpenter::evict(context, now, pod, "Cluster Autoscaler drains its node");
+        }
+    }
+}
+
+/// Pods of the node that have to be gone before it ends.
+fn leaving(context: &Context<'_>, node: NodeId) -> Vec<PodId> {
+    let pods = &context.world.node(node).pods;
+    pods.iter().copied().filter(|&pod| !context.world.pod(pod).daemon).collect()
+}
+
+/// Evicts what is not leaving yet; what is refused is tried again for a while.
+fn evict(context: &mut Context<'_>, flags: &Flags, now: SimTime, node: NodeId, removal: Removal, since: SimTime) {
+    if now > since && now >= since + flags.max_pod_eviction_time {
+        give_back(context, now, node, "pods on it could not be evicted in time");
+        return;
+    }
+    for pod in leaving(context, node) {
+        if context.world.pod(pod).is_active() {
+            let grace = context.world.pod(pod).spec.grace_period().min(flags.max_graceful_termination);
+            karpenter::evict_within(context, now, pod, grace, "Cluster Autoscaler drains its node");
+        }
+    }
+    let staying = leaving(context, node).iter().any(|&pod| context.world.pod(pod).is_active());
+    let (stage, wait) = if staying {
+        (Stage::Evicting(since), EVICTION_RETRY)
+    } else {
+        (Stage::Leaving(now + flags.max_graceful_termination + HEADROOM), POLL)
+    };
+    enter(context, node, Removal { stage, ..removal });
+    if !staying && leaving(context, node).is_empty() {
+        drained(context, flags, now, node, removal);
+    } else {
+        poll(context, node, wait);
+    }
+}
+
+fn enter(context: &mut Context<'_>, node: NodeId, removal: Removal) {
+    context.cluster_autoscaler.removals.insert(node, removal);
+}
+
+fn poll(context: &mut Context<'_>, node: NodeId, wait: SimDuration) {
+    context.queue.schedule_in(wait, class::NODE_AUTOSCALER, Event::AutoscalerRemoval(node));
+}
+
+/// Nothing is left on the node that had to leave.
+fn drained(context: &mut Context<'_>, flags: &Flags, now: SimTime, node: NodeId, removal: Removal) {
+    if !removal.empty {
+        context.world.drain_node(node, now);
+    }
+    delete_unless_delayed(context, flags, now, node, removal, now + flags.node_deletion_delay_timeout);
+}
+
+fn delete_unless_delayed(
+    context: &mut Context<'_>,
+    flags: &Flags,
+    now: SimTime,
+    node: NodeId,
+    removal: Removal,
+    until: SimTime,
+) {
+    let delayed = context.world.node(node).annotations.iter().any(|(key, _)| key.as_str().starts_with(DELAYS));
+    if delayed && now < until {
+        enter(context, node, Removal { stage: Stage::Delayed(until), ..removal });
+        poll(context, node, POLL);
+        return;
+    }
+    let NodeOrigin::NodeGroup(name) = context.world.node(node).origin else { return };
+    let known = &context.cluster_autoscaler.groups.groups;
+    let Some((place, group)) = known.iter().enumerate().find(|(_, group)| group.name == name) else { return };
+    let position = group.position;
+    if flags.node_deletion_batcher_interval == SimDuration::ZERO {
+        delete(context, now, place, node);
+        return;
+    }
+    enter(context, node, Removal { stage: Stage::Gathered, ..removal });
+    let gathered = context.cluster_autoscaler.batches.entry(position).or_default();
+    gathered.push(node);
+    if gathered.len() == 1 {
+        let wait = flags.node_deletion_batcher_interval;
+        context.queue.schedule_in(wait, class::NODE_AUTOSCALER, Event::AutoscalerDeletes(position as u32));
+    }
+}
+
+/// The nodes of a group that were gathered are deleted.
+pub(in crate::actors) fn batch_deletes(context: &mut Context<'_>, now: SimTime, position: u32) {
+    let position = position as usize;
+    let gathered = context.cluster_autoscaler.batches.remove(&position).unwrap_or_default();
+    let Some(place) = context.cluster_autoscaler.groups.place_of(position) else { return };
+    for node in gathered {
+        delete(context, now, place, node);
+    }
+}
+
+/// The instance ends. If the call is refused, the node is given back.
+fn delete(context: &mut Context<'_>, now: SimTime, group: usize, node: NodeId) {
+    if let Err(error) = groups::delete_node(context, now, group, node) {
+        give_back(context, now, node, &error.to_string());
+        return;
+    }
+    context.cluster_autoscaler.removals.remove(&node);
+    let name = context.cluster_autoscaler.groups.groups[group].name;
+    if let Some(program) = &mut context.cluster_autoscaler.program {
+        program.state_mut().register_scale_down(name, now);
+    }
+}
+
+/// The node stays after all.
+fn give_back(context: &mut Context<'_>, now: SimTime, node: NodeId, reason: &str) {
+    let removal = context.cluster_autoscaler.removals.remove(&node);
+    for key in [Symbol::new(TO_BE_DELETED), well_known::TAINT_UNSCHEDULABLE] {
+        context.world.untaint_node(node, key);
+    }
+    if removal.is_some_and(|removal| removal.first) {
+        context.world.spare_node(node);
+    }
+    context.world.note_node(node, now, EventKind::NodeUntainted, reason);
+    scheduler_loop::node_changed(context, now, node);
+    let NodeOrigin::NodeGroup(group) = context.world.node(node).origin else { return };
+    if let Some(program) = &mut context.cluster_autoscaler.program {
+        program.state_mut().register_failed_scale_down(group, now);
+    }
+}

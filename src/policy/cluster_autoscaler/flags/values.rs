@@ -1,0 +1,124 @@
+//! How the values of flags are written.
+
+use crate::domain::{SimDuration, Symbol};
+use crate::policy::cluster_autoscaler::discovery::Discovery;
+use crate::policy::cluster_autoscaler::expander::ExpanderChain;
+use crate::policy::cluster_autoscaler::quotas::{Limited, ResourceLimit};
+
+/// Where a value goes.
+pub(super) enum Slot<'a> {
+    Truth(&'a mut bool),
+    Integer(&'a mut i64),
+    Number(&'a mut f64),
+    Duration(&'a mut SimDuration),
+    OptionalDuration(&'a mut Option<SimDuration>),
+    Seconds(&'a mut SimDuration),
+    Symbols(&'a mut Vec<Symbol>),
+    Chain(&'a mut ExpanderChain),
+    /// The limits, which of them, and the unit of the flag.
+    Limit(&'a mut Vec<ResourceLimit>, Limited, i64),
+    Gpu(&'a mut Vec<ResourceLimit>),
+    /// Tags by which groups are found.
+    Tags(&'a mut Discovery),
+    /// A group by name, with its limits.
+    Group(&'a mut Discovery),
+}
+
+impl Slot<'_> {
+    pub(super) fn set(&mut self, text: &str) -> Result<(), String> {
+        match self {
+            Self::Truth(slot) => **slot = truth(text)?,
+            Self::Integer(slot) => **slot = integer(text)?,
+            Self::Number(slot) => {
+                **slot = text
+                    .parse()
+                    .ok()
+                    .filter(|number: &f64| number.is_finite())
+                    .ok_or_else(|| format!("`{text}` is not a number"))?;
+            }
+            Self::Duration(slot) => **slot = duration(text)?,
+            Self::OptionalDuration(slot) => **slot = Some(duration(text)?),
+            Self::Seconds(slot) => **slot = SimDuration::from_secs(integer(text)?),
+            Self::Symbols(slot) => slot.extend(text.split(',').filter(|name| !name.is_empty()).map(Symbol::new)),
+            Self::Chain(slot) => **slot = text.parse()?,
+            Self::Tags(slot) => slot.add_tags(text)?,
+            Self::Group(slot) => slot.add_group(text)?,
+            Self::Limit(slot, resource, unit) => {
+                let (min, max) = text.split_once(':').ok_or_else(|| format!("`{text}` is not <min>:<max>"))?;
+                set_limit(slot, *resource, range(min, max, *unit)?);
+            }
+            Self::Gpu(slot) => {
+                for limit in text.split(',') {
+                    let mut parts = limit.split(':');
+                    let (Some(kind), Some(min), Some(max), None) =
+                        (parts.next(), parts.next(), parts.next(), parts.next())
+                    else {
+                        return Err(format!("`{limit}` is not <type>:<min>:<max>"));
+                    };
+                    set_limit(slot, Limited::Gpu(Symbol::new(kind)), range(min, max, 1)?);
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn set_limit(limits: &mut Vec<ResourceLimit>, resource: Limited, (min, max): (i64, i64)) {
+    limits.retain(|limit| limit.resource != resource);
+    limits.push(ResourceLimit { resource, min, max });
+    limits.sort_by_key(|limit| limit.resource);
+}
+
+fn range(min: &str, max: &str, unit: i64) -> Result<(i64, i64), String> {
+    let (min, max) = (integer(min)?, integer(max)?);
+    if min < 0 || max < min {
+        return Err(format!("{min}:{max} is not a range"));
+    }
+    Ok((min.saturating_mul(unit), max.saturating_mul(unit)))
+}
+
+fn truth(text: &str) -> Result<bool, String> {
+    match text {
+        "1" | "t" | "T" | "true" | "TRUE" | "True" => Ok(true),
+        "0" | "f" | "F" | "false" | "FALSE" | "False" => Ok(false),
+        _ => Err(format!("`{text}` is neither true nor false")),
+    }
+}
+
+fn integer(text: &str) -> Result<i64, String> {
+    text.parse().map_err(|_| format!("`{text}` is not a whole number"))
+}
+
+/// A span as Go writes it: `10m`, `1h30m`, `1.5s`.
+///
+/// # Errors
+/// The text is not one.
+pub fn duration(text: &str) -> Result<SimDuration, String> {
+    let wrong = || format!("`{text}` is not a span of time such as 30s, 10m or 1h30m");
+    let (sign, mut rest) = text.strip_prefix('-').map_or((1, text), |rest| (-1, rest));
+    if rest == "0" {
+        return Ok(SimDuration::ZERO);
+    }
+    if rest.is_empty() {
+        return Err(wrong());
+    }
+    let mut micros = 0.0;
+    while !rest.is_empty() {
+        let digits = rest.find(|c: char| !c.is_ascii_digit() && c != '.').ok_or_else(wrong)?;
+        let number: f64 = rest[..digits].parse().map_err(|_| wrong())?;
+        rest = &rest[digits..];
+        let letters = rest.find(|c: char| c.is_ascii_digit() || c == '.').unwrap_or(rest.len());
+        let unit = match &rest[..letters] {
+            "h" => 3_600e6,
+            "m" => 60e6,
+            "s" => 1e6,
+            "ms" => 1e3,
+            "us" | "µs" => 1.0,
+            "ns" => 1e-3,
+            _ => return Err(wrong()),
+        };
+        micros += number * unit;
+        rest = &rest[letters..];
+    }
+    Ok(SimDuration::from_secs_f64(f64::from(sign) * micros / 1e6))
+}
