@@ -63,6 +63,8 @@ pub(super) struct Karpenter {
     nodes: BTreeMap<NodeId, claims::ClaimState>,
     /// Offerings that lacked capacity, and until when they are avoided.
     pub(super) unavailable: BTreeMap<(Symbol, Symbol, Symbol), SimTime>,
+    /// Those that the offerings state as unavailable, in order.
+    avoided: Vec<(Symbol, Symbol, Symbol)>,
     /// Prices as of the last time they were read.
     prices: provisioning::PriceBook,
     launch_templates: BTreeSet<(Symbol, Symbol)>,

@@ -110,13 +110,14 @@ pub(super) struct PriceBook {
 /// Source: AWS provider v1.13 `pkg/controllers/providers/pricing/controller.go`.
 const PRICES_EVERY: SimDuration = SimDuration::from_secs(12 * 3_600);
 
-/// Reads the prices anew when the time for it has passed: as they were at that time, not as they are now.
-fn read_prices(context: &mut Context<'_>, now: SimTime) {
+/// Reads the prices anew when the time for it has passed: as they were at that time, not as they are now. Returns whether it
+/// did.
+fn read_prices(context: &mut Context<'_>, now: SimTime) -> bool {
     let turn = now.as_micros().div_euclid(PRICES_EVERY.as_micros());
     let as_of = SimTime::from_micros(turn * PRICES_EVERY.as_micros());
     let book = &mut context.karpenter.prices;
     if book.as_of == Some(as_of) {
-        return;
+        return false;
     }
     book.as_of = Some(as_of);
     book.rates.clear();
@@ -132,18 +133,24 @@ fn read_prices(context: &mut Context<'_>, now: SimTime) {
             }
         }
     }
+    true
 }
 
-/// Brings the offerings up to date with the prices last read and the capacity errors that are still remembered.
+/// Brings the offerings up to date with the prices last read and the capacity errors that are still remembered. Most passes
+/// find all of these as the last one left them, and nothing is to be done.
 pub(super) fn refresh(context: &mut Context<'_>, now: SimTime) {
     if context.replay.is_some() {
         crate::actors::replay::refresh_offerings(context, now);
         return;
     }
-    read_prices(context, now);
-    reservations::refresh(context, now);
+    let repriced = read_prices(context, now);
+    let roomier = reservations::refresh(context, now);
     let karpenter = &mut context.karpenter;
     karpenter.unavailable.retain(|_, until| *until > now);
+    if !repriced && !roomier && karpenter.unavailable.keys().eq(&karpenter.avoided) {
+        return;
+    }
+    karpenter.avoided = karpenter.unavailable.keys().copied().collect();
     let (unavailable, rates, price_list) = (&karpenter.unavailable, &karpenter.prices.rates, &context.setup.price_list);
     for types in &mut karpenter.instance_types {
         refresh_offerings(types, context.setup.versions.karpenter, |name, offering| {

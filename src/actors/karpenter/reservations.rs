@@ -50,17 +50,21 @@ pub(super) fn add(setup: &Setup, types: &mut [Vec<InstanceType>]) {
     }
 }
 
-/// Brings the room of every reservation up to date.
-pub(super) fn refresh(context: &mut Context<'_>, now: SimTime) {
+/// Brings the room of every reservation up to date. Returns whether that of any has changed.
+pub(super) fn refresh(context: &mut Context<'_>, now: SimTime) -> bool {
     if context.setup.cloud.reservations.is_empty() {
-        return;
+        return false;
     }
     let (ec2, karpenter) = (&context.ec2, &mut context.karpenter);
+    let mut changed = false;
     for offering in karpenter.instance_types.iter_mut().flatten().flat_map(|entry| &mut entry.offerings) {
         if let Some(reservation) = &mut offering.reservation {
-            reservation.free = ec2.room_in_reservation(reservation.id, now);
+            let free = ec2.room_in_reservation(reservation.id, now);
+            changed |= free != reservation.free;
+            reservation.free = free;
         }
     }
+    changed
 }
 
 /// What an On-Demand launch says of reservations: where the release knows them, it leaves those alone that it has not chosen.
