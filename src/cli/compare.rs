@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use rayon::prelude::*;
+
 use super::experiment::{self, Common, Parts, report_failure};
 use super::prices::{self, Prices};
 use super::{Console, Failure, Format};
@@ -90,7 +92,8 @@ pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Resul
         comparison = compared(&question, &scenario, &warnings, catalog, points.clone())?;
     }
     let answer = Answer { question: &question, scenario: &scenario, comparison: &comparison };
-    answer.conclude(catalog, &out, arguments.format, arguments.common.quiet, console)?;
+    let output = (out.as_path(), arguments.format, arguments.common.quiet);
+    answer.conclude(catalog, output, arguments.common.threads, console)?;
     if whole { Ok(()) } else { Err(Failure::silent(Failure::INTERRUPTED)) }
 }
 
@@ -194,20 +197,19 @@ pub(super) struct Answer<'a> {
 }
 
 impl Answer<'_> {
-    /// Writes the report and prints the answer.
+    /// Writes the report on as many threads as are asked for, and prints the answer.
     pub(super) fn conclude(
         &self,
         catalog: &Catalog,
-        out: &Path,
-        format: Format,
-        quiet: bool,
+        (out, format, quiet): (&Path, Format, bool),
+        threads: Option<u16>,
         console: &mut Console<'_>,
     ) -> Result<(), Failure> {
         if self.comparison.about.replications == 0 {
             console.tell("stopped before one replication was whole: there is nothing to report");
             return Err(Failure::silent(Failure::INTERRUPTED));
         }
-        self.write(catalog, out)?;
+        self.write(catalog, out, threads)?;
         match format {
             Format::Table => console.data(&table::table(self.comparison))?,
             Format::Json => {
@@ -221,7 +223,7 @@ impl Answer<'_> {
         Ok(())
     }
 
-    fn write(&self, catalog: &Catalog, out: &Path) -> Result<(), Failure> {
+    fn write(&self, catalog: &Catalog, out: &Path, threads: Option<u16>) -> Result<(), Failure> {
         let failed = |error: OutputError| report_failure(error.into());
         let directory = OutputDirectory::begin_if(out, check_replaceable).map_err(failed)?;
         let json = self.comparison.to_json().map_err(|error| report_failure(error.into()))?;
@@ -229,9 +231,8 @@ impl Answer<'_> {
         let page = page::render(self.comparison, &self.command(), true);
         directory.file("comparison.html", |output| output.write_all(page.as_bytes())).map_err(failed)?;
         directory.file("replications.csv", |output| table::replications(self.comparison, output)).map_err(failed)?;
-        for name in &self.question.policies {
-            self.write_run(&directory, name, catalog)?;
-        }
+        let policies = self.question.policies.par_iter().with_max_len(1);
+        experiment::on_threads(threads, || policies.try_for_each(|name| self.write_run(&directory, name, catalog)))??;
         directory.commit().map_err(failed)?;
         Ok(())
     }

@@ -17,7 +17,7 @@ const ERROR_WIDTH: usize = 100;
 #[derive(Debug)]
 pub struct Failure {
     exit_code: u8,
-    diagnostic: Option<Box<dyn Diagnostic>>,
+    diagnostic: Option<Box<dyn Diagnostic + Send + Sync>>,
 }
 
 impl Failure {
@@ -36,17 +36,17 @@ impl Failure {
     }
 
     /// An answer that is worse than a baseline allows.
-    pub fn worse(diagnostic: impl Diagnostic + 'static) -> Self {
+    pub fn worse(diagnostic: impl Diagnostic + Send + Sync + 'static) -> Self {
         Self { exit_code: Self::WORSE, diagnostic: Some(Box::new(diagnostic)) }
     }
 
     /// Input that cannot be used.
-    pub fn bad_input(diagnostic: impl Diagnostic + 'static) -> Self {
+    pub fn bad_input(diagnostic: impl Diagnostic + Send + Sync + 'static) -> Self {
         Self { exit_code: Self::BAD_INPUT, diagnostic: Some(Box::new(diagnostic)) }
     }
 
     /// A system that refused.
-    pub fn system(diagnostic: impl Diagnostic + 'static) -> Self {
+    pub fn system(diagnostic: impl Diagnostic + Send + Sync + 'static) -> Self {
         Self { exit_code: Self::SYSTEM, diagnostic: Some(Box::new(diagnostic)) }
     }
 

@@ -72,7 +72,7 @@ pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Resul
                 .map_err(|error| experiment::report_failure(error.into()))?;
             let comparison = compare::compared(&question, &scenario, &warnings, catalog, points)?;
             let answer = Answer { question: &question, scenario: &scenario, comparison: &comparison };
-            answer.conclude(catalog, &out, arguments.format, arguments.quiet, console)
+            answer.conclude(catalog, (&out, arguments.format, arguments.quiet), None, console)
         }
         Kind::Sweep => {
             let output = (arguments.out.as_deref(), arguments.format, arguments.quiet);

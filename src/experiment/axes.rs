@@ -1,5 +1,7 @@
 //! The settings of a sweep: axes of values, and the points on them.
 
+use rustc_hash::FxHashSet;
+
 use crate::engine::{Stream, Streams};
 
 /// One setting: paths with values.
@@ -272,15 +274,11 @@ pub fn sample(axes: &[Axis], count: usize, sampling: Sampling, seed: u64) -> Res
             }
         })
         .collect();
-    let mut settings: Vec<Setting> = Vec::new();
-    for row in 0..count {
-        let setting: Setting =
-            axes.iter().zip(&columns).map(|(axis, column)| (axis.path.clone(), axis.at(column[row]))).collect();
-        if !settings.contains(&setting) {
-            settings.push(setting);
-        }
-    }
-    Ok(settings)
+    let setting = |row: usize| -> Setting {
+        axes.iter().zip(&columns).map(|(axis, column)| (axis.path.clone(), axis.at(column[row]))).collect()
+    };
+    let mut seen: FxHashSet<Setting> = FxHashSet::default();
+    Ok((0..count).map(setting).filter(|setting| seen.insert(setting.clone())).collect())
 }
 
 /// One position in each of `count` equal parts, in random order.

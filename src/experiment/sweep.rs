@@ -61,10 +61,13 @@ pub fn sweep(about: About, question: &Question, latency: usize, points: &[Point]
     let paths = question.settings.first().map(|setting| setting.iter().map(|(path, _)| path.clone()).collect());
     let mut results = Vec::new();
     let mut all_warnings = warnings;
-    for (number, setting) in question.settings.iter().enumerate() {
+    let mut of_setting: Vec<Vec<&Point>> = vec![Vec::new(); question.settings.len()];
+    for point in points {
+        of_setting.get_mut(point.setting).into_iter().for_each(|own| own.push(point));
+    }
+    for (number, (setting, points)) in question.settings.iter().zip(&of_setting).enumerate() {
         for policy in &question.policies {
-            let own: Vec<&Point> =
-                points.iter().filter(|point| point.setting == number && point.policy == *policy).collect();
+            let own: Vec<&Point> = points.iter().copied().filter(|point| point.policy == *policy).collect();
             for warning in own.iter().flat_map(|point| &point.warnings) {
                 if !all_warnings.contains(warning) {
                     all_warnings.push(warning.clone());
