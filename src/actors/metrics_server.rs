@@ -25,9 +25,22 @@ const FRESH_CONTAINER: SimDuration = SimDuration::from_secs(10);
 #[derive(Debug, Default)]
 pub(super) struct MetricsServer {
     scaled: BTreeSet<ObjectName>,
+    /// What is known of each workload, once one of its pods was read.
+    workloads: Vec<Option<Metered>>,
+    /// How old a reading of each node is.
+    ages: Vec<SimDuration>,
     pods: Vec<Option<PodMetrics>>,
     /// What one worker of a queue uses, by workload.
     workers: Vec<WorkerUse>,
+}
+
+/// What reading the pods of a workload takes.
+#[derive(Clone, Copy, Debug)]
+struct Metered {
+    /// Whether some autoscaler will ever ask.
+    scaled: bool,
+    /// The position of its requests.
+    load: Option<usize>,
 }
 
 /// CPU that one worker of a workload uses for messages.
@@ -79,7 +92,19 @@ impl MetricsServer {
             };
             Some(ObjectName { namespace: spec.namespace, name: spec.target.name })
         };
-        Self { scaled: setup.timeline.iter().filter_map(target).collect(), pods: Vec::new(), workers: Vec::new() }
+        Self { scaled: setup.timeline.iter().filter_map(target).collect(), ..Self::default() }
+    }
+
+    /// What reading a pod of `workload` takes. Loads know their workloads before these have pods.
+    fn metered(&mut self, workload: WorkloadId, name: ObjectName, loads: &[LoadLoop]) -> Metered {
+        if self.workloads.len() <= workload.index() {
+            self.workloads.resize(workload.index() + 1, None);
+        }
+        let scaled = &self.scaled;
+        *self.workloads[workload.index()].get_or_insert_with(|| Metered {
+            scaled: scaled.contains(&name),
+            load: loads.iter().position(|load| load.id == Some(workload)),
+        })
     }
 
     fn entry(&mut self, pod: PodId) -> &mut PodMetrics {
@@ -99,38 +124,32 @@ impl MetricsServer {
     }
 
     /// CPU that a replica of `workload` that was always Ready would have used by `now`, for requests and for messages.
-    fn used_by_one(&self, workload: WorkloadId, loads: &[LoadLoop], now: SimTime) -> i128 {
+    fn used_by_one<'l>(
+        &self,
+        workload: WorkloadId,
+        mut loads: impl Iterator<Item = &'l LoadLoop>,
+        now: SimTime,
+    ) -> i128 {
+        let load = loads.find(|load| load.id == Some(workload));
         let workers = self.workers.iter().filter(|own| own.workload == workload);
-        used_by_one(workload, loads, now) + workers.map(|own| own.until(now)).sum::<i128>()
+        load.map_or(0, |load| load.cpu_of_one_replica(now)) + workers.map(|own| own.until(now)).sum::<i128>()
     }
 
     /// The pod takes its share of the load from now on.
     pub(super) fn pod_ready(&mut self, pod: PodId, workload: WorkloadId, loads: &mut [LoadLoop], now: SimTime) {
         load_loop::count_up_to(loads, now);
-        let total = self.used_by_one(workload, loads, now);
+        let total = self.used_by_one(workload, loads.iter(), now);
         self.entry(pod).base = Some(total);
     }
 
     /// The pod takes no load any more.
     pub(super) fn pod_unready(&mut self, pod: PodId, workload: WorkloadId, loads: &mut [LoadLoop], now: SimTime) {
         load_loop::count_up_to(loads, now);
-        let total = self.used_by_one(workload, loads, now);
+        let total = self.used_by_one(workload, loads.iter(), now);
         let entry = self.entry(pod);
         if let Some(base) = entry.base.take() {
             entry.used_before += total - base;
         }
-    }
-
-    /// CPU that a pod has used, in millionths of a CPU times microseconds, given what a replica that was always Ready has.
-    fn used(&mut self, pod: PodId, total: i128) -> i128 {
-        let entry = self.entry(pod);
-        entry.used_before + entry.base.map_or(0, |base| total - base)
-    }
-
-    fn keep(&mut self, pod: PodId, point: Point) {
-        let entry = self.entry(pod);
-        entry.points.rotate_left(1);
-        entry.points[2] = Some(point);
     }
 
     /// What metrics-server says of a pod's memory at `now`: that of the last reading which it knows, in thousandths of a
@@ -158,21 +177,33 @@ impl MetricsServer {
             }
         };
         let window = newest.at - from;
-        let micro = used / i128::from(window.as_micros().max(1));
-        Some(Sample { milli: i64::try_from(micro / 1_000).unwrap_or(i64::MAX), at: newest.at, window })
+        let micros = window.as_micros().max(1);
+        // Nearly always it fits in 64 bits, which divide ten times as fast.
+        let milli = match i64::try_from(used) {
+            Ok(used) => used / micros / 1_000,
+            Err(_) => i64::try_from(used / i128::from(micros) / 1_000).unwrap_or(i64::MAX),
+        };
+        Some(Sample { milli, at: newest.at, window })
     }
 }
 
-/// The same for requests alone.
-fn used_by_one(workload: WorkloadId, loads: &[LoadLoop], now: SimTime) -> i128 {
-    loads.iter().filter(|load| load.id == Some(workload)).map(|load| load.cpu_of_one_replica(now)).sum()
+impl PodMetrics {
+    /// CPU that the pod has used, in millionths of a CPU times microseconds, given what a replica that was always Ready has.
+    fn used(&self, total: i128) -> i128 {
+        self.used_before + self.base.map_or(0, |base| total - base)
+    }
+
+    fn keep(&mut self, point: Point) {
+        self.points.rotate_left(1);
+        self.points[2] = Some(point);
+    }
 }
 
 /// Memory of a pod that has used so much CPU, in bytes, at most its limit.
 ///
 /// Deviation: a pod that needs more memory than its limit is not killed; what it uses stops at the limit.
-fn memory_in_use<'l>(mut loads: impl Iterator<Item = &'l LoadLoop>, pod: &Pod, used: i128) -> Option<i64> {
-    let memory = loads.find(|load| load.id == Some(pod.workload))?.memory_of(used)?;
+fn memory_in_use(load: &LoadLoop, pod: &Pod, used: i128) -> Option<i64> {
+    let memory = load.memory_of(used)?;
     let limits = pod.spec.containers.iter().map(|container| container.limits.find(ResourceName::MEMORY));
     Some(limits.sum::<Option<i64>>().map_or(memory, |limit| memory.min(limit)))
 }
@@ -180,6 +211,11 @@ fn memory_in_use<'l>(mut loads: impl Iterator<Item = &'l LoadLoop>, pod: &Pod, u
 /// A node has registered: it is read from now on, at a phase of its own.
 pub(super) fn node_registered(context: &mut Context<'_>, node: NodeId) {
     let phase = context.streams.nth("metrics-phase", "", u64::from(node.0)).span_up_to(RESOLUTION);
+    let ages = &mut context.metrics.ages;
+    if ages.len() <= node.index() {
+        ages.resize(node.index() + 1, SimDuration::ZERO);
+    }
+    ages[node.index()] = context.streams.nth("metrics-age", "", u64::from(node.0)).span_up_to(OLDEST_READING);
     context.queue.schedule_in(phase, class::METRICS, Event::MetricsTick(node));
 }
 
@@ -190,15 +226,22 @@ pub(super) fn tick(context: &mut Context<'_>, now: SimTime, node: NodeId) {
     if state.phase != NodePhase::Registered {
         return;
     }
-    let age = context.streams.nth("metrics-age", "", u64::from(node.0)).span_up_to(OLDEST_READING);
+    let (metrics, loads) = (&mut context.metrics, &context.loads);
+    let visible = now + metrics.ages[node.index()];
     for &pod in &state.pods {
         let running = context.world.pod(pod);
-        let scaled = context.metrics.scaled.contains(&context.world.workload(running.workload).name);
-        if running.phase == PodPhase::Running && scaled {
-            let total = context.metrics.used_by_one(running.workload, &context.loads, now);
-            let used = context.metrics.used(pod, total);
-            let memory = memory_in_use(context.loads.iter(), running, used);
-            context.metrics.keep(pod, Point { at: now, visible: now + age, used, memory });
+        let workload = running.workload;
+        if running.phase != PodPhase::Running {
+            continue;
+        }
+        let metered = metrics.metered(workload, context.world.workload(workload).name, loads);
+        if metered.scaled {
+            let load = metered.load.map(|position| &loads[position]);
+            let total = metrics.used_by_one(workload, load.into_iter(), now);
+            let entry = metrics.entry(pod);
+            let used = entry.used(total);
+            let memory = load.and_then(|load| memory_in_use(load, running, used));
+            entry.keep(Point { at: now, visible, used, memory });
         }
     }
     context.queue.schedule_in(RESOLUTION, class::METRICS, Event::MetricsTick(node));

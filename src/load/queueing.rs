@@ -79,8 +79,14 @@ impl ResponseTime {
         }
     }
 
-    /// The time in seconds within which a share `p` of requests is answered, by bisection to one part in 10⁹.
+    /// The time in seconds within which a share `p` of requests is answered; where some wait, by bisection to one part in
+    /// 10⁹.
     pub fn quantile(&self, p: f64) -> f64 {
+        if let Self::Open { wait_probability, service_rate, extra_wait, .. } = *self
+            && wait_probability <= 0.0
+        {
+            return extra_wait - libm::log(1.0 - p) / service_rate;
+        }
         let mut high = self.mean().max(1e-9);
         while self.within(high) < p && high < 1e12 {
             high *= 2.0;
