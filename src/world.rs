@@ -7,6 +7,7 @@
 
 pub mod commands;
 pub mod node_operations;
+pub mod obstacles;
 pub mod pod_operations;
 pub mod record;
 pub mod state;
@@ -102,7 +103,7 @@ impl World {
 
     /// Records something that concerns the cluster as a whole or a workload.
     pub fn note(&mut self, at: SimTime, kind: EventKind, workload: Option<WorkloadId>, message: impl Into<Box<str>>) {
-        self.record.event(Event { at, kind, pod: None, node: None, workload, message: message.into() });
+        self.record.event(Event { at, kind, pod: None, node: None, workload, command: None, message: message.into() });
     }
 
     /// Records that something was noticed about a pod.

@@ -59,6 +59,15 @@ pub fn count(count: u64) -> String {
     grouped(&count.to_string())
 }
 
+/// A number of bytes in decimal units, as AWS counts transfer: `120 MB`, `1.3 GB`.
+pub fn bytes(bytes: u64) -> String {
+    match bytes as f64 {
+        b if b < 999.5e6 => format!("{:.0} MB", b / 1e6),
+        b if b < 999.5e9 => format!("{:.1} GB", b / 1e9),
+        b => format!("{:.1} TB", b / 1e12),
+    }
+}
+
 /// A number of requests: whole, its thousands grouped.
 pub fn whole(number: f64) -> String {
     grouped(&format!("{number:.0}"))

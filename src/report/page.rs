@@ -1,5 +1,6 @@
 //! `report.html`: one page that needs nothing else, the answers first.
 
+mod churn;
 mod html;
 mod sections;
 
@@ -34,6 +35,7 @@ pub fn render(outcome: &Outcome, summary: &Summary, plots: &Plots, command: &str
     sections::cost(&mut page, summary);
     sections::bill(&mut page, outcome);
     sections::nodes(&mut page, outcome, summary);
+    churn::section(&mut page, summary);
     sections::assumptions(&mut page, summary);
     page.raw("</main>\n");
     sections::footer(&mut page, summary, command);

@@ -3,6 +3,7 @@
 //! Field names are the keys of `summary.json` and carry their unit; they change only with [`SCHEMA_VERSION`]. Amounts of
 //! money are in the currency that `about.currency` names. `docs/outputs.md` explains each key.
 
+pub(crate) mod churn;
 mod cost;
 pub(crate) mod lives;
 pub(crate) mod service;
@@ -13,6 +14,7 @@ use crate::report::format;
 use crate::report::percentile::SortedSpans;
 use crate::simulation::Outcome;
 use crate::simulation::outcome::About;
+pub use churn::{BlockedFigures, ChurnSummary, CycleFigures, DecisionFigures, ReplacementFigures};
 
 /// The version of the layout of `summary.json`.
 pub const SCHEMA_VERSION: u32 = 1;
@@ -22,6 +24,9 @@ pub const PROGRAM: &str = "nodecast";
 
 /// Hours in a month, for every monthly figure.
 pub const HOURS_PER_MONTH: f64 = 730.0;
+
+/// Seconds of an hour.
+const HOUR_SECONDS: f64 = 3_600.0;
 
 /// The summary of one run.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -42,6 +47,8 @@ pub struct Summary {
     pub nodes: NodeSummary,
     /// How full the nodes were.
     pub utilisation: Utilisation,
+    /// What the coming and going of nodes cost.
+    pub churn: ChurnSummary,
     /// How requests fared, one entry for each workload with load.
     pub requests: Vec<RequestFigures>,
     /// How the messages of each queue fared.
@@ -449,9 +456,10 @@ impl Summary {
             program_version: env!("CARGO_PKG_VERSION").to_owned(),
             about: about(&outcome.about, outcome.bill.currency.code()),
             cost,
-            pods,
+            churn: churn::summary(outcome, pods.evicted),
             nodes: lives::nodes(outcome),
             utilisation: lives::utilisation(outcome),
+            pods,
             requests,
             queues: service::queues(outcome),
             scaling: service::scaling(outcome),

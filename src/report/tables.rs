@@ -377,6 +377,8 @@ struct EventLine<'a> {
     pod: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     node: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    decision: Option<String>,
     message: &'a str,
 }
 
@@ -395,6 +397,7 @@ pub fn events(outcome: &Outcome, output: &mut dyn Write) -> io::Result<()> {
             workload: event.workload.map(|workload| workload_name(outcome, workload)),
             pod: event.pod.and_then(|pod| record.pods.get(pod.index())).map(|pod| pod.name.as_str()),
             node: event.node.and_then(|node| record.nodes.get(node.index())).map(|node| node.name.as_str()),
+            decision: event.command.map(|command| command.to_string()),
             message: &event.message,
         };
         serde_json::to_writer(&mut *output, &line)?;

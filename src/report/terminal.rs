@@ -1,5 +1,7 @@
 //! The table that `run` prints: the answers, in about forty lines, plain text without colour.
 
+mod churn;
+
 use super::format::{self, money, money_among, percent, span};
 use super::summary::{Distribution, ObjectiveResult, Part, Summary};
 
@@ -24,6 +26,7 @@ pub fn table(summary: &Summary) -> String {
     queues(summary, &mut lines);
     changes(summary, &mut lines);
     nodes(summary, &mut lines);
+    churn::lines(summary, &mut lines);
     objectives(summary, &mut lines);
     warnings(summary, &mut lines);
     let mut text = String::new();

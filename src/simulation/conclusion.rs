@@ -28,7 +28,11 @@ pub(super) fn conclude(
     let traffic = traffic(&context, &requests);
     let bill = billing::bill(&mut context.ec2, end, into_hour, &traffic);
     let about = about(&context, scenario, policy);
-    Outcome { about, record: context.world.into_record(end), bill, requests, queues, warnings, event_hash }
+    let mut record = context.world.into_record(end);
+    for &(node, bytes) in &traffic.pulled {
+        record.nodes[node.index()].image_bytes = bytes;
+    }
+    Outcome { about, record, bill, requests, queues, warnings, event_hash }
 }
 
 /// What moved over the network.

@@ -9,6 +9,20 @@ use crate::domain::{HourlyRate, NodeId, SimTime, Symbol};
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct CommandId(pub u32);
 
+impl CommandId {
+    /// The id that `text` writes, as `d7` for the seventh decision of a run.
+    pub fn parse(text: &str) -> Option<Self> {
+        let number: u32 = text.strip_prefix('d').unwrap_or(text).parse().ok()?;
+        number.checked_sub(1).map(Self)
+    }
+}
+
+impl std::fmt::Display for CommandId {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "d{}", u64::from(self.0) + 1)
+    }
+}
+
 /// A command; an instant that never came is `None`.
 #[derive(Clone, Debug)]
 pub struct CommandFacts {
@@ -28,10 +42,19 @@ pub struct CommandFacts {
     pub started: Option<SimTime>,
     /// The nodes for which it was started.
     pub nodes: Vec<NodeId>,
+    /// The claims that were made to take their place.
+    pub made: Vec<NodeId>,
     /// When its nodes were deleted.
     pub succeeded: Option<SimTime>,
     /// When and why it was given up.
     pub failed: Option<(SimTime, Box<str>)>,
+}
+
+impl CommandFacts {
+    /// The nodes for which it was started, or else those proposed.
+    pub fn concerned(&self) -> &[NodeId] {
+        if self.nodes.is_empty() { &self.candidates } else { &self.nodes }
+    }
 }
 
 /// A node that is to take the place of others.
@@ -82,6 +105,11 @@ impl World {
         self.command_event(at, EventKind::CommandStarted, id, "");
     }
 
+    /// Claims have been made to take the place of its nodes.
+    pub fn note_replacements(&mut self, id: CommandId, made: &[NodeId]) {
+        self.record.commands[id.0 as usize].made = made.to_vec();
+    }
+
     /// Its nodes are being deleted.
     pub fn finish_command(&mut self, id: CommandId, at: SimTime) {
         self.record.commands[id.0 as usize].succeeded = Some(at);
@@ -96,7 +124,7 @@ impl World {
 
     fn command_event(&mut self, at: SimTime, kind: EventKind, id: CommandId, why: &str) {
         let facts = &self.record.commands[id.0 as usize];
-        let nodes = if facts.nodes.is_empty() { &facts.candidates } else { &facts.nodes };
+        let nodes = facts.concerned();
         let names: Vec<&str> = nodes.iter().map(|node| self.record.nodes[node.index()].name.as_str()).collect();
         let (reason, names) = (reason_text(facts.reason), names.join(", "));
         let instead: Vec<String> = facts.replacements.iter().map(ToString::to_string).collect();
@@ -105,7 +133,15 @@ impl World {
         let why = if why.is_empty() { String::new() } else { format!(": {why}") };
         let message = format!("{reason}: {names}{instead}{why}");
         let node = nodes.first().copied();
-        self.record.event(Event { at, kind, pod: None, node, workload: None, message: message.into() });
+        self.record.event(Event {
+            at,
+            kind,
+            pod: None,
+            node,
+            workload: None,
+            command: Some(id),
+            message: message.into(),
+        });
     }
 }
 

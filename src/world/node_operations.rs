@@ -72,6 +72,7 @@ impl World {
             requested_cpu: 0,
             requested_memory: 0,
             claim: None,
+            image_bytes: 0,
         });
         self.nodes.push(Node {
             name: Symbol::new(&new.name),
@@ -328,6 +329,14 @@ impl World {
     }
 
     fn node_event(&mut self, at: SimTime, kind: EventKind, id: NodeId, message: &str) {
-        self.record.event(Event { at, kind, pod: None, node: Some(id), workload: None, message: message.into() });
+        self.record.event(Event {
+            at,
+            kind,
+            pod: None,
+            node: Some(id),
+            workload: None,
+            command: None,
+            message: message.into(),
+        });
     }
 }

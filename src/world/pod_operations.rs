@@ -344,6 +344,6 @@ impl World {
     pub(super) fn pod_event(&mut self, at: SimTime, kind: EventKind, id: PodId, message: &str) {
         let pod = &self.pods[id.index()];
         let (node, workload) = (pod.node, Some(pod.workload));
-        self.record.event(Event { at, kind, pod: Some(id), node, workload, message: message.into() });
+        self.record.event(Event { at, kind, pod: Some(id), node, workload, command: None, message: message.into() });
     }
 }

@@ -4,6 +4,7 @@
 //! would depend on what somebody chose to record.
 
 pub use super::commands::{CommandFacts, CommandId, ReplacementFacts, reason_text};
+pub use super::obstacles::Obstacles;
 use crate::domain::workload::ObjectName;
 use crate::domain::{
     HourlyRate, KubernetesVersion, NodeId, PodId, Resources, SimDuration, SimTime, Symbol, WorkloadId,
@@ -24,6 +25,8 @@ pub struct Record {
     pub replica_changes: Vec<ReplicaChange>,
     /// Commands of Karpenter's disruption, by [`CommandId`].
     pub commands: Vec<CommandFacts>,
+    /// What kept nodes from being consolidated.
+    pub obstacles: Obstacles,
     /// What happened, in order.
     pub events: Vec<Event>,
     /// The cluster at regular instants.
@@ -292,6 +295,8 @@ pub struct NodeFacts {
     pub requested_memory: i128,
     /// What its claim states, if Karpenter made one.
     pub claim: Option<ClaimFacts>,
+    /// Bytes of images pulled to it, as counted at the end of the run.
+    pub image_bytes: i64,
 }
 
 /// The kind of an event.
@@ -533,6 +538,8 @@ pub struct Event {
     pub node: Option<NodeId>,
     /// The workload concerned.
     pub workload: Option<WorkloadId>,
+    /// The command of Karpenter's disruption concerned.
+    pub command: Option<CommandId>,
     /// The cause, in the words of the decision.
     pub message: Box<str>,
 }

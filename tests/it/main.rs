@@ -6,6 +6,7 @@ mod agreement;
 mod architecture;
 mod bad_input;
 mod catalog;
+mod churn;
 mod cli;
 mod cluster_autoscaler;
 mod cluster_autoscaler_runs;

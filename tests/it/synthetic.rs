@@ -10,8 +10,8 @@ use nodecast::domain::{
 use nodecast::simulation::Outcome;
 use nodecast::simulation::outcome::{About, InputHash, Objectives, QueueSummary, RequestSummary, ResponseFigures};
 use nodecast::world::record::{
-    Event, EventKind, MetricFacts, MetricSample, MetricUnit, NodeEnd, NodeFacts, NodeOrigin, PodFacts, QueueSample,
-    Record, ReplicaChange, Sample, WorkloadFacts, WorkloadKind, WorkloadSample,
+    Event, EventKind, MetricFacts, MetricSample, MetricUnit, NodeEnd, NodeFacts, NodeOrigin, Obstacles, PodFacts,
+    QueueSample, Record, ReplicaChange, Sample, WorkloadFacts, WorkloadKind, WorkloadSample,
 };
 
 const GIB: i64 = 1 << 30;
@@ -34,6 +34,7 @@ pub fn outcome() -> Outcome {
         about: about(),
         record: Record {
             commands: Vec::new(),
+            obstacles: Obstacles::default(),
             workloads: workloads(),
             pods: pods(),
             nodes: nodes(),
@@ -183,6 +184,7 @@ fn node(name: &str, origin: NodeOrigin, requested: i64, price: &str) -> NodeFact
         requested_cpu: 0,
         requested_memory: 0,
         claim: None,
+        image_bytes: 0,
     }
 }
 
@@ -272,6 +274,7 @@ fn events() -> Vec<Event> {
         pod: pod.map(PodId),
         node: node.map(NodeId),
         workload: workload.map(WorkloadId),
+        command: None,
         message: message.into(),
     };
     vec![

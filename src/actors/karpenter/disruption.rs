@@ -12,8 +12,8 @@ use crate::actors::context::Context;
 use crate::actors::event::{Event, class};
 use crate::domain::{NodeId, SimDuration, SimTime};
 use crate::policy::disruption::{
-    ClusterView, Command, Found, Memory, Method, Rejection, WhatIf, candidates, drift, emptiness, multi_node,
-    single_node, validate, validate_empty,
+    ClusterView, Command, Found, Memory, Method, Obstacle, Rejection, WhatIf, candidates, drift, emptiness, multi_node,
+    single_node, survey, validate, validate_empty,
 };
 use crate::policy::packing::{Packer, PackingSetup};
 use crate::world::NodePhase;
@@ -96,21 +96,25 @@ fn search(context: &mut Context<'_>, now: SimTime, from: usize) -> Option<(usize
     let pending = provisioning::provisionable(context);
     let mut memory = std::mem::take(&mut context.karpenter.disruption.memory);
     let unix_seconds = context.setup.unix_seconds(now);
-    let (found, nothing) = with_view(context, now, &pending, |setup, view, nodes| {
-        let mut inquiry = Inquiry { view, packer: Lazy { setup, packer: None }, memory: &mut memory, unix_seconds };
-        let mut nothing = Vec::new();
+    let (found, nothing, met) = with_view(context, now, &pending, |setup, view, nodes| {
+        let packer = Lazy { setup, packer: None };
+        let mut inquiry = Inquiry { view, packer, memory: &mut memory, obstacles: Vec::new(), unix_seconds };
+        let (mut found, mut nothing) = (None, Vec::new());
         for place in open {
             match inquiry.ask(ORDER[place]) {
                 Some(Found::Command(command)) => {
-                    return (Some((place, proposal(ORDER[place], &command, nodes))), nothing);
+                    found = Some((place, proposal(ORDER[place], &command, nodes)));
+                    break;
                 }
                 Some(Found::Nothing) => nothing.push(place),
                 Some(Found::NotNow) | None => {}
             }
         }
-        (None, nothing)
+        let met = inquiry.obstacles.into_iter().map(|(node, kind)| (nodes[node], kind)).collect::<Vec<_>>();
+        (found, nothing, met)
     });
     context.karpenter.disruption.memory = memory;
+    context.world.note_obstacles(met);
     for place in nothing {
         context.karpenter.disruption.memos[place] = Some(stamp);
     }
@@ -122,6 +126,8 @@ struct Inquiry<'q, 'p> {
     view: &'q ClusterView<'q>,
     packer: Lazy<'p>,
     memory: &'q mut Memory,
+    /// What kept nodes, as positions in the view.
+    obstacles: Vec<(usize, Obstacle)>,
     unix_seconds: i64,
 }
 
@@ -141,7 +147,11 @@ impl Inquiry<'_, '_> {
     /// Asks a method; `None` if no node is a candidate.
     fn ask(&mut self, method: Method) -> Option<Found> {
         let view = self.view;
-        let candidates = candidates(view, method);
+        let (candidates, others) = survey(view, method);
+        if method == Method::MultiNode {
+            // Single-node consolidation leaves the same nodes out: they count once.
+            self.obstacles.extend(others.into_iter().filter(|(_, kind)| *kind != Obstacle::Unmanaged));
+        }
         if candidates.is_empty() {
             return None;
         }
@@ -157,7 +167,11 @@ impl Inquiry<'_, '_> {
         let mut what_if = WhatIf::new(self.packer.get(), view);
         Some(match method {
             Method::MultiNode => multi_node(&mut what_if, &candidates, &mut allowances, None),
-            Method::SingleNode => single_node(&mut what_if, &candidates, &allowances, self.memory, None),
+            Method::SingleNode => {
+                let found = single_node(&mut what_if, &candidates, &allowances, self.memory, None);
+                self.obstacles.append(&mut self.memory.passed_over);
+                found
+            }
             Method::Emptiness | Method::Drift | Method::StaticDrift => {
                 drift(&mut what_if, &candidates, &allowances).0.map_or(Found::Nothing, Found::Command)
             }
@@ -199,6 +213,7 @@ fn record(context: &mut Context<'_>, now: SimTime, method: Method, proposal: &Pr
         replacements: replacements.collect(),
         started: None,
         nodes: Vec::new(),
+        made: Vec::new(),
         rejected: None,
         succeeded: None,
         failed: None,

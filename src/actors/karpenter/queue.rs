@@ -58,6 +58,7 @@ pub(super) fn start(context: &mut Context<'_>, now: SimTime, id: CommandId, prop
     context.world.start_command(id, &proposal.nodes, now);
     let make = |claim: PlannedClaim| provisioning::make_claim(context, now, claim);
     let awaited: Vec<NodeId> = proposal.replacements.into_iter().map(make).collect();
+    context.world.note_replacements(id, &awaited);
     for node in &proposal.nodes {
         if let Some(claim) = context.karpenter.nodes.get_mut(node) {
             claim.marked = true;

@@ -8,6 +8,7 @@ use std::fmt;
 
 use super::balanced;
 use super::cost::node_cost;
+use super::obstacles::Obstacle;
 use super::pods::PodView;
 use super::view::{ClusterView, NodeFacts};
 use crate::domain::node_pool::{ConsolidationPolicy, DisruptionReason};
@@ -177,8 +178,18 @@ impl fmt::Display for NotEligible {
 ///
 /// Deviation: upstream leaves equal nodes in the order of a Go map.
 pub fn candidates(view: &ClusterView<'_>, method: Method) -> Vec<Candidate> {
-    let eligible = (0..view.nodes.len()).filter_map(|node| eligible(view, node, method).ok());
-    let mut found: Vec<Candidate> = eligible.collect();
+    survey(view, method).0
+}
+
+/// The candidates in the order of the method, and of every other node the first thing that stands against it.
+pub fn survey(view: &ClusterView<'_>, method: Method) -> (Vec<Candidate>, Vec<(usize, Obstacle)>) {
+    let (mut found, mut others) = (Vec::new(), Vec::new());
+    for node in 0..view.nodes.len() {
+        match eligible(view, node, method) {
+            Ok(candidate) => found.push(candidate),
+            Err(blockers) => others.extend(blockers.first().map(|first| (node, Obstacle::from(first)))),
+        }
+    }
     let identity = |own: &Candidate| (view.nodes[own.node].created, view.nodes[own.node].view.name);
     match method {
         Method::Drift | Method::StaticDrift => {
@@ -192,7 +203,7 @@ pub fn candidates(view: &ClusterView<'_>, method: Method) -> Vec<Candidate> {
             .sort_by(|a, b| b.savings_ratio.total_cmp(&a.savings_ratio).then_with(|| identity(a).cmp(&identity(b)))),
         _ => found.sort_by(|a, b| a.cost.total_cmp(&b.cost).then_with(|| identity(a).cmp(&identity(b)))),
     }
-    found
+    (found, others)
 }
 
 /// Whether the method may take the node.

@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 
 use super::budgets::Allowance;
 use super::candidates::Candidate;
+use super::obstacles::Obstacle;
 use super::replacement::{Decision, Evaluation, NoOp, evaluate, without_same_type};
 use super::view::ClusterView;
 use super::what_if::{PodPlace, Simulation, WhatIf};
@@ -32,6 +33,8 @@ pub enum Found {
 pub struct Memory {
     /// Pools that it did not come to before its time was over.
     pub unseen: BTreeSet<Symbol>,
+    /// Candidates that its last look passed over, as positions in the view, and why.
+    pub passed_over: Vec<(usize, Obstacle)>,
 }
 
 impl Command {
@@ -150,6 +153,7 @@ pub fn single_node(
     let view = what_if.view();
     let name = |candidate: &Candidate| view.pools[candidate.pool].pool.name;
     let mut unseen: BTreeSet<Symbol> = candidates.iter().map(name).collect();
+    memory.passed_over.clear();
     let mut constrained = false;
     let mut left = evaluations.unwrap_or(usize::MAX);
     for candidate in interleaved(view, candidates, &memory.unseen) {
@@ -160,9 +164,15 @@ pub fn single_node(
         unseen.remove(&name(candidate));
         if allowances[candidate.pool].0 == 0 {
             constrained = true;
+            memory.passed_over.push((candidate.node, Obstacle::NodeBudget));
             continue;
         }
-        if balanced::is_empty(view, candidate) || !balanced::approved(view, &[candidate], HourlyRate::ZERO) {
+        if balanced::is_empty(view, candidate) {
+            memory.passed_over.push((candidate.node, Obstacle::Empty));
+            continue;
+        }
+        if !balanced::approved(view, &[candidate], HourlyRate::ZERO) {
+            memory.passed_over.push((candidate.node, Obstacle::Unbalanced));
             continue;
         }
         left -= 1;
@@ -170,6 +180,7 @@ pub fn single_node(
         if is_worth_it(view, &[candidate], &evaluation) {
             return Found::Command(Command::of(&[candidate], &evaluation));
         }
+        memory.passed_over.push((candidate.node, evaluation.obstacle()));
     }
     memory.unseen.clear();
     nothing(constrained)

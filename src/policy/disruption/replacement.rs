@@ -4,6 +4,7 @@
 //! `computeSpotToSpotConsolidation`.
 
 use super::candidates::Candidate;
+use super::obstacles::Obstacle;
 use super::prices::{keep_cheaper, set_types, together};
 use super::view::ClusterView;
 use super::what_if::{Failure, Simulation, WhatIf};
@@ -56,6 +57,16 @@ pub enum NoOp {
     SameType,
     /// The pool's balance of savings and disruption speaks against it (v1.14).
     Unbalanced,
+}
+
+impl Evaluation {
+    /// What kept the nodes; a decision that was not carried out all the same was out of balance.
+    pub(super) fn obstacle(&self) -> Obstacle {
+        match &self.decision {
+            Decision::NoOp(why) => why.into(),
+            Decision::Delete | Decision::Replace(_) => Obstacle::Unbalanced,
+        }
+    }
 }
 
 /// What consolidation of the nodes comes to.

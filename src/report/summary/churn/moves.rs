@@ -1,0 +1,134 @@
+//! Which pod took the place of which, and which node.
+//!
+//! A record knows pods one by one: that one follows another is worked out here. Of each workload, the first pod created
+//! when or after another had to leave is taken to be its successor, each pod once and at most a minute later; pods that a
+//! rise of replicas makes at the same time can be mistaken for successors.
+
+use std::collections::BTreeMap;
+
+use crate::domain::{NodeId, PodId, SimDuration, SimTime, WorkloadId};
+use crate::report::summary::lives::is_daemon;
+use crate::simulation::Outcome;
+use crate::world::record::{NodeEnd, PodFacts};
+
+/// A successor is created so soon: at once by a ReplicaSet, ten seconds later by a Job.
+const SUCCEEDS_WITHIN: SimDuration = SimDuration::from_secs(60);
+
+/// A pod that had to leave its node.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Move {
+    /// The pod.
+    pub(super) pod: PodId,
+    /// Its workload.
+    pub(super) workload: WorkloadId,
+    /// The pod that took its place.
+    pub(super) successor: Option<PodId>,
+}
+
+/// A node that ended.
+#[derive(Clone, Debug)]
+pub(super) struct Removal<'o> {
+    /// The node.
+    pub(super) node: NodeId,
+    /// Why.
+    pub(super) end: NodeEnd,
+    /// When its removal was decided.
+    pub(super) at: SimTime,
+    /// Its pods that had to leave.
+    pub(super) moves: Vec<Move>,
+    /// Nodes that were asked for from then on and took their place.
+    pub(super) replacements: Vec<NodeId>,
+    /// The outcome that it is part of.
+    pub(super) outcome: &'o Outcome,
+}
+
+impl Removal<'_> {
+    /// The nodes to which its pods' successors went.
+    pub(super) fn destinations(&self) -> impl Iterator<Item = NodeId> {
+        let pods = &self.outcome.record.pods;
+        self.moves.iter().filter_map(|own| pods[own.successor?.index()].node)
+    }
+}
+
+/// Every node that ran and ended, in order of the decision, and the time for which moved pods were missing, summed.
+pub(super) fn removals(outcome: &Outcome) -> (Vec<Removal<'_>>, SimDuration) {
+    let (by_node, lost) = moves(outcome);
+    let record = &outcome.record;
+    let started = decided(outcome);
+    let mut found: Vec<Removal<'_>> = record
+        .nodes
+        .iter()
+        .enumerate()
+        .filter_map(|(index, facts)| {
+            let node = NodeId::from_index(index);
+            let end = facts.end.filter(|_| facts.registered.is_some())?;
+            let asked = facts.deletion_requested.or(facts.terminating).or(facts.terminated)?;
+            let (at, made) = started.get(&node).copied().unwrap_or((asked, &[]));
+            let moves = by_node.get(&node).cloned().unwrap_or_default();
+            Some(Removal { node, end, at, moves, replacements: made.to_vec(), outcome })
+        })
+        .collect();
+    for removal in &mut found {
+        let from = removal.at;
+        let new: Vec<NodeId> =
+            removal.destinations().filter(|node| record.nodes[node.index()].requested >= from).collect();
+        removal.replacements.extend(new);
+        removal.replacements.retain(|node| record.nodes[node.index()].launched.is_some());
+        removal.replacements.sort_unstable();
+        removal.replacements.dedup();
+    }
+    found.sort_by_key(|removal| (removal.at, removal.node));
+    (found, lost)
+}
+
+/// When each node of a command that succeeded was decided on, and the claims made for it.
+fn decided(outcome: &Outcome) -> BTreeMap<NodeId, (SimTime, &[NodeId])> {
+    let mut found = BTreeMap::new();
+    for command in outcome.record.commands.iter().filter(|command| command.succeeded.is_some()) {
+        let Some(started) = command.started else { continue };
+        found.extend(command.nodes.iter().map(|&node| (node, (started, command.made.as_slice()))));
+    }
+    found
+}
+
+/// Pods that had to leave, by node, and the time for which they were missing.
+fn moves(outcome: &Outcome) -> (BTreeMap<NodeId, Vec<Move>>, SimDuration) {
+    let end = SimTime::ZERO + outcome.about.duration;
+    let pods = &outcome.record.pods;
+    let mut by_workload: BTreeMap<WorkloadId, (Vec<PodId>, Vec<PodId>)> = BTreeMap::new();
+    for (index, pod) in pods.iter().enumerate().filter(|(_, pod)| !is_daemon(outcome, pod)) {
+        let (made, left) = by_workload.entry(pod.workload).or_default();
+        made.push(PodId::from_index(index));
+        if pod.evicted {
+            left.push(PodId::from_index(index));
+        }
+    }
+    let (mut by_node, mut lost): (BTreeMap<NodeId, Vec<Move>>, _) = (BTreeMap::new(), SimDuration::ZERO);
+    for (workload, (made, mut left)) in by_workload {
+        let leaves = |pod: &PodId| pods[pod.index()].deletion_requested.unwrap_or(end);
+        left.sort_by_key(|pod| (leaves(pod), *pod));
+        let mut next = made.into_iter().peekable();
+        for pod in left {
+            let facts = &pods[pod.index()];
+            while next.next_if(|own| pods[own.index()].created < leaves(&pod) || *own <= pod).is_some() {}
+            let soon = |own: &PodId| pods[own.index()].created - leaves(&pod) <= SUCCEEDS_WITHIN;
+            let successor = next.next_if(soon);
+            if let Some(successor) = successor {
+                lost += missing(outcome, facts, &pods[successor.index()], end);
+            }
+            if let Some(node) = facts.node {
+                by_node.entry(node).or_default().push(Move { pod, workload, successor });
+            }
+        }
+    }
+    (by_node, lost)
+}
+
+/// From the end of a pod to its successor being Ready, or to the successor's own end.
+fn missing(outcome: &Outcome, pod: &PodFacts, successor: &PodFacts, end: SimTime) -> SimDuration {
+    let node = pod.node.map(|node| &outcome.record.nodes[node.index()]);
+    let cut_off = node.and_then(|node| node.terminating);
+    let from = pod.deletion_requested.into_iter().chain(cut_off).min().unwrap_or(end);
+    let until = successor.ready.or(successor.deletion_requested).or(successor.removed).unwrap_or(end);
+    until.saturating_since(from)
+}

@@ -1,0 +1,42 @@
+//! The lines on churn.
+
+use super::LABEL;
+use crate::report::format::{self, money_among};
+use crate::report::summary::{ReplacementFigures, Summary};
+
+/// Cycles, and reasons against consolidation, that are printed; the page has all.
+const SHOWN: usize = 3;
+
+/// Adds the lines, as far as there is something to tell.
+pub(super) fn lines(summary: &Summary, lines: &mut Vec<String>) {
+    let churn = &summary.churn;
+    let mut line = |label: &str, text: &str| lines.push(format!("{label:<LABEL$}{text}"));
+    if churn.evictions > 0 {
+        let per_day =
+            churn.evictions_per_day.map_or_else(String::new, |rate| format!(" ({} per day)", format::whole(rate)));
+        let evicted = format::counted(churn.evictions, "pod evicted", "pods evicted");
+        let missing = format::span(churn.ready_time_lost_seconds);
+        line("churn", &format!("{evicted}{per_day}, missing for {missing} altogether"));
+    }
+    let replaced: Vec<&ReplacementFigures> = churn.replacements.iter().filter(|own| own.replaced > 0).collect();
+    if !replaced.is_empty() {
+        let counts: Vec<String> =
+            replaced.iter().map(|own| format!("{} {}", format::count(own.replaced), own.reason)).collect();
+        let equal: u64 = replaced.iter().map(|own| own.by_equal).sum();
+        line("  nodes replaced", &format!("{}; {} by the same type", counts.join(", "), format::count(equal)));
+        let cost = money_among(&summary.about.currency, churn.overlap_cost + churn.image_cost, summary.cost.total);
+        let images = format::bytes(churn.image_bytes);
+        line("  both billed for", &format!("{:.2} h, {images} of images pulled: {cost}", churn.overlap_hours));
+    }
+    for cycle in churn.cycles.iter().take(SHOWN) {
+        line("  limit cycle", &cycle.sentence());
+    }
+    if churn.cycles_in_all > SHOWN as u64 {
+        line("", &format!("and {} in the report", format::counted(churn.cycles_in_all - SHOWN as u64, "more", "more")));
+    }
+    let blocked: Vec<String> =
+        churn.blocked.iter().take(SHOWN).map(|own| format!("{} ({})", own.reason, format::count(own.nodes))).collect();
+    if !blocked.is_empty() {
+        line("not consolidated", &blocked.join(", "));
+    }
+}

@@ -1,0 +1,176 @@
+//! The section on churn: what is counted, and which cycles are found.
+
+use std::collections::BTreeSet;
+
+use nodecast::domain::node_pool::DisruptionReason;
+use nodecast::domain::{HourlyRate, NodeId, SimDuration, SimTime, Symbol};
+use nodecast::policy::disruption::Obstacle;
+use nodecast::report::{Summary, page, plots::Plots, terminal};
+use nodecast::simulation::Outcome;
+use nodecast::world::World;
+use nodecast::world::record::{CommandFacts, CommandId, NodeEnd, NodeFacts, PodFacts, ReplacementFacts};
+
+use crate::{outputs, synthetic};
+
+const PERIOD: i64 = 240;
+const ROUNDS: i64 = 5;
+
+fn at(seconds: i64) -> SimTime {
+    SimTime::ZERO + SimDuration::from_secs(seconds)
+}
+
+/// Every four minutes a node gives way to an equal one; each is there for ten seconds before its predecessor goes, and its
+/// pod is missing for half a minute.
+fn round_and_round() -> Outcome {
+    let mut outcome = synthetic::outcome();
+    let (mut nodes, mut pods) = (Vec::new(), Vec::new());
+    for round in 0..=ROUNDS {
+        let moved = round * PERIOD;
+        let ends = |seconds: i64| (round < ROUNDS).then(|| at(moved + PERIOD + seconds));
+        nodes.push(NodeFacts {
+            name: format!("default-{round:05}"),
+            requested: at(moved - 50),
+            launched: Some(at(moved - 48)),
+            running: Some(at(moved)),
+            registered: Some(at(moved + 5)),
+            ready: Some(at(moved + 5)),
+            deletion_requested: ends(0),
+            terminating: ends(10),
+            terminated: ends(40),
+            end: (round < ROUNDS).then_some(NodeEnd::Underutilized),
+            image_bytes: 100_000_000,
+            ..outcome.record.nodes[3].clone()
+        });
+        pods.push(PodFacts {
+            name: format!("frontend-{round}"),
+            created: at(moved),
+            scheduled: Some(at(moved + 5)),
+            ready: Some(at(moved + 30)),
+            deletion_requested: ends(0),
+            removed: ends(1),
+            node: Some(NodeId(round as u32)),
+            evicted: round < ROUNDS,
+            ..outcome.record.pods[0].clone()
+        });
+    }
+    let removed = (0..ROUNDS as u32).map(|round| {
+        let started = at((i64::from(round) + 1) * PERIOD - 50);
+        let made = vec![NodeId(round + 1)];
+        CommandFacts { started: Some(started), succeeded: Some(started), made, ..command(round, started) }
+    });
+    outcome.record.commands = removed.collect();
+    (outcome.record.nodes, outcome.record.pods) = (nodes, pods);
+    outcome
+}
+
+fn command(node: u32, proposed: SimTime) -> CommandFacts {
+    CommandFacts {
+        reason: DisruptionReason::Underutilized,
+        method: Some("single"),
+        candidates: vec![NodeId(node)],
+        replacements: vec![ReplacementFacts {
+            node_pool: Symbol::new("default"),
+            types: 1,
+            capacity_types: vec![Symbol::new("on-demand")],
+            cheapest: Some((Symbol::new("x2gd.4xlarge"), HourlyRate::parse("1.336").expect("a rate"))),
+        }],
+        proposed: Some(proposed),
+        rejected: None,
+        started: None,
+        nodes: vec![NodeId(node)],
+        made: Vec::new(),
+        succeeded: None,
+        failed: None,
+    }
+}
+
+/// An On-Demand node that is to be replaced every five minutes, which never comes to anything.
+fn in_vain() -> Outcome {
+    let mut outcome = synthetic::outcome();
+    let failed = |round: i64| {
+        let when = at(round * 300);
+        CommandFacts { failed: Some((when, "a replacement is gone".into())), ..command(0, when) }
+    };
+    outcome.record.commands = (1..=6).map(failed).collect();
+    outcome
+}
+
+#[test]
+fn replacements_are_counted_with_what_they_cost() {
+    let churn = Summary::of(&round_and_round()).churn;
+    assert_eq!((churn.evictions, churn.evictions_per_day), (5, Some(120.0)));
+    assert!((churn.ready_time_lost_seconds - 150.0).abs() < 1e-9, "{}", churn.ready_time_lost_seconds);
+    let own = &churn.replacements[0];
+    assert_eq!((own.reason.as_str(), own.nodes, own.replaced, own.by_equal), ("underutilized", 5, 5, 5));
+    assert!((churn.overlap_hours - 50.0 / 3_600.0).abs() < 1e-6, "{}", churn.overlap_hours);
+    assert!((churn.overlap_cost - 50.0 / 3_600.0 * 0.0816).abs() < 1e-9, "{}", churn.overlap_cost);
+    assert_eq!(churn.image_bytes, 500_000_000);
+    let ids: Vec<&str> = churn.decisions.iter().map(|own| own.id.as_str()).collect();
+    assert_eq!(ids, ["d1", "d2", "d3", "d4", "d5"]);
+    assert_eq!(CommandId::parse(ids[4]), Some(CommandId(4)));
+}
+
+#[test]
+fn a_node_replaced_by_another_type_is_not_replaced_by_an_equal_one() {
+    let mut outcome = round_and_round();
+    outcome.record.nodes[1].instance_type = Some(Symbol::new("m7g.xlarge"));
+    let own = &Summary::of(&outcome).churn.replacements[0];
+    assert_eq!((own.replaced, own.by_equal), (5, 3));
+}
+
+#[test]
+fn pods_that_go_round_are_a_cycle_with_its_period_workload_and_nodes() {
+    let churn = Summary::of(&round_and_round()).churn;
+    let [cycle] = churn.cycles.as_slice() else { panic!("{:?}", churn.cycles) };
+    assert_eq!((cycle.kind.as_str(), cycle.rounds, cycle.evictions), ("pods moved", 5, 5));
+    assert!((cycle.period_seconds - 240.0).abs() < 1e-9, "{}", cycle.period_seconds);
+    assert_eq!(cycle.workloads, ["web/frontend"]);
+    assert_eq!((cycle.nodes[0].as_str(), cycle.nodes.len()), ("default-00000", 5));
+    // Pods that leave once and stay away are none.
+    let mut once = round_and_round();
+    once.record.pods[2].node = None;
+    assert_eq!(Summary::of(&once).churn.cycles, []);
+}
+
+#[test]
+fn a_replacement_that_fails_again_and_again_is_a_cycle() {
+    let churn = Summary::of(&in_vain()).churn;
+    let [cycle] = churn.cycles.as_slice() else { panic!("{:?}", churn.cycles) };
+    assert_eq!((cycle.kind.as_str(), cycle.rounds, cycle.evictions), ("replacement failed", 6, 0));
+    assert_eq!((cycle.workloads[0].as_str(), cycle.because.as_str()), ("web/frontend", "a replacement is gone"));
+    assert!(churn.decisions.iter().all(|own| own.outcome == "failed" && own.replacements[0].contains("x2gd.4xlarge")));
+}
+
+#[test]
+fn what_blocks_consolidation_is_counted_by_node_and_by_look() {
+    let mut world = World::default();
+    let (one, other) = (NodeId(0), NodeId(1));
+    world.note_obstacles([(one, Obstacle::PodBudget), (other, Obstacle::PodBudget), (other, Obstacle::NotCheaper)]);
+    world.note_obstacles([(other, Obstacle::PodBudget)]);
+    let mut outcome = synthetic::outcome();
+    outcome.record.obstacles = world.into_record(SimTime::ZERO).obstacles;
+    let blocked = Summary::of(&outcome).churn.blocked;
+    let found: Vec<_> = blocked.iter().map(|own| (own.reason.as_str(), own.nodes, own.looks)).collect();
+    assert_eq!(found, [("a PodDisruptionBudget", 2, 3), ("no cheaper instance type", 1, 1)]);
+    let texts: BTreeSet<&str> = Obstacle::ALL.iter().map(|kind| kind.as_str()).collect();
+    assert_eq!(texts.len(), Obstacle::ALL.len());
+}
+
+#[test]
+fn terminal_page_and_reference_tell_of_churn() {
+    let outcome = round_and_round();
+    let summary = Summary::of(&outcome);
+    let table = terminal::table(&summary);
+    for line in
+        ["5 pods evicted (120 per day), missing for 2m 30s", "5 underutilized; 5 by the same type", "every 4m 00s"]
+    {
+        assert!(table.contains(line), "{line}: {table}");
+    }
+    let page = page::render(&outcome, &summary, &Plots::of(&outcome).expect("plots"), "nodecast run");
+    assert!(page.contains("<h3>Limit cycles</h3>") && page.contains("<td>d5</td>"));
+    outputs::all_documented(&Summary::of(&outcome));
+    outputs::all_documented(&Summary::of(&in_vain()));
+    let quiet = Summary::of(&synthetic::empty());
+    assert_eq!((quiet.churn.evictions_per_day, quiet.churn.cycles.len()), (None, 0));
+    assert!(!terminal::table(&quiet).contains("churn"));
+}
