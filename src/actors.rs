@@ -11,6 +11,7 @@ mod cluster_autoscaler;
 mod context;
 mod control_plane;
 mod event;
+pub mod inquiry;
 mod interruption;
 mod job_loop;
 mod karpenter;

@@ -12,6 +12,7 @@ mod completions;
 mod console;
 mod diff;
 mod experiment;
+mod explain;
 mod man;
 mod merge;
 mod pack;
@@ -43,6 +44,7 @@ enum Command {
     Merge(merge::Arguments),
     Diff(diff::Arguments),
     Check(check::Arguments),
+    Explain(explain::Arguments),
     Pack(pack::Arguments),
     Pricing(pricing::Arguments),
     Completions(completions::Arguments),
@@ -77,6 +79,7 @@ pub fn main() -> ExitCode {
         Command::Merge(arguments) => merge::execute(&arguments, &mut console),
         Command::Diff(arguments) => diff::execute(&arguments, &mut console),
         Command::Check(arguments) => check::execute(&arguments, &mut console),
+        Command::Explain(arguments) => explain::execute(&arguments, &mut console),
         Command::Pack(arguments) => pack::execute(&arguments, &mut console),
         Command::Pricing(arguments) => pricing::execute(&arguments, &mut console),
         Command::Completions(arguments) => completions::execute(&arguments, Cli::command(), &mut console),

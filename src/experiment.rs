@@ -9,6 +9,7 @@
 pub mod axes;
 pub mod baseline;
 pub mod comparison;
+pub mod explanation;
 pub mod figures;
 pub mod points;
 pub mod presentation;

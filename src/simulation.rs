@@ -58,6 +58,11 @@ impl<'s> Simulation<'s> {
     pub fn context(&self) -> &Context<'s> {
         &self.context
     }
+
+    /// The same for [inquiries](crate::actors::inquiry), which bring prices up to date before they answer.
+    pub fn context_mut(&mut self) -> &mut Context<'s> {
+        &mut self.context
+    }
 }
 
 /// Simulates one policy of a scenario with one seed. `progress` is told the simulated time now and then.

@@ -11,6 +11,7 @@ mod disruption;
 mod emptiness;
 mod eviction;
 mod images;
+pub(super) mod inquiry;
 mod interruption;
 mod launch;
 mod provisioning;

@@ -18,7 +18,8 @@ use crate::policy::kube_scheduler::queue::{
     QueueOrder, UNSCHEDULABLE_FLUSH_PERIOD, UNSCHEDULABLE_TIMEOUT, backoff_expiry, pops_from_backoff,
 };
 use crate::policy::kube_scheduler::{
-    ClusterView, PendingPod, Placement, PluginSet, Scheduler, SchedulerNode, Service, ShapeId, TieBreak,
+    ClusterView, Evaluation, PendingPod, Placement, PluginSet, Scheduler, SchedulerNode, Service, ShapeId, TieBreak,
+    evaluate,
 };
 use crate::world::PodPhase;
 use crate::world::record::WorkloadKind;
@@ -176,6 +177,14 @@ pub(super) fn schedule_next(context: &mut Context<'_>, now: SimTime) {
     };
     attempt(context, now, pod);
     wake(context, CYCLE);
+}
+
+/// What the scheduler would say of every node for a pod that waits now; `None` if the pod does not wait.
+pub fn inquire(context: &Context<'_>, pod: PodId) -> Option<Evaluation> {
+    let state = context.world.pod(pod);
+    let known = context.scheduler.known(pod).filter(|_| state.phase == PodPhase::Pending)?;
+    let pending = PendingPod { id: pod, shape: known.shape, pinned_to: state.pinned };
+    Some(evaluate(context.scheduler.scheduler.config(), &context.scheduler.view, &pending))
 }
 
 fn attempt(context: &mut Context<'_>, now: SimTime, pod: PodId) {

@@ -1,6 +1,7 @@
 //! Comparisons as people read them: the table of the terminal and the page.
 
 mod dots;
+pub mod explanation;
 pub mod movements;
 pub mod page;
 pub mod sweep_page;

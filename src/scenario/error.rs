@@ -197,7 +197,7 @@ diagnostic!(
 );
 
 /// The candidate that `given` was probably meant to be: the nearest one within a third of its length.
-pub(super) fn nearest<'c>(given: &str, candidates: impl IntoIterator<Item = &'c str>) -> Option<&'c str> {
+pub(crate) fn nearest<'c>(given: &str, candidates: impl IntoIterator<Item = &'c str>) -> Option<&'c str> {
     // Nobody misspells by hundreds of characters, and the distance costs the product of both lengths.
     if given.len() > 64 {
         return None;

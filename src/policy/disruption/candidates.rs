@@ -219,10 +219,30 @@ pub fn eligible(view: &ClusterView<'_>, node: usize, method: Method) -> Result<C
     }
     let Some(pool) = facts.pool(view.pools).filter(|_| blockers.is_empty()) else { return Err(blockers) };
     let candidate = describe(view, node, pool);
-    match refusal(view, &candidate, method) {
+    match refusals(view, &candidate, method).first() {
         None => Ok(candidate),
-        Some(why) => Err(vec![Blocker::Method(why)]),
+        Some(&why) => Err(vec![Blocker::Method(why)]),
     }
+}
+
+/// Everything that stands against the method taking the node, in the order in which upstream looks, although upstream stops at
+/// the first.
+pub fn objections(view: &ClusterView<'_>, node: usize, method: Method) -> Vec<Blocker> {
+    let mut found = match eligible(view, node, method) {
+        Ok(_) => return Vec::new(),
+        Err(blockers) => blockers,
+    };
+    found.retain(|own| !matches!(own, Blocker::Method(_)));
+    if let Some(candidate) = described(view, node) {
+        found.extend(refusals(view, &candidate, method).into_iter().map(Blocker::Method));
+    }
+    found
+}
+
+/// The node as a candidate, whatever stands against it; `None` if its NodePool is not known.
+pub fn described(view: &ClusterView<'_>, node: usize) -> Option<Candidate> {
+    let pool = view.nodes[node].pool(view.pools)?;
+    Some(describe(view, node, pool))
 }
 
 fn node_blockers(view: &ClusterView<'_>, facts: &NodeFacts<'_>) -> Vec<Blocker> {
@@ -286,16 +306,18 @@ fn describe(view: &ClusterView<'_>, node: usize, pool: usize) -> Candidate {
     }
 }
 
-/// Why the method does not want the candidate.
-fn refusal(view: &ClusterView<'_>, candidate: &Candidate, method: Method) -> Option<NotEligible> {
+/// Why the method does not want the candidate, in the order in which upstream looks.
+fn refusals(view: &ClusterView<'_>, candidate: &Candidate, method: Method) -> Vec<NotEligible> {
     let facts = &view.nodes[candidate.node];
     let pool = view.pools[candidate.pool].pool;
     let of_static_pool = pool.replicas.is_some();
+    let not_drifted: Vec<NotEligible> =
+        facts.drifted.is_none().then_some(NotEligible::NotDrifted).into_iter().collect();
     match method {
-        Method::StaticDrift if !of_static_pool => return Some(NotEligible::DynamicPool),
-        Method::StaticDrift => return facts.drifted.is_none().then_some(NotEligible::NotDrifted),
-        _ if of_static_pool => return Some(NotEligible::StaticPool),
-        Method::Drift => return facts.drifted.is_none().then_some(NotEligible::NotDrifted),
+        Method::StaticDrift if !of_static_pool => return vec![NotEligible::DynamicPool],
+        Method::StaticDrift => return not_drifted,
+        _ if of_static_pool => return vec![NotEligible::StaticPool],
+        Method::Drift => return not_drifted,
         Method::Emptiness | Method::MultiNode | Method::SingleNode => {}
     }
     let consolidates = method != Method::Emptiness;
@@ -308,5 +330,5 @@ fn refusal(view: &ClusterView<'_>, candidate: &Candidate, method: Method) -> Opt
         (!consolidates && !balanced::is_empty(view, candidate), NotEligible::NotEmpty),
         (!facts.consolidatable, NotEligible::NotConsolidatable),
     ];
-    checks.into_iter().find(|(holds, _)| *holds).map(|(_, why)| why)
+    checks.into_iter().filter(|(holds, _)| *holds).map(|(_, why)| why).collect()
 }

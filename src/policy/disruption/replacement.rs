@@ -3,6 +3,8 @@
 //! Source: Karpenter core v1.13 `pkg/controllers/disruption/consolidation.go`, `computeConsolidation`,
 //! `computeSpotToSpotConsolidation`.
 
+use std::fmt;
+
 use super::candidates::Candidate;
 use super::obstacles::Obstacle;
 use super::prices::{keep_cheaper, set_types, together};
@@ -57,6 +59,25 @@ pub enum NoOp {
     SameType,
     /// The pool's balance of savings and disruption speaks against it (v1.14).
     Unbalanced,
+}
+
+impl fmt::Display for NoOp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::PodsStay(failure) => failure.fmt(f),
+            Self::SeveralNodes(count) => write!(f, "its pods would need {count} new nodes, and one is the most"),
+            Self::NotCheaper => f.write_str("no instance type that would do is cheaper"),
+            Self::MinValues(key) => write!(f, "too few cheaper instance types are left for the minValues of {key}"),
+            Self::SpotToSpotOff => {
+                f.write_str("a Spot node gives way to Spot only with the gate SpotToSpotConsolidation")
+            }
+            Self::FewSpotTypes(count) => {
+                write!(f, "only {count} Spot types are cheaper, and {SPOT_TO_SPOT_TYPES} are wanted")
+            }
+            Self::SameType => f.write_str("the replacement could be of the same type as one of the nodes"),
+            Self::Unbalanced => f.write_str("it disturbs more than it saves"),
+        }
+    }
 }
 
 impl Evaluation {

@@ -4,6 +4,8 @@
 //! From v1.14 on consolidation's simulations put no pod of a taken node on a node that is still within its own pool's
 //! `consolidateAfter`.
 
+use std::fmt;
+
 use super::candidates::Candidate;
 use super::pods::PodView;
 use super::view::{ClusterView, NodeFacts};
@@ -68,6 +70,15 @@ pub enum Failure {
         /// Position of the node in the view.
         node: usize,
     },
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoPlace { reason, .. } => write!(f, "a pod would have no place: {reason}"),
+            Self::WaitsForNode { .. } => f.write_str("a pod would have to wait for a node that is not initialized"),
+        }
+    }
 }
 
 impl<'w, 'p> WhatIf<'w, 'p> {

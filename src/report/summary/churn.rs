@@ -1,7 +1,7 @@
 //! Churn: what the coming and going of nodes costs pods and the bill, and whether it goes round in circles.
 
 mod cycles;
-mod moves;
+pub(crate) mod moves;
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -53,7 +53,7 @@ fn turns(nodes: &[&str], unseen: &[&str]) -> Vec<usize> {
     let turn = |node: &&str| {
         let lab = three_pools(node);
         let found = |evaluations: &usize| {
-            let mut memory = Memory { unseen: unseen.iter().map(|&name| name.into()).collect() };
+            let mut memory = Memory { unseen: unseen.iter().map(|&name| name.into()).collect(), ..Memory::default() };
             matches!(lab.found_within(Method::SingleNode, Some(*evaluations), &mut memory), Found::Command(_))
         };
         (1..=9).find(found).unwrap_or(usize::MAX)
@@ -75,7 +75,7 @@ fn pools_take_turns_the_cheapest_node_of_each_first() {
 fn pools_that_were_not_seen_come_first_and_all_are_forgotten_when_all_were_seen() {
     assert_eq!(turns(&["p2-1", "p3-1"], &["p2"]), [1, 3]);
     assert_eq!(turns(&["p3-1"], &["p3"]), [1]);
-    let mut memory = Memory { unseen: ["p2".into()].into() };
+    let mut memory = Memory { unseen: ["p2".into()].into(), ..Memory::default() };
     let lab = three_pools("none of them");
     assert_eq!(lab.found_within(Method::SingleNode, None, &mut memory), Found::Nothing);
     assert!(memory.unseen.is_empty());
@@ -94,7 +94,7 @@ fn when_the_time_is_over_the_pools_that_were_not_reached_are_remembered() {
 
 #[test]
 fn a_command_found_early_leaves_the_pools_that_were_not_seen_as_they_are() {
-    let mut memory = Memory { unseen: ["p2".into(), "p3".into()].into() };
+    let mut memory = Memory { unseen: ["p2".into(), "p3".into()].into(), ..Memory::default() };
     let found = three_pools("p2-1").found_within(Method::SingleNode, None, &mut memory);
     assert!(matches!(found, Found::Command(_)));
     assert_eq!(memory.unseen, ["p2".into(), "p3".into()].into());

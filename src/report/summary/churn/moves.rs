@@ -16,42 +16,42 @@ const SUCCEEDS_WITHIN: SimDuration = SimDuration::from_secs(60);
 
 /// A pod that had to leave its node.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Move {
+pub(crate) struct Move {
     /// The pod.
-    pub(super) pod: PodId,
+    pub(crate) pod: PodId,
     /// Its workload.
-    pub(super) workload: WorkloadId,
+    pub(crate) workload: WorkloadId,
     /// The pod that took its place.
-    pub(super) successor: Option<PodId>,
+    pub(crate) successor: Option<PodId>,
 }
 
 /// A node that ended.
 #[derive(Clone, Debug)]
-pub(super) struct Removal<'o> {
+pub(crate) struct Removal<'o> {
     /// The node.
-    pub(super) node: NodeId,
+    pub(crate) node: NodeId,
     /// Why.
-    pub(super) end: NodeEnd,
+    pub(crate) end: NodeEnd,
     /// When its removal was decided.
-    pub(super) at: SimTime,
+    pub(crate) at: SimTime,
     /// Its pods that had to leave.
-    pub(super) moves: Vec<Move>,
+    pub(crate) moves: Vec<Move>,
     /// Nodes that were asked for from then on and took their place.
-    pub(super) replacements: Vec<NodeId>,
+    pub(crate) replacements: Vec<NodeId>,
     /// The outcome that it is part of.
-    pub(super) outcome: &'o Outcome,
+    pub(crate) outcome: &'o Outcome,
 }
 
 impl Removal<'_> {
     /// The nodes to which its pods' successors went.
-    pub(super) fn destinations(&self) -> impl Iterator<Item = NodeId> {
+    pub(crate) fn destinations(&self) -> impl Iterator<Item = NodeId> {
         let pods = &self.outcome.record.pods;
         self.moves.iter().filter_map(|own| pods[own.successor?.index()].node)
     }
 }
 
 /// Every node that ran and ended, in order of the decision, and the time for which moved pods were missing, summed.
-pub(super) fn removals(outcome: &Outcome) -> (Vec<Removal<'_>>, SimDuration) {
+pub(crate) fn removals(outcome: &Outcome) -> (Vec<Removal<'_>>, SimDuration) {
     let (by_node, lost) = moves(outcome);
     let record = &outcome.record;
     let started = decided(outcome);

@@ -1,0 +1,232 @@
+//! What people ask of a running simulation, answered by the code that decides: what stands against a node's removal, where its
+//! pods would go, what Karpenter would do with a pod. Nothing is decided here and nothing is recorded.
+
+use super::claims::{is_nominated, nominated_until};
+use super::cluster_view::with_view;
+use super::{has_disruption_loop, is_managed, pool_of, provisioning};
+use crate::actors::context::Context;
+use crate::domain::node_pool::DisruptionReason;
+use crate::domain::{HourlyRate, NodeId, PodId, SimTime, Symbol};
+use crate::policy::disruption::{
+    Candidate, ClusterView, Decision, Found, Method, PodPlace, Simulation, WhatIf, candidates, described, evaluate,
+    multi_node, objections,
+};
+use crate::policy::packing::{Packer, PlannedClaim};
+use crate::world::record::reason_text;
+
+/// What Karpenter says of a node.
+#[derive(Clone, PartialEq, Debug)]
+pub struct NodeAnswer {
+    /// Everything that stands against each method, in the order in which the methods are tried.
+    pub methods: Vec<(&'static str, Vec<String>)>,
+    /// Nodes of its NodePool that its budgets let go now, by reason; `None` without a limit.
+    pub budgets: Vec<(&'static str, Option<i64>)>,
+    /// From when on it counts as left alone for `consolidateAfter`, if pods leave it alone.
+    pub consolidatable_from: Option<SimTime>,
+    /// Until when pods are taken to be on their way to it.
+    pub nominated_until: Option<SimTime>,
+    /// Nodes that multi-node consolidation would take together with it now.
+    pub together: Vec<NodeId>,
+    /// What consolidation of the node alone would come to, whatever stands against it.
+    pub removal: Option<Removal>,
+}
+
+/// What the removal of some nodes would come to.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Removal {
+    /// What would be done, in a word: `delete`, `replace` or `nothing`.
+    pub verdict: &'static str,
+    /// Why nothing would be done.
+    pub because: Option<String>,
+    /// What the nodes cost per hour; nothing if one of them has no known offering.
+    pub price: HourlyRate,
+    /// Nodes that would be launched.
+    pub launches: Vec<Launch>,
+    /// Where each of their pods would go.
+    pub pods: Vec<(PodId, Destination)>,
+}
+
+/// A node that would be launched.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Launch {
+    /// Its NodePool.
+    pub node_pool: Symbol,
+    /// The cheapest instance type that would do, and its price.
+    pub cheapest: Option<(Symbol, Option<HourlyRate>)>,
+    /// How many types would do.
+    pub types: usize,
+}
+
+/// Where a pod would go.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Destination {
+    /// To a node that exists.
+    Node(NodeId),
+    /// To a node that exists but is not initialized, so that it would have to wait.
+    Unready(NodeId),
+    /// To a launched node, by its place in [`Removal::launches`].
+    New(usize),
+    /// Nowhere, and why.
+    Nowhere(String),
+    /// It is not moved: it belongs to its node, has ended or may not be evicted.
+    NotMoved,
+}
+
+impl Launch {
+    fn of(claim: &PlannedClaim) -> Self {
+        let first = claim.instance_types.first();
+        Self {
+            node_pool: claim.node_pool,
+            cheapest: first.map(|own| (own.name, own.price)),
+            types: claim.instance_types.len(),
+        }
+    }
+}
+
+/// What stands against the removal of a node, and what it would come to; `None` if Karpenter does not see the node now or its
+/// release has no disruption loop.
+pub fn node(context: &mut Context<'_>, now: SimTime, node: NodeId) -> Option<NodeAnswer> {
+    if !has_disruption_loop(context.setup.versions.karpenter) || !is_managed(context, node) {
+        return None;
+    }
+    provisioning::refresh(context, now);
+    let pending = provisioning::provisionable(context);
+    let unix_seconds = context.setup.unix_seconds(now);
+    let nominated_until = nominated_until(context, node).filter(|_| is_nominated(context, now, node));
+    let consolidatable_from = consolidatable_from(context, node);
+    let removal = removal(context, now, &[node], DisruptionReason::Underutilized);
+    with_view(context, now, &pending, |setup, view, known| {
+        let position = known.iter().position(|own| *own == node)?;
+        let methods = [("empty", Method::Emptiness), ("drift", Method::Drift), ("consolidation", Method::SingleNode)];
+        let against = |method| objections(view, position, method).iter().map(ToString::to_string).collect();
+        let reasons = [DisruptionReason::Empty, DisruptionReason::Drifted, DisruptionReason::Underutilized];
+        let pool = view.nodes[position].pool(view.pools)?;
+        let left = |reason| view.allowances(reason, unix_seconds)[pool].0;
+        let limited = |reason| Some(left(reason)).filter(|&left| left < i64::from(i32::MAX) / 2);
+        let mut packer = Packer::new(setup);
+        Some(NodeAnswer {
+            methods: methods.into_iter().map(|(name, method)| (name, against(method))).collect(),
+            budgets: reasons.into_iter().map(|reason| (reason_text(reason), limited(reason))).collect(),
+            consolidatable_from,
+            nominated_until,
+            together: together(&mut packer, view, position, unix_seconds).into_iter().map(|own| known[own]).collect(),
+            removal,
+        })
+    })
+}
+
+/// From when on the node counts as left alone, if nothing happens on it.
+fn consolidatable_from(context: &Context<'_>, node: NodeId) -> Option<SimTime> {
+    let claim = context.karpenter.nodes.get(&node)?;
+    let after = pool_of(context, node)?.disruption.consolidate_after?;
+    Some(claim.last_pod_event.or(claim.initialized_at)? + after)
+}
+
+/// The nodes that multi-node consolidation would take now, if the node is one of them.
+fn together(packer: &mut Packer<'_>, view: &ClusterView<'_>, node: usize, unix_seconds: i64) -> Vec<usize> {
+    let found = candidates(view, Method::MultiNode);
+    let mut allowances = view.allowances(DisruptionReason::Underutilized, unix_seconds);
+    match multi_node(&mut WhatIf::new(packer, view), &found, &mut allowances, None) {
+        Found::Command(command) if command.nodes.contains(&node) => command.nodes,
+        _ => Vec::new(),
+    }
+}
+
+/// What the removal of some nodes for a reason would come to, whatever stands against it.
+pub fn removal(context: &mut Context<'_>, now: SimTime, nodes: &[NodeId], reason: DisruptionReason) -> Option<Removal> {
+    provisioning::refresh(context, now);
+    let pending = provisioning::provisionable(context);
+    let shared: &Context<'_> = context;
+    with_view(shared, now, &pending, |setup, view, known| {
+        let position = |node: &NodeId| known.iter().position(|own| own == node);
+        let taken: Option<Vec<Candidate>> = nodes.iter().map(|node| described(view, position(node)?)).collect();
+        let taken = taken?;
+        let taken: Vec<&Candidate> = taken.iter().collect();
+        let mut packer = Packer::new(setup);
+        let mut what_if = WhatIf::new(&mut packer, view);
+        let removal = match reason {
+            DisruptionReason::Drifted => drifted(what_if.simulate(&taken)),
+            DisruptionReason::Empty | DisruptionReason::Underutilized => consolidated(&mut what_if, &taken),
+        };
+        let (verdict, because, price, launches, simulation) = removal;
+        let pods = destinations(shared, &taken, known, &simulation);
+        Some(Removal { verdict, because, price, launches: launches.iter().map(Launch::of).collect(), pods })
+    })
+}
+
+/// What a what-if comes to: what would be done, why nothing would be, the price of the nodes, and the claims.
+type Answer = (&'static str, Option<String>, HourlyRate, Vec<PlannedClaim>, Simulation);
+
+fn drifted(simulation: Simulation) -> Answer {
+    let because = simulation.failure.as_ref().map(ToString::to_string);
+    let claims = simulation.plan.claims.clone();
+    let verdict = if because.is_some() { "nothing" } else { "replace" };
+    (verdict, because, HourlyRate::ZERO, claims, simulation)
+}
+
+fn consolidated(what_if: &mut WhatIf<'_, '_>, taken: &[&Candidate]) -> Answer {
+    let evaluation = evaluate(what_if, taken);
+    // Where nothing is done, the claims that the packer would need show why.
+    let packed = || evaluation.simulation.plan.claims.clone();
+    let (verdict, because, claims) = match &evaluation.decision {
+        Decision::NoOp(why) => ("nothing", Some(why.to_string()), packed()),
+        Decision::Delete => ("delete", None, Vec::new()),
+        Decision::Replace(claim) => ("replace", None, vec![(**claim).clone()]),
+    };
+    (verdict, because, evaluation.price, claims, evaluation.simulation)
+}
+
+/// Where each pod of the taken nodes would go.
+fn destinations(
+    context: &Context<'_>,
+    taken: &[&Candidate],
+    known: &[NodeId],
+    simulation: &Simulation,
+) -> Vec<(PodId, Destination)> {
+    let plan = &simulation.plan;
+    let of = |asked: usize| -> Destination {
+        if let Some(place) = plan.existing.iter().find(|own| own.pods.contains(&asked)) {
+            let node = known[place.node];
+            let state = context.world.node(node);
+            let ready = state.initialized || !is_managed(context, node);
+            return if ready { Destination::Node(node) } else { Destination::Unready(node) };
+        }
+        if let Some(claim) = plan.claims.iter().position(|own| own.pods.contains(&asked)) {
+            return Destination::New(claim);
+        }
+        let reason = plan.unschedulable.iter().find(|own| own.pod == asked).map(|own| own.reason.to_string());
+        Destination::Nowhere(reason.unwrap_or_default())
+    };
+    let mut found = Vec::new();
+    for candidate in taken {
+        for (position, &pod) in context.world.node(known[candidate.node]).pods.iter().enumerate() {
+            let place = PodPlace::Taken { node: candidate.node, pod: position };
+            let asked = simulation.pods.iter().position(|own| *own == place);
+            found.push((pod, asked.map_or(Destination::NotMoved, of)));
+        }
+    }
+    found
+}
+
+/// What a scheduling pass of Karpenter would do with a pod that waits now; `None` if it would not take the pod on.
+pub fn pod(context: &mut Context<'_>, now: SimTime, pod: PodId) -> Option<(Destination, Option<Launch>)> {
+    context.karpenter.settings?;
+    provisioning::refresh(context, now);
+    let pending = provisioning::provisionable(context);
+    let asked = pending.iter().position(|own| *own == pod)?;
+    let shared: &Context<'_> = context;
+    with_view(shared, now, &pending, |setup, view, known| {
+        let mut packer = Packer::new(setup);
+        let mut what_if = WhatIf::new(&mut packer, view);
+        let simulation = what_if.simulate(&[]);
+        let plan = &simulation.plan;
+        if let Some(place) = plan.existing.iter().find(|own| own.pods.contains(&asked)) {
+            return Some((Destination::Node(known[place.node]), None));
+        }
+        if let Some(index) = plan.claims.iter().position(|own| own.pods.contains(&asked)) {
+            return Some((Destination::New(index), plan.claims.get(index).map(Launch::of)));
+        }
+        let reason = plan.unschedulable.iter().find(|own| own.pod == asked).map(|own| own.reason.to_string());
+        Some((Destination::Nowhere(reason.unwrap_or_default()), None))
+    })
+}

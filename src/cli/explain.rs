@@ -1,0 +1,92 @@
+//! `nodecast explain`: why a node stays, why a decision was made, why a pod waits.
+
+use std::path::PathBuf;
+
+use clap::Subcommand;
+
+use super::experiment;
+use super::prices::Prices;
+use super::{Console, Failure, Format};
+use crate::domain::{SimDuration, SimTime};
+use crate::experiment::explanation::{Subject, explain};
+use crate::experiment::presentation::explanation;
+use crate::report::ReportError;
+use crate::scenario::{Limits, Scenario};
+
+/// Explain why a node stays, a decision was made, or a pod waits
+///
+/// Runs the scenario again, which is deterministic, up to the moment in question and asks the code that decides there. Nothing is written.
+#[derive(clap::Args, Debug)]
+pub(super) struct Arguments {
+    /// The scenario file
+    scenario: PathBuf,
+    #[command(subcommand)]
+    about: About,
+    /// The policy to simulate [default: the scenario's first]
+    #[arg(long, value_name = "NAME", global = true)]
+    policy: Option<String>,
+    /// The seed of every random draw [default: the scenario's]
+    #[arg(long, value_name = "N", global = true)]
+    seed: Option<u64>,
+    /// What to print: text for people, or JSON
+    #[arg(long, value_enum, default_value = "table", global = true)]
+    format: Format,
+    /// Prices to use instead of the built-in ones, laid out like pricing-data/
+    #[arg(long, value_name = "DIR", global = true)]
+    pricing_data: Option<PathBuf>,
+}
+
+/// What is asked about.
+#[derive(Subcommand, Debug)]
+enum About {
+    /// Why a node is not consolidated, and where its pods would go
+    Node {
+        /// The node, as nodes.csv names it
+        name: String,
+        /// When, from the start of the run, for example 1h30m
+        #[arg(long, value_name = "TIME")]
+        at: SimDuration,
+    },
+    /// Why a decision of Karpenter's disruption was made, and what became of it
+    Decision {
+        /// Its id in the report and in events.jsonl, for example d7
+        id: String,
+    },
+    /// Why a pod waits, or where it went and why
+    Pod {
+        /// The pod, as pods.csv names it, with or without its namespace
+        name: String,
+        /// When, from the start of the run [default: its end]
+        #[arg(long, value_name = "TIME")]
+        at: Option<SimDuration>,
+    },
+}
+
+impl About {
+    fn subject(&self) -> Subject {
+        match self {
+            Self::Node { name, at } => Subject::Node { name: name.clone(), at: SimTime::ZERO + *at },
+            Self::Decision { id } => Subject::Decision { id: id.clone() },
+            Self::Pod { name, at } => Subject::Pod { name: name.clone(), at: at.map(|at| SimTime::ZERO + at) },
+        }
+    }
+}
+
+/// Explains.
+pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Result<(), Failure> {
+    let prices = Prices::open(arguments.pricing_data.as_deref())?;
+    let catalog = prices.catalog();
+    let loaded = Scenario::load_with(&arguments.scenario, catalog, &Limits::default());
+    let (scenario, _) = loaded.map_err(Failure::bad_input)?;
+    let policy = scenario.for_policy(arguments.policy.as_deref()).map_err(Failure::bad_input)?;
+    let seed = arguments.seed.unwrap_or(scenario.seed);
+    let answer = explain(&scenario, policy, catalog, seed, &arguments.about.subject()).map_err(Failure::bad_input)?;
+    match arguments.format {
+        Format::Table => console.data(&explanation::text(&answer)),
+        Format::Json => {
+            let json = serde_json::to_string_pretty(&answer)
+                .map_err(|error| experiment::report_failure(ReportError::from(error)))?;
+            console.data(&(json + "\n"))
+        }
+    }
+}

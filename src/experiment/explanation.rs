@@ -1,0 +1,453 @@
+//! Why a node stays, why a decision was made, why a pod waits or went where it went.
+//!
+//! A run is deterministic, so it can be asked: it is run once to know what happened, and once more up to the moment in
+//! question, where the code that decides is asked for its reasons.
+
+mod subjects;
+
+use serde::Serialize;
+
+use crate::actors::Setup;
+use crate::actors::inquiry::{self, Destination, Removal};
+use crate::catalog::{Catalog, CatalogError};
+use crate::domain::{NodeId, PodId, SimTime};
+use crate::report::summary::{PROGRAM, SCHEMA_VERSION};
+use crate::scenario::error::nearest;
+use crate::scenario::{PolicyVariant, Scenario};
+use crate::simulation::{self, Outcome, Resolved, Simulation, resolve};
+use crate::world::record::{CommandId, Record};
+
+/// What is asked about.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Subject {
+    /// Why a node is not consolidated.
+    Node {
+        /// Its name.
+        name: String,
+        /// When.
+        at: SimTime,
+    },
+    /// Why a decision of Karpenter's disruption was made, and what became of it.
+    Decision {
+        /// Its id, as `d7`.
+        id: String,
+    },
+    /// Why a pod waits, or where it went and why.
+    Pod {
+        /// Its name, with or without its namespace.
+        name: String,
+        /// When; `None` for the end of the run.
+        at: Option<SimTime>,
+    },
+}
+
+/// An answer.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Explanation {
+    /// The version of this layout.
+    pub schema_version: u32,
+    /// The program that wrote it.
+    pub program: &'static str,
+    /// Its version.
+    pub program_version: &'static str,
+    /// The scenario.
+    pub scenario: String,
+    /// The policy.
+    pub policy: String,
+    /// The seed.
+    pub seed: u64,
+    /// ISO 4217 code of the currency of every amount.
+    pub currency: &'static str,
+    /// The moment that is explained, from the start of the run.
+    pub at_seconds: f64,
+    /// The node that was asked about.
+    pub node: Option<NodeExplanation>,
+    /// The decision that was asked about.
+    pub decision: Option<DecisionExplanation>,
+    /// The pod that was asked about.
+    pub pod: Option<PodExplanation>,
+}
+
+/// Why a node stays.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct NodeExplanation {
+    /// Its name.
+    pub name: String,
+    /// Its NodePool or node group.
+    pub origin: String,
+    /// Its instance type, once launched.
+    pub instance_type: Option<String>,
+    /// `spot` or `on-demand`, once launched.
+    pub capacity_type: Option<String>,
+    /// Its zone, once launched.
+    pub zone: Option<String>,
+    /// Price per hour at launch.
+    pub per_hour: f64,
+    /// Why nobody can say more; `None` where the rest says it.
+    pub because: Option<String>,
+    /// What stands against its removal, method by method.
+    pub methods: Vec<MethodFigures>,
+    /// From when on it counts as left alone for `consolidateAfter`, if pods leave it alone.
+    pub consolidatable_from_seconds: Option<f64>,
+    /// Until when it is nominated for pods.
+    pub nominated_until_seconds: Option<f64>,
+    /// Nodes of its NodePool that its budgets let go now, by reason; `null` for no limit.
+    pub budgets: Vec<BudgetFigures>,
+    /// Nodes that multi-node consolidation would take together with it now.
+    pub together: Vec<String>,
+    /// What consolidation of it alone would come to, whatever stands against it.
+    pub removal: Option<RemovalFigures>,
+    /// Decisions that concerned it, in the whole run.
+    pub decisions: Vec<String>,
+}
+
+/// What stands against a method.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct MethodFigures {
+    /// `empty`, `drift` or `consolidation`.
+    pub method: &'static str,
+    /// Every reason against it; none if the node is a candidate.
+    pub reasons: Vec<String>,
+}
+
+/// What a budget lets go.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct BudgetFigures {
+    /// `Empty`, `Drifted` or `Underutilized`.
+    pub reason: &'static str,
+    /// Nodes; `None` for no limit.
+    pub nodes: Option<i64>,
+}
+
+/// What the removal of nodes would come to.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct RemovalFigures {
+    /// `delete`, `replace` or `nothing`.
+    pub verdict: &'static str,
+    /// Why nothing would be done.
+    pub because: Option<String>,
+    /// What the nodes cost per hour.
+    pub per_hour: f64,
+    /// Nodes that would be launched.
+    pub launches: Vec<LaunchFigures>,
+    /// Where each of their pods would go.
+    pub pods: Vec<PodFigures>,
+}
+
+/// A node that would be launched.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct LaunchFigures {
+    /// Its NodePool.
+    pub node_pool: String,
+    /// How many instance types would do.
+    pub types: u64,
+    /// The cheapest of them.
+    pub cheapest: Option<String>,
+    /// Its price per hour.
+    pub per_hour: Option<f64>,
+}
+
+/// Where a pod would go, and where its successor went.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct PodFigures {
+    /// The pod.
+    pub pod: String,
+    /// Namespace and name of its workload.
+    pub workload: String,
+    /// `node`, `new node`, `nowhere`, or `not moved`.
+    pub to: &'static str,
+    /// The node, where it exists.
+    pub node: Option<String>,
+    /// Why nowhere, or what else there is to say.
+    pub because: Option<String>,
+    /// Where its successor went in the run; `None` where nothing is known.
+    pub went_to: Option<String>,
+}
+
+/// Why a decision was made.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct DecisionExplanation {
+    /// Its id.
+    pub id: String,
+    /// `Empty`, `Drifted` or `Underutilized`.
+    pub reason: String,
+    /// The nodes to remove.
+    pub nodes: Vec<String>,
+    /// What was to take their place.
+    pub replacements: Vec<String>,
+    /// `succeeded`, `rejected`, `failed` or `under way`.
+    pub outcome: String,
+    /// Why, where it was rejected or failed.
+    pub because: Option<String>,
+    /// What the code that decided says at that moment.
+    pub removal: Option<RemovalFigures>,
+    /// Nodes launched for it, and what became of each.
+    pub launched: Vec<String>,
+    /// What happened of it, in order.
+    pub events: Vec<EventFigures>,
+}
+
+/// Something that happened.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct EventFigures {
+    /// When, from the start of the run.
+    pub at_seconds: f64,
+    /// What, as `events.jsonl` names it.
+    pub kind: &'static str,
+    /// The node concerned.
+    pub node: Option<String>,
+    /// The cause.
+    pub message: String,
+}
+
+/// Where a pod went, or why it waits.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct PodExplanation {
+    /// Its name.
+    pub name: String,
+    /// Namespace and name of its workload.
+    pub workload: String,
+    /// The node that it was bound to by then.
+    pub node: Option<String>,
+    /// What happened to it up to the moment asked for.
+    pub events: Vec<EventFigures>,
+    /// What kube-scheduler says of every node just before it bound the pod, or while it waits.
+    pub kube_scheduler: Vec<SchedulerFigures>,
+    /// What Karpenter would do with it, while it waits.
+    pub karpenter: Option<String>,
+    /// The decision that removed its node.
+    pub evicted_by: Option<String>,
+}
+
+/// What kube-scheduler says of a node.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct SchedulerFigures {
+    /// The node.
+    pub node: String,
+    /// The weighted total of its scores, where it passes every filter.
+    pub total: Option<i64>,
+    /// The scores, 0 to 100, by plugin.
+    pub scores: Vec<(String, i64)>,
+    /// The filter's reasons where it does not.
+    pub reasons: Vec<String>,
+}
+
+/// Why there is no answer.
+#[derive(Debug, thiserror::Error, miette::Diagnostic)]
+pub enum ExplainError {
+    /// The prices do not cover the scenario.
+    #[error(transparent)]
+    Catalog(#[from] CatalogError),
+    /// Nothing of that name.
+    #[error("the run has no {kind} `{name}`")]
+    Unknown {
+        /// `node`, `pod` or `decision`.
+        kind: &'static str,
+        /// What was asked for.
+        name: String,
+        /// What there is.
+        #[help]
+        help: String,
+    },
+    /// A time outside the run.
+    #[error("the run is over at {end}, and {at} is later")]
+    #[diagnostic(help("`--at` counts from the start of the run"))]
+    Outside {
+        /// The time asked for.
+        at: SimTime,
+        /// The end.
+        end: SimTime,
+    },
+    /// A time at which the thing did not exist.
+    #[error("{kind} `{name}` is not there at {at}")]
+    NotThere {
+        /// `node` or `pod`.
+        kind: &'static str,
+        /// Its name.
+        name: String,
+        /// The time asked for.
+        at: SimTime,
+        /// When it was.
+        #[help]
+        help: String,
+    },
+}
+
+/// What an explanation is made from: the whole run, and the setup to run it again.
+struct Inquiry<'q> {
+    setup: &'q Setup,
+    outcome: &'q Outcome,
+}
+
+/// Explains something of the run of one policy with one seed.
+///
+/// # Errors
+/// If the prices do not cover the scenario, or the subject is not part of the run.
+pub fn explain(
+    scenario: &Scenario,
+    policy: &PolicyVariant,
+    catalog: &Catalog,
+    seed: u64,
+    subject: &Subject,
+) -> Result<Explanation, ExplainError> {
+    let outcome = simulation::run(scenario, policy, catalog, seed, &mut |_| {})?;
+    let Resolved { setup, .. } = resolve(scenario, policy, catalog, seed)?;
+    let inquiry = Inquiry { setup: &setup, outcome: &outcome };
+    let mut answer = Explanation {
+        schema_version: SCHEMA_VERSION,
+        program: PROGRAM,
+        program_version: env!("CARGO_PKG_VERSION"),
+        scenario: scenario.name.clone(),
+        policy: policy.name.clone(),
+        seed,
+        currency: outcome.bill.currency.code(),
+        at_seconds: 0.0,
+        node: None,
+        decision: None,
+        pod: None,
+    };
+    let at = match subject {
+        Subject::Node { name, at } => {
+            answer.node = Some(inquiry.node(name, *at)?);
+            *at
+        }
+        Subject::Decision { id } => {
+            let (at, decision) = inquiry.decision(id)?;
+            answer.decision = Some(decision);
+            at
+        }
+        Subject::Pod { name, at } => {
+            let (at, pod) = inquiry.pod(name, *at)?;
+            answer.pod = Some(pod);
+            at
+        }
+    };
+    answer.at_seconds = at.as_secs_f64();
+    Ok(answer)
+}
+
+impl<'q> Inquiry<'q> {
+    fn end(&self) -> SimTime {
+        SimTime::ZERO + self.outcome.about.duration
+    }
+
+    /// The run up to an instant, whose events have happened.
+    fn run_to(&self, at: SimTime) -> Simulation<'q> {
+        let mut run = Simulation::new(self.setup);
+        run.step_until(at);
+        run
+    }
+
+    /// The run just before the event after which `happened`, and the time of that event; the end of the run if it never does.
+    fn run_before(&self, happened: impl Fn(&Record) -> bool) -> (Simulation<'q>, SimTime) {
+        let mut scout = Simulation::new(self.setup);
+        let (mut steps, mut at) = (0_u64, self.end());
+        while let Some(now) = scout.step() {
+            if happened(scout.context().world.record()) {
+                at = now;
+                break;
+            }
+            steps += 1;
+        }
+        let mut run = Simulation::new(self.setup);
+        for _ in 0..steps {
+            run.step();
+        }
+        (run, at)
+    }
+
+    fn inside(&self, at: SimTime) -> Result<(), ExplainError> {
+        let end = self.end();
+        if at > end { Err(ExplainError::Outside { at, end }) } else { Ok(()) }
+    }
+
+    fn node_name(&self, node: NodeId) -> String {
+        self.outcome.record.nodes.get(node.index()).map_or_else(String::new, |facts| facts.name.clone())
+    }
+
+    fn workload_of(&self, pod: PodId) -> String {
+        let record = &self.outcome.record;
+        let workload = record.pods.get(pod.index()).and_then(|facts| record.workloads.get(facts.workload.index()));
+        workload.map_or_else(String::new, |facts| facts.name.to_string())
+    }
+
+    /// What became of the removal of nodes as an inquiry told it.
+    fn figures(&self, removal: &Removal) -> RemovalFigures {
+        let launches = removal.launches.iter().map(|launch| LaunchFigures {
+            node_pool: launch.node_pool.to_string(),
+            types: launch.types as u64,
+            cheapest: launch.cheapest.map(|(name, _)| name.to_string()),
+            per_hour: launch.cheapest.and_then(|(_, price)| price).map(crate::domain::HourlyRate::as_f64),
+        });
+        RemovalFigures {
+            verdict: removal.verdict,
+            because: removal.because.clone(),
+            per_hour: removal.price.as_f64(),
+            launches: launches.collect(),
+            pods: removal.pods.iter().map(|(pod, to)| self.pod_figures(*pod, to)).collect(),
+        }
+    }
+
+    fn pod_figures(&self, pod: PodId, to: &Destination) -> PodFigures {
+        let (kind, node, because) = match to {
+            Destination::Node(node) => ("node", Some(self.node_name(*node)), None),
+            Destination::Unready(node) => {
+                ("node", Some(self.node_name(*node)), Some("which is not initialized".to_owned()))
+            }
+            Destination::New(_) => ("new node", None, None),
+            Destination::Nowhere(why) => ("nowhere", None, Some(why.clone())),
+            Destination::NotMoved => ("not moved", None, None),
+        };
+        let facts = self.outcome.record.pods.get(pod.index());
+        PodFigures {
+            pod: facts.map_or_else(String::new, |facts| facts.name.clone()),
+            workload: self.workload_of(pod),
+            to: kind,
+            node,
+            because,
+            went_to: None,
+        }
+    }
+}
+
+/// The help of an error about a name: the nearest one, or the first few.
+fn names_near<'n>(given: &str, names: impl Iterator<Item = &'n str> + Clone) -> String {
+    if let Some(near) = nearest(given, names.clone()) {
+        return format!("did you mean `{near}`?");
+    }
+    let first: Vec<&str> = names.clone().take(5).collect();
+    let more = names.count().saturating_sub(first.len());
+    match (first.is_empty(), more) {
+        (true, _) => "the run has none".to_owned(),
+        (false, 0) => format!("it has {}", first.join(", ")),
+        (false, more) => format!("it has {} and {more} more", first.join(", ")),
+    }
+}
+
+/// The command that an id names.
+fn command_of(outcome: &Outcome, id: &str) -> Option<CommandId> {
+    CommandId::parse(id).filter(|own| (own.0 as usize) < outcome.record.commands.len())
+}
+
+/// What Karpenter would do with a pod that waits, in a sentence.
+fn karpenter_says(answer: &(Destination, Option<inquiry::Launch>), name: impl Fn(NodeId) -> String) -> String {
+    match answer {
+        (Destination::Node(node) | Destination::Unready(node), _) => {
+            format!("it would go on {}, which is there or on its way", name(*node))
+        }
+        (Destination::New(_), launch) => {
+            let kind = launch.as_ref().and_then(|launch| Some((launch, launch.cheapest?)));
+            kind.map_or_else(
+                || "a new node would be launched for it".to_owned(),
+                |(launch, (cheapest, _))| {
+                    format!(
+                        "a new node of NodePool {} would be launched for it: {cheapest} or one of {} types in all",
+                        launch.node_pool, launch.types
+                    )
+                },
+            )
+        }
+        (Destination::Nowhere(why), _) => why.clone(),
+        (Destination::NotMoved, _) => String::new(),
+    }
+}

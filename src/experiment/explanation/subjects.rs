@@ -1,0 +1,231 @@
+//! The three kinds of subjects: a node, a decision, a pod.
+
+use super::{
+    BudgetFigures, DecisionExplanation, EventFigures, ExplainError, Inquiry, MethodFigures, NodeExplanation,
+    PodExplanation, SchedulerFigures, command_of, karpenter_says, names_near,
+};
+use crate::actors::inquiry;
+use crate::domain::{NodeId, PodId, SimTime, Symbol};
+use crate::report::summary::DecisionFigures;
+use crate::report::summary::churn::moves::removals;
+use crate::world::record::{CommandId, Event, NodeFacts, NodeOrigin};
+
+impl Inquiry<'_> {
+    /// Why a node stays.
+    pub(super) fn node(&self, name: &str, at: SimTime) -> Result<NodeExplanation, ExplainError> {
+        let nodes = &self.outcome.record.nodes;
+        let index = nodes.iter().position(|facts| facts.name == name).ok_or_else(|| ExplainError::Unknown {
+            kind: "node",
+            name: name.to_owned(),
+            help: names_near(name, nodes.iter().map(|facts| facts.name.as_str())),
+        })?;
+        self.inside(at)?;
+        let (node, facts) = (NodeId::from_index(index), &nodes[index]);
+        if facts.requested > at || facts.terminated.is_some_and(|gone| gone <= at) {
+            let until = facts.terminated.map_or_else(String::new, |gone| format!(" until {gone}"));
+            let help = format!("it is there from {}{until}", facts.requested);
+            return Err(ExplainError::NotThere { kind: "node", name: name.to_owned(), at, help });
+        }
+        let answer = inquiry::node(self.run_to(at).context_mut(), at, node);
+        let text = |symbol: Option<Symbol>| symbol.map(|symbol| symbol.to_string());
+        let mut found = NodeExplanation {
+            name: facts.name.clone(),
+            origin: facts.origin.name().to_string(),
+            instance_type: text(facts.instance_type),
+            capacity_type: text(facts.capacity_type),
+            zone: text(facts.zone),
+            per_hour: facts.rate.as_f64(),
+            because: None,
+            methods: Vec::new(),
+            consolidatable_from_seconds: None,
+            nominated_until_seconds: None,
+            budgets: Vec::new(),
+            together: Vec::new(),
+            removal: None,
+            decisions: self.decisions_about(node),
+        };
+        let Some(answer) = answer else {
+            found.because = Some(self.no_say(facts, at));
+            return Ok(found);
+        };
+        let methods = answer.methods.into_iter().map(|(method, reasons)| MethodFigures { method, reasons });
+        found.methods = methods.collect();
+        found.consolidatable_from_seconds = answer.consolidatable_from.map(SimTime::as_secs_f64);
+        found.nominated_until_seconds = answer.nominated_until.map(SimTime::as_secs_f64);
+        let budgets = answer.budgets.into_iter().map(|(reason, nodes)| BudgetFigures { reason, nodes });
+        found.budgets = budgets.collect();
+        found.together = answer.together.into_iter().map(|own| self.node_name(own)).collect();
+        found.removal = answer.removal.map(|removal| self.figures(&removal));
+        Ok(found)
+    }
+
+    /// Why Karpenter's disruption has no say about a node.
+    fn no_say(&self, facts: &NodeFacts, at: SimTime) -> String {
+        match facts.origin {
+            NodeOrigin::NodeGroup(group) => format!("node group {group} owns it: Karpenter does not disrupt it"),
+            NodeOrigin::NodePool(_) if facts.launched.is_none_or(|launched| launched > at) => {
+                "its instance is not launched yet".to_owned()
+            }
+            NodeOrigin::NodePool(_) if facts.deletion_requested.is_some_and(|asked| asked <= at) => {
+                "it is being removed".to_owned()
+            }
+            NodeOrigin::NodePool(_) => format!(
+                "Karpenter {} has no disruption loop: a timer on each node, its age or an interruption ends it",
+                self.setup.versions.karpenter
+            ),
+        }
+    }
+
+    /// Ids of the decisions that concern a node.
+    fn decisions_about(&self, node: NodeId) -> Vec<String> {
+        let commands = self.outcome.record.commands.iter().enumerate();
+        let about = commands.filter(|(_, command)| command.concerned().contains(&node) || command.made.contains(&node));
+        about.map(|(index, _)| id_of(index).to_string()).collect()
+    }
+
+    /// Why a decision was made, and when.
+    pub(super) fn decision(&self, text: &str) -> Result<(SimTime, DecisionExplanation), ExplainError> {
+        let count = self.outcome.record.commands.len();
+        let id = command_of(self.outcome, text).ok_or_else(|| ExplainError::Unknown {
+            kind: "decision",
+            name: text.to_owned(),
+            help: match count {
+                0 => "Karpenter's disruption decided nothing in this run".to_owned(),
+                _ => format!("its decisions are d1 to d{count}"),
+            },
+        })?;
+        let facts = &self.outcome.record.commands[id.0 as usize];
+        let (mut run, at) = self.run_before(|record| record.commands.len() > id.0 as usize);
+        let removal = inquiry::removal(run.context_mut(), at, &facts.candidates, facts.reason);
+        let own = DecisionFigures::of(self.outcome, id, facts);
+        let mut removal = removal.map(|removal| self.figures(&removal));
+        let went = self.where_pods_went(&facts.candidates);
+        for pod in removal.iter_mut().flat_map(|removal| &mut removal.pods) {
+            pod.went_to = went.iter().find(|(name, _)| *name == pod.pod).map(|(_, node)| node.clone());
+        }
+        let events = self.outcome.record.events.iter().filter(|event| event.command == Some(id));
+        let decision = DecisionExplanation {
+            id: own.id,
+            reason: own.reason,
+            nodes: own.nodes,
+            replacements: own.replacements,
+            outcome: own.outcome,
+            because: own.because,
+            removal,
+            launched: facts.made.iter().map(|&node| self.what_became_of(node)).collect(),
+            events: events.map(|event| self.event(event)).collect(),
+        };
+        Ok((at, decision))
+    }
+
+    /// The pods that had to leave these nodes, with the node of each one's successor.
+    fn where_pods_went(&self, nodes: &[NodeId]) -> Vec<(String, String)> {
+        let pods = &self.outcome.record.pods;
+        let (removals, _) = removals(self.outcome);
+        let of_nodes = removals.iter().filter(|removal| nodes.contains(&removal.node));
+        let moves = of_nodes.flat_map(|removal| &removal.moves);
+        moves
+            .filter_map(|own| {
+                let node = pods[own.successor?.index()].node?;
+                Some((pods[own.pod.index()].name.clone(), self.node_name(node)))
+            })
+            .collect()
+    }
+
+    fn what_became_of(&self, node: NodeId) -> String {
+        let Some(facts) = self.outcome.record.nodes.get(node.index()) else { return String::new() };
+        let kind = facts.instance_type.map_or_else(String::new, |kind| format!(" ({kind})"));
+        let end = facts.end.map_or_else(|| "stays".to_owned(), |end| end.as_str().to_owned());
+        match facts.initialized {
+            Some(at) => format!("{}{kind}: initialized at {at}; {end}", facts.name),
+            None => format!("{}{kind}: never initialized; {end}", facts.name),
+        }
+    }
+
+    fn event(&self, event: &Event) -> EventFigures {
+        EventFigures {
+            at_seconds: event.at.as_secs_f64(),
+            kind: event.kind.as_str(),
+            node: event.node.map(|node| self.node_name(node)),
+            message: event.message.to_string(),
+        }
+    }
+
+    /// Where a pod went, or why it waits; and the moment that the answer is about.
+    pub(super) fn pod(&self, name: &str, at: Option<SimTime>) -> Result<(SimTime, PodExplanation), ExplainError> {
+        let record = &self.outcome.record;
+        let pod = self.pod_named(name)?;
+        let facts = &record.pods[pod.index()];
+        let until = at.unwrap_or_else(|| self.end());
+        self.inside(until)?;
+        if facts.created > until {
+            let help = format!("it is created at {}", facts.created);
+            return Err(ExplainError::NotThere { kind: "pod", name: name.to_owned(), at: until, help });
+        }
+        let bound = facts.scheduled.filter(|scheduled| *scheduled <= until);
+        let (mut run, now) = match bound {
+            Some(_) => {
+                self.run_before(|record| record.pods.get(pod.index()).is_some_and(|own| own.scheduled.is_some()))
+            }
+            None => (self.run_to(until), until),
+        };
+        let karpenter = if bound.is_none() { inquiry::pod(run.context_mut(), now, pod) } else { None };
+        let events = record.events.iter().filter(|event| event.pod == Some(pod) && event.at <= until);
+        let explanation = PodExplanation {
+            name: facts.name.clone(),
+            workload: self.workload_of(pod),
+            node: facts.node.filter(|_| bound.is_some()).map(|node| self.node_name(node)),
+            events: events.map(|event| self.event(event)).collect(),
+            kube_scheduler: self.verdicts(&run, pod),
+            karpenter: karpenter.map(|answer| karpenter_says(&answer, |node| self.node_name(node))),
+            evicted_by: self.evicted_by(pod),
+        };
+        Ok((now, explanation))
+    }
+
+    fn pod_named(&self, name: &str) -> Result<PodId, ExplainError> {
+        let record = &self.outcome.record;
+        let (namespace, own) = name.rsplit_once('/').map_or((None, name), |(namespace, own)| (Some(namespace), own));
+        let is_it = |pod: &crate::world::record::PodFacts| {
+            let workload = record.workloads.get(pod.workload.index());
+            let of_namespace = |wanted: &str| workload.is_some_and(|own| own.name.namespace.as_str() == wanted);
+            pod.name == own && namespace.is_none_or(of_namespace)
+        };
+        let found = record.pods.iter().position(is_it).map(PodId::from_index);
+        found.ok_or_else(|| ExplainError::Unknown {
+            kind: "pod",
+            name: name.to_owned(),
+            help: names_near(own, record.pods.iter().map(|facts| facts.name.as_str())),
+        })
+    }
+
+    /// What kube-scheduler says of every node.
+    fn verdicts(&self, run: &crate::simulation::Simulation<'_>, pod: PodId) -> Vec<SchedulerFigures> {
+        let Some(evaluation) = inquiry::kube_scheduler(run.context(), pod) else { return Vec::new() };
+        let version = self.setup.versions.kubernetes;
+        let nodes = evaluation.nodes.into_iter().map(|own| SchedulerFigures {
+            node: self.node_name(own.node),
+            total: own.total,
+            scores: own.scores.iter().map(|(plugin, score)| (plugin.as_str().to_owned(), *score)).collect(),
+            reasons: own.rejection.map_or_else(Vec::new, |rejection| {
+                rejection.reasons.iter().map(|reason| reason.text(version)).collect()
+            }),
+        });
+        nodes.collect()
+    }
+
+    /// The decision that removed the node from which a pod was evicted.
+    fn evicted_by(&self, pod: PodId) -> Option<String> {
+        let record = &self.outcome.record;
+        let facts = &record.pods[pod.index()];
+        let node = facts.node.filter(|_| facts.evicted)?;
+        let removed = |command: &crate::world::record::CommandFacts| {
+            command.nodes.contains(&node) && command.succeeded.is_some_and(|at| facts.deletion_requested >= Some(at))
+        };
+        record.commands.iter().position(removed).map(|index| id_of(index).to_string())
+    }
+}
+
+fn id_of(index: usize) -> CommandId {
+    CommandId(u32::try_from(index).unwrap_or(u32::MAX))
+}

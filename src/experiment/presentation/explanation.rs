@@ -1,0 +1,187 @@
+//! An explanation as people read it.
+
+use crate::experiment::explanation::{
+    DecisionExplanation, EventFigures, Explanation, NodeExplanation, PodExplanation, PodFigures, RemovalFigures,
+    SchedulerFigures,
+};
+use crate::report::format::{money, span};
+
+/// Events of a pod that are printed; JSON has all.
+const EVENTS_MAX: usize = 12;
+
+/// The text of an explanation.
+pub fn text(explanation: &Explanation) -> String {
+    let at = span(explanation.at_seconds);
+    let mut lines = Vec::new();
+    if let Some(node) = &explanation.node {
+        about_node(node, &at, explanation.currency, &mut lines);
+    }
+    if let Some(decision) = &explanation.decision {
+        about_decision(decision, &at, explanation.currency, &mut lines);
+    }
+    if let Some(pod) = &explanation.pod {
+        about_pod(pod, &at, &mut lines);
+    }
+    lines.join("\n") + "\n"
+}
+
+fn about_node(node: &NodeExplanation, at: &str, currency: &str, lines: &mut Vec<String>) {
+    let kind = |part: &Option<String>| part.clone().unwrap_or_default();
+    lines.push(format!(
+        "node {} of {} ({} {} in {}, {} per hour) after {at}",
+        node.name,
+        node.origin,
+        kind(&node.capacity_type),
+        kind(&node.instance_type),
+        kind(&node.zone),
+        money(currency, node.per_hour)
+    ));
+    if let Some(because) = &node.because {
+        lines.push(format!("  {because}"));
+    }
+    for method in &node.methods {
+        if method.reasons.is_empty() {
+            lines.push(format!("  {}: nothing stands against it", method.method));
+        } else {
+            lines.push(format!("  {}: no, because", method.method));
+            lines.extend(method.reasons.iter().map(|reason| format!("    {reason}")));
+        }
+    }
+    if let Some(from) = node.consolidatable_from_seconds {
+        lines.push(format!("  left alone for consolidateAfter from {} on, if no pod comes or goes", span(from)));
+    }
+    if let Some(until) = node.nominated_until_seconds {
+        lines.push(format!("  nominated for pods until {}", span(until)));
+    }
+    for budget in node.budgets.iter().filter(|own| own.nodes == Some(0)) {
+        lines.push(format!("  the NodePool's disruption budget lets no node go now for {}", budget.reason));
+    }
+    if !node.together.is_empty() {
+        lines.push(format!("  multi-node consolidation would take {} together", node.together.join(", ")));
+    }
+    if let Some(removal) = &node.removal {
+        lines.push("  consolidated alone, whatever stands against it:".to_owned());
+        about_removal(removal, currency, lines);
+    }
+    if !node.decisions.is_empty() {
+        lines.push(format!("  decisions about it in this run: {}", node.decisions.join(", ")));
+    }
+}
+
+fn about_removal(removal: &RemovalFigures, currency: &str, lines: &mut Vec<String>) {
+    let because = removal.because.as_ref().map_or_else(String::new, |why| format!(": {why}"));
+    let price = if removal.per_hour > 0.0 {
+        format!(" (now {} per hour)", money(currency, removal.per_hour))
+    } else {
+        String::new()
+    };
+    lines.push(format!("    {}{because}{price}", removal.verdict));
+    for launch in &removal.launches {
+        let cheapest = launch.cheapest.as_ref().map_or_else(
+            || "nothing to be had".to_owned(),
+            |name| {
+                let price = launch.per_hour.map_or_else(String::new, |price| format!(" at {}", money(currency, price)));
+                format!("from {name}{price}")
+            },
+        );
+        lines.push(format!(
+            "    new node of NodePool {}: one of {} type(s), {cheapest}",
+            launch.node_pool, launch.types
+        ));
+    }
+    lines.extend(removal.pods.iter().map(|pod| format!("    {}", about_destination(pod))));
+}
+
+fn about_destination(pod: &PodFigures) -> String {
+    let to = match (&pod.node, pod.to) {
+        (Some(node), _) => format!("to {node}"),
+        (None, "new node") => "to a new node".to_owned(),
+        (None, "nowhere") => "nowhere".to_owned(),
+        (None, other) => other.to_owned(),
+    };
+    let because = pod.because.as_ref().map_or_else(String::new, |why| format!(", {why}"));
+    let went = match &pod.went_to {
+        Some(node) if pod.node.as_ref() == Some(node) => "; so it went".to_owned(),
+        Some(node) => format!("; kube-scheduler put it on {node}"),
+        None => String::new(),
+    };
+    format!("{} ({}): {to}{because}{went}", pod.pod, pod.workload)
+}
+
+fn about_decision(decision: &DecisionExplanation, at: &str, currency: &str, lines: &mut Vec<String>) {
+    let because = decision.because.as_ref().map_or_else(String::new, |why| format!(": {why}"));
+    lines.push(format!(
+        "decision {} after {at}: remove {} ({}), {}{because}",
+        decision.id,
+        decision.nodes.join(", "),
+        decision.reason,
+        decision.outcome
+    ));
+    lines.extend(decision.replacements.iter().map(|own| format!("  to be replaced by {own}")));
+    match &decision.removal {
+        Some(removal) => {
+            lines.push("  what decided, and where each pod was to go:".to_owned());
+            about_removal(removal, currency, lines);
+        }
+        None => lines.push("  its nodes cannot be asked about any more".to_owned()),
+    }
+    if let Some(elsewhere) = elsewhere(decision) {
+        lines.push(format!("  {elsewhere}"));
+    }
+    lines.extend(decision.launched.iter().map(|own| format!("  launched {own}")));
+    about_events(&decision.events, lines);
+}
+
+/// Whether kube-scheduler followed the plan, where it is known.
+fn elsewhere(decision: &DecisionExplanation) -> Option<String> {
+    let pods = &decision.removal.as_ref()?.pods;
+    let known = pods.iter().filter(|pod| pod.node.is_some() && pod.went_to.is_some());
+    let other = known.clone().filter(|pod| pod.node != pod.went_to).count();
+    (other > 0).then(|| {
+        format!(
+            "{other} of {} pods went elsewhere than planned: Karpenter only reckons that there is room, kube-scheduler places",
+            known.count()
+        )
+    })
+}
+
+fn about_events(events: &[EventFigures], lines: &mut Vec<String>) {
+    lines.extend(events.iter().take(EVENTS_MAX).map(|event| {
+        let node = event.node.as_ref().map_or_else(String::new, |node| format!(" {node}"));
+        let message = if event.message.is_empty() { String::new() } else { format!(": {}", event.message) };
+        format!("  {:>9}  {}{node}{message}", span(event.at_seconds), event.kind)
+    }));
+    if events.len() > EVENTS_MAX {
+        lines.push(format!("  and {} more events", events.len() - EVENTS_MAX));
+    }
+}
+
+fn about_pod(pod: &PodExplanation, at: &str, lines: &mut Vec<String>) {
+    let state = match (&pod.node, pod.kube_scheduler.is_empty()) {
+        (Some(node), _) => format!("went to {node} after {at}"),
+        (None, false) => format!("waits for a node after {at}"),
+        (None, true) => format!("does not wait after {at}"),
+    };
+    lines.push(format!("pod {} of {} {state}", pod.name, pod.workload));
+    about_events(&pod.events, lines);
+    if !pod.kube_scheduler.is_empty() {
+        lines.push("  what kube-scheduler said of each node:".to_owned());
+        lines.extend(pod.kube_scheduler.iter().map(|own| format!("    {}", about_verdict(own))));
+    }
+    if let Some(karpenter) = &pod.karpenter {
+        lines.push(format!("  Karpenter: {karpenter}"));
+    }
+    if let Some(decision) = &pod.evicted_by {
+        lines.push(format!("  evicted because decision {decision} removed its node"));
+    }
+}
+
+fn about_verdict(own: &SchedulerFigures) -> String {
+    match own.total {
+        Some(total) => {
+            let scores: Vec<String> = own.scores.iter().map(|(plugin, score)| format!("{plugin} {score}")).collect();
+            format!("{}: fits, total {total} ({})", own.node, scores.join(", "))
+        }
+        None => format!("{}: {}", own.node, own.reasons.join(", ")),
+    }
+}
