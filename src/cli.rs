@@ -20,6 +20,7 @@ mod prices;
 mod pricing;
 mod run;
 mod sweep;
+mod watch;
 
 use std::process::ExitCode;
 

@@ -1,6 +1,7 @@
 //! What a run emits: summary, tables, plots, pages. Everything here is made from an [`Outcome`] alone, so that equal
 //! runs leave equal bytes; nothing here knows a clock, a scenario file or the terminal it is printed on.
 
+mod curves;
 pub mod directory;
 pub mod format;
 pub mod pack;
@@ -8,6 +9,7 @@ pub mod page;
 pub mod percentile;
 pub mod plots;
 pub mod pricing;
+mod sparklines;
 pub mod summary;
 pub mod tables;
 pub mod terminal;

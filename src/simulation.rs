@@ -17,6 +17,7 @@ use crate::catalog::{Catalog, CatalogError};
 use crate::domain::SimTime;
 use crate::engine::EventHash;
 use crate::scenario::{PolicyVariant, Scenario};
+use crate::world::{NodePhase, World};
 
 /// A simulation that can be stepped through.
 #[derive(Debug)]
@@ -65,7 +66,29 @@ impl<'s> Simulation<'s> {
     }
 }
 
-/// Simulates one policy of a scenario with one seed. `progress` is told the simulated time now and then.
+/// A running simulation as those see it who follow its progress.
+pub struct Moment<'w> {
+    /// The simulated time.
+    pub now: SimTime,
+    world: &'w World,
+}
+
+impl Moment<'_> {
+    /// Pods that wait for a node, daemons left out.
+    pub fn pods_pending(&self) -> u32 {
+        self.world.counts().pending
+    }
+
+    /// Nodes that are Ready, and those that are on their way.
+    pub fn nodes(&self) -> (u32, u32) {
+        let nodes = || self.world.live_nodes().iter().map(|&id| self.world.node(id));
+        let ready = nodes().filter(|node| node.ready).count();
+        let starting = nodes().filter(|node| !node.ready && node.phase < NodePhase::Terminating).count();
+        (u32::try_from(ready).unwrap_or(u32::MAX), u32::try_from(starting).unwrap_or(u32::MAX))
+    }
+}
+
+/// Simulates one policy of a scenario with one seed. `progress` is shown the simulation now and then.
 ///
 /// # Errors
 /// If the catalog has no prices for the scenario's region.
@@ -74,20 +97,22 @@ pub fn run(
     policy: &PolicyVariant,
     catalog: &Catalog,
     seed: u64,
-    progress: &mut dyn FnMut(SimTime),
+    progress: &mut dyn FnMut(&Moment<'_>),
 ) -> Result<Outcome, CatalogError> {
     let Resolved { setup, warnings } = resolve(scenario, policy, catalog, seed)?;
     let mut simulation = Simulation::new(&setup);
     let mut events: u64 = 0;
+    let mut last = SimTime::ZERO;
     while let Some(now) = simulation.step() {
-        events += 1;
         if events.is_multiple_of(PROGRESS_EVERY) {
-            progress(now);
+            progress(&Moment { now, world: &simulation.context.world });
         }
+        (events, last) = (events + 1, now);
     }
+    progress(&Moment { now: last, world: &simulation.context.world });
     let Simulation { context, hash, .. } = simulation;
     Ok(conclusion::conclude(context, scenario, policy, warnings, hash.value()))
 }
 
 /// Events between two reports of progress.
-const PROGRESS_EVERY: u64 = 4_096;
+const PROGRESS_EVERY: u64 = 256;

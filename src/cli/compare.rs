@@ -15,7 +15,7 @@ use crate::experiment::{Cell, Point, Question, points};
 use crate::report::directory::{check_written, is_report};
 use crate::report::{self, OutputDirectory, OutputError, Summary};
 use crate::scenario::{Limits, Scenario, Warning};
-use crate::simulation;
+use crate::simulation::{self, Outcome};
 
 /// Compare the policies of a scenario over many seeds, with confidence intervals
 ///
@@ -228,26 +228,34 @@ impl Answer<'_> {
         let directory = OutputDirectory::begin_if(out, check_replaceable).map_err(failed)?;
         let json = self.comparison.to_json().map_err(|error| report_failure(error.into()))?;
         directory.file("comparison.json", |output| output.write_all(json.as_bytes())).map_err(failed)?;
-        let page = page::render(self.comparison, &self.command(), true);
+        let policies = self.question.policies.par_iter().with_max_len(1);
+        let runs = || policies.map(|policy| self.run(policy, catalog)).collect::<Result<Vec<Outcome>, Failure>>();
+        let runs = experiment::on_threads(threads, runs)??;
+        let named: Vec<(&str, &Outcome)> = self.question.policies.iter().map(String::as_str).zip(&runs).collect();
+        let page = page::render(self.comparison, &self.command(), &named);
         directory.file("comparison.html", |output| output.write_all(page.as_bytes())).map_err(failed)?;
         directory.file("replications.csv", |output| table::replications(self.comparison, output)).map_err(failed)?;
-        let policies = self.question.policies.par_iter().with_max_len(1);
-        experiment::on_threads(threads, || policies.try_for_each(|name| self.write_run(&directory, name, catalog)))??;
+        let reports = named.par_iter().with_max_len(1);
+        let write = || reports.try_for_each(|(policy, outcome)| self.write_run(&directory, policy, outcome));
+        experiment::on_threads(threads, write)??;
         directory.commit().map_err(failed)?;
         Ok(())
     }
 
-    /// The whole report of a policy's first replication, in a folder of its own.
-    fn write_run(&self, directory: &OutputDirectory, policy: &str, catalog: &Catalog) -> Result<(), Failure> {
-        let seed = self.question.first_seed;
+    /// A policy's first replication.
+    fn run(&self, policy: &str, catalog: &Catalog) -> Result<Outcome, Failure> {
         let variant = self.scenario.for_policy(Some(policy)).map_err(Failure::bad_input)?;
-        let outcome = simulation::run(self.scenario, variant, catalog, seed, &mut |_| {}).map_err(prices::unusable)?;
-        let mut words = vec!["nodecast", "run", &self.question.scenario, "--policy", policy, "--seed"];
-        let seed = seed.to_string();
-        words.push(&seed);
+        let seed = self.question.first_seed;
+        simulation::run(self.scenario, variant, catalog, seed, &mut |_| {}).map_err(prices::unusable)
+    }
+
+    /// The whole report of a policy's first replication, in a folder of its own.
+    fn write_run(&self, directory: &OutputDirectory, policy: &str, outcome: &Outcome) -> Result<(), Failure> {
+        let seed = self.question.first_seed.to_string();
+        let mut words = vec!["nodecast", "run", &self.question.scenario, "--policy", policy, "--seed", &seed];
         words.extend(self.question.pricing_data.iter().flat_map(|directory| ["--pricing-data", directory.as_str()]));
         let command = super::run::shell_line(&words);
-        report::write_into(directory, policy, &outcome, &Summary::of(&outcome), &command).map_err(report_failure)
+        report::write_into(directory, policy, outcome, &Summary::of(outcome), &command).map_err(report_failure)
     }
 
     /// The command line that repeats the comparison, whole, on one machine.

@@ -129,7 +129,7 @@ impl<'a> Console<'a> {
         let target =
             if wanted && self.is_watched { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
         let bar = ProgressBar::with_draw_target(Some(seconds), target);
-        let template = "{bar:30} {percent:>3} % of the time to simulate, {eta} left";
+        let template = "{bar:30} {percent:>3} % of the time to simulate, {eta} left  {msg}";
         // The template is fixed and known to be good; without it indicatif's own bar is drawn.
         if let Ok(style) = ProgressStyle::with_template(template) {
             bar.set_style(style);
@@ -194,6 +194,16 @@ pub struct Progress {
 }
 
 impl Progress {
+    /// Whether anybody sees the bar.
+    pub fn is_drawn(&self) -> bool {
+        !self.bar.is_hidden()
+    }
+
+    /// Says something beside the bar, in place of what was said before.
+    pub fn say(&self, text: String) {
+        self.bar.set_message(text);
+    }
+
     /// The simulation has reached `now`.
     pub fn reached(&self, now: SimTime) {
         self.bar.set_position(u64::try_from(now.as_secs()).unwrap_or(0));

@@ -108,7 +108,7 @@ pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Resul
         return Err(Failure::silent(Failure::INTERRUPTED));
     }
     if let Some(path) = &arguments.html {
-        let page = page::render(&comparison, &command(arguments, &question), false);
+        let page = page::render(&comparison, &command(arguments, &question), &[]);
         experiment::write_whole(path, &page)?;
     }
     match arguments.format {

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::experiment::{self, report_failure};
 use super::prices::{self, Prices};
+use super::watch::Watch;
 use super::{Console, Failure, Format};
 use crate::report::{self, OutputDirectory, Summary, terminal};
 use crate::scenario::{Limits, Scenario};
@@ -31,6 +32,9 @@ pub(super) struct Arguments {
     /// Prices to use instead of the built-in ones, laid out like pricing-data/
     #[arg(long, value_name = "DIR")]
     pricing_data: Option<PathBuf>,
+    /// Show the simulation's clock, its nodes and the pods that wait for one while it runs
+    #[arg(long, conflicts_with = "quiet")]
+    watch: bool,
     /// Print the answer alone: no progress, no warnings, no word on where the report is
     #[arg(long, short)]
     quiet: bool,
@@ -47,7 +51,16 @@ pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Resul
     let out = output_directory(arguments, &scenario);
     OutputDirectory::check(&out).map_err(|error| report_failure(error.into()))?;
     let progress = console.progress(scenario.duration, !arguments.quiet);
-    let result = simulation::run(&scenario, policy, catalog, seed, &mut |now| progress.reached(now));
+    let mut watch = arguments.watch.then(|| Watch::new(&scenario.start.to_string(), scenario.duration));
+    let result = simulation::run(&scenario, policy, catalog, seed, &mut |moment| {
+        progress.reached(moment.now);
+        let Some(watch) = &mut watch else { return };
+        if progress.is_drawn() {
+            progress.say(watch.line(moment));
+        } else if watch.is_due(moment.now) {
+            console.tell(&watch.line(moment));
+        }
+    });
     drop(progress);
     let mut outcome = result.map_err(prices::unusable)?;
     outcome.warnings.splice(0..0, experiment::warning_lines(&warnings));
@@ -93,7 +106,7 @@ fn conclude(arguments: &Arguments, outcome: &Outcome, out: &Path, console: &mut 
     let place = format!("report: {}", out.join("report.html").display());
     match arguments.format {
         Format::Table => {
-            console.data(&terminal::table(&summary))?;
+            console.data(&terminal::table_over_time(&summary, outcome))?;
         }
         Format::Json => {
             let json = summary.to_json().map_err(|error| report_failure(error.into()))?;

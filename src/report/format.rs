@@ -113,6 +113,16 @@ pub fn span_cell(span: Option<SimDuration>) -> String {
     span.map_or_else(String::new, |span| exact_seconds(span.as_micros()))
 }
 
+/// An RFC 3339 instant as people read it, to the minute where it is whole: `2026-11-27 12:00 UTC`. Any other text stays as
+/// it is.
+pub fn instant_for_people(instant: &str) -> String {
+    let Ok(time) = instant.parse::<Timestamp>() else { return instant.to_owned() };
+    let text = time.to_string();
+    let text = text.strip_suffix('Z').unwrap_or(&text);
+    let text = text.strip_suffix(":00").unwrap_or(text);
+    format!("{} UTC", text.replace('T', " "))
+}
+
 /// Turns instants of a run into calendar time.
 #[derive(Clone, Copy, Debug)]
 pub struct Calendar {
@@ -134,7 +144,7 @@ impl Calendar {
 
 #[cfg(test)]
 mod tests {
-    use super::{Calendar, counted, exact_seconds, grouped, money, money_among, span};
+    use super::{Calendar, counted, exact_seconds, grouped, instant_for_people, money, money_among, span};
     use crate::domain::SimTime;
 
     #[test]
@@ -167,6 +177,13 @@ mod tests {
         assert_eq!(grouped("-123"), "-123");
         assert_eq!(counted(1, "node", "nodes"), "1 node");
         assert_eq!(counted(2_000, "node", "nodes"), "2,000 nodes");
+    }
+
+    #[test]
+    fn an_instant_for_people_has_no_needless_seconds() {
+        assert_eq!(instant_for_people("2026-11-27T12:00:00Z"), "2026-11-27 12:00 UTC");
+        assert_eq!(instant_for_people("2026-11-27T12:00:05.5+01:00"), "2026-11-27 11:00:05.5 UTC");
+        assert_eq!(instant_for_people("some day"), "some day");
     }
 
     #[test]

@@ -474,6 +474,13 @@ impl Summary {
         self.objectives.iter().filter_map(|objective| objective.met).reduce(|all, met| all && met)
     }
 
+    /// A word to those whose manifests hold no DaemonSet: the nodes of a real cluster run some.
+    pub fn hint_on_daemons(&self) -> Option<&'static str> {
+        const HINT: &str = "No DaemonSet was simulated. Real nodes run some (aws-node, kube-proxy, CSI drivers, log shippers), \
+            which take CPU, memory and places for pods on every node: add their manifests.";
+        (self.pods.daemon_pods_created == 0 && self.pods.created > 0).then_some(HINT)
+    }
+
     /// `summary.json`: two spaces of indentation, a line feed at the end.
     ///
     /// # Errors

@@ -3,7 +3,9 @@
 mod churn;
 
 use super::format::{self, money, money_among, percent, span};
+use super::sparklines;
 use super::summary::{Distribution, ObjectiveResult, Part, Summary};
+use crate::simulation::Outcome;
 
 /// Workloads whose requests are printed; the page has all.
 const WORKLOADS_MAX: usize = 4;
@@ -16,8 +18,17 @@ const BECAUSE_WIDTH: usize = 54;
 /// Width of the first column.
 const LABEL: usize = 22;
 
+/// The table of `summary`, with lines that show `outcome` over time.
+pub fn table_over_time(summary: &Summary, outcome: &Outcome) -> String {
+    lines_of(summary, sparklines::lines(outcome))
+}
+
 /// The table of `summary`.
 pub fn table(summary: &Summary) -> String {
+    lines_of(summary, Vec::new())
+}
+
+fn lines_of(summary: &Summary, over_time: Vec<String>) -> String {
     let mut lines = Vec::new();
     heading(summary, &mut lines);
     cost(summary, &mut lines);
@@ -28,6 +39,13 @@ pub fn table(summary: &Summary) -> String {
     nodes(summary, &mut lines);
     churn::lines(summary, &mut lines);
     objectives(summary, &mut lines);
+    if !over_time.is_empty() {
+        lines.push(String::new());
+        lines.extend(over_time);
+    }
+    if let Some(hint) = summary.hint_on_daemons() {
+        lines.push(format!("\nhint: {hint}"));
+    }
     warnings(summary, &mut lines);
     let mut text = String::new();
     for line in lines {

@@ -201,3 +201,16 @@ fn a_reader_that_stops_listening_is_no_error() {
     let output = child.wait_with_output().expect("ends");
     assert_eq!((output.status.code(), String::from_utf8_lossy(&output.stderr).as_ref()), (Some(0), ""));
 }
+
+#[test]
+fn who_watches_a_run_sees_its_clock_its_nodes_and_who_waits() {
+    let place = Place::new();
+    let (out, err, code) = place.nodecast(&["run", "scenario.yaml", "--watch"]);
+    assert_eq!(code, Some(0), "{err}");
+    let seen: Vec<&str> = err.lines().filter(|line| line.contains(" pending")).collect();
+    assert!(seen.len() >= 2 && seen.len() <= 21, "{err}");
+    assert_eq!(seen[0], "2026-11-27T00:00:00Z  0 nodes Ready, 0 starting, 0 pods pending");
+    assert!(seen.last().unwrap().ends_with("  1 node Ready, 0 starting, 0 pods pending"), "{err}");
+    let line = out.lines().find(|line| line.starts_with("nodes Ready  ") && line.contains('█')).unwrap();
+    assert!(line.ends_with("at most 1"), "{line}");
+}

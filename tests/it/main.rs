@@ -33,6 +33,7 @@ mod pricing;
 mod queues;
 mod random_streams;
 mod report;
+mod report_page;
 mod requests;
 mod reserved_capacity;
 mod second_tutorial;

@@ -6,7 +6,8 @@ use super::{interval, value};
 use crate::experiment::comparison::{Comparison, FigureResult, PolicyResult};
 use crate::experiment::figures::{FIGURES, Figure, find};
 use crate::report::format::{counted, span};
-use crate::report::page::{Column, Html, STYLE, text};
+use crate::report::page::{CHART_SCRIPT, Column, Html, begin, data, script, text};
+use crate::simulation::Outcome;
 
 /// Figures whose replications are drawn.
 const DRAWN: [&str; 4] = ["cost_per_month", "pending_p99", "request_p99", "evictions"];
@@ -23,16 +24,12 @@ svg .zero { stroke: var(--faint); stroke-dasharray: 4 3; }
 .verdict p { margin: 0.3rem 0; }
 ";
 
-/// The page of a comparison. `command` is the command line that repeats it; `folders` says whether each policy has a
-/// report of its own beside the page.
-pub fn render(comparison: &Comparison, command: &str, folders: bool) -> String {
+/// The page of a comparison. `command` is the command line that repeats it; `runs` holds one run of each policy, whose
+/// report lies in a folder with the policy's name beside the page.
+pub fn render(comparison: &Comparison, command: &str, runs: &[(&str, &Outcome)]) -> String {
     let about = &comparison.about;
     let mut page = Html::new();
-    page.raw("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\"/>\n");
-    page.raw("<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n");
-    page.raw("<meta name=\"color-scheme\" content=\"light dark\"/>\n");
-    page.raw(&format!("<title>{}, compared \u{2013} nodecast</title>\n", text(&about.scenario)));
-    page.raw(&format!("<style>\n{STYLE}{OWN_STYLE}</style>\n</head>\n<body>\n<main>\n"));
+    begin(&mut page, &format!("{}, compared", about.scenario), OWN_STYLE);
     heading(&mut page, comparison);
     page.raw("<div class=\"verdict\">\n");
     for sentence in verdict(comparison) {
@@ -44,12 +41,15 @@ pub fn render(comparison: &Comparison, command: &str, folders: bool) -> String {
     differences(&mut page, comparison);
     objectives(&mut page, comparison);
     drawings(&mut page, comparison);
-    if folders {
-        links(&mut page, comparison);
+    if !runs.is_empty() {
+        side_by_side(&mut page, comparison);
     }
     assumptions(&mut page, comparison);
     page.raw("</main>\n");
     footer(&mut page, comparison, command);
+    if !runs.is_empty() {
+        script(&mut page, &data::of_many(runs), &CHART_SCRIPT);
+    }
     page.raw("</body>\n</html>\n");
     page.finish()
 }
@@ -212,15 +212,17 @@ fn drawings(page: &mut Html, comparison: &Comparison) {
     }
 }
 
-fn links(page: &mut Html, comparison: &Comparison) {
-    page.element("h2", "One run of each policy");
+/// Charts with a curve for each policy, and the way to the whole reports.
+fn side_by_side(page: &mut Html, comparison: &Comparison) {
+    page.element("h2", "One run of each policy, side by side");
     let seed = comparison.about.first_seed;
-    page.element("p class=\"note\"", &format!("The whole report of the replication with seed {seed}."));
-    page.raw("<ul>\n");
+    let note = format!("The replication with seed {seed}. Drag across a chart to zoom, 0 shows the whole run.");
+    page.element("p class=\"note\"", &note);
+    page.raw("<div id=\"panels\"></div>\n<ul>\n");
     for policy in &comparison.policies {
         // A policy's name is made of letters, digits, `-`, `_` and `.`.
         let name = text(&policy.name);
-        page.raw(&format!("<li><a href=\"{name}/report.html\">{name}</a></li>\n"));
+        page.raw(&format!("<li><a href=\"{name}/report.html\">the whole report of {name}</a></li>\n"));
     }
     page.raw("</ul>\n");
 }

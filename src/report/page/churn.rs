@@ -14,7 +14,7 @@ pub(super) fn section(page: &mut Html, summary: &Summary) {
     if churn.evictions == 0 && churn.replacements.is_empty() && churn.blocked.is_empty() && churn.decisions.is_empty() {
         return;
     }
-    page.element("h2", "Churn");
+    page.element("h2 id=\"churn\"", "Churn");
     page.element("p", &what_it_cost(summary));
     replacements(page, &churn.replacements);
     cycles(page, churn);

@@ -7,7 +7,7 @@ use crate::cloud::BillLine;
 use crate::domain::{Money, SimDuration, SimTime, Symbol};
 use crate::report::format;
 use crate::report::plots::Plots;
-use crate::report::summary::{Distribution, ObjectiveResult, Part, Summary};
+use crate::report::summary::{Part, Summary};
 use crate::report::tables;
 use crate::simulation::Outcome;
 use crate::world::record::NodeFacts;
@@ -19,151 +19,66 @@ pub(super) fn heading(page: &mut Html, summary: &Summary) {
     let about = &summary.about;
     page.element("h1", &about.scenario);
     page.raw("<p class=\"faint\">");
-    page.raw(&text(&format!(
-        "Policy {}: {} in {}. {} simulated from {}, seed {}.",
-        about.policy,
-        about.autoscaler,
-        about.region,
-        format::span(about.duration_seconds),
-        about.start,
-        about.seed
-    )));
+    // Parts that make sense only whole do not break.
+    let parts = [
+        format!("Policy {},", about.policy),
+        format!("{} in {}.", about.autoscaler, about.region),
+        format!("{} simulated", format::span(about.duration_seconds)),
+        format!("from {},", format::instant_for_people(&about.start)),
+        format!("seed {}.", about.seed),
+    ];
+    let parts: Vec<String> = parts.iter().map(|part| format!("<span class=\"whole\">{}</span>", text(part))).collect();
+    page.raw(&parts.join(" "));
     page.raw("</p>\n");
+    page.raw("<nav aria-label=\"parts of the report\">");
+    for (id, name) in PARTS {
+        page.raw(&format!("<a href=\"#{id}\">{name}</a> "));
+    }
+    page.raw("</nav>\n");
 }
 
-fn answer(page: &mut Html, question: &str, value: &str, more: &[String]) {
-    page.raw("<div class=\"answer\">\n");
-    page.element("p class=\"question\"", question);
-    page.element("p class=\"value\"", value);
-    for line in more.iter().filter(|line| !line.is_empty()) {
-        page.element("p class=\"more\"", line);
-    }
-    page.raw("</div>\n");
-}
-
-pub(super) fn answers(page: &mut Html, summary: &Summary) {
-    let money = |amount| format::money(&summary.about.currency, amount);
-    let cost = &summary.cost;
-    page.raw("<div class=\"answers\">\n");
-    let rates = cost.per_hour.zip(cost.per_month).map_or_else(String::new, |(hour, month)| {
-        format!("{} per hour, {} per month of 730 h", money(hour), money(month))
-    });
-    let idle = format!("{} of it for capacity that nobody requested", format::percent(cost.idle.share));
-    answer(page, &format!("Cost ({})", summary.about.currency), &money(cost.total), &[rates, idle]);
-    if let Some(waits) = &summary.pods.wait_for_node {
-        let pending = summary.pods.pending_at_end;
-        let still = if pending == 0 {
-            String::new()
-        } else {
-            format!("{} without a node at the end", format::counted(pending, "pod", "pods"))
-        };
-        answer(
-            page,
-            "Pods wait for a node, 99th percentile",
-            &format::span(waits.p99_seconds),
-            &[in_figures(waits), still],
-        );
-    }
-    for figures in &summary.requests {
-        let more = format!(
-            "p50 {}, p95 {}, mean {}",
-            format::span_or_dash(figures.p50_seconds),
-            format::span_or_dash(figures.p95_seconds),
-            format::span_or_dash(figures.mean_seconds)
-        );
-        let served = format!(
-            "{} completed, {} unanswered at the end",
-            format::whole(figures.completed),
-            format::whole(figures.unanswered)
-        );
-        let question = format!("Response time of {}, 99th percentile", figures.workload);
-        let failed = figures.failed().unwrap_or_default();
-        answer(page, &question, &format::span_or_dash(figures.p99_seconds), &[more, served, failed]);
-    }
-    let nodes = &summary.nodes;
-    let mean = nodes.mean_ready.map_or_else(String::new, |mean| format!("{mean:.2} on average"));
-    let launches = format!(
-        "{}, {} refused",
-        format::counted(nodes.launches, "launch", "launches"),
-        format::count(nodes.failed_launches)
-    );
-    answer(page, "Most nodes Ready at once", &format::count(nodes.max_ready), &[mean, launches]);
-    if let (Some(cpu), Some(memory)) = (summary.utilisation.cpu_requested, summary.utilisation.memory_requested) {
-        let more = format!("memory {}, weighted by time", format::percent(memory));
-        answer(page, "CPU requested of what nodes offered", &format::percent(cpu), &[more]);
-    }
-    page.raw("</div>\n");
-}
-
-fn in_figures(spans: &Distribution) -> String {
-    format!(
-        "p50 {}, p95 {}, longest {}",
-        format::span(spans.p50_seconds),
-        format::span(spans.p95_seconds),
-        format::span(spans.max_seconds)
-    )
-}
-
-pub(super) fn objectives(page: &mut Html, summary: &Summary) {
-    if summary.objectives.is_empty() {
-        return;
-    }
-    page.element("h2", "Objectives");
-    page.raw("<ul class=\"objectives\">\n");
-    for objective in &summary.objectives {
-        let (class, verdict) = match objective.met {
-            Some(true) => ("met", "met"),
-            Some(false) => ("missed", "missed"),
-            None => ("faint", "nothing measured"),
-        };
-        let limit = objective_value(objective, objective.limit);
-        let against = match objective.actual {
-            Some(actual) => format!("{} against at most {limit}", objective_value(objective, actual)),
-            None => format!("at most {limit} wanted"),
-        };
-        let name = objective_name(&objective.name);
-        page.raw(&format!("<li><span class=\"{class}\">{verdict}</span> {}: {}</li>\n", text(name), text(&against)));
-    }
-    page.raw("</ul>\n");
-}
-
-fn objective_name(name: &str) -> &str {
-    match name {
-        "pending_p99" => "pods wait for a node, 99th percentile",
-        "request_p99" => "response time, 99th percentile of the slowest workload",
-        "cost" => "cost of the run",
-        other => other,
-    }
-}
-
-fn objective_value(objective: &ObjectiveResult, value: f64) -> String {
-    if objective.unit == "seconds" { format::span(value) } else { format::money(&objective.unit, value) }
-}
+/// Parts of the page that its head leads to.
+const PARTS: [(&str, &str); 7] = [
+    ("charts", "over time"),
+    ("replay", "replay"),
+    ("lives", "node lives"),
+    ("decisions", "decisions"),
+    ("cost", "cost"),
+    ("bill", "bill"),
+    ("assumptions", "assumptions"),
+];
 
 pub(super) fn warnings(page: &mut Html, summary: &Summary) {
     if summary.warnings.is_empty() {
         return;
     }
-    page.element("h2", &format::counted(summary.warnings.len() as u64, "warning", "warnings"));
+    page.element("h2 id=\"warnings\"", &format::counted(summary.warnings.len() as u64, "warning", "warnings"));
     page.raw("<div class=\"warnings\">\n");
     page.list(&summary.warnings);
     page.raw("</div>\n");
 }
 
-pub(super) fn plots(page: &mut Html, plots: &Plots) {
-    page.element("h2", "Over time");
-    for plot in &plots.drawn {
-        page.raw(&format!("<figure role=\"img\" aria-label=\"{}\"><div class=\"scroll\">\n", text(plot.title)));
-        page.raw(&plot.svg);
-        page.raw("</div>");
-        if let Some(note) = &plot.note {
-            page.element("figcaption", note);
-        }
-        page.raw("</figure>\n");
-    }
+/// Everything that moves with the clock: the charts, the replay, the lives of nodes, the decisions. The page's script
+/// fills it.
+pub(super) fn timeline(page: &mut Html, outcome: &Outcome, plots: &Plots) {
+    page.raw("<div id=\"timeline\">\n<div id=\"player\" role=\"group\" aria-label=\"time\"></div>\n");
+    page.raw("<h2 id=\"charts\">Over time</h2>\n<noscript><p class=\"warnings\">");
+    page.raw(&text(
+        "Charts, replay and decisions need JavaScript. The SVG files beside this page show the same curves.",
+    ));
+    page.raw("</p></noscript>\n");
     for sentence in &plots.left_out {
         page.element("p class=\"note\"", sentence);
     }
+    let hint = "Drag across a chart to zoom, click to choose an instant; arrow keys, +, \u{2212} and 0 do the same.";
+    page.element("p class=\"note\"", hint);
+    page.raw("<div id=\"panels\"></div>\n<h2 id=\"replay\">The cluster at one instant</h2>\n");
+    if outcome.record.nodes.is_empty() {
+        page.element("p class=\"note\"", "The run had no node.");
+    }
+    page.raw("<div id=\"replay-stage\"></div>\n<div id=\"ticker\" aria-label=\"latest decisions\"></div>\n");
+    page.raw("<h2 id=\"lives\">Lives of nodes</h2>\n<div id=\"strips\"></div>\n");
+    page.raw("<h2 id=\"decisions\">Every decision and its cause</h2>\n<div id=\"decisions-table\"></div>\n</div>\n");
 }
 
 pub(super) fn waiting(page: &mut Html, summary: &Summary) {
@@ -372,7 +287,7 @@ pub(super) fn queues(page: &mut Html, summary: &Summary) {
 }
 
 pub(super) fn cost(page: &mut Html, summary: &Summary) {
-    page.element("h2", "What it cost");
+    page.element("h2 id=\"cost\"", "What it cost");
     let cost = &summary.cost;
     let money = |amount| format::money_among(&summary.about.currency, amount, cost.total);
     let phases = format!(
@@ -418,7 +333,7 @@ pub(super) fn cost(page: &mut Html, summary: &Summary) {
 type BillKey = (&'static str, Option<Symbol>, Option<Symbol>, Option<Symbol>);
 
 pub(super) fn bill(page: &mut Html, outcome: &Outcome) {
-    page.element("h2", "The bill");
+    page.element("h2 id=\"bill\"", "The bill");
     let mut groups: BTreeMap<BillKey, (u64, SimDuration, Money)> = BTreeMap::new();
     for line in &outcome.bill.lines {
         let key = |line: &BillLine| (line.item.as_str(), line.instance_type, line.capacity_type, line.zone);
@@ -531,11 +446,11 @@ fn node_row(node: &NodeFacts, cost: &str, end: SimTime) -> Vec<String> {
 }
 
 pub(super) fn assumptions(page: &mut Html, summary: &Summary) {
-    if summary.about.assumptions.is_empty() {
-        return;
-    }
-    page.element("h2", "Assumptions");
+    page.element("h2 id=\"assumptions\"", "Assumptions");
     page.list(&summary.about.assumptions);
+    if let Some(hint) = summary.hint_on_daemons() {
+        page.element("p class=\"note\"", hint);
+    }
 }
 
 pub(super) fn footer(page: &mut Html, summary: &Summary, command: &str) {

@@ -14,6 +14,7 @@ use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 use super::axis::{ValueAxis, time_ticks, value_axis};
 use crate::domain::{SimDuration, SimTime};
+use crate::report::curves::{Panel, Series};
 
 const WIDTH: i32 = 760;
 const LEFT: i32 = 64;
@@ -41,94 +42,32 @@ const PALETTE: [RGBColor; 5] = [
 
 type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 
-/// A curve.
-#[derive(Clone, Debug)]
-pub(super) struct Series {
-    name: String,
-    color: usize,
-    /// A value holds until the next instant, rather than being one point of a smooth curve.
-    steps: bool,
-    faint: bool,
-    points: Vec<(SimTime, Option<f64>)>,
-}
-
-impl Series {
-    /// A curve of values that hold until they change.
-    pub(super) fn steps(name: impl Into<String>, color: usize, points: Vec<(SimTime, Option<f64>)>) -> Self {
-        Self { name: name.into(), color, steps: true, faint: false, points }
-    }
-
-    /// A curve through measured values.
-    pub(super) fn line(name: impl Into<String>, color: usize, points: Vec<(SimTime, Option<f64>)>) -> Self {
-        Self { name: name.into(), color, steps: false, faint: false, points }
-    }
-
-    /// The same curve, drawn behind its sibling.
-    pub(super) fn faint(mut self) -> Self {
-        self.faint = true;
-        self
-    }
-
-    /// Whether there is anything to see.
-    pub(super) fn is_ever_above_zero(&self) -> bool {
-        self.max() > 0.0
-    }
-
-    fn max(&self) -> f64 {
-        self.points.iter().filter_map(|point| point.1).fold(0.0, f64::max)
-    }
-
-    fn color(&self) -> RGBAColor {
-        PALETTE[self.color % PALETTE.len()].mix(if self.faint { 0.55 } else { 1.0 })
-    }
-}
-
-/// One chart of a picture.
-#[derive(Clone, Debug)]
-pub(super) struct Panel {
-    unit: &'static str,
-    whole: bool,
-    /// The curves, the ones behind first.
-    pub series: Vec<Series>,
-}
-
-impl Panel {
-    /// A chart of things that are counted.
-    pub(super) const fn counts(unit: &'static str) -> Self {
-        Self { unit, whole: true, series: Vec::new() }
-    }
-
-    /// A chart of amounts.
-    pub(super) const fn amounts(unit: &'static str) -> Self {
-        Self { unit, whole: false, series: Vec::new() }
-    }
-
-    /// Whether there is anything to see.
-    pub(super) fn has_data(&self) -> bool {
-        self.series.iter().any(Series::is_ever_above_zero)
-    }
-
-    fn legend_rows(&self) -> Vec<Vec<&Series>> {
-        let mut rows = vec![Vec::new()];
-        let mut right = LEFT;
-        for series in &self.series {
-            let width = legend_width(series);
-            if right + width > WIDTH - RIGHT && right > LEFT {
-                rows.push(Vec::new());
-                right = LEFT;
-            }
-            right += width;
-            if let Some(row) = rows.last_mut() {
-                row.push(series);
-            }
+/// The legend's series in rows that fit the width.
+fn legend_rows(panel: &Panel) -> Vec<Vec<&Series>> {
+    let mut rows = vec![Vec::new()];
+    let mut right = LEFT;
+    for series in &panel.series {
+        let width = legend_width(series);
+        if right + width > WIDTH - RIGHT && right > LEFT {
+            rows.push(Vec::new());
+            right = LEFT;
         }
-        rows
+        right += width;
+        if let Some(row) = rows.last_mut() {
+            row.push(series);
+        }
     }
+    rows
+}
 
-    /// Height of the lines above the chart: its unit, then the legend.
-    fn head_height(&self) -> i32 {
-        LEGEND_ROW_HEIGHT * (1 + self.legend_rows().len() as i32) + 6
-    }
+/// Height of the lines above a chart: its unit, then the legend.
+fn head_height(panel: &Panel) -> i32 {
+    LEGEND_ROW_HEIGHT * (1 + legend_rows(panel).len() as i32) + 6
+}
+
+/// A curve that stands behind its sibling is lighter, yet clear on white and on near-black.
+fn color(series: &Series) -> RGBAColor {
+    PALETTE[series.color % PALETTE.len()].mix(if series.faint { 0.7 } else { 1.0 })
 }
 
 fn legend_width(series: &Series) -> i32 {
@@ -138,7 +77,7 @@ fn legend_width(series: &Series) -> i32 {
 
 /// Draws `panels` below each other. The error is plotters' own text.
 pub(super) fn draw(title: &str, duration: SimDuration, panels: &[Panel]) -> Result<String, String> {
-    let panels_height: i32 = panels.iter().map(|panel| panel.head_height() + PANEL_HEIGHT + PANEL_GAP).sum();
+    let panels_height: i32 = panels.iter().map(|panel| head_height(panel) + PANEL_HEIGHT + PANEL_GAP).sum();
     let height = TITLE_HEIGHT + panels_height - PANEL_GAP + FOOT_HEIGHT;
     let mut svg = String::new();
     {
@@ -147,7 +86,7 @@ pub(super) fn draw(title: &str, duration: SimDuration, panels: &[Panel]) -> Resu
         canvas.text(title, (LEFT, 8), TITLE_SIZE, HPos::Left, VPos::Top)?;
         let mut top = TITLE_HEIGHT;
         for (index, panel) in panels.iter().enumerate() {
-            top += panel.head_height();
+            top += head_height(panel);
             canvas.panel(panel, top, index + 1 == panels.len())?;
             top += PANEL_HEIGHT + PANEL_GAP;
         }
@@ -173,9 +112,9 @@ impl Canvas<'_> {
     fn panel(&self, panel: &Panel, top: i32, is_last: bool) -> Result<(), String> {
         let max = panel.series.iter().map(Series::max).fold(0.0, f64::max);
         let axis = value_axis(max, panel.whole);
-        let mut line_middle = top - panel.head_height() + LEGEND_ROW_HEIGHT / 2;
+        let mut line_middle = top - head_height(panel) + LEGEND_ROW_HEIGHT / 2;
         self.text(panel.unit, (LEFT, line_middle), TEXT_SIZE, HPos::Left, VPos::Center)?;
-        for row in panel.legend_rows() {
+        for row in legend_rows(panel) {
             line_middle += LEGEND_ROW_HEIGHT;
             self.legend(&row, line_middle)?;
         }
@@ -193,7 +132,7 @@ impl Canvas<'_> {
         }
         for series in &panel.series {
             for stroke in self.strokes(series, &axis, top) {
-                self.path(stroke, series.color(), 2)?;
+                self.path(stroke, color(series), 2)?;
             }
         }
         Ok(())
@@ -202,7 +141,7 @@ impl Canvas<'_> {
     fn legend(&self, row: &[&Series], middle: i32) -> Result<(), String> {
         let mut left = LEFT;
         for series in row {
-            let swatch = Rectangle::new([(left, middle - 2), (left + 18, middle + 1)], series.color().filled());
+            let swatch = Rectangle::new([(left, middle - 2), (left + 18, middle + 1)], color(series).filled());
             self.area.draw(&swatch).map_err(|error| error.to_string())?;
             self.text(&series.name, (left + 24, middle), TEXT_SIZE, HPos::Left, VPos::Center)?;
             left += legend_width(series);

@@ -1,0 +1,268 @@
+//! Curves of a run over time: what the plots draw and the page shows. Every point is a fact of the outcome.
+//!
+//! What must not live here: pixels, colours, files.
+
+mod kinds;
+
+pub(super) use kinds::{cost_by_kind, has_discount, nodes_by_type};
+
+use super::summary::lives::{is_daemon, wait_for_node};
+use super::summary::service::workload_name;
+use crate::domain::{Currency, SimTime};
+use crate::simulation::Outcome;
+use crate::world::record::{MetricFacts, QueueSample, Sample, WorkloadSample};
+
+/// A value at an instant; nothing where the curve has a gap.
+pub(super) type Point = (SimTime, Option<f64>);
+
+/// A curve.
+#[derive(Clone, Debug)]
+pub(super) struct Series {
+    /// Whose values they are.
+    pub name: String,
+    /// A number by which curves of one thing share a colour.
+    pub color: usize,
+    /// A value holds until the next instant, rather than being one point of a smooth curve.
+    pub steps: bool,
+    /// It stands behind its sibling.
+    pub faint: bool,
+    /// In order of time.
+    pub points: Vec<Point>,
+}
+
+impl Series {
+    /// A curve of values that hold until they change.
+    pub(super) fn steps(name: impl Into<String>, color: usize, points: Vec<Point>) -> Self {
+        Self { name: name.into(), color, steps: true, faint: false, points }
+    }
+
+    /// A curve through measured values.
+    pub(super) fn line(name: impl Into<String>, color: usize, points: Vec<Point>) -> Self {
+        Self { name: name.into(), color, steps: false, faint: false, points }
+    }
+
+    /// The same curve, drawn behind its sibling.
+    pub(super) fn faint(mut self) -> Self {
+        self.faint = true;
+        self
+    }
+
+    /// Whether there is anything to see.
+    pub(super) fn is_ever_above_zero(&self) -> bool {
+        self.max() > 0.0
+    }
+
+    /// The largest value, at least zero.
+    pub(super) fn max(&self) -> f64 {
+        self.points.iter().filter_map(|point| point.1).fold(0.0, f64::max)
+    }
+}
+
+/// One chart: curves in one unit.
+#[derive(Clone, Debug)]
+pub(super) struct Panel {
+    /// What the values are in.
+    pub unit: &'static str,
+    /// Whether the values are counts.
+    pub whole: bool,
+    /// The curves, the ones behind first.
+    pub series: Vec<Series>,
+}
+
+impl Panel {
+    /// A chart of things that are counted.
+    pub(super) const fn counts(unit: &'static str) -> Self {
+        Self { unit, whole: true, series: Vec::new() }
+    }
+
+    /// A chart of amounts.
+    pub(super) const fn amounts(unit: &'static str) -> Self {
+        Self { unit, whole: false, series: Vec::new() }
+    }
+
+    /// Whether there is anything to see.
+    pub(super) fn has_data(&self) -> bool {
+        self.series.iter().any(Series::is_ever_above_zero)
+    }
+}
+
+/// Positions within [`Sample::workloads`], those with the most replicas first.
+pub(super) fn most_replicas_first(outcome: &Outcome) -> Vec<usize> {
+    let mut most: Vec<u32> = Vec::new();
+    for sample in &outcome.record.samples {
+        most.resize(most.len().max(sample.workloads.len()), 0);
+        for (most, workload) in most.iter_mut().zip(&sample.workloads) {
+            *most = (*most).max(workload.replicas_desired).max(workload.replicas_ready);
+        }
+    }
+    let mut order: Vec<usize> = (0..most.len()).collect();
+    order.sort_by_key(|&position| std::cmp::Reverse(most[position]));
+    order
+}
+
+/// A curve over all samples; `value` is `None` where the curve has a gap.
+fn curve(outcome: &Outcome, value: impl Fn(&Sample) -> Option<f64>) -> Vec<Point> {
+    outcome.record.samples.iter().map(|sample| (sample.at, value(sample))).collect()
+}
+
+fn workload_curve(outcome: &Outcome, position: usize, value: impl Fn(&WorkloadSample) -> Option<f64>) -> Vec<Point> {
+    curve(outcome, |sample| sample.workloads.get(position).and_then(&value))
+}
+
+/// The name of the workload at a position within [`Sample::workloads`].
+pub(super) fn name_at(outcome: &Outcome, position: usize) -> String {
+    let sample = outcome.record.samples.iter().find_map(|sample| sample.workloads.get(position));
+    sample.map_or_else(String::new, |sample| workload_name(outcome, sample.workload))
+}
+
+/// Replicas wanted and Ready, and requests served, of the workloads at the positions `shown`.
+pub(super) fn replicas_and_load(outcome: &Outcome, shown: &[usize]) -> Vec<Panel> {
+    let mut replicas = Panel::counts("replicas");
+    let mut load = Panel::amounts("requests per second");
+    for (color, &position) in shown.iter().enumerate() {
+        let name = name_at(outcome, position);
+        let wanted = workload_curve(outcome, position, |w| Some(f64::from(w.replicas_desired)));
+        let ready = workload_curve(outcome, position, |w| Some(f64::from(w.replicas_ready)));
+        replicas.series.push(Series::steps(format!("{name} wanted"), color, wanted).faint());
+        replicas.series.push(Series::steps(format!("{name} ready"), color, ready));
+        let served = workload_curve(outcome, position, |w| Some(w.requests_per_second));
+        load.series.push(Series::line(format!("{name} served"), color, served));
+    }
+    load.series.retain(Series::is_ever_above_zero);
+    vec![replicas, load]
+}
+
+/// One panel for each of the first metrics of autoscalers, since they have little in common: what it read, and its target.
+pub(super) fn metrics(outcome: &Outcome, most: usize) -> Vec<Panel> {
+    let panel = |(index, facts): (usize, &MetricFacts)| {
+        let read = curve(outcome, |sample| {
+            sample.metrics.iter().find(|metric| metric.metric as usize == index).and_then(|metric| metric.value)
+        });
+        let target = curve(outcome, |_| Some(facts.target));
+        let mut panel = Panel::amounts(facts.unit.as_str());
+        panel.series.push(Series::steps(format!("target of {}", facts.autoscaler), index, target).faint());
+        panel.series.push(Series::steps(facts.name.clone(), index, read));
+        panel
+    };
+    outcome.record.metrics.iter().enumerate().take(most).map(panel).collect()
+}
+
+/// Messages that wait, and how fast they come and go, of the first queues.
+pub(super) fn queues(outcome: &Outcome, most: usize) -> Vec<Panel> {
+    let mut waiting = Panel::amounts("messages waiting");
+    let mut rates = Panel::amounts("messages per second");
+    for (position, queue) in outcome.queues.iter().enumerate().take(most) {
+        let of = |value: fn(&QueueSample) -> f64| curve(outcome, |sample| sample.queues.get(position).map(value));
+        waiting.series.push(Series::line(queue.name.clone(), position, of(|queue| queue.waiting)));
+        rates
+            .series
+            .push(Series::steps(format!("{} arrives", queue.name), position, of(|queue| queue.arrival_rate)).faint());
+        rates.series.push(Series::line(format!("{} worked off", queue.name), position, of(|queue| queue.throughput)));
+    }
+    vec![waiting, rates]
+}
+
+/// Ready nodes by how they were bought, and what running instances cost.
+pub(super) fn nodes_and_cost(outcome: &Outcome) -> Vec<Panel> {
+    let count = |value: fn(&Sample) -> u32| curve(outcome, |sample| Some(f64::from(value(sample))));
+    let mut nodes = Panel::counts("nodes");
+    nodes.series.push(Series::steps("Spot", 2, count(|sample| sample.nodes_spot)));
+    nodes.series.push(Series::steps("On-Demand", 0, count(|sample| sample.nodes_on_demand)));
+    nodes.series.push(Series::steps("starting", 1, count(|sample| sample.nodes_starting)));
+    nodes.series.retain(Series::is_ever_above_zero);
+    let mut cost = Panel::amounts(match outcome.bill.currency {
+        Currency::Usd => "instances, USD per hour",
+        Currency::Cny => "instances, CNY per hour",
+    });
+    cost.series.push(Series::steps("cost rate", 3, curve(outcome, |sample| Some(sample.cost_rate.as_f64()))));
+    vec![nodes, cost]
+}
+
+/// Pods that wait for a node, and pods that start on one. From the lives of pods rather than from samples: waits are short, and samples of a long run pass between them.
+pub(super) fn pods_on_their_way(outcome: &Outcome) -> Vec<Panel> {
+    let end = SimTime::ZERO + outcome.about.duration;
+    let pods = || outcome.record.pods.iter().filter(|pod| !is_daemon(outcome, pod));
+    let waits = pods().map(|pod| (pod.created, pod.created + wait_for_node(pod, end)));
+    let starts = pods().filter_map(|pod| {
+        let over = [pod.ready, pod.deletion_requested, pod.removed];
+        Some((pod.scheduled?, over.into_iter().flatten().min().unwrap_or(end)))
+    });
+    let mut panel = Panel::counts("pods");
+    panel.series.push(Series::steps("wait for a node", 4, open_at_once(waits, end)));
+    panel.series.push(Series::steps("on a node, not Ready", 1, open_at_once(starts, end)));
+    vec![panel]
+}
+
+/// How many of the spans (from, until) are open, at each instant at which that changes, from the start to `end`.
+fn open_at_once(spans: impl Iterator<Item = (SimTime, SimTime)>, end: SimTime) -> Vec<Point> {
+    let mut changes: Vec<(SimTime, i32)> =
+        spans.filter(|(from, until)| from < until).flat_map(|(from, until)| [(from, 1), (until, -1)]).collect();
+    changes.sort_unstable();
+    let mut open = 0;
+    let mut curve = vec![(SimTime::ZERO, Some(0.0))];
+    for changes in changes.chunk_by(|one, other| one.0 == other.0) {
+        open += changes.iter().map(|change| change.1).sum::<i32>();
+        curve.push((changes[0].0, Some(f64::from(open))));
+    }
+    curve.push((end, Some(f64::from(open))));
+    curve
+}
+
+/// What pods request against what Ready nodes offer: CPU, then memory.
+pub(super) fn requested_and_offered(outcome: &Outcome) -> Vec<Panel> {
+    const GIB: f64 = 1_073_741_824.0;
+    let of = |value: fn(&Sample) -> f64| curve(outcome, |sample| Some(value(sample)));
+    let mut cpu = Panel::amounts("CPUs");
+    cpu.series.push(Series::steps("allocatable", 0, of(|sample| sample.cpu_allocatable_milli as f64 / 1e3)).faint());
+    cpu.series.push(Series::steps("requested", 0, of(|sample| sample.cpu_requested_milli as f64 / 1e3)));
+    let mut memory = Panel::amounts("GiB");
+    let allocatable = of(|sample| sample.memory_allocatable_bytes as f64 / GIB);
+    memory.series.push(Series::steps("allocatable", 1, allocatable).faint());
+    memory.series.push(Series::steps("requested", 1, of(|sample| sample.memory_requested_bytes as f64 / GIB)));
+    vec![cpu, memory]
+}
+
+/// What each metric of an autoscaler of replicas read, in percent of its target, so that all share one chart.
+pub(super) fn metrics_against_targets(outcome: &Outcome, most: usize) -> Panel {
+    let mut panel = Panel::amounts("percent of the target");
+    let known = outcome.record.metrics.iter().enumerate().filter(|(_, facts)| facts.target > 0.0);
+    for (index, facts) in known.take(most) {
+        let read = curve(outcome, |sample| {
+            let own = sample.metrics.iter().find(|metric| metric.metric as usize == index)?;
+            own.value.map(|value| value / facts.target * 100.0)
+        });
+        let name = format!("{}, {}", facts.autoscaler, facts.name);
+        panel.series.push(Series::line(name, index, read));
+    }
+    panel
+}
+
+/// Mean and 99th percentile of the response times of the workloads at the positions `shown`.
+pub(super) fn latency(outcome: &Outcome, shown: &[usize]) -> Vec<Panel> {
+    let mut panel = Panel::amounts("milliseconds");
+    for (color, &position) in shown.iter().enumerate() {
+        let name = name_at(outcome, position);
+        let mean = workload_curve(outcome, position, |w| w.latency_mean_seconds.map(|seconds| seconds * 1e3));
+        let p99 = workload_curve(outcome, position, |w| w.latency_p99_seconds.map(|seconds| seconds * 1e3));
+        panel.series.push(Series::line(format!("{name} mean"), color, mean).faint());
+        panel.series.push(Series::line(format!("{name} p99"), color, p99));
+    }
+    panel.series.retain(Series::is_ever_above_zero);
+    vec![panel]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::open_at_once;
+    use crate::domain::SimTime;
+
+    #[test]
+    fn spans_are_counted_exactly_however_short() {
+        let at = SimTime::from_micros;
+        let spans = [(at(5), at(6)), (at(5), at(9)), (at(6), at(8)), (at(7), at(7))];
+        let curve = open_at_once(spans.into_iter(), at(10));
+        let counts: Vec<(i64, f64)> =
+            curve.into_iter().map(|(at, open)| (at.as_micros(), open.unwrap_or(-1.0))).collect();
+        assert_eq!(counts, [(0, 0.0), (5, 2.0), (6, 2.0), (8, 1.0), (9, 0.0), (10, 0.0)]);
+    }
+}

@@ -1,0 +1,108 @@
+//! Curves that add up to a whole: nodes by type, the rate of cost by kind.
+
+use std::collections::BTreeMap;
+
+use super::{Panel, Series, open_at_once};
+use crate::cloud::{BillItem, BillLine};
+use crate::domain::{Currency, SimDuration, SimTime, well_known};
+use crate::report::summary::lives::ready_interval;
+use crate::simulation::Outcome;
+
+/// Kinds of nodes with a curve of their own; the others share one.
+const KINDS_MAX: usize = 9;
+/// Microseconds of an hour.
+const HOUR: i128 = 3_600_000_000;
+
+type Interval = (SimTime, SimTime);
+
+/// Ready nodes by instance type and how they were bought, those that were there longest first.
+pub(in crate::report) fn nodes_by_type(outcome: &Outcome) -> Panel {
+    let end = SimTime::ZERO + outcome.about.duration;
+    let mut kinds: BTreeMap<String, Vec<Interval>> = BTreeMap::new();
+    for node in &outcome.record.nodes {
+        let (Some(interval), Some(instance_type)) = (ready_interval(node, end), node.instance_type) else { continue };
+        let bought = match node.capacity_type {
+            Some(well_known::SPOT) => "Spot".to_owned(),
+            None | Some(well_known::ON_DEMAND) => "On-Demand".to_owned(),
+            Some(other) => other.to_string(),
+        };
+        kinds.entry(format!("{instance_type} {bought}")).or_default().push(interval);
+    }
+    let time = |intervals: &[Interval]| {
+        intervals.iter().map(|(from, until)| i128::from((*until - *from).as_micros())).sum::<i128>()
+    };
+    let mut kinds: Vec<(String, Vec<Interval>)> = kinds.into_iter().collect();
+    kinds.sort_by_key(|(_, intervals)| std::cmp::Reverse(time(intervals)));
+    if kinds.len() > KINDS_MAX + 1 {
+        let others = kinds.split_off(KINDS_MAX);
+        let name = format!("{} other kinds", others.len());
+        kinds.push((name, others.into_iter().flat_map(|(_, intervals)| intervals).collect()));
+    }
+    let mut panel = Panel::counts("nodes");
+    for (color, (name, intervals)) in kinds.into_iter().enumerate() {
+        panel.series.push(Series::steps(name, color, open_at_once(intervals.into_iter(), end)));
+    }
+    panel
+}
+
+/// What a line of the bill is a kind of, in the order in which kinds are drawn; nothing for a discount, which belongs to
+/// all of them. What is taken back of instances counts against them.
+fn kind(line: &BillLine) -> Option<(usize, &'static str)> {
+    match line.item {
+        BillItem::Instance if line.capacity_type != Some(well_known::SPOT) => Some((0, "On-Demand instances")),
+        BillItem::Covered => Some((0, "On-Demand instances")),
+        BillItem::Instance | BillItem::FreeFirstHour => Some((1, "Spot instances")),
+        BillItem::ReservedInstances | BillItem::SavingsPlans => Some((2, "commitments")),
+        BillItem::CapacityReservation | BillItem::UnusedCapacityReservation | BillItem::UnusedCommitment => {
+            Some((3, "reservations and unused commitments"))
+        }
+        BillItem::RootVolume => Some((4, "volumes")),
+        BillItem::ControlPlane => Some((5, "control plane")),
+        BillItem::LoadBalancer
+        | BillItem::LoadBalancerCapacity
+        | BillItem::NatGateway
+        | BillItem::NatTransfer
+        | BillItem::CrossZoneTransfer
+        | BillItem::PublicIpv4 => Some((6, "network")),
+        BillItem::NodeFee => Some((7, "fees")),
+        BillItem::Discount => None,
+    }
+}
+
+/// Whether the account has a discount, which [`cost_by_kind`] leaves out.
+pub(in crate::report) fn has_discount(outcome: &Outcome) -> bool {
+    outcome.bill.lines.iter().any(|line| kind(line).is_none())
+}
+
+/// What is billed in an hour, in nano-units: the price of a running instance, the mean of anything else.
+fn rate(line: &BillLine) -> i128 {
+    if line.item == BillItem::Instance {
+        return i128::from(line.rate.as_nanos());
+    }
+    line.amount.as_nanos() * HOUR / i128::from((line.to - line.from).as_micros())
+}
+
+/// What is billed in an hour at each instant, by kind.
+pub(in crate::report) fn cost_by_kind(outcome: &Outcome) -> Panel {
+    let mut changes: BTreeMap<(usize, &'static str), BTreeMap<SimTime, i128>> = BTreeMap::new();
+    let lines = outcome.bill.lines.iter().filter(|line| line.to - line.from > SimDuration::ZERO);
+    for (line, kind) in lines.filter_map(|line| Some((line, kind(line)?))) {
+        let own = changes.entry(kind).or_default();
+        *own.entry(line.from).or_default() += rate(line);
+        *own.entry(line.to).or_default() -= rate(line);
+    }
+    let mut panel = Panel::amounts(match outcome.bill.currency {
+        Currency::Usd => "USD per hour",
+        Currency::Cny => "CNY per hour",
+    });
+    for ((color, name), changes) in changes {
+        let mut sum = 0_i128;
+        let mut points = vec![(SimTime::ZERO, Some(0.0))];
+        for (at, change) in changes {
+            sum += change;
+            points.push((at, Some(sum.max(0) as f64 / 1e9)));
+        }
+        panel.series.push(Series::steps(name, color, points));
+    }
+    panel
+}

@@ -1,0 +1,207 @@
+// What the parts of the page share: the data, the clock, the window of time that is shown, numbers and colours.
+
+const data = JSON.parse(document.getElementById("data").textContent);
+/** Tenths of a second in a second. */
+const SECOND = 10;
+/** The part of the run that charts show, and the instant that the replay shows; all in tenths of a second. */
+const view = { from: 0, to: Math.max(data.duration, 1), at: 0, hover: null };
+const listeners = [];
+let redrawAsked = false;
+
+/** Calls `draw` whenever the window, the instant or the surroundings change. */
+function onChange(draw) {
+  listeners.push(draw);
+}
+
+/** Draws everything anew before the next frame, however often it is called until then. */
+function changed() {
+  if (redrawAsked) return;
+  redrawAsked = true;
+  requestAnimationFrame(() => {
+    redrawAsked = false;
+    for (const draw of listeners) draw();
+  });
+}
+
+const clamp = (value, least, most) => Math.min(Math.max(value, least), most);
+
+/** Shows the time from `from` to `to`, at least ten seconds of it. */
+function setWindow(from, to) {
+  const length = clamp(to - from, Math.min(10 * SECOND, data.duration), data.duration);
+  view.from = clamp(from, 0, data.duration - length);
+  view.to = view.from + length;
+  changed();
+}
+
+/** Makes the window `factor` times as long, around `centre`. */
+function zoom(factor, centre) {
+  const middle = centre ?? (view.at >= view.from && view.at <= view.to ? view.at : (view.from + view.to) / 2);
+  const length = (view.to - view.from) * factor;
+  const share = (middle - view.from) / (view.to - view.from);
+  setWindow(middle - share * length, middle + (1 - share) * length);
+}
+
+/** Moves the window by a share of its length. */
+function pan(share) {
+  const step = (view.to - view.from) * share;
+  setWindow(view.from + step, view.to + step);
+}
+
+/** Shows the cluster at `at`; the window follows. */
+function setAt(at) {
+  view.at = clamp(at, 0, data.duration);
+  const length = view.to - view.from;
+  if (view.at < view.from || view.at > view.to) setWindow(view.at - length / 2, view.at + length / 2);
+  changed();
+}
+
+// Decoding. The page is small because numbers are written as runs and differences.
+
+/** `[[5,3],7]` means 5, 5, 5, 7. */
+function runs(encoded) {
+  const values = [];
+  for (const entry of encoded) {
+    if (Array.isArray(entry)) for (let n = 0; n < entry[1]; n++) values.push(entry[0]);
+    else values.push(entry);
+  }
+  return values;
+}
+
+/** Values of which each was written as the difference to the one before. */
+function sums(encoded) {
+  let value = 0;
+  return runs(encoded).map((difference) => (value += difference));
+}
+
+/** The position of the last of the ascending `times` that is not after `at`; -1 if all are. */
+function lastUntil(times, at) {
+  let low = 0;
+  let high = times.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (times[middle] <= at) low = middle + 1;
+    else high = middle;
+  }
+  return low - 1;
+}
+
+// Words.
+
+const start = Date.parse(data.start);
+const pad = (number) => String(number).padStart(2, "0");
+
+/** The calendar day of an instant: `27 Nov`. */
+function day(at) {
+  const date = new Date(start + at * 100);
+  const month = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"][date.getUTCMonth()];
+  return `${date.getUTCDate()} ${month}`;
+}
+
+/** The time of day of an instant: `14:05`, or `14:05:30` where seconds matter. */
+function clock(at, seconds) {
+  const date = new Date(start + Math.floor(at) * 100);
+  const minutes = `${pad(date.getUTCHours())}:${pad(date.getUTCMinutes())}`;
+  return seconds ? `${minutes}:${pad(date.getUTCSeconds())}` : minutes;
+}
+
+/** A span: `2h 03m`, `4m 05s`, `12 s`. */
+function span(tenths) {
+  const seconds = Math.round(tenths / SECOND);
+  if (seconds < 60) return `${seconds} s`;
+  if (seconds < 3600) return `${Math.floor(seconds / 60)}m ${pad(seconds % 60)}s`;
+  const minutes = Math.round(seconds / 60);
+  if (minutes < 48 * 60) return `${Math.floor(minutes / 60)}h ${pad(minutes % 60)}m`;
+  const hours = Math.round(seconds / 3600);
+  return `${Math.floor(hours / 24)}d ${pad(hours % 24)}h`;
+}
+
+/** A value of a chart: at most three decimals, thousands grouped. */
+function amount(value, whole) {
+  if (value === null || value === undefined) return "\u2013";
+  const size = Math.abs(value);
+  const decimals = whole || size >= 1000 || Number.isInteger(value) ? 0 : size >= 100 ? 1 : size >= 1 ? 2 : 3;
+  return grouped(value.toFixed(decimals));
+}
+
+/** A decimal with commas between its thousands. */
+function grouped(decimal) {
+  const [before, after] = decimal.split(".");
+  const thousands = before.replace(/\B(?=(\d{3})+$)/g, ",");
+  return after ? `${thousands}.${after}` : thousands;
+}
+
+const counted = (number, one, many) => `${amount(number, true)} ${number === 1 ? one : many}`;
+
+// Colours: the first are told apart by colour-blind readers; all are legible on white and on near-black.
+
+const PALETTE = ["#2f81d6", "#d67d1e", "#1f9e77", "#9a67c8", "#d6455b", "#7a8c1f", "#1f9ab0", "#b0703c", "#c95fa8", "#6b7fa8"];
+
+/** The colour of a thing by its number; nothing is grey. */
+function color(number) {
+  if (number === null || number === undefined) return "#8b949e";
+  if (number < PALETTE.length) return PALETTE[number];
+  return `hsl(${Math.round((number * 137.5) % 360)} 45% 55%)`;
+}
+
+/** The value of a style's variable in the light or dark that holds now. */
+function shade(name) {
+  return getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
+}
+
+/** An element with text, attributes and children; text is never markup. */
+function element(tag, attributes, ...children) {
+  const made = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes || {})) {
+    if (value !== null && value !== undefined) made.setAttribute(name, value);
+  }
+  made.append(...children);
+  return made;
+}
+
+/** The same for drawings. */
+function drawing(tag, attributes) {
+  const made = document.createElementNS("http://www.w3.org/2000/svg", tag);
+  for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
+  return made;
+}
+
+/** Round instants for the ticks of a time axis, `most` at the most. */
+function timeTicks(from, to, most) {
+  const steps = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400, 172800, 604800];
+  const step = (steps.find((own) => (to - from) / SECOND / own <= most) ?? Math.ceil((to - from) / SECOND / most)) * SECOND;
+  // Ticks stand at round times of day, not at round times since the start.
+  const shift = (start / 100) % step;
+  const ticks = [];
+  for (let at = Math.ceil((from + shift) / step) * step - shift; at <= to; at += step) ticks.push(at);
+  return { ticks, step };
+}
+
+/** What a tick says: the day at midnight, else the time of day. */
+function timeLabel(at, step) {
+  const midnight = (start / 100 + at) % (86400 * SECOND) === 0;
+  return midnight && data.duration > 86400 * SECOND ? day(at) : clock(at, step < 60 * SECOND);
+}
+
+/** Moves the instant and the window by keys; whether the key was one of them. */
+function handleKey(event) {
+  const step = ((view.to - view.from) / 100) * (event.shiftKey ? 10 : 1);
+  const actions = {
+    ArrowLeft: () => setAt(view.at - step),
+    ArrowRight: () => setAt(view.at + step),
+    Home: () => setAt(view.from),
+    End: () => setAt(view.to),
+    "+": () => zoom(0.5),
+    "=": () => zoom(0.5),
+    "-": () => zoom(2),
+    0: () => setWindow(0, data.duration),
+    Escape: () => setWindow(0, data.duration),
+  };
+  const action = event.ctrlKey || event.metaKey || event.altKey ? null : actions[event.key];
+  if (!action) return false;
+  event.preventDefault();
+  action();
+  return true;
+}
+
+addEventListener("resize", changed);
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", changed);

@@ -1,0 +1,145 @@
+//! What the page's script works with: the curves, the lives of nodes and pods, and the decisions of a run, as compact JSON
+//! inside the page. Instants are whole tenths of a second since the start.
+//!
+//! What must not live here: figures. Every number of the page that a reader could quote is in the summary.
+
+mod charts;
+mod decisions;
+mod encode;
+mod replay;
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use crate::domain::{Symbol, WorkloadId};
+use crate::report::curves;
+use crate::report::summary::service::workload_name;
+use crate::simulation::Outcome;
+use crate::world::record::WorkloadKind;
+pub(crate) use charts::Chart;
+use encode::tenths;
+
+/// Everything that the script of a run's page reads.
+#[derive(Serialize)]
+struct Data {
+    /// Calendar time of the start, RFC 3339.
+    start: String,
+    /// Simulated time.
+    duration: i64,
+    /// Names that rows refer to by their position.
+    names: Vec<String>,
+    workloads: Vec<Workload>,
+    charts: Vec<Chart>,
+    replay: replay::Replay,
+    decisions: decisions::Decisions,
+}
+
+/// A workload as pods refer to it.
+#[derive(Serialize)]
+struct Workload {
+    name: String,
+    /// The colour that its curves have; nothing for a DaemonSet.
+    color: Option<usize>,
+}
+
+/// The data of a page that compares runs: their curves alone.
+#[derive(Serialize)]
+struct Comparison {
+    start: String,
+    duration: i64,
+    charts: Vec<Chart>,
+}
+
+/// Names by the order in which they were first met.
+#[derive(Debug, Default)]
+struct Names {
+    positions: BTreeMap<Symbol, usize>,
+    names: Vec<String>,
+}
+
+impl Names {
+    /// The position of `name`, `-1` for nothing.
+    fn position(&mut self, name: Option<Symbol>) -> i64 {
+        let Some(name) = name else { return -1 };
+        let position = *self.positions.entry(name).or_insert_with(|| {
+            self.names.push(name.to_string());
+            self.names.len() - 1
+        });
+        position as i64
+    }
+}
+
+/// The data of the page of `outcome`, safe within a `script` element.
+pub(super) fn of(outcome: &Outcome) -> String {
+    let mut names = Names::default();
+    let replay = replay::Replay::of(outcome, &mut names);
+    let decisions = decisions::Decisions::of(outcome);
+    within_script(&Data {
+        start: outcome.about.start.clone(),
+        duration: tenths(crate::domain::SimTime::ZERO + outcome.about.duration),
+        workloads: workloads(outcome),
+        charts: charts::of(outcome),
+        replay,
+        decisions,
+        names: names.names,
+    })
+}
+
+/// The data of a page that holds `outcomes` against each other, each under its name.
+pub(crate) fn of_many(outcomes: &[(&str, &Outcome)]) -> String {
+    let Some((_, first)) = outcomes.first() else { return "null".to_owned() };
+    let longest = outcomes.iter().map(|(_, outcome)| outcome.about.duration).max().unwrap_or_default();
+    within_script(&Comparison {
+        start: first.about.start.clone(),
+        duration: tenths(crate::domain::SimTime::ZERO + longest),
+        charts: charts::of_many(outcomes),
+    })
+}
+
+/// Workloads by their id, with the colours of the charts.
+fn workloads(outcome: &Outcome) -> Vec<Workload> {
+    let mut colors: BTreeMap<WorkloadId, usize> = BTreeMap::new();
+    let sample = outcome.record.samples.iter().max_by_key(|sample| sample.workloads.len());
+    for (color, position) in curves::most_replicas_first(outcome).into_iter().enumerate() {
+        if let Some(workload) = sample.and_then(|sample| sample.workloads.get(position)) {
+            colors.insert(workload.workload, color);
+        }
+    }
+    let workload = |(index, facts): (usize, &crate::world::record::WorkloadFacts)| {
+        let id = WorkloadId(u32::try_from(index).unwrap_or(u32::MAX));
+        let daemon = facts.kind == WorkloadKind::DaemonSet;
+        // One that came and went between two samples has no curve, but a colour all the same.
+        let color = (!daemon).then(|| colors.get(&id).copied().unwrap_or(colors.len() + index));
+        Workload { name: workload_name(outcome, id), color }
+    };
+    outcome.record.workloads.iter().enumerate().map(workload).collect()
+}
+
+/// `data` as JSON that cannot end the element it stands in, nor begin another.
+fn within_script(data: &impl Serialize) -> String {
+    // Serialising plain data to memory does not fail; a page without data says so.
+    let json = serde_json::to_string(data).unwrap_or_else(|_| "null".to_owned());
+    let mut safe = String::with_capacity(json.len());
+    for character in json.chars() {
+        match character {
+            // These occur within strings only.
+            '<' | '>' | '&' | '\u{2028}' | '\u{2029}' => safe.push_str(&format!("\\u{:04x}", u32::from(character))),
+            other => safe.push(other),
+        }
+    }
+    safe
+}
+
+#[cfg(test)]
+mod tests {
+    use super::within_script;
+
+    #[test]
+    fn no_text_ends_the_script_that_it_stands_in() {
+        let hostile = "</script><script>alert(1)</script> & <!-- \u{2028}";
+        let safe = within_script(&hostile);
+        assert!(!safe.contains(['<', '>', '&', '\u{2028}']), "{safe}");
+        assert_eq!(serde_json::from_str::<String>(&safe).unwrap(), hostile);
+    }
+}

@@ -1,0 +1,205 @@
+//! Every decision of a run with its cause, and what came from outside.
+//!
+//! Most causes differ in their numbers alone, so a cause is a pattern and the numbers that go into it.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use super::encode::tenths;
+use crate::simulation::Outcome;
+use crate::world::record::{Event, EventKind};
+
+/// Bytes of all rows together, roughly.
+const BYTES_MAX: usize = 300_000;
+/// Characters of a cause.
+const CAUSE_MAX: usize = 400;
+/// Stands for a number within a pattern.
+const GAP: char = '\u{1}';
+/// Longest run of digits that is a number to every reader of JSON.
+const DIGITS_MAX: usize = 15;
+
+/// The decisions of a run, in order.
+#[derive(Serialize)]
+pub(super) struct Decisions {
+    /// How many there were; fewer may be listed.
+    in_all: usize,
+    /// Kinds and the groups that they belong to.
+    kinds: Vec<(&'static str, &'static str)>,
+    patterns: Vec<String>,
+    /// Time since the row before, kind, node, workload, pattern; then what goes into the pattern.
+    rows: Vec<Vec<Cell>>,
+}
+
+/// A number, or digits that are none.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Cell {
+    Number(i64),
+    Digits(String),
+}
+
+/// Which of the page's filters a kind belongs to; nothing for the steps of a life, which follow from decisions.
+const fn group(kind: EventKind) -> Option<&'static str> {
+    use EventKind as K;
+    match kind {
+        K::ReplicasSet
+        | K::Rescaled
+        | K::RescaleFailed
+        | K::ScaleTargetActivated
+        | K::ScaleTargetDeactivated
+        | K::JobsCreated
+        | K::JobFailed
+        | K::PodFailed
+        | K::RolloutStarted
+        | K::RolloutFinished
+        | K::TriggerFailed
+        | K::TriggerRecovered => Some("replicas"),
+        K::ClaimsComputed
+        | K::PodNotPlaced
+        | K::ClaimCreated
+        | K::LaunchRequested
+        | K::InstanceLaunched
+        | K::LaunchFailed
+        | K::LaunchAborted
+        | K::SpotFallback
+        | K::CallThrottled
+        | K::CallFailed
+        | K::DesiredCapacitySet
+        | K::ScaledUpGroup
+        | K::NotTriggerScaleUp
+        | K::FailedToScaleUpGroup
+        | K::AutoscalingHeldBack
+        | K::ScalingActivityFailed => Some("launches"),
+        K::NodeEmpty
+        | K::NodeInUse
+        | K::NodeDrifted
+        | K::CommandProposed
+        | K::CommandRejected
+        | K::CommandStarted
+        | K::CommandSucceeded
+        | K::CommandFailed
+        | K::NodeDisrupted
+        | K::DeleteUnregistered
+        | K::PodEvicted => Some("removals"),
+        K::ManifestApplied
+        | K::ControlPlaneUpgraded
+        | K::RebalanceRecommended
+        | K::InterruptionNotice
+        | K::InstanceReclaimed
+        | K::NodeUnreachable
+        | K::NodeReachable
+        | K::FaultBegan
+        | K::FaultEnded
+        | K::LoadStarted
+        | K::LoadFinished => Some("outside"),
+        _ => None,
+    }
+}
+
+impl Decisions {
+    /// The decisions of `outcome`; where they are too many, those of the most frequent kinds end early.
+    pub(super) fn of(outcome: &Outcome) -> Self {
+        let record = &outcome.record;
+        let decided: Vec<&Event> = record.events.iter().filter(|event| group(event.kind).is_some()).collect();
+        let mut found = Self { in_all: decided.len(), kinds: Vec::new(), patterns: Vec::new(), rows: Vec::new() };
+        let (mut kinds, mut patterns) = (BTreeMap::new(), BTreeMap::new());
+        let mut before = 0;
+        for event in kept(&decided) {
+            let at = tenths(event.at);
+            let kind = *kinds.entry(event.kind).or_insert_with(|| {
+                found.kinds.push((event.kind.as_str(), group(event.kind).unwrap_or_default()));
+                found.kinds.len() - 1
+            });
+            let (pattern, gaps) = taken_apart(&event.message);
+            let pattern = *patterns.entry(pattern).or_insert_with_key(|pattern| {
+                found.patterns.push(pattern.clone());
+                found.patterns.len() - 1
+            });
+            let id = |id: Option<usize>| Cell::Number(id.map_or(-1, |id| id as i64));
+            let mut row = vec![
+                Cell::Number(at - std::mem::replace(&mut before, at)),
+                id(Some(kind)),
+                id(event.node.map(|node| node.index())),
+                id(event.workload.map(|workload| workload.index())),
+                id(Some(pattern)),
+            ];
+            row.extend(gaps);
+            found.rows.push(row);
+        }
+        found
+    }
+}
+
+/// The events that fit, in order: all of the rarest kind, then of the next, until there is no room.
+fn kept<'e>(events: &[&'e Event]) -> Vec<&'e Event> {
+    let mut by_kind: BTreeMap<EventKind, Vec<usize>> = BTreeMap::new();
+    for (position, event) in events.iter().enumerate() {
+        by_kind.entry(event.kind).or_default().push(position);
+    }
+    let mut by_kind: Vec<Vec<usize>> = by_kind.into_values().collect();
+    by_kind.sort_by_key(Vec::len);
+    let mut room = BYTES_MAX;
+    let mut positions: Vec<usize> = Vec::new();
+    for position in by_kind.into_iter().flatten() {
+        let cost = 15 + 3 * events[position].message.bytes().filter(u8::is_ascii_digit).count() / 2;
+        let Some(left) = room.checked_sub(cost) else { break };
+        room = left;
+        positions.push(position);
+    }
+    positions.sort_unstable();
+    positions.into_iter().map(|position| events[position]).collect()
+}
+
+/// `cause` with a gap for each run of digits, and what stands in the gaps.
+fn taken_apart(cause: &str) -> (String, Vec<Cell>) {
+    let mut pattern = String::new();
+    let mut gaps = Vec::new();
+    let mut digits = String::new();
+    let mut shown: String = cause.chars().filter(|character| *character != GAP).take(CAUSE_MAX).collect();
+    if shown.len() < cause.len() {
+        shown.push('\u{2026}');
+    }
+    for character in shown.chars() {
+        if character.is_ascii_digit() {
+            digits.push(character);
+            continue;
+        }
+        end_of_digits(&mut digits, &mut pattern, &mut gaps);
+        pattern.push(character);
+    }
+    end_of_digits(&mut digits, &mut pattern, &mut gaps);
+    (pattern, gaps)
+}
+
+fn end_of_digits(digits: &mut String, pattern: &mut String, gaps: &mut Vec<Cell>) {
+    if digits.is_empty() {
+        return;
+    }
+    let digits = std::mem::take(digits);
+    let is_number = digits.len() <= DIGITS_MAX && (digits == "0" || !digits.starts_with('0'));
+    gaps.push(digits.parse().ok().filter(|_| is_number).map_or(Cell::Digits(digits), Cell::Number));
+    pattern.push(GAP);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Cell, GAP, taken_apart};
+
+    #[test]
+    fn a_cause_is_put_together_again_from_its_pattern() {
+        for cause in ["1 to 22 replicas: cpu 33%/30%", "", "node-00012 at 0.0960 for 12345678901234567890", "no number"]
+        {
+            let (pattern, gaps) = taken_apart(cause);
+            let mut gaps = gaps.into_iter().map(|gap| match gap {
+                Cell::Number(number) => number.to_string(),
+                Cell::Digits(digits) => digits,
+            });
+            let mut whole = String::new();
+            for character in pattern.chars() {
+                if character == GAP { whole += &gaps.next().unwrap() } else { whole.push(character) }
+            }
+            assert_eq!(whole, cause);
+        }
+    }
+}

@@ -1,0 +1,194 @@
+//! The lives of nodes and pods, for the replay and the strips of the page.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use super::Names;
+use super::encode::{Runs, differences, tenths};
+use crate::domain::{NodeId, Resources, SimTime, WorkloadId};
+use crate::simulation::Outcome;
+use crate::world::record::{EventKind, NodeFacts, PodFacts};
+
+/// Nodes that the page knows; more boxes than this cannot be told apart.
+const NODES_MAX: usize = 1_500;
+/// Rows of pods in the page.
+const PODS_MAX: usize = 16_000;
+/// How coarse the lives of pods may become so that they fit, in tenths of a second.
+const TICKS: [i64; 8] = [1, 10, 100, 300, 600, 1_200, 3_000, 6_000];
+const MIB: i64 = 1_048_576;
+/// Stands for an instant that never came.
+const NEVER: i64 = -1;
+
+/// Nodes and pods over time.
+#[derive(Serialize)]
+pub(super) struct Replay {
+    /// Nodes that the run had; the first of them are in `nodes`.
+    nodes_in_all: usize,
+    /// Instants of pods are multiples of so many tenths of a second.
+    tick: i64,
+    nodes: Vec<NodeRow>,
+    /// What pods request: thousandths of a CPU, MiB.
+    sizes: Vec<(i64, i64)>,
+    pods: PodColumns,
+}
+
+/// A node: its name and numbers in the order in which [`node_row`] gives them.
+#[derive(Serialize)]
+struct NodeRow(String, Vec<i64>);
+
+/// Pods, one entry in each column; those alike in everything are one entry with a count.
+#[derive(Serialize)]
+struct PodColumns {
+    /// When they were created, each less the one before it.
+    created: Runs<i64>,
+    /// From then to the binding.
+    bound: Runs<i64>,
+    /// From the binding to Ready.
+    ready: Runs<i64>,
+    /// From the creation until they were gone.
+    gone: Runs<i64>,
+    node: Runs<i64>,
+    workload: Runs<u32>,
+    size: Runs<usize>,
+    count: Runs<u32>,
+}
+
+/// What a pod has in common with others of its row, the creation first.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Life {
+    created: i64,
+    bound: i64,
+    ready: i64,
+    gone: i64,
+    node: i64,
+    workload: WorkloadId,
+    size: usize,
+}
+
+impl Replay {
+    /// The lives of `outcome`.
+    pub(super) fn of(outcome: &Outcome, names: &mut Names) -> Self {
+        let record = &outcome.record;
+        let mut sizes = BTreeMap::new();
+        for pod in &record.pods {
+            sizes.insert(size(&pod.requests), 0);
+        }
+        for (position, own) in sizes.values_mut().enumerate() {
+            *own = position;
+        }
+        let mut drawn = record.nodes.len().min(NODES_MAX);
+        let (tick, lives) = loop {
+            let (tick, lives) = fitting(&record.pods, &sizes, drawn);
+            if lives.len() <= PODS_MAX || drawn <= 1 {
+                break (tick, lives);
+            }
+            // Many pods at once, not many in turn: fewer nodes are drawn.
+            drawn = drawn / 4 * 3;
+        };
+        let notices = notices(outcome);
+        let nodes = record.nodes.iter().take(drawn).enumerate().map(|(index, node)| {
+            let notice = NodeId(u32::try_from(index).unwrap_or(u32::MAX));
+            NodeRow(node.name.clone(), node_row(node, notices.get(&notice).copied(), names))
+        });
+        Self {
+            nodes_in_all: record.nodes.len(),
+            tick,
+            nodes: nodes.collect(),
+            sizes: sizes.into_keys().collect(),
+            pods: columns(&lives),
+        }
+    }
+}
+
+fn size(requests: &Resources) -> (i64, i64) {
+    (requests.cpu_milli(), requests.memory_bytes() / MIB)
+}
+
+/// When EC2 gave notice to each node.
+fn notices(outcome: &Outcome) -> BTreeMap<NodeId, SimTime> {
+    let events = outcome.record.events.iter();
+    let notices = events.filter(|event| event.kind == EventKind::InterruptionNotice);
+    notices.filter_map(|event| Some((event.node?, event.at))).collect()
+}
+
+/// Type, zone, capacity type, origin and end as names; CPU in thousandths and memory in MiB that it offers; then, in tenths
+/// of a second: when it was asked for, and from then on when it ran, was Ready, was told to go, stopped being billed, was
+/// gone, and was given notice.
+fn node_row(node: &NodeFacts, notice: Option<SimTime>, names: &mut Names) -> Vec<i64> {
+    let asked = tenths(node.requested);
+    let since = |at: Option<SimTime>| at.map_or(NEVER, |at| (tenths(at) - asked).max(0));
+    let end = node.end.map(|end| crate::domain::Symbol::new(end.as_str()));
+    vec![
+        names.position(node.instance_type),
+        names.position(node.zone),
+        names.position(node.capacity_type),
+        names.position(Some(node.origin.name())),
+        names.position(end),
+        node.allocatable.cpu_milli(),
+        node.allocatable.memory_bytes() / MIB,
+        asked,
+        since(node.running),
+        since(node.ready),
+        since(node.deletion_requested),
+        since(node.terminating),
+        // A node that was never launched is gone when its claim is.
+        since(node.terminated.or_else(|| node.deletion_requested.filter(|_| node.launched.is_none()))),
+        since(notice),
+    ]
+}
+
+/// Rows of pods on the first `drawn` nodes, as exact as the page has room for.
+fn fitting(pods: &[PodFacts], sizes: &BTreeMap<(i64, i64), usize>, drawn: usize) -> (i64, BTreeMap<Life, u32>) {
+    let mut found = (TICKS[0], BTreeMap::new());
+    for tick in TICKS {
+        found = (tick, lives(pods, sizes, drawn, tick));
+        if found.1.len() <= PODS_MAX {
+            break;
+        }
+    }
+    found
+}
+
+/// Pods counted by their lives in whole ticks; those that lived between two ticks are not seen.
+fn lives(pods: &[PodFacts], sizes: &BTreeMap<(i64, i64), usize>, drawn: usize, tick: i64) -> BTreeMap<Life, u32> {
+    let mut lives = BTreeMap::new();
+    let at = |instant: SimTime| tenths(instant).div_euclid(tick) * tick;
+    for pod in pods {
+        let node = pod.node.map(|node| node.index());
+        if node.is_some_and(|node| node >= drawn) {
+            continue;
+        }
+        let created = at(pod.created);
+        let gone = pod.removed.map_or(NEVER, |removed| at(removed) - created);
+        if gone == 0 {
+            continue;
+        }
+        let bound = pod.scheduled.map_or(NEVER, |scheduled| at(scheduled) - created);
+        let life = Life {
+            created,
+            bound,
+            ready: pod.ready.map_or(NEVER, |ready| at(ready) - created - bound.max(0)),
+            gone,
+            node: node.map_or(NEVER, |node| node as i64),
+            workload: pod.workload,
+            size: sizes.get(&size(&pod.requests)).copied().unwrap_or(0),
+        };
+        *lives.entry(life).or_insert(0) += 1;
+    }
+    lives
+}
+
+fn columns(lives: &BTreeMap<Life, u32>) -> PodColumns {
+    let column = |value: fn(&Life) -> i64| Runs(lives.keys().map(value).collect());
+    PodColumns {
+        created: differences(lives.keys().map(|life| life.created)),
+        bound: column(|life| life.bound),
+        ready: column(|life| life.ready),
+        gone: column(|life| life.gone),
+        node: column(|life| life.node),
+        workload: Runs(lives.keys().map(|life| life.workload.0).collect()),
+        size: Runs(lives.keys().map(|life| life.size).collect()),
+        count: Runs(lives.values().copied().collect()),
+    }
+}

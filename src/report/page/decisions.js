@@ -1,0 +1,213 @@
+// Every decision with its cause, in a table that can be searched; and the player, which steps from one to the next.
+
+/** Decisions as sentences, in order. */
+function decodedDecisions(encoded) {
+  let at = 0;
+  return encoded.rows.map(([since, kind, node, workload, pattern, ...gaps]) => {
+    at += since;
+    let gap = 0;
+    const cause = encoded.patterns[pattern].replace(/\u0001/g, () => gaps[gap++]);
+    const subject = node >= 0 ? data.replay.nodes[node]?.[0] ?? `node ${node}` : workload >= 0 ? data.workloads[workload].name : "";
+    return { at, kind: encoded.kinds[kind][0], group: encoded.kinds[kind][1], subject, cause };
+  });
+}
+
+const decisions = data.decisions ? decodedDecisions(data.decisions) : [];
+const ROWS = 40;
+const GROUPS = { replicas: "replica counts", launches: "launches", removals: "removals", outside: "from outside" };
+
+class DecisionTable {
+  constructor(place) {
+    this.rows = ROWS;
+    this.groups = new Set(Object.keys(GROUPS));
+    this.search = element("input", { type: "search", placeholder: "search node, workload or cause", "aria-label": "search decisions" });
+    this.inWindow = element("input", { type: "checkbox" });
+    this.count = element("p", { class: "note", "aria-live": "polite" });
+    this.body = element("tbody", {});
+    this.more = element("button", { type: "button" }, "show more");
+    const heads = ["time", "after", "what", "of", "cause"].map((name) => element("th", { scope: "col" }, name));
+    const table = element("table", { class: "decisions" }, element("thead", {}, element("tr", {}, ...heads)), this.body);
+    place.append(this.filters(), this.count, element("div", { class: "scroll" }, table), this.more);
+    this.search.addEventListener("input", () => this.restart());
+    this.inWindow.addEventListener("change", () => this.restart());
+    this.more.addEventListener("click", () => {
+      this.rows += 5 * ROWS;
+      this.state = null;
+      changed();
+    });
+    onChange(() => this.draw());
+  }
+
+  filters() {
+    const bar = element("div", { class: "filters" }, this.search);
+    for (const [group, name] of Object.entries(GROUPS)) {
+      const count = decisions.filter((decision) => decision.group === group).length;
+      if (count === 0) continue;
+      const box = element("input", { type: "checkbox", checked: "" });
+      box.addEventListener("change", () => {
+        if (box.checked) this.groups.add(group);
+        else this.groups.delete(group);
+        this.restart();
+      });
+      bar.append(element("label", {}, box, ` ${name} (${amount(count, true)})`));
+    }
+    bar.append(element("label", {}, this.inWindow, " only the time shown"));
+    return bar;
+  }
+
+  restart() {
+    this.rows = ROWS;
+    this.state = null;
+    changed();
+  }
+
+  draw() {
+    const state = this.inWindow.checked ? `${view.from},${view.to}` : "";
+    if (this.state === state) return;
+    this.state = state;
+    const wanted = this.search.value.toLowerCase();
+    const found = decisions.filter(
+      (own) =>
+        this.groups.has(own.group) &&
+        (!this.inWindow.checked || (own.at >= view.from && own.at <= view.to)) &&
+        (wanted === "" || `${own.kind} ${own.subject} ${own.cause}`.toLowerCase().includes(wanted)),
+    );
+    this.body.replaceChildren(...found.slice(0, this.rows).map((own) => this.row(own)));
+    const all = data.decisions.in_all;
+    const cut = all > decisions.length ? ` The page holds ${amount(decisions.length, true)} of ${amount(all, true)}; events.jsonl has all.` : "";
+    this.count.textContent = `${counted(found.length, "decision", "decisions")}; the times lead to the replay.${cut}`;
+    this.more.hidden = found.length <= this.rows;
+  }
+
+  row(own) {
+    const jump = element("button", { type: "button", class: "link" }, `${data.duration > 86400 * SECOND ? `${day(own.at)} ` : ""}${clock(own.at, true)}`);
+    jump.addEventListener("click", () => setAt(own.at));
+    return element("tr", {}, element("td", {}, jump), element("td", {}, span(own.at)), element("td", {}, own.kind), element("td", {}, own.subject), element("td", { class: "cause" }, own.cause));
+  }
+}
+
+/** Instants at which something happens, ascending. */
+function eventInstants() {
+  const instants = new Set(decisions.map((decision) => decision.at));
+  for (const node of nodes) for (const at of [node.asked, node.ready, node.told, node.stopped, node.notice]) instants.add(at);
+  return [...instants].filter((at) => at >= 0 && at <= data.duration).sort((one, two) => one - two);
+}
+
+/** Play, pause, step, zoom: one bar for the whole page. */
+class Player {
+  constructor(place) {
+    this.instants = eventInstants();
+    this.slider = element("input", { type: "range", id: "slider", min: 0, max: data.duration, step: 1, value: 0, "aria-label": "time of the replay" });
+    this.now = element("output", { for: "slider" });
+    this.window = element("span", { class: "window" });
+    this.speed = element("select", { "aria-label": "speed" });
+    for (const [seconds, name] of [[120, "in 2 min"], [60, "in 1 min"], [30, "in 30 s"], [480, "in 8 min"]]) {
+      this.speed.append(element("option", { value: seconds }, `whole run ${name}`));
+    }
+    this.speed.value = "60";
+    this.playing = null;
+    this.play = this.button("play", "play", "play", () => this.toggle());
+    const steps = [
+      this.button("before", "\u2039 event", "event before", () => this.step(-1)),
+      this.play,
+      this.button("next", "event \u203a", "next event", () => this.step(1)),
+    ];
+    const zooms = [
+      this.button("left", "\u2190", "show earlier", () => pan(-0.5)),
+      this.button("zoom-out", "\u2212", "zoom out", () => zoom(2)),
+      this.button("zoom-in", "+", "zoom in", () => zoom(0.5)),
+      this.button("right", "\u2192", "show later", () => pan(0.5)),
+      this.button("whole", "whole run", "show the whole run", () => setWindow(0, data.duration)),
+    ];
+    const first = element("div", { class: "row" }, ...steps, this.slider, this.now);
+    const second = element("div", { class: "row" }, ...zooms, this.window, this.speed);
+    place.append(first, second);
+    this.slider.addEventListener("input", () => setAt(Number(this.slider.value)));
+    onChange(() => this.draw());
+  }
+
+  button(id, text, label, action) {
+    const made = element("button", { type: "button", id, "aria-label": label, title: label }, text);
+    made.addEventListener("click", action);
+    return made;
+  }
+
+  step(direction) {
+    this.pause();
+    const position = direction > 0 ? lastUntil(this.instants, view.at) + 1 : lastUntil(this.instants, view.at - 1);
+    if (position >= 0 && position < this.instants.length) setAt(this.instants[position]);
+  }
+
+  toggle() {
+    if (this.playing) return this.pause();
+    if (view.at >= data.duration) view.at = 0;
+    let before = null;
+    const move = (time) => {
+      if (!this.playing) return;
+      const passed = before === null ? 0 : (time - before) / 1000;
+      before = time;
+      setAt(view.at + (data.duration / Number(this.speed.value)) * passed);
+      if (view.at >= data.duration) return this.pause();
+      this.playing = requestAnimationFrame(move);
+    };
+    this.playing = requestAnimationFrame(move);
+    changed();
+  }
+
+  pause() {
+    if (this.playing) cancelAnimationFrame(this.playing);
+    this.playing = null;
+    changed();
+  }
+
+  draw() {
+    this.slider.value = Math.round(view.at);
+    this.slider.setAttribute("aria-valuetext", `${clock(view.at, true)} UTC`);
+    this.now.textContent = `${data.duration > 86400 * SECOND ? `${day(view.at)} ` : ""}${clock(view.at, true)} UTC`;
+    this.window.textContent = `shown: ${clock(view.from)} to ${clock(view.to)} (${span(view.to - view.from)})`;
+    const word = this.playing ? "pause" : "play";
+    if (this.play.textContent === word) return;
+    for (const name of ["aria-label", "title"]) this.play.setAttribute(name, word);
+    this.play.textContent = word;
+  }
+}
+
+/** What has happened most lately. */
+class Ticker {
+  constructor(place) {
+    this.list = element("ol", { class: "ticker" });
+    this.times = decisions.map((decision) => decision.at);
+    place.append(this.list);
+    onChange(() => this.draw());
+  }
+
+  draw() {
+    const last = lastUntil(this.times, view.at);
+    if (this.last === last) return;
+    this.last = last;
+    const lines = decisions.slice(Math.max(last - 4, 0), last + 1).reverse();
+    this.list.replaceChildren(...lines.map((own) => element("li", {}, `${clock(own.at, true)} `, element("strong", {}, own.kind), ` ${own.subject} ${own.cause}`)));
+  }
+}
+
+/** Where a reader may want to look first: the first interruption, else when there were most nodes. */
+function firstInstant() {
+  const notice = Math.min(...nodes.map((node) => node.notice));
+  if (notice < Infinity) return notice;
+  const changes = nodes.filter((node) => node.ready < Infinity).flatMap((node) => [[node.ready, 1], [Math.min(node.stopped, node.gone), -1]]);
+  let [count, most, at] = [0, 0, 0];
+  for (const [instant, change] of changes.sort((one, two) => one[0] - two[0] || one[1] - two[1])) {
+    count += change;
+    if (count > most) [most, at] = [count, instant];
+  }
+  return clamp(at, 0, data.duration);
+}
+
+const places = Object.fromEntries(["player", "replay-stage", "ticker", "strips", "decisions-table"].map((id) => [id, document.getElementById(id)]));
+if (places.player) new Player(places.player);
+if (places["replay-stage"] && nodes.length > 0) new Replay(places["replay-stage"]);
+if (places.ticker) new Ticker(places.ticker);
+if (places.strips && nodes.length > 0) new Strips(places.strips);
+if (places["decisions-table"]) new DecisionTable(places["decisions-table"]);
+view.at = firstInstant();
+changed();

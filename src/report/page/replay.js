@@ -1,0 +1,274 @@
+// The cluster at one instant: nodes as boxes, the pods on them as bands in the colour of their workload, as high as the
+// part of the node that they request.
+
+/** A node; instants in tenths of a second, `Infinity` where they never came. */
+function decodedNode([name, row], index) {
+  const [type, zone, bought, origin, end, cpu, memory, asked, ...since] = row;
+  const named = (position) => (position < 0 ? "" : data.names[position]);
+  const [running, ready, told, stopped, gone, notice] = since.map((own) => (own < 0 ? Infinity : asked + own));
+  const over = Math.min(gone, stopped === Infinity ? Infinity : stopped + 60 * SECOND);
+  return {
+    index, name, type: named(type), zone: named(zone), bought: named(bought), origin: named(origin), end: named(end),
+    cpu, memory, asked, running, ready, told, stopped, gone: over, notice, pods: [],
+  };
+}
+
+/** Pods with instants since the start, in order of creation. */
+function decodedPods(columns) {
+  const [bound, ready, gone, node, workload, size, count] = ["bound", "ready", "gone", "node", "workload", "size", "count"].map((name) => runs(columns[name]));
+  return sums(columns.created).map((created, n) => {
+    const at = bound[n] < 0 ? Infinity : created + bound[n];
+    return {
+      created, bound: at, ready: ready[n] < 0 ? Infinity : at + ready[n], gone: gone[n] < 0 ? Infinity : created + gone[n],
+      node: node[n], workload: workload[n], size: data.replay.sizes[size[n]], count: count[n],
+    };
+  });
+}
+
+const nodes = (data.replay?.nodes || []).map(decodedNode);
+const pods = data.replay ? decodedPods(data.replay.pods) : [];
+for (const pod of pods) if (pod.node >= 0) nodes[pod.node].pods.push(pod);
+
+/** The part of a node that a pod requests, by the fuller of CPU and memory. */
+const shareOf = (pod, node) => Math.max(pod.size[0] / Math.max(node.cpu, 1), pod.size[1] / Math.max(node.memory, 1));
+
+/** What a node is doing at an instant; nothing before it was asked for and after it has gone. */
+function phase(node, at) {
+  if (at < node.asked || at >= node.gone) return null;
+  if (at >= node.stopped) return "terminating";
+  if (at >= node.told && node.ready <= node.told) return "draining";
+  if (at >= node.notice) return "interrupted";
+  return at >= node.ready ? "ready" : "starting";
+}
+
+const isSpot = (node) => node.bought === "spot";
+const boughtAs = (node) => ({ spot: "Spot", "on-demand": "On-Demand", "": "not launched" })[node.bought] ?? node.bought;
+
+/** Gives every node a place that it keeps while it lives; the number of places. */
+function assignPlaces() {
+  const free = [];
+  let places = 0;
+  const leaving = [];
+  for (const node of [...nodes].sort((one, two) => one.asked - two.asked || one.index - two.index)) {
+    for (let n = leaving.length - 1; n >= 0; n--) {
+      if (leaving[n].gone <= node.asked) free.push(leaving.splice(n, 1)[0].place);
+    }
+    free.sort((one, two) => two - one);
+    node.place = free.pop() ?? places++;
+    leaving.push(node);
+  }
+  return places;
+}
+
+/** Boxes as large as fit: columns, width and height of one. */
+function layout(places, width, most) {
+  const gap = width < 500 ? 4 : 6;
+  for (const [least, ratio] of [[132, 0.8], [104, 0.85], [76, 0.9], [54, 1], [38, 1], [26, 1], [18, 1], [12, 1]]) {
+    const columns = Math.max(Math.floor((width + gap) / (least + gap)), 1);
+    const own = (width - gap * (columns - 1)) / columns;
+    const boxWidth = Math.min(own, least * 1.5);
+    const boxHeight = least * ratio;
+    const rows = Math.ceil(places / columns);
+    if (rows * (boxHeight + gap) <= most || least === 12) return { gap, columns, boxWidth, boxHeight, rows };
+  }
+  return null;
+}
+
+class Replay {
+  constructor(place) {
+    this.canvas = element("canvas", { role: "img", tabindex: 0, "aria-describedby": "replay-says" });
+    this.says = element("p", { id: "replay-says", class: "says-now" });
+    this.waiting = element("div", { class: "waiting" });
+    this.tip = element("div", { class: "tip", hidden: "" });
+    const frame = element("div", { class: "stage" }, this.canvas, this.tip);
+    place.append(this.says, this.waiting, frame, this.key());
+    this.places = assignPlaces();
+    this.canvas.addEventListener("pointermove", (event) => this.point(event));
+    this.canvas.addEventListener("pointerdown", (event) => this.point(event));
+    this.canvas.addEventListener("pointerleave", () => (this.tip.hidden = true));
+    this.canvas.addEventListener("keydown", handleKey);
+    onChange(() => this.draw());
+  }
+
+  /** What colours and frames mean. */
+  key() {
+    const list = element("ul", { class: "legend key" });
+    const entry = (name, mark) => list.append(element("li", {}, mark, name));
+    entry("Spot", element("span", { class: "mark spot" }));
+    entry("On-Demand", element("span", { class: "mark demand" }));
+    entry("starting", element("span", { class: "mark starting" }));
+    entry("interrupted by EC2", element("span", { class: "mark interrupted" }));
+    entry("draining", element("span", { class: "mark draining" }));
+    entry("pale: pod not Ready", element("span", { class: "mark pale" }));
+    const known = data.workloads.filter((workload) => workload.color !== null).sort((one, two) => one.color - two.color);
+    for (const workload of known.slice(0, 12)) {
+      entry(workload.name, element("span", { class: "swatch", style: `--own:${color(workload.color)}` }));
+    }
+    if (known.length > 12) entry(counted(known.length - 12, "more workload", "more workloads"), "");
+    if (data.workloads.length > known.length) entry("DaemonSets", element("span", { class: "swatch", style: `--own:${color(null)}` }));
+    return list;
+  }
+
+  draw() {
+    const at = view.at;
+    const width = Math.max(this.canvas.parentElement.clientWidth, 200);
+    this.layout = layout(Math.max(this.places, 1), width, width < 500 ? 460 : 560);
+    const height = this.layout.rows * (this.layout.boxHeight + this.layout.gap);
+    const scale = devicePixelRatio || 1;
+    if (this.canvas.width !== Math.round(width * scale) || this.canvas.height !== Math.round(height * scale)) {
+      this.canvas.width = Math.round(width * scale);
+      this.canvas.height = Math.round(height * scale);
+      this.canvas.style.height = `${height}px`;
+    }
+    this.pen = this.canvas.getContext("2d");
+    this.pen.setTransform(scale, 0, 0, scale, 0, 0);
+    this.pen.clearRect(0, 0, width, height);
+    this.shades = Object.fromEntries(["card", "line", "ink", "faint", "bad", "warn", "spot", "demand", "page"].map((name) => [name, shade(name)]));
+    this.present = nodes.filter((node) => phase(node, at));
+    for (const node of this.present) this.box(node, at);
+    this.tell(at);
+  }
+
+  corner(node) {
+    const { columns, boxWidth, boxHeight, gap } = this.layout;
+    return [(node.place % columns) * (boxWidth + gap), Math.floor(node.place / columns) * (boxHeight + gap)];
+  }
+
+  box(node, at) {
+    const { boxWidth: width, boxHeight: height } = this.layout;
+    const [x, y] = this.corner(node);
+    const { pen, shades } = this;
+    const now = phase(node, at);
+    const head = height >= 50 ? 17 : Math.max(Math.round(height * 0.16), 2);
+    pen.globalAlpha = now === "terminating" ? 0.35 : 1;
+    pen.fillStyle = shades.card;
+    pen.fillRect(x, y, width, height);
+    this.bands(node, at, [x + 1, y + head, width - 2, height - head - 1]);
+    const unknown = node.bought === "" || at < node.asked;
+    pen.fillStyle = unknown ? shades.line : isSpot(node) ? shades.spot : shades.demand;
+    pen.fillRect(x, y, width, head);
+    if (head >= 17) this.words(node, x, y, width);
+    this.frame(now, x, y, width, height);
+    if (now !== "ready" && height >= 70) this.state(now, x, y + head, width);
+    pen.globalAlpha = 1;
+  }
+
+  /** Pods on the node from the bottom up; more than a whole node is squeezed into it. */
+  bands(node, at, [x, y, width, height]) {
+    const { pen } = this;
+    const here = node.pods.filter((pod) => pod.bound <= at && at < pod.gone);
+    const total = here.reduce((sum, pod) => sum + pod.count * shareOf(pod, node), 0);
+    const unit = height / Math.max(total, 1);
+    let edge = y + height;
+    for (const pod of here) {
+      const own = Math.max(shareOf(pod, node) * unit, 0.75);
+      pen.fillStyle = color(data.workloads[pod.workload].color);
+      const alpha = pen.globalAlpha;
+      if (at < pod.ready) pen.globalAlpha = alpha * 0.4;
+      for (let n = 0; n < pod.count; n++) {
+        edge -= own;
+        if (edge < y - 1) break;
+        pen.fillRect(x, Math.max(edge, y), width, own > 3 ? own - 1 : own);
+      }
+      pen.globalAlpha = alpha;
+    }
+  }
+
+  /** The type and zone, cut to the width. */
+  words(node, x, y, width) {
+    const { pen } = this;
+    pen.font = "11px system-ui, sans-serif";
+    pen.fillStyle = "#fff";
+    pen.textBaseline = "middle";
+    const zone = node.zone.slice(-2);
+    let text = `${node.type || node.name} ${zone}`;
+    while (text.length > 3 && pen.measureText(text).width > width - 8) text = `${text.slice(0, -2)}\u2026`;
+    pen.fillText(text, x + 4, y + 9);
+  }
+
+  frame(now, x, y, width, height) {
+    const { pen, shades } = this;
+    pen.setLineDash(now === "starting" ? [4, 3] : []);
+    pen.lineWidth = now === "interrupted" || now === "draining" ? 3 : 1;
+    pen.strokeStyle = { interrupted: shades.bad, draining: shades.warn, starting: shades.faint }[now] ?? shades.line;
+    const inset = pen.lineWidth / 2;
+    pen.strokeRect(x + inset, y + inset, width - 2 * inset, height - 2 * inset);
+    pen.setLineDash([]);
+  }
+
+  state(now, x, y, width) {
+    const { pen, shades } = this;
+    pen.font = "11px system-ui, sans-serif";
+    const wide = Math.min(pen.measureText(now).width + 10, width - 6);
+    pen.fillStyle = shades.page;
+    pen.fillRect(x + 3, y + 3, wide, 16);
+    pen.fillStyle = now === "interrupted" ? shades.bad : now === "draining" ? shades.warn : shades.ink;
+    pen.fillText(now, x + 8, y + 11.5, wide - 8);
+  }
+
+  /** The instant in words, and the pods without a node. */
+  tell(at) {
+    const pending = pods.filter((pod) => pod.created <= at && at < Math.min(pod.bound, pod.gone));
+    const count = (list) => list.reduce((sum, pod) => sum + pod.count, 0);
+    const phases = (name) => this.present.filter((node) => phase(node, at) === name).length;
+    const ready = this.present.filter((node) => node.ready <= at && phase(node, at) !== "terminating");
+    const bound = count(pods.filter((pod) => pod.bound <= at && at < pod.gone));
+    const parts = [
+      `${counted(ready.length, "node", "nodes")} Ready (${ready.filter(isSpot).length} Spot, ${ready.filter((node) => !isSpot(node)).length} other)`,
+      `${phases("starting")} starting`,
+      phases("interrupted") ? `${phases("interrupted")} interrupted` : "",
+      phases("draining") ? `${phases("draining")} draining` : "",
+      `${counted(bound, "pod", "pods")} on nodes`,
+      `${count(pending)} pending`,
+    ];
+    this.says.textContent = `${day(at)} ${clock(at, true)} UTC, ${span(at)} after the start: ${parts.filter(Boolean).join(", ")}.`;
+    this.canvas.setAttribute("aria-label", this.says.textContent);
+    this.tray(pending, count(pending));
+  }
+
+  tray(pending, total) {
+    const squares = [];
+    for (const pod of pending) {
+      for (let n = 0; n < pod.count && squares.length < 120; n++) {
+        const workload = data.workloads[pod.workload];
+        squares.push(element("span", { class: "pod", style: `--own:${color(workload.color)}`, title: workload.name }));
+      }
+    }
+    const words = total === 0 ? "No pod waits for a node." : `${counted(total, "pod waits", "pods wait")} for a node:`;
+    this.waiting.replaceChildren(element("span", { class: "faint" }, words), ...squares);
+  }
+
+  /** Says what lies under the pointer. */
+  point(event) {
+    const box = this.canvas.getBoundingClientRect();
+    const [x, y] = [event.clientX - box.left, event.clientY - box.top];
+    const { boxWidth, boxHeight } = this.layout;
+    const node = this.present.find((own) => {
+      const [left, top] = this.corner(own);
+      return x >= left && x < left + boxWidth && y >= top && y < top + boxHeight;
+    });
+    this.tip.hidden = !node;
+    if (!node) return;
+    this.tip.replaceChildren(...this.describe(node).map((line) => element("div", {}, line)));
+    this.tip.style.left = `${clamp(x + 12, 0, Math.max(box.width - this.tip.offsetWidth, 0))}px`;
+    this.tip.style.top = `${y + 14}px`;
+  }
+
+  describe(node) {
+    const at = view.at;
+    const here = node.pods.filter((pod) => pod.bound <= at && at < pod.gone);
+    const sum = (value) => here.reduce((total, pod) => total + pod.count * value(pod), 0);
+    const percent = (share) => `${(share * 100).toFixed(0)} %`;
+    const byWorkload = new Map();
+    for (const pod of here) byWorkload.set(pod.workload, (byWorkload.get(pod.workload) || 0) + pod.count);
+    const lines = [
+      `${node.name}: ${phase(node, at)}`,
+      [node.type, node.zone, boughtAs(node), node.origin].filter(Boolean).join(", "),
+      `requested: CPU ${percent(sum((pod) => pod.size[0]) / Math.max(node.cpu, 1))}, memory ${percent(sum((pod) => pod.size[1]) / Math.max(node.memory, 1))}`,
+      ...[...byWorkload].slice(0, 8).map(([workload, count]) => `${count} \u00d7 ${data.workloads[workload].name}`),
+    ];
+    if (byWorkload.size > 8) lines.push(`and ${byWorkload.size - 8} more workloads`);
+    if (node.told <= at && node.end) lines.push(`ends: ${node.end}`);
+    return lines;
+  }
+}

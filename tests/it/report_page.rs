@@ -1,0 +1,231 @@
+//! The page of a run holds the run's curves, lives and decisions, is small, and takes no orders from a name or a cause.
+
+use nodecast::domain::workload::ObjectName;
+use nodecast::domain::{NodeId, PodId, SimDuration, SimTime, Symbol, WorkloadId};
+use nodecast::report::{Summary, page, plots::Plots};
+use nodecast::simulation::Outcome;
+use nodecast::world::record::{EventKind, MetricSample, Sample, WorkloadSample};
+use serde_json::Value;
+
+use crate::synthetic;
+
+/// What a report may weigh.
+const BYTES_MAX: usize = 1_000_000;
+const DAY: i64 = 86_400;
+
+fn html(outcome: &Outcome) -> String {
+    let plots = Plots::of(outcome).unwrap();
+    page::render(outcome, &Summary::of(outcome), &plots, "nodecast run scenario.yaml")
+}
+
+/// The data that the page's script reads.
+fn data(page: &str) -> Value {
+    let start = page.find("id=\"data\">").unwrap() + "id=\"data\">".len();
+    let end = start + page[start..].find("</script>").unwrap();
+    serde_json::from_str(&page[start..end]).unwrap()
+}
+
+/// `[[5,3],7]` as 5, 5, 5, 7.
+fn runs(encoded: &Value) -> Vec<Value> {
+    let entry = |entry: &Value| match entry.as_array() {
+        Some(run) => vec![run[0].clone(); usize::try_from(run[1].as_u64().unwrap()).unwrap()],
+        None => vec![entry.clone()],
+    };
+    encoded.as_array().unwrap().iter().flat_map(entry).collect()
+}
+
+fn at(seconds: i64) -> SimTime {
+    SimTime::ZERO + SimDuration::from_secs(seconds)
+}
+
+#[test]
+fn curves_lives_and_decisions_of_the_run_are_in_the_page() {
+    let outcome = synthetic::outcome();
+    let data = data(&html(&outcome));
+    let charts: Vec<&str> =
+        data["charts"].as_array().unwrap().iter().map(|chart| chart["id"].as_str().unwrap()).collect();
+    let all =
+        ["replicas", "load", "pending", "nodes", "cost", "latency", "metrics", "queues", "rates", "cpu", "memory"];
+    assert_eq!(charts, all);
+    let load = &data["charts"][1]["series"][0];
+    assert_eq!((runs(&load["values"]).len(), &load["every"]), (61, &Value::from(600)));
+    assert_eq!(runs(&load["values"])[10], Value::from(460));
+
+    let pods: i64 = runs(&data["replay"]["pods"]["count"]).iter().map(|count| count.as_i64().unwrap()).sum();
+    assert_eq!(pods as usize, outcome.record.pods.len());
+    assert_eq!(data["replay"]["nodes"].as_array().unwrap().len(), outcome.record.nodes.len());
+    // The Spot node: asked for after 600 s, Ready 40 s later, told to go after 2,200 s.
+    let spot = &data["replay"]["nodes"][1][1];
+    assert_eq!((&spot[7], &spot[9], &spot[10]), (&Value::from(6_000), &Value::from(400), &Value::from(16_000)));
+
+    let decisions = data["decisions"]["rows"].as_array().unwrap();
+    assert_eq!((decisions.len(), &data["decisions"]["in_all"]), (3, &Value::from(3)), "not that a pod found no node");
+}
+
+#[test]
+fn the_rate_of_cost_adds_up_to_the_bill() {
+    let outcome = synthetic::outcome();
+    let data = data(&html(&outcome));
+    let chart = data["charts"].as_array().unwrap().iter().find(|chart| chart["id"] == "cost").unwrap();
+    let mut total = 0.0;
+    for series in chart["series"].as_array().unwrap() {
+        let (mut instant, mut before, mut rate) = (0.0, 0.0, 0.0);
+        for (step, value) in runs(&series["at"]).iter().zip(runs(&series["values"])) {
+            instant += step.as_f64().unwrap();
+            total += rate * (instant - before) / 36_000.0;
+            (before, rate) = (instant, value.as_f64().unwrap());
+        }
+        total += rate * (36_000.0 - before) / 36_000.0;
+    }
+    let bill = outcome.bill.total().as_f64();
+    assert!((total - bill).abs() < bill * 1e-4, "{total} is not {bill}");
+}
+
+#[test]
+fn no_name_and_no_cause_becomes_markup_or_script() {
+    let hostile = "</script><script>alert(1)</script><img src=x onerror=alert(1)>";
+    let mut outcome = synthetic::outcome();
+    outcome.about.scenario = hostile.to_owned();
+    outcome.about.start = hostile.to_owned();
+    outcome.about.assumptions = vec![hostile.to_owned()];
+    outcome.warnings = vec![hostile.to_owned()];
+    for event in &mut outcome.record.events {
+        event.message = hostile.into();
+    }
+    for node in &mut outcome.record.nodes {
+        node.name = hostile.to_owned();
+    }
+    for workload in &mut outcome.record.workloads {
+        workload.name = ObjectName { namespace: Symbol::new("a"), name: Symbol::new(hostile) };
+    }
+    let page = html(&outcome);
+    assert_eq!((page.matches("<script").count(), page.matches("</script>").count()), (2, 2));
+    assert!(!page.contains("<img"));
+    assert_eq!(data(&page)["start"], hostile);
+}
+
+/// A day of fifty services with a load of their own, each rescaled every ten minutes, on nodes of which one comes every
+/// three minutes.
+fn large() -> Outcome {
+    let mut outcome = synthetic::outcome();
+    outcome.about.duration = SimDuration::from_secs(DAY);
+    let record = &mut outcome.record;
+    let service = |n: u32| ObjectName { namespace: Symbol::new("shop"), name: Symbol::new(&format!("service-{n:02}")) };
+    let facts = record.workloads[0].clone();
+    record.workloads = (0..50)
+        .map(|n| {
+            let mut own = facts.clone();
+            own.name = service(n);
+            own
+        })
+        .collect();
+    let metric = record.metrics[0].clone();
+    record.metrics = (0..50)
+        .map(|n| {
+            let mut own = metric.clone();
+            (own.autoscaler, own.workload) = (service(n), WorkloadId(n));
+            own
+        })
+        .collect();
+    record.samples = (0..1_964).map(|n| large_sample(&record.samples[20], n)).collect();
+    let node = record.nodes[1].clone();
+    record.nodes = (0..480)
+        .map(|n| {
+            let mut own = node.clone();
+            let shift = SimDuration::from_secs(n * 180 - 600);
+            own.name = format!("default-{n:05}");
+            own.requested += shift;
+            for instant in [
+                &mut own.launched,
+                &mut own.running,
+                &mut own.ready,
+                &mut own.deletion_requested,
+                &mut own.terminating,
+                &mut own.terminated,
+            ] {
+                *instant = instant.map(|instant| instant + shift);
+            }
+            own
+        })
+        .collect();
+    let pod = record.pods[0].clone();
+    record.pods = (0..14_000_u32)
+        .map(|n| {
+            let mut own = pod.clone();
+            let created = i64::from(n) * 6;
+            own.workload = WorkloadId(n % 50);
+            own.created = SimTime::from_micros(created * 1_000_000 + i64::from(n) * 7_919 % 1_000_000);
+            (own.scheduled, own.ready) = (Some(own.created), Some(at(created + 9 + i64::from(n % 13))));
+            own.removed = Some(at(created + 700 + i64::from(n) * 7_919 % 3_000));
+            own.node = Some(NodeId(n / 30));
+            own
+        })
+        .collect();
+    large_events(&mut outcome);
+    outcome
+}
+
+fn large_sample(like: &Sample, n: i64) -> Sample {
+    let wave = |k: i64| ((n * 37 + k * 101) % 997) as f64;
+    let workload = |k: i64| WorkloadSample {
+        workload: WorkloadId(k as u32),
+        replicas_desired: (5 + (n / 14 + k) % 40) as u32,
+        replicas_ready: (5 + (n / 14 + k) % 40) as u32,
+        requests_per_second: 1_000.0 + wave(k) * 1.7,
+        latency_mean_seconds: Some(0.02 + wave(k) / 1e4),
+        latency_p99_seconds: Some(0.05 + wave(k) / 1e3),
+        ..like.workloads[0]
+    };
+    let metric = |k: i64| MetricSample { metric: k as u32, value: Some(20.0 + wave(k) / 10.0), asks_for: Some(3) };
+    Sample {
+        at: at(n * 44),
+        workloads: (0..50).map(workload).collect(),
+        metrics: (0..50).map(metric).collect(),
+        ..like.clone()
+    }
+}
+
+fn large_events(outcome: &mut Outcome) {
+    let like = outcome.record.events[0].clone();
+    let mut events = Vec::new();
+    for n in 0..7_200_i64 {
+        let mut event = like.clone();
+        (event.at, event.workload) = (at(n * 12), Some(WorkloadId((n % 50) as u32)));
+        event.message = format!(
+            "{} to {} replicas: cpu resource utilization (percentage of request) above target (cpu {}%/60%, asks for {})",
+            5 + n % 40, 6 + n % 40, 61 + n % 37, 6 + n % 40
+        ).into();
+        events.push(event);
+    }
+    for n in 0..480_u32 {
+        for (kind, message) in [
+            (
+                EventKind::ClaimCreated,
+                "4 pod(s) requesting {cpu 3825m, memory 6166575Ki, pods 7} from types m5.large, c5.large and 547 other(s)",
+            ),
+            (EventKind::InstanceLaunched, "spot c5.large in us-east-1b at 0.0400 per hour"),
+            (EventKind::NodeDisrupted, "Underutilized"),
+        ] {
+            let mut event = like.clone();
+            (event.at, event.kind, event.node, event.pod) =
+                (at(i64::from(n) * 180), kind, Some(NodeId(n)), Some(PodId(n)));
+            event.message = message.into();
+            events.push(event);
+        }
+    }
+    events.sort_by_key(|event| event.at);
+    outcome.record.events = events;
+}
+
+#[test]
+fn a_day_of_fifty_services_fits_into_a_megabyte() {
+    let outcome = large();
+    let page = html(&outcome);
+    assert!(page.len() < BYTES_MAX, "{} bytes", page.len());
+    assert_eq!(page, html(&outcome), "equal runs give equal bytes");
+    let data = data(&page);
+    assert_eq!(data["decisions"]["rows"].as_array().unwrap().len(), outcome.record.events.len(), "every decision");
+    assert_eq!(data["replay"]["nodes"].as_array().unwrap().len(), outcome.record.nodes.len(), "every node");
+    let series = data["charts"][0]["series"].as_array().unwrap();
+    assert_eq!(series.len(), 100, "wanted and Ready of every service");
+}
