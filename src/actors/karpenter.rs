@@ -18,6 +18,7 @@ mod provisioning;
 mod queue;
 mod reservations;
 mod termination;
+mod type_lists;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -40,7 +41,7 @@ use super::setup::{Autoscaler, KarpenterSettings, Setup};
 use crate::domain::{
     KarpenterVersion, KubernetesVersion, NodeId, NodePool, PodId, Requirements, Resources, SimDuration, SimTime, Symbol,
 };
-use crate::policy::instance_types::{InstanceType, ProviderSettings, learn_memory, types_of_pools};
+use crate::policy::instance_types::{ProviderSettings, learn_memory, types_of_pools};
 use crate::world::record::{CommandId, NodeEnd, NodeOrigin};
 
 /// What Karpenter's controllers remember.
@@ -50,7 +51,7 @@ pub(super) struct Karpenter {
     /// NodePools as they are now.
     pub(super) pools: Vec<Arc<NodePool>>,
     /// Instance types of each NodePool, by the same position.
-    pub(super) instance_types: Vec<Vec<InstanceType>>,
+    pub(super) instance_types: type_lists::TypeLists,
     /// The least memory that a node of a pool and type has reported.
     learned_memory: BTreeMap<(Symbol, Symbol), i64>,
     batch: batching::Batch,
@@ -65,7 +66,7 @@ pub(super) struct Karpenter {
     /// Offerings that lacked capacity, and until when they are avoided.
     pub(super) unavailable: BTreeMap<(Symbol, Symbol, Symbol), SimTime>,
     /// Those that the offerings state as unavailable, in order.
-    avoided: Vec<(Symbol, Symbol, Symbol)>,
+    pub(super) avoided: Vec<(Symbol, Symbol, Symbol)>,
     /// Prices as of the last time they were read.
     prices: provisioning::PriceBook,
     launch_templates: BTreeSet<(Symbol, Symbol)>,
@@ -108,7 +109,7 @@ impl Karpenter {
         Self {
             settings: Some(settings),
             pools: pools.iter().cloned().map(Arc::new).collect(),
-            instance_types,
+            instance_types: type_lists::TypeLists::new(instance_types),
             ..Self::default()
         }
     }
@@ -225,9 +226,12 @@ pub(super) fn node_registered(context: &mut Context<'_>, node: NodeId) {
     let Some(pool) = pool_of(context, node).map(|pool| pool.name) else { return };
     let position = context.karpenter.pools.iter().position(|own| own.name == pool);
     let karpenter = &mut context.karpenter;
-    let Some(types) = position.and_then(|at| karpenter.instance_types.get_mut(at)) else { return };
+    let Some(at) = position.filter(|at| *at < karpenter.instance_types.len()) else { return };
     let seen = karpenter.learned_memory.get(&(pool, name)).copied();
-    let least = learn_memory(types, name, memory, seen);
+    if seen.is_some_and(|least| least <= memory) {
+        return;
+    }
+    let least = learn_memory(&mut karpenter.instance_types.change()[at], name, memory, seen);
     karpenter.learned_memory.insert((pool, name), least);
 }
 

@@ -54,6 +54,7 @@ pub use plan::{DroppedPool, ExistingPlacement, NodeVerdict, PackingPlan, Planned
 pub use type_table::{TypeVerdict, judge_types};
 pub use validation::{LeftOut, takes_on};
 
+use self::reservations::Reservations;
 use crate::domain::KarpenterVersion;
 use crate::policy::bin_packing::Effort;
 
@@ -69,7 +70,49 @@ pub struct Packer<'a> {
     orders: finish::PriceOrders,
 }
 
+/// What a [`Packer`] compiled and worked out, kept while nobody asks: see [`Packer::resume`].
+pub struct PackerMemory(Packer<'static>);
+
+/// How many sets of requirements a kept memory may know: clusters whose nodes all differ would let it grow without end.
+const KEPT_SETS_MAX: usize = 20_000;
+
+/// The setup of a packer at rest.
+const NO_SETUP: PackingSetup<'static> = PackingSetup {
+    karpenter: KarpenterVersion::V1_13,
+    options: PackingOptions {
+        preferences: PreferencePolicy::Respect,
+        min_values: MinValuesPolicy::Strict,
+        max_instance_types: 0,
+    },
+    pools: &[],
+    daemons: &[],
+    namespaces: &[],
+    volumes: Volumes { claims: &[], volumes: &[], classes: &[] },
+};
+
 impl<'a> Packer<'a> {
+    /// Goes on with what an earlier packer left; compiles the setup where nothing is kept.
+    ///
+    /// The setup must be equal to the earlier one in everything: release, options, pools, their instance types with the
+    /// availability and prices of all offerings, daemons, namespaces and volumes. The answers are those of [`Self::new`].
+    pub fn resume(setup: PackingSetup<'a>, memory: Option<PackerMemory>) -> Self {
+        let Some(PackerMemory(kept)) = memory else { return Self::new(setup) };
+        let Packer { setup: _, table, resources, templates, tables, rules, shapes, orders } = kept;
+        let types = templates::tables_of(&setup, &templates);
+        let tables = tables.into_iter().zip(types).map(|(table, types)| type_table::TypeTable::attached(table, types));
+        Self { setup, table, resources, templates, tables: tables.collect(), rules, shapes, orders }
+    }
+
+    /// Lets go of the setup and keeps what was worked out; `None` if that is too much to keep.
+    pub fn into_memory(self) -> Option<PackerMemory> {
+        let Self { setup: _, table, resources, templates, tables, rules, shapes, orders } = self;
+        if table.sets() > KEPT_SETS_MAX {
+            return None;
+        }
+        let tables = tables.into_iter().map(type_table::TypeTable::detached).collect();
+        Some(PackerMemory(Packer { setup: NO_SETUP, table, resources, templates, tables, rules, shapes, orders }))
+    }
+
     /// Compiles a setup. It must be done again when an offering becomes available or unavailable, or a price changes.
     pub fn new(setup: PackingSetup<'a>) -> Self {
         let mut table = requirement_table::RequirementTable::new();
@@ -164,13 +207,15 @@ impl<'a> Packer<'a> {
         }
         let pools = self.templates.list.iter().map(|template| setup.pools[template.pool].pool);
         let taints = pools.map(|pool| topology.rules().intern_taints(&pool.taints)).collect();
+        let reserved_capacity = self.tables.iter().any(|table| table.has_reservations);
+        let reservations = if reserved_capacity { Reservations::new(setup) } else { Reservations::default() };
         let engine = claim::Engine {
             setup,
             templates: &self.templates,
             table: &mut self.table,
             tables: &mut self.tables,
             topology,
-            reservations: reservations::Reservations::new(setup),
+            reservations,
             reserved: question.reserved,
             taints,
             left: Vec::new(),

@@ -35,7 +35,7 @@ pub(super) fn with_packing_setup<R>(context: &Context<'_>, ask: impl FnOnce(Pack
     let pools: Vec<PoolView<'_>> = karpenter
         .pools
         .iter()
-        .zip(&karpenter.instance_types)
+        .zip(karpenter.instance_types.iter())
         .map(|(pool, instance_types)| PoolView { pool, instance_types })
         .collect();
     let daemons: Vec<Arc<PodSpec>> = daemon_sets::templates(context);

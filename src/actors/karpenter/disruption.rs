@@ -7,6 +7,7 @@
 
 use super::cluster_view::with_view;
 use super::queue::{self, Proposal};
+use super::type_lists::LazyPacker;
 use super::{claims, is_managed, provisioning};
 use crate::actors::context::Context;
 use crate::actors::event::{Event, class};
@@ -15,7 +16,6 @@ use crate::policy::disruption::{
     ClusterView, Command, Found, Memory, Method, Obstacle, Rejection, WhatIf, candidates, drift, emptiness, multi_node,
     single_node, survey, validate, validate_empty,
 };
-use crate::policy::packing::{Packer, PackingSetup};
 use crate::world::NodePhase;
 use crate::world::record::{CommandFacts, CommandId, NodeEnd, ReplacementFacts};
 
@@ -97,7 +97,7 @@ fn search(context: &mut Context<'_>, now: SimTime, from: usize) -> Option<(usize
     let mut memory = std::mem::take(&mut context.karpenter.disruption.memory);
     let unix_seconds = context.setup.unix_seconds(now);
     let (found, nothing, met) = with_view(context, now, &pending, |setup, view, nodes| {
-        let packer = Lazy { setup, packer: None };
+        let packer = context.karpenter.instance_types.packer(&context.karpenter.pools, setup);
         let mut inquiry = Inquiry { view, packer, memory: &mut memory, obstacles: Vec::new(), unix_seconds };
         let (mut found, mut nothing) = (None, Vec::new());
         for place in open {
@@ -124,23 +124,11 @@ fn search(context: &mut Context<'_>, now: SimTime, from: usize) -> Option<(usize
 /// The methods of one pass, which share one packer.
 struct Inquiry<'q, 'p> {
     view: &'q ClusterView<'q>,
-    packer: Lazy<'p>,
+    packer: LazyPacker<'p>,
     memory: &'q mut Memory,
     /// What kept nodes, as positions in the view.
     obstacles: Vec<(usize, Obstacle)>,
     unix_seconds: i64,
-}
-
-/// A packer that is compiled when the first method needs it.
-struct Lazy<'p> {
-    setup: PackingSetup<'p>,
-    packer: Option<Packer<'p>>,
-}
-
-impl<'p> Lazy<'p> {
-    fn get(&mut self) -> &mut Packer<'p> {
-        self.packer.get_or_insert_with(|| Packer::new(self.setup))
-    }
 }
 
 impl Inquiry<'_, '_> {
@@ -264,8 +252,8 @@ fn revalidate(
             replaced: Vec::new(),
             price: crate::domain::HourlyRate::ZERO,
         };
-        let mut packer = Packer::new(setup);
-        validate(&mut WhatIf::new(&mut packer, view), &command, &fresh, &mut allowances)?;
+        let mut packer = context.karpenter.instance_types.packer(&context.karpenter.pools, setup);
+        validate(&mut WhatIf::new(packer.get(), view), &command, &fresh, &mut allowances)?;
         Ok(proposal.nodes.clone())
     })
 }

@@ -19,8 +19,7 @@ use crate::domain::{
 use crate::policy::bin_packing::Effort;
 use crate::policy::instance_types::{Offering, refresh_offerings};
 use crate::policy::packing::{
-    BoundPod, LeftOut, NodeView, Packer, PackerKind, PackingPlan, PendingPod, PlannedClaim, ReservedMode, Situation,
-    takes_on,
+    BoundPod, LeftOut, NodeView, PackerKind, PackingPlan, PendingPod, PlannedClaim, ReservedMode, Situation, takes_on,
 };
 use crate::policy::selection::price::is_compatible;
 use crate::world::NodePhase;
@@ -152,7 +151,7 @@ pub(super) fn refresh(context: &mut Context<'_>, now: SimTime) {
     }
     karpenter.avoided = karpenter.unavailable.keys().copied().collect();
     let (unavailable, rates, price_list) = (&karpenter.unavailable, &karpenter.prices.rates, &context.setup.price_list);
-    for types in &mut karpenter.instance_types {
+    for types in karpenter.instance_types.change() {
         refresh_offerings(types, context.setup.versions.karpenter, |name, offering| {
             if let Some(reservation) = offering.reservation {
                 let exhausted = unavailable.contains_key(&(name, offering.zone, reservation.id));
@@ -174,12 +173,15 @@ fn pack(context: &Context<'_>, known: &[NodeId], pods: &[PodId]) -> PackingPlan 
     let pending: Vec<PendingPod<'_>> = pods.iter().map(|&pod| pending_pod(context, pod)).collect();
     let situation = Situation { nodes: &nodes, pods: &pending, reserved: ReservedMode::Strict, ties: ties(context) };
     let kind = context.karpenter.settings.map_or(PackerKind::Karpenter, |settings| settings.packer);
-    with_packing_setup(context, |setup| match kind {
-        PackerKind::Karpenter => Packer::new(setup).pack(&situation),
-        PackerKind::CostAware => {
-            // A clock here would let the answer depend on the machine.
-            let mut effort = Effort { steps: Effort::QUICK, go_on: &mut || true };
-            Packer::new(setup).pack_cost_aware(&situation, &mut effort)
+    with_packing_setup(context, |setup| {
+        let mut packer = context.karpenter.instance_types.packer(&context.karpenter.pools, setup);
+        match kind {
+            PackerKind::Karpenter => packer.get().pack(&situation),
+            PackerKind::CostAware => {
+                // A clock here would let the answer depend on the machine.
+                let mut effort = Effort { steps: Effort::QUICK, go_on: &mut || true };
+                packer.get().pack_cost_aware(&situation, &mut effort)
+            }
         }
     })
 }

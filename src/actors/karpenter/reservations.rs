@@ -57,7 +57,7 @@ pub(super) fn refresh(context: &mut Context<'_>, now: SimTime) -> bool {
     }
     let (ec2, karpenter) = (&context.ec2, &mut context.karpenter);
     let mut changed = false;
-    for offering in karpenter.instance_types.iter_mut().flatten().flat_map(|entry| &mut entry.offerings) {
+    for offering in karpenter.instance_types.change().iter_mut().flatten().flat_map(|entry| &mut entry.offerings) {
         if let Some(reservation) = &mut offering.reservation {
             let free = ec2.room_in_reservation(reservation.id, now);
             changed |= free != reservation.free;

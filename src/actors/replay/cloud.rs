@@ -178,7 +178,12 @@ pub(in crate::actors) fn refresh_offerings(context: &mut Context<'_>, now: SimTi
     let Some(setup) = &context.setup.replay else { return };
     let karpenter = &mut context.karpenter;
     karpenter.unavailable.retain(|_, until| *until > now);
-    for types in &mut karpenter.instance_types {
+    let known = karpenter.unavailable.keys().copied();
+    if known.clone().eq(karpenter.avoided.iter().copied()) {
+        return;
+    }
+    karpenter.avoided = known.collect();
+    for types in karpenter.instance_types.change() {
         for (kind, base) in types.iter_mut().zip(&setup.instance_types) {
             for (offering, base) in kind.offerings.iter_mut().zip(&base.offerings) {
                 let key = (kind.name, offering.zone, offering.capacity_type);

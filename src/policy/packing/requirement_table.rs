@@ -78,6 +78,11 @@ impl RequirementTable {
         table
     }
 
+    /// How many sets it knows.
+    pub(super) fn sets(&self) -> usize {
+        self.sets.len()
+    }
+
     /// The id of a requirement.
     pub(super) fn intern_requirement(&mut self, requirement: &Requirement) -> RequirementId {
         if let Some(&id) = self.requirement_ids.get(requirement) {

@@ -8,6 +8,7 @@ use super::input::PackingSetup;
 use crate::domain::Symbol;
 
 /// What is left of each reservation.
+#[derive(Default)]
 pub(super) struct Reservations {
     free: FxHashMap<Symbol, u32>,
     held: FxHashSet<(usize, Symbol)>,

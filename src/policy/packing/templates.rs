@@ -19,7 +19,7 @@ use crate::domain::requirements::{Requirement, Requirements};
 use crate::domain::symbol::well_known;
 use crate::domain::taints::first_untolerated;
 use crate::domain::{KarpenterVersion, Labels, NodePool, PodSpec, Resources};
-use crate::policy::instance_types::capacity_type_key;
+use crate::policy::instance_types::{InstanceType, capacity_type_key};
 
 /// A pool, ready to open claims.
 pub(super) struct Template {
@@ -104,6 +104,7 @@ pub(super) fn compile<'a>(
         let view = &setup.pools[pool];
         templates.prefer_no_schedule |=
             view.pool.taints.iter().any(|taint| taint.effect == crate::domain::TaintEffect::PreferNoSchedule);
+        // As `tables_of` does it again.
         let known = tables.iter().position(|t| std::ptr::eq(t.types, view.instance_types));
         let types = known.unwrap_or_else(|| {
             tables.push(TypeTable::new(view.instance_types, capacity_type_key(setup.karpenter), table));
@@ -125,6 +126,18 @@ pub(super) fn compile<'a>(
     }
     add_daemons(setup, &mut templates, table, resources);
     (templates, tables)
+}
+
+/// The instance types that each table was compiled from: those of the first spanning pool with a table of its own.
+pub(super) fn tables_of<'a>(setup: &PackingSetup<'a>, templates: &Templates) -> Vec<&'a [InstanceType]> {
+    let mut types: Vec<&'a [InstanceType]> = Vec::new();
+    for &pool in &templates.spanning {
+        let own = setup.pools[pool].instance_types;
+        if !types.iter().any(|known| std::ptr::eq(*known, own)) {
+            types.push(own);
+        }
+    }
+    types
 }
 
 /// The types that a pool's requirements leave when nothing is requested.

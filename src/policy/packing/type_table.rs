@@ -143,6 +143,43 @@ impl<'a> TypeTable<'a> {
         position
     }
 
+    /// The table without its types, to be kept while nobody asks.
+    pub(super) fn detached(self) -> TypeTable<'static> {
+        let Self {
+            types: _,
+            stated,
+            satisfying,
+            kinds,
+            kind_of,
+            masks,
+            mask_of,
+            levels,
+            allocatable,
+            usable,
+            has_reservations,
+        } = self;
+        TypeTable {
+            types: &[],
+            stated,
+            satisfying,
+            kinds,
+            kind_of,
+            masks,
+            mask_of,
+            levels,
+            allocatable,
+            usable,
+            has_reservations,
+        }
+    }
+
+    /// A detached table with the types that it was compiled from.
+    pub(super) fn attached(kept: TypeTable<'static>, types: &'a [InstanceType]) -> Self {
+        let mut table: Self = kept;
+        table.types = types;
+        table
+    }
+
     /// Compiles the answers for a set of requirements, unless known.
     pub(super) fn prepare(&mut self, set: SetId, table: &mut RequirementTable) {
         if self.mask_of.len() <= set.index() {

@@ -208,9 +208,19 @@ impl World {
         self.with_packer(|packer| self.pass(packer))
     }
 
-    /// What one packer, made for this world's setup, answers for this world, then for `other`, then for this one again.
+    /// What one packer, made for this world's setup and put away after each answer, answers for this world, then for `other`,
+    /// then for this one again.
     pub fn plans_by_one_packer(&self, other: &Self) -> [PackingPlan; 3] {
-        self.with_packer(|packer| [self.pass(packer), other.pass(packer), self.pass(packer)])
+        self.with_setup(|setup| {
+            let mut memory = None;
+            [self, other, self].map(|world| {
+                let mut packer = Packer::resume(setup, memory.take());
+                let plan = world.pass(&mut packer);
+                memory = packer.into_memory();
+                assert!(memory.is_some());
+                plan
+            })
+        })
     }
 
     /// What the cost-aware packer answers.
@@ -226,17 +236,21 @@ impl World {
     }
 
     pub fn with_packer<R>(&self, ask: impl FnOnce(&mut Packer<'_>) -> R) -> R {
+        self.with_setup(|setup| ask(&mut Packer::new(setup)))
+    }
+
+    fn with_setup<R>(&self, ask: impl FnOnce(PackingSetup<'_>) -> R) -> R {
         let pools: Vec<_> = self.pools.iter().map(|pool| PoolView { pool, instance_types: &self.types }).collect();
         let namespaces: Vec<_> =
             self.namespaces.iter().map(|(name, labels)| NamespaceView { name: *name, labels }).collect();
-        ask(&mut Packer::new(PackingSetup {
+        ask(PackingSetup {
             karpenter: self.karpenter,
             options: self.options,
             pools: &pools,
             daemons: &self.daemons,
             namespaces: &namespaces,
             volumes: Volumes { claims: &self.claims, volumes: &self.volumes, classes: &self.classes },
-        }))
+        })
     }
 
     fn pass(&self, packer: &mut Packer<'_>) -> PackingPlan {
