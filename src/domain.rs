@@ -6,6 +6,7 @@
 //! What must not: any behaviour over time, any decision, any randomness, any file access.
 
 pub mod external_metrics;
+pub mod feature_gates;
 pub mod hpa;
 pub mod ids;
 pub mod keda;
@@ -28,6 +29,7 @@ pub mod versions;
 pub mod volumes;
 pub mod workload;
 
+pub use feature_gates::FeatureGates;
 pub use hpa::HorizontalPodAutoscaler;
 pub use ids::{NodeId, PodId, WorkloadId};
 pub use keda::{ScaledJob, ScaledObject};

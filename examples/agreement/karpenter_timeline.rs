@@ -7,8 +7,10 @@ use nodecast::actors::{Autoscaler, KarpenterSettings, Setup};
 use nodecast::catalog::Catalog;
 use nodecast::domain::workload::{DaemonSet, ObjectName};
 use nodecast::domain::{
-    LabelSelector, PodSpec, Resources, SimDuration, SimTime, Symbol, Taint, TaintEffect, Versions, well_known,
+    FeatureGates, LabelSelector, PodSpec, Resources, SimDuration, SimTime, Symbol, Taint, TaintEffect, Versions,
+    well_known,
 };
+use nodecast::policy::disruption::ConditionStatus;
 use nodecast::scenario::manifests::{node_pool_from_json, pod_disruption_budget_from_json, pod_from_json};
 use nodecast::simulation::Simulation;
 use serde_json::Value;
@@ -76,7 +78,11 @@ pub fn setup(case: &Value, types: &Value, catalog: &Catalog) -> Result<Setup, St
         batch_max: seconds("batchMaxSeconds", 10.0)?,
         interruption_queue: false,
         packer: nodecast::policy::packing::PackerKind::Karpenter,
-        spot_to_spot: options["spotToSpot"] == true,
+        gates: FeatureGates {
+            spot_to_spot: options["spotToSpot"] == true,
+            node_repair: options["nodeRepair"] == true,
+            static_capacity: options["staticCapacity"] == true,
+        },
     };
     let pools = list(case, "nodePools")?.iter().map(node_pool_from_json).collect::<Result<_, _>>().map_err(named)?;
     Ok(Setup {
@@ -214,6 +220,7 @@ fn read_action(action: &Value, objects: &mut Objects) -> Result<ReplayAction, St
         }
         "deleteNodeClaim" => ReplayAction::DeleteClaim(node_of),
         "driftNode" => ReplayAction::Drift(node_of),
+        "withdrawType" => ReplayAction::WithdrawType(symbol(action, "name")),
         "killInstance" => ReplayAction::KillInstance(node_of),
         other => return Err(format!("unknown action {other}")),
     })
@@ -238,8 +245,11 @@ fn annotations(value: &Value) -> Vec<(Symbol, Option<Symbol>)> {
 }
 
 fn node_change(patch: &Value) -> Result<NodeChange, String> {
-    let mut change =
-        NodeChange { annotations: annotations(&patch["metadata"]["annotations"]), taints: None, ready: None };
+    let mut change = NodeChange {
+        annotations: annotations(&patch["metadata"]["annotations"]),
+        taints: None,
+        conditions: Vec::new(),
+    };
     if let Some(spec) = patch["spec"].as_object()
         && let Some(taints) = spec.get("taints")
     {
@@ -247,9 +257,13 @@ fn node_change(patch: &Value) -> Result<NodeChange, String> {
         change.taints = Some(taints.map(taint).collect::<Result<_, _>>()?);
     }
     for condition in patch["status"]["conditions"].as_array().into_iter().flatten() {
-        if condition["type"] == "Ready" {
-            change.ready = Some(condition["status"] == "True");
-        }
+        let status = match text(condition, "status")? {
+            Some("True") => ConditionStatus::True,
+            Some("False") => ConditionStatus::False,
+            Some("Unknown") => ConditionStatus::Unknown,
+            other => return Err(format!("a condition with the status {other:?}")),
+        };
+        change.conditions.push((symbol(condition, "type"), status));
     }
     Ok(change)
 }

@@ -88,6 +88,12 @@ pub enum Event {
     InstancePoll(NodeId),
     /// Karpenter looks for claims whose instance has vanished (v1.x).
     GarbageCollection,
+    /// Karpenter looks whether a node has been unhealthy for too long (v1.x).
+    RepairDue(NodeId),
+    /// Karpenter brings pools with a fixed number of nodes to it (v1.x).
+    StaticPools,
+    /// Karpenter looks whether a node still is as its NodePool says (v1.x).
+    DriftLook(NodeId),
     /// A claim whose launch failed is gone.
     ClaimGone(NodeId),
     /// A step of a replayed case: scheduler and workload controllers in one.

@@ -16,7 +16,9 @@ mod interruption;
 mod launch;
 mod provisioning;
 mod queue;
+mod repair;
 mod reservations;
+mod static_pools;
 mod termination;
 mod type_lists;
 
@@ -30,6 +32,8 @@ pub(super) use images::{control_plane_seen, control_plane_upgraded};
 pub(super) use interruption::{interruption_message, interruption_noticed};
 pub(super) use launch::{expect_registration, fleet_answered, next_try, registration_overdue};
 pub(super) use queue::look as command_poll;
+pub(super) use repair::{condition_changed, look as repair_due};
+pub(super) use static_pools::look as look_at_static_pools;
 pub(super) use termination::{claim_gone, collect_garbage, drain_poll, expired, instance_gone, instance_poll};
 
 use std::sync::Arc;
@@ -76,6 +80,10 @@ pub(super) struct Karpenter {
     stamp: claims::Stamp,
     disruption: disruption::Loop,
     commands: BTreeMap<CommandId, queue::Running>,
+    /// Instance types that are no longer to be had.
+    pub(super) withdrawn: BTreeSet<Symbol>,
+    /// When pools with a fixed number of nodes are looked at next.
+    static_look: Option<SimTime>,
     /// Pods in the eviction queue, with how often each was refused.
     evictions: BTreeMap<PodId, u32>,
 }
@@ -140,6 +148,7 @@ pub(super) fn begin(context: &mut Context<'_>) {
         let at = context.setup.replay.as_ref().map_or(SimTime::ZERO, |replay| replay.begins);
         context.queue.schedule(at, class::NODE_AUTOSCALER, Event::GarbageCollection);
         context.queue.schedule(at, class::DISRUPTION, Event::DisruptionPass);
+        static_pools::wake(context, at);
     }
 }
 
@@ -186,6 +195,7 @@ pub(super) fn replace_pool(context: &mut Context<'_>, now: SimTime, pool: NodePo
     for node in nodes {
         claims::look_at_drift(context, now, node);
     }
+    static_pools::wake(context, now);
 }
 
 /// Looks whether a node that Karpenter launched has everything it is to have: it is Ready, and the taints are gone that come
@@ -279,6 +289,26 @@ pub(super) fn node_gone(context: &mut Context<'_>, now: SimTime, node: NodeId) {
     // A claim that never had an instance was not part of the state that consolidation looks at.
     if launched {
         disruption::changed(context, now);
+    }
+    static_pools::wake(context, now);
+}
+
+/// A look whether a node still is as its NodePool says.
+pub(super) fn look_at_drift(context: &mut Context<'_>, now: SimTime, node: NodeId) {
+    claims::look_at_drift(context, now, node);
+}
+
+/// An instance type is no longer to be had: nodes of it drift when their pools are next asked for their types.
+pub(super) fn withdraw_type(context: &mut Context<'_>, now: SimTime, name: Symbol) {
+    context.karpenter.withdrawn.insert(name);
+    for kind in context.karpenter.instance_types.change().iter_mut().flatten().filter(|own| own.name == name) {
+        kind.offerings.iter_mut().for_each(|offering| offering.available = false);
+    }
+    disruption::changed(context, now);
+    let nodes: Vec<NodeId> = context.karpenter.nodes.keys().copied().collect();
+    for node in nodes {
+        let at = claims::next_look_at_type(context, now, node);
+        context.queue.schedule(at, class::NODE_AUTOSCALER, Event::DriftLook(node));
     }
 }
 

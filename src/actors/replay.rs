@@ -23,6 +23,7 @@ use crate::domain::pod::PodDisruptionBudget;
 use crate::domain::workload::DaemonSet;
 use crate::domain::{NodeId, NodePool, PodId, PodSpec, SimDuration, SimTime, Symbol, Taint, WorkloadId};
 use crate::policy::budgets::BudgetStatus;
+use crate::policy::disruption::ConditionStatus;
 use crate::policy::instance_types::InstanceType;
 
 /// From a change of a pod, node or budget to the step that takes it up.
@@ -131,6 +132,8 @@ pub enum ReplayAction {
     Drift(Symbol),
     /// The instance of a pod's node vanishes.
     KillInstance(Symbol),
+    /// An instance type is no longer to be had.
+    WithdrawType(Symbol),
 }
 
 /// How a node is changed from outside.
@@ -140,8 +143,8 @@ pub struct NodeChange {
     pub annotations: Vec<(Symbol, Option<Symbol>)>,
     /// The taints that it has from now on.
     pub taints: Option<Vec<Taint>>,
-    /// Whether it is Ready from now on.
-    pub ready: Option<bool>,
+    /// Conditions with their status from now on.
+    pub conditions: Vec<(Symbol, ConditionStatus)>,
 }
 
 /// What the small models remember.

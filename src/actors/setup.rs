@@ -11,8 +11,8 @@ use crate::domain::node_group::NodeGroup;
 use crate::domain::pod::PodDisruptionBudget;
 use crate::domain::workload::{CronJob, DaemonSet, Deployment, Job, ObjectName, StatefulSet};
 use crate::domain::{
-    HorizontalPodAutoscaler, KubernetesVersion, LabelSelector, Labels, NodeClass, NodePool, SimDuration, SimTime,
-    Symbol, TerminationHandler, Versions,
+    FeatureGates, HorizontalPodAutoscaler, KubernetesVersion, LabelSelector, Labels, NodeClass, NodePool, SimDuration,
+    SimTime, Symbol, TerminationHandler, Versions,
 };
 use crate::load::{Service, Source, Spacing, Work};
 use crate::policy::cluster_autoscaler::Flags;
@@ -165,8 +165,8 @@ pub struct KarpenterSettings {
     pub interruption_queue: bool,
     /// Who packs pods that wait.
     pub packer: PackerKind,
-    /// Feature gate `SpotToSpotConsolidation`.
-    pub spot_to_spot: bool,
+    /// Feature gates.
+    pub gates: FeatureGates,
 }
 
 impl Default for KarpenterSettings {
@@ -176,7 +176,7 @@ impl Default for KarpenterSettings {
             batch_max: SimDuration::from_secs(10),
             interruption_queue: true,
             packer: PackerKind::Karpenter,
-            spot_to_spot: false,
+            gates: FeatureGates::default(),
         }
     }
 }

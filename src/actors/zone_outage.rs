@@ -13,9 +13,10 @@ use std::collections::BTreeMap;
 
 use super::context::Context;
 use super::event::{Event, class};
-use super::{kubelet, node_groups, scheduler_loop};
+use super::{karpenter, kubelet, node_groups, scheduler_loop};
 use crate::domain::taints::TaintEffect;
 use crate::domain::{KubernetesVersion, NodeId, PodId, SimDuration, SimTime, Symbol, Taint, well_known};
+use crate::policy::disruption::ConditionStatus;
 use crate::world::{NodePhase, PodPhase};
 
 /// How long an unrenewed lease is taken for a hiccup (`--node-monitor-grace-period`), by release.
@@ -92,6 +93,7 @@ pub(super) fn unreachable(context: &mut Context<'_>, now: SimTime, node: NodeId)
         return;
     }
     context.world.lose_node(node, now);
+    karpenter::condition_changed(context, now, node, well_known::READY, ConditionStatus::Unknown);
     for effect in [TaintEffect::NoSchedule, TaintEffect::NoExecute] {
         context.world.taint_node(node, Taint::new(well_known::TAINT_UNREACHABLE, effect));
     }
@@ -132,6 +134,7 @@ pub(super) fn ends(context: &mut Context<'_>, now: SimTime, zone: Symbol) {
         if context.world.node(node).phase == NodePhase::Registered {
             context.world.untaint_node(node, well_known::TAINT_UNREACHABLE);
             context.world.regain_node(node, now);
+            karpenter::condition_changed(context, now, node, well_known::READY, ConditionStatus::True);
             scheduler_loop::node_changed(context, now, node);
         }
         for pod in dark.cut_off {

@@ -184,6 +184,7 @@ well_known_texts! {
     PROVISIONER_NAME = "karpenter.sh/provisioner-name";
     CAPACITY_TYPE = "karpenter.sh/capacity-type";
     NODE_INITIALIZED = "karpenter.sh/initialized";
+    READY = "Ready";
     NODE_REGISTERED = "karpenter.sh/registered";
     DO_NOT_DISRUPT = "karpenter.sh/do-not-disrupt";
     EC2_NODE_CLASS = "karpenter.k8s.aws/ec2nodeclass";

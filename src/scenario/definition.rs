@@ -9,7 +9,7 @@ use crate::cloud::{BootStages, CloudSettings};
 use crate::domain::external_metrics::ExternalMetric;
 use crate::domain::workload::ObjectName;
 use crate::domain::{
-    KubernetesVersion, Labels, Money, PodSpec, SimDuration, SimTime, Symbol, TerminationHandler, Versions,
+    FeatureGates, KubernetesVersion, Labels, Money, PodSpec, SimDuration, SimTime, Symbol, TerminationHandler, Versions,
 };
 use crate::load::{Curve, Service, Uncertainty, Work};
 use crate::policy::cluster_autoscaler::Flags;
@@ -73,6 +73,8 @@ pub struct PolicyVariant {
     pub versions: Versions,
     /// Whether Karpenter has an interruption queue to read notices from.
     pub interruption_queue: bool,
+    /// Karpenter's feature gates.
+    pub feature_gates: FeatureGates,
     /// AWS Node Termination Handler, if it is installed.
     pub termination_handler: Option<TerminationHandler>,
     /// Who packs Karpenter's pods.

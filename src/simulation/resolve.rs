@@ -91,6 +91,7 @@ fn autoscaler(policy: &PolicyVariant) -> Autoscaler {
         (scenario::Autoscaler::Karpenter, _) => Autoscaler::Karpenter(KarpenterSettings {
             interruption_queue: policy.interruption_queue,
             packer: policy.packer,
+            gates: policy.feature_gates,
             ..KarpenterSettings::default()
         }),
         (scenario::Autoscaler::ClusterAutoscaler, Some(flags)) => {
@@ -133,8 +134,10 @@ fn node_pools(manifests: &Manifests, policy: &PolicyVariant, warnings: &mut Vec<
     complete_pools(version, &mut pools);
     for pool in &pools {
         let name = pool.name;
-        if pool.replicas.is_some() {
-            warnings.push(format!("NodePool {name} is static (`replicas`): its nodes are not simulated"));
+        if pool.replicas.is_some() && !policy.feature_gates.static_capacity {
+            warnings.push(format!(
+                "NodePool {name} is static (`replicas`), and Karpenter's feature gate `static_capacity` is off: it has no nodes"
+            ));
         }
         if !pool.startup_taints.is_empty() {
             warnings

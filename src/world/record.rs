@@ -196,9 +196,9 @@ pub enum NodeEnd {
     NotRegistered,
     /// EC2 interrupted its Spot instance.
     Interrupted,
-    /// Its node group had more instances than desired, or was told to end this one.
+    /// Its node group or static NodePool had more instances than desired, or was told to end this one.
     ScaledIn,
-    /// Its node group found it unhealthy.
+    /// Its node group, or Karpenter's node repair, found it unhealthy.
     Unhealthy,
     /// Its node group replaced it: it was at risk, or its zone had more instances than others.
     Rebalanced,

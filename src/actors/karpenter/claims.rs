@@ -4,19 +4,24 @@
 //! Source: Karpenter core v1.13 `pkg/controllers/nodeclaim/disruption`, `pkg/controllers/nodeclaim/podevents`,
 //! `pkg/controllers/state/cluster.go`.
 //!
-//! Deviation: the instance types of a pool do not change during a run, so no node drifts because its type has gone; node
-//! classes do not change either.
+//! Deviation: node classes do not change during a run, and neither do the instance types of a pool but in replays.
 
 use std::sync::Arc;
 
 use super::images;
 use crate::actors::context::Context;
-use crate::domain::{KubernetesVersion, NodeId, NodePool, Requirements, SimDuration, SimTime};
+use crate::domain::{
+    KubernetesVersion, Labels, NodeId, NodePool, Requirements, SimDuration, SimTime, Symbol, well_known,
+};
+use crate::policy::disruption::{NodeCondition, has_lost_its_type};
 use crate::world::NodePhase;
 use crate::world::record::EventKind;
 
 /// A pod event so soon after the last one is not written down.
 const POD_EVENT_DEDUPE: SimDuration = SimDuration::from_secs(10);
+/// The instance type of a node is looked for from this age on, and again after this time while it is there.
+const TYPE_AGE: SimDuration = SimDuration::from_secs(3_600);
+const TYPE_CHECK: SimDuration = SimDuration::from_secs(1_800);
 /// The stamp is renewed when it is this old, so that every method looks again now and then.
 const STAMP_AGE: SimDuration = SimDuration::from_secs(300);
 
@@ -53,6 +58,10 @@ pub(super) struct ClaimState {
     pub(super) awaits_instance: bool,
     /// Whether its launch has failed for good.
     pub(super) failed: bool,
+    /// The node's conditions that have changed, while node repair is on.
+    pub(super) conditions: Vec<NodeCondition>,
+    /// When its instance type was last found among those of its pool.
+    pub(super) type_checked: Option<SimTime>,
 }
 
 impl ClaimState {
@@ -73,6 +82,8 @@ impl ClaimState {
             instance_gone: false,
             awaits_instance: false,
             failed: false,
+            conditions: Vec::new(),
+            type_checked: None,
         }
     }
 }
@@ -158,18 +169,47 @@ pub(super) fn look_at_drift(context: &mut Context<'_>, now: SimTime, node: NodeI
     let wanted: Requirements = pool.requirements.iter().cloned().collect();
     let misses = labels.compatible(&wanted, |_| false).is_err();
     let Some(claim) = context.karpenter.nodes.get(&node) else { return };
-    let reason = if claim.changed || !same_template(&claim.template, pool) {
-        Some("NodePoolDrifted")
-    } else {
-        misses.then_some("RequirementsDrifted").or(images::have_changed(context, pool, claim).then_some("AMIDrift"))
-    };
+    let type_is_due = is_type_due(claim, state.created, now);
+    let reasons = [
+        (claim.changed || !same_template(&claim.template, pool), "NodePoolDrifted"),
+        (misses, "RequirementsDrifted"),
+        (type_is_due && has_lost_type(context, pool.name, &state.labels), "InstanceTypeNotFound"),
+        (images::have_changed(context, pool, claim), "AMIDrift"),
+    ];
+    let reason = reasons.into_iter().find(|(holds, _)| *holds).map(|(_, reason)| reason);
     let was = claim.drifted;
     if let Some(claim) = context.karpenter.nodes.get_mut(&node) {
         claim.drifted = reason.map(|_| was.unwrap_or(whole(now)));
+        if type_is_due && reason.is_none() {
+            claim.type_checked = Some(now);
+        }
     }
     if let (None, Some(reason)) = (was, reason) {
         context.world.note_node(node, now, EventKind::NodeDrifted, reason);
     }
+}
+
+fn is_type_due(claim: &ClaimState, created: SimTime, now: SimTime) -> bool {
+    now - whole(created) >= TYPE_AGE && claim.type_checked.is_none_or(|last| now - last >= TYPE_CHECK)
+}
+
+fn has_lost_type(context: &Context<'_>, pool: Symbol, labels: &Labels) -> bool {
+    let karpenter = &context.karpenter;
+    let withdrawn = labels.get(well_known::INSTANCE_TYPE).is_some_and(|name| karpenter.withdrawn.contains(&name));
+    let position = karpenter.pools.iter().position(|own| own.name == pool);
+    let types = position.and_then(|at| karpenter.instance_types.get(at));
+    withdrawn || types.is_some_and(|types| has_lost_its_type(types, labels))
+}
+
+/// When Karpenter next looks whether the instance type of a node is still there.
+pub(super) fn next_look_at_type(context: &Context<'_>, now: SimTime, node: NodeId) -> SimTime {
+    let first = whole(context.world.node(node).created) + TYPE_AGE;
+    let checked = context.karpenter.nodes.get(&node).and_then(|claim| claim.type_checked);
+    let mut next = checked.map_or(first, |last| last + TYPE_CHECK);
+    while next < now {
+        next += TYPE_CHECK;
+    }
+    next
 }
 
 /// Whether the parts of two pools that Karpenter compares by hash are the same; lists count as sets.

@@ -84,7 +84,7 @@ pub(super) fn with_view<R>(
         let view = ClusterView {
             now,
             karpenter: setup.karpenter,
-            spot_to_spot: context.karpenter.settings.is_some_and(|settings| settings.spot_to_spot),
+            spot_to_spot: context.karpenter.settings.is_some_and(|settings| settings.gates.spot_to_spot),
             pools: setup.pools,
             nodes: &nodes,
             pending: &pending,

@@ -2,8 +2,6 @@
 //! after 15 s, during which the loop stands still.
 //!
 //! Source: Karpenter core v1.13 `pkg/controllers/disruption/controller.go`, `validation.go`.
-//!
-//! Deviation: pools with a fixed number of nodes are not simulated, so static drift never finds a node.
 
 use super::cluster_view::with_view;
 use super::queue::{self, Proposal};
@@ -13,8 +11,8 @@ use crate::actors::context::Context;
 use crate::actors::event::{Event, class};
 use crate::domain::{NodeId, SimDuration, SimTime};
 use crate::policy::disruption::{
-    ClusterView, Command, Found, Memory, Method, Obstacle, Rejection, WhatIf, candidates, drift, emptiness, multi_node,
-    single_node, survey, validate, validate_empty,
+    Class, ClusterView, Command, Found, Memory, Method, Obstacle, Rejection, WhatIf, candidates, drift, emptiness,
+    multi_node, one_for_one, single_node, static_drift, survey, template_claim, validate, validate_empty,
 };
 use crate::world::NodePhase;
 use crate::world::record::{CommandFacts, CommandId, NodeEnd, ReplacementFacts};
@@ -26,7 +24,8 @@ const POLL_UNSYNCED: SimDuration = SimDuration::from_secs(1);
 /// Between a proposal and its validation.
 const VALIDATION: SimDuration = SimDuration::from_secs(15);
 /// The methods in the order in which they are tried.
-const ORDER: [Method; 4] = [Method::Emptiness, Method::Drift, Method::MultiNode, Method::SingleNode];
+const ORDER: [Method; 5] =
+    [Method::Emptiness, Method::StaticDrift, Method::Drift, Method::MultiNode, Method::SingleNode];
 
 /// What the loop remembers.
 #[derive(Debug, Default)]
@@ -64,15 +63,19 @@ pub(super) fn is_unsynced(context: &Context<'_>) -> bool {
 
 /// Tries the methods from one on, until one has something to do.
 fn try_methods(context: &mut Context<'_>, now: SimTime, mut from: usize) {
-    while let Some((place, proposal)) = search(context, now, from) {
+    while let Some((place, proposals)) = search(context, now, from) {
         let method = ORDER[place];
-        let command = record(context, now, method, &proposal);
-        if method != Method::Drift {
-            context.karpenter.disruption.waiting = Some(Waiting { place, proposal, command });
-            context.queue.schedule_in(VALIDATION, class::DISRUPTION, Event::DisruptionValidation);
-            return;
+        let mut started = false;
+        for proposal in proposals {
+            let command = record(context, now, method, &proposal);
+            if method.class() == Class::Graceful {
+                context.karpenter.disruption.waiting = Some(Waiting { place, proposal, command });
+                context.queue.schedule_in(VALIDATION, class::DISRUPTION, Event::DisruptionValidation);
+                return;
+            }
+            started |= queue::start(context, now, command, proposal);
         }
-        if queue::start(context, now, command, proposal) {
+        if started {
             context.queue.schedule_in(SimDuration::ZERO, class::DISRUPTION, Event::DisruptionPass);
             return;
         }
@@ -81,13 +84,18 @@ fn try_methods(context: &mut Context<'_>, now: SimTime, mut from: usize) {
     context.queue.schedule_in(POLL, class::DISRUPTION, Event::DisruptionPass);
 }
 
-/// The first method from one on that has something to do, and what. Methods that find nothing remember the stamp and do not
-/// look again before it changes; drift always looks.
-fn search(context: &mut Context<'_>, now: SimTime, from: usize) -> Option<(usize, Proposal)> {
+/// The first method from one on that has something to do, and what: one command, but for static drift. Methods that find
+/// nothing remember the stamp and do not look again before it changes; drift always looks.
+fn search(context: &mut Context<'_>, now: SimTime, from: usize) -> Option<(usize, Vec<Proposal>)> {
     let stamp = context.karpenter.stamp.read(now);
     let drifted = context.karpenter.nodes.values().any(|claim| claim.drifted.is_some());
     let memos = context.karpenter.disruption.memos;
-    let open = |place: &usize| if ORDER[*place] == Method::Drift { drifted } else { memos[*place] != Some(stamp) };
+    let static_pools = super::static_pools::are_on(context);
+    let open = |place: &usize| match ORDER[*place] {
+        Method::Drift => drifted,
+        Method::StaticDrift => drifted && static_pools,
+        _ => memos[*place] != Some(stamp),
+    };
     let open: Vec<usize> = (from..ORDER.len()).filter(open).collect();
     if open.is_empty() {
         return None;
@@ -101,9 +109,19 @@ fn search(context: &mut Context<'_>, now: SimTime, from: usize) -> Option<(usize
         let mut inquiry = Inquiry { view, packer, memory: &mut memory, obstacles: Vec::new(), unix_seconds };
         let (mut found, mut nothing) = (None, Vec::new());
         for place in open {
-            match inquiry.ask(ORDER[place]) {
+            let method = ORDER[place];
+            if method == Method::StaticDrift {
+                let commands = inquiry.static_drift();
+                if !commands.is_empty() {
+                    let proposals = commands.iter().map(|command| proposal(method, command, nodes)).collect();
+                    found = Some((place, proposals));
+                    break;
+                }
+                continue;
+            }
+            match inquiry.ask(method) {
                 Some(Found::Command(command)) => {
-                    found = Some((place, proposal(ORDER[place], &command, nodes)));
+                    found = Some((place, vec![proposal(method, &command, nodes)]));
                     break;
                 }
                 Some(Found::Nothing) => nothing.push(place),
@@ -132,6 +150,18 @@ struct Inquiry<'q, 'p> {
 }
 
 impl Inquiry<'_, '_> {
+    /// The drifted nodes of static pools that are replaced now, each by a command of its own.
+    fn static_drift(&self) -> Vec<Command> {
+        let view = self.view;
+        let candidates = candidates(view, Method::StaticDrift);
+        let allowances = view.allowances(Method::StaticDrift.reason(), self.unix_seconds);
+        let replaced = |node: usize| {
+            let pool = view.nodes[node].pool(view.pools)?;
+            Some(one_for_one(node, template_claim(self.packer.setup, pool, view.ties)?))
+        };
+        static_drift(view, &candidates, &allowances).into_iter().filter_map(replaced).collect()
+    }
+
     /// Asks a method; `None` if no node is a candidate.
     fn ask(&mut self, method: Method) -> Option<Found> {
         let view = self.view;
@@ -196,7 +226,7 @@ fn record(context: &mut Context<'_>, now: SimTime, method: Method, proposal: &Pr
             Method::SingleNode => Some("single"),
             Method::Drift | Method::StaticDrift => None,
         },
-        proposed: (method != Method::Drift).then_some(now),
+        proposed: (method.class() == Class::Graceful).then_some(now),
         candidates: proposal.nodes.clone(),
         replacements: replacements.collect(),
         started: None,

@@ -3,7 +3,7 @@
 //! Source: Karpenter core v1.13 `pkg/controllers/disruption/queue.go`, `controller.go` (`executeCommand`).
 
 use super::claims::{nominate, whole};
-use super::{nomination_window, provisioning, termination};
+use super::{nomination_window, provisioning, static_pools, termination};
 use crate::actors::context::Context;
 use crate::actors::event::{Event, class};
 use crate::actors::scheduler_loop;
@@ -130,6 +130,7 @@ fn roll_back(context: &mut Context<'_>, now: SimTime, id: CommandId, running: &R
         untaint(context, now, node);
     }
     context.world.fail_command(id, now, reason);
+    static_pools::wake(context, now);
 }
 
 /// Takes the taint off nodes that no command concerns and that are not on their way out.

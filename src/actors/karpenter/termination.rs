@@ -4,7 +4,7 @@
 //! `pkg/controllers/termination`.
 
 use super::cluster_view::pod_view;
-use super::{batching, claims, disruption, eviction, has_disruption_loop, is_managed, queue};
+use super::{batching, claims, disruption, eviction, has_disruption_loop, is_managed, queue, static_pools};
 use crate::actors::context::Context;
 use crate::actors::event::{Event, class};
 use crate::actors::{kubelet, node_life, scheduler_loop};
@@ -36,6 +36,7 @@ pub(super) fn begin(context: &mut Context<'_>, now: SimTime, node: NodeId, end: 
     }
     context.world.disrupt_node(node, end, now, reason);
     set_termination_time(context, now, node);
+    static_pools::wake(context, now);
     match context.world.node(node).phase {
         NodePhase::Registered if is_lost(context, node) && !context.world.node(node).ready => {
             context.world.terminate_instance(node, now);

@@ -61,7 +61,8 @@ impl fmt::Debug for TypeLists {
 pub(super) struct LazyPacker<'p> {
     lists: &'p TypeLists,
     pools: &'p [Arc<NodePool>],
-    setup: PackingSetup<'p>,
+    /// What it is made of.
+    pub(super) setup: PackingSetup<'p>,
     packer: Option<Packer<'p>>,
 }
 

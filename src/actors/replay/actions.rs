@@ -9,6 +9,7 @@ use crate::actors::{karpenter, kubelet, replay};
 use crate::domain::pod::{OwnerKind, PodDisruptionBudget};
 use crate::domain::workload::ObjectName;
 use crate::domain::{LabelSelector, NodeId, PodId, PodSpec, SimDuration, SimTime, Symbol, WorkloadId, well_known};
+use crate::policy::disruption::ConditionStatus;
 use crate::world::pod_operations::NewWorkload;
 use crate::world::record::{EventKind, WorkloadKind};
 
@@ -58,6 +59,7 @@ pub(in crate::actors) fn act(context: &mut Context<'_>, now: SimTime, number: u3
         ReplayAction::Drift(pod) => with_node(context, *pod, |context, node| {
             karpenter::make_drift(context, now, node);
         }),
+        ReplayAction::WithdrawType(name) => karpenter::withdraw_type(context, now, *name),
         ReplayAction::KillInstance(pod) => with_node(context, *pod, |context, node| {
             karpenter::instance_gone(context, node);
             context.queue.schedule_in(NOTICED_AFTER, class::MACHINES, Event::ReplayUnknown(node));
@@ -158,10 +160,13 @@ fn patch_node(context: &mut Context<'_>, now: SimTime, pod: Symbol, change: &Nod
         if let Some(taints) = &change.taints {
             context.world.set_taints(node, taints.clone());
         }
-        match change.ready {
-            Some(true) => context.world.ready_node(node, now),
-            Some(false) => context.world.unready_node(node, now),
-            None => {}
+        for &(kind, status) in &change.conditions {
+            match (kind.as_str(), status) {
+                ("Ready", ConditionStatus::True) => context.world.ready_node(node, now),
+                ("Ready", _) => context.world.unready_node(node, now),
+                _ => {}
+            }
+            karpenter::condition_changed(context, now, node, kind, status);
         }
         karpenter::look_at_initialization(context, now, node);
     });

@@ -6,6 +6,7 @@ use crate::actors::karpenter;
 use crate::actors::replay::{self, LaunchFaultKind};
 use crate::domain::taints::TaintEffect;
 use crate::domain::{HourlyRate, Labels, NodeId, Resources, SimDuration, SimTime, Symbol, Taint, well_known};
+use crate::policy::disruption::ConditionStatus;
 use crate::policy::instance_types::InstanceType;
 use crate::policy::selection::price::is_compatible;
 use crate::world::NodePhase;
@@ -83,7 +84,9 @@ fn offers(
         let name = context.karpenter.instance_types[pool][index as usize].name;
         let Some(kind) = setup.instance_types.iter().find(|own| own.name == name) else { continue };
         for (index, offering) in kind.offerings.iter().enumerate() {
-            let open = offering.available && !refused((name, offering.zone, offering.capacity_type));
+            let open = offering.available
+                && !context.karpenter.withdrawn.contains(&name)
+                && !refused((name, offering.zone, offering.capacity_type));
             if open && is_compatible(requirements, well_known::CAPACITY_TYPE, offering) {
                 let (zone, capacity_type, price) = (offering.zone, offering.capacity_type, offering.price);
                 found.push(Offer { price, name, zone, capacity_type, index });
@@ -169,6 +172,7 @@ pub(in crate::actors) fn registered(context: &mut Context<'_>, now: SimTime, nod
 pub(in crate::actors) fn unknown(context: &mut Context<'_>, now: SimTime, node: NodeId) {
     if context.world.node(node).phase == NodePhase::Registered {
         context.world.unready_node(node, now);
+        karpenter::condition_changed(context, now, node, well_known::READY, ConditionStatus::Unknown);
         replay::changed(context);
     }
 }
@@ -187,7 +191,9 @@ pub(in crate::actors) fn refresh_offerings(context: &mut Context<'_>, now: SimTi
         for (kind, base) in types.iter_mut().zip(&setup.instance_types) {
             for (offering, base) in kind.offerings.iter_mut().zip(&base.offerings) {
                 let key = (kind.name, offering.zone, offering.capacity_type);
-                offering.available = base.available && !karpenter.unavailable.contains_key(&key);
+                offering.available = base.available
+                    && !karpenter.unavailable.contains_key(&key)
+                    && !karpenter.withdrawn.contains(&kind.name);
             }
         }
     }

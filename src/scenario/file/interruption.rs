@@ -1,4 +1,4 @@
-//! `karpenter` and `node_termination_handler`: who acts on what EC2 says of an instance.
+//! `karpenter` and `node_termination_handler`: who acts on what EC2 says of an instance; Karpenter's feature gates.
 
 use super::super::error::{listed, nearest};
 use super::super::manifests::Manifests;
@@ -7,9 +7,10 @@ use super::super::tree::{Location, Node};
 use super::ScenarioError;
 use super::timeline::object_name;
 use super::values::shape;
-use crate::domain::{RebalanceReaction, TerminationHandler};
+use crate::domain::{FeatureGates, RebalanceReaction, TerminationHandler};
 
-static KARPENTER: Shape = shape("`karpenter`", &["interruption_queue"]);
+static KARPENTER: Shape = shape("`karpenter`", &["interruption_queue", "feature_gates"]);
+static GATES: Shape = shape("`feature_gates`", &["spot_to_spot_consolidation", "node_repair", "static_capacity"]);
 static HANDLER: Shape = shape("`node_termination_handler`", &["daemon_set", "rebalance"]);
 
 const REBALANCE: &[(&str, RebalanceReaction)] = &[
@@ -23,13 +24,15 @@ const REBALANCE: &[(&str, RebalanceReaction)] = &[
 pub(super) struct Handling {
     /// Whether Karpenter has an interruption queue.
     pub(super) queue: bool,
+    /// Karpenter's feature gates.
+    pub(super) gates: FeatureGates,
     /// The termination handler, with the place that names its DaemonSet.
     handler: Option<(TerminationHandler, Location)>,
 }
 
 impl Default for Handling {
     fn default() -> Self {
-        Self { queue: true, handler: None }
+        Self { queue: true, gates: FeatureGates::default(), handler: None }
     }
 }
 
@@ -45,6 +48,9 @@ impl Handling {
             let karpenter = reader.fields(node, &KARPENTER)?;
             let queue = karpenter.optional("interruption_queue", |n, what| reader.truth(n, what))?;
             handling.queue = queue.unwrap_or(otherwise.queue);
+            if let Some(node) = karpenter.get("feature_gates") {
+                handling.gates = gates(reader, node, otherwise.gates)?;
+            }
         }
         if let Some(node) = fields.get("node_termination_handler") {
             handling.handler = Some(handler(reader, node)?);
@@ -77,6 +83,16 @@ impl Handling {
         };
         Err(reader.error(at, format!("no DaemonSet is called `{name}`")).because("would handle nothing").help(help))
     }
+}
+
+fn gates<'s>(reader: &mut Reader<'s>, node: &Node<'s>, otherwise: FeatureGates) -> Result<FeatureGates, ScenarioError> {
+    let fields = reader.fields(node, &GATES)?;
+    let gate = |key, off| Ok(fields.optional(key, |n, what| reader.truth(n, what))?.unwrap_or(off));
+    Ok(FeatureGates {
+        spot_to_spot: gate("spot_to_spot_consolidation", otherwise.spot_to_spot)?,
+        node_repair: gate("node_repair", otherwise.node_repair)?,
+        static_capacity: gate("static_capacity", otherwise.static_capacity)?,
+    })
 }
 
 fn handler<'s>(reader: &mut Reader<'s>, node: &Node<'s>) -> Result<(TerminationHandler, Location), ScenarioError> {

@@ -3,13 +3,19 @@
 use nodecast::world::record::{EventKind, NodeEnd};
 use serde_json::{Value, json};
 
-use super::story::{Story, maybe, of_types, plain, pod, protected};
+use super::story::{Story, maybe, of_types, plain, pod, protected, time};
 
 pub const ROWS: &[(&str, &str)] = &[
     ("J2", "a_node_that_never_held_a_pod_counts_from_its_initialization"),
     ("J3", "neither_never_nor_an_uninitialized_node_is_consolidated"),
     ("J5", "daemons_do_not_count_as_events"),
     ("J6", "a_node_expires_once_to_the_second_whatever_stands_against_it"),
+    ("J7", "a_node_that_is_unhealthy_for_half_an_hour_goes_at_once_whatever_stands_against_it"),
+    ("J8", "what_is_healthy_again_or_not_looked_after_stays"),
+    ("J9", "while_too_many_nodes_of_a_pool_are_unhealthy_none_is_repaired"),
+    ("J10", "a_node_that_is_unhealthy_for_half_an_hour_goes_at_once_whatever_stands_against_it"),
+    ("J11", "of_two_bad_conditions_the_one_that_is_due_first_counts"),
+    ("D22", "a_node_that_is_unhealthy_for_half_an_hour_goes_at_once_whatever_stands_against_it"),
 ];
 
 /// When the node is first proposed; it is left alone from the moment on that the story says.
@@ -67,4 +73,67 @@ fn a_node_expires_once_to_the_second_whatever_stands_against_it() {
     }
     let told = bound("Never", plain("1")).until(3_600.0);
     assert_eq!(told.node(1).deletion_requested, None);
+}
+
+/// A condition of the node of `pod` changes.
+fn condition(pod: &str, kind: &str, status: &str) -> Value {
+    let conditions = json!([{"type": kind, "status": status}]);
+    json!({"op": "patchNode", "onNodeOf": pod, "patch": {"status": {"conditions": conditions}}})
+}
+
+/// So many nodes with a protected pod each, a budget of nothing and a long grace period; node repair is on.
+fn guarded(nodes: u32) -> Story {
+    bound("Never", protected("1500m"))
+        .option("nodeRepair", json!(true))
+        .pool(json!({"template": {"spec": {"terminationGracePeriod": "24h"}}}))
+        .scale(0.35, "web", nodes)
+}
+
+#[test]
+fn a_node_that_is_unhealthy_for_half_an_hour_goes_at_once_whatever_stands_against_it() {
+    for status in ["False", "Unknown"] {
+        let told = guarded(3).at(60.25, condition("web-00001", "Ready", status)).until(2_000.0);
+        let node = told.record.nodes.iter().find(|node| node.deletion_requested.is_some()).unwrap();
+        assert_eq!((maybe(node.deletion_requested), node.end), ("1860.00".to_owned(), Some(NodeEnd::Unhealthy)));
+        let own = told.pod("web-00001");
+        assert_eq!(
+            (maybe(own.deletion_requested), own.grace.map(|grace| grace.as_secs())),
+            ("1860.00".to_owned(), Some(1))
+        );
+        assert_eq!(told.record.nodes.iter().filter(|node| node.end.is_some()).count(), 1);
+    }
+}
+
+#[test]
+fn what_is_healthy_again_or_not_looked_after_stays() {
+    let unharmed = |story: Story| story.until(4_000.0).record.nodes.iter().all(|node| node.end.is_none());
+    let broken = |kind, status| guarded(3).at(60.25, condition("web-00001", kind, status));
+    assert!(!unharmed(broken("Ready", "False")));
+    assert!(unharmed(broken("Ready", "False").at(1_859.25, condition("web-00001", "Ready", "True"))));
+    assert!(unharmed(broken("DiskPressure", "False")));
+    assert!(unharmed(broken("AcceleratedHardwareReady", "Unknown")));
+    assert!(unharmed(broken("Ready", "False").option("nodeRepair", json!(false))));
+}
+
+#[test]
+fn while_too_many_nodes_of_a_pool_are_unhealthy_none_is_repaired() {
+    let mut story = guarded(10);
+    for number in 0..3 {
+        story = story.at(60.25, condition(&format!("web-{number:05}"), "Ready", "False"));
+    }
+    let told = story.at(1_900.25, condition("web-00000", "Ready", "True")).until(2_500.0);
+    let mut ends: Vec<String> = told.record.nodes.iter().filter_map(|node| node.deletion_requested).map(time).collect();
+    ends.sort();
+    // Three of ten are too many at 1860, two are not at the next look five minutes later.
+    assert_eq!(ends, ["2160.00", "2160.00"]);
+}
+
+#[test]
+fn of_two_bad_conditions_the_one_that_is_due_first_counts() {
+    let hardware = |seconds: f64| {
+        let story = guarded(3).at(60.25, condition("web-00001", "Ready", "False"));
+        let told = story.at(seconds, condition("web-00001", "AcceleratedHardwareReady", "False")).until(3_000.0);
+        maybe(told.record.nodes.iter().find_map(|node| node.deletion_requested))
+    };
+    assert_eq!((hardware(660.25), hardware(1_500.25)), ("1260.00".to_owned(), "1860.00".to_owned()));
 }

@@ -1,18 +1,23 @@
 //! What makes a claim drift, and which drifted node goes first (I).
 
-use nodecast::policy::disruption::Method;
+use nodecast::policy::disruption::{Method, has_lost_its_type};
 use nodecast::world::record::EventKind;
 use serde_json::{Value, json};
 
 use super::lab::{Lab, ago, plain as lab_plain, pod as lab_pod};
-use super::story::{Story, Told, of_types, plain};
+use super::story::{Story, Told, between, maybe, of_types, plain, time};
 
 pub const ROWS: &[(&str, &str)] = &[
     ("I5", "a_drifted_node_whose_pods_have_no_other_place_is_passed_over"),
     ("I6", "commands_that_run_use_up_the_budget_of_drift"),
+    ("I8", "drifted_nodes_of_a_static_pool_are_replaced_one_for_one"),
+    ("I9", "the_limit_of_nodes_and_the_number_wanted_bound_what_is_replaced"),
+    ("I10", "static_pools_are_looked_after_each_by_itself"),
     ("I11", "every_field_of_the_template_makes_nodes_drift_and_no_other_field_does"),
     ("I13", "requirements_make_nodes_drift_only_where_they_exclude_them"),
     ("I14", "the_template_comes_before_the_requirements"),
+    ("I15", "a_type_that_is_withdrawn_makes_its_nodes_drift_from_an_hour_of_age_on"),
+    ("I16", "a_reserved_node_may_also_have_been_on_demand"),
     ("I17", "a_claim_drifts_only_once_it_has_its_instance"),
 ];
 
@@ -103,5 +108,99 @@ fn a_claim_drifts_only_once_it_has_its_instance() {
     let told =
         Story::calm().latency("launchSeconds", 30.2).run(0.25, "web", 1, plain("1")).drift_all(10.25).until(60.0);
     assert_eq!(told.times(EventKind::NodeDrifted, 1), ["31.50"]);
-    assert_eq!(super::story::maybe(told.node(1).launched), "31.50");
+    assert_eq!(maybe(told.node(1).launched), "31.50");
+}
+
+/// A pool with so many nodes, fixed.
+fn fixed(nodes: u32, limits: Value) -> Story {
+    Story::new().option("staticCapacity", json!(true)).pool(json!({"replicas": nodes, "limits": limits}))
+}
+
+/// How many claims are neither gone nor on their way out.
+fn active(told: &Told) -> usize {
+    told.record.nodes.iter().filter(|node| node.deletion_requested.is_none()).count()
+}
+
+#[test]
+fn drifted_nodes_of_a_static_pool_are_replaced_one_for_one() {
+    let told = fixed(2, json!({})).drift_all(60.25).until(300.0);
+    assert_eq!(told.started(), ["63.37 Drifted 1 +1", "63.37 Drifted 2 +1"]);
+    assert_eq!((told.claims(), active(&told)), (4, 2));
+    for (old, new) in [(1, 3), (2, 4)] {
+        let gap = between(told.node(new).initialized, told.node(old).deletion_requested);
+        assert!((0.0..=1.0).contains(&gap), "{gap} s after its replacement is initialized");
+    }
+    // Without pods they are empty all the time, and stay.
+    assert_eq!(fixed(2, json!({})).until(300.0).proposed(), Vec::<String>::new());
+}
+
+#[test]
+fn the_limit_of_nodes_and_the_number_wanted_bound_what_is_replaced() {
+    for (limit, together) in [(3, 0), (4, 1), (5, 2), (9, 3)] {
+        let told = fixed(3, json!({"nodes": limit.to_string()})).drift_all(60.25).until(75.0);
+        assert_eq!(told.started().len(), together, "limit {limit}");
+    }
+    let told =
+        fixed(3, json!({})).pool(json!({"disruption": {"budgets": [{"nodes": "1"}]}})).drift_all(60.25).until(75.0);
+    assert_eq!(told.started().len(), 1);
+    // Three nodes and one wanted: the surplus goes first, then the one that is left is replaced.
+    let fewer = json!({"replicas": 1, "template": {"metadata": {"labels": {"generation": "2"}}}});
+    let told = fixed(3, json!({})).change_pool(60.25, fewer).until(300.0);
+    let ends: Vec<String> = told.record.nodes.iter().take(3).map(|node| maybe(node.deletion_requested)).collect();
+    assert_eq!(ends.iter().filter(|end| *end == "60.25").count(), 2, "{ends:?}");
+    assert_eq!((told.started().len(), active(&told)), (1, 1));
+}
+
+#[test]
+fn static_pools_are_looked_after_each_by_itself() {
+    let told = fixed(2, json!({"nodes": "1"}))
+        .another_pool("none", json!({"replicas": 0, "limits": null}))
+        .another_pool("many", json!({"replicas": 4, "limits": null}))
+        .until(60.0);
+    let of = |pool: &str| told.record.nodes.iter().filter(|node| node.origin.name().as_str() == pool).count();
+    assert_eq!((of("default"), of("none"), of("many")), (1, 0, 4));
+    // A node that somebody deletes is made again; without the gate there are none.
+    let told = fixed(1, json!({})).run(20.25, "web", 1, plain("1")).delete_node_of(60.25, "web-00000").until(90.0);
+    assert_eq!((told.claims(), time(told.node(2).requested)), (2, "60.25".to_owned()));
+    assert_eq!(fixed(2, json!({})).option("staticCapacity", json!(false)).until(60.0).claims(), 0);
+}
+
+#[test]
+fn a_type_that_is_withdrawn_makes_its_nodes_drift_from_an_hour_of_age_on() {
+    let withdrawn = |seconds: f64| {
+        let story = Story::calm().run(0.25, "web", 1, plain("1"));
+        let told = story.at(seconds, json!({"op": "withdrawType", "name": "s-2"})).until(9_200.0);
+        assert_eq!(told.said(EventKind::NodeDrifted), Some("InstanceTypeNotFound"));
+        assert_eq!(told.node(2).instance_type.map(|name| name.as_str()), Some("s-4"));
+        told.times(EventKind::NodeDrifted, 1)
+    };
+    // The claim is made at 1.30, which the API keeps as 1; afterwards its type is looked for every half an hour.
+    assert_eq!((withdrawn(600.25), withdrawn(5_000.25)), (vec!["3601.00".to_owned()], vec!["5401.00".to_owned()]));
+    let mut lab = Lab::new();
+    lab.node("own", "m-4", Vec::new());
+    let labels = lab.nodes[0].labels.clone();
+    assert!(!has_lost_its_type(&lab.types, &labels));
+    lab.types[1].offerings.retain(|own| own.capacity_type.as_str() == "spot");
+    assert!(has_lost_its_type(&lab.types, &labels));
+    lab.types.remove(1);
+    assert!(has_lost_its_type(&lab.types, &labels));
+}
+
+#[test]
+fn a_reserved_node_may_also_have_been_on_demand() {
+    let mut lab = Lab::new();
+    lab.node_of("default", "own", "m-4", "reserved", Vec::new());
+    let labels = lab.nodes[0].labels.clone().with("karpenter.k8s.aws/capacity-reservation-id", "cr-gone");
+    let lost = |kinds: &[&str]| {
+        let mut types = lab.types.clone();
+        types[1].offerings.retain(|own| kinds.contains(&own.capacity_type.as_str()));
+        has_lost_its_type(&types, &labels)
+    };
+    assert!(!lost(&["on-demand", "spot"]) && !lost(&["on-demand"]) && lost(&["spot"]) && lost(&[]));
+    // Any reservation will do, too.
+    let mut types = lab.types.clone();
+    for own in &mut types[1].offerings {
+        own.capacity_type = "reserved".into();
+    }
+    assert!(!has_lost_its_type(&types, &labels));
 }

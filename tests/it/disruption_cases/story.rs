@@ -83,6 +83,12 @@ impl Story {
         self
     }
 
+    /// Sets an option, a feature gate for instance.
+    pub fn option(mut self, key: &str, value: Value) -> Self {
+        self.case["options"][key] = value;
+        self
+    }
+
     /// Sets a latency of the models.
     pub fn latency(mut self, key: &str, seconds: f64) -> Self {
         self.case["model"][key] = seconds.into();

@@ -1,0 +1,130 @@
+//! Pools with a fixed number of nodes: how many to make, which to remove, which drifted ones to replace.
+//!
+//! Source: Karpenter core v1.13 `pkg/controllers/static`, `pkg/controllers/disruption/staticdrift.go`.
+
+use std::sync::Arc;
+
+use super::Command;
+use super::budgets::Allowance;
+use super::candidates::Candidate;
+use super::cost::node_cost;
+use super::view::{ClusterView, NodeFacts};
+use crate::domain::{HourlyRate, NodePool, PodSpec, ResourceName, Resources, SimTime, Toleration, well_known};
+use crate::policy::packing::{
+    Packer, PackingSetup, PendingPod, PlannedClaim, PoolView, ReservedMode, Situation, TieBreak,
+};
+
+/// The claims of a static pool.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct StaticCount {
+    /// Claims that are to stay.
+    pub active: i64,
+    /// Claims that a command has marked and not deleted yet.
+    pub pending_disruption: i64,
+    /// Claims that are being deleted.
+    pub deleting: i64,
+}
+
+impl StaticCount {
+    /// How many claims the pool's limit of nodes still lets be made; no limit lets any number.
+    pub fn room(self, pool: &NodePool) -> i64 {
+        let limit = pool.limits.iter().find(|(name, _)| *name == ResourceName::NODES);
+        let all = self.active + self.pending_disruption + self.deleting;
+        limit.map_or(i64::MAX, |(_, limit)| (limit - all).max(0))
+    }
+
+    /// How many claims to make so that there are as many as the pool wants.
+    pub fn missing(self, pool: &NodePool) -> i64 {
+        let wanted = i64::from(pool.replicas.unwrap_or(0));
+        (wanted - self.active - self.pending_disruption).clamp(0, self.room(pool))
+    }
+
+    /// How many claims to remove.
+    pub fn surplus(self, pool: &NodePool) -> i64 {
+        (self.active - i64::from(pool.replicas.unwrap_or(0))).max(0)
+    }
+}
+
+/// The drifted nodes to replace one for one, in one command each: as many of every pool as its budget and its limit of nodes
+/// allow, and none while it has more nodes than it wants. `candidates` are those of static drift.
+pub fn static_drift(view: &ClusterView<'_>, candidates: &[Candidate], allowances: &[Allowance]) -> Vec<usize> {
+    let mut taken = Vec::new();
+    for (position, pool) in view.pools.iter().enumerate() {
+        let count = count(view, position);
+        let overscaled = count.active + count.pending_disruption > i64::from(pool.pool.replicas.unwrap_or(0));
+        let most = if overscaled { 0 } else { allowances[position].0.min(count.room(pool.pool)) };
+        let own = candidates.iter().filter(|own| own.pool == position).map(|own| own.node);
+        taken.extend(own.take(usize::try_from(most).unwrap_or(0)));
+    }
+    taken
+}
+
+/// The claims of a pool that have their instance.
+fn count(view: &ClusterView<'_>, pool: usize) -> StaticCount {
+    let mut count = StaticCount::default();
+    for node in view.nodes.iter().filter(|node| node.view.managed && node.pool(view.pools) == Some(pool)) {
+        match (node.marked_for_deletion(), node.queued) {
+            (false, _) => count.active += 1,
+            (true, true) => count.pending_disruption += 1,
+            (true, false) => count.deleting += 1,
+        }
+    }
+    count
+}
+
+/// The command that replaces a node by a claim.
+pub fn one_for_one(node: usize, replacement: PlannedClaim) -> Command {
+    Command {
+        nodes: vec![node],
+        replacements: vec![replacement],
+        moves: Vec::new(),
+        replaced: Vec::new(),
+        price: HourlyRate::ZERO,
+    }
+}
+
+/// The order in which surplus nodes go: empty ones first, then those without a protected pod, then the cheapest to disturb.
+pub fn removal_order(nodes: &mut [(usize, NodeFacts<'_>)], now: SimTime) {
+    let key = |node: &NodeFacts<'_>| {
+        let holds = node.pods.iter().any(super::pods::PodView::is_reschedulable);
+        let protected = node.pods.iter().any(|pod| !pod.is_disruptable(now));
+        (holds, protected)
+    };
+    nodes.sort_by(|(_, a), (_, b)| {
+        let costs = || node_cost(a, now).total_cmp(&node_cost(b, now));
+        key(a).cmp(&key(b)).then_with(costs).then_with(|| (a.created, a.view.name).cmp(&(b.created, b.view.name)))
+    });
+}
+
+/// The claim that a static pool makes for each of its nodes: whatever its template allows, with room for daemons.
+pub fn template_claim(setup: PackingSetup<'_>, pool: usize, ties: TieBreak) -> Option<PlannedClaim> {
+    let own = setup.pools.get(pool)?;
+    let open = NodePool { replicas: None, limits: Resources::new(), ..own.pool.clone() };
+    let pools = [PoolView { pool: &open, instance_types: own.instance_types }];
+    // A pod that asks for nothing and bears everything goes on whatever the template gives.
+    let spec = Arc::new(PodSpec { tolerations: vec![Toleration::EVERYTHING], ..PodSpec::default() });
+    let pod = PendingPod { namespace: well_known::DEFAULT, name: "", spec: &spec, created: SimTime::ZERO, uid_rank: 0 };
+    let situation = Situation { nodes: &[], pods: &[pod], reserved: ReservedMode::Strict, ties };
+    let plan = Packer::new(PackingSetup { pools: &pools, ..setup }).pack(&situation);
+    plan.claims.into_iter().next().map(|claim| PlannedClaim { pool, pods: Vec::new(), ..claim })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::StaticCount;
+    use crate::domain::{NodePool, ResourceName, Resources};
+
+    #[test]
+    fn a_pool_makes_what_it_lacks_within_its_limit_and_removes_what_is_too_much() {
+        let mut pool = NodePool { replicas: Some(5), ..NodePool::named("static") };
+        let count = |active, pending_disruption, deleting| StaticCount { active, pending_disruption, deleting };
+        assert_eq!((count(2, 0, 0).missing(&pool), count(2, 1, 4).missing(&pool)), (3, 2));
+        assert_eq!((count(7, 1, 0).missing(&pool), count(7, 1, 0).surplus(&pool)), (0, 2));
+        assert_eq!(count(2, 0, 0).room(&pool), i64::MAX);
+        pool.limits = Resources::new().with(ResourceName::NODES, 6);
+        assert_eq!((count(2, 1, 2).room(&pool), count(2, 1, 2).missing(&pool)), (1, 1));
+        assert_eq!((count(2, 1, 9).room(&pool), count(2, 1, 9).missing(&pool)), (0, 0));
+        pool.replicas = Some(0);
+        assert_eq!((count(2, 0, 0).missing(&pool), count(2, 0, 0).surplus(&pool)), (0, 2));
+    }
+}
