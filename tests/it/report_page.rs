@@ -4,7 +4,7 @@ use nodecast::domain::workload::ObjectName;
 use nodecast::domain::{NodeId, PodId, SimDuration, SimTime, Symbol, WorkloadId};
 use nodecast::report::{Summary, page, plots::Plots};
 use nodecast::simulation::Outcome;
-use nodecast::world::record::{EventKind, MetricSample, Sample, WorkloadSample};
+use nodecast::world::record::{Event, EventKind, MetricSample, PodFacts, Sample, WorkloadSample};
 use serde_json::Value;
 
 use crate::synthetic;
@@ -228,4 +228,26 @@ fn a_day_of_fifty_services_fits_into_a_megabyte() {
     assert_eq!(data["replay"]["nodes"].as_array().unwrap().len(), outcome.record.nodes.len(), "every node");
     let series = data["charts"][0]["series"].as_array().unwrap();
     assert_eq!(series.len(), 100, "wanted and Ready of every service");
+}
+
+#[test]
+fn a_run_of_any_size_fits_into_a_megabyte() {
+    let mut outcome = large();
+    let record = &mut outcome.record;
+    for copy in 1..6_u32 {
+        let pods: Vec<PodFacts> = record.pods[..14_000].to_vec();
+        record.pods.extend(pods.into_iter().enumerate().map(|(n, mut pod)| {
+            pod.ready = pod.ready.map(|ready| ready + SimDuration::from_millis(i64::from(copy) * 137 + n as i64 % 900));
+            pod
+        }));
+        let events: Vec<Event> = record.events[..8_000].to_vec();
+        record.events.extend(events);
+    }
+    record.events.sort_by_key(|event| event.at);
+    let in_all = record.events.len();
+    let page = html(&outcome);
+    assert!(page.len() < BYTES_MAX, "{} bytes", page.len());
+    let decisions = &data(&page)["decisions"];
+    let rows = decisions["rows"].as_array().unwrap().len();
+    assert!(rows > 1_000 && rows < in_all && decisions["in_all"] == in_all, "{rows} of {in_all}: the page says so");
 }

@@ -20,6 +20,29 @@ use crate::world::record::WorkloadKind;
 pub(crate) use charts::Chart;
 use encode::tenths;
 
+/// Bytes of a page's data; with its tables and scripts the page stays below a megabyte.
+const BYTES_MAX: usize = 820_000;
+
+/// How much of a run the page shows.
+#[derive(Clone, Copy, Debug)]
+struct Budget {
+    /// Points of all curves of one sort together, those through measured values and those of steps.
+    points: usize,
+    /// Rows of pods.
+    pods: usize,
+    /// Bytes of decisions, roughly.
+    decisions: usize,
+}
+
+/// What is tried in turn until the data is small enough: curves give way before lives, lives before decisions.
+const BUDGETS: [Budget; 5] = [
+    Budget { points: 60_000, pods: 16_000, decisions: 300_000 },
+    Budget { points: 40_000, pods: 16_000, decisions: 300_000 },
+    Budget { points: 30_000, pods: 10_000, decisions: 300_000 },
+    Budget { points: 20_000, pods: 6_000, decisions: 200_000 },
+    Budget { points: 10_000, pods: 3_000, decisions: 100_000 },
+];
+
 /// Everything that the script of a run's page reads.
 #[derive(Serialize)]
 struct Data {
@@ -72,14 +95,25 @@ impl Names {
 
 /// The data of the page of `outcome`, safe within a `script` element.
 pub(super) fn of(outcome: &Outcome) -> String {
+    let mut json = String::new();
+    for budget in BUDGETS {
+        json = within_budget(outcome, budget);
+        if json.len() <= BYTES_MAX {
+            break;
+        }
+    }
+    json
+}
+
+fn within_budget(outcome: &Outcome, budget: Budget) -> String {
     let mut names = Names::default();
-    let replay = replay::Replay::of(outcome, &mut names);
-    let decisions = decisions::Decisions::of(outcome);
+    let replay = replay::Replay::of(outcome, &mut names, budget.pods);
+    let decisions = decisions::Decisions::of(outcome, budget.decisions);
     within_script(&Data {
         start: outcome.about.start.clone(),
         duration: tenths(crate::domain::SimTime::ZERO + outcome.about.duration),
         workloads: workloads(outcome),
-        charts: charts::of(outcome),
+        charts: charts::of(outcome, budget.points),
         replay,
         decisions,
         names: names.names,
@@ -93,7 +127,7 @@ pub(crate) fn of_many(outcomes: &[(&str, &Outcome)]) -> String {
     within_script(&Comparison {
         start: first.about.start.clone(),
         duration: tenths(crate::domain::SimTime::ZERO + longest),
-        charts: charts::of_many(outcomes),
+        charts: charts::of_many(outcomes, BUDGETS[0].points),
     })
 }
 

@@ -9,9 +9,6 @@ use crate::simulation::Outcome;
 
 /// Workloads, metrics and queues with curves of their own.
 const CURVES_MAX: usize = 60;
-/// Points of all curves of one sort together, those through measured values and those of steps; they share the page with
-/// much else.
-const POINTS_MAX: usize = 60_000;
 /// Points of one curve; a screen shows no more.
 const CURVE_POINTS_MAX: usize = 2_000;
 /// Curves of a chart that are drawn before the reader asks for more.
@@ -84,13 +81,14 @@ impl Draft {
     }
 }
 
-/// The charts of a run, in the order of the page. One without anything to show is left out.
-pub(super) fn of(outcome: &Outcome) -> Vec<Chart> {
+/// The charts of a run, in the order of the page, with about `points` points for all curves of one sort together. One
+/// without anything to show is left out.
+pub(super) fn of(outcome: &Outcome, points: usize) -> Vec<Chart> {
     let end = SimTime::ZERO + outcome.about.duration;
     if outcome.record.samples.len() < 2 || end <= SimTime::ZERO {
         return Vec::new();
     }
-    finished(drafts(outcome), end)
+    finished(drafts(outcome), end, points)
 }
 
 fn drafts(outcome: &Outcome) -> Vec<Draft> {
@@ -132,7 +130,7 @@ fn drafts(outcome: &Outcome) -> Vec<Draft> {
 }
 
 /// The charts of a page that compares runs: one curve for each run.
-pub(super) fn of_many(outcomes: &[(&str, &Outcome)]) -> Vec<Chart> {
+pub(super) fn of_many(outcomes: &[(&str, &Outcome)], points: usize) -> Vec<Chart> {
     let end = outcomes.iter().map(|(_, outcome)| SimTime::ZERO + outcome.about.duration).max();
     let end = end.unwrap_or(SimTime::ZERO);
     let mut drafts: Vec<Draft> = Vec::new();
@@ -150,7 +148,7 @@ pub(super) fn of_many(outcomes: &[(&str, &Outcome)]) -> Vec<Chart> {
             }
         }
     }
-    finished(drafts, end)
+    finished(drafts, end, points)
 }
 
 /// One curve in each chart, for a run as a whole.
@@ -215,11 +213,11 @@ fn largest(series: &[Series]) -> Vec<Point> {
 }
 
 /// Thins the curves and leaves out charts without data.
-fn finished(drafts: Vec<Draft>, end: SimTime) -> Vec<Chart> {
+fn finished(drafts: Vec<Draft>, end: SimTime, points: usize) -> Vec<Chart> {
     let drafts: Vec<Draft> = drafts.into_iter().filter(|draft| draft.panel.has_data()).collect();
     let curves = drafts.iter().flat_map(|draft| &draft.panel.series);
     let (steps, lines): (Vec<&Series>, Vec<&Series>) = curves.partition(|series| series.steps);
-    let share = |curves: usize| (POINTS_MAX / curves.max(1)).min(CURVE_POINTS_MAX);
+    let share = |curves: usize| (points / curves.max(1)).min(CURVE_POINTS_MAX);
     let budget = Budget { steps: share(steps.len()), line: share(lines.len()), end };
     drafts.into_iter().map(|draft| chart(draft, &budget)).collect()
 }

@@ -10,8 +10,6 @@ use super::encode::tenths;
 use crate::simulation::Outcome;
 use crate::world::record::{Event, EventKind};
 
-/// Bytes of all rows together, roughly.
-const BYTES_MAX: usize = 300_000;
 /// Characters of a cause.
 const CAUSE_MAX: usize = 400;
 /// Stands for a number within a pattern.
@@ -98,14 +96,14 @@ const fn group(kind: EventKind) -> Option<&'static str> {
 }
 
 impl Decisions {
-    /// The decisions of `outcome`; where they are too many, those of the most frequent kinds end early.
-    pub(super) fn of(outcome: &Outcome) -> Self {
+    /// The decisions of `outcome` in about `bytes` bytes; where they are too many, those of the most frequent kinds end early.
+    pub(super) fn of(outcome: &Outcome, bytes: usize) -> Self {
         let record = &outcome.record;
         let decided: Vec<&Event> = record.events.iter().filter(|event| group(event.kind).is_some()).collect();
         let mut found = Self { in_all: decided.len(), kinds: Vec::new(), patterns: Vec::new(), rows: Vec::new() };
         let (mut kinds, mut patterns) = (BTreeMap::new(), BTreeMap::new());
         let mut before = 0;
-        for event in kept(&decided) {
+        for event in kept(&decided, bytes) {
             let at = tenths(event.at);
             let kind = *kinds.entry(event.kind).or_insert_with(|| {
                 found.kinds.push((event.kind.as_str(), group(event.kind).unwrap_or_default()));
@@ -132,14 +130,14 @@ impl Decisions {
 }
 
 /// The events that fit, in order: all of the rarest kind, then of the next, until there is no room.
-fn kept<'e>(events: &[&'e Event]) -> Vec<&'e Event> {
+fn kept<'e>(events: &[&'e Event], bytes: usize) -> Vec<&'e Event> {
     let mut by_kind: BTreeMap<EventKind, Vec<usize>> = BTreeMap::new();
     for (position, event) in events.iter().enumerate() {
         by_kind.entry(event.kind).or_default().push(position);
     }
     let mut by_kind: Vec<Vec<usize>> = by_kind.into_values().collect();
     by_kind.sort_by_key(Vec::len);
-    let mut room = BYTES_MAX;
+    let mut room = bytes;
     let mut positions: Vec<usize> = Vec::new();
     for position in by_kind.into_iter().flatten() {
         let cost = 15 + 3 * events[position].message.bytes().filter(u8::is_ascii_digit).count() / 2;

@@ -12,8 +12,6 @@ use crate::world::record::{EventKind, NodeFacts, PodFacts};
 
 /// Nodes that the page knows; more boxes than this cannot be told apart.
 const NODES_MAX: usize = 1_500;
-/// Rows of pods in the page.
-const PODS_MAX: usize = 16_000;
 /// How coarse the lives of pods may become so that they fit, in tenths of a second.
 const TICKS: [i64; 8] = [1, 10, 100, 300, 600, 1_200, 3_000, 6_000];
 const MIB: i64 = 1_048_576;
@@ -67,8 +65,8 @@ struct Life {
 }
 
 impl Replay {
-    /// The lives of `outcome`.
-    pub(super) fn of(outcome: &Outcome, names: &mut Names) -> Self {
+    /// The lives of `outcome`, in about `rows` rows of pods.
+    pub(super) fn of(outcome: &Outcome, names: &mut Names, rows: usize) -> Self {
         let record = &outcome.record;
         let mut sizes = BTreeMap::new();
         for pod in &record.pods {
@@ -79,8 +77,8 @@ impl Replay {
         }
         let mut drawn = record.nodes.len().min(NODES_MAX);
         let (tick, lives) = loop {
-            let (tick, lives) = fitting(&record.pods, &sizes, drawn);
-            if lives.len() <= PODS_MAX || drawn <= 1 {
+            let (tick, lives) = fitting(&record.pods, &sizes, drawn, rows);
+            if lives.len() <= rows || drawn <= 1 {
                 break (tick, lives);
             }
             // Many pods at once, not many in turn: fewer nodes are drawn.
@@ -139,11 +137,16 @@ fn node_row(node: &NodeFacts, notice: Option<SimTime>, names: &mut Names) -> Vec
 }
 
 /// Rows of pods on the first `drawn` nodes, as exact as the page has room for.
-fn fitting(pods: &[PodFacts], sizes: &BTreeMap<(i64, i64), usize>, drawn: usize) -> (i64, BTreeMap<Life, u32>) {
+fn fitting(
+    pods: &[PodFacts],
+    sizes: &BTreeMap<(i64, i64), usize>,
+    drawn: usize,
+    rows: usize,
+) -> (i64, BTreeMap<Life, u32>) {
     let mut found = (TICKS[0], BTreeMap::new());
     for tick in TICKS {
         found = (tick, lives(pods, sizes, drawn, tick));
-        if found.1.len() <= PODS_MAX {
+        if found.1.len() <= rows {
             break;
         }
     }
