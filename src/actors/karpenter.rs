@@ -7,6 +7,7 @@ mod assignment;
 mod batching;
 mod claims;
 mod cluster_view;
+mod consolidation;
 mod disruption;
 mod emptiness;
 mod eviction;
@@ -79,6 +80,7 @@ pub(super) struct Karpenter {
     empty_since: BTreeMap<NodeId, SimTime>,
     stamp: claims::Stamp,
     disruption: disruption::Loop,
+    consolidation: consolidation::Loop,
     commands: BTreeMap<CommandId, queue::Running>,
     /// Instance types that are no longer to be had.
     pub(super) withdrawn: BTreeSet<Symbol>,
@@ -150,6 +152,7 @@ pub(super) fn begin(context: &mut Context<'_>) {
         context.queue.schedule(at, class::DISRUPTION, Event::DisruptionPass);
         static_pools::wake(context, at);
     }
+    consolidation::begin(context);
 }
 
 /// A pod object is gone, or something else has changed that could change a decision.

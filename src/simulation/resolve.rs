@@ -10,9 +10,10 @@ use crate::actors::{
     Step,
 };
 use crate::catalog::{Catalog, CatalogError};
+use crate::domain::node_pool::ConsolidationPolicy;
 use crate::domain::pod::OwnerKind;
 use crate::domain::workload::ObjectName;
-use crate::domain::{NodePool, SimDuration, SimTime};
+use crate::domain::{KarpenterVersion, NodePool, SimDuration, SimTime};
 use crate::engine::Streams;
 use crate::load::{Curve, Source, Spacing, Uncertainty};
 use crate::policy::cluster_autoscaler::Flags;
@@ -134,6 +135,12 @@ fn node_pools(manifests: &Manifests, policy: &PolicyVariant, warnings: &mut Vec<
     complete_pools(version, &mut pools);
     for pool in &pools {
         let name = pool.name;
+        let consolidates = pool.legacy && pool.disruption.policy != ConsolidationPolicy::WhenEmpty;
+        if consolidates && version < KarpenterVersion::V0_16 {
+            warnings.push(format!(
+                "Provisioner {name}: Karpenter {version} does not know `consolidation`: its nodes stay until they are interrupted or expire"
+            ));
+        }
         if pool.replicas.is_some() && !policy.feature_gates.static_capacity {
             warnings.push(format!(
                 "NodePool {name} is static (`replicas`), and Karpenter's feature gate `static_capacity` is off: it has no nodes"

@@ -21,6 +21,7 @@ mod instance_types;
 mod interruptions;
 mod karpenter_runs;
 mod keda;
+mod legacy_consolidation;
 mod load;
 mod manifests;
 mod node_groups;

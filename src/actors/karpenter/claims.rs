@@ -98,6 +98,7 @@ pub(super) fn whole(at: SimTime) -> SimTime {
 pub(super) struct Stamp {
     number: u64,
     renewed: SimTime,
+    changed: SimTime,
 }
 
 impl Stamp {
@@ -105,12 +106,19 @@ impl Stamp {
     pub(super) fn renew(&mut self, now: SimTime) {
         self.number += 1;
         self.renewed = now;
+        self.changed = now;
+    }
+
+    /// When something last changed.
+    pub(super) fn changed(&self) -> SimTime {
+        self.changed
     }
 
     /// The stamp; one that is old is renewed.
     pub(super) fn read(&mut self, now: SimTime) -> u64 {
         if now - self.renewed >= STAMP_AGE {
-            self.renew(now);
+            self.number += 1;
+            self.renewed = now;
         }
         self.number
     }

@@ -6,7 +6,7 @@
 use super::cluster_view::with_view;
 use super::queue::{self, Proposal};
 use super::type_lists::LazyPacker;
-use super::{claims, is_managed, provisioning};
+use super::{claims, consolidation, has_disruption_loop, is_managed, provisioning};
 use crate::actors::context::Context;
 use crate::actors::event::{Event, class};
 use crate::domain::{NodeId, SimDuration, SimTime};
@@ -47,6 +47,9 @@ struct Waiting {
 
 /// One pass of the loop.
 pub(in crate::actors) fn disruption_pass(context: &mut Context<'_>, now: SimTime) {
+    if !has_disruption_loop(context.setup.versions.karpenter) {
+        return consolidation::pass(context, now);
+    }
     if is_unsynced(context) {
         context.queue.schedule_in(POLL_UNSYNCED, class::DISRUPTION, Event::DisruptionPass);
         return;
@@ -197,7 +200,7 @@ impl Inquiry<'_, '_> {
     }
 }
 
-fn proposal(method: Method, command: &Command, nodes: &[NodeId]) -> Proposal {
+pub(super) fn proposal(method: Method, command: &Command, nodes: &[NodeId]) -> Proposal {
     Proposal {
         nodes: command.nodes.iter().map(|&node| nodes[node]).collect(),
         replacements: command.replacements.clone(),
@@ -210,7 +213,7 @@ fn proposal(method: Method, command: &Command, nodes: &[NodeId]) -> Proposal {
     }
 }
 
-fn record(context: &mut Context<'_>, now: SimTime, method: Method, proposal: &Proposal) -> CommandId {
+pub(super) fn record(context: &mut Context<'_>, now: SimTime, method: Method, proposal: &Proposal) -> CommandId {
     let shared: &Context<'_> = context;
     let replacements = proposal.replacements.iter().map(|claim| ReplacementFacts {
         node_pool: claim.node_pool,
@@ -241,6 +244,9 @@ fn record(context: &mut Context<'_>, now: SimTime, method: Method, proposal: &Pr
 
 /// The wait is over: what still holds is started, and the loop goes on at once; otherwise the methods that come later are tried.
 pub(in crate::actors) fn disruption_validation(context: &mut Context<'_>, now: SimTime) {
+    if !has_disruption_loop(context.setup.versions.karpenter) {
+        return consolidation::validated(context, now);
+    }
     let Some(Waiting { place, mut proposal, command }) = context.karpenter.disruption.waiting.take() else { return };
     provisioning::refresh(context, now);
     match revalidate(context, now, ORDER[place], &proposal) {
@@ -257,7 +263,7 @@ pub(in crate::actors) fn disruption_validation(context: &mut Context<'_>, now: S
 }
 
 /// The nodes that may still go.
-fn revalidate(
+pub(super) fn revalidate(
     context: &Context<'_>,
     now: SimTime,
     method: Method,

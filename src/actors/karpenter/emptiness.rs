@@ -4,7 +4,7 @@
 //! Source: Karpenter v0.16.0 `pkg/controllers/node/emptiness.go`.
 
 use super::claims::nominated_until;
-use super::{assignment, has_disruption_loop, holds_pods, pool_of, termination};
+use super::{assignment, consolidation, has_disruption_loop, holds_pods, pool_of, termination};
 use crate::actors::context::Context;
 use crate::actors::event::{Event, class};
 use crate::domain::{NodeId, SimDuration, SimTime};
@@ -54,6 +54,8 @@ pub(in crate::actors) fn emptiness_due(context: &mut Context<'_>, now: SimTime, 
     }
 }
 
+/// `ttlSecondsAfterEmpty` of the node's Provisioner; one that consolidates has none.
 fn ttl(context: &Context<'_>, node: NodeId) -> Option<SimDuration> {
-    pool_of(context, node)?.disruption.consolidate_after
+    let pool = pool_of(context, node)?;
+    pool.disruption.consolidate_after.filter(|_| !consolidation::is_enabled(pool))
 }

@@ -3,7 +3,7 @@
 //! Source: Karpenter core v1.13 `pkg/controllers/disruption/queue.go`, `controller.go` (`executeCommand`).
 
 use super::claims::{nominate, whole};
-use super::{nomination_window, provisioning, static_pools, termination};
+use super::{has_disruption_loop, nomination_window, provisioning, static_pools, termination};
 use crate::actors::context::Context;
 use crate::actors::event::{Event, class};
 use crate::actors::scheduler_loop;
@@ -156,15 +156,17 @@ fn untaint(context: &mut Context<'_>, now: SimTime, node: NodeId) {
     }
     let Some(claim) = context.karpenter.nodes.get_mut(&node) else { return };
     if std::mem::take(&mut claim.tainted) {
-        context.world.untaint_node(node, well_known::TAINT_DISRUPTED);
+        context.world.untaint_node(node, leaving(context).key);
         context.world.note_node(node, now, EventKind::NodeUntainted, "");
         scheduler_loop::node_changed(context, now, node);
     }
 }
 
-/// The taint of nodes that are being disrupted.
-pub(super) fn disrupted() -> Taint {
-    Taint::new(well_known::TAINT_DISRUPTED, TaintEffect::NoSchedule)
+/// The taint of nodes that are on their way out: the release's own, or that of `kubectl cordon`.
+pub(super) fn leaving(context: &Context<'_>) -> Taint {
+    let own = has_disruption_loop(context.setup.versions.karpenter);
+    let key = if own { well_known::TAINT_DISRUPTED } else { well_known::TAINT_UNSCHEDULABLE };
+    Taint::new(key, TaintEffect::NoSchedule)
 }
 
 /// When a claim's `terminationGracePeriod` ends that was deleted now.

@@ -8,8 +8,7 @@ use super::{batching, claims, disruption, eviction, has_disruption_loop, is_mana
 use crate::actors::context::Context;
 use crate::actors::event::{Event, class};
 use crate::actors::{kubelet, node_life, scheduler_loop};
-use crate::domain::taints::TaintEffect;
-use crate::domain::{NodeId, PodId, SimDuration, SimTime, Symbol, Taint, well_known};
+use crate::domain::{NodeId, PodId, SimDuration, SimTime, Symbol};
 use crate::world::NodePhase;
 use crate::world::record::{EventKind, NodeEnd};
 
@@ -77,8 +76,7 @@ fn is_lost(context: &Context<'_>, node: NodeId) -> bool {
 /// Taints a node so that it takes no more pods.
 pub(super) fn taint(context: &mut Context<'_>, now: SimTime, node: NodeId) {
     let legacy = !has_disruption_loop(context.setup.versions.karpenter);
-    let taint =
-        if legacy { Taint::new(well_known::TAINT_UNSCHEDULABLE, TaintEffect::NoSchedule) } else { queue::disrupted() };
+    let taint = queue::leaving(context);
     let Some(claim) = context.karpenter.nodes.get_mut(&node) else { return };
     if std::mem::replace(&mut claim.tainted, true) {
         return;

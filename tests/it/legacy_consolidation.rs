@@ -1,0 +1,208 @@
+//! What removes nodes in releases before v1: `ttlSecondsAfterEmpty`, `ttlSecondsUntilExpired` and `consolidation.enabled` of a
+//! Provisioner, by release.
+
+use std::fmt::Write as _;
+
+use nodecast::catalog::Catalog;
+use nodecast::domain::{SimDuration, SimTime, Symbol};
+use nodecast::scenario::Scenario;
+use nodecast::simulation::{self, Outcome};
+use nodecast::world::record::{EventKind, NodeEnd, NodeFacts};
+
+const CONSOLIDATION: &str = "consolidation: {enabled: true}";
+
+/// A Provisioner of m5.large and m5.xlarge and a Deployment of which an m5.xlarge holds two pods, an m5.large one.
+struct Cluster {
+    karpenter: &'static str,
+    capacity_type: &'static str,
+    /// More of the Provisioner's specification.
+    provisioner: &'static str,
+    /// More Deployments of such pods, each with its replicas.
+    others: &'static [(&'static str, u32)],
+    manifests: &'static str,
+    replicas: u32,
+    /// Minute, Deployment and replicas.
+    steps: &'static [(u32, &'static str, u32)],
+}
+
+impl Cluster {
+    fn new(
+        karpenter: &'static str,
+        provisioner: &'static str,
+        replicas: u32,
+        steps: &'static [(u32, &'static str, u32)],
+    ) -> Self {
+        Self { karpenter, capacity_type: "on-demand", provisioner, others: &[], manifests: "", replicas, steps }
+    }
+
+    fn run(&self) -> Outcome {
+        let directory = tempfile::tempdir().unwrap();
+        let Self { karpenter, capacity_type, provisioner, others, manifests, replicas, steps } = self;
+        let mut scenario = format!(
+            "name: test\nregion: us-east-1\nstart: 2023-01-01T00:00:00Z\nduration: 1h\nmanifests: [objects.yaml]\n\
+             versions: {{ kubernetes: \"1.24\", karpenter: {karpenter} }}\ncluster: {{ zones: [us-east-1a] }}\n\
+             ec2: {{ spot: {{ prices: constant, interruptions: none }}, failures: none }}\ntimeline:\n"
+        );
+        for (minute, name, replicas) in *steps {
+            writeln!(scenario, "  - {{at: {minute}m, scale: {{workload: default/{name}, replicas: {replicas}}}}}")
+                .unwrap();
+        }
+        let mut objects = format!(
+            "apiVersion: karpenter.sh/v1alpha5\nkind: Provisioner\nmetadata: {{name: default}}\nspec:\n  {provisioner}\n  \
+             requirements:\n  - {{key: karpenter.sh/capacity-type, operator: In, values: [{capacity_type}]}}\n  \
+             - {{key: node.kubernetes.io/instance-type, operator: In, values: [m5.large, m5.xlarge]}}\n{manifests}"
+        );
+        for (name, replicas) in [("web", *replicas)].iter().chain(*others) {
+            writeln!(
+                objects,
+                "---\napiVersion: apps/v1\nkind: Deployment\nmetadata: {{name: {name}}}\nspec:\n  replicas: {replicas}\n  \
+                 selector: {{matchLabels: {{app: {name}}}}}\n  template:\n    metadata: {{labels: {{app: {name}}}}}\n    \
+                 spec:\n      containers: [{{name: app, image: app, resources: {{requests: {{cpu: 1500m, memory: 1Gi}}}}}}]"
+            )
+            .unwrap();
+        }
+        std::fs::write(directory.path().join("scenario.yaml"), scenario).unwrap();
+        std::fs::write(directory.path().join("objects.yaml"), objects).unwrap();
+        let scenario = Scenario::load(&directory.path().join("scenario.yaml")).unwrap().0;
+        let policy = scenario.for_policy(None).unwrap();
+        simulation::run(&scenario, policy, Catalog::embedded().unwrap(), scenario.seed, &mut |_| {}).unwrap()
+    }
+}
+
+/// Type and end of every node.
+fn lives(outcome: &Outcome) -> Vec<(&'static str, Option<NodeEnd>)> {
+    let nodes = outcome.record.nodes.iter();
+    nodes.map(|node| (node.instance_type.map_or("", Symbol::as_str), node.end)).collect()
+}
+
+fn minutes(minutes: i64) -> SimTime {
+    SimTime::ZERO + SimDuration::from_secs(minutes * 60)
+}
+
+fn removed(outcome: &Outcome) -> Vec<&NodeFacts> {
+    outcome.record.nodes.iter().filter(|node| node.deletion_requested.is_some()).collect()
+}
+
+/// Two nodes of two pods each, of which at 5 min one each is left.
+fn halved(karpenter: &'static str, capacity_type: &'static str) -> Outcome {
+    let cluster = Cluster::new(karpenter, CONSOLIDATION, 2, &[(5, "web", 1), (5, "other", 1)]);
+    Cluster { others: &[("other", 2)], capacity_type, ..cluster }.run()
+}
+
+#[test]
+fn a_node_whose_pods_fit_elsewhere_goes_once_the_cluster_was_left_alone() {
+    for karpenter in ["v0.16.0", "v0.18.1", "v0.22.1"] {
+        let outcome = halved(karpenter, "on-demand");
+        let ends = [("m5.xlarge", Some(NodeEnd::Underutilized)), ("m5.xlarge", None)];
+        assert_eq!(lives(&outcome), ends, "{karpenter}");
+        let waited = (removed(&outcome)[0].deletion_requested.unwrap() - minutes(5)).as_secs();
+        // Fifteen seconds of quiet or of validation, and up to ten until the next look.
+        assert!((15..=27).contains(&waited), "{karpenter}: {waited} s");
+        let pending = outcome.record.pods.iter().filter(|pod| pod.removed.is_none() && pod.ready.is_none()).count();
+        assert_eq!(pending, 0);
+    }
+}
+
+#[test]
+fn a_node_is_replaced_by_a_cheaper_one_which_is_there_before_it_goes() {
+    for karpenter in ["v0.16.0", "v0.22.1"] {
+        let outcome = Cluster::new(karpenter, CONSOLIDATION, 2, &[(5, "web", 1)]).run();
+        assert_eq!(lives(&outcome), [("m5.xlarge", Some(NodeEnd::Underutilized)), ("m5.large", None)], "{karpenter}");
+        let [old, new] = &outcome.record.nodes[..] else { panic!("two nodes") };
+        let cordoned = outcome.record.events.iter().find(|event| event.kind == EventKind::NodeTainted).unwrap();
+        assert_eq!(&*cordoned.message, "node.kubernetes.io/unschedulable");
+        assert!(cordoned.at <= new.requested && old.deletion_requested >= new.initialized);
+    }
+}
+
+#[test]
+fn a_spot_node_is_not_replaced_by_another_but_may_be_removed() {
+    let shrunk = Cluster::new("v0.16.0", CONSOLIDATION, 2, &[(5, "web", 1)]);
+    let outcome = Cluster { capacity_type: "spot", ..shrunk }.run();
+    assert_eq!(lives(&outcome), [("m5.xlarge", None)], "the node of the last pod stays as large as it is");
+    assert_eq!(removed(&halved("v0.16.0", "spot"))[0].end, Some(NodeEnd::Underutilized));
+}
+
+#[test]
+fn all_empty_nodes_go_in_one_command() {
+    for karpenter in ["v0.16.0", "v0.22.1"] {
+        let outcome = Cluster::new(karpenter, CONSOLIDATION, 6, &[(5, "web", 0)]).run();
+        let gone: Vec<_> = removed(&outcome).iter().map(|node| (node.end, node.deletion_requested)).collect();
+        assert_eq!(gone.len(), 3);
+        assert!(gone.iter().all(|one| *one == gone[0] && one.0 == Some(NodeEnd::Empty)), "{karpenter}: {gone:?}");
+        assert!(gone[0].1 > Some(minutes(5) + SimDuration::from_secs(14)), "it has no time to live when empty");
+    }
+}
+
+#[test]
+fn nothing_else_is_removed_before_the_last_node_is_gone() {
+    // Four nodes of two pods each, of which one each is left: two nodes can go.
+    const STEPS: &[(u32, &str, u32)] = &[(5, "web", 1), (5, "b", 1), (5, "c", 1), (5, "d", 1)];
+    let times = |karpenter| {
+        let cluster = Cluster::new(karpenter, CONSOLIDATION, 2, STEPS);
+        let outcome = Cluster { others: &[("b", 2), ("c", 2), ("d", 2)], ..cluster }.run();
+        let gone = removed(&outcome);
+        assert!(gone.iter().all(|node| node.end == Some(NodeEnd::Underutilized)), "{:?}", lives(&outcome));
+        let mut times: Vec<_> =
+            gone.iter().map(|node| (node.deletion_requested.unwrap(), node.terminated.unwrap())).collect();
+        times.sort_unstable();
+        times
+    };
+    let [first, second] = times("v0.16.0")[..] else { panic!("two nodes go") };
+    assert!(second.0 > first.1, "one after the other");
+    let [first, second] = times("v0.22.1")[..] else { panic!("two nodes go") };
+    assert_eq!(first.0, second.0, "several at once");
+}
+
+#[test]
+fn a_pod_that_nothing_controls_keeps_its_node_up_to_v0_18() {
+    const BARE: &str = "---\napiVersion: v1\nkind: Pod\nmetadata: {name: bare}\nspec:\n  \
+        containers: [{name: app, image: app, resources: {requests: {cpu: 1500m, memory: 1Gi}}}]\n";
+    let with = |karpenter| {
+        let cluster = Cluster::new(karpenter, CONSOLIDATION, 1, &[(5, "web", 0)]);
+        Cluster { manifests: BARE, ..cluster }.run().record.nodes[0].end
+    };
+    assert_eq!((with("v0.18.1"), with("v0.22.1")), (None, Some(NodeEnd::Underutilized)));
+}
+
+#[test]
+fn a_restless_cluster_is_left_alone_for_three_minutes() {
+    // A pod that fits no type waits for ever.
+    const LARGE: &str = "---\napiVersion: apps/v1\nkind: Deployment\nmetadata: {name: large}\nspec:\n  replicas: 1\n  \
+        selector: {matchLabels: {app: large}}\n  template:\n    metadata: {labels: {app: large}}\n    spec:\n      \
+        containers: [{name: app, image: app, resources: {requests: {cpu: 64}}}]\n";
+    let cluster = Cluster::new("v0.16.0", CONSOLIDATION, 2, &[(5, "web", 0)]);
+    let outcome = Cluster { manifests: LARGE, ..cluster }.run();
+    let waited = (removed(&outcome)[0].deletion_requested.unwrap() - minutes(5)).as_secs();
+    assert!((180..=195).contains(&waited), "{waited} s");
+}
+
+#[test]
+fn releases_before_consolidation_say_that_they_do_not_know_it() {
+    let outcome = Cluster::new("v0.6.3", CONSOLIDATION, 2, &[(20, "web", 0)]).run();
+    assert!(removed(&outcome).is_empty());
+    assert!(outcome.warnings.iter().any(|warning| warning.contains("Karpenter v0.6.3 does not know `consolidation`")));
+    let later = Cluster::new("v0.16.0", CONSOLIDATION, 2, &[(20, "web", 0)]).run();
+    assert_eq!((removed(&later).len(), later.warnings.len()), (1, 0));
+}
+
+#[test]
+fn a_node_expires_at_its_age_and_its_pods_wait_for_another() {
+    for karpenter in ["v0.6.3", "v0.16.0", "v0.22.1"] {
+        let outcome = Cluster::new(karpenter, "ttlSecondsUntilExpired: 1800", 2, &[]).run();
+        let [old, new] = &outcome.record.nodes[..] else { panic!("{karpenter}: {:?}", lives(&outcome)) };
+        let age = (old.deletion_requested.unwrap() - old.requested).as_secs();
+        assert_eq!((old.end, age), (Some(NodeEnd::Expired), 1_799 + i64::from(age == 1_800)), "{karpenter}");
+        assert!(new.requested >= old.deletion_requested.unwrap(), "no replacement is made before");
+    }
+}
+
+#[test]
+fn a_provisioner_without_either_removes_nothing() {
+    for karpenter in ["v0.4.1", "v0.16.0", "v0.22.1"] {
+        assert!(removed(&Cluster::new(karpenter, "weight: 1", 2, &[(20, "web", 0)]).run()).is_empty());
+    }
+    let outcome = Cluster::new("v0.16.0", "ttlSecondsAfterEmpty: 60", 2, &[(20, "web", 0)]).run();
+    let waited = (removed(&outcome)[0].deletion_requested.unwrap() - minutes(20)).as_secs();
+    assert!((60..=62).contains(&waited), "{waited} s");
+}
