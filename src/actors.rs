@@ -10,6 +10,7 @@
 mod cluster_autoscaler;
 mod context;
 mod control_plane;
+mod cpu_shares;
 mod event;
 pub mod inquiry;
 mod interruption;
@@ -18,6 +19,7 @@ mod karpenter;
 mod keda_loop;
 mod kubelet;
 mod load_loop;
+mod memory_limits;
 mod metrics_server;
 mod node_groups;
 mod node_life;
@@ -81,6 +83,7 @@ pub fn handle(context: &mut Context<'_>, now: SimTime, event: Event) {
         Event::KedaPoll(object) => keda_loop::poll(context, now, object),
         Event::JobPoll(object) => job_loop::poll(context, now, object),
         Event::JobPodDone(pod) => workload_controllers::pod_done(context, now, pod),
+        Event::MemoryCheck(load) => memory_limits::check(context, now, load),
         Event::TraceStep => pod_trace::step(context, now),
         Event::TracePodEnds(pod) => pod_trace::pod_ends(context, now, pod),
         Event::TraceAgain => pod_trace::make_again(context, now),

@@ -14,6 +14,7 @@ mod fluid;
 pub mod histogram;
 pub mod model;
 pub mod queueing;
+pub mod shares;
 pub mod tally;
 pub mod work_queue;
 

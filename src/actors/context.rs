@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::cluster_autoscaler::AutoscalerLoop;
+use super::cpu_shares::CpuShares;
 use super::event::Event;
 use super::interruption::Interruption;
 use super::job_loop::JobLoop;
@@ -10,6 +11,7 @@ use super::karpenter::Karpenter;
 use super::keda_loop::KedaLoop;
 use super::kubelet::Images;
 use super::load_loop::LoadLoop;
+use super::memory_limits::Kills;
 use super::metrics_server::MetricsServer;
 use super::node_groups::{self, NodeGroups};
 use super::pod_trace::TraceLoop;
@@ -50,6 +52,8 @@ pub struct Context<'s> {
     pub(super) scheduler: SchedulerLoop,
     pub(super) images: Images,
     pub(super) pod_trace: TraceLoop,
+    pub(super) cpu_shares: CpuShares,
+    pub(super) kills: Kills,
     pub(super) controllers: Controllers,
     pub(super) metrics: MetricsServer,
     pub(super) autoscalers: Vec<ReplicaLoop<'s>>,
@@ -98,6 +102,8 @@ impl<'s> Context<'s> {
             scheduler: SchedulerLoop::new(setup, streams),
             images: Images::default(),
             pod_trace: TraceLoop::default(),
+            cpu_shares: CpuShares::default(),
+            kills: Kills::new(),
             controllers: Controllers::default(),
             metrics: MetricsServer::new(setup),
             autoscalers: Vec::new(),

@@ -24,6 +24,8 @@ pub enum Event {
     LoadStep(u32, u32),
     /// A load changes by itself: the backlog is gone or the last request answered.
     LoadShift(u32),
+    /// The memory of a load's pods is held against their limits.
+    MemoryCheck(u32),
     /// metrics-server reads a node.
     MetricsTick(NodeId),
     /// A HorizontalPodAutoscaler is looked at.

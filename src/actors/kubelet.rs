@@ -13,7 +13,7 @@ use rustc_hash::FxHashMap;
 
 use super::context::Context;
 use super::event::{Event, class};
-use super::{karpenter, load_loop, pod_trace, replay, scheduler_loop, workload_controllers};
+use super::{cpu_shares, karpenter, load_loop, pod_trace, replay, scheduler_loop, workload_controllers};
 use crate::domain::pod::{Container, Probe};
 use crate::domain::{NodeId, PodId, SimDuration, SimTime, Symbol};
 use crate::scenario::definition::ImageSettings;
@@ -25,7 +25,7 @@ const PULL_OVERHEAD: SimDuration = SimDuration::from_millis(1_500);
 /// An image that the node has.
 const CACHED_PULL: SimDuration = SimDuration::from_millis(300);
 /// From the last image pulled to the containers running.
-const CONTAINER_START: SimDuration = SimDuration::from_secs(1);
+pub(super) const CONTAINER_START: SimDuration = SimDuration::from_secs(1);
 /// What a hook that runs when the grace period ends is given once more.
 ///
 /// Source: `kuberuntime_container.go`, `minimumGracePeriodInSeconds`.
@@ -144,6 +144,7 @@ pub(super) fn ready(context: &mut Context<'_>, now: SimTime, pod: PodId) {
     let workload = state.workload;
     context.world.ready_pod(pod, now);
     context.metrics.pod_ready(pod, workload, &mut context.loads, now);
+    cpu_shares::pod_ready(context, pod);
     load_loop::replicas_changed(context, now, workload);
     workload_controllers::pod_ready(context, workload);
 }
@@ -173,6 +174,7 @@ pub(super) fn delete_within(
         (state.workload, state.node, state.is_ready(), state.deletion_requested.is_some());
     if was_ready {
         context.metrics.pod_unready(pod, workload, &mut context.loads, now);
+        cpu_shares::pod_unready(context, pod);
     }
     context.world.request_pod_deletion(pod, now, grace, evicted, reason);
     pod_trace::pod_leaves(context, pod);
@@ -242,6 +244,7 @@ pub(super) fn cut_off(context: &mut Context<'_>, now: SimTime, pod: PodId) {
     }
     let workload = state.workload;
     context.metrics.pod_unready(pod, workload, &mut context.loads, now);
+    cpu_shares::pod_unready(context, pod);
     context.world.unready_pod(pod);
     load_loop::replicas_changed(context, now, workload);
 }
@@ -259,6 +262,7 @@ pub(super) fn lost(context: &mut Context<'_>, now: SimTime, pod: PodId) {
     }
     if was_ready {
         context.metrics.pod_unready(pod, workload, &mut context.loads, now);
+        cpu_shares::pod_unready(context, pod);
         load_loop::replicas_changed(context, now, workload);
     }
     context.world.remove_pod(pod, now);

@@ -3,7 +3,7 @@
 use super::context::Context;
 use super::event::{Event, class};
 use super::setup::{LoadPart, LoadPlan, LoadStep};
-use super::{prometheus, queue_loop};
+use super::{cpu_shares, prometheus, queue_loop};
 use crate::domain::workload::ObjectName;
 use crate::domain::{SimTime, WorkloadId};
 use crate::engine::{Streams, TimerId};
@@ -211,9 +211,21 @@ pub(super) fn workload_applied(context: &mut Context<'_>, workload: WorkloadId) 
     queue_loop::workload_applied(context, workload);
 }
 
+/// The nodes leave the replicas another amount of CPU than before.
+pub(super) fn set_cpu_available(context: &mut Context<'_>, now: SimTime, load: usize, milli: Option<i64>) {
+    context.loads[load].model.set_cpu_available(milli, now);
+    take_rates(context, now, load);
+}
+
+/// After any change of source or replicas: takes the new rates, and shares the CPU of nodes that are short of it.
+fn settle(context: &mut Context<'_>, now: SimTime, load: usize) {
+    take_rates(context, now, load);
+    cpu_shares::demand_changed(context, now, load);
+}
+
 /// After any change of source or replicas: accrues CPU at the old rate, takes the new one, and re-arms the timer for the
 /// model's own next change.
-fn settle(context: &mut Context<'_>, now: SimTime, load: usize) {
+fn take_rates(context: &mut Context<'_>, now: SimTime, load: usize) {
     let own = &mut context.loads[load];
     own.accrue(now);
     own.ready = own.id.map_or(0, |id| context.world.workload(id).ready);

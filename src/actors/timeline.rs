@@ -3,7 +3,10 @@
 use super::context::Context;
 use super::event::{Event, class};
 use super::workload_controllers::{bare_pods, daemon_sets, deployments, jobs, stateful_sets};
-use super::{control_plane, job_loop, keda_loop, load_loop, pod_trace, queue_loop, replica_loop, workload_controllers};
+use super::{
+    control_plane, job_loop, keda_loop, load_loop, memory_limits, pod_trace, queue_loop, replica_loop,
+    workload_controllers,
+};
 use crate::actors::setup::Action;
 use crate::domain::SimTime;
 use crate::world::record::EventKind;
@@ -16,6 +19,7 @@ pub(super) fn begin(context: &mut Context<'_>) {
     }
     pod_trace::begin(context);
     load_loop::begin(context);
+    memory_limits::begin(context);
     queue_loop::begin(context);
 }
 

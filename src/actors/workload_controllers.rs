@@ -162,7 +162,7 @@ fn victim_view(context: &Context<'_>, on_node: &FxHashMap<NodeId, u32>, pod: Pod
         ready_since: state.ready_since,
         deletion_cost: cost.unwrap_or(0),
         siblings_on_node: siblings.unwrap_or(0),
-        restarts: 0,
+        restarts: state.restarts,
         sidecar_restarts: 0,
         created: state.created,
         uid: pod_uid(context, pod),

@@ -1,7 +1,4 @@
 //! What requests meet: their cost, who sends them, how many replicas answer, and how fast these can go.
-//!
-//! Deviation: a replica's CPU limit bounds what it serves, the CPU of its node does not; a run in which pods used more CPU than
-//! the nodes have warns of it.
 
 use std::sync::Arc;
 

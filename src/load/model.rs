@@ -142,6 +142,17 @@ impl RequestModel {
         libm::round(self.conditions.cpu_micro(self.throughput())) as i64
     }
 
+    /// CPU that all replicas together would use at present if their nodes had enough of it, in millionths of a CPU.
+    pub fn cpu_wanted_micro(&self) -> i64 {
+        let free = Conditions { cpu_available_milli: None, ..self.conditions.clone() };
+        let rate = match &self.detail {
+            Detail::Fluid(fluid) => fluid.throughput(&free),
+            Detail::Exact(exact) if exact.backlog() > 0.0 => free.capacity(),
+            Detail::Exact(_) => free.arrival_rate().min(free.capacity()),
+        };
+        libm::round(free.cpu_micro(rate)) as i64
+    }
+
     /// CPU that all replicas together have used, in millionths of a CPU times seconds, where requests are simulated one by
     /// one.
     pub fn cpu_used_exactly(&self) -> Option<f64> {

@@ -8,17 +8,15 @@ use crate::domain::{SimDuration, SimTime, WorkloadId};
 use crate::load::{RequestModel, WorkQueue};
 use crate::scenario::definition::QueueKind;
 use crate::scenario::{PolicyVariant, Scenario};
-use crate::world::record::Sample;
 
 /// Brings everything up to the end of the run and gathers the outcome.
 pub(super) fn conclude(
     mut context: Context<'_>,
     scenario: &Scenario,
     policy: &PolicyVariant,
-    mut warnings: Vec<String>,
+    warnings: Vec<String>,
     event_hash: u64,
 ) -> Outcome {
-    warnings.extend(more_cpu_than_there_is(&context));
     let end = SimTime::ZERO + context.setup.duration;
     let models = context.request_models(end);
     let requests: Vec<RequestSummary> =
@@ -43,20 +41,6 @@ fn traffic(context: &Context<'_>, requests: &[RequestSummary]) -> Traffic {
         pulled: context.bytes_pulled(),
         requests: libm::round(completed.max(0.0)) as u64,
     }
-}
-
-/// A warning if, at some sampled instant, pods under load used more CPU than all Ready nodes have: their real siblings
-/// would have been slower.
-fn more_cpu_than_there_is(context: &Context<'_>) -> Option<String> {
-    let used = |sample: &Sample| sample.workloads.iter().map(|workload| workload.cpu_used_milli).sum::<f64>();
-    let worst = |sample: &&Sample| used(sample) > sample.cpu_allocatable_milli as f64;
-    let first = context.world.record().samples.iter().find(worst)?;
-    Some(format!(
-        "at {} pods used {:.1} CPUs on nodes that offer {:.1}: without CPU limits nothing slows them down here, so response times are too good from then on",
-        first.at,
-        used(first) / 1e3,
-        first.cpu_allocatable_milli as f64 / 1e3
-    ))
 }
 
 /// What was simulated, in the words of the report.

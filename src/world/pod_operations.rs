@@ -163,6 +163,7 @@ impl World {
             node: None,
             created: at,
             started: None,
+            restarts: 0,
             ready_since: None,
             unschedulable: false,
             deletion_requested: None,
@@ -227,7 +228,7 @@ impl World {
         let pod = &mut self.pods[id.index()];
         pod.phase = PodPhase::Running;
         pod.started = Some(at);
-        self.record.pods[id.index()].started = Some(at);
+        self.record.pods[id.index()].started.get_or_insert(at);
         self.pod_event(at, EventKind::PodStarted, id, "");
     }
 
@@ -243,6 +244,16 @@ impl World {
         }
         self.recount(daemon, Some(PodPhase::Running), Some(PodPhase::Running), true);
         self.pod_event(at, EventKind::PodReady, id, "");
+    }
+
+    /// The pod's containers were killed, and are to start again.
+    pub fn restart_pod(&mut self, id: PodId, at: SimTime, message: &str) {
+        self.lose_readiness(id);
+        let pod = &mut self.pods[id.index()];
+        pod.phase = PodPhase::Starting;
+        pod.started = None;
+        pod.restarts += 1;
+        self.pod_event(at, EventKind::PodKilled, id, message);
     }
 
     /// The pod answers no more.

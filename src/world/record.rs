@@ -344,6 +344,8 @@ pub enum EventKind {
     PodStarted,
     /// A pod was Ready.
     PodReady,
+    /// A pod's containers were killed, and start again.
+    PodKilled,
     /// A pod's containers ended well.
     PodFinished,
     /// A pod's deletion was asked for.
@@ -471,6 +473,7 @@ impl EventKind {
             Self::PodScheduled => "PodScheduled",
             Self::PodStarted => "PodStarted",
             Self::PodReady => "PodReady",
+            Self::PodKilled => "PodKilled",
             Self::PodFinished => "PodFinished",
             Self::PodDeleted => "PodDeleted",
             Self::PodEvicted => "PodEvicted",

@@ -42,6 +42,8 @@ pub struct Pod {
     pub created: SimTime,
     /// When its containers started.
     pub started: Option<SimTime>,
+    /// How often its containers were started again.
+    pub restarts: u32,
     /// When it became Ready; `None` while it is not.
     pub ready_since: Option<SimTime>,
     /// Whether the scheduler has declared it unschedulable and not placed it since.

@@ -134,7 +134,8 @@ fn protects(context: &Context<'_>, budget: &PodDisruptionBudget, pod: PodId) -> 
         && budget.selector.as_ref().is_some_and(|selector| selector.matches(&state.spec.labels))
 }
 
-/// What the budget protects: the pods of every workload whose template it selects.
+/// What the budget protects: the pods of every workload whose template it selects. An evicted pod is asked to go in the same
+/// instant and counts as ending from then on; upstream's two minutes bridge the time until its controller has seen that.
 fn protected(context: &Context<'_>, now: SimTime, budget: &PodDisruptionBudget) -> ProtectedPods {
     let mut pods = ProtectedPods::default();
     for (_, workload) in context.world.workloads() {
