@@ -37,6 +37,15 @@ pub(super) struct ReplicaLoop<'s> {
     last_failure: Option<String>,
     /// What the last pass read, for the report.
     read: Vec<MetricSample>,
+    /// Room for the pods of a pass, which is used again: there are thousands of passes an hour.
+    room: Room,
+}
+
+/// The pods of a pass.
+#[derive(Debug, Default)]
+struct Room {
+    pods: Vec<PodId>,
+    views: Vec<PodView>,
 }
 
 impl ReplicaLoop<'_> {
@@ -95,6 +104,7 @@ pub(super) fn apply<'s>(
         parameters: HpaParameters::of(version),
         last_failure: None,
         read: Vec::new(),
+        room: Room::default(),
     });
     let phase = context.streams.stream("hpa-phase", &name.to_string()).span_up_to(SYNC_PERIOD);
     let first = if version.minor() >= 37 { SimDuration::ZERO } else { phase };
@@ -118,26 +128,30 @@ pub(super) fn sync(context: &mut Context<'_>, now: SimTime, index: u32) {
     }
     context.queue.schedule_in(SYNC_PERIOD, class::REPLICA_AUTOSCALER, Event::ReplicaSync(index));
     let Some(target) = target(context, index) else { return };
-    let pods: Vec<PodId> = context.world.workload(target).pods.clone();
-    let views: Vec<PodView> = pods.iter().map(|&pod| pod_view(context, pod)).collect();
+    let mut room = std::mem::take(&mut context.autoscalers[index as usize].room);
+    room.pods.clone_from(&context.world.workload(target).pods);
+    room.views.clear();
+    room.views.extend(room.pods.iter().map(|&pod| pod_view(context, pod)));
+    let Room { pods, views } = &room;
     let spec = context.autoscalers[index as usize].spec;
     let metrics = effective_metrics(spec);
     // At zero the controller asks for nothing unless it scales from there.
     let reads: Vec<Read> = match context.world.workload(target).replicas == 0 && !wakes(context, index) {
         true => Vec::new(),
-        false => (0..metrics.len()).map(|metric| read_metric(context, now, index, target, &pods, metric)).collect(),
+        false => (0..metrics.len()).map(|metric| read_metric(context, now, index, target, pods, metric)).collect(),
     };
     let readings: Vec<MetricReading<'_>> = reads.iter().map(Read::as_reading).collect();
     let view = HpaView {
         now,
         spec_replicas: context.world.workload(target).replicas as i32,
         status_replicas: pods.len() as i32,
-        pods: &views,
+        pods: views,
         readings: &readings,
         selector_problem: ambiguous(context, index, target).then_some(SelectorProblem::Ambiguous),
     };
     let own = &mut context.autoscalers[index as usize];
     let decision = hpa::sync(spec, &mut own.state, &view, &own.parameters);
+    own.room = room;
     remember(context, index, target, metrics, &decision);
     apply_decision(context, now, index, target, metrics, &decision);
 }

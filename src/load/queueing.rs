@@ -226,6 +226,7 @@ mod tests {
             ResponseTime::Open { wait_probability: 0.4, drain_rate: 9.0, service_rate: 5.0, extra_wait: 0.0 },
             ResponseTime::Closed { ahead: 84, departure_rate: 160.0, service_rate: 10.0 },
             ResponseTime::Closed { ahead: 0, departure_rate: 160.0, service_rate: 10.0 },
+            ResponseTime::Open { wait_probability: 0.0, drain_rate: 9.0, service_rate: 5.0, extra_wait: 0.3 },
         ];
         let mut stream = Streams::new(3).stream("queueing", "");
         for case in cases {
