@@ -68,6 +68,7 @@ pub struct Packer<'a> {
     rules: topology::Rules,
     shapes: shapes::Shapes,
     orders: finish::PriceOrders,
+    nodes: existing::NodeMemo,
 }
 
 /// What a [`Packer`] compiled and worked out, kept while nobody asks: see [`Packer::resume`].
@@ -97,20 +98,30 @@ impl<'a> Packer<'a> {
     /// availability and prices of all offerings, daemons, namespaces and volumes. The answers are those of [`Self::new`].
     pub fn resume(setup: PackingSetup<'a>, memory: Option<PackerMemory>) -> Self {
         let Some(PackerMemory(kept)) = memory else { return Self::new(setup) };
-        let Packer { setup: _, table, resources, templates, tables, rules, shapes, orders } = kept;
+        let Packer { setup: _, table, resources, templates, tables, rules, shapes, orders, nodes } = kept;
         let types = templates::tables_of(&setup, &templates);
         let tables = tables.into_iter().zip(types).map(|(table, types)| type_table::TypeTable::attached(table, types));
-        Self { setup, table, resources, templates, tables: tables.collect(), rules, shapes, orders }
+        Self { setup, table, resources, templates, tables: tables.collect(), rules, shapes, orders, nodes }
     }
 
     /// Lets go of the setup and keeps what was worked out; `None` if that is too much to keep.
     pub fn into_memory(self) -> Option<PackerMemory> {
-        let Self { setup: _, table, resources, templates, tables, rules, shapes, orders } = self;
+        let Self { setup: _, table, resources, templates, tables, rules, shapes, orders, nodes } = self;
         if table.sets() > KEPT_SETS_MAX {
             return None;
         }
         let tables = tables.into_iter().map(type_table::TypeTable::detached).collect();
-        Some(PackerMemory(Packer { setup: NO_SETUP, table, resources, templates, tables, rules, shapes, orders }))
+        Some(PackerMemory(Packer {
+            setup: NO_SETUP,
+            table,
+            resources,
+            templates,
+            tables,
+            rules,
+            shapes,
+            orders,
+            nodes,
+        }))
     }
 
     /// Compiles a setup. It must be done again when an offering becomes available or unavailable, or a price changes.
@@ -127,6 +138,7 @@ impl<'a> Packer<'a> {
             rules: topology::Rules::default(),
             shapes: shapes::Shapes::default(),
             orders: finish::PriceOrders::default(),
+            nodes: existing::NodeMemo::default(),
         }
     }
 
@@ -152,8 +164,8 @@ impl<'a> Packer<'a> {
 
     /// Compiles the nodes of a cluster for questions to this packer.
     pub fn cluster(&mut self, nodes: &[NodeView<'_>]) -> ClusterView {
-        let Self { setup, table, resources, templates, rules, .. } = self;
-        ClusterView::new(setup, templates, table, resources, rules, nodes)
+        let Self { setup, table, resources, templates, rules, nodes: memo, .. } = self;
+        ClusterView::new(setup, templates, table, resources, rules, memo, nodes)
     }
 
     /// One scheduling pass over a cluster as a question changes it. `cluster` must come from this packer; it is left as it

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use super::existing::{CompiledNodes, NodeReader};
+use super::existing::{CompiledNodes, NodeMemo, NodeReader};
 use super::existing_index::ExistingNodes;
 use super::input::{BoundPod, NodeView, PendingPod, ReservedMode, TieBreak};
 use super::templates::Templates;
@@ -84,10 +84,11 @@ impl ClusterView {
         table: &mut RequirementTable,
         resources: &mut ResourceTable,
         rules: &mut Rules,
+        memo: &mut NodeMemo,
         views: &[NodeView<'_>],
     ) -> Self {
         let mut reader =
-            NodeReader { setup, daemons: &templates.daemons, table: &mut *table, resources, rules: &mut *rules };
+            NodeReader { setup, daemons: &templates.daemons, table: &mut *table, resources, rules: &mut *rules, memo };
         let CompiledNodes { existing, nodes, bound, class_of } = reader.read(views);
         let topology = ClusterTopology::new(nodes, bound, rules, setup, &templates.spanning, table);
         let nodes = views.iter().map(|view| facts(view, &class_of)).collect();

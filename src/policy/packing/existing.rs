@@ -18,10 +18,10 @@ use super::templates::strict_requirements;
 use super::topology::{Asking, Blocked, BoundClass, Place, Rules, TaintsId, Topology, TopologyNode, names_host};
 use super::volumes::{self, Attachment, PodVolumes};
 use crate::domain::pod::{HostPort, OwnerKind};
-use crate::domain::requirements::Requirements;
+use crate::domain::requirements::{Requirement, Requirements};
 use crate::domain::symbol::well_known;
 use crate::domain::taints::{Taint, TaintEffect, first_untolerated};
-use crate::domain::{KarpenterVersion, PodSpec, Resources, Symbol};
+use crate::domain::{KarpenterVersion, Labels, PodSpec, Resources, Symbol};
 
 /// A node that pods may be put on.
 #[derive(Clone)]
@@ -86,6 +86,68 @@ pub(super) struct CompiledNodes {
     pub(super) class_of: FxHashMap<(Symbol, *const PodSpec), usize>,
 }
 
+/// What is remembered of nodes from one reading to the next. Nodes of one type and zone differ in nothing but the host
+/// name, which is in no set.
+#[derive(Default)]
+pub(super) struct NodeMemo {
+    /// Requirements by labels, the host name left out.
+    label_sets: FxHashMap<Vec<(Symbol, Symbol)>, SetId>,
+    /// What the daemons want, once compiled.
+    daemons: Option<Vec<Daemon>>,
+    /// What the daemons of a node request in all, by its requirements and taints; unless one of them asks for a host.
+    expected: FxHashMap<(SetId, TaintsId), Resources>,
+}
+
+/// What a daemon wants of its node.
+struct Daemon {
+    wanted: SetId,
+    host: Option<Requirement>,
+    requests: Resources,
+}
+
+impl NodeMemo {
+    fn set_of(&mut self, labels: &Labels, table: &mut RequirementTable) -> SetId {
+        let shared = labels.iter().filter(|label| label.0 != well_known::HOSTNAME).collect();
+        *self.label_sets.entry(shared).or_insert_with(|| table.intern(&Requirements::from_labels(labels)))
+    }
+
+    /// What the daemons request that belong on a node: taints and labels are taken strictly, and only the first required
+    /// term counts.
+    fn expected(
+        &mut self,
+        view: &NodeView<'_>,
+        (set, id, taints): (SetId, TaintsId, &[Taint]),
+        specs: &[PodSpec],
+        table: &mut RequirementTable,
+    ) -> Resources {
+        let Self { daemons, expected, .. } = self;
+        if let Some(known) = expected.get(&(set, id)) {
+            return known.clone();
+        }
+        let daemons = daemons.get_or_insert_with(|| {
+            let compile = |spec: &PodSpec| {
+                let wanted = strict_requirements(spec);
+                let host = wanted.get(well_known::HOSTNAME).cloned();
+                Daemon { wanted: table.intern(&wanted), host, requests: spec.requests() }
+            };
+            specs.iter().map(compile).collect()
+        });
+        let mut sum = Resources::new();
+        for (daemon, spec) in daemons.iter().zip(specs) {
+            if first_untolerated(taints, &spec.tolerations).is_none()
+                && daemon.host.as_ref().is_none_or(|host| names_host(host, host_name(view)))
+                && table.conflict(set, daemon.wanted, Undefined::Refused).is_none()
+            {
+                sum.add(&daemon.requests);
+            }
+        }
+        if daemons.iter().all(|daemon| daemon.host.is_none()) {
+            expected.insert((set, id), sum.clone());
+        }
+        sum
+    }
+}
+
 /// What compiling nodes needs.
 pub(super) struct NodeReader<'r, 'a> {
     pub(super) setup: &'r PackingSetup<'a>,
@@ -93,6 +155,7 @@ pub(super) struct NodeReader<'r, 'a> {
     pub(super) table: &'r mut RequirementTable,
     pub(super) resources: &'r mut ResourceTable,
     pub(super) rules: &'r mut Rules,
+    pub(super) memo: &'r mut NodeMemo,
 }
 
 impl NodeReader<'_, '_> {
@@ -100,14 +163,10 @@ impl NodeReader<'_, '_> {
     /// initialized ones first, then by name.
     pub(super) fn read(&mut self, views: &[NodeView<'_>]) -> CompiledNodes {
         let mut bound = BoundSpecs::default();
-        // Nodes of one type and zone differ in nothing but the host name, which is in no set.
-        let mut label_sets: FxHashMap<Vec<(Symbol, Symbol)>, SetId> = FxHashMap::default();
         let mut existing = Vec::new();
         let mut nodes = Vec::with_capacity(views.len());
         for (position, view) in views.iter().enumerate() {
-            let shared = view.labels.iter().filter(|label| label.0 != well_known::HOSTNAME).collect();
-            let intern = || self.table.intern(&Requirements::from_labels(view.labels));
-            let set = *label_sets.entry(shared).or_insert_with(intern);
+            let set = self.memo.set_of(view.labels, self.table);
             nodes.push(TopologyNode {
                 labels: view.labels.clone(),
                 set,
@@ -131,6 +190,7 @@ impl NodeReader<'_, '_> {
 
     fn new_node(&mut self, position: usize, view: &NodeView<'_>, set: SetId, bound: &mut BoundSpecs) -> ExistingNode {
         let taints = respected_taints(view);
+        let taints_id = self.rules.intern_taints(&taints);
         let mut available = view.allocatable.clone();
         let mut bound_daemons = Resources::new();
         let (mut ports, mut attached) = (Vec::new(), Vec::new());
@@ -145,7 +205,7 @@ impl NodeReader<'_, '_> {
                 attached.extend(volumes::attachments(self.setup.volumes, pod.namespace, pod.name, pod.spec));
             }
         }
-        let mut expected = expected_daemons(view, &taints, set, self.daemons, self.table);
+        let mut expected = self.memo.expected(view, (set, taints_id, &taints), self.daemons, self.table);
         expected.subtract(&bound_daemons);
         for (name, amount) in expected.iter() {
             if amount > 0 && view.allocatable.find(name).is_some() {
@@ -159,7 +219,7 @@ impl NodeReader<'_, '_> {
                 volume_limits: view.volume_limits.to_vec(),
             }),
             set,
-            taints: self.rules.intern_taints(&taints),
+            taints: taints_id,
             overdrawn: view.allocatable.iter().any(|(name, _)| available.get(name) < 0),
             room: self.resources.dense(&available),
             ports,
@@ -172,29 +232,6 @@ impl NodeReader<'_, '_> {
 /// Releases before v1 considered only nodes that they had launched.
 fn considered(setup: &PackingSetup<'_>, view: &NodeView<'_>) -> bool {
     view.offered && (setup.karpenter >= KarpenterVersion::V1_13 || view.managed)
-}
-
-/// The daemons that belong on a node: taints and labels are taken strictly, and only the first required term counts.
-fn expected_daemons(
-    view: &NodeView<'_>,
-    taints: &[Taint],
-    set: SetId,
-    daemons: &[PodSpec],
-    table: &mut RequirementTable,
-) -> Resources {
-    let mut expected = Resources::new();
-    for daemon in daemons {
-        if first_untolerated(taints, &daemon.tolerations).is_some() {
-            continue;
-        }
-        let wanted = strict_requirements(daemon);
-        let host = wanted.get(well_known::HOSTNAME).is_none_or(|r| names_host(r, host_name(view)));
-        let wanted = table.intern(&wanted);
-        if host && table.conflict(set, wanted, Undefined::Refused).is_none() {
-            expected.add(&daemon.requests());
-        }
-    }
-    expected
 }
 
 /// The taints that count: before a managed node is initialized, its startup taints and those that come and go by
