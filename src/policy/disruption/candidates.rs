@@ -220,7 +220,7 @@ pub fn eligible(view: &ClusterView<'_>, node: usize, method: Method) -> Result<C
     let Some(pool) = facts.pool(view.pools).filter(|_| blockers.is_empty()) else { return Err(blockers) };
     let candidate = describe(view, node, pool);
     match refusals(view, &candidate, method).first() {
-        None => Ok(candidate),
+        None => Ok(priced(view, candidate)),
         Some(&why) => Err(vec![Blocker::Method(why)]),
     }
 }
@@ -242,7 +242,7 @@ pub fn objections(view: &ClusterView<'_>, node: usize, method: Method) -> Vec<Bl
 /// The node as a candidate, whatever stands against it; `None` if its NodePool is not known.
 pub fn described(view: &ClusterView<'_>, node: usize) -> Option<Candidate> {
     let pool = view.nodes[node].pool(view.pools)?;
-    Some(describe(view, node, pool))
+    Some(priced(view, describe(view, node, pool)))
 }
 
 fn node_blockers(view: &ClusterView<'_>, facts: &NodeFacts<'_>) -> Vec<Blocker> {
@@ -285,13 +285,22 @@ fn pod_blocker(view: &ClusterView<'_>, pod: &PodView<'_>) -> Option<Blocker> {
     (budget.allowed <= 0 && !goes_unready).then(|| Blocker::PodBudget(pod.name.to_owned()))
 }
 
+/// The candidate with its price, which only those need that no method refuses.
+fn priced(view: &ClusterView<'_>, candidate: Candidate) -> Candidate {
+    let facts = &view.nodes[candidate.node];
+    let types = view.pools[candidate.pool].instance_types;
+    let price = candidate.instance_type.and_then(|index| super::prices::own_price(&types[index], facts.view.labels));
+    let savings_ratio = price.map_or(0.0, HourlyRate::as_f64) / balanced::rescheduling_cost(facts);
+    Candidate { price, savings_ratio, ..candidate }
+}
+
+/// The candidate, as yet without its price.
 fn describe(view: &ClusterView<'_>, node: usize, pool: usize) -> Candidate {
     let facts = &view.nodes[node];
     let labels = facts.view.labels;
     let name = labels.get(well_known::INSTANCE_TYPE);
     let types = view.pools[pool].instance_types;
     let instance_type = name.and_then(|name| types.iter().position(|own| own.name == name));
-    let price = instance_type.and_then(|index| super::prices::own_price(&types[index], labels));
     let reschedulable = (0..facts.pods.len()).filter(|&pod| facts.pods[pod].is_reschedulable()).collect();
     Candidate {
         node,
@@ -301,8 +310,8 @@ fn describe(view: &ClusterView<'_>, node: usize, pool: usize) -> Candidate {
         zone: labels.get(well_known::ZONE),
         cost: node_cost(facts, view.now),
         reschedulable,
-        price,
-        savings_ratio: price.map_or(0.0, HourlyRate::as_f64) / balanced::rescheduling_cost(facts),
+        price: None,
+        savings_ratio: 0.0,
     }
 }
 

@@ -7,14 +7,25 @@ use std::sync::Arc;
 
 use super::candidates::Candidate;
 use super::view::ClusterView;
+use crate::domain::labels::normalized_key;
+use crate::domain::requirements::Requirement;
 use crate::domain::{HourlyRate, Labels, Requirements, Symbol, well_known};
 use crate::policy::instance_types::InstanceType;
 use crate::policy::packing::{PlannedClaim, PricedType, min_values_missed};
 use crate::policy::selection::price::{is_compatible, worst_launch};
 
+/// The labels of a node that tell its offering.
+const PRICED_BY: [Symbol; 4] =
+    [well_known::ZONE, well_known::ZONE_ID, well_known::CAPACITY_TYPE, well_known::CAPACITY_RESERVATION_ID];
+
 /// The price of the cheapest offering that a node with these labels can have come from, available or not.
 pub(super) fn own_price(kind: &InstanceType, labels: &Labels) -> Option<HourlyRate> {
-    let requirements = Requirements::from_labels(labels);
+    let requirements: Requirements = labels
+        .iter()
+        .map(|(key, value)| (normalized_key(key), value))
+        .filter(|(key, _)| PRICED_BY.contains(key))
+        .map(|(key, value)| Requirement::equals(key, value))
+        .collect();
     let own = |offering: &&crate::policy::instance_types::Offering| {
         is_compatible(&requirements, well_known::CAPACITY_TYPE, offering)
     };
