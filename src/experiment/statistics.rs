@@ -109,13 +109,17 @@ fn skewness(values: &[f64], mean: f64) -> f64 {
     if second <= 0.0 { 0.0 } else { moment(3) / (second * libm::sqrt(second)) }
 }
 
-/// How many standard errors the interval reaches below and above the mean, by the studentised bootstrap.
+/// How many standard errors the interval reaches below and above the mean, by the studentised bootstrap; where most values
+/// are equal, so that some resample holds nothing else and has no error to be measured by, by the percentiles of the
+/// resamples' means, which never lie outside the values.
 ///
 /// Source: B. Efron and R. Tibshirani, An Introduction to the Bootstrap, chapter 12. The resamples are drawn from a fixed
 /// stream: equal values always have equal intervals.
 fn bootstrap_t(values: &[f64], mean: f64) -> (f64, f64) {
     let mut stream = Streams::new(values.len() as u64).stream("bootstrap", "");
+    let whole = standard_error(values, mean);
     let mut statistics = Vec::with_capacity(RESAMPLES);
+    let mut shifts = Vec::with_capacity(RESAMPLES);
     let mut resample = vec![0.0; values.len()];
     for _ in 0..RESAMPLES {
         for drawn in &mut resample {
@@ -124,17 +128,25 @@ fn bootstrap_t(values: &[f64], mean: f64) -> (f64, f64) {
         }
         let own_mean = resample.iter().sum::<f64>() / resample.len() as f64;
         let error = standard_error(&resample, own_mean);
-        if error > 0.0 {
+        shifts.push((own_mean - mean) / whole);
+        // What is smaller is the rounding of equal values.
+        if error > whole * 1e-6 {
             statistics.push((own_mean - mean) / error);
         }
     }
-    statistics.sort_unstable_by(f64::total_cmp);
-    let at = |probability: f64| {
-        let rank = libm::floor(probability * statistics.len() as f64) as usize;
-        statistics.get(rank.min(statistics.len().saturating_sub(1))).copied().unwrap_or(0.0)
-    };
+    let (low, high) = (0.5 - CONFIDENCE / 2.0, 0.5 + CONFIDENCE / 2.0);
+    if statistics.len() < RESAMPLES {
+        return (-quantile(&mut shifts, low), quantile(&mut shifts, high));
+    }
     // A high statistic means that the mean came out too high, so the upper tail sets the lower end.
-    (at(0.5 + CONFIDENCE / 2.0), -at(0.5 - CONFIDENCE / 2.0))
+    (quantile(&mut statistics, high), -quantile(&mut statistics, low))
+}
+
+/// The value below which a share of `values` lies.
+fn quantile(values: &mut [f64], share: f64) -> f64 {
+    values.sort_unstable_by(f64::total_cmp);
+    let rank = libm::floor(share * values.len() as f64) as usize;
+    values.get(rank.min(values.len().saturating_sub(1))).copied().unwrap_or(0.0)
 }
 
 /// The value below which Student's t with `freedom` degrees of freedom lies with `probability`, 0.5 to below 1.
@@ -282,6 +294,16 @@ mod tests {
             assert!((found - expected).abs() < 1e-4, "{freedom}: {found}");
         }
         assert!((student_t_quantile(0.95, 10.0) - 1.81246).abs() < 1e-4);
+    }
+
+    #[test]
+    fn values_of_which_all_but_one_are_equal_have_an_interval_within_them() {
+        let mut values = [0.32734069487883793; 16];
+        values[3] = 0.3235936569296281;
+        let estimate = Estimate::of(&values).unwrap();
+        assert_eq!(estimate.method, Method::Bootstrap);
+        let (low, high) = (estimate.low.unwrap(), estimate.high.unwrap());
+        assert!(values[3] < low && low < estimate.mean && estimate.mean < high && high <= values[0] + 1e-12);
     }
 
     #[test]

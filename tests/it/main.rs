@@ -10,6 +10,7 @@ mod churn;
 mod cli;
 mod cluster_autoscaler;
 mod cluster_autoscaler_runs;
+mod consolidation_tuning;
 mod determinism;
 mod disruption_cases;
 mod experiments;
