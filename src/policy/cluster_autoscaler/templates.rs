@@ -82,12 +82,15 @@ pub fn sanitized_taints(flags: &Flags, taints: &[Taint]) -> Vec<Taint> {
 
 /// Whether the scheduler may use the node as far as its state goes: its condition, and no taint that says otherwise.
 pub fn is_ready(node: &NodeView) -> bool {
+    if !node.ready || node.taints.is_empty() {
+        return node.ready;
+    }
     let unready = [
         well_known::TAINT_NOT_READY,
         well_known::TAINT_DISK_PRESSURE,
         Symbol::new("node.kubernetes.io/network-unavailable"),
     ];
-    node.ready && !node.taints.iter().any(|taint| unready.contains(&taint.key))
+    !node.taints.iter().any(|taint| unready.contains(&taint.key))
 }
 
 /// Pods that a real node has, as far as a template needs them.
