@@ -196,4 +196,5 @@ fn carry_out(
 pub(super) fn node_gone(context: &mut Context<'_>, node: NodeId) {
     context.cluster_autoscaler.removals.remove(&node);
     context.cluster_autoscaler.nodes.remove(&node);
+    context.cluster_autoscaler.noted.forget(node);
 }

@@ -434,6 +434,8 @@ pub enum EventKind {
     NotTriggerScaleUp,
     /// Cluster Autoscaler found that a scale-up had failed.
     FailedToScaleUpGroup,
+    /// Cluster Autoscaler found that a node of which little is requested has to stay for its pods.
+    NodeNotRemovable,
     /// Cluster Autoscaler gave up instances that did not become nodes.
     DeleteUnregistered,
     /// Cluster Autoscaler did nothing, for a reason that concerns the whole cluster.
@@ -518,6 +520,7 @@ impl EventKind {
             Self::TriggeredScaleUp => "TriggeredScaleUp",
             Self::NotTriggerScaleUp => "NotTriggerScaleUp",
             Self::FailedToScaleUpGroup => "FailedToScaleUpGroup",
+            Self::NodeNotRemovable => "NodeNotRemovable",
             Self::DeleteUnregistered => "DeleteUnregistered",
             Self::AutoscalingHeldBack => "AutoscalingHeldBack",
             Self::DesiredCapacitySet => "DesiredCapacitySet",

@@ -238,7 +238,11 @@ fn a_volume_on_the_disk_keeps_its_node() {
     let volume = "volumes: [{name: scratch, emptyDir: {}}]\n      containers:";
     let manifests = web(2).replace("containers:", volume);
     let groups = "{ name: workers, instanceType: m5.xlarge, min: 1, desired: 2, max: 2 }";
-    assert!(leaving(&run(&scenario(groups, "", ""), &manifests)).is_empty());
+    let kept = run(&scenario(groups, "", ""), &manifests);
+    assert!(leaving(&kept).is_empty());
+    let why = messages(&kept, EventKind::NodeNotRemovable);
+    assert_eq!(why.len(), 2, "once for each node: {why:?}");
+    assert!(why[0].starts_with("BlockedByPod: web-") && why[0].ends_with("(LocalStorageRequested)"), "{}", why[0]);
     let moved = run(&scenario(groups, "skip-nodes-with-local-storage: false", ""), &manifests);
     assert_eq!(leaving(&moved).len(), 1);
 }

@@ -8,7 +8,7 @@ use super::observation::Seen;
 use crate::actors::context::Context;
 use crate::domain::{NodeId, PodId, SimTime};
 use crate::policy::cluster_autoscaler::cluster_state::{FailureReason, ScaleUpFailure};
-use crate::policy::cluster_autoscaler::scale_down::NodeFinding;
+use crate::policy::cluster_autoscaler::scale_down::{NodeFinding, UnremovableReason};
 use crate::policy::cluster_autoscaler::view::InstanceError;
 use crate::policy::cluster_autoscaler::{
     ClusterAutoscaler, EarlyEnd, Iteration, ScaleUpReport, ScaleUpResult, templates::is_ready,
@@ -20,8 +20,17 @@ use crate::world::record::EventKind;
 pub(super) struct Noted {
     /// For each pod that waits, why no group grew for it.
     pods: BTreeMap<PodId, Box<str>>,
+    /// For each node that little is requested of, why it stays nevertheless.
+    nodes: BTreeMap<NodeId, Box<str>>,
     /// Why the whole iteration did nothing.
     held_back: Option<&'static str>,
+}
+
+impl Noted {
+    /// Forgets a node that is gone.
+    pub(super) fn forget(&mut self, node: NodeId) {
+        self.nodes.remove(&node);
+    }
 }
 
 /// Notes what an iteration found and did.
@@ -48,6 +57,34 @@ pub(super) fn record(
         scaled_up(context, program, seen, &iteration.scale_up, now);
     }
     not_scaled_up(context, seen, &iteration.scale_up, now);
+    for (at, found) in iteration.scale_down.nodes.iter().enumerate() {
+        stays(context, seen, at, found, now);
+    }
+}
+
+/// A node of which little is requested, and which stays because of its pods: each time that the reason changes.
+fn stays(context: &mut Context<'_>, seen: &Seen, at: usize, found: &NodeFinding, now: SimTime) {
+    let node = seen.node(at);
+    let message: Box<str> = match (found.reason, found.blocking) {
+        (Some(UnremovableReason::BlockedByPod), Some((pod, why))) => format!(
+            "{}: {} ({})",
+            UnremovableReason::BlockedByPod.as_str(),
+            context.world.pod_name(seen.pod(pod)),
+            why.as_str()
+        )
+        .into(),
+        (Some(reason @ UnremovableReason::NoPlaceToMovePods), _) => reason.as_str().into(),
+        // The finding of a while ago holds on.
+        (Some(UnremovableReason::RecentlyUnremovable), _) => return,
+        _ => {
+            context.cluster_autoscaler.noted.forget(node);
+            return;
+        }
+    };
+    let noted = context.cluster_autoscaler.noted.nodes.insert(node, message.clone());
+    if noted.as_deref() != Some(&*message) {
+        context.world.note_node(node, now, EventKind::NodeNotRemovable, &message);
+    }
 }
 
 fn held_back(context: &mut Context<'_>, iteration: &Iteration, now: SimTime) {
