@@ -311,3 +311,4 @@ class ChartView {
 
 const chartPlace = document.getElementById("panels");
 if (chartPlace) for (const chart of data.charts) new ChartView(chart, chartPlace);
+changed();
