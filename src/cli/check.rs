@@ -17,7 +17,7 @@ use crate::policy::packing::PackerKind;
 use crate::report::pack::PackedInstance;
 use crate::scenario::{Edit, Limits, Scenario};
 
-/// Hold scenarios and packing suites to a committed baseline: exit code 1 if they got worse
+/// Hold scenarios and suites to a committed baseline: exit code 1 if they got worse
 ///
 /// Cost, waiting and churn are compared, figure by figure; of a packing suite (a folder like scenarios/packing) what the
 /// nodes cost and the pods without a place. Without scenarios, those of the baseline are checked. `--update` writes what there is now as the new baseline.
