@@ -111,6 +111,7 @@ pub fn handle(context: &mut Context<'_>, now: SimTime, event: Event) {
         Event::RepairDue(node) => karpenter::repair_due(context, now, node),
         Event::StaticPools => karpenter::look_at_static_pools(context, now),
         Event::DriftLook(node) => karpenter::look_at_drift(context, now, node),
+        Event::StatusPoll(node) => karpenter::poll_status(context, now, node),
         Event::ClaimGone(node) => karpenter::claim_gone(context, now, node),
         Event::ReplayStep => replay::step(context, now),
         Event::ReplayAction(action) => replay::act(context, now, action),

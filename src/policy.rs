@@ -8,6 +8,7 @@ pub mod budgets;
 pub mod cluster_autoscaler;
 pub mod disruption;
 pub mod instance_types;
+pub mod interruption;
 pub mod kube_scheduler;
 pub mod packing;
 pub mod replicas;

@@ -11,6 +11,7 @@ use nodecast::domain::{
     well_known,
 };
 use nodecast::policy::disruption::ConditionStatus;
+use nodecast::policy::interruption::{InstanceState, Notice};
 use nodecast::scenario::manifests::{node_pool_from_json, pod_disruption_budget_from_json, pod_from_json};
 use nodecast::simulation::Simulation;
 use serde_json::Value;
@@ -220,9 +221,34 @@ fn read_action(action: &Value, objects: &mut Objects) -> Result<ReplayAction, St
         }
         "deleteNodeClaim" => ReplayAction::DeleteClaim(node_of),
         "driftNode" => ReplayAction::Drift(node_of),
+        "notice" => ReplayAction::Notice(node_of, notice(action)?),
+        "statusCheck" => ReplayAction::StatusCheck(node_of, action["failed"] == true),
         "withdrawType" => ReplayAction::WithdrawType(symbol(action, "name")),
         "killInstance" => ReplayAction::KillInstance(node_of),
         other => return Err(format!("unknown action {other}")),
+    })
+}
+
+fn notice(action: &Value) -> Result<Notice, String> {
+    let is = |key: &str, wanted: &str| action[key] == wanted;
+    Ok(match action["kind"].as_str().unwrap_or_default() {
+        "spotInterruption" => Notice::SpotInterruption,
+        "rebalanceRecommendation" => Notice::RebalanceRecommendation,
+        "healthEvent" => {
+            Notice::HealthEvent { of_ec2: is("service", "EC2"), scheduled_change: is("category", "scheduledChange") }
+        }
+        "reservationInterruption" => Notice::ReservationInterruption,
+        "scheduledEvent" => Notice::ScheduledEvent,
+        "stateChange" => Notice::StateChange(match action["state"].as_str().unwrap_or_default() {
+            "pending" => InstanceState::Pending,
+            "running" => InstanceState::Running,
+            "stopping" => InstanceState::Stopping,
+            "stopped" => InstanceState::Stopped,
+            "shutting-down" => InstanceState::ShuttingDown,
+            "terminated" => InstanceState::Terminated,
+            other => return Err(format!("unknown state of an instance {other}")),
+        }),
+        other => return Err(format!("unknown notice {other}")),
     })
 }
 

@@ -96,6 +96,8 @@ pub enum Event {
     StaticPools,
     /// Karpenter looks whether a node still is as its NodePool says (v1.x).
     DriftLook(NodeId),
+    /// Karpenter asks for the status of an instance that fails its checks (v1.x).
+    StatusPoll(NodeId),
     /// A claim whose launch failed is gone.
     ClaimGone(NodeId),
     /// A step of a replayed case: scheduler and workload controllers in one.

@@ -25,6 +25,7 @@ use crate::domain::{NodeId, NodePool, PodId, PodSpec, SimDuration, SimTime, Symb
 use crate::policy::budgets::BudgetStatus;
 use crate::policy::disruption::ConditionStatus;
 use crate::policy::instance_types::InstanceType;
+use crate::policy::interruption::Notice;
 
 /// From a change of a pod, node or budget to the step that takes it up.
 const STEP: SimDuration = SimDuration::from_millis(50);
@@ -134,6 +135,10 @@ pub enum ReplayAction {
     KillInstance(Symbol),
     /// An instance type is no longer to be had.
     WithdrawType(Symbol),
+    /// Karpenter reads what AWS says of the instance of a pod's node.
+    Notice(Symbol, Notice),
+    /// A status check of the instance of a pod's node begins to fail (`true`), or succeeds again.
+    StatusCheck(Symbol, bool),
 }
 
 /// How a node is changed from outside.

@@ -15,6 +15,7 @@ mod drifting;
 mod emptiness;
 mod lab;
 mod leaving;
+mod notices;
 mod story;
 mod together;
 mod validation;
@@ -60,10 +61,8 @@ const ELSEWHERE: &[(&str, &str, &str)] = &[
     ("D19", BUDGETS, "a_schedule_that_cannot_be_read_closes_the_pool"),
     ("H6", "src/actors/karpenter/queue.rs", "a_command_may_take_longer_the_more_nodes_are_in_the_queue"),
     ("J12", RUNS, "a_node_that_has_not_registered_in_fifteen_minutes_is_replaced_and_one_that_is_never_ready_is_not"),
-    ("L12", SPOT_MARKET, "under_the_advisors_rate_every_notice_ends_an_instance_within_two_minutes"),
 ];
 const RUNS: &str = "tests/it/karpenter_runs.rs";
-const SPOT_MARKET: &str = "tests/it/spot_market.rs";
 const COST: &str = "src/policy/disruption/cost.rs";
 const BUDGETS: &str = "src/policy/disruption/budgets.rs";
 
@@ -93,6 +92,7 @@ const HERE: &[(&str, &[(&str, &str)])] = &[
     ("drifting", drifting::ROWS),
     ("emptiness", emptiness::ROWS),
     ("leaving", leaving::ROWS),
+    ("notices", notices::ROWS),
     ("together", together::ROWS),
     ("validation", validation::ROWS),
 ];

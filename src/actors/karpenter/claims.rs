@@ -60,6 +60,8 @@ pub(super) struct ClaimState {
     pub(super) failed: bool,
     /// The node's conditions that have changed, while node repair is on.
     pub(super) conditions: Vec<NodeCondition>,
+    /// Since when the status checks of its instance fail.
+    pub(super) status_failed: Option<SimTime>,
     /// When its instance type was last found among those of its pool.
     pub(super) type_checked: Option<SimTime>,
 }
@@ -83,6 +85,7 @@ impl ClaimState {
             awaits_instance: false,
             failed: false,
             conditions: Vec::new(),
+            status_failed: None,
             type_checked: None,
         }
     }

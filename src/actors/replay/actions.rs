@@ -59,6 +59,12 @@ pub(in crate::actors) fn act(context: &mut Context<'_>, now: SimTime, number: u3
         ReplayAction::Drift(pod) => with_node(context, *pod, |context, node| {
             karpenter::make_drift(context, now, node);
         }),
+        ReplayAction::Notice(pod, notice) => with_node(context, *pod, |context, node| {
+            karpenter::receive(context, now, node, *notice);
+        }),
+        ReplayAction::StatusCheck(pod, failed) => with_node(context, *pod, |context, node| {
+            karpenter::status_checked(context, now, node, *failed);
+        }),
         ReplayAction::WithdrawType(name) => karpenter::withdraw_type(context, now, *name),
         ReplayAction::KillInstance(pod) => with_node(context, *pod, |context, node| {
             karpenter::instance_gone(context, node);
