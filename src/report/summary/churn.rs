@@ -45,13 +45,13 @@ pub struct ChurnSummary {
     pub image_cost: f64,
     /// Cycles found in all.
     pub cycles_in_all: u64,
-    /// Cycles, those with the most rounds first, at most [`CYCLES_MAX`].
+    /// Cycles, those with the most rounds first, at most twenty.
     pub cycles: Vec<CycleFigures>,
     /// What kept nodes from being consolidated, the most nodes first.
     pub blocked: Vec<BlockedFigures>,
     /// Decisions of Karpenter's disruption in all.
     pub decisions_in_all: u64,
-    /// The first of them, at most [`DECISIONS_MAX`]; `events.jsonl` has all.
+    /// The first of them, at most two hundred; `events.jsonl` has all.
     pub decisions: Vec<DecisionFigures>,
 }
 
