@@ -4,6 +4,10 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use nodecast::catalog::Catalog;
+use nodecast::experiment::axes::{self, Axis};
+use nodecast::scenario::{Edit, Limits, Scenario};
+
 use crate::cli::Place;
 
 /// The scenario of [`Place`] with a rival that launches two larger machines, and Spot that is reclaimed now and then.
@@ -267,4 +271,24 @@ fn a_guard_lets_equals_pass_and_stops_what_is_worse() {
     assert_eq!(code, Some(0), "{out}");
     let movements: serde_json::Value = serde_json::from_str(&out).unwrap();
     assert!(movements.as_array().unwrap().iter().all(|movement| movement["standing"] == "same"), "{out}");
+}
+
+#[test]
+fn the_sweeps_that_the_documentation_shows_can_be_run() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut shown = 0;
+    for file in ["README.md", "docs/scale.md", "scenarios/consolidation-tuning/README.md"] {
+        let text = fs::read_to_string(root.join(file)).unwrap().replace("\\\n", " ");
+        for command in text.lines().filter(|line| line.starts_with("nodecast sweep scenarios/")) {
+            let scenario = root.join(command.split_whitespace().nth(2).unwrap());
+            let axes =
+                command.split("--set '").skip(1).map(|rest| Axis::parse(rest.split('\'').next().unwrap()).unwrap());
+            let settings = axes::grid(&axes.collect::<Vec<_>>()).unwrap();
+            let edits: Vec<Edit> = settings[0].iter().map(|(path, value)| Edit::new(path, value).unwrap()).collect();
+            let loaded = Scenario::load_edited(&scenario, Catalog::embedded().unwrap(), &Limits::default(), &edits);
+            assert!(loaded.is_ok(), "{file}: {command}: {}", loaded.unwrap_err());
+            shown += 1;
+        }
+    }
+    assert_eq!(shown, 3);
 }
