@@ -75,7 +75,7 @@ mod tests {
     fn numbers_keep_their_leading_digits_and_print_short() {
         let text = |value: f64| serde_json::to_string(&Number(significant(value, 3))).unwrap();
         let texts: Vec<String> = [0.0, 1.0, 0.123_456, 98_765.4, 999.6, -2.345, 0.000_012_34, 1e21].map(text).into();
-        assert_eq!(texts, ["0", "1", "0.123", "98800", "1000", "-2.35", "0.0000123", "1e21"]);
+        assert_eq!(texts, ["0", "1", "0.123", "98800", "1000", "-2.35", "0.0000123", "1e+21"]);
     }
 
     #[test]
