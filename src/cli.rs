@@ -20,6 +20,7 @@ mod prices;
 mod pricing;
 mod run;
 mod sweep;
+mod validate;
 mod watch;
 
 use std::process::ExitCode;
@@ -48,6 +49,7 @@ enum Command {
     Explain(explain::Arguments),
     Pack(pack::Arguments),
     Pricing(pricing::Arguments),
+    Validate(validate::Arguments),
     Completions(completions::Arguments),
     Man(man::Arguments),
 }
@@ -83,6 +85,7 @@ pub fn main() -> ExitCode {
         Command::Explain(arguments) => explain::execute(&arguments, &mut console),
         Command::Pack(arguments) => pack::execute(&arguments, &mut console),
         Command::Pricing(arguments) => pricing::execute(&arguments, &mut console),
+        Command::Validate(arguments) => validate::execute(&arguments, &mut console),
         Command::Completions(arguments) => completions::execute(&arguments, Cli::command(), &mut console),
         Command::Man(arguments) => man::execute(&arguments, Cli::command(), &mut console),
     };

@@ -11,6 +11,7 @@ pub mod baseline;
 pub mod comparison;
 pub mod explanation;
 pub mod figures;
+pub mod inspection;
 pub mod points;
 pub mod presentation;
 pub mod question;

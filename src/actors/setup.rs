@@ -132,6 +132,15 @@ impl Setup {
     pub fn unix_seconds(&self, now: SimTime) -> i64 {
         self.start.as_second() + now.as_micros().div_euclid(1_000_000)
     }
+
+    /// Who adds and removes nodes, with its release: `Karpenter v1.13`.
+    pub fn autoscaler_name(&self) -> String {
+        match &self.autoscaler {
+            Autoscaler::Karpenter(_) => format!("Karpenter {}", self.versions.karpenter),
+            Autoscaler::ClusterAutoscaler(_) => format!("Cluster Autoscaler {}", self.versions.cluster_autoscaler),
+            Autoscaler::Static => "no autoscaler".to_owned(),
+        }
+    }
 }
 
 /// Who adds and removes nodes.

@@ -109,7 +109,13 @@ impl<'a> Console<'a> {
     /// Reports a failure, if there is one, and gives the exit code.
     pub fn conclude(&mut self, result: Result<(), Failure>) -> ExitCode {
         let Err(failure) = result else { return ExitCode::SUCCESS };
-        if let Some(diagnostic) = failure.diagnostic {
+        self.show(&failure);
+        ExitCode::from(failure.exit_code)
+    }
+
+    /// Tells why something failed, if there is anything to tell.
+    pub fn show(&mut self, failure: &Failure) {
+        if let Some(diagnostic) = &failure.diagnostic {
             let mut theme = self.theme.clone();
             theme.characters.error = "error:".to_owned();
             let handler =
@@ -120,7 +126,6 @@ impl<'a> Console<'a> {
                 Err(_) => self.tell(&format!("error: {diagnostic}")),
             }
         }
-        ExitCode::from(failure.exit_code)
     }
 
     /// A bar that follows simulated time up to `duration`; drawn only where somebody watches.

@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use super::{Console, Failure};
+pub(super) use crate::experiment::inspection::inputs;
 use crate::experiment::points::{Cell, Point, PointError};
 use crate::experiment::question::Part;
 use crate::experiment::{Question, Shard, points};
-use crate::report::summary::InputSummary;
 use crate::report::{OutputError, ReportError};
 use crate::scenario::{Scenario, Warning};
 
@@ -116,12 +116,6 @@ pub(super) fn simulate(
         PointError::Scenario(error) => Failure::bad_input(*error),
         PointError::Catalog(error) => super::prices::unusable(error),
     })
-}
-
-/// The input files of a scenario, for a question.
-pub(super) fn inputs(scenario: &Scenario) -> Vec<InputSummary> {
-    let inputs = scenario.inputs.iter();
-    inputs.map(|input| InputSummary { path: input.path.clone(), sha256: input.sha256.clone() }).collect()
 }
 
 /// Warnings in one line each, with their places.

@@ -2,6 +2,7 @@
 
 mod dots;
 pub mod explanation;
+pub mod inspection;
 pub mod movements;
 pub mod page;
 pub mod sweep_page;

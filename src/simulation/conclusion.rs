@@ -1,7 +1,7 @@
 //! The end of a run: what is left behind for reports.
 
 use super::outcome::{About, InputHash, Objectives, Outcome, QueueSummary, RequestSummary, ResponseFigures};
-use crate::actors::{Autoscaler, Context, QueuePlan};
+use crate::actors::{Context, QueuePlan};
 use crate::cloud::billing;
 use crate::cloud::billing::network::Traffic;
 use crate::domain::{SimDuration, SimTime, WorkloadId};
@@ -46,15 +46,10 @@ fn traffic(context: &Context<'_>, requests: &[RequestSummary]) -> Traffic {
 /// What was simulated, in the words of the report.
 fn about(context: &Context<'_>, scenario: &Scenario, policy: &PolicyVariant) -> About {
     let setup = context.setup;
-    let autoscaler = match &setup.autoscaler {
-        Autoscaler::Karpenter(_) => format!("Karpenter {}", setup.versions.karpenter),
-        Autoscaler::ClusterAutoscaler(_) => format!("Cluster Autoscaler {}", setup.versions.cluster_autoscaler),
-        Autoscaler::Static => "no autoscaler".to_owned(),
-    };
     About {
         scenario: scenario.name.clone(),
         policy: policy.name.clone(),
-        autoscaler,
+        autoscaler: setup.autoscaler_name(),
         region: setup.region.name.to_string(),
         zones: setup.zones.clone(),
         start: scenario.start.to_string(),

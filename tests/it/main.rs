@@ -48,4 +48,5 @@ mod startup;
 mod synthetic;
 mod third_tutorial;
 mod upgrades;
+mod validate;
 mod workloads;

@@ -1,0 +1,169 @@
+//! `nodecast validate`: whether scenarios can be run, what they hold, and what is left out of them.
+
+use std::path::{Path, PathBuf};
+
+use miette::Diagnostic;
+use serde::Serialize;
+
+use super::experiment::report_failure;
+use super::prices::{self, Prices};
+use super::{Console, Failure, Format};
+use crate::catalog::Catalog;
+use crate::experiment::inspection::{Inspection, inspect};
+use crate::experiment::presentation::inspection::table;
+use crate::report::ReportError;
+use crate::report::format::counted;
+use crate::scenario::error::Place;
+use crate::scenario::{Limits, Scenario, ScenarioError, Warning};
+
+/// Check scenarios and everything that they name, without simulating them
+///
+/// Reads each scenario with its policies, manifests and tables as `run` would: what `run` would refuse is refused here, with the same error and exit code 2. Prints what the scenario holds and every warning.
+#[derive(clap::Args, Debug)]
+pub(super) struct Arguments {
+    /// The scenario files
+    #[arg(required = true, value_name = "SCENARIO")]
+    scenarios: Vec<PathBuf>,
+    /// What to print: text for people, or JSON
+    #[arg(long, value_enum, default_value = "table")]
+    format: Format,
+    /// Exit with 1 if there is a warning
+    #[arg(long)]
+    strict: bool,
+    /// Prices to use instead of the built-in ones, laid out like pricing-data/
+    #[arg(long, value_name = "DIR")]
+    pricing_data: Option<PathBuf>,
+    /// Print errors and warnings alone, not what the scenarios hold
+    #[arg(long, short)]
+    quiet: bool,
+}
+
+/// What was found in one file.
+#[derive(Serialize)]
+struct Finding {
+    file: String,
+    usable: bool,
+    error: Option<Remark>,
+    warnings: Vec<Remark>,
+    /// What the scenario holds; `None` if it cannot be used.
+    holds: Option<Inspection>,
+}
+
+/// An error or a warning.
+#[derive(Serialize)]
+struct Remark {
+    message: String,
+    file: Option<String>,
+    line: Option<usize>,
+    column: Option<usize>,
+    help: Option<String>,
+}
+
+impl Remark {
+    fn new(message: &str, place: Option<&Place>, diagnostic: &dyn Diagnostic) -> Self {
+        Self {
+            message: message.to_owned(),
+            file: place.map(|place| place.file.clone()),
+            line: place.map(|place| place.line),
+            column: place.map(|place| place.column),
+            help: diagnostic.help().map(|help| help.to_string()),
+        }
+    }
+
+    fn of_error(error: &ScenarioError) -> Self {
+        Self::new(error.message(), error.place(), error)
+    }
+
+    fn of_warning(warning: &Warning) -> Self {
+        Self::new(warning.message(), warning.place(), warning)
+    }
+
+    fn plain(message: String) -> Self {
+        Self { message, file: None, line: None, column: None, help: None }
+    }
+
+    /// A line for people, and the way out below it.
+    fn text(&self) -> String {
+        let place = match (&self.file, self.line, self.column) {
+            (Some(file), Some(line), Some(column)) => format!("{file}:{line}:{column}: "),
+            _ => String::new(),
+        };
+        let help = self.help.as_ref().map_or_else(String::new, |help| format!("  help: {help}\n"));
+        format!("warning: {place}{}\n{help}", self.message)
+    }
+}
+
+/// Looks at each file, also after one that cannot be used.
+pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Result<(), Failure> {
+    let prices = Prices::open(arguments.pricing_data.as_deref())?;
+    let mut findings = Vec::new();
+    for path in &arguments.scenarios {
+        let (finding, failure) = look(path, prices.catalog());
+        if arguments.format == Format::Table {
+            console.data(&text(&finding, arguments.quiet, findings.is_empty()))?;
+        }
+        if let Some(failure) = failure {
+            console.show(&failure);
+        }
+        findings.push(finding);
+    }
+    if arguments.format == Format::Json {
+        let json = serde_json::to_string_pretty(&findings).map_err(|error| report_failure(ReportError::from(error)))?;
+        console.data(&(json + "\n"))?;
+    }
+    conclude(&findings, arguments.strict, console)
+}
+
+/// One file, and why it cannot be used if it cannot.
+fn look(path: &Path, catalog: &Catalog) -> (Finding, Option<Failure>) {
+    let file = path.display().to_string();
+    let unusable = |error| Finding { file: file.clone(), usable: false, error, warnings: Vec::new(), holds: None };
+    let (scenario, warnings) = match Scenario::load_with(path, catalog, &Limits::default()) {
+        Ok(loaded) => loaded,
+        Err(error) => return (unusable(Some(Remark::of_error(&error))), Some(Failure::bad_input(error))),
+    };
+    match inspect(&scenario, catalog) {
+        Ok((holds, more)) => {
+            let warnings = warnings.iter().map(Remark::of_warning).chain(more.into_iter().map(Remark::plain)).collect();
+            (Finding { warnings, usable: true, holds: Some(holds), ..unusable(None) }, None)
+        }
+        Err(error) => (unusable(Some(Remark::plain(error.to_string()))), Some(prices::unusable(error))),
+    }
+}
+
+/// The finding for people.
+fn text(finding: &Finding, quiet: bool, first: bool) -> String {
+    let mut text = String::new();
+    if let Some(holds) = finding.holds.as_ref().filter(|_| !quiet) {
+        let warnings = match finding.warnings.len() {
+            0 => "no warnings".to_owned(),
+            count => counted(count as u64, "warning", "warnings"),
+        };
+        let gap = if first { "" } else { "\n" };
+        text = format!("{gap}{}: can be run, {warnings}\n{}", finding.file, table(holds));
+    }
+    for warning in &finding.warnings {
+        text.push_str(&warning.text());
+    }
+    text
+}
+
+/// Ends with 2 after an error, with 1 after a warning where none is allowed.
+fn conclude(findings: &[Finding], strict: bool, console: &mut Console<'_>) -> Result<(), Failure> {
+    let unusable = findings.iter().filter(|finding| !finding.usable).count();
+    if unusable > 0 {
+        if findings.len() > 1 {
+            console.tell(&format!(
+                "{unusable} of {} cannot be run",
+                counted(findings.len() as u64, "scenario", "scenarios")
+            ));
+        }
+        return Err(Failure::silent(Failure::BAD_INPUT));
+    }
+    let warnings: usize = findings.iter().map(|finding| finding.warnings.len()).sum();
+    if strict && warnings > 0 {
+        console.tell(&format!("{}, and --strict allows none", counted(warnings as u64, "warning", "warnings")));
+        return Err(Failure::silent(Failure::WORSE));
+    }
+    Ok(())
+}

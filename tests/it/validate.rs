@@ -1,0 +1,125 @@
+//! `nodecast validate` refuses what `run` refuses, with the same words, and says what a scenario holds.
+
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::cli::Place;
+
+/// A Deployment with a misspelled key.
+const MISSPELLED: &str = "\
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: api, namespace: shop}
+spec:
+  replcas: 3
+  selector: {matchLabels: {app: api}}
+  template:
+    metadata: {labels: {app: api}}
+    spec: {containers: [{name: api, image: api, resources: {requests: {cpu: 250m}}}]}
+";
+
+/// A directory with a scenario of two policies, of which one has a warning, next to the usual one.
+fn place() -> Place {
+    let place = Place::new();
+    place.put("api.yaml", MISSPELLED);
+    let scenario = std::fs::read_to_string(place.path("scenario.yaml")).unwrap().replace("two-pods", "two-policies");
+    place.put(
+        "policies.yaml",
+        &format!(
+            "{scenario}\
+             timeline: [{{at: 5m, scale: {{workload: shop/web, replicas: 4}}}}]\n\
+             faults: [{{at: 1m, api_latency: {{factor: 2}}}}]\n\
+             policies:\n\
+             \x20 - {{name: karpenter, autoscaler: karpenter}}\n\
+             \x20 - {{name: more, autoscaler: karpenter, versions: {{karpenter: v1.14}}, manifests: [api.yaml]}}\n"
+        ),
+    );
+    place
+}
+
+#[test]
+fn it_says_what_a_scenario_holds_and_every_warning() {
+    let place = place();
+    let (out, err, code) = place.nodecast(&["validate", "scenario.yaml", "policies.yaml"]);
+    assert_eq!((err.as_str(), code), ("", Some(0)), "{out}");
+    insta::assert_snapshot!("validate", out);
+    let (out, err, code) = place.nodecast(&["validate", "--quiet", "scenario.yaml"]);
+    assert_eq!((out.as_str(), err.as_str(), code), ("", "", Some(0)));
+}
+
+#[test]
+fn json_has_the_same_with_places() {
+    let place = place();
+    let (out, err, code) = place.nodecast(&["validate", "policies.yaml", "--format", "json"]);
+    assert_eq!((err.as_str(), code), ("", Some(0)));
+    let found: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(found[0]["warnings"][0]["line"], 5);
+    assert_eq!(found[0]["warnings"][0]["help"], "did you mean `replicas`?");
+    let policies = &found[0]["holds"]["policies"];
+    assert_eq!((&policies[0]["pods_at_start"], &policies[1]["pods_at_start"]), (&2.into(), &3.into()));
+}
+
+#[test]
+fn what_run_refuses_is_refused_with_the_same_error_and_the_others_are_still_read() {
+    let place = place();
+    let usable = std::fs::read_to_string(place.path("scenario.yaml")).unwrap();
+    for (name, from, to) in [
+        ("key.yaml", "duration:", "durations:"),
+        ("missing.yaml", "cluster.yaml", "clusters.yaml"),
+        ("region.yaml", "us-east-1", "us-east-9"),
+        ("manifest.yaml", "cluster.yaml", "policies.yaml"),
+        ("table.yaml", "seed: 7", "pods: {csv: nowhere.csv}"),
+    ] {
+        place.put(name, &usable.replace(from, to));
+        let (_, of_run, code) = place.nodecast(&["run", name]);
+        assert_eq!(code, Some(2), "{of_run}");
+        let (out, err, code) = place.nodecast(&["validate", name]);
+        assert_eq!((out.as_str(), err, code), ("", of_run, Some(2)), "{name}");
+    }
+    let (out, err, code) = place.nodecast(&["validate", "key.yaml", "scenario.yaml"]);
+    assert!(out.contains("scenario.yaml: can be run, no warnings"), "{out}");
+    assert!(err.contains("key.yaml:4:1") && err.ends_with("1 of 2 scenarios cannot be run\n"), "{err}");
+    assert_eq!(code, Some(2));
+    let (out, _, code) = place.nodecast(&["validate", "key.yaml", "--format", "json"]);
+    let found: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!((&found[0]["usable"], &found[0]["error"]["line"], code), (&false.into(), &4.into(), Some(2)));
+}
+
+#[test]
+fn strict_allows_no_warning() {
+    let place = place();
+    let (_, err, code) = place.nodecast(&["validate", "--strict", "scenario.yaml"]);
+    assert_eq!((err.as_str(), code), ("", Some(0)));
+    let (out, err, code) = place.nodecast(&["validate", "--strict", "scenario.yaml", "policies.yaml"]);
+    assert_eq!((err.as_str(), code), ("1 warning, and --strict allows none\n", Some(1)), "{out}");
+}
+
+#[test]
+fn every_scenario_of_the_gallery_can_be_run() {
+    let scenarios = scenarios();
+    assert!(scenarios.len() > 10);
+    let place = Place::new();
+    let arguments: Vec<&str> =
+        ["validate", "--quiet"].into_iter().chain(scenarios.iter().map(String::as_str)).collect();
+    let (_, err, code) = place.nodecast(&arguments);
+    assert_eq!((err.as_str(), code), ("", Some(0)));
+}
+
+/// Every scenario that is part of the project.
+pub(crate) fn scenarios() -> Vec<String> {
+    let mut found = Vec::new();
+    let mut folders = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("scenarios")];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.file_name().is_some_and(|name| name == "scenario.yaml") {
+                found.push(path.display().to_string());
+            }
+        }
+    }
+    found.sort();
+    found
+}
