@@ -13,6 +13,7 @@ mod console;
 mod diff;
 mod experiment;
 mod explain;
+mod init;
 mod man;
 mod merge;
 mod pack;
@@ -40,6 +41,7 @@ struct Cli {
 
 #[derive(Subcommand, Debug)]
 enum Command {
+    Init(init::Arguments),
     Run(run::Arguments),
     Compare(compare::Arguments),
     Sweep(sweep::Arguments),
@@ -76,6 +78,7 @@ pub fn main() -> ExitCode {
     let (mut out, mut err) = (std::io::stdout().lock(), std::io::stderr());
     let mut console = Console::of_process(&mut out, &mut err);
     let result = match cli.command {
+        Command::Init(arguments) => init::execute(&arguments, &mut console),
         Command::Run(arguments) => run::execute(&arguments, &mut console),
         Command::Compare(arguments) => compare::execute(&arguments, &mut console),
         Command::Sweep(arguments) => sweep::execute(&arguments, &mut console),

@@ -1,0 +1,100 @@
+//! `nodecast init`: the files of a first scenario.
+
+mod files;
+
+use std::path::{Path, PathBuf};
+
+use super::prices::Prices;
+use super::run::shell_line;
+use super::{Console, Failure};
+use crate::catalog::Catalog;
+use crate::domain::KarpenterVersion;
+use crate::scenario::draft::{Draft, SCENARIO_FILE, Wishes};
+use crate::scenario::{Limits, Scenario, ScenarioError};
+
+/// Write a first scenario with its manifests, every line explained
+///
+/// It runs as it is: a day of a small web shop, with two policies to compare. Nothing is asked, and no file is overwritten.
+#[derive(clap::Args, Debug)]
+pub(super) struct Arguments {
+    /// Where the files go; made if it is missing
+    #[arg(value_name = "DIR", default_value = ".")]
+    directory: PathBuf,
+    /// The region, for example eu-west-1 [default: us-east-1]
+    #[arg(long)]
+    region: Option<String>,
+    /// The release of Karpenter [default: v1.13]
+    #[arg(long, value_name = "VERSION")]
+    karpenter: Option<KarpenterVersion>,
+    /// Overwrite files that are there
+    #[arg(long)]
+    force: bool,
+    /// Prices to use instead of the built-in ones, laid out like pricing-data/
+    #[arg(long, value_name = "DIR")]
+    pricing_data: Option<PathBuf>,
+}
+
+/// Drafts, reads the draft back as `run` will, and only then puts it in place.
+pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Result<(), Failure> {
+    let prices = Prices::open(arguments.pricing_data.as_deref())?;
+    let wishes = Wishes {
+        name: scenario_name(&arguments.directory),
+        region: arguments.region.clone(),
+        karpenter: arguments.karpenter,
+    };
+    let draft = Draft::example(&wishes, prices.catalog()).map_err(Failure::bad_input)?;
+    let staged = files::stage(&arguments.directory, &draft, arguments.force)?;
+    read_back(&staged.path(SCENARIO_FILE), prices.catalog())?;
+    staged.put_in_place()?;
+    console.data(&farewell(&arguments.directory, &draft))
+}
+
+/// A scenario's name made of the directory's: what names a folder of reports.
+fn scenario_name(directory: &Path) -> String {
+    const NAMELESS: &str = "my-cluster";
+    // `.` and `..` have no name of their own until they are resolved.
+    let resolved = std::fs::canonicalize(directory).ok();
+    let name = resolved.as_deref().unwrap_or(directory).file_name().map(|name| name.to_string_lossy().into_owned());
+    let kept = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.') { c } else { '-' };
+    let name: String = name.unwrap_or_default().chars().map(kept).take(63).collect();
+    let name = name.trim_matches(['-', '.', '_']);
+    if name.is_empty() { NAMELESS.to_owned() } else { name.to_owned() }
+}
+
+/// What is written has to run; a draft that would not is refused before anything is in place.
+fn read_back(scenario: &Path, catalog: &Catalog) -> Result<(), Failure> {
+    let read = Scenario::load_with(scenario, catalog, &Limits::default());
+    let refused = |error: ScenarioError| error.within("the scenario that this makes cannot be read");
+    read.map(|_| ()).map_err(|error| Failure::bad_input(refused(error)))
+}
+
+/// What was written, and what to do with it.
+fn farewell(directory: &Path, draft: &Draft) -> String {
+    let in_directory = |name: &str| directory.join(name).display().to_string();
+    let mut text = String::new();
+    for file in &draft.files {
+        text += &format!("wrote {}\n", in_directory(file.name));
+    }
+    let scenario = directory.join(SCENARIO_FILE);
+    let scenario = scenario.strip_prefix(".").unwrap_or(&scenario).display().to_string();
+    text += "\nnext:\n";
+    for command in ["run", "compare"] {
+        text += &format!("  {}\n", shell_line(&["nodecast", command, &scenario]));
+    }
+    text += "then change what the comments in it explain, one line at a time.\n";
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::scenario_name;
+
+    #[test]
+    fn a_scenario_is_named_after_its_directory_as_far_as_a_folder_may_be() {
+        assert_eq!(scenario_name(Path::new("no/such/shop")), "shop");
+        assert_eq!(scenario_name(Path::new("no/such/My shop!")), "My-shop");
+        assert_eq!(scenario_name(Path::new("/")), "my-cluster");
+    }
+}

@@ -1,0 +1,69 @@
+//! First scenarios: the texts of the files that a newcomer starts from, either an example or what a dump of a cluster says.
+//!
+//! What must not live here: writing files, and any figure that is neither in the dump nor stated as an assumption in the
+//! scenario that is made of it.
+
+mod example;
+
+use std::sync::Arc;
+
+use super::error::{ScenarioError, Warning, nearest};
+use crate::catalog::{Catalog, CatalogError, Region};
+use crate::domain::KarpenterVersion;
+
+/// A scenario that does not exist as files yet.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Draft {
+    /// Its files; the scenario itself comes first.
+    pub files: Vec<DraftFile>,
+    /// What a dump holds that the scenario does not carry, or carries in another form.
+    pub warnings: Vec<Warning>,
+}
+
+/// A file of a draft.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct DraftFile {
+    /// Its name, to stand beside the others.
+    pub name: &'static str,
+    /// Its text.
+    pub text: String,
+}
+
+/// What is wished of a draft.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Wishes {
+    /// The scenario's name.
+    pub name: String,
+    /// The region; `None` for that of the dump, or us-east-1 in an example.
+    pub region: Option<String>,
+    /// Karpenter's release; `None` for that of the dump, or the default in an example.
+    pub karpenter: Option<KarpenterVersion>,
+}
+
+/// The name of the scenario's own file.
+pub const SCENARIO_FILE: &str = "scenario.yaml";
+
+impl Draft {
+    /// A day of a small web shop, with two policies to compare, every line explained.
+    ///
+    /// # Errors
+    /// If there are no prices for the region, or Karpenter's release knows no NodePools.
+    pub fn example(wishes: &Wishes, catalog: &Catalog) -> Result<Self, ScenarioError> {
+        example::draft(wishes, catalog)
+    }
+}
+
+/// The prices of a region that was asked for.
+fn region(name: &str, catalog: &Catalog) -> Result<Arc<Region>, ScenarioError> {
+    catalog.region(name).map_err(|error| match error {
+        CatalogError::UnknownRegion { .. } => {
+            let known = || catalog.regions();
+            let help = nearest(name, known()).map_or_else(
+                || format!("there are prices for {}", known().collect::<Vec<_>>().join(", ")),
+                |near| format!("did you mean `{near}`?"),
+            );
+            ScenarioError::new(format!("there are no prices for the region `{name}`")).help(help)
+        }
+        other => ScenarioError::new(other.to_string()),
+    })
+}
