@@ -20,6 +20,7 @@ mod pack;
 mod prices;
 mod pricing;
 mod run;
+mod schema;
 mod sweep;
 mod validate;
 mod watch;
@@ -52,6 +53,7 @@ enum Command {
     Pack(pack::Arguments),
     Pricing(pricing::Arguments),
     Validate(validate::Arguments),
+    Schema(schema::Arguments),
     Completions(completions::Arguments),
     Man(man::Arguments),
 }
@@ -89,6 +91,7 @@ pub fn main() -> ExitCode {
         Command::Pack(arguments) => pack::execute(&arguments, &mut console),
         Command::Pricing(arguments) => pricing::execute(&arguments, &mut console),
         Command::Validate(arguments) => validate::execute(&arguments, &mut console),
+        Command::Schema(arguments) => schema::execute(&arguments, &mut console),
         Command::Completions(arguments) => completions::execute(&arguments, Cli::command(), &mut console),
         Command::Man(arguments) => man::execute(&arguments, Cli::command(), &mut console),
     };

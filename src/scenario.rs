@@ -14,6 +14,7 @@ mod file;
 pub mod manifests;
 pub mod packing_question;
 pub mod reader;
+pub mod schema;
 pub mod source;
 pub mod tree;
 

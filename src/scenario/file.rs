@@ -27,71 +27,18 @@ use super::edits::Edit;
 use super::error::{ScenarioError, Warning};
 use super::manifests::node_group::plain_groups;
 use super::manifests::{Manifests, read_documents};
-use super::reader::{Fields, Reader, Shape};
+use super::reader::{Fields, Reader};
 use super::source::{Limits, Source, read_bounded, sha256_hex};
 use super::tree::{self, Location, Node, Variables};
 use crate::catalog::{Catalog, Region};
 use crate::domain::{KubernetesVersion, Money, SimDuration, Symbol, Versions};
+use crate::scenario::schema::KEDA;
+use crate::scenario::schema::cluster::{CLUSTER, VERSIONS};
+use crate::scenario::schema::whole::{OBJECTIVES, OUTPUT, SCENARIO};
 use interruption::Handling;
-
-static SCENARIO: Shape = Shape {
-    name: "a scenario",
-    keys: &[
-        "name",
-        "region",
-        "start",
-        "duration",
-        "seed",
-        "replications",
-        "versions",
-        "karpenter",
-        "node_termination_handler",
-        "manifests",
-        "variables",
-        "cluster",
-        "nodeGroups",
-        "load",
-        "prometheus",
-        "queues",
-        "external_metrics",
-        "pods",
-        "workloads",
-        "images",
-        "timeline",
-        "policies",
-        "ec2",
-        "faults",
-        "objectives",
-        "output",
-        "assumptions",
-    ],
-    without_effect: &[],
-    unsupported: &[],
-    strict: true,
-};
-static VERSIONS: Shape = Shape {
-    name: "`versions`",
-    keys: &["karpenter", "kubernetes", "cluster-autoscaler", "keda"],
-    without_effect: &[],
-    unsupported: &[],
-    strict: true,
-};
-static CLUSTER: Shape =
-    Shape { name: "`cluster`", keys: &["zones"], without_effect: &[], unsupported: &[], strict: true };
-static OBJECTIVES: Shape = Shape {
-    name: "`objectives`",
-    keys: &["pending_p99", "request_p99", "cost"],
-    without_effect: &[],
-    unsupported: &[],
-    strict: true,
-};
-static OUTPUT: Shape =
-    Shape { name: "`output`", keys: &["directory"], without_effect: &[], unsupported: &[], strict: true };
 
 /// Where a scenario begins unless it says so.
 const DEFAULT_START: jiff::Timestamp = jiff::Timestamp::constant(1_767_225_600, 0);
-/// The release of KEDA that is reproduced.
-const KEDA: &str = "2.20";
 /// Longest simulated time, in days.
 const DURATION_DAYS_MAX: i64 = 3_660;
 
@@ -157,7 +104,7 @@ impl Scenario {
             }
         };
         let mut reader = Reader::new(Some(&source));
-        let fields = reader.fields(root, &SCENARIO)?;
+        let fields = reader.fields(root, &SCENARIO.shape)?;
         let region = region(&reader, fields, catalog)?;
         let types: Vec<Symbol> = region.types.iter().map(|known| known.facts.name).collect();
         let mut files = Files {
@@ -370,7 +317,7 @@ fn versions<'s>(
     otherwise: Versions,
 ) -> Result<Versions, ScenarioError> {
     let Some(node) = fields.get("versions") else { return Ok(otherwise) };
-    let fields = reader.fields(node, &VERSIONS)?;
+    let fields = reader.fields(node, &VERSIONS.shape)?;
     let mut versions = otherwise;
     if let Some(node) = fields.get("karpenter") {
         versions.karpenter = values::release(reader, node, "karpenter")?;
@@ -404,7 +351,7 @@ fn zones<'s>(
     let all = || region.zones.iter().map(|zone| zone.name);
     let mut zones = Vec::new();
     if let Some(node) = fields.get("cluster") {
-        let cluster = reader.fields(node, &CLUSTER)?;
+        let cluster = reader.fields(node, &CLUSTER.shape)?;
         for node in cluster.optional("zones", |n, what| reader.list(n, what))?.unwrap_or_default() {
             let zone = reader.symbol(node, "zones")?;
             if region.zone_index(zone).is_none() {
@@ -445,7 +392,7 @@ fn node_groups<'s>(
 
 fn objectives<'s>(reader: &mut Reader<'s>, fields: Fields<'_, 's>) -> Result<Objectives, ScenarioError> {
     let Some(node) = fields.get("objectives") else { return Ok(Objectives::default()) };
-    let fields = reader.fields(node, &OBJECTIVES)?;
+    let fields = reader.fields(node, &OBJECTIVES.shape)?;
     let limit = |key| fields.optional(key, |n, what| reader.duration(n, what));
     let cost = fields.optional("cost", |n, what| reader.quantity(n, what))?;
     Ok(Objectives {
@@ -457,7 +404,7 @@ fn objectives<'s>(reader: &mut Reader<'s>, fields: Fields<'_, 's>) -> Result<Obj
 
 fn output<'s>(reader: &mut Reader<'s>, fields: Fields<'_, 's>) -> Result<OutputSettings, ScenarioError> {
     let Some(node) = fields.get("output") else { return Ok(OutputSettings::default()) };
-    let fields = reader.fields(node, &OUTPUT)?;
+    let fields = reader.fields(node, &OUTPUT.shape)?;
     let directory = fields.optional("directory", |n, what| reader.text(n, what))?.map(str::to_owned);
     Ok(OutputSettings { directory })
 }

@@ -41,6 +41,7 @@ mod report;
 mod report_page;
 mod requests;
 mod reserved_capacity;
+mod schema;
 mod second_tutorial;
 mod selection;
 mod simulation;

@@ -1,18 +1,14 @@
 //! `ec2.capacity_reservations` and `ec2.network`: what the account has before anything is launched.
 
-use super::super::reader::{Reader, Shape};
+use super::super::reader::Reader;
 use super::super::tree::Node;
 use super::ScenarioError;
-use super::values::{instance_type, shape, zone};
+use super::values::{instance_type, zone};
 use crate::catalog::Region;
 use crate::cloud::CapacityReservation;
 use crate::cloud::subnets::{KEPT_BY_AWS, Network, Subnet};
 use crate::domain::{Labels, SimTime, Symbol};
-
-static RESERVATION: Shape =
-    shape("a capacity reservation", &["id", "type", "zone", "count", "match", "tags", "at", "until"]);
-static NETWORK: Shape = shape("`network`", &["subnets", "prefix_delegation"]);
-static SUBNET: Shape = shape("a subnet", &["zone", "cidr", "in_use"]);
+use crate::scenario::schema::ec2::{NETWORK, RESERVATION, SUBNET};
 
 /// Reads the list of capacity reservations. One without an id gets one by its position.
 pub(super) fn reservations<'s>(
@@ -23,7 +19,7 @@ pub(super) fn reservations<'s>(
     const MATCH: &[(&str, bool)] = &[("open", true), ("targeted", false)];
     let mut reservations: Vec<CapacityReservation> = Vec::new();
     for (node, number) in reader.list(node, "capacity_reservations")?.iter().zip(1_u32..) {
-        let fields = reader.fields(node, &RESERVATION)?;
+        let fields = reader.fields(node, &RESERVATION.shape)?;
         let stated = fields.optional("id", |n, what| reader.symbol(n, what))?;
         let id = stated.unwrap_or_else(|| Symbol::new(&format!("cr-{number:017x}")));
         if reservations.iter().any(|other| other.id == id) {
@@ -61,10 +57,10 @@ pub(super) fn reservations<'s>(
 
 /// Reads the network that nodes live in.
 pub(super) fn network<'s>(reader: &mut Reader<'s>, node: &Node<'s>, region: &Region) -> Result<Network, ScenarioError> {
-    let fields = reader.fields(node, &NETWORK)?;
+    let fields = reader.fields(node, &NETWORK.shape)?;
     let mut network = Network::default();
     for node in fields.optional("subnets", |n, what| reader.list(n, what))?.unwrap_or_default() {
-        let subnet = reader.fields(node, &SUBNET)?;
+        let subnet = reader.fields(node, &SUBNET.shape)?;
         let cidr = subnet.required(reader, "cidr")?;
         let size = addresses(reader, cidr)?;
         let in_use = subnet.optional("in_use", |n, what| reader.integer(n, what, 0, 65_536))?.unwrap_or(0);

@@ -1,36 +1,15 @@
 //! `ec2.billing`: what is paid beside the price of instances, and what has been bought in advance.
 
-use super::super::reader::{Fields, Reader, Shape};
+use super::super::reader::{Fields, Reader};
 use super::super::tree::Node;
 use super::ScenarioError;
-use super::values::{instance_type, number, rate, shape, share, zone};
+use super::values::{instance_type, number, rate, share, zone};
 use crate::catalog::Region;
 use crate::cloud::billing::network::{CrossZone, LoadBalancers, NatGateways, NetworkPrices};
 use crate::cloud::commitments::{Commitments, ReservedInstances, SavingsPlan};
 use crate::cloud::settings::BillingSettings;
 use crate::domain::{Money, Symbol};
-
-static BILLING: Shape = shape(
-    "`billing`",
-    &[
-        "spot_price",
-        "public_ipv4",
-        "control_plane",
-        "volume_per_month",
-        "discount",
-        "node_fee",
-        "reserved_instances",
-        "savings_plans",
-        "load_balancers",
-        "nat_gateways",
-        "cross_zone",
-    ],
-);
-static RESERVED: Shape = shape("a reservation", &["type", "zone", "count", "per_hour"]);
-static LOAD_BALANCERS: Shape = shape("`load_balancers`", &["count", "per_hour", "capacity_units", "per_unit_hour"]);
-static NAT_GATEWAYS: Shape = shape("`nat_gateways`", &["count", "per_hour", "per_gb"]);
-static CROSS_ZONE: Shape = shape("`cross_zone`", &["per_gb", "bytes_per_request", "share"]);
-static PLAN: Shape = shape("a savings plan", &["family", "commitment", "discount", "family_discounts"]);
+use crate::scenario::schema::billing::{BILLING, CROSS_ZONE, LOAD_BALANCERS, NAT_GATEWAYS, PLAN, RESERVED};
 
 /// Reads `billing`.
 pub(super) fn read<'s>(
@@ -39,7 +18,7 @@ pub(super) fn read<'s>(
     region: &Region,
 ) -> Result<BillingSettings, ScenarioError> {
     const BY: &[(&str, bool)] = &[("integrated", false), ("hourly_at_start", true)];
-    let fields = reader.fields(node, &BILLING)?;
+    let fields = reader.fields(node, &BILLING.shape)?;
     let otherwise = BillingSettings::default();
     let price = |key| fields.optional(key, |n, what| rate(reader, n, what));
     let mut billing = BillingSettings {
@@ -53,7 +32,7 @@ pub(super) fn read<'s>(
         commitments: Commitments::default(),
     };
     for node in fields.optional("reserved_instances", |n, what| reader.list(n, what))?.unwrap_or_default() {
-        let one = reader.fields(node, &RESERVED)?;
+        let one = reader.fields(node, &RESERVED.shape)?;
         let count = reader.integer(one.required(reader, "count")?, "count", 1, 1_000_000)?;
         billing.commitments.reserved.push(ReservedInstances {
             instance_type: instance_type(reader, one.required(reader, "type")?, region)?,
@@ -63,7 +42,7 @@ pub(super) fn read<'s>(
         });
     }
     for node in fields.optional("savings_plans", |n, what| reader.list(n, what))?.unwrap_or_default() {
-        let one = reader.fields(node, &PLAN)?;
+        let one = reader.fields(node, &PLAN.shape)?;
         billing.commitments.plans.push(SavingsPlan {
             family: one.optional("family", |n, what| reader.symbol(n, what))?,
             commitment: rate(reader, one.required(reader, "commitment")?, "commitment")?,
@@ -110,7 +89,7 @@ fn network<'s>(reader: &mut Reader<'s>, billing: Fields<'_, 's>) -> Result<Netwo
         Ok::<_, ScenarioError>(stated.map_or(otherwise, |rate| Money::from_nanos(i128::from(rate.as_nanos()))))
     };
     if let Some(node) = billing.get("load_balancers") {
-        let fields = reader.fields(node, &LOAD_BALANCERS)?;
+        let fields = reader.fields(node, &LOAD_BALANCERS.shape)?;
         let units = fields.optional("capacity_units", |n, what| number(reader, n, what, 0.0, 1_000_000.0))?;
         prices.load_balancers = Some(LoadBalancers {
             count: count(reader, fields)?,
@@ -120,7 +99,7 @@ fn network<'s>(reader: &mut Reader<'s>, billing: Fields<'_, 's>) -> Result<Netwo
         });
     }
     if let Some(node) = billing.get("nat_gateways") {
-        let fields = reader.fields(node, &NAT_GATEWAYS)?;
+        let fields = reader.fields(node, &NAT_GATEWAYS.shape)?;
         prices.nat_gateways = Some(NatGateways {
             count: count(reader, fields)?,
             per_hour: hourly(reader, fields, "per_hour", NetworkPrices::NAT_HOUR)?,
@@ -128,7 +107,7 @@ fn network<'s>(reader: &mut Reader<'s>, billing: Fields<'_, 's>) -> Result<Netwo
         });
     }
     if let Some(node) = billing.get("cross_zone") {
-        let fields = reader.fields(node, &CROSS_ZONE)?;
+        let fields = reader.fields(node, &CROSS_ZONE.shape)?;
         let bytes = fields.optional("bytes_per_request", |n, what| reader.quantity(n, what))?;
         prices.cross_zone = Some(CrossZone {
             per_gb: per_gb(reader, fields, NetworkPrices::CROSS_ZONE_GB)?,

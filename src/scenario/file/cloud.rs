@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use super::super::definition::Ec2Settings;
-use super::super::reader::{Fields, Reader, Shape};
+use super::super::reader::{Fields, Reader};
 use super::super::tree::Node;
 use super::availability::traces;
 use super::price_records::replay;
-use super::values::{bucket, fraction, number, shape};
+use super::values::{bucket, fraction, number};
 use super::{Files, ScenarioError, account, billing, faults};
 use crate::catalog::Region;
 use crate::cloud::quotas::QuotaClass;
@@ -15,40 +15,7 @@ use crate::cloud::settings::{ApiLimits, CapacityModel, CloudSettings, Failures, 
 use crate::cloud::{BootStages, Consistency};
 use crate::domain::SimDuration;
 use crate::domain::node_pool::AmiFamily;
-
-static EC2: Shape = shape(
-    "`ec2`",
-    &["launch_latency", "spot", "capacity", "quotas", "api", "failures", "network", "capacity_reservations", "billing"],
-);
-static LAUNCH_LATENCY: Shape = Shape {
-    name: "`launch_latency`",
-    keys: &["vm_init", "os_boot", "bootstrap", "register", "cni_ready", "spread"],
-    without_effect: &[],
-    unsupported: &[],
-    strict: true,
-};
-static SPOT: Shape = shape("`spot`", &["prices", "file", "availability", "interruptions"]);
-static INTERRUPTIONS: Shape = shape("`interruptions`", &["exposure", "stress", "size_factor"]);
-static QUOTAS: Shape = shape(
-    "`quotas`",
-    &["standard", "graphics", "parallel", "f", "inf", "x", "dl", "trn", "hpc", "high_memory", "other"],
-);
-static API: Shape = shape(
-    "`api`",
-    &[
-        "calls",
-        "instances",
-        "run_calls",
-        "terminate_calls",
-        "terminated_instances",
-        "describe",
-        "group_reads",
-        "group_writes",
-        "fleet_uses_run_resource_bucket",
-        "consistency",
-    ],
-);
-static FAILURES: Shape = shape("`failures`", &["abort", "never_registers", "internal_error"]);
+use crate::scenario::schema::ec2::{API, EC2, FAILURES, INTERRUPTIONS, LAUNCH_LATENCY, QUOTAS, SPOT};
 
 /// Reads `ec2` and `faults`.
 pub(super) fn read<'s>(
@@ -66,13 +33,13 @@ pub(super) fn read<'s>(
     };
     const CAPACITY: &[(&str, CapacityModel)] =
         &[("infinite", CapacityModel::Infinite), ("static", CapacityModel::Static), ("updown", CapacityModel::UpDown)];
-    let fields = reader.fields(node, &EC2)?;
+    let fields = reader.fields(node, &EC2.shape)?;
     let launch_latency = fields.get("launch_latency").map(|node| launch_latency(reader, node)).transpose()?;
     let capacity = fields.optional("capacity", |n, what| reader.choice(n, what, CAPACITY))?.unwrap_or_default();
     let mut cloud = CloudSettings { capacity, faults, ..CloudSettings::default() };
     if let Some(node) = fields.get("spot") {
         (cloud.prices, cloud.interruptions) = spot(reader, node, region, files, start)?;
-        if let Some(node) = reader.fields(node, &SPOT)?.get("availability") {
+        if let Some(node) = reader.fields(node, &SPOT.shape)?.get("availability") {
             let name = reader.text(node, "availability")?;
             let bytes = files.bytes(reader, node, name)?;
             cloud.traces = traces(&bytes, &files.directory.join(name).display().to_string(), region)?;
@@ -110,7 +77,7 @@ fn launch_latency<'s>(reader: &mut Reader<'s>, node: &Node<'s>) -> Result<BootSt
         let family = reader.choice(node, "launch_latency", FAMILIES)?;
         return Ok(BootStages::of(family));
     }
-    let fields = reader.fields(node, &LAUNCH_LATENCY)?;
+    let fields = reader.fields(node, &LAUNCH_LATENCY.shape)?;
     let mut stages = BootStages::of(AmiFamily::AL2023);
     for (key, stage) in [
         ("vm_init", &mut stages.vm_init),
@@ -135,7 +102,7 @@ fn spot<'s>(
     start: jiff::Timestamp,
 ) -> Result<(SpotPrices, Interruptions), ScenarioError> {
     const KINDS: &[(&str, u8)] = &[("process", 0), ("constant", 1), ("replay", 2)];
-    let fields = reader.fields(node, &SPOT)?;
+    let fields = reader.fields(node, &SPOT.shape)?;
     let kind = fields.optional("prices", |n, what| reader.choice(n, what, KINDS))?.unwrap_or(0);
     let file = fields.get("file");
     let prices = match (kind, file) {
@@ -170,7 +137,7 @@ fn interruptions<'s>(reader: &mut Reader<'s>, node: &Node<'s>) -> Result<Interru
         let exposure_hours = reader.choice(node, "interruptions", RATES)?;
         return Ok(Interruptions { exposure_hours, ..Interruptions::default() });
     }
-    let fields = reader.fields(node, &INTERRUPTIONS)?;
+    let fields = reader.fields(node, &INTERRUPTIONS.shape)?;
     let mut interruptions = Interruptions::default();
     if let Some(node) = fields.get("exposure") {
         let exposure = reader.duration(node, "exposure")?;
@@ -192,7 +159,7 @@ fn interruptions<'s>(reader: &mut Reader<'s>, node: &Node<'s>) -> Result<Interru
 }
 
 fn quotas<'s>(reader: &mut Reader<'s>, node: &Node<'s>) -> Result<Quotas, ScenarioError> {
-    let fields = reader.fields(node, &QUOTAS)?;
+    let fields = reader.fields(node, &QUOTAS.shape)?;
     let mut quotas = Quotas::default();
     for class in QuotaClass::ALL {
         if let Some(limit) = fields.optional(class.as_str(), |n, what| reader.integer(n, what, 0, 100_000_000))? {
@@ -209,7 +176,7 @@ fn api<'s>(reader: &mut Reader<'s>, node: &Node<'s>) -> Result<(ApiLimits, Consi
         let limits = reader.choice(node, "api", &[("unlimited", ApiLimits::UNLIMITED)])?;
         return Ok((limits, Consistency::default()));
     }
-    let fields = reader.fields(node, &API)?;
+    let fields = reader.fields(node, &API.shape)?;
     let mut limits = ApiLimits::default();
     for (key, limit) in [
         ("calls", &mut limits.mutating),
@@ -237,7 +204,7 @@ fn failures<'s>(reader: &mut Reader<'s>, node: &Node<'s>) -> Result<Failures, Sc
     if node.as_text().is_some() {
         return reader.choice(node, "failures", &[("none", Failures::NONE)]);
     }
-    let fields = reader.fields(node, &FAILURES)?;
+    let fields = reader.fields(node, &FAILURES.shape)?;
     let mut failures = Failures::default();
     for (key, probability) in [
         ("abort", &mut failures.abort),

@@ -1,20 +1,11 @@
 //! `external_metrics`: values that the scenario states for scalers and metrics that no model stands behind.
 
-use super::super::reader::{Fields, Reader, Shape};
+use super::super::reader::{Fields, Reader};
 use super::super::tree::Node;
 use super::ScenarioError;
 use crate::domain::SimTime;
 use crate::domain::external_metrics::{ExternalMetric, ExternalSubject, ExternalValue};
-
-static METRIC: Shape = Shape {
-    name: "an external metric",
-    keys: &["scaler", "trigger", "metric", "active_above", "values"],
-    without_effect: &[],
-    unsupported: &[],
-    strict: true,
-};
-static VALUE: Shape =
-    Shape { name: "a value", keys: &["at", "value", "fails"], without_effect: &[], unsupported: &[], strict: true };
+use crate::scenario::schema::metrics::{EXTERNAL_METRIC, EXTERNAL_VALUE};
 
 /// Reads `external_metrics`.
 pub(super) fn read<'s>(reader: &mut Reader<'s>, fields: Fields<'_, 's>) -> Result<Vec<ExternalMetric>, ScenarioError> {
@@ -33,7 +24,7 @@ pub(super) fn read<'s>(reader: &mut Reader<'s>, fields: Fields<'_, 's>) -> Resul
 }
 
 fn metric<'s>(reader: &mut Reader<'s>, node: &Node<'s>) -> Result<ExternalMetric, ScenarioError> {
-    let fields = reader.fields(node, &METRIC)?;
+    let fields = reader.fields(node, &EXTERNAL_METRIC.shape)?;
     let scaler = fields.optional("scaler", |n, what| reader.text(n, what))?;
     let metric = fields.optional("metric", |n, what| reader.symbol(n, what))?;
     let trigger = fields.optional("trigger", |n, what| reader.symbol(n, what))?;
@@ -59,7 +50,7 @@ fn metric<'s>(reader: &mut Reader<'s>, node: &Node<'s>) -> Result<ExternalMetric
 fn values<'s>(reader: &mut Reader<'s>, node: &Node<'s>) -> Result<Vec<ExternalValue>, ScenarioError> {
     let mut values: Vec<ExternalValue> = Vec::new();
     for node in reader.list(node, "values")? {
-        let fields = reader.fields(node, &VALUE)?;
+        let fields = reader.fields(node, &EXTERNAL_VALUE.shape)?;
         let at_node = fields.required(reader, "at")?;
         let at = SimTime::ZERO + reader.duration(at_node, "at")?;
         if values.last().is_some_and(|last| last.at >= at) {

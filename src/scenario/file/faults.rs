@@ -1,46 +1,18 @@
 //! `faults`: what goes wrong when.
 
-use super::super::reader::{Fields, Reader, Shape};
+use super::super::reader::{Fields, Reader};
 use super::super::tree::Node;
 use super::ScenarioError;
-use super::values::{bucket_of, fraction, number, shape, share, zone};
+use super::values::{bucket_of, fraction, number, share, zone};
 use crate::catalog::Region;
 use crate::cloud::api::ApiAction;
 use crate::cloud::faults::{Fault, FaultKind, PoolSelector, ServerError, Victims, matches_pattern};
 use crate::cloud::quotas::QuotaClass;
 use crate::domain::{SimDuration, SimTime, Symbol, well_known};
-
-static FAULT: Shape = shape(
-    "a fault",
-    &[
-        "at",
-        "for",
-        "spot_interruption",
-        "insufficient_capacity",
-        "zone_outage",
-        "api_throttle",
-        "api_error",
-        "api_latency",
-        "slow_boot",
-        "boot_failure",
-        "price_shock",
-        "subnet_exhausted",
-        "quota",
-        "lost_notices",
-    ],
-);
-static INSUFFICIENT_CAPACITY: Shape =
-    shape("`insufficient_capacity`", &["family", "type", "zone", "capacity_type", "probability"]);
-static SPOT_INTERRUPTION: Shape =
-    shape("`spot_interruption`", &["fraction", "count", "family", "type", "zone", "before"]);
-static ZONE_OUTAGE: Shape = shape("`zone_outage`", &["zone", "mode"]);
-static API_ERROR: Shape = shape("`api_error`", &["code", "probability", "action"]);
-static API_THROTTLE: Shape = shape("`api_throttle`", &["size", "per_second", "action"]);
-static FACTOR: Shape = shape("this fault", &["factor"]);
-static PROBABILITY: Shape = shape("this fault", &["probability"]);
-static PRICE_SHOCK: Shape = shape("`price_shock`", &["factor", "family", "type", "zone"]);
-static SUBNET_EXHAUSTED: Shape = shape("`subnet_exhausted`", &["zone"]);
-static QUOTA: Shape = shape("`quota`", &["class", "vcpus"]);
+use crate::scenario::schema::faults::{
+    API_ERROR, API_THROTTLE, FACTOR, FAULT, INSUFFICIENT_CAPACITY, PRICE_SHOCK, PROBABILITY, QUOTA, SPOT_INTERRUPTION,
+    SUBNET_EXHAUSTED, ZONE_OUTAGE,
+};
 
 /// Actions whose calls can be limited, by name.
 const ACTIONS: [(&str, ApiAction); ApiAction::ALL.len()] = {
@@ -80,7 +52,7 @@ fn fault<'s>(
     region: &Region,
     duration: SimDuration,
 ) -> Result<Fault, ScenarioError> {
-    let fields = reader.fields(node, &FAULT)?;
+    let fields = reader.fields(node, &FAULT.shape)?;
     let at_node = fields.required(reader, "at")?;
     let at = SimTime::ZERO + reader.duration(at_node, "at")?;
     if at > SimTime::ZERO + duration {
@@ -89,7 +61,7 @@ fn fault<'s>(
             .because(format!("the run ends at {duration}"))
             .help("raise `duration`, or take the fault out"));
     }
-    let kinds = &FAULT.keys[2..];
+    let kinds = FAULT.one_of;
     let given: Vec<_> = kinds.iter().filter_map(|&kind| Some((kind, fields.get(kind)?))).collect();
     let [(name, value)] = given.as_slice() else {
         return Err(reader
@@ -122,7 +94,7 @@ fn fault_kind<'s>(
         "spot_interruption" => spot_interruption(reader, node, region),
         "insufficient_capacity" => {
             const TYPES: &[(&str, Symbol)] = &[("spot", well_known::SPOT), ("on-demand", well_known::ON_DEMAND)];
-            let fields = reader.fields(node, &INSUFFICIENT_CAPACITY)?;
+            let fields = reader.fields(node, &INSUFFICIENT_CAPACITY.shape)?;
             let mut pools = selector(reader, fields, region)?;
             pools.capacity_type = fields.optional("capacity_type", |n, what| reader.choice(n, what, TYPES))?;
             let probability = fields.optional("probability", |n, what| fraction(reader, n, what))?.unwrap_or(1.0);
@@ -130,19 +102,19 @@ fn fault_kind<'s>(
         }
         "zone_outage" => {
             const MODES: &[(&str, bool)] = &[("launch_only", false), ("power", true)];
-            let fields = reader.fields(node, &ZONE_OUTAGE)?;
+            let fields = reader.fields(node, &ZONE_OUTAGE.shape)?;
             let power = fields.optional("mode", |n, what| reader.choice(n, what, MODES))?.unwrap_or(false);
             Ok(FaultKind::ZoneOutage { zone: zone(reader, fields.required(reader, "zone")?, region)?, power })
         }
         "api_throttle" => {
-            let fields = reader.fields(node, &API_THROTTLE)?;
+            let fields = reader.fields(node, &API_THROTTLE.shape)?;
             let action = fields.optional("action", |n, what| reader.choice(n, what, &ACTIONS))?;
             Ok(FaultKind::ApiThrottle { bucket: bucket_of(reader, fields)?, action })
         }
         "api_error" => {
             const CODES: &[(&str, ServerError)] =
                 &[("InternalError", ServerError::InternalError), ("Unavailable", ServerError::Unavailable)];
-            let fields = reader.fields(node, &API_ERROR)?;
+            let fields = reader.fields(node, &API_ERROR.shape)?;
             let code = fields.optional("code", |n, what| reader.choice(n, what, CODES))?;
             let probability = fraction(reader, fields.required(reader, "probability")?, "probability")?;
             let action = fields.optional("action", |n, what| reader.choice(n, what, &LAUNCHES))?;
@@ -152,18 +124,18 @@ fn fault_kind<'s>(
         "slow_boot" => Ok(FaultKind::SlowBoot { permille: permille(factor(reader, node)?) }),
         "boot_failure" => Ok(FaultKind::BootFailure { probability: probability(reader, node)? }),
         "price_shock" => {
-            let fields = reader.fields(node, &PRICE_SHOCK)?;
+            let fields = reader.fields(node, &PRICE_SHOCK.shape)?;
             let factor = number(reader, fields.required(reader, "factor")?, "factor", 0.01, 100.0)?;
             Ok(FaultKind::PriceShock { pools: selector(reader, fields, region)?, permille: permille(factor) })
         }
         "subnet_exhausted" => {
-            let fields = reader.fields(node, &SUBNET_EXHAUSTED)?;
+            let fields = reader.fields(node, &SUBNET_EXHAUSTED.shape)?;
             let zone = fields.get("zone").map(|node| zone(reader, node, region)).transpose()?;
             Ok(FaultKind::SubnetExhausted { zone })
         }
         "quota" => {
             let classes = QuotaClass::ALL.map(|class| (class.as_str(), class));
-            let fields = reader.fields(node, &QUOTA)?;
+            let fields = reader.fields(node, &QUOTA.shape)?;
             let class = reader.choice(fields.required(reader, "class")?, "class", &classes)?;
             let vcpus = reader.integer(fields.required(reader, "vcpus")?, "vcpus", 0, 100_000_000)?;
             Ok(FaultKind::Quota { class, vcpus: u32::try_from(vcpus).unwrap_or(u32::MAX) })
@@ -177,7 +149,7 @@ fn spot_interruption<'s>(
     node: &Node<'s>,
     region: &Region,
 ) -> Result<FaultKind, ScenarioError> {
-    let fields = reader.fields(node, &SPOT_INTERRUPTION)?;
+    let fields = reader.fields(node, &SPOT_INTERRUPTION.shape)?;
     let victims = match (fields.get("fraction"), fields.get("count")) {
         (Some(_), Some(count)) => {
             return Err(reader
@@ -209,12 +181,12 @@ fn spot_interruption<'s>(
 }
 
 fn factor<'s>(reader: &mut Reader<'s>, node: &Node<'s>) -> Result<f64, ScenarioError> {
-    let fields = reader.fields(node, &FACTOR)?;
+    let fields = reader.fields(node, &FACTOR.shape)?;
     number(reader, fields.required(reader, "factor")?, "factor", 0.1, 100.0)
 }
 
 fn probability<'s>(reader: &mut Reader<'s>, node: &Node<'s>) -> Result<f64, ScenarioError> {
-    let fields = reader.fields(node, &PROBABILITY)?;
+    let fields = reader.fields(node, &PROBABILITY.shape)?;
     fraction(reader, fields.required(reader, "probability")?, "probability")
 }
 

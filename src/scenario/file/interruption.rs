@@ -2,16 +2,12 @@
 
 use super::super::error::{listed, nearest};
 use super::super::manifests::Manifests;
-use super::super::reader::{Fields, Reader, Shape};
+use super::super::reader::{Fields, Reader};
 use super::super::tree::{Location, Node};
 use super::ScenarioError;
 use super::timeline::object_name;
-use super::values::shape;
 use crate::domain::{FeatureGates, RebalanceReaction, TerminationHandler};
-
-static KARPENTER: Shape = shape("`karpenter`", &["interruption_queue", "feature_gates"]);
-static GATES: Shape = shape("`feature_gates`", &["spot_to_spot_consolidation", "node_repair", "static_capacity"]);
-static HANDLER: Shape = shape("`node_termination_handler`", &["daemon_set", "rebalance"]);
+use crate::scenario::schema::policies::{GATES, HANDLER, KARPENTER};
 
 const REBALANCE: &[(&str, RebalanceReaction)] = &[
     ("ignore", RebalanceReaction::Ignore),
@@ -45,7 +41,7 @@ impl Handling {
     ) -> Result<Self, ScenarioError> {
         let mut handling = otherwise;
         if let Some(node) = fields.get("karpenter") {
-            let karpenter = reader.fields(node, &KARPENTER)?;
+            let karpenter = reader.fields(node, &KARPENTER.shape)?;
             let queue = karpenter.optional("interruption_queue", |n, what| reader.truth(n, what))?;
             handling.queue = queue.unwrap_or(otherwise.queue);
             if let Some(node) = karpenter.get("feature_gates") {
@@ -86,7 +82,7 @@ impl Handling {
 }
 
 fn gates<'s>(reader: &mut Reader<'s>, node: &Node<'s>, otherwise: FeatureGates) -> Result<FeatureGates, ScenarioError> {
-    let fields = reader.fields(node, &GATES)?;
+    let fields = reader.fields(node, &GATES.shape)?;
     let gate = |key, off| Ok(fields.optional(key, |n, what| reader.truth(n, what))?.unwrap_or(off));
     Ok(FeatureGates {
         spot_to_spot: gate("spot_to_spot_consolidation", otherwise.spot_to_spot)?,
@@ -96,7 +92,7 @@ fn gates<'s>(reader: &mut Reader<'s>, node: &Node<'s>, otherwise: FeatureGates) 
 }
 
 fn handler<'s>(reader: &mut Reader<'s>, node: &Node<'s>) -> Result<(TerminationHandler, Location), ScenarioError> {
-    let fields = reader.fields(node, &HANDLER)?;
+    let fields = reader.fields(node, &HANDLER.shape)?;
     let name = fields.required(reader, "daemon_set")?;
     let rebalance = fields.optional("rebalance", |n, what| reader.choice(n, what, REBALANCE))?.unwrap_or_default();
     Ok((TerminationHandler { daemon_set: object_name(reader, name)?, rebalance }, name.at))

@@ -6,78 +6,14 @@ mod tables;
 use std::sync::Arc;
 
 use super::super::definition::{Detail, LoadSpec, OpenRequests, Requests};
-use super::super::reader::{Fields, Reader, Shape};
+use super::super::reader::{Fields, Reader};
 use super::super::tree::Node;
 use super::checks::Workloads;
 use super::timeline::object_name;
 use super::{Files, ScenarioError};
 use crate::domain::{SimDuration, SimTime};
 use crate::load::{Curve, MemoryUse, Service, Uncertainty};
-
-static LOAD: Shape = Shape {
-    name: "a load",
-    keys: &["workload", "at", "for", "requests", "detail", "service"],
-    without_effect: &[],
-    unsupported: &[],
-    strict: true,
-};
-/// How an open load's rate is given.
-const KINDS: [&str; 11] =
-    ["closed_loop", "constant", "steps", "ramp", "sine", "diurnal", "burst", "csv", "trace", "prometheus", "sum"];
-static REQUESTS: Shape = Shape {
-    name: "`requests`",
-    keys: &[
-        "closed_loop",
-        "constant",
-        "steps",
-        "ramp",
-        "sine",
-        "diurnal",
-        "burst",
-        "csv",
-        "trace",
-        "prometheus",
-        "sum",
-        "speed_up",
-        "repeat",
-        "shift",
-        "scale",
-        "growth_per_month",
-        "uncertainty",
-        "arrivals",
-    ],
-    without_effect: &[],
-    unsupported: &[],
-    strict: true,
-};
-static MEMORY: Shape = Shape {
-    name: "`memory`",
-    keys: &["idle", "per_request", "kept_per_million"],
-    without_effect: &[],
-    unsupported: &[],
-    strict: true,
-};
-static CLOSED_LOOP: Shape = Shape {
-    name: "`closed_loop`",
-    keys: &["clients", "requests"],
-    without_effect: &[],
-    unsupported: &[("think_time", "take it out: clients ask again at once in this release")],
-    strict: true,
-};
-static UNCERTAINTY: Shape = Shape {
-    name: "`uncertainty`",
-    keys: &["factor", "noise", "noise_every"],
-    without_effect: &[],
-    unsupported: &[],
-    strict: true,
-};
-static SERVICE: Shape = Shape {
-    name: "`service`",
-    keys: &["cpu_per_request", "concurrency", "base_latency", "timeout", "queue_per_replica", "memory"],
-    without_effect: &[],
-    unsupported: &[],
-    strict: true,
-};
+use crate::scenario::schema::load::{CLOSED_LOOP, LOAD, MEMORY, REQUESTS, SERVICE, UNCERTAINTY};
 
 /// Most steps of one rate curve.
 const STEPS_MAX: usize = 10_000_000;
@@ -135,7 +71,7 @@ fn one<'s>(
     files: &mut Files<'_>,
     run: &Run<'_>,
 ) -> Result<LoadSpec, ScenarioError> {
-    let fields = reader.fields(node, &LOAD)?;
+    let fields = reader.fields(node, &LOAD.shape)?;
     let workload_node = fields.required(reader, "workload")?;
     let workload = object_name(reader, workload_node)?;
     let cpu_limit_milli = run.workloads.find(reader, workload_node.at, workload)?.cpu_limit_milli;
@@ -158,7 +94,7 @@ fn service<'s>(
     node: &Node<'s>,
     cpu_limit_milli: Option<i64>,
 ) -> Result<Service, ScenarioError> {
-    let fields = reader.fields(node, &SERVICE)?;
+    let fields = reader.fields(node, &SERVICE.shape)?;
     let cpu_node = fields.required(reader, "cpu_per_request")?;
     let cpu_per_request = reader.duration(cpu_node, "cpu_per_request")?;
     if cpu_per_request == SimDuration::ZERO {
@@ -183,7 +119,7 @@ fn service<'s>(
 }
 
 fn memory<'s>(reader: &mut Reader<'s>, node: &Node<'s>) -> Result<MemoryUse, ScenarioError> {
-    let fields = reader.fields(node, &MEMORY)?;
+    let fields = reader.fields(node, &MEMORY.shape)?;
     let bytes = |key: &'static str| {
         let node = fields.get(key);
         let bytes = node.map(|node| amount(reader, node, key)).transpose()?;
@@ -203,7 +139,7 @@ fn requests<'s>(
     span: &LoadSpan,
     files: &mut Files<'_>,
 ) -> Result<Requests, ScenarioError> {
-    let fields = reader.fields(node, &REQUESTS)?;
+    let fields = reader.fields(node, &REQUESTS.shape)?;
     if let Some(clients) = fields.get("closed_loop") {
         only_kind(reader, node, fields)?;
         let modifiers = ["speed_up", "repeat", "shift", "scale", "growth_per_month", "uncertainty", "arrivals"];
@@ -251,9 +187,9 @@ fn only_kind<'n, 's>(
     node: &Node<'s>,
     fields: Fields<'n, 's>,
 ) -> Result<(&'static str, &'n Node<'s>), ScenarioError> {
-    let given: Vec<_> = KINDS.iter().filter_map(|&kind| Some((kind, fields.get(kind)?))).collect();
+    let given: Vec<_> = REQUESTS.one_of.iter().filter_map(|&kind| Some((kind, fields.get(kind)?))).collect();
     let [one] = given.as_slice() else {
-        let kinds = super::super::error::listed(KINDS);
+        let kinds = super::super::error::listed(REQUESTS.one_of.iter().copied());
         return Err(reader
             .error(node.at, format!("`requests` has one of {kinds}, not {}", given.len()))
             .because("here")
@@ -326,7 +262,7 @@ fn sum<'s>(
 ) -> Result<Curve, ScenarioError> {
     let mut curves = Vec::new();
     for part in reader.list(node, "sum")? {
-        let fields = reader.fields(part, &REQUESTS)?;
+        let fields = reader.fields(part, &REQUESTS.shape)?;
         for key in ["closed_loop", "uncertainty", "arrivals"] {
             if let Some(node) = fields.get(key) {
                 return Err(reader
@@ -344,7 +280,7 @@ fn sum<'s>(
 }
 
 fn uncertainty<'s>(reader: &mut Reader<'s>, node: &Node<'s>) -> Result<Uncertainty, ScenarioError> {
-    let fields = reader.fields(node, &UNCERTAINTY)?;
+    let fields = reader.fields(node, &UNCERTAINTY.shape)?;
     let spread = |key| fields.get(key).map(|node| share(reader, node, key)).transpose();
     let (factor, noise) = (spread("factor")?, spread("noise")?);
     if factor.is_none() && noise.is_none() {
@@ -362,7 +298,7 @@ fn uncertainty<'s>(reader: &mut Reader<'s>, node: &Node<'s>) -> Result<Uncertain
 }
 
 fn closed_loop<'s>(reader: &mut Reader<'s>, node: &Node<'s>) -> Result<Requests, ScenarioError> {
-    let fields = reader.fields(node, &CLOSED_LOOP)?;
+    let fields = reader.fields(node, &CLOSED_LOOP.shape)?;
     let clients = reader.integer(fields.required(reader, "clients")?, "clients", 1, 1_000_000)?;
     let requests = reader.integer(fields.required(reader, "requests")?, "requests", 1, 1_000_000_000_000)?;
     Ok(Requests::ClosedLoop { clients: u32::try_from(clients).unwrap_or(u32::MAX), requests: requests.unsigned_abs() })

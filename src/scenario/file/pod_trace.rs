@@ -6,14 +6,12 @@ use rustc_hash::FxHashMap;
 
 use super::super::definition::{PodTrace, TraceEnd, TraceRow};
 use super::super::error::{Place, listed, nearest};
-use super::super::reader::{Fields, Reader, Shape};
+use super::super::reader::{Fields, Reader};
 use super::{Files, ScenarioError, Warning};
 use crate::domain::pod::{NodeSelectorExpression, NodeSelectorTerm, OwnerKind};
 use crate::domain::requirements::Operator;
 use crate::domain::{Container, Labels, PodSpec, ResourceName, Resources, SimDuration, SimTime, Symbol};
-
-static PODS: Shape =
-    Shape { name: "`pods`", keys: &["csv", "namespace", "again"], without_effect: &[], unsupported: &[], strict: true };
+use crate::scenario::schema::whole::PODS;
 
 /// Pods of a trace at most.
 const PODS_MAX: u64 = 5_000_000;
@@ -43,7 +41,7 @@ pub(super) fn read<'s>(
     duration: SimDuration,
 ) -> Result<Option<Arc<PodTrace>>, ScenarioError> {
     let Some(node) = fields.get("pods") else { return Ok(None) };
-    let own = reader.fields(node, &PODS)?;
+    let own = reader.fields(node, &PODS.shape)?;
     let file = own.required(reader, "csv")?;
     let name = reader.text(file, "csv")?;
     let namespace = own.optional("namespace", |n, what| reader.symbol(n, what))?;

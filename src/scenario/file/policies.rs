@@ -12,26 +12,9 @@ use crate::policy::packing::PackerKind;
 use crate::scenario::ScenarioError;
 use crate::scenario::definition::{Autoscaler, PolicyVariant};
 use crate::scenario::manifests::Manifests;
-use crate::scenario::reader::{Fields, Reader, Shape};
+use crate::scenario::reader::{Fields, Reader};
+use crate::scenario::schema::policies::POLICY;
 use crate::scenario::tree::Node;
-
-static POLICY: Shape = Shape {
-    name: "a policy",
-    keys: &[
-        "name",
-        "autoscaler",
-        "flags",
-        "packer",
-        "versions",
-        "karpenter",
-        "node_termination_handler",
-        "manifests",
-        "nodeGroups",
-    ],
-    without_effect: &[],
-    unsupported: &[],
-    strict: true,
-};
 
 /// The policies: those of `policies`, or the one that the scenario's own objects imply.
 pub(super) fn read<'s>(
@@ -91,7 +74,7 @@ fn policy<'s>(
         ("static", Autoscaler::None),
         ("none", Autoscaler::None),
     ];
-    let fields = reader.fields(node, &POLICY)?;
+    let fields = reader.fields(node, &POLICY.shape)?;
     let name = file_name(reader, fields.required(reader, "name")?)?;
     let autoscaler = reader.choice(fields.required(reader, "autoscaler")?, "autoscaler", AUTOSCALERS)?;
     let versions = versions(reader, fields, versions_of_all)?;

@@ -3,43 +3,13 @@
 use super::super::definition::{AdapterRule, Outage, PrometheusSettings, SeriesKind, SeriesOwner, SeriesSpec};
 use super::super::error::{ScenarioError, listed};
 use super::super::manifests::check_query;
-use super::super::reader::{Fields, Reader, Shape};
+use super::super::reader::{Fields, Reader};
 use super::super::tree::Node;
 use super::checks::Workloads;
 use super::timeline::object_name;
 use crate::domain::labels::Labels;
 use crate::domain::{SimDuration, SimTime, Symbol};
-
-static PROMETHEUS: Shape = Shape {
-    name: "`prometheus`",
-    keys: &["scrape_interval", "istio", "series", "adapter", "relist_interval", "outages"],
-    without_effect: &[],
-    unsupported: &[],
-    strict: true,
-};
-static ISTIO: Shape = Shape {
-    name: "an entry of `istio`",
-    keys: &["workload", "reporter", "labels"],
-    without_effect: &[],
-    unsupported: &[],
-    strict: true,
-};
-static SERIES: Shape = Shape {
-    name: "an entry of `series`",
-    keys: &["name", "workload", "shows", "labels"],
-    without_effect: &[],
-    unsupported: &[],
-    strict: true,
-};
-static RULE: Shape = Shape {
-    name: "an entry of `adapter`",
-    keys: &["metric", "query"],
-    without_effect: &[],
-    unsupported: &[],
-    strict: true,
-};
-static OUTAGE: Shape =
-    Shape { name: "an outage", keys: &["at", "for"], without_effect: &[], unsupported: &[], strict: true };
+use crate::scenario::schema::metrics::{ISTIO, OUTAGE, PROMETHEUS, RULE, SERIES};
 
 const KINDS: &[(&str, SeriesKind)] = &[
     ("requests", SeriesKind::Requests),
@@ -55,7 +25,7 @@ pub(super) fn read<'s>(
     workloads: &Workloads,
 ) -> Result<Option<PrometheusSettings>, ScenarioError> {
     let Some(node) = fields.get("prometheus") else { return Ok(None) };
-    let fields = reader.fields(node, &PROMETHEUS)?;
+    let fields = reader.fields(node, &PROMETHEUS.shape)?;
     let mut settings = PrometheusSettings {
         scrape_interval: interval(reader, fields, "scrape_interval")?,
         relist_interval: interval(reader, fields, "relist_interval")?.unwrap_or(SimDuration::from_secs(600)),
@@ -78,7 +48,7 @@ pub(super) fn read<'s>(
         settings.adapter.push(rule);
     }
     for node in fields.optional("outages", |n, what| reader.list(n, what))?.unwrap_or_default() {
-        let fields = reader.fields(node, &OUTAGE)?;
+        let fields = reader.fields(node, &OUTAGE.shape)?;
         let from = SimTime::ZERO + reader.duration(fields.required(reader, "at")?, "at")?;
         let until = from + reader.duration(fields.required(reader, "for")?, "for")?;
         settings.outages.push(Outage { from, until });
@@ -113,7 +83,7 @@ fn labels<'s>(reader: &Reader<'s>, fields: Fields<'_, 's>) -> Result<Labels, Sce
 
 fn istio<'s>(reader: &mut Reader<'s>, node: &Node<'s>, workloads: &Workloads) -> Result<SeriesSpec, ScenarioError> {
     const REPORTERS: &[(&str, SeriesOwner)] = &[("destination", SeriesOwner::Pods), ("source", SeriesOwner::Gateway)];
-    let fields = reader.fields(node, &ISTIO)?;
+    let fields = reader.fields(node, &ISTIO.shape)?;
     let workload_node = fields.required(reader, "workload")?;
     let workload = object_name(reader, workload_node)?;
     workloads.find(reader, workload_node.at, workload)?;
@@ -128,7 +98,7 @@ fn istio<'s>(reader: &mut Reader<'s>, node: &Node<'s>, workloads: &Workloads) ->
 }
 
 fn series<'s>(reader: &mut Reader<'s>, node: &Node<'s>, workloads: &Workloads) -> Result<SeriesSpec, ScenarioError> {
-    let fields = reader.fields(node, &SERIES)?;
+    let fields = reader.fields(node, &SERIES.shape)?;
     let name_node = fields.required(reader, "name")?;
     let name = reader.text(name_node, "name")?;
     let starts = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_' || c == ':');
@@ -150,7 +120,7 @@ fn series<'s>(reader: &mut Reader<'s>, node: &Node<'s>, workloads: &Workloads) -
 }
 
 fn rule<'s>(reader: &mut Reader<'s>, node: &Node<'s>) -> Result<AdapterRule, ScenarioError> {
-    let fields = reader.fields(node, &RULE)?;
+    let fields = reader.fields(node, &RULE.shape)?;
     let metric = reader.symbol(fields.required(reader, "metric")?, "metric")?;
     let query_node = fields.required(reader, "query")?;
     let query = check_query(reader, query_node)?;

@@ -1,33 +1,14 @@
 //! `queues`: messages that arrive, and the workers that take them.
 
 use super::super::definition::{QueueKind, QueueSpec};
-use super::super::reader::{Fields, Reader, Shape};
+use super::super::reader::{Fields, Reader};
 use super::super::tree::Node;
 use super::load::{self, Run};
 use super::timeline::object_name;
 use super::{Files, ScenarioError};
 use crate::domain::SimDuration;
 use crate::load::Work;
-
-static QUEUE: Shape = Shape {
-    name: "a queue",
-    keys: &[
-        "name",
-        "kind",
-        "partitions",
-        "consumer_group",
-        "workload",
-        "time_per_message",
-        "cpu_per_message",
-        "concurrency",
-        "messages_per_job",
-        "waiting",
-        "messages",
-    ],
-    without_effect: &[],
-    unsupported: &[],
-    strict: true,
-};
+use crate::scenario::schema::metrics::QUEUE;
 
 /// Reads `queues`.
 pub(super) fn read<'s>(
@@ -56,7 +37,7 @@ fn queue<'s>(
     files: &mut Files<'_>,
     run: &Run<'_>,
 ) -> Result<QueueSpec, ScenarioError> {
-    let fields = reader.fields(node, &QUEUE)?;
+    let fields = reader.fields(node, &QUEUE.shape)?;
     let name = reader.text(fields.required(reader, "name")?, "name")?.to_owned();
     let workload_node = fields.required(reader, "workload")?;
     let workload = object_name(reader, workload_node)?;

@@ -5,25 +5,13 @@ use std::sync::Arc;
 use super::super::definition::{Action, TimedAction};
 use super::super::error::listed;
 use super::super::manifests::PriorityClass;
-use super::super::reader::{Fields, Reader, Shape};
+use super::super::reader::{Fields, Reader};
 use super::super::tree::Node;
 use super::values::release;
 use super::{Files, Placed, ScenarioError};
 use crate::domain::workload::ObjectName;
 use crate::domain::{SimDuration, SimTime, Symbol};
-
-static STEP: Shape = Shape {
-    name: "a step of the timeline",
-    keys: &["at", "scale", "scale_group", "upgrade_control_plane", "manifests", "load"],
-    without_effect: &[],
-    unsupported: &[],
-    strict: true,
-};
-static SCALE: Shape =
-    Shape { name: "`scale`", keys: &["workload", "replicas"], without_effect: &[], unsupported: &[], strict: true };
-
-static SCALE_GROUP: Shape =
-    Shape { name: "`scale_group`", keys: &["group", "desired"], without_effect: &[], unsupported: &[], strict: true };
+use crate::scenario::schema::timeline::{SCALE, SCALE_GROUP, STEP};
 
 /// The steps of a timeline.
 pub(super) struct Timeline<'n, 's> {
@@ -43,7 +31,7 @@ pub(super) fn read<'n, 's>(
 ) -> Result<Timeline<'n, 's>, ScenarioError> {
     let mut timeline = Timeline { actions: Vec::new(), load: Vec::new() };
     for node in fields.optional("timeline", |n, what| reader.list(n, what))?.unwrap_or_default() {
-        let step = reader.fields(node, &STEP)?;
+        let step = reader.fields(node, &STEP.shape)?;
         let at_node = step.required(reader, "at")?;
         let at = SimTime::ZERO + reader.duration(at_node, "at")?;
         if at > SimTime::ZERO + duration {
@@ -52,14 +40,14 @@ pub(super) fn read<'n, 's>(
                 .because(format!("the run ends at {duration}"))
                 .help("raise `duration`, or take the step out"));
         }
-        let given = STEP.keys[1..].iter().filter(|key| step.get(key).is_some()).count();
+        let given = STEP.one_of.iter().filter(|key| step.get(key).is_some()).count();
         if given != 1 {
             return Err(reader
                 .error(node.at, format!("a step does one thing; this one does {given}"))
                 .because("this step")
                 .help(format!(
                     "give it one of {}; write two steps for two things",
-                    listed(STEP.keys[1..].iter().copied())
+                    listed(STEP.one_of.iter().copied())
                 )));
         }
         if let Some(load) = step.get("load") {
@@ -84,7 +72,7 @@ pub(super) fn read<'n, 's>(
 }
 
 fn scale<'s>(reader: &mut Reader<'s>, node: &Node<'s>) -> Result<(Action, super::Location), ScenarioError> {
-    let fields = reader.fields(node, &SCALE)?;
+    let fields = reader.fields(node, &SCALE.shape)?;
     let workload = fields.required(reader, "workload")?;
     let replicas = reader.integer(fields.required(reader, "replicas")?, "replicas", 0, 1_000_000)?;
     let replicas = u32::try_from(replicas).unwrap_or(u32::MAX);
@@ -92,7 +80,7 @@ fn scale<'s>(reader: &mut Reader<'s>, node: &Node<'s>) -> Result<(Action, super:
 }
 
 fn scale_group<'s>(reader: &mut Reader<'s>, node: &Node<'s>) -> Result<(Action, super::Location), ScenarioError> {
-    let fields = reader.fields(node, &SCALE_GROUP)?;
+    let fields = reader.fields(node, &SCALE_GROUP.shape)?;
     let name = fields.required(reader, "group")?;
     let desired = reader.integer(fields.required(reader, "desired")?, "desired", 0, 100_000)?;
     let desired = u32::try_from(desired).unwrap_or(u32::MAX);

@@ -3,20 +3,14 @@
 use std::str::FromStr;
 
 use super::super::error::listed;
-use super::super::reader::{Fields, Reader, Shape};
+use super::super::reader::{Fields, Reader};
 use super::super::tree::Node;
 use super::ScenarioError;
 use crate::catalog::Region;
 use crate::cloud::settings::BucketSize;
 use crate::domain::versions::UnknownVersion;
 use crate::domain::{HourlyRate, Symbol};
-
-/// A shape of a scenario's own, in which every key counts.
-pub(super) const fn shape(name: &'static str, keys: &'static [&'static str]) -> Shape {
-    Shape { name, keys, without_effect: &[], unsupported: &[], strict: true }
-}
-
-static BUCKET: Shape = shape("a limit on calls", &["size", "per_second"]);
+use crate::scenario::schema::ec2::BUCKET;
 
 /// An instance type of the region.
 pub(super) fn instance_type<'s>(
@@ -99,7 +93,7 @@ pub(super) fn rate(reader: &Reader<'_>, node: &Node<'_>, what: &str) -> Result<H
 
 /// A limit on calls: the size of a token bucket and how fast it fills.
 pub(super) fn bucket<'s>(reader: &mut Reader<'s>, node: &Node<'s>) -> Result<BucketSize, ScenarioError> {
-    let fields = reader.fields(node, &BUCKET)?;
+    let fields = reader.fields(node, &BUCKET.shape)?;
     bucket_of(reader, fields)
 }
 

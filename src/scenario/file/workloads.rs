@@ -3,28 +3,14 @@
 use std::collections::BTreeMap;
 
 use super::super::definition::{ImageSettings, WorkloadTimes};
-use super::super::reader::{Fields, Reader, Shape};
+use super::super::reader::{Fields, Reader};
 use super::super::tree::Node;
 use super::ScenarioError;
 use super::checks::Workloads;
 use super::timeline::object_name;
 use crate::domain::Symbol;
 use crate::domain::workload::ObjectName;
-
-static WORKLOAD: Shape = Shape {
-    name: "an entry of `workloads`",
-    keys: &["name", "run_time", "failures", "init_time", "start_time", "shutdown_time"],
-    without_effect: &[],
-    unsupported: &[],
-    strict: true,
-};
-static IMAGES: Shape = Shape {
-    name: "`images`",
-    keys: &["size", "sizes", "pull_rate", "unpack_rate"],
-    without_effect: &[],
-    unsupported: &[],
-    strict: true,
-};
+use crate::scenario::schema::whole::{IMAGES, WORKLOAD};
 
 /// Reads `workloads`.
 pub(super) fn times<'s>(
@@ -34,7 +20,7 @@ pub(super) fn times<'s>(
 ) -> Result<BTreeMap<ObjectName, WorkloadTimes>, ScenarioError> {
     let mut all = BTreeMap::new();
     for node in fields.optional("workloads", |n, what| reader.list(n, what))?.unwrap_or_default() {
-        let own = reader.fields(node, &WORKLOAD)?;
+        let own = reader.fields(node, &WORKLOAD.shape)?;
         let name_node = own.required(reader, "name")?;
         let name = object_name(reader, name_node)?;
         workloads.find_any(reader, name_node.at, name)?;
@@ -78,7 +64,7 @@ fn share(reader: &Reader<'_>, node: &Node<'_>) -> Result<f64, ScenarioError> {
 pub(super) fn images<'s>(reader: &mut Reader<'s>, fields: Fields<'_, 's>) -> Result<ImageSettings, ScenarioError> {
     let mut images = ImageSettings::default();
     let Some(node) = fields.get("images") else { return Ok(images) };
-    let own = reader.fields(node, &IMAGES)?;
+    let own = reader.fields(node, &IMAGES.shape)?;
     if let Some(node) = own.get("size") {
         images.size = bytes(reader, node, "size")?;
     }

@@ -7,6 +7,7 @@ use crate::domain::workload::ObjectName;
 use crate::domain::{LabelSelector, Labels, ResourceName, Resources, SimTime, Symbol, Taint, TaintEffect};
 use crate::scenario::ScenarioError;
 use crate::scenario::reader::{Fields, Reader, Shape};
+use crate::scenario::schema::cluster::TAINT;
 use crate::scenario::tree::Node;
 
 /// Metadata of an object.
@@ -200,14 +201,6 @@ pub(super) fn symbols(
     items.iter().map(|item| reader.symbol(item, key)).collect()
 }
 
-static TAINT: Shape = Shape {
-    name: "a taint",
-    keys: &["key", "value", "effect"],
-    without_effect: &["timeAdded"],
-    unsupported: &[],
-    strict: false,
-};
-
 const EFFECTS: &[(&str, TaintEffect)] = &[
     ("NoSchedule", TaintEffect::NoSchedule),
     ("PreferNoSchedule", TaintEffect::PreferNoSchedule),
@@ -224,7 +217,7 @@ pub(super) fn taints<'s>(
     items
         .iter()
         .map(|item| {
-            let fields = reader.fields(item, &TAINT)?;
+            let fields = reader.fields(item, &TAINT.shape)?;
             Ok(Taint {
                 key: reader.symbol(fields.required(reader, "key")?, "key")?,
                 value: fields.optional("value", |n, what| reader.symbol(n, what))?.unwrap_or(well_known::EMPTY),

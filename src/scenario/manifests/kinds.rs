@@ -13,7 +13,7 @@ use crate::scenario::reader::Reader;
 use crate::scenario::tree::{Node, NodeKind};
 
 /// Kinds that are read.
-const READ: &[&str] = &[
+pub(in crate::scenario) const READ: &[&str] = &[
     "Deployment",
     "StatefulSet",
     "DaemonSet",
@@ -44,7 +44,7 @@ const READ: &[&str] = &[
 ];
 
 /// API versions whose form is read, by kind; the reader of an eksctl ClusterConfig takes any.
-const API_VERSIONS: &[(&str, &[&str])] = &[
+pub(in crate::scenario) const API_VERSIONS: &[(&str, &[&str])] = &[
     ("Deployment", &["apps/v1", "apps/v1beta1", "apps/v1beta2", "extensions/v1beta1"]),
     ("StatefulSet", &["apps/v1", "apps/v1beta1", "apps/v1beta2"]),
     ("DaemonSet", &["apps/v1", "apps/v1beta2", "extensions/v1beta1"]),
@@ -54,7 +54,7 @@ const API_VERSIONS: &[(&str, &[&str])] = &[
     ("Node", &["v1"]),
     ("Service", &["v1"]),
     ("Namespace", &["v1"]),
-    ("HorizontalPodAutoscaler", &["autoscaling/v2", "autoscaling/v2beta2", "autoscaling/v2beta1", "autoscaling/v1"]),
+    ("HorizontalPodAutoscaler", &["autoscaling/v2", "autoscaling/v2beta2", "autoscaling/v1"]),
     ("PodDisruptionBudget", &["policy/v1", "policy/v1beta1"]),
     ("PriorityClass", &["scheduling.k8s.io/v1", "scheduling.k8s.io/v1beta1"]),
     ("KubeSchedulerConfiguration", &["kubescheduler.config.k8s.io/v1", "kubescheduler.config.k8s.io/v1beta3"]),
@@ -65,7 +65,7 @@ const API_VERSIONS: &[(&str, &[&str])] = &[
 ];
 
 /// Kinds that change neither capacity, nor cost, nor latency.
-const WITHOUT_EFFECT: &[&str] = &[
+pub(in crate::scenario) const WITHOUT_EFFECT: &[&str] = &[
     "APIService",
     "AlertmanagerConfig",
     "AppProject",
@@ -139,7 +139,7 @@ const WITHOUT_EFFECT: &[&str] = &[
 const PODS: &str = "its pods are left out";
 
 /// Kinds that would change a result but are not simulated, with what is left out.
-const NOT_SIMULATED: &[(&str, &str)] = &[
+pub(in crate::scenario) const NOT_SIMULATED: &[(&str, &str)] = &[
     ("ReplicationController", PODS),
     ("Rollout", PODS),
     ("Prometheus", PODS),

@@ -10,6 +10,7 @@ use crate::domain::{KubernetesVersion, Labels, Symbol, Taint};
 use crate::scenario::ScenarioError;
 use crate::scenario::error::{listed, nearest};
 use crate::scenario::reader::{Fields, Reader, Shape};
+use crate::scenario::schema::cluster::NODE_GROUP;
 use crate::scenario::tree::Node;
 
 static DISTRIBUTION: Shape = Shape {
@@ -25,38 +26,6 @@ static DISTRIBUTION: Shape = Shape {
     without_effect: &[],
     unsupported: &[("maxPrice", "Spot instances have no price limit but the On-Demand price")],
     strict: false,
-};
-
-static GROUP: Shape = Shape {
-    name: "a node group",
-    keys: &[
-        "name",
-        "managed",
-        "instanceTypes",
-        "instanceType",
-        "min",
-        "minSize",
-        "max",
-        "maxSize",
-        "desired",
-        "desiredCapacity",
-        "zones",
-        "availabilityZones",
-        "labels",
-        "taints",
-        "tags",
-        "spot",
-        "onDemandBase",
-        "spotStrategy",
-        "spotPools",
-        "capacityRebalance",
-        "amiFamily",
-        "volumeSize",
-        "maxPods",
-    ],
-    without_effect: &[],
-    unsupported: &[],
-    strict: true,
 };
 
 /// Pools over which the API spreads Spot instances at lowest price unless told otherwise.
@@ -177,7 +146,7 @@ fn plain_group<'s>(
     region: &Region,
     cluster: Option<Symbol>,
 ) -> Result<NodeGroup, ScenarioError> {
-    let fields = reader.fields(node, &GROUP)?;
+    let fields = reader.fields(node, &NODE_GROUP.shape)?;
     let name = reader.symbol(fields.required(reader, "name")?, "name")?;
     let (distribution, managed) = purchase(reader, fields)?;
     let (min_size, desired_size, max_size) = plain_sizes(reader, fields)?;

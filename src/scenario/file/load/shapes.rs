@@ -1,42 +1,12 @@
 //! Rates by formula: steps, ramps, waves, days, bursts.
 
-use super::super::super::reader::{Reader, Shape};
+use super::super::super::reader::Reader;
 use super::super::super::tree::Node;
 use super::super::ScenarioError;
 use super::{LoadSpan, amount, check_count, positive_duration, share};
 use crate::domain::SimDuration;
 use crate::load::{Curve, CurveStep};
-
-static STEP: Shape =
-    Shape { name: "a step of a rate", keys: &["at", "rate"], without_effect: &[], unsupported: &[], strict: true };
-static RAMP: Shape = Shape {
-    name: "`ramp`",
-    keys: &["from", "to", "over", "every"],
-    without_effect: &[],
-    unsupported: &[],
-    strict: true,
-};
-static SINE: Shape = Shape {
-    name: "`sine`",
-    keys: &["mean", "amplitude", "period", "every"],
-    without_effect: &[],
-    unsupported: &[],
-    strict: true,
-};
-static DIURNAL: Shape = Shape {
-    name: "`diurnal`",
-    keys: &["night", "peak", "peak_at", "weekend", "time_zone", "every"],
-    without_effect: &[],
-    unsupported: &[],
-    strict: true,
-};
-static BURST: Shape = Shape {
-    name: "`burst`",
-    keys: &["base", "peak", "every", "for", "first"],
-    without_effect: &[],
-    unsupported: &[],
-    strict: true,
-};
+use crate::scenario::schema::rates::{BURST, DIURNAL, RAMP, SINE, STEP};
 
 /// A slope or a wave is cut into so many steps.
 const STEPS_OF_A_SHAPE: i64 = 100;
@@ -50,7 +20,7 @@ const HOUR: f64 = 3_600.0;
 pub(super) fn steps<'s>(reader: &mut Reader<'s>, node: &Node<'s>) -> Result<Curve, ScenarioError> {
     let mut steps: Vec<CurveStep> = Vec::new();
     for node in reader.list(node, "steps")? {
-        let fields = reader.fields(node, &STEP)?;
+        let fields = reader.fields(node, &STEP.shape)?;
         let at_node = fields.required(reader, "at")?;
         let from = reader.duration(at_node, "at")?;
         if steps.last().is_some_and(|last| last.from >= from) {
@@ -66,7 +36,7 @@ pub(super) fn steps<'s>(reader: &mut Reader<'s>, node: &Node<'s>) -> Result<Curv
 
 /// From one rate to another in a straight line, then on at the last rate.
 pub(super) fn ramp<'s>(reader: &mut Reader<'s>, node: &Node<'s>) -> Result<Curve, ScenarioError> {
-    let fields = reader.fields(node, &RAMP)?;
+    let fields = reader.fields(node, &RAMP.shape)?;
     let from = fields.get("from").map(|node| amount(reader, node, "from")).transpose()?.unwrap_or(0.0);
     let to = amount(reader, fields.required(reader, "to")?, "to")?;
     let over_node = fields.required(reader, "over")?;
@@ -85,7 +55,7 @@ pub(super) fn ramp<'s>(reader: &mut Reader<'s>, node: &Node<'s>) -> Result<Curve
 
 /// A wave around a mean, which it crosses upwards at the load's start; where it would be negative, 0.
 pub(super) fn sine<'s>(reader: &mut Reader<'s>, node: &Node<'s>, span: &LoadSpan) -> Result<Curve, ScenarioError> {
-    let fields = reader.fields(node, &SINE)?;
+    let fields = reader.fields(node, &SINE.shape)?;
     let mean = amount(reader, fields.required(reader, "mean")?, "mean")?;
     let amplitude = amount(reader, fields.required(reader, "amplitude")?, "amplitude")?;
     let period_node = fields.required(reader, "period")?;
@@ -102,7 +72,7 @@ pub(super) fn sine<'s>(reader: &mut Reader<'s>, node: &Node<'s>, span: &LoadSpan
 /// A day after the other: `night` and `peak` are the lowest and highest rate, twelve hours apart, with a cosine between
 /// them; Saturdays and Sundays times `weekend`. The hours are those of `time_zone`, UTC unless given.
 pub(super) fn diurnal<'s>(reader: &mut Reader<'s>, node: &Node<'s>, span: &LoadSpan) -> Result<Curve, ScenarioError> {
-    let fields = reader.fields(node, &DIURNAL)?;
+    let fields = reader.fields(node, &DIURNAL.shape)?;
     let night = amount(reader, fields.required(reader, "night")?, "night")?;
     let peak = amount(reader, fields.required(reader, "peak")?, "peak")?;
     let peak_at =
@@ -136,7 +106,7 @@ fn time_zone(reader: &Reader<'_>, node: &Node<'_>) -> Result<jiff::tz::TimeZone,
 
 /// A base rate, and every so often a higher one for a while; the first burst comes after `first`, at once unless given.
 pub(super) fn burst<'s>(reader: &mut Reader<'s>, node: &Node<'s>, span: &LoadSpan) -> Result<Curve, ScenarioError> {
-    let fields = reader.fields(node, &BURST)?;
+    let fields = reader.fields(node, &BURST.shape)?;
     let base = fields.get("base").map(|node| amount(reader, node, "base")).transpose()?.unwrap_or(0.0);
     let peak = amount(reader, fields.required(reader, "peak")?, "peak")?;
     let every_node = fields.required(reader, "every")?;

@@ -1,0 +1,30 @@
+//! `nodecast schema`: the form of a scenario file, for editors and for people.
+
+use clap::ValueEnum;
+
+use super::{Console, Failure};
+use crate::scenario::schema::{json_schema, reference};
+
+/// Print the form of a scenario file: a JSON Schema for editors, or the reference
+#[derive(clap::Args, Debug)]
+pub(super) struct Arguments {
+    /// What to print
+    #[arg(long, value_enum, default_value = "json-schema")]
+    format: Form,
+}
+
+/// A form of the description.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+enum Form {
+    /// A JSON Schema (draft 2020-12), as yaml-language-server reads it.
+    JsonSchema,
+    /// The reference in Markdown, which is docs/scenario.md.
+    Markdown,
+}
+
+pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Result<(), Failure> {
+    console.data(&match arguments.format {
+        Form::JsonSchema => json_schema::text(),
+        Form::Markdown => reference::text(),
+    })
+}
