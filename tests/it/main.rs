@@ -20,6 +20,7 @@ mod faults;
 mod fidelity;
 mod first_tutorial;
 mod fourth_tutorial;
+mod gallery;
 mod init;
 mod instance_types;
 mod interruptions;
