@@ -70,8 +70,10 @@ pub(super) struct Karpenter {
     nodes: BTreeMap<NodeId, claims::ClaimState>,
     /// Offerings that lacked capacity, and until when they are avoided.
     pub(super) unavailable: BTreeMap<(Symbol, Symbol, Symbol), SimTime>,
+    /// Whether something else that the offerings rest on has changed since they were last brought up to date.
+    offerings_stale: bool,
     /// Those that the offerings state as unavailable, in order.
-    pub(super) avoided: Vec<(Symbol, Symbol, Symbol)>,
+    avoided: Vec<(Symbol, Symbol, Symbol)>,
     /// Prices as of the last time they were read.
     prices: provisioning::PriceBook,
     launch_templates: BTreeSet<(Symbol, Symbol)>,
@@ -304,9 +306,7 @@ pub(super) fn look_at_drift(context: &mut Context<'_>, now: SimTime, node: NodeI
 /// An instance type is no longer to be had: nodes of it drift when their pools are next asked for their types.
 pub(super) fn withdraw_type(context: &mut Context<'_>, now: SimTime, name: Symbol) {
     context.karpenter.withdrawn.insert(name);
-    for kind in context.karpenter.instance_types.change().iter_mut().flatten().filter(|own| own.name == name) {
-        kind.offerings.iter_mut().for_each(|offering| offering.available = false);
-    }
+    context.karpenter.offerings_stale = true;
     disruption::changed(context, now);
     let nodes: Vec<NodeId> = context.karpenter.nodes.keys().copied().collect();
     for node in nodes {

@@ -95,6 +95,7 @@ pub fn node(context: &mut Context<'_>, now: SimTime, node: NodeId) -> Option<Nod
     let nominated_until = nominated_until(context, node).filter(|_| is_nominated(context, now, node));
     let consolidatable_from = consolidatable_from(context, node);
     let removal = removal(context, now, &[node], DisruptionReason::Underutilized);
+    let karpenter = &context.karpenter;
     with_view(context, now, &pending, |setup, view, known| {
         let position = known.iter().position(|own| *own == node)?;
         let methods = [("empty", Method::Emptiness), ("drift", Method::Drift), ("consolidation", Method::SingleNode)];
@@ -103,13 +104,13 @@ pub fn node(context: &mut Context<'_>, now: SimTime, node: NodeId) -> Option<Nod
         let pool = view.nodes[position].pool(view.pools)?;
         let left = |reason| view.allowances(reason, unix_seconds)[pool].0;
         let limited = |reason| Some(left(reason)).filter(|&left| left < i64::from(i32::MAX) / 2);
-        let mut packer = Packer::new(setup);
+        let mut packer = karpenter.instance_types.packer(&karpenter.pools, setup);
         Some(NodeAnswer {
             methods: methods.into_iter().map(|(name, method)| (name, against(method))).collect(),
             budgets: reasons.into_iter().map(|reason| (reason_text(reason), limited(reason))).collect(),
             consolidatable_from,
             nominated_until,
-            together: together(&mut packer, view, position, unix_seconds).into_iter().map(|own| known[own]).collect(),
+            together: together(packer.get(), view, position, unix_seconds).into_iter().map(|own| known[own]).collect(),
             removal,
         })
     })
@@ -142,8 +143,8 @@ pub fn removal(context: &mut Context<'_>, now: SimTime, nodes: &[NodeId], reason
         let taken: Option<Vec<Candidate>> = nodes.iter().map(|node| described(view, position(node)?)).collect();
         let taken = taken?;
         let taken: Vec<&Candidate> = taken.iter().collect();
-        let mut packer = Packer::new(setup);
-        let mut what_if = WhatIf::new(&mut packer, view);
+        let mut packer = shared.karpenter.instance_types.packer(&shared.karpenter.pools, setup);
+        let mut what_if = WhatIf::new(packer.get(), view);
         let removal = match reason {
             DisruptionReason::Drifted => drifted(what_if.simulate(&taken)),
             DisruptionReason::Empty | DisruptionReason::Underutilized => consolidated(&mut what_if, &taken),
@@ -216,8 +217,8 @@ pub fn pod(context: &mut Context<'_>, now: SimTime, pod: PodId) -> Option<(Desti
     let asked = pending.iter().position(|own| *own == pod)?;
     let shared: &Context<'_> = context;
     with_view(shared, now, &pending, |setup, view, known| {
-        let mut packer = Packer::new(setup);
-        let mut what_if = WhatIf::new(&mut packer, view);
+        let mut packer = shared.karpenter.instance_types.packer(&shared.karpenter.pools, setup);
+        let mut what_if = WhatIf::new(packer.get(), view);
         let simulation = what_if.simulate(&[]);
         let plan = &simulation.plan;
         if let Some(place) = plan.existing.iter().find(|own| own.pods.contains(&asked)) {

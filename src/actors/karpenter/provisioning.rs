@@ -109,15 +109,15 @@ pub(super) struct PriceBook {
 /// Source: AWS provider v1.13 `pkg/controllers/providers/pricing/controller.go`.
 const PRICES_EVERY: SimDuration = SimDuration::from_secs(12 * 3_600);
 
-/// Reads the prices anew when the time for it has passed: as they were at that time, not as they are now. Returns whether it
-/// did.
-fn read_prices(context: &mut Context<'_>, now: SimTime) -> bool {
+/// Reads the prices anew when the time for it has passed: as they were at that time, not as they are now.
+fn read_prices(context: &mut Context<'_>, now: SimTime) {
     let turn = now.as_micros().div_euclid(PRICES_EVERY.as_micros());
     let as_of = SimTime::from_micros(turn * PRICES_EVERY.as_micros());
     let book = &mut context.karpenter.prices;
     if book.as_of == Some(as_of) {
-        return false;
+        return;
     }
+    context.karpenter.offerings_stale = true;
     book.as_of = Some(as_of);
     book.rates.clear();
     for kind in context.karpenter.instance_types.iter().flatten() {
@@ -132,24 +132,28 @@ fn read_prices(context: &mut Context<'_>, now: SimTime) -> bool {
             }
         }
     }
-    true
 }
 
 /// Brings the offerings up to date with the prices last read and the capacity errors that are still remembered. Most passes
 /// find all of these as the last one left them, and nothing is to be done.
 pub(super) fn refresh(context: &mut Context<'_>, now: SimTime) {
-    if context.replay.is_some() {
-        crate::actors::replay::refresh_offerings(context, now);
-        return;
+    let replayed = context.replay.is_some();
+    if !replayed {
+        read_prices(context, now);
+        reservations::refresh(context, now);
     }
-    let repriced = read_prices(context, now);
-    let roomier = reservations::refresh(context, now);
     let karpenter = &mut context.karpenter;
     karpenter.unavailable.retain(|_, until| *until > now);
-    if !repriced && !roomier && karpenter.unavailable.keys().eq(&karpenter.avoided) {
+    let stale = std::mem::take(&mut karpenter.offerings_stale);
+    if !stale && karpenter.unavailable.keys().eq(&karpenter.avoided) {
         return;
     }
     karpenter.avoided = karpenter.unavailable.keys().copied().collect();
+    if replayed {
+        crate::actors::replay::refresh_offerings(context);
+        return;
+    }
+    let karpenter = &mut context.karpenter;
     let (unavailable, rates, price_list) = (&karpenter.unavailable, &karpenter.prices.rates, &context.setup.price_list);
     for types in karpenter.instance_types.change() {
         refresh_offerings(types, context.setup.versions.karpenter, |name, offering| {

@@ -9,7 +9,9 @@ use crate::actors::context::Context;
 use crate::actors::setup::Setup;
 use crate::cloud::{CallError, CloudProvider, FleetErrorCode, FleetReply, ReservationUse};
 use crate::domain::{HourlyRate, KarpenterVersion, Labels, NodeId, SimDuration, SimTime, Symbol, well_known};
-use crate::policy::instance_types::{InstanceType, KnownReservation, RESERVATION_LABELS, add_reservations};
+use crate::policy::instance_types::{
+    InstanceType, KnownReservation, RESERVATION_LABELS, Reservation, add_reservations,
+};
 use crate::policy::selection::LaunchRequest;
 
 /// A reservation that had no room although Karpenter thought so is left alone for this long.
@@ -50,21 +52,23 @@ pub(super) fn add(setup: &Setup, types: &mut [Vec<InstanceType>]) {
     }
 }
 
-/// Brings the room of every reservation up to date. Returns whether that of any has changed.
-pub(super) fn refresh(context: &mut Context<'_>, now: SimTime) -> bool {
+/// Brings the room of every reservation up to date.
+pub(super) fn refresh(context: &mut Context<'_>, now: SimTime) {
     if context.setup.cloud.reservations.is_empty() {
-        return false;
+        return;
     }
     let (ec2, karpenter) = (&context.ec2, &mut context.karpenter);
-    let mut changed = false;
+    let room = |reservation: &Reservation| ec2.room_in_reservation(reservation.id, now);
+    let known = karpenter.instance_types.iter().flatten().flat_map(|entry| &entry.offerings);
+    if known.filter_map(|offering| offering.reservation.as_ref()).all(|own| own.free == room(own)) {
+        return;
+    }
+    karpenter.offerings_stale = true;
     for offering in karpenter.instance_types.change().iter_mut().flatten().flat_map(|entry| &mut entry.offerings) {
         if let Some(reservation) = &mut offering.reservation {
-            let free = ec2.room_in_reservation(reservation.id, now);
-            changed |= free != reservation.free;
-            reservation.free = free;
+            reservation.free = room(reservation);
         }
     }
-    changed
 }
 
 /// What an On-Demand launch says of reservations: where the release knows them, it leaves those alone that it has not chosen.

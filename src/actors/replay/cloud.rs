@@ -178,15 +178,9 @@ pub(in crate::actors) fn unknown(context: &mut Context<'_>, now: SimTime, node: 
 }
 
 /// Brings the offerings that Karpenter knows up to date with the capacity errors that are still remembered.
-pub(in crate::actors) fn refresh_offerings(context: &mut Context<'_>, now: SimTime) {
+pub(in crate::actors) fn refresh_offerings(context: &mut Context<'_>) {
     let Some(setup) = &context.setup.replay else { return };
     let karpenter = &mut context.karpenter;
-    karpenter.unavailable.retain(|_, until| *until > now);
-    let known = karpenter.unavailable.keys().copied();
-    if known.clone().eq(karpenter.avoided.iter().copied()) {
-        return;
-    }
-    karpenter.avoided = known.collect();
     for types in karpenter.instance_types.change() {
         for (kind, base) in types.iter_mut().zip(&setup.instance_types) {
             for (offering, base) in kind.offerings.iter_mut().zip(&base.offerings) {
