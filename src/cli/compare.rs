@@ -1,6 +1,8 @@
 //! `nodecast compare`: every policy with every seed, and what the differences are worth.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 
 use rayon::prelude::*;
 
@@ -78,7 +80,8 @@ pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Resul
     }
     let out = output_directory(arguments.out.as_deref(), &scenario);
     OutputDirectory::check_if(&out, check_replaceable).map_err(|error| report_failure(error.into()))?;
-    let mut points = run_cells(arguments, &question, 0, &scenario, catalog, console)?;
+    let firsts = Firsts::default();
+    let mut points = run_cells(arguments, &question, (0, &firsts), &scenario, catalog, console)?;
     let mut whole = points.len() == question.plan().len();
     let mut comparison = compared(&question, &scenario, &warnings, catalog, points.clone())?;
     while let (Some(precision), true) = (arguments.precision, whole) {
@@ -87,11 +90,11 @@ pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Resul
         };
         let done = question.plan().len();
         question.replications = next;
-        points.extend(run_cells(arguments, &question, done, &scenario, catalog, console)?);
+        points.extend(run_cells(arguments, &question, (done, &firsts), &scenario, catalog, console)?);
         whole = points.len() == question.plan().len();
         comparison = compared(&question, &scenario, &warnings, catalog, points.clone())?;
     }
-    let answer = Answer { question: &question, scenario: &scenario, comparison: &comparison };
+    let answer = Answer { question: &question, scenario: &scenario, comparison: &comparison, firsts };
     let output = (out.as_path(), arguments.format, arguments.common.quiet);
     answer.conclude(catalog, output, arguments.common.threads, console)?;
     if whole { Ok(()) } else { Err(Failure::silent(Failure::INTERRUPTED)) }
@@ -128,18 +131,28 @@ fn question(arguments: &Arguments, scenario: &Scenario) -> Result<Question, Fail
 #[diagnostic(help("name each policy once"))]
 struct NamedTwice(String);
 
-/// Runs the cells of the question from number `from` on.
+/// Each policy's first replication as far as it has been run: what the policy's own report is made of.
+pub(super) type Firsts = Mutex<BTreeMap<String, Outcome>>;
+
+/// Runs the cells of the question from a number on, and keeps first replications.
 fn run_cells(
     arguments: &Arguments,
     question: &Question,
-    from: usize,
+    (from, firsts): (usize, &Firsts),
     scenario: &Scenario,
     catalog: &Catalog,
     console: &Console<'_>,
 ) -> Result<Vec<Point>, Failure> {
     let plan = question.plan();
     let cells: Vec<Cell<'_>> = plan.cells().skip(from).collect();
-    let one = |cell: Cell<'_>| points::simulate(scenario, catalog, cell);
+    let one = |cell: Cell<'_>| {
+        let outcome = points::outcome(scenario, catalog, cell)?;
+        let point = points::point(cell, &outcome);
+        if let (true, Ok(mut firsts)) = (cell.seed == question.first_seed, firsts.lock()) {
+            firsts.insert(cell.policy.to_owned(), outcome);
+        }
+        Ok(point)
+    };
     let points = experiment::simulate(&cells, &one, &arguments.common, console, |_, _| {})?;
     Ok(points.into_iter().map(|(_, point)| point).collect())
 }
@@ -194,6 +207,8 @@ pub(super) struct Answer<'a> {
     pub scenario: &'a Scenario,
     /// The comparison.
     pub comparison: &'a Comparison,
+    /// First replications that are at hand; the others are run again.
+    pub firsts: Firsts,
 }
 
 impl Answer<'_> {
@@ -244,6 +259,10 @@ impl Answer<'_> {
 
     /// A policy's first replication.
     fn run(&self, policy: &str, catalog: &Catalog) -> Result<Outcome, Failure> {
+        let kept = self.firsts.lock().ok().and_then(|mut firsts| firsts.remove(policy));
+        if let Some(outcome) = kept {
+            return Ok(outcome);
+        }
         let variant = self.scenario.for_policy(Some(policy)).map_err(Failure::bad_input)?;
         let seed = self.question.first_seed;
         simulation::run(self.scenario, variant, catalog, seed, &mut |_| {}).map_err(prices::unusable)

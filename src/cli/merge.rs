@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::compare::{self, Answer};
+use super::compare::{self, Answer, Firsts};
 use super::experiment;
 use super::prices::Prices;
 use super::{Console, Failure, Format};
@@ -71,7 +71,8 @@ pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Resul
             OutputDirectory::check_if(&out, compare::check_replaceable)
                 .map_err(|error| experiment::report_failure(error.into()))?;
             let comparison = compare::compared(&question, &scenario, &warnings, catalog, points)?;
-            let answer = Answer { question: &question, scenario: &scenario, comparison: &comparison };
+            let answer =
+                Answer { question: &question, scenario: &scenario, comparison: &comparison, firsts: Firsts::default() };
             answer.conclude(catalog, (&out, arguments.format, arguments.quiet), None, console)
         }
         Kind::Sweep => {

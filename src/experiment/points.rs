@@ -9,7 +9,7 @@ use super::figures::FIGURES;
 use crate::catalog::{Catalog, CatalogError};
 use crate::report::Summary;
 use crate::scenario::{Scenario, ScenarioError};
-use crate::simulation;
+use crate::simulation::{self, Outcome};
 
 /// What one simulation answered: a pure function of (scenario, policy, seed).
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -160,9 +160,21 @@ impl Watcher for Unwatched {
 /// # Errors
 /// If the scenario has no policy of that name, or the catalog no prices for its region.
 pub fn simulate(scenario: &Scenario, catalog: &Catalog, cell: Cell<'_>) -> Result<Point, PointError> {
+    outcome(scenario, catalog, cell).map(|outcome| point(cell, &outcome))
+}
+
+/// [`simulate`] with all that happened.
+///
+/// # Errors
+/// As [`simulate`].
+pub fn outcome(scenario: &Scenario, catalog: &Catalog, cell: Cell<'_>) -> Result<Outcome, PointError> {
     let policy = scenario.for_policy(Some(cell.policy)).map_err(Box::new)?;
-    let outcome = simulation::run(scenario, policy, catalog, cell.seed, &mut |_| {})?;
-    Ok(Point { setting: cell.setting, ..Point::of(&Summary::of(&outcome)) })
+    Ok(simulation::run(scenario, policy, catalog, cell.seed, &mut |_| {})?)
+}
+
+/// The point of a simulation.
+pub fn point(cell: Cell<'_>, outcome: &Outcome) -> Point {
+    Point { setting: cell.setting, ..Point::of(&Summary::of(outcome)) }
 }
 
 /// Why a simulation gave no point.
