@@ -1,21 +1,16 @@
 //! What the fourth tutorial observed on a real cluster, on the shipped scenario: facts S3-a to S3-e.
 
-use std::path::Path;
 use std::sync::OnceLock;
 
 use nodecast::catalog::Catalog;
 use nodecast::domain::{SimDuration, SimTime, Symbol};
-use nodecast::scenario::Scenario;
-use nodecast::simulation::{self, Outcome};
+use nodecast::simulation::Outcome;
 use nodecast::world::record::{Event, EventKind, NodeEnd, NodeFacts, NodeOrigin};
 
+use crate::shipped;
+
 fn run(policy: &str) -> Outcome {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("scenarios/provisioners/scenario.yaml");
-    let (scenario, warnings) = Scenario::load(&path).unwrap();
-    assert_eq!(warnings, []);
-    let catalog = Catalog::embedded().unwrap();
-    let policy = scenario.for_policy(Some(policy)).unwrap();
-    simulation::run(&scenario, policy, catalog, scenario.seed, &mut |_| {}).unwrap()
+    shipped::run("provisioners", policy)
 }
 
 fn outcome() -> &'static Outcome {

@@ -45,6 +45,7 @@ mod reserved_capacity;
 mod schema;
 mod second_tutorial;
 mod selection;
+mod shipped;
 mod simulation;
 mod spot_market;
 mod startup;

@@ -1,22 +1,16 @@
 //! What the second tutorial observed on a real cluster, on the shipped scenario: facts S1-a to S1-d.
 
-use std::path::Path;
 use std::sync::OnceLock;
 
-use nodecast::catalog::Catalog;
 use nodecast::domain::{PodId, SimDuration, SimTime};
 use nodecast::report::{Summary, page, plots::Plots, tables, terminal};
-use nodecast::scenario::Scenario;
-use nodecast::simulation::{self, Outcome};
+use nodecast::simulation::Outcome;
 use nodecast::world::record::{Event, EventKind, NodeOrigin};
 
+use crate::shipped;
+
 fn run(policy: &str) -> Outcome {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("scenarios/keda-istio/scenario.yaml");
-    let (scenario, warnings) = Scenario::load(&path).unwrap();
-    assert_eq!(warnings, []);
-    let catalog = Catalog::embedded().unwrap();
-    let policy = scenario.for_policy(Some(policy)).unwrap();
-    simulation::run(&scenario, policy, catalog, scenario.seed, &mut |_| {}).unwrap()
+    shipped::run("keda-istio", policy)
 }
 
 fn outcome() -> &'static Outcome {

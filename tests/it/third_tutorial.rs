@@ -1,23 +1,18 @@
 //! What the third tutorial observed of Spot interruptions, on the shipped scenario: facts S2-a and S2-b.
 
-use std::path::Path;
 use std::sync::OnceLock;
 
 use nodecast::catalog::Catalog;
 use nodecast::domain::{SimDuration, SimTime, Symbol};
-use nodecast::scenario::Scenario;
-use nodecast::simulation::{self, Outcome};
+use nodecast::simulation::Outcome;
 use nodecast::world::record::{Event, EventKind, NodeEnd, NodeFacts, NodeOrigin, Sample};
+
+use crate::shipped;
 
 const REPLICAS: u32 = 8;
 
 fn run(policy: &str) -> Outcome {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("scenarios/spot-interruption/scenario.yaml");
-    let (scenario, warnings) = Scenario::load(&path).unwrap();
-    assert_eq!(warnings, []);
-    let catalog = Catalog::embedded().unwrap();
-    let policy = scenario.for_policy(Some(policy)).unwrap();
-    let outcome = simulation::run(&scenario, policy, catalog, scenario.seed, &mut |_| {}).unwrap();
+    let outcome = shipped::run("spot-interruption", policy);
     assert_eq!(outcome.warnings, Vec::<String>::new());
     outcome
 }
