@@ -19,7 +19,7 @@ use super::event::{Event, class};
 use super::{job_loop, kubelet, pod_trace, replay, scheduler_loop};
 use crate::domain::pod::{OwnerKind, PodPhase as ReportedPhase};
 use crate::domain::workload::ObjectName;
-use crate::domain::{LabelSelector, NodeId, PodId, PodSpec, SimDuration, SimTime, Symbol, WorkloadId};
+use crate::domain::{LabelSelector, NodeId, PodId, PodSpec, SimDuration, SimTime, WorkloadId, well_known};
 use crate::policy::workloads::{VictimView, slow_start_batches, victims};
 use crate::world::PodPhase;
 use crate::world::pod_operations::NewWorkload;
@@ -154,8 +154,7 @@ fn delete_surplus(context: &mut Context<'_>, now: SimTime, workload: WorkloadId,
 fn victim_view(context: &Context<'_>, on_node: &FxHashMap<NodeId, u32>, pod: PodId) -> VictimView {
     let state = context.world.pod(pod);
     let siblings = state.node.and_then(|node| on_node.get(&node)).copied();
-    let cost_key = Symbol::new("controller.kubernetes.io/pod-deletion-cost");
-    let cost = state.spec.annotations.get(cost_key).and_then(|cost| cost.as_str().parse().ok());
+    let cost = state.spec.annotations.get(well_known::POD_DELETION_COST).and_then(|cost| cost.as_str().parse().ok());
     VictimView {
         assigned: state.node.is_some(),
         phase: if state.phase == PodPhase::Running { ReportedPhase::Running } else { ReportedPhase::Pending },

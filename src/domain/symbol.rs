@@ -187,6 +187,7 @@ well_known_texts! {
     READY = "Ready";
     NODE_REGISTERED = "karpenter.sh/registered";
     DO_NOT_DISRUPT = "karpenter.sh/do-not-disrupt";
+    POD_DELETION_COST = "controller.kubernetes.io/pod-deletion-cost";
     EC2_NODE_CLASS = "karpenter.k8s.aws/ec2nodeclass";
     INSTANCE_CATEGORY = "karpenter.k8s.aws/instance-category";
     INSTANCE_FAMILY = "karpenter.k8s.aws/instance-family";

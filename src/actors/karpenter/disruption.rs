@@ -11,9 +11,10 @@ use crate::actors::context::Context;
 use crate::actors::event::{Event, class};
 use crate::domain::{NodeId, SimDuration, SimTime};
 use crate::policy::disruption::{
-    Class, ClusterView, Command, Found, Memory, Method, Obstacle, Rejection, WhatIf, candidates, drift, emptiness,
-    multi_node, one_for_one, single_node, static_drift, survey, template_claim, validate, validate_empty,
+    Class, ClusterView, Command, Found, Memory, Method, Obstacle, Rejection, Survey, WhatIf, candidates, drift,
+    emptiness, multi_node, one_for_one, single_node, static_drift, template_claim, validate, validate_empty,
 };
+use crate::policy::packing::PackingSetup;
 use crate::world::NodePhase;
 use crate::world::record::{CommandFacts, CommandId, NodeEnd, ReplacementFacts};
 
@@ -108,8 +109,16 @@ fn search(context: &mut Context<'_>, now: SimTime, from: usize) -> Option<(usize
     let mut memory = std::mem::take(&mut context.karpenter.disruption.memory);
     let unix_seconds = context.setup.unix_seconds(now);
     let (found, nothing, met) = with_view(context, now, &pending, |setup, view, nodes| {
-        let packer = context.karpenter.instance_types.packer(&context.karpenter.pools, setup);
-        let mut inquiry = Inquiry { view, packer, memory: &mut memory, obstacles: Vec::new(), unix_seconds };
+        let mut packer = context.karpenter.instance_types.packer(&context.karpenter.pools, setup);
+        let mut inquiry = Inquiry {
+            view,
+            setup,
+            asking: Asking { packer: Some(&mut packer), what_if: None },
+            survey: Survey::default(),
+            memory: &mut memory,
+            obstacles: Vec::new(),
+            unix_seconds,
+        };
         let (mut found, mut nothing) = (None, Vec::new());
         for place in open {
             let method = ORDER[place];
@@ -142,14 +151,31 @@ fn search(context: &mut Context<'_>, now: SimTime, from: usize) -> Option<(usize
     found
 }
 
-/// The methods of one pass, which share one packer.
+/// The methods of one pass, which share what they learn of the cluster.
 struct Inquiry<'q, 'p> {
     view: &'q ClusterView<'q>,
-    packer: LazyPacker<'p>,
+    setup: PackingSetup<'q>,
+    asking: Asking<'q, 'p>,
+    survey: Survey,
     memory: &'q mut Memory,
     /// What kept nodes, as positions in the view.
     obstacles: Vec<(usize, Obstacle)>,
     unix_seconds: i64,
+}
+
+/// The packer, and from the first question on the cluster as compiled by it.
+struct Asking<'q, 'p> {
+    packer: Option<&'q mut LazyPacker<'p>>,
+    what_if: Option<WhatIf<'q, 'p>>,
+}
+
+impl<'q, 'p> Asking<'q, 'p> {
+    fn about(&mut self, view: &'q ClusterView<'q>) -> Option<&mut WhatIf<'q, 'p>> {
+        if let Some(packer) = self.packer.take() {
+            self.what_if = Some(WhatIf::new(packer.get(), view));
+        }
+        self.what_if.as_mut()
+    }
 }
 
 impl Inquiry<'_, '_> {
@@ -160,7 +186,7 @@ impl Inquiry<'_, '_> {
         let allowances = view.allowances(Method::StaticDrift.reason(), self.unix_seconds);
         let replaced = |node: usize| {
             let pool = view.nodes[node].pool(view.pools)?;
-            Some(one_for_one(node, template_claim(self.packer.setup, pool, view.ties)?))
+            Some(one_for_one(node, template_claim(self.setup, pool, view.ties)?))
         };
         static_drift(view, &candidates, &allowances).into_iter().filter_map(replaced).collect()
     }
@@ -168,7 +194,7 @@ impl Inquiry<'_, '_> {
     /// Asks a method; `None` if no node is a candidate.
     fn ask(&mut self, method: Method) -> Option<Found> {
         let view = self.view;
-        let (candidates, others) = survey(view, method);
+        let (candidates, others) = self.survey.of(view, method);
         if method == Method::MultiNode {
             // Single-node consolidation leaves the same nodes out: they count once.
             self.obstacles.extend(others.into_iter().filter(|(_, kind)| *kind != Obstacle::Unmanaged));
@@ -185,16 +211,16 @@ impl Inquiry<'_, '_> {
             let constrained = candidates.iter().any(|own| allowances[own.pool].0 == 0);
             return Some(if constrained { Found::NotNow } else { Found::Nothing });
         }
-        let mut what_if = WhatIf::new(self.packer.get(), view);
+        let what_if = self.asking.about(view)?;
         Some(match method {
-            Method::MultiNode => multi_node(&mut what_if, &candidates, &mut allowances, None),
+            Method::MultiNode => multi_node(what_if, &candidates, &mut allowances, None),
             Method::SingleNode => {
-                let found = single_node(&mut what_if, &candidates, &allowances, self.memory, None);
+                let found = single_node(what_if, &candidates, &allowances, self.memory, None);
                 self.obstacles.append(&mut self.memory.passed_over);
                 found
             }
             Method::Emptiness | Method::Drift | Method::StaticDrift => {
-                drift(&mut what_if, &candidates, &allowances).0.map_or(Found::Nothing, Found::Command)
+                drift(what_if, &candidates, &allowances).0.map_or(Found::Nothing, Found::Command)
             }
         })
     }

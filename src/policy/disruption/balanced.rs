@@ -5,6 +5,7 @@
 
 use super::candidates::Candidate;
 use super::cost::pod_cost;
+use super::pods::PodView;
 use super::view::{ClusterView, NodeFacts};
 use crate::domain::node_pool::ConsolidationPolicy;
 use crate::domain::{HourlyRate, KarpenterVersion, well_known};
@@ -40,11 +41,12 @@ pub fn rescheduling_cost(node: &NodeFacts<'_>) -> f64 {
 }
 
 /// Whether a node counts as empty: none of its pods would have to go elsewhere, or (v1.14) none of them costs anything.
-pub(super) fn is_empty(view: &ClusterView<'_>, candidate: &Candidate) -> bool {
+pub(super) fn is_empty(view: &ClusterView<'_>, node: usize) -> bool {
+    let facts = &view.nodes[node];
     if view.karpenter >= KarpenterVersion::V1_14 {
-        rescheduling_cost(&view.nodes[candidate.node]) <= 1.0
+        rescheduling_cost(facts) <= 1.0
     } else {
-        candidate.reschedulable.is_empty()
+        !facts.pods.iter().any(PodView::is_reschedulable)
     }
 }
 

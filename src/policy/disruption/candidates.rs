@@ -183,13 +183,43 @@ pub fn candidates(view: &ClusterView<'_>, method: Method) -> Vec<Candidate> {
 
 /// The candidates in the order of the method, and of every other node the first thing that stands against it.
 pub fn survey(view: &ClusterView<'_>, method: Method) -> (Vec<Candidate>, Vec<(usize, Obstacle)>) {
-    let (mut found, mut others) = (Vec::new(), Vec::new());
-    for node in 0..view.nodes.len() {
-        match eligible(view, node, method) {
-            Ok(candidate) => found.push(candidate),
-            Err(blockers) => others.extend(blockers.first().map(|first| (node, Obstacle::from(first)))),
+    Survey::default().of(view, method)
+}
+
+/// What stands against nodes whatever the method, kept from one method to the next for as long as the view is the same.
+#[derive(Debug, Default)]
+pub struct Survey {
+    /// For each node what no graceful method gets around.
+    graceful: Vec<Option<Obstacle>>,
+}
+
+impl Survey {
+    /// See [`survey`].
+    pub fn of(&mut self, view: &ClusterView<'_>, method: Method) -> (Vec<Candidate>, Vec<(usize, Obstacle)>) {
+        let first = |node| blockers(view, node, method).next().map(|first| Obstacle::from(&first));
+        let graceful = method.class() == Class::Graceful;
+        if graceful && self.graceful.len() != view.nodes.len() {
+            self.graceful = (0..view.nodes.len()).map(first).collect();
         }
+        let (mut found, mut others) = (Vec::new(), Vec::new());
+        for node in 0..view.nodes.len() {
+            if let Some(obstacle) = if graceful { self.graceful[node] } else { first(node) } {
+                others.push((node, obstacle));
+                continue;
+            }
+            let Some(candidate) = describe(view, node) else { continue };
+            let refused = refusals(view, &candidate, method).next();
+            match refused {
+                None => found.push(complete(view, candidate)),
+                Some(why) => others.push((node, why.into())),
+            }
+        }
+        sort(view, method, &mut found);
+        (found, others)
     }
+}
+
+fn sort(view: &ClusterView<'_>, method: Method, found: &mut [Candidate]) {
     let identity = |own: &Candidate| (view.nodes[own.node].created, view.nodes[own.node].view.name);
     match method {
         Method::Drift | Method::StaticDrift => {
@@ -203,7 +233,6 @@ pub fn survey(view: &ClusterView<'_>, method: Method) -> (Vec<Candidate>, Vec<(u
             .sort_by(|a, b| b.savings_ratio.total_cmp(&a.savings_ratio).then_with(|| identity(a).cmp(&identity(b)))),
         _ => found.sort_by(|a, b| a.cost.total_cmp(&b.cost).then_with(|| identity(a).cmp(&identity(b)))),
     }
-    (found, others)
 }
 
 /// Whether the method may take the node.
@@ -211,38 +240,40 @@ pub fn survey(view: &ClusterView<'_>, method: Method) -> (Vec<Candidate>, Vec<(u
 /// # Errors
 /// Everything that stands against it, in the order in which upstream looks; upstream itself stops at the first.
 pub fn eligible(view: &ClusterView<'_>, node: usize, method: Method) -> Result<Candidate, Vec<Blocker>> {
-    let facts = &view.nodes[node];
-    let mut blockers = node_blockers(view, facts);
-    let waived = method.class() == Class::Eventual && facts.grace_limited;
-    if !waived {
-        blockers.extend(facts.pods.iter().filter_map(|pod| pod_blocker(view, pod)));
-    }
-    let Some(pool) = facts.pool(view.pools).filter(|_| blockers.is_empty()) else { return Err(blockers) };
-    let candidate = describe(view, node, pool);
-    match refusals(view, &candidate, method).first() {
-        None => Ok(priced(view, candidate)),
-        Some(&why) => Err(vec![Blocker::Method(why)]),
+    let found: Vec<Blocker> = blockers(view, node, method).collect();
+    let Some(candidate) = describe(view, node).filter(|_| found.is_empty()) else { return Err(found) };
+    let refused = refusals(view, &candidate, method).next();
+    match refused {
+        None => Ok(complete(view, candidate)),
+        Some(why) => Err(vec![Blocker::Method(why)]),
     }
 }
 
 /// Everything that stands against the method taking the node, in the order in which upstream looks, although upstream stops at
 /// the first.
 pub fn objections(view: &ClusterView<'_>, node: usize, method: Method) -> Vec<Blocker> {
-    let mut found = match eligible(view, node, method) {
-        Ok(_) => return Vec::new(),
-        Err(blockers) => blockers,
-    };
-    found.retain(|own| !matches!(own, Blocker::Method(_)));
-    if let Some(candidate) = described(view, node) {
-        found.extend(refusals(view, &candidate, method).into_iter().map(Blocker::Method));
+    let mut found: Vec<Blocker> = blockers(view, node, method).collect();
+    if let Some(candidate) = describe(view, node) {
+        let mut refused: Vec<NotEligible> = refusals(view, &candidate, method).collect();
+        if let Some(NotEligible::StaticPool | NotEligible::DynamicPool) = refused.first() {
+            refused.truncate(1);
+        }
+        found.extend(refused.into_iter().map(Blocker::Method));
     }
     found
 }
 
 /// The node as a candidate, whatever stands against it; `None` if its NodePool is not known.
 pub fn described(view: &ClusterView<'_>, node: usize) -> Option<Candidate> {
-    let pool = view.nodes[node].pool(view.pools)?;
-    Some(priced(view, describe(view, node, pool)))
+    Some(complete(view, describe(view, node)?))
+}
+
+/// What stands against the node whatever else the method wants.
+fn blockers<'v>(view: &'v ClusterView<'_>, node: usize, method: Method) -> impl Iterator<Item = Blocker> + use<'v> {
+    let facts = &view.nodes[node];
+    let waived = method.class() == Class::Eventual && facts.grace_limited;
+    let pods = if waived { &[] } else { facts.pods };
+    node_blockers(view, facts).into_iter().chain(pods.iter().filter_map(|pod| pod_blocker(view, pod)))
 }
 
 fn node_blockers(view: &ClusterView<'_>, facts: &NodeFacts<'_>) -> Vec<Blocker> {
@@ -273,7 +304,7 @@ fn pod_blocker(view: &ClusterView<'_>, pod: &PodView<'_>) -> Option<Blocker> {
     if !pod.is_disruptable(view.now) {
         return Some(Blocker::PodDoNotDisrupt(pod.name.to_owned()));
     }
-    if !pod.is_evictable(view.now) {
+    if view.pod_budgets.is_empty() || !pod.is_evictable(view.now) {
         return None;
     }
     let mut budgets = view.pod_budgets.iter().filter(|budget| budget.protects(pod));
@@ -285,59 +316,70 @@ fn pod_blocker(view: &ClusterView<'_>, pod: &PodView<'_>) -> Option<Blocker> {
     (budget.allowed <= 0 && !goes_unready).then(|| Blocker::PodBudget(pod.name.to_owned()))
 }
 
-/// The candidate with its price, which only those need that no method refuses.
-fn priced(view: &ClusterView<'_>, candidate: Candidate) -> Candidate {
+/// The candidate with all that is needed of those that no method refuses.
+fn complete(view: &ClusterView<'_>, candidate: Candidate) -> Candidate {
     let facts = &view.nodes[candidate.node];
     let types = view.pools[candidate.pool].instance_types;
     let price = candidate.instance_type.and_then(|index| super::prices::own_price(&types[index], facts.view.labels));
     let savings_ratio = price.map_or(0.0, HourlyRate::as_f64) / balanced::rescheduling_cost(facts);
-    Candidate { price, savings_ratio, ..candidate }
+    let reschedulable = (0..facts.pods.len()).filter(|&pod| facts.pods[pod].is_reschedulable()).collect();
+    Candidate { cost: node_cost(facts, view.now), reschedulable, price, savings_ratio, ..candidate }
 }
 
-/// The candidate, as yet without its price.
-fn describe(view: &ClusterView<'_>, node: usize, pool: usize) -> Candidate {
+/// The candidate, as yet without what it costs and what its removal disturbs; `None` if its NodePool is not known.
+fn describe(view: &ClusterView<'_>, node: usize) -> Option<Candidate> {
     let facts = &view.nodes[node];
     let labels = facts.view.labels;
+    let pool = facts.pool(view.pools)?;
     let name = labels.get(well_known::INSTANCE_TYPE);
     let types = view.pools[pool].instance_types;
-    let instance_type = name.and_then(|name| types.iter().position(|own| own.name == name));
-    let reschedulable = (0..facts.pods.len()).filter(|&pod| facts.pods[pod].is_reschedulable()).collect();
-    Candidate {
+    Some(Candidate {
         node,
         pool,
-        instance_type,
+        instance_type: name.and_then(|name| types.iter().position(|own| own.name == name)),
         capacity_type: labels.get(well_known::CAPACITY_TYPE),
         zone: labels.get(well_known::ZONE),
-        cost: node_cost(facts, view.now),
-        reschedulable,
+        cost: 0.0,
+        reschedulable: Vec::new(),
         price: None,
         savings_ratio: 0.0,
-    }
+    })
 }
 
-/// Why the method does not want the candidate, in the order in which upstream looks.
-fn refusals(view: &ClusterView<'_>, candidate: &Candidate, method: Method) -> Vec<NotEligible> {
+/// Why the method does not want the candidate, in the order in which upstream looks. What follows a pool of the wrong kind
+/// is of no interest any more.
+fn refusals(view: &ClusterView<'_>, candidate: &Candidate, method: Method) -> impl Iterator<Item = NotEligible> {
+    use NotEligible as Why;
+    let grounds: &[NotEligible] = match method {
+        Method::StaticDrift => &[Why::DynamicPool, Why::NotDrifted],
+        Method::Drift => &[Why::StaticPool, Why::NotDrifted],
+        Method::Emptiness => &[Why::StaticPool, Why::Never, Why::NotEmpty, Why::NotConsolidatable],
+        Method::MultiNode | Method::SingleNode => &[
+            Why::StaticPool,
+            Why::UnknownInstanceType,
+            Why::NoCapacityType,
+            Why::NoZone,
+            Why::Never,
+            Why::OnlyWhenEmpty,
+            Why::NotConsolidatable,
+        ],
+    };
+    grounds.iter().copied().filter(|why| holds(view, candidate, *why))
+}
+
+fn holds(view: &ClusterView<'_>, candidate: &Candidate, why: NotEligible) -> bool {
     let facts = &view.nodes[candidate.node];
     let pool = view.pools[candidate.pool].pool;
-    let of_static_pool = pool.replicas.is_some();
-    let not_drifted: Vec<NotEligible> =
-        facts.drifted.is_none().then_some(NotEligible::NotDrifted).into_iter().collect();
-    match method {
-        Method::StaticDrift if !of_static_pool => return vec![NotEligible::DynamicPool],
-        Method::StaticDrift => return not_drifted,
-        _ if of_static_pool => return vec![NotEligible::StaticPool],
-        Method::Drift => return not_drifted,
-        Method::Emptiness | Method::MultiNode | Method::SingleNode => {}
+    match why {
+        NotEligible::StaticPool => pool.replicas.is_some(),
+        NotEligible::DynamicPool => pool.replicas.is_none(),
+        NotEligible::Never => pool.disruption.consolidate_after.is_none(),
+        NotEligible::NotConsolidatable => !facts.consolidatable,
+        NotEligible::OnlyWhenEmpty => pool.disruption.policy == ConsolidationPolicy::WhenEmpty,
+        NotEligible::NotEmpty => !balanced::is_empty(view, candidate.node),
+        NotEligible::NotDrifted => facts.drifted.is_none(),
+        NotEligible::UnknownInstanceType => candidate.instance_type.is_none(),
+        NotEligible::NoCapacityType => candidate.capacity_type.is_none(),
+        NotEligible::NoZone => candidate.zone.is_none(),
     }
-    let consolidates = method != Method::Emptiness;
-    let checks = [
-        (consolidates && candidate.instance_type.is_none(), NotEligible::UnknownInstanceType),
-        (consolidates && candidate.capacity_type.is_none(), NotEligible::NoCapacityType),
-        (consolidates && candidate.zone.is_none(), NotEligible::NoZone),
-        (pool.disruption.consolidate_after.is_none(), NotEligible::Never),
-        (consolidates && pool.disruption.policy == ConsolidationPolicy::WhenEmpty, NotEligible::OnlyWhenEmpty),
-        (!consolidates && !balanced::is_empty(view, candidate), NotEligible::NotEmpty),
-        (!facts.consolidatable, NotEligible::NotConsolidatable),
-    ];
-    checks.into_iter().filter(|(holds, _)| *holds).map(|(_, why)| why).collect()
 }

@@ -4,16 +4,14 @@
 
 use super::pods::PodView;
 use super::view::NodeFacts;
-use crate::domain::{PodSpec, SimTime, Symbol};
+use crate::domain::{PodSpec, SimTime, well_known};
 
-/// `controller.kubernetes.io/pod-deletion-cost`.
-const DELETION_COST: &str = "controller.kubernetes.io/pod-deletion-cost";
 /// Cost of a pod at most, and at least with the sign turned.
 const POD_COST_BOUND: f64 = 10.0;
 
 /// The cost of moving one pod: 1, more for a high priority or deletion cost, between -10 and 10.
 pub fn pod_cost(spec: &PodSpec) -> f64 {
-    let annotation = spec.annotations.get(Symbol::new(DELETION_COST));
+    let annotation = spec.annotations.get(well_known::POD_DELETION_COST);
     let deletion_cost: f64 = annotation.and_then(|cost| cost.as_str().parse().ok()).unwrap_or(0.0);
     let cost = 1.0 + deletion_cost / f64::from(1_u32 << 27) + f64::from(spec.priority) / f64::from(1_u32 << 25);
     cost.clamp(-POD_COST_BOUND, POD_COST_BOUND)
@@ -39,11 +37,15 @@ fn lifetime_left(node: &NodeFacts<'_>, now: SimTime) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::{DELETION_COST, pod_cost};
-    use crate::domain::{Labels, PodSpec};
+    use super::pod_cost;
+    use crate::domain::{Labels, PodSpec, well_known};
 
     fn with(cost: &str, priority: i32) -> f64 {
-        pod_cost(&PodSpec { annotations: Labels::new().with(DELETION_COST, cost), priority, ..PodSpec::default() })
+        pod_cost(&PodSpec {
+            annotations: Labels::new().with(well_known::POD_DELETION_COST, cost),
+            priority,
+            ..PodSpec::default()
+        })
     }
 
     #[test]

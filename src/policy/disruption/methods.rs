@@ -96,7 +96,7 @@ pub fn multi_node(
     for candidate in candidates {
         if allowances[candidate.pool].0 == 0 {
             constrained = true;
-        } else if !balanced::is_empty(view, candidate) {
+        } else if !balanced::is_empty(view, candidate.node) {
             allowances[candidate.pool].take();
             kept.push(candidate);
         }
@@ -167,7 +167,7 @@ pub fn single_node(
             memory.passed_over.push((candidate.node, Obstacle::NodeBudget));
             continue;
         }
-        if balanced::is_empty(view, candidate) {
+        if balanced::is_empty(view, candidate.node) {
             memory.passed_over.push((candidate.node, Obstacle::Empty));
             continue;
         }

@@ -8,11 +8,10 @@ use std::sync::Arc;
 use super::candidates::Candidate;
 use super::view::ClusterView;
 use crate::domain::labels::normalized_key;
-use crate::domain::requirements::Requirement;
-use crate::domain::{HourlyRate, Labels, Requirements, Symbol, well_known};
-use crate::policy::instance_types::InstanceType;
+use crate::domain::{HourlyRate, KarpenterVersion, Labels, Symbol, well_known};
+use crate::policy::instance_types::{InstanceType, Offering};
 use crate::policy::packing::{PlannedClaim, PricedType, min_values_missed};
-use crate::policy::selection::price::{is_compatible, worst_launch};
+use crate::policy::selection::price::worst_launch;
 
 /// The labels of a node that tell its offering.
 const PRICED_BY: [Symbol; 4] =
@@ -20,14 +19,21 @@ const PRICED_BY: [Symbol; 4] =
 
 /// The price of the cheapest offering that a node with these labels can have come from, available or not.
 pub(super) fn own_price(kind: &InstanceType, labels: &Labels) -> Option<HourlyRate> {
-    let requirements: Requirements = labels
-        .iter()
-        .map(|(key, value)| (normalized_key(key), value))
-        .filter(|(key, _)| PRICED_BY.contains(key))
-        .map(|(key, value)| Requirement::equals(key, value))
-        .collect();
-    let own = |offering: &&crate::policy::instance_types::Offering| {
-        is_compatible(&requirements, well_known::CAPACITY_TYPE, offering)
+    let mut told = [None; PRICED_BY.len()];
+    for (key, value) in labels.iter() {
+        let Some(place) = PRICED_BY.iter().position(|own| *own == normalized_key(key)) else { continue };
+        // An old and a new name of one label that disagree name no offering.
+        if told[place].replace(value).is_some_and(|other| other != value) {
+            return None;
+        }
+    }
+    let [zone, zone_id, capacity_type, reservation] = told;
+    let says = |told: Option<Symbol>, own: Option<Symbol>| told.is_none() || told == own;
+    let own = |offering: &&Offering| {
+        says(zone, Some(offering.zone))
+            && (offering.zone_id.is_none() || says(zone_id, offering.zone_id))
+            && says(capacity_type, Some(offering.capacity_type))
+            && says(reservation, offering.reservation.map(|own| own.id))
     };
     kind.offerings.iter().filter(own).map(|offering| offering.price).min()
 }
@@ -48,9 +54,14 @@ pub(super) fn keep_cheaper(
     limit: Option<HourlyRate>,
 ) -> Result<(), Symbol> {
     let types = view.pools[claim.pool].instance_types;
+    // From v0.18 on a type's price is that of its cheapest launch, so that most need no look at the dearest.
+    let by_cheapest = view.karpenter > KarpenterVersion::V0_16;
     let cheaper = |own: &&PricedType| {
-        let worst = worst_launch(&types[own.index as usize], &claim.requirements);
-        limit.is_none_or(|limit| worst.is_some_and(|worst| worst < limit))
+        limit.is_none_or(|limit| {
+            let hopeless = by_cheapest && own.price.is_none_or(|least| least >= limit);
+            let worst = || worst_launch(&types[own.index as usize], &claim.requirements);
+            !hopeless && worst().is_some_and(|worst| worst < limit)
+        })
     };
     let kept: Vec<PricedType> = claim.instance_types.iter().filter(cheaper).copied().collect();
     set_types(claim, kept);

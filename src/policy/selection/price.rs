@@ -1,6 +1,6 @@
 //! The price by which Karpenter orders instance types.
 
-use crate::domain::requirements::Operator;
+use crate::domain::requirements::{Operator, Requirement};
 use crate::domain::symbol::well_known;
 use crate::domain::{HourlyRate, Requirements, Symbol};
 use crate::policy::instance_types::{InstanceType, Offering};
@@ -10,24 +10,48 @@ use crate::policy::instance_types::{InstanceType, Offering};
 ///
 /// Source: Karpenter core v1.13 `pkg/cloudprovider/types.go`, `Offerings.Compatible`.
 pub fn is_compatible(requirements: &Requirements, capacity_type_key: Symbol, offering: &Offering) -> bool {
-    let allows = |key, value| requirements.get(key).is_none_or(|requirement| requirement.has(value));
-    let reservation =
-        requirements.get(well_known::CAPACITY_RESERVATION_ID).is_none_or(|requirement| match offering.reservation {
+    Terms::new(requirements, capacity_type_key).allow(offering)
+}
+
+/// What requirements say of offerings, looked up once for many of them.
+#[derive(Clone, Copy)]
+struct Terms<'r> {
+    zone: Option<&'r Requirement>,
+    zone_id: Option<&'r Requirement>,
+    capacity_type: Option<&'r Requirement>,
+    reservation: Option<&'r Requirement>,
+}
+
+impl<'r> Terms<'r> {
+    fn new(requirements: &'r Requirements, capacity_type_key: Symbol) -> Self {
+        Self {
+            zone: requirements.get(well_known::ZONE),
+            zone_id: requirements.get(well_known::ZONE_ID),
+            capacity_type: requirements.get(capacity_type_key),
+            reservation: requirements.get(well_known::CAPACITY_RESERVATION_ID),
+        }
+    }
+
+    /// See [`is_compatible`].
+    fn allow(&self, offering: &Offering) -> bool {
+        let allows = |own: Option<&Requirement>, value| own.is_none_or(|requirement| requirement.has(value));
+        let reservation = self.reservation.is_none_or(|requirement| match offering.reservation {
             Some(reservation) => requirement.has(reservation.id),
             None => matches!(requirement.operator(), Operator::NotIn | Operator::DoesNotExist),
         });
-    allows(well_known::ZONE, offering.zone)
-        && offering.zone_id.is_none_or(|id| allows(well_known::ZONE_ID, id))
-        && allows(capacity_type_key, offering.capacity_type)
-        && reservation
+        allows(self.zone, offering.zone)
+            && offering.zone_id.is_none_or(|id| allows(self.zone_id, id))
+            && allows(self.capacity_type, offering.capacity_type)
+            && reservation
+    }
 }
 
 /// The lowest price of an available offering within `requirements`; `None` without one, which sorts behind every price.
 ///
 /// Source: Karpenter core v1.13 `pkg/cloudprovider/types.go`, `OrderByPrice`.
 pub fn cheapest(entry: &InstanceType, requirements: &Requirements) -> Option<HourlyRate> {
-    let open =
-        |offering: &&Offering| offering.available && is_compatible(requirements, well_known::CAPACITY_TYPE, offering);
+    let terms = Terms::new(requirements, well_known::CAPACITY_TYPE);
+    let open = |offering: &&Offering| offering.available && terms.allow(offering);
     entry.offerings.iter().filter(open).map(|offering| offering.price).min()
 }
 
@@ -36,14 +60,15 @@ pub fn cheapest(entry: &InstanceType, requirements: &Requirements) -> Option<Hou
 ///
 /// Source: Karpenter core v1.13 `pkg/cloudprovider/types.go`, `Offerings.WorstLaunchPrice`.
 pub fn worst_launch(entry: &InstanceType, requirements: &Requirements) -> Option<HourlyRate> {
-    [well_known::RESERVED, well_known::SPOT, well_known::ON_DEMAND].into_iter().find_map(|capacity_type| {
-        let open = |offering: &&Offering| {
-            offering.available
-                && offering.capacity_type == capacity_type
-                && is_compatible(requirements, well_known::CAPACITY_TYPE, offering)
-        };
-        entry.offerings.iter().filter(open).map(|offering| offering.price).max()
-    })
+    let terms = Terms::new(requirements, well_known::CAPACITY_TYPE);
+    let order = [well_known::RESERVED, well_known::SPOT, well_known::ON_DEMAND];
+    let mut dearest = [None; 3];
+    for offering in entry.offerings.iter().filter(|offering| offering.available && terms.allow(offering)) {
+        if let Some(place) = order.iter().position(|own| *own == offering.capacity_type) {
+            dearest[place] = dearest[place].max(Some(offering.price));
+        }
+    }
+    dearest.into_iter().flatten().next()
 }
 
 #[cfg(test)]
