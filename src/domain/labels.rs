@@ -130,12 +130,12 @@ impl LabelSelector {
 ///
 /// Source: Karpenter core v1.13 `pkg/apis/v1/labels.go`, `NormalizedLabels`.
 pub fn normalized_key(key: Symbol) -> Symbol {
-    match key.as_str() {
-        "failure-domain.beta.kubernetes.io/zone" | "topology.ebs.csi.aws.com/zone" => well_known::ZONE,
-        "failure-domain.beta.kubernetes.io/region" => well_known::REGION,
-        "beta.kubernetes.io/arch" => well_known::ARCH,
-        "beta.kubernetes.io/os" => well_known::OS,
-        "beta.kubernetes.io/instance-type" => well_known::INSTANCE_TYPE,
+    match key {
+        well_known::BETA_ZONE | well_known::EBS_ZONE => well_known::ZONE,
+        well_known::BETA_REGION => well_known::REGION,
+        well_known::BETA_ARCH => well_known::ARCH,
+        well_known::BETA_OS => well_known::OS,
+        well_known::BETA_INSTANCE_TYPE => well_known::INSTANCE_TYPE,
         _ => key,
     }
 }

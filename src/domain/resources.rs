@@ -115,10 +115,17 @@ impl Resources {
 
     /// States the amount of `name`.
     pub fn set(&mut self, name: ResourceName, amount: i64) {
-        match self.entries.iter().position(|entry| entry.0 >= name) {
-            Some(at) if self.entries[at].0 == name => self.entries[at].1 = amount,
-            Some(at) => self.entries.insert(at, (name, amount)),
-            None => self.entries.push((name, amount)),
+        self.change(name, |_| amount);
+    }
+
+    /// Makes of the amount of `name`, or of zero if it is not named, another. Comparing names for equality is comparing
+    /// integers: only a name that is new is looked for by its text.
+    fn change(&mut self, name: ResourceName, how: impl FnOnce(i64) -> i64) {
+        if let Some(entry) = self.entries.iter_mut().find(|entry| entry.0 == name) {
+            entry.1 = how(entry.1);
+        } else {
+            let at = self.entries.partition_point(|entry| entry.0 < name);
+            self.entries.insert(at, (name, how(0)));
         }
     }
 
@@ -147,14 +154,14 @@ impl Resources {
     /// Adds `other` name by name.
     pub fn add(&mut self, other: &Self) {
         for (name, amount) in other.iter() {
-            self.set(name, self.get(name).saturating_add(amount));
+            self.change(name, |own| own.saturating_add(amount));
         }
     }
 
     /// Subtracts `other` name by name; may go below zero.
     pub fn subtract(&mut self, other: &Self) {
         for (name, amount) in other.iter() {
-            self.set(name, self.get(name).saturating_sub(amount));
+            self.change(name, |own| own.saturating_sub(amount));
         }
     }
 

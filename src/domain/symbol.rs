@@ -180,6 +180,13 @@ well_known_texts! {
     REGION = "topology.kubernetes.io/region";
     ZONE_ID = "topology.k8s.aws/zone-id";
 
+    BETA_ZONE = "failure-domain.beta.kubernetes.io/zone";
+    EBS_ZONE = "topology.ebs.csi.aws.com/zone";
+    BETA_REGION = "failure-domain.beta.kubernetes.io/region";
+    BETA_ARCH = "beta.kubernetes.io/arch";
+    BETA_OS = "beta.kubernetes.io/os";
+    BETA_INSTANCE_TYPE = "beta.kubernetes.io/instance-type";
+
     NODEPOOL = "karpenter.sh/nodepool";
     PROVISIONER_NAME = "karpenter.sh/provisioner-name";
     CAPACITY_TYPE = "karpenter.sh/capacity-type";

@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::claims::{ClaimState, is_marked, nominate, whole};
 use super::cluster_view::{known_nodes, node_view, pending_pod, pod_view, ties, with_packing_setup};
@@ -171,7 +171,8 @@ pub(super) fn refresh(context: &mut Context<'_>, now: SimTime) {
 }
 
 fn pack(context: &Context<'_>, known: &[NodeId], pods: &[PodId]) -> PackingPlan {
-    let bound: Vec<Vec<BoundPod<'_>>> = known.iter().map(|&node| bound_pods(context, node, pods)).collect();
+    let to_place: FxHashSet<PodId> = pods.iter().copied().collect();
+    let bound: Vec<Vec<BoundPod<'_>>> = known.iter().map(|&node| bound_pods(context, node, &to_place)).collect();
     let nodes: Vec<NodeView<'_>> =
         known.iter().zip(&bound).map(|(&node, pods)| NodeView { pods, ..node_view(context, node) }).collect();
     let pending: Vec<PendingPod<'_>> = pods.iter().map(|&pod| pending_pod(context, pod)).collect();
@@ -190,7 +191,7 @@ fn pack(context: &Context<'_>, known: &[NodeId], pods: &[PodId]) -> PackingPlan 
     })
 }
 
-fn bound_pods<'a>(context: &'a Context<'_>, node: NodeId, to_place: &[PodId]) -> Vec<BoundPod<'a>> {
+fn bound_pods<'a>(context: &'a Context<'_>, node: NodeId, to_place: &FxHashSet<PodId>) -> Vec<BoundPod<'a>> {
     let bound = context.world.node(node).pods.iter().filter(|&&pod| !context.world.pod(pod).finished);
     bound
         .map(|&pod| {

@@ -191,6 +191,8 @@ pub fn survey(view: &ClusterView<'_>, method: Method) -> (Vec<Candidate>, Vec<(u
 pub struct Survey {
     /// For each node what no graceful method gets around.
     graceful: Vec<Option<Obstacle>>,
+    /// For each node what [`describe`] says.
+    described: Vec<Option<Candidate>>,
 }
 
 impl Survey {
@@ -201,16 +203,18 @@ impl Survey {
         if graceful && self.graceful.len() != view.nodes.len() {
             self.graceful = (0..view.nodes.len()).map(first).collect();
         }
+        if self.described.len() != view.nodes.len() {
+            self.described = (0..view.nodes.len()).map(|node| describe(view, node)).collect();
+        }
         let (mut found, mut others) = (Vec::new(), Vec::new());
         for node in 0..view.nodes.len() {
             if let Some(obstacle) = if graceful { self.graceful[node] } else { first(node) } {
                 others.push((node, obstacle));
                 continue;
             }
-            let Some(candidate) = describe(view, node) else { continue };
-            let refused = refusals(view, &candidate, method).next();
-            match refused {
-                None => found.push(complete(view, candidate)),
+            let Some(candidate) = &self.described[node] else { continue };
+            match refusals(view, candidate, method).next() {
+                None => found.push(complete(view, candidate.clone())),
                 Some(why) => others.push((node, why.into())),
             }
         }

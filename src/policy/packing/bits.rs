@@ -46,6 +46,11 @@ pub(super) fn any(bits: &[u64]) -> bool {
     bits.iter().any(|&word| word != 0)
 }
 
+/// Whether two sets of the same size have an element in common.
+pub(super) fn intersects(bits: &[u64], other: &[u64]) -> bool {
+    bits.iter().zip(other).any(|(word, mask)| word & mask != 0)
+}
+
 /// The elements in ascending order.
 pub(super) fn iter(bits: &[u64]) -> impl Iterator<Item = usize> + Clone + '_ {
     bits.iter().enumerate().flat_map(|(position, &word)| {

@@ -57,8 +57,6 @@ pub(super) struct TypeTable<'a> {
     masks: Vec<SetMasks>,
     mask_of: Vec<u32>,
     levels: Vec<Levels>,
-    /// Allocatable amounts by resource index, then type.
-    allocatable: Vec<Box<[i64]>>,
     /// Types without a negative amount.
     usable: Bits,
     /// Whether any offering is a reservation's.
@@ -96,7 +94,6 @@ impl<'a> TypeTable<'a> {
             masks: Vec::new(),
             mask_of: Vec::new(),
             levels: Vec::new(),
-            allocatable: Vec::new(),
             usable,
             has_reservations: false,
         };
@@ -145,32 +142,9 @@ impl<'a> TypeTable<'a> {
 
     /// The table without its types, to be kept while nobody asks.
     pub(super) fn detached(self) -> TypeTable<'static> {
-        let Self {
-            types: _,
-            stated,
-            satisfying,
-            kinds,
-            kind_of,
-            masks,
-            mask_of,
-            levels,
-            allocatable,
-            usable,
-            has_reservations,
-        } = self;
-        TypeTable {
-            types: &[],
-            stated,
-            satisfying,
-            kinds,
-            kind_of,
-            masks,
-            mask_of,
-            levels,
-            allocatable,
-            usable,
-            has_reservations,
-        }
+        let Self { types: _, stated, satisfying, kinds, kind_of, masks, mask_of, levels, usable, has_reservations } =
+            self;
+        TypeTable { types: &[], stated, satisfying, kinds, kind_of, masks, mask_of, levels, usable, has_reservations }
     }
 
     /// A detached table with the types that it was compiled from.
@@ -233,7 +207,6 @@ impl<'a> TypeTable<'a> {
             let name = resources.name(self.levels.len());
             let column: Box<[i64]> = self.types.iter().map(|t| t.allocatable.get(name)).collect();
             self.levels.push(levels(&column));
-            self.allocatable.push(column);
         }
     }
 
@@ -261,11 +234,13 @@ impl<'a> TypeTable<'a> {
         }
     }
 
-    /// For each resource the largest allocatable amount among `types`.
+    /// For each resource the largest allocatable amount among `types`; `room` holds the same of more types, or nothing.
     pub(super) fn most_room(&self, types: &[u64], room: &mut Vec<i64>) {
-        room.clear();
-        for column in &self.allocatable {
-            room.push(bits::iter(types).map(|index| column[index]).max().unwrap_or(i64::MIN));
+        room.resize(self.levels.len(), i64::MAX);
+        for (levels, most) in self.levels.iter().zip(room) {
+            let from = levels.amounts.partition_point(|amount| amount > most);
+            let within = levels.at_least[from..].iter().position(|least| bits::intersects(types, least));
+            *most = within.map_or(i64::MIN, |further| levels.amounts[from + further]);
         }
     }
 
@@ -281,7 +256,7 @@ impl<'a> TypeTable<'a> {
         let offering = within(&masks.offered);
         let mut fitting: Bits = types.into();
         self.keep_fitting(&mut fitting, requests);
-        let both = |a: &[u64], b: &[u64]| a.iter().zip(b).any(|(x, y)| x & y != 0);
+        let both = bits::intersects;
         match (bits::any(&requirements), bits::any(&fitting), bits::any(&offering)) {
             (false, false, false) => CriteriaMissed::All,
             (false, false, true) => CriteriaMissed::RequirementsAndResources,
