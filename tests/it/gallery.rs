@@ -4,7 +4,10 @@ mod batch;
 mod black_friday;
 mod gpu_inference;
 mod headroom;
+mod karpenter_vs_cas;
 mod multi_architecture;
+mod pod_trace;
+mod worldcup_week;
 mod zone_outage;
 
 use std::collections::BTreeSet;
@@ -14,7 +17,7 @@ use std::path::{Path, PathBuf};
 use nodecast::catalog::Catalog;
 use nodecast::domain::{SimDuration, SimTime};
 use nodecast::report::{Summary, format};
-use nodecast::scenario::Scenario;
+use nodecast::scenario::{Edit, Limits, Scenario};
 use nodecast::simulation::{self, Outcome};
 use nodecast::world::record::{EventKind, PodFacts};
 use rayon::prelude::*;
@@ -70,9 +73,16 @@ impl Run {
 
 /// What a scenario comes to under each of its policies, in their order.
 fn runs<const N: usize>(name: &str) -> [Run; N] {
-    let (scenario, warnings) = Scenario::load(&folder().join(name).join("scenario.yaml")).unwrap();
-    assert!(warnings.is_empty(), "{warnings:?}");
+    edited_runs(name, &[])
+}
+
+/// As [`runs`], with values of the scenario changed.
+fn edited_runs<const N: usize>(name: &str, edits: &[&str]) -> [Run; N] {
     let catalog = Catalog::embedded().unwrap();
+    let edits: Vec<Edit> = edits.iter().map(|edit| Edit::parse(edit).unwrap()).collect();
+    let path = folder().join(name).join("scenario.yaml");
+    let (scenario, warnings) = Scenario::load_edited(&path, catalog, &Limits::default(), &edits).unwrap();
+    assert!(warnings.is_empty(), "{warnings:?}");
     let run = |policy| {
         let outcome = simulation::run(&scenario, policy, catalog, scenario.seed, &mut |_| {}).unwrap();
         Run { policy: policy.name.clone(), summary: Summary::of(&outcome), outcome }
