@@ -106,12 +106,11 @@ impl Scenario {
         let mut reader = Reader::new(Some(&source));
         let fields = reader.fields(root, &SCENARIO.shape)?;
         let region = region(&reader, fields, catalog)?;
-        let types: Vec<Symbol> = region.types.iter().map(|known| known.facts.name).collect();
         let mut files = Files {
             directory: path.parent().map(Path::to_path_buf).unwrap_or_default(),
             variables: variables(&reader, fields)?,
             limits,
-            instance_types: &types,
+            region: &region,
             inputs: vec![InputFile { path: source.name.clone(), sha256: source.sha256() }],
             warnings: Vec::new(),
             edits,
@@ -131,7 +130,7 @@ struct Files<'a> {
     directory: PathBuf,
     variables: Variables,
     limits: &'a Limits,
-    instance_types: &'a [Symbol],
+    region: &'a Region,
     inputs: Vec<InputFile>,
     warnings: Vec<Warning>,
     edits: &'a [Edit],
@@ -181,7 +180,7 @@ impl Files<'_> {
                 *found |= edit.apply(&mut documents)?;
             }
         }
-        read_documents(&source, &documents, Some(self.instance_types))
+        read_documents(&source, &documents, Some(self.region))
     }
 
     /// The bytes of a file that is not YAML.

@@ -16,6 +16,7 @@ mod node;
 mod node_class;
 pub(super) mod node_group;
 mod node_pool;
+mod offered;
 mod pod;
 mod scheduler;
 mod storage;
@@ -37,6 +38,7 @@ use serde_json::Value;
 use super::reader::Reader;
 use super::tree::{self, Node, Variables};
 use super::{Limits, ScenarioError, Source, Warning};
+use crate::catalog::Region;
 use crate::domain::keda::{ScaledJob, ScaledObject};
 use crate::domain::node_group::NodeGroup;
 use crate::domain::node_pool::ClusterInfo;
@@ -128,7 +130,7 @@ pub fn read_manifests(source: &Source) -> Result<Manifests, ScenarioError> {
     read_manifests_with(source, &Variables::new(), &Limits::default(), None)
 }
 
-/// As [`read_manifests`], with values for `${NAME}`, other limits, and the instance types that exist.
+/// As [`read_manifests`], with values for `${NAME}`, other limits, and the region whose instance types and zones there are.
 ///
 /// # Errors
 /// As [`read_manifests`].
@@ -136,9 +138,9 @@ pub fn read_manifests_with(
     source: &Source,
     variables: &Variables,
     limits: &Limits,
-    instance_types: Option<&[Symbol]>,
+    region: Option<&Region>,
 ) -> Result<Manifests, ScenarioError> {
-    read_documents(source, &tree::parse(source, variables, limits)?, instance_types)
+    read_documents(source, &tree::parse(source, variables, limits)?, region)
 }
 
 /// Reads the documents that `source` holds.
@@ -148,13 +150,13 @@ pub fn read_manifests_with(
 pub(super) fn read_documents<'s>(
     source: &'s Source,
     documents: &[Node<'s>],
-    instance_types: Option<&[Symbol]>,
+    region: Option<&Region>,
 ) -> Result<Manifests, ScenarioError> {
     if documents.is_empty() {
         return Err(ScenarioError::new(format!("`{}` holds no object", source.name))
             .help("write Kubernetes objects with `apiVersion`, `kind` and `metadata`, separated by `---` lines"));
     }
-    let mut reader = Reader::new(Some(source)).with_instance_types(instance_types);
+    let mut reader = Reader::new(Some(source)).with_region(region);
     let mut manifests = Manifests::default();
     for document in documents {
         kinds::document(&mut reader, document, &mut manifests)?;

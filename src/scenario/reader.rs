@@ -6,6 +6,7 @@ use rustc_hash::FxHashSet;
 use super::error::{Place, ScenarioError, Warning, listed, nearest};
 use super::source::Source;
 use super::tree::{Entry, Location, Node, NodeKind};
+use crate::catalog::Region;
 use crate::domain::quantity::QuantityError;
 use crate::domain::time::DurationError;
 use crate::domain::{Quantity, SimDuration, Symbol};
@@ -31,8 +32,8 @@ pub struct Reader<'s> {
     source: Option<&'s Source>,
     /// The object being read, named in messages about values that have no position.
     subject: String,
-    /// Instance types of the region; `None` where no region is known, and then every name is accepted.
-    instance_types: Option<&'s [Symbol]>,
+    /// The region; `None` where none is known, and then every name of an instance type is accepted.
+    region: Option<&'s Region>,
     warnings: Vec<Warning>,
     /// Texts of `warnings`.
     seen: FxHashSet<String>,
@@ -41,21 +42,26 @@ pub struct Reader<'s> {
 impl<'s> Reader<'s> {
     /// A reader for the values of `source`, or of values without a text.
     pub fn new(source: Option<&'s Source>) -> Self {
-        Self { source, subject: String::new(), instance_types: None, warnings: Vec::new(), seen: FxHashSet::default() }
+        Self { source, subject: String::new(), region: None, warnings: Vec::new(), seen: FxHashSet::default() }
     }
 
-    /// The same reader, checking names of instance types against these.
+    /// The same reader, checking names of instance types, zones and the like against a region's.
     #[must_use]
-    pub fn with_instance_types(mut self, known: Option<&'s [Symbol]>) -> Self {
-        self.instance_types = known;
+    pub fn with_region(mut self, region: Option<&'s Region>) -> Self {
+        self.region = region;
         self
+    }
+
+    /// The region, if one is known.
+    pub fn region(&self) -> Option<&'s Region> {
+        self.region
     }
 
     /// Whether the region has the instance type `name`; if not, the way out.
     pub fn check_instance_type(&self, name: Symbol) -> Result<(), String> {
-        match self.instance_types {
-            Some(known) if !known.contains(&name) => {
-                let near = nearest(name.as_str(), known.iter().map(|known| known.as_str()));
+        match self.region {
+            Some(region) if region.instance_type(name).is_none() => {
+                let near = nearest(name.as_str(), region.types.iter().map(|known| known.facts.name.as_str()));
                 Err(near.map_or_else(
                     || "name an instance type that the scenario's region offers, for example `m5.large`".to_owned(),
                     |near| format!("did you mean `{near}`?"),

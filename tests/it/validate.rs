@@ -19,6 +19,51 @@ spec:
     spec: {containers: [{name: api, image: api, resources: {requests: {cpu: 250m}}}]}
 ";
 
+/// Objects with a slip in each of many places.
+const SLIPS: &str = "\
+apiVersion: karpenter.k8s.aws/v1
+kind: EC2NodeClass
+metadata: {name: default}
+spec: {amiSelectorTerms: [{alias: al2023@latest, nme: x}], role: nodes}
+---
+apiVersion: karpenter.sh/v1beta2
+kind: NodePool
+metadata: {name: default}
+spec:
+  disruption: {consolidateAfer: 5m}
+  template:
+    spec:
+      nodeClassRef: {group: karpenter.k8s.aws, kind: EC2NodeClass, name: default}
+      requirements:
+        - {key: node.kubernetes.io/instance-type, operator: In, values: [m5.larg, m5.large]}
+        - {key: karpenter.k8s.aws/instance-family, operator: In, values: [m55, m5]}
+        - {key: karpenter.k8s.aws/instance-category, operator: In, values: [mm, m]}
+        - {key: karpenter.k8s.aws/instance-cpus, operator: Gt, values: ['4']}
+        - {key: kubernetes.io/arch, operator: In, values: [x86, amd64]}
+        - {key: karpenter.sh/capacity-type, operator: In, values: [ondemand, spot]}
+        - {key: topology.kubernetes.io/zone, operator: In, values: [eu-west-1a, us-east-1a]}
+        - {key: topology.kubernetes.io/zone, operator: NotIn, values: [us-east-1z]}
+---
+apiVersion: apps/v2
+kind: Deployment
+metadata: {name: web}
+spec:
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec:
+      nodeSelector: {node.kubernetes.io/instance-type: m5.larrge, team: shop}
+      containers: [{name: web, image: web, resource: {}}]
+---
+apiVersion: keda.sh/v1
+kind: ScaledObject
+metadata: {name: web}
+spec:
+  scaleTargetRef: {name: web}
+  triggers:
+    - {type: cron, metadata: {timezone: UTC, start: 0 1 * * *, end: 0 2 * * *, desiredReplicas: '4'}}
+";
+
 /// A directory with a scenario of two policies, of which one has a warning, next to the usual one.
 fn place() -> Place {
     let place = Place::new();
@@ -93,6 +138,17 @@ fn strict_allows_no_warning() {
     assert_eq!((err.as_str(), code), ("", Some(0)));
     let (out, err, code) = place.nodecast(&["validate", "--strict", "scenario.yaml", "policies.yaml"]);
     assert_eq!((err.as_str(), code), ("1 warning, and --strict allows none\n", Some(1)), "{out}");
+}
+
+#[test]
+fn slips_in_manifests_are_warnings_that_say_what_was_meant() {
+    let place = Place::new();
+    place.put("slips.yaml", SLIPS);
+    let scenario = std::fs::read_to_string(place.path("scenario.yaml")).unwrap();
+    place.put("slips-scenario.yaml", &scenario.replace("[cluster.yaml]", "[slips.yaml]"));
+    let (out, err, code) = place.nodecast(&["validate", "--quiet", "slips-scenario.yaml"]);
+    assert_eq!((err.as_str(), code), ("", Some(0)));
+    insta::assert_snapshot!("slips", out);
 }
 
 #[test]

@@ -43,7 +43,7 @@ pub(in crate::scenario) const READ: &[&str] = &[
     "KubeSchedulerConfiguration",
 ];
 
-/// API versions whose form is read, by kind; the reader of an eksctl ClusterConfig takes any.
+/// API versions whose form is read, by kind, the one to write first.
 pub(in crate::scenario) const API_VERSIONS: &[(&str, &[&str])] = &[
     ("Deployment", &["apps/v1", "apps/v1beta1", "apps/v1beta2", "extensions/v1beta1"]),
     ("StatefulSet", &["apps/v1", "apps/v1beta1", "apps/v1beta2"]),
@@ -62,6 +62,16 @@ pub(in crate::scenario) const API_VERSIONS: &[(&str, &[&str])] = &[
     ("EC2NodeClass", &["karpenter.k8s.aws/v1", "karpenter.k8s.aws/v1beta1"]),
     ("Provisioner", &["karpenter.sh/v1alpha5", "karpenter.sh/v1alpha4"]),
     ("AWSNodeTemplate", &["karpenter.k8s.aws/v1alpha1"]),
+    ("ScaledObject", &["keda.sh/v1alpha1"]),
+    ("ScaledJob", &["keda.sh/v1alpha1"]),
+    ("ClusterConfig", &["eksctl.io/v1alpha5", "eksctl.io/v1alpha4"]),
+    ("ServiceMonitor", &["monitoring.coreos.com/v1"]),
+    ("PodMonitor", &["monitoring.coreos.com/v1"]),
+    ("StorageClass", &["storage.k8s.io/v1", "storage.k8s.io/v1beta1"]),
+    ("CSINode", &["storage.k8s.io/v1", "storage.k8s.io/v1beta1"]),
+    ("PersistentVolume", &["v1"]),
+    ("PersistentVolumeClaim", &["v1"]),
+    ("ConfigMap", &["v1"]),
 ];
 
 /// Kinds that change neither capacity, nor cost, nor latency.

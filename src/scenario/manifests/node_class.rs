@@ -131,6 +131,14 @@ const FAMILIES: &[(&str, AmiFamily)] = &[
     ("Custom", AmiFamily::Custom),
 ];
 
+static AMI_TERM: Shape = Shape {
+    name: "a term of `amiSelectorTerms`",
+    keys: &["alias"],
+    without_effect: &["id", "name", "owner", "tags", "ssmParameter"],
+    unsupported: &[],
+    strict: false,
+};
+
 /// The family under `amiFamily`.
 pub(super) fn ami_family(reader: &Reader<'_>, fields: Fields<'_, '_>) -> Result<Option<AmiFamily>, ScenarioError> {
     fields.optional("amiFamily", |n, what| reader.choice(n, what, FAMILIES))
@@ -143,6 +151,9 @@ pub(super) const UNKNOWN_IMAGES: &str =
 fn ami<'s>(reader: &mut Reader<'s>, spec: Fields<'_, 's>, class: &mut NodeClass) -> Result<(), ScenarioError> {
     let family = ami_family(reader, spec)?;
     let terms = spec.optional("amiSelectorTerms", |n, what| reader.list(n, what))?.unwrap_or_default();
+    for term in terms {
+        reader.fields(term, &AMI_TERM)?;
+    }
     let alias = terms.iter().find_map(|term| term.get("alias"));
     if let Some(node) = alias {
         let text = reader.text(node, "alias")?;

@@ -1,11 +1,11 @@
 //! Karpenter's NodePool, `karpenter.sh/v1` and `v1beta1`.
 
 use super::common::{current_label, int_or_percent, labels, metadata_and_life, resources, symbols, taints};
+use super::offered::{warn_of_unknown_label, warn_of_unknown_values};
 use crate::domain::labels::normalized_key;
 use crate::domain::node_pool::{Budget, ConsolidationPolicy, Disruption, DisruptionReason};
 use crate::domain::requirements::Operator;
-use crate::domain::symbol::well_known;
-use crate::domain::{NodePool, Requirement, SimDuration, Symbol};
+use crate::domain::{NodePool, Requirement, SimDuration};
 use crate::scenario::ScenarioError;
 use crate::scenario::reader::{Fields, Reader, Shape};
 use crate::scenario::tree::Node;
@@ -143,7 +143,8 @@ pub(super) fn requirements<'s>(
 
 fn requirement<'s>(reader: &mut Reader<'s>, node: &Node<'s>) -> Result<Requirement, ScenarioError> {
     let fields = reader.fields(node, &REQUIREMENT)?;
-    let key = current_label(normalized_key(reader.symbol(fields.required(reader, "key")?, "key")?));
+    let key_node = fields.required(reader, "key")?;
+    let key = current_label(normalized_key(reader.symbol(key_node, "key")?));
     let operator_node = fields.required(reader, "operator")?;
     let operator = reader.choice(operator_node, "operator", OPERATORS)?;
     let values = symbols(reader, fields, "values")?;
@@ -162,21 +163,14 @@ fn requirement<'s>(reader: &mut Reader<'s>, node: &Node<'s>) -> Result<Requireme
             .because(format!("with {} value(s)", values.len()))
             .help(help));
     }
-    if key == well_known::INSTANCE_TYPE && operator == Operator::In {
-        warn_of_unknown_types(reader, fields, &values);
+    warn_of_unknown_label(reader, key, key_node);
+    // Karpenter passes over values that no instance type has, so these are no error.
+    if operator == Operator::In {
+        let nodes = fields.get("values").map(Node::items).unwrap_or_default();
+        warn_of_unknown_values(reader, key, &values, nodes);
     }
     let min_values = fields.optional("minValues", |n, what| reader.integer(n, what, 1, 50))?;
     Ok(Requirement::new(key, operator, values).with_min_values(min_values.and_then(|n| u32::try_from(n).ok())))
-}
-
-/// Karpenter passes over names that it does not know, so these are no error.
-fn warn_of_unknown_types<'s>(reader: &mut Reader<'s>, fields: Fields<'_, 's>, values: &[Symbol]) {
-    let nodes = fields.get("values").map(Node::items).unwrap_or_default();
-    for (node, &name) in nodes.iter().zip(values) {
-        if let Err(help) = reader.check_instance_type(name) {
-            reader.warn(node.at, format!("unknown instance type `{name}`"), "the region has no such type", &help);
-        }
-    }
 }
 
 fn disruption<'s>(reader: &mut Reader<'s>, node: &Node<'s>, pool: &mut NodePool) -> Result<(), ScenarioError> {

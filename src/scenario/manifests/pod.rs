@@ -4,11 +4,12 @@ use super::affinity;
 use super::common::{
     Metadata, current_label, labels, metadata, metadata_and_life, resource_map, resources, taint_effect,
 };
+use super::offered::warn_of_unknown_values;
 use crate::domain::pod::{HostPort, InitContainer, OwnerKind, PodPhase, PreemptionPolicy, Probe, VolumeRef};
 use crate::domain::symbol::well_known;
 use crate::domain::taints::TolerationOperator;
 use crate::domain::workload::ObjectName;
-use crate::domain::{Container, PodSpec, SimDuration, SimTime, Symbol, Toleration};
+use crate::domain::{Container, Labels, PodSpec, SimDuration, SimTime, Symbol, Toleration};
 use crate::scenario::ScenarioError;
 use crate::scenario::reader::{Fields, Reader, Shape};
 use crate::scenario::tree::Node;
@@ -277,7 +278,7 @@ fn pod_spec<'s>(
         overhead: resources(reader, fields, "overhead")?,
         pod_requests,
         pod_limits,
-        node_selector: labels(reader, fields, "nodeSelector")?.iter().map(|(k, v)| (current_label(k), v)).collect(),
+        node_selector: node_selector(reader, fields)?,
         tolerations: tolerations(reader, fields)?,
         topology_spread: affinity::topology_spread(reader, fields)?,
         priority: priority(reader, fields, "priority")?.unwrap_or(0),
@@ -300,6 +301,17 @@ fn pod_spec<'s>(
         affinity::read(reader, node, &mut spec)?;
     }
     Ok(spec)
+}
+
+/// The labels that a pod's node must have, renamed keys rewritten.
+fn node_selector<'s>(reader: &mut Reader<'s>, fields: Fields<'_, 's>) -> Result<Labels, ScenarioError> {
+    for entry in fields.optional("nodeSelector", |n, what| reader.entries(n, what))?.unwrap_or_default() {
+        if let Some(value) = entry.value.as_text() {
+            let (key, value) = (current_label(Symbol::new(&entry.key)), Symbol::new(value));
+            warn_of_unknown_values(reader, key, &[value], std::slice::from_ref(&entry.value));
+        }
+    }
+    Ok(labels(reader, fields, "nodeSelector")?.iter().map(|(key, value)| (current_label(key), value)).collect())
 }
 
 /// A priority, which is any 32-bit number.
