@@ -4,6 +4,7 @@
 mod curves;
 pub mod directory;
 pub mod format;
+pub mod open_metrics;
 pub mod pack;
 pub mod page;
 pub mod percentile;
@@ -36,13 +37,20 @@ pub enum ReportError {
 }
 
 /// Writes the whole report of `outcome` into the directory `out`, replacing an earlier report there as a whole.
-/// `command` is the command line that repeats the run; the page quotes it. Returns the directory's resolved path.
+/// `command` is the command line that repeats the run; the page quotes it. With `metrics` there is a
+/// [`metrics.om`](open_metrics). Returns the directory's resolved path.
 ///
 /// # Errors
 /// If `out` cannot be written or holds anything but a report; it is then as it was.
-pub fn write(outcome: &Outcome, summary: &Summary, command: &str, out: &Path) -> Result<PathBuf, ReportError> {
+pub fn write(
+    outcome: &Outcome,
+    summary: &Summary,
+    command: &str,
+    metrics: Option<open_metrics::Settings>,
+    out: &Path,
+) -> Result<PathBuf, ReportError> {
     let directory = OutputDirectory::begin(out)?;
-    write_into(&directory, "", outcome, summary, command)?;
+    write_into(&directory, "", outcome, summary, command, metrics)?;
     Ok(directory.commit()?)
 }
 
@@ -57,6 +65,7 @@ pub fn write_into(
     outcome: &Outcome,
     summary: &Summary,
     command: &str,
+    metrics: Option<open_metrics::Settings>,
 ) -> Result<(), ReportError> {
     let plots = plots::Plots::of(outcome)?;
     let json = summary.to_json()?;
@@ -77,5 +86,8 @@ pub fn write_into(
     directory.file(&name("nodes.csv"), |output| tables::nodes(outcome, output))?;
     directory.file(&name("bill.csv"), |output| tables::bill(outcome, output))?;
     directory.file(&name("events.jsonl"), |output| tables::events(outcome, output))?;
+    if let Some(settings) = metrics {
+        directory.file(&name(open_metrics::FILE), |output| open_metrics::write(outcome, settings, output))?;
+    }
     Ok(())
 }

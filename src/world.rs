@@ -118,6 +118,11 @@ impl World {
         (self.record.metrics.len() - 1) as u32
     }
 
+    /// Records a scale-up of the Cluster Autoscaler.
+    pub fn note_scale_up(&mut self, scale_up: record::ScaleUpFacts) {
+        self.record.scale_ups.push(scale_up);
+    }
+
     /// Records a sample.
     pub fn note_sample(&mut self, sample: record::Sample) {
         self.record.samples.push(sample);

@@ -69,6 +69,11 @@ struct Settled {
 }
 
 impl AutoscalerLoop {
+    /// How many nodes it takes for unneeded.
+    pub(super) fn unneeded(&self) -> u32 {
+        self.program.as_ref().map_or(0, |program| program.planner().unneeded().count() as u32)
+    }
+
     pub(super) fn new(setup: &Setup) -> Self {
         let Autoscaler::ClusterAutoscaler(settings) = &setup.autoscaler else { return Self::default() };
         let inputs = ExpanderInputs { ranks: settings.ranks.clone(), pod_price: None };

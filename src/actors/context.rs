@@ -25,6 +25,7 @@ use super::terminations::Terminations;
 use super::workload_controllers::Controllers;
 use super::zone_outage::Darkness;
 use crate::cloud::{AutoScaling, BootTimes, Ec2, InstanceId, SimulatedAccount};
+use crate::domain::hpa::HorizontalPodAutoscaler;
 use crate::domain::pod::PodDisruptionBudget;
 use crate::domain::workload::ObjectName;
 use crate::domain::{KubernetesVersion, NodeId, SimTime, WorkloadId};
@@ -154,6 +155,11 @@ impl<'s> Context<'s> {
             queue.queue.advance(now);
         }
         self.queues.iter().map(|queue| &queue.queue).collect()
+    }
+
+    /// Autoscalers of replicas that there are, with what they scale.
+    pub fn replica_autoscalers(&self) -> impl Iterator<Item = (&HorizontalPodAutoscaler, WorkloadId)> {
+        self.autoscalers.iter().filter_map(ReplicaLoop::scales)
     }
 
     /// Bytes of images that each node pulled, in order of node.

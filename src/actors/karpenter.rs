@@ -106,6 +106,11 @@ pub(super) struct Claim {
 }
 
 impl Karpenter {
+    /// Nodes that the disruption loop last found it may take, in the order of `DisruptionReason::ALL`.
+    pub(super) const fn eligible(&self) -> [u32; 3] {
+        self.disruption.eligible
+    }
+
     pub(super) fn new(setup: &Setup) -> Self {
         let Autoscaler::Karpenter(settings) = setup.autoscaler else { return Self::default() };
         let provider = ProviderSettings::of(setup.versions.karpenter);

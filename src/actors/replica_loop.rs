@@ -53,6 +53,11 @@ impl ReplicaLoop<'_> {
         ObjectName { namespace: self.spec.namespace, name: self.spec.name }
     }
 
+    /// The autoscaler and the workload that it scales, unless it has been deleted or never found one.
+    pub fn scales(&self) -> Option<(&HorizontalPodAutoscaler, WorkloadId)> {
+        self.target.filter(|_| !self.retired).map(|target| (self.spec, target))
+    }
+
     /// What the last pass read.
     pub(super) fn samples(&self) -> impl Iterator<Item = MetricSample> {
         self.read.iter().copied()

@@ -29,6 +29,8 @@ pub(super) fn take(context: &mut Context<'_>, now: SimTime) -> Sample {
         pods_pending: counts.pending,
         pods_starting: counts.starting,
         pods_ready: counts.ready,
+        nodes_eligible: context.karpenter.eligible(),
+        nodes_unneeded: context.cluster_autoscaler.unneeded(),
         ..Sample::default()
     };
     for id in context.world.live_nodes().to_vec() {

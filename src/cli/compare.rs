@@ -15,6 +15,7 @@ use crate::experiment::presentation::{page, table};
 use crate::experiment::question::Kind;
 use crate::experiment::{Cell, Point, Question, points};
 use crate::report::directory::{check_written, is_report};
+use crate::report::open_metrics::{self, Extent};
 use crate::report::{self, OutputDirectory, OutputError, Summary};
 use crate::scenario::{Limits, Scenario, Warning};
 use crate::simulation::{self, Outcome};
@@ -224,7 +225,7 @@ impl Answer<'_> {
             console.tell("stopped before one replication was whole: there is nothing to report");
             return Err(Failure::silent(Failure::INTERRUPTED));
         }
-        self.write(catalog, out, threads)?;
+        let notes = self.write(catalog, out, threads)?;
         match format {
             Format::Table => console.data(&table::table(self.comparison))?,
             Format::Json => {
@@ -233,12 +234,14 @@ impl Answer<'_> {
             }
         }
         if !quiet {
+            notes.iter().for_each(|note| console.tell(note));
             console.tell(&format!("report: {}", out.join("comparison.html").display()));
         }
         Ok(())
     }
 
-    fn write(&self, catalog: &Catalog, out: &Path, threads: Option<u16>) -> Result<(), Failure> {
+    /// Writes the report; says what is left out of it.
+    fn write(&self, catalog: &Catalog, out: &Path, threads: Option<u16>) -> Result<Vec<String>, Failure> {
         let failed = |error: OutputError| report_failure(error.into());
         let directory = OutputDirectory::begin_if(out, check_replaceable).map_err(failed)?;
         let json = self.comparison.to_json().map_err(|error| report_failure(error.into()))?;
@@ -254,7 +257,18 @@ impl Answer<'_> {
         let write = || reports.try_for_each(|(policy, outcome)| self.write_run(&directory, policy, outcome));
         experiment::on_threads(threads, write)??;
         directory.commit().map_err(failed)?;
-        Ok(())
+        let mut left_out = Vec::new();
+        if let Some(settings) = self.metrics() {
+            for (policy, outcome) in &named {
+                left_out.extend(Extent::of(outcome, settings).notes().iter().map(|note| format!("{policy}/{note}")));
+            }
+        }
+        Ok(left_out)
+    }
+
+    /// What each policy's report shows to Prometheus.
+    fn metrics(&self) -> Option<open_metrics::Settings> {
+        self.scenario.output.open_metrics.map(open_metrics::Settings::every)
     }
 
     /// A policy's first replication.
@@ -274,7 +288,8 @@ impl Answer<'_> {
         let mut words = vec!["nodecast", "run", &self.question.scenario, "--policy", policy, "--seed", &seed];
         words.extend(self.question.pricing_data.iter().flat_map(|directory| ["--pricing-data", directory.as_str()]));
         let command = super::run::shell_line(&words);
-        report::write_into(directory, policy, outcome, &Summary::of(outcome), &command).map_err(report_failure)
+        let summary = Summary::of(outcome);
+        report::write_into(directory, policy, outcome, &summary, &command, self.metrics()).map_err(report_failure)
     }
 
     /// The command line that repeats the comparison, whole, on one machine.

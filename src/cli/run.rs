@@ -6,7 +6,10 @@ use super::experiment::{self, report_failure};
 use super::prices::{self, Prices};
 use super::watch::Watch;
 use super::{Console, Failure, Format};
-use crate::report::{self, OutputDirectory, Summary, terminal};
+use crate::domain::SimDuration;
+use crate::domain::time::DurationError;
+use crate::report::{self, OutputDirectory, Summary, open_metrics, terminal};
+use crate::scenario::definition::OutputSettings;
 use crate::scenario::{Limits, Scenario};
 use crate::simulation::{self, Outcome};
 
@@ -32,6 +35,13 @@ pub(super) struct Arguments {
     /// Prices to use instead of the built-in ones, laid out like pricing-data/
     #[arg(long, value_name = "DIR")]
     pricing_data: Option<PathBuf>,
+    /// Write metrics.om too: the cluster's metrics for Prometheus, a sample every STEP, 1s to 4m [default: 60s]
+    #[arg(long, value_name = "STEP", num_args = 0..=1, require_equals = true, default_missing_value = "60s")]
+    #[arg(value_parser = metrics_step)]
+    open_metrics: Option<SimDuration>,
+    /// Leave the series of single nodes or pods out of metrics.om where they have more samples than this
+    #[arg(long, value_name = "N", default_value_t = open_metrics::Settings::SAMPLES_MAX)]
+    open_metrics_samples: u64,
     /// Show the simulation's clock, its nodes and the pods that wait for one while it runs
     #[arg(long, conflicts_with = "quiet")]
     watch: bool,
@@ -62,15 +72,24 @@ pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Resul
         }
     });
     drop(progress);
+    let metrics = arguments.open_metrics.or(scenario.output.open_metrics);
+    let metrics = metrics.map(|step| open_metrics::Settings { step, samples_max: arguments.open_metrics_samples });
     let mut outcome = result.map_err(prices::unusable)?;
     outcome.warnings.splice(0..0, experiment::warning_lines(&warnings));
-    conclude(arguments, &outcome, &out, console)
+    conclude(arguments, &outcome, metrics, &out, console)
 }
 
 /// Where the report goes: what the command line says, else the scenario, else `reports/<name>`.
 fn output_directory(arguments: &Arguments, scenario: &Scenario) -> PathBuf {
     let of_scenario = scenario.output.directory.as_ref().map(PathBuf::from);
     arguments.out.clone().or(of_scenario).unwrap_or_else(|| Path::new("reports").join(&scenario.name))
+}
+
+/// A time between samples.
+fn metrics_step(text: &str) -> Result<SimDuration, String> {
+    let (least, most) = OutputSettings::STEPS;
+    let step: SimDuration = text.parse().map_err(|error: DurationError| error.to_string())?;
+    if (least..=most).contains(&step) { Ok(step) } else { Err(format!("must be from {least} to {most}")) }
 }
 
 /// The command line that repeats a run, as a shell reads it.
@@ -80,6 +99,9 @@ fn command_line(arguments: &Arguments, outcome: &Outcome) -> String {
     words.extend(["--seed".to_owned(), outcome.about.seed.to_string()]);
     if let Some(directory) = &arguments.pricing_data {
         words.extend(["--pricing-data".to_owned(), directory.display().to_string()]);
+    }
+    if let Some(step) = arguments.open_metrics {
+        words.push(format!("--open-metrics={step}"));
     }
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     shell_line(&words)
@@ -100,9 +122,15 @@ fn quoted(word: &str) -> String {
 }
 
 /// Writes the report of `outcome` and prints the answer.
-fn conclude(arguments: &Arguments, outcome: &Outcome, out: &Path, console: &mut Console<'_>) -> Result<(), Failure> {
+fn conclude(
+    arguments: &Arguments,
+    outcome: &Outcome,
+    metrics: Option<open_metrics::Settings>,
+    out: &Path,
+    console: &mut Console<'_>,
+) -> Result<(), Failure> {
     let summary = Summary::of(outcome);
-    report::write(outcome, &summary, &command_line(arguments, outcome), out).map_err(report_failure)?;
+    report::write(outcome, &summary, &command_line(arguments, outcome), metrics, out).map_err(report_failure)?;
     let place = format!("report: {}", out.join("report.html").display());
     match arguments.format {
         Format::Table => {
@@ -118,6 +146,9 @@ fn conclude(arguments: &Arguments, outcome: &Outcome, out: &Path, console: &mut 
         }
     }
     if !arguments.quiet {
+        for note in metrics.iter().flat_map(|settings| open_metrics::Extent::of(outcome, *settings).notes()) {
+            console.tell(&note);
+        }
         console.tell(&place);
     }
     Ok(())

@@ -79,6 +79,11 @@ pub enum DisruptionReason {
     Drifted,
 }
 
+impl DisruptionReason {
+    /// Every reason.
+    pub const ALL: [Self; 3] = [Self::Underutilized, Self::Empty, Self::Drifted];
+}
+
 /// A disruption budget.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Budget {

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use super::summary::PROGRAM;
 
 /// Names of the files that a report may hold beside its plots.
-pub const TABLE_FILES: [&str; 10] = [
+pub const TABLE_FILES: [&str; 11] = [
     "summary.json",
     "report.html",
     "timeline.csv",
@@ -22,6 +22,7 @@ pub const TABLE_FILES: [&str; 10] = [
     "nodes.csv",
     "bill.csv",
     "events.jsonl",
+    "metrics.om",
 ];
 
 /// Why a report could not be written.

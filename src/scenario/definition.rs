@@ -210,6 +210,15 @@ pub struct Objectives {
 pub struct OutputSettings {
     /// The directory; `None` for `reports/<name>`.
     pub directory: Option<String>,
+    /// Time between samples of `metrics.om`; `None` to leave it out.
+    pub open_metrics: Option<SimDuration>,
+}
+
+impl OutputSettings {
+    /// Time between samples of `metrics.om` unless given: the default of Prometheus for scrapes.
+    pub const STEP: SimDuration = SimDuration::from_secs(60);
+    /// The least and the most time between samples. Prometheus forgets a series five minutes after its last sample.
+    pub const STEPS: (SimDuration, SimDuration) = (SimDuration::from_secs(1), SimDuration::from_secs(240));
 }
 
 /// A file that was read.

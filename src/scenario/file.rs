@@ -405,7 +405,27 @@ fn output<'s>(reader: &mut Reader<'s>, fields: Fields<'_, 's>) -> Result<OutputS
     let Some(node) = fields.get("output") else { return Ok(OutputSettings::default()) };
     let fields = reader.fields(node, &OUTPUT.shape)?;
     let directory = fields.optional("directory", |n, what| reader.text(n, what))?.map(str::to_owned);
-    Ok(OutputSettings { directory })
+    let open_metrics = fields.optional("open_metrics", |n, what| open_metrics(reader, n, what))?.flatten();
+    Ok(OutputSettings { directory, open_metrics })
+}
+
+/// `true`, `false`, or the time between samples.
+fn open_metrics<'s>(reader: &Reader<'s>, node: &Node<'s>, what: &str) -> Result<Option<SimDuration>, ScenarioError> {
+    let (least, most) = (OutputSettings::STEPS.0, OutputSettings::STEPS.1);
+    match node.as_text() {
+        Some("true") => return Ok(Some(OutputSettings::STEP)),
+        Some("false") => return Ok(None),
+        _ => {}
+    }
+    let step = reader.duration(node, what)?;
+    if step < least || step > most {
+        let error = reader.error(node.at, format!("`{what}` is {step}"));
+        return Err(error.because("Prometheus loses series whose samples are further apart").help(format!(
+            "write a time between samples from {least} to {most}, or `true` for {}",
+            OutputSettings::STEP
+        )));
+    }
+    Ok(Some(step))
 }
 
 /// An action with the place at which the scenario states it.

@@ -1,9 +1,13 @@
 //! The end of a run: what is left behind for reports.
 
-use super::outcome::{About, InputHash, Objectives, Outcome, QueueSummary, RequestSummary, ResponseFigures};
-use crate::actors::{Context, QueuePlan};
+use super::outcome::{
+    About, InputHash, Objectives, Objects, Outcome, QueueSummary, ReplicaAutoscaler, RequestSummary, ResponseFigures,
+};
+use crate::actors::{Autoscaler, Context, QueuePlan};
 use crate::cloud::billing;
 use crate::cloud::billing::network::Traffic;
+use crate::domain::hpa::HorizontalPodAutoscaler;
+use crate::domain::workload::ObjectName;
 use crate::domain::{SimDuration, SimTime, WorkloadId};
 use crate::load::{RequestModel, WorkQueue};
 use crate::scenario::definition::QueueKind;
@@ -26,11 +30,12 @@ pub(super) fn conclude(
     let traffic = traffic(&context, &requests);
     let bill = billing::bill(&mut context.ec2, end, into_hour, &traffic);
     let about = about(&context, scenario, policy);
+    let objects = objects(&context, policy);
     let mut record = context.world.into_record(end);
     for &(node, bytes) in &traffic.pulled {
         record.nodes[node.index()].image_bytes = bytes;
     }
-    Outcome { about, record, bill, requests, queues, warnings, event_hash }
+    Outcome { about, record, bill, requests, queues, objects, warnings, event_hash }
 }
 
 /// What moved over the network.
@@ -68,6 +73,26 @@ fn about(context: &Context<'_>, scenario: &Scenario, policy: &PolicyVariant) -> 
             request_p99: scenario.objectives.request_p99,
             cost: scenario.objectives.cost.map(crate::domain::Money::as_f64),
         },
+    }
+}
+
+/// What was configured.
+fn objects(context: &Context<'_>, policy: &PolicyVariant) -> Objects {
+    let setup = context.setup;
+    let karpenter = matches!(setup.autoscaler, Autoscaler::Karpenter(_));
+    let autoscaler = |(spec, workload): (&HorizontalPodAutoscaler, WorkloadId)| ReplicaAutoscaler {
+        name: ObjectName { namespace: spec.namespace, name: spec.name },
+        workload,
+        min_replicas: spec.min_replicas.unwrap_or(1),
+        max_replicas: spec.max_replicas,
+    };
+    Objects {
+        karpenter,
+        cluster_autoscaler: matches!(setup.autoscaler, Autoscaler::ClusterAutoscaler(_)),
+        interruption_queue: karpenter && policy.interruption_queue && setup.versions.karpenter.reads_notices(),
+        node_pools: setup.node_pools.clone(),
+        node_groups: setup.node_groups.clone(),
+        replica_autoscalers: context.replica_autoscalers().map(autoscaler).collect(),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::cloud::Bill;
 use crate::domain::workload::ObjectName;
-use crate::domain::{SimDuration, SimTime, Symbol, Versions, WorkloadId};
+use crate::domain::{NodeGroup, NodePool, SimDuration, SimTime, Symbol, Versions, WorkloadId};
 use crate::world::record::Record;
 
 /// The result of one run: a pure function of (scenario, policy, seed).
@@ -18,10 +18,42 @@ pub struct Outcome {
     pub requests: Vec<RequestSummary>,
     /// How the messages of each queue fared.
     pub queues: Vec<QueueSummary>,
+    /// What was configured, as far as reports tell it.
+    pub objects: Objects,
     /// What the model left out or assumed and could change the answer.
     pub warnings: Vec<String>,
     /// A running hash over every event; equal runs have equal hashes.
     pub event_hash: u64,
+}
+
+/// What was configured, as far as reports tell it.
+#[derive(Clone, Debug, Default)]
+pub struct Objects {
+    /// Whether Karpenter adds and removes nodes.
+    pub karpenter: bool,
+    /// Whether the Cluster Autoscaler does.
+    pub cluster_autoscaler: bool,
+    /// Whether Karpenter reads notices of EC2 from a queue.
+    pub interruption_queue: bool,
+    /// Karpenter's NodePools, as they were at the start.
+    pub node_pools: Vec<NodePool>,
+    /// Node groups, as they were at the start.
+    pub node_groups: Vec<NodeGroup>,
+    /// HorizontalPodAutoscalers, as they were at the end.
+    pub replica_autoscalers: Vec<ReplicaAutoscaler>,
+}
+
+/// A HorizontalPodAutoscaler.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ReplicaAutoscaler {
+    /// Namespace and name.
+    pub name: ObjectName,
+    /// What it scales.
+    pub workload: WorkloadId,
+    /// Least replicas.
+    pub min_replicas: i32,
+    /// Most replicas.
+    pub max_replicas: i32,
 }
 
 /// What was simulated.

@@ -28,6 +28,8 @@ pub struct Record {
     pub commands: Vec<CommandFacts>,
     /// What kept nodes from being consolidated.
     pub obstacles: Obstacles,
+    /// Scale-ups of the Cluster Autoscaler, in order.
+    pub scale_ups: Vec<ScaleUpFacts>,
     /// What happened, in order.
     pub events: Vec<Event>,
     /// The cluster at regular instants.
@@ -300,6 +302,17 @@ pub struct NodeFacts {
     pub image_bytes: i64,
 }
 
+/// A scale-up of the Cluster Autoscaler.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ScaleUpFacts {
+    /// When it was asked for, or found to have failed.
+    pub at: SimTime,
+    /// Nodes asked for.
+    pub nodes: u32,
+    /// Why it failed, as the Cluster Autoscaler's metrics write it; `None` if it was granted.
+    pub failure: Option<&'static str>,
+}
+
 /// Something that happened, and why.
 #[derive(Clone, Debug)]
 pub struct Event {
@@ -336,6 +349,11 @@ pub struct Sample {
     pub nodes_spot: u32,
     /// Ready nodes bought On-Demand.
     pub nodes_on_demand: u32,
+    /// Nodes that Karpenter's methods last found they may take, in the order of
+    /// [`DisruptionReason::ALL`](crate::domain::node_pool::DisruptionReason::ALL).
+    pub nodes_eligible: [u32; 3],
+    /// Nodes that the Cluster Autoscaler takes for unneeded.
+    pub nodes_unneeded: u32,
     /// What all running instances cost per hour.
     pub cost_rate: HourlyRate,
     /// CPU requested on Ready nodes, in thousandths.

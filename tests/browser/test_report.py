@@ -20,7 +20,10 @@ import urllib.request
 DIRECTORIES = [pathlib.Path(argument).resolve() for argument in sys.argv[1:]]
 COMPARISONS = [directory for directory in DIRECTORIES if (directory / "comparison.html").exists()]
 REPORTS = [directory for directory in DIRECTORIES if directory not in COMPARISONS]
-WIDTHS = {"desktop": 1280, "phone": 360}
+WIDTHS = {"desktop": 1280, "phone": 375, "small phone": 360}
+# Boxes of drawings that have to be moved sideways to be seen whole, and drawings wider than the page.
+HIDDEN = """return [...document.querySelectorAll('figure, figure .scroll, figure svg')].filter(e =>
+    e.scrollWidth > e.clientWidth + 1 || e.getBoundingClientRect().right > document.documentElement.clientWidth + 1).length"""
 
 
 class Browser:
@@ -151,6 +154,7 @@ class Report(unittest.TestCase):
         for width, pixels in WIDTHS.items():
             for _ in self.pages(width):
                 self.assertLessEqual(self.browser.run("return document.documentElement.scrollWidth"), pixels)
+                self.assertEqual(self.browser.run(HIDDEN), 0)
                 # The first screen answers; on a phone it scrolls.
                 self.assertGreaterEqual(self.browser.run("return document.querySelectorAll('.answer').length"), 5)
 
@@ -246,6 +250,8 @@ class Report(unittest.TestCase):
                 with self.subTest(comparison=directory.name, width=width):
                     self.browser.open(directory / "comparison.html", pixels)
                     self.assertLessEqual(self.browser.run("return document.documentElement.scrollWidth"), pixels)
+                    self.assertEqual(self.browser.run(HIDDEN), 0)
+                    self.assertGreaterEqual(self.browser.run("return document.querySelectorAll('svg.dots').length"), 1)
                     charts = self.browser.run(script)
                     self.assertGreaterEqual(len(charts), 3)
                     for name, curves, names in charts:

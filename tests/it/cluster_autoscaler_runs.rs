@@ -14,7 +14,7 @@ pub const ROWS: &[&str] = &["K6", "K7", "K8", "K9"];
 
 /// A scenario of an hour under the Cluster Autoscaler; `groups` and `flags` are the inside of a list and of a map, `more` are
 /// further keys.
-fn scenario(groups: &str, flags: &str, more: &str) -> String {
+pub(crate) fn scenario(groups: &str, flags: &str, more: &str) -> String {
     format!(
         "name: cas\nregion: us-east-1\nduration: 1h\ncluster: {{ zones: [us-east-1a, us-east-1b] }}\n\
          manifests: [manifests.yaml]\nec2: {{ capacity: infinite, spot: {{ interruptions: none }} }}\n\
@@ -22,13 +22,13 @@ fn scenario(groups: &str, flags: &str, more: &str) -> String {
     )
 }
 
-const WORKERS: &str = "{ name: workers, instanceType: m5.large, min: 1, desired: 1, max: 6 }";
+pub(crate) const WORKERS: &str = "{ name: workers, instanceType: m5.large, min: 1, desired: 1, max: 6 }";
 
 fn seconds(seconds: i64) -> nodecast::domain::SimDuration {
     nodecast::domain::SimDuration::from_secs(seconds)
 }
 
-fn scaled(steps: &[(i64, u32)]) -> String {
+pub(crate) fn scaled(steps: &[(i64, u32)]) -> String {
     let steps = steps
         .iter()
         .map(|(at, replicas)| format!("{{ at: {at}m, scale: {{ workload: default/web, replicas: {replicas} }} }}"));

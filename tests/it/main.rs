@@ -30,6 +30,7 @@ mod legacy_consolidation;
 mod load;
 mod manifests;
 mod node_groups;
+mod open_metrics;
 mod outputs;
 mod pack;
 mod pack_dumps;

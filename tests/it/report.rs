@@ -210,7 +210,7 @@ fn the_page_shows_the_figures_of_the_summary_and_escapes_every_text() {
 }
 
 fn write(outcome: &Outcome, out: &Path) -> Result<std::path::PathBuf, report::ReportError> {
-    report::write(outcome, &Summary::of(outcome), COMMAND, out)
+    report::write(outcome, &Summary::of(outcome), COMMAND, None, out)
 }
 
 fn contents(directory: &Path) -> Vec<(String, Vec<u8>)> {

@@ -28,7 +28,7 @@ fn run_storm(policy: &str) -> (Outcome, Summary) {
 }
 
 /// The storm under each policy, simulated once.
-fn storm(policy: &str) -> &'static (Outcome, Summary) {
+pub(crate) fn storm(policy: &str) -> &'static (Outcome, Summary) {
     static FLEXIBLE: LazyLock<(Outcome, Summary)> = LazyLock::new(|| run_storm("flexible"));
     static NARROW: LazyLock<(Outcome, Summary)> = LazyLock::new(|| run_storm("narrow"));
     static WITHOUT_QUEUE: LazyLock<(Outcome, Summary)> = LazyLock::new(|| run_storm("without-queue"));

@@ -5,10 +5,13 @@ use nodecast::catalog::PriceQuality;
 use nodecast::cloud::{Bill, BillItem, BillLine};
 use nodecast::domain::workload::ObjectName;
 use nodecast::domain::{
-    Accrual, Currency, HourlyRate, NodeId, PodId, Resources, SimDuration, SimTime, Symbol, Versions, WorkloadId,
+    Accrual, Currency, HourlyRate, NodeId, NodePool, PodId, Resources, SimDuration, SimTime, Symbol, Versions,
+    WorkloadId,
 };
 use nodecast::simulation::Outcome;
-use nodecast::simulation::outcome::{About, InputHash, Objectives, QueueSummary, RequestSummary, ResponseFigures};
+use nodecast::simulation::outcome::{
+    About, InputHash, Objectives, Objects, QueueSummary, ReplicaAutoscaler, RequestSummary, ResponseFigures,
+};
 use nodecast::world::record::{
     Event, EventKind, MetricFacts, MetricSample, MetricUnit, NodeEnd, NodeFacts, NodeOrigin, Obstacles, PodFacts,
     QueueSample, Record, ReplicaChange, Sample, WorkloadFacts, WorkloadKind, WorkloadSample,
@@ -35,6 +38,7 @@ pub fn outcome() -> Outcome {
         record: Record {
             commands: Vec::new(),
             obstacles: Obstacles::default(),
+            scale_ups: Vec::new(),
             workloads: workloads(),
             pods: pods(),
             nodes: nodes(),
@@ -64,6 +68,7 @@ pub fn outcome() -> Outcome {
             mean_wait_seconds: Some(12.5),
             longest_wait: SimDuration::from_secs(95),
         }],
+        objects: objects(),
         requests: vec![RequestSummary {
             workload: WorkloadId(0),
             completed: 1_234_567.0,
@@ -90,6 +95,24 @@ pub fn empty() -> Outcome {
     outcome.warnings.clear();
     outcome.about.duration = SimDuration::ZERO;
     outcome
+}
+
+fn objects() -> Objects {
+    let mut pool = NodePool::named("default");
+    pool.limits = Resources::cpu_memory(100_000, 400 * GIB);
+    let workload = ObjectName { namespace: Symbol::new("web"), name: Symbol::new("frontend") };
+    Objects {
+        karpenter: true,
+        interruption_queue: true,
+        node_pools: vec![pool],
+        replica_autoscalers: vec![ReplicaAutoscaler {
+            name: workload,
+            workload: WorkloadId(0),
+            min_replicas: 1,
+            max_replicas: 10,
+        }],
+        ..Objects::default()
+    }
 }
 
 fn about() -> About {
@@ -309,6 +332,8 @@ fn sample(minute: i64) -> Sample {
         nodes_starting: u32::from(minute == 10),
         nodes_spot: u32::from((11..37).contains(&minute)),
         nodes_on_demand: 1 + u32::from(minute > 15),
+        nodes_eligible: [1, 0, 0],
+        nodes_unneeded: 0,
         cost_rate: rate(if minute < 11 { "0.096" } else { "0.2176" }),
         cpu_requested_milli: 1_100,
         cpu_allocatable_milli: 4_000,

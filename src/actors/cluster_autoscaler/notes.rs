@@ -13,7 +13,7 @@ use crate::policy::cluster_autoscaler::view::InstanceError;
 use crate::policy::cluster_autoscaler::{
     ClusterAutoscaler, EarlyEnd, Iteration, ScaleUpReport, ScaleUpResult, templates::is_ready,
 };
-use crate::world::record::EventKind;
+use crate::world::record::{EventKind, ScaleUpFacts};
 
 /// What was noted last, so that it is not noted with every iteration again.
 #[derive(Debug, Default)]
@@ -43,7 +43,13 @@ pub(super) fn record(
 ) {
     held_back(context, iteration, now);
     for failure in &iteration.failures {
+        let nodes = u32::try_from(failure.increase).unwrap_or(0);
+        context.world.note_scale_up(ScaleUpFacts { at: now, nodes, failure: Some(metric_reason(failure.reason)) });
         context.world.note(now, EventKind::FailedToScaleUpGroup, None, failure_text(failure));
+    }
+    for growth in iteration.raised.grown.iter().chain(&iteration.scale_up.grown) {
+        let nodes = u32::try_from(growth.to - growth.from).unwrap_or(0);
+        context.world.note_scale_up(ScaleUpFacts { at: now, nodes, failure: None });
     }
     for (group, instances) in &iteration.given_up {
         let message = format!("{}: {}", seen.group(*group).id, instances.join(", "));
@@ -99,6 +105,18 @@ fn held_back(context: &mut Context<'_>, iteration: &Iteration, now: SimTime) {
         && noted != Some(reason)
     {
         context.world.note(now, EventKind::AutoscalingHeldBack, None, reason);
+    }
+}
+
+/// The reason as the program's metrics write it.
+///
+/// Source: Cluster Autoscaler 1.36 `metrics/metrics.go`, `clusterstate/clusterstate.go`, and the error code of the AWS
+/// provider's placeholders in `cloudprovider/aws/aws_cloud_provider.go`.
+const fn metric_reason(reason: FailureReason) -> &'static str {
+    match reason {
+        FailureReason::Api => "cloudProviderError",
+        FailureReason::Timeout => "timeout",
+        FailureReason::Creation(_) => "placeholder-cannot-be-fulfilled",
     }
 }
 

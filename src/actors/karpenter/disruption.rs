@@ -9,6 +9,7 @@ use super::type_lists::LazyPacker;
 use super::{claims, consolidation, has_disruption_loop, is_managed, provisioning};
 use crate::actors::context::Context;
 use crate::actors::event::{Event, class};
+use crate::domain::node_pool::DisruptionReason;
 use crate::domain::{NodeId, SimDuration, SimTime};
 use crate::policy::disruption::{
     Class, ClusterView, Command, Found, Memory, Method, Obstacle, Rejection, Survey, WhatIf, candidates, drift,
@@ -35,6 +36,8 @@ pub(super) struct Loop {
     memos: [Option<u64>; ORDER.len()],
     memory: Memory,
     waiting: Option<Waiting>,
+    /// Nodes that each reason's method last found it may take, in the order of [`DisruptionReason::ALL`].
+    pub(super) eligible: [u32; 3],
 }
 
 /// A proposal before its validation.
@@ -108,7 +111,8 @@ fn search(context: &mut Context<'_>, now: SimTime, from: usize) -> Option<(usize
     let pending = provisioning::provisionable(context);
     let mut memory = std::mem::take(&mut context.karpenter.disruption.memory);
     let unix_seconds = context.setup.unix_seconds(now);
-    let (found, nothing, met) = with_view(context, now, &pending, |setup, view, nodes| {
+    let eligible = context.karpenter.disruption.eligible;
+    let (found, nothing, met, eligible) = with_view(context, now, &pending, |setup, view, nodes| {
         let mut packer = context.karpenter.instance_types.packer(&context.karpenter.pools, setup);
         let mut inquiry = Inquiry {
             view,
@@ -118,6 +122,7 @@ fn search(context: &mut Context<'_>, now: SimTime, from: usize) -> Option<(usize
             memory: &mut memory,
             obstacles: Vec::new(),
             unix_seconds,
+            eligible,
         };
         let (mut found, mut nothing) = (None, Vec::new());
         for place in open {
@@ -141,8 +146,9 @@ fn search(context: &mut Context<'_>, now: SimTime, from: usize) -> Option<(usize
             }
         }
         let met = inquiry.obstacles.into_iter().map(|(node, kind)| (nodes[node], kind)).collect::<Vec<_>>();
-        (found, nothing, met)
+        (found, nothing, met, inquiry.eligible)
     });
+    context.karpenter.disruption.eligible = eligible;
     context.karpenter.disruption.memory = memory;
     context.world.note_obstacles(met);
     for place in nothing {
@@ -161,6 +167,8 @@ struct Inquiry<'q, 'p> {
     /// What kept nodes, as positions in the view.
     obstacles: Vec<(usize, Obstacle)>,
     unix_seconds: i64,
+    /// Candidates of each reason, in the order of [`DisruptionReason::ALL`].
+    eligible: [u32; 3],
 }
 
 /// The packer, and from the first question on the cluster as compiled by it.
@@ -195,6 +203,11 @@ impl Inquiry<'_, '_> {
     fn ask(&mut self, method: Method) -> Option<Found> {
         let view = self.view;
         let (candidates, others) = self.survey.of(view, method);
+        for (reason, eligible) in DisruptionReason::ALL.iter().zip(&mut self.eligible) {
+            if *reason == method.reason() {
+                *eligible = candidates.len() as u32;
+            }
+        }
         if method == Method::MultiNode {
             // Single-node consolidation leaves the same nodes out: they count once.
             self.obstacles.extend(others.into_iter().filter(|(_, kind)| *kind != Obstacle::Unmanaged));

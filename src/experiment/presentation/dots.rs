@@ -13,11 +13,14 @@ pub(super) struct Row<'a> {
     pub mean: Option<Estimate>,
 }
 
-const WIDTH: f64 = 860.0;
-const LEFT: f64 = 170.0;
-const RIGHT: f64 = 24.0;
-const ROW: f64 = 46.0;
+/// Margins at both sides, in percent of the width: drawings are as wide as the page, and text has one size on all.
+const MARGIN: f64 = 7.0;
+const ROW: f64 = 58.0;
+/// From the top of a row, below the name of its policy, to its dots.
+const MIDDLE: f64 = 38.0;
 const BELOW: f64 = 34.0;
+/// Characters of a name that are shown.
+const NAME_MAX: usize = 40;
 
 /// The drawing; empty without values. `say` puts a value into words, `zero` draws a line at nothing.
 pub(super) fn draw(rows: &[Row<'_>], title: &str, zero: bool, say: &dyn Fn(f64) -> String) -> String {
@@ -32,51 +35,54 @@ pub(super) fn draw(rows: &[Row<'_>], title: &str, zero: bool, say: &dyn Fn(f64) 
         let margin = if high.abs() > 0.0 { high.abs() * 0.1 } else { 1.0 };
         (low, high) = (low - margin, high + margin);
     }
-    let margin = (high - low) * 0.04;
-    (low, high) = (low - margin, high + margin);
-    let x = |value: f64| LEFT + (value - low) / (high - low) * (WIDTH - LEFT - RIGHT);
+    let x = |value: f64| MARGIN + (value - low) / (high - low) * (100.0 - 2.0 * MARGIN);
     let height = ROW * rows.len() as f64 + BELOW;
     let mut svg = format!(
-        "<svg viewBox=\"0 0 {WIDTH} {height}\" role=\"img\" aria-label=\"{}\" font-size=\"13\">\n",
+        "<svg class=\"dots\" style=\"height:{height}px\" role=\"img\" aria-label=\"{}\" font-size=\"13\">\n",
         text(title)
     );
     let base = height - BELOW;
-    for tick in ticks(low, high) {
-        let at = x(tick);
-        svg += &format!("<line class=\"grid\" x1=\"{at:.1}\" y1=\"0\" x2=\"{at:.1}\" y2=\"{base:.1}\"/>\n");
-        let below = base + 20.0;
-        svg += &format!("<text x=\"{at:.1}\" y=\"{below:.1}\" text-anchor=\"middle\">{}</text>\n", text(&say(tick)));
+    let ticks = ticks(low, high);
+    for (ordinal, tick) in ticks.iter().copied().enumerate() {
+        let (at, below) = (x(tick), base + 20.0);
+        // Narrow pages have room for every second of many.
+        let class = if ticks.len() < 4 || ordinal % 2 == 0 { "" } else { " class=\"second\"" };
+        svg += &format!("<line class=\"grid\" x1=\"{at:.2}%\" y1=\"0\" x2=\"{at:.2}%\" y2=\"{base:.1}\"/>\n");
+        svg += &format!(
+            "<text{class} x=\"{at:.2}%\" y=\"{below:.1}\" text-anchor=\"middle\">{}</text>\n",
+            text(&say(tick))
+        );
     }
     if zero {
         let at = x(0.0);
-        svg += &format!("<line class=\"zero\" x1=\"{at:.1}\" y1=\"0\" x2=\"{at:.1}\" y2=\"{base:.1}\"/>\n");
+        svg += &format!("<line class=\"zero\" x1=\"{at:.2}%\" y1=\"0\" x2=\"{at:.2}%\" y2=\"{base:.1}\"/>\n");
     }
     for (position, row) in rows.iter().enumerate() {
-        let middle = ROW * (position as f64 + 0.5);
-        svg += &one_row(row, middle, &x, say);
+        svg += &one_row(row, ROW * position as f64, &x, say);
     }
     svg + "</svg>\n"
 }
 
-fn one_row(row: &Row<'_>, middle: f64, x: &dyn Fn(f64) -> f64, say: &dyn Fn(f64) -> String) -> String {
-    let label: String = row.label.chars().take(22).collect();
-    let mut svg = format!("<text x=\"0\" y=\"{:.1}\">{}</text>\n", middle + 4.0, text(&label));
+fn one_row(row: &Row<'_>, top: f64, x: &dyn Fn(f64) -> f64, say: &dyn Fn(f64) -> String) -> String {
+    let label: String = row.label.chars().take(NAME_MAX).collect();
+    let middle = top + MIDDLE;
+    let mut svg = format!("<text x=\"0\" y=\"{:.1}\">{}</text>\n", top + 16.0, text(&label));
     for (ordinal, value) in row.values.iter().enumerate() {
         // Seven heights, so that equal values do not hide each other.
         let offset = f64::from(u32::try_from(ordinal * 3 % 7).unwrap_or(0)) * 3.0 - 9.0;
-        svg += &format!("<circle cx=\"{:.1}\" cy=\"{:.1}\" r=\"3\"/>\n", x(*value), middle + offset);
+        svg += &format!("<circle cx=\"{:.2}%\" cy=\"{:.1}\" r=\"3\"/>\n", x(*value), middle + offset);
     }
     if let Some(mean) = &row.mean {
         let at = x(mean.mean);
         let shown = say(mean.mean);
         if let (Some(low), Some(high)) = (mean.low, mean.high) {
-            let (low, high) = (x(low), x(high));
+            let (low, high) = (x(low).max(0.0), x(high).min(100.0));
             svg += &format!(
-                "<line class=\"interval\" x1=\"{low:.1}\" y1=\"{middle:.1}\" x2=\"{high:.1}\" y2=\"{middle:.1}\"/>\n"
+                "<line class=\"interval\" x1=\"{low:.2}%\" y1=\"{middle:.1}\" x2=\"{high:.2}%\" y2=\"{middle:.1}\"/>\n"
             );
         }
         svg += &format!(
-            "<line class=\"mean\" x1=\"{at:.1}\" y1=\"{:.1}\" x2=\"{at:.1}\" y2=\"{:.1}\"><title>mean {}</title></line>\n",
+            "<line class=\"mean\" x1=\"{at:.2}%\" y1=\"{:.1}\" x2=\"{at:.2}%\" y2=\"{:.1}\"><title>mean {}</title></line>\n",
             middle - 13.0,
             middle + 13.0,
             text(&shown)

@@ -17,6 +17,8 @@ svg circle { fill: var(--dot); fill-opacity: 0.45; }
 svg .mean { stroke: var(--ink); stroke-width: 2; }
 svg .interval { stroke: var(--ink); stroke-width: 5; stroke-opacity: 0.35; }
 svg .grid { stroke: var(--line); }
+figure svg.dots { min-width: 0; }
+@media (max-width: 640px) { svg .second { display: none; } }
 svg .zero { stroke: var(--faint); stroke-dasharray: 4 3; }
 :root { --dot: #0969da; }
 @media (prefers-color-scheme: dark) { :root { --dot: #58a6ff; } }
@@ -204,9 +206,8 @@ fn drawings(page: &mut Html, comparison: &Comparison) {
             continue;
         }
         let drawing = draw(&rows, figure.label, false, &|amount| value(figure, currency, amount));
-        page.raw("<figure><div class=\"scroll\">");
+        page.raw("<figure>\n");
         page.raw(&drawing);
-        page.raw("</div>\n");
         page.element("figcaption", figure.label);
         page.raw("</figure>\n");
     }

@@ -1,7 +1,8 @@
 //! The scenario itself, and sections of a few keys: recorded pods, times, images, objectives, output.
 
 use super::Value::{
-    Amount, Duration, File, FolderName, Free, Instant, Integer, List, Map, Number, Scalar, Text, Truth, Workload,
+    Amount, Duration, Either, File, FolderName, Free, Instant, Integer, List, Map, Number, Scalar, Text, Truth,
+    Workload,
 };
 use super::{cluster, ec2, faults, load, metrics, policies, timeline};
 
@@ -156,10 +157,13 @@ section! {
 section! {
     OUTPUT: "`output`", "`output`";
     "";
-    "output: { directory: results/black-friday }
+    "output: { directory: results/black-friday, open_metrics: 30s }
 ";
     {
         "directory" otherwise("`reports/<name>`"): Text("path"),
             "The directory for the report, relative to where the program runs. `--out` takes another.";
+        "open_metrics" default("false"): Either(&Truth, &Duration),
+            "Whether reports of `run` and `compare` have a `metrics.om` for Prometheus ([metrics.md](metrics.md)), or the time between its \
+             samples, from `1s` to `4m`; `true` is `1m`. `--open-metrics` takes another.";
     }
 }
