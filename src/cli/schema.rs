@@ -16,7 +16,7 @@ pub(super) struct Arguments {
 /// A form of the description.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 enum Form {
-    /// A JSON Schema (draft 2020-12), as yaml-language-server reads it.
+    /// A JSON Schema (draft 7), as yaml-language-server reads it.
     JsonSchema,
     /// The reference in Markdown, which is docs/scenario.md.
     Markdown,

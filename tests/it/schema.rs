@@ -296,18 +296,18 @@ fn every_scenario_of_the_gallery_is_valid() {
 fn every_section_is_used_and_described_once() {
     let schema = json_schema::schema();
     let named: BTreeSet<String> = references(&schema).into_iter().collect();
-    let defined: BTreeSet<String> = schema["$defs"].as_object().unwrap().keys().cloned().collect();
+    let defined: BTreeSet<String> = schema["definitions"].as_object().unwrap().keys().cloned().collect();
     assert_eq!(named, defined);
     assert_eq!(defined.len() + 1, SECTIONS.len());
-    insta::assert_snapshot!("json_schema_versions", format!("{:#}", schema["$defs"]["versions"]));
-    insta::assert_snapshot!("json_schema_uncertainty", format!("{:#}", schema["$defs"]["requests.uncertainty"]));
+    insta::assert_snapshot!("json_schema_versions", format!("{:#}", schema["definitions"]["versions"]));
+    insta::assert_snapshot!("json_schema_uncertainty", format!("{:#}", schema["definitions"]["requests.uncertainty"]));
 }
 
 /// Every definition that a schema refers to.
 fn references(schema: &Json) -> Vec<String> {
     match schema {
         Json::Object(map) => {
-            let own = map.get("$ref").and_then(Json::as_str).and_then(|text| text.strip_prefix("#/$defs/"));
+            let own = map.get("$ref").and_then(Json::as_str).and_then(|text| text.strip_prefix("#/definitions/"));
             own.map(str::to_owned).into_iter().chain(map.values().flat_map(references)).collect()
         }
         Json::Array(items) => items.iter().flat_map(references).collect(),
@@ -368,7 +368,7 @@ fn the_program_prints_both_forms() {
 fn is_valid(root: &Json, schema: &Json, value: &Json) -> bool {
     let own = |schema: &Json| is_valid(root, schema, value);
     schema.as_object().unwrap().iter().all(|(keyword, rule)| match keyword.as_str() {
-        "$schema" | "$defs" | "title" | "description" => true,
+        "$schema" | "definitions" | "title" | "description" | "markdownDescription" => true,
         "$ref" => own(root.pointer(rule.as_str().unwrap().trim_start_matches('#')).unwrap()),
         "type" => match rule {
             Json::Array(types) => types.iter().any(|name| is_of_type(value, name)),

@@ -1,4 +1,4 @@
-//! The description as a JSON Schema (draft 2020-12), for editors that complete and check YAML.
+//! The description as a JSON Schema (draft 7, which yaml-language-server reads), for editors that complete and check YAML.
 //!
 //! It is a little stricter than the reader, which takes a number in quotes for a number.
 
@@ -17,12 +17,12 @@ pub fn schema() -> Json {
     let sections = SECTIONS.iter().filter(|section| !std::ptr::eq(**section, &raw const SCENARIO));
     let definitions: Map<String, Json> = sections.map(|section| (id(section), of_section(section))).collect();
     let mut root = Map::new();
-    root.insert("$schema".to_owned(), json!("https://json-schema.org/draft/2020-12/schema"));
+    root.insert("$schema".to_owned(), json!("http://json-schema.org/draft-07/schema#"));
     root.insert("title".to_owned(), json!("nodecast scenario"));
     if let Json::Object(of_scenario) = of_section(&SCENARIO) {
         root.extend(of_scenario);
     }
-    root.insert("$defs".to_owned(), Json::Object(definitions));
+    root.insert("definitions".to_owned(), Json::Object(definitions));
     Json::Object(root)
 }
 
@@ -65,7 +65,10 @@ fn of_key(key: &Key) -> Json {
         Presence::Default(value) => format!(" Default: {value}."),
         Presence::Otherwise(what) => format!(" Without it: {what}."),
     };
-    object.insert("description".to_owned(), json!(format!("{}{without}", key.meaning)));
+    let text = format!("{}{without}", key.meaning);
+    // Editors show the second where they know it, with its code as code.
+    object.insert("description".to_owned(), json!(text.replace('`', "")));
+    object.insert("markdownDescription".to_owned(), json!(text));
     if let Json::Object(of_value) = of_value(&key.value) {
         object.extend(of_value);
     }
@@ -95,7 +98,7 @@ fn of_value(value: &Value) -> Json {
         Value::Scalar => json!({ "type": ["string", "number", "boolean"] }),
         Value::List(item) => json!({ "type": ["array", "null"], "items": of_value(item) }),
         Value::OneOrMore(item) => json!({ "anyOf": [of_value(item), of_value(&Value::List(item))] }),
-        Value::Map(section) => json!({ "$ref": format!("#/$defs/{}", id(section)) }),
+        Value::Map(section) => json!({ "$ref": format!("#/definitions/{}", id(section)) }),
         Value::Free(_, inner) => json!({ "type": ["object", "null"], "additionalProperties": of_value(inner) }),
         Value::Either(one, other) => json!({ "anyOf": [of_value(one), of_value(other)] }),
     }

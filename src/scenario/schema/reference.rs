@@ -15,7 +15,7 @@ Every key of a scenario file: what stands under it, what holds without it, and w
 
 ## In an editor
 
-`nodecast schema` prints the same as a JSON Schema (draft 2020-12). Editors that use yaml-language-server (VS Code with the
+`nodecast schema` prints the same as a JSON Schema (draft 7). Editors that use yaml-language-server (VS Code with the
 extension \"YAML\" by Red Hat, Neovim, Helix, Zed) then complete keys, explain them and mark mistakes:
 
 ```sh
