@@ -11,6 +11,7 @@ use nodecast::domain::keda::{
 };
 use nodecast::domain::labels::Labels;
 use nodecast::domain::pod::{PodPhase, PodSpec};
+use nodecast::domain::workload::JobSpec;
 use nodecast::domain::{Quantity, SimDuration, Symbol};
 use nodecast::policy::replicas::keda::{
     CronWindow, FallbackCounts, FallbackRead, Formula, JobDemand, JobPodView, JobTrigger, Partition, PollView,
@@ -150,8 +151,8 @@ fn fallback_case(input: &Value, expected: &Value) -> Result<(), String> {
 }
 
 fn scaled_job(input: &Value) -> Result<ScaledJob, String> {
-    let template = Arc::new(PodSpec::default());
-    let mut job = ScaledJob::new(Symbol::new("default"), Symbol::new("case"), template, Vec::new());
+    let job = JobSpec::of(Arc::new(PodSpec::default()));
+    let mut job = ScaledJob::new(Symbol::new("default"), Symbol::new("case"), job, Vec::new());
     job.min_replica_count = integer(input, "minReplicaCount")?.unwrap_or(0);
     job.max_replica_count = integer(input, "maxReplicaCount")?.unwrap_or(100);
     job.strategy = match text(input, "strategy")? {

@@ -1,6 +1,7 @@
 //! ScaledJobs: KEDA polls their triggers and makes Jobs, whose pods take messages, work on them and end.
 //!
-//! Deviation: a Job never fails; a pod that is evicted or lost gives its messages back and is made again ten seconds later.
+//! Deviation: a pod that fails, is evicted or lost gives its messages back at once; SQS shows them again after their visibility
+//! timeout.
 //!
 //! Source: KEDA 2.20 `pkg/scaling/executor/scale_jobs.go`; Kubernetes 1.36 `pkg/controller/job`.
 
@@ -10,22 +11,22 @@ use super::context::Context;
 use super::event::{Event, class};
 use super::setup::JobPlan;
 use super::triggers::{self, TriggerMemory};
+use super::workload_controllers::jobs::fails;
 use super::{kubelet, scheduler_loop};
 use crate::domain::hpa::MetricTarget;
 use crate::domain::pod::PodPhase as ReportedPhase;
-use crate::domain::workload::ObjectName;
+use crate::domain::workload::{JobSpec, ObjectName};
 use crate::domain::{PodId, SimDuration, SimTime, Symbol, WorkloadId};
 use crate::policy::replicas::keda::{
     JobPodView, JobTrigger, combine, is_pending, plan_jobs, target_of, trigger_maximum, trigger_metric_name,
 };
+use crate::policy::workloads::{JobEnd, JobStep, JobView, job_step, retry_delay};
 use crate::world::PodPhase;
 use crate::world::pod_operations::NewWorkload;
 use crate::world::record::{EventKind, WorkloadKind};
 
 /// How long a pod runs that finds nothing to take.
 const NOTHING_TO_DO: SimDuration = SimDuration::from_secs(1);
-/// From the end of a pod that did not succeed to its replacement.
-const BACK_OFF: SimDuration = SimDuration::from_secs(10);
 
 /// One ScaledJob and its Jobs.
 #[derive(Debug)]
@@ -39,10 +40,36 @@ pub(super) struct JobLoop<'s> {
 
 #[derive(Clone, Debug, Default)]
 struct Job {
+    began: SimTime,
     pods: Vec<Worker>,
     succeeded: u32,
+    failed: u32,
+    /// Failures since the last success.
+    failures_in_row: u32,
     /// When pods may be made again.
     not_before: SimTime,
+}
+
+impl Job {
+    fn step(&self, spec: &JobSpec, now: SimTime) -> JobStep {
+        job_step(&JobView {
+            spec,
+            active: self.pods.len() as u32,
+            succeeded: self.succeeded,
+            failed: self.failed,
+            age: now.saturating_since(self.began),
+            backing_off: self.not_before > now,
+        })
+    }
+
+    /// So many pods have failed: how long it makes none.
+    fn fail(&mut self, now: SimTime, pods: u32) -> SimDuration {
+        self.failed += pods;
+        self.failures_in_row += pods;
+        let wait = retry_delay(self.failures_in_row);
+        self.not_before = now + wait;
+        wait
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -65,14 +92,14 @@ pub(super) fn apply<'s>(context: &mut Context<'s>, now: SimTime, plan: &'s JobPl
         context.world.note(now, EventKind::ManifestApplied, Some(workload), format!("ScaledJob {name}"));
         return;
     }
-    let mut template = (*plan.job.template).clone();
+    let mut template = (*plan.job.job.template).clone();
     // No claim is simulated, see `workload_controllers`.
     template.volumes.clear();
     let workload = context.world.add_workload(NewWorkload {
         name,
         kind: WorkloadKind::ScaledJob,
         selector: crate::domain::LabelSelector {
-            match_labels: plan.job.template.labels.clone(),
+            match_labels: plan.job.job.template.labels.clone(),
             expressions: Vec::new(),
         },
         template: Arc::new(template),
@@ -177,37 +204,76 @@ fn create(context: &mut Context<'_>, now: SimTime, index: u32, count: i64, value
     let workload = context.jobs[index as usize].workload;
     let before = context.jobs[index as usize].jobs.len() as u32;
     let after = before.saturating_add(u32::try_from(count).unwrap_or(0));
-    context.jobs[index as usize].jobs.resize(after as usize, Job::default());
+    let job = Job { began: now, ..Job::default() };
+    context.jobs[index as usize].jobs.resize(after as usize, job);
+    if let Some(deadline) = context.jobs[index as usize].plan.job.job.active_deadline {
+        context.queue.schedule_in(deadline, class::CONTROLLERS, Event::Reconcile(workload));
+    }
     context.world.rescale(workload, after, now, EventKind::JobsCreated, ("KEDA: Jobs for waiting work", values));
     reconcile(context, now, workload);
 }
 
-/// The Job controller makes the pods that are missing, and finishes Jobs with enough successes.
+/// The Job controller: every Job makes the pods that it lacks, or ends.
 pub(super) fn reconcile(context: &mut Context<'_>, now: SimTime, workload: WorkloadId) {
     let Some(index) = context.jobs.iter().position(|own| own.workload == workload) else { return };
-    let plan = context.jobs[index].plan;
     give_back_lost(context, now, index);
-    for position in 0..context.jobs[index].jobs.len() {
-        let job = &context.jobs[index].jobs[position];
-        let open = plan.job.completions.saturating_sub(job.succeeded);
-        let missing = plan.job.parallelism.min(open).saturating_sub(job.pods.len() as u32);
-        if missing > 0 && job.not_before > now {
-            continue;
+    let spec = &context.jobs[index].plan.job.job;
+    let mut jobs = std::mem::take(&mut context.jobs[index].jobs);
+    let mut left = jobs.len() as u32;
+    jobs.retain_mut(|job| {
+        match job.step(spec, now) {
+            JobStep::Create(count) => {
+                for _ in 0..count {
+                    let pod = context.world.create_pod(workload, None, now);
+                    job.pods.push(Worker { pod, messages: 0 });
+                    scheduler_loop::pod_created(context, now, pod);
+                }
+            }
+            JobStep::Delete(count) => {
+                let keep = job.pods.len() - (count as usize).min(job.pods.len());
+                delete(context, now, index, job.pods.split_off(keep), "the Job needs fewer pods");
+            }
+            JobStep::End(end) => {
+                left -= 1;
+                conclude(context, now, index, std::mem::take(&mut job.pods), (end, left));
+                return false;
+            }
         }
-        for _ in 0..missing {
-            let pod = context.world.create_pod(workload, None, now);
-            context.jobs[index].jobs[position].pods.push(Worker { pod, messages: 0 });
-            scheduler_loop::pod_created(context, now, pod);
-        }
+        true
+    });
+    context.jobs[index].jobs = jobs;
+}
+
+/// Pods that are no longer needed: what they took goes back.
+fn delete(context: &mut Context<'_>, now: SimTime, index: usize, pods: Vec<Worker>, reason: &str) {
+    for worker in pods {
+        give_back(context, now, index, worker.messages);
+        kubelet::delete(context, now, worker.pod, false, reason);
     }
 }
 
-/// Pods that were evicted or lost: what they took goes back, and they are made again after a while.
-fn give_back_lost(context: &mut Context<'_>, now: SimTime, index: usize) {
-    let plan = context.jobs[index].plan;
+fn give_back(context: &mut Context<'_>, now: SimTime, index: usize, messages: u32) {
+    if let Some(queue) = context.jobs[index].plan.queue.filter(|_| messages > 0) {
+        context.queues[queue].queue.give_back(messages, now);
+    }
+}
+
+/// A Job has ended; `left` of the workload's have not.
+fn conclude(context: &mut Context<'_>, now: SimTime, index: usize, pods: Vec<Worker>, (end, left): (JobEnd, u32)) {
     let workload = context.jobs[index].workload;
-    let mut back = 0;
-    let world = &context.world;
+    match end {
+        JobEnd::Complete => context.world.finish_job(workload, left, now),
+        JobEnd::BackoffLimitExceeded | JobEnd::DeadlineExceeded => {
+            context.world.fail_job(workload, left, now, end.as_str());
+        }
+    }
+    delete(context, now, index, pods, "its Job has ended");
+}
+
+/// Pods that were evicted or lost: what they took goes back, and they count as failed.
+fn give_back_lost(context: &mut Context<'_>, now: SimTime, index: usize) {
+    let (plan, workload) = (context.jobs[index].plan, context.jobs[index].workload);
+    let (world, mut back) = (&context.world, 0);
     for job in &mut context.jobs[index].jobs {
         let before = job.pods.len();
         job.pods.retain(|worker| {
@@ -215,14 +281,13 @@ fn give_back_lost(context: &mut Context<'_>, now: SimTime, index: usize) {
             back += if there { 0 } else { worker.messages };
             there
         });
-        if job.pods.len() < before {
-            job.not_before = now + BACK_OFF;
-            context.queue.schedule_in(BACK_OFF, class::CONTROLLERS, Event::Reconcile(workload));
+        let lost = (before - job.pods.len()) as u32;
+        if lost > 0 && !plan.job.job.ignores_disruptions {
+            let wait = job.fail(now, lost);
+            context.queue.schedule_in(wait, class::CONTROLLERS, Event::Reconcile(workload));
         }
     }
-    if let Some(queue) = plan.queue.filter(|_| back > 0) {
-        context.queues[queue].queue.give_back(back, now);
-    }
+    give_back(context, now, index, back);
 }
 
 /// A pod's containers run: one of a Job takes messages and works until they are done.
@@ -242,24 +307,34 @@ pub(super) fn pod_started(context: &mut Context<'_>, now: SimTime, pod: PodId) {
     context.queue.schedule_in(time, class::MACHINES, Event::JobPodDone(pod));
 }
 
-/// A pod of a Job has done its work.
+/// A pod of a Job comes to its end, well or not; a Job that has ended by that leaves at once.
 pub(super) fn pod_done(context: &mut Context<'_>, now: SimTime, pod: PodId) {
     if !context.world.pod(pod).is_active() {
         return;
     }
     let Some((index, position, place)) = find(context, pod) else { return };
     let plan = context.jobs[index].plan;
-    let worker = context.jobs[index].jobs[position].pods.remove(place);
-    if let Some(queue) = plan.queue {
-        context.queues[queue].queue.finish(worker.messages, now);
-    }
-    kubelet::succeeded(context, now, pod);
+    let workload = context.jobs[index].workload;
+    let fails = fails(context, pod);
     let job = &mut context.jobs[index].jobs[position];
-    job.succeeded += 1;
-    if job.succeeded >= plan.job.completions {
-        context.jobs[index].jobs.remove(position);
-        let (workload, left) = (context.jobs[index].workload, context.jobs[index].jobs.len() as u32);
-        context.world.finish_job(workload, left, now);
+    let worker = job.pods.remove(place);
+    if fails {
+        let wait = job.fail(now, 1);
+        context.queue.schedule_in(wait, class::CONTROLLERS, Event::Reconcile(workload));
+        give_back(context, now, index, worker.messages);
+        kubelet::failed(context, now, pod);
+    } else {
+        job.succeeded += 1;
+        job.failures_in_row = 0;
+        if let Some(queue) = plan.queue {
+            context.queues[queue].queue.finish(worker.messages, now);
+        }
+        kubelet::succeeded(context, now, pod);
+    }
+    if let JobStep::End(end) = context.jobs[index].jobs[position].step(&plan.job.job, now) {
+        let job = context.jobs[index].jobs.remove(position);
+        let left = context.jobs[index].jobs.len() as u32;
+        conclude(context, now, index, job.pods, (end, left));
     }
 }
 

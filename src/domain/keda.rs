@@ -4,8 +4,6 @@
 
 mod triggers;
 
-use std::sync::Arc;
-
 pub use triggers::{
     CronTrigger, KafkaTrigger, OffsetResetPolicy, QueueOperation, RabbitMqMode, RabbitMqTrigger, Trigger,
     TriggerMetricType, TriggerProblem, TriggerSource,
@@ -13,10 +11,10 @@ pub use triggers::{
 
 use super::hpa::{Behavior, ScaleTargetRef};
 use super::labels::Labels;
-use super::pod::PodSpec;
 use super::quantity::Quantity;
 use super::symbol::Symbol;
 use super::time::SimDuration;
+use super::workload::JobSpec;
 
 /// A ScaledObject: scales a workload between zero (or idle) and its minimum, and has a HorizontalPodAutoscaler do the rest.
 #[derive(Clone, PartialEq, Debug)]
@@ -168,12 +166,8 @@ pub struct ScaledJob {
     pub namespace: Symbol,
     /// Name.
     pub name: Symbol,
-    /// What the pods of its Jobs look like.
-    pub template: Arc<PodSpec>,
-    /// Pods of a Job that run at once, 1 unless given.
-    pub parallelism: u32,
-    /// Pods of a Job that must succeed, `parallelism` unless given.
-    pub completions: u32,
+    /// What each of its Jobs does.
+    pub job: JobSpec,
     /// Time between two polls, 30 s unless given.
     pub polling_interval: SimDuration,
     /// Jobs that are kept running, 0 unless given.
@@ -196,13 +190,11 @@ pub struct ScaledJob {
 
 impl ScaledJob {
     /// A ScaledJob with KEDA's defaults.
-    pub fn new(namespace: Symbol, name: Symbol, template: Arc<PodSpec>, triggers: Vec<Trigger>) -> Self {
+    pub fn new(namespace: Symbol, name: Symbol, job: JobSpec, triggers: Vec<Trigger>) -> Self {
         Self {
             namespace,
             name,
-            template,
-            parallelism: 1,
-            completions: 1,
+            job,
             polling_interval: SimDuration::from_secs(30),
             min_replica_count: 0,
             max_replica_count: 100,

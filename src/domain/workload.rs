@@ -108,6 +108,21 @@ pub struct JobSpec {
     pub ignores_disruptions: bool,
 }
 
+impl JobSpec {
+    /// A Job of one such pod, with the API's defaults.
+    pub const fn of(template: Arc<PodSpec>) -> Self {
+        Self {
+            template,
+            parallelism: 1,
+            completions: Some(1),
+            backoff_limit: 6,
+            active_deadline: None,
+            suspended: false,
+            ignores_disruptions: false,
+        }
+    }
+}
+
 /// A Job.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Job {

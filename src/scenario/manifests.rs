@@ -224,7 +224,7 @@ impl Manifests {
         }
         for job in &mut self.scaled_jobs {
             let name = ObjectName { namespace: job.namespace, name: job.name };
-            give_priority(Arc::make_mut(&mut job.template), classes, "ScaledJob", name)?;
+            give_priority(Arc::make_mut(&mut job.job.template), classes, "ScaledJob", name)?;
         }
         for pod in &mut self.pods {
             give_priority(&mut pod.spec, classes, "Pod", pod.name)?;

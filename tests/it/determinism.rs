@@ -1,15 +1,25 @@
-//! Equal input gives equal bytes: on the shipped scenario, through the program, whatever the number of threads.
+//! Equal input gives equal bytes: on two shipped scenarios, through the program, whatever the number of threads.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// Runs the shipped scenario and returns every file of the report.
-fn report(directory: &Path, seed: &str, threads: &str) -> BTreeMap<String, Vec<u8>> {
-    let scenario = Path::new(env!("CARGO_MANIFEST_DIR")).join("scenarios/eks-101/scenario.yaml");
+/// Runs a shipped scenario and returns every file of the report.
+fn report(directory: &Path, (name, policy): (&str, &str), seed: &str, threads: &str) -> BTreeMap<String, Vec<u8>> {
+    let scenario = Path::new(env!("CARGO_MANIFEST_DIR")).join("scenarios").join(name).join("scenario.yaml");
     let out = directory.join(format!("seed-{seed}-threads-{threads}"));
     let status = assert_cmd::Command::cargo_bin("nodecast")
         .unwrap()
-        .args(["run", scenario.to_str().unwrap(), "--seed", seed, "--quiet", "--out", out.to_str().unwrap()])
+        .args([
+            "run",
+            scenario.to_str().unwrap(),
+            "--policy",
+            policy,
+            "--seed",
+            seed,
+            "--quiet",
+            "--out",
+            out.to_str().unwrap(),
+        ])
         .env("RAYON_NUM_THREADS", threads)
         .ok();
     assert!(status.is_ok(), "{status:?}");
@@ -21,13 +31,17 @@ fn report(directory: &Path, seed: &str, threads: &str) -> BTreeMap<String, Vec<u
 
 #[test]
 fn one_thread_and_eight_give_the_same_bytes_and_another_seed_gives_others() {
-    let directory = tempfile::tempdir().unwrap();
-    let first = report(directory.path(), "1", "1");
-    assert!(first.len() >= 12, "{:?}", first.keys());
-    for again in [report(directory.path(), "1", "8"), report(directory.path(), "1", "2")] {
-        for (file, bytes) in &first {
-            assert!(again.get(file) == Some(bytes), "{file} differs");
+    // By hand and an HPA; Spot, a queue and KEDA's Jobs.
+    for shipped in [("eks-101", "karpenter-v0.16"), ("batch", "spot")] {
+        let directory = tempfile::tempdir().unwrap();
+        let report = |seed, threads| report(directory.path(), shipped, seed, threads);
+        let first = report("1", "1");
+        assert!(first.len() >= 12, "{:?}", first.keys());
+        for again in [report("1", "8"), report("1", "2")] {
+            for (file, bytes) in &first {
+                assert!(again.get(file) == Some(bytes), "{file} of {} differs", shipped.0);
+            }
         }
+        assert_ne!(first["summary.json"], report("2", "1")["summary.json"]);
     }
-    assert_ne!(first["summary.json"], report(directory.path(), "2", "1")["summary.json"]);
 }

@@ -184,6 +184,38 @@ fn a_job_of_several_pods_finishes_with_the_last_of_them() {
 }
 
 #[test]
+fn a_job_whose_pod_fails_is_given_up_after_its_limit_and_keda_makes_another_for_the_message() {
+    let settings = |share: &str| format!("{BATCH_QUEUE}\nworkloads: [{{name: batch, failures: {share}}}]");
+    let limited = |limit: u32| {
+        scaled_job(&format!("  maxReplicaCount: 10\n{}", batch_trigger("")))
+            .replace("jobTargetRef:\n", &format!("jobTargetRef:\n    backoffLimit: {limit}\n"))
+    };
+    let count = |outcome: &Outcome, kind| outcome.record.events.iter().filter(|event| event.kind == kind).count();
+    let outcome = run("40m", &settings("0.3"), &format!("{}{}", cluster(1), limited(0)), &[]);
+    assert!(outcome.warnings.is_empty(), "{:?}", outcome.warnings);
+    let (pods, given_up) = (count(&outcome, EventKind::PodFailed), count(&outcome, EventKind::JobFailed));
+    assert!(pods > 3 && pods == given_up, "{pods} pods failed, {given_up} Jobs");
+    // Every message is worked off in the end, by another Job.
+    let queue = &outcome.queues[0];
+    assert!((queue.processed - 30.0).abs() < 1e-6 && queue.waiting_at_end.abs() < 1e-6, "{queue:?}");
+    assert_eq!((jobs(&outcome).0 as usize, count(&outcome, EventKind::JobFinished)), (30 + given_up, 30));
+    // A Job that may fail twice makes three pods, ten and twenty seconds after one another.
+    let outcome = run("5m", &settings("1"), &format!("{}{}", cluster(1), limited(2)), &[]);
+    assert!(outcome.queues[0].processed.abs() < 1e-6);
+    let pods: Vec<_> = outcome.record.pods.iter().filter(|pod| pod.name.starts_with("batch")).collect();
+    let first = outcome.record.events.iter().find(|event| event.kind == EventKind::JobFailed).unwrap();
+    assert!(first.message.starts_with("BackoffLimitExceeded"), "{}", first.message);
+    assert_eq!(pods.iter().filter(|pod| pod.created < first.at).count(), 30, "three pods for each of ten Jobs");
+    let waits = [10, 20].map(|wait| {
+        let again = |pod: &&&nodecast::world::record::PodFacts| {
+            pods.iter().any(|before| before.removed.is_some_and(|ended| (pod.created - ended).as_secs() == wait))
+        };
+        pods.iter().filter(again).count()
+    });
+    assert!(waits.iter().all(|count| *count >= 10), "{waits:?}");
+}
+
+#[test]
 fn a_job_without_a_queue_runs_for_a_minute_and_a_warning_says_so() {
     let cron = "  triggers:\n  - type: cron\n    metadata: {timezone: UTC, start: 5 2 * * *, end: 8 2 * * *, desiredReplicas: \"2\"}\n";
     let outcome = run("20m", "", &format!("{}{}", cluster(1), scaled_job(cron)), &[]);

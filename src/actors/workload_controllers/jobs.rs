@@ -251,6 +251,12 @@ pub(in crate::actors) fn pod_started(context: &mut Context<'_>, pod: PodId) {
     }
 }
 
+/// Whether a pod of a Job fails, by the share that the scenario states.
+pub(in crate::actors) fn fails(context: &Context<'_>, pod: PodId) -> bool {
+    let failing = context.times_of(context.world.pod(pod).workload).failures;
+    failing > 0.0 && context.streams.nth("job-fate", "", u64::from(pod.0)).uniform() < failing
+}
+
 /// A pod comes to its end, well or not.
 pub(in crate::actors) fn pod_done(context: &mut Context<'_>, now: SimTime, pod: PodId) {
     let state = context.world.pod(pod);
@@ -259,8 +265,7 @@ pub(in crate::actors) fn pod_done(context: &mut Context<'_>, now: SimTime, pod: 
         return;
     }
     let Some(mut batch) = context.controllers.batches.remove(&workload) else { return };
-    let failing = context.times_of(workload).failures;
-    let fails = failing > 0.0 && context.streams.nth("job-fate", "", u64::from(pod.0)).uniform() < failing;
+    let fails = fails(context, pod);
     if let Some(job) = batch.running.iter_mut().find(|job| job.pods.contains(&pod)) {
         job.pods.retain(|&own| own != pod);
         if fails {

@@ -93,7 +93,8 @@ fn calendar<'s>(reader: &Reader<'s>, spec: Fields<'_, 's>) -> Result<(String, Op
     }
 }
 
-fn job_spec<'s>(reader: &mut Reader<'s>, node: &Node<'s>) -> Result<JobSpec, ScenarioError> {
+/// What a Job does.
+pub(super) fn job_spec<'s>(reader: &mut Reader<'s>, node: &Node<'s>) -> Result<JobSpec, ScenarioError> {
     let spec = reader.fields(node, &JOB)?;
     let template = template(reader, spec.required(reader, "template")?, OwnerKind::Job)?;
     let parallelism = count(reader, spec, "parallelism")?;

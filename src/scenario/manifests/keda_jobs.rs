@@ -2,14 +2,12 @@
 //!
 //! Source: KEDA 2.20 `apis/keda/v1alpha1/scaledjob_types.go`; `batch/v1` for the Job inside.
 
-use std::sync::Arc;
-
+use super::batch::job_spec;
 use super::common::metadata;
 use super::keda::triggers;
-use super::pod::{OBJECT, template};
+use super::pod::OBJECT;
 use crate::domain::Symbol;
 use crate::domain::keda::{JobStrategy, ScaledJob, TriggerCalculation};
-use crate::domain::pod::OwnerKind;
 use crate::scenario::ScenarioError;
 use crate::scenario::reader::{Fields, Reader, Shape};
 use crate::scenario::tree::Node;
@@ -25,25 +23,6 @@ static SPEC: Shape = Shape {
         "rolloutStrategy",
     ],
     unsupported: &[],
-    strict: false,
-};
-static JOB: Shape = Shape {
-    name: "`jobTargetRef`",
-    keys: &["parallelism", "completions", "template"],
-    without_effect: &[
-        "selector",
-        "manualSelector",
-        "ttlSecondsAfterFinished",
-        "completionMode",
-        "podReplacementPolicy",
-    ],
-    unsupported: &[
-        ("activeDeadlineSeconds", "Jobs run to their end"),
-        ("backoffLimit", "a Job whose pods are evicted never gives up"),
-        ("backoffLimitPerIndex", "a Job whose pods are evicted never gives up"),
-        ("podFailurePolicy", "a Job whose pods are evicted never gives up"),
-        ("suspend", "its Jobs are taken as not suspended"),
-    ],
     strict: false,
 };
 static STRATEGY: Shape = Shape {
@@ -65,8 +44,7 @@ pub(super) fn scaled_job<'s>(reader: &mut Reader<'s>, object: &Node<'s>) -> Resu
     let fields = reader.fields(object, &OBJECT)?;
     let name = metadata(reader, fields.get("metadata"))?.name;
     let spec = reader.fields(fields.required(reader, "spec")?, &SPEC)?;
-    let target = reader.fields(spec.required(reader, "jobTargetRef")?, &JOB)?;
-    let template = template(reader, target.required(reader, "template")?, OwnerKind::Job)?;
+    let job = job_spec(reader, spec.required(reader, "jobTargetRef")?)?;
     let triggers_node = spec.required(reader, "triggers")?;
     let triggers = triggers(reader, triggers_node)?;
     if triggers.iter().any(|trigger| trigger.source.is_resource()) {
@@ -75,7 +53,7 @@ pub(super) fn scaled_job<'s>(reader: &mut Reader<'s>, object: &Node<'s>) -> Resu
             .because("has a cpu or memory trigger")
             .help("take it out; state what waits for work, for example a queue"));
     }
-    let mut job = ScaledJob::new(name.namespace, name.name, Arc::new(template), triggers);
+    let mut job = ScaledJob::new(name.namespace, name.name, job, triggers);
     if let Some(interval) = spec.optional("pollingInterval", |n, what| reader.integer(n, what, 1, 1_000_000))? {
         job.polling_interval = crate::domain::SimDuration::from_secs(interval);
     }
@@ -88,11 +66,6 @@ pub(super) fn scaled_job<'s>(reader: &mut Reader<'s>, object: &Node<'s>) -> Resu
             .because("above the maximum")
             .help("raise `maxReplicaCount` or lower `minReplicaCount`"));
     }
-    let pods = |key| target.optional(key, |n, what| reader.integer(n, what, 1, i64::from(i32::MAX)));
-    let parallelism = pods("parallelism")?.unwrap_or(1);
-    job.parallelism = u32::try_from(parallelism).unwrap_or(u32::MAX);
-    // Without a number of completions one success of any pod completes the Job, once the others have ended too.
-    job.completions = pods("completions")?.map_or(job.parallelism, |count| u32::try_from(count).unwrap_or(u32::MAX));
     if let Some(node) = spec.get("scalingStrategy") {
         strategy(reader, node, &mut job)?;
     }

@@ -163,10 +163,11 @@ mod tests {
     use super::{JobDemand, JobTrigger, combine, expired, plan_jobs, trigger_maximum};
     use crate::domain::keda::{JobStrategy, ScaledJob, TriggerCalculation};
     use crate::domain::pod::PodSpec;
+    use crate::domain::workload::JobSpec;
     use crate::domain::{SimDuration, SimTime, Symbol};
 
     fn job() -> ScaledJob {
-        ScaledJob::new(Symbol::new("jobs"), Symbol::new("batch"), Arc::new(PodSpec::default()), Vec::new())
+        ScaledJob::new(Symbol::new("jobs"), Symbol::new("batch"), JobSpec::of(Arc::new(PodSpec::default())), Vec::new())
     }
 
     fn trigger(queue: f64, maximum: f64) -> JobTrigger {
