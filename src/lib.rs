@@ -17,7 +17,94 @@
 //! | [`actors`] | event handlers: controllers, scheduler loop, autoscalers, node life |
 //! | [`simulation`] | one runnable simulation from a scenario, a policy and a seed |
 //! | [`report`] | summaries and the files a run emits |
+//! | [`experiment`] | many runs: comparisons, sweeps, baselines; explanations |
 //! | [`cli`] | the command line |
+//!
+//! # Simulate
+//!
+//! A scenario file names everything else. A run is a function of scenario, policy, prices and seed; what it leaves behind is an
+//! [`Outcome`](simulation::Outcome), and a [`Summary`](report::Summary) has its figures.
+//!
+//! ```
+//! use std::path::Path;
+//!
+//! use nodecast::catalog::Catalog;
+//! use nodecast::report::Summary;
+//! use nodecast::scenario::Scenario;
+//! use nodecast::simulation;
+//!
+//! let (scenario, warnings) = Scenario::load(Path::new("scenarios/eks-101/scenario.yaml"))?;
+//! let policy = scenario.for_policy(None)?;
+//! let outcome = simulation::run(&scenario, policy, Catalog::embedded()?, scenario.seed, &mut |_| {})?;
+//!
+//! let summary = Summary::of(&outcome);
+//! println!("{} {:.2}, {} warnings", summary.about.currency, summary.cost.total, warnings.len());
+//! assert!(summary.cost.total > 0.0 && summary.nodes.max_ready > 0);
+//! // The same figures as text, and back.
+//! let read: Summary = serde_json::from_str(&summary.to_json()?)?;
+//! assert_eq!(read, summary);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # Compare policies
+//!
+//! Policies that run with the same seeds meet the same load, prices and capacity, so that their differences are paired.
+//!
+//! ```
+//! # use std::path::Path;
+//! # use nodecast::catalog::Catalog;
+//! # use nodecast::scenario::Scenario;
+//! use nodecast::experiment::statistics::Paired;
+//! use nodecast::experiment::{Plan, figures, points};
+//!
+//! # let catalog = Catalog::embedded()?;
+//! # let (scenario, _) = Scenario::load(Path::new("scenarios/spot-interruption/scenario.yaml"))?;
+//! let policies: Vec<String> = scenario.policies.iter().take(2).map(|policy| policy.name.clone()).collect();
+//! let plan = Plan { settings: 1, policies, seeds: points::seeds(scenario.seed, 2) };
+//! let answers: Result<Vec<_>, _> = plan.cells().map(|cell| points::simulate(&scenario, catalog, cell)).collect();
+//! let answers = answers?;
+//!
+//! let (cost, _) = figures::find("cost_per_month").ok_or("no such figure")?;
+//! let of = |policy: &str| -> Vec<f64> {
+//!     answers.iter().filter(|point| point.policy == policy).filter_map(|point| point.figures[cost]).collect()
+//! };
+//! let paired = Paired::of(&of(&plan.policies[0]), &of(&plan.policies[1])).ok_or("nothing to compare")?;
+//! println!("{} costs {:+.2} a month more than {}", plan.policies[1], paired.difference.mean, plan.policies[0]);
+//! assert_eq!((answers.len(), paired.difference.count), (4, 2));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # Pack pods, and ask for prices
+//!
+//! The decisions need no simulation: what would Karpenter launch for these pods right now?
+//!
+//! ```
+//! use nodecast::catalog::Catalog;
+//! use nodecast::domain::Symbol;
+//! use nodecast::scenario::{Circumstances, PackingQuestion};
+//! use nodecast::simulation::single_pass::SinglePass;
+//!
+//! let catalog = Catalog::embedded()?;
+//! let files = ["scenarios/pack/provisioners.yaml", "scenarios/pack/inflate.yaml"];
+//! let circumstances = Circumstances { region: Some("us-east-1".to_owned()), ..Circumstances::default() };
+//! let question = PackingQuestion::load(&files, &circumstances, catalog)?;
+//! let pass = SinglePass::of(&question);
+//! assert!(!pass.plan.claims.is_empty());
+//! for claim in &pass.plan.claims {
+//!     let cheapest = &claim.instance_types[0];
+//!     println!("{}: {} pods, {} types from {}", claim.node_pool, claim.pods.len(), claim.instance_types.len(), cheapest.name);
+//! }
+//!
+//! let region = catalog.region("us-east-1")?;
+//! let kind = region.instance_type(Symbol::new("m7g.xlarge")).ok_or("no such type")?;
+//! let on_demand = kind.on_demand.ok_or("no price")?;
+//! println!("m7g.xlarge: {} an hour On-Demand, as of {}", on_demand.rate, on_demand.as_of);
+//! for zone in kind.zones_offered() {
+//!     let spot = kind.spot(zone).ok_or("no Spot price")?;
+//!     assert!(spot.rate < on_demand.rate);
+//! }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 pub mod actors;
 pub mod catalog;

@@ -1,7 +1,7 @@
 //! The form of a scenario file: its sections, their keys, and what each key means.
 //!
 //! What lives here: the one description that the readers in `file` take their keys from, and what is made of it, the
-//! [JSON Schema](json_schema) for editors and the [reference](reference) for people. A key that is not described is refused,
+//! [JSON Schema](json_schema) for editors and the [reference](mod@reference) for people. A key that is not described is refused,
 //! and `tests/it/schema.rs` shows that each described one is read: that nonsense under it is refused, that it is required or
 //! not as stated, and that stating its default changes nothing.
 //!
