@@ -4,26 +4,32 @@ mod files;
 
 use std::path::{Path, PathBuf};
 
+use super::experiment::warning_lines;
 use super::prices::Prices;
 use super::run::shell_line;
 use super::{Console, Failure};
 use crate::catalog::Catalog;
 use crate::domain::KarpenterVersion;
 use crate::scenario::draft::{Draft, SCENARIO_FILE, Wishes};
-use crate::scenario::{Limits, Scenario, ScenarioError};
+use crate::scenario::{Limits, Scenario, ScenarioError, Source};
 
-/// Write a first scenario with its manifests, every line explained
+/// Write a first scenario: an example, every line explained, or the cluster of a kubectl dump
 ///
-/// It runs as it is: a day of a small web shop, with two policies to compare. Nothing is asked, and no file is overwritten.
+/// It runs as it is. The example is a day of a small web shop with two policies to compare. With --from the scenario is made of
+/// what `kubectl get deploy,sts,ds,hpa,pdb,nodepools,ec2nodeclasses,nodes,pods -A -o yaml` prints (or -o json): your manifests,
+/// node groups and releases, and load that holds the replicas that you have. Nothing is asked, and no file is overwritten.
 #[derive(clap::Args, Debug)]
 pub(super) struct Arguments {
     /// Where the files go; made if it is missing
     #[arg(value_name = "DIR", default_value = ".")]
     directory: PathBuf,
-    /// The region, for example eu-west-1 [default: us-east-1]
+    /// Make the scenario of this dump; - is the standard input, and several add up
+    #[arg(long, value_name = "DUMP")]
+    from: Vec<PathBuf>,
+    /// The region, for example eu-west-1 [default: that of the dump's nodes, or us-east-1]
     #[arg(long)]
     region: Option<String>,
-    /// The release of Karpenter [default: v1.13]
+    /// The release of Karpenter [default: that of the dump, or v1.13]
     #[arg(long, value_name = "VERSION")]
     karpenter: Option<KarpenterVersion>,
     /// Overwrite files that are there
@@ -42,11 +48,23 @@ pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Resul
         region: arguments.region.clone(),
         karpenter: arguments.karpenter,
     };
-    let draft = Draft::example(&wishes, prices.catalog()).map_err(Failure::bad_input)?;
+    let draft = draft(&arguments.from, &wishes, prices.catalog()).map_err(Failure::bad_input)?;
     let staged = files::stage(&arguments.directory, &draft, arguments.force)?;
     read_back(&staged.path(SCENARIO_FILE), prices.catalog())?;
     staged.put_in_place()?;
+    for warning in warning_lines(&draft.warnings) {
+        console.tell(&format!("warning: {warning}"));
+    }
     console.data(&farewell(&arguments.directory, &draft))
+}
+
+/// The example, or the cluster of the dumps.
+fn draft(dumps: &[PathBuf], wishes: &Wishes, catalog: &Catalog) -> Result<Draft, ScenarioError> {
+    if dumps.is_empty() {
+        return Draft::example(wishes, catalog);
+    }
+    let sources = dumps.iter().map(|path| Source::load_argument(path, &Limits::default()));
+    Draft::of_dump(&sources.collect::<Result<Vec<_>, _>>()?, wishes, catalog)
 }
 
 /// A scenario's name made of the directory's: what names a folder of reports.

@@ -3,11 +3,13 @@
 //! What must not live here: writing files, and any figure that is neither in the dump nor stated as an assumption in the
 //! scenario that is made of it.
 
+mod dump;
 mod example;
 
 use std::sync::Arc;
 
 use super::error::{ScenarioError, Warning, nearest};
+use super::source::Source;
 use crate::catalog::{Catalog, CatalogError, Region};
 use crate::domain::KarpenterVersion;
 
@@ -50,6 +52,16 @@ impl Draft {
     /// If there are no prices for the region, or Karpenter's release knows no NodePools.
     pub fn example(wishes: &Wishes, catalog: &Catalog) -> Result<Self, ScenarioError> {
         example::draft(wishes, catalog)
+    }
+
+    /// The cluster of a dump: its objects as their authors wrote them, its node groups, releases and zones as its nodes show
+    /// them, and load that holds the replicas that it had.
+    ///
+    /// # Errors
+    /// If `sources` are not what `kubectl get -o yaml` (or `-o json`) prints, an object cannot be read, no node names a region
+    /// and none is wished for, or there is no workload.
+    pub fn of_dump(sources: &[Source], wishes: &Wishes, catalog: &Catalog) -> Result<Self, ScenarioError> {
+        dump::draft(sources, wishes, catalog)
     }
 }
 

@@ -251,7 +251,7 @@ fn replace<T, K: Eq + std::hash::Hash>(objects: &mut Vec<T>, newer: Vec<T>, key:
 /// Kubernetes' own priority classes.
 ///
 /// Source: Kubernetes 1.36 `pkg/apis/scheduling/v1/helpers.go`.
-const SYSTEM_CLASSES: &[(&str, i32)] =
+pub(super) const SYSTEM_CLASSES: &[(&str, i32)] =
     &[("system-node-critical", 2_000_001_000), ("system-cluster-critical", 2_000_000_000)];
 
 /// Source: Kubernetes 1.36 `plugin/pkg/admission/priority/admission.go`.

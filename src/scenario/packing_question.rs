@@ -135,9 +135,14 @@ impl PackingQuestion {
         for path in files {
             let path = path.as_ref();
             if path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("csv")) {
-                listed.extend(table::read(&load(path)?)?);
+                listed.extend(table::read(&Source::load_argument(path, &Limits::default())?)?);
             } else {
-                let newer = read_manifests_with(&load(path)?, &Variables::new(), &Limits::default(), None)?;
+                let newer = read_manifests_with(
+                    &Source::load_argument(path, &Limits::default())?,
+                    &Variables::new(),
+                    &Limits::default(),
+                    None,
+                )?;
                 objects.apply(newer);
             }
         }
@@ -204,13 +209,6 @@ impl PackingQuestion {
             None => error.help("name a pod as `namespace/name`; the answer without --explain lists them"),
         })
     }
-}
-
-fn load(path: &Path) -> Result<Source, ScenarioError> {
-    if path == Path::new("-") {
-        return Source::load(Path::new("/dev/stdin"), "standard input", &Limits::default());
-    }
-    Source::load(path, path.display().to_string(), &Limits::default())
 }
 
 /// The region that is given, else that of a ClusterConfig, else that of the nodes.

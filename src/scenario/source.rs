@@ -62,6 +62,17 @@ impl Source {
         }
     }
 
+    /// Reads what the command line names: a file, or `-` for the standard input.
+    ///
+    /// # Errors
+    /// As [`load`](Self::load).
+    pub fn load_argument(path: &Path, limits: &Limits) -> Result<Self, ScenarioError> {
+        if path == Path::new("-") {
+            return Self::load(Path::new("/dev/stdin"), "standard input", limits);
+        }
+        Self::load(path, path.display().to_string(), limits)
+    }
+
     /// SHA-256 of the text, in hexadecimal.
     pub fn sha256(&self) -> String {
         sha256_hex(self.text.as_bytes())

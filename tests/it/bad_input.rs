@@ -128,7 +128,7 @@ fn shipped(name: &str) -> Vec<(String, String)> {
 }
 
 /// One kind of damage to a text at a place from 0 to 1.
-fn damaged(text: &str, kind: u8, place: f64, with: &str) -> String {
+pub(crate) fn damaged(text: &str, kind: u8, place: f64, with: &str) -> String {
     if text.lines().next().is_none() {
         return with.to_owned();
     }

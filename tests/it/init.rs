@@ -1,9 +1,15 @@
 //! `nodecast init`: what a newcomer starts from runs at once, answers a question, and overwrites nothing.
 
 use std::fs;
+use std::path::Path;
 
+use nodecast::catalog::Catalog;
+use nodecast::scenario::draft::Wishes;
+use nodecast::scenario::{Draft, Scenario, Source};
+use proptest::prelude::*;
 use serde_json::Value;
 
+use crate::bad_input::damaged;
 use crate::cli::Place;
 
 /// An answer of the program that is JSON.
@@ -88,4 +94,180 @@ fn nothing_is_overwritten_unless_it_is_asked_for() {
     assert_eq!(code, Some(0), "{err}");
     assert!(fs::read_to_string(place.path("mine/workloads.yaml")).unwrap().contains("kind: Deployment"));
     assert_eq!(fs::read_to_string(place.path("mine/notes.txt")).unwrap(), "mine too");
+}
+
+/// Thirty Deployments, ten autoscalers, three NodePools and forty nodes with their pods.
+const DUMP: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/dump/cluster.yaml");
+/// A cluster with the Cluster Autoscaler and a StatefulSet that is known by its pods alone.
+const SMALL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/dump/small.json");
+
+/// The scenario of `dump` in the directory `own` of a place, and what the program said.
+fn from_dump(dump: &str) -> (Place, String, String) {
+    let place = Place::new();
+    let (out, err, code) = place.nodecast(&["init", "own", "--from", dump]);
+    assert_eq!(code, Some(0), "{err}");
+    (place, out, err)
+}
+
+/// Shortens a scenario to its first minutes.
+fn shortened(place: &Place, duration: &str) {
+    let scenario = fs::read_to_string(place.path("own/scenario.yaml")).unwrap();
+    place.put("own/scenario.yaml", &scenario.replace("duration: 24h", &format!("duration: {duration}")));
+}
+
+#[test]
+fn a_dump_becomes_a_scenario_with_every_assumption_stated() {
+    let (place, out, err) = from_dump(DUMP);
+    assert!(out.contains("wrote own/nodepools.yaml"), "{out}");
+    let scenario = fs::read_to_string(place.path("own/scenario.yaml")).unwrap();
+    insta::assert_snapshot!("scenario_of_a_dump", scenario);
+    assert_eq!(err, "");
+    for file in ["cluster.yaml", "nodepools.yaml", "workloads.yaml", "autoscalers.yaml"] {
+        let text = fs::read_to_string(place.path(&format!("own/{file}"))).unwrap();
+        for word in [
+            "managedFields",
+            "resourceVersion",
+            "uid:",
+            "last-applied",
+            "creationTimestamp",
+            "status:",
+            "not-for-the-repository",
+        ] {
+            assert!(!text.contains(word), "{word} in {file}");
+        }
+    }
+}
+
+#[test]
+fn the_scenario_of_a_dump_runs_and_begins_as_the_dump_was() {
+    let (place, ..) = from_dump(DUMP);
+    shortened(&place, "12m");
+    let summary = json(&place, &["run", "own/scenario.yaml", "--format", "json", "--quiet", "--out", "out"]);
+    let names = |pools: &str| {
+        fs::read_to_string(place.path("out/nodes.csv")).unwrap().lines().filter(|line| line.contains(pools)).count()
+    };
+    assert_eq!(names("system"), 4, "the managed node group");
+    for pool in ["spot", "on-demand", "graviton"] {
+        assert!(names(pool) > 0, "{pool}");
+    }
+    assert_eq!(summary["pods"]["pending_at_end"], 0);
+    // Every Deployment has the replicas that it had, and those under load keep them.
+    let (manifests, _) = Scenario::load(&place.path("own/scenario.yaml")).unwrap();
+    let deployments = &manifests.policies[0].manifests.deployments;
+    assert_eq!(deployments.len(), 30);
+    let wanted: u32 = deployments.iter().map(|own| own.replicas.unwrap()).sum();
+    assert_eq!(wanted, 108);
+    let created = fs::read_to_string(place.path("out/pods.csv")).unwrap();
+    for own in deployments {
+        let prefix = format!("{}-", own.name.name);
+        let made = created.lines().filter(|line| line.split(',').any(|cell| cell.starts_with(&prefix))).count();
+        assert!(made >= own.replicas.unwrap() as usize, "{}: {made}", own.name);
+    }
+    let changed: Vec<&Value> = summary["scaling"]["workloads"].as_array().unwrap().iter().collect();
+    assert_eq!(changed.len(), 30);
+    assert!(changed.iter().all(|own| own["rescales"] == 0), "the load holds the replicas: {changed:?}");
+}
+
+#[test]
+fn a_dump_of_a_cluster_with_cluster_autoscaler_keeps_its_flags_and_groups() {
+    let (place, ..) = from_dump(SMALL);
+    let scenario = fs::read_to_string(place.path("own/scenario.yaml")).unwrap();
+    insta::assert_snapshot!("scenario_of_a_small_dump", scenario);
+    shortened(&place, "10m");
+    let summary = json(&place, &["run", "own/scenario.yaml", "--format", "json", "--quiet", "--out", "out"]);
+    assert_eq!(summary["pods"]["pending_at_end"], 0);
+    // The StatefulSet, of which the dump has the pods alone.
+    assert!(fs::read_to_string(place.path("own/workloads.yaml")).unwrap().contains("kind: StatefulSet"));
+}
+
+fn drafted(text: &str) -> Result<Draft, nodecast::scenario::ScenarioError> {
+    let wishes = Wishes { name: "own".to_owned(), ..Wishes::default() };
+    Draft::of_dump(&[Source::new("dump.yaml", text)], &wishes, Catalog::embedded().unwrap())
+}
+
+fn small_yaml() -> String {
+    fs::read_to_string(Path::new(SMALL).with_extension("yaml")).unwrap()
+}
+
+#[test]
+fn yaml_and_json_of_one_cluster_make_the_same_scenario() {
+    let json = fs::read_to_string(SMALL).unwrap();
+    let texts = |text: &str| {
+        drafted(text).unwrap().files.into_iter().map(|file| file.text.replace('"', "")).collect::<Vec<_>>()
+    };
+    assert_eq!(texts(&json), texts(&small_yaml()));
+}
+
+#[test]
+fn a_file_that_is_no_dump_is_answered_with_its_line_and_the_command_that_makes_one() {
+    let nodes = small_yaml();
+    let nodes = format!(
+        "apiVersion: v1\nkind: List\nitems:\n- apiVersion{}",
+        nodes.split("- apiVersion").find(|item| item.contains("kind: Node\n")).unwrap()
+    );
+    let without_nodes = small_yaml().replace("kind: Node\n", "kind: Lease\n");
+    let old = small_yaml().replace("autoscaling/v2", "autoscaling/v2beta1");
+    let mut report = String::new();
+    for (name, text) in [
+        ("a table", "NAMESPACE   NAME   READY   STATUS\ndefault     web-1  1/1     Running\n"),
+        ("a table of several kinds", "NAMESPACE: NAME: READY\n  default\n"),
+        ("an answer that is an error", "error: the server doesn't have a resource type \"nodepools\"\n"),
+        ("nothing", ""),
+        ("a values file", "replicaCount: 2\n"),
+        ("nodes alone", &nodes),
+        ("no nodes", &without_nodes),
+        ("an old form", &old),
+    ] {
+        let text = drafted(text).map(|_| ()).unwrap_err().render();
+        assert!(text.contains("help:"), "{name}: {text}");
+        report += &format!("# {name}\n\n{text}\n");
+    }
+    insta::assert_snapshot!("files_that_are_no_dump", report);
+    let place = Place::new();
+    place.put("table.txt", "NAMESPACE NAME\ndefault web\n");
+    let (out, err, code) = place.nodecast(&["init", "own", "--from", "table.txt"]);
+    assert_eq!((out.as_str(), code), ("", Some(2)), "{err}");
+    assert!(err.contains("table.txt:1:1") && err.contains("kubectl get") && !place.path("own").exists(), "{err}");
+}
+
+#[test]
+fn what_a_scenario_cannot_carry_is_said_in_a_warning_and_in_the_file() {
+    let more = "---\napiVersion: autoscaling.k8s.io/v1\nkind: VerticalPodAutoscaler\nmetadata: {name: v}\n---\napiVersion: keda.sh/v1alpha1\nkind: ScaledObject\nmetadata: {name: s, namespace: default}\nspec:\n  scaleTargetRef: {name: postgres}\n  triggers: [{type: kafka, metadata: {topic: t, consumerGroup: g, bootstrapServers: b, lagThreshold: \"5\"}}]\n---\napiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: c}\n";
+    let dump = small_yaml().replace("v1.33.4-eks-99d6cc0", "v1.99.1-eks-1") + more;
+    let draft = drafted(&dump).unwrap();
+    let warnings: Vec<&str> = draft.warnings.iter().map(|warning| warning.message()).collect();
+    for words in [
+        "Kubernetes 1.99 is not reproduced",
+        "VerticalPodAutoscaler is not simulated",
+        "its trigger `kafka`",
+        "1 PersistentVolumeClaim(s)",
+    ] {
+        assert!(warnings.iter().any(|text| text.contains(words)), "{words}: {warnings:?}");
+        assert!(draft.files[0].text.contains(words), "{words}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 150, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_damaged_dump_never_panics(
+        damage in prop::collection::vec((0_u8..7, 0.0_f64..1.0, "[-0-9a-z:\\[\\]{}\"'%&*. \n]{0,8}"), 1..4),
+    ) {
+        let mut dump = small_yaml();
+        for (kind, place, with) in &damage {
+            dump = damaged(&dump, *kind, *place, with);
+        }
+        match drafted(&dump) {
+            Err(error) => prop_assert!(!error.render().is_empty()),
+            Ok(draft) => {
+                let folder = tempfile::tempdir().unwrap();
+                for file in &draft.files {
+                    fs::write(folder.path().join(file.name), &file.text).unwrap();
+                }
+                let read = Scenario::load(&folder.path().join("scenario.yaml"));
+                prop_assert!(read.is_ok(), "{}", read.unwrap_err().render());
+            }
+        }
+    }
 }

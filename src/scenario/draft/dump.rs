@@ -1,0 +1,259 @@
+//! A scenario made of a dump of a cluster: the objects that count, as their authors wrote them, and a scenario file that
+//! says what they do not, each assumption stated.
+//!
+//! What must not live here: values that are neither in the dump nor written into the scenario where they can be changed.
+
+mod clean;
+mod cluster;
+mod demand;
+mod groups;
+mod objects;
+mod rebuilt;
+mod text;
+mod yaml;
+
+use std::collections::BTreeMap;
+
+use super::{Draft, DraftFile, SCENARIO_FILE, Wishes};
+use crate::catalog::Catalog;
+use crate::domain::Symbol;
+use crate::scenario::error::{ScenarioError, Warning};
+use crate::scenario::manifests::{Manifests, read_documents};
+use crate::scenario::source::{Limits, Source};
+use crate::scenario::tree::{self, Node, Variables};
+use cluster::Cluster;
+use objects::{COMMAND, Object};
+
+/// The files of manifests, in the order in which a scenario names them.
+const FILES: [(&str, &str); 4] = [
+    ("cluster.yaml", "What the cluster came with: namespaces, priorities, DaemonSets, Services."),
+    ("nodepools.yaml", "What Karpenter may launch."),
+    ("workloads.yaml", "What runs on the cluster."),
+    ("autoscalers.yaml", "What scales the workloads, and what protects their pods."),
+];
+/// Kinds that a run reads, with the file that they go to.
+const CARRIED: [(&str, usize); 20] = [
+    ("Namespace", 0),
+    ("PriorityClass", 0),
+    ("DaemonSet", 0),
+    ("Service", 0),
+    ("ServiceMonitor", 0),
+    ("PodMonitor", 0),
+    ("ConfigMap", 0),
+    ("NodePool", 1),
+    ("EC2NodeClass", 1),
+    ("Provisioner", 1),
+    ("AWSNodeTemplate", 1),
+    ("Deployment", 2),
+    ("StatefulSet", 2),
+    ("CronJob", 2),
+    ("Job", 2),
+    ("Pod", 2),
+    ("HorizontalPodAutoscaler", 3),
+    ("ScaledObject", 3),
+    ("ScaledJob", 3),
+    ("PodDisruptionBudget", 3),
+];
+/// Kinds that say nothing more than what is taken from other objects.
+const IMPLIED: [&str; 3] = ["ReplicaSet", "NodeClaim", "Machine"];
+/// Kinds that hold volumes; in a run they bind no pod to a zone.
+const STORAGE: [&str; 4] = ["StorageClass", "PersistentVolume", "PersistentVolumeClaim", "CSINode"];
+/// The only ConfigMap that is read: the ranks of the Cluster Autoscaler's expander `priority`.
+const RANKS: &str = "kube-system/cluster-autoscaler-priority-expander";
+
+/// What is to be told of a dump.
+#[derive(Default)]
+struct Notes {
+    /// What the scenario does not carry.
+    warnings: Vec<Warning>,
+    /// What it takes for granted.
+    assumptions: Vec<String>,
+}
+
+impl Notes {
+    fn warn(&mut self, text: impl Into<String>) {
+        self.warnings.push(Warning::new(text));
+    }
+
+    fn assume(&mut self, text: impl Into<String>) {
+        self.assumptions.push(text.into());
+    }
+}
+
+/// The objects of a dump, sorted by what becomes of them.
+#[derive(Default)]
+struct Dump<'s> {
+    /// What is written into the scenario's manifests, already without what the cluster added.
+    carried: Vec<Object<'s>>,
+    /// Nodes.
+    nodes: Vec<Object<'s>>,
+    /// Pods that have not ended and that something controls.
+    pods: Vec<Object<'s>>,
+    /// HorizontalPodAutoscalers with their status, those of KEDA too.
+    autoscalers: Vec<Object<'s>>,
+    /// What is not simulated.
+    left_out: Vec<Object<'s>>,
+    /// Claims of volumes.
+    claims: usize,
+}
+
+/// The draft of a scenario that is made of `sources`.
+pub(super) fn draft(sources: &[Source], wishes: &Wishes, catalog: &Catalog) -> Result<Draft, ScenarioError> {
+    let mut all = Vec::new();
+    for source in sources {
+        let documents = tree::parse(source, &Variables::new(), &Limits::default()).map_err(not_a_dump)?;
+        all.extend(objects::objects(source, documents)?);
+    }
+    let mut notes = Notes::default();
+    let mut dump = sorted(all, &mut notes);
+    let cluster = Cluster::of(&dump, wishes, catalog, &mut notes)?;
+    rebuilt::workloads(&mut dump, &mut notes);
+    if !dump
+        .carried
+        .iter()
+        .any(|object| ["Deployment", "StatefulSet", "CronJob", "Job", "Pod"].contains(&&*object.kind))
+    {
+        return Err(ScenarioError::new("there is no workload in this dump: no Deployment, no StatefulSet, no pod")
+            .help(format!("make a dump: `{COMMAND}`")));
+    }
+    rebuilt::priority_classes(&mut dump, &mut notes);
+    let types: Vec<Symbol> = cluster.region.types.iter().map(|known| known.facts.name).collect();
+    let manifests = read(sources, &dump.carried, &types)?;
+    rebuilt::node_classes(&mut dump, &manifests, &mut notes);
+    warn_of_left_out(sources, &dump, &mut notes)?;
+    let groups = groups::groups(&dump, &cluster, &mut notes);
+    let demand = demand::demand(&dump, &manifests, &types, &mut notes)?;
+    let files: Vec<DraftFile> = manifest_files(&dump);
+    let scenario = text::scenario(&text::Facts {
+        wishes,
+        cluster: &cluster,
+        files: &files,
+        groups: &groups,
+        demand: &demand,
+        notes: &notes,
+    });
+    let scenario = DraftFile { name: SCENARIO_FILE, text: scenario };
+    Ok(Draft { files: std::iter::once(scenario).chain(files).collect(), warnings: notes.warnings })
+}
+
+/// What is no YAML is most often what `kubectl` prints without `-o yaml`.
+fn not_a_dump(error: ScenarioError) -> ScenarioError {
+    if error.message() == "this is not YAML" {
+        return error.help(format!("a dump is YAML or JSON: `{COMMAND}`"));
+    }
+    error
+}
+
+/// Sorts the objects; of two of one kind and name the later counts.
+fn sorted<'s>(all: Vec<Object<'s>>, notes: &mut Notes) -> Dump<'s> {
+    let mut dump = Dump::default();
+    let mut last: BTreeMap<(String, String), usize> = BTreeMap::new();
+    for (position, object) in all.iter().enumerate() {
+        last.insert((object.kind.clone(), object.full_name()), position);
+    }
+    let mut ending = 0_usize;
+    for (position, object) in all.into_iter().enumerate() {
+        if last.get(&(object.kind.clone(), object.full_name())) != Some(&position) {
+            continue;
+        }
+        if object.is_deleted() {
+            ending += usize::from(object.kind != "Pod");
+            continue;
+        }
+        sort(object, &mut dump);
+    }
+    if ending > 0 {
+        notes.warn(format!("{ending} object(s) are being deleted: they are left out"));
+    }
+    // As the table has them, and within a kind as the dump has them.
+    let rank = |object: &Object<'_>| CARRIED.iter().position(|(kind, _)| *kind == object.kind);
+    dump.carried.sort_by_key(rank);
+    dump
+}
+
+fn sort<'s>(mut object: Object<'s>, dump: &mut Dump<'s>) {
+    let controlled = object.controller().is_some();
+    match object.kind.as_str() {
+        "Node" => return dump.nodes.push(object),
+        "Pod" => {
+            let phase = object.text(&["status", "phase"]).unwrap_or_default();
+            let is_mirror = object.text(&["metadata", "annotations", "kubernetes.io/config.mirror"]).is_some();
+            if ["Succeeded", "Failed"].contains(&phase) || is_mirror {
+                return;
+            }
+            if controlled {
+                return dump.pods.push(object);
+            }
+            if let Some(spec) = objects::find_mut(&mut object.node, &["spec"]) {
+                objects::remove(spec, &["nodeName"]);
+            }
+        }
+        "HorizontalPodAutoscaler" => {
+            dump.autoscalers.push(object.clone());
+            // KEDA makes its own anew.
+            if controlled {
+                return;
+            }
+        }
+        "Job" if controlled || has_ended(&object) => return,
+        "ReplicaSet" if !controlled => return dump.left_out.push(object),
+        "ConfigMap" if object.full_name() != RANKS => return,
+        "PersistentVolumeClaim" => return dump.claims += 1,
+        _ => {}
+    }
+    if CARRIED.iter().any(|(kind, _)| *kind == object.kind) {
+        clean::clean(&mut object.node);
+        dump.carried.push(object);
+    } else if !IMPLIED.contains(&&*object.kind) && !STORAGE.contains(&&*object.kind) {
+        dump.left_out.push(object);
+    }
+}
+
+fn has_ended(job: &Object<'_>) -> bool {
+    let conditions = job.at(&["status", "conditions"]).map_or(&[][..], Node::items);
+    let text = |condition: &Node<'_>, key| condition.get(key).and_then(Node::as_text).map(str::to_owned);
+    conditions.iter().any(|condition| {
+        text(condition, "status").as_deref() == Some("True")
+            && text(condition, "type").is_some_and(|kind| ["Complete", "Failed"].contains(&&*kind))
+    })
+}
+
+/// Reads objects as a run will; a mistake is shown where the dump has it.
+fn read<'s>(sources: &'s [Source], objects: &[Object<'s>], types: &[Symbol]) -> Result<Manifests, ScenarioError> {
+    let mut all = Manifests::default();
+    for source in sources {
+        let own = objects.iter().filter(|object| std::ptr::eq(object.source, source));
+        let documents: Vec<Node<'s>> = own.map(|object| object.node.clone()).collect();
+        if !documents.is_empty() {
+            all.apply(read_documents(source, &documents, Some(types))?);
+        }
+    }
+    Ok(all)
+}
+
+/// Tells what is in the dump and in no simulation.
+fn warn_of_left_out(sources: &[Source], dump: &Dump<'_>, notes: &mut Notes) -> Result<(), ScenarioError> {
+    notes.warnings.extend(read(sources, &dump.left_out, &[])?.warnings);
+    if dump.claims > 0 {
+        let claims = dump.claims;
+        notes.warn(format!("{claims} PersistentVolumeClaim(s) are left out: in a run, volumes bind no pod to a zone"));
+    }
+    Ok(())
+}
+
+/// The files of the objects that are carried; none for what there is none of.
+fn manifest_files(dump: &Dump<'_>) -> Vec<DraftFile> {
+    let mut files = Vec::new();
+    for (place, (name, about)) in FILES.iter().enumerate() {
+        let own = dump.carried.iter().filter(|object| CARRIED.contains(&(object.kind.as_str(), place)));
+        let mut documents = String::new();
+        own.for_each(|object| yaml::document(&object.node, &mut documents));
+        if !documents.is_empty() {
+            let about = format!(
+                "# {about} Made of a dump by `nodecast init --from`: without status and environment variables.\n"
+            );
+            files.push(DraftFile { name, text: about + &documents });
+        }
+    }
+    files
+}

@@ -1,0 +1,85 @@
+//! Objects as their authors wrote them: without what the cluster keeps in them, and without what may be secret.
+
+use super::objects::{find_mut, remove};
+use crate::scenario::tree::{Node, NodeKind};
+
+/// Keys of an object's metadata that the API server and controllers keep.
+const METADATA: [&str; 9] = [
+    "uid",
+    "resourceVersion",
+    "generation",
+    "creationTimestamp",
+    "managedFields",
+    "selfLink",
+    "finalizers",
+    "ownerReferences",
+    "generateName",
+];
+/// Annotations that controllers and tools keep.
+const ANNOTATIONS: [&str; 8] = [
+    "kubectl.kubernetes.io/last-applied-configuration",
+    "deployment.kubernetes.io/revision",
+    "deprecated.daemonset.template.generation",
+    "control-plane.alpha.kubernetes.io/leader",
+    "karpenter.sh/nodepool-hash",
+    "karpenter.sh/nodepool-hash-version",
+    "karpenter.k8s.aws/ec2nodeclass-hash",
+    "karpenter.k8s.aws/ec2nodeclass-hash-version",
+];
+/// Annotations that hold the status of a HorizontalPodAutoscaler of `autoscaling/v1`.
+const STATUS_ANNOTATIONS: &str = "autoscaling.alpha.kubernetes.io/";
+/// Keys of a container that the API server fills in, and those that may hold secrets. None changes capacity, cost or latency.
+const CONTAINER: [&str; 4] = ["terminationMessagePath", "terminationMessagePolicy", "env", "envFrom"];
+/// Where the containers of pods and templates are.
+const POD_SPECS: [&[&str]; 5] = [
+    &["spec"],
+    &["spec", "template", "spec"],
+    &["spec", "jobTemplate", "spec", "template", "spec"],
+    &["spec", "jobTargetRef", "template", "spec"],
+    &["template", "spec"],
+];
+const TEMPLATE_METADATA: [&[&str]; 3] = [
+    &["spec", "template", "metadata"],
+    &["spec", "jobTemplate", "metadata"],
+    &["spec", "jobTemplate", "spec", "template", "metadata"],
+];
+
+/// Takes out of an object what its author did not write, and the environment of its containers.
+pub(super) fn clean(object: &mut Node<'_>) {
+    remove(object, &["status"]);
+    if let Some(metadata) = find_mut(object, &["metadata"]) {
+        clean_metadata(metadata);
+    }
+    for path in TEMPLATE_METADATA {
+        if let Some(metadata) = find_mut(object, path) {
+            clean_metadata(metadata);
+        }
+    }
+    for path in POD_SPECS {
+        if let Some(spec) = find_mut(object, path) {
+            clean_pod(spec);
+        }
+    }
+}
+
+fn clean_metadata(metadata: &mut Node<'_>) {
+    remove(metadata, &METADATA);
+    let Some(annotations) = find_mut(metadata, &["annotations"]) else { return };
+    remove(annotations, &ANNOTATIONS);
+    let NodeKind::Map(entries) = &mut annotations.kind else { return };
+    entries.retain(|entry| !entry.key.starts_with(STATUS_ANNOTATIONS));
+    if entries.is_empty() {
+        remove(metadata, &["annotations"]);
+    }
+}
+
+/// Cleans the containers of a pod's specification.
+fn clean_pod(spec: &mut Node<'_>) {
+    for key in ["containers", "initContainers"] {
+        let Some(Node { kind: NodeKind::Seq(containers), .. }) = find_mut(spec, &[key]) else { continue };
+        for container in containers {
+            remove(container, &CONTAINER);
+        }
+    }
+    remove(spec, &["ephemeralContainers"]);
+}

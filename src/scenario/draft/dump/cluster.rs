@@ -1,0 +1,241 @@
+//! What a dump says of the cluster as a whole: where it is, which releases it runs, who launches its nodes, and when it was
+//! looked at.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::objects::{COMMAND, Object};
+use super::{Dump, Notes};
+use crate::catalog::{Catalog, Region};
+use crate::domain::versions::ClusterAutoscalerVersion;
+use crate::domain::{KarpenterVersion, KubernetesVersion, Symbol};
+use crate::policy::cluster_autoscaler::Flags;
+use crate::policy::cluster_autoscaler::flags::WITHOUT_EFFECT;
+use crate::scenario::ScenarioError;
+use crate::scenario::draft::{Wishes, region};
+use crate::scenario::tree::Node;
+
+/// The cluster.
+#[derive(Debug)]
+pub(super) struct Cluster {
+    /// Its region.
+    pub region: Arc<Region>,
+    /// The zones in which its nodes run.
+    pub zones: Vec<Symbol>,
+    /// The newest kubelet's release.
+    pub kubernetes: KubernetesVersion,
+    /// Karpenter's release.
+    pub karpenter: KarpenterVersion,
+    /// Who launches nodes.
+    pub launcher: Launcher,
+    /// When the cluster was looked at, to the minute; `None` if nothing tells.
+    pub seen: Option<jiff::Timestamp>,
+}
+
+/// Who launches nodes.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) enum Launcher {
+    /// Karpenter: there are NodePools.
+    Karpenter,
+    /// The Cluster Autoscaler.
+    ClusterAutoscaler {
+        /// Its release, if that is reproduced.
+        version: Option<ClusterAutoscalerVersion>,
+        /// Its flags.
+        flags: Vec<(String, String)>,
+    },
+    /// Nobody.
+    Nobody,
+}
+
+impl Cluster {
+    /// Reads the dump's nodes and Deployments.
+    ///
+    /// # Errors
+    /// If no node names a region and none is given, or there are no prices for it.
+    pub(super) fn of(
+        dump: &Dump<'_>,
+        wishes: &Wishes,
+        catalog: &Catalog,
+        notes: &mut Notes,
+    ) -> Result<Self, ScenarioError> {
+        let known: Vec<&str> = catalog.regions().collect();
+        let of_nodes = most_frequent(dump.nodes.iter().filter_map(|node| region_of(node, &known)));
+        let Some(name) = wishes.region.clone().or(of_nodes) else {
+            return Err(ScenarioError::new("no node of this dump names a region that has prices")
+                .help(format!("add the nodes to the dump (`{COMMAND}`), or `--region us-east-1`")));
+        };
+        let region = region(&name, catalog)?;
+        Ok(Self {
+            zones: zones(dump, &region),
+            region,
+            kubernetes: kubernetes(dump, notes),
+            karpenter: karpenter(dump, wishes, notes),
+            launcher: launcher(dump, notes),
+            seen: seen(dump),
+        })
+    }
+}
+
+/// The word that comes most often; of equals the first in order.
+fn most_frequent(words: impl Iterator<Item = String>) -> Option<String> {
+    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+    words.for_each(|word| *counts.entry(word).or_default() += 1);
+    counts.into_iter().rev().max_by_key(|(_, count)| *count).map(|(word, _)| word)
+}
+
+/// The region of a node: its label, or the zone of its machine without what follows the region.
+fn region_of(node: &Object<'_>, known: &[&str]) -> Option<String> {
+    const LABELS: [&str; 2] = ["topology.kubernetes.io/region", "failure-domain.beta.kubernetes.io/region"];
+    if let Some(label) = LABELS.iter().find_map(|key| node.label(key)) {
+        return Some(label.to_owned());
+    }
+    let zone = zone_of(node)?;
+    known.iter().find(|region| zone.strip_prefix(**region).is_some_and(|rest| rest.len() == 1)).map(|&r| r.to_owned())
+}
+
+/// The zone of a node: its label, or that of its machine (`aws:///us-east-1a/i-0abc`).
+pub(super) fn zone_of<'o>(node: &'o Object<'_>) -> Option<&'o str> {
+    const LABELS: [&str; 2] = ["topology.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/zone"];
+    let of_machine = || node.text(&["spec", "providerID"])?.strip_prefix("aws:///")?.split('/').next();
+    LABELS.iter().find_map(|key| node.label(key)).or_else(of_machine)
+}
+
+/// The zones of nodes and of the subnets that node classes have found; in order of name.
+fn zones(dump: &Dump<'_>, region: &Region) -> Vec<Symbol> {
+    let used = |zone: &Symbol| dump.nodes.iter().any(|node| zone_of(node) == Some(zone.as_str()));
+    let mut zones: Vec<Symbol> = region.zones.iter().map(|zone| zone.name).filter(used).collect();
+    zones.sort_unstable();
+    zones
+}
+
+fn kubernetes(dump: &Dump<'_>, notes: &mut Notes) -> KubernetesVersion {
+    let stated = dump.nodes.iter().filter_map(|node| node.text(&["status", "nodeInfo", "kubeletVersion"]));
+    let minor = |text: &str| text.strip_prefix("v1.")?.split('.').next()?.parse::<u8>().ok();
+    let Some(newest) = stated.filter_map(minor).max() else {
+        let assumed = KubernetesVersion::default();
+        notes.assume(format!("No node says which Kubernetes it runs: {assumed} is taken."));
+        return assumed;
+    };
+    let nearest = newest.clamp(KubernetesVersion::OLDEST, KubernetesVersion::NEWEST);
+    let version = KubernetesVersion::from_minor(nearest).unwrap_or_default();
+    if nearest != newest {
+        notes.warn(format!("Kubernetes 1.{newest} is not reproduced: {version} stands in"));
+        notes.assume(format!("Kubernetes 1.{newest} behaves as {version} does."));
+    }
+    version
+}
+
+/// Images and the object's name, for those who look for a program.
+fn images<'o>(object: &'o Object<'_>) -> impl Iterator<Item = &'o str> {
+    let containers = object.at(&["spec", "template", "spec", "containers"]).map_or(&[][..], Node::items);
+    containers.iter().filter_map(|container| container.get("image").and_then(Node::as_text))
+}
+
+/// The release in the tag of Karpenter's image, or in the label of its Deployment.
+fn stated_karpenter<'o>(dump: &'o Dump<'_>) -> Option<&'o str> {
+    let deployments = || dump.carried.iter().filter(|object| object.kind == "Deployment");
+    let tag = |image: &'o str| {
+        let image = image.split('@').next().unwrap_or(image);
+        let (name, tag) = image.rsplit_once(':')?;
+        (name.ends_with("karpenter/controller") || name.ends_with("/karpenter") || name == "karpenter").then_some(tag)
+    };
+    let of_image = deployments().flat_map(images).find_map(tag);
+    let of_label = || {
+        let own = deployments().find(|object| object.label("app.kubernetes.io/name") == Some("karpenter"))?;
+        own.label("app.kubernetes.io/version")
+    };
+    of_image.filter(|tag| release(tag).is_some()).or_else(of_label)
+}
+
+/// Major and minor of a release.
+fn release(text: &str) -> Option<(u8, u8)> {
+    let mut numbers = text.strip_prefix('v').unwrap_or(text).split('.');
+    Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))
+}
+
+/// The release that is reproduced and comes nearest. From v0.32 on there were NodePools, so v1.13 stands in for those.
+fn karpenter(dump: &Dump<'_>, wishes: &Wishes, notes: &mut Notes) -> KarpenterVersion {
+    if let Some(wished) = wishes.karpenter {
+        return wished;
+    }
+    let has = |kind: &str| dump.carried.iter().any(|object| object.kind == kind);
+    let stated = stated_karpenter(dump).and_then(|text| Some((text.to_owned(), release(text)?)));
+    let Some((text, (major, minor))) = stated else {
+        let legacy = has("Provisioner") && !has("NodePool");
+        let assumed = if legacy { KarpenterVersion::V0_22 } else { KarpenterVersion::default() };
+        if legacy || has("NodePool") {
+            notes.assume(format!("No Deployment says which Karpenter runs: {assumed} is taken."));
+        }
+        return assumed;
+    };
+    let nearest = match (major, minor) {
+        (0, ..=4) => KarpenterVersion::V0_4,
+        (0, ..=10) => KarpenterVersion::V0_6,
+        (0, ..=16) => KarpenterVersion::V0_16,
+        (0, ..=18) => KarpenterVersion::V0_18,
+        (0, ..=31) => KarpenterVersion::V0_22,
+        (0, _) | (1, ..=13) => KarpenterVersion::V1_13,
+        _ => KarpenterVersion::V1_14,
+    };
+    if release(nearest.as_str()) != Some((major, minor)) {
+        notes.warn(format!("Karpenter {text} is not reproduced: {nearest} stands in"));
+        notes.assume(format!("Karpenter {text} behaves as {nearest} does."));
+    }
+    nearest
+}
+
+fn launcher(dump: &Dump<'_>, notes: &mut Notes) -> Launcher {
+    let pools = dump.carried.iter().any(|object| ["NodePool", "Provisioner"].contains(&&*object.kind));
+    let deployments = dump.carried.iter().filter(|object| object.kind == "Deployment");
+    let autoscaler = deployments.into_iter().find(|own| images(own).any(|image| image.contains("/cluster-autoscaler")));
+    match (pools, autoscaler) {
+        (true, None) => Launcher::Karpenter,
+        (true, Some(_)) => {
+            notes.warn("Karpenter and the Cluster Autoscaler both run: node groups keep their size in the scenario");
+            Launcher::Karpenter
+        }
+        (false, Some(own)) => {
+            let tag = |image: &str| image.split('@').next()?.rsplit_once(':')?.1.parse().ok();
+            let version = images(own).filter(|image| image.contains("/cluster-autoscaler")).find_map(tag);
+            if version.is_none() {
+                let assumed = ClusterAutoscalerVersion::default();
+                notes.assume(format!("The Cluster Autoscaler behaves as that of {assumed} does."));
+            }
+            Launcher::ClusterAutoscaler { version, flags: flags(own, notes) }
+        }
+        (false, None) => {
+            notes.assume("Neither Karpenter nor the Cluster Autoscaler runs: node groups keep their size.");
+            Launcher::Nobody
+        }
+    }
+}
+
+/// The flags of the Cluster Autoscaler that are reproduced; those that name its groups would find none of the scenario's.
+fn flags(deployment: &Object<'_>, notes: &mut Notes) -> Vec<(String, String)> {
+    const OF_GROUPS: [&str; 2] = ["nodes", "node-group-auto-discovery"];
+    let mut flags: Vec<(String, String)> = Vec::new();
+    let containers = deployment.at(&["spec", "template", "spec", "containers"]).map_or(&[][..], Node::items);
+    let lists = containers.iter().flat_map(|container| [container.get("command"), container.get("args")]).flatten();
+    for word in lists.flat_map(Node::items).filter_map(Node::as_text) {
+        let Some((name, value)) = word.strip_prefix("--").and_then(|flag| flag.split_once('=')) else { continue };
+        if OF_GROUPS.contains(&name) || WITHOUT_EFFECT.contains(&name) || flags.iter().any(|(known, _)| known == name) {
+            continue;
+        }
+        match Flags::parse(KubernetesVersion::default(), [(name, value)]) {
+            Ok(_) => flags.push((name.to_owned(), value.to_owned())),
+            Err(error) => {
+                notes.warn(format!("the Cluster Autoscaler's flag `--{name}` is left out: {}", error.reason));
+            }
+        }
+    }
+    flags
+}
+
+/// The last sign of life of a node, to the minute before it.
+fn seen(dump: &Dump<'_>) -> Option<jiff::Timestamp> {
+    let conditions = dump.nodes.iter().filter_map(|node| node.at(&["status", "conditions"])).flat_map(Node::items);
+    let beat = |condition: &Node<'_>| condition.get("lastHeartbeatTime")?.as_text()?.parse::<jiff::Timestamp>().ok();
+    let last = conditions.filter_map(beat).max()?;
+    jiff::Timestamp::from_second(last.as_second().div_euclid(60) * 60).ok()
+}

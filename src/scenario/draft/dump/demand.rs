@@ -1,0 +1,267 @@
+//! The load that holds the replicas of a dump: what HorizontalPodAutoscalers measured, as requests.
+
+use super::objects::{Object, find};
+use super::{Dump, Notes, read};
+use crate::domain::hpa::{MetricSource, MetricSpec, MetricTarget};
+use crate::domain::workload::ObjectName;
+use crate::domain::{HorizontalPodAutoscaler, PodSpec, Quantity, ResourceName, Symbol};
+use crate::scenario::ScenarioError;
+use crate::scenario::manifests::Manifests;
+use crate::scenario::source::Source;
+use crate::scenario::tree::Node;
+
+/// CPU time of one request in thousandths of a second (assumed): what a rate is derived with.
+pub(super) const MILLISECONDS_PER_REQUEST: i64 = 10;
+/// Triggers of KEDA that need nothing from outside the cluster.
+const SELF_CONTAINED: [&str; 4] = ["cpu", "memory", "cron", "kubernetes-workload"];
+
+/// What asks for service, and what autoscalers read from outside.
+#[derive(Debug, Default)]
+pub(super) struct Demand {
+    /// Load by workload.
+    pub loads: Vec<Load>,
+    /// Metrics by name with their present values.
+    pub metrics: Vec<(String, f64)>,
+}
+
+/// Load on one workload.
+#[derive(Debug)]
+pub(super) struct Load {
+    /// The workload.
+    pub workload: ObjectName,
+    /// Requests per second.
+    pub rate: f64,
+    /// Bytes that a replica uses, where an autoscaler reads memory.
+    pub memory: Option<i64>,
+    /// Where the rate is from, for a comment.
+    pub basis: String,
+}
+
+/// A workload that can serve requests.
+struct Served<'m> {
+    name: ObjectName,
+    replicas: u32,
+    template: &'m PodSpec,
+}
+
+/// Derives the demand from every autoscaler's status.
+///
+/// # Errors
+/// If an autoscaler cannot be read.
+pub(super) fn demand(
+    dump: &Dump<'_>,
+    manifests: &Manifests,
+    types: &[Symbol],
+    notes: &mut Notes,
+) -> Result<Demand, ScenarioError> {
+    let mut demand = Demand::default();
+    for object in &dump.autoscalers {
+        let source: &Source = object.source;
+        let own = read(std::slice::from_ref(source), std::slice::from_ref(object), types)?;
+        for hpa in &own.autoscalers {
+            of_autoscaler(hpa, object, manifests, &mut demand, notes);
+        }
+    }
+    for object in &dump.carried {
+        if ["ScaledObject", "ScaledJob"].contains(&&*object.kind) {
+            warn_of_triggers(object, notes);
+        }
+    }
+    demand.loads.sort_by_key(|load| load.workload);
+    Ok(demand)
+}
+
+fn of_autoscaler(
+    hpa: &HorizontalPodAutoscaler,
+    object: &Object<'_>,
+    manifests: &Manifests,
+    demand: &mut Demand,
+    notes: &mut Notes,
+) {
+    let name = object.full_name();
+    let Some(served) = served(hpa, manifests) else {
+        let (kind, target) = (hpa.target.kind, hpa.target.name);
+        return notes.warn(format!(
+            "HorizontalPodAutoscaler {name}: its {kind} {target} is not in the dump, so it scales nothing"
+        ));
+    };
+    let replicas = object.text(&["status", "currentReplicas"]).and_then(|text| text.parse::<u32>().ok());
+    let served = Served { replicas: replicas.unwrap_or(served.replicas), ..served };
+    let keda = object.controller().is_some();
+    let mut cpu = None;
+    let mut memory = None;
+    for metric in &hpa.metrics {
+        match &metric.source {
+            MetricSource::Resource { name: resource } | MetricSource::ContainerResource { name: resource, .. } => {
+                if *resource == ResourceName::CPU {
+                    cpu = cpu.or_else(|| per_pod(metric, object, "cpu", served.template.requests().cpu_milli()));
+                } else if *resource == ResourceName::MEMORY {
+                    let requests = served.template.requests().memory_bytes();
+                    memory = memory.or_else(|| per_pod(metric, object, "memory", requests));
+                }
+            }
+            MetricSource::External { metric: own, .. } | MetricSource::Object { metric: own, .. } if !keda => {
+                outside(*own, object, &served, demand, notes);
+            }
+            MetricSource::Pods { metric: own, .. } => notes.warn(format!(
+                "HorizontalPodAutoscaler {name} reads {own} of its pods, and a dump holds no series: `prometheus` in the scenario states it; until then its replicas stay"
+            )),
+            MetricSource::External { .. } | MetricSource::Object { .. } => {}
+        }
+    }
+    push(served, cpu, memory, &name, demand, notes);
+}
+
+/// Adds the load that uses so much of a pod.
+fn push(
+    served: Served<'_>,
+    cpu: Option<Use>,
+    memory: Option<Use>,
+    autoscaler: &str,
+    demand: &mut Demand,
+    notes: &mut Notes,
+) {
+    if cpu.is_none() && memory.is_none() {
+        return;
+    }
+    if demand.loads.iter().any(|load| load.workload == served.name) {
+        return;
+    }
+    let requests = served.template.requests().cpu_milli();
+    let (amount, basis) = match cpu {
+        Some(Use { amount, measured: true }) => (amount, format!("{amount}m of CPU for each, as measured")),
+        Some(Use { amount, .. }) => {
+            notes.assume(format!("{} uses as much CPU as its autoscaler aims at: nothing was measured.", served.name));
+            (amount, format!("{amount}m of CPU for each, the autoscaler's target"))
+        }
+        None => {
+            let amount = (requests / 10).max(1);
+            notes.assume(format!(
+                "{} uses a tenth of the CPU that it requests: {autoscaler} reads its memory alone.",
+                served.name
+            ));
+            (amount, format!("{amount}m of CPU for each, a tenth of its request"))
+        }
+    };
+    let replicas = served.replicas;
+    if replicas == 0 || amount <= 0 {
+        return notes.warn(format!("{} has no load: it had no replicas, or used no CPU", served.name));
+    }
+    let rate = f64::from(replicas) * amount as f64 / MILLISECONDS_PER_REQUEST as f64;
+    demand.loads.push(Load {
+        workload: served.name,
+        rate,
+        memory: memory.map(|own| own.amount),
+        basis: format!("{replicas} replica(s), {basis}"),
+    });
+}
+
+/// The workload that an autoscaler scales.
+fn served<'m>(hpa: &HorizontalPodAutoscaler, manifests: &'m Manifests) -> Option<Served<'m>> {
+    let name = ObjectName { namespace: hpa.namespace, name: hpa.target.name };
+    match hpa.target.kind.as_str() {
+        "Deployment" => {
+            let own = manifests.deployments.iter().find(|own| own.name == name)?;
+            Some(Served { name, replicas: own.replicas.unwrap_or(1), template: &own.template })
+        }
+        "StatefulSet" => {
+            let own = manifests.stateful_sets.iter().find(|own| own.name == name)?;
+            Some(Served { name, replicas: own.replicas.unwrap_or(1), template: &own.template })
+        }
+        _ => None,
+    }
+}
+
+/// What a pod uses of a resource, in its unit.
+#[derive(Clone, Copy)]
+struct Use {
+    amount: i64,
+    /// Whether the autoscaler measured it; otherwise it is what it aims at.
+    measured: bool,
+}
+
+/// What a pod uses of a resource of which it requests so much.
+fn per_pod(metric: &MetricSpec, object: &Object<'_>, resource: &str, requests: i64) -> Option<Use> {
+    let measured = current(object, resource).and_then(|current| amount(current, resource, requests));
+    let of_v1 = || {
+        let percent = object.text(&["status", "currentCPUUtilizationPercentage"]).filter(|_| resource == "cpu")?;
+        share(percent.parse().ok()?, requests)
+    };
+    if let Some(amount) = measured.or_else(of_v1) {
+        return Some(Use { amount, measured: true });
+    }
+    let aimed = match metric.target {
+        MetricTarget::Utilization(percent) => share(i64::from(percent), requests),
+        MetricTarget::AverageValue(quantity) => in_unit(quantity, resource),
+        MetricTarget::Value(_) => None,
+    };
+    aimed.map(|amount| Use { amount, measured: false })
+}
+
+/// What the status says of a resource.
+fn current<'o, 's>(object: &'o Object<'s>, resource: &str) -> Option<&'o Node<'s>> {
+    let metrics = object.at(&["status", "currentMetrics"])?.items();
+    let sources = metrics.iter().flat_map(|metric| [metric.get("resource"), metric.get("containerResource")]).flatten();
+    let mut own = sources.filter(|source| source.get("name").and_then(Node::as_text) == Some(resource));
+    own.find_map(|source| source.get("current"))
+}
+
+fn amount(current: &Node<'_>, resource: &str, requests: i64) -> Option<i64> {
+    let value = current.get("averageValue").and_then(Node::as_text).and_then(|text| text.parse::<Quantity>().ok());
+    let percent = || current.get("averageUtilization")?.as_text()?.parse::<i64>().ok();
+    value.and_then(|value| in_unit(value, resource)).or_else(|| share(percent()?, requests))
+}
+
+/// A share in percent of a request; none of nothing.
+fn share(percent: i64, requests: i64) -> Option<i64> {
+    let amount = i128::from(percent) * i128::from(requests) / 100;
+    i64::try_from(amount).ok().filter(|amount| *amount > 0)
+}
+
+fn in_unit(quantity: Quantity, resource: &str) -> Option<i64> {
+    let amount = if resource == "cpu" { quantity.milli_value() } else { quantity.value() };
+    Some(amount).filter(|amount| *amount > 0)
+}
+
+/// The present value of a metric from outside the pods.
+fn outside(metric: Symbol, object: &Object<'_>, served: &Served<'_>, demand: &mut Demand, notes: &mut Notes) {
+    if demand.metrics.iter().any(|(name, _)| *name == metric.as_str()) {
+        return;
+    }
+    let metrics = object.at(&["status", "currentMetrics"]).map_or(&[][..], Node::items);
+    let sources = metrics.iter().flat_map(|own| [own.get("external"), own.get("object")]).flatten();
+    let mut own = sources
+        .filter(|source| find(source, &["metric", "name"]).and_then(Node::as_text) == Some(metric.as_str()))
+        .filter_map(|source| source.get("current"));
+    let number = |current: &Node<'_>, key| {
+        let quantity = current.get(key)?.as_text()?.parse::<Quantity>().ok()?;
+        Some(quantity.as_f64()).filter(|value| *value >= 0.0)
+    };
+    let value = own.find_map(|current| {
+        number(current, "value")
+            .or_else(|| number(current, "averageValue").map(|each| each * f64::from(served.replicas)))
+    });
+    let name = object.full_name();
+    match value {
+        Some(value) => {
+            notes.assume(format!("{metric}, which {name} reads, keeps the value that it had."));
+            demand.metrics.push((metric.as_str().to_owned(), value));
+        }
+        None => notes.warn(format!(
+            "HorizontalPodAutoscaler {name} reads {metric}, whose value is not in the dump: `external_metrics` in the scenario states it; until then its replicas stay"
+        )),
+    }
+}
+
+/// Tells of triggers that nothing in the scenario serves.
+fn warn_of_triggers(object: &Object<'_>, notes: &mut Notes) {
+    for kind in object.at(&["spec", "triggers"]).map_or(&[][..], Node::items).iter().filter_map(|own| own.get("type")) {
+        let kind = kind.as_text().unwrap_or_default();
+        if !SELF_CONTAINED.contains(&kind) {
+            let (own, name) = (&object.kind, object.full_name());
+            notes.warn(format!(
+                "{own} {name}: what its trigger `{kind}` reads is not in a dump: state it under `queues`, `prometheus` or `external_metrics` (docs/scaling.md); until then the trigger fails"
+            ));
+        }
+    }
+}

@@ -1,0 +1,218 @@
+//! The node groups that a dump's nodes belong to.
+
+use std::collections::BTreeMap;
+
+use super::cluster::{Cluster, Launcher, zone_of};
+use super::objects::Object;
+use super::{Dump, Notes};
+use crate::domain::{Quantity, Symbol};
+use crate::scenario::tree::{Node, NodeKind};
+
+/// A node group as a scenario states it.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(super) struct Group {
+    /// Its name.
+    pub name: String,
+    /// Whether EKS manages it.
+    pub managed: bool,
+    /// Its instance types, the most frequent first.
+    pub types: Vec<String>,
+    /// How many nodes it has.
+    pub count: usize,
+    /// How many it may have at least and at most.
+    pub sizes: (usize, usize),
+    /// Whether it is of Spot instances.
+    pub spot: bool,
+    /// Where its nodes are.
+    pub zones: Vec<String>,
+    /// Labels that its owner gave all its nodes.
+    pub labels: Vec<(String, String)>,
+    /// Taints that all its nodes have: key, value, effect.
+    pub taints: Vec<[String; 3]>,
+    /// The family of its machine images.
+    pub family: &'static str,
+    /// Its root volume in GiB.
+    pub volume: Option<i64>,
+    /// Pods that a node takes, where all say the same.
+    pub pods: Option<i64>,
+}
+
+/// Labels by which a node is known to be launched by Karpenter.
+const OF_KARPENTER: [&str; 2] = ["karpenter.sh/nodepool", "karpenter.sh/provisioner-name"];
+/// Prefixes of labels that Kubernetes, EKS and eksctl give nodes themselves.
+const OWN_LABELS: [&str; 10] = [
+    "kubernetes.io/",
+    "node.kubernetes.io/",
+    "beta.kubernetes.io/",
+    "topology.kubernetes.io/",
+    "failure-domain.beta.kubernetes.io/",
+    "topology.k8s.aws/",
+    "topology.ebs.csi.aws.com/",
+    "k8s.io/",
+    "eks.amazonaws.com/",
+    "alpha.eksctl.io/",
+];
+/// Prefixes of taints that come and go with a node's condition.
+const OWN_TAINTS: [&str; 4] = [
+    "node.kubernetes.io/",
+    "node.cloudprovider.kubernetes.io/",
+    "ToBeDeletedByClusterAutoscaler",
+    "DeletionCandidateOf",
+];
+
+/// Whether Karpenter launched the node.
+pub(super) fn is_karpenters(node: &Object<'_>) -> bool {
+    OF_KARPENTER.iter().any(|key| node.label(key).is_some())
+}
+
+/// The groups of the nodes that Karpenter did not launch, in order of name.
+pub(super) fn groups(dump: &Dump<'_>, cluster: &Cluster, notes: &mut Notes) -> Vec<Group> {
+    let mut members: BTreeMap<(String, bool), Vec<&Object<'_>>> = BTreeMap::new();
+    let (mut karpenters, mut fargate) = (0_usize, 0_usize);
+    for node in &dump.nodes {
+        if is_karpenters(node) {
+            karpenters += 1;
+        } else if node.label("eks.amazonaws.com/compute-type") == Some("fargate") {
+            fargate += 1;
+        } else {
+            members.entry(group_of(node)).or_default().push(node);
+        }
+    }
+    if karpenters > 0 {
+        notes.assume(format!(
+            "The run begins without the {karpenters} nodes that Karpenter had launched: it launches its own in the first minutes."
+        ));
+    }
+    if fargate > 0 {
+        notes.warn(format!("{fargate} pod(s) run on Fargate, which is not simulated: they take room on other nodes"));
+    }
+    let grow = matches!(cluster.launcher, Launcher::ClusterAutoscaler { .. });
+    let groups = members.into_iter().filter_map(|((name, managed), nodes)| {
+        let group = group(name, managed, &nodes, cluster, notes)?;
+        let sizes = if grow { (1, (2 * group.count).max(group.count + 3)) } else { (group.count, group.count) };
+        Some(Group { sizes, ..group })
+    });
+    let groups: Vec<Group> = groups.collect();
+    if grow && !groups.is_empty() {
+        notes.assume(
+            "Node groups may shrink to one node and grow to twice their size: their real limits are not in a dump.",
+        );
+    }
+    groups
+}
+
+/// The name of a node's group, and whether EKS manages it.
+fn group_of(node: &Object<'_>) -> (String, bool) {
+    if let Some(name) = node.label("eks.amazonaws.com/nodegroup") {
+        return (name.to_owned(), true);
+    }
+    if let Some(name) = node.label("alpha.eksctl.io/nodegroup-name") {
+        return (name.to_owned(), false);
+    }
+    (format!("self-managed-{}", instance_type(node).unwrap_or("unknown").replace('.', "-")), false)
+}
+
+fn instance_type<'o>(node: &'o Object<'_>) -> Option<&'o str> {
+    node.label("node.kubernetes.io/instance-type").or_else(|| node.label("beta.kubernetes.io/instance-type"))
+}
+
+fn group(name: String, managed: bool, nodes: &[&Object<'_>], cluster: &Cluster, notes: &mut Notes) -> Option<Group> {
+    let mut types: BTreeMap<&str, usize> = BTreeMap::new();
+    for kind in nodes.iter().filter_map(|node| instance_type(node)) {
+        *types.entry(kind).or_default() += 1;
+    }
+    let mut types: Vec<(&str, usize)> = types.into_iter().collect();
+    types.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    types.retain(|(kind, _)| {
+        let sold = cluster.region.instance_type(Symbol::new(kind)).is_some();
+        if !sold {
+            let region = cluster.region.name;
+            notes.warn(format!("node group {name}: there is no price for {kind} in {region}, so it is left out"));
+        }
+        sold
+    });
+    if types.is_empty() {
+        let count = nodes.len();
+        notes.warn(format!("node group {name} is left out with its {count} node(s): no instance type of it is known"));
+        return None;
+    }
+    let first = nodes.first()?;
+    let spot = ["SPOT", "spot"].contains(&first.label("eks.amazonaws.com/capacityType").unwrap_or_default());
+    let mut zones: Vec<String> = nodes.iter().filter_map(|node| zone_of(node)).map(str::to_owned).collect();
+    zones.sort_unstable();
+    zones.dedup();
+    zones.retain(|zone| cluster.region.zone_index(Symbol::new(zone)).is_some());
+    Some(Group {
+        managed,
+        types: types.into_iter().map(|(kind, _)| kind.to_owned()).collect(),
+        count: nodes.len(),
+        sizes: (nodes.len(), nodes.len()),
+        spot,
+        zones,
+        labels: common(nodes, labels),
+        taints: common(nodes, taints),
+        family: family(first),
+        volume: first.text(&["status", "capacity", "ephemeral-storage"]).and_then(gibibytes),
+        pods: common(nodes, |node| {
+            node.text(&["status", "capacity", "pods"]).and_then(|pods| pods.parse().ok()).into_iter().collect()
+        })
+        .first()
+        .copied()
+        .filter(|pods| (1..=10_000).contains(pods)),
+        name,
+    })
+}
+
+/// What all nodes have.
+fn common<T: PartialEq>(nodes: &[&Object<'_>], of: impl Fn(&Object<'_>) -> Vec<T>) -> Vec<T> {
+    let Some((first, rest)) = nodes.split_first() else { return Vec::new() };
+    let mut all = of(first);
+    for node in rest {
+        let own = of(node);
+        all.retain(|one| own.contains(one));
+    }
+    all
+}
+
+fn labels(node: &Object<'_>) -> Vec<(String, String)> {
+    let Some(Node { kind: NodeKind::Map(entries), .. }) = node.at(&["metadata", "labels"]) else {
+        return Vec::new();
+    };
+    let given = entries.iter().filter(|entry| !OWN_LABELS.iter().any(|own| entry.key.starts_with(own)));
+    given.map(|entry| (entry.key.to_string(), entry.value.as_text().unwrap_or_default().to_owned())).collect()
+}
+
+fn taints(node: &Object<'_>) -> Vec<[String; 3]> {
+    let taints = node.at(&["spec", "taints"]).map_or(&[][..], Node::items);
+    let text = |taint: &Node<'_>, key| taint.get(key).and_then(Node::as_text).unwrap_or_default().to_owned();
+    let all = taints.iter().map(|taint| ["key", "value", "effect"].map(|key| text(taint, key)));
+    all.filter(|[key, _, effect]| {
+        !OWN_TAINTS.iter().any(|own| key.starts_with(own))
+            && ["NoSchedule", "PreferNoSchedule", "NoExecute"].contains(&effect.as_str())
+    })
+    .collect()
+}
+
+/// eksctl's name for the family of a node's machine image.
+pub(super) fn family(node: &Object<'_>) -> &'static str {
+    let image = node.text(&["status", "nodeInfo", "osImage"]).unwrap_or_default();
+    if image.starts_with("Bottlerocket") {
+        "Bottlerocket"
+    } else if image.starts_with("Ubuntu") {
+        "Ubuntu2204"
+    } else if image == "Amazon Linux 2" {
+        "AmazonLinux2"
+    } else if image.starts_with("Windows Server 2019") {
+        "WindowsServer2019CoreContainer"
+    } else if image.starts_with("Windows Server 2022") {
+        "WindowsServer2022CoreContainer"
+    } else {
+        "AmazonLinux2023"
+    }
+}
+
+/// A volume's size, of which the file system shows a little less.
+fn gibibytes(text: &str) -> Option<i64> {
+    let bytes = text.parse::<Quantity>().ok()?.value();
+    Some((bytes / (1 << 30)).saturating_add(1)).filter(|size| (1..=65_536).contains(size))
+}

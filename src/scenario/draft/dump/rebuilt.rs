@@ -1,0 +1,201 @@
+//! Objects that a dump lacks and that what it holds implies: workloads of pods, priority classes, node classes.
+
+use std::collections::BTreeMap;
+
+use super::objects::{Object, find, find_mut, map, remove, scalar, set};
+use super::{CARRIED, Dump, Notes, clean, groups};
+use crate::domain::Symbol;
+use crate::scenario::manifests::{Manifests, SYSTEM_CLASSES};
+use crate::scenario::tree::{Location, Node, NodeKind};
+
+/// Labels that controllers give the pods they make.
+const POD_LABELS: [&str; 5] = [
+    "pod-template-hash",
+    "controller-revision-hash",
+    "pod-template-generation",
+    "statefulset.kubernetes.io/pod-name",
+    "apps.kubernetes.io/pod-index",
+];
+/// Keys of a pod's specification that its own creation added.
+const POD_SPEC: [&str; 6] = ["nodeName", "priority", "preemptionPolicy", "hostname", "subdomain", "serviceAccount"];
+
+/// Makes a workload of the pods whose controller is not in the dump.
+pub(super) fn workloads(dump: &mut Dump<'_>, notes: &mut Notes) {
+    let mut orphans: BTreeMap<(&'static str, String, String), Vec<usize>> = BTreeMap::new();
+    let mut of_jobs = 0_usize;
+    for (position, pod) in dump.pods.iter().enumerate() {
+        let Some((kind, name)) = pod.controller() else { continue };
+        let hash = pod.label("pod-template-hash").unwrap_or_default();
+        let (kind, name) = match kind {
+            "DaemonSet" => ("DaemonSet", name),
+            "StatefulSet" => ("StatefulSet", name),
+            "ReplicaSet" => ("Deployment", deployment_of(name, hash)),
+            "Node" => continue,
+            "Job" => {
+                of_jobs += 1;
+                continue;
+            }
+            _ => ("Deployment", name),
+        };
+        orphans.entry((kind, pod.namespace.clone(), name.to_owned())).or_default().push(position);
+    }
+    for object in &dump.carried {
+        orphans.retain(|(kind, namespace, name), _| {
+            (*kind, namespace, name) != (object.kind.as_str(), &object.namespace, &object.name)
+        });
+    }
+    if of_jobs > 0 {
+        notes.warn(format!(
+            "{of_jobs} pod(s) of Jobs are left out: add `jobs,cronjobs` to the dump to carry what makes them"
+        ));
+    }
+    let mut made: BTreeMap<&'static str, usize> = BTreeMap::new();
+    for ((kind, _, name), pods) in orphans {
+        let created = |position: &&usize| dump.pods[**position].text(&["metadata", "creationTimestamp"]);
+        let Some(newest) = pods.iter().max_by_key(created) else { continue };
+        let object = of_pod(&dump.pods[*newest], kind, &name, pods.len());
+        *made.entry(kind).or_default() += 1;
+        dump.carried.push(object);
+    }
+    for (kind, count) in made {
+        notes.assume(format!("{count} {kind}(s) that the dump does not hold are made of their newest pods."));
+    }
+    let rank = |object: &Object<'_>| CARRIED.iter().position(|(kind, _)| *kind == object.kind);
+    dump.carried.sort_by_key(rank);
+}
+
+/// The Deployment of a ReplicaSet: its name without the hash of the template.
+fn deployment_of<'o>(set: &'o str, hash: &str) -> &'o str {
+    let stripped = set.strip_suffix(hash).and_then(|name| name.strip_suffix('-')).filter(|_| !hash.is_empty());
+    stripped.or_else(|| set.rsplit_once('-').map(|(name, _)| name)).filter(|name| !name.is_empty()).unwrap_or(set)
+}
+
+/// A workload whose template is what a pod looks like.
+fn of_pod<'s>(pod: &Object<'s>, kind: &'static str, name: &str, count: usize) -> Object<'s> {
+    let mut own = pod.node.clone();
+    clean::clean(&mut own);
+    let mut labels = find(&own, &["metadata", "labels"]).cloned().unwrap_or_else(|| map([]));
+    remove(&mut labels, &POD_LABELS);
+    if !matches!(&labels.kind, NodeKind::Map(entries) if !entries.is_empty()) {
+        labels = map([("app", scalar(name.to_owned()))]);
+    }
+    let mut template = map([("labels", labels.clone())]);
+    if let Some(annotations) = find(&own, &["metadata", "annotations"]) {
+        set(&mut template, "annotations", annotations.clone());
+    }
+    let mut spec = find(&own, &["spec"]).cloned().unwrap_or_else(|| map([]));
+    remove(&mut spec, &POD_SPEC);
+    if kind == "DaemonSet" {
+        unpin(&mut spec);
+    }
+    let mut of_workload = map([
+        ("selector", map([("matchLabels", labels)])),
+        ("template", map([("metadata", template), ("spec", spec)])),
+    ]);
+    if kind != "DaemonSet" {
+        set(&mut of_workload, "replicas", scalar(count.to_string()));
+    }
+    let mut metadata = map([("name", text(name))]);
+    if !pod.namespace.is_empty() {
+        set(&mut metadata, "namespace", text(&pod.namespace));
+    }
+    let mut node =
+        map([("apiVersion", scalar("apps/v1")), ("kind", scalar(kind)), ("metadata", metadata), ("spec", of_workload)]);
+    node.at = pod.node.at;
+    Object::new(pod.source, node, kind.to_owned())
+}
+
+/// A text that may not be taken for anything else.
+fn text<'s>(text: &str) -> Node<'s> {
+    Node { kind: NodeKind::Scalar { text: text.to_owned().into(), plain: false }, at: Location::NONE }
+}
+
+/// Takes out the term by which the DaemonSet controller pins each pod to its node.
+fn unpin(spec: &mut Node<'_>) {
+    const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
+    let terms = find_mut(spec, &["affinity", "nodeAffinity", REQUIRED, "nodeSelectorTerms"]);
+    let Some(Node { kind: NodeKind::Seq(terms), .. }) = terms else { return };
+    terms.iter_mut().for_each(|term| remove(term, &["matchFields"]));
+    // A term that pinned and nothing else leaves every node open.
+    let is_open = terms.iter().any(|term| matches!(&term.kind, NodeKind::Map(entries) if entries.is_empty()));
+    if is_open && let Some(affinity) = find_mut(spec, &["affinity", "nodeAffinity"]) {
+        remove(affinity, &[REQUIRED]);
+    }
+}
+
+/// Where the name of a priority class stands, by kind of object.
+const PRIORITIES: [&[&str]; 4] = [
+    &["spec", "priorityClassName"],
+    &["spec", "template", "spec", "priorityClassName"],
+    &["spec", "jobTemplate", "spec", "template", "spec", "priorityClassName"],
+    &["spec", "jobTargetRef", "template", "spec", "priorityClassName"],
+];
+
+/// Adds the priority classes that templates name and the dump does not hold; pods say what they stand for.
+pub(super) fn priority_classes(dump: &mut Dump<'_>, notes: &mut Notes) {
+    let exists = |dump: &Dump<'_>, name: &str| {
+        SYSTEM_CLASSES.iter().any(|(own, _)| *own == name)
+            || dump.carried.iter().any(|object| object.kind == "PriorityClass" && object.name == name)
+    };
+    let named = |object: &Object<'_>| PRIORITIES.iter().find_map(|path| object.text(path)).map(str::to_owned);
+    let mut missing: Vec<(String, usize)> = Vec::new();
+    for (position, object) in dump.carried.iter().enumerate() {
+        if let Some(name) = named(object).filter(|name| !name.is_empty() && !exists(dump, name))
+            && !missing.iter().any(|(known, _)| *known == name)
+        {
+            missing.push((name, position));
+        }
+    }
+    for (name, position) in missing {
+        let own = |pod: &&Object<'_>| pod.text(PRIORITIES[0]) == Some(&*name);
+        let stated = dump.pods.iter().find(own).and_then(|pod| pod.text(&["spec", "priority"])?.parse::<i32>().ok());
+        match stated {
+            Some(value) => {
+                notes.assume(format!(
+                    "The priority class {name}, which the dump does not hold, has the value {value}, as its pods say."
+                ));
+            }
+            None => notes.warn(format!("the priority class {name} is not in the dump: its value is taken to be 0")),
+        }
+        let node = map([
+            ("apiVersion", scalar("scheduling.k8s.io/v1")),
+            ("kind", scalar("PriorityClass")),
+            ("metadata", map([("name", text(&name))])),
+            ("value", scalar(stated.unwrap_or(0).to_string())),
+        ]);
+        let source = dump.carried[position].source;
+        dump.carried.insert(0, Object::new(source, node, "PriorityClass".to_owned()));
+    }
+}
+
+/// Adds the node classes that NodePools name and the dump does not hold.
+pub(super) fn node_classes(dump: &mut Dump<'_>, manifests: &Manifests, notes: &mut Notes) {
+    let mut names: Vec<Symbol> = Vec::new();
+    for pool in manifests.node_pools.iter().filter(|pool| !pool.legacy) {
+        if !manifests.node_classes.iter().any(|class| class.name == pool.node_class)
+            && !names.contains(&pool.node_class)
+        {
+            names.push(pool.node_class);
+        }
+    }
+    let Some(source) = dump.carried.first().map(|object| object.source) else { return };
+    for name in names {
+        let bottlerocket = dump.nodes.iter().filter(|node| groups::is_karpenters(node)).map(groups::family);
+        let alias = if bottlerocket.into_iter().any(|family| family == "Bottlerocket") {
+            "bottlerocket@latest"
+        } else {
+            "al2023@latest"
+        };
+        notes.assume(format!(
+            "The EC2NodeClass {name}, which the dump does not hold, has the machine image {alias} and the defaults."
+        ));
+        let terms = Node { kind: NodeKind::Seq(vec![map([("alias", text(alias))])]), at: Location::NONE };
+        let node = map([
+            ("apiVersion", scalar("karpenter.k8s.aws/v1")),
+            ("kind", scalar("EC2NodeClass")),
+            ("metadata", map([("name", text(name.as_str()))])),
+            ("spec", map([("amiSelectorTerms", terms)])),
+        ]);
+        dump.carried.push(Object::new(source, node, "EC2NodeClass".to_owned()));
+    }
+}

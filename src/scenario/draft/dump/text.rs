@@ -1,0 +1,229 @@
+//! The scenario file that is made of a dump.
+
+use std::fmt::Write as _;
+
+use super::Notes;
+use super::cluster::{Cluster, Launcher};
+use super::demand::{Demand, Load, MILLISECONDS_PER_REQUEST};
+use super::groups::Group;
+use super::yaml::{quoted, word};
+use crate::policy::packing::PackerKind;
+use crate::scenario::draft::{DraftFile, Wishes};
+
+/// The share of a day's peak that is left at night (assumed).
+const NIGHT: f64 = 0.4;
+/// From this instant of the run on there is load: nodes boot before (assumed).
+const LOAD_AFTER: &str = "2m";
+
+/// What a scenario file is made of.
+pub(super) struct Facts<'f> {
+    pub wishes: &'f Wishes,
+    pub cluster: &'f Cluster,
+    pub files: &'f [DraftFile],
+    pub groups: &'f [Group],
+    pub demand: &'f Demand,
+    pub notes: &'f Notes,
+}
+
+/// The text of the scenario file.
+pub(super) fn scenario(facts: &Facts<'_>) -> String {
+    let mut text = String::from(
+        "# The cluster of a dump, as `nodecast init --from` read it. It runs as it is; what is assumed stands under `assumptions`.\n\
+         #   nodecast run scenario.yaml            one policy, one report\n\
+         #   nodecast compare scenario.yaml        all policies, the same luck for each, differences with intervals\n",
+    );
+    if !facts.notes.warnings.is_empty() {
+        text += "# What the dump holds and this scenario does not carry:\n";
+        for warning in &facts.notes.warnings {
+            let line: String = warning.message().chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+            let _ = writeln!(text, "#   {line}");
+        }
+    }
+    head(facts, &mut text);
+    groups(facts, &mut text);
+    loads(facts, &mut text);
+    metrics(facts.demand, &mut text);
+    policies(facts, &mut text);
+    text += "\nobjectives:                         # limits that the answer is held against; `request_p99` and `cost` are others\n  pending_p99: 2m\n";
+    assumptions(facts, &mut text);
+    text
+}
+
+fn head(facts: &Facts<'_>, text: &mut String) {
+    let (cluster, name) = (facts.cluster, word(&facts.wishes.name));
+    let _ = writeln!(text, "\nname: {name}");
+    let _ = writeln!(text, "region: {}", cluster.region.name);
+    if let Some(seen) = cluster.seen {
+        let _ = writeln!(text, "start: {seen}         # when the dump was made");
+    }
+    *text += "duration: 24h\nseed: 1                             # luck; another number is another day\n";
+    *text += "replications: 5                     # how many successive seeds `compare` runs\n";
+    *text += "\nversions:                           # as the nodes and the images say\n";
+    let _ = writeln!(text, "  kubernetes: \"{}\"", cluster.kubernetes);
+    match cluster.launcher {
+        Launcher::Karpenter => {
+            let _ = writeln!(text, "  karpenter: {}", cluster.karpenter);
+        }
+        Launcher::ClusterAutoscaler { version: Some(version), .. } => {
+            let _ = writeln!(text, "  cluster-autoscaler: \"{version}\"");
+        }
+        Launcher::ClusterAutoscaler { version: None, .. } | Launcher::Nobody => {}
+    }
+    if !cluster.zones.is_empty() {
+        let zones: Vec<&str> = cluster.zones.iter().map(|zone| zone.as_str()).collect();
+        let _ = writeln!(text, "\ncluster:\n  zones: [{}]   # where the nodes run", zones.join(", "));
+    }
+    *text += "\nmanifests:\n";
+    for file in facts.files {
+        let _ = writeln!(text, "  - {}", file.name);
+    }
+}
+
+/// The node groups, as they were.
+fn groups(facts: &Facts<'_>, text: &mut String) {
+    if facts.groups.is_empty() {
+        return;
+    }
+    *text += "\nnodeGroups:                         # the nodes that Karpenter did not launch, as they were\n";
+    for group in facts.groups {
+        let _ = writeln!(text, "  - name: {}", word(&group.name));
+        let list = |words: &[String]| words.iter().map(|own| word(own)).collect::<Vec<_>>().join(", ");
+        let _ = writeln!(text, "    managed: {}", group.managed);
+        let _ = writeln!(text, "    instanceTypes: [{}]", list(&group.types));
+        let (least, most) = group.sizes;
+        let _ = writeln!(text, "    min: {least}\n    desired: {}\n    max: {most}", group.count);
+        if group.spot {
+            *text += "    spot: true\n";
+        }
+        if !group.zones.is_empty() {
+            let _ = writeln!(text, "    zones: [{}]", list(&group.zones));
+        }
+        let _ = writeln!(text, "    amiFamily: {}", group.family);
+        if let Some(volume) = group.volume {
+            let _ = writeln!(text, "    volumeSize: {volume}                  # GiB");
+        }
+        if let Some(pods) = group.pods {
+            let _ = writeln!(text, "    maxPods: {pods}");
+        }
+        if !group.labels.is_empty() {
+            *text += "    labels:\n";
+            for (key, value) in &group.labels {
+                let _ = writeln!(text, "      {}: {}", word(key), word(value));
+            }
+        }
+        if !group.taints.is_empty() {
+            *text += "    taints:\n";
+            for [key, value, effect] in &group.taints {
+                let _ = writeln!(text, "      - {{ key: {}, value: {}, effect: {effect} }}", word(key), word(value));
+            }
+        }
+    }
+}
+
+fn loads(facts: &Facts<'_>, text: &mut String) {
+    if facts.demand.loads.is_empty() {
+        return;
+    }
+    let _ = write!(
+        text,
+        "\n# A dump knows no requests: each rate is what makes the replicas use the CPU that their autoscaler measured, taken as the\n\
+         # day's peak. To replay your own traffic, write in place of `diurnal: {{ ... }}`\n\
+         #   prometheus: web.json            # the answer of /api/v1/query_range, summed over its series (docs/load.md)\n\
+         # and set `cpu_per_request` to cores in use divided by requests per second.\n\
+         load:\n"
+    );
+    let peak_at = facts.cluster.seen.map_or_else(|| "0h".to_owned(), time_of_day);
+    for load in &facts.demand.loads {
+        one_load(load, &peak_at, text);
+    }
+}
+
+fn one_load(load: &Load, peak_at: &str, text: &mut String) {
+    let _ = writeln!(text, "  - workload: {}     # {}", word(&load.workload.to_string()), load.basis);
+    let _ = writeln!(text, "    at: {LOAD_AFTER}");
+    let (night, peak) = (number(load.rate * NIGHT), number(load.rate));
+    let _ = writeln!(text, "    requests: {{ diurnal: {{ night: {night}, peak: {peak}, peak_at: {peak_at} }} }}");
+    let memory = load.memory.map_or_else(String::new, |bytes| format!(", memory: {{ idle: {bytes} }}"));
+    let _ = writeln!(
+        text,
+        "    service: {{ cpu_per_request: {MILLISECONDS_PER_REQUEST}ms, concurrency: 16, base_latency: 20ms, timeout: 10s{memory} }}"
+    );
+}
+
+/// The time of day of an instant, as a duration.
+fn time_of_day(instant: jiff::Timestamp) -> String {
+    let minutes = instant.as_second().rem_euclid(86_400) / 60;
+    format!("{}h{}m", minutes / 60, minutes % 60)
+}
+
+/// A number of four digits, or as many as a whole number has.
+fn number(value: f64) -> String {
+    let text = if value >= 100.0 { format!("{value:.0}") } else { format!("{value:.3}") };
+    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
+}
+
+fn metrics(demand: &Demand, text: &mut String) {
+    if demand.metrics.is_empty() {
+        return;
+    }
+    *text +=
+        "\nexternal_metrics:                   # what autoscalers read from outside; a value holds until the next\n";
+    for (name, value) in &demand.metrics {
+        let _ = writeln!(text, "  - {{ metric: {}, values: [{{ at: 0s, value: {} }}] }}", word(name), number(*value));
+    }
+}
+
+fn policies(facts: &Facts<'_>, text: &mut String) {
+    *text += "\npolicies:                           # the first one is what `run` simulates; each lays its own settings over all this\n";
+    let cost_aware = PackerKind::CostAware.knows(facts.cluster.karpenter);
+    match &facts.cluster.launcher {
+        Launcher::Karpenter => {
+            *text += "  - { name: today, autoscaler: karpenter }\n";
+            if cost_aware {
+                *text += "  - { name: cost-aware, autoscaler: karpenter, packer: cost-aware }   # what a better packing would save\n";
+            }
+            *text +=
+                "  # another setting:  - { name: later, autoscaler: karpenter, manifests: [nodepools-later.yaml] }\n";
+        }
+        Launcher::ClusterAutoscaler { flags, .. } => {
+            let all: Vec<String> = flags.iter().map(|(name, value)| format!("{name}: {}", quoted(value))).collect();
+            let stated = if all.is_empty() { String::new() } else { format!(", flags: {{ {} }}", all.join(", ")) };
+            let _ = writeln!(text, "  - {{ name: today, autoscaler: cluster-autoscaler{stated} }}");
+            *text += "  - { name: fixed, autoscaler: static }   # nobody changes the node groups\n";
+        }
+        Launcher::Nobody => {
+            *text += "  - { name: today, autoscaler: static }\n";
+            *text += "  # with NodePools among the manifests:  - { name: karpenter, autoscaler: karpenter }\n";
+        }
+    }
+}
+
+fn assumptions(facts: &Facts<'_>, text: &mut String) {
+    let mut all = Vec::new();
+    if !facts.demand.loads.is_empty() {
+        all.push(format!(
+            "A request takes {MILLISECONDS_PER_REQUEST} ms of CPU; rates follow from what the autoscalers measured. That moment is the day's peak, and nights have {:.0} % of it.",
+            NIGHT * 100.0
+        ));
+        all.push(format!("There is no load in the first {LOAD_AFTER}, while nodes boot."));
+    }
+    all.extend(facts.notes.assumptions.iter().cloned());
+    if all.is_empty() {
+        return;
+    }
+    *text += "\nassumptions:                        # printed in every report\n";
+    for assumption in all {
+        let _ = writeln!(text, "  - {}", quoted(&assumption));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{number, time_of_day};
+
+    #[test]
+    fn numbers_are_as_short_as_they_may_be() {
+        assert_eq!([0.04, 12.5, 99.0, 1234.4].map(number), ["0.04", "12.5", "99", "1234"]);
+        assert_eq!(time_of_day(jiff::Timestamp::constant(1_767_225_600 + 14 * 3_600 + 5 * 60, 0)), "14h5m");
+    }
+}
