@@ -76,7 +76,9 @@ fn scenario_name(directory: &Path) -> String {
     let kept = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.') { c } else { '-' };
     let name: String = name.unwrap_or_default().chars().map(kept).take(63).collect();
     let name = name.trim_matches(['-', '.', '_']);
-    if name.is_empty() { NAMELESS.to_owned() } else { name.to_owned() }
+    // YAML takes the word for nothing.
+    let usable = !name.is_empty() && !name.eq_ignore_ascii_case("null");
+    if usable { name.to_owned() } else { NAMELESS.to_owned() }
 }
 
 /// What is written has to run; a draft that would not is refused before anything is in place.
@@ -99,7 +101,7 @@ fn farewell(directory: &Path, draft: &Draft) -> String {
     for command in ["run", "compare"] {
         text += &format!("  {}\n", shell_line(&["nodecast", command, &scenario]));
     }
-    text += "then change what the comments in it explain, one line at a time.\n";
+    text += "then change what the comments in it explain, one line at a time; docs/guide.md goes on from here\n";
     text
 }
 

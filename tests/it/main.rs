@@ -21,6 +21,7 @@ mod fidelity;
 mod first_tutorial;
 mod fourth_tutorial;
 mod gallery;
+mod guide;
 mod init;
 mod instance_types;
 mod interruptions;

@@ -15,8 +15,7 @@ mod yaml;
 use std::collections::BTreeMap;
 
 use super::{Draft, DraftFile, SCENARIO_FILE, Wishes};
-use crate::catalog::Catalog;
-use crate::domain::Symbol;
+use crate::catalog::{Catalog, Region};
 use crate::scenario::error::{ScenarioError, Warning};
 use crate::scenario::manifests::{Manifests, read_documents};
 use crate::scenario::source::{Limits, Source};
@@ -117,12 +116,11 @@ pub(super) fn draft(sources: &[Source], wishes: &Wishes, catalog: &Catalog) -> R
             .help(format!("make a dump: `{COMMAND}`")));
     }
     rebuilt::priority_classes(&mut dump, &mut notes);
-    let types: Vec<Symbol> = cluster.region.types.iter().map(|known| known.facts.name).collect();
-    let manifests = read(sources, &dump.carried, &types)?;
+    let manifests = read(sources, &dump.carried, &cluster.region)?;
     rebuilt::node_classes(&mut dump, &manifests, &mut notes);
-    warn_of_left_out(sources, &dump, &mut notes)?;
+    warn_of_left_out(sources, &dump, &cluster.region, &mut notes)?;
     let groups = groups::groups(&dump, &cluster, &mut notes);
-    let demand = demand::demand(&dump, &manifests, &types, &mut notes)?;
+    let demand = demand::demand(&dump, &manifests, &cluster.region, &mut notes)?;
     let files: Vec<DraftFile> = manifest_files(&dump);
     let scenario = text::scenario(&text::Facts {
         wishes,
@@ -219,21 +217,26 @@ fn has_ended(job: &Object<'_>) -> bool {
 }
 
 /// Reads objects as a run will; a mistake is shown where the dump has it.
-fn read<'s>(sources: &'s [Source], objects: &[Object<'s>], types: &[Symbol]) -> Result<Manifests, ScenarioError> {
+fn read<'s>(sources: &'s [Source], objects: &[Object<'s>], region: &Region) -> Result<Manifests, ScenarioError> {
     let mut all = Manifests::default();
     for source in sources {
         let own = objects.iter().filter(|object| std::ptr::eq(object.source, source));
         let documents: Vec<Node<'s>> = own.map(|object| object.node.clone()).collect();
         if !documents.is_empty() {
-            all.apply(read_documents(source, &documents, Some(types))?);
+            all.apply(read_documents(source, &documents, Some(region))?);
         }
     }
     Ok(all)
 }
 
 /// Tells what is in the dump and in no simulation.
-fn warn_of_left_out(sources: &[Source], dump: &Dump<'_>, notes: &mut Notes) -> Result<(), ScenarioError> {
-    notes.warnings.extend(read(sources, &dump.left_out, &[])?.warnings);
+fn warn_of_left_out(
+    sources: &[Source],
+    dump: &Dump<'_>,
+    region: &Region,
+    notes: &mut Notes,
+) -> Result<(), ScenarioError> {
+    notes.warnings.extend(read(sources, &dump.left_out, region)?.warnings);
     if dump.claims > 0 {
         let claims = dump.claims;
         notes.warn(format!("{claims} PersistentVolumeClaim(s) are left out: in a run, volumes bind no pod to a zone"));

@@ -2,6 +2,7 @@
 
 use super::objects::{Object, find};
 use super::{Dump, Notes, read};
+use crate::catalog::Region;
 use crate::domain::hpa::{MetricSource, MetricSpec, MetricTarget};
 use crate::domain::workload::ObjectName;
 use crate::domain::{HorizontalPodAutoscaler, PodSpec, Quantity, ResourceName, Symbol};
@@ -51,13 +52,13 @@ struct Served<'m> {
 pub(super) fn demand(
     dump: &Dump<'_>,
     manifests: &Manifests,
-    types: &[Symbol],
+    region: &Region,
     notes: &mut Notes,
 ) -> Result<Demand, ScenarioError> {
     let mut demand = Demand::default();
     for object in &dump.autoscalers {
         let source: &Source = object.source;
-        let own = read(std::slice::from_ref(source), std::slice::from_ref(object), types)?;
+        let own = read(std::slice::from_ref(source), std::slice::from_ref(object), region)?;
         for hpa in &own.autoscalers {
             of_autoscaler(hpa, object, manifests, &mut demand, notes);
         }

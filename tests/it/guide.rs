@@ -1,0 +1,99 @@
+//! `docs/guide.md` is true: its commands run in its order, on the dump of a cluster, with the edits that it shows.
+
+use std::fs;
+use std::path::Path;
+
+use crate::cli::Place;
+
+fn guide() -> String {
+    fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/guide.md")).unwrap()
+}
+
+/// The blocks of code of one language, in order.
+fn blocks(text: &str, language: &str) -> Vec<String> {
+    let fence = format!("```{language}\n");
+    text.split(&fence).skip(1).map(|rest| rest.split("```").next().unwrap().to_owned()).collect()
+}
+
+/// The words of a command line, which quotes nothing but whole words.
+fn words(line: &str) -> Vec<String> {
+    let parts = line.split('\'').enumerate();
+    parts
+        .flat_map(|(place, part)| match place % 2 {
+            0 => part.split_whitespace().map(str::to_owned).collect(),
+            _ => vec![part.to_owned()],
+        })
+        .collect()
+}
+
+/// Five minutes in place of a day, and two seeds: unoptimised builds take as long.
+fn shorten(place: &Place) {
+    let scenario = fs::read_to_string(place.path("my-cluster/scenario.yaml")).unwrap();
+    let shorter = scenario.replace("duration: 24h", "duration: 5m").replace("replications: 5 ", "replications: 2 ");
+    assert_ne!(scenario, shorter);
+    place.put("my-cluster/scenario.yaml", &shorter);
+}
+
+/// Makes the edit of step 6: the entry of one workload as the guide shows it, and the answer that it names.
+fn put_traffic_in(place: &Place, entry: &str) {
+    let samples: Vec<String> =
+        (0..15).map(|minute| format!("[{}, \"{}\"]", 1_795_000_000 + 60 * minute, 300 + minute)).collect();
+    let answer = format!(
+        "{{\"status\": \"success\", \"data\": {{\"resultType\": \"matrix\", \"result\": [{{\"metric\": {{}}, \"values\": [{}]}}]}}}}",
+        samples.join(", ")
+    );
+    place.put("my-cluster/storefront.json", &answer);
+    let scenario = fs::read_to_string(place.path("my-cluster/scenario.yaml")).unwrap();
+    let (before, rest) = scenario.split_once("  - workload: shop/storefront").unwrap();
+    let end = rest.find("  - workload").or_else(|| rest.find("\npolicies:")).unwrap();
+    place.put("my-cluster/scenario.yaml", &format!("{before}{entry}{}", &rest[end..]));
+}
+
+#[test]
+fn the_commands_of_the_guide_do_what_it_says() {
+    let guide = guide();
+    let place = Place::new();
+    let dump = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/dump/cluster.yaml");
+    fs::copy(dump, place.path("cluster.yaml")).unwrap();
+    let entry = blocks(&guide, "yaml").concat();
+    let mut run = Vec::new();
+    for block in blocks(&guide, "sh") {
+        for line in block.lines().filter(|line| line.starts_with("nodecast ")) {
+            let words = words(line);
+            let arguments: Vec<&str> = words.iter().skip(1).map(String::as_str).collect();
+            if arguments[0] == "validate" {
+                put_traffic_in(&place, &entry);
+            }
+            let (out, err, code) = place.nodecast(&arguments);
+            assert_eq!(code, Some(0), "{line}\n{out}{err}");
+            if arguments[0] == "init" {
+                shorten(&place);
+            }
+            run.push(words[1].clone());
+        }
+    }
+    assert_eq!(run, ["init", "run", "compare", "diff", "sweep", "validate", "compare", "check", "check"]);
+    assert!(place.path("reports/my-cluster/report.html").is_file());
+    // What the guide says of the files that are there.
+    let scenario = fs::read_to_string(place.path("my-cluster/scenario.yaml")).unwrap();
+    for words in ["assumptions:", "name: today,", "name: cost-aware,", "storefront.json", "start: 2026-11-24T13:42:00Z"]
+    {
+        assert!(scenario.contains(words), "{words}");
+    }
+}
+
+#[test]
+fn the_guide_and_the_readme_lead_to_each_other_and_to_files_that_exist() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let readme = fs::read_to_string(root.join("README.md")).unwrap();
+    assert!(
+        readme.lines().take(40).any(|line| line.contains("(docs/guide.md)")),
+        "the README leads to the guide early"
+    );
+    let guide = guide();
+    let links: Vec<&str> = guide.split("](").skip(1).map(|rest| rest.split([')', '#']).next().unwrap()).collect();
+    assert!(links.len() >= 4);
+    for link in links {
+        assert!(root.join("docs").join(link).is_file(), "{link}");
+    }
+}
