@@ -46,6 +46,7 @@ pub(super) struct ReplicaLoop<'s> {
 struct Room {
     pods: Vec<PodId>,
     views: Vec<PodView>,
+    samples: Vec<PodSample>,
 }
 
 impl ReplicaLoop<'_> {
@@ -72,6 +73,14 @@ enum Read {
 }
 
 impl Read {
+    /// The samples, for their room.
+    fn into_samples(self) -> Option<Vec<PodSample>> {
+        match self {
+            Self::PerPod(samples) => Some(samples),
+            Self::Series(_) | Self::Failed(_) => None,
+        }
+    }
+
     fn as_reading(&self) -> MetricReading<'_> {
         match self {
             Self::PerPod(samples) => MetricReading::PerPod { samples, unmatched: &[] },
@@ -137,13 +146,16 @@ pub(super) fn sync(context: &mut Context<'_>, now: SimTime, index: u32) {
     room.pods.clone_from(&context.world.workload(target).pods);
     room.views.clear();
     room.views.extend(room.pods.iter().map(|&pod| pod_view(context, pod)));
-    let Room { pods, views } = &room;
+    let Room { pods, views, samples } = &mut room;
     let spec = context.autoscalers[index as usize].spec;
     let metrics = effective_metrics(spec);
     // At zero the controller asks for nothing unless it scales from there.
     let reads: Vec<Read> = match context.world.workload(target).replicas == 0 && !wakes(context, index) {
         true => Vec::new(),
-        false => (0..metrics.len()).map(|metric| read_metric(context, now, index, target, pods, metric)).collect(),
+        false => {
+            let mut read = |metric| read_metric(context, now, index, (target, &pods[..]), metric, samples);
+            (0..metrics.len()).map(&mut read).collect()
+        }
     };
     let readings: Vec<MetricReading<'_>> = reads.iter().map(Read::as_reading).collect();
     let view = HpaView {
@@ -156,6 +168,7 @@ pub(super) fn sync(context: &mut Context<'_>, now: SimTime, index: u32) {
     };
     let own = &mut context.autoscalers[index as usize];
     let decision = hpa::sync(spec, &mut own.state, &view, &own.parameters);
+    room.samples = reads.into_iter().find_map(Read::into_samples).unwrap_or(room.samples);
     own.room = room;
     remember(context, index, target, metrics, &decision);
     apply_decision(context, now, index, target, metrics, &decision);
@@ -304,16 +317,16 @@ fn read_metric(
     context: &mut Context<'_>,
     now: SimTime,
     index: u32,
-    target: WorkloadId,
-    pods: &[PodId],
+    (target, pods): (WorkloadId, &[PodId]),
     position: usize,
+    room: &mut Vec<PodSample>,
 ) -> Read {
     let (spec, owner) = (context.autoscalers[index as usize].spec, context.autoscalers[index as usize].owner);
     let metric = &effective_metrics(spec)[position];
     match &metric.source {
-        MetricSource::Resource { name } => read_resource(context, now, target, pods, *name, None),
+        MetricSource::Resource { name } => read_resource(context, now, (target, pods), (*name, None), room),
         MetricSource::ContainerResource { name, container } => {
-            read_resource(context, now, target, pods, *name, Some(container.as_str()))
+            read_resource(context, now, (target, pods), (*name, Some(container.as_str())), room)
         }
         MetricSource::External { .. } if owner.is_some() => {
             match keda_loop::external_metric(context, now, owner.unwrap_or_default(), position) {
@@ -397,14 +410,13 @@ fn stated(context: &Context<'_>, now: SimTime, metric: Symbol) -> Read {
     }
 }
 
-/// A resource of each pod from metrics-server.
+/// A resource of each pod, or of one container of each, from metrics-server. The samples take the place of what `room` holds.
 fn read_resource(
     context: &Context<'_>,
     now: SimTime,
-    target: WorkloadId,
-    pods: &[PodId],
-    name: ResourceName,
-    container: Option<&str>,
+    (target, pods): (WorkloadId, &[PodId]),
+    (name, container): (ResourceName, Option<&str>),
+    room: &mut Vec<PodSample>,
 ) -> Read {
     let is_memory = name == ResourceName::MEMORY;
     let has_memory = || pods.iter().any(|&pod| context.metrics.memory_sample(pod, now).is_some());
@@ -422,5 +434,8 @@ fn read_resource(
         };
         PodSample { sample, request }
     };
-    Read::PerPod(pods.iter().map(sample).collect())
+    let mut samples = std::mem::take(room);
+    samples.clear();
+    samples.extend(pods.iter().map(sample));
+    Read::PerPod(samples)
 }

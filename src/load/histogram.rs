@@ -1,5 +1,7 @@
 //! Weighted response times in logarithmic buckets.
 
+use std::sync::LazyLock;
+
 /// Smallest time told apart, in seconds.
 const FLOOR_SECONDS: f64 = 1e-5;
 /// Buckets in each factor of ten; one bucket spans 1.16 %.
@@ -75,8 +77,13 @@ impl LatencyHistogram {
 }
 
 fn upper_edge(bucket: usize) -> f64 {
-    FLOOR_SECONDS * libm::exp10((bucket + 1) as f64 / BUCKETS_PER_DECADE)
+    UPPER_EDGES[bucket]
 }
+
+static UPPER_EDGES: LazyLock<Vec<f64>> = LazyLock::new(|| {
+    let edge = |bucket: usize| FLOOR_SECONDS * libm::exp10((bucket + 1) as f64 / BUCKETS_PER_DECADE);
+    (0..BUCKETS).map(edge).collect()
+});
 
 #[cfg(test)]
 mod tests {
