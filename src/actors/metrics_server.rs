@@ -160,7 +160,7 @@ impl MetricsServer {
     /// What metrics-server says of a pod's memory at `now`: that of the last reading which it knows, in thousandths of a
     /// byte.
     pub(super) fn memory_sample(&self, pod: PodId, now: SimTime) -> Option<Sample> {
-        let entry = self.pods.get(pod.index()).copied().flatten()?;
+        let entry = self.pods.get(pod.index())?.as_ref()?;
         let newest = entry.points.iter().rev().flatten().find(|point| point.visible <= now)?;
         Some(Sample { milli: newest.memory?.saturating_mul(1_000), at: newest.at, window: RESOLUTION })
     }
@@ -168,7 +168,7 @@ impl MetricsServer {
     /// What metrics-server says of a pod at `now`: its mean CPU use between the last two points that it knows. A pod read
     /// once counts from its start if it was then at least 10 s and less than one resolution old.
     pub(super) fn sample(&self, pod: PodId, started: Option<SimTime>, now: SimTime) -> Option<Sample> {
-        let entry = self.pods.get(pod.index()).copied().flatten()?;
+        let entry = self.pods.get(pod.index())?.as_ref()?;
         let mut known = entry.points.iter().rev().flatten().filter(|point| point.visible <= now);
         let newest = known.next()?;
         let (from, used) = match known.next() {
@@ -199,8 +199,8 @@ impl PodMetrics {
     }
 
     fn keep(&mut self, point: Point) {
-        let [_, second, third] = self.points;
-        self.points = [second, third, Some(point)];
+        self.points.rotate_left(1);
+        self.points[2] = Some(point);
     }
 }
 

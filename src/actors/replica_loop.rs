@@ -157,13 +157,23 @@ pub(super) fn sync(context: &mut Context<'_>, now: SimTime, index: u32) {
             (0..metrics.len()).map(&mut read).collect()
         }
     };
-    let readings: Vec<MetricReading<'_>> = reads.iter().map(Read::as_reading).collect();
+    let (only, several);
+    let readings: &[MetricReading<'_>] = match &reads[..] {
+        [one] => {
+            only = one.as_reading();
+            std::slice::from_ref(&only)
+        }
+        more => {
+            several = more.iter().map(Read::as_reading).collect::<Vec<_>>();
+            &several
+        }
+    };
     let view = HpaView {
         now,
         spec_replicas: context.world.workload(target).replicas as i32,
         status_replicas: pods.len() as i32,
         pods: views,
-        readings: &readings,
+        readings,
         selector_problem: ambiguous(context, index, target).then_some(SelectorProblem::Ambiguous),
     };
     let own = &mut context.autoscalers[index as usize];

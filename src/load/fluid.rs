@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, VecDeque};
 
 use super::conditions::{Conditions, Source};
-use super::histogram::LatencyHistogram;
+use super::histogram::{Decays, LatencyHistogram};
 use super::queueing::ResponseTime;
 use super::tally::Tally;
 use crate::domain::{SimDuration, SimTime};
@@ -174,12 +174,12 @@ impl Fluid {
         if self.held.is_empty() && self.last.is_none() {
             return Cow::Borrowed(&tally.histogram);
         }
-        let mut histogram = tally.histogram.clone();
+        let (mut histogram, mut decays) = (tally.histogram.clone(), Decays::default());
         for ((.., service_rate), held) in &self.held {
-            add(&mut histogram, held.response(f64::from_bits(*service_rate)), held.requests);
+            histogram.add_equilibrium(held.requests, held.response(f64::from_bits(*service_rate)), &mut decays);
         }
         if let Some((response, requests)) = self.last {
-            add(&mut histogram, response, requests);
+            histogram.add_response(requests, response);
         }
         Cow::Owned(histogram)
     }
@@ -298,7 +298,7 @@ impl Fluid {
                 Some((last, weight)) if *last == response => *weight += requests,
                 last => {
                     if let Some((response, weight)) = last.replace((response, requests)) {
-                        add(&mut tally.histogram, response, weight);
+                        tally.histogram.add_response(weight, response);
                     }
                 }
             },
@@ -322,9 +322,4 @@ fn throttled_share(conditions: &Conditions) -> f64 {
         ResponseTime::Open { wait_probability, .. } => wait_probability,
         ResponseTime::Closed { .. } => 0.0,
     }
-}
-
-/// Adds `requests` that were answered in `response`.
-fn add(histogram: &mut LatencyHistogram, response: ResponseTime, requests: f64) {
-    histogram.add_distribution(requests, response.mean(), |seconds| response.within(seconds));
 }

@@ -2,6 +2,8 @@
 
 use std::sync::LazyLock;
 
+use super::queueing::ResponseTime;
+
 /// Smallest time told apart, in seconds.
 const FLOOR_SECONDS: f64 = 1e-5;
 /// Buckets in each factor of ten; one bucket spans 1.16 %.
@@ -17,6 +19,21 @@ pub struct LatencyHistogram {
     weighted_seconds: f64,
 }
 
+/// For each rate of service met, the share of services that last beyond the upper edge of each bucket.
+#[derive(Clone, Debug, Default)]
+pub struct Decays(Vec<(f64, Box<[f64]>)>);
+
+impl Decays {
+    fn at_edges(&mut self, rate: f64) -> &[f64] {
+        let known = self.0.iter().position(|own| own.0.to_bits() == rate.to_bits());
+        let place = known.unwrap_or_else(|| {
+            self.0.push((rate, UPPER_EDGES.iter().map(|edge| libm::exp(-rate * edge)).collect()));
+            self.0.len() - 1
+        });
+        &self.0[place].1
+    }
+}
+
 impl Default for LatencyHistogram {
     fn default() -> Self {
         Self { weights: vec![0.0; BUCKETS], total: 0.0, weighted_seconds: 0.0 }
@@ -24,15 +41,28 @@ impl Default for LatencyHistogram {
 }
 
 impl LatencyHistogram {
-    /// Adds `weight` requests whose response time has the distribution function `below` (the probability of at most so
-    /// many seconds) and the mean `mean_seconds`.
-    pub fn add_distribution(&mut self, weight: f64, mean_seconds: f64, below: impl Fn(f64) -> f64) {
+    /// Adds `weight` requests that were answered in `response`.
+    pub fn add_response(&mut self, weight: f64, response: ResponseTime) {
+        self.add_distribution(weight, response.mean(), |bucket| response.within(upper_edge(bucket)));
+    }
+
+    /// The same for one of many responses at few rates of service, in equilibrium.
+    pub fn add_equilibrium(&mut self, weight: f64, response: ResponseTime, decays: &mut Decays) {
+        let decay = decays.at_edges(response.service_rate());
+        self.add_distribution(weight, response.mean(), |bucket| {
+            response.within_given(upper_edge(bucket), decay[bucket])
+        });
+    }
+
+    /// Adds `weight` requests whose response time has the mean `mean_seconds` and is with the probability `below` at most the
+    /// upper edge of a bucket.
+    fn add_distribution(&mut self, weight: f64, mean_seconds: f64, below: impl Fn(usize) -> f64) {
         if weight <= 0.0 {
             return;
         }
         let mut previous = 0.0;
         for (bucket, sum) in self.weights.iter_mut().enumerate() {
-            let reached = if bucket + 1 == BUCKETS { 1.0 } else { below(upper_edge(bucket)).clamp(previous, 1.0) };
+            let reached = if bucket + 1 == BUCKETS { 1.0 } else { below(bucket).clamp(previous, 1.0) };
             *sum += weight * (reached - previous);
             previous = reached;
             if 1.0 - previous < 1e-12 {
@@ -87,12 +117,12 @@ static UPPER_EDGES: LazyLock<Vec<f64>> = LazyLock::new(|| {
 
 #[cfg(test)]
 mod tests {
-    use super::LatencyHistogram;
+    use super::{LatencyHistogram, upper_edge};
 
     #[test]
     fn quantiles_of_an_exponential_come_back_within_a_bucket() {
         let mut histogram = LatencyHistogram::default();
-        histogram.add_distribution(1_000.0, 0.2, |t| 1.0 - libm::exp(-t / 0.2));
+        histogram.add_distribution(1_000.0, 0.2, |bucket| 1.0 - libm::exp(-upper_edge(bucket) / 0.2));
         for p in [0.5, 0.95, 0.99] {
             let exact = -0.2 * libm::log(1.0 - p);
             let ratio = histogram.quantile_seconds(p) / exact;

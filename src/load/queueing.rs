@@ -66,12 +66,7 @@ impl ResponseTime {
                 if t <= 0.0 {
                     return 0.0;
                 }
-                let served = 1.0 - libm::exp(-service_rate * t);
-                if wait_probability <= 0.0 {
-                    return served;
-                }
-                let waited_and_served = two_stages_within(drain_rate, service_rate, t);
-                (1.0 - wait_probability) * served + wait_probability * waited_and_served
+                open_within(wait_probability, drain_rate, service_rate, (t, libm::exp(-service_rate * t)))
             }
             Self::Closed { ahead, departure_rate, service_rate } => {
                 erlang_then_exponential(ahead, departure_rate, service_rate, seconds)
@@ -79,13 +74,33 @@ impl ResponseTime {
         }
     }
 
-    /// The time in seconds within which a share `p` of requests is answered; where some wait, by bisection to one part in
-    /// 10⁹.
+    /// The same for a caller who knows `still_served`, e to the minus `seconds` times the service rate: for many times and
+    /// few rates it is worked out once.
+    pub fn within_given(&self, seconds: f64, still_served: f64) -> f64 {
+        match *self {
+            Self::Open { wait_probability, drain_rate, service_rate, extra_wait }
+                if extra_wait <= 0.0 && seconds > 0.0 =>
+            {
+                open_within(wait_probability, drain_rate, service_rate, (seconds, still_served))
+            }
+            _ => self.within(seconds),
+        }
+    }
+
+    /// The service rate of one server.
+    pub fn service_rate(&self) -> f64 {
+        match *self {
+            Self::Open { service_rate, .. } | Self::Closed { service_rate, .. } => service_rate,
+        }
+    }
+
+    /// The time in seconds within which a share `p` of requests is answered; where some wait, to one part in 10⁹.
     pub fn quantile(&self, p: f64) -> f64 {
-        if let Self::Open { wait_probability, service_rate, extra_wait, .. } = *self
-            && wait_probability <= 0.0
-        {
-            return extra_wait - libm::log(1.0 - p) / service_rate;
+        if let Self::Open { wait_probability, drain_rate, service_rate, extra_wait } = *self {
+            if wait_probability <= 0.0 {
+                return extra_wait - libm::log(1.0 - p) / service_rate;
+            }
+            return extra_wait + open_quantile(wait_probability, drain_rate, service_rate, 1.0 - p);
         }
         let mut high = self.mean().max(1e-9);
         while self.within(high) < p && high < 1e12 {
@@ -130,14 +145,63 @@ pub fn wait_probability(servers: u32, offered: f64) -> f64 {
     loss / (1.0 - utilisation * (1.0 - loss))
 }
 
-/// Probability that an exponential stage at `rate`, then one at `last_rate`, end within `t`.
-fn two_stages_within(rate: f64, last_rate: f64, t: f64) -> f64 {
+/// Probability that an open queue without a backlog answers within `t`, given e to the minus `t` times the service rate.
+fn open_within(wait_probability: f64, drain_rate: f64, service_rate: f64, (t, still_served): (f64, f64)) -> f64 {
+    let served = 1.0 - still_served;
+    if wait_probability <= 0.0 {
+        return served;
+    }
+    let waited_and_served = two_stages_within(drain_rate, service_rate, (t, still_served));
+    (1.0 - wait_probability) * served + wait_probability * waited_and_served
+}
+
+/// The time that a share `beyond` of the answers of such a queue exceeds, to one part in 10⁹: Newton's steps on the logarithm
+/// of the share, which is nearly a straight line, kept within bounds that close in.
+fn open_quantile(wait_probability: f64, drain_rate: f64, service_rate: f64, beyond: f64) -> f64 {
+    let longer = |t: f64| {
+        let still_served = libm::exp(-service_rate * t);
+        let density = (1.0 - wait_probability) * service_rate * still_served
+            + wait_probability * two_stages_density(drain_rate, service_rate, (t, still_served));
+        (1.0 - open_within(wait_probability, drain_rate, service_rate, (t, still_served)), density)
+    };
+    let (mut low, mut high) = (0.0, f64::INFINITY);
+    let mut t = -libm::log(beyond) / service_rate.min(drain_rate);
+    for _ in 0..200 {
+        let (share, density) = longer(t);
+        if share > beyond {
+            low = t
+        } else {
+            high = t
+        }
+        let step = libm::log(share / beyond) * share / density;
+        let middle = if high.is_finite() { 0.5 * (low + high) } else { 2.0 * t };
+        let next = if step.is_finite() && low < t + step && t + step < high { t + step } else { middle };
+        if (next - t).abs() <= t * 1e-10 || high - low <= high * 1e-9 {
+            return next;
+        }
+        t = next;
+    }
+    t
+}
+
+/// Probability that an exponential stage at `rate`, then one at `last_rate`, end within `t`, given e to the minus `t` times
+/// `last_rate`.
+fn two_stages_within(rate: f64, last_rate: f64, (t, still_last): (f64, f64)) -> f64 {
     let difference = rate - last_rate;
     if difference.abs() < 1e-6 * rate {
         return erlang_within(2, rate, t);
     }
-    let left = (rate * libm::exp(-last_rate * t) - last_rate * libm::exp(-rate * t)) / difference;
+    let left = (rate * still_last - last_rate * libm::exp(-rate * t)) / difference;
     (1.0 - left).clamp(0.0, 1.0)
+}
+
+/// The density of the same.
+fn two_stages_density(rate: f64, last_rate: f64, (t, still_last): (f64, f64)) -> f64 {
+    let difference = rate - last_rate;
+    if difference.abs() < 1e-6 * rate {
+        return rate * rate * t * still_last;
+    }
+    rate * last_rate * (still_last - libm::exp(-rate * t)) / difference
 }
 
 /// Probability that `count` exponential stages at `rate`, then one at `last_rate`, end within `t`.
