@@ -199,8 +199,8 @@ impl PodMetrics {
     }
 
     fn keep(&mut self, point: Point) {
-        self.points.rotate_left(1);
-        self.points[2] = Some(point);
+        let [_, second, third] = &self.points;
+        self.points = [*second, *third, Some(point)];
     }
 }
 

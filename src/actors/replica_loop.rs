@@ -1,6 +1,7 @@
 //! The HorizontalPodAutoscaler controller: every autoscaler at its own phase, every 15 s.
 
 use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
 
 use super::context::Context;
 use super::event::{Event, class};
@@ -150,34 +151,25 @@ pub(super) fn sync(context: &mut Context<'_>, now: SimTime, index: u32) {
     let spec = context.autoscalers[index as usize].spec;
     let metrics = effective_metrics(spec);
     // At zero the controller asks for nothing unless it scales from there.
-    let reads: Vec<Read> = match context.world.workload(target).replicas == 0 && !wakes(context, index) {
-        true => Vec::new(),
+    let reads: SmallVec<[Read; 1]> = match context.world.workload(target).replicas == 0 && !wakes(context, index) {
+        true => SmallVec::new(),
         false => {
             let mut read = |metric| read_metric(context, now, index, (target, &pods[..]), metric, samples);
             (0..metrics.len()).map(&mut read).collect()
         }
     };
-    let (only, several);
-    let readings: &[MetricReading<'_>] = match &reads[..] {
-        [one] => {
-            only = one.as_reading();
-            std::slice::from_ref(&only)
-        }
-        more => {
-            several = more.iter().map(Read::as_reading).collect::<Vec<_>>();
-            &several
-        }
-    };
+    let readings: SmallVec<[MetricReading<'_>; 1]> = reads.iter().map(Read::as_reading).collect();
     let view = HpaView {
         now,
         spec_replicas: context.world.workload(target).replicas as i32,
         status_replicas: pods.len() as i32,
         pods: views,
-        readings,
+        readings: &readings,
         selector_problem: ambiguous(context, index, target).then_some(SelectorProblem::Ambiguous),
     };
     let own = &mut context.autoscalers[index as usize];
     let decision = hpa::sync(spec, &mut own.state, &view, &own.parameters);
+    drop(readings);
     room.samples = reads.into_iter().find_map(Read::into_samples).unwrap_or(room.samples);
     own.room = room;
     remember(context, index, target, metrics, &decision);

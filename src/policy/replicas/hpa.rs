@@ -148,7 +148,6 @@ fn combine_metrics(
     let tolerance = tolerance_of(hpa, parameters);
     let mut best: Option<(i32, usize)> = None;
     let mut first_problem: Option<usize> = None;
-    decision.proposals.reserve_exact(metrics.len());
     for (index, metric) in metrics.iter().enumerate() {
         let reading = view.readings.get(index).copied().unwrap_or(MetricReading::Failed("nothing was read"));
         let outcome = propose(metric, reading, view, tolerance, parameters);

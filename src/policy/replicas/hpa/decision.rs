@@ -1,5 +1,7 @@
 //! What a pass decides, and the texts in which the controller says so.
 
+use smallvec::SmallVec;
+
 use super::conditions::ConditionReason;
 use super::proposals::{MetricProblem, Proposal};
 use crate::domain::hpa::{MetricSource, MetricSpec, MetricTarget};
@@ -15,7 +17,7 @@ pub struct HpaDecision {
     /// Why the metrics (or the bounds) call for another count. It may be set although the limits then keep the current one.
     pub reason: RescaleReason,
     /// What each metric proposed, in the order of the specification; empty if no metric was read.
-    pub proposals: Vec<Result<Proposal, MetricProblem>>,
+    pub proposals: SmallVec<[Result<Proposal, MetricProblem>; 1]>,
     /// Why the pass ended without a decision.
     pub failure: Option<String>,
     /// The events that the pass emits, in order.
@@ -24,12 +26,12 @@ pub struct HpaDecision {
 
 impl HpaDecision {
     /// No change.
-    pub(super) const fn keep(current: i32) -> Self {
+    pub(super) fn keep(current: i32) -> Self {
         Self {
             current,
             desired: current,
             reason: RescaleReason::None,
-            proposals: Vec::new(),
+            proposals: SmallVec::new(),
             failure: None,
             events: Vec::new(),
         }
