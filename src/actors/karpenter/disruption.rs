@@ -96,6 +96,12 @@ fn try_methods(context: &mut Context<'_>, now: SimTime, mut from: usize) {
 fn search(context: &mut Context<'_>, now: SimTime, from: usize) -> Option<(usize, Vec<Proposal>)> {
     let stamp = context.karpenter.stamp.read(now);
     let drifted = context.karpenter.nodes.values().any(|claim| claim.drifted.is_some());
+    if !drifted {
+        // Nobody asks then.
+        for (reason, eligible) in DisruptionReason::ALL.iter().zip(&mut context.karpenter.disruption.eligible) {
+            *eligible = if *reason == DisruptionReason::Drifted { 0 } else { *eligible };
+        }
+    }
     let memos = context.karpenter.disruption.memos;
     let static_pools = super::static_pools::are_on(context);
     let open = |place: &usize| match ORDER[*place] {
