@@ -148,6 +148,11 @@ pub fn is_well_known(key: Symbol) -> bool {
     WELL_KNOWN.contains(&key)
 }
 
+/// The labels of which [`is_well_known`] speaks.
+pub fn well_known_labels() -> impl Iterator<Item = Symbol> {
+    WELL_KNOWN.iter().copied()
+}
+
 /// Whether a NodePool or pod may not constrain `key`: the hostname, and everything in Karpenter's own domains that is
 /// not well known.
 ///

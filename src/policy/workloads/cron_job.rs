@@ -108,15 +108,7 @@ mod tests {
             concurrency,
             starting_deadline: deadline.map(SimDuration::from_secs),
             suspended: false,
-            job: JobSpec {
-                template: Arc::new(PodSpec::default()),
-                parallelism: 1,
-                completions: Some(1),
-                backoff_limit: 6,
-                active_deadline: None,
-                suspended: false,
-                ignores_disruptions: false,
-            },
+            job: JobSpec::of(Arc::new(PodSpec::default())),
         }
     }
 

@@ -2,6 +2,7 @@
 
 use crate::catalog::{InstanceFacts, Region};
 use crate::domain::Symbol;
+use crate::domain::labels::well_known_labels;
 use crate::domain::symbol::well_known;
 use crate::scenario::error::{listed, nearest};
 use crate::scenario::reader::Reader;
@@ -13,47 +14,20 @@ const NAMED_MAX: usize = 8;
 /// The domain of labels that Karpenter's AWS provider keeps for itself.
 const DOMAIN: &str = "karpenter.k8s.aws/";
 
-/// Labels of the domain that the releases reproduced know.
+/// Labels of the domain that the releases reproduced know: those that pods may ask for, and two more.
 ///
 /// Source: AWS provider v1.13 `pkg/apis/v1/labels.go`, v0.22.1 `pkg/apis/v1alpha1/register.go`.
-const LABELS: [Symbol; 29] = [
-    well_known::EC2_NODE_CLASS,
-    well_known::INSTANCE_CATEGORY,
-    well_known::INSTANCE_FAMILY,
-    well_known::INSTANCE_GENERATION,
-    well_known::INSTANCE_SIZE,
-    well_known::INSTANCE_CPU,
-    well_known::INSTANCE_CPU_MANUFACTURER,
-    well_known::INSTANCE_CPU_CLOCK_MHZ,
-    well_known::INSTANCE_MEMORY,
-    well_known::INSTANCE_EBS_BANDWIDTH,
-    well_known::INSTANCE_NETWORK_BANDWIDTH,
-    well_known::INSTANCE_HYPERVISOR,
-    well_known::INSTANCE_ENCRYPTION,
-    well_known::INSTANCE_LOCAL_NVME,
-    well_known::INSTANCE_CAPABILITY_FLEX,
-    well_known::INSTANCE_TENANCY,
-    well_known::INSTANCE_GPU_NAME,
-    well_known::INSTANCE_GPU_MANUFACTURER,
-    well_known::INSTANCE_GPU_COUNT,
-    well_known::INSTANCE_GPU_MEMORY,
-    well_known::INSTANCE_ACCELERATOR_NAME,
-    well_known::INSTANCE_ACCELERATOR_MANUFACTURER,
-    well_known::INSTANCE_ACCELERATOR_COUNT,
-    well_known::INSTANCE_PODS,
-    well_known::CAPACITY_RESERVATION_ID,
-    well_known::CAPACITY_RESERVATION_TYPE,
-    well_known::CAPACITY_RESERVATION_INTERRUPTIBLE,
-    well_known::PLACEMENT_GROUP_ID,
-    well_known::PLACEMENT_GROUP_PARTITION,
-];
+fn labels() -> impl Iterator<Item = Symbol> {
+    let more = [well_known::EC2_NODE_CLASS, well_known::INSTANCE_PODS];
+    well_known_labels().filter(|label| label.as_str().starts_with(DOMAIN)).chain(more)
+}
 
 /// Warns if `key`, which stands at `node`, is in Karpenter's own domain but none of its labels.
 pub(super) fn warn_of_unknown_label<'s>(reader: &mut Reader<'s>, key: Symbol, node: &Node<'s>) {
-    if !key.as_str().starts_with(DOMAIN) || LABELS.contains(&key) {
+    if !key.as_str().starts_with(DOMAIN) || labels().any(|label| label == key) {
         return;
     }
-    let help = nearest(key.as_str(), LABELS.iter().map(|label| label.as_str())).map_or_else(
+    let help = nearest(key.as_str(), labels().map(Symbol::as_str)).map_or_else(
         || format!("labels under `{DOMAIN}` are Karpenter's own"),
         |near| format!("did you mean `{near}`?"),
     );
