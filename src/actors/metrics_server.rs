@@ -96,13 +96,13 @@ impl MetricsServer {
     }
 
     /// What reading a pod of `workload` takes. Loads know their workloads before these have pods.
-    fn metered(&mut self, workload: WorkloadId, name: ObjectName, loads: &[LoadLoop]) -> Metered {
+    fn metered(&mut self, workload: WorkloadId, name: impl FnOnce() -> ObjectName, loads: &[LoadLoop]) -> Metered {
         if self.workloads.len() <= workload.index() {
             self.workloads.resize(workload.index() + 1, None);
         }
         let scaled = &self.scaled;
         *self.workloads[workload.index()].get_or_insert_with(|| Metered {
-            scaled: scaled.contains(&name),
+            scaled: scaled.contains(&name()),
             load: loads.iter().position(|load| load.id == Some(workload)),
         })
     }
@@ -253,7 +253,7 @@ pub(super) fn tick(context: &mut Context<'_>, now: SimTime, node: NodeId) {
         if running.phase != PodPhase::Running {
             continue;
         }
-        let metered = metrics.metered(workload, context.world.workload(workload).name, loads);
+        let metered = metrics.metered(workload, || context.world.workload(workload).name, loads);
         if metered.scaled {
             let load = metered.load.map(|position| &loads[position]);
             let total = metrics.used_by_one(workload, load.into_iter(), now);

@@ -1,5 +1,7 @@
 //! The HorizontalPodAutoscaler controller: every autoscaler at its own phase, every 15 s.
 
+use std::sync::Arc;
+
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
@@ -11,7 +13,7 @@ use crate::domain::hpa::{HorizontalPodAutoscaler, MetricSource, MetricSpec, Metr
 use crate::domain::pod::PodPhase as ReportedPhase;
 use crate::domain::quantity::format_milli;
 use crate::domain::workload::ObjectName;
-use crate::domain::{PodId, ResourceName, SimDuration, SimTime, Symbol, WorkloadId};
+use crate::domain::{PodId, PodSpec, ResourceName, SimDuration, SimTime, Symbol, WorkloadId};
 use crate::policy::replicas::hpa::{
     self, HpaDecision, HpaParameters, HpaState, HpaView, MetricProblem, MetricReading, PodSample, PodView, Proposal,
     ReadyCondition, Reported, Sample, SelectorProblem, effective_metrics, pod_request_milli,
@@ -47,7 +49,32 @@ pub(super) struct ReplicaLoop<'s> {
 struct Room {
     pods: Vec<PodId>,
     views: Vec<PodView>,
+    reading: Reading,
+}
+
+/// What reading a resource needs anew at every pass, or nearly so.
+#[derive(Debug, Default)]
+struct Reading {
     samples: Vec<PodSample>,
+    /// What a pod of a template requests of the resource last asked about.
+    request: Option<(Arc<PodSpec>, ResourceName, Option<i64>)>,
+}
+
+impl Reading {
+    fn request(&mut self, template: &Arc<PodSpec>, (name, container): (ResourceName, Option<&str>)) -> Option<i64> {
+        if container.is_some() {
+            return pod_request_milli(template, name, container).ok();
+        }
+        if let Some((known, of, request)) = &self.request
+            && Arc::ptr_eq(known, template)
+            && *of == name
+        {
+            return *request;
+        }
+        let request = pod_request_milli(template, name, None).ok();
+        self.request = Some((Arc::clone(template), name, request));
+        request
+    }
 }
 
 impl ReplicaLoop<'_> {
@@ -147,14 +174,14 @@ pub(super) fn sync(context: &mut Context<'_>, now: SimTime, index: u32) {
     room.pods.clone_from(&context.world.workload(target).pods);
     room.views.clear();
     room.views.extend(room.pods.iter().map(|&pod| pod_view(context, pod)));
-    let Room { pods, views, samples } = &mut room;
+    let Room { pods, views, reading } = &mut room;
     let spec = context.autoscalers[index as usize].spec;
     let metrics = effective_metrics(spec);
     // At zero the controller asks for nothing unless it scales from there.
     let reads: SmallVec<[Read; 1]> = match context.world.workload(target).replicas == 0 && !wakes(context, index) {
         true => SmallVec::new(),
         false => {
-            let mut read = |metric| read_metric(context, now, index, (target, &pods[..]), metric, samples);
+            let mut read = |metric| read_metric(context, now, index, (target, &pods[..]), metric, reading);
             (0..metrics.len()).map(&mut read).collect()
         }
     };
@@ -170,7 +197,7 @@ pub(super) fn sync(context: &mut Context<'_>, now: SimTime, index: u32) {
     let own = &mut context.autoscalers[index as usize];
     let decision = hpa::sync(spec, &mut own.state, &view, &own.parameters);
     drop(readings);
-    room.samples = reads.into_iter().find_map(Read::into_samples).unwrap_or(room.samples);
+    room.reading.samples = reads.into_iter().find_map(Read::into_samples).unwrap_or(room.reading.samples);
     own.room = room;
     remember(context, index, target, metrics, &decision);
     apply_decision(context, now, index, target, metrics, &decision);
@@ -321,7 +348,7 @@ fn read_metric(
     index: u32,
     (target, pods): (WorkloadId, &[PodId]),
     position: usize,
-    room: &mut Vec<PodSample>,
+    room: &mut Reading,
 ) -> Read {
     let (spec, owner) = (context.autoscalers[index as usize].spec, context.autoscalers[index as usize].owner);
     let metric = &effective_metrics(spec)[position];
@@ -412,20 +439,20 @@ fn stated(context: &Context<'_>, now: SimTime, metric: Symbol) -> Read {
     }
 }
 
-/// A resource of each pod, or of one container of each, from metrics-server. The samples take the place of what `room` holds.
+/// A resource of each pod, or of one container of each, from metrics-server. The samples are put where `room` has them.
 fn read_resource(
     context: &Context<'_>,
     now: SimTime,
     (target, pods): (WorkloadId, &[PodId]),
     (name, container): (ResourceName, Option<&str>),
-    room: &mut Vec<PodSample>,
+    room: &mut Reading,
 ) -> Read {
     let is_memory = name == ResourceName::MEMORY;
     let has_memory = || pods.iter().any(|&pod| context.metrics.memory_sample(pod, now).is_some());
     if name != ResourceName::CPU && !(is_memory && has_memory()) {
         return Read::Failed(NO_PIPELINE.to_owned());
     }
-    let request = pod_request_milli(&context.world.workload(target).template, name, container).ok();
+    let request = room.request(&context.world.workload(target).template, (name, container));
     let sample = |&pod: &PodId| {
         let state = context.world.pod(pod);
         let running = state.phase == PodPhase::Running;
@@ -436,7 +463,7 @@ fn read_resource(
         };
         PodSample { sample, request }
     };
-    let mut samples = std::mem::take(room);
+    let mut samples = std::mem::take(&mut room.samples);
     samples.clear();
     samples.extend(pods.iter().map(sample));
     Read::PerPod(samples)
