@@ -13,7 +13,7 @@ use crate::domain::KarpenterVersion;
 use crate::scenario::draft::{Draft, SCENARIO_FILE, Wishes};
 use crate::scenario::{Limits, Scenario, ScenarioError, Source};
 
-/// Write a first scenario: an example, every line explained, or the cluster of a kubectl dump
+/// Write a first scenario: an explained example, or the cluster of a kubectl dump
 ///
 /// It runs as it is. The example is a day of a small web shop with two policies to compare. With --from the scenario is made of
 /// what `kubectl get deploy,sts,ds,hpa,pdb,nodepools,ec2nodeclasses,nodes,pods -A -o yaml` prints (or -o json): your manifests,
