@@ -141,7 +141,7 @@ mod tests {
 
     #[test]
     fn words_stay_as_they_were_written() {
-        let text = "a: 1.20\nb: \"1.20\"\nc: []\nd:\n- x: 100m\n  y: {}\n- -5\ne:\nf: \"a: b #c\"\ng: http://x:80/\n\"yes\": \"yes\"\n";
+        let text = "a: 1.20\nb: \"1.20\"\nc: []\nd:\n- x: 100m\n  z: {}\n- -5\ne:\nf: \"a: b #c\"\ng: http://x:80/\n\"yes\": \"yes\"\n";
         assert_eq!(rewritten(text), text);
     }
 
