@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 
 use assert_cmd::cargo::cargo_bin;
 
-fn nodecast(arguments: &[&str]) -> (String, String, Option<i32>) {
+pub(crate) fn nodecast(arguments: &[&str]) -> (String, String, Option<i32>) {
     let output = Command::new(cargo_bin!("nodecast")).args(arguments).output().expect("runs");
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("text");
     (text(output.stdout), text(output.stderr), output.status.code())

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use crate::cli::Place;
+use crate::cli::{Place, nodecast};
 
 fn guide() -> String {
     fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/guide.md")).unwrap()
@@ -79,6 +79,18 @@ fn the_commands_of_the_guide_do_what_it_says() {
     for words in ["assumptions:", "name: today,", "name: cost-aware,", "storefront.json", "start: 2026-11-24T13:42:00Z"]
     {
         assert!(scenario.contains(words), "{words}");
+    }
+}
+
+#[test]
+fn the_questions_that_the_readme_asks_of_a_run_have_answers() {
+    let readme = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md")).unwrap();
+    let questions: Vec<&str> = readme.lines().filter(|line| line.starts_with("nodecast explain ")).collect();
+    assert_eq!(questions.len(), 3);
+    for line in questions {
+        let words = words(line);
+        let (out, err, code) = nodecast(&words.iter().skip(1).map(String::as_str).collect::<Vec<_>>());
+        assert_eq!(code, Some(0), "{line}\n{out}{err}");
     }
 }
 
