@@ -285,6 +285,33 @@ spec: {maxReplicas: 3, scaleTargetRef: {kind: Deployment, name: wbe}}
 ";
 
 #[test]
+fn the_v1beta1_name_of_a_consolidation_policy_is_warned_of_in_v1_alone() {
+    let warnings = |version: &str, policy: &str| {
+        let pool = format!(
+            "apiVersion: {version}
+kind: NodePool
+metadata: {{name: default}}
+spec:
+  template: {{spec: {{nodeClassRef: {{group: karpenter.k8s.aws, kind: EC2NodeClass, name: default}}, requirements: []}}}}
+  disruption: {{consolidationPolicy: {policy}, consolidateAfter: 1m}}
+---
+apiVersion: karpenter.k8s.aws/v1
+kind: EC2NodeClass
+metadata: {{name: default}}
+spec: {{role: nodes}}
+"
+        );
+        let scenario = "name: policy\nregion: us-east-1\nduration: 1h\nmanifests: [pool.yaml]\n";
+        let all = load(&[("scenario.yaml", scenario), ("pool.yaml", &pool)]).1;
+        all.into_iter().filter(|warning| warning.contains("WhenUnderutilized")).collect::<Vec<_>>()
+    };
+    let found = warnings("karpenter.sh/v1", "WhenUnderutilized");
+    assert!(found.len() == 1 && found[0].contains("WhenEmptyOrUnderutilized"), "{found:?}");
+    assert_eq!(warnings("karpenter.sh/v1", "WhenEmptyOrUnderutilized"), Vec::<String>::new());
+    assert_eq!(warnings("karpenter.sh/v1beta1", "WhenUnderutilized"), Vec::<String>::new());
+}
+
+#[test]
 fn objects_that_appear_later_get_their_priority_and_dangling_references_are_named() {
     let (scenario, warnings) = load(&[
         (

@@ -116,8 +116,24 @@ pub(super) fn node_pool<'s>(reader: &mut Reader<'s>, object: &Node<'s>) -> Resul
     pool.termination_grace_period = inner.optional("terminationGracePeriod", |n, what| reader.duration(n, what))?;
     if let Some(node) = spec.get("disruption") {
         disruption(reader, node, &mut pool)?;
+        warn_of_older_name(reader, object, node);
     }
     Ok(pool)
+}
+
+/// `WhenUnderutilized` is what v1beta1 calls a policy that v1 has another name for, and no other.
+fn warn_of_older_name<'s>(reader: &mut Reader<'s>, object: &Node<'s>, disruption: &Node<'s>) {
+    let is_v1 = object.get("apiVersion").and_then(Node::as_text) == Some("karpenter.sh/v1");
+    let policy = disruption.get("consolidationPolicy").filter(|node| node.as_text() == Some("WhenUnderutilized"));
+    if let Some(node) = policy.filter(|_| is_v1) {
+        let message = "`karpenter.sh/v1` has no consolidationPolicy `WhenUnderutilized`";
+        reader.warn(
+            node.at,
+            message.to_owned(),
+            "its name in v1beta1",
+            "write `WhenEmptyOrUnderutilized`, which it is taken for",
+        );
+    }
 }
 
 /// `weight`, 0 to 100.
