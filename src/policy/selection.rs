@@ -162,8 +162,8 @@ impl LaunchView<'_> {
 
     /// The types that meet the requirements, hold the requests and have an available offering within the requirements.
     fn compatible_available<'a>(&'a self, left_out: &mut Vec<LeftOut>) -> Result<Vec<Candidate<'a>>, SelectionError> {
-        let key = self.capacity_type_key();
-        let open = |offering: &&Offering| offering.available && price::is_compatible(self.requirements, key, offering);
+        let terms = price::Terms::new(self.requirements, self.capacity_type_key());
+        let open = |offering: &&Offering| offering.available && terms.allow(offering);
         let kept: Vec<Candidate<'a>> = self
             .types
             .iter()

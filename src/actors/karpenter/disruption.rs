@@ -98,9 +98,7 @@ fn search(context: &mut Context<'_>, now: SimTime, from: usize) -> Option<(usize
     let drifted = context.karpenter.nodes.values().any(|claim| claim.drifted.is_some());
     if !drifted {
         // Nobody asks then.
-        for (reason, eligible) in DisruptionReason::ALL.iter().zip(&mut context.karpenter.disruption.eligible) {
-            *eligible = if *reason == DisruptionReason::Drifted { 0 } else { *eligible };
-        }
+        count(&mut context.karpenter.disruption.eligible, DisruptionReason::Drifted, 0);
     }
     let memos = context.karpenter.disruption.memos;
     let static_pools = super::static_pools::are_on(context);
@@ -209,11 +207,7 @@ impl Inquiry<'_, '_> {
     fn ask(&mut self, method: Method) -> Option<Found> {
         let view = self.view;
         let (candidates, others) = self.survey.of(view, method);
-        for (reason, eligible) in DisruptionReason::ALL.iter().zip(&mut self.eligible) {
-            if *reason == method.reason() {
-                *eligible = candidates.len() as u32;
-            }
-        }
+        count(&mut self.eligible, method.reason(), candidates.len() as u32);
         if method == Method::MultiNode {
             // Single-node consolidation leaves the same nodes out: they count once.
             self.obstacles.extend(others.into_iter().filter(|(_, kind)| *kind != Obstacle::Unmanaged));
@@ -242,6 +236,13 @@ impl Inquiry<'_, '_> {
                 drift(what_if, &candidates, &allowances).0.map_or(Found::Nothing, Found::Command)
             }
         })
+    }
+}
+
+/// Puts the count of a reason in its place in the order of [`DisruptionReason::ALL`].
+fn count(eligible: &mut [u32; 3], reason: DisruptionReason, nodes: u32) {
+    for (_, own) in DisruptionReason::ALL.iter().zip(eligible).filter(|(own, _)| **own == reason) {
+        *own = nodes;
     }
 }
 

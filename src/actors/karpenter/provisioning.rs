@@ -21,7 +21,7 @@ use crate::policy::instance_types::{Offering, refresh_offerings};
 use crate::policy::packing::{
     BoundPod, LeftOut, NodeView, PackerKind, PackingPlan, PendingPod, PlannedClaim, ReservedMode, Situation, takes_on,
 };
-use crate::policy::selection::price::is_compatible;
+use crate::policy::selection::price::Terms;
 use crate::world::NodePhase;
 use crate::world::node_operations::NewNode;
 use crate::world::record::{ClaimFacts, EventKind, NodeOrigin};
@@ -267,9 +267,8 @@ pub(super) fn exceeds_limits(context: &Context<'_>, pool: usize) -> bool {
 pub(super) fn capacity_types(context: &Context<'_>, claim: &PlannedClaim) -> Vec<Symbol> {
     let types = &context.karpenter.instance_types[claim.pool];
     let offerings = claim.instance_types.iter().flat_map(|own| &types[own.index as usize].offerings);
-    let open = |offering: &&Offering| {
-        offering.available && is_compatible(&claim.requirements, well_known::CAPACITY_TYPE, offering)
-    };
+    let terms = Terms::new(&claim.requirements, well_known::CAPACITY_TYPE);
+    let open = |offering: &&Offering| offering.available && terms.allow(offering);
     let found: BTreeSet<Symbol> = offerings.filter(open).map(|offering| offering.capacity_type).collect();
     found.into_iter().collect()
 }

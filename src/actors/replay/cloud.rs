@@ -8,7 +8,7 @@ use crate::domain::taints::TaintEffect;
 use crate::domain::{HourlyRate, Labels, NodeId, Resources, SimDuration, SimTime, Symbol, Taint, well_known};
 use crate::policy::disruption::ConditionStatus;
 use crate::policy::instance_types::InstanceType;
-use crate::policy::selection::price::is_compatible;
+use crate::policy::selection::price::Terms;
 use crate::world::NodePhase;
 use crate::world::node_operations::LaunchFacts;
 use crate::world::record::EventKind;
@@ -79,6 +79,7 @@ fn offers(
 ) -> Vec<Offer> {
     let Some(setup) = &context.setup.replay else { return Vec::new() };
     let refused = |key| context.karpenter.unavailable.get(&key).is_some_and(|&until| until > now);
+    let terms = Terms::new(requirements, well_known::CAPACITY_TYPE);
     let mut found = Vec::new();
     for &index in types {
         let name = context.karpenter.instance_types[pool][index as usize].name;
@@ -87,7 +88,7 @@ fn offers(
             let open = offering.available
                 && !context.karpenter.withdrawn.contains(&name)
                 && !refused((name, offering.zone, offering.capacity_type));
-            if open && is_compatible(requirements, well_known::CAPACITY_TYPE, offering) {
+            if open && terms.allow(offering) {
                 let (zone, capacity_type, price) = (offering.zone, offering.capacity_type, offering.price);
                 found.push(Offer { price, name, zone, capacity_type, index });
             }

@@ -2,9 +2,9 @@
 //!
 //! Source: Karpenter core v1.13 `pkg/controllers/nodeclaim/disruption/drift.go`, `instanceTypeNotFound`.
 
-use crate::domain::{Labels, Requirements, well_known};
+use crate::domain::{Labels, well_known};
 use crate::policy::instance_types::{InstanceType, Offering};
-use crate::policy::selection::price::is_compatible;
+use crate::policy::selection::price::Terms;
 
 /// Labels that say which reservation a node came from, and that it came from one.
 const RESERVED_LABELS: [crate::domain::Symbol; 4] = [
@@ -24,7 +24,7 @@ pub fn has_lost_its_type(types: &[InstanceType], labels: &Labels) -> bool {
     if reserved {
         RESERVED_LABELS.into_iter().for_each(|key| stated.remove(key));
     }
-    let wanted = Requirements::from_labels(&stated);
+    let Some(terms) = Terms::of_labels(&stated) else { return true };
     let of_kind = |offering: &&Offering| !reserved || offering.capacity_type != well_known::SPOT;
-    !own.offerings.iter().filter(of_kind).any(|offering| is_compatible(&wanted, well_known::CAPACITY_TYPE, offering))
+    !own.offerings.iter().filter(of_kind).any(|offering| terms.allow(offering))
 }

@@ -13,7 +13,7 @@ use super::what_if::{Failure, Simulation, WhatIf};
 use crate::domain::requirements::{Operator, Requirement};
 use crate::domain::{HourlyRate, Symbol, well_known};
 use crate::policy::packing::{PlannedClaim, PricedType, min_values_missed};
-use crate::policy::selection::price::{cheapest, is_compatible};
+use crate::policy::selection::price::{Terms, cheapest};
 
 /// A single Spot node is replaced by Spot only if so many cheaper types remain.
 const SPOT_TO_SPOT_TYPES: usize = 15;
@@ -153,15 +153,14 @@ fn spot_to_spot(
     }
     require_spot(claim);
     let types = view.pools[claim.pool].instance_types;
+    let terms = Terms::new(&claim.requirements, well_known::CAPACITY_TYPE);
     let to_be_had: Vec<PricedType> = claim
         .instance_types
         .iter()
         .filter_map(|own| {
             let kind = &types[own.index as usize];
-            let listed = kind.offerings.iter().any(|offering| {
-                offering.available && is_compatible(&claim.requirements, well_known::CAPACITY_TYPE, offering)
-            });
-            listed.then(|| PricedType { price: cheapest(kind, &claim.requirements), ..*own })
+            let listed = kind.offerings.iter().any(|offering| offering.available && terms.allow(offering));
+            listed.then(|| PricedType { price: cheapest(kind, &terms), ..*own })
         })
         .collect();
     claim.instance_types = to_be_had.into();

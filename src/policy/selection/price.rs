@@ -1,66 +1,113 @@
 //! The price by which Karpenter orders instance types.
 
+use crate::domain::labels::normalized_key;
 use crate::domain::requirements::{Operator, Requirement};
 use crate::domain::symbol::well_known;
-use crate::domain::{HourlyRate, Requirements, Symbol};
+use crate::domain::{HourlyRate, Labels, Requirements, Symbol};
 use crate::policy::instance_types::{InstanceType, Offering};
 
-/// Whether `offering` is within `requirements`, which speak of the capacity type under `capacity_type_key`. What they leave
-/// open is allowed; one that asks for a capacity reservation allows nothing else.
+/// What requirements or labels say of offerings, looked up once for many of them. What they leave open is allowed; what asks
+/// for a capacity reservation allows nothing else.
 ///
 /// Source: Karpenter core v1.13 `pkg/cloudprovider/types.go`, `Offerings.Compatible`.
-pub fn is_compatible(requirements: &Requirements, capacity_type_key: Symbol, offering: &Offering) -> bool {
-    Terms::new(requirements, capacity_type_key).allow(offering)
+#[derive(Clone, Copy, Debug)]
+pub struct Terms<'r> {
+    zone: Term<'r>,
+    zone_id: Term<'r>,
+    capacity_type: Term<'r>,
+    reservation: Term<'r>,
 }
 
-/// What requirements say of offerings, looked up once for many of them.
-#[derive(Clone, Copy)]
-struct Terms<'r> {
-    zone: Option<&'r Requirement>,
-    zone_id: Option<&'r Requirement>,
-    capacity_type: Option<&'r Requirement>,
-    reservation: Option<&'r Requirement>,
+/// What is said of one label.
+#[derive(Clone, Copy, Debug)]
+enum Term<'r> {
+    Nothing,
+    Is(Symbol),
+    Meets(&'r Requirement),
 }
 
-impl<'r> Terms<'r> {
-    fn new(requirements: &'r Requirements, capacity_type_key: Symbol) -> Self {
-        Self {
-            zone: requirements.get(well_known::ZONE),
-            zone_id: requirements.get(well_known::ZONE_ID),
-            capacity_type: requirements.get(capacity_type_key),
-            reservation: requirements.get(well_known::CAPACITY_RESERVATION_ID),
+impl Term<'_> {
+    fn allows(self, value: Symbol) -> bool {
+        match self {
+            Self::Nothing => true,
+            Self::Is(own) => own == value,
+            Self::Meets(requirement) => requirement.has(value),
         }
     }
 
-    /// See [`is_compatible`].
-    fn allow(&self, offering: &Offering) -> bool {
-        let allows = |own: Option<&Requirement>, value| own.is_none_or(|requirement| requirement.has(value));
-        let reservation = self.reservation.is_none_or(|requirement| match offering.reservation {
-            Some(reservation) => requirement.has(reservation.id),
-            None => matches!(requirement.operator(), Operator::NotIn | Operator::DoesNotExist),
-        });
-        allows(self.zone, offering.zone)
-            && offering.zone_id.is_none_or(|id| allows(self.zone_id, id))
-            && allows(self.capacity_type, offering.capacity_type)
+    /// Whether an offering without the label will do.
+    fn allows_none(self) -> bool {
+        match self {
+            Self::Nothing => true,
+            Self::Is(_) => false,
+            Self::Meets(requirement) => matches!(requirement.operator(), Operator::NotIn | Operator::DoesNotExist),
+        }
+    }
+}
+
+impl<'r> Terms<'r> {
+    /// The terms of requirements that speak of the capacity type under `capacity_type_key`.
+    pub fn new(requirements: &'r Requirements, capacity_type_key: Symbol) -> Self {
+        let term = |key| requirements.get(key).map_or(Term::Nothing, Term::Meets);
+        Self {
+            zone: term(well_known::ZONE),
+            zone_id: term(well_known::ZONE_ID),
+            capacity_type: term(capacity_type_key),
+            reservation: term(well_known::CAPACITY_RESERVATION_ID),
+        }
+    }
+
+    /// The terms of a node with these labels; `None` if an old and a new name of one label disagree, so that no offering can
+    /// be meant.
+    pub fn of_labels(labels: &Labels) -> Option<Self> {
+        let mut terms = Self {
+            zone: Term::Nothing,
+            zone_id: Term::Nothing,
+            capacity_type: Term::Nothing,
+            reservation: Term::Nothing,
+        };
+        for (key, value) in labels.iter() {
+            let term = match normalized_key(key) {
+                well_known::ZONE => &mut terms.zone,
+                well_known::ZONE_ID => &mut terms.zone_id,
+                well_known::CAPACITY_TYPE => &mut terms.capacity_type,
+                well_known::CAPACITY_RESERVATION_ID => &mut terms.reservation,
+                _ => continue,
+            };
+            if !term.allows(value) {
+                return None;
+            }
+            *term = Term::Is(value);
+        }
+        Some(terms)
+    }
+
+    /// Whether `offering` is within the terms.
+    pub fn allow(&self, offering: &Offering) -> bool {
+        let reservation = match offering.reservation {
+            Some(reservation) => self.reservation.allows(reservation.id),
+            None => self.reservation.allows_none(),
+        };
+        self.zone.allows(offering.zone)
+            && offering.zone_id.is_none_or(|id| self.zone_id.allows(id))
+            && self.capacity_type.allows(offering.capacity_type)
             && reservation
     }
 }
 
-/// The lowest price of an available offering within `requirements`; `None` without one, which sorts behind every price.
+/// The lowest price of an available offering within the terms; `None` without one, which sorts behind every price.
 ///
 /// Source: Karpenter core v1.13 `pkg/cloudprovider/types.go`, `OrderByPrice`.
-pub fn cheapest(entry: &InstanceType, requirements: &Requirements) -> Option<HourlyRate> {
-    let terms = Terms::new(requirements, well_known::CAPACITY_TYPE);
+pub fn cheapest(entry: &InstanceType, terms: &Terms<'_>) -> Option<HourlyRate> {
     let open = |offering: &&Offering| offering.available && terms.allow(offering);
     entry.offerings.iter().filter(open).map(|offering| offering.price).min()
 }
 
-/// The most that a launch within `requirements` may cost: the highest price among the available offerings of the first
+/// The most that a launch within the terms may cost: the highest price among the available offerings of the first
 /// capacity type that there is, of reserved, Spot and On-Demand. `None` if there is no offering.
 ///
 /// Source: Karpenter core v1.13 `pkg/cloudprovider/types.go`, `Offerings.WorstLaunchPrice`.
-pub fn worst_launch(entry: &InstanceType, requirements: &Requirements) -> Option<HourlyRate> {
-    let terms = Terms::new(requirements, well_known::CAPACITY_TYPE);
+pub fn worst_launch(entry: &InstanceType, terms: &Terms<'_>) -> Option<HourlyRate> {
     let order = [well_known::RESERVED, well_known::SPOT, well_known::ON_DEMAND];
     let mut dearest = [None; 3];
     for offering in entry.offerings.iter().filter(|offering| offering.available && terms.allow(offering)) {
@@ -74,13 +121,17 @@ pub fn worst_launch(entry: &InstanceType, requirements: &Requirements) -> Option
 #[cfg(test)]
 mod tests {
     use super::super::fixture::{requirements, shape};
-    use super::{cheapest, worst_launch};
-    use crate::domain::HourlyRate;
+    use super::{Terms, cheapest, worst_launch};
+    use crate::domain::{HourlyRate, well_known};
 
     #[test]
     fn only_what_is_available_and_allowed_has_a_price() {
         let entry = shape("m5.large", 2).on_demand("a", 96).spot("a", 40).spot("b", 30).unavailable().build();
-        let price = |text: &str| cheapest(&entry, &requirements(text)).map(|rate| rate.as_nanos() / 1_000_000);
+        let price = |text: &str| {
+            let wanted = requirements(text);
+            let terms = Terms::new(&wanted, well_known::CAPACITY_TYPE);
+            cheapest(&entry, &terms).map(|rate| rate.as_nanos() / 1_000_000)
+        };
         assert_eq!(price(""), Some(40));
         assert_eq!(price("zone=b"), None);
         assert_eq!(price("capacity=on-demand"), Some(96));
@@ -89,7 +140,10 @@ mod tests {
     #[test]
     fn the_worst_launch_price_is_that_of_the_first_capacity_type_present() {
         let entry = shape("m5.large", 2).on_demand("a", 96).spot("a", 40).spot("b", 45).build();
-        let worst = |text: &str| worst_launch(&entry, &requirements(text));
+        let worst = |text: &str| {
+            let wanted = requirements(text);
+            worst_launch(&entry, &Terms::new(&wanted, well_known::CAPACITY_TYPE))
+        };
         assert_eq!(worst(""), Some(HourlyRate::from_nanos(45_000_000)));
         assert_eq!(worst("zone=a"), Some(HourlyRate::from_nanos(40_000_000)));
         assert_eq!(worst("capacity=on-demand"), Some(HourlyRate::from_nanos(96_000_000)));
