@@ -18,7 +18,7 @@ pub mod shares;
 pub mod tally;
 pub mod work_queue;
 
-pub use conditions::{Conditions, MemoryUse, Service, Source, Spacing};
+pub use conditions::{Conditions, MemoryUse, Replicas, Service, Source, Spacing};
 pub use curve::{Curve, CurveStep, Uncertainty};
 pub use histogram::LatencyHistogram;
 pub use model::RequestModel;

@@ -5,7 +5,8 @@
 //!
 //! Deviation: pods that serve no requests are taken to use no CPU, and workers of queues are not slowed down. Where some nodes
 //! of a workload are short and others are not, its replicas together get what each node has left for them: a balancer that
-//! sends requests to whoever has the fewest evens that out.
+//! sends requests to whoever has the fewest evens that out. While a rollout changes CPU requests or limits, each of the workload's
+//! Ready pods is taken to want the mean of all, and those on one node to weigh the same.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,7 +19,7 @@ use crate::load::shares::{Contenders, shares};
 #[derive(Debug, Default)]
 pub(super) struct CpuShares {
     /// Ready pods under load of each node, by load.
-    nodes: BTreeMap<NodeId, BTreeMap<usize, i64>>,
+    nodes: BTreeMap<NodeId, BTreeMap<usize, Pods>>,
     loads: Vec<Demand>,
     /// Nodes that might be short at the levels of their loads.
     at_risk: BTreeSet<NodeId>,
@@ -26,6 +27,14 @@ pub(super) struct CpuShares {
     changed: BTreeSet<NodeId>,
     /// What a pod of each load gets on nodes that are short, in thousandths.
     short: BTreeMap<NodeId, BTreeMap<usize, i64>>,
+}
+
+/// The Ready pods of a load on one node.
+#[derive(Clone, Copy, Debug, Default)]
+struct Pods {
+    count: i64,
+    /// CPU that they request together, in thousandths.
+    requested: i64,
 }
 
 /// What the replicas of a load want.
@@ -57,7 +66,7 @@ impl CpuShares {
     fn assess(&mut self, node: NodeId, capacity: i64) {
         let pods = self.nodes.get(&node);
         let level = |load: usize| self.loads.get(load).map_or(0, |demand| demand.level);
-        let most: i64 = pods.into_iter().flatten().map(|(&load, &count)| count * level(load)).sum();
+        let most: i64 = pods.into_iter().flatten().map(|(&load, pods)| pods.count * level(load)).sum();
         if most > capacity {
             self.at_risk.insert(node);
         } else {
@@ -80,11 +89,19 @@ fn count(context: &mut Context<'_>, pod: PodId, change: i64) {
     let state = context.world.pod(pod);
     let Some(node) = state.node else { return };
     let Some(load) = context.loads.iter().position(|load| load.id == Some(state.workload)) else { return };
+    let (limit, requested) = (state.spec.cpu_limit_milli(), state.requests.cpu_milli());
+    let replicas = &mut context.loads[load].replicas;
+    if change > 0 {
+        replicas.add(limit)
+    } else {
+        replicas.remove(limit)
+    }
     let own = &mut context.cpu_shares;
     let pods = own.nodes.entry(node).or_default();
-    let left = pods.entry(load).or_insert(0);
-    *left += change;
-    if *left <= 0 {
+    let left = pods.entry(load).or_default();
+    left.count += change;
+    left.requested += change * requested;
+    if left.count <= 0 {
         pods.remove(&load);
         own.demand(load).nodes.remove(&node);
     } else {
@@ -132,17 +149,15 @@ fn share(context: &mut Context<'_>, node: NodeId, affected: &mut BTreeSet<usize>
     let capacity = context.world.node(node).allocatable.cpu_milli();
     let own = &context.cpu_shares;
     let pods = own.nodes.get(&node).cloned().unwrap_or_default();
-    let used: i64 = pods.iter().map(|(&load, &count)| count * own.wanted(load)).sum();
+    let used: i64 = pods.iter().map(|(&load, pods)| pods.count * own.wanted(load)).sum();
     let mut given = BTreeMap::new();
     if used > capacity && own.at_risk.contains(&node) {
-        let weight = |load: usize| {
-            let id = context.loads.get(load).and_then(|load| load.id);
-            id.map_or(1, |id| context.world.workload(id).requests.cpu_milli()).max(2)
+        let contenders = |(&load, &Pods { count, requested }): (&usize, &Pods)| Contenders {
+            count,
+            wanted_milli: own.wanted(load),
+            weight: (requested / count.max(1)).max(2),
         };
-        let kinds: Vec<Contenders> = pods
-            .iter()
-            .map(|(&load, &count)| Contenders { count, wanted_milli: own.wanted(load), weight: weight(load) })
-            .collect();
+        let kinds: Vec<Contenders> = pods.iter().map(contenders).collect();
         given = pods.keys().copied().zip(shares(capacity, &kinds)).collect();
     }
     let before = if given.is_empty() {
@@ -165,8 +180,8 @@ fn tell(context: &mut Context<'_>, now: SimTime, load: usize) {
         let (mut sum, mut replicas) = (0_i64, 0_i64);
         for &node in nodes {
             let pods = own.nodes.get(&node);
-            let count = pods.and_then(|pods| pods.get(&load)).copied().unwrap_or(0);
-            let used: i64 = pods.into_iter().flatten().map(|(&load, &count)| count * own.wanted(load)).sum();
+            let count = pods.and_then(|pods| pods.get(&load)).map_or(0, |pods| pods.count);
+            let used: i64 = pods.into_iter().flatten().map(|(&load, pods)| pods.count * own.wanted(load)).sum();
             let spare = (context.world.node(node).allocatable.cpu_milli() - used).max(0);
             let each = own.short.get(&node).and_then(|given| given.get(&load)).copied();
             sum += each.map_or(own.wanted(load) * count + spare, |each| each * count);

@@ -1,14 +1,16 @@
 //! Load: requests arrive as the scenario says, and are answered by whichever replicas are Ready.
 
+use std::fmt::Write;
+
 use super::context::Context;
 use super::event::{Event, class};
 use super::setup::{LoadPart, LoadPlan, LoadStep};
 use super::{cpu_shares, prometheus, queue_loop};
 use crate::domain::workload::ObjectName;
-use crate::domain::{SimTime, WorkloadId};
+use crate::domain::{SimDuration, SimTime, WorkloadId};
 use crate::engine::{Streams, TimerId};
 use crate::load::queueing::ResponseTime;
-use crate::load::{RequestModel, Service, Source};
+use crate::load::{Replicas, RequestModel, Service, Source};
 use crate::world::record::EventKind;
 
 /// The requests to one workload.
@@ -27,6 +29,8 @@ pub(super) struct LoadLoop {
     settled: SimTime,
     /// Ready replicas since `settled`.
     ready: u32,
+    /// Ready replicas at present, by their CPU limit.
+    pub(super) replicas: Replicas,
     /// What all replicas had used at `settled` and at the last sample, where requests are simulated one by one.
     cpu_seen: f64,
     cpu_sampled: (f64, SimTime),
@@ -55,6 +59,7 @@ impl LoadLoop {
             cpu_rate: 0,
             settled: SimTime::ZERO,
             ready: 0,
+            replicas: Replicas::default(),
             cpu_seen: 0.0,
             cpu_sampled: (0.0, SimTime::ZERO),
             part: None,
@@ -162,8 +167,11 @@ pub(super) fn step(context: &mut Context<'_>, now: SimTime, load: u32, step: u32
     own.model.set_source(source, now);
     let workload = context.loads[load as usize].id;
     match (before, source) {
-        (_, Source::Closed { clients, remaining }) => {
-            let message = format!("{clients} clients, {remaining:.0} requests");
+        (_, Source::Closed { clients, remaining, think_time }) => {
+            let mut message = format!("{clients} clients, {remaining:.0} requests");
+            if think_time > SimDuration::ZERO {
+                let _ = write!(message, ", pauses of {think_time}");
+            }
             context.world.note(now, EventKind::LoadStarted, workload, message);
         }
         (Source::Idle, Source::Open { rate }) if rate > 0.0 => {
@@ -189,10 +197,10 @@ pub(super) fn shift(context: &mut Context<'_>, now: SimTime, load: u32) {
 
 /// The number of Ready replicas of a workload has changed.
 pub(super) fn replicas_changed(context: &mut Context<'_>, now: SimTime, workload: WorkloadId) {
-    let ready = context.world.workload(workload).ready;
     for load in 0..context.loads.len() {
-        if context.loads[load].id == Some(workload) {
-            context.loads[load].model.set_replicas(ready, now);
+        let own = &mut context.loads[load];
+        if own.id == Some(workload) {
+            own.model.set_replicas(own.replicas.clone(), now);
             settle(context, now, load);
         }
     }

@@ -207,7 +207,7 @@ impl PodMetrics {
 /// Memory of a pod that has used so much CPU, in bytes, at most its limit: at that it is killed.
 fn memory_in_use(load: &LoadLoop, pod: &Pod, used: i128) -> Option<i64> {
     let memory = load.memory_of(used)?;
-    Some(memory_limit(pod).map_or(memory, |limit| memory.min(limit)))
+    Some(pod.spec.limit(ResourceName::MEMORY).map_or(memory, |limit| memory.min(limit)))
 }
 
 /// The memory that a pod needs and its limit, in bytes; `None` if the scenario does not say what requests need, or a container
@@ -215,16 +215,11 @@ fn memory_in_use(load: &LoadLoop, pod: &Pod, used: i128) -> Option<i64> {
 pub(super) fn memory_and_limit(context: &mut Context<'_>, now: SimTime, pod: PodId) -> Option<(i64, i64)> {
     load_loop::count_up_to(&mut context.loads, now);
     let state = context.world.pod(pod);
-    let limit = memory_limit(state)?;
+    let limit = state.spec.limit(ResourceName::MEMORY)?;
     let load = context.loads.iter().find(|load| load.id == Some(state.workload))?;
     let total = context.metrics.used_by_one(state.workload, std::iter::once(load), now);
     let used = context.metrics.entry(pod).used(total);
     Some((load.memory_of(used)?, limit))
-}
-
-/// The memory limit of a pod, if every container has one.
-fn memory_limit(pod: &Pod) -> Option<i64> {
-    pod.spec.containers.iter().map(|container| container.limits.find(ResourceName::MEMORY)).sum()
 }
 
 /// A node has registered: it is read from now on, at a phase of its own.

@@ -181,7 +181,7 @@ pub(super) fn sync(context: &mut Context<'_>, now: SimTime, index: u32) {
     let reads: SmallVec<[Read; 1]> = match context.world.workload(target).replicas == 0 && !wakes(context, index) {
         true => SmallVec::new(),
         false => {
-            let mut read = |metric| read_metric(context, now, index, (target, &pods[..]), metric, reading);
+            let mut read = |metric| read_metric(context, now, index, &pods[..], metric, reading);
             (0..metrics.len()).map(&mut read).collect()
         }
     };
@@ -346,16 +346,16 @@ fn read_metric(
     context: &mut Context<'_>,
     now: SimTime,
     index: u32,
-    (target, pods): (WorkloadId, &[PodId]),
+    pods: &[PodId],
     position: usize,
     room: &mut Reading,
 ) -> Read {
     let (spec, owner) = (context.autoscalers[index as usize].spec, context.autoscalers[index as usize].owner);
     let metric = &effective_metrics(spec)[position];
     match &metric.source {
-        MetricSource::Resource { name } => read_resource(context, now, (target, pods), (*name, None), room),
+        MetricSource::Resource { name } => read_resource(context, now, pods, (*name, None), room),
         MetricSource::ContainerResource { name, container } => {
-            read_resource(context, now, (target, pods), (*name, Some(container.as_str())), room)
+            read_resource(context, now, pods, (*name, Some(container.as_str())), room)
         }
         MetricSource::External { .. } if owner.is_some() => {
             match keda_loop::external_metric(context, now, owner.unwrap_or_default(), position) {
@@ -443,7 +443,7 @@ fn stated(context: &Context<'_>, now: SimTime, metric: Symbol) -> Read {
 fn read_resource(
     context: &Context<'_>,
     now: SimTime,
-    (target, pods): (WorkloadId, &[PodId]),
+    pods: &[PodId],
     (name, container): (ResourceName, Option<&str>),
     room: &mut Reading,
 ) -> Read {
@@ -452,7 +452,8 @@ fn read_resource(
     if name != ResourceName::CPU && !(is_memory && has_memory()) {
         return Read::Failed(NO_PIPELINE.to_owned());
     }
-    let request = room.request(&context.world.workload(target).template, (name, container));
+    let mut samples = std::mem::take(&mut room.samples);
+    samples.clear();
     let sample = |&pod: &PodId| {
         let state = context.world.pod(pod);
         let running = state.phase == PodPhase::Running;
@@ -461,10 +462,8 @@ fn read_resource(
             true => context.metrics.memory_sample(pod, now),
             false => context.metrics.sample(pod, state.started, now),
         };
-        PodSample { sample, request }
+        PodSample { sample, request: room.request(&state.spec, (name, container)) }
     };
-    let mut samples = std::mem::take(&mut room.samples);
-    samples.clear();
     samples.extend(pods.iter().map(sample));
     Read::PerPod(samples)
 }

@@ -2,7 +2,7 @@
 
 use super::labels::{LabelSelector, Labels};
 use super::requirements::{Operator, Requirement, Requirements};
-use super::resources::Resources;
+use super::resources::{ResourceName, Resources};
 use super::symbol::{Symbol, well_known};
 use super::taints::Toleration;
 use super::time::SimDuration;
@@ -275,7 +275,7 @@ impl PodSpec {
             }
         }
         running.add(&self.overhead);
-        running.with(super::resources::ResourceName::PODS, 1)
+        running.with(ResourceName::PODS, 1)
     }
 
     /// Whether the pod's node selector and one of its required terms accept a node with these labels and this name.
@@ -285,6 +285,16 @@ impl PodSpec {
         self.node_selector.iter().all(|(key, value)| node_labels.get(key) == Some(value))
             && (self.node_affinity.required.is_empty()
                 || self.node_affinity.required.iter().any(|term| term.accepts(node_labels, node_name)))
+    }
+
+    /// The CPU limit of the pod in thousandths, if every container has one.
+    pub fn cpu_limit_milli(&self) -> Option<i64> {
+        self.limit(ResourceName::CPU).filter(|limit| *limit > 0)
+    }
+
+    /// The sum of the containers' limits of a resource, if every container has one.
+    pub fn limit(&self, resource: ResourceName) -> Option<i64> {
+        self.containers.iter().map(|container| container.limits.find(resource)).sum()
     }
 
     /// Host ports of all containers.

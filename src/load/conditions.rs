@@ -1,8 +1,9 @@
 //! What requests meet: their cost, who sends them, how many replicas answer, and how fast these can go.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::queueing::{ResponseTime, wait_probability};
+use super::queueing::{ResponseTime, closed, wait_probability};
 use crate::domain::{SimDuration, SimTime};
 
 /// What one request costs one replica, and how long anybody waits for it.
@@ -14,8 +15,6 @@ pub struct Service {
     pub concurrency: u32,
     /// Time of one request that is not CPU time.
     pub base_latency: SimDuration,
-    /// The CPU limit of a replica in thousandths; `None` for no limit.
-    pub cpu_limit_milli: Option<i64>,
     /// How long a client waits for its request to be taken up before it gives up; `None` for ever.
     pub timeout: Option<SimDuration>,
     /// Requests that may wait at each Ready replica beyond those that it serves; further ones are refused at once, all of
@@ -46,14 +45,52 @@ pub enum Source {
         /// Requests per second.
         rate: f64,
     },
-    /// A fixed number of clients, each of which sends the next request when the last is answered, without think time,
-    /// until all requests are done.
+    /// A fixed number of clients, each of which sends the next request when the last is answered and it has paused, until
+    /// all requests are done.
     Closed {
         /// Clients.
         clients: u32,
         /// Requests still to be sent or answered.
         remaining: f64,
+        /// The mean pause, exponentially distributed; the first request of a client comes without.
+        think_time: SimDuration,
     },
+}
+
+/// Ready replicas, by their CPU limit: during a rollout not all need have the same.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Replicas(BTreeMap<Option<i64>, u32>);
+
+impl Replicas {
+    /// So many with one limit, in thousandths of a CPU; `None` for no limit.
+    pub fn alike(count: u32, cpu_limit_milli: Option<i64>) -> Self {
+        Self([(cpu_limit_milli, count)].into_iter().filter(|(_, count)| *count > 0).collect())
+    }
+
+    /// One more with this limit.
+    pub fn add(&mut self, cpu_limit_milli: Option<i64>) {
+        *self.0.entry(cpu_limit_milli).or_insert(0) += 1;
+    }
+
+    /// One fewer with this limit, if there is one.
+    pub fn remove(&mut self, cpu_limit_milli: Option<i64>) {
+        if let Some(count) = self.0.get_mut(&cpu_limit_milli) {
+            *count -= 1;
+            if *count == 0 {
+                self.0.remove(&cpu_limit_milli);
+            }
+        }
+    }
+
+    /// How many.
+    pub fn count(&self) -> u32 {
+        self.0.values().sum()
+    }
+
+    /// The sum over the replicas of something that follows from the limit of one.
+    fn sum(&self, of_one: impl Fn(Option<i64>) -> f64) -> f64 {
+        self.0.iter().map(|(&limit, &count)| f64::from(count) * of_one(limit)).sum()
+    }
 }
 
 /// How arrivals are spaced.
@@ -88,7 +125,7 @@ pub struct Conditions {
     /// How they are spaced.
     pub spacing: Spacing,
     /// Ready replicas.
-    pub replicas: u32,
+    pub replicas: Replicas,
     /// CPU that the nodes leave to a replica on average, in thousandths; `None` for as much as it wants.
     pub cpu_available_milli: Option<i64>,
 }
@@ -96,14 +133,20 @@ pub struct Conditions {
 impl Conditions {
     /// Nobody asks and nobody answers.
     pub(super) fn new(service: Service) -> Self {
-        Self { service, source: Source::Idle, spacing: Spacing::Poisson, replicas: 0, cpu_available_milli: None }
+        Self {
+            service,
+            source: Source::Idle,
+            spacing: Spacing::Poisson,
+            replicas: Replicas::default(),
+            cpu_available_milli: None,
+        }
     }
 
     /// Requests that all replicas together work on at a time. Where the CPU limit is reached before the concurrency,
     /// the requests beyond it wait for the CPU: they count as waiting, not as served.
     pub fn servers(&self) -> u32 {
-        let servers = libm::floor(f64::from(self.replicas) * self.servers_per_replica() + 1e-9);
-        if self.replicas == 0 { 0 } else { (servers as u32).max(1) }
+        let servers = libm::floor(self.servers_of_all() + 1e-9);
+        if self.replicas.count() == 0 { 0 } else { (servers as u32).max(1) }
     }
 
     /// Requests per second that one of these servers answers.
@@ -116,7 +159,7 @@ impl Conditions {
 
     /// Requests per second that all replicas together answer at most.
     pub fn capacity(&self) -> f64 {
-        f64::from(self.replicas) * self.servers_per_replica() / self.alone_seconds()
+        self.servers_of_all() / self.alone_seconds()
     }
 
     /// Requests per second that arrive whatever the answers.
@@ -127,9 +170,31 @@ impl Conditions {
         }
     }
 
+    /// Requests per second that a closed loop in equilibrium has answered; 0 without one.
+    pub fn closed_throughput(&self) -> f64 {
+        match self.source {
+            Source::Closed { clients, think_time, .. } if think_time > SimDuration::ZERO && self.servers() > 0 => {
+                f64::from(clients) / (think_time.as_secs_f64() + self.response_time(0.0, f64::INFINITY).mean())
+            }
+            Source::Closed { clients, .. } => f64::from(clients.min(self.servers())) * self.service_rate(),
+            Source::Open { .. } | Source::Idle => 0.0,
+        }
+    }
+
+    /// The share of the time in which requests of a closed loop wait.
+    pub fn closed_waiting_share(&self) -> f64 {
+        match self.response_time(0.0, f64::INFINITY) {
+            // A state's share of departures is its share of time by how fast it is left.
+            ResponseTime::Closed { wait_probability, departure_rate, .. } if wait_probability > 0.0 => {
+                (wait_probability * self.closed_throughput() / departure_rate).min(1.0)
+            }
+            ResponseTime::Closed { .. } | ResponseTime::Open { .. } => 0.0,
+        }
+    }
+
     /// Most requests that may wait; infinite without a bound.
     pub fn queue_max(&self) -> f64 {
-        let places = |each: u32| f64::from(each) * f64::from(self.replicas);
+        let places = |each: u32| f64::from(each) * f64::from(self.replicas.count());
         self.service.queue_per_replica.map_or(f64::INFINITY, places)
     }
 
@@ -140,13 +205,14 @@ impl Conditions {
 
     /// Whether the CPU, by the limit or by the nodes, is reached before the concurrency.
     pub fn is_bound_by_cpu(&self) -> bool {
-        self.servers_per_replica() < f64::from(self.service.concurrency)
+        self.servers_of_all() < f64::from(self.replicas.count()) * f64::from(self.service.concurrency)
     }
 
     /// CPU that `requests` per second use, in millionths of a CPU, at most what the replicas may have.
     pub fn cpu_micro(&self, requests: f64) -> f64 {
-        let limit = self.cpu_bound_milli().map_or(f64::INFINITY, |milli| milli as f64 * 1e3 * f64::from(self.replicas));
-        (requests * self.service.cpu_per_request.as_micros() as f64).min(limit)
+        let most = |limit| self.cpu_bound_milli(limit).map_or(f64::INFINITY, |milli| milli as f64 * 1e3);
+        let most = if self.replicas.count() == 0 { 0.0 } else { self.replicas.sum(most) };
+        (requests * self.service.cpu_per_request.as_micros() as f64).min(most)
     }
 
     /// The response time in equilibrium at these conditions, on top of a backlog of `extra_wait` seconds that everybody
@@ -158,9 +224,8 @@ impl Conditions {
     pub fn response_time(&self, extra_wait: f64, since: f64) -> ResponseTime {
         let service_rate = self.service_rate();
         let servers = self.servers();
-        if let Source::Closed { clients, .. } = self.source {
-            let ahead = clients.saturating_sub(servers);
-            return ResponseTime::Closed { ahead, departure_rate: f64::from(servers) * service_rate, service_rate };
+        if let Source::Closed { clients, think_time, .. } = self.source {
+            return closed_response_time(clients, think_time.as_secs_f64(), servers, service_rate);
         }
         let spare = self.capacity() - self.arrival_rate();
         let built_up =
@@ -186,10 +251,15 @@ impl Conditions {
         ResponseTime::Open { wait_probability, drain_rate, service_rate, extra_wait }
     }
 
-    fn servers_per_replica(&self) -> f64 {
+    /// Requests that all replicas together work on at a time, parts of one included.
+    fn servers_of_all(&self) -> f64 {
+        self.replicas.sum(|limit| self.servers_of_one(limit))
+    }
+
+    fn servers_of_one(&self, cpu_limit_milli: Option<i64>) -> f64 {
         let cpu_seconds = self.service.cpu_per_request.as_secs_f64();
         let concurrency = f64::from(self.service.concurrency);
-        match self.cpu_bound_milli() {
+        match self.cpu_bound_milli(cpu_limit_milli) {
             Some(milli) if cpu_seconds > 0.0 => {
                 concurrency.min(self.alone_seconds() * milli as f64 / 1e3 / cpu_seconds)
             }
@@ -197,9 +267,9 @@ impl Conditions {
         }
     }
 
-    /// The tighter of the CPU limit and what the nodes leave.
-    fn cpu_bound_milli(&self) -> Option<i64> {
-        match (self.service.cpu_limit_milli, self.cpu_available_milli) {
+    /// The tighter of a replica's CPU limit and what the nodes leave.
+    fn cpu_bound_milli(&self, cpu_limit_milli: Option<i64>) -> Option<i64> {
+        match (cpu_limit_milli, self.cpu_available_milli) {
             (Some(limit), Some(available)) => Some(limit.min(available)),
             (one, other) => one.or(other),
         }
@@ -208,5 +278,23 @@ impl Conditions {
     /// Response time of a request that meets no other, at least a microsecond.
     fn alone_seconds(&self) -> f64 {
         (self.service.cpu_per_request + self.service.base_latency).as_secs_f64().max(1e-6)
+    }
+}
+
+/// The response time of a closed loop in equilibrium.
+fn closed_response_time(clients: u32, think_seconds: f64, servers: u32, service_rate: f64) -> ResponseTime {
+    let ahead = clients.saturating_sub(servers);
+    let departure_rate = f64::from(servers) * service_rate;
+    let wait_probability = match ahead {
+        0 => 0.0,
+        _ if think_seconds <= 0.0 => 1.0,
+        _ => closed::wait_probability(clients, servers, 1.0 / (service_rate * think_seconds)),
+    };
+    ResponseTime::Closed {
+        wait_probability,
+        ahead,
+        pausing: departure_rate * think_seconds,
+        departure_rate,
+        service_rate,
     }
 }

@@ -28,44 +28,55 @@ pub(super) struct Exact {
     waiting: VecDeque<f64>,
     /// Requests that are served, by the end of their service.
     busy: BinaryHeap<Reverse<Served>>,
-    /// Requests that a closed loop has still to send.
+    /// Requests that a closed loop has still to send, without those of clients that pause.
     to_send: f64,
+    /// When clients of a closed loop that pause ask again.
+    pausing: BinaryHeap<Reverse<Instant>>,
     /// CPU used by all replicas so far, in millionths of a CPU times seconds.
     cpu: f64,
     /// Response times since they were last asked for.
     recent: Vec<f64>,
 }
 
-/// A request in service.
-#[derive(Clone, Copy, Debug)]
+/// A request in service, in order of its end.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 struct Served {
-    end: f64,
-    arrived: f64,
+    end: Instant,
+    arrived: Instant,
 }
 
-impl PartialEq for Served {
+/// Seconds of the run, in their order.
+#[derive(Clone, Copy, Debug)]
+struct Instant(f64);
+
+impl PartialEq for Instant {
     fn eq(&self, other: &Self) -> bool {
         self.cmp(other).is_eq()
     }
 }
 
-impl Eq for Served {}
+impl Eq for Instant {}
 
-impl PartialOrd for Served {
+impl PartialOrd for Instant {
     fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl Ord for Served {
+impl Ord for Instant {
     fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        self.end.total_cmp(&other.end).then(self.arrived.total_cmp(&other.arrived))
+        self.0.total_cmp(&other.0)
     }
 }
+
+/// A client of a closed loop that is refused asks again after the time of a request that is not CPU time, at least so many
+/// seconds, and its pause.
+const REFUSAL_SECONDS: f64 = 1e-3;
 
 /// What happens next.
 enum Next {
     Arrival,
+    PauseEnds,
     Answer,
     GivingUp,
     Nothing,
@@ -82,6 +93,7 @@ impl Exact {
             waiting: VecDeque::new(),
             busy: BinaryHeap::new(),
             to_send: 0.0,
+            pausing: BinaryHeap::new(),
             cpu: 0.0,
             recent: Vec::new(),
         }
@@ -106,11 +118,12 @@ impl Exact {
     }
 
     /// The conditions have changed: clients of a closed loop begin, waiting requests take servers that have come free.
-    pub(super) fn conditions_changed(&mut self, conditions: &Conditions, tally: &mut Tally, new_source: bool) {
+    pub(super) fn conditions_changed(&mut self, conditions: &mut Conditions, tally: &mut Tally, new_source: bool) {
         if new_source {
             self.to_send = 0.0;
+            self.pausing.clear();
             match conditions.source {
-                Source::Closed { clients, remaining } => {
+                Source::Closed { clients, remaining, .. } => {
                     let first = f64::from(clients).min(remaining);
                     self.to_send = remaining - first;
                     for _ in 0..first as u64 {
@@ -152,11 +165,15 @@ impl Exact {
                     self.until_next = self.draw_gap(conditions);
                     self.arrive(conditions, tally);
                 }
+                Next::PauseEnds => {
+                    self.pausing.pop();
+                    self.arrive(conditions, tally);
+                }
                 Next::Answer => self.answer(conditions, tally, answered),
                 Next::GivingUp => {
                     self.waiting.pop_front();
                     tally.timed_out += 1.0;
-                    self.replace_closed(conditions, tally);
+                    self.replace_closed(conditions, 0.0);
                 }
                 Next::Nothing => {}
             }
@@ -172,9 +189,14 @@ impl Exact {
             }
         }
         if let Some(Reverse(first)) = self.busy.peek()
-            && first.end <= next.0
+            && first.end.0 <= next.0
         {
-            next = (first.end, Next::Answer);
+            next = (first.end.0, Next::Answer);
+        }
+        if let Some(Reverse(end)) = self.pausing.peek()
+            && end.0 < next.0
+        {
+            next = (end.0, Next::PauseEnds);
         }
         let arrival = self.next_arrival(conditions);
         if arrival < next.0 {
@@ -216,19 +238,20 @@ impl Exact {
         }
     }
 
-    fn arrive(&mut self, conditions: &Conditions, tally: &mut Tally) {
+    fn arrive(&mut self, conditions: &mut Conditions, tally: &mut Tally) {
         if self.busy.len() < conditions.servers() as usize {
             self.start(conditions, self.clock);
         } else if (self.waiting.len() as f64) < conditions.queue_max() {
             self.waiting.push_back(self.clock);
         } else {
             tally.dropped += 1.0;
+            self.replace_closed(conditions, conditions.service.base_latency.as_secs_f64().max(REFUSAL_SECONDS));
         }
     }
 
     fn start(&mut self, conditions: &Conditions, arrived: f64) {
         let end = self.clock + self.services.exponential(1.0 / conditions.service_rate());
-        self.busy.push(Reverse(Served { end, arrived }));
+        self.busy.push(Reverse(Served { end: Instant(end), arrived: Instant(arrived) }));
     }
 
     fn start_waiting(&mut self, conditions: &Conditions) {
@@ -240,22 +263,24 @@ impl Exact {
 
     fn answer(&mut self, conditions: &mut Conditions, tally: &mut Tally, answered: &mut dyn FnMut(f64)) {
         let Some(Reverse(served)) = self.busy.pop() else { return };
-        let response = self.clock - served.arrived;
+        let response = self.clock - served.arrived.0;
         tally.completed += 1.0;
         tally.histogram.add_value(response);
         self.recent.push(response);
         answered(response);
         self.start_waiting(conditions);
-        self.replace_closed(conditions, tally);
+        self.replace_closed(conditions, 0.0);
     }
 
-    /// A client of a closed loop asks again.
-    fn replace_closed(&mut self, conditions: &mut Conditions, tally: &mut Tally) {
-        let Source::Closed { clients, remaining } = conditions.source else { return };
-        conditions.source = Source::Closed { clients, remaining: remaining - 1.0 };
+    /// A client of a closed loop asks again after so many seconds and its pause.
+    fn replace_closed(&mut self, conditions: &mut Conditions, seconds: f64) {
+        let Source::Closed { clients, remaining, think_time } = conditions.source else { return };
+        conditions.source = Source::Closed { clients, remaining: remaining - 1.0, think_time };
         if self.to_send > 0.0 {
             self.to_send -= 1.0;
-            self.arrive(conditions, tally);
+            let pause =
+                if think_time > SimDuration::ZERO { self.arrivals.exponential(think_time.as_secs_f64()) } else { 0.0 };
+            self.pausing.push(Reverse(Instant(self.clock + seconds + pause)));
         }
     }
 }

@@ -12,8 +12,8 @@ use crate::domain::{SimDuration, SimTime};
 /// The requests to one workload, as a fluid.
 ///
 /// Deviation: a wait that the equilibrium of the queue brings is taken to be there at once when the conditions change, up to
-/// what a queue at full use can build up in the time; and clients that give up while the queue is in equilibrium make nobody's
-/// wait shorter.
+/// what a queue at full use can build up in the time; clients that give up while the queue is in equilibrium make nobody's
+/// wait shorter; and those of a closed loop neither give up nor are refused.
 #[derive(Clone, Debug)]
 pub(super) struct Fluid {
     updated: SimTime,
@@ -116,15 +116,13 @@ impl Fluid {
             return;
         }
         tally.last = now;
-        if let Source::Closed { clients, remaining } = conditions.source {
+        if let Source::Closed { clients, remaining, think_time } = conditions.source {
             let done = (self.throughput(conditions) * seconds).min(remaining);
-            let full = clients > conditions.servers();
+            let waiting = seconds * conditions.closed_waiting_share();
             self.answer(conditions, tally, done, 0.0, 0.0);
-            conditions.source = Source::Closed { clients, remaining: remaining - done };
-            if full {
-                tally.overloaded += span;
-                tally.throttled_seconds += if conditions.is_bound_by_cpu() { seconds } else { 0.0 };
-            }
+            conditions.source = Source::Closed { clients, remaining: remaining - done, think_time };
+            tally.overloaded += SimDuration::from_secs_f64(waiting);
+            tally.throttled_seconds += if conditions.is_bound_by_cpu() { waiting } else { 0.0 };
             return;
         }
         if conditions.arrival_rate() > conditions.capacity() {
@@ -153,7 +151,7 @@ impl Fluid {
     /// Requests answered per second at present, those too late included.
     pub(super) fn throughput(&self, conditions: &Conditions) -> f64 {
         match conditions.source {
-            Source::Closed { clients, .. } => f64::from(clients.min(conditions.servers())) * conditions.service_rate(),
+            Source::Closed { .. } => conditions.closed_throughput(),
             _ if self.backlog > 0.0 => conditions.capacity(),
             _ => conditions.arrival_rate().min(conditions.capacity()),
         }

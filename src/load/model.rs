@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::conditions::{Conditions, Service, Source, Spacing};
+use super::conditions::{Conditions, Replicas, Service, Source, Spacing};
 use super::exact::Exact;
 use super::fluid::Fluid;
 use super::histogram::LatencyHistogram;
@@ -67,8 +67,8 @@ impl RequestModel {
         self.conditions_changed(now, false);
     }
 
-    /// Changes the number of ready replicas, after bringing the model to `now`.
-    pub fn set_replicas(&mut self, replicas: u32, now: SimTime) {
+    /// Changes the ready replicas, after bringing the model to `now`.
+    pub fn set_replicas(&mut self, replicas: Replicas, now: SimTime) {
         self.advance(now);
         self.conditions.replicas = replicas;
         self.conditions_changed(now, false);
@@ -148,7 +148,7 @@ impl RequestModel {
         let rate = match &self.detail {
             Detail::Fluid(fluid) => fluid.throughput(&free),
             Detail::Exact(exact) if exact.backlog() > 0.0 => free.capacity(),
-            Detail::Exact(_) => free.arrival_rate().min(free.capacity()),
+            Detail::Exact(_) => free.arrival_rate().min(free.capacity()) + free.closed_throughput(),
         };
         libm::round(free.cpu_micro(rate)) as i64
     }
@@ -174,7 +174,7 @@ impl RequestModel {
             }
             Detail::Exact(exact) => exact.backlog() + exact.in_service(),
         };
-        let each = present / f64::from(self.conditions.replicas.max(1));
+        let each = present / f64::from(self.conditions.replicas.count().max(1));
         Some(memory.idle + libm::round(each * memory.per_request as f64) as i64)
     }
 
@@ -230,7 +230,7 @@ impl RequestModel {
     fn conditions_changed(&mut self, now: SimTime, new_source: bool) {
         match &mut self.detail {
             Detail::Fluid(fluid) => fluid.note_change(now),
-            Detail::Exact(exact) => exact.conditions_changed(&self.conditions, &mut self.tally, new_source),
+            Detail::Exact(exact) => exact.conditions_changed(&mut self.conditions, &mut self.tally, new_source),
         }
     }
 }

@@ -1,5 +1,7 @@
 //! Closed forms of queueing theory: the open M/M/c queue and the closed M/M/c//N loop.
 
+pub mod closed;
+
 /// The response time of a queue in equilibrium.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum ResponseTime {
@@ -15,11 +17,16 @@ pub enum ResponseTime {
         /// A wait that everybody has on top: the backlog's.
         extra_wait: f64,
     },
-    /// Closed loop without think time: the departures of `ahead` others at `departure_rate` per second, then an
+    /// Closed loop: with probability `wait_probability` a wait for departures at `departure_rate` per second, then an
     /// exponential service at `service_rate`.
     Closed {
-        /// Requests that must leave before this one is served.
+        /// Probability that a request finds all servers busy.
+        wait_probability: f64,
+        /// Departures that a request waits for at most: when no other client pauses.
         ahead: u32,
+        /// Clients that would pause on average if their number had no bound and all servers were busy: departures per
+        /// second times the pause.
+        pausing: f64,
         /// Departures per second while all servers are busy.
         departure_rate: f64,
         /// Service rate of one server.
@@ -32,20 +39,15 @@ impl ResponseTime {
     pub fn mean_wait(&self) -> f64 {
         match *self {
             Self::Open { wait_probability, drain_rate, extra_wait, .. } => extra_wait + wait_probability / drain_rate,
-            Self::Closed { ahead, departure_rate, .. } => f64::from(ahead) / departure_rate,
+            Self::Closed { wait_probability, ahead, pausing, departure_rate, .. } => {
+                wait_probability * closed::mean_ahead(ahead, pausing) / departure_rate
+            }
         }
     }
 
     /// Mean in seconds.
     pub fn mean(&self) -> f64 {
-        match *self {
-            Self::Open { wait_probability, drain_rate, service_rate, extra_wait } => {
-                extra_wait + wait_probability / drain_rate + 1.0 / service_rate
-            }
-            Self::Closed { ahead, departure_rate, service_rate } => {
-                f64::from(ahead) / departure_rate + 1.0 / service_rate
-            }
-        }
+        self.mean_wait() + 1.0 / self.service_rate()
     }
 
     /// Probability that an open queue takes a request up later than `seconds`; what waits in a backlog does not count.
@@ -68,8 +70,20 @@ impl ResponseTime {
                 }
                 open_within(wait_probability, drain_rate, service_rate, (t, libm::exp(-service_rate * t)))
             }
-            Self::Closed { ahead, departure_rate, service_rate } => {
-                erlang_then_exponential(ahead, departure_rate, service_rate, seconds)
+            Self::Closed { wait_probability, ahead, pausing, departure_rate, service_rate } => {
+                if seconds <= 0.0 {
+                    return 0.0;
+                }
+                let at_once = 1.0 - libm::exp(-service_rate * seconds);
+                if wait_probability <= 0.0 {
+                    return at_once;
+                }
+                let waited = if pausing > 0.0 {
+                    closed::waited_within(ahead, pausing, (departure_rate, service_rate), seconds)
+                } else {
+                    erlang_then_exponential(ahead, departure_rate, service_rate, seconds)
+                };
+                (1.0 - wait_probability) * at_once + wait_probability * waited
             }
         }
     }
@@ -283,13 +297,18 @@ mod tests {
         assert!((wait_probability(3, 3.0) - 1.0).abs() < 1e-12);
     }
 
+    /// A closed loop without pauses on sixteen servers.
+    fn closed(wait_probability: f64, ahead: u32) -> ResponseTime {
+        ResponseTime::Closed { wait_probability, ahead, pausing: 0.0, departure_rate: 160.0, service_rate: 10.0 }
+    }
+
     #[test]
     fn distributions_agree_with_draws() {
         let cases = [
             ResponseTime::Open { wait_probability: 0.4, drain_rate: 2.0, service_rate: 5.0, extra_wait: 0.1 },
             ResponseTime::Open { wait_probability: 0.4, drain_rate: 9.0, service_rate: 5.0, extra_wait: 0.0 },
-            ResponseTime::Closed { ahead: 84, departure_rate: 160.0, service_rate: 10.0 },
-            ResponseTime::Closed { ahead: 0, departure_rate: 160.0, service_rate: 10.0 },
+            closed(1.0, 84),
+            closed(0.0, 0),
             ResponseTime::Open { wait_probability: 0.0, drain_rate: 9.0, service_rate: 5.0, extra_wait: 0.3 },
         ];
         let mut stream = Streams::new(3).stream("queueing", "");
@@ -301,7 +320,7 @@ mod tests {
                             if stream.happens(wait_probability) { stream.exponential(1.0 / drain_rate) } else { 0.0 };
                         extra_wait + wait + stream.exponential(1.0 / service_rate)
                     }
-                    ResponseTime::Closed { ahead, departure_rate, service_rate } => {
+                    ResponseTime::Closed { ahead, departure_rate, service_rate, .. } => {
                         let wait: f64 = (0..ahead).map(|_| stream.exponential(1.0 / departure_rate)).sum();
                         wait + stream.exponential(1.0 / service_rate)
                     }

@@ -129,12 +129,14 @@ pub enum Detail {
 /// How requests arrive.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Requests {
-    /// Clients that each wait for the answer before they ask again, without think time.
+    /// Clients that each wait for the answer, and pause, before they ask again.
     ClosedLoop {
         /// How many clients.
         clients: u32,
         /// How many requests they send altogether.
         requests: u64,
+        /// The mean pause.
+        think_time: SimDuration,
     },
     /// A rate that does not depend on the answers.
     Open(OpenRequests),

@@ -330,8 +330,8 @@ fn loads(specs: &[LoadSpec], duration: SimDuration, streams: Streams) -> Vec<Loa
         plan.parts.push(LoadPart { service: spec.service, spacing: spacing(spec) });
         let mut push = |at, source| plan.steps.push(LoadStep { at, source, part });
         match &spec.requests {
-            Requests::ClosedLoop { clients, requests } => {
-                push(spec.at, Source::Closed { clients: *clients, remaining: *requests as f64 });
+            &Requests::ClosedLoop { clients, requests, think_time } => {
+                push(spec.at, Source::Closed { clients, remaining: requests as f64, think_time });
             }
             Requests::Open(open) => {
                 let entity = format!("{} {ordinal}", spec.workload);

@@ -37,6 +37,7 @@ mod pack;
 mod pack_dumps;
 mod packing;
 mod packing_suite;
+mod pods_under_load;
 mod pricing;
 mod queues;
 mod random_streams;

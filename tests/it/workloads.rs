@@ -22,7 +22,7 @@ fn roll_out(first: &str, later: &str) -> Outcome {
     run("20m", LATER, &format!("{}{first}", cluster(0)), &[("later.yaml", later)])
 }
 
-fn workload(outcome: &Outcome, name: &str) -> WorkloadId {
+pub fn workload(outcome: &Outcome, name: &str) -> WorkloadId {
     let place = outcome.record.workloads.iter().position(|facts| facts.name.name.as_str() == name).unwrap();
     WorkloadId::from_index(place)
 }
@@ -32,7 +32,7 @@ fn pods<'o>(outcome: &'o Outcome, name: &str) -> Vec<&'o PodFacts> {
     outcome.record.pods.iter().filter(|pod| pod.workload == own).collect()
 }
 
-fn at(seconds: i64) -> SimTime {
+pub fn at(seconds: i64) -> SimTime {
     SimTime::from_micros(seconds * 1_000_000)
 }
 
@@ -469,85 +469,4 @@ fn the_shipped_trace_replays_and_pods_that_are_moved_end_when_they_were_to() {
     let again = all.iter().filter(|pod| pod.name.ends_with("-again")).count();
     assert!(evicted > 0);
     assert_eq!(evicted, again, "every pod that is taken away is made again");
-}
-
-/// A Deployment of two pods that request `cpu` and serve ten requests at a time, 100 ms of CPU each.
-fn serving(name: &str, cpu: &str, limits: &str) -> String {
-    deployment(name, 2).replace("cpu: 100m, memory: 64Mi}", &format!("cpu: {cpu}, memory: 64Mi}}{limits}"))
-}
-
-fn load(name: &str, rate: u32, memory: &str) -> String {
-    format!(
-        "{{workload: {name}, at: 5m, requests: {{constant: {rate}}}, detail: fluid, \
-         service: {{cpu_per_request: 100ms, concurrency: 100{memory}}}}}"
-    )
-}
-
-fn used(outcome: &Outcome, name: &str, seconds: i64) -> f64 {
-    let own = workload(outcome, name);
-    let sample = outcome.record.samples.iter().find(|sample| sample.at == at(seconds)).unwrap();
-    sample.workloads.iter().find(|sample| sample.workload == own).unwrap().cpu_used_milli
-}
-
-#[test]
-fn a_node_that_is_short_of_cpu_shares_it_in_proportion_to_requests() {
-    // An m5.4xlarge offers 15,890m. The first wants 12 CPUs and the second 18.
-    let manifests = format!("{}{}{}", cluster(0), serving("small", "1", ""), serving("large", "3", ""));
-    let loads = format!("load: [{}, {}]", load("small", 120, ""), load("large", 180, ""));
-    let outcome = run("30m", &loads, &manifests, &[]);
-    let (small, large) = (used(&outcome, "small", 900), used(&outcome, "large", 900));
-    assert!((small + large - 15_890.0).abs() < 10.0, "{small} {large}");
-    assert!((large / small - 3.0).abs() < 0.01, "{small} {large}");
-    let slow = |name: &str| {
-        let own = workload(&outcome, name);
-        outcome.requests.iter().find(|figures| figures.workload == own).unwrap().response.unwrap().p99
-    };
-    assert!(slow("small") > 60.0 && slow("large") > 60.0, "both fall behind");
-    assert!(outcome.warnings.is_empty(), "{:?}", outcome.warnings);
-    // Alone, the second has all it wants once the first has asked for less.
-    let loads = format!("load: [{}, {}]", load("small", 20, ""), load("large", 100, ""));
-    let outcome = run("30m", &loads, &manifests, &[]);
-    assert!(
-        (used(&outcome, "small", 900) - 2_000.0).abs() < 2.0 && (used(&outcome, "large", 900) - 10_000.0).abs() < 2.0
-    );
-}
-
-#[test]
-fn what_a_workload_no_longer_wants_goes_to_the_others() {
-    let manifests = format!("{}{}{}", cluster(0), serving("small", "1", ""), serving("large", "3", ""));
-    let loads = format!(
-        "load: [{}, {}]",
-        load("small", 120, "").replace("requests", "for: 10m, requests"),
-        load("large", 180, "")
-    );
-    let rest = format!("{loads}\ntimeline: [{{at: 20m, scale: {{workload: small, replicas: 0}}}}]");
-    let outcome = run("30m", &rest, &manifests, &[]);
-    assert!(used(&outcome, "large", 900) < 12_000.0);
-    assert!((used(&outcome, "large", 1_500) - 15_890.0).abs() < 10.0, "{}", used(&outcome, "large", 1_500));
-}
-
-#[test]
-fn a_container_that_passes_its_memory_limit_is_killed_and_starts_again_ever_later() {
-    let manifests = format!("{}{}", cluster(0), serving("web", "1", ", limits: {memory: 128Mi}"));
-    // 20 requests a second for each pod keep 1 MiB a second: from 28 MiB to the limit in 100 s.
-    let memory = ", memory: {idle: 28Mi, kept_per_million: 52428800000}";
-    let outcome = run("30m", &format!("load: [{}]", load("web", 40, memory)), &manifests, &[]);
-    let own = &outcome.record.pods.iter().position(|pod| pod.name == "web-00000").unwrap();
-    let of_first = |kind: EventKind| -> Vec<i64> {
-        let events = outcome.record.events.iter();
-        events
-            .filter(|event| event.kind == kind && event.pod.is_some_and(|pod| pod.index() == *own))
-            .map(|event| event.at.as_secs())
-            .collect()
-    };
-    let (kills, starts) = (of_first(EventKind::PodKilled), of_first(EventKind::PodStarted));
-    assert!((395..=415).contains(&kills[0]), "{kills:?}");
-    let waits: Vec<i64> = kills.iter().zip(&starts[1..]).map(|(killed, started)| started - killed).collect();
-    assert_eq!(waits[..4], [1, 11, 21, 41], "{kills:?} {starts:?}");
-    let first = outcome.record.events.iter().find(|event| event.kind == EventKind::PodKilled).unwrap();
-    assert!(
-        first.message.starts_with("OOMKilled: it needs 1") && first.message.contains("its limit is 128 MiB"),
-        "{}",
-        first.message
-    );
 }

@@ -11,23 +11,16 @@ use super::super::reader::Reader;
 use super::super::tree::Location;
 use super::Placed;
 use super::timeline::Timeline;
+use crate::domain::Symbol;
 use crate::domain::workload::ObjectName;
-use crate::domain::{PodSpec, Symbol};
 
 /// The workloads that a scenario may refer to: those of its manifests, its policies and its timeline.
 pub(super) struct Workloads {
-    serving: Vec<Workload>,
+    /// Those that can be scaled and can serve requests.
+    serving: Vec<ObjectName>,
     scaled_jobs: Vec<ObjectName>,
     /// Workloads of other kinds.
     others: Vec<ObjectName>,
-}
-
-/// A workload that can be scaled and can serve requests.
-#[derive(Clone, Copy)]
-pub(super) struct Workload {
-    name: ObjectName,
-    /// The CPU limit of one of its pods in thousandths; `None` if some container has none.
-    pub cpu_limit_milli: Option<i64>,
 }
 
 impl Workloads {
@@ -40,14 +33,9 @@ impl Workloads {
         let manifests: Vec<&Arc<Manifests>> = policies.iter().map(|policy| &policy.manifests).chain(applied).collect();
         let jobs = manifests.iter().flat_map(|manifests| &manifests.scaled_jobs);
         let scaled_jobs = jobs.map(|job| ObjectName { namespace: job.namespace, name: job.name }).collect();
-        let mut workloads: Vec<Workload> = Vec::new();
         let mut seen = FxHashSet::default();
-        for (name, template) in manifests.iter().flat_map(|manifests| scalable(manifests)) {
-            if seen.insert(name) {
-                workloads.push(Workload { name, cpu_limit_milli: cpu_limit(template) });
-            }
-        }
-        Self { serving: workloads, scaled_jobs, others: others(&manifests) }
+        let serving = manifests.iter().flat_map(|manifests| scalable(manifests)).filter(|name| seen.insert(*name));
+        Self { serving: serving.collect(), scaled_jobs, others: others(&manifests) }
     }
 
     /// Whether the workload called `name`, which takes messages, is a ScaledJob.
@@ -60,13 +48,12 @@ impl Workloads {
         if self.scaled_jobs.contains(&name) {
             return Ok(true);
         }
-        self.find(reader, at, name).map(|_| false)
+        self.find(reader, at, name).map(|()| false)
     }
 
     /// Checks that there is a workload of any kind called `name`.
     pub(super) fn find_any(&self, reader: &Reader<'_>, at: Location, name: ObjectName) -> Result<(), ScenarioError> {
-        let mut all =
-            self.serving.iter().map(|own| own.name).chain(self.scaled_jobs.iter().chain(&self.others).copied());
+        let mut all = self.serving.iter().chain(self.scaled_jobs.iter().chain(&self.others)).copied();
         if all.any(|own| own == name) {
             return Ok(());
         }
@@ -79,12 +66,12 @@ impl Workloads {
         Err(reader.error(at, format!("no workload is called `{name}`")).because("refers to nothing").help(help))
     }
 
-    /// The workload called `name`.
-    pub(super) fn find(&self, reader: &Reader<'_>, at: Location, name: ObjectName) -> Result<Workload, ScenarioError> {
-        if let Some(workload) = self.serving.iter().find(|workload| workload.name == name) {
-            return Ok(*workload);
+    /// Checks that there is a workload called `name` that can be scaled and can serve requests.
+    pub(super) fn find(&self, reader: &Reader<'_>, at: Location, name: ObjectName) -> Result<(), ScenarioError> {
+        if self.serving.contains(&name) {
+            return Ok(());
         }
-        let names: Vec<String> = self.serving.iter().map(|workload| workload.name.to_string()).collect();
+        let names: Vec<String> = self.serving.iter().map(ToString::to_string).collect();
         let known = || names.iter().map(String::as_str);
         let help = match nearest(&name.to_string(), known()) {
             Some(near) => format!("did you mean `{near}`?"),
@@ -98,10 +85,10 @@ impl Workloads {
     }
 }
 
-/// What can be scaled and can serve requests, with its pods.
-fn scalable(manifests: &Manifests) -> impl Iterator<Item = (ObjectName, &PodSpec)> {
-    let deployments = manifests.deployments.iter().map(|deployment| (deployment.name, &*deployment.template));
-    deployments.chain(manifests.stateful_sets.iter().map(|set| (set.name, &*set.template)))
+/// What can be scaled and can serve requests.
+fn scalable(manifests: &Manifests) -> impl Iterator<Item = ObjectName> {
+    let deployments = manifests.deployments.iter().map(|deployment| deployment.name);
+    deployments.chain(manifests.stateful_sets.iter().map(|set| set.name))
 }
 
 /// Workloads that neither serve requests nor are made by KEDA.
@@ -111,12 +98,6 @@ fn others(manifests: &[&Arc<Manifests>]) -> Vec<ObjectName> {
         jobs.chain(own.daemon_sets.iter().map(|set| set.name))
     });
     all.collect()
-}
-
-/// The CPU limit of one pod, if every container has one.
-fn cpu_limit(template: &PodSpec) -> Option<i64> {
-    let limits = template.containers.iter().map(|c| c.limits.find(crate::domain::ResourceName::CPU));
-    limits.sum::<Option<i64>>().filter(|limit| *limit > 0)
 }
 
 /// Checks what the timeline refers to.

@@ -74,7 +74,7 @@ fn one<'s>(
     let fields = reader.fields(node, &LOAD.shape)?;
     let workload_node = fields.required(reader, "workload")?;
     let workload = object_name(reader, workload_node)?;
-    let cpu_limit_milli = run.workloads.find(reader, workload_node.at, workload)?.cpu_limit_milli;
+    run.workloads.find(reader, workload_node.at, workload)?;
     let delay = fields.optional("at", |n, what| reader.duration(n, what))?.unwrap_or(SimDuration::ZERO);
     let at = step.unwrap_or(SimTime::ZERO) + delay;
     let until = fields.optional("for", |n, what| reader.duration(n, what))?.map(|span| at + span);
@@ -85,15 +85,11 @@ fn one<'s>(
     let requests = requests(reader, fields.required(reader, "requests")?, &span, files)?;
     let details = [("auto", Detail::Auto), ("exact", Detail::Exact), ("fluid", Detail::Fluid)];
     let detail = fields.optional("detail", |n, what| reader.choice(n, what, &details))?.unwrap_or_default();
-    let service = service(reader, fields.required(reader, "service")?, cpu_limit_milli)?;
+    let service = service(reader, fields.required(reader, "service")?)?;
     Ok(LoadSpec { workload, at, until, requests, detail, service })
 }
 
-fn service<'s>(
-    reader: &mut Reader<'s>,
-    node: &Node<'s>,
-    cpu_limit_milli: Option<i64>,
-) -> Result<Service, ScenarioError> {
+fn service<'s>(reader: &mut Reader<'s>, node: &Node<'s>) -> Result<Service, ScenarioError> {
     let fields = reader.fields(node, &SERVICE.shape)?;
     let cpu_node = fields.required(reader, "cpu_per_request")?;
     let cpu_per_request = reader.duration(cpu_node, "cpu_per_request")?;
@@ -111,7 +107,6 @@ fn service<'s>(
         cpu_per_request,
         concurrency: u32::try_from(concurrency).unwrap_or(u32::MAX),
         base_latency: base_latency.unwrap_or(SimDuration::ZERO),
-        cpu_limit_milli,
         timeout: fields.get("timeout").map(|node| positive_duration(reader, node, "timeout")).transpose()?,
         queue_per_replica: queue.and_then(|places| u32::try_from(places).ok()),
         memory,
@@ -301,7 +296,12 @@ fn closed_loop<'s>(reader: &mut Reader<'s>, node: &Node<'s>) -> Result<Requests,
     let fields = reader.fields(node, &CLOSED_LOOP.shape)?;
     let clients = reader.integer(fields.required(reader, "clients")?, "clients", 1, 1_000_000)?;
     let requests = reader.integer(fields.required(reader, "requests")?, "requests", 1, 1_000_000_000_000)?;
-    Ok(Requests::ClosedLoop { clients: u32::try_from(clients).unwrap_or(u32::MAX), requests: requests.unsigned_abs() })
+    let think_time = fields.optional("think_time", |n, what| reader.duration(n, what))?;
+    Ok(Requests::ClosedLoop {
+        clients: u32::try_from(clients).unwrap_or(u32::MAX),
+        requests: requests.unsigned_abs(),
+        think_time: think_time.unwrap_or(SimDuration::ZERO),
+    })
 }
 
 /// A number of 0 or more.

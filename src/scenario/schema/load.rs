@@ -56,7 +56,7 @@ section! {
   - { workload: shop/web, at: 6h, requests: { trace: arrivals.csv }, service: *service }
   - { workload: shop/web, at: 7h, requests: { prometheus: answer.json }, service: *service }
   - { workload: shop/web, at: 8h, requests: { sum: [{ constant: 5 }, { csv: rate.csv, scale: 0.2 }] }, service: *service }
-  - { workload: shop/web, at: 9h, requests: { closed_loop: { clients: 100, requests: 10000 } }, service: *service }
+  - { workload: shop/web, at: 9h, requests: { closed_loop: { clients: 100, requests: 10000, think_time: 2s } }, service: *service }
 ";
     one_of: &["closed_loop", "constant", "steps", "ramp", "sine", "diurnal", "burst", "csv", "trace", "prometheus", "sum"];
     {
@@ -91,10 +91,11 @@ section! {
     CLOSED_LOOP: "`closed_loop`", "`requests.closed_loop`";
     "";
     "";
-    unsupported: &[("think_time", "take it out: clients ask again at once in this release")];
     {
         "clients" required: Integer(1, 1_000_000), "How many clients.";
         "requests" required: Integer(1, 1_000_000_000_000), "How many requests they send altogether.";
+        "think_time" default("0s"): Duration,
+            "How long a client pauses on average between an answer and its next request; pauses are exponentially distributed.";
     }
 }
 

@@ -1,0 +1,143 @@
+//! Pods under load in a running simulation: the CPU of their nodes, their limits, and rollouts that change these.
+
+use nodecast::simulation::Outcome;
+use nodecast::world::record::EventKind;
+
+use crate::keda::{cluster, deployment, run};
+use crate::workloads::{at, workload};
+
+/// A Deployment of two pods that request `cpu` and serve ten requests at a time, 100 ms of CPU each.
+fn serving(name: &str, cpu: &str, limits: &str) -> String {
+    deployment(name, 2).replace("cpu: 100m, memory: 64Mi}", &format!("cpu: {cpu}, memory: 64Mi}}{limits}"))
+}
+
+fn load(name: &str, rate: u32, memory: &str) -> String {
+    format!(
+        "{{workload: {name}, at: 5m, requests: {{constant: {rate}}}, detail: fluid, \
+         service: {{cpu_per_request: 100ms, concurrency: 100{memory}}}}}"
+    )
+}
+
+fn used(outcome: &Outcome, name: &str, seconds: i64) -> f64 {
+    let own = workload(outcome, name);
+    let sample = outcome.record.samples.iter().find(|sample| sample.at == at(seconds)).unwrap();
+    sample.workloads.iter().find(|sample| sample.workload == own).unwrap().cpu_used_milli
+}
+
+#[test]
+fn a_node_that_is_short_of_cpu_shares_it_in_proportion_to_requests() {
+    // An m5.4xlarge offers 15,890m. The first wants 12 CPUs and the second 18.
+    let manifests = format!("{}{}{}", cluster(0), serving("small", "1", ""), serving("large", "3", ""));
+    let loads = format!("load: [{}, {}]", load("small", 120, ""), load("large", 180, ""));
+    let outcome = run("30m", &loads, &manifests, &[]);
+    let (small, large) = (used(&outcome, "small", 900), used(&outcome, "large", 900));
+    assert!((small + large - 15_890.0).abs() < 10.0, "{small} {large}");
+    assert!((large / small - 3.0).abs() < 0.01, "{small} {large}");
+    let slow = |name: &str| {
+        let own = workload(&outcome, name);
+        outcome.requests.iter().find(|figures| figures.workload == own).unwrap().response.unwrap().p99
+    };
+    assert!(slow("small") > 60.0 && slow("large") > 60.0, "both fall behind");
+    assert!(outcome.warnings.is_empty(), "{:?}", outcome.warnings);
+    // Alone, the second has all it wants once the first has asked for less.
+    let loads = format!("load: [{}, {}]", load("small", 20, ""), load("large", 100, ""));
+    let outcome = run("30m", &loads, &manifests, &[]);
+    assert!(
+        (used(&outcome, "small", 900) - 2_000.0).abs() < 2.0 && (used(&outcome, "large", 900) - 10_000.0).abs() < 2.0
+    );
+}
+
+#[test]
+fn what_a_workload_no_longer_wants_goes_to_the_others() {
+    let manifests = format!("{}{}{}", cluster(0), serving("small", "1", ""), serving("large", "3", ""));
+    let loads = format!(
+        "load: [{}, {}]",
+        load("small", 120, "").replace("requests", "for: 10m, requests"),
+        load("large", 180, "")
+    );
+    let rest = format!("{loads}\ntimeline: [{{at: 20m, scale: {{workload: small, replicas: 0}}}}]");
+    let outcome = run("30m", &rest, &manifests, &[]);
+    assert!(used(&outcome, "large", 900) < 12_000.0);
+    assert!((used(&outcome, "large", 1_500) - 15_890.0).abs() < 10.0, "{}", used(&outcome, "large", 1_500));
+}
+
+#[test]
+fn a_container_that_passes_its_memory_limit_is_killed_and_starts_again_ever_later() {
+    let manifests = format!("{}{}", cluster(0), serving("web", "1", ", limits: {memory: 128Mi}"));
+    // 20 requests a second for each pod keep 1 MiB a second: from 28 MiB to the limit in 100 s.
+    let memory = ", memory: {idle: 28Mi, kept_per_million: 52428800000}";
+    let outcome = run("30m", &format!("load: [{}]", load("web", 40, memory)), &manifests, &[]);
+    let own = &outcome.record.pods.iter().position(|pod| pod.name == "web-00000").unwrap();
+    let of_first = |kind: EventKind| -> Vec<i64> {
+        let events = outcome.record.events.iter();
+        events
+            .filter(|event| event.kind == kind && event.pod.is_some_and(|pod| pod.index() == *own))
+            .map(|event| event.at.as_secs())
+            .collect()
+    };
+    let (kills, starts) = (of_first(EventKind::PodKilled), of_first(EventKind::PodStarted));
+    assert!((395..=415).contains(&kills[0]), "{kills:?}");
+    let waits: Vec<i64> = kills.iter().zip(&starts[1..]).map(|(killed, started)| started - killed).collect();
+    assert_eq!(waits[..4], [1, 11, 21, 41], "{kills:?} {starts:?}");
+    let first = outcome.record.events.iter().find(|event| event.kind == EventKind::PodKilled).unwrap();
+    assert!(
+        first.message.starts_with("OOMKilled: it needs 1") && first.message.contains("its limit is 128 MiB"),
+        "{}",
+        first.message
+    );
+}
+
+/// A Deployment or StatefulSet of two pods with this CPU limit, which replaces them one by one every two minutes.
+fn limited(kind: &str, cpu: &str) -> String {
+    let strategy = match kind {
+        "Deployment" => "  strategy: {rollingUpdate: {maxSurge: 1, maxUnavailable: 0}}\n",
+        _ => "  serviceName: web\n",
+    };
+    serving("web", "100m", &format!(", limits: {{cpu: {cpu}}}"))
+        .replace("kind: Deployment", &format!("kind: {kind}"))
+        .replace("  replicas: 2\n", &format!("  replicas: 2\n  minReadySeconds: 120\n{strategy}"))
+}
+
+#[test]
+fn a_rollout_that_changes_the_cpu_limit_changes_what_its_pods_answer() {
+    // 60 requests a second want six CPUs.
+    let rest = format!("load: [{}]\ntimeline: [{{at: 10m, manifests: [later.yaml]}}]", load("web", 60, ""));
+    for (kind, expected) in [
+        // Two old ones; with a new one; an old one with both new ones; these alone.
+        ("Deployment", [(570, 1_000), (660, 2_500), (780, 3_500), (1_200, 3_000)]),
+        // Of two, one after the other.
+        ("StatefulSet", [(570, 1_000), (660, 2_000), (690, 2_000), (1_200, 3_000)]),
+    ] {
+        let manifests = format!("{}{}", cluster(0), limited(kind, "500m"));
+        let outcome = run("30m", &rest, &manifests, &[("later.yaml", &limited(kind, "1500m"))]);
+        for (seconds, milli) in expected {
+            let found = used(&outcome, "web", seconds);
+            assert!((found - f64::from(milli)).abs() < 1.0, "{kind} at {seconds} s: {found} and not {milli}");
+        }
+    }
+}
+
+#[test]
+fn a_rollout_that_changes_the_cpu_request_changes_the_share_of_a_node_that_is_short() {
+    // An m5.4xlarge offers 15,890m: alike first, then three to one.
+    let manifests = format!("{}{}{}", cluster(0), serving("small", "1", ""), serving("large", "1", ""));
+    let loads = format!("load: [{}, {}]", load("small", 180, ""), load("large", 180, ""));
+    let rest = format!("{loads}\ntimeline: [{{at: 10m, manifests: [later.yaml]}}]");
+    let outcome = run("30m", &rest, &manifests, &[("later.yaml", &serving("large", "3", ""))]);
+    let ratio = |seconds| used(&outcome, "large", seconds) / used(&outcome, "small", seconds);
+    assert!((ratio(570) - 1.0).abs() < 0.01 && (ratio(1_200) - 3.0).abs() < 0.01, "{} {}", ratio(570), ratio(1_200));
+}
+
+#[test]
+fn a_rollout_that_raises_the_memory_limit_ends_the_kills() {
+    let limits = |memory: &str| serving("web", "1", &format!(", limits: {{memory: {memory}}}"));
+    let rest = format!(
+        "load: [{}]\ntimeline: [{{at: 10m, manifests: [later.yaml]}}]",
+        load("web", 40, ", memory: {idle: 200Mi}")
+    );
+    let manifests = format!("{}{}", cluster(0), limits("128Mi"));
+    let outcome = run("30m", &rest, &manifests, &[("later.yaml", &limits("256Mi"))]);
+    let kills = outcome.record.events.iter().filter(|event| event.kind == EventKind::PodKilled);
+    let kills: Vec<i64> = kills.map(|event| event.at.as_secs()).collect();
+    assert!(kills.len() > 4 && kills.iter().all(|&kill| kill < 660), "{kills:?}");
+}
