@@ -24,10 +24,12 @@ mod metrics_server;
 mod node_groups;
 mod node_life;
 mod pod_trace;
+mod probes;
 mod prometheus;
 mod queue_loop;
 pub mod replay;
 mod replica_loop;
+mod restarts;
 mod sampler;
 mod scheduler_loop;
 mod setup;
@@ -72,6 +74,7 @@ pub fn handle(context: &mut Context<'_>, now: SimTime, event: Event) {
         Event::FlushUnschedulable => scheduler_loop::flush(context, now),
         Event::PodStarted(pod) => kubelet::start(context, now, pod),
         Event::PodReady(pod) => kubelet::ready(context, now, pod),
+        Event::ProbeGivesUp(pod) => probes::give_up(context, now, pod),
         Event::PodStopped(pod) => kubelet::stopped(context, now, pod),
         Event::LoadStep(load, step) => load_loop::step(context, now, load, step),
         Event::LoadShift(load) => load_loop::shift(context, now, load),

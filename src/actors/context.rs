@@ -11,7 +11,6 @@ use super::karpenter::Karpenter;
 use super::keda_loop::KedaLoop;
 use super::kubelet::Images;
 use super::load_loop::LoadLoop;
-use super::memory_limits::Kills;
 use super::metrics_server::MetricsServer;
 use super::node_groups::{self, NodeGroups};
 use super::pod_trace::TraceLoop;
@@ -19,6 +18,7 @@ use super::prometheus::{Prometheus, RequestCounters};
 use super::queue_loop::QueueLoop;
 use super::replay::ReplayState;
 use super::replica_loop::ReplicaLoop;
+use super::restarts::BackOffs;
 use super::scheduler_loop::SchedulerLoop;
 use super::setup::Setup;
 use super::terminations::Terminations;
@@ -54,7 +54,7 @@ pub struct Context<'s> {
     pub(super) images: Images,
     pub(super) pod_trace: TraceLoop,
     pub(super) cpu_shares: CpuShares,
-    pub(super) kills: Kills,
+    pub(super) back_offs: BackOffs,
     pub(super) controllers: Controllers,
     pub(super) metrics: MetricsServer,
     pub(super) autoscalers: Vec<ReplicaLoop<'s>>,
@@ -104,7 +104,7 @@ impl<'s> Context<'s> {
             images: Images::default(),
             pod_trace: TraceLoop::default(),
             cpu_shares: CpuShares::default(),
-            kills: Kills::new(),
+            back_offs: BackOffs::new(),
             controllers: Controllers::default(),
             metrics: MetricsServer::new(setup),
             autoscalers: Vec::new(),

@@ -18,6 +18,8 @@ pub enum Event {
     PodStarted(PodId),
     /// A pod's readiness probe succeeds.
     PodReady(PodId),
+    /// A probe may give up on one of the pod's containers.
+    ProbeGivesUp(PodId),
     /// A deleted pod's containers have stopped.
     PodStopped(PodId),
     /// The load's next step: which load, which step.

@@ -3,9 +3,7 @@
 //! What a manifest does not say is assumed unless the scenario says it: images of 100 MB, pulled at 80 MB/s and unpacked at 180
 //! MB/s; init containers that take no time, applications that answer at once and stop within a second.
 //!
-//! Deviation: a container that is killed by its probes is not restarted; liveness probes never fail.
-//!
-//! Source: Kubernetes 1.36 `pkg/kubelet/kuberuntime`, `pkg/kubelet/prober/worker.go`.
+//! Source: Kubernetes 1.36 `pkg/kubelet/kuberuntime`.
 
 use std::collections::BTreeMap;
 
@@ -13,8 +11,7 @@ use rustc_hash::FxHashMap;
 
 use super::context::Context;
 use super::event::{Event, class};
-use super::{cpu_shares, karpenter, load_loop, pod_trace, replay, scheduler_loop, workload_controllers};
-use crate::domain::pod::{Container, Probe};
+use super::{cpu_shares, karpenter, load_loop, pod_trace, probes, replay, scheduler_loop, workload_controllers};
 use crate::domain::{NodeId, PodId, SimDuration, SimTime, Symbol};
 use crate::scenario::definition::ImageSettings;
 use crate::world::record::EventKind;
@@ -82,7 +79,9 @@ pub(super) fn take_up(context: &mut Context<'_>, now: SimTime, pod: PodId) {
         at = context.images.available(settings, node, image, at) + CONTAINER_START;
         // A sidecar goes on beside the others once it has started; anything else has to end first.
         at += if init.sidecar {
-            init.container.startup_probe.map_or(SimDuration::ZERO, |probe| first_success(probe, SimDuration::ZERO))
+            init.container
+                .startup_probe
+                .map_or(SimDuration::ZERO, |probe| probes::first_success(probe, SimDuration::ZERO))
         } else {
             times.init_time
         };
@@ -92,43 +91,21 @@ pub(super) fn take_up(context: &mut Context<'_>, now: SimTime, pod: PodId) {
     context.queue.schedule(there + CONTAINER_START, class::MACHINES, Event::PodStarted(pod));
 }
 
-/// When a probe has succeeded as often as it has to, for an application that answers after `answers`: probes come one period
-/// after the other, the first after the initial delay.
-fn first_success(probe: Probe, answers: SimDuration) -> SimDuration {
-    let late = (answers - probe.initial_delay).as_micros().max(0);
-    let misses = late.div_euclid(probe.period.as_micros()) + i64::from(late.rem_euclid(probe.period.as_micros()) > 0);
-    probe.initial_delay + probe.period * (misses + i64::from(probe.success_threshold.saturating_sub(1)))
-}
-
-/// When a container is Ready, counted from its start. The first readiness probe after a start-up probe's success comes at
-/// once.
-fn ready_after(container: &Container, answers: SimDuration) -> SimDuration {
-    let started = container.startup_probe.map(|probe| first_success(probe, answers));
-    match (container.readiness_probe, started) {
-        (None, started) => started.unwrap_or(SimDuration::ZERO),
-        (Some(probe), None) => first_success(probe, answers),
-        (Some(probe), Some(started)) => {
-            let again = i64::from(probe.success_threshold.saturating_sub(1));
-            started.max(probe.initial_delay) + probe.period * again
-        }
-    }
-}
-
 /// The pod's containers run; its readiness probe, if it has one, is what Ready waits for.
 pub(super) fn start(context: &mut Context<'_>, now: SimTime, pod: PodId) {
     let state = context.world.pod(pod);
     if state.phase != PodPhase::Starting || !state.is_active() {
         return;
     }
-    let answers = context.times_of(state.workload).start_time;
-    let waits = state.spec.containers.iter().map(|container| ready_after(container, answers));
-    let wait = waits.max().unwrap_or(SimDuration::ZERO);
     context.world.start_pod(pod, now);
     workload_controllers::pod_started(context, now, pod);
-    if wait == SimDuration::ZERO {
-        ready(context, now, pod);
-    } else {
-        context.queue.schedule_in(wait, class::MACHINES, Event::PodReady(pod));
+    probes::watch(context, pod);
+    match probes::pod_ready_after(context, pod) {
+        Some(SimDuration::ZERO) => ready(context, now, pod),
+        Some(wait) => {
+            context.queue.schedule_in(wait, class::MACHINES, Event::PodReady(pod));
+        }
+        None => {}
     }
 }
 
@@ -139,6 +116,11 @@ pub(super) fn ready(context: &mut Context<'_>, now: SimTime, pod: PodId) {
         return;
     }
     if state.node.is_some_and(|node| context.world.node(node).phase >= NodePhase::Terminating) {
+        return;
+    }
+    // A container that has been killed since is Ready only as long after its last start.
+    let due = state.started.zip(probes::pod_ready_after(context, pod)).map(|(started, wait)| started + wait);
+    if due.is_none_or(|due| due > now) {
         return;
     }
     let workload = state.workload;
@@ -200,7 +182,7 @@ pub(super) fn delete_within(
 
 /// From the order to stop to the end: the hook, then the application, at most the grace period; a hook that is still running
 /// then gets a little more.
-fn stop_time(context: &Context<'_>, pod: PodId, grace: SimDuration) -> SimDuration {
+pub(super) fn stop_time(context: &Context<'_>, pod: PodId, grace: SimDuration) -> SimDuration {
     let state = context.world.pod(pod);
     let hook = state.spec.containers.iter().map(|container| container.pre_stop).max().unwrap_or(SimDuration::ZERO);
     let most = if hook >= grace && grace > SimDuration::ZERO { grace + HOOK_EXTENSION } else { grace };

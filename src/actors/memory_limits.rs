@@ -1,31 +1,16 @@
-//! Containers that need more memory than their limit: the kernel kills them, and the kubelet starts them again, later with
-//! every time.
+//! Containers that need more memory than their limit: the kernel kills them, and the kubelet starts them again.
 //!
 //! Deviation: containers are looked at every ten seconds; what the killed one worked on is served by the others, and a node
 //! that runs out of memory evicts nobody.
-//!
-//! Source: Kubernetes 1.36 `pkg/kubelet/kuberuntime/kuberuntime_manager.go`, `doBackOff`; `client-go/util/flowcontrol`.
-
-use std::collections::BTreeMap;
 
 use super::context::Context;
 use super::event::{Event, class};
-use super::{kubelet, metrics_server};
+use super::{metrics_server, restarts};
 use crate::domain::{PodId, SimDuration, SimTime};
 use crate::world::PodPhase;
 
 /// Between two looks at the containers of a workload.
 const LOOK: SimDuration = SimDuration::from_secs(10);
-/// The wait before the second start; it doubles with every further one. The first comes at once.
-const BACK_OFF: SimDuration = SimDuration::from_secs(10);
-/// The longest wait.
-const BACK_OFF_MAX: SimDuration = SimDuration::from_secs(300);
-/// After so long without a kill the first start comes at once again.
-const FORGOTTEN: SimDuration = SimDuration::from_secs(600);
-
-/// When each pod was last killed, and how long its next start waits.
-pub(super) type Kills = BTreeMap<PodId, (SimTime, SimDuration)>;
-
 /// Looks begin with the first request, where the scenario says what requests need.
 pub(super) fn begin(context: &mut Context<'_>) {
     let setup = context.setup;
@@ -56,16 +41,6 @@ pub(super) fn check(context: &mut Context<'_>, now: SimTime, load: u32) {
 
 fn kill(context: &mut Context<'_>, now: SimTime, pod: PodId, needed: i64, limit: i64) {
     let mib = |bytes: i64| bytes / (1 << 20);
-    let wait = match context.kills.get(&pod) {
-        Some((last, wait)) if now.saturating_since(*last) <= FORGOTTEN => *wait,
-        _ => SimDuration::ZERO,
-    };
-    let next = (wait * 2).clamp(BACK_OFF, BACK_OFF_MAX);
-    context.kills.insert(pod, (now, next));
-    kubelet::cut_off(context, now, pod);
-    context.metrics.container_restarted(pod);
-    let message =
-        format!("OOMKilled: it needs {} MiB, its limit is {} MiB; it starts again in {wait}", mib(needed), mib(limit));
-    context.world.restart_pod(pod, now, &message);
-    context.queue.schedule_in(wait + kubelet::CONTAINER_START, class::MACHINES, Event::PodStarted(pod));
+    let why = format!("OOMKilled: it needs {} MiB, its limit is {} MiB", mib(needed), mib(limit));
+    restarts::restart(context, now, pod, SimDuration::ZERO, &why);
 }

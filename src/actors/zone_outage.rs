@@ -75,9 +75,11 @@ pub(super) fn holds(context: &mut Context<'_>, event: Event) -> bool {
     }
     let node = match event {
         Event::NodeRegistered(node) | Event::NodeReady(node) | Event::MetricsTick(node) => Some(node),
-        Event::PodStarted(pod) | Event::PodReady(pod) | Event::PodStopped(pod) | Event::JobPodDone(pod) => {
-            context.world.pod(pod).node
-        }
+        Event::PodStarted(pod)
+        | Event::PodReady(pod)
+        | Event::ProbeGivesUp(pod)
+        | Event::PodStopped(pod)
+        | Event::JobPodDone(pod) => context.world.pod(pod).node,
         _ => None,
     };
     let dark = node.and_then(|node| context.darkness.0.get_mut(&node));

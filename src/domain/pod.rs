@@ -36,6 +36,8 @@ pub struct Container {
     pub readiness_probe: Option<Probe>,
     /// The start-up probe.
     pub startup_probe: Option<Probe>,
+    /// The liveness probe.
+    pub liveness_probe: Option<Probe>,
     /// How long its `preStop` hook sleeps.
     pub pre_stop: SimDuration,
 }
@@ -51,6 +53,8 @@ pub struct Probe {
     pub success_threshold: u32,
     /// `failureThreshold`, 3 unless given.
     pub failure_threshold: u32,
+    /// `terminationGracePeriodSeconds`, in place of the pod's when the probe kills the container.
+    pub termination_grace: Option<SimDuration>,
 }
 
 impl Container {

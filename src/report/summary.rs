@@ -190,6 +190,9 @@ pub struct PodSummary {
     pub never_scheduled: u64,
     /// Pods evicted.
     pub evicted: u64,
+    /// Times that the containers of a pod were killed, by a probe or for want of memory, and started again.
+    #[serde(default)]
+    pub restarts: u64,
     /// Creation to binding. A pod that never had a node counts with the time it waited until it was deleted or the run
     /// ended.
     pub wait_for_node: Option<Distribution>,

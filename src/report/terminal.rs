@@ -140,6 +140,10 @@ fn pods(summary: &Summary, lines: &mut Vec<String>) {
         let still = format::counted(pods.pending_at_end, "pod", "pods");
         lines.push(format!("{:<LABEL$}{still} without a node", "pending at the end"));
     }
+    if pods.restarts > 0 {
+        let times = format::counted(pods.restarts, "time", "times");
+        lines.push(format!("{:<LABEL$}{times}, by probes or for want of memory", "containers killed"));
+    }
     lines.push(String::new());
 }
 

@@ -39,6 +39,7 @@ mod packing;
 mod packing_suite;
 mod pods_under_load;
 mod pricing;
+mod probes;
 mod queues;
 mod random_streams;
 mod report;

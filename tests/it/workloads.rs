@@ -413,7 +413,7 @@ fn ready_is_the_first_probe_after_the_application_answers() {
     assert_eq!(start_up(&with("readinessProbe: {periodSeconds: 5, initialDelaySeconds: 3}"), about), 43 + 130);
     assert_eq!(start_up(&with("readinessProbe: {periodSeconds: 5, successThreshold: 3}"), about), 43 + 150 + 100);
     // The start-up probe finds it first, and the readiness probe follows at once.
-    let both = with("startupProbe: {periodSeconds: 2}, readinessProbe: {periodSeconds: 60}");
+    let both = with("startupProbe: {periodSeconds: 2, failureThreshold: 7}, readinessProbe: {periodSeconds: 60}");
     assert_eq!(start_up(&both, about), 43 + 120);
 }
 

@@ -115,11 +115,12 @@ pub(super) fn waiting(page: &mut Html, summary: &Summary) {
     ];
     page.table(&columns, &rows, SUMMARY_FILE);
     let note = format!(
-        "{} and {}; {} evicted, {} deleted before it had a node, {} without a node at the end. Percentiles are by the \
+        "{} and {}; {} evicted, {} of containers killed, {} deleted before it had a node, {} without a node at the end. Percentiles are by the \
          nearest-rank rule. Pods of DaemonSets are left out; a pod that never had a node counts with the time it waited.",
         format::counted(pods.created, "pod", "pods"),
         format::counted(pods.daemon_pods_created, "daemon pod", "daemon pods"),
         format::count(pods.evicted),
+        format::counted(pods.restarts, "restart", "restarts"),
         format::count(pods.never_scheduled),
         format::count(pods.pending_at_end),
     );

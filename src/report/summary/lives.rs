@@ -35,6 +35,7 @@ pub(super) fn pods(outcome: &Outcome) -> PodSummary {
         pending_at_end: count(&|pod| pod.scheduled.is_none() && !unwanted(pod)),
         never_scheduled: count(&|pod| pod.scheduled.is_none() && unwanted(pod)),
         evicted: count(&|pod| pod.evicted),
+        restarts: outcome.record.events.iter().filter(|event| event.kind == EventKind::PodKilled).count() as u64,
         wait_for_node: Distribution::of(&SortedSpans::new(waits)),
         created_to_ready: Distribution::of(&SortedSpans::new(readiness)),
     }

@@ -109,7 +109,17 @@ static POD_SPEC: Shape = Shape {
 };
 static CONTAINER: Shape = Shape {
     name: "a container",
-    keys: &["name", "image", "resources", "ports", "readinessProbe", "startupProbe", "restartPolicy", "lifecycle"],
+    keys: &[
+        "name",
+        "image",
+        "resources",
+        "ports",
+        "readinessProbe",
+        "startupProbe",
+        "livenessProbe",
+        "restartPolicy",
+        "lifecycle",
+    ],
     without_effect: &[
         "command",
         "args",
@@ -118,7 +128,6 @@ static CONTAINER: Shape = Shape {
         "workingDir",
         "volumeMounts",
         "volumeDevices",
-        "livenessProbe",
         "terminationMessagePath",
         "terminationMessagePolicy",
         "imagePullPolicy",
@@ -148,8 +157,14 @@ static PORT: Shape = Shape {
 };
 static PROBE: Shape = Shape {
     name: "a probe",
-    keys: &["initialDelaySeconds", "periodSeconds", "successThreshold", "failureThreshold"],
-    without_effect: &["httpGet", "tcpSocket", "exec", "grpc", "timeoutSeconds", "terminationGracePeriodSeconds"],
+    keys: &[
+        "initialDelaySeconds",
+        "periodSeconds",
+        "successThreshold",
+        "failureThreshold",
+        "terminationGracePeriodSeconds",
+    ],
+    without_effect: &["httpGet", "tcpSocket", "exec", "grpc", "timeoutSeconds"],
     unsupported: &[],
     strict: false,
 };
@@ -414,6 +429,7 @@ fn container<'s>(
     }
     container.readiness_probe = fields.get("readinessProbe").map(|n| probe(reader, n)).transpose()?;
     container.startup_probe = fields.get("startupProbe").map(|n| probe(reader, n)).transpose()?;
+    container.liveness_probe = fields.get("livenessProbe").map(|n| probe(reader, n)).transpose()?;
     container.pre_stop = fields.get("lifecycle").map_or(SimDuration::ZERO, |n| pre_stop(reader, n));
     let sidecar = fields.optional("restartPolicy", |n, what| reader.text(n, what))? == Some("Always");
     Ok((container, sidecar))
@@ -469,6 +485,7 @@ fn probe<'s>(reader: &mut Reader<'s>, node: &Node<'s>) -> Result<Probe, Scenario
         period: SimDuration::from_secs(period.unwrap_or(10)),
         success_threshold: threshold("successThreshold", 1)?,
         failure_threshold: threshold("failureThreshold", 3)?,
+        termination_grace: fields.optional("terminationGracePeriodSeconds", |n, what| reader.seconds(n, what))?,
     })
 }
 

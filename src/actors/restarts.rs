@@ -1,0 +1,36 @@
+//! Containers that are killed and start again: at once the first time, later with every time (`CrashLoopBackOff`).
+//!
+//! Source: Kubernetes 1.36 `pkg/kubelet/kuberuntime/kuberuntime_manager.go`, `doBackOff`; `client-go/util/flowcontrol`.
+
+use std::collections::BTreeMap;
+
+use super::context::Context;
+use super::event::{Event, class};
+use super::kubelet;
+use crate::domain::{PodId, SimDuration, SimTime};
+
+/// The wait before the second start; it doubles with every further one. The first comes at once.
+const BACK_OFF: SimDuration = SimDuration::from_secs(10);
+/// The longest wait.
+const BACK_OFF_MAX: SimDuration = SimDuration::from_secs(300);
+/// A container that ends so long after its last start, or later, starts at once again.
+const FORGOTTEN: SimDuration = SimDuration::from_secs(600);
+
+/// When each pod was last started again, and how long its next start waits.
+pub(super) type BackOffs = BTreeMap<PodId, (SimTime, SimDuration)>;
+
+/// The containers of a pod are killed for a reason: they end after `stops_in`, and start again when the back-off is over.
+pub(super) fn restart(context: &mut Context<'_>, now: SimTime, pod: PodId, stops_in: SimDuration, why: &str) {
+    let ended = now + stops_in;
+    let wait = match context.back_offs.get(&pod) {
+        Some((started, wait)) if ended.saturating_since(*started) <= FORGOTTEN => *wait,
+        _ => SimDuration::ZERO,
+    };
+    let again = ended + wait;
+    context.back_offs.insert(pod, (again, (wait * 2).clamp(BACK_OFF, BACK_OFF_MAX)));
+    kubelet::cut_off(context, now, pod);
+    context.metrics.container_restarted(pod);
+    let state = if wait > SimDuration::ZERO { "CrashLoopBackOff, " } else { "" };
+    context.world.restart_pod(pod, now, &format!("{why}; {state}it starts again in {}", again - now));
+    context.queue.schedule(again + kubelet::CONTAINER_START, class::MACHINES, Event::PodStarted(pod));
+}
