@@ -21,6 +21,7 @@ pub use price::Price;
 pub use quality::PriceQuality;
 pub use region::{Region, RegionType, SpotAdvice, Zone, ZoneIdBasis};
 
+use crate::domain::words::refusal;
 use region::{Dates, RegionOutline};
 
 /// The files of a pricing-data directory, other than those in its `regions` folder.
@@ -186,7 +187,7 @@ impl Catalog {
 fn csv_files(directory: &Path, expected: &[String]) -> Result<Vec<String>, CatalogError> {
     let unreadable = |error: std::io::Error| CatalogError::Unreadable {
         path: directory.display().to_string(),
-        reason: error.to_string(),
+        reason: refusal(&error),
     };
     let mut names = Vec::new();
     for entry in std::fs::read_dir(directory).map_err(unreadable)? {
@@ -208,5 +209,5 @@ fn csv_files(directory: &Path, expected: &[String]) -> Result<Vec<String>, Catal
 
 fn read(path: &Path) -> Result<String, CatalogError> {
     std::fs::read_to_string(path)
-        .map_err(|error| CatalogError::Unreadable { path: path.display().to_string(), reason: error.to_string() })
+        .map_err(|error| CatalogError::Unreadable { path: path.display().to_string(), reason: refusal(&error) })
 }

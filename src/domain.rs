@@ -27,6 +27,7 @@ pub mod time;
 pub mod topology;
 pub mod versions;
 pub mod volumes;
+pub mod words;
 pub mod workload;
 
 pub use feature_gates::FeatureGates;

@@ -9,6 +9,7 @@ use super::pack::suite::pack_all;
 use super::prices::{self, Prices};
 use super::{Console, Failure, Format};
 use crate::catalog::Catalog;
+use crate::domain::words::refusal;
 use crate::experiment::baseline::{Baseline, Movement, ScenarioBaseline, Standing, check};
 use crate::experiment::points::{Plan, seeds};
 use crate::experiment::presentation::movements;
@@ -56,11 +57,11 @@ pub(super) struct Arguments {
 /// Why there is nothing to check against.
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
 enum CheckError {
-    #[error("cannot read the baseline `{file}`: {reason}")]
-    #[diagnostic(help("`--update` with the scenario files writes one"))]
+    #[error("cannot read the baseline `{file}`: {}", refusal(reason))]
+    #[diagnostic(help("write one: `nodecast check --baseline {file} --update SCENARIO...`"))]
     Unreadable { file: String, reason: std::io::Error },
     #[error("`{file}` is not a baseline: {reason}")]
-    #[diagnostic(help("`--update` with the scenario files writes one"))]
+    #[diagnostic(help("a baseline is what `nodecast check --baseline FILE --update SCENARIO...` writes"))]
     Malformed { file: String, reason: String },
     #[error("there is no scenario to check")]
     #[diagnostic(help("name scenario files; with --update they become the baseline"))]
@@ -153,7 +154,7 @@ fn run(
     scenario: &Scenario,
     known: Option<&Baseline>,
     catalog: &Catalog,
-    console: &Console<'_>,
+    console: &mut Console<'_>,
 ) -> Result<Vec<(ScenarioBaseline, String)>, Failure> {
     let then = known.and_then(|baseline| baseline.scenarios.iter().find(|own| own.scenario == name));
     let (first_seed, of_baseline) =
@@ -165,6 +166,7 @@ fn run(
         seeds: seeds(first_seed, replications),
     };
     let cells: Vec<Cell<'_>> = plan.cells().collect();
+    experiment::announce(console, &arguments.common, cells.len(), [scenario.duration]);
     let one = |cell: Cell<'_>| points::simulate(scenario, catalog, cell);
     let points = experiment::simulate(&cells, &one, &arguments.common, console, |_, _| {})?;
     if points.len() < cells.len() {

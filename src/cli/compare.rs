@@ -82,6 +82,7 @@ pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Resul
     let out = output_directory(arguments.out.as_deref(), &scenario);
     OutputDirectory::check_if(&out, check_replaceable).map_err(|error| report_failure(error.into()))?;
     let firsts = Firsts::default();
+    experiment::announce(console, &arguments.common, question.plan().len(), [scenario.duration]);
     let mut points = run_cells(arguments, &question, (0, &firsts), &scenario, catalog, console)?;
     let mut whole = points.len() == question.plan().len();
     let mut comparison = compared(&question, &scenario, &warnings, catalog, points.clone())?;
@@ -91,6 +92,7 @@ pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Resul
         };
         let done = question.plan().len();
         question.replications = next;
+        experiment::announce(console, &arguments.common, question.plan().len() - done, [scenario.duration]);
         points.extend(run_cells(arguments, &question, (done, &firsts), &scenario, catalog, console)?);
         whole = points.len() == question.plan().len();
         comparison = compared(&question, &scenario, &warnings, catalog, points.clone())?;

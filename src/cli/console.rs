@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use miette::{Diagnostic, GraphicalReportHandler, GraphicalTheme};
 
+use crate::domain::words::refusal;
 use crate::domain::{SimDuration, SimTime};
 use crate::experiment::points::{Point, Watcher};
 
@@ -55,7 +56,7 @@ impl Failure {
         if error.kind() == io::ErrorKind::BrokenPipe {
             return Self { exit_code: 0, diagnostic: None };
         }
-        Self::system(Refused(format!("cannot write to the standard output: {error}")))
+        Self::system(Refused(format!("cannot write to the standard output: {}", refusal(error))))
     }
 }
 
@@ -90,6 +91,11 @@ impl<'a> Console<'a> {
             console.is_watched = true;
         }
         console
+    }
+
+    /// Whether somebody sees long work progress.
+    pub fn is_watched(&self) -> bool {
+        self.is_watched
     }
 
     /// Tells something on stderr. Talk that nobody can hear is lost without harm.

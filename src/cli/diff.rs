@@ -92,6 +92,8 @@ pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Resul
         return Err(Failure::bad_input(TwoCurrencies { before: old, after: new }));
     }
     let question = question(arguments, &before, &after);
+    let durations = [before.scenario.duration, after.scenario.duration];
+    experiment::announce(console, &arguments.common, question.plan().len(), durations);
     let points = run(arguments, &question, [&before, &after], catalog, console)?;
     let whole = points.len() == question.plan().len();
     let mut warnings = experiment::warning_lines(&before.warnings);

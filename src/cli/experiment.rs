@@ -1,9 +1,12 @@
 //! What the subcommands that run many simulations have in common: options, threads, parts, and where output goes.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use super::{Console, Failure};
+use crate::domain::SimDuration;
+use crate::domain::words::counted;
 pub(super) use crate::experiment::inspection::inputs;
 use crate::experiment::points::{Cell, Point, PointError};
 use crate::experiment::question::Part;
@@ -118,6 +121,26 @@ pub(super) fn simulate(
     })
 }
 
+/// Says what is about to run, where no bar shows it: so many simulations, each as long as one of `durations` says.
+pub(super) fn announce(
+    console: &mut Console<'_>,
+    common: &Common,
+    count: usize,
+    durations: impl IntoIterator<Item = SimDuration>,
+) {
+    if common.quiet || console.is_watched() || count == 0 {
+        return;
+    }
+    let durations: BTreeSet<SimDuration> = durations.into_iter().collect();
+    let length = match (durations.first(), durations.last()) {
+        (Some(least), Some(most)) if least != most => format!(" of {least} to {most}"),
+        (Some(one), _) if count > 1 => format!(" of {one} each"),
+        (Some(one), _) => format!(" of {one}"),
+        (None, _) => String::new(),
+    };
+    console.tell(&format!("running {}{length}", counted(count as u64, "simulation", "simulations")));
+}
+
 /// Warnings in one line each, with their places.
 pub(super) fn warning_lines(warnings: &[Warning]) -> Vec<String> {
     let line = |warning: &Warning| match warning.place() {
@@ -147,7 +170,9 @@ pub(super) fn run_part(
 ) -> Result<(), Failure> {
     let shard = shard.resolve(|name| std::env::var(name).ok())?;
     let plan = question.plan();
-    let points = simulate(&shard.cells(&plan), one, common, console, |_, _| {})?;
+    let cells = shard.cells(&plan);
+    announce(console, common, cells.len(), []);
+    let points = simulate(&cells, one, common, console, |_, _| {})?;
     let of_scenario = || Path::new("reports").join(format!("{}-parts", scenario.name));
     write_part(question, shard, points, &out.map_or_else(of_scenario, Path::to_owned), console)
 }

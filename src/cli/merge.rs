@@ -6,6 +6,7 @@ use super::compare::{self, Answer, Firsts};
 use super::experiment;
 use super::prices::Prices;
 use super::{Console, Failure, Format};
+use crate::domain::words::refusal;
 use crate::experiment::question::{Kind, Part, merge};
 use crate::report::OutputDirectory;
 use crate::scenario::{Limits, Scenario};
@@ -32,7 +33,8 @@ pub(super) struct Arguments {
 /// A file that is no part.
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
 enum PartError {
-    #[error("cannot read `{file}`: {reason}")]
+    #[error("cannot read `{file}`: {}", refusal(reason))]
+    #[diagnostic(help("name the files that `--shard` wrote: part-1-of-8.json and so on"))]
     Unreadable { file: String, reason: std::io::Error },
     #[error("`{file}` is not a part of an experiment: {reason}")]
     #[diagnostic(help("name the files that `--shard` wrote: part-1-of-8.json and so on"))]

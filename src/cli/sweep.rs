@@ -137,6 +137,8 @@ fn finish(
     if cells.len() < plan.len() && !arguments.common.quiet {
         console.tell(&format!("going on: {} of {} simulations were done before", plan.len() - cells.len(), plan.len()));
     }
+    let durations = cells.iter().map(|cell| scenarios[cell.setting].duration);
+    experiment::announce(console, &arguments.common, cells.len(), durations);
     let one = |cell: Cell<'_>| points::simulate(&scenarios[cell.setting], catalog, cell);
     let keep = |index: usize, point: &Point| store.keep(index, point);
     let new = experiment::simulate(&cells, &one, &arguments.common, console, keep)?;

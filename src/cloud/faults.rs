@@ -10,6 +10,7 @@ use super::Pool;
 use super::api::ApiAction;
 use super::quotas::QuotaClass;
 use super::settings::BucketSize;
+use crate::domain::words::counted;
 use crate::domain::{SimDuration, SimTime, Symbol};
 
 /// From a Spot interruption notice to the instance's end.
@@ -176,7 +177,9 @@ impl FaultKind {
                 format!("{share:.1} % of the Spot instances in {} are interrupted", pools.describe())
             }
             Self::SpotInterruption { pools, victims: Victims::Count(count), .. } => {
-                format!("{count} Spot instance(s) in {} are interrupted", pools.describe())
+                let one = format!("Spot instance in {} is interrupted", pools.describe());
+                let many = format!("Spot instances in {} are interrupted", pools.describe());
+                counted(u64::from(*count), &one, &many)
             }
             Self::ZoneOutage { zone, power: false } => format!("no instance can be launched in {zone}"),
             Self::ZoneOutage { zone, power: true } => format!("{zone} is without power"),

@@ -34,6 +34,12 @@ impl ResourceName {
     /// Whole NVIDIA GPUs.
     pub const NVIDIA_GPU: Self = Self(well_known::NVIDIA_GPU);
 
+    /// Whether whole devices of an instance are counted, of which a node has few: GPUs and other accelerators.
+    pub fn is_accelerator(self) -> bool {
+        use well_known::{AMD_GPU, AWS_NEURON, AWS_NEURON_CORE, HABANA_GAUDI, NVIDIA_GPU};
+        [NVIDIA_GPU, AMD_GPU, HABANA_GAUDI, AWS_NEURON, AWS_NEURON_CORE].contains(&self.0)
+    }
+
     /// The unit in which amounts of this resource are counted.
     pub fn unit(self) -> ResourceUnit {
         if self == Self::CPU {

@@ -76,14 +76,18 @@ pub struct UnknownVersion {
 impl FromStr for KarpenterVersion {
     type Err = UnknownVersion;
 
-    /// Accepts the release with or without `v` and with or without its patch level (`v0.16.0`, `0.16`, `v1.13`).
+    /// Accepts the release with or without `v` and with or without its patch level (`v0.16.0`, `0.16`, `v1.13`, `v1.13.2`).
     fn from_str(text: &str) -> Result<Self, UnknownVersion> {
         let bare = text.strip_prefix('v').unwrap_or(text);
         Self::ALL
             .into_iter()
             .find(|version| {
                 let own = &version.as_str()[1..];
-                own == bare || own.rsplit_once('.').is_some_and(|(minor, _)| minor.contains('.') && minor == bare)
+                let is_minor = own.matches('.').count() == 1;
+                let patch_of = |minor: &str| bare.strip_prefix(minor)?.strip_prefix('.')?.parse::<u32>().ok();
+                own == bare
+                    || (is_minor && patch_of(own).is_some())
+                    || own.rsplit_once('.').is_some_and(|(minor, _)| !is_minor && minor == bare)
             })
             .ok_or_else(|| UnknownVersion {
                 program: "Karpenter",
@@ -202,7 +206,9 @@ mod tests {
         assert_eq!("v0.16.0".parse(), Ok(KarpenterVersion::V0_16));
         assert_eq!("0.16".parse(), Ok(KarpenterVersion::V0_16));
         assert_eq!("v1.13".parse(), Ok(KarpenterVersion::V1_13));
+        assert_eq!("v1.13.2".parse(), Ok(KarpenterVersion::V1_13));
         assert!("v1".parse::<KarpenterVersion>().is_err());
+        assert!("v1.13.x".parse::<KarpenterVersion>().is_err());
         assert!("v0.16.1".parse::<KarpenterVersion>().is_err());
         assert_eq!("1.36".parse::<KubernetesVersion>().map(KubernetesVersion::minor), Ok(36));
         let autoscaler = |text: &str| text.parse::<ClusterAutoscalerVersion>().map(|version| version.to_string());

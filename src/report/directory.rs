@@ -9,6 +9,7 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use super::summary::PROGRAM;
+use crate::domain::words::refusal;
 
 /// Names of the files that a report may hold beside its plots.
 pub const TABLE_FILES: [&str; 11] = [
@@ -47,7 +48,8 @@ pub enum OutputError {
         why: &'static str,
     },
     /// The system refused.
-    #[error("cannot {action} `{}`: {reason}", path.display())]
+    #[diagnostic(help("name another place, or make this one writable"))]
+    #[error("cannot {action} `{}`: {}", path.display(), refusal(reason))]
     Io {
         /// What was tried.
         action: &'static str,

@@ -2,6 +2,8 @@
 
 use jiff::{SignedDuration, Timestamp};
 
+pub use crate::domain::words::counted;
+use crate::domain::words::grouped;
 use crate::domain::{Currency, SimDuration, SimTime};
 
 /// A span for people, to three or four digits: `0.4 ms`, `250 ms`, `12.3 s`, `4m 05s`, `2h 03m`, `3d 04h`.
@@ -71,24 +73,6 @@ pub fn bytes(bytes: u64) -> String {
 /// A number of requests: whole, its thousands grouped.
 pub fn whole(number: f64) -> String {
     grouped(&format!("{number:.0}"))
-}
-
-/// A decimal with commas between its thousands.
-fn grouped(decimal: &str) -> String {
-    let (whole, fraction) = decimal.find('.').map_or((decimal, ""), |dot| decimal.split_at(dot));
-    let mut text = String::with_capacity(decimal.len() + whole.len() / 3);
-    for (position, digit) in whole.chars().enumerate() {
-        if position > 0 && (whole.len() - position).is_multiple_of(3) && !text.ends_with('-') {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text + fraction
-}
-
-/// A count of things: `1 node`, `2 nodes`.
-pub fn counted(number: u64, one: &str, many: &str) -> String {
-    format!("{} {}", count(number), if number == 1 { one } else { many })
 }
 
 /// Seconds as an exact decimal without trailing zeros, for tables: `93.5`.

@@ -3,13 +3,18 @@
 //! A path begins at the scenario (`duration`, `policies[cas].flags.expander`) or, with a capital letter, at the objects of
 //! a kind (`NodePool[default].spec.disruption.consolidateAfter`, `Deployment[web/api].spec.replicas`; without brackets all
 //! objects of the kind). Brackets choose from a list by number, or by the item's `name`, `key`, `workload` or `kind`, and
-//! from a map a key that holds dots. A key that is not there is added.
+//! from a map a key that holds dots. A key that is not there is added,
+//! and whoever reads the object refuses it if it means nothing there.
 //!
 //! What must not live here: what any key means.
 
-use super::error::ScenarioError;
+use std::collections::BTreeSet;
+
+use super::error::{ScenarioError, listed, nearest};
+use super::manifests::READ;
 use super::source::{Limits, Source};
 use super::tree::{self, Entry, Location, Node, NodeKind, Variables};
+use crate::domain::words::counted;
 
 /// A change to one value.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -100,6 +105,43 @@ impl Edit {
         self.object.is_some()
     }
 
+    /// Why the path means nothing if it begins at an object of a kind that is not read.
+    pub(super) fn flaw(&self) -> Option<ScenarioError> {
+        let kind = self.object.as_ref()?.kind.as_str();
+        (!READ.contains(&kind)).then(|| {
+            let near = nearest(kind, READ.iter().copied()).map(|near| format!("did you mean `{near}`?"));
+            let none = || "docs/scenario.md lists the kinds that are, under \u{201c}Manifests\u{201d}".to_owned();
+            ScenarioError::new(format!(
+                "`{}` changes nothing: objects of this kind are not simulated",
+                shown(&self.path)
+            ))
+            .help(near.unwrap_or_else(none))
+        })
+    }
+
+    /// Why the path, which begins at an object, found none among `objects`: pairs of kind and name, in order.
+    pub(super) fn missed(&self, objects: &BTreeSet<(String, String)>) -> ScenarioError {
+        let kind = self.object.as_ref().map_or("", |choice| choice.kind.as_str());
+        let names: Vec<&str> = objects.iter().filter(|(own, _)| own == kind).map(|(_, name)| name.as_str()).collect();
+        if names.is_empty() {
+            let mut kinds: Vec<&str> = objects.iter().map(|(kind, _)| kind.as_str()).collect();
+            kinds.dedup();
+            let near = nearest(kind, kinds.iter().copied()).map(|near| format!("did you mean `{near}`? "));
+            return ScenarioError::new(format!("no manifest of the scenario holds a {}", shown(kind))).help(format!(
+                "{}they hold {}",
+                near.unwrap_or_default(),
+                some(&kinds)
+            ));
+        }
+        let wanted = self.object.as_ref().and_then(|choice| choice.name.as_deref()).unwrap_or_default();
+        let near = nearest(wanted, names.iter().copied()).map(|near| format!("did you mean `{kind}[{near}]`? "));
+        ScenarioError::new(format!("no {kind} of the manifests is called `{}`", shown(wanted))).help(format!(
+            "{}they hold {}",
+            near.unwrap_or_default(),
+            some(&names)
+        ))
+    }
+
     /// Changes the documents of a scenario file or of a manifest; true if it found a place in any.
     ///
     /// # Errors
@@ -132,6 +174,30 @@ impl Edit {
         set(document, &self.steps, value, &self.path)?;
         Ok(true)
     }
+}
+
+/// Names for a sentence, of which the first dozen are listed.
+fn some(names: &[&str]) -> String {
+    const MOST: usize = 12;
+    let more = names.len().saturating_sub(MOST);
+    let first = listed(names.iter().take(MOST).copied());
+    if more == 0 { first } else { format!("{first} and {}", counted(more as u64, "other", "others")) }
+}
+
+/// Adds kind and name of each object in `document`, those in lists too, to `objects`. Of namespaces all but `default`
+/// are named.
+pub(super) fn note_objects(document: &Node<'_>, objects: &mut BTreeSet<(String, String)>) {
+    if let Some(items) = document.get("items") {
+        items.items().iter().for_each(|item| note_objects(item, objects));
+        return;
+    }
+    let text = |node: Option<&Node<'_>>| node.and_then(Node::as_text).map(str::to_owned);
+    let metadata = document.get("metadata");
+    let (Some(kind), Some(name)) = (text(document.get("kind")), text(metadata.and_then(|m| m.get("name")))) else {
+        return;
+    };
+    let namespace = text(metadata.and_then(|metadata| metadata.get("namespace"))).filter(|name| name != "default");
+    objects.insert((kind, namespace.map_or_else(|| name.clone(), |namespace| format!("{namespace}/{name}"))));
 }
 
 /// `PATH=VALUE` at the first `=` outside brackets.
@@ -236,9 +302,11 @@ fn entry<'n, 's>(node: &'n mut Node<'s>, key: &'s str, path: &str) -> Result<&'n
     let position = entries.iter().position(|entry| entry.key == key).unwrap_or(entries.len());
     if position == entries.len() {
         let value = Node { kind: NodeKind::Null, at: Location::NONE };
-        entries.push(Entry { key: key.into(), key_at: node.at, value });
+        entries.push(Entry::new(key.into(), node.at, value));
     }
-    Ok(&mut entries[position].value)
+    let entry = &mut entries[position];
+    entry.edited = true;
+    Ok(&mut entry.value)
 }
 
 /// The item of a list with this number, or with this text under one of the keys that name items.
@@ -259,14 +327,14 @@ fn item<'n, 's>(node: &'n mut Node<'s>, choice: &str, path: &str) -> Result<&'n 
             let known = if names.is_empty() {
                 "its items have no names: choose by number, from 0 on".to_owned()
             } else {
-                format!("it has {}", super::error::listed(names.iter().map(String::as_str)))
+                format!("it has {}", listed(names.iter().map(String::as_str)))
             };
             Err(ScenarioError::new(format!("`{path}`: the list has no item `{choice}`")).help(known))
         }
     }
 }
 
-/// Gives a value the place of the one that it replaces.
+/// Gives a value the place of the one that it replaces; all its keys come from the edit.
 fn relocate(node: &mut Node<'_>, at: Location) {
     node.at = at;
     match &mut node.kind {
@@ -275,6 +343,7 @@ fn relocate(node: &mut Node<'_>, at: Location) {
         NodeKind::Map(entries) => {
             for entry in entries {
                 entry.key_at = at;
+                entry.edited = true;
                 relocate(&mut entry.value, at);
             }
         }

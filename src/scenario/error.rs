@@ -220,6 +220,17 @@ pub(super) fn listed<'c>(names: impl IntoIterator<Item = &'c str>) -> String {
     }
 }
 
+/// What is wrong with the header of a table that has no column called `wanted`: what it has instead, and which of these
+/// was probably meant.
+pub(super) fn lacks(header: &csv::StringRecord, wanted: &str) -> String {
+    if header.is_empty() {
+        return format!("there is no header with the column `{wanted}`");
+    }
+    let near = nearest(wanted, header).map(|near| format!("; is `{near}` meant?")).unwrap_or_default();
+    let shown: Vec<String> = header.iter().take(12).map(|title| title.chars().take(40).collect()).collect();
+    format!("the header has no column `{wanted}`, but {}{near}", listed(shown.iter().map(String::as_str)))
+}
+
 #[cfg(test)]
 mod tests {
     use super::{Place, ScenarioError, listed, nearest};

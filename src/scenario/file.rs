@@ -19,18 +19,20 @@ mod timeline;
 mod values;
 mod workloads;
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::definition::{InputFile, Objectives, OutputSettings, Scenario, TimedAction};
-use super::edits::Edit;
-use super::error::{ScenarioError, Warning};
+use super::edits::{Edit, note_objects};
+use super::error::{Place, ScenarioError, Warning};
 use super::manifests::node_group::plain_groups;
 use super::manifests::{Manifests, read_documents};
 use super::reader::{Fields, Reader};
 use super::source::{Limits, Source, read_bounded, sha256_hex};
 use super::tree::{self, Location, Node, Variables};
 use crate::catalog::{Catalog, Region};
+use crate::domain::workload::ObjectName;
 use crate::domain::{KubernetesVersion, Money, SimDuration, Symbol, Versions};
 use crate::scenario::schema::KEDA;
 use crate::scenario::schema::cluster::{CLUSTER, VERSIONS};
@@ -38,7 +40,7 @@ use crate::scenario::schema::whole::{OBJECTIVES, OUTPUT, SCENARIO};
 use interruption::Handling;
 
 /// Where a scenario begins unless it says so.
-const DEFAULT_START: jiff::Timestamp = jiff::Timestamp::constant(1_767_225_600, 0);
+pub(in crate::scenario) const DEFAULT_START: jiff::Timestamp = jiff::Timestamp::constant(1_767_225_600, 0);
 /// Longest simulated time, in days.
 const DURATION_DAYS_MAX: i64 = 3_660;
 
@@ -115,12 +117,14 @@ impl Scenario {
             warnings: Vec::new(),
             edits,
             edited: vec![false; edits.len()],
+            objects: BTreeSet::new(),
+            sources: Vec::new(),
         };
         let scenario = scenario(&mut reader, fields, &region, &mut files)?;
         files.check_edits()?;
         let mut warnings = reader.into_warnings();
         warnings.append(&mut files.warnings);
-        checks::warn(&scenario, &mut warnings);
+        checks::warn(&scenario, &mut warnings, &|manifests, kind, name| files.place(manifests, kind, name));
         Ok((scenario, warnings))
     }
 }
@@ -136,17 +140,30 @@ struct Files<'a> {
     edits: &'a [Edit],
     /// Which of `edits` have found a place.
     edited: Vec<bool>,
+    /// Kind and name of every object, if there are edits.
+    objects: BTreeSet<(String, String)>,
+    /// The manifests read, to show where an object stands that a later check speaks of.
+    sources: Vec<Source>,
 }
 
 impl Files<'_> {
     /// Every edit of a manifest must have found its object.
     fn check_edits(&self) -> Result<(), ScenarioError> {
+        let found = self.edits.iter().zip(&self.edited).filter(|(_, found)| **found);
+        if let Some(flaw) = found.filter_map(|(edit, _)| edit.flaw()).next() {
+            return Err(flaw);
+        }
         let missed = self.edits.iter().zip(&self.edited).find(|(edit, found)| edit.is_of_manifest() && !**found);
         match missed {
-            Some((edit, _)) => Err(ScenarioError::new(format!("`{}` names no object of any manifest", edit.path()))
-                .help("write `Kind[name]`, or `Kind[namespace/name]`, as the manifests of the scenario have them")),
+            Some((edit, _)) => Err(edit.missed(&self.objects)),
             None => Ok(()),
         }
+    }
+
+    /// Where the object stands that `manifests` have under this kind and name.
+    fn place(&self, manifests: &Manifests, kind: &str, name: ObjectName) -> Option<Place> {
+        let origin = manifests.origin(kind, name)?;
+        self.sources.iter().find(|source| source.name == origin.file.as_str())?.place(origin.at)
     }
 
     /// The manifests under `key`, one file after another.
@@ -180,7 +197,15 @@ impl Files<'_> {
                 *found |= edit.apply(&mut documents)?;
             }
         }
-        read_documents(&source, &documents, Some(self.region))
+        if !self.edits.is_empty() {
+            documents.iter().for_each(|document| note_objects(document, &mut self.objects));
+        }
+        let read = read_documents(&source, &documents, Some(self.region));
+        drop(documents);
+        if !self.sources.iter().any(|known| known.name == source.name) {
+            self.sources.push(source);
+        }
+        read
     }
 
     /// The bytes of a file that is not YAML.

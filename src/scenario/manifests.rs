@@ -31,12 +31,13 @@ pub use scheduler::SchedulerSettings;
 pub use storage::AttachLimits;
 pub use workloads::PriorityClass;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::Value;
 
 use super::reader::Reader;
-use super::tree::{self, Node, Variables};
+use super::tree::{self, Location, Node, Variables};
 use super::{Limits, ScenarioError, Source, Warning};
 use crate::catalog::Region;
 use crate::domain::keda::{ScaledJob, ScaledObject};
@@ -120,7 +121,28 @@ pub struct Manifests {
     pub attach_limits: Vec<AttachLimits>,
     /// What was left out.
     pub warnings: Vec<Warning>,
+    /// Where the objects stand that checks of the whole speak of, by kind, namespace and name.
+    pub(in crate::scenario) origins: BTreeMap<(Symbol, Symbol, Symbol), Origin>,
 }
+
+/// Where an object stands: in which file, as the user named it, and at what place of its text.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(in crate::scenario) struct Origin {
+    pub(in crate::scenario) file: Symbol,
+    pub(in crate::scenario) at: Location,
+}
+
+/// Kinds whose places are kept.
+const PLACED: [&str; 8] = [
+    "NodePool",
+    "Provisioner",
+    "HorizontalPodAutoscaler",
+    "ScaledObject",
+    "Job",
+    "CronJob",
+    "ScaledJob",
+    "ClusterConfig",
+];
 
 /// Reads every object of a YAML or JSON file.
 ///
@@ -166,6 +188,25 @@ pub(super) fn read_documents<'s>(
 }
 
 impl Manifests {
+    /// Where the object of this kind and name stands; a kind without namespaces is in `default`.
+    pub(in crate::scenario) fn origin(&self, kind: &str, name: ObjectName) -> Option<Origin> {
+        self.origins.get(&(Symbol::new(kind), name.namespace, name.name)).copied()
+    }
+
+    /// Keeps the place of `object` if checks of the whole may speak of it.
+    fn note_origin(&mut self, reader: &Reader<'_>, object: &Node<'_>, kind: &str) {
+        if !PLACED.contains(&kind) {
+            return;
+        }
+        let Some(file) = reader.file() else { return };
+        let metadata = object.get("metadata");
+        let text = |key| metadata.and_then(|metadata| metadata.get(key)).and_then(Node::as_text);
+        let (namespace, name) = (text("namespace").unwrap_or("default"), text("name").unwrap_or_default());
+        let at = metadata.and_then(|metadata| metadata.get("name")).map_or(object.at, |name| name.at);
+        let key = (Symbol::new(kind), Symbol::new(namespace), Symbol::new(name));
+        self.origins.insert(key, Origin { file: Symbol::new(file), at });
+    }
+
     /// Takes over the objects of `newer`, as `kubectl apply` would: an object of the same kind and name is replaced.
     pub fn apply(&mut self, newer: Self) {
         self.cluster = newer.cluster.or(self.cluster.take());
@@ -194,6 +235,7 @@ impl Manifests {
         replace(&mut self.volume_claims, newer.volume_claims, |claim| (claim.namespace, claim.name));
         replace(&mut self.attach_limits, newer.attach_limits, |limits| limits.node);
         self.warnings.extend(newer.warnings);
+        self.origins.extend(newer.origins);
     }
 
     /// Gives every pod and template the priority of its class. Classes are looked up here, among those that `exist`

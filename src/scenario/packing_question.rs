@@ -16,6 +16,7 @@ use crate::catalog::{Catalog, CatalogError, Region};
 use crate::domain::pod::{OwnerKind, PodDisruptionBudget, PodPhase};
 use crate::domain::symbol::well_known;
 use crate::domain::volumes::{PersistentVolume, PersistentVolumeClaim, StorageClass};
+use crate::domain::words::counted;
 use crate::domain::workload::{DaemonSet, Deployment, ObjectName};
 use crate::domain::{
     KarpenterVersion, Labels, NodeClass, NodeObject, NodePool, PodSpec, SimTime, Symbol, Taint, TaintEffect,
@@ -341,14 +342,18 @@ fn split(
     }
     if elsewhere > 0 {
         warnings.push(
-            Warning::new(format!("{elsewhere} pod(s) run on nodes that are in no file: they are left out"))
-                .help("add the nodes: `kubectl get nodes -o yaml`"),
+            Warning::new(format!(
+                "{} on nodes that are in no file: left out",
+                counted(elsewhere as u64, "pod runs", "pods run")
+            ))
+            .help("add the nodes: `kubectl get nodes -o yaml`"),
         );
     }
     if with_volumes > 0 {
         warnings.push(
             Warning::new(format!(
-                "persistent volumes bind no pod to a zone: {with_volumes} waiting pod(s) have some, and no claim is in these files"
+                "persistent volumes bind no pod to a zone: {} some, and no claim is in these files",
+                counted(with_volumes as u64, "waiting pod has", "waiting pods have")
             ))
             .help("add them: `kubectl get pvc,pv,storageclasses,csinodes -A -o yaml`"),
         );

@@ -81,6 +81,11 @@ impl<'s> Reader<'s> {
         self.warnings
     }
 
+    /// The file being read, as the user named it.
+    pub fn file(&self) -> Option<&'s str> {
+        self.source.map(|source| source.name.as_str())
+    }
+
     /// The place of `at`.
     pub fn place(&self, at: Location) -> Option<Place> {
         self.source.and_then(|source| source.place(at))
@@ -135,10 +140,21 @@ impl<'s> Reader<'s> {
 
     fn check_key(&mut self, entry: &Entry<'s>, shape: &'static Shape) -> Result<(), ScenarioError> {
         let key: &str = &entry.key;
-        if shape.keys.contains(&key) || shape.without_effect.contains(&key) {
+        if shape.keys.contains(&key) {
+            return Ok(());
+        }
+        if shape.without_effect.contains(&key) {
+            if entry.edited {
+                let message = format!("`{key}` of {} changes neither capacity, cost nor latency", shape.name);
+                self.warn(entry.key_at, message, "set without effect", "");
+            }
             return Ok(());
         }
         if let Some((_, left_out)) = shape.unsupported.iter().find(|(name, _)| *name == key) {
+            if entry.edited && !shape.strict {
+                let message = format!("`{key}` of {} is not simulated: {left_out}", shape.name);
+                return Err(self.error(entry.key_at, message).because("setting it changes nothing"));
+            }
             if shape.strict {
                 return Err(self
                     .error(entry.key_at, format!("`{key}` of {} is not simulated yet", shape.name))
@@ -153,14 +169,17 @@ impl<'s> Reader<'s> {
         }
         let unsupported = shape.unsupported.iter().map(|(name, _)| name);
         let known = || shape.keys.iter().chain(shape.without_effect).chain(unsupported.clone()).copied();
+        // Of a manifest that others have written an unknown key is most often newer than this program; whoever sets one wants
+        // it to count.
+        let refused = shape.strict || entry.edited;
         let help = match nearest(key, known()) {
             Some(near) => format!("did you mean `{near}`?"),
-            None if shape.strict => format!("{} may have {}", shape.name, listed(known())),
+            None if refused => format!("{} may have {}", shape.name, listed(known())),
             None => "remove it, or check which object it belongs to".to_owned(),
         };
         let shown: String = key.chars().take(80).collect();
         let message = format!("unknown key `{shown}` in {}", shape.name);
-        if shape.strict {
+        if refused {
             return Err(self.error(entry.key_at, message).because("not a key here").help(help));
         }
         self.warn(entry.key_at, message, "ignored", &help);

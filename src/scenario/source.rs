@@ -6,6 +6,7 @@ use sha2::{Digest, Sha256};
 
 use super::error::{Place, ScenarioError};
 use super::tree::Location;
+use crate::domain::words::refusal;
 
 /// Limits on what is read, so that no input can exhaust the machine.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -101,7 +102,8 @@ pub(super) fn read_bounded(path: &Path, name: &str, bytes_max: usize) -> Result<
             .help("paths in a scenario are relative to the scenario file; paths on the command line to where you are"),
         std::io::ErrorKind::IsADirectory => ScenarioError::new(format!("`{name}` is a directory"))
             .help(format!("name a file inside it, for example `{}/scenario.yaml`", name.trim_end_matches('/'))),
-        kind => ScenarioError::new(format!("cannot read `{name}`: {kind}")),
+        _ => ScenarioError::new(format!("cannot read `{name}`: {}", refusal(error)))
+            .help("check that the path is right and that you may read the file"),
     };
     let metadata = std::fs::metadata(path).map_err(|error| unreadable(&error))?;
     if metadata.is_dir() {

@@ -74,6 +74,15 @@ pub struct Entry<'s> {
     pub key_at: Location,
     /// The value.
     pub value: Node<'s>,
+    /// Whether an edit has led through this key: then it has to mean something.
+    pub edited: bool,
+}
+
+impl<'s> Entry<'s> {
+    /// A key with its value, as a document states them.
+    pub fn new(key: Cow<'s, str>, key_at: Location, value: Node<'s>) -> Self {
+        Self { key, key_at, value, edited: false }
+    }
 }
 
 impl<'s> Node<'s> {
@@ -154,7 +163,7 @@ fn from_json(value: &serde_json::Value, depth_left: usize) -> Result<Node<'_>, S
                 .iter()
                 .map(|(key, value)| {
                     let value = from_json(value, below)?;
-                    Ok(Entry { key: Cow::Borrowed(key.as_str()), key_at: Location::NONE, value })
+                    Ok(Entry::new(Cow::Borrowed(key.as_str()), Location::NONE, value))
                 })
                 .collect::<Result<_, ScenarioError>>()?,
         ),
@@ -321,7 +330,7 @@ impl<'s> Builder<'s, '_> {
             return Ok(());
         };
         match (&mut open.node.kind, open.key.take()) {
-            (NodeKind::Map(entries), Some((key, key_at))) => entries.push(Entry { key, key_at, value: node }),
+            (NodeKind::Map(entries), Some((key, key_at))) => entries.push(Entry::new(key, key_at, node)),
             (NodeKind::Map(_), None) => match node.kind {
                 NodeKind::Scalar { text, .. } => open.key = Some((text, node.at)),
                 _ => {

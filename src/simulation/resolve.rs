@@ -12,7 +12,7 @@ use crate::actors::{
 use crate::catalog::{Catalog, CatalogError};
 use crate::domain::node_pool::ConsolidationPolicy;
 use crate::domain::pod::OwnerKind;
-use crate::domain::workload::ObjectName;
+use crate::domain::words::counted;
 use crate::domain::{KarpenterVersion, NodePool, SimDuration, SimTime};
 use crate::engine::Streams;
 use crate::load::{Curve, Source, Spacing, Uncertainty};
@@ -79,7 +79,7 @@ pub fn resolve(
         sample_interval: sample_interval(scenario.duration),
         replay: None,
     };
-    warn_about_objects(scenario, manifests, policy, &mut warnings);
+    warn_about_objects(manifests, policy, &mut warnings);
     metrics::warn(&setup, &mut warnings);
     warn_about_times(scenario, &mut warnings);
     warn_about_reservations(&setup, &mut warnings);
@@ -154,29 +154,24 @@ fn node_pools(manifests: &Manifests, policy: &PolicyVariant, warnings: &mut Vec<
     pools
 }
 
-fn warn_about_objects(scenario: &Scenario, manifests: &Manifests, policy: &PolicyVariant, warnings: &mut Vec<String>) {
+fn warn_about_objects(manifests: &Manifests, policy: &PolicyVariant, warnings: &mut Vec<String>) {
     let controlled = manifests.pods.iter().filter(|pod| !is_bare(pod)).count();
     if controlled > 0 {
         warnings.push(format!(
-            "{controlled} pod(s) have ended or are controlled by another object, which has to be in the manifests to make them: they are left out"
+            "{} left out: ended, or controlled by another object, which has to be in the manifests to make pods",
+            counted(controlled as u64, "Pod is", "Pods are")
         ));
     }
     if !manifests.nodes.is_empty() {
-        warnings.push(format!("{} Node object(s) are not simulated; use a node group", manifests.nodes.len()));
+        warnings.push(format!(
+            "{} not simulated; use a node group",
+            counted(manifests.nodes.len() as u64, "Node object is", "Node objects are")
+        ));
     }
     let templates = manifests.deployments.iter().map(|deployment| &deployment.template);
     let mut templates = templates.chain(manifests.stateful_sets.iter().map(|set| &set.template));
     if templates.any(|template| !template.volumes.is_empty()) {
         warnings.push("persistent volumes do not bind pods to zones".to_owned());
-    }
-    let jobs = manifests.jobs.iter().map(|job| job.name);
-    let ending: Vec<ObjectName> = jobs.chain(manifests.cron_jobs.iter().map(|cron| cron.name)).collect();
-    for name in ending {
-        if scenario.times.get(&name).is_none_or(|times| times.run_time.is_none()) {
-            warnings.push(format!(
-                "how long the pods of {name} run is in no manifest: a minute is assumed; `run_time` under `workloads` says it"
-            ));
-        }
     }
     if acts_twice(policy) {
         let release = policy.versions.karpenter;
@@ -232,15 +227,8 @@ fn warn_about_reservations(setup: &Setup, warnings: &mut Vec<String>) {
     }
 }
 
-/// What is to happen after the end does not happen, and of two loads that begin at once only the later one counts.
+/// Of two loads that begin at once only the later one counts.
 fn warn_about_times(scenario: &Scenario, warnings: &mut Vec<String>) {
-    let end = SimTime::ZERO + scenario.duration;
-    for load in scenario.load.iter().filter(|load| load.at >= end) {
-        warnings.push(format!("the load on {} at {} begins after the end of the run", load.workload, load.at));
-    }
-    for step in scenario.timeline.iter().filter(|step| step.at >= end) {
-        warnings.push(format!("the timeline's step at {} comes after the end of the run", step.at));
-    }
     for (position, load) in scenario.load.iter().enumerate() {
         if scenario.load[..position].iter().any(|other| other.workload == load.workload && other.at == load.at) {
             warnings.push(format!("two loads on {} begin at {}: only the later one counts", load.workload, load.at));

@@ -3,6 +3,7 @@
 use super::World;
 use super::record::{Event, EventKind};
 use crate::domain::node_pool::DisruptionReason;
+use crate::domain::words::counted;
 use crate::domain::{HourlyRate, NodeId, SimTime, Symbol};
 
 /// A command by its place in the record.
@@ -147,9 +148,10 @@ impl World {
 
 impl std::fmt::Display for ReplacementFacts {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let types = counted(self.types as u64, "type", "types");
         match self.cheapest {
-            Some((name, price)) => write!(f, "one of {} type(s) from {name} at {price:.4} per hour on", self.types),
-            None => write!(f, "one of {} type(s)", self.types),
+            Some((name, price)) => write!(f, "one of {types} from {name} at {price:.4} per hour on"),
+            None => write!(f, "one of {types}"),
         }
     }
 }

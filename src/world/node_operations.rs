@@ -71,6 +71,7 @@ impl World {
             end: None,
             requested_cpu: 0,
             requested_memory: 0,
+            requested_accelerators: Vec::new(),
             claim: None,
             image_bytes: 0,
         });
@@ -320,6 +321,13 @@ impl World {
             let facts = &mut self.record.nodes[id.index()];
             facts.requested_cpu += span * i128::from(node.requested.cpu_milli());
             facts.requested_memory += span * i128::from(node.requested.memory_bytes());
+            for (name, amount) in node.requested.iter().filter(|(name, _)| name.is_accelerator()) {
+                let own = span * i128::from(amount);
+                match facts.requested_accelerators.iter_mut().find(|(known, _)| *known == name) {
+                    Some((_, integral)) => *integral += own,
+                    None => facts.requested_accelerators.push((name, own)),
+                }
+            }
         }
     }
 

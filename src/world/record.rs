@@ -8,7 +8,7 @@ pub use super::event_kind::EventKind;
 pub use super::obstacles::Obstacles;
 use crate::domain::workload::ObjectName;
 use crate::domain::{
-    HourlyRate, KubernetesVersion, NodeId, PodId, Resources, SimDuration, SimTime, Symbol, WorkloadId,
+    HourlyRate, KubernetesVersion, NodeId, PodId, ResourceName, Resources, SimDuration, SimTime, Symbol, WorkloadId,
 };
 
 /// Everything recorded about one run.
@@ -296,6 +296,8 @@ pub struct NodeFacts {
     pub requested_cpu: i128,
     /// Time-integral of memory requested by pods while Ready, in byte microseconds.
     pub requested_memory: i128,
+    /// The same of each kind of accelerator that pods requested, in device microseconds.
+    pub requested_accelerators: Vec<(ResourceName, i128)>,
     /// What its claim states, if Karpenter made one.
     pub claim: Option<ClaimFacts>,
     /// Bytes of images pulled to it, as counted at the end of the run.

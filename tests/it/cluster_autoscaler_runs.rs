@@ -58,7 +58,7 @@ fn a_group_grows_for_pods_that_wait_and_shrinks_ten_minutes_after_its_nodes_are_
     assert_eq!(resized.len(), 1, "all at once: {:?}", messages(&outcome, EventKind::DesiredCapacitySet));
     assert!(resized[0] > minutes(5) + seconds(2) && resized[0] < minutes(5) + seconds(25), "pods are new at first");
     let grown = messages(&outcome, EventKind::ScaledUpGroup);
-    assert_eq!(grown, ["[{workers 1->4 (max: 6)}] for 6 pod(s): least-waste of 1 option(s) (workers x3 for 6)"]);
+    assert_eq!(grown, ["[{workers 1->4 (max: 6)}] for 6 pods: least-waste of 1 option (workers x3 for 6)"]);
     assert_eq!(events(&outcome, EventKind::TriggeredScaleUp).len(), 6);
     assert_eq!((ready(&outcome, minutes(5)), ready(&outcome, minutes(15))), (1, 4));
     let leaving = leaving(&outcome);

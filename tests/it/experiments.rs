@@ -199,7 +199,7 @@ fn a_sweep_does_not_mix_with_another_and_bad_values_are_found_first() {
     assert!(code == Some(2) && err.contains("holds simulations of another sweep"), "{err}");
     for (set, words) in [
         ("durations=1h", "unknown key `durations`"),
-        ("NodePool[other].spec.weight=1", "names no object of any manifest"),
+        ("NodePool[other].spec.weight=1", "no NodePool of the manifests is called `other`"),
         ("policies[cheap].autoscaler=none", "the list has no item `cheap`"),
         ("duration=1h,2 h,-3h", "with `duration=2 h` set"),
         ("duration", "is not PATH=VALUES"),
@@ -256,7 +256,7 @@ fn a_guard_lets_equals_pass_and_stops_what_is_worse() {
     let (_, err, code) = check(&["--update", "scenario.yaml", "--replications", "2"]);
     assert_eq!(code, Some(0), "{err}");
     let (out, err, code) = check(&[]);
-    assert_eq!((code, err.as_str()), (Some(0), ""));
+    assert_eq!((code, err.as_str()), (Some(0), "running 6 simulations of 30m each\n"));
     assert!(out.contains("none worse"), "{out}");
     let worse =
         "NodePool[default].spec.template.spec.requirements[node.kubernetes.io/instance-type].values=[m5.4xlarge]";

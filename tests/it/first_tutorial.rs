@@ -51,7 +51,7 @@ fn second_launch(outcome: &Outcome) -> (u32, String) {
 #[test]
 fn s0_a_three_pods_and_four_daemons_ask_for_exactly_what_was_logged_and_miss_four_vcpus_by_five_milli() {
     let (vcpus, asked) = second_launch(as_observed());
-    assert!(asked.starts_with("3 pod(s) requesting {cpu 3825m, memory 6166575Ki, pods 7} from types "), "{asked}");
+    assert!(asked.starts_with("3 pods requesting {cpu 3825m, memory 6166575Ki, pods 7} from types "), "{asked}");
     let first_five = asked.split("from types ").nth(1).unwrap();
     assert!(!first_five.contains(".xlarge"), "no 4-vCPU type: {asked}");
     assert!(first_five.contains(".2xlarge") && vcpus >= 8, "{asked}");

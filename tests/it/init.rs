@@ -199,6 +199,25 @@ fn yaml_and_json_of_one_cluster_make_the_same_scenario() {
 }
 
 #[test]
+fn a_dump_without_its_time_and_of_an_unknown_karpenter_says_what_stands_in() {
+    let dump = fs::read_to_string(DUMP).unwrap().replace("lastHeartbeatTime", "lastUpdateTime");
+    let tag = dump.split("karpenter/controller:").nth(1).and_then(|rest| rest.split(['@', '\n', '"']).next()).unwrap();
+    let draft = drafted(&dump.replace(&format!("karpenter/controller:{tag}"), "karpenter/controller:1.8.2")).unwrap();
+    let text = &draft.files[0].text;
+    assert!(!text.contains("\nstart:"), "nothing tells when the dump was made");
+    for words in [
+        "No node has a `lastHeartbeatTime`, so nothing says when the dump was made: the run starts at 2026-01-01T00:00:00Z",
+        "Node groups keep the size that they have in the dump, as their least and their largest: system has 4.",
+        "Karpenter 1.8.2 behaves as v1.13 does.",
+    ] {
+        assert!(text.contains(words), "{words}: {text}");
+    }
+    let warned: Vec<&str> = draft.warnings.iter().map(|warning| warning.message()).collect();
+    let known = "Karpenter 1.8.2 is not reproduced: v1.13 stands in (known are v0.4.1, v0.6.3, v0.16.0, v0.18.1, v0.22.1, v1.13, v1.14; `--karpenter` or `versions.karpenter` takes another)";
+    assert!(warned.contains(&known), "{warned:?}");
+}
+
+#[test]
 fn a_file_that_is_no_dump_is_answered_with_its_line_and_the_command_that_makes_one() {
     let nodes = small_yaml();
     let nodes = format!(
@@ -240,7 +259,7 @@ fn what_a_scenario_cannot_carry_is_said_in_a_warning_and_in_the_file() {
         "Kubernetes 1.99 is not reproduced",
         "VerticalPodAutoscaler is not simulated",
         "its trigger `kafka`",
-        "1 PersistentVolumeClaim(s)",
+        "1 PersistentVolumeClaim is left out",
     ] {
         assert!(warnings.iter().any(|text| text.contains(words)), "{words}: {warnings:?}");
         assert!(draft.files[0].text.contains(words), "{words}");

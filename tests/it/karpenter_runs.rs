@@ -173,7 +173,7 @@ fn the_pods_of_a_node_that_goes_move_to_one_new_node_and_its_daemons_do_not() {
         assert_eq!(outcome.record.nodes.len(), 2, "one node in the place of the other");
         let mut claims = outcome.record.events.iter().filter(|event| event.kind == EventKind::ClaimCreated);
         let message = &claims.nth(1).unwrap().message;
-        assert!(message.starts_with("2 pod(s)"), "{budget:?}: {message}");
+        assert!(message.starts_with("2 pods"), "{budget:?}: {message}");
         assert!((seconds(outcome.record.nodes[1].requested) - seconds(expired)) <= 2);
     }
 }

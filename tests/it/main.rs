@@ -30,6 +30,7 @@ mod keda;
 mod legacy_consolidation;
 mod load;
 mod manifests;
+mod newcomers;
 mod node_groups;
 mod open_metrics;
 mod outputs;

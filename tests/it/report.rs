@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::Path;
 
+use nodecast::domain::ResourceName;
 use nodecast::report::{self, OutputDirectory, Summary, page, plots::Plots, tables, terminal};
 use nodecast::simulation::Outcome;
 
@@ -64,6 +65,21 @@ fn each_breakdown_sums_to_what_it_breaks_down() {
     }
     let instances = cost.by_item.iter().find(|part| part.name == "instance").map_or(0.0, |part| part.amount);
     near(cost.phases.starting + cost.phases.useful + cost.phases.draining, instances);
+}
+
+#[test]
+fn a_node_whose_gpus_are_all_taken_is_not_idle() {
+    let mut outcome = synthetic::outcome();
+    let before = Summary::of(&outcome).cost.idle.amount;
+    // Both GPUs of the first node for the whole hour; of its memory half was requested, of its CPU a quarter.
+    let gpus = ResourceName::NVIDIA_GPU;
+    let node = &mut outcome.record.nodes[0];
+    node.allocatable = node.allocatable.clone().with(gpus, 2);
+    node.requested_accelerators = vec![(gpus, 2 * 3_600 * 1_000_000)];
+    outcome.record.pods[0].requests = outcome.record.pods[0].requests.clone().with(gpus, 2);
+    let cost = Summary::of(&outcome).cost;
+    near(before - cost.idle.amount, (0.096 + 0.002_191_781) * 0.5);
+    near(cost.by_workload.iter().map(|part| part.amount).sum(), cost.total);
 }
 
 #[test]

@@ -201,7 +201,7 @@ fn large_events(outcome: &mut Outcome) {
         for (kind, message) in [
             (
                 EventKind::ClaimCreated,
-                "4 pod(s) requesting {cpu 3825m, memory 6166575Ki, pods 7} from types m5.large, c5.large and 547 other(s)",
+                "4 pods requesting {cpu 3825m, memory 6166575Ki, pods 7} from types m5.large, c5.large and 547 others",
             ),
             (EventKind::InstanceLaunched, "spot c5.large in us-east-1b at 0.0400 per hour"),
             (EventKind::NodeDisrupted, "Underutilized"),

@@ -414,3 +414,13 @@ fn is_of_type(value: &Json, name: &Json) -> bool {
         unknown => panic!("the type `{unknown}` is not known"),
     }
 }
+
+#[test]
+fn descriptions_in_an_editor_name_the_documents_and_link_to_none() {
+    let text = json_schema::text();
+    assert!(!text.contains("]("), "{:?}", text.lines().find(|line| line.contains("](")));
+    assert!(text.contains("docs/load.md explains the model."), "a document by its name");
+    let requests =
+        "Arrivals, in the forms of requests (docs/scenario.md, section \u{201c}requests: how they arrive\u{201d})";
+    assert!(text.contains(requests), "a section by its heading");
+}

@@ -206,6 +206,7 @@ fn node(name: &str, origin: NodeOrigin, requested: i64, price: &str) -> NodeFact
         end: None,
         requested_cpu: 0,
         requested_memory: 0,
+        requested_accelerators: Vec::new(),
         claim: None,
         image_bytes: 0,
     }

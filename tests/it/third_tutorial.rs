@@ -95,7 +95,7 @@ fn the_handler_drains_on_the_notice_and_each_pod_waits_for_a_node_of_its_own() {
     // Two seconds at most until the metadata are read, and one until that is acted on.
     assert!(after > SimDuration::ZERO && after <= SimDuration::from_secs(3), "{after}");
     let claims = events(handler(), EventKind::ClaimCreated);
-    let alone = claims.iter().filter(|event| event.message.starts_with("1 pod(s)")).count();
+    let alone = claims.iter().filter(|event| event.message.starts_with("1 pod ")).count();
     assert!(alone >= 2, "{claims:?}");
     let lost = nodes(handler())[0];
     assert_eq!((lost.end, lost.drained), (Some(NodeEnd::Interrupted), None));
@@ -117,7 +117,7 @@ fn the_queue_brings_one_node_for_all_pods_while_they_leave_and_avoids_the_pool_t
     assert!(old.drained.unwrap() < minutes(40) && events(queue(), EventKind::InstanceReclaimed).is_empty());
     let claims = events(queue(), EventKind::ClaimCreated);
     assert_eq!(claims.len(), 1);
-    assert!(claims[0].message.starts_with("8 pod(s)") && claims[0].at < minutes(38) + SimDuration::from_secs(15));
+    assert!(claims[0].message.starts_with("8 pods") && claims[0].at < minutes(38) + SimDuration::from_secs(15));
     let new = nodes(queue())[1];
     assert_ne!((new.instance_type, new.zone), (old.instance_type, old.zone));
 }
@@ -156,10 +156,10 @@ fn s2_b_eight_pods_do_not_fit_a_c1_xlarge() {
         created.filter(|event| event.message.starts_with(pods)).collect()
     };
     // Types come in the order of their size, so that a smaller one that would do stood first.
-    for claim in claims(unhandled(), "8 pod(s)").into_iter().chain(claims(handler(), "8 pod(s)")) {
+    for claim in claims(unhandled(), "8 pods").into_iter().chain(claims(handler(), "8 pods")) {
         assert!(first_types(claim).into_iter().all(|name| vcpus(name) == 16), "{}", claim.message);
     }
-    let [five] = claims(handler(), "5 pod(s)")[..] else { panic!("five are left when EC2 takes the node") };
+    let [five] = claims(handler(), "5 pods")[..] else { panic!("five are left when EC2 takes the node") };
     assert_eq!(first_types(five)[0], c1);
 }
 

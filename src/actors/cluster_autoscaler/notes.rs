@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 
 use super::observation::Seen;
 use crate::actors::context::Context;
+use crate::domain::words::counted;
 use crate::domain::{NodeId, PodId, SimTime};
 use crate::policy::cluster_autoscaler::cluster_state::{FailureReason, ScaleUpFailure};
 use crate::policy::cluster_autoscaler::scale_down::{NodeFinding, UnremovableReason};
@@ -157,10 +158,10 @@ fn scaled_up(
     let expanders: Vec<String> = program.flags().expander.filters().iter().map(ToString::to_string).collect();
     let drawn = if report.choices.len() > 1 { ", by lot among equals" } else { "" };
     let message = format!(
-        "{text} for {} pod(s): {} of {} option(s) ({}){drawn}",
-        report.triggered.len(),
+        "{text} for {}: {} of {} ({}){drawn}",
+        counted(report.triggered.len() as u64, "pod", "pods"),
         expanders.join(","),
-        options.len(),
+        counted(options.len() as u64, "option", "options"),
         options.join("; "),
     );
     context.world.note(now, EventKind::ScaledUpGroup, None, message);

@@ -10,6 +10,7 @@ use crate::actors::context::{Context, Machine};
 use crate::actors::event::{Event, class};
 use crate::actors::{interruption, node_life, replay};
 use crate::cloud::{BootStages, CallError, CloudProvider, FleetOverride, FleetReply, FleetRequest, Pool};
+use crate::domain::words::counted;
 use crate::domain::{KarpenterVersion, NodeClass, NodeId, SimDuration, SimTime, Symbol, well_known};
 use crate::policy::instance_types::{InstanceType, capacity_type_key};
 use crate::policy::packing::MinValuesPolicy;
@@ -88,8 +89,8 @@ pub(in crate::actors) fn fleet_answered(context: &mut Context<'_>, now: SimTime,
             return;
         }
     };
-    let message =
-        format!("{} {} over {} pool(s)", request.capacity_type, request.strategy.as_str(), request.overrides.len());
+    let pools = counted(request.overrides.len() as u64, "pool", "pools");
+    let message = format!("{} {} over {pools}", request.capacity_type, request.strategy.as_str());
     context.world.note_node(node, now, EventKind::LaunchRequested, &message);
     let key = capacity_type_key(context.setup.versions.karpenter);
     let spot_allowed = claim.requirements.get(key).is_none_or(|requirement| requirement.has(well_known::SPOT));
@@ -120,7 +121,12 @@ pub(in crate::actors) fn fleet_answered(context: &mut Context<'_>, now: SimTime,
     remember_errors(context, now, request.capacity_type, &reply);
     let Some(&instance) = reply.instances.first() else {
         let codes: Vec<&str> = reply.errors.iter().take(3).map(|error| error.code.as_str()).collect();
-        termination::give_up(context, now, node, &format!("{} error(s): {}", reply.errors.len(), codes.join(", ")));
+        termination::give_up(
+            context,
+            now,
+            node,
+            &format!("{}: {}", counted(reply.errors.len() as u64, "error", "errors"), codes.join(", ")),
+        );
         return;
     };
     launched(context, now, node, instance, &claim, class);

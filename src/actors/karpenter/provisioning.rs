@@ -13,6 +13,7 @@ use super::{Claim, assignment, disruption, eviction, is_managed, launch, nominat
 use crate::actors::context::Context;
 use crate::actors::event::{Event, class};
 use crate::actors::scheduler_loop;
+use crate::domain::words::counted;
 use crate::domain::{
     HourlyRate, KarpenterVersion, NodeId, PodId, PodSpec, ResourceName, SimDuration, SimTime, Symbol, well_known,
 };
@@ -223,9 +224,10 @@ fn apply(context: &mut Context<'_>, now: SimTime, known: &[NodeId], pods: &[PodI
     if !plan.claims.is_empty() {
         let placed: usize = plan.claims.iter().map(|claim| claim.pods.len()).sum();
         let message = format!(
-            "found {} provisionable pod(s); {} new node(s) will fit {placed} pod(s)",
-            pods.len(),
-            plan.claims.len()
+            "found {}; {} will fit {}",
+            counted(pods.len() as u64, "provisionable pod", "provisionable pods"),
+            counted(plan.claims.len() as u64, "new node", "new nodes"),
+            counted(placed as u64, "pod", "pods")
         );
         context.world.note(now, EventKind::ClaimsComputed, None, message);
     }
@@ -307,6 +309,8 @@ pub(super) fn make_claim(context: &mut Context<'_>, now: SimTime, plan: PlannedC
 fn launch_text(plan: &PlannedClaim) -> String {
     let first: Vec<&str> = plan.instance_types.iter().take(5).map(|kind| kind.name.as_str()).collect();
     let others = plan.instance_types_before_cut.saturating_sub(first.len());
-    let others = if others == 0 { String::new() } else { format!(" and {others} other(s)") };
-    format!("{} pod(s) requesting {{{}}} from types {}{others}", plan.pods.len(), plan.requests, first.join(", "))
+    let others =
+        if others == 0 { String::new() } else { format!(" and {}", counted(others as u64, "other", "others")) };
+    let pods = counted(plan.pods.len() as u64, "pod", "pods");
+    format!("{pods} requesting {{{}}} from types {}{others}", plan.requests, first.join(", "))
 }

@@ -5,6 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::cli::Failure;
+use crate::domain::words::refusal;
 use crate::scenario::draft::Draft;
 
 /// A file that would be overwritten, or a directory that cannot be one.
@@ -20,7 +21,7 @@ enum Taken {
 
 /// What the system refused.
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
-#[error("cannot {action} `{}`: {error}", path.display())]
+#[error("cannot {action} `{}`: {}", path.display(), refusal(error))]
 struct Refused {
     action: &'static str,
     path: PathBuf,

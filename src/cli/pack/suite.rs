@@ -11,6 +11,7 @@ use crate::cli::experiment::on_threads;
 use crate::cli::prices::Prices;
 use crate::cli::{Console, Failure};
 use crate::domain::KarpenterVersion;
+use crate::domain::words::refusal;
 use crate::policy::bin_packing::Effort;
 use crate::policy::packing::PackerKind;
 use crate::report::pack::{Baseline, PackAnswer, PackedInstance, SuiteAnswer};
@@ -35,7 +36,7 @@ struct Worse(String);
 
 /// Where a baseline could not be written.
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
-#[error("cannot write {}: {error}", path.display())]
+#[error("cannot write {}: {}", path.display(), refusal(error))]
 struct NotWritten {
     path: PathBuf,
     error: std::io::Error,
@@ -141,7 +142,7 @@ fn inputs(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
 
 fn entries(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
     let unreadable = |error: std::io::Error| {
-        Failure::bad_input(Unusable::Suite { path: folder.to_path_buf(), problem: error.to_string() })
+        Failure::bad_input(Unusable::Suite { path: folder.to_path_buf(), problem: refusal(&error) })
     };
     let entries = std::fs::read_dir(folder).map_err(unreadable)?;
     let mut paths =
@@ -152,7 +153,7 @@ fn entries(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
 
 fn read_baseline(path: &Path) -> Result<Baseline, Failure> {
     let unusable = |problem: String| Failure::bad_input(Unusable::Baseline { path: path.to_path_buf(), problem });
-    let text = std::fs::read_to_string(path).map_err(|error| unusable(error.to_string()))?;
+    let text = std::fs::read_to_string(path).map_err(|error| unusable(refusal(&error)))?;
     serde_json::from_str(&text).map_err(|error| unusable(error.to_string()))
 }
 

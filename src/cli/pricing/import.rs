@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use super::{Console, Failure};
 use crate::catalog::import::Import;
 use crate::domain::Quantity;
+use crate::domain::words::refusal;
 use crate::report::OutputError;
 use crate::report::pricing::{check_import, import_account, write_import};
 
@@ -32,6 +33,9 @@ pub(super) struct Arguments {
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
 enum UnusableFile {
     #[error("cannot read `{}`: {reason}", path.display())]
+    #[diagnostic(help(
+        "name files that the AWS CLI has printed, for example `aws ec2 describe-instance-types > types.json`"
+    ))]
     Unreadable { path: PathBuf, reason: String },
     #[error("`{}` has more than the {limit} bytes that are read", path.display())]
     #[diagnostic(help("raise the limit with --max-file-size, or ask AWS for less with --filters"))]
@@ -56,7 +60,7 @@ pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Resul
 
 fn read(path: &Path, limit: u64) -> Result<String, UnusableFile> {
     let unreadable =
-        |error: std::io::Error| UnusableFile::Unreadable { path: path.to_owned(), reason: error.to_string() };
+        |error: std::io::Error| UnusableFile::Unreadable { path: path.to_owned(), reason: refusal(&error) };
     let mut text = String::new();
     let file = std::fs::File::open(path).map_err(unreadable)?;
     // One byte more than allowed tells a file that is too large, also where the size is not known beforehand.

@@ -4,7 +4,7 @@ use crate::experiment::explanation::{
     DecisionExplanation, EventFigures, Explanation, NodeExplanation, PodExplanation, PodFigures, RemovalFigures,
     SchedulerFigures,
 };
-use crate::report::format::{money, span};
+use crate::report::format::{counted, money, span};
 
 /// Events of a pod that are printed; JSON has all.
 const EVENTS_MAX: usize = 12;
@@ -85,8 +85,9 @@ fn about_removal(removal: &RemovalFigures, currency: &str, lines: &mut Vec<Strin
             },
         );
         lines.push(format!(
-            "    new node of NodePool {}: one of {} type(s), {cheapest}",
-            launch.node_pool, launch.types
+            "    new node of NodePool {}: one of {}, {cheapest}",
+            launch.node_pool,
+            counted(launch.types, "type", "types")
         ));
     }
     lines.extend(removal.pods.iter().map(|pod| format!("    {}", about_destination(pod))));

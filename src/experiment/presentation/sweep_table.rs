@@ -5,10 +5,10 @@ use crate::experiment::figures::{FIGURES, Figure, find};
 use crate::experiment::sweep::{MET_IN, SettingResult, Sweep};
 use crate::report::format::{counted, percent, span};
 
-/// Settings of the front that are printed; the page and the CSV have all.
-const FRONT_MAX: usize = 12;
+/// Settings that are printed; the page and the CSV have all.
+const ROWS_MAX: usize = 30;
 
-/// The table of `sweep`: the front, then the answer.
+/// The table of `sweep`: the settings, those of the front marked, then the answer.
 pub fn table(sweep: &Sweep) -> String {
     let about = &sweep.about;
     let settings = counted(sweep.results.len() as u64, "setting", "settings");
@@ -24,7 +24,7 @@ pub fn table(sweep: &Sweep) -> String {
         ),
         String::new(),
     ];
-    lines.extend(front(sweep));
+    lines.extend(settings_table(sweep));
     lines.push(String::new());
     lines.push(answer(sweep));
     if !sweep.warnings.is_empty() {
@@ -40,22 +40,39 @@ pub(super) fn columns(sweep: &Sweep) -> Vec<(usize, &'static Figure)> {
     names.into_iter().filter_map(find).collect()
 }
 
-fn front(sweep: &Sweep) -> Vec<String> {
-    let mut rows = vec![header(sweep)];
-    rows.extend(
-        sweep
-            .front
-            .iter()
-            .take(FRONT_MAX)
-            .filter_map(|number| sweep.results.get(*number))
-            .map(|result| row(sweep, result)),
-    );
-    let mut lines = vec![format!("cheapest for each {}, and quickest for each cost:", latency_label(sweep))];
-    lines.extend(super::aligned(&rows));
-    if sweep.front.len() > FRONT_MAX {
-        lines.push(format!("and {} more in the report", sweep.front.len() - FRONT_MAX));
+/// The settings: all of them in their order, or, if there are many, the front from cheap to dear and the cheapest of the rest.
+fn settings_table(sweep: &Sweep) -> Vec<String> {
+    let mut order: Vec<usize> = (0..sweep.results.len()).collect();
+    if order.len() > ROWS_MAX {
+        order = sweep.front.clone();
+        let mut rest: Vec<usize> = (0..sweep.results.len()).filter(|number| !sweep.front.contains(number)).collect();
+        rest.sort_by(|a, b| cost(sweep, *a).total_cmp(&cost(sweep, *b)).then(a.cmp(b)));
+        order.extend(rest);
+    }
+    let with = |mut cells: Vec<String>, last: &str| {
+        cells.push(last.to_owned());
+        cells
+    };
+    let mut rows = vec![with(header(sweep), "front")];
+    for number in order.iter().copied().take(ROWS_MAX) {
+        let Some(result) = sweep.results.get(number) else { continue };
+        let mark = if sweep.front.contains(&number) { "*" } else { "" };
+        rows.push(with(row(sweep, result), mark));
+    }
+    let mut lines = super::aligned(&rows);
+    let latency = latency_label(sweep);
+    lines.push(format!("* on the front: none is both cheaper and quicker, by cost and by {latency}"));
+    if order.len() > ROWS_MAX {
+        let left_out = counted((order.len() - ROWS_MAX) as u64, "setting is", "settings are");
+        lines.push(format!("{left_out} not shown here; sweep.csv and the report have all"));
     }
     lines
+}
+
+/// The mean cost of a result; infinite where there is none, so that it comes last.
+fn cost(sweep: &Sweep, number: usize) -> f64 {
+    let figure = find("cost").and_then(|(position, _)| sweep.results.get(number)?.figures.get(position)?.as_ref());
+    figure.map_or(f64::INFINITY, |mean| mean.mean)
 }
 
 /// The name of the latency that cost is held against.

@@ -215,16 +215,20 @@ fn precision(comparison: &Comparison) -> Option<String> {
     if comparison.policies.len() < 2 {
         return None;
     }
+    let have = comparison.about.replications;
     let Some(known) = comparison.cost_precision() else {
-        return Some("One replication shows no interval: run more with --replications.".to_owned());
+        // Without an interval after several replications the first bill is nothing, and the sentence above says so.
+        let one = "One replication shows no interval: run more with --replications.";
+        return (have < 2).then(|| one.to_owned());
     };
     let target = if known > ENOUGH { ENOUGH } else { known / 2.0 };
-    let have = comparison.about.replications;
     let more = comparison.replications_needed(target).filter(|needed| known > ENOUGH && *needed > have);
-    let known_words = format!("The cost differences are known to \u{b1}{} of the first policy's cost", percent(known));
+    let of_what = format!("of what {} costs", comparison.policies.first()?.name);
+    let differences = if comparison.policies.len() == 2 { "The cost difference is" } else { "Cost differences are" };
+    let known_words = format!("{differences} known to within \u{b1}{} {of_what}, with 95 % confidence", percent(known));
     Some(match more {
         Some(needed) => format!(
-            "{known_words}; about {} would bring \u{b1}{}.",
+            "{known_words}; about {} would narrow that to \u{b1}{}.",
             format::counted(needed, "replication", "replications"),
             percent(target)
         ),

@@ -299,8 +299,8 @@ pub(super) fn cost(page: &mut Html, summary: &Summary) {
     );
     page.element("p", &phases);
     let idle = format!(
-        "{} ({}) paid for capacity that nobody requested: a node's cost times what is left of the fuller of its CPU and \
-         memory.",
+        "{} ({}) paid for capacity that nobody requested: a node's cost times what is left of the fullest of its \
+         CPU, memory and accelerators.",
         money(cost.idle.amount),
         format::percent(cost.idle.share)
     );

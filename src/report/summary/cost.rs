@@ -90,9 +90,10 @@ fn share(amount: Money, total: Money) -> Share {
     Share { amount: amount.as_f64(), share }
 }
 
-/// Shares out the whole bill. A node's cost times the larger of its mean CPU and memory request over the time billed is
-/// used, the rest idle; the used part goes to the pods of the node in proportion to the larger of their shares of its
-/// CPU and memory, times the time that they held them.
+/// Shares out the whole bill. A node's cost times the largest of its mean requests of CPU, memory and each kind of
+/// accelerator over the time billed is used, the rest idle: whoever holds all GPUs of a node leaves nothing of it to others.
+/// The used part goes to the pods of the node in proportion to the largest of their shares of these, times the time that
+/// they held them.
 fn by_workload(outcome: &Outcome) -> BTreeMap<String, Money> {
     let mut node_costs = vec![(Money::ZERO, SimDuration::ZERO); outcome.record.nodes.len()];
     let mut sums = BTreeMap::new();
@@ -141,14 +142,17 @@ fn portion(amount: Money, numerator: i128, denominator: i128) -> Money {
     Money::from_nanos(nanos)
 }
 
-/// The larger of mean requested CPU and memory over allocatable, in billionths of what `billed` time offered.
+/// The largest of mean requested CPU, memory and accelerators over allocatable, in billionths of what `billed` time offered.
 fn used_billionths(node: &NodeFacts, billed: SimDuration) -> i128 {
     let used = |integral: i128, allocatable: i64| {
         let offered = i128::from(allocatable) * i128::from(billed.as_micros());
         if offered <= 0 { 0 } else { (integral.saturating_mul(BILLION) / offered).clamp(0, BILLION) }
     };
+    let accelerators = node.requested_accelerators.iter();
+    let of_accelerators = accelerators.map(|(name, integral)| used(*integral, node.allocatable.get(*name))).max();
     used(node.requested_cpu, node.allocatable.cpu_milli())
         .max(used(node.requested_memory, node.allocatable.memory_bytes()))
+        .max(of_accelerators.unwrap_or(0))
 }
 
 fn workload_name(outcome: &Outcome, workload: u32) -> String {
@@ -171,16 +175,20 @@ fn weights_by_node(outcome: &Outcome) -> Vec<BTreeMap<u32, i128>> {
     weights
 }
 
-/// The larger of a pod's shares of its node's CPU and memory, in billionths, times the microseconds it held them.
+/// The largest of a pod's shares of its node's CPU, memory and accelerators, in billionths, times the microseconds it held
+/// them.
 fn pod_weight(pod: &PodFacts, node: &NodeFacts, end: SimTime) -> i128 {
     let from = pod.scheduled.max(node.running).unwrap_or(end);
     let until = pod.removed.unwrap_or(end).min(node.terminating.unwrap_or(end));
     let share = |requested: i64, allocatable: i64| {
         if allocatable <= 0 { 0 } else { i128::from(requested) * BILLION / i128::from(allocatable) }
     };
-    let larger = share(pod.requests.cpu_milli(), node.allocatable.cpu_milli())
-        .max(share(pod.requests.memory_bytes(), node.allocatable.memory_bytes()));
-    larger * i128::from(until.saturating_since(from).as_micros())
+    let accelerators = pod.requests.iter().filter(|(name, _)| name.is_accelerator());
+    let of_accelerators = accelerators.map(|(name, amount)| share(amount, node.allocatable.get(name))).max();
+    let largest = share(pod.requests.cpu_milli(), node.allocatable.cpu_milli())
+        .max(share(pod.requests.memory_bytes(), node.allocatable.memory_bytes()))
+        .max(of_accelerators.unwrap_or(0));
+    largest * i128::from(until.saturating_since(from).as_micros())
 }
 
 /// Splits what instances cost at the instants at which their nodes became Ready and were told to go. The parts sum to

@@ -16,6 +16,7 @@ use std::collections::BTreeMap;
 
 use super::{Draft, DraftFile, SCENARIO_FILE, Wishes};
 use crate::catalog::{Catalog, Region};
+use crate::domain::words::counted;
 use crate::scenario::error::{ScenarioError, Warning};
 use crate::scenario::manifests::{Manifests, read_documents};
 use crate::scenario::source::{Limits, Source};
@@ -161,7 +162,8 @@ fn sorted<'s>(all: Vec<Object<'s>>, notes: &mut Notes) -> Dump<'s> {
         sort(object, &mut dump);
     }
     if ending > 0 {
-        notes.warn(format!("{ending} object(s) are being deleted: they are left out"));
+        let objects = counted(ending as u64, "object is", "objects are");
+        notes.warn(format!("{objects} being deleted, and left out"));
     }
     // As the table has them, and within a kind as the dump has them.
     let rank = |object: &Object<'_>| CARRIED.iter().position(|(kind, _)| *kind == object.kind);
@@ -238,8 +240,8 @@ fn warn_of_left_out(
 ) -> Result<(), ScenarioError> {
     notes.warnings.extend(read(sources, &dump.left_out, region)?.warnings);
     if dump.claims > 0 {
-        let claims = dump.claims;
-        notes.warn(format!("{claims} PersistentVolumeClaim(s) are left out: in a run, volumes bind no pod to a zone"));
+        let claims = counted(dump.claims as u64, "PersistentVolumeClaim is", "PersistentVolumeClaims are");
+        notes.warn(format!("{claims} left out: in a run, volumes bind no pod to a zone"));
     }
     Ok(())
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use rustc_hash::FxHashSet;
 
 use super::super::definition::{Action, PolicyVariant, Scenario};
-use super::super::error::{ScenarioError, Warning, listed, nearest};
+use super::super::error::{Place, ScenarioError, Warning, listed, nearest};
 use super::super::manifests::Manifests;
 use super::super::reader::Reader;
 use super::super::tree::Location;
@@ -172,54 +172,88 @@ fn node_group(
     }
 }
 
+/// Where the object of a kind and name stands in the file that `manifests` have it from.
+type Places<'p> = dyn Fn(&Manifests, &str, ObjectName) -> Option<Place> + 'p;
+
 /// Adds warnings about what is legal but most likely not meant.
-pub(super) fn warn(scenario: &Scenario, warnings: &mut Vec<Warning>) {
+pub(super) fn warn(scenario: &Scenario, warnings: &mut Vec<Warning>, place: &Places<'_>) {
     for policy in &scenario.policies {
         let manifests = &policy.manifests;
         if let Some(cluster) = &manifests.cluster {
+            let name = cluster.name.unwrap_or(Symbol::new(""));
+            let at = place(manifests, "ClusterConfig", in_default(name));
             if let Some(region) = cluster.region.filter(|r| *r != scenario.region && !r.as_str().contains("${")) {
-                push(warnings, format!("the ClusterConfig says {region}, the scenario says {}", scenario.region));
+                let message = format!("the ClusterConfig says {region}, the scenario says {}", scenario.region);
+                push(warnings, at.clone(), message);
             }
             let stated = cluster.kubernetes_version.as_deref().unwrap_or_default();
             let ours = policy.versions.kubernetes.to_string();
             if !stated.is_empty() && stated != ours {
-                push(warnings, format!("the ClusterConfig says Kubernetes {stated}, the scenario says {ours}"));
+                let message = format!("the ClusterConfig says Kubernetes {stated}, the scenario says {ours}");
+                push(warnings, at, message);
             }
         }
         for pool in &manifests.node_pools {
             if !manifests.node_classes.iter().any(|class| class.name == pool.node_class) {
                 let (name, class) = (pool.name, pool.node_class);
+                let kind = if pool.legacy { "Provisioner" } else { "NodePool" };
                 push(
                     warnings,
+                    place(manifests, kind, in_default(name)),
                     format!(
-                        "NodePool {name} names the node class `{class}`, which no manifest defines: its defaults are assumed"
+                        "{kind} {name} names the node class `{class}`, which no manifest defines: its defaults are assumed"
                     ),
                 );
             }
         }
-        for text in dangling_autoscalers(policy, scenario).into_iter().chain(shared_targets(policy, scenario)) {
-            push(warnings, text);
+        let all = all_manifests(policy, scenario);
+        let somewhere =
+            |(kind, name): (&str, ObjectName)| all.iter().rev().find_map(|manifests| place(manifests, kind, name));
+        for (own, message) in dangling_autoscalers(&all).into_iter().chain(shared_targets(&all)) {
+            push(warnings, somewhere(own), message);
+        }
+        for (kind, name) in endless_jobs(&all, scenario) {
+            let message = format!(
+                "no manifest says how long a pod of {kind} {name} runs: a minute is assumed; say it as `run_time` under `workloads`"
+            );
+            push(warnings, somewhere((kind, name)), message);
         }
     }
 }
 
+/// The name of an object of no namespace.
+fn in_default(name: Symbol) -> ObjectName {
+    ObjectName { namespace: Symbol::new("default"), name }
+}
+
+/// Jobs and CronJobs of whose pods the scenario does not say how long they run.
+fn endless_jobs(all: &[&Arc<Manifests>], scenario: &Scenario) -> Vec<(&'static str, ObjectName)> {
+    let jobs = all.iter().flat_map(|own| &own.jobs).map(|job| ("Job", job.name));
+    let cron_jobs = all.iter().flat_map(|own| &own.cron_jobs).map(|cron| ("CronJob", cron.name));
+    let unknown = |name: &ObjectName| scenario.times.get(name).is_none_or(|times| times.run_time.is_none());
+    jobs.chain(cron_jobs).filter(|(_, name)| unknown(name)).collect()
+}
+
 /// Notes a warning once; policies share most of their objects.
-fn push(warnings: &mut Vec<Warning>, message: String) {
+fn push(warnings: &mut Vec<Warning>, at: Option<Place>, message: String) {
     if !warnings.iter().any(|known| known.message() == message) {
-        warnings.push(Warning::new(message));
+        warnings.push(Warning::new(message).at(at));
     }
 }
 
-/// What scales replicas: how messages call it, the kind of its target, and the target.
-fn autoscalers(all: &[&Arc<Manifests>]) -> Vec<(String, Symbol, ObjectName)> {
-    let named = |kind: &str, namespace: Symbol, name: Symbol| format!("{kind} {namespace}/{name}");
+/// An object by its kind and name.
+type Named = (&'static str, ObjectName);
+
+/// What scales replicas, the kind of its target, and the target.
+fn autoscalers(all: &[&Arc<Manifests>]) -> Vec<(Named, Symbol, ObjectName)> {
+    let named = |namespace: Symbol, name: Symbol| ObjectName { namespace, name };
     let hpas = all.iter().flat_map(|manifests| &manifests.autoscalers).map(|hpa| {
-        let target = ObjectName { namespace: hpa.namespace, name: hpa.target.name };
-        (named("HorizontalPodAutoscaler", hpa.namespace, hpa.name), hpa.target.kind, target)
+        let own = ("HorizontalPodAutoscaler", named(hpa.namespace, hpa.name));
+        (own, hpa.target.kind, named(hpa.namespace, hpa.target.name))
     });
     let objects = all.iter().flat_map(|manifests| &manifests.scaled_objects).map(|object| {
-        let target = ObjectName { namespace: object.namespace, name: object.target.name };
-        (named("ScaledObject", object.namespace, object.name), object.target.kind, target)
+        let own = ("ScaledObject", named(object.namespace, object.name));
+        (own, object.target.kind, named(object.namespace, object.target.name))
     });
     hpas.chain(objects).collect()
 }
@@ -234,29 +268,30 @@ fn all_manifests<'a>(policy: &'a PolicyVariant, scenario: &'a Scenario) -> Vec<&
 }
 
 /// Autoscalers of replicas that scale nothing.
-fn dangling_autoscalers(policy: &PolicyVariant, scenario: &Scenario) -> Vec<String> {
-    let all = all_manifests(policy, scenario);
+fn dangling_autoscalers(all: &[&Arc<Manifests>]) -> Vec<(Named, String)> {
     let exists = |kind: Symbol, name: ObjectName| match kind.as_str() {
         "Deployment" => all.iter().any(|m| m.deployments.iter().any(|d| d.name == name)),
         "StatefulSet" => all.iter().any(|m| m.stateful_sets.iter().any(|s| s.name == name)),
         _ => false,
     };
-    let dangling = |(_, kind, target): &(String, Symbol, ObjectName)| !exists(*kind, *target);
-    autoscalers(&all)
+    autoscalers(all)
         .into_iter()
-        .filter(dangling)
-        .map(|(own, kind, target)| format!("{own} scales nothing: there is no {kind} {}", target.name))
+        .filter(|(_, kind, target)| !exists(*kind, *target))
+        .map(|(own, kind, target)| {
+            (own, format!("{} {} scales nothing: there is no {kind} {}", own.0, own.1, target.name))
+        })
         .collect()
 }
 
 /// Workloads that several autoscalers scale: Kubernetes then scales them by none, and KEDA refuses the second object.
-fn shared_targets(policy: &PolicyVariant, scenario: &Scenario) -> Vec<String> {
-    let mut known: Vec<(String, Symbol, ObjectName)> = Vec::new();
+fn shared_targets(all: &[&Arc<Manifests>]) -> Vec<(Named, String)> {
+    let mut known: Vec<(Named, Symbol, ObjectName)> = Vec::new();
     let mut texts = Vec::new();
-    for (own, kind, target) in autoscalers(&all_manifests(policy, scenario)) {
+    for (own, kind, target) in autoscalers(all) {
         match known.iter().find(|(_, other_kind, other)| *other_kind == kind && *other == target) {
             Some((first, ..)) if *first != own => {
-                texts.push(format!("{first} and {own} both scale {kind} {target}: neither will"));
+                let both = format!("{} {} and {} {}", first.0, first.1, own.0, own.1);
+                texts.push((own, format!("{both} both scale {kind} {target}: neither will")));
             }
             Some(_) => {}
             None => known.push((own, kind, target)),

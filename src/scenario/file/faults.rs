@@ -3,6 +3,7 @@
 use super::super::reader::{Fields, Reader};
 use super::super::tree::Node;
 use super::ScenarioError;
+use super::timeline::warn_of_late;
 use super::values::{bucket_of, fraction, number, share, zone};
 use crate::catalog::Region;
 use crate::cloud::api::ApiAction;
@@ -40,8 +41,10 @@ pub(super) fn read<'s>(
 ) -> Result<Vec<Fault>, ScenarioError> {
     let mut faults = Vec::new();
     for node in fields.optional("faults", |n, what| reader.list(n, what))?.unwrap_or_default() {
+        // What begins after the end is checked like the rest, and then left out.
         faults.push(fault(reader, node, region, duration)?);
     }
+    faults.retain(|fault| fault.at < SimTime::ZERO + duration);
     faults.sort_by_key(|fault| fault.at);
     Ok(faults)
 }
@@ -55,12 +58,7 @@ fn fault<'s>(
     let fields = reader.fields(node, &FAULT.shape)?;
     let at_node = fields.required(reader, "at")?;
     let at = SimTime::ZERO + reader.duration(at_node, "at")?;
-    if at > SimTime::ZERO + duration {
-        return Err(reader
-            .error(at_node.at, "this fault comes after the end of the run")
-            .because(format!("the run ends at {duration}"))
-            .help("raise `duration`, or take the fault out"));
-    }
+    warn_of_late(reader, at_node, "fault", at, duration);
     let kinds = FAULT.one_of;
     let given: Vec<_> = kinds.iter().filter_map(|&kind| Some((kind, fields.get(kind)?))).collect();
     let [(name, value)] = given.as_slice() else {

@@ -9,7 +9,7 @@ use super::super::definition::{Detail, LoadSpec, OpenRequests, Requests};
 use super::super::reader::{Fields, Reader};
 use super::super::tree::Node;
 use super::checks::Workloads;
-use super::timeline::object_name;
+use super::timeline::{object_name, warn_of_late};
 use super::{Files, ScenarioError};
 use crate::domain::{SimDuration, SimTime};
 use crate::load::{Curve, MemoryUse, Service, Uncertainty};
@@ -77,6 +77,11 @@ fn one<'s>(
     run.workloads.find(reader, workload_node.at, workload)?;
     let delay = fields.optional("at", |n, what| reader.duration(n, what))?.unwrap_or(SimDuration::ZERO);
     let at = step.unwrap_or(SimTime::ZERO) + delay;
+    let end = SimTime::ZERO + run.duration;
+    if at >= end && step.is_none_or(|step| step < end) {
+        let what = format!("load on {workload}");
+        warn_of_late(reader, fields.get("at").unwrap_or(workload_node), &what, at, run.duration);
+    }
     let until = fields.optional("for", |n, what| reader.duration(n, what))?.map(|span| at + span);
     let span = LoadSpan {
         clock: run.start + jiff::SignedDuration::from_micros(at.as_micros()),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use super::super::definition::{PodTrace, TraceEnd, TraceRow};
-use super::super::error::{Place, listed, nearest};
+use super::super::error::{Place, lacks, listed, nearest};
 use super::super::reader::{Fields, Reader};
 use super::{Files, ScenarioError, Warning};
 use crate::domain::pod::{NodeSelectorExpression, NodeSelectorTerm, OwnerKind};
@@ -182,7 +182,7 @@ impl Table<'_> {
         let place = |name: &str| header.iter().position(|title| title == name);
         self.columns = COLUMNS.iter().map(|name| place(name)).collect();
         if let Some(missing) = COLUMNS[..3].iter().find(|name| place(name).is_none()) {
-            return Err(self.wrong(self.line_at(0), &format!("the header has no column `{missing}`")));
+            return Err(self.wrong(self.line_at(0), &lacks(header, missing)));
         }
         for title in header.iter().filter(|title| !COLUMNS.contains(title) && !WITHOUT_EFFECT.contains(title)) {
             let shown: String = title.chars().take(40).collect();

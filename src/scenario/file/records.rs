@@ -1,5 +1,6 @@
 //! Records by pool: CSV files with an instance type and a zone in every line.
 
+use super::super::error::lacks;
 use super::ScenarioError;
 use crate::catalog::Region;
 use crate::domain::Symbol;
@@ -37,7 +38,7 @@ impl Form {
         let mut columns = [0; 4];
         for (column, name) in columns.iter_mut().zip(self.columns) {
             let found = header.iter().position(|title| title == name);
-            *column = found.ok_or_else(|| wrong(1, &format!("the header lacks the column `{name}`")))?;
+            *column = found.ok_or_else(|| wrong(1, &lacks(&header, name)))?;
         }
         let mut records = Vec::new();
         for row in rows.records() {

@@ -34,12 +34,7 @@ pub(super) fn read<'n, 's>(
         let step = reader.fields(node, &STEP.shape)?;
         let at_node = step.required(reader, "at")?;
         let at = SimTime::ZERO + reader.duration(at_node, "at")?;
-        if at > SimTime::ZERO + duration {
-            return Err(reader
-                .error(at_node.at, "this step comes after the end of the run")
-                .because(format!("the run ends at {duration}"))
-                .help("raise `duration`, or take the step out"));
-        }
+        warn_of_late(reader, at_node, "step", at, duration);
         let given = STEP.one_of.iter().filter(|key| step.get(key).is_some()).count();
         if given != 1 {
             return Err(reader
@@ -69,6 +64,14 @@ pub(super) fn read<'n, 's>(
     }
     timeline.actions.sort_by_key(|placed| placed.action.at);
     Ok(timeline)
+}
+
+/// Warns of what is to happen when the run is over: whoever shortens a run need not take its later steps out.
+pub(super) fn warn_of_late(reader: &mut Reader<'_>, node: &Node<'_>, what: &str, at: SimTime, duration: SimDuration) {
+    if at >= SimTime::ZERO + duration {
+        let message = format!("the {what} at {} is not reached: the run ends at {duration}", at - SimTime::ZERO);
+        reader.warn(node.at, message, "after the end of the run", "raise `duration` if it is to happen");
+    }
 }
 
 fn scale<'s>(reader: &mut Reader<'s>, node: &Node<'s>) -> Result<(Action, super::Location), ScenarioError> {

@@ -388,6 +388,9 @@ fn warn_about_keys<'s>(reader: &mut Reader<'s>, metadata: &Node<'s>, kind: &str)
             |near| format!("did you mean `{near}`?"),
         );
         let message = format!("unknown key `{shown}` in the metadata of a trigger of the type `{kind}`");
+        if entry.edited {
+            return Err(reader.error(entry.key_at, message).because("not a key here").help(help));
+        }
         reader.warn(entry.key_at, message, "ignored", &help);
     }
     Ok(())

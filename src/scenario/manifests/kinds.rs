@@ -228,6 +228,7 @@ fn one<'s>(
 ) -> Result<(), ScenarioError> {
     reader.set_subject(super::subject(object));
     check_api_version(reader, object, kind);
+    manifests.note_origin(reader, object, kind);
     match kind {
         "Deployment" => manifests.deployments.push(workloads::deployment(reader, object)?),
         "StatefulSet" => manifests.stateful_sets.push(workloads::stateful_set(reader, object)?),

@@ -5,6 +5,7 @@ use super::offered::{warn_of_unknown_label, warn_of_unknown_values};
 use crate::domain::labels::normalized_key;
 use crate::domain::node_pool::{Budget, ConsolidationPolicy, Disruption, DisruptionReason};
 use crate::domain::requirements::Operator;
+use crate::domain::words::counted;
 use crate::domain::{NodePool, Requirement, SimDuration};
 use crate::scenario::ScenarioError;
 use crate::scenario::reader::{Fields, Reader, Shape};
@@ -176,7 +177,7 @@ fn requirement<'s>(reader: &mut Reader<'s>, node: &Node<'s>) -> Result<Requireme
     if wrong {
         return Err(reader
             .error(operator_node.at, format!("the values of `{key}` do not suit the operator `{operator}`"))
-            .because(format!("with {} value(s)", values.len()))
+            .because(format!("with {}", counted(values.len() as u64, "value", "values")))
             .help(help));
     }
     warn_of_unknown_label(reader, key, key_node);

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::{NamedPod, replicas};
 use crate::domain::symbol::well_known;
 use crate::domain::{Container, PodSpec, Quantity, ResourceName, Resources, Symbol};
+use crate::scenario::error::lacks;
 use crate::scenario::{ScenarioError, Source};
 
 /// Most pods of one table.
@@ -21,7 +22,7 @@ pub(super) fn read(source: &Source) -> Result<Vec<NamedPod>, ScenarioError> {
     let wrong = |line: u64, text: String| ScenarioError::new(format!("{}:{line}: {text}", source.name)).help(HELP);
     let header = rows.headers().map_err(|error| wrong(1, error.to_string()))?.clone();
     let column = |name: &str| header.iter().position(|own| own.eq_ignore_ascii_case(name));
-    let required = |name: &str| column(name).ok_or_else(|| wrong(1, format!("there is no column `{name}`")));
+    let required = |name: &str| column(name).ok_or_else(|| wrong(1, lacks(&header, name)));
     let columns = [required("name")?, required("replicas")?, required("cpu")?, required("memory")?];
     let namespace = column("namespace");
     let mut pods: Vec<NamedPod> = Vec::new();
@@ -69,7 +70,10 @@ mod tests {
     #[test]
     fn a_mistake_is_named_with_its_line() {
         for (text, message) in [
-            ("name,replicas,cpu\nweb,1,1\n", "p.csv:1: there is no column `memory`"),
+            (
+                "name,replicas,cpu\nweb,1,1\n",
+                "p.csv:1: the header has no column `memory`, but `name`, `replicas` and `cpu`",
+            ),
             ("name,replicas,cpu,memory\nweb,some,1,1Gi\n", "p.csv:2: `some` is no number of replicas"),
             ("name,replicas,cpu,memory\nweb,1,1,1GB\n", "p.csv:2: `1GB` is no amount of memory"),
         ] {

@@ -4,6 +4,7 @@
 
 use serde_json::{Map, Value as Json, json};
 
+use super::reference;
 use super::whole::SCENARIO;
 use super::{Key, Presence, Program, SECTIONS, Section, Value};
 
@@ -26,6 +27,39 @@ pub fn schema() -> Json {
     Json::Object(root)
 }
 
+/// `text` without links, which lead nowhere in an editor: what they point to is named instead.
+fn unlinked(text: &str) -> String {
+    let mut plain = String::new();
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once('[') {
+        let link = after.split_once("](").and_then(|(label, more)| Some((label, more.split_once(')')?)));
+        let Some((label, (target, end))) = link.filter(|(label, _)| !label.contains('[')) else {
+            plain += before;
+            plain.push('[');
+            rest = after;
+            continue;
+        };
+        plain += before;
+        plain += &named(label, target);
+        rest = end;
+    }
+    plain + rest
+}
+
+/// What a link of docs/scenario.md points to, in words.
+fn named(label: &str, target: &str) -> String {
+    let (file, anchor) = target.split_once('#').map_or((target, ""), |(file, anchor)| (file, anchor));
+    let heading = SECTIONS.iter().map(|section| section.title).find(|title| reference::anchor(title) == anchor);
+    let section = heading.map_or_else(|| anchor.replace('-', " "), |title| title.replace('`', ""));
+    let section = if anchor.is_empty() { String::new() } else { format!(", section \u{201c}{section}\u{201d}") };
+    if label == file {
+        format!("docs/{file}{section}")
+    } else {
+        let file = if file.is_empty() { "scenario.md" } else { file };
+        format!("{label} (docs/{file}{section})")
+    }
+}
+
 /// The name of a section's definition: its heading without marks, `ec2.spot` or `faults[].api_latency`.
 fn id(section: &Section) -> String {
     let heading = section.title.split([':', ',']).next().unwrap_or_default();
@@ -35,7 +69,7 @@ fn id(section: &Section) -> String {
 fn of_section(section: &'static Section) -> Json {
     let mut object = Map::new();
     if !section.about.is_empty() {
-        object.insert("description".to_owned(), json!(section.about));
+        object.insert("description".to_owned(), json!(unlinked(section.about)));
     }
     // A section that states nothing (`spec:`) counts as an empty one.
     object.insert("type".to_owned(), json!(["object", "null"]));
@@ -65,7 +99,7 @@ fn of_key(key: &Key) -> Json {
         Presence::Default(value) => format!(" Default: {value}."),
         Presence::Otherwise(what) => format!(" Without it: {what}."),
     };
-    let text = format!("{}{without}", key.meaning);
+    let text = unlinked(&format!("{}{without}", key.meaning));
     // Editors show the second where they know it, with its code as code.
     object.insert("description".to_owned(), json!(text.replace('`', "")));
     object.insert("markdownDescription".to_owned(), json!(text));

@@ -158,7 +158,7 @@ fn link(section: &Section) -> String {
 }
 
 /// The anchor that GitHub and GitLab give to a heading.
-fn anchor(heading: &str) -> String {
+pub(super) fn anchor(heading: &str) -> String {
     let kept = heading.chars().filter(|c| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_'));
     kept.map(|c| if c == ' ' { '-' } else { c.to_ascii_lowercase() }).collect()
 }

@@ -119,7 +119,7 @@ impl<'s> Visitor<'s> for Value<'_, 's, '_> {
         let mut entries: Vec<Entry<'s>> = Vec::new();
         while let Some((key, key_at)) = fields.next_key_seed(Key { state: self.state, at: self.at })? {
             let value = fields.next_value_seed(Value { state: self.state, at: key_at, depth_left })?;
-            entries.push(Entry { key, key_at, value });
+            entries.push(Entry::new(key, key_at, value));
         }
         if has_duplicates(&entries) {
             return Err(A::Error::custom("a key is given twice"));

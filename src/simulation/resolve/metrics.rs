@@ -9,6 +9,7 @@ use crate::domain::external_metrics::ExternalSubject;
 use crate::domain::hpa::MetricSource;
 use crate::domain::keda::{ScaledJob, ScaledObject, Trigger, TriggerSource};
 use crate::domain::selector_text::parse_selector;
+use crate::domain::words::counted;
 use crate::domain::workload::ObjectName;
 use crate::domain::{HorizontalPodAutoscaler, ResourceName, SimDuration};
 use crate::policy::replicas::hpa::effective_metrics;
@@ -201,7 +202,8 @@ fn warn_about_autoscaler(spec: &HorizontalPodAutoscaler, setup: &Setup, warnings
     if count > 0 {
         let name = ObjectName { namespace: spec.namespace, name: spec.name };
         warnings.push(format!(
-            "HorizontalPodAutoscaler {name}: {count} metric(s) cannot be read, which keeps it from scaling down"
+            "HorizontalPodAutoscaler {name}: {} cannot be read, which keeps it from scaling down",
+            counted(count as u64, "metric", "metrics")
         ));
     }
 }

@@ -67,12 +67,12 @@ impl Cluster {
         };
         let region = region(&name, catalog)?;
         Ok(Self {
+            seen: seen(dump, notes),
             zones: zones(dump, &region),
             region,
             kubernetes: kubernetes(dump, notes),
             karpenter: karpenter(dump, wishes, notes),
             launcher: launcher(dump, notes),
-            seen: seen(dump),
         })
     }
 }
@@ -120,7 +120,10 @@ fn kubernetes(dump: &Dump<'_>, notes: &mut Notes) -> KubernetesVersion {
     let nearest = newest.clamp(KubernetesVersion::OLDEST, KubernetesVersion::NEWEST);
     let version = KubernetesVersion::from_minor(nearest).unwrap_or_default();
     if nearest != newest {
-        notes.warn(format!("Kubernetes 1.{newest} is not reproduced: {version} stands in"));
+        let (oldest, last) = (KubernetesVersion::OLDEST, KubernetesVersion::NEWEST);
+        notes.warn(format!(
+            "Kubernetes 1.{newest} is not reproduced: {version} stands in (known are 1.{oldest} to 1.{last}; `versions.kubernetes` takes another)"
+        ));
         notes.assume(format!("Kubernetes 1.{newest} behaves as {version} does."));
     }
     version
@@ -179,7 +182,10 @@ fn karpenter(dump: &Dump<'_>, wishes: &Wishes, notes: &mut Notes) -> KarpenterVe
         _ => KarpenterVersion::V1_14,
     };
     if release(nearest.as_str()) != Some((major, minor)) {
-        notes.warn(format!("Karpenter {text} is not reproduced: {nearest} stands in"));
+        let known = KarpenterVersion::ALL.map(KarpenterVersion::as_str).join(", ");
+        notes.warn(format!(
+            "Karpenter {text} is not reproduced: {nearest} stands in (known are {known}; `--karpenter` or `versions.karpenter` takes another)"
+        ));
         notes.assume(format!("Karpenter {text} behaves as {nearest} does."));
     }
     nearest
@@ -205,7 +211,7 @@ fn launcher(dump: &Dump<'_>, notes: &mut Notes) -> Launcher {
             Launcher::ClusterAutoscaler { version, flags: flags(own, notes) }
         }
         (false, None) => {
-            notes.assume("Neither Karpenter nor the Cluster Autoscaler runs: node groups keep their size.");
+            notes.assume("Neither Karpenter nor the Cluster Autoscaler runs: nothing launches nodes.");
             Launcher::Nobody
         }
     }
@@ -232,10 +238,18 @@ fn flags(deployment: &Object<'_>, notes: &mut Notes) -> Vec<(String, String)> {
     flags
 }
 
-/// The last sign of life of a node, to the minute before it.
-fn seen(dump: &Dump<'_>) -> Option<jiff::Timestamp> {
+/// The last sign of life of a node, to the minute before it. Without one, it is said what stands in.
+fn seen(dump: &Dump<'_>, notes: &mut Notes) -> Option<jiff::Timestamp> {
     let conditions = dump.nodes.iter().filter_map(|node| node.at(&["status", "conditions"])).flat_map(Node::items);
     let beat = |condition: &Node<'_>| condition.get("lastHeartbeatTime")?.as_text()?.parse::<jiff::Timestamp>().ok();
-    let last = conditions.filter_map(beat).max()?;
-    jiff::Timestamp::from_second(last.as_second().div_euclid(60) * 60).ok()
+    let minute = |last: jiff::Timestamp| jiff::Timestamp::from_second(last.as_second().div_euclid(60) * 60).ok();
+    let seen = conditions.filter_map(beat).max().and_then(minute);
+    if seen.is_none() {
+        let start = crate::scenario::file::DEFAULT_START;
+        let why = if dump.nodes.is_empty() { "The dump has no nodes" } else { "No node has a `lastHeartbeatTime`" };
+        notes.assume(format!(
+            "{why}, so nothing says when the dump was made: the run starts at {start}, and the day's peak is at midnight UTC. Add `start`, and change `peak_at`."
+        ));
+    }
+    seen
 }

@@ -4,6 +4,7 @@ use super::objects::{Object, find};
 use super::{Dump, Notes, read};
 use crate::catalog::Region;
 use crate::domain::hpa::{MetricSource, MetricSpec, MetricTarget};
+use crate::domain::words::counted;
 use crate::domain::workload::ObjectName;
 use crate::domain::{HorizontalPodAutoscaler, PodSpec, Quantity, ResourceName, Symbol};
 use crate::scenario::ScenarioError;
@@ -153,7 +154,7 @@ fn push(
         workload: served.name,
         rate,
         memory: memory.map(|own| own.amount),
-        basis: format!("{replicas} replica(s), {basis}"),
+        basis: format!("{}, {basis}", counted(u64::from(replicas), "replica", "replicas")),
     });
 }
 

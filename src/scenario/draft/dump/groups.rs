@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::cluster::{Cluster, Launcher, zone_of};
 use super::objects::Object;
 use super::{Dump, Notes};
+use crate::domain::words::counted;
 use crate::domain::{Quantity, Symbol};
 use crate::scenario::tree::{Node, NodeKind};
 
@@ -68,7 +69,7 @@ pub(super) fn is_karpenters(node: &Object<'_>) -> bool {
 /// The groups of the nodes that Karpenter did not launch, in order of name.
 pub(super) fn groups(dump: &Dump<'_>, cluster: &Cluster, notes: &mut Notes) -> Vec<Group> {
     let mut members: BTreeMap<(String, bool), Vec<&Object<'_>>> = BTreeMap::new();
-    let (mut karpenters, mut fargate) = (0_usize, 0_usize);
+    let (mut karpenters, mut fargate) = (0_u64, 0_u64);
     for node in &dump.nodes {
         if is_karpenters(node) {
             karpenters += 1;
@@ -80,11 +81,13 @@ pub(super) fn groups(dump: &Dump<'_>, cluster: &Cluster, notes: &mut Notes) -> V
     }
     if karpenters > 0 {
         notes.assume(format!(
-            "The run begins without the {karpenters} nodes that Karpenter had launched: it launches its own in the first minutes."
+            "The run begins without the {} that Karpenter had launched: it launches its own in the first minutes.",
+            counted(karpenters, "node", "nodes")
         ));
     }
     if fargate > 0 {
-        notes.warn(format!("{fargate} pod(s) run on Fargate, which is not simulated: they take room on other nodes"));
+        let pods = counted(fargate, "pod runs", "pods run");
+        notes.warn(format!("{pods} on Fargate, which is not simulated, and takes room on other nodes"));
     }
     let grow = matches!(cluster.launcher, Launcher::ClusterAutoscaler { .. });
     let groups = members.into_iter().filter_map(|((name, managed), nodes)| {
@@ -97,6 +100,12 @@ pub(super) fn groups(dump: &Dump<'_>, cluster: &Cluster, notes: &mut Notes) -> V
         notes.assume(
             "Node groups may shrink to one node and grow to twice their size: their real limits are not in a dump.",
         );
+    } else if !groups.is_empty() {
+        let sizes: Vec<String> = groups.iter().map(|group| format!("{} has {}", group.name, group.count)).collect();
+        notes.assume(format!(
+            "Node groups keep the size that they have in the dump, as their least and their largest: {}. Their real limits are not in a dump.",
+            sizes.join(", ")
+        ));
     }
     groups
 }
@@ -132,8 +141,8 @@ fn group(name: String, managed: bool, nodes: &[&Object<'_>], cluster: &Cluster, 
         sold
     });
     if types.is_empty() {
-        let count = nodes.len();
-        notes.warn(format!("node group {name} is left out with its {count} node(s): no instance type of it is known"));
+        let count = counted(nodes.len() as u64, "node", "nodes");
+        notes.warn(format!("node group {name} is left out with its {count}: no instance type of it is known"));
         return None;
     }
     let first = nodes.first()?;

@@ -92,7 +92,7 @@ pub(super) fn set<'s>(node: &mut Node<'s>, key: &'static str, value: Node<'s>) {
     let Some(entries) = entries_mut(node) else { return };
     match entries.iter_mut().find(|entry| entry.key == key) {
         Some(entry) => entry.value = value,
-        None => entries.push(Entry { key: Cow::Borrowed(key), key_at: Location::NONE, value }),
+        None => entries.push(Entry::new(Cow::Borrowed(key), Location::NONE, value)),
     }
 }
 
@@ -103,7 +103,7 @@ pub(super) fn scalar<'s>(text: impl Into<Cow<'s, str>>) -> Node<'s> {
 
 /// A map of these keys.
 pub(super) fn map<'s>(entries: impl IntoIterator<Item = (&'static str, Node<'s>)>) -> Node<'s> {
-    let entry = |(key, value)| Entry { key: Cow::Borrowed(key), key_at: Location::NONE, value };
+    let entry = |(key, value)| Entry::new(Cow::Borrowed(key), Location::NONE, value);
     Node { kind: NodeKind::Map(entries.into_iter().map(entry).collect()), at: Location::NONE }
 }
 

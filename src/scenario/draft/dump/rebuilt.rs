@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::objects::{Object, find, find_mut, map, remove, scalar, set};
 use super::{CARRIED, Dump, Notes, clean, groups};
 use crate::domain::Symbol;
+use crate::domain::words::counted;
 use crate::scenario::manifests::{Manifests, SYSTEM_CLASSES};
 use crate::scenario::tree::{Location, Node, NodeKind};
 
@@ -46,7 +47,8 @@ pub(super) fn workloads(dump: &mut Dump<'_>, notes: &mut Notes) {
     }
     if of_jobs > 0 {
         notes.warn(format!(
-            "{of_jobs} pod(s) of Jobs are left out: add `jobs,cronjobs` to the dump to carry what makes them"
+            "{} left out: add `jobs,cronjobs` to the dump to carry what makes them",
+            counted(of_jobs as u64, "pod of a Job is", "pods of Jobs are")
         ));
     }
     let mut made: BTreeMap<&'static str, usize> = BTreeMap::new();
@@ -58,7 +60,9 @@ pub(super) fn workloads(dump: &mut Dump<'_>, notes: &mut Notes) {
         dump.carried.push(object);
     }
     for (kind, count) in made {
-        notes.assume(format!("{count} {kind}(s) that the dump does not hold are made of their newest pods."));
+        let made = counted(count as u64, kind, &format!("{kind}s"));
+        let of = if count == 1 { "is made of its newest pod" } else { "are made of their newest pods" };
+        notes.assume(format!("{made} that the dump does not hold {of}."));
     }
     let rank = |object: &Object<'_>| CARRIED.iter().position(|(kind, _)| *kind == object.kind);
     dump.carried.sort_by_key(rank);

@@ -156,10 +156,7 @@ mod tests {
             NodeKind::Scalar { text, .. } => NodeKind::Scalar { text: text.clone(), plain: true },
             NodeKind::Seq(items) => NodeKind::Seq(items.iter().map(meant).collect()),
             NodeKind::Map(entries) => NodeKind::Map(
-                entries
-                    .iter()
-                    .map(|entry| Entry { key: entry.key.clone(), key_at: NOWHERE, value: meant(&entry.value) })
-                    .collect(),
+                entries.iter().map(|entry| Entry::new(entry.key.clone(), NOWHERE, meant(&entry.value))).collect(),
             ),
             NodeKind::Null => NodeKind::Null,
         };

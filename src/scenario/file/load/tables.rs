@@ -2,6 +2,7 @@
 
 use serde::Deserialize;
 
+use super::super::super::error::lacks;
 use super::super::super::reader::Reader;
 use super::super::super::tree::Node;
 use super::super::{Files, ScenarioError};
@@ -61,13 +62,12 @@ fn rows(
 ) -> Result<Vec<(u64, f64, f64)>, ScenarioError> {
     let mut table = csv::ReaderBuilder::new().trim(csv::Trim::All).comment(Some(b'#')).from_reader(bytes);
     let header = table.headers().map_err(|_| wrong(file, 1, "is not text", help))?.clone();
-    let column = |name| header.iter().position(|title| title == name);
-    let (Some(first), second) = (column(columns[0]), column(columns[1])) else {
-        return Err(wrong(file, 1, "the header lacks a column", help));
+    let column = |name| {
+        let found = header.iter().position(|title| title == name);
+        found.ok_or_else(|| wrong(file, 1, &lacks(&header, name), help))
     };
-    if both && second.is_none() {
-        return Err(wrong(file, 1, "the header lacks a column", help));
-    }
+    let first = column(columns[0])?;
+    let second = if both { Some(column(columns[1])?) } else { column(columns[1]).ok() };
     let mut found = Vec::new();
     let mut row = csv::StringRecord::new();
     loop {
@@ -244,7 +244,11 @@ mod tests {
     #[test]
     fn a_broken_curve_names_its_line() {
         let read = |text: &str| curve_of_rows(text.as_bytes(), "a.csv").unwrap_err().to_string();
-        assert_eq!(read("time,rate\n0,1\n"), "a.csv:1: the header lacks a column");
+        assert_eq!(read("time,rate\n0,1\n"), "a.csv:1: the header has no column `t_seconds`, but `time` and `rate`");
+        assert_eq!(
+            read("t_seconds,request_per_second\n0,1\n"),
+            "a.csv:1: the header has no column `requests_per_second`, but `t_seconds` and `request_per_second`; is `request_per_second` meant?"
+        );
         assert_eq!(
             read("t_seconds,requests_per_second\n0,1\n0,2\n"),
             "a.csv:3: the time does not rise, or the rate is not finite"

@@ -1,0 +1,56 @@
+//! What every room says in the same words: counts of things, and why the system refused something.
+
+use std::io;
+
+/// A count of things: `1 node`, `2 nodes`, `1,200 nodes`.
+pub fn counted(number: u64, one: &str, many: &str) -> String {
+    format!("{} {}", grouped(&number.to_string()), if number == 1 { one } else { many })
+}
+
+/// A decimal with commas between its thousands.
+pub fn grouped(decimal: &str) -> String {
+    let (whole, fraction) = decimal.find('.').map_or((decimal, ""), |dot| decimal.split_at(dot));
+    let mut text = String::with_capacity(decimal.len() + whole.len() / 3);
+    for (position, digit) in whole.chars().enumerate() {
+        if position > 0 && (whole.len() - position).is_multiple_of(3) && !text.ends_with('-') {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text + fraction
+}
+
+/// Why the system refused, in plain words and without its error number: `there is no such file`, `permission denied`.
+pub fn refusal(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::NotFound => return "there is no such file or directory".to_owned(),
+        io::ErrorKind::IsADirectory => return "it is a directory".to_owned(),
+        io::ErrorKind::NotADirectory => return "a part of its path is a file, not a directory".to_owned(),
+        io::ErrorKind::PermissionDenied => return "permission denied".to_owned(),
+        io::ErrorKind::ReadOnlyFilesystem => return "the file system is read-only".to_owned(),
+        io::ErrorKind::StorageFull => return "the disk is full".to_owned(),
+        io::ErrorKind::InvalidData => return "it is not UTF-8 text".to_owned(),
+        _ => {}
+    }
+    let text = error.to_string();
+    text.find(" (os error ").map_or(text.as_str(), |end| &text[..end]).to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{counted, refusal};
+
+    #[test]
+    fn a_refusal_is_told_without_a_number() {
+        let told = |number| refusal(&std::io::Error::from_raw_os_error(number));
+        assert_eq!(told(2), "there is no such file or directory");
+        assert_eq!(told(28), "the disk is full");
+        assert!(!told(5).contains("os error"), "{}", told(5));
+        assert_eq!(refusal(&std::io::Error::other("odd")), "odd");
+    }
+
+    #[test]
+    fn one_thing_is_no_plural() {
+        assert_eq!([0, 1, 2, 1_200].map(|n| counted(n, "pod", "pods")), ["0 pods", "1 pod", "2 pods", "1,200 pods"]);
+    }
+}

@@ -1,0 +1,140 @@
+//! What newcomers get wrong: each mistake is answered with its place and the way out.
+
+use crate::cli::Place;
+
+/// What the program says on stderr to `arguments`, which it refuses as bad input.
+fn refused(place: &Place, arguments: &[&str]) -> String {
+    let (out, err, code) = place.nodecast(arguments);
+    assert_eq!((out.as_str(), code), ("", Some(2)), "{arguments:?}: {err}");
+    // A long message is broken into lines.
+    err.split_whitespace().filter(|word| *word != "|").collect::<Vec<_>>().join(" ")
+}
+
+/// What `validate` says of the scenario, which can be run.
+fn warned(place: &Place) -> String {
+    let (out, err, code) = place.nodecast(&["validate", "scenario.yaml", "--quiet"]);
+    assert_eq!((err.as_str(), code), ("", Some(0)), "{out}");
+    out
+}
+
+/// The scenario of [`Place`] with more keys, and more objects in its manifests.
+fn place(keys: &str, objects: &str) -> Place {
+    let place = Place::new();
+    for (file, more) in [("scenario.yaml", keys), ("cluster.yaml", objects)] {
+        let text = std::fs::read_to_string(place.path(file)).unwrap();
+        place.put(file, &format!("{text}{more}"));
+    }
+    place
+}
+
+#[test]
+fn an_edit_of_a_key_that_means_nothing_is_refused_before_anything_runs() {
+    let place = Place::new();
+    for (edit, words) in [
+        ("NodePool[default].spec.disrupton.consolidateAfter=5m", "unknown key `disrupton` in a NodePool's spec"),
+        ("NodePool[default].spec.disrupton.consolidateAfter=5m", "did you mean `disruption`?"),
+        ("NodePool[default].spec.disruption={consolidateAftr: 5m}", "did you mean `consolidateAfter`?"),
+        ("NodePool[default].spec.colour=red", "a NodePool's spec may have `template`"),
+        ("NodePool[defalt].spec.weight=5", "no NodePool of the manifests is called `defalt`"),
+        ("NodePool[defalt].spec.weight=5", "did you mean `NodePool[default]`? they hold `default`"),
+        (
+            "NodePol[default].spec.weight=5",
+            "did you mean `NodePool`? they hold `Deployment`, `EC2NodeClass` and `NodePool`",
+        ),
+        ("duratoin=5m", "did you mean `duration`?"),
+    ] {
+        for command in ["diff", "sweep"] {
+            let err = refused(&place, &[command, "scenario.yaml", "--set", edit]);
+            assert!(err.contains(words), "{command} {edit}: {err}");
+            assert!(!place.path("reports").exists());
+        }
+    }
+}
+
+#[test]
+fn an_edit_of_an_object_that_is_not_simulated_is_refused() {
+    let ingress = "---\napiVersion: networking.k8s.io/v1\nkind: Ingress\nmetadata: {name: web}\n";
+    let err = refused(&place("", ingress), &["diff", "scenario.yaml", "--set", "Ingress[web].spec.x=1"]);
+    assert!(err.contains("`Ingress[web].spec.x` changes nothing: objects of this kind are not simulated"), "{err}");
+}
+
+#[test]
+fn a_shorter_run_leaves_out_what_it_does_not_reach_and_says_so() {
+    let later = "timeline: [{at: 8m, scale: {workload: shop/web, replicas: 3}}]\nfaults: [{at: 9m, spot_interruption: {fraction: 1}}]\n";
+    let place = place(later, "");
+    assert_eq!(warned(&place), "");
+    let (_, err, code) = place.nodecast(&["diff", "scenario.yaml", "--set", "duration=5m", "--replications", "1"]);
+    assert_eq!(code, Some(0), "{err}");
+    let scenario = std::fs::read_to_string(place.path("scenario.yaml")).unwrap();
+    place.put("scenario.yaml", &scenario.replace("duration: 10m", "duration: 5m"));
+    let said = warned(&place);
+    for words in [
+        "warning: scenario.yaml:7:17: the step at 8m is not reached: the run ends at 5m",
+        "warning: scenario.yaml:8:15: the fault at 9m is not reached: the run ends at 5m",
+        "help: raise `duration` if it is to happen",
+    ] {
+        assert!(said.contains(words), "{said}");
+    }
+}
+
+#[test]
+fn warnings_about_objects_say_where_these_stand() {
+    let objects = "\
+---
+apiVersion: autoscaling/v2
+kind: HorizontalPodAutoscaler
+metadata: {name: front, namespace: shop}
+spec: {maxReplicas: 3, scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: front}}
+---
+apiVersion: karpenter.sh/v1
+kind: NodePool
+metadata: {name: other}
+spec: {template: {spec: {nodeClassRef: {group: karpenter.k8s.aws, kind: EC2NodeClass, name: gone}, requirements: []}}}
+---
+apiVersion: batch/v1
+kind: CronJob
+metadata: {name: report, namespace: batch}
+spec:
+  schedule: \"0 * * * *\"
+  jobTemplate: {spec: {template: {spec: {restartPolicy: Never, containers: [{name: c, image: i}]}}}}
+";
+    let place = place("", objects);
+    let cluster = std::fs::read_to_string(place.path("cluster.yaml")).unwrap();
+    let line = |words: &str| cluster.lines().position(|line| line.contains(words)).unwrap() + 1;
+    let said = warned(&place);
+    for (object, column, words) in [
+        (
+            "name: front, namespace",
+            18,
+            "HorizontalPodAutoscaler shop/front scales nothing: there is no Deployment front",
+        ),
+        ("name: other", 18, "NodePool other names the node class `gone`, which no manifest defines"),
+        ("name: report", 18, "no manifest says how long a pod of CronJob batch/report runs: a minute is assumed"),
+    ] {
+        let wanted = format!("warning: cluster.yaml:{}:{column}: {words}", line(object));
+        assert!(said.contains(&wanted), "{wanted}\n{said}");
+    }
+}
+
+#[test]
+fn a_missing_baseline_is_told_without_the_systems_number() {
+    let place = Place::new();
+    let err = refused(&place, &["check", "--baseline", "missing.json"]);
+    assert!(err.contains("cannot read the baseline `missing.json`: there is no such file"), "{err}");
+    assert!(err.contains("nodecast check --baseline missing.json --update SCENARIO..."), "{err}");
+    for arguments in [
+        &["check", "--baseline", "missing.json"][..],
+        &["merge", "part-1-of-2.json"],
+        &["pack", "--suite", "nowhere"],
+        &["run", "nowhere.yaml"],
+        &["run", "scenario.yaml", "--pricing-data", "nowhere"],
+        &["pricing", "import", "--out", "own", "nowhere.json"],
+        &["init", "own", "--from", "nowhere.yaml"],
+    ] {
+        let err = refused(&place, arguments);
+        assert!(
+            !err.contains("os error") && err.contains("nowhere") | err.contains("missing") | err.contains("part-1"),
+            "{err}"
+        );
+    }
+}
