@@ -161,7 +161,7 @@ fn compare(case: &Case, plan: &PackingPlan, expected: &Value) -> Result<(), Stri
 
 fn compare_claim(case: &Case, claim: &PlannedClaim, node: &Value, type_sets: &Value) -> Result<(), String> {
     let mut written = Vec::new();
-    for requirement in &claim.requirements {
+    for requirement in claim.requirements.iter() {
         write_requirement(requirement, &mut written);
     }
     let mut wanted = list(node, "requirements")?.to_vec();

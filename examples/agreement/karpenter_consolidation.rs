@@ -291,7 +291,7 @@ fn write(
     written["moves"] = Value::Object(moves);
     if let Some((claim, pods)) = replacement {
         let mut requirements = Vec::new();
-        for requirement in &claim.requirements {
+        for requirement in claim.requirements.iter() {
             write_requirement(requirement, &mut requirements);
         }
         let types: Vec<Value> = claim

@@ -97,7 +97,7 @@ pub(super) struct Karpenter {
 pub(super) struct Claim {
     /// Position of the NodePool.
     pub(super) pool: usize,
-    pub(super) requirements: Requirements,
+    pub(super) requirements: Arc<Requirements>,
     requests: Resources,
     /// Positions of the instance types, cheapest first.
     pub(super) types: Vec<u32>,

@@ -150,6 +150,13 @@ pub fn instance_types_priced_by(
     types
 }
 
+/// The position of the type of a name. Lists in order of name, which most are, are not gone through.
+pub fn position(types: &[InstanceType], name: Symbol) -> Option<usize> {
+    let is = |&place: &usize| types.get(place).is_some_and(|own| own.name == name);
+    let sorted = Some(types.partition_point(|own| own.name < name)).filter(is);
+    sorted.or_else(|| types.iter().position(|own| own.name == name))
+}
+
 /// Takes over that a registered node of the type `name` reports `memory` bytes: from then on that is the type's capacity, and
 /// if several nodes report, the least of what they report. `seen` is the least reported so far. Returns the new least.
 /// Releases before v1 never learn.

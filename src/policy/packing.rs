@@ -24,6 +24,7 @@ mod finish;
 mod go_sort;
 mod input;
 mod min_values;
+mod node_memo;
 mod offers;
 mod pass;
 mod plan;
@@ -68,7 +69,7 @@ pub struct Packer<'a> {
     rules: topology::Rules,
     shapes: shapes::Shapes,
     orders: finish::PriceOrders,
-    nodes: existing::NodeMemo,
+    nodes: node_memo::NodeMemo,
 }
 
 /// What a [`Packer`] compiled and worked out, kept while nobody asks: see [`Packer::resume`].
@@ -138,7 +139,7 @@ impl<'a> Packer<'a> {
             rules: topology::Rules::default(),
             shapes: shapes::Shapes::default(),
             orders: finish::PriceOrders::default(),
-            nodes: existing::NodeMemo::default(),
+            nodes: node_memo::NodeMemo::default(),
         }
     }
 

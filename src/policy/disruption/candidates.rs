@@ -13,6 +13,7 @@ use super::pods::PodView;
 use super::view::{ClusterView, NodeFacts};
 use crate::domain::node_pool::{ConsolidationPolicy, DisruptionReason};
 use crate::domain::{HourlyRate, KarpenterVersion, Symbol, well_known};
+use crate::policy::instance_types;
 
 /// A method of the disruption loop.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -340,7 +341,7 @@ fn describe(view: &ClusterView<'_>, node: usize) -> Option<Candidate> {
     Some(Candidate {
         node,
         pool,
-        instance_type: name.and_then(|name| types.iter().position(|own| own.name == name)),
+        instance_type: name.and_then(|name| instance_types::position(types, name)),
         capacity_type: labels.get(well_known::CAPACITY_TYPE),
         zone: labels.get(well_known::ZONE),
         cost: 0.0,

@@ -4,6 +4,7 @@
 //! `computeSpotToSpotConsolidation`.
 
 use std::fmt;
+use std::sync::Arc;
 
 use super::candidates::Candidate;
 use super::obstacles::Obstacle;
@@ -11,7 +12,7 @@ use super::prices::{keep_cheaper, set_types, together};
 use super::view::ClusterView;
 use super::what_if::{Failure, Simulation, WhatIf};
 use crate::domain::requirements::{Operator, Requirement};
-use crate::domain::{HourlyRate, Symbol, well_known};
+use crate::domain::{HourlyRate, KarpenterVersion, Symbol, well_known};
 use crate::policy::packing::{PlannedClaim, PricedType, min_values_missed};
 use crate::policy::selection::price::{Terms, cheapest};
 
@@ -103,21 +104,32 @@ fn decide(view: &ClusterView<'_>, nodes: &[&Candidate], simulation: &Simulation,
     if let Some(failure) = &simulation.failure {
         return Decision::NoOp(NoOp::PodsStay(failure.clone()));
     }
-    let mut claim = match simulation.plan.claims.as_slice() {
+    let only = match simulation.plan.claims.as_slice() {
         [] => return Decision::Delete,
-        [only] => only.clone(),
+        [only] => only,
         several => return Decision::NoOp(NoOp::SeveralNodes(several.len())),
     };
     let all_spot = nodes.iter().all(|own| own.capacity_type == Some(well_known::SPOT));
-    let narrowed = if all_spot && allows(&claim, well_known::SPOT) {
-        spot_to_spot(view, nodes, &mut claim, price)
-    } else {
-        cheaper(view, &mut claim, price)
-    };
+    let to_spot = all_spot && allows(only, well_known::SPOT);
+    if !to_spot && is_plainly_dearer(view, only, price) {
+        return Decision::NoOp(NoOp::NotCheaper);
+    }
+    let mut claim = only.clone();
+    let narrowed =
+        if to_spot { spot_to_spot(view, nodes, &mut claim, price) } else { cheaper(view, &mut claim, price) };
     match narrowed {
         Ok(()) => Decision::Replace(Box::new(claim)),
         Err(why) => Decision::NoOp(why),
     }
+}
+
+/// Whether already the first type of the claim, which is the cheapest, costs too much, and nothing else can be said of it:
+/// what most simulations come to.
+fn is_plainly_dearer(view: &ClusterView<'_>, claim: &PlannedClaim, price: HourlyRate) -> bool {
+    let first = claim.instance_types.first().and_then(|own| own.price);
+    view.karpenter > KarpenterVersion::V0_16
+        && first.is_none_or(|least| least >= price)
+        && !claim.requirements.has_min_values()
 }
 
 /// Whether the claim may be of a capacity type; what is left open is allowed.
@@ -139,7 +151,11 @@ fn cheaper(view: &ClusterView<'_>, claim: &mut PlannedClaim, price: HourlyRate) 
 }
 
 fn require_spot(claim: &mut PlannedClaim) {
-    claim.requirements.add(Requirement::new(well_known::CAPACITY_TYPE, Operator::In, [well_known::SPOT]));
+    Arc::make_mut(&mut claim.requirements).add(Requirement::new(
+        well_known::CAPACITY_TYPE,
+        Operator::In,
+        [well_known::SPOT],
+    ));
 }
 
 fn spot_to_spot(

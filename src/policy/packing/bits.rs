@@ -1,5 +1,7 @@
 //! Sets of small integers as words of 64 bits.
 
+use smallvec::SmallVec;
+
 /// A bit set of fixed size.
 pub(super) type Bits = Box<[u64]>;
 
@@ -68,7 +70,7 @@ pub(super) fn iter(bits: &[u64]) -> impl Iterator<Item = usize> + Clone + '_ {
 
 /// A bit set that grows as elements are added.
 #[derive(Clone, Debug, Default)]
-pub(super) struct GrowingBits(Vec<u64>);
+pub(super) struct GrowingBits(SmallVec<[u64; 2]>);
 
 impl GrowingBits {
     /// Adds an element.

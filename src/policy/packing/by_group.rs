@@ -219,7 +219,7 @@ impl GroupPass<'_, '_> {
         PlannedClaim {
             pool: template.pool,
             node_pool: pool.name,
-            requirements: self.table.set(set).clone(),
+            requirements: Arc::clone(self.table.shared(set)),
             requests,
             daemon_requests: template.daemon_requests.clone(),
             instance_types: Arc::from(&alternatives[..alternatives.len().min(MOST_TYPES)]),

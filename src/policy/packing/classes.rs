@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
+use smallvec::{SmallVec, smallvec};
 
 use super::bits::GrowingBits;
 use super::input::PendingPod;
@@ -19,9 +20,9 @@ pub(super) struct Class {
     /// What they have in common.
     pub(super) shape: Arc<Shape>,
     /// Where their volumes can be: alternatives, one of which must hold.
-    pub(super) volume_sets: Vec<SetId>,
+    pub(super) volume_sets: SmallVec<[SetId; 1]>,
     /// The specification as it is and, once needed, as each relaxation leaves it.
-    pub(super) variants: Vec<Variant>,
+    pub(super) variants: SmallVec<[Variant; 1]>,
 }
 
 /// A class in one state of relaxation.
@@ -31,9 +32,11 @@ pub(super) struct Variant {
     /// Topology groups that it owns.
     pub(super) owned: Vec<usize>,
     /// Whether it tolerates a taint list, by list.
-    tolerates: Vec<Option<bool>>,
+    tolerates: SmallVec<[Option<bool>; 8]>,
     /// Open claims that can never take it in this pass.
     pub(super) lost_claims: GrowingBits,
+    /// Where the search for an existing node begins: none before it can ever take it in this pass.
+    pub(super) first_open_node: usize,
     /// Existing nodes that can never take it in this pass.
     pub(super) lost_nodes: GrowingBits,
 }
@@ -43,8 +46,9 @@ impl Variant {
         Self {
             owned: topology.own(&form.constraints, table),
             form,
-            tolerates: Vec::new(),
+            tolerates: SmallVec::new(),
             lost_claims: GrowingBits::default(),
+            first_open_node: 0,
             lost_nodes: GrowingBits::default(),
         }
     }
@@ -112,7 +116,7 @@ impl Classes {
             };
             if class == next {
                 let sets = own.as_ref().map_or_else(
-                    || vec![SetId::EMPTY],
+                    || smallvec![SetId::EMPTY],
                     |own| own.alternatives.iter().map(|set| tools.table.intern(set)).collect(),
                 );
                 classes.add(shape, sets, tools, topology);
@@ -122,12 +126,18 @@ impl Classes {
         classes
     }
 
-    fn add(&mut self, shape: usize, volume_sets: Vec<SetId>, tools: &mut Tools<'_>, topology: &mut Topology<'_>) {
+    fn add(
+        &mut self,
+        shape: usize,
+        volume_sets: SmallVec<[SetId; 1]>,
+        tools: &mut Tools<'_>,
+        topology: &mut Topology<'_>,
+    ) {
         let Some(form) = tools.form(shape, 0, topology) else { return };
         let shape = Arc::clone(tools.shapes.shape(shape));
         topology.add_class(shape.number, &shape.inverse);
         let first = Variant::new(form, topology, tools.table);
-        self.list.push(Class { shape, volume_sets, variants: vec![first] });
+        self.list.push(Class { shape, volume_sets, variants: smallvec![first] });
     }
 
     /// The next state of relaxation of a class after `variant`, if there is one.

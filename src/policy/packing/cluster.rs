@@ -1,18 +1,16 @@
 //! A cluster compiled once, and the questions asked of it: what if these nodes were gone and these pods had to be placed.
 
-use std::cmp::Reverse;
 use std::sync::Arc;
 
-use rustc_hash::FxHashMap;
-
-use super::existing::{CompiledNodes, NodeMemo, NodeReader};
+use super::existing::{CompiledNodes, NodeReader};
 use super::existing_index::ExistingNodes;
-use super::input::{BoundPod, NodeView, PendingPod, ReservedMode, TieBreak};
+use super::input::{NodeView, PendingPod, ReservedMode, TieBreak};
+use super::node_memo::{NodeMemo, PodsOfNode};
 use super::templates::Templates;
-use super::topology::{ClusterTopology, Rules, Taken};
+use super::topology::{ClusterTopology, DisplacedPods, Rules, Taken};
 use super::{PackingSetup, requirement_table::RequirementTable, resource_table::ResourceTable};
 use crate::domain::symbol::well_known;
-use crate::domain::{PodSpec, ResourceName, Resources, Symbol};
+use crate::domain::{ResourceName, Resources, Symbol};
 
 /// The nodes of a cluster and their pods, compiled by [`Packer::cluster`](super::Packer::cluster) for that packer. Every
 /// question leaves it as it was.
@@ -29,8 +27,9 @@ struct NodeFacts {
     offered: bool,
     pool: Option<Symbol>,
     capacity: Resources,
-    /// For each of its pods the class under which topology counts it, if it does.
-    classes: Vec<Option<usize>>,
+    pods: Arc<PodsOfNode>,
+    /// The number under which topology counts each class of its pods.
+    classes: Vec<usize>,
 }
 
 /// A question to a [`ClusterView`]. Nodes are named by their position in the views that the cluster was compiled from.
@@ -89,9 +88,16 @@ impl ClusterView {
     ) -> Self {
         let mut reader =
             NodeReader { setup, daemons: &templates.daemons, table: &mut *table, resources, rules: &mut *rules, memo };
-        let CompiledNodes { existing, nodes, bound, class_of } = reader.read(views);
+        let CompiledNodes { existing, nodes, bound, pods } = reader.read(views);
         let topology = ClusterTopology::new(nodes, bound, rules, setup, &templates.spanning, table);
-        let nodes = views.iter().map(|view| facts(view, &class_of)).collect();
+        let facts = |(view, (pods, classes)): (&NodeView<'_>, _)| NodeFacts {
+            offered: view.offered,
+            pool: view.labels.get(well_known::NODEPOOL),
+            capacity: view.capacity.clone(),
+            pods,
+            classes,
+        };
+        let nodes = views.iter().zip(pods).map(facts).collect();
         let mut cluster = Self { nodes, existing, topology, limits: Vec::new() };
         for template in &templates.list {
             cluster.limits.push(setup.pools[template.pool].pool.limits.clone());
@@ -148,34 +154,18 @@ impl ClusterView {
 
     /// What a question takes away, as topology wants to know it.
     pub(super) fn taken(&self, question: &WhatIf<'_>) -> Taken {
-        let mut taken = Taken { nodes: question.without.to_vec(), pods: Vec::new() };
-        let mut places: Vec<(usize, usize)> = Vec::with_capacity(question.displaced.len());
+        let mut pods: Vec<DisplacedPods> = Vec::with_capacity(question.displaced.len());
         for &(node, position) in question.displaced {
-            places.extend(self.nodes[node].classes[position].map(|class| (class, node)));
+            let facts = &self.nodes[node];
+            let class = facts.pods.class(position).map(|class| facts.classes[class]);
+            pods.extend(class.map(|class| DisplacedPods { class, node, pods: 1 }));
         }
-        places.sort_unstable_by_key(|&place| Reverse(place));
-        while let Some((class, node)) = places.pop() {
-            match taken.pods.last_mut() {
-                Some((last, own)) if *last == class => match own.last_mut() {
-                    Some((last, pods)) if *last == node => *pods += 1,
-                    _ => own.push((node, 1)),
-                },
-                _ => taken.pods.push((class, vec![(node, 1)])),
-            }
-        }
-        taken
-    }
-}
-
-fn facts(view: &NodeView<'_>, class_of: &FxHashMap<(Symbol, *const PodSpec), usize>) -> NodeFacts {
-    let class = |pod: &BoundPod<'_>| {
-        let known = class_of.get(&(pod.namespace, Arc::as_ptr(pod.spec))).copied();
-        known.filter(|_| pod.counts_in_topology)
-    };
-    NodeFacts {
-        offered: view.offered,
-        pool: view.labels.get(well_known::NODEPOOL),
-        capacity: view.capacity.clone(),
-        classes: view.pods.iter().map(class).collect(),
+        pods.sort_unstable_by_key(|own| (own.class, own.node));
+        pods.dedup_by(|next, kept| {
+            let same = (next.class, next.node) == (kept.class, kept.node);
+            kept.pods += if same { next.pods } else { 0 };
+            same
+        });
+        Taken { nodes: question.without.to_vec(), pods }
     }
 }

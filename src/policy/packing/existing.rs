@@ -6,22 +6,22 @@
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
 
 use super::classes::Class;
 use super::errors::Refusal;
 use super::existing_index::ExistingNodes;
 use super::input::{NodeView, PackingSetup};
+use super::node_memo::{CountedPods, KeptNode, NodeMemo, PodsOfNode};
 use super::ports;
 use super::requirement_table::{Combined, RequirementTable, SetId, Undefined};
 use super::resource_table::ResourceTable;
-use super::templates::strict_requirements;
 use super::topology::{Asking, Blocked, BoundClass, Place, Rules, TaintsId, Topology, TopologyNode, names_host};
 use super::volumes::{self, Attachment, PodVolumes};
-use crate::domain::pod::{HostPort, OwnerKind};
-use crate::domain::requirements::{Requirement, Requirements};
+use crate::domain::pod::HostPort;
 use crate::domain::symbol::well_known;
 use crate::domain::taints::{Taint, TaintEffect, first_untolerated};
-use crate::domain::{KarpenterVersion, Labels, PodSpec, Resources, Symbol};
+use crate::domain::{KarpenterVersion, PodSpec, Symbol};
 
 /// A node that pods may be put on.
 #[derive(Clone)]
@@ -33,7 +33,7 @@ pub(super) struct ExistingNode {
     set: SetId,
     taints: TaintsId,
     /// Room left, after the daemons that are still to come.
-    room: Vec<i64>,
+    room: SmallVec<[i64; 6]>,
     /// Whether some resource is overdrawn, so that nothing fits any more.
     overdrawn: bool,
     ports: Vec<HostPort>,
@@ -48,29 +48,26 @@ struct Fixed {
     volume_limits: Vec<(Symbol, u32)>,
 }
 
-/// Pods already bound, by specification, computed once.
+/// The classes of bound pods that count in topologies, and where they are.
 #[derive(Default)]
-struct BoundSpecs {
-    requests: FxHashMap<*const PodSpec, Resources>,
-    classes: FxHashMap<(Symbol, *const PodSpec), usize>,
+struct BoundClasses {
+    numbers: FxHashMap<(Symbol, *const PodSpec), usize>,
     list: Vec<BoundClass>,
 }
 
-impl BoundSpecs {
-    fn requests(&mut self, spec: &Arc<PodSpec>) -> &Resources {
-        self.requests.entry(Arc::as_ptr(spec)).or_insert_with(|| spec.requests())
-    }
-
-    fn place(&mut self, namespace: Symbol, spec: &Arc<PodSpec>, node: usize) {
-        let class = *self.classes.entry((namespace, Arc::as_ptr(spec))).or_insert_with(|| {
-            self.list.push(BoundClass { namespace, spec: Arc::clone(spec), places: Vec::new() });
-            self.list.len() - 1
-        });
-        let places = &mut self.list[class].places;
-        match places.last_mut() {
-            Some((last, pods)) if *last == node => *pods += 1,
-            _ => places.push((node, 1)),
-        }
+impl BoundClasses {
+    /// Counts the pods of a node; returns the number of each of its classes.
+    fn place(&mut self, pods: &PodsOfNode, node: usize) -> Vec<usize> {
+        let number = |own: &CountedPods| {
+            let class = *self.numbers.entry((own.namespace, Arc::as_ptr(&own.spec))).or_insert_with(|| {
+                let (namespace, spec) = (own.namespace, Arc::clone(&own.spec));
+                self.list.push(BoundClass { namespace, spec, places: Vec::new() });
+                self.list.len() - 1
+            });
+            self.list[class].places.push((node, own.pods));
+            class
+        };
+        pods.classes.iter().map(number).collect()
     }
 }
 
@@ -82,70 +79,8 @@ pub(super) struct CompiledNodes {
     pub(super) nodes: Vec<TopologyNode>,
     /// Pods bound to them that count in topologies.
     pub(super) bound: Vec<BoundClass>,
-    /// The class of such pods by namespace and address of the specification.
-    pub(super) class_of: FxHashMap<(Symbol, *const PodSpec), usize>,
-}
-
-/// What is remembered of nodes from one reading to the next. Nodes of one type and zone differ in nothing but the host
-/// name, which is in no set.
-#[derive(Default)]
-pub(super) struct NodeMemo {
-    /// Requirements by labels, the host name left out.
-    label_sets: FxHashMap<Vec<(Symbol, Symbol)>, SetId>,
-    /// What the daemons want, once compiled.
-    daemons: Option<Vec<Daemon>>,
-    /// What the daemons of a node request in all, by its requirements and taints; unless one of them asks for a host.
-    expected: FxHashMap<(SetId, TaintsId), Resources>,
-}
-
-/// What a daemon wants of its node.
-struct Daemon {
-    wanted: SetId,
-    host: Option<Requirement>,
-    requests: Resources,
-}
-
-impl NodeMemo {
-    fn set_of(&mut self, labels: &Labels, table: &mut RequirementTable) -> SetId {
-        let shared = labels.iter().filter(|label| label.0 != well_known::HOSTNAME).collect();
-        *self.label_sets.entry(shared).or_insert_with(|| table.intern(&Requirements::from_labels(labels)))
-    }
-
-    /// What the daemons request that belong on a node: taints and labels are taken strictly, and only the first required
-    /// term counts.
-    fn expected(
-        &mut self,
-        view: &NodeView<'_>,
-        (set, id, taints): (SetId, TaintsId, &[Taint]),
-        specs: &[PodSpec],
-        table: &mut RequirementTable,
-    ) -> Resources {
-        let Self { daemons, expected, .. } = self;
-        if let Some(known) = expected.get(&(set, id)) {
-            return known.clone();
-        }
-        let daemons = daemons.get_or_insert_with(|| {
-            let compile = |spec: &PodSpec| {
-                let wanted = strict_requirements(spec);
-                let host = wanted.get(well_known::HOSTNAME).cloned();
-                Daemon { wanted: table.intern(&wanted), host, requests: spec.requests() }
-            };
-            specs.iter().map(compile).collect()
-        });
-        let mut sum = Resources::new();
-        for (daemon, spec) in daemons.iter().zip(specs) {
-            if first_untolerated(taints, &spec.tolerations).is_none()
-                && daemon.host.as_ref().is_none_or(|host| names_host(host, host_name(view)))
-                && table.conflict(set, daemon.wanted, Undefined::Refused).is_none()
-            {
-                sum.add(&daemon.requests);
-            }
-        }
-        if daemons.iter().all(|daemon| daemon.host.is_none()) {
-            expected.insert((set, id), sum.clone());
-        }
-        sum
-    }
+    /// The pods of each of them, and the position in `bound` of each of its classes.
+    pub(super) pods: Vec<(Arc<PodsOfNode>, Vec<usize>)>,
 }
 
 /// What compiling nodes needs.
@@ -162,51 +97,43 @@ impl NodeReader<'_, '_> {
     /// Compiles the nodes of a cluster. Those that pods may be put on stand in the order in which they are tried:
     /// initialized ones first, then by name.
     pub(super) fn read(&mut self, views: &[NodeView<'_>]) -> CompiledNodes {
-        let mut bound = BoundSpecs::default();
-        let mut existing = Vec::new();
-        let mut nodes = Vec::with_capacity(views.len());
+        let mut bound = BoundClasses::default();
+        let mut existing = Vec::with_capacity(views.len());
+        let (mut nodes, mut pods) = (Vec::with_capacity(views.len()), Vec::with_capacity(views.len()));
         for (position, view) in views.iter().enumerate() {
-            let set = self.memo.set_of(view.labels, self.table);
+            let known = self.memo.node(view, self.table);
+            if considered(self.setup, view) {
+                existing.push(self.new_node(position, view, &known));
+            }
             nodes.push(TopologyNode {
-                labels: view.labels.clone(),
-                set,
+                labels: known.labels,
+                set: known.set,
                 taints: self.rules.intern_taints(view.taints),
                 registered: view.registered,
                 spans: view.registered && view.offered,
             });
-            for pod in view.pods {
-                if pod.counts_in_topology {
-                    bound.place(pod.namespace, pod.spec, position);
-                }
-            }
-            if considered(self.setup, view) {
-                existing.push(self.new_node(position, view, set, &mut bound));
-            }
+            let classes = bound.place(&known.pods, position);
+            pods.push((known.pods, classes));
         }
+        self.memo.forget_others(views);
         existing.sort_by_key(|node| (!views[node.node].initialized, views[node.node].name));
-        let existing = ExistingNodes::new(existing, views.len());
-        CompiledNodes { existing, nodes, bound: bound.list, class_of: bound.classes }
+        CompiledNodes { existing: ExistingNodes::new(existing, views.len()), nodes, bound: bound.list, pods }
     }
 
-    fn new_node(&mut self, position: usize, view: &NodeView<'_>, set: SetId, bound: &mut BoundSpecs) -> ExistingNode {
+    fn new_node(&mut self, position: usize, view: &NodeView<'_>, known: &KeptNode) -> ExistingNode {
         let taints = respected_taints(view);
         let taints_id = self.rules.intern_taints(&taints);
         let mut available = view.allocatable.clone();
-        let mut bound_daemons = Resources::new();
-        let (mut ports, mut attached) = (Vec::new(), Vec::new());
-        for pod in view.pods {
-            let requests = bound.requests(pod.spec);
-            available.subtract(requests);
-            if pod.spec.owner == OwnerKind::DaemonSet {
-                bound_daemons.add(requests);
-            }
-            ports.extend(pod.spec.host_ports());
-            if !view.volume_limits.is_empty() && !pod.spec.volumes.is_empty() {
+        available.subtract(&known.pods.requests);
+        let mut attached = Vec::new();
+        for pod in view.pods.iter().filter(|_| !view.volume_limits.is_empty()) {
+            if !pod.spec.volumes.is_empty() {
                 attached.extend(volumes::attachments(self.setup.volumes, pod.namespace, pod.name, pod.spec));
             }
         }
-        let mut expected = self.memo.expected(view, (set, taints_id, &taints), self.daemons, self.table);
-        expected.subtract(&bound_daemons);
+        let host = host_name(view);
+        let mut expected = self.memo.expected(host, (known.set, taints_id, &taints), self.daemons, self.table);
+        expected.subtract(&known.pods.daemon_requests);
         for (name, amount) in expected.iter() {
             if amount > 0 && view.allocatable.find(name).is_some() {
                 available.set(name, available.get(name) - amount);
@@ -214,15 +141,12 @@ impl NodeReader<'_, '_> {
         }
         ExistingNode {
             node: position,
-            fixed: Arc::new(Fixed {
-                host_name: host_name(view).to_owned(),
-                volume_limits: view.volume_limits.to_vec(),
-            }),
-            set,
+            fixed: Arc::new(Fixed { host_name: host.to_owned(), volume_limits: view.volume_limits.to_vec() }),
+            set: known.set,
             taints: taints_id,
             overdrawn: view.allocatable.iter().any(|(name, _)| available.get(name) < 0),
-            room: self.resources.dense(&available),
-            ports,
+            room: SmallVec::from_slice(&self.resources.dense(&available)),
+            ports: known.pods.ports.clone(),
             attached,
             pods: Vec::new(),
         }

@@ -14,11 +14,17 @@ pub(super) struct ExistingNodes {
     nodes: Vec<ExistingNode>,
     /// By position in the cluster: position here.
     at: Vec<Option<u32>>,
+    /// The room of each node, as far as the bounds know it: side by side, because every pod goes through many.
+    rooms: Vec<[i64; BOUNDED]>,
     /// For each block the most room of any of its nodes, resource by resource.
     blocks: Vec<[i64; BOUNDED]>,
     /// Nodes that changed, as they were.
     before: Vec<(usize, ExistingNode)>,
     changed: Vec<bool>,
+}
+
+fn room_of(node: &ExistingNode) -> [i64; BOUNDED] {
+    std::array::from_fn(|index| node.room(index))
 }
 
 impl ExistingNodes {
@@ -30,19 +36,25 @@ impl ExistingNodes {
         }
         let changed = vec![false; nodes.len()];
         let blocks = vec![[0; BOUNDED]; nodes.len().div_ceil(BLOCK)];
-        let mut index = Self { nodes, at, blocks, before: Vec::new(), changed };
+        let rooms = nodes.iter().map(room_of).collect();
+        let mut index = Self { nodes, at, rooms, blocks, before: Vec::new(), changed };
         for block in 0..index.blocks.len() {
             index.bound(block);
         }
         index
     }
 
+    fn measure(&mut self, position: usize) {
+        self.rooms[position] = room_of(&self.nodes[position]);
+        self.bound(position / BLOCK);
+    }
+
     fn bound(&mut self, block: usize) {
-        let end = self.nodes.len().min((block + 1) * BLOCK);
+        let end = self.rooms.len().min((block + 1) * BLOCK);
         let mut most = [i64::MIN; BOUNDED];
-        for node in &self.nodes[block * BLOCK..end] {
-            for (index, most) in most.iter_mut().enumerate() {
-                *most = (*most).max(node.room(index));
+        for room in &self.rooms[block * BLOCK..end] {
+            for (most, &room) in most.iter_mut().zip(room) {
+                *most = (*most).max(room);
             }
         }
         self.blocks[block] = most;
@@ -50,17 +62,21 @@ impl ExistingNodes {
 
     /// The first node at or after `from` that has room for `amounts`, as far as the bounds know.
     pub(super) fn next_with_room(&self, from: usize, amounts: &[i64]) -> Option<usize> {
-        let short = |room: i64, amount: i64| amount > 0 && amount > room;
+        // What is not asked for fits everywhere, also where less than nothing is left of it.
+        let mut least = [i64::MIN; BOUNDED];
+        for (least, &amount) in least.iter_mut().zip(amounts) {
+            if amount > 0 {
+                *least = amount;
+            }
+        }
+        let fits = |room: &[i64; BOUNDED]| room.iter().zip(&least).all(|(room, least)| room >= least);
         let mut position = from;
-        while position < self.nodes.len() {
-            let bounds = &self.blocks[position / BLOCK];
-            if bounds.iter().zip(amounts).any(|(&room, &amount)| short(room, amount)) {
+        while position < self.rooms.len() {
+            if !fits(&self.blocks[position / BLOCK]) {
                 position = (position / BLOCK + 1) * BLOCK;
                 continue;
             }
-            let node = &self.nodes[position];
-            let fits = !amounts.iter().take(BOUNDED).enumerate().any(|(i, &amount)| short(node.room(i), amount));
-            if fits {
+            if fits(&self.rooms[position]) {
                 return Some(position);
             }
             position += 1;
@@ -85,7 +101,7 @@ impl ExistingNodes {
             self.before.push((position, self.nodes[position].clone()));
         }
         how(&mut self.nodes[position]);
-        self.bound(position / BLOCK);
+        self.measure(position);
     }
 
     /// Takes the node at `position` of the cluster away; nothing happens if no pod could be put on it.
@@ -114,7 +130,7 @@ impl ExistingNodes {
         while let Some((position, node)) = self.before.pop() {
             self.nodes[position] = node;
             self.changed[position] = false;
-            self.bound(position / BLOCK);
+            self.measure(position);
         }
     }
 }

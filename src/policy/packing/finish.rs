@@ -23,11 +23,13 @@ use crate::domain::symbol::well_known;
 use crate::domain::{HourlyRate, KarpenterVersion, Labels};
 use crate::policy::instance_types::InstanceType;
 
-/// Price-ordered lists, made once for claims that share them, for as long as the packer lives.
+/// What claims share, made once for as long as the packer lives: price-ordered lists of types, and labels.
 #[derive(Default)]
 pub(super) struct PriceOrders {
     by_set: FxHashMap<(usize, SetId), Vec<PricedType>>,
     by_types: FxHashMap<(usize, SetId, Bits), Arc<[PricedType]>>,
+    /// Labels of a claim by template and requirements.
+    labels: FxHashMap<(usize, SetId), Labels>,
 }
 
 /// Turns a finished pass into its plan.
@@ -69,12 +71,14 @@ fn finish(pass: &mut Pass<'_, '_>, claim: Claim, orders: &mut PriceOrders) -> Pl
     for &pod in &claim.pods {
         requests.add(&pass.classes.list[pass.classes.of_pod[pod]].shape.requests);
     }
-    let requirements = pass.engine.table.set(set).clone();
+    let requirements = Arc::clone(pass.engine.table.shared(set));
+    let labels = orders.labels.entry((claim.template, set));
+    let labels = labels.or_insert_with(|| labels_of(pool_labels(setup, template.pool), &requirements)).clone();
     let kept = instance_types.len().min(setup.options.max_instance_types);
     PlannedClaim {
         pool: template.pool,
         node_pool: pool.name,
-        labels: labels(pool_labels(setup, template.pool), &requirements),
+        labels,
         requirements,
         requests,
         daemon_requests: template.daemon_requests.clone(),
@@ -132,7 +136,7 @@ fn on_demand_price(instance_type: &InstanceType) -> Option<HourlyRate> {
 /// The pool's labels, and one value for each label that only the claim's requirements name.
 ///
 /// Deviation: upstream draws the value at random, also for labels that are only excluded; those get none here.
-fn labels(mut labels: Labels, requirements: &Requirements) -> Labels {
+fn labels_of(mut labels: Labels, requirements: &Requirements) -> Labels {
     for requirement in requirements {
         let custom = !is_well_known(requirement.key) && !is_restricted(requirement.key);
         if custom

@@ -191,10 +191,15 @@ impl<'p, 'a> Pass<'p, 'a> {
             self.watch(pod, class, variant, in_topology);
         }
         let kept_off = self.asked.kept_off.get(pod).is_some_and(|&own| own);
-        let mut from = 0;
+        // What has refused such a pod for good, or has no room, does so for the rest of the pass.
+        let mut from = if kept_off { 0 } else { self.classes.list[class].variants[variant].first_open_node };
+        let mut all_for_good = !kept_off;
         while let Some(position) = self.existing.next_with_room(from, &self.classes.list[class].shape.amounts) {
             from = position + 1;
             let state = &mut self.classes.list[class].variants[variant];
+            if all_for_good {
+                state.first_open_node = position;
+            }
             if state.lost_nodes.contains(position) {
                 continue;
             }
@@ -219,8 +224,11 @@ impl<'p, 'a> Pass<'p, 'a> {
                 Err(unsuitable) if unsuitable.for_good => {
                     self.classes.list[class].variants[variant].lost_nodes.insert(position);
                 }
-                Err(_) => {}
+                Err(_) => all_for_good = false,
             }
+        }
+        if all_for_good {
+            self.classes.list[class].variants[variant].first_open_node = self.existing.len();
         }
         false
     }
@@ -378,9 +386,9 @@ impl<'p, 'a> Pass<'p, 'a> {
 pub(super) fn sorted(pods: &[PendingPod<'_>], classes: &Classes) -> Vec<usize> {
     let mut order: Vec<usize> = (0..pods.len()).collect();
     order.sort_by_cached_key(|&pod| {
-        let requests = &classes.list[classes.of_pod[pod]].shape.requests;
+        let (cpu, memory) = classes.list[classes.of_pod[pod]].shape.size;
         let created = pods[pod].created.as_micros() / 1_000_000;
-        (-requests.cpu_milli(), -requests.memory_bytes(), created, pods[pod].uid_rank)
+        (-cpu, -memory, created, pods[pod].uid_rank)
     });
     order
 }

@@ -48,7 +48,7 @@ pub struct PlannedClaim {
     /// The pool's name.
     pub node_pool: Symbol,
     /// Final requirements, without hostname; used-up reservations pinned.
-    pub requirements: Requirements,
+    pub requirements: Arc<Requirements>,
     /// Requests of daemons and pods together.
     pub requests: Resources,
     /// The daemons' share of `requests`.

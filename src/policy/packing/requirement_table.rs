@@ -3,6 +3,8 @@
 //! Open claims share few different sets, and pods of one class ask the same question of each: after the first time the
 //! answer is one look-up. The host name never enters a set, because every node has its own; it is checked apart.
 
+use std::sync::Arc;
+
 use rustc_hash::FxHashMap;
 
 use crate::domain::labels::is_well_known;
@@ -48,7 +50,7 @@ pub(super) enum Combined {
 }
 
 struct Set {
-    requirements: Requirements,
+    requirements: Arc<Requirements>,
     members: Box<[(Symbol, RequirementId)]>,
     has_min_values: bool,
 }
@@ -104,7 +106,7 @@ impl RequirementTable {
             return id;
         }
         let id = SetId(self.sets.len() as u32);
-        self.sets.push(Set { has_min_values: kept.has_min_values(), requirements: kept, members });
+        self.sets.push(Set { has_min_values: kept.has_min_values(), requirements: Arc::new(kept), members });
         self.set_ids.insert(key, id);
         id
     }
@@ -127,6 +129,11 @@ impl RequirementTable {
 
     /// The set with this id.
     pub(super) fn set(&self, id: SetId) -> &Requirements {
+        self.shared(id)
+    }
+
+    /// The same, to be kept.
+    pub(super) fn shared(&self, id: SetId) -> &Arc<Requirements> {
         &self.sets[id.index()].requirements
     }
 

@@ -36,6 +36,8 @@ pub(super) struct Shape {
     pub(super) requests: Resources,
     /// The same as a vector.
     pub(super) amounts: Vec<i64>,
+    /// CPU in thousandths and memory in bytes, by which the queue is sorted.
+    pub(super) size: (i64, i64),
     /// Ports that one of them opens.
     pub(super) ports: Vec<HostPort>,
     /// What their required anti-affinity puts on other pods.
@@ -140,6 +142,7 @@ fn new_entry(
         number,
         namespace,
         amounts: resources.dense(&requests),
+        size: (requests.cpu_milli(), requests.memory_bytes()),
         requests,
         ports: spec.host_ports().collect(),
         inverse: rules.inverse(spec, namespace, setup, spanning, table),

@@ -8,7 +8,7 @@ mod domains;
 mod group;
 mod rules;
 
-pub(super) use self::cluster::{BoundClass, ClusterTopology, Taken, TopologyNode};
+pub(super) use self::cluster::{BoundClass, ClusterTopology, DisplacedPods, Taken, TopologyNode};
 pub(super) use self::rules::{Constraint, Rules, TaintsId};
 
 use self::constraint::IdentityId;

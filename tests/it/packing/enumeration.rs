@@ -230,7 +230,7 @@ fn places<'w>(world: &'w World, plan: &PackingPlan) -> Vec<Place<'w>> {
     }
     for (number, claim) in plan.claims.iter().enumerate() {
         let pods = claim.pods.iter().map(spec).collect();
-        places.push(Place { host: format!("new-{number}"), labels: claim.requirements.clone(), pods, bound: 0 });
+        places.push(Place { host: format!("new-{number}"), labels: (*claim.requirements).clone(), pods, bound: 0 });
     }
     places
 }

@@ -299,7 +299,7 @@ fn in_plain_words(plan: &PackingPlan) -> Answer {
     let claims = plan.claims.iter().map(|claim| Claim {
         pool: claim.pool,
         pods: claim.pods.clone(),
-        requirements: claim.requirements.clone(),
+        requirements: (*claim.requirements).clone(),
         types: claim.instance_types.iter().map(|own| (own.name, own.price)).collect(),
         min_values_relaxed: claim.min_values_relaxed,
     });

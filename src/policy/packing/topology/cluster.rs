@@ -21,7 +21,7 @@ pub(in crate::policy::packing) struct BoundClass {
 
 /// What topology needs to know of a node.
 pub(in crate::policy::packing) struct TopologyNode {
-    pub(in crate::policy::packing) labels: Labels,
+    pub(in crate::policy::packing) labels: Arc<Labels>,
     pub(in crate::policy::packing) set: SetId,
     pub(in crate::policy::packing) taints: TaintsId,
     /// Whether the node is there for pods to be counted on.
@@ -93,13 +93,22 @@ pub(in crate::policy::packing) struct ClusterTopology {
 pub(in crate::policy::packing) struct Taken {
     /// Nodes.
     pub(in crate::policy::packing) nodes: Vec<usize>,
-    /// Bound classes with the places, and numbers of pods there, that no longer count. In order of class.
-    pub(in crate::policy::packing) pods: Vec<(usize, Vec<(usize, i32)>)>,
+    /// Bound pods that no longer count, in order of class.
+    pub(in crate::policy::packing) pods: Vec<DisplacedPods>,
+}
+
+/// Pods of one bound class on one node.
+pub(in crate::policy::packing) struct DisplacedPods {
+    pub(in crate::policy::packing) class: usize,
+    pub(in crate::policy::packing) node: usize,
+    pub(in crate::policy::packing) pods: i32,
 }
 
 impl Taken {
-    fn places(&self, class: usize) -> &[(usize, i32)] {
-        self.pods.binary_search_by_key(&class, |own| own.0).map_or(&[], |found| &self.pods[found].1)
+    fn places(&self, class: usize) -> &[DisplacedPods] {
+        let from = self.pods.partition_point(|own| own.class < class);
+        let count = self.pods[from..].partition_point(|own| own.class == class);
+        &self.pods[from..from + count]
     }
 }
 
@@ -157,7 +166,7 @@ impl ClusterTopology {
             }
         }
         for &class in counts.classes.clone().iter() {
-            for &(node, pods) in taken.places(class) {
+            for &DisplacedPods { node, pods, .. } in taken.places(class) {
                 if self.nodes[node].registered && self.accepts(identity, node, rules, table) {
                     let domain = self.domain(identity, node, rules, table);
                     less.uncount(&mut counts, rules.domains_of(identity).is_none(), node, domain, pods);
@@ -206,8 +215,8 @@ impl ClusterTopology {
         table: &mut RequirementTable,
     ) -> Vec<(Constraint, Counts)> {
         let mut touched = vec![false; self.inverse.len()];
-        for (class, _) in &taken.pods {
-            for &inverse in &self.owned_inverse[*class] {
+        for own in &taken.pods {
+            for &inverse in &self.owned_inverse[own.class] {
                 touched[inverse] = true;
             }
         }
@@ -240,8 +249,8 @@ impl ClusterTopology {
     }
 
     fn remains(&self, class: usize, taken: &Taken) -> bool {
-        let pods = |places: &[(usize, i32)]| places.iter().map(|place| place.1).sum::<i32>();
-        pods(&self.bound[class].places) > pods(taken.places(class))
+        let bound: i32 = self.bound[class].places.iter().map(|place| place.1).sum();
+        bound > taken.places(class).iter().map(|own| own.pods).sum()
     }
 
     fn count_owners(
@@ -273,7 +282,7 @@ impl ClusterTopology {
     ) {
         let mut less = Less::new(counts);
         for &(class, _) in &self.inverse[inverse].owners {
-            for &(node, pods) in taken.places(class) {
+            for &DisplacedPods { node, pods, .. } in taken.places(class) {
                 let domain = self.domain(identity, node, rules, table);
                 less.uncount(counts, rules.domains_of(identity).is_none(), node, domain, pods);
             }
