@@ -175,11 +175,17 @@ pub(super) fn step(context: &mut Context<'_>, now: SimTime, load: u32, step: u32
             context.world.note(now, EventKind::LoadStarted, workload, message);
         }
         (Source::Idle, Source::Open { rate }) if rate > 0.0 => {
-            context.world.note(now, EventKind::LoadStarted, workload, format!("{rate} requests per second"));
+            context.world.note(now, EventKind::LoadStarted, workload, rate_text(rate));
         }
         _ => {}
     }
     settle(context, now, load as usize);
+}
+
+/// A rate for people: two decimals, below one request per second four.
+fn rate_text(rate: f64) -> String {
+    let scale = if rate < 1.0 { 1e4 } else { 1e2 };
+    format!("{} requests per second", libm::round(rate * scale) / scale)
 }
 
 /// The load changes by itself.

@@ -43,6 +43,7 @@ pub(super) fn launch_facts(
         capacity_type: pool.capacity_type,
         arch,
         rate,
+        currency: context.setup.region.currency,
         labels,
         capacity,
         allocatable,

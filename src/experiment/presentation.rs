@@ -5,13 +5,14 @@ pub mod explanation;
 pub mod inspection;
 pub mod movements;
 pub mod page;
+mod plane;
 pub mod sweep_page;
 pub mod sweep_table;
 pub mod table;
 
 use super::figures::{Figure, Unit};
 use super::statistics::Estimate;
-use crate::report::format::{money, percent, span};
+use crate::report::format::{money, money_among, percent, span};
 
 /// A value of `figure`, with its unit.
 fn value(figure: &Figure, currency: &str, value: f64) -> String {
@@ -20,6 +21,14 @@ fn value(figure: &Figure, currency: &str, value: f64) -> String {
         Unit::Seconds => span(value),
         Unit::Share => percent(value),
         Unit::Count => counted(value),
+    }
+}
+
+/// A value of `figure` among others of which `largest` is the largest, so that money has one number of decimals.
+fn value_among(figure: &Figure, currency: &str, amount: f64, largest: f64) -> String {
+    match figure.unit {
+        Unit::Money => money_among(currency, amount, largest),
+        Unit::Seconds | Unit::Share | Unit::Count => value(figure, currency, amount),
     }
 }
 

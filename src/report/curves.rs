@@ -6,11 +6,13 @@ mod kinds;
 
 pub(super) use kinds::{cost_by_kind, has_discount, nodes_by_type};
 
+use std::collections::BTreeMap;
+
 use super::summary::lives::{is_daemon, wait_for_node};
 use super::summary::service::workload_name;
-use crate::domain::{Currency, SimTime};
+use crate::domain::{Currency, SimTime, WorkloadId};
 use crate::simulation::Outcome;
-use crate::world::record::{MetricFacts, QueueSample, Sample, WorkloadSample};
+use crate::world::record::{MetricFacts, QueueSample, Sample, WorkloadKind, WorkloadSample};
 
 /// A value at an instant; nothing where the curve has a gap.
 pub(super) type Point = (SimTime, Option<f64>);
@@ -100,6 +102,29 @@ pub(super) fn most_replicas_first(outcome: &Outcome) -> Vec<usize> {
     order
 }
 
+/// The colour of each workload, the same wherever something of it is drawn; DaemonSets have none. Those with the most replicas
+/// have the first.
+pub(super) fn workload_colors(outcome: &Outcome) -> BTreeMap<WorkloadId, usize> {
+    let sample = outcome.record.samples.iter().max_by_key(|sample| sample.workloads.len());
+    let drawn = most_replicas_first(outcome).into_iter();
+    let drawn = drawn.filter_map(|position| sample?.workloads.get(position)).map(|workload| workload.workload);
+    let mut colors: BTreeMap<WorkloadId, usize> = drawn.enumerate().map(|(color, id)| (id, color)).collect();
+    let mut next = colors.len();
+    for (index, facts) in outcome.record.workloads.iter().enumerate() {
+        let id = WorkloadId(u32::try_from(index).unwrap_or(u32::MAX));
+        if facts.kind == WorkloadKind::DaemonSet {
+            colors.remove(&id);
+        } else {
+            // One that came and went between two samples has no curve, but a colour all the same.
+            colors.entry(id).or_insert_with(|| {
+                next += 1;
+                next - 1
+            });
+        }
+    }
+    colors
+}
+
 /// A curve over all samples; `value` is `None` where the curve has a gap.
 fn curve(outcome: &Outcome, value: impl Fn(&Sample) -> Option<f64>) -> Vec<Point> {
     outcome.record.samples.iter().map(|sample| (sample.at, value(sample))).collect()
@@ -134,30 +159,41 @@ pub(super) fn replicas_and_load(outcome: &Outcome, shown: &[usize]) -> Vec<Panel
 
 /// One panel for each of the first metrics of autoscalers, since they have little in common: what it read, and its target.
 pub(super) fn metrics(outcome: &Outcome, most: usize) -> Vec<Panel> {
+    let colors = workload_colors(outcome);
     let panel = |(index, facts): (usize, &MetricFacts)| {
         let read = curve(outcome, |sample| {
             sample.metrics.iter().find(|metric| metric.metric as usize == index).and_then(|metric| metric.value)
         });
         let target = curve(outcome, |_| Some(facts.target));
         let mut panel = Panel::amounts(facts.unit.as_str());
-        panel.series.push(Series::steps(format!("target of {}", facts.autoscaler), index, target).faint());
-        panel.series.push(Series::steps(facts.name.clone(), index, read));
+        let color = color_of(&colors, facts.workload);
+        panel.series.push(Series::steps(format!("target of {}", facts.autoscaler), color, target).faint());
+        panel.series.push(Series::steps(facts.name.clone(), color, read));
         panel
     };
     outcome.record.metrics.iter().enumerate().take(most).map(panel).collect()
 }
 
-/// Messages that wait, and how fast they come and go, of the first queues.
+/// The colour of `workload`; one that is never drawn shares the last.
+fn color_of(colors: &BTreeMap<WorkloadId, usize>, workload: WorkloadId) -> usize {
+    colors.get(&workload).copied().unwrap_or(colors.len())
+}
+
+/// Messages that wait, and how fast they come and go, of the first queues, in the colours of the workloads that take them.
 pub(super) fn queues(outcome: &Outcome, most: usize) -> Vec<Panel> {
     let mut waiting = Panel::amounts("messages waiting");
     let mut rates = Panel::amounts("messages per second");
+    let colors = workload_colors(outcome);
     for (position, queue) in outcome.queues.iter().enumerate().take(most) {
+        let taker = outcome.record.workloads.iter().position(|facts| facts.name == queue.workload);
+        let taker = WorkloadId(taker.and_then(|index| u32::try_from(index).ok()).unwrap_or(u32::MAX));
+        let color = color_of(&colors, taker);
         let of = |value: fn(&QueueSample) -> f64| curve(outcome, |sample| sample.queues.get(position).map(value));
-        waiting.series.push(Series::line(queue.name.clone(), position, of(|queue| queue.waiting)));
+        waiting.series.push(Series::line(queue.name.clone(), color, of(|queue| queue.waiting)));
         rates
             .series
-            .push(Series::steps(format!("{} arrives", queue.name), position, of(|queue| queue.arrival_rate)).faint());
-        rates.series.push(Series::line(format!("{} worked off", queue.name), position, of(|queue| queue.throughput)));
+            .push(Series::steps(format!("{} arrives", queue.name), color, of(|queue| queue.arrival_rate)).faint());
+        rates.series.push(Series::line(format!("{} worked off", queue.name), color, of(|queue| queue.throughput)));
     }
     vec![waiting, rates]
 }
@@ -193,10 +229,12 @@ pub(super) fn pods_on_their_way(outcome: &Outcome) -> Vec<Panel> {
     vec![panel]
 }
 
-/// How many of the spans (from, until) are open, at each instant at which that changes, from the start to `end`.
+/// How many of the spans (from, until) are open, at each instant at which that changes, from the start to `end`; at the end
+/// those that reach it still are.
 fn open_at_once(spans: impl Iterator<Item = (SimTime, SimTime)>, end: SimTime) -> Vec<Point> {
+    let spans = spans.filter(|(from, until)| from < until);
     let mut changes: Vec<(SimTime, i32)> =
-        spans.filter(|(from, until)| from < until).flat_map(|(from, until)| [(from, 1), (until, -1)]).collect();
+        spans.flat_map(|(from, until)| [(from, 1), (until, -1)]).filter(|(at, _)| *at < end).collect();
     changes.sort_unstable();
     let mut open = 0;
     let mut curve = vec![(SimTime::ZERO, Some(0.0))];
@@ -212,7 +250,7 @@ fn open_at_once(spans: impl Iterator<Item = (SimTime, SimTime)>, end: SimTime) -
 pub(super) fn requested_and_offered(outcome: &Outcome) -> Vec<Panel> {
     const GIB: f64 = 1_073_741_824.0;
     let of = |value: fn(&Sample) -> f64| curve(outcome, |sample| Some(value(sample)));
-    let mut cpu = Panel::amounts("CPUs");
+    let mut cpu = Panel::amounts("cores");
     cpu.series.push(Series::steps("allocatable", 0, of(|sample| sample.cpu_allocatable_milli as f64 / 1e3)).faint());
     cpu.series.push(Series::steps("requested", 0, of(|sample| sample.cpu_requested_milli as f64 / 1e3)));
     let mut memory = Panel::amounts("GiB");
@@ -225,6 +263,7 @@ pub(super) fn requested_and_offered(outcome: &Outcome) -> Vec<Panel> {
 /// What each metric of an autoscaler of replicas read, in percent of its target, so that all share one chart.
 pub(super) fn metrics_against_targets(outcome: &Outcome, most: usize) -> Panel {
     let mut panel = Panel::amounts("percent of the target");
+    let colors = workload_colors(outcome);
     let known = outcome.record.metrics.iter().enumerate().filter(|(_, facts)| facts.target > 0.0);
     for (index, facts) in known.take(most) {
         let read = curve(outcome, |sample| {
@@ -232,7 +271,7 @@ pub(super) fn metrics_against_targets(outcome: &Outcome, most: usize) -> Panel {
             own.value.map(|value| value / facts.target * 100.0)
         });
         let name = format!("{}, {}", facts.autoscaler, facts.name);
-        panel.series.push(Series::line(name, index, read));
+        panel.series.push(Series::line(name, color_of(&colors, facts.workload), read));
     }
     panel
 }
@@ -259,10 +298,10 @@ mod tests {
     #[test]
     fn spans_are_counted_exactly_however_short() {
         let at = SimTime::from_micros;
-        let spans = [(at(5), at(6)), (at(5), at(9)), (at(6), at(8)), (at(7), at(7))];
+        let spans = [(at(5), at(6)), (at(5), at(9)), (at(6), at(8)), (at(7), at(7)), (at(9), at(10))];
         let curve = open_at_once(spans.into_iter(), at(10));
         let counts: Vec<(i64, f64)> =
             curve.into_iter().map(|(at, open)| (at.as_micros(), open.unwrap_or(-1.0))).collect();
-        assert_eq!(counts, [(0, 0.0), (5, 2.0), (6, 2.0), (8, 1.0), (9, 0.0), (10, 0.0)]);
+        assert_eq!(counts, [(0, 0.0), (5, 2.0), (6, 2.0), (8, 1.0), (9, 1.0), (10, 1.0)]);
     }
 }

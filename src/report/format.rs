@@ -61,6 +61,15 @@ pub fn count(count: u64) -> String {
     grouped(&count.to_string())
 }
 
+/// A capacity type as people name it: `Spot`, `On-Demand`. Any other stays as its label has it.
+pub fn bought_as(capacity_type: &str) -> &str {
+    match capacity_type {
+        "spot" => "Spot",
+        "on-demand" => "On-Demand",
+        other => other,
+    }
+}
+
 /// A number of bytes in decimal units, as AWS counts transfer: `120 MB`, `1.3 GB`.
 pub fn bytes(bytes: u64) -> String {
     match bytes as f64 {

@@ -62,3 +62,79 @@ pub(crate) fn script(page: &mut Html, data: &str, parts: &[&str]) {
     // A function of its own keeps the script's names out of the page's.
     page.raw(&format!("<script>\n(() => {{\n\"use strict\";\n{}}})();\n</script>\n", parts.concat()));
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{CHART_SCRIPT, CHART_STYLE, STYLE};
+
+    /// A colour as numbers from 0 to 1.
+    type Color = [f64; 3];
+
+    fn color(hex: &str) -> Color {
+        let part = |from: usize| f64::from(u8::from_str_radix(&hex[from..from + 2], 16).unwrap()) / 255.0;
+        [part(1), part(3), part(5)]
+    }
+
+    /// The contrast of two colours as WCAG 2.2 defines it, from 1 to 21.
+    fn contrast(one: Color, other: Color) -> f64 {
+        let linear = |part: f64| if part <= 0.04045 { part / 12.92 } else { libm::pow((part + 0.055) / 1.055, 2.4) };
+        let light = |[red, green, blue]: Color| 0.2126 * linear(red) + 0.7152 * linear(green) + 0.0722 * linear(blue);
+        let (one, other) = (light(one), light(other));
+        (one.max(other) + 0.05) / (one.min(other) + 0.05)
+    }
+
+    /// A variable of the style, in light or in dark.
+    fn shade(name: &str, dark: bool) -> Color {
+        let style = [STYLE, CHART_STYLE].concat();
+        let start = format!("--{name}: ");
+        let found: Vec<&str> = style.match_indices(&start).map(|(at, _)| &style[at + start.len()..][..7]).collect();
+        assert_eq!(found.len(), 2, "{name} is stated for light and for dark");
+        color(found[usize::from(dark)])
+    }
+
+    /// Every colour that a curve, a layer or a pod may have, up to those that are worked out.
+    fn series() -> Vec<&'static str> {
+        let script = CHART_SCRIPT[0];
+        let of = |name: &str| {
+            let start = script.find(name).unwrap();
+            script[start..].lines().next().unwrap()
+        };
+        let lines = [of("const PALETTE"), of("const NO_COLOR")];
+        lines.iter().flat_map(|line| line.split('"').filter(|part| part.starts_with('#'))).collect()
+    }
+
+    #[test]
+    fn series_and_marks_stand_out_in_light_and_in_dark() {
+        assert_eq!(series().len(), 11);
+        for dark in [false, true] {
+            let grounds = ["page", "card"].map(|ground| shade(ground, dark));
+            for ground in grounds {
+                for own in series() {
+                    assert!(contrast(color(own), ground) >= 3.0, "{own}, dark: {dark}");
+                }
+                for mark in ["bad", "warn"] {
+                    assert!(contrast(shade(mark, dark), ground) >= 3.0, "{mark}, dark: {dark}");
+                }
+            }
+            // Boxes and strips stand on the page itself.
+            for mark in ["spot", "demand", "frame", "waits", "heat-high"] {
+                assert!(contrast(shade(mark, dark), grounds[0]) >= 3.0, "{mark}, dark: {dark}");
+            }
+        }
+    }
+
+    #[test]
+    fn text_is_legible_in_light_and_in_dark() {
+        for dark in [false, true] {
+            for ground in ["page", "card"].map(|ground| shade(ground, dark)) {
+                for ink in ["ink", "faint", "good", "bad", "link"] {
+                    assert!(contrast(shade(ink, dark), ground) >= 4.5, "{ink}, dark: {dark}");
+                }
+            }
+            // The head of a node's box.
+            for ground in ["spot", "demand"] {
+                assert!(contrast([1.0; 3], shade(ground, dark)) >= 4.5, "{ground}, dark: {dark}");
+            }
+        }
+    }
+}

@@ -4,7 +4,7 @@ use super::World;
 use super::record::{Event, EventKind};
 use crate::domain::node_pool::DisruptionReason;
 use crate::domain::words::counted;
-use crate::domain::{HourlyRate, NodeId, SimTime, Symbol};
+use crate::domain::{Currency, HourlyRate, NodeId, SimTime, Symbol};
 
 /// A command by its place in the record.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -69,6 +69,8 @@ pub struct ReplacementFacts {
     pub capacity_types: Vec<Symbol>,
     /// The cheapest of the types and its price.
     pub cheapest: Option<(Symbol, HourlyRate)>,
+    /// What the price is in.
+    pub currency: Currency,
 }
 
 /// The reason as Karpenter writes it.
@@ -150,7 +152,10 @@ impl std::fmt::Display for ReplacementFacts {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let types = counted(self.types as u64, "type", "types");
         match self.cheapest {
-            Some((name, price)) => write!(f, "one of {types} from {name} at {price:.4} per hour on"),
+            Some((name, price)) => {
+                let sign = self.currency.sign();
+                write!(f, "one of {types}, the cheapest {name} at {sign}{price:.4} per hour")
+            }
             None => write!(f, "one of {types}"),
         }
     }

@@ -3,7 +3,9 @@
 use super::World;
 use super::record::{ClaimFacts, Event, EventKind, NodeEnd, NodeFacts, NodeOrigin};
 use super::state::{Node, NodePhase};
-use crate::domain::{HourlyRate, KubernetesVersion, Labels, NodeId, Resources, SimTime, Symbol, Taint, well_known};
+use crate::domain::{
+    Currency, HourlyRate, KubernetesVersion, Labels, NodeId, Resources, SimTime, Symbol, Taint, well_known,
+};
 
 /// A node claim (or a node group's instance) about to come to be.
 #[derive(Clone, Debug)]
@@ -35,6 +37,8 @@ pub struct LaunchFacts {
     pub arch: Symbol,
     /// Price per hour at launch.
     pub rate: HourlyRate,
+    /// What the price is in.
+    pub currency: Currency,
     /// Labels that follow from the instance.
     pub labels: Labels,
     /// What the autoscaler believes it holds.
@@ -125,8 +129,12 @@ impl World {
         facts.capacity = launch.capacity.clone();
         facts.allocatable = launch.allocatable.clone();
         let message = format!(
-            "{} {} in {} at {:.4} per hour",
-            launch.capacity_type, launch.instance_type, launch.zone, launch.rate
+            "{} {} in {} at {}{:.4} per hour",
+            launch.capacity_type,
+            launch.instance_type,
+            launch.zone,
+            launch.currency.sign(),
+            launch.rate
         );
         self.node_event(at, EventKind::InstanceLaunched, id, &message);
     }

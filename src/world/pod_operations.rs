@@ -63,7 +63,10 @@ impl World {
     ) {
         let state = &mut self.workloads[workload.index()];
         let from = state.replicas;
-        let mut message = format!("{from} to {replicas} replicas: {reason}");
+        let mut message = format!("{from} to {replicas} replicas");
+        if !reason.is_empty() {
+            message = format!("{message}: {reason}");
+        }
         if !values.is_empty() {
             message = format!("{message} ({values})");
         }

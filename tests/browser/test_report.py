@@ -121,6 +121,7 @@ def lookup(summary, key):
 
 def read(text):
     """The number that a text for people states: `$1,234.50`, `12.3 %`, `1m 05s`, `250 ms`."""
+    text = text.replace("\u00a0", " ")
     units = {"d": 86400, "h": 3600, "m": 60, "s": 1, "ms": 0.001}
     if re.fullmatch(r"(\d+(\.\d+)? ?(d|h|ms|m|s) ?)+", text):
         return sum(float(number) * units[unit] for number, _, unit in re.findall(r"(\d+(\.\d+)?) ?(ms|d|h|m|s)", text))

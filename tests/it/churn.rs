@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use nodecast::domain::node_pool::DisruptionReason;
-use nodecast::domain::{HourlyRate, NodeId, SimDuration, SimTime, Symbol};
+use nodecast::domain::{Currency, HourlyRate, NodeId, SimDuration, SimTime, Symbol};
 use nodecast::policy::disruption::Obstacle;
 use nodecast::report::{Summary, page, plots::Plots, terminal};
 use nodecast::simulation::Outcome;
@@ -73,6 +73,7 @@ fn command(node: u32, proposed: SimTime) -> CommandFacts {
             types: 1,
             capacity_types: vec![Symbol::new("on-demand")],
             cheapest: Some((Symbol::new("x2gd.4xlarge"), HourlyRate::parse("1.336").expect("a rate"))),
+            currency: Currency::Usd,
         }],
         proposed: Some(proposed),
         rejected: None,

@@ -205,6 +205,8 @@ fn the_page_needs_nothing_from_elsewhere() {
 fn the_page_shows_the_figures_of_the_summary_and_escapes_every_text() {
     let outcome = synthetic::outcome();
     let page = html(&outcome);
+    assert!(page.contains("12\u{a0}ms of CPU"), "a number stays with its unit");
+    let page = page.replace('\u{a0}', " ");
     let summary = Summary::of(&outcome);
     let money = |amount| report::format::money("USD", amount);
     for figure in [

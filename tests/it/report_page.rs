@@ -62,6 +62,58 @@ fn curves_lives_and_decisions_of_the_run_are_in_the_page() {
     assert_eq!((decisions.len(), &data["decisions"]["in_all"]), (3, &Value::from(3)), "not that a pod found no node");
 }
 
+/// The colours of the curves of a chart, by the workload that they name; pods are `None`.
+fn colors_by_workload(data: &Value) -> Vec<(String, u64)> {
+    let charts = data["charts"].as_array().unwrap().iter();
+    let of_workloads =
+        charts.filter(|own| ["replicas", "load", "latency", "metrics"].contains(&own["id"].as_str().unwrap()));
+    let series = of_workloads.flat_map(|chart| chart["series"].as_array().unwrap());
+    let name = |own: &Value| own["name"].as_str().unwrap().split([' ', ',']).next().unwrap().to_owned();
+    series.map(|own| (name(own), own["color"].as_u64().unwrap())).collect()
+}
+
+#[test]
+fn a_workload_has_one_colour_in_every_chart_and_in_the_replay() {
+    let mut outcome = large();
+    // Autoscalers in another order than that of replica counts.
+    outcome.record.metrics.reverse();
+    let data = data(&html(&outcome));
+    let replay = data["workloads"].as_array().unwrap();
+    let found = colors_by_workload(&data);
+    assert!(found.len() > 200, "{} curves", found.len());
+    for (name, color) in found {
+        let own = replay.iter().find(|workload| workload["name"] == name.as_str()).unwrap();
+        assert_eq!(own["color"], color, "{name}");
+    }
+    let mut colors: Vec<u64> = replay.iter().map(|own| own["color"].as_u64().unwrap()).collect();
+    colors.sort_unstable();
+    colors.dedup();
+    assert_eq!(colors.len(), 50, "no two share one");
+}
+
+#[test]
+fn a_chart_says_its_unit_and_never_twice() {
+    let data = data(&html(&synthetic::outcome()));
+    for chart in data["charts"].as_array().unwrap() {
+        let (title, unit) = (chart["title"].as_str().unwrap().to_lowercase(), chart["unit"].as_str().unwrap());
+        assert!(!unit.is_empty());
+        assert!(unit.split(' ').all(|word| title.split(' ').all(|own| own != word)), "{title}, {unit}");
+        let drawn = chart["series"].as_array().unwrap().iter().filter(|series| series["hidden"] != true).count();
+        assert!(drawn > 0, "{title} is not empty");
+    }
+}
+
+#[test]
+fn what_runs_at_the_end_of_a_run_does_not_fall_to_zero() {
+    let data = data(&html(&synthetic::outcome()));
+    for id in ["nodes", "cost"] {
+        let chart = data["charts"].as_array().unwrap().iter().find(|chart| chart["id"] == id).unwrap();
+        let last = |series: &Value| runs(&series["values"]).last().unwrap().as_f64().unwrap();
+        let sum: f64 = chart["series"].as_array().unwrap().iter().map(last).sum();
+        assert!(sum > 0.0, "{id}");
+    }
+}
+
 #[test]
 fn the_rate_of_cost_adds_up_to_the_bill() {
     let outcome = synthetic::outcome();
@@ -203,7 +255,7 @@ fn large_events(outcome: &mut Outcome) {
                 EventKind::ClaimCreated,
                 "4 pods requesting {cpu 3825m, memory 6166575Ki, pods 7} from types m5.large, c5.large and 547 others",
             ),
-            (EventKind::InstanceLaunched, "spot c5.large in us-east-1b at 0.0400 per hour"),
+            (EventKind::InstanceLaunched, "spot c5.large in us-east-1b at $0.0400 per hour"),
             (EventKind::NodeDisrupted, "Underutilized"),
         ] {
             let mut event = like.clone();

@@ -266,6 +266,7 @@ pub(super) fn record(context: &mut Context<'_>, now: SimTime, method: Method, pr
         types: claim.instance_types.len(),
         capacity_types: provisioning::capacity_types(shared, claim),
         cheapest: claim.instance_types.first().and_then(|own| Some((own.name, own.price?))),
+        currency: shared.setup.region.currency,
     });
     let facts = CommandFacts {
         reason: method.reason(),

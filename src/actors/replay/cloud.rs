@@ -5,7 +5,7 @@ use crate::actors::event::{Event, class};
 use crate::actors::karpenter;
 use crate::actors::replay::{self, LaunchFaultKind};
 use crate::domain::taints::TaintEffect;
-use crate::domain::{HourlyRate, Labels, NodeId, Resources, SimDuration, SimTime, Symbol, Taint, well_known};
+use crate::domain::{Currency, HourlyRate, Labels, NodeId, Resources, SimDuration, SimTime, Symbol, Taint, well_known};
 use crate::policy::disruption::ConditionStatus;
 use crate::policy::instance_types::InstanceType;
 use crate::policy::selection::price::Terms;
@@ -119,7 +119,7 @@ fn launch(context: &mut Context<'_>, now: SimTime, node: NodeId, pool: usize, of
     let Some(setup) = &context.setup.replay else { return };
     let known = context.karpenter.instance_types[pool].iter().find(|kind| kind.name == offer.name);
     let Some(kind) = known.cloned() else { return };
-    context.world.launch_node(node, &facts(&kind, offer), now);
+    context.world.launch_node(node, &facts(&kind, offer, context.setup.region.currency), now);
     let machine = ReplayMachine { capacity: kind.capacity, allocatable: kind.allocatable };
     if let Some(replay) = &mut context.replay {
         replay.machines.insert(node, machine);
@@ -135,7 +135,7 @@ fn launch(context: &mut Context<'_>, now: SimTime, node: NodeId, pool: usize, of
     karpenter::claim_launched(context, now, node);
 }
 
-fn facts(kind: &InstanceType, offer: Offer) -> LaunchFacts {
+fn facts(kind: &InstanceType, offer: Offer, currency: Currency) -> LaunchFacts {
     let single = kind.requirements.iter().filter(|own| !own.complement && own.values.len() == 1);
     let mut labels: Labels = single.filter_map(|own| own.values.first().map(|&value| (own.key, value))).collect();
     labels.set(well_known::INSTANCE_TYPE, offer.name);
@@ -147,6 +147,7 @@ fn facts(kind: &InstanceType, offer: Offer) -> LaunchFacts {
         capacity_type: offer.capacity_type,
         arch: labels.get(well_known::ARCH).unwrap_or(well_known::AMD64),
         rate: offer.price,
+        currency,
         labels,
         capacity: kind.capacity.clone(),
         allocatable: kind.allocatable.clone(),

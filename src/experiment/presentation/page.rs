@@ -2,10 +2,10 @@
 
 use super::dots::{Row, draw};
 use super::table::{difference, limit, met, verdict};
-use super::{interval, value};
+use super::{interval, value, value_among};
 use crate::experiment::comparison::{Comparison, FigureResult, PolicyResult};
 use crate::experiment::figures::{FIGURES, Figure, find};
-use crate::report::format::{counted, span};
+use crate::report::format::{counted, instant_for_people, span};
 use crate::report::page::{CHART_SCRIPT, Column, Html, begin, data, script, text};
 use crate::simulation::Outcome;
 
@@ -13,7 +13,7 @@ use crate::simulation::Outcome;
 const DRAWN: [&str; 4] = ["cost_per_month", "pending_p99", "request_p99", "evictions"];
 
 const OWN_STYLE: &str = "\
-svg circle { fill: var(--dot); fill-opacity: 0.45; }
+.dots circle { fill: var(--dot); fill-opacity: 0.75; }
 svg .mean { stroke: var(--ink); stroke-width: 2; }
 svg .interval { stroke: var(--ink); stroke-width: 5; stroke-opacity: 0.35; }
 svg .grid { stroke: var(--line); }
@@ -66,7 +66,7 @@ fn heading(page: &mut Html, comparison: &Comparison) {
         &format!(
             "{replications} of {} from {} in {}, seeds {} to {last}; every policy meets the same load, prices and capacity",
             span(about.duration_seconds),
-            about.start,
+            instant_for_people(&about.start),
             about.region,
             about.first_seed
         ),
@@ -201,11 +201,11 @@ fn drawings(page: &mut Html, comparison: &Comparison) {
                 mean: policy.figures[position].mean,
             })
             .collect();
-        let nothing = rows.iter().flat_map(|row| &row.values).all(|value| value.abs() <= 0.0);
-        if nothing {
+        let largest = rows.iter().flat_map(|row| &row.values).fold(0.0, |largest: f64, value| largest.max(value.abs()));
+        if largest <= 0.0 {
             continue;
         }
-        let drawing = draw(&rows, figure.label, false, &|amount| value(figure, currency, amount));
+        let drawing = draw(&rows, figure.label, false, &|amount| value_among(figure, currency, amount, largest));
         page.raw("<figure>\n");
         page.raw(&drawing);
         page.element("figcaption", figure.label);
@@ -217,9 +217,9 @@ fn drawings(page: &mut Html, comparison: &Comparison) {
 fn side_by_side(page: &mut Html, comparison: &Comparison) {
     page.element("h2", "One run of each policy, side by side");
     let seed = comparison.about.first_seed;
-    let note = format!("The replication with seed {seed}. Drag across a chart to zoom, 0 shows the whole run.");
+    let note = format!("The replication with seed {seed}. Drag across a chart or spread two fingers to zoom.");
     page.element("p class=\"note\"", &note);
-    page.raw("<div id=\"panels\"></div>\n<ul>\n");
+    page.raw("<div id=\"zoom\" role=\"group\" aria-label=\"time shown\"></div>\n<div id=\"panels\"></div>\n<ul>\n");
     for policy in &comparison.policies {
         // A policy's name is made of letters, digits, `-`, `_` and `.`.
         let name = text(&policy.name);

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::{Panel, Series, open_at_once};
 use crate::cloud::{BillItem, BillLine};
 use crate::domain::{Currency, SimDuration, SimTime, well_known};
+use crate::report::format::bought_as;
 use crate::report::summary::lives::ready_interval;
 use crate::simulation::Outcome;
 
@@ -21,12 +22,8 @@ pub(in crate::report) fn nodes_by_type(outcome: &Outcome) -> Panel {
     let mut kinds: BTreeMap<String, Vec<Interval>> = BTreeMap::new();
     for node in &outcome.record.nodes {
         let (Some(interval), Some(instance_type)) = (ready_interval(node, end), node.instance_type) else { continue };
-        let bought = match node.capacity_type {
-            Some(well_known::SPOT) => "Spot".to_owned(),
-            None | Some(well_known::ON_DEMAND) => "On-Demand".to_owned(),
-            Some(other) => other.to_string(),
-        };
-        kinds.entry(format!("{instance_type} {bought}")).or_default().push(interval);
+        let bought = node.capacity_type.unwrap_or(well_known::ON_DEMAND);
+        kinds.entry(format!("{instance_type} {}", bought_as(bought.as_str()))).or_default().push(interval);
     }
     let time = |intervals: &[Interval]| {
         intervals.iter().map(|(from, until)| i128::from((*until - *from).as_micros())).sum::<i128>()
@@ -84,12 +81,16 @@ fn rate(line: &BillLine) -> i128 {
 
 /// What is billed in an hour at each instant, by kind.
 pub(in crate::report) fn cost_by_kind(outcome: &Outcome) -> Panel {
+    let end = SimTime::ZERO + outcome.about.duration;
     let mut changes: BTreeMap<(usize, &'static str), BTreeMap<SimTime, i128>> = BTreeMap::new();
     let lines = outcome.bill.lines.iter().filter(|line| line.to - line.from > SimDuration::ZERO);
     for (line, kind) in lines.filter_map(|line| Some((line, kind(line)?))) {
         let own = changes.entry(kind).or_default();
         *own.entry(line.from).or_default() += rate(line);
-        *own.entry(line.to).or_default() -= rate(line);
+        // What runs when the run ends goes on.
+        if line.to < end {
+            *own.entry(line.to).or_default() -= rate(line);
+        }
     }
     let mut panel = Panel::amounts(match outcome.bill.currency {
         Currency::Usd => "USD per hour",

@@ -1,6 +1,6 @@
 //! The first screen: what it costs, who waits, whether the objectives are met, how much moves, and what it rests on.
 
-use super::html::{Html, text};
+use super::html::{Html, text, unbroken};
 use crate::report::format;
 use crate::report::summary::{Distribution, ObjectiveResult, RequestFigures, Summary};
 
@@ -37,13 +37,14 @@ impl Answer {
         self
     }
 
-    fn write(&self, page: &mut Html) {
-        page.raw("<div class=\"answer\">\n");
+    /// Adds the answer to a row of so many.
+    fn write(&self, page: &mut Html, beside: usize) {
+        page.raw(&format!("<div class=\"answer of-{beside}\">\n"));
         page.element("p class=\"question\"", &self.question);
         let figure = self.figure.map_or_else(String::new, |(key, value)| of_figure(key, value));
-        page.raw(&format!("<p class=\"value\"{figure}>{}</p>\n", text(&self.value)));
+        page.raw(&format!("<p class=\"value\"{figure}>{}</p>\n", unbroken(&text(&self.value))));
         for line in &self.more {
-            page.raw(&format!("<p class=\"more\">{line}</p>\n"));
+            page.raw(&format!("<p class=\"more\">{}</p>\n", unbroken(line)));
         }
         page.raw("</div>\n");
     }
@@ -70,8 +71,11 @@ pub(super) fn answers(page: &mut Html, summary: &Summary) {
         Some(nodes(summary)),
         Some(assumptions(summary)),
     ];
-    for answer in answers.into_iter().flatten() {
-        answer.write(page);
+    // Two rows where the page is wide: of an odd number the first has one more.
+    let answers: Vec<Answer> = answers.into_iter().flatten().collect();
+    let first = answers.len().div_ceil(2);
+    for (position, answer) in answers.iter().enumerate() {
+        answer.write(page, if position < first { first } else { answers.len() - first });
     }
     page.raw("</div>\n");
 }

@@ -1,14 +1,33 @@
-// Charts over one window of time, with one cursor. Drag to zoom, click to choose the instant of the replay.
+// Charts over one window of time, with one cursor. Drag or spread two fingers to zoom, click to choose the instant of the
+// replay.
 
 const MARGIN = { left: 48, right: 10, top: 8, bottom: 22 };
 
+/** How curves of one colour are told apart, in order; those that stand behind another have a pattern of their own. */
+const DASHES = ["none", "1.5 3.5", "9 3 2 3", "12 3"];
+const BEHIND = "5 3";
+
 /** A chart's curves, ready to be looked up: ascending times and a value for each. */
 function decoded(chart) {
+  const ofColor = new Map();
   return chart.series.map((series) => {
     const values = runs(series.values);
     const times = series.at ? sums(series.at) : values.map((_, n) => n * series.every);
-    return { ...series, values, times, steps: Boolean(series.at), shown: !series.hidden };
+    const before = ofColor.get(series.color) ?? 0;
+    if (!series.faint) ofColor.set(series.color, before + 1);
+    const dash = series.faint ? BEHIND : DASHES[before % DASHES.length];
+    return { ...series, values, times, dash, steps: Boolean(series.at), shown: !series.hidden };
   });
+}
+
+/** What a curve looks like, in its legend. */
+function swatch(series, stacked) {
+  if (stacked) return element("span", { class: "swatch", style: `--own:${color(series.color)}` });
+  const made = drawing("svg", { class: "sample", width: 22, height: 6, "aria-hidden": "true" });
+  const line = drawing("line", { x1: 0, x2: 22, y1: 3, y2: 3, "stroke-width": 2.5, "stroke-dasharray": series.dash });
+  line.style.stroke = color(series.color);
+  made.append(line);
+  return made;
 }
 
 /** What a curve is at an instant; nothing where it has no value. */
@@ -60,7 +79,7 @@ class ChartView {
     this.svg.setAttribute("aria-label", `${chart.title}, ${chart.unit}. Arrow keys move the cursor, plus and minus zoom, 0 shows the whole run.`);
     this.legend = element("ul", { class: "legend" });
     this.figure = element("figure", { class: "panel", id: `chart-${chart.id}` });
-    const head = element("figcaption", {}, element("strong", {}, chart.title), " ", element("span", { class: "faint" }, chart.unit));
+    const head = element("figcaption", {}, element("strong", {}, chart.title), ", ", element("span", { class: "faint" }, chart.unit));
     this.figure.append(head, this.svg, this.legend);
     if (chart.note) this.figure.append(element("p", { class: "note" }, chart.note));
     place.append(this.figure);
@@ -75,8 +94,8 @@ class ChartView {
     const others = this.series.filter((series) => !series.shown);
     const entry = (series) => {
       series.says = element("span", { class: "says" });
-      const swatch = element("span", { class: `swatch${series.faint ? " dashed" : ""}`, style: `--own:${color(series.color)}` });
-      const button = element("button", { type: "button", "aria-pressed": String(series.shown) }, swatch, series.name || this.chart.title, series.says);
+      const sample = swatch(series, this.chart.stacked);
+      const button = element("button", { type: "button", "aria-pressed": String(series.shown) }, sample, series.name || this.chart.title, series.says);
       button.addEventListener("click", () => {
         series.shown = !series.shown;
         button.setAttribute("aria-pressed", String(series.shown));
@@ -97,31 +116,49 @@ class ChartView {
       const box = this.svg.getBoundingClientRect();
       return clamp(this.timeAt(event.clientX - box.left), view.from, view.to);
     };
-    let pressed = null;
+    // Where each finger or button was pressed, and where it is.
+    const pressed = new Map();
+    let spread = false;
     this.svg.addEventListener("pointerdown", (event) => {
-      pressed = { x: event.clientX, at: timeOf(event) };
+      pressed.set(event.pointerId, { x: event.clientX, now: event.clientX, at: timeOf(event) });
+      spread = pressed.size > 1;
       this.svg.setPointerCapture(event.pointerId);
     });
     this.svg.addEventListener("pointermove", (event) => {
+      const own = pressed.get(event.pointerId);
+      if (own) own.now = event.clientX;
       view.hover = timeOf(event);
-      this.selection = pressed && Math.abs(event.clientX - pressed.x) > 6 ? [pressed.at, view.hover] : null;
+      if (spread) this.selection = null;
+      else this.selection = own && Math.abs(own.now - own.x) > 6 ? [own.at, view.hover] : null;
+      if (spread && pressed.size === 2) this.stretch(...pressed.values());
       changed();
     });
     this.svg.addEventListener("pointerup", (event) => {
       const [one, two] = this.selection || [];
       if (this.selection) setWindow(Math.min(one, two), Math.max(one, two));
-      else if (pressed) setAt(timeOf(event));
-      pressed = this.selection = null;
-      changed();
+      else if (pressed.has(event.pointerId) && !spread) setAt(timeOf(event));
+      leave(event);
     });
-    const leave = () => {
-      view.hover = pressed = this.selection = null;
+    const leave = (event) => {
+      pressed.delete(event.pointerId);
+      if (pressed.size > 0) return;
+      spread = false;
+      view.hover = this.selection = null;
       changed();
     };
     this.svg.addEventListener("pointercancel", leave);
     this.svg.addEventListener("pointerleave", leave);
     this.svg.addEventListener("dblclick", () => setWindow(0, data.duration));
     this.svg.addEventListener("keydown", handleKey);
+  }
+
+  /** Shows the window in which each of two fingers is still on the instant that it touched. */
+  stretch(one, two) {
+    const perPixel = (two.at - one.at) / (two.now - one.now);
+    if (Math.abs(two.now - one.now) < 10 || !(perPixel > 0)) return;
+    const left = this.svg.getBoundingClientRect().left + MARGIN.left;
+    const from = one.at - (one.now - left) * perPixel;
+    setWindow(from, from + (this.width - MARGIN.left - MARGIN.right) * perPixel);
   }
 
   timeAt(x) {
@@ -191,7 +228,7 @@ class ChartView {
     for (const tick of ticks) {
       const y = this.y(tick);
       this.svg.append(drawing("line", { x1: MARGIN.left, x2: this.width - MARGIN.right, y1: y, y2: y, class: "grid" }));
-      this.label(MARGIN.left - 6, y + 4, this.logarithmic ? String(tick) : grouped(tick.toFixed(Math.min(decimals, 6))), "end");
+      this.label(MARGIN.left - 6, y + 4, grouped(this.logarithmic ? String(tick) : tick.toFixed(Math.min(decimals, 6))), "end");
     }
     const { ticks: times, step } = timeTicks(view.from, view.to, Math.max(Math.floor(this.width / 80), 2));
     for (const at of times) {
@@ -250,6 +287,7 @@ class ChartView {
     if (open && series.steps) path += `H${this.x(Math.min(view.to, data.duration)).toFixed(1)}V${lastY}`;
     const made = drawing("path", { d: path || "M0 0", class: series.faint ? "curve behind" : "curve" });
     made.style.stroke = color(series.color);
+    made.style.strokeDasharray = series.dash;
     return made;
   }
 
@@ -309,6 +347,34 @@ class ChartView {
   }
 }
 
+/** Buttons that move and stretch the window. */
+function windowButtons() {
+  const button = (id, text, label, action) => {
+    const made = element("button", { type: "button", id, "aria-label": label, title: label }, text);
+    made.addEventListener("click", action);
+    return made;
+  };
+  return [
+    button("left", "\u2190", "show earlier", () => pan(-0.5)),
+    button("zoom-out", "\u2212", "zoom out", () => zoom(2)),
+    button("zoom-in", "+", "zoom in", () => zoom(0.5)),
+    button("right", "\u2192", "show later", () => pan(0.5)),
+    button("whole", "whole run", "show the whole run", () => setWindow(0, data.duration)),
+  ];
+}
+
+/** Says which part of the run is shown. */
+function windowSays() {
+  const says = element("span", { class: "window" });
+  onChange(() => {
+    says.textContent = `shown: ${moment(view.from)} to ${moment(view.to)} (${span(view.to - view.from)})`;
+  });
+  return says;
+}
+
 const chartPlace = document.getElementById("panels");
 if (chartPlace) for (const chart of data.charts) new ChartView(chart, chartPlace);
+// A page without a replay has these alone.
+const zoomPlace = document.getElementById("zoom");
+if (zoomPlace) zoomPlace.append(element("div", { class: "row" }, ...windowButtons(), windowSays()));
 changed();

@@ -6,6 +6,8 @@ const SECOND = 10;
 /** The part of the run that charts show, and the instant that the replay shows; all in tenths of a second. */
 const view = { from: 0, to: Math.max(data.duration, 1), at: 0, hover: null };
 const listeners = [];
+/** Starts and stops the replay, where a page has one. */
+let playOrPause = null;
 let redrawAsked = false;
 
 /** Calls `draw` whenever the window, the instant or the surroundings change. */
@@ -104,23 +106,36 @@ function clock(at, seconds) {
   return seconds ? `${minutes}:${pad(date.getUTCSeconds())}` : minutes;
 }
 
-/** A span: `2h 03m`, `4m 05s`, `12 s`. */
-function span(tenths) {
-  const seconds = Math.round(tenths / SECOND);
-  if (seconds < 60) return `${seconds} s`;
-  if (seconds < 3600) return `${Math.floor(seconds / 60)}m ${pad(seconds % 60)}s`;
-  const minutes = Math.round(seconds / 60);
-  if (minutes < 48 * 60) return `${Math.floor(minutes / 60)}h ${pad(minutes % 60)}m`;
-  const hours = Math.round(seconds / 3600);
-  return `${Math.floor(hours / 24)}d ${pad(hours % 24)}h`;
+/** Whether the run is more than one calendar day: then an instant needs its day. */
+const manyDays = day(0) !== day(data.duration);
+
+/** An instant in words: `14:05`, in a run of several days `27 Nov 14:05`. */
+function moment(at, seconds) {
+  return `${manyDays ? `${day(at)} ` : ""}${clock(at, seconds)}`;
 }
 
-/** A value of a chart: at most three decimals, thousands grouped. */
+/** A span: `2h 03m`, `4m 05s`, `12 s`; it never breaks between lines. */
+function span(tenths) {
+  const seconds = Math.round(tenths / SECOND);
+  if (seconds < 60) return `${seconds}\u00a0s`;
+  if (seconds < 3600) return `${Math.floor(seconds / 60)}m\u00a0${pad(seconds % 60)}s`;
+  const minutes = Math.round(seconds / 60);
+  if (minutes < 48 * 60) return `${Math.floor(minutes / 60)}h\u00a0${pad(minutes % 60)}m`;
+  const hours = Math.round(seconds / 3600);
+  return `${Math.floor(hours / 24)}d\u00a0${pad(hours % 24)}h`;
+}
+
+/** A text in which numbers stay with their units. */
+function unbroken(text) {
+  return text.replace(/(\d) (?=(?:s|ms|h|%|kB|MB|GB|TB|KiB|MiB|GiB|USD|CNY)(?![\w/]))/g, "$1\u00a0").replace(/(\d[dhm]) (?=\d+[hms]\b)/g, "$1\u00a0");
+}
+
+/** A value of a chart: three or four digits where it is not whole, thousands grouped. */
 function amount(value, whole) {
   if (value === null || value === undefined) return "\u2013";
   const size = Math.abs(value);
-  const decimals = whole || size >= 1000 || Number.isInteger(value) ? 0 : size >= 100 ? 1 : size >= 1 ? 2 : 3;
-  return grouped(value.toFixed(decimals));
+  if (whole || size >= 1000) return grouped(value.toFixed(0));
+  return String(Number(size >= 100 ? value.toFixed(1) : size >= 1 ? value.toFixed(2) : value.toPrecision(3)));
 }
 
 /** A decimal with commas between its thousands. */
@@ -132,15 +147,16 @@ function grouped(decimal) {
 
 const counted = (number, one, many) => `${amount(number, true)} ${number === 1 ? one : many}`;
 
-// Colours: the first are told apart by colour-blind readers; all are legible on white and on near-black.
+// Colours: the first are told apart by colour-blind readers; all stand out from white and from near-black by 3 to 1 or more.
 
-const PALETTE = ["#2f81d6", "#d67d1e", "#1f9e77", "#9a67c8", "#d6455b", "#7a8c1f", "#1f9ab0", "#b0703c", "#c95fa8", "#6b7fa8"];
+const PALETTE = ["#2f81d6", "#cc7418", "#1f9e77", "#9a67c8", "#d6455b", "#7a8c1f", "#1f97ac", "#b0703c", "#c95fa8", "#6b7fa8"];
+const NO_COLOR = "#848d97";
 
-/** The colour of a thing by its number; nothing is grey. */
+/** The colour of a thing by its number; nothing is grey. Further ones are equally light, whatever their hue. */
 function color(number) {
-  if (number === null || number === undefined) return "#8b949e";
+  if (number === null || number === undefined) return NO_COLOR;
   if (number < PALETTE.length) return PALETTE[number];
-  return `hsl(${Math.round((number * 137.5) % 360)} 45% 55%)`;
+  return `oklch(0.6 0.12 ${Math.round((number * 137.5) % 360)})`;
 }
 
 /** The value of a style's variable in the light or dark that holds now. */
@@ -179,7 +195,7 @@ function timeTicks(from, to, most) {
 /** What a tick says: the day at midnight, else the time of day. */
 function timeLabel(at, step) {
   const midnight = (start / 100 + at) % (86400 * SECOND) === 0;
-  return midnight && data.duration > 86400 * SECOND ? day(at) : clock(at, step < 60 * SECOND);
+  return midnight && manyDays ? day(at) : clock(at, step < 60 * SECOND);
 }
 
 /** Moves the instant and the window by keys; whether the key was one of them. */
@@ -195,6 +211,7 @@ function handleKey(event) {
     "-": () => zoom(2),
     0: () => setWindow(0, data.duration),
     Escape: () => setWindow(0, data.duration),
+    " ": playOrPause,
   };
   const action = event.ctrlKey || event.metaKey || event.altKey ? null : actions[event.key];
   if (!action) return false;

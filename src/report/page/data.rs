@@ -16,7 +16,6 @@ use crate::domain::{Symbol, WorkloadId};
 use crate::report::curves;
 use crate::report::summary::service::workload_name;
 use crate::simulation::Outcome;
-use crate::world::record::WorkloadKind;
 pub(crate) use charts::Chart;
 use encode::tenths;
 
@@ -133,21 +132,9 @@ pub(crate) fn of_many(outcomes: &[(&str, &Outcome)]) -> String {
 
 /// Workloads by their id, with the colours of the charts.
 fn workloads(outcome: &Outcome) -> Vec<Workload> {
-    let mut colors: BTreeMap<WorkloadId, usize> = BTreeMap::new();
-    let sample = outcome.record.samples.iter().max_by_key(|sample| sample.workloads.len());
-    for (color, position) in curves::most_replicas_first(outcome).into_iter().enumerate() {
-        if let Some(workload) = sample.and_then(|sample| sample.workloads.get(position)) {
-            colors.insert(workload.workload, color);
-        }
-    }
-    let workload = |(index, facts): (usize, &crate::world::record::WorkloadFacts)| {
-        let id = WorkloadId(u32::try_from(index).unwrap_or(u32::MAX));
-        let daemon = facts.kind == WorkloadKind::DaemonSet;
-        // One that came and went between two samples has no curve, but a colour all the same.
-        let color = (!daemon).then(|| colors.get(&id).copied().unwrap_or(colors.len() + index));
-        Workload { name: workload_name(outcome, id), color }
-    };
-    outcome.record.workloads.iter().enumerate().map(workload).collect()
+    let colors = curves::workload_colors(outcome);
+    let ids = (0..outcome.record.workloads.len()).map(|index| WorkloadId(u32::try_from(index).unwrap_or(u32::MAX)));
+    ids.map(|id| Workload { name: workload_name(outcome, id), color: colors.get(&id).copied() }).collect()
 }
 
 /// `data` as JSON that cannot end the element it stands in, nor begin another.

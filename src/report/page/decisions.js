@@ -80,9 +80,9 @@ class DecisionTable {
   }
 
   row(own) {
-    const jump = element("button", { type: "button", class: "link" }, `${data.duration > 86400 * SECOND ? `${day(own.at)} ` : ""}${clock(own.at, true)}`);
+    const jump = element("button", { type: "button", class: "link" }, moment(own.at, true));
     jump.addEventListener("click", () => setAt(own.at));
-    return element("tr", {}, element("td", {}, jump), element("td", {}, span(own.at)), element("td", {}, own.kind), element("td", {}, own.subject), element("td", { class: "cause" }, own.cause));
+    return element("tr", {}, element("td", {}, jump), element("td", {}, span(own.at)), element("td", {}, own.kind), element("td", {}, own.subject), element("td", { class: "cause" }, unbroken(own.cause)));
   }
 }
 
@@ -99,10 +99,9 @@ class Player {
     this.instants = eventInstants();
     this.slider = element("input", { type: "range", id: "slider", min: 0, max: data.duration, step: 1, value: 0, "aria-label": "time of the replay" });
     this.now = element("output", { for: "slider" });
-    this.window = element("span", { class: "window" });
-    this.speed = element("select", { "aria-label": "speed" });
-    for (const [seconds, name] of [[120, "in 2 min"], [60, "in 1 min"], [30, "in 30 s"], [480, "in 8 min"]]) {
-      this.speed.append(element("option", { value: seconds }, `whole run ${name}`));
+    this.speed = element("select", { "aria-label": "how long the whole run plays" });
+    for (const [seconds, name] of [[30, "in 30 s"], [60, "in 1 min"], [120, "in 2 min"], [480, "in 8 min"]]) {
+      this.speed.append(element("option", { value: seconds }, name));
     }
     this.speed.value = "60";
     this.playing = null;
@@ -112,17 +111,13 @@ class Player {
       this.play,
       this.button("next", "event \u203a", "next event", () => this.step(1)),
     ];
-    const zooms = [
-      this.button("left", "\u2190", "show earlier", () => pan(-0.5)),
-      this.button("zoom-out", "\u2212", "zoom out", () => zoom(2)),
-      this.button("zoom-in", "+", "zoom in", () => zoom(0.5)),
-      this.button("right", "\u2192", "show later", () => pan(0.5)),
-      this.button("whole", "whole run", "show the whole run", () => setWindow(0, data.duration)),
-    ];
     const first = element("div", { class: "row" }, ...steps, this.slider, this.now);
-    const second = element("div", { class: "row" }, ...zooms, this.window, this.speed);
+    const second = element("div", { class: "row" }, ...windowButtons(), windowSays(), this.speed);
     place.append(first, second);
     this.slider.addEventListener("input", () => setAt(Number(this.slider.value)));
+    // By itself an arrow key would move it by a tenth of a second.
+    this.slider.addEventListener("keydown", handleKey);
+    playOrPause = () => this.toggle();
     onChange(() => this.draw());
   }
 
@@ -162,9 +157,8 @@ class Player {
 
   draw() {
     this.slider.value = Math.round(view.at);
-    this.slider.setAttribute("aria-valuetext", `${clock(view.at, true)} UTC`);
-    this.now.textContent = `${data.duration > 86400 * SECOND ? `${day(view.at)} ` : ""}${clock(view.at, true)} UTC`;
-    this.window.textContent = `shown: ${clock(view.from)} to ${clock(view.to)} (${span(view.to - view.from)})`;
+    this.slider.setAttribute("aria-valuetext", `${moment(view.at, true)} UTC`);
+    this.now.textContent = `${moment(view.at, true)} UTC`;
     const word = this.playing ? "pause" : "play";
     if (this.play.textContent === word) return;
     for (const name of ["aria-label", "title"]) this.play.setAttribute(name, word);
@@ -186,7 +180,7 @@ class Ticker {
     if (this.last === last) return;
     this.last = last;
     const lines = decisions.slice(Math.max(last - 4, 0), last + 1).reverse();
-    this.list.replaceChildren(...lines.map((own) => element("li", {}, `${clock(own.at, true)} `, element("strong", {}, own.kind), ` ${own.subject} ${own.cause}`)));
+    this.list.replaceChildren(...lines.map((own) => element("li", {}, `${moment(own.at, true)} `, element("strong", {}, own.kind), unbroken(` ${own.subject} ${own.cause}`))));
   }
 }
 

@@ -36,6 +36,35 @@ pub(crate) fn text(plain: &str) -> String {
     escaped
 }
 
+/// Units that stay with the number before them.
+const UNITS: [&str; 13] = ["s", "ms", "h", "%", "kB", "MB", "GB", "TB", "KiB", "MiB", "GiB", "USD", "CNY"];
+
+/// `words` with a space that does not break between each number and its unit, and within a span like `1m 05s`. For text and
+/// for markup; not for what a reader may copy into a shell.
+pub(super) fn unbroken(words: &str) -> String {
+    let mut joined = String::with_capacity(words.len() + 16);
+    let mut before = "";
+    for (position, word) in words.split(' ').enumerate() {
+        if position > 0 {
+            joined.push(if belong_together(before, word) { '\u{a0}' } else { ' ' });
+        }
+        joined.push_str(word);
+        before = word;
+    }
+    joined
+}
+
+fn belong_together(before: &str, after: &str) -> bool {
+    let inner = |character: char| character.is_ascii_alphanumeric() || character == '%';
+    let last = before.rsplit(|character| !inner(character)).next().unwrap_or_default();
+    let first = after.split(|character| !inner(character)).next().unwrap_or_default();
+    let is_part = |part: &str| {
+        part.strip_suffix(['d', 'h', 'm', 's'])
+            .is_some_and(|n| !n.is_empty() && n.bytes().all(|own| own.is_ascii_digit()))
+    };
+    (last.ends_with(|own: char| own.is_ascii_digit()) && UNITS.contains(&first)) || (is_part(last) && is_part(first))
+}
+
 impl Html {
     /// An empty page.
     pub(crate) const fn new() -> Self {
@@ -47,8 +76,13 @@ impl Html {
         self.page.push_str(markup);
     }
 
-    /// Adds an element with escaped content. `tag` may carry attributes: `p class="note"`.
+    /// Adds an element with escaped content, in which numbers keep their units. `tag` may carry attributes: `p class="note"`.
     pub(crate) fn element(&mut self, tag: &str, content: &str) {
+        self.verbatim(tag, &unbroken(content));
+    }
+
+    /// Adds an element with escaped content that keeps every space as it is: a command, a hash.
+    pub(crate) fn verbatim(&mut self, tag: &str, content: &str) {
         let name = tag.split(' ').next().unwrap_or(tag);
         self.page.push_str(&format!("<{tag}>{}</{name}>\n", text(content)));
     }
@@ -104,7 +138,7 @@ impl Html {
 
 #[cfg(test)]
 mod tests {
-    use super::{Html, text};
+    use super::{Html, text, unbroken};
 
     #[test]
     fn nothing_in_a_text_can_become_markup() {
@@ -112,5 +146,18 @@ mod tests {
         let mut page = Html::new();
         page.element("p class=\"note\"", "1 < 2");
         assert_eq!(page.finish(), "<p class=\"note\">1 &lt; 2</p>\n");
+    }
+
+    #[test]
+    fn a_number_stays_with_its_unit_in_text_and_in_markup() {
+        let cases = [
+            ("p50 0 s, p95 38.9 s", "p50 0~s, p95 38.9~s"),
+            ("44.2 % of CPU for 1m 05s (2d 04h)", "44.2~% of CPU for 1m~05s (2d~04h)"),
+            ("<b data-value=\"59\">59.0 s</b> in 730 h", "<b data-value=\"59\">59.0~s</b> in 730~h"),
+            ("5 launched, 4 services, m5.large spot", "5 launched, 4 services, m5.large spot"),
+        ];
+        for (words, joined) in cases {
+            assert_eq!(unbroken(words).replace('\u{a0}', "~"), joined);
+        }
     }
 }

@@ -44,6 +44,14 @@ function phase(node, at) {
 const isSpot = (node) => node.bought === "spot";
 const boughtAs = (node) => ({ spot: "Spot", "on-demand": "On-Demand", "": "not launched" })[node.bought] ?? node.bought;
 
+/** Nodes counted by how they were bought: ` (3 Spot, 1 On-Demand)`. */
+function bought(list) {
+  const counts = new Map();
+  for (const node of list) counts.set(boughtAs(node), (counts.get(boughtAs(node)) || 0) + 1);
+  const words = [...counts].sort().reverse().map(([kind, count]) => `${count} ${kind}`);
+  return words.length > 0 ? ` (${words.join(", ")})` : "";
+}
+
 /** Gives every node a place that it keeps while it lives; the number of places. */
 function assignPlaces() {
   const free = [];
@@ -85,7 +93,8 @@ class Replay {
     this.places = assignPlaces();
     this.canvas.addEventListener("pointermove", (event) => this.point(event));
     this.canvas.addEventListener("pointerdown", (event) => this.point(event));
-    this.canvas.addEventListener("pointerleave", () => (this.tip.hidden = true));
+    // A finger leaves when it is lifted; what it pointed at stays to be read.
+    this.canvas.addEventListener("pointerleave", (event) => (this.tip.hidden = this.tip.hidden || event.pointerType === "mouse"));
     this.canvas.addEventListener("keydown", handleKey);
     onChange(() => this.draw());
   }
@@ -123,7 +132,7 @@ class Replay {
     this.pen = this.canvas.getContext("2d");
     this.pen.setTransform(scale, 0, 0, scale, 0, 0);
     this.pen.clearRect(0, 0, width, height);
-    this.shades = Object.fromEntries(["card", "line", "ink", "faint", "bad", "warn", "spot", "demand", "page"].map((name) => [name, shade(name)]));
+    this.shades = Object.fromEntries(["card", "line", "ink", "faint", "bad", "warn", "spot", "demand", "page", "frame"].map((name) => [name, shade(name)]));
     this.present = nodes.filter((node) => phase(node, at));
     for (const node of this.present) this.box(node, at);
     this.tell(at);
@@ -164,13 +173,16 @@ class Replay {
       const own = Math.max(shareOf(pod, node) * unit, 0.75);
       pen.fillStyle = color(data.workloads[pod.workload].color);
       const alpha = pen.globalAlpha;
-      if (at < pod.ready) pen.globalAlpha = alpha * 0.4;
       for (let n = 0; n < pod.count; n++) {
         edge -= own;
         if (edge < y - 1) break;
-        pen.fillRect(x, Math.max(edge, y), width, own > 3 ? own - 1 : own);
+        const [top, tall] = [Math.max(edge, y), own > 3 ? own - 1 : own];
+        // A pod that is not Ready is pale but for an edge.
+        if (at < pod.ready) pen.globalAlpha = alpha * 0.4;
+        pen.fillRect(x, top, width, tall);
+        pen.globalAlpha = alpha;
+        if (at < pod.ready) pen.fillRect(x, top, Math.min(4, width), tall);
       }
-      pen.globalAlpha = alpha;
     }
   }
 
@@ -190,7 +202,7 @@ class Replay {
     const { pen, shades } = this;
     pen.setLineDash(now === "starting" ? [4, 3] : []);
     pen.lineWidth = now === "interrupted" || now === "draining" ? 3 : 1;
-    pen.strokeStyle = { interrupted: shades.bad, draining: shades.warn, starting: shades.faint }[now] ?? shades.line;
+    pen.strokeStyle = { interrupted: shades.bad, draining: shades.warn, starting: shades.faint }[now] ?? shades.frame;
     const inset = pen.lineWidth / 2;
     pen.strokeRect(x + inset, y + inset, width - 2 * inset, height - 2 * inset);
     pen.setLineDash([]);
@@ -214,7 +226,7 @@ class Replay {
     const ready = this.present.filter((node) => node.ready <= at && phase(node, at) !== "terminating");
     const bound = count(pods.filter((pod) => pod.bound <= at && at < pod.gone));
     const parts = [
-      `${counted(ready.length, "node", "nodes")} Ready (${ready.filter(isSpot).length} Spot, ${ready.filter((node) => !isSpot(node)).length} other)`,
+      `${counted(ready.length, "node", "nodes")} Ready${bought(ready)}`,
       `${phases("starting")} starting`,
       phases("interrupted") ? `${phases("interrupted")} interrupted` : "",
       phases("draining") ? `${phases("draining")} draining` : "",
@@ -258,7 +270,7 @@ class Replay {
     const at = view.at;
     const here = node.pods.filter((pod) => pod.bound <= at && at < pod.gone);
     const sum = (value) => here.reduce((total, pod) => total + pod.count * value(pod), 0);
-    const percent = (share) => `${(share * 100).toFixed(0)} %`;
+    const percent = (share) => `${(share * 100).toFixed(0)}\u00a0%`;
     const byWorkload = new Map();
     for (const pod of here) byWorkload.set(pod.workload, (byWorkload.get(pod.workload) || 0) + pod.count);
     const lines = [

@@ -70,7 +70,8 @@ pub(super) fn timeline(page: &mut Html, outcome: &Outcome, plots: &Plots) {
     for sentence in &plots.left_out {
         page.element("p class=\"note\"", sentence);
     }
-    let hint = "Drag across a chart to zoom, click to choose an instant; arrow keys, +, \u{2212} and 0 do the same.";
+    let hint = "Drag across a chart to zoom, or spread two fingers; click or touch to choose an instant. Arrow keys, +, \u{2212} \
+                and 0 do the same, and the space bar plays.";
     page.element("p class=\"note\"", hint);
     page.raw("<div id=\"panels\"></div>\n<h2 id=\"replay\">The cluster at one instant</h2>\n");
     if outcome.record.nodes.is_empty() {
@@ -311,10 +312,14 @@ pub(super) fn cost(page: &mut Html, summary: &Summary) {
         format::percent(cost.unconfirmed.share)
     );
     page.element("p", &unconfirmed);
+    let mut by_capacity_type = cost.by_capacity_type.clone();
+    for part in &mut by_capacity_type {
+        part.name = format::bought_as(&part.name).to_owned();
+    }
     let breakdowns: [(&'static str, &[Part]); 7] = [
         ("item", &cost.by_item),
         ("workload", &cost.by_workload),
-        ("capacity type of nodes", &cost.by_capacity_type),
+        ("capacity type of nodes", &by_capacity_type),
         ("instance family of nodes", &cost.by_family),
         ("zone of nodes", &cost.by_zone),
         ("NodePool or node group", &cost.by_node_origin),
@@ -343,6 +348,7 @@ pub(super) fn bill(page: &mut Html, outcome: &Outcome) {
     }
     let currency = outcome.bill.currency.code();
     let cell = |symbol: Option<Symbol>| symbol.map_or_else(String::new, |symbol| symbol.to_string());
+    let bought = |symbol: Option<Symbol>| symbol.map_or("", |symbol| format::bought_as(symbol.as_str())).to_owned();
     let rows: Vec<Vec<String>> = groups
         .into_iter()
         .map(|((item, instance_type, capacity_type, zone), (lines, billed, amount))| {
@@ -350,7 +356,7 @@ pub(super) fn bill(page: &mut Html, outcome: &Outcome) {
             vec![
                 item.to_owned(),
                 cell(instance_type),
-                cell(capacity_type),
+                bought(capacity_type),
                 cell(zone),
                 format::count(lines),
                 format!("{hours:.2}"),
@@ -433,7 +439,7 @@ fn node_row(node: &NodeFacts, cost: &str, end: SimTime) -> Vec<String> {
     vec![
         node.name.clone(),
         cell(node.instance_type),
-        cell(node.capacity_type),
+        node.capacity_type.map_or("", |symbol| format::bought_as(symbol.as_str())).to_owned(),
         cost.to_owned(),
         span(ran),
         share(cpu),
@@ -459,7 +465,7 @@ pub(super) fn footer(page: &mut Html, summary: &Summary, command: &str) {
     page.raw("<footer>\n<dl>\n");
     let mut entry = |name: &str, value: &str| {
         page.element("dt", name);
-        page.element("dd", value);
+        page.verbatim("dd", value);
     };
     entry("command", command);
     entry("program", &format!("{} {}", summary.program, summary.program_version));

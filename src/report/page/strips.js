@@ -93,7 +93,7 @@ class Strips {
     pen.scale(this.scale, this.scale);
     pen.fillStyle = shade("page");
     pen.fillRect(0, 0, width, height);
-    const shades = Object.fromEntries(["heat-low", "heat-high", "line", "warn", "bad", "faint", "spot", "demand", "ink"].map((name) => [name, shade(name)]));
+    const shades = Object.fromEntries(["heat-low", "heat-high", "waits", "frame", "warn", "bad", "faint", "spot", "demand", "ink"].map((name) => [name, shade(name)]));
     this.rows.forEach((node, row) => this.row(pen, shades, node, 2 + row * this.rowHeight));
     pen.fillStyle = shades.faint;
     pen.font = "11px system-ui, sans-serif";
@@ -115,7 +115,7 @@ class Strips {
       pen.fillRect(left, top, Math.max(right - left, 1), tall);
     };
     const over = Math.min(node.gone, data.duration);
-    part(node.asked, Math.min(node.ready, over), shades.line);
+    part(node.asked, Math.min(node.ready, over), shades.waits);
     const columns = Math.ceil(this.inner);
     const perColumn = (view.to - view.from) / columns;
     const columnOf = (at) => Math.floor((at - view.from) / perColumn);
@@ -129,6 +129,12 @@ class Strips {
       pen.fillStyle = `color-mix(in oklab, ${shades["heat-high"]} ${level * 5}%, ${shades["heat-low"]})`;
       pen.fillRect(this.left + column, top, next - column, tall);
       column = next;
+    }
+    // An edge below, so that an empty node is seen as well.
+    if (tall >= 5 && last > first) {
+      pen.fillStyle = shades.frame;
+      const left = this.left + Math.max(first, 0);
+      pen.fillRect(left, top + tall - 1, Math.max(this.left + Math.min(last, columns) - left, 0), 1);
     }
     part(node.told, Math.min(node.stopped, over), shades.warn);
     if (node.notice < Infinity && node.notice >= view.from && node.notice <= view.to) {

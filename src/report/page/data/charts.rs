@@ -1,5 +1,7 @@
 //! The charts of the page: which curves stand in which, and as few points as show them whole.
 
+use std::collections::BTreeSet;
+
 use serde::Serialize;
 
 use super::encode::{Number, Runs, differences, significant, tenths};
@@ -11,7 +13,7 @@ use crate::simulation::Outcome;
 const CURVES_MAX: usize = 60;
 /// Points of one curve; a screen shows no more.
 const CURVE_POINTS_MAX: usize = 2_000;
-/// Curves of a chart that are drawn before the reader asks for more.
+/// Things of a chart whose curves are drawn before the reader asks for more.
 const DRAWN_FIRST: usize = 5;
 
 /// A chart.
@@ -108,7 +110,8 @@ fn drafts(outcome: &Outcome) -> Vec<Draft> {
     add("pending", "Pods on their way", curves::pods_on_their_way(outcome), &None);
     let mut latency = curves::latency(outcome, &shown);
     for panel in &mut latency {
-        panel.series.retain(|series| !series.faint || series.color < DRAWN_FIRST);
+        let drawn = drawn_first(&panel.series);
+        panel.series.retain(|series| !series.faint || drawn.contains(&series.color));
     }
     add("latency", "Response time", latency, &left_out);
     add("metrics", "What autoscalers read", vec![curves::metrics_against_targets(outcome, CURVES_MAX)], &None);
@@ -232,8 +235,8 @@ struct Budget {
 
 fn chart(draft: Draft, budget: &Budget) -> Chart {
     let Draft { id, title, panel, stacked, note } = draft;
-    // Curves of one colour belong to one thing.
-    let hidden = |series: &Series| !stacked && series.color >= DRAWN_FIRST;
+    let drawn = drawn_first(&panel.series);
+    let hidden = |series: &Series| !stacked && !drawn.contains(&series.color);
     let curve = |series: &Series| {
         let hidden = hidden(series);
         if series.steps { steps(series, hidden, budget) } else { line(series, hidden, budget.line) }
@@ -242,13 +245,27 @@ fn chart(draft: Draft, budget: &Budget) -> Chart {
     Chart {
         id,
         title,
-        unit: panel.unit.to_owned(),
+        unit: unit(title, panel.unit),
         whole: panel.whole,
         stacked,
         logarithmic: !stacked && id == "latency" && spans_magnitudes(&panel),
         note,
         series,
     }
+}
+
+/// The first colours of a chart; curves of one colour belong to one thing.
+fn drawn_first(series: &[Series]) -> BTreeSet<usize> {
+    let colors: BTreeSet<usize> = series.iter().map(|series| series.color).collect();
+    colors.into_iter().take(DRAWN_FIRST).collect()
+}
+
+/// What the values are in, without the words that the title has already; what is counted there is a number here.
+fn unit(title: &str, unit: &str) -> String {
+    let title = title.to_lowercase();
+    let said = |word: &&str| title.split(' ').any(|own| own == *word);
+    let words: Vec<&str> = unit.split(' ').skip_while(said).collect();
+    if words.is_empty() { "number".to_owned() } else { words.join(" ") }
 }
 
 /// Whether the largest value is more than fifty times the smallest above zero.
