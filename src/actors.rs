@@ -74,6 +74,7 @@ pub fn handle(context: &mut Context<'_>, now: SimTime, event: Event) {
         Event::FlushUnschedulable => scheduler_loop::flush(context, now),
         Event::PodStarted(pod) => kubelet::start(context, now, pod),
         Event::PodReady(pod) => kubelet::ready(context, now, pod),
+        Event::DaemonGone(pod) => workload_controllers::daemon_sets::come_back(context, now, pod),
         Event::ProbeGivesUp(pod) => probes::give_up(context, now, pod),
         Event::PodStopped(pod) => kubelet::stopped(context, now, pod),
         Event::LoadStep(load, step) => load_loop::step(context, now, load, step),

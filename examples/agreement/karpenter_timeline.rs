@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use nodecast::actors::replay::{LaunchFault, LaunchFaultKind, NodeChange, Replay, ReplayAction};
 use nodecast::actors::{Autoscaler, KarpenterSettings, Setup};
 use nodecast::catalog::Catalog;
+use nodecast::domain::pod::IntOrPercent;
 use nodecast::domain::workload::{DaemonSet, ObjectName};
 use nodecast::domain::{
     FeatureGates, LabelSelector, PodSpec, Resources, SimDuration, SimTime, Symbol, Taint, TaintEffect, Versions,
@@ -216,6 +217,7 @@ fn read_action(action: &Value, objects: &mut Objects) -> Result<ReplayAction, St
                 selector,
                 template,
                 max_unavailable: None,
+                max_surge: IntOrPercent::Count(0),
                 min_ready: SimDuration::ZERO,
             }))
         }

@@ -22,6 +22,8 @@ pub enum Event {
     ProbeGivesUp(PodId),
     /// A deleted pod's containers have stopped.
     PodStopped(PodId),
+    /// The DaemonSet controller looks whether the node of a daemon that is gone wants another.
+    DaemonGone(PodId),
     /// The load's next step: which load, which step.
     LoadStep(u32, u32),
     /// A load changes by itself: the backlog is gone or the last request answered.

@@ -90,6 +90,7 @@ pub(super) struct Karpenter {
     static_look: Option<SimTime>,
     /// Pods in the eviction queue, with how often each was refused.
     evictions: BTreeMap<PodId, u32>,
+    eviction_retries: eviction::RetryLimit,
 }
 
 /// A node claim until its launch is answered.

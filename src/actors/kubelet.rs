@@ -11,6 +11,7 @@ use rustc_hash::FxHashMap;
 
 use super::context::Context;
 use super::event::{Event, class};
+use super::workload_controllers::daemon_sets;
 use super::{cpu_shares, karpenter, load_loop, pod_trace, probes, replay, scheduler_loop, workload_controllers};
 use crate::domain::{NodeId, PodId, SimDuration, SimTime, Symbol};
 use crate::scenario::definition::ImageSettings;
@@ -198,6 +199,7 @@ pub(super) fn stopped(context: &mut Context<'_>, now: SimTime, pod: PodId) {
     let (node, workload) = (state.node, state.workload);
     context.world.remove_pod(pod, now);
     scheduler_loop::pod_removed(context, now, pod, node);
+    daemon_sets::pod_gone(context, pod);
     if let Some(node) = node {
         karpenter::pod_gone(context, now, node);
     }

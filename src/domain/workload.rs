@@ -39,6 +39,8 @@ pub struct Deployment {
     pub max_unavailable: Option<IntOrPercent>,
     /// How long a pod must be Ready before it counts as available.
     pub min_ready: SimDuration,
+    /// How long a rollout may go on without progress before the controller reports it (`progressDeadlineSeconds`).
+    pub progress_deadline: SimDuration,
 }
 
 /// A DaemonSet.
@@ -52,6 +54,8 @@ pub struct DaemonSet {
     pub template: Arc<PodSpec>,
     /// Pods that an update may take away at once, 1 unless given; `None` for `OnDelete`.
     pub max_unavailable: Option<IntOrPercent>,
+    /// Nodes that may have a new pod beside the old one during an update, none unless given.
+    pub max_surge: IntOrPercent,
     /// How long a pod must be Ready before it counts as available.
     pub min_ready: SimDuration,
 }
@@ -82,10 +86,12 @@ pub struct StatefulSet {
 pub enum StatefulUpdate {
     /// When somebody deletes them.
     OnDelete,
-    /// One after the other, from the highest ordinal down to this one.
+    /// From the highest ordinal down to this one.
     Rolling {
         /// `partition`.
         partition: u32,
+        /// `maxUnavailable`, 1 unless given.
+        max_unavailable: IntOrPercent,
     },
 }
 

@@ -11,6 +11,8 @@ pub enum EventKind {
     RolloutStarted,
     /// All pods were of the present template.
     RolloutFinished,
+    /// A rollout made no progress for longer than its deadline.
+    RolloutStalled,
     /// The control plane was upgraded.
     ControlPlaneUpgraded,
     /// The timeline set a replica count.
@@ -161,6 +163,7 @@ impl EventKind {
             Self::ManifestApplied => "ManifestApplied",
             Self::RolloutStarted => "RolloutStarted",
             Self::RolloutFinished => "RolloutFinished",
+            Self::RolloutStalled => "RolloutStalled",
             Self::ReplicasSet => "ReplicasSet",
             Self::Rescaled => "Rescaled",
             Self::RescaleFailed => "RescaleFailed",

@@ -47,6 +47,7 @@ mod report;
 mod report_page;
 mod requests;
 mod reserved_capacity;
+mod rollouts;
 mod schema;
 mod second_tutorial;
 mod selection;

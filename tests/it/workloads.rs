@@ -7,7 +7,7 @@ use nodecast::world::record::{EventKind, PodFacts};
 use crate::keda::{cluster, deployment, run};
 
 /// A Deployment with a readiness delay, so that a rollout takes a while.
-fn slow(replicas: u32, image: &str, strategy: &str) -> String {
+pub fn slow(replicas: u32, image: &str, strategy: &str) -> String {
     format!(
         "---\napiVersion: apps/v1\nkind: Deployment\nmetadata: {{name: web}}\nspec:\n  replicas: {replicas}\n{strategy}  \
          selector: {{matchLabels: {{app: web}}}}\n  template:\n    metadata: {{labels: {{app: web}}}}\n    spec:\n      \
@@ -16,7 +16,7 @@ fn slow(replicas: u32, image: &str, strategy: &str) -> String {
     )
 }
 
-const LATER: &str = "timeline: [{at: 10m, manifests: [later.yaml]}]";
+pub const LATER: &str = "timeline: [{at: 10m, manifests: [later.yaml]}]";
 
 fn roll_out(first: &str, later: &str) -> Outcome {
     run("20m", LATER, &format!("{}{first}", cluster(0)), &[("later.yaml", later)])
@@ -27,7 +27,7 @@ pub fn workload(outcome: &Outcome, name: &str) -> WorkloadId {
     WorkloadId::from_index(place)
 }
 
-fn pods<'o>(outcome: &'o Outcome, name: &str) -> Vec<&'o PodFacts> {
+pub fn pods<'o>(outcome: &'o Outcome, name: &str) -> Vec<&'o PodFacts> {
     let own = workload(outcome, name);
     outcome.record.pods.iter().filter(|pod| pod.workload == own).collect()
 }
@@ -37,14 +37,14 @@ pub fn at(seconds: i64) -> SimTime {
 }
 
 /// Pods that have been created and not been asked to go, and those of them that are Ready.
-fn there(pods: &[&PodFacts], now: SimTime) -> (usize, usize) {
+pub fn there(pods: &[&PodFacts], now: SimTime) -> (usize, usize) {
     let active = |pod: &&&PodFacts| pod.created <= now && pod.deletion_requested.is_none_or(|gone| gone > now);
     let ready = |pod: &&&PodFacts| active(pod) && pod.ready.is_some_and(|ready| ready <= now);
     (pods.iter().filter(active).count(), pods.iter().filter(ready).count())
 }
 
 /// The most and the fewest pods, and the fewest Ready ones, at any tenth of a second from ten minutes on.
-fn extremes(pods: &[&PodFacts]) -> (usize, usize, usize) {
+pub fn extremes(pods: &[&PodFacts]) -> (usize, usize, usize) {
     let instants = (6_000..12_000).map(|tenth| SimTime::from_micros(tenth * 100_000));
     let counts: Vec<(usize, usize)> = instants.map(|now| there(pods, now)).collect();
     let most = counts.iter().map(|count| count.0).max().unwrap();
@@ -52,7 +52,7 @@ fn extremes(pods: &[&PodFacts]) -> (usize, usize, usize) {
     (most, fewest, counts.iter().map(|count| count.1).min().unwrap())
 }
 
-fn count(outcome: &Outcome, kind: EventKind) -> usize {
+pub fn count(outcome: &Outcome, kind: EventKind) -> usize {
     outcome.record.events.iter().filter(|event| event.kind == kind).count()
 }
 
@@ -131,7 +131,7 @@ fn a_count_that_changes_during_a_rollout_is_spread_over_both_sets() {
     assert!(pods.len() > 30, "{}", pods.len());
 }
 
-fn stateful(replicas: u32, image: &str, rest: &str) -> String {
+pub fn stateful(replicas: u32, image: &str, rest: &str) -> String {
     slow(replicas, image, rest).replace("kind: Deployment", "kind: StatefulSet")
 }
 
@@ -178,17 +178,25 @@ fn an_autoscaler_scales_a_stateful_set() {
     assert_eq!(there(&pods(&outcome, "web"), at(1_199)), (3, 3));
 }
 
+/// A DaemonSet with this strategy and container.
+pub fn daemon_set(strategy: &str, container: &str) -> String {
+    format!(
+        "---\napiVersion: apps/v1\nkind: DaemonSet\nmetadata: {{name: agent}}\nspec:\n{strategy}  \
+         selector: {{matchLabels: {{app: agent}}}}\n  template:\n    metadata: {{labels: {{app: agent}}}}\n    \
+         spec: {{containers: [{{name: a, {container}}}]}}\n"
+    )
+}
+
+/// A DaemonSet with this strategy on so many nodes, whose template changes after ten minutes.
+pub fn update_daemons(strategy: &str, nodes: u32) -> Outcome {
+    let size = |nodes: u32| format!("desiredCapacity: {nodes}, minSize: {nodes}, maxSize: {nodes}");
+    let manifests = format!("{}{}", cluster(0), daemon_set(strategy, "image: one")).replace(&size(1), &size(nodes));
+    run("20m", LATER, &manifests, &[("later.yaml", &daemon_set(strategy, "image: two"))])
+}
+
 #[test]
 fn a_changed_daemon_set_reaches_every_node_one_after_the_other() {
-    let daemon = |image: &str| {
-        format!(
-            "---\napiVersion: apps/v1\nkind: DaemonSet\nmetadata: {{name: agent}}\nspec:\n  selector: {{matchLabels: {{app: agent}}}}\n  \
-             template:\n    metadata: {{labels: {{app: agent}}}}\n    spec: {{containers: [{{name: a, image: {image}}}]}}\n"
-        )
-    };
-    let three =
-        cluster(0).replace("desiredCapacity: 1, minSize: 1, maxSize: 1", "desiredCapacity: 3, minSize: 3, maxSize: 3");
-    let outcome = run("20m", LATER, &format!("{three}{}", daemon("one")), &[("later.yaml", &daemon("two"))]);
+    let outcome = update_daemons("", 3);
     let pods = pods(&outcome, "agent");
     assert_eq!((pods.len(), there(&pods, at(1_199))), (6, (3, 3)));
     assert_eq!(extremes(&pods).2, 2);
@@ -223,7 +231,7 @@ fn run_job(spec: &str, about: &str) -> Outcome {
     run("2h", &format!("workloads: [{{name: report, {about}}}]"), &manifests, &[])
 }
 
-fn noted(outcome: &Outcome, kind: EventKind) -> Vec<(i64, &str)> {
+pub fn noted(outcome: &Outcome, kind: EventKind) -> Vec<(i64, &str)> {
     let events = outcome.record.events.iter().filter(|event| event.kind == kind);
     events.map(|event| (event.at.as_secs(), &*event.message)).collect()
 }

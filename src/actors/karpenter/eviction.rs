@@ -1,9 +1,11 @@
 //! Evictions: the queue with its back-off, and the API server's answers. PodDisruptionBudgets are looked at anew for every
 //! pod.
 //!
-//! Source: Karpenter core v1.13 `pkg/controllers/node/termination/terminator/eviction.go`.
+//! A first try is made at once; only tries after a refusal draw on the queue's limit, as upstream adds pods to its queue
+//! without it.
 //!
-//! Deviation: the limit of 100 evictions per second is not kept.
+//! Source: Karpenter core v1.13 `pkg/controllers/node/termination/terminator/eviction.go`, for a controller that requests one
+//! CPU.
 
 use super::claims::is_marked;
 use crate::actors::context::Context;
@@ -21,6 +23,26 @@ use crate::world::record::WorkloadKind;
 /// Between the first try and the second; it doubles with every further one.
 const BACKOFF: SimDuration = SimDuration::from_millis(100);
 const BACKOFF_MAX: SimDuration = SimDuration::from_secs(10);
+
+/// After so long one more try after a refusal may be made: 100 a second.
+const RETRY_EVERY: SimDuration = SimDuration::from_millis(10);
+/// Tries after a refusal that may be made at once.
+const RETRY_BURST: i64 = 1_000;
+
+/// The limit on tries after a refusal, of all pods together: a bucket that is full at the start.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct RetryLimit {
+    /// When the bucket would be full, if nobody drew on it any more.
+    full_at: SimTime,
+}
+
+impl RetryLimit {
+    /// Takes a token; how long the one who takes it has to wait for it.
+    fn reserve(&mut self, now: SimTime) -> SimDuration {
+        self.full_at = self.full_at.max(now) + RETRY_EVERY;
+        (self.full_at - now - RETRY_EVERY * RETRY_BURST).max(SimDuration::ZERO)
+    }
+}
 
 /// Puts the pod in the queue, unless it is there, and tries at once.
 pub(super) fn enqueue(context: &mut Context<'_>, now: SimTime, pod: PodId) {
@@ -41,6 +63,7 @@ pub(in crate::actors) fn attempt(context: &mut Context<'_>, now: SimTime, pod: P
     }
     context.karpenter.evictions.insert(pod, failures + 1);
     let wait = (BACKOFF * i64::from(1_u32 << failures.min(7))).min(BACKOFF_MAX);
+    let wait = wait.max(context.karpenter.eviction_retries.reserve(now));
     context.queue.schedule_in(wait, class::NODE_AUTOSCALER, Event::EvictionRetry(pod));
 }
 
@@ -170,5 +193,24 @@ fn count_bare_pods(
         let state = context.world.pod(pod);
         pods.selected += 1;
         pods.healthy += i64::from(is_healthy(state.is_ready(), !state.is_active(), None, now));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::RetryLimit;
+    use crate::domain::{SimDuration, SimTime};
+
+    #[test]
+    fn a_thousand_tries_are_free_and_a_hundred_a_second_after_that() {
+        let at = |millis: i64| SimTime::ZERO + SimDuration::from_millis(millis);
+        let mut limit = RetryLimit::default();
+        assert!((0..1_000).all(|_| limit.reserve(at(5_000)) == SimDuration::ZERO));
+        assert_eq!(limit.reserve(at(5_000)), SimDuration::from_millis(10));
+        assert_eq!(limit.reserve(at(5_000)), SimDuration::from_millis(20));
+        // Two seconds later two hundred have come back, and two of them are spoken for.
+        assert!((0..198).all(|_| limit.reserve(at(7_000)) == SimDuration::ZERO));
+        assert_eq!(limit.reserve(at(7_000)), SimDuration::from_millis(10));
+        assert_eq!(limit.reserve(at(60_000)), SimDuration::ZERO);
     }
 }

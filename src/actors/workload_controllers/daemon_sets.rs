@@ -1,19 +1,18 @@
 //! DaemonSets: a pod on every node that they want, and updates of these.
 //!
-//! Deviation: a daemon that is evicted without an update under way comes back with its node's next pod only; `maxSurge` of an
-//! update is 0, the API's default.
-//!
 //! Source: Kubernetes 1.36.2 `pkg/controller/daemon`.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::super::context::Context;
+use super::super::event::{Event, class};
 use super::super::{kubelet, scheduler_loop};
-use super::{begin_workload, is_available, wake, wake_after};
+use super::{REACTION, begin_workload, is_available, wake, wake_after};
 use crate::domain::pod::{IntOrPercent, OwnerKind};
 use crate::domain::taints::{TaintEffect, Toleration, first_untolerated};
 use crate::domain::workload::DaemonSet;
-use crate::domain::{NodeId, PodId, PodSpec, SimTime, WorkloadId, well_known};
+use crate::domain::{NodeId, PodId, PodSpec, SimDuration, SimTime, WorkloadId, well_known};
 use crate::world::NodePhase;
 use crate::world::record::{EventKind, WorkloadKind};
 
@@ -66,6 +65,30 @@ pub(in crate::actors) fn node_registered(context: &mut Context<'_>, now: SimTime
     }
 }
 
+/// A daemon is gone: the controller looks whether its node wants another.
+pub(in crate::actors) fn pod_gone(context: &mut Context<'_>, pod: PodId) {
+    if context.replay.is_none() && context.world.pod(pod).daemon {
+        context.queue.schedule_in(REACTION, class::CONTROLLERS, Event::DaemonGone(pod));
+    }
+}
+
+/// The node of a daemon that is gone gets another, if it stays, wants one and has none.
+pub(in crate::actors) fn come_back(context: &mut Context<'_>, now: SimTime, pod: PodId) {
+    let state = context.world.pod(pod);
+    let Some(node) = state.pinned else { return };
+    let workload = state.workload;
+    let there = |&own: &PodId| context.world.pod(own).pinned == Some(node);
+    if stays(context, node) && !context.world.workload(workload).pods.iter().any(there) {
+        place(context, now, workload, node);
+    }
+}
+
+/// Whether daemons are made for the node: it has registered, and nobody removes it.
+fn stays(context: &Context<'_>, node: NodeId) -> bool {
+    let host = context.world.node(node);
+    host.phase == NodePhase::Registered && host.deletion_requested.is_none()
+}
+
 /// The templates of all DaemonSets, for those who reckon with daemons on nodes to come.
 pub(in crate::actors) fn templates(context: &Context<'_>) -> Vec<Arc<PodSpec>> {
     context
@@ -89,10 +112,18 @@ pub(super) fn pod_ready(context: &mut Context<'_>, workload: WorkloadId) {
 pub(super) fn reconcile(context: &mut Context<'_>, now: SimTime, workload: WorkloadId) {
     let Some(own) = context.controllers.daemon_sets.get(&workload).filter(|own| own.rolling) else { return };
     let (min_ready, most) = (own.applied.min_ready, own.applied.max_unavailable.unwrap_or(IntOrPercent::Count(1)));
+    let surge = own.applied.max_surge;
+    let of_nodes = pods_of_nodes(context, workload);
     for node in context.world.live_nodes().to_vec() {
-        if !context.world.workload(workload).pods.iter().any(|&pod| context.world.pod(pod).pinned == Some(node)) {
+        if !of_nodes.contains_key(&node) {
             place(context, now, workload, node);
         }
+    }
+    let surge = surge.of_rounded_up(of_nodes.len() as i64);
+    if surge > 0 {
+        surge_step(context, now, (workload, min_ready), &of_nodes, surge);
+        finish_update(context, now, workload, min_ready);
+        return;
     }
     let state = context.world.workload(workload);
     let (current, pods) = (state.revision, state.pods.clone());
@@ -103,10 +134,73 @@ pub(super) fn reconcile(context: &mut Context<'_>, now: SimTime, workload: Workl
     let mut go: Vec<PodId> = unavailable.iter().copied().filter(old).collect();
     let room = (most - unavailable.len() as i64).max(0);
     go.extend(available.iter().copied().filter(old).take(usize::try_from(room).unwrap_or(0)));
-    let done = pods.iter().all(|&pod| context.world.pod(pod).revision == current) && unavailable.is_empty();
     for pod in go {
         kubelet::delete(context, now, pod, false, "its template has changed");
     }
+    finish_update(context, now, workload, min_ready);
+}
+
+/// Pods of the DaemonSet by their node.
+fn pods_of_nodes(context: &Context<'_>, workload: WorkloadId) -> BTreeMap<NodeId, Vec<PodId>> {
+    let mut of_nodes: BTreeMap<NodeId, Vec<PodId>> = BTreeMap::new();
+    for &pod in &context.world.workload(workload).pods {
+        if let Some(node) = context.world.pod(pod).pinned {
+            of_nodes.entry(node).or_default().push(pod);
+        }
+    }
+    of_nodes
+}
+
+/// New pods come beside old ones on at most `surge` nodes at once; an old one goes when the new one is available, or when it
+/// is not Ready itself.
+///
+/// Source: `update.go`, `rollingUpdate`; `daemon_controller.go`, `podsShouldBeOnNode`.
+fn surge_step(
+    context: &mut Context<'_>,
+    now: SimTime,
+    (workload, min_ready): (WorkloadId, SimDuration),
+    of_nodes: &BTreeMap<NodeId, Vec<PodId>>,
+    surge: i64,
+) {
+    let current = context.world.workload(workload).revision;
+    let (mut surging, mut places, mut candidates, mut go) = (0, Vec::new(), Vec::new(), Vec::new());
+    for (&node, pods) in of_nodes {
+        let find = |updated: bool| {
+            let is = |pod: &PodId| {
+                let state = context.world.pod(*pod);
+                state.is_active() && (state.revision == current) == updated
+            };
+            pods.iter().copied().find(is)
+        };
+        let available = |pod: PodId| is_available(context, now, pod, min_ready);
+        match (find(false), find(true)) {
+            (Some(old), None) if available(old) => candidates.push(node),
+            (Some(_), None) => places.push(node),
+            (Some(old), Some(new)) if available(new) => go.push(old),
+            (Some(old), Some(_)) => {
+                surging += 1;
+                go.extend(Some(old).filter(|&old| !context.world.pod(old).is_ready()));
+            }
+            (None, _) => {}
+        }
+    }
+    places.extend(candidates.into_iter().take(usize::try_from(surge - surging).unwrap_or(0)));
+    for node in places {
+        place(context, now, workload, node);
+    }
+    for pod in go {
+        kubelet::delete(context, now, pod, false, "its template has changed");
+    }
+}
+
+/// Notes the end of an update: all pods are of the present template and available.
+fn finish_update(context: &mut Context<'_>, now: SimTime, workload: WorkloadId, min_ready: SimDuration) {
+    let state = context.world.workload(workload);
+    let current = state.revision;
+    let done = state
+        .pods
+        .iter()
+        .all(|&pod| context.world.pod(pod).revision == current && is_available(context, now, pod, min_ready));
     if done {
         if let Some(own) = context.controllers.daemon_sets.get_mut(&workload) {
             own.rolling = false;
@@ -117,15 +211,15 @@ pub(super) fn reconcile(context: &mut Context<'_>, now: SimTime, workload: Workl
 
 /// Makes the daemon of a node, if it wants one.
 fn place(context: &mut Context<'_>, now: SimTime, workload: WorkloadId, node: NodeId) {
-    let host = context.world.node(node);
-    if host.phase != NodePhase::Registered {
+    if !stays(context, node) {
         return;
     }
+    let host = context.world.node(node);
     let template = &context.world.workload(workload).template;
     let repelling = host.taints.iter().filter(|taint| taint.effect != TaintEffect::PreferNoSchedule);
     let wanted = template.selects_node(&host.labels, host.name.as_str())
         && first_untolerated(repelling, &template.tolerations).is_none();
-    if wanted && host.deletion_requested.is_none() {
+    if wanted {
         let pod = context.world.create_pod(workload, Some(node), now);
         scheduler_loop::pod_created(context, now, pod);
     }

@@ -1,7 +1,7 @@
 //! Deployments: one ReplicaSet for each template that they have had, and rollouts between these.
 //!
 //! Deviation: pods of a Deployment's first template have no label `pod-template-hash`; those of later ones have the number of
-//! the template in place of a hash. A rollout that makes no progress is not reported (`progressDeadlineSeconds`).
+//! the template in place of a hash. `progressDeadlineSeconds` counts for rollouts of a changed template, not for a new Deployment.
 //!
 //! Source: Kubernetes 1.36.2 `pkg/controller/deployment`.
 
@@ -33,6 +33,19 @@ pub(super) struct Deployed {
     sets: Vec<ReplicaSet>,
     /// Whether pods of former templates are being replaced.
     rolling: bool,
+    deadline: SimDuration,
+    progress: Progress,
+}
+
+/// How far a rollout has come.
+#[derive(Clone, Copy, Debug, Default)]
+struct Progress {
+    /// Pods of the present template, those of others, Ready ones and available ones.
+    pods: [usize; 4],
+    /// When one of these last moved towards the end.
+    moved: SimTime,
+    /// Whether that was longer ago than the deadline.
+    overdue: bool,
 }
 
 /// A ReplicaSet.
@@ -76,6 +89,8 @@ fn create(context: &mut Context<'_>, now: SimTime, deployment: &Deployment) -> W
             applied: Arc::clone(&deployment.template),
             sets: vec![first],
             rolling: false,
+            deadline: deployment.progress_deadline,
+            progress: Progress::default(),
         },
     );
     workload
@@ -92,6 +107,7 @@ fn change(context: &mut Context<'_>, now: SimTime, workload: WorkloadId, deploym
     let replicas = deployment.replicas.or_else(|| own.states_replicas.then_some(1));
     own.limits = limits(deployment);
     own.min_ready = deployment.min_ready;
+    own.deadline = deployment.progress_deadline;
     own.states_replicas = deployment.replicas.is_some();
     let same_template = own.applied == deployment.template;
     own.applied = Arc::clone(&deployment.template);
@@ -135,8 +151,11 @@ fn take_template(context: &mut Context<'_>, now: SimTime, workload: WorkloadId, 
         }
     };
     own.rolling = true;
+    own.progress = Progress { moved: now, ..Progress::default() };
+    let (limits, deadline) = (own.limits, own.deadline);
+    super::wake_after(context, workload, deadline);
     context.world.use_revision(workload, revision);
-    let how = match own.limits {
+    let how = match limits {
         None => "Recreate".to_owned(),
         Some((surge, unavailable)) => {
             let replicas = i64::from(context.world.workload(workload).replicas);
@@ -170,6 +189,7 @@ pub(super) fn reconcile(context: &mut Context<'_>, now: SimTime, workload: Workl
     for (revision, wanted) in sizes.into_iter().enumerate() {
         fill(context, now, workload, revision as u32, wanted);
     }
+    watch_progress(context, now, workload, current as u32);
 }
 
 /// What the controller writes down of the count of the time, for [`scale_replica_sets`].
@@ -220,6 +240,40 @@ fn size_sets(
     if own.rolling && complete {
         own.rolling = false;
         context.world.note(now, EventKind::RolloutFinished, Some(workload), format!("revision {}", current + 1));
+    }
+}
+
+/// Reports a rollout that has made no progress for longer than its deadline; what it does goes on.
+///
+/// Source: `progress.go`, `syncRolloutStatus`; `deployment_util.go`, `DeploymentProgressing` and `DeploymentTimedOut`.
+fn watch_progress(context: &mut Context<'_>, now: SimTime, workload: WorkloadId, current: u32) {
+    let Some(own) = context.controllers.deployments.get(&workload).filter(|own| own.rolling) else { return };
+    let (deadline, mut progress) = (own.deadline, own.progress);
+    let mut pods = [0; 4];
+    for &pod in &context.world.workload(workload).pods {
+        let state = context.world.pod(pod);
+        pods[usize::from(state.revision != current)] += usize::from(state.is_active());
+        pods[2] += usize::from(state.is_active() && state.is_ready());
+        pods[3] += usize::from(is_available(context, now, pod, own.min_ready));
+    }
+    let before = std::mem::replace(&mut progress.pods, pods);
+    if pods[0] > before[0] || pods[1] < before[1] || pods[2] > before[2] || pods[3] > before[3] {
+        progress = Progress { pods, moved: now, overdue: false };
+        super::wake_after(context, workload, deadline);
+    } else if !progress.overdue && progress.moved + deadline <= now {
+        progress.overdue = true;
+        let message = format!(
+            "ProgressDeadlineExceeded: nothing has moved for {}, with {} pods of revision {} and {} of others, {} of all available",
+            deadline,
+            pods[0],
+            current + 1,
+            pods[1],
+            pods[3]
+        );
+        context.world.note(now, EventKind::RolloutStalled, Some(workload), message);
+    }
+    if let Some(own) = context.controllers.deployments.get_mut(&workload) {
+        own.progress = progress;
     }
 }
 

@@ -1,9 +1,9 @@
 //! The StatefulSet controller: which of its numbered pods are made and deleted next.
 //!
 //! Source: Kubernetes 1.36.2 `pkg/controller/statefulset/stateful_set_control.go`, `updateStatefulSet`.
-//!
-//! Deviation: `maxUnavailable` of a rolling update is 1; the API's default.
 
+use crate::domain::KubernetesVersion;
+use crate::domain::pod::IntOrPercent;
 use crate::domain::workload::StatefulUpdate;
 
 /// A pod of a StatefulSet that is not gone.
@@ -30,6 +30,8 @@ pub struct StatefulSetView<'a> {
     pub parallel: bool,
     /// How a changed template reaches its pods.
     pub update: StatefulUpdate,
+    /// The release: those before 1.35 take away one pod at a time, whatever `maxUnavailable` says.
+    pub version: KubernetesVersion,
     /// Its pods.
     pub pods: &'a [OrdinalView],
 }
@@ -86,7 +88,7 @@ pub fn ordinal_steps(set: &StatefulSetView<'_>) -> Vec<OrdinalStep> {
             }
         }
     }
-    steps.extend(next_update(set, wanted));
+    steps.extend(next_updates(set, wanted));
     steps
 }
 
@@ -94,7 +96,7 @@ pub fn ordinal_steps(set: &StatefulSetView<'_>) -> Vec<OrdinalStep> {
 fn is_made_updated(set: &StatefulSetView<'_>, ordinal: u32) -> bool {
     match set.update {
         StatefulUpdate::OnDelete => true,
-        StatefulUpdate::Rolling { partition } => ordinal >= set.first_ordinal.saturating_add(partition),
+        StatefulUpdate::Rolling { partition, .. } => ordinal >= set.first_ordinal.saturating_add(partition),
     }
 }
 
@@ -104,9 +106,34 @@ fn first_unavailable(set: &StatefulSetView<'_>, wanted: &std::ops::Range<u32>) -
     unavailable().filter(|ordinal| wanted.contains(ordinal)).min().or_else(|| unavailable().min())
 }
 
+/// The pods that make way for the present template, from the highest ordinal down.
+fn next_updates(set: &StatefulSetView<'_>, wanted: std::ops::Range<u32>) -> Vec<OrdinalStep> {
+    let StatefulUpdate::Rolling { partition, max_unavailable } = set.update else { return Vec::new() };
+    let most = unavailable_at_most(max_unavailable, set.replicas, set.version);
+    if most <= 1 {
+        return next_update(set, wanted, partition).into_iter().collect();
+    }
+    let at = |ordinal: u32| set.pods.iter().position(|pod| pod.ordinal == ordinal);
+    let is_there = |pod: &OrdinalView| pod.available && !pod.deleting;
+    let gone = wanted.clone().filter(|&ordinal| !at(ordinal).is_some_and(|own| is_there(&set.pods[own]))).count();
+    let old = |position: &usize| !set.pods[*position].updated && !set.pods[*position].deleting;
+    let candidates = wanted.skip(partition as usize).rev().filter_map(at).filter(old);
+    candidates.take((most as usize).saturating_sub(gone)).map(OrdinalStep::Delete).collect()
+}
+
+/// How many pods an update may have unavailable at once: a share is rounded down, and one there may always be.
+///
+/// Source: `stateful_set_utils.go`, `getStatefulSetMaxUnavailable`, behind the gate `MaxUnavailableStatefulSet`, which is open
+/// from 1.35 on.
+fn unavailable_at_most(stated: IntOrPercent, replicas: u32, version: KubernetesVersion) -> u32 {
+    if KubernetesVersion::from_minor(35).is_none_or(|since| version < since) {
+        return 1;
+    }
+    u32::try_from(stated.of_rounded_down(i64::from(replicas)).max(1)).unwrap_or(u32::MAX)
+}
+
 /// The pod of the highest ordinal that still has the former template, once all above it are available.
-fn next_update(set: &StatefulSetView<'_>, wanted: std::ops::Range<u32>) -> Option<OrdinalStep> {
-    let StatefulUpdate::Rolling { partition } = set.update else { return None };
+fn next_update(set: &StatefulSetView<'_>, wanted: std::ops::Range<u32>, partition: u32) -> Option<OrdinalStep> {
     for ordinal in wanted.skip(partition as usize).rev() {
         // One that has just been made is not available, so nothing goes on before it is.
         let position = set.pods.iter().position(|pod| pod.ordinal == ordinal)?;
@@ -125,11 +152,23 @@ fn next_update(set: &StatefulSetView<'_>, wanted: std::ops::Range<u32>) -> Optio
 mod tests {
     use super::OrdinalStep::{Create, Delete};
     use super::{OrdinalStep, OrdinalView, StatefulSetView, ordinal_steps};
+    use crate::domain::KubernetesVersion;
+    use crate::domain::pod::IntOrPercent;
     use crate::domain::workload::StatefulUpdate;
 
     /// Pods as letters by ordinal: `A` available, `n` not available, `d` being deleted, `o` available with the former
     /// template, `.` none.
     fn steps(replicas: u32, parallel: bool, partition: u32, letters: &str) -> Vec<OrdinalStep> {
+        let update = StatefulUpdate::Rolling { partition, max_unavailable: IntOrPercent::Count(1) };
+        steps_of(replicas, parallel, (update, KubernetesVersion::default()), letters)
+    }
+
+    fn steps_of(
+        replicas: u32,
+        parallel: bool,
+        (update, version): (StatefulUpdate, KubernetesVersion),
+        letters: &str,
+    ) -> Vec<OrdinalStep> {
         let pods: Vec<OrdinalView> = letters
             .chars()
             .enumerate()
@@ -141,8 +180,7 @@ mod tests {
                 updated: letter != 'o',
             })
             .collect();
-        let update = StatefulUpdate::Rolling { partition };
-        ordinal_steps(&StatefulSetView { replicas, first_ordinal: 0, parallel, update, pods: &pods })
+        ordinal_steps(&StatefulSetView { replicas, first_ordinal: 0, parallel, update, version, pods: &pods })
     }
 
     fn make(ordinal: u32) -> OrdinalStep {
@@ -184,5 +222,24 @@ mod tests {
         assert_eq!(steps(3, false, 2, "ooA"), []);
         assert_eq!(steps(3, false, 2, ".oA"), [Create { ordinal: 0, updated: false }]);
         assert_eq!(steps(3, true, 0, "ond"), []);
+    }
+
+    #[test]
+    fn an_update_takes_away_as_many_pods_as_may_be_unavailable() {
+        let of = |share: IntOrPercent, minor: u8, parallel: bool, partition: u32, letters: &str| {
+            let update = StatefulUpdate::Rolling { partition, max_unavailable: share };
+            steps_of(5, parallel, (update, KubernetesVersion::from_minor(minor).unwrap()), letters)
+        };
+        let two = IntOrPercent::Count(2);
+        assert_eq!(of(two, 36, false, 0, "ooooo"), [Delete(4), Delete(3)]);
+        assert_eq!(of(two, 34, false, 0, "ooooo"), [Delete(4)]);
+        assert_eq!(of(two, 36, false, 4, "ooooo"), [Delete(4)]);
+        // In order the pods that are gone come back first; in parallel what is unavailable counts.
+        assert_eq!(of(two, 36, false, 0, "ooodd"), []);
+        assert_eq!(of(two, 36, true, 0, "oooAn"), [Delete(2)]);
+        assert_eq!(of(two, 36, true, 0, "ooodn"), []);
+        // 59 % of five are two, 19 % are one at least.
+        assert_eq!(of(IntOrPercent::Percent(59), 36, true, 0, "ooooo"), [Delete(4), Delete(3)]);
+        assert_eq!(of(IntOrPercent::Percent(19), 36, true, 0, "ooooo"), [Delete(4)]);
     }
 }

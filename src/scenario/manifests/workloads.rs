@@ -13,8 +13,8 @@ use crate::scenario::tree::Node;
 
 static DEPLOYMENT: Shape = Shape {
     name: "a Deployment's spec",
-    keys: &["replicas", "selector", "template", "strategy", "minReadySeconds"],
-    without_effect: &["revisionHistoryLimit", "progressDeadlineSeconds"],
+    keys: &["replicas", "selector", "template", "strategy", "minReadySeconds", "progressDeadlineSeconds"],
+    without_effect: &["revisionHistoryLimit"],
     unsupported: &[("paused", "the Deployment is taken as running")],
     strict: false,
 };
@@ -50,9 +50,9 @@ static STATEFUL_UPDATE: Shape = Shape {
 };
 static PARTITION: Shape = Shape {
     name: "`rollingUpdate`",
-    keys: &["partition"],
+    keys: &["partition", "maxUnavailable"],
     without_effect: &[],
-    unsupported: &[("maxUnavailable", "one pod is updated at a time")],
+    unsupported: &[],
     strict: false,
 };
 static DAEMON_SET: Shape = Shape {
@@ -71,9 +71,9 @@ static DAEMON_UPDATE: Shape = Shape {
 };
 static DAEMON_ROLLING: Shape = Shape {
     name: "`rollingUpdate`",
-    keys: &["maxUnavailable"],
+    keys: &["maxUnavailable", "maxSurge"],
     without_effect: &[],
-    unsupported: &[("maxSurge", "old pods go before new ones come")],
+    unsupported: &[],
     strict: false,
 };
 static DISRUPTION_BUDGET: Shape = Shape {
@@ -107,6 +107,9 @@ pub struct PriorityClass {
     pub preemption_policy: PreemptionPolicy,
 }
 
+/// `progressDeadlineSeconds` unless given.
+const PROGRESS_DEADLINE: SimDuration = SimDuration::from_secs(600);
+
 /// A Deployment object.
 pub(super) fn deployment<'s>(reader: &mut Reader<'s>, object: &Node<'s>) -> Result<Deployment, ScenarioError> {
     let fields = reader.fields(object, &OBJECT)?;
@@ -122,6 +125,9 @@ pub(super) fn deployment<'s>(reader: &mut Reader<'s>, object: &Node<'s>) -> Resu
         max_surge,
         max_unavailable,
         min_ready: spec.optional("minReadySeconds", |n, what| reader.seconds(n, what))?.unwrap_or(SimDuration::ZERO),
+        progress_deadline: spec
+            .optional("progressDeadlineSeconds", |n, what| reader.seconds(n, what))?
+            .unwrap_or(PROGRESS_DEADLINE),
     })
 }
 
@@ -152,19 +158,19 @@ pub(super) fn stateful_set<'s>(reader: &mut Reader<'s>, object: &Node<'s>) -> Re
 }
 
 fn stateful_update<'s>(reader: &mut Reader<'s>, spec: Fields<'_, 's>) -> Result<StatefulUpdate, ScenarioError> {
-    let Some(node) = spec.get("updateStrategy") else { return Ok(StatefulUpdate::Rolling { partition: 0 }) };
+    let one = IntOrPercent::Count(1);
+    let by_default = StatefulUpdate::Rolling { partition: 0, max_unavailable: one };
+    let Some(node) = spec.get("updateStrategy") else { return Ok(by_default) };
     let fields = reader.fields(node, &STATEFUL_UPDATE)?;
     if fields.optional("type", |n, what| reader.choice(n, what, UPDATES))?.unwrap_or(false) {
         return Ok(StatefulUpdate::OnDelete);
     }
-    let partition = match fields.get("rollingUpdate") {
-        Some(node) => {
-            let rolling = reader.fields(node, &PARTITION)?;
-            count(reader, rolling, "partition")?.unwrap_or(0)
-        }
-        None => 0,
-    };
-    Ok(StatefulUpdate::Rolling { partition })
+    let Some(node) = fields.get("rollingUpdate") else { return Ok(by_default) };
+    let rolling = reader.fields(node, &PARTITION)?;
+    Ok(StatefulUpdate::Rolling {
+        partition: count(reader, rolling, "partition")?.unwrap_or(0),
+        max_unavailable: rolling.optional("maxUnavailable", |n, what| int_or_percent(reader, n, what))?.unwrap_or(one),
+    })
 }
 
 /// A DaemonSet object.
@@ -173,26 +179,41 @@ pub(super) fn daemon_set<'s>(reader: &mut Reader<'s>, object: &Node<'s>) -> Resu
     let name = metadata(reader, fields.get("metadata"))?.name;
     let spec = reader.fields(fields.required(reader, "spec")?, &DAEMON_SET)?;
     let (selector, template) = selected_pods(reader, spec, OwnerKind::DaemonSet)?;
+    let (max_unavailable, max_surge) = daemon_update(reader, spec)?;
     Ok(DaemonSet {
         name,
         selector,
         template: Arc::new(template),
-        max_unavailable: daemon_update(reader, spec)?,
+        max_unavailable,
+        max_surge,
         min_ready: spec.optional("minReadySeconds", |n, what| reader.seconds(n, what))?.unwrap_or(SimDuration::ZERO),
     })
 }
 
-/// Pods that an update may take away at once; `None` for `OnDelete`.
-fn daemon_update<'s>(reader: &mut Reader<'s>, spec: Fields<'_, 's>) -> Result<Option<IntOrPercent>, ScenarioError> {
+/// Pods that an update may take away at once, `None` for `OnDelete`; and nodes that may have a new one beside the old one.
+fn daemon_update<'s>(
+    reader: &mut Reader<'s>,
+    spec: Fields<'_, 's>,
+) -> Result<(Option<IntOrPercent>, IntOrPercent), ScenarioError> {
+    let none = IntOrPercent::Count(0);
     let one = Some(IntOrPercent::Count(1));
-    let Some(node) = spec.get("updateStrategy") else { return Ok(one) };
+    let Some(node) = spec.get("updateStrategy") else { return Ok((one, none)) };
     let fields = reader.fields(node, &DAEMON_UPDATE)?;
     if fields.optional("type", |n, what| reader.choice(n, what, UPDATES))?.unwrap_or(false) {
-        return Ok(None);
+        return Ok((None, none));
     }
-    let Some(node) = fields.get("rollingUpdate") else { return Ok(one) };
+    let Some(node) = fields.get("rollingUpdate") else { return Ok((one, none)) };
     let rolling = reader.fields(node, &DAEMON_ROLLING)?;
-    Ok(rolling.optional("maxUnavailable", |n, what| int_or_percent(reader, n, what))?.or(one))
+    let limit = |key| rolling.optional(key, |n, what| int_or_percent(reader, n, what));
+    let (unavailable, surge) = (limit("maxUnavailable")?.or(one), limit("maxSurge")?.unwrap_or(none));
+    let some = |limit: IntOrPercent| limit.of_rounded_up(100) > 0;
+    if let Some(node) = rolling.get("maxSurge").filter(|_| some(surge) && unavailable.is_some_and(some)) {
+        return Err(reader
+            .error(node.at, "a DaemonSet's `maxSurge` needs `maxUnavailable: 0`, which is 1 unless given")
+            .because("both above zero")
+            .help("Kubernetes refuses such a DaemonSet; write `rollingUpdate: { maxSurge: 1, maxUnavailable: 0 }`"));
+    }
+    Ok((unavailable, surge))
 }
 
 /// The selector and the template, which have to agree as the API server demands. An absent selector stands for the

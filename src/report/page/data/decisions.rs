@@ -51,6 +51,7 @@ const fn group(kind: EventKind) -> Option<&'static str> {
         | K::PodFailed
         | K::RolloutStarted
         | K::RolloutFinished
+        | K::RolloutStalled
         | K::TriggerFailed
         | K::TriggerRecovered => Some("replicas"),
         K::ClaimsComputed
