@@ -2,7 +2,6 @@
 //!
 //! Source: Karpenter core v1.13 `pkg/controllers/provisioning/provisioner.go`.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -18,7 +17,7 @@ use crate::domain::{
     HourlyRate, KarpenterVersion, NodeId, PodId, PodSpec, ResourceName, SimDuration, SimTime, Symbol, well_known,
 };
 use crate::policy::bin_packing::Effort;
-use crate::policy::instance_types::{Offering, refresh_offerings};
+use crate::policy::instance_types::refresh_offerings;
 use crate::policy::packing::{
     BoundPod, LeftOut, NodeView, PackerKind, PackingPlan, PendingPod, PlannedClaim, ReservedMode, Situation, takes_on,
 };
@@ -270,9 +269,14 @@ pub(super) fn capacity_types(context: &Context<'_>, claim: &PlannedClaim) -> Vec
     let types = &context.karpenter.instance_types[claim.pool];
     let offerings = claim.instance_types.iter().flat_map(|own| &types[own.index as usize].offerings);
     let terms = Terms::new(&claim.requirements, well_known::CAPACITY_TYPE);
-    let open = |offering: &&Offering| offering.available && terms.allow(offering);
-    let found: BTreeSet<Symbol> = offerings.filter(open).map(|offering| offering.capacity_type).collect();
-    found.into_iter().collect()
+    let mut found: Vec<Symbol> = Vec::new();
+    for offering in offerings.filter(|offering| offering.available) {
+        if !found.contains(&offering.capacity_type) && terms.allow(offering) {
+            found.push(offering.capacity_type);
+        }
+    }
+    found.sort_unstable();
+    found
 }
 
 /// Makes a claim and asks for its launch.
