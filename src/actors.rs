@@ -37,6 +37,7 @@ mod termination_handler;
 mod terminations;
 mod timeline;
 mod triggers;
+mod volumes;
 mod workload_controllers;
 mod zone_outage;
 
@@ -47,11 +48,13 @@ pub use setup::{
     LoadStep, PrometheusPlan, QueuePlan, STREAM_NAMES, ScalingPlan, SeriesPlan, Setup, Step, TriggerReader,
     TriggerSources,
 };
+pub use volumes::AttachmentId;
 
 use crate::domain::SimTime;
 
 /// Puts everything that happens at the start on the queue: node groups, the timeline, samples.
 pub fn begin(context: &mut Context<'_>) {
+    volumes::begin(context);
     node_groups::begin(context);
     timeline::begin(context);
     interruption::begin(context);
@@ -73,6 +76,7 @@ pub fn handle(context: &mut Context<'_>, now: SimTime, event: Event) {
         Event::ScheduleNext => scheduler_loop::schedule_next(context, now),
         Event::FlushUnschedulable => scheduler_loop::flush(context, now),
         Event::PodStarted(pod) => kubelet::start(context, now, pod),
+        Event::VolumeDetached(attachment) => volumes::detached(context, now, attachment),
         Event::PodReady(pod) => kubelet::ready(context, now, pod),
         Event::DaemonGone(pod) => workload_controllers::daemon_sets::come_back(context, now, pod),
         Event::ProbeGivesUp(pod) => probes::give_up(context, now, pod),

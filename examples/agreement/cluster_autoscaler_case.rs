@@ -204,6 +204,7 @@ impl Cluster {
             created: NOW - SimDuration::from_secs(age.unwrap_or(7_200)),
             ready,
             ready_since: NOW - SimDuration::from_secs(ready_age),
+            volume_limits: Vec::new(),
             suspended: false,
             instance_gone: false,
         });

@@ -6,6 +6,7 @@ use nodecast::actors::replay::{LaunchFault, LaunchFaultKind, NodeChange, Replay,
 use nodecast::actors::{Autoscaler, KarpenterSettings, Setup};
 use nodecast::catalog::Catalog;
 use nodecast::domain::pod::IntOrPercent;
+use nodecast::domain::volumes::Storage;
 use nodecast::domain::workload::{DaemonSet, ObjectName};
 use nodecast::domain::{
     FeatureGates, LabelSelector, PodSpec, Resources, SimDuration, SimTime, Symbol, Taint, TaintEffect, Versions,
@@ -88,6 +89,7 @@ pub fn setup(case: &Value, types: &Value, catalog: &Catalog) -> Result<Setup, St
     };
     let pools = list(case, "nodePools")?.iter().map(node_pool_from_json).collect::<Result<_, _>>().map_err(named)?;
     Ok(Setup {
+        storage: Storage::default(),
         versions: Versions::default(),
         price_list: Arc::clone(&region),
         region,

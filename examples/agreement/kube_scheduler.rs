@@ -168,6 +168,7 @@ fn read_node(node: &Value) -> Result<SchedulerNode, String> {
         unschedulable: read.unschedulable,
         allocatable: read.allocatable,
         images,
+        volume_limits: Vec::new(),
     })
 }
 

@@ -29,6 +29,7 @@ use super::scheduler_loop;
 use super::setup::{Autoscaler, Setup};
 use crate::domain::{NodeId, SimDuration, SimTime, Taint, TaintEffect, WorkloadId};
 use crate::policy::cluster_autoscaler::{ClusterAutoscaler, DELETION_CANDIDATE, ExpanderInputs, Flags, Iteration};
+use crate::policy::kube_scheduler::PodVolumes;
 use crate::world::record::EventKind;
 
 /// How long an iteration takes.
@@ -53,7 +54,7 @@ pub(super) struct AutoscalerLoop {
     batches: BTreeMap<usize, Vec<NodeId>>,
     nodes: BTreeMap<NodeId, observation::KnownNode>,
     /// By workload and address of the specification.
-    pods: FxHashMap<(WorkloadId, usize), observation::KnownTemplate>,
+    pods: FxHashMap<(WorkloadId, usize, PodVolumes), observation::KnownTemplate>,
     noted: notes::Noted,
 }
 

@@ -22,6 +22,7 @@ use super::restarts::BackOffs;
 use super::scheduler_loop::SchedulerLoop;
 use super::setup::Setup;
 use super::terminations::Terminations;
+use super::volumes::Volumes;
 use super::workload_controllers::Controllers;
 use super::zone_outage::Darkness;
 use crate::cloud::{AutoScaling, BootTimes, Ec2, InstanceId, SimulatedAccount};
@@ -70,6 +71,7 @@ pub struct Context<'s> {
     pub(super) darkness: Darkness,
     pub(super) node_groups: NodeGroups,
     pub(super) terminations: Terminations,
+    pub(super) volumes: Volumes,
     /// The release that the control plane runs.
     pub(super) control_plane: KubernetesVersion,
     /// PodDisruptionBudgets as they are now.
@@ -120,6 +122,7 @@ impl<'s> Context<'s> {
             darkness: Darkness::default(),
             node_groups: NodeGroups::new(setup),
             terminations: Terminations::default(),
+            volumes: Volumes::new(setup),
             control_plane: setup.versions.kubernetes,
             pod_budgets: setup.disruption_budgets.clone(),
             replay: setup.replay.as_ref().map(|_| ReplayState::default()),

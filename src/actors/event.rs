@@ -1,5 +1,6 @@
 //! Everything that can happen.
 
+use super::volumes::AttachmentId;
 use crate::domain::{NodeId, PodId, WorkloadId};
 use crate::world::record::CommandId;
 
@@ -16,6 +17,8 @@ pub enum Event {
     FlushUnschedulable,
     /// A pod's containers run.
     PodStarted(PodId),
+    /// A volume is detached from a node.
+    VolumeDetached(AttachmentId),
     /// A pod's readiness probe succeeds.
     PodReady(PodId),
     /// A probe may give up on one of the pod's containers.

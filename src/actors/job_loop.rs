@@ -5,8 +5,6 @@
 //!
 //! Source: KEDA 2.20 `pkg/scaling/executor/scale_jobs.go`; Kubernetes 1.36 `pkg/controller/job`.
 
-use std::sync::Arc;
-
 use super::context::Context;
 use super::event::{Event, class};
 use super::setup::JobPlan;
@@ -92,9 +90,6 @@ pub(super) fn apply<'s>(context: &mut Context<'s>, now: SimTime, plan: &'s JobPl
         context.world.note(now, EventKind::ManifestApplied, Some(workload), format!("ScaledJob {name}"));
         return;
     }
-    let mut template = (*plan.job.job.template).clone();
-    // No claim is simulated, see `workload_controllers`.
-    template.volumes.clear();
     let workload = context.world.add_workload(NewWorkload {
         name,
         kind: WorkloadKind::ScaledJob,
@@ -102,7 +97,7 @@ pub(super) fn apply<'s>(context: &mut Context<'s>, now: SimTime, plan: &'s JobPl
             match_labels: plan.job.job.template.labels.clone(),
             expressions: Vec::new(),
         },
-        template: Arc::new(template),
+        template: plan.job.job.template.clone(),
         replicas: 0,
         has_load: false,
     });

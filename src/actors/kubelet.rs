@@ -12,7 +12,9 @@ use rustc_hash::FxHashMap;
 use super::context::Context;
 use super::event::{Event, class};
 use super::workload_controllers::daemon_sets;
-use super::{cpu_shares, karpenter, load_loop, pod_trace, probes, replay, scheduler_loop, workload_controllers};
+use super::{
+    cpu_shares, karpenter, load_loop, pod_trace, probes, replay, scheduler_loop, volumes, workload_controllers,
+};
 use crate::domain::{NodeId, PodId, SimDuration, SimTime, Symbol};
 use crate::scenario::definition::ImageSettings;
 use crate::world::record::EventKind;
@@ -68,13 +70,15 @@ fn pull_time(settings: &ImageSettings, bytes: i64) -> SimDuration {
     SimDuration::from_millis((exact.as_micros() + 50_000).div_euclid(100_000) * 100)
 }
 
-/// The pod has just been bound: its images are pulled, those of init containers first, then its containers start.
+/// The pod has just been bound: its volumes are attached and its images pulled, those of init containers first, then its
+/// containers start.
 pub(super) fn take_up(context: &mut Context<'_>, now: SimTime, pod: PodId) {
+    let Some(attached) = volumes::attach(context, now, pod) else { return };
     let state = context.world.pod(pod);
     let Some(node) = state.node else { return };
     let times = context.times_of(state.workload);
     let settings = &context.setup.images;
-    let mut at = now + BIND;
+    let mut at = attached.max(now + BIND);
     for init in &state.spec.init_containers {
         let image = Symbol::new(&init.container.image);
         at = context.images.available(settings, node, image, at) + CONTAINER_START;
@@ -167,6 +171,7 @@ pub(super) fn delete_within(
     match bound {
         None => {
             scheduler_loop::forget(context, pod);
+            volumes::pod_gone(context, now, pod, false);
             context.world.remove_pod(pod, now);
             karpenter::state_changed(context, now);
         }
@@ -197,6 +202,7 @@ pub(super) fn stopped(context: &mut Context<'_>, now: SimTime, pod: PodId) {
         return;
     }
     let (node, workload) = (state.node, state.workload);
+    volumes::pod_gone(context, now, pod, false);
     context.world.remove_pod(pod, now);
     scheduler_loop::pod_removed(context, now, pod, node);
     daemon_sets::pod_gone(context, pod);
@@ -249,6 +255,7 @@ pub(super) fn lost(context: &mut Context<'_>, now: SimTime, pod: PodId) {
         cpu_shares::pod_unready(context, pod);
         load_loop::replicas_changed(context, now, workload);
     }
+    volumes::pod_gone(context, now, pod, true);
     context.world.remove_pod(pod, now);
     workload_controllers::wake(context, workload);
 }

@@ -4,7 +4,7 @@ use super::context::{Context, Machine};
 use super::event::{Event, class};
 use super::workload_controllers::daemon_sets;
 use super::{
-    cluster_autoscaler, karpenter, kubelet, metrics_server, node_groups, replay, scheduler_loop, terminations,
+    cluster_autoscaler, karpenter, kubelet, metrics_server, node_groups, replay, scheduler_loop, terminations, volumes,
     zone_outage,
 };
 use crate::cloud::{BootFate, Pool};
@@ -112,6 +112,7 @@ pub(super) fn registered(context: &mut Context<'_>, now: SimTime, node: NodeId) 
     ];
     taints.extend_from_slice(&state.startup_taints);
     context.world.register_node(node, offer.capacity, offer.allocatable, &taints, now);
+    volumes::node_registered(context, node, instance_type);
     scheduler_loop::node_changed(context, now, node);
     metrics_server::node_registered(context, node);
     daemon_sets::node_registered(context, now, node);
@@ -182,6 +183,7 @@ pub(super) fn gone(context: &mut Context<'_>, now: SimTime, node: NodeId) {
 pub(super) fn remove(context: &mut Context<'_>, now: SimTime, node: NodeId) {
     zone_outage::forget(context, node);
     scheduler_loop::node_removed(context, node);
+    volumes::node_gone(context, node);
     context.world.remove_node(node, now);
     cluster_autoscaler::node_gone(context, node);
     karpenter::node_gone(context, now, node);

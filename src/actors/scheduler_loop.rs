@@ -10,7 +10,7 @@ use rustc_hash::FxHashMap;
 use super::context::Context;
 use super::event::{Event, class};
 use super::setup::Setup;
-use super::{cluster_autoscaler, karpenter, kubelet, replay};
+use super::{cluster_autoscaler, karpenter, kubelet, replay, volumes};
 use crate::domain::{NodeId, PodId, SimDuration, SimTime, WorkloadId, well_known};
 use crate::engine::Streams;
 use crate::policy::kube_scheduler::events::{ClusterEvent, may_help};
@@ -18,8 +18,8 @@ use crate::policy::kube_scheduler::queue::{
     QueueOrder, UNSCHEDULABLE_FLUSH_PERIOD, UNSCHEDULABLE_TIMEOUT, backoff_expiry, pops_from_backoff,
 };
 use crate::policy::kube_scheduler::{
-    ClusterView, Evaluation, PendingPod, Placement, PluginSet, Scheduler, SchedulerNode, Service, ShapeId, TieBreak,
-    evaluate,
+    ClusterView, Evaluation, PendingPod, Placement, PluginSet, PodVolumes, Scheduler, SchedulerNode, Service, ShapeId,
+    TieBreak, evaluate,
 };
 use crate::world::PodPhase;
 use crate::world::record::WorkloadKind;
@@ -36,8 +36,8 @@ pub(super) struct SchedulerLoop {
     backing_off: BTreeMap<SimTime, BTreeSet<QueueOrder>>,
     waiting: BTreeMap<PodId, Waiting>,
     pods: Vec<Option<Known>>,
-    /// The shape of the pods of each template of a workload.
-    shapes: FxHashMap<(WorkloadId, u32), ShapeId>,
+    /// The shape of the pods of each template of a workload whose volumes ask for the same.
+    shapes: FxHashMap<(WorkloadId, u32, PodVolumes), ShapeId>,
     attempts: u64,
     awake: bool,
     flush_planned: bool,
@@ -133,14 +133,9 @@ pub(super) fn pod_created(context: &mut Context<'_>, now: SimTime, pod: PodId) {
     if replay::changed(context) {
         return;
     }
-    let state = context.world.pod(pod);
-    let owner = context.world.workload(state.workload);
-    let known = context.scheduler.shapes.get(&(state.workload, state.revision)).copied();
-    // The pods of a DaemonSet are spread by being pinned, not by their owner's selector; some pods have no owner.
-    let selector = (!state.daemon && owner.kind != WorkloadKind::Pods).then_some(&owner.selector);
-    let shape = known.unwrap_or_else(|| context.scheduler.view.shape(state.namespace, &state.spec, selector));
-    context.scheduler.shapes.insert((state.workload, state.revision), shape);
-    let priority = state.spec.priority;
+    volumes::pod_created(context, pod);
+    let shape = shape_of(context, pod);
+    let priority = context.world.pod(pod).spec.priority;
     let scheduler = &mut context.scheduler;
     if scheduler.pods.len() <= pod.index() {
         scheduler.pods.resize(pod.index() + 1, None);
@@ -148,6 +143,23 @@ pub(super) fn pod_created(context: &mut Context<'_>, now: SimTime, pod: PodId) {
     scheduler.pods[pod.index()] = Some(Known { shape, failures: 0 });
     scheduler.active.insert(QueueOrder { priority, queued_at: now, pod });
     wake(context, SimDuration::ZERO);
+}
+
+/// The pod's shape as its claims are now.
+fn shape_of(context: &mut Context<'_>, pod: PodId) -> ShapeId {
+    let asked = volumes::of_pod(context, pod);
+    let state = context.world.pod(pod);
+    let key = (state.workload, state.revision, asked);
+    if let Some(&known) = context.scheduler.shapes.get(&key) {
+        return known;
+    }
+    let owner = context.world.workload(state.workload);
+    // The pods of a DaemonSet are spread by being pinned, not by their owner's selector; some pods have no owner.
+    let selector = (!state.daemon && owner.kind != WorkloadKind::Pods).then_some(&owner.selector);
+    let view = &mut context.scheduler.view;
+    let shape = view.shape_with_volumes(state.namespace, &state.spec, selector, key.2.clone());
+    context.scheduler.shapes.insert(key, shape);
+    shape
 }
 
 /// A pod is gone before it had a node.
@@ -189,11 +201,17 @@ pub fn inquire(context: &Context<'_>, pod: PodId) -> Option<Evaluation> {
 
 fn attempt(context: &mut Context<'_>, now: SimTime, pod: PodId) {
     let state = context.world.pod(pod);
-    let Some(known) = context.scheduler.known(pod) else { return };
+    let Some(mut known) = context.scheduler.known(pod) else { return };
     if state.phase != PodPhase::Pending || !state.is_active() {
         return;
     }
-    let pending = PendingPod { id: pod, shape: known.shape, pinned_to: state.pinned };
+    let pinned_to = state.pinned;
+    if !state.spec.volumes.is_empty() {
+        // Another pod may have bound a claim since.
+        known.shape = shape_of(context, pod);
+        context.scheduler.pods[pod.index()] = Some(known);
+    }
+    let pending = PendingPod { id: pod, shape: known.shape, pinned_to };
     let scheduler = &mut context.scheduler;
     scheduler.attempts += 1;
     let version = scheduler.scheduler.config().version;
@@ -207,6 +225,7 @@ fn attempt(context: &mut Context<'_>, now: SimTime, pod: PodId) {
         Placement::Node(chosen) => {
             scheduler.view.assume_pod(chosen.node, pod, known.shape, now);
             context.world.bind_pod(pod, chosen.node, now);
+            volumes::pod_bound(context, now, pod, chosen.node);
             kubelet::take_up(context, now, pod);
             karpenter::pod_bound(context, now, pod, chosen.node);
             notify(context, now, ClusterEvent::PodPlaced(known.shape));
@@ -290,6 +309,7 @@ pub(super) fn node_changed(context: &mut Context<'_>, now: SimTime, node: NodeId
         unschedulable: state.taints.iter().any(|taint| taint.key == well_known::TAINT_UNSCHEDULABLE),
         allocatable: state.allocatable.clone(),
         images: Vec::new(),
+        volume_limits: context.volumes.limits(node).to_vec(),
     };
     context.scheduler.view.add_node(node, entry);
     // Compared with a node that was not there, every change that can help does help.

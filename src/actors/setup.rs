@@ -9,6 +9,7 @@ use crate::domain::external_metrics::ExternalMetric;
 use crate::domain::keda::{ScaledJob, ScaledObject, Trigger};
 use crate::domain::node_group::NodeGroup;
 use crate::domain::pod::PodDisruptionBudget;
+use crate::domain::volumes::Storage;
 use crate::domain::workload::{CronJob, DaemonSet, Deployment, Job, ObjectName, StatefulSet};
 use crate::domain::{
     FeatureGates, HorizontalPodAutoscaler, KubernetesVersion, LabelSelector, Labels, NodeClass, NodePool, SimDuration,
@@ -64,6 +65,7 @@ pub const STREAM_NAMES: &[&str] = &[
     "supply",
     "supply-delay",
     "supply-shared",
+    "volume-zone",
 ];
 
 /// Everything that a simulation is told.
@@ -97,6 +99,9 @@ pub struct Setup {
     pub namespaces: Vec<(Symbol, Labels)>,
     /// Services: namespace and labels of the pods that they select.
     pub services: Vec<(Symbol, Labels)>,
+    /// Claims, volumes and storage classes. Whoever makes the setup sees to it that every claim which a pod names is there, and
+    /// every class that a claim needs.
+    pub storage: Storage,
     /// PodDisruptionBudgets.
     pub disruption_budgets: Vec<PodDisruptionBudget>,
     /// Calendar time at which simulated time is zero.

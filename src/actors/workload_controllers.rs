@@ -64,8 +64,6 @@ fn begin_workload(
 fn owned_template(template: &PodSpec, owner: OwnerKind) -> PodSpec {
     let mut template = template.clone();
     template.owner = owner;
-    // No claim is simulated; kept, these would make the packer refuse the pod for a claim that it does not know.
-    template.volumes.clear();
     template
 }
 

@@ -1,5 +1,7 @@
 //! What a pod asks for.
 
+use std::borrow::Cow;
+
 use super::labels::{LabelSelector, Labels};
 use super::requirements::{Operator, Requirement, Requirements};
 use super::resources::{ResourceName, Resources};
@@ -140,10 +142,33 @@ pub enum PreemptionPolicy {
 /// A volume of a pod that matters to placement: a claim by name.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct VolumeRef {
-    /// The PersistentVolumeClaim's name; for an ephemeral volume `<pod>-<volume>` is meant.
+    /// The PersistentVolumeClaim's name, or the part of it that pods of one template share.
     pub claim: Symbol,
-    /// For a generic ephemeral volume: its storage class, empty for the default class.
-    pub ephemeral_class: Option<Symbol>,
+    /// Whose claim it is.
+    pub source: ClaimSource,
+}
+
+/// Whose claim a pod's volume is.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum ClaimSource {
+    /// One that exists beside the pod, called as the volume says.
+    Named,
+    /// One that comes and goes with the pod, a generic ephemeral volume, called `<pod>-<volume>`: its storage class, empty for
+    /// the default class.
+    Ephemeral(Symbol),
+    /// One that a StatefulSet made for the pod's ordinal, called `<template>-<pod>`: its storage class, `None` when not given.
+    Template(Option<Symbol>),
+}
+
+impl VolumeRef {
+    /// The name of the claim that a pod of this name means.
+    pub fn claim_name(&self, pod: &str) -> Cow<'static, str> {
+        match self.source {
+            ClaimSource::Named => Cow::Borrowed(self.claim.as_str()),
+            ClaimSource::Ephemeral(_) => Cow::Owned(format!("{pod}-{}", self.claim)),
+            ClaimSource::Template(_) => Cow::Owned(format!("{}-{pod}", self.claim)),
+        }
+    }
 }
 
 /// Where a pod is in its life, as its status says.

@@ -182,6 +182,7 @@ well_known_texts! {
 
     BETA_ZONE = "failure-domain.beta.kubernetes.io/zone";
     EBS_ZONE = "topology.ebs.csi.aws.com/zone";
+    EBS_DRIVER = "ebs.csi.aws.com";
     BETA_REGION = "failure-domain.beta.kubernetes.io/region";
     BETA_ARCH = "beta.kubernetes.io/arch";
     BETA_OS = "beta.kubernetes.io/os";

@@ -1,7 +1,9 @@
 //! Persistent volumes, as far as they decide where a pod may run.
 
+use rustc_hash::FxHashMap;
+
 use super::pod::NodeSelectorTerm;
-use super::symbol::Symbol;
+use super::symbol::{Symbol, well_known};
 
 /// When a StorageClass makes the volume for a claim.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
@@ -44,7 +46,7 @@ pub struct PersistentVolume {
 }
 
 /// A PersistentVolumeClaim.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PersistentVolumeClaim {
     /// Namespace.
     pub namespace: Symbol,
@@ -60,4 +62,95 @@ pub struct PersistentVolumeClaim {
     pub lost: bool,
     /// Whether it is being deleted.
     pub deleting: bool,
+}
+
+impl PersistentVolumeClaim {
+    /// A claim without a volume.
+    pub const fn unbound(namespace: Symbol, name: Symbol, class: Option<Symbol>) -> Self {
+        Self { namespace, name, class, volume: None, bind_completed: false, lost: false, deleting: false }
+    }
+}
+
+/// The claims, volumes and classes of a cluster, found by name.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Storage {
+    claims: FxHashMap<(Symbol, Symbol), PersistentVolumeClaim>,
+    volumes: FxHashMap<Symbol, PersistentVolume>,
+    classes: Vec<StorageClass>,
+}
+
+impl Storage {
+    /// These objects; of two with one name the later counts.
+    pub fn new(
+        claims: impl IntoIterator<Item = PersistentVolumeClaim>,
+        volumes: impl IntoIterator<Item = PersistentVolume>,
+        classes: Vec<StorageClass>,
+    ) -> Self {
+        let mut storage = Self { classes, ..Self::default() };
+        claims.into_iter().for_each(|claim| storage.put_claim(claim));
+        volumes.into_iter().for_each(|volume| storage.put_volume(volume));
+        storage
+    }
+
+    /// Whether there is neither a claim nor a class.
+    pub fn is_empty(&self) -> bool {
+        self.claims.is_empty() && self.classes.is_empty()
+    }
+
+    /// The claim called `name`. Takes text, so that asking for a claim that does not exist leaves nothing behind.
+    pub fn claim(&self, namespace: Symbol, name: &str) -> Option<&PersistentVolumeClaim> {
+        self.claims.get(&(namespace, Symbol::existing(name)?))
+    }
+
+    /// All claims, in order of namespace and name.
+    pub fn claims_in_order(&self) -> Vec<&PersistentVolumeClaim> {
+        let mut claims: Vec<&PersistentVolumeClaim> = self.claims.values().collect();
+        claims.sort_unstable_by_key(|claim| (claim.namespace, claim.name));
+        claims
+    }
+
+    /// The volume called `name`.
+    pub fn volume(&self, name: Symbol) -> Option<&PersistentVolume> {
+        self.volumes.get(&name)
+    }
+
+    /// The class called `name`.
+    pub fn class(&self, name: Symbol) -> Option<&StorageClass> {
+        self.classes.iter().find(|class| class.name == name)
+    }
+
+    /// The class of claims that name none.
+    pub fn default_class(&self) -> Option<&StorageClass> {
+        self.classes.iter().find(|class| class.default_class)
+    }
+
+    /// The class of a claim that is not bound; `None` if there is none, or if the claim asks for a volume made by hand.
+    pub fn class_of(&self, claim: &PersistentVolumeClaim) -> Option<&StorageClass> {
+        match claim.class {
+            Some(name) if name == well_known::EMPTY => None,
+            Some(name) => self.class(name),
+            None => self.default_class(),
+        }
+    }
+
+    /// The volume that a claim is bound to.
+    pub fn bound(&self, claim: &PersistentVolumeClaim) -> Option<&PersistentVolume> {
+        self.volume(claim.volume.filter(|_| claim.bind_completed)?)
+    }
+
+    /// Adds a claim or replaces the one of its name.
+    pub fn put_claim(&mut self, claim: PersistentVolumeClaim) {
+        self.claims.insert((claim.namespace, claim.name), claim);
+    }
+
+    /// Adds a volume or replaces the one of its name.
+    pub fn put_volume(&mut self, volume: PersistentVolume) {
+        self.volumes.insert(volume.name, volume);
+    }
+
+    /// Takes a claim away, with the volume that it is bound to.
+    pub fn remove_claim(&mut self, namespace: Symbol, name: Symbol) {
+        let claim = self.claims.remove(&(namespace, name));
+        claim.and_then(|claim| claim.volume).and_then(|volume| self.volumes.remove(&volume));
+    }
 }

@@ -75,6 +75,8 @@ pub struct StatefulSet {
     pub parallel: bool,
     /// The first ordinal (`ordinals.start`).
     pub first_ordinal: u32,
+    /// Whether the claims of a pod stay when there are too many replicas (`persistentVolumeClaimRetentionPolicy.whenScaled`).
+    pub keeps_claims: bool,
     /// How a changed template reaches its pods.
     pub update: StatefulUpdate,
     /// How long a pod must be Ready before it counts as available.

@@ -10,6 +10,7 @@ mod pools;
 mod real_node;
 mod releases;
 mod reservations;
+mod volumes;
 
 use crate::catalog::Region;
 use crate::domain::{
@@ -22,6 +23,7 @@ pub use pools::{complete_classes, complete_pools, types_of_pools};
 pub use real_node::{RealNode, real_node};
 pub use releases::{capacity_type_key, default_requirements, price_list_of};
 pub use reservations::{KnownReservation, RESERVATION_LABELS, add_reservations, selects};
+pub use volumes::ebs_attach_limit;
 
 /// An instance type as Karpenter's scheduler sees it: what its nodes are labelled with, what they hold, and where it can
 /// be had at what price.

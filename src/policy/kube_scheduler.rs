@@ -6,8 +6,8 @@
 //!
 //! Reproduced: the default profile of Kubernetes 1.36, and where placements differ, earlier releases by version.
 //!
-//! Deviation: volumes, dynamic resource claims, extenders and the filters' parallelism are left out; nodes are searched
-//! one after the other.
+//! Deviation: dynamic resource claims, extenders and the filters' parallelism are left out; nodes are searched one after
+//! the other.
 //!
 //! What must not live here: time, the queue's state, binding, events of the simulation.
 
@@ -30,6 +30,7 @@ mod shape_cache;
 mod tests;
 mod topology;
 mod topology_state;
+mod volumes;
 
 pub use cluster_view::{ClusterView, Service};
 pub use evaluation::{Evaluation, NodeEvaluation, evaluate};
@@ -41,6 +42,7 @@ pub use preemption::{BudgetState, NoPreemption, Preemption};
 pub use resources::{FitScoring, FitStrategy};
 pub use shape::{PodShape, ShapeId};
 pub use topology_state::HARD_POD_AFFINITY_WEIGHT;
+pub use volumes::PodVolumes;
 
 use crate::domain::{KubernetesVersion, NodeId, PodId};
 use cluster_view::Slot;

@@ -89,7 +89,7 @@ const NO_SETUP: PackingSetup<'static> = PackingSetup {
     pools: &[],
     daemons: &[],
     namespaces: &[],
-    volumes: Volumes { claims: &[], volumes: &[], classes: &[] },
+    volumes: Volumes { storage: None },
 };
 
 impl<'a> Packer<'a> {

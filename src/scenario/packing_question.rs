@@ -15,7 +15,7 @@ use super::tree::Variables;
 use crate::catalog::{Catalog, CatalogError, Region};
 use crate::domain::pod::{OwnerKind, PodDisruptionBudget, PodPhase};
 use crate::domain::symbol::well_known;
-use crate::domain::volumes::{PersistentVolume, PersistentVolumeClaim, StorageClass};
+use crate::domain::volumes::Storage;
 use crate::domain::words::counted;
 use crate::domain::workload::{DaemonSet, Deployment, ObjectName};
 use crate::domain::{
@@ -74,17 +74,6 @@ pub struct NodeWithPods {
     pub volume_limits: Vec<(Symbol, u32)>,
 }
 
-/// The storage objects of the cluster.
-#[derive(Clone, PartialEq, Debug, Default)]
-pub struct StorageObjects {
-    /// PersistentVolumeClaims.
-    pub claims: Vec<PersistentVolumeClaim>,
-    /// PersistentVolumes.
-    pub volumes: Vec<PersistentVolume>,
-    /// StorageClasses.
-    pub classes: Vec<StorageClass>,
-}
-
 /// A cluster with pods that wait for a node.
 #[derive(Clone, Debug)]
 pub struct PackingQuestion {
@@ -109,7 +98,7 @@ pub struct PackingQuestion {
     /// PodDisruptionBudgets.
     pub disruption_budgets: Vec<PodDisruptionBudget>,
     /// Volumes and what is claimed of them.
-    pub storage: StorageObjects,
+    pub storage: Storage,
     /// What could make the real cluster answer otherwise.
     pub warnings: Vec<Warning>,
 }
@@ -176,11 +165,7 @@ impl PackingQuestion {
             nodes,
             pods,
             disruption_budgets: objects.disruption_budgets,
-            storage: StorageObjects {
-                claims: objects.volume_claims,
-                volumes: objects.volumes,
-                classes: objects.storage_classes,
-            },
+            storage: Storage::new(objects.volume_claims, objects.volumes, objects.storage_classes),
             warnings,
             region,
         })

@@ -1,6 +1,7 @@
 //! From a scenario and one of its policies to the setup of one simulation, with warnings about what is left out.
 
 mod metrics;
+mod storage;
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -64,6 +65,7 @@ pub fn resolve(
         node_pools,
         namespaces: manifests.namespaces.iter().map(|ns| (ns.name, ns.labels.clone())).collect(),
         services: manifests.services.iter().map(|service| (service.name.namespace, service.selector.clone())).collect(),
+        storage: storage::storage(scenario, manifests, &mut warnings),
         disruption_budgets: manifests.disruption_budgets.clone(),
         start: scenario.start,
         prometheus: metrics::prometheus_plan(scenario, manifests),
@@ -167,11 +169,6 @@ fn warn_about_objects(manifests: &Manifests, policy: &PolicyVariant, warnings: &
             "{} not simulated; use a node group",
             counted(manifests.nodes.len() as u64, "Node object is", "Node objects are")
         ));
-    }
-    let templates = manifests.deployments.iter().map(|deployment| &deployment.template);
-    let mut templates = templates.chain(manifests.stateful_sets.iter().map(|set| &set.template));
-    if templates.any(|template| !template.volumes.is_empty()) {
-        warnings.push("persistent volumes do not bind pods to zones".to_owned());
     }
     if acts_twice(policy) {
         let release = policy.versions.karpenter;

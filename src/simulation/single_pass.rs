@@ -234,11 +234,7 @@ fn asking<R>(
         pools: &pools,
         daemons: &question.daemons,
         namespaces: &namespaces,
-        volumes: Volumes {
-            claims: &question.storage.claims,
-            volumes: &question.storage.volumes,
-            classes: &question.storage.classes,
-        },
+        volumes: Volumes::of(&question.storage),
     };
     ask(setup, &Situation { nodes: &nodes, pods: &pods, reserved: ReservedMode::Strict, ties: TIES })
 }

@@ -45,6 +45,10 @@ pub enum EventKind {
     PodUnschedulable,
     /// A pod was bound.
     PodScheduled,
+    /// A volume was made for a claim of a pod.
+    ProvisioningSucceeded,
+    /// A pod's volume was still attached to another node.
+    FailedAttachVolume,
     /// A pod's containers ran.
     PodStarted,
     /// A pod was Ready.
@@ -105,6 +109,8 @@ pub enum EventKind {
     NodeDisrupted,
     /// A node had no pod left that had to leave.
     NodeDrained,
+    /// A drained node waited for volumes to be detached.
+    AwaitingVolumeDetachment,
     /// An instance's termination was asked for.
     InstanceTerminating,
     /// An instance was gone.
@@ -179,6 +185,8 @@ impl EventKind {
             Self::PodCreated => "PodCreated",
             Self::PodUnschedulable => "PodUnschedulable",
             Self::PodScheduled => "PodScheduled",
+            Self::ProvisioningSucceeded => "ProvisioningSucceeded",
+            Self::FailedAttachVolume => "FailedAttachVolume",
             Self::PodStarted => "PodStarted",
             Self::PodReady => "PodReady",
             Self::PodKilled => "PodKilled",
@@ -209,6 +217,7 @@ impl EventKind {
             Self::CommandFailed => "CommandFailed",
             Self::NodeDisrupted => "NodeDisrupted",
             Self::NodeDrained => "NodeDrained",
+            Self::AwaitingVolumeDetachment => "AwaitingVolumeDetachment",
             Self::InstanceTerminating => "InstanceTerminating",
             Self::InstanceTerminated => "InstanceTerminated",
             Self::RebalanceRecommended => "RebalanceRecommended",

@@ -59,4 +59,5 @@ mod synthetic;
 mod third_tutorial;
 mod upgrades;
 mod validate;
+mod volumes;
 mod workloads;

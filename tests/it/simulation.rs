@@ -112,14 +112,18 @@ fn a_pod_that_no_node_can_hold_says_why_and_launches_nothing() {
 }
 
 #[test]
-fn a_pod_with_a_volume_claim_runs_and_the_report_warns_that_volumes_bind_nothing() {
+fn a_pod_whose_volume_claim_is_in_no_file_runs_and_the_report_says_what_is_assumed() {
     let claim = "volumes: [{name: data, persistentVolumeClaim: {claimName: data}}], containers:";
     let manifests = format!("{}{}", node_pool("Never"), deployment("db", 1, "500m", "1Gi"));
     let manifests = manifests.replace("      containers:", &format!("      {{{claim}"));
     let manifests = manifests.replace("1Gi}}}]\n", "1Gi}}}]}\n");
     let outcome = run(&scenario("5m", ""), &manifests);
     assert!(outcome.record.pods.iter().all(|pod| pod.ready.is_some()));
-    assert!(outcome.warnings.iter().any(|warning| warning.contains("volumes")), "{:?}", outcome.warnings);
+    assert!(
+        outcome.warnings.iter().any(|warning| warning.contains("PersistentVolumeClaim data is in no file")),
+        "{:?}",
+        outcome.warnings
+    );
 }
 
 /// What must hold whenever anything has happened.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::groups::KnownGroup;
 use crate::actors::context::Context;
-use crate::actors::{karpenter, scheduler_loop};
+use crate::actors::{karpenter, scheduler_loop, volumes};
 use crate::domain::pod::PodPhase as ReportedPhase;
 use crate::domain::{Labels, NodeId, PodId, PodSpec, SimDuration, SimTime, WorkloadId, well_known};
 use crate::policy::cluster_autoscaler::templates::kubelet_labels;
@@ -16,6 +16,7 @@ use crate::policy::cluster_autoscaler::view::{
     PodTraits, PodView, RestartPolicy,
 };
 use crate::policy::cluster_autoscaler::{Flags, Observation, TO_BE_DELETED};
+use crate::policy::kube_scheduler::PodVolumes;
 use crate::world::record::WorkloadKind;
 use crate::world::{NodePhase, PodPhase};
 
@@ -134,6 +135,7 @@ fn nodes(context: &mut Context<'_>, now: SimTime) -> Vec<NodeView> {
             unschedulable: state.taints.iter().any(|taint| taint.key == well_known::TAINT_UNSCHEDULABLE),
             allocatable: state.allocatable.clone(),
             capacity: state.capacity.clone(),
+            volume_limits: context.volumes.limits(id).to_vec(),
             created: known.registered,
             ready: state.ready,
             ready_since: known.changed,
@@ -175,7 +177,8 @@ fn pods(context: &mut Context<'_>, flags: &Flags) -> (Vec<PodView>, Vec<DaemonSe
         let (name, own, kind) = (workload.name.name, workload.pods.clone(), workload.kind);
         if kind == WorkloadKind::DaemonSet {
             let template = Arc::clone(&workload.template);
-            daemon_sets.push(DaemonSetView { name, pods: traits_of(context, id, &template, flags) });
+            let pods = traits_of(context, id, (&template, PodVolumes::default()), flags);
+            daemon_sets.push(DaemonSetView { name, pods });
         }
         pods.extend(own.into_iter().map(|pod| pod_view(context, pod, flags)));
     }
@@ -187,7 +190,8 @@ fn pods(context: &mut Context<'_>, flags: &Flags) -> (Vec<PodView>, Vec<DaemonSe
 pub(super) fn pod_view(context: &mut Context<'_>, id: PodId, flags: &Flags) -> PodView {
     let state = context.world.pod(id);
     let (workload, spec) = (state.workload, Arc::clone(&state.spec));
-    let traits = traits_of(context, workload, &spec, flags);
+    let volumes = volumes::of_pod(context, id);
+    let traits = traits_of(context, workload, (&spec, volumes), flags);
     view(context, id, traits)
 }
 
@@ -209,13 +213,19 @@ fn view(context: &Context<'_>, id: PodId, traits: Arc<PodTraits>) -> PodView {
     PodView { id, traits, created: state.created, phase, deleted_at: state.deletion_requested, place }
 }
 
-/// What the workload's pods of one specification share; the same value as before while nothing about it changed.
-fn traits_of(context: &mut Context<'_>, id: WorkloadId, spec: &Arc<PodSpec>, flags: &Flags) -> Arc<PodTraits> {
+/// What the workload's pods of one specification share whose volumes ask for the same; the same value as before while
+/// nothing about it changed.
+fn traits_of(
+    context: &mut Context<'_>,
+    id: WorkloadId,
+    (spec, volumes): (&Arc<PodSpec>, PodVolumes),
+    flags: &Flags,
+) -> Arc<PodTraits> {
     let workload = context.world.workload(id);
     // Only with a least number of replicas does their number matter.
     let counts = flags.min_replica_count > 0;
     let replicas = if counts { (i64::from(workload.replicas), workload.pods.len() as i64) } else { (0, 0) };
-    let key = (id, Arc::as_ptr(spec).addr());
+    let key = (id, Arc::as_ptr(spec).addr(), volumes);
     if let Some(known) = context.cluster_autoscaler.pods.get(&key)
         && known.replicas == replicas
     {
@@ -237,6 +247,7 @@ fn traits_of(context: &mut Context<'_>, id: WorkloadId, spec: &Arc<PodSpec>, fla
     });
     let mut traits = PodTraits::new(workload.name.namespace, Arc::clone(spec), controller);
     traits.local_volumes.clone_from(&spec.local_volumes);
+    traits.volumes.clone_from(&key.2);
     if kind == Some(ControllerKind::Job) {
         traits.restart_policy = RestartPolicy::Never;
     }

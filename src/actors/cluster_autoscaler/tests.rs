@@ -9,6 +9,7 @@ use crate::actors::setup::{Autoscaler, ClusterAutoscalerSettings, Setup};
 use crate::catalog::Catalog;
 use crate::domain::node_group::{InstancesDistribution, NodeGroup};
 use crate::domain::node_pool::AmiFamily;
+use crate::domain::volumes::Storage;
 use crate::domain::{Labels, NodeId, SimDuration, SimTime, Symbol, Versions};
 use crate::policy::cluster_autoscaler::discovery::ENABLED_TAG;
 use crate::policy::cluster_autoscaler::{Flags, TO_BE_DELETED};
@@ -43,6 +44,7 @@ fn setup(flags: &[(&str, &str)]) -> Setup {
     let flags = Flags::parse(versions.cluster_autoscaler.kubernetes(), flags.iter().copied()).unwrap();
     let region = Catalog::embedded().unwrap().region("us-east-1").unwrap();
     Setup {
+        storage: Storage::default(),
         versions,
         price_list: Arc::clone(&region),
         region,

@@ -50,6 +50,8 @@ pub(super) struct ClaimState {
     pub(super) tainted: bool,
     /// Since when it drains.
     pub(super) draining_since: Option<SimTime>,
+    /// Whether it is drained and waits for volumes to be detached.
+    pub(super) awaits_volumes: bool,
     /// When its drain ends at the latest, in whole seconds.
     pub(super) termination_time: Option<SimTime>,
     /// Whether its instance no longer exists.
@@ -80,6 +82,7 @@ impl ClaimState {
             queued: false,
             tainted: false,
             draining_since: None,
+            awaits_volumes: false,
             termination_time: None,
             instance_gone: false,
             awaits_instance: false,

@@ -47,7 +47,7 @@ pub(super) fn with_packing_setup<R>(context: &Context<'_>, ask: impl FnOnce(Pack
         pools: &pools,
         daemons: &daemons,
         namespaces: &namespaces,
-        volumes: Volumes::default(),
+        volumes: Volumes::of(context.volumes.storage()),
     })
 }
 
@@ -163,6 +163,6 @@ pub(super) fn node_view<'c>(context: &'c Context<'_>, node: NodeId) -> NodeView<
         registered: state.phase == NodePhase::Registered,
         offered: !is_marked(context, node),
         pods: &[],
-        volume_limits: &[],
+        volume_limits: context.volumes.limits(node),
     }
 }

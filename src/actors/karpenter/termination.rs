@@ -7,7 +7,7 @@ use super::cluster_view::pod_view;
 use super::{batching, claims, disruption, eviction, has_disruption_loop, is_managed, queue, static_pools};
 use crate::actors::context::Context;
 use crate::actors::event::{Event, class};
-use crate::actors::{kubelet, node_life, scheduler_loop};
+use crate::actors::{kubelet, node_life, scheduler_loop, volumes};
 use crate::domain::{NodeId, PodId, SimDuration, SimTime, Symbol};
 use crate::world::NodePhase;
 use crate::world::record::{EventKind, NodeEnd};
@@ -103,6 +103,10 @@ pub(in crate::actors) fn drain_poll(context: &mut Context<'_>, now: SimTime, nod
     if context.world.node(node).phase != NodePhase::Registered {
         return;
     }
+    if context.karpenter.nodes.get(&node).is_some_and(|claim| claim.awaits_volumes) {
+        await_volumes(context, now, node);
+        return;
+    }
     delete_overdue(context, now, node);
     let group = next_group(context, now, node);
     for &pod in &group {
@@ -115,10 +119,30 @@ pub(in crate::actors) fn drain_poll(context: &mut Context<'_>, now: SimTime, nod
         context.queue.schedule_in(POLL, class::NODE_AUTOSCALER, Event::DrainPoll(node));
         return;
     }
-    if let Some(claim) = context.karpenter.nodes.get_mut(&node) {
-        claim.draining_since = None;
-    }
     context.world.drain_node(node, now);
+    await_volumes(context, now, node);
+}
+
+/// The instance of a drained node is terminated once no volume is attached that a pod which had to leave has used, or when the
+/// node's time is up. Releases before v1 do not wait.
+///
+/// Source: Karpenter core v1.13 `pkg/controllers/node/termination/controller.go`, `ensureVolumesDetached`,
+/// `filterVolumeAttachments`.
+fn await_volumes(context: &mut Context<'_>, now: SimTime, node: NodeId) {
+    let latest = context.karpenter.nodes.get(&node).and_then(|claim| claim.termination_time);
+    let stays = |pod: PodId| !pod_view(context, pod).waits_for_eviction(now);
+    let waits = has_disruption_loop(context.setup.versions.karpenter)
+        && latest.is_none_or(|latest| now < latest)
+        && volumes::holds_node(context, node, stays);
+    let Some(claim) = context.karpenter.nodes.get_mut(&node) else { return };
+    if waits {
+        if !std::mem::replace(&mut claim.awaits_volumes, true) {
+            context.world.note_node(node, now, EventKind::AwaitingVolumeDetachment, "");
+        }
+        context.queue.schedule_in(POLL, class::NODE_AUTOSCALER, Event::DrainPoll(node));
+        return;
+    }
+    claim.draining_since = None;
     terminate(context, now, node);
 }
 

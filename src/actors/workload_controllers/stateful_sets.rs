@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::super::context::Context;
-use super::super::{kubelet, load_loop, scheduler_loop};
+use super::super::{kubelet, load_loop, scheduler_loop, volumes};
 use super::{begin_workload, is_available, owned_template, wake, wake_after};
 use crate::domain::pod::OwnerKind;
 use crate::domain::workload::StatefulSet;
@@ -76,7 +76,7 @@ pub(super) fn pod_ready(context: &mut Context<'_>, workload: WorkloadId) {
 pub(super) fn reconcile(context: &mut Context<'_>, now: SimTime, workload: WorkloadId) {
     let Some(mut own) = context.controllers.stateful_sets.remove(&workload) else { return };
     let pods = context.world.workload(workload).pods.clone();
-    own.ordinals.retain(|&pod, _| context.world.pod(pod).phase != PodPhase::Gone);
+    forget_gone(context, workload, &mut own);
     let current = context.world.workload(workload).revision;
     let view = |&pod: &PodId| OrdinalView {
         ordinal: own.ordinals.get(&pod).copied().unwrap_or(u32::MAX),
@@ -113,6 +113,19 @@ pub(super) fn reconcile(context: &mut Context<'_>, now: SimTime, workload: Workl
         }
     }
     context.controllers.stateful_sets.insert(workload, own);
+}
+
+/// Forgets pods that are gone; claims of those that are too many go too, if the StatefulSet says so.
+fn forget_gone(context: &mut Context<'_>, workload: WorkloadId, own: &mut Ordered) {
+    let gone = |pod: &PodId| context.world.pod(*pod).phase == PodPhase::Gone;
+    let left: Vec<PodId> = own.ordinals.keys().copied().filter(gone).collect();
+    let end = u64::from(own.applied.first_ordinal) + u64::from(context.world.workload(workload).replicas);
+    for pod in left {
+        let ordinal = own.ordinals.remove(&pod);
+        if !own.applied.keeps_claims && ordinal.is_some_and(|ordinal| u64::from(ordinal) >= end) {
+            volumes::delete_templates(context, pod);
+        }
+    }
 }
 
 /// Once all pods have the present template, it is what pods below a partition are made from.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use super::view::{ControllerKind, PodTraits};
+use crate::domain::pod::ClaimSource;
 use crate::domain::{Labels, PodSpec, Symbol};
 
 /// Groups of one controller that further pods may join.
@@ -24,6 +25,10 @@ type ControllerKey = (Symbol, ControllerKind, Symbol);
 ///
 /// Source: Cluster Autoscaler 1.36 `core/scaleup/equivalence/groups.go` and `utils/pod_schedulable.go`, `PodSpecSemanticallyEqual`.
 pub fn alike(one: &PodTraits, other: &PodTraits) -> bool {
+    // The claims that a StatefulSet makes stand in its pods' specifications, each under a name of its own.
+    if one.spec.volumes.iter().any(|volume| matches!(volume.source, ClaimSource::Template(_))) {
+        return false;
+    }
     Arc::ptr_eq(&one.spec, &other.spec) || one.spec == other.spec || {
         let bare = |spec: &PodSpec| PodSpec { annotations: Labels::new(), ..spec.clone() };
         one.spec.labels == other.spec.labels && bare(&one.spec) == bare(&other.spec)

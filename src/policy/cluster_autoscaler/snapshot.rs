@@ -10,7 +10,7 @@ use rustc_hash::FxHashMap;
 use super::view::{NodeTemplate, NodeView, PodTraits};
 use crate::domain::symbol::well_known;
 use crate::domain::{NodeId, PodId, Resources, Symbol, Taint, TaintEffect};
-use crate::policy::kube_scheduler::{ClusterView, Predicates, Rejection, SchedulerNode, ShapeId};
+use crate::policy::kube_scheduler::{ClusterView, PodVolumes, Predicates, Rejection, SchedulerNode, ShapeId};
 
 /// A node of the snapshot, by place in its table.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -65,8 +65,8 @@ pub struct Snapshot {
     order: Vec<NodeAt>,
     pods: Vec<SnapshotPod>,
     by_id: FxHashMap<NodeId, NodeAt>,
-    /// Shapes by namespace and address of the specification, which the view keeps alive.
-    shapes: FxHashMap<(Symbol, usize), ShapeId>,
+    /// Shapes by namespace, address of the specification, which the view keeps alive, and what volumes ask for.
+    shapes: FxHashMap<(Symbol, usize, PodVolumes), ShapeId>,
     steps: Vec<Step>,
     /// Where in the order the next search begins.
     next: usize,
@@ -97,6 +97,7 @@ impl Snapshot {
             unschedulable: node.unschedulable,
             allocatable: node.allocatable.clone(),
             images: Vec::new(),
+            volume_limits: node.volume_limits.clone(),
         };
         self.view.add_node(node.id, known);
         self.enter(SnapshotNode {
@@ -124,6 +125,8 @@ impl Snapshot {
             unschedulable: template.unschedulable,
             allocatable: template.allocatable.clone(),
             images: Vec::new(),
+            // What a node can attach is known once its driver runs there.
+            volume_limits: Vec::new(),
         };
         self.view.add_node(id, known);
         let at = self.enter(SnapshotNode {
@@ -161,14 +164,14 @@ impl Snapshot {
     /// The scheduler's shape of such pods.
     pub fn shape(&mut self, traits: &PodTraits) -> ShapeId {
         let view = &mut self.view;
-        let key = (traits.namespace, Arc::as_ptr(&traits.spec).addr());
+        let key = (traits.namespace, Arc::as_ptr(&traits.spec).addr(), traits.volumes.clone());
         *self.shapes.entry(key).or_insert_with(|| {
+            let mut spec = Arc::clone(&traits.spec);
             // A bound pod's node stands in its specification; here it may go anywhere.
-            if traits.spec.node_name.is_some() {
-                let free = crate::domain::PodSpec { node_name: None, ..(*traits.spec).clone() };
-                return view.shape(traits.namespace, &Arc::new(free), None);
+            if spec.node_name.is_some() {
+                spec = Arc::new(crate::domain::PodSpec { node_name: None, ..(*spec).clone() });
             }
-            view.shape(traits.namespace, &traits.spec, None)
+            view.shape_with_volumes(traits.namespace, &spec, None, traits.volumes.clone())
         })
     }
 
@@ -227,6 +230,7 @@ impl Snapshot {
             unschedulable: observed.unschedulable,
             allocatable: observed.allocatable.clone(),
             images: Vec::new(),
+            volume_limits: observed.volume_limits.clone(),
         };
         let mut ghost = old.clone();
         ghost.taints.push(Taint::new(Symbol::new(super::TO_BE_DELETED), TaintEffect::NoSchedule));

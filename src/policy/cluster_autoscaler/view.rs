@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::domain::pod::PodPhase;
 use crate::domain::{LabelSelector, Labels, NodeId, PodId, PodSpec, Resources, SimDuration, SimTime, Symbol, Taint};
+use crate::policy::kube_scheduler::PodVolumes;
 
 /// The kinds of controllers that the rules tell apart.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -62,6 +63,8 @@ pub struct PodTraits {
     pub restart_policy: RestartPolicy,
     /// Names of volumes on the node's disk: `hostPath`, and `emptyDir` that is not in memory.
     pub local_volumes: Vec<Symbol>,
+    /// What their persistent volumes ask of a node.
+    pub volumes: PodVolumes,
     /// Whether the specification states a priority at all; without one a pod is never expendable.
     pub has_priority: bool,
     /// `schedulerName`.
@@ -77,6 +80,7 @@ impl PodTraits {
             controller,
             restart_policy: RestartPolicy::default(),
             local_volumes: Vec::new(),
+            volumes: PodVolumes::default(),
             has_priority: true,
             scheduler: Symbol::new("default-scheduler"),
         }
@@ -162,6 +166,8 @@ pub struct NodeView {
     pub allocatable: Resources,
     /// What the machine has.
     pub capacity: Resources,
+    /// How many volumes of each CSI driver it can attach.
+    pub volume_limits: Vec<(Symbol, u32)>,
     /// When the Node object was created.
     pub created: SimTime,
     /// Whether its `Ready` condition is true.

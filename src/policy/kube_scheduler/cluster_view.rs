@@ -7,6 +7,7 @@ use rustc_hash::FxHashMap;
 use super::node::{NodeEntry, PlacedPod, SchedulerNode};
 use super::shape::{PeerId, PodShape, ShapeId, normalized_image};
 use super::topology::{KeyIndex, TopologyKeys};
+use super::volumes::PodVolumes;
 use crate::domain::labels::{SelectorExpression, SelectorOperator};
 use crate::domain::topology::PodAffinity;
 use crate::domain::{LabelSelector, Labels, NodeId, PodId, PodSpec, SimTime, Symbol};
@@ -106,7 +107,7 @@ pub struct ClusterView {
     order_version: u64,
     journal: Journal,
     shapes: Vec<Arc<PodShape>>,
-    shape_ids: FxHashMap<(Symbol, Arc<PodSpec>, Option<LabelSelector>), ShapeId>,
+    shape_ids: FxHashMap<(Symbol, Arc<PodSpec>, Option<LabelSelector>, PodVolumes), ShapeId>,
     /// One shape of each group of peers.
     peers: Vec<Arc<PodShape>>,
     peer_ids: FxHashMap<(Symbol, Labels, PodAffinity, PodAffinity), PeerId>,
@@ -209,7 +210,18 @@ impl ClusterView {
     ///
     /// Source: Kubernetes 1.36 `pkg/scheduler/framework/plugins/helper/spread.go`, `DefaultSelector`.
     pub fn shape(&mut self, namespace: Symbol, spec: &Arc<PodSpec>, owner_selector: Option<&LabelSelector>) -> ShapeId {
-        let known = (namespace, Arc::clone(spec), owner_selector.cloned());
+        self.shape_with_volumes(namespace, spec, owner_selector, PodVolumes::default())
+    }
+
+    /// The same of pods whose volumes ask for something.
+    pub fn shape_with_volumes(
+        &mut self,
+        namespace: Symbol,
+        spec: &Arc<PodSpec>,
+        owner_selector: Option<&LabelSelector>,
+        volumes: PodVolumes,
+    ) -> ShapeId {
+        let known = (namespace, Arc::clone(spec), owner_selector.cloned(), volumes.clone());
         if let Some(&id) = self.shape_ids.get(&known) {
             return id;
         }
@@ -218,10 +230,11 @@ impl ClusterView {
         let peer = self.peers.len() as u32;
         let peer_key = (namespace, spec.labels.clone(), spec.pod_affinity.clone(), spec.pod_anti_affinity.clone());
         let peer = *self.peer_ids.entry(peer_key).or_insert(PeerId(peer));
-        let shape = Arc::new(PodShape::new(namespace, spec, peer, default_selector, |name| {
+        let shape = PodShape::new(namespace, spec, peer, default_selector, |name| {
             let nodes = (0..).zip(slots).filter_map(|(slot, entry)| Some((slot, entry.as_ref()?)));
             keys.index(name, nodes.map(|(slot, entry)| (slot, entry.id, &entry.node.labels)))
-        }));
+        });
+        let shape = Arc::new(PodShape { volumes, ..shape });
         if peer.index() == self.peers.len() {
             self.peers.push(Arc::clone(&shape));
         }

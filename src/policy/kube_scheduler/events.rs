@@ -74,7 +74,11 @@ fn new_node_helps(plugin: Plugin, pod: &PendingPod, shape: &PodShape, entry: &No
         Plugin::NodeAffinity => selects(pod, shape, entry.id, &entry.node),
         Plugin::NodeResourcesFit => fits_when_empty(shape, entry),
         Plugin::PodTopologySpread => has_spread_keys(shape, &entry.node.labels),
-        Plugin::NodeName | Plugin::NodePorts | Plugin::InterPodAffinity => true,
+        Plugin::NodeName
+        | Plugin::NodePorts
+        | Plugin::NodeVolumeLimits
+        | Plugin::VolumeBinding
+        | Plugin::InterPodAffinity => true,
         Plugin::NodeResourcesBalancedAllocation | Plugin::ImageLocality => false,
     }
 }
@@ -110,6 +114,8 @@ fn changed_node_helps(
             let mut keys = terms.map(|term| view.key_name(term.key));
             keys.any(|key| before.labels.get(key) != now.labels.get(key))
         }
+        Plugin::VolumeBinding => before.labels != now.labels,
+        Plugin::NodeVolumeLimits => before.volume_limits != now.volume_limits,
         Plugin::NodeName | Plugin::NodePorts => false,
         Plugin::NodeResourcesBalancedAllocation | Plugin::ImageLocality => false,
     }
@@ -121,6 +127,7 @@ fn gone_pod_helps(view: &ClusterView, plugin: Plugin, shape: &PodShape, other: &
         Plugin::NodePorts => {
             shape.host_ports.iter().any(|own| other.host_ports.iter().any(|held| ports_conflict(own, held)))
         }
+        Plugin::NodeVolumeLimits => !other.volumes.own.is_empty() || !other.volumes.shared.is_empty(),
         Plugin::PodTopologySpread => spread_counts(shape, other),
         Plugin::InterPodAffinity => {
             let any = |terms: &[AffinityTerm], meant: &PodShape| {

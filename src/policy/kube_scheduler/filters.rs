@@ -4,11 +4,13 @@ use super::node::NodeEntry;
 use super::plugins::{Reason, Refusal, Rejection};
 use super::resources;
 use super::shape::PodShape;
+use super::volumes;
 use crate::domain::pod::HostPort;
 use crate::domain::symbol::well_known;
 use crate::domain::{Symbol, TaintEffect};
 
-/// Runs NodeUnschedulable, NodeName, TaintToleration, NodeAffinity, NodePorts and NodeResourcesFit.
+/// Runs NodeUnschedulable, NodeName, TaintToleration, NodeAffinity, NodePorts, NodeResourcesFit, NodeVolumeLimits and
+/// VolumeBinding.
 ///
 /// Source: Kubernetes 1.36 `pkg/scheduler/framework/runtime/framework.go`, `RunFilterPlugins`, and the plugins' `Filter`.
 pub(super) fn check_node(shape: &PodShape, entry: &NodeEntry) -> Result<(), Rejection> {
@@ -17,7 +19,9 @@ pub(super) fn check_node(shape: &PodShape, entry: &NodeEntry) -> Result<(), Reje
     check_taints(shape, entry)?;
     check_node_affinity(shape, entry)?;
     check_host_ports(shape, entry)?;
-    resources::fits(shape, entry)
+    resources::fits(shape, entry)?;
+    volumes::check_limits(shape, entry)?;
+    volumes::check_places(shape, entry)
 }
 
 /// Whether [`check_node`] would accept the node; says no more, and costs no allocation where it refuses.
@@ -29,6 +33,11 @@ pub(super) fn passes_node(shape: &PodShape, entry: &NodeEntry) -> bool {
         && check_taints(shape, entry).is_ok()
         && check_node_affinity(shape, entry).is_ok()
         && check_host_ports(shape, entry).is_ok()
+        && (shape.volumes.is_empty() || has_volumes(shape, entry))
+}
+
+fn has_volumes(shape: &PodShape, entry: &NodeEntry) -> bool {
+    volumes::check_limits(shape, entry).is_ok() && volumes::check_places(shape, entry).is_ok()
 }
 
 /// Source: Kubernetes 1.36 `plugins/nodeunschedulable/node_unschedulable.go`.

@@ -6,6 +6,7 @@ use crate::domain::{Labels, NodeId, PodId, ResourceName, Resources, SimTime, Sym
 use std::sync::Arc;
 
 use super::shape::{Amounts, PeerId, PodShape, ShapeId};
+use super::volumes::Attached;
 
 /// A container image that a node holds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -31,6 +32,8 @@ pub struct SchedulerNode {
     pub allocatable: Resources,
     /// The images it holds.
     pub images: Vec<NodeImage>,
+    /// How many volumes of each CSI driver it can attach; drivers without a limit are not listed.
+    pub volume_limits: Vec<(Symbol, u32)>,
 }
 
 /// The pods on one node that are alike to others' selectors.
@@ -69,6 +72,8 @@ pub(super) struct NodeEntry {
     pub(super) peers: Vec<PeerCount>,
     /// Host ports in use, with how many pods use each.
     pub(super) host_ports: Vec<(HostPort, u32)>,
+    /// Volumes that its pods use.
+    pub(super) attached: Attached,
 }
 
 impl NodeEntry {
@@ -84,6 +89,7 @@ impl NodeEntry {
             pods: Vec::new(),
             peers: Vec::new(),
             host_ports: Vec::new(),
+            attached: Attached::default(),
         };
         entry.set_node(node);
         entry
@@ -142,6 +148,7 @@ impl NodeEntry {
     fn count(&mut self, shape: &PodShape, times: i64) {
         self.requested.add(&shape.requests, times);
         self.counted.add(&shape.counted, times);
+        self.attached.change(shape, times > 0);
         for &(name, amount) in &shape.extended {
             self.extended.set(name, self.extended.get(name) + amount * times);
         }

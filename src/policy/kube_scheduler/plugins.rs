@@ -8,7 +8,7 @@ use crate::domain::{KubernetesVersion, ResourceName, Taint};
 ///
 /// Source: Kubernetes 1.36 `pkg/scheduler/apis/config/v1/default_plugins.go`.
 ///
-/// Deviation: the volume plugins, DynamicResources and NodeDeclaredFeatures are left out: they accept every node.
+/// Deviation: VolumeRestrictions, VolumeZone, DynamicResources and NodeDeclaredFeatures are left out: they accept every node.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Plugin {
     /// Turns down cordoned nodes.
@@ -23,6 +23,10 @@ pub enum Plugin {
     NodePorts,
     /// Room for the pod's requests; prefers emptier nodes (or fuller ones, by configuration).
     NodeResourcesFit,
+    /// How many volumes a node can attach.
+    NodeVolumeLimits,
+    /// Where the pod's volumes are, or can be made.
+    VolumeBinding,
     /// Topology spread constraints.
     PodTopologySpread,
     /// Pod affinity and anti-affinity.
@@ -35,13 +39,15 @@ pub enum Plugin {
 
 impl Plugin {
     /// Every plugin: first those that filter, in the order in which they do.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 12] = [
         Self::NodeUnschedulable,
         Self::NodeName,
         Self::TaintToleration,
         Self::NodeAffinity,
         Self::NodePorts,
         Self::NodeResourcesFit,
+        Self::NodeVolumeLimits,
+        Self::VolumeBinding,
         Self::PodTopologySpread,
         Self::InterPodAffinity,
         Self::NodeResourcesBalancedAllocation,
@@ -68,6 +74,8 @@ impl Plugin {
             Self::NodeAffinity => "NodeAffinity",
             Self::NodePorts => "NodePorts",
             Self::NodeResourcesFit => "NodeResourcesFit",
+            Self::NodeVolumeLimits => "NodeVolumeLimits",
+            Self::VolumeBinding => "VolumeBinding",
             Self::PodTopologySpread => "PodTopologySpread",
             Self::InterPodAffinity => "InterPodAffinity",
             Self::NodeResourcesBalancedAllocation => "NodeResourcesBalancedAllocation",
@@ -81,7 +89,11 @@ impl Plugin {
             Self::TaintToleration => 3,
             Self::NodeAffinity | Self::PodTopologySpread | Self::InterPodAffinity => 2,
             Self::NodeResourcesFit | Self::NodeResourcesBalancedAllocation | Self::ImageLocality => 1,
-            Self::NodeUnschedulable | Self::NodeName | Self::NodePorts => 0,
+            Self::NodeUnschedulable
+            | Self::NodeName
+            | Self::NodePorts
+            | Self::NodeVolumeLimits
+            | Self::VolumeBinding => 0,
         }
     }
 }
@@ -154,6 +166,12 @@ pub enum Reason {
     TooManyPods,
     /// Not enough of a resource.
     Insufficient(ResourceName),
+    /// More volumes would be attached than the node can attach.
+    VolumeCount,
+    /// No volume can be made where the node is.
+    VolumeBinding,
+    /// A volume is elsewhere.
+    VolumeNodeAffinity,
     /// A hard spread constraint would be broken.
     TopologySpread,
     /// The node lacks the label that a hard spread constraint is about.
@@ -178,6 +196,8 @@ impl Reason {
             Self::NodeAffinity | Self::NotNamedByNodeAffinity => Plugin::NodeAffinity,
             Self::HostPort => Plugin::NodePorts,
             Self::TooManyPods | Self::Insufficient(_) => Plugin::NodeResourcesFit,
+            Self::VolumeCount => Plugin::NodeVolumeLimits,
+            Self::VolumeBinding | Self::VolumeNodeAffinity => Plugin::VolumeBinding,
             Self::TopologySpread | Self::TopologySpreadMissingLabel => Plugin::PodTopologySpread,
             Self::PodAffinity | Self::PodAntiAffinity | Self::ExistingPodAntiAffinity => Plugin::InterPodAffinity,
         }
@@ -198,6 +218,9 @@ impl Reason {
             Self::HostPort => "node(s) didn't have free ports for the requested pod ports",
             Self::TooManyPods => "Too many pods",
             Self::Insufficient(resource) => return format!("Insufficient {resource}"),
+            Self::VolumeCount => "node(s) exceed max volume count",
+            Self::VolumeBinding => "node(s) didn't find available persistent volumes to bind",
+            Self::VolumeNodeAffinity => "node(s) had volume node affinity conflict",
             Self::TopologySpread => "node(s) didn't match pod topology spread constraints",
             Self::TopologySpreadMissingLabel => {
                 "node(s) didn't match pod topology spread constraints (missing required label)"

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use super::topology::KeyIndex;
+use super::volumes::PodVolumes;
 use crate::domain::labels::{SelectorExpression, SelectorOperator};
 use crate::domain::pod::HostPort;
 use crate::domain::symbol::well_known;
@@ -120,6 +121,8 @@ pub struct PodShape {
     pub(super) required_anti_affinity: Vec<AffinityTerm>,
     pub(super) preferred_affinity: Vec<(i64, AffinityTerm)>,
     pub(super) preferred_anti_affinity: Vec<(i64, AffinityTerm)>,
+    /// What the pods' volumes ask for; whoever works a shape out says it.
+    pub(super) volumes: PodVolumes,
 }
 
 impl PodShape {
@@ -166,6 +169,7 @@ impl PodShape {
             required_anti_affinity,
             preferred_affinity,
             preferred_anti_affinity,
+            volumes: PodVolumes::default(),
         }
     }
 

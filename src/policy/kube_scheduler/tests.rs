@@ -80,6 +80,7 @@ fn random_node(mut dice: Dice, name: usize) -> SchedulerNode {
         unschedulable: dice.one_in(10),
         allocatable,
         images,
+        volume_limits: Vec::new(),
     }
 }
 

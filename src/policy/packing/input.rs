@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::domain::volumes::{PersistentVolume, PersistentVolumeClaim, StorageClass};
+use crate::domain::volumes::Storage;
 use crate::domain::{KarpenterVersion, Labels, NodePool, PodSpec, Resources, SimTime, Symbol, Taint};
 use crate::policy::instance_types::InstanceType;
 
@@ -100,12 +100,15 @@ pub struct NamespaceView<'a> {
 /// The storage objects of the cluster.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Volumes<'a> {
-    /// Claims.
-    pub claims: &'a [PersistentVolumeClaim],
-    /// Volumes.
-    pub volumes: &'a [PersistentVolume],
-    /// Storage classes.
-    pub classes: &'a [StorageClass],
+    /// Claims, volumes and classes; `None` is the same as none of each.
+    pub storage: Option<&'a Storage>,
+}
+
+impl<'a> Volumes<'a> {
+    /// These objects.
+    pub const fn of(storage: &'a Storage) -> Self {
+        Self { storage: Some(storage) }
+    }
 }
 
 /// What stays the same over many questions to the packer.

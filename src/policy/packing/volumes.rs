@@ -4,10 +4,10 @@
 //! `pkg/scheduling/volumeusage.go`.
 
 use crate::domain::PodSpec;
-use crate::domain::pod::{NodeSelectorTerm, VolumeRef};
+use crate::domain::pod::{ClaimSource, NodeSelectorTerm, VolumeRef};
 use crate::domain::requirements::Requirements;
 use crate::domain::symbol::{Symbol, well_known};
-use crate::domain::volumes::{PersistentVolume, PersistentVolumeClaim, StorageClass, VolumeBindingMode};
+use crate::domain::volumes::{PersistentVolume, PersistentVolumeClaim, Storage, StorageClass, VolumeBindingMode};
 
 use super::errors::VolumeRefusal;
 use super::input::Volumes;
@@ -67,23 +67,21 @@ struct VolumePlace {
 }
 
 fn find(volumes: Volumes<'_>, namespace: Symbol, pod: &str, volume: &VolumeRef) -> Result<VolumePlace, VolumeRefusal> {
-    let claim_name = match volume.ephemeral_class {
-        Some(_) => format!("{pod}-{}", volume.claim),
-        None => volume.claim.as_str().to_owned(),
-    };
-    let claim = volumes.claims.iter().find(|c| c.namespace == namespace && c.name.as_str() == claim_name);
-    let Some(claim) = claim else {
+    let claim_name = volume.claim_name(pod).into_owned();
+    let Some(claim) = volumes.storage.and_then(|storage| storage.claim(namespace, &claim_name)) else {
         // The claim of an ephemeral volume is made with the pod; until then its class decides.
-        return match volume.ephemeral_class {
-            Some(class) => unbound(volumes, (class != well_known::EMPTY).then_some(class), claim_name, volume.claim),
-            None => Err(VolumeRefusal::ClaimMissing(volume.claim)),
+        return match volume.source {
+            ClaimSource::Ephemeral(class) => {
+                unbound(volumes, (class != well_known::EMPTY).then_some(class), claim_name, volume.claim)
+            }
+            ClaimSource::Named | ClaimSource::Template(_) => Err(VolumeRefusal::ClaimMissing(volume.claim)),
         };
     };
     check_claim(claim)?;
     match claim.volume {
         None => unbound(volumes, claim.class, claim_name, claim.name),
         Some(name) => {
-            let bound = volumes.volumes.iter().find(|own| own.name == name);
+            let bound = volumes.storage.and_then(|storage| storage.volume(name));
             let bound = bound.ok_or(VolumeRefusal::VolumeMissing(name))?;
             if bound.deleting {
                 return Err(VolumeRefusal::VolumeDeleting(name));
@@ -116,11 +114,11 @@ fn unbound(
         // The empty name asks for a volume that somebody makes by hand.
         Some(name) if name == well_known::EMPTY => return Err(VolumeRefusal::NoStorageClass(claim)),
         Some(name) => {
-            let named = volumes.classes.iter().find(|own| own.name == name);
+            let named = volumes.storage.and_then(|storage| storage.class(name));
             named.ok_or(VolumeRefusal::StorageClassMissing(name))?
         }
         None => {
-            let default = volumes.classes.iter().find(|own| own.default_class);
+            let default = volumes.storage.and_then(Storage::default_class);
             default.ok_or(VolumeRefusal::NoStorageClass(claim))?
         }
     };

@@ -5,7 +5,9 @@ use super::common::{
     Metadata, current_label, labels, metadata, metadata_and_life, resource_map, resources, taint_effect,
 };
 use super::offered::warn_of_unknown_values;
-use crate::domain::pod::{HostPort, InitContainer, OwnerKind, PodPhase, PreemptionPolicy, Probe, VolumeRef};
+use crate::domain::pod::{
+    ClaimSource, HostPort, InitContainer, OwnerKind, PodPhase, PreemptionPolicy, Probe, VolumeRef,
+};
 use crate::domain::symbol::well_known;
 use crate::domain::taints::TolerationOperator;
 use crate::domain::workload::ObjectName;
@@ -553,7 +555,7 @@ fn volumes<'s>(reader: &mut Reader<'s>, fields: Fields<'_, 's>) -> Result<Vec<Vo
     for item in items {
         let fields = reader.fields(item, &VOLUME)?;
         if let Some(claim) = fields.get("persistentVolumeClaim").and_then(|n| n.get("claimName")) {
-            volumes.push(VolumeRef { claim: reader.symbol(claim, "claimName")?, ephemeral_class: None });
+            volumes.push(VolumeRef { claim: reader.symbol(claim, "claimName")?, source: ClaimSource::Named });
         } else if let Some(ephemeral) = fields.get("ephemeral") {
             let class = ["volumeClaimTemplate", "spec", "storageClassName"]
                 .iter()
@@ -561,7 +563,7 @@ fn volumes<'s>(reader: &mut Reader<'s>, fields: Fields<'_, 's>) -> Result<Vec<Vo
                 .and_then(Node::as_text)
                 .map_or(well_known::EMPTY, Symbol::new);
             let claim = fields.optional("name", |n, what| reader.symbol(n, what))?.unwrap_or(well_known::EMPTY);
-            volumes.push(VolumeRef { claim, ephemeral_class: Some(class) });
+            volumes.push(VolumeRef { claim, source: ClaimSource::Ephemeral(class) });
         }
     }
     Ok(volumes)

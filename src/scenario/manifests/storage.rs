@@ -3,7 +3,7 @@
 use super::affinity;
 use super::common::{current_label, metadata, metadata_and_life, symbols};
 use crate::domain::Symbol;
-use crate::domain::pod::{NodeSelectorExpression, NodeSelectorTerm};
+use crate::domain::pod::{ClaimSource, NodeSelectorExpression, NodeSelectorTerm, VolumeRef};
 use crate::domain::requirements::Operator;
 use crate::domain::symbol::well_known;
 use crate::domain::volumes::{PersistentVolume, PersistentVolumeClaim, StorageClass, VolumeBindingMode};
@@ -182,6 +182,19 @@ pub(super) fn claim<'s>(reader: &mut Reader<'s>, object: &Node<'s>) -> Result<Pe
         claim.volume = volume.filter(|name| *name != well_known::EMPTY);
     }
     Ok(claim)
+}
+
+/// The claims that a StatefulSet makes for each of its pods, as volumes of the pods.
+pub(super) fn claim_templates<'s>(
+    reader: &mut Reader<'s>,
+    set: Fields<'_, 's>,
+) -> Result<Vec<VolumeRef>, ScenarioError> {
+    let mut volumes = Vec::new();
+    for template in set.optional("volumeClaimTemplates", |n, what| reader.list(n, what))?.unwrap_or_default() {
+        let claim = claim(reader, template)?;
+        volumes.push(VolumeRef { claim: claim.name, source: ClaimSource::Template(claim.class) });
+    }
+    Ok(volumes)
 }
 
 /// A CSINode.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::common::{count, int_or_percent, label_selector, metadata};
 use super::pod::{OBJECT, priority, template};
+use super::storage;
 use crate::domain::pod::{DisruptionRule, IntOrPercent, OwnerKind, PodDisruptionBudget, PreemptionPolicy};
 use crate::domain::workload::{DaemonSet, Deployment, ObjectName, StatefulSet, StatefulUpdate};
 use crate::domain::{LabelSelector, PodSpec, SimDuration, Symbol};
@@ -34,9 +35,27 @@ static ROLLING_UPDATE: Shape = Shape {
 };
 static STATEFUL_SET: Shape = Shape {
     name: "a StatefulSet's spec",
-    keys: &["replicas", "selector", "template", "podManagementPolicy", "updateStrategy", "ordinals", "minReadySeconds"],
-    without_effect: &["revisionHistoryLimit", "serviceName", "persistentVolumeClaimRetentionPolicy"],
-    unsupported: &[("volumeClaimTemplates", "no volume binds its pods to zones")],
+    keys: &[
+        "replicas",
+        "selector",
+        "template",
+        "podManagementPolicy",
+        "updateStrategy",
+        "ordinals",
+        "minReadySeconds",
+        "volumeClaimTemplates",
+        "persistentVolumeClaimRetentionPolicy",
+    ],
+    without_effect: &["revisionHistoryLimit", "serviceName"],
+    unsupported: &[],
+    strict: false,
+};
+static RETENTION: Shape = Shape {
+    name: "a StatefulSet's `persistentVolumeClaimRetentionPolicy`",
+    keys: &["whenScaled"],
+    // A run deletes no StatefulSet.
+    without_effect: &["whenDeleted"],
+    unsupported: &[],
     strict: false,
 };
 static ORDINALS: Shape =
@@ -137,7 +156,16 @@ pub(super) fn stateful_set<'s>(reader: &mut Reader<'s>, object: &Node<'s>) -> Re
     let fields = reader.fields(object, &OBJECT)?;
     let name = metadata(reader, fields.get("metadata"))?.name;
     let spec = reader.fields(fields.required(reader, "spec")?, &STATEFUL_SET)?;
-    let (selector, template) = selected_pods(reader, spec, OwnerKind::StatefulSet)?;
+    let (selector, mut template) = selected_pods(reader, spec, OwnerKind::StatefulSet)?;
+    template.volumes.extend(storage::claim_templates(reader, spec)?);
+    let keeps_claims = match spec.get("persistentVolumeClaimRetentionPolicy") {
+        Some(node) => {
+            let policies = [("Retain", true), ("Delete", false)];
+            let retention = reader.fields(node, &RETENTION)?;
+            retention.optional("whenScaled", |n, what| reader.choice(n, what, &policies))?.unwrap_or(true)
+        }
+        None => true,
+    };
     let first_ordinal = match spec.get("ordinals") {
         Some(node) => {
             let ordinals = reader.fields(node, &ORDINALS)?;
@@ -152,6 +180,7 @@ pub(super) fn stateful_set<'s>(reader: &mut Reader<'s>, object: &Node<'s>) -> Re
         template: Arc::new(template),
         parallel: spec.optional("podManagementPolicy", |n, what| reader.choice(n, what, POLICIES))?.unwrap_or(false),
         first_ordinal,
+        keeps_claims,
         update: stateful_update(reader, spec)?,
         min_ready: spec.optional("minReadySeconds", |n, what| reader.seconds(n, what))?.unwrap_or(SimDuration::ZERO),
     })

@@ -214,6 +214,7 @@ impl Lab {
             created: START - minutes(120),
             ready: true,
             ready_since: START - minutes(119),
+            volume_limits: Vec::new(),
             suspended: false,
             instance_gone: false,
         });

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use nodecast::domain::node_pool::{Budget, DisruptionReason, NodePool};
 use nodecast::domain::pod::{IntOrPercent, PodDisruptionBudget, PodPhase};
 use nodecast::domain::requirements::Requirement;
-use nodecast::domain::volumes::{PersistentVolume, PersistentVolumeClaim};
+use nodecast::domain::volumes::{PersistentVolume, PersistentVolumeClaim, Storage};
 use nodecast::domain::{
     HourlyRate, KarpenterVersion, Labels, PodSpec, Resources, SimDuration, SimTime, Symbol, Taint, well_known,
 };
@@ -276,13 +276,14 @@ impl Lab {
             pod_budgets: &pod_budgets,
             ties: TieBreak::SmallestName,
         };
+        let storage = Storage::new(self.claims.iter().copied(), self.volumes.iter().cloned(), Vec::new());
         let setup = PackingSetup {
             karpenter: self.karpenter,
             options: self.options,
             pools: &pools,
             daemons: &[],
             namespaces: &[],
-            volumes: Volumes { claims: &self.claims, volumes: &self.volumes, classes: &[] },
+            volumes: Volumes::of(&storage),
         };
         question(&mut Packer::new(setup), &view)
     }

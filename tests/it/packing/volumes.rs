@@ -128,30 +128,26 @@ fn an_unusable_volume_leaves_its_pod_out_and_no_other() {
     let waiting = vec![class(VolumeBindingMode::WaitForFirstConsumer)];
     let cases = [
         (vec![], vec![], Some(VolumeRefusal::ClaimMissing(name))),
+        (vec![PersistentVolumeClaim { deleting: true, ..claim }], vec![], Some(VolumeRefusal::ClaimDeleting(name))),
+        (vec![PersistentVolumeClaim { lost: true, ..claim }], vec![], Some(VolumeRefusal::ClaimLost(name))),
         (
-            vec![PersistentVolumeClaim { deleting: true, ..claim.clone() }],
-            vec![],
-            Some(VolumeRefusal::ClaimDeleting(name)),
-        ),
-        (vec![PersistentVolumeClaim { lost: true, ..claim.clone() }], vec![], Some(VolumeRefusal::ClaimLost(name))),
-        (
-            vec![PersistentVolumeClaim { volume: Some(name), ..claim.clone() }],
+            vec![PersistentVolumeClaim { volume: Some(name), ..claim }],
             vec![],
             Some(VolumeRefusal::BindingUnfinished(name)),
         ),
         (
-            vec![PersistentVolumeClaim { volume: Some(name), bind_completed: true, ..claim.clone() }],
+            vec![PersistentVolumeClaim { volume: Some(name), bind_completed: true, ..claim }],
             vec![],
             Some(VolumeRefusal::VolumeMissing(name)),
         ),
-        (vec![claim.clone()], vec![], Some(VolumeRefusal::NoStorageClass(name))),
+        (vec![claim], vec![], Some(VolumeRefusal::NoStorageClass(name))),
         (
-            vec![PersistentVolumeClaim { class: standard, ..claim.clone() }],
+            vec![PersistentVolumeClaim { class: standard, ..claim }],
             vec![],
             Some(VolumeRefusal::StorageClassMissing(Symbol::new("standard"))),
         ),
         (
-            vec![PersistentVolumeClaim { class: standard, ..claim.clone() }],
+            vec![PersistentVolumeClaim { class: standard, ..claim }],
             immediate,
             Some(VolumeRefusal::ImmediateBinding(name)),
         ),

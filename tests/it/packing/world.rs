@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use nodecast::domain::requirements::{Operator, Requirement};
 use nodecast::domain::symbol::well_known;
-use nodecast::domain::volumes::{PersistentVolume, PersistentVolumeClaim, StorageClass};
+use nodecast::domain::volumes::{PersistentVolume, PersistentVolumeClaim, Storage, StorageClass};
 use nodecast::domain::{
     HourlyRate, KarpenterVersion, Labels, NodePool, PodSpec, ResourceName, Resources, SimTime, Symbol, Taint,
 };
@@ -243,13 +243,14 @@ impl World {
         let pools: Vec<_> = self.pools.iter().map(|pool| PoolView { pool, instance_types: &self.types }).collect();
         let namespaces: Vec<_> =
             self.namespaces.iter().map(|(name, labels)| NamespaceView { name: *name, labels }).collect();
+        let storage = Storage::new(self.claims.iter().copied(), self.volumes.iter().cloned(), self.classes.clone());
         ask(PackingSetup {
             karpenter: self.karpenter,
             options: self.options,
             pools: &pools,
             daemons: &self.daemons,
             namespaces: &namespaces,
-            volumes: Volumes { claims: &self.claims, volumes: &self.volumes, classes: &self.classes },
+            volumes: Volumes::of(&storage),
         })
     }
 

@@ -1,0 +1,352 @@
+//! Persistent volumes during a run: claims are made and bound, volumes attached to nodes and detached from them.
+//!
+//! A claim that waits for its first pod gets its volume in the zone of the node that this pod is bound to, and keeps it. One of a
+//! class that binds at once gets it in a zone drawn from those that the class allows. Only volumes of EBS have a zone and are
+//! attached; those of other drivers are reached from everywhere. How long making, attaching and detaching take is assumed.
+//!
+//! Deviation: a volume that is made is at once known to be there, and one that exists already is never bound to a claim that does
+//! not name it.
+//!
+//! Source: Kubernetes 1.36 `pkg/controller/volume/attachdetach`, `pkg/scheduler/framework/plugins/volumebinding`.
+//!
+//! What must not live here: where a pod may run because of its volumes (`policy::kube_scheduler`, `policy::packing`).
+
+use rustc_hash::FxHashMap;
+
+use super::context::Context;
+use super::event::{Event, class};
+use super::kubelet;
+use super::setup::Setup;
+use crate::domain::pod::{ClaimSource, NodeSelectorExpression, NodeSelectorTerm, VolumeRef};
+use crate::domain::requirements::Operator;
+use crate::domain::volumes::{PersistentVolume, PersistentVolumeClaim, Storage, VolumeBindingMode};
+use crate::domain::{Labels, NodeId, PodId, SimDuration, SimTime, Symbol, well_known};
+use crate::policy::instance_types::ebs_attach_limit;
+use crate::policy::kube_scheduler::PodVolumes;
+use crate::world::PodPhase;
+use crate::world::record::EventKind;
+
+/// From a claim's first pod being placed to its volume being made: assumed.
+const PROVISION: SimDuration = SimDuration::from_secs(3);
+/// From a pod's binding to its volume being attached and mounted: assumed.
+const ATTACH: SimDuration = SimDuration::from_secs(5);
+/// From the end of a volume's last pod on a node to the volume being detached: assumed.
+const DETACH: SimDuration = SimDuration::from_secs(5);
+/// The same where the node is gone and nobody says that the volume is unmounted.
+///
+/// Source: `attach_detach_controller.go`, `ReconcilerMaxWaitForUnmountDuration`.
+const FORCED_DETACH: SimDuration = SimDuration::from_secs(360);
+
+/// Namespace and name of a claim.
+type ClaimName = (Symbol, Symbol);
+
+/// A volume's attachment to a node, by its place among all that there were.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct AttachmentId(u32);
+
+#[derive(Debug)]
+struct Attachment {
+    claim: ClaimName,
+    node: NodeId,
+    /// The pods on the node that use it.
+    pods: Vec<PodId>,
+    /// When it can be used.
+    ready: SimTime,
+    /// When it is detached, once no pod uses it.
+    leaves: Option<SimTime>,
+}
+
+/// Claims, volumes, and what is attached where.
+#[derive(Debug)]
+pub(super) struct Volumes {
+    storage: Storage,
+    /// When volumes made during the run are there.
+    made: FxHashMap<ClaimName, SimTime>,
+    attachments: Vec<Attachment>,
+    of_claim: FxHashMap<ClaimName, Vec<AttachmentId>>,
+    on_node: FxHashMap<NodeId, Vec<AttachmentId>>,
+    /// Pods that cannot start because a volume of theirs is attached elsewhere.
+    waiting: FxHashMap<ClaimName, Vec<PodId>>,
+    limits: FxHashMap<NodeId, Vec<(Symbol, u32)>>,
+}
+
+impl Volumes {
+    pub(super) fn new(setup: &Setup) -> Self {
+        Self {
+            storage: setup.storage.clone(),
+            made: FxHashMap::default(),
+            attachments: Vec::new(),
+            of_claim: FxHashMap::default(),
+            on_node: FxHashMap::default(),
+            waiting: FxHashMap::default(),
+            limits: FxHashMap::default(),
+        }
+    }
+
+    /// The claims, volumes and classes as they are now.
+    pub(super) const fn storage(&self) -> &Storage {
+        &self.storage
+    }
+
+    /// How many volumes of each driver a node can attach, once it has registered.
+    pub(super) fn limits(&self, node: NodeId) -> &[(Symbol, u32)] {
+        self.limits.get(&node).map_or(&[], Vec::as_slice)
+    }
+
+    /// Whether a claim's volume is one that is attached to nodes.
+    fn is_attached(&self, claim: &PersistentVolumeClaim) -> bool {
+        self.storage.bound(claim).is_some_and(|volume| volume.driver == Some(well_known::EBS_DRIVER))
+    }
+
+    fn attachment(&mut self, id: AttachmentId) -> &mut Attachment {
+        &mut self.attachments[id.0 as usize]
+    }
+}
+
+/// What the volumes of a pod ask of a node as things are now.
+pub(super) fn of_pod(context: &Context<'_>, pod: PodId) -> PodVolumes {
+    let state = context.world.pod(pod);
+    if state.spec.volumes.is_empty() {
+        return PodVolumes::default();
+    }
+    PodVolumes::of(&context.volumes.storage, state.namespace, context.world.pod_name(pod), &state.spec)
+}
+
+/// The volumes of a pod with the names of their claims.
+fn claims_of(context: &Context<'_>, pod: PodId) -> Vec<(VolumeRef, ClaimName)> {
+    let state = context.world.pod(pod);
+    let name = |volume: &VolumeRef| Symbol::new(&volume.claim_name(context.world.pod_name(pod)));
+    state.spec.volumes.iter().map(|volume| (*volume, (state.namespace, name(volume)))).collect()
+}
+
+/// Claims of classes that bind at once get their volumes.
+pub(super) fn begin(context: &mut Context<'_>) {
+    for claim in context.setup.storage.claims_in_order() {
+        bind_at_once(context, claim);
+    }
+}
+
+/// A pod has been created: the claims that come with it are made.
+pub(super) fn pod_created(context: &mut Context<'_>, pod: PodId) {
+    if context.world.pod(pod).spec.volumes.is_empty() {
+        return;
+    }
+    for (volume, (namespace, name)) in claims_of(context, pod) {
+        let class = match volume.source {
+            ClaimSource::Named => continue,
+            ClaimSource::Ephemeral(class) => (class != well_known::EMPTY).then_some(class),
+            ClaimSource::Template(class) => class.filter(|class| *class != well_known::EMPTY),
+        };
+        if context.volumes.storage.claim(namespace, name.as_str()).is_none() {
+            let claim = PersistentVolumeClaim::unbound(namespace, name, class);
+            context.volumes.storage.put_claim(claim);
+            bind_at_once(context, &claim);
+        }
+    }
+}
+
+/// Gives a claim its volume in one of the zones that its class allows, if the class does not wait for the first pod.
+fn bind_at_once(context: &mut Context<'_>, claim: &PersistentVolumeClaim) {
+    let Some(class) = context.volumes.storage.class_of(claim) else { return };
+    if claim.volume.is_some() || class.binding_mode != VolumeBindingMode::Immediate {
+        return;
+    }
+    let (setup, allowed) = (context.setup, &class.allowed_topologies);
+    let region = Labels::new().with(well_known::REGION, setup.region.name);
+    let mut zones = setup.zones.clone();
+    zones.retain(|&zone| {
+        let labels = region.clone().with(well_known::ZONE, zone);
+        allowed.is_empty() || allowed.iter().any(|term| term.accepts(&labels, ""))
+    });
+    if zones.is_empty() {
+        return;
+    }
+    let entity = format!("{}/{}", claim.namespace, claim.name);
+    let draw = context.streams.stream("volume-zone", &entity).uniform();
+    let zone = zones[((draw * zones.len() as f64) as usize).min(zones.len() - 1)];
+    let driver = class.provisioner;
+    bind(context, claim, driver, Some(zone));
+}
+
+fn bind(context: &mut Context<'_>, claim: &PersistentVolumeClaim, driver: Symbol, zone: Option<Symbol>) {
+    let name = Symbol::new(&format!("pvc-{}-{}", claim.namespace, claim.name));
+    let zone = zone.filter(|_| driver == well_known::EBS_DRIVER);
+    let in_zone = zone.map(|zone| NodeSelectorTerm {
+        expressions: vec![NodeSelectorExpression { key: well_known::ZONE, operator: Operator::In, values: vec![zone] }],
+        fields: Vec::new(),
+    });
+    let storage = &mut context.volumes.storage;
+    storage.put_volume(PersistentVolume {
+        name,
+        driver: Some(driver),
+        node_affinity: in_zone.into_iter().collect(),
+        node_local: false,
+        deleting: false,
+    });
+    storage.put_claim(PersistentVolumeClaim { volume: Some(name), bind_completed: true, ..*claim });
+}
+
+/// A pod has been bound: claims that waited for it get their volumes in the node's zone.
+pub(super) fn pod_bound(context: &mut Context<'_>, now: SimTime, pod: PodId, node: NodeId) {
+    if context.world.pod(pod).spec.volumes.is_empty() {
+        return;
+    }
+    let zone = context.world.node(node).labels.get(well_known::ZONE);
+    for (_, (namespace, name)) in claims_of(context, pod) {
+        let storage = &context.volumes.storage;
+        let Some(claim) = storage.claim(namespace, name.as_str()).filter(|claim| claim.volume.is_none()).copied()
+        else {
+            continue;
+        };
+        let Some(driver) = storage.class_of(&claim).map(|class| class.provisioner) else { continue };
+        bind(context, &claim, driver, zone);
+        context.volumes.made.insert((namespace, name), now + PROVISION);
+        let place = if driver == well_known::EBS_DRIVER { zone } else { None };
+        let place = place.map_or_else(String::new, |zone| format!(" in {zone}"));
+        context.world.note_pod(pod, now, EventKind::ProvisioningSucceeded, &format!("claim {name}{place}"));
+    }
+}
+
+/// Attaches a pod's volumes to its node; says when all can be used. `None` if one is attached to another node still: the pod is
+/// [taken up](kubelet::take_up) again once it is not.
+pub(super) fn attach(context: &mut Context<'_>, now: SimTime, pod: PodId) -> Option<SimTime> {
+    if context.world.pod(pod).spec.volumes.is_empty() {
+        return Some(now);
+    }
+    let node = context.world.pod(pod).node?;
+    let mut ready = Some(now);
+    for (_, claim) in claims_of(context, pod) {
+        let volumes = &context.volumes;
+        let known = volumes.storage.claim(claim.0, claim.1.as_str());
+        if !known.is_some_and(|claim| volumes.is_attached(claim)) {
+            continue;
+        }
+        match attach_one(&mut context.volumes, now, (pod, node), claim) {
+            Ok(at) => ready = ready.map(|ready| ready.max(at)),
+            Err(other) => {
+                let name = context.world.node(other).name;
+                let message = format!("Multi-Attach error for claim {}: attached to {name}", claim.1);
+                context.world.note_pod(pod, now, EventKind::FailedAttachVolume, &message);
+                ready = None;
+            }
+        }
+    }
+    ready
+}
+
+/// When the pod can use the volume on its node, or the other node that has it.
+fn attach_one(
+    volumes: &mut Volumes,
+    now: SimTime,
+    (pod, node): (PodId, NodeId),
+    claim: ClaimName,
+) -> Result<SimTime, NodeId> {
+    let there = volumes.of_claim.get(&claim).cloned().unwrap_or_default();
+    if let Some(&own) = there.iter().find(|&&id| volumes.attachments[id.0 as usize].node == node) {
+        let own = volumes.attachment(own);
+        own.leaves = None;
+        if !own.pods.contains(&pod) {
+            own.pods.push(pod);
+        }
+        return Ok(own.ready);
+    }
+    if let Some(&other) = there.first() {
+        let waiting = volumes.waiting.entry(claim).or_default();
+        if !waiting.contains(&pod) {
+            waiting.push(pod);
+        }
+        return Err(volumes.attachment(other).node);
+    }
+    let ready = volumes.made.get(&claim).copied().unwrap_or(now).max(now) + ATTACH;
+    let id = AttachmentId(volumes.attachments.len() as u32);
+    volumes.attachments.push(Attachment { claim, node, pods: vec![pod], ready, leaves: None });
+    volumes.of_claim.entry(claim).or_default().push(id);
+    volumes.on_node.entry(node).or_default().push(id);
+    Ok(ready)
+}
+
+/// A pod is gone: volumes that no other pod of its node uses are detached in a while; one whose node is `lost` only when the
+/// controller gives up waiting for it.
+pub(super) fn pod_gone(context: &mut Context<'_>, now: SimTime, pod: PodId, lost: bool) {
+    if context.world.pod(pod).spec.volumes.is_empty() {
+        return;
+    }
+    let leaves = now + if lost { FORCED_DETACH } else { DETACH };
+    for (volume, claim) in claims_of(context, pod) {
+        let volumes = &mut context.volumes;
+        for id in volumes.of_claim.get(&claim).cloned().unwrap_or_default() {
+            let attachment = volumes.attachment(id);
+            let before = attachment.pods.len();
+            attachment.pods.retain(|&other| other != pod);
+            if attachment.pods.len() < before && attachment.pods.is_empty() {
+                attachment.leaves = Some(leaves);
+                context.queue.schedule(leaves, class::MACHINES, Event::VolumeDetached(id));
+            }
+        }
+        if matches!(volume.source, ClaimSource::Ephemeral(_)) {
+            delete_claim(context, claim);
+        }
+    }
+}
+
+/// A claim is deleted, and its volume with it.
+fn delete_claim(context: &mut Context<'_>, claim: ClaimName) {
+    context.volumes.storage.remove_claim(claim.0, claim.1);
+    context.volumes.made.remove(&claim);
+}
+
+/// The claims that a StatefulSet made for a pod that is gone for good are deleted.
+pub(super) fn delete_templates(context: &mut Context<'_>, pod: PodId) {
+    for (volume, claim) in claims_of(context, pod) {
+        if matches!(volume.source, ClaimSource::Template(_)) {
+            delete_claim(context, claim);
+        }
+    }
+}
+
+/// A volume is detached, unless a pod has come to use it again: pods on other nodes that wait for it go on.
+pub(super) fn detached(context: &mut Context<'_>, now: SimTime, id: AttachmentId) {
+    let volumes = &mut context.volumes;
+    let attachment = volumes.attachment(id);
+    if attachment.leaves != Some(now) {
+        return;
+    }
+    let (claim, node) = (attachment.claim, attachment.node);
+    // So that a second event of the same instant finds nothing to do.
+    attachment.leaves = None;
+    if let Some(own) = volumes.of_claim.get_mut(&claim) {
+        own.retain(|&other| other != id);
+    }
+    if let Some(own) = volumes.on_node.get_mut(&node) {
+        own.retain(|&other| other != id);
+    }
+    for pod in volumes.waiting.remove(&claim).unwrap_or_default() {
+        let state = context.world.pod(pod);
+        if state.phase == PodPhase::Starting && state.is_active() {
+            kubelet::take_up(context, now, pod);
+        }
+    }
+}
+
+/// Whether a volume is attached to the node that none of its pods uses for which `stays` says yes.
+pub(super) fn holds_node(context: &Context<'_>, node: NodeId, stays: impl Fn(PodId) -> bool) -> bool {
+    let volumes = &context.volumes;
+    let attached = volumes.on_node.get(&node).into_iter().flatten();
+    attached.into_iter().any(|id| !volumes.attachments[id.0 as usize].pods.iter().any(|&pod| stays(pod)))
+}
+
+/// A node has registered: its driver tells how many volumes it can attach.
+pub(super) fn node_registered(context: &mut Context<'_>, node: NodeId, instance_type: Symbol) {
+    if context.setup.storage.is_empty() {
+        return;
+    }
+    if let Some(kind) = context.setup.region.instance_type(instance_type) {
+        let limit = ebs_attach_limit(&kind.facts);
+        context.volumes.limits.insert(node, vec![(well_known::EBS_DRIVER, limit)]);
+    }
+}
+
+/// The node is gone.
+pub(super) fn node_gone(context: &mut Context<'_>, node: NodeId) {
+    context.volumes.limits.remove(&node);
+}

@@ -1,0 +1,200 @@
+//! The storage objects of a run: those of the manifests, and what has to be assumed where a pod names one that is in no file.
+
+use std::collections::BTreeSet;
+
+use crate::domain::pod::ClaimSource;
+use crate::domain::volumes::{PersistentVolume, PersistentVolumeClaim, Storage, StorageClass, VolumeBindingMode};
+use crate::domain::{PodSpec, Symbol, well_known};
+use crate::scenario::manifests::Manifests;
+use crate::scenario::{Action, Scenario};
+
+/// Drivers whose volumes are reached from every zone and are not attached to nodes.
+const NETWORK_DRIVERS: [&str; 5] =
+    ["efs.csi.aws.com", "fsx.csi.aws.com", "s3.csi.aws.com", "nfs.csi.k8s.io", "fsx.openzfs.csi.aws.com"];
+/// What EKS calls the class of EBS volumes that a new cluster has.
+const EKS_CLASS: &str = "gp2";
+
+/// The storage objects with all that the pods of `scenario` need.
+pub(super) fn storage(scenario: &Scenario, manifests: &Manifests, warnings: &mut Vec<String>) -> Storage {
+    let mut all = Manifests::default();
+    for part in parts(scenario, manifests) {
+        let mut own = Manifests::default();
+        own.storage_classes.clone_from(&part.storage_classes);
+        own.volumes.clone_from(&part.volumes);
+        own.volume_claims.clone_from(&part.volume_claims);
+        all.apply(own);
+    }
+    let mut needs = Needs { claims: all.volume_claims, volumes: all.volumes, ..Needs::default() };
+    needs.settle(warnings);
+    for (namespace, spec) in pods(scenario, manifests) {
+        needs.take(namespace, spec);
+    }
+    let classes = needs.classes(all.storage_classes, warnings);
+    needs.warn(warnings);
+    Storage::new(needs.claims, needs.volumes, classes)
+}
+
+/// The manifests of the start and of the timeline.
+fn parts<'a>(scenario: &'a Scenario, manifests: &'a Manifests) -> impl Iterator<Item = &'a Manifests> {
+    let later = scenario.timeline.iter().filter_map(|timed| match &timed.action {
+        Action::Apply(later) => Some(&**later),
+        Action::Scale { .. } | Action::ScaleGroup { .. } | Action::UpgradeControlPlane(_) => None,
+    });
+    std::iter::once(manifests).chain(later)
+}
+
+/// What pods are made from, with their namespaces.
+fn pods<'a>(scenario: &'a Scenario, manifests: &'a Manifests) -> Vec<(Symbol, &'a PodSpec)> {
+    let mut pods: Vec<(Symbol, &PodSpec)> = Vec::new();
+    for part in parts(scenario, manifests) {
+        pods.extend(part.deployments.iter().map(|own| (own.name.namespace, &*own.template)));
+        pods.extend(part.stateful_sets.iter().map(|own| (own.name.namespace, &*own.template)));
+        pods.extend(part.jobs.iter().map(|own| (own.name.namespace, &*own.spec.template)));
+        pods.extend(part.cron_jobs.iter().map(|own| (own.name.namespace, &*own.job.template)));
+        pods.extend(part.daemon_sets.iter().map(|own| (own.name.namespace, &*own.template)));
+        pods.extend(part.scaled_jobs.iter().map(|own| (own.namespace, &*own.job.template)));
+        pods.extend(part.pods.iter().filter(|pod| super::is_bare(pod)).map(|own| (own.name.namespace, &own.spec)));
+    }
+    if let Some(trace) = &scenario.pods {
+        pods.extend(trace.templates.iter().map(|template| (trace.namespace, &**template)));
+    }
+    pods
+}
+
+/// What pods need of storage, and what of it is in no file.
+#[derive(Default)]
+struct Needs {
+    claims: Vec<PersistentVolumeClaim>,
+    volumes: Vec<PersistentVolume>,
+    /// Classes of claims that are not bound; `None` for the default class.
+    wanted: BTreeSet<Option<Symbol>>,
+    missing: Vec<String>,
+}
+
+impl Needs {
+    /// Claims that name a volume are bound to it; without the volume a claim is taken to be a new one.
+    fn settle(&mut self, warnings: &mut Vec<String>) {
+        let mut lost = Vec::new();
+        for claim in &mut self.claims {
+            match claim.volume {
+                Some(name) if self.volumes.iter().any(|volume| volume.name == name) => claim.bind_completed = true,
+                Some(_) => {
+                    lost.push(claim.name.as_str());
+                    claim.volume = None;
+                }
+                None => {}
+            }
+        }
+        if !lost.is_empty() {
+            warnings.push(format!(
+                "the volumes of {} are in no file, so that their zones are not known: they are taken to be made where the first pod runs; add the PersistentVolumes",
+                some_of(&lost)
+            ));
+        }
+        let bound = |volume: &&PersistentVolume| self.claims.iter().any(|claim| claim.volume == Some(volume.name));
+        let free: Vec<&str> = self.volumes.iter().filter(|own| !bound(own)).map(|own| own.name.as_str()).collect();
+        if !free.is_empty() {
+            warnings.push(format!("no claim names {}: such PersistentVolumes stay unused", some_of(&free)));
+        }
+    }
+
+    fn take(&mut self, namespace: Symbol, spec: &PodSpec) {
+        for volume in &spec.volumes {
+            match volume.source {
+                ClaimSource::Ephemeral(class) => self.want(Some(class)),
+                ClaimSource::Template(class) => self.want(class),
+                ClaimSource::Named => self.take_claim(namespace, volume.claim),
+            }
+        }
+    }
+
+    /// A claim that is not bound is of this class; the empty name stands for none.
+    fn want(&mut self, class: Option<Symbol>) {
+        self.wanted.insert(class.filter(|class| *class != well_known::EMPTY));
+    }
+
+    fn take_claim(&mut self, namespace: Symbol, name: Symbol) {
+        let known = self.claims.iter_mut().find(|claim| claim.namespace == namespace && claim.name == name);
+        match known {
+            Some(claim) if claim.volume.is_some() => {}
+            Some(claim) => {
+                // The empty name asks for a volume made by hand; of such a one nothing is known.
+                claim.class = claim.class.filter(|class| *class != well_known::EMPTY);
+                self.wanted.insert(claim.class);
+            }
+            None => {
+                self.missing.push(name.to_string());
+                self.wanted.insert(None);
+                self.claims.push(PersistentVolumeClaim::unbound(namespace, name, None));
+            }
+        }
+    }
+
+    /// The classes, with those that are wanted and in no file.
+    fn classes(&self, mut classes: Vec<StorageClass>, warnings: &mut Vec<String>) -> Vec<StorageClass> {
+        let eks = |name, default_class| StorageClass {
+            name,
+            provisioner: well_known::EBS_DRIVER,
+            binding_mode: VolumeBindingMode::WaitForFirstConsumer,
+            allowed_topologies: Vec::new(),
+            default_class,
+        };
+        let mut assumed = Vec::new();
+        for &wanted in &self.wanted {
+            match wanted {
+                Some(name) if !classes.iter().any(|class| class.name == name) => {
+                    assumed.push(name.as_str());
+                    classes.push(eks(name, false));
+                }
+                None if !classes.iter().any(|class| class.default_class) => {
+                    assumed.push("(default)");
+                    classes.retain(|class| class.name.as_str() != EKS_CLASS);
+                    classes.push(eks(Symbol::new(EKS_CLASS), true));
+                }
+                Some(_) | None => {}
+            }
+        }
+        if !assumed.is_empty() {
+            warnings.push(format!(
+                "StorageClass {} is in no file: taken as EKS's `{EKS_CLASS}`, EBS volumes in the zone where a claim's first pod runs",
+                some_of(&assumed)
+            ));
+        }
+        warn_about_drivers(&classes, &self.wanted, warnings);
+        classes
+    }
+
+    fn warn(&self, warnings: &mut Vec<String>) {
+        if !self.missing.is_empty() {
+            let missing: Vec<&str> = self.missing.iter().map(String::as_str).collect();
+            warnings.push(format!(
+                "PersistentVolumeClaim {} is in no file: taken to be of the default class and not bound yet",
+                some_of(&missing)
+            ));
+        }
+    }
+}
+
+/// Volumes of drivers of which it is not known that they are reached from everywhere.
+fn warn_about_drivers(classes: &[StorageClass], wanted: &BTreeSet<Option<Symbol>>, warnings: &mut Vec<String>) {
+    let is_wanted =
+        |class: &&StorageClass| wanted.contains(&Some(class.name)) || class.default_class && wanted.contains(&None);
+    let unknown = |class: &&StorageClass| {
+        let driver = class.provisioner.as_str();
+        class.provisioner != well_known::EBS_DRIVER && !NETWORK_DRIVERS.contains(&driver)
+    };
+    for class in classes.iter().filter(is_wanted).filter(unknown) {
+        warnings.push(format!(
+            "StorageClass {}: volumes of {} are taken to be reached from every node",
+            class.name, class.provisioner
+        ));
+    }
+}
+
+/// Up to three names.
+fn some_of(names: &[&str]) -> String {
+    match names {
+        [one, two, three, rest @ ..] if !rest.is_empty() => format!("{one}, {two}, {three} and {} more", rest.len()),
+        names => names.join(", "),
+    }
+}

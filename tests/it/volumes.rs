@@ -1,0 +1,275 @@
+//! Persistent volumes in whole runs: where they let pods run, how many a node attaches, and what their detaching holds up.
+
+use nodecast::domain::{SimDuration, SimTime};
+use nodecast::simulation::Outcome;
+use nodecast::world::record::{EventKind, NodeEnd, NodeFacts, PodFacts};
+
+use crate::cluster_autoscaler_runs::scenario as autoscaler_scenario;
+use crate::node_groups::{minutes, run};
+
+/// A cluster under Karpenter whose pool has one type; `more` are keys of the scenario, `own` of the pool's claims.
+fn karpenter(zones: &str, own: &str, more: &str, manifests: &str) -> Outcome {
+    let scenario = format!(
+        "name: volumes\nregion: us-east-1\nduration: 1h\ncluster: {{ zones: [us-east-1a, us-east-1b, us-east-1c] }}\n\
+         manifests: [manifests.yaml]\nec2: {{ capacity: infinite, spot: {{ interruptions: none }} }}\n{more}\n"
+    );
+    let pool = format!(
+        "apiVersion: karpenter.sh/v1\nkind: NodePool\nmetadata: {{name: default}}\nspec:\n  \
+         disruption: {{consolidationPolicy: WhenEmpty, consolidateAfter: Never}}\n  template:\n    spec:\n      {own}\n      \
+         nodeClassRef: {{group: karpenter.k8s.aws, kind: EC2NodeClass, name: default}}\n      requirements:\n      \
+         - {{key: topology.kubernetes.io/zone, operator: In, values: [{zones}]}}\n      \
+         - {{key: node.kubernetes.io/instance-type, operator: In, values: [m5.large, m5.4xlarge]}}\n\
+         ---\napiVersion: karpenter.k8s.aws/v1\nkind: EC2NodeClass\nmetadata: {{name: default}}\nspec: \
+         {{amiSelectorTerms: [{{alias: al2023@latest}}]}}\n"
+    );
+    run(&scenario, &format!("{pool}{manifests}"))
+}
+
+const ANYWHERE: &str = "us-east-1a, us-east-1b, us-east-1c";
+const ON_DEMAND: &str = "policies: [{ name: only, autoscaler: karpenter }]";
+
+const GP3: &str = "---\napiVersion: storage.k8s.io/v1\nkind: StorageClass\nmetadata: {name: gp3}\n\
+    provisioner: ebs.csi.aws.com\nvolumeBindingMode: WaitForFirstConsumer\n";
+
+/// A StatefulSet whose pods have a claim of `class` each; `spec` is more of the pods' specification, `rest` of the set's.
+fn stateful(replicas: u32, class: &str, spec: &str, rest: &str) -> String {
+    format!(
+        "---\napiVersion: apps/v1\nkind: StatefulSet\nmetadata: {{name: db}}\nspec:\n  replicas: {replicas}\n  {rest}\n  \
+         selector: {{matchLabels: {{app: db}}}}\n  volumeClaimTemplates:\n  - metadata: {{name: data}}\n    \
+         spec: {{accessModes: [ReadWriteOnce], storageClassName: {class}, resources: {{requests: {{storage: 8Gi}}}}}}\n  \
+         template:\n    metadata: {{labels: {{app: db}}}}\n    spec:\n      \
+         containers: [{{name: db, image: db, resources: {{requests: {{cpu: 100m, memory: 256Mi}}}}}}]\n      {spec}\n"
+    )
+}
+
+/// A Deployment with one replica, whose pod names the claim `data`.
+fn deployment(spec: &str, rest: &str) -> String {
+    format!(
+        "---\napiVersion: apps/v1\nkind: Deployment\nmetadata: {{name: db}}\nspec:\n  replicas: 1\n  {rest}\n  \
+         selector: {{matchLabels: {{app: db}}}}\n  template:\n    metadata: {{labels: {{app: db}}}}\n    spec:\n      \
+         volumes: [{{name: data, persistentVolumeClaim: {{claimName: data}}}}]\n      \
+         containers: [{{name: db, image: db, resources: {{requests: {{cpu: 100m, memory: 256Mi}}}}}}]\n      {spec}\n"
+    )
+}
+
+const CLAIM: &str = "---\napiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: data}\n\
+    spec: {accessModes: [ReadWriteOnce], storageClassName: gp3, resources: {requests: {storage: 8Gi}}}\n";
+
+/// The claim `data`, bound to a volume in `zone`.
+fn bound(zone: &str) -> String {
+    format!(
+        "---\napiVersion: v1\nkind: PersistentVolume\nmetadata: {{name: pv-1}}\nspec:\n  csi: {{driver: ebs.csi.aws.com}}\n  \
+         nodeAffinity: {{required: {{nodeSelectorTerms: [{{matchExpressions: [{{key: topology.ebs.csi.aws.com/zone, \
+         operator: In, values: [{zone}]}}]}}]}}}}\n\
+         ---\napiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {{name: data}}\n\
+         spec: {{storageClassName: gp3, volumeName: pv-1}}\n"
+    )
+}
+
+fn node_of<'o>(outcome: &'o Outcome, pod: &PodFacts) -> &'o NodeFacts {
+    &outcome.record.nodes[pod.node.expect("the pod has a node").index()]
+}
+
+fn zone_of(outcome: &Outcome, pod: &PodFacts) -> String {
+    node_of(outcome, pod).zone.expect("the node has a zone").to_string()
+}
+
+fn named<'o>(outcome: &'o Outcome, name: &str) -> Vec<&'o PodFacts> {
+    outcome.record.pods.iter().filter(|pod| pod.name == name).collect()
+}
+
+fn messages(outcome: &Outcome, kind: EventKind) -> Vec<&str> {
+    outcome.record.events.iter().filter(|event| event.kind == kind).map(|event| &*event.message).collect()
+}
+
+fn seconds(from: Option<SimTime>, to: Option<SimTime>) -> f64 {
+    (to.expect("the later happened") - from.expect("the earlier happened")).as_secs_f64()
+}
+
+#[test]
+fn a_pod_runs_where_its_volume_is() {
+    for zone in ["us-east-1a", "us-east-1b", "us-east-1c"] {
+        let manifests = format!("{GP3}{}{}", bound(zone), deployment("", ""));
+        let outcome = karpenter(ANYWHERE, "expireAfter: Never", ON_DEMAND, &manifests);
+        assert_eq!(zone_of(&outcome, &outcome.record.pods[0]), zone);
+        assert!(outcome.record.pods[0].ready.is_some());
+    }
+}
+
+#[test]
+fn a_claim_keeps_the_zone_of_its_first_pod_while_nodes_come_and_go() {
+    let spread = "topologySpreadConstraints: [{maxSkew: 1, topologyKey: topology.kubernetes.io/zone, whenUnsatisfiable: \
+        DoNotSchedule, labelSelector: {matchLabels: {app: db}}}]";
+    let manifests = format!("{GP3}{}", stateful(3, "gp3", spread, "podManagementPolicy: Parallel"));
+    let outcome = karpenter(ANYWHERE, "expireAfter: 15m", ON_DEMAND, &manifests);
+    let mut zones: Vec<String> = Vec::new();
+    for name in ["db-0", "db-1", "db-2"] {
+        let pods = named(&outcome, name);
+        let own: Vec<String> = pods.iter().filter(|pod| pod.node.is_some()).map(|pod| zone_of(&outcome, pod)).collect();
+        assert!(own.len() > 2 && own.iter().all(|zone| *zone == own[0]), "{name}: {own:?}");
+        zones.push(own[0].clone());
+    }
+    zones.sort();
+    assert_eq!(zones, ["us-east-1a", "us-east-1b", "us-east-1c"]);
+    assert_eq!(messages(&outcome, EventKind::ProvisioningSucceeded).len(), 3, "each claim is bound once");
+    assert!(!outcome.warnings.iter().any(|warning| warning.contains("olume")), "{:?}", outcome.warnings);
+}
+
+#[test]
+fn a_volume_where_no_node_may_be_keeps_its_pod_waiting() {
+    let other = deployment("", "").replace("name: db", "name: web").replace("app: db", "app: web");
+    let other = other.replace("volumes: [{name: data, persistentVolumeClaim: {claimName: data}}]", "");
+    let late = deployment("nodeSelector: {}", "");
+    let manifests = format!("{GP3}{}{other}{late}", bound("us-east-1b"));
+    let outcome = karpenter("us-east-1a", "expireAfter: Never", ON_DEMAND, &manifests);
+    let pod = outcome.record.pods.iter().find(|pod| pod.name.starts_with("db")).unwrap();
+    assert_eq!((pod.node, outcome.record.nodes.len()), (None, 1));
+    let refusal = messages(&outcome, EventKind::PodNotPlaced).concat();
+    assert!(refusal.contains("incompatible volume requirements"), "{refusal}");
+}
+
+#[test]
+fn a_class_that_binds_at_once_draws_a_zone_that_it_allows() {
+    let class = GP3.replace("WaitForFirstConsumer", "Immediate")
+        + "allowedTopologies: [{matchLabelExpressions: [{key: topology.kubernetes.io/zone, values: [us-east-1c]}]}]\n";
+    let outcome =
+        karpenter(ANYWHERE, "expireAfter: Never", ON_DEMAND, &format!("{class}{CLAIM}{}", deployment("", "")));
+    assert_eq!(zone_of(&outcome, &outcome.record.pods[0]), "us-east-1c");
+    assert!(messages(&outcome, EventKind::ProvisioningSucceeded).is_empty(), "the volume was there before");
+}
+
+#[test]
+fn the_cluster_autoscaler_grows_the_group_where_the_volume_is() {
+    let group = |zone: &str| {
+        format!("{{ name: in-{zone}, instanceType: m5.large, zones: [us-east-1{zone}], min: 0, desired: 0, max: 3 }}")
+    };
+    let groups = [group("a"), group("b")].join(", ");
+    for (zone, name) in [("us-east-1a", "in-a"), ("us-east-1b", "in-b")] {
+        let manifests = format!("{GP3}{}{}", bound(zone), deployment("", ""));
+        let outcome = run(&autoscaler_scenario(&groups, "expander: least-waste", ""), &manifests);
+        let pod = &outcome.record.pods[0];
+        assert!(pod.ready.is_some());
+        assert_eq!((zone_of(&outcome, pod), outcome.record.nodes.len()), (zone.to_owned(), 1));
+        assert_eq!(node_of(&outcome, pod).origin.name().as_str(), name);
+    }
+}
+
+#[test]
+fn a_node_attaches_as_many_volumes_as_its_type_can() {
+    let select = "nodeSelector: {node.kubernetes.io/instance-type: m5.4xlarge}";
+    let manifests = format!("{GP3}{}", stateful(30, "gp3", select, "podManagementPolicy: Parallel"));
+    let outcome = karpenter("us-east-1a", "expireAfter: Never", ON_DEMAND, &manifests);
+    let mut on_node = [0_u32; 2];
+    for pod in &outcome.record.pods {
+        assert!(pod.ready.is_some(), "{} is Ready", pod.name);
+        on_node[pod.node.unwrap().index()] += 1;
+    }
+    assert_eq!(on_node, [25, 5], "Karpenter knows the limit of nodes that are there, not of those it makes");
+}
+
+/// The run of a pod with a volume and a minute to stop whose node expires after ten minutes; gives back the node and the pod.
+fn leaving(own: &str, stop: &str, manifests: &str) -> (NodeFacts, PodFacts) {
+    let times = format!("{ON_DEMAND}\nworkloads: [{{ name: default/db, shutdown_time: {stop} }}]");
+    let outcome = karpenter("us-east-1a", &format!("expireAfter: 10m\n      {own}"), &times, manifests);
+    let node = outcome.record.nodes.iter().find(|node| node.end == Some(NodeEnd::Expired)).unwrap().clone();
+    let pod = outcome.record.pods.iter().find(|pod| pod.node == outcome.record.pods[0].node).unwrap().clone();
+    (node, pod)
+}
+
+#[test]
+fn an_instance_is_terminated_when_its_volumes_are_detached_or_its_time_is_up() {
+    let with_volume = format!("{GP3}{CLAIM}{}", deployment("", ""));
+    let without = deployment("", "").replace("volumes: [{name: data, persistentVolumeClaim: {claimName: data}}]", "");
+    let (node, pod) = leaving("", "20s", &without);
+    assert!(seconds(pod.removed, node.terminating) < 1.1, "nothing to wait for");
+    let (node, pod) = leaving("", "20s", &with_volume);
+    let wait = seconds(pod.removed, node.terminating);
+    assert!((5.0..6.1).contains(&wait), "detached 5 s after the pod is gone, looked at every second: {wait}");
+    assert!(seconds(pod.removed, node.drained) < 1.1, "drained before");
+    // Of 22 s for everything the pod takes 20.
+    let (node, pod) = leaving("terminationGracePeriod: 22s", "20s", &with_volume);
+    let wait = seconds(pod.removed, node.terminating);
+    assert!((1.0..3.1).contains(&wait), "the node's time is up: {wait}");
+    // A pod that stays holds its volume, and nobody waits for that.
+    let stays = format!("{GP3}{CLAIM}{}", deployment("tolerations: [{operator: Exists}]", ""));
+    let (node, pod) = leaving("", "20s", &stays);
+    assert!(pod.deletion_requested.is_none_or(|at| Some(at) >= node.terminating));
+    assert!((5.0..6.1).contains(&seconds(node.deletion_requested, node.terminating)), "the shortest drain");
+}
+
+#[test]
+fn a_pod_starts_once_its_volume_is_attached() {
+    let starts = |manifests: &str| {
+        let outcome = karpenter("us-east-1a", "expireAfter: Never", ON_DEMAND, manifests);
+        let pod = &outcome.record.pods[0];
+        seconds(pod.scheduled, pod.started)
+    };
+    let without = deployment("", "").replace("volumes: [{name: data, persistentVolumeClaim: {claimName: data}}]", "");
+    let plain = starts(&without);
+    let new = starts(&format!("{GP3}{CLAIM}{}", deployment("", "")));
+    let there = starts(&format!("{GP3}{}{}", bound("us-east-1a"), deployment("", "")));
+    assert!((7.9..8.1).contains(&(new - plain)), "3 s to make it and 5 s to attach it: {}", new - plain);
+    assert!((4.9..5.1).contains(&(there - plain)), "5 s to attach it: {}", there - plain);
+}
+
+#[test]
+fn a_volume_of_a_lost_node_comes_free_after_six_minutes() {
+    let spot = "policies: [{ name: only, autoscaler: karpenter, karpenter: { interruption_queue: false } }]\n\
+        faults: [{ at: 10m, spot_interruption: { fraction: 100% } }]";
+    let outcome = karpenter("us-east-1a", "expireAfter: Never", spot, &format!("{GP3}{}", stateful(1, "gp3", "", "")));
+    let pods = named(&outcome, "db-0");
+    assert_eq!(pods.len(), 2);
+    let (lost, next) = (pods[0], pods[1]);
+    assert!(lost.removed.is_some_and(|at| at >= minutes(12)));
+    assert!(next.scheduled.unwrap() < lost.removed.unwrap() + SimDuration::from_secs(240), "the node is there before");
+    let wait = seconds(lost.removed, next.started);
+    assert!((365.0..375.0).contains(&wait), "six minutes and the time to attach it: {wait}");
+    let refused = messages(&outcome, EventKind::FailedAttachVolume);
+    assert!(refused.iter().any(|message| message.contains("Multi-Attach error")), "{refused:?}");
+}
+
+#[test]
+fn a_second_pod_of_a_claim_starts_beside_the_first_and_on_no_other_node() {
+    let apart = "affinity: {podAntiAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [{topologyKey: \
+        kubernetes.io/hostname, labelSelector: {matchLabels: {app: db}}}]}}";
+    let scaled = format!("{ON_DEMAND}\ntimeline: [{{ at: 20m, scale: {{ workload: default/db, replicas: 2 }} }}]");
+    for (spec, starts) in [("", true), (apart, false)] {
+        let manifests = format!("{GP3}{CLAIM}{}", deployment(spec, ""));
+        let outcome = karpenter("us-east-1a", "expireAfter: Never", &scaled, &manifests);
+        let [first, second] = outcome.record.pods.as_slice() else { panic!("{} pods", outcome.record.pods.len()) };
+        assert!(first.ready.is_some());
+        assert_eq!((second.node == first.node, second.ready.is_some()), (starts, starts));
+        assert_eq!(messages(&outcome, EventKind::FailedAttachVolume).is_empty(), starts);
+    }
+}
+
+#[test]
+fn claims_of_pods_that_are_too_many_stay_unless_the_set_says_otherwise() {
+    let scaled = format!(
+        "{ON_DEMAND}\ntimeline: [{{ at: 20m, scale: {{ workload: default/db, replicas: 0 }} }}, \
+         {{ at: 30m, scale: {{ workload: default/db, replicas: 1 }} }}]"
+    );
+    for (retention, made) in [("Retain", 1), ("Delete", 2)] {
+        let policy = format!("persistentVolumeClaimRetentionPolicy: {{whenScaled: {retention}}}");
+        let manifests = format!("{GP3}{}", stateful(1, "gp3", "", &policy));
+        let outcome = karpenter("us-east-1a", "expireAfter: Never", &scaled, &manifests);
+        assert_eq!(messages(&outcome, EventKind::ProvisioningSucceeded).len(), made, "{retention}");
+    }
+}
+
+#[test]
+fn what_is_assumed_of_storage_is_a_warning() {
+    let warnings =
+        |manifests: &str| karpenter("us-east-1a", "expireAfter: Never", ON_DEMAND, manifests).warnings.join("\n");
+    let text = warnings(&stateful(1, "fast", "", ""));
+    assert!(text.contains("StorageClass fast is in no file"), "{text}");
+    let text = warnings(&deployment("", ""));
+    assert!(text.contains("PersistentVolumeClaim data is in no file"), "{text}");
+    let text =
+        warnings(&format!("{GP3}{}{}", bound("us-east-1a").replace("name: pv-1}", "name: pv-2}"), deployment("", "")));
+    assert!(text.contains("the volumes of data are in no file"), "{text}");
+    assert!(text.contains("no claim names pv-2"), "{text}");
+    let local = GP3.replace("ebs.csi.aws.com", "rancher.io/local-path");
+    let text = warnings(&format!("{local}{CLAIM}{}", deployment("", "")));
+    assert!(text.contains("volumes of rancher.io/local-path are taken to be reached from every node"), "{text}");
+}
