@@ -204,13 +204,13 @@ pub(super) fn nodes_and_cost(outcome: &Outcome) -> Vec<Panel> {
     let mut nodes = Panel::counts("nodes");
     nodes.series.push(Series::steps("Spot", 2, count(|sample| sample.nodes_spot)));
     nodes.series.push(Series::steps("On-Demand", 0, count(|sample| sample.nodes_on_demand)));
-    nodes.series.push(Series::steps("starting", 1, count(|sample| sample.nodes_starting)));
+    nodes.series.push(Series::steps("Starting", 1, count(|sample| sample.nodes_starting)));
     nodes.series.retain(Series::is_ever_above_zero);
     let mut cost = Panel::amounts(match outcome.bill.currency {
         Currency::Usd => "instances, USD per hour",
         Currency::Cny => "instances, CNY per hour",
     });
-    cost.series.push(Series::steps("cost rate", 3, curve(outcome, |sample| Some(sample.cost_rate.as_f64()))));
+    cost.series.push(Series::steps("Cost rate", 3, curve(outcome, |sample| Some(sample.cost_rate.as_f64()))));
     vec![nodes, cost]
 }
 
@@ -224,8 +224,8 @@ pub(super) fn pods_on_their_way(outcome: &Outcome) -> Vec<Panel> {
         Some((pod.scheduled?, over.into_iter().flatten().min().unwrap_or(end)))
     });
     let mut panel = Panel::counts("pods");
-    panel.series.push(Series::steps("wait for a node", 4, open_at_once(waits, end)));
-    panel.series.push(Series::steps("on a node, not Ready", 1, open_at_once(starts, end)));
+    panel.series.push(Series::steps("Wait for a node", 4, open_at_once(waits, end)));
+    panel.series.push(Series::steps("On a node, not Ready", 1, open_at_once(starts, end)));
     vec![panel]
 }
 
@@ -251,12 +251,12 @@ pub(super) fn requested_and_offered(outcome: &Outcome) -> Vec<Panel> {
     const GIB: f64 = 1_073_741_824.0;
     let of = |value: fn(&Sample) -> f64| curve(outcome, |sample| Some(value(sample)));
     let mut cpu = Panel::amounts("cores");
-    cpu.series.push(Series::steps("allocatable", 0, of(|sample| sample.cpu_allocatable_milli as f64 / 1e3)).faint());
-    cpu.series.push(Series::steps("requested", 0, of(|sample| sample.cpu_requested_milli as f64 / 1e3)));
+    cpu.series.push(Series::steps("Allocatable", 0, of(|sample| sample.cpu_allocatable_milli as f64 / 1e3)).faint());
+    cpu.series.push(Series::steps("Requested", 0, of(|sample| sample.cpu_requested_milli as f64 / 1e3)));
     let mut memory = Panel::amounts("GiB");
     let allocatable = of(|sample| sample.memory_allocatable_bytes as f64 / GIB);
-    memory.series.push(Series::steps("allocatable", 1, allocatable).faint());
-    memory.series.push(Series::steps("requested", 1, of(|sample| sample.memory_requested_bytes as f64 / GIB)));
+    memory.series.push(Series::steps("Allocatable", 1, allocatable).faint());
+    memory.series.push(Series::steps("Requested", 1, of(|sample| sample.memory_requested_bytes as f64 / GIB)));
     vec![cpu, memory]
 }
 

@@ -9,7 +9,7 @@ mod sections;
 use super::plots::Plots;
 use super::summary::Summary;
 use crate::simulation::Outcome;
-pub(crate) use html::{Column, Html, text};
+pub(crate) use html::{Column, Html, sentence, text};
 
 /// Colours and shapes that every page shares.
 pub(crate) const STYLE: &str = include_str!("page/style.css");

@@ -21,6 +21,7 @@ use crate::policy::cluster_autoscaler::Flags;
 use crate::policy::cluster_autoscaler::expander::{Expander, GroupRanks};
 use crate::policy::instance_types::{complete_classes, complete_pools, price_list_of};
 use crate::policy::kube_scheduler::SchedulerConfig;
+use crate::policy::packing::PackerKind;
 use crate::scenario::definition::QueueSpec;
 use crate::scenario::manifests::{Manifests, PodObject};
 use crate::scenario::{self, Detail, LoadSpec, OpenRequests, PolicyVariant, Requests, Scenario};
@@ -174,6 +175,14 @@ fn warn_about_objects(manifests: &Manifests, policy: &PolicyVariant, warnings: &
         let release = policy.versions.karpenter;
         warnings.push(format!(
             "policy {}: Karpenter {release} and the Node Termination Handler both act on interruption notices; give Karpenter `interruption_queue: false`, or leave the handler out",
+            policy.name
+        ));
+    }
+    if policy.packer == PackerKind::CostAware {
+        warnings.push(format!(
+            "policy {}: no release packs so, and the cost-aware packer makes each batch of waiting pods cheap, not the whole run: \
+             full nodes leave no room for the pods that come next, and consolidation goes on from there; believe a \
+             difference over many seeds",
             policy.name
         ));
     }

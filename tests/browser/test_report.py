@@ -2,7 +2,7 @@
 
     python3 tests/browser/test_report.py DIRECTORY...
 
-A directory holds report.html and summary.json, or comparison.html and comparison.json. Needs chromium and chromedriver; of Python only the standard library.
+A directory holds report.html and summary.json, or comparison.html and comparison.json, or sweep.html. Needs chromium and chromedriver; of Python only the standard library.
 The browser is driven by WebDriver, which is JSON over HTTP.
 """
 
@@ -19,7 +19,8 @@ import urllib.request
 
 DIRECTORIES = [pathlib.Path(argument).resolve() for argument in sys.argv[1:]]
 COMPARISONS = [directory for directory in DIRECTORIES if (directory / "comparison.html").exists()]
-REPORTS = [directory for directory in DIRECTORIES if directory not in COMPARISONS]
+SWEEPS = [directory for directory in DIRECTORIES if (directory / "sweep.html").exists()]
+REPORTS = [directory for directory in DIRECTORIES if directory not in COMPARISONS + SWEEPS]
 WIDTHS = {"desktop": 1280, "phone": 375, "small phone": 360}
 # Boxes of drawings that have to be moved sideways to be seen whole, and drawings wider than the page.
 HIDDEN = """return [...document.querySelectorAll('figure, figure .scroll, figure svg')].filter(e =>
@@ -81,6 +82,34 @@ class Browser:
         self.run("document.querySelector(arguments[0]).click()", selector)
         self.settle()
 
+    def scheme(self, name):
+        """Imitates a reader who has set `light` or `dark`."""
+        features = [{"name": "prefers-color-scheme", "value": name}]
+        command = {"cmd": "Emulation.setEmulatedMedia", "params": {"features": features}}
+        self.call("POST", f"{self.session}/goog/cdp/execute", command)
+
+    def type(self, key):
+        """Presses a key as a person does, wherever the focus is."""
+        actions = [{"type": "keyDown", "value": key}, {"type": "keyUp", "value": key}]
+        self.call("POST", f"{self.session}/actions", {"actions": [{"type": "key", "id": "keys", "actions": actions}]})
+        self.settle()
+
+    def place(self, selector):
+        """Where an element is, in the middle of the screen."""
+        return self.run("const b = document.querySelector(arguments[0]); b.scrollIntoView({block: 'center'});"
+                        "const r = b.getBoundingClientRect(); return [r.left, r.top, r.width, r.height]", selector)
+
+    def touch(self, selector, *fingers):
+        """Puts fingers on an element, moves each from one share of its width to another, and lifts them."""
+        left, top, width, height = self.place(selector)
+        points = lambda shares: [{"x": left + share * width, "y": top + height / 2, "id": n} for n, share in enumerate(shares)]
+        steps = [("touchStart", points(start for start, _ in fingers))]
+        steps += [("touchMove", points(a + (b - a) * part / 4 for a, b in fingers)) for part in range(1, 5)]
+        for kind, at in [*steps, ("touchEnd", [])]:
+            command = {"cmd": "Input.dispatchTouchEvent", "params": {"type": kind, "touchPoints": at}}
+            self.call("POST", f"{self.session}/goog/cdp/execute", command)
+            self.settle()
+
     def press(self, selector, key):
         self.run(
             "document.querySelector(arguments[0]).dispatchEvent(new KeyboardEvent('keydown', {key: arguments[1], bubbles: true}))",
@@ -91,8 +120,7 @@ class Browser:
 
     def drag(self, selector, start, end):
         """Presses the mouse within an element, moves it and lets go; shares of the element's width."""
-        box = self.run("const b = document.querySelector(arguments[0]); b.scrollIntoView({block: 'center'});"
-                       "const r = b.getBoundingClientRect(); return [r.left, r.top, r.width, r.height]", selector)
+        box = self.place(selector)
         at = lambda share: {"type": "pointerMove", "duration": 50, "x": round(box[0] + share * box[2]), "y": round(box[1] + box[3] / 2)}
         moves = [at(start), {"type": "pointerDown", "button": 0}, at((start + end) / 2), at(end), {"type": "pointerUp", "button": 0}]
         pointer = {"type": "pointer", "id": "mouse", "parameters": {"pointerType": "mouse"}, "actions": moves}
@@ -241,6 +269,131 @@ class Report(unittest.TestCase):
             self.browser.run("[...document.querySelectorAll('.decisions button')].at(-1).click()")
             self.browser.settle()
             self.assertGreater(self.browser.run("return Number(document.querySelector('#slider').value)"), 0)
+
+    def test_one_finger_chooses_and_zooms_and_two_fingers_stretch(self):
+        cursors = "return [...document.querySelectorAll('.panel .cursor')].map(c => c.getAttribute('x1'))"
+        for _ in self.pages("phone"):
+            whole, before = self.window(), self.browser.run(cursors)
+            self.browser.touch("#chart-nodes svg", (0.4, 0.4))
+            self.assertEqual(self.window(), whole, "a touch does not zoom")
+            after = self.browser.run(cursors)
+            self.assertNotEqual(before, after)
+            self.assertEqual(len(set(after)), 1, "one cursor in all charts")
+            self.browser.touch("#chart-nodes svg", (0.3, 0.6))
+            dragged = self.window()
+            self.assertNotEqual(dragged, whole)
+            self.browser.click("#whole")
+            self.browser.touch("#chart-nodes svg", (0.45, 0.3), (0.55, 0.8))
+            self.assertNotIn(self.window(), (whole, dragged))
+            self.browser.touch("#chart-nodes svg", (0.2, 0.45), (0.9, 0.55))
+            self.browser.touch("#chart-nodes svg", (0.2, 0.45), (0.9, 0.55))
+            self.assertEqual(self.window(), whole, "fingers that come together show more")
+
+    def test_keys_alone_reach_play_and_move(self):
+        at = "return Number(document.querySelector('#slider').value)"
+        focused = "const e = document.activeElement; return [e.id || e.className.baseVal || e.tagName, getComputedStyle(e).outlineStyle]"
+        arrow, space, tab = "\ue014", " ", "\ue004"
+        for _ in self.pages():
+            order = []
+            for _ in range(60):
+                self.browser.type(tab)
+                order.append(self.browser.run(focused))
+            names = [name for name, _ in order]
+            reached = [names.index(name) for name in ("before", "play", "next", "slider", "left", "zoom-in", "whole", "chart")]
+            self.assertEqual(reached, sorted(reached), names)
+            self.assertTrue(all(outline != "none" for _, outline in order), "what has the focus shows it")
+            duration = self.browser.run("return Number(document.querySelector('#slider').max)")
+            self.browser.run("const s = document.querySelector('#slider'); s.value = 0; s.dispatchEvent(new Event('input')); s.focus()")
+            self.browser.type(arrow)
+            self.assertAlmostEqual(self.browser.run(at), duration / 100, delta=1)
+            self.browser.type(space)
+            time.sleep(0.4)
+            self.browser.type(space)
+            paused = self.browser.run(at)
+            self.assertGreater(paused, duration / 100)
+            time.sleep(0.2)
+            self.assertEqual(self.browser.run(at), paused)
+
+    def test_every_text_is_legible_in_light_and_in_dark(self):
+        script = """
+            const numbers = (color) => color.match(/[\\d.]+/g).map(Number);
+            const over = ([r, g, b, a = 1], ground) => [r, g, b].map((part, n) => part * a + ground[n] * (1 - a));
+            const light = (color) => color.map((part) => part / 255)
+                .map((part) => (part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4))
+                .reduce((sum, part, n) => sum + part * [0.2126, 0.7152, 0.0722][n], 0);
+            const ground = (e) => {
+                if (!e) return [255, 255, 255];
+                const own = numbers(getComputedStyle(e).backgroundColor);
+                return own[3] === 0 ? ground(e.parentElement) : over(own, ground(e.parentElement));
+            };
+            const found = [];
+            for (const e of document.querySelectorAll('body *')) {
+                const own = [...e.childNodes].some((child) => child.nodeType === 3 && child.textContent.trim());
+                if (!own || !e.getClientRects().length || ['SCRIPT', 'OPTION'].includes(e.tagName)) continue;
+                const style = getComputedStyle(e);
+                const back = ground(e.closest('svg')?.parentElement ?? e);
+                const [one, two] = [light(over(numbers(e.closest('svg') ? style.fill : style.color), back)), light(back)];
+                const contrast = (Math.max(one, two) + 0.05) / (Math.min(one, two) + 0.05);
+                if (contrast < 4.5) found.push(`${e.tagName} ${e.textContent.slice(0, 40)} ${contrast.toFixed(2)}`);
+            }
+            return found;"""
+        pages = [(directory, "report.html") for directory in REPORTS]
+        pages += [(directory, "comparison.html") for directory in COMPARISONS] + [(directory, "sweep.html") for directory in SWEEPS]
+        try:
+            for scheme in ("light", "dark"):
+                self.browser.scheme(scheme)
+                for directory, page in pages:
+                    with self.subTest(page=f"{directory.name}/{page}", scheme=scheme):
+                        self.browser.open(directory / page, WIDTHS["desktop"])
+                        self.assertEqual(self.browser.run(script), [])
+        finally:
+            self.browser.scheme("light")
+
+    def test_answers_fill_their_rows(self):
+        script = """const rows = new Map();
+            for (const e of document.querySelectorAll('.answer')) {
+                const r = e.getBoundingClientRect();
+                rows.set(Math.round(r.top), Math.max(rows.get(Math.round(r.top)) ?? 0, r.right));
+            }
+            const right = document.querySelector('.answers').getBoundingClientRect().right;
+            return [...rows.values()].map((end) => Math.round(right - end));"""
+        for width in WIDTHS:
+            for _ in self.pages(width):
+                self.assertEqual(set(self.browser.run(script)), {0})
+
+    def test_a_run_of_more_than_a_day_says_days(self):
+        script = "return [document.querySelector('#slider').max / 864000, document.querySelector('#player output').textContent]"
+        day = r"\d{1,2} [A-Z][a-z]{2} \d\d:\d\d"
+        for directory in self.pages():
+            days, now = self.browser.run(script)
+            if days >= 1:
+                self.assertRegex(self.window(), rf"^Shown: {day} to {day} \(")
+                self.assertRegex(now, rf"^{day}:\d\d UTC$")
+
+    def test_the_replay_counts_nodes_as_the_legend_names_them(self):
+        says = "return document.querySelector('#replay-says').textContent"
+        names = "return [...document.querySelectorAll('#replay-stage .key li')].map(e => e.textContent)"
+        for _ in self.pages():
+            kinds = re.search(r"(\d+) nodes? Ready \(([^)]*)\)", self.browser.run(says))
+            counts = [part.split(" ", 1) for part in kinds.group(2).split(", ")]
+            self.assertEqual(sum(int(number) for number, _ in counts), int(kinds.group(1)))
+            legend = self.browser.run(names)
+            self.assertTrue(all(kind in legend for _, kind in counts), (counts, legend))
+
+    def test_a_sweep_fits_every_width(self):
+        for directory in SWEEPS:
+            for width, pixels in WIDTHS.items():
+                with self.subTest(sweep=directory.name, width=width):
+                    self.browser.open(directory / "sweep.html", pixels)
+                    self.assertLessEqual(self.browser.run("return document.documentElement.scrollWidth"), pixels)
+                    self.assertEqual(self.browser.run(HIDDEN), 0)
+                    overlaps = self.browser.run("""const boxes = [...document.querySelectorAll('.plane text')]
+                        .map(e => e.getBoundingClientRect()).filter(r => r.width > 0);
+                        return boxes.filter((one, n) => boxes.slice(n + 1).some(two => one.left < two.right && two.left < one.right
+                            && one.top < two.bottom && two.top < one.bottom)).length""")
+                    self.assertEqual(overlaps, 0)
+                    self.assertGreaterEqual(self.browser.run("return document.querySelectorAll('.plane .front').length"), 1)
+                    self.assertEqual(self.browser.complaints(), [])
 
     def test_a_comparison_draws_a_curve_for_each_policy(self):
         script = """return [...document.querySelectorAll('.panel')].map(p => [p.id, p.querySelectorAll('.curve').length,

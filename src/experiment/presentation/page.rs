@@ -6,7 +6,7 @@ use super::{interval, value, value_among};
 use crate::experiment::comparison::{Comparison, FigureResult, PolicyResult};
 use crate::experiment::figures::{FIGURES, Figure, find};
 use crate::report::format::{counted, instant_for_people, span};
-use crate::report::page::{CHART_SCRIPT, Column, Html, begin, data, script, text};
+use crate::report::page::{CHART_SCRIPT, Column, Html, begin, data, script, sentence, text};
 use crate::simulation::Outcome;
 
 /// Figures whose replications are drawn.
@@ -18,7 +18,12 @@ svg .mean { stroke: var(--ink); stroke-width: 2; }
 svg .interval { stroke: var(--ink); stroke-width: 5; stroke-opacity: 0.35; }
 svg .grid { stroke: var(--line); }
 figure svg.dots { min-width: 0; }
-@media (max-width: 640px) { svg .second { display: none; } }
+@media (max-width: 640px) {
+  svg .second { display: none; }
+  .compared { font-size: 0.82rem; }
+  .compared td span { display: block; color: var(--faint); }
+  .compared th:first-child, .compared td:first-child { position: sticky; left: 0; background: var(--page); white-space: normal; min-width: 6.5rem; }
+}
 svg .zero { stroke: var(--faint); stroke-dasharray: 4 3; }
 :root { --dot: #0969da; }
 @media (prefers-color-scheme: dark) { :root { --dot: #58a6ff; } }
@@ -98,8 +103,8 @@ fn measured(comparison: &Comparison) -> impl Iterator<Item = (usize, &'static Fi
 /// The columns of a table with one column for each of `policies`.
 fn columns(page: &mut Html, first: &str, policies: &[PolicyResult], rows: &[Vec<String>]) {
     // The page's tables have headings that are known when the program is built; these are the scenario's own names.
-    page.raw("<div class=\"scroll\"><table>\n<thead><tr>");
-    page.raw(&format!("<th>{}</th>", text(first)));
+    page.raw("<div class=\"scroll\"><table class=\"compared\">\n<thead><tr>");
+    page.raw(&format!("<th>{}</th>", text(&sentence(first))));
     for policy in policies {
         page.raw(&format!("<th class=\"figure\">{}</th>", text(&policy.name)));
     }
@@ -108,7 +113,10 @@ fn columns(page: &mut Html, first: &str, policies: &[PolicyResult], rows: &[Vec<
         page.raw("<tr>");
         for (column, cell) in row.iter().enumerate() {
             let class = if column == 0 { "" } else { " class=\"figure\"" };
-            page.raw(&format!("<td{class}>{}</td>", text(cell)));
+            // The interval may stand below its mean.
+            let (value, interval) = cell.split_at(cell.find(" (").filter(|_| column > 0).unwrap_or(cell.len()));
+            let interval = if interval.is_empty() { String::new() } else { format!("<span>{}</span>", text(interval)) };
+            page.raw(&format!("<td{class}>{}{interval}</td>", text(value)));
         }
         page.raw("</tr>\n");
     }
@@ -126,7 +134,7 @@ fn means(page: &mut Html, comparison: &Comparison) {
     };
     let rows: Vec<Vec<String>> = measured(comparison)
         .map(|(position, figure)| {
-            let mut row = vec![figure.label.to_owned()];
+            let mut row = vec![sentence(figure.label)];
             row.extend(comparison.policies.iter().map(|policy| cell(figure, &policy.figures[position])));
             row
         })
@@ -143,7 +151,7 @@ fn differences(page: &mut Html, comparison: &Comparison) {
     }
     let rows: Vec<Vec<String>> = measured(comparison)
         .map(|(position, figure)| {
-            let mut row = vec![figure.label.to_owned()];
+            let mut row = vec![sentence(figure.label)];
             row.extend(others.iter().map(|policy| {
                 let paired = policy.figures[position].against_first.as_ref();
                 paired.map_or_else(
@@ -208,7 +216,7 @@ fn drawings(page: &mut Html, comparison: &Comparison) {
         let drawing = draw(&rows, figure.label, false, &|amount| value_among(figure, currency, amount, largest));
         page.raw("<figure>\n");
         page.raw(&drawing);
-        page.element("figcaption", figure.label);
+        page.element("figcaption", &sentence(figure.label));
         page.raw("</figure>\n");
     }
 }
@@ -223,7 +231,7 @@ fn side_by_side(page: &mut Html, comparison: &Comparison) {
     for policy in &comparison.policies {
         // A policy's name is made of letters, digits, `-`, `_` and `.`.
         let name = text(&policy.name);
-        page.raw(&format!("<li><a href=\"{name}/report.html\">the whole report of {name}</a></li>\n"));
+        page.raw(&format!("<li><a href=\"{name}/report.html\">The whole report of {name}</a></li>\n"));
     }
     page.raw("</ul>\n");
 }

@@ -119,9 +119,11 @@ fn field(sweep: &Sweep, places: &[Place<'_>], x: &Axis<'_>, y: &Axis<'_>) -> Str
 
 fn grid(svg: &mut String, x: &Axis<'_>, y: &Axis<'_>) {
     let bottom = HEIGHT - BELOW;
-    for (ordinal, (at, label)) in x.ticks().into_iter().enumerate() {
-        // Narrow pages have room for every second.
-        let class = if ordinal % 2 == 0 { "" } else { " class=\"second\"" };
+    let ticks = x.ticks();
+    let many = ticks.len() > 3;
+    for (ordinal, (at, label)) in ticks.into_iter().enumerate() {
+        // Narrow pages have room for every second of many.
+        let class = if many && ordinal % 2 == 1 { " class=\"second\"" } else { "" };
         *svg += &format!("<line class=\"grid\" x1=\"{at:.2}%\" y1=\"{TOP}\" x2=\"{at:.2}%\" y2=\"{bottom}\"/>\n");
         *svg +=
             &format!("<text{class} x=\"{at:.2}%\" y=\"{:.1}\" text-anchor=\"middle\">{label}</text>\n", bottom + 18.0);

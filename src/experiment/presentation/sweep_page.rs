@@ -4,7 +4,7 @@ use super::plane;
 use super::sweep_table::{answer, columns, header, row, short_paths};
 use crate::experiment::sweep::{SettingResult, Sweep};
 use crate::report::format::{counted, instant_for_people, span};
-use crate::report::page::{Html, STYLE, text};
+use crate::report::page::{Html, STYLE, sentence, text};
 
 const OWN_STYLE: &str = "\
 svg .other { fill: var(--faint); fill-opacity: 0.7; }
@@ -77,7 +77,10 @@ fn table(page: &mut Html, sweep: &Sweep, results: &[&SettingResult]) {
     };
     page.raw("<div class=\"scroll\"><table>\n<thead><tr>");
     for (column, name) in header(sweep).iter().enumerate() {
-        page.raw(&format!("<th{}>{}</th>", class(column), text(name)));
+        // The names of settings are the scenario's own.
+        let is_setting = (1..names).contains(&column);
+        let heading = if is_setting { name.clone() } else { sentence(name) };
+        page.raw(&format!("<th{}>{}</th>", class(column), text(&heading)));
     }
     page.raw("</tr></thead>\n<tbody>\n");
     for result in results {

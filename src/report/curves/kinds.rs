@@ -49,19 +49,19 @@ fn kind(line: &BillLine) -> Option<(usize, &'static str)> {
         BillItem::Instance if line.capacity_type != Some(well_known::SPOT) => Some((0, "On-Demand instances")),
         BillItem::Covered => Some((0, "On-Demand instances")),
         BillItem::Instance | BillItem::FreeFirstHour => Some((1, "Spot instances")),
-        BillItem::ReservedInstances | BillItem::SavingsPlans => Some((2, "commitments")),
+        BillItem::ReservedInstances | BillItem::SavingsPlans => Some((2, "Commitments")),
         BillItem::CapacityReservation | BillItem::UnusedCapacityReservation | BillItem::UnusedCommitment => {
-            Some((3, "reservations and unused commitments"))
+            Some((3, "Reservations and unused commitments"))
         }
-        BillItem::RootVolume => Some((4, "volumes")),
-        BillItem::ControlPlane => Some((5, "control plane")),
+        BillItem::RootVolume => Some((4, "Volumes")),
+        BillItem::ControlPlane => Some((5, "Control plane")),
         BillItem::LoadBalancer
         | BillItem::LoadBalancerCapacity
         | BillItem::NatGateway
         | BillItem::NatTransfer
         | BillItem::CrossZoneTransfer
-        | BillItem::PublicIpv4 => Some((6, "network")),
-        BillItem::NodeFee => Some((7, "fees")),
+        | BillItem::PublicIpv4 => Some((6, "Network")),
+        BillItem::NodeFee => Some((7, "Fees")),
         BillItem::Discount => None,
     }
 }
@@ -96,7 +96,13 @@ pub(in crate::report) fn cost_by_kind(outcome: &Outcome) -> Panel {
         Currency::Usd => "USD per hour",
         Currency::Cny => "CNY per hour",
     });
-    for ((color, name), changes) in changes {
+    for ((order, name), changes) in changes {
+        // Spot has the purple that it has in the replay.
+        let color = match order {
+            1 => 3,
+            3 => 1,
+            other => other,
+        };
         let mut sum = 0_i128;
         let mut points = vec![(SimTime::ZERO, Some(0.0))];
         for (at, change) in changes {

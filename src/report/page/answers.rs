@@ -148,7 +148,7 @@ fn response(summary: &Summary) -> Option<Answer> {
 fn objectives(summary: &Summary) -> Answer {
     let objectives = &summary.objectives;
     if objectives.is_empty() {
-        return Answer::new("Objectives", "none stated".to_owned())
+        return Answer::new("Objectives", "None stated".to_owned())
             .line("A scenario can state limits on waiting, response time and cost.");
     }
     let met = objectives.iter().filter(|objective| objective.met == Some(true)).count();
@@ -201,9 +201,9 @@ fn churn(summary: &Summary) -> Answer {
     let value = format!("{} up, {} down", format::count(nodes.launches), format::count(removed));
     Answer::new("Churn: nodes launched and removed", value)
         .markup(format!("{launches} launched, {} refused by EC2", format::count(nodes.failed_launches)))
-        .line(if ends.is_empty() { "none removed".to_owned() } else { format!("removed: {}", ends.join(", ")) })
+        .line(if ends.is_empty() { "None removed".to_owned() } else { format!("Removed: {}", ends.join(", ")) })
         .markup(format!("<a href=\"#churn\">{evicted} pods evicted</a>, missing for {missing} altogether"))
-        .markup(format!("replica counts changed {rescales} times"))
+        .markup(format!("Replica counts changed {rescales} times"))
 }
 
 fn nodes(summary: &Summary) -> Answer {
@@ -216,7 +216,7 @@ fn nodes(summary: &Summary) -> Answer {
     };
     let cpu = figure("utilisation.cpu_requested", cpu, &format::percent(cpu));
     let memory = figure("utilisation.memory_requested", memory, &format::percent(memory));
-    answer.markup(format!("of what they offer, pods request {cpu} of CPU and {memory} of memory"))
+    answer.markup(format!("Of what they offer, pods request {cpu} of CPU and {memory} of memory"))
 }
 
 fn assumptions(summary: &Summary) -> Answer {
@@ -228,7 +228,7 @@ fn assumptions(summary: &Summary) -> Answer {
     let warnings = if summary.warnings.is_empty() { text("no warning") } else { link("warnings", &warnings) };
     let first = summary.about.assumptions.first().cloned().unwrap_or_default();
     Answer::new("It rests on", format::counted(count, "assumption", "assumptions"))
-        .markup(format!("{}, {warnings}", link("assumptions", "all assumptions")))
+        .markup(format!("{}, {warnings}", link("assumptions", "All assumptions")))
         .markup(format!("{share} of the bill at estimated prices"))
         .line(first)
 }

@@ -355,11 +355,11 @@ function windowButtons() {
     return made;
   };
   return [
-    button("left", "\u2190", "show earlier", () => pan(-0.5)),
-    button("zoom-out", "\u2212", "zoom out", () => zoom(2)),
-    button("zoom-in", "+", "zoom in", () => zoom(0.5)),
-    button("right", "\u2192", "show later", () => pan(0.5)),
-    button("whole", "whole run", "show the whole run", () => setWindow(0, data.duration)),
+    button("left", "\u2190", "Show earlier", () => pan(-0.5)),
+    button("zoom-out", "\u2212", "Zoom out", () => zoom(2)),
+    button("zoom-in", "+", "Zoom in", () => zoom(0.5)),
+    button("right", "\u2192", "Show later", () => pan(0.5)),
+    button("whole", "Whole run", "Show the whole run", () => setWindow(0, data.duration)),
   ];
 }
 
@@ -367,7 +367,7 @@ function windowButtons() {
 function windowSays() {
   const says = element("span", { class: "window" });
   onChange(() => {
-    says.textContent = `shown: ${moment(view.from)} to ${moment(view.to)} (${span(view.to - view.from)})`;
+    says.textContent = `Shown: ${moment(view.from)} to ${moment(view.to)} (${span(view.to - view.from)})`;
   });
   return says;
 }

@@ -164,6 +164,14 @@ function shade(name) {
   return getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
 }
 
+/** `text` cut to what a pen writes in `width` pixels. */
+function fitted(pen, text, width) {
+  if (pen.measureText(text).width <= width) return text;
+  let kept = text.slice(0, -1);
+  while (kept.length > 2 && pen.measureText(`${kept}\u2026`).width > width) kept = kept.slice(0, -1);
+  return `${kept}\u2026`;
+}
+
 /** An element with text, attributes and children; text is never markup. */
 function element(tag, attributes, ...children) {
   const made = document.createElement(tag);

@@ -14,18 +14,18 @@ function decodedDecisions(encoded) {
 
 const decisions = data.decisions ? decodedDecisions(data.decisions) : [];
 const ROWS = 40;
-const GROUPS = { replicas: "replica counts", launches: "launches", removals: "removals", outside: "from outside" };
+const GROUPS = { replicas: "Replica counts", launches: "Launches", removals: "Removals", outside: "From outside" };
 
 class DecisionTable {
   constructor(place) {
     this.rows = ROWS;
     this.groups = new Set(Object.keys(GROUPS));
-    this.search = element("input", { type: "search", placeholder: "search node, workload or cause", "aria-label": "search decisions" });
+    this.search = element("input", { type: "search", placeholder: "Search node, workload or cause", "aria-label": "Search decisions" });
     this.inWindow = element("input", { type: "checkbox" });
     this.count = element("p", { class: "note", "aria-live": "polite" });
     this.body = element("tbody", {});
-    this.more = element("button", { type: "button" }, "show more");
-    const heads = ["time", "after", "what", "of", "cause"].map((name) => element("th", { scope: "col" }, name));
+    this.more = element("button", { type: "button" }, "Show more");
+    const heads = ["Time", "After", "What", "Of", "Cause"].map((name) => element("th", { scope: "col" }, name));
     const table = element("table", { class: "decisions" }, element("thead", {}, element("tr", {}, ...heads)), this.body);
     place.append(this.filters(), this.count, element("div", { class: "scroll" }, table), this.more);
     this.search.addEventListener("input", () => this.restart());
@@ -51,7 +51,7 @@ class DecisionTable {
       });
       bar.append(element("label", {}, box, ` ${name} (${amount(count, true)})`));
     }
-    bar.append(element("label", {}, this.inWindow, " only the time shown"));
+    bar.append(element("label", {}, this.inWindow, " Only the time shown"));
     return bar;
   }
 
@@ -97,19 +97,19 @@ function eventInstants() {
 class Player {
   constructor(place) {
     this.instants = eventInstants();
-    this.slider = element("input", { type: "range", id: "slider", min: 0, max: data.duration, step: 1, value: 0, "aria-label": "time of the replay" });
+    this.slider = element("input", { type: "range", id: "slider", min: 0, max: data.duration, step: 1, value: 0, "aria-label": "Time of the replay" });
     this.now = element("output", { for: "slider" });
-    this.speed = element("select", { "aria-label": "how long the whole run plays" });
-    for (const [seconds, name] of [[30, "in 30 s"], [60, "in 1 min"], [120, "in 2 min"], [480, "in 8 min"]]) {
+    this.speed = element("select", { "aria-label": "How long the whole run plays" });
+    for (const [seconds, name] of [[30, "In 30 s"], [60, "In 1 min"], [120, "In 2 min"], [480, "In 8 min"]]) {
       this.speed.append(element("option", { value: seconds }, name));
     }
     this.speed.value = "60";
     this.playing = null;
-    this.play = this.button("play", "play", "play", () => this.toggle());
+    this.play = this.button("play", "Play", "Play", () => this.toggle());
     const steps = [
-      this.button("before", "\u2039 event", "event before", () => this.step(-1)),
+      this.button("before", "\u2039 Event", "Event before", () => this.step(-1)),
       this.play,
-      this.button("next", "event \u203a", "next event", () => this.step(1)),
+      this.button("next", "Event \u203a", "Next event", () => this.step(1)),
     ];
     const first = element("div", { class: "row" }, ...steps, this.slider, this.now);
     const second = element("div", { class: "row" }, ...windowButtons(), windowSays(), this.speed);
@@ -159,7 +159,7 @@ class Player {
     this.slider.value = Math.round(view.at);
     this.slider.setAttribute("aria-valuetext", `${moment(view.at, true)} UTC`);
     this.now.textContent = `${moment(view.at, true)} UTC`;
-    const word = this.playing ? "pause" : "play";
+    const word = this.playing ? "Pause" : "Play";
     if (this.play.textContent === word) return;
     for (const name of ["aria-label", "title"]) this.play.setAttribute(name, word);
     this.play.textContent = word;

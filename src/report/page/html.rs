@@ -36,6 +36,17 @@ pub(crate) fn text(plain: &str) -> String {
     escaped
 }
 
+/// `words` with a capital at the beginning, but for `p50` and the like.
+pub(crate) fn sentence(words: &str) -> String {
+    let mut rest = words.chars();
+    match (rest.next(), words.chars().nth(1)) {
+        (Some(first), second) if !second.is_some_and(|second| second.is_ascii_digit()) => {
+            first.to_uppercase().chain(rest).collect()
+        }
+        _ => words.to_owned(),
+    }
+}
+
 /// Units that stay with the number before them.
 const UNITS: [&str; 13] = ["s", "ms", "h", "%", "kB", "MB", "GB", "TB", "KiB", "MiB", "GiB", "USD", "CNY"];
 
@@ -96,8 +107,8 @@ impl Html {
         self.raw("<div class=\"scroll\"><table>\n<thead><tr>");
         for column in columns {
             match column {
-                Column::Text(name) => self.raw(&format!("<th>{}</th>", text(name))),
-                Column::Figure(name) => self.raw(&format!("<th class=\"figure\">{}</th>", text(name))),
+                Column::Text(name) => self.raw(&format!("<th>{}</th>", text(&sentence(name)))),
+                Column::Figure(name) => self.raw(&format!("<th class=\"figure\">{}</th>", text(&sentence(name)))),
             }
         }
         self.raw("</tr></thead>\n<tbody>\n");
@@ -138,7 +149,7 @@ impl Html {
 
 #[cfg(test)]
 mod tests {
-    use super::{Html, text, unbroken};
+    use super::{Html, sentence, text, unbroken};
 
     #[test]
     fn nothing_in_a_text_can_become_markup() {
@@ -146,6 +157,11 @@ mod tests {
         let mut page = Html::new();
         page.element("p class=\"note\"", "1 < 2");
         assert_eq!(page.finish(), "<p class=\"note\">1 &lt; 2</p>\n");
+    }
+
+    #[test]
+    fn headings_begin_with_a_capital_and_percentiles_do_not() {
+        assert_eq!(["to Ready", "p50", "CPU requested", ""].map(sentence), ["To Ready", "p50", "CPU requested", ""]);
     }
 
     #[test]

@@ -105,10 +105,10 @@ class Replay {
     const entry = (name, mark) => list.append(element("li", {}, mark, name));
     entry("Spot", element("span", { class: "mark spot" }));
     entry("On-Demand", element("span", { class: "mark demand" }));
-    entry("starting", element("span", { class: "mark starting" }));
-    entry("interrupted by EC2", element("span", { class: "mark interrupted" }));
-    entry("draining", element("span", { class: "mark draining" }));
-    entry("pale: pod not Ready", element("span", { class: "mark pale" }));
+    entry("Starting", element("span", { class: "mark starting" }));
+    entry("Interrupted by EC2", element("span", { class: "mark interrupted" }));
+    entry("Draining", element("span", { class: "mark draining" }));
+    entry("Pale: pod not Ready", element("span", { class: "mark pale" }));
     const known = data.workloads.filter((workload) => workload.color !== null).sort((one, two) => one.color - two.color);
     for (const workload of known.slice(0, 12)) {
       entry(workload.name, element("span", { class: "swatch", style: `--own:${color(workload.color)}` }));
@@ -193,9 +193,7 @@ class Replay {
     pen.fillStyle = "#fff";
     pen.textBaseline = "middle";
     const zone = node.zone.slice(-2);
-    let text = `${node.type || node.name} ${zone}`;
-    while (text.length > 3 && pen.measureText(text).width > width - 8) text = `${text.slice(0, -2)}\u2026`;
-    pen.fillText(text, x + 4, y + 9);
+    pen.fillText(fitted(pen, `${node.type || node.name} ${zone}`, width - 8), x + 4, y + 9);
   }
 
   frame(now, x, y, width, height) {
@@ -276,11 +274,11 @@ class Replay {
     const lines = [
       `${node.name}: ${phase(node, at)}`,
       [node.type, node.zone, boughtAs(node), node.origin].filter(Boolean).join(", "),
-      `requested: CPU ${percent(sum((pod) => pod.size[0]) / Math.max(node.cpu, 1))}, memory ${percent(sum((pod) => pod.size[1]) / Math.max(node.memory, 1))}`,
+      `Requested: CPU ${percent(sum((pod) => pod.size[0]) / Math.max(node.cpu, 1))}, memory ${percent(sum((pod) => pod.size[1]) / Math.max(node.memory, 1))}`,
       ...[...byWorkload].slice(0, 8).map(([workload, count]) => `${count} \u00d7 ${data.workloads[workload].name}`),
     ];
     if (byWorkload.size > 8) lines.push(`and ${byWorkload.size - 8} more workloads`);
-    if (node.told <= at && node.end) lines.push(`ends: ${node.end}`);
+    if (node.told <= at && node.end) lines.push(`Ends: ${node.end}`);
     return lines;
   }
 }

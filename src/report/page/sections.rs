@@ -39,13 +39,13 @@ pub(super) fn heading(page: &mut Html, summary: &Summary) {
 
 /// Parts of the page that its head leads to.
 const PARTS: [(&str, &str); 7] = [
-    ("charts", "over time"),
-    ("replay", "replay"),
-    ("lives", "node lives"),
-    ("decisions", "decisions"),
-    ("cost", "cost"),
-    ("bill", "bill"),
-    ("assumptions", "assumptions"),
+    ("charts", "Over time"),
+    ("replay", "Replay"),
+    ("lives", "Node lives"),
+    ("decisions", "Decisions"),
+    ("cost", "Cost"),
+    ("bill", "Bill"),
+    ("assumptions", "Assumptions"),
 ];
 
 pub(super) fn warnings(page: &mut Html, summary: &Summary) {
@@ -70,8 +70,8 @@ pub(super) fn timeline(page: &mut Html, outcome: &Outcome, plots: &Plots) {
     for sentence in &plots.left_out {
         page.element("p class=\"note\"", sentence);
     }
-    let hint = "Drag across a chart to zoom, or spread two fingers; click or touch to choose an instant. Arrow keys, +, \u{2212} \
-                and 0 do the same, and the space bar plays.";
+    let hint = "Drag or spread two fingers to zoom, click or touch to choose an instant; arrow keys, +, \u{2212} and 0 do the \
+                same, space plays.";
     page.element("p class=\"note\"", hint);
     page.raw("<div id=\"panels\"></div>\n<h2 id=\"replay\">The cluster at one instant</h2>\n");
     if outcome.record.nodes.is_empty() {
@@ -86,9 +86,9 @@ pub(super) fn waiting(page: &mut Html, summary: &Summary) {
     page.element("h2", "How long things took");
     let pods = &summary.pods;
     let spans = [
-        ("pod created to bound to a node", &pods.wait_for_node),
-        ("pod created to Ready", &pods.created_to_ready),
-        ("instance launched to node Ready", &summary.nodes.launch_to_ready),
+        ("Pod created to bound to a node", &pods.wait_for_node),
+        ("Pod created to Ready", &pods.created_to_ready),
+        ("Instance launched to node Ready", &summary.nodes.launch_to_ready),
     ];
     let rows: Vec<Vec<String>> = spans
         .into_iter()
@@ -467,13 +467,13 @@ pub(super) fn footer(page: &mut Html, summary: &Summary, command: &str) {
         page.element("dt", name);
         page.verbatim("dd", value);
     };
-    entry("command", command);
-    entry("program", &format!("{} {}", summary.program, summary.program_version));
-    entry("seed", &about.seed.to_string());
-    entry("reproduces", &format!("Kubernetes {}, Karpenter {}", about.versions.kubernetes, about.versions.karpenter));
-    entry("prices of", &about.price_date);
-    entry("zones", &about.zones.join(", "));
-    entry("event hash", &summary.event_hash);
+    entry("Command", command);
+    entry("Program", &format!("{} {}", summary.program, summary.program_version));
+    entry("Seed", &about.seed.to_string());
+    entry("Reproduces", &format!("Kubernetes {}, Karpenter {}", about.versions.kubernetes, about.versions.karpenter));
+    entry("Prices of", &about.price_date);
+    entry("Zones", &about.zones.join(", "));
+    entry("Event hash", &summary.event_hash);
     for input in &about.inputs {
         entry(&input.path, &format!("sha256 {}", input.sha256));
     }

@@ -46,10 +46,10 @@ class Strips {
   key() {
     const list = element("ul", { class: "legend key" });
     const entry = (name, mark) => list.append(element("li", {}, mark, name));
-    entry("requested of the node, 0 to 100 %", element("span", { class: "mark scale" }));
-    entry("starting", element("span", { class: "mark waits" }));
-    entry("told to go", element("span", { class: "mark leaves" }));
-    entry("interruption notice", element("span", { class: "mark notice" }));
+    entry("Requested of the node, 0 to 100\u00a0%", element("span", { class: "mark scale" }));
+    entry("Starting", element("span", { class: "mark waits" }));
+    entry("Told to go", element("span", { class: "mark leaves" }));
+    entry("Interruption notice", element("span", { class: "mark notice" }));
     entry("Spot", element("span", { class: "mark spot" }));
     entry("On-Demand", element("span", { class: "mark demand" }));
     return list;
@@ -64,7 +64,7 @@ class Strips {
     const width = Math.max(this.canvas.parentElement.clientWidth, 200);
     const most = Math.max(this.rows.length, 1);
     this.rowHeight = clamp(Math.floor(560 / most), 2, 15);
-    this.left = this.rowHeight >= 11 && width > 640 ? 170 : 8;
+    this.left = this.rowHeight >= 11 && width > 640 ? 200 : 8;
     this.inner = width - this.left - 4;
     const height = most * this.rowHeight + 24;
     const state = [width, view.from, view.to, devicePixelRatio, shade("page")].join();
@@ -147,7 +147,7 @@ class Strips {
       pen.fillStyle = shades.ink;
       pen.font = "11px system-ui, sans-serif";
       pen.textAlign = "right";
-      pen.fillText(`${node.name} ${node.type}`.slice(0, 34), this.left - 10, top + tall - 3, this.left - 12);
+      pen.fillText(fitted(pen, `${node.name} ${node.type}`, this.left - 12), this.left - 10, top + tall - 3);
     }
   }
 }
