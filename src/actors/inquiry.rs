@@ -1,5 +1,5 @@
 //! What people ask of a running simulation. Each answer comes from the code that decides; the run goes on as if nobody had
 //! asked, if it goes on at all.
 
-pub use super::karpenter::inquiry::{Destination, Launch, NodeAnswer, Removal, node, pod, removal};
+pub use super::karpenter::inquiry::{Destination, Launch, NodeAnswer, PodAnswer, Removal, node, pod, removal};
 pub use super::scheduler_loop::inquire as kube_scheduler;

@@ -8,9 +8,10 @@ mod subjects;
 use serde::Serialize;
 
 use crate::actors::Setup;
-use crate::actors::inquiry::{self, Destination, Removal};
+use crate::actors::inquiry::{Destination, PodAnswer, Removal};
 use crate::catalog::{Catalog, CatalogError};
 use crate::domain::{NodeId, PodId, SimTime};
+use crate::report::pack::PoolExplanation;
 use crate::report::summary::{PROGRAM, SCHEMA_VERSION};
 use crate::scenario::error::nearest;
 use crate::scenario::{PolicyVariant, Scenario};
@@ -213,8 +214,12 @@ pub struct PodExplanation {
     pub events: Vec<EventFigures>,
     /// What kube-scheduler says of every node just before it bound the pod, or while it waits.
     pub kube_scheduler: Vec<SchedulerFigures>,
-    /// What Karpenter would do with it, while it waits.
+    /// What Karpenter would do with it, while it waits; of a pod whose node was launched while it waited, what Karpenter did.
     pub karpenter: Option<String>,
+    /// When Karpenter made the claim of that node.
+    pub claimed_at_seconds: Option<f64>,
+    /// What each NodePool that was asked said to the pod then, instance type by instance type.
+    pub node_pools: Vec<PoolExplanation>,
     /// The decision that removed its node.
     pub evicted_by: Option<String>,
 }
@@ -430,13 +435,13 @@ fn command_of(outcome: &Outcome, id: &str) -> Option<CommandId> {
 }
 
 /// What Karpenter would do with a pod that waits, in a sentence.
-fn karpenter_says(answer: &(Destination, Option<inquiry::Launch>), name: impl Fn(NodeId) -> String) -> String {
-    match answer {
-        (Destination::Node(node) | Destination::Unready(node), _) => {
+fn karpenter_says(answer: &PodAnswer, name: impl Fn(NodeId) -> String) -> String {
+    match &answer.destination {
+        Destination::Node(node) | Destination::Unready(node) => {
             format!("it would go on {}, which is there or on its way", name(*node))
         }
-        (Destination::New(_), launch) => {
-            let kind = launch.as_ref().and_then(|launch| Some((launch, launch.cheapest?)));
+        Destination::New(_) => {
+            let kind = answer.launch.as_ref().and_then(|launch| Some((launch, launch.cheapest?)));
             kind.map_or_else(
                 || "a new node would be launched for it".to_owned(),
                 |(launch, (cheapest, _))| {
@@ -447,7 +452,7 @@ fn karpenter_says(answer: &(Destination, Option<inquiry::Launch>), name: impl Fn
                 },
             )
         }
-        (Destination::Nowhere(why), _) => why.clone(),
-        (Destination::NotMoved, _) => String::new(),
+        Destination::Nowhere(why) => why.clone(),
+        Destination::NotMoved => String::new(),
     }
 }

@@ -28,6 +28,7 @@ mod node_memo;
 mod offers;
 mod pass;
 mod plan;
+mod pool_verdict;
 mod ports;
 mod relaxation;
 mod requirement_table;
@@ -52,6 +53,7 @@ pub use input::{
 pub use min_values::min_values_missed;
 pub use offers::{LowerBound, lower_bound};
 pub use plan::{DroppedPool, ExistingPlacement, NodeVerdict, PackingPlan, PlannedClaim, PricedType, UnschedulablePod};
+pub use pool_verdict::{PoolVerdict, TypeGroup, refusal_of};
 pub use type_table::{TypeVerdict, judge_types};
 pub use validation::{LeftOut, takes_on};
 

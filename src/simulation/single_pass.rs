@@ -4,7 +4,7 @@
 
 mod explanation;
 
-pub use explanation::{Explanation, PodOutcome, PoolVerdict, TypeGroup};
+pub use explanation::{Explanation, PodOutcome};
 
 use crate::domain::symbol::well_known;
 use crate::domain::{KarpenterVersion, SimTime};

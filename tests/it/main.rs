@@ -16,6 +16,7 @@ mod determinism;
 mod disruption_cases;
 mod disruption_properties;
 mod experiments;
+mod explain_pods;
 mod faults;
 mod fidelity;
 mod first_tutorial;

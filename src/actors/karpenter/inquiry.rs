@@ -1,6 +1,8 @@
 //! What people ask of a running simulation, answered by the code that decides: what stands against a node's removal, where its
 //! pods would go, what Karpenter would do with a pod. Nothing is decided here and nothing is recorded.
 
+use std::cmp::Reverse;
+
 use super::claims::{is_nominated, nominated_until};
 use super::cluster_view::with_view;
 use super::{has_disruption_loop, is_managed, pool_of, provisioning};
@@ -11,7 +13,7 @@ use crate::policy::disruption::{
     Candidate, ClusterView, Decision, Found, Method, PodPlace, Simulation, WhatIf, candidates, described, evaluate,
     multi_node, objections,
 };
-use crate::policy::packing::{Packer, PlannedClaim};
+use crate::policy::packing::{Packer, PackingPlan, PlannedClaim, PoolVerdict, refusal_of};
 use crate::world::record::reason_text;
 
 /// What Karpenter says of a node.
@@ -209,8 +211,20 @@ fn destinations(
     found
 }
 
+/// What Karpenter says of a pod that waits.
+#[derive(Clone, PartialEq, Debug)]
+pub struct PodAnswer {
+    /// Where it would go.
+    pub destination: Destination,
+    /// The node that would be launched for it.
+    pub launch: Option<Launch>,
+    /// What each NodePool that was asked says, in the order in which they are tried, type by type; none where the pod goes on a
+    /// node that exists.
+    pub pools: Vec<PoolVerdict>,
+}
+
 /// What a scheduling pass of Karpenter would do with a pod that waits now; `None` if it would not take the pod on.
-pub fn pod(context: &mut Context<'_>, now: SimTime, pod: PodId) -> Option<(Destination, Option<Launch>)> {
+pub fn pod(context: &mut Context<'_>, now: SimTime, pod: PodId) -> Option<PodAnswer> {
     context.karpenter.settings?;
     provisioning::refresh(context, now);
     let pending = provisioning::provisionable(context);
@@ -222,12 +236,31 @@ pub fn pod(context: &mut Context<'_>, now: SimTime, pod: PodId) -> Option<(Desti
         let simulation = what_if.simulate(&[]);
         let plan = &simulation.plan;
         if let Some(place) = plan.existing.iter().find(|own| own.pods.contains(&asked)) {
-            return Some((Destination::Node(known[place.node]), None));
+            let destination = Destination::Node(known[place.node]);
+            return Some(PodAnswer { destination, launch: None, pools: Vec::new() });
         }
+        let pools = verdicts(shared, plan, asked);
         if let Some(index) = plan.claims.iter().position(|own| own.pods.contains(&asked)) {
-            return Some((Destination::New(index), plan.claims.get(index).map(Launch::of)));
+            let launch = plan.claims.get(index).map(Launch::of);
+            return Some(PodAnswer { destination: Destination::New(index), launch, pools });
         }
         let reason = plan.unschedulable.iter().find(|own| own.pod == asked).map(|own| own.reason.to_string());
-        Some((Destination::Nowhere(reason.unwrap_or_default()), None))
+        Some(PodAnswer { destination: Destination::Nowhere(reason.unwrap_or_default()), launch: None, pools })
     })
+}
+
+/// What the NodePools say to the pod at `asked` of the plan. Where a claim takes it, those after the claim's were not asked.
+fn verdicts(context: &Context<'_>, plan: &PackingPlan, asked: usize) -> Vec<PoolVerdict> {
+    let (karpenter, pools) = (context.setup.versions.karpenter, &context.karpenter.pools);
+    let claim = plan.claims.iter().find(|claim| claim.pods.contains(&asked));
+    let mut order: Vec<usize> = (0..pools.len()).collect();
+    order.sort_by_key(|&pool| (Reverse(pools[pool].weight), Reverse(pools[pool].name)));
+    let verdict = |pool: usize| {
+        let own = &pools[pool];
+        let types = (karpenter, context.karpenter.instance_types.get(pool).map_or(&[][..], Vec::as_slice));
+        let opened = claim.filter(|claim| claim.pool == pool).map(|claim| PoolVerdict::usable(claim, types));
+        let refused = || Some(PoolVerdict::refused(own.name, refusal_of(plan, own.name, Some(asked))?, types));
+        opened.or_else(|| PoolVerdict::aside(own)).or_else(refused)
+    };
+    order.into_iter().filter_map(verdict).collect()
 }

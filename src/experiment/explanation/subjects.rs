@@ -4,8 +4,9 @@ use super::{
     BudgetFigures, DecisionExplanation, EventFigures, ExplainError, Inquiry, MethodFigures, NodeExplanation,
     PodExplanation, SchedulerFigures, command_of, karpenter_says, names_near,
 };
-use crate::actors::inquiry;
+use crate::actors::inquiry::{self, Destination, PodAnswer};
 use crate::domain::{NodeId, PodId, SimTime, Symbol};
+use crate::report::pack::PoolExplanation;
 use crate::report::summary::DecisionFigures;
 use crate::report::summary::churn::moves::removals;
 use crate::world::record::{CommandId, Event, NodeFacts, NodeOrigin};
@@ -169,7 +170,10 @@ impl Inquiry<'_> {
             }
             None => (self.run_to(until), until),
         };
-        let karpenter = if bound.is_none() { inquiry::pod(run.context_mut(), now, pod) } else { None };
+        let (claimed, karpenter) = match facts.node.filter(|_| bound.is_some()) {
+            Some(node) => self.claim_of(pod, node).unzip(),
+            None => (None, inquiry::pod(run.context_mut(), now, pod)),
+        };
         let events = record.events.iter().filter(|event| event.pod == Some(pod) && event.at <= until);
         let explanation = PodExplanation {
             name: facts.name.clone(),
@@ -177,10 +181,24 @@ impl Inquiry<'_> {
             node: facts.node.filter(|_| bound.is_some()).map(|node| self.node_name(node)),
             events: events.map(|event| self.event(event)).collect(),
             kube_scheduler: self.verdicts(&run, pod),
-            karpenter: karpenter.map(|answer| karpenter_says(&answer, |node| self.node_name(node))),
+            karpenter: karpenter.as_ref().map(|answer| karpenter_says(answer, |node| self.node_name(node))),
+            claimed_at_seconds: claimed.map(SimTime::as_secs_f64),
+            node_pools: karpenter.iter().flat_map(|answer| &answer.pools).map(PoolExplanation::of).collect(),
             evicted_by: self.evicted_by(pod),
         };
         Ok((now, explanation))
+    }
+
+    /// When Karpenter made the claim of the node that a pod was bound to, and what it says of the pod just before that; `None` if
+    /// the pod did not wait then, or had a place already.
+    fn claim_of(&self, pod: PodId, node: NodeId) -> Option<(SimTime, PodAnswer)> {
+        let (claimed, of) = (&self.outcome.record.nodes.get(node.index())?, &self.outcome.record.pods[pod.index()]);
+        if !matches!(claimed.origin, NodeOrigin::NodePool(_)) || of.created > claimed.requested {
+            return None;
+        }
+        let (mut run, at) = self.run_before(|record| record.nodes.len() > node.index());
+        let answer = inquiry::pod(run.context_mut(), at, pod)?;
+        matches!(answer.destination, Destination::New(_)).then_some((at, answer))
     }
 
     fn pod_named(&self, name: &str) -> Result<PodId, ExplainError> {

@@ -170,8 +170,12 @@ fn about_pod(pod: &PodExplanation, at: &str, lines: &mut Vec<String>) {
         lines.extend(pod.kube_scheduler.iter().map(|own| format!("    {}", about_verdict(own))));
     }
     if let Some(karpenter) = &pod.karpenter {
-        lines.push(format!("  Karpenter: {karpenter}"));
+        let when = pod.claimed_at_seconds.map_or_else(String::new, |at| format!(" just before {}", span(at)));
+        lines.push(format!("  Karpenter{when}: {karpenter}"));
     }
+    let mut verdicts = String::new();
+    pod.node_pools.iter().for_each(|pool| pool.write(&mut verdicts));
+    lines.extend(verdicts.lines().map(|line| format!("  {line}")));
     if let Some(decision) = &pod.evicted_by {
         lines.push(format!("  evicted because decision {decision} removed its node"));
     }

@@ -5,9 +5,9 @@ use std::fmt::Write as _;
 use serde::Serialize;
 
 use super::Amounts;
-use crate::policy::packing::{Refusal, Unschedulable};
+use crate::policy::packing::{PoolVerdict, Refusal, TypeGroup, Unschedulable};
 use crate::report::format::counted;
-use crate::simulation::single_pass::{PodOutcome, PoolVerdict, SinglePass, TypeGroup};
+use crate::simulation::single_pass::{PodOutcome, SinglePass};
 
 /// What became of one pod, and what each NodePool says to it.
 #[derive(Clone, PartialEq, Debug, Serialize)]
@@ -110,7 +110,7 @@ impl PodExplanation {
             outcome,
             detail,
             existing_nodes: explained.nodes.iter().map(|(node, why)| existing(pass, *node, why.as_ref())).collect(),
-            node_pools: explained.pools.iter().map(pool).collect(),
+            node_pools: explained.pools.iter().map(PoolExplanation::of).collect(),
         }
     }
 
@@ -123,27 +123,47 @@ impl PodExplanation {
         };
         self.write_nodes(text);
         for pool in &self.node_pools {
-            let name = pool.node_pool;
-            let _ = match (&pool.reason, pool.cheapest) {
-                (Some(reason), _) => writeln!(text, "  {name}: not usable: {reason}"),
-                (None, cheapest) => {
-                    let types = counted(pool.types_usable as u64, "type", "types");
-                    let cheapest = cheapest.map_or_else(String::new, |name| format!(", {name} the cheapest"));
-                    writeln!(text, "  {name}: usable, {types} would do{cheapest}")
-                }
-            };
-            for group in &pool.types_refused {
-                let types = counted(group.types as u64, "type", "types");
-                let _ = write!(text, "    {types}: {}", group.reason);
-                let _ = match &group.short {
-                    Some(short) => writeln!(
-                        text,
-                        "; the nearest, {}, offers {} of {}, {} short",
-                        group.nearest, short.allocatable, short.requested, short.missing
-                    ),
-                    None => writeln!(text, " ({})", example(group)),
-                };
+            pool.write(text);
+        }
+    }
+}
+
+impl PoolExplanation {
+    /// The verdict in figures.
+    pub fn of(verdict: &PoolVerdict) -> Self {
+        Self {
+            node_pool: verdict.node_pool.as_str(),
+            usable: verdict.refusal.is_none(),
+            reason: verdict.refusal.clone(),
+            requests: verdict.requests.as_ref().map(Amounts::from),
+            types_usable: verdict.usable.len(),
+            cheapest: verdict.usable.first().map(|name| name.as_str()),
+            types_refused: verdict.refused.iter().map(refused).collect(),
+        }
+    }
+
+    /// The verdict for people.
+    pub(crate) fn write(&self, text: &mut String) {
+        let name = self.node_pool;
+        let _ = match (&self.reason, self.cheapest) {
+            (Some(reason), _) => writeln!(text, "  {name}: not usable: {reason}"),
+            (None, cheapest) => {
+                let types = counted(self.types_usable as u64, "type", "types");
+                let cheapest = cheapest.map_or_else(String::new, |name| format!(", {name} the cheapest"));
+                writeln!(text, "  {name}: usable, {types} would do{cheapest}")
             }
+        };
+        for group in &self.types_refused {
+            let types = counted(group.types as u64, "type", "types");
+            let _ = write!(text, "    {types}: {}", group.reason);
+            let _ = match &group.short {
+                Some(short) => writeln!(
+                    text,
+                    "; the nearest, {}, offers {} of {}, {} short",
+                    group.nearest, short.allocatable, short.requested, short.missing
+                ),
+                None => writeln!(text, " ({})", example(group)),
+            };
         }
     }
 }
@@ -207,18 +227,6 @@ fn existing(pass: &SinglePass<'_>, node: usize, refusal: Option<&Refusal>) -> No
 
 fn example(group: &RefusedTypes) -> String {
     if group.types == 1 { group.nearest.to_owned() } else { format!("such as {}", group.nearest) }
-}
-
-fn pool(verdict: &PoolVerdict) -> PoolExplanation {
-    PoolExplanation {
-        node_pool: verdict.node_pool.as_str(),
-        usable: verdict.refusal.is_none(),
-        reason: verdict.refusal.clone(),
-        requests: verdict.requests.as_ref().map(Amounts::from),
-        types_usable: verdict.usable.len(),
-        cheapest: verdict.usable.first().map(|name| name.as_str()),
-        types_refused: verdict.refused.iter().map(refused).collect(),
-    }
 }
 
 fn refused(group: &TypeGroup) -> RefusedTypes {

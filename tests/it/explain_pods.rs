@@ -1,0 +1,83 @@
+//! What `nodecast explain` says of a pod: which NodePools refused it and why, and what was launched for it.
+
+use nodecast::catalog::Catalog;
+use nodecast::domain::{SimDuration, SimTime};
+use nodecast::experiment::explanation::{Explanation, PodExplanation, Subject, explain};
+use nodecast::experiment::presentation::explanation::text;
+use nodecast::scenario::Scenario;
+
+const SCENARIO: &str = "name: test\nregion: us-east-1\nduration: 10m\nseed: 3\nmanifests: [manifests.yaml]\n\
+                        cluster: {zones: [us-east-1a]}\npolicies: [{name: only, autoscaler: karpenter}]\n";
+
+fn pool(name: &str, weight: u32, requirements: &str, rest: &str) -> String {
+    format!(
+        "---\napiVersion: karpenter.sh/v1\nkind: NodePool\nmetadata: {{name: {name}}}\nspec:\n  weight: {weight}\n  template:\n    \
+         spec:\n      nodeClassRef: {{group: karpenter.k8s.aws, kind: EC2NodeClass, name: default}}\n      {rest}\n      \
+         requirements: [{{key: karpenter.sh/capacity-type, operator: In, values: [on-demand]}}, {requirements}]\n"
+    )
+}
+
+fn bare_pod(name: &str, cpu: &str, rest: &str) -> String {
+    format!(
+        "---\napiVersion: v1\nkind: Pod\nmetadata: {{name: {name}}}\nspec:\n  {rest}\n  \
+         containers: [{{name: app, image: app, resources: {{requests: {{cpu: {cpu}}}}}}}]\n"
+    )
+}
+
+fn explained(pod: &str, at: Option<i64>) -> (Explanation, PodExplanation) {
+    let directory = tempfile::tempdir().unwrap();
+    let types = |names: &str| format!("{{key: node.kubernetes.io/instance-type, operator: In, values: [{names}]}}");
+    let manifests = [
+        pool("first", 9, &types("m5.large, m5.xlarge, m6g.large"), ""),
+        pool("tainted", 5, &types("m5.4xlarge"), "taints: [{key: team, value: a, effect: NoSchedule}]"),
+        bare_pod("small", "1500m", "nodeSelector: {kubernetes.io/arch: amd64}"),
+        bare_pod("large", "8", ""),
+    ]
+    .concat();
+    std::fs::write(directory.path().join("scenario.yaml"), SCENARIO).unwrap();
+    std::fs::write(directory.path().join("manifests.yaml"), manifests).unwrap();
+    let loaded = Scenario::load(&directory.path().join("scenario.yaml"));
+    let scenario = loaded.unwrap_or_else(|error| panic!("{}", error.render())).0;
+    let policy = scenario.for_policy(None).unwrap();
+    let at = at.map(|seconds| SimTime::ZERO + SimDuration::from_secs(seconds));
+    let subject = Subject::Pod { name: pod.to_owned(), at };
+    let answer = explain(&scenario, policy, Catalog::embedded().unwrap(), scenario.seed, &subject).unwrap();
+    let pod = answer.pod.clone().unwrap();
+    (answer, pod)
+}
+
+#[test]
+fn a_pod_that_waits_is_told_what_every_node_pool_has_against_it() {
+    for at in [Some(60), None] {
+        let (answer, pod) = explained("large", at);
+        assert_eq!((pod.node, pod.claimed_at_seconds), (None, None));
+        let pools: Vec<(&str, bool)> = pod.node_pools.iter().map(|pool| (pool.node_pool, pool.usable)).collect();
+        assert_eq!(pools, [("first", false), ("tainted", false)]);
+        // The types that the pool leaves out are the others.
+        let [others, short] = pod.node_pools[0].types_refused.as_slice() else { panic!("{:?}", pod.node_pools[0]) };
+        assert!(others.reason.contains("node.kubernetes.io/instance-type"), "{}", others.reason);
+        assert_eq!((short.types, &*short.reason, short.nearest), (3, "not enough cpu", "m5.xlarge"));
+        assert!(pod.node_pools[1].reason.as_ref().is_some_and(|why| why.contains("team")), "{:?}", pod.node_pools[1]);
+        let shown = text(&answer);
+        for part in
+            ["first: not usable", "3 types: not enough cpu; the nearest, m5.xlarge, offers", "tainted: not usable"]
+        {
+            assert!(shown.contains(part), "`{part}` is missing in\n{shown}");
+        }
+    }
+}
+
+#[test]
+fn a_pod_that_got_a_node_is_told_which_types_the_claim_left_out() {
+    let (answer, pod) = explained("small", None);
+    assert!(pod.node.is_some());
+    let bound = answer.at_seconds;
+    assert!(pod.claimed_at_seconds.is_some_and(|at| at < 20.0 && at < bound), "{:?}", pod.claimed_at_seconds);
+    let [first] = pod.node_pools.as_slice() else { panic!("the second is not asked: {:?}", pod.node_pools) };
+    assert_eq!((first.usable, first.types_usable, first.cheapest), (true, 2, Some("m5.large")));
+    let by_architecture =
+        first.types_refused.iter().find(|group| group.reason == "does not meet kubernetes.io/arch In [amd64]");
+    assert!(by_architecture.is_some_and(|group| group.types > 100), "{:?}", first.types_refused);
+    let shown = text(&answer);
+    assert!(shown.contains("a new node of NodePool first would be launched for it: m5.large"), "{shown}");
+}
