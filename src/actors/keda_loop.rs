@@ -8,7 +8,7 @@ use super::event::{Event, class};
 use super::setup::ScalingPlan;
 use super::triggers::{self, TriggerMemory};
 use super::{replica_loop, workload_controllers};
-use crate::domain::quantity::format_milli;
+use crate::domain::words::rounded;
 use crate::domain::workload::ObjectName;
 use crate::domain::{SimDuration, SimTime, WorkloadId};
 use crate::engine::TimerId;
@@ -329,7 +329,7 @@ fn reads_text(plan: &ScalingPlan, reads: &[Read]) -> String {
             (Some(problem), _) => format!("{name}: {problem}"),
             (None, FallbackRead::Value(milli) | FallbackRead::Synthetic(milli)) => {
                 let active = if read.state.active { "active" } else { "not active" };
-                format!("{name} is {}, {active}", format_milli(milli))
+                format!("{name} is {}, {active}", rounded(milli as f64 / 1e3))
             }
             (None, FallbackRead::Nil | FallbackRead::Failed) => format!("{name} is nil"),
         })

@@ -6,6 +6,7 @@ use super::context::Context;
 use super::event::{Event, class};
 use super::setup::{LoadPart, LoadPlan, LoadStep};
 use super::{cpu_shares, prometheus, queue_loop};
+use crate::domain::words::counted;
 use crate::domain::workload::ObjectName;
 use crate::domain::{SimDuration, SimTime, WorkloadId};
 use crate::engine::{Streams, TimerId};
@@ -168,7 +169,8 @@ pub(super) fn step(context: &mut Context<'_>, now: SimTime, load: u32, step: u32
     let workload = context.loads[load as usize].id;
     match (before, source) {
         (_, Source::Closed { clients, remaining, think_time }) => {
-            let mut message = format!("{clients} clients, {remaining:.0} requests");
+            let people = counted(u64::from(clients), "client", "clients");
+            let mut message = format!("{people}, {}", requests(remaining));
             if think_time > SimDuration::ZERO {
                 let _ = write!(message, ", pauses of {think_time}");
             }
@@ -188,6 +190,11 @@ fn rate_text(rate: f64) -> String {
     format!("{} requests per second", libm::round(rate * scale) / scale)
 }
 
+/// A number of requests in words.
+fn requests(number: f64) -> String {
+    counted(libm::round(number) as u64, "request", "requests")
+}
+
 /// The load changes by itself.
 pub(super) fn shift(context: &mut Context<'_>, now: SimTime, load: u32) {
     let own = &mut context.loads[load as usize];
@@ -195,7 +202,7 @@ pub(super) fn shift(context: &mut Context<'_>, now: SimTime, load: u32) {
     own.model.advance(now);
     if own.model.is_finished() {
         own.model.set_source(Source::Idle, now);
-        let message = format!("{:.0} requests answered", own.model.completed());
+        let message = format!("{} answered", requests(own.model.completed()));
         context.world.note(now, EventKind::LoadFinished, own.id, message);
     }
     settle(context, now, load as usize);

@@ -11,7 +11,7 @@ use super::{keda_loop, prometheus, workload_controllers};
 use crate::domain::external_metrics::ExternalSubject;
 use crate::domain::hpa::{HorizontalPodAutoscaler, MetricSource, MetricSpec, MetricTarget};
 use crate::domain::pod::PodPhase as ReportedPhase;
-use crate::domain::quantity::format_milli;
+use crate::domain::words::rounded;
 use crate::domain::workload::ObjectName;
 use crate::domain::{PodId, PodSpec, ResourceName, SimDuration, SimTime, Symbol, WorkloadId};
 use crate::policy::replicas::hpa::{
@@ -305,7 +305,7 @@ fn apply_decision(
     }
 }
 
-/// Each metric against its target as `kubectl get hpa` shows them, and what it asks for.
+/// Each metric against its target, in the order of `kubectl get hpa` but with rounded numbers, and what it asks for.
 fn readings_text(metrics: &[MetricSpec], decision: &HpaDecision) -> String {
     let text = |(metric, outcome): (&MetricSpec, &Result<Proposal, MetricProblem>)| {
         let name = short_name(metric);
@@ -315,12 +315,12 @@ fn readings_text(metrics: &[MetricSpec], decision: &HpaDecision) -> String {
         };
         let value = match (proposal.reported, metric.target) {
             (Reported::Utilization { percent, .. }, _) => format!("{percent}%"),
-            (Reported::AverageValue(milli) | Reported::Value(milli), _) => format_milli(milli),
+            (Reported::AverageValue(milli) | Reported::Value(milli), _) => rounded(milli as f64 / 1e3),
         };
         let target = match metric.target {
             MetricTarget::Utilization(percent) => format!("{percent}%"),
-            MetricTarget::AverageValue(quantity) => format!("{quantity} (avg)"),
-            MetricTarget::Value(quantity) => quantity.to_string(),
+            MetricTarget::AverageValue(quantity) => format!("{} (avg)", rounded(quantity.as_f64())),
+            MetricTarget::Value(quantity) => rounded(quantity.as_f64()),
         };
         format!("{name} {value}/{target}, asks for {}", proposal.replicas)
     };

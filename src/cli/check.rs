@@ -1,6 +1,6 @@
 //! `nodecast check`: scenarios against a committed baseline, for CI.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use super::compare::percentage;
@@ -9,7 +9,7 @@ use super::pack::suite::pack_all;
 use super::prices::{self, Prices};
 use super::{Console, Failure, Format};
 use crate::catalog::Catalog;
-use crate::domain::words::refusal;
+use crate::domain::words::{counted, refusal};
 use crate::experiment::baseline::{Baseline, Movement, ScenarioBaseline, Standing, check};
 use crate::experiment::points::{Plan, seeds};
 use crate::experiment::presentation::movements;
@@ -198,8 +198,10 @@ fn update(
     let baseline = Baseline::new(tolerances, scenarios);
     let json = baseline.to_json().map_err(|error| report_failure(error.into()))?;
     experiment::write_whole(&arguments.baseline, &json)?;
-    let count = baseline.scenarios.len();
-    console.tell(&format!("baseline of {count} scenarios and policies: {}", arguments.baseline.display()));
+    let policies = counted(baseline.scenarios.len() as u64, "policy", "policies");
+    let of: BTreeSet<&str> = baseline.scenarios.iter().map(|own| own.scenario.as_str()).collect();
+    let scenarios = counted(of.len() as u64, "scenario", "scenarios");
+    console.tell(&format!("baseline of {scenarios} with {policies}: {}", arguments.baseline.display()));
     Ok(())
 }
 

@@ -98,7 +98,7 @@ pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Resul
     let loaded = Scenario::load_with(&arguments.scenario, catalog, &Limits::default());
     let (scenario, _) = loaded.map_err(Failure::bad_input)?;
     let question = question(arguments, &scenario)?;
-    let scenarios = scenarios(&question, catalog)?;
+    let (scenarios, warnings) = scenarios(&question, catalog)?;
     if let Some(shard) = arguments.parts.shard {
         let one = |cell: Cell<'_>| points::simulate(&scenarios[cell.setting], catalog, cell);
         let out = arguments.out.as_deref();
@@ -113,7 +113,7 @@ pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Resul
         return Err(Failure::silent(Failure::INTERRUPTED));
     };
     let output = (out.as_path(), arguments.format, arguments.common.quiet);
-    conclude(&question, &scenario, catalog, points, output, console)?;
+    conclude(&question, (&scenario, warnings), catalog, points, output, console)?;
     store.remove()
 }
 
@@ -200,14 +200,23 @@ fn latency(name: &str) -> Result<usize, Failure> {
     }
 }
 
-/// The scenario under every setting, so that a bad value is found before the first simulation.
-fn scenarios(question: &Question, catalog: &Catalog) -> Result<Vec<Scenario>, Failure> {
+/// The scenario under every setting, so that a bad value is found before the first simulation, and the warnings of all.
+fn scenarios(question: &Question, catalog: &Catalog) -> Result<(Vec<Scenario>, Vec<String>), Failure> {
     let load = |setting: &Setting| {
         let edits = setting.iter().map(|(path, value)| Edit::new(path, value)).collect::<Result<Vec<_>, _>>()?;
-        let path = Path::new(&question.scenario);
-        Scenario::load_edited(path, catalog, &Limits::default(), &edits).map(|(scenario, _)| scenario)
+        Scenario::load_edited(Path::new(&question.scenario), catalog, &Limits::default(), &edits)
     };
-    question.settings.iter().map(load).collect::<Result<_, _>>().map_err(Failure::bad_input)
+    let (mut scenarios, mut all) = (Vec::new(), Vec::new());
+    for setting in &question.settings {
+        let (scenario, warnings) = load(setting).map_err(Failure::bad_input)?;
+        for line in experiment::warning_lines(&warnings) {
+            if !all.contains(&line) {
+                all.push(line);
+            }
+        }
+        scenarios.push(scenario);
+    }
+    Ok((scenarios, all))
 }
 
 /// Finished simulations on disk: the question in the first line, then a line for each.
@@ -300,13 +309,14 @@ pub(super) fn conclude_merged(
 ) -> Result<(), Failure> {
     let out = output_directory(out, scenario);
     OutputDirectory::check_if(&out, check_replaceable).map_err(|error| report_failure(error.into()))?;
-    conclude(question, scenario, catalog, points, (&out, format, quiet), console)
+    let (_, warnings) = scenarios(question, catalog)?;
+    conclude(question, (scenario, warnings), catalog, points, (&out, format, quiet), console)
 }
 
 /// Writes the report and prints the answer.
 fn conclude(
     question: &Question,
-    scenario: &Scenario,
+    (scenario, warnings): (&Scenario, Vec<String>),
     catalog: &Catalog,
     points: Vec<Point>,
     (out, format, quiet): (&Path, Format, bool),
@@ -319,7 +329,7 @@ fn conclude(
         ..about(question, scenario, region.currency.code(), &points)
     };
     let latency = latency(question.latency.as_deref().unwrap_or_default())?;
-    let answer: Sweep = sweep(about, question, latency, &points, Vec::new());
+    let answer: Sweep = sweep(about, question, latency, &points, warnings);
     let json = answer.to_json().map_err(|error| report_failure(error.into()))?;
     let directory = OutputDirectory::begin_if(out, check_replaceable).map_err(failed)?;
     directory.file("sweep.json", |output| output.write_all(json.as_bytes())).map_err(failed)?;

@@ -20,6 +20,19 @@ pub fn grouped(decimal: &str) -> String {
     text + fraction
 }
 
+/// A number for a sentence, to three digits or as many as a whole number has: `0.005`, `2.5`, `33.3`, `1,234`.
+pub fn rounded(number: f64) -> String {
+    let decimals = match number.abs() {
+        n if n >= 100.0 => 0,
+        n if n >= 10.0 => 1,
+        n if n >= 1.0 => 2,
+        _ => 3,
+    };
+    let text = format!("{number:.decimals$}");
+    let text = if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
+    grouped(text)
+}
+
 /// Why the system refused, in plain words and without its error number: `there is no such file`, `permission denied`.
 pub fn refusal(error: &io::Error) -> String {
     match error.kind() {
@@ -38,7 +51,13 @@ pub fn refusal(error: &io::Error) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{counted, refusal};
+    use super::{counted, refusal, rounded};
+
+    #[test]
+    fn a_number_is_no_longer_than_it_says_something() {
+        let told = [0.0, 0.0049, 0.5, 2.504, 33.333_333, 100.4, 1_234.567].map(rounded);
+        assert_eq!(told, ["0", "0.005", "0.5", "2.5", "33.3", "100", "1,235"]);
+    }
 
     #[test]
     fn a_refusal_is_told_without_a_number() {

@@ -127,6 +127,14 @@ macro_rules! diagnostic {
                 self
             }
 
+            /// The same with something more to look at beside the way out.
+            #[must_use]
+            pub fn also(mut self, hint: &str) -> Self {
+                let help = self.0.help.take().map_or_else(String::new, |help| format!("{help}; "));
+                self.0.help = Some(help + hint);
+                self
+            }
+
             /// The same with the circumstances before the message.
             #[must_use]
             pub fn within(mut self, circumstances: &str) -> Self {
@@ -195,6 +203,16 @@ diagnostic!(
     Warning,
     Severity::Warning
 );
+
+impl ScenarioError {
+    /// What is written beside a name that means nothing of what there is.
+    pub(super) const NOTHING: &str = "refers to nothing";
+
+    /// Whether it is about such a name.
+    pub(super) fn refers_to_nothing(&self) -> bool {
+        self.0.label.as_deref() == Some(Self::NOTHING)
+    }
+}
 
 /// The candidate that `given` was probably meant to be: the nearest one within a third of its length.
 pub(crate) fn nearest<'c>(given: &str, candidates: impl IntoIterator<Item = &'c str>) -> Option<&'c str> {

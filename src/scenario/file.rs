@@ -27,7 +27,7 @@ use super::definition::{InputFile, Objectives, OutputSettings, Scenario, TimedAc
 use super::edits::{Edit, note_objects};
 use super::error::{Place, ScenarioError, Warning};
 use super::manifests::node_group::plain_groups;
-use super::manifests::{Manifests, read_documents};
+use super::manifests::{Manifests, UNKNOWN_KIND, read_documents};
 use super::reader::{Fields, Reader};
 use super::source::{Limits, Source, read_bounded, sha256_hex};
 use super::tree::{self, Location, Node, Variables};
@@ -93,6 +93,12 @@ impl Scenario {
             edit.apply(&mut documents)?;
         }
         let root = match documents.as_slice() {
+            [first, ..] if first.get("apiVersion").is_some() && first.get("kind").is_some() => {
+                return Err(ScenarioError::new("this file holds Kubernetes objects, not a scenario")
+                    .at(first.get("kind").and_then(|kind| source.place(kind.at)))
+                    .because("an object of Kubernetes")
+                    .help("name the scenario file that has this one under `manifests`; `nodecast init` writes a first one"));
+            }
             [] => {
                 return Err(ScenarioError::new(format!("`{}` is empty", source.name))
                     .help("a scenario needs at least `name`, `region`, `duration` and `manifests`"));
@@ -120,7 +126,7 @@ impl Scenario {
             objects: BTreeSet::new(),
             sources: Vec::new(),
         };
-        let scenario = scenario(&mut reader, fields, &region, &mut files)?;
+        let scenario = scenario(&mut reader, fields, &region, &mut files).map_err(|error| files.with_unknown(error))?;
         files.check_edits()?;
         let mut warnings = reader.into_warnings();
         warnings.append(&mut files.warnings);
@@ -147,6 +153,17 @@ struct Files<'a> {
 }
 
 impl Files<'_> {
+    /// An error about something that refers to nothing, with what may have been it: an object whose kind is not known.
+    fn with_unknown(&self, error: ScenarioError) -> ScenarioError {
+        let unknown = self.warnings.iter().find(|warning| warning.message().starts_with(UNKNOWN_KIND));
+        match unknown.and_then(|warning| Some((warning, warning.place()?))) {
+            Some((warning, place)) if error.refers_to_nothing() => {
+                error.also(&format!("{}:{}:{} has an {}", place.file, place.line, place.column, warning.message()))
+            }
+            _ => error,
+        }
+    }
+
     /// Every edit of a manifest must have found its object.
     fn check_edits(&self) -> Result<(), ScenarioError> {
         let found = self.edits.iter().zip(&self.edited).filter(|(_, found)| **found);
@@ -418,7 +435,8 @@ fn objectives<'s>(reader: &mut Reader<'s>, fields: Fields<'_, 's>) -> Result<Obj
     let Some(node) = fields.get("objectives") else { return Ok(Objectives::default()) };
     let fields = reader.fields(node, &OBJECTIVES.shape)?;
     let limit = |key| fields.optional(key, |n, what| reader.duration(n, what));
-    let cost = fields.optional("cost", |n, what| reader.quantity(n, what))?;
+    let in_currency = |error: ScenarioError| error.help("write a number in the currency of the region: `400` or `0.5`");
+    let cost = fields.optional("cost", |n, what| reader.quantity(n, what).map_err(in_currency))?;
     Ok(Objectives {
         pending_p99: limit("pending_p99")?,
         request_p99: limit("request_p99")?,

@@ -24,7 +24,7 @@ mod workloads;
 
 pub use config_map::StatedRanks;
 pub(in crate::scenario) use keda::check_query;
-pub(in crate::scenario) use kinds::{API_VERSIONS, NOT_SIMULATED, READ, WITHOUT_EFFECT};
+pub(in crate::scenario) use kinds::{API_VERSIONS, NOT_SIMULATED, READ, UNKNOWN_KIND, WITHOUT_EFFECT};
 pub use monitor::Monitor;
 pub use pod::{PodObject, SchedulerVerdict};
 pub use scheduler::SchedulerSettings;

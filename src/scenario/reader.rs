@@ -190,7 +190,7 @@ impl<'s> Reader<'s> {
         let found = node.describe();
         self.error(node.at, format!("{message}, not {found}"))
             .because(format!("this is {found}"))
-            .help(format!("write {wanted} here"))
+            .help(format!("write {wanted}"))
     }
 
     /// The text of a scalar.
@@ -289,7 +289,7 @@ impl<'s> Reader<'s> {
                 DurationError::TooLong => error.because("beyond the clock").help("write at most 10000d"),
                 DurationError::Malformed if text.bytes().all(|b| b.is_ascii_digit()) => error
                     .because("a number without a unit")
-                    .help(format!("did you mean `{shown}s`? units are ms, s, m, h, d and w")),
+                    .help(format!("add its unit: `{shown}ms`, `{shown}s`, `{shown}m`, `{shown}h` or `{shown}d`")),
                 DurationError::Malformed => {
                     error.because("not a duration").help("write for example `30s`, `5m`, `1h30m` or `7d`")
                 }

@@ -138,3 +138,52 @@ fn a_missing_baseline_is_told_without_the_systems_number() {
         );
     }
 }
+
+/// What the program says of the scenario with the first `old` of a file replaced.
+fn spoilt(file: &str, old: &str, new: &str) -> String {
+    let place = place("load: [{workload: shop/web, requests: {constant: 5}, service: {cpu_per_request: 5ms}}]\n", "");
+    let text = std::fs::read_to_string(place.path(file)).unwrap();
+    assert!(text.contains(old), "{old}");
+    place.put(file, &text.replacen(old, new, 1));
+    refused(&place, &["validate", "scenario.yaml"])
+}
+
+#[test]
+fn a_name_that_refers_to_nothing_is_answered_with_what_was_meant() {
+    let err = spoilt("cluster.yaml", "kind: Deployment", "kind: Deploymnet");
+    assert!(err.contains("no Deployment or StatefulSet is called `shop/web`"), "{err}");
+    assert!(err.contains("cluster.yaml:18:7 has an unknown kind `Deploymnet`"), "{err}");
+    let err = spoilt("scenario.yaml", "workload: shop/web", "workload: web");
+    assert!(err.contains("did you mean `shop/web`?"), "{err}");
+    let err = spoilt("cluster.yaml", "cpu: 500m", "cpus: 500m");
+    assert!(err.contains("a container can have no resource `cpus`") && err.contains("did you mean `cpu`?"), "{err}");
+    let err = spoilt("scenario.yaml", "cpu_per_request: 5ms", "cpu_per_request: 5");
+    assert!(err.contains("add its unit: `5ms`, `5s`"), "{err}");
+}
+
+#[test]
+fn manifests_in_place_of_a_scenario_are_told_apart() {
+    let err = refused(&Place::new(), &["run", "cluster.yaml"]);
+    assert!(err.contains("this file holds Kubernetes objects, not a scenario"), "{err}");
+    let err = refused(&place("objectives: {cost: $400}\n", ""), &["run", "scenario.yaml"]);
+    assert!(err.contains("write a number in the currency of the region"), "{err}");
+}
+
+#[test]
+fn a_sweep_shows_every_setting_and_marks_the_front() {
+    let place = place("", "");
+    let (out, err, code) = place.nodecast(&[
+        "sweep",
+        "scenario.yaml",
+        "--replications",
+        "1",
+        "--set",
+        "NodePool[default].spec.template.spec.requirements[node.kubernetes.io/instance-type].values=[m5.large],[m5.4xlarge]",
+    ]);
+    assert_eq!(code, Some(0), "{err}");
+    assert!(err.starts_with("running 2 simulations of 10m each\n"), "{err}");
+    let rows: Vec<&str> = out.lines().filter(|line| line.contains("[m5.")).collect();
+    let [small, large] = rows[..] else { panic!("two settings: {out}") };
+    assert!(small.ends_with('*') && !large.ends_with('*'), "{out}");
+    assert!(out.contains("\n* on the front: none is both cheaper and quicker"), "{out}");
+}

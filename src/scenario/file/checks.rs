@@ -63,7 +63,7 @@ impl Workloads {
             || "name a Deployment, StatefulSet, DaemonSet, Job, CronJob or ScaledJob of the manifests".to_owned(),
             |near| format!("did you mean `{near}`?"),
         );
-        Err(reader.error(at, format!("no workload is called `{name}`")).because("refers to nothing").help(help))
+        Err(reader.error(at, format!("no workload is called `{name}`")).because(ScenarioError::NOTHING).help(help))
     }
 
     /// Checks that there is a workload called `name` that can be scaled and can serve requests.
@@ -73,14 +73,17 @@ impl Workloads {
         }
         let names: Vec<String> = self.serving.iter().map(ToString::to_string).collect();
         let known = || names.iter().map(String::as_str);
-        let help = match nearest(&name.to_string(), known()) {
+        let elsewhere = self.serving.iter().find(|own| own.name == name.name);
+        let near = elsewhere.map(ToString::to_string);
+        let near = near.or_else(|| nearest(&name.to_string(), known()).map(str::to_owned));
+        let help = match near {
             Some(near) => format!("did you mean `{near}`?"),
             None if names.is_empty() => "no manifest holds a Deployment or StatefulSet".to_owned(),
             None => format!("the manifests hold {}", listed(known().take(10))),
         };
         Err(reader
             .error(at, format!("no Deployment or StatefulSet is called `{name}`"))
-            .because("refers to nothing")
+            .because(ScenarioError::NOTHING)
             .help(help))
     }
 }
@@ -157,7 +160,7 @@ fn node_group(
         };
         return Err(reader
             .error(at, format!("no node group is called `{name}`"))
-            .because("refers to nothing")
+            .because(ScenarioError::NOTHING)
             .help(help));
     }
     match same.find(|group| desired < group.min_size || group.max_size < desired) {

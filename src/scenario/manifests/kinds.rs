@@ -147,6 +147,8 @@ pub(in crate::scenario) const WITHOUT_EFFECT: &[&str] = &[
 ];
 
 const PODS: &str = "its pods are left out";
+/// How the warning of a kind that is in no list begins.
+pub(in crate::scenario) const UNKNOWN_KIND: &str = "unknown kind";
 
 /// Kinds that would change a result but are not simulated, with what is left out.
 pub(in crate::scenario) const NOT_SIMULATED: &[(&str, &str)] = &[
@@ -322,7 +324,7 @@ fn left_out(reader: &mut Reader<'_>, object: &Node<'_>, kind: &str) {
         || "it is taken to change neither capacity, cost nor latency".to_owned(),
         |near| format!("did you mean `{near}`?"),
     );
-    reader.warn(at, format!("unknown kind `{shown}`"), "left out", &help);
+    reader.warn(at, format!("{UNKNOWN_KIND} `{shown}`"), "left out", &help);
 }
 
 /// The selector alone is read of a Service's spec.

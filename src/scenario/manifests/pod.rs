@@ -11,8 +11,9 @@ use crate::domain::pod::{
 use crate::domain::symbol::well_known;
 use crate::domain::taints::TolerationOperator;
 use crate::domain::workload::ObjectName;
-use crate::domain::{Container, Labels, PodSpec, SimDuration, SimTime, Symbol, Toleration};
+use crate::domain::{Container, Labels, PodSpec, Resources, SimDuration, SimTime, Symbol, Toleration};
 use crate::scenario::ScenarioError;
+use crate::scenario::error::{listed, nearest};
 use crate::scenario::reader::{Fields, Reader, Shape};
 use crate::scenario::tree::Node;
 
@@ -408,6 +409,29 @@ fn all_containers<'s>(
     Ok((containers, init_containers))
 }
 
+/// Amounts under `key` of a container. Names without a domain are Kubernetes' own, and it refuses others.
+///
+/// Source: Kubernetes 1.36 `pkg/apis/core/validation/validation.go`, `validateContainerResourceName`.
+fn container_resources<'s>(
+    reader: &Reader<'s>,
+    amounts: Fields<'_, 's>,
+    key: &'static str,
+) -> Result<Resources, ScenarioError> {
+    const OWN: [&str; 3] = ["cpu", "memory", "ephemeral-storage"];
+    let Some(node) = amounts.get(key) else { return Ok(Resources::new()) };
+    let own = |name: &str| OWN.contains(&name) || name.starts_with("hugepages-") || name.contains('/');
+    if let Some(entry) = reader.entries(node, key)?.iter().find(|entry| !own(&entry.key)) {
+        let shown: String = entry.key.chars().take(80).collect();
+        let help = nearest(&shown, OWN).map_or_else(
+            || format!("Kubernetes has {}; other resources have a domain, as `nvidia.com/gpu` has", listed(OWN)),
+            |near| format!("did you mean `{near}`?"),
+        );
+        let error = reader.error(entry.key_at, format!("a container can have no resource `{shown}`"));
+        return Err(error.because("Kubernetes refuses it").help(help));
+    }
+    resource_map(reader, node, key)
+}
+
 /// A container, and whether it says `restartPolicy: Always`.
 fn container<'s>(
     reader: &mut Reader<'s>,
@@ -422,8 +446,8 @@ fn container<'s>(
     };
     if let Some(node) = fields.get("resources") {
         let amounts = reader.fields(node, &CONTAINER_RESOURCES)?;
-        container.requests = resources(reader, amounts, "requests")?;
-        container.limits = resources(reader, amounts, "limits")?;
+        container.requests = container_resources(reader, amounts, "requests")?;
+        container.limits = container_resources(reader, amounts, "limits")?;
         reject_requests_above_limits(reader, amounts, &container)?;
     }
     for node in fields.optional("ports", |n, what| reader.list(n, what))?.unwrap_or_default() {
