@@ -126,8 +126,8 @@ impl NodeReader<'_, '_> {
         let mut available = view.allocatable.clone();
         available.subtract(&known.pods.requests);
         let mut attached = Vec::new();
-        for pod in view.pods.iter().filter(|_| !view.volume_limits.is_empty()) {
-            if !pod.spec.volumes.is_empty() {
+        if !view.volume_limits.is_empty() {
+            for pod in known.pods.with_volumes.iter().map(|&place| &view.pods[place]) {
                 attached.extend(volumes::attachments(self.setup.volumes, pod.namespace, pod.name, pod.spec));
             }
         }

@@ -57,6 +57,8 @@ pub(super) struct PodsOfNode {
     pub(super) daemon_requests: Resources,
     /// Ports that they open on the host.
     pub(super) ports: Vec<HostPort>,
+    /// The places in the list of those that have volumes.
+    pub(super) with_volumes: Vec<usize>,
     /// Those that count in topologies, by namespace and specification, in the order in which each is first met.
     pub(super) classes: Vec<CountedPods>,
 }
@@ -100,6 +102,9 @@ impl PodsOfNode {
             self.daemon_requests.add(requests);
         }
         self.ports.extend(pod.spec.host_ports());
+        if !pod.spec.volumes.is_empty() {
+            self.with_volumes.push(self.list.len());
+        }
         let class = pod.counts_in_topology.then(|| self.count(pod) as u32);
         self.list.push(KnownPod { namespace: pod.namespace, spec: Arc::clone(pod.spec), class });
     }
