@@ -26,13 +26,13 @@ use objects::{COMMAND, Object};
 
 /// The files of manifests, in the order in which a scenario names them.
 const FILES: [(&str, &str); 4] = [
-    ("cluster.yaml", "What the cluster came with: namespaces, priorities, DaemonSets, Services."),
+    ("cluster.yaml", "What the cluster came with: namespaces, priorities, DaemonSets, Services, volumes."),
     ("nodepools.yaml", "What Karpenter may launch."),
     ("workloads.yaml", "What runs on the cluster."),
     ("autoscalers.yaml", "What scales the workloads, and what protects their pods."),
 ];
 /// Kinds that a run reads, with the file that they go to.
-const CARRIED: [(&str, usize); 20] = [
+const CARRIED: [(&str, usize); 23] = [
     ("Namespace", 0),
     ("PriorityClass", 0),
     ("DaemonSet", 0),
@@ -40,6 +40,9 @@ const CARRIED: [(&str, usize); 20] = [
     ("ServiceMonitor", 0),
     ("PodMonitor", 0),
     ("ConfigMap", 0),
+    ("StorageClass", 0),
+    ("PersistentVolume", 0),
+    ("PersistentVolumeClaim", 0),
     ("NodePool", 1),
     ("EC2NodeClass", 1),
     ("Provisioner", 1),
@@ -55,9 +58,7 @@ const CARRIED: [(&str, usize); 20] = [
     ("PodDisruptionBudget", 3),
 ];
 /// Kinds that say nothing more than what is taken from other objects.
-const IMPLIED: [&str; 3] = ["ReplicaSet", "NodeClaim", "Machine"];
-/// Kinds that hold volumes; in a run they bind no pod to a zone.
-const STORAGE: [&str; 4] = ["StorageClass", "PersistentVolume", "PersistentVolumeClaim", "CSINode"];
+const IMPLIED: [&str; 4] = ["ReplicaSet", "NodeClaim", "Machine", "CSINode"];
 /// The only ConfigMap that is read: the ranks of the Cluster Autoscaler's expander `priority`.
 const RANKS: &str = "kube-system/cluster-autoscaler-priority-expander";
 
@@ -93,8 +94,6 @@ struct Dump<'s> {
     autoscalers: Vec<Object<'s>>,
     /// What is not simulated.
     left_out: Vec<Object<'s>>,
-    /// Claims of volumes.
-    claims: usize,
 }
 
 /// The draft of a scenario that is made of `sources`.
@@ -198,13 +197,12 @@ fn sort<'s>(mut object: Object<'s>, dump: &mut Dump<'s>) {
         "Job" if controlled || has_ended(&object) => return,
         "ReplicaSet" if !controlled => return dump.left_out.push(object),
         "ConfigMap" if object.full_name() != RANKS => return,
-        "PersistentVolumeClaim" => return dump.claims += 1,
         _ => {}
     }
     if CARRIED.iter().any(|(kind, _)| *kind == object.kind) {
         clean::clean(&mut object.node);
         dump.carried.push(object);
-    } else if !IMPLIED.contains(&&*object.kind) && !STORAGE.contains(&&*object.kind) {
+    } else if !IMPLIED.contains(&&*object.kind) {
         dump.left_out.push(object);
     }
 }
@@ -239,10 +237,6 @@ fn warn_of_left_out(
     notes: &mut Notes,
 ) -> Result<(), ScenarioError> {
     notes.warnings.extend(read(sources, &dump.left_out, region)?.warnings);
-    if dump.claims > 0 {
-        let claims = counted(dump.claims as u64, "PersistentVolumeClaim is", "PersistentVolumeClaims are");
-        notes.warn(format!("{claims} left out: in a run, volumes bind no pod to a zone"));
-    }
     Ok(())
 }
 

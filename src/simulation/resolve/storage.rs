@@ -75,9 +75,10 @@ impl Needs {
     /// Claims that name a volume are bound to it; without the volume a claim is taken to be a new one.
     fn settle(&mut self, warnings: &mut Vec<String>) {
         let mut lost = Vec::new();
+        let there: BTreeSet<Symbol> = self.volumes.iter().map(|volume| volume.name).collect();
         for claim in &mut self.claims {
             match claim.volume {
-                Some(name) if self.volumes.iter().any(|volume| volume.name == name) => claim.bind_completed = true,
+                Some(name) if there.contains(&name) => claim.bind_completed = true,
                 Some(_) => {
                     lost.push(claim.name.as_str());
                     claim.volume = None;
@@ -91,8 +92,8 @@ impl Needs {
                 some_of(&lost)
             ));
         }
-        let bound = |volume: &&PersistentVolume| self.claims.iter().any(|claim| claim.volume == Some(volume.name));
-        let free: Vec<&str> = self.volumes.iter().filter(|own| !bound(own)).map(|own| own.name.as_str()).collect();
+        let bound: BTreeSet<Symbol> = self.claims.iter().filter_map(|claim| claim.volume).collect();
+        let free: Vec<&str> = there.difference(&bound).map(|name| name.as_str()).collect();
         if !free.is_empty() {
             warnings.push(format!("no claim names {}: such PersistentVolumes stay unused", some_of(&free)));
         }
