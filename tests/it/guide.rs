@@ -34,6 +34,15 @@ fn shorten(place: &Place) {
     place.put("my-cluster/scenario.yaml", &shorter);
 }
 
+/// Puts the policy of step 4 among the others.
+fn add_policy(place: &Place, policy: &str) {
+    let scenario = fs::read_to_string(place.path("my-cluster/scenario.yaml")).unwrap();
+    let (before, rest) = scenario.split_once("\npolicies:").unwrap();
+    let (line, rest) = rest.split_once('\n').unwrap();
+    let (first, rest) = rest.split_once('\n').unwrap();
+    place.put("my-cluster/scenario.yaml", &format!("{before}\npolicies:{line}\n{first}\n{policy}{rest}"));
+}
+
 /// Makes the edit of step 6: the entry of one workload as the guide shows it, and the answer that it names.
 fn put_traffic_in(place: &Place, entry: &str) {
     let samples: Vec<String> =
@@ -55,14 +64,14 @@ fn the_commands_of_the_guide_do_what_it_says() {
     let place = Place::new();
     let dump = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/dump/cluster.yaml");
     fs::copy(dump, place.path("cluster.yaml")).unwrap();
-    let entry = blocks(&guide, "yaml").concat();
+    let [policy, entry] = &blocks(&guide, "yaml")[..] else { panic!("a policy and an entry") };
     let mut run = Vec::new();
     for block in blocks(&guide, "sh") {
         for line in block.lines().filter(|line| line.starts_with("nodecast ")) {
             let words = words(line);
             let arguments: Vec<&str> = words.iter().skip(1).map(String::as_str).collect();
             if arguments[0] == "validate" {
-                put_traffic_in(&place, &entry);
+                put_traffic_in(&place, entry);
             }
             let (out, err, code) = place.nodecast(&arguments);
             assert_eq!(code, Some(0), "{line}\n{out}{err}");
@@ -72,7 +81,11 @@ fn the_commands_of_the_guide_do_what_it_says() {
             run.push(words[1].clone());
         }
     }
-    assert_eq!(run, ["init", "run", "compare", "diff", "sweep", "validate", "compare", "check", "check"]);
+    assert_eq!(run, ["init", "run", "compare", "diff", "diff", "sweep", "validate", "compare", "check", "check"]);
+    add_policy(&place, policy);
+    let (out, err, code) = place.nodecast(&["run", "my-cluster/scenario.yaml", "--policy", "cas"]);
+    assert_eq!(code, Some(0), "{out}{err}");
+    assert!(out.contains("policy cas (Cluster Autoscaler") && !out.contains("pending at the end"), "{out}");
     assert!(place.path("reports/my-cluster/report.html").is_file());
     // What the guide says of the files that are there.
     let scenario = fs::read_to_string(place.path("my-cluster/scenario.yaml")).unwrap();
