@@ -95,6 +95,9 @@ fn farewell(directory: &Path, draft: &Draft) -> String {
     for file in &draft.files {
         text += &format!("wrote {}\n", in_directory(file.name));
     }
+    if let Some(remark) = &draft.remark {
+        text += &format!("\n{remark}:\nhold `cost` per hour and `nodes Ready` of the first run against that\n");
+    }
     let scenario = directory.join(SCENARIO_FILE);
     let scenario = scenario.strip_prefix(".").unwrap_or(&scenario).display().to_string();
     text += "\nnext:\n";

@@ -20,6 +20,8 @@ pub struct Draft {
     pub files: Vec<DraftFile>,
     /// What a dump holds that the scenario does not carry, or carries in another form.
     pub warnings: Vec<Warning>,
+    /// What the nodes of a dump are and cost, in a sentence.
+    pub remark: Option<String>,
 }
 
 /// A file of a draft.

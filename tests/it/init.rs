@@ -118,7 +118,10 @@ fn shortened(place: &Place, duration: &str) {
 #[test]
 fn a_dump_becomes_a_scenario_with_every_assumption_stated() {
     let (place, out, err) = from_dump(DUMP);
-    assert!(out.contains("wrote own/nodepools.yaml"), "{out}");
+    assert!(
+        out.contains("wrote own/nodepools.yaml") && out.contains("40 nodes (24 Spot) with 150.8 allocatable"),
+        "{out}"
+    );
     let scenario = fs::read_to_string(place.path("own/scenario.yaml")).unwrap();
     insta::assert_snapshot!("scenario_of_a_dump", scenario);
     assert_eq!(err, "");

@@ -7,6 +7,7 @@ mod clean;
 mod cluster;
 mod demand;
 mod groups;
+mod inventory;
 mod objects;
 mod rebuilt;
 mod text;
@@ -122,6 +123,7 @@ pub(super) fn draft(sources: &[Source], wishes: &Wishes, catalog: &Catalog) -> R
     let groups = groups::groups(&dump, &cluster, &mut notes);
     let demand = demand::demand(&dump, &manifests, &cluster.region, &mut notes)?;
     let files: Vec<DraftFile> = manifest_files(&dump);
+    let remark = inventory::sentence(&dump, &cluster.region);
     let scenario = text::scenario(&text::Facts {
         wishes,
         cluster: &cluster,
@@ -129,9 +131,10 @@ pub(super) fn draft(sources: &[Source], wishes: &Wishes, catalog: &Catalog) -> R
         groups: &groups,
         demand: &demand,
         notes: &notes,
+        remark: remark.as_deref(),
     });
     let scenario = DraftFile { name: SCENARIO_FILE, text: scenario };
-    Ok(Draft { files: std::iter::once(scenario).chain(files).collect(), warnings: notes.warnings })
+    Ok(Draft { files: std::iter::once(scenario).chain(files).collect(), warnings: notes.warnings, remark })
 }
 
 /// What is no YAML is most often what `kubectl` prints without `-o yaml`.

@@ -40,7 +40,7 @@ pub(super) fn draft(wishes: &Wishes, catalog: &Catalog) -> Result<Draft, Scenari
             .replace("{{system_type}}", system_type(&region).as_str())
     };
     let files = FILES.iter().map(|&(name, text)| DraftFile { name, text: filled(text) }).collect();
-    Ok(Draft { files, warnings: Vec::new() })
+    Ok(Draft { files, warnings: Vec::new(), remark: None })
 }
 
 /// A type for the system's nodes that the region sells.

@@ -66,6 +66,11 @@ pub(super) fn is_karpenters(node: &Object<'_>) -> bool {
     OF_KARPENTER.iter().any(|key| node.label(key).is_some())
 }
 
+/// Whether the node is a pod's own, on Fargate.
+pub(super) fn is_on_fargate(node: &Object<'_>) -> bool {
+    node.label("eks.amazonaws.com/compute-type") == Some("fargate")
+}
+
 /// The groups of the nodes that Karpenter did not launch, in order of name.
 pub(super) fn groups(dump: &Dump<'_>, cluster: &Cluster, notes: &mut Notes) -> Vec<Group> {
     let mut members: BTreeMap<(String, bool), Vec<&Object<'_>>> = BTreeMap::new();
@@ -73,7 +78,7 @@ pub(super) fn groups(dump: &Dump<'_>, cluster: &Cluster, notes: &mut Notes) -> V
     for node in &dump.nodes {
         if is_karpenters(node) {
             karpenters += 1;
-        } else if node.label("eks.amazonaws.com/compute-type") == Some("fargate") {
+        } else if is_on_fargate(node) {
             fargate += 1;
         } else {
             members.entry(group_of(node)).or_default().push(node);
@@ -121,7 +126,7 @@ fn group_of(node: &Object<'_>) -> (String, bool) {
     (format!("self-managed-{}", instance_type(node).unwrap_or("unknown").replace('.', "-")), false)
 }
 
-fn instance_type<'o>(node: &'o Object<'_>) -> Option<&'o str> {
+pub(super) fn instance_type<'o>(node: &'o Object<'_>) -> Option<&'o str> {
     node.label("node.kubernetes.io/instance-type").or_else(|| node.label("beta.kubernetes.io/instance-type"))
 }
 

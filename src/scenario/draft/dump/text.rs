@@ -23,6 +23,8 @@ pub(super) struct Facts<'f> {
     pub groups: &'f [Group],
     pub demand: &'f Demand,
     pub notes: &'f Notes,
+    /// What the dump's nodes are and cost.
+    pub remark: Option<&'f str>,
 }
 
 /// The text of the scenario file.
@@ -32,6 +34,9 @@ pub(super) fn scenario(facts: &Facts<'_>) -> String {
          #   nodecast run scenario.yaml            one policy, one report\n\
          #   nodecast compare scenario.yaml        all policies, the same luck for each, differences with intervals\n",
     );
+    if let Some(remark) = facts.remark {
+        let _ = writeln!(text, "# To hold the first run against: {remark}.");
+    }
     if !facts.notes.warnings.is_empty() {
         text += "# What the dump holds and this scenario does not carry:\n";
         for warning in &facts.notes.warnings {
