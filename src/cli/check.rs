@@ -69,6 +69,11 @@ enum CheckError {
     #[error("`{suite}` is a packing suite, in which `--set` can change nothing")]
     #[diagnostic(help("name the scenarios to change, without the suite"))]
     Unchangeable { suite: String },
+    #[error("the baseline `{baseline}` names `{scenario}`, and there is no such file or directory")]
+    #[diagnostic(help(
+        "a baseline's names are relative to the directory that nodecast runs in, as they were with `--update`: run it there, or take the scenario out of the baseline if it is gone"
+    ))]
+    Gone { baseline: String, scenario: String },
     #[error("the baseline has nothing of {scenario}, policy {policy}")]
     #[diagnostic(help("`--update` with this scenario adds it"))]
     Unknown { scenario: String, policy: String },
@@ -128,6 +133,10 @@ fn names(arguments: &Arguments, known: Option<&Baseline>) -> Result<Vec<String>,
     let mut names: Vec<String> = arguments.scenarios.iter().map(|path| path.display().to_string()).collect();
     if names.is_empty() {
         names.extend(known.into_iter().flat_map(|baseline| baseline.scenarios.iter().map(|own| own.scenario.clone())));
+        if let Some(gone) = names.iter().find(|name| !Path::new(name).exists()) {
+            let baseline = arguments.baseline.display().to_string();
+            return Err(Failure::bad_input(CheckError::Gone { baseline, scenario: gone.clone() }));
+        }
     }
     names.sort_unstable();
     names.dedup();

@@ -71,6 +71,10 @@ impl Baseline {
         self.tolerances.iter().find_map(wrong)
     }
 
+    fn knows(&self, figure: &Figure) -> bool {
+        self.scenarios.iter().any(|own| own.figures.contains_key(figure.name))
+    }
+
     fn tolerance(&self, figure: &Figure, stated: Option<f64>) -> f64 {
         let own = self.tolerances.get(figure.name).copied();
         own.or(stated).or_else(|| self.tolerances.get("default").copied()).unwrap_or(DEFAULT_TOLERANCE)
@@ -117,8 +121,10 @@ pub enum Standing {
     Worse,
     /// Better by more than its tolerance: time for a new baseline.
     Better,
-    /// It moved, but within its tolerance, or neither direction is better.
+    /// It moved, but within its tolerance.
     Moved,
+    /// It moved, and is held to nothing: neither direction is better, or then or now there was nothing to measure.
+    NotJudged,
     /// As it was.
     Same,
 }
@@ -158,7 +164,8 @@ pub fn check(baseline: &Baseline, now: &ScenarioBaseline, tolerance: Option<f64>
     let then = baseline.scenarios.iter().find(|then| (&then.scenario, &then.policy) == (&now.scenario, &now.policy))?;
     let movements = all().filter_map(|figure| {
         let (was, is) = (then.figures.get(figure.name).copied(), now.figures.get(figure.name).copied());
-        if was.is_none() && is.is_none() {
+        // What no scenario of the baseline has is a figure that came after it.
+        if was.is_none() && (is.is_none() || !baseline.knows(figure)) {
             return None;
         }
         let tolerance = baseline.tolerance(figure, tolerance);
@@ -177,12 +184,12 @@ pub fn check(baseline: &Baseline, now: &ScenarioBaseline, tolerance: Option<f64>
 }
 
 fn standing(figure: &Figure, was: Option<f64>, is: Option<f64>, tolerance: f64) -> Standing {
-    let (Some(was), Some(is)) = (was, is) else { return Standing::Moved };
+    let (Some(was), Some(is)) = (was, is) else { return Standing::NotJudged };
     let growth = is - was;
     if growth.abs() <= 0.0 {
         return Standing::Same;
     }
-    let Some(less_is_better) = figure.less_is_better else { return Standing::Moved };
+    let Some(less_is_better) = figure.less_is_better else { return Standing::NotJudged };
     let worse = if less_is_better { growth } else { -growth };
     let allowed = (was.abs() * tolerance).max(negligible(figure.unit));
     if worse > allowed {
@@ -222,11 +229,14 @@ mod tests {
             ("cost", Standing::Worse),
             ("pending_p99", Standing::Moved),
             ("cpu_requested", Standing::Better),
-            ("launches", Standing::Moved),
+            ("launches", Standing::NotJudged),
         ];
         assert_eq!(standings, expected.into());
         let looser = check(&baseline, &now, Some(0.05)).unwrap();
         assert!(looser.iter().all(|movement| movement.standing != Standing::Worse));
+        // A figure that the baseline is older than is no movement.
+        let newer = figures(&[("cost", 100.0), ("pods_pending", 3.0)]);
+        assert!(check(&baseline, &newer, None).unwrap().iter().all(|movement| movement.figure != "pods_pending"));
     }
 
     #[test]

@@ -47,6 +47,14 @@ pub static FIGURES: &[Figure] = &[
         less_is_better: Some(true),
         of: |s| Some(s.cost.idle.amount),
     },
+    // Better known prices make no policy better, so neither direction is.
+    Figure {
+        name: "cost_estimated",
+        label: "of it at estimated prices",
+        unit: Unit::Share,
+        less_is_better: None,
+        of: |s| Some(s.cost.unconfirmed.share),
+    },
     Figure {
         name: "pending_mean",
         label: "pods wait for a node, mean",
@@ -60,6 +68,13 @@ pub static FIGURES: &[Figure] = &[
         unit: Unit::Seconds,
         less_is_better: Some(true),
         of: |s| s.pods.wait_for_node.map(|spans| spans.p99_seconds),
+    },
+    Figure {
+        name: "pods_pending",
+        label: "pods without a node at the end",
+        unit: Unit::Count,
+        less_is_better: Some(true),
+        of: |s| Some(s.pods.pending_at_end as f64),
     },
     Figure {
         name: "ready_p99",
@@ -81,6 +96,13 @@ pub static FIGURES: &[Figure] = &[
         unit: Unit::Count,
         less_is_better: Some(true),
         of: |s| (!s.requests.is_empty()).then(|| s.requests.iter().map(|figures| figures.unanswered).sum()),
+    },
+    Figure {
+        name: "requests_lost",
+        label: "requests that got no answer",
+        unit: Unit::Share,
+        less_is_better: Some(true),
+        of: lost_requests,
     },
     Figure {
         name: "nodes_mean",
@@ -163,6 +185,13 @@ pub fn find(name: &str) -> Option<(usize, &'static Figure)> {
 /// The slowest workload stands for all requests.
 fn slowest_response(summary: &Summary) -> Option<f64> {
     summary.requests.iter().filter_map(|figures| figures.p99_seconds).max_by(f64::total_cmp)
+}
+
+/// The share of all requests that still waited at the end, were given up or were refused.
+fn lost_requests(summary: &Summary) -> Option<f64> {
+    let lost: f64 = summary.requests.iter().map(|own| own.unanswered + own.timed_out + own.dropped).sum();
+    let all = lost + summary.requests.iter().map(|own| own.completed).sum::<f64>();
+    (all > 0.0).then(|| lost / all)
 }
 
 #[cfg(test)]

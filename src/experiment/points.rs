@@ -29,6 +29,9 @@ pub struct Point {
     pub event_hash: String,
     /// The share of the bill at prices that were worked out or assumed.
     pub unconfirmed: f64,
+    /// Whether there was any Spot node.
+    #[serde(default)]
+    pub spot: bool,
     /// Date of the prices.
     pub price_date: String,
     /// What the model left out and could change the answer.
@@ -73,6 +76,7 @@ impl Point {
                 .collect(),
             event_hash: summary.event_hash.clone(),
             unconfirmed: summary.cost.unconfirmed.share,
+            spot: summary.cost.by_capacity_type.iter().any(|part| part.name == "spot"),
             price_date: summary.about.price_date.clone(),
             warnings: summary.warnings.clone(),
         }

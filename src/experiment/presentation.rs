@@ -9,27 +9,28 @@ mod plane;
 pub mod sweep_page;
 pub mod sweep_table;
 pub mod table;
+pub mod verdict;
 
+use super::comparison::{About, Comparison};
 use super::figures::{Figure, Unit};
 use super::statistics::Estimate;
-use crate::report::format::{money, money_among, percent, span};
+use crate::report::format::{self, money_among, percent, span};
 
 /// A value of `figure`, with its unit.
 fn value(figure: &Figure, currency: &str, value: f64) -> String {
-    match figure.unit {
-        Unit::Money => money(currency, value),
-        Unit::Seconds => span(value),
-        Unit::Share => percent(value),
-        Unit::Count => counted(value),
-    }
+    value_among(figure, currency, value, value)
 }
 
 /// A value of `figure` among others of which `largest` is the largest, so that money has one number of decimals.
 fn value_among(figure: &Figure, currency: &str, amount: f64, largest: f64) -> String {
-    match figure.unit {
-        Unit::Money => money_among(currency, amount, largest),
-        Unit::Seconds | Unit::Share | Unit::Count => value(figure, currency, amount),
-    }
+    let size = amount.abs();
+    let text = match figure.unit {
+        Unit::Money => money_among(currency, size, largest),
+        Unit::Seconds => span(size),
+        Unit::Share => percent(size),
+        Unit::Count => counted(size),
+    };
+    if amount < 0.0 { format!("\u{2212}{text}") } else { text }
 }
 
 /// A mean of counts: whole if it is, else with one or two decimals.
@@ -43,9 +44,29 @@ fn counted(value: f64) -> String {
     }
 }
 
-/// A value of `figure` with its sign, for a difference.
+/// What is compared: two by their names, more by their number.
+fn compared(comparison: &Comparison) -> String {
+    match comparison.policies.as_slice() {
+        [first, second] => format!("{} and {}", first.name, second.name),
+        policies => format::counted(policies.len() as u64, "policy", "policies"),
+    }
+}
+
+/// The seeds of a comparison: `seed 1`, `seeds 1 to 6`.
+fn seeds(about: &About) -> String {
+    let first = about.first_seed;
+    match about.replications_planned {
+        0 | 1 => format!("seed {first}"),
+        count => format!("seeds {first} to {}", first.wrapping_add(count - 1)),
+    }
+}
+
+/// A value of `figure` with its sign, for a difference: of shares in percentage points.
 fn signed(figure: &Figure, currency: &str, amount: f64) -> String {
-    let text = value(figure, currency, amount.abs());
+    let text = match figure.unit {
+        Unit::Share => format!("{:.1} points", amount.abs() * 100.0),
+        Unit::Money | Unit::Seconds | Unit::Count => value(figure, currency, amount.abs()),
+    };
     match amount {
         a if a > 0.0 => format!("+{text}"),
         a if a < 0.0 => format!("\u{2212}{text}"),
@@ -61,6 +82,11 @@ fn signed_percent(share: f64) -> String {
         s if s < 0.0 => format!("\u{2212}{text}"),
         _ => text,
     }
+}
+
+/// [`interval`] of a figure, none of which can be below zero: the interval of a mean ends there.
+fn interval_of_figure(estimate: &Estimate, say: impl Fn(f64) -> String) -> String {
+    interval(&Estimate { low: estimate.low.map(|low| low.max(0.0)), ..*estimate }, say)
 }
 
 /// `low to high` in the words of `say`; empty without an interval.

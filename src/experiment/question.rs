@@ -245,6 +245,7 @@ mod tests {
                     objectives: Vec::new(),
                     event_hash: String::new(),
                     unconfirmed: 0.1,
+                    spot: false,
                     price_date: String::new(),
                     warnings: Vec::new(),
                 };

@@ -60,5 +60,6 @@ mod synthetic;
 mod third_tutorial;
 mod upgrades;
 mod validate;
+mod verdicts;
 mod volumes;
 mod workloads;

@@ -21,11 +21,17 @@ fn cells(movement: &Movement, currency: &str) -> Vec<String> {
         Standing::Worse => "WORSE",
         Standing::Better => "better",
         Standing::Moved => "within",
+        Standing::NotJudged => NOT_JUDGED,
         Standing::Same => "same",
     };
     let policy = format!("{} / {}", movement.scenario, movement.policy);
-    vec![policy, label.to_owned(), was, is, change, percent(movement.tolerance), verdict.to_owned()]
+    let judged = movement.standing != Standing::NotJudged;
+    let tolerance = if judged { percent(movement.tolerance) } else { "\u{2013}".to_owned() };
+    vec![policy, label.to_owned(), was, is, change, tolerance, verdict.to_owned()]
 }
+
+/// What is said of figures that never fail a check.
+const NOT_JUDGED: &str = "not judged";
 
 const HEADINGS: [&str; 7] = ["scenario / policy", "figure", "was", "is", "change", "tolerance", ""];
 
@@ -99,6 +105,8 @@ pub fn junit(movements: &[(Movement, String)]) -> String {
                 let message =
                     format!("{} was {}, is {} ({}, at most {})", cells[1], cells[2], cells[3], cells[4], cells[5]);
                 let _ = writeln!(xml, "    <testcase {case}><failure message=\"{}\"/></testcase>", escaped(&message));
+            } else if movement.standing == Standing::NotJudged {
+                let _ = writeln!(xml, "    <testcase {case}><skipped message=\"{NOT_JUDGED}\"/></testcase>");
             } else {
                 let _ = writeln!(xml, "    <testcase {case}/>");
             }
@@ -129,7 +137,7 @@ mod tests {
     #[test]
     fn what_is_worse_comes_first_and_nothing_breaks_the_form() {
         let movements = [
-            movement("launches", 2.0, 3.0, Standing::Moved),
+            movement("launches", 2.0, 3.0, Standing::NotJudged),
             movement("cost", 10.0, 12.5, Standing::Worse),
             movement("evictions", 4.0, 4.0, Standing::Same),
         ];
@@ -140,7 +148,10 @@ mod tests {
         assert!(
             markdown(&movements).contains("| a\\|b<c.yaml / p | cost | $10.00 | $12.50 | +25.0 % | 2.0 % | WORSE |")
         );
+        assert!(markdown(&movements).contains(" | launches | 2 | 3 | +50.0 % | \u{2013} | not judged |\n"));
+        assert!(lines[2].contains("launches") && lines[2].ends_with("\u{2013}   not judged"), "{table}");
         let xml = junit(&movements);
+        assert!(xml.contains("name=\"launches\"><skipped message=\"not judged\"/></testcase>"), "{xml}");
         assert!(
             xml.contains("failures=\"1\"") && xml.contains("a|b&lt;c.yaml") && xml.matches("<testcase").count() == 3
         );

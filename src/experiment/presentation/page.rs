@@ -1,8 +1,9 @@
 //! `comparison.html`: one page that needs nothing else, the verdict first, the distributions below.
 
 use super::dots::{Row, draw};
-use super::table::{difference, limit, met, verdict};
-use super::{interval, value, value_among};
+use super::table::{difference, limit, met};
+use super::verdict::verdict;
+use super::{compared, interval_of_figure, seeds, value, value_among};
 use crate::experiment::comparison::{Comparison, FigureResult, PolicyResult};
 use crate::experiment::figures::{FIGURES, Figure, find};
 use crate::report::format::{counted, instant_for_people, span};
@@ -63,17 +64,16 @@ pub fn render(comparison: &Comparison, command: &str, runs: &[(&str, &Outcome)])
 
 fn heading(page: &mut Html, comparison: &Comparison) {
     let about = &comparison.about;
-    page.element("h1", &format!("{}: policies compared", about.scenario));
-    let last = about.first_seed + about.replications_planned.saturating_sub(1);
+    page.element("h1", &format!("{}: {} compared", about.scenario, compared(comparison)));
     let replications = counted(about.replications, "replication", "replications");
     page.element(
         "p class=\"faint\"",
         &format!(
-            "{replications} of {} from {} in {}, seeds {} to {last}; every policy meets the same load, prices and capacity",
+            "{replications} of {} from {} in {}, {}; every policy meets the same load, prices and capacity",
             span(about.duration_seconds),
             instant_for_people(&about.start),
             about.region,
-            about.first_seed
+            seeds(about)
         ),
     );
     if about.replications < about.replications_planned {
@@ -129,7 +129,7 @@ fn means(page: &mut Html, comparison: &Comparison) {
         let Some(mean) = result.mean else { return "\u{2013}".to_owned() };
         let say = |amount| value(figure, currency, amount);
         let varies = mean.half_width().is_some_and(|reach| reach > 0.0);
-        let interval = if varies { format!(" ({})", interval(&mean, say)) } else { String::new() };
+        let interval = if varies { format!(" ({})", interval_of_figure(&mean, say)) } else { String::new() };
         format!("{}{interval}", say(mean.mean))
     };
     let rows: Vec<Vec<String>> = measured(comparison)

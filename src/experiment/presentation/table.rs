@@ -1,26 +1,29 @@
-//! The table that `compare` prints, and its verdict.
+//! The table that `compare` prints.
 
-use super::{aligned, counted, interval, signed, signed_percent, value};
-use crate::experiment::comparison::{Comparison, FigureResult, ObjectiveShare};
+use super::verdict::verdict;
+use super::{aligned, compared, counted, interval, seeds, signed, signed_percent, value};
+use crate::experiment::comparison::{Comparison, ObjectiveShare};
 use crate::experiment::figures::{FIGURES, Figure};
-use crate::experiment::statistics::Paired;
-use crate::report::format::{self, money, percent, span};
+use crate::experiment::statistics::{Estimate, Paired};
+use crate::report::format::{self, money, span};
 
 /// Figures of the table; the page and the JSON have all.
-const SHOWN: [&str; 8] = [
+const SHOWN: [&str; 12] = [
     "cost",
     "cost_per_month",
+    "cost_estimated",
     "pending_mean",
     "pending_p99",
+    "pods_pending",
     "request_p99",
+    "requests_unanswered",
+    "requests_lost",
     "nodes_mean",
     "evictions",
     "interruptions",
 ];
 /// Warnings that are printed; the page has all.
 const WARNINGS_MAX: usize = 3;
-/// A cost difference known to this share on either side needs no more replications.
-pub const ENOUGH: f64 = 0.02;
 
 /// The table of `comparison`.
 pub fn table(comparison: &Comparison) -> String {
@@ -37,10 +40,8 @@ pub fn table(comparison: &Comparison) -> String {
 
 fn heading(comparison: &Comparison, lines: &mut Vec<String>) {
     let about = &comparison.about;
-    let policies = format::counted(comparison.policies.len() as u64, "policy", "policies");
     let replications = format::counted(about.replications, "replication", "replications");
-    let last = about.first_seed + about.replications_planned.saturating_sub(1);
-    lines.push(format!("{}: {policies}, {replications}, seeds {} to {last}", about.scenario, about.first_seed));
+    lines.push(format!("{}: {}, {replications}, {}", about.scenario, compared(comparison), seeds(about)));
     lines.push(format!(
         "{} from {} in {}, prices of {}",
         span(about.duration_seconds),
@@ -54,12 +55,15 @@ fn heading(comparison: &Comparison, lines: &mut Vec<String>) {
     lines.push(String::new());
 }
 
-/// The figures shown that any policy has a value for.
+/// The figures shown that any policy has a value for; that no Spot node was interrupted is worth a line.
 fn shown(comparison: &Comparison) -> Vec<(usize, &'static Figure)> {
+    let spot = comparison.points.iter().any(|point| point.spot);
     let any = |position: usize| {
         comparison.policies.iter().any(|policy| policy.figures[position].mean.is_some_and(|mean| mean.mean.abs() > 0.0))
     };
-    FIGURES.iter().enumerate().filter(|(position, figure)| SHOWN.contains(&figure.name) && any(*position)).collect()
+    let worth = |position: usize, figure: &Figure| any(position) || (spot && figure.name == "interruptions");
+    let chosen = FIGURES.iter().enumerate().filter(|(_, figure)| SHOWN.contains(&figure.name));
+    chosen.filter(|(position, figure)| worth(*position, figure)).collect()
 }
 
 /// One line for each figure, one column for each policy: the mean, and half the width of its interval.
@@ -69,14 +73,15 @@ fn means(comparison: &Comparison, lines: &mut Vec<String>) {
     rows[0].extend(comparison.policies.iter().map(|policy| policy.name.clone()));
     for (position, figure) in shown(comparison) {
         let mut row = vec![figure.label.to_owned()];
-        row.extend(comparison.policies.iter().map(|policy| mean_cell(figure, currency, &policy.figures[position])));
+        row.extend(comparison.policies.iter().map(|policy| mean_cell(figure, currency, policy.figures[position].mean)));
         rows.push(row);
     }
     lines.extend(aligned(&rows));
 }
 
-fn mean_cell(figure: &Figure, currency: &str, result: &FigureResult) -> String {
-    let Some(mean) = result.mean else { return "\u{2013}".to_owned() };
+/// The mean and half the width of its interval.
+pub(super) fn mean_cell(figure: &Figure, currency: &str, mean: Option<Estimate>) -> String {
+    let Some(mean) = mean else { return "\u{2013}".to_owned() };
     let reach = mean.half_width().filter(|reach| *reach > 0.0);
     let reach = reach.map_or_else(String::new, |reach| format!(" \u{b1}{}", value(figure, currency, reach)));
     format!("{}{reach}", value(figure, currency, mean.mean))
@@ -88,7 +93,8 @@ fn differences(comparison: &Comparison, lines: &mut Vec<String>) {
     if others.is_empty() {
         return;
     }
-    let mut rows = vec![vec![format!("against {}, 95 % interval", first.name)]];
+    let with_interval = if comparison.about.replications > 1 { ", 95 % interval" } else { "" };
+    let mut rows = vec![vec![format!("against {}{with_interval}", first.name)]];
     rows[0].extend(others.iter().map(|policy| policy.name.clone()));
     for (position, figure) in shown(comparison) {
         let mut row = vec![figure.label.to_owned()];
@@ -142,98 +148,6 @@ pub(super) fn met(objective: &ObjectiveShare) -> String {
     let Some(share) = &objective.share else { return "not measured".to_owned() };
     let whole = |share: f64| format!("{:.0}", share * 100.0);
     format!("{} of {} runs ({} %)", objective.met, objective.judged, interval(share, whole))
-}
-
-/// What the comparison says, in sentences.
-pub fn verdict(comparison: &Comparison) -> Vec<String> {
-    let Some((first, others)) = comparison.policies.split_first() else { return Vec::new() };
-    let mut sentences = Vec::new();
-    for (position, policy) in others.iter().enumerate() {
-        let Some(paired) = comparison.figure(position + 1, "cost").and_then(|figure| figure.against_first.as_ref())
-        else {
-            continue;
-        };
-        let waits = comparison
-            .figure(position + 1, "pending_p99")
-            .and_then(|figure| figure.against_first.as_ref())
-            .map_or_else(String::new, waiting);
-        sentences.push(format!("{} {} than {}{waits}.", policy.name, cost_words(paired), first.name));
-    }
-    sentences.extend(
-        first
-            .objectives
-            .iter()
-            .enumerate()
-            .map(|(position, objective)| objective_words(comparison, position, objective)),
-    );
-    sentences.extend(precision(comparison));
-    sentences
-}
-
-fn cost_words(paired: &Paired) -> String {
-    let Some(relative) = &paired.relative else {
-        return "cannot be held against a bill of nothing, more costly".to_owned();
-    };
-    let (low, high) = (relative.low.unwrap_or(f64::NAN), relative.high.unwrap_or(f64::NAN));
-    let says = |share: f64| format!("{:.1}", share.abs() * 100.0);
-    if relative.low.is_none() {
-        let word = if relative.mean > 0.0 { "dearer" } else { "cheaper" };
-        return format!("is {} % {word} in the one replication", says(relative.mean));
-    }
-    if !paired.difference.excludes_zero() {
-        return format!("is not clearly cheaper or dearer ({} to {})", signed_percent(low), signed_percent(high));
-    }
-    let (word, least, most) = if relative.mean > 0.0 { ("dearer", low, high) } else { ("cheaper", high, low) };
-    format!("is {} % ({} to {}) {word}", says(relative.mean), says(least), says(most))
-}
-
-/// What happens to waiting, if that is clear.
-fn waiting(paired: &Paired) -> String {
-    let difference = &paired.difference;
-    if !difference.excludes_zero() {
-        return String::new();
-    }
-    let word = if difference.mean > 0.0 { "longer" } else { "shorter" };
-    format!(", and its p99 of waiting for a node is {} {word}", span(difference.mean.abs()))
-}
-
-fn objective_words(comparison: &Comparison, position: usize, objective: &ObjectiveShare) -> String {
-    let each: Vec<String> = comparison
-        .policies
-        .iter()
-        .filter_map(|policy| Some((policy, policy.objectives.get(position)?)))
-        .map(|(policy, own)| match own.judged {
-            0 => format!("{}: not measured", policy.name),
-            judged => format!("{} in {} of {} runs", policy.name, own.met, judged),
-        })
-        .collect();
-    format!("{} at most {}: met by {}.", objective.name, limit(objective), each.join(", "))
-}
-
-/// How well the cost differences are known, and what it takes to know them better.
-fn precision(comparison: &Comparison) -> Option<String> {
-    if comparison.policies.len() < 2 {
-        return None;
-    }
-    let have = comparison.about.replications;
-    let Some(known) = comparison.cost_precision() else {
-        // Without an interval after several replications the first bill is nothing, and the sentence above says so.
-        let one = "One replication shows no interval: run more with --replications.";
-        return (have < 2).then(|| one.to_owned());
-    };
-    let target = if known > ENOUGH { ENOUGH } else { known / 2.0 };
-    let more = comparison.replications_needed(target).filter(|needed| known > ENOUGH && *needed > have);
-    let of_what = format!("of what {} costs", comparison.policies.first()?.name);
-    let differences = if comparison.policies.len() == 2 { "The cost difference is" } else { "Cost differences are" };
-    let known_words = format!("{differences} known to within \u{b1}{} {of_what}, with 95 % confidence", percent(known));
-    Some(match more {
-        Some(needed) => format!(
-            "{known_words}; about {} would narrow that to \u{b1}{}.",
-            format::counted(needed, "replication", "replications"),
-            percent(target)
-        ),
-        None => format!("{known_words}."),
-    })
 }
 
 fn warnings(comparison: &Comparison, lines: &mut Vec<String>) {

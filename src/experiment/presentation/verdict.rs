@@ -1,0 +1,162 @@
+//! What a comparison says, in sentences: what cannot be compared first, then cost, objectives and how well they are known.
+
+use super::table::limit;
+use super::{counted, signed_percent};
+use crate::experiment::comparison::{Comparison, FigureResult, ObjectiveShare};
+use crate::experiment::statistics::Paired;
+use crate::report::format::{self, percent, span};
+
+/// A cost difference known to this share on either side needs no more replications.
+const ENOUGH: f64 = 0.02;
+/// From this share of a bill at estimated prices on, a difference of a few percent says nothing.
+const ESTIMATED_MUCH: f64 = 0.1;
+/// Fewer pods without a node than this, on average, say nothing of a policy: the run ended while they waited.
+const PODS_AMISS: f64 = 1.0;
+/// A smaller difference in the share of requests that got no answer leaves costs comparable.
+const REQUESTS_AMISS: f64 = 0.01;
+
+/// What the comparison says, in sentences.
+pub fn verdict(comparison: &Comparison) -> Vec<String> {
+    let Some((first, others)) = comparison.policies.split_first() else { return Vec::new() };
+    let mut sentences: Vec<String> =
+        (1..comparison.policies.len()).filter_map(|position| incomparable(comparison, position)).collect();
+    let comparable = others.len() - sentences.len();
+    for (position, policy) in others.iter().enumerate() {
+        let paired = against_first(comparison, position + 1, "cost");
+        let Some(paired) = paired.filter(|_| incomparable(comparison, position + 1).is_none()) else { continue };
+        let waits = against_first(comparison, position + 1, "pending_p99").map_or_else(String::new, waiting);
+        sentences.push(format!("{} {} than {}{waits}.", policy.name, cost_words(paired), first.name));
+    }
+    sentences.extend(estimated(comparison));
+    let objectives = first.objectives.iter().enumerate();
+    sentences.extend(objectives.map(|(position, objective)| objective_words(comparison, position, objective)));
+    sentences.extend(precision(comparison).filter(|_| comparable > 0));
+    sentences
+}
+
+fn against_first<'c>(comparison: &'c Comparison, position: usize, figure: &str) -> Option<&'c Paired> {
+    comparison.figure(position, figure)?.against_first.as_ref()
+}
+
+/// That the policy at `position` or the first does much less of the work than the other, so that their costs say nothing.
+fn incomparable(comparison: &Comparison, position: usize) -> Option<String> {
+    let (pods, requests) = (
+        amiss(comparison, position, "pods_pending", PODS_AMISS),
+        amiss(comparison, position, "requests_lost", REQUESTS_AMISS),
+    );
+    // Who leaves pods without a node is to be named, whoever answers fewer requests.
+    let other_is_worse = pods.or(requests)?;
+    let (worse, better) = if other_is_worse { (position, 0) } else { (0, position) };
+    let name = |position: usize| comparison.policies.get(position).map_or("", |policy| policy.name.as_str());
+    let mean = |position, figure| {
+        let figure: Option<&FigureResult> = comparison.figure(position, figure);
+        figure.and_then(|figure| figure.mean).map_or(0.0, |mean| mean.mean)
+    };
+    let mut parts = Vec::new();
+    if pods == Some(other_is_worse) {
+        let (left, right) = (mean(worse, "pods_pending"), mean(better, "pods_pending"));
+        let pods = if (left - 1.0).abs() > 0.0 { "pods" } else { "pod" };
+        parts.push(format!("{} {pods} without a node ({}: {})", counted(left), name(better), counted(right)));
+    }
+    if requests == Some(other_is_worse) {
+        let (left, right) = (mean(worse, "requests_lost"), mean(better, "requests_lost"));
+        parts.push(format!(
+            "{} of its requests without an answer ({}: {})",
+            percent(left),
+            name(better),
+            percent(right)
+        ));
+    }
+    Some(format!("{} leaves {}: its cost is not comparable.", name(worse), parts.join(" and ")))
+}
+
+/// Whether the policy at `position` (`true`) or the first one (`false`) has clearly more of `figure`; `None` if neither.
+fn amiss(comparison: &Comparison, position: usize, figure: &str, least: f64) -> Option<bool> {
+    let difference = &against_first(comparison, position, figure)?.difference;
+    let clear = difference.low.is_none() || difference.excludes_zero();
+    (clear && difference.mean.abs() >= least).then_some(difference.mean > 0.0)
+}
+
+/// That a large share of some bill rests on prices that nobody published.
+fn estimated(comparison: &Comparison) -> Option<String> {
+    let share = |position| comparison.figure(position, "cost_estimated")?.mean.map(|mean| mean.mean);
+    let shares: Vec<(&str, f64)> = comparison
+        .policies
+        .iter()
+        .enumerate()
+        .filter_map(|(position, policy)| Some((policy.name.as_str(), share(position)?)))
+        .filter(|(_, share)| *share > 0.0)
+        .collect();
+    let much = shares.iter().any(|(_, share)| *share >= ESTIMATED_MUCH);
+    let each: Vec<String> = shares.iter().map(|(name, share)| format!("{} of {name}", percent(*share))).collect();
+    (much && comparison.policies.len() > 1).then(|| {
+        let each = each.join(", ");
+        format!("Estimated prices make up a large part of the cost ({each}): differences of a few percent say nothing.")
+    })
+}
+
+fn cost_words(paired: &Paired) -> String {
+    let Some(relative) = &paired.relative else {
+        return "cannot be held against a bill of nothing, more costly".to_owned();
+    };
+    let (low, high) = (relative.low.unwrap_or(f64::NAN), relative.high.unwrap_or(f64::NAN));
+    let says = |share: f64| format!("{:.1}", share.abs() * 100.0);
+    if relative.low.is_none() {
+        let word = if relative.mean > 0.0 { "dearer" } else { "cheaper" };
+        return format!("is {} % {word} in the one replication", says(relative.mean));
+    }
+    if !paired.difference.excludes_zero() {
+        return format!("is not clearly cheaper or dearer ({} to {})", signed_percent(low), signed_percent(high));
+    }
+    let (word, least, most) = if relative.mean > 0.0 { ("dearer", low, high) } else { ("cheaper", high, low) };
+    format!("is {} % ({} to {}) {word}", says(relative.mean), says(least), says(most))
+}
+
+/// What happens to waiting, if that is clear.
+fn waiting(paired: &Paired) -> String {
+    let difference = &paired.difference;
+    if !difference.excludes_zero() {
+        return String::new();
+    }
+    let word = if difference.mean > 0.0 { "longer" } else { "shorter" };
+    format!(", and its p99 of waiting for a node is {} {word}", span(difference.mean.abs()))
+}
+
+fn objective_words(comparison: &Comparison, position: usize, objective: &ObjectiveShare) -> String {
+    let each: Vec<String> = comparison
+        .policies
+        .iter()
+        .filter_map(|policy| Some((policy, policy.objectives.get(position)?)))
+        .map(|(policy, own)| match own.judged {
+            0 => format!("{}: not measured", policy.name),
+            judged => format!("{} in {} of {} runs", policy.name, own.met, judged),
+        })
+        .collect();
+    format!("{} at most {}: met by {}.", objective.name, limit(objective), each.join(", "))
+}
+
+/// How well the cost differences are known, and what it takes to know them better.
+fn precision(comparison: &Comparison) -> Option<String> {
+    if comparison.policies.len() < 2 {
+        return None;
+    }
+    let have = comparison.about.replications;
+    let Some(known) = comparison.cost_precision() else {
+        // Without an interval after several replications the first bill is nothing, and the sentence above says so.
+        let one = "One replication shows no interval: run more with --replications.";
+        return (have < 2).then(|| one.to_owned());
+    };
+    let target = if known > ENOUGH { ENOUGH } else { known / 2.0 };
+    let more = comparison.replications_needed(target).filter(|needed| known > ENOUGH && *needed > have);
+    let of_what = format!("of what {} costs", comparison.policies.first()?.name);
+    let differences = if comparison.policies.len() == 2 { "The cost difference is" } else { "Cost differences are" };
+    let known_words = format!("{differences} known to within \u{b1}{} {of_what}, with 95 % confidence", percent(known));
+    Some(match more {
+        Some(needed) => format!(
+            "{known_words}; about {} would narrow that to \u{b1}{}.",
+            format::counted(needed, "replication", "replications"),
+            percent(target)
+        ),
+        None => format!("{known_words}."),
+    })
+}

@@ -1,0 +1,103 @@
+//! What comparisons, sweeps and guards say of their figures, in words.
+
+use std::fs;
+
+use crate::cli::Place;
+
+const POLICIES: &str = "  - {name: small, autoscaler: karpenter}
+  - {name: spot, autoscaler: karpenter, manifests: [spot.yaml]}
+  - {name: capped, autoscaler: karpenter, manifests: [capped.yaml]}
+";
+
+/// Two pods on On-Demand nodes, on Spot nodes, and in a NodePool that may not grow.
+fn place(policies: &str) -> Place {
+    let place = Place::new();
+    place.put(
+        "scenario.yaml",
+        &format!(
+            "name: two-pods\nregion: us-east-1\nstart: 2026-11-27T00:00:00Z\nduration: 30m\nseed: 7\nreplications: 6\n\
+             manifests: [cluster.yaml]\npolicies:\n{policies}objectives: {{cost: 1}}\n"
+        ),
+    );
+    let cluster = fs::read_to_string(place.path("cluster.yaml")).unwrap();
+    let pool = cluster.split("---\n").nth(1).unwrap();
+    place.put("capped.yaml", &pool.replace("\nspec:\n", "\nspec:\n  limits: {cpu: 1}\n"));
+    place.put("spot.yaml", &pool.replace("[on-demand]", "[spot]").replace("m5.large", "m6i.large"));
+    place
+}
+
+fn compared(place: &Place, more: &[&str]) -> (String, String) {
+    let (out, err, code) = place.nodecast(&[&["compare", "scenario.yaml", "--out", "here"], more].concat());
+    assert_eq!(code, Some(0), "{err}");
+    (out, fs::read_to_string(place.path("here/comparison.html")).unwrap())
+}
+
+/// The cells of the row of a table that begins with `label`.
+fn row<'t>(table: &'t str, label: &str) -> Vec<&'t str> {
+    let line = table.lines().find(|line| line.starts_with(label)).unwrap_or_else(|| panic!("{label}: {table}"));
+    line.split("  ").map(str::trim).filter(|cell| !cell.is_empty()).collect()
+}
+
+#[test]
+fn a_policy_that_leaves_pods_without_a_node_is_not_called_cheaper() {
+    let (out, page) = compared(&place(POLICIES), &[]);
+    let sentence = "capped leaves 2 pods without a node (small: 0): its cost is not comparable.";
+    let verdict: Vec<&str> = out.lines().skip_while(|line| *line != sentence).collect();
+    assert!(verdict.len() > 1 && verdict[1].starts_with("spot is "), "{out}");
+    assert!(!out.contains("capped is ") && page.contains(sentence) && !page.contains("capped is "), "{out}");
+    assert_eq!(row(&out, "pods without a node at the end"), ["pods without a node at the end", "0", "0", "2"]);
+    // Whichever is first: the one that does the work is not called dearer.
+    let (out, _) = compared(&place(POLICIES), &["--policies", "capped,small", "--replications", "1"]);
+    assert!(out.contains("\ncapped leaves 2 pods without a node (small: 0): its cost is not comparable.\n"), "{out}");
+    assert!(!out.contains("small is ") && !out.contains("One replication"), "{out}");
+}
+
+#[test]
+fn a_comparison_says_how_much_rests_on_estimated_prices_and_that_no_spot_node_was_interrupted() {
+    let (out, page) = compared(&place(POLICIES), &["--policies", "small,spot"]);
+    assert!(out.starts_with("two-pods: small and spot, 6 replications, seeds 7 to 12\n"), "{out}");
+    let estimated = row(&out, "of it at estimated prices");
+    assert!(estimated.len() == 3 && estimated[1] != estimated[2] && estimated[2].contains(" %"), "{out}");
+    assert!(out.contains("\nEstimated prices make up a large part of the cost ("), "{out}");
+    assert!(out.contains(" of spot): differences of a few percent say nothing.\n"), "{out}");
+    assert!(page.contains("differences of a few percent say nothing.") && page.contains("Of it at estimated prices"));
+    assert_eq!(row(&out, "Spot interruptions"), ["Spot interruptions", "0", "0"]);
+    let (out, _) = compared(&place("  - {name: small, autoscaler: karpenter}\n"), &[]);
+    assert!(!out.contains("Spot interruptions") && !out.contains("few percent"), "{out}");
+}
+
+#[test]
+fn one_seed_has_no_interval_and_shares_differ_by_points() {
+    let place = place("  - {name: small, autoscaler: karpenter}\n");
+    let edit = "Deployment[shop/web].spec.replicas=3";
+    let page = |out: &str| fs::read_to_string(place.path(out)).unwrap();
+    let (out, err, code) =
+        place.nodecast(&["diff", "scenario.yaml", "--set", edit, "--replications", "1", "--html", "one.html"]);
+    assert_eq!(code, Some(0), "{err}");
+    assert!(out.starts_with("two-pods: before and after, 1 replication, seed 7\n"), "{out}");
+    assert!(out.contains("\nagainst before   ") && !out.contains("interval   "), "{out}");
+    let html = page("one.html");
+    assert!(html.contains("<h1>two-pods: before and after compared</h1>") && html.contains(", seed 7; every"));
+    let requested = html.lines().find(|line| line.contains("<td>CPU requested of capacity</td>") && line.contains('+'));
+    assert!(requested.is_some_and(|line| line.contains(" points<")), "{requested:?}");
+}
+
+#[test]
+fn a_guard_says_what_it_does_not_judge_and_where_a_name_comes_from() {
+    let place = place("  - {name: small, autoscaler: karpenter}\n");
+    let check = |more: &[&str]| place.nodecast(&[&["check", "--baseline", "baseline.json"], more].concat());
+    let (_, err, code) = check(&["--update", "scenario.yaml", "--replications", "1"]);
+    assert_eq!(code, Some(0), "{err}");
+    let edit = "Deployment[shop/web].spec.replicas=9";
+    let (out, _, code) = check(&["--set", edit, "--junit", "moved.xml", "--markdown", "moved.md"]);
+    assert_eq!(code, Some(1), "{out}");
+    let launches = out.lines().find(|line| line.contains("  launches  ")).unwrap();
+    assert!(launches.ends_with("\u{2013}   not judged"), "{out}");
+    assert!(fs::read_to_string(place.path("moved.xml")).unwrap().contains("<skipped message=\"not judged\"/>"));
+    assert!(fs::read_to_string(place.path("moved.md")).unwrap().contains("| \u{2013} | not judged |"));
+    fs::rename(place.path("scenario.yaml"), place.path("renamed.yaml")).unwrap();
+    let (_, err, code) = check(&[]);
+    assert_eq!(code, Some(2), "{err}");
+    assert!(err.contains("the baseline `baseline.json` names `scenario.yaml`, and there is no such file"), "{err}");
+    assert!(err.contains("relative to the directory that nodecast runs in"), "{err}");
+}
