@@ -56,7 +56,7 @@ fn curves_lives_and_decisions_of_the_run_are_in_the_page() {
     assert_eq!(data["replay"]["nodes"].as_array().unwrap().len(), outcome.record.nodes.len());
     // The Spot node: asked for after 600 s, Ready 40 s later, told to go after 2,200 s.
     let spot = &data["replay"]["nodes"][1][1];
-    assert_eq!((&spot[7], &spot[9], &spot[10]), (&Value::from(6_000), &Value::from(400), &Value::from(16_000)));
+    assert_eq!((&spot[8], &spot[10], &spot[11]), (&Value::from(6_000), &Value::from(400), &Value::from(16_000)));
 
     let decisions = data["decisions"]["rows"].as_array().unwrap();
     assert_eq!((decisions.len(), &data["decisions"]["in_all"]), (3, &Value::from(3)), "not that a pod found no node");

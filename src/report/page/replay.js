@@ -3,13 +3,13 @@
 
 /** A node; instants in tenths of a second, `Infinity` where they never came. */
 function decodedNode([name, row], index) {
-  const [type, zone, bought, origin, end, cpu, memory, asked, ...since] = row;
+  const [type, zone, bought, origin, end, cpu, memory, accelerators, asked, ...since] = row;
   const named = (position) => (position < 0 ? "" : data.names[position]);
   const [running, ready, told, stopped, gone, notice] = since.map((own) => (own < 0 ? Infinity : asked + own));
   const over = Math.min(gone, stopped === Infinity ? Infinity : stopped + 60 * SECOND);
   return {
     index, name, type: named(type), zone: named(zone), bought: named(bought), origin: named(origin), end: named(end),
-    cpu, memory, asked, running, ready, told, stopped, gone: over, notice, pods: [],
+    offers: [cpu, memory, accelerators], asked, running, ready, told, stopped, gone: over, notice, pods: [],
   };
 }
 
@@ -29,8 +29,11 @@ const nodes = (data.replay?.nodes || []).map(decodedNode);
 const pods = data.replay ? decodedPods(data.replay.pods) : [];
 for (const pod of pods) if (pod.node >= 0) nodes[pod.node].pods.push(pod);
 
-/** The part of a node that a pod requests, by the fuller of CPU and memory. */
-const shareOf = (pod, node) => Math.max(pod.size[0] / Math.max(node.cpu, 1), pod.size[1] / Math.max(node.memory, 1));
+/** The part of what a node offers of each resource that is requested of it. */
+const shares = (requested, node) => requested.map((amount, own) => amount / Math.max(node.offers[own], 1));
+
+/** The part of a node that a pod requests, by the fullest of CPU, memory and accelerators. */
+const shareOf = (pod, node) => Math.max(...shares(pod.size, node));
 
 /** What a node is doing at an instant; nothing before it was asked for and after it has gone. */
 function phase(node, at) {
@@ -267,14 +270,15 @@ class Replay {
   describe(node) {
     const at = view.at;
     const here = node.pods.filter((pod) => pod.bound <= at && at < pod.gone);
-    const sum = (value) => here.reduce((total, pod) => total + pod.count * value(pod), 0);
+    const requested = node.offers.map((_, own) => here.reduce((total, pod) => total + pod.count * pod.size[own], 0));
+    const [cpu, memory, accelerators] = shares(requested, node);
     const percent = (share) => `${(share * 100).toFixed(0)}\u00a0%`;
     const byWorkload = new Map();
     for (const pod of here) byWorkload.set(pod.workload, (byWorkload.get(pod.workload) || 0) + pod.count);
     const lines = [
       `${node.name}: ${phase(node, at)}`,
       [node.type, node.zone, boughtAs(node), node.origin].filter(Boolean).join(", "),
-      `Requested: CPU ${percent(sum((pod) => pod.size[0]) / Math.max(node.cpu, 1))}, memory ${percent(sum((pod) => pod.size[1]) / Math.max(node.memory, 1))}`,
+      `Requested: CPU ${percent(cpu)}, memory ${percent(memory)}${node.offers[2] > 0 ? `, accelerators ${percent(accelerators)}` : ""}`,
       ...[...byWorkload].slice(0, 8).map(([workload, count]) => `${count} \u00d7 ${data.workloads[workload].name}`),
     ];
     if (byWorkload.size > 8) lines.push(`and ${byWorkload.size - 8} more workloads`);

@@ -1,23 +1,21 @@
 // The lives of nodes as strips: one row for each, the darker the fuller.
 
-/** How full a node is in each column of pixels, by the fuller of CPU and memory. */
+/** How full a node is in each column of pixels, by the fullest of CPU, memory and accelerators. */
 function fullness(node, columns, columnOf) {
-  const cpu = new Float64Array(columns + 1);
-  const memory = new Float64Array(columns + 1);
+  const change = node.offers.map(() => new Float64Array(columns + 1));
   for (const pod of node.pods) {
     const from = clamp(columnOf(pod.bound), 0, columns);
     const until = clamp(Math.max(columnOf(Math.min(pod.gone, node.gone, data.duration)), columnOf(pod.bound) + 1), 0, columns);
-    cpu[from] += pod.count * pod.size[0];
-    cpu[until] -= pod.count * pod.size[0];
-    memory[from] += pod.count * pod.size[1];
-    memory[until] -= pod.count * pod.size[1];
+    change.forEach((own, resource) => {
+      own[from] += pod.count * pod.size[resource];
+      own[until] -= pod.count * pod.size[resource];
+    });
   }
   const full = new Float64Array(columns);
-  let [ownCpu, ownMemory] = [0, 0];
+  const requested = node.offers.map(() => 0);
   for (let column = 0; column < columns; column++) {
-    ownCpu += cpu[column];
-    ownMemory += memory[column];
-    full[column] = Math.min(Math.max(ownCpu / Math.max(node.cpu, 1), ownMemory / Math.max(node.memory, 1)), 1);
+    change.forEach((own, resource) => (requested[resource] += own[column]));
+    full[column] = Math.min(Math.max(...shares(requested, node)), 1);
   }
   return full;
 }

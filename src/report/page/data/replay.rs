@@ -26,10 +26,12 @@ pub(super) struct Replay {
     /// Instants of pods are multiples of so many tenths of a second.
     tick: i64,
     nodes: Vec<NodeRow>,
-    /// What pods request: thousandths of a CPU, MiB.
-    sizes: Vec<(i64, i64)>,
+    sizes: Vec<Size>,
     pods: PodColumns,
 }
+
+/// What a pod requests or a node offers: thousandths of a CPU, MiB, accelerators.
+type Size = (i64, i64, i64);
 
 /// A node: its name and numbers in the order in which [`node_row`] gives them.
 #[derive(Serialize)]
@@ -99,8 +101,9 @@ impl Replay {
     }
 }
 
-fn size(requests: &Resources) -> (i64, i64) {
-    (requests.cpu_milli(), requests.memory_bytes() / MIB)
+fn size(amounts: &Resources) -> Size {
+    let accelerators = amounts.iter().filter(|(name, _)| name.is_accelerator()).map(|(_, amount)| amount).sum();
+    (amounts.cpu_milli(), amounts.memory_bytes() / MIB, accelerators)
 }
 
 /// When EC2 gave notice to each node.
@@ -110,21 +113,23 @@ fn notices(outcome: &Outcome) -> BTreeMap<NodeId, SimTime> {
     notices.filter_map(|event| Some((event.node?, event.at))).collect()
 }
 
-/// Type, zone, capacity type, origin and end as names; CPU in thousandths and memory in MiB that it offers; then, in tenths
+/// Type, zone, capacity type, origin and end as names; CPU in thousandths, memory in MiB and accelerators that it offers; then, in tenths
 /// of a second: when it was asked for, and from then on when it ran, was Ready, was told to go, stopped being billed, was
 /// gone, and was given notice.
 fn node_row(node: &NodeFacts, notice: Option<SimTime>, names: &mut Names) -> Vec<i64> {
     let asked = tenths(node.requested);
     let since = |at: Option<SimTime>| at.map_or(NEVER, |at| (tenths(at) - asked).max(0));
     let end = node.end.map(|end| crate::domain::Symbol::new(end.as_str()));
+    let (cpu, memory, accelerators) = size(&node.allocatable);
     vec![
         names.position(node.instance_type),
         names.position(node.zone),
         names.position(node.capacity_type),
         names.position(Some(node.origin.name())),
         names.position(end),
-        node.allocatable.cpu_milli(),
-        node.allocatable.memory_bytes() / MIB,
+        cpu,
+        memory,
+        accelerators,
         asked,
         since(node.running),
         since(node.ready),
@@ -137,12 +142,7 @@ fn node_row(node: &NodeFacts, notice: Option<SimTime>, names: &mut Names) -> Vec
 }
 
 /// Rows of pods on the first `drawn` nodes, as exact as the page has room for.
-fn fitting(
-    pods: &[PodFacts],
-    sizes: &BTreeMap<(i64, i64), usize>,
-    drawn: usize,
-    rows: usize,
-) -> (i64, BTreeMap<Life, u32>) {
+fn fitting(pods: &[PodFacts], sizes: &BTreeMap<Size, usize>, drawn: usize, rows: usize) -> (i64, BTreeMap<Life, u32>) {
     let mut found = (TICKS[0], BTreeMap::new());
     for tick in TICKS {
         found = (tick, lives(pods, sizes, drawn, tick));
@@ -154,7 +154,7 @@ fn fitting(
 }
 
 /// Pods counted by their lives in whole ticks; those that lived between two ticks are not seen.
-fn lives(pods: &[PodFacts], sizes: &BTreeMap<(i64, i64), usize>, drawn: usize, tick: i64) -> BTreeMap<Life, u32> {
+fn lives(pods: &[PodFacts], sizes: &BTreeMap<Size, usize>, drawn: usize, tick: i64) -> BTreeMap<Life, u32> {
     let mut lives = BTreeMap::new();
     let at = |instant: SimTime| tenths(instant).div_euclid(tick) * tick;
     for pod in pods {
