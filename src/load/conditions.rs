@@ -1,7 +1,8 @@
 //! What requests meet: their cost, who sends them, how many replicas answer, and how fast these can go.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
+
+use smallvec::SmallVec;
 
 use super::queueing::{ResponseTime, closed, wait_probability};
 use crate::domain::{SimDuration, SimTime};
@@ -59,7 +60,7 @@ pub enum Source {
 
 /// Ready replicas, by their CPU limit: during a rollout not all need have the same.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Replicas(BTreeMap<Option<i64>, u32>);
+pub struct Replicas(SmallVec<[(Option<i64>, u32); 2]>); // in order of limit, none of them zero
 
 impl Replicas {
     /// So many with one limit, in thousandths of a CPU; `None` for no limit.
@@ -69,27 +70,28 @@ impl Replicas {
 
     /// One more with this limit.
     pub fn add(&mut self, cpu_limit_milli: Option<i64>) {
-        *self.0.entry(cpu_limit_milli).or_insert(0) += 1;
+        match self.0.binary_search_by_key(&cpu_limit_milli, |own| own.0) {
+            Ok(place) => self.0[place].1 += 1,
+            Err(place) => self.0.insert(place, (cpu_limit_milli, 1)),
+        }
     }
 
     /// One fewer with this limit, if there is one.
     pub fn remove(&mut self, cpu_limit_milli: Option<i64>) {
-        if let Some(count) = self.0.get_mut(&cpu_limit_milli) {
-            *count -= 1;
-            if *count == 0 {
-                self.0.remove(&cpu_limit_milli);
-            }
+        if let Ok(place) = self.0.binary_search_by_key(&cpu_limit_milli, |own| own.0) {
+            self.0[place].1 -= 1;
+            self.0.retain(|own| own.1 > 0);
         }
     }
 
     /// How many.
     pub fn count(&self) -> u32 {
-        self.0.values().sum()
+        self.0.iter().map(|own| own.1).sum()
     }
 
     /// The sum over the replicas of something that follows from the limit of one.
     fn sum(&self, of_one: impl Fn(Option<i64>) -> f64) -> f64 {
-        self.0.iter().map(|(&limit, &count)| f64::from(count) * of_one(limit)).sum()
+        self.0.iter().map(|&(limit, count)| f64::from(count) * of_one(limit)).sum()
     }
 }
 
@@ -130,6 +132,15 @@ pub struct Conditions {
     pub cpu_available_milli: Option<i64>,
 }
 
+/// How fast all replicas together are.
+#[derive(Clone, Copy)]
+struct Pace {
+    servers: u32,
+    /// Requests per second of one server, and of all.
+    service_rate: f64,
+    capacity: f64,
+}
+
 impl Conditions {
     /// Nobody asks and nobody answers.
     pub(super) fn new(service: Service) -> Self {
@@ -145,21 +156,25 @@ impl Conditions {
     /// Requests that all replicas together work on at a time. Where the CPU limit is reached before the concurrency,
     /// the requests beyond it wait for the CPU: they count as waiting, not as served.
     pub fn servers(&self) -> u32 {
-        let servers = libm::floor(self.servers_of_all() + 1e-9);
-        if self.replicas.count() == 0 { 0 } else { (servers as u32).max(1) }
+        self.pace().servers
     }
 
     /// Requests per second that one of these servers answers.
     pub fn service_rate(&self) -> f64 {
-        match self.servers() {
-            0 => 1.0 / self.alone_seconds(),
-            servers => self.capacity() / f64::from(servers),
-        }
+        self.pace().service_rate
     }
 
     /// Requests per second that all replicas together answer at most.
     pub fn capacity(&self) -> f64 {
-        self.servers_of_all() / self.alone_seconds()
+        self.pace().capacity
+    }
+
+    fn pace(&self) -> Pace {
+        let (all, alone) = (self.servers_of_all(), self.alone_seconds());
+        let servers = if self.replicas.0.is_empty() { 0 } else { (libm::floor(all + 1e-9) as u32).max(1) };
+        let capacity = all / alone;
+        let service_rate = if servers == 0 { 1.0 / alone } else { capacity / f64::from(servers) };
+        Pace { servers, service_rate, capacity }
     }
 
     /// Requests per second that arrive whatever the answers.
@@ -222,12 +237,11 @@ impl Conditions {
     /// Source: Erlang C; the factor for the spacing of arrivals as by Allen and Cunneen; the bound is the growth of a queue
     /// at full use, with the square root of time.
     pub fn response_time(&self, extra_wait: f64, since: f64) -> ResponseTime {
-        let service_rate = self.service_rate();
-        let servers = self.servers();
+        let Pace { servers, service_rate, capacity } = self.pace();
         if let Source::Closed { clients, think_time, .. } = self.source {
             return closed_response_time(clients, think_time.as_secs_f64(), servers, service_rate);
         }
-        let spare = self.capacity() - self.arrival_rate();
+        let spare = capacity - self.arrival_rate();
         let built_up =
             libm::sqrt(2.0 * f64::from(servers.max(1)) * since.max(0.0) / service_rate) / f64::from(servers.max(1));
         if spare <= 0.0 {
