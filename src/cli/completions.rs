@@ -4,8 +4,20 @@ use clap_complete::Shell;
 
 use super::{Console, Failure};
 
+/// Where each shell looks for completions.
+const WHERE: &str = "\
+Where the output goes:
+  bash        nodecast completions bash > ~/.local/share/bash-completion/completions/nodecast
+  zsh         nodecast completions zsh > ~/.zfunc/_nodecast
+              with `fpath+=~/.zfunc` before `compinit` in ~/.zshrc
+  fish        nodecast completions fish > ~/.config/fish/completions/nodecast.fish
+  powershell  nodecast completions powershell >> $PROFILE
+  elvish      nodecast completions elvish >> ~/.config/elvish/rc.elv
+Make the folder first if it is not there; a new shell knows them.";
+
 /// Print completions for a shell
 #[derive(clap::Args, Debug)]
+#[command(after_help = WHERE)]
 pub(super) struct Arguments {
     /// The shell
     shell: Shell,

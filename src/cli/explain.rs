@@ -7,8 +7,7 @@ use clap::Subcommand;
 use super::experiment;
 use super::prices::Prices;
 use super::{Console, Failure, Format};
-use crate::domain::{SimDuration, SimTime};
-use crate::experiment::explanation::{Subject, explain};
+use crate::experiment::explanation::{Moment, MomentError, Subject, explain};
 use crate::experiment::presentation::explanation;
 use crate::report::ReportError;
 use crate::scenario::{Limits, Scenario};
@@ -43,9 +42,9 @@ enum About {
     Node {
         /// The node, as nodes.csv names it
         name: String,
-        /// When, from the start of the run, for example 1h30m
+        /// When: after the start (1h30m), by the clock (13:45), or with the date (2026-11-24T13:45:00Z); times are UTC
         #[arg(long, value_name = "TIME")]
-        at: SimDuration,
+        at: Moment,
     },
     /// Why a decision of Karpenter's disruption was made, and what became of it
     Decision {
@@ -56,19 +55,22 @@ enum About {
     Pod {
         /// The pod, as pods.csv names it, with or without its namespace
         name: String,
-        /// When, from the start of the run [default: its end]
+        /// When: after the start (1h30m), by the clock (13:45), or with the date (2026-11-24T13:45:00Z); times are UTC
+        /// [default: the end]
         #[arg(long, value_name = "TIME")]
-        at: Option<SimDuration>,
+        at: Option<Moment>,
     },
 }
 
 impl About {
-    fn subject(&self) -> Subject {
-        match self {
-            Self::Node { name, at } => Subject::Node { name: name.clone(), at: SimTime::ZERO + *at },
+    fn subject(&self, scenario: &Scenario) -> Result<Subject, MomentError> {
+        Ok(match self {
+            Self::Node { name, at } => Subject::Node { name: name.clone(), at: at.of_run(scenario)? },
             Self::Decision { id } => Subject::Decision { id: id.clone() },
-            Self::Pod { name, at } => Subject::Pod { name: name.clone(), at: at.map(|at| SimTime::ZERO + at) },
-        }
+            Self::Pod { name, at } => {
+                Subject::Pod { name: name.clone(), at: at.as_ref().map(|at| at.of_run(scenario)).transpose()? }
+            }
+        })
     }
 }
 
@@ -80,7 +82,8 @@ pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Resul
     let (scenario, _) = loaded.map_err(Failure::bad_input)?;
     let policy = scenario.for_policy(arguments.policy.as_deref()).map_err(Failure::bad_input)?;
     let seed = arguments.seed.unwrap_or(scenario.seed);
-    let answer = explain(&scenario, policy, catalog, seed, &arguments.about.subject()).map_err(Failure::bad_input)?;
+    let subject = arguments.about.subject(&scenario).map_err(Failure::bad_input)?;
+    let answer = explain(&scenario, policy, catalog, seed, &subject).map_err(Failure::bad_input)?;
     match arguments.format {
         Format::Table => console.data(&explanation::text(&answer)),
         Format::Json => {

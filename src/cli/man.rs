@@ -2,8 +2,17 @@
 
 use super::{Console, Failure};
 
+/// Where manual pages go.
+const WHERE: &str = "\
+Where the output goes:
+  nodecast man | man -l -                 to read it at once
+  nodecast man > ~/.local/share/man/man1/nodecast.1
+  nodecast man run > ~/.local/share/man/man1/nodecast-run.1
+Make the folder first if it is not there; then `man nodecast` and `man nodecast-run` show them.";
+
 /// Print the manual page of the program or of one of its commands
 #[derive(clap::Args, Debug)]
+#[command(after_help = WHERE)]
 pub(super) struct Arguments {
     /// The command, for example `run` or `pricing show` [default: the program]
     command: Vec<String>,

@@ -42,6 +42,20 @@ impl KarpenterVersion {
 }
 
 impl KarpenterVersion {
+    /// The release that comes nearest to a major and a minor number. From v0.32 on there were NodePools, so v1.13 stands in
+    /// for those.
+    pub const fn nearest((major, minor): (u8, u8)) -> Self {
+        match (major, minor) {
+            (0, ..=4) => Self::V0_4,
+            (0, ..=10) => Self::V0_6,
+            (0, ..=16) => Self::V0_16,
+            (0, ..=18) => Self::V0_18,
+            (0, ..=31) => Self::V0_22,
+            (0, _) | (1, ..=13) => Self::V1_13,
+            _ => Self::V1_14,
+        }
+    }
+
     /// Whether the release reads an interruption queue where one is set up: those from v0.19 on do.
     pub fn reads_notices(self) -> bool {
         self >= Self::V0_22
@@ -71,6 +85,20 @@ pub struct UnknownVersion {
     pub given: String,
     /// What could have been given.
     pub known: String,
+    /// Of these what comes nearest, if a release was given.
+    pub nearest: Option<String>,
+}
+
+/// Major and minor number of a release: `v1.13.2` has 1 and 13.
+pub fn major_and_minor(release: &str) -> Option<(u8, u8)> {
+    let mut numbers = release.strip_prefix('v').unwrap_or(release).split('.');
+    Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))
+}
+
+/// The minor release of Kubernetes' major that comes nearest to the one given, from `oldest` on.
+fn nearest_minor(given: &str, oldest: u8) -> Option<String> {
+    let (_, minor) = major_and_minor(given).filter(|(major, _)| *major == 1)?;
+    Some(format!("1.{}", minor.clamp(oldest, KubernetesVersion::NEWEST)))
 }
 
 impl FromStr for KarpenterVersion {
@@ -93,6 +121,7 @@ impl FromStr for KarpenterVersion {
                 program: "Karpenter",
                 given: text.to_owned(),
                 known: Self::ALL.map(Self::as_str).join(", "),
+                nearest: major_and_minor(text).map(|release| Self::nearest(release).to_string()),
             })
     }
 }
@@ -149,6 +178,7 @@ impl FromStr for KubernetesVersion {
                 program: "Kubernetes",
                 given: text.to_owned(),
                 known: format!("1.{} to 1.{}", Self::OLDEST, Self::NEWEST),
+                nearest: nearest_minor(text, Self::OLDEST),
             })
     }
 }
@@ -182,6 +212,7 @@ impl FromStr for ClusterAutoscalerVersion {
             program: "Cluster Autoscaler",
             given: text.to_owned(),
             known: format!("1.{} to 1.{}", Self::OLDEST, KubernetesVersion::NEWEST),
+            nearest: nearest_minor(text, Self::OLDEST),
         })
     }
 }
@@ -200,6 +231,18 @@ pub struct Versions {
 #[cfg(test)]
 mod tests {
     use super::{ClusterAutoscalerVersion, KarpenterVersion, KubernetesVersion};
+
+    #[test]
+    fn the_nearest_release_is_named() {
+        let karpenter = |text: &str| text.parse::<KarpenterVersion>().unwrap_err().nearest;
+        assert_eq!(karpenter("v1.5").as_deref(), Some("v1.13"));
+        assert_eq!(karpenter("0.37.1").as_deref(), Some("v1.13"));
+        assert_eq!(karpenter("v0.10.0").as_deref(), Some("v0.6.3"));
+        assert_eq!(karpenter("latest"), None);
+        assert_eq!("1.40".parse::<KubernetesVersion>().unwrap_err().nearest.as_deref(), Some("1.37"));
+        assert_eq!("1.20".parse::<ClusterAutoscalerVersion>().unwrap_err().nearest.as_deref(), Some("1.32"));
+        assert_eq!("2.0".parse::<KubernetesVersion>().unwrap_err().nearest, None);
+    }
 
     #[test]
     fn versions_read_with_or_without_their_patch_level() {

@@ -3,14 +3,17 @@
 //! A run is deterministic, so it can be asked: it is run once to know what happened, and once more up to the moment in
 //! question, where the code that decides is asked for its reasons.
 
+mod moment;
 mod subjects;
 
+pub use moment::{Moment, MomentError};
 use serde::Serialize;
 
 use crate::actors::Setup;
 use crate::actors::inquiry::{Destination, PodAnswer, Removal};
 use crate::catalog::{Catalog, CatalogError};
-use crate::domain::{NodeId, PodId, SimTime};
+use crate::domain::{NodeId, PodId, SimDuration, SimTime};
+use crate::report::format::moment as moment_for_people;
 use crate::report::pack::PoolExplanation;
 use crate::report::summary::{PROGRAM, SCHEMA_VERSION};
 use crate::scenario::error::nearest;
@@ -255,23 +258,22 @@ pub enum ExplainError {
         help: String,
     },
     /// A time outside the run.
-    #[error("the run is over at {end}, and {at} is later")]
-    #[diagnostic(help("`--at` counts from the start of the run"))]
+    #[error("the run is over {end}, and {at} is later")]
     Outside {
-        /// The time asked for.
-        at: SimTime,
-        /// The end.
-        end: SimTime,
+        /// The time asked for, for people.
+        at: String,
+        /// The end, for people.
+        end: String,
     },
     /// A time at which the thing did not exist.
-    #[error("{kind} `{name}` is not there at {at}")]
+    #[error("{kind} `{name}` is not there {at}")]
     NotThere {
         /// `node` or `pod`.
         kind: &'static str,
         /// Its name.
         name: String,
-        /// The time asked for.
-        at: SimTime,
+        /// The time asked for, for people.
+        at: String,
         /// When it was.
         #[help]
         help: String,
@@ -363,7 +365,12 @@ impl<'q> Inquiry<'q> {
 
     fn inside(&self, at: SimTime) -> Result<(), ExplainError> {
         let end = self.end();
-        if at > end { Err(ExplainError::Outside { at, end }) } else { Ok(()) }
+        if at > end { Err(ExplainError::Outside { at: self.when(at), end: self.when(end) }) } else { Ok(()) }
+    }
+
+    /// An instant for people: how long after the start, and the clock.
+    fn when(&self, at: SimTime) -> String {
+        moment_for_people(self.setup.start, at, self.outcome.about.duration > SimDuration::from_secs(86_400))
     }
 
     fn node_name(&self, node: NodeId) -> String {

@@ -116,6 +116,19 @@ pub fn instant_for_people(instant: &str) -> String {
     format!("{} UTC", text.replace('T', " "))
 }
 
+/// An instant of a run that began at `start`, as people read it: `1h 00m after the start (14:42)`, with the day where the run
+/// has several, `dated`.
+pub fn moment(start: Timestamp, instant: SimTime, dated: bool) -> String {
+    let since = span(instant.as_secs_f64());
+    let Ok(time) = start.checked_add(SignedDuration::from_micros(instant.as_micros())) else {
+        return format!("{since} after the start");
+    };
+    let time = time.to_zoned(jiff::tz::TimeZone::UTC);
+    let day = if dated { "%-d %b " } else { "" };
+    let clock = if time.second() == 0 { "%H:%M" } else { "%H:%M:%S" };
+    format!("{since} after the start ({})", time.strftime(&format!("{day}{clock}")))
+}
+
 /// Turns instants of a run into calendar time.
 #[derive(Clone, Copy, Debug)]
 pub struct Calendar {
@@ -137,7 +150,7 @@ impl Calendar {
 
 #[cfg(test)]
 mod tests {
-    use super::{Calendar, counted, exact_seconds, grouped, instant_for_people, money, money_among, span};
+    use super::{Calendar, counted, exact_seconds, grouped, instant_for_people, moment, money, money_among, span};
     use crate::domain::SimTime;
 
     #[test]
@@ -177,6 +190,15 @@ mod tests {
         assert_eq!(instant_for_people("2026-11-27T12:00:00Z"), "2026-11-27 12:00 UTC");
         assert_eq!(instant_for_people("2026-11-27T12:00:05.5+01:00"), "2026-11-27 11:00:05.5 UTC");
         assert_eq!(instant_for_people("some day"), "some day");
+    }
+
+    #[test]
+    fn a_moment_has_its_span_and_its_clock() {
+        let start = "2026-11-27T13:42:00Z".parse().unwrap();
+        let at = |seconds: i64, dated| moment(start, SimTime::from_micros(seconds * 1_000_000), dated);
+        assert_eq!(at(3_600, false), "1h 00m after the start (14:42)");
+        assert_eq!(at(1, false), "1.0 s after the start (13:42:01)");
+        assert_eq!(at(86_400, true), "24h 00m after the start (28 Nov 13:42)");
     }
 
     #[test]

@@ -45,6 +45,16 @@ enum Step {
     Choice(String),
 }
 
+/// What stands before the value in the source of an edit.
+const KEY_OF_VALUE: &str = "value: ";
+
+/// A path, and where it counts as standing.
+#[derive(Clone, Copy)]
+struct Path<'p> {
+    text: &'p str,
+    offset: usize,
+}
+
 /// Keys by which an item of a list is known.
 const NAMES: [&str; 5] = ["name", "key", "workload", "kind", "type"];
 
@@ -66,7 +76,7 @@ impl Edit {
     /// If path or value have not the form that they need.
     pub fn new(path: &str, value: &str) -> Result<Self, ScenarioError> {
         let steps = steps(path)?;
-        let source = Source::new(format!("the value of {path}"), format!("value: {value}"));
+        let source = Source::new(format!("the value of {path}"), format!("{KEY_OF_VALUE}{value}"));
         if value_of(&source)?.is_none() {
             return Err(ScenarioError::new(format!("`{}` is not one value", shown(value)))
                 .help("write it as in YAML: `30s`, `[spot, on-demand]`, `{cpu: 100}`"));
@@ -98,6 +108,11 @@ impl Edit {
     /// The value as it was written.
     pub fn value(&self) -> &str {
         &self.value
+    }
+
+    /// `PATH=VALUE`.
+    pub(super) fn text(&self) -> String {
+        format!("{}={}", self.path, self.value)
     }
 
     /// Whether the path begins at an object of a manifest.
@@ -142,19 +157,20 @@ impl Edit {
         ))
     }
 
-    /// Changes the documents of a scenario file or of a manifest; true if it found a place in any.
+    /// Changes the documents of a scenario file or of a manifest; true if it found a place in any. What it sets stands
+    /// from `offset` on, where the source of the documents has the edit.
     ///
     /// # Errors
     /// If the path leads through a value that is neither a map nor a list, or to an item that is not there.
-    pub(super) fn apply<'s>(&'s self, documents: &mut [Node<'s>]) -> Result<bool, ScenarioError> {
+    pub(super) fn apply<'s>(&'s self, documents: &mut [Node<'s>], offset: usize) -> Result<bool, ScenarioError> {
         let mut found = false;
         for document in documents {
-            found |= self.apply_to(document)?;
+            found |= self.apply_to(document, offset)?;
         }
         Ok(found)
     }
 
-    fn apply_to<'s>(&'s self, document: &mut Node<'s>) -> Result<bool, ScenarioError> {
+    fn apply_to<'s>(&'s self, document: &mut Node<'s>, offset: usize) -> Result<bool, ScenarioError> {
         if let Some(choice) = &self.object {
             if let NodeKind::Map(entries) = &mut document.kind
                 && let Some(list) = entries.iter_mut().find(|entry| entry.key == "items")
@@ -162,7 +178,7 @@ impl Edit {
             {
                 let mut found = false;
                 for item in items {
-                    found |= self.apply_to(item)?;
+                    found |= self.apply_to(item, offset)?;
                 }
                 return Ok(found);
             }
@@ -170,8 +186,9 @@ impl Edit {
                 return Ok(false);
             }
         }
-        let Some(value) = value_of(&self.source)? else { return Ok(false) };
-        set(document, &self.steps, value, &self.path)?;
+        let Some(mut value) = value_of(&self.source)? else { return Ok(false) };
+        relocate(&mut value, KEY_OF_VALUE.len(), offset + self.path.len() + 1);
+        set(document, &self.steps, value, Path { text: &self.path, offset })?;
         Ok(true)
     }
 }
@@ -270,17 +287,15 @@ impl ObjectChoice {
 }
 
 /// Puts `value` at the end of `steps`, adding maps on the way.
-fn set<'s>(node: &mut Node<'s>, steps: &'s [Step], value: Node<'s>, path: &str) -> Result<(), ScenarioError> {
+fn set<'s>(node: &mut Node<'s>, steps: &'s [Step], value: Node<'s>, path: Path<'_>) -> Result<(), ScenarioError> {
     let Some((step, rest)) = steps.split_first() else {
-        let at = node.at;
         *node = value;
-        relocate(node, at);
         return Ok(());
     };
     let at = node.at;
     let next = match step {
         Step::Key(key) => entry(node, key, path)?,
-        Step::Choice(choice) if matches!(node.kind, NodeKind::Seq(_)) => item(node, choice, path)?,
+        Step::Choice(choice) if matches!(node.kind, NodeKind::Seq(_)) => item(node, choice, path.text)?,
         Step::Choice(key) => entry(node, key, path)?,
     };
     if next.at == Location::NONE {
@@ -290,19 +305,20 @@ fn set<'s>(node: &mut Node<'s>, steps: &'s [Step], value: Node<'s>, path: &str) 
 }
 
 /// The value of `key`, which is added if it is not there.
-fn entry<'n, 's>(node: &'n mut Node<'s>, key: &'s str, path: &str) -> Result<&'n mut Node<'s>, ScenarioError> {
+fn entry<'n, 's>(node: &'n mut Node<'s>, key: &'s str, path: Path<'_>) -> Result<&'n mut Node<'s>, ScenarioError> {
     if node.kind == NodeKind::Null {
         node.kind = NodeKind::Map(Vec::new());
     }
     let found = node.describe();
     let NodeKind::Map(entries) = &mut node.kind else {
-        return Err(ScenarioError::new(format!("`{path}` asks for `{key}` of {found}"))
+        return Err(ScenarioError::new(format!("`{}` asks for `{key}` of {found}", path.text))
             .help("choose an item of a list in brackets, by its number or name: `policies[0]`, `policies[cas]`"));
     };
     let position = entries.iter().position(|entry| entry.key == key).unwrap_or(entries.len());
     if position == entries.len() {
         let value = Node { kind: NodeKind::Null, at: Location::NONE };
-        entries.push(Entry::new(key.into(), node.at, value));
+        let within = path.text.rfind(key).unwrap_or(0);
+        entries.push(Entry::new(key.into(), Location::new(path.offset + within, key.len()), value));
     }
     let entry = &mut entries[position];
     entry.edited = true;
@@ -316,12 +332,19 @@ fn item<'n, 's>(node: &'n mut Node<'s>, choice: &str, path: &str) -> Result<&'n 
     };
     let named =
         items.iter().position(|item| NAMES.iter().any(|key| item.get(key).and_then(Node::as_text) == Some(choice)));
+    // Of a workload its name is enough where no other namespace has one.
+    let bare = |item: &Node<'_>| {
+        let whole = item.get("workload").and_then(Node::as_text);
+        whole.and_then(|whole| whole.rsplit_once('/')).is_some_and(|(_, name)| name == choice)
+    };
+    let mut alike = items.iter().enumerate().filter(|(_, item)| bare(item)).map(|(position, _)| position);
+    let alike = alike.next().filter(|_| alike.next().is_none());
     let numbered = choice.parse::<usize>().ok().filter(|number| *number < items.len());
     let names: Vec<String> = items
         .iter()
         .filter_map(|item| NAMES.iter().find_map(|key| item.get(key).and_then(Node::as_text)).map(str::to_owned))
         .collect();
-    match named.or(numbered).and_then(|position| items.get_mut(position)) {
+    match named.or(numbered).or(alike).and_then(|position| items.get_mut(position)) {
         Some(item) => Ok(item),
         None => {
             let known = if names.is_empty() {
@@ -334,17 +357,17 @@ fn item<'n, 's>(node: &'n mut Node<'s>, choice: &str, path: &str) -> Result<&'n 
     }
 }
 
-/// Gives a value the place of the one that it replaces; all its keys come from the edit.
-fn relocate(node: &mut Node<'_>, at: Location) {
-    node.at = at;
+/// Gives a value that stands at byte `from` of its source its place in the edit, `to`, and marks all its keys as the edit's.
+fn relocate(node: &mut Node<'_>, from: usize, to: usize) {
+    node.at = node.at.moved(from, to);
     match &mut node.kind {
         NodeKind::Null | NodeKind::Scalar { .. } => {}
-        NodeKind::Seq(items) => items.iter_mut().for_each(|item| relocate(item, at)),
+        NodeKind::Seq(items) => items.iter_mut().for_each(|item| relocate(item, from, to)),
         NodeKind::Map(entries) => {
             for entry in entries {
-                entry.key_at = at;
+                entry.key_at = entry.key_at.moved(from, to);
                 entry.edited = true;
-                relocate(&mut entry.value, at);
+                relocate(&mut entry.value, from, to);
             }
         }
     }
@@ -364,7 +387,7 @@ kind: NodePool\nmetadata: {name: b}\nspec: {disruption: {}}\n";
         let source = Source::new("objects.yaml", text);
         let edit = Edit::parse(edit).unwrap();
         let mut documents = tree::parse(&source, &Variables::new(), &Limits::default()).unwrap();
-        let found = edit.apply(&mut documents).unwrap();
+        let found = edit.apply(&mut documents, source.edit_offset(0)).unwrap();
         look(&documents, found)
     }
 

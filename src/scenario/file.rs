@@ -76,8 +76,7 @@ impl Scenario {
         if edits.is_empty() {
             return loaded;
         }
-        let set: Vec<String> = edits.iter().map(|edit| format!("`{}={}`", edit.path(), edit.value())).collect();
-        // The line shown is that of the file, which the edit has changed.
+        let set: Vec<String> = edits.iter().map(|edit| format!("`{}`", edit.text())).collect();
         loaded.map_err(|error| error.within(&format!("with {} set", set.join(" and "))))
     }
 
@@ -87,10 +86,10 @@ impl Scenario {
         limits: &Limits,
         edits: &[Edit],
     ) -> Result<(Self, Vec<Warning>), ScenarioError> {
-        let source = Source::load(path, path.display().to_string(), limits)?;
+        let source = Source::load(path, path.display().to_string(), limits)?.with_edits(edits.iter().map(Edit::text));
         let mut documents = tree::parse(&source, &Variables::new(), limits)?;
-        for edit in edits.iter().filter(|edit| !edit.is_of_manifest()) {
-            edit.apply(&mut documents)?;
+        for (number, edit) in edits.iter().enumerate().filter(|(_, edit)| !edit.is_of_manifest()) {
+            edit.apply(&mut documents, source.edit_offset(number))?;
         }
         let root = match documents.as_slice() {
             [first, ..] if first.get("apiVersion").is_some() && first.get("kind").is_some() => {
@@ -207,11 +206,12 @@ impl Files<'_> {
             Some(_) => error,
             None => error.at(reader.place(node.at)).because("named here"),
         })?;
+        let source = source.with_edits(self.edits.iter().map(Edit::text));
         self.remember(name, source.sha256());
         let mut documents = tree::parse(&source, &self.variables, self.limits)?;
-        for (edit, found) in self.edits.iter().zip(&mut self.edited) {
+        for (number, (edit, found)) in self.edits.iter().zip(&mut self.edited).enumerate() {
             if edit.is_of_manifest() {
-                *found |= edit.apply(&mut documents)?;
+                *found |= edit.apply(&mut documents, source.edit_offset(number))?;
             }
         }
         if !self.edits.is_empty() {

@@ -287,9 +287,9 @@ impl<'s> Reader<'s> {
             match reason {
                 DurationError::Negative => error.because("below zero").help("write a duration of 0s or more"),
                 DurationError::TooLong => error.because("beyond the clock").help("write at most 10000d"),
-                DurationError::Malformed if text.bytes().all(|b| b.is_ascii_digit()) => error
-                    .because("a number without a unit")
-                    .help(format!("add its unit: `{shown}ms`, `{shown}s`, `{shown}m`, `{shown}h` or `{shown}d`")),
+                DurationError::Malformed if text.bytes().all(|b| b.is_ascii_digit()) => {
+                    error.because("a number without a unit").help(unit_missing(what, &shown))
+                }
                 DurationError::Malformed => {
                     error.because("not a duration").help("write for example `30s`, `5m`, `1h30m` or `7d`")
                 }
@@ -351,6 +351,18 @@ impl<'s> Reader<'s> {
         };
         Err(self.error(node.at, format!("unknown `{what}`: `{shown}`")).because("not known").help(help))
     }
+}
+
+/// The way out of a duration that lacks its unit: one that its quantity has as a rule, where there is one.
+fn unit_missing(what: &str, number: &str) -> String {
+    let usual = match what {
+        "cpu_per_request" | "cpu_per_message" | "base_latency" => "ms",
+        "timeout" | "time_per_message" | "think_time" => "s",
+        "consolidateAfter" | "run_time" => "m",
+        "duration" | "expireAfter" => "h",
+        _ => return "add its unit: `ms`, `s`, `m`, `h` or `d`".to_owned(),
+    };
+    format!("add its unit, for example `{number}{usual}`; the units are `ms`, `s`, `m`, `h` and `d`")
 }
 
 /// Nothing, an empty list or an empty map: stated, but asking for nothing.

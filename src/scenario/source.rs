@@ -35,12 +35,35 @@ pub struct Source {
     pub name: String,
     /// Its text.
     pub text: String,
+    /// Edits of its values, as the command line states them. Their places come after those of the text.
+    edits: Vec<String>,
 }
 
 impl Source {
     /// A source of this text, read from nowhere.
     pub fn new(name: impl Into<String>, text: impl Into<String>) -> Self {
-        Self { name: name.into(), text: text.into() }
+        Self { name: name.into(), text: text.into(), edits: Vec::new() }
+    }
+
+    /// The same with edits, so that an error about a value that one of them sets can show it.
+    #[must_use]
+    pub(super) fn with_edits(mut self, edits: impl IntoIterator<Item = String>) -> Self {
+        self.edits = edits.into_iter().collect();
+        self
+    }
+
+    /// The edits with the offsets at which they count as standing.
+    fn edits(&self) -> impl Iterator<Item = (usize, &str)> {
+        self.edits.iter().scan(self.text.len() + 1, |next, edit| {
+            let offset = *next;
+            *next += edit.len() + 1;
+            Some((offset, edit.as_str()))
+        })
+    }
+
+    /// The offset at which the edit of this number counts as standing.
+    pub(super) fn edit_offset(&self, number: usize) -> usize {
+        self.edits().nth(number).map_or(self.text.len(), |(offset, _)| offset)
     }
 
     /// Reads the file at `path`; errors call it `name`.
@@ -51,7 +74,7 @@ impl Source {
         let name = name.into();
         let bytes = read_bounded(path, &name, limits.file_bytes_max)?;
         match String::from_utf8(bytes) {
-            Ok(text) => Ok(Self { name, text }),
+            Ok(text) => Ok(Self::new(name, text)),
             Err(error) => {
                 let at = error.utf8_error().valid_up_to();
                 let readable = String::from_utf8_lossy(&error.as_bytes()[..at]);
@@ -81,7 +104,12 @@ impl Source {
 
     /// The place of `location`; `None` for one that has no position.
     pub(super) fn place(&self, location: Location) -> Option<Place> {
-        location.range().map(|(offset, length)| Place::new(&self.name, &self.text, offset, length))
+        let (offset, length) = location.range()?;
+        let edit = self.edits().find(|(start, edit)| (*start..=start + edit.len()).contains(&offset));
+        Some(match edit {
+            Some((start, edit)) => Place::new("--set", edit, offset - start, length),
+            None => Place::new(&self.name, &self.text, offset, length),
+        })
     }
 }
 

@@ -25,11 +25,16 @@ impl Location {
     /// Nowhere.
     pub const NONE: Self = Self { offset: u32::MAX, length: 0 };
 
-    fn new(offset: usize, length: usize) -> Self {
+    pub(super) fn new(offset: usize, length: usize) -> Self {
         match (u32::try_from(offset), u32::try_from(length)) {
             (Ok(offset), Ok(length)) => Self { offset, length },
             _ => Self::NONE,
         }
+    }
+
+    /// The place of the same text after what stood at byte `from` has moved to `to`.
+    pub(super) fn moved(self, from: usize, to: usize) -> Self {
+        self.range().map_or(Self::NONE, |(offset, length)| Self::new(offset.saturating_sub(from) + to, length))
     }
 
     /// Byte offset and length in the source's text; `None` for nowhere.

@@ -94,7 +94,7 @@ fn explain_says_of_a_node_what_stands_against_it_and_of_a_pod_where_it_went() {
 
     let wrong = node("default-0001", 2).unwrap_err();
     assert!(wrong.contains("no node `default-0001`") && wrong.contains("did you mean `default-00001`?"), "{wrong}");
-    assert!(node("default-00001", 12).unwrap_err().contains("the run is over at 00:11:00"));
+    assert!(node("default-00001", 12).unwrap_err().contains("the run is over 11m 00s after the start"));
     assert!(node("default-00002", 2).unwrap_err().contains("is not there"));
     let none = answer(&scenario, &Subject::Decision { id: "d99".to_owned() }).unwrap_err();
     assert!(none.contains("no decision `d99`"), "{none}");

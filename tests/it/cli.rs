@@ -178,6 +178,18 @@ fn completions_and_manual_pages_know_every_command() {
             assert!(completions.contains(command), "{command} in {shell}");
         }
     }
+    let (help, _, code) = nodecast(&["completions", "--help"]);
+    assert_eq!(code, Some(0));
+    let readme = fs::read_to_string("README.md").expect("README.md");
+    for line in [
+        "nodecast completions bash > ~/.local/share/bash-completion/completions/nodecast",
+        "nodecast completions zsh > ~/.zfunc/_nodecast",
+        "nodecast completions fish > ~/.config/fish/completions/nodecast.fish",
+    ] {
+        assert!(help.contains(line) && readme.contains(line), "{line}: {help}");
+    }
+    let (help, ..) = nodecast(&["man", "--help"]);
+    assert!(help.contains("nodecast man > ~/.local/share/man/man1/nodecast.1"), "{help}");
     for command in commands {
         assert!(manual.contains(command), "{command}");
         let (page, _, code) = nodecast(&["man", command]);

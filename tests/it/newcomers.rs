@@ -158,7 +158,63 @@ fn a_name_that_refers_to_nothing_is_answered_with_what_was_meant() {
     let err = spoilt("cluster.yaml", "cpu: 500m", "cpus: 500m");
     assert!(err.contains("a container can have no resource `cpus`") && err.contains("did you mean `cpu`?"), "{err}");
     let err = spoilt("scenario.yaml", "cpu_per_request: 5ms", "cpu_per_request: 5");
-    assert!(err.contains("add its unit: `5ms`, `5s`"), "{err}");
+    assert!(err.contains("add its unit, for example `5ms`; the units are"), "{err}");
+    let err = spoilt("scenario.yaml", "duration: 10m", "duration: 24");
+    assert!(err.contains("add its unit, for example `24h`") && !err.contains("24s"), "{err}");
+    let err =
+        spoilt("scenario.yaml", "seed: 7", "seed: 7\ntimeline: [{at: 5, scale: {workload: shop/web, replicas: 1}}]");
+    assert!(err.contains("add its unit: `ms`, `s`, `m`, `h` or `d`"), "{err}");
+    let err = spoilt("scenario.yaml", "seed: 7", "seed: 7\nversions: {karpenter: v1.5}");
+    assert!(err.contains("write `versions: { karpenter: v1.13 }`, the nearest that is reproduced; known are"), "{err}");
+}
+
+#[test]
+fn a_mistake_in_an_edit_is_shown_in_the_edit() {
+    let place = place(
+        "load: [{workload: shop/web, requests: {constant: 5}, service: {cpu_per_request: 5ms, concurrency: 8}}]\n",
+        "",
+    );
+    let refused = |edit: &str| place.nodecast(&["diff", "scenario.yaml", "--set", "seed=8", "--set", edit]).1;
+    for (edit, column) in [
+        ("NodePool[default].spec.disruption.consolidateAfter=5", 52),
+        ("NodePool[default].spec.disruption={consolidateAfter: 5}", 54),
+        ("NodePool[default].spec.disruptoin=5", 24),
+        ("load[web].service.cpu_per_request=20", 35),
+    ] {
+        let err = refused(edit);
+        let line = err.lines().find(|line| line.contains("1 | ")).unwrap_or_default();
+        assert!(err.contains(&format!("--set:1:{column}")) && line.ends_with(edit), "{edit}: {err}");
+    }
+    let err = refused("load[api].service.cpu_per_request=20ms");
+    assert!(err.contains("the list has no item `api`") && err.contains("it has `shop/web`"), "{err}");
+}
+
+#[test]
+fn a_moment_is_told_by_span_clock_or_date() {
+    let place = Place::new();
+    let asked = |node: &str, at: &str| place.nodecast(&["explain", "scenario.yaml", "node", node, "--at", at]);
+    let nodes = place.nodecast(&["run", "scenario.yaml", "--out", "out"]);
+    assert_eq!(nodes.2, Some(0), "{}", nodes.1);
+    let table = std::fs::read_to_string(place.path("out/nodes.csv")).unwrap();
+    let node = table.lines().nth(1).and_then(|line| line.split(',').next()).unwrap();
+    let first = asked(node, "9m");
+    assert_eq!(first.2, Some(0), "{}", first.1);
+    let forms =
+        ["00:09", "00:09:00", "2026-11-27T00:09:00Z", "2026-11-27 00:09", "2026-11-27T01:09+01:00", "27 Nov 00:09"];
+    for form in forms {
+        assert_eq!(asked(node, form), first, "{form}");
+    }
+    for (form, words) in [
+        ("noon", "`noon` is not a time"),
+        ("2026-11-26 23:00", "`2026-11-26 23:00` is before the start of the run"),
+        ("", "the clock, `00:05:00`, or date and time, `2026-11-27T00:05:00Z`"),
+        ("00:11", "the run is over 10m 00s after the start (00:10), and 11m 00s after the start (00:11) is later"),
+    ] {
+        let said = refused(&place, &["explain", "scenario.yaml", "node", node, "--at", form]);
+        assert!(said.contains(words), "{form}: {said}");
+    }
+    let said = refused(&place, &["explain", "scenario.yaml", "node", node, "--at", "0s"]);
+    assert!(said.contains("is not there 0 s after the start (00:00)") && said.contains("it is there from "), "{said}");
 }
 
 #[test]

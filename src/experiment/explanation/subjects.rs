@@ -23,9 +23,9 @@ impl Inquiry<'_> {
         self.inside(at)?;
         let (node, facts) = (NodeId::from_index(index), &nodes[index]);
         if facts.requested > at || facts.terminated.is_some_and(|gone| gone <= at) {
-            let until = facts.terminated.map_or_else(String::new, |gone| format!(" until {gone}"));
-            let help = format!("it is there from {}{until}", facts.requested);
-            return Err(ExplainError::NotThere { kind: "node", name: name.to_owned(), at, help });
+            let until = facts.terminated.map_or_else(String::new, |gone| format!(" until {}", self.when(gone)));
+            let help = format!("it is there from {}{until}", self.when(facts.requested));
+            return Err(ExplainError::NotThere { kind: "node", name: name.to_owned(), at: self.when(at), help });
         }
         let answer = inquiry::node(self.run_to(at).context_mut(), at, node);
         let text = |symbol: Option<Symbol>| symbol.map(|symbol| symbol.to_string());
@@ -138,7 +138,7 @@ impl Inquiry<'_> {
         let kind = facts.instance_type.map_or_else(String::new, |kind| format!(" ({kind})"));
         let end = facts.end.map_or_else(|| "stays".to_owned(), |end| end.as_str().to_owned());
         match facts.initialized {
-            Some(at) => format!("{}{kind}: initialized at {at}; {end}", facts.name),
+            Some(at) => format!("{}{kind}: initialized {}; {end}", facts.name, self.when(at)),
             None => format!("{}{kind}: never initialized; {end}", facts.name),
         }
     }
@@ -160,8 +160,8 @@ impl Inquiry<'_> {
         let until = at.unwrap_or_else(|| self.end());
         self.inside(until)?;
         if facts.created > until {
-            let help = format!("it is created at {}", facts.created);
-            return Err(ExplainError::NotThere { kind: "pod", name: name.to_owned(), at: until, help });
+            let help = format!("it is created {}", self.when(facts.created));
+            return Err(ExplainError::NotThere { kind: "pod", name: name.to_owned(), at: self.when(until), help });
         }
         let bound = facts.scheduled.filter(|scheduled| *scheduled <= until);
         let (mut run, now) = match bound {

@@ -128,6 +128,18 @@ where
         reader
             .error(node.at, format!("unknown {} version `{}`", error.program, error.given))
             .because("not reproduced")
-            .help(format!("known are {}", error.known))
+            .help(nearest_release(&error, key))
     })
+}
+
+/// The way out of a release that is not known: which one comes nearest, and where it is written.
+fn nearest_release(error: &UnknownVersion, key: &str) -> String {
+    let Some(nearest) = &error.nearest else { return format!("known are {}", error.known) };
+    // A minor release without quotes would be a number to other readers of YAML: 1.20 is 1.2.
+    let nearest = if nearest.starts_with('v') { nearest.clone() } else { format!("\"{nearest}\"") };
+    let place = match key {
+        "karpenter" | "kubernetes" | "cluster-autoscaler" => format!("`versions: {{ {key}: {nearest} }}`"),
+        _ => nearest,
+    };
+    format!("write {place}, the nearest that is reproduced; known are {}", error.known)
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::objects::{COMMAND, Object};
 use super::{Dump, Notes};
 use crate::catalog::{Catalog, Region};
-use crate::domain::versions::ClusterAutoscalerVersion;
+use crate::domain::versions::{ClusterAutoscalerVersion, major_and_minor};
 use crate::domain::{KarpenterVersion, KubernetesVersion, Symbol};
 use crate::policy::cluster_autoscaler::Flags;
 use crate::policy::cluster_autoscaler::flags::WITHOUT_EFFECT;
@@ -148,23 +148,17 @@ fn stated_karpenter<'o>(dump: &'o Dump<'_>) -> Option<&'o str> {
         let own = deployments().find(|object| object.label("app.kubernetes.io/name") == Some("karpenter"))?;
         own.label("app.kubernetes.io/version")
     };
-    of_image.filter(|tag| release(tag).is_some()).or_else(of_label)
+    of_image.filter(|tag| major_and_minor(tag).is_some()).or_else(of_label)
 }
 
-/// Major and minor of a release.
-fn release(text: &str) -> Option<(u8, u8)> {
-    let mut numbers = text.strip_prefix('v').unwrap_or(text).split('.');
-    Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))
-}
-
-/// The release that is reproduced and comes nearest. From v0.32 on there were NodePools, so v1.13 stands in for those.
+/// The release that is reproduced and comes nearest.
 fn karpenter(dump: &Dump<'_>, wishes: &Wishes, notes: &mut Notes) -> KarpenterVersion {
     if let Some(wished) = wishes.karpenter {
         return wished;
     }
     let has = |kind: &str| dump.carried.iter().any(|object| object.kind == kind);
-    let stated = stated_karpenter(dump).and_then(|text| Some((text.to_owned(), release(text)?)));
-    let Some((text, (major, minor))) = stated else {
+    let stated = stated_karpenter(dump).and_then(|text| Some((text.to_owned(), major_and_minor(text)?)));
+    let Some((text, stated)) = stated else {
         let legacy = has("Provisioner") && !has("NodePool");
         let assumed = if legacy { KarpenterVersion::V0_22 } else { KarpenterVersion::default() };
         if legacy || has("NodePool") {
@@ -172,16 +166,8 @@ fn karpenter(dump: &Dump<'_>, wishes: &Wishes, notes: &mut Notes) -> KarpenterVe
         }
         return assumed;
     };
-    let nearest = match (major, minor) {
-        (0, ..=4) => KarpenterVersion::V0_4,
-        (0, ..=10) => KarpenterVersion::V0_6,
-        (0, ..=16) => KarpenterVersion::V0_16,
-        (0, ..=18) => KarpenterVersion::V0_18,
-        (0, ..=31) => KarpenterVersion::V0_22,
-        (0, _) | (1, ..=13) => KarpenterVersion::V1_13,
-        _ => KarpenterVersion::V1_14,
-    };
-    if release(nearest.as_str()) != Some((major, minor)) {
+    let nearest = KarpenterVersion::nearest(stated);
+    if major_and_minor(nearest.as_str()) != Some(stated) {
         let known = KarpenterVersion::ALL.map(KarpenterVersion::as_str).join(", ");
         notes.warn(format!(
             "Karpenter {text} is not reproduced: {nearest} stands in (known are {known}; `--karpenter` or `versions.karpenter` takes another)"
