@@ -32,7 +32,7 @@ pub(super) fn lines(outcome: &Outcome) -> Vec<String> {
     let requests = of(&|sample| sample.workloads.iter().map(|workload| workload.requests_per_second).sum());
     add("requests per second", &requests, &format::whole);
     let replicas = of(&|sample| sample.workloads.iter().map(|workload| f64::from(workload.replicas_ready)).sum());
-    add("replicas Ready", &replicas, &format::whole);
+    add("all replicas Ready", &replicas, &format::whole);
     if let Some(waiting) = curves::pods_on_their_way(outcome).first().and_then(|panel| panel.series.first()) {
         add("pods without a node", &waiting.points, &format::whole);
     }

@@ -87,7 +87,7 @@ fn cost(summary: &Summary, lines: &mut Vec<String>) {
         lines.push(format!("{:<LABEL$}{}", "  nodes", parts(&cost.by_capacity_type)));
     }
     lines.push(format!(
-        "{:<LABEL$}{}  ({})",
+        "{:<LABEL$}{}  ({} of the bill)",
         "  requested by nobody",
         part(cost.idle.amount),
         percent(cost.idle.share)
@@ -151,7 +151,7 @@ fn requests(summary: &Summary, lines: &mut Vec<String>) {
     if summary.requests.is_empty() {
         return;
     }
-    let headings = ["p50", "p95", "p99", "mean", "completed", "unanswered"].map(str::to_owned);
+    let headings = ["p50", "p95", "p99", "mean", "completed", "in flight"].map(str::to_owned);
     lines.push(row("response time", &headings));
     for figures in summary.requests.iter().take(WORKLOADS_MAX) {
         let cells = [
@@ -239,12 +239,21 @@ fn nodes(summary: &Summary, lines: &mut Vec<String>) {
         let fallbacks = format::counted(nodes.on_demand_fallbacks, "fallback", "fallbacks");
         lines.push(format!("{:<LABEL$}{notices}, {fallbacks} to On-Demand", "Spot"));
     }
-    let rescales = format::counted(summary.scaling.rescales, "time", "times");
+    let changes = format::counted(summary.scaling.changes_in_all, "time", "times");
+    let rescales = format::count(summary.scaling.rescales);
     let most = summary.scaling.workloads.iter().map(|workload| workload.max_replicas_desired).max().unwrap_or(0);
-    lines.push(format!("{:<LABEL$}changed {rescales}, {} wanted at most", "replicas", format::count(most)));
+    let most = format::count(most);
+    lines.push(format!(
+        "{:<LABEL$}changed {changes}, {rescales} by autoscalers; one workload wanted {most} at most",
+        "replicas"
+    ));
     if let (Some(cpu), Some(memory)) = (summary.utilisation.cpu_requested, summary.utilisation.memory_requested) {
         let label = "requested of capacity";
-        lines.push(format!("{label:<LABEL$}CPU {}, memory {}, over time", percent(cpu), percent(memory)));
+        lines.push(format!(
+            "{label:<LABEL$}CPU {}, memory {} of Ready nodes, over time",
+            percent(cpu),
+            percent(memory)
+        ));
     }
 }
 

@@ -1,14 +1,18 @@
 //! The end of a run: what is left behind for reports.
 
+use std::collections::BTreeSet;
+
 use super::outcome::{
     About, InputHash, Objectives, Objects, Outcome, QueueSummary, ReplicaAutoscaler, RequestSummary, ResponseFigures,
 };
 use crate::actors::{Autoscaler, Context, QueuePlan};
+use crate::catalog::Price;
 use crate::cloud::billing;
 use crate::cloud::billing::network::Traffic;
+use crate::cloud::settings::SpotPrices;
 use crate::domain::hpa::HorizontalPodAutoscaler;
 use crate::domain::workload::ObjectName;
-use crate::domain::{SimDuration, SimTime, WorkloadId};
+use crate::domain::{SimDuration, SimTime, WorkloadId, well_known};
 use crate::load::{RequestModel, WorkQueue};
 use crate::scenario::definition::QueueKind;
 use crate::scenario::{PolicyVariant, Scenario};
@@ -96,22 +100,39 @@ fn objects(context: &Context<'_>, policy: &PolicyVariant) -> Objects {
     }
 }
 
-/// The dates of the On-Demand prices of the types that were launched, oldest and newest.
+/// The dates of the prices of what was launched: On-Demand ones, whatever the capacity type, and those of the pools where Spot
+/// was bought at the level of the price data.
 fn price_date(context: &Context<'_>) -> String {
-    let mut dates: Vec<&str> = context
-        .ec2
-        .instances()
-        .iter()
-        .filter_map(|instance| context.setup.region.instance_type(instance.pool.instance_type)?.on_demand)
-        .map(|price| price.as_of.as_str())
-        .collect();
-    dates.sort_unstable();
-    dates.dedup();
-    match dates.as_slice() {
-        [] => "no instance was priced".to_owned(),
-        [only] => (*only).to_owned(),
-        [first, .., last] => format!("{first} to {last}"),
+    let region = &context.setup.region;
+    let instances = || context.ec2.instances().iter();
+    let on_demand = instances().filter_map(|instance| region.instance_type(instance.pool.instance_type)?.on_demand);
+    let spot = instances().filter(|instance| instance.pool.capacity_type == well_known::SPOT).filter_map(|instance| {
+        let zone = region.zone_index(instance.pool.zone)?;
+        region.instance_type(instance.pool.instance_type)?.spot(zone)
+    });
+    let follows_records = matches!(context.setup.cloud.prices, SpotPrices::Replay(_));
+    let [on_demand, spot] = [on_demand.collect::<Vec<Price>>(), spot.filter(|_| !follows_records).collect()]
+        .map(|prices| prices.into_iter().map(|price| price.as_of.as_str()).collect::<BTreeSet<&str>>());
+    match (on_demand.is_empty(), spot.is_empty()) {
+        (true, true) => "no instance was priced".to_owned(),
+        (false, true) => dates(&on_demand),
+        (true, false) => format!("Spot {}", dates(&spot)),
+        (false, false) => format!("{} (On-Demand) and {} (Spot)", dates(&on_demand), dates(&spot)),
     }
+}
+
+/// Dates for a sentence: single ones up to three, else the first and the last. Of a date that is not known to the day,
+/// `2025/2026`, the years stand behind the others.
+fn dates(all: &BTreeSet<&str>) -> String {
+    let (vague, exact): (Vec<&str>, Vec<&str>) = all.iter().copied().partition(|date| date.contains('/'));
+    let vague: Vec<String> = vague.iter().map(|date| date.replace('/', " or ")).collect();
+    let exact = match exact.as_slice() {
+        [] => return vague.join(" and "),
+        [first, _, _, .., last] => format!("{first} to {last}"),
+        [first, second, third] => format!("{first}, {second} and {third}"),
+        few => few.join(" and "),
+    };
+    if vague.is_empty() { exact } else { format!("{exact} or, of some types, {}", vague.join(" and ")) }
 }
 
 /// How the requests to one workload fared.
@@ -163,4 +184,22 @@ fn queues(context: &mut Context<'_>, end: SimTime) -> Vec<QueueSummary> {
         }
     };
     setup.queues.iter().zip(context.work_queues(end)).map(summary).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::dates;
+
+    #[test]
+    fn dates_of_prices_are_readable() {
+        let of = |all: &[&str]| dates(&all.iter().copied().collect::<BTreeSet<&str>>());
+        assert_eq!(of(&["2026-07-20"]), "2026-07-20");
+        assert_eq!(of(&["2026-07-20", "2025/2026"]), "2026-07-20 or, of some types, 2025 or 2026");
+        assert_eq!(of(&["2026-07-20", "2021-06-09"]), "2021-06-09 and 2026-07-20");
+        assert_eq!(of(&["2021", "2022", "2023"]), "2021, 2022 and 2023");
+        assert_eq!(of(&["2021", "2022", "2023", "2024"]), "2021 to 2024");
+        assert_eq!(of(&["2025/2026"]), "2025 or 2026");
+    }
 }

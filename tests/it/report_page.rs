@@ -270,6 +270,28 @@ fn large_events(outcome: &mut Outcome) {
 }
 
 #[test]
+fn manifests_of_one_instant_are_one_row_of_the_decisions() {
+    let mut outcome = synthetic::outcome();
+    let rows = |outcome: &Outcome| data(&html(outcome))["decisions"]["rows"].as_array().unwrap().len();
+    let before = rows(&outcome);
+    let one = outcome.record.events[0].clone();
+    let applied =
+        |at, message: &str| Event { at, kind: EventKind::ManifestApplied, message: message.into(), ..one.clone() };
+    let mut events = vec![applied(SimTime::ZERO, "Deployment"); 40];
+    events.append(&mut outcome.record.events);
+    let last = events.last().unwrap().at;
+    events.push(applied(last, "DaemonSet"));
+    outcome.record.events = events;
+    let page = data(&html(&outcome));
+    assert_eq!(rows(&outcome), before + 2, "{}", page["decisions"]);
+    assert_eq!(page["decisions"]["in_all"], before + 2, "nothing is missing");
+    let patterns = page["decisions"]["patterns"].as_array().unwrap();
+    assert!(patterns.contains(&Value::from("\u{1} manifests applied")), "{patterns:?}");
+    assert!(patterns.contains(&Value::from("DaemonSet")), "one alone stays as it is: {patterns:?}");
+    assert_eq!(page["decisions"]["rows"][0].as_array().unwrap().last(), Some(&Value::from(40)));
+}
+
+#[test]
 fn a_day_of_fifty_services_fits_into_a_megabyte() {
     let outcome = large();
     let page = html(&outcome);

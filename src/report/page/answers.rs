@@ -137,7 +137,7 @@ fn response(summary: &Summary) -> Option<Answer> {
         format::span_or_dash(figures.mean_seconds)
     );
     let served = format!(
-        "{} completed, {} unanswered at the end",
+        "{} completed, {} in flight at the end",
         format::whole(figures.completed),
         format::whole(figures.unanswered)
     );
@@ -203,7 +203,10 @@ fn churn(summary: &Summary) -> Answer {
         .markup(format!("{launches} launched, {} refused by EC2", format::count(nodes.failed_launches)))
         .line(if ends.is_empty() { "None removed".to_owned() } else { format!("Removed: {}", ends.join(", ")) })
         .markup(format!("<a href=\"#churn\">{evicted} pods evicted</a>, missing for {missing} altogether"))
-        .markup(format!("Replica counts changed {rescales} times"))
+        .markup(format!(
+            "Replica counts changed {} times, {rescales} of them by autoscalers",
+            format::count(summary.scaling.changes_in_all)
+        ))
 }
 
 fn nodes(summary: &Summary) -> Answer {

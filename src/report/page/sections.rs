@@ -156,7 +156,7 @@ pub(super) fn requests(page: &mut Html, summary: &Summary) {
         Column::Figure("completed"),
         Column::Figure("given up"),
         Column::Figure("refused"),
-        Column::Figure("unanswered"),
+        Column::Figure("in flight at the end"),
         Column::Figure("mean"),
         Column::Figure("p50"),
         Column::Figure("p95"),
@@ -300,7 +300,7 @@ pub(super) fn cost(page: &mut Html, summary: &Summary) {
     );
     page.element("p", &phases);
     let idle = format!(
-        "{} ({}) paid for capacity that nobody requested: a node's cost times what is left of the fullest of its \
+        "{} ({} of the bill) paid for capacity that nobody requested: a node's cost times what is left of the fullest of its \
          CPU, memory and accelerators.",
         money(cost.idle.amount),
         format::percent(cost.idle.share)

@@ -2,11 +2,14 @@
 //!
 //! Most causes differ in their numbers alone, so a cause is a pattern and the numbers that go into it.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use serde::Serialize;
 
 use super::encode::tenths;
+use crate::domain::SimTime;
+use crate::domain::words::counted;
 use crate::simulation::Outcome;
 use crate::world::record::{Event, EventKind};
 
@@ -100,7 +103,8 @@ impl Decisions {
     /// The decisions of `outcome` in about `bytes` bytes; where they are too many, those of the most frequent kinds end early.
     pub(super) fn of(outcome: &Outcome, bytes: usize) -> Self {
         let record = &outcome.record;
-        let decided: Vec<&Event> = record.events.iter().filter(|event| group(event.kind).is_some()).collect();
+        let decided = folded(record.events.iter().filter(|event| group(event.kind).is_some()));
+        let decided: Vec<&Event> = decided.iter().map(Cow::as_ref).collect();
         let mut found = Self { in_all: decided.len(), kinds: Vec::new(), patterns: Vec::new(), rows: Vec::new() };
         let (mut kinds, mut patterns) = (BTreeMap::new(), BTreeMap::new());
         let mut before = 0;
@@ -128,6 +132,28 @@ impl Decisions {
         }
         found
     }
+}
+
+/// The events with the manifests of one instant in one: a cluster begins with dozens of them.
+fn folded<'e>(events: impl Iterator<Item = &'e Event> + Clone) -> Vec<Cow<'e, Event>> {
+    let mut applied: BTreeMap<SimTime, u64> = BTreeMap::new();
+    for event in events.clone().filter(|event| event.kind == EventKind::ManifestApplied) {
+        *applied.entry(event.at).or_default() += 1;
+    }
+    let of_one_instant = |event: &'e Event| {
+        if event.kind != EventKind::ManifestApplied {
+            return Some(Cow::Borrowed(event));
+        }
+        match applied.get_mut(&event.at).map_or(0, std::mem::take) {
+            0 => None,
+            1 => Some(Cow::Borrowed(event)),
+            count => {
+                let message = format!("{} applied", counted(count, "manifest", "manifests"));
+                Some(Cow::Owned(Event { workload: None, message: message.into(), ..event.clone() }))
+            }
+        }
+    };
+    events.filter_map(of_one_instant).collect()
 }
 
 /// The events that fit, in order: all of the rarest kind, then of the next, until there is no room.
