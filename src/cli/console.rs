@@ -124,8 +124,12 @@ impl<'a> Console<'a> {
         if let Some(diagnostic) = &failure.diagnostic {
             let mut theme = self.theme.clone();
             theme.characters.error = "error:".to_owned();
-            let handler =
-                GraphicalReportHandler::new_themed(theme).with_width(ERROR_WIDTH).with_links(false).with_cause_chain();
+            // A name, a date or a command that is broken at a hyphen cannot be copied.
+            let handler = GraphicalReportHandler::new_themed(theme)
+                .with_width(ERROR_WIDTH)
+                .with_word_splitter(textwrap::WordSplitter::NoHyphenation)
+                .with_links(false)
+                .with_cause_chain();
             let mut text = String::new();
             match handler.render_report(&mut text, diagnostic.as_ref()) {
                 Ok(()) => self.tell(text.trim_end()),

@@ -199,9 +199,7 @@ fn a_moment_is_told_by_span_clock_or_date() {
     let node = table.lines().nth(1).and_then(|line| line.split(',').next()).unwrap();
     let first = asked(node, "9m");
     assert_eq!(first.2, Some(0), "{}", first.1);
-    let forms =
-        ["00:09", "00:09:00", "2026-11-27T00:09:00Z", "2026-11-27 00:09", "2026-11-27T01:09+01:00", "27 Nov 00:09"];
-    for form in forms {
+    for form in ["00:09", "2026-11-27T01:09+01:00", "27 Nov 00:09"] {
         assert_eq!(asked(node, form), first, "{form}");
     }
     for (form, words) in [
