@@ -226,6 +226,91 @@ class Report(unittest.TestCase):
             self.browser.click("#whole")
             self.assertEqual(self.window(), whole)
 
+    def top(self, chart):
+        """The highest label of a chart's upright axis."""
+        labels = "return [...document.querySelectorAll(`#chart-${arguments[0]} svg text[text-anchor=end]:not(.peak)`)].map(e => e.textContent)"
+        return max(read(text) for text in self.browser.run(labels, chart) if text != "UTC")
+
+    def test_a_short_peak_is_cut_off_and_told(self):
+        note = """const n = document.querySelector('#chart-pending .peak-note');
+            return n.hidden ? '' : [...n.children].map(e => e.textContent).join('')"""
+        cut = False
+        for _ in self.pages():
+            says = self.browser.run(note)
+            if "is cut off" not in says:
+                continue
+            cut = True
+            peak = read(re.search(r" peak of ([\d.,]+) at", says).group(1))
+            low = self.top("pending")
+            self.assertGreater(peak, 2 * low)
+            mark = self.browser.run("return document.querySelector('#chart-pending .peak').textContent")
+            self.assertEqual(read(mark), peak)
+            self.browser.click("#chart-pending .peak-note button")
+            self.assertGreaterEqual(self.top("pending"), peak)
+            self.assertIn("cut it off", self.browser.run(note))
+            # A window without the peak has a scale of its own, and nothing is cut off in it.
+            self.browser.drag("#chart-pending svg", 0.5, 0.9)
+            self.assertLess(self.top("pending"), peak)
+            self.assertEqual(self.browser.run(note), "")
+        if any(directory.name == "spot-storm" for directory in REPORTS):
+            self.assertTrue(cut, "ninety pods wait at the start of the storm's cluster")
+
+    def test_curves_hold_their_values_and_never_rise_before_they_do(self):
+        sloping = """return [...document.querySelectorAll('.panel .curve')].filter(e => /[LlCcQq]/.test(e.getAttribute('d'))).length"""
+        for _ in self.pages():
+            self.assertEqual(self.browser.run(sloping), 0)
+
+    def test_what_inputs_say_is_read_whole_at_every_width(self):
+        script = """const pen = document.createElement('canvas').getContext('2d');
+            return [...document.querySelectorAll('input[placeholder], select')].map(e => {
+                const style = getComputedStyle(e);
+                pen.font = `${style.fontWeight} ${style.fontSize} ${style.fontFamily}`;
+                const texts = e.placeholder ? [e.placeholder] : [...e.options].map(o => o.textContent);
+                // The arrow of a list and the cross of a search take their room.
+                const room = e.clientWidth - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight) - 18;
+                return [texts[0], Math.max(...texts.map(text => pen.measureText(text).width)), room];
+            }).filter(([, needed, room]) => needed > room)"""
+        for width in WIDTHS:
+            for _ in self.pages(width):
+                self.assertEqual(self.browser.run(script), [])
+
+    def test_tables_fit_or_say_that_they_scroll(self):
+        script = """return [...document.querySelectorAll('.scroll')].filter(e => e.clientWidth > 0 && (e.scrollWidth > e.clientWidth + 1)
+            !== (getComputedStyle(e, '::before').content !== 'none' && e.tabIndex === 0)).length"""
+        wide = "return [...document.querySelectorAll('.compared')].filter(e => e.scrollWidth > e.parentElement.clientWidth).length"
+        pages = [(directory, "report.html") for directory in REPORTS] + [(directory, "comparison.html") for directory in COMPARISONS]
+        for width, pixels in WIDTHS.items():
+            for directory, page in pages:
+                with self.subTest(page=f"{directory.name}/{page}", width=width):
+                    self.browser.open(directory / page, pixels)
+                    self.browser.settle()
+                    self.assertEqual(self.browser.run(script), 0)
+                    if width != "desktop":
+                        self.assertEqual(self.browser.run(wide), 0)
+                    self.assertEqual(self.browser.complaints(), [])
+
+    def test_drawings_of_replications_have_their_title_above_and_cut_nothing(self):
+        script = """return [...document.querySelectorAll('figure.replications')].map(f => {
+            const svg = f.querySelector('svg.dots').getBoundingClientRect();
+            const page = document.documentElement.clientWidth;
+            const parts = [...f.querySelectorAll('svg.dots text, svg.dots circle, svg.dots .interval, svg.dots .beyond')];
+            return [f.querySelector('figcaption').getBoundingClientRect().bottom <= svg.top + 1, f.querySelector('figcaption').textContent,
+                parts.filter(e => getComputedStyle(e).display !== 'none').map(e => e.getBoundingClientRect())
+                    .filter(r => r.left < 0 || r.right > page).length,
+                [...f.querySelectorAll('.interval')].map(e => [e.getBoundingClientRect(), e.parentElement.querySelectorAll('.beyond').length])
+                    .filter(([r, tips]) => (r.left <= svg.left + 1 || r.right >= svg.right - 1) && tips === 0).length]
+        })"""
+        for directory in COMPARISONS:
+            for width, pixels in WIDTHS.items():
+                with self.subTest(comparison=directory.name, width=width):
+                    self.browser.open(directory / "comparison.html", pixels)
+                    drawings = self.browser.run(script)
+                    self.assertGreaterEqual(len(drawings), 1)
+                    for above, title, outside, cut in drawings:
+                        self.assertTrue(above, title)
+                        self.assertRegex(title, r"\((USD|CNY|time|number|percent)\)")
+                        self.assertEqual((outside, cut), (0, 0), title)
+
     def test_the_slider_moves_the_replay_and_the_cursor(self):
         says = "return document.querySelector('#replay-says').textContent"
         cursor = "return document.querySelector('#chart-nodes .cursor').getAttribute('x1')"

@@ -269,6 +269,51 @@ fn large_events(outcome: &mut Outcome) {
     outcome.record.events = events;
 }
 
+/// A chart of the page and what is in one of its curves: instants in tenths of a second and values.
+fn points(data: &Value, chart: &str, curve: usize) -> Vec<(i64, Option<f64>)> {
+    let chart = data["charts"].as_array().unwrap().iter().find(|own| own["id"] == chart).unwrap();
+    let series = &chart["series"][curve];
+    let values: Vec<Option<f64>> = runs(&series["values"]).iter().map(Value::as_f64).collect();
+    let times: Vec<i64> = match series["every"].as_i64() {
+        Some(every) => (0..).map(|n| n * every).take(values.len()).collect(),
+        None => runs(&series["at"])
+            .iter()
+            .scan(0, |sum, step| {
+                *sum += step.as_i64()?;
+                Some(*sum)
+            })
+            .collect(),
+    };
+    times.into_iter().zip(values).collect()
+}
+
+#[test]
+fn thinned_curves_show_nothing_before_it_happens() {
+    let mut outcome = large();
+    let begins = |k: usize| 900 + 7 * k;
+    for (n, sample) in outcome.record.samples.iter_mut().enumerate() {
+        for (k, own) in sample.workloads.iter_mut().enumerate() {
+            own.requests_per_second = if n < begins(k) { 0.0 } else { 5.0 };
+            // Changes at every sample, more often than a curve has points.
+            own.replicas_desired = 5 + (n * 13 + k) as u32 % 40;
+        }
+    }
+    let data = data(&html(&outcome));
+    for k in 0..50 {
+        let load = points(&data, "load", k);
+        assert!(load.len() < outcome.record.samples.len() / 2, "thinned: {} points", load.len());
+        let shown = load.iter().find(|point| point.1 > Some(0.0)).unwrap().0;
+        let (happened, spacing) = (begins(k) as i64 * 440, load[1].0);
+        assert!((happened..happened + spacing).contains(&shown), "service {k} at {shown}, not at {happened}");
+        let wanted = points(&data, "replicas", 2 * k);
+        assert!(wanted.len() < outcome.record.samples.len() && wanted[0].0 == 0, "{} points", wanted.len());
+        for (at, value) in wanted {
+            let sample = &outcome.record.samples[usize::try_from(at / 440).unwrap()];
+            assert_eq!(value, Some(f64::from(sample.workloads[k].replicas_desired)), "service {k} at {at}");
+        }
+    }
+}
+
 #[test]
 fn manifests_of_one_instant_are_one_row_of_the_decisions() {
     let mut outcome = synthetic::outcome();
@@ -322,6 +367,11 @@ fn a_run_of_any_size_fits_into_a_megabyte() {
     let page = html(&outcome);
     assert!(page.len() < BYTES_MAX, "{} bytes", page.len());
     let decisions = &data(&page)["decisions"];
+    let replay = &data(&page)["replay"];
+    assert!(replay["tick"].as_i64() > Some(1), "instants of pods are rounded");
+    let created = runs(&replay["pods"]["created"]).iter().fold(0, |sum, step| sum + step.as_i64().unwrap());
+    let latest = outcome.record.pods.iter().map(|pod| pod.created).max().unwrap();
+    assert!(created * 100_000 >= latest.as_micros(), "no pod is shown before it is there");
     let rows = decisions["rows"].as_array().unwrap().len();
     assert!(rows > 1_000 && rows < in_all && decisions["in_all"] == in_all, "{rows} of {in_all}: the page says so");
 }

@@ -5,7 +5,7 @@ use super::table::{difference, limit, met};
 use super::verdict::verdict;
 use super::{compared, interval_of_figure, seeds, value, value_among};
 use crate::experiment::comparison::{Comparison, FigureResult, PolicyResult};
-use crate::experiment::figures::{FIGURES, Figure, find};
+use crate::experiment::figures::{FIGURES, Figure, Unit, find};
 use crate::report::format::{counted, instant_for_people, span};
 use crate::report::page::{CHART_SCRIPT, Column, Html, begin, data, script, sentence, text};
 use crate::simulation::Outcome;
@@ -17,15 +17,21 @@ const OWN_STYLE: &str = "\
 .dots circle { fill: var(--dot); fill-opacity: 0.75; }
 svg .mean { stroke: var(--ink); stroke-width: 2; }
 svg .interval { stroke: var(--ink); stroke-width: 5; stroke-opacity: 0.35; }
+svg .beyond { fill: var(--ink); fill-opacity: 0.55; }
 svg .grid { stroke: var(--line); }
-figure svg.dots { min-width: 0; }
+figure svg.dots { min-width: 0; overflow: visible; }
+.replications { margin: 1.6rem 0; }
+.replications figcaption { color: var(--ink); font-size: 0.95rem; margin-bottom: 0.4rem; }
 @media (max-width: 640px) {
   svg .second { display: none; }
-  .compared { font-size: 0.82rem; }
-  .compared td span { display: block; color: var(--faint); }
-  .compared th:first-child, .compared td:first-child { position: sticky; left: 0; background: var(--page); white-space: normal; min-width: 6.5rem; }
+  .compared thead { display: none; }
+  .compared, .compared tbody, .compared tr { display: block; }
+  .compared tr { border-bottom: 1px solid var(--line); padding: 0.35rem 0; }
+  .compared td { display: flex; flex-wrap: wrap; justify-content: flex-end; gap: 0 0.4rem; border: 0; padding: 0.05rem 0; }
+  .compared td:first-child { justify-content: flex-start; font-weight: 500; white-space: normal; }
+  .compared td[data-of]::before { content: attr(data-of); margin-right: auto; color: var(--faint); }
+  .compared td span { color: var(--faint); }
 }
-svg .zero { stroke: var(--faint); stroke-dasharray: 4 3; }
 :root { --dot: #0969da; }
 @media (prefers-color-scheme: dark) { :root { --dot: #58a6ff; } }
 .verdict { font-size: 1.15rem; background: var(--card); border: 1px solid var(--line); border-radius: 8px; padding: 0.75rem 1rem; margin: 1rem 0; }
@@ -112,7 +118,10 @@ fn columns(page: &mut Html, first: &str, policies: &[PolicyResult], rows: &[Vec<
     for row in rows {
         page.raw("<tr>");
         for (column, cell) in row.iter().enumerate() {
-            let class = if column == 0 { "" } else { " class=\"figure\"" };
+            let policy = policies.get(column.wrapping_sub(1));
+            // Where the page is narrow a value stands in a line with its policy.
+            let of = |policy: &PolicyResult| format!(" class=\"figure\" data-of=\"{}\"", text(&policy.name));
+            let class = policy.map_or_else(String::new, of);
             // The interval may stand below its mean.
             let (value, interval) = cell.split_at(cell.find(" (").filter(|_| column > 0).unwrap_or(cell.len()));
             let interval = if interval.is_empty() { String::new() } else { format!("<span>{}</span>", text(interval)) };
@@ -187,45 +196,67 @@ fn objectives(page: &mut Html, comparison: &Comparison) {
 }
 
 fn drawings(page: &mut Html, comparison: &Comparison) {
-    let currency = &comparison.about.currency;
     page.element("h2", "Every replication");
     page.element(
         "p class=\"note\"",
-        "A dot is one replication; the upright line is the mean, the bar its 95 % interval.",
+        "A dot is one replication; the upright line is the mean, the bar its 95 % interval, with a tip where it goes on.",
     );
+    let mut alike = Vec::new();
     for name in DRAWN {
         let Some((position, figure)) = find(name) else { continue };
-        let rows: Vec<Row<'_>> = comparison
-            .policies
-            .iter()
-            .map(|policy| Row {
-                label: &policy.name,
-                values: comparison
-                    .points
-                    .iter()
-                    .filter(|point| point.policy == policy.name)
-                    .filter_map(|point| point.figures.get(position).copied().flatten())
-                    .collect(),
-                mean: policy.figures[position].mean,
-            })
-            .collect();
-        let largest = rows.iter().flat_map(|row| &row.values).fold(0.0, |largest: f64, value| largest.max(value.abs()));
-        if largest <= 0.0 {
+        let rows = rows_of_dots(comparison, position);
+        let values = || rows.iter().flat_map(|row| row.values.iter().copied());
+        let (Some(low), Some(high)) = (values().min_by(f64::total_cmp), values().max_by(f64::total_cmp)) else {
             continue;
+        };
+        let say = |amount| value_among(figure, &comparison.about.currency, amount, high.abs().max(low.abs()));
+        if high > low {
+            drawing(page, comparison, figure, &draw(&rows, figure.label, figure.unit, &say));
+        } else {
+            alike.push(format!("{} {}", figure.label, say(high)));
         }
-        let drawing = draw(&rows, figure.label, false, &|amount| value_among(figure, currency, amount, largest));
-        page.raw("<figure>\n");
-        page.raw(&drawing);
-        page.element("figcaption", &sentence(figure.label));
-        page.raw("</figure>\n");
     }
+    if !alike.is_empty() {
+        page.element("p", &format!("The same in every replication of every policy: {}.", alike.join("; ")));
+    }
+}
+
+/// One row for each policy, with the figure at `position` of each of its replications.
+fn rows_of_dots(comparison: &Comparison, position: usize) -> Vec<Row<'_>> {
+    let row = |policy: &'_ PolicyResult| {
+        let own = comparison.points.iter().filter(|point| point.policy == policy.name);
+        own.filter_map(|point| point.figures.get(position).copied().flatten()).collect()
+    };
+    let policies = comparison.policies.iter();
+    policies
+        .map(|policy| Row { label: &policy.name, values: row(policy), mean: policy.figures[position].mean })
+        .collect()
+}
+
+fn drawing(page: &mut Html, comparison: &Comparison, figure: &Figure, svg: &str) {
+    let unit = match figure.unit {
+        Unit::Money => comparison.about.currency.as_str(),
+        Unit::Seconds => "time",
+        Unit::Count => "number",
+        Unit::Share => "percent",
+    };
+    let replications = counted(comparison.about.replications, "replication", "replications");
+    page.raw("<figure class=\"replications\">\n<figcaption>");
+    page.element("strong", &sentence(figure.label));
+    page.element("span class=\"faint\"", &format!("({unit}), {replications} of each policy"));
+    page.raw("</figcaption>\n");
+    page.raw(svg);
+    page.raw("</figure>\n");
 }
 
 /// Charts with a curve for each policy, and the way to the whole reports.
 fn side_by_side(page: &mut Html, comparison: &Comparison) {
     page.element("h2", "One run of each policy, side by side");
     let seed = comparison.about.first_seed;
-    let note = format!("The replication with seed {seed}. Drag across a chart or spread two fingers to zoom.");
+    let note = format!(
+        "The replication with seed {seed}. Drag across a chart or spread two fingers to zoom, touch or move over one to \
+         read its values: they stand in bold beside the names."
+    );
     page.element("p class=\"note\"", &note);
     page.raw("<div id=\"zoom\" role=\"group\" aria-label=\"time shown\"></div>\n<div id=\"panels\"></div>\n<ul>\n");
     for policy in &comparison.policies {

@@ -51,7 +51,7 @@ impl<'a> Axis<'a> {
     /// Round values with their places and their labels.
     fn ticks(&self) -> Vec<(f64, String)> {
         let label = |tick| text(&value_among(self.figure, self.currency, tick, self.high));
-        ticks(self.low, self.high).into_iter().map(|tick| (self.at(tick), label(tick))).collect()
+        ticks(self.figure.unit, self.low, self.high).into_iter().map(|tick| (self.at(tick), label(tick))).collect()
     }
 }
 

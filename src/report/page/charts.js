@@ -3,6 +3,11 @@
 
 const MARGIN = { left: 48, right: 10, top: 8, bottom: 22 };
 
+/** What is highest is looked for in so many equal parts of the window. */
+const PARTS = 400;
+/** A peak is cut off that is so many times as high as all the rest, and takes at most so many parts of the window. */
+const PEAK = { times: 3, parts: 12 };
+
 /** How curves of one colour are told apart, in order; those that stand behind another have a pattern of their own. */
 const DASHES = ["none", "1.5 3.5", "9 3 2 3", "12 3"];
 const BEHIND = "5 3";
@@ -12,11 +17,12 @@ function decoded(chart) {
   const ofColor = new Map();
   return chart.series.map((series) => {
     const values = runs(series.values);
-    const times = series.at ? sums(series.at) : values.map((_, n) => n * series.every);
+    // The last of thinned samples may stand for fewer than the others.
+    const times = series.at ? sums(series.at) : values.map((_, n) => Math.min(n * series.every, data.duration));
     const before = ofColor.get(series.color) ?? 0;
     if (!series.faint) ofColor.set(series.color, before + 1);
     const dash = series.faint ? BEHIND : DASHES[before % DASHES.length];
-    return { ...series, values, times, dash, steps: Boolean(series.at), shown: !series.hidden };
+    return { ...series, values, times, dash, sampled: !series.at, shown: !series.hidden };
   });
 }
 
@@ -34,17 +40,31 @@ function swatch(series, stacked) {
 function valueAt(series, at) {
   const position = lastUntil(series.times, at);
   if (position < 0) return null;
-  if (!series.steps && at - series.times[position] > series.every) return null;
+  if (series.sampled && at - series.times[position] > series.every) return null;
   return series.values[position];
 }
 
-/** The points of a curve within the window, the ones just outside included. */
+/** The points of a curve within the window, with the one whose value holds where it begins. */
 function pointsIn(series, from, to) {
   const first = Math.max(lastUntil(series.times, from), 0);
-  const last = Math.min(lastUntil(series.times, to) + 1, series.times.length - 1);
+  const last = lastUntil(series.times, to);
   const points = [];
   for (let n = first; n <= last; n++) points.push([series.times[n], series.values[n]]);
   return points;
+}
+
+/** The largest of what is left when the `PEAK.parts` parts around the largest are taken away that leave least. */
+function highestBeside(heights, largest) {
+  const top = heights.indexOf(largest);
+  const before = [0];
+  const after = [0];
+  for (let n = 0; n < PARTS; n++) before.push(Math.max(before[n], heights[n]));
+  for (let n = 0; n < PARTS; n++) after.push(Math.max(after[n], heights[PARTS - 1 - n]));
+  let least = largest;
+  for (let first = Math.max(top - PEAK.parts + 1, 0); first <= top; first++) {
+    least = Math.min(least, Math.max(before[first], after[Math.max(PARTS - first - PEAK.parts, 0)]));
+  }
+  return least;
 }
 
 /** Ticks from zero that reach `max`. */
@@ -80,7 +100,14 @@ class ChartView {
     this.legend = element("ul", { class: "legend" });
     this.figure = element("figure", { class: "panel", id: `chart-${chart.id}` });
     const head = element("figcaption", {}, element("strong", {}, chart.title), ", ", element("span", { class: "faint" }, chart.unit));
-    this.figure.append(head, this.svg, this.legend);
+    this.peakSays = element("span", {});
+    this.peakButton = element("button", { type: "button", class: "link" });
+    this.peakNote = element("p", { class: "peak-note" }, this.peakSays, this.peakButton);
+    this.peakButton.addEventListener("click", () => {
+      this.wholePeak = !this.wholePeak;
+      changed();
+    });
+    this.figure.append(head, this.svg, this.peakNote, this.legend);
     if (chart.note) this.figure.append(element("p", { class: "note" }, chart.note));
     place.append(this.figure);
     this.fillLegend();
@@ -181,7 +208,7 @@ class ChartView {
     this.width = Math.max(this.figure.clientWidth, 200);
     const drawn = this.series.filter((series) => series.shown);
     // The cursor moves often, the curves seldom.
-    const state = [this.width, view.from, view.to, ...this.series.map((series) => series.shown)].join();
+    const state = [this.width, view.from, view.to, this.wholePeak, ...this.series.map((series) => series.shown)].join();
     if (state !== this.state) this.drawCurves(drawn);
     this.state = state;
     this.drawCursor(drawn);
@@ -194,6 +221,7 @@ class ChartView {
     this.svg.replaceChildren();
     const layers = this.chart.stacked ? this.stack(drawn) : null;
     this.drawAxes(this.scale(drawn, layers));
+    this.notePeak();
     // A drawing within the drawing cuts off what lies outside the window.
     const size = { x: MARGIN.left, y: 0, width: this.width - MARGIN.left - MARGIN.right, height: this.height };
     const inside = drawing("svg", { ...size, viewBox: `${size.x} ${size.y} ${size.width} ${size.height}` });
@@ -201,24 +229,58 @@ class ChartView {
     else for (const series of drawn) inside.append(this.curve(series));
     this.cursor = drawing("g", {});
     this.svg.append(inside, this.cursor);
+    if (this.cutsPeak) this.markPeak();
   }
 
-  /** Sets the scale to what is in the window and gives the ticks. */
-  scale(drawn, layers) {
-    let max = 0;
-    let min = Infinity;
-    const look = (value) => {
+  /** The highest value in each part of the window, the highest of all with its instant, and the lowest above zero. */
+  heights(drawn, layers) {
+    const found = { parts: new Array(PARTS).fill(0), max: 0, at: view.from, min: Infinity };
+    const part = (view.to - view.from) / PARTS;
+    const look = (from, until, value) => {
       if (value === null) return;
-      max = Math.max(max, value);
-      if (value > 0) min = Math.min(min, value);
+      if (value > found.max) [found.max, found.at] = [value, Math.max(from, view.from)];
+      if (value > 0) found.min = Math.min(found.min, value);
+      const first = clamp(Math.floor((from - view.from) / part), 0, PARTS - 1);
+      const last = clamp(Math.ceil((until - view.from) / part) - 1, first, PARTS - 1);
+      for (let n = first; n <= last; n++) found.parts[n] = Math.max(found.parts[n], value);
     };
-    if (layers) for (const layer of layers) for (const point of layer.points) look(point[2]);
-    else for (const series of drawn) for (const point of pointsIn(series, view.from, view.to)) look(point[1]);
+    // A value holds until the next.
+    const lookAt = (points, value) => points.forEach((point, n) => look(point[0], points[n + 1]?.[0] ?? view.to, point[value]));
+    if (layers) for (const layer of layers) lookAt(layer.points, 2);
+    else for (const series of drawn) lookAt(pointsIn(series, view.from, view.to), 1);
+    return found;
+  }
+
+  /** Sets the scale to what is in the window, but for a peak that would flatten the rest, and gives the ticks. */
+  scale(drawn, layers) {
+    const { parts, max, at, min } = this.heights(drawn, layers);
     this.logarithmic = Boolean(this.chart.logarithmic) && max > 0;
-    const ticks = this.logarithmic ? powerTicks(min, max) : valueTicks(max || 1, this.chart.whole);
+    const rest = this.logarithmic ? max : highestBeside(parts, max);
+    this.peak = rest > 0 && max >= PEAK.times * rest ? { value: max, at } : null;
+    this.cutsPeak = Boolean(this.peak) && !this.wholePeak;
+    const highest = this.cutsPeak ? rest : max;
+    const ticks = this.logarithmic ? powerTicks(min, max) : valueTicks(highest || 1, this.chart.whole);
     this.low = ticks[0];
     this.top = ticks[ticks.length - 1];
     return ticks;
+  }
+
+  /** Says of a peak that is cut off how high it is, and lets the reader see it whole. */
+  notePeak() {
+    this.peakNote.hidden = !this.peak;
+    if (!this.peak) return;
+    const words = ` peak of ${amount(this.peak.value, this.chart.whole)} at ${moment(this.peak.at, true)}`;
+    this.peakSays.textContent = this.cutsPeak ? `A${words} is cut off: ` : `Scaled to a${words}: `;
+    this.peakButton.textContent = this.cutsPeak ? "show it whole" : "cut it off";
+  }
+
+  /** Marks where the peak leaves the chart. */
+  markPeak() {
+    const x = this.x(this.peak.at);
+    const left = x > this.width / 2;
+    const text = amount(this.peak.value, this.chart.whole);
+    const words = left ? `${text} \u25b2` : `\u25b2 ${text}`;
+    this.label(x + (left ? -3 : 3), MARGIN.top + 9, words, left ? "end" : "start", "peak");
   }
 
   drawAxes(ticks) {
@@ -239,8 +301,8 @@ class ChartView {
     this.label(MARGIN.left - 6, bottom + 17, "UTC", "end");
   }
 
-  label(x, y, text, anchor) {
-    const label = drawing("text", { x, y, "text-anchor": anchor });
+  label(x, y, text, anchor, sort) {
+    const label = drawing("text", { x, y, "text-anchor": anchor, class: sort ?? "" });
     label.textContent = text;
     this.svg.append(label);
   }
@@ -250,16 +312,13 @@ class ChartView {
     let path = "";
     let open = false;
     let column = null;
-    let lastY = 0;
     const flush = () => {
       if (!column) return;
       const x = column.x.toFixed(1);
-      if (!open) path += `M${x} ${column.first}`;
-      else if (series.steps) path += `H${x}`;
-      else path += `L${x} ${column.first}`;
+      // A value holds until the next: nothing is shown before it happens.
+      path += open ? `H${x}` : `M${x} ${column.first}`;
       if (column.high !== column.low) path += `V${column.high}V${column.low}`;
-      if (series.steps || column.high !== column.low) path += `V${column.last}`;
-      lastY = column.last;
+      path += `V${column.last}`;
       open = true;
       column = null;
     };
@@ -267,7 +326,7 @@ class ChartView {
     for (const [at, value] of points) {
       if (value === null) {
         flush();
-        if (open && series.steps) path += `H${this.x(at).toFixed(1)}`;
+        if (open) path += `H${this.x(at).toFixed(1)}`;
         open = false;
         continue;
       }
@@ -283,8 +342,8 @@ class ChartView {
       }
     }
     flush();
-    // A step holds until the end of the run.
-    if (open && series.steps) path += `H${this.x(Math.min(view.to, data.duration)).toFixed(1)}V${lastY}`;
+    const held = series.sampled && points.length > 0 ? points[points.length - 1][0] + series.every : Infinity;
+    if (open) path += `H${this.x(Math.min(view.to, data.duration, held)).toFixed(1)}`;
     const made = drawing("path", { d: path || "M0 0", class: series.faint ? "curve behind" : "curve" });
     made.style.stroke = color(series.color);
     made.style.strokeDasharray = series.dash;
@@ -372,9 +431,22 @@ function windowSays() {
   return says;
 }
 
+/** When the curves of the first chart together are first at their highest. */
+function highestInstant() {
+  const series = data.charts[0] ? decoded(data.charts[0]) : [];
+  const instants = [...new Set(series.flatMap((own) => own.times))].sort((one, two) => one - two);
+  const sum = (at) => series.reduce((total, own) => total + (valueAt(own, at) ?? 0), 0);
+  const all = instants.map(sum);
+  return all.length > 0 ? instants[all.indexOf(all.reduce((one, two) => Math.max(one, two)))] : 0;
+}
+
+for (const place of document.querySelectorAll(".scroll")) hintAtScroll(place);
 const chartPlace = document.getElementById("panels");
 if (chartPlace) for (const chart of data.charts) new ChartView(chart, chartPlace);
 // A page without a replay has these alone.
 const zoomPlace = document.getElementById("zoom");
-if (zoomPlace) zoomPlace.append(element("div", { class: "row" }, ...windowButtons(), windowSays()));
+if (zoomPlace) {
+  zoomPlace.append(element("div", { class: "row" }, ...windowButtons(), windowSays()));
+  view.at = highestInstant();
+}
 changed();

@@ -27,7 +27,9 @@ class DecisionTable {
     this.more = element("button", { type: "button" }, "Show more");
     const heads = ["Time", "After", "What", "Of", "Cause"].map((name) => element("th", { scope: "col" }, name));
     const table = element("table", { class: "decisions" }, element("thead", {}, element("tr", {}, ...heads)), this.body);
-    place.append(this.filters(), this.count, element("div", { class: "scroll" }, table), this.more);
+    const scroll = element("div", { class: "scroll" }, table);
+    place.append(this.filters(), this.count, scroll, this.more);
+    hintAtScroll(scroll);
     this.search.addEventListener("input", () => this.restart());
     this.inWindow.addEventListener("change", () => this.restart());
     this.more.addEventListener("click", () => {

@@ -277,7 +277,7 @@ fn spans_magnitudes(panel: &Panel) -> bool {
 }
 
 /// A curve of steps as the instants at which it changes. Where that is too often, the largest and the last value of each
-/// stretch stand for it.
+/// stretch stand for it, each at its own instant, and the first value of all for the start.
 fn steps(series: &Series, hidden: bool, budget: &Budget) -> Curve {
     let mut changes: Vec<(i64, Option<Number>)> = Vec::new();
     for &(at, value) in &series.points {
@@ -290,8 +290,9 @@ fn steps(series: &Series, hidden: bool, budget: &Budget) -> Curve {
     }
     if changes.len() > budget.steps {
         let stretch = tenths(budget.end) / (budget.steps as i64 / 2).max(1) + 1;
-        let stretches = changes.chunk_by(|one, other| one.0 / stretch == other.0 / stretch);
-        changes = stretches.flat_map(largest_and_last).collect();
+        let stretches =
+            changes.get(1..).unwrap_or_default().chunk_by(|one, other| one.0 / stretch == other.0 / stretch);
+        changes = changes.first().copied().into_iter().chain(stretches.flat_map(largest_and_last)).collect();
     }
     Curve {
         name: series.name.clone(),
@@ -312,7 +313,8 @@ fn largest_and_last(changes: &[(i64, Option<Number>)]) -> Vec<(i64, Option<Numbe
     kept
 }
 
-/// A curve through samples; where there are too many, the largest of each few stands for them.
+/// A curve through samples. Where there are too many, the largest of each few stands for them at the instant of the last of
+/// these: a sample is never shown before it was taken. The first stands for itself.
 fn line(series: &Series, hidden: bool, points: usize) -> Curve {
     let samples = &series.points;
     let group = samples.len().div_ceil(points.max(1)).max(1);
@@ -321,6 +323,7 @@ fn line(series: &Series, hidden: bool, points: usize) -> Curve {
         let value = group.iter().filter_map(|point| point.1).max_by(f64::total_cmp);
         value.map(|value| Number(significant(value, 3)))
     };
+    let (first, others) = samples.split_at(samples.len().min(1));
     Curve {
         name: series.name.clone(),
         color: series.color,
@@ -328,6 +331,6 @@ fn line(series: &Series, hidden: bool, points: usize) -> Curve {
         hidden,
         at: None,
         every: Some(interval * group as i64),
-        values: Runs(samples.chunks(group).map(largest).collect()),
+        values: Runs(first.chunks(1).chain(others.chunks(group)).map(largest).collect()),
     }
 }

@@ -153,10 +153,10 @@ fn fitting(pods: &[PodFacts], sizes: &BTreeMap<Size, usize>, drawn: usize, rows:
     found
 }
 
-/// Pods counted by their lives in whole ticks; those that lived between two ticks are not seen.
+/// Pods counted by their lives in whole ticks, nothing before it happened; those that lived between two ticks are not seen.
 fn lives(pods: &[PodFacts], sizes: &BTreeMap<Size, usize>, drawn: usize, tick: i64) -> BTreeMap<Life, u32> {
     let mut lives = BTreeMap::new();
-    let at = |instant: SimTime| tenths(instant).div_euclid(tick) * tick;
+    let at = |instant: SimTime| -(-tenths(instant)).div_euclid(tick) * tick;
     for pod in pods {
         let node = pod.node.map(|node| node.index());
         if node.is_some_and(|node| node >= drawn) {
