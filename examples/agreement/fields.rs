@@ -25,6 +25,20 @@ pub fn run_cases(paths: &[PathBuf], check: fn(&Value) -> Result<(), String>) -> 
     Ok(tally)
 }
 
+/// Fails on a field that is not one of `known`: an answer that agrees although part of the question went unread says
+/// nothing.
+pub fn only(what: &str, value: &Value, known: &[&str]) -> Result<(), String> {
+    match value.as_object().into_iter().flatten().find(|(key, _)| !known.contains(&key.as_str())) {
+        Some((key, _)) => Err(format!("{what}: unknown field {key:?}")),
+        None => Ok(()),
+    }
+}
+
+/// The value at the first of `keys` that is there: for fields that Kubernetes spells differently.
+pub fn either<'a>(value: &'a Value, keys: [&str; 2]) -> &'a Value {
+    if value[keys[0]].is_null() { &value[keys[1]] } else { &value[keys[0]] }
+}
+
 /// The list at `key`; absent or null is empty.
 pub fn list<'a>(value: &'a Value, key: &str) -> Result<&'a [Value], String> {
     match &value[key] {
@@ -43,11 +57,16 @@ pub fn text<'a>(value: &'a Value, key: &str) -> Result<Option<&'a str>, String> 
     }
 }
 
-/// The whole number at `key`; absent or null is `None`.
+/// The whole number at `key`, which may be written with a fraction of zero; absent or null is `None`.
 pub fn integer(value: &Value, key: &str) -> Result<Option<i64>, String> {
+    let written_with_fraction = |number: &f64| number.fract().abs() < f64::EPSILON && number.abs() < 9e15;
     match &value[key] {
         Value::Null => Ok(None),
-        other => other.as_i64().map(Some).ok_or_else(|| format!("{key}: {other} is not a whole number")),
+        other => {
+            let whole = || other.as_f64().filter(written_with_fraction).map(|number| number as i64);
+            let found = other.as_i64().or_else(whole);
+            found.map(Some).ok_or_else(|| format!("{key}: {other} is not a whole number"))
+        }
     }
 }
 
@@ -94,6 +113,13 @@ pub fn ago(value: &Value, key: &str) -> Result<Option<SimTime>, String> {
     let age = seconds_or(value, key, SimDuration::ZERO)?;
     let there = !value[key].is_null();
     Ok(there.then(|| SimTime::from_micros(NOW.as_micros() - age.as_micros())))
+}
+
+/// Compares a condition, written as `True/Reason`, with what is expected: the same, or the status alone.
+pub fn same_condition(name: &str, found: Option<&str>, wanted: Option<&str>) -> Result<(), String> {
+    let Some(wanted) = wanted else { return Ok(()) };
+    let status = found.map(|found| found.split('/').next().unwrap_or(found));
+    same(name, if wanted.contains('/') { found } else { status }, Some(wanted))
 }
 
 /// Says that `what` differs.

@@ -17,7 +17,10 @@ use nodecast::policy::replicas::hpa::{
 };
 use serde_json::Value;
 
-use super::fields::{NOW, ago, count, count_or, flag_or, integer, list, number_or, run_cases, same, seconds_or, text};
+use super::fields::{
+    NOW, ago, count, count_or, either, flag_or, integer, list, number_or, only, run_cases, same, same_condition,
+    seconds_or, text,
+};
 use super::tally::Tally;
 
 /// Runs every case below `paths`.
@@ -25,7 +28,58 @@ pub fn run(paths: &[PathBuf], _catalogs: Option<&Path>) -> Result<Tally, String>
     run_cases(paths, check)
 }
 
+/// What every case may have.
+const OF_EVERY_CASE: [&str; 9] = ["id", "kind", "name", "origin", "why", "expected", "params", "gates", "source"];
+/// The fields of each kind beside them: of the case, then of what is expected.
+const FIELDS: [(&str, &[&str], &[&str]); 8] = [
+    (
+        "metric",
+        &["current_replicas", "status_replicas", "metric", "pods"],
+        &["replicas", "reported", "raw_average_milli", "error"],
+    ),
+    ("group", &["resource", "pods"], &["ready", "unready", "missing", "ignored"]),
+    ("clamp_legacy", &["current", "desired", "min", "max"], &["replicas", "reason"]),
+    ("stabilize_legacy", &["desired", "recommendations", "window_s"], &["replicas", "log_values_after"]),
+    (
+        "behavior_rate",
+        &["current", "desired", "min", "max", "scale_up", "scale_down", "scale_up_events", "scale_down_events"],
+        &["replicas", "reason"],
+    ),
+    (
+        "stabilize_behavior",
+        &["current", "desired", "recommendations", "up_window_s", "down_window_s"],
+        &["replicas", "reason", "log_values_after"],
+    ),
+    ("store_event", &["previous", "change", "longest_policy_period_s"], &["events", "change_in_last_60s_before"]),
+    (
+        "reconcile",
+        &["spec", "pods", "recommendations", "scale_up_events", "scale_down_events", "scaled_to_zero_condition"],
+        &[
+            "desired",
+            "scaled",
+            "AbleToScale",
+            "ScalingActive",
+            "ScalingLimited",
+            "ScaledToZero",
+            "event_reason",
+            "proposals",
+        ],
+    ),
+];
+
+/// Fails on fields that nothing here reads.
+fn check_fields(case: &Value) -> Result<(), String> {
+    let kind = text(case, "kind")?.unwrap_or_default();
+    let Some((_, own, expected)) = FIELDS.iter().find(|(name, ..)| *name == kind) else { return Ok(()) };
+    only("case", case, &[&OF_EVERY_CASE[..], own].concat())?;
+    only("expected", &case["expected"], expected)?;
+    let params = ["tolerance_up", "tolerance_down", "cpu_init_s", "readiness_delay_s", "legacy_factor"];
+    only("params", &case["params"], &params)?;
+    only("gates", &case["gates"], &["HPAConfigurableTolerance", "HPAScaleToZero"])
+}
+
 fn check(case: &Value) -> Result<(), String> {
+    check_fields(case)?;
     match text(case, "kind")? {
         Some("metric") => metric_case(case),
         Some("group") => group_case(case),
@@ -134,10 +188,11 @@ fn store_case(case: &Value) -> Result<(), String> {
 
 fn reconcile_case(case: &Value) -> Result<(), String> {
     let (spec, expected) = (&case["spec"], &case["expected"]);
+    only("spec", spec, &["min", "max", "spec_replicas", "status_replicas", "metrics", "behavior"])?;
     let metrics = list(spec, "metrics")?;
     let behavior = match &spec["behavior"] {
         Value::Null => None,
-        block => Some(Behavior { scale_up: rules(&block["scaleUp"])?, scale_down: rules(&block["scaleDown"])? }),
+        block => Some(behavior(block)?),
     };
     let specs = metrics.iter().map(metric_spec).collect::<Result<Vec<_>, _>>()?;
     let mut hpa = autoscaler(1, count(spec, "max")?, specs, behavior);
@@ -176,9 +231,7 @@ fn reconcile_case(case: &Value) -> Result<(), String> {
         ("ScalingLimited", state.conditions.scaling_limited),
         ("ScaledToZero", state.conditions.scaled_to_zero),
     ] {
-        if let Some(wanted) = text(expected, name)? {
-            same(name, condition.to_string().as_str(), wanted)?;
-        }
+        same_condition(name, Some(&condition.to_string()), text(expected, name)?)?;
     }
     if let Some(wanted) = text(expected, "event_reason")? {
         let said = decision.events.iter().any(|event| event.text.contains(wanted));
@@ -235,7 +288,21 @@ fn autoscaler(min: i32, max: i32, metrics: Vec<MetricSpec>, behavior: Option<Beh
 }
 
 fn metric_spec(metric: &Value) -> Result<MetricSpec, String> {
-    let name = Symbol::new(text(metric, "name")?.unwrap_or("metric"));
+    let known = [
+        "type",
+        "name",
+        "resource",
+        "container",
+        "target_kind",
+        "target",
+        "values_milli",
+        "pods",
+        "error",
+        "error_reason",
+        "extra_unmatched_samples",
+    ];
+    only("metric", metric, &known)?;
+    let name = Symbol::new(text(metric, "name")?.or(text(metric, "container")?).unwrap_or("metric"));
     let resource = ResourceName(Symbol::new(text(metric, "resource")?.unwrap_or("cpu")));
     let source = match text(metric, "type")? {
         Some("Resource") => MetricSource::Resource { name: resource },
@@ -271,6 +338,19 @@ impl Pods {
     fn read(pods: &[Value]) -> Result<Self, String> {
         let mut all = Self { views: Vec::new(), samples: Vec::new() };
         for pod in pods {
+            let known = [
+                "name",
+                "phase",
+                "ready",
+                "deleting",
+                "started_ago_s",
+                "ready_changed_ago_s",
+                "sample_age_s",
+                "window_s",
+                "request_milli",
+                "usage_milli",
+            ];
+            only("pod", pod, &known)?;
             let phase = match text(pod, "phase")? {
                 Some("Pending") => PodPhase::Pending,
                 Some("Running") | None => PodPhase::Running,
@@ -343,16 +423,25 @@ impl Reading {
     }
 }
 
+/// A behavior block.
+pub fn behavior(block: &Value) -> Result<Behavior, String> {
+    only("behavior", block, &["scaleUp", "scaleDown"])?;
+    Ok(Behavior { scale_up: rules(&block["scaleUp"])?, scale_down: rules(&block["scaleDown"])? })
+}
+
 /// The rules of one direction of a behavior block.
-pub fn rules(rules: &Value) -> Result<ScalingRules, String> {
-    let select_policy = match text(rules, "select")? {
+fn rules(rules: &Value) -> Result<ScalingRules, String> {
+    let known = ["select", "selectPolicy", "stabilization_s", "stabilizationWindowSeconds", "policies", "tolerance"];
+    only("rules", rules, &known)?;
+    let select_policy = match either(rules, ["select", "selectPolicy"]).as_str() {
         None => None,
         Some("Max") => Some(SelectPolicy::Max),
         Some("Min") => Some(SelectPolicy::Min),
         Some("Disabled") => Some(SelectPolicy::Disabled),
         Some(other) => return Err(format!("unknown select {other:?}")),
     };
-    let window = seconds_or(rules, "stabilization_s", SimDuration::ZERO)?;
+    let windows = ["stabilization_s", "stabilizationWindowSeconds"];
+    let window = windows.iter().try_fold(SimDuration::ZERO, |found, key| seconds_or(rules, key, found))?;
     let tolerance = match &rules["tolerance"] {
         Value::Null => None,
         Value::String(text) => Some(text.parse()),
@@ -360,7 +449,7 @@ pub fn rules(rules: &Value) -> Result<ScalingRules, String> {
     };
     let policies = list(rules, "policies")?.iter().map(policy).collect::<Result<Vec<_>, _>>()?;
     Ok(ScalingRules {
-        stabilization_window: (!rules["stabilization_s"].is_null()).then_some(window),
+        stabilization_window: (!either(rules, windows).is_null()).then_some(window),
         select_policy,
         policies: (!rules["policies"].is_null()).then_some(policies),
         tolerance: tolerance.transpose().map_err(|error| format!("tolerance {error}"))?,
@@ -368,17 +457,20 @@ pub fn rules(rules: &Value) -> Result<ScalingRules, String> {
 }
 
 fn policy(policy: &Value) -> Result<ScalingPolicy, String> {
+    only("policy", policy, &["type", "value", "period_s", "periodSeconds"])?;
     let kind = match text(policy, "type")? {
         Some("Pods") => ScalingPolicyKind::Pods,
         Some("Percent") => ScalingPolicyKind::Percent,
         other => return Err(format!("unknown policy type {other:?}")),
     };
-    let period = seconds_or(policy, "period_s", SimDuration::from_secs(15))?;
+    let spelled = ["period_s", "periodSeconds"];
+    let period = spelled.iter().try_fold(SimDuration::from_secs(15), |found, key| seconds_or(policy, key, found))?;
     Ok(ScalingPolicy { kind, value: count(policy, "value")?, period })
 }
 
 fn recommendations(entries: &[Value]) -> Result<Vec<Recommendation>, String> {
     let entry = |entry: &Value| {
+        only("recommendation", entry, &["value", "age_s"])?;
         Ok(Recommendation { replicas: count(entry, "value")?, at: ago(entry, "age_s")?.unwrap_or(NOW) })
     };
     entries.iter().map(entry).collect()
@@ -386,6 +478,7 @@ fn recommendations(entries: &[Value]) -> Result<Vec<Recommendation>, String> {
 
 fn events(events: &[Value]) -> Result<Vec<ScaleEvent>, String> {
     let event = |event: &Value| {
+        only("event", event, &["change", "age_s", "outdated"])?;
         Ok(ScaleEvent {
             change: count(event, "change")?,
             at: ago(event, "age_s")?.unwrap_or(NOW),

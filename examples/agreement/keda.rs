@@ -20,8 +20,11 @@ use nodecast::policy::replicas::keda::{
 };
 use serde_json::Value;
 
-use super::fields::{NOW, ago, count, count_or, flag_or, integer, list, number_or, run_cases, same, seconds_or, text};
-use super::hpa::rules;
+use super::fields::{
+    NOW, ago, count, count_or, flag_or, integer, list, number_or, only, run_cases, same, same_condition, seconds_or,
+    text,
+};
+use super::hpa::behavior;
 use super::tally::Tally;
 
 /// Runs every case below `paths`.
@@ -29,8 +32,148 @@ pub fn run(paths: &[PathBuf], _catalogs: Option<&Path>) -> Result<Tally, String>
     run_cases(paths, check)
 }
 
+const OF_SCALED_OBJECT: [&str; 8] = [
+    "minReplicaCount",
+    "maxReplicaCount",
+    "idleReplicaCount",
+    "cooldownPeriod",
+    "initialCooldownPeriod",
+    "fallback_replicas",
+    "annotations",
+    "behavior",
+];
+const OF_SCALED_JOB: [&str; 10] = [
+    "minReplicaCount",
+    "maxReplicaCount",
+    "strategy",
+    "calculation",
+    "customScalingQueueLengthDeduction",
+    "customScalingRunningJobPercentage",
+    "scaleTo",
+    "maxScale",
+    "running",
+    "pending",
+];
+const OF_TRIGGERS: [&str; 54] = [
+    // prometheus
+    "trigger",
+    "result",
+    "query",
+    "threshold",
+    "activationThreshold",
+    "ignoreNullValues",
+    "serverAddress",
+    "namespace",
+    "timeout",
+    // aws-sqs-queue
+    "queueURL",
+    "awsRegion",
+    "visible",
+    "in_flight",
+    "delayed",
+    "queueLength",
+    "activationQueueLength",
+    "scaleOnInFlight",
+    "scaleOnDelayed",
+    // kafka
+    "partitions",
+    "bootstrapServers",
+    "consumerGroup",
+    "topic",
+    "lagThreshold",
+    "activationLagThreshold",
+    "offsetResetPolicy",
+    "allowIdleConsumers",
+    "excludePersistentLag",
+    "limitToPartitionsWithLag",
+    "ensureEvenDistributionOfPartitions",
+    "scaleToZeroOnInvalidOffset",
+    // rabbitmq
+    "queues",
+    "messages",
+    "ready",
+    "messages_ready",
+    "unacknowledged",
+    "unacked",
+    "publish_rate",
+    "publishRate",
+    "deliver_rate",
+    "deliverRate",
+    "deliver_get_rate",
+    "queueName",
+    "mode",
+    "value",
+    "activationValue",
+    "excludeUnacknowledged",
+    "operation",
+    "useRegex",
+    // redis, kubernetes-workload
+    "length",
+    "listName",
+    "listLength",
+    "activationListLength",
+    "matching_pods",
+    "nodes",
+];
+/// What else a trigger's input may have.
+const OF_OTHER_TRIGGERS: [&str; 12] = [
+    "podSelector",
+    "groupByNode",
+    "address",
+    "host",
+    "port",
+    "databaseIndex",
+    "scalerAddress",
+    "targetValue",
+    "told_value",
+    "metric",
+    "active",
+    "rate",
+];
+
+/// Fails on fields that nothing here reads.
+fn check_fields(kind: &str, input: &Value, expected: &Value) -> Result<(), String> {
+    let of_jobs: [&str; 3] = ["effective_max_scale", "scale_to", "jobs_created_if_active"];
+    let of_values: [&str; 5] = ["metric", "active", "hpa_replicas", "error", "hpa_target_average_value"];
+    let (known, answers): (Vec<&str>, &[&str]) = match kind {
+        "scaledobject_poll" => (
+            [&OF_SCALED_OBJECT[..], &["current", "created_ago_s", "last_active_ago_s", "active", "error"]].concat(),
+            &["replicas", "last_active_updated", "paused", "Active", "Ready"],
+        ),
+        "fallback" => (
+            vec![
+                "scaler_error",
+                "failureThreshold",
+                "replicas",
+                "behavior",
+                "target",
+                "target_kind",
+                "metric_milli",
+                "failures_before",
+                "current",
+                "ready",
+            ],
+            &["metric_milli", "failures", "fallback", "error"],
+        ),
+        "scaledjob_strategy" | "scaledjob_decision" => (OF_SCALED_JOB.to_vec(), &of_jobs),
+        "scaledjob_multi" => ([&OF_SCALED_JOB[..], &["scalers"]].concat(), &["active", "scaleTo", "maxScale"]),
+        "scaledjob_pending" => (vec!["pods", "pendingPodConditions"], &["pending"]),
+        "cron" => (vec!["timezone", "start", "end", "desiredReplicas", "now"], &of_values),
+        "trigger_value" => ([&OF_TRIGGERS[..], &OF_OTHER_TRIGGERS].concat(), &of_values),
+        "hpa_mapping" => (OF_SCALED_OBJECT.to_vec(), &["hpa_min", "hpa_max", "behavior"]),
+        "scaling_modifiers" => {
+            (vec!["formula", "values", "target", "activationTarget", "current", "fallback_replicas"], &of_values)
+        }
+        _ => return Ok(()),
+    };
+    only("input", input, &known)?;
+    only("expected", expected, answers)
+}
+
 fn check(case: &Value) -> Result<(), String> {
     let (input, expected) = (&case["input"], &case["expected"]);
+    only("case", case, &["id", "kind", "name", "origin", "source", "input", "expected", "why"])?;
+    check_fields(text(case, "kind")?.unwrap_or_default(), input, expected)?;
     match text(case, "kind")? {
         Some("scaledobject_poll") => poll_case(input, expected),
         Some("fallback") => fallback_case(input, expected),
@@ -60,19 +203,12 @@ fn poll_case(input: &Value, expected: &Value) -> Result<(), String> {
     let refreshed = flag_or(expected, "last_active_updated", decision.refreshes_last_active)?;
     same("last_active_updated", decision.refreshes_last_active, refreshed)?;
     same("paused", object.annotations.stops_scaling(), flag_or(expected, "paused", false)?)?;
-    let active = decision.active.map(|reason| reason.as_condition());
-    same_condition("Active", active, text(expected, "Active")?)?;
-    same_condition("Ready", decision.ready.map(|reason| reason.as_condition()), text(expected, "Ready")?)
-}
-
-/// Compares `True/Reason`, or the status alone where no reason is expected.
-fn same_condition(name: &str, found: Option<(&str, &str)>, wanted: Option<&str>) -> Result<(), String> {
-    let Some(wanted) = wanted else { return Ok(()) };
-    let found = found.map(|(status, reason)| match wanted.contains('/') {
-        true => format!("{status}/{reason}"),
-        false => status.to_owned(),
-    });
-    same(name, found.as_deref(), Some(wanted))
+    let spelled = |(status, reason): (&str, &str)| format!("{status}/{reason}");
+    let active = decision.active.map(|reason| spelled(reason.as_condition()));
+    same_condition("Active", active.as_deref(), text(expected, "Active")?)?;
+    // A poll that finds nothing wrong says so.
+    let ready = decision.ready.map_or(("True", "ScaledObjectReady"), |reason| reason.as_condition());
+    same_condition("Ready", Some(&spelled(ready)), text(expected, "Ready")?)
 }
 
 fn scaled_object(input: &Value) -> Result<ScaledObject, String> {
@@ -89,27 +225,29 @@ fn scaled_object(input: &Value) -> Result<ScaledObject, String> {
         replicas,
         behavior: FallbackBehavior::Static,
     });
-    let annotations = &input["annotations"];
-    object.annotations = ScalingAnnotations {
-        paused: flag_or(annotations, "paused", false)?,
-        paused_replicas: if annotations["paused_replicas"].is_null() {
-            None
-        } else {
-            Some(count(annotations, "paused_replicas")?)
-        },
-        paused_scale_in: flag_or(annotations, "paused_scale_in", false)?,
-        paused_scale_out: flag_or(annotations, "paused_scale_out", false)?,
-        force_activation: flag_or(annotations, "force_activation", false)?,
-    };
-    object.behavior = behavior(&input["behavior"])?;
+    let known = ["paused", "paused_replicas", "paused_scale_in", "paused_scale_out", "force_activation"];
+    only("annotations", &input["annotations"], &known)?;
+    let mut annotations = Labels::new();
+    for (key, value) in input["annotations"].as_object().into_iter().flatten().filter(|(_, value)| !value.is_null()) {
+        let key = format!("autoscaling.keda.sh/{}", key.replace('_', "-"));
+        annotations.set(Symbol::new(&key), Symbol::new(&scalar(value).ok_or("annotations: not a text")?));
+    }
+    object.annotations = ScalingAnnotations::read(&annotations);
+    object.behavior = optional_behavior(&input["behavior"])?;
     Ok(object)
 }
 
-fn behavior(block: &Value) -> Result<Option<Behavior>, String> {
-    if block.is_null() {
-        return Ok(None);
+fn optional_behavior(block: &Value) -> Result<Option<Behavior>, String> {
+    if block.is_null() { Ok(None) } else { behavior(block).map(Some) }
+}
+
+/// A text, number or truth value as a manifest's text.
+fn scalar(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) => Some(text.clone()),
+        Value::Number(_) | Value::Bool(_) => Some(value.to_string()),
+        _ => None,
     }
-    Ok(Some(Behavior { scale_up: rules(&block["scaleUp"])?, scale_down: rules(&block["scaleDown"])? }))
 }
 
 fn fallback_case(input: &Value, expected: &Value) -> Result<(), String> {
@@ -143,11 +281,14 @@ fn fallback_case(input: &Value, expected: &Value) -> Result<(), String> {
     same("error", read == FallbackRead::Failed, flag_or(expected, "error", false)?)?;
     let synthetic = matches!(read, FallbackRead::Synthetic(_));
     same("fallback", synthetic, flag_or(expected, "fallback", synthetic)?)?;
+    let wanted = integer(expected, "metric_milli")?;
     let milli = match read {
         FallbackRead::Value(milli) | FallbackRead::Synthetic(milli) => Some(milli),
-        FallbackRead::Nil | FallbackRead::Failed => None,
+        // KEDA passes on minus one, which the formula reads as nil.
+        FallbackRead::Nil => wanted.map(|_| -1_000),
+        FallbackRead::Failed => None,
     };
-    same("metric_milli", milli, integer(expected, "metric_milli")?)
+    same("metric_milli", milli, wanted)
 }
 
 fn scaled_job(input: &Value) -> Result<ScaledJob, String> {
@@ -158,7 +299,7 @@ fn scaled_job(input: &Value) -> Result<ScaledJob, String> {
     job.strategy = match text(input, "strategy")? {
         Some("custom") => JobStrategy::Custom {
             queue_length_deduction: integer(input, "customScalingQueueLengthDeduction")?.unwrap_or(0),
-            running_job_percentage: text(input, "customScalingRunningJobPercentage")?.unwrap_or_default().to_owned(),
+            running_job_percentage: scalar(&input["customScalingRunningJobPercentage"]).unwrap_or_default(),
         },
         Some("accurate") => JobStrategy::Accurate,
         Some("eager") => JobStrategy::Eager,
@@ -189,6 +330,7 @@ fn jobs_case(input: &Value, expected: &Value) -> Result<(), String> {
 
 fn multi_case(input: &Value, expected: &Value) -> Result<(), String> {
     let trigger = |scaler: &Value| {
+        only("scaler", scaler, &["queue", "max", "active"])?;
         Ok(JobTrigger {
             queue: number_or(scaler, "queue", 0.0)?,
             maximum: number_or(scaler, "max", 0.0)?,
@@ -204,16 +346,19 @@ fn multi_case(input: &Value, expected: &Value) -> Result<(), String> {
 
 fn pending_case(input: &Value, expected: &Value) -> Result<(), String> {
     let symbols = |value: &Value, key: &str| -> Result<Vec<Symbol>, String> {
-        Ok(list(value, key)?.iter().filter_map(Value::as_str).map(Symbol::new).collect())
+        let text = |one: &Value| one.as_str().map(Symbol::new).ok_or_else(|| format!("{key}: {one} is not a text"));
+        list(value, key)?.iter().map(text).collect()
     };
     let mut pods = Vec::new();
     for pod in list(input, "pods")? {
+        only("pod", pod, &["name", "phase", "conditions"])?;
         let phase = match text(pod, "phase")? {
             Some("Running") => PodPhase::Running,
             Some("Succeeded") => PodPhase::Succeeded,
             Some("Failed") => PodPhase::Failed,
             Some("Unknown") => PodPhase::Unknown,
-            _ => PodPhase::Pending,
+            Some("Pending") | None => PodPhase::Pending,
+            Some(other) => return Err(format!("unknown phase {other:?}")),
         };
         pods.push((phase, symbols(pod, "conditions")?));
     }
@@ -253,16 +398,14 @@ fn metadata(input: &Value) -> Labels {
     for key in ["queueURL", "consumerGroup", "queueName", "listName", "podSelector", "scalerAddress", "query"] {
         labels.set(Symbol::new(key), Symbol::new("case"));
     }
-    for key in ["threshold", "value"] {
-        labels.set(Symbol::new(key), Symbol::new(if input["trigger"] == "rabbitmq" { "20" } else { "1" }));
+    // rabbitmq has a default for its target, and an old name for it.
+    for key in ["threshold", "value"].iter().filter(|_| input["trigger"] != "rabbitmq") {
+        labels.set(Symbol::new(key), Symbol::new("1"));
     }
     for (key, value) in input.as_object().into_iter().flatten() {
-        let text = match value {
-            Value::String(text) => text.clone(),
-            Value::Number(_) | Value::Bool(_) => value.to_string(),
-            _ => continue,
-        };
-        labels.set(Symbol::new(key), Symbol::new(&text));
+        if let Some(text) = scalar(value) {
+            labels.set(Symbol::new(key), Symbol::new(&text));
+        }
     }
     labels
 }
@@ -282,10 +425,12 @@ fn value_case(input: &Value, expected: &Value) -> Result<(), String> {
         Err(_) if fails => return Ok(()),
         other => other.map_err(|problem| problem.to_string())?,
     };
-    let partitions = list(input, "partitions")?.iter().map(partition).collect::<Result<Vec<_>, _>>()?;
-    let queues = match list(input, "queues")? {
-        [] => vec![queue(input)?],
-        queues => queues.iter().map(queue).collect::<Result<Vec<_>, _>>()?,
+    // A partition whose latest offset is not known is left out.
+    let known = list(input, "partitions")?.iter().filter(|partition| !partition["latest"].is_null());
+    let partitions = known.map(partition).collect::<Result<Vec<_>, _>>()?;
+    let queues = match &input["queues"] {
+        Value::Null => vec![queue(input)?],
+        _ => list(input, "queues")?.iter().map(named_queue).collect::<Result<Vec<_>, _>>()?,
     };
     let number = |key| integer(input, key).map(Option::unwrap_or_default);
     let reading = match kind {
@@ -324,10 +469,13 @@ fn per_target(milli: i64, target_milli: i64) -> i64 {
 }
 
 fn partition(partition: &Value) -> Result<Partition, String> {
+    let before = ["committed_before", "previous", "previous_committed", "previous_offset", "last_committed"];
+    only("partition", partition, &[&["name", "latest", "committed"], &before[..]].concat())?;
     Ok(Partition {
         latest: integer(partition, "latest")?.unwrap_or(0),
-        committed: integer(partition, "committed")?,
-        committed_before: first_integer(partition, &["committed_before", "previous", "previous_committed"])?,
+        // Brokers say -1 for no offset.
+        committed: integer(partition, "committed")?.filter(|&committed| committed >= 0),
+        committed_before: first_integer(partition, &before)?,
     })
 }
 
@@ -341,6 +489,26 @@ fn queue(queue: &Value) -> Result<QueueFigures, String> {
         publish_rate: rate(["publish_rate", "publishRate", "rate"])?,
         deliver_rate: rate(["deliver_rate", "deliverRate", "deliver_get_rate"])?,
     })
+}
+
+/// One of several queues.
+fn named_queue(one: &Value) -> Result<QueueFigures, String> {
+    let known = [
+        "name",
+        "messages",
+        "ready",
+        "messages_ready",
+        "unacknowledged",
+        "unacked",
+        "publish_rate",
+        "publishRate",
+        "rate",
+        "deliver_rate",
+        "deliverRate",
+        "deliver_get_rate",
+    ];
+    only("queue", one, &known)?;
+    queue(one)
 }
 
 fn first_integer(value: &Value, keys: &[&str]) -> Result<Option<i64>, String> {
@@ -357,7 +525,7 @@ fn query_result(result: &Value) -> Result<QueryResult, String> {
             _ => QueryResult::Several,
         },
         Value::String(text) => match text.as_str() {
-            "empty" => QueryResult::Empty,
+            "empty" | "null" | "none" => QueryResult::Empty,
             "several" | "multiple" | "many" => QueryResult::Several,
             number => QueryResult::Value(number.parse().map_err(|_| format!("unknown result {number:?}"))?),
         },
@@ -370,12 +538,20 @@ fn mapping_case(input: &Value, expected: &Value) -> Result<(), String> {
     let Some(hpa) = horizontal_pod_autoscaler(&object) else {
         return same("autoscaler", true, expected["hpa_min"].is_null());
     };
-    same("hpa_min", hpa.min_replicas, Some(count(expected, "hpa_min")?))?;
-    same("hpa_max", hpa.max_replicas, count(expected, "hpa_max")?)?;
-    same("behavior", hpa.behavior, behavior(&expected["behavior"])?)
+    let min = hpa.min_replicas.unwrap_or(1);
+    same("hpa_min", min, count_or(expected, "hpa_min", min)?)?;
+    same("hpa_max", hpa.max_replicas, count_or(expected, "hpa_max", hpa.max_replicas)?)?;
+    if expected.get("behavior").is_none() {
+        return Ok(());
+    }
+    same("behavior", hpa.behavior, optional_behavior(&expected["behavior"])?)
 }
 
 fn modifiers_case(input: &Value, expected: &Value) -> Result<(), String> {
+    let unreadable = |value: &&Value| !value.is_null() && !value.is_number();
+    if let Some(value) = input["values"].as_object().into_iter().flatten().map(|(_, value)| value).find(unreadable) {
+        return Err(format!("values: {value} is neither a number nor null"));
+    }
     let modifiers = ScalingModifiers {
         formula: text(input, "formula")?.unwrap_or_default().to_owned(),
         target: quantity(&input["target"])?,

@@ -268,6 +268,16 @@ impl Metadata<'_> {
         self.read(key, Quantity::from_nanos(i128::from(default) * 1_000_000_000), "a number")
     }
 
+    /// A number that must be above zero.
+    fn above_zero(&self, key: &'static str) -> Result<Quantity, TriggerProblem> {
+        let number = self.number(key, 0)?;
+        if number.nanos() > 0 {
+            return Ok(number);
+        }
+        let given = self.text(key).unwrap_or_default().to_owned();
+        Err(TriggerProblem::Malformed { key, given, expected: "above zero" })
+    }
+
     fn flag(&self, key: &'static str, default: bool) -> Result<bool, TriggerProblem> {
         // The texts that Go's `strconv.ParseBool` takes.
         match self.text(key) {
@@ -324,7 +334,7 @@ impl TriggerSource {
             },
             "kubernetes-workload" => Self::KubernetesWorkload {
                 pod_selector: metadata.required("podSelector")?.to_owned(),
-                value: metadata.required("value").and_then(|_| metadata.number("value", 0))?,
+                value: metadata.required("value").and_then(|_| metadata.above_zero("value"))?,
                 activation: metadata.number("activationValue", 0)?,
                 group_by_node: metadata.flag("groupByNode", false)?,
             },
@@ -396,11 +406,16 @@ fn kafka(metadata: &Metadata<'_>) -> Result<KafkaTrigger, TriggerProblem> {
         let given = lag_threshold.to_string();
         return Err(TriggerProblem::Malformed { key: "lagThreshold", given, expected: "above zero" });
     }
+    let activation_lag_threshold = metadata.integer("activationLagThreshold", 0)?;
+    if activation_lag_threshold < 0 {
+        let given = activation_lag_threshold.to_string();
+        return Err(TriggerProblem::Malformed { key: "activationLagThreshold", given, expected: "zero or above" });
+    }
     Ok(KafkaTrigger {
         topic: metadata.text("topic").map(str::to_owned),
         consumer_group: metadata.required("consumerGroup")?.to_owned(),
         lag_threshold,
-        activation_lag_threshold: metadata.integer("activationLagThreshold", 0)?,
+        activation_lag_threshold,
         offset_reset_policy: metadata.word(
             "offsetResetPolicy",
             &policies,

@@ -94,14 +94,19 @@ pub fn decide(
 /// Whether an autoscaler whose target has no replicas looks at its metrics at all.
 ///
 /// Up to 1.36 only with a minimum of zero, which is what lets KEDA own zero. From 1.37 only if this controller itself took
-/// the count to zero, so that a zero set by hand pauses the autoscaler.
+/// the count to zero, so that a zero set by hand pauses the autoscaler; with the gate off it never did.
 fn scales_from_zero(hpa: &HorizontalPodAutoscaler, state: &HpaState, min: i32, parameters: &HpaParameters) -> bool {
-    if !parameters.remembers_scaling_to_zero() {
+    if !parameters.leaves_zero_by_condition() {
         return min == 0;
     }
-    let independent_of_pods =
+    parameters.scale_to_zero && state.conditions.scaled_to_zero.is_true() && (min != 0 || has_metric_without_pods(hpa))
+}
+
+/// Whether a metric of the autoscaler can be read while there are no pods.
+fn has_metric_without_pods(hpa: &HorizontalPodAutoscaler) -> bool {
+    let without_pods =
         |metric: &MetricSpec| matches!(metric.source, MetricSource::Object { .. } | MetricSource::External { .. });
-    state.conditions.scaled_to_zero.is_true() && (min != 0 || effective_metrics(hpa).iter().any(independent_of_pods))
+    effective_metrics(hpa).iter().any(without_pods)
 }
 
 /// Steps 4 and 5 of a pass: proposals, their combination, and the limits on the result.
@@ -208,9 +213,12 @@ pub fn confirm_write(
         }
     }
     if parameters.remembers_scaling_to_zero() {
-        let to_zero = desired == 0 && current > 0 && hpa.min_replicas == Some(0);
+        let to_zero = desired == 0 && current > 0 && hpa.min_replicas == Some(0) && has_metric_without_pods(hpa);
         let reason = if to_zero { ConditionReason::ScaledToZero } else { ConditionReason::NotScaledToZero };
         state.conditions.scaled_to_zero.set(to_zero, reason, now);
+    } else {
+        // What a controller with the gate on left behind goes with the next write.
+        state.conditions.scaled_to_zero = Condition::default();
     }
     state.desired_replicas = desired;
     state.last_scale_time = Some(now);

@@ -41,7 +41,7 @@ pub(super) fn normalize(
 ) -> Normalized {
     let log = state.recommendations.get_or_insert_with(Vec::new);
     let max = hpa.max_replicas;
-    let (stable, stability, (mut replicas, mut limit)) = match &hpa.behavior {
+    let (stable, stability, (mut replicas, limit)) = match &hpa.behavior {
         None => {
             let stable = stabilize_without_behavior(log, proposal, parameters.downscale_stabilization, now);
             let held = stable != proposal;
@@ -56,11 +56,13 @@ pub(super) fn normalize(
             (stable, why, limit_rate((current, stable), bounds, events, now))
         }
     };
+    let limited = replicas != stable;
     if current == 0 && replicas < min {
-        // The minimum was raised while this controller held the target at zero (Kubernetes 1.37).
-        (replicas, limit) = (min, ConditionReason::TooFewReplicas);
+        // The minimum was raised while this controller held the target at zero (Kubernetes 1.37): no limit, says the
+        // condition, which the controller has stated before.
+        replicas = min;
     }
-    Normalized { replicas, stability, limited: replicas != stable, limit }
+    Normalized { replicas, stability, limited, limit }
 }
 
 /// The largest of the proposal and the log's entries that are not older than `window`; an entry exactly that old counts.

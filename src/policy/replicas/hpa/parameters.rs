@@ -45,9 +45,14 @@ impl HpaParameters {
         }
     }
 
-    /// Whether the controller keeps the condition `ScaledToZero` and leaves zero only when it holds.
+    /// Whether the controller keeps the condition `ScaledToZero`.
     pub fn remembers_scaling_to_zero(&self) -> bool {
-        self.version.minor() >= 37 && self.scale_to_zero
+        self.leaves_zero_by_condition() && self.scale_to_zero
+    }
+
+    /// Whether zero is left only when the condition `ScaledToZero` holds, whatever the minimum.
+    pub fn leaves_zero_by_condition(&self) -> bool {
+        self.version.minor() >= 37
     }
 }
 

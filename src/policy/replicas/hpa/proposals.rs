@@ -149,7 +149,8 @@ pub fn propose(
         }
         MetricSource::Pods { .. } => per_pod_metric(None, metric.target, reading, view, tolerance, parameters),
         MetricSource::Object { .. } | MetricSource::External { .. } => {
-            whole_metric(metric.target, reading, view, tolerance)
+            let api = if matches!(metric.source, MetricSource::External { .. }) { "external" } else { "custom" };
+            whole_metric(api, metric.target, reading, view, tolerance)
         }
     };
     outcome.map_err(|text| MetricProblem { reason: failure_reason(&metric.source), text: described(metric, &text) })
@@ -378,18 +379,19 @@ fn after_refill(ratio: f64, refilled: f64, count: i64, current: i32, tolerance: 
     if against { current } else { replicas }
 }
 
-/// A metric with one value for the whole target: Object and External.
+/// A metric with one value for the whole target: Object and External, which come from different metrics APIs.
 ///
 /// Source: Kubernetes 1.37 `replica_calculator.go`, `GetObjectMetricReplicas`, `GetExternalMetricReplicas`,
 /// `GetObjectPerPodMetricReplicas`, `GetExternalPerPodMetricReplicas`.
 fn whole_metric(
+    api: &str,
     target: MetricTarget,
     reading: MetricReading<'_>,
     view: &HpaView<'_>,
     tolerance: Tolerance,
 ) -> Result<Proposal, String> {
     let series = match reading {
-        MetricReading::Series([]) => return Err("no metrics returned from the metrics API".to_owned()),
+        MetricReading::Series([]) => return Err(format!("no metrics returned from {api} metrics API")),
         MetricReading::Series(series) => series,
         MetricReading::Failed(text) => return Err(text.to_owned()),
         _ => return Err("the reading has no series".to_owned()),

@@ -167,12 +167,37 @@ fn from_1_37_only_a_target_that_this_controller_took_to_zero_is_woken() {
 }
 
 #[test]
+fn with_its_gate_off_a_controller_of_1_37_never_leaves_zero() {
+    let hpa = autoscaler(0, 10, vec![external(1_000)], None);
+    let mut state = HpaState { recommendations: Some(Vec::new()), ..HpaState::default() };
+    state.conditions.scaled_to_zero.set(true, ConditionReason::ScaledToZero, at(0));
+    let gate_off = HpaParameters {
+        scale_to_zero: false,
+        ..HpaParameters::of(KubernetesVersion::from_minor(37).unwrap_or_default())
+    };
+    let view = |replicas, readings| HpaView {
+        now: at(1_000),
+        spec_replicas: replicas,
+        status_replicas: replicas,
+        pods: &[],
+        readings,
+        selector_problem: None,
+    };
+    let decision = sync(&hpa, &mut state, &view(0, &[MetricReading::Series(&[3_000])]), &gate_off);
+    assert!(!decision.rescales() && decision.proposals.is_empty());
+    assert_eq!(state.conditions.scaling_active.to_string(), "False/ScalingDisabled");
+    sync(&hpa, &mut state, &view(2, &[MetricReading::Series(&[3_000])]), &gate_off);
+    assert_eq!(state.conditions.scaled_to_zero.to_string(), "Unknown");
+}
+
+#[test]
 fn a_minimum_raised_while_at_zero_is_reached_from_1_37() {
     let mut state = HpaState { recommendations: Some(Vec::new()), ..HpaState::default() };
     let hpa = autoscaler(0, 10, vec![external(1_000)], Some(Behavior::default()));
     assert_eq!(external_pass(&hpa, &mut state, 2, MetricReading::Series(&[0]), 37).desired, 0);
     let raised = autoscaler(2, 10, vec![external(1_000)], Some(Behavior::default()));
     assert_eq!(external_pass(&raised, &mut state, 0, MetricReading::Series(&[0]), 37).desired, 2);
+    assert_eq!(state.conditions.scaling_limited.to_string(), "False/DesiredWithinRange");
 }
 
 #[test]

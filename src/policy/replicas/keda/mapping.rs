@@ -89,7 +89,9 @@ pub fn target_of(trigger: &Trigger) -> MetricTarget {
         TriggerSource::KubernetesWorkload { value, .. } => *value,
         TriggerSource::External { target, .. } => *target,
     };
-    typed(quantity, trigger.metric_type)
+    // Written with three decimals, so rounded; a half goes up.
+    let thousandths = (quantity.nanos() + 500_000).div_euclid(1_000_000);
+    typed(Quantity::from_nanos(thousandths * 1_000_000), trigger.metric_type)
 }
 
 /// A target in thousandths, truncated: finer parts do not reach the autoscaler.

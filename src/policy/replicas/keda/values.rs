@@ -7,7 +7,7 @@ use crate::domain::keda::{
 /// What a trigger says.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct TriggerValue {
-    /// Its metric in thousandths, truncated.
+    /// Its metric in thousandths, rounded.
     pub milli: i64,
     /// Whether it is active.
     pub active: bool,
@@ -149,9 +149,21 @@ fn counted(value: i64, activation: i64) -> TriggerValue {
     TriggerValue { milli: milli(value as f64), active: value > activation }
 }
 
-/// A metric as it reaches the autoscaler: thousandths, truncated; what is not finite or below zero is zero.
+/// A metric as it reaches the autoscaler: written with three decimals, so rounded to the nearest thousandth of the binary
+/// value (2.01 times 1000 would fall short of 2010); what is not finite or below zero is zero.
+///
+/// Source: KEDA 2.20 `pkg/scalers/scaler.go`, `quantityFromFloat64`.
 fn milli(value: f64) -> i64 {
-    if value.is_finite() { libm::fmax(value * 1000.0, 0.0) as i64 } else { 0 }
+    if !value.is_finite() || value <= 0.0 {
+        return 0;
+    }
+    let scaled = value * 1000.0;
+    // Beyond this every binary number is whole, and rounding changes nothing.
+    if scaled >= 4.5e15 {
+        return scaled as i64;
+    }
+    let digits = format!("{value:.3}").replace('.', "");
+    digits.parse().unwrap_or(scaled as i64)
 }
 
 /// Source: KEDA 2.20 `pkg/scalers/kafka_scaler.go`, `getLagForPartition`, `getTotalLag`.
@@ -256,7 +268,7 @@ fn composed(rabbit: &RabbitMqTrigger, queues: &[QueueFigures]) -> QueueFigures {
 
 #[cfg(test)]
 mod tests {
-    use super::{Partition, QueueFigures, SourceReading, TriggerValue, ValueProblem, trigger_value};
+    use super::{Partition, QueryResult, QueueFigures, SourceReading, TriggerValue, ValueProblem, trigger_value};
     use crate::domain::keda::{
         KafkaTrigger, OffsetResetPolicy, QueueOperation, RabbitMqMode, RabbitMqTrigger, TriggerSource,
     };
@@ -336,6 +348,24 @@ mod tests {
         assert_eq!(rabbit(RabbitMqMode::QueueLength, Some(QueueOperation::Avg), &[busy, idle]), value(15, true));
         assert_eq!(rabbit(RabbitMqMode::QueueLength, Some(QueueOperation::Max), &[busy, idle]), value(30, true));
         assert_eq!(rabbit(RabbitMqMode::QueueLength, Some(QueueOperation::Sum), &[]), value(0, false));
+    }
+
+    #[test]
+    fn a_value_is_rounded_to_thousandths() {
+        let none = Quantity::default();
+        let query = TriggerSource::Prometheus {
+            query: "up".to_owned(),
+            threshold: Quantity::from_nanos(1_000_000_000),
+            activation: none,
+            ignore_null_values: true,
+        };
+        for (value, expected) in
+            [(2.01, 2_010_i128), (5.678_9, 5_679), (0.000_4, 0), (-3.0, 0), (f64::INFINITY, 0), (1e17, i128::MAX)]
+        {
+            let found =
+                trigger_value(&query, &SourceReading::Query(QueryResult::Value(value))).map(|found| found.milli);
+            assert_eq!(found, Ok(i64::try_from(expected).unwrap_or(i64::MAX)), "{value}");
+        }
     }
 
     #[test]
