@@ -25,6 +25,7 @@ use super::terminations::Terminations;
 use super::volumes::Volumes;
 use super::workload_controllers::Controllers;
 use super::zone_outage::Darkness;
+use crate::cloud::billing::disks::Disk;
 use crate::cloud::{AutoScaling, BootTimes, Ec2, InstanceId, SimulatedAccount};
 use crate::domain::hpa::HorizontalPodAutoscaler;
 use crate::domain::pod::PodDisruptionBudget;
@@ -168,6 +169,11 @@ impl<'s> Context<'s> {
     /// Bytes of images that each node pulled, in order of node.
     pub fn bytes_pulled(&self) -> Vec<(NodeId, i64)> {
         self.images.bytes_pulled()
+    }
+
+    /// The EBS volumes of claims, for the bill.
+    pub fn disks(&self) -> &[Disk] {
+        self.volumes.disks()
     }
 
     /// The machine behind `node`, once launched.

@@ -17,9 +17,10 @@ use super::context::Context;
 use super::event::{Event, class};
 use super::kubelet;
 use super::setup::Setup;
+use crate::cloud::billing::disks::Disk;
 use crate::domain::pod::{ClaimSource, NodeSelectorExpression, NodeSelectorTerm, VolumeRef};
 use crate::domain::requirements::Operator;
-use crate::domain::volumes::{PersistentVolume, PersistentVolumeClaim, Storage, VolumeBindingMode};
+use crate::domain::volumes::{PersistentVolume, PersistentVolumeClaim, Storage, StorageClass, VolumeBindingMode};
 use crate::domain::{Labels, NodeId, PodId, SimDuration, SimTime, Symbol, well_known};
 use crate::policy::instance_types::ebs_attach_limit;
 use crate::policy::kube_scheduler::PodVolumes;
@@ -68,6 +69,10 @@ pub(super) struct Volumes {
     /// Pods that cannot start because a volume of theirs is attached elsewhere.
     waiting: FxHashMap<ClaimName, Vec<PodId>>,
     limits: FxHashMap<NodeId, Vec<(Symbol, u32)>>,
+    /// Every EBS volume that was there, for the bill.
+    disks: Vec<Disk>,
+    /// The place in the list of the volume that has a name now.
+    disk_of: FxHashMap<Symbol, usize>,
 }
 
 impl Volumes {
@@ -80,7 +85,24 @@ impl Volumes {
             on_node: FxHashMap::default(),
             waiting: FxHashMap::default(),
             limits: FxHashMap::default(),
+            disks: Vec::new(),
+            disk_of: FxHashMap::default(),
         }
+    }
+
+    /// Every EBS volume of known size that was there.
+    pub(super) fn disks(&self) -> &[Disk] {
+        &self.disks
+    }
+
+    /// A volume begins to be billed.
+    fn bill(&mut self, volume: &PersistentVolume, from: SimTime) {
+        let Some(gib) = volume.gib.filter(|_| volume.driver == Some(well_known::EBS_DRIVER)) else { return };
+        let expressions = volume.node_affinity.iter().flat_map(|term| &term.expressions);
+        let zone = expressions.filter(|own| own.key == well_known::ZONE).find_map(|own| own.values.first().copied());
+        let class = volume.class.and_then(|name| self.storage.class(name)).map(|class| class.disk).unwrap_or_default();
+        self.disk_of.insert(volume.name, self.disks.len());
+        self.disks.push(Disk { zone, gib, class, from, until: None });
     }
 
     /// The claims, volumes and classes as they are now.
@@ -119,8 +141,11 @@ fn claims_of(context: &Context<'_>, pod: PodId) -> Vec<(VolumeRef, ClaimName)> {
     state.spec.volumes.iter().map(|volume| (*volume, (state.namespace, name(volume)))).collect()
 }
 
-/// Claims of classes that bind at once get their volumes.
+/// Volumes that are there cost from the start on; claims of classes that bind at once get theirs.
 pub(super) fn begin(context: &mut Context<'_>) {
+    for volume in context.setup.storage.volumes_in_order() {
+        context.volumes.bill(volume, SimTime::ZERO);
+    }
     for claim in context.setup.storage.claims_in_order() {
         bind_at_once(context, claim);
     }
@@ -138,7 +163,8 @@ pub(super) fn pod_created(context: &mut Context<'_>, pod: PodId) {
             ClaimSource::Template(class) => class.filter(|class| *class != well_known::EMPTY),
         };
         if context.volumes.storage.claim(namespace, name.as_str()).is_none() {
-            let claim = PersistentVolumeClaim::unbound(namespace, name, class);
+            let claim =
+                PersistentVolumeClaim { gib: volume.gib, ..PersistentVolumeClaim::unbound(namespace, name, class) };
             context.volumes.storage.put_claim(claim);
             bind_at_once(context, &claim);
         }
@@ -164,26 +190,46 @@ fn bind_at_once(context: &mut Context<'_>, claim: &PersistentVolumeClaim) {
     let entity = format!("{}/{}", claim.namespace, claim.name);
     let draw = context.streams.stream("volume-zone", &entity).uniform();
     let zone = zones[((draw * zones.len() as f64) as usize).min(zones.len() - 1)];
-    let driver = class.provisioner;
-    bind(context, claim, driver, Some(zone));
+    let class = Made::by(class);
+    bind(context, claim, class, Some(zone));
 }
 
-fn bind(context: &mut Context<'_>, claim: &PersistentVolumeClaim, driver: Symbol, zone: Option<Symbol>) {
+/// What a class says of the volumes that it makes.
+#[derive(Clone, Copy)]
+struct Made {
+    class: Symbol,
+    driver: Symbol,
+    retain: bool,
+}
+
+impl Made {
+    fn by(class: &StorageClass) -> Self {
+        Self { class: class.name, driver: class.provisioner, retain: class.retain }
+    }
+}
+
+fn bind(context: &mut Context<'_>, claim: &PersistentVolumeClaim, made: Made, zone: Option<Symbol>) {
+    let (driver, now) = (made.driver, context.queue.now());
     let name = Symbol::new(&format!("pvc-{}-{}", claim.namespace, claim.name));
     let zone = zone.filter(|_| driver == well_known::EBS_DRIVER);
     let in_zone = zone.map(|zone| NodeSelectorTerm {
         expressions: vec![NodeSelectorExpression { key: well_known::ZONE, operator: Operator::In, values: vec![zone] }],
         fields: Vec::new(),
     });
-    let storage = &mut context.volumes.storage;
-    storage.put_volume(PersistentVolume {
+    let volume = PersistentVolume {
         name,
         driver: Some(driver),
         node_affinity: in_zone.into_iter().collect(),
         node_local: false,
         deleting: false,
-    });
-    storage.put_claim(PersistentVolumeClaim { volume: Some(name), bind_completed: true, ..*claim });
+        class: Some(made.class),
+        gib: claim.gib,
+        retain: made.retain,
+    };
+    let volumes = &mut context.volumes;
+    volumes.bill(&volume, now);
+    volumes.storage.put_volume(volume);
+    volumes.storage.put_claim(PersistentVolumeClaim { volume: Some(name), bind_completed: true, ..*claim });
 }
 
 /// A pod has been bound: claims that waited for it get their volumes in the node's zone.
@@ -198,8 +244,9 @@ pub(super) fn pod_bound(context: &mut Context<'_>, now: SimTime, pod: PodId, nod
         else {
             continue;
         };
-        let Some(driver) = storage.class_of(&claim).map(|class| class.provisioner) else { continue };
-        bind(context, &claim, driver, zone);
+        let Some(made) = storage.class_of(&claim).map(Made::by) else { continue };
+        let driver = made.driver;
+        bind(context, &claim, made, zone);
         context.volumes.made.insert((namespace, name), now + PROVISION);
         let place = if driver == well_known::EBS_DRIVER { zone } else { None };
         let place = place.map_or_else(String::new, |zone| format!(" in {zone}"));
@@ -289,10 +336,16 @@ pub(super) fn pod_gone(context: &mut Context<'_>, now: SimTime, pod: PodId, lost
     }
 }
 
-/// A claim is deleted, and its volume with it.
+/// A claim is deleted, and its volume with it; one that is retained is there for nobody, and costs on.
 fn delete_claim(context: &mut Context<'_>, claim: ClaimName) {
-    context.volumes.storage.remove_claim(claim.0, claim.1);
-    context.volumes.made.remove(&claim);
+    let now = context.queue.now();
+    let volumes = &mut context.volumes;
+    volumes.made.remove(&claim);
+    let Some(volume) = volumes.storage.remove_claim(claim.0, claim.1) else { return };
+    let disk = volumes.disk_of.remove(&volume.name).filter(|_| !volume.retain);
+    if let Some(disk) = disk.and_then(|place| volumes.disks.get_mut(place)) {
+        disk.until = Some(now);
+    }
 }
 
 /// The claims that a StatefulSet made for a pod that is gone for good are deleted.

@@ -12,6 +12,8 @@ pub enum BillItem {
     FreeFirstHour,
     /// An instance's root volume.
     RootVolume,
+    /// The EBS volume of a claim.
+    PersistentVolume,
     /// An instance's public address.
     PublicIpv4,
     /// The EKS control plane.
@@ -51,6 +53,7 @@ impl BillItem {
             Self::Instance => "instance",
             Self::FreeFirstHour => "free first hour",
             Self::RootVolume => "root volume",
+            Self::PersistentVolume => "persistent volume",
             Self::PublicIpv4 => "public IPv4",
             Self::ControlPlane => "control plane",
             Self::ReservedInstances => "reserved instances",
@@ -81,7 +84,7 @@ pub struct BillLine {
     pub capacity_type: Option<Symbol>,
     /// The instance type, for instances and their volumes.
     pub instance_type: Option<Symbol>,
-    /// The zone, for instances and their volumes.
+    /// The zone, for instances and volumes.
     pub zone: Option<Symbol>,
     /// Start of the time billed.
     pub from: SimTime,

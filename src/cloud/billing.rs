@@ -4,9 +4,11 @@
 //! from entering `running` to leaving it; volumes from creation to deletion, likewise. Spot is billed at the price in
 //! effect at each instant; a Spot instance that EC2 ends in its first hour is free, one that we end is not.
 
+pub mod disks;
 pub mod network;
 mod reserved;
 
+use self::disks::Disk;
 use self::network::Traffic;
 use self::reserved::ReservedLives;
 use super::bill::{Bill, BillItem, BillLine};
@@ -23,11 +25,11 @@ const HOURS_PER_MONTH: i64 = 730;
 const HOUR: SimDuration = SimDuration::from_secs(3_600);
 
 /// The bill for everything up to `end`, when whatever still runs stops being counted. `into_hour` is how far into a clock
-/// hour the run began; `traffic` is what moved over the network.
+/// hour the run began; `traffic` is what moved over the network, `disks` are the volumes of claims.
 ///
 /// Deviation: volumes are billed at the us-east-1 price in every USD region, and neither volumes nor the control plane are
 /// billed in CNY regions, whose prices for them are not known.
-pub fn bill(ec2: &mut Ec2, end: SimTime, into_hour: SimDuration, traffic: &Traffic) -> Bill {
+pub fn bill(ec2: &mut Ec2, end: SimTime, into_hour: SimDuration, traffic: &Traffic, disks: &[Disk]) -> Bill {
     let settings = ec2.settings().billing.clone();
     let (currency, in_us_east) = (ec2.region().currency, ec2.region().name.as_str() == "us-east-1");
     let instances: Vec<Instance> = ec2.instances().to_vec();
@@ -44,6 +46,7 @@ pub fn bill(ec2: &mut Ec2, end: SimTime, into_hour: SimDuration, traffic: &Traff
         let quality = if in_us_east { PriceQuality::Published } else { PriceQuality::Assumed };
         let rate = settings.volume_per_month;
         lines.extend(instances.iter().filter_map(|instance| root_volume(instance, end, rate, quality)));
+        lines.extend(disks::lines(disks, rate, quality, end));
         if let Some(rate) = settings.public_ipv4 {
             let item = BillItem::PublicIpv4;
             lines.extend(instances.iter().filter_map(|instance| while_running(item, instance, end, rate)));

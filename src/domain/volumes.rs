@@ -1,4 +1,4 @@
-//! Persistent volumes, as far as they decide where a pod may run.
+//! Persistent volumes, as far as they decide where a pod may run and what is billed for them.
 
 use rustc_hash::FxHashMap;
 
@@ -15,6 +15,21 @@ pub enum VolumeBindingMode {
     WaitForFirstConsumer,
 }
 
+/// What the volumes of a class are billed by.
+///
+/// Source: aws-ebs-csi-driver 1.40 `docs/parameters.md`.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct DiskClass {
+    /// The EBS volume type, for example `gp2`; `None` for the driver's default, `gp3`.
+    pub volume_type: Option<Symbol>,
+    /// I/O operations per second that are ordered, in all.
+    pub iops: u32,
+    /// The same for each GiB, where no number for all is given.
+    pub iops_per_gib: u32,
+    /// Throughput that is ordered, in MiB per second.
+    pub throughput_mib: u32,
+}
+
 /// A StorageClass.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct StorageClass {
@@ -28,6 +43,10 @@ pub struct StorageClass {
     pub allowed_topologies: Vec<NodeSelectorTerm>,
     /// Whether claims that name no class get this one.
     pub default_class: bool,
+    /// What its volumes are billed by.
+    pub disk: DiskClass,
+    /// Whether its volumes stay when their claims are deleted (`reclaimPolicy: Retain`).
+    pub retain: bool,
 }
 
 /// A PersistentVolume.
@@ -43,6 +62,12 @@ pub struct PersistentVolume {
     pub node_local: bool,
     /// Whether it is being deleted.
     pub deleting: bool,
+    /// `storageClassName`; `None` when not given.
+    pub class: Option<Symbol>,
+    /// Its size in GiB, rounded up; `None` if it is in no file.
+    pub gib: Option<u32>,
+    /// Whether it stays when its claim is deleted (`persistentVolumeReclaimPolicy`).
+    pub retain: bool,
 }
 
 /// A PersistentVolumeClaim.
@@ -62,12 +87,14 @@ pub struct PersistentVolumeClaim {
     pub lost: bool,
     /// Whether it is being deleted.
     pub deleting: bool,
+    /// The size that is asked for in GiB, rounded up; `None` if it is in no file.
+    pub gib: Option<u32>,
 }
 
 impl PersistentVolumeClaim {
     /// A claim without a volume.
     pub const fn unbound(namespace: Symbol, name: Symbol, class: Option<Symbol>) -> Self {
-        Self { namespace, name, class, volume: None, bind_completed: false, lost: false, deleting: false }
+        Self { namespace, name, class, volume: None, bind_completed: false, lost: false, deleting: false, gib: None }
     }
 }
 
@@ -114,6 +141,13 @@ impl Storage {
         self.volumes.get(&name)
     }
 
+    /// All volumes, in order of name.
+    pub fn volumes_in_order(&self) -> Vec<&PersistentVolume> {
+        let mut volumes: Vec<&PersistentVolume> = self.volumes.values().collect();
+        volumes.sort_unstable_by_key(|volume| volume.name);
+        volumes
+    }
+
     /// The class called `name`.
     pub fn class(&self, name: Symbol) -> Option<&StorageClass> {
         self.classes.iter().find(|class| class.name == name)
@@ -148,9 +182,9 @@ impl Storage {
         self.volumes.insert(volume.name, volume);
     }
 
-    /// Takes a claim away, with the volume that it is bound to.
-    pub fn remove_claim(&mut self, namespace: Symbol, name: Symbol) {
+    /// Takes a claim away, with the volume that it is bound to, which is returned.
+    pub fn remove_claim(&mut self, namespace: Symbol, name: Symbol) -> Option<PersistentVolume> {
         let claim = self.claims.remove(&(namespace, name));
-        claim.and_then(|claim| claim.volume).and_then(|volume| self.volumes.remove(&volume));
+        self.volumes.remove(&claim?.volume?)
     }
 }

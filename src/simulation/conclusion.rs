@@ -32,7 +32,8 @@ pub(super) fn conclude(
     let queues = queues(&mut context, end);
     let into_hour = SimDuration::from_secs(scenario.start.as_second().rem_euclid(3_600));
     let traffic = traffic(&context, &requests);
-    let bill = billing::bill(&mut context.ec2, end, into_hour, &traffic);
+    let disks = context.disks().to_vec();
+    let bill = billing::bill(&mut context.ec2, end, into_hour, &traffic, &disks);
     let about = about(&context, scenario, policy);
     let objects = objects(&context, policy);
     let mut record = context.world.into_record(end);

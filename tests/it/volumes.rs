@@ -1,5 +1,6 @@
 //! Persistent volumes in whole runs: where they let pods run, how many a node attaches, and what their detaching holds up.
 
+use nodecast::cloud::BillItem;
 use nodecast::domain::{SimDuration, SimTime};
 use nodecast::simulation::Outcome;
 use nodecast::world::record::{EventKind, NodeEnd, NodeFacts, PodFacts};
@@ -272,4 +273,49 @@ fn what_is_assumed_of_storage_is_a_warning() {
     let local = GP3.replace("ebs.csi.aws.com", "rancher.io/local-path");
     let text = warnings(&format!("{local}{CLAIM}{}", deployment("", "")));
     assert!(text.contains("volumes of rancher.io/local-path are taken to be reached from every node"), "{text}");
+}
+
+/// What the volumes of claims cost: the amounts of their lines, in order.
+fn disks(outcome: &Outcome) -> Vec<(SimTime, SimTime, f64)> {
+    let lines = outcome.bill.lines.iter().filter(|line| line.item == BillItem::PersistentVolume);
+    lines.map(|line| (line.from, line.to, line.amount.as_f64())).collect()
+}
+
+#[test]
+fn ebs_volumes_are_billed_from_their_making_to_the_end_of_their_claims() {
+    let end = SimTime::ZERO + SimDuration::from_secs(3_600);
+    let retire = "timeline: [{ at: 30m, scale: { workload: db, replicas: 1 } }]";
+    let delete = "persistentVolumeClaimRetentionPolicy: {whenScaled: Delete}";
+    let of = |class: &str, more: &str, rest: &str| {
+        let set = stateful(2, "own", "", rest);
+        let class = format!("{}{class}", GP3.replace("name: gp3", "name: own"));
+        disks(&karpenter(ANYWHERE, "", &format!("{ON_DEMAND}\n{more}"), &format!("{class}{set}")))
+    };
+    let kept = of("", retire, "");
+    assert!(kept.len() == 2 && kept.iter().all(|disk| disk.1 == end), "{kept:?}");
+    // 8 GiB at 0.08 a month, for the time since the pod was bound.
+    let hours = (end - kept[0].0).as_secs_f64() / 3_600.0;
+    assert!((0.9..1.0).contains(&hours) && (kept[0].2 - 0.64 / 730.0 * hours).abs() < 1e-6, "{kept:?}");
+    let deleted = of("", retire, delete);
+    assert!(deleted[0].1 == end && deleted[1].1 < end - SimDuration::from_secs(1_700), "{deleted:?}");
+    let retained = of("reclaimPolicy: Retain\n", retire, delete);
+    assert_eq!((retained.len(), retained[1].1), (2, end));
+    let dear = of("parameters: {Type: io2, iops: '1000'}\n", "", "");
+    assert!((dear[0].2 / kept[0].2 - 66.0 / 0.64).abs() < 0.01, "{dear:?}");
+}
+
+#[test]
+fn a_volume_that_is_there_is_billed_from_the_start_and_one_without_size_is_not() {
+    let found = |size: &str| {
+        let volume = bound("us-east-1b").replace("  csi:", &format!("{size}  csi:"));
+        karpenter(ANYWHERE, "", ON_DEMAND, &format!("{volume}{}", deployment("", "")))
+    };
+    let sized = found("  capacity: {storage: 100Gi}\n");
+    let [(from, to, amount)] = disks(&sized)[..] else { panic!("one volume: {:?}", disks(&sized)) };
+    assert_eq!((from, to), (SimTime::ZERO, SimTime::ZERO + SimDuration::from_secs(3_600)));
+    assert!((amount - 8.0 / 730.0).abs() < 1e-6, "{amount}");
+    let sizeless = found("");
+    assert_eq!(disks(&sizeless), []);
+    let warned = |outcome: &Outcome| outcome.warnings.iter().any(|own| own.contains("such volumes are not billed"));
+    assert!(warned(&sizeless) && !warned(&sized), "{:?}", sizeless.warnings);
 }

@@ -2,6 +2,7 @@ use std::sync::Arc;
 
 use proptest::prelude::{prop, proptest};
 
+use super::disks::Disk;
 use super::network::{CrossZone, LoadBalancers, NatGateways, NetworkPrices, Traffic};
 use super::{Charge, by_the_hour, charges, is_free};
 use crate::catalog::{Catalog, PriceQuality};
@@ -10,6 +11,7 @@ use crate::cloud::commitments::{Commitments, ReservedInstances, SavingsPlan};
 use crate::cloud::market::PriceInterval;
 use crate::cloud::settings::{BillingSettings, CloudSettings};
 use crate::cloud::{Bill, CapacityReservation, Ec2, EndedBy, Pool};
+use crate::domain::volumes::DiskClass;
 use crate::domain::{HourlyRate, Labels, Money, NodeId, SimDuration, SimTime, Symbol, well_known};
 use crate::engine::Streams;
 
@@ -68,7 +70,7 @@ fn a_price_that_changes_during_the_hour_is_integrated_or_taken_at_its_start() {
 
 /// The bill of a run without traffic.
 fn bill(ec2: &mut Ec2, end: SimTime, into_hour: SimDuration) -> Bill {
-    super::bill(ec2, end, into_hour, &Traffic::default())
+    super::bill(ec2, end, into_hour, &Traffic::default(), &[])
 }
 
 fn account(billing: BillingSettings) -> Ec2 {
@@ -267,7 +269,7 @@ fn images_come_through_the_gateway_and_cross_zones_where_there_is_none() {
     }
     let pulled = vec![(NodeId(0), 3_000_000_000), (NodeId(1), 3_000_000_000)];
     let traffic = Traffic { zones, pulled, requests: 10_000_000 };
-    let bill = super::bill(&mut ec2, at(5_400), SimDuration::ZERO, &traffic);
+    let bill = super::bill(&mut ec2, at(5_400), SimDuration::ZERO, &traffic, &[]);
     assert_eq!(of_item(&bill, BillItem::NatGateway), "0.090000000", "an hour begun is an hour paid");
     assert_eq!(of_item(&bill, BillItem::NatTransfer), "0.270000000", "6 GB at 0.045");
     let crossing = |node| {
@@ -288,6 +290,40 @@ fn a_root_volume_is_billed_from_the_request_to_the_end_of_the_instance() {
     // 20 GB at 0.08 a month of 730 hours.
     let bill = bill(&mut ec2, at(7_200), SimDuration::ZERO);
     assert_eq!(of_item(&bill, BillItem::RootVolume), "0.002191781");
+}
+
+#[test]
+fn volumes_of_claims_cost_what_is_ordered_for_as_long_as_they_are_there() {
+    let disk = |volume_type: Option<&str>, more: DiskClass| Disk {
+        zone: Some(Symbol::new("us-east-1a")),
+        gib: 100,
+        class: DiskClass { volume_type: volume_type.map(Symbol::new), ..more },
+        from: at(0),
+        until: None,
+    };
+    let ordered = DiskClass { iops: 4_000, throughput_mib: 225, ..DiskClass::default() };
+    let each = DiskClass { iops_per_gib: 20, ..DiskClass::default() };
+    let month = 730 * 3_600;
+    for (disk, cost) in [
+        (disk(None, DiskClass::default()), "8.00"),
+        (disk(Some("gp3"), ordered), "17.00"),
+        (disk(Some("gp2"), ordered), "10.00"),
+        (disk(Some("io1"), each), "142.50"),
+        (disk(Some("sc1"), DiskClass::default()), "1.50"),
+        (Disk { from: at(month / 2), ..disk(Some("gp2"), ordered) }, "5.00"),
+        (Disk { until: Some(at(month / 4)), ..disk(Some("gp2"), ordered) }, "2.50"),
+        (Disk { from: at(month), ..disk(Some("gp2"), ordered) }, "0.00"),
+    ] {
+        let mut ec2 = account(BillingSettings::default());
+        let bill = super::bill(&mut ec2, at(month), SimDuration::ZERO, &Traffic::default(), &[disk]);
+        let sum = of_item(&bill, BillItem::PersistentVolume).parse::<f64>().unwrap();
+        assert!((sum - cost.parse::<f64>().unwrap()).abs() < 1e-5, "{disk:?}: {sum}");
+    }
+    let unknown = [disk(Some("sbg1"), DiskClass::default())];
+    let mut ec2 = account(BillingSettings::default());
+    let bill = super::bill(&mut ec2, at(month), SimDuration::ZERO, &Traffic::default(), &unknown);
+    let line = bill.lines.iter().find(|line| line.item == BillItem::PersistentVolume).unwrap();
+    assert_eq!(line.quality, PriceQuality::Assumed);
 }
 
 /// The integral of the published price over a life, with the 60 s minimum, in plain arithmetic by the second. Prices stand

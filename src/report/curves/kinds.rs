@@ -53,7 +53,7 @@ fn kind(line: &BillLine) -> Option<(usize, &'static str)> {
         BillItem::CapacityReservation | BillItem::UnusedCapacityReservation | BillItem::UnusedCommitment => {
             Some((3, "Reservations and unused commitments"))
         }
-        BillItem::RootVolume => Some((4, "Volumes")),
+        BillItem::RootVolume | BillItem::PersistentVolume => Some((4, "Volumes")),
         BillItem::ControlPlane => Some((5, "Control plane")),
         BillItem::LoadBalancer
         | BillItem::LoadBalancerCapacity

@@ -5,6 +5,7 @@ use super::common::{
     Metadata, current_label, labels, metadata, metadata_and_life, resource_map, resources, taint_effect,
 };
 use super::offered::warn_of_unknown_values;
+use super::storage::requested_gib;
 use crate::domain::pod::{
     ClaimSource, HostPort, InitContainer, OwnerKind, PodPhase, PreemptionPolicy, Probe, VolumeRef,
 };
@@ -579,7 +580,11 @@ fn volumes<'s>(reader: &mut Reader<'s>, fields: Fields<'_, 's>) -> Result<Vec<Vo
     for item in items {
         let fields = reader.fields(item, &VOLUME)?;
         if let Some(claim) = fields.get("persistentVolumeClaim").and_then(|n| n.get("claimName")) {
-            volumes.push(VolumeRef { claim: reader.symbol(claim, "claimName")?, source: ClaimSource::Named });
+            volumes.push(VolumeRef {
+                claim: reader.symbol(claim, "claimName")?,
+                source: ClaimSource::Named,
+                gib: None,
+            });
         } else if let Some(ephemeral) = fields.get("ephemeral") {
             let class = ["volumeClaimTemplate", "spec", "storageClassName"]
                 .iter()
@@ -587,7 +592,9 @@ fn volumes<'s>(reader: &mut Reader<'s>, fields: Fields<'_, 's>) -> Result<Vec<Vo
                 .and_then(Node::as_text)
                 .map_or(well_known::EMPTY, Symbol::new);
             let claim = fields.optional("name", |n, what| reader.symbol(n, what))?.unwrap_or(well_known::EMPTY);
-            volumes.push(VolumeRef { claim, source: ClaimSource::Ephemeral(class) });
+            let spec = ephemeral.get("volumeClaimTemplate").and_then(|template| template.get("spec"));
+            let gib = spec.map_or(Ok(None), |spec| requested_gib(reader, spec.get("resources")))?;
+            volumes.push(VolumeRef { claim, source: ClaimSource::Ephemeral(class), gib });
         }
     }
     Ok(volumes)

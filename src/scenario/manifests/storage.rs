@@ -6,7 +6,7 @@ use crate::domain::Symbol;
 use crate::domain::pod::{ClaimSource, NodeSelectorExpression, NodeSelectorTerm, VolumeRef};
 use crate::domain::requirements::Operator;
 use crate::domain::symbol::well_known;
-use crate::domain::volumes::{PersistentVolume, PersistentVolumeClaim, StorageClass, VolumeBindingMode};
+use crate::domain::volumes::{DiskClass, PersistentVolume, PersistentVolumeClaim, StorageClass, VolumeBindingMode};
 use crate::scenario::ScenarioError;
 use crate::scenario::reader::{Fields, Reader, Shape};
 use crate::scenario::tree::Node;
@@ -22,8 +22,17 @@ pub struct AttachLimits {
 
 static CLASS: Shape = Shape {
     name: "a StorageClass",
-    keys: &["apiVersion", "kind", "metadata", "provisioner", "volumeBindingMode", "allowedTopologies"],
-    without_effect: &["parameters", "reclaimPolicy", "allowVolumeExpansion", "mountOptions"],
+    keys: &[
+        "apiVersion",
+        "kind",
+        "metadata",
+        "provisioner",
+        "parameters",
+        "reclaimPolicy",
+        "volumeBindingMode",
+        "allowedTopologies",
+    ],
+    without_effect: &["allowVolumeExpansion", "mountOptions"],
     unsupported: &[],
     strict: false,
 };
@@ -50,14 +59,21 @@ static OBJECT: Shape = Shape {
 };
 static VOLUME: Shape = Shape {
     name: "a PersistentVolume's spec",
-    keys: &["nodeAffinity", "csi", "local", "hostPath", "awsElasticBlockStore", "gcePersistentDisk"],
-    without_effect: &[
-        "accessModes",
+    keys: &[
+        "nodeAffinity",
         "capacity",
-        "claimRef",
-        "mountOptions",
         "persistentVolumeReclaimPolicy",
         "storageClassName",
+        "csi",
+        "local",
+        "hostPath",
+        "awsElasticBlockStore",
+        "gcePersistentDisk",
+    ],
+    without_effect: &[
+        "accessModes",
+        "claimRef",
+        "mountOptions",
         "volumeMode",
         "volumeAttributesClassName",
         "nfs",
@@ -69,10 +85,9 @@ static VOLUME: Shape = Shape {
 };
 static CLAIM: Shape = Shape {
     name: "a PersistentVolumeClaim's spec",
-    keys: &["storageClassName", "volumeName"],
+    keys: &["storageClassName", "volumeName", "resources"],
     without_effect: &[
         "accessModes",
-        "resources",
         "volumeMode",
         "selector",
         "dataSource",
@@ -109,7 +124,41 @@ pub(super) fn storage_class<'s>(reader: &mut Reader<'s>, object: &Node<'s>) -> R
         binding_mode: mode.unwrap_or_default(),
         allowed_topologies,
         default_class,
+        disk: fields.get("parameters").map_or(Ok(DiskClass::default()), |own| disk_class(reader, own))?,
+        retain: fields.get("reclaimPolicy").and_then(Node::as_text) == Some("Retain"),
     })
+}
+
+/// The parameters of a class that its volumes are billed by; their names are the same in capitals.
+fn disk_class<'s>(reader: &Reader<'s>, parameters: &Node<'s>) -> Result<DiskClass, ScenarioError> {
+    let mut disk = DiskClass::default();
+    for entry in reader.entries(parameters, "parameters")? {
+        let (key, value) = (entry.key.to_ascii_lowercase(), &entry.value);
+        let number = || Ok(reader.integer(value, entry.key.as_ref(), 0, 1_000_000)? as u32);
+        match key.as_str() {
+            "type" => disk.volume_type = Some(Symbol::new(&reader.text(value, "type")?.to_ascii_lowercase())),
+            "iops" => disk.iops = number()?,
+            "iopspergb" => disk.iops_per_gib = number()?,
+            "throughput" => disk.throughput_mib = number()?,
+            _ => {}
+        }
+    }
+    Ok(disk)
+}
+
+/// A size in whole GiB, rounded up, as EBS has it.
+fn gib<'s>(reader: &Reader<'s>, sizes: Option<&Node<'s>>) -> Result<Option<u32>, ScenarioError> {
+    let Some(size) = sizes.and_then(|sizes| sizes.get("storage")) else { return Ok(None) };
+    let bytes = reader.quantity(size, "storage")?.value();
+    Ok(u32::try_from(bytes.max(0).unsigned_abs().div_ceil(1 << 30)).ok().filter(|&gib| gib > 0))
+}
+
+/// The size that the `resources` of a claim ask for.
+pub(super) fn requested_gib<'s>(
+    reader: &Reader<'s>,
+    resources: Option<&Node<'s>>,
+) -> Result<Option<u32>, ScenarioError> {
+    gib(reader, resources.and_then(|resources| resources.get("requests")))
 }
 
 fn csi_name(driver: Symbol) -> Symbol {
@@ -150,6 +199,9 @@ pub(super) fn volume<'s>(reader: &mut Reader<'s>, object: &Node<'s>) -> Result<P
         node_affinity,
         node_local: spec.get("local").is_some() || spec.get("hostPath").is_some(),
         deleting: life.deleting,
+        class: spec.optional("storageClassName", |n, what| reader.symbol(n, what))?,
+        gib: gib(reader, spec.get("capacity"))?,
+        retain: spec.get("persistentVolumeReclaimPolicy").and_then(Node::as_text) != Some("Delete"),
     })
 }
 
@@ -174,12 +226,14 @@ pub(super) fn claim<'s>(reader: &mut Reader<'s>, object: &Node<'s>) -> Result<Pe
         bind_completed: metadata.annotations.get("pv.kubernetes.io/bind-completed".into()).is_some(),
         lost: fields.get("status").and_then(|status| status.get("phase")).and_then(Node::as_text) == Some("Lost"),
         deleting: life.deleting,
+        gib: None,
     };
     if let Some(given) = fields.get("spec") {
         let spec = reader.fields(given, &CLAIM)?;
         claim.class = spec.optional("storageClassName", |n, what| reader.symbol(n, what))?;
         let volume = spec.optional("volumeName", |n, what| reader.symbol(n, what))?;
         claim.volume = volume.filter(|name| *name != well_known::EMPTY);
+        claim.gib = requested_gib(reader, spec.get("resources"))?;
     }
     Ok(claim)
 }
@@ -192,7 +246,7 @@ pub(super) fn claim_templates<'s>(
     let mut volumes = Vec::new();
     for template in set.optional("volumeClaimTemplates", |n, what| reader.list(n, what))?.unwrap_or_default() {
         let claim = claim(reader, template)?;
-        volumes.push(VolumeRef { claim: claim.name, source: ClaimSource::Template(claim.class) });
+        volumes.push(VolumeRef { claim: claim.name, source: ClaimSource::Template(claim.class), gib: claim.gib });
     }
     Ok(volumes)
 }

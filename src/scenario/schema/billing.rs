@@ -26,7 +26,7 @@ section! {
             "Spot is billed by the price at every instant, or by that at the start of each instance-hour.";
         "public_ipv4" otherwise("nodes are private"): Price, "Public IPv4 address of each node, per hour.";
         "control_plane" default("0.10"): Price, "EKS control plane, per hour.";
-        "volume_per_month" default("0.08"): Price, "A GiB of root volume for a month of 730 hours.";
+        "volume_per_month" default("0.08"): Price, "A GiB of gp3, of root volumes and of claims, for a month of 730 hours.";
         "discount" default("0%"): Share(100), "Discount on everything that AWS charges.";
         "node_fee" default("0"): Price, "Licence or vendor fee of each node, per hour.";
         "reserved_instances" otherwise("none"): List(&Map(&RESERVED)), "Reserved Instances.";

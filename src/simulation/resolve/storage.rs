@@ -3,7 +3,9 @@
 use std::collections::BTreeSet;
 
 use crate::domain::pod::ClaimSource;
-use crate::domain::volumes::{PersistentVolume, PersistentVolumeClaim, Storage, StorageClass, VolumeBindingMode};
+use crate::domain::volumes::{
+    DiskClass, PersistentVolume, PersistentVolumeClaim, Storage, StorageClass, VolumeBindingMode,
+};
 use crate::domain::{PodSpec, Symbol, well_known};
 use crate::scenario::manifests::Manifests;
 use crate::scenario::{Action, Scenario};
@@ -30,7 +32,7 @@ pub(super) fn storage(scenario: &Scenario, manifests: &Manifests, warnings: &mut
         needs.take(namespace, spec);
     }
     let classes = needs.classes(all.storage_classes, warnings);
-    needs.warn(warnings);
+    needs.warn(&classes, warnings);
     Storage::new(needs.claims, needs.volumes, classes)
 }
 
@@ -69,6 +71,8 @@ struct Needs {
     /// Classes of claims that are not bound; `None` for the default class.
     wanted: BTreeSet<Option<Symbol>>,
     missing: Vec<String>,
+    /// Claims and volumes of which no file says how big they are, with the class of those that are not bound.
+    sizeless: Vec<(Symbol, Option<Symbol>)>,
 }
 
 impl Needs {
@@ -101,21 +105,33 @@ impl Needs {
 
     fn take(&mut self, namespace: Symbol, spec: &PodSpec) {
         for volume in &spec.volumes {
-            match volume.source {
-                ClaimSource::Ephemeral(class) => self.want(Some(class)),
-                ClaimSource::Template(class) => self.want(class),
-                ClaimSource::Named => self.take_claim(namespace, volume.claim),
+            let class = match volume.source {
+                ClaimSource::Ephemeral(class) => Some(class),
+                ClaimSource::Template(class) => class,
+                ClaimSource::Named => {
+                    self.take_claim(namespace, volume.claim);
+                    continue;
+                }
+            };
+            let class = self.want(class);
+            if volume.gib.is_none() {
+                self.sizeless.push((volume.claim, class));
             }
         }
     }
 
     /// A claim that is not bound is of this class; the empty name stands for none.
-    fn want(&mut self, class: Option<Symbol>) {
-        self.wanted.insert(class.filter(|class| *class != well_known::EMPTY));
+    fn want(&mut self, class: Option<Symbol>) -> Option<Symbol> {
+        let class = class.filter(|class| *class != well_known::EMPTY);
+        self.wanted.insert(class);
+        class
     }
 
     fn take_claim(&mut self, namespace: Symbol, name: Symbol) {
         let known = self.claims.iter_mut().find(|claim| claim.namespace == namespace && claim.name == name);
+        if let Some(claim) = known.as_deref().filter(|claim| claim.volume.is_none() && claim.gib.is_none()) {
+            self.sizeless.push((name, claim.class.filter(|class| *class != well_known::EMPTY)));
+        }
         match known {
             Some(claim) if claim.volume.is_some() => {}
             Some(claim) => {
@@ -139,6 +155,8 @@ impl Needs {
             binding_mode: VolumeBindingMode::WaitForFirstConsumer,
             allowed_topologies: Vec::new(),
             default_class,
+            disk: DiskClass { volume_type: Some(Symbol::new(EKS_CLASS)), ..DiskClass::default() },
+            retain: false,
         };
         let mut assumed = Vec::new();
         for &wanted in &self.wanted {
@@ -165,11 +183,23 @@ impl Needs {
         classes
     }
 
-    fn warn(&self, warnings: &mut Vec<String>) {
+    fn warn(&self, classes: &[StorageClass], warnings: &mut Vec<String>) {
+        let is_ebs = |class: Option<Symbol>| {
+            let found = classes.iter().find(|own| class.map_or(own.default_class, |name| own.name == name));
+            found.is_some_and(|class| class.provisioner == well_known::EBS_DRIVER)
+        };
+        let ebs = |volume: &&PersistentVolume| volume.driver == Some(well_known::EBS_DRIVER) && volume.gib.is_none();
+        let there = self.volumes.iter().filter(ebs).map(|volume| volume.name);
+        let to_come = self.sizeless.iter().filter(|(_, class)| is_ebs(*class)).map(|(name, _)| *name);
+        let sizeless: BTreeSet<&str> = there.chain(to_come).map(|name| name.as_str()).collect();
+        if !sizeless.is_empty() {
+            let names: Vec<&str> = sizeless.into_iter().collect();
+            warnings.push(format!("no file says how big {} is: such volumes are not billed", some_of(&names)));
+        }
         if !self.missing.is_empty() {
             let missing: Vec<&str> = self.missing.iter().map(String::as_str).collect();
             warnings.push(format!(
-                "PersistentVolumeClaim {} is in no file: taken to be of the default class and not bound yet",
+                "PersistentVolumeClaim {} is in no file: taken to be of the default class, not bound yet, and of no size that could be billed",
                 some_of(&missing)
             ));
         }

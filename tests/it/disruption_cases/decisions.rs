@@ -210,6 +210,7 @@ fn a_volume_on_the_nodes_own_disk_does_not_hold_its_pod() {
         bind_completed: true,
         lost: false,
         deleting: false,
+        gib: None,
     });
     lab.volumes.push(PersistentVolume {
         name: "disk".into(),
@@ -217,6 +218,9 @@ fn a_volume_on_the_nodes_own_disk_does_not_hold_its_pod() {
         node_affinity: bound.spec.node_affinity.required.clone(),
         node_local: true,
         deleting: false,
+        class: None,
+        gib: None,
+        retain: false,
     });
     let volumes = json!([{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]);
     lab.node("own", "m-4", vec![pod("db", json!({"cpu": "1", "volumes": volumes}))]);

@@ -2,7 +2,7 @@
 
 use nodecast::domain::Symbol;
 use nodecast::domain::pod::NodeSelectorTerm;
-use nodecast::domain::volumes::{PersistentVolume, PersistentVolumeClaim, StorageClass, VolumeBindingMode};
+use nodecast::domain::volumes::{DiskClass, PersistentVolume, PersistentVolumeClaim, StorageClass, VolumeBindingMode};
 use nodecast::policy::packing::{Unschedulable, VolumeRefusal};
 use serde_json::{Value, json};
 
@@ -29,6 +29,7 @@ fn bound(world: &mut World, name: &str, alternatives: &[&[&str]]) {
         bind_completed: true,
         lost: false,
         deleting: false,
+        gib: None,
     });
     world.volumes.push(PersistentVolume {
         name: Symbol::new(name),
@@ -36,6 +37,9 @@ fn bound(world: &mut World, name: &str, alternatives: &[&[&str]]) {
         node_affinity: alternatives.iter().map(|zones| in_zones(zones)).collect(),
         node_local: false,
         deleting: false,
+        class: None,
+        gib: None,
+        retain: false,
     });
 }
 
@@ -115,6 +119,7 @@ fn an_unusable_volume_leaves_its_pod_out_and_no_other() {
         bind_completed: false,
         lost: false,
         deleting: false,
+        gib: None,
     };
     let class = |binding_mode| StorageClass {
         name: Symbol::new("standard"),
@@ -122,6 +127,8 @@ fn an_unusable_volume_leaves_its_pod_out_and_no_other() {
         binding_mode,
         allowed_topologies: vec![in_zones(&["zone-2"])],
         default_class: false,
+        disk: DiskClass::default(),
+        retain: false,
     };
     let standard = Some(Symbol::new("standard"));
     let immediate = vec![class(VolumeBindingMode::Immediate)];
