@@ -98,7 +98,8 @@ impl<'a> Packer<'a> {
     /// Goes on with what an earlier packer left; compiles the setup where nothing is kept.
     ///
     /// The setup must be equal to the earlier one in everything: release, options, pools, their instance types with the
-    /// availability and prices of all offerings, daemons, namespaces and volumes. The answers are those of [`Self::new`].
+    /// availability and prices of all offerings, daemons and namespaces; only volumes may differ. The answers are those of
+    /// [`Self::new`].
     pub fn resume(setup: PackingSetup<'a>, memory: Option<PackerMemory>) -> Self {
         let Some(PackerMemory(kept)) = memory else { return Self::new(setup) };
         let Packer { setup: _, table, resources, templates, tables, rules, shapes, orders, nodes } = kept;

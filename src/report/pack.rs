@@ -14,6 +14,7 @@ use serde::Serialize;
 use crate::catalog::PriceQuality;
 use crate::domain::symbol::well_known;
 use crate::domain::{Currency, HourlyRate, Resources};
+use crate::policy::instance_types::position;
 use crate::policy::packing::PlannedClaim;
 use crate::policy::selection::{LaunchRequest, Override};
 use crate::simulation::single_pass::SinglePass;
@@ -267,7 +268,7 @@ fn launched_node(pass: &SinglePass<'_>, claim: &PlannedClaim, request: &LaunchRe
     zones.sort_unstable();
     let price = |wanted: &Override| real_price(pass, request, wanted);
     let cheapest = request.overrides.iter().min_by_key(|wanted| (price(wanted), wanted.priority))?;
-    let own = pass.types[claim.pool].iter().find(|kind| kind.name == cheapest.instance_type)?;
+    let own = &pass.types[claim.pool][position(&pass.types[claim.pool], cheapest.instance_type)?];
     let pods: Vec<usize> = claim.pods.iter().map(|&pod| pass.asked[pod]).collect();
     let share = |requested: i64, offered: i64| {
         if offered > 0 { libm::round(requested as f64 / offered as f64 * 1e4) / 1e4 } else { 0.0 }

@@ -12,7 +12,7 @@ use crate::actors::{interruption, node_life, replay};
 use crate::cloud::{BootStages, CallError, CloudProvider, FleetOverride, FleetReply, FleetRequest, Pool};
 use crate::domain::words::counted;
 use crate::domain::{KarpenterVersion, NodeClass, NodeId, SimDuration, SimTime, Symbol, well_known};
-use crate::policy::instance_types::{InstanceType, capacity_type_key};
+use crate::policy::instance_types::{InstanceType, capacity_type_key, position};
 use crate::policy::packing::MinValuesPolicy;
 use crate::policy::selection::{LaunchRequest, LaunchView, select};
 use crate::world::NodePhase;
@@ -170,8 +170,8 @@ fn launched(
     class: Option<&NodeClass>,
 ) {
     let chosen = context.ec2.instance(instance).pool;
-    let known = context.karpenter.instance_types[claim.pool].iter().find(|kind| kind.name == chosen.instance_type);
-    let Some(kind) = known else { return };
+    let types = &context.karpenter.instance_types[claim.pool];
+    let Some(kind) = position(types, chosen.instance_type).map(|place| &types[place]) else { return };
     // A label goes on the node only where the type has one value for it.
     let mut labels: crate::domain::Labels = kind
         .requirements

@@ -7,7 +7,7 @@ use crate::actors::replay::{self, LaunchFaultKind};
 use crate::domain::taints::TaintEffect;
 use crate::domain::{Currency, HourlyRate, Labels, NodeId, Resources, SimDuration, SimTime, Symbol, Taint, well_known};
 use crate::policy::disruption::ConditionStatus;
-use crate::policy::instance_types::InstanceType;
+use crate::policy::instance_types::{InstanceType, position};
 use crate::policy::selection::price::Terms;
 use crate::world::NodePhase;
 use crate::world::node_operations::LaunchFacts;
@@ -83,7 +83,8 @@ fn offers(
     let mut found = Vec::new();
     for &index in types {
         let name = context.karpenter.instance_types[pool][index as usize].name;
-        let Some(kind) = setup.instance_types.iter().find(|own| own.name == name) else { continue };
+        let Some(place) = position(&setup.instance_types, name) else { continue };
+        let kind = &setup.instance_types[place];
         for (index, offering) in kind.offerings.iter().enumerate() {
             let open = offering.available
                 && !context.karpenter.withdrawn.contains(&name)
@@ -117,8 +118,8 @@ fn fault(context: &Context<'_>, now: SimTime, offer: Offer, kinds: &[LaunchFault
 
 fn launch(context: &mut Context<'_>, now: SimTime, node: NodeId, pool: usize, offer: Offer) {
     let Some(setup) = &context.setup.replay else { return };
-    let known = context.karpenter.instance_types[pool].iter().find(|kind| kind.name == offer.name);
-    let Some(kind) = known.cloned() else { return };
+    let types = &context.karpenter.instance_types[pool];
+    let Some(kind) = position(types, offer.name).map(|place| types[place].clone()) else { return };
     context.world.launch_node(node, &facts(&kind, offer, context.setup.region.currency), now);
     let machine = ReplayMachine { capacity: kind.capacity, allocatable: kind.allocatable };
     if let Some(replay) = &mut context.replay {

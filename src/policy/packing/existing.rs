@@ -12,7 +12,7 @@ use super::classes::Class;
 use super::errors::Refusal;
 use super::existing_index::ExistingNodes;
 use super::input::{NodeView, PackingSetup};
-use super::node_memo::{CountedPods, KeptNode, NodeMemo, PodsOfNode};
+use super::node_memo::{CountedPods, Fixed, KeptNode, NodeMemo, PodsOfNode, host_name};
 use super::ports;
 use super::requirement_table::{Combined, RequirementTable, SetId, Undefined};
 use super::resource_table::ResourceTable;
@@ -40,12 +40,6 @@ pub(super) struct ExistingNode {
     attached: Vec<Attachment>,
     /// Pods put on it in this pass.
     pub(super) pods: Vec<usize>,
-}
-
-/// What no question changes about a node.
-struct Fixed {
-    host_name: String,
-    volume_limits: Vec<(Symbol, u32)>,
 }
 
 /// The classes of bound pods that count in topologies, and where they are.
@@ -141,7 +135,7 @@ impl NodeReader<'_, '_> {
         }
         ExistingNode {
             node: position,
-            fixed: Arc::new(Fixed { host_name: host.to_owned(), volume_limits: view.volume_limits.to_vec() }),
+            fixed: Arc::clone(&known.fixed),
             set: known.set,
             taints: taints_id,
             overdrawn: view.allocatable.iter().any(|(name, _)| available.get(name) < 0),
@@ -174,14 +168,6 @@ fn is_ephemeral(taint: &Taint) -> bool {
         || (taint.key == well_known::TAINT_UNINITIALIZED && schedule && taint.value == well_known::TRUE)
         || (taint.key == well_known::TAINT_UNREGISTERED && execute)
         || taint.key.as_str().starts_with("readiness.k8s.io/")
-}
-
-/// The name under which a node is a domain of the host name.
-fn host_name<'v>(view: &NodeView<'v>) -> &'v str {
-    match view.labels.get(well_known::HOSTNAME) {
-        Some(name) => name.as_str(),
-        None => view.name,
-    }
 }
 
 /// A pod in its present state of relaxation, as an existing node sees it.

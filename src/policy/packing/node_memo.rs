@@ -43,7 +43,22 @@ pub(super) struct KeptNode {
     pub(super) labels: Arc<Labels>,
     /// The labels as requirements.
     pub(super) set: SetId,
+    pub(super) fixed: Arc<Fixed>,
     pub(super) pods: Arc<PodsOfNode>,
+}
+
+/// What no question changes about a node.
+pub(super) struct Fixed {
+    pub(super) host_name: String,
+    pub(super) volume_limits: Vec<(Symbol, u32)>,
+}
+
+/// The name under which a node is a domain of the host name.
+pub(super) fn host_name<'v>(view: &NodeView<'v>) -> &'v str {
+    match view.labels.get(well_known::HOSTNAME) {
+        Some(name) => name.as_str(),
+        None => view.name,
+    }
 }
 
 /// What the pods of a node come to.
@@ -130,19 +145,28 @@ struct Daemon {
 impl NodeMemo {
     /// The node as it is now.
     pub(super) fn node(&mut self, view: &NodeView<'_>, table: &mut RequirementTable) -> KeptNode {
-        let (labels, set) = match self.nodes.get(view.name) {
-            Some(known) if *known.labels == *view.labels => (Arc::clone(&known.labels), known.set),
-            _ => (Arc::new(view.labels.clone()), self.set_of(view.labels, table)),
-        };
-        let pods = match self.nodes.get(view.name) {
-            Some(known) if known.pods.are(view.pods) => Arc::clone(&known.pods),
-            _ => Arc::new(self.pods_of(view.pods)),
-        };
-        let now = KeptNode { labels, set, pods };
-        match self.nodes.get_mut(view.name) {
-            Some(known) => known.clone_from(&now),
-            None => drop(self.nodes.insert(view.name.to_owned(), now.clone())),
+        let known = self.nodes.get(view.name);
+        let same = |known: &&KeptNode| *known.labels == *view.labels && known.fixed.volume_limits == view.volume_limits;
+        let same_labels = known.filter(same);
+        let same_pods = known.filter(|known| known.pods.are(view.pods));
+        if let (Some(known), Some(_)) = (same_labels, same_pods) {
+            return known.clone();
         }
+        let (kept, pods) = (same_labels.cloned(), same_pods.map(|known| Arc::clone(&known.pods)));
+        let pods = pods.unwrap_or_else(|| Arc::new(self.pods_of(view.pods)));
+        let now = match kept {
+            Some(kept) => KeptNode { pods, ..kept },
+            None => KeptNode {
+                labels: Arc::new(view.labels.clone()),
+                set: self.set_of(view.labels, table),
+                fixed: Arc::new(Fixed {
+                    host_name: host_name(view).to_owned(),
+                    volume_limits: view.volume_limits.to_vec(),
+                }),
+                pods,
+            },
+        };
+        self.nodes.insert(view.name.to_owned(), now.clone());
         now
     }
 

@@ -66,6 +66,12 @@ pub(super) fn is_karpenters(node: &Object<'_>) -> bool {
     OF_KARPENTER.iter().any(|key| node.label(key).is_some())
 }
 
+/// Whether a node's labels, Karpenter's or those of EKS, say that it is Spot.
+pub(super) fn is_spot(node: &Object<'_>) -> bool {
+    const KEYS: [&str; 2] = ["karpenter.sh/capacity-type", "eks.amazonaws.com/capacityType"];
+    KEYS.iter().find_map(|key| node.label(key)).is_some_and(|kind| kind.eq_ignore_ascii_case("spot"))
+}
+
 /// Whether the node is a pod's own, on Fargate.
 pub(super) fn is_on_fargate(node: &Object<'_>) -> bool {
     node.label("eks.amazonaws.com/compute-type") == Some("fargate")
@@ -151,7 +157,7 @@ fn group(name: String, managed: bool, nodes: &[&Object<'_>], cluster: &Cluster, 
         return None;
     }
     let first = nodes.first()?;
-    let spot = ["SPOT", "spot"].contains(&first.label("eks.amazonaws.com/capacityType").unwrap_or_default());
+    let spot = is_spot(first);
     let mut zones: Vec<String> = nodes.iter().filter_map(|node| zone_of(node)).map(str::to_owned).collect();
     zones.sort_unstable();
     zones.dedup();

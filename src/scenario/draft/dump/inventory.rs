@@ -3,7 +3,7 @@
 //! What must not live here: anything that the scenario's nodes follow from (`groups`).
 
 use super::Dump;
-use super::groups::{instance_type, is_on_fargate};
+use super::groups::{instance_type, is_on_fargate, is_spot};
 use super::objects::Object;
 use crate::catalog::Region;
 use crate::domain::words::counted;
@@ -32,11 +32,6 @@ pub(super) fn sentence(dump: &Dump<'_>, region: &Region) -> Option<String> {
         region.currency.sign(),
         total.as_f64(),
     ))
-}
-
-fn is_spot(node: &Object<'_>) -> bool {
-    const KEYS: [&str; 2] = ["karpenter.sh/capacity-type", "eks.amazonaws.com/capacityType"];
-    KEYS.iter().find_map(|key| node.label(key)).is_some_and(|kind| kind.eq_ignore_ascii_case("spot"))
 }
 
 fn milli_cpu(node: &Object<'_>) -> Option<i64> {
