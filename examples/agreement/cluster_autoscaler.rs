@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::cluster_autoscaler_case::Cluster;
 use super::fields::{NOW, list, same};
-use super::tally::{Tally, files, read_json};
+use super::tally::{Tally, files, guarded, read_json};
 
 /// Runs every case below `paths`: files with one case, or with a list `cases`; gzip or not.
 pub fn run(paths: &[PathBuf], _catalogs: Option<&Path>) -> Result<Tally, String> {
@@ -22,7 +22,7 @@ pub fn run(paths: &[PathBuf], _catalogs: Option<&Path>) -> Result<Tally, String>
         let file = read_json(&path).map_err(told)?;
         let cases = if file["cases"].is_null() { std::slice::from_ref(&file) } else { list(&file, "cases")? };
         for case in cases {
-            tally.count(case["name"].as_str().unwrap_or("?"), check(case));
+            tally.count(case["name"].as_str().unwrap_or("?"), guarded(|| check(case)));
         }
     }
     Ok(tally)

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use nodecast::domain::{SimDuration, SimTime};
 use serde_json::Value;
 
-use super::tally::{Tally, files};
+use super::tally::{Tally, files, guarded};
 
 /// The instant at which every case decides; ages are subtracted from it.
 pub const NOW: SimTime = SimTime::from_micros(1_000_000_000_000_000);
@@ -19,7 +19,7 @@ pub fn run_cases(paths: &[PathBuf], check: fn(&Value) -> Result<(), String>) -> 
         let file: Value = serde_json::from_str(&text).map_err(|error| told(error.to_string()))?;
         for case in list(&file, "cases").map_err(told)? {
             let name = ["id", "name"].map(|key| case[key].as_str().unwrap_or("?")).join(" ");
-            tally.count(&name, check(case));
+            tally.count(&name, guarded(|| check(case)));
         }
     }
     Ok(tally)

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use super::fields::{list, same};
 use super::karpenter_case::{Case, Catalogs, rate, read_json, resources};
-use super::tally::{Tally, files};
+use super::tally::{Tally, files, guarded};
 
 /// Runs every case below `paths`: files with one case, or with a list `cases`; gzip or not. A case without `expected` is
 /// run once and measured.
@@ -26,11 +26,20 @@ pub fn run(paths: &[PathBuf], catalogs: Option<&Path>) -> Result<Tally, String> 
         let file = read_json(&path)?;
         let cases = if file["cases"].is_null() { std::slice::from_ref(&file) } else { list(&file, "cases")? };
         for value in cases {
-            let catalog = catalogs.find(&path, value["catalog"].as_str().unwrap_or_default()).map_err(told)?;
-            let case = Case::read(value, catalog).map_err(told)?;
-            let started = Instant::now();
-            let plan = case.with(pack);
-            let elapsed = started.elapsed();
+            let packed = guarded(|| {
+                let catalog = catalogs.find(&path, value["catalog"].as_str().unwrap_or_default())?;
+                let case = Case::read(value, catalog)?;
+                let started = Instant::now();
+                let plan = case.with(pack);
+                Ok((case, plan, started.elapsed()))
+            });
+            let (case, plan, elapsed) = match packed {
+                Ok(packed) => packed,
+                Err(problem) => {
+                    tally.count(value["name"].as_str().unwrap_or("?"), Err(told(problem)));
+                    continue;
+                }
+            };
             if value["expected"].is_null() {
                 let stem = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
                 tally.measured.push(format!(
@@ -42,7 +51,7 @@ pub fn run(paths: &[PathBuf], catalogs: Option<&Path>) -> Result<Tally, String> 
                     elapsed.as_secs_f64() * 1e3
                 ));
             } else {
-                tally.count(&case.name, compare(&case, &plan, &value["expected"]));
+                tally.count(&case.name, guarded(|| compare(&case, &plan, &value["expected"])));
             }
         }
     }

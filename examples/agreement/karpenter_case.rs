@@ -276,6 +276,7 @@ pub fn rate(value: &Value) -> Result<HourlyRate, String> {
     HourlyRate::parse(&format!("{price:.9}")).ok_or_else(|| format!("{value} is not a price"))
 }
 
+/// The instance types of a catalog.
 pub fn read_catalog(catalog: &Value) -> Result<Vec<InstanceType>, String> {
     let optional: Vec<Symbol> =
         list(catalog, "optionalLabels")?.iter().filter_map(Value::as_str).map(Symbol::new).collect();
@@ -337,7 +338,8 @@ fn state_offerings(instance_type: &mut InstanceType) {
     }
 }
 
-fn change_offerings(case: &Value, types: &mut [InstanceType]) -> Result<(), String> {
+/// Applies what a case changes of its catalog's offerings.
+pub fn change_offerings(case: &Value, types: &mut [InstanceType]) -> Result<(), String> {
     for added in list(case, "addOfferings")? {
         let offering = read_offering(&added["offering"])?;
         let name = added["type"].as_str().unwrap_or_default();

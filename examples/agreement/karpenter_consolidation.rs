@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use nodecast::domain::node_pool::DisruptionReason;
 use nodecast::domain::pod::PodPhase;
-use nodecast::domain::{HourlyRate, KarpenterVersion, Labels, PodSpec, SimTime};
+use nodecast::domain::{HourlyRate, KarpenterVersion, NodeObject, PodSpec, SimTime};
 use nodecast::policy::disruption::{
     Candidate, ClusterView, Command, Decision, Found, Method, NodeFacts, PodBudget, PodPlace, PodView, WhatIf,
     candidates, emptiness, evaluate, multi_node,
@@ -14,10 +14,30 @@ use nodecast::policy::packing::{NodeView, Packer, PackingSetup, PendingPod, Plan
 use nodecast::scenario::manifests::pod_disruption_budget_from_json;
 use serde_json::{Value, json};
 
-use super::fields::{list, same};
+use super::fields::{list, only, same};
 use super::karpenter::write_requirement;
 use super::karpenter_case::{Case, CasePod, Catalogs, read_json};
-use super::tally::{Tally, files};
+use super::tally::{Tally, files, guarded};
+
+/// What a case may have.
+const FIELDS: [&str; 16] = [
+    "name",
+    "category",
+    "description",
+    "note",
+    "catalog",
+    "offeringOverrides",
+    "addOfferings",
+    "options",
+    "namespaces",
+    "nodePools",
+    "daemonSets",
+    "nodes",
+    "pods",
+    "spotToSpot",
+    "podDisruptionBudgets",
+    "expected",
+];
 
 /// Runs every case below `paths`: files with one case, or with a list `cases`; gzip or not. A case without `expected` is
 /// run once and measured.
@@ -29,18 +49,22 @@ pub fn run(paths: &[PathBuf], catalogs: Option<&Path>) -> Result<Tally, String> 
         let file = read_json(&path)?;
         let cases = if file["cases"].is_null() { std::slice::from_ref(&file) } else { list(&file, "cases")? };
         for value in cases {
-            let catalog = catalogs.find(&path, value["catalog"].as_str().unwrap_or_default()).map_err(told)?;
-            let case = Case::read(value, catalog).map_err(told)?;
-            let outcome = with_cluster(&case, value, |packer, view| {
-                if value["expected"].is_null() {
-                    return Err(measure(packer, view));
-                }
-                Ok(compare(packer, view, &value["expected"]))
-            })
-            .map_err(told)?;
+            let name = value["name"].as_str().unwrap_or("?");
+            let outcome = guarded(|| {
+                only("case", value, &FIELDS)?;
+                let catalog = catalogs.find(&path, value["catalog"].as_str().unwrap_or_default())?;
+                let case = Case::read(value, catalog)?;
+                with_cluster(&case, value, |packer, view| {
+                    if value["expected"].is_null() {
+                        return Err(measure(packer, view));
+                    }
+                    Ok(compare(packer, view, &value["expected"]))
+                })
+            });
             match outcome {
-                Ok(outcome) => tally.count(&case.name, outcome),
-                Err(line) => tally.measured.push(format!("{} {line}", case.name)),
+                Ok(Ok(outcome)) => tally.count(name, outcome),
+                Ok(Err(line)) => tally.measured.push(format!("{name} {line}")),
+                Err(problem) => tally.count(name, Err(told(problem))),
             }
         }
     }
@@ -79,9 +103,8 @@ pub fn with_cluster<R>(
     let answer = case.with(|setup: PackingSetup<'_>, situation: &Situation<'_>| {
         let pending: Vec<PendingPod<'_>> =
             situation.pods.iter().zip(numbered).map(|(pod, uid_rank)| PendingPod { uid_rank, ..*pod }).collect();
-        let none = Labels::new();
-        let nodes: Vec<NodeFacts<'_>> =
-            situation.nodes.iter().zip(&pods).map(|(view, pods)| node_facts(*view, pods, &none)).collect();
+        let facts = situation.nodes.iter().zip(&pods).zip(&case.nodes);
+        let nodes: Vec<NodeFacts<'_>> = facts.map(|((view, pods), own)| node_facts(*view, pods, &own.node)).collect();
         let pools: &[PoolView<'_>] = setup.pools;
         let view = ClusterView {
             now: SimTime::ZERO,
@@ -125,17 +148,17 @@ fn pod_view(pod: &CasePod, uid_rank: u64) -> PodView<'_> {
     }
 }
 
-fn node_facts<'a>(view: NodeView<'a>, pods: &'a [PodView<'a>], annotations: &'a Labels) -> NodeFacts<'a> {
+fn node_facts<'a>(view: NodeView<'a>, pods: &'a [PodView<'a>], node: &'a NodeObject) -> NodeFacts<'a> {
     NodeFacts {
         view,
         pods,
         created: SimTime::ZERO,
         expire_after: None,
         grace_limited: false,
-        annotations,
+        annotations: &node.annotations,
         queued: false,
         instance_terminating: false,
-        ready: true,
+        ready: node.ready,
         nominated: false,
         consolidatable: true,
         drifted: None,
@@ -169,19 +192,23 @@ pub fn multi(packer: &mut Packer<'_>, view: &ClusterView<'_>, found: &[Candidate
 
 fn compare(packer: &mut Packer<'_>, view: &ClusterView<'_>, expected: &Value) -> Result<(), String> {
     let name = |node: usize| view.nodes[node].view.name.to_owned();
-    let mut empty: Vec<String> = candidates(view, Method::Emptiness).iter().map(|own| name(own.node)).collect();
+    let found = candidates(view, Method::SingleNode);
+    // Consolidation's candidates without pods: emptiness takes them, and more where consolidation wants none.
+    let (others, empty): (Vec<&Candidate>, Vec<&Candidate>) =
+        found.iter().partition(|own| !own.reschedulable.is_empty());
+    let mut empty: Vec<String> = empty.iter().map(|own| name(own.node)).collect();
     let mut allowances = view.allowances(DisruptionReason::Empty, 0);
-    let taken = match emptiness(&candidates(view, Method::Emptiness), &mut allowances) {
-        Found::Command(command) => command.nodes.len(),
-        Found::Nothing | Found::NotNow => 0,
+    let taken: Vec<String> = match emptiness(&candidates(view, Method::Emptiness), &mut allowances) {
+        Found::Command(command) => command.nodes.iter().map(|&node| name(node)).collect(),
+        Found::Nothing | Found::NotNow => Vec::new(),
     };
-    same("empty nodes taken", taken, empty.len())?;
+    if let Some(left) = empty.iter().find(|own| !taken.contains(own)) {
+        return Err(format!("emptiness leaves {left}"));
+    }
     empty.sort();
     let mut wanted = texts(&expected["emptyCandidates"]);
     wanted.sort();
     same("empty candidates", empty, wanted)?;
-    let found = candidates(view, Method::SingleNode);
-    let others: Vec<&Candidate> = found.iter().filter(|own| !own.reschedulable.is_empty()).collect();
     let listed: Vec<(String, usize)> = others.iter().map(|own| (name(own.node), own.reschedulable.len())).collect();
     let wanted = list(expected, "candidates")?;
     let wanted_listed: Vec<(String, usize)> = wanted

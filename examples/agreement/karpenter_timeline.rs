@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use nodecast::actors::replay::{LaunchFault, LaunchFaultKind, NodeChange, Replay, ReplayAction};
+use nodecast::actors::replay::{LaunchFault, LaunchFaultKind, NodeChange, PodChange, Replay, ReplayAction};
 use nodecast::actors::{Autoscaler, KarpenterSettings, Setup};
 use nodecast::catalog::Catalog;
 use nodecast::domain::pod::IntOrPercent;
@@ -19,15 +19,53 @@ use nodecast::simulation::Simulation;
 use serde_json::Value;
 use std::sync::Arc;
 
-use super::fields::{list, number_or, text};
-use super::karpenter_case::{Catalogs, read_catalog, read_json};
+use super::fields::{list, number_or, only, text};
+use super::karpenter_case::{Catalogs, change_offerings, read_catalog, read_json};
 use super::karpenter_timeline_events::compare;
-use super::tally::{Tally, files};
+use super::tally::{Tally, files, guarded};
 
 /// Seconds of simulated time at the instant that a case calls zero: its controllers start 9.63 seconds before.
 pub const ZERO: f64 = 10.0;
 /// When the controllers start, in the time of a case.
 const BEGIN: f64 = -9.63;
+/// More steps than any case takes that comes to an end.
+const MOST_STEPS: u64 = 200_000_000;
+/// What a case may have.
+const FIELDS: [&str; 14] = [
+    "name",
+    "category",
+    "description",
+    "catalog",
+    "offeringOverrides",
+    "addOfferings",
+    "nodePools",
+    "start",
+    "durationSeconds",
+    "options",
+    "model",
+    "launchFaults",
+    "actions",
+    "expected",
+];
+/// What each action may have beside its time and kind.
+const ACTIONS: [(&str, &[&str]); 16] = [
+    ("setReplicas", &["name", "replicas", "pod"]),
+    ("stream", &["name", "count", "every", "pod"]),
+    ("createBarePods", &["name", "count", "pod"]),
+    ("finishPod", &["name"]),
+    ("patchPod", &["name", "patch"]),
+    ("patchPDB", &["name", "patch"]),
+    ("patchNodePool", &["name", "patch"]),
+    ("patchNode", &["onNodeOf", "patch"]),
+    ("createPDB", &["podDisruptionBudget"]),
+    ("daemonSet", &["name", "daemonSet"]),
+    ("deleteNodeClaim", &["onNodeOf"]),
+    ("driftNode", &["onNodeOf"]),
+    ("killInstance", &["onNodeOf"]),
+    ("notice", &["onNodeOf", "kind", "service", "category", "state"]),
+    ("statusCheck", &["onNodeOf", "failed"]),
+    ("withdrawType", &["name"]),
+];
 
 /// Runs every case below `paths`: files with one case, or with a list `cases`; gzip or not.
 pub fn run(paths: &[PathBuf], catalogs: Option<&Path>) -> Result<Tally, String> {
@@ -39,15 +77,49 @@ pub fn run(paths: &[PathBuf], catalogs: Option<&Path>) -> Result<Tally, String> 
         let file = read_json(&path)?;
         let cases = if file["cases"].is_null() { std::slice::from_ref(&file) } else { list(&file, "cases")? };
         for case in cases {
-            let types = catalogs.find(&path, case["catalog"].as_str().unwrap_or_default()).map_err(told)?;
-            let setup = setup(case, types, catalog).map_err(told)?;
-            let mut simulation = Simulation::new(&setup);
-            while simulation.step().is_some() {}
-            let name = case["name"].as_str().unwrap_or("?");
-            tally.count(name, compare(simulation.context().world.record(), case));
+            let outcome = guarded(|| {
+                let types = catalogs.find(&path, case["catalog"].as_str().unwrap_or_default())?;
+                replay(case, types, catalog)
+            });
+            tally.count(case["name"].as_str().unwrap_or("?"), outcome.map_err(told));
         }
     }
     Ok(tally)
+}
+
+/// Replays a case and compares what happens.
+fn replay(case: &Value, types: &Value, catalog: &Catalog) -> Result<(), String> {
+    check_fields(case)?;
+    let setup = setup(case, types, catalog)?;
+    let mut simulation = Simulation::new(&setup);
+    let mut steps = 0;
+    while simulation.step().is_some() {
+        steps += 1;
+        if steps > MOST_STEPS {
+            return Err("the replay does not come to an end".to_owned());
+        }
+    }
+    compare(simulation.context().world.record(), case)
+}
+
+/// Fails on fields that nothing here reads.
+fn check_fields(case: &Value) -> Result<(), String> {
+    only("case", case, &FIELDS)?;
+    let gates = ["spotToSpot", "nodeRepair", "staticCapacity"];
+    only("options", &case["options"], &[&gates[..], &["batchIdleSeconds", "batchMaxSeconds"]].concat())?;
+    let model =
+        ["launchSeconds", "registerSeconds", "readySeconds", "podShutdownSeconds", "instanceTerminationSeconds"];
+    only("model", &case["model"], &model)?;
+    for fault in list(case, "launchFaults")? {
+        only("launch fault", fault, &["from", "to", "kind", "types", "zone", "capacityType"])?;
+    }
+    for action in list(case, "actions")? {
+        let op = text(action, "op")?.unwrap_or_default();
+        let known = ACTIONS.iter().find(|(own, _)| *own == op);
+        let (_, own) = known.ok_or_else(|| format!("unknown action {op:?}"))?;
+        only(op, action, &[&["t", "op"], *own].concat())?;
+    }
+    Ok(())
 }
 
 /// An instant of a case as an instant of the simulation.
@@ -61,8 +133,10 @@ pub fn setup(case: &Value, types: &Value, catalog: &Catalog) -> Result<Setup, St
     let region = catalog.region("us-east-1").map_err(|error| error.to_string())?;
     let model = &case["model"];
     let span = |key: &str| number_or(model, key, 0.0).map(SimDuration::from_secs_f64);
+    let mut instance_types = read_catalog(types)?;
+    change_offerings(case, &mut instance_types)?;
     let replay = Replay {
-        instance_types: read_catalog(types)?,
+        instance_types,
         begins: instant(BEGIN),
         launch: span("launchSeconds")?,
         register: span("registerSeconds")?,
@@ -157,10 +231,10 @@ fn actions(case: &Value) -> Result<Vec<(SimTime, ReplayAction)>, String> {
     for action in ordered {
         let at = time(action);
         if action["op"] == "stream" {
-            let (name, pod) = (symbol(action, "name"), pod(&action["pod"])?);
+            let (name, pod) = (symbol(action, "name"), optional_pod(&action["pod"])?);
             let every = number_or(action, "every", 0.0)?;
             for number in 0..action["count"].as_u64().unwrap_or(0) {
-                let add = ReplayAction::AddReplica { name, pod: Arc::clone(&pod) };
+                let add = ReplayAction::AddReplica { name, pod: pod.clone() };
                 found.push((instant(at + every * number as f64), add));
             }
         } else {
@@ -177,8 +251,8 @@ fn read_action(action: &Value, objects: &mut Objects) -> Result<ReplayAction, St
     let node_of = symbol(action, "onNodeOf");
     Ok(match action["op"].as_str().unwrap_or_default() {
         "setReplicas" => {
-            let own = if action["pod"].is_null() { None } else { Some(pod(&action["pod"])?) };
-            ReplayAction::SetReplicas { name: symbol(action, "name"), replicas: count("replicas"), pod: own }
+            let pod = optional_pod(&action["pod"])?;
+            ReplayAction::SetReplicas { name: symbol(action, "name"), replicas: count("replicas"), pod }
         }
         "createBarePods" => ReplayAction::CreateBarePods {
             name: symbol(action, "name"),
@@ -187,7 +261,14 @@ fn read_action(action: &Value, objects: &mut Objects) -> Result<ReplayAction, St
         },
         "finishPod" => ReplayAction::FinishPod(symbol(action, "name")),
         "patchPod" => {
-            ReplayAction::AnnotatePod(symbol(action, "name"), annotations(&action["patch"]["metadata"]["annotations"]))
+            let patch = &action["patch"];
+            only("patch", patch, &["metadata"])?;
+            only("metadata", &patch["metadata"], &["annotations", "labels"])?;
+            let changes = PodChange {
+                annotations: entries(&patch["metadata"]["annotations"]),
+                labels: entries(&patch["metadata"]["labels"]),
+            };
+            ReplayAction::PatchPod(symbol(action, "name"), changes)
         }
         "patchNode" => ReplayAction::PatchNode(node_of, node_change(&action["patch"])?),
         "patchNodePool" => {
@@ -260,6 +341,10 @@ fn symbol(value: &Value, key: &str) -> Symbol {
     Symbol::new(value[key].as_str().unwrap_or_default())
 }
 
+fn optional_pod(value: &Value) -> Result<Option<Arc<PodSpec>>, String> {
+    if value.is_null() { Ok(None) } else { pod(value).map(Some) }
+}
+
 /// A pod template; what nobody defaults stays as it is written.
 fn pod(value: &Value) -> Result<Arc<PodSpec>, String> {
     let mut spec = pod_from_json(value).map_err(|error| error.to_string())?.spec;
@@ -269,14 +354,20 @@ fn pod(value: &Value) -> Result<Arc<PodSpec>, String> {
     Ok(Arc::new(spec))
 }
 
-fn annotations(value: &Value) -> Vec<(Symbol, Option<Symbol>)> {
+/// The entries of a merge patch of annotations or labels; null removes one.
+fn entries(value: &Value) -> Vec<(Symbol, Option<Symbol>)> {
     let entries = value.as_object().into_iter().flatten();
     entries.map(|(key, value)| (Symbol::new(key), value.as_str().map(Symbol::new))).collect()
 }
 
 fn node_change(patch: &Value) -> Result<NodeChange, String> {
+    only("patch", patch, &["metadata", "spec", "status"])?;
+    only("metadata", &patch["metadata"], &["annotations", "labels"])?;
+    only("spec", &patch["spec"], &["taints"])?;
+    only("status", &patch["status"], &["conditions"])?;
     let mut change = NodeChange {
-        annotations: annotations(&patch["metadata"]["annotations"]),
+        annotations: entries(&patch["metadata"]["annotations"]),
+        labels: entries(&patch["metadata"]["labels"]),
         taints: None,
         conditions: Vec::new(),
     };

@@ -236,7 +236,8 @@ fn command_events<'r>(
     if let Some(at) = command.succeeded {
         found.push((at, "command-succeeded", describe(&command.nodes)));
     }
-    if let Some((at, _)) = &command.failed {
+    // One that could not be started was never in the queue.
+    if let (Some(_), Some((at, _))) = (command.started, &command.failed) {
         found.push((*at, "command-failed", describe(&command.nodes)));
     }
     found

@@ -13,7 +13,7 @@ use nodecast::scenario::manifests::{deployment_from_json, node_from_json, pod_fr
 use serde_json::{Value, json};
 
 use super::fields::{list, same, text};
-use super::tally::{Tally, files, read_json};
+use super::tally::{Tally, files, guarded, read_json};
 
 /// Runs every case below `paths`: files with one case, or with a list `cases`; gzip or not.
 pub fn run(paths: &[PathBuf], _catalogs: Option<&Path>) -> Result<Tally, String> {
@@ -23,7 +23,7 @@ pub fn run(paths: &[PathBuf], _catalogs: Option<&Path>) -> Result<Tally, String>
         let file = read_json(&path).map_err(told)?;
         let cases = if file["cases"].is_null() { std::slice::from_ref(&file) } else { list(&file, "cases")? };
         for case in cases {
-            tally.count(case["name"].as_str().unwrap_or("?"), check(case));
+            tally.count(case["name"].as_str().unwrap_or("?"), guarded(|| check(case)));
         }
     }
     Ok(tally)

@@ -1,6 +1,7 @@
 //! Counting agreement: one line for each disagreement, a total at the end.
 
 use std::io::Read;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
@@ -27,6 +28,12 @@ impl Tally {
             Err(difference) => self.disagreements.push(format!("{case}: {difference}")),
         }
     }
+}
+
+/// What a case comes to; one that cannot be read or that panics is a difference like any other, so that those after it are
+/// compared all the same.
+pub fn guarded<T>(case: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
+    catch_unwind(AssertUnwindSafe(case)).unwrap_or_else(|_| Err("it panicked".to_owned()))
 }
 
 /// Every file below `paths` (files stand for themselves, folders for the files in them) whose name ends in one of

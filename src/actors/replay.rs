@@ -103,8 +103,8 @@ pub enum ReplayAction {
     AddReplica {
         /// Its name.
         name: Symbol,
-        /// What its pods are.
-        pod: Arc<PodSpec>,
+        /// What its pods are; its first action brings it.
+        pod: Option<Arc<PodSpec>>,
     },
     /// Pods without an owner.
     CreateBarePods {
@@ -117,8 +117,8 @@ pub enum ReplayAction {
     },
     /// The containers of a pod end well.
     FinishPod(Symbol),
-    /// Annotations of a pod are set (`Some`) or removed.
-    AnnotatePod(Symbol, Vec<(Symbol, Option<Symbol>)>),
+    /// A pod is changed.
+    PatchPod(Symbol, PodChange),
     /// The node of a pod is changed.
     PatchNode(Symbol, NodeChange),
     /// A NodePool is replaced by another of its name.
@@ -141,11 +141,22 @@ pub enum ReplayAction {
     StatusCheck(Symbol, bool),
 }
 
+/// How a pod is changed from outside.
+#[derive(Clone, Debug, Default)]
+pub struct PodChange {
+    /// Annotations to set (`Some`) or to remove.
+    pub annotations: Vec<(Symbol, Option<Symbol>)>,
+    /// Labels to set (`Some`) or to remove.
+    pub labels: Vec<(Symbol, Option<Symbol>)>,
+}
+
 /// How a node is changed from outside.
 #[derive(Clone, Debug, Default)]
 pub struct NodeChange {
     /// Annotations to set (`Some`) or to remove.
     pub annotations: Vec<(Symbol, Option<Symbol>)>,
+    /// Labels to set (`Some`) or to remove.
+    pub labels: Vec<(Symbol, Option<Symbol>)>,
     /// The taints that it has from now on.
     pub taints: Option<Vec<Taint>>,
     /// Conditions with their status from now on.

@@ -224,6 +224,12 @@ impl World {
         }
     }
 
+    /// Replaces all labels.
+    pub fn relabel_node(&mut self, id: NodeId, labels: Labels) {
+        self.nodes[id.index()].labels = labels;
+        self.unrecorded += 1;
+    }
+
     /// Replaces all taints.
     pub fn set_taints(&mut self, id: NodeId, taints: Vec<Taint>) {
         self.nodes[id.index()].taints = taints;

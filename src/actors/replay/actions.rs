@@ -2,13 +2,15 @@
 
 use std::sync::Arc;
 
-use super::{NodeChange, ReplayAction, cluster};
+use super::{NodeChange, PodChange, ReplayAction, cluster};
 use crate::actors::context::Context;
 use crate::actors::event::{Event, class};
 use crate::actors::{karpenter, kubelet, replay};
 use crate::domain::pod::{OwnerKind, PodDisruptionBudget};
 use crate::domain::workload::ObjectName;
-use crate::domain::{LabelSelector, NodeId, PodId, PodSpec, SimDuration, SimTime, Symbol, WorkloadId, well_known};
+use crate::domain::{
+    LabelSelector, Labels, NodeId, PodId, PodSpec, SimDuration, SimTime, Symbol, WorkloadId, well_known,
+};
 use crate::policy::disruption::ConditionStatus;
 use crate::world::pod_operations::NewWorkload;
 use crate::world::record::{EventKind, WorkloadKind};
@@ -37,14 +39,14 @@ pub(in crate::actors) fn act(context: &mut Context<'_>, now: SimTime, number: u3
             }
         }
         ReplayAction::AddReplica { name, pod } => {
-            if let Some(workload) = replica_set(context, *name, Some(pod)) {
+            if let Some(workload) = replica_set(context, *name, pod.as_ref()) {
                 let replicas = context.world.workload(workload).replicas + 1;
                 scale(context, now, workload, replicas);
             }
         }
         ReplayAction::CreateBarePods { name, count, pod } => create_bare(context, now, *name, *count, pod),
         ReplayAction::FinishPod(name) => finish(context, now, *name),
-        ReplayAction::AnnotatePod(name, changes) => annotate(context, *name, changes),
+        ReplayAction::PatchPod(name, change) => patch_pod(context, *name, change),
         ReplayAction::PatchNode(pod, change) => patch_node(context, now, *pod, change),
         ReplayAction::ReplaceNodePool(pool) => karpenter::replace_pool(context, now, (**pool).clone()),
         ReplayAction::ApplyBudget(budget) => apply_budget(context, budget),
@@ -146,22 +148,33 @@ fn finish(context: &mut Context<'_>, now: SimTime, name: Symbol) {
     karpenter::pod_finished(context, now, pod, node);
 }
 
-fn annotate(context: &mut Context<'_>, name: Symbol, changes: &[(Symbol, Option<Symbol>)]) {
+fn patch_pod(context: &mut Context<'_>, name: Symbol, change: &PodChange) {
     let Some(pod) = pod_named(context, name) else { return };
     let mut spec = PodSpec::clone(&context.world.pod(pod).spec);
+    merge(&mut spec.annotations, &change.annotations);
+    merge(&mut spec.labels, &change.labels);
+    context.world.respecify_pod(pod, Arc::new(spec));
+}
+
+/// Sets and removes entries.
+fn merge(entries: &mut Labels, changes: &[(Symbol, Option<Symbol>)]) {
     for &(key, value) in changes {
         match value {
-            Some(value) => spec.annotations.set(key, value),
-            None => spec.annotations.remove(key),
+            Some(value) => entries.set(key, value),
+            None => entries.remove(key),
         }
     }
-    context.world.respecify_pod(pod, Arc::new(spec));
 }
 
 fn patch_node(context: &mut Context<'_>, now: SimTime, pod: Symbol, change: &NodeChange) {
     with_node(context, pod, |context, node| {
         for &(key, value) in &change.annotations {
             context.world.annotate_node(node, key, value);
+        }
+        if !change.labels.is_empty() {
+            let mut labels = context.world.node(node).labels.clone();
+            merge(&mut labels, &change.labels);
+            context.world.relabel_node(node, labels);
         }
         if let Some(taints) = &change.taints {
             context.world.set_taints(node, taints.clone());

@@ -25,7 +25,7 @@ pub(super) fn together(candidates: &[&Candidate]) -> HourlyRate {
     prices.unwrap_or_default().into_iter().sum()
 }
 
-/// Keeps the types whose dearest possible launch costs less than `limit` (all if there is none).
+/// Keeps the types whose dearest possible launch costs less than `limit`; without one, all that can be launched.
 ///
 /// # Errors
 /// The label whose `minValues` the remaining types miss.
@@ -39,11 +39,10 @@ pub(super) fn keep_cheaper(
     // From v0.18 on a type's price is that of its cheapest launch, so that most need no look at the dearest.
     let by_cheapest = view.karpenter > KarpenterVersion::V0_16;
     let cheaper = |own: &&PricedType| {
-        limit.is_none_or(|limit| {
-            let hopeless = by_cheapest && own.price.is_none_or(|least| least >= limit);
-            let worst = || worst_launch(&types[own.index as usize], &terms);
-            !hopeless && worst().is_some_and(|worst| worst < limit)
-        })
+        let worst = || worst_launch(&types[own.index as usize], &terms);
+        let Some(limit) = limit else { return worst().is_some() };
+        let hopeless = by_cheapest && own.price.is_none_or(|least| least >= limit);
+        !hopeless && worst().is_some_and(|worst| worst < limit)
     };
     let kept: Vec<PricedType> = claim.instance_types.iter().filter(cheaper).copied().collect();
     set_types(claim, kept);
