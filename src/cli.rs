@@ -4,13 +4,15 @@
 //! answer to `report`.
 //!
 //! Exit codes: 0 the answer was given; 1 a guard found something worse; 2 the input cannot be used (arguments, scenario,
-//! prices, a directory that is not a report); 3 the system refused (a full disk, missing permission); 130 Ctrl-C.
+//! prices, a directory that is not a report); 3 the system refused (a full disk, missing permission); 130 Ctrl-C. With
+//! `--format json` an error is also the answer on stdout.
 
 mod check;
 mod compare;
 mod completions;
 mod console;
 mod diff;
+mod edits;
 mod experiment;
 mod explain;
 mod init;
@@ -19,6 +21,7 @@ mod merge;
 mod pack;
 mod prices;
 mod pricing;
+mod remark;
 mod run;
 mod schema;
 mod sweep;
@@ -30,6 +33,7 @@ use std::process::ExitCode;
 use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
 
 pub use console::{Console, Failure};
+use remark::{Remark, asks_for_json};
 
 /// Forecasts what a Kubernetes cluster on EKS will cost, and how long its pods and requests will wait, under an
 /// autoscaling policy.
@@ -69,16 +73,16 @@ enum Format {
 
 /// Runs the program on the process's arguments and streams.
 pub fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
-        Ok(cli) => cli,
-        Err(answer) => {
-            // Help and usage errors; when even this cannot be printed, the exit code still tells.
-            let _ = answer.print();
-            return ExitCode::from(if answer.use_stderr() { Failure::BAD_INPUT } else { 0 });
-        }
-    };
+    let cli = Cli::try_parse();
     let (mut out, mut err) = (std::io::stdout().lock(), std::io::stderr());
     let mut console = Console::of_process(&mut out, &mut err);
+    if asks_for_json(std::env::args()) {
+        console.tell_errors_as_json();
+    }
+    let cli = match cli {
+        Ok(cli) => cli,
+        Err(answer) => return misused(&answer, &mut console),
+    };
     let result = match cli.command {
         Command::Init(arguments) => init::execute(&arguments, &mut console),
         Command::Run(arguments) => run::execute(&arguments, &mut console),
@@ -96,6 +100,19 @@ pub fn main() -> ExitCode {
         Command::Man(arguments) => man::execute(&arguments, Cli::command(), &mut console),
     };
     console.conclude(result)
+}
+
+/// Answers help and usage errors; when even this cannot be printed, the exit code still tells.
+fn misused(answer: &clap::Error, console: &mut Console<'_>) -> ExitCode {
+    if !answer.use_stderr() {
+        let _ = console.data(&answer.render().to_string());
+        return ExitCode::SUCCESS;
+    }
+    let _ = answer.print();
+    let text = answer.render().to_string();
+    let first = text.lines().next().unwrap_or_default();
+    console.answer_error(Remark::plain(first.strip_prefix("error: ").unwrap_or(first).to_owned()));
+    ExitCode::from(Failure::BAD_INPUT)
 }
 
 #[cfg(test)]

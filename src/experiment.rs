@@ -17,6 +17,7 @@ pub mod presentation;
 pub mod question;
 pub mod statistics;
 pub mod sweep;
+pub mod undone;
 
 pub use comparison::{Comparison, compare};
 pub use points::{Cell, Plan, Point, run, simulate};

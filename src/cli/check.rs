@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use super::compare::percentage;
+use super::edits;
 use super::experiment::{self, Common, report_failure};
 use super::pack::suite::pack_all;
 use super::prices::{self, Prices};
@@ -16,7 +17,7 @@ use crate::experiment::presentation::movements;
 use crate::experiment::{Cell, Point, points};
 use crate::policy::packing::PackerKind;
 use crate::report::pack::PackedInstance;
-use crate::scenario::{Edit, Limits, Scenario};
+use crate::scenario::Scenario;
 
 /// Hold scenarios and suites to a committed baseline: exit code 1 if they got worse
 ///
@@ -47,7 +48,7 @@ pub(super) struct Arguments {
     /// Also write the figures as JUnit XML, for a CI system
     #[arg(long, value_name = "FILE")]
     junit: Option<PathBuf>,
-    /// What to print: a table for people, or JSON
+    /// What to print: a table for people, or JSON; with --update the new baseline as JSON
     #[arg(long, value_enum, default_value = "table")]
     format: Format,
     #[command(flatten)]
@@ -85,16 +86,14 @@ pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Resul
     let catalog = prices.catalog();
     let known = read(&arguments.baseline, arguments.update && !arguments.scenarios.is_empty())?;
     let names = names(arguments, known.as_ref())?;
-    let edits: Vec<Edit> =
-        arguments.set.iter().map(|text| Edit::parse(text)).collect::<Result<_, _>>().map_err(Failure::bad_input)?;
+    let edits = edits::parse(&arguments.set)?;
     let mut now = Vec::new();
     for name in &names {
         if Path::new(name).is_dir() {
             now.extend(pack(arguments, name, catalog)?);
             continue;
         }
-        let loaded = Scenario::load_edited(Path::new(name), catalog, &Limits::default(), &edits);
-        let (scenario, _) = loaded.map_err(Failure::bad_input)?;
+        let (scenario, _) = edits::load(Path::new(name), catalog, &edits)?;
         now.extend(run(arguments, name, &scenario, known.as_ref(), catalog, console)?);
     }
     if arguments.update {
@@ -211,7 +210,10 @@ fn update(
     let of: BTreeSet<&str> = baseline.scenarios.iter().map(|own| own.scenario.as_str()).collect();
     let scenarios = counted(of.len() as u64, "scenario", "scenarios");
     console.tell(&format!("baseline of {scenarios} with {policies}: {}", arguments.baseline.display()));
-    Ok(())
+    match arguments.format {
+        Format::Table => Ok(()),
+        Format::Json => console.data(&json),
+    }
 }
 
 fn conclude(arguments: &Arguments, all: &[(Movement, String)], console: &mut Console<'_>) -> Result<(), Failure> {

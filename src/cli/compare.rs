@@ -6,10 +6,12 @@ use std::sync::Mutex;
 
 use rayon::prelude::*;
 
+use super::edits::{self, Edits};
 use super::experiment::{self, Common, Parts, report_failure};
 use super::prices::{self, Prices};
 use super::{Console, Failure, Format};
 use crate::catalog::Catalog;
+use crate::experiment::axes::Setting;
 use crate::experiment::comparison::{About, Comparison, compare};
 use crate::experiment::presentation::{page, table};
 use crate::experiment::question::Kind;
@@ -17,7 +19,8 @@ use crate::experiment::{Cell, Point, Question, points};
 use crate::report::directory::{check_written, is_report};
 use crate::report::open_metrics::{self, Extent};
 use crate::report::{self, OutputDirectory, OutputError, Summary};
-use crate::scenario::{Limits, Scenario, Warning};
+use crate::scenario::{Scenario, Warning};
+use crate::simulation::outcome::UNPRICED;
 use crate::simulation::{self, Outcome};
 
 /// Compare the policies of a scenario over many seeds, with confidence intervals
@@ -46,6 +49,8 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "N", default_value_t = 1_000, requires = "precision")]
     replications_max: u32,
     #[command(flatten)]
+    edits: Edits,
+    #[command(flatten)]
     parts: Parts,
     /// The directory for the report [default: reports/<name>-compared, for parts reports/<name>-parts]
     #[arg(long, value_name = "DIR")]
@@ -71,9 +76,9 @@ pub(super) fn percentage(text: &str) -> Result<f64, String> {
 pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Result<(), Failure> {
     let prices = Prices::open(arguments.common.pricing_data.as_deref())?;
     let catalog = prices.catalog();
-    let loaded = Scenario::load_with(&arguments.scenario, catalog, &Limits::default());
-    let (scenario, warnings) = loaded.map_err(Failure::bad_input)?;
-    let mut question = question(arguments, &scenario)?;
+    let edits = arguments.edits.parse()?;
+    let (scenario, warnings) = edits::load(&arguments.scenario, catalog, &edits)?;
+    let mut question = question(arguments, &scenario, edits::setting(&edits))?;
     let one = |cell: Cell<'_>| points::simulate(&scenario, catalog, cell);
     if let Some(shard) = arguments.parts.shard {
         let out = arguments.out.as_deref();
@@ -104,7 +109,7 @@ pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Resul
 }
 
 /// What is asked, every name checked.
-fn question(arguments: &Arguments, scenario: &Scenario) -> Result<Question, Failure> {
+fn question(arguments: &Arguments, scenario: &Scenario, setting: Setting) -> Result<Question, Failure> {
     let mut policies: Vec<String> = arguments.policies.clone();
     if policies.is_empty() {
         policies.extend(scenario.policies.iter().map(|policy| policy.name.clone()));
@@ -123,7 +128,7 @@ fn question(arguments: &Arguments, scenario: &Scenario) -> Result<Question, Fail
         policies,
         first_seed: arguments.seed.unwrap_or(scenario.seed),
         replications: arguments.replications.unwrap_or(scenario.replications),
-        settings: vec![Vec::new()],
+        settings: vec![setting],
         axes: Vec::new(),
         latency: None,
     })
@@ -193,13 +198,19 @@ pub(super) fn about(question: &Question, scenario: &Scenario, currency: &str, po
         duration_seconds: scenario.duration.as_secs_f64(),
         region: scenario.region.to_string(),
         currency: currency.to_owned(),
-        price_date: points.first().map_or_else(String::new, |point| point.price_date.clone()),
+        price_date: price_date(points),
         first_seed: question.first_seed,
         replications_planned: u64::from(question.replications),
         replications: 0,
         inputs: question.inputs.clone(),
         assumptions: scenario.assumptions.clone(),
     }
+}
+
+/// The dates of the prices of the first simulation that launched anything.
+fn price_date(points: &[Point]) -> String {
+    let dated = points.iter().find(|point| point.price_date != UNPRICED);
+    dated.or(points.first()).map_or_else(String::new, |point| point.price_date.clone())
 }
 
 /// A comparison with what it was made from.
@@ -288,10 +299,17 @@ impl Answer<'_> {
     fn write_run(&self, directory: &OutputDirectory, policy: &str, outcome: &Outcome) -> Result<(), Failure> {
         let seed = self.question.first_seed.to_string();
         let mut words = vec!["nodecast", "run", &self.question.scenario, "--policy", policy, "--seed", &seed];
+        let edits = self.edits();
+        words.extend(edits.iter().map(String::as_str));
         words.extend(self.question.pricing_data.iter().flat_map(|directory| ["--pricing-data", directory.as_str()]));
         let command = super::run::shell_line(&words);
         let summary = Summary::of(outcome);
         report::write_into(directory, policy, outcome, &summary, &command, self.metrics()).map_err(report_failure)
+    }
+
+    /// What was changed before anything ran, as the command line has it.
+    fn edits(&self) -> Vec<String> {
+        self.question.settings.iter().flat_map(edits::options).collect()
     }
 
     /// The command line that repeats the comparison, whole, on one machine.
@@ -301,6 +319,8 @@ impl Answer<'_> {
             (question.policies.join(","), question.replications.to_string(), question.first_seed.to_string());
         let mut words = vec!["nodecast", "compare", &question.scenario, "--policies", &policies];
         words.extend(["--replications", &replications, "--seed", &seed]);
+        let edits = self.edits();
+        words.extend(edits.iter().map(String::as_str));
         words.extend(question.pricing_data.iter().flat_map(|directory| ["--pricing-data", directory.as_str()]));
         super::run::shell_line(&words)
     }

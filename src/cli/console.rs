@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use miette::{Diagnostic, GraphicalReportHandler, GraphicalTheme};
 
+use super::remark::Remark;
 use crate::domain::words::refusal;
 use crate::domain::{SimDuration, SimTime};
 use crate::experiment::points::{Point, Watcher};
@@ -73,12 +74,13 @@ pub struct Console<'a> {
     pub err: &'a mut dyn Write,
     theme: GraphicalTheme,
     is_watched: bool,
+    errors_as_json: bool,
 }
 
 impl<'a> Console<'a> {
     /// Streams of which nothing is known: no colour, no line drawing, no progress.
     pub fn plain(out: &'a mut dyn Write, err: &'a mut dyn Write) -> Self {
-        Self { out, err, theme: GraphicalTheme::none(), is_watched: false }
+        Self { out, err, theme: GraphicalTheme::none(), is_watched: false, errors_as_json: false }
     }
 
     /// The streams of this process. Where stderr is a terminal, errors are drawn, in colour unless `NO_COLOR` is set, and
@@ -91,6 +93,19 @@ impl<'a> Console<'a> {
             console.is_watched = true;
         }
         console
+    }
+
+    /// From now on an error is also the answer on stdout, as JSON.
+    pub fn tell_errors_as_json(&mut self) {
+        self.errors_as_json = true;
+    }
+
+    /// Gives an error as the answer, where errors are told as JSON.
+    pub(super) fn answer_error(&mut self, error: Remark) {
+        if let Some(json) = error.into_json().filter(|_| self.errors_as_json) {
+            // Whoever does not read stdout has the exit code.
+            let _ = self.data(&json);
+        }
     }
 
     /// Whether somebody sees long work progress.
@@ -116,6 +131,9 @@ impl<'a> Console<'a> {
     pub fn conclude(&mut self, result: Result<(), Failure>) -> ExitCode {
         let Err(failure) = result else { return ExitCode::SUCCESS };
         self.show(&failure);
+        if let Some(diagnostic) = &failure.diagnostic {
+            self.answer_error(Remark::of(diagnostic.as_ref()));
+        }
         ExitCode::from(failure.exit_code)
     }
 

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::compare::about;
+use super::edits;
 use super::experiment::{self, Common, report_failure};
 use super::prices::{self, Prices};
 use super::{Console, Failure, Format};
@@ -12,7 +13,7 @@ use crate::experiment::points::PointError;
 use crate::experiment::presentation::{page, table};
 use crate::experiment::question::Kind;
 use crate::experiment::{Cell, Point, Question, points};
-use crate::scenario::{Edit, Limits, Scenario, Warning};
+use crate::scenario::{Edit, Scenario, Warning};
 
 /// Show what an edit of a scenario changes in cost, waiting and churn
 ///
@@ -60,8 +61,7 @@ struct Side {
 
 impl Side {
     fn load(path: &Path, edits: &[Edit], policy: Option<&str>, catalog: &Catalog) -> Result<Self, Failure> {
-        let loaded = Scenario::load_edited(path, catalog, &Limits::default(), edits);
-        let (scenario, warnings) = loaded.map_err(Failure::bad_input)?;
+        let (scenario, warnings) = edits::load(path, catalog, edits)?;
         let policy = scenario.for_policy(policy).map_err(Failure::bad_input)?.name.clone();
         Ok(Self { scenario, warnings, policy })
     }
@@ -80,8 +80,7 @@ struct TwoCurrencies {
 pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Result<(), Failure> {
     let prices = Prices::open(arguments.common.pricing_data.as_deref())?;
     let catalog = prices.catalog();
-    let edits: Vec<Edit> =
-        arguments.set.iter().map(|text| Edit::parse(text)).collect::<Result<_, _>>().map_err(Failure::bad_input)?;
+    let edits = edits::parse(&arguments.set)?;
     let policy = arguments.policy.as_deref();
     let before = Side::load(&arguments.before, &[], policy, catalog)?;
     let after = arguments.after.as_ref().unwrap_or(&arguments.before);

@@ -4,17 +4,18 @@ use std::path::PathBuf;
 
 use clap::Subcommand;
 
+use super::edits::{self, Edits};
 use super::experiment;
 use super::prices::Prices;
 use super::{Console, Failure, Format};
 use crate::experiment::explanation::{Moment, MomentError, Subject, explain};
 use crate::experiment::presentation::explanation;
 use crate::report::ReportError;
-use crate::scenario::{Limits, Scenario};
+use crate::scenario::Scenario;
 
 /// Explain why a node stays, a decision was made, or a pod waits
 ///
-/// Runs the scenario again, which is deterministic, up to the moment in question and asks the code that decides there. Nothing is written.
+/// Runs the scenario again, which is deterministic, up to the moment in question and asks the code that decides there. What was set for the run in question is to be set here too: the same policy, seed, --set and --duration. Nothing is written.
 #[derive(clap::Args, Debug)]
 pub(super) struct Arguments {
     /// The scenario file
@@ -27,6 +28,8 @@ pub(super) struct Arguments {
     /// The seed of every random draw [default: the scenario's]
     #[arg(long, value_name = "N", global = true)]
     seed: Option<u64>,
+    #[command(flatten)]
+    edits: Edits,
     /// What to print: text for people, or JSON
     #[arg(long, value_enum, default_value = "table", global = true)]
     format: Format,
@@ -78,8 +81,7 @@ impl About {
 pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Result<(), Failure> {
     let prices = Prices::open(arguments.pricing_data.as_deref())?;
     let catalog = prices.catalog();
-    let loaded = Scenario::load_with(&arguments.scenario, catalog, &Limits::default());
-    let (scenario, _) = loaded.map_err(Failure::bad_input)?;
+    let (scenario, _) = edits::load(&arguments.scenario, catalog, &arguments.edits.parse()?)?;
     let policy = scenario.for_policy(arguments.policy.as_deref()).map_err(Failure::bad_input)?;
     let seed = arguments.seed.unwrap_or(scenario.seed);
     let subject = arguments.about.subject(&scenario).map_err(Failure::bad_input)?;

@@ -3,13 +3,13 @@
 use std::path::PathBuf;
 
 use super::compare::{self, Answer, Firsts};
+use super::edits;
 use super::experiment;
 use super::prices::Prices;
 use super::{Console, Failure, Format};
 use crate::domain::words::refusal;
 use crate::experiment::question::{Kind, Part, merge};
 use crate::report::OutputDirectory;
-use crate::scenario::{Limits, Scenario};
 
 /// Put the parts that `--shard` wrote together: the same bytes as from one machine
 ///
@@ -59,8 +59,10 @@ pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Resul
     let prices = Prices::open(question.pricing_data.as_deref().map(std::path::Path::new))?;
     let catalog = prices.catalog();
     let path = std::path::Path::new(&question.scenario);
-    let loaded = Scenario::load_with(path, catalog, &Limits::default());
-    let (scenario, warnings) = loaded.map_err(Failure::bad_input)?;
+    // A sweep loads each of its settings itself.
+    let edits = question.settings.first().filter(|_| question.kind == Kind::Compare);
+    let edits = edits.map_or_else(|| Ok(Vec::new()), edits::of_setting).map_err(Failure::bad_input)?;
+    let (scenario, warnings) = edits::load(path, catalog, &edits)?;
     let now = experiment::inputs(&scenario);
     if now != question.inputs {
         let changed = now.iter().find(|input| !question.inputs.contains(input));

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use super::edits::{self, Edits};
 use super::experiment::{self, report_failure};
 use super::prices::{self, Prices};
 use super::watch::Watch;
@@ -10,7 +11,7 @@ use crate::domain::SimDuration;
 use crate::domain::time::DurationError;
 use crate::report::{self, OutputDirectory, Summary, open_metrics, terminal};
 use crate::scenario::definition::OutputSettings;
-use crate::scenario::{Limits, Scenario};
+use crate::scenario::{Edit, Scenario};
 use crate::simulation::{self, Outcome};
 
 /// Simulate a scenario under one policy and report what it costs and who waits
@@ -26,6 +27,8 @@ pub(super) struct Arguments {
     /// The seed of every random draw [default: the scenario's]
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
+    #[command(flatten)]
+    edits: Edits,
     /// The directory for the report [default: the scenario's, or reports/<its name>]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
@@ -54,8 +57,8 @@ pub(super) struct Arguments {
 pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Result<(), Failure> {
     let prices = Prices::open(arguments.pricing_data.as_deref())?;
     let catalog = prices.catalog();
-    let loaded = Scenario::load_with(&arguments.scenario, catalog, &Limits::default());
-    let (scenario, warnings) = loaded.map_err(Failure::bad_input)?;
+    let edits = arguments.edits.parse()?;
+    let (scenario, warnings) = edits::load(&arguments.scenario, catalog, &edits)?;
     let policy = scenario.for_policy(arguments.policy.as_deref()).map_err(Failure::bad_input)?;
     let seed = arguments.seed.unwrap_or(scenario.seed);
     let out = output_directory(arguments, &scenario);
@@ -76,7 +79,7 @@ pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Resul
     let metrics = metrics.map(|step| open_metrics::Settings { step, samples_max: arguments.open_metrics_samples });
     let mut outcome = result.map_err(prices::unusable)?;
     outcome.warnings.splice(0..0, experiment::warning_lines(&warnings));
-    conclude(arguments, &outcome, metrics, &out, console)
+    conclude((arguments, &edits), &outcome, metrics, &out, console)
 }
 
 /// Where the report goes: what the command line says, else the scenario, else `reports/<name>`.
@@ -93,10 +96,11 @@ fn metrics_step(text: &str) -> Result<SimDuration, String> {
 }
 
 /// The command line that repeats a run, as a shell reads it.
-fn command_line(arguments: &Arguments, outcome: &Outcome) -> String {
+fn command_line((arguments, edits): (&Arguments, &[Edit]), outcome: &Outcome) -> String {
     let mut words = vec!["nodecast".to_owned(), "run".to_owned(), arguments.scenario.display().to_string()];
     words.extend(["--policy".to_owned(), outcome.about.policy.clone()]);
     words.extend(["--seed".to_owned(), outcome.about.seed.to_string()]);
+    words.extend(edits::options(&edits::setting(edits)));
     if let Some(directory) = &arguments.pricing_data {
         words.extend(["--pricing-data".to_owned(), directory.display().to_string()]);
     }
@@ -123,14 +127,15 @@ fn quoted(word: &str) -> String {
 
 /// Writes the report of `outcome` and prints the answer.
 fn conclude(
-    arguments: &Arguments,
+    (arguments, edits): (&Arguments, &[Edit]),
     outcome: &Outcome,
     metrics: Option<open_metrics::Settings>,
     out: &Path,
     console: &mut Console<'_>,
 ) -> Result<(), Failure> {
     let summary = Summary::of(outcome);
-    report::write(outcome, &summary, &command_line(arguments, outcome), metrics, out).map_err(report_failure)?;
+    report::write(outcome, &summary, &command_line((arguments, edits), outcome), metrics, out)
+        .map_err(report_failure)?;
     let place = format!("report: {}", out.join("report.html").display());
     match arguments.format {
         Format::Table => {

@@ -9,6 +9,7 @@ use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
 use super::compare::about;
+use super::edits;
 use super::experiment::{self, Common, Parts, report_failure};
 use super::prices::{self, Prices};
 use super::run::shell_line;
@@ -23,7 +24,7 @@ use crate::experiment::sweep::{Sweep, sweep};
 use crate::experiment::{Cell, Point, Question, points};
 use crate::report::directory::check_written;
 use crate::report::{OutputDirectory, OutputError};
-use crate::scenario::{Edit, Limits, Scenario};
+use crate::scenario::{Limits, Scenario};
 
 /// Try many settings of a scenario and find the front of cost against waiting
 ///
@@ -203,12 +204,12 @@ fn latency(name: &str) -> Result<usize, Failure> {
 /// The scenario under every setting, so that a bad value is found before the first simulation, and the warnings of all.
 fn scenarios(question: &Question, catalog: &Catalog) -> Result<(Vec<Scenario>, Vec<String>), Failure> {
     let load = |setting: &Setting| {
-        let edits = setting.iter().map(|(path, value)| Edit::new(path, value)).collect::<Result<Vec<_>, _>>()?;
-        Scenario::load_edited(Path::new(&question.scenario), catalog, &Limits::default(), &edits)
+        let edits = edits::of_setting(setting).map_err(Failure::bad_input)?;
+        edits::load(Path::new(&question.scenario), catalog, &edits)
     };
     let (mut scenarios, mut all) = (Vec::new(), Vec::new());
     for setting in &question.settings {
-        let (scenario, warnings) = load(setting).map_err(Failure::bad_input)?;
+        let (scenario, warnings) = load(setting)?;
         for line in experiment::warning_lines(&warnings) {
             if !all.contains(&line) {
                 all.push(line);

@@ -2,19 +2,18 @@
 
 use std::path::{Path, PathBuf};
 
-use miette::Diagnostic;
 use serde::Serialize;
 
 use super::experiment::report_failure;
 use super::prices::{self, Prices};
+use super::remark::Remark;
 use super::{Console, Failure, Format};
 use crate::catalog::Catalog;
 use crate::experiment::inspection::{Inspection, inspect};
 use crate::experiment::presentation::inspection::table;
 use crate::report::ReportError;
 use crate::report::format::counted;
-use crate::scenario::error::Place;
-use crate::scenario::{Limits, Scenario, ScenarioError, Warning};
+use crate::scenario::{Limits, Scenario};
 
 /// Check scenarios and everything that they name, without simulating them
 ///
@@ -49,48 +48,10 @@ struct Finding {
     holds: Option<Inspection>,
 }
 
-/// An error or a warning.
-#[derive(Serialize)]
-struct Remark {
-    message: String,
-    file: Option<String>,
-    line: Option<usize>,
-    column: Option<usize>,
-    help: Option<String>,
-}
-
-impl Remark {
-    fn new(message: &str, place: Option<&Place>, diagnostic: &dyn Diagnostic) -> Self {
-        Self {
-            message: message.to_owned(),
-            file: place.map(|place| place.file.clone()),
-            line: place.map(|place| place.line),
-            column: place.map(|place| place.column),
-            help: diagnostic.help().map(|help| help.to_string()),
-        }
-    }
-
-    fn of_error(error: &ScenarioError) -> Self {
-        Self::new(error.message(), error.place(), error)
-    }
-
-    fn of_warning(warning: &Warning) -> Self {
-        Self::new(warning.message(), warning.place(), warning)
-    }
-
-    fn plain(message: String) -> Self {
-        Self { message, file: None, line: None, column: None, help: None }
-    }
-
-    /// A line for people, and the way out below it.
-    fn text(&self) -> String {
-        let place = match (&self.file, self.line, self.column) {
-            (Some(file), Some(line), Some(column)) => format!("{file}:{line}:{column}: "),
-            _ => String::new(),
-        };
-        let help = self.help.as_ref().map_or_else(String::new, |help| format!("  help: {help}\n"));
-        format!("warning: {place}{}\n{help}", self.message)
-    }
+/// A warning for people, and the way out below it.
+fn warning(remark: &Remark) -> String {
+    let help = remark.help.as_ref().map_or_else(String::new, |help| format!("  help: {help}\n"));
+    format!("warning: {}{}\n{help}", remark.place(), remark.message)
 }
 
 /// Looks at each file, also after one that cannot be used.
@@ -120,11 +81,12 @@ fn look(path: &Path, catalog: &Catalog) -> (Finding, Option<Failure>) {
     let unusable = |error| Finding { file: file.clone(), usable: false, error, warnings: Vec::new(), holds: None };
     let (scenario, warnings) = match Scenario::load_with(path, catalog, &Limits::default()) {
         Ok(loaded) => loaded,
-        Err(error) => return (unusable(Some(Remark::of_error(&error))), Some(Failure::bad_input(error))),
+        Err(error) => return (unusable(Some(Remark::of(&error))), Some(Failure::bad_input(error))),
     };
     match inspect(&scenario, catalog) {
         Ok((holds, more)) => {
-            let warnings = warnings.iter().map(Remark::of_warning).chain(more.into_iter().map(Remark::plain)).collect();
+            let warnings =
+                warnings.iter().map(|warning| Remark::of(warning)).chain(more.into_iter().map(Remark::plain)).collect();
             (Finding { warnings, usable: true, holds: Some(holds), ..unusable(None) }, None)
         }
         Err(error) => (unusable(Some(Remark::plain(error.to_string()))), Some(prices::unusable(error))),
@@ -143,7 +105,7 @@ fn text(finding: &Finding, quiet: bool, first: bool) -> String {
         text = format!("{gap}{}: can be run, {warnings}\n{}", finding.file, table(holds));
     }
     for warning in &finding.warnings {
-        text.push_str(&warning.text());
+        text.push_str(&self::warning(warning));
     }
     text
 }

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::figures::FIGURES;
 use super::points::Point;
 use super::statistics::{Estimate, Paired, share};
+use super::undone::{MEASURES, Measure};
 use crate::report::summary::{InputSummary, PROGRAM};
 
 /// Version of the form of `comparison.json`.
@@ -141,20 +142,33 @@ pub fn compare(mut about: About, policies: &[String], points: Vec<Point>, warnin
 }
 
 fn figures(own: &[&Point], first: Option<&[&Point]>) -> Vec<FigureResult> {
-    let value = |point: &Point, figure: usize| point.figures.get(figure).copied().flatten();
-    FIGURES
-        .iter()
-        .enumerate()
-        .map(|(figure, described)| {
-            let values: Vec<f64> = own.iter().filter_map(|point| value(point, figure)).collect();
-            let against_first = first.and_then(|first| {
-                let pairs = first.iter().zip(own).filter_map(|(a, b)| Some((value(a, figure)?, value(b, figure)?)));
-                let (base, other): (Vec<f64>, Vec<f64>) = pairs.unzip();
-                Paired::of(&base, &other)
-            });
-            FigureResult { name: described.name.to_owned(), mean: Estimate::of(&values), against_first }
-        })
-        .collect()
+    let each = FIGURES.iter().enumerate();
+    each.map(|(figure, described)| FigureResult {
+        name: described.name.to_owned(),
+        mean: mean_of(own, figure),
+        against_first: first.and_then(|first| paired(first, own, figure)),
+    })
+    .collect()
+}
+
+/// The value of the figure with this number at a point.
+fn value(point: &Point, figure: usize) -> Option<f64> {
+    point.figures.get(figure).copied().flatten()
+}
+
+/// The mean of a figure over `points`, its interval within what the figure can be; `None` when none had anything to measure.
+pub(super) fn mean_of(points: &[&Point], figure: usize) -> Option<Estimate> {
+    let values: Vec<f64> = points.iter().filter_map(|point| value(point, figure)).collect();
+    let (least, most) = FIGURES.get(figure)?.unit.range();
+    Estimate::of(&values).map(|mean| mean.within(least, most))
+}
+
+/// A figure of `other` against `base`, whose points are in the same order of seeds, over those where both had something to
+/// measure.
+pub(super) fn paired(base: &[&Point], other: &[&Point], figure: usize) -> Option<Paired> {
+    let pairs = base.iter().zip(other).filter_map(|(a, b)| Some((value(a, figure)?, value(b, figure)?)));
+    let (base, other): (Vec<f64>, Vec<f64>) = pairs.unzip();
+    Paired::of(&base, &other)
 }
 
 fn objectives(own: &[&Point]) -> Vec<ObjectiveShare> {
@@ -187,18 +201,32 @@ impl Comparison {
         self.policies.get(position)?.figures.iter().find(|figure| figure.name == name)
     }
 
-    /// The widest relative interval of the cost difference, as a share on either side; `None` when some policy has none.
+    /// Whether the policy at `position` leaves clearly more undone than the first one (`true`) or the first one than it
+    /// (`false`), by a figure of work; `None` if neither does.
+    pub fn leaves_more(&self, position: usize, measure: &Measure) -> Option<bool> {
+        measure.more(&self.figure(position, measure.figure)?.against_first.as_ref()?.difference)
+    }
+
+    /// The policies whose cost can be held against that of the first: both do the same work.
+    pub fn comparable(&self) -> impl Iterator<Item = usize> {
+        (1..self.policies.len())
+            .filter(|position| MEASURES.iter().all(|measure| self.leaves_more(*position, measure).is_none()))
+    }
+
+    /// The widest relative interval of a cost difference between policies that can be compared, as a share on either side;
+    /// `None` when one of them has none, 0 when there is none to compare.
     pub fn cost_precision(&self) -> Option<f64> {
-        let widths = (1..self.policies.len()).map(|position| {
+        let mut widths = self.comparable().map(|position| {
             let paired = self.figure(position, "cost")?.against_first.as_ref()?;
             paired.relative.as_ref()?.half_width()
         });
-        widths.collect::<Option<Vec<f64>>>()?.into_iter().max_by(f64::total_cmp)
+        widths.try_fold(0.0, |widest: f64, width| Some(widest.max(width?)))
     }
 
     /// How many replications would bring every cost difference to `precision` on either side, if the spread stays.
     pub fn replications_needed(&self, precision: f64) -> Option<u64> {
-        let needed = (1..self.policies.len())
+        let needed = self
+            .comparable()
             .map(|position| self.figure(position, "cost")?.against_first.as_ref()?.pairs_needed(precision));
         needed.collect::<Option<Vec<u64>>>()?.into_iter().max()
     }

@@ -15,6 +15,16 @@ pub enum Unit {
     Share,
 }
 
+impl Unit {
+    /// The least and the largest value that a figure in this unit can have.
+    pub fn range(self) -> (f64, f64) {
+        match self {
+            Self::Money | Self::Seconds | Self::Count => (0.0, f64::INFINITY),
+            Self::Share => (0.0, 1.0),
+        }
+    }
+}
+
 /// A figure of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Figure {

@@ -14,6 +14,7 @@ pub mod verdict;
 use super::comparison::{About, Comparison};
 use super::figures::{Figure, Unit};
 use super::statistics::Estimate;
+use crate::domain::words::grouped;
 use crate::report::format::{self, money_among, percent, span};
 
 /// A value of `figure`, with its unit.
@@ -40,7 +41,7 @@ fn counted(value: f64) -> String {
     } else if value.abs() < 10.0 {
         format!("{value:.2}")
     } else {
-        format!("{value:.1}")
+        grouped(&format!("{value:.1}"))
     }
 }
 
@@ -82,11 +83,6 @@ fn signed_percent(share: f64) -> String {
         s if s < 0.0 => format!("\u{2212}{text}"),
         _ => text,
     }
-}
-
-/// [`interval`] of a figure, none of which can be below zero: the interval of a mean ends there.
-fn interval_of_figure(estimate: &Estimate, say: impl Fn(f64) -> String) -> String {
-    interval(&Estimate { low: estimate.low.map(|low| low.max(0.0)), ..*estimate }, say)
 }
 
 /// `low to high` in the words of `say`; empty without an interval.

@@ -70,6 +70,12 @@ impl Estimate {
         Some(Self { low: Some(mean - below * error), high: Some(mean + above * error), method, ..bare })
     }
 
+    /// This estimate of something that cannot be less than `least` or more than `most`: the interval ends there.
+    #[must_use]
+    pub fn within(self, least: f64, most: f64) -> Self {
+        Self { low: self.low.map(|low| low.max(least)), high: self.high.map(|high| high.min(most)), ..self }
+    }
+
     /// Half the width of the interval.
     pub fn half_width(&self) -> Option<f64> {
         Some((self.high? - self.low?) / 2.0)
@@ -358,6 +364,27 @@ mod tests {
     fn intervals_cover_the_true_difference_as_often_as_they_say() {
         let (absolute, relative) = coverage(-7.0, |stream| 3.0 * stream.normal());
         assert!((0.935..=0.965).contains(&absolute) && (0.935..=0.965).contains(&relative), "{absolute} {relative}");
+    }
+
+    #[test]
+    fn an_interval_ends_where_nothing_can_be_and_loses_no_cover() {
+        let few = Estimate::of(&[0.0, 0.0, 4.0]).unwrap();
+        let ended = few.within(0.0, f64::INFINITY);
+        assert!(few.low.unwrap() < 0.0);
+        assert_eq!(ended, Estimate { low: Some(0.0), ..few });
+        assert_eq!(Estimate::of(&[0.2, 1.0]).unwrap().within(0.0, 1.0).high, Some(1.0));
+        assert_eq!(Estimate::of(&[3.0]).unwrap().within(0.0, 1.0).low, None);
+        // Counts of a rare thing, whose true mean is 0.4: what is cut off held no value that it can have.
+        let (mut whole, mut cut) = (0_u32, 0_u32);
+        for experiment in 0..1_000 {
+            let mut stream = Streams::new(11).nth("rare", "", experiment);
+            let counts: Vec<f64> = (0..8).map(|_| f64::from(u8::from(stream.uniform() < 0.4))).collect();
+            let estimate = Estimate::of(&counts).unwrap();
+            let covers = |own: &Estimate| own.low.unwrap() <= 0.4 && 0.4 <= own.high.unwrap();
+            whole += u32::from(covers(&estimate));
+            cut += u32::from(covers(&estimate.within(0.0, f64::INFINITY)));
+        }
+        assert!(whole == cut && whole > 900, "{whole} {cut}");
     }
 
     #[test]

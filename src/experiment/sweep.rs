@@ -2,11 +2,12 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::comparison::About;
+use super::comparison::{About, mean_of, paired};
 use super::figures::{FIGURES, find};
 use super::points::Point;
 use super::question::Question;
-use super::statistics::Estimate;
+use super::statistics::{Estimate, Paired};
+use super::undone::MEASURES;
 use crate::report::summary::PROGRAM;
 
 /// Version of the form of `sweep.json`.
@@ -32,11 +33,19 @@ pub struct Sweep {
     pub latency: String,
     /// Every setting under every policy, in the order of settings, then policies.
     pub results: Vec<SettingResult>,
-    /// Numbers in `results` of those that no other beats in both cost and latency, from cheap to dear.
+    /// Numbers in `results` of those that no other beats in both mean cost and mean latency, from cheap to dear; those that
+    /// leave work undone are left out.
     pub front: Vec<usize>,
-    /// The number in `results` of the cheapest that meets every objective in at least 95 % of its runs; `null` when none
-    /// does or the scenario has none.
+    /// The number in `results` of the cheapest by its mean, which the costs of others are held against: of those that meet
+    /// every objective, or, when none does or the scenario has none, of all that leave no work undone which another does;
+    /// `null` when there is no such setting.
+    pub cheapest: Option<usize>,
+    /// The number in `results` of the cheapest that meets every objective in at least 95 % of its runs and leaves no work
+    /// undone which another does; `null` when none does or the scenario has no objectives.
     pub cheapest_meeting_objectives: Option<usize>,
+    /// Numbers in `results` of the settings as good as `cheapest` otherwise, whose cost is not told apart from its: the
+    /// 95 % interval of the difference includes 0. With a single replication, those of exactly equal cost.
+    pub not_told_apart: Vec<usize>,
     /// What the model left out and could change the answer, under any setting.
     pub warnings: Vec<String>,
 }
@@ -54,51 +63,67 @@ pub struct SettingResult {
     pub figures: Vec<Option<Estimate>>,
     /// Whether every objective was met in at least 95 % of the runs; `null` when none could be judged.
     pub meets_objectives: Option<bool>,
+    /// Work that it clearly leaves undone and another setting does not; where there is any, its cost says nothing.
+    pub undone: Vec<Undone>,
+    /// Its cost against that of `cheapest`, seed by seed; `null` for that one itself, and where costs cannot be compared.
+    pub against_cheapest: Option<Paired>,
+}
+
+/// Work that a setting leaves undone.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Undone {
+    /// The figure that measures it: `pods_pending` or `requests_lost`.
+    pub figure: String,
+    /// Its mean under this setting.
+    pub mean: f64,
+    /// Its mean under the setting that leaves least.
+    pub least: f64,
+}
+
+impl SettingResult {
+    /// The mean of the figure with this number.
+    pub fn mean(&self, figure: usize) -> Option<f64> {
+        Some(self.figures.get(figure)?.as_ref()?.mean)
+    }
+
+    /// Whether its cost can be held against that of others.
+    pub fn is_comparable(&self) -> bool {
+        self.undone.is_empty()
+    }
+}
+
+/// The points of one setting under one policy, in order of seeds.
+struct Group<'a> {
+    setting: usize,
+    policy: &'a str,
+    points: Vec<&'a Point>,
 }
 
 /// Sums up the points of a sweep, of which all are there. `latency` is the number of the figure to hold cost against.
-pub fn sweep(about: About, question: &Question, latency: usize, points: &[Point], warnings: Vec<String>) -> Sweep {
+pub fn sweep(about: About, question: &Question, latency: usize, points: &[Point], mut warnings: Vec<String>) -> Sweep {
     let paths = question.settings.first().map(|setting| setting.iter().map(|(path, _)| path.clone()).collect());
-    let mut results = Vec::new();
-    let mut all_warnings = warnings;
-    let mut of_setting: Vec<Vec<&Point>> = vec![Vec::new(); question.settings.len()];
-    for point in points {
-        of_setting.get_mut(point.setting).into_iter().for_each(|own| own.push(point));
-    }
-    for (number, (setting, points)) in question.settings.iter().zip(&of_setting).enumerate() {
-        for policy in &question.policies {
-            let own: Vec<&Point> = points.iter().copied().filter(|point| point.policy == *policy).collect();
-            for warning in own.iter().flat_map(|point| &point.warnings) {
-                if !all_warnings.contains(warning) {
-                    all_warnings.push(warning.clone());
-                }
-            }
-            results.push(SettingResult {
-                setting: number,
-                policy: policy.clone(),
-                values: setting.iter().map(|(_, value)| value.clone()).collect(),
-                figures: (0..FIGURES.len())
-                    .map(|figure| {
-                        let values: Vec<f64> =
-                            own.iter().filter_map(|point| point.figures.get(figure).copied()?).collect();
-                        Estimate::of(&values)
-                    })
-                    .collect(),
-                meets_objectives: meets(&own),
-            });
+    let groups = groups(question, points);
+    for warning in groups.iter().flat_map(|group| &group.points).flat_map(|point| &point.warnings) {
+        if !warnings.contains(warning) {
+            warnings.push(warning.clone());
         }
     }
+    let mut results: Vec<SettingResult> = groups.iter().map(|group| result(question, group)).collect();
+    mark_undone(&mut results, &groups);
     let cost = find("cost").map_or(0, |(position, _)| position);
-    let mean = |result: &SettingResult, figure: usize| Some(result.figures.get(figure)?.as_ref()?.mean);
-    let costs: Vec<Option<(f64, f64)>> =
-        results.iter().map(|result| Some((mean(result, cost)?, mean(result, latency)?))).collect();
-    let cheapest = results
+    let meeting = |result: &SettingResult| result.meets_objectives == Some(true);
+    let cheapest_meeting_objectives = cheapest(&results, cost, &meeting);
+    let cheapest = cheapest_meeting_objectives.or_else(|| cheapest(&results, cost, &|_| true));
+    if let Some(base) = cheapest {
+        hold_against(base, &mut results, &groups, cost);
+    }
+    let rivals = results.iter().enumerate().filter(|(_, own)| cheapest_meeting_objectives.is_none() || meeting(own));
+    let alike = |own: &SettingResult| own.against_cheapest.as_ref().is_some_and(|paired| !is_told_apart(paired));
+    let not_told_apart = rivals.filter(|(_, own)| alike(own)).map(|(number, _)| number).collect();
+    let costs: Vec<Option<(f64, f64)>> = results
         .iter()
-        .enumerate()
-        .filter(|(_, result)| result.meets_objectives == Some(true))
-        .filter_map(|(number, result)| Some((mean(result, cost)?, number)))
-        .min_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)))
-        .map(|(_, number)| number);
+        .map(|result| Some((result.mean(cost)?, result.mean(latency)?)).filter(|_| result.is_comparable()))
+        .collect();
     Sweep {
         schema_version: SCHEMA_VERSION,
         program: PROGRAM.to_owned(),
@@ -107,10 +132,81 @@ pub fn sweep(about: About, question: &Question, latency: usize, points: &[Point]
         paths: paths.unwrap_or_default(),
         latency: FIGURES.get(latency).map_or_else(String::new, |figure| figure.name.to_owned()),
         front: pareto_front(&costs),
-        cheapest_meeting_objectives: cheapest,
+        cheapest,
+        cheapest_meeting_objectives,
+        not_told_apart,
         results,
-        warnings: all_warnings,
+        warnings,
     }
+}
+
+/// The points by setting, then policy.
+fn groups<'a>(question: &'a Question, points: &'a [Point]) -> Vec<Group<'a>> {
+    let mut of_setting: Vec<Vec<&Point>> = vec![Vec::new(); question.settings.len()];
+    for point in points {
+        of_setting.get_mut(point.setting).into_iter().for_each(|own| own.push(point));
+    }
+    let of_policies = |(setting, points): (usize, &Vec<&'a Point>)| {
+        let group = |policy: &'a String| {
+            let points = points.iter().copied().filter(|point| point.policy == *policy).collect();
+            Group { setting, policy, points }
+        };
+        question.policies.iter().map(group).collect::<Vec<_>>()
+    };
+    of_setting.iter().enumerate().flat_map(of_policies).collect()
+}
+
+/// What one setting brings under one policy, before it is held against any other.
+fn result(question: &Question, group: &Group<'_>) -> SettingResult {
+    let setting = question.settings.get(group.setting);
+    SettingResult {
+        setting: group.setting,
+        policy: group.policy.to_owned(),
+        values: setting.into_iter().flatten().map(|(_, value)| value.clone()).collect(),
+        figures: (0..FIGURES.len()).map(|figure| mean_of(&group.points, figure)).collect(),
+        meets_objectives: meets(&group.points),
+        undone: Vec::new(),
+        against_cheapest: None,
+    }
+}
+
+/// Marks the settings that clearly leave more undone than the one that leaves least.
+fn mark_undone(results: &mut [SettingResult], groups: &[Group<'_>]) {
+    for measure in &MEASURES {
+        let Some((figure, _)) = find(measure.figure) else { continue };
+        let known = results.iter().enumerate().filter_map(|(number, result)| Some((number, result.mean(figure)?)));
+        let Some((best, least)) = known.min_by(|a, b| a.1.total_cmp(&b.1).then(a.0.cmp(&b.0))) else { continue };
+        for (result, group) in results.iter_mut().zip(groups) {
+            let paired = paired(&groups[best].points, &group.points, figure);
+            if paired.and_then(|paired| measure.more(&paired.difference)) == Some(true) {
+                let mean = result.mean(figure).unwrap_or(least);
+                result.undone.push(Undone { figure: measure.figure.to_owned(), mean, least });
+            }
+        }
+    }
+}
+
+/// The number of the cheapest of those that can be compared and are `wanted`; of equals the first.
+fn cheapest(results: &[SettingResult], cost: usize, wanted: &dyn Fn(&SettingResult) -> bool) -> Option<usize> {
+    let known = results.iter().enumerate().filter(|(_, result)| result.is_comparable() && wanted(result));
+    let costs = known.filter_map(|(number, result)| Some((result.mean(cost)?, number)));
+    costs.min_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1))).map(|(_, number)| number)
+}
+
+/// Holds the cost of every setting that can be compared against that of `base`, seed by seed.
+fn hold_against(base: usize, results: &mut [SettingResult], groups: &[Group<'_>], cost: usize) {
+    let Some(first) = groups.get(base) else { return };
+    for (number, (result, group)) in results.iter_mut().zip(groups).enumerate() {
+        if number != base && result.is_comparable() {
+            result.against_cheapest = paired(&first.points, &group.points, cost);
+        }
+    }
+}
+
+/// Whether a difference is more than what the seeds explain. One replication tells nothing but equals apart.
+fn is_told_apart(paired: &Paired) -> bool {
+    let difference = &paired.difference;
+    if difference.low.is_none() { difference.mean.abs() > 0.0 } else { difference.excludes_zero() }
 }
 
 /// Whether each objective was met in enough of the runs that could be judged.
@@ -150,6 +246,11 @@ pub fn pareto_front(values: &[Option<(f64, f64)>]) -> Vec<usize> {
 }
 
 impl Sweep {
+    /// Whether the scenario states an objective that could be judged under some setting.
+    pub fn is_judged(&self) -> bool {
+        self.results.iter().any(|result| result.meets_objectives.is_some())
+    }
+
     /// `sweep.json`: two spaces of indentation, a line feed at the end.
     ///
     /// # Errors
@@ -163,7 +264,119 @@ impl Sweep {
 mod tests {
     use proptest::prelude::*;
 
-    use super::pareto_front;
+    use super::{Sweep, pareto_front, sweep};
+    use crate::experiment::comparison::About;
+    use crate::experiment::figures::{FIGURES, find};
+    use crate::experiment::points::{Objective, Point};
+    use crate::experiment::question::{Kind, Question};
+
+    /// What one setting brings with each of four seeds, and whether it meets its objective.
+    struct Own {
+        costs: [f64; 4],
+        pods_pending: f64,
+        met: Option<bool>,
+    }
+
+    const STEADY: [f64; 4] = [10.0, 14.0, 9.0, 12.0];
+
+    fn own(costs: [f64; 4], pods_pending: f64) -> Own {
+        Own { costs, pods_pending, met: Some(true) }
+    }
+
+    /// The first `seeds` of every setting, swept.
+    fn swept(settings: &[Own], seeds: usize) -> Sweep {
+        let about = About {
+            scenario: "s".into(),
+            start: String::new(),
+            duration_seconds: 60.0,
+            region: String::new(),
+            currency: "USD".into(),
+            price_date: String::new(),
+            first_seed: 1,
+            replications_planned: seeds as u64,
+            replications: seeds as u64,
+            inputs: Vec::new(),
+            assumptions: Vec::new(),
+        };
+        let question = Question {
+            kind: Kind::Sweep,
+            scenario: "s.yaml".into(),
+            inputs: Vec::new(),
+            pricing_data: None,
+            policies: vec!["p".into()],
+            first_seed: 1,
+            replications: seeds as u32,
+            settings: (0..settings.len()).map(|number| vec![("x".to_owned(), number.to_string())]).collect(),
+            axes: Vec::new(),
+            latency: None,
+        };
+        let mut points = Vec::new();
+        for (number, own) in settings.iter().enumerate() {
+            for (seed, cost) in own.costs.iter().enumerate().take(seeds) {
+                let mut figures = vec![None; FIGURES.len()];
+                for (name, value) in [("cost", *cost), ("pending_p99", 5.0), ("pods_pending", own.pods_pending)] {
+                    figures[find(name).unwrap().0] = Some(value);
+                }
+                let objective = |met| Objective { name: "cost".into(), unit: "USD".into(), limit: 20.0, met };
+                points.push(Point {
+                    setting: number,
+                    policy: "p".into(),
+                    seed: 1 + seed as u64,
+                    figures,
+                    objectives: own.met.map(|met| objective(Some(met))).into_iter().collect(),
+                    event_hash: String::new(),
+                    unconfirmed: 0.0,
+                    spot: false,
+                    price_date: String::new(),
+                    warnings: Vec::new(),
+                });
+            }
+        }
+        sweep(about, &question, find("pending_p99").unwrap().0, &points, Vec::new())
+    }
+
+    fn shifted(by: [f64; 4]) -> [f64; 4] {
+        std::array::from_fn(|seed| STEADY[seed] + by[seed])
+    }
+
+    #[test]
+    fn costs_are_paired_by_seed_and_noise_is_no_winner() {
+        let noise = shifted([0.02, -0.03, 0.03, 0.0]);
+        // Dearer by far less than seeds differ from each other, but with every seed.
+        let dearer = shifted([0.2, 0.25, 0.2, 0.22]);
+        let swept = swept(&[own(dearer, 0.0), own(noise, 0.0), own(STEADY, 0.0)], 4);
+        assert_eq!((swept.cheapest, swept.cheapest_meeting_objectives), (Some(2), Some(2)));
+        assert_eq!(swept.not_told_apart, [1]);
+        assert!(swept.results[2].against_cheapest.is_none());
+        let difference = swept.results[0].against_cheapest.as_ref().unwrap().difference;
+        assert!(difference.low.unwrap() > 0.15 && difference.high.unwrap() < 0.3, "{difference:?}");
+    }
+
+    #[test]
+    fn one_replication_tells_only_equals_alike() {
+        let swept = swept(&[own(STEADY, 0.0), own(shifted([0.1; 4]), 0.0), own(STEADY, 0.0)], 1);
+        assert_eq!((swept.cheapest, swept.not_told_apart.as_slice()), (Some(0), &[2][..]));
+        assert_eq!(swept.results[1].against_cheapest.as_ref().unwrap().difference.low, None);
+    }
+
+    #[test]
+    fn who_leaves_pods_waiting_or_misses_an_objective_is_not_the_cheapest() {
+        let half = STEADY.map(|cost| cost / 2.0);
+        let missing = Own { costs: half, pods_pending: 0.0, met: Some(false) };
+        let both = swept(&[own(half, 2.0), missing, own(STEADY, 0.0)], 4);
+        assert_eq!((both.cheapest, both.cheapest_meeting_objectives), (Some(2), Some(2)));
+        assert!(!both.results[0].is_comparable() && both.results[0].against_cheapest.is_none());
+        assert_eq!((both.results[0].undone[0].figure.as_str(), both.results[0].undone[0].mean), ("pods_pending", 2.0));
+        assert_eq!(both.front, [1], "who leaves pods waiting is not on the front");
+        // What all leave undone keeps nobody from being compared.
+        let all = swept(&[own(half, 2.0), own(STEADY, 2.0)], 4);
+        assert_eq!((all.cheapest, all.results[0].undone.len()), (Some(0), 0));
+        // Without objectives the cheapest is that of all which do the work.
+        let free = |costs, pods_pending| Own { costs, pods_pending, met: None };
+        let none = swept(&[free(half, 2.0), free(STEADY, 0.0)], 4);
+        assert_eq!((none.cheapest, none.cheapest_meeting_objectives), (Some(1), None));
+        assert!(!none.is_judged());
+    }
 
     #[test]
     fn the_front_goes_from_cheap_to_quick() {

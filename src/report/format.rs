@@ -6,10 +6,13 @@ pub use crate::domain::words::counted;
 use crate::domain::words::grouped;
 use crate::domain::{Currency, SimDuration, SimTime};
 
+/// The sign of a number below zero, for people; tables for programs have a hyphen.
+pub const MINUS: &str = "\u{2212}";
+
 /// A span for people, to three or four digits: `0.4 ms`, `250 ms`, `12.3 s`, `4m 05s`, `2h 03m`, `3d 04h`.
 pub fn span(seconds: f64) -> String {
     if seconds < 0.0 {
-        return format!("-{}", span(-seconds));
+        return format!("{MINUS}{}", span(-seconds));
     }
     match seconds {
         0.0 => "0 s".to_owned(),
@@ -46,14 +49,15 @@ pub fn money(currency: &str, amount: f64) -> String {
 /// As [`money`], with as many decimals as `largest` has, so that amounts beside each other can be compared.
 pub fn money_among(currency: &str, amount: f64, largest: f64) -> String {
     let sign = Currency::from_code(currency).map_or("", Currency::sign);
-    let minus = if amount < 0.0 { "-" } else { "" };
+    let minus = if amount < 0.0 { MINUS } else { "" };
     let decimals = if largest.abs() < 9.999_95 { 4 } else { 2 };
     format!("{minus}{sign}{}", grouped(&format!("{:.decimals$}", amount.abs())))
 }
 
 /// A share as a percentage: `12.3 %`.
 pub fn percent(share: f64) -> String {
-    format!("{:.1} %", share * 100.0)
+    let minus = if share < 0.0 { MINUS } else { "" };
+    format!("{minus}{} %", grouped(&format!("{:.1}", share.abs() * 100.0)))
 }
 
 /// A count with its thousands grouped.
@@ -150,7 +154,9 @@ impl Calendar {
 
 #[cfg(test)]
 mod tests {
-    use super::{Calendar, counted, exact_seconds, grouped, instant_for_people, moment, money, money_among, span};
+    use super::{
+        Calendar, counted, exact_seconds, grouped, instant_for_people, moment, money, money_among, percent, span,
+    };
     use crate::domain::SimTime;
 
     #[test]
@@ -167,7 +173,7 @@ mod tests {
             (3_599.7, "1h 00m"),
             (7_380.0, "2h 03m"),
             (273_600.0, "3d 04h"),
-            (-2.0, "-2.0 s"),
+            (-2.0, "\u{2212}2.0 s"),
         ];
         for (seconds, text) in cases {
             assert_eq!(span(seconds), text, "{seconds}");
@@ -179,7 +185,8 @@ mod tests {
         assert_eq!(money("USD", 1_234_567.891), "$1,234,567.89");
         assert_eq!(money("USD", 0.041_6), "$0.0416");
         assert_eq!(money_among("USD", 0.041_6, 400.0), "$0.04");
-        assert_eq!(money("CNY", -12.5), "-¥12.50");
+        assert_eq!(money("CNY", -12.5), "\u{2212}¥12.50");
+        assert_eq!([percent(0.1234), percent(-0.5), percent(12.5)], ["12.3 %", "\u{2212}50.0 %", "1,250.0 %"]);
         assert_eq!(grouped("-123"), "-123");
         assert_eq!(counted(1, "node", "nodes"), "1 node");
         assert_eq!(counted(2_000, "node", "nodes"), "2,000 nodes");

@@ -99,10 +99,12 @@ fn cost(summary: &Summary, lines: &mut Vec<String>) {
     lines.push(String::new());
 }
 
-/// A row of a table: four spans, then two figures; no wider than 80 characters.
+/// A row of a table: four spans, then two figures; no wider than 80 characters unless a figure has ten digits.
 fn row(label: &str, cells: &[String; 6]) -> String {
-    let cells: String = cells.iter().zip([9, 9, 9, 9, 11, 11]).map(|(cell, width)| format!("{cell:>width$}")).collect();
-    format!("{:<LABEL$}{cells}", shortened(label, LABEL - 1))
+    let [first, rest @ ..] = cells;
+    // A space stands before each cell, however long it is; the label leaves one for the first.
+    let rest: String = rest.iter().zip([8, 8, 8, 10, 10]).map(|(cell, width)| format!(" {cell:>width$}")).collect();
+    format!("{:<LABEL$}{first:>9}{rest}", shortened(label, LABEL - 1))
 }
 
 /// `label` without its namespace if it is too long for its column, then with its middle left out.

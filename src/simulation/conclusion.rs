@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use super::outcome::{
     About, InputHash, Objectives, Objects, Outcome, QueueSummary, ReplicaAutoscaler, RequestSummary, ResponseFigures,
+    UNPRICED,
 };
 use crate::actors::{Autoscaler, Context, QueuePlan};
 use crate::catalog::Price;
@@ -115,7 +116,7 @@ fn price_date(context: &Context<'_>) -> String {
     let [on_demand, spot] = [on_demand.collect::<Vec<Price>>(), spot.filter(|_| !follows_records).collect()]
         .map(|prices| prices.into_iter().map(|price| price.as_of.as_str()).collect::<BTreeSet<&str>>());
     match (on_demand.is_empty(), spot.is_empty()) {
-        (true, true) => "no instance was priced".to_owned(),
+        (true, true) => UNPRICED.to_owned(),
         (false, true) => dates(&on_demand),
         (true, false) => format!("Spot {}", dates(&spot)),
         (false, false) => format!("{} (On-Demand) and {} (Spot)", dates(&on_demand), dates(&spot)),

@@ -56,6 +56,9 @@ pub struct ReplicaAutoscaler {
     pub max_replicas: i32,
 }
 
+/// What stands behind "prices of" where no instance was launched.
+pub const UNPRICED: &str = "no date, as no instance was launched";
+
 /// What was simulated.
 #[derive(Clone, Debug)]
 pub struct About {
@@ -79,7 +82,7 @@ pub struct About {
     pub versions: Versions,
     /// Input files with their SHA-256, in order of reading.
     pub inputs: Vec<InputHash>,
-    /// Date of the prices.
+    /// Date of the prices of what was launched; [`UNPRICED`] if nothing was.
     pub price_date: String,
     /// What the scenario's author assumed, for the report.
     pub assumptions: Vec<String>,

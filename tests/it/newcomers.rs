@@ -236,8 +236,12 @@ fn a_sweep_shows_every_setting_and_marks_the_front() {
     ]);
     assert_eq!(code, Some(0), "{err}");
     assert!(err.starts_with("running 2 simulations of 10m each\n"), "{err}");
-    let rows: Vec<&str> = out.lines().filter(|line| line.contains("[m5.")).collect();
+    let rows: Vec<&str> = out.lines().filter(|line| line.starts_with("karpenter ")).collect();
     let [small, large] = rows[..] else { panic!("two settings: {out}") };
     assert!(small.ends_with('*') && !large.ends_with('*'), "{out}");
+    assert!(
+        out.contains("\nCheapest: policy karpenter, ") && out.contains("One replication shows no interval"),
+        "{out}"
+    );
     assert!(out.contains("\n* on the front: none is both cheaper and quicker"), "{out}");
 }

@@ -34,6 +34,15 @@ fn the_terminal_table_answers_in_forty_lines() {
 }
 
 #[test]
+fn columns_of_the_terminal_stay_apart_whatever_the_counts() {
+    let mut summary = Summary::of(&synthetic::outcome());
+    summary.requests[0].completed = 1_234_567_890.0;
+    summary.requests[0].unanswered = 12_345_678_901.0;
+    let table = terminal::table(&summary);
+    assert!(table.contains("  42.0 ms 1,234,567,890 12,345,678,901\n"), "{table}");
+}
+
+#[test]
 fn the_summary_has_stable_keys_and_reads_back() {
     let summary = Summary::of(&synthetic::outcome());
     let json = summary.to_json().expect("json");

@@ -46,6 +46,11 @@ fn a_policy_that_leaves_pods_without_a_node_is_not_called_cheaper() {
     assert!(verdict.len() > 1 && verdict[1].starts_with("spot is "), "{out}");
     assert!(!out.contains("capped is ") && page.contains(sentence) && !page.contains("capped is "), "{out}");
     assert_eq!(row(&out, "pods without a node at the end"), ["pods without a node at the end", "0", "0", "2"]);
+    // How well a cost is known that says nothing is not worth a word.
+    assert!(
+        out.contains("\nThe cost difference is known to within ") && !out.contains("Cost differences are"),
+        "{out}"
+    );
     // Whichever is first: the one that does the work is not called dearer.
     let (out, _) = compared(&place(POLICIES), &["--policies", "capped,small", "--replications", "1"]);
     assert!(out.contains("\ncapped leaves 2 pods without a node (small: 0): its cost is not comparable.\n"), "{out}");

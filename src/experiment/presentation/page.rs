@@ -3,7 +3,7 @@
 use super::dots::{Row, draw};
 use super::table::{difference, limit, met};
 use super::verdict::verdict;
-use super::{compared, interval_of_figure, seeds, value, value_among};
+use super::{compared, interval, seeds, value, value_among};
 use crate::experiment::comparison::{Comparison, FigureResult, PolicyResult};
 use crate::experiment::figures::{FIGURES, Figure, Unit, find};
 use crate::report::format::{counted, instant_for_people, span};
@@ -138,8 +138,8 @@ fn means(page: &mut Html, comparison: &Comparison) {
         let Some(mean) = result.mean else { return "\u{2013}".to_owned() };
         let say = |amount| value(figure, currency, amount);
         let varies = mean.half_width().is_some_and(|reach| reach > 0.0);
-        let interval = if varies { format!(" ({})", interval_of_figure(&mean, say)) } else { String::new() };
-        format!("{}{interval}", say(mean.mean))
+        let reach = if varies { format!(" ({})", interval(&mean, say)) } else { String::new() };
+        format!("{}{reach}", say(mean.mean))
     };
     let rows: Vec<Vec<String>> = measured(comparison)
         .map(|(position, figure)| {

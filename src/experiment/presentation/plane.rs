@@ -6,13 +6,13 @@
 use super::dots::ticks;
 use super::sweep_table::latency_label;
 use super::value_among;
-use crate::experiment::figures::{Figure, find};
+use crate::experiment::figures::{Figure, Unit, find};
 use crate::experiment::sweep::{SettingResult, Sweep};
-use crate::report::page::{Html, text};
+use crate::report::page::{Html, sentence, text};
 
 const HEIGHT: f64 = 400.0;
 const TOP: f64 = 14.0;
-const BELOW: f64 = 30.0;
+const BELOW: f64 = 54.0;
 
 /// A setting's place in the plane.
 struct Place<'a> {
@@ -48,6 +48,20 @@ impl<'a> Axis<'a> {
         self.from + (value - self.low) / (self.high - self.low) * (self.to - self.from)
     }
 
+    /// What is drawn along it, and in what unit.
+    fn title(&self) -> String {
+        let unit = match self.figure.unit {
+            Unit::Money => self.currency,
+            Unit::Seconds if self.high < 0.999_5 => "milliseconds",
+            Unit::Seconds if self.high < 59.95 => "seconds",
+            Unit::Seconds if self.high < 3_600.0 => "minutes and seconds",
+            Unit::Seconds => "hours and minutes",
+            Unit::Count => "number",
+            Unit::Share => "%",
+        };
+        text(&format!("{}, {unit}", sentence(self.figure.label)))
+    }
+
     /// Round values with their places and their labels.
     fn ticks(&self) -> Vec<(f64, String)> {
         let label = |tick| text(&value_among(self.figure, self.currency, tick, self.high));
@@ -70,9 +84,8 @@ pub(super) fn figure(page: &mut Html, sweep: &Sweep) {
     let currency = sweep.about.currency.as_str();
     let x = Axis::over((cost_figure, currency), places.iter().map(|place| place.cost), (0.0, 100.0));
     let y = Axis::over((latency_figure, currency), places.iter().map(|place| place.latency), (HEIGHT - BELOW, TOP));
-    page.raw("<figure>\n");
-    page.element("p class=\"note\"", &format!("Upwards: {}. To the right: cost of the run.", latency_label(sweep)));
-    page.raw("<div class=\"plane\">\n");
+    page.element("h2", &format!("Cost of the run against {}", latency_label(sweep)));
+    page.raw("<figure>\n<div class=\"plane\">\n");
     page.raw(&scale(&y));
     page.raw(&field(sweep, &places, &x, &y));
     page.raw("</div>\n");
@@ -80,9 +93,13 @@ pub(super) fn figure(page: &mut Html, sweep: &Sweep) {
     page.raw("</figure>\n");
 }
 
-/// The labels of the upright axis.
+/// The title and the labels of the upright axis.
 fn scale(y: &Axis<'_>) -> String {
     let mut svg = format!("<svg class=\"scale\" style=\"height:{HEIGHT}px\" font-size=\"13\" aria-hidden=\"true\">\n");
+    let (middle, title) = ((TOP + HEIGHT - BELOW) / 2.0, y.title());
+    svg += &format!(
+        "<text class=\"axis\" transform=\"translate(14 {middle:.1}) rotate(-90)\" text-anchor=\"middle\">{title}</text>\n"
+    );
     for (at, label) in y.ticks() {
         svg += &format!("<text x=\"90%\" y=\"{:.1}\" text-anchor=\"end\">{label}</text>\n", at + 4.0);
     }
@@ -96,6 +113,8 @@ fn field(sweep: &Sweep, places: &[Place<'_>], x: &Axis<'_>, y: &Axis<'_>) -> Str
         "<svg class=\"field\" style=\"height:{HEIGHT}px\" role=\"img\" aria-label=\"{label}\" font-size=\"13\">\n"
     );
     grid(&mut svg, x, y);
+    let (below, title) = (HEIGHT - 8.0, x.title());
+    svg += &format!("<text class=\"axis\" x=\"50%\" y=\"{below:.1}\" text-anchor=\"middle\">{title}</text>\n");
     let on_front = sweep.front.iter().filter_map(|number| places.iter().find(|place| place.number == *number));
     let on_front: Vec<&Place<'_>> = on_front.collect();
     for ends in on_front.windows(2) {
@@ -104,14 +123,22 @@ fn field(sweep: &Sweep, places: &[Place<'_>], x: &Axis<'_>, y: &Axis<'_>) -> Str
         svg += &format!("<line class=\"line\" x1=\"{x1:.2}%\" y1=\"{y1:.1}\" x2=\"{x2:.2}%\" y2=\"{y2:.1}\"/>\n");
     }
     for place in places {
-        let class = if sweep.front.contains(&place.number) { "front" } else { "other" };
+        let class = match place.result.is_comparable() {
+            false => "undone",
+            true if sweep.front.contains(&place.number) => "front",
+            true => "other",
+        };
         let (cx, cy) = (x.at(place.cost), y.at(place.latency));
         let title = text(&described(sweep, place.result));
         svg += &format!(
             "<circle class=\"{class}\" cx=\"{cx:.2}%\" cy=\"{cy:.1}\" r=\"5\"><title>{title}</title></circle>\n"
         );
-        if sweep.cheapest_meeting_objectives == Some(place.number) {
-            svg += &format!("<circle class=\"best\" cx=\"{cx:.2}%\" cy=\"{cy:.1}\" r=\"9\"/>\n");
+        let ring = match sweep.cheapest == Some(place.number) {
+            true => Some("best"),
+            false => sweep.not_told_apart.contains(&place.number).then_some("best alike"),
+        };
+        if let Some(class) = ring {
+            svg += &format!("<circle class=\"{class}\" cx=\"{cx:.2}%\" cy=\"{cy:.1}\" r=\"9\"/>\n");
         }
     }
     svg + "</svg>\n"
@@ -134,18 +161,20 @@ fn grid(svg: &mut String, x: &Axis<'_>, y: &Axis<'_>) {
 }
 
 fn caption(page: &mut Html, sweep: &Sweep) {
-    let ring = if sweep.cheapest_meeting_objectives.is_some() {
-        "; the ring marks the cheapest that meets all objectives"
-    } else {
-        ""
-    };
-    page.element(
-        "figcaption",
-        &format!(
-            "Each dot is a setting, by its mean cost and {}. The line joins those that no other beats in both{ring}.",
-            latency_label(sweep)
-        ),
+    let of_what = if sweep.cheapest_meeting_objectives.is_some() { " of those that meet all objectives" } else { "" };
+    let mut words = format!(
+        "Each dot is a setting, by its mean cost and {}. The line joins those that no other beats in both.",
+        latency_label(sweep)
     );
+    if sweep.cheapest.is_some() {
+        words += &format!(" The ring marks the lowest mean cost{of_what}");
+        let alike = if sweep.not_told_apart.is_empty() { "" } else { ", dashed rings what is not told apart from it" };
+        words += &format!("{alike}.");
+    }
+    if !sweep.results.iter().all(SettingResult::is_comparable) {
+        words += " Hollow dots leave work undone: their costs are not comparable.";
+    }
+    page.element("figcaption", &words);
 }
 
 fn described(sweep: &Sweep, result: &SettingResult) -> String {

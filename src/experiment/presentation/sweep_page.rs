@@ -9,18 +9,28 @@ use crate::report::page::{Html, STYLE, sentence, text};
 const OWN_STYLE: &str = "\
 svg .other { fill: var(--faint); fill-opacity: 0.7; }
 svg .front { fill: var(--dot); }
+svg .undone { fill: none; stroke: var(--faint); stroke-width: 1.5; }
 svg .best { fill: none; stroke: var(--good); stroke-width: 3; }
+svg .alike { stroke-width: 2; stroke-dasharray: 4 3; }
+svg .axis { fill: var(--faint); }
 svg .line { stroke: var(--dot); stroke-width: 1.5; }
 svg .grid { stroke: var(--line); }
 figure .plane { display: flex; margin: 0.5rem 2rem 0 0; }
 figure .plane svg { min-width: 0; overflow: visible; }
-figure .plane svg.scale { flex: none; width: 4.5rem; }
+figure .plane svg.scale { flex: none; width: 6rem; }
 figure .plane svg.field { flex: 1; }
 @media (max-width: 640px) { svg .second { display: none; } }
 :root { --dot: #0969da; }
 @media (prefers-color-scheme: dark) { :root { --dot: #58a6ff; } }
 .verdict { font-size: 1.15rem; background: var(--card); border: 1px solid var(--line); border-radius: 8px; padding: 0.75rem 1rem; margin: 1rem 0; }
+.verdict p { margin: 0.3rem 0; }
 ";
+
+const NOTE: &str = "Means over the replications, with half the width of their 95 % interval where they vary. The last column \
+                    holds costs against the lowest mean, seed by seed: an interval that includes 0 tells nothing apart.";
+
+/// A result with its number.
+type Numbered<'a> = (usize, &'a SettingResult);
 
 /// Rows of the table of all settings.
 const ROWS_MAX: usize = 1_000;
@@ -44,13 +54,17 @@ pub fn render(sweep: &Sweep, command: &str) -> String {
         about.region
     );
     page.element("p class=\"faint\"", &scope);
-    page.element("p class=\"verdict\"", &answer(sweep));
+    page.raw("<div class=\"verdict\">\n");
+    answer(sweep).iter().for_each(|sentence| page.element("p", sentence));
+    page.raw("</div>\n");
     plane::figure(&mut page, sweep);
     page.element("h2", "On the front");
-    let front: Vec<&SettingResult> = sweep.front.iter().filter_map(|number| sweep.results.get(*number)).collect();
+    page.element("p class=\"note\"", NOTE);
+    let front: Vec<Numbered<'_>> =
+        sweep.front.iter().filter_map(|number| Some((*number, sweep.results.get(*number)?))).collect();
     table(&mut page, sweep, &front);
     page.element("h2", "All settings");
-    let all: Vec<&SettingResult> = sweep.results.iter().take(ROWS_MAX).collect();
+    let all: Vec<Numbered<'_>> = sweep.results.iter().enumerate().take(ROWS_MAX).collect();
     table(&mut page, sweep, &all);
     if sweep.results.len() > ROWS_MAX {
         page.element("p class=\"note\"", "The first 1,000; sweep.csv has all.");
@@ -70,7 +84,7 @@ pub fn render(sweep: &Sweep, command: &str) -> String {
 }
 
 /// The table of some settings; headings are the scenario's own paths.
-fn table(page: &mut Html, sweep: &Sweep, results: &[&SettingResult]) {
+fn table(page: &mut Html, sweep: &Sweep, results: &[Numbered<'_>]) {
     let names = 1 + short_paths(sweep).len();
     let class = |column: usize| {
         if column >= names && column < names + columns(sweep).len() { " class=\"figure\"" } else { "" }
@@ -83,9 +97,9 @@ fn table(page: &mut Html, sweep: &Sweep, results: &[&SettingResult]) {
         page.raw(&format!("<th{}>{}</th>", class(column), text(&heading)));
     }
     page.raw("</tr></thead>\n<tbody>\n");
-    for result in results {
+    for (number, result) in results {
         page.raw("<tr>");
-        for (column, cell) in row(sweep, result).iter().enumerate() {
+        for (column, cell) in row(sweep, *number, result).iter().enumerate() {
             page.raw(&format!("<td{}>{}</td>", class(column), text(cell)));
         }
         page.raw("</tr>\n");

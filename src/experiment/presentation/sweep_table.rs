@@ -1,9 +1,12 @@
 //! The table that `sweep` prints, and `sweep.csv`.
 
+use super::table::{difference, mean_cell};
 use super::value;
+use super::verdict::{NO_INTERVAL, left_undone};
 use crate::experiment::figures::{FIGURES, Figure, find};
-use crate::experiment::sweep::{MET_IN, SettingResult, Sweep};
+use crate::experiment::sweep::{MET_IN, SettingResult, Sweep, Undone};
 use crate::report::format::{counted, percent, span};
+use crate::report::page::sentence;
 
 /// Settings that are printed; the page and the CSV have all.
 const ROWS_MAX: usize = 30;
@@ -26,7 +29,7 @@ pub fn table(sweep: &Sweep) -> String {
     ];
     lines.extend(settings_table(sweep));
     lines.push(String::new());
-    lines.push(answer(sweep));
+    lines.extend(answer(sweep));
     if !sweep.warnings.is_empty() {
         lines.push(format!("{}, in the report", counted(sweep.warnings.len() as u64, "warning", "warnings")));
     }
@@ -57,11 +60,11 @@ fn settings_table(sweep: &Sweep) -> Vec<String> {
     for number in order.iter().copied().take(ROWS_MAX) {
         let Some(result) = sweep.results.get(number) else { continue };
         let mark = if sweep.front.contains(&number) { "*" } else { "" };
-        rows.push(with(row(sweep, result), mark));
+        rows.push(with(row(sweep, number, result), mark));
     }
     let mut lines = super::aligned(&rows);
     let latency = latency_label(sweep);
-    lines.push(format!("* on the front: none is both cheaper and quicker, by cost and by {latency}"));
+    lines.push(format!("* on the front: none is both cheaper and quicker, by mean cost and {latency}"));
     if order.len() > ROWS_MAX {
         let left_out = counted((order.len() - ROWS_MAX) as u64, "setting is", "settings are");
         lines.push(format!("{left_out} not shown here; sweep.csv and the report have all"));
@@ -93,17 +96,16 @@ pub(super) fn header(sweep: &Sweep) -> Vec<String> {
     let mut cells = vec!["policy".to_owned()];
     cells.extend(short_paths(sweep));
     cells.extend(columns(sweep).into_iter().map(|(_, figure)| figure.label.to_owned()));
-    cells.push("objectives".to_owned());
+    cells.extend(["objectives", "cost against the cheapest"].map(str::to_owned));
     cells
 }
 
 /// A setting in a table.
-pub(super) fn row(sweep: &Sweep, result: &SettingResult) -> Vec<String> {
+pub(super) fn row(sweep: &Sweep, number: usize, result: &SettingResult) -> Vec<String> {
     let mut cells = vec![result.policy.clone()];
     cells.extend(result.values.iter().cloned());
     cells.extend(columns(sweep).into_iter().map(|(position, figure)| {
-        let mean = result.figures.get(position).and_then(Option::as_ref);
-        mean.map_or_else(|| "\u{2013}".to_owned(), |mean| value(figure, &sweep.about.currency, mean.mean))
+        mean_cell(figure, &sweep.about.currency, result.figures.get(position).copied().flatten())
     }));
     cells.push(
         match result.meets_objectives {
@@ -113,31 +115,105 @@ pub(super) fn row(sweep: &Sweep, result: &SettingResult) -> Vec<String> {
         }
         .to_owned(),
     );
+    cells.push(against_cheapest(sweep, number, result));
     cells
 }
 
-/// The cheapest setting that meets all objectives, in a sentence.
-pub fn answer(sweep: &Sweep) -> String {
-    let judged = sweep.results.iter().any(|result| result.meets_objectives.is_some());
-    let Some(result) = sweep.cheapest_meeting_objectives.and_then(|number| sweep.results.get(number)) else {
-        return if judged {
-            format!("No setting meets all objectives in {} of its runs.", percent(MET_IN))
+/// How a setting's cost stands against the cheapest one's, or why it cannot be held against it.
+fn against_cheapest(sweep: &Sweep, number: usize, result: &SettingResult) -> String {
+    if !result.is_comparable() {
+        let undone = |own: &Undone| left_undone(&own.figure, own.mean, "at best", own.least);
+        let parts: Vec<String> = result.undone.iter().map(undone).collect();
+        return format!("not comparable: {}", parts.join(" and "));
+    }
+    if sweep.cheapest == Some(number) {
+        return "lowest mean".to_owned();
+    }
+    let cost = find("cost").map(|(_, figure)| figure);
+    let paired = cost.zip(result.against_cheapest.as_ref());
+    paired.map_or_else(|| "\u{2013}".to_owned(), |(cost, paired)| difference(cost, &sweep.about.currency, paired))
+}
+
+/// Settings that are named in a sentence.
+const NAMED_MAX: usize = 4;
+
+/// The cheapest setting in sentences, with those that are not told apart from it and those that cannot be compared.
+pub fn answer(sweep: &Sweep) -> Vec<String> {
+    let mut sentences = Vec::new();
+    let (judged, meeting) = (sweep.is_judged(), sweep.cheapest_meeting_objectives.is_some());
+    if judged && !meeting {
+        let any = sweep.results.iter().any(|result| result.meets_objectives == Some(true));
+        sentences.push(if any {
+            "Every setting that meets all objectives leaves work undone.".to_owned()
         } else {
-            "The scenario states no objectives, so none is the cheapest that meets them.".to_owned()
-        };
+            format!("No setting meets all objectives in {} of its runs.", percent(MET_IN))
+        });
+    }
+    let which = match (judged, meeting) {
+        (true, true) => "cheapest that meets all objectives",
+        (true, false) => "cheapest whatever the objectives",
+        (false, _) => "cheapest",
     };
+    sentences.extend(cheapest(sweep, which));
+    if !judged {
+        sentences.push(
+            "The scenario states no objectives, so nothing keeps a setting from letting pods and requests wait."
+                .to_owned(),
+        );
+    }
+    sentences.extend(undone(sweep));
+    if sweep.about.replications < 2 && sweep.results.len() > 1 {
+        sentences.push(NO_INTERVAL.to_owned());
+    }
+    sentences
+}
+
+/// How many settings cannot be compared, and why.
+fn undone(sweep: &Sweep) -> Option<String> {
+    let (settings, cost) = match sweep.results.iter().filter(|result| !result.is_comparable()).count() {
+        0 => return None,
+        1 => ("1 setting leaves".to_owned(), "its cost is"),
+        many => (format!("{many} settings leave"), "their costs are"),
+    };
+    let work = "pods without a node, or requests without an answer, that another setting does not";
+    Some(format!("{settings} {work}: {cost} not comparable."))
+}
+
+/// Which setting is the cheapest, and which ones may be as well.
+fn cheapest(sweep: &Sweep, which: &str) -> Vec<String> {
+    let Some(result) = sweep.cheapest.and_then(|number| sweep.results.get(number)) else { return Vec::new() };
+    let Some((position, figure)) = find("cost") else { return Vec::new() };
+    let currency = &sweep.about.currency;
+    let cost = result.mean(position).map_or_else(String::new, |mean| value(figure, currency, mean));
     let setting: Vec<String> =
         sweep.paths.iter().zip(&result.values).map(|(path, value)| format!("{path}={value}")).collect();
-    let cost = find("cost").and_then(|(position, figure)| {
-        let mean = result.figures.get(position)?.as_ref()?.mean;
-        Some(format!(" at {}", value(figure, &sweep.about.currency, mean)))
-    });
-    format!(
-        "Cheapest that meets all objectives: policy {}, {}{}.",
-        result.policy,
-        setting.join(", "),
-        cost.unwrap_or_default()
-    )
+    let setting = format!("policy {}, {}", result.policy, setting.join(", "));
+    if sweep.not_told_apart.is_empty() {
+        return vec![format!("{}: {setting} at {cost}.", sentence(which))];
+    }
+    let names = short_paths(sweep);
+    let several = sweep.results.iter().any(|other| other.policy != result.policy);
+    let rival = |number: &usize| {
+        let other = sweep.results.get(*number)?;
+        let policy = several.then(|| other.policy.clone());
+        let values = names.iter().zip(&other.values).map(|(name, value)| format!("{name}={value}"));
+        let by = difference(figure, currency, other.against_cheapest.as_ref()?);
+        Some(format!("{}, {by}", policy.into_iter().chain(values).collect::<Vec<_>>().join(" ")))
+    };
+    let mut rivals: Vec<String> = sweep.not_told_apart.iter().take(NAMED_MAX).filter_map(rival).collect();
+    let more = sweep.not_told_apart.len().saturating_sub(NAMED_MAX);
+    if more > 0 {
+        rivals.push(counted(more as u64, "other", "others"));
+    }
+    vec![
+        format!("None is clearly the {which}: {setting} has the lowest mean, {cost}."),
+        format!("Not told apart from it by cost: {}.", rivals.join("; ")),
+    ]
+}
+
+/// Numbers of a CSV, those that are not there empty.
+fn cells_of<const N: usize>(numbers: [Option<f64>; N]) -> [String; N] {
+    numbers.map(|number| number.map_or_else(String::new, |number| number.to_string()))
 }
 
 /// `sweep.csv`: one line for each setting under each policy, values and means as exact decimals.
@@ -149,14 +225,21 @@ pub fn csv(sweep: &Sweep, output: &mut dyn std::io::Write) -> std::io::Result<()
     let mut header = vec!["setting".to_owned(), "policy".to_owned()];
     header.extend(sweep.paths.iter().cloned());
     header.extend(FIGURES.iter().map(|figure| figure.name.to_owned()));
-    header.extend(["meets_objectives", "on_front"].map(str::to_owned));
+    header.extend(["meets_objectives", "on_front", "comparable"].map(str::to_owned));
+    header.extend(["cost_low", "cost_high"].map(str::to_owned));
+    header.extend(["", "_low", "_high"].map(|end| format!("cost_against_cheapest{end}")));
     writer.write_record(&header)?;
     for (number, result) in sweep.results.iter().enumerate() {
         let mut row = vec![result.setting.to_string(), result.policy.clone()];
         row.extend(result.values.iter().cloned());
-        row.extend(result.figures.iter().map(|mean| mean.map_or_else(String::new, |mean| mean.mean.to_string())));
+        row.extend(result.figures.iter().flat_map(|mean| cells_of([mean.map(|mean| mean.mean)])));
         row.push(result.meets_objectives.map_or_else(String::new, |met| met.to_string()));
-        row.push(sweep.front.contains(&number).to_string());
+        row.extend([sweep.front.contains(&number), result.is_comparable()].map(|is| is.to_string()));
+        let cost = find("cost").and_then(|(position, _)| result.figures.get(position).copied().flatten());
+        let difference = result.against_cheapest.as_ref().map(|paired| paired.difference);
+        row.extend(cells_of([cost.and_then(|own| own.low), cost.and_then(|own| own.high)]));
+        let ends = [difference.and_then(|own| own.low), difference.and_then(|own| own.high)];
+        row.extend(cells_of([difference.map(|own| own.mean), ends[0], ends[1]]));
         writer.write_record(&row)?;
     }
     writer.flush()

@@ -1,7 +1,7 @@
 //! The table that `compare` prints.
 
 use super::verdict::verdict;
-use super::{aligned, compared, counted, interval, seeds, signed, signed_percent, value};
+use super::{aligned, compared, counted, interval, seeds, signed, signed_percent, value_among};
 use crate::experiment::comparison::{Comparison, ObjectiveShare};
 use crate::experiment::figures::{FIGURES, Figure};
 use crate::experiment::statistics::{Estimate, Paired};
@@ -79,12 +79,17 @@ fn means(comparison: &Comparison, lines: &mut Vec<String>) {
     lines.extend(aligned(&rows));
 }
 
-/// The mean and half the width of its interval.
+/// The mean and half the width of its interval; the interval itself where it ends at what the figure cannot go beyond.
 pub(super) fn mean_cell(figure: &Figure, currency: &str, mean: Option<Estimate>) -> String {
     let Some(mean) = mean else { return "\u{2013}".to_owned() };
-    let reach = mean.half_width().filter(|reach| *reach > 0.0);
-    let reach = reach.map_or_else(String::new, |reach| format!(" \u{b1}{}", value(figure, currency, reach)));
-    format!("{}{reach}", value(figure, currency, mean.mean))
+    let say = |amount| value_among(figure, currency, amount, mean.mean);
+    let (least, most) = figure.unit.range();
+    let reach = match mean.half_width().filter(|reach| *reach > 0.0) {
+        None => String::new(),
+        Some(_) if mean.low <= Some(least) || mean.high >= Some(most) => format!(" ({})", interval(&mean, say)),
+        Some(reach) => format!(" \u{b1}{}", say(reach)),
+    };
+    format!("{}{reach}", say(mean.mean))
 }
 
 /// One line for each figure, one column for each policy but the first: the difference and its interval.

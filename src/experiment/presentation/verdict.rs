@@ -2,25 +2,24 @@
 
 use super::table::limit;
 use super::{counted, signed_percent};
+use crate::domain::words::grouped;
 use crate::experiment::comparison::{Comparison, FigureResult, ObjectiveShare};
 use crate::experiment::statistics::Paired;
+use crate::experiment::undone::{MEASURES, Measure};
 use crate::report::format::{self, percent, span};
 
 /// A cost difference known to this share on either side needs no more replications.
 const ENOUGH: f64 = 0.02;
 /// From this share of a bill at estimated prices on, a difference of a few percent says nothing.
 const ESTIMATED_MUCH: f64 = 0.1;
-/// Fewer pods without a node than this, on average, say nothing of a policy: the run ended while they waited.
-const PODS_AMISS: f64 = 1.0;
-/// A smaller difference in the share of requests that got no answer leaves costs comparable.
-const REQUESTS_AMISS: f64 = 0.01;
+/// What is said of differences that one replication shows.
+pub(super) const NO_INTERVAL: &str = "One replication shows no interval: run more with --replications.";
 
 /// What the comparison says, in sentences.
 pub fn verdict(comparison: &Comparison) -> Vec<String> {
     let Some((first, others)) = comparison.policies.split_first() else { return Vec::new() };
     let mut sentences: Vec<String> =
         (1..comparison.policies.len()).filter_map(|position| incomparable(comparison, position)).collect();
-    let comparable = others.len() - sentences.len();
     for (position, policy) in others.iter().enumerate() {
         let paired = against_first(comparison, position + 1, "cost");
         let Some(paired) = paired.filter(|_| incomparable(comparison, position + 1).is_none()) else { continue };
@@ -30,7 +29,7 @@ pub fn verdict(comparison: &Comparison) -> Vec<String> {
     sentences.extend(estimated(comparison));
     let objectives = first.objectives.iter().enumerate();
     sentences.extend(objectives.map(|(position, objective)| objective_words(comparison, position, objective)));
-    sentences.extend(precision(comparison).filter(|_| comparable > 0));
+    sentences.extend(precision(comparison));
     sentences
 }
 
@@ -40,41 +39,28 @@ fn against_first<'c>(comparison: &'c Comparison, position: usize, figure: &str) 
 
 /// That the policy at `position` or the first does much less of the work than the other, so that their costs say nothing.
 fn incomparable(comparison: &Comparison, position: usize) -> Option<String> {
-    let (pods, requests) = (
-        amiss(comparison, position, "pods_pending", PODS_AMISS),
-        amiss(comparison, position, "requests_lost", REQUESTS_AMISS),
-    );
-    // Who leaves pods without a node is to be named, whoever answers fewer requests.
-    let other_is_worse = pods.or(requests)?;
+    let more = |measure: &Measure| comparison.leaves_more(position, measure);
+    let other_is_worse = MEASURES.iter().find_map(more)?;
     let (worse, better) = if other_is_worse { (position, 0) } else { (0, position) };
     let name = |position: usize| comparison.policies.get(position).map_or("", |policy| policy.name.as_str());
     let mean = |position, figure| {
         let figure: Option<&FigureResult> = comparison.figure(position, figure);
         figure.and_then(|figure| figure.mean).map_or(0.0, |mean| mean.mean)
     };
-    let mut parts = Vec::new();
-    if pods == Some(other_is_worse) {
-        let (left, right) = (mean(worse, "pods_pending"), mean(better, "pods_pending"));
-        let pods = if (left - 1.0).abs() > 0.0 { "pods" } else { "pod" };
-        parts.push(format!("{} {pods} without a node ({}: {})", counted(left), name(better), counted(right)));
-    }
-    if requests == Some(other_is_worse) {
-        let (left, right) = (mean(worse, "requests_lost"), mean(better, "requests_lost"));
-        parts.push(format!(
-            "{} of its requests without an answer ({}: {})",
-            percent(left),
-            name(better),
-            percent(right)
-        ));
-    }
+    let clear = MEASURES.iter().filter(|measure| more(measure) == Some(other_is_worse)).map(|measure| measure.figure);
+    let parts: Vec<String> =
+        clear.map(|figure| left_undone(figure, mean(worse, figure), name(better), mean(better, figure))).collect();
     Some(format!("{} leaves {}: its cost is not comparable.", name(worse), parts.join(" and ")))
 }
 
-/// Whether the policy at `position` (`true`) or the first one (`false`) has clearly more of `figure`; `None` if neither.
-fn amiss(comparison: &Comparison, position: usize, figure: &str, least: f64) -> Option<bool> {
-    let difference = &against_first(comparison, position, figure)?.difference;
-    let clear = difference.low.is_none() || difference.excludes_zero();
-    (clear && difference.mean.abs() >= least).then_some(difference.mean > 0.0)
+/// What is left undone, by the figure that measures it, beside what `other` leaves:
+/// `2 pods without a node (small: 0)`.
+pub(super) fn left_undone(figure: &str, amount: f64, other: &str, others: f64) -> String {
+    if figure == "requests_lost" {
+        return format!("{} of its requests without an answer ({other}: {})", percent(amount), percent(others));
+    }
+    let pods = if (amount - 1.0).abs() > 0.0 { "pods" } else { "pod" };
+    format!("{} {pods} without a node ({other}: {})", counted(amount), counted(others))
 }
 
 /// That a large share of some bill rests on prices that nobody published.
@@ -100,7 +86,7 @@ fn cost_words(paired: &Paired) -> String {
         return "cannot be held against a bill of nothing, more costly".to_owned();
     };
     let (low, high) = (relative.low.unwrap_or(f64::NAN), relative.high.unwrap_or(f64::NAN));
-    let says = |share: f64| format!("{:.1}", share.abs() * 100.0);
+    let says = |share: f64| grouped(&format!("{:.1}", share.abs() * 100.0));
     if relative.low.is_none() {
         let word = if relative.mean > 0.0 { "dearer" } else { "cheaper" };
         return format!("is {} % {word} in the one replication", says(relative.mean));
@@ -137,19 +123,19 @@ fn objective_words(comparison: &Comparison, position: usize, objective: &Objecti
 
 /// How well the cost differences are known, and what it takes to know them better.
 fn precision(comparison: &Comparison) -> Option<String> {
-    if comparison.policies.len() < 2 {
+    let comparable = comparison.comparable().count();
+    if comparable == 0 {
         return None;
     }
     let have = comparison.about.replications;
     let Some(known) = comparison.cost_precision() else {
         // Without an interval after several replications the first bill is nothing, and the sentence above says so.
-        let one = "One replication shows no interval: run more with --replications.";
-        return (have < 2).then(|| one.to_owned());
+        return (have < 2).then(|| NO_INTERVAL.to_owned());
     };
     let target = if known > ENOUGH { ENOUGH } else { known / 2.0 };
     let more = comparison.replications_needed(target).filter(|needed| known > ENOUGH && *needed > have);
     let of_what = format!("of what {} costs", comparison.policies.first()?.name);
-    let differences = if comparison.policies.len() == 2 { "The cost difference is" } else { "Cost differences are" };
+    let differences = if comparable == 1 { "The cost difference is" } else { "Cost differences are" };
     let known_words = format!("{differences} known to within \u{b1}{} {of_what}, with 95 % confidence", percent(known));
     Some(match more {
         Some(needed) => format!(

@@ -7,6 +7,7 @@ use rustc_hash::FxHashMap;
 use super::super::definition::{PodTrace, TraceEnd, TraceRow};
 use super::super::error::{Place, lacks, listed, nearest};
 use super::super::reader::{Fields, Reader};
+use super::timeline::warn_of_late;
 use super::{Files, ScenarioError, Warning};
 use crate::domain::pod::{NodeSelectorExpression, NodeSelectorTerm, OwnerKind};
 use crate::domain::requirements::Operator;
@@ -64,8 +65,12 @@ pub(super) fn read<'s>(
         },
     };
     let mut warnings = Vec::new();
-    table.read(SimTime::ZERO + duration, &mut warnings)?;
+    let late = table.read(SimTime::ZERO + duration, &mut warnings)?;
     files.warnings.append(&mut warnings);
+    if let Some(first) = late.filter(|_| table.trace.rows.is_empty()) {
+        // Whoever shortens a run need not take its pods out.
+        warn_of_late(reader, file, "first pod of the trace", first, duration);
+    }
     Ok(Some(Arc::new(table.trace)))
 }
 
@@ -97,7 +102,8 @@ struct Row<'r> {
 }
 
 impl Table<'_> {
-    fn read(&mut self, end: SimTime, warnings: &mut Vec<Warning>) -> Result<(), ScenarioError> {
+    /// Reads the rows up to `end`; returns when the first one after it is, if there is one.
+    fn read(&mut self, end: SimTime, warnings: &mut Vec<Warning>) -> Result<Option<SimTime>, ScenarioError> {
         let text = self.text;
         let mut table = csv::ReaderBuilder::new().trim(csv::Trim::All).comment(Some(b'#')).from_reader(text.as_bytes());
         let header = table.headers().map_err(|_| self.wrong((0, 1), "the header cannot be read"))?.clone();
@@ -107,7 +113,7 @@ impl Table<'_> {
             let offset = self.row_from(table.position().byte());
             match table.read_record(&mut cells) {
                 Ok(true) => {}
-                Ok(false) => return self.not_empty(),
+                Ok(false) => return self.not_empty().map(|()| None),
                 Err(_) => {
                     let what = format!("this row does not have {} columns, as the header does", header.len());
                     return Err(self.wrong(self.line_at(offset), &what));
@@ -119,7 +125,7 @@ impl Table<'_> {
                 return Err(self.wrong_in(&place, "create_s", "is before that of the row above"));
             }
             if row.at > end {
-                return self.not_empty();
+                return Ok(Some(row.at));
             }
             pods += u64::from(row.count);
             if pods > PODS_MAX {
@@ -172,7 +178,7 @@ impl Table<'_> {
 
     fn not_empty(&self) -> Result<(), ScenarioError> {
         if self.trace.rows.is_empty() {
-            Err(self.wrong(self.line_at(0), "no pod is created before the run ends"))
+            Err(self.wrong(self.line_at(0), "there is no pod in this file"))
         } else {
             Ok(())
         }

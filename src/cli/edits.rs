@@ -1,0 +1,78 @@
+//! `--set` and `--duration`: what a command line changes of a scenario before anything runs.
+
+use std::path::Path;
+
+use super::Failure;
+use crate::catalog::Catalog;
+use crate::domain::SimDuration;
+use crate::domain::time::DurationError;
+use crate::experiment::axes::Setting;
+use crate::scenario::{Edit, Limits, Scenario, ScenarioError, Warning};
+
+/// Options of commands that run a scenario with changes.
+#[derive(clap::Args, Debug)]
+pub(super) struct Edits {
+    /// A value of the scenario or a manifest to change first, for example
+    /// `NodePool[default].spec.disruption.consolidateAfter=5m`; may be given several times
+    #[arg(long = "set", value_name = "PATH=VALUE", global = true)]
+    set: Vec<String>,
+    /// How long to simulate, for example 2h [default: the scenario's `duration`]
+    #[arg(long, value_name = "TIME", value_parser = time, global = true)]
+    duration: Option<SimDuration>,
+}
+
+fn time(text: &str) -> Result<SimDuration, String> {
+    text.parse().map_err(|error: DurationError| error.to_string())
+}
+
+/// The path of the duration in a scenario.
+const DURATION: &str = "duration";
+
+/// `--duration` beside a `--set` of the same value.
+#[derive(Debug, thiserror::Error, miette::Diagnostic)]
+#[error("`--duration {duration}` and `--set {edit}` both say how long to simulate")]
+#[diagnostic(help("give one of them"))]
+struct TwoDurations {
+    duration: SimDuration,
+    edit: String,
+}
+
+impl Edits {
+    /// The changes in the order in which they are made.
+    pub(super) fn parse(&self) -> Result<Vec<Edit>, Failure> {
+        let mut edits = parse(&self.set)?;
+        if let Some(duration) = self.duration {
+            if let Some(edit) = edits.iter().find(|edit| edit.path() == DURATION) {
+                let edit = format!("{DURATION}={}", edit.value());
+                return Err(Failure::bad_input(TwoDurations { duration, edit }));
+            }
+            edits.push(Edit::new(DURATION, &duration.to_string()).map_err(Failure::bad_input)?);
+        }
+        Ok(edits)
+    }
+}
+
+/// The changes that `--set` states.
+pub(super) fn parse(texts: &[String]) -> Result<Vec<Edit>, Failure> {
+    texts.iter().map(|text| Edit::parse(text)).collect::<Result<_, _>>().map_err(Failure::bad_input)
+}
+
+/// Edits as an experiment's question keeps them.
+pub(super) fn setting(edits: &[Edit]) -> Setting {
+    edits.iter().map(|edit| (edit.path().to_owned(), edit.value().to_owned())).collect()
+}
+
+/// The edits of a setting.
+pub(super) fn of_setting(setting: &Setting) -> Result<Vec<Edit>, ScenarioError> {
+    setting.iter().map(|(path, value)| Edit::new(path, value)).collect()
+}
+
+/// A setting as the options of a command line.
+pub(super) fn options(setting: &Setting) -> Vec<String> {
+    setting.iter().flat_map(|(path, value)| ["--set".to_owned(), format!("{path}={value}")]).collect()
+}
+
+/// The scenario of a file with changes.
+pub(super) fn load(path: &Path, catalog: &Catalog, edits: &[Edit]) -> Result<(Scenario, Vec<Warning>), Failure> {
+    Scenario::load_edited(path, catalog, &Limits::default(), edits).map_err(Failure::bad_input)
+}

@@ -1,0 +1,103 @@
+//! `--set` and `--duration`: a run, a comparison and an explanation with an edit are those of the edited scenario.
+
+use std::fs;
+
+use crate::cli::Place;
+
+const REPLICAS: &str = "Deployment[shop/web].spec.replicas=9";
+
+fn json(text: &str) -> serde_json::Value {
+    serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
+}
+
+#[test]
+fn a_run_with_an_edit_is_the_run_of_the_edited_scenario_and_says_how_to_repeat_it() {
+    let place = Place::new();
+    let words = ["run", "scenario.yaml", "--set", REPLICAS, "--duration", "20m", "--out", "here", "--format", "json"];
+    let (out, err, code) = place.nodecast(&words);
+    assert_eq!(code, Some(0), "{err}");
+    let summary = json(&out);
+    assert_eq!((&summary["pods"]["created"], &summary["about"]["duration_seconds"]), (&9.into(), &1_200.0.into()));
+    let page = fs::read_to_string(place.path("here/report.html")).unwrap();
+    assert!(page.contains("--set &#39;Deployment[shop/web].spec.replicas=9&#39; --set duration=20m"), "no command");
+    let cluster = fs::read_to_string(place.path("cluster.yaml")).unwrap();
+    place.put("cluster.yaml", &cluster.replace("replicas: 2", "replicas: 9"));
+    let scenario = fs::read_to_string(place.path("scenario.yaml")).unwrap();
+    place.put("scenario.yaml", &scenario.replace("duration: 10m", "duration: 20m"));
+    let (out, err, code) = place.nodecast(&["run", "scenario.yaml", "--out", "there", "--format", "json"]);
+    assert_eq!(code, Some(0), "{err}");
+    assert_eq!(json(&out)["event_hash"], summary["event_hash"]);
+}
+
+#[test]
+fn a_comparison_with_an_edit_compares_the_edited_scenario_also_in_parts() {
+    let place = Place::new();
+    let words = ["compare", "scenario.yaml", "--set", REPLICAS, "--duration", "5m", "--replications", "2"];
+    let compare = |more: &[&str]| {
+        let (_, err, code) = place.nodecast(&[&words[..], more].concat());
+        assert_eq!(code, Some(0), "{err}");
+    };
+    compare(&["--out", "whole"]);
+    let read = |name: &str| fs::read_to_string(place.path(name)).unwrap();
+    let comparison = json(&read("whole/comparison.json"));
+    assert_eq!(comparison["about"]["duration_seconds"], 300.0);
+    let page = read("whole/comparison.html");
+    assert!(page.contains("--set duration=5m"), "no command");
+    assert!(read("whole/karpenter/report.html").contains("--set duration=5m"), "no command");
+    assert_eq!(json(&read("whole/karpenter/summary.json"))["pods"]["created"], 9);
+    for shard in ["1/2", "2/2"] {
+        compare(&["--shard", shard, "--out", "parts"]);
+    }
+    let parts = ["parts/part-1-of-2.json", "parts/part-2-of-2.json"];
+    let (_, err, code) = place.nodecast(&["merge", parts[0], parts[1], "--out", "merged"]);
+    assert_eq!(code, Some(0), "{err}");
+    assert_eq!(read("merged/comparison.json"), read("whole/comparison.json"));
+}
+
+#[test]
+fn an_explanation_with_an_edit_is_of_the_edited_run() {
+    let place = Place::new();
+    let ask = |more: &[&str]| place.nodecast(&[&["explain", "scenario.yaml", "pod"], more].concat());
+    let (_, err, code) = ask(&["web-00008"]);
+    assert_eq!(code, Some(2), "{err}");
+    let (out, err, code) = ask(&["web-00008", "--set", REPLICAS]);
+    assert_eq!(code, Some(0), "{err}");
+    assert!(out.contains("web-00008"), "{out}");
+    let (_, err, code) = ask(&["web-00000", "--at", "8m", "--duration", "5m"]);
+    assert!(code == Some(2) && err.contains("8m"), "{err}");
+}
+
+#[test]
+fn an_edit_that_means_nothing_is_shown_in_the_edit_under_every_command() {
+    let place = Place::new();
+    let edit = "NodePool[default].spec.disruptoin=5";
+    for command in [&["run"][..], &["compare"], &["explain"]] {
+        let rest: &[&str] = if command == ["explain"] { &["pod", "web-00000"] } else { &[] };
+        let (out, err, code) = place.nodecast(&[command, &["scenario.yaml", "--set", edit], rest].concat());
+        assert_eq!((out.as_str(), code), ("", Some(2)), "{command:?}: {err}");
+        assert!(err.contains("--set:1:24") && err.contains("did you mean `disruption`?"), "{command:?}: {err}");
+        assert!(!place.path("reports").exists());
+    }
+    let (_, err, code) = place.nodecast(&["run", "scenario.yaml", "--duration", "5"]);
+    assert!(code == Some(2) && err.contains("invalid value '5' for '--duration <TIME>'"), "{err}");
+    let both = ["run", "scenario.yaml", "--duration", "5m", "--set", "duration=6m"];
+    let (_, err, code) = place.nodecast(&both);
+    assert!(code == Some(2) && err.contains("both say how long to simulate"), "{err}");
+}
+
+#[test]
+fn a_pod_trace_that_begins_after_a_shortened_run_is_a_warning() {
+    let place = Place::new();
+    let scenario = fs::read_to_string(place.path("scenario.yaml")).unwrap();
+    place.put("scenario.yaml", &format!("{scenario}pods: {{csv: trace.csv}}\n"));
+    place.put("trace.csv", "create_s,cpu_milli,memory_mib\n480,100,128\n");
+    let (out, err, code) = place.nodecast(&["run", "scenario.yaml", "--out", "here"]);
+    assert!(code == Some(0) && !out.contains("is not reached"), "{out}{err}");
+    let (out, err, code) = place.nodecast(&["run", "scenario.yaml", "--duration", "5m", "--out", "here"]);
+    assert_eq!(code, Some(0), "{err}");
+    let warning = "the first pod of the trace at 8m is not reached: the run ends at 5m";
+    assert!(out.contains(warning), "{out}");
+    place.put("trace.csv", "create_s,cpu_milli,memory_mib\n");
+    let (_, err, code) = place.nodecast(&["run", "scenario.yaml", "--out", "here"]);
+    assert!(code == Some(2) && err.contains("there is no pod in this file"), "{err}");
+}

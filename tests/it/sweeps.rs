@@ -1,0 +1,99 @@
+//! What a sweep says of its settings: which is the cheapest, how surely, and which cannot be compared.
+
+use std::fs;
+
+use crate::cli::Place;
+
+/// A sweep of the scenario of [`Place`] with Spot nodes: what it prints, and its JSON, page and CSV.
+fn swept(objectives: &str, more: &[&str]) -> (String, serde_json::Value, String, String) {
+    let place = Place::new();
+    let scenario = fs::read_to_string(place.path("scenario.yaml")).unwrap();
+    place.put("scenario.yaml", &format!("{scenario}{objectives}"));
+    let (out, err, code) = place.nodecast(&[&["sweep", "scenario.yaml", "--out", "here"], more].concat());
+    assert_eq!(code, Some(0), "{err}");
+    let [json, page, csv] = ["sweep.json", "sweep.html", "sweep.csv"]
+        .map(|name| fs::read_to_string(place.path("here").join(name)).unwrap());
+    (out, serde_json::from_str(&json).unwrap(), page, csv)
+}
+
+const CAPPED: [&str; 4] = ["--set", "NodePool[default].spec.limits.cpu=1,2,100", "--replications", "3"];
+
+#[test]
+fn a_setting_that_leaves_pods_without_a_node_is_not_crowned() {
+    let (out, json, page, csv) = swept("objectives: {cost: 1}\n", &CAPPED);
+    let results = json["results"].as_array().unwrap();
+    // It meets the objective, at the cost of the control plane alone.
+    let mean = |number: usize| results[number]["figures"][0]["mean"].as_f64().unwrap();
+    assert!(results[0]["meets_objectives"] == true && mean(0) < mean(1), "{results:?}");
+    let undone = &results[0]["undone"][0];
+    assert_eq!(
+        (&undone["figure"], &undone["mean"], &undone["least"]),
+        (&"pods_pending".into(), &2.0.into(), &0.0.into())
+    );
+    assert!(results[0]["against_cheapest"].is_null());
+    assert_eq!(json["cheapest_meeting_objectives"], 1);
+    assert!(!json["front"].as_array().unwrap().contains(&0.into()));
+    let cell = "not comparable: 2 pods without a node (at best: 0)";
+    let sentence = "1 setting leaves pods without a node, or requests without an answer, that another setting does not: \
+                    its cost is not comparable.";
+    for text in [&out, &page] {
+        assert!(text.contains(cell) && text.contains(sentence), "{text}");
+    }
+    assert!(page.contains("<circle class=\"undone\"") && page.contains("Hollow dots leave work undone"), "{page}");
+    let lines: Vec<&str> = csv.lines().collect();
+    assert!(lines[0].ends_with(
+        ",on_front,comparable,cost_low,cost_high,cost_against_cheapest,cost_against_cheapest_low,cost_against_cheapest_high"
+    ));
+    let cells = |line: usize| lines[line].rsplit(',').take(6).collect::<Vec<&str>>();
+    assert!(lines[1].contains(",true,false,false,") && cells(1)[..3] == ["", "", ""], "{csv}");
+    assert!(cells(3)[..3] == ["0", "0", "0"] && cells(3)[3] > cells(3)[4] && cells(3)[5] == "true", "{csv}");
+    assert!(page.contains(", prices of 2026-") && !page.contains("no instance"), "{page}");
+}
+
+#[test]
+fn settings_of_the_same_cost_have_no_winner() {
+    let (out, json, page, _) = swept("objectives: {cost: 1}\n", &CAPPED);
+    assert_eq!(json["not_told_apart"], serde_json::json!([2]));
+    let sentence = "None is clearly the cheapest that meets all objectives: policy karpenter, \
+                    NodePool[default].spec.limits.cpu=2 has the lowest mean, $0.0";
+    let rival = "Not told apart from it by cost: cpu=100, 0.0";
+    for text in [&out, &page] {
+        assert!(text.contains(sentence) && text.contains(rival), "{text}");
+    }
+    assert!(out.contains("cpu=100, 0.0 % (0.0 % to 0.0 %).\n"), "{out}");
+    assert!(page.contains("<circle class=\"best alike\"") && page.contains("dashed rings what is not told apart"));
+    // A mean and its reach have the same number of decimals.
+    assert!(out.contains("$143.16 \u{b1}$1.62"), "{out}");
+}
+
+#[test]
+fn figures_of_a_sweep_have_their_intervals_and_one_replication_says_that_it_has_none() {
+    let types =
+        "NodePool[default].spec.template.spec.requirements[karpenter.sh/capacity-type].values=[spot],[on-demand]";
+    let (out, json, ..) = swept("", &["--set", types, "--replications", "3"]);
+    let spot = &json["results"][0]["figures"][0];
+    assert!(spot["low"].as_f64() < spot["high"].as_f64(), "{spot}");
+    assert!(out.contains(" \u{b1}$0.0") && out.contains("lowest mean"), "{out}");
+    assert!(
+        out.contains("\nCheapest: policy karpenter, ") && out.contains("The scenario states no objectives"),
+        "{out}"
+    );
+    let against = json["results"][1]["against_cheapest"]["relative"]["low"].as_f64().unwrap();
+    assert!(against > 0.0 && out.contains(&format!(" (+{:.1} % to ", against * 100.0)), "{against} {out}");
+    let (out, json, page, _) = swept("", &["--set", types, "--replications", "1"]);
+    assert!(json["results"][1]["against_cheapest"]["difference"]["low"].is_null());
+    let sentence = "One replication shows no interval: run more with --replications.";
+    assert!(out.contains(sentence) && page.contains(sentence) && !out.contains('\u{b1}'), "{out}");
+}
+
+#[test]
+fn the_chart_of_a_sweep_says_what_is_drawn_and_in_what_units() {
+    let (_, _, page, _) = swept("", &CAPPED);
+    for words in [
+        "<h2>Cost of the run against pods wait for a node, p99</h2>",
+        "text-anchor=\"middle\">Cost, USD</text>",
+        "text-anchor=\"middle\">Pods wait for a node, p99, ",
+    ] {
+        assert!(page.contains(words), "{words}");
+    }
+}
