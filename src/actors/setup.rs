@@ -208,6 +208,14 @@ pub struct LoadPlan {
     pub steps: Vec<LoadStep>,
 }
 
+impl LoadPlan {
+    /// Whether clients may give up or be refused from a step on.
+    pub fn may_fail(&self, step: &LoadStep) -> bool {
+        let part = self.parts.get(step.part as usize);
+        part.is_some_and(|part| part.service.timeout.is_some() || part.service.queue_per_replica.is_some())
+    }
+}
+
 /// From an instant on, requests come from elsewhere or cost something else.
 #[derive(Clone, Copy, Debug)]
 pub struct LoadStep {

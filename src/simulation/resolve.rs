@@ -85,6 +85,7 @@ pub fn resolve(
     warn_about_objects(manifests, policy, &mut warnings);
     metrics::warn(&setup, &mut warnings);
     warn_about_times(scenario, &mut warnings);
+    warn_about_patience(&setup.loads, &mut warnings);
     warn_about_reservations(&setup, &mut warnings);
     Ok(Resolved { setup, warnings })
 }
@@ -242,6 +243,19 @@ fn warn_about_times(scenario: &Scenario, warnings: &mut Vec<String>) {
     }
 }
 
+/// As a fluid the clients of a closed loop wait for ever.
+fn warn_about_patience(loads: &[LoadPlan], warnings: &mut Vec<String>) {
+    for plan in loads.iter().filter(|plan| !plan.exact) {
+        let closed = |step: &&LoadStep| matches!(step.source, Source::Closed { .. });
+        if plan.steps.iter().filter(closed).any(|step| plan.may_fail(step)) {
+            let workload = plan.workload;
+            warnings.push(format!(
+                "load on {workload}: as a fluid the clients of a `closed_loop` neither give up (`timeout`) nor are refused (`queue_per_replica`); `detail: exact` beside `requests` lets them"
+            ));
+        }
+    }
+}
+
 /// What happens from outside: the objects that exist from the start, then the scenario's timeline.
 fn timeline(scenario: &Scenario, manifests: &Manifests, warnings: &mut Vec<String>) -> Vec<Step> {
     let mut steps = Vec::new();
@@ -372,7 +386,8 @@ const EXACT_RATE_MAX: f64 = 10.0;
 /// Requests up to which they are simulated one by one.
 const EXACT_REQUESTS_MAX: f64 = 1e6;
 
-/// Whether the requests to a workload are simulated one by one: as the scenario says, otherwise where they are few.
+/// Whether the requests to a workload are simulated one by one: as the scenario says, otherwise where they are few, those of a
+/// closed loop only where its clients may give up or be refused, which a fluid's do not.
 fn is_exact(plan: &LoadPlan, specs: &[LoadSpec], duration: SimDuration) -> bool {
     let wishes = || specs.iter().filter(|spec| spec.workload == plan.workload).map(|spec| spec.detail);
     if wishes().any(|detail| detail == Detail::Fluid) {
@@ -388,6 +403,7 @@ fn is_exact(plan: &LoadPlan, specs: &[LoadSpec], duration: SimDuration) -> bool 
             Source::Open { rate } if rate <= EXACT_RATE_MAX => {
                 requests += rate * end.saturating_since(step.at).as_secs_f64();
             }
+            Source::Closed { remaining, .. } if plan.may_fail(step) => requests += remaining,
             Source::Idle => {}
             Source::Open { .. } | Source::Closed { .. } => return false,
         }

@@ -14,6 +14,11 @@ const MANIFESTS: &str = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name:
 
 /// The plan of a load of `requests` on the only workload of a run that begins on a Friday.
 fn plan(requests: &str, duration: &str, seed: u64) -> LoadPlan {
+    warned_plan(requests, "", duration, seed).0
+}
+
+/// The same with more keys of the service, and what the run warns of.
+fn warned_plan(requests: &str, service: &str, duration: &str, seed: u64) -> (LoadPlan, Vec<String>) {
     let directory = tempfile::tempdir().unwrap();
     let write = |name: &str, text: &str| std::fs::write(directory.path().join(name), text).unwrap();
     write("manifests.yaml", MANIFESTS);
@@ -26,13 +31,14 @@ fn plan(requests: &str, duration: &str, seed: u64) -> LoadPlan {
     let text = format!(
         "name: test\nregion: us-east-1\nstart: 2026-07-10T00:00:00Z\nduration: {duration}\nmanifests: [manifests.yaml]\n\
          load:\n  - workload: web\n    at: 1m\n    requests: {requests}\n    \
-         service: {{cpu_per_request: 10ms, concurrency: 4}}\n"
+         service: {{cpu_per_request: 10ms, concurrency: 4{service}}}\n"
     );
     write("scenario.yaml", &text);
     let (scenario, warnings) = Scenario::load(&directory.path().join("scenario.yaml")).unwrap();
     assert!(warnings.is_empty(), "{warnings:?}");
     let policy = scenario.for_policy(None).unwrap();
-    resolve(&scenario, policy, Catalog::embedded().unwrap(), seed).unwrap().setup.loads.remove(0)
+    let mut resolved = resolve(&scenario, policy, Catalog::embedded().unwrap(), seed).unwrap();
+    (resolved.setup.loads.remove(0), resolved.warnings)
 }
 
 fn rate(source: Source) -> f64 {
@@ -49,6 +55,20 @@ fn arrivals(plan: &LoadPlan, seconds: f64) -> f64 {
         rate(step.source) * (end.min(seconds) - step.at.as_secs_f64()).max(0.0)
     };
     plan.steps.iter().zip(ends).map(stretch).sum()
+}
+
+#[test]
+fn clients_of_a_closed_loop_that_may_fail_are_taken_one_by_one_or_said_to_wait() {
+    let of = |requests: &str, service: &str| {
+        let (plan, warnings) = warned_plan(requests, service, "1h", 1);
+        (plan.exact, warnings.iter().any(|text| text.contains("neither give up (`timeout`) nor are refused")))
+    };
+    let (few, many) = ("{closed_loop: {clients: 9, requests: 5000}}", "{closed_loop: {clients: 9, requests: 2000000}}");
+    assert_eq!(of(few, ""), (false, false), "nothing can fail");
+    assert_eq!(of(few, ", timeout: 2s"), (true, false));
+    assert_eq!(of(few, ", queue_per_replica: 10"), (true, false));
+    assert_eq!(of(many, ", timeout: 2s"), (false, true));
+    assert_eq!(of(&format!("{many}\n    detail: exact"), ", timeout: 2s"), (true, false));
 }
 
 #[test]

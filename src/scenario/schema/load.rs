@@ -29,7 +29,7 @@ section! {
         "for" otherwise("to the end of the run"): Duration, "For how long.";
         "requests" required: Map(&REQUESTS), "How requests arrive.";
         "detail" default("auto"): Words(&["auto", "exact", "fluid"]),
-            "Whether requests are simulated one by one: `auto` does up to ten a second and a million in all.";
+            "Whether requests are simulated one by one: `auto` does up to ten a second and a million in all, and in a `closed_loop` where its clients may fail.";
         "service" required: Map(&SERVICE), "What one request costs.";
     }
 }
