@@ -117,6 +117,10 @@ fn key(kind: &str, mut details: Value) -> String {
     {
         nodes.sort_by_key(Value::to_string);
     }
+    // A claim of a static pool asks for nothing.
+    if details.get("requests").is_some_and(|own| own.is_null() || own.as_object().is_some_and(Map::is_empty)) {
+        details.as_object_mut().map(|own| own.remove("requests"));
+    }
     details.sort_all_objects();
     format!("{kind} {details}")
 }

@@ -23,6 +23,9 @@ use crate::world::record::{CommandFacts, CommandId, NodeEnd, ReplacementFacts};
 const POLL: SimDuration = SimDuration::from_secs(10);
 /// While a claim has no instance yet.
 const POLL_UNSYNCED: SimDuration = SimDuration::from_secs(1);
+/// After a command that could not be started; it doubles with every further one.
+const BACKOFF: SimDuration = SimDuration::from_millis(5);
+const BACKOFF_MAX: SimDuration = SimDuration::from_secs(1_000);
 /// Between a proposal and its validation.
 const VALIDATION: SimDuration = SimDuration::from_secs(15);
 /// The methods in the order in which they are tried.
@@ -36,6 +39,8 @@ pub(super) struct Loop {
     memos: [Option<u64>; ORDER.len()],
     memory: Memory,
     waiting: Option<Waiting>,
+    /// Passes in a row that ended with a command that could not be started.
+    failures: u32,
     /// Nodes that each reason's method last found it may take, in the order of [`DisruptionReason::ALL`].
     pub(super) eligible: [u32; 3],
 }
@@ -55,6 +60,7 @@ pub(in crate::actors) fn disruption_pass(context: &mut Context<'_>, now: SimTime
         return consolidation::pass(context, now);
     }
     if is_unsynced(context) {
+        context.karpenter.disruption.failures = 0;
         context.queue.schedule_in(POLL_UNSYNCED, class::DISRUPTION, Event::DisruptionPass);
         return;
     }
@@ -72,7 +78,7 @@ pub(super) fn is_unsynced(context: &Context<'_>) -> bool {
 fn try_methods(context: &mut Context<'_>, now: SimTime, mut from: usize) {
     while let Some((place, proposals)) = search(context, now, from) {
         let method = ORDER[place];
-        let mut started = false;
+        let (mut started, mut failed) = (false, false);
         for proposal in proposals {
             let command = record(context, now, method, &proposal);
             if method.class() == Class::Graceful {
@@ -80,15 +86,30 @@ fn try_methods(context: &mut Context<'_>, now: SimTime, mut from: usize) {
                 context.queue.schedule_in(VALIDATION, class::DISRUPTION, Event::DisruptionValidation);
                 return;
             }
-            started |= queue::start(context, now, command, proposal);
+            let starts = queue::start(context, now, command, proposal);
+            started |= starts;
+            failed |= !starts;
         }
-        if started {
-            context.queue.schedule_in(SimDuration::ZERO, class::DISRUPTION, Event::DisruptionPass);
-            return;
+        if failed || started {
+            return next_pass(context, failed);
         }
         from = place + 1;
     }
+    context.karpenter.disruption.failures = 0;
     context.queue.schedule_in(POLL, class::DISRUPTION, Event::DisruptionPass);
+}
+
+/// A command was started, and the loop goes on at once; or one could not be, and it waits ever longer.
+fn next_pass(context: &mut Context<'_>, failed: bool) {
+    let failures = &mut context.karpenter.disruption.failures;
+    let wait = if failed {
+        // Doubled eighteen times it is beyond the most.
+        (BACKOFF * i64::from(1_u32 << (*failures).min(18))).min(BACKOFF_MAX)
+    } else {
+        SimDuration::ZERO
+    };
+    *failures = if failed { *failures + 1 } else { 0 };
+    context.queue.schedule_in(wait, class::DISRUPTION, Event::DisruptionPass);
 }
 
 /// The first method from one on that has something to do, and what: one command, but for static drift. Methods that find
@@ -299,8 +320,8 @@ pub(in crate::actors) fn disruption_validation(context: &mut Context<'_>, now: S
     match revalidate(context, now, ORDER[place], &proposal) {
         Ok(nodes) => {
             proposal.nodes = nodes;
-            queue::start(context, now, command, proposal);
-            context.queue.schedule_in(SimDuration::ZERO, class::DISRUPTION, Event::DisruptionPass);
+            let starts = queue::start(context, now, command, proposal);
+            next_pass(context, !starts);
         }
         Err(why) => {
             context.world.reject_command(command, now, &why.to_string());

@@ -9,6 +9,7 @@ use super::budgets::Allowance;
 use super::candidates::Candidate;
 use super::cost::node_cost;
 use super::view::{ClusterView, NodeFacts};
+use crate::domain::pod::OwnerKind;
 use crate::domain::{HourlyRate, NodePool, PodSpec, ResourceName, Resources, SimTime, Toleration, well_known};
 use crate::policy::packing::{
     Packer, PackingSetup, PendingPod, PlannedClaim, PoolView, ReservedMode, Situation, TieBreak,
@@ -83,12 +84,13 @@ pub fn one_for_one(node: usize, replacement: PlannedClaim) -> Command {
     }
 }
 
-/// The order in which surplus nodes go: empty ones first, then those without a protected pod, then the cheapest to disturb.
+/// The order in which surplus nodes go: empty ones first, then those without a protected pod, then the cheapest to disturb. A
+/// node with daemons alone is empty, but not with a protected one; pods that end or have ended still hold theirs.
 pub fn removal_order(nodes: &mut [(usize, NodeFacts<'_>)], now: SimTime) {
     let key = |node: &NodeFacts<'_>| {
-        let holds = node.pods.iter().any(super::pods::PodView::is_reschedulable);
         let protected = node.pods.iter().any(|pod| !pod.is_disruptable(now));
-        (holds, protected)
+        let holds = node.pods.iter().any(|pod| pod.spec.owner != OwnerKind::DaemonSet);
+        (holds || protected, protected)
     };
     nodes.sort_by(|(_, a), (_, b)| {
         let costs = || node_cost(a, now).total_cmp(&node_cost(b, now));
@@ -106,7 +108,9 @@ pub fn template_claim(setup: PackingSetup<'_>, pool: usize, ties: TieBreak) -> O
     let pod = PendingPod { namespace: well_known::DEFAULT, name: "", spec: &spec, created: SimTime::ZERO, uid_rank: 0 };
     let situation = Situation { nodes: &[], pods: &[pod], reserved: ReservedMode::Strict, ties };
     let plan = Packer::new(PackingSetup { pools: &pools, ..setup }).pack(&situation);
-    plan.claims.into_iter().next().map(|claim| PlannedClaim { pool, pods: Vec::new(), ..claim })
+    let claim = plan.claims.into_iter().next()?;
+    // The claim itself asks for nothing: what its daemons need matters to its types alone.
+    Some(PlannedClaim { pool, pods: Vec::new(), requests: Resources::new(), ..claim })
 }
 
 #[cfg(test)]

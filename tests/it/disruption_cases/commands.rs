@@ -213,11 +213,19 @@ fn a_replacement_without_capacity_fails_its_command_which_is_tried_again_later()
 #[test]
 fn the_taint_of_a_command_that_could_not_be_started_goes_with_the_next_pass() {
     let limited: Value = json!({"limits": {"cpu": "3"}});
-    let told = oversized(Story::new()).change_pool(70.25, limited).until(106.0);
+    let told = oversized(Story::new()).change_pool(70.25, limited).until(700.0);
     assert_eq!(told.started(), Vec::<String>::new());
-    assert_eq!(told.times(EventKind::NodeTainted, 1), ["105.37"]);
-    assert_eq!(told.times(EventKind::NodeUntainted, 1), ["105.37"]);
     assert_eq!(told.claims(), 1);
+    let seconds = |kind| told.times(kind, 1).iter().map(|own| own.parse().unwrap()).collect::<Vec<f64>>();
+    let (tainted, untainted) = (seconds(EventKind::NodeTainted), seconds(EventKind::NodeUntainted));
+    assert!((tainted[0] - 105.37).abs() < 0.001, "{tainted:?}");
+    // The next pass comes 5 ms later, then 10 ms, 20 ms and so on, and each proposal is looked at again after 15 s.
+    assert!(tainted.len() > 8, "{tainted:?}");
+    let mut wait = 0.005;
+    for (goes, (comes, next)) in untainted.iter().zip(tainted.iter().zip(&tainted[1..])) {
+        assert!((goes - comes - wait).abs() < 0.011 && (next - goes - 15.0).abs() < 0.011, "{comes} {goes} {next}");
+        wait *= 2.0;
+    }
 }
 
 #[test]

@@ -126,6 +126,8 @@ fn drifted_nodes_of_a_static_pool_are_replaced_one_for_one() {
     let told = fixed(2, json!({})).drift_all(60.25).until(300.0);
     assert_eq!(told.started(), ["63.37 Drifted 1 +1", "63.37 Drifted 2 +1"]);
     assert_eq!((told.claims(), active(&told)), (4, 2));
+    // Such a claim asks for nothing, its daemons' share included.
+    assert!(told.record.nodes.iter().all(|node| node.claim.as_ref().unwrap().requests.is_empty()));
     for (old, new) in [(1, 3), (2, 4)] {
         let gap = between(told.node(new).initialized, told.node(old).deletion_requested);
         assert!((0.0..=1.0).contains(&gap), "{gap} s after its replacement is initialized");
