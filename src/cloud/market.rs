@@ -73,7 +73,7 @@ impl Market {
         }
         let on_demand = self.region.instance_type(pool.instance_type).and_then(|kind| kind.on_demand);
         let moved = shocks.into_iter().fold(rate, |rate, permille| rate.scaled(i64::from(permille), 1_000));
-        Some((on_demand.map_or(moved, |most| moved.min(most.rate.max(rate))), PriceQuality::Assumed))
+        Some((on_demand.map_or(moved, |most| moved.min(most.rate.max(rate))), PriceQuality::Simulated))
     }
 
     /// Injected shocks of the price of `pool`, each with its factor in thousandths.
@@ -97,7 +97,7 @@ impl Market {
             // A price that a model has moved is no longer one that was seen; a recorded one is.
             Some(rate) => match self.settings.prices {
                 SpotPrices::Replay(_) => (rate, PriceQuality::Published),
-                SpotPrices::Process | SpotPrices::Constant => (rate, PriceQuality::Assumed),
+                SpotPrices::Process | SpotPrices::Constant => (rate, PriceQuality::Simulated),
             },
         })
     }

@@ -122,3 +122,20 @@ fn the_guide_and_the_readme_lead_to_each_other_and_to_files_that_exist() {
         assert!(root.join("docs").join(link).is_file(), "{link}");
     }
 }
+
+#[test]
+fn the_dump_of_a_cluster_is_made_by_one_line_everywhere() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let line = "kubectl get deploy,sts,ds,hpa,pdb,nodepools,ec2nodeclasses,nodes,pods,pvc,pv,storageclasses -A -o yaml";
+    let (help, _, code) = nodecast(&["init", "--help"]);
+    assert_eq!(code, Some(0));
+    let place = Place::new();
+    place.put("table.txt", "no dump\n");
+    let (_, refusal, code) = place.nodecast(&["init", "own", "--from", "table.txt"]);
+    assert_eq!(code, Some(2));
+    let unbroken = |text: &str| text.split_whitespace().filter(|word| *word != "|").collect::<Vec<_>>().join(" ");
+    let readme = fs::read_to_string(root.join("README.md")).unwrap();
+    for (name, text) in [("README", readme), ("guide", guide()), ("help", help), ("refusal", refusal)] {
+        assert!(unbroken(&text).contains(line), "{name}: {text}");
+    }
+}

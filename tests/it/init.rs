@@ -55,6 +55,26 @@ fn the_example_runs_as_it_is_and_its_second_policy_is_cheaper() {
 }
 
 #[test]
+fn the_policy_that_the_example_carries_in_a_comment_runs_when_it_is_taken_out_of_it() {
+    let place = Place::new();
+    let (_, err, code) = place.nodecast(&["init", "shop", "--region", "eu-central-1"]);
+    assert_eq!(code, Some(0), "{err}");
+    let scenario = fs::read_to_string(place.path("shop/scenario.yaml")).unwrap();
+    let (before, rest) = scenario.split_once("  # - name: cas\n").unwrap();
+    let (policy, after) = rest.split_once("\nobjectives:").unwrap();
+    let lines: Vec<String> = policy.lines().map(|line| line.replacen("  # ", "  ", 1)).collect();
+    assert_eq!(lines.len(), 4, "{policy}");
+    place.put("shop/scenario.yaml", &format!("{before}  - name: cas\n{}\nobjectives:{after}", lines.join("\n")));
+    let (out, err, code) = place.nodecast(&["validate", "shop/scenario.yaml"]);
+    assert!(code == Some(0) && out.contains("cas"), "{out}{err}");
+    let words = ["run", "shop/scenario.yaml", "--policy", "cas", "--duration", "40m", "--format", "json"];
+    let summary = json(&place, &words);
+    assert_eq!(summary["pods"]["pending_at_end"], 0);
+    assert!(summary["about"]["autoscaler"].as_str().unwrap().starts_with("Cluster Autoscaler"), "{}", summary["about"]);
+    assert!(summary["nodes"]["launches"].as_u64().unwrap() >= 2, "{}", summary["nodes"]);
+}
+
+#[test]
 fn region_and_release_can_be_chosen_and_wrong_ones_are_answered() {
     let place = Place::new();
     let (_, err, code) = place.nodecast(&["init", "a", "--region", "eu-central-1", "--karpenter", "v1.14"]);

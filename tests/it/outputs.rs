@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use nodecast::catalog::PriceQuality;
 use nodecast::report::directory::TABLE_FILES;
 use nodecast::report::{Summary, tables};
 
@@ -78,4 +79,14 @@ fn every_file_is_documented() {
     ]) {
         assert!(REFERENCE.contains(&format!("`{file}`")), "{file}");
     }
+}
+
+#[test]
+fn every_quality_of_a_price_is_explained_in_the_same_words() {
+    for quality in PriceQuality::ALL {
+        let json = serde_json::to_value(quality).unwrap();
+        let row = format!("| {} | `{}` | {} |\n", quality.as_str(), json.as_str().unwrap(), quality.meaning());
+        assert!(REFERENCE.contains(&row), "{row}");
+    }
+    assert!(PriceQuality::legend(|quality| quality == PriceQuality::Published).is_empty());
 }

@@ -254,3 +254,25 @@ fn an_import_replaces_an_earlier_one_but_nothing_that_somebody_changed() {
     assert!(err.contains("`notes.txt` in it was not written by nodecast"), "{err}");
     assert!(place.path("mine/notes.txt").is_file());
 }
+
+#[test]
+fn a_bill_says_that_the_market_moved_a_price_and_what_that_means() {
+    let place = Place::new();
+    let spot = "NodePool[default].spec.template.spec.requirements[karpenter.sh/capacity-type].values=[spot]";
+    let shock = "faults=[{at: 2m, price_shock: {factor: 1.5}}]";
+    let words = ["run", "scenario.yaml", "--set", spot, "--set", shock, "--out", "here"];
+    let (_, err, code) = place.nodecast(&words);
+    assert_eq!(code, Some(0), "{err}");
+    let read = |name: &str| fs::read_to_string(place.path("here").join(name)).unwrap();
+    let summary: Value = serde_json::from_str(&read("summary.json")).unwrap();
+    let names: Vec<&str> = summary["cost"]["by_price_quality"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|part| part["name"].as_str().unwrap())
+        .collect();
+    assert!(names.contains(&"simulated") && !names.contains(&"assumed"), "{names:?}");
+    assert!(
+        read("bill.csv").contains(",simulated\n") && read("report.html").contains("simulated: a Spot price that the")
+    );
+}

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::html::{Column, Html, text};
+use crate::catalog::PriceQuality;
 use crate::cloud::BillLine;
 use crate::domain::{Money, SimDuration, SimTime, Symbol};
 use crate::report::format;
@@ -333,6 +334,11 @@ pub(super) fn cost(page: &mut Html, summary: &Summary) {
         page.table(&columns, &rows, SUMMARY_FILE);
     }
     page.raw("</div>\n");
+    let is_used = |quality: PriceQuality| cost.by_price_quality.iter().any(|part| part.name == quality.as_str());
+    let legend = PriceQuality::legend(is_used);
+    if !legend.is_empty() {
+        page.element("p class=\"note\"", &format!("Quality of prices \u{2013} {}.", legend.join(". ")));
+    }
 }
 
 /// What lines of the bill must share to stand in one row of the page.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::{AdvisorFigure, Align, GpuFigure, PriceFigure, SCHEMA_VERSION, columns, gib, hourly, saving};
-use crate::catalog::{AcceleratorKind, InstanceFacts, Region, RegionType, ZoneIdBasis};
+use crate::catalog::{AcceleratorKind, InstanceFacts, PriceQuality, Region, RegionType, ZoneIdBasis};
 use crate::domain::node_pool::AmiFamily;
 use crate::domain::symbol::well_known;
 use crate::domain::{Currency, KarpenterVersion, NodeClass, NodePool, Requirement, ResourceName, Resources};
@@ -194,6 +194,12 @@ impl TypeSheet {
         self.price_lines(&mut lines);
         lines.push(String::new());
         lines.extend(self.zone_lines());
+        let prices = || self.on_demand.iter().chain(self.zones.iter().filter_map(|zone| zone.spot.as_ref()));
+        let legend = PriceQuality::legend(|quality| prices().any(|price| price.quality == quality));
+        if !legend.is_empty() {
+            lines.push(String::new());
+            lines.extend(legend);
+        }
         lines.join("\n") + "\n"
     }
 
