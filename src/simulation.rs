@@ -14,7 +14,7 @@ pub use resolve::{Resolved, resolve};
 
 use crate::actors::{self, Context, Setup};
 use crate::catalog::{Catalog, CatalogError};
-use crate::domain::SimTime;
+use crate::domain::{SimDuration, SimTime};
 use crate::engine::EventHash;
 use crate::scenario::{PolicyVariant, Scenario};
 use crate::world::{NodePhase, World};
@@ -103,6 +103,11 @@ pub fn run(
     let mut simulation = Simulation::new(&setup);
     let mut events: u64 = 0;
     let mut last = SimTime::ZERO;
+    if scenario.warm_up > SimDuration::ZERO {
+        let counts_from = SimTime::ZERO + scenario.warm_up;
+        simulation.step_until(counts_from);
+        simulation.context.count_requests_anew(counts_from);
+    }
     while let Some(now) = simulation.step() {
         if events.is_multiple_of(PROGRESS_EVERY) {
             progress(&Moment { now, world: &simulation.context.world });

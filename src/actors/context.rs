@@ -153,6 +153,13 @@ impl<'s> Context<'s> {
         self.loads.iter().filter_map(|load| Some((load.id?, &load.model))).collect()
     }
 
+    /// Lets what becomes of requests count from `now` on.
+    pub fn count_requests_anew(&mut self, now: SimTime) {
+        for load in &mut self.loads {
+            load.model.count_anew(now);
+        }
+    }
+
     /// The queues, brought up to `now`, in the order of the setup.
     pub fn work_queues(&mut self, now: SimTime) -> Vec<&WorkQueue> {
         for queue in &mut self.queues {

@@ -11,6 +11,7 @@ use super::experiment::{self, Common, Parts, report_failure};
 use super::prices::{self, Prices};
 use super::{Console, Failure, Format};
 use crate::catalog::Catalog;
+use crate::domain::SimDuration;
 use crate::experiment::axes::Setting;
 use crate::experiment::comparison::{About, Comparison, compare};
 use crate::experiment::presentation::{page, table};
@@ -196,6 +197,7 @@ pub(super) fn about(question: &Question, scenario: &Scenario, currency: &str, po
         scenario: scenario.name.clone(),
         start: scenario.start.to_string(),
         duration_seconds: scenario.duration.as_secs_f64(),
+        warm_up_seconds: (scenario.warm_up > SimDuration::ZERO).then(|| scenario.warm_up.as_secs_f64()),
         region: scenario.region.to_string(),
         currency: currency.to_owned(),
         price_date: price_date(points),

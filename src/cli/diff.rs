@@ -102,6 +102,12 @@ pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Resul
             .filter(|line| !warnings.contains(line))
             .collect::<Vec<_>>(),
     );
+    let [was, is] = [before.scenario.warm_up, after.scenario.warm_up];
+    if was != is {
+        warnings.push(format!(
+            "`warm_up` is {was} before and {is} after: figures of waiting, churn and response times are of other stretches of time"
+        ));
+    }
     let about = About { scenario: titled(&before, &after), ..about(&question, &before.scenario, old, &points) };
     let comparison = compare(about, &question.policies, points, warnings);
     if comparison.about.replications == 0 {

@@ -41,6 +41,9 @@ pub struct About {
     pub start: String,
     /// Simulated time of each replication.
     pub duration_seconds: f64,
+    /// For so long from the start waits, churn and response times do not count; absent if all of the run counts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub warm_up_seconds: Option<f64>,
     /// The region.
     pub region: String,
     /// The currency of every amount.

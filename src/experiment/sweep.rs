@@ -289,6 +289,7 @@ mod tests {
             scenario: "s".into(),
             start: String::new(),
             duration_seconds: 60.0,
+            warm_up_seconds: None,
             region: String::new(),
             currency: "USD".into(),
             price_date: String::new(),

@@ -102,6 +102,12 @@ impl Fluid {
         self.changed = now;
     }
 
+    /// Leaves out of the histogram what was answered and is not yet there.
+    pub(super) fn forget_answers(&mut self) {
+        self.held.clear();
+        self.last = None;
+    }
+
     pub(super) fn backlog(&self) -> f64 {
         self.backlog
     }

@@ -20,6 +20,8 @@ use crate::engine::Stream;
 pub struct RequestModel {
     conditions: Conditions,
     tally: Tally,
+    /// Requests answered before the tally began anew.
+    completed_before: f64,
     detail: Detail,
 }
 
@@ -35,13 +37,16 @@ const LOOK_AGAIN: SimDuration = SimDuration::from_secs(1);
 impl RequestModel {
     /// A fluid without load and without replicas.
     pub fn new(service: Service) -> Self {
-        Self { conditions: Conditions::new(service), tally: Tally::default(), detail: Detail::Fluid(Fluid::new()) }
+        Self::of(service, Detail::Fluid(Fluid::new()))
     }
 
     /// Requests one by one, without load and without replicas; arrivals and service times are drawn from these streams.
     pub fn exact(service: Service, arrivals: Stream, services: Stream) -> Self {
-        let exact = Box::new(Exact::new(arrivals, services));
-        Self { conditions: Conditions::new(service), tally: Tally::default(), detail: Detail::Exact(exact) }
+        Self::of(service, Detail::Exact(Box::new(Exact::new(arrivals, services))))
+    }
+
+    fn of(service: Service, detail: Detail) -> Self {
+        Self { conditions: Conditions::new(service), tally: Tally::default(), completed_before: 0.0, detail }
     }
 
     /// Whether requests are simulated one by one.
@@ -86,7 +91,17 @@ impl RequestModel {
         &self.conditions
     }
 
-    /// What became of the requests so far.
+    /// Forgets what became of the requests before `now`; those that wait go on waiting, and count once they are answered.
+    pub fn count_anew(&mut self, now: SimTime) {
+        self.advance(now);
+        if let Detail::Fluid(fluid) = &mut self.detail {
+            fluid.forget_answers();
+        }
+        self.completed_before += self.tally.completed;
+        self.tally = Tally { first: self.tally.first, last: self.tally.last, ..Tally::default() };
+    }
+
+    /// What became of the requests since the tally began.
     pub fn tally(&self) -> &Tally {
         &self.tally
     }
@@ -197,7 +212,7 @@ impl RequestModel {
         }
     }
 
-    /// What the requests so far experienced.
+    /// What the requests of the tally experienced.
     pub fn histogram(&self) -> Cow<'_, LatencyHistogram> {
         match &self.detail {
             Detail::Fluid(fluid) => fluid.histogram(&self.tally),
@@ -205,9 +220,9 @@ impl RequestModel {
         }
     }
 
-    /// Requests answered so far.
+    /// Requests answered so far, whenever the tally began.
     pub fn completed(&self) -> f64 {
-        self.tally.completed
+        self.completed_before + self.tally.completed
     }
 
     /// Requests that wait for a replica and were not answered.

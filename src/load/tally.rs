@@ -3,7 +3,7 @@
 use super::histogram::LatencyHistogram;
 use crate::domain::{SimDuration, SimTime};
 
-/// Counts and times of the requests to one workload so far.
+/// Counts and times of the requests to one workload so far, or since it was begun anew.
 #[derive(Clone, Debug, Default)]
 pub struct Tally {
     /// Requests answered.

@@ -24,6 +24,15 @@ pub fn span(seconds: f64) -> String {
     }
 }
 
+/// What figures leave out of a run, for people; `None` if nothing.
+pub fn warm_up(seconds: Option<f64>) -> Option<String> {
+    let first = span(seconds?);
+    Some(format!(
+        "Warm-up of {first}: waits, churn, changes of replicas and response times count after it; cost, numbers of nodes and their \
+         use are of the whole run."
+    ))
+}
+
 /// A span that may not exist: a dash stands for nothing.
 pub fn span_or_dash(seconds: Option<f64>) -> String {
     seconds.map_or_else(|| "–".to_owned(), span)

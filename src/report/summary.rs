@@ -10,6 +10,7 @@ pub(crate) mod service;
 
 use serde::{Deserialize, Serialize};
 
+use crate::domain::SimDuration;
 use crate::report::format;
 use crate::report::percentile::SortedSpans;
 use crate::simulation::Outcome;
@@ -82,6 +83,9 @@ pub struct AboutSummary {
     pub start: String,
     /// Simulated time.
     pub duration_seconds: f64,
+    /// For so long from the start waits, churn and response times do not count; absent if all of the run counts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub warm_up_seconds: Option<f64>,
     /// The seed.
     pub seed: u64,
     /// Releases reproduced.
@@ -509,6 +513,7 @@ fn about(about: &About, currency: &str) -> AboutSummary {
         currency: currency.to_owned(),
         start: about.start.clone(),
         duration_seconds: about.duration.as_secs_f64(),
+        warm_up_seconds: (about.warm_up > SimDuration::ZERO).then(|| about.warm_up.as_secs_f64()),
         seed: about.seed,
         versions: VersionsSummary {
             kubernetes: about.versions.kubernetes.to_string(),

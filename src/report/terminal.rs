@@ -66,6 +66,7 @@ fn heading(summary: &Summary, lines: &mut Vec<String>) {
         about.seed,
         about.price_date
     ));
+    lines.extend(format::warm_up(about.warm_up_seconds).map(|note| note.replace("; ", ";\n  ")));
     lines.push(String::new());
 }
 

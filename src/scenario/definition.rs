@@ -28,6 +28,8 @@ pub struct Scenario {
     pub start: jiff::Timestamp,
     /// How long to simulate.
     pub duration: SimDuration,
+    /// For so long from the start figures of waiting, churn and response times do not count; less than `duration`.
+    pub warm_up: SimDuration,
     /// The first seed.
     pub seed: u64,
     /// How many successive seeds a comparison uses.

@@ -277,6 +277,7 @@ fn scenario<'s>(
     let duration = duration(reader, fields.required(reader, "duration")?)?;
     let mut base = files.manifests(reader, fields, "manifests")?;
     node_groups(reader, fields, region, &mut base)?;
+    let warm_up = warm_up(reader, fields, duration)?;
     let versions = versions(reader, fields, kubernetes_of(&base))?;
     let handling = Handling::read(reader, fields, Handling::default())?;
     let policies = policies::read(reader, fields, region, &base, (versions, handling), files)?;
@@ -297,6 +298,7 @@ fn scenario<'s>(
         zones: zones(reader, fields, region, &base)?,
         start,
         duration,
+        warm_up,
         seed: seed.unsigned_abs(),
         replications: u32::try_from(replications).unwrap_or(u32::MAX),
         load,
@@ -342,6 +344,22 @@ fn duration(reader: &Reader<'_>, node: &Node<'_>) -> Result<SimDuration, Scenari
             .help(format!("write more than 0s and at most {DURATION_DAYS_MAX}d")));
     }
     Ok(duration)
+}
+
+/// The time at the start that figures of waiting leave out. A run that was made shorter may end before it is over.
+fn warm_up<'s>(
+    reader: &mut Reader<'s>,
+    fields: Fields<'_, 's>,
+    duration: SimDuration,
+) -> Result<SimDuration, ScenarioError> {
+    let Some(node) = fields.get("warm_up") else { return Ok(SimDuration::ZERO) };
+    let warm_up = reader.duration(node, "warm_up")?;
+    if warm_up < duration {
+        return Ok(warm_up);
+    }
+    let message = format!("`warm_up` is {warm_up} and the run ends at {duration}: nothing is left out of its figures");
+    reader.warn(node.at, message, "not simulated", "lower `warm_up` or raise `duration`");
+    Ok(SimDuration::ZERO)
 }
 
 /// The release that a ClusterConfig names, if it can be reproduced.

@@ -28,11 +28,12 @@ pub(super) fn conclude(
 ) -> Outcome {
     let end = SimTime::ZERO + context.setup.duration;
     let models = context.request_models(end);
+    let completed = models.iter().map(|(_, model)| model.completed()).sum();
     let requests: Vec<RequestSummary> =
         models.into_iter().map(|(workload, model)| request_summary(workload, model)).collect();
     let queues = queues(&mut context, end);
     let into_hour = SimDuration::from_secs(scenario.start.as_second().rem_euclid(3_600));
-    let traffic = traffic(&context, &requests);
+    let traffic = traffic(&context, completed);
     let disks = context.disks().to_vec();
     let bill = billing::bill(&mut context.ec2, end, into_hour, &traffic, &disks);
     let about = about(&context, scenario, policy);
@@ -44,9 +45,8 @@ pub(super) fn conclude(
     Outcome { about, record, bill, requests, queues, objects, warnings, event_hash }
 }
 
-/// What moved over the network.
-fn traffic(context: &Context<'_>, requests: &[RequestSummary]) -> Traffic {
-    let completed: f64 = requests.iter().map(|figures| figures.completed).sum();
+/// What moved over the network, with so many requests answered in the whole run.
+fn traffic(context: &Context<'_>, completed: f64) -> Traffic {
     Traffic {
         zones: context.setup.zones.clone(),
         pulled: context.bytes_pulled(),
@@ -65,6 +65,7 @@ fn about(context: &Context<'_>, scenario: &Scenario, policy: &PolicyVariant) -> 
         zones: setup.zones.clone(),
         start: scenario.start.to_string(),
         duration: setup.duration,
+        warm_up: scenario.warm_up,
         seed: setup.seed,
         versions: setup.versions,
         inputs: scenario

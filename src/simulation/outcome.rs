@@ -76,6 +76,8 @@ pub struct About {
     pub start: String,
     /// Simulated time.
     pub duration: SimDuration,
+    /// For so long from the start figures of waiting, churn and response times do not count.
+    pub warm_up: SimDuration,
     /// The seed.
     pub seed: u64,
     /// Releases reproduced.
@@ -88,6 +90,13 @@ pub struct About {
     pub assumptions: Vec<String>,
     /// Limits that the answer is held against.
     pub objectives: Objectives,
+}
+
+impl About {
+    /// From when on waits, churn and response times count.
+    pub fn counts_from(&self) -> SimTime {
+        SimTime::ZERO + self.warm_up
+    }
 }
 
 /// The limits that a scenario states for its answer.

@@ -65,4 +65,5 @@ mod upgrades;
 mod validate;
 mod verdicts;
 mod volumes;
+mod warm_up;
 mod workloads;

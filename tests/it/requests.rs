@@ -374,3 +374,25 @@ fn replicas_with_different_limits_answer_together_what_each_can() {
     replicas.remove(Some(500));
     assert_eq!(replicas, of_one_cpu(1));
 }
+
+#[test]
+fn a_tally_that_begins_anew_forgets_answers_and_keeps_what_waits() {
+    for mut model in [RequestModel::new(FOUR_SERVERS), exact(FOUR_SERVERS, 3)] {
+        model.set_replicas(unlimited(1), at(0.0));
+        model.set_source(Source::Open { rate: 2.0 * CAPACITY }, at(0.0));
+        model.advance(at(100.0));
+        let (answered, waiting) = (model.completed(), model.backlog());
+        assert!(answered > 3_800.0 && waiting > 3_500.0, "{answered} answered, {waiting} wait");
+        model.count_anew(at(100.0));
+        assert_eq!((model.completed(), model.backlog()), (answered, waiting), "counters go on, and so does the queue");
+        assert_eq!((model.tally().completed, model.histogram().total()), (0.0, 0.0));
+        assert_eq!(model.tally().overloaded, SimDuration::ZERO);
+        assert_eq!(model.tally().first, Some(at(0.0)));
+        model.set_source(Source::Idle, at(100.0));
+        model.advance(at(400.0));
+        let since = model.tally().completed;
+        assert!((since - waiting - 4.0).abs() < 5.0, "{since} answered of {waiting} that waited");
+        assert!((model.histogram().total() - since).abs() < 1e-6);
+        assert!((model.completed() - answered - since).abs() < 1e-6);
+    }
+}

@@ -124,6 +124,7 @@ fn about() -> About {
         zones: vec![Symbol::new("us-east-1a"), Symbol::new("us-east-1b")],
         start: "2026-11-27T00:00:00Z".to_owned(),
         duration: SimDuration::from_secs(3_600),
+        warm_up: SimDuration::ZERO,
         seed: 7,
         versions: Versions::default(),
         inputs: vec![InputHash { path: "scenario.yaml".to_owned(), sha256: "ab".repeat(32) }],

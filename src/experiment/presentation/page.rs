@@ -6,7 +6,7 @@ use super::verdict::verdict;
 use super::{compared, interval, seeds, value, value_among};
 use crate::experiment::comparison::{Comparison, FigureResult, PolicyResult};
 use crate::experiment::figures::{FIGURES, Figure, Unit, find};
-use crate::report::format::{counted, instant_for_people, span};
+use crate::report::format::{counted, instant_for_people, span, warm_up};
 use crate::report::page::{CHART_SCRIPT, Column, Html, begin, data, script, sentence, text};
 use crate::simulation::Outcome;
 
@@ -82,6 +82,9 @@ fn heading(page: &mut Html, comparison: &Comparison) {
             seeds(about)
         ),
     );
+    if let Some(warm_up) = warm_up(about.warm_up_seconds) {
+        page.element("p class=\"faint\"", &warm_up);
+    }
     if about.replications < about.replications_planned {
         let planned = about.replications_planned;
         page.element("p class=\"missed\"", &format!("Stopped early: {planned} replications were planned."));
@@ -257,7 +260,8 @@ fn side_by_side(page: &mut Html, comparison: &Comparison) {
         "The replication with seed {seed}. Drag across a chart or spread two fingers to zoom, touch or move over one to \
          read its values: they stand in bold beside the names."
     );
-    page.element("p class=\"note\"", &note);
+    let band = if comparison.about.warm_up_seconds.is_some() { " The grey band is the warm-up." } else { "" };
+    page.element("p class=\"note\"", &(note + band));
     page.raw("<div id=\"zoom\" role=\"group\" aria-label=\"time shown\"></div>\n<div id=\"panels\"></div>\n<ul>\n");
     for policy in &comparison.policies {
         // A policy's name is made of letters, digits, `-`, `_` and `.`.

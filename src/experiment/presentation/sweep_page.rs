@@ -3,7 +3,7 @@
 use super::plane;
 use super::sweep_table::{answer, columns, header, row, short_paths};
 use crate::experiment::sweep::{SettingResult, Sweep};
-use crate::report::format::{counted, instant_for_people, span};
+use crate::report::format::{counted, instant_for_people, span, warm_up};
 use crate::report::page::{Html, STYLE, sentence, text};
 
 const OWN_STYLE: &str = "\
@@ -54,6 +54,9 @@ pub fn render(sweep: &Sweep, command: &str) -> String {
         about.region
     );
     page.element("p class=\"faint\"", &scope);
+    if let Some(warm_up) = warm_up(about.warm_up_seconds) {
+        page.element("p class=\"faint\"", &warm_up);
+    }
     page.raw("<div class=\"verdict\">\n");
     answer(sweep).iter().for_each(|sentence| page.element("p", sentence));
     page.raw("</div>\n");

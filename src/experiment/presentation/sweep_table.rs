@@ -5,7 +5,7 @@ use super::value;
 use super::verdict::{NO_INTERVAL, left_undone};
 use crate::experiment::figures::{FIGURES, Figure, find};
 use crate::experiment::sweep::{MET_IN, SettingResult, Sweep, Undone};
-use crate::report::format::{counted, percent, span};
+use crate::report::format::{counted, percent, span, warm_up};
 use crate::report::page::sentence;
 
 /// Settings that are printed; the page and the CSV have all.
@@ -25,8 +25,9 @@ pub fn table(sweep: &Sweep) -> String {
             about.region,
             about.price_date
         ),
-        String::new(),
     ];
+    lines.extend(warm_up(about.warm_up_seconds).map(|note| note.replace("; ", ";\n  ")));
+    lines.push(String::new());
     lines.extend(settings_table(sweep));
     lines.push(String::new());
     lines.extend(answer(sweep));

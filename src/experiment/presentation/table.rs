@@ -49,6 +49,7 @@ fn heading(comparison: &Comparison, lines: &mut Vec<String>) {
         about.region,
         about.price_date
     ));
+    lines.extend(format::warm_up(about.warm_up_seconds).map(|note| note.replace("; ", ";\n  ")));
     if about.replications < about.replications_planned {
         lines.push(format!("stopped early: {} replications were planned", about.replications_planned));
     }

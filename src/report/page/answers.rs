@@ -204,8 +204,8 @@ fn churn(summary: &Summary) -> Answer {
         .line(if ends.is_empty() { "None removed".to_owned() } else { format!("Removed: {}", ends.join(", ")) })
         .markup(format!("<a href=\"#churn\">{evicted} pods evicted</a>, missing for {missing} altogether"))
         .markup(format!(
-            "Replica counts changed {} times, {rescales} of them by autoscalers",
-            format::count(summary.scaling.changes_in_all)
+            "Replica counts changed {}, {rescales} of them by autoscalers",
+            format::counted(summary.scaling.changes_in_all, "time", "times")
         ))
 }
 

@@ -225,11 +225,24 @@ class ChartView {
     // A drawing within the drawing cuts off what lies outside the window.
     const size = { x: MARGIN.left, y: 0, width: this.width - MARGIN.left - MARGIN.right, height: this.height };
     const inside = drawing("svg", { ...size, viewBox: `${size.x} ${size.y} ${size.width} ${size.height}` });
+    this.drawWarmUp(inside);
     if (layers) for (const layer of layers) inside.append(this.area(layer));
     else for (const series of drawn) inside.append(this.curve(series));
     this.cursor = drawing("g", {});
     this.svg.append(inside, this.cursor);
     if (this.cutsPeak) this.markPeak();
+  }
+
+  /** A band over the time at the start that figures leave out. */
+  drawWarmUp(inside) {
+    if (!data.warm_up || view.from >= data.warm_up) return;
+    const x = this.x(view.from);
+    const width = this.x(Math.min(data.warm_up, view.to)) - x;
+    const band = drawing("rect", { x, y: MARGIN.top, width, height: this.height - MARGIN.top - MARGIN.bottom, class: "warm-up" });
+    const title = drawing("title", {});
+    title.textContent = `Warm-up: the first ${span(data.warm_up)}`;
+    band.append(title);
+    inside.append(band);
   }
 
   /** The highest value in each part of the window, the highest of all with its instant, and the lowest above zero. */

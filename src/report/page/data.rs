@@ -49,6 +49,9 @@ struct Data {
     start: String,
     /// Simulated time.
     duration: i64,
+    /// The time at the start that figures leave out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    warm_up: Option<i64>,
     /// Names that rows refer to by their position.
     names: Vec<String>,
     workloads: Vec<Workload>,
@@ -70,6 +73,8 @@ struct Workload {
 struct Comparison {
     start: String,
     duration: i64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    warm_up: Option<i64>,
     charts: Vec<Chart>,
 }
 
@@ -111,6 +116,7 @@ fn within_budget(outcome: &Outcome, budget: Budget) -> String {
     within_script(&Data {
         start: outcome.about.start.clone(),
         duration: tenths(crate::domain::SimTime::ZERO + outcome.about.duration),
+        warm_up: warm_up(outcome),
         workloads: workloads(outcome),
         charts: charts::of(outcome, budget.points),
         replay,
@@ -126,8 +132,14 @@ pub(crate) fn of_many(outcomes: &[(&str, &Outcome)]) -> String {
     within_script(&Comparison {
         start: first.about.start.clone(),
         duration: tenths(crate::domain::SimTime::ZERO + longest),
+        warm_up: outcomes.iter().filter_map(|(_, outcome)| warm_up(outcome)).max(),
         charts: charts::of_many(outcomes, BUDGETS[0].points),
     })
+}
+
+/// The time at the start that figures leave out, if any.
+fn warm_up(outcome: &Outcome) -> Option<i64> {
+    Some(tenths(outcome.about.counts_from())).filter(|until| *until > 0)
 }
 
 /// Workloads by their id, with the colours of the charts.

@@ -31,6 +31,9 @@ pub(super) fn heading(page: &mut Html, summary: &Summary) {
     let parts: Vec<String> = parts.iter().map(|part| format!("<span class=\"whole\">{}</span>", text(part))).collect();
     page.raw(&parts.join(" "));
     page.raw("</p>\n");
+    if let Some(warm_up) = format::warm_up(about.warm_up_seconds) {
+        page.element("p class=\"faint\" id=\"warm-up\"", &warm_up);
+    }
     page.raw("<nav aria-label=\"parts of the report\">");
     for (id, name) in PARTS {
         page.raw(&format!("<a href=\"#{id}\">{name}</a> "));
@@ -74,6 +77,9 @@ pub(super) fn timeline(page: &mut Html, outcome: &Outcome, plots: &Plots) {
     let hint = "Drag or spread two fingers to zoom, click or touch to choose an instant; arrow keys, +, \u{2212} and 0 do the \
                 same, space plays.";
     page.element("p class=\"note\"", hint);
+    if outcome.about.counts_from() > SimTime::ZERO {
+        page.element("p class=\"note\"", "The grey band is the warm-up, which no figure of waiting or churn counts.");
+    }
     page.raw("<div id=\"panels\"></div>\n<h2 id=\"replay\">The cluster at one instant</h2>\n");
     if outcome.record.nodes.is_empty() {
         page.element("p class=\"note\"", "The run had no node.");

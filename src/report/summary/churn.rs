@@ -171,8 +171,10 @@ impl DecisionFigures {
 
 /// Sums up the churn of a run.
 pub(super) fn summary(outcome: &Outcome, evictions: u64) -> ChurnSummary {
-    let (removals, lost) = removals(outcome);
-    let days = outcome.about.duration.as_secs_f64() / DAY_SECONDS;
+    let counts_from = outcome.about.counts_from();
+    let (mut removals, lost) = removals(outcome);
+    removals.retain(|removal| removal.at >= counts_from);
+    let days = (outcome.about.duration - outcome.about.warm_up).as_secs_f64() / DAY_SECONDS;
     let (overlap_hours, overlap_cost) = overlap(outcome, &removals);
     let (image_bytes, image_cost) = images(outcome, &removals);
     let cycles = cycles::find(outcome, &removals);

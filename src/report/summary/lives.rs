@@ -27,18 +27,33 @@ pub(super) fn pods(outcome: &Outcome) -> PodSummary {
         outcome.record.pods.iter().partition(|pod| is_daemon(outcome, pod));
     let count = |matches: &dyn Fn(&PodFacts) -> bool| pods.iter().filter(|pod| matches(pod)).count() as u64;
     let unwanted = |pod: &PodFacts| pod.deletion_requested.is_some() || pod.removed.is_some();
-    let waits = pods.iter().map(|pod| wait_for_node(pod, end)).collect();
-    let readiness = pods.iter().filter_map(|pod| Some(pod.ready? - pod.created)).collect();
+    let counts_from = outcome.about.counts_from();
+    let waits = pods.iter().map(|pod| (pod.created, wait_for_node(pod, end)));
+    let waits = waits.filter(|(created, wait)| *created + *wait >= counts_from).map(|(_, wait)| wait).collect();
+    let ready = pods.iter().filter_map(|pod| Some((pod.created, pod.ready?)));
+    let readiness = ready.filter(|(_, ready)| *ready >= counts_from).map(|(created, ready)| ready - created).collect();
     PodSummary {
         created: pods.len() as u64,
         daemon_pods_created: daemons.len() as u64,
         pending_at_end: count(&|pod| pod.scheduled.is_none() && !unwanted(pod)),
         never_scheduled: count(&|pod| pod.scheduled.is_none() && unwanted(pod)),
-        evicted: count(&|pod| pod.evicted),
-        restarts: outcome.record.events.iter().filter(|event| event.kind == EventKind::PodKilled).count() as u64,
+        evicted: count(&|pod| pod.evicted && left(pod, end) >= counts_from),
+        restarts: events(outcome, EventKind::PodKilled),
         wait_for_node: Distribution::of(&SortedSpans::new(waits)),
         created_to_ready: Distribution::of(&SortedSpans::new(readiness)),
     }
+}
+
+/// When a pod had to leave, or the end of the run.
+pub(crate) fn left(pod: &PodFacts, end: SimTime) -> SimTime {
+    pod.deletion_requested.or(pod.removed).unwrap_or(end)
+}
+
+/// How often something happened since figures count.
+fn events(outcome: &Outcome, kind: EventKind) -> u64 {
+    let counts_from = outcome.about.counts_from();
+    let own = outcome.record.events.iter().filter(|event| event.kind == kind && event.at >= counts_from);
+    own.count() as u64
 }
 
 /// The part of the run during which a node was Ready.
@@ -55,20 +70,25 @@ pub(super) fn nodes(outcome: &Outcome) -> NodeSummary {
     let ready_micros: i128 = intervals.iter().map(|(from, until)| i128::from((*until - *from).as_micros())).sum();
     let run_micros = outcome.about.duration.as_micros();
     let during = |node: &&NodeFacts| !was_there_at_start(node);
-    let to_ready = nodes.iter().filter(during).filter_map(|node| Some(node.ready? - node.launched?)).collect();
-    let lifetimes = nodes.iter().filter_map(|node| Some(node.terminating? - node.running?)).collect();
+    let counts_from = outcome.about.counts_from();
+    let became_ready = |node: &&NodeFacts| node.ready.is_some_and(|ready| ready >= counts_from);
+    let launched = |node: &&NodeFacts| node.launched.is_some_and(|launched| launched >= counts_from);
+    let ended = || nodes.iter().filter(|node| ended(node, end) >= counts_from);
+    let to_ready = nodes.iter().filter(during).filter(became_ready);
+    let to_ready = to_ready.filter_map(|node| Some(node.ready? - node.launched?)).collect();
+    let lifetimes = ended().filter_map(|node| Some(node.terminating? - node.running?)).collect();
     let mut terminations = BTreeMap::new();
-    for end in nodes.iter().filter_map(|node| node.end).filter(|&end| end != NodeEnd::LaunchFailed) {
+    for end in ended().filter_map(|node| node.end).filter(|&end| end != NodeEnd::LaunchFailed) {
         *terminations.entry(end).or_insert(0) += 1;
     }
-    let count = |kind| outcome.record.events.iter().filter(|event| event.kind == kind).count() as u64;
+    let count = |kind| events(outcome, kind);
     NodeSummary {
         max_ready: most_at_once(&intervals),
         mean_ready: (run_micros > 0).then(|| rounded(ready_micros as f64 / run_micros as f64, 6)),
         at_start: nodes.iter().filter(|node| was_there_at_start(node)).count() as u64,
         at_end: nodes.iter().filter(|node| node.ready.is_some() && node.terminating.is_none()).count() as u64,
-        launches: nodes.iter().filter(during).filter(|node| node.launched.is_some()).count() as u64,
-        failed_launches: nodes.iter().filter(|node| node.end == Some(NodeEnd::LaunchFailed)).count() as u64
+        launches: nodes.iter().filter(during).filter(launched).count() as u64,
+        failed_launches: ended().filter(|node| node.end == Some(NodeEnd::LaunchFailed)).count() as u64
             + count(EventKind::ScalingActivityFailed),
         interruptions: count(EventKind::InterruptionNotice),
         reclaimed: count(EventKind::InstanceReclaimed),
@@ -94,6 +114,11 @@ fn spot_price_changes(outcome: &Outcome) -> u64 {
             && pair[0].rate != pair[1].rate
     };
     lines.windows(2).filter(same).count() as u64
+}
+
+/// When it was decided that a node ends, or the end of the run.
+fn ended(node: &NodeFacts, end: SimTime) -> SimTime {
+    node.deletion_requested.or(node.terminating).or(node.terminated).unwrap_or(end)
 }
 
 fn was_there_at_start(node: &NodeFacts) -> bool {

@@ -45,7 +45,7 @@ pub(super) fn scaling(outcome: &Outcome) -> ScalingSummary {
     let mut ready = vec![0_u32; workloads.len()];
     let mut total = 0;
     let by_autoscaler = |change: &&ReplicaChange| change.kind != EventKind::ReplicasSet;
-    for change in outcome.record.replica_changes.iter().filter(by_autoscaler) {
+    for change in replica_changes(outcome).filter(by_autoscaler) {
         total += 1;
         if let Some(count) = rescales.get_mut(change.workload.index()) {
             *count += 1;
@@ -69,8 +69,14 @@ pub(super) fn scaling(outcome: &Outcome) -> ScalingSummary {
             max_replicas_ready: u64::from(ready[index]),
         })
         .collect();
-    let changes_in_all = outcome.record.replica_changes.len() as u64;
+    let changes_in_all = replica_changes(outcome).count() as u64;
     ScalingSummary { rescales: total, workloads, metrics: metrics(outcome), changes_in_all, changes: changes(outcome) }
+}
+
+/// Changes of replica counts since figures count.
+fn replica_changes(outcome: &Outcome) -> impl Iterator<Item = &ReplicaChange> {
+    let counts_from = outcome.about.counts_from();
+    outcome.record.replica_changes.iter().filter(move |change| change.at >= counts_from)
 }
 
 fn metrics(outcome: &Outcome) -> Vec<MetricFigures> {
@@ -101,7 +107,7 @@ fn changes(outcome: &Outcome) -> Vec<ReplicaChangeFigures> {
         to: u64::from(change.to),
         because: change.because.to_string(),
     };
-    outcome.record.replica_changes.iter().take(CHANGES_MAX).map(figures).collect()
+    replica_changes(outcome).take(CHANGES_MAX).map(figures).collect()
 }
 
 pub(super) fn queues(outcome: &Outcome) -> Vec<QueueFigures> {

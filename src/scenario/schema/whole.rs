@@ -14,6 +14,7 @@ section! {
 region: us-east-1
 start: 2026-11-27T00:00:00Z
 duration: 24h
+warm_up: 30m
 seed: 1
 replications: 20
 manifests: [cluster.yaml]
@@ -31,6 +32,11 @@ assumptions:
              schedules and replayed prices go by it.";
         "duration" required: Duration,
             "How long to simulate: more than 0s, at most 3660d.";
+        "warm_up" default("0s"): Duration,
+            "A run begins without the nodes that an autoscaler launches, so every pod waits once: what a cluster that runs already \
+             does not do. For so long from the start, waits, evictions, launches and removals of nodes, changes of replica counts \
+             and response times do not count in the figures; a wait counts if it ends later. Cost, numbers of nodes and their use are \
+             of the whole run, and so are events and tables. One that is not over when the run ends is left out, with a warning.";
         "seed" default("1"): Integer(0, i64::MAX),
             "The seed of every random draw, and the first of those that a comparison uses. `--seed` takes another.";
         "replications" default("20"): Integer(1, 10_000),

@@ -73,8 +73,10 @@ fn cycle_of_moves(outcome: &Outcome, chain: &[&Removal<'_>]) -> CycleFigures {
 /// Commands that were given up again and again, by reason and the cheapest type that was to come.
 fn failed(outcome: &Outcome) -> Vec<CycleFigures> {
     let mut groups: BTreeMap<_, Vec<(SimTime, &CommandFacts, &str)>> = BTreeMap::new();
+    let counts_from = outcome.about.counts_from();
     for command in &outcome.record.commands {
-        let Some(((at, why), replacement)) = command.failed.as_ref().zip(command.replacements.first()) else {
+        let failed = command.failed.as_ref().filter(|(at, _)| *at >= counts_from);
+        let Some(((at, why), replacement)) = failed.zip(command.replacements.first()) else {
             continue;
         };
         let kind = replacement.cheapest.map(|(name, _)| name);

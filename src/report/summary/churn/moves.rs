@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use crate::domain::{NodeId, PodId, SimDuration, SimTime, WorkloadId};
-use crate::report::summary::lives::is_daemon;
+use crate::report::summary::lives::{self, is_daemon};
 use crate::simulation::Outcome;
 use crate::world::record::{NodeEnd, PodFacts};
 
@@ -50,7 +50,8 @@ impl Removal<'_> {
     }
 }
 
-/// Every node that ran and ended, in order of the decision, and the time for which moved pods were missing, summed.
+/// Every node that ran and ended, in order of the decision, and the time for which pods that had to leave since figures count
+/// were missing, summed.
 pub(crate) fn removals(outcome: &Outcome) -> (Vec<Removal<'_>>, SimDuration) {
     let (by_node, lost) = moves(outcome);
     let record = &outcome.record;
@@ -113,7 +114,9 @@ fn moves(outcome: &Outcome) -> (BTreeMap<NodeId, Vec<Move>>, SimDuration) {
             while next.next_if(|own| pods[own.index()].created < leaves(&pod) || *own <= pod).is_some() {}
             let soon = |own: &PodId| pods[own.index()].created - leaves(&pod) <= SUCCEEDS_WITHIN;
             let successor = next.next_if(soon);
-            if let Some(successor) = successor {
+            if let Some(successor) = successor
+                && lives::left(facts, end) >= outcome.about.counts_from()
+            {
                 lost += missing(outcome, facts, &pods[successor.index()], end);
             }
             if let Some(node) = facts.node {

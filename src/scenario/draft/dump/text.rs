@@ -14,6 +14,9 @@ use crate::scenario::draft::{DraftFile, Wishes};
 const NIGHT: f64 = 0.4;
 /// From this instant of the run on there is load: nodes boot before (assumed).
 const LOAD_AFTER: &str = "2m";
+/// So long the figures of waiting and churn are left out: every pod of a cluster that runs already has its node (assumed to be
+/// enough for all to have one again).
+const WARM_UP: &str = "30m";
 
 /// What a scenario file is made of.
 pub(super) struct Facts<'f> {
@@ -61,7 +64,13 @@ fn head(facts: &Facts<'_>, text: &mut String) {
     if let Some(seen) = cluster.seen {
         let _ = writeln!(text, "start: {seen}         # when the dump was made");
     }
-    *text += "duration: 24h\nseed: 1                             # luck; another number is another day\n";
+    *text += "duration: 24h\n";
+    let _ = writeln!(
+        text,
+        "warm_up: {WARM_UP}                        # the run begins without the nodes that an autoscaler launched, so all pods"
+    );
+    *text += "                                    # wait at once; waits, churn and response times count from then on (0s: all count)\n";
+    *text += "seed: 1                             # luck; another number is another day\n";
     *text += "replications: 5                     # how many successive seeds `compare` runs\n";
     *text += "\nversions:                           # as the nodes and the images say\n";
     let _ = writeln!(text, "  kubernetes: \"{}\"", cluster.kubernetes);
@@ -212,6 +221,9 @@ fn assumptions(facts: &Facts<'_>, text: &mut String) {
         ));
         all.push(format!("There is no load in the first {LOAD_AFTER}, while nodes boot."));
     }
+    all.push(format!(
+        "A running cluster has no start-up: waits, churn and response times of the first {WARM_UP} do not count."
+    ));
     all.extend(facts.notes.assumptions.iter().cloned());
     if all.is_empty() {
         return;
