@@ -255,6 +255,17 @@ class Report(unittest.TestCase):
         if any(directory.name == "spot-storm" for directory in REPORTS):
             self.assertTrue(cut, "ninety pods wait at the start of the storm's cluster")
 
+    def test_a_warm_up_is_a_band_at_the_start_of_every_chart(self):
+        bands = """return [...document.querySelectorAll('.panel')].map(p => p.querySelector('.warm-up')?.getBBox().width ?? 0)"""
+        for directory in self.pages():
+            warm_up = json.loads((directory / "summary.json").read_text())["about"].get("warm_up_seconds", 0)
+            found = self.browser.run(bands)
+            self.assertTrue(all((width > 0) == (warm_up > 0) for width in found), found)
+            if warm_up > 0:
+                self.assertIn("Warm-up of", self.browser.run("return document.querySelector('#warm-up').textContent"))
+                self.browser.drag("#chart-nodes svg", 0.6, 0.9)
+                self.assertEqual(set(self.browser.run(bands)), {0}, "later there is none")
+
     def test_curves_hold_their_values_and_never_rise_before_they_do(self):
         sloping = """return [...document.querySelectorAll('.panel .curve')].filter(e => /[LlCcQq]/.test(e.getAttribute('d'))).length"""
         for _ in self.pages():
