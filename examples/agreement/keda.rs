@@ -395,7 +395,8 @@ fn cron_case(input: &Value, expected: &Value) -> Result<(), String> {
 /// Every scalar of a case as metadata, with something for what a manifest must have and a case leaves out.
 fn metadata(input: &Value) -> Labels {
     let mut labels = Labels::new();
-    for key in ["queueURL", "consumerGroup", "queueName", "listName", "podSelector", "scalerAddress", "query"] {
+    for key in ["queueURL", "consumerGroup", "topic", "queueName", "listName", "podSelector", "scalerAddress", "query"]
+    {
         labels.set(Symbol::new(key), Symbol::new("case"));
     }
     // rabbitmq has a default for its target, and an old name for it.

@@ -238,6 +238,9 @@ pub enum TriggerProblem {
         /// What would do.
         expected: &'static str,
     },
+    /// Two fields that exclude each other.
+    #[error("has both `{0}` and `{1}`, of which KEDA takes only one")]
+    Together(&'static str, &'static str),
     /// A window that ends where it starts.
     #[error("starts and ends at the same time")]
     EmptyWindow,
@@ -411,8 +414,20 @@ fn kafka(metadata: &Metadata<'_>) -> Result<KafkaTrigger, TriggerProblem> {
         let given = activation_lag_threshold.to_string();
         return Err(TriggerProblem::Malformed { key: "activationLagThreshold", given, expected: "zero or above" });
     }
+    let topic = metadata.text("topic").map(str::to_owned);
+    let (idle, lagging, even) =
+        ("allowIdleConsumers", "limitToPartitionsWithLag", "ensureEvenDistributionOfPartitions");
+    let set = |key| metadata.flag(key, false);
+    for (one, other) in [(idle, lagging), (lagging, even)] {
+        if set(one)? && set(other)? {
+            return Err(TriggerProblem::Together(one, other));
+        }
+    }
+    if topic.is_none() && (set(lagging)? || set(even)?) {
+        return Err(TriggerProblem::Missing("topic"));
+    }
     Ok(KafkaTrigger {
-        topic: metadata.text("topic").map(str::to_owned),
+        topic,
         consumer_group: metadata.required("consumerGroup")?.to_owned(),
         lag_threshold,
         activation_lag_threshold,
@@ -422,10 +437,10 @@ fn kafka(metadata: &Metadata<'_>) -> Result<KafkaTrigger, TriggerProblem> {
             OffsetResetPolicy::Latest,
             "latest or earliest",
         )?,
-        allow_idle_consumers: metadata.flag("allowIdleConsumers", false)?,
+        allow_idle_consumers: set(idle)?,
         exclude_persistent_lag: metadata.flag("excludePersistentLag", false)?,
-        limit_to_partitions_with_lag: metadata.flag("limitToPartitionsWithLag", false)?,
-        ensure_even_distribution: metadata.flag("ensureEvenDistributionOfPartitions", false)?,
+        limit_to_partitions_with_lag: set(lagging)?,
+        ensure_even_distribution: set(even)?,
         scale_to_zero_on_invalid_offset: metadata.flag("scaleToZeroOnInvalidOffset", false)?,
     })
 }
@@ -484,6 +499,21 @@ mod tests {
         let lag = read("kafka", &[("consumerGroup", "g"), ("lagThreshold", "ten")]).map_err(|e| e.to_string());
         assert_eq!(lag, Err("has `lagThreshold: ten`, which is not a whole number".to_owned()));
         assert!(matches!(read("mysql", &[]), Err(TriggerProblem::UnknownType(_))));
+        let bare = read("kubernetes-workload", &[("podSelector", "app=web"), ("value", "0")]);
+        assert!(matches!(bare, Err(TriggerProblem::Malformed { key: "value", .. })));
+    }
+
+    #[test]
+    fn options_of_kafka_that_exclude_each_other_or_want_a_topic_are_refused() {
+        let kafka = |more: &[(&'static str, &'static str)]| read("kafka", &[&[("consumerGroup", "g")], more].concat());
+        let (idle, lagging) = (("allowIdleConsumers", "true"), ("limitToPartitionsWithLag", "true"));
+        let (even, topic) = (("ensureEvenDistributionOfPartitions", "true"), ("topic", "t"));
+        assert!(kafka(&[topic, idle, even]).is_ok() && kafka(&[topic, lagging]).is_ok());
+        assert!(matches!(kafka(&[topic, idle, lagging]), Err(TriggerProblem::Together(..))));
+        assert!(matches!(kafka(&[topic, lagging, even]), Err(TriggerProblem::Together(..))));
+        assert_eq!(kafka(&[even]), Err(TriggerProblem::Missing("topic")));
+        let negative = kafka(&[("activationLagThreshold", "-1")]);
+        assert!(matches!(negative, Err(TriggerProblem::Malformed { key: "activationLagThreshold", .. })));
     }
 
     #[test]
