@@ -255,6 +255,13 @@ class Report(unittest.TestCase):
         if any(directory.name == "spot-storm" for directory in REPORTS):
             self.assertTrue(cut, "ninety pods wait at the start of the storm's cluster")
 
+    def test_labels_of_axes_are_not_cut(self):
+        script = """return [...document.querySelectorAll('.panel svg.chart > text')].map(e => [e.textContent, e.getBBox()])
+            .filter(([, box]) => box.x < -0.5).map(([text]) => text)"""
+        for width in WIDTHS:
+            for _ in self.pages(width):
+                self.assertEqual(self.browser.run(script), [])
+
     def test_a_warm_up_is_a_band_at_the_start_of_every_chart(self):
         bands = """return [...document.querySelectorAll('.panel')].map(p => p.querySelector('.warm-up')?.getBBox().width ?? 0)"""
         for directory in self.pages():

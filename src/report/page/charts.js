@@ -7,6 +7,8 @@ const MARGIN = { left: 48, right: 10, top: 8, bottom: 22 };
 const PARTS = 400;
 /** A peak is cut off that is so many times as high as all the rest, and takes at most so many parts of the window. */
 const PEAK = { times: 3, parts: 12 };
+/** A chart that may be logarithmic is where its largest value is so many times the smallest. */
+const MAGNITUDES = 50;
 
 /** How curves of one colour are told apart, in order; those that stand behind another have a pattern of their own. */
 const DASHES = ["none", "1.5 3.5", "9 3 2 3", "12 3"];
@@ -81,6 +83,13 @@ function valueTicks(max, whole) {
     }
     power += 1;
   }
+}
+
+/** What a tick of an upright axis says, short enough for the margin; `decimals` where it has as many as the others. */
+function tickLabel(tick, decimals) {
+  if (tick >= 1e6) return `${tick / 1e6}M`;
+  if (tick >= 1e5) return `${tick / 1e3}k`;
+  return grouped(decimals === null ? String(tick) : tick.toFixed(decimals));
 }
 
 /** Powers of ten from below `min` to above `max`. */
@@ -267,12 +276,12 @@ class ChartView {
   /** Sets the scale to what is in the window, but for a peak that would flatten the rest, and gives the ticks. */
   scale(drawn, layers) {
     const { parts, max, at, min } = this.heights(drawn, layers);
-    this.logarithmic = Boolean(this.chart.logarithmic) && max > 0;
-    const rest = this.logarithmic ? max : highestBeside(parts, max);
+    const rest = highestBeside(parts, max);
     this.peak = rest > 0 && max >= PEAK.times * rest ? { value: max, at } : null;
     this.cutsPeak = Boolean(this.peak) && !this.wholePeak;
     const highest = this.cutsPeak ? rest : max;
-    const ticks = this.logarithmic ? powerTicks(min, max) : valueTicks(highest || 1, this.chart.whole);
+    this.logarithmic = Boolean(this.chart.logarithmic) && highest > MAGNITUDES * min;
+    const ticks = this.logarithmic ? powerTicks(min, highest) : valueTicks(highest || 1, this.chart.whole);
     this.low = ticks[0];
     this.top = ticks[ticks.length - 1];
     return ticks;
@@ -303,7 +312,7 @@ class ChartView {
     for (const tick of ticks) {
       const y = this.y(tick);
       this.svg.append(drawing("line", { x1: MARGIN.left, x2: this.width - MARGIN.right, y1: y, y2: y, class: "grid" }));
-      this.label(MARGIN.left - 6, y + 4, grouped(this.logarithmic ? String(tick) : tick.toFixed(Math.min(decimals, 6))), "end");
+      this.label(MARGIN.left - 6, y + 4, tickLabel(tick, this.logarithmic ? null : Math.min(decimals, 6)), "end");
     }
     const { ticks: times, step } = timeTicks(view.from, view.to, Math.max(Math.floor(this.width / 80), 2));
     for (const at of times) {
