@@ -1,6 +1,8 @@
 //! Reading the fields of a case, with the path of what is missing or malformed.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
+use std::sync::Mutex;
 
 use nodecast::domain::{SimDuration, SimTime};
 use serde_json::Value;
@@ -25,11 +27,31 @@ pub fn run_cases(paths: &[PathBuf], check: fn(&Value) -> Result<(), String>) -> 
     Ok(tally)
 }
 
-/// Fails on a field that is not one of `known`: an answer that agrees although part of the question went unread says
-/// nothing.
-pub fn only(what: &str, value: &Value, known: &[&str]) -> Result<(), String> {
-    match value.as_object().into_iter().flatten().find(|(key, _)| !known.contains(&key.as_str())) {
-        Some((key, _)) => Err(format!("{what}: unknown field {key:?}")),
+/// Fields of questions that nothing read.
+static UNREAD: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+
+/// Fields of the questions so far that nothing read, in order of name.
+pub fn unread() -> Vec<String> {
+    UNREAD.lock().map(|unread| unread.iter().cloned().collect()).unwrap_or_default()
+}
+
+/// The fields of `value` that are none of `known`.
+pub fn beyond<'a>(value: &'a Value, known: &'a [&str]) -> impl Iterator<Item = &'a String> {
+    value.as_object().into_iter().flatten().map(|(key, _)| key).filter(|key| !known.contains(&key.as_str()))
+}
+
+/// Notes the fields of a question that are none of `known`. The answer is compared all the same: whoever reads that it agrees
+/// must know that they were left out.
+pub fn note_unread(what: &str, value: &Value, known: &[&str]) {
+    if let Ok(mut unread) = UNREAD.lock() {
+        unread.extend(beyond(value, known).map(|key| format!("{what}: {key}")));
+    }
+}
+
+/// Fails on a field of an answer that is not one of `known`: nothing would be compared with it.
+pub fn check_read(what: &str, value: &Value, known: &[&str]) -> Result<(), String> {
+    match beyond(value, known).next() {
+        Some(key) => Err(format!("{what}: unknown field {key:?}")),
         None => Ok(()),
     }
 }

@@ -18,8 +18,8 @@ use nodecast::policy::replicas::hpa::{
 use serde_json::Value;
 
 use super::fields::{
-    NOW, ago, count, count_or, either, flag_or, integer, list, number_or, only, run_cases, same, same_condition,
-    seconds_or, text,
+    NOW, ago, check_read, count, count_or, either, flag_or, integer, list, note_unread, number_or, run_cases, same,
+    same_condition, seconds_or, text,
 };
 use super::tally::Tally;
 
@@ -71,11 +71,12 @@ const FIELDS: [(&str, &[&str], &[&str]); 8] = [
 fn check_fields(case: &Value) -> Result<(), String> {
     let kind = text(case, "kind")?.unwrap_or_default();
     let Some((_, own, expected)) = FIELDS.iter().find(|(name, ..)| *name == kind) else { return Ok(()) };
-    only("case", case, &[&OF_EVERY_CASE[..], own].concat())?;
-    only("expected", &case["expected"], expected)?;
+    note_unread("case", case, &[&OF_EVERY_CASE[..], own].concat());
+    check_read("expected", &case["expected"], expected)?;
     let params = ["tolerance_up", "tolerance_down", "cpu_init_s", "readiness_delay_s", "legacy_factor"];
-    only("params", &case["params"], &params)?;
-    only("gates", &case["gates"], &["HPAConfigurableTolerance", "HPAScaleToZero"])
+    note_unread("params", &case["params"], &params);
+    note_unread("gates", &case["gates"], &["HPAConfigurableTolerance", "HPAScaleToZero"]);
+    Ok(())
 }
 
 fn check(case: &Value) -> Result<(), String> {
@@ -188,7 +189,7 @@ fn store_case(case: &Value) -> Result<(), String> {
 
 fn reconcile_case(case: &Value) -> Result<(), String> {
     let (spec, expected) = (&case["spec"], &case["expected"]);
-    only("spec", spec, &["min", "max", "spec_replicas", "status_replicas", "metrics", "behavior"])?;
+    note_unread("spec", spec, &["min", "max", "spec_replicas", "status_replicas", "metrics", "behavior"]);
     let metrics = list(spec, "metrics")?;
     let behavior = match &spec["behavior"] {
         Value::Null => None,
@@ -301,7 +302,7 @@ fn metric_spec(metric: &Value) -> Result<MetricSpec, String> {
         "error_reason",
         "extra_unmatched_samples",
     ];
-    only("metric", metric, &known)?;
+    note_unread("metric", metric, &known);
     let name = Symbol::new(text(metric, "name")?.or(text(metric, "container")?).unwrap_or("metric"));
     let resource = ResourceName(Symbol::new(text(metric, "resource")?.unwrap_or("cpu")));
     let source = match text(metric, "type")? {
@@ -350,7 +351,7 @@ impl Pods {
                 "request_milli",
                 "usage_milli",
             ];
-            only("pod", pod, &known)?;
+            note_unread("pod", pod, &known);
             let phase = match text(pod, "phase")? {
                 Some("Pending") => PodPhase::Pending,
                 Some("Running") | None => PodPhase::Running,
@@ -425,14 +426,14 @@ impl Reading {
 
 /// A behavior block.
 pub fn behavior(block: &Value) -> Result<Behavior, String> {
-    only("behavior", block, &["scaleUp", "scaleDown"])?;
+    note_unread("behavior", block, &["scaleUp", "scaleDown"]);
     Ok(Behavior { scale_up: rules(&block["scaleUp"])?, scale_down: rules(&block["scaleDown"])? })
 }
 
 /// The rules of one direction of a behavior block.
 fn rules(rules: &Value) -> Result<ScalingRules, String> {
     let known = ["select", "selectPolicy", "stabilization_s", "stabilizationWindowSeconds", "policies", "tolerance"];
-    only("rules", rules, &known)?;
+    note_unread("rules", rules, &known);
     let select_policy = match either(rules, ["select", "selectPolicy"]).as_str() {
         None => None,
         Some("Max") => Some(SelectPolicy::Max),
@@ -457,7 +458,7 @@ fn rules(rules: &Value) -> Result<ScalingRules, String> {
 }
 
 fn policy(policy: &Value) -> Result<ScalingPolicy, String> {
-    only("policy", policy, &["type", "value", "period_s", "periodSeconds"])?;
+    note_unread("policy", policy, &["type", "value", "period_s", "periodSeconds"]);
     let kind = match text(policy, "type")? {
         Some("Pods") => ScalingPolicyKind::Pods,
         Some("Percent") => ScalingPolicyKind::Percent,
@@ -470,7 +471,7 @@ fn policy(policy: &Value) -> Result<ScalingPolicy, String> {
 
 fn recommendations(entries: &[Value]) -> Result<Vec<Recommendation>, String> {
     let entry = |entry: &Value| {
-        only("recommendation", entry, &["value", "age_s"])?;
+        note_unread("recommendation", entry, &["value", "age_s"]);
         Ok(Recommendation { replicas: count(entry, "value")?, at: ago(entry, "age_s")?.unwrap_or(NOW) })
     };
     entries.iter().map(entry).collect()
@@ -478,7 +479,7 @@ fn recommendations(entries: &[Value]) -> Result<Vec<Recommendation>, String> {
 
 fn events(events: &[Value]) -> Result<Vec<ScaleEvent>, String> {
     let event = |event: &Value| {
-        only("event", event, &["change", "age_s", "outdated"])?;
+        note_unread("event", event, &["change", "age_s", "outdated"]);
         Ok(ScaleEvent {
             change: count(event, "change")?,
             at: ago(event, "age_s")?.unwrap_or(NOW),

@@ -14,7 +14,7 @@ use nodecast::policy::packing::{NodeView, Packer, PackingSetup, PendingPod, Plan
 use nodecast::scenario::manifests::pod_disruption_budget_from_json;
 use serde_json::{Value, json};
 
-use super::fields::{list, only, same};
+use super::fields::{list, note_unread, same};
 use super::karpenter::write_requirement;
 use super::karpenter_case::{Case, CasePod, Catalogs, read_json};
 use super::tally::{Tally, files, guarded};
@@ -51,7 +51,7 @@ pub fn run(paths: &[PathBuf], catalogs: Option<&Path>) -> Result<Tally, String> 
         for value in cases {
             let name = value["name"].as_str().unwrap_or("?");
             let outcome = guarded(|| {
-                only("case", value, &FIELDS)?;
+                note_unread("case", value, &FIELDS);
                 let catalog = catalogs.find(&path, value["catalog"].as_str().unwrap_or_default())?;
                 let case = Case::read(value, catalog)?;
                 with_cluster(&case, value, |packer, view| {

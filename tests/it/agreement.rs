@@ -46,6 +46,15 @@ fn all_agree(suite: fn(&[PathBuf], Option<&Path>) -> Result<tally::Tally, String
     let tally = suite(&paths, None).unwrap_or_else(|problem| panic!("{problem}"));
     assert!(tally.disagreements.is_empty(), "{}", tally.disagreements.join("\n"));
     assert_eq!((tally.agreed, tally.compared), (cases, cases));
+    assert_eq!(fields::unread(), Vec::<String>::new(), "fields of the cases that nothing reads");
+}
+
+#[test]
+fn fields_that_nothing_reads_are_found_and_refused_in_an_answer() {
+    let value = serde_json::json!({"known": 1, "new": 2});
+    assert_eq!(fields::beyond(&value, &["known", "other"]).collect::<Vec<_>>(), ["new"]);
+    assert!(fields::check_read("expected", &value, &["known"]).is_err_and(|why| why.contains("new")));
+    assert_eq!(fields::check_read("expected", &value, &["known", "new"]), Ok(()));
 }
 
 #[test]
