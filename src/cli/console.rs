@@ -75,12 +75,14 @@ pub struct Console<'a> {
     theme: GraphicalTheme,
     is_watched: bool,
     errors_as_json: bool,
+    /// Whether anything was written to stdout.
+    has_answered: bool,
 }
 
 impl<'a> Console<'a> {
     /// Streams of which nothing is known: no colour, no line drawing, no progress.
     pub fn plain(out: &'a mut dyn Write, err: &'a mut dyn Write) -> Self {
-        Self { out, err, theme: GraphicalTheme::none(), is_watched: false, errors_as_json: false }
+        Self { out, err, theme: GraphicalTheme::none(), is_watched: false, errors_as_json: false, has_answered: false }
     }
 
     /// The streams of this process. Where stderr is a terminal, errors are drawn, in colour unless `NO_COLOR` is set, and
@@ -100,8 +102,11 @@ impl<'a> Console<'a> {
         self.errors_as_json = true;
     }
 
-    /// Gives an error as the answer, where errors are told as JSON.
+    /// Gives an error as the answer, where errors are told as JSON and nothing has been answered yet: two documents are none.
     pub(super) fn answer_error(&mut self, error: Remark) {
+        if self.has_answered {
+            return;
+        }
         if let Some(json) = error.into_json().filter(|_| self.errors_as_json) {
             // Whoever does not read stdout has the exit code.
             let _ = self.data(&json);
@@ -123,6 +128,7 @@ impl<'a> Console<'a> {
     /// # Errors
     /// If stdout does not take it.
     pub fn data(&mut self, text: &str) -> Result<(), Failure> {
+        self.has_answered = true;
         let written = self.out.write_all(text.as_bytes()).and_then(|()| self.out.flush());
         written.map_err(|error| Failure::of_stdout(&error))
     }

@@ -13,11 +13,11 @@ use super::manifests::{AttachLimits, Manifests, PodObject, SchedulerVerdict, rea
 use super::source::{Limits, Source};
 use super::tree::Variables;
 use crate::catalog::{Catalog, CatalogError, Region};
-use crate::domain::pod::{OwnerKind, PodDisruptionBudget, PodPhase};
+use crate::domain::pod::{ClaimSource, OwnerKind, PodDisruptionBudget, PodPhase};
 use crate::domain::symbol::well_known;
-use crate::domain::volumes::Storage;
+use crate::domain::volumes::{PersistentVolumeClaim, Storage};
 use crate::domain::words::counted;
-use crate::domain::workload::{DaemonSet, Deployment, ObjectName};
+use crate::domain::workload::{DaemonSet, Deployment, ObjectName, StatefulSet};
 use crate::domain::{
     KarpenterVersion, Labels, NodeClass, NodeObject, NodePool, PodSpec, SimTime, Symbol, Taint, TaintEffect,
 };
@@ -152,7 +152,7 @@ impl PackingQuestion {
         let (pods, nodes) = split(&mut objects, listed, &mut warnings);
         if pods.is_empty() && nodes.iter().all(|node| node.pods.is_empty()) {
             return Err(ScenarioError::new("there is no pod in these files").help(
-                "add Deployments, a dump from `kubectl get pods -A -o yaml`, or a .csv of name,replicas,cpu,memory",
+                "add Deployments or StatefulSets, a dump from `kubectl get pods -A -o yaml`, or a .csv of name,replicas,cpu,memory",
             ));
         }
         Ok(Self {
@@ -306,10 +306,17 @@ fn split(
         objects.nodes.drain(..).map(|node| with_limits(node, &objects.attach_limits)).collect();
     let places: BTreeMap<Symbol, usize> =
         nodes.iter().enumerate().map(|(place, node)| (Symbol::new(&node.node.name), place)).collect();
-    let deployed: Vec<NamedPod> =
+    let mut deployed: Vec<NamedPod> =
         objects.deployments.iter().flat_map(|deployment| missing_pods(deployment, &objects.pods)).collect();
-    let stated = objects.pods.drain(..).filter(|pod| !pod.phase.is_terminal()).map(named);
     let storage_is_known = !(objects.volume_claims.is_empty() && objects.storage_classes.is_empty());
+    for set in &objects.stateful_sets {
+        let missing = missing_ordinals(set, &objects.pods);
+        for pod in missing.iter().filter(|_| storage_is_known) {
+            make_claims(pod, &mut objects.volume_claims);
+        }
+        deployed.extend(missing);
+    }
+    let stated = objects.pods.drain(..).filter(|pod| !pod.phase.is_terminal()).map(named);
     let (mut waiting, mut elsewhere, mut with_volumes) = (Vec::new(), 0_usize, 0_usize);
     for mut pod in stated.chain(deployed).chain(listed) {
         let place = pod.spec.node_name.map(|node| places.get(&node).copied());
@@ -416,22 +423,50 @@ fn missing_pods(deployment: &Deployment, pods: &[PodObject]) -> Vec<NamedPod> {
     replicas(namespace, name.as_str(), wanted.saturating_sub(exist), &deployment.template)
 }
 
+/// The pods of a StatefulSet that are not among `pods`.
+fn missing_ordinals(set: &StatefulSet, pods: &[PodObject]) -> Vec<NamedPod> {
+    let ObjectName { namespace, name } = set.name;
+    let exists = |pod: &PodObject, own: &str| {
+        pod.name.namespace == namespace && pod.name.name.as_str() == own && !pod.phase.is_terminal()
+    };
+    let ordinals = (0..set.replicas.unwrap_or(1)).map(|place| set.first_ordinal.saturating_add(place));
+    ordinals
+        .map(|ordinal| format!("{name}-{ordinal}"))
+        .filter(|own| !pods.iter().any(|pod| exists(pod, own)))
+        .map(|own| waiting_pod(namespace, format!("{namespace}/{name}"), own, &set.template))
+        .collect()
+}
+
+/// The claims that a StatefulSet has made for a pod before anybody looks for its place.
+fn make_claims(pod: &NamedPod, claims: &mut Vec<PersistentVolumeClaim>) {
+    for volume in &pod.spec.volumes {
+        let ClaimSource::Template(class) = volume.source else { continue };
+        let name = Symbol::new(&volume.claim_name(&pod.name));
+        if !claims.iter().any(|claim| claim.namespace == pod.namespace && claim.name == name) {
+            claims.push(PersistentVolumeClaim::unbound(pod.namespace, name, class));
+        }
+    }
+}
+
 /// So many pods of one specification, numbered from 1.
 fn replicas(namespace: Symbol, name: &str, count: u32, spec: &Arc<PodSpec>) -> Vec<NamedPod> {
     let workload = format!("{namespace}/{name}");
     let numbers = 1..=count;
-    numbers
-        .map(|number| NamedPod {
-            namespace,
-            name: format!("{name}-{number}"),
-            workload: workload.clone(),
-            spec: Arc::clone(spec),
-            created: LAST,
-            deleting: false,
-            phase: PodPhase::Pending,
-            ready: false,
-            verdict: SchedulerVerdict::NotAsked,
-            leaves: None,
-        })
-        .collect()
+    numbers.map(|number| waiting_pod(namespace, workload.clone(), format!("{name}-{number}"), spec)).collect()
+}
+
+/// A pod that nothing has looked at yet.
+fn waiting_pod(namespace: Symbol, workload: String, name: String, spec: &Arc<PodSpec>) -> NamedPod {
+    NamedPod {
+        namespace,
+        name,
+        workload,
+        spec: Arc::clone(spec),
+        created: LAST,
+        deleting: false,
+        phase: PodPhase::Pending,
+        ready: false,
+        verdict: SchedulerVerdict::NotAsked,
+        leaves: None,
+    }
 }

@@ -147,12 +147,19 @@ fn what_blocks_consolidation_is_counted_by_node_and_by_look() {
     let mut world = World::default();
     let (one, other) = (NodeId(0), NodeId(1));
     world.note_obstacles([(one, Obstacle::PodBudget), (other, Obstacle::PodBudget), (other, Obstacle::NotCheaper)]);
-    world.note_obstacles([(other, Obstacle::PodBudget)]);
+    for _ in 0..2 {
+        world.note_obstacles([(other, Obstacle::PodBudget)]);
+    }
+    // Every node is so once; that does not make it what holds them.
+    world.note_obstacles((0..3).map(|node| (NodeId(node), Obstacle::Nominated)));
     let mut outcome = synthetic::outcome();
     outcome.record.obstacles = world.into_record(SimTime::ZERO).obstacles;
     let blocked = Summary::of(&outcome).churn.blocked;
     let found: Vec<_> = blocked.iter().map(|own| (own.reason.as_str(), own.nodes, own.looks)).collect();
-    assert_eq!(found, [("a PodDisruptionBudget", 2, 3), ("no cheaper instance type", 1, 1)]);
+    assert_eq!(
+        found,
+        [("a PodDisruptionBudget", 2, 4), ("nominated for pods", 3, 3), ("no cheaper instance type", 1, 1)]
+    );
     let texts: BTreeSet<&str> = Obstacle::ALL.iter().map(|kind| kind.as_str()).collect();
     assert_eq!(texts.len(), Obstacle::ALL.len());
 }

@@ -234,3 +234,24 @@ fn existing_nodes_say_why_they_do_not_take_a_pod() {
     assert_eq!(told, [("n1", false), ("n2", false), ("n3", true)]);
     assert_eq!(nodes[0]["short"]["missing"], "1");
 }
+
+#[test]
+fn a_stateful_set_waits_with_the_ordinals_that_are_not_there() {
+    let set = "---\napiVersion: apps/v1\nkind: StatefulSet\nmetadata: {name: db}\nspec:\n  replicas: 3\n  \
+        selector: {matchLabels: {app: db}}\n  volumeClaimTemplates:\n  - metadata: {name: data}\n    \
+        spec: {storageClassName: own, resources: {requests: {storage: 8Gi}}}\n  \
+        template:\n    metadata: {labels: {app: db}}\n    spec:\n      \
+        containers: [{name: db, resources: {requests: {cpu: \"1\", memory: 1Gi}}}]\n";
+    let class = "---\napiVersion: storage.k8s.io/v1\nkind: StorageClass\nmetadata: {name: own}\n\
+        provisioner: ebs.csi.aws.com\nvolumeBindingMode: WaitForFirstConsumer\n";
+    let there = pod("db-1", "1", "", "  nodeName: here\n", "status: {phase: Running}\n");
+    for objects in [vec![set.to_owned()], vec![set.to_owned(), class.to_owned()]] {
+        let found = answer(&[&objects[..], &[node("here", ""), there.clone()]].concat());
+        let mut pods: Vec<String> = on_new_nodes(&found).concat();
+        let existing =
+            found["existing_nodes"].as_array().unwrap().iter().flat_map(|own| own["pods"].as_array().unwrap());
+        pods.extend(existing.map(|pod| pod.as_str().unwrap().to_owned()));
+        pods.sort_unstable();
+        assert_eq!(pods, ["default/db-0", "default/db-2"], "{found}");
+    }
+}

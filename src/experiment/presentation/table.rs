@@ -80,14 +80,17 @@ fn means(comparison: &Comparison, lines: &mut Vec<String>) {
     lines.extend(aligned(&rows));
 }
 
-/// The mean and half the width of its interval; the interval itself where it ends at what the figure cannot go beyond.
+/// The mean and half the width of its interval; the interval itself where it ends at what the figure cannot go beyond, or
+/// reaches much further on one side.
 pub(super) fn mean_cell(figure: &Figure, currency: &str, mean: Option<Estimate>) -> String {
     let Some(mean) = mean else { return "\u{2013}".to_owned() };
     let say = |amount| value_among(figure, currency, amount, mean.mean);
     let (least, most) = figure.unit.range();
     let reach = match mean.half_width().filter(|reach| *reach > 0.0) {
         None => String::new(),
-        Some(_) if mean.low <= Some(least) || mean.high >= Some(most) => format!(" ({})", interval(&mean, say)),
+        Some(_) if mean.low <= Some(least) || mean.high >= Some(most) || mean.is_lopsided() => {
+            format!(" ({})", interval(&mean, say))
+        }
         Some(reach) => format!(" \u{b1}{}", say(reach)),
     };
     format!("{}{reach}", say(mean.mean))

@@ -270,6 +270,7 @@ fn blocked(outcome: &Outcome) -> Vec<BlockedFigures> {
         looks,
     };
     let mut found: Vec<BlockedFigures> = outcome.record.obstacles.met().map(figures).collect();
-    found.sort_by_key(|own| std::cmp::Reverse((own.nodes, own.looks)));
+    // What stands in the way for a moment of every node's life is met at many nodes, what holds them on in many looks.
+    found.sort_by_key(|own| std::cmp::Reverse((own.looks, own.nodes)));
     found
 }

@@ -2,7 +2,7 @@
 
 use super::LABEL;
 use crate::report::format::{self, money_among};
-use crate::report::summary::{ReplacementFigures, Summary};
+use crate::report::summary::{BlockedFigures, ReplacementFigures, Summary};
 
 /// Cycles, and reasons against consolidation, that are printed; the page has all.
 const SHOWN: usize = 3;
@@ -34,8 +34,11 @@ pub(super) fn lines(summary: &Summary, lines: &mut Vec<String>) {
     if churn.cycles_in_all > SHOWN as u64 {
         line("", &format!("and {} in the report", format::counted(churn.cycles_in_all - SHOWN as u64, "more", "more")));
     }
-    let blocked: Vec<String> =
-        churn.blocked.iter().take(SHOWN).map(|own| format!("{} ({})", own.reason, format::count(own.nodes))).collect();
+    let said = |own: &BlockedFigures| {
+        let nodes = format::counted(own.nodes, "node", "nodes");
+        format!("{} ({}, {nodes})", own.reason, format::counted(own.looks, "look", "looks"))
+    };
+    let blocked: Vec<String> = churn.blocked.iter().take(SHOWN).map(said).collect();
     if !blocked.is_empty() {
         line("not consolidated", &blocked.join(", "));
     }

@@ -118,6 +118,7 @@ pub(super) fn node_pool<'s>(reader: &mut Reader<'s>, object: &Node<'s>) -> Resul
     if let Some(node) = spec.get("disruption") {
         disruption(reader, node, &mut pool)?;
         warn_of_older_name(reader, object, node);
+        warn_of_what_is_required(reader, object, node);
     }
     Ok(pool)
 }
@@ -133,6 +134,20 @@ fn warn_of_older_name<'s>(reader: &mut Reader<'s>, object: &Node<'s>, disruption
             message.to_owned(),
             "its name in v1beta1",
             "write `WhenEmptyOrUnderutilized`, which it is taken for",
+        );
+    }
+}
+
+/// The API server refuses a v1 NodePool whose `disruption` has no `consolidateAfter`.
+fn warn_of_what_is_required<'s>(reader: &mut Reader<'s>, object: &Node<'s>, disruption: &Node<'s>) {
+    let is_v1 = object.get("apiVersion").and_then(Node::as_text) == Some("karpenter.sh/v1");
+    if is_v1 && disruption.get("consolidateAfter").is_none() {
+        reader.warn(
+            disruption.at,
+            "`disruption` of a `karpenter.sh/v1` NodePool has no `consolidateAfter`, which is required there"
+                .to_owned(),
+            "taken as `0s`",
+            "write it, for example `consolidateAfter: 0s`",
         );
     }
 }
