@@ -39,6 +39,7 @@ fn a_setting_that_leaves_pods_without_a_node_is_not_crowned() {
     for text in [&out, &page] {
         assert!(text.contains(cell) && text.contains(sentence), "{text}");
     }
+    assert!(page.contains("<td data-name=\"Policy\">") && page.contains("data-name=\"Cost\">"), "{page}");
     assert!(page.contains("<circle class=\"undone\"") && page.contains("Hollow dots leave work undone"), "{page}");
     let lines: Vec<&str> = csv.lines().collect();
     assert!(lines[0].ends_with(

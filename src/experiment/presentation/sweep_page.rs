@@ -24,10 +24,19 @@ figure .plane svg.field { flex: 1; }
 @media (prefers-color-scheme: dark) { :root { --dot: #58a6ff; } }
 .verdict { font-size: 1.15rem; background: var(--card); border: 1px solid var(--line); border-radius: 8px; padding: 0.75rem 1rem; margin: 1rem 0; }
 .verdict p { margin: 0.3rem 0; }
+.settings th { white-space: normal; vertical-align: bottom; }
+.settings .reach { display: block; color: var(--faint); font-size: 0.85em; }
+@media (max-width: 640px) {
+  .settings thead { display: none; }
+  .settings, .settings tbody, .settings tr { display: block; }
+  .settings tr { border-bottom: 1px solid var(--line); padding: 0.3rem 0; }
+  .settings td { display: flex; flex-wrap: wrap; justify-content: flex-end; gap: 0 0.4rem; border: 0; padding: 0.1rem 0; }
+  .settings td::before { content: attr(data-name); margin-right: auto; color: var(--faint); }
+}
 ";
 
-const NOTE: &str = "Means over the replications, with half the width of their 95 % interval where they vary. The last column \
-                    holds costs against the lowest mean, seed by seed: an interval that includes 0 tells nothing apart.";
+const NOTE: &str = "Means over the replications, with half the width of their 95 % interval where they vary. The last figure \
+                    is the cost against the lowest mean, seed by seed: an interval that includes 0 tells nothing apart.";
 
 /// A result with its number.
 type Numbered<'a> = (usize, &'a SettingResult);
@@ -92,20 +101,31 @@ fn table(page: &mut Html, sweep: &Sweep, results: &[Numbered<'_>]) {
     let class = |column: usize| {
         if column >= names && column < names + columns(sweep).len() { " class=\"figure\"" } else { "" }
     };
-    page.raw("<div class=\"scroll\"><table>\n<thead><tr>");
-    for (column, name) in header(sweep).iter().enumerate() {
-        // The names of settings are the scenario's own.
-        let is_setting = (1..names).contains(&column);
-        let heading = if is_setting { name.clone() } else { sentence(name) };
-        page.raw(&format!("<th{}>{}</th>", class(column), text(&heading)));
+    // The names of settings are the scenario's own.
+    let heading = |(column, name): (usize, &String)| {
+        if (1..names).contains(&column) { name.clone() } else { sentence(name) }
+    };
+    let headings: Vec<String> = header(sweep).iter().enumerate().map(heading).collect();
+    page.raw("<div class=\"scroll\"><table class=\"settings\">\n<thead><tr>");
+    for (column, name) in headings.iter().enumerate() {
+        page.raw(&format!("<th{}>{}</th>", class(column), text(name)));
     }
     page.raw("</tr></thead>\n<tbody>\n");
     for (number, result) in results {
         page.raw("<tr>");
-        for (column, cell) in row(sweep, *number, result).iter().enumerate() {
-            page.raw(&format!("<td{}>{}</td>", class(column), text(cell)));
+        for (column, (cell, name)) in row(sweep, *number, result).iter().zip(&headings).enumerate() {
+            let content = if column < names { text(cell) } else { with_reach_below(cell) };
+            page.raw(&format!("<td{} data-name=\"{}\">{content}</td>", class(column), text(name)));
         }
         page.raw("</tr>\n");
     }
     page.raw("</tbody>\n</table></div>\n");
+}
+
+/// A cell whose interval, if it has one, stands below its mean where there is room for columns.
+fn with_reach_below(cell: &str) -> String {
+    let range = || cell.find(" (").filter(|&at| cell[at..].contains(" to "));
+    let Some(at) = cell.find(" \u{b1}").or_else(range) else { return text(cell) };
+    let (mean, reach) = cell.split_at(at);
+    format!("{} <span class=\"reach\">{}</span>", text(mean), text(reach.trim_start()))
 }
