@@ -54,7 +54,7 @@ const OF_SCALED_JOB: [&str; 10] = [
     "running",
     "pending",
 ];
-const OF_TRIGGERS: [&str; 54] = [
+const OF_TRIGGERS: [&str; 44] = [
     // prometheus
     "trigger",
     "result",
@@ -90,16 +90,6 @@ const OF_TRIGGERS: [&str; 54] = [
     "scaleToZeroOnInvalidOffset",
     // rabbitmq
     "queues",
-    "messages",
-    "ready",
-    "messages_ready",
-    "unacknowledged",
-    "unacked",
-    "publish_rate",
-    "publishRate",
-    "deliver_rate",
-    "deliverRate",
-    "deliver_get_rate",
     "queueName",
     "mode",
     "value",
@@ -115,8 +105,22 @@ const OF_TRIGGERS: [&str; 54] = [
     "matching_pods",
     "nodes",
 ];
+/// A queue of RabbitMQ.
+const OF_QUEUES: [&str; 11] = [
+    "messages",
+    "ready",
+    "messages_ready",
+    "unacknowledged",
+    "unacked",
+    "publish_rate",
+    "publishRate",
+    "rate",
+    "deliver_rate",
+    "deliverRate",
+    "deliver_get_rate",
+];
 /// What else a trigger's input may have.
-const OF_OTHER_TRIGGERS: [&str; 12] = [
+const OF_OTHER_TRIGGERS: [&str; 11] = [
     "podSelector",
     "groupByNode",
     "address",
@@ -128,7 +132,6 @@ const OF_OTHER_TRIGGERS: [&str; 12] = [
     "told_value",
     "metric",
     "active",
-    "rate",
 ];
 
 /// Fails on fields that nothing here reads.
@@ -159,7 +162,7 @@ fn check_fields(kind: &str, input: &Value, expected: &Value) -> Result<(), Strin
         "scaledjob_multi" => ([&OF_SCALED_JOB[..], &["scalers"]].concat(), &["active", "scaleTo", "maxScale"]),
         "scaledjob_pending" => (vec!["pods", "pendingPodConditions"], &["pending"]),
         "cron" => (vec!["timezone", "start", "end", "desiredReplicas", "now"], &of_values),
-        "trigger_value" => ([&OF_TRIGGERS[..], &OF_OTHER_TRIGGERS].concat(), &of_values),
+        "trigger_value" => ([&OF_TRIGGERS[..], &OF_QUEUES, &OF_OTHER_TRIGGERS].concat(), &of_values),
         "hpa_mapping" => (OF_SCALED_OBJECT.to_vec(), &["hpa_min", "hpa_max", "behavior"]),
         "scaling_modifiers" => {
             (vec!["formula", "values", "target", "activationTarget", "current", "fallback_replicas"], &of_values)
@@ -494,21 +497,7 @@ fn queue(queue: &Value) -> Result<QueueFigures, String> {
 
 /// One of several queues.
 fn named_queue(one: &Value) -> Result<QueueFigures, String> {
-    let known = [
-        "name",
-        "messages",
-        "ready",
-        "messages_ready",
-        "unacknowledged",
-        "unacked",
-        "publish_rate",
-        "publishRate",
-        "rate",
-        "deliver_rate",
-        "deliverRate",
-        "deliver_get_rate",
-    ];
-    note_unread("queue", one, &known);
+    note_unread("queue", one, &[&["name"], &OF_QUEUES[..]].concat());
     queue(one)
 }
 

@@ -156,15 +156,14 @@ pub(super) fn pod_created(context: &mut Context<'_>, pod: PodId) {
     if context.world.pod(pod).spec.volumes.is_empty() {
         return;
     }
-    for (volume, (namespace, name)) in claims_of(context, pod) {
-        let class = match volume.source {
-            ClaimSource::Named => continue,
-            ClaimSource::Ephemeral(class) => (class != well_known::EMPTY).then_some(class),
-            ClaimSource::Template(class) => class.filter(|class| *class != well_known::EMPTY),
-        };
-        if context.volumes.storage.claim(namespace, name.as_str()).is_none() {
-            let claim =
-                PersistentVolumeClaim { gib: volume.gib, ..PersistentVolumeClaim::unbound(namespace, name, class) };
+    let state = context.world.pod(pod);
+    let (namespace, name) = (state.namespace, context.world.pod_name(pod));
+    let made = |volume| PersistentVolumeClaim::made_for(volume, namespace, name);
+    let claims: Vec<PersistentVolumeClaim> = state.spec.volumes.iter().filter_map(made).collect();
+    for mut claim in claims {
+        // The empty name asks for a volume made by hand; of such a one nothing is known.
+        claim.class = claim.class.filter(|class| *class != well_known::EMPTY);
+        if context.volumes.storage.claim(claim.namespace, claim.name.as_str()).is_none() {
             context.volumes.storage.put_claim(claim);
             bind_at_once(context, &claim);
         }

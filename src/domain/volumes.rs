@@ -2,7 +2,7 @@
 
 use rustc_hash::FxHashMap;
 
-use super::pod::NodeSelectorTerm;
+use super::pod::{ClaimSource, NodeSelectorTerm, VolumeRef};
 use super::symbol::{Symbol, well_known};
 
 /// When a StorageClass makes the volume for a claim.
@@ -92,6 +92,17 @@ pub struct PersistentVolumeClaim {
 }
 
 impl PersistentVolumeClaim {
+    /// The claim that comes with a pod, or that a StatefulSet makes for it; `None` for one that is there beside the pod.
+    pub fn made_for(volume: &VolumeRef, namespace: Symbol, pod: &str) -> Option<Self> {
+        let class = match volume.source {
+            ClaimSource::Named => return None,
+            ClaimSource::Ephemeral(class) => (class != well_known::EMPTY).then_some(class),
+            ClaimSource::Template(class) => class,
+        };
+        let name = Symbol::new(&volume.claim_name(pod));
+        Some(Self { gib: volume.gib, ..Self::unbound(namespace, name, class) })
+    }
+
     /// A claim without a volume.
     pub const fn unbound(namespace: Symbol, name: Symbol, class: Option<Symbol>) -> Self {
         Self { namespace, name, class, volume: None, bind_completed: false, lost: false, deleting: false, gib: None }

@@ -16,6 +16,7 @@ use super::figures::{Figure, Unit};
 use super::statistics::Estimate;
 use crate::domain::words::grouped;
 use crate::report::format::{self, money_among, percent, span};
+use crate::report::page::text;
 
 /// A value of `figure`, with its unit.
 fn value(figure: &Figure, currency: &str, value: f64) -> String {
@@ -42,6 +43,15 @@ fn counted(value: f64) -> String {
         format!("{value:.2}")
     } else {
         grouped(&format!("{value:.1}"))
+    }
+}
+
+/// A cell of a page as HTML: its interval, if it has one, in a `span`, which a style may put below the mean.
+fn stacked(cell: &str) -> String {
+    let range = || cell.find(" (").filter(|&at| cell[at..].contains(" to "));
+    match cell.find(" \u{b1}").or_else(range) {
+        Some(at) => format!("{}<span>{}</span>", text(&cell[..at]), text(&cell[at..])),
+        None => text(cell),
     }
 }
 

@@ -76,6 +76,11 @@ impl Estimate {
         Self { low: self.low.map(|low| low.max(least)), high: self.high.map(|high| high.min(most)), ..self }
     }
 
+    /// Whether the mean is known to be off zero: the interval leaves zero out, or a single value, taken at its word, is another.
+    pub fn is_off_zero(&self) -> bool {
+        if self.low.is_none() { self.mean.abs() > 0.0 } else { self.excludes_zero() }
+    }
+
     /// Half the width of the interval.
     pub fn half_width(&self) -> Option<f64> {
         Some((self.high? - self.low?) / 2.0)

@@ -118,7 +118,8 @@ pub fn sweep(about: About, question: &Question, latency: usize, points: &[Point]
         hold_against(base, &mut results, &groups, cost);
     }
     let rivals = results.iter().enumerate().filter(|(_, own)| cheapest_meeting_objectives.is_none() || meeting(own));
-    let alike = |own: &SettingResult| own.against_cheapest.as_ref().is_some_and(|paired| !is_told_apart(paired));
+    let alike =
+        |own: &SettingResult| own.against_cheapest.as_ref().is_some_and(|paired| !paired.difference.is_off_zero());
     let not_told_apart = rivals.filter(|(_, own)| alike(own)).map(|(number, _)| number).collect();
     let costs: Vec<Option<(f64, f64)>> = results
         .iter()
@@ -201,12 +202,6 @@ fn hold_against(base: usize, results: &mut [SettingResult], groups: &[Group<'_>]
             result.against_cheapest = paired(&first.points, &group.points, cost);
         }
     }
-}
-
-/// Whether a difference is more than what the seeds explain. One replication tells nothing but equals apart.
-fn is_told_apart(paired: &Paired) -> bool {
-    let difference = &paired.difference;
-    if difference.low.is_none() { difference.mean.abs() > 0.0 } else { difference.excludes_zero() }
 }
 
 /// Whether each objective was met in enough of the runs that could be judged.

@@ -20,7 +20,6 @@ impl Measure {
     /// Whether one leaves clearly more undone (`true`), or clearly less (`false`), than what it is held against, by the
     /// `difference` of this figure; `None` if neither is clear. A single replication is taken at its word.
     pub fn more(&self, difference: &Estimate) -> Option<bool> {
-        let clear = difference.low.is_none() || difference.excludes_zero();
-        (clear && difference.mean.abs() >= self.least).then_some(difference.mean > 0.0)
+        (difference.is_off_zero() && difference.mean.abs() >= self.least).then_some(difference.mean > 0.0)
     }
 }

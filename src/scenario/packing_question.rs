@@ -439,11 +439,10 @@ fn missing_ordinals(set: &StatefulSet, pods: &[PodObject]) -> Vec<NamedPod> {
 
 /// The claims that a StatefulSet has made for a pod before anybody looks for its place.
 fn make_claims(pod: &NamedPod, claims: &mut Vec<PersistentVolumeClaim>) {
-    for volume in &pod.spec.volumes {
-        let ClaimSource::Template(class) = volume.source else { continue };
-        let name = Symbol::new(&volume.claim_name(&pod.name));
-        if !claims.iter().any(|claim| claim.namespace == pod.namespace && claim.name == name) {
-            claims.push(PersistentVolumeClaim::unbound(pod.namespace, name, class));
+    let templates = pod.spec.volumes.iter().filter(|volume| matches!(volume.source, ClaimSource::Template(_)));
+    for made in templates.filter_map(|volume| PersistentVolumeClaim::made_for(volume, pod.namespace, &pod.name)) {
+        if !claims.iter().any(|claim| claim.namespace == made.namespace && claim.name == made.name) {
+            claims.push(made);
         }
     }
 }

@@ -3,7 +3,7 @@
 use super::dots::{Row, draw};
 use super::table::{difference, limit, met};
 use super::verdict::verdict;
-use super::{compared, interval, seeds, value, value_among};
+use super::{compared, interval, seeds, stacked, value, value_among};
 use crate::experiment::comparison::{Comparison, FigureResult, PolicyResult};
 use crate::experiment::figures::{FIGURES, Figure, Unit, find};
 use crate::report::format::{counted, instant_for_people, span, warm_up};
@@ -125,10 +125,8 @@ fn columns(page: &mut Html, first: &str, policies: &[PolicyResult], rows: &[Vec<
             // Where the page is narrow a value stands in a line with its policy.
             let of = |policy: &PolicyResult| format!(" class=\"figure\" data-of=\"{}\"", text(&policy.name));
             let class = policy.map_or_else(String::new, of);
-            // The interval may stand below its mean.
-            let (value, interval) = cell.split_at(cell.find(" (").filter(|_| column > 0).unwrap_or(cell.len()));
-            let interval = if interval.is_empty() { String::new() } else { format!("<span>{}</span>", text(interval)) };
-            page.raw(&format!("<td{class}>{}{interval}</td>", text(value)));
+            let content = if column > 0 { stacked(cell) } else { text(cell) };
+            page.raw(&format!("<td{class}>{content}</td>"));
         }
         page.raw("</tr>\n");
     }

@@ -1,7 +1,7 @@
 //! `sweep.html`: the answer, the plane of cost and latency with its front, and a table of all settings.
 
-use super::plane;
 use super::sweep_table::{answer, columns, header, row, short_paths};
+use super::{plane, stacked};
 use crate::experiment::sweep::{SettingResult, Sweep};
 use crate::report::format::{counted, instant_for_people, span, warm_up};
 use crate::report::page::{Html, STYLE, sentence, text};
@@ -25,7 +25,7 @@ figure .plane svg.field { flex: 1; }
 .verdict { font-size: 1.15rem; background: var(--card); border: 1px solid var(--line); border-radius: 8px; padding: 0.75rem 1rem; margin: 1rem 0; }
 .verdict p { margin: 0.3rem 0; }
 .settings th { white-space: normal; vertical-align: bottom; }
-.settings .reach { display: block; color: var(--faint); font-size: 0.85em; }
+.settings td span { display: block; color: var(--faint); font-size: 0.85em; }
 @media (max-width: 640px) {
   .settings thead { display: none; }
   .settings, .settings tbody, .settings tr { display: block; }
@@ -114,18 +114,10 @@ fn table(page: &mut Html, sweep: &Sweep, results: &[Numbered<'_>]) {
     for (number, result) in results {
         page.raw("<tr>");
         for (column, (cell, name)) in row(sweep, *number, result).iter().zip(&headings).enumerate() {
-            let content = if column < names { text(cell) } else { with_reach_below(cell) };
+            let content = if column < names { text(cell) } else { stacked(cell) };
             page.raw(&format!("<td{} data-name=\"{}\">{content}</td>", class(column), text(name)));
         }
         page.raw("</tr>\n");
     }
     page.raw("</tbody>\n</table></div>\n");
-}
-
-/// A cell whose interval, if it has one, stands below its mean where there is room for columns.
-fn with_reach_below(cell: &str) -> String {
-    let range = || cell.find(" (").filter(|&at| cell[at..].contains(" to "));
-    let Some(at) = cell.find(" \u{b1}").or_else(range) else { return text(cell) };
-    let (mean, reach) = cell.split_at(at);
-    format!("{} <span class=\"reach\">{}</span>", text(mean), text(reach.trim_start()))
 }

@@ -32,8 +32,17 @@ pub(super) fn storage(scenario: &Scenario, manifests: &Manifests, warnings: &mut
         needs.take(namespace, spec);
     }
     let classes = needs.classes(all.storage_classes, warnings);
-    needs.warn(&classes, warnings);
-    Storage::new(needs.claims, needs.volumes, classes)
+    let Needs { claims, volumes, missing, sizeless, .. } = needs;
+    let storage = Storage::new(claims, volumes, classes);
+    warn_about_sizes(&storage, &sizeless, warnings);
+    if !missing.is_empty() {
+        let missing: Vec<&str> = missing.iter().map(String::as_str).collect();
+        warnings.push(format!(
+            "PersistentVolumeClaim {} is in no file: taken to be of the default class, not bound yet, and of no size that could be billed",
+            some_of(&missing)
+        ));
+    }
+    storage
 }
 
 /// The manifests of the start and of the timeline.
@@ -71,8 +80,8 @@ struct Needs {
     /// Classes of claims that are not bound; `None` for the default class.
     wanted: BTreeSet<Option<Symbol>>,
     missing: Vec<String>,
-    /// Claims and volumes of which no file says how big they are, with the class of those that are not bound.
-    sizeless: Vec<(Symbol, Option<Symbol>)>,
+    /// Claims that are not bound and of which no file says how big they are.
+    sizeless: Vec<PersistentVolumeClaim>,
 }
 
 impl Needs {
@@ -115,7 +124,7 @@ impl Needs {
             };
             let class = self.want(class);
             if volume.gib.is_none() {
-                self.sizeless.push((volume.claim, class));
+                self.sizeless.push(PersistentVolumeClaim::unbound(namespace, volume.claim, class));
             }
         }
     }
@@ -130,7 +139,8 @@ impl Needs {
     fn take_claim(&mut self, namespace: Symbol, name: Symbol) {
         let known = self.claims.iter_mut().find(|claim| claim.namespace == namespace && claim.name == name);
         if let Some(claim) = known.as_deref().filter(|claim| claim.volume.is_none() && claim.gib.is_none()) {
-            self.sizeless.push((name, claim.class.filter(|class| *class != well_known::EMPTY)));
+            let class = claim.class.filter(|class| *class != well_known::EMPTY);
+            self.sizeless.push(PersistentVolumeClaim { class, ..*claim });
         }
         match known {
             Some(claim) if claim.volume.is_some() => {}
@@ -182,27 +192,18 @@ impl Needs {
         warn_about_drivers(&classes, &self.wanted, warnings);
         classes
     }
+}
 
-    fn warn(&self, classes: &[StorageClass], warnings: &mut Vec<String>) {
-        let is_ebs = |class: Option<Symbol>| {
-            let found = classes.iter().find(|own| class.map_or(own.default_class, |name| own.name == name));
-            found.is_some_and(|class| class.provisioner == well_known::EBS_DRIVER)
-        };
-        let ebs = |volume: &&PersistentVolume| volume.driver == Some(well_known::EBS_DRIVER) && volume.gib.is_none();
-        let there = self.volumes.iter().filter(ebs).map(|volume| volume.name);
-        let to_come = self.sizeless.iter().filter(|(_, class)| is_ebs(*class)).map(|(name, _)| *name);
-        let sizeless: BTreeSet<&str> = there.chain(to_come).map(|name| name.as_str()).collect();
-        if !sizeless.is_empty() {
-            let names: Vec<&str> = sizeless.into_iter().collect();
-            warnings.push(format!("no file says how big {} is: such volumes are not billed", some_of(&names)));
-        }
-        if !self.missing.is_empty() {
-            let missing: Vec<&str> = self.missing.iter().map(String::as_str).collect();
-            warnings.push(format!(
-                "PersistentVolumeClaim {} is in no file: taken to be of the default class, not bound yet, and of no size that could be billed",
-                some_of(&missing)
-            ));
-        }
+/// EBS volumes of which no file says how big they are, and those that the claims in `sizeless` will get.
+fn warn_about_sizes(storage: &Storage, sizeless: &[PersistentVolumeClaim], warnings: &mut Vec<String>) {
+    let is_ebs = |driver: Option<Symbol>| driver == Some(well_known::EBS_DRIVER);
+    let there = storage.volumes_in_order().into_iter().filter(|volume| volume.gib.is_none() && is_ebs(volume.driver));
+    let to_come = sizeless.iter().filter(|claim| is_ebs(storage.class_of(claim).map(|class| class.provisioner)));
+    let names: BTreeSet<&str> =
+        there.map(|volume| volume.name.as_str()).chain(to_come.map(|claim| claim.name.as_str())).collect();
+    if !names.is_empty() {
+        let names: Vec<&str> = names.into_iter().collect();
+        warnings.push(format!("no file says how big {} is: such volumes are not billed", some_of(&names)));
     }
 }
 
