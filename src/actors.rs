@@ -11,6 +11,7 @@ mod cluster_autoscaler;
 mod context;
 mod control_plane;
 mod cpu_shares;
+mod cpu_use;
 mod event;
 pub mod inquiry;
 mod interruption;

@@ -11,8 +11,8 @@ use nodecast::domain::resources::ResourceName;
 use nodecast::domain::{KubernetesVersion, Quantity, SimDuration, SimTime, Symbol};
 use nodecast::policy::replicas::hpa::{
     BehaviorBounds, ConditionReason, HpaParameters, HpaState, HpaView, MetricReading, PodSample, PodView,
-    ReadyCondition, Recommendation, Reported, Sample, ScaleEvent, clamp_without_behavior, group_pods, limit_rate,
-    propose, replica_change, stabilize_with_behavior, stabilize_without_behavior, store_scale_event, sync,
+    ReadyCondition, Recommendation, Reported, Sample, ScaleEvent, SettledPods, clamp_without_behavior, group_pods,
+    limit_rate, propose, replica_change, stabilize_with_behavior, stabilize_without_behavior, store_scale_event, sync,
     tolerance_of,
 };
 use serde_json::Value;
@@ -106,6 +106,7 @@ fn metric_case(case: &Value) -> Result<(), String> {
         spec_replicas: current,
         status_replicas: count_or(case, "status_replicas", current)?,
         pods: &pods.views,
+        settled: SettledPods::default(),
         readings: &[],
         selector_problem: None,
     };
@@ -208,6 +209,7 @@ fn reconcile_case(case: &Value) -> Result<(), String> {
         spec_replicas: current,
         status_replicas: count_or(spec, "status_replicas", current)?,
         pods: &pods.views,
+        settled: SettledPods::default(),
         readings: &readings,
         selector_problem: None,
     };

@@ -13,7 +13,8 @@ use super::context::Context;
 use super::event::{Event, class};
 use super::workload_controllers::daemon_sets;
 use super::{
-    cpu_shares, karpenter, load_loop, pod_trace, probes, replay, scheduler_loop, volumes, workload_controllers,
+    cpu_shares, karpenter, load_loop, metrics_server, pod_trace, probes, replay, scheduler_loop, volumes,
+    workload_controllers,
 };
 use crate::domain::{NodeId, PodId, SimDuration, SimTime, Symbol};
 use crate::scenario::definition::ImageSettings;
@@ -103,6 +104,7 @@ pub(super) fn start(context: &mut Context<'_>, now: SimTime, pod: PodId) {
         return;
     }
     context.world.start_pod(pod, now);
+    metrics_server::pod_started(context, pod);
     workload_controllers::pod_started(context, now, pod);
     probes::watch(context, pod);
     match probes::pod_ready_after(context, pod) {

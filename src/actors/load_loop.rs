@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use super::context::Context;
+use super::cpu_use::CpuUse;
 use super::event::{Event, class};
 use super::setup::{LoadPart, LoadPlan, LoadStep};
 use super::{cpu_shares, prometheus, queue_loop};
@@ -23,16 +24,13 @@ pub(super) struct LoadLoop {
     pub(super) id: Option<WorkloadId>,
     /// The queue in front of its replicas.
     pub(super) model: RequestModel,
-    /// CPU that a replica which was always Ready would have used, in millionths of a CPU times microseconds.
-    cpu_per_replica: i128,
-    /// What a Ready replica uses at present, in millionths of a CPU.
-    cpu_rate: i64,
-    settled: SimTime,
-    /// Ready replicas since `settled`.
+    /// What a replica that was always Ready would have used.
+    pub(super) cpu: CpuUse,
+    /// Ready replicas since anything last changed.
     ready: u32,
     /// Ready replicas at present, by their CPU limit.
     pub(super) replicas: Replicas,
-    /// What all replicas had used at `settled` and at the last sample, where requests are simulated one by one.
+    /// What all replicas had used when last counted and at the last sample, where requests are simulated one by one.
     cpu_seen: f64,
     cpu_sampled: (f64, SimTime),
     /// The part of the plan that holds.
@@ -56,9 +54,7 @@ impl LoadLoop {
             workload: plan.workload,
             id: None,
             model,
-            cpu_per_replica: 0,
-            cpu_rate: 0,
-            settled: SimTime::ZERO,
+            cpu: CpuUse::default(),
             ready: 0,
             replicas: Replicas::default(),
             cpu_seen: 0.0,
@@ -88,16 +84,11 @@ impl LoadLoop {
         Some((response.mean(), p99))
     }
 
-    /// CPU that a replica which was always Ready would have used by `now`, in millionths of a CPU times microseconds.
-    pub(super) fn cpu_of_one_replica(&self, now: SimTime) -> i128 {
-        self.cpu_per_replica + i128::from(self.cpu_rate) * i128::from(now.saturating_since(self.settled).as_micros())
-    }
-
     /// CPU that all Ready replicas use at present, in thousandths; where requests are simulated one by one, the mean since
     /// the last call.
     pub(super) fn cpu_used_milli(&mut self, now: SimTime) -> f64 {
         let Some(used) = self.model.cpu_used_exactly() else {
-            return self.cpu_rate as f64 * f64::from(self.ready) / 1e3;
+            return self.cpu.rate() as f64 * f64::from(self.ready) / 1e3;
         };
         let (before, since) = self.cpu_sampled;
         self.cpu_sampled = (used, now);
@@ -105,20 +96,17 @@ impl LoadLoop {
         if seconds > 0.0 { (used - before) / seconds / 1e3 } else { 0.0 }
     }
 
-    /// Counts the CPU used up to `now`.
-    fn accrue(&mut self, now: SimTime) {
-        match self.model.cpu_used_exactly() {
-            None => self.cpu_per_replica = self.cpu_of_one_replica(now),
-            Some(_) => {
-                self.model.advance(now);
-                let used = self.model.cpu_used_exactly().unwrap_or_default();
-                if self.ready > 0 {
-                    self.cpu_per_replica += libm::round((used - self.cpu_seen) * 1e6 / f64::from(self.ready)) as i128;
-                }
-                self.cpu_seen = used;
-            }
+    /// Counts the CPU used up to `now`, where requests are simulated one by one.
+    fn count_cpu(&mut self, now: SimTime) {
+        if !self.model.is_exact() {
+            return;
         }
-        self.settled = now;
+        self.model.advance(now);
+        let used = self.model.cpu_used_exactly().unwrap_or_default();
+        if self.ready > 0 {
+            self.cpu.add(libm::round((used - self.cpu_seen) * 1e6 / f64::from(self.ready)) as i128, now);
+        }
+        self.cpu_seen = used;
     }
 
     /// Memory in bytes of a Ready replica that has used so much CPU (in millionths of a CPU times microseconds); `None` if
@@ -133,9 +121,8 @@ impl LoadLoop {
 
 /// Brings loads whose requests are simulated one by one to `now`, so that what they used is known.
 pub(super) fn count_up_to(loads: &mut [LoadLoop], now: SimTime) {
-    for load in loads.iter_mut().filter(|load| load.model.is_exact()) {
-        load.accrue(now);
-        load.cpu_rate = 0;
+    for load in loads {
+        load.count_cpu(now);
     }
 }
 
@@ -244,14 +231,15 @@ fn settle(context: &mut Context<'_>, now: SimTime, load: usize) {
     cpu_shares::demand_changed(context, now, load);
 }
 
-/// After any change of source or replicas: accrues CPU at the old rate, takes the new one, and re-arms the timer for the
-/// model's own next change.
+/// After any change of source or replicas: takes the new rate of CPU use, and re-arms the timer for the model's own next
+/// change.
 fn take_rates(context: &mut Context<'_>, now: SimTime, load: usize) {
     let own = &mut context.loads[load];
-    own.accrue(now);
+    own.count_cpu(now);
     own.ready = own.id.map_or(0, |id| context.world.workload(id).ready);
     let counted = own.ready == 0 || own.model.is_exact();
-    own.cpu_rate = if counted { 0 } else { own.model.cpu_use_micro() / i64::from(own.ready) };
+    let rate = if counted { 0 } else { own.model.cpu_use_micro() / i64::from(own.ready) };
+    own.cpu.set_rate(rate, now);
     if let Some(timer) = own.shift.take() {
         context.queue.cancel(timer);
     }

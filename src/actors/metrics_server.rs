@@ -3,16 +3,22 @@
 //!
 //! Source: metrics-server `pkg/storage`; resolution 15 s as its manifest ships it.
 
+mod settled;
+
 use std::collections::BTreeSet;
 
+use settled::{NodeReadings, Place, Settled};
+
 use super::context::Context;
+use super::cpu_use::CpuUse;
 use super::event::{Event, class};
 use super::load_loop::{self, LoadLoop};
-use super::setup::{Action, Setup, Step};
+use super::queue_loop::QueueLoop;
+use super::setup::{Action, LoadPlan, Setup, Step};
 use crate::domain::workload::ObjectName;
-use crate::domain::{NodeId, PodId, ResourceName, SimDuration, SimTime, WorkloadId};
-use crate::policy::replicas::hpa::Sample;
-use crate::world::{NodePhase, Pod, PodPhase};
+use crate::domain::{NodeId, PodId, PodSpec, ResourceName, SimDuration, SimTime, WorkloadId};
+use crate::policy::replicas::hpa::{Sample, pod_request_milli};
+use crate::world::{NodePhase, PodPhase};
 
 /// Time between two readings of a node.
 pub(super) const RESOLUTION: SimDuration = SimDuration::from_secs(15);
@@ -25,49 +31,40 @@ const FRESH_CONTAINER: SimDuration = SimDuration::from_secs(10);
 #[derive(Debug, Default)]
 pub(super) struct MetricsServer {
     scaled: BTreeSet<ObjectName>,
+    /// Whether the requests of some load are simulated one by one.
+    counts_requests: bool,
     /// What is known of each workload, once one of its pods was read.
     workloads: Vec<Option<Metered>>,
-    /// How old a reading of each node is.
-    ages: Vec<SimDuration>,
+    nodes: Vec<NodeReadings>,
     pods: Vec<Option<PodMetrics>>,
+    /// Where pods have settled.
+    places: Vec<Option<Place>>,
     /// What one worker of a queue uses, by workload.
-    workers: Vec<WorkerUse>,
+    workers: Vec<(WorkloadId, CpuUse)>,
 }
 
 /// What reading the pods of a workload takes.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 struct Metered {
     /// Whether some autoscaler will ever ask.
     scaled: bool,
     /// The position of its requests.
     load: Option<usize>,
+    /// Whether its pods can settle: all that they use is CPU for requests, at a rate that is told.
+    settles: bool,
+    settled: Settled,
 }
 
-/// CPU that one worker of a workload uses for messages.
-#[derive(Clone, Copy, Debug)]
-struct WorkerUse {
-    workload: WorkloadId,
-    /// Used up to `since` by a worker that was always Ready, in millionths of a CPU times microseconds.
-    used: i128,
-    since: SimTime,
-    /// Used since then, in millionths of a CPU.
-    rate: i64,
-}
-
-impl WorkerUse {
-    fn until(&self, now: SimTime) -> i128 {
-        self.used + i128::from(self.rate) * i128::from(now.saturating_since(self.since).as_micros())
-    }
-}
-
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 struct PodMetrics {
-    /// What a replica that was always Ready had used when this one last became Ready; `None` while it is not.
-    base: Option<i128>,
+    /// When it became Ready, and what a replica that was always Ready had used then; `None` while it is not.
+    ready: Option<(SimTime, i128)>,
     /// What the pod used in earlier spells of readiness.
     used_before: i128,
-    /// The last points, newest last.
+    /// The last points, newest last; those of a pod that has settled are not kept.
     points: [Option<Point>; 3],
+    /// Whether its node reads it by itself.
+    is_read: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -92,34 +89,58 @@ impl MetricsServer {
             };
             Some(ObjectName { namespace: spec.namespace, name: spec.target.name })
         };
-        Self { scaled: setup.timeline.iter().filter_map(target).collect(), ..Self::default() }
+        Self {
+            scaled: setup.timeline.iter().filter_map(target).collect(),
+            counts_requests: setup.loads.iter().any(|load| load.exact),
+            ..Self::default()
+        }
     }
 
-    /// What reading a pod of `workload` takes. Loads know their workloads before these have pods.
-    fn metered(&mut self, workload: WorkloadId, name: impl FnOnce() -> ObjectName, loads: &[LoadLoop]) -> Metered {
+    /// Finds out what reading a pod of `workload` takes, once. Loads and queues know their workloads before these have pods.
+    fn meter(&mut self, workload: WorkloadId, name: ObjectName, plans: &[LoadPlan], (loads, queues): Consumers<'_>) {
         if self.workloads.len() <= workload.index() {
-            self.workloads.resize(workload.index() + 1, None);
+            self.workloads.resize_with(workload.index() + 1, || None);
         }
         let scaled = &self.scaled;
-        *self.workloads[workload.index()].get_or_insert_with(|| Metered {
-            scaled: scaled.contains(&name()),
-            load: loads.iter().position(|load| load.id == Some(workload)),
-        })
+        self.workloads[workload.index()].get_or_insert_with(|| {
+            let load = loads.iter().position(|load| load.id == Some(workload));
+            let plan = load.and_then(|load| plans.get(load));
+            let told = |plan: &LoadPlan| !plan.exact && plan.parts.iter().all(|part| part.service.memory.is_none());
+            Metered {
+                scaled: scaled.contains(&name),
+                load,
+                settles: plan.is_none_or(told) && queues.iter().all(|queue| queue.id != Some(workload)),
+                settled: Settled::default(),
+            }
+        });
+    }
+
+    fn metered(&self, workload: WorkloadId) -> Option<&Metered> {
+        self.workloads.get(workload.index())?.as_ref()
     }
 
     fn entry(&mut self, pod: PodId) -> &mut PodMetrics {
         if self.pods.len() <= pod.index() {
             self.pods.resize(pod.index() + 1, None);
         }
-        self.pods[pod.index()].get_or_insert(PodMetrics { base: None, used_before: 0, points: [None; 3] })
+        self.pods[pod.index()].get_or_insert_with(PodMetrics::default)
+    }
+
+    fn count_up_to(&self, loads: &mut [LoadLoop], now: SimTime) {
+        if self.counts_requests {
+            load_loop::count_up_to(loads, now);
+        }
     }
 
     /// One worker of `workload` uses `rate` millionths of a CPU for messages from now on.
     pub(super) fn set_worker_use(&mut self, workload: WorkloadId, rate: i64, now: SimTime) {
-        let fresh = WorkerUse { workload, used: 0, since: now, rate };
-        match self.workers.iter_mut().find(|own| own.workload == workload) {
-            Some(own) => *own = WorkerUse { used: own.until(now), ..fresh },
-            None => self.workers.push(fresh),
+        match self.workers.iter_mut().find(|(own, _)| *own == workload) {
+            Some((_, cpu)) => cpu.set_rate(rate, now),
+            None => {
+                let mut cpu = CpuUse::default();
+                cpu.set_rate(rate, now);
+                self.workers.push((workload, cpu));
+            }
         }
     }
 
@@ -131,43 +152,88 @@ impl MetricsServer {
         now: SimTime,
     ) -> i128 {
         let load = loads.find(|load| load.id == Some(workload));
-        let workers = self.workers.iter().filter(|own| own.workload == workload);
-        load.map_or(0, |load| load.cpu_of_one_replica(now)) + workers.map(|own| own.until(now)).sum::<i128>()
+        let workers = self.workers.iter().filter(|(own, _)| *own == workload);
+        load.map_or(0, |load| load.cpu.by(now)) + workers.map(|(_, cpu)| cpu.by(now)).sum::<i128>()
+    }
+
+    /// The pod's containers run: its node reads it from now on if some autoscaler will ever ask.
+    fn begin_to_read(&mut self, pod: PodId, node: NodeId) {
+        let entry = self.entry(pod);
+        if !entry.is_read {
+            entry.is_read = true;
+            self.node(node).one_by_one.push(pod);
+        }
+    }
+
+    /// A pod gets a new point; whether it is to be read again.
+    fn read(
+        &mut self,
+        pod: PodId,
+        (workload, spec): (WorkloadId, &PodSpec),
+        node: NodeId,
+        loads: &[LoadLoop],
+        now: SimTime,
+    ) -> bool {
+        let Some(&Metered { load, settles, .. }) = self.metered(workload) else { return false };
+        let load = load.map(|position| &loads[position]);
+        let total = self.used_by_one(workload, load.into_iter(), now);
+        let visible = now + self.node(node).age;
+        let entry = self.entry(pod);
+        let used = entry.used(total);
+        let memory = load.and_then(|load| memory_in_use(load, spec, used));
+        entry.keep(Point { at: now, visible, used, memory });
+        let settles = settles && entry.has_settled();
+        let request = settles.then(|| pod_request_milli(spec, ResourceName::CPU, None).ok()).flatten();
+        request.is_none_or(|request_milli| {
+            self.settle(pod, workload, Place { node, request_milli });
+            false
+        })
     }
 
     /// The pod takes its share of the load from now on.
     pub(super) fn pod_ready(&mut self, pod: PodId, workload: WorkloadId, loads: &mut [LoadLoop], now: SimTime) {
-        load_loop::count_up_to(loads, now);
+        self.count_up_to(loads, now);
         let total = self.used_by_one(workload, loads.iter(), now);
-        self.entry(pod).base = Some(total);
+        self.entry(pod).ready = Some((now, total));
     }
 
     /// The pod takes no load any more.
     pub(super) fn pod_unready(&mut self, pod: PodId, workload: WorkloadId, loads: &mut [LoadLoop], now: SimTime) {
-        load_loop::count_up_to(loads, now);
+        self.unsettle(pod, workload, loads);
+        self.count_up_to(loads, now);
         let total = self.used_by_one(workload, loads.iter(), now);
         let entry = self.entry(pod);
-        if let Some(base) = entry.base.take() {
+        if let Some((_, base)) = entry.ready.take() {
             entry.used_before += total - base;
         }
     }
 
     /// The pod's containers start anew: their counters begin at zero, and two readings are needed again.
     pub(super) fn container_restarted(&mut self, pod: PodId) {
-        *self.entry(pod) = PodMetrics { base: None, used_before: 0, points: [None; 3] };
+        let entry = self.entry(pod);
+        *entry = PodMetrics { is_read: entry.is_read, ..PodMetrics::default() };
     }
 
     /// What metrics-server says of a pod's memory at `now`: that of the last reading which it knows, in thousandths of a
     /// byte.
     pub(super) fn memory_sample(&self, pod: PodId, now: SimTime) -> Option<Sample> {
-        let entry = self.pods.get(pod.index())?.as_ref()?;
+        let entry = self.pods.get(pod.index())?.as_ref().filter(|_| !self.is_settled(pod))?;
         let newest = entry.points.iter().rev().flatten().find(|point| point.visible <= now)?;
         Some(Sample { milli: newest.memory?.saturating_mul(1_000), at: newest.at, window: RESOLUTION })
     }
 
     /// What metrics-server says of a pod at `now`: its mean CPU use between the last two points that it knows. A pod read
     /// once counts from its start if it was then at least 10 s and less than one resolution old.
-    pub(super) fn sample(&self, pod: PodId, started: Option<SimTime>, now: SimTime) -> Option<Sample> {
+    pub(super) fn sample(
+        &self,
+        pod: PodId,
+        (workload, started): (WorkloadId, Option<SimTime>),
+        loads: &[LoadLoop],
+        now: SimTime,
+    ) -> Option<Sample> {
+        if let Some(place) = self.place(pod) {
+            return Some(self.nodes.get(place.node.index())?.sample(self.metered(workload)?.cpu(loads), now));
+        }
         let entry = self.pods.get(pod.index())?.as_ref()?;
         let mut known = entry.points.iter().rev().flatten().filter(|point| point.visible <= now);
         let newest = known.next()?;
@@ -181,21 +247,29 @@ impl MetricsServer {
                 (started?, newest.used)
             }
         };
-        let window = newest.at - from;
-        let milli = match i64::try_from(used) {
-            // Nearly always it fits in 64 bits and the window is one resolution: by a constant it divides many times as fast.
-            Ok(used) if window == RESOLUTION => used / (RESOLUTION.as_micros() * 1_000),
-            Ok(used) => used / window.as_micros().max(1) / 1_000,
-            Err(_) => i64::try_from(used / i128::from(window.as_micros().max(1)) / 1_000).unwrap_or(i64::MAX),
-        };
-        Some(Sample { milli, at: newest.at, window })
+        Some(mean_use(used, from, newest.at))
     }
+}
+
+/// The loads and queues that pods use CPU for.
+type Consumers<'c> = (&'c [LoadLoop], &'c [QueueLoop]);
+
+/// The mean CPU use between two points, given what was used, in millionths of a CPU times microseconds.
+fn mean_use(used: i128, from: SimTime, at: SimTime) -> Sample {
+    let window = at - from;
+    let milli = match i64::try_from(used) {
+        // Nearly always it fits in 64 bits and the window is one resolution: by a constant it divides many times as fast.
+        Ok(used) if window == RESOLUTION => used / (RESOLUTION.as_micros() * 1_000),
+        Ok(used) => used / window.as_micros().max(1) / 1_000,
+        Err(_) => i64::try_from(used / i128::from(window.as_micros().max(1)) / 1_000).unwrap_or(i64::MAX),
+    };
+    Sample { milli, at, window }
 }
 
 impl PodMetrics {
     /// CPU that the pod has used, in millionths of a CPU times microseconds, given what a replica that was always Ready has.
     fn used(&self, total: i128) -> i128 {
-        self.used_before + self.base.map_or(0, |base| total - base)
+        self.used_before + self.ready.map_or(0, |(_, base)| total - base)
     }
 
     fn keep(&mut self, point: Point) {
@@ -205,15 +279,15 @@ impl PodMetrics {
 }
 
 /// Memory of a pod that has used so much CPU, in bytes, at most its limit: at that it is killed.
-fn memory_in_use(load: &LoadLoop, pod: &Pod, used: i128) -> Option<i64> {
+fn memory_in_use(load: &LoadLoop, spec: &PodSpec, used: i128) -> Option<i64> {
     let memory = load.memory_of(used)?;
-    Some(pod.spec.limit(ResourceName::MEMORY).map_or(memory, |limit| memory.min(limit)))
+    Some(spec.limit(ResourceName::MEMORY).map_or(memory, |limit| memory.min(limit)))
 }
 
 /// The memory that a pod needs and its limit, in bytes; `None` if the scenario does not say what requests need, or a container
 /// has no limit.
 pub(super) fn memory_and_limit(context: &mut Context<'_>, now: SimTime, pod: PodId) -> Option<(i64, i64)> {
-    load_loop::count_up_to(&mut context.loads, now);
+    context.metrics.count_up_to(&mut context.loads, now);
     let state = context.world.pod(pod);
     let limit = state.spec.limit(ResourceName::MEMORY)?;
     let load = context.loads.iter().find(|load| load.id == Some(state.workload))?;
@@ -225,38 +299,41 @@ pub(super) fn memory_and_limit(context: &mut Context<'_>, now: SimTime, pod: Pod
 /// A node has registered: it is read from now on, at a phase of its own.
 pub(super) fn node_registered(context: &mut Context<'_>, node: NodeId) {
     let phase = context.streams.nth("metrics-phase", "", u64::from(node.0)).span_up_to(RESOLUTION);
-    let ages = &mut context.metrics.ages;
-    if ages.len() <= node.index() {
-        ages.resize(node.index() + 1, SimDuration::ZERO);
-    }
-    ages[node.index()] = context.streams.nth("metrics-age", "", u64::from(node.0)).span_up_to(OLDEST_READING);
+    context.metrics.node(node).age =
+        context.streams.nth("metrics-age", "", u64::from(node.0)).span_up_to(OLDEST_READING);
     context.queue.schedule_in(phase, class::METRICS, Event::MetricsTick(node));
+}
+
+/// A pod's containers run: its node reads it if an autoscaler asks about it, now or later.
+pub(super) fn pod_started(context: &mut Context<'_>, pod: PodId) {
+    let state = context.world.pod(pod);
+    let (workload, Some(node)) = (state.workload, state.node) else { return };
+    let name = context.world.workload(workload).name;
+    context.metrics.meter(workload, name, &context.setup.loads, (&context.loads, &context.queues));
+    if context.metrics.metered(workload).is_some_and(|metered| metered.scaled) {
+        context.metrics.begin_to_read(pod, node);
+    }
 }
 
 /// A node is read: the pods that an autoscaler asks about, now or later, get a new point.
 pub(super) fn tick(context: &mut Context<'_>, now: SimTime, node: NodeId) {
-    load_loop::count_up_to(&mut context.loads, now);
-    let state = context.world.node(node);
-    if state.phase != NodePhase::Registered {
+    context.metrics.count_up_to(&mut context.loads, now);
+    if context.world.node(node).phase != NodePhase::Registered {
+        // What has settled there has its last points kept, which stay what they are.
+        for &pod in &context.world.node(node).pods {
+            context.metrics.unsettle(pod, context.world.pod(pod).workload, &context.loads);
+        }
         return;
     }
-    let (metrics, loads) = (&mut context.metrics, &context.loads);
-    let visible = now + metrics.ages[node.index()];
-    for &pod in &state.pods {
-        let running = context.world.pod(pod);
-        let workload = running.workload;
-        if running.phase != PodPhase::Running {
-            continue;
+    let own = context.metrics.node(node);
+    own.read = now;
+    let mut pods = std::mem::take(&mut own.one_by_one);
+    pods.retain(|&pod| match context.world.pod(pod) {
+        running if running.phase == PodPhase::Running => {
+            context.metrics.read(pod, (running.workload, &running.spec), node, &context.loads, now)
         }
-        let metered = metrics.metered(workload, || context.world.workload(workload).name, loads);
-        if metered.scaled {
-            let load = metered.load.map(|position| &loads[position]);
-            let total = metrics.used_by_one(workload, load.into_iter(), now);
-            let entry = metrics.entry(pod);
-            let used = entry.used(total);
-            let memory = load.and_then(|load| memory_in_use(load, running, used));
-            entry.keep(Point { at: now, visible, used, memory });
-        }
-    }
+        other => other.phase != PodPhase::Gone,
+    });
+    context.metrics.node(node).one_by_one = pods;
     context.queue.schedule_in(RESOLUTION, class::METRICS, Event::MetricsTick(node));
 }

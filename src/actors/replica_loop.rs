@@ -16,7 +16,7 @@ use crate::domain::workload::ObjectName;
 use crate::domain::{PodId, PodSpec, ResourceName, SimDuration, SimTime, Symbol, WorkloadId};
 use crate::policy::replicas::hpa::{
     self, HpaDecision, HpaParameters, HpaState, HpaView, MetricProblem, MetricReading, PodSample, PodView, Proposal,
-    ReadyCondition, Reported, Sample, SelectorProblem, effective_metrics, pod_request_milli,
+    ReadyCondition, Reported, Sample, SelectorProblem, SettledPods, effective_metrics, pod_request_milli,
 };
 use crate::policy::replicas::promql::Element;
 use crate::world::PodPhase;
@@ -35,6 +35,8 @@ pub(super) struct ReplicaLoop<'s> {
     retired: bool,
     /// The workload that it scales.
     pub(super) target: Option<WorkloadId>,
+    /// Whether another one scales the same workload.
+    has_rival: bool,
     state: HpaState,
     parameters: HpaParameters,
     last_failure: Option<String>,
@@ -134,6 +136,7 @@ pub(super) fn apply<'s>(
         known.spec = spec;
         known.target = target;
         known.read.clear();
+        find_rivals(context);
         return;
     }
     let index = context.autoscalers.len() as u32;
@@ -142,12 +145,14 @@ pub(super) fn apply<'s>(
         owner,
         retired: false,
         target,
+        has_rival: false,
         state: HpaState::default(),
         parameters: HpaParameters::of(version),
         last_failure: None,
         read: Vec::new(),
         room: Room::default(),
     });
+    find_rivals(context);
     let phase = context.streams.stream("hpa-phase", &name.to_string()).span_up_to(SYNC_PERIOD);
     let first = if version.minor() >= 37 { SimDuration::ZERO } else { phase };
     context.queue.schedule_in(first, class::REPLICA_AUTOSCALER, Event::ReplicaSync(index));
@@ -161,6 +166,7 @@ pub(super) fn retire_owned(context: &mut Context<'_>, owner: u32, keep: Option<&
             own.read.clear();
         }
     }
+    find_rivals(context);
 }
 
 /// One pass over one autoscaler.
@@ -170,13 +176,11 @@ pub(super) fn sync(context: &mut Context<'_>, now: SimTime, index: u32) {
     }
     context.queue.schedule_in(SYNC_PERIOD, class::REPLICA_AUTOSCALER, Event::ReplicaSync(index));
     let Some(target) = target(context, index) else { return };
-    let mut room = std::mem::take(&mut context.autoscalers[index as usize].room);
-    room.pods.clone_from(&context.world.workload(target).pods);
-    room.views.clear();
-    room.views.extend(room.pods.iter().map(|&pod| pod_view(context, pod)));
-    let Room { pods, views, reading } = &mut room;
     let spec = context.autoscalers[index as usize].spec;
     let metrics = effective_metrics(spec);
+    let mut room = std::mem::take(&mut context.autoscalers[index as usize].room);
+    let settled = look_at_pods(context, now, target, metrics, &mut room);
+    let Room { pods, views, reading } = &mut room;
     // At zero the controller asks for nothing unless it scales from there.
     let reads: SmallVec<[Read; 1]> = match context.world.workload(target).replicas == 0 && !wakes(context, index) {
         true => SmallVec::new(),
@@ -189,10 +193,11 @@ pub(super) fn sync(context: &mut Context<'_>, now: SimTime, index: u32) {
     let view = HpaView {
         now,
         spec_replicas: context.world.workload(target).replicas as i32,
-        status_replicas: pods.len() as i32,
+        status_replicas: context.world.workload(target).pods.len() as i32,
         pods: views,
+        settled,
         readings: &readings,
-        selector_problem: ambiguous(context, index, target).then_some(SelectorProblem::Ambiguous),
+        selector_problem: ambiguous(context, index).then_some(SelectorProblem::Ambiguous),
     };
     let own = &mut context.autoscalers[index as usize];
     let decision = hpa::sync(spec, &mut own.state, &view, &own.parameters);
@@ -201,6 +206,40 @@ pub(super) fn sync(context: &mut Context<'_>, now: SimTime, index: u32) {
     own.room = room;
     remember(context, index, target, metrics, &decision);
     apply_decision(context, now, index, target, metrics, &decision);
+}
+
+/// Puts the pods that have to be looked at one by one where `room` has them, and sums up the others: those that have settled
+/// at metrics-server, unless a metric other than CPU has a value for each.
+fn look_at_pods(
+    context: &Context<'_>,
+    now: SimTime,
+    target: WorkloadId,
+    metrics: &[MetricSpec],
+    room: &mut Room,
+) -> SettledPods {
+    let all = &context.world.workload(target).pods;
+    let settled = match metrics.iter().all(is_known_of_settled_pods) {
+        true => context.metrics.settled_pods(target, &context.loads, now),
+        false => SettledPods::default(),
+    };
+    room.pods.clear();
+    match settled.pods {
+        0 => room.pods.extend_from_slice(all),
+        pods if pods == all.len() as i64 => {}
+        _ => room.pods.extend(all.iter().filter(|&&pod| !context.metrics.is_settled(pod))),
+    }
+    room.views.clear();
+    room.views.extend(room.pods.iter().map(|&pod| pod_view(context, pod)));
+    settled
+}
+
+/// Whether the metric has no value for each pod, or is the CPU use that is known of settled pods.
+fn is_known_of_settled_pods(metric: &MetricSpec) -> bool {
+    match &metric.source {
+        MetricSource::Resource { name } => *name == ResourceName::CPU,
+        MetricSource::Object { .. } | MetricSource::External { .. } => true,
+        MetricSource::ContainerResource { .. } | MetricSource::Pods { .. } => false,
+    }
 }
 
 /// Whether an autoscaler whose target has no replicas looks at its metrics: up to 1.36 with a minimum of zero, from 1.37 if it
@@ -216,10 +255,20 @@ fn wakes(context: &Context<'_>, index: u32) -> bool {
 /// Whether another autoscaler scales the same workload, which the controller looks at from Kubernetes 1.26 on.
 ///
 /// Source: Kubernetes 1.26 `pkg/controller/podautoscaler/horizontal.go`, `validateAndParseSelector`.
-fn ambiguous(context: &Context<'_>, index: u32, target: WorkloadId) -> bool {
-    let mut others = context.autoscalers.iter().enumerate().filter(|(own, _)| *own != index as usize);
-    context.setup.versions.kubernetes.minor() >= 26
-        && others.any(|(_, other)| !other.retired && other.target == Some(target))
+fn ambiguous(context: &Context<'_>, index: u32) -> bool {
+    context.setup.versions.kubernetes.minor() >= 26 && context.autoscalers[index as usize].has_rival
+}
+
+/// Finds out which autoscalers scale the same workload: an autoscaler or its target has come or gone.
+fn find_rivals(context: &mut Context<'_>) {
+    let mut scalers: FxHashMap<WorkloadId, u32> = FxHashMap::default();
+    for (_, target) in context.replica_autoscalers() {
+        *scalers.entry(target).or_default() += 1;
+    }
+    for own in &mut context.autoscalers {
+        let others = |target| scalers.get(&target).copied().unwrap_or(0) - u32::from(!own.retired);
+        own.has_rival = own.target.is_some_and(|target| others(target) > 0);
+    }
 }
 
 /// The workload that the autoscaler scales, which may have come to be after it.
@@ -228,6 +277,9 @@ fn target(context: &mut Context<'_>, index: u32) -> Option<WorkloadId> {
     if context.autoscalers[index as usize].target.is_none() {
         let name = ObjectName { namespace: spec.namespace, name: spec.target.name };
         context.autoscalers[index as usize].target = context.workload_named(name);
+        if context.autoscalers[index as usize].target.is_some() {
+            find_rivals(context);
+        }
     }
     context.autoscalers[index as usize].target
 }
@@ -460,7 +512,7 @@ fn read_resource(
         let sample = match is_memory {
             _ if !running => None,
             true => context.metrics.memory_sample(pod, now),
-            false => context.metrics.sample(pod, state.started, now),
+            false => context.metrics.sample(pod, (state.workload, state.started), &context.loads, now),
         };
         PodSample { sample, request: room.request(&state.spec, (name, container)) }
     };

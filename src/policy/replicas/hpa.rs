@@ -27,7 +27,7 @@ pub use parameters::{HpaParameters, Tolerance, tolerance_of};
 pub use proposals::{MetricProblem, PodGroups, Proposal, Reported, group_pods, propose};
 pub use state::{HpaState, Recommendation, ScaleEvent};
 pub use view::{
-    HpaView, MetricReading, PodSample, PodView, ReadyCondition, Sample, SelectorProblem, UnknownRequest,
+    HpaView, MetricReading, PodSample, PodView, ReadyCondition, Sample, SelectorProblem, SettledPods, UnknownRequest,
     pod_request_milli,
 };
 

@@ -206,6 +206,11 @@ impl Gathered {
         missing_use: impl Fn(i64) -> i64,
     ) -> Self {
         let mut sums = Self::default();
+        if cpu {
+            let settled = view.settled;
+            (sums.ready, sums.usage, sums.request) = (settled.pods, settled.usage_milli, settled.request_milli);
+            sums.any_sample = settled.pods > 0;
+        }
         for (pod, sample) in with_samples(view.pods, samples) {
             let request = sample.request.unwrap_or(0);
             sums.request_unknown |= sample.request.is_none();
@@ -285,7 +290,7 @@ fn check_samples(
             None => "no metrics returned from custom metrics API".to_owned(),
         });
     }
-    if view.pods.is_empty() {
+    if view.pods.is_empty() && view.settled.pods == 0 {
         return Err("no pods returned by selector while calculating replica count".to_owned());
     }
     if sums.ready == 0 && unmatched.is_empty() {
@@ -424,11 +429,11 @@ fn value_replicas(ratio: f64, view: &HpaView<'_>, tolerance: Tolerance) -> Resul
     if tolerance.contains(ratio) {
         return Ok(view.spec_replicas);
     }
-    if view.pods.is_empty() {
+    if view.pods.is_empty() && view.settled.pods == 0 {
         let why = "no pods returned by selector while calculating replica count";
         return Err(format!("unable to calculate ready pods: {why}"));
     }
-    let ready = view.pods.iter().filter(|pod| pod.is_ready()).count();
+    let ready = view.pods.iter().filter(|pod| pod.is_ready()).count() as i64 + view.settled.pods;
     Ok(ceil_i32(ratio * ready as f64))
 }
 

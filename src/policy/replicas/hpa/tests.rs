@@ -58,6 +58,7 @@ fn pass(hpa: &HorizontalPodAutoscaler, state: &mut HpaState, replicas: i32, usag
         spec_replicas: replicas,
         status_replicas: replicas,
         pods: &pods,
+        settled: SettledPods::default(),
         readings: &readings,
         selector_problem: None,
     };
@@ -76,6 +77,7 @@ fn external_pass(
         spec_replicas: replicas,
         status_replicas: replicas,
         pods: &[],
+        settled: SettledPods::default(),
         readings: &[reading],
         selector_problem: None,
     };
@@ -180,6 +182,7 @@ fn with_its_gate_off_a_controller_of_1_37_never_leaves_zero() {
         spec_replicas: replicas,
         status_replicas: replicas,
         pods: &[],
+        settled: SettledPods::default(),
         readings,
         selector_problem: None,
     };
@@ -208,6 +211,7 @@ fn a_value_within_tolerance_pulls_an_average_value_target_to_the_pods_that_exist
         spec_replicas: 6,
         status_replicas: 4,
         pods: &[],
+        settled: SettledPods::default(),
         readings: &[MetricReading::Series(&[4_000])],
         selector_problem: None,
     };
@@ -223,6 +227,7 @@ fn an_ambiguous_selector_stops_the_pass() {
         spec_replicas: 3,
         status_replicas: 3,
         pods: &[OLD_AND_READY; 3],
+        settled: SettledPods::default(),
         readings: &[],
         selector_problem: Some(SelectorProblem::Ambiguous),
     };
@@ -241,6 +246,7 @@ fn a_refused_write_stores_nothing() {
         spec_replicas: 3,
         status_replicas: 3,
         pods: &[OLD_AND_READY; 3],
+        settled: SettledPods::default(),
         readings: &[MetricReading::PerPod { samples: &samples, unmatched: &[] }],
         selector_problem: None,
     };
@@ -307,5 +313,38 @@ proptest! {
             decision.proposals.first().and_then(|one| one.as_ref().ok()).map(|one| one.replicas)
         };
         prop_assert!(proposed(load) <= proposed(load + more));
+    }
+
+    #[test]
+    fn summing_settled_pods_up_beforehand_changes_no_decision(
+        usage in proptest::collection::vec((0_i64..3_000, 100_i64..2_000), 0..20),
+        replicas in 1_i32..40,
+        apart in 0_usize..20,
+        waiting in 0_usize..3,
+        target in 1_i32..150,
+    ) {
+        let hpa = autoscaler(1, 100, vec![cpu(target)], None);
+        let waits = PodView { phase: PodPhase::Pending, deleting: false, start_time: None, ready: None };
+        let decided = |apart: usize| {
+            let (summed, shown) = usage.split_at(apart.min(usage.len()));
+            let pods = [vec![OLD_AND_READY; shown.len()], vec![waits; waiting]].concat();
+            let samples: Vec<PodSample> = shown.iter().map(|&(usage, request)| sampled(usage, request, at(0))).collect();
+            let none = vec![PodSample { sample: None, request: Some(500) }; waiting];
+            let view = HpaView {
+                now: at(0),
+                spec_replicas: replicas,
+                status_replicas: (usage.len() + waiting) as i32,
+                pods: &pods,
+                settled: SettledPods {
+                    pods: summed.len() as i64,
+                    usage_milli: summed.iter().map(|&(usage, _)| i128::from(usage)).sum(),
+                    request_milli: summed.iter().map(|&(_, request)| i128::from(request)).sum(),
+                },
+                readings: &[MetricReading::PerPod { samples: &[samples, none].concat(), unmatched: &[] }],
+                selector_problem: None,
+            };
+            sync(&hpa, &mut HpaState::default(), &view, &HpaParameters::default())
+        };
+        prop_assert_eq!(decided(apart), decided(0));
     }
 }

@@ -14,12 +14,27 @@ pub struct HpaView<'a> {
     pub spec_replicas: i32,
     /// `scale.status.replicas`: the pods that exist, surge included.
     pub status_replicas: i32,
-    /// The pods that the target's selector selects.
+    /// The pods that the target's selector selects, but for those of `settled`.
     pub pods: &'a [PodView],
+    /// Pods that need no look: the caller has summed them up.
+    pub settled: SettledPods,
     /// One reading for each metric, in the order of the specification.
     pub readings: &'a [MetricReading<'a>],
     /// What is wrong with the target's selector, if anything.
     pub selector_problem: Option<SelectorProblem>,
+}
+
+/// Pods that run and are Ready, each with a sample of its CPU use whose whole window was after it became so. The controller
+/// counts them alike, so that their sums are all it needs. For any other metric with a value for each pod they are not known:
+/// an autoscaler with such a metric has to be shown every pod by itself.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct SettledPods {
+    /// How many there are.
+    pub pods: i64,
+    /// CPU that they use together: the sum of their samples, in thousandths.
+    pub usage_milli: i128,
+    /// CPU that they request together, in thousandths. See [`pod_request_milli`].
+    pub request_milli: i128,
 }
 
 /// A pod, as far as the controller looks at it.
