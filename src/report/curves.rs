@@ -161,9 +161,7 @@ pub(super) fn replicas_and_load(outcome: &Outcome, shown: &[usize]) -> Vec<Panel
 pub(super) fn metrics(outcome: &Outcome, most: usize) -> Vec<Panel> {
     let colors = workload_colors(outcome);
     let panel = |(index, facts): (usize, &MetricFacts)| {
-        let read = curve(outcome, |sample| {
-            sample.metrics.iter().find(|metric| metric.metric as usize == index).and_then(|metric| metric.value)
-        });
+        let read = curve(outcome, |sample| sample.metric(index)?.value);
         let target = curve(outcome, |_| Some(facts.target));
         let mut panel = Panel::amounts(facts.unit.as_str());
         let color = color_of(&colors, facts.workload);
@@ -266,10 +264,7 @@ pub(super) fn metrics_against_targets(outcome: &Outcome, most: usize) -> Panel {
     let colors = workload_colors(outcome);
     let known = outcome.record.metrics.iter().enumerate().filter(|(_, facts)| facts.target > 0.0);
     for (index, facts) in known.take(most) {
-        let read = curve(outcome, |sample| {
-            let own = sample.metrics.iter().find(|metric| metric.metric as usize == index)?;
-            own.value.map(|value| value / facts.target * 100.0)
-        });
+        let read = curve(outcome, |sample| sample.metric(index)?.value.map(|value| value / facts.target * 100.0));
         let name = format!("{}, {}", facts.autoscaler, facts.name);
         panel.series.push(Series::line(name, color_of(&colors, facts.workload), read));
     }

@@ -26,6 +26,9 @@ pub const TABLE_FILES: [&str; 11] = [
     "metrics.om",
 ];
 
+/// Bytes that are handed to the system together: tables have many megabytes.
+const WRITTEN_AT_ONCE: usize = 1 << 16;
+
 /// Why a report could not be written.
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
 pub enum OutputError {
@@ -122,7 +125,7 @@ impl OutputDirectory {
         let path = building.join(name);
         let failed = |reason| OutputError::Io { action: "write", path: self.target.join(name), reason };
         path.parent().map_or(Ok(()), fs::create_dir_all).map_err(failed)?;
-        let mut output = BufWriter::new(fs::File::create(&path).map_err(failed)?);
+        let mut output = BufWriter::with_capacity(WRITTEN_AT_ONCE, fs::File::create(&path).map_err(failed)?);
         content(&mut output).and_then(|()| output.flush()).map_err(failed)
     }
 

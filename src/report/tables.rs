@@ -11,7 +11,7 @@ use super::format::{Calendar, exact_seconds, instant_cell, span_cell};
 use super::summary::lives::{is_daemon, ready_interval, wait_for_node};
 use super::summary::rounded;
 use super::summary::service::workload_name;
-use crate::domain::{Money, NodeId, SimTime, Symbol};
+use crate::domain::{Money, NodeId, SimTime, Symbol, WorkloadId};
 use crate::simulation::Outcome;
 use crate::world::record::{NodeFacts, NodeOrigin};
 
@@ -31,6 +31,39 @@ fn table(output: &mut dyn Write, header: &[&str], rows: impl Iterator<Item = Vec
         writer.write_record(&row)?;
     }
     writer.flush()
+}
+
+/// A table whose rows begin with an instant and tell the state of one of several series each, by number: (instant, series,
+/// state). Nearly always a series is as it was, so what was last written of each is kept and written again while its state is
+/// the same.
+fn table_of_series<S: PartialEq>(
+    output: &mut dyn Write,
+    header: &[&str],
+    rows: impl Iterator<Item = (SimTime, usize, S)>,
+    cells: impl Fn(usize, &S) -> Vec<String>,
+) -> io::Result<()> {
+    table(output, header, std::iter::empty())?;
+    let mut last: Vec<Option<(S, Vec<u8>)>> = Vec::new();
+    let mut instant: Option<(SimTime, String)> = None;
+    for (at, series, state) in rows {
+        if instant.as_ref().is_none_or(|(known, _)| *known != at) {
+            instant = Some((at, exact_seconds(at.as_micros()) + ","));
+        }
+        if last.len() <= series {
+            last.resize_with(series + 1, || None);
+        }
+        if last[series].as_ref().is_none_or(|(known, _)| *known != state) {
+            let mut writer = csv::Writer::from_writer(Vec::new());
+            writer.write_record(cells(series, &state))?;
+            let line = writer.into_inner().map_err(|error| error.into_error())?;
+            last[series] = Some((state, line));
+        }
+        if let (Some((_, instant)), Some((_, line))) = (&instant, &last[series]) {
+            output.write_all(instant.as_bytes())?;
+            output.write_all(line)?;
+        }
+    }
+    Ok(())
 }
 
 /// `timeline.csv`: the cluster at each sampled instant.
@@ -89,21 +122,21 @@ pub fn workloads(outcome: &Outcome, output: &mut dyn Write) -> io::Result<()> {
         "latency_mean_seconds",
         "latency_p99_seconds",
     ];
-    let rows = outcome.record.samples.iter().flat_map(|sample| {
-        sample.workloads.iter().map(|workload| {
-            vec![
-                exact_seconds(sample.at.as_micros()),
-                workload_name(outcome, workload.workload),
-                workload.replicas_desired.to_string(),
-                workload.replicas_ready.to_string(),
-                workload.requests_per_second.to_string(),
-                workload.cpu_used_milli.to_string(),
-                number_cell(workload.latency_mean_seconds),
-                number_cell(workload.latency_p99_seconds),
-            ]
+    let states = outcome.record.samples.iter().flat_map(|sample| {
+        sample.workloads.iter().map(|own| {
+            let counts = [own.replicas_desired, own.replicas_ready];
+            let rates = [own.requests_per_second, own.cpu_used_milli].map(f64::to_bits);
+            let latencies = [own.latency_mean_seconds, own.latency_p99_seconds].map(|own| own.map(f64::to_bits));
+            (sample.at, own.workload.index(), (counts, rates, latencies))
         })
     });
-    table(output, &header, rows)
+    table_of_series(output, &header, states, |workload, (counts, rates, latencies)| {
+        let mut cells = vec![workload_name(outcome, WorkloadId::from_index(workload))];
+        cells.extend(counts.map(|count| count.to_string()));
+        cells.extend(rates.map(|rate| f64::from_bits(rate).to_string()));
+        cells.extend(latencies.map(|latency| number_cell(latency.map(f64::from_bits))));
+        cells
+    })
 }
 
 /// `metrics.csv`: what each autoscaler of replicas last read of each metric, at each sampled instant.
@@ -123,26 +156,33 @@ pub fn metrics(outcome: &Outcome, output: &mut dyn Write) -> io::Result<()> {
         "replicas_desired",
         "replicas_ready",
     ];
-    let rows = outcome.record.samples.iter().flat_map(|sample| {
-        sample.metrics.iter().filter_map(|metric| {
-            let facts = outcome.record.metrics.get(metric.metric as usize)?;
-            let workload = sample.workloads.iter().find(|workload| workload.workload == facts.workload);
-            let count = |count: Option<u32>| count.map_or_else(String::new, |count| count.to_string());
-            Some(vec![
-                exact_seconds(sample.at.as_micros()),
-                facts.autoscaler.to_string(),
-                workload_name(outcome, facts.workload),
-                facts.name.clone(),
-                facts.unit.as_str().to_owned(),
-                number_cell(metric.value),
-                facts.target.to_string(),
-                count(metric.asks_for),
-                count(workload.map(|workload| workload.replicas_desired)),
-                count(workload.map(|workload| workload.replicas_ready)),
-            ])
+    let states = outcome.record.samples.iter().flat_map(|sample| {
+        sample.metrics.iter().filter_map(|own| {
+            let facts = outcome.record.metrics.get(own.metric as usize)?;
+            // A sample has its workloads in the order of their numbers.
+            let place = sample.workloads.binary_search_by_key(&facts.workload, |workload| workload.workload).ok();
+            let counts = place.map(|place| {
+                let workload = &sample.workloads[place];
+                [workload.replicas_desired, workload.replicas_ready]
+            });
+            Some((sample.at, own.metric as usize, (own.value.map(f64::to_bits), own.asks_for, counts)))
         })
     });
-    table(output, &header, rows)
+    table_of_series(output, &header, states, |metric, &(value, asks_for, counts)| {
+        let facts = &outcome.record.metrics[metric];
+        let count = |count: Option<u32>| count.map_or_else(String::new, |count| count.to_string());
+        vec![
+            facts.autoscaler.to_string(),
+            workload_name(outcome, facts.workload),
+            facts.name.clone(),
+            facts.unit.as_str().to_owned(),
+            number_cell(value.map(f64::from_bits)),
+            facts.target.to_string(),
+            count(asks_for),
+            count(counts.map(|[desired, _]| desired)),
+            count(counts.map(|[_, ready]| ready)),
+        ]
+    })
 }
 
 /// `queues.csv`: each queue at each sampled instant.
@@ -369,10 +409,10 @@ fn node_name(outcome: &Outcome, node: NodeId) -> String {
 struct EventLine<'a> {
     at_seconds: f64,
     #[serde(skip_serializing_if = "Option::is_none")]
-    time: Option<String>,
+    time: Option<&'a str>,
     kind: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
-    workload: Option<String>,
+    workload: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pod: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -389,19 +429,29 @@ struct EventLine<'a> {
 pub fn events(outcome: &Outcome, output: &mut dyn Write) -> io::Result<()> {
     let calendar = Calendar::new(&outcome.about.start);
     let record = &outcome.record;
+    let workloads: Vec<String> = record.workloads.iter().map(|workload| workload.name.to_string()).collect();
+    // Much happens at one instant.
+    let mut instant: Option<(SimTime, Option<String>)> = None;
+    let mut text = Vec::new();
     for event in &record.events {
+        let (_, time) = match &mut instant {
+            Some(known) if known.0 == event.at => known,
+            other => other.insert((event.at, calendar.time(event.at))),
+        };
         let line = EventLine {
             at_seconds: event.at.as_secs_f64(),
-            time: calendar.time(event.at),
+            time: time.as_deref(),
             kind: event.kind.as_str(),
-            workload: event.workload.map(|workload| workload_name(outcome, workload)),
+            workload: event.workload.map(|own| workloads.get(own.index()).map_or("", String::as_str)),
             pod: event.pod.and_then(|pod| record.pods.get(pod.index())).map(|pod| pod.name.as_str()),
             node: event.node.and_then(|node| record.nodes.get(node.index())).map(|node| node.name.as_str()),
             decision: event.command.map(|command| command.to_string()),
             message: &event.message,
         };
-        serde_json::to_writer(&mut *output, &line)?;
-        output.write_all(b"\n")?;
+        text.clear();
+        serde_json::to_writer(&mut text, &line)?;
+        text.push(b'\n');
+        output.write_all(&text)?;
     }
     Ok(())
 }

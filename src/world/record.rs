@@ -387,6 +387,14 @@ pub struct QueueSample {
     pub throughput: f64,
 }
 
+impl Sample {
+    /// What was read of the metric at a position of [`Record::metrics`]. Nearly always it stands there here too.
+    pub fn metric(&self, position: usize) -> Option<&MetricSample> {
+        let is_own = |metric: &&MetricSample| metric.metric as usize == position;
+        self.metrics.get(position).filter(is_own).or_else(|| self.metrics.iter().find(is_own))
+    }
+}
+
 /// What an autoscaler last read of one of its metrics.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct MetricSample {
