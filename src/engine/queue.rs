@@ -25,12 +25,32 @@ impl PriorityClass {
 pub struct TimerId(u64);
 
 /// Events in the order (time, class, sequence), and the clock that follows them.
+///
+/// Only the events of the present second stand in a heap, so that it is a small one: those of the seconds that follow lie
+/// unordered in one slot each, and later ones in a heap of their own until their second comes into reach.
 #[derive(Clone, Debug)]
 pub struct EventQueue<E> {
-    heap: BinaryHeap<Reverse<Entry<E>>>,
+    /// What happens before `next_slot`.
+    present: BinaryHeap<Reverse<Entry<E>>>,
+    /// What happens in the seconds from `next_slot` on, each at its number modulo [`SLOTS`].
+    soon: Vec<Vec<Reverse<Entry<E>>>>,
+    /// Events in `soon`.
+    soon_len: usize,
+    /// What happens after those seconds.
+    later: BinaryHeap<Reverse<Entry<E>>>,
+    /// The first second that is not in `present`.
+    next_slot: i64,
     cancelled: FxHashSet<u64>,
     now: SimTime,
     next_sequence: u64,
+}
+
+/// Seconds that have a slot of their own: more than the period of any loop that runs all the time.
+const SLOTS: i64 = 64;
+
+/// The second in which an instant lies.
+fn slot_of(at: SimTime) -> i64 {
+    at.as_micros().div_euclid(1_000_000)
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -83,7 +103,16 @@ impl<E> Default for EventQueue<E> {
 impl<E> EventQueue<E> {
     /// An empty queue with the clock at zero.
     pub fn new() -> Self {
-        Self { heap: BinaryHeap::new(), cancelled: FxHashSet::default(), now: SimTime::ZERO, next_sequence: 0 }
+        Self {
+            present: BinaryHeap::new(),
+            soon: (0..SLOTS).map(|_| Vec::new()).collect(),
+            soon_len: 0,
+            later: BinaryHeap::new(),
+            next_slot: 0,
+            cancelled: FxHashSet::default(),
+            now: SimTime::ZERO,
+            next_sequence: 0,
+        }
     }
 
     /// The time of the event that happened last.
@@ -93,7 +122,7 @@ impl<E> EventQueue<E> {
 
     /// Number of events still to come.
     pub fn len(&self) -> usize {
-        self.heap.len() - self.cancelled.len()
+        self.present.len() + self.soon_len + self.later.len() - self.cancelled.len()
     }
 
     /// Whether nothing is to come.
@@ -103,12 +132,45 @@ impl<E> EventQueue<E> {
 
     /// Schedules `event`. A time before the clock counts as now: nothing happens in the past.
     pub fn schedule(&mut self, at: SimTime, class: PriorityClass, event: E) -> TimerId {
-        let time = (at.max(self.now).as_micros() as u64) ^ (1 << 63);
+        let at = at.max(self.now);
+        let time = (at.as_micros() as u64) ^ (1 << 63);
         let sequence = self.next_sequence;
         self.next_sequence += 1;
         let key = u128::from(time) << 64 | u128::from(class.0) << SEQUENCE_BITS | u128::from(sequence);
-        self.heap.push(Reverse(Entry { key, event }));
+        self.place(Reverse(Entry { key, event }));
         TimerId(sequence)
+    }
+
+    fn place(&mut self, entry: Reverse<Entry<E>>) {
+        let slot = slot_of(entry.0.time());
+        if slot < self.next_slot {
+            self.present.push(entry);
+        } else if slot < self.next_slot + SLOTS {
+            self.soon[slot.rem_euclid(SLOTS) as usize].push(entry);
+            self.soon_len += 1;
+        } else {
+            self.later.push(entry);
+        }
+    }
+
+    /// Goes on to the next second in which something happens, if the present has nothing left.
+    fn fill_present(&mut self) {
+        while self.present.is_empty() && self.soon_len + self.later.len() > 0 {
+            if self.soon_len == 0
+                && let Some(Reverse(first)) = self.later.peek()
+            {
+                self.next_slot = slot_of(first.time());
+            }
+            while self.later.peek().is_some_and(|Reverse(entry)| slot_of(entry.time()) < self.next_slot + SLOTS) {
+                if let Some(entry) = self.later.pop() {
+                    self.place(entry);
+                }
+            }
+            let slot = &mut self.soon[self.next_slot.rem_euclid(SLOTS) as usize];
+            self.soon_len -= slot.len();
+            self.present.extend(slot.drain(..));
+            self.next_slot += 1;
+        }
     }
 
     /// Schedules `event` after `delay`; a negative delay is none.
@@ -123,25 +185,31 @@ impl<E> EventQueue<E> {
 
     /// The time of the next event.
     pub fn next_time(&mut self) -> Option<SimTime> {
-        while let Some(Reverse(entry)) = self.heap.peek() {
-            if !self.cancelled.remove(&entry.sequence()) {
-                return Some(entry.time());
+        loop {
+            self.fill_present();
+            let (at, sequence) = self.present.peek().map(|Reverse(entry)| (entry.time(), entry.sequence()))?;
+            if !self.is_cancelled(sequence) {
+                return Some(at);
             }
-            self.heap.pop();
+            self.present.pop();
         }
-        None
     }
 
     /// Takes the next event and moves the clock to it.
     pub fn pop(&mut self) -> Option<(SimTime, E)> {
-        while let Some(Reverse(entry)) = self.heap.pop() {
-            if !self.cancelled.is_empty() && self.cancelled.remove(&entry.sequence()) {
-                continue;
+        loop {
+            self.fill_present();
+            let Reverse(entry) = self.present.pop()?;
+            if !self.is_cancelled(entry.sequence()) {
+                self.now = entry.time();
+                return Some((self.now, entry.event));
             }
-            self.now = entry.time();
-            return Some((self.now, entry.event));
         }
-        None
+    }
+
+    /// Whether the event with this number was cancelled, which is then forgotten.
+    fn is_cancelled(&mut self, sequence: u64) -> bool {
+        !self.cancelled.is_empty() && self.cancelled.remove(&sequence)
     }
 }
 
@@ -150,7 +218,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::{EventQueue, PriorityClass};
-    use crate::domain::SimTime;
+    use crate::domain::{SimDuration, SimTime};
 
     #[test]
     fn events_of_one_instant_run_by_class_then_in_the_order_scheduled() {
@@ -176,20 +244,40 @@ mod tests {
     proptest! {
         #[test]
         fn the_queue_is_a_stable_sort_without_the_cancelled(
-            events in prop::collection::vec((-50_i64..50, 0_u8..3, any::<bool>()), 0..200)
+            events in prop::collection::vec((-50_i64..50, 0_u8..3, any::<bool>()), 0..200),
+            // From microseconds to minutes, so that some events are out of reach at first.
+            unit in prop::sample::select(vec![1_i64, 300_000, 7_000_000]),
         ) {
             let mut queue = EventQueue::new();
             // The clock starts at zero, so earlier times count as zero.
             let mut expected: Vec<(i64, u8, usize)> = Vec::new();
             for (position, &(time, class, cancelled)) in events.iter().enumerate() {
-                let timer = queue.schedule(SimTime::from_micros(time), PriorityClass(class), position);
-                if cancelled { queue.cancel(timer) } else { expected.push((time.max(0), class, position)) }
+                let timer = queue.schedule(SimTime::from_micros(time * unit), PriorityClass(class), position);
+                if cancelled { queue.cancel(timer) } else { expected.push((time.max(0) * unit, class, position)) }
             }
             expected.sort();
             prop_assert_eq!(queue.len(), expected.len());
             let popped: Vec<(i64, usize)> =
                 std::iter::from_fn(|| queue.pop()).map(|(at, event)| (at.as_micros(), event)).collect();
             prop_assert_eq!(popped, expected.into_iter().map(|(at, _, event)| (at, event)).collect::<Vec<_>>());
+        }
+
+        #[test]
+        fn what_is_scheduled_while_others_happen_finds_its_place(
+            steps in prop::collection::vec((0_i64..150_000_000, 0_u8..3, 0_usize..4), 1..200)
+        ) {
+            let mut queue = EventQueue::new();
+            let mut waiting = std::collections::BTreeSet::new();
+            for (position, (delay, class, takes)) in steps.into_iter().enumerate() {
+                let at = queue.now() + SimDuration::from_micros(delay);
+                queue.schedule(at, PriorityClass(class), position);
+                waiting.insert((at, class, position));
+                for _ in 0..takes {
+                    prop_assert_eq!(queue.next_time(), waiting.first().map(|first| first.0));
+                    prop_assert_eq!(queue.pop(), waiting.pop_first().map(|(at, _, position)| (at, position)));
+                    prop_assert_eq!(queue.len(), waiting.len());
+                }
+            }
         }
     }
 }
