@@ -8,7 +8,7 @@
 //! sends requests to whoever has the fewest evens that out. While a rollout changes CPU requests or limits, each of the workload's
 //! Ready pods is taken to want the mean of all, and those on one node to weigh the same.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use super::context::Context;
 use super::load_loop;
@@ -18,15 +18,21 @@ use crate::load::shares::{Contenders, shares};
 /// What is known of nodes and loads.
 #[derive(Debug, Default)]
 pub(super) struct CpuShares {
-    /// Ready pods under load of each node, by load.
-    nodes: BTreeMap<NodeId, BTreeMap<usize, Pods>>,
+    nodes: Vec<Node>,
     loads: Vec<Demand>,
-    /// Nodes that might be short at the levels of their loads.
-    at_risk: BTreeSet<NodeId>,
     /// Nodes whose pods have changed since they were looked at.
     changed: BTreeSet<NodeId>,
-    /// What a pod of each load gets on nodes that are short, in thousandths.
-    short: BTreeMap<NodeId, BTreeMap<usize, i64>>,
+}
+
+/// What is known of one node.
+#[derive(Debug, Default)]
+struct Node {
+    /// Its Ready pods under load, in the order of the loads.
+    pods: Vec<(usize, Pods)>,
+    /// Whether it might be short at the levels of these.
+    at_risk: bool,
+    /// What a pod of each load gets if it is short, in thousandths.
+    short: Vec<(usize, i64)>,
 }
 
 /// The Ready pods of a load on one node.
@@ -62,16 +68,23 @@ impl CpuShares {
         self.loads.get(load).map_or(0, |demand| demand.wanted)
     }
 
-    /// Whether the node could be short at the levels of its loads.
-    fn assess(&mut self, node: NodeId, capacity: i64) {
-        let pods = self.nodes.get(&node);
-        let level = |load: usize| self.loads.get(load).map_or(0, |demand| demand.level);
-        let most: i64 = pods.into_iter().flatten().map(|(&load, pods)| pods.count * level(load)).sum();
-        if most > capacity {
-            self.at_risk.insert(node);
-        } else {
-            self.at_risk.remove(&node);
+    fn node(&mut self, node: NodeId) -> &mut Node {
+        if self.nodes.len() <= node.index() {
+            self.nodes.resize_with(node.index() + 1, Node::default);
         }
+        &mut self.nodes[node.index()]
+    }
+
+    /// CPU that the pods of a node want together, in thousandths.
+    fn used(&self, node: NodeId) -> i64 {
+        self.nodes[node.index()].pods.iter().map(|&(load, pods)| pods.count * self.wanted(load)).sum()
+    }
+
+    /// Looks whether the node could be short at the levels of its loads.
+    fn assess(&mut self, node: NodeId, capacity: i64) {
+        let level = |load: usize| self.loads.get(load).map_or(0, |demand| demand.level);
+        let own = &mut self.nodes[node.index()];
+        own.at_risk = own.pods.iter().map(|&(load, pods)| pods.count * level(load)).sum::<i64>() > capacity;
     }
 }
 
@@ -97,18 +110,19 @@ fn count(context: &mut Context<'_>, pod: PodId, change: i64) {
         replicas.remove(limit)
     }
     let own = &mut context.cpu_shares;
-    let pods = own.nodes.entry(node).or_default();
-    let left = pods.entry(load).or_default();
+    let pods = &mut own.node(node).pods;
+    let place = pods.binary_search_by_key(&load, |(load, _)| *load).unwrap_or_else(|place| {
+        pods.insert(place, (load, Pods::default()));
+        place
+    });
+    let left = &mut pods[place].1;
     left.count += change;
     left.requested += change * requested;
     if left.count <= 0 {
-        pods.remove(&load);
+        pods.remove(place);
         own.demand(load).nodes.remove(&node);
     } else {
         own.demand(load).nodes.insert(node);
-    }
-    if own.nodes.get(&node).is_some_and(BTreeMap::is_empty) {
-        own.nodes.remove(&node);
     }
     own.changed.insert(node);
 }
@@ -126,14 +140,20 @@ pub(super) fn demand_changed(context: &mut Context<'_>, now: SimTime, load: usiz
     if passed {
         demand.level = wanted + wanted / 4 + 1;
     }
-    let nodes = if passed { demand.nodes.clone() } else { BTreeSet::new() };
-    for &node in nodes.iter().chain(&look) {
+    let of_load = demand.nodes.iter().copied();
+    let nodes: Vec<NodeId> =
+        if passed { of_load.chain(look.iter().copied()).collect() } else { look.iter().copied().collect() };
+    for node in nodes {
         let capacity = context.world.node(node).allocatable.cpu_milli();
         context.cpu_shares.assess(node, capacity);
     }
     if !same || passed {
         let own = &context.cpu_shares;
-        look.extend(own.at_risk.iter().chain(own.short.keys()).filter(|node| own.loads[load].nodes.contains(node)));
+        let could_be_short = |node: &&NodeId| {
+            let node = &own.nodes[node.index()];
+            node.at_risk || !node.short.is_empty()
+        };
+        look.extend(own.loads[load].nodes.iter().filter(could_be_short));
     }
     let mut affected: BTreeSet<usize> = BTreeSet::new();
     for node in look {
@@ -148,26 +168,21 @@ pub(super) fn demand_changed(context: &mut Context<'_>, now: SimTime, load: usiz
 fn share(context: &mut Context<'_>, node: NodeId, affected: &mut BTreeSet<usize>) {
     let capacity = context.world.node(node).allocatable.cpu_milli();
     let own = &context.cpu_shares;
-    let pods = own.nodes.get(&node).cloned().unwrap_or_default();
-    let used: i64 = pods.iter().map(|(&load, pods)| pods.count * own.wanted(load)).sum();
-    let mut given = BTreeMap::new();
-    if used > capacity && own.at_risk.contains(&node) {
-        let contenders = |(&load, &Pods { count, requested }): (&usize, &Pods)| Contenders {
+    let Node { pods, at_risk, .. } = &own.nodes[node.index()];
+    let mut given = Vec::new();
+    if *at_risk && own.used(node) > capacity {
+        let contenders = |&(load, Pods { count, requested }): &(usize, Pods)| Contenders {
             count,
             wanted_milli: own.wanted(load),
             weight: (requested / count.max(1)).max(2),
         };
         let kinds: Vec<Contenders> = pods.iter().map(contenders).collect();
-        given = pods.keys().copied().zip(shares(capacity, &kinds)).collect();
+        given = pods.iter().map(|(load, _)| *load).zip(shares(capacity, &kinds)).collect();
     }
-    let before = if given.is_empty() {
-        context.cpu_shares.short.remove(&node)
-    } else {
-        context.cpu_shares.short.insert(node, given.clone())
-    }
-    .unwrap_or_default();
-    if before != given {
-        affected.extend(before.keys().chain(given.keys()));
+    let short = &mut context.cpu_shares.nodes[node.index()].short;
+    if *short != given {
+        affected.extend(short.iter().chain(&given).map(|(load, _)| *load));
+        *short = given;
     }
 }
 
@@ -176,14 +191,13 @@ fn tell(context: &mut Context<'_>, now: SimTime, load: usize) {
     let own = &context.cpu_shares;
     let nodes = &own.loads[load].nodes;
     let mut available = None;
-    if nodes.iter().any(|node| own.short.contains_key(node)) {
+    if nodes.iter().any(|node| !own.nodes[node.index()].short.is_empty()) {
         let (mut sum, mut replicas) = (0_i64, 0_i64);
         for &node in nodes {
-            let pods = own.nodes.get(&node);
-            let count = pods.and_then(|pods| pods.get(&load)).map_or(0, |pods| pods.count);
-            let used: i64 = pods.into_iter().flatten().map(|(&load, pods)| pods.count * own.wanted(load)).sum();
-            let spare = (context.world.node(node).allocatable.cpu_milli() - used).max(0);
-            let each = own.short.get(&node).and_then(|given| given.get(&load)).copied();
+            let Node { pods, short, .. } = &own.nodes[node.index()];
+            let count = pods.iter().find(|(other, _)| *other == load).map_or(0, |(_, pods)| pods.count);
+            let spare = (context.world.node(node).allocatable.cpu_milli() - own.used(node)).max(0);
+            let each = short.iter().find(|(other, _)| *other == load).map(|(_, each)| *each);
             sum += each.map_or(own.wanted(load) * count + spare, |each| each * count);
             replicas += count;
         }

@@ -1,5 +1,7 @@
 //! Samples of the cluster for the report.
 
+use rustc_hash::FxHashMap;
+
 use super::context::Context;
 use super::event::{Event, class};
 use crate::domain::{SimTime, WorkloadId, well_known};
@@ -65,13 +67,20 @@ pub(super) fn take(context: &mut Context<'_>, now: SimTime) -> Sample {
     }
     sample.queues = context.queues.iter().map(super::queue_loop::QueueLoop::sample).collect();
     sample.metrics = context.autoscalers.iter().flat_map(super::replica_loop::ReplicaLoop::samples).collect();
-    sample.workloads = scalable.into_iter().map(|id| workload_sample(context, now, id)).collect();
+    let mut loads: FxHashMap<WorkloadId, usize> = FxHashMap::default();
+    for (load, own) in context.loads.iter().enumerate() {
+        if let Some(id) = own.id {
+            loads.entry(id).or_insert(load);
+        }
+    }
+    let of_workload = |id| workload_sample(context, now, id, loads.get(&id).copied());
+    sample.workloads = scalable.into_iter().map(of_workload).collect();
     sample
 }
 
-fn workload_sample(context: &mut Context<'_>, now: SimTime, id: WorkloadId) -> WorkloadSample {
+fn workload_sample(context: &mut Context<'_>, now: SimTime, id: WorkloadId, load: Option<usize>) -> WorkloadSample {
     let workload = context.world.workload(id);
-    let mut load = context.loads.iter_mut().find(|load| load.id == Some(id));
+    let mut load = load.and_then(|load| context.loads.get_mut(load));
     let response = load.as_mut().and_then(|load| load.response_seconds());
     let cpu_used_milli = load.as_mut().map_or(0.0, |load| load.cpu_used_milli(now));
     let load = load.as_deref();
