@@ -14,6 +14,7 @@ mod eviction;
 mod images;
 pub(super) mod inquiry;
 mod interruption;
+mod last_look;
 mod launch;
 mod provisioning;
 mod queue;

@@ -29,9 +29,10 @@ mod what_if;
 pub use balanced::{Score, rescheduling_cost};
 pub use budgets::{Allowance, NodeCount, allowed, allowed_nodes, is_active};
 pub use candidates::{
-    Blocker, Candidate, Class, Method, NotEligible, Survey, candidates, described, eligible, objections, survey,
+    Blocker, Candidate, Class, Method, NotEligible, Survey, candidates, compare_by_cost, described, eligible,
+    objections, survey,
 };
-pub use cost::{node_cost, pod_cost};
+pub use cost::{Disturbance, node_cost, pod_cost};
 pub use methods::{Found, Memory, drift, emptiness, multi_node, single_node};
 pub use obstacles::Obstacle;
 pub use offerings::has_lost_its_type;

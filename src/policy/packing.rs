@@ -13,6 +13,7 @@
 
 mod bits;
 mod by_group;
+mod certainty;
 mod claim;
 mod classes;
 mod cluster;
@@ -239,6 +240,9 @@ impl<'a> Packer<'a> {
         };
         let asked = asked(setup, nodes, question, &self.resources, volumes);
         let mut pass = pass::Pass::new(engine, asked, classes, &mut self.shapes, existing, limits);
+        if !question.unready.is_empty() && (left_out.contains(&true) || !pass.all_are_sure()) {
+            pass.asked.unready.clear();
+        }
         match effort {
             None => pass.solve(&left_out),
             Some(effort) => pass.solve_cheaply(&left_out, effort),
@@ -266,14 +270,16 @@ fn asked<'p>(
         }
         marks
     };
+    let hasty = !question.unready.is_empty();
     // Source: Karpenter core v1.14 `pkg/controllers/disruption/helpers.go`, `SimulateScheduling`.
     let asks = setup.karpenter >= KarpenterVersion::V1_14 && !question.unsettled.is_empty();
     pass::Asked {
         nodes,
         pods: question.pods,
         volumes,
-        kept_off: if asks { marked(question.pods.len(), question.running) } else { Vec::new() },
+        running: if asks || hasty { marked(question.pods.len(), question.running) } else { Vec::new() },
         unsettled: if asks { marked(nodes, question.unsettled) } else { Vec::new() },
+        unready: if hasty { marked(nodes, question.unready) } else { Vec::new() },
         most_claims: question.most_claims,
         watched: question.watched,
         resources,

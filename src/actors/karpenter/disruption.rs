@@ -4,16 +4,17 @@
 //! Source: Karpenter core v1.13 `pkg/controllers/disruption/controller.go`, `validation.go`.
 
 use super::cluster_view::with_view;
+use super::last_look::{Answer, LastLook, Seen, can_be_kept};
 use super::queue::{self, Proposal};
 use super::type_lists::LazyPacker;
 use super::{claims, consolidation, has_disruption_loop, is_managed, provisioning};
 use crate::actors::context::Context;
 use crate::actors::event::{Event, class};
 use crate::domain::node_pool::DisruptionReason;
-use crate::domain::{NodeId, SimDuration, SimTime};
+use crate::domain::{NodeId, PodId, SimDuration, SimTime};
 use crate::policy::disruption::{
-    Class, ClusterView, Command, Found, Memory, Method, Obstacle, Rejection, Survey, WhatIf, candidates, drift,
-    emptiness, multi_node, one_for_one, single_node, static_drift, template_claim, validate, validate_empty,
+    Candidate, Class, ClusterView, Command, Found, Memory, Method, Obstacle, Rejection, Survey, WhatIf, candidates,
+    drift, emptiness, multi_node, one_for_one, single_node, static_drift, template_claim, validate, validate_empty,
 };
 use crate::policy::packing::PackingSetup;
 use crate::world::NodePhase;
@@ -38,6 +39,7 @@ pub(super) struct Loop {
     /// For each method the stamp with which it last found nothing.
     memos: [Option<u64>; ORDER.len()],
     memory: Memory,
+    last_look: LastLook,
     waiting: Option<Waiting>,
     /// Passes in a row that ended with a command that could not be started.
     failures: u32,
@@ -114,7 +116,7 @@ fn next_pass(context: &mut Context<'_>, failed: bool) {
 
 /// The first method from one on that has something to do, and what: one command, but for static drift. Methods that find
 /// nothing remember the stamp and do not look again before it changes; drift always looks.
-fn search(context: &mut Context<'_>, now: SimTime, from: usize) -> Option<(usize, Vec<Proposal>)> {
+fn search(context: &mut Context<'_>, now: SimTime, from: usize) -> Option<Proposals> {
     let stamp = context.karpenter.stamp.read(now);
     let drifted = context.karpenter.nodes.values().any(|claim| claim.drifted.is_some());
     if !drifted {
@@ -128,72 +130,81 @@ fn search(context: &mut Context<'_>, now: SimTime, from: usize) -> Option<(usize
         Method::StaticDrift => drifted && static_pools,
         _ => memos[*place] != Some(stamp),
     };
-    let open: Vec<usize> = (from..ORDER.len()).filter(open).collect();
+    let open: Vec<Method> = (from..ORDER.len()).filter(open).map(|place| ORDER[place]).collect();
     if open.is_empty() {
         return None;
     }
     provisioning::refresh(context, now);
     let pending = provisioning::provisionable(context);
-    let mut memory = std::mem::take(&mut context.karpenter.disruption.memory);
-    let unix_seconds = context.setup.unix_seconds(now);
-    let eligible = context.karpenter.disruption.eligible;
-    let (found, nothing, met, eligible) = with_view(context, now, &pending, |setup, view, nodes| {
-        let mut packer = context.karpenter.instance_types.packer(&context.karpenter.pools, setup);
-        let mut inquiry = Inquiry {
-            view,
-            setup,
-            asking: Asking { packer: Some(&mut packer), what_if: None },
-            survey: Survey::default(),
-            memory: &mut memory,
-            obstacles: Vec::new(),
-            unix_seconds,
-            eligible,
-        };
-        let (mut found, mut nothing) = (None, Vec::new());
-        for place in open {
-            let method = ORDER[place];
-            if method == Method::StaticDrift {
-                let commands = inquiry.static_drift();
-                if !commands.is_empty() {
-                    let proposals = commands.iter().map(|command| proposal(method, command, nodes)).collect();
-                    found = Some((place, proposals));
-                    break;
-                }
-                continue;
-            }
-            match inquiry.ask(method) {
-                Some(Found::Command(command)) => {
-                    found = Some((place, vec![proposal(method, &command, nodes)]));
-                    break;
-                }
-                Some(Found::Nothing) => nothing.push(place),
-                Some(Found::NotNow) | None => {}
-            }
+    let seen = Seen::now(context, now, &pending);
+    let known = context.karpenter.disruption.last_look.answers(context, now, &seen, &open);
+    let (answers, found) = match known {
+        Some(known) => (known, None),
+        None => look(context, now, &pending, seen, &open),
+    };
+    for (method, answer) in answers {
+        count(&mut context.karpenter.disruption.eligible, method.reason(), answer.candidates);
+        context.world.note_obstacles(answer.met);
+        if answer.lasting {
+            context.karpenter.disruption.memos[place_of(method)] = Some(stamp);
         }
-        let met = inquiry.obstacles.into_iter().map(|(node, kind)| (nodes[node], kind)).collect::<Vec<_>>();
-        (found, nothing, met, inquiry.eligible)
-    });
-    context.karpenter.disruption.eligible = eligible;
-    context.karpenter.disruption.memory = memory;
-    context.world.note_obstacles(met);
-    for place in nothing {
-        context.karpenter.disruption.memos[place] = Some(stamp);
     }
     found
+}
+
+fn place_of(method: Method) -> usize {
+    ORDER.iter().position(|own| *own == method).unwrap_or(0)
+}
+
+type Proposals = (usize, Vec<Proposal>);
+
+/// Asks the methods one after the other until one has something to do: what those before it came to, and its proposals.
+fn look(
+    context: &mut Context<'_>,
+    now: SimTime,
+    pending: &[PodId],
+    seen: Seen,
+    open: &[Method],
+) -> (Vec<(Method, Answer)>, Option<Proposals>) {
+    let mut memory = std::mem::take(&mut context.karpenter.disruption.memory);
+    let unix_seconds = context.setup.unix_seconds(now);
+    let (answers, found, counted) = with_view(context, now, pending, |setup, view, nodes| {
+        let mut packer = context.karpenter.instance_types.packer(&context.karpenter.pools, setup);
+        let asking = Asking { packer: Some(&mut packer), what_if: None };
+        let survey = Survey::default();
+        let mut inquiry = Inquiry { view, nodes, setup, asking, survey, memory: &mut memory, unix_seconds };
+        let (mut answers, mut found) = (Vec::new(), None);
+        for &method in open {
+            let (answer, proposals) = inquiry.ask(method);
+            answers.extend(answer.map(|answer| (method, answer)));
+            if !proposals.is_empty() {
+                found = Some((place_of(method), proposals));
+                break;
+            }
+        }
+        let counted = || (0..view.pools.len()).map(|pool| view.counted_nodes(pool)).collect::<Vec<_>>();
+        (answers, found, can_be_kept(context, view).then(counted))
+    });
+    context.karpenter.disruption.memory = memory;
+    let mut last_look = std::mem::take(&mut context.karpenter.disruption.last_look);
+    match counted.filter(|_| found.is_none()) {
+        Some(counted) => last_look.keep(context, seen, counted, answers.clone()),
+        None => last_look.forget(),
+    }
+    context.karpenter.disruption.last_look = last_look;
+    (answers, found)
 }
 
 /// The methods of one pass, which share what they learn of the cluster.
 struct Inquiry<'q, 'p> {
     view: &'q ClusterView<'q>,
+    /// The node behind each position in the view.
+    nodes: &'q [NodeId],
     setup: PackingSetup<'q>,
     asking: Asking<'q, 'p>,
     survey: Survey,
     memory: &'q mut Memory,
-    /// What kept nodes, as positions in the view.
-    obstacles: Vec<(usize, Obstacle)>,
     unix_seconds: i64,
-    /// Candidates of each reason, in the order of [`DisruptionReason::ALL`].
-    eligible: [u32; 3],
 }
 
 /// The packer, and from the first question on the cluster as compiled by it.
@@ -205,7 +216,7 @@ struct Asking<'q, 'p> {
 impl<'q, 'p> Asking<'q, 'p> {
     fn about(&mut self, view: &'q ClusterView<'q>) -> Option<&mut WhatIf<'q, 'p>> {
         if let Some(packer) = self.packer.take() {
-            self.what_if = Some(WhatIf::new(packer.get(), view));
+            self.what_if = Some(WhatIf::new(packer.get(), view).brief());
         }
         self.what_if.as_mut()
     }
@@ -224,21 +235,38 @@ impl Inquiry<'_, '_> {
         static_drift(view, &candidates, &allowances).into_iter().filter_map(replaced).collect()
     }
 
-    /// Asks a method; `None` if no node is a candidate.
-    fn ask(&mut self, method: Method) -> Option<Found> {
-        let view = self.view;
+    /// Asks a method: what it came to, but for static drift, and what it proposes.
+    fn ask(&mut self, method: Method) -> (Option<Answer>, Vec<Proposal>) {
+        let (view, nodes) = (self.view, self.nodes);
+        if method == Method::StaticDrift {
+            let commands = self.static_drift();
+            return (None, commands.iter().map(|command| proposal(method, command, nodes)).collect());
+        }
         let (candidates, others) = self.survey.of(view, method);
-        count(&mut self.eligible, method.reason(), candidates.len() as u32);
+        let mut answer = Answer::new(view, nodes, method, &candidates, self.unix_seconds);
         if method == Method::MultiNode {
             // Single-node consolidation leaves the same nodes out: they count once.
-            self.obstacles.extend(others.into_iter().filter(|(_, kind)| *kind != Obstacle::Unmanaged));
+            let others = others.into_iter().filter(|(_, kind)| *kind != Obstacle::Unmanaged);
+            answer.met.extend(others.map(|(node, kind)| (nodes[node], kind)));
         }
-        if candidates.is_empty() {
-            return None;
+        let found = if candidates.is_empty() { None } else { self.try_method(method, &candidates) };
+        if method == Method::SingleNode {
+            answer.met.extend(self.memory.passed_over.drain(..).map(|(node, kind)| (nodes[node], kind)));
         }
+        answer.lasting = found == Some(Found::Nothing);
+        let proposals = match &found {
+            Some(Found::Command(command)) => vec![proposal(method, command, nodes)],
+            Some(Found::Nothing | Found::NotNow) | None => Vec::new(),
+        };
+        (Some(answer), proposals)
+    }
+
+    /// What a method comes to that has candidates.
+    fn try_method(&mut self, method: Method, candidates: &[Candidate]) -> Option<Found> {
+        let view = self.view;
         let mut allowances = view.allowances(method.reason(), self.unix_seconds);
         if method == Method::Emptiness {
-            return Some(emptiness(&candidates, &mut allowances));
+            return Some(emptiness(candidates, &mut allowances));
         }
         // Consolidation leaves nodes without pods alone: no packer is needed to find nothing.
         if method != Method::Drift && candidates.iter().all(|own| own.reschedulable.is_empty()) {
@@ -247,14 +275,10 @@ impl Inquiry<'_, '_> {
         }
         let what_if = self.asking.about(view)?;
         Some(match method {
-            Method::MultiNode => multi_node(what_if, &candidates, &mut allowances, None),
-            Method::SingleNode => {
-                let found = single_node(what_if, &candidates, &allowances, self.memory, None);
-                self.obstacles.append(&mut self.memory.passed_over);
-                found
-            }
+            Method::MultiNode => multi_node(what_if, candidates, &mut allowances, None),
+            Method::SingleNode => single_node(what_if, candidates, &allowances, self.memory, None),
             Method::Emptiness | Method::Drift | Method::StaticDrift => {
-                drift(what_if, &candidates, &allowances).0.map_or(Found::Nothing, Found::Command)
+                drift(what_if, candidates, &allowances).0.map_or(Found::Nothing, Found::Command)
             }
         })
     }

@@ -17,6 +17,7 @@ use crate::policy::packing::{Packer, PackerMemory, PackingSetup};
 pub(in crate::actors) struct TypeLists {
     lists: Vec<Vec<InstanceType>>,
     kept: RefCell<Option<Kept>>,
+    generation: u64,
 }
 
 /// A packer at rest, with what else it was compiled from: kept alive, so that equal addresses mean the same things.
@@ -28,13 +29,19 @@ struct Kept {
 
 impl TypeLists {
     pub(super) fn new(lists: Vec<Vec<InstanceType>>) -> Self {
-        Self { lists, kept: RefCell::default() }
+        Self { lists, ..Self::default() }
     }
 
     /// The lists, to be changed: what was compiled from them no longer holds.
     pub(in crate::actors) fn change(&mut self) -> &mut [Vec<InstanceType>] {
         self.kept.take();
+        self.generation += 1;
         &mut self.lists
+    }
+
+    /// Grows with every change: while it stays the same, so do the lists.
+    pub(super) fn generation(&self) -> u64 {
+        self.generation
     }
 
     /// A packer for `pools`, which `setup` was made of: compiled when it is first needed, or the one kept.

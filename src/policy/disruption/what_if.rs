@@ -19,6 +19,8 @@ pub struct WhatIf<'w, 'p> {
     cluster: packing::ClusterView,
     /// Pods of nodes that are on their way out.
     homeless: Vec<PodPlace>,
+    /// Nodes that are not initialized, if answers may be [brief](Self::brief).
+    unready: Vec<usize>,
 }
 
 /// Where a pod of a simulation is now, as positions in the view.
@@ -95,7 +97,15 @@ impl<'w, 'p> WhatIf<'w, 'p> {
         let facts = view.nodes.iter().zip(&bound);
         let nodes: Vec<NodeView<'_>> = facts.map(|(facts, pods)| NodeView { pods, ..facts.view }).collect();
         let cluster = packer.cluster(&nodes);
-        Self { packer, view, cluster, homeless }
+        Self { packer, view, cluster, homeless, unready: Vec::new() }
+    }
+
+    /// The same for those who only want to know whether something can be done: a simulation of consolidation ends as soon as a pod
+    /// would have to wait for a node that is not initialized, and does not say then where the others would go.
+    pub fn brief(self) -> Self {
+        let unready = |facts: &NodeFacts<'_>| facts.view.managed && !facts.view.initialized;
+        let nodes = 0..self.view.nodes.len();
+        Self { unready: nodes.filter(|&node| unready(&self.view.nodes[node])).collect(), ..self }
     }
 
     /// The cluster.
@@ -105,7 +115,7 @@ impl<'w, 'p> WhatIf<'w, 'p> {
 
     /// Packs what is pending, the pods of the taken nodes and those of nodes on their way out, without the taken nodes.
     pub fn simulate(&mut self, taken: &[&Candidate]) -> Simulation {
-        self.ask(taken, &[])
+        self.ask(taken, &[], false)
     }
 
     /// The same as consolidation asks it.
@@ -120,10 +130,10 @@ impl<'w, 'p> WhatIf<'w, 'p> {
         };
         let asks = view.karpenter >= KarpenterVersion::V1_14;
         let unsettled: Vec<usize> = (0..view.nodes.len()).filter(|&node| asks && within(&view.nodes[node])).collect();
-        self.ask(taken, &unsettled)
+        self.ask(taken, &unsettled, true)
     }
 
-    fn ask(&mut self, taken: &[&Candidate], unsettled: &[usize]) -> Simulation {
+    fn ask(&mut self, taken: &[&Candidate], unsettled: &[usize], brief: bool) -> Simulation {
         let view = self.view;
         let mut pods: Vec<PodPlace> = (0..view.pending.len()).map(PodPlace::Pending).collect();
         let (mut without, mut displaced) = (Vec::with_capacity(taken.len()), Vec::new());
@@ -147,6 +157,7 @@ impl<'w, 'p> WhatIf<'w, 'p> {
             displaced: &displaced,
             unsettled,
             running: &running,
+            unready: if brief { &self.unready } else { &[] },
             ..packing::WhatIf::placing(&asked, ReservedMode::Fallback, view.ties)
         };
         let plan = self.packer.simulate(&mut self.cluster, &question);
@@ -185,6 +196,9 @@ fn bound_pods<'a>(pods: &'a [PodView<'a>], leaves: impl Fn(&PodView<'_>) -> bool
 
 /// Pending pods may stay pending; those of leaving nodes may wait for a node, but not be without one.
 fn first_failure(view: &ClusterView<'_>, plan: &PackingPlan, pods: &[PodPlace]) -> Option<Failure> {
+    if let Some((pod, node)) = plan.given_up {
+        return Some(Failure::WaitsForNode { pod, node });
+    }
     let unplaced = plan.unschedulable.iter().find(|own| !matches!(pods[own.pod], PodPlace::Pending(_)));
     if let Some(unplaced) = unplaced {
         return Some(Failure::NoPlace { pod: unplaced.pod, reason: Box::new(unplaced.reason.clone()) });

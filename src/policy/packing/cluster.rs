@@ -54,6 +54,9 @@ pub struct WhatIf<'q> {
     pub unsettled: &'q [usize],
     /// Positions in `pods` of those that run on nodes that consolidation wants to remove.
     pub running: &'q [usize],
+    /// Nodes to which no pod at `running` may go: with the first that does, the pass is given up, if it is certain by then that
+    /// every pod finds some place. Empty for a whole plan.
+    pub unready: &'q [usize],
     /// A pod of `pods` for which the answers of existing nodes are kept in the plan's `verdicts`.
     pub watched: Option<usize>,
 }
@@ -70,6 +73,7 @@ impl<'q> WhatIf<'q> {
             most_claims: usize::MAX,
             unsettled: &[],
             running: &[],
+            unready: &[],
             watched: None,
         }
     }

@@ -38,6 +38,10 @@ pub(super) struct PriceOrders {
 pub(super) fn plan(mut pass: Pass<'_, '_>, orders: &mut PriceOrders) -> PackingPlan {
     let mut plan = PackingPlan { dropped_pools: pass.engine.templates.dropped.clone(), ..PackingPlan::default() };
     plan.verdicts = std::mem::take(&mut pass.verdicts);
+    plan.given_up = pass.given_up;
+    if plan.given_up.is_some() {
+        return plan;
+    }
     let placed = pass.existing.placed().into_iter();
     plan.existing.extend(placed.map(|(node, pods)| ExistingPlacement { node, pods }));
     for claim in std::mem::take(&mut pass.claims) {

@@ -36,6 +36,8 @@ pub(super) struct Pass<'p, 'a> {
     pub(super) failures: Vec<Option<Unschedulable>>,
     /// What existing nodes said to the watched pod.
     pub(super) verdicts: Vec<NodeVerdict>,
+    /// The pod, and the node, with which the pass was given up.
+    pub(super) given_up: Option<(usize, usize)>,
 }
 
 /// What a pass is about.
@@ -46,9 +48,12 @@ pub(super) struct Asked<'p> {
     pub(super) pods: &'p [PendingPod<'p>],
     /// Their volumes.
     pub(super) volumes: Vec<Option<PodVolumes>>,
-    /// Pods that nodes which have not settled do not take, and those nodes, by position in the order of trial.
-    pub(super) kept_off: Vec<bool>,
+    /// Which pods run on nodes that are to be removed; empty where nobody asks.
+    pub(super) running: Vec<bool>,
+    /// The nodes that have not settled, which do not take these pods; empty if there are none.
     pub(super) unsettled: Vec<bool>,
+    /// The nodes to which one of these pods must not go, or the pass is given up; empty if it is to be finished.
+    pub(super) unready: Vec<bool>,
     /// How many claims are opened before the pass is given up.
     pub(super) most_claims: usize,
     /// The pod whose refusals by existing nodes are kept.
@@ -88,6 +93,7 @@ impl<'p, 'a> Pass<'p, 'a> {
             remaining: Vec::with_capacity(limits.len()),
             failures,
             verdicts: Vec::new(),
+            given_up: None,
         };
         for (template, limits) in limits.into_iter().enumerate() {
             pass.remaining.push(Remaining { limits, types: Bits::default() });
@@ -140,6 +146,9 @@ impl<'p, 'a> Pass<'p, 'a> {
                     put_back_at[pod] = queue.len();
                 }
             }
+            if self.given_up.is_some() {
+                break;
+            }
         }
     }
 
@@ -190,7 +199,8 @@ impl<'p, 'a> Pass<'p, 'a> {
         if self.asked.watched == Some(pod) {
             self.watch(pod, class, variant, in_topology);
         }
-        let kept_off = self.asked.kept_off.get(pod).is_some_and(|&own| own);
+        let running = self.asked.running.get(pod).is_some_and(|&own| own);
+        let kept_off = running && !self.asked.unsettled.is_empty();
         // What has refused such a pod for good, or has no room, does so for the rest of the pass.
         let mut from = if kept_off { 0 } else { self.classes.list[class].variants[variant].first_open_node };
         let mut all_for_good = !kept_off;
@@ -218,7 +228,11 @@ impl<'p, 'a> Pass<'p, 'a> {
             match node.can_add(&visitor, tolerates, self.engine.table, &mut self.engine.topology) {
                 Ok(set) => {
                     let (table, topology) = (&mut *self.engine.table, &mut self.engine.topology);
+                    let node = node.node;
                     self.existing.change(position, |node| node.add(pod, set, &visitor, table, topology));
+                    if running && self.asked.unready.get(node).is_some_and(|&own| own) {
+                        self.given_up = Some((pod, node));
+                    }
                     return true;
                 }
                 Err(unsuitable) if unsuitable.for_good => {

@@ -20,6 +20,9 @@ pub struct PackingPlan {
     /// What existing nodes said to the pod that [`WhatIf::watched`](super::WhatIf::watched) names at its last attempt, in
     /// the order in which they were asked; nodes after the first that took it were not.
     pub verdicts: Vec<NodeVerdict>,
+    /// The pod with which the pass was given up, and the [`unready`](super::WhatIf::unready) node that it went to: nothing else
+    /// is stated then.
+    pub given_up: Option<(usize, usize)>,
 }
 
 /// What an existing node says to a pod.

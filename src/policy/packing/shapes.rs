@@ -66,6 +66,8 @@ struct Entry {
     forms: Vec<Arc<Form>>,
     /// Whether the last form is known to be the last.
     exhausted: bool,
+    /// Whether such pods are sure of a place where nothing but their own wishes counts, if that is known.
+    sure: Option<bool>,
 }
 
 /// All shapes met so far.
@@ -112,6 +114,16 @@ impl Shapes {
         &self.entries[number].shape
     }
 
+    /// Whether pods of the shape can always have a node of their own, if that was found out before.
+    pub(super) fn is_sure(&self, number: usize) -> Option<bool> {
+        self.entries[number].sure
+    }
+
+    /// Remembers whether pods of the shape can always have a node of their own.
+    pub(super) fn remember_sure(&mut self, number: usize, sure: bool) {
+        self.entries[number].sure = Some(sure);
+    }
+
     /// A shape after so many relaxations, if it can be relaxed that often.
     pub(super) fn form(&mut self, number: usize, step: usize, workshop: &mut Workshop<'_>) -> Option<Arc<Form>> {
         let entry = &mut self.entries[number];
@@ -148,7 +160,7 @@ fn new_entry(
         inverse: rules.inverse(spec, namespace, setup, spanning, table),
     };
     let first = new_form(Arc::clone(spec), namespace, workshop);
-    Entry { shape: Arc::new(shape), forms: vec![Arc::new(first)], exhausted: false }
+    Entry { shape: Arc::new(shape), forms: vec![Arc::new(first)], exhausted: false, sure: None }
 }
 
 fn new_form(spec: Arc<PodSpec>, namespace: Symbol, workshop: &mut Workshop<'_>) -> Form {

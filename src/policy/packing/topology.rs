@@ -209,6 +209,11 @@ impl<'p> Topology<'p> {
         known.repelled_by.sort_unstable();
     }
 
+    /// Whether there is no group at all, so that topology has no say in this pass.
+    pub(super) fn is_plain(&self) -> bool {
+        self.groups.is_empty() && self.inverse.is_empty()
+    }
+
     /// Whether any group has a say in where pods of the class go.
     pub(super) fn concerns(&mut self, class: usize, owned: &[usize], spec: &PodSpec, namespace: Symbol) -> bool {
         self.refresh(class, spec, namespace);

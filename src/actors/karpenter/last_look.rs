@@ -1,0 +1,190 @@
+//! What the disruption loop saw when it last looked, and what each method came to: at the same cluster it comes to the same.
+//!
+//! Upstream's memo holds only what nothing but a change of the cluster could alter; a method that a budget kept from something
+//! looks again at every pass. Most of these looks see what the last one saw, and are answered from here.
+//!
+//! What is kept is stale as soon as one of these differs: the world (by its revision), a condition of a node or what Karpenter has in
+//! mind for it, the pods that wait, pools, instance types with their offerings, the breaking of ties, what a budget allows now, or
+//! the order of the candidates, whose lives grow shorter. Nothing is kept where volumes could change a pod's places, or a
+//! pod is protected for a time.
+
+use std::sync::Arc;
+
+use super::claims::{is_consolidatable, is_marked, is_nominated};
+use super::cluster_view::{known_nodes, ties};
+use crate::actors::context::Context;
+use crate::domain::node_pool::DisruptionReason;
+use crate::domain::{KarpenterVersion, NodeId, NodePool, PodId, SimTime, well_known};
+use crate::policy::budgets::BudgetStatus;
+use crate::policy::disruption::{
+    Candidate, ClusterView, Disturbance, Method, NodeCount, Obstacle, allowed, compare_by_cost,
+};
+use crate::policy::packing::TieBreak;
+
+/// A cluster as a look saw it.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) struct Seen {
+    /// The world's revision.
+    world: u64,
+    /// The generation of the lists of instance types.
+    types: u64,
+    ties: TieBreak,
+    pending: Vec<PodId>,
+    nodes: Vec<Condition>,
+    /// What a replayed case states of the budgets of its pods.
+    replayed: Option<Vec<BudgetStatus>>,
+}
+
+/// What the world does not know of a node, or what time alone changes.
+#[derive(Clone, Copy, PartialEq, Debug)]
+struct Condition {
+    node: NodeId,
+    marked: bool,
+    queued: bool,
+    nominated: bool,
+    consolidatable: bool,
+    drifted: Option<SimTime>,
+}
+
+impl Seen {
+    /// The cluster as it is now. `pending` are the pods that provisioning would take on.
+    pub(super) fn now(context: &Context<'_>, now: SimTime, pending: &[PodId]) -> Self {
+        let condition = |node: NodeId| {
+            let claim = context.karpenter.nodes.get(&node);
+            Condition {
+                node,
+                marked: is_marked(context, node),
+                queued: claim.is_some_and(|claim| claim.queued),
+                nominated: is_nominated(context, now, node),
+                consolidatable: is_consolidatable(context, now, node),
+                drifted: claim.and_then(|claim| claim.drifted),
+            }
+        };
+        Self {
+            world: context.world.revision(),
+            types: context.karpenter.instance_types.generation(),
+            ties: ties(context),
+            pending: pending.to_vec(),
+            nodes: known_nodes(context).into_iter().map(condition).collect(),
+            replayed: context.replay.as_ref().map(|replay| replay.budget_statuses(context.pod_budgets.len())),
+        }
+    }
+}
+
+/// What a method came to that found nothing to do.
+#[derive(Clone, Debug)]
+pub(super) struct Answer {
+    /// Whether that holds until something changes; otherwise a budget stood in the way, or there was no candidate.
+    pub(super) lasting: bool,
+    /// How many candidates there were.
+    pub(super) candidates: u32,
+    /// What kept nodes.
+    pub(super) met: Vec<(NodeId, Obstacle)>,
+    /// What each pool's budgets allowed.
+    allowed: Vec<i64>,
+    /// The candidates in their order, where their order counts and time can change it.
+    order: Vec<(NodeId, Disturbance)>,
+}
+
+impl Answer {
+    /// What a method came to at a view of these nodes, whose `candidates` it had before it.
+    pub(super) fn new(
+        view: &ClusterView<'_>,
+        nodes: &[NodeId],
+        method: Method,
+        candidates: &[Candidate],
+        unix_seconds: i64,
+    ) -> Self {
+        let allowances = view.allowances(method.reason(), unix_seconds);
+        let ordered = method == Method::MultiNode && view.karpenter < KarpenterVersion::V1_14;
+        let order = candidates.iter().filter(|_| ordered);
+        Self {
+            lasting: false,
+            candidates: candidates.len() as u32,
+            met: Vec::new(),
+            allowed: allowances.iter().map(|own| own.0).collect(),
+            order: order.map(|own| (nodes[own.node], Disturbance::of(&view.nodes[own.node]))).collect(),
+        }
+    }
+}
+
+/// What is kept of the last look.
+#[derive(Debug, Default)]
+pub(super) struct LastLook {
+    seen: Option<Seen>,
+    pools: Vec<Arc<NodePool>>,
+    /// Nodes that count for the budgets of each pool.
+    counted: Vec<NodeCount>,
+    answers: Vec<(Method, Answer)>,
+}
+
+impl LastLook {
+    /// What the methods would come to, if all of them have been asked about a cluster that is still as it was seen.
+    pub(super) fn answers(
+        &self,
+        context: &Context<'_>,
+        now: SimTime,
+        seen: &Seen,
+        methods: &[Method],
+    ) -> Option<Vec<(Method, Answer)>> {
+        if !self.is_about(context, seen) {
+            return None;
+        }
+        let known = |method: &Method| {
+            let (_, answer) = self.answers.iter().find(|(own, _)| own == method)?;
+            let holds =
+                self.allow_the_same(context, now, method.reason(), answer) && in_order(context, now, &answer.order);
+            holds.then(|| (*method, answer.clone()))
+        };
+        methods.iter().map(known).collect()
+    }
+
+    fn is_about(&self, context: &Context<'_>, seen: &Seen) -> bool {
+        let same = |(one, other): (&Arc<NodePool>, &Arc<NodePool>)| Arc::ptr_eq(one, other);
+        let pools = &context.karpenter.pools;
+        self.seen.as_ref() == Some(seen) && self.pools.len() == pools.len() && self.pools.iter().zip(pools).all(same)
+    }
+
+    fn allow_the_same(&self, context: &Context<'_>, now: SimTime, reason: DisruptionReason, answer: &Answer) -> bool {
+        let unix_seconds = context.setup.unix_seconds(now);
+        let now_allowed = |(pool, count): (&Arc<NodePool>, &NodeCount)| allowed(pool, reason, *count, unix_seconds).0;
+        self.pools.iter().zip(&self.counted).map(now_allowed).eq(answer.allowed.iter().copied())
+    }
+
+    /// Keeps what the methods came to, beside what others came to at the same cluster.
+    pub(super) fn keep(
+        &mut self,
+        context: &Context<'_>,
+        seen: Seen,
+        counted: Vec<NodeCount>,
+        answers: Vec<(Method, Answer)>,
+    ) {
+        if !self.is_about(context, &seen) {
+            *self = Self { seen: Some(seen), pools: context.karpenter.pools.clone(), counted, answers: Vec::new() };
+        }
+        self.answers.retain(|(method, _)| answers.iter().all(|(own, _)| own != method));
+        self.answers.extend(answers);
+    }
+
+    /// Forgets what was seen.
+    pub(super) fn forget(&mut self) {
+        *self = Self::default();
+    }
+}
+
+/// Whether the candidates would still be taken in this order.
+fn in_order(context: &Context<'_>, now: SimTime, order: &[(NodeId, Disturbance)]) -> bool {
+    let key = |(node, disturbance): &(NodeId, Disturbance)| {
+        let state = context.world.node(*node);
+        (disturbance.at(now), state.created, state.name.as_str())
+    };
+    order.is_sorted_by(|one, next| compare_by_cost(key(one), key(next)).is_lt())
+}
+
+/// Whether what is found at such a cluster can be kept: nothing in it changes unseen.
+pub(super) fn can_be_kept(context: &Context<'_>, view: &ClusterView<'_>) -> bool {
+    let protected_for_a_time = |annotation| annotation != well_known::TRUE;
+    let pods = view.nodes.iter().flat_map(|node| node.pods);
+    let mut protections = pods.filter_map(|pod| pod.spec.annotations.get(well_known::DO_NOT_DISRUPT));
+    context.volumes.storage().is_empty() && !protections.any(protected_for_a_time)
+}
