@@ -203,6 +203,7 @@ pub fn node_view<'v>(node: &'v CaseNode, pods: &'v [BoundPod<'v>]) -> NodeView<'
         registered: true,
         offered: true,
         pods,
+        summed: None,
         volume_limits: &[],
     }
 }

@@ -7,7 +7,7 @@ use nodecast::domain::node_pool::DisruptionReason;
 use nodecast::domain::pod::PodPhase;
 use nodecast::domain::{HourlyRate, KarpenterVersion, NodeObject, PodSpec, SimTime};
 use nodecast::policy::disruption::{
-    Candidate, ClusterView, Command, Decision, Found, Method, NodeFacts, PodBudget, PodPlace, PodView, WhatIf,
+    Candidate, ClusterView, Command, Decision, Found, Method, NodeFacts, PodBudget, PodList, PodPlace, PodView, WhatIf,
     candidates, emptiness, evaluate, multi_node,
 };
 use nodecast::policy::packing::{NodeView, Packer, PackingSetup, PendingPod, PlannedClaim, PoolView, Situation};
@@ -148,10 +148,11 @@ fn pod_view(pod: &CasePod, uid_rank: u64) -> PodView<'_> {
     }
 }
 
-fn node_facts<'a>(view: NodeView<'a>, pods: &'a [PodView<'a>], node: &'a NodeObject) -> NodeFacts<'a> {
+fn node_facts<'a>(view: NodeView<'a>, pods: &'a dyn PodList, node: &'a NodeObject) -> NodeFacts<'a> {
     NodeFacts {
         view,
         pods,
+        digest: None,
         created: SimTime::ZERO,
         expire_after: None,
         grace_limited: false,
@@ -308,7 +309,7 @@ fn write(
     let name = |node: usize| view.nodes[node].view.name;
     let pod_name = |place: PodPlace| match place {
         PodPlace::Pending(pod) => view.pending[pod].name,
-        PodPlace::Taken { node, pod } | PodPlace::Leaving { node, pod } => view.nodes[node].pods[pod].name,
+        PodPlace::Taken { node, pod } | PodPlace::Leaving { node, pod } => view.nodes[node].pods()[pod].name,
     };
     let names = |pods: &[PodPlace]| pods.iter().map(|&pod| pod_name(pod)).collect::<Vec<_>>();
     let candidates: Vec<&str> = nodes.iter().map(|&node| name(node)).collect();

@@ -14,6 +14,7 @@ mod eviction;
 mod images;
 pub(super) mod inquiry;
 mod interruption;
+mod kept_pods;
 mod last_look;
 mod launch;
 mod provisioning;
@@ -60,6 +61,7 @@ pub(super) struct Karpenter {
     pub(super) instance_types: type_lists::TypeLists,
     /// The least memory that a node of a pool and type has reported.
     learned_memory: BTreeMap<(Symbol, Symbol), i64>,
+    kept_pods: kept_pods::KeptPods,
     batch: batching::Batch,
     passes: u64,
     claims_made: BTreeMap<Symbol, u32>,
@@ -295,6 +297,7 @@ pub(super) fn pod_gone(context: &mut Context<'_>, now: SimTime, node: NodeId) {
 pub(super) fn node_gone(context: &mut Context<'_>, now: SimTime, node: NodeId) {
     let karpenter = &mut context.karpenter;
     karpenter.launching.remove(&node);
+    karpenter.kept_pods.forget(node);
     let launched = karpenter.nodes.remove(&node).is_none_or(|claim| !claim.failed);
     karpenter.empty_since.remove(&node);
     karpenter.assigned.retain(|_, own| *own != node);

@@ -14,6 +14,7 @@ mod balanced;
 mod budgets;
 mod candidates;
 mod cost;
+mod digest;
 mod methods;
 mod obstacles;
 mod offerings;
@@ -33,6 +34,7 @@ pub use candidates::{
     objections, survey,
 };
 pub use cost::{Disturbance, node_cost, pod_cost};
+pub use digest::{PodList, PodsDigest};
 pub use methods::{Found, Memory, drift, emptiness, multi_node, single_node};
 pub use obstacles::Obstacle;
 pub use offerings::has_lost_its_type;

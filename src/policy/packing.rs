@@ -26,6 +26,7 @@ mod go_sort;
 mod input;
 mod min_values;
 mod node_memo;
+mod node_pods;
 mod offers;
 mod pass;
 mod plan;
@@ -52,6 +53,7 @@ pub use input::{
     PreferencePolicy, ReservedMode, Situation, TieBreak, Volumes,
 };
 pub use min_values::min_values_missed;
+pub use node_pods::NodePods;
 pub use offers::{LowerBound, lower_bound};
 pub use plan::{DroppedPool, ExistingPlacement, NodeVerdict, PackingPlan, PlannedClaim, PricedType, UnschedulablePod};
 pub use pool_verdict::{PoolVerdict, TypeGroup, refusal_of};
@@ -193,7 +195,7 @@ impl<'a> Packer<'a> {
     ) -> PackingPlan {
         let setup = &self.setup;
         let limits = cluster.limits_without(question.without, setup, &self.templates);
-        let taken = cluster.taken(question);
+        let taken = topology::Taken::new(question.without, question.displaced);
         let nodes = cluster.len();
         let existing = &mut cluster.existing;
         let mut topology = topology::Topology::new(
@@ -293,9 +295,12 @@ pub fn pack(setup: PackingSetup<'_>, situation: &Situation<'_>) -> PackingPlan {
 
 type ResolvedVolumes = (Vec<Option<volumes::PodVolumes>>, Vec<Option<VolumeRefusal>>);
 
-/// The volumes of each pod, or why the pod must be left out.
+/// The volumes of each pod, or why the pod must be left out; empty where no pod has any.
 fn resolve_volumes(setup: &PackingSetup<'_>, pods: &[PendingPod<'_>]) -> ResolvedVolumes {
     let (mut found, mut refused) = (Vec::new(), Vec::new());
+    if pods.iter().all(|pod| pod.spec.volumes.is_empty()) {
+        return (found, refused);
+    }
     for pod in pods {
         let resolved =
             (!pod.spec.volumes.is_empty()).then(|| volumes::resolve(setup.volumes, pod.namespace, pod.name, pod.spec));

@@ -266,6 +266,7 @@ fn node_view<'a>(of: &'a NodeWithPods, pods: &'a [BoundPod<'a>], offered: bool) 
         registered: true,
         offered: offered && !node.deleting,
         pods,
+        summed: None,
         volume_limits: &of.volume_limits,
     }
 }

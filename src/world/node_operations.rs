@@ -94,6 +94,7 @@ impl World {
             created: at,
             deletion_requested: None,
             pods: Vec::new(),
+            pods_revision: 0,
             requested: Resources::new(),
             settled: at,
         });

@@ -110,6 +110,7 @@ impl World {
             state.template = Arc::clone(&known.template);
             state.requests = Arc::clone(&known.requests);
             state.revision = revision;
+            self.unrecorded += 1;
         }
     }
 
@@ -262,7 +263,7 @@ impl World {
     /// The pod answers no more.
     pub fn unready_pod(&mut self, id: PodId) {
         self.lose_readiness(id);
-        self.unrecorded += 1;
+        self.change_unrecorded(id);
     }
 
     /// The pod's containers have ended well: its room on the node is free, the object stays.
@@ -276,7 +277,7 @@ impl World {
     /// Changes what the pod is by itself, its annotations for instance.
     pub fn respecify_pod(&mut self, id: PodId, spec: Arc<PodSpec>) {
         self.pods[id.index()].spec = spec;
-        self.unrecorded += 1;
+        self.change_unrecorded(id);
     }
 
     /// Asks for the pod's deletion: its endpoint leaves at once, the pod when its containers have stopped, at the latest when
@@ -287,7 +288,7 @@ impl World {
         let whole = SimTime::from_micros(at.as_micros().div_euclid(1_000_000) * 1_000_000);
         pod.deletion_ends = Some(whole + grace);
         if pod.deletion_requested.is_some() {
-            return;
+            return self.change_unrecorded(id);
         }
         pod.deletion_requested = Some(at);
         let facts = &mut self.record.pods[id.index()];
@@ -355,7 +356,20 @@ impl World {
         }
     }
 
+    /// Something about a pod has changed of which no event tells.
+    fn change_unrecorded(&mut self, id: PodId) {
+        self.unrecorded += 1;
+        self.change_pods_of_node(id);
+    }
+
+    fn change_pods_of_node(&mut self, id: PodId) {
+        if let Some(node) = self.pods[id.index()].node {
+            self.nodes[node.index()].pods_revision += 1;
+        }
+    }
+
     pub(super) fn pod_event(&mut self, at: SimTime, kind: EventKind, id: PodId, message: &str) {
+        self.change_pods_of_node(id);
         let pod = &self.pods[id.index()];
         let (node, workload) = (pod.node, Some(pod.workload));
         self.record.event(Event { at, kind, pod: Some(id), node, workload, command: None, message: message.into() });

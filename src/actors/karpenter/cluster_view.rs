@@ -1,14 +1,16 @@
 //! The cluster as Karpenter's decisions want to see it.
 
+use std::cell::OnceCell;
+use std::fmt;
 use std::sync::Arc;
 
 use super::claims::{is_consolidatable, is_marked, is_nominated};
-use super::{eviction, is_managed};
+use super::{eviction, is_managed, kept_pods};
 use crate::actors::context::Context;
 use crate::actors::workload_controllers::daemon_sets;
 use crate::domain::pod::PodPhase as ReportedPhase;
 use crate::domain::{NodeId, PodId, PodSpec, SimTime};
-use crate::policy::disruption::{ClusterView, NodeFacts, PodBudget, PodView};
+use crate::policy::disruption::{ClusterView, NodeFacts, PodBudget, PodList, PodView};
 use crate::policy::packing::{
     NamespaceView, NodeView, PackingOptions, PackingSetup, PendingPod, PoolView, TieBreak, Volumes,
 };
@@ -60,12 +62,11 @@ pub(super) fn with_view<R>(
     ask: impl FnOnce(PackingSetup<'_>, &ClusterView<'_>, &[NodeId]) -> R,
 ) -> R {
     let known = known_nodes(context);
-    let pods: Vec<Vec<PodView<'_>>> = known
-        .iter()
-        .map(|&node| context.world.node(node).pods.iter().map(|&pod| pod_view(context, pod)).collect())
-        .collect();
+    let kept: Vec<kept_pods::OfNode> = known.iter().map(|&node| kept_pods::of_node(context, node)).collect();
+    let pods: Vec<PodsOnNode<'_>> = known.iter().map(|&node| PodsOnNode::new(context, node)).collect();
+    let facts = known.iter().zip(&pods).zip(&kept);
     let nodes: Vec<NodeFacts<'_>> =
-        known.iter().zip(&pods).map(|(&node, pods)| node_facts(context, now, node, pods)).collect();
+        facts.map(|((&node, pods), kept)| node_facts(context, now, node, pods, kept)).collect();
     let pending: Vec<PendingPod<'_>> = pending.iter().map(|&pod| pending_pod(context, pod)).collect();
     let allowed = eviction::allowances(context, now);
     let pod_budgets: Vec<PodBudget<'_>> = context
@@ -128,12 +129,50 @@ pub(super) fn pod_view<'c>(context: &'c Context<'_>, pod: PodId) -> PodView<'c> 
     }
 }
 
-fn node_facts<'c>(context: &'c Context<'_>, now: SimTime, node: NodeId, pods: &'c [PodView<'c>]) -> NodeFacts<'c> {
+/// The pods of a node, listed when somebody asks.
+struct PodsOnNode<'c> {
+    context: &'c Context<'c>,
+    node: NodeId,
+    pods: OnceCell<Vec<PodView<'c>>>,
+}
+
+impl<'c> PodsOnNode<'c> {
+    fn new(context: &'c Context<'_>, node: NodeId) -> Self {
+        Self { context, node, pods: OnceCell::new() }
+    }
+}
+
+impl fmt::Debug for PodsOnNode<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "pods of {:?}", self.node)
+    }
+}
+
+impl PodList for PodsOnNode<'_> {
+    fn pods(&self) -> &[PodView<'_>] {
+        self.pods.get_or_init(|| pod_views(self.context, self.node))
+    }
+}
+
+/// The pods of a node.
+pub(super) fn pod_views<'c>(context: &'c Context<'_>, node: NodeId) -> Vec<PodView<'c>> {
+    context.world.node(node).pods.iter().map(|&pod| pod_view(context, pod)).collect()
+}
+
+fn node_facts<'c>(
+    context: &'c Context<'_>,
+    now: SimTime,
+    node: NodeId,
+    pods: &'c PodsOnNode<'c>,
+    kept: &'c kept_pods::OfNode,
+) -> NodeFacts<'c> {
     let state = context.world.node(node);
     let claim = context.karpenter.nodes.get(&node);
+    let view = node_view(context, node);
     NodeFacts {
-        view: node_view(context, node),
+        view: NodeView { summed: view.offered.then_some(&kept.bound), ..view },
         pods,
+        digest: Some(&kept.digest),
         created: state.created,
         expire_after: claim.and_then(|claim| claim.template.expire_after),
         grace_limited: claim.is_some_and(|claim| claim.template.termination_grace_period.is_some()),
@@ -163,6 +202,7 @@ pub(super) fn node_view<'c>(context: &'c Context<'_>, node: NodeId) -> NodeView<
         registered: state.phase == NodePhase::Registered,
         offered: !is_marked(context, node),
         pods: &[],
+        summed: None,
         volume_limits: context.volumes.limits(node),
     }
 }

@@ -173,7 +173,7 @@ fn search(context: &mut Context<'_>, now: SimTime) -> Option<(Method, Proposal)>
 /// The candidates of Provisioners that consolidate; up to v0.18 a pod that nothing controls keeps its node.
 fn own_candidates(view: &ClusterView<'_>, method: Method) -> Vec<Candidate> {
     let alone = |own: &Candidate| {
-        let pods = view.nodes[own.node].pods.iter();
+        let pods = view.nodes[own.node].pods().iter();
         pods.filter(|pod| pod.is_active()).any(|pod| pod.spec.owner == OwnerKind::None)
     };
     let mut found = candidates(view, method);

@@ -139,7 +139,14 @@ fn search(context: &mut Context<'_>, now: SimTime, from: usize) -> Option<Propos
     let seen = Seen::now(context, now, &pending);
     let known = context.karpenter.disruption.last_look.answers(context, now, &seen, &open);
     let (answers, found) = match known {
-        Some(known) => (known, None),
+        Some(known) => {
+            if cfg!(debug_assertions) {
+                let fresh = look(context, now, &pending, seen, &open);
+                assert!(fresh.1.is_none(), "nothing is found at a cluster where nothing was");
+                assert_eq!(known, fresh.0, "a look at the same cluster comes to the same");
+            }
+            (known, None)
+        }
         None => look(context, now, &pending, seen, &open),
     };
     for (method, answer) in answers {

@@ -6,7 +6,7 @@
 //! What is kept is stale as soon as one of these differs: the world (by its revision), a condition of a node or what Karpenter has in
 //! mind for it, the pods that wait, pools, instance types with their offerings, the breaking of ties, what a budget allows now, or
 //! the order of the candidates, whose lives grow shorter. Nothing is kept where volumes could change a pod's places, or a
-//! pod is protected for a time.
+//! pod is protected for a time. Builds with debug assertions look all the same, and compare.
 
 use std::sync::Arc;
 
@@ -14,10 +14,10 @@ use super::claims::{is_consolidatable, is_marked, is_nominated};
 use super::cluster_view::{known_nodes, ties};
 use crate::actors::context::Context;
 use crate::domain::node_pool::DisruptionReason;
-use crate::domain::{KarpenterVersion, NodeId, NodePool, PodId, SimTime, well_known};
+use crate::domain::{KarpenterVersion, NodeId, NodePool, PodId, SimTime};
 use crate::policy::budgets::BudgetStatus;
 use crate::policy::disruption::{
-    Candidate, ClusterView, Disturbance, Method, NodeCount, Obstacle, allowed, compare_by_cost,
+    Candidate, ClusterView, Disturbance, Method, NodeCount, Obstacle, PodsDigest, allowed, compare_by_cost,
 };
 use crate::policy::packing::TieBreak;
 
@@ -72,7 +72,7 @@ impl Seen {
 }
 
 /// What a method came to that found nothing to do.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub(super) struct Answer {
     /// Whether that holds until something changes; otherwise a budget stood in the way, or there was no candidate.
     pub(super) lasting: bool,
@@ -183,8 +183,6 @@ fn in_order(context: &Context<'_>, now: SimTime, order: &[(NodeId, Disturbance)]
 
 /// Whether what is found at such a cluster can be kept: nothing in it changes unseen.
 pub(super) fn can_be_kept(context: &Context<'_>, view: &ClusterView<'_>) -> bool {
-    let protected_for_a_time = |annotation| annotation != well_known::TRUE;
-    let pods = view.nodes.iter().flat_map(|node| node.pods);
-    let mut protections = pods.filter_map(|pod| pod.spec.annotations.get(well_known::DO_NOT_DISRUPT));
-    context.volumes.storage().is_empty() && !protections.any(protected_for_a_time)
+    let mut digests = view.nodes.iter().filter_map(|node| node.digest);
+    context.volumes.storage().is_empty() && !digests.any(PodsDigest::is_protected_for_a_time)
 }

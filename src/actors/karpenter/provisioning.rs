@@ -8,7 +8,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::claims::{ClaimState, is_marked, nominate, whole};
 use super::cluster_view::{known_nodes, node_view, pending_pod, pod_view, ties, with_packing_setup};
-use super::{Claim, assignment, disruption, eviction, is_managed, launch, nomination_window, reservations};
+use super::{Claim, assignment, disruption, eviction, is_managed, kept_pods, launch, nomination_window, reservations};
 use crate::actors::context::Context;
 use crate::actors::event::{Event, class};
 use crate::actors::scheduler_loop;
@@ -19,7 +19,8 @@ use crate::domain::{
 use crate::policy::bin_packing::Effort;
 use crate::policy::instance_types::refresh_offerings;
 use crate::policy::packing::{
-    BoundPod, LeftOut, NodeView, PackerKind, PackingPlan, PendingPod, PlannedClaim, ReservedMode, Situation, takes_on,
+    BoundPod, LeftOut, NodePods, NodeView, PackerKind, PackingPlan, PendingPod, PlannedClaim, ReservedMode, Situation,
+    takes_on,
 };
 use crate::policy::selection::price::Terms;
 use crate::world::NodePhase;
@@ -172,9 +173,16 @@ pub(super) fn refresh(context: &mut Context<'_>, now: SimTime) {
 
 fn pack(context: &Context<'_>, known: &[NodeId], pods: &[PodId]) -> PackingPlan {
     let to_place: FxHashSet<PodId> = pods.iter().copied().collect();
-    let bound: Vec<Vec<BoundPod<'_>>> = known.iter().map(|&node| bound_pods(context, node, &to_place)).collect();
-    let nodes: Vec<NodeView<'_>> =
-        known.iter().zip(&bound).map(|(&node, pods)| NodeView { pods, ..node_view(context, node) }).collect();
+    // Pods to place that have a node are on one that leaves.
+    let bound = |&node: &NodeId| match is_marked(context, node) {
+        true => (bound_pods(context, node, &to_place), None),
+        false => (Vec::new(), Some(kept_pods::of_node(context, node).bound)),
+    };
+    let bound: Vec<(Vec<BoundPod<'_>>, Option<NodePods>)> = known.iter().map(bound).collect();
+    let views = known.iter().zip(&bound);
+    let nodes: Vec<NodeView<'_>> = views
+        .map(|(&node, (pods, summed))| NodeView { pods, summed: summed.as_ref(), ..node_view(context, node) })
+        .collect();
     let pending: Vec<PendingPod<'_>> = pods.iter().map(|&pod| pending_pod(context, pod)).collect();
     let situation = Situation { nodes: &nodes, pods: &pending, reserved: ReservedMode::Strict, ties: ties(context) };
     let kind = context.karpenter.settings.map_or(PackerKind::Karpenter, |settings| settings.packer);

@@ -4,7 +4,7 @@
 //! Source: Karpenter core v1.14 `pkg/controllers/disruption/balanced.go`.
 
 use super::candidates::Candidate;
-use super::cost::pod_cost;
+use super::digest;
 use super::pods::PodView;
 use super::view::{ClusterView, NodeFacts};
 use crate::domain::node_pool::ConsolidationPolicy;
@@ -36,8 +36,7 @@ impl Score {
 
 /// What the removal of a node disturbs, as v1.14 counts: 1, and the cost of each pod that would have to go elsewhere.
 pub fn rescheduling_cost(node: &NodeFacts<'_>) -> f64 {
-    let moved = node.pods.iter().filter(|pod| pod.is_reschedulable());
-    1.0 + moved.map(|pod| pod_cost(pod.spec).max(0.0)).sum::<f64>()
+    node.digest.map_or_else(|| digest::rescheduling_cost(node.pods()), |digest| digest.rescheduling)
 }
 
 /// Whether a node counts as empty: none of its pods would have to go elsewhere, or (v1.14) none of them costs anything.
@@ -46,7 +45,10 @@ pub(super) fn is_empty(view: &ClusterView<'_>, node: usize) -> bool {
     if view.karpenter >= KarpenterVersion::V1_14 {
         rescheduling_cost(facts) <= 1.0
     } else {
-        !facts.pods.iter().any(PodView::is_reschedulable)
+        match facts.digest {
+            Some(digest) => digest.reschedulable.is_empty(),
+            None => !facts.pods().iter().any(PodView::is_reschedulable),
+        }
     }
 }
 

@@ -6,6 +6,7 @@
 
 use std::cmp::Ordering;
 use std::fmt;
+use std::sync::Arc;
 
 use super::balanced;
 use super::cost::node_cost;
@@ -75,7 +76,7 @@ pub struct Candidate {
     /// What its removal disturbs.
     pub cost: f64,
     /// Positions of its pods that would have to go elsewhere.
-    pub reschedulable: Vec<usize>,
+    pub reschedulable: Arc<[usize]>,
     /// What it costs per hour, as far as its offering is known.
     pub price: Option<HourlyRate>,
     /// Price over disturbance, by which v1.14 orders candidates.
@@ -289,7 +290,8 @@ pub fn described(view: &ClusterView<'_>, node: usize) -> Option<Candidate> {
 fn blockers<'v>(view: &'v ClusterView<'_>, node: usize, method: Method) -> impl Iterator<Item = Blocker> + use<'v> {
     let facts = &view.nodes[node];
     let waived = method.class() == Class::Eventual && facts.grace_limited;
-    let pods = if waived { &[] } else { facts.pods };
+    let free = view.pod_budgets.is_empty() && facts.digest.is_some_and(|digest| !digest.protected);
+    let pods = if waived || free { &[] } else { facts.pods() };
     node_blockers(view, facts).into_iter().chain(pods.iter().filter_map(|pod| pod_blocker(view, pod)))
 }
 
@@ -339,7 +341,10 @@ fn complete(view: &ClusterView<'_>, candidate: Candidate) -> Candidate {
     let types = view.pools[candidate.pool].instance_types;
     let price = candidate.instance_type.and_then(|index| super::prices::own_price(&types[index], facts.view.labels));
     let savings_ratio = price.map_or(0.0, HourlyRate::as_f64) / balanced::rescheduling_cost(facts);
-    let reschedulable = (0..facts.pods.len()).filter(|&pod| facts.pods[pod].is_reschedulable()).collect();
+    let reschedulable = match facts.digest {
+        Some(digest) => Arc::clone(&digest.reschedulable),
+        None => (0..facts.pods().len()).filter(|&pod| facts.pods()[pod].is_reschedulable()).collect(),
+    };
     Candidate { cost: node_cost(facts, view.now), reschedulable, price, savings_ratio, ..candidate }
 }
 
@@ -357,7 +362,7 @@ fn describe(view: &ClusterView<'_>, node: usize) -> Option<Candidate> {
         capacity_type: labels.get(well_known::CAPACITY_TYPE),
         zone: labels.get(well_known::ZONE),
         cost: 0.0,
-        reschedulable: Vec::new(),
+        reschedulable: Arc::default(),
         price: None,
         savings_ratio: 0.0,
     })

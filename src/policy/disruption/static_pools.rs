@@ -88,8 +88,8 @@ pub fn one_for_one(node: usize, replacement: PlannedClaim) -> Command {
 /// node with daemons alone is empty, but not with a protected one; pods that end or have ended still hold theirs.
 pub fn removal_order(nodes: &mut [(usize, NodeFacts<'_>)], now: SimTime) {
     let key = |node: &NodeFacts<'_>| {
-        let protected = node.pods.iter().any(|pod| !pod.is_disruptable(now));
-        let holds = node.pods.iter().any(|pod| pod.spec.owner != OwnerKind::DaemonSet);
+        let protected = node.pods().iter().any(|pod| !pod.is_disruptable(now));
+        let holds = node.pods().iter().any(|pod| pod.spec.owner != OwnerKind::DaemonSet);
         (holds || protected, protected)
     };
     nodes.sort_by(|(_, a), (_, b)| {

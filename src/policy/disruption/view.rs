@@ -4,6 +4,7 @@ use crate::domain::node_pool::DisruptionReason;
 use crate::domain::{KarpenterVersion, LabelSelector, Labels, SimDuration, SimTime, Symbol};
 use crate::policy::packing::{NodeView, PendingPod, PoolView, TieBreak};
 
+use super::digest::{PodList, PodsDigest};
 use super::pods::PodView;
 
 /// The cluster at one instant.
@@ -31,10 +32,12 @@ pub struct ClusterView<'a> {
 #[derive(Clone, Copy, Debug)]
 pub struct NodeFacts<'a> {
     /// As the packer sees it. `offered` is false exactly if the node is marked for deletion; `pods` is not read, the
-    /// node's pods are those below.
+    /// node's pods are those below, of which `summed` may be the sum if none of them leaves.
     pub view: NodeView<'a>,
     /// Pods bound to it.
-    pub pods: &'a [PodView<'a>],
+    pub pods: &'a dyn PodList,
+    /// What they come to, if somebody has kept it since they last changed.
+    pub digest: Option<&'a PodsDigest>,
     /// When its claim was made.
     pub created: SimTime,
     /// The claim's own `expireAfter`; `None` for never.
@@ -57,7 +60,12 @@ pub struct NodeFacts<'a> {
     pub drifted: Option<SimTime>,
 }
 
-impl NodeFacts<'_> {
+impl<'a> NodeFacts<'a> {
+    /// The pods bound to it.
+    pub fn pods(&self) -> &'a [PodView<'a>] {
+        self.pods.pods()
+    }
+
     /// Whether the node is on its way out.
     pub fn marked_for_deletion(&self) -> bool {
         !self.view.offered

@@ -89,9 +89,13 @@ impl<'w, 'p> WhatIf<'w, 'p> {
         let mut homeless = Vec::new();
         let mut bound = Vec::with_capacity(view.nodes.len());
         for (node, facts) in view.nodes.iter().enumerate() {
+            if facts.view.summed.is_some() {
+                bound.push(Vec::new());
+                continue;
+            }
             let leaves = |pod: &PodView<'_>| facts.marked_for_deletion() && view.is_currently_reschedulable(pod);
-            bound.push(bound_pods(facts.pods, leaves));
-            let leaving = (0..facts.pods.len()).filter(|&pod| leaves(&facts.pods[pod]));
+            bound.push(bound_pods(facts.pods(), leaves));
+            let leaving = (0..facts.pods().len()).filter(|&pod| leaves(&facts.pods()[pod]));
             homeless.extend(leaving.map(|pod| PodPlace::Leaving { node, pod }));
         }
         let facts = view.nodes.iter().zip(&bound);
@@ -141,7 +145,7 @@ impl<'w, 'p> WhatIf<'w, 'p> {
             let node = candidate.node;
             without.push(node);
             // Pods that have ended are not bound any more.
-            let own = view.nodes[node].pods.iter().enumerate().filter(|(_, pod)| !pod.phase.is_terminal());
+            let own = view.nodes[node].pods().iter().enumerate().filter(|(_, pod)| !pod.phase.is_terminal());
             for (position, (pod, own)) in own.enumerate() {
                 if view.is_currently_reschedulable(own) {
                     pods.push(PodPlace::Taken { node, pod });
@@ -161,6 +165,11 @@ impl<'w, 'p> WhatIf<'w, 'p> {
             ..packing::WhatIf::placing(&asked, ReservedMode::Fallback, view.ties)
         };
         let plan = self.packer.simulate(&mut self.cluster, &question);
+        if cfg!(debug_assertions) && plan.given_up.is_some() {
+            let whole = self.packer.simulate(&mut self.cluster, &packing::WhatIf { unready: &[], ..question });
+            let failure = first_failure(view, &whole, &pods);
+            assert!(matches!(failure, Some(Failure::WaitsForNode { .. })), "a whole plan says the same: {failure:?}");
+        }
         let failure = first_failure(view, &plan, &pods);
         Simulation { plan, pods, failure }
     }
@@ -169,7 +178,7 @@ impl<'w, 'p> WhatIf<'w, 'p> {
         match place {
             PodPlace::Pending(pod) => self.view.pending[pod],
             PodPlace::Taken { node, pod } | PodPlace::Leaving { node, pod } => {
-                let own = &self.view.nodes[node].pods[pod];
+                let own = &self.view.nodes[node].pods()[pod];
                 PendingPod {
                     namespace: own.namespace,
                     name: own.name,

@@ -99,23 +99,33 @@ impl Classes {
         topology: &mut Topology<'_>,
     ) -> Self {
         let mut known: FxHashMap<(usize, Vec<SetId>), usize> = FxHashMap::default();
-        let mut without_volumes: FxHashMap<usize, usize> = FxHashMap::default();
+        /// No class yet.
+        const NONE: usize = usize::MAX;
+        let mut without_volumes: Vec<usize> = Vec::new();
         let mut classes = Self { list: Vec::new(), of_pod: Vec::with_capacity(pods.len()) };
-        for (pod, own) in pods.iter().zip(volumes) {
+        for (position, pod) in pods.iter().enumerate() {
+            let own = volumes.get(position).and_then(Option::as_ref);
             let (setup, spanning, prefer_no_schedule) = (tools.setup, tools.spanning, tools.prefer_no_schedule);
             let (table, rules) = (&mut *tools.table, topology.rules());
             let mut workshop = Workshop { setup, spanning, prefer_no_schedule, table, rules };
             let shape = tools.shapes.find(pod.namespace, pod.spec, resources, &mut workshop);
             let next = classes.list.len();
             let class = match own {
-                None => *without_volumes.entry(shape).or_insert(next),
+                None => {
+                    if without_volumes.len() <= shape {
+                        without_volumes.resize(shape + 1, NONE);
+                    }
+                    let known = &mut without_volumes[shape];
+                    *known = (*known).min(next);
+                    *known
+                }
                 Some(own) => {
                     let sets = own.alternatives.iter().map(|set| tools.table.intern(set)).collect();
                     *known.entry((shape, sets)).or_insert(next)
                 }
             };
             if class == next {
-                let sets = own.as_ref().map_or_else(
+                let sets = own.map_or_else(
                     || smallvec![SetId::EMPTY],
                     |own| own.alternatives.iter().map(|set| tools.table.intern(set)).collect(),
                 );

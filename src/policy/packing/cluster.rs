@@ -1,13 +1,11 @@
 //! A cluster compiled once, and the questions asked of it: what if these nodes were gone and these pods had to be placed.
 
-use std::sync::Arc;
-
 use super::existing::{CompiledNodes, NodeReader};
 use super::existing_index::ExistingNodes;
 use super::input::{NodeView, PendingPod, ReservedMode, TieBreak};
-use super::node_memo::{NodeMemo, PodsOfNode};
+use super::node_memo::NodeMemo;
 use super::templates::Templates;
-use super::topology::{ClusterTopology, DisplacedPods, Rules, Taken};
+use super::topology::{ClusterTopology, Rules};
 use super::{PackingSetup, requirement_table::RequirementTable, resource_table::ResourceTable};
 use crate::domain::symbol::well_known;
 use crate::domain::{ResourceName, Resources, Symbol};
@@ -27,9 +25,6 @@ struct NodeFacts {
     offered: bool,
     pool: Option<Symbol>,
     capacity: Resources,
-    pods: Arc<PodsOfNode>,
-    /// The number under which topology counts each class of its pods.
-    classes: Vec<usize>,
 }
 
 /// A question to a [`ClusterView`]. Nodes are named by their position in the views that the cluster was compiled from.
@@ -92,16 +87,14 @@ impl ClusterView {
     ) -> Self {
         let mut reader =
             NodeReader { setup, daemons: &templates.daemons, table: &mut *table, resources, rules: &mut *rules, memo };
-        let CompiledNodes { existing, nodes, bound, pods } = reader.read(views);
-        let topology = ClusterTopology::new(nodes, bound, rules, setup, &templates.spanning, table);
-        let facts = |(view, (pods, classes)): (&NodeView<'_>, _)| NodeFacts {
+        let CompiledNodes { existing, nodes, pods } = reader.read(views);
+        let topology = ClusterTopology::new(nodes, pods, rules, setup, &templates.spanning, table);
+        let facts = |view: &NodeView<'_>| NodeFacts {
             offered: view.offered,
             pool: view.labels.get(well_known::NODEPOOL),
             capacity: view.capacity.clone(),
-            pods,
-            classes,
         };
-        let nodes = views.iter().zip(pods).map(facts).collect();
+        let nodes = views.iter().map(facts).collect();
         let mut cluster = Self { nodes, existing, topology, limits: Vec::new() };
         for template in &templates.list {
             cluster.limits.push(setup.pools[template.pool].pool.limits.clone());
@@ -154,22 +147,5 @@ impl ClusterView {
     /// How many nodes there are.
     pub(super) fn len(&self) -> usize {
         self.nodes.len()
-    }
-
-    /// What a question takes away, as topology wants to know it.
-    pub(super) fn taken(&self, question: &WhatIf<'_>) -> Taken {
-        let mut pods: Vec<DisplacedPods> = Vec::with_capacity(question.displaced.len());
-        for &(node, position) in question.displaced {
-            let facts = &self.nodes[node];
-            let class = facts.pods.class(position).map(|class| facts.classes[class]);
-            pods.extend(class.map(|class| DisplacedPods { class, node, pods: 1 }));
-        }
-        pods.sort_unstable_by_key(|own| (own.class, own.node));
-        pods.dedup_by(|next, kept| {
-            let same = (next.class, next.node) == (kept.class, kept.node);
-            kept.pods += if same { next.pods } else { 0 };
-            same
-        });
-        Taken { nodes: question.without.to_vec(), pods }
     }
 }

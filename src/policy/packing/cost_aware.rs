@@ -55,7 +55,7 @@ impl Pass<'_, '_> {
     /// Places every pod that can be placed, on nodes that are cheap for all of them together.
     pub(super) fn solve_cheaply(&mut self, left_out: &[bool], effort: &mut Effort<'_>) {
         let mut queue = sorted(self.asked.pods, &self.classes);
-        queue.retain(|&pod| !left_out[pod]);
+        queue.retain(|&pod| !left_out.get(pod).is_some_and(|&own| own));
         queue.retain(|&pod| !self.goes_on_existing(pod));
         let mut waiting: Vec<VecDeque<usize>> = vec![VecDeque::new(); self.classes.list.len()];
         for &pod in &queue {

@@ -5,18 +5,18 @@
 
 use std::sync::Arc;
 
-use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use super::classes::Class;
 use super::errors::Refusal;
 use super::existing_index::ExistingNodes;
 use super::input::{NodeView, PackingSetup};
-use super::node_memo::{CountedPods, Fixed, KeptNode, NodeMemo, PodsOfNode, host_name};
+use super::node_memo::{Fixed, KeptNode, NodeMemo, host_name};
+use super::node_pods::NodePods;
 use super::ports;
 use super::requirement_table::{Combined, RequirementTable, SetId, Undefined};
 use super::resource_table::ResourceTable;
-use super::topology::{Asking, Blocked, BoundClass, Place, Rules, TaintsId, Topology, TopologyNode, names_host};
+use super::topology::{Asking, Blocked, Place, Rules, TaintsId, Topology, TopologyNode, names_host};
 use super::volumes::{self, Attachment, PodVolumes};
 use crate::domain::pod::HostPort;
 use crate::domain::symbol::well_known;
@@ -42,39 +42,14 @@ pub(super) struct ExistingNode {
     pub(super) pods: Vec<usize>,
 }
 
-/// The classes of bound pods that count in topologies, and where they are.
-#[derive(Default)]
-struct BoundClasses {
-    numbers: FxHashMap<(Symbol, *const PodSpec), usize>,
-    list: Vec<BoundClass>,
-}
-
-impl BoundClasses {
-    /// Counts the pods of a node; returns the number of each of its classes.
-    fn place(&mut self, pods: &PodsOfNode, node: usize) -> Vec<usize> {
-        let number = |own: &CountedPods| {
-            let class = *self.numbers.entry((own.namespace, Arc::as_ptr(&own.spec))).or_insert_with(|| {
-                let (namespace, spec) = (own.namespace, Arc::clone(&own.spec));
-                self.list.push(BoundClass { namespace, spec, places: Vec::new() });
-                self.list.len() - 1
-            });
-            self.list[class].places.push((node, own.pods));
-            class
-        };
-        pods.classes.iter().map(number).collect()
-    }
-}
-
 /// What is compiled of a cluster's nodes.
 pub(super) struct CompiledNodes {
     /// Those that pods may be put on.
     pub(super) existing: ExistingNodes,
     /// All of them, as topology sees them.
     pub(super) nodes: Vec<TopologyNode>,
-    /// Pods bound to them that count in topologies.
-    pub(super) bound: Vec<BoundClass>,
-    /// The pods of each of them, and the position in `bound` of each of its classes.
-    pub(super) pods: Vec<(Arc<PodsOfNode>, Vec<usize>)>,
+    /// The pods of each of them.
+    pub(super) pods: Vec<NodePods>,
 }
 
 /// What compiling nodes needs.
@@ -91,7 +66,6 @@ impl NodeReader<'_, '_> {
     /// Compiles the nodes of a cluster. Those that pods may be put on stand in the order in which they are tried:
     /// initialized ones first, then by name.
     pub(super) fn read(&mut self, views: &[NodeView<'_>]) -> CompiledNodes {
-        let mut bound = BoundClasses::default();
         let mut existing = Vec::with_capacity(views.len());
         let (mut nodes, mut pods) = (Vec::with_capacity(views.len()), Vec::with_capacity(views.len()));
         for (position, view) in views.iter().enumerate() {
@@ -106,28 +80,27 @@ impl NodeReader<'_, '_> {
                 registered: view.registered,
                 spans: view.registered && view.offered,
             });
-            let classes = bound.place(&known.pods, position);
-            pods.push((known.pods, classes));
+            pods.push(known.pods);
         }
         self.memo.forget_others(views);
         existing.sort_by_key(|node| (!views[node.node].initialized, views[node.node].name));
-        CompiledNodes { existing: ExistingNodes::new(existing, views.len()), nodes, bound: bound.list, pods }
+        CompiledNodes { existing: ExistingNodes::new(existing, views.len()), nodes, pods }
     }
 
     fn new_node(&mut self, position: usize, view: &NodeView<'_>, known: &KeptNode) -> ExistingNode {
         let taints = respected_taints(view);
         let taints_id = self.rules.intern_taints(&taints);
         let mut available = view.allocatable.clone();
-        available.subtract(&known.pods.requests);
+        available.subtract(&known.pods.sums().requests);
         let mut attached = Vec::new();
         if !view.volume_limits.is_empty() {
-            for pod in known.pods.with_volumes.iter().map(|&place| &view.pods[place]) {
-                attached.extend(volumes::attachments(self.setup.volumes, pod.namespace, pod.name, pod.spec));
+            for pod in &known.pods.sums().with_volumes {
+                attached.extend(volumes::attachments(self.setup.volumes, pod.namespace, &pod.name, &pod.spec));
             }
         }
         let host = host_name(view);
         let mut expected = self.memo.expected(host, (known.set, taints_id, &taints), self.daemons, self.table);
-        expected.subtract(&known.pods.daemon_requests);
+        expected.subtract(&known.pods.sums().daemon_requests);
         for (name, amount) in expected.iter() {
             if amount > 0 && view.allocatable.find(name).is_some() {
                 available.set(name, available.get(name) - amount);
@@ -140,7 +113,7 @@ impl NodeReader<'_, '_> {
             taints: taints_id,
             overdrawn: view.allocatable.iter().any(|(name, _)| available.get(name) < 0),
             room: SmallVec::from_slice(&self.resources.dense(&available)),
-            ports: known.pods.ports.clone(),
+            ports: known.pods.sums().ports.clone(),
             attached,
             pods: Vec::new(),
         }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::node_pods::NodePods;
 use crate::domain::volumes::Storage;
 use crate::domain::{KarpenterVersion, Labels, NodePool, PodSpec, Resources, SimTime, Symbol, Taint};
 use crate::policy::instance_types::InstanceType;
@@ -168,6 +169,8 @@ pub struct NodeView<'a> {
     pub offered: bool,
     /// Pods bound to it that have not ended.
     pub pods: &'a [BoundPod<'a>],
+    /// The same, if somebody has summed them up: `pods` is not read then.
+    pub summed: Option<&'a NodePods>,
     /// How many volumes of each CSI driver can be attached.
     pub volume_limits: &'a [(Symbol, u32)],
 }

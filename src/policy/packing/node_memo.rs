@@ -9,10 +9,10 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use super::input::{BoundPod, NodeView};
+use super::node_pods::NodePods;
 use super::requirement_table::{RequirementTable, SetId, Undefined};
 use super::templates::strict_requirements;
 use super::topology::{TaintsId, names_host};
-use crate::domain::pod::{HostPort, OwnerKind};
 use crate::domain::requirements::{Requirement, Requirements};
 use crate::domain::symbol::well_known;
 use crate::domain::taints::{Taint, first_untolerated};
@@ -28,7 +28,7 @@ pub(super) struct NodeMemo {
     /// By name.
     nodes: FxHashMap<String, KeptNode>,
     /// What pods request by the address of their specification, which is kept alive.
-    requests: FxHashMap<*const PodSpec, (Arc<PodSpec>, Resources)>,
+    requests: FxHashMap<*const PodSpec, (Arc<PodSpec>, Arc<Resources>)>,
     /// Requirements by labels, the host name left out.
     label_sets: FxHashMap<Vec<(Symbol, Symbol)>, SetId>,
     /// What the daemons want, once compiled.
@@ -44,7 +44,7 @@ pub(super) struct KeptNode {
     /// The labels as requirements.
     pub(super) set: SetId,
     pub(super) fixed: Arc<Fixed>,
-    pub(super) pods: Arc<PodsOfNode>,
+    pub(super) pods: NodePods,
 }
 
 /// What no question changes about a node.
@@ -61,80 +61,6 @@ pub(super) fn host_name<'v>(view: &NodeView<'v>) -> &'v str {
     }
 }
 
-/// What the pods of a node come to.
-#[derive(Default)]
-pub(super) struct PodsOfNode {
-    /// In the order of the node's own list.
-    list: Vec<KnownPod>,
-    /// What they request together.
-    pub(super) requests: Resources,
-    /// The share of the daemons.
-    pub(super) daemon_requests: Resources,
-    /// Ports that they open on the host.
-    pub(super) ports: Vec<HostPort>,
-    /// The places in the list of those that have volumes.
-    pub(super) with_volumes: Vec<usize>,
-    /// Those that count in topologies, by namespace and specification, in the order in which each is first met.
-    pub(super) classes: Vec<CountedPods>,
-}
-
-/// A pod of a node.
-struct KnownPod {
-    namespace: Symbol,
-    spec: Arc<PodSpec>,
-    /// Its place in [`PodsOfNode::classes`], if it counts in topologies.
-    class: Option<u32>,
-}
-
-/// Pods of one specification on one node.
-pub(super) struct CountedPods {
-    pub(super) namespace: Symbol,
-    pub(super) spec: Arc<PodSpec>,
-    pub(super) pods: i32,
-}
-
-impl KnownPod {
-    fn is(&self, pod: &BoundPod<'_>) -> bool {
-        Arc::ptr_eq(&self.spec, pod.spec)
-            && self.namespace == pod.namespace
-            && self.class.is_some() == pod.counts_in_topology
-    }
-}
-
-impl PodsOfNode {
-    /// For the pod at a position in the node's list the place of its class, if it counts in topologies.
-    pub(super) fn class(&self, position: usize) -> Option<usize> {
-        self.list[position].class.map(|class| class as usize)
-    }
-
-    fn are(&self, pods: &[BoundPod<'_>]) -> bool {
-        self.list.len() == pods.len() && self.list.iter().zip(pods).all(|(known, pod)| known.is(pod))
-    }
-
-    fn add(&mut self, pod: &BoundPod<'_>, requests: &Resources) {
-        self.requests.add(requests);
-        if pod.spec.owner == OwnerKind::DaemonSet {
-            self.daemon_requests.add(requests);
-        }
-        self.ports.extend(pod.spec.host_ports());
-        if !pod.spec.volumes.is_empty() {
-            self.with_volumes.push(self.list.len());
-        }
-        let class = pod.counts_in_topology.then(|| self.count(pod) as u32);
-        self.list.push(KnownPod { namespace: pod.namespace, spec: Arc::clone(pod.spec), class });
-    }
-
-    fn count(&mut self, pod: &BoundPod<'_>) -> usize {
-        let same = |own: &CountedPods| Arc::ptr_eq(&own.spec, pod.spec) && own.namespace == pod.namespace;
-        if let Some(known) = self.classes.iter().position(same) {
-            self.classes[known].pods += 1;
-            return known;
-        }
-        self.classes.push(CountedPods { namespace: pod.namespace, spec: Arc::clone(pod.spec), pods: 1 });
-        self.classes.len() - 1
-    }
-}
-
 /// What a daemon wants of its node.
 struct Daemon {
     wanted: SetId,
@@ -148,12 +74,15 @@ impl NodeMemo {
         let known = self.nodes.get(view.name);
         let same = |known: &&KeptNode| *known.labels == *view.labels && known.fixed.volume_limits == view.volume_limits;
         let same_labels = known.filter(same);
-        let same_pods = known.filter(|known| known.pods.are(view.pods));
+        let same_pods = known.filter(|known| match view.summed {
+            Some(summed) => known.pods.is(summed),
+            None => known.pods.sums().are(view.pods),
+        });
         if let (Some(known), Some(_)) = (same_labels, same_pods) {
             return known.clone();
         }
-        let (kept, pods) = (same_labels.cloned(), same_pods.map(|known| Arc::clone(&known.pods)));
-        let pods = pods.unwrap_or_else(|| Arc::new(self.pods_of(view.pods)));
+        let (kept, pods) = (same_labels.cloned(), same_pods.map(|known| known.pods.clone()));
+        let pods = pods.or_else(|| view.summed.cloned()).unwrap_or_else(|| self.pods_of(view.pods));
         let now = match kept {
             Some(kept) => KeptNode { pods, ..kept },
             None => KeptNode {
@@ -178,17 +107,20 @@ impl NodeMemo {
         }
     }
 
-    fn pods_of(&mut self, pods: &[BoundPod<'_>]) -> PodsOfNode {
+    fn pods_of(&mut self, pods: &[BoundPod<'_>]) -> NodePods {
         if self.requests.len() > KEPT_SPECS_MAX {
             self.requests.clear();
         }
-        let mut own = PodsOfNode::default();
-        for pod in pods {
-            let known = self.requests.entry(Arc::as_ptr(pod.spec));
-            let known = known.or_insert_with(|| (Arc::clone(pod.spec), pod.spec.requests()));
-            own.add(pod, &known.1);
-        }
-        own
+        let known = &mut self.requests;
+        let requests: Vec<Arc<Resources>> = pods
+            .iter()
+            .map(|pod| {
+                let own = known.entry(Arc::as_ptr(pod.spec));
+                let own = own.or_insert_with(|| (Arc::clone(pod.spec), Arc::new(pod.spec.requests())));
+                Arc::clone(&own.1)
+            })
+            .collect();
+        NodePods::sum(pods.iter().copied().zip(requests.iter().map(Arc::as_ref)))
     }
 
     fn set_of(&mut self, labels: &Labels, table: &mut RequirementTable) -> SetId {

@@ -2,7 +2,8 @@
 //!
 //! Source: Karpenter core v1.13 `pkg/controllers/provisioning/scheduling/scheduler.go` (`Solve`, `add`), `queue.go`.
 
-use std::collections::VecDeque;
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
 
 use super::bits::{self, Bits};
 use super::claim::{Candidate, Claim, Engine, Fit, Unfit};
@@ -46,7 +47,7 @@ pub(super) struct Asked<'p> {
     pub(super) nodes: usize,
     /// The pods to place.
     pub(super) pods: &'p [PendingPod<'p>],
-    /// Their volumes.
+    /// Their volumes; empty where no pod has any.
     pub(super) volumes: Vec<Option<PodVolumes>>,
     /// Which pods run on nodes that are to be removed; empty where nobody asks.
     pub(super) running: Vec<bool>,
@@ -60,6 +61,12 @@ pub(super) struct Asked<'p> {
     pub(super) watched: Option<usize>,
     /// The names of resources, for these.
     pub(super) resources: &'p ResourceTable,
+}
+
+impl Asked<'_> {
+    fn volumes_of(&self, pod: usize) -> Option<&PodVolumes> {
+        self.volumes.get(pod)?.as_ref()
+    }
 }
 
 /// What a pool's limits leave.
@@ -123,9 +130,25 @@ impl<'p, 'a> Pass<'p, 'a> {
     ///
     /// Deviation: upstream stops after a minute and keeps what it has; a pass has no such limit here.
     pub(super) fn solve(&mut self, left_out: &[bool]) {
+        if !self.asked.unready.is_empty() {
+            return self.solve_hastily();
+        }
         let mut queue: VecDeque<usize> = sorted(self.asked.pods, &self.classes).into();
-        queue.retain(|&pod| !left_out[pod]);
+        queue.retain(|&pod| !left_out.get(pod).is_some_and(|&own| own));
         self.solve_queue(queue);
+    }
+
+    /// The same where every pod is sure of a place and most passes end with one of the first: the queue is put in order only as
+    /// far as it is worked off.
+    fn solve_hastily(&mut self) {
+        let place = |pod| Reverse((place_in_queue(self.asked.pods, &self.classes, pod), pod));
+        let mut queue: BinaryHeap<_> = (0..self.asked.pods.len()).map(place).collect();
+        while let Some(Reverse((_, pod))) = queue.pop() {
+            self.failures[pod] = self.place(pod).err();
+            if self.given_up.is_some() {
+                break;
+            }
+        }
     }
 
     /// Places the pods of a queue, again and again as long as that places one.
@@ -222,7 +245,7 @@ impl<'p, 'a> Pass<'p, 'a> {
                 class: &self.classes.list[class],
                 variant,
                 class_index: class,
-                volumes: self.asked.volumes[pod].as_ref(),
+                volumes: self.asked.volumes_of(pod),
                 in_topology,
             };
             match node.can_add(&visitor, tolerates, self.engine.table, &mut self.engine.topology) {
@@ -259,7 +282,7 @@ impl<'p, 'a> Pass<'p, 'a> {
                 class: &self.classes.list[class],
                 variant,
                 class_index: class,
-                volumes: self.asked.volumes[pod].as_ref(),
+                volumes: self.asked.volumes_of(pod),
                 in_topology,
             };
             let (table, topology) = (&mut *self.engine.table, &mut self.engine.topology);
@@ -396,13 +419,15 @@ impl<'p, 'a> Pass<'p, 'a> {
     }
 }
 
-/// The pods in the order of the queue: most CPU first, then most memory, then the oldest (in whole seconds), then by UID.
+/// Where a pod stands in the queue: most CPU first, then most memory, then the oldest (in whole seconds), then by UID.
+fn place_in_queue(pods: &[PendingPod<'_>], classes: &Classes, pod: usize) -> (i64, i64, i64, u64) {
+    let (cpu, memory) = classes.list[classes.of_pod[pod]].shape.size;
+    (-cpu, -memory, pods[pod].created.as_micros() / 1_000_000, pods[pod].uid_rank)
+}
+
+/// The pods in the order of the queue.
 pub(super) fn sorted(pods: &[PendingPod<'_>], classes: &Classes) -> Vec<usize> {
     let mut order: Vec<usize> = (0..pods.len()).collect();
-    order.sort_by_cached_key(|&pod| {
-        let (cpu, memory) = classes.list[classes.of_pod[pod]].shape.size;
-        let created = pods[pod].created.as_micros() / 1_000_000;
-        (-cpu, -memory, created, pods[pod].uid_rank)
-    });
+    order.sort_by_cached_key(|&pod| place_in_queue(pods, classes, pod));
     order
 }

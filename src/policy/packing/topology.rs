@@ -8,7 +8,7 @@ mod domains;
 mod group;
 mod rules;
 
-pub(super) use self::cluster::{BoundClass, ClusterTopology, DisplacedPods, Taken, TopologyNode};
+pub(super) use self::cluster::{ClusterTopology, Taken, TopologyNode};
 pub(super) use self::rules::{Constraint, Rules, TaintsId};
 
 use self::constraint::IdentityId;
@@ -104,7 +104,7 @@ pub(super) struct Topology<'p> {
     setup: &'p PackingSetup<'p>,
     rules: &'p mut Rules,
     cluster: &'p mut ClusterTopology,
-    taken: &'p Taken,
+    taken: &'p Taken<'p>,
     groups: Vec<Group>,
     active: Active,
     inverse: Vec<Group>,
@@ -122,7 +122,7 @@ impl<'p> Topology<'p> {
         setup: &'p PackingSetup<'p>,
         rules: &'p mut Rules,
         cluster: &'p mut ClusterTopology,
-        taken: &'p Taken,
+        taken: &'p Taken<'p>,
         ties: TieBreak,
         table: &mut RequirementTable,
     ) -> Self {

@@ -12,7 +12,8 @@ use nodecast::domain::{
 };
 use nodecast::policy::disruption::{
     Blocker, Candidate, ClusterView, Command, Decision, Evaluation, Found, Memory, Method, NodeFacts, PodBudget,
-    PodView, Rejection, WhatIf, candidates, drift, eligible, emptiness, evaluate, multi_node, single_node, validate,
+    PodList, PodView, Rejection, WhatIf, candidates, drift, eligible, emptiness, evaluate, multi_node, single_node,
+    validate,
 };
 use nodecast::policy::instance_types::InstanceType;
 use nodecast::policy::packing::{
@@ -455,7 +456,7 @@ fn pod_budget((budget, allowed): &(PodDisruptionBudget, i64)) -> PodBudget<'_> {
     }
 }
 
-fn facts<'l>(node: &'l Node, pods: &'l [PodView<'l>]) -> NodeFacts<'l> {
+fn facts<'l>(node: &'l Node, pods: &'l dyn PodList) -> NodeFacts<'l> {
     NodeFacts {
         view: NodeView {
             name: &node.name,
@@ -469,9 +470,11 @@ fn facts<'l>(node: &'l Node, pods: &'l [PodView<'l>]) -> NodeFacts<'l> {
             registered: node.registered,
             offered: !node.marked,
             pods: &[],
+            summed: None,
             volume_limits: &[],
         },
         pods,
+        digest: None,
         created: node.created,
         expire_after: node.expire_after,
         grace_limited: node.grace_limited,

@@ -380,6 +380,7 @@ fn node_view<'v>(node: &'v TestNode, pods: &'v [BoundPod<'v>]) -> NodeView<'v> {
         registered: true,
         offered: node.offered,
         pods,
+        summed: None,
         volume_limits: &node.volume_limits,
     }
 }

@@ -1,5 +1,6 @@
 //! Nodes and bound pods as topology counts them: computed once for a cluster, less what a question takes away.
 
+use std::cell::OnceCell;
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
@@ -9,14 +10,46 @@ use super::rules::{Constraint, Rules, TaintsId, TolerationsId};
 use crate::domain::symbol::Symbol;
 use crate::domain::{Labels, PodSpec};
 use crate::policy::packing::input::PackingSetup;
+use crate::policy::packing::node_pods::{CountedPods, NodePods};
 use crate::policy::packing::requirement_table::{RequirementTable, SetId, Undefined};
 
 /// Bound pods of one specification: where they are.
-pub(in crate::policy::packing) struct BoundClass {
-    pub(in crate::policy::packing) namespace: Symbol,
-    pub(in crate::policy::packing) spec: Arc<PodSpec>,
+struct BoundClass {
+    namespace: Symbol,
+    spec: Arc<PodSpec>,
     /// Node position and number of pods.
-    pub(in crate::policy::packing) places: Vec<(usize, i32)>,
+    places: Vec<(usize, i32)>,
+}
+
+/// The classes of bound pods that count in topologies, and where they are.
+#[derive(Default)]
+struct BoundClasses {
+    numbers: FxHashMap<(Symbol, *const PodSpec), usize>,
+    list: Vec<BoundClass>,
+    /// By node, the number of each class of its pods.
+    of_node: Vec<Vec<usize>>,
+}
+
+impl BoundClasses {
+    fn new(pods: &[NodePods]) -> Self {
+        let mut classes = Self::default();
+        for (node, own) in pods.iter().enumerate() {
+            let numbers = own.sums().classes.iter().map(|counted| classes.place(counted, node)).collect();
+            classes.of_node.push(numbers);
+        }
+        classes
+    }
+
+    /// Counts pods of a node; returns the number of their class.
+    fn place(&mut self, own: &CountedPods, node: usize) -> usize {
+        let class = *self.numbers.entry((own.namespace, Arc::as_ptr(&own.spec))).or_insert_with(|| {
+            let (namespace, spec) = (own.namespace, Arc::clone(&own.spec));
+            self.list.push(BoundClass { namespace, spec, places: Vec::new() });
+            self.list.len() - 1
+        });
+        self.list[class].places.push((node, own.pods));
+        class
+    }
 }
 
 /// What topology needs to know of a node.
@@ -80,7 +113,9 @@ struct BoundInverse {
 #[derive(Default)]
 pub(in crate::policy::packing) struct ClusterTopology {
     nodes: Vec<TopologyNode>,
-    bound: Vec<BoundClass>,
+    pods: Vec<NodePods>,
+    /// The classes of these pods, once somebody asks: where topology has no say nobody does.
+    bound: Option<BoundClasses>,
     counted: FxHashMap<(IdentityId, TolerationsId), Counts>,
     inverse: Vec<BoundInverse>,
     inverse_counted: FxHashMap<(usize, TolerationsId), Counts>,
@@ -89,26 +124,37 @@ pub(in crate::policy::packing) struct ClusterTopology {
 }
 
 /// What a question takes away from the cluster.
-#[derive(Default)]
-pub(in crate::policy::packing) struct Taken {
+pub(in crate::policy::packing) struct Taken<'q> {
     /// Nodes.
-    pub(in crate::policy::packing) nodes: Vec<usize>,
-    /// Bound pods that no longer count, in order of class.
-    pub(in crate::policy::packing) pods: Vec<DisplacedPods>,
+    nodes: &'q [usize],
+    /// Bound pods that no longer count: node, and position among the node's pods.
+    displaced: &'q [(usize, usize)],
+    /// The same in order of class, once somebody asks.
+    pods: OnceCell<Vec<DisplacedPods>>,
 }
 
 /// Pods of one bound class on one node.
-pub(in crate::policy::packing) struct DisplacedPods {
-    pub(in crate::policy::packing) class: usize,
-    pub(in crate::policy::packing) node: usize,
-    pub(in crate::policy::packing) pods: i32,
+struct DisplacedPods {
+    class: usize,
+    node: usize,
+    pods: i32,
 }
 
-impl Taken {
-    fn places(&self, class: usize) -> &[DisplacedPods] {
-        let from = self.pods.partition_point(|own| own.class < class);
-        let count = self.pods[from..].partition_point(|own| own.class == class);
-        &self.pods[from..from + count]
+impl<'q> Taken<'q> {
+    /// These nodes and pods.
+    pub(in crate::policy::packing) fn new(nodes: &'q [usize], displaced: &'q [(usize, usize)]) -> Self {
+        Self { nodes, displaced, pods: OnceCell::new() }
+    }
+
+    fn pods(&self, cluster: &ClusterTopology) -> &[DisplacedPods] {
+        self.pods.get_or_init(|| cluster.displaced(self.displaced))
+    }
+
+    fn places(&self, class: usize, cluster: &ClusterTopology) -> &[DisplacedPods] {
+        let pods = self.pods(cluster);
+        let from = pods.partition_point(|own| own.class < class);
+        let count = pods[from..].partition_point(|own| own.class == class);
+        &pods[from..from + count]
     }
 }
 
@@ -116,15 +162,19 @@ impl ClusterTopology {
     /// The topology of these nodes and pods.
     pub(in crate::policy::packing) fn new(
         nodes: Vec<TopologyNode>,
-        bound: Vec<BoundClass>,
+        pods: Vec<NodePods>,
         rules: &mut Rules,
         setup: &PackingSetup<'_>,
         spanning: &[usize],
         table: &mut RequirementTable,
     ) -> Self {
-        let mut cluster = Self { nodes, ..Self::default() };
+        let mut cluster = Self { nodes, pods, ..Self::default() };
+        if !cluster.pods.iter().any(|own| own.sums().repel) {
+            return cluster;
+        }
+        let bound = BoundClasses::new(&cluster.pods);
         let mut by_identity: FxHashMap<IdentityId, usize> = FxHashMap::default();
-        for (class, own) in bound.iter().enumerate() {
+        for (class, own) in bound.list.iter().enumerate() {
             let mut owned = Vec::new();
             for constraint in rules.inverse(&own.spec, own.namespace, setup, spanning, table) {
                 let inverse = *by_identity.entry(constraint.identity).or_insert_with(|| {
@@ -136,37 +186,61 @@ impl ClusterTopology {
             }
             cluster.owned_inverse.push(owned);
         }
-        cluster.bound = bound;
+        cluster.bound = Some(bound);
         cluster
+    }
+
+    fn bound(&self) -> &[BoundClass] {
+        self.bound.as_ref().map_or(&[], |bound| &bound.list)
+    }
+
+    /// What pods that no longer count come to, in order of class.
+    fn displaced(&self, displaced: &[(usize, usize)]) -> Vec<DisplacedPods> {
+        let Some(bound) = &self.bound else { return Vec::new() };
+        let class = |&(node, position): &(usize, usize)| {
+            let class = self.pods[node].sums().class(position)?;
+            Some(DisplacedPods { class: bound.of_node[node][class], node, pods: 1 })
+        };
+        let mut pods: Vec<DisplacedPods> = displaced.iter().filter_map(class).collect();
+        pods.sort_unstable_by_key(|own| (own.class, own.node));
+        pods.dedup_by(|next, kept| {
+            let same = (next.class, next.node) == (kept.class, kept.node);
+            kept.pods += if same { next.pods } else { 0 };
+            same
+        });
+        pods
     }
 
     /// The counts of a group whose first owner states `constraint`.
     pub(super) fn counts(
         &mut self,
         constraint: Constraint,
-        taken: &Taken,
+        taken: &Taken<'_>,
         rules: &mut Rules,
         setup: &PackingSetup<'_>,
         table: &mut RequirementTable,
     ) -> Counts {
         let Constraint { identity, tolerations, .. } = constraint;
         let key = (identity, tolerations);
+        if self.bound.is_none() {
+            self.bound = Some(BoundClasses::new(&self.pods));
+        }
         if !self.counted.contains_key(&key) {
             let counts = self.count(constraint, rules, setup, table);
             self.counted.insert(key, counts);
         }
         let mut counts = self.counted[&key].clone();
-        if taken.nodes.is_empty() && taken.pods.is_empty() {
+        if taken.nodes.is_empty() && taken.displaced.is_empty() {
             return counts;
         }
         let mut less = Less::new(&counts);
-        for &node in &taken.nodes {
+        for &node in taken.nodes {
             if self.nodes[node].spans && self.accepts(identity, node, rules, table) {
                 less.unspan(self.domain(identity, node, rules, table));
             }
         }
         for &class in counts.classes.clone().iter() {
-            for &DisplacedPods { node, pods, .. } in taken.places(class) {
+            for &DisplacedPods { node, pods, .. } in taken.places(class, self) {
                 if self.nodes[node].registered && self.accepts(identity, node, rules, table) {
                     let domain = self.domain(identity, node, rules, table);
                     less.uncount(&mut counts, rules.domains_of(identity).is_none(), node, domain, pods);
@@ -192,7 +266,7 @@ impl ClusterTopology {
                 tally.span(self.domain(identity, node, rules, table));
             }
         }
-        for (class, bound) in self.bound.iter().enumerate() {
+        for (class, bound) in self.bound().iter().enumerate() {
             if !rules.identity(identity).selects(bound.namespace, &bound.spec.labels) {
                 continue;
             }
@@ -209,13 +283,16 @@ impl ClusterTopology {
     /// The inverse groups that bound pods bring along, with their counts.
     pub(super) fn inverse(
         &mut self,
-        taken: &Taken,
+        taken: &Taken<'_>,
         rules: &mut Rules,
         setup: &PackingSetup<'_>,
         table: &mut RequirementTable,
     ) -> Vec<(Constraint, Counts)> {
+        if self.inverse.is_empty() {
+            return Vec::new();
+        }
         let mut touched = vec![false; self.inverse.len()];
-        for own in &taken.pods {
+        for own in taken.pods(self) {
             for &inverse in &self.owned_inverse[own.class] {
                 touched[inverse] = true;
             }
@@ -248,9 +325,9 @@ impl ClusterTopology {
         Tally::new(constraint, rules, setup).counts()
     }
 
-    fn remains(&self, class: usize, taken: &Taken) -> bool {
-        let bound: i32 = self.bound[class].places.iter().map(|place| place.1).sum();
-        bound > taken.places(class).iter().map(|own| own.pods).sum()
+    fn remains(&self, class: usize, taken: &Taken<'_>) -> bool {
+        let bound: i32 = self.bound()[class].places.iter().map(|place| place.1).sum();
+        bound > taken.places(class, self).iter().map(|own| own.pods).sum()
     }
 
     fn count_owners(
@@ -264,7 +341,7 @@ impl ClusterTopology {
         let mut tally = Tally::new(first, rules, setup);
         for &(class, constraint) in &self.inverse[inverse].owners {
             tally.classes.push(class);
-            for &(node, pods) in &self.bound[class].places {
+            for &(node, pods) in &self.bound()[class].places {
                 tally.add(node, self.domain(constraint.identity, node, rules, table), pods);
             }
         }
@@ -275,14 +352,14 @@ impl ClusterTopology {
         &self,
         inverse: usize,
         identity: IdentityId,
-        taken: &Taken,
+        taken: &Taken<'_>,
         counts: &mut Counts,
         rules: &mut Rules,
         table: &mut RequirementTable,
     ) {
         let mut less = Less::new(counts);
         for &(class, _) in &self.inverse[inverse].owners {
-            for &DisplacedPods { node, pods, .. } in taken.places(class) {
+            for &DisplacedPods { node, pods, .. } in taken.places(class, self) {
                 let domain = self.domain(identity, node, rules, table);
                 less.uncount(counts, rules.domains_of(identity).is_none(), node, domain, pods);
             }

@@ -1,0 +1,128 @@
+//! The pods bound to a node, summed up: what a pass wants to know of them.
+
+use std::sync::Arc;
+
+use super::input::BoundPod;
+use crate::domain::pod::{HostPort, OwnerKind};
+use crate::domain::{PodSpec, Resources, Symbol};
+
+/// The pods bound to a node, summed up. Who keeps it from pass to pass for as long as the node has these pods, and they count in
+/// topologies as they do, spares the packer looking at each. Copies share what they hold.
+#[derive(Clone, Default)]
+pub struct NodePods(Arc<PodsOfNode>);
+
+/// What the pods of a node come to.
+#[derive(Default)]
+pub(super) struct PodsOfNode {
+    /// In the order of the node's own list.
+    list: Vec<KnownPod>,
+    /// What they request together.
+    pub(super) requests: Resources,
+    /// The share of the daemons.
+    pub(super) daemon_requests: Resources,
+    /// Ports that they open on the host.
+    pub(super) ports: Vec<HostPort>,
+    /// Those that have volumes.
+    pub(super) with_volumes: Vec<VolumePod>,
+    /// Those that count in topologies, by namespace and specification, in the order in which each is first met.
+    pub(super) classes: Vec<CountedPods>,
+    /// Whether one of these keeps other pods away by required anti-affinity.
+    pub(super) repel: bool,
+}
+
+/// A pod of a node.
+struct KnownPod {
+    namespace: Symbol,
+    spec: Arc<PodSpec>,
+    /// Its place in [`PodsOfNode::classes`], if it counts in topologies.
+    class: Option<u32>,
+    /// Its place in [`PodsOfNode::with_volumes`], if it has any.
+    volumes: Option<u32>,
+}
+
+/// A pod with volumes.
+pub(super) struct VolumePod {
+    pub(super) namespace: Symbol,
+    pub(super) name: String,
+    pub(super) spec: Arc<PodSpec>,
+}
+
+/// Pods of one specification on one node.
+pub(super) struct CountedPods {
+    pub(super) namespace: Symbol,
+    pub(super) spec: Arc<PodSpec>,
+    pub(super) pods: i32,
+}
+
+impl std::fmt::Debug for NodePods {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} pods", self.0.list.len())
+    }
+}
+
+impl NodePods {
+    /// The sum of these pods, each with what it requests.
+    pub fn sum<'p>(pods: impl IntoIterator<Item = (BoundPod<'p>, &'p Resources)>) -> Self {
+        let mut own = PodsOfNode::default();
+        for (pod, requests) in pods {
+            own.add(&pod, requests);
+        }
+        Self(Arc::new(own))
+    }
+
+    /// What they come to.
+    pub(super) fn sums(&self) -> &PodsOfNode {
+        &self.0
+    }
+
+    /// Whether the two are copies of one.
+    pub(super) fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl PodsOfNode {
+    /// For the pod at a position in the node's list the place of its class, if it counts in topologies.
+    pub(super) fn class(&self, position: usize) -> Option<usize> {
+        self.list[position].class.map(|class| class as usize)
+    }
+
+    /// Whether these are the pods, in this order.
+    pub(super) fn are(&self, pods: &[BoundPod<'_>]) -> bool {
+        self.list.len() == pods.len() && self.list.iter().zip(pods).all(|(known, pod)| self.is_known(known, pod))
+    }
+
+    fn is_known(&self, known: &KnownPod, pod: &BoundPod<'_>) -> bool {
+        let same_name = |place: u32| self.with_volumes[place as usize].name == pod.name;
+        Arc::ptr_eq(&known.spec, pod.spec)
+            && known.namespace == pod.namespace
+            && known.class.is_some() == pod.counts_in_topology
+            && known.volumes.is_none_or(same_name)
+    }
+
+    fn add(&mut self, pod: &BoundPod<'_>, requests: &Resources) {
+        self.requests.add(requests);
+        if pod.spec.owner == OwnerKind::DaemonSet {
+            self.daemon_requests.add(requests);
+        }
+        self.ports.extend(pod.spec.host_ports());
+        let volumes = (!pod.spec.volumes.is_empty()).then_some(self.with_volumes.len() as u32);
+        if volumes.is_some() {
+            let (name, spec) = (pod.name.to_owned(), Arc::clone(pod.spec));
+            self.with_volumes.push(VolumePod { namespace: pod.namespace, name, spec });
+        }
+        let class = pod.counts_in_topology.then(|| self.count(pod) as u32);
+        self.list.push(KnownPod { namespace: pod.namespace, spec: Arc::clone(pod.spec), class, volumes });
+    }
+
+    fn count(&mut self, pod: &BoundPod<'_>) -> usize {
+        let same = |own: &CountedPods| Arc::ptr_eq(&own.spec, pod.spec) && own.namespace == pod.namespace;
+        if let Some(known) = self.classes.iter().position(same) {
+            self.classes[known].pods += 1;
+            return known;
+        }
+        self.repel |= !pod.spec.pod_anti_affinity.required.is_empty();
+        self.classes.push(CountedPods { namespace: pod.namespace, spec: Arc::clone(pod.spec), pods: 1 });
+        self.classes.len() - 1
+    }
+}
