@@ -25,6 +25,9 @@ pub(super) struct Fluid {
     /// Requests answered without a backlog and not yet in the histogram, by what they met: filling it is dear, so those
     /// that met about the same go there together.
     held: BTreeMap<Cell, Held>,
+    /// The cell that the last such requests were counted in, and what they met, to the bit. It does not stand in `held`
+    /// meanwhile, since those that come next mostly meet the same.
+    filling: Option<(Met, Cell, Held)>,
     /// Requests of a closed loop or with a backlog that are not yet there, likewise, as long as they met the very same.
     last: Option<(ResponseTime, f64)>,
 }
@@ -32,6 +35,10 @@ pub(super) struct Fluid {
 /// About what a request met in a queue in equilibrium: the probability of a wait, the rate at which it ends on a logarithmic
 /// scale, the service rate to the bit.
 type Cell = (i32, i32, u64);
+
+/// What a request met in a queue in equilibrium: the bits of the probability of a wait, the rate at which it ends, the
+/// service rate.
+type Met = [u64; 3];
 
 /// Requests that met about the same.
 #[derive(Clone, Copy, Debug, Default)]
@@ -93,6 +100,7 @@ impl Fluid {
             waiting: VecDeque::new(),
             backlog: 0.0,
             held: BTreeMap::new(),
+            filling: None,
             last: None,
         }
     }
@@ -105,6 +113,7 @@ impl Fluid {
     /// Leaves out of the histogram what was answered and is not yet there.
     pub(super) fn forget_answers(&mut self) {
         self.held.clear();
+        self.filling = None;
         self.last = None;
     }
 
@@ -175,11 +184,13 @@ impl Fluid {
 
     /// What the requests so far experienced.
     pub(super) fn histogram<'t>(&self, tally: &'t Tally) -> Cow<'t, LatencyHistogram> {
-        if self.held.is_empty() && self.last.is_none() {
+        if self.held.is_empty() && self.filling.is_none() && self.last.is_none() {
             return Cow::Borrowed(&tally.histogram);
         }
         let (mut histogram, mut decays) = (tally.histogram.clone(), Decays::default());
-        for ((.., service_rate), held) in &self.held {
+        let mut all = self.held.clone();
+        all.extend(self.filling.map(|(_, cell, held)| (cell, held)));
+        for ((.., service_rate), held) in &all {
             histogram.add_equilibrium(held.requests, held.response(f64::from_bits(*service_rate)), &mut decays);
         }
         if let Some((response, requests)) = self.last {
@@ -292,11 +303,11 @@ impl Fluid {
         tally.timed_out += given_up;
         match response {
             ResponseTime::Open { wait_probability, drain_rate, service_rate, extra_wait } if extra_wait <= 0.0 => {
-                let cell = cell(wait_probability, drain_rate, service_rate);
-                let held = self.held.entry(cell).or_default();
+                let mean_wait = response.mean_wait();
+                let held = self.cell_of(wait_probability, drain_rate, service_rate);
                 held.requests += requests;
                 held.waiting += requests * wait_probability;
-                held.waits += requests * response.mean_wait();
+                held.waits += requests * mean_wait;
             }
             ResponseTime::Open { .. } | ResponseTime::Closed { .. } => match &mut self.last {
                 Some((last, weight)) if *last == response => *weight += requests,
@@ -307,6 +318,22 @@ impl Fluid {
                 }
             },
         }
+    }
+
+    /// The cell in which requests are counted that meet this in a queue in equilibrium.
+    fn cell_of(&mut self, wait_probability: f64, drain_rate: f64, service_rate: f64) -> &mut Held {
+        let met = [wait_probability, drain_rate, service_rate].map(f64::to_bits);
+        let filling = match self.filling.take() {
+            Some(own) if own.0 == met => own,
+            other => {
+                if let Some((_, cell, held)) = other {
+                    self.held.insert(cell, held);
+                }
+                let cell = cell(wait_probability, drain_rate, service_rate);
+                (met, cell, self.held.remove(&cell).unwrap_or_default())
+            }
+        };
+        &mut self.filling.insert(filling).2
     }
 }
 

@@ -43,25 +43,28 @@ impl Default for LatencyHistogram {
 impl LatencyHistogram {
     /// Adds `weight` requests that were answered in `response`.
     pub fn add_response(&mut self, weight: f64, response: ResponseTime) {
-        self.add_distribution(weight, response.mean(), |bucket| response.within(upper_edge(bucket)));
+        // No response is shorter than the wait that all of them have had.
+        let least = response.least_seconds();
+        let first = UPPER_EDGES.partition_point(|edge| edge - least <= 0.0);
+        self.add_distribution(weight, response.mean(), first, |bucket| response.within(upper_edge(bucket)));
     }
 
     /// The same for one of many responses at few rates of service, in equilibrium.
     pub fn add_equilibrium(&mut self, weight: f64, response: ResponseTime, decays: &mut Decays) {
         let decay = decays.at_edges(response.service_rate());
-        self.add_distribution(weight, response.mean(), |bucket| {
+        self.add_distribution(weight, response.mean(), 0, |bucket| {
             response.within_given(upper_edge(bucket), decay[bucket])
         });
     }
 
     /// Adds `weight` requests whose response time has the mean `mean_seconds` and is with the probability `below` at most the
-    /// upper edge of a bucket.
-    fn add_distribution(&mut self, weight: f64, mean_seconds: f64, below: impl Fn(usize) -> f64) {
+    /// upper edge of a bucket, and never in one before the bucket `first`.
+    fn add_distribution(&mut self, weight: f64, mean_seconds: f64, first: usize, below: impl Fn(usize) -> f64) {
         if weight <= 0.0 {
             return;
         }
         let mut previous = 0.0;
-        for (bucket, sum) in self.weights.iter_mut().enumerate() {
+        for (bucket, sum) in self.weights.iter_mut().enumerate().skip(first.min(BUCKETS - 1)) {
             let reached = if bucket + 1 == BUCKETS { 1.0 } else { below(bucket).clamp(previous, 1.0) };
             *sum += weight * (reached - previous);
             previous = reached;
@@ -122,7 +125,7 @@ mod tests {
     #[test]
     fn quantiles_of_an_exponential_come_back_within_a_bucket() {
         let mut histogram = LatencyHistogram::default();
-        histogram.add_distribution(1_000.0, 0.2, |bucket| 1.0 - libm::exp(-upper_edge(bucket) / 0.2));
+        histogram.add_distribution(1_000.0, 0.2, 0, |bucket| 1.0 - libm::exp(-upper_edge(bucket) / 0.2));
         for p in [0.5, 0.95, 0.99] {
             let exact = -0.2 * libm::log(1.0 - p);
             let ratio = histogram.quantile_seconds(p) / exact;

@@ -101,6 +101,14 @@ impl ResponseTime {
         }
     }
 
+    /// A time in seconds that every response takes longer than: what all have waited before they stand in the queue.
+    pub fn least_seconds(&self) -> f64 {
+        match *self {
+            Self::Open { extra_wait, .. } => extra_wait,
+            Self::Closed { .. } => 0.0,
+        }
+    }
+
     /// The service rate of one server.
     pub fn service_rate(&self) -> f64 {
         match *self {
