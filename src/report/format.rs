@@ -105,8 +105,9 @@ pub fn exact_seconds(micros: i64) -> String {
     if fraction == 0 {
         return format!("{sign}{whole}");
     }
-    let text = format!("{sign}{whole}.{fraction:06}");
-    text.trim_end_matches('0').to_owned()
+    let mut text = format!("{sign}{whole}.{fraction:06}");
+    text.truncate(text.trim_end_matches('0').len());
+    text
 }
 
 /// An instant as an exact decimal of seconds since the start, empty if it never came.

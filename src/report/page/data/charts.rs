@@ -280,7 +280,8 @@ fn spans_magnitudes(panel: &Panel) -> bool {
 /// stretch stand for it, each at its own instant, and the first value of all for the start.
 fn steps(series: &Series, hidden: bool, budget: &Budget) -> Curve {
     let mut changes: Vec<(i64, Option<Number>)> = Vec::new();
-    for &(at, value) in &series.points {
+    let same = |one: &Point, other: &Point| one.1.map(f64::to_bits) == other.1.map(f64::to_bits);
+    for &(at, value) in series.points.chunk_by(same).filter_map(<[Point]>::first) {
         let (at, value) = (tenths(at), value.map(|value| Number(significant(value, 5))));
         match changes.last_mut() {
             Some(last) if last.0 == at => last.1 = value,
