@@ -49,7 +49,10 @@ pub(super) struct ReplicaLoop<'s> {
 /// The pods of a pass.
 #[derive(Debug, Default)]
 struct Room {
+    /// Those that are looked at one by one.
     pods: Vec<PodId>,
+    /// The newest pod at the last pass.
+    newest: Option<PodId>,
     views: Vec<PodView>,
     reading: Reading,
 }
@@ -136,6 +139,7 @@ pub(super) fn apply<'s>(
         known.spec = spec;
         known.target = target;
         known.read.clear();
+        known.room = Room::default();
         find_rivals(context);
         return;
     }
@@ -180,7 +184,7 @@ pub(super) fn sync(context: &mut Context<'_>, now: SimTime, index: u32) {
     let metrics = effective_metrics(spec);
     let mut room = std::mem::take(&mut context.autoscalers[index as usize].room);
     let settled = look_at_pods(context, now, target, metrics, &mut room);
-    let Room { pods, views, reading } = &mut room;
+    let Room { pods, views, reading, .. } = &mut room;
     // At zero the controller asks for nothing unless it scales from there.
     let reads: SmallVec<[Read; 1]> = match context.world.workload(target).replicas == 0 && !wakes(context, index) {
         true => SmallVec::new(),
@@ -217,20 +221,33 @@ fn look_at_pods(
     metrics: &[MetricSpec],
     room: &mut Room,
 ) -> SettledPods {
-    let all = &context.world.workload(target).pods;
-    let settled = match metrics.iter().all(is_known_of_settled_pods) {
-        true => context.metrics.settled_pods(target, &context.loads, now),
-        false => SettledPods::default(),
-    };
-    room.pods.clear();
-    match settled.pods {
-        0 => room.pods.extend_from_slice(all),
-        pods if pods == all.len() as i64 => {}
-        _ => room.pods.extend(all.iter().filter(|&&pod| !context.metrics.is_settled(pod))),
+    let all = context.world.workload(target).pods.as_slice();
+    let mut settled = SettledPods::default();
+    if metrics.iter().all(is_known_of_settled_pods) {
+        settled = context.metrics.settled_pods(target, &context.loads, now);
+        find_unsettled(context, all, settled.pods, room);
+    } else {
+        room.pods.clear();
+        room.pods.extend_from_slice(all);
     }
     room.views.clear();
     room.views.extend(room.pods.iter().map(|&pod| pod_view(context, pod)));
     settled
+}
+
+/// The pods of `all`, in order of creation, but for the `settled` ones: mostly those of the last pass that still are so and
+/// those made since, so that the others need no look. Only if that does not make up all of them, one has unsettled.
+fn find_unsettled(context: &Context<'_>, all: &[PodId], settled: i64, room: &mut Room) {
+    let unsettled = |pod: &PodId| !context.metrics.is_settled(*pod);
+    let Room { pods, newest, .. } = room;
+    pods.retain(|pod| context.world.pod(*pod).phase != PodPhase::Gone && unsettled(pod));
+    let made_since = all.iter().rev().take_while(|pod| newest.is_none_or(|newest| **pod > newest));
+    pods.extend(made_since.copied().filter(unsettled));
+    *newest = all.last().copied().max(*newest);
+    if pods.len() as i64 + settled != all.len() as i64 {
+        pods.clear();
+        pods.extend(all.iter().copied().filter(unsettled));
+    }
 }
 
 /// Whether the metric has no value for each pod, or is the CPU use that is known of settled pods.

@@ -312,7 +312,7 @@ fn recreate(context: &Context<'_>, workload: WorkloadId, views: &mut [ReplicaSet
 fn view(context: &Context<'_>, now: SimTime, workload: WorkloadId, own: &Deployed, revision: usize) -> ReplicaSetView {
     let set = &own.sets[revision];
     let pods = active_of(context, workload, revision as u32);
-    let available = pods.iter().filter(|&&pod| is_available(context, now, pod, own.min_ready)).count() as i64;
+    let available = pods.filter(|&pod| is_available(context, now, pod, own.min_ready)).count() as i64;
     ReplicaSetView {
         replicas: set.replicas,
         available: available.min(set.replicas),
@@ -322,25 +322,27 @@ fn view(context: &Context<'_>, now: SimTime, workload: WorkloadId, own: &Deploye
     }
 }
 
-fn active_of(context: &Context<'_>, workload: WorkloadId, revision: u32) -> Vec<PodId> {
+fn active_of(context: &Context<'_>, workload: WorkloadId, revision: u32) -> impl Iterator<Item = PodId> {
     let pods = context.world.workload(workload).pods.iter().copied();
-    pods.filter(|&pod| {
+    pods.filter(move |&pod| {
         let state = context.world.pod(pod);
         state.is_active() && state.revision == revision
     })
-    .collect()
 }
 
 /// One ReplicaSet makes what is missing and deletes what is too many.
 fn fill(context: &mut Context<'_>, now: SimTime, workload: WorkloadId, revision: u32, wanted: i64) {
-    let active = active_of(context, workload, revision);
-    match pod_change(active.len() as i64, wanted) {
+    let active = active_of(context, workload, revision).count() as i64;
+    match pod_change(active, wanted) {
         PodChange::Keep => return,
         PodChange::Create(count) => create_pods(context, now, workload, revision, count),
-        PodChange::Delete(count) => delete_surplus(context, now, workload, &active, count),
+        PodChange::Delete(count) => {
+            let own: Vec<PodId> = active_of(context, workload, revision).collect();
+            delete_surplus(context, now, workload, &own, count);
+        }
     }
     // A pass makes or deletes so many at most; the rest follows.
-    if (active.len() as i64).abs_diff(wanted) > BURST.unsigned_abs() {
+    if active.abs_diff(wanted) > BURST.unsigned_abs() {
         wake(context, workload);
     }
 }
