@@ -168,7 +168,9 @@ impl<E> EventQueue<E> {
             }
             let slot = &mut self.soon[self.next_slot.rem_euclid(SLOTS) as usize];
             self.soon_len -= slot.len();
-            self.present.extend(slot.drain(..));
+            // The heap is empty, and its room serves the slot from now on.
+            let room = std::mem::take(&mut self.present).into_vec();
+            self.present = BinaryHeap::from(std::mem::replace(slot, room));
             self.next_slot += 1;
         }
     }

@@ -33,6 +33,9 @@ fn table(output: &mut dyn Write, header: &[&str], rows: impl Iterator<Item = Vec
     writer.flush()
 }
 
+/// Room for the line of a series, which is made again at every change; a longer one finds more.
+const LINE_BYTES: usize = 256;
+
 /// A table whose rows begin with an instant and tell the state of one of several series each, by number: (instant, series,
 /// state). Nearly always a series is as it was, so what was last written of each is kept and written again while its state is
 /// the same.
@@ -53,7 +56,7 @@ fn table_of_series<S: PartialEq>(
             last.resize_with(series + 1, || None);
         }
         if last[series].as_ref().is_none_or(|(known, _)| *known != state) {
-            let mut writer = csv::Writer::from_writer(Vec::new());
+            let mut writer = csv::WriterBuilder::new().buffer_capacity(LINE_BYTES).from_writer(Vec::new());
             writer.write_record(cells(series, &state))?;
             let line = writer.into_inner().map_err(|error| error.into_error())?;
             last[series] = Some((state, line));
