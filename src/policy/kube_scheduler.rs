@@ -46,7 +46,7 @@ pub use volumes::PodVolumes;
 
 use crate::domain::{KubernetesVersion, NodeId, PodId};
 use cluster_view::Slot;
-use evaluation::{named_nothing, named_slots, rivals, summary};
+use evaluation::{named_nothing, named_slots, rivals};
 use node::PlacedPod;
 use rustc_hash::FxHashMap;
 use shape_cache::{Scratch, ShapeCache};
@@ -167,9 +167,7 @@ impl Scheduler {
         let feasible = scratch.feasible.len();
         let (index, total) = match feasible {
             0 => {
-                let rejections = searched.iter().filter_map(|&slot| cache.rejection(view, slot, rivals));
-                let unseen = self.order.len() - searched.len();
-                return Placement::Unschedulable(summary(rejections, self.order.len(), unseen));
+                return Placement::Unschedulable(cache.unschedulable(view, searched, rivals, self.order.len()));
             }
             1 => (0, None),
             _ => {

@@ -1,5 +1,7 @@
 //! What the scheduler knows of the cluster, kept up to date change by change.
 
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
@@ -74,6 +76,8 @@ struct Journal {
     /// The number of the first entry still held.
     start: u64,
     entries: Vec<Change>,
+    /// For each slot the number of the last entry that names it.
+    latest: Vec<u64>,
 }
 
 /// Entries after which the older half of the journal is dropped.
@@ -85,7 +89,16 @@ impl Journal {
             self.entries.drain(..JOURNAL_LIMIT / 2);
             self.start += (JOURNAL_LIMIT / 2) as u64;
         }
+        if self.latest.len() <= slot as usize {
+            self.latest.resize(slot as usize + 1, 0);
+        }
+        self.latest[slot as usize] = self.end();
         self.entries.push(Change { slot, peer });
+    }
+
+    /// The number that the next entry will have.
+    const fn end(&self) -> u64 {
+        self.start + self.entries.len() as u64
     }
 }
 
@@ -113,6 +126,8 @@ pub struct ClusterView {
     peer_ids: FxHashMap<(Symbol, Labels, PodAffinity, PodAffinity), PeerId>,
     /// Placed pods that have terms of pod (anti-)affinity.
     pods_with_affinity: usize,
+    /// Placed pods by priority.
+    priorities: BTreeMap<i32, usize>,
     keys: TopologyKeys,
     pods: FxHashMap<PodId, Place>,
     /// Pods that wait for a node on which they evicted others, with that node's slot.
@@ -193,8 +208,7 @@ impl ClusterView {
         self.count_images(&entry.node, -1);
         for placed in &entry.pods {
             self.pods.remove(&placed.pod);
-            let known = &self.shapes[placed.shape.index()];
-            self.pods_with_affinity -= usize::from(known.has_affinity_terms());
+            self.uncount(placed.shape);
         }
         self.nominated.retain(|(_, place)| place.slot != slot);
         self.tree.remove(entry.zone(), slot);
@@ -234,7 +248,7 @@ impl ClusterView {
             let nodes = (0..).zip(slots).filter_map(|(slot, entry)| Some((slot, entry.as_ref()?)));
             keys.index(name, nodes.map(|(slot, entry)| (slot, entry.id, &entry.node.labels)))
         });
-        let shape = Arc::new(PodShape { volumes, ..shape });
+        let shape = Arc::new(PodShape { volumes, namespace_labels: self.namespace_labels(namespace), ..shape });
         if peer.index() == self.peers.len() {
             self.peers.push(Arc::clone(&shape));
         }
@@ -288,6 +302,7 @@ impl ClusterView {
         let peer = known.peer;
         entry.place(PlacedPod { pod, shape, started, terminating: false }, known);
         self.pods_with_affinity += usize::from(known.has_affinity_terms());
+        *self.priorities.entry(known.spec.priority).or_insert(0) += 1;
         self.pods.insert(pod, Place { slot, shape });
         self.journal.record(slot, Some(peer));
     }
@@ -295,12 +310,29 @@ impl ClusterView {
     /// Forgets a placed pod: it ended, was deleted, or its binding failed.
     pub fn forget_pod(&mut self, pod: PodId) {
         let Some(place) = self.pods.remove(&pod) else { return };
+        self.uncount(place.shape);
         let known = &self.shapes[place.shape.index()];
-        self.pods_with_affinity -= usize::from(known.has_affinity_terms());
         if let Some(entry) = self.slots[place.slot as usize].as_mut() {
             entry.displace(pod, known);
         }
         self.journal.record(place.slot, Some(known.peer));
+    }
+
+    /// A placed pod of this shape is there no more.
+    fn uncount(&mut self, shape: ShapeId) {
+        let known = &self.shapes[shape.index()];
+        self.pods_with_affinity -= usize::from(known.has_affinity_terms());
+        if let Entry::Occupied(mut entry) = self.priorities.entry(known.spec.priority) {
+            *entry.get_mut() -= 1;
+            if *entry.get() == 0 {
+                entry.remove();
+            }
+        }
+    }
+
+    /// Whether some placed pod has a lower priority: without one, nobody can be evicted for a pod of `priority`.
+    pub fn has_pods_below(&self, priority: i32) -> bool {
+        self.priorities.first_key_value().is_some_and(|(&lowest, _)| lowest < priority)
     }
 
     /// Says that a placed pod is being deleted: it still takes room, but spread constraints no longer count it.
@@ -410,7 +442,7 @@ impl ClusterView {
     }
 
     /// The labels of a namespace.
-    pub(super) fn namespace_labels(&self, namespace: Symbol) -> Labels {
+    fn namespace_labels(&self, namespace: Symbol) -> Labels {
         self.namespace_labels.get(&namespace).cloned().unwrap_or_else(|| with_metadata_name(Labels::new(), namespace))
     }
 
@@ -421,13 +453,18 @@ impl ClusterView {
 
     /// The number that the next journal entry will have, for [`Self::changed_since`].
     pub(super) const fn journal_end(&self) -> u64 {
-        self.journal.start + self.journal.entries.len() as u64
+        self.journal.end()
     }
 
     /// The changes from entry `since` on, or `None` if that is too long ago to know.
     pub(super) fn changed_since(&self, since: u64) -> Option<&[Change]> {
         let skip = usize::try_from(since.checked_sub(self.journal.start)?).ok()?;
         self.journal.entries.get(skip..)
+    }
+
+    /// The slots that a change from entry `since` on names.
+    pub(super) fn slots_changed_since(&self, since: u64) -> impl Iterator<Item = Slot> + '_ {
+        (0..).zip(&self.journal.latest).filter(move |(_, latest)| **latest >= since).map(|(slot, _)| slot)
     }
 
     /// Changes whenever the share of nodes that hold some image may have changed.

@@ -134,32 +134,42 @@ impl<'a> Cycle<'a> {
     /// Sums up why no node takes the pod.
     pub(super) fn unschedulable(&self, search: Search, nodes: usize) -> Unschedulable {
         let unseen = nodes - search.examined.min(nodes);
-        summary(search.rejected.iter().map(|(_, rejection)| rejection), nodes, unseen)
+        let mut tally = Tally::default();
+        for (_, rejection) in &search.rejected {
+            tally.add(&rejection.reasons, 1);
+        }
+        tally.sum_up(nodes, unseen)
     }
 }
 
-/// Counts refusals by reason. `unseen` nodes were left out because the pod names others.
-pub(super) fn summary<R: std::borrow::Borrow<Rejection>>(
-    rejections: impl Iterator<Item = R>,
-    nodes: usize,
-    unseen: usize,
-) -> Unschedulable {
+/// Refusals counted by reason.
+#[derive(Debug, Default)]
+pub(super) struct Tally {
     // There are few different reasons, and comparing them for order compares texts.
-    let mut reasons: Vec<(Reason, usize)> = Vec::new();
-    for rejection in rejections {
-        for &reason in &rejection.borrow().reasons {
-            match reasons.iter_mut().find(|entry| entry.0 == reason) {
-                Some(entry) => entry.1 += 1,
-                None => reasons.push((reason, 1)),
+    reasons: Vec<(Reason, usize)>,
+}
+
+impl Tally {
+    /// So many nodes gave these reasons.
+    pub(super) fn add(&mut self, reasons: &[Reason], nodes: usize) {
+        for &reason in reasons {
+            match self.reasons.iter_mut().find(|entry| entry.0 == reason) {
+                Some(entry) => entry.1 += nodes,
+                None => self.reasons.push((reason, nodes)),
             }
         }
     }
-    if unseen > 0 {
-        reasons.push((Reason::NotNamedByNodeAffinity, unseen));
+
+    /// The sum. `unseen` nodes were left out because the pod names others.
+    pub(super) fn sum_up(self, nodes: usize, unseen: usize) -> Unschedulable {
+        let Self { mut reasons } = self;
+        if unseen > 0 {
+            reasons.push((Reason::NotNamedByNodeAffinity, unseen));
+        }
+        reasons.sort_unstable();
+        let rejected_by = reasons.iter().map(|(reason, _)| reason.plugin()).collect();
+        Unschedulable { nodes, reasons, rejected_by, conflicting_affinity: false }
     }
-    reasons.sort_unstable();
-    let rejected_by = reasons.iter().map(|(reason, _)| reason.plugin()).collect();
-    Unschedulable { nodes, reasons, rejected_by, conflicting_affinity: false }
 }
 
 /// The answer if the pod's required affinity names no node that could be meant.

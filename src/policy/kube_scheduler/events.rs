@@ -54,11 +54,11 @@ pub fn may_help(view: &ClusterView, event: ClusterEvent<'_>, rejected_by: Plugin
         ClusterEvent::PodPlaced(other) => {
             let other = view.shape_of(other);
             rejected_by.contains(Plugin::PodTopologySpread) && spread_counts(shape, other)
-                || rejected_by.contains(Plugin::InterPodAffinity) && affinity_wants(view, shape, other)
+                || rejected_by.contains(Plugin::InterPodAffinity) && affinity_wants(shape, other)
         }
         ClusterEvent::PodGone(other) => {
             let other = view.shape_of(other);
-            rejected_by.iter().any(|plugin| gone_pod_helps(view, plugin, shape, other))
+            rejected_by.iter().any(|plugin| gone_pod_helps(plugin, shape, other))
         }
     }
 }
@@ -121,7 +121,7 @@ fn changed_node_helps(
     }
 }
 
-fn gone_pod_helps(view: &ClusterView, plugin: Plugin, shape: &PodShape, other: &PodShape) -> bool {
+fn gone_pod_helps(plugin: Plugin, shape: &PodShape, other: &PodShape) -> bool {
     match plugin {
         Plugin::NodeResourcesFit => true,
         Plugin::NodePorts => {
@@ -130,10 +130,7 @@ fn gone_pod_helps(view: &ClusterView, plugin: Plugin, shape: &PodShape, other: &
         Plugin::NodeVolumeLimits => !other.volumes.own.is_empty() || !other.volumes.shared.is_empty(),
         Plugin::PodTopologySpread => spread_counts(shape, other),
         Plugin::InterPodAffinity => {
-            let any = |terms: &[AffinityTerm], meant: &PodShape| {
-                let labels = view.namespace_labels(meant.namespace);
-                terms.iter().any(|term| term.matches(meant, &labels))
-            };
+            let any = |terms: &[AffinityTerm], meant: &PodShape| terms.iter().any(|term| term.matches(meant));
             any(&shape.required_anti_affinity, other) || any(&other.required_anti_affinity, shape)
         }
         _ => false,
@@ -171,9 +168,8 @@ fn spread_counts(shape: &PodShape, other: &PodShape) -> bool {
 }
 
 /// Whether the pod's required affinity means pods of shape `other`.
-fn affinity_wants(view: &ClusterView, shape: &PodShape, other: &PodShape) -> bool {
-    let labels = view.namespace_labels(other.namespace);
-    !shape.required_affinity.is_empty() && shape.required_affinity.iter().all(|term| term.matches(other, &labels))
+fn affinity_wants(shape: &PodShape, other: &PodShape) -> bool {
+    !shape.required_affinity.is_empty() && shape.required_affinity.iter().all(|term| term.matches(other))
 }
 
 #[cfg(test)]

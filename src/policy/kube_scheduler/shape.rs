@@ -83,12 +83,12 @@ pub(super) struct AffinityTerm {
 }
 
 impl AffinityTerm {
-    /// Whether the term means a pod of shape `pod`, whose namespace has the labels `namespace_labels`.
+    /// Whether the term means a pod of shape `pod`.
     ///
     /// Source: Kubernetes 1.36 `pkg/scheduler/framework/types.go`, `AffinityTerm.Matches`.
-    pub(super) fn matches(&self, pod: &PodShape, namespace_labels: &Labels) -> bool {
+    pub(super) fn matches(&self, pod: &PodShape) -> bool {
         let in_namespace = self.namespaces.contains(&pod.namespace)
-            || self.namespace_selector.as_ref().is_some_and(|selector| selector.matches(namespace_labels));
+            || self.namespace_selector.as_ref().is_some_and(|selector| selector.matches(&pod.namespace_labels));
         in_namespace && self.selector.as_ref().is_some_and(|selector| selector.matches(&pod.spec.labels))
     }
 }
@@ -98,6 +98,8 @@ impl AffinityTerm {
 pub struct PodShape {
     /// The pods' namespace.
     pub namespace: Symbol,
+    /// That namespace's labels; whoever works a shape out says them.
+    pub(super) namespace_labels: Labels,
     /// Their specification.
     pub spec: Arc<PodSpec>,
     /// What they are to others.
@@ -153,6 +155,7 @@ impl PodShape {
         let (hard_spread, soft_spread) = spread_constraints(spec, default_selector, &mut key);
         Self {
             namespace,
+            namespace_labels: Labels::new(),
             spec: Arc::clone(spec),
             peer,
             requests: amounts(&requests),

@@ -8,10 +8,10 @@ use std::sync::Arc;
 
 use super::SchedulerConfig;
 use super::cluster_view::{Change, ClusterView, Slot};
-use super::evaluation::{check_entry, check_with_rivals};
+use super::evaluation::{Tally, check_entry, check_with_rivals};
 use super::filters;
-use super::node::PlacedPod;
-use super::plugins::{Plugin, Reason, Rejection};
+use super::node::{NodeEntry, PlacedPod};
+use super::plugins::{Plugin, Reason, Rejection, Unschedulable};
 use super::scores::{self, NodeScores};
 use super::shape::PodShape;
 use super::topology_state::TopologyState;
@@ -44,6 +44,12 @@ pub(super) struct Scratch {
     known: Vec<i64>,
 }
 
+/// A node's refusal that nobody has asked for since the node changed.
+const NOT_ASKED: u32 = u32::MAX;
+
+/// Changes for each node up to which it pays to look at them one by one, to leave out those that do not matter.
+const CHANGES_PER_NODE: usize = 16;
+
 /// What is remembered for one shape.
 #[derive(Clone, Debug)]
 pub(super) struct ShapeCache {
@@ -52,8 +58,10 @@ pub(super) struct ShapeCache {
     state: Option<TopologyState>,
     status: Vec<Status>,
     scores: Vec<OwnScores>,
-    /// The refusals of nodes with [`Status::Refused`], once somebody asked.
-    refusals: Vec<Option<Box<Rejection>>>,
+    /// The different refusals of nodes that somebody asked for.
+    refusals: Vec<Rejection>,
+    /// Which of them is that of a node with [`Status::Refused`], or [`NOT_ASKED`].
+    refusal_of: Vec<u32>,
     /// The journal entry up to which this follows the view.
     followed: u64,
     image_version: u64,
@@ -70,6 +78,7 @@ impl ShapeCache {
             status: Vec::new(),
             scores: Vec::new(),
             refusals: Vec::new(),
+            refusal_of: Vec::new(),
             followed: view.journal_end(),
             image_version: view.image_version(),
             images_matter: false,
@@ -85,35 +94,52 @@ impl ShapeCache {
         let images_changed = (images_matter || self.images_matter) && self.image_version != view.image_version();
         self.images_matter = images_matter;
         self.image_version = view.image_version();
-        match view.changed_since(self.followed) {
-            Some(changed) if changed.len() <= slots => {
-                for &Change { slot, peer } in changed {
-                    if let Some(status) = self.status.get_mut(slot as usize) {
-                        *status = Status::Unknown;
-                    }
-                    if let Some(state) = &mut self.state
-                        && !peer.is_some_and(|peer| state.is_indifferent_to(view, peer))
-                    {
-                        state.follow(view, slot, view.entry(slot));
-                    }
-                }
-                self.state.iter_mut().for_each(TopologyState::settle);
-            }
-            _ => {
-                self.status.fill(Status::Unknown);
-                self.state = self.state.take().map(|_| TopologyState::new(view, &self.shape));
-            }
-        }
+        self.follow(view);
         if images_changed {
             self.status.fill(Status::Unknown);
         }
         self.followed = view.journal_end();
         self.status.resize(slots, Status::Unknown);
         self.scores.resize(slots, OwnScores::default());
-        self.refusals.resize(slots, None);
+        self.refusal_of.resize(slots, NOT_ASKED);
         let terms = |rival: &(Slot, PlacedPod)| view.shape_of(rival.1.shape).has_affinity_terms();
         if self.shape.minds_others() || view.pods_with_affinity() > 0 || rivals.iter().any(terms) {
             self.state_for(view);
+        }
+    }
+
+    /// Forgets the nodes that changed, and counts them anew.
+    fn follow(&mut self, view: &ClusterView) {
+        let Self { state, status, followed, .. } = self;
+        let mut forget = |slot: Slot| {
+            if let Some(status) = status.get_mut(slot as usize) {
+                *status = Status::Unknown;
+            }
+        };
+        let mut recount: Vec<Slot> = Vec::new();
+        match view.changed_since(*followed).filter(|changed| changed.len() <= CHANGES_PER_NODE * view.slot_count()) {
+            Some(changed) => {
+                for &Change { slot, peer } in changed {
+                    forget(slot);
+                    if let Some(state) = state.as_mut()
+                        && !peer.is_some_and(|peer| state.is_indifferent_to(view, peer))
+                    {
+                        recount.push(slot);
+                    }
+                }
+                recount.sort_unstable();
+                recount.dedup();
+            }
+            None => {
+                recount.extend(view.slots_changed_since(*followed));
+                recount.iter().copied().for_each(forget);
+            }
+        }
+        if let Some(state) = state {
+            for slot in recount {
+                state.follow(view, slot, view.entry(slot));
+            }
+            state.settle();
         }
     }
 
@@ -150,13 +176,13 @@ impl ShapeCache {
             }
             return examined;
         }
-        let Self { shape, state, status, scores, refusals, .. } = self;
+        let Self { shape, state, status, scores, refusal_of, .. } = self;
         let gate = state.as_ref().map(|state| state.gate(view));
         for &slot in nodes {
             examined += 1;
             let at = slot as usize;
             if status[at] == Status::Unknown {
-                refusals[at] = None;
+                refusal_of[at] = NOT_ASKED;
                 status[at] = look_at(config, view, shape, slot, &mut scores[at]);
             }
             if status[at] == Status::Passes && gate.as_ref().is_none_or(|gate| gate.check(slot).is_ok()) {
@@ -179,7 +205,7 @@ impl ShapeCache {
     ) -> bool {
         let at = slot as usize;
         if self.status[at] == Status::Unknown {
-            self.refusals[at] = None;
+            self.refusal_of[at] = NOT_ASKED;
             self.status[at] = look_at(config, view, &self.shape, slot, &mut self.scores[at]);
         }
         let refused = |state: &TopologyState| state.gate(view).check(slot).is_err();
@@ -209,15 +235,66 @@ impl ShapeCache {
             return Some(rejection);
         }
         if self.status[slot as usize] == Status::Refused {
-            let shape = &self.shape;
-            let refusal = &mut self.refusals[slot as usize];
-            if refusal.is_none() {
-                *refusal = filters::check_node(shape, entry).err().map(Box::new);
-            }
-            return refusal.as_deref().cloned();
+            return self.refusal(slot, entry).map(|at| self.refusals[at].clone());
         }
         let state = self.state.as_ref()?;
         check_entry(view, &self.shape, state, slot, entry).err()
+    }
+
+    /// The refusal of a node with [`Status::Refused`], as its place among those known.
+    fn refusal(&mut self, slot: Slot, entry: &NodeEntry) -> Option<usize> {
+        let Self { shape, refusals, refusal_of, .. } = self;
+        let known = &mut refusal_of[slot as usize];
+        if *known == NOT_ASKED {
+            let refusal = filters::check_node(shape, entry).err()?;
+            let at = refusals.iter().position(|own| *own == refusal).unwrap_or(refusals.len());
+            if at == refusals.len() {
+                refusals.push(refusal);
+            }
+            *known = at as u32;
+        }
+        Some(*known as usize)
+    }
+
+    /// Why none of the nodes in `searched`, of `nodes` in all, takes the pod. Each was looked at in this attempt.
+    pub(super) fn unschedulable(
+        &mut self,
+        view: &ClusterView,
+        searched: &[Slot],
+        rivals: &[(Slot, PlacedPod)],
+        nodes: usize,
+    ) -> Unschedulable {
+        let mut tally = Tally::default();
+        if rivals.is_empty() {
+            self.tally(view, searched, &mut tally);
+        } else {
+            for rejection in searched.iter().filter_map(|&slot| self.rejection(view, slot, rivals)) {
+                tally.add(&rejection.reasons, 1);
+            }
+        }
+        tally.sum_up(nodes, nodes - searched.len())
+    }
+
+    /// Counts why nodes do not take the pod where no nominated pod is in its way.
+    fn tally(&mut self, view: &ClusterView, searched: &[Slot], tally: &mut Tally) {
+        let mut refused: Vec<usize> = Vec::new();
+        for &slot in searched {
+            let entry = view.entry(slot).filter(|_| self.status[slot as usize] == Status::Refused);
+            if let Some(at) = entry.and_then(|entry| self.refusal(slot, entry)) {
+                refused.resize(self.refusals.len(), 0);
+                refused[at] += 1;
+            }
+        }
+        for (refusal, nodes) in self.refusals.iter().zip(refused).filter(|(_, nodes)| *nodes > 0) {
+            tally.add(&refusal.reasons, nodes);
+        }
+        let Some(state) = &self.state else { return };
+        let gate = state.gate(view);
+        for &slot in searched.iter().filter(|&&slot| self.status[slot as usize] == Status::Passes) {
+            if let Err(refusal) = gate.check(slot) {
+                tally.add(&[refusal.reason], 1);
+            }
+        }
     }
 
     /// The counts, the shape and the rest of what an attempt to evict needs.

@@ -89,6 +89,8 @@ struct Relation {
     soft: Vec<bool>,
     /// What each such pod adds to the affinity sums: counter, key, amount.
     affinity: Vec<(Counter, KeyIndex, i64)>,
+    /// Whether such pods count in nothing.
+    indifferent: bool,
 }
 
 /// The counts of one shape.
@@ -152,9 +154,7 @@ impl TopologyState {
     /// Whether pods of these peers count in nothing that is counted here, so that where they are does not matter.
     pub(super) fn is_indifferent_to(&mut self, view: &ClusterView, peer: PeerId) -> bool {
         self.relate(view, peer);
-        self.relations[peer.index()].as_ref().is_some_and(|relation| {
-            relation.affinity.is_empty() && !relation.hard.contains(&true) && !relation.soft.contains(&true)
-        })
+        self.relations[peer.index()].as_ref().is_some_and(|relation| relation.indifferent)
     }
 
     /// Brings derived figures up to date after one or more calls of [`Self::follow`].
@@ -247,7 +247,7 @@ impl TopologyState {
             self.relations.resize(other.index() + 1, None);
         }
         if self.relations[other.index()].is_none() {
-            self.relations[other.index()] = Some(relation(view, &self.shape, view.peer(other)));
+            self.relations[other.index()] = Some(relation(&self.shape, view.peer(other)));
         }
     }
 
@@ -287,7 +287,7 @@ impl TopologyState {
                 all_present &= self.affinity.get(term.key, domain) > 0;
             }
             // The first pod of a group whose pods want to be together may go anywhere.
-            let first_of_group = || self.affinity.total == 0 && matches_own_affinity(view, shape);
+            let first_of_group = || self.affinity.total == 0 && matches_own_affinity(shape);
             if !all_present && !first_of_group() {
                 return Err(Refusal::unresolvable(Reason::PodAffinity));
             }
@@ -366,16 +366,15 @@ fn includes(shape: &PodShape, constraint: &SpreadConstraint, entry: &NodeEntry) 
         && (!constraint.honor_taints || first_untolerated(hard_taints(), &shape.spec.tolerations).is_none())
 }
 
-fn matches_own_affinity(view: &ClusterView, shape: &PodShape) -> bool {
-    let labels = view.namespace_labels(shape.namespace);
-    shape.required_affinity.iter().all(|term| term.matches(shape, &labels))
+fn matches_own_affinity(shape: &PodShape) -> bool {
+    shape.required_affinity.iter().all(|term| term.matches(shape))
 }
 
 /// What a pod of shape `other` means to pods of shape `own`.
 ///
 /// Source: Kubernetes 1.36 `pkg/scheduler/framework/plugins/interpodaffinity/filtering.go` and `scoring.go`
 /// (`processExistingPod`), `podtopologyspread/common.go` (`countPodsMatchSelector`).
-fn relation(view: &ClusterView, own: &PodShape, other: &PodShape) -> Relation {
+fn relation(own: &PodShape, other: &PodShape) -> Relation {
     let counts = |constraint: &SpreadConstraint| {
         // A selector that selects everything counts nothing.
         own.namespace == other.namespace
@@ -384,36 +383,32 @@ fn relation(view: &ClusterView, own: &PodShape, other: &PodShape) -> Relation {
                     && selector.matches(&other.spec.labels)
             })
     };
-    let other_labels = view.namespace_labels(other.namespace);
-    let own_labels = view.namespace_labels(own.namespace);
     let mut affinity = Vec::new();
-    if !own.required_affinity.is_empty() && own.required_affinity.iter().all(|term| term.matches(other, &other_labels))
-    {
+    if !own.required_affinity.is_empty() && own.required_affinity.iter().all(|term| term.matches(other)) {
         affinity.extend(own.required_affinity.iter().map(|term| (Counter::Affinity(term.key), term.key, 1)));
     }
-    for term in own.required_anti_affinity.iter().filter(|term| term.matches(other, &other_labels)) {
+    for term in own.required_anti_affinity.iter().filter(|term| term.matches(other)) {
         affinity.push((Counter::AntiAffinity(term.key), term.key, 1));
     }
-    for term in other.required_anti_affinity.iter().filter(|term| term.matches(own, &own_labels)) {
+    for term in other.required_anti_affinity.iter().filter(|term| term.matches(own)) {
         affinity.push((Counter::ExistingAntiAffinity(term.key), term.key, 1));
     }
     let mut prefer = |key: KeyIndex, weight: i64| affinity.push((Counter::Preferred(key), key, weight));
     for (terms, sign) in [(&own.preferred_affinity, 1), (&own.preferred_anti_affinity, -1)] {
-        for (weight, term) in terms.iter().filter(|(_, term)| term.matches(other, &other_labels)) {
+        for (weight, term) in terms.iter().filter(|(_, term)| term.matches(other)) {
             prefer(term.key, sign * weight);
         }
     }
-    for term in other.required_affinity.iter().filter(|term| term.matches(own, &own_labels)) {
+    for term in other.required_affinity.iter().filter(|term| term.matches(own)) {
         prefer(term.key, HARD_POD_AFFINITY_WEIGHT);
     }
     for (terms, sign) in [(&other.preferred_affinity, 1), (&other.preferred_anti_affinity, -1)] {
-        for (weight, term) in terms.iter().filter(|(_, term)| term.matches(own, &own_labels)) {
+        for (weight, term) in terms.iter().filter(|(_, term)| term.matches(own)) {
             prefer(term.key, sign * weight);
         }
     }
-    Relation {
-        hard: own.hard_spread.iter().map(counts).collect(),
-        soft: own.soft_spread.iter().map(counts).collect(),
-        affinity,
-    }
+    let hard: Vec<bool> = own.hard_spread.iter().map(counts).collect();
+    let soft: Vec<bool> = own.soft_spread.iter().map(counts).collect();
+    let indifferent = affinity.is_empty() && !hard.contains(&true) && !soft.contains(&true);
+    Relation { hard, soft, affinity, indifferent }
 }
