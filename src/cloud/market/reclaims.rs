@@ -11,6 +11,8 @@
 
 use std::sync::Arc;
 
+use rustc_hash::FxHashMap;
+
 use crate::catalog::{Region, RegionType};
 use crate::cloud::Pool;
 use crate::cloud::settings::{CapacityModel, Interruptions};
@@ -141,6 +143,8 @@ pub struct Reclaims {
     capacity: CapacityModel,
     interruptions: Interruptions,
     end: SimTime,
+    /// Positions of the region's types by family, in order.
+    families: FxHashMap<&'static str, Vec<usize>>,
 }
 
 impl Reclaims {
@@ -152,7 +156,11 @@ impl Reclaims {
         interruptions: Interruptions,
         end: SimTime,
     ) -> Self {
-        Self { region, streams, capacity, interruptions, end }
+        let mut families: FxHashMap<&'static str, Vec<usize>> = FxHashMap::default();
+        for (at, kind) in region.types.iter().enumerate() {
+            families.entry(family(kind.facts.name)).or_default().push(at);
+        }
+        Self { region, streams, capacity, interruptions, end, families }
     }
 
     /// Everything that befalls `pool`.
@@ -205,10 +213,9 @@ impl Reclaims {
 
     /// Other pools whose events may reach `pool`, and how.
     fn neighbours(&self, pool: Pool) -> impl Iterator<Item = (Pool, &RegionType, Share)> {
-        let family = |name: Symbol| name.as_str().split('.').next().unwrap_or_default();
-        let own = family(pool.instance_type);
+        let own = self.families.get(family(pool.instance_type)).map_or(&[][..], Vec::as_slice);
         let own_zone = self.region.zone_index(pool.zone);
-        self.region.types.iter().filter(move |kind| family(kind.facts.name) == own).flat_map(move |kind| {
+        own.iter().filter_map(|&at| self.region.types.get(at)).flat_map(move |kind| {
             let same = kind.facts.name == pool.instance_type;
             let zones = kind.zones_offered().count().saturating_sub(1).max(1);
             let share = if same { Share::OtherZone { of: zones } } else { Share::OtherSize };
@@ -369,6 +376,11 @@ impl Share {
             Self::OtherSize => REACHES_SIZE,
         }
     }
+}
+
+/// The family of an instance type by its name.
+fn family(name: Symbol) -> &'static str {
+    name.as_str().split('.').next().unwrap_or_default()
 }
 
 fn band_of(kind: &RegionType) -> u8 {
