@@ -255,7 +255,7 @@ pub(super) fn node_registered(context: &mut Context<'_>, node: NodeId) {
     if seen.is_some_and(|least| least <= memory) {
         return;
     }
-    let least = learn_memory(&mut karpenter.instance_types.change()[at], name, memory, seen);
+    let least = learn_memory(&mut karpenter.instance_types.change_amounts()[at], name, memory, seen);
     karpenter.learned_memory.insert((pool, name), least);
 }
 

@@ -110,7 +110,17 @@ impl Requirement {
 
     /// Whether the label may take `value`.
     pub fn has(&self, value: Symbol) -> bool {
-        self.values.contains(&value) != self.complement && self.within_bounds(value)
+        self.lists(value) != self.complement && self.within_bounds(value)
+    }
+
+    /// Whether `value` is listed. A short list is gone through: that compares numbers where a search compares texts.
+    fn lists(&self, value: Symbol) -> bool {
+        const SHORT: usize = 16;
+        if self.values.len() <= SHORT {
+            self.values.iter().any(|&own| own == value)
+        } else {
+            self.values.contains(&value)
+        }
     }
 
     /// The values that both requirements allow; the larger `min_values` is kept.

@@ -21,7 +21,7 @@ use crate::domain::{
 pub use offerings::refresh_offerings;
 pub use pools::{complete_classes, complete_pools, types_of_pools};
 pub use real_node::{RealNode, real_node};
-pub use releases::{capacity_type_key, default_requirements, price_list_of};
+pub use releases::{capacity_type_key, default_requirements, has_fixed_places, price_list_of};
 pub use reservations::{KnownReservation, RESERVATION_LABELS, add_reservations, selects};
 pub use volumes::ebs_attach_limit;
 

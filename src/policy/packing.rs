@@ -57,7 +57,7 @@ pub use node_pods::NodePods;
 pub use offers::{LowerBound, lower_bound};
 pub use plan::{DroppedPool, ExistingPlacement, NodeVerdict, PackingPlan, PlannedClaim, PricedType, UnschedulablePod};
 pub use pool_verdict::{PoolVerdict, TypeGroup, refusal_of};
-pub use type_table::{TypeVerdict, judge_types};
+pub use type_table::{TypeVerdict, TypesChanged, judge_types};
 pub use validation::{LeftOut, takes_on};
 
 use self::reservations::Reservations;
@@ -100,15 +100,24 @@ const NO_SETUP: PackingSetup<'static> = PackingSetup {
 impl<'a> Packer<'a> {
     /// Goes on with what an earlier packer left; compiles the setup where nothing is kept.
     ///
-    /// The setup must be equal to the earlier one in everything: release, options, pools, their instance types with the
-    /// availability and prices of all offerings, daemons and namespaces; only volumes may differ. The answers are those of
-    /// [`Self::new`].
-    pub fn resume(setup: PackingSetup<'a>, memory: Option<PackerMemory>) -> Self {
-        let Some(PackerMemory(kept)) = memory else { return Self::new(setup) };
-        let Packer { setup: _, table, resources, templates, tables, rules, shapes, orders, nodes } = kept;
+    /// The setup must be equal to the earlier one in release, options, pools, daemons, namespaces and instance types but for
+    /// what `changed` says of these; volumes may differ. The answers are those of [`Self::new`].
+    pub fn resume(setup: PackingSetup<'a>, memory: Option<(PackerMemory, TypesChanged)>) -> Self {
+        let Some((PackerMemory(kept), changed)) = memory else { return Self::new(setup) };
+        let Packer { setup: _, mut table, resources, mut templates, tables, rules, mut shapes, mut orders, nodes } =
+            kept;
         let types = templates::tables_of(&setup, &templates);
         let tables = tables.into_iter().zip(types).map(|(table, types)| type_table::TypeTable::attached(table, types));
-        Self { setup, table, resources, templates, tables: tables.collect(), rules, shapes, orders, nodes }
+        let mut tables: Vec<type_table::TypeTable<'a>> = tables.collect();
+        if changed != TypesChanged::default() {
+            tables.iter_mut().for_each(|table| table.renew(changed, &resources));
+            orders.forget_prices();
+            shapes.forget_sure();
+            if !templates::reopen(&setup, &mut templates, &mut tables, &mut table) {
+                return Self::new(setup);
+            }
+        }
+        Self { setup, table, resources, templates, tables, rules, shapes, orders, nodes }
     }
 
     /// Lets go of the setup and keeps what was worked out; `None` if that is too much to keep.
@@ -131,7 +140,7 @@ impl<'a> Packer<'a> {
         }))
     }
 
-    /// Compiles a setup. It must be done again when an offering becomes available or unavailable, or a price changes.
+    /// Compiles a setup.
     pub fn new(setup: PackingSetup<'a>) -> Self {
         let mut table = requirement_table::RequirementTable::new();
         let mut resources = resource_table::ResourceTable::default();

@@ -8,8 +8,10 @@ mod legacy;
 pub mod price;
 pub mod strategy;
 
+use smallvec::SmallVec;
+
 use crate::domain::symbol::well_known;
-use crate::domain::{HourlyRate, KarpenterVersion, Requirements, Resources, Symbol};
+use crate::domain::{HourlyRate, KarpenterVersion, Requirements, ResourceName, Resources, Symbol};
 use crate::policy::instance_types::{InstanceType, Offering, capacity_type_key};
 use crate::policy::packing::MinValuesPolicy;
 
@@ -25,9 +27,45 @@ pub struct LaunchView<'a> {
     /// Requests of its daemons and pods together.
     pub requests: &'a Resources,
     /// The instance types that the claim may have, with prices and availability as Karpenter now knows them.
-    pub types: &'a [&'a InstanceType],
+    pub types: &'a [Choice<'a>],
     /// What a `minValues` that can no longer be met leads to.
     pub min_values: MinValuesPolicy,
+}
+
+/// An instance type that a claim may have, with what a launch asks of it whatever its prices.
+#[derive(Clone, Copy, Debug)]
+pub struct Choice<'a> {
+    /// The type.
+    pub entry: &'a InstanceType,
+    /// Whether its labels can satisfy the claim's requirements.
+    pub compatible: bool,
+    /// Whether it is bare metal or has an accelerator.
+    pub exotic: bool,
+}
+
+impl<'a> Choice<'a> {
+    /// A type for a claim with these requirements.
+    pub fn new(entry: &'a InstanceType, requirements: &Requirements) -> Self {
+        Self { entry, compatible: is_compatible(entry, requirements), exotic: is_exotic(entry) }
+    }
+}
+
+/// Whether the labels of a type can satisfy requirements.
+pub fn is_compatible(entry: &InstanceType, requirements: &Requirements) -> bool {
+    requirements.intersects(&entry.requirements).is_ok()
+}
+
+/// Whether a type is bare metal or has an accelerator.
+pub fn is_exotic(entry: &InstanceType) -> bool {
+    const ACCELERATORS: [Symbol; 5] = [
+        well_known::AWS_NEURON,
+        well_known::AWS_NEURON_CORE,
+        well_known::AMD_GPU,
+        well_known::NVIDIA_GPU,
+        well_known::HABANA_GAUDI,
+    ];
+    let size = entry.name.as_str().split_once('.').map_or("", |(_, size)| size);
+    size.contains("metal") || ACCELERATORS.iter().any(|&name| entry.capacity.get(ResourceName(name)) != 0)
 }
 
 /// What Karpenter asks EC2 for: one instance from any of the overrides.
@@ -139,7 +177,8 @@ pub fn select(view: &LaunchView<'_>) -> Result<LaunchRequest, SelectionError> {
 /// An instance type on its way through the filters, with the available and compatible offerings that are left of it.
 struct Candidate<'a> {
     entry: &'a InstanceType,
-    offerings: Vec<Offering>,
+    exotic: bool,
+    offerings: SmallVec<[&'a Offering; 6]>,
 }
 
 impl Candidate<'_> {
@@ -167,9 +206,12 @@ impl LaunchView<'_> {
         let kept: Vec<Candidate<'a>> = self
             .types
             .iter()
-            .filter(|entry| self.requests.fits(&entry.allocatable))
-            .filter(|entry| self.requirements.intersects(&entry.requirements).is_ok())
-            .map(|entry| Candidate { entry, offerings: entry.offerings.iter().filter(open).copied().collect() })
+            .filter(|own| own.compatible && self.requests.fits(&own.entry.allocatable))
+            .map(|&Choice { entry, exotic, .. }| Candidate {
+                entry,
+                exotic,
+                offerings: entry.offerings.iter().filter(open).collect(),
+            })
             .filter(|candidate| !candidate.offerings.is_empty())
             .collect();
         note(left_out, Filter::CompatibleAvailable, self.types.len() - kept.len());

@@ -16,7 +16,7 @@ use crate::policy::packing::{
     PackingSetup, PendingPod, PlannedClaim, PoolView, ReservedMode, Situation, TieBreak, Volumes, WhatIf, lower_bound,
     takes_on,
 };
-use crate::policy::selection::{LaunchRequest, LaunchView, SelectionError, select};
+use crate::policy::selection::{Choice, LaunchRequest, LaunchView, SelectionError, select};
 use crate::scenario::PackingQuestion;
 use crate::scenario::manifests::SchedulerVerdict;
 use crate::scenario::packing_question::{NamedPod, NodeWithPods};
@@ -276,8 +276,9 @@ fn launch(
     types: &[Vec<InstanceType>],
     claim: &PlannedClaim,
 ) -> Result<LaunchRequest, SelectionError> {
-    let own: Vec<&InstanceType> =
-        claim.instance_types.iter().map(|kind| &types[claim.pool][kind.index as usize]).collect();
+    let types = &types[claim.pool];
+    let own = claim.instance_types.iter().map(|kind| Choice::new(&types[kind.index as usize], &claim.requirements));
+    let own: Vec<Choice<'_>> = own.collect();
     select(&LaunchView {
         karpenter: question.karpenter,
         requirements: &claim.requirements,

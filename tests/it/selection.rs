@@ -12,7 +12,7 @@ use nodecast::policy::instance_types::{
     InstanceType, ProviderSettings, default_requirements, instance_types, instance_types_priced_by, price_list_of,
 };
 use nodecast::policy::packing::MinValuesPolicy;
-use nodecast::policy::selection::{AllocationStrategy, LaunchRequest, LaunchView, select};
+use nodecast::policy::selection::{AllocationStrategy, Choice, LaunchRequest, LaunchView, select};
 
 /// Cases of the upstream suites that this file pins, see `packing`.
 pub const ROWS: &[u16] = &[133, 134, 135, 157, 158];
@@ -31,7 +31,7 @@ fn launch(version: KarpenterVersion, region_name: &str, capacity_type: Symbol, r
     let requirements: Requirements = pool.requirements.iter().cloned().collect();
     let class = NodeClass::named("default");
     let types = instance_types_priced_by(&price_list, &region, &class, &pool, ProviderSettings::of(version));
-    let types: Vec<&InstanceType> = types.iter().collect();
+    let types: Vec<Choice<'_>> = types.iter().map(|entry| Choice::new(entry, &requirements)).collect();
     let view = LaunchView {
         karpenter: version,
         requirements: &requirements,
@@ -50,7 +50,7 @@ fn open_pool_types() -> Vec<InstanceType> {
 
 /// What the current release asks for, for a claim with these requirements that may become any of `types`.
 fn ask(types: &[InstanceType], requirements: &Requirements, requests: &Resources) -> LaunchRequest {
-    let types: Vec<&InstanceType> = types.iter().collect();
+    let types: Vec<Choice<'_>> = types.iter().map(|entry| Choice::new(entry, requirements)).collect();
     let karpenter = KarpenterVersion::V1_13;
     select(&LaunchView { karpenter, requirements, requests, types: &types, min_values: MinValuesPolicy::Strict })
         .unwrap()
@@ -126,10 +126,11 @@ fn v0_4_launches_on_demand_and_v0_6_spot_where_both_are_allowed() {
         pool.requirements.push(Requirement::new(well_known::CAPACITY_TYPE, Operator::In, both));
         let region = region("us-east-1");
         let types = instance_types(&region, &class, &pool, ProviderSettings::of(version));
-        let types: Vec<&InstanceType> = types.iter().collect();
+        let requirements: Requirements = pool.requirements.iter().cloned().collect();
+        let types: Vec<Choice<'_>> = types.iter().map(|entry| Choice::new(entry, &requirements)).collect();
         let request = select(&LaunchView {
             karpenter: version,
-            requirements: &pool.requirements.iter().cloned().collect(),
+            requirements: &requirements,
             requests: &cpu(1_000, 1),
             types: &types,
             min_values: MinValuesPolicy::Strict,

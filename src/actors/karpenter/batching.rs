@@ -32,6 +32,17 @@ pub(super) struct Batch {
     again: BTreeMap<Trigger, SimTime>,
 }
 
+impl Batch {
+    /// The next trigger of `by` is planned no longer, if its time has come.
+    fn came(&mut self, by: Trigger, now: SimTime) {
+        if let Entry::Occupied(next) = self.again.entry(by)
+            && *next.get() <= now
+        {
+            next.remove();
+        }
+    }
+}
+
 #[derive(Debug)]
 struct Window {
     closes: TimerId,
@@ -48,7 +59,7 @@ pub(in crate::actors) fn pod_unschedulable(context: &mut Context<'_>, now: SimTi
 /// A pending pod triggers the batcher.
 pub(in crate::actors) fn pod_trigger(context: &mut Context<'_>, now: SimTime, pod: PodId) {
     let by = Trigger::Pod(pod);
-    context.karpenter.batch.again.retain(|own, at| *own != by || *at > now);
+    context.karpenter.batch.came(by, now);
     let state = context.world.pod(pod);
     if state.phase != PodPhase::Pending || !state.unschedulable || !state.is_active() {
         return;
@@ -60,7 +71,7 @@ pub(in crate::actors) fn pod_trigger(context: &mut Context<'_>, now: SimTime, po
 /// A node that is being removed triggers the batcher, and again every 10 s while it is there: its pods need a new place.
 pub(in crate::actors) fn node_trigger(context: &mut Context<'_>, now: SimTime, node: NodeId) {
     let by = Trigger::Node(node);
-    context.karpenter.batch.again.retain(|own, at| *own != by || *at > now);
+    context.karpenter.batch.came(by, now);
     let tainted = context.karpenter.nodes.get(&node).is_some_and(|claim| claim.tainted);
     let there = matches!(context.world.node(node).phase, NodePhase::Registered | NodePhase::Terminating);
     if there && (tainted || context.world.node(node).deletion_requested.is_some()) {

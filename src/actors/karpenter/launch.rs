@@ -12,7 +12,7 @@ use crate::actors::{interruption, node_life, replay};
 use crate::cloud::{BootStages, CallError, CloudProvider, FleetOverride, FleetReply, FleetRequest, Pool};
 use crate::domain::words::counted;
 use crate::domain::{KarpenterVersion, NodeClass, NodeId, SimDuration, SimTime, Symbol, well_known};
-use crate::policy::instance_types::{InstanceType, capacity_type_key, position};
+use crate::policy::instance_types::{capacity_type_key, position};
 use crate::policy::packing::MinValuesPolicy;
 use crate::policy::selection::{LaunchRequest, LaunchView, select};
 use crate::world::NodePhase;
@@ -51,10 +51,8 @@ fn new_templates(context: &mut Context<'_>, claim: &Claim) -> u32 {
     let class = context.karpenter.pools[claim.pool].node_class;
     let karpenter = &mut context.karpenter;
     let mut made = 0;
-    for &index in &claim.types {
-        let kind = &karpenter.instance_types[claim.pool][index as usize];
-        let arch = kind.requirements.get(well_known::ARCH).and_then(|arch| arch.values.first().copied());
-        if karpenter.launch_templates.insert((class, arch.unwrap_or(well_known::AMD64))) {
+    for architecture in karpenter.instance_types.architectures(claim.pool, &claim.types) {
+        if karpenter.launch_templates.insert((class, architecture)) {
             made += 1;
         }
     }
@@ -73,8 +71,7 @@ pub(in crate::actors) fn fleet_answered(context: &mut Context<'_>, now: SimTime,
         termination::give_up(context, now, node, "no launch call has succeeded within five minutes");
         return;
     }
-    let types: Vec<&InstanceType> =
-        claim.types.iter().map(|&index| &context.karpenter.instance_types[claim.pool][index as usize]).collect();
+    let types = context.karpenter.instance_types.choices(claim.pool, &claim.types, &claim.requirements);
     let view = LaunchView {
         karpenter: context.setup.versions.karpenter,
         requirements: &claim.requirements,

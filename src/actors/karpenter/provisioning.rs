@@ -17,7 +17,7 @@ use crate::domain::{
     HourlyRate, KarpenterVersion, NodeId, PodId, PodSpec, ResourceName, SimDuration, SimTime, Symbol, well_known,
 };
 use crate::policy::bin_packing::Effort;
-use crate::policy::instance_types::refresh_offerings;
+use crate::policy::instance_types::{has_fixed_places, refresh_offerings};
 use crate::policy::packing::{
     BoundPod, LeftOut, NodePods, NodeView, PackerKind, PackingPlan, PendingPod, PlannedClaim, ReservedMode, Situation,
     takes_on,
@@ -149,15 +149,27 @@ pub(super) fn refresh(context: &mut Context<'_>, now: SimTime) {
     if !stale && karpenter.unavailable.keys().eq(&karpenter.avoided) {
         return;
     }
-    karpenter.avoided = karpenter.unavailable.keys().copied().collect();
+    let before = std::mem::replace(&mut karpenter.avoided, karpenter.unavailable.keys().copied().collect());
     if replayed {
         crate::actors::replay::refresh_offerings(context);
         return;
     }
+    let of_change = |key: &(Symbol, Symbol, Symbol)| key.0;
+    let gone = before.iter().filter(|key| !karpenter.unavailable.contains_key(key)).map(of_change);
+    let new = karpenter.unavailable.keys().filter(|key| before.binary_search(key).is_err()).map(of_change);
+    let concerned: FxHashSet<Symbol> = gone.chain(new).collect();
+    state_offerings(context, |name| stale || concerned.contains(&name));
+}
+
+/// States the prices last read and the capacity errors that are remembered in the offerings of some types.
+fn state_offerings(context: &mut Context<'_>, concerned: impl Fn(Symbol) -> bool) {
     let karpenter = &mut context.karpenter;
     let (unavailable, rates, price_list) = (&karpenter.unavailable, &karpenter.prices.rates, &context.setup.price_list);
-    for types in karpenter.instance_types.change() {
-        refresh_offerings(types, context.setup.versions.karpenter, |name, offering| {
+    let version = context.setup.versions.karpenter;
+    let lists = &mut karpenter.instance_types;
+    let lists = if has_fixed_places(version) { lists.change_offers() } else { lists.change() };
+    for entry in lists.iter_mut().flatten().filter(|entry| concerned(entry.name)) {
+        refresh_offerings(std::slice::from_mut(entry), version, |name, offering| {
             if let Some(reservation) = offering.reservation {
                 let exhausted = unavailable.contains_key(&(name, offering.zone, reservation.id));
                 return (Some(offering.price), exhausted || reservation.free == 0);
@@ -259,6 +271,9 @@ fn apply(context: &mut Context<'_>, now: SimTime, known: &[NodeId], pods: &[PodI
 /// Source: Karpenter core v1.13 `pkg/apis/v1/nodepool.go`, `Limits.ExceededBy`.
 pub(super) fn exceeds_limits(context: &Context<'_>, pool: usize) -> bool {
     let pool = &context.karpenter.pools[pool];
+    if pool.limits.is_empty() {
+        return false;
+    }
     let launched = |&&node: &&NodeId| {
         let state = context.world.node(node);
         state.phase != NodePhase::Claimed && state.origin.name() == pool.name && is_managed(context, node)
@@ -274,11 +289,16 @@ pub(super) fn exceeds_limits(context: &Context<'_>, pool: usize) -> bool {
 
 /// The capacity types that a claim may have and of which one of its types has an available offering, in order of name.
 pub(super) fn capacity_types(context: &Context<'_>, claim: &PlannedClaim) -> Vec<Symbol> {
-    let types = &context.karpenter.instance_types[claim.pool];
+    let lists = &context.karpenter.instance_types;
+    let types = &lists[claim.pool];
     let offerings = claim.instance_types.iter().flat_map(|own| &types[own.index as usize].offerings);
     let terms = Terms::new(&claim.requirements, well_known::CAPACITY_TYPE);
-    let mut found: Vec<Symbol> = Vec::new();
+    let most = lists.capacity_types(claim.pool).iter().filter(|&&own| terms.allow_capacity_type(own)).count();
+    let mut found: Vec<Symbol> = Vec::with_capacity(most);
     for offering in offerings.filter(|offering| offering.available) {
+        if found.len() == most {
+            break;
+        }
         if !found.contains(&offering.capacity_type) && terms.allow(offering) {
             found.push(offering.capacity_type);
         }

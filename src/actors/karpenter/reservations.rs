@@ -64,7 +64,8 @@ pub(super) fn refresh(context: &mut Context<'_>, now: SimTime) {
         return;
     }
     karpenter.offerings_stale = true;
-    for offering in karpenter.instance_types.change().iter_mut().flatten().flat_map(|entry| &mut entry.offerings) {
+    for offering in karpenter.instance_types.change_offers().iter_mut().flatten().flat_map(|entry| &mut entry.offerings)
+    {
         if let Some(reservation) = &mut offering.reservation {
             reservation.free = room(reservation);
         }

@@ -1,16 +1,19 @@
 //! The instance types that Karpenter knows, and the packer that is compiled from them.
 //!
-//! Compiling takes longer than most questions, and between two changes of prices, capacity errors, pools or daemons every
-//! pass would do it again with the same result. So the packer is kept, and whatever changes a type gives it up.
+//! Compiling takes longer than most questions, and between two changes of pools, daemons or labels of types every pass would
+//! do it again with the same result. So the packer is kept, and told what has changed of prices, availability and amounts.
 
-use std::cell::RefCell;
+use std::cell::{OnceCell, RefCell};
 use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
 
-use crate::domain::{NodePool, PodSpec};
+use rustc_hash::FxHashMap;
+
+use crate::domain::{NodePool, PodSpec, Requirements, Symbol, well_known};
 use crate::policy::instance_types::InstanceType;
-use crate::policy::packing::{Packer, PackerMemory, PackingSetup};
+use crate::policy::packing::{Packer, PackerMemory, PackingSetup, TypesChanged};
+use crate::policy::selection::{Choice, is_compatible, is_exotic};
 
 /// Instance types of each NodePool, by the pool's position.
 #[derive(Default)]
@@ -18,23 +21,74 @@ pub(in crate::actors) struct TypeLists {
     lists: Vec<Vec<InstanceType>>,
     kept: RefCell<Option<Kept>>,
     generation: u64,
+    /// By the pool's position, from when somebody first asks.
+    labels: Vec<OnceCell<LabelFacts>>,
+}
+
+/// What follows from the labels and names of a list's types: a change of them makes it stale, nothing else does.
+#[derive(Clone)]
+struct LabelFacts {
+    architectures: Vec<Symbol>,
+    exotic: Vec<bool>,
+    /// Every capacity type that some type is offered with, available or not.
+    capacity_types: Vec<Symbol>,
+    /// Which types can satisfy the requirements of claims.
+    compatible: RefCell<FxHashMap<Arc<Requirements>, Arc<[bool]>>>,
+}
+
+/// Sets of requirements remembered of one list, before all are forgotten: claims that all differ would let them grow without
+/// end.
+const KEPT_REQUIREMENTS_MAX: usize = 1_000;
+
+impl LabelFacts {
+    fn new(types: &[InstanceType]) -> Self {
+        let architecture = |entry: &InstanceType| {
+            let stated = entry.requirements.get(well_known::ARCH);
+            stated.and_then(|own| own.values.first().copied()).unwrap_or(well_known::AMD64)
+        };
+        let mut capacity_types = Vec::new();
+        for offering in types.iter().flat_map(|entry| &entry.offerings) {
+            if !capacity_types.contains(&offering.capacity_type) {
+                capacity_types.push(offering.capacity_type);
+            }
+        }
+        Self {
+            architectures: types.iter().map(architecture).collect(),
+            exotic: types.iter().map(is_exotic).collect(),
+            capacity_types,
+            compatible: RefCell::default(),
+        }
+    }
+
+    /// Which of `types`, the facts' list, can satisfy `requirements`.
+    fn compatible(&self, types: &[InstanceType], requirements: &Arc<Requirements>) -> Arc<[bool]> {
+        let mut known = self.compatible.borrow_mut();
+        if known.len() > KEPT_REQUIREMENTS_MAX {
+            known.clear();
+        }
+        let own = known.entry(Arc::clone(requirements));
+        Arc::clone(own.or_insert_with(|| types.iter().map(|entry| is_compatible(entry, requirements)).collect()))
+    }
 }
 
 /// A packer at rest, with what else it was compiled from: kept alive, so that equal addresses mean the same things.
 struct Kept {
     memory: PackerMemory,
+    changed: TypesChanged,
     pools: Vec<Arc<NodePool>>,
     daemons: Vec<Arc<PodSpec>>,
 }
 
 impl TypeLists {
     pub(super) fn new(lists: Vec<Vec<InstanceType>>) -> Self {
-        Self { lists, ..Self::default() }
+        let labels = vec![OnceCell::new(); lists.len()];
+        Self { lists, labels, ..Self::default() }
     }
 
-    /// The lists, to be changed: what was compiled from them no longer holds.
+    /// The lists, to be changed in anything: what was worked out from them no longer holds.
     pub(in crate::actors) fn change(&mut self) -> &mut [Vec<InstanceType>] {
         self.kept.take();
+        self.labels.fill_with(OnceCell::new);
         self.generation += 1;
         &mut self.lists
     }
@@ -42,6 +96,54 @@ impl TypeLists {
     /// Grows with every change: while it stays the same, so do the lists.
     pub(super) fn generation(&self) -> u64 {
         self.generation
+    }
+
+    /// The lists, to be changed in the prices and the availability of offerings and in nothing else.
+    pub(in crate::actors) fn change_offers(&mut self) -> &mut [Vec<InstanceType>] {
+        if let Some(kept) = self.kept.get_mut() {
+            kept.changed.offers = true;
+        }
+        self.generation += 1;
+        &mut self.lists
+    }
+
+    /// The lists, to be changed in what nodes of a type have and offer to pods, accelerators excepted, and in nothing else.
+    pub(super) fn change_amounts(&mut self) -> &mut [Vec<InstanceType>] {
+        if let Some(kept) = self.kept.get_mut() {
+            kept.changed.amounts = true;
+        }
+        self.generation += 1;
+        &mut self.lists
+    }
+
+    fn labels(&self, pool: usize) -> &LabelFacts {
+        self.labels[pool].get_or_init(|| LabelFacts::new(&self.lists[pool]))
+    }
+
+    /// Some types of a pool's list, for a claim with these requirements.
+    pub(super) fn choices(&self, pool: usize, types: &[u32], requirements: &Arc<Requirements>) -> Vec<Choice<'_>> {
+        let (list, facts) = (&self.lists[pool], self.labels(pool));
+        let compatible = facts.compatible(list, requirements);
+        let choice = |at: usize| Choice { entry: &list[at], compatible: compatible[at], exotic: facts.exotic[at] };
+        types.iter().map(|&at| choice(at as usize)).collect()
+    }
+
+    /// The architectures of some types of a pool's list, each once.
+    pub(super) fn architectures(&self, pool: usize, types: &[u32]) -> Vec<Symbol> {
+        let facts = self.labels(pool);
+        let mut found = Vec::new();
+        for &at in types {
+            let own = facts.architectures[at as usize];
+            if !found.contains(&own) {
+                found.push(own);
+            }
+        }
+        found
+    }
+
+    /// Every capacity type that some type of a pool's list is offered with, available or not.
+    pub(super) fn capacity_types(&self, pool: usize) -> &[Symbol] {
+        &self.labels(pool).capacity_types
     }
 
     /// A packer for `pools`, which `setup` was made of: compiled when it is first needed, or the one kept.
@@ -79,7 +181,7 @@ impl<'p> LazyPacker<'p> {
         let Self { lists, pools, setup, packer } = self;
         packer.get_or_insert_with(|| {
             let kept = lists.kept.take().filter(|kept| same(&kept.pools, pools) && same(&kept.daemons, setup.daemons));
-            Packer::resume(*setup, kept.map(|kept| kept.memory))
+            Packer::resume(*setup, kept.map(|kept| (kept.memory, kept.changed)))
         })
     }
 }
@@ -88,7 +190,7 @@ impl Drop for LazyPacker<'_> {
     fn drop(&mut self) {
         let Some(memory) = self.packer.take().and_then(Packer::into_memory) else { return };
         let (pools, daemons) = (self.pools.to_vec(), self.setup.daemons.to_vec());
-        self.lists.kept.replace(Some(Kept { memory, pools, daemons }));
+        self.lists.kept.replace(Some(Kept { memory, changed: TypesChanged::default(), pools, daemons }));
     }
 }
 

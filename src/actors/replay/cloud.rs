@@ -184,7 +184,7 @@ pub(in crate::actors) fn unknown(context: &mut Context<'_>, now: SimTime, node: 
 pub(in crate::actors) fn refresh_offerings(context: &mut Context<'_>) {
     let Some(setup) = &context.setup.replay else { return };
     let karpenter = &mut context.karpenter;
-    for types in karpenter.instance_types.change() {
+    for types in karpenter.instance_types.change_offers() {
         for (kind, base) in types.iter_mut().zip(&setup.instance_types) {
             for (offering, base) in kind.offerings.iter_mut().zip(&base.offerings) {
                 let key = (kind.name, offering.zone, offering.capacity_type);

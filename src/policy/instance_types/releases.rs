@@ -43,8 +43,9 @@ pub(super) fn labels_zone_ids(version: KarpenterVersion) -> bool {
     label_set(version) == LabelSet::V1
 }
 
-/// Whether a type keeps its zones and capacity types when an offering becomes unavailable.
-pub(super) fn has_fixed_places(version: KarpenterVersion) -> bool {
+/// Whether a type keeps its zones and capacity types when an offering becomes unavailable: then [`super::refresh_offerings`]
+/// changes no label.
+pub fn has_fixed_places(version: KarpenterVersion) -> bool {
     version >= KarpenterVersion::V1_13
 }
 

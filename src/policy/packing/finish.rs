@@ -32,6 +32,14 @@ pub(super) struct PriceOrders {
     labels: FxHashMap<(usize, SetId), Labels>,
 }
 
+impl PriceOrders {
+    /// Forgets what rests on prices and availability.
+    pub(super) fn forget_prices(&mut self) {
+        self.by_set.clear();
+        self.by_types.clear();
+    }
+}
+
 /// Turns a finished pass into its plan.
 ///
 /// Deviation: types of equal price stand in order of name; upstream leaves their order to chance.

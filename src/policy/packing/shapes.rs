@@ -119,6 +119,11 @@ impl Shapes {
         self.entries[number].sure
     }
 
+    /// Forgets which pods can always have a node of their own: the instance types have changed.
+    pub(super) fn forget_sure(&mut self) {
+        self.entries.iter_mut().for_each(|entry| entry.sure = None);
+    }
+
     /// Remembers whether pods of the shape can always have a node of their own.
     pub(super) fn remember_sure(&mut self, number: usize, sure: bool) {
         self.entries[number].sure = Some(sure);

@@ -140,6 +140,25 @@ pub(super) fn tables_of<'a>(setup: &PackingSetup<'a>, templates: &Templates) -> 
     types
 }
 
+/// Opens the pools of kept templates again, whose types have changed. Whether that could be done: not where a pool drops out or
+/// has dropped out before, since then what follows from the others may be different too.
+pub(super) fn reopen(
+    setup: &PackingSetup<'_>,
+    templates: &mut Templates,
+    tables: &mut [TypeTable<'_>],
+    table: &mut RequirementTable,
+) -> bool {
+    templates.dropped.is_empty()
+        && templates.list.iter_mut().all(|template| {
+            let requirements = pool_requirements(setup, template.pool);
+            let opened = open(setup, table, &mut tables[template.table], &requirements);
+            opened.is_ok_and(|(set, types)| {
+                template.types = types;
+                set == template.set
+            })
+        })
+}
+
 /// The types that a pool's requirements leave when nothing is requested.
 fn open(
     setup: &PackingSetup<'_>,

@@ -37,6 +37,16 @@ struct OfferingKind {
     available: Bits,
 }
 
+/// What has changed about instance types since a packer was put to rest. Their labels, their order and what kinds of offerings
+/// each has must not have changed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct TypesChanged {
+    /// Prices or the availability of offerings.
+    pub offers: bool,
+    /// What nodes of a type offer to pods.
+    pub amounts: bool,
+}
+
 /// Amounts of one resource: for each different amount, in descending order, the types that have at least that much.
 struct Levels {
     amounts: Vec<i64>,
@@ -70,7 +80,6 @@ impl<'a> TypeTable<'a> {
     pub(super) fn new(types: &'a [InstanceType], capacity_type: Symbol, table: &mut RequirementTable) -> Self {
         let mut stated: FxHashMap<Symbol, Vec<(RequirementId, Bits)>> = FxHashMap::default();
         let mut slots: FxHashMap<RequirementId, usize> = FxHashMap::default();
-        let mut usable = bits::empty(types.len());
         for (index, instance_type) in types.iter().enumerate() {
             for requirement in &instance_type.requirements {
                 let id = table.intern_requirement(requirement);
@@ -80,9 +89,6 @@ impl<'a> TypeTable<'a> {
                     list.len() - 1
                 });
                 bits::insert(&mut list[slot].1, index);
-            }
-            if instance_type.allocatable.iter().all(|(_, amount)| amount >= 0) {
-                bits::insert(&mut usable, index);
             }
         }
         let mut compiled = Self {
@@ -94,7 +100,7 @@ impl<'a> TypeTable<'a> {
             masks: Vec::new(),
             mask_of: Vec::new(),
             levels: Vec::new(),
-            usable,
+            usable: usable(types),
             has_reservations: false,
         };
         for (index, instance_type) in types.iter().enumerate() {
@@ -152,6 +158,29 @@ impl<'a> TypeTable<'a> {
         let mut table: Self = kept;
         table.types = types;
         table
+    }
+
+    /// Takes over what has changed about the types.
+    pub(super) fn renew(&mut self, changed: TypesChanged, resources: &ResourceTable) {
+        if changed.amounts {
+            self.usable = usable(self.types);
+            self.levels.clear();
+            self.prepare_resources(resources);
+        }
+        if changed.offers {
+            self.kinds.iter_mut().for_each(|kind| kind.available.fill(0));
+            for (index, (own, kinds)) in self.types.iter().zip(&self.kind_of).enumerate() {
+                for (_, &kind) in own.offerings.iter().zip(kinds).filter(|(offering, _)| offering.available) {
+                    bits::insert(&mut self.kinds[kind].available, index);
+                }
+            }
+            for masks in &mut self.masks {
+                masks.offered.fill(0);
+                for &kind in &masks.kinds {
+                    bits::unite(&mut masks.offered, &self.kinds[kind].available);
+                }
+            }
+        }
     }
 
     /// Compiles the answers for a set of requirements, unless known.
@@ -326,6 +355,17 @@ fn offering_requirements(offering: &Offering, capacity_type: Symbol) -> Requirem
     .into_iter()
     .chain(offering.zone_id.map(|id| Requirement::equals(well_known::ZONE_ID, id)))
     .collect()
+}
+
+/// The types without a negative amount.
+fn usable(types: &[InstanceType]) -> Bits {
+    let mut usable = bits::empty(types.len());
+    for (index, own) in types.iter().enumerate() {
+        if own.allocatable.iter().all(|(_, amount)| amount >= 0) {
+            bits::insert(&mut usable, index);
+        }
+    }
+    usable
 }
 
 fn levels(column: &[i64]) -> Levels {

@@ -2,13 +2,15 @@
 
 use std::collections::BTreeSet;
 
+use smallvec::SmallVec;
+
 use super::{
     AllocationStrategy, Candidate, Filter, LaunchRequest, LaunchView, LeftOut, SelectionError, note, overrides,
     preferred_capacity_type, truncate,
 };
+use crate::domain::Symbol;
 use crate::domain::symbol::well_known;
-use crate::domain::{ResourceName, Symbol};
-use crate::policy::instance_types::{InstanceType, Offering};
+use crate::policy::instance_types::Offering;
 use crate::policy::packing::MinValuesPolicy;
 
 /// How many instance types CreateFleet is given.
@@ -53,22 +55,20 @@ fn prefer_reserved(view: &LaunchView<'_>, candidates: &mut Vec<Candidate<'_>>, l
     if !view.allows(well_known::RESERVED) {
         return;
     }
-    let reserved = |candidate: &Candidate<'_>| -> Vec<Offering> {
-        let mut best: Vec<Offering> = Vec::new();
-        for offering in candidate.offerings.iter().filter(|offering| offering.capacity_type == well_known::RESERVED) {
-            let free = |offering: &Offering| offering.reservation.map_or(0, |reservation| reservation.free);
-            match best.iter_mut().find(|other| other.zone == offering.zone) {
-                Some(other) if free(offering) > free(other) => *other = *offering,
-                Some(_) => {}
-                None => best.push(*offering),
-            }
-        }
-        best
-    };
+    let is_reserved = |offering: &&&Offering| offering.capacity_type == well_known::RESERVED;
     let before = candidates.len();
-    if candidates.iter().any(|candidate| !reserved(candidate).is_empty()) {
+    if candidates.iter().any(|candidate| candidate.offerings.iter().any(|offering| is_reserved(&offering))) {
         for candidate in candidates.iter_mut() {
-            candidate.offerings = reserved(candidate);
+            let mut best: SmallVec<[&Offering; 6]> = SmallVec::new();
+            for offering in candidate.offerings.iter().filter(is_reserved) {
+                let free = |offering: &Offering| offering.reservation.map_or(0, |reservation| reservation.free);
+                match best.iter_mut().find(|other| other.zone == offering.zone) {
+                    Some(other) if free(offering) > free(other) => *other = offering,
+                    Some(_) => {}
+                    None => best.push(offering),
+                }
+            }
+            candidate.offerings = best;
         }
         candidates.retain(|candidate| !candidate.offerings.is_empty());
     }
@@ -78,22 +78,10 @@ fn prefer_reserved(view: &LaunchView<'_>, candidates: &mut Vec<Candidate<'_>>, l
 /// Leaves bare metal and accelerators out, unless nothing else is left or a requirement has `minValues`.
 fn leave_out_exotic(view: &LaunchView<'_>, candidates: &mut Vec<Candidate<'_>>, left_out: &mut Vec<LeftOut>) {
     let before = candidates.len();
-    if !view.requirements.has_min_values() && candidates.iter().any(|candidate| !is_exotic(candidate.entry)) {
-        candidates.retain(|candidate| !is_exotic(candidate.entry));
+    if !view.requirements.has_min_values() && candidates.iter().any(|candidate| !candidate.exotic) {
+        candidates.retain(|candidate| !candidate.exotic);
     }
     note(left_out, Filter::Exotic, before - candidates.len());
-}
-
-fn is_exotic(entry: &InstanceType) -> bool {
-    const ACCELERATORS: [Symbol; 5] = [
-        well_known::AWS_NEURON,
-        well_known::AWS_NEURON_CORE,
-        well_known::AMD_GPU,
-        well_known::NVIDIA_GPU,
-        well_known::HABANA_GAUDI,
-    ];
-    let size = entry.name.as_str().split_once('.').map_or("", |(_, size)| size);
-    size.contains("metal") || ACCELERATORS.iter().any(|&name| entry.capacity.get(ResourceName(name)) != 0)
 }
 
 /// Where both Spot and On-Demand are allowed, drops the Spot offerings that cost more than the cheapest On-Demand one. A

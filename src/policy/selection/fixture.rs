@@ -1,6 +1,6 @@
 //! Hand-made instance types and claims for the tests of this room.
 
-use super::{LaunchRequest, LaunchView, SelectionError, select};
+use super::{Choice, LaunchRequest, LaunchView, SelectionError, select};
 use crate::domain::requirements::Operator;
 use crate::domain::symbol::well_known;
 use crate::domain::{HourlyRate, KarpenterVersion, Requirement, Requirements, ResourceName, Resources, Symbol};
@@ -96,7 +96,7 @@ pub(super) fn launch_with(
     requests: &Resources,
     types: &[Shape],
 ) -> Result<LaunchRequest, SelectionError> {
-    let types: Vec<&InstanceType> = types.iter().map(|shape| &shape.0).collect();
+    let types: Vec<Choice<'_>> = types.iter().map(|shape| Choice::new(&shape.0, requirements)).collect();
     select(&LaunchView { karpenter, requirements, requests, types: &types, min_values: MinValuesPolicy::Strict })
 }
 

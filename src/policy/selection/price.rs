@@ -26,7 +26,16 @@ enum Term<'r> {
     Meets(&'r Requirement),
 }
 
-impl Term<'_> {
+impl<'r> Term<'r> {
+    /// What a requirement says.
+    fn of(requirement: &'r Requirement) -> Self {
+        let bounded = requirement.gte.is_some() || requirement.lte.is_some();
+        match requirement.values.first() {
+            Some(&only) if requirement.values.len() == 1 && !requirement.complement && !bounded => Self::Is(only),
+            _ => Self::Meets(requirement),
+        }
+    }
+
     fn allows(self, value: Symbol) -> bool {
         match self {
             Self::Nothing => true,
@@ -48,7 +57,7 @@ impl Term<'_> {
 impl<'r> Terms<'r> {
     /// The terms of requirements that speak of the capacity type under `capacity_type_key`.
     pub fn new(requirements: &'r Requirements, capacity_type_key: Symbol) -> Self {
-        let term = |key| requirements.get(key).map_or(Term::Nothing, Term::Meets);
+        let term = |key| requirements.get(key).map_or(Term::Nothing, Term::of);
         Self {
             zone: term(well_known::ZONE),
             zone_id: term(well_known::ZONE_ID),
@@ -80,6 +89,11 @@ impl<'r> Terms<'r> {
             *term = Term::Is(value);
         }
         Some(terms)
+    }
+
+    /// Whether the terms leave offerings of a capacity type.
+    pub fn allow_capacity_type(&self, capacity_type: Symbol) -> bool {
+        self.capacity_type.allows(capacity_type)
     }
 
     /// Whether `offering` is within the terms.

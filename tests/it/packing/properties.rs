@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use nodecast::domain::requirements::{Operator, Requirement};
 use nodecast::domain::taints::first_untolerated;
-use nodecast::domain::{PodSpec, ResourceName, Resources, Symbol};
+use nodecast::domain::{HourlyRate, PodSpec, ResourceName, Resources, Symbol};
 use nodecast::policy::packing::{PackingPlan, PlannedClaim, TieBreak};
 use proptest::prelude::{Just, Strategy, any, prop, prop_oneof, proptest};
 use proptest::test_runner::Config;
@@ -246,6 +246,25 @@ proptest! {
         let mut after = before.clone();
         after.nodes[gone].offered = false;
         after.pods.reverse();
+        assert_eq!(before.plans_by_one_packer(&after), [before.plan(), after.plan(), before.plan()]);
+    }
+
+    #[test]
+    fn a_packer_told_that_types_have_changed_answers_like_a_fresh_one(
+        workloads in prop::collection::vec(workload(), 1..7),
+        changes in prop::collection::vec((0..6_usize, 0..64_u8, 0..4_i64), 8),
+    ) {
+        let before = world(&workloads, 1, 32, TieBreak::SmallestName);
+        let mut after = before.clone();
+        for (own, (kind, sold_out, gone)) in after.types.iter_mut().zip(changes) {
+            for (position, offering) in own.offerings.iter_mut().enumerate() {
+                offering.available = kind > 2 || sold_out & (1 << position) == 0;
+                offering.price = if kind == 3 { HourlyRate::from_nanos(1_000_000 * (position as i64 + 1)) } else { offering.price };
+            }
+            if kind >= 4 {
+                own.allocatable.subtract(&Resources::cpu_memory(gone * 700, 0));
+            }
+        }
         assert_eq!(before.plans_by_one_packer(&after), [before.plan(), after.plan(), before.plan()]);
     }
 

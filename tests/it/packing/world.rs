@@ -14,7 +14,7 @@ use nodecast::policy::bin_packing::Effort;
 use nodecast::policy::instance_types::{InstanceType, Offering};
 use nodecast::policy::packing::{
     BoundPod, LowerBound, NamespaceView, NodeView, Packer, PackingOptions, PackingPlan, PackingSetup, PendingPod,
-    PoolView, ReservedMode, Situation, TieBreak, Volumes, lower_bound,
+    PoolView, ReservedMode, Situation, TieBreak, TypesChanged, Volumes, lower_bound,
 };
 use nodecast::scenario::manifests::{node_pool_from_json, pod_from_json};
 use serde_json::{Value, json};
@@ -208,13 +208,15 @@ impl World {
         self.with_packer(|packer| self.pass(packer))
     }
 
-    /// What one packer, made for this world's setup and put away after each answer, answers for this world, then for `other`,
-    /// then for this one again.
+    /// What one packer, put away after each answer, answers for this world, then for `other`, then for this one again. Their
+    /// types may differ in prices, availability and amounts.
     pub fn plans_by_one_packer(&self, other: &Self) -> [PackingPlan; 3] {
-        self.with_setup(|setup| {
-            let mut memory = None;
-            [self, other, self].map(|world| {
-                let mut packer = Packer::resume(setup, memory.take());
+        let mut memory = None;
+        let changed = self.types != other.types;
+        let changed = TypesChanged { offers: changed, amounts: changed };
+        [self, other, self].map(|world| {
+            world.with_setup(|setup| {
+                let mut packer = Packer::resume(setup, memory.take().map(|memory| (memory, changed)));
                 let plan = world.pass(&mut packer);
                 memory = packer.into_memory();
                 assert!(memory.is_some());
