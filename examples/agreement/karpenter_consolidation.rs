@@ -7,8 +7,8 @@ use nodecast::domain::node_pool::DisruptionReason;
 use nodecast::domain::pod::PodPhase;
 use nodecast::domain::{HourlyRate, KarpenterVersion, NodeObject, PodSpec, SimTime};
 use nodecast::policy::disruption::{
-    Candidate, ClusterView, Command, Decision, Found, Method, NodeFacts, PodBudget, PodList, PodPlace, PodView, WhatIf,
-    candidates, emptiness, evaluate, multi_node,
+    Candidate, ClusterView, Command, Decision, Found, Method, NodeFacts, PodBudget, PodPlace, PodView, PodsDigest,
+    WhatIf, candidates, emptiness, evaluate, multi_node,
 };
 use nodecast::policy::packing::{NodeView, Packer, PackingSetup, PendingPod, PlannedClaim, PoolView, Situation};
 use nodecast::scenario::manifests::pod_disruption_budget_from_json;
@@ -103,7 +103,8 @@ pub fn with_cluster<R>(
     let answer = case.with(|setup: PackingSetup<'_>, situation: &Situation<'_>| {
         let pending: Vec<PendingPod<'_>> =
             situation.pods.iter().zip(numbered).map(|(pod, uid_rank)| PendingPod { uid_rank, ..*pod }).collect();
-        let facts = situation.nodes.iter().zip(&pods).zip(&case.nodes);
+        let digests: Vec<PodsDigest> = pods.iter().map(|pods| PodsDigest::of(pods)).collect();
+        let facts = situation.nodes.iter().zip(pods.iter().zip(&digests)).zip(&case.nodes);
         let nodes: Vec<NodeFacts<'_>> = facts.map(|((view, pods), own)| node_facts(*view, pods, &own.node)).collect();
         let pools: &[PoolView<'_>] = setup.pools;
         let view = ClusterView {
@@ -148,11 +149,15 @@ fn pod_view(pod: &CasePod, uid_rank: u64) -> PodView<'_> {
     }
 }
 
-fn node_facts<'a>(view: NodeView<'a>, pods: &'a dyn PodList, node: &'a NodeObject) -> NodeFacts<'a> {
+fn node_facts<'a>(
+    view: NodeView<'a>,
+    (pods, digest): (&'a Vec<PodView<'a>>, &'a PodsDigest),
+    node: &'a NodeObject,
+) -> NodeFacts<'a> {
     NodeFacts {
         view,
         pods,
-        digest: None,
+        digest,
         created: SimTime::ZERO,
         expire_after: None,
         grace_limited: false,

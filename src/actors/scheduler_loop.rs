@@ -240,9 +240,7 @@ fn attempt(context: &mut Context<'_>, now: SimTime, pod: PodId) {
                 context.queue.schedule_in(UNSCHEDULABLE_FLUSH_PERIOD, class::SCHEDULER, Event::FlushUnschedulable);
             }
             let first = !context.world.pod(pod).unschedulable;
-            // It is news only once.
-            let message = if first { why.message(version) } else { String::new() };
-            context.world.mark_unschedulable(pod, now, &message);
+            context.world.mark_unschedulable(pod, now, || why.message(version));
             let preempts = preempt(context, now, &pending);
             if first && !preempts {
                 karpenter::pod_unschedulable(context, now, pod);
@@ -259,12 +257,7 @@ fn attempt(context: &mut Context<'_>, now: SimTime, pod: PodId) {
 fn preempt(context: &mut Context<'_>, now: SimTime, pending: &PendingPod) -> bool {
     let pod = pending.id;
     let priority = context.world.pod(pod).spec.priority;
-    if !context.scheduler.view.has_pods_below(priority) {
-        return context.scheduler.view.nominated_node(pod).is_some();
-    }
-    let world = &context.world;
-    let placed = world.live_nodes().iter().flat_map(|&node| &world.node(node).pods);
-    if placed.into_iter().any(|&other| world.pod(other).spec.priority < priority) {
+    if context.scheduler.view.has_pods_below(priority) {
         let budgets = karpenter::budget_states(context, now);
         let scheduler = &mut context.scheduler;
         let draw = scheduler.streams.nth("preemption-start", "", scheduler.attempts).uniform();

@@ -251,7 +251,7 @@ impl<'a> Packer<'a> {
         };
         let asked = asked(setup, nodes, question, &self.resources, volumes);
         let mut pass = pass::Pass::new(engine, asked, classes, &mut self.shapes, existing, limits);
-        if !question.unready.is_empty() && (left_out.contains(&true) || !pass.all_are_sure()) {
+        if !question.unready.is_empty() && !pass.all_are_sure() {
             pass.asked.unready.clear();
         }
         match effort {

@@ -195,8 +195,8 @@ impl World {
         id
     }
 
-    /// The scheduler found no node for the pod.
-    pub fn mark_unschedulable(&mut self, id: PodId, at: SimTime, message: &str) {
+    /// The scheduler found no node for the pod; `message` is asked for only if that is news.
+    pub fn mark_unschedulable(&mut self, id: PodId, at: SimTime, message: impl FnOnce() -> String) {
         let pod = &mut self.pods[id.index()];
         let news = !pod.unschedulable;
         pod.unschedulable = true;
@@ -205,7 +205,7 @@ impl World {
             facts.unschedulable = Some(at);
         }
         if news {
-            self.pod_event(at, EventKind::PodUnschedulable, id, message);
+            self.pod_event(at, EventKind::PodUnschedulable, id, &message());
         }
     }
 

@@ -172,7 +172,7 @@ fn node_facts<'c>(
     NodeFacts {
         view: NodeView { summed: view.offered.then_some(&kept.bound), ..view },
         pods,
-        digest: Some(&kept.digest),
+        digest: &kept.digest,
         created: state.created,
         expire_after: claim.and_then(|claim| claim.template.expire_after),
         grace_limited: claim.is_some_and(|claim| claim.template.termination_grace_period.is_some()),

@@ -13,8 +13,9 @@ use crate::actors::event::{Event, class};
 use crate::domain::node_pool::DisruptionReason;
 use crate::domain::{NodeId, PodId, SimDuration, SimTime};
 use crate::policy::disruption::{
-    Candidate, Class, ClusterView, Command, Found, Memory, Method, Obstacle, Rejection, Survey, WhatIf, candidates,
-    drift, emptiness, multi_node, one_for_one, single_node, static_drift, template_claim, validate, validate_empty,
+    Allowance, Candidate, Class, ClusterView, Command, Found, Memory, Method, Obstacle, Rejection, Survey, WhatIf,
+    candidates, drift, emptiness, multi_node, one_for_one, single_node, static_drift, template_claim, validate,
+    validate_empty,
 };
 use crate::policy::packing::PackingSetup;
 use crate::world::NodePhase;
@@ -250,13 +251,14 @@ impl Inquiry<'_, '_> {
             return (None, commands.iter().map(|command| proposal(method, command, nodes)).collect());
         }
         let (candidates, others) = self.survey.of(view, method);
-        let mut answer = Answer::new(view, nodes, method, &candidates, self.unix_seconds);
+        let mut allowances = view.allowances(method.reason(), self.unix_seconds);
+        let mut answer = Answer::new(view, nodes, method, &candidates, &allowances);
         if method == Method::MultiNode {
             // Single-node consolidation leaves the same nodes out: they count once.
             let others = others.into_iter().filter(|(_, kind)| *kind != Obstacle::Unmanaged);
             answer.met.extend(others.map(|(node, kind)| (nodes[node], kind)));
         }
-        let found = if candidates.is_empty() { None } else { self.try_method(method, &candidates) };
+        let found = if candidates.is_empty() { None } else { self.try_method(method, &candidates, &mut allowances) };
         if method == Method::SingleNode {
             answer.met.extend(self.memory.passed_over.drain(..).map(|(node, kind)| (nodes[node], kind)));
         }
@@ -269,23 +271,21 @@ impl Inquiry<'_, '_> {
     }
 
     /// What a method comes to that has candidates.
-    fn try_method(&mut self, method: Method, candidates: &[Candidate]) -> Option<Found> {
-        let view = self.view;
-        let mut allowances = view.allowances(method.reason(), self.unix_seconds);
+    fn try_method(&mut self, method: Method, candidates: &[Candidate], allowances: &mut [Allowance]) -> Option<Found> {
         if method == Method::Emptiness {
-            return Some(emptiness(candidates, &mut allowances));
+            return Some(emptiness(candidates, allowances));
         }
         // Consolidation leaves nodes without pods alone: no packer is needed to find nothing.
         if method != Method::Drift && candidates.iter().all(|own| own.reschedulable.is_empty()) {
             let constrained = candidates.iter().any(|own| allowances[own.pool].0 == 0);
             return Some(if constrained { Found::NotNow } else { Found::Nothing });
         }
-        let what_if = self.asking.about(view)?;
+        let what_if = self.asking.about(self.view)?;
         Some(match method {
-            Method::MultiNode => multi_node(what_if, candidates, &mut allowances, None),
-            Method::SingleNode => single_node(what_if, candidates, &allowances, self.memory, None),
+            Method::MultiNode => multi_node(what_if, candidates, allowances, None),
+            Method::SingleNode => single_node(what_if, candidates, allowances, self.memory, None),
             Method::Emptiness | Method::Drift | Method::StaticDrift => {
-                drift(what_if, candidates, &allowances).0.map_or(Found::Nothing, Found::Command)
+                drift(what_if, candidates, allowances).0.map_or(Found::Nothing, Found::Command)
             }
         })
     }

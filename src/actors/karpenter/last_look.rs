@@ -17,7 +17,7 @@ use crate::domain::node_pool::DisruptionReason;
 use crate::domain::{KarpenterVersion, NodeId, NodePool, PodId, SimTime};
 use crate::policy::budgets::BudgetStatus;
 use crate::policy::disruption::{
-    Candidate, ClusterView, Disturbance, Method, NodeCount, Obstacle, PodsDigest, allowed, compare_by_cost,
+    Allowance, Candidate, ClusterView, Disturbance, Method, NodeCount, Obstacle, PodsDigest, allowed, compare_by_cost,
 };
 use crate::policy::packing::TieBreak;
 
@@ -87,15 +87,14 @@ pub(super) struct Answer {
 }
 
 impl Answer {
-    /// What a method came to at a view of these nodes, whose `candidates` it had before it.
+    /// What a method came to at a view of these nodes that had these candidates and allowances before it.
     pub(super) fn new(
         view: &ClusterView<'_>,
         nodes: &[NodeId],
         method: Method,
         candidates: &[Candidate],
-        unix_seconds: i64,
+        allowances: &[Allowance],
     ) -> Self {
-        let allowances = view.allowances(method.reason(), unix_seconds);
         let ordered = method == Method::MultiNode && view.karpenter < KarpenterVersion::V1_14;
         let order = candidates.iter().filter(|_| ordered);
         Self {
@@ -183,6 +182,6 @@ fn in_order(context: &Context<'_>, now: SimTime, order: &[(NodeId, Disturbance)]
 
 /// Whether what is found at such a cluster can be kept: nothing in it changes unseen.
 pub(super) fn can_be_kept(context: &Context<'_>, view: &ClusterView<'_>) -> bool {
-    let mut digests = view.nodes.iter().filter_map(|node| node.digest);
+    let mut digests = view.nodes.iter().map(|node| node.digest);
     context.volumes.storage().is_empty() && !digests.any(PodsDigest::is_protected_for_a_time)
 }

@@ -121,7 +121,7 @@ fn bind(context: &mut Context<'_>, now: SimTime, pod: PodId, node: NodeId) {
 
 fn refuse(context: &mut Context<'_>, now: SimTime, pod: PodId) {
     if !context.world.pod(pod).unschedulable {
-        context.world.mark_unschedulable(pod, now, "no node has room");
+        context.world.mark_unschedulable(pod, now, || "no node has room".to_owned());
         replay::changed(context);
         karpenter::pod_unschedulable(context, now, pod);
     }

@@ -4,8 +4,6 @@
 //! Source: Karpenter core v1.14 `pkg/controllers/disruption/balanced.go`.
 
 use super::candidates::Candidate;
-use super::digest;
-use super::pods::PodView;
 use super::view::{ClusterView, NodeFacts};
 use crate::domain::node_pool::ConsolidationPolicy;
 use crate::domain::{HourlyRate, KarpenterVersion, well_known};
@@ -36,7 +34,7 @@ impl Score {
 
 /// What the removal of a node disturbs, as v1.14 counts: 1, and the cost of each pod that would have to go elsewhere.
 pub fn rescheduling_cost(node: &NodeFacts<'_>) -> f64 {
-    node.digest.map_or_else(|| digest::rescheduling_cost(node.pods()), |digest| digest.rescheduling)
+    node.digest.rescheduling
 }
 
 /// Whether a node counts as empty: none of its pods would have to go elsewhere, or (v1.14) none of them costs anything.
@@ -45,10 +43,7 @@ pub(super) fn is_empty(view: &ClusterView<'_>, node: usize) -> bool {
     if view.karpenter >= KarpenterVersion::V1_14 {
         rescheduling_cost(facts) <= 1.0
     } else {
-        match facts.digest {
-            Some(digest) => digest.reschedulable.is_empty(),
-            None => !facts.pods().iter().any(PodView::is_reschedulable),
-        }
+        facts.digest.reschedulable.is_empty()
     }
 }
 

@@ -290,7 +290,7 @@ pub fn described(view: &ClusterView<'_>, node: usize) -> Option<Candidate> {
 fn blockers<'v>(view: &'v ClusterView<'_>, node: usize, method: Method) -> impl Iterator<Item = Blocker> + use<'v> {
     let facts = &view.nodes[node];
     let waived = method.class() == Class::Eventual && facts.grace_limited;
-    let free = view.pod_budgets.is_empty() && facts.digest.is_some_and(|digest| !digest.protected);
+    let free = view.pod_budgets.is_empty() && !facts.digest.protected;
     let pods = if waived || free { &[] } else { facts.pods() };
     node_blockers(view, facts).into_iter().chain(pods.iter().filter_map(|pod| pod_blocker(view, pod)))
 }
@@ -341,10 +341,7 @@ fn complete(view: &ClusterView<'_>, candidate: Candidate) -> Candidate {
     let types = view.pools[candidate.pool].instance_types;
     let price = candidate.instance_type.and_then(|index| super::prices::own_price(&types[index], facts.view.labels));
     let savings_ratio = price.map_or(0.0, HourlyRate::as_f64) / balanced::rescheduling_cost(facts);
-    let reschedulable = match facts.digest {
-        Some(digest) => Arc::clone(&digest.reschedulable),
-        None => (0..facts.pods().len()).filter(|&pod| facts.pods()[pod].is_reschedulable()).collect(),
-    };
+    let reschedulable = Arc::clone(&facts.digest.reschedulable);
     Candidate { cost: node_cost(facts, view.now), reschedulable, price, savings_ratio, ..candidate }
 }
 

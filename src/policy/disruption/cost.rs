@@ -33,8 +33,7 @@ pub struct Disturbance {
 impl Disturbance {
     /// That of a node.
     pub fn of(node: &NodeFacts<'_>) -> Self {
-        let pods = node.digest.map_or_else(|| sum(node.pods().iter()), |digest| digest.cost);
-        Self { pods, created: node.created, expire_after: node.expire_after }
+        Self { pods: node.digest.cost, created: node.created, expire_after: node.expire_after }
     }
 
     /// The [cost](node_cost) of removing the node at an instant.

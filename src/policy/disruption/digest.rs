@@ -53,7 +53,7 @@ impl PodsDigest {
     }
 }
 
-pub(super) fn rescheduling_cost(pods: &[PodView<'_>]) -> f64 {
+fn rescheduling_cost(pods: &[PodView<'_>]) -> f64 {
     let moved = pods.iter().filter(|pod| pod.is_reschedulable());
     1.0 + moved.map(|pod| pod_cost(pod.spec).max(0.0)).sum::<f64>()
 }

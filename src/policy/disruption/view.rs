@@ -36,8 +36,8 @@ pub struct NodeFacts<'a> {
     pub view: NodeView<'a>,
     /// Pods bound to it.
     pub pods: &'a dyn PodList,
-    /// What they come to, if somebody has kept it since they last changed.
-    pub digest: Option<&'a PodsDigest>,
+    /// What they come to.
+    pub digest: &'a PodsDigest,
     /// When its claim was made.
     pub created: SimTime,
     /// The claim's own `expireAfter`; `None` for never.

@@ -11,7 +11,7 @@ impl Pass<'_, '_> {
     pub(super) fn all_are_sure(&mut self) -> bool {
         let plain = self.engine.topology.is_plain()
             && self.engine.templates.any_dynamic
-            && self.asked.volumes.iter().all(Option::is_none)
+            && self.asked.volumes.is_empty()
             && self.engine.tables.iter().all(|table| !table.has_reservations);
         plain && (0..self.classes.list.len()).all(|class| self.is_sure(class))
     }

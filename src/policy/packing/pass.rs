@@ -169,9 +169,6 @@ impl<'p, 'a> Pass<'p, 'a> {
                     put_back_at[pod] = queue.len();
                 }
             }
-            if self.given_up.is_some() {
-                break;
-            }
         }
     }
 

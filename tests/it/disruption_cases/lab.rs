@@ -12,8 +12,8 @@ use nodecast::domain::{
 };
 use nodecast::policy::disruption::{
     Blocker, Candidate, ClusterView, Command, Decision, Evaluation, Found, Memory, Method, NodeFacts, PodBudget,
-    PodList, PodView, Rejection, WhatIf, candidates, drift, eligible, emptiness, evaluate, multi_node, single_node,
-    validate,
+    PodList, PodView, PodsDigest, Rejection, WhatIf, candidates, drift, eligible, emptiness, evaluate, multi_node,
+    single_node, validate,
 };
 use nodecast::policy::instance_types::InstanceType;
 use nodecast::policy::packing::{
@@ -264,7 +264,9 @@ impl Lab {
             .collect();
         let pods: Vec<Vec<PodView<'_>>> =
             self.nodes.iter().map(|node| node.pods.iter().enumerate().map(pod_view).collect()).collect();
-        let nodes: Vec<NodeFacts<'_>> = self.nodes.iter().zip(&pods).map(|(node, pods)| facts(node, pods)).collect();
+        let digests: Vec<PodsDigest> = pods.iter().map(|pods| PodsDigest::of(pods)).collect();
+        let nodes = self.nodes.iter().zip(&pods).zip(&digests);
+        let nodes: Vec<NodeFacts<'_>> = nodes.map(|((node, pods), digest)| facts(node, pods, digest)).collect();
         let pending: Vec<PendingPod<'_>> = self.pending.iter().enumerate().map(pending_pod).collect();
         let pod_budgets: Vec<PodBudget<'_>> = self.budgets.iter().map(pod_budget).collect();
         let view = ClusterView {
@@ -456,7 +458,7 @@ fn pod_budget((budget, allowed): &(PodDisruptionBudget, i64)) -> PodBudget<'_> {
     }
 }
 
-fn facts<'l>(node: &'l Node, pods: &'l dyn PodList) -> NodeFacts<'l> {
+fn facts<'l>(node: &'l Node, pods: &'l dyn PodList, digest: &'l PodsDigest) -> NodeFacts<'l> {
     NodeFacts {
         view: NodeView {
             name: &node.name,
@@ -474,7 +476,7 @@ fn facts<'l>(node: &'l Node, pods: &'l dyn PodList) -> NodeFacts<'l> {
             volume_limits: &[],
         },
         pods,
-        digest: None,
+        digest,
         created: node.created,
         expire_after: node.expire_after,
         grace_limited: node.grace_limited,
