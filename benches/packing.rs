@@ -75,7 +75,7 @@ fn consolidation(criterion: &mut Criterion) {
                 let mut what_if = WhatIf::new(packer, view);
                 bencher.iter(|| {
                     for candidate in &found {
-                        black_box(what_if.simulate_consolidation(&[candidate]));
+                        black_box(what_if.simulate_consolidation(&[candidate], None));
                     }
                 });
             });

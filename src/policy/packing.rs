@@ -55,7 +55,9 @@ pub use input::{
 pub use min_values::min_values_missed;
 pub use node_pods::NodePods;
 pub use offers::{LowerBound, lower_bound};
-pub use plan::{DroppedPool, ExistingPlacement, NodeVerdict, PackingPlan, PlannedClaim, PricedType, UnschedulablePod};
+pub use plan::{
+    DroppedPool, ExistingPlacement, GivenUp, NodeVerdict, PackingPlan, PlannedClaim, PricedType, UnschedulablePod,
+};
 pub use pool_verdict::{PoolVerdict, TypeGroup, refusal_of};
 pub use type_table::{TypeVerdict, TypesChanged, judge_types};
 pub use validation::{LeftOut, takes_on};
@@ -253,6 +255,12 @@ impl<'a> Packer<'a> {
         let mut pass = pass::Pass::new(engine, asked, classes, &mut self.shapes, existing, limits);
         if !question.unready.is_empty() && !pass.all_are_sure() {
             pass.asked.unready.clear();
+        }
+        if let Some(ceiling) = question.ceiling
+            && left_out.is_empty()
+            && pass.is_certainly_dearer(ceiling, &mut self.orders)
+        {
+            return PackingPlan { given_up: Some(GivenUp::Dearer), ..PackingPlan::default() };
         }
         match effort {
             None => pass.solve(&left_out),

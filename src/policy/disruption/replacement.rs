@@ -13,7 +13,7 @@ use super::view::ClusterView;
 use super::what_if::{Failure, Simulation, WhatIf};
 use crate::domain::requirements::{Operator, Requirement};
 use crate::domain::{HourlyRate, KarpenterVersion, Symbol, well_known};
-use crate::policy::packing::{PlannedClaim, PricedType, min_values_missed};
+use crate::policy::packing::{GivenUp, PlannedClaim, PricedType, min_values_missed};
 use crate::policy::selection::price::{Terms, cheapest};
 
 /// A single Spot node is replaced by Spot only if so many cheaper types remain.
@@ -94,8 +94,10 @@ impl Evaluation {
 /// What consolidation of the nodes comes to.
 pub fn evaluate(what_if: &mut WhatIf<'_, '_>, nodes: &[&Candidate]) -> Evaluation {
     let view = what_if.view();
-    let simulation = what_if.simulate_consolidation(nodes);
     let price = together(nodes);
+    // A Spot node's replacement by Spot is weighed in its own way, and releases up to v0.16 weigh every one.
+    let plain = view.karpenter > KarpenterVersion::V0_16 && !all_spot(nodes);
+    let simulation = what_if.simulate_consolidation(nodes, plain.then_some(price));
     let decision = decide(view, nodes, &simulation, price);
     Evaluation { decision, price, simulation }
 }
@@ -104,13 +106,15 @@ fn decide(view: &ClusterView<'_>, nodes: &[&Candidate], simulation: &Simulation,
     if let Some(failure) = &simulation.failure {
         return Decision::NoOp(NoOp::PodsStay(failure.clone()));
     }
+    if simulation.plan.given_up == Some(GivenUp::Dearer) {
+        return Decision::NoOp(NoOp::NotCheaper);
+    }
     let only = match simulation.plan.claims.as_slice() {
         [] => return Decision::Delete,
         [only] => only,
         several => return Decision::NoOp(NoOp::SeveralNodes(several.len())),
     };
-    let all_spot = nodes.iter().all(|own| own.capacity_type == Some(well_known::SPOT));
-    let to_spot = all_spot && allows(only, well_known::SPOT);
+    let to_spot = all_spot(nodes) && allows(only, well_known::SPOT);
     if !to_spot && is_plainly_dearer(view, only, price) {
         return Decision::NoOp(NoOp::NotCheaper);
     }
@@ -121,6 +125,10 @@ fn decide(view: &ClusterView<'_>, nodes: &[&Candidate], simulation: &Simulation,
         Ok(()) => Decision::Replace(Box::new(claim)),
         Err(why) => Decision::NoOp(why),
     }
+}
+
+fn all_spot(nodes: &[&Candidate]) -> bool {
+    nodes.iter().all(|own| own.capacity_type == Some(well_known::SPOT))
 }
 
 /// Whether already the first type of the claim, which is the cheapest, costs too much, and nothing else can be said of it:

@@ -67,7 +67,7 @@ pub fn validate(
     if !still.iter().all(|own| allowances[own.pool].take()) {
         return Err(Rejection::Budget);
     }
-    let simulation = what_if.simulate_consolidation(&still);
+    let simulation = what_if.simulate_consolidation(&still, None);
     if simulation.failure.is_some() {
         return Err(Rejection::Scheduling);
     }

@@ -9,8 +9,10 @@ use std::fmt;
 use super::candidates::Candidate;
 use super::pods::PodView;
 use super::view::{ClusterView, NodeFacts};
-use crate::domain::KarpenterVersion;
-use crate::policy::packing::{self, BoundPod, NodeView, Packer, PackingPlan, PendingPod, ReservedMode, Unschedulable};
+use crate::domain::{HourlyRate, KarpenterVersion};
+use crate::policy::packing::{
+    self, BoundPod, GivenUp, NodeView, Packer, PackingPlan, PendingPod, ReservedMode, Unschedulable,
+};
 
 /// Asks the packer about one cluster again and again.
 pub struct WhatIf<'w, 'p> {
@@ -20,7 +22,7 @@ pub struct WhatIf<'w, 'p> {
     /// Pods of nodes that are on their way out.
     homeless: Vec<PodPlace>,
     /// Nodes that are not initialized, if answers may be [brief](Self::brief).
-    unready: Vec<usize>,
+    unready: Option<Vec<usize>>,
 }
 
 /// Where a pod of a simulation is now, as positions in the view.
@@ -101,15 +103,16 @@ impl<'w, 'p> WhatIf<'w, 'p> {
         let facts = view.nodes.iter().zip(&bound);
         let nodes: Vec<NodeView<'_>> = facts.map(|(facts, pods)| NodeView { pods, ..facts.view }).collect();
         let cluster = packer.cluster(&nodes);
-        Self { packer, view, cluster, homeless, unready: Vec::new() }
+        Self { packer, view, cluster, homeless, unready: None }
     }
 
     /// The same for those who only want to know whether something can be done: a simulation of consolidation ends as soon as a pod
-    /// would have to wait for a node that is not initialized, and does not say then where the others would go.
+    /// would have to wait for a node that is not initialized, or the one new node that would be needed is certain to cost too much, and
+    /// does not say then where pods would go.
     pub fn brief(self) -> Self {
         let unready = |facts: &NodeFacts<'_>| facts.view.managed && !facts.view.initialized;
         let nodes = 0..self.view.nodes.len();
-        Self { unready: nodes.filter(|&node| unready(&self.view.nodes[node])).collect(), ..self }
+        Self { unready: Some(nodes.filter(|&node| unready(&self.view.nodes[node])).collect()), ..self }
     }
 
     /// The cluster.
@@ -119,11 +122,12 @@ impl<'w, 'p> WhatIf<'w, 'p> {
 
     /// Packs what is pending, the pods of the taken nodes and those of nodes on their way out, without the taken nodes.
     pub fn simulate(&mut self, taken: &[&Candidate]) -> Simulation {
-        self.ask(taken, &[], false)
+        self.ask(taken, &[], None)
     }
 
-    /// The same as consolidation asks it.
-    pub fn simulate_consolidation(&mut self, taken: &[&Candidate]) -> Simulation {
+    /// The same as consolidation asks it. Where a new node that costs `ceiling` or more is of no use, that may be all that a
+    /// [brief](Self::brief) answer says.
+    pub fn simulate_consolidation(&mut self, taken: &[&Candidate], ceiling: Option<HourlyRate>) -> Simulation {
         let view = self.view;
         let within = |facts: &NodeFacts<'_>| {
             let pool = facts.pool(view.pools).map(|pool| view.pools[pool].pool);
@@ -134,10 +138,19 @@ impl<'w, 'p> WhatIf<'w, 'p> {
         };
         let asks = view.karpenter >= KarpenterVersion::V1_14;
         let unsettled: Vec<usize> = (0..view.nodes.len()).filter(|&node| asks && within(&view.nodes[node])).collect();
-        self.ask(taken, &unsettled, true)
+        let unready = self.unready.take();
+        let ceiling = ceiling.filter(|_| unready.as_ref().is_some_and(Vec::is_empty));
+        let simulation = self.ask(taken, &unsettled, Some((unready.as_deref().unwrap_or_default(), ceiling)));
+        self.unready = unready;
+        simulation
     }
 
-    fn ask(&mut self, taken: &[&Candidate], unsettled: &[usize], brief: bool) -> Simulation {
+    fn ask(
+        &mut self,
+        taken: &[&Candidate],
+        unsettled: &[usize],
+        brief: Option<(&[usize], Option<HourlyRate>)>,
+    ) -> Simulation {
         let view = self.view;
         let mut pods: Vec<PodPlace> = (0..view.pending.len()).map(PodPlace::Pending).collect();
         let (mut without, mut displaced) = (Vec::with_capacity(taken.len()), Vec::new());
@@ -156,19 +169,29 @@ impl<'w, 'p> WhatIf<'w, 'p> {
         let running: Vec<usize> = (view.pending.len()..pods.len()).collect();
         pods.extend(&self.homeless);
         let asked: Vec<PendingPod<'_>> = pods.iter().map(|&pod| self.pending_pod(pod)).collect();
+        let (unready, ceiling) = brief.unwrap_or_default();
         let question = packing::WhatIf {
             without: &without,
             displaced: &displaced,
             unsettled,
             running: &running,
-            unready: if brief { &self.unready } else { &[] },
+            unready,
+            ceiling,
             ..packing::WhatIf::placing(&asked, ReservedMode::Fallback, view.ties)
         };
         let plan = self.packer.simulate(&mut self.cluster, &question);
         if cfg!(debug_assertions) && plan.given_up.is_some() {
-            let whole = self.packer.simulate(&mut self.cluster, &packing::WhatIf { unready: &[], ..question });
+            let thorough = packing::WhatIf { unready: &[], ceiling: None, ..question };
+            let whole = self.packer.simulate(&mut self.cluster, &thorough);
             let failure = first_failure(view, &whole, &pods);
-            assert!(matches!(failure, Some(Failure::WaitsForNode { .. })), "a whole plan says the same: {failure:?}");
+            let first = || whole.claims[0].instance_types.first().and_then(|own| own.price);
+            let same = match (plan.given_up, ceiling) {
+                (Some(GivenUp::Dearer), Some(ceiling)) => {
+                    failure.is_none() && whole.claims.len() == 1 && first().is_none_or(|least| least >= ceiling)
+                }
+                _ => matches!(failure, Some(Failure::WaitsForNode { .. })),
+            };
+            assert!(same, "a whole plan says the same: {failure:?}, {} claims", whole.claims.len());
         }
         let failure = first_failure(view, &plan, &pods);
         Simulation { plan, pods, failure }
@@ -205,7 +228,7 @@ fn bound_pods<'a>(pods: &'a [PodView<'a>], leaves: impl Fn(&PodView<'_>) -> bool
 
 /// Pending pods may stay pending; those of leaving nodes may wait for a node, but not be without one.
 fn first_failure(view: &ClusterView<'_>, plan: &PackingPlan, pods: &[PodPlace]) -> Option<Failure> {
-    if let Some((pod, node)) = plan.given_up {
+    if let Some(GivenUp::Waits { pod, node }) = plan.given_up {
         return Some(Failure::WaitsForNode { pod, node });
     }
     let unplaced = plan.unschedulable.iter().find(|own| !matches!(pods[own.pod], PodPlace::Pending(_)));

@@ -121,7 +121,16 @@ fn ordered(pass: &Pass<'_, '_>, claim: &Claim, set: SetId, orders: &mut PriceOrd
     if let Some(known) = orders.by_types.get(&key) {
         return Arc::clone(known);
     }
-    let all = orders.by_set.entry((position, set)).or_insert_with(|| {
+    let all = by_price(pass, position, set, orders);
+    let left: Arc<[PricedType]> =
+        all.iter().filter(|own| bits::contains(&claim.types, own.index as usize)).copied().collect();
+    orders.by_types.insert(key, Arc::clone(&left));
+    left
+}
+
+/// All types of a table as a set of requirements prices them, the cheapest first. The set must have been prepared.
+fn by_price<'o>(pass: &Pass<'_, '_>, position: usize, set: SetId, orders: &'o mut PriceOrders) -> &'o [PricedType] {
+    orders.by_set.entry((position, set)).or_insert_with(|| {
         let table = &pass.engine.tables[position];
         let by_on_demand = pass.engine.setup.karpenter <= KarpenterVersion::V0_16;
         let priced = |index: usize| {
@@ -132,11 +141,19 @@ fn ordered(pass: &Pass<'_, '_>, claim: &Claim, set: SetId, orders: &mut PriceOrd
         let mut all: Vec<PricedType> = (0..table.types.len()).map(priced).collect();
         all.sort_by_key(|own| (Reverse(own.price.map(Reverse)), own.name));
         all
-    });
-    let left: Arc<[PricedType]> =
-        all.iter().filter(|own| bits::contains(&claim.types, own.index as usize)).copied().collect();
-    orders.by_types.insert(key, Arc::clone(&left));
-    left
+    })
+}
+
+/// What the cheapest of `types` costs under a set of requirements; `None` if none has a price.
+pub(super) fn cheapest(
+    pass: &Pass<'_, '_>,
+    position: usize,
+    set: SetId,
+    types: &[u64],
+    orders: &mut PriceOrders,
+) -> Option<HourlyRate> {
+    let mut all = by_price(pass, position, set, orders).iter();
+    all.find(|own| bits::contains(types, own.index as usize))?.price
 }
 
 /// What v0.16 ordered types by, also for Spot.

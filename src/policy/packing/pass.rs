@@ -13,7 +13,7 @@ use super::existing::Visitor;
 use super::existing_index::ExistingNodes;
 use super::go_sort;
 use super::input::PendingPod;
-use super::plan::NodeVerdict;
+use super::plan::{GivenUp, NodeVerdict};
 use super::resource_table::ResourceTable;
 use super::shapes::Shapes;
 use super::volumes::PodVolumes;
@@ -37,8 +37,8 @@ pub(super) struct Pass<'p, 'a> {
     pub(super) failures: Vec<Option<Unschedulable>>,
     /// What existing nodes said to the watched pod.
     pub(super) verdicts: Vec<NodeVerdict>,
-    /// The pod, and the node, with which the pass was given up.
-    pub(super) given_up: Option<(usize, usize)>,
+    /// Why the pass was given up.
+    pub(super) given_up: Option<GivenUp>,
 }
 
 /// What a pass is about.
@@ -251,7 +251,7 @@ impl<'p, 'a> Pass<'p, 'a> {
                     let node = node.node;
                     self.existing.change(position, |node| node.add(pod, set, &visitor, table, topology));
                     if running && self.asked.unready.get(node).is_some_and(|&own| own) {
-                        self.given_up = Some((pod, node));
+                        self.given_up = Some(GivenUp::Waits { pod, node });
                     }
                     return true;
                 }

@@ -20,9 +20,22 @@ pub struct PackingPlan {
     /// What existing nodes said to the pod that [`WhatIf::watched`](super::WhatIf::watched) names at its last attempt, in
     /// the order in which they were asked; nodes after the first that took it were not.
     pub verdicts: Vec<NodeVerdict>,
-    /// The pod with which the pass was given up, and the [`unready`](super::WhatIf::unready) node that it went to: nothing else
-    /// is stated then.
-    pub given_up: Option<(usize, usize)>,
+    /// Why the pass was given up: nothing else is stated then.
+    pub given_up: Option<GivenUp>,
+}
+
+/// Why a pass was given up before its end.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum GivenUp {
+    /// A pod went to an [`unready`](super::WhatIf::unready) node.
+    Waits {
+        /// Position of the pod.
+        pod: usize,
+        /// Position of the node.
+        node: usize,
+    },
+    /// There would be one claim, all of whose types cost at least the [ceiling](super::WhatIf::ceiling).
+    Dearer,
 }
 
 /// What an existing node says to a pod.
