@@ -55,6 +55,7 @@ pub use input::{
 pub use min_values::min_values_missed;
 pub use node_pods::NodePods;
 pub use offers::{LowerBound, lower_bound};
+pub use pass::QueuePlace;
 pub use plan::{
     DroppedPool, ExistingPlacement, GivenUp, NodeVerdict, PackingPlan, PlannedClaim, PricedType, UnschedulablePod,
 };
@@ -62,8 +63,10 @@ pub use pool_verdict::{PoolVerdict, TypeGroup, refusal_of};
 pub use type_table::{TypeVerdict, TypesChanged, judge_types};
 pub use validation::{LeftOut, takes_on};
 
+use std::sync::Arc;
+
 use self::reservations::Reservations;
-use crate::domain::KarpenterVersion;
+use crate::domain::{KarpenterVersion, PodSpec, Symbol};
 use crate::policy::bin_packing::Effort;
 
 /// Node pools, instance types and daemons, compiled; remembers what it has worked out from one pass to the next.
@@ -195,6 +198,28 @@ impl<'a> Packer<'a> {
         let plan = self.plan(cluster, question, None);
         cluster.existing.revert();
         plan
+    }
+
+    /// Where a pod stands in the queue of a pass.
+    pub fn place_in_queue(&mut self, pod: &PendingPod<'_>) -> QueuePlace {
+        let shape = self.shape(pod.namespace, pod.spec);
+        QueuePlace::new(self.shapes.shape(shape).size, pod.created, pod.uid_rank)
+    }
+
+    /// Whether pods of these namespaces and specifications are known to find a place in whatever pass, and none of them has a say in
+    /// where others go.
+    pub fn are_sure<'s>(&mut self, specs: impl IntoIterator<Item = (Symbol, &'s Arc<PodSpec>)>) -> bool {
+        specs.into_iter().all(|(namespace, spec)| {
+            let shape = self.shape(namespace, spec);
+            spec.volumes.is_empty() && self.shapes.is_sure(shape) == Some(true) && self.shapes.is_plain(shape)
+        })
+    }
+
+    fn shape(&mut self, namespace: Symbol, spec: &Arc<PodSpec>) -> usize {
+        let Self { setup, table, resources, templates, rules, shapes, .. } = self;
+        let (spanning, prefer_no_schedule) = (&templates.spanning[..], templates.prefer_no_schedule);
+        let mut workshop = shapes::Workshop { setup, spanning, prefer_no_schedule, table, rules };
+        shapes.find(namespace, spec, resources, &mut workshop)
     }
 
     /// A pass by Karpenter's queue, or with some effort for a cheaper plan.

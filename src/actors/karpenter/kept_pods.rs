@@ -38,7 +38,13 @@ pub(super) fn of_node(context: &Context<'_>, node: NodeId) -> OfNode {
     match kept.get(&node) {
         Some((known, own)) if *known == revision => own.clone(),
         _ => {
-            let own = OfNode { bound: bound(context, node), digest: PodsDigest::of(&pod_views(context, node)) };
+            let pods = &context.world.node(node).pods;
+            let size = |position: usize| {
+                let requests = &context.world.pod(pods[position]).requests;
+                (requests.cpu_milli(), requests.memory_bytes())
+            };
+            let digest = PodsDigest::sized(&pod_views(context, node), size);
+            let own = OfNode { bound: bound(context, node), digest };
             kept.insert(node, (revision, own.clone()));
             own
         }

@@ -5,13 +5,14 @@
 //! `consolidateAfter`.
 
 use std::fmt;
+use std::rc::Rc;
 
 use super::candidates::Candidate;
 use super::pods::PodView;
 use super::view::{ClusterView, NodeFacts};
 use crate::domain::{HourlyRate, KarpenterVersion};
 use crate::policy::packing::{
-    self, BoundPod, GivenUp, NodeView, Packer, PackingPlan, PendingPod, ReservedMode, Unschedulable,
+    self, BoundPod, GivenUp, NodeView, Packer, PackingPlan, PendingPod, QueuePlace, ReservedMode, Unschedulable,
 };
 
 /// Asks the packer about one cluster again and again.
@@ -22,7 +23,10 @@ pub struct WhatIf<'w, 'p> {
     /// Pods of nodes that are on their way out.
     homeless: Vec<PodPlace>,
     /// Nodes that are not initialized, if answers may be [brief](Self::brief).
-    unready: Option<Vec<usize>>,
+    unready: Option<Rc<[usize]>>,
+    /// Of the pods that every question is about the first in the queue, if there is one; not known before all of them are known to be
+    /// sure of a place.
+    first_of_all: Option<Option<QueuePlace>>,
 }
 
 /// Where a pod of a simulation is now, as positions in the view.
@@ -103,7 +107,7 @@ impl<'w, 'p> WhatIf<'w, 'p> {
         let facts = view.nodes.iter().zip(&bound);
         let nodes: Vec<NodeView<'_>> = facts.map(|(facts, pods)| NodeView { pods, ..facts.view }).collect();
         let cluster = packer.cluster(&nodes);
-        Self { packer, view, cluster, homeless, unready: None }
+        Self { packer, view, cluster, homeless, unready: None, first_of_all: None }
     }
 
     /// The same for those who only want to know whether something can be done: a simulation of consolidation ends as soon as a pod
@@ -138,11 +142,60 @@ impl<'w, 'p> WhatIf<'w, 'p> {
         };
         let asks = view.karpenter >= KarpenterVersion::V1_14;
         let unsettled: Vec<usize> = (0..view.nodes.len()).filter(|&node| asks && within(&view.nodes[node])).collect();
-        let unready = self.unready.take();
-        let ceiling = ceiling.filter(|_| unready.as_ref().is_some_and(Vec::is_empty));
-        let simulation = self.ask(taken, &unsettled, Some((unready.as_deref().unwrap_or_default(), ceiling)));
-        self.unready = unready;
-        simulation
+        let unready = self.unready.clone();
+        if let (Some(unready), &[candidate]) = (&unready, taken)
+            && !unready.is_empty()
+            && let Some(simulation) = self.waits_at_once(candidate, &unsettled, unready)
+        {
+            if cfg!(debug_assertions) {
+                let whole = self.ask(taken, &unsettled, None).failure;
+                assert!(matches!(whole, Some(Failure::WaitsForNode { .. })), "a whole plan says the same: {whole:?}");
+            }
+            return simulation;
+        }
+        let ceiling = ceiling.filter(|_| unready.as_ref().is_some_and(|nodes| nodes.is_empty()));
+        self.ask(taken, &unsettled, Some((unready.as_deref().unwrap_or_default(), ceiling)))
+    }
+
+    /// What most questions come to: of all pods that are to be placed the candidate's first is the first in the queue, and it
+    /// goes to a node that is not initialized. The others need not be looked at if they are sure of a place.
+    fn waits_at_once(&mut self, candidate: &Candidate, unsettled: &[usize], unready: &[usize]) -> Option<Simulation> {
+        let (view, node) = (self.view, candidate.node);
+        let facts = &view.nodes[node];
+        let (digest, summed) = (facts.digest, facts.view.summed?);
+        // Otherwise some of the pods may stay where they are.
+        let all_go = view.pod_budgets.is_empty() && !digest.protected;
+        let first = digest.first.filter(|_| all_go)?;
+        let place = PodPlace::Taken { node, pod: first };
+        let pod = pending_pod(&facts.pods.pod(first));
+        let earlier = self.first_of_all()?.is_some_and(|other| other < self.packer.place_in_queue(&pod));
+        if earlier || !self.packer.are_sure(summed.specs()) {
+            return None;
+        }
+        let asked = [pod];
+        let question = packing::WhatIf {
+            without: &[node],
+            unsettled,
+            running: &[0],
+            unready,
+            ..packing::WhatIf::placing(&asked, ReservedMode::Fallback, view.ties)
+        };
+        let plan = self.packer.simulate(&mut self.cluster, &question);
+        let failure = first_failure(view, &plan, &[place]).filter(|_| plan.given_up.is_some())?;
+        Some(Simulation { plan, pods: vec![place], failure: Some(failure) })
+    }
+
+    /// See the field; `None` as long as it is not known.
+    fn first_of_all(&mut self) -> Option<Option<QueuePlace>> {
+        if self.first_of_all.is_none() {
+            let pending = (0..self.view.pending.len()).map(PodPlace::Pending);
+            let pods: Vec<PendingPod<'_>> =
+                pending.chain(self.homeless.iter().copied()).map(|place| self.pending_pod(place)).collect();
+            if self.packer.are_sure(pods.iter().map(|pod| (pod.namespace, pod.spec))) {
+                self.first_of_all = Some(pods.iter().map(|pod| self.packer.place_in_queue(pod)).min());
+            }
+        }
+        self.first_of_all
     }
 
     fn ask(
@@ -201,16 +254,19 @@ impl<'w, 'p> WhatIf<'w, 'p> {
         match place {
             PodPlace::Pending(pod) => self.view.pending[pod],
             PodPlace::Taken { node, pod } | PodPlace::Leaving { node, pod } => {
-                let own = &self.view.nodes[node].pods()[pod];
-                PendingPod {
-                    namespace: own.namespace,
-                    name: own.name,
-                    spec: own.spec,
-                    created: own.created,
-                    uid_rank: own.uid_rank,
-                }
+                pending_pod(&self.view.nodes[node].pods()[pod])
             }
         }
+    }
+}
+
+fn pending_pod<'a>(own: &PodView<'a>) -> PendingPod<'a> {
+    PendingPod {
+        namespace: own.namespace,
+        name: own.name,
+        spec: own.spec,
+        created: own.created,
+        uid_rank: own.uid_rank,
     }
 }
 

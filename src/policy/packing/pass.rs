@@ -17,7 +17,7 @@ use super::plan::{GivenUp, NodeVerdict};
 use super::resource_table::ResourceTable;
 use super::shapes::Shapes;
 use super::volumes::PodVolumes;
-use crate::domain::{ResourceName, Resources};
+use crate::domain::{ResourceName, Resources, SimTime};
 
 /// The state of a pass.
 pub(super) struct Pass<'p, 'a> {
@@ -416,10 +416,20 @@ impl<'p, 'a> Pass<'p, 'a> {
     }
 }
 
-/// Where a pod stands in the queue: most CPU first, then most memory, then the oldest (in whole seconds), then by UID.
-fn place_in_queue(pods: &[PendingPod<'_>], classes: &Classes, pod: usize) -> (i64, i64, i64, u64) {
-    let (cpu, memory) = classes.list[classes.of_pod[pod]].shape.size;
-    (-cpu, -memory, pods[pod].created.as_micros() / 1_000_000, pods[pod].uid_rank)
+/// Where a pod stands in the queue of a pass: most CPU first, then most memory, then the oldest (in whole seconds), then by UID.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct QueuePlace(i64, i64, i64, u64);
+
+impl QueuePlace {
+    /// That of a pod that requests so much CPU, in thousandths, and memory, in bytes.
+    pub fn new((cpu, memory): (i64, i64), created: SimTime, uid_rank: u64) -> Self {
+        Self(-cpu, -memory, created.as_micros() / 1_000_000, uid_rank)
+    }
+}
+
+fn place_in_queue(pods: &[PendingPod<'_>], classes: &Classes, pod: usize) -> QueuePlace {
+    let size = classes.list[classes.of_pod[pod]].shape.size;
+    QueuePlace::new(size, pods[pod].created, pods[pod].uid_rank)
 }
 
 /// The pods in the order of the queue.

@@ -114,6 +114,12 @@ impl Shapes {
         &self.entries[number].shape
     }
 
+    /// Whether topology has no say in where pods of the shape go, nor these in where others do, before anything is relaxed.
+    pub(super) fn is_plain(&self, number: usize) -> bool {
+        let entry = &self.entries[number];
+        entry.forms[0].constraints.is_empty() && entry.shape.inverse.is_empty()
+    }
+
     /// Whether pods of the shape can always have a node of their own, if that was found out before.
     pub(super) fn is_sure(&self, number: usize) -> Option<bool> {
         self.entries[number].sure
