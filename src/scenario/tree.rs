@@ -241,6 +241,8 @@ struct Open<'s> {
     node: Node<'s>,
     /// The key that waits for its value.
     key: Option<(Cow<'s, str>, Location)>,
+    /// The position of the `<<` of a map.
+    merge: Option<usize>,
     anchor: usize,
 }
 
@@ -274,8 +276,10 @@ impl<'s> Builder<'s, '_> {
             Event::SequenceEnd | Event::MappingEnd => {
                 let Some(mut open) = self.open.pop() else { return Ok(()) };
                 if let NodeKind::Map(entries) = &mut open.node.kind {
-                    self.merge(entries)?;
                     self.reject_duplicates(entries)?;
+                    if let Some(at) = open.merge {
+                        self.merge(entries, at)?;
+                    }
                 }
                 self.add(open.node, open.anchor)
             }
@@ -311,7 +315,7 @@ impl<'s> Builder<'s, '_> {
                 .error(at, format!("values are nested more than {} levels deep", self.limits.depth_max))
                 .help("no Kubernetes object nests that deeply; check the brackets and the indentation"));
         }
-        self.open.push(Open { node: Node { kind, at }, key: None, anchor });
+        self.open.push(Open { node: Node { kind, at }, key: None, merge: None, anchor });
         Ok(())
     }
 
@@ -336,8 +340,14 @@ impl<'s> Builder<'s, '_> {
         };
         match (&mut open.node.kind, open.key.take()) {
             (NodeKind::Map(entries), Some((key, key_at))) => entries.push(Entry::new(key, key_at, node)),
-            (NodeKind::Map(_), None) => match node.kind {
-                NodeKind::Scalar { text, .. } => open.key = Some((text, node.at)),
+            (NodeKind::Map(entries), None) => match node.kind {
+                NodeKind::Scalar { text, plain } => {
+                    // Quoted, it is a key like any other.
+                    if plain && text == "<<" {
+                        open.merge = Some(entries.len());
+                    }
+                    open.key = Some((text, node.at));
+                }
                 _ => {
                     let found = node.describe();
                     return Err(self
@@ -352,14 +362,12 @@ impl<'s> Builder<'s, '_> {
         Ok(())
     }
 
-    /// Carries out `<<: *anchor`: keys of the other map that this one does not state itself.
-    fn merge(&mut self, entries: &mut Vec<Entry<'s>>) -> Result<(), ScenarioError> {
-        let Some(at) = entries.iter().position(|entry| entry.key == "<<") else { return Ok(()) };
-        let merged = entries.remove(at);
-        let sources = match merged.value.kind {
-            NodeKind::Map(_) => vec![merged.value],
+    /// Carries out the `<<: *anchor` at a position: keys of the other map that this one does not state itself.
+    fn merge(&self, entries: &mut Vec<Entry<'s>>, at: usize) -> Result<(), ScenarioError> {
+        let merged = entries.remove(at).value;
+        let sources = match merged.kind {
             NodeKind::Seq(items) => items,
-            _ => vec![],
+            kind => vec![Node { kind, ..merged }],
         };
         let mut stated: FxHashSet<Cow<'s, str>> = entries.iter().map(|entry| entry.key.clone()).collect();
         for source in sources {
@@ -482,6 +490,17 @@ mod tests {
             assert_eq!(mine.get("y").and_then(Node::as_text), Some("3"));
             assert_eq!(documents[0].get("copy").and_then(|c| c.get("y")).and_then(Node::as_text), Some("2"));
         });
+    }
+
+    #[test]
+    fn only_a_plain_merge_key_merges_and_only_maps_are_merged() {
+        read("'<<': 5\n", |documents| {
+            assert_eq!(documents[0].get("<<").and_then(Node::as_text), Some("5"));
+        });
+        for text in ["a: {<<: 5}", "a: {<<: }", "a: {<<: [x]}"] {
+            assert_eq!(refused(text).message(), "only a map can be merged with `<<`", "{text}");
+        }
+        assert_eq!(refused("a: &a {x: 1}\nb: {<<: *a, <<: *a}").message(), "the key `<<` is given twice");
     }
 
     #[test]

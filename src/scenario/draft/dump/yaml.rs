@@ -163,6 +163,11 @@ mod tests {
         Node { kind, at: NOWHERE }
     }
 
+    #[test]
+    fn a_quoted_merge_key_stays_a_key() {
+        assert_eq!(rewritten("\"<<\":\n- 1\n"), "\"<<\":\n- 1\n");
+    }
+
     proptest! {
         #[test]
         fn any_json_reads_back_as_it_was(text in "[ -~\u{e9}\u{2028}\n\t\u{85}\u{7f}]{0,12}", key in "[ -~]{1,8}", number in any::<i32>()) {
