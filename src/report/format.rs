@@ -1,10 +1,12 @@
 //! Figures as people read them, and as tables hold them.
 
+use std::fmt;
+
 use jiff::{SignedDuration, Timestamp};
 
 pub use crate::domain::words::counted;
 use crate::domain::words::grouped;
-use crate::domain::{Currency, SimDuration, SimTime};
+use crate::domain::{Currency, SimTime};
 
 /// The sign of a number below zero, for people; tables for programs have a hyphen.
 pub const MINUS: &str = "\u{2212}";
@@ -97,27 +99,25 @@ pub fn whole(number: f64) -> String {
     grouped(&format!("{number:.0}"))
 }
 
-/// Seconds as an exact decimal without trailing zeros, for tables: `93.5`.
-pub fn exact_seconds(micros: i64) -> String {
-    let sign = if micros < 0 { "-" } else { "" };
-    let magnitude = micros.unsigned_abs();
-    let (whole, fraction) = (magnitude / 1_000_000, magnitude % 1_000_000);
-    if fraction == 0 {
-        return format!("{sign}{whole}");
+/// Microseconds shown as an exact decimal of seconds without trailing zeros, for tables: `93.5`.
+#[derive(Clone, Copy, Debug)]
+pub struct ExactSeconds(pub i64);
+
+impl fmt::Display for ExactSeconds {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let sign = if self.0 < 0 { "-" } else { "" };
+        let magnitude = self.0.unsigned_abs();
+        let (whole, mut fraction) = (magnitude / 1_000_000, magnitude % 1_000_000);
+        if fraction == 0 {
+            return write!(f, "{sign}{whole}");
+        }
+        let mut digits = 6;
+        while fraction % 10 == 0 {
+            fraction /= 10;
+            digits -= 1;
+        }
+        write!(f, "{sign}{whole}.{fraction:0digits$}")
     }
-    let mut text = format!("{sign}{whole}.{fraction:06}");
-    text.truncate(text.trim_end_matches('0').len());
-    text
-}
-
-/// An instant as an exact decimal of seconds since the start, empty if it never came.
-pub fn instant_cell(instant: Option<SimTime>) -> String {
-    instant.map_or_else(String::new, |instant| exact_seconds(instant.as_micros()))
-}
-
-/// A span as an exact decimal of seconds, empty if there is none.
-pub fn span_cell(span: Option<SimDuration>) -> String {
-    span.map_or_else(String::new, |span| exact_seconds(span.as_micros()))
 }
 
 /// An RFC 3339 instant as people read it, to the minute where it is whole: `2026-11-27 12:00 UTC`. Any other text stays as
@@ -165,7 +165,7 @@ impl Calendar {
 #[cfg(test)]
 mod tests {
     use super::{
-        Calendar, counted, exact_seconds, grouped, instant_for_people, moment, money, money_among, percent, span,
+        Calendar, ExactSeconds, counted, grouped, instant_for_people, moment, money, money_among, percent, span,
     };
     use crate::domain::SimTime;
 
@@ -220,8 +220,10 @@ mod tests {
 
     #[test]
     fn exact_seconds_lose_nothing() {
+        let exact_seconds = |micros| ExactSeconds(micros).to_string();
         assert_eq!(exact_seconds(93_500_000), "93.5");
         assert_eq!(exact_seconds(-1), "-0.000001");
+        assert_eq!(exact_seconds(-7_040_200), "-7.0402");
         assert_eq!(exact_seconds(20_000_000), "20");
     }
 

@@ -3,38 +3,39 @@
 //! Instants are seconds since the start of the run, exact to the microsecond; money has all nine decimals; an empty cell
 //! is an instant that never came or a value that does not exist.
 
+mod row;
+
 use std::io::{self, Write};
 
-use serde::Serialize;
-
-use super::format::{Calendar, exact_seconds, instant_cell, span_cell};
+use self::row::Row;
+use super::format::{Calendar, ExactSeconds};
 use super::summary::lives::{is_daemon, ready_interval, wait_for_node};
 use super::summary::rounded;
 use super::summary::service::workload_name;
-use crate::domain::{Money, NodeId, SimTime, Symbol, WorkloadId};
+use crate::domain::{Money, NodeId, SimTime, WorkloadId};
 use crate::simulation::Outcome;
 use crate::world::record::{NodeFacts, NodeOrigin};
 
-fn symbol_cell(symbol: Option<Symbol>) -> String {
-    symbol.map_or_else(String::new, |symbol| symbol.to_string())
-}
-
-fn number_cell(number: Option<f64>) -> String {
-    number.map_or_else(String::new, |number| number.to_string())
-}
-
-/// A table with one header line and `\n` line ends.
-fn table(output: &mut dyn Write, header: &[&str], rows: impl Iterator<Item = Vec<String>>) -> io::Result<()> {
+/// A table with one header line and `\n` line ends; `fill` puts the cells of a thing into its row.
+fn table<T>(
+    output: &mut dyn Write,
+    header: &[&str],
+    things: impl IntoIterator<Item = T>,
+    fill: impl Fn(T, &mut Row),
+) -> io::Result<()> {
     let mut writer = csv::Writer::from_writer(output);
     writer.write_record(header)?;
-    for row in rows {
-        writer.write_record(&row)?;
+    let mut row = Row::default();
+    for thing in things {
+        row.clear();
+        fill(thing, &mut row);
+        writer.write_byte_record(row.cells())?;
     }
     writer.flush()
 }
 
 /// Room for the line of a series, which is made again at every change; a longer one finds more.
-const LINE_BYTES: usize = 256;
+const LINE_BYTES: usize = 1 << 10;
 
 /// A table whose rows begin with an instant and tell the state of one of several series each, by number: (instant, series,
 /// state). Nearly always a series is as it was, so what was last written of each is kept and written again while its state is
@@ -43,28 +44,32 @@ fn table_of_series<S: PartialEq>(
     output: &mut dyn Write,
     header: &[&str],
     rows: impl Iterator<Item = (SimTime, usize, S)>,
-    cells: impl Fn(usize, &S) -> Vec<String>,
+    fill: impl Fn(usize, &S, &mut Row),
 ) -> io::Result<()> {
-    table(output, header, std::iter::empty())?;
-    let mut last: Vec<Option<(S, Vec<u8>)>> = Vec::new();
-    let mut instant: Option<(SimTime, String)> = None;
+    table(output, header, std::iter::empty::<()>(), |(), _| {})?;
+    let mut last: Vec<(Option<S>, Vec<u8>)> = Vec::new();
+    let (mut instant, mut instant_text) = (None, String::new());
+    let mut row = Row::default();
     for (at, series, state) in rows {
-        if instant.as_ref().is_none_or(|(known, _)| *known != at) {
-            instant = Some((at, exact_seconds(at.as_micros()) + ","));
+        if instant != Some(at) {
+            (instant, instant_text) = (Some(at), format!("{},", ExactSeconds(at.as_micros())));
         }
         if last.len() <= series {
-            last.resize_with(series + 1, || None);
+            last.resize_with(series + 1, || (None, Vec::new()));
         }
-        if last[series].as_ref().is_none_or(|(known, _)| *known != state) {
-            let mut writer = csv::WriterBuilder::new().buffer_capacity(LINE_BYTES).from_writer(Vec::new());
-            writer.write_record(cells(series, &state))?;
-            let line = writer.into_inner().map_err(|error| error.into_error())?;
-            last[series] = Some((state, line));
+        let (known, line) = &mut last[series];
+        if known.as_ref() != Some(&state) {
+            row.clear();
+            fill(series, &state, &mut row);
+            line.clear();
+            let mut writer = csv::WriterBuilder::new().buffer_capacity(LINE_BYTES).from_writer(&mut *line);
+            writer.write_byte_record(row.cells())?;
+            writer.flush()?;
+            drop(writer);
+            *known = Some(state);
         }
-        if let (Some((_, instant)), Some((_, line))) = (&instant, &last[series]) {
-            output.write_all(instant.as_bytes())?;
-            output.write_all(line)?;
-        }
+        output.write_all(instant_text.as_bytes())?;
+        output.write_all(line)?;
     }
     Ok(())
 }
@@ -90,24 +95,21 @@ pub fn timeline(outcome: &Outcome, output: &mut dyn Write) -> io::Result<()> {
         "memory_requested_bytes",
         "memory_allocatable_bytes",
     ];
-    let rows = outcome.record.samples.iter().map(|sample| {
-        vec![
-            exact_seconds(sample.at.as_micros()),
-            calendar.time(sample.at).unwrap_or_default(),
-            sample.pods_pending.to_string(),
-            sample.pods_starting.to_string(),
-            sample.pods_ready.to_string(),
-            sample.nodes_starting.to_string(),
-            sample.nodes_spot.to_string(),
-            sample.nodes_on_demand.to_string(),
-            sample.cost_rate.to_string(),
-            sample.cpu_requested_milli.to_string(),
-            sample.cpu_allocatable_milli.to_string(),
-            sample.memory_requested_bytes.to_string(),
-            sample.memory_allocatable_bytes.to_string(),
-        ]
-    });
-    table(output, &header, rows)
+    table(output, &header, &outcome.record.samples, |sample, row| {
+        row.at(sample.at)
+            .optional(calendar.time(sample.at))
+            .value(sample.pods_pending)
+            .value(sample.pods_starting)
+            .value(sample.pods_ready)
+            .value(sample.nodes_starting)
+            .value(sample.nodes_spot)
+            .value(sample.nodes_on_demand)
+            .value(sample.cost_rate)
+            .value(sample.cpu_requested_milli)
+            .value(sample.cpu_allocatable_milli)
+            .value(sample.memory_requested_bytes)
+            .value(sample.memory_allocatable_bytes);
+    })
 }
 
 /// `workloads.csv`: each workload at each sampled instant.
@@ -133,12 +135,18 @@ pub fn workloads(outcome: &Outcome, output: &mut dyn Write) -> io::Result<()> {
             (sample.at, own.workload.index(), (counts, rates, latencies))
         })
     });
-    table_of_series(output, &header, states, |workload, (counts, rates, latencies)| {
-        let mut cells = vec![workload_name(outcome, WorkloadId::from_index(workload))];
-        cells.extend(counts.map(|count| count.to_string()));
-        cells.extend(rates.map(|rate| f64::from_bits(rate).to_string()));
-        cells.extend(latencies.map(|latency| number_cell(latency.map(f64::from_bits))));
-        cells
+    let names = workload_names(outcome);
+    table_of_series(output, &header, states, |workload, &(counts, rates, latencies), row| {
+        row.text(names.get(workload).map_or("", String::as_str));
+        for count in counts {
+            row.value(count);
+        }
+        for rate in rates {
+            row.value(f64::from_bits(rate));
+        }
+        for latency in latencies {
+            row.optional(latency.map(f64::from_bits));
+        }
     })
 }
 
@@ -171,20 +179,18 @@ pub fn metrics(outcome: &Outcome, output: &mut dyn Write) -> io::Result<()> {
             Some((sample.at, own.metric as usize, (own.value.map(f64::to_bits), own.asks_for, counts)))
         })
     });
-    table_of_series(output, &header, states, |metric, &(value, asks_for, counts)| {
+    let names = workload_names(outcome);
+    table_of_series(output, &header, states, |metric, &(value, asks_for, counts), row| {
         let facts = &outcome.record.metrics[metric];
-        let count = |count: Option<u32>| count.map_or_else(String::new, |count| count.to_string());
-        vec![
-            facts.autoscaler.to_string(),
-            workload_name(outcome, facts.workload),
-            facts.name.clone(),
-            facts.unit.as_str().to_owned(),
-            number_cell(value.map(f64::from_bits)),
-            facts.target.to_string(),
-            count(asks_for),
-            count(counts.map(|[desired, _]| desired)),
-            count(counts.map(|[_, ready]| ready)),
-        ]
+        row.value(facts.autoscaler)
+            .text(names.get(facts.workload.index()).map_or("", String::as_str))
+            .text(&facts.name)
+            .text(facts.unit.as_str())
+            .optional(value.map(f64::from_bits))
+            .value(facts.target)
+            .optional(asks_for)
+            .optional(counts.map(|[desired, _]| desired))
+            .optional(counts.map(|[_, ready]| ready));
     })
 }
 
@@ -203,21 +209,21 @@ pub fn queues(outcome: &Outcome, output: &mut dyn Write) -> io::Result<()> {
         "arrivals_per_second",
         "processed_per_second",
     ];
-    let rows = outcome.record.samples.iter().flat_map(|sample| {
-        outcome.queues.iter().zip(&sample.queues).map(|(queue, own)| {
-            vec![
-                exact_seconds(sample.at.as_micros()),
-                queue.name.clone(),
-                queue.kind.to_owned(),
-                queue.workload.to_string(),
-                rounded(own.waiting, 3).to_string(),
-                rounded(own.in_flight, 3).to_string(),
-                own.arrival_rate.to_string(),
-                own.throughput.to_string(),
-            ]
-        })
-    });
-    table(output, &header, rows)
+    let states = outcome
+        .record
+        .samples
+        .iter()
+        .flat_map(|sample| outcome.queues.iter().zip(&sample.queues).map(|(queue, own)| (sample.at, queue, own)));
+    table(output, &header, states, |(at, queue, own), row| {
+        row.at(at)
+            .text(&queue.name)
+            .text(queue.kind)
+            .value(queue.workload)
+            .value(rounded(own.waiting, 3))
+            .value(rounded(own.in_flight, 3))
+            .value(own.arrival_rate)
+            .value(own.throughput);
+    })
 }
 
 /// `pods.csv`: one line for each pod, in order of creation.
@@ -244,28 +250,32 @@ pub fn pods(outcome: &Outcome, output: &mut dyn Write) -> io::Result<()> {
         "wait_for_node_seconds",
         "created_to_ready_seconds",
     ];
-    let rows = outcome.record.pods.iter().map(|pod| {
+    let names = workload_names(outcome);
+    table(output, &header, &outcome.record.pods, |pod, row| {
         let node = pod.node.and_then(|node| outcome.record.nodes.get(node.index()));
-        vec![
-            pod.name.clone(),
-            workload_name(outcome, pod.workload),
-            is_daemon(outcome, pod).to_string(),
-            node.map_or_else(String::new, |node| node.name.clone()),
-            pod.requests.cpu_milli().to_string(),
-            pod.requests.memory_bytes().to_string(),
-            exact_seconds(pod.created.as_micros()),
-            instant_cell(pod.unschedulable),
-            instant_cell(pod.scheduled),
-            instant_cell(pod.started),
-            instant_cell(pod.ready),
-            instant_cell(pod.deletion_requested),
-            instant_cell(pod.removed),
-            pod.evicted.to_string(),
-            span_cell(Some(wait_for_node(pod, end))),
-            span_cell(pod.ready.map(|ready| ready - pod.created)),
-        ]
-    });
-    table(output, &header, rows)
+        row.text(&pod.name)
+            .text(names.get(pod.workload.index()).map_or("", String::as_str))
+            .value(is_daemon(outcome, pod))
+            .text(node.map_or("", |node| &node.name))
+            .value(pod.requests.cpu_milli())
+            .value(pod.requests.memory_bytes())
+            .at(pod.created)
+            .instant(pod.unschedulable)
+            .instant(pod.scheduled)
+            .instant(pod.started)
+            .instant(pod.ready)
+            .instant(pod.deletion_requested)
+            .instant(pod.removed)
+            .value(pod.evicted)
+            .span(Some(wait_for_node(pod, end)))
+            .span(pod.ready.map(|ready| ready - pod.created));
+    })
+}
+
+/// Names of workloads, by number.
+fn workload_names(outcome: &Outcome) -> Vec<String> {
+    let ids = (0..outcome.record.workloads.len()).map(WorkloadId::from_index);
+    ids.map(|id| workload_name(outcome, id)).collect()
 }
 
 /// What each node cost, its volume included, by [`NodeId`].
@@ -325,44 +335,41 @@ pub fn nodes(outcome: &Outcome, output: &mut dyn Write) -> io::Result<()> {
         "memory_requested_share",
         "cost",
     ];
-    let costs = node_costs(outcome);
-    let rows = outcome.record.nodes.iter().zip(costs).map(|(node, cost)| node_row(outcome, node, cost));
-    table(output, &header, rows)
+    let nodes = outcome.record.nodes.iter().zip(node_costs(outcome));
+    table(output, &header, nodes, |(node, cost), row| fill_node(outcome, node, cost, row))
 }
 
-fn node_row(outcome: &Outcome, node: &NodeFacts, cost: Money) -> Vec<String> {
+fn fill_node(outcome: &Outcome, node: &NodeFacts, cost: Money, row: &mut Row) {
     let (cpu, memory) = node_utilisation(node, SimTime::ZERO + outcome.about.duration);
     let origin_kind = match node.origin {
         NodeOrigin::NodeGroup(_) => "NodeGroup",
         NodeOrigin::NodePool(_) => "NodePool",
     };
-    vec![
-        node.name.clone(),
-        origin_kind.to_owned(),
-        node.origin.name().to_string(),
-        symbol_cell(node.instance_type),
-        symbol_cell(node.zone),
-        symbol_cell(node.capacity_type),
-        symbol_cell(node.arch),
-        node.kubelet_version.map(|release| release.to_string()).unwrap_or_default(),
-        node.rate.to_string(),
-        node.allocatable.cpu_milli().to_string(),
-        node.allocatable.memory_bytes().to_string(),
-        exact_seconds(node.requested.as_micros()),
-        instant_cell(node.launched),
-        instant_cell(node.running),
-        instant_cell(node.registered),
-        instant_cell(node.ready),
-        instant_cell(node.initialized),
-        instant_cell(node.deletion_requested),
-        instant_cell(node.drained),
-        instant_cell(node.terminating),
-        instant_cell(node.terminated),
-        node.end.map_or_else(String::new, |end| end.as_str().to_owned()),
-        number_cell(cpu),
-        number_cell(memory),
-        cost.to_string(),
-    ]
+    row.text(&node.name)
+        .text(origin_kind)
+        .value(node.origin.name())
+        .optional(node.instance_type)
+        .optional(node.zone)
+        .optional(node.capacity_type)
+        .optional(node.arch)
+        .optional(node.kubelet_version)
+        .value(node.rate)
+        .value(node.allocatable.cpu_milli())
+        .value(node.allocatable.memory_bytes())
+        .at(node.requested)
+        .instant(node.launched)
+        .instant(node.running)
+        .instant(node.registered)
+        .instant(node.ready)
+        .instant(node.initialized)
+        .instant(node.deletion_requested)
+        .instant(node.drained)
+        .instant(node.terminating)
+        .instant(node.terminated)
+        .text(node.end.map_or("", |end| end.as_str()))
+        .optional(cpu)
+        .optional(memory)
+        .value(cost);
 }
 
 /// `bill.csv`: the lines of the bill. The amounts sum exactly to the total.
@@ -384,45 +391,24 @@ pub fn bill(outcome: &Outcome, output: &mut dyn Write) -> io::Result<()> {
         "currency",
         "price_quality",
     ];
-    let rows = outcome.bill.lines.iter().map(|line| {
-        vec![
-            line.item.as_str().to_owned(),
-            line.node.map_or_else(String::new, |node| node_name(outcome, node)),
-            symbol_cell(line.capacity_type),
-            symbol_cell(line.instance_type),
-            symbol_cell(line.zone),
-            exact_seconds(line.from.as_micros()),
-            exact_seconds(line.to.as_micros()),
-            exact_seconds(line.billed.as_micros()),
-            line.rate.to_string(),
-            line.amount.to_string(),
-            outcome.bill.currency.code().to_owned(),
-            line.quality.as_str().to_owned(),
-        ]
-    });
-    table(output, &header, rows)
+    table(output, &header, &outcome.bill.lines, |line, row| {
+        row.text(line.item.as_str())
+            .text(line.node.map_or("", |node| node_name(outcome, node)))
+            .optional(line.capacity_type)
+            .optional(line.instance_type)
+            .optional(line.zone)
+            .at(line.from)
+            .at(line.to)
+            .span(Some(line.billed))
+            .value(line.rate)
+            .value(line.amount)
+            .text(outcome.bill.currency.code())
+            .text(line.quality.as_str());
+    })
 }
 
-fn node_name(outcome: &Outcome, node: NodeId) -> String {
-    outcome.record.nodes.get(node.index()).map_or_else(String::new, |node| node.name.clone())
-}
-
-/// One line of `events.jsonl`.
-#[derive(Serialize)]
-struct EventLine<'a> {
-    at_seconds: f64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    time: Option<&'a str>,
-    kind: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    workload: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pod: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    node: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    decision: Option<String>,
-    message: &'a str,
+fn node_name(outcome: &Outcome, node: NodeId) -> &str {
+    outcome.record.nodes.get(node.index()).map_or("", |node| &node.name)
 }
 
 /// `events.jsonl`: what happened and why, one JSON object a line, in order.
@@ -432,29 +418,44 @@ struct EventLine<'a> {
 pub fn events(outcome: &Outcome, output: &mut dyn Write) -> io::Result<()> {
     let calendar = Calendar::new(&outcome.about.start);
     let record = &outcome.record;
-    let workloads: Vec<String> = record.workloads.iter().map(|workload| workload.name.to_string()).collect();
+    let workloads = workload_names(outcome);
     // Much happens at one instant.
-    let mut instant: Option<(SimTime, Option<String>)> = None;
-    let mut text = Vec::new();
+    let (mut instant, mut beginning) = (None, Vec::new());
+    let mut line = Vec::new();
     for event in &record.events {
-        let (_, time) = match &mut instant {
-            Some(known) if known.0 == event.at => known,
-            other => other.insert((event.at, calendar.time(event.at))),
+        if instant != Some(event.at) {
+            instant = Some(event.at);
+            beginning.clear();
+            begin_line(&mut beginning, event.at, calendar)?;
+        }
+        line.clear();
+        line.extend_from_slice(&beginning);
+        line.extend_from_slice(b",\"kind\":\"");
+        line.extend_from_slice(event.kind.as_str().as_bytes());
+        line.push(b'"');
+        let mut name = |key: &str, name: Option<&str>| {
+            let Some(name) = name else { return Ok(()) };
+            line.extend_from_slice(key.as_bytes());
+            serde_json::to_writer(&mut line, name)
         };
-        let line = EventLine {
-            at_seconds: event.at.as_secs_f64(),
-            time: time.as_deref(),
-            kind: event.kind.as_str(),
-            workload: event.workload.map(|own| workloads.get(own.index()).map_or("", String::as_str)),
-            pod: event.pod.and_then(|pod| record.pods.get(pod.index())).map(|pod| pod.name.as_str()),
-            node: event.node.and_then(|node| record.nodes.get(node.index())).map(|node| node.name.as_str()),
-            decision: event.command.map(|command| command.to_string()),
-            message: &event.message,
-        };
-        text.clear();
-        serde_json::to_writer(&mut text, &line)?;
-        text.push(b'\n');
-        output.write_all(&text)?;
+        name(",\"workload\":", event.workload.map(|own| workloads.get(own.index()).map_or("", String::as_str)))?;
+        name(",\"pod\":", event.pod.and_then(|pod| record.pods.get(pod.index())).map(|pod| pod.name.as_str()))?;
+        name(",\"node\":", event.node.and_then(|node| record.nodes.get(node.index())).map(|node| node.name.as_str()))?;
+        name(",\"decision\":", event.command.map(|command| command.to_string()).as_deref())?;
+        name(",\"message\":", Some(&event.message))?;
+        line.extend_from_slice(b"}\n");
+        output.write_all(&line)?;
+    }
+    Ok(())
+}
+
+/// The members with which the line of every event at an instant begins.
+fn begin_line(line: &mut Vec<u8>, at: SimTime, calendar: Calendar) -> io::Result<()> {
+    line.extend_from_slice(b"{\"at_seconds\":");
+    serde_json::to_writer(&mut *line, &at.as_secs_f64())?;
+    if let Some(time) = calendar.time(at) {
+        line.extend_from_slice(b",\"time\":");
+        serde_json::to_writer(line, &time)?;
     }
     Ok(())
 }

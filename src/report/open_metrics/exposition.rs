@@ -261,7 +261,7 @@ impl<'o> Exposition<'o> {
             let _ = write!(self.line, ",{name}=\"{value}\"");
         }
         let micros = self.start_micros + at.as_micros();
-        let _ = writeln!(self.line, "}} {value} {}", super::super::format::exact_seconds(micros));
+        let _ = writeln!(self.line, "}} {value} {}", super::super::format::ExactSeconds(micros));
         self.output.write_all(self.line.as_bytes())
     }
 

@@ -153,14 +153,16 @@ fn workloads(outcome: &Outcome) -> Vec<Workload> {
 fn within_script(data: &impl Serialize) -> String {
     // Serialising plain data to memory does not fail; a page without data says so.
     let json = serde_json::to_string(data).unwrap_or_else(|_| "null".to_owned());
-    let mut safe = String::with_capacity(json.len());
-    for character in json.chars() {
-        match character {
-            // These occur within strings only.
-            '<' | '>' | '&' | '\u{2028}' | '\u{2029}' => safe.push_str(&format!("\\u{:04x}", u32::from(character))),
-            other => safe.push(other),
-        }
+    // These occur within strings only.
+    let dangerous = ['<', '>', '&', '\u{2028}', '\u{2029}'];
+    let (mut safe, mut rest) = (String::with_capacity(json.len()), json.as_str());
+    while let Some(at) = rest.find(dangerous) {
+        safe.push_str(&rest[..at]);
+        let mut from = rest[at..].chars();
+        safe.extend(from.next().map(|character| format!("\\u{:04x}", u32::from(character))));
+        rest = from.as_str();
     }
+    safe.push_str(rest);
     safe
 }
 

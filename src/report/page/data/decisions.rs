@@ -178,33 +178,38 @@ fn kept<'e>(events: &[&'e Event], bytes: usize) -> Vec<&'e Event> {
 
 /// `cause` with a gap for each run of digits, and what stands in the gaps.
 fn taken_apart(cause: &str) -> (String, Vec<Cell>) {
-    let mut pattern = String::new();
-    let mut gaps = Vec::new();
-    let mut digits = String::new();
+    let shown = shown(cause);
+    let (mut pattern, mut gaps) = (String::with_capacity(shown.len()), Vec::new());
+    let mut rest = &*shown;
+    while let Some(at) = rest.find(|character: char| character.is_ascii_digit()) {
+        let (text, from) = rest.split_at(at);
+        let (digits, after) =
+            from.split_at(from.find(|character: char| !character.is_ascii_digit()).unwrap_or(from.len()));
+        pattern.push_str(text);
+        pattern.push(GAP);
+        gaps.push(gap(digits));
+        rest = after;
+    }
+    pattern.push_str(rest);
+    (pattern, gaps)
+}
+
+/// As much of `cause` as the page shows, without the character that stands for a gap.
+fn shown(cause: &str) -> Cow<'_, str> {
+    if cause.len() <= CAUSE_MAX && !cause.contains(GAP) {
+        return Cow::Borrowed(cause);
+    }
     let mut shown: String = cause.chars().filter(|character| *character != GAP).take(CAUSE_MAX).collect();
     if shown.len() < cause.len() {
         shown.push('\u{2026}');
     }
-    for character in shown.chars() {
-        if character.is_ascii_digit() {
-            digits.push(character);
-            continue;
-        }
-        end_of_digits(&mut digits, &mut pattern, &mut gaps);
-        pattern.push(character);
-    }
-    end_of_digits(&mut digits, &mut pattern, &mut gaps);
-    (pattern, gaps)
+    Cow::Owned(shown)
 }
 
-fn end_of_digits(digits: &mut String, pattern: &mut String, gaps: &mut Vec<Cell>) {
-    if digits.is_empty() {
-        return;
-    }
-    let digits = std::mem::take(digits);
+/// A run of digits: a number where it reads like one.
+fn gap(digits: &str) -> Cell {
     let is_number = digits.len() <= DIGITS_MAX && (digits == "0" || !digits.starts_with('0'));
-    gaps.push(digits.parse().ok().filter(|_| is_number).map_or(Cell::Digits(digits), Cell::Number));
-    pattern.push(GAP);
+    digits.parse().ok().filter(|_| is_number).map_or_else(|| Cell::Digits(digits.to_owned()), Cell::Number)
 }
 
 #[cfg(test)]
