@@ -19,18 +19,19 @@ pub struct LatencyHistogram {
     weighted_seconds: f64,
 }
 
-/// For each rate of service met, the share of services that last beyond the upper edge of each bucket.
+/// For each rate of service met, the share of services that last beyond the upper edge of each bucket, as far as somebody has
+/// asked: mostly no request gets far.
 #[derive(Clone, Debug, Default)]
-pub struct Decays(Vec<(f64, Box<[f64]>)>);
+pub struct Decays(Vec<(f64, Vec<f64>)>);
 
 impl Decays {
-    fn at_edges(&mut self, rate: f64) -> &[f64] {
+    fn of_rate(&mut self, rate: f64) -> &mut Vec<f64> {
         let known = self.0.iter().position(|own| own.0.to_bits() == rate.to_bits());
         let place = known.unwrap_or_else(|| {
-            self.0.push((rate, UPPER_EDGES.iter().map(|edge| libm::exp(-rate * edge)).collect()));
+            self.0.push((rate, Vec::new()));
             self.0.len() - 1
         });
-        &self.0[place].1
+        &mut self.0[place].1
     }
 }
 
@@ -51,15 +52,19 @@ impl LatencyHistogram {
 
     /// The same for one of many responses at few rates of service, in equilibrium.
     pub fn add_equilibrium(&mut self, weight: f64, response: ResponseTime, decays: &mut Decays) {
-        let decay = decays.at_edges(response.service_rate());
+        let rate = response.service_rate();
+        let known = decays.of_rate(rate);
         self.add_distribution(weight, response.mean(), 0, |bucket| {
-            response.within_given(upper_edge(bucket), decay[bucket])
+            for edge in known.len()..=bucket {
+                known.push(libm::exp(-rate * upper_edge(edge)));
+            }
+            response.within_given(upper_edge(bucket), known[bucket])
         });
     }
 
     /// Adds `weight` requests whose response time has the mean `mean_seconds` and is with the probability `below` at most the
     /// upper edge of a bucket, and never in one before the bucket `first`.
-    fn add_distribution(&mut self, weight: f64, mean_seconds: f64, first: usize, below: impl Fn(usize) -> f64) {
+    fn add_distribution(&mut self, weight: f64, mean_seconds: f64, first: usize, mut below: impl FnMut(usize) -> f64) {
         if weight <= 0.0 {
             return;
         }
