@@ -114,6 +114,15 @@ struct PoolState {
     launched: u64,
 }
 
+/// What EC2 answers to a launch beyond the vCPU quota.
+fn beyond_quota(pool: Pool) -> FleetErrorCode {
+    if pool.capacity_type == well_known::SPOT {
+        FleetErrorCode::MaxSpotInstanceCountExceeded
+    } else {
+        FleetErrorCode::VcpuLimitExceeded
+    }
+}
+
 /// Free instances of a pool without limit: more than any scenario takes.
 const UNLIMITED: u32 = 1_000_000;
 
@@ -254,10 +263,10 @@ impl Ec2 {
     /// What `pool` can deliver, or why it cannot.
     fn candidate(&mut self, pool: Pool, priority: u32, now: SimTime) -> Result<Candidate, FleetErrorCode> {
         let Some((price, _)) = self.market.price(pool, now) else { return Err(FleetErrorCode::Unsupported) };
-        if let Some(code) = self.over_quota(pool, now) {
-            return Err(code);
-        }
         let within_quota = self.left_of_quota(pool, now);
+        if within_quota == 0 {
+            return Err(beyond_quota(pool));
+        }
         let addresses = self.free_addresses(pool.zone, now);
         if addresses == 0 {
             return Err(FleetErrorCode::InsufficientFreeAddressesInSubnet);
@@ -291,12 +300,7 @@ impl Ec2 {
 
     /// What EC2 answers if the vCPU quota has no room for one more instance of `pool`.
     fn over_quota(&self, pool: Pool, now: SimTime) -> Option<FleetErrorCode> {
-        let code = if pool.capacity_type == well_known::SPOT {
-            FleetErrorCode::MaxSpotInstanceCountExceeded
-        } else {
-            FleetErrorCode::VcpuLimitExceeded
-        };
-        (self.left_of_quota(pool, now) == 0).then_some(code)
+        (self.left_of_quota(pool, now) == 0).then_some(beyond_quota(pool))
     }
 
     /// Instances of the pool's type that the vCPU quota leaves room for.

@@ -102,9 +102,9 @@ impl<'r> Terms<'r> {
             Some(reservation) => self.reservation.allows(reservation.id),
             None => self.reservation.allows_none(),
         };
-        self.zone.allows(offering.zone)
+        self.capacity_type.allows(offering.capacity_type)
+            && self.zone.allows(offering.zone)
             && offering.zone_id.is_none_or(|id| self.zone_id.allows(id))
-            && self.capacity_type.allows(offering.capacity_type)
             && reservation
     }
 }
