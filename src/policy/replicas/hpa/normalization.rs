@@ -77,8 +77,9 @@ pub fn stabilize_without_behavior(
 ) -> i32 {
     let mut highest = proposal;
     let mut reusable = None;
+    let window_began = now - window;
     for (slot, entry) in log.iter().enumerate() {
-        if now - entry.at > window {
+        if entry.at < window_began {
             reusable = Some(slot);
         } else {
             highest = highest.max(entry.replicas);

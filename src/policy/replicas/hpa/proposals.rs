@@ -309,11 +309,11 @@ fn utilization(
 ) -> Result<Proposal, String> {
     let percent = |usage: i128, request: i128| -> Result<i32, String> {
         // Samples of unknown pods have no request, so nothing but them leaves nothing to divide by.
-        let quotient = (usage * 100).checked_div(request).filter(|_| request > 0);
+        let quotient = divided(usage * 100, request).filter(|_| request > 0);
         quotient.map(clamp_i32).ok_or_else(|| "no metrics returned matched known pods".to_owned())
     };
     let used = percent(sums.usage, sums.request)?;
-    let mean_milli = sums.usage.checked_div(i128::from(sums.ready)).map_or(0, clamp_i64);
+    let mean_milli = divided(sums.usage, i128::from(sums.ready)).map_or(0, clamp_i64);
     let reported = Reported::Utilization { percent: used, mean_milli };
     let ratio = f64::from(used) / f64::from(target);
     let unready_count = sums.unready > 0 && ratio > 1.0;
@@ -340,7 +340,7 @@ fn utilization(
 fn average_value(sums: &Gathered, unmatched: &[i64], target: i64, current: i32, tolerance: Tolerance) -> Proposal {
     let usage = sums.usage + unmatched.iter().map(|&value| i128::from(value)).sum::<i128>();
     let mean_ratio = |usage: i128, count: i64| {
-        let mean = usage.checked_div(i128::from(count)).map_or(0, clamp_i64);
+        let mean = divided(usage, i128::from(count)).map_or(0, clamp_i64);
         (mean, mean as f64 / target as f64)
     };
     let sampled = sums.ready + unmatched.len() as i64;
@@ -440,6 +440,15 @@ fn value_replicas(ratio: f64, view: &HpaView<'_>, tolerance: Tolerance) -> Resul
 /// Rounded up, and limited to what a replica count can hold; not-a-number is zero.
 fn ceil_i32(value: f64) -> i32 {
     libm::ceil(value) as i32
+}
+
+/// The quotient of two numbers, truncated; nothing for a division by zero. Nearly all fit in 64 bits, for which the machine has
+/// an instruction.
+fn divided(number: i128, by: i128) -> Option<i128> {
+    match (i64::try_from(number), i64::try_from(by)) {
+        (Ok(number), Ok(by)) if by > 0 => Some(i128::from(number / by)),
+        _ => number.checked_div(by),
+    }
 }
 
 fn clamp_i32(value: i128) -> i32 {
