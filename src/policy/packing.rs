@@ -22,6 +22,7 @@ mod errors;
 mod existing;
 mod existing_index;
 mod finish;
+mod foresight;
 mod go_sort;
 mod input;
 mod min_values;
@@ -32,6 +33,7 @@ mod pass;
 mod plan;
 mod pool_verdict;
 mod ports;
+mod queue;
 mod relaxation;
 mod requirement_table;
 mod reservations;
@@ -48,6 +50,7 @@ pub use errors::{
     CriteriaMissed, HostPortConflict, PoolRefusal, Refusal, ReservedRefusal, TopologyKind, TopologyRefusal,
     TypesRefusal, Unschedulable, VolumeRefusal,
 };
+pub use foresight::Outline;
 pub use input::{
     BoundPod, MinValuesPolicy, NamespaceView, NodeView, PackerKind, PackingOptions, PackingSetup, PendingPod, PoolView,
     PreferencePolicy, ReservedMode, Situation, TieBreak, Volumes,
@@ -55,11 +58,11 @@ pub use input::{
 pub use min_values::min_values_missed;
 pub use node_pods::NodePods;
 pub use offers::{LowerBound, lower_bound};
-pub use pass::QueuePlace;
 pub use plan::{
     DroppedPool, ExistingPlacement, GivenUp, NodeVerdict, PackingPlan, PlannedClaim, PricedType, UnschedulablePod,
 };
 pub use pool_verdict::{PoolVerdict, TypeGroup, refusal_of};
+pub use queue::QueuedPods;
 pub use type_table::{TypeVerdict, TypesChanged, judge_types};
 pub use validation::{LeftOut, takes_on};
 
@@ -200,21 +203,16 @@ impl<'a> Packer<'a> {
         plan
     }
 
-    /// Where a pod stands in the queue of a pass.
-    pub fn place_in_queue(&mut self, pod: &PendingPod<'_>) -> QueuePlace {
-        let shape = self.shape(pod.namespace, pod.spec);
-        QueuePlace::new(self.shapes.shape(shape).size, pod.created, pod.uid_rank)
+    /// Pods as the queue of a pass has them.
+    pub fn queued<'p>(&mut self, pods: impl IntoIterator<Item = PendingPod<'p>>) -> QueuedPods {
+        let sized = |pod: PendingPod<'p>| {
+            let shape = self.shape(pod.namespace, pod.spec);
+            (pod, self.shapes.shape(shape).size)
+        };
+        QueuedPods::of(pods.into_iter().map(sized))
     }
 
-    /// Whether pods of these namespaces and specifications are known to find a place in whatever pass, and none of them has a say in
-    /// where others go.
-    pub fn are_sure<'s>(&mut self, specs: impl IntoIterator<Item = (Symbol, &'s Arc<PodSpec>)>) -> bool {
-        specs.into_iter().all(|(namespace, spec)| {
-            let shape = self.shape(namespace, spec);
-            spec.volumes.is_empty() && self.shapes.is_sure(shape) == Some(true) && self.shapes.is_plain(shape)
-        })
-    }
-
+    /// The number of the shape of such pods.
     fn shape(&mut self, namespace: Symbol, spec: &Arc<PodSpec>) -> usize {
         let Self { setup, table, resources, templates, rules, shapes, .. } = self;
         let (spanning, prefer_no_schedule) = (&templates.spanning[..], templates.prefer_no_schedule);
@@ -280,12 +278,6 @@ impl<'a> Packer<'a> {
         let mut pass = pass::Pass::new(engine, asked, classes, &mut self.shapes, existing, limits);
         if !question.unready.is_empty() && !pass.all_are_sure() {
             pass.asked.unready.clear();
-        }
-        if let Some(ceiling) = question.ceiling
-            && left_out.is_empty()
-            && pass.is_certainly_dearer(ceiling, &mut self.orders)
-        {
-            return PackingPlan { given_up: Some(GivenUp::Dearer), ..PackingPlan::default() };
         }
         match effort {
             None => pass.solve(&left_out),

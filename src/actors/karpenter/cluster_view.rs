@@ -152,10 +152,6 @@ impl PodList for PodsOnNode<'_> {
     fn pods(&self) -> &[PodView<'_>] {
         self.pods.get_or_init(|| pod_views(self.context, self.node))
     }
-
-    fn pod(&self, position: usize) -> PodView<'_> {
-        pod_view(self.context, self.context.world.node(self.node).pods[position])
-    }
 }
 
 /// The pods of a node.

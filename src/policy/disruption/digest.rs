@@ -6,17 +6,12 @@ use std::sync::Arc;
 use super::cost::{pod_cost, sum};
 use super::pods::PodView;
 use crate::domain::well_known;
-use crate::policy::packing::QueuePlace;
+use crate::policy::packing::QueuedPods;
 
 /// The pods of a node, which may be listed only when they are first asked for.
 pub trait PodList: fmt::Debug {
     /// The pods.
     fn pods(&self) -> &[PodView<'_>];
-
-    /// The pod at a position.
-    fn pod(&self, position: usize) -> PodView<'_> {
-        self.pods()[position]
-    }
 }
 
 impl PodList for Vec<PodView<'_>> {
@@ -34,8 +29,8 @@ pub struct PodsDigest {
     pub(super) rescheduling: f64,
     /// Positions of those that would have to go elsewhere.
     pub(super) reschedulable: Arc<[usize]>,
-    /// The position of the one of these that stands first in the queue of the packer.
-    pub(super) first: Option<usize>,
+    /// The same pods as the packer's queue has them.
+    pub(super) queue: QueuedPods,
     /// Whether one carries `karpenter.sh/do-not-disrupt`, with whatever value.
     pub(super) protected: bool,
     /// Whether one is protected for a time only.
@@ -54,12 +49,12 @@ impl PodsDigest {
     /// The same for those who know the CPU in thousandths and the memory in bytes that the pod at a position requests.
     pub fn sized(pods: &[PodView<'_>], size: impl Fn(usize) -> (i64, i64)) -> Self {
         let reschedulable: Arc<[usize]> = (0..pods.len()).filter(|&pod| pods[pod].is_reschedulable()).collect();
-        let place = |&pod: &usize| QueuePlace::new(size(pod), pods[pod].created, pods[pod].uid_rank);
+        let queued = reschedulable.iter().map(|&pod| (pods[pod].as_pending(), size(pod)));
         let protections = || pods.iter().filter_map(|pod| pod.spec.annotations.get(well_known::DO_NOT_DISRUPT));
         Self {
             cost: sum(pods.iter()),
             rescheduling: rescheduling_cost(pods),
-            first: reschedulable.iter().copied().min_by_key(place),
+            queue: QueuedPods::of(queued),
             reschedulable,
             protected: protections().next().is_some(),
             protected_for_a_time: protections().any(|value| value != well_known::TRUE),

@@ -127,7 +127,7 @@ impl From<&NoOp> for Obstacle {
     fn from(why: &NoOp) -> Self {
         match why {
             NoOp::PodsStay(Failure::NoPlace { .. }) => Self::PodsStay,
-            NoOp::PodsStay(Failure::WaitsForNode { .. }) => Self::WaitsForNode,
+            NoOp::PodsStay(Failure::WaitsForNode) => Self::WaitsForNode,
             NoOp::SeveralNodes(_) => Self::SeveralNodes,
             NoOp::NotCheaper => Self::NotCheaper,
             NoOp::MinValues(_) => Self::MinValues,

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use crate::domain::pod::{OwnerKind, PodPhase};
 use crate::domain::taints::TaintEffect;
 use crate::domain::{PodSpec, SimDuration, SimTime, Symbol, Taint, well_known};
+use crate::policy::packing::PendingPod;
 
 /// A pod so long after the end of its grace period no longer holds anything up.
 const STUCK_AFTER: SimDuration = SimDuration::from_secs(60);
@@ -34,7 +35,13 @@ pub struct PodView<'a> {
     pub uid_rank: u64,
 }
 
-impl PodView<'_> {
+impl<'a> PodView<'a> {
+    /// What the packer is told of it when it has to go elsewhere.
+    pub(super) fn as_pending(&self) -> PendingPod<'a> {
+        let Self { namespace, name, spec, created, uid_rank, .. } = *self;
+        PendingPod { namespace, name, spec, created, uid_rank }
+    }
+
     /// Neither ended nor being deleted.
     pub fn is_active(&self) -> bool {
         !self.phase.is_terminal() && self.deletion.is_none()

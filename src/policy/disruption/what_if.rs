@@ -12,7 +12,7 @@ use super::pods::PodView;
 use super::view::{ClusterView, NodeFacts};
 use crate::domain::{HourlyRate, KarpenterVersion};
 use crate::policy::packing::{
-    self, BoundPod, GivenUp, NodeView, Packer, PackingPlan, PendingPod, QueuePlace, ReservedMode, Unschedulable,
+    self, BoundPod, GivenUp, NodeView, Packer, PackingPlan, PendingPod, QueuedPods, ReservedMode, Unschedulable,
 };
 
 /// Asks the packer about one cluster again and again.
@@ -24,9 +24,10 @@ pub struct WhatIf<'w, 'p> {
     homeless: Vec<PodPlace>,
     /// Nodes that are not initialized, if answers may be [brief](Self::brief).
     unready: Option<Rc<[usize]>>,
-    /// Of the pods that every question is about the first in the queue, if there is one; not known before all of them are known to be
-    /// sure of a place.
-    first_of_all: Option<Option<QueuePlace>>,
+    /// Nodes that do not take pods of nodes which consolidation takes.
+    unsettled: Vec<usize>,
+    /// The pods that every question is about, once somebody asks: those that are pending, and those of nodes on their way out.
+    others: Option<(QueuedPods, QueuedPods)>,
 }
 
 /// Where a pod of a simulation is now, as positions in the view.
@@ -72,19 +73,14 @@ pub enum Failure {
         reason: Box<Unschedulable>,
     },
     /// The pod would have to wait for a node that is not initialized.
-    WaitsForNode {
-        /// Position of the pod in the simulation.
-        pod: usize,
-        /// Position of the node in the view.
-        node: usize,
-    },
+    WaitsForNode,
 }
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NoPlace { reason, .. } => write!(f, "a pod would have no place: {reason}"),
-            Self::WaitsForNode { .. } => f.write_str("a pod would have to wait for a node that is not initialized"),
+            Self::WaitsForNode => f.write_str("a pod would have to wait for a node that is not initialized"),
         }
     }
 }
@@ -107,7 +103,9 @@ impl<'w, 'p> WhatIf<'w, 'p> {
         let facts = view.nodes.iter().zip(&bound);
         let nodes: Vec<NodeView<'_>> = facts.map(|(facts, pods)| NodeView { pods, ..facts.view }).collect();
         let cluster = packer.cluster(&nodes);
-        Self { packer, view, cluster, homeless, unready: None, first_of_all: None }
+        let asks = view.karpenter >= KarpenterVersion::V1_14;
+        let unsettled = (0..view.nodes.len()).filter(|&node| asks && is_unsettled(view, &view.nodes[node])).collect();
+        Self { packer, view, cluster, homeless, unready: None, unsettled, others: None }
     }
 
     /// The same for those who only want to know whether something can be done: a simulation of consolidation ends as soon as a pod
@@ -126,84 +124,61 @@ impl<'w, 'p> WhatIf<'w, 'p> {
 
     /// Packs what is pending, the pods of the taken nodes and those of nodes on their way out, without the taken nodes.
     pub fn simulate(&mut self, taken: &[&Candidate]) -> Simulation {
-        self.ask(taken, &[], None)
+        self.ask(taken, false, &[])
     }
 
     /// The same as consolidation asks it. Where a new node that costs `ceiling` or more is of no use, that may be all that a
     /// [brief](Self::brief) answer says.
     pub fn simulate_consolidation(&mut self, taken: &[&Candidate], ceiling: Option<HourlyRate>) -> Simulation {
-        let view = self.view;
-        let within = |facts: &NodeFacts<'_>| {
-            let pool = facts.pool(view.pools).map(|pool| view.pools[pool].pool);
-            facts.view.managed
-                && facts.view.initialized
-                && !facts.consolidatable
-                && pool.is_some_and(|pool| pool.disruption.consolidate_after.is_some())
-        };
-        let asks = view.karpenter >= KarpenterVersion::V1_14;
-        let unsettled: Vec<usize> = (0..view.nodes.len()).filter(|&node| asks && within(&view.nodes[node])).collect();
-        let unready = self.unready.clone();
-        if let (Some(unready), &[candidate]) = (&unready, taken)
-            && !unready.is_empty()
-            && let Some(simulation) = self.waits_at_once(candidate, &unsettled, unready)
-        {
-            if cfg!(debug_assertions) {
-                let whole = self.ask(taken, &unsettled, None).failure;
-                assert!(matches!(whole, Some(Failure::WaitsForNode { .. })), "a whole plan says the same: {whole:?}");
-            }
-            return simulation;
+        let Some(unready) = self.unready.clone() else { return self.ask(taken, true, &[]) };
+        let Some(foreseen) = self.foresee(taken, &unready, ceiling) else { return self.ask(taken, true, &unready) };
+        if cfg!(debug_assertions) {
+            self.check(foreseen, taken, ceiling);
         }
-        let ceiling = ceiling.filter(|_| unready.as_ref().is_some_and(|nodes| nodes.is_empty()));
-        self.ask(taken, &unsettled, Some((unready.as_deref().unwrap_or_default(), ceiling)))
+        let failure = (foreseen == GivenUp::Waits).then_some(Failure::WaitsForNode);
+        let plan = PackingPlan { given_up: Some(foreseen), ..PackingPlan::default() };
+        Simulation { plan, pods: Vec::new(), failure }
     }
 
-    /// What most questions come to: of all pods that are to be placed the candidate's first is the first in the queue, and it
-    /// goes to a node that is not initialized. The others need not be looked at if they are sure of a place.
-    fn waits_at_once(&mut self, candidate: &Candidate, unsettled: &[usize], unready: &[usize]) -> Option<Simulation> {
-        let (view, node) = (self.view, candidate.node);
-        let facts = &view.nodes[node];
-        let (digest, summed) = (facts.digest, facts.view.summed?);
+    /// What most questions come to can be told without packing.
+    fn foresee(&mut self, taken: &[&Candidate], unready: &[usize], ceiling: Option<HourlyRate>) -> Option<GivenUp> {
+        let view = self.view;
+        let facts = || taken.iter().map(|candidate| &view.nodes[candidate.node]);
         // Otherwise some of the pods may stay where they are.
-        let all_go = view.pod_budgets.is_empty() && !digest.protected;
-        let first = digest.first.filter(|_| all_go)?;
-        let place = PodPlace::Taken { node, pod: first };
-        let pod = pending_pod(&facts.pods.pod(first));
-        let earlier = self.first_of_all()?.is_some_and(|other| other < self.packer.place_in_queue(&pod));
-        if earlier || !self.packer.are_sure(summed.specs()) {
+        let all_go = view.pod_budgets.is_empty() && !facts().any(|facts| facts.digest.protected);
+        if !all_go || (unready.is_empty() && ceiling.is_none()) {
             return None;
         }
-        let asked = [pod];
-        let question = packing::WhatIf {
-            without: &[node],
-            unsettled,
-            running: &[0],
-            unready,
-            ..packing::WhatIf::placing(&asked, ReservedMode::Fallback, view.ties)
-        };
-        let plan = self.packer.simulate(&mut self.cluster, &question);
-        let failure = first_failure(view, &plan, &[place]).filter(|_| plan.given_up.is_some())?;
-        Some(Simulation { plan, pods: vec![place], failure: Some(failure) })
+        let without: Vec<usize> = taken.iter().map(|candidate| candidate.node).collect();
+        let (pending, homeless) = self.others.get_or_insert_with(|| {
+            let pending = view.pending.iter().copied();
+            let homeless = self.homeless.iter().map(|&place| pending_pod(view, place));
+            (self.packer.queued(pending), self.packer.queued(homeless))
+        });
+        let mut pods = vec![(&*pending, false)];
+        pods.extend(facts().map(|facts| (&facts.digest.queue, true)));
+        pods.push((homeless, false));
+        let outline = packing::Outline { without: &without, unsettled: &self.unsettled, unready, ceiling, pods: &pods };
+        self.packer.foresee(&mut self.cluster, &outline)
     }
 
-    /// See the field; `None` as long as it is not known.
-    fn first_of_all(&mut self) -> Option<Option<QueuePlace>> {
-        if self.first_of_all.is_none() {
-            let pending = (0..self.view.pending.len()).map(PodPlace::Pending);
-            let pods: Vec<PendingPod<'_>> =
-                pending.chain(self.homeless.iter().copied()).map(|place| self.pending_pod(place)).collect();
-            if self.packer.are_sure(pods.iter().map(|pod| (pod.namespace, pod.spec))) {
-                self.first_of_all = Some(pods.iter().map(|pod| self.packer.place_in_queue(pod)).min());
+    /// Holds a brief answer against a whole one.
+    fn check(&mut self, brief: GivenUp, taken: &[&Candidate], ceiling: Option<HourlyRate>) {
+        let Simulation { plan, failure, .. } = self.ask(taken, true, &[]);
+        let least = || plan.claims[0].instance_types.first().and_then(|own| own.price);
+        let same = match brief {
+            GivenUp::Waits => failure == Some(Failure::WaitsForNode),
+            GivenUp::Dearer => {
+                failure.is_none()
+                    && plan.claims.len() == 1
+                    && ceiling.is_some_and(|ceiling| least().is_none_or(|least| least >= ceiling))
             }
-        }
-        self.first_of_all
+        };
+        assert!(same, "a whole plan says the same as {brief:?}: {failure:?}, {} claims", plan.claims.len());
     }
 
-    fn ask(
-        &mut self,
-        taken: &[&Candidate],
-        unsettled: &[usize],
-        brief: Option<(&[usize], Option<HourlyRate>)>,
-    ) -> Simulation {
+    /// `consolidation` keeps pods off unsettled nodes; `unready` is as the packer knows it.
+    fn ask(&mut self, taken: &[&Candidate], consolidation: bool, unready: &[usize]) -> Simulation {
         let view = self.view;
         let mut pods: Vec<PodPlace> = (0..view.pending.len()).map(PodPlace::Pending).collect();
         let (mut without, mut displaced) = (Vec::with_capacity(taken.len()), Vec::new());
@@ -221,53 +196,40 @@ impl<'w, 'p> WhatIf<'w, 'p> {
         }
         let running: Vec<usize> = (view.pending.len()..pods.len()).collect();
         pods.extend(&self.homeless);
-        let asked: Vec<PendingPod<'_>> = pods.iter().map(|&pod| self.pending_pod(pod)).collect();
-        let (unready, ceiling) = brief.unwrap_or_default();
+        let asked: Vec<PendingPod<'_>> = pods.iter().map(|&pod| pending_pod(view, pod)).collect();
         let question = packing::WhatIf {
             without: &without,
             displaced: &displaced,
-            unsettled,
+            unsettled: if consolidation { &self.unsettled } else { &[] },
             running: &running,
             unready,
-            ceiling,
             ..packing::WhatIf::placing(&asked, ReservedMode::Fallback, view.ties)
         };
         let plan = self.packer.simulate(&mut self.cluster, &question);
-        if cfg!(debug_assertions) && plan.given_up.is_some() {
-            let thorough = packing::WhatIf { unready: &[], ceiling: None, ..question };
-            let whole = self.packer.simulate(&mut self.cluster, &thorough);
-            let failure = first_failure(view, &whole, &pods);
-            let first = || whole.claims[0].instance_types.first().and_then(|own| own.price);
-            let same = match (plan.given_up, ceiling) {
-                (Some(GivenUp::Dearer), Some(ceiling)) => {
-                    failure.is_none() && whole.claims.len() == 1 && first().is_none_or(|least| least >= ceiling)
-                }
-                _ => matches!(failure, Some(Failure::WaitsForNode { .. })),
-            };
-            assert!(same, "a whole plan says the same: {failure:?}, {} claims", whole.claims.len());
+        if cfg!(debug_assertions)
+            && let Some(brief) = plan.given_up
+        {
+            self.check(brief, taken, None);
         }
         let failure = first_failure(view, &plan, &pods);
         Simulation { plan, pods, failure }
     }
+}
 
-    fn pending_pod(&self, place: PodPlace) -> PendingPod<'w> {
-        match place {
-            PodPlace::Pending(pod) => self.view.pending[pod],
-            PodPlace::Taken { node, pod } | PodPlace::Leaving { node, pod } => {
-                pending_pod(&self.view.nodes[node].pods()[pod])
-            }
-        }
+fn pending_pod<'a>(view: &ClusterView<'a>, place: PodPlace) -> PendingPod<'a> {
+    match place {
+        PodPlace::Pending(pod) => view.pending[pod],
+        PodPlace::Taken { node, pod } | PodPlace::Leaving { node, pod } => view.nodes[node].pods()[pod].as_pending(),
     }
 }
 
-fn pending_pod<'a>(own: &PodView<'a>) -> PendingPod<'a> {
-    PendingPod {
-        namespace: own.namespace,
-        name: own.name,
-        spec: own.spec,
-        created: own.created,
-        uid_rank: own.uid_rank,
-    }
+/// Whether the node is within its own pool's `consolidateAfter`.
+fn is_unsettled(view: &ClusterView<'_>, facts: &NodeFacts<'_>) -> bool {
+    let pool = facts.pool(view.pools).map(|pool| view.pools[pool].pool);
+    facts.view.managed
+        && facts.view.initialized
+        && !facts.consolidatable
+        && pool.is_some_and(|pool| pool.disruption.consolidate_after.is_some())
 }
 
 fn bound_pods<'a>(pods: &'a [PodView<'a>], leaves: impl Fn(&PodView<'_>) -> bool) -> Vec<BoundPod<'a>> {
@@ -284,22 +246,17 @@ fn bound_pods<'a>(pods: &'a [PodView<'a>], leaves: impl Fn(&PodView<'_>) -> bool
 
 /// Pending pods may stay pending; those of leaving nodes may wait for a node, but not be without one.
 fn first_failure(view: &ClusterView<'_>, plan: &PackingPlan, pods: &[PodPlace]) -> Option<Failure> {
-    if let Some(GivenUp::Waits { pod, node }) = plan.given_up {
-        return Some(Failure::WaitsForNode { pod, node });
+    if plan.given_up == Some(GivenUp::Waits) {
+        return Some(Failure::WaitsForNode);
     }
     let unplaced = plan.unschedulable.iter().find(|own| !matches!(pods[own.pod], PodPlace::Pending(_)));
     if let Some(unplaced) = unplaced {
         return Some(Failure::NoPlace { pod: unplaced.pod, reason: Box::new(unplaced.reason.clone()) });
     }
-    let unready = plan.existing.iter().filter(|placement| {
+    let waits = plan.existing.iter().any(|placement| {
         let node = &view.nodes[placement.node].view;
-        node.managed && !node.initialized
+        let taken = |&pod: &usize| matches!(pods[pod], PodPlace::Taken { .. });
+        node.managed && !node.initialized && placement.pods.iter().any(taken)
     });
-    for placement in unready {
-        let taken = placement.pods.iter().find(|&&pod| matches!(pods[pod], PodPlace::Taken { .. }));
-        if let Some(&pod) = taken {
-            return Some(Failure::WaitsForNode { pod, node: placement.node });
-        }
-    }
-    None
+    waits.then_some(Failure::WaitsForNode)
 }

@@ -8,7 +8,7 @@ use super::templates::Templates;
 use super::topology::{ClusterTopology, Rules};
 use super::{PackingSetup, requirement_table::RequirementTable, resource_table::ResourceTable};
 use crate::domain::symbol::well_known;
-use crate::domain::{HourlyRate, ResourceName, Resources, Symbol};
+use crate::domain::{ResourceName, Resources, Symbol};
 
 /// The nodes of a cluster and their pods, compiled by [`Packer::cluster`](super::Packer::cluster) for that packer. Every
 /// question leaves it as it was.
@@ -52,9 +52,6 @@ pub struct WhatIf<'q> {
     /// Nodes to which no pod at `running` may go: with the first that does, the pass is given up, if it is certain by then that
     /// every pod finds some place. Empty for a whole plan.
     pub unready: &'q [usize],
-    /// What a single new node must cost less than to be of any use: the pass is given up if it is certain from the start that there
-    /// would be one, and that it would not.
-    pub ceiling: Option<HourlyRate>,
     /// A pod of `pods` for which the answers of existing nodes are kept in the plan's `verdicts`.
     pub watched: Option<usize>,
 }
@@ -72,7 +69,6 @@ impl<'q> WhatIf<'q> {
             unsettled: &[],
             running: &[],
             unready: &[],
-            ceiling: None,
             watched: None,
         }
     }

@@ -300,7 +300,8 @@ impl ExistingNode {
         }
     }
 
-    fn has_room(&self, amounts: &[i64]) -> bool {
+    /// Whether so much more fits on the node.
+    pub(super) fn has_room(&self, amounts: &[i64]) -> bool {
         let left = |index: usize| self.room.get(index).copied().unwrap_or(0);
         !self.overdrawn && amounts.iter().enumerate().all(|(index, &amount)| amount <= 0 || amount <= left(index))
     }
@@ -320,6 +321,13 @@ impl ExistingNode {
         self.taints
     }
 
+    /// Takes so much of the room.
+    pub(super) fn fill(&mut self, amounts: &[i64]) {
+        for (room, amount) in self.room.iter_mut().zip(amounts) {
+            *room -= amount;
+        }
+    }
+
     /// Puts the pod on the node.
     pub(super) fn add(
         &mut self,
@@ -331,9 +339,7 @@ impl ExistingNode {
     ) {
         self.pods.push(pod);
         self.set = set;
-        for (room, amount) in self.room.iter_mut().zip(&visitor.class.shape.amounts) {
-            *room -= amount;
-        }
+        self.fill(&visitor.class.shape.amounts);
         self.ports.extend(&visitor.class.shape.ports);
         if let Some(own) = visitor.volumes {
             self.attached.extend(own.attached.iter().cloned());

@@ -11,12 +11,13 @@ use rustc_hash::FxHashMap;
 use super::bits::{self, Bits};
 use super::claim::Claim;
 use super::errors::Unschedulable;
-use super::input::MinValuesPolicy;
+use super::input::{MinValuesPolicy, PackingSetup};
 use super::min_values;
 use super::pass::Pass;
 use super::plan::{ExistingPlacement, PackingPlan, PlannedClaim, PricedType, UnschedulablePod};
 use super::requirement_table::SetId;
 use super::templates::pool_labels;
+use super::type_table::TypeTable;
 use crate::domain::labels::{is_restricted, is_well_known};
 use crate::domain::requirements::{Operator, Requirement, Requirements};
 use crate::domain::symbol::well_known;
@@ -121,7 +122,7 @@ fn ordered(pass: &Pass<'_, '_>, claim: &Claim, set: SetId, orders: &mut PriceOrd
     if let Some(known) = orders.by_types.get(&key) {
         return Arc::clone(known);
     }
-    let all = by_price(pass, position, set, orders);
+    let all = by_price(pass.engine.setup, pass.engine.tables, (position, set), orders);
     let left: Arc<[PricedType]> =
         all.iter().filter(|own| bits::contains(&claim.types, own.index as usize)).copied().collect();
     orders.by_types.insert(key, Arc::clone(&left));
@@ -129,10 +130,15 @@ fn ordered(pass: &Pass<'_, '_>, claim: &Claim, set: SetId, orders: &mut PriceOrd
 }
 
 /// All types of a table as a set of requirements prices them, the cheapest first. The set must have been prepared.
-fn by_price<'o>(pass: &Pass<'_, '_>, position: usize, set: SetId, orders: &'o mut PriceOrders) -> &'o [PricedType] {
-    orders.by_set.entry((position, set)).or_insert_with(|| {
-        let table = &pass.engine.tables[position];
-        let by_on_demand = pass.engine.setup.karpenter <= KarpenterVersion::V0_16;
+fn by_price<'o>(
+    setup: &PackingSetup<'_>,
+    tables: &[TypeTable<'_>],
+    at: (usize, SetId),
+    orders: &'o mut PriceOrders,
+) -> &'o [PricedType] {
+    orders.by_set.entry(at).or_insert_with(|| {
+        let (table, set) = (&tables[at.0], at.1);
+        let by_on_demand = setup.karpenter <= KarpenterVersion::V0_16;
         let priced = |index: usize| {
             let own = &table.types[index];
             let price = if by_on_demand { on_demand_price(own) } else { table.price(index, set) };
@@ -144,15 +150,15 @@ fn by_price<'o>(pass: &Pass<'_, '_>, position: usize, set: SetId, orders: &'o mu
     })
 }
 
-/// What the cheapest of `types` costs under a set of requirements; `None` if none has a price.
+/// What the cheapest of some types of a table costs under a set of requirements; `None` if none has a price.
 pub(super) fn cheapest(
-    pass: &Pass<'_, '_>,
-    position: usize,
-    set: SetId,
+    setup: &PackingSetup<'_>,
+    tables: &[TypeTable<'_>],
+    at: (usize, SetId),
     types: &[u64],
     orders: &mut PriceOrders,
 ) -> Option<HourlyRate> {
-    let mut all = by_price(pass, position, set, orders).iter();
+    let mut all = by_price(setup, tables, at, orders).iter();
     all.find(|own| bits::contains(types, own.index as usize))?.price
 }
 

@@ -1,6 +1,6 @@
 //! One scheduling pass: the queue, and the three stages through which each pod goes.
 //!
-//! Source: Karpenter core v1.13 `pkg/controllers/provisioning/scheduling/scheduler.go` (`Solve`, `add`), `queue.go`.
+//! Source: Karpenter core v1.13 `pkg/controllers/provisioning/scheduling/scheduler.go` (`Solve`, `add`).
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -14,10 +14,11 @@ use super::existing_index::ExistingNodes;
 use super::go_sort;
 use super::input::PendingPod;
 use super::plan::{GivenUp, NodeVerdict};
+use super::queue::{place_in_queue, sorted};
 use super::resource_table::ResourceTable;
 use super::shapes::Shapes;
 use super::volumes::PodVolumes;
-use crate::domain::{ResourceName, Resources, SimTime};
+use crate::domain::{ResourceName, Resources};
 
 /// The state of a pass.
 pub(super) struct Pass<'p, 'a> {
@@ -251,7 +252,7 @@ impl<'p, 'a> Pass<'p, 'a> {
                     let node = node.node;
                     self.existing.change(position, |node| node.add(pod, set, &visitor, table, topology));
                     if running && self.asked.unready.get(node).is_some_and(|&own| own) {
-                        self.given_up = Some(GivenUp::Waits { pod, node });
+                        self.given_up = Some(GivenUp::Waits);
                     }
                     return true;
                 }
@@ -414,27 +415,4 @@ impl<'p, 'a> Pass<'p, 'a> {
         }
         self.limit_types(template);
     }
-}
-
-/// Where a pod stands in the queue of a pass: most CPU first, then most memory, then the oldest (in whole seconds), then by UID.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub struct QueuePlace(i64, i64, i64, u64);
-
-impl QueuePlace {
-    /// That of a pod that requests so much CPU, in thousandths, and memory, in bytes.
-    pub fn new((cpu, memory): (i64, i64), created: SimTime, uid_rank: u64) -> Self {
-        Self(-cpu, -memory, created.as_micros() / 1_000_000, uid_rank)
-    }
-}
-
-fn place_in_queue(pods: &[PendingPod<'_>], classes: &Classes, pod: usize) -> QueuePlace {
-    let size = classes.list[classes.of_pod[pod]].shape.size;
-    QueuePlace::new(size, pods[pod].created, pods[pod].uid_rank)
-}
-
-/// The pods in the order of the queue.
-pub(super) fn sorted(pods: &[PendingPod<'_>], classes: &Classes) -> Vec<usize> {
-    let mut order: Vec<usize> = (0..pods.len()).collect();
-    order.sort_by_cached_key(|&pod| place_in_queue(pods, classes, pod));
-    order
 }

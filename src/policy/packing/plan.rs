@@ -24,17 +24,12 @@ pub struct PackingPlan {
     pub given_up: Option<GivenUp>,
 }
 
-/// Why a pass was given up before its end.
+/// Why a pass was given up before its end, or was not needed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum GivenUp {
-    /// A pod went to an [`unready`](super::WhatIf::unready) node.
-    Waits {
-        /// Position of the pod.
-        pod: usize,
-        /// Position of the node.
-        node: usize,
-    },
-    /// There would be one claim, all of whose types cost at least the [ceiling](super::WhatIf::ceiling).
+    /// A running pod would go to an [`unready`](super::WhatIf::unready) node.
+    Waits,
+    /// There would be one claim, all of whose types cost at least the [ceiling](super::Outline::ceiling).
     Dearer,
 }
 

@@ -68,6 +68,8 @@ struct Entry {
     exhausted: bool,
     /// Whether such pods are sure of a place where nothing but their own wishes counts, if that is known.
     sure: Option<bool>,
+    /// Whether they are and ask for nothing but room, if that is known.
+    wants_but_room: Option<bool>,
 }
 
 /// All shapes met so far.
@@ -114,10 +116,22 @@ impl Shapes {
         &self.entries[number].shape
     }
 
-    /// Whether topology has no say in where pods of the shape go, nor these in where others do, before anything is relaxed.
-    pub(super) fn is_plain(&self, number: usize) -> bool {
-        let entry = &self.entries[number];
-        entry.forms[0].constraints.is_empty() && entry.shape.inverse.is_empty()
+    /// Whether pods of the shape have no wish of their own and no say in where others go, volumes and claims aside.
+    pub(super) fn asks_for_room_only(&self, number: usize) -> bool {
+        let Entry { shape, forms, .. } = &self.entries[number];
+        let form = &forms[0];
+        let anywhere = form.set == SetId::EMPTY && form.host.is_none() && form.constraints.is_empty();
+        anywhere && shape.ports.is_empty() && shape.inverse.is_empty()
+    }
+
+    /// Whether pods of the shape ask for nothing but room and are sure of a place, if that was found out before.
+    pub(super) fn wants_but_room(&self, number: usize) -> Option<bool> {
+        self.entries[number].wants_but_room
+    }
+
+    /// Remembers whether pods of the shape ask for nothing but room and are sure of a place.
+    pub(super) fn remember_wants_but_room(&mut self, number: usize, known: bool) {
+        self.entries[number].wants_but_room = Some(known);
     }
 
     /// Whether pods of the shape can always have a node of their own, if that was found out before.
@@ -127,7 +141,9 @@ impl Shapes {
 
     /// Forgets which pods can always have a node of their own: the instance types have changed.
     pub(super) fn forget_sure(&mut self) {
-        self.entries.iter_mut().for_each(|entry| entry.sure = None);
+        for entry in &mut self.entries {
+            (entry.sure, entry.wants_but_room) = (None, None);
+        }
     }
 
     /// Remembers whether pods of the shape can always have a node of their own.
@@ -171,7 +187,7 @@ fn new_entry(
         inverse: rules.inverse(spec, namespace, setup, spanning, table),
     };
     let first = new_form(Arc::clone(spec), namespace, workshop);
-    Entry { shape: Arc::new(shape), forms: vec![Arc::new(first)], exhausted: false, sure: None }
+    Entry { shape: Arc::new(shape), forms: vec![Arc::new(first)], exhausted: false, sure: None, wants_but_room: None }
 }
 
 fn new_form(spec: Arc<PodSpec>, namespace: Symbol, workshop: &mut Workshop<'_>) -> Form {

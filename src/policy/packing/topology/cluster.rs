@@ -159,6 +159,11 @@ impl<'q> Taken<'q> {
 }
 
 impl ClusterTopology {
+    /// Whether some bound pod keeps others away by required anti-affinity.
+    pub(in crate::policy::packing) fn has_inverse(&self) -> bool {
+        !self.inverse.is_empty()
+    }
+
     /// The topology of these nodes and pods.
     pub(in crate::policy::packing) fn new(
         nodes: Vec<TopologyNode>,
