@@ -204,12 +204,12 @@ impl<'a> Packer<'a> {
     }
 
     /// Pods as the queue of a pass has them.
-    pub fn queued<'p>(&mut self, pods: impl IntoIterator<Item = PendingPod<'p>>) -> QueuedPods {
+    pub fn queued<'p>(&mut self, pods: impl ExactSizeIterator<Item = PendingPod<'p>>) -> QueuedPods {
         let sized = |pod: PendingPod<'p>| {
             let shape = self.shape(pod.namespace, pod.spec);
             (pod, self.shapes.shape(shape).size)
         };
-        QueuedPods::of(pods.into_iter().map(sized))
+        QueuedPods::of(pods.map(sized))
     }
 
     /// The number of the shape of such pods.

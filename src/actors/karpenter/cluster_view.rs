@@ -10,9 +10,9 @@ use crate::actors::context::Context;
 use crate::actors::workload_controllers::daemon_sets;
 use crate::domain::pod::PodPhase as ReportedPhase;
 use crate::domain::{NodeId, PodId, PodSpec, SimTime};
-use crate::policy::disruption::{ClusterView, NodeFacts, PodBudget, PodList, PodView};
+use crate::policy::disruption::{ClusterView, NodeFacts, PodBudget, PodList, PodView, PodsDigest};
 use crate::policy::packing::{
-    NamespaceView, NodeView, PackingOptions, PackingSetup, PendingPod, PoolView, TieBreak, Volumes,
+    NamespaceView, NodePods, NodeView, PackingOptions, PackingSetup, PendingPod, PoolView, TieBreak, Volumes,
 };
 use crate::world::{NodePhase, PodPhase};
 
@@ -62,7 +62,7 @@ pub(super) fn with_view<R>(
     ask: impl FnOnce(PackingSetup<'_>, &ClusterView<'_>, &[NodeId]) -> R,
 ) -> R {
     let known = known_nodes(context);
-    let kept: Vec<kept_pods::OfNode> = known.iter().map(|&node| kept_pods::of_node(context, node)).collect();
+    let kept: Vec<OfNode> = known.iter().map(|&node| kept_pods::with_digest(context, node)).collect();
     let pods: Vec<PodsOnNode<'_>> = known.iter().map(|&node| PodsOnNode::new(context, node)).collect();
     let facts = known.iter().zip(&pods).zip(&kept);
     let nodes: Vec<NodeFacts<'_>> =
@@ -129,6 +129,9 @@ pub(super) fn pod_view<'c>(context: &'c Context<'_>, pod: PodId) -> PodView<'c> 
     }
 }
 
+/// What is kept of a node's pods.
+type OfNode = (NodePods, Arc<PodsDigest>);
+
 /// The pods of a node, listed when somebody asks.
 struct PodsOnNode<'c> {
     context: &'c Context<'c>,
@@ -164,15 +167,15 @@ fn node_facts<'c>(
     now: SimTime,
     node: NodeId,
     pods: &'c PodsOnNode<'c>,
-    kept: &'c kept_pods::OfNode,
+    (bound, digest): &'c OfNode,
 ) -> NodeFacts<'c> {
     let state = context.world.node(node);
     let claim = context.karpenter.nodes.get(&node);
     let view = node_view(context, node);
     NodeFacts {
-        view: NodeView { summed: view.offered.then_some(&kept.bound), ..view },
+        view: NodeView { summed: view.offered.then_some(bound), ..view },
         pods,
-        digest: &kept.digest,
+        digest,
         created: state.created,
         expire_after: claim.and_then(|claim| claim.template.expire_after),
         grace_limited: claim.is_some_and(|claim| claim.template.termination_grace_period.is_some()),

@@ -2,6 +2,7 @@
 //! nodes with the pods that they had before.
 
 use std::cell::RefCell;
+use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
@@ -13,15 +14,14 @@ use crate::policy::packing::{BoundPod, NodePods};
 
 /// By node, what its pods came to when they were last looked at.
 #[derive(Debug, Default)]
-pub(super) struct KeptPods(RefCell<FxHashMap<NodeId, (u64, OfNode)>>);
+pub(super) struct KeptPods(RefCell<FxHashMap<NodeId, Kept>>);
 
-/// The pods of a node, for different questions. Copies share what they hold.
-#[derive(Clone, Debug)]
-pub(super) struct OfNode {
-    /// As the packer counts them on a node that stays.
-    pub(super) bound: NodePods,
-    /// As the methods of disruption want to know them.
-    pub(super) digest: PodsDigest,
+/// The pods of a node at one of its revisions.
+#[derive(Debug)]
+struct Kept {
+    revision: u64,
+    bound: NodePods,
+    digest: Option<Arc<PodsDigest>>,
 }
 
 impl KeptPods {
@@ -31,24 +31,37 @@ impl KeptPods {
     }
 }
 
-/// The pods of a node as they are now.
-pub(super) fn of_node(context: &Context<'_>, node: NodeId) -> OfNode {
+/// The pods of a node as they are now, as the packer counts them on a node that stays.
+pub(super) fn on_node(context: &Context<'_>, node: NodeId) -> NodePods {
+    with(context, node, |kept| kept.bound.clone())
+}
+
+/// The same, and as the methods of disruption want to know them.
+pub(super) fn with_digest(context: &Context<'_>, node: NodeId) -> (NodePods, Arc<PodsDigest>) {
+    with(context, node, |kept| {
+        let digest = kept.digest.get_or_insert_with(|| Arc::new(digest(context, node)));
+        (kept.bound.clone(), Arc::clone(digest))
+    })
+}
+
+fn with<R>(context: &Context<'_>, node: NodeId, ask: impl FnOnce(&mut Kept) -> R) -> R {
     let revision = context.world.node(node).pods_revision;
     let mut kept = context.karpenter.kept_pods.0.borrow_mut();
-    match kept.get(&node) {
-        Some((known, own)) if *known == revision => own.clone(),
-        _ => {
-            let pods = &context.world.node(node).pods;
-            let size = |position: usize| {
-                let requests = &context.world.pod(pods[position]).requests;
-                (requests.cpu_milli(), requests.memory_bytes())
-            };
-            let digest = PodsDigest::sized(&pod_views(context, node), size);
-            let own = OfNode { bound: bound(context, node), digest };
-            kept.insert(node, (revision, own.clone()));
-            own
-        }
+    let now = || Kept { revision, bound: bound(context, node), digest: None };
+    let kept = kept.entry(node).or_insert_with(now);
+    if kept.revision != revision {
+        *kept = now();
     }
+    ask(kept)
+}
+
+fn digest(context: &Context<'_>, node: NodeId) -> PodsDigest {
+    let pods = &context.world.node(node).pods;
+    let size = |position: usize| {
+        let requests = &context.world.pod(pods[position]).requests;
+        (requests.cpu_milli(), requests.memory_bytes())
+    };
+    PodsDigest::sized(&pod_views(context, node), size)
 }
 
 fn bound(context: &Context<'_>, node: NodeId) -> NodePods {

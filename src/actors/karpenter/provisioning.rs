@@ -188,7 +188,7 @@ fn pack(context: &Context<'_>, known: &[NodeId], pods: &[PodId]) -> PackingPlan 
     // Pods to place that have a node are on one that leaves.
     let bound = |&node: &NodeId| match is_marked(context, node) {
         true => (bound_pods(context, node, &to_place), None),
-        false => (Vec::new(), Some(kept_pods::of_node(context, node).bound)),
+        false => (Vec::new(), Some(kept_pods::on_node(context, node))),
     };
     let bound: Vec<(Vec<BoundPod<'_>>, Option<NodePods>)> = known.iter().map(bound).collect();
     let views = known.iter().zip(&bound);

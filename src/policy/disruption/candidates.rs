@@ -207,7 +207,8 @@ impl Survey {
             self.graceful = (0..view.nodes.len()).map(first).collect();
         }
         if self.described.len() != view.nodes.len() {
-            self.described = (0..view.nodes.len()).map(|node| describe(view, node)).collect();
+            let mut types = KnownTypes::default();
+            self.described = (0..view.nodes.len()).map(|node| describe(view, node, &mut types)).collect();
         }
         let (mut found, mut others) = (Vec::new(), Vec::new());
         for node in 0..view.nodes.len() {
@@ -259,7 +260,9 @@ pub fn compare_by_cost(one: (f64, SimTime, &str), other: (f64, SimTime, &str)) -
 /// Everything that stands against it, in the order in which upstream looks; upstream itself stops at the first.
 pub fn eligible(view: &ClusterView<'_>, node: usize, method: Method) -> Result<Candidate, Vec<Blocker>> {
     let found: Vec<Blocker> = blockers(view, node, method).collect();
-    let Some(candidate) = describe(view, node).filter(|_| found.is_empty()) else { return Err(found) };
+    let Some(candidate) = describe(view, node, &mut KnownTypes::default()).filter(|_| found.is_empty()) else {
+        return Err(found);
+    };
     let refused = refusals(view, &candidate, method).next();
     match refused {
         None => Ok(complete(view, candidate)),
@@ -271,7 +274,7 @@ pub fn eligible(view: &ClusterView<'_>, node: usize, method: Method) -> Result<C
 /// the first.
 pub fn objections(view: &ClusterView<'_>, node: usize, method: Method) -> Vec<Blocker> {
     let mut found: Vec<Blocker> = blockers(view, node, method).collect();
-    if let Some(candidate) = describe(view, node) {
+    if let Some(candidate) = describe(view, node, &mut KnownTypes::default()) {
         let mut refused: Vec<NotEligible> = refusals(view, &candidate, method).collect();
         if let Some(NotEligible::StaticPool | NotEligible::DynamicPool) = refused.first() {
             refused.truncate(1);
@@ -283,7 +286,7 @@ pub fn objections(view: &ClusterView<'_>, node: usize, method: Method) -> Vec<Bl
 
 /// The node as a candidate, whatever stands against it; `None` if its NodePool is not known.
 pub fn described(view: &ClusterView<'_>, node: usize) -> Option<Candidate> {
-    Some(complete(view, describe(view, node)?))
+    Some(complete(view, describe(view, node, &mut KnownTypes::default())?))
 }
 
 /// What stands against the node whatever else the method wants.
@@ -346,16 +349,15 @@ fn complete(view: &ClusterView<'_>, candidate: Candidate) -> Candidate {
 }
 
 /// The candidate, as yet without what it costs and what its removal disturbs; `None` if its NodePool is not known.
-fn describe(view: &ClusterView<'_>, node: usize) -> Option<Candidate> {
+fn describe(view: &ClusterView<'_>, node: usize, known: &mut KnownTypes) -> Option<Candidate> {
     let facts = &view.nodes[node];
     let labels = facts.view.labels;
     let pool = facts.pool(view.pools)?;
     let name = labels.get(well_known::INSTANCE_TYPE);
-    let types = view.pools[pool].instance_types;
     Some(Candidate {
         node,
         pool,
-        instance_type: name.and_then(|name| instance_types::position(types, name)),
+        instance_type: name.and_then(|name| known.position(view, pool, name)),
         capacity_type: labels.get(well_known::CAPACITY_TYPE),
         zone: labels.get(well_known::ZONE),
         cost: 0.0,
@@ -363,6 +365,21 @@ fn describe(view: &ClusterView<'_>, node: usize) -> Option<Candidate> {
         price: None,
         savings_ratio: 0.0,
     })
+}
+
+/// The places of instance types among those of their pools that were found so far: many nodes are of few types.
+#[derive(Default)]
+struct KnownTypes(Vec<((usize, Symbol), Option<usize>)>);
+
+impl KnownTypes {
+    fn position(&mut self, view: &ClusterView<'_>, pool: usize, name: Symbol) -> Option<usize> {
+        if let Some(known) = self.0.iter().find(|known| known.0 == (pool, name)) {
+            return known.1;
+        }
+        let position = instance_types::position(view.pools[pool].instance_types, name);
+        self.0.push(((pool, name), position));
+        position
+    }
 }
 
 /// Why the method does not want the candidate, in the order in which upstream looks. What follows a pool of the wrong kind

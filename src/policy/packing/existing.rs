@@ -11,7 +11,7 @@ use super::classes::Class;
 use super::errors::Refusal;
 use super::existing_index::ExistingNodes;
 use super::input::{NodeView, PackingSetup};
-use super::node_memo::{Fixed, KeptNode, NodeMemo, host_name};
+use super::node_memo::{Fixed, KeptNode, NodeMemo, Room, host_name};
 use super::node_pods::NodePods;
 use super::ports;
 use super::requirement_table::{Combined, RequirementTable, SetId, Undefined};
@@ -90,32 +90,49 @@ impl NodeReader<'_, '_> {
     fn new_node(&mut self, position: usize, view: &NodeView<'_>, known: &KeptNode) -> ExistingNode {
         let taints = respected_taints(view);
         let taints_id = self.rules.intern_taints(&taints);
-        let mut available = view.allocatable.clone();
-        available.subtract(&known.pods.sums().requests);
         let mut attached = Vec::new();
         if !view.volume_limits.is_empty() {
             for pod in &known.pods.sums().with_volumes {
                 attached.extend(volumes::attachments(self.setup.volumes, pod.namespace, &pod.name, &pod.spec));
             }
         }
-        let host = host_name(view);
-        let mut expected = self.memo.expected(host, (known.set, taints_id, &taints), self.daemons, self.table);
+        let as_now = |room: &&Arc<Room>| room.taints == taints_id && room.allocatable == *view.allocatable;
+        let room = match known.room.as_ref().filter(as_now) {
+            Some(room) => Arc::clone(room),
+            None => {
+                let room = Arc::new(self.room(view, known, (taints_id, &taints)));
+                self.memo.keep_room(view.name, &room);
+                room
+            }
+        };
+        ExistingNode {
+            node: position,
+            fixed: Arc::clone(&known.fixed),
+            set: known.set,
+            taints: taints_id,
+            overdrawn: room.overdrawn,
+            room: room.left.clone(),
+            ports: known.pods.sums().ports.clone(),
+            attached,
+            pods: Vec::new(),
+        }
+    }
+
+    fn room(&mut self, view: &NodeView<'_>, known: &KeptNode, (id, taints): (TaintsId, &[Taint])) -> Room {
+        let mut available = view.allocatable.clone();
+        available.subtract(&known.pods.sums().requests);
+        let mut expected = self.memo.expected(host_name(view), (known.set, id, taints), self.daemons, self.table);
         expected.subtract(&known.pods.sums().daemon_requests);
         for (name, amount) in expected.iter() {
             if amount > 0 && view.allocatable.find(name).is_some() {
                 available.set(name, available.get(name) - amount);
             }
         }
-        ExistingNode {
-            node: position,
-            fixed: Arc::clone(&known.fixed),
-            set: known.set,
-            taints: taints_id,
+        Room {
+            allocatable: view.allocatable.clone(),
+            taints: id,
+            left: SmallVec::from_slice(&self.resources.dense(&available)),
             overdrawn: view.allocatable.iter().any(|(name, _)| available.get(name) < 0),
-            room: SmallVec::from_slice(&self.resources.dense(&available)),
-            ports: known.pods.sums().ports.clone(),
-            attached,
-            pods: Vec::new(),
         }
     }
 }

@@ -7,6 +7,7 @@
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
 
 use super::input::{BoundPod, NodeView};
 use super::node_pods::NodePods;
@@ -45,6 +46,20 @@ pub(super) struct KeptNode {
     pub(super) set: SetId,
     pub(super) fixed: Arc<Fixed>,
     pub(super) pods: NodePods,
+    /// What they leave of it, if that was worked out.
+    pub(super) room: Option<Arc<Room>>,
+}
+
+/// What the pods and the daemons of a node leave.
+pub(super) struct Room {
+    /// Of so much.
+    pub(super) allocatable: Resources,
+    /// With these taints, which decide on the daemons.
+    pub(super) taints: TaintsId,
+    /// Room left, after the daemons that are still to come.
+    pub(super) left: SmallVec<[i64; 6]>,
+    /// Whether some resource is overdrawn, so that nothing fits any more.
+    pub(super) overdrawn: bool,
 }
 
 /// What no question changes about a node.
@@ -84,7 +99,7 @@ impl NodeMemo {
         let (kept, pods) = (same_labels.cloned(), same_pods.map(|known| known.pods.clone()));
         let pods = pods.or_else(|| view.summed.cloned()).unwrap_or_else(|| self.pods_of(view.pods));
         let now = match kept {
-            Some(kept) => KeptNode { pods, ..kept },
+            Some(kept) => KeptNode { pods, room: None, ..kept },
             None => KeptNode {
                 labels: Arc::new(view.labels.clone()),
                 set: self.set_of(view.labels, table),
@@ -93,10 +108,18 @@ impl NodeMemo {
                     volume_limits: view.volume_limits.to_vec(),
                 }),
                 pods,
+                room: None,
             },
         };
         self.nodes.insert(view.name.to_owned(), now.clone());
         now
+    }
+
+    /// Remembers what is left of a node for as long as it keeps its labels and its pods.
+    pub(super) fn keep_room(&mut self, name: &str, room: &Arc<Room>) {
+        if let Some(known) = self.nodes.get_mut(name) {
+            known.room = Some(Arc::clone(room));
+        }
     }
 
     /// Forgets nodes that are not among `views`, once they are the most.

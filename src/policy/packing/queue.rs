@@ -43,8 +43,8 @@ pub struct QueuedPods {
 
 impl QueuedPods {
     /// These pods, each with the CPU in thousandths and the memory in bytes that it requests.
-    pub fn of<'p>(pods: impl IntoIterator<Item = (PendingPod<'p>, (i64, i64))>) -> Self {
-        let mut queued = Self::default();
+    pub fn of<'p>(pods: impl ExactSizeIterator<Item = (PendingPod<'p>, (i64, i64))>) -> Self {
+        let mut queued = Self { classes: Vec::new(), pods: Vec::with_capacity(pods.len()) };
         for (pod, size) in pods {
             let same =
                 |(namespace, spec): &(Symbol, Arc<PodSpec>)| *namespace == pod.namespace && Arc::ptr_eq(spec, pod.spec);
