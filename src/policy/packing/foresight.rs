@@ -12,7 +12,7 @@ use super::cluster::ClusterView;
 use super::existing_index::ExistingNodes;
 use super::finish;
 use super::plan::GivenUp;
-use super::queue::{QueuePlace, QueuedPods};
+use super::queue::{Places, QueuePlace, QueuedPods};
 use super::resource_table;
 use super::shapes::Shape;
 use super::topology::Rules;
@@ -66,7 +66,7 @@ impl Packer<'_> {
     }
 
     /// The pods of the question in the order of the queue; `None` if not all of them go where there is room.
-    fn travellers(&mut self, outline: &Outline<'_>) -> Option<(Vec<Travellers>, Vec<(QueuePlace, usize)>)> {
+    fn travellers(&mut self, outline: &Outline<'_>) -> Option<(Vec<Travellers>, Places)> {
         let (mut travellers, mut queue) = (Vec::new(), Vec::new());
         let mut sources = 0;
         for &(own, running) in outline.pods.iter().filter(|(own, _)| !own.pods.is_empty()) {
