@@ -15,7 +15,10 @@ pub mod summary;
 pub mod tables;
 pub mod terminal;
 
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+
+use rayon::prelude::*;
 
 use crate::simulation::Outcome;
 pub use directory::{OutputDirectory, OutputError};
@@ -54,8 +57,26 @@ pub fn write(
     Ok(directory.commit()?)
 }
 
+/// What writes a file.
+type Content<'c> = Box<dyn FnOnce(&mut dyn Write) -> io::Result<()> + Send + 'c>;
+
+/// What writes a table of a run.
+type Table = fn(&Outcome, &mut dyn Write) -> io::Result<()>;
+
+/// The tables, those that take longest first.
+const TABLES: [(&str, Table); 8] = [
+    ("events.jsonl", tables::events),
+    ("pods.csv", tables::pods),
+    ("metrics.csv", tables::metrics),
+    ("workloads.csv", tables::workloads),
+    ("timeline.csv", tables::timeline),
+    ("nodes.csv", tables::nodes),
+    ("bill.csv", tables::bill),
+    ("queues.csv", tables::queues),
+];
+
 /// Writes the whole report of `outcome` into the folder `folder` of a directory under construction; an empty name is the
-/// directory itself.
+/// directory itself. Files are made side by side, each from the outcome alone.
 ///
 /// # Errors
 /// If a file cannot be made or written.
@@ -69,25 +90,25 @@ pub fn write_into(
 ) -> Result<(), ReportError> {
     let plots = plots::Plots::of(outcome)?;
     let json = summary.to_json()?;
-    let page = page::render(outcome, summary, &plots, command);
-    let name = |file: &str| if folder.is_empty() { file.to_owned() } else { format!("{folder}/{file}") };
-    directory.file(&name("summary.json"), |output| output.write_all(json.as_bytes()))?;
-    directory.file(&name("report.html"), |output| output.write_all(page.as_bytes()))?;
+    let mut files: Vec<(&str, Content<'_>)> = vec![
+        (
+            "report.html",
+            Box::new(|output| output.write_all(page::render(outcome, summary, &plots, command).as_bytes())),
+        ),
+        ("summary.json", Box::new(|output| output.write_all(json.as_bytes()))),
+    ];
+    for (file, table) in TABLES.into_iter().filter(|(file, _)| *file != "queues.csv" || !outcome.queues.is_empty()) {
+        files.push((file, Box::new(move |output| table(outcome, output))));
+    }
     for plot in &plots.drawn {
-        directory.file(&name(plot.file), |output| output.write_all(plot.standalone().as_bytes()))?;
+        files.push((plot.file, Box::new(|output| output.write_all(plot.standalone().as_bytes()))));
     }
-    directory.file(&name("timeline.csv"), |output| tables::timeline(outcome, output))?;
-    directory.file(&name("workloads.csv"), |output| tables::workloads(outcome, output))?;
-    directory.file(&name("metrics.csv"), |output| tables::metrics(outcome, output))?;
-    if !outcome.queues.is_empty() {
-        directory.file(&name("queues.csv"), |output| tables::queues(outcome, output))?;
-    }
-    directory.file(&name("pods.csv"), |output| tables::pods(outcome, output))?;
-    directory.file(&name("nodes.csv"), |output| tables::nodes(outcome, output))?;
-    directory.file(&name("bill.csv"), |output| tables::bill(outcome, output))?;
-    directory.file(&name("events.jsonl"), |output| tables::events(outcome, output))?;
     if let Some(settings) = metrics {
-        directory.file(&name(open_metrics::FILE), |output| open_metrics::write(outcome, settings, output))?;
+        files.push((open_metrics::FILE, Box::new(move |output| open_metrics::write(outcome, settings, output))));
     }
+    let name = |file: &str| if folder.is_empty() { file.to_owned() } else { format!("{folder}/{file}") };
+    let write = |(file, content): (&str, Content<'_>)| directory.file(&name(file), content);
+    let written: Vec<Result<(), OutputError>> = files.into_par_iter().with_max_len(1).map(write).collect();
+    written.into_iter().collect::<Result<(), OutputError>>()?;
     Ok(())
 }
