@@ -159,7 +159,7 @@ impl<'w, 'p> WhatIf<'w, 'p> {
         pods.extend(facts().map(|facts| (&facts.digest.queue, true)));
         pods.push((homeless, false));
         let outline = packing::Outline { without: &without, unsettled: &self.unsettled, unready, ceiling, pods: &pods };
-        self.packer.foresee(&mut self.cluster, &outline)
+        self.packer.foresee(&self.cluster, &outline)
     }
 
     /// Holds a brief answer against a whole one.

@@ -15,7 +15,7 @@ use super::node_memo::{Fixed, KeptNode, NodeMemo, Room, host_name};
 use super::node_pods::NodePods;
 use super::ports;
 use super::requirement_table::{Combined, RequirementTable, SetId, Undefined};
-use super::resource_table::ResourceTable;
+use super::resource_table::{self, ResourceTable};
 use super::topology::{Asking, Blocked, Place, Rules, TaintsId, Topology, TopologyNode, names_host};
 use super::volumes::{self, Attachment, PodVolumes};
 use crate::domain::pod::HostPort;
@@ -317,10 +317,18 @@ impl ExistingNode {
         }
     }
 
-    /// Whether so much more fits on the node.
-    pub(super) fn has_room(&self, amounts: &[i64]) -> bool {
-        let left = |index: usize| self.room.get(index).copied().unwrap_or(0);
-        !self.overdrawn && amounts.iter().enumerate().all(|(index, &amount)| amount <= 0 || amount <= left(index))
+    fn has_room(&self, amounts: &[i64]) -> bool {
+        !self.overdrawn && resource_table::fits(&self.room, amounts)
+    }
+
+    /// Room left by resource, without regard to what is [overdrawn](Self::is_overdrawn).
+    pub(super) fn left(&self) -> &[i64] {
+        &self.room
+    }
+
+    /// Whether nothing fits any more.
+    pub(super) fn is_overdrawn(&self) -> bool {
+        self.overdrawn
     }
 
     /// Room left of the resource with this index; nothing if nothing fits any more.
@@ -338,13 +346,6 @@ impl ExistingNode {
         self.taints
     }
 
-    /// Takes so much of the room.
-    pub(super) fn fill(&mut self, amounts: &[i64]) {
-        for (room, amount) in self.room.iter_mut().zip(amounts) {
-            *room -= amount;
-        }
-    }
-
     /// Puts the pod on the node.
     pub(super) fn add(
         &mut self,
@@ -356,7 +357,7 @@ impl ExistingNode {
     ) {
         self.pods.push(pod);
         self.set = set;
-        self.fill(&visitor.class.shape.amounts);
+        resource_table::subtract(&mut self.room, &visitor.class.shape.amounts);
         self.ports.extend(&visitor.class.shape.ports);
         if let Some(own) = visitor.volumes {
             self.attached.extend(own.attached.iter().cloned());

@@ -4,7 +4,12 @@
 //! It is known where pods go that ask for nothing but room and are sure of a place: to the first existing node with room, or to a
 //! new one. Everything else is left to a pass.
 
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::collections::binary_heap::PeekMut;
 use std::sync::Arc;
+
+use smallvec::SmallVec;
 
 use super::Packer;
 use super::bits::Bits;
@@ -12,10 +17,10 @@ use super::cluster::ClusterView;
 use super::existing_index::ExistingNodes;
 use super::finish;
 use super::plan::GivenUp;
-use super::queue::{Places, QueuePlace, QueuedPods};
+use super::queue::{QueuePlace, QueuedPods};
 use super::resource_table;
-use super::shapes::Shape;
-use super::topology::Rules;
+use super::shapes::Shapes;
+use super::topology::{Rules, TaintsId};
 use crate::domain::taints::{Taint, first_untolerated};
 use crate::domain::{HourlyRate, KarpenterVersion, PodSpec};
 
@@ -34,29 +39,26 @@ pub struct Outline<'q> {
     pub pods: &'q [(&'q QueuedPods, bool)],
 }
 
-/// Pods of one shape on their way to a node.
-struct Travellers {
-    shape: Arc<Shape>,
-    spec: Arc<PodSpec>,
+/// Pods of one list on their way to nodes.
+struct Travellers<'q> {
+    pods: &'q QueuedPods,
     running: bool,
-    /// No node before it takes one of them.
-    from: usize,
+    /// How many have gone.
+    gone: usize,
+    /// By class its shape, and the position of the node before which none takes one more of it.
+    classes: SmallVec<[(usize, usize); 8]>,
 }
 
 impl Packer<'_> {
     /// Why a pass over this question would be given up; `None` if it would not be, or if only the pass itself can tell.
-    /// `cluster` must come from this packer; it is left as it was.
-    pub fn foresee(&mut self, cluster: &mut ClusterView, outline: &Outline<'_>) -> Option<GivenUp> {
+    /// `cluster` must come from this packer.
+    pub fn foresee(&mut self, cluster: &ClusterView, outline: &Outline<'_>) -> Option<GivenUp> {
         if self.setup.karpenter <= KarpenterVersion::V0_6 || cluster.topology.has_inverse() {
             return None;
         }
-        let (mut travellers, queue) = self.travellers(outline)?;
-        for &node in outline.without {
-            cluster.existing.withdraw(node);
-        }
-        let homeless = go(&mut travellers, &queue, outline, &mut cluster.existing, &self.rules);
-        cluster.existing.revert();
-        match homeless {
+        let travellers = self.travellers(outline)?;
+        let rooms = Rooms { existing: &cluster.existing, outline, changed: Vec::new() };
+        match go(travellers, rooms, &self.shapes, &self.rules) {
             Err(Waits) => Some(GivenUp::Waits),
             Ok(homeless) => {
                 let ceiling = outline.ceiling?;
@@ -65,27 +67,20 @@ impl Packer<'_> {
         }
     }
 
-    /// The pods of the question in the order of the queue; `None` if not all of them go where there is room.
-    fn travellers(&mut self, outline: &Outline<'_>) -> Option<(Vec<Travellers>, Places)> {
-        let (mut travellers, mut queue) = (Vec::new(), Vec::new());
-        let mut sources = 0;
-        for &(own, running) in outline.pods.iter().filter(|(own, _)| !own.pods.is_empty()) {
-            let first = travellers.len();
-            for (namespace, spec) in &own.classes {
+    /// The pods of the question; `None` if not all of them go where there is room.
+    fn travellers<'q>(&mut self, outline: &Outline<'q>) -> Option<Vec<Travellers<'q>>> {
+        let own = |&(pods, running): &(&'q QueuedPods, bool)| {
+            let mut classes = SmallVec::with_capacity(pods.classes.len());
+            for (namespace, spec) in &pods.classes {
                 let shape = self.shape(*namespace, spec);
                 if !self.goes_where_room_is(shape, spec) {
                     return None;
                 }
-                let (shape, spec) = (Arc::clone(self.shapes.shape(shape)), Arc::clone(spec));
-                travellers.push(Travellers { shape, spec, running, from: 0 });
+                classes.push((shape, 0));
             }
-            queue.extend(own.pods.iter().map(|&(place, class)| (place, first + class)));
-            sources += 1;
-        }
-        if sources > 1 {
-            queue.sort_by_key(|&(place, _)| place);
-        }
-        Some((travellers, queue))
+            Some(Travellers { pods, running, gone: 0, classes })
+        };
+        outline.pods.iter().map(own).collect()
     }
 
     /// Whether pods of the shape ask for nothing but room, and can always have a node of their own.
@@ -140,42 +135,74 @@ impl Packer<'_> {
 /// A pod that runs would go to a node that is not ready.
 struct Waits;
 
-/// Puts the pods on existing nodes; returns what those request together for which there is no room, which is nothing if there is
-/// room for all.
+/// Puts the pods on existing nodes in the order of the queue; returns what those request together for which there is no room,
+/// which is nothing if there is room for all.
 fn go(
-    travellers: &mut [Travellers],
-    queue: &[(QueuePlace, usize)],
-    outline: &Outline<'_>,
-    existing: &mut ExistingNodes,
+    mut travellers: Vec<Travellers<'_>>,
+    mut rooms: Rooms<'_>,
+    shapes: &Shapes,
     rules: &Rules,
 ) -> Result<Vec<i64>, Waits> {
     let mut homeless = Vec::new();
-    for &(_, class) in queue {
-        let own = &mut travellers[class];
-        match own.next(existing, outline.unsettled, rules) {
-            None => resource_table::add(&mut homeless, &own.shape.amounts),
-            Some(node) if own.running && outline.unready.contains(&existing.get(node).node) => return Err(Waits),
-            Some(node) => existing.change(node, |node| node.fill(&own.shape.amounts)),
+    let first = |(list, own): (usize, &Travellers<'_>)| own.pods.pods.first().map(|pod| Reverse((pod.0, list)));
+    let mut heads: BinaryHeap<Reverse<(QueuePlace, usize)>> = travellers.iter().enumerate().filter_map(first).collect();
+    while let Some(mut head) = heads.peek_mut() {
+        let own = &mut travellers[head.0.1];
+        let class = own.pods.pods[own.gone].1;
+        own.gone += 1;
+        match own.pods.pods.get(own.gone) {
+            Some(&(place, _)) => head.0.0 = place,
+            None => drop(PeekMut::pop(head)),
+        }
+        let (shape, from) = &mut own.classes[class];
+        let (amounts, spec) = (&shapes.shape(*shape).amounts[..], &own.pods.classes[class].1);
+        let next = rooms.next(*from, amounts, own.running, |taints| tolerates(spec, rules.taint_list(taints)));
+        *from = next.unwrap_or(rooms.existing.len());
+        match next {
+            None => resource_table::add(&mut homeless, amounts),
+            Some(node) if own.running && rooms.is_unready(node) => return Err(Waits),
+            Some(node) => rooms.fill(node, amounts),
         }
     }
     Ok(homeless)
 }
 
-impl Travellers {
-    /// The position of the node that the next of them goes to.
-    fn next(&mut self, existing: &ExistingNodes, unsettled: &[usize], rules: &Rules) -> Option<usize> {
-        while let Some(position) = existing.next_with_room(self.from, &self.shape.amounts) {
-            self.from = position;
-            let node = existing.get(position);
-            let kept_off = self.running && unsettled.contains(&node.node);
-            if !kept_off && node.has_room(&self.shape.amounts) && tolerates(&self.spec, rules.taint_list(node.taints()))
-            {
+/// The existing nodes with what the question leaves of their room.
+struct Rooms<'c> {
+    existing: &'c ExistingNodes,
+    outline: &'c Outline<'c>,
+    /// Of those that have taken pods of it, by position.
+    changed: Vec<(usize, SmallVec<[i64; 6]>)>,
+}
+
+impl Rooms<'_> {
+    /// The position of the first node at or after `from` that takes a pod.
+    fn next(&self, from: usize, amounts: &[i64], running: bool, tolerates: impl Fn(TaintsId) -> bool) -> Option<usize> {
+        let Outline { without, unsettled, .. } = self.outline;
+        let mut from = from;
+        while let Some(position) = self.existing.next_with_room(from, amounts) {
+            let node = self.existing.get(position);
+            let closed =
+                node.is_overdrawn() || without.contains(&node.node) || running && unsettled.contains(&node.node);
+            let left = self.changed.iter().find(|own| own.0 == position).map_or(node.left(), |own| &own.1);
+            if !closed && resource_table::fits(left, amounts) && tolerates(node.taints()) {
                 return Some(position);
             }
-            self.from += 1;
+            from = position + 1;
         }
-        self.from = existing.len();
         None
+    }
+
+    fn is_unready(&self, position: usize) -> bool {
+        self.outline.unready.contains(&self.existing.get(position).node)
+    }
+
+    fn fill(&mut self, position: usize, amounts: &[i64]) {
+        let known = self.changed.iter().position(|own| own.0 == position).unwrap_or_else(|| {
+            self.changed.push((position, SmallVec::from_slice(self.existing.get(position).left())));
+            self.changed.len() - 1
+        });
+        resource_table::subtract(&mut self.changed[known].1, amounts);
     }
 }
 

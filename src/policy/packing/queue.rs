@@ -32,16 +32,13 @@ pub(super) fn sorted(pods: &[PendingPod<'_>], classes: &Classes) -> Vec<usize> {
     order
 }
 
-/// Pods in the order of the queue: the place of each, and the position of its like in a list beside.
-pub(super) type Places = Vec<(QueuePlace, usize)>;
-
 /// Pods in the order of the queue with no more than that takes: for [`Packer::foresee`](super::Packer::foresee).
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct QueuedPods {
     /// Their namespaces and specifications.
     pub(super) classes: Vec<(Symbol, Arc<PodSpec>)>,
     /// The place of each, and its position in `classes`.
-    pub(super) pods: Places,
+    pub(super) pods: Vec<(QueuePlace, usize)>,
 }
 
 impl QueuedPods {

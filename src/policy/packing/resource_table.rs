@@ -51,6 +51,18 @@ pub(super) fn amount(amounts: &[i64], index: usize) -> i64 {
     amounts.get(index).copied().unwrap_or(0)
 }
 
+/// Whether `left` has room for `amounts`; what is not asked for fits everywhere.
+pub(super) fn fits(left: &[i64], amounts: &[i64]) -> bool {
+    amounts.iter().enumerate().all(|(index, &wanted)| wanted <= 0 || wanted <= amount(left, index))
+}
+
+/// Takes `amounts` off `left`, which does not become longer.
+pub(super) fn subtract(left: &mut [i64], amounts: &[i64]) {
+    for (left, amount) in left.iter_mut().zip(amounts) {
+        *left -= amount;
+    }
+}
+
 /// Adds `other` to `amounts`.
 pub(super) fn add(amounts: &mut Vec<i64>, other: &[i64]) {
     if amounts.len() < other.len() {
