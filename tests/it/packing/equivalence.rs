@@ -1,8 +1,10 @@
 //! The packer answers like the plain pass of `reference`, on many small random clusters.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
-use nodecast::policy::packing::{MinValuesPolicy, PackingPlan, PreferencePolicy};
+use nodecast::domain::{HourlyRate, PodSpec, Resources};
+use nodecast::policy::packing::{GivenUp, MinValuesPolicy, PackingPlan, PreferencePolicy};
 use serde_json::{Value, json};
 
 use super::reference::{self, Answer, Claim};
@@ -337,4 +339,40 @@ fn the_packer_answers_like_the_plain_pass_on_ten_thousand_random_clusters() {
     for (name, clusters) in exercised {
         assert!(clusters >= 200, "only {clusters} clusters have {name}");
     }
+}
+
+#[test]
+fn what_is_foreseen_is_what_a_pass_finds() {
+    let (mut waits, mut dearer, mut neither) = (0, 0, 0);
+    for seed in 0..2_000 {
+        let Input { mut dice, mut world, .. } = Input::new(seed);
+        if !dice.one_in(4) {
+            let room_only = |spec: &PodSpec| {
+                let (containers, tolerations) = (spec.containers.clone(), spec.tolerations.clone());
+                Arc::new(PodSpec { containers, tolerations, ..PodSpec::default() })
+            };
+            world.pods.iter_mut().for_each(|pod| pod.2 = room_only(&pod.2));
+            world.nodes.iter_mut().flat_map(|node| &mut node.pods).for_each(|pod| pod.1 = room_only(&pod.1));
+            // Larger ones may find no type that is large enough.
+            world.pods.retain(|pod| pod.2.requests().cpu_milli() <= 3_000);
+            world.nodes.iter_mut().for_each(|node| node.initialized &= dice.one_in(2));
+            world.pools.truncate(1);
+            world.pools[0].limits = Resources::new();
+        }
+        let without: Vec<usize> = (0..world.nodes.len().min(1)).collect();
+        let unready: Vec<usize> = (0..world.nodes.len()).filter(|&node| !world.nodes[node].initialized).collect();
+        let ceiling = HourlyRate::from_nanos(dice.roll(200_000_000) as i64);
+        let (foreseen, plan) = world.foreseen(&without, &unready, ceiling);
+        let waiting = plan.existing.iter().any(|own| unready.contains(&own.node));
+        let too_dear = plan.claims.len() == 1
+            && plan.claims[0].instance_types.first().and_then(|own| own.price).is_none_or(|least| least >= ceiling);
+        let (count, right) = match foreseen {
+            Some(GivenUp::Waits) => (&mut waits, waiting && plan.unschedulable.is_empty()),
+            Some(GivenUp::Dearer) => (&mut dearer, too_dear && !waiting && plan.unschedulable.is_empty()),
+            None => (&mut neither, true),
+        };
+        *count += 1;
+        assert!(right, "cluster {seed}: {foreseen:?} with {ceiling:?}, but {plan:#?}");
+    }
+    assert!(waits >= 100 && dearer >= 100 && neither >= 100, "{waits} wait, {dearer} dearer, {neither} neither");
 }

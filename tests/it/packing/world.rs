@@ -13,8 +13,8 @@ use nodecast::domain::{
 use nodecast::policy::bin_packing::Effort;
 use nodecast::policy::instance_types::{InstanceType, Offering};
 use nodecast::policy::packing::{
-    BoundPod, LowerBound, NamespaceView, NodeView, Packer, PackingOptions, PackingPlan, PackingSetup, PendingPod,
-    PoolView, ReservedMode, Situation, TieBreak, TypesChanged, Volumes, lower_bound,
+    BoundPod, GivenUp, LowerBound, NamespaceView, NodeView, Outline, Packer, PackingOptions, PackingPlan, PackingSetup,
+    PendingPod, PoolView, ReservedMode, Situation, TieBreak, TypesChanged, Volumes, WhatIf, lower_bound,
 };
 use nodecast::scenario::manifests::{node_pool_from_json, pod_from_json};
 use serde_json::{Value, json};
@@ -234,6 +234,30 @@ impl World {
             let pods: Vec<_> = self.pods.iter().enumerate().map(pending_pod).collect();
             let situation = Situation { nodes: &nodes, pods: &pods, reserved: self.reserved, ties: self.ties };
             packer.pack_cost_aware(&situation, &mut Effort { steps: 2_000_000, go_on: &mut || true })
+        })
+    }
+
+    /// What a pass without some nodes would come to, as the packer foresees it, and the pass. All pods count as running.
+    pub fn foreseen(
+        &self,
+        without: &[usize],
+        unready: &[usize],
+        ceiling: HourlyRate,
+    ) -> (Option<GivenUp>, PackingPlan) {
+        self.with_packer(|packer| {
+            let bound: Vec<Vec<BoundPod<'_>>> = self.nodes.iter().map(bound_pods).collect();
+            let nodes: Vec<NodeView<'_>> =
+                self.nodes.iter().zip(&bound).map(|(node, pods)| node_view(node, pods)).collect();
+            let pods: Vec<_> = self.pods.iter().enumerate().map(pending_pod).collect();
+            let mut cluster = packer.cluster(&nodes);
+            // In two lists, as the pods of two nodes would be.
+            let (some, others) = pods.split_at(pods.len() / 2);
+            let lists = [packer.queued(some.iter().copied()), packer.queued(others.iter().copied())];
+            let pods_of = [(&lists[0], true), (&lists[1], true)];
+            let outline = Outline { without, unsettled: &[], unready, ceiling: Some(ceiling), pods: &pods_of };
+            let foreseen = packer.foresee(&cluster, &outline);
+            let question = WhatIf { without, ..WhatIf::placing(&pods, ReservedMode::Fallback, self.ties) };
+            (foreseen, packer.simulate(&mut cluster, &question))
         })
     }
 
