@@ -203,15 +203,6 @@ impl<'a> Packer<'a> {
         plan
     }
 
-    /// Pods as the queue of a pass has them.
-    pub fn queued<'p>(&mut self, pods: impl ExactSizeIterator<Item = PendingPod<'p>>) -> QueuedPods {
-        let sized = |pod: PendingPod<'p>| {
-            let shape = self.shape(pod.namespace, pod.spec);
-            (pod, self.shapes.shape(shape).size)
-        };
-        QueuedPods::of(pods.map(sized))
-    }
-
     /// The number of the shape of such pods.
     fn shape(&mut self, namespace: Symbol, spec: &Arc<PodSpec>) -> usize {
         let Self { setup, table, resources, templates, rules, shapes, .. } = self;

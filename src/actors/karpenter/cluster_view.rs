@@ -12,7 +12,8 @@ use crate::domain::pod::PodPhase as ReportedPhase;
 use crate::domain::{NodeId, PodId, PodSpec, SimTime};
 use crate::policy::disruption::{ClusterView, NodeFacts, PodBudget, PodList, PodView, PodsDigest};
 use crate::policy::packing::{
-    NamespaceView, NodePods, NodeView, PackingOptions, PackingSetup, PendingPod, PoolView, TieBreak, Volumes,
+    NamespaceView, NodePods, NodeView, PackingOptions, PackingSetup, PendingPod, PoolView, QueuedPods, TieBreak,
+    Volumes,
 };
 use crate::world::{NodePhase, PodPhase};
 
@@ -154,6 +155,10 @@ impl fmt::Debug for PodsOnNode<'_> {
 impl PodList for PodsOnNode<'_> {
     fn pods(&self) -> &[PodView<'_>] {
         self.pods.get_or_init(|| pod_views(self.context, self.node))
+    }
+
+    fn queued(&self, positions: &[usize]) -> Arc<QueuedPods> {
+        kept_pods::queued(self.context, self.node, positions)
     }
 }
 

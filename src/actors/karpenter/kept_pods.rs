@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use super::cluster_view::pod_views;
+use super::cluster_view::{pending_pod, pod_views};
 use crate::actors::context::Context;
 use crate::domain::NodeId;
 use crate::policy::disruption::PodsDigest;
-use crate::policy::packing::{BoundPod, NodePods};
+use crate::policy::packing::{BoundPod, NodePods, QueuedPods};
 
 /// By node, what its pods came to when they were last looked at.
 #[derive(Debug, Default)]
@@ -22,6 +22,8 @@ struct Kept {
     revision: u64,
     bound: NodePods,
     digest: Option<Arc<PodsDigest>>,
+    /// Those that would have to go elsewhere, in the order of the packer's queue.
+    queued: Option<Arc<QueuedPods>>,
 }
 
 impl KeptPods {
@@ -39,29 +41,32 @@ pub(super) fn on_node(context: &Context<'_>, node: NodeId) -> NodePods {
 /// The same, and as the methods of disruption want to know them.
 pub(super) fn with_digest(context: &Context<'_>, node: NodeId) -> (NodePods, Arc<PodsDigest>) {
     with(context, node, |kept| {
-        let digest = kept.digest.get_or_insert_with(|| Arc::new(digest(context, node)));
+        let digest = kept.digest.get_or_insert_with(|| Arc::new(PodsDigest::of(&pod_views(context, node))));
         (kept.bound.clone(), Arc::clone(digest))
+    })
+}
+
+/// Its pods at some positions, which are those that would have to go elsewhere, in the order of the packer's queue.
+pub(super) fn queued(context: &Context<'_>, node: NodeId, positions: &[usize]) -> Arc<QueuedPods> {
+    with(context, node, |kept| {
+        let world = &context.world;
+        let pods = &world.node(node).pods;
+        let with_size =
+            |&position: &usize| (pending_pod(context, pods[position]), &*world.pod(pods[position]).requests);
+        let queued = || Arc::new(QueuedPods::of(positions.iter().map(with_size)));
+        Arc::clone(kept.queued.get_or_insert_with(queued))
     })
 }
 
 fn with<R>(context: &Context<'_>, node: NodeId, ask: impl FnOnce(&mut Kept) -> R) -> R {
     let revision = context.world.node(node).pods_revision;
     let mut kept = context.karpenter.kept_pods.0.borrow_mut();
-    let now = || Kept { revision, bound: bound(context, node), digest: None };
+    let now = || Kept { revision, bound: bound(context, node), digest: None, queued: None };
     let kept = kept.entry(node).or_insert_with(now);
     if kept.revision != revision {
         *kept = now();
     }
     ask(kept)
-}
-
-fn digest(context: &Context<'_>, node: NodeId) -> PodsDigest {
-    let pods = &context.world.node(node).pods;
-    let size = |position: usize| {
-        let requests = &context.world.pod(pods[position]).requests;
-        (requests.cpu_milli(), requests.memory_bytes())
-    };
-    PodsDigest::sized(&pod_views(context, node), size)
 }
 
 fn bound(context: &Context<'_>, node: NodeId) -> NodePods {

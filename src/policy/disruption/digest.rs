@@ -12,11 +12,22 @@ use crate::policy::packing::QueuedPods;
 pub trait PodList: fmt::Debug {
     /// The pods.
     fn pods(&self) -> &[PodView<'_>];
+
+    /// Those at some positions as the packer's queue has them.
+    fn queued(&self, positions: &[usize]) -> Arc<QueuedPods>;
 }
 
 impl PodList for Vec<PodView<'_>> {
     fn pods(&self) -> &[PodView<'_>] {
         self
+    }
+
+    fn queued(&self, positions: &[usize]) -> Arc<QueuedPods> {
+        let with_size = |&position: &usize| {
+            let pod = &self[position];
+            (pod.as_pending(), pod.spec.requests())
+        };
+        Arc::new(QueuedPods::of(positions.iter().map(with_size)))
     }
 }
 
@@ -29,8 +40,6 @@ pub struct PodsDigest {
     pub(super) rescheduling: f64,
     /// Positions of those that would have to go elsewhere.
     pub(super) reschedulable: Arc<[usize]>,
-    /// The same pods as the packer's queue has them.
-    pub(super) queue: QueuedPods,
     /// Whether one carries `karpenter.sh/do-not-disrupt`, with whatever value.
     pub(super) protected: bool,
     /// Whether one is protected for a time only.
@@ -40,21 +49,11 @@ pub struct PodsDigest {
 impl PodsDigest {
     /// What the pods come to.
     pub fn of(pods: &[PodView<'_>]) -> Self {
-        Self::sized(pods, |pod| {
-            let requests = pods[pod].spec.requests();
-            (requests.cpu_milli(), requests.memory_bytes())
-        })
-    }
-
-    /// The same for those who know the CPU in thousandths and the memory in bytes that the pod at a position requests.
-    pub fn sized(pods: &[PodView<'_>], size: impl Fn(usize) -> (i64, i64)) -> Self {
         let reschedulable: Arc<[usize]> = (0..pods.len()).filter(|&pod| pods[pod].is_reschedulable()).collect();
-        let queued = reschedulable.iter().map(|&pod| (pods[pod].as_pending(), size(pod)));
         let protections = || pods.iter().filter_map(|pod| pod.spec.annotations.get(well_known::DO_NOT_DISRUPT));
         Self {
             cost: sum(pods.iter()),
             rescheduling: rescheduling_cost(pods),
-            queue: QueuedPods::of(queued),
             reschedulable,
             protected: protections().next().is_some(),
             protected_for_a_time: protections().any(|value| value != well_known::TRUE),

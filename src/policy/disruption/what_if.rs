@@ -6,6 +6,7 @@
 
 use std::fmt;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use super::candidates::Candidate;
 use super::pods::PodView;
@@ -151,12 +152,14 @@ impl<'w, 'p> WhatIf<'w, 'p> {
         }
         let without: Vec<usize> = taken.iter().map(|candidate| candidate.node).collect();
         let (pending, homeless) = self.others.get_or_insert_with(|| {
-            let pending = view.pending.iter().copied();
-            let homeless = self.homeless.iter().map(|&place| pending_pod(view, place));
-            (self.packer.queued(pending), self.packer.queued(homeless))
+            let queued = |pods: &[PendingPod<'_>]| QueuedPods::of(pods.iter().map(|pod| (*pod, pod.spec.requests())));
+            let homeless: Vec<PendingPod<'_>> = self.homeless.iter().map(|&place| pending_pod(view, place)).collect();
+            (queued(view.pending), queued(&homeless))
         });
+        let queued: Vec<Arc<QueuedPods>> =
+            facts().map(|facts| facts.pods.queued(&facts.digest.reschedulable)).collect();
         let mut pods = vec![(&*pending, false)];
-        pods.extend(facts().map(|facts| (&facts.digest.queue, true)));
+        pods.extend(queued.iter().map(|queued| (&**queued, true)));
         pods.push((homeless, false));
         let outline = packing::Outline { without: &without, unsettled: &self.unsettled, unready, ceiling, pods: &pods };
         self.packer.foresee(&self.cluster, &outline)

@@ -2,11 +2,12 @@
 //!
 //! Source: Karpenter core v1.13 `pkg/controllers/provisioning/scheduling/queue.go`.
 
+use std::borrow::Borrow;
 use std::sync::Arc;
 
 use super::classes::Classes;
 use super::input::PendingPod;
-use crate::domain::{PodSpec, SimTime, Symbol};
+use crate::domain::{PodSpec, Resources, SimTime, Symbol};
 
 /// Where a pod stands in the queue: most CPU first, then most memory, then the oldest (in whole seconds), then by UID.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -42,16 +43,18 @@ pub struct QueuedPods {
 }
 
 impl QueuedPods {
-    /// These pods, each with the CPU in thousandths and the memory in bytes that it requests.
-    pub fn of<'p>(pods: impl ExactSizeIterator<Item = (PendingPod<'p>, (i64, i64))>) -> Self {
+    /// These pods, each with what it requests.
+    pub fn of<'p>(pods: impl ExactSizeIterator<Item = (PendingPod<'p>, impl Borrow<Resources>)>) -> Self {
         let mut queued = Self { classes: Vec::new(), pods: Vec::with_capacity(pods.len()) };
-        for (pod, size) in pods {
+        for (pod, requests) in pods {
             let same =
                 |(namespace, spec): &(Symbol, Arc<PodSpec>)| *namespace == pod.namespace && Arc::ptr_eq(spec, pod.spec);
             let class = queued.classes.iter().position(same).unwrap_or_else(|| {
                 queued.classes.push((pod.namespace, Arc::clone(pod.spec)));
                 queued.classes.len() - 1
             });
+            let requests: &Resources = requests.borrow();
+            let size = (requests.cpu_milli(), requests.memory_bytes());
             queued.pods.push((QueuePlace::new(size, pod.created, pod.uid_rank), class));
         }
         queued.pods.sort_by_key(|&(place, _)| place);

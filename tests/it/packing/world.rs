@@ -14,7 +14,7 @@ use nodecast::policy::bin_packing::Effort;
 use nodecast::policy::instance_types::{InstanceType, Offering};
 use nodecast::policy::packing::{
     BoundPod, GivenUp, LowerBound, NamespaceView, NodeView, Outline, Packer, PackingOptions, PackingPlan, PackingSetup,
-    PendingPod, PoolView, ReservedMode, Situation, TieBreak, TypesChanged, Volumes, WhatIf, lower_bound,
+    PendingPod, PoolView, QueuedPods, ReservedMode, Situation, TieBreak, TypesChanged, Volumes, WhatIf, lower_bound,
 };
 use nodecast::scenario::manifests::{node_pool_from_json, pod_from_json};
 use serde_json::{Value, json};
@@ -252,7 +252,7 @@ impl World {
             let mut cluster = packer.cluster(&nodes);
             // In two lists, as the pods of two nodes would be.
             let (some, others) = pods.split_at(pods.len() / 2);
-            let lists = [packer.queued(some.iter().copied()), packer.queued(others.iter().copied())];
+            let lists = [some, others].map(|own| QueuedPods::of(own.iter().map(|pod| (*pod, pod.spec.requests()))));
             let pods_of = [(&lists[0], true), (&lists[1], true)];
             let outline = Outline { without, unsettled: &[], unready, ceiling: Some(ceiling), pods: &pods_of };
             let foreseen = packer.foresee(&cluster, &outline);
