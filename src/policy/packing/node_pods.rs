@@ -70,12 +70,6 @@ impl NodePods {
         Self(Arc::new(own))
     }
 
-    /// The namespaces and specifications of those that count in topologies, daemons left out.
-    pub fn specs(&self) -> impl Iterator<Item = (Symbol, &Arc<PodSpec>)> {
-        let others = self.0.classes.iter().filter(|own| own.spec.owner != OwnerKind::DaemonSet);
-        others.map(|own| (own.namespace, &own.spec))
-    }
-
     /// What they come to.
     pub(super) fn sums(&self) -> &PodsOfNode {
         &self.0
