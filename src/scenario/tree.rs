@@ -372,7 +372,11 @@ impl<'s> Builder<'s, '_> {
         let mut stated: FxHashSet<Cow<'s, str>> = entries.iter().map(|entry| entry.key.clone()).collect();
         for source in sources {
             let NodeKind::Map(inherited) = source.kind else {
-                return Err(self.error(source.at, "only a map can be merged with `<<`"));
+                let found = source.describe();
+                return Err(self
+                    .error(source.at, "only a map can be merged with `<<`")
+                    .because(format!("this is {found}"))
+                    .help("name the anchor of a map (`<<: *anchor`), or quote the key if it is meant literally"));
             };
             for entry in inherited {
                 if stated.insert(entry.key.clone()) {
