@@ -109,6 +109,5 @@ pub fn write_into(
     let name = |file: &str| if folder.is_empty() { file.to_owned() } else { format!("{folder}/{file}") };
     let write = |(file, content): (&str, Content<'_>)| directory.file(&name(file), content);
     let written: Vec<Result<(), OutputError>> = files.into_par_iter().with_max_len(1).map(write).collect();
-    written.into_iter().collect::<Result<(), OutputError>>()?;
-    Ok(())
+    Ok(written.into_iter().collect::<Result<(), OutputError>>()?)
 }

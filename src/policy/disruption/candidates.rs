@@ -208,7 +208,7 @@ impl Survey {
         }
         if self.described.len() != view.nodes.len() {
             let mut types = KnownTypes::default();
-            self.described = (0..view.nodes.len()).map(|node| describe(view, node, &mut types)).collect();
+            self.described = (0..view.nodes.len()).map(|node| describe_with(view, node, &mut types)).collect();
         }
         let (mut found, mut others) = (Vec::new(), Vec::new());
         for node in 0..view.nodes.len() {
@@ -260,9 +260,7 @@ pub fn compare_by_cost(one: (f64, SimTime, &str), other: (f64, SimTime, &str)) -
 /// Everything that stands against it, in the order in which upstream looks; upstream itself stops at the first.
 pub fn eligible(view: &ClusterView<'_>, node: usize, method: Method) -> Result<Candidate, Vec<Blocker>> {
     let found: Vec<Blocker> = blockers(view, node, method).collect();
-    let Some(candidate) = describe(view, node, &mut KnownTypes::default()).filter(|_| found.is_empty()) else {
-        return Err(found);
-    };
+    let Some(candidate) = describe(view, node).filter(|_| found.is_empty()) else { return Err(found) };
     let refused = refusals(view, &candidate, method).next();
     match refused {
         None => Ok(complete(view, candidate)),
@@ -274,7 +272,7 @@ pub fn eligible(view: &ClusterView<'_>, node: usize, method: Method) -> Result<C
 /// the first.
 pub fn objections(view: &ClusterView<'_>, node: usize, method: Method) -> Vec<Blocker> {
     let mut found: Vec<Blocker> = blockers(view, node, method).collect();
-    if let Some(candidate) = describe(view, node, &mut KnownTypes::default()) {
+    if let Some(candidate) = describe(view, node) {
         let mut refused: Vec<NotEligible> = refusals(view, &candidate, method).collect();
         if let Some(NotEligible::StaticPool | NotEligible::DynamicPool) = refused.first() {
             refused.truncate(1);
@@ -286,7 +284,7 @@ pub fn objections(view: &ClusterView<'_>, node: usize, method: Method) -> Vec<Bl
 
 /// The node as a candidate, whatever stands against it; `None` if its NodePool is not known.
 pub fn described(view: &ClusterView<'_>, node: usize) -> Option<Candidate> {
-    Some(complete(view, describe(view, node, &mut KnownTypes::default())?))
+    Some(complete(view, describe(view, node)?))
 }
 
 /// What stands against the node whatever else the method wants.
@@ -348,8 +346,13 @@ fn complete(view: &ClusterView<'_>, candidate: Candidate) -> Candidate {
     Candidate { cost: node_cost(facts, view.now), reschedulable, price, savings_ratio, ..candidate }
 }
 
+/// See [`describe_with`]; for those who ask about one node.
+fn describe(view: &ClusterView<'_>, node: usize) -> Option<Candidate> {
+    describe_with(view, node, &mut KnownTypes::default())
+}
+
 /// The candidate, as yet without what it costs and what its removal disturbs; `None` if its NodePool is not known.
-fn describe(view: &ClusterView<'_>, node: usize, known: &mut KnownTypes) -> Option<Candidate> {
+fn describe_with(view: &ClusterView<'_>, node: usize, known: &mut KnownTypes) -> Option<Candidate> {
     let facts = &view.nodes[node];
     let labels = facts.view.labels;
     let pool = facts.pool(view.pools)?;
