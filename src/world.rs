@@ -29,6 +29,8 @@ pub struct World {
     counts: Counts,
     /// Changes that leave no event behind.
     unrecorded: u64,
+    /// Changes, with an event or without, that move no pod and touch no node; see [`World::placement_revision`].
+    bystanders: u64,
     record: Record,
 }
 
@@ -89,6 +91,12 @@ impl World {
         self.record.events.len() as u64 + self.unrecorded
     }
 
+    /// Grows with every change of a node, of which pods it has, of what these ask for, and of whether they have ended or are on
+    /// their way out; not as pods come to be, start, or become Ready, nor as workloads are scaled.
+    pub fn placement_revision(&self) -> u64 {
+        self.revision() - self.bystanders
+    }
+
     /// What happened so far, for those who write it out.
     pub fn record(&self) -> &Record {
         &self.record
@@ -126,5 +134,67 @@ impl World {
     /// Records a sample.
     pub fn note_sample(&mut self, sample: record::Sample) {
         self.record.samples.push(sample);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::World;
+    use super::node_operations::NewNode;
+    use super::pod_operations::NewWorkload;
+    use super::record::{EventKind, NodeOrigin, WorkloadKind};
+    use crate::domain::workload::ObjectName;
+    use crate::domain::{LabelSelector, Labels, SimDuration, SimTime, Symbol};
+
+    #[test]
+    fn placement_changes_as_pods_come_to_nodes_and_leave_them_and_not_as_they_start() {
+        let (mut world, at) = (World::default(), SimTime::ZERO);
+        let web = world.add_workload(NewWorkload {
+            name: ObjectName { namespace: Symbol::new("default"), name: Symbol::new("web") },
+            kind: WorkloadKind::Deployment,
+            selector: LabelSelector::default(),
+            template: std::sync::Arc::default(),
+            replicas: 1,
+            has_load: false,
+        });
+        let node = world.add_node(
+            NewNode {
+                name: "default-00001".to_owned(),
+                origin: NodeOrigin::NodePool(Symbol::new("default")),
+                labels: Labels::new(),
+                taints: Vec::new(),
+                startup_taints: Vec::new(),
+                reason: String::new(),
+            },
+            at,
+        );
+        let mut seen = (world.revision(), world.placement_revision(), world.node(node).pods_revision);
+        let mut next = |world: &World| {
+            let before = seen;
+            seen = (world.revision(), world.placement_revision(), world.node(node).pods_revision);
+            (seen.0 > before.0, seen.1 > before.1, seen.2 > before.2)
+        };
+        let (all, none) = ((true, true, true), (true, false, false));
+        let pod = world.create_pod(web, None, at);
+        assert_eq!(next(&world), none, "it has no node yet");
+        world.mark_unschedulable(pod, at, String::new);
+        assert_eq!(next(&world), none);
+        world.bind_pod(pod, node, at);
+        assert_eq!(next(&world), all);
+        world.start_pod(pod, at);
+        world.ready_pod(pod, at);
+        assert_eq!(next(&world), none);
+        world.unready_pod(pod);
+        assert_eq!(next(&world), none);
+        world.restart_pod(pod, at, "out of memory");
+        assert_eq!(next(&world), none);
+        world.rescale(web, 2, at, EventKind::Rescaled, ("", ""));
+        assert_eq!(next(&world), none);
+        world.ready_node(node, at);
+        assert_eq!(next(&world), (true, true, false));
+        world.request_pod_deletion(pod, at, SimDuration::from_secs(30), true, "");
+        assert_eq!(next(&world), all);
+        world.remove_pod(pod, at);
+        assert_eq!(next(&world), all);
     }
 }

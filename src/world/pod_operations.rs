@@ -74,6 +74,7 @@ impl World {
         let because = if values.is_empty() { reason } else { values };
         let change = ReplicaChange { at, workload, kind, from, to: replicas, because: because.into() };
         self.record.replica_changes.push(change);
+        self.bystanders += 1;
         self.note(at, kind, Some(workload), message);
     }
 
@@ -191,7 +192,7 @@ impl World {
             grace: None,
         });
         self.recount(daemon, None, Some(PodPhase::Pending), false);
-        self.pod_event(at, EventKind::PodCreated, id, "");
+        self.pod_progress(at, EventKind::PodCreated, id, "");
         id
     }
 
@@ -205,7 +206,7 @@ impl World {
             facts.unschedulable = Some(at);
         }
         if news {
-            self.pod_event(at, EventKind::PodUnschedulable, id, &message());
+            self.pod_progress(at, EventKind::PodUnschedulable, id, &message());
         }
     }
 
@@ -233,7 +234,7 @@ impl World {
         pod.phase = PodPhase::Running;
         pod.started = Some(at);
         self.record.pods[id.index()].started.get_or_insert(at);
-        self.pod_event(at, EventKind::PodStarted, id, "");
+        self.pod_progress(at, EventKind::PodStarted, id, "");
     }
 
     /// The pod is Ready.
@@ -247,7 +248,7 @@ impl World {
             facts.ready = Some(at);
         }
         self.recount(daemon, Some(PodPhase::Running), Some(PodPhase::Running), true);
-        self.pod_event(at, EventKind::PodReady, id, "");
+        self.pod_progress(at, EventKind::PodReady, id, "");
     }
 
     /// The pod's containers were killed, and are to start again.
@@ -257,13 +258,14 @@ impl World {
         pod.phase = PodPhase::Starting;
         pod.started = None;
         pod.restarts += 1;
-        self.pod_event(at, EventKind::PodKilled, id, message);
+        self.pod_progress(at, EventKind::PodKilled, id, message);
     }
 
     /// The pod answers no more.
     pub fn unready_pod(&mut self, id: PodId) {
         self.lose_readiness(id);
-        self.change_unrecorded(id);
+        self.unrecorded += 1;
+        self.bystanders += 1;
     }
 
     /// The pod's containers have ended well: its room on the node is free, the object stays.
@@ -368,8 +370,19 @@ impl World {
         }
     }
 
+    /// Something happened to a pod that changes what its node has, or whether it has one.
     pub(super) fn pod_event(&mut self, at: SimTime, kind: EventKind, id: PodId, message: &str) {
         self.change_pods_of_node(id);
+        self.record_pod_event(at, kind, id, message);
+    }
+
+    /// A pod has come further, where it is.
+    fn pod_progress(&mut self, at: SimTime, kind: EventKind, id: PodId, message: &str) {
+        self.bystanders += 1;
+        self.record_pod_event(at, kind, id, message);
+    }
+
+    fn record_pod_event(&mut self, at: SimTime, kind: EventKind, id: PodId, message: &str) {
         let pod = &self.pods[id.index()];
         let (node, workload) = (pod.node, Some(pod.workload));
         self.record.event(Event { at, kind, pod: Some(id), node, workload, command: None, message: message.into() });

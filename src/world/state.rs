@@ -116,7 +116,8 @@ pub struct Node {
     pub deletion_requested: Option<SimTime>,
     /// Pods bound to it that are not gone, in order of binding.
     pub pods: Vec<PodId>,
-    /// Grows with every change of these pods or their list: while it stays the same, so do they.
+    /// Grows with every change of the list of these pods, of what they ask for, and of whether they have ended or are on their way
+    /// out; not as they start or become Ready.
     pub pods_revision: u64,
     /// Sum of the requests of these pods.
     pub requested: Resources,

@@ -92,6 +92,11 @@ impl ClaimState {
             type_checked: None,
         }
     }
+
+    /// Whether pods are on their way to it.
+    fn awaits_pods(&self, now: SimTime) -> bool {
+        self.nominated_until.is_some_and(|until| until > now)
+    }
 }
 
 /// An instant as objects of the API hold it: cut to whole seconds.
@@ -140,16 +145,40 @@ pub(super) fn pod_event(context: &mut Context<'_>, now: SimTime, node: NodeId) {
 }
 
 /// Whether the node's `Consolidatable` condition is true: it has been left alone for `consolidateAfter`.
-pub(super) fn is_consolidatable(context: &Context<'_>, now: SimTime, node: NodeId) -> bool {
-    let Some(claim) = context.karpenter.nodes.get(&node) else { return false };
+fn is_consolidatable(context: &Context<'_>, now: SimTime, node: NodeId, claim: &ClaimState) -> bool {
     let after = super::pool_of(context, node).and_then(|pool| pool.disruption.consolidate_after);
     let (Some(after), Some(initialized)) = (after, claim.initialized_at) else { return false };
     now - claim.last_pod_event.unwrap_or(initialized) >= after
 }
 
+/// What the world does not know of a node, or what time alone changes.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(super) struct Condition {
+    pub(super) node: NodeId,
+    pub(super) marked: bool,
+    pub(super) queued: bool,
+    pub(super) nominated: bool,
+    pub(super) consolidatable: bool,
+    pub(super) drifted: Option<SimTime>,
+}
+
+impl Condition {
+    /// That of a node, whose claim Karpenter knows if it has made it.
+    pub(super) fn of(context: &Context<'_>, now: SimTime, node: NodeId, claim: Option<&ClaimState>) -> Self {
+        Self {
+            node,
+            marked: has_mark(context, node, claim),
+            queued: claim.is_some_and(|claim| claim.queued),
+            nominated: claim.is_some_and(|claim| claim.awaits_pods(now)),
+            consolidatable: claim.is_some_and(|claim| is_consolidatable(context, now, node, claim)),
+            drifted: claim.and_then(|claim| claim.drifted),
+        }
+    }
+}
+
 /// Whether pods are on their way to the node.
 pub(super) fn is_nominated(context: &Context<'_>, now: SimTime, node: NodeId) -> bool {
-    nominated_until(context, node).is_some_and(|until| until > now)
+    context.karpenter.nodes.get(&node).is_some_and(|claim| claim.awaits_pods(now))
 }
 
 /// Until when pods are taken to be on their way to the node.
@@ -166,8 +195,11 @@ pub(super) fn nominate(context: &mut Context<'_>, node: NodeId, until: SimTime) 
 
 /// Whether the node is on its way out: its deletion was asked for, or a command has marked it.
 pub(super) fn is_marked(context: &Context<'_>, node: NodeId) -> bool {
-    let marked = context.karpenter.nodes.get(&node).is_some_and(|claim| claim.marked);
-    marked || context.world.node(node).deletion_requested.is_some()
+    has_mark(context, node, context.karpenter.nodes.get(&node))
+}
+
+fn has_mark(context: &Context<'_>, node: NodeId, claim: Option<&ClaimState>) -> bool {
+    claim.is_some_and(|claim| claim.marked) || context.world.node(node).deletion_requested.is_some()
 }
 
 /// Looks whether the node still is as its pool says, in releases that replace drifted nodes unasked.

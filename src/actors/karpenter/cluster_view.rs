@@ -4,7 +4,7 @@ use std::cell::OnceCell;
 use std::fmt;
 use std::sync::Arc;
 
-use super::claims::{is_consolidatable, is_marked, is_nominated};
+use super::claims::{Condition, is_marked};
 use super::{eviction, is_managed, kept_pods};
 use crate::actors::context::Context;
 use crate::actors::workload_controllers::daemon_sets;
@@ -176,7 +176,8 @@ fn node_facts<'c>(
 ) -> NodeFacts<'c> {
     let state = context.world.node(node);
     let claim = context.karpenter.nodes.get(&node);
-    let view = node_view(context, node);
+    let condition = Condition::of(context, now, node, claim);
+    let view = view_of(context, node, condition.marked);
     NodeFacts {
         view: NodeView { summed: view.offered.then_some(bound), ..view },
         pods,
@@ -185,17 +186,21 @@ fn node_facts<'c>(
         expire_after: claim.and_then(|claim| claim.template.expire_after),
         grace_limited: claim.is_some_and(|claim| claim.template.termination_grace_period.is_some()),
         annotations: &state.annotations,
-        queued: claim.is_some_and(|claim| claim.queued),
+        queued: condition.queued,
         instance_terminating: state.phase >= NodePhase::Terminating,
         ready: state.ready,
-        nominated: is_nominated(context, now, node),
-        consolidatable: is_consolidatable(context, now, node),
-        drifted: claim.and_then(|claim| claim.drifted),
+        nominated: condition.nominated,
+        consolidatable: condition.consolidatable,
+        drifted: condition.drifted,
     }
 }
 
 /// A node without its pods.
 pub(super) fn node_view<'c>(context: &'c Context<'_>, node: NodeId) -> NodeView<'c> {
+    view_of(context, node, is_marked(context, node))
+}
+
+fn view_of<'c>(context: &'c Context<'_>, node: NodeId, marked: bool) -> NodeView<'c> {
     let state = context.world.node(node);
     let managed = is_managed(context, node);
     NodeView {
@@ -208,7 +213,7 @@ pub(super) fn node_view<'c>(context: &'c Context<'_>, node: NodeId) -> NodeView<
         managed,
         initialized: state.initialized || !managed,
         registered: state.phase == NodePhase::Registered,
-        offered: !is_marked(context, node),
+        offered: !marked,
         pods: &[],
         summed: None,
         volume_limits: context.volumes.limits(node),

@@ -3,14 +3,14 @@
 //! Upstream's memo holds only what nothing but a change of the cluster could alter; a method that a budget kept from something
 //! looks again at every pass. Most of these looks see what the last one saw, and are answered from here.
 //!
-//! What is kept is stale as soon as one of these differs: the world (by its revision), a condition of a node or what Karpenter has in
+//! What is kept is stale as soon as one of these differs: nodes and the pods on them (by the world's revision), a condition of a node or what Karpenter has in
 //! mind for it, the pods that wait, pools, instance types with their offerings, the breaking of ties, what a budget allows now, or
 //! the order of the candidates, whose lives grow shorter. Nothing is kept where volumes could change a pod's places, or a
 //! pod is protected for a time. Builds with debug assertions look all the same, and compare.
 
 use std::sync::Arc;
 
-use super::claims::{is_consolidatable, is_marked, is_nominated};
+use super::claims::Condition;
 use super::cluster_view::{known_nodes, ties};
 use crate::actors::context::Context;
 use crate::domain::node_pool::DisruptionReason;
@@ -24,7 +24,7 @@ use crate::policy::packing::TieBreak;
 /// A cluster as a look saw it.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) struct Seen {
-    /// The world's revision.
+    /// The world's revision: that of nodes and what is placed on them, or where budgets look at the health of pods that of everything.
     world: u64,
     /// The generation of the lists of instance types.
     types: u64,
@@ -35,33 +35,13 @@ pub(super) struct Seen {
     replayed: Option<Vec<BudgetStatus>>,
 }
 
-/// What the world does not know of a node, or what time alone changes.
-#[derive(Clone, Copy, PartialEq, Debug)]
-struct Condition {
-    node: NodeId,
-    marked: bool,
-    queued: bool,
-    nominated: bool,
-    consolidatable: bool,
-    drifted: Option<SimTime>,
-}
-
 impl Seen {
     /// The cluster as it is now. `pending` are the pods that provisioning would take on.
     pub(super) fn now(context: &Context<'_>, now: SimTime, pending: &[PodId]) -> Self {
-        let condition = |node: NodeId| {
-            let claim = context.karpenter.nodes.get(&node);
-            Condition {
-                node,
-                marked: is_marked(context, node),
-                queued: claim.is_some_and(|claim| claim.queued),
-                nominated: is_nominated(context, now, node),
-                consolidatable: is_consolidatable(context, now, node),
-                drifted: claim.and_then(|claim| claim.drifted),
-            }
-        };
+        let condition = |node| Condition::of(context, now, node, context.karpenter.nodes.get(&node));
+        let has_budgets = !context.pod_budgets.is_empty();
         Self {
-            world: context.world.revision(),
+            world: if has_budgets { context.world.revision() } else { context.world.placement_revision() },
             types: context.karpenter.instance_types.generation(),
             ties: ties(context),
             pending: pending.to_vec(),
