@@ -24,6 +24,7 @@ pub struct ClusterView {
 struct NodeFacts {
     offered: bool,
     pool: Option<Symbol>,
+    /// What it has; empty where no pool has limits, so that nobody asks.
     capacity: Resources,
 }
 
@@ -89,10 +90,11 @@ impl ClusterView {
             NodeReader { setup, daemons: &templates.daemons, table: &mut *table, resources, rules: &mut *rules, memo };
         let CompiledNodes { existing, nodes, pods } = reader.read(views);
         let topology = ClusterTopology::new(nodes, pods, rules, setup, &templates.spanning, table);
+        let limited = templates.list.iter().any(|template| !setup.pools[template.pool].pool.limits.is_empty());
         let facts = |view: &NodeView<'_>| NodeFacts {
             offered: view.offered,
             pool: view.labels.get(well_known::NODEPOOL),
-            capacity: view.capacity.clone(),
+            capacity: if limited { view.capacity.clone() } else { Resources::new() },
         };
         let nodes = views.iter().map(facts).collect();
         let mut cluster = Self { nodes, existing, topology, limits: Vec::new() };
