@@ -250,15 +250,16 @@ impl Inquiry<'_, '_> {
             let commands = self.static_drift();
             return (None, commands.iter().map(|command| proposal(method, command, nodes)).collect());
         }
-        let (candidates, others) = self.survey.of(view, method);
+        let surveyed = self.survey.of(view, method);
+        let (candidates, others) = &*surveyed;
         let mut allowances = view.allowances(method.reason(), self.unix_seconds);
-        let mut answer = Answer::new(view, nodes, method, &candidates, &allowances);
+        let mut answer = Answer::new(view, nodes, method, candidates, &allowances);
         if method == Method::MultiNode {
             // Single-node consolidation leaves the same nodes out: they count once.
-            let others = others.into_iter().filter(|(_, kind)| *kind != Obstacle::Unmanaged);
-            answer.met.extend(others.map(|(node, kind)| (nodes[node], kind)));
+            let others = others.iter().filter(|(_, kind)| *kind != Obstacle::Unmanaged);
+            answer.met.extend(others.map(|&(node, kind)| (nodes[node], kind)));
         }
-        let found = if candidates.is_empty() { None } else { self.try_method(method, &candidates, &mut allowances) };
+        let found = if candidates.is_empty() { None } else { self.try_method(method, candidates, &mut allowances) };
         if method == Method::SingleNode {
             answer.met.extend(self.memory.passed_over.drain(..).map(|(node, kind)| (nodes[node], kind)));
         }

@@ -6,6 +6,7 @@
 
 use std::cmp::Ordering;
 use std::fmt;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use super::balanced;
@@ -186,7 +187,7 @@ pub fn candidates(view: &ClusterView<'_>, method: Method) -> Vec<Candidate> {
 
 /// The candidates in the order of the method, and of every other node the first thing that stands against it.
 pub fn survey(view: &ClusterView<'_>, method: Method) -> (Vec<Candidate>, Vec<(usize, Obstacle)>) {
-    Survey::default().of(view, method)
+    Survey::default().made(view, method)
 }
 
 /// What stands against nodes whatever the method, kept from one method to the next for as long as the view is the same.
@@ -196,11 +197,27 @@ pub struct Survey {
     graceful: Vec<Option<Obstacle>>,
     /// For each node what [`describe`] says.
     described: Vec<Option<Candidate>>,
+    /// What the two methods of consolidation have in common.
+    consolidation: Option<Rc<Surveyed>>,
 }
+
+/// What comes of a [survey].
+type Surveyed = (Vec<Candidate>, Vec<(usize, Obstacle)>);
 
 impl Survey {
     /// See [`survey`].
-    pub fn of(&mut self, view: &ClusterView<'_>, method: Method) -> (Vec<Candidate>, Vec<(usize, Obstacle)>) {
+    pub fn of(&mut self, view: &ClusterView<'_>, method: Method) -> Rc<Surveyed> {
+        if !matches!(method, Method::MultiNode | Method::SingleNode) {
+            return Rc::new(self.made(view, method));
+        }
+        if let Some(known) = &self.consolidation {
+            return Rc::clone(known);
+        }
+        let made = Rc::new(self.made(view, method));
+        Rc::clone(self.consolidation.insert(made))
+    }
+
+    fn made(&mut self, view: &ClusterView<'_>, method: Method) -> Surveyed {
         let first = |node| blockers(view, node, method).next().map(|first| Obstacle::from(&first));
         let graceful = method.class() == Class::Graceful;
         if graceful && self.graceful.len() != view.nodes.len() {
