@@ -99,10 +99,15 @@ pub(super) fn with_view<R>(
 
 /// A pod that waits for a node.
 pub(super) fn pending_pod<'c>(context: &'c Context<'_>, pod: PodId) -> PendingPod<'c> {
+    PendingPod { name: context.world.pod_name(pod), ..unnamed_pending_pod(context, pod) }
+}
+
+/// The same for those who do not ask for its name, which is far from the rest in memory.
+pub(super) fn unnamed_pending_pod<'c>(context: &'c Context<'_>, pod: PodId) -> PendingPod<'c> {
     let state = context.world.pod(pod);
     PendingPod {
         namespace: state.namespace,
-        name: context.world.pod_name(pod),
+        name: "",
         spec: &state.spec,
         created: state.created,
         uid_rank: u64::from(pod.0),
@@ -111,6 +116,11 @@ pub(super) fn pending_pod<'c>(context: &'c Context<'_>, pod: PodId) -> PendingPo
 
 /// A pod on a node.
 pub(super) fn pod_view<'c>(context: &'c Context<'_>, pod: PodId) -> PodView<'c> {
+    PodView { name: context.world.pod_name(pod), ..unnamed_pod_view(context, pod) }
+}
+
+/// The same for those who do not ask for its name.
+pub(super) fn unnamed_pod_view<'c>(context: &'c Context<'_>, pod: PodId) -> PodView<'c> {
     let state = context.world.pod(pod);
     let phase = match state.phase {
         _ if state.finished => ReportedPhase::Succeeded,
@@ -119,7 +129,7 @@ pub(super) fn pod_view<'c>(context: &'c Context<'_>, pod: PodId) -> PodView<'c> 
     };
     PodView {
         namespace: state.namespace,
-        name: context.world.pod_name(pod),
+        name: "",
         spec: &state.spec,
         phase,
         deletion: state.deletion_ends,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use super::cluster_view::{pending_pod, pod_views};
+use super::cluster_view::{unnamed_pending_pod, unnamed_pod_view};
 use crate::actors::context::Context;
 use crate::domain::NodeId;
 use crate::policy::disruption::PodsDigest;
@@ -41,7 +41,10 @@ pub(super) fn on_node(context: &Context<'_>, node: NodeId) -> NodePods {
 /// The same, and as the methods of disruption want to know them.
 pub(super) fn with_digest(context: &Context<'_>, node: NodeId) -> (NodePods, Arc<PodsDigest>) {
     with(context, node, |kept| {
-        let digest = kept.digest.get_or_insert_with(|| Arc::new(PodsDigest::of(&pod_views(context, node))));
+        let digest = kept.digest.get_or_insert_with(|| {
+            let pods = context.world.node(node).pods.iter();
+            Arc::new(PodsDigest::of(&pods.map(|&pod| unnamed_pod_view(context, pod)).collect::<Vec<_>>()))
+        });
         (kept.bound.clone(), Arc::clone(digest))
     })
 }
@@ -52,7 +55,7 @@ pub(super) fn queued(context: &Context<'_>, node: NodeId, positions: &[usize]) -
         let world = &context.world;
         let pods = &world.node(node).pods;
         let with_size =
-            |&position: &usize| (pending_pod(context, pods[position]), &*world.pod(pods[position]).requests);
+            |&position: &usize| (unnamed_pending_pod(context, pods[position]), &*world.pod(pods[position]).requests);
         let queued = || Arc::new(QueuedPods::of(positions.iter().map(with_size)));
         Arc::clone(kept.queued.get_or_insert_with(queued))
     })
@@ -72,12 +75,10 @@ fn with<R>(context: &Context<'_>, node: NodeId, ask: impl FnOnce(&mut Kept) -> R
 fn bound(context: &Context<'_>, node: NodeId) -> NodePods {
     let pods = context.world.node(node).pods.iter().map(|&pod| (pod, context.world.pod(pod)));
     NodePods::sum(pods.filter(|(_, state)| !state.finished).map(|(pod, state)| {
-        let bound = BoundPod {
-            namespace: state.namespace,
-            name: context.world.pod_name(pod),
-            spec: &state.spec,
-            counts_in_topology: state.is_active(),
-        };
+        // Names are far from the rest in memory, and nobody asks for one but for the sake of volumes.
+        let name = if state.spec.volumes.is_empty() { "" } else { context.world.pod_name(pod) };
+        let bound =
+            BoundPod { namespace: state.namespace, name, spec: &state.spec, counts_in_topology: state.is_active() };
         (bound, &*state.requests)
     }))
 }

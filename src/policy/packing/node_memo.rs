@@ -29,7 +29,7 @@ pub(super) struct NodeMemo {
     /// By name.
     nodes: FxHashMap<String, KeptNode>,
     /// What pods request by the address of their specification, which is kept alive.
-    requests: FxHashMap<*const PodSpec, (Arc<PodSpec>, Arc<Resources>)>,
+    requests: KnownRequests,
     /// Requirements by labels, the host name left out.
     label_sets: FxHashMap<Vec<(Symbol, Symbol)>, SetId>,
     /// What the daemons want, once compiled.
@@ -37,6 +37,8 @@ pub(super) struct NodeMemo {
     /// What the daemons of a node request in all, by its requirements and taints; unless one of them asks for a host.
     expected: FxHashMap<(SetId, TaintsId), Resources>,
 }
+
+type KnownRequests = FxHashMap<*const PodSpec, (Arc<PodSpec>, Arc<Resources>)>;
 
 /// A node as it was last read.
 #[derive(Clone)]
@@ -83,33 +85,50 @@ struct Daemon {
     requests: Resources,
 }
 
+fn pods_of(pods: &[BoundPod<'_>], known: &mut KnownRequests) -> NodePods {
+    if known.len() > KEPT_SPECS_MAX {
+        known.clear();
+    }
+    let requests: Vec<Arc<Resources>> = pods
+        .iter()
+        .map(|pod| {
+            let own = known.entry(Arc::as_ptr(pod.spec));
+            let own = own.or_insert_with(|| (Arc::clone(pod.spec), Arc::new(pod.spec.requests())));
+            Arc::clone(&own.1)
+        })
+        .collect();
+    NodePods::sum(pods.iter().copied().zip(requests.iter().map(Arc::as_ref)))
+}
+
 impl NodeMemo {
     /// The node as it is now.
     pub(super) fn node(&mut self, view: &NodeView<'_>, table: &mut RequirementTable) -> KeptNode {
-        let known = self.nodes.get(view.name);
-        let same = |known: &&KeptNode| *known.labels == *view.labels && known.fixed.volume_limits == view.volume_limits;
-        let same_labels = known.filter(same);
-        let same_pods = known.filter(|known| match view.summed {
+        let known = self.nodes.get_mut(view.name);
+        let same_pods = known.as_ref().is_some_and(|known| match view.summed {
             Some(summed) => known.pods.is(summed),
             None => known.pods.sums().are(view.pods),
         });
-        if let (Some(known), Some(_)) = (same_labels, same_pods) {
+        let pods = match &known {
+            Some(known) if same_pods => known.pods.clone(),
+            _ => view.summed.cloned().unwrap_or_else(|| pods_of(view.pods, &mut self.requests)),
+        };
+        let same =
+            |known: &&mut KeptNode| *known.labels == *view.labels && known.fixed.volume_limits == view.volume_limits;
+        if let Some(known) = known.filter(same) {
+            if !same_pods {
+                (known.pods, known.room) = (pods, None);
+            }
             return known.clone();
         }
-        let (kept, pods) = (same_labels.cloned(), same_pods.map(|known| known.pods.clone()));
-        let pods = pods.or_else(|| view.summed.cloned()).unwrap_or_else(|| self.pods_of(view.pods));
-        let now = match kept {
-            Some(kept) => KeptNode { pods, room: None, ..kept },
-            None => KeptNode {
-                labels: Arc::new(view.labels.clone()),
-                set: self.set_of(view.labels, table),
-                fixed: Arc::new(Fixed {
-                    host_name: host_name(view).to_owned(),
-                    volume_limits: view.volume_limits.to_vec(),
-                }),
-                pods,
-                room: None,
-            },
+        let now = KeptNode {
+            labels: Arc::new(view.labels.clone()),
+            set: self.set_of(view.labels, table),
+            fixed: Arc::new(Fixed {
+                host_name: host_name(view).to_owned(),
+                volume_limits: view.volume_limits.to_vec(),
+            }),
+            pods,
+            room: None,
         };
         self.nodes.insert(view.name.to_owned(), now.clone());
         now
@@ -128,22 +147,6 @@ impl NodeMemo {
             let mut nodes = std::mem::take(&mut self.nodes);
             self.nodes = views.iter().filter_map(|view| nodes.remove_entry(view.name)).collect();
         }
-    }
-
-    fn pods_of(&mut self, pods: &[BoundPod<'_>]) -> NodePods {
-        if self.requests.len() > KEPT_SPECS_MAX {
-            self.requests.clear();
-        }
-        let known = &mut self.requests;
-        let requests: Vec<Arc<Resources>> = pods
-            .iter()
-            .map(|pod| {
-                let own = known.entry(Arc::as_ptr(pod.spec));
-                let own = own.or_insert_with(|| (Arc::clone(pod.spec), Arc::new(pod.spec.requests())));
-                Arc::clone(&own.1)
-            })
-            .collect();
-        NodePods::sum(pods.iter().copied().zip(requests.iter().map(Arc::as_ref)))
     }
 
     fn set_of(&mut self, labels: &Labels, table: &mut RequirementTable) -> SetId {

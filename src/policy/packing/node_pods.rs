@@ -32,12 +32,17 @@ pub(super) struct PodsOfNode {
 
 /// A pod of a node.
 struct KnownPod {
-    namespace: Symbol,
-    spec: Arc<PodSpec>,
-    /// Its place in [`PodsOfNode::classes`], if it counts in topologies.
-    class: Option<u32>,
+    what: What,
     /// Its place in [`PodsOfNode::with_volumes`], if it has any.
     volumes: Option<u32>,
+}
+
+/// What a pod is.
+enum What {
+    /// One that counts in topologies, with its place in [`PodsOfNode::classes`].
+    Counted(u32),
+    /// Another.
+    Other(Symbol, Arc<PodSpec>),
 }
 
 /// A pod with volumes.
@@ -63,7 +68,10 @@ impl std::fmt::Debug for NodePods {
 impl NodePods {
     /// The sum of these pods, each with what it requests.
     pub fn sum<'p>(pods: impl IntoIterator<Item = (BoundPod<'p>, &'p Resources)>) -> Self {
-        let mut own = PodsOfNode::default();
+        let pods = pods.into_iter();
+        let most = pods.size_hint().1.unwrap_or(0);
+        let (list, classes) = (Vec::with_capacity(most), Vec::with_capacity(most));
+        let mut own = PodsOfNode { list, classes, ..PodsOfNode::default() };
         for (pod, requests) in pods {
             own.add(&pod, requests);
         }
@@ -84,7 +92,10 @@ impl NodePods {
 impl PodsOfNode {
     /// For the pod at a position in the node's list the place of its class, if it counts in topologies.
     pub(super) fn class(&self, position: usize) -> Option<usize> {
-        self.list[position].class.map(|class| class as usize)
+        match self.list[position].what {
+            What::Counted(class) => Some(class as usize),
+            What::Other(..) => None,
+        }
     }
 
     /// Whether these are the pods, in this order.
@@ -94,9 +105,16 @@ impl PodsOfNode {
 
     fn is_known(&self, known: &KnownPod, pod: &BoundPod<'_>) -> bool {
         let same_name = |place: u32| self.with_volumes[place as usize].name == pod.name;
-        Arc::ptr_eq(&known.spec, pod.spec)
-            && known.namespace == pod.namespace
-            && known.class.is_some() == pod.counts_in_topology
+        let (namespace, spec, counted) = match &known.what {
+            What::Counted(class) => {
+                let class = &self.classes[*class as usize];
+                (class.namespace, &class.spec, true)
+            }
+            What::Other(namespace, spec) => (*namespace, spec, false),
+        };
+        Arc::ptr_eq(spec, pod.spec)
+            && namespace == pod.namespace
+            && counted == pod.counts_in_topology
             && known.volumes.is_none_or(same_name)
     }
 
@@ -111,8 +129,11 @@ impl PodsOfNode {
             let (name, spec) = (pod.name.to_owned(), Arc::clone(pod.spec));
             self.with_volumes.push(VolumePod { namespace: pod.namespace, name, spec });
         }
-        let class = pod.counts_in_topology.then(|| self.count(pod) as u32);
-        self.list.push(KnownPod { namespace: pod.namespace, spec: Arc::clone(pod.spec), class, volumes });
+        let what = match pod.counts_in_topology {
+            true => What::Counted(self.count(pod) as u32),
+            false => What::Other(pod.namespace, Arc::clone(pod.spec)),
+        };
+        self.list.push(KnownPod { what, volumes });
     }
 
     fn count(&mut self, pod: &BoundPod<'_>) -> usize {
