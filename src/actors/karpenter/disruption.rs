@@ -40,6 +40,7 @@ pub(super) struct Loop {
     /// For each method the stamp with which it last found nothing.
     memos: [Option<u64>; ORDER.len()],
     memory: Memory,
+    survey: Survey,
     last_look: LastLook,
     waiting: Option<Waiting>,
     /// Passes in a row that ended with a command that could not be started.
@@ -175,12 +176,14 @@ fn look(
     open: &[Method],
 ) -> (Vec<(Method, Answer)>, Option<Proposals>) {
     let mut memory = std::mem::take(&mut context.karpenter.disruption.memory);
+    let mut survey = std::mem::take(&mut context.karpenter.disruption.survey);
+    survey.start_anew();
     let unix_seconds = context.setup.unix_seconds(now);
     let (answers, found, counted) = with_view(context, now, pending, |setup, view, nodes| {
         let mut packer = context.karpenter.instance_types.packer(&context.karpenter.pools, setup);
         let asking = Asking { packer: Some(&mut packer), what_if: None };
-        let survey = Survey::default();
-        let mut inquiry = Inquiry { view, nodes, setup, asking, survey, memory: &mut memory, unix_seconds };
+        let (memory, survey) = (&mut memory, &mut survey);
+        let mut inquiry = Inquiry { view, nodes, setup, asking, survey, memory, unix_seconds };
         let (mut answers, mut found) = (Vec::new(), None);
         for &method in open {
             let (answer, proposals) = inquiry.ask(method);
@@ -194,6 +197,7 @@ fn look(
         (answers, found, can_be_kept(context, view).then(counted))
     });
     context.karpenter.disruption.memory = memory;
+    context.karpenter.disruption.survey = survey;
     let mut last_look = std::mem::take(&mut context.karpenter.disruption.last_look);
     match counted.filter(|_| found.is_none()) {
         Some(counted) => last_look.keep(context, seen, counted, answers.clone()),
@@ -210,7 +214,7 @@ struct Inquiry<'q, 'p> {
     nodes: &'q [NodeId],
     setup: PackingSetup<'q>,
     asking: Asking<'q, 'p>,
-    survey: Survey,
+    survey: &'q mut Survey,
     memory: &'q mut Memory,
     unix_seconds: i64,
 }

@@ -9,6 +9,8 @@ use std::fmt;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use rustc_hash::FxHashMap;
+
 use super::balanced;
 use super::cost::node_cost;
 use super::obstacles::Obstacle;
@@ -199,12 +201,18 @@ pub struct Survey {
     described: Vec<Option<Candidate>>,
     /// What the two methods of consolidation have in common.
     consolidation: Option<Rc<Surveyed>>,
+    types: KnownTypes,
 }
 
 /// What comes of a [survey].
 type Surveyed = (Vec<Candidate>, Vec<(usize, Obstacle)>);
 
 impl Survey {
+    /// Forgets the view, but not where instance types are in their lists, which is mostly the same in the next.
+    pub fn start_anew(&mut self) {
+        *self = Self { types: std::mem::take(&mut self.types), ..Self::default() };
+    }
+
     /// See [`survey`].
     pub fn of(&mut self, view: &ClusterView<'_>, method: Method) -> Rc<Surveyed> {
         if !matches!(method, Method::MultiNode | Method::SingleNode) {
@@ -224,8 +232,8 @@ impl Survey {
             self.graceful = (0..view.nodes.len()).map(first).collect();
         }
         if self.described.len() != view.nodes.len() {
-            let mut types = KnownTypes::default();
-            self.described = (0..view.nodes.len()).map(|node| describe_with(view, node, &mut types)).collect();
+            let types = &mut self.types;
+            self.described = (0..view.nodes.len()).map(|node| describe_with(view, node, types)).collect();
         }
         let (mut found, mut others) = (Vec::new(), Vec::new());
         for node in 0..view.nodes.len() {
@@ -387,18 +395,20 @@ fn describe_with(view: &ClusterView<'_>, node: usize, known: &mut KnownTypes) ->
     })
 }
 
-/// The places of instance types among those of their pools that were found so far: many nodes are of few types.
-#[derive(Default)]
-struct KnownTypes(Vec<((usize, Symbol), Option<usize>)>);
+/// Where instance types were last found among those of their pools: many nodes are of few types.
+#[derive(Debug, Default)]
+struct KnownTypes(FxHashMap<(usize, Symbol), usize>);
 
 impl KnownTypes {
     fn position(&mut self, view: &ClusterView<'_>, pool: usize, name: Symbol) -> Option<usize> {
-        if let Some(known) = self.0.iter().find(|known| known.0 == (pool, name)) {
-            return known.1;
+        let types = view.pools[pool].instance_types;
+        let is_there = |&&at: &&usize| types.get(at).is_some_and(|own| own.name == name);
+        if let Some(&known) = self.0.get(&(pool, name)).filter(is_there) {
+            return Some(known);
         }
-        let position = instance_types::position(view.pools[pool].instance_types, name);
-        self.0.push(((pool, name), position));
-        position
+        let position = instance_types::position(types, name)?;
+        self.0.insert((pool, name), position);
+        Some(position)
     }
 }
 
