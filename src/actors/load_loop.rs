@@ -112,7 +112,7 @@ impl LoadLoop {
     /// Memory in bytes of a Ready replica that has used so much CPU (in millionths of a CPU times microseconds); `None` if
     /// the scenario does not say what requests need.
     pub(super) fn memory_of(&self, cpu_used: i128) -> Option<i64> {
-        let service = &self.model.conditions().service;
+        let service = self.model.conditions().service();
         let kept = service.memory?.kept_per_million as f64;
         let answered = cpu_used as f64 / 1e6 / service.cpu_per_request.as_micros().max(1) as f64;
         Some(self.model.memory_of_replica()? + libm::round(kept * answered / 1e6) as i64)

@@ -1,7 +1,5 @@
 //! Samples of the cluster for the report.
 
-use rustc_hash::FxHashMap;
-
 use super::context::Context;
 use super::event::{Event, class};
 use crate::domain::{SimTime, WorkloadId, well_known};
@@ -67,13 +65,14 @@ pub(super) fn take(context: &mut Context<'_>, now: SimTime) -> Sample {
     }
     sample.queues = context.queues.iter().map(super::queue_loop::QueueLoop::sample).collect();
     sample.metrics = context.autoscalers.iter().flat_map(super::replica_loop::ReplicaLoop::samples).collect();
-    let mut loads: FxHashMap<WorkloadId, usize> = FxHashMap::default();
+    let mut loads: Vec<Option<usize>> = Vec::new();
     for (load, own) in context.loads.iter().enumerate() {
         if let Some(id) = own.id {
-            loads.entry(id).or_insert(load);
+            loads.resize(loads.len().max(id.index() + 1), None);
+            loads[id.index()].get_or_insert(load);
         }
     }
-    let of_workload = |id| workload_sample(context, now, id, loads.get(&id).copied());
+    let of_workload = |id: WorkloadId| workload_sample(context, now, id, loads.get(id.index()).copied().flatten());
     sample.workloads = scalable.into_iter().map(of_workload).collect();
     sample
 }

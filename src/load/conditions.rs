@@ -121,36 +121,83 @@ impl Spacing {
 #[derive(Clone, Debug)]
 pub struct Conditions {
     /// What one request costs.
-    pub service: Service,
+    pub(super) service: Service,
     /// Where requests come from.
-    pub source: Source,
+    pub(super) source: Source,
     /// How they are spaced.
-    pub spacing: Spacing,
+    pub(super) spacing: Spacing,
     /// Ready replicas.
-    pub replicas: Replicas,
+    pub(super) replicas: Replicas,
     /// CPU that the nodes leave to a replica on average, in thousandths; `None` for as much as it wants.
-    pub cpu_available_milli: Option<i64>,
+    pub(super) cpu_available_milli: Option<i64>,
+    /// What follows from the others, as [`Conditions::settle`] left it.
+    kept: Kept,
+}
+
+/// What is asked for many times between two changes.
+#[derive(Clone, Copy, PartialEq, Debug)]
+struct Kept {
+    pace: Pace,
+    /// The probability that a request waits in equilibrium; 1 where there is none, and for a closed loop.
+    wait_probability: f64,
 }
 
 /// How fast all replicas together are.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Debug)]
 struct Pace {
     servers: u32,
     /// Requests per second of one server, and of all.
     service_rate: f64,
     capacity: f64,
+    /// Whether the CPU, by the limit or by the nodes, is reached before the concurrency.
+    is_bound_by_cpu: bool,
 }
 
 impl Conditions {
     /// Nobody asks and nobody answers.
     pub(super) fn new(service: Service) -> Self {
-        Self {
+        let pace = Pace { servers: 0, service_rate: 0.0, capacity: 0.0, is_bound_by_cpu: false };
+        let mut new = Self {
             service,
             source: Source::Idle,
             spacing: Spacing::Poisson,
             replicas: Replicas::default(),
             cpu_available_milli: None,
-        }
+            kept: Kept { pace, wait_probability: 1.0 },
+        };
+        new.settle();
+        new
+    }
+
+    /// The same on nodes that have enough CPU.
+    pub(super) fn with_enough_cpu(&self) -> Self {
+        let mut free = Self { cpu_available_milli: None, ..self.clone() };
+        free.settle();
+        free
+    }
+
+    /// Whoever has changed anything else than what a closed loop has still to do settles what follows from it.
+    pub(super) fn settle(&mut self) {
+        self.kept = self.kept_anew();
+    }
+
+    fn kept_anew(&self) -> Kept {
+        let pace = self.pace_anew();
+        let arrivals = self.arrival_rate();
+        let in_equilibrium = !matches!(self.source, Source::Closed { .. }) && pace.capacity - arrivals > 0.0;
+        let waits = || wait_probability(pace.servers, arrivals / pace.service_rate);
+        Kept { pace, wait_probability: if in_equilibrium { waits() } else { 1.0 } }
+    }
+
+    #[inline]
+    fn kept(&self) -> &Kept {
+        debug_assert_eq!(self.kept, self.kept_anew(), "the conditions have changed and were not settled");
+        &self.kept
+    }
+
+    /// What one request costs.
+    pub fn service(&self) -> &Service {
+        &self.service
     }
 
     /// Requests that all replicas together work on at a time. Where the CPU limit is reached before the concurrency,
@@ -169,12 +216,18 @@ impl Conditions {
         self.pace().capacity
     }
 
-    fn pace(&self) -> Pace {
+    #[inline]
+    fn pace(&self) -> &Pace {
+        &self.kept().pace
+    }
+
+    fn pace_anew(&self) -> Pace {
         let (all, alone) = (self.servers_of_all(), self.alone_seconds());
         let servers = if self.replicas.0.is_empty() { 0 } else { (libm::floor(all + 1e-9) as u32).max(1) };
         let capacity = all / alone;
         let service_rate = if servers == 0 { 1.0 / alone } else { capacity / f64::from(servers) };
-        Pace { servers, service_rate, capacity }
+        let is_bound_by_cpu = all < f64::from(self.replicas.count()) * f64::from(self.service.concurrency);
+        Pace { servers, service_rate, capacity, is_bound_by_cpu }
     }
 
     /// Requests per second that arrive whatever the answers.
@@ -220,7 +273,7 @@ impl Conditions {
 
     /// Whether the CPU, by the limit or by the nodes, is reached before the concurrency.
     pub fn is_bound_by_cpu(&self) -> bool {
-        self.servers_of_all() < f64::from(self.replicas.count()) * f64::from(self.service.concurrency)
+        self.pace().is_bound_by_cpu
     }
 
     /// CPU that `requests` per second use, in millionths of a CPU, at most what the replicas may have.
@@ -237,7 +290,7 @@ impl Conditions {
     /// Source: Erlang C; the factor for the spacing of arrivals as by Allen and Cunneen; the bound is the growth of a queue
     /// at full use, with the square root of time.
     pub fn response_time(&self, extra_wait: f64, since: f64) -> ResponseTime {
-        let Pace { servers, service_rate, capacity } = self.pace();
+        let Kept { pace: Pace { servers, service_rate, capacity, .. }, wait_probability } = *self.kept();
         if let Source::Closed { clients, think_time, .. } = self.source {
             return closed_response_time(clients, think_time.as_secs_f64(), servers, service_rate);
         }
@@ -257,7 +310,6 @@ impl Conditions {
         if extra_wait > 0.0 {
             return ResponseTime::Open { wait_probability: 0.0, drain_rate: spare, service_rate, extra_wait };
         }
-        let wait_probability = wait_probability(servers, self.arrival_rate() / service_rate);
         let mut drain_rate = spare * 2.0 / (1.0 + self.spacing.variability());
         if wait_probability > built_up * drain_rate && built_up > 0.0 {
             drain_rate = wait_probability / built_up;

@@ -1,7 +1,7 @@
 //! Requests as a fluid: between two changes of load or replicas rates are constant, so nothing needs a time step.
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
 use super::conditions::{Conditions, Source};
 use super::histogram::{Decays, LatencyHistogram};
@@ -24,10 +24,9 @@ pub(super) struct Fluid {
     backlog: f64,
     /// Requests answered without a backlog and not yet in the histogram, by what they met: filling it is dear, so those
     /// that met about the same go there together.
-    held: BTreeMap<Cell, Held>,
-    /// The cell that the last such requests were counted in, and what they met, to the bit. It does not stand in `held`
-    /// meanwhile, since those that come next mostly meet the same.
-    filling: Option<(Met, Cell, Held)>,
+    held: Vec<(Cell, Held)>, // in order of the cells
+    /// What the last such requests met, to the bit, and the place of their cell: those that come next mostly meet the same.
+    filling: Option<(Met, usize)>,
     /// Requests of a closed loop or with a backlog that are not yet there, likewise, as long as they met the very same.
     last: Option<(ResponseTime, f64)>,
 }
@@ -99,7 +98,7 @@ impl Fluid {
             changed: SimTime::ZERO,
             waiting: VecDeque::new(),
             backlog: 0.0,
-            held: BTreeMap::new(),
+            held: Vec::new(),
             filling: None,
             last: None,
         }
@@ -184,13 +183,11 @@ impl Fluid {
 
     /// What the requests so far experienced.
     pub(super) fn histogram<'t>(&self, tally: &'t Tally) -> Cow<'t, LatencyHistogram> {
-        if self.held.is_empty() && self.filling.is_none() && self.last.is_none() {
+        if self.held.is_empty() && self.last.is_none() {
             return Cow::Borrowed(&tally.histogram);
         }
         let (mut histogram, mut decays) = (tally.histogram.clone(), Decays::default());
-        let mut all = self.held.clone();
-        all.extend(self.filling.map(|(_, cell, held)| (cell, held)));
-        for ((.., service_rate), held) in &all {
+        for ((.., service_rate), held) in &self.held {
             histogram.add_equilibrium(held.requests, held.response(f64::from_bits(*service_rate)), &mut decays);
         }
         if let Some((response, requests)) = self.last {
@@ -323,17 +320,16 @@ impl Fluid {
     /// The cell in which requests are counted that meet this in a queue in equilibrium.
     fn cell_of(&mut self, wait_probability: f64, drain_rate: f64, service_rate: f64) -> &mut Held {
         let met = [wait_probability, drain_rate, service_rate].map(f64::to_bits);
-        let filling = match self.filling.take() {
-            Some(own) if own.0 == met => own,
-            other => {
-                if let Some((_, cell, held)) = other {
-                    self.held.insert(cell, held);
-                }
-                let cell = cell(wait_probability, drain_rate, service_rate);
-                (met, cell, self.held.remove(&cell).unwrap_or_default())
-            }
-        };
-        &mut self.filling.insert(filling).2
+        let known = self.filling.filter(|(own, _)| *own == met).map(|(_, place)| place);
+        let place = known.unwrap_or_else(|| {
+            let cell = cell(wait_probability, drain_rate, service_rate);
+            self.held.binary_search_by(|(own, _)| own.cmp(&cell)).unwrap_or_else(|place| {
+                self.held.insert(place, (cell, Held::default()));
+                place
+            })
+        });
+        self.filling = Some((met, place));
+        &mut self.held[place].1
     }
 }
 

@@ -19,8 +19,8 @@ pub struct LatencyHistogram {
     weighted_seconds: f64,
 }
 
-/// For each rate of service met, the share of services that last beyond the upper edge of each bucket, as far as somebody has
-/// asked: mostly no request gets far.
+/// For each rate of service met where requests may wait, the share of services that last beyond the upper edge of each bucket,
+/// as far as somebody has asked: mostly no request gets far.
 #[derive(Clone, Debug, Default)]
 pub struct Decays(Vec<(f64, Vec<f64>)>);
 
@@ -47,30 +47,47 @@ impl LatencyHistogram {
         // No response is shorter than the wait that all of them have had.
         let least = response.least_seconds();
         let first = UPPER_EDGES.partition_point(|edge| edge - least <= 0.0);
-        self.add_distribution(weight, response.mean(), first, |bucket| response.within(upper_edge(bucket)));
+        match response.rate_without_waits() {
+            // The same, with all that need not be asked for each bucket.
+            Some(rate) => self.add_distribution(weight, response.mean(), first, |_, edge| {
+                let seconds = edge - least;
+                if seconds <= 0.0 { 0.0 } else { 1.0 - libm::exp(-rate * seconds) }
+            }),
+            None => self.add_distribution(weight, response.mean(), first, |_, edge| response.within(edge)),
+        }
     }
 
     /// The same for one of many responses at few rates of service, in equilibrium.
     pub fn add_equilibrium(&mut self, weight: f64, response: ResponseTime, decays: &mut Decays) {
+        if response.rate_without_waits().is_some() {
+            return self.add_response(weight, response);
+        }
         let rate = response.service_rate();
         let known = decays.of_rate(rate);
-        self.add_distribution(weight, response.mean(), 0, |bucket| {
-            for edge in known.len()..=bucket {
-                known.push(libm::exp(-rate * upper_edge(edge)));
+        self.add_distribution(weight, response.mean(), 0, |bucket, edge| {
+            if bucket == known.len() {
+                known.push(libm::exp(-rate * edge));
             }
-            response.within_given(upper_edge(bucket), known[bucket])
+            response.within_given(edge, known[bucket])
         });
     }
 
     /// Adds `weight` requests whose response time has the mean `mean_seconds` and is with the probability `below` at most the
-    /// upper edge of a bucket, and never in one before the bucket `first`.
-    fn add_distribution(&mut self, weight: f64, mean_seconds: f64, first: usize, mut below: impl FnMut(usize) -> f64) {
+    /// upper edge of a bucket, given its number and that edge, and never in one before the bucket `first`.
+    fn add_distribution(
+        &mut self,
+        weight: f64,
+        mean_seconds: f64,
+        first: usize,
+        mut below: impl FnMut(usize, f64) -> f64,
+    ) {
         if weight <= 0.0 {
             return;
         }
         let mut previous = 0.0;
-        for (bucket, sum) in self.weights.iter_mut().enumerate().skip(first.min(BUCKETS - 1)) {
-            let reached = if bucket + 1 == BUCKETS { 1.0 } else { below(bucket).clamp(previous, 1.0) };
+        let buckets = self.weights.iter_mut().zip(UPPER_EDGES.iter()).enumerate();
+        for (bucket, (sum, edge)) in buckets.skip(first.min(BUCKETS - 1)) {
+            let reached = if bucket + 1 == BUCKETS { 1.0 } else { below(bucket, *edge).clamp(previous, 1.0) };
             *sum += weight * (reached - previous);
             previous = reached;
             if 1.0 - previous < 1e-12 {
@@ -125,18 +142,39 @@ static UPPER_EDGES: LazyLock<Vec<f64>> = LazyLock::new(|| {
 
 #[cfg(test)]
 mod tests {
-    use super::{LatencyHistogram, upper_edge};
+    use super::{Decays, LatencyHistogram};
+    use crate::load::queueing::ResponseTime;
 
     #[test]
     fn quantiles_of_an_exponential_come_back_within_a_bucket() {
         let mut histogram = LatencyHistogram::default();
-        histogram.add_distribution(1_000.0, 0.2, 0, |bucket| 1.0 - libm::exp(-upper_edge(bucket) / 0.2));
+        histogram.add_distribution(1_000.0, 0.2, 0, |_, edge| 1.0 - libm::exp(-edge / 0.2));
         for p in [0.5, 0.95, 0.99] {
             let exact = -0.2 * libm::log(1.0 - p);
             let ratio = histogram.quantile_seconds(p) / exact;
             assert!((1.0..1.012).contains(&ratio), "{p}: {ratio}");
         }
         assert!((histogram.mean_seconds() - 0.2).abs() < 1e-12);
+    }
+
+    #[test]
+    fn what_nobody_waits_for_is_filled_in_as_its_distribution_says() {
+        for extra_wait in [0.0, 0.013] {
+            let (wait_probability, drain_rate, service_rate) = (0.0, 40.0, 33.3);
+            let response = ResponseTime::Open { wait_probability, drain_rate, service_rate, extra_wait };
+            let mut expected = LatencyHistogram::default();
+            expected.add_distribution(7.0, response.mean(), 0, |_, edge| response.within(edge));
+            let mut filled = [LatencyHistogram::default(), LatencyHistogram::default()];
+            filled[0].add_response(7.0, response);
+            filled[1].add_equilibrium(7.0, response, &mut Decays::default());
+            for histogram in &filled {
+                assert_eq!(bits(histogram), bits(&expected), "after {extra_wait} s");
+            }
+        }
+    }
+
+    fn bits(histogram: &LatencyHistogram) -> Vec<u64> {
+        histogram.weights.iter().map(|weight| weight.to_bits()).collect()
     }
 
     #[test]

@@ -159,9 +159,13 @@ impl RequestModel {
 
     /// CPU that all replicas together would use at present if their nodes had enough of it, in millionths of a CPU.
     pub fn cpu_wanted_micro(&self) -> i64 {
-        let free = Conditions { cpu_available_milli: None, ..self.conditions.clone() };
+        let mut with_enough = None;
+        let free = match self.conditions.cpu_available_milli {
+            None => &self.conditions,
+            Some(_) => with_enough.insert(self.conditions.with_enough_cpu()),
+        };
         let rate = match &self.detail {
-            Detail::Fluid(fluid) => fluid.throughput(&free),
+            Detail::Fluid(fluid) => fluid.throughput(free),
             Detail::Exact(exact) if exact.backlog() > 0.0 => free.capacity(),
             Detail::Exact(_) => free.arrival_rate().min(free.capacity()) + free.closed_throughput(),
         };
@@ -243,6 +247,7 @@ impl RequestModel {
     }
 
     fn conditions_changed(&mut self, now: SimTime, new_source: bool) {
+        self.conditions.settle();
         match &mut self.detail {
             Detail::Fluid(fluid) => fluid.note_change(now),
             Detail::Exact(exact) => exact.conditions_changed(&mut self.conditions, &mut self.tally, new_source),

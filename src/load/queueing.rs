@@ -109,6 +109,14 @@ impl ResponseTime {
         }
     }
 
+    /// The service rate of one server of an open queue in which nobody waits for others than those of its backlog.
+    pub fn rate_without_waits(&self) -> Option<f64> {
+        match *self {
+            Self::Open { wait_probability, service_rate, .. } if wait_probability <= 0.0 => Some(service_rate),
+            Self::Open { .. } | Self::Closed { .. } => None,
+        }
+    }
+
     /// The service rate of one server.
     pub fn service_rate(&self) -> f64 {
         match *self {
