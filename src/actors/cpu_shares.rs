@@ -8,8 +8,6 @@
 //! sends requests to whoever has the fewest evens that out. While a rollout changes CPU requests or limits, each of the workload's
 //! Ready pods is taken to want the mean of all, and those on one node to weigh the same.
 
-use std::collections::BTreeSet;
-
 use super::context::Context;
 use super::load_loop;
 use crate::domain::{NodeId, PodId, SimTime};
@@ -21,7 +19,7 @@ pub(super) struct CpuShares {
     nodes: Vec<Node>,
     loads: Vec<Demand>,
     /// Nodes whose pods have changed since they were looked at.
-    changed: BTreeSet<NodeId>,
+    changed: Vec<NodeId>,
 }
 
 /// What is known of one node.
@@ -29,6 +27,8 @@ pub(super) struct CpuShares {
 struct Node {
     /// Its Ready pods under load, in the order of the loads.
     pods: Vec<(usize, Pods)>,
+    /// CPU that these want together, in thousandths.
+    used: i64,
     /// Whether it might be short at the levels of these.
     at_risk: bool,
     /// What a pod of each load gets if it is short, in thousandths.
@@ -50,10 +50,54 @@ struct Demand {
     wanted: i64,
     /// A level that `wanted` does not exceed.
     level: i64,
-    /// Nodes with Ready pods of it.
-    nodes: BTreeSet<NodeId>,
+    /// Nodes with Ready pods of it, in order, and how many.
+    nodes: Vec<(NodeId, i64)>,
     /// What the model was last told.
     told: Option<i64>,
+}
+
+impl Demand {
+    /// Its replicas want so much each from now on; whether that is more or less than before, and whether it has passed the
+    /// level, which is then another.
+    fn set_wanted(&mut self, wanted: i64) -> (bool, bool) {
+        let differs = self.wanted != wanted;
+        self.wanted = wanted;
+        let passed = wanted > self.level || wanted < self.level / 4;
+        if passed {
+            self.level = wanted + wanted / 4 + 1;
+        }
+        (differs, passed)
+    }
+}
+
+impl Node {
+    fn used_anew(&self, loads: &[Demand]) -> i64 {
+        self.pods.iter().map(|&(load, pods)| pods.count * loads[load].wanted).sum()
+    }
+
+    /// Looks whether the node could be short at the levels of its loads.
+    fn assess(&mut self, loads: &[Demand], capacity: i64) {
+        self.at_risk = self.pods.iter().map(|&(load, pods)| pods.count * loads[load].level).sum::<i64>() > capacity;
+    }
+
+    /// Shares the CPU of the node if it is short; adds the loads for which that changed something.
+    fn share(&mut self, loads: &[Demand], capacity: i64, affected: &mut Vec<usize>) {
+        debug_assert_eq!(self.used, self.used_anew(loads), "what a load wants has changed");
+        let mut given = Vec::new();
+        if self.at_risk && self.used > capacity {
+            let contenders = |&(load, Pods { count, requested }): &(usize, Pods)| Contenders {
+                count,
+                wanted_milli: loads[load].wanted,
+                weight: (requested / count.max(1)).max(2),
+            };
+            let kinds: Vec<Contenders> = self.pods.iter().map(contenders).collect();
+            given = self.pods.iter().map(|(load, _)| *load).zip(shares(capacity, &kinds)).collect();
+        }
+        if self.short != given {
+            affected.extend(self.short.iter().chain(&given).map(|(load, _)| *load));
+            self.short = given;
+        }
+    }
 }
 
 impl CpuShares {
@@ -64,10 +108,6 @@ impl CpuShares {
         &mut self.loads[load]
     }
 
-    fn wanted(&self, load: usize) -> i64 {
-        self.loads.get(load).map_or(0, |demand| demand.wanted)
-    }
-
     fn node(&mut self, node: NodeId) -> &mut Node {
         if self.nodes.len() <= node.index() {
             self.nodes.resize_with(node.index() + 1, Node::default);
@@ -75,16 +115,44 @@ impl CpuShares {
         &mut self.nodes[node.index()]
     }
 
-    /// CPU that the pods of a node want together, in thousandths.
-    fn used(&self, node: NodeId) -> i64 {
-        self.nodes[node.index()].pods.iter().map(|&(load, pods)| pods.count * self.wanted(load)).sum()
+    /// One pod more of `load` on `node`, or one fewer, that requests so much.
+    fn count(&mut self, (load, node): (usize, NodeId), change: i64, requested: i64) {
+        let on = &mut self.demand(load).nodes;
+        let place = on.binary_search_by_key(&node, |(own, _)| *own).unwrap_or_else(|place| {
+            on.insert(place, (node, 0));
+            place
+        });
+        on[place].1 += change;
+        if on[place].1 <= 0 {
+            on.remove(place);
+        }
+        let pods = &mut self.node(node).pods;
+        let place = pods.binary_search_by_key(&load, |(own, _)| *own).unwrap_or_else(|place| {
+            pods.insert(place, (load, Pods::default()));
+            place
+        });
+        let left = &mut pods[place].1;
+        left.count += change;
+        left.requested += change * requested;
+        if left.count <= 0 {
+            pods.remove(place);
+        }
+        let own = &mut self.nodes[node.index()];
+        own.used = own.used_anew(&self.loads);
+        self.changed.push(node);
     }
 
-    /// Looks whether the node could be short at the levels of its loads.
-    fn assess(&mut self, node: NodeId, capacity: i64) {
-        let level = |load: usize| self.loads.get(load).map_or(0, |demand| demand.level);
-        let own = &mut self.nodes[node.index()];
-        own.at_risk = own.pods.iter().map(|&(load, pods)| pods.count * level(load)).sum::<i64>() > capacity;
+    /// See [`Demand::set_wanted`].
+    fn set_wanted(&mut self, load: usize, wanted: i64) -> (bool, bool) {
+        let demand = self.demand(load);
+        let more = wanted - demand.wanted;
+        let changes = demand.set_wanted(wanted);
+        if more != 0 {
+            for &(node, count) in &self.loads[load].nodes {
+                self.nodes[node.index()].used += more * count;
+            }
+        }
+        changes
     }
 }
 
@@ -109,22 +177,7 @@ fn count(context: &mut Context<'_>, pod: PodId, change: i64) {
     } else {
         replicas.remove(limit)
     }
-    let own = &mut context.cpu_shares;
-    let pods = &mut own.node(node).pods;
-    let place = pods.binary_search_by_key(&load, |(load, _)| *load).unwrap_or_else(|place| {
-        pods.insert(place, (load, Pods::default()));
-        place
-    });
-    let left = &mut pods[place].1;
-    left.count += change;
-    left.requested += change * requested;
-    if left.count <= 0 {
-        pods.remove(place);
-        own.demand(load).nodes.remove(&node);
-    } else {
-        own.demand(load).nodes.insert(node);
-    }
-    own.changed.insert(node);
+    context.cpu_shares.count((load, node), change, requested);
 }
 
 /// The requests to a workload or its replicas have changed: nodes that could be short are looked at.
@@ -132,78 +185,63 @@ pub(super) fn demand_changed(context: &mut Context<'_>, now: SimTime, load: usiz
     let own = &context.loads[load];
     let ready = own.id.map_or(0, |id| context.world.workload(id).ready);
     let wanted = if ready == 0 { 0 } else { own.model.cpu_wanted_micro() / i64::from(ready) / 1_000 };
-    let mut look = std::mem::take(&mut context.cpu_shares.changed);
-    let demand = context.cpu_shares.demand(load);
-    let same = demand.wanted == wanted;
-    demand.wanted = wanted;
-    let passed = wanted > demand.level || wanted < demand.level / 4;
-    if passed {
-        demand.level = wanted + wanted / 4 + 1;
-    }
-    let of_load = demand.nodes.iter().copied();
-    let nodes: Vec<NodeId> =
-        if passed { of_load.chain(look.iter().copied()).collect() } else { look.iter().copied().collect() };
-    for node in nodes {
-        let capacity = context.world.node(node).allocatable.cpu_milli();
-        context.cpu_shares.assess(node, capacity);
-    }
-    if !same || passed {
-        let own = &context.cpu_shares;
-        let could_be_short = |node: &&NodeId| {
-            let node = &own.nodes[node.index()];
-            node.at_risk || !node.short.is_empty()
-        };
-        look.extend(own.loads[load].nodes.iter().filter(could_be_short));
-    }
-    let mut affected: BTreeSet<usize> = BTreeSet::new();
-    for node in look {
-        share(context, node, &mut affected);
-    }
-    for load in affected {
+    for load in look(context, load, wanted) {
         tell(context, now, load);
     }
 }
 
-/// Shares the CPU of one node if it is short; adds the loads for which that changed something.
-fn share(context: &mut Context<'_>, node: NodeId, affected: &mut BTreeSet<usize>) {
-    let capacity = context.world.node(node).allocatable.cpu_milli();
-    let own = &context.cpu_shares;
-    let Node { pods, at_risk, .. } = &own.nodes[node.index()];
-    let mut given = Vec::new();
-    if *at_risk && own.used(node) > capacity {
-        let contenders = |&(load, Pods { count, requested }): &(usize, Pods)| Contenders {
-            count,
-            wanted_milli: own.wanted(load),
-            weight: (requested / count.max(1)).max(2),
-        };
-        let kinds: Vec<Contenders> = pods.iter().map(contenders).collect();
-        given = pods.iter().map(|(load, _)| *load).zip(shares(capacity, &kinds)).collect();
+/// Looks at the nodes that could be short now that each replica of a load wants so much; the loads, in order, whose replicas
+/// get more there than before, or less.
+fn look(context: &mut Context<'_>, load: usize, wanted: i64) -> Vec<usize> {
+    let Context { world, cpu_shares: own, .. } = context;
+    let capacity = |node: NodeId| world.node(node).allocatable.cpu_milli();
+    let (differs, passed) = own.set_wanted(load, wanted);
+    let CpuShares { nodes, loads, changed } = own;
+    changed.sort_unstable();
+    changed.dedup();
+    for &node in &*changed {
+        nodes[node.index()].assess(loads, capacity(node));
     }
-    let short = &mut context.cpu_shares.nodes[node.index()].short;
-    if *short != given {
-        affected.extend(short.iter().chain(&given).map(|(load, _)| *load));
-        *short = given;
+    if passed {
+        for &(node, _) in &loads[load].nodes {
+            nodes[node.index()].assess(loads, capacity(node));
+        }
     }
+    let mut affected = Vec::new();
+    for &node in &*changed {
+        nodes[node.index()].share(loads, capacity(node), &mut affected);
+    }
+    if differs || passed {
+        for &(node, _) in &loads[load].nodes {
+            let own = &mut nodes[node.index()];
+            if (own.at_risk || !own.short.is_empty()) && changed.binary_search(&node).is_err() {
+                own.share(loads, capacity(node), &mut affected);
+            }
+        }
+    }
+    changed.clear();
+    affected.sort_unstable();
+    affected.dedup();
+    affected
 }
 
 /// Tells the model what its replicas may use on average, if some of them are short.
 fn tell(context: &mut Context<'_>, now: SimTime, load: usize) {
-    let own = &context.cpu_shares;
-    let nodes = &own.loads[load].nodes;
+    let CpuShares { nodes, loads, .. } = &context.cpu_shares;
+    let Demand { wanted, nodes: on, told, .. } = &loads[load];
     let mut available = None;
-    if nodes.iter().any(|node| !own.nodes[node.index()].short.is_empty()) {
+    if on.iter().any(|(node, _)| !nodes[node.index()].short.is_empty()) {
         let (mut sum, mut replicas) = (0_i64, 0_i64);
-        for &node in nodes {
-            let Node { pods, short, .. } = &own.nodes[node.index()];
-            let count = pods.iter().find(|(other, _)| *other == load).map_or(0, |(_, pods)| pods.count);
-            let spare = (context.world.node(node).allocatable.cpu_milli() - own.used(node)).max(0);
+        for &(node, count) in on {
+            let Node { used, short, .. } = &nodes[node.index()];
+            let spare = || (context.world.node(node).allocatable.cpu_milli() - used).max(0);
             let each = short.iter().find(|(other, _)| *other == load).map(|(_, each)| *each);
-            sum += each.map_or(own.wanted(load) * count + spare, |each| each * count);
+            sum += each.map_or_else(|| wanted * count + spare(), |each| each * count);
             replicas += count;
         }
         available = (replicas > 0).then(|| (sum / replicas).max(1));
     }
-    if context.cpu_shares.loads[load].told != available {
+    if *told != available {
         context.cpu_shares.loads[load].told = available;
         load_loop::set_cpu_available(context, now, load, available);
     }
