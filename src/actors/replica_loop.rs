@@ -1,26 +1,26 @@
 //! The HorizontalPodAutoscaler controller: every autoscaler at its own phase, every 15 s.
 
-use std::sync::Arc;
+mod reading;
 
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use super::context::Context;
 use super::event::{Event, class};
-use super::{keda_loop, prometheus, workload_controllers};
-use crate::domain::external_metrics::ExternalSubject;
+use super::workload_controllers;
 use crate::domain::hpa::{HorizontalPodAutoscaler, MetricSource, MetricSpec, MetricTarget};
 use crate::domain::pod::PodPhase as ReportedPhase;
 use crate::domain::words::rounded;
 use crate::domain::workload::ObjectName;
-use crate::domain::{PodId, PodSpec, ResourceName, SimDuration, SimTime, Symbol, WorkloadId};
+use crate::domain::{PodId, ResourceName, SimDuration, SimTime, WorkloadId};
 use crate::policy::replicas::hpa::{
-    self, HpaDecision, HpaParameters, HpaState, HpaView, MetricProblem, MetricReading, PodSample, PodView, Proposal,
-    ReadyCondition, Reported, Sample, SelectorProblem, SettledPods, effective_metrics, pod_request_milli,
+    self, HpaDecision, HpaParameters, HpaState, HpaView, MetricProblem, MetricReading, PodView, Proposal,
+    ReadyCondition, Reported, SelectorProblem, SettledPods, effective_metrics,
 };
-use crate::policy::replicas::promql::Element;
 use crate::world::PodPhase;
 use crate::world::record::{EventKind, MetricFacts, MetricSample, MetricUnit};
+
+use reading::{Read, Reading, read_metrics};
 
 /// `--horizontal-pod-autoscaler-sync-period`.
 const SYNC_PERIOD: SimDuration = SimDuration::from_secs(15);
@@ -43,7 +43,18 @@ pub(super) struct ReplicaLoop<'s> {
     /// What the last pass read, for the report.
     read: Vec<MetricSample>,
     /// Room for the pods of a pass, which is used again: there are thousands of passes an hour.
-    room: Room,
+    room: Option<Box<Room>>,
+    /// What the last pass saw, where that can be told from sums, and what came of it.
+    seen: Option<(Seen, Proposal)>,
+}
+
+/// What a pass sees whose one metric is the CPU use of pods that have all settled: all that its proposal follows from, but
+/// for the autoscaler itself.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Seen {
+    settled: SettledPods,
+    spec_replicas: i32,
+    status_replicas: i32,
 }
 
 /// The pods of a pass.
@@ -55,31 +66,6 @@ struct Room {
     newest: Option<PodId>,
     views: Vec<PodView>,
     reading: Reading,
-}
-
-/// What reading a resource needs anew at every pass, or nearly so.
-#[derive(Debug, Default)]
-struct Reading {
-    samples: Vec<PodSample>,
-    /// What a pod of a template requests of the resource last asked about.
-    request: Option<(Arc<PodSpec>, ResourceName, Option<i64>)>,
-}
-
-impl Reading {
-    fn request(&mut self, template: &Arc<PodSpec>, (name, container): (ResourceName, Option<&str>)) -> Option<i64> {
-        if container.is_some() {
-            return pod_request_milli(template, name, container).ok();
-        }
-        if let Some((known, of, request)) = &self.request
-            && Arc::ptr_eq(known, template)
-            && *of == name
-        {
-            return *request;
-        }
-        let request = pod_request_milli(template, name, None).ok();
-        self.request = Some((Arc::clone(template), name, request));
-        request
-    }
 }
 
 impl ReplicaLoop<'_> {
@@ -95,31 +81,6 @@ impl ReplicaLoop<'_> {
     /// What the last pass read.
     pub(super) fn samples(&self) -> impl Iterator<Item = MetricSample> {
         self.read.iter().copied()
-    }
-}
-
-/// What was read for one metric.
-enum Read {
-    PerPod(Vec<PodSample>),
-    Series(Vec<i64>),
-    Failed(String),
-}
-
-impl Read {
-    /// The samples, for their room.
-    fn into_samples(self) -> Option<Vec<PodSample>> {
-        match self {
-            Self::PerPod(samples) => Some(samples),
-            Self::Series(_) | Self::Failed(_) => None,
-        }
-    }
-
-    fn as_reading(&self) -> MetricReading<'_> {
-        match self {
-            Self::PerPod(samples) => MetricReading::PerPod { samples, unmatched: &[] },
-            Self::Series(values) => MetricReading::Series(values),
-            Self::Failed(why) => MetricReading::Failed(why),
-        }
     }
 }
 
@@ -139,7 +100,8 @@ pub(super) fn apply<'s>(
         known.spec = spec;
         known.target = target;
         known.read.clear();
-        known.room = Room::default();
+        known.room = None;
+        known.seen = None;
         find_rivals(context);
         return;
     }
@@ -154,7 +116,8 @@ pub(super) fn apply<'s>(
         parameters: HpaParameters::of(version),
         last_failure: None,
         read: Vec::new(),
-        room: Room::default(),
+        room: None,
+        seen: None,
     });
     find_rivals(context);
     let phase = context.streams.stream("hpa-phase", &name.to_string()).span_up_to(SYNC_PERIOD);
@@ -182,34 +145,69 @@ pub(super) fn sync(context: &mut Context<'_>, now: SimTime, index: u32) {
     let Some(target) = target(context, index) else { return };
     let spec = context.autoscalers[index as usize].spec;
     let metrics = effective_metrics(spec);
-    let mut room = std::mem::take(&mut context.autoscalers[index as usize].room);
+    let mut room = context.autoscalers[index as usize].room.take().unwrap_or_default();
     let settled = look_at_pods(context, now, target, metrics, &mut room);
-    let Room { pods, views, reading, .. } = &mut room;
-    // At zero the controller asks for nothing unless it scales from there.
-    let reads: SmallVec<[Read; 1]> = match context.world.workload(target).replicas == 0 && !wakes(context, index) {
-        true => SmallVec::new(),
-        false => {
-            let mut read = |metric| read_metric(context, now, index, &pods[..], metric, reading);
-            (0..metrics.len()).map(&mut read).collect()
-        }
-    };
-    let readings: SmallVec<[MetricReading<'_>; 1]> = reads.iter().map(Read::as_reading).collect();
+    let workload = context.world.workload(target);
     let view = HpaView {
         now,
-        spec_replicas: context.world.workload(target).replicas as i32,
-        status_replicas: context.world.workload(target).pods.len() as i32,
-        pods: views,
+        spec_replicas: workload.replicas as i32,
+        status_replicas: workload.pods.len() as i32,
+        pods: &room.views,
         settled,
-        readings: &readings,
+        readings: &[],
         selector_problem: ambiguous(context, index).then_some(SelectorProblem::Ambiguous),
     };
+    let seen = sees_sums(&view, metrics);
+    let before = context.autoscalers[index as usize].seen.filter(|(before, _)| Some(*before) == seen);
+    let decision = match before {
+        Some((_, proposal)) => {
+            debug_assert_eq!(propose_anew(context, index, &view, &mut Reading::default()), Ok(proposal));
+            decide(context, index, HpaView { readings: &[MetricReading::AsBefore(proposal)], ..view })
+        }
+        None => {
+            let reads = read_metrics(context, index, &view, &room.pods, &mut room.reading);
+            let readings: SmallVec<[MetricReading<'_>; 1]> = reads.iter().map(Read::as_reading).collect();
+            let decision = decide(context, index, HpaView { readings: &readings, ..view });
+            drop(readings);
+            room.reading.samples = reads.into_iter().find_map(Read::into_samples).unwrap_or(room.reading.samples);
+            decision
+        }
+    };
     let own = &mut context.autoscalers[index as usize];
-    let decision = hpa::sync(spec, &mut own.state, &view, &own.parameters);
-    drop(readings);
-    room.reading.samples = reads.into_iter().find_map(Read::into_samples).unwrap_or(room.reading.samples);
-    own.room = room;
+    own.room = Some(room);
+    own.seen = seen.zip(decision.proposals.first().and_then(|proposal| proposal.as_ref().ok()).copied());
     remember(context, index, target, metrics, &decision);
     apply_decision(context, now, index, target, metrics, &decision);
+}
+
+fn decide(context: &mut Context<'_>, index: u32, view: HpaView<'_>) -> HpaDecision {
+    let own = &mut context.autoscalers[index as usize];
+    hpa::sync(own.spec, &mut own.state, &view, &own.parameters)
+}
+
+/// What the pass sees, where that is settled pods alone and one metric asks for their CPU use.
+fn sees_sums(view: &HpaView<'_>, metrics: &[MetricSpec]) -> Option<Seen> {
+    let &HpaView { settled, spec_replicas, status_replicas, .. } = view;
+    let asks_for_use = matches!(metrics, [MetricSpec { source: MetricSource::Resource { .. }, .. }]);
+    // That pods have settled means that the resource is CPU.
+    (asks_for_use && settled.pods > 0 && view.pods.is_empty()).then_some(Seen {
+        settled,
+        spec_replicas,
+        status_replicas,
+    })
+}
+
+/// What the first metric proposes of settled pods alone.
+fn propose_anew(
+    context: &mut Context<'_>,
+    index: u32,
+    view: &HpaView<'_>,
+    room: &mut Reading,
+) -> Result<Proposal, MetricProblem> {
+    let reads = read_metrics(context, index, view, &[], room);
+    let ReplicaLoop { spec, parameters, .. } = &context.autoscalers[index as usize];
+    let reading = reads.first().map_or(MetricReading::Failed("nothing was read"), Read::as_reading);
+    hpa::propose(&effective_metrics(spec)[0], reading, view, hpa::tolerance_of(spec, parameters), parameters)
 }
 
 /// Puts the pods that have to be looked at one by one where `room` has them, and sums up the others: those that have settled
@@ -408,131 +406,4 @@ fn pod_view(context: &Context<'_>, pod: PodId) -> PodView {
         since: state.ready_since.or(state.deletion_requested).unwrap_or(started),
     });
     PodView { phase, deleting: state.deletion_requested.is_some(), start_time: state.started, ready }
-}
-
-/// Reads the metric at `position`.
-fn read_metric(
-    context: &mut Context<'_>,
-    now: SimTime,
-    index: u32,
-    pods: &[PodId],
-    position: usize,
-    room: &mut Reading,
-) -> Read {
-    let (spec, owner) = (context.autoscalers[index as usize].spec, context.autoscalers[index as usize].owner);
-    let metric = &effective_metrics(spec)[position];
-    match &metric.source {
-        MetricSource::Resource { name } => read_resource(context, now, pods, (*name, None), room),
-        MetricSource::ContainerResource { name, container } => {
-            read_resource(context, now, pods, (*name, Some(container.as_str())), room)
-        }
-        MetricSource::External { .. } if owner.is_some() => {
-            match keda_loop::external_metric(context, now, owner.unwrap_or_default(), position) {
-                Ok(milli) => Read::Series(vec![milli]),
-                Err(why) => Read::Failed(why),
-            }
-        }
-        MetricSource::External { metric, selector } => match prometheus::adapted(context, now, *metric) {
-            Some(Ok(elements)) => {
-                let chosen = elements
-                    .iter()
-                    .filter(|own| selector.as_ref().is_none_or(|selector| selector.matches(&own.labels)));
-                series(chosen.map(|own| own.value).collect())
-            }
-            Some(Err(why)) => Read::Failed(why),
-            None => stated(context, now, *metric),
-        },
-        MetricSource::Object { metric, object, .. } => match prometheus::adapted(context, now, *metric) {
-            Some(Ok(elements)) => {
-                let kind = Symbol::new(&object.kind.as_str().to_ascii_lowercase());
-                let own = |element: &&Element| {
-                    is_in(element, spec.namespace) && element.labels.get(kind) == Some(object.name)
-                };
-                series(elements.iter().filter(own).map(|own| own.value).collect())
-            }
-            Some(Err(why)) => Read::Failed(why),
-            None => stated(context, now, *metric),
-        },
-        MetricSource::Pods { metric, .. } => match prometheus::adapted(context, now, *metric) {
-            Some(Ok(elements)) => of_pods(context, now, spec.namespace, pods, &elements),
-            Some(Err(why)) => Read::Failed(why),
-            None => Read::Failed(NO_PIPELINE.to_owned()),
-        },
-    }
-}
-
-/// Values as the adapter hands them on: thousandths, truncated.
-fn series(values: Vec<f64>) -> Read {
-    if values.is_empty() {
-        return Read::Failed("the adapter has no value of the metric".to_owned());
-    }
-    Read::Series(values.into_iter().map(|value| (value * 1e3) as i64).collect())
-}
-
-/// Whether an element belongs to the namespace; one without the label is taken to.
-fn is_in(element: &Element, namespace: Symbol) -> bool {
-    element.labels.get(Symbol::new("namespace")).is_none_or(|own| own == namespace)
-}
-
-/// The values of the pods; those without one are missing.
-fn of_pods(context: &Context<'_>, now: SimTime, namespace: Symbol, pods: &[PodId], elements: &[Element]) -> Read {
-    let label = Symbol::new("pod");
-    let values: FxHashMap<Symbol, f64> = elements
-        .iter()
-        .filter(|element| is_in(element, namespace))
-        .filter_map(|element| Some((element.labels.get(label)?, element.value)))
-        .collect();
-    let sample = |&pod: &PodId| {
-        let value = Symbol::existing(context.world.pod_name(pod)).and_then(|name| values.get(&name));
-        let window = SimDuration::from_secs(60);
-        PodSample { sample: value.map(|value| Sample { milli: (value * 1e3) as i64, at: now, window }), request: None }
-    };
-    let samples: Vec<PodSample> = pods.iter().map(sample).collect();
-    if samples.iter().all(|sample| sample.sample.is_none()) {
-        return Read::Failed("the adapter has no value of any pod".to_owned());
-    }
-    Read::PerPod(samples)
-}
-
-const NO_PIPELINE: &str = "no metrics pipeline serves this metric in the simulation";
-
-/// The value that the scenario states for a metric.
-fn stated(context: &Context<'_>, now: SimTime, metric: Symbol) -> Read {
-    let subject = ExternalSubject::Metric(metric);
-    match context.setup.external_metrics.iter().find(|stated| stated.subject == subject) {
-        Some(stated) => match stated.at(now) {
-            Some(value) => Read::Series(vec![(value * 1e3) as i64]),
-            None => Read::Failed("the scenario says that reading it fails".to_owned()),
-        },
-        None => Read::Failed(NO_PIPELINE.to_owned()),
-    }
-}
-
-/// A resource of each pod, or of one container of each, from metrics-server. The samples are put where `room` has them.
-fn read_resource(
-    context: &Context<'_>,
-    now: SimTime,
-    pods: &[PodId],
-    (name, container): (ResourceName, Option<&str>),
-    room: &mut Reading,
-) -> Read {
-    let is_memory = name == ResourceName::MEMORY;
-    let has_memory = || pods.iter().any(|&pod| context.metrics.memory_sample(pod, now).is_some());
-    if name != ResourceName::CPU && !(is_memory && has_memory()) {
-        return Read::Failed(NO_PIPELINE.to_owned());
-    }
-    let mut samples = std::mem::take(&mut room.samples);
-    samples.clear();
-    let sample = |&pod: &PodId| {
-        let state = context.world.pod(pod);
-        let running = state.phase == PodPhase::Running;
-        let sample = match is_memory {
-            _ if !running => None,
-            true => context.metrics.memory_sample(pod, now),
-            false => context.metrics.sample(pod, (state.workload, state.started), &context.loads, now),
-        };
-        PodSample { sample, request: room.request(&state.spec, (name, container)) }
-    };
-    samples.extend(pods.iter().map(sample));
-    Read::PerPod(samples)
 }

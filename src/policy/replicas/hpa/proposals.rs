@@ -139,9 +139,13 @@ pub fn propose(
     tolerance: Tolerance,
     parameters: &HpaParameters,
 ) -> Result<Proposal, MetricProblem> {
-    if let MetricReading::UnknownType(spelled) = reading {
-        let text = format!("unknown metric source type {spelled:?}");
-        return Err(MetricProblem { reason: ConditionReason::InvalidMetricSourceType, text });
+    match reading {
+        MetricReading::AsBefore(proposal) => return Ok(proposal),
+        MetricReading::UnknownType(spelled) => {
+            let text = format!("unknown metric source type {spelled:?}");
+            return Err(MetricProblem { reason: ConditionReason::InvalidMetricSourceType, text });
+        }
+        MetricReading::PerPod { .. } | MetricReading::Series(_) | MetricReading::Failed(_) => {}
     }
     let outcome = match &metric.source {
         MetricSource::Resource { name } | MetricSource::ContainerResource { name, .. } => {

@@ -1,0 +1,210 @@
+//! What a pass over an autoscaler reads: from metrics-server, from an adapter of Prometheus, from KEDA, or as the scenario
+//! states it.
+
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
+
+use super::wakes;
+use crate::actors::context::Context;
+use crate::actors::{keda_loop, prometheus};
+use crate::domain::external_metrics::ExternalSubject;
+use crate::domain::hpa::MetricSource;
+use crate::domain::{PodId, PodSpec, ResourceName, SimDuration, SimTime, Symbol};
+use crate::policy::replicas::hpa::{HpaView, MetricReading, PodSample, Sample, effective_metrics, pod_request_milli};
+use crate::policy::replicas::promql::Element;
+use crate::world::PodPhase;
+
+/// What reading a resource needs anew at every pass, or nearly so.
+#[derive(Debug, Default)]
+pub(super) struct Reading {
+    pub(super) samples: Vec<PodSample>,
+    /// What a pod of a template requests of the resource last asked about.
+    request: Option<(Arc<PodSpec>, ResourceName, Option<i64>)>,
+}
+
+impl Reading {
+    fn request(&mut self, template: &Arc<PodSpec>, (name, container): (ResourceName, Option<&str>)) -> Option<i64> {
+        if container.is_some() {
+            return pod_request_milli(template, name, container).ok();
+        }
+        if let Some((known, of, request)) = &self.request
+            && Arc::ptr_eq(known, template)
+            && *of == name
+        {
+            return *request;
+        }
+        let request = pod_request_milli(template, name, None).ok();
+        self.request = Some((Arc::clone(template), name, request));
+        request
+    }
+}
+
+/// What was read for one metric.
+pub(super) enum Read {
+    PerPod(Vec<PodSample>),
+    Series(Vec<i64>),
+    Failed(String),
+}
+
+impl Read {
+    /// The samples, for their room.
+    pub(super) fn into_samples(self) -> Option<Vec<PodSample>> {
+        match self {
+            Self::PerPod(samples) => Some(samples),
+            Self::Series(_) | Self::Failed(_) => None,
+        }
+    }
+
+    pub(super) fn as_reading(&self) -> MetricReading<'_> {
+        match self {
+            Self::PerPod(samples) => MetricReading::PerPod { samples, unmatched: &[] },
+            Self::Series(values) => MetricReading::Series(values),
+            Self::Failed(why) => MetricReading::Failed(why),
+        }
+    }
+}
+
+/// Reads every metric, those of each pod in the order of `pods`. At zero replicas the controller asks for nothing unless it
+/// scales from there.
+pub(super) fn read_metrics(
+    context: &mut Context<'_>,
+    index: u32,
+    view: &HpaView<'_>,
+    pods: &[PodId],
+    room: &mut Reading,
+) -> SmallVec<[Read; 1]> {
+    if view.spec_replicas == 0 && !wakes(context, index) {
+        return SmallVec::new();
+    }
+    let metrics = effective_metrics(context.autoscalers[index as usize].spec).len();
+    (0..metrics).map(|metric| read_metric(context, view.now, index, pods, metric, room)).collect()
+}
+
+/// Reads the metric at `position`.
+fn read_metric(
+    context: &mut Context<'_>,
+    now: SimTime,
+    index: u32,
+    pods: &[PodId],
+    position: usize,
+    room: &mut Reading,
+) -> Read {
+    let (spec, owner) = (context.autoscalers[index as usize].spec, context.autoscalers[index as usize].owner);
+    let metric = &effective_metrics(spec)[position];
+    match &metric.source {
+        MetricSource::Resource { name } => read_resource(context, now, pods, (*name, None), room),
+        MetricSource::ContainerResource { name, container } => {
+            read_resource(context, now, pods, (*name, Some(container.as_str())), room)
+        }
+        MetricSource::External { .. } if owner.is_some() => {
+            match keda_loop::external_metric(context, now, owner.unwrap_or_default(), position) {
+                Ok(milli) => Read::Series(vec![milli]),
+                Err(why) => Read::Failed(why),
+            }
+        }
+        MetricSource::External { metric, selector } => match prometheus::adapted(context, now, *metric) {
+            Some(Ok(elements)) => {
+                let chosen = elements
+                    .iter()
+                    .filter(|own| selector.as_ref().is_none_or(|selector| selector.matches(&own.labels)));
+                series(chosen.map(|own| own.value).collect())
+            }
+            Some(Err(why)) => Read::Failed(why),
+            None => stated(context, now, *metric),
+        },
+        MetricSource::Object { metric, object, .. } => match prometheus::adapted(context, now, *metric) {
+            Some(Ok(elements)) => {
+                let kind = Symbol::new(&object.kind.as_str().to_ascii_lowercase());
+                let own = |element: &&Element| {
+                    is_in(element, spec.namespace) && element.labels.get(kind) == Some(object.name)
+                };
+                series(elements.iter().filter(own).map(|own| own.value).collect())
+            }
+            Some(Err(why)) => Read::Failed(why),
+            None => stated(context, now, *metric),
+        },
+        MetricSource::Pods { metric, .. } => match prometheus::adapted(context, now, *metric) {
+            Some(Ok(elements)) => of_pods(context, now, spec.namespace, pods, &elements),
+            Some(Err(why)) => Read::Failed(why),
+            None => Read::Failed(NO_PIPELINE.to_owned()),
+        },
+    }
+}
+
+/// Values as the adapter hands them on: thousandths, truncated.
+fn series(values: Vec<f64>) -> Read {
+    if values.is_empty() {
+        return Read::Failed("the adapter has no value of the metric".to_owned());
+    }
+    Read::Series(values.into_iter().map(|value| (value * 1e3) as i64).collect())
+}
+
+/// Whether an element belongs to the namespace; one without the label is taken to.
+fn is_in(element: &Element, namespace: Symbol) -> bool {
+    element.labels.get(Symbol::new("namespace")).is_none_or(|own| own == namespace)
+}
+
+/// The values of the pods; those without one are missing.
+fn of_pods(context: &Context<'_>, now: SimTime, namespace: Symbol, pods: &[PodId], elements: &[Element]) -> Read {
+    let label = Symbol::new("pod");
+    let values: FxHashMap<Symbol, f64> = elements
+        .iter()
+        .filter(|element| is_in(element, namespace))
+        .filter_map(|element| Some((element.labels.get(label)?, element.value)))
+        .collect();
+    let sample = |&pod: &PodId| {
+        let value = Symbol::existing(context.world.pod_name(pod)).and_then(|name| values.get(&name));
+        let window = SimDuration::from_secs(60);
+        PodSample { sample: value.map(|value| Sample { milli: (value * 1e3) as i64, at: now, window }), request: None }
+    };
+    let samples: Vec<PodSample> = pods.iter().map(sample).collect();
+    if samples.iter().all(|sample| sample.sample.is_none()) {
+        return Read::Failed("the adapter has no value of any pod".to_owned());
+    }
+    Read::PerPod(samples)
+}
+
+const NO_PIPELINE: &str = "no metrics pipeline serves this metric in the simulation";
+
+/// The value that the scenario states for a metric.
+fn stated(context: &Context<'_>, now: SimTime, metric: Symbol) -> Read {
+    let subject = ExternalSubject::Metric(metric);
+    match context.setup.external_metrics.iter().find(|stated| stated.subject == subject) {
+        Some(stated) => match stated.at(now) {
+            Some(value) => Read::Series(vec![(value * 1e3) as i64]),
+            None => Read::Failed("the scenario says that reading it fails".to_owned()),
+        },
+        None => Read::Failed(NO_PIPELINE.to_owned()),
+    }
+}
+
+/// A resource of each pod, or of one container of each, from metrics-server. The samples are put where `room` has them.
+fn read_resource(
+    context: &Context<'_>,
+    now: SimTime,
+    pods: &[PodId],
+    (name, container): (ResourceName, Option<&str>),
+    room: &mut Reading,
+) -> Read {
+    let is_memory = name == ResourceName::MEMORY;
+    let has_memory = || pods.iter().any(|&pod| context.metrics.memory_sample(pod, now).is_some());
+    if name != ResourceName::CPU && !(is_memory && has_memory()) {
+        return Read::Failed(NO_PIPELINE.to_owned());
+    }
+    let mut samples = std::mem::take(&mut room.samples);
+    samples.clear();
+    let sample = |&pod: &PodId| {
+        let state = context.world.pod(pod);
+        let running = state.phase == PodPhase::Running;
+        let sample = match is_memory {
+            _ if !running => None,
+            true => context.metrics.memory_sample(pod, now),
+            false => context.metrics.sample(pod, (state.workload, state.started), &context.loads, now),
+        };
+        PodSample { sample, request: room.request(&state.spec, (name, container)) }
+    };
+    samples.extend(pods.iter().map(sample));
+    Read::PerPod(samples)
+}
