@@ -26,19 +26,22 @@ pub struct TimerId(u64);
 
 /// Events in the order (time, class, sequence), and the clock that follows them.
 ///
-/// Only the events of the present second stand in a heap, so that it is a small one: those of the seconds that follow lie
-/// unordered in one slot each, and later ones in a heap of their own until their second comes into reach.
+/// Only the events of the present second are in order: they are sorted when it begins, and those that are scheduled for it
+/// later stand in a small heap. The events of the seconds that follow lie unordered in one slot each, and later ones in a heap
+/// of their own until their second comes into reach.
 #[derive(Clone, Debug)]
 pub struct EventQueue<E> {
-    /// What happens before `next_slot`.
-    present: BinaryHeap<Reverse<Entry<E>>>,
+    /// What was to happen before `next_slot` when its second began, last first.
+    present: Vec<Entry<E>>,
+    /// What has been scheduled for the present second since.
+    added: BinaryHeap<Reverse<Entry<E>>>,
     /// What happens in the seconds from `next_slot` on, each at its number modulo [`SLOTS`].
-    soon: Vec<Vec<Reverse<Entry<E>>>>,
+    soon: Vec<Vec<Entry<E>>>,
     /// Events in `soon`.
     soon_len: usize,
     /// What happens after those seconds.
     later: BinaryHeap<Reverse<Entry<E>>>,
-    /// The first second that is not in `present`.
+    /// The first second that is neither in `present` nor in `added`.
     next_slot: i64,
     cancelled: FxHashSet<u64>,
     now: SimTime,
@@ -104,7 +107,8 @@ impl<E> EventQueue<E> {
     /// An empty queue with the clock at zero.
     pub fn new() -> Self {
         Self {
-            present: BinaryHeap::new(),
+            present: Vec::new(),
+            added: BinaryHeap::new(),
             soon: (0..SLOTS).map(|_| Vec::new()).collect(),
             soon_len: 0,
             later: BinaryHeap::new(),
@@ -122,7 +126,7 @@ impl<E> EventQueue<E> {
 
     /// Number of events still to come.
     pub fn len(&self) -> usize {
-        self.present.len() + self.soon_len + self.later.len() - self.cancelled.len()
+        self.present.len() + self.added.len() + self.soon_len + self.later.len() - self.cancelled.len()
     }
 
     /// Whether nothing is to come.
@@ -137,40 +141,40 @@ impl<E> EventQueue<E> {
         let sequence = self.next_sequence;
         self.next_sequence += 1;
         let key = u128::from(time) << 64 | u128::from(class.0) << SEQUENCE_BITS | u128::from(sequence);
-        self.place(Reverse(Entry { key, event }));
+        self.place(Entry { key, event });
         TimerId(sequence)
     }
 
-    fn place(&mut self, entry: Reverse<Entry<E>>) {
-        let slot = slot_of(entry.0.time());
+    fn place(&mut self, entry: Entry<E>) {
+        let slot = slot_of(entry.time());
         if slot < self.next_slot {
-            self.present.push(entry);
+            self.added.push(Reverse(entry));
         } else if slot < self.next_slot + SLOTS {
             self.soon[slot.rem_euclid(SLOTS) as usize].push(entry);
             self.soon_len += 1;
         } else {
-            self.later.push(entry);
+            self.later.push(Reverse(entry));
         }
     }
 
     /// Goes on to the next second in which something happens, if the present has nothing left.
     fn fill_present(&mut self) {
-        while self.present.is_empty() && self.soon_len + self.later.len() > 0 {
+        while self.present.is_empty() && self.added.is_empty() && self.soon_len + self.later.len() > 0 {
             if self.soon_len == 0
                 && let Some(Reverse(first)) = self.later.peek()
             {
                 self.next_slot = slot_of(first.time());
             }
             while self.later.peek().is_some_and(|Reverse(entry)| slot_of(entry.time()) < self.next_slot + SLOTS) {
-                if let Some(entry) = self.later.pop() {
+                if let Some(Reverse(entry)) = self.later.pop() {
                     self.place(entry);
                 }
             }
             let slot = &mut self.soon[self.next_slot.rem_euclid(SLOTS) as usize];
             self.soon_len -= slot.len();
-            // The heap is empty, and its room serves the slot from now on.
-            let room = std::mem::take(&mut self.present).into_vec();
-            self.present = BinaryHeap::from(std::mem::replace(slot, room));
+            // The present is empty, and its room serves the slot from now on.
+            std::mem::swap(slot, &mut self.present);
+            self.present.sort_unstable_by_key(|entry| Reverse(entry.key));
             self.next_slot += 1;
         }
     }
@@ -188,24 +192,34 @@ impl<E> EventQueue<E> {
     /// The time of the next event.
     pub fn next_time(&mut self) -> Option<SimTime> {
         loop {
-            self.fill_present();
-            let (at, sequence) = self.present.peek().map(|Reverse(entry)| (entry.time(), entry.sequence()))?;
-            if !self.is_cancelled(sequence) {
+            let next = self.take_first()?;
+            if !self.is_cancelled(next.sequence()) {
+                let at = next.time();
+                // It is the first of all, so that its place is the last in the list.
+                self.present.push(next);
                 return Some(at);
             }
-            self.present.pop();
         }
     }
 
     /// Takes the next event and moves the clock to it.
     pub fn pop(&mut self) -> Option<(SimTime, E)> {
         loop {
-            self.fill_present();
-            let Reverse(entry) = self.present.pop()?;
-            if !self.is_cancelled(entry.sequence()) {
-                self.now = entry.time();
-                return Some((self.now, entry.event));
+            let next = self.take_first()?;
+            if !self.is_cancelled(next.sequence()) {
+                self.now = next.time();
+                return Some((self.now, next.event));
             }
+        }
+    }
+
+    /// Takes what comes first, cancelled or not.
+    fn take_first(&mut self) -> Option<Entry<E>> {
+        self.fill_present();
+        match (self.present.last(), self.added.peek()) {
+            (Some(listed), Some(Reverse(added))) if listed.key > added.key => self.added.pop().map(|first| first.0),
+            (None, _) => self.added.pop().map(|first| first.0),
+            _ => self.present.pop(),
         }
     }
 
