@@ -1,12 +1,14 @@
 //! The account: pools of free instances, and the instances launched from them.
 
 mod addresses;
+mod quota;
 mod requests;
 mod reserved;
 mod trouble;
 
 use std::sync::Arc;
 
+use self::quota::beyond_quota;
 pub use self::requests::{InstanceFilter, LaunchError, RunRequest};
 pub use self::trouble::BootFate;
 
@@ -114,15 +116,6 @@ struct PoolState {
     launched: u64,
 }
 
-/// What EC2 answers to a launch beyond the vCPU quota.
-fn beyond_quota(pool: Pool) -> FleetErrorCode {
-    if pool.capacity_type == well_known::SPOT {
-        FleetErrorCode::MaxSpotInstanceCountExceeded
-    } else {
-        FleetErrorCode::VcpuLimitExceeded
-    }
-}
-
 /// Free instances of a pool without limit: more than any scenario takes.
 const UNLIMITED: u32 = 1_000_000;
 
@@ -216,10 +209,15 @@ impl Ec2 {
         self.server_error(ApiAction::CreateFleet, self.arrived, now)?;
         let mut reply = FleetReply::default();
         let mut candidates = Vec::with_capacity(request.overrides.len());
+        let mut quota = (None, 0);
         for wanted in &request.overrides {
             let pool =
                 Pool { instance_type: wanted.instance_type, zone: wanted.zone, capacity_type: request.capacity_type };
-            match self.candidate(pool, wanted.priority, now) {
+            // The pools of a type stand together, and share its quota.
+            if quota.0 != Some(pool.instance_type) {
+                quota = (Some(pool.instance_type), self.left_of_quota(pool, now));
+            }
+            match self.candidate_within(quota.1, pool, wanted.priority, now) {
                 Ok(candidate) => candidates.push(candidate),
                 Err(code) => {
                     reply.errors.push(FleetError { code, instance_type: pool.instance_type, zone: pool.zone });
@@ -262,8 +260,18 @@ impl Ec2 {
 
     /// What `pool` can deliver, or why it cannot.
     fn candidate(&mut self, pool: Pool, priority: u32, now: SimTime) -> Result<Candidate, FleetErrorCode> {
+        self.candidate_within(self.left_of_quota(pool, now), pool, priority, now)
+    }
+
+    /// The same where the vCPU quota leaves room for so many instances.
+    fn candidate_within(
+        &mut self,
+        within_quota: u32,
+        pool: Pool,
+        priority: u32,
+        now: SimTime,
+    ) -> Result<Candidate, FleetErrorCode> {
         let Some((price, _)) = self.market.price(pool, now) else { return Err(FleetErrorCode::Unsupported) };
-        let within_quota = self.left_of_quota(pool, now);
         if within_quota == 0 {
             return Err(beyond_quota(pool));
         }
@@ -296,20 +304,6 @@ impl Ec2 {
                 }
             }
         }
-    }
-
-    /// What EC2 answers if the vCPU quota has no room for one more instance of `pool`.
-    fn over_quota(&self, pool: Pool, now: SimTime) -> Option<FleetErrorCode> {
-        (self.left_of_quota(pool, now) == 0).then_some(beyond_quota(pool))
-    }
-
-    /// Instances of the pool's type that the vCPU quota leaves room for.
-    fn left_of_quota(&self, pool: Pool, now: SimTime) -> u32 {
-        let Some(kind) = self.region.instance_type(pool.instance_type) else { return 0 };
-        let class = QuotaClass::of(&kind.facts);
-        let spot = pool.capacity_type == well_known::SPOT;
-        let used = self.vcpus_in_use.get(&(class, spot)).copied().unwrap_or(0);
-        self.quota(class, now).saturating_sub(used) / kind.facts.vcpus.max(1)
     }
 
     /// Adds an instance that has been running since before the simulation began; `None` if the pool does not exist.
@@ -362,13 +356,6 @@ impl Ec2 {
         }
         self.count_vcpus(pool, |used, vcpus| used.saturating_sub(vcpus));
         self.take_addresses(id, 0);
-    }
-
-    fn count_vcpus(&mut self, pool: Pool, change: impl Fn(u32, u32) -> u32) {
-        let Some(kind) = self.region.instance_type(pool.instance_type) else { return };
-        let key = (QuotaClass::of(&kind.facts), pool.capacity_type == well_known::SPOT);
-        let used = self.vcpus_in_use.entry(key).or_insert(0);
-        *used = change(*used, kind.facts.vcpus);
     }
 
     fn launch(&mut self, pool: Pool, node: NodeId, volume_gib: i64, now: SimTime) -> InstanceId {

@@ -69,6 +69,9 @@ impl Ec2 {
 
     /// Whether a fault keeps `pool` from giving anything to this request.
     pub(super) fn is_withheld(&mut self, pool: Pool, now: SimTime) -> bool {
+        if self.settings.faults.is_empty() {
+            return false;
+        }
         let request = self.requests.entry(pool).or_insert(0);
         *request += 1;
         let request = *request;
