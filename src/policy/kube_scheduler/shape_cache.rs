@@ -277,10 +277,15 @@ impl ShapeCache {
 
     /// Counts why nodes do not take the pod where no nominated pod is in its way.
     fn tally(&mut self, view: &ClusterView, searched: &[Slot], tally: &mut Tally) {
-        let mut refused: Vec<usize> = Vec::new();
+        let mut refused: Vec<usize> = vec![0; self.refusals.len()];
         for &slot in searched {
-            let entry = view.entry(slot).filter(|_| self.status[slot as usize] == Status::Refused);
-            if let Some(at) = entry.and_then(|entry| self.refusal(slot, entry)) {
+            if self.status[slot as usize] != Status::Refused {
+                continue;
+            }
+            let known = self.refusal_of[slot as usize] as usize;
+            if let Some(nodes) = refused.get_mut(known) {
+                *nodes += 1;
+            } else if let Some(at) = view.entry(slot).and_then(|entry| self.refusal(slot, entry)) {
                 refused.resize(self.refusals.len(), 0);
                 refused[at] += 1;
             }

@@ -5,8 +5,10 @@
 
 use std::sync::Arc;
 
+use smallvec::SmallVec;
+
 use super::cluster_view::{ClusterView, Slot};
-use super::node::NodeEntry;
+use super::node::{NodeEntry, PeerCount};
 use super::plugins::{Reason, Refusal};
 use super::shape::{PeerId, PodShape, SpreadConstraint};
 use super::topology::{DomainCounts, KeyIndex, NO_DOMAIN};
@@ -89,8 +91,17 @@ struct Relation {
     soft: Vec<bool>,
     /// What each such pod adds to the affinity sums: counter, key, amount.
     affinity: Vec<(Counter, KeyIndex, i64)>,
-    /// Whether such pods count in nothing.
-    indifferent: bool,
+}
+
+/// What is known of the relation to certain peers: most pods mean nothing to each other.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Bearing {
+    /// Nobody has asked.
+    Unknown,
+    /// Their pods count in nothing.
+    None,
+    /// Their pods count, as the [`Relation`] at this place says.
+    Some(u32),
 }
 
 /// The counts of one shape.
@@ -106,7 +117,10 @@ pub(super) struct TopologyState {
     preferred: KeyedSums,
     preferred_matches: i64,
     parts: Vec<Vec<Part>>,
-    relations: Vec<Option<Relation>>,
+    /// By peers.
+    bearings: Vec<Bearing>,
+    /// The relations to peers whose pods count.
+    relations: Vec<Relation>,
 }
 
 impl TopologyState {
@@ -122,6 +136,7 @@ impl TopologyState {
             preferred: KeyedSums::default(),
             preferred_matches: 0,
             parts: Vec::new(),
+            bearings: Vec::new(),
             relations: Vec::new(),
         };
         for slot in 0..view.slot_count() as Slot {
@@ -153,8 +168,7 @@ impl TopologyState {
 
     /// Whether pods of these peers count in nothing that is counted here, so that where they are does not matter.
     pub(super) fn is_indifferent_to(&mut self, view: &ClusterView, peer: PeerId) -> bool {
-        self.relate(view, peer);
-        self.relations[peer.index()].as_ref().is_some_and(|relation| relation.indifferent)
+        self.bearing(view, peer) == Bearing::None
     }
 
     /// Brings derived figures up to date after one or more calls of [`Self::follow`].
@@ -182,14 +196,19 @@ impl TopologyState {
     }
 
     fn collect(&mut self, view: &ClusterView, slot: Slot, entry: &NodeEntry, parts: &mut Vec<Part>) {
-        for count in &entry.peers {
-            self.relate(view, count.peer);
+        let mut bearing: SmallVec<[(PeerCount, usize); 4]> = SmallVec::new();
+        for &count in &entry.peers {
+            if let Bearing::Some(place) = self.bearing(view, count.peer) {
+                bearing.push((count, place as usize));
+            }
         }
-        self.collect_spread(view, slot, entry, parts);
-        for count in &entry.peers {
-            let Some(relation) = &self.relations[count.peer.index()] else { continue };
+        if bearing.is_empty() && self.shape.hard_spread.is_empty() {
+            return;
+        }
+        self.collect_spread(view, slot, entry, &bearing, parts);
+        for (count, place) in bearing {
             let pods = i64::from(count.running) + i64::from(count.terminating);
-            for &(counter, key, weight) in &relation.affinity {
+            for &(counter, key, weight) in &self.relations[place].affinity {
                 let domain = view.domain(key, slot);
                 if domain == NO_DOMAIN {
                     continue;
@@ -207,15 +226,21 @@ impl TopologyState {
     ///
     /// Source: Kubernetes 1.36 `pkg/scheduler/framework/plugins/podtopologyspread/filtering.go` (`calPreFilterState`) and
     /// `scoring.go` (`PreScore`).
-    fn collect_spread(&self, view: &ClusterView, slot: Slot, entry: &NodeEntry, parts: &mut Vec<Part>) {
+    fn collect_spread(
+        &self,
+        view: &ClusterView,
+        slot: Slot,
+        entry: &NodeEntry,
+        bearing: &[(PeerCount, usize)],
+        parts: &mut Vec<Part>,
+    ) {
         let shape = &self.shape;
         let has_all = |constraints: &[SpreadConstraint]| {
             constraints.iter().all(|constraint| view.domain(constraint.key, slot) != NO_DOMAIN)
         };
         let counted = |select: &dyn Fn(&Relation) -> bool| -> i64 {
-            let matching =
-                entry.peers.iter().filter(|count| self.relations[count.peer.index()].as_ref().is_some_and(select));
-            matching.map(|count| i64::from(count.running)).sum()
+            let matching = bearing.iter().filter(|(_, place)| select(&self.relations[*place]));
+            matching.map(|(count, _)| i64::from(count.running)).sum()
         };
         if !shape.hard_spread.is_empty() && has_all(&shape.hard_spread) {
             for (index, constraint) in shape.hard_spread.iter().enumerate() {
@@ -242,13 +267,22 @@ impl TopologyState {
         }
     }
 
-    fn relate(&mut self, view: &ClusterView, other: PeerId) {
-        if other.index() >= self.relations.len() {
-            self.relations.resize(other.index() + 1, None);
+    fn bearing(&mut self, view: &ClusterView, other: PeerId) -> Bearing {
+        match self.bearings.get(other.index()) {
+            Some(&known) if known != Bearing::Unknown => known,
+            _ => self.relate(view, other),
         }
-        if self.relations[other.index()].is_none() {
-            self.relations[other.index()] = Some(relation(&self.shape, view.peer(other)));
+    }
+
+    fn relate(&mut self, view: &ClusterView, other: PeerId) -> Bearing {
+        if other.index() >= self.bearings.len() {
+            self.bearings.resize(other.index() + 1, Bearing::Unknown);
         }
+        let known = relation(&self.shape, view.peer(other));
+        let bearing = known.as_ref().map_or(Bearing::None, |_| Bearing::Some(self.relations.len() as u32));
+        self.relations.extend(known);
+        self.bearings[other.index()] = bearing;
+        bearing
     }
 
     /// What the topology filters need for looking at many nodes.
@@ -370,11 +404,11 @@ fn matches_own_affinity(shape: &PodShape) -> bool {
     shape.required_affinity.iter().all(|term| term.matches(shape))
 }
 
-/// What a pod of shape `other` means to pods of shape `own`.
+/// What a pod of shape `other` means to pods of shape `own`; `None` if it counts in nothing.
 ///
 /// Source: Kubernetes 1.36 `pkg/scheduler/framework/plugins/interpodaffinity/filtering.go` and `scoring.go`
 /// (`processExistingPod`), `podtopologyspread/common.go` (`countPodsMatchSelector`).
-fn relation(own: &PodShape, other: &PodShape) -> Relation {
+fn relation(own: &PodShape, other: &PodShape) -> Option<Relation> {
     let counts = |constraint: &SpreadConstraint| {
         // A selector that selects everything counts nothing.
         own.namespace == other.namespace
@@ -409,6 +443,6 @@ fn relation(own: &PodShape, other: &PodShape) -> Relation {
     }
     let hard: Vec<bool> = own.hard_spread.iter().map(counts).collect();
     let soft: Vec<bool> = own.soft_spread.iter().map(counts).collect();
-    let indifferent = affinity.is_empty() && !hard.contains(&true) && !soft.contains(&true);
-    Relation { hard, soft, affinity, indifferent }
+    let counts = !affinity.is_empty() || hard.contains(&true) || soft.contains(&true);
+    counts.then_some(Relation { hard, soft, affinity })
 }
