@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use rayon::prelude::*;
+
 use super::outcome::{
     About, InputHash, Objectives, Objects, Outcome, QueueSummary, ReplicaAutoscaler, RequestSummary, ResponseFigures,
     UNPRICED,
@@ -29,8 +31,9 @@ pub(super) fn conclude(
     let end = SimTime::ZERO + context.setup.duration;
     let models = context.request_models(end);
     let completed = models.iter().map(|(_, model)| model.completed()).sum();
+    // Each is made from its own model alone, and filling a histogram takes long.
     let requests: Vec<RequestSummary> =
-        models.into_iter().map(|(workload, model)| request_summary(workload, model)).collect();
+        models.into_par_iter().map(|(workload, model)| request_summary(workload, model)).collect();
     let queues = queues(&mut context, end);
     let into_hour = SimDuration::from_secs(scenario.start.as_second().rem_euclid(3_600));
     let traffic = traffic(&context, completed);
