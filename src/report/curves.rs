@@ -130,8 +130,25 @@ fn curve(outcome: &Outcome, value: impl Fn(&Sample) -> Option<f64>) -> Vec<Point
     outcome.record.samples.iter().map(|sample| (sample.at, value(sample))).collect()
 }
 
-fn workload_curve(outcome: &Outcome, position: usize, value: impl Fn(&WorkloadSample) -> Option<f64>) -> Vec<Point> {
-    curve(outcome, |sample| sample.workloads.get(position).and_then(&value))
+/// So many curves over all samples, each sample gone through once for all of them: what one sample holds lies together.
+fn side_by_side(outcome: &Outcome, curves: usize, value: impl Fn(&Sample, usize) -> Option<f64>) -> Vec<Vec<Point>> {
+    let samples = &outcome.record.samples;
+    let mut points: Vec<Vec<Point>> = (0..curves).map(|_| Vec::with_capacity(samples.len())).collect();
+    for sample in samples {
+        for (number, points) in points.iter_mut().enumerate() {
+            points.push((sample.at, value(sample, number)));
+        }
+    }
+    points
+}
+
+/// Curves of the workloads at the positions `shown`.
+fn workload_curves(
+    outcome: &Outcome,
+    shown: &[usize],
+    value: impl Fn(&WorkloadSample) -> Option<f64>,
+) -> Vec<Vec<Point>> {
+    side_by_side(outcome, shown.len(), |sample, number| sample.workloads.get(shown[number]).and_then(&value))
 }
 
 /// The name of the workload at a position within [`Sample::workloads`].
@@ -144,13 +161,14 @@ pub(super) fn name_at(outcome: &Outcome, position: usize) -> String {
 pub(super) fn replicas_and_load(outcome: &Outcome, shown: &[usize]) -> Vec<Panel> {
     let mut replicas = Panel::counts("replicas");
     let mut load = Panel::amounts("requests per second");
-    for (color, &position) in shown.iter().enumerate() {
+    let wanted = workload_curves(outcome, shown, |w| Some(f64::from(w.replicas_desired)));
+    let ready = workload_curves(outcome, shown, |w| Some(f64::from(w.replicas_ready)));
+    let served = workload_curves(outcome, shown, |w| Some(w.requests_per_second));
+    let curves = wanted.into_iter().zip(ready).zip(served);
+    for ((color, &position), ((wanted, ready), served)) in shown.iter().enumerate().zip(curves) {
         let name = name_at(outcome, position);
-        let wanted = workload_curve(outcome, position, |w| Some(f64::from(w.replicas_desired)));
-        let ready = workload_curve(outcome, position, |w| Some(f64::from(w.replicas_ready)));
         replicas.series.push(Series::steps(format!("{name} wanted"), color, wanted).faint());
         replicas.series.push(Series::steps(format!("{name} ready"), color, ready));
-        let served = workload_curve(outcome, position, |w| Some(w.requests_per_second));
         load.series.push(Series::line(format!("{name} served"), color, served));
     }
     load.series.retain(Series::is_ever_above_zero);
@@ -230,18 +248,27 @@ pub(super) fn pods_on_their_way(outcome: &Outcome) -> Vec<Panel> {
 /// How many of the spans (from, until) are open, at each instant at which that changes, from the start to `end`; at the end
 /// those that reach it still are.
 fn open_at_once(spans: impl Iterator<Item = (SimTime, SimTime)>, end: SimTime) -> Vec<Point> {
-    let spans = spans.filter(|(from, until)| from < until);
-    let mut changes: Vec<(SimTime, i32)> =
-        spans.flat_map(|(from, until)| [(from, 1), (until, -1)]).filter(|(at, _)| *at < end).collect();
-    changes.sort_unstable();
+    let (mut begins, mut ends): (Vec<SimTime>, Vec<SimTime>) = spans.filter(|(from, until)| from < until).unzip();
+    for instants in [&mut begins, &mut ends] {
+        instants.retain(|at| *at < end);
+        instants.sort_unstable();
+    }
+    let (mut begins, mut ends) = (begins.as_slice(), ends.as_slice());
     let mut open = 0;
     let mut curve = vec![(SimTime::ZERO, Some(0.0))];
-    for changes in changes.chunk_by(|one, other| one.0 == other.0) {
-        open += changes.iter().map(|change| change.1).sum::<i32>();
-        curve.push((changes[0].0, Some(f64::from(open))));
+    while let Some(&at) = begins.first().into_iter().chain(ends.first()).min() {
+        open += take_equal(&mut begins, at) - take_equal(&mut ends, at);
+        curve.push((at, Some(f64::from(open))));
     }
     curve.push((end, Some(f64::from(open))));
     curve
+}
+
+/// Takes the instants equal to `at` from the front; how many there were.
+fn take_equal(instants: &mut &[SimTime], at: SimTime) -> i32 {
+    let equal = instants.iter().take_while(|&&own| own == at).count();
+    *instants = &instants[equal..];
+    equal as i32
 }
 
 /// What pods request against what Ready nodes offer: CPU, then memory.
@@ -263,8 +290,12 @@ pub(super) fn metrics_against_targets(outcome: &Outcome, most: usize) -> Panel {
     let mut panel = Panel::amounts("percent of the target");
     let colors = workload_colors(outcome);
     let known = outcome.record.metrics.iter().enumerate().filter(|(_, facts)| facts.target > 0.0);
-    for (index, facts) in known.take(most) {
-        let read = curve(outcome, |sample| sample.metric(index)?.value.map(|value| value / facts.target * 100.0));
+    let shown: Vec<(usize, &MetricFacts)> = known.take(most).collect();
+    let read = side_by_side(outcome, shown.len(), |sample, number| {
+        let (index, facts) = shown[number];
+        sample.metric(index)?.value.map(|value| value / facts.target * 100.0)
+    });
+    for ((_, facts), read) in shown.iter().zip(read) {
         let name = format!("{}, {}", facts.autoscaler, facts.name);
         panel.series.push(Series::line(name, color_of(&colors, facts.workload), read));
     }
@@ -274,10 +305,10 @@ pub(super) fn metrics_against_targets(outcome: &Outcome, most: usize) -> Panel {
 /// Mean and 99th percentile of the response times of the workloads at the positions `shown`.
 pub(super) fn latency(outcome: &Outcome, shown: &[usize]) -> Vec<Panel> {
     let mut panel = Panel::amounts("milliseconds");
-    for (color, &position) in shown.iter().enumerate() {
+    let mean = workload_curves(outcome, shown, |w| w.latency_mean_seconds.map(|seconds| seconds * 1e3));
+    let p99 = workload_curves(outcome, shown, |w| w.latency_p99_seconds.map(|seconds| seconds * 1e3));
+    for ((color, &position), (mean, p99)) in shown.iter().enumerate().zip(mean.into_iter().zip(p99)) {
         let name = name_at(outcome, position);
-        let mean = workload_curve(outcome, position, |w| w.latency_mean_seconds.map(|seconds| seconds * 1e3));
-        let p99 = workload_curve(outcome, position, |w| w.latency_p99_seconds.map(|seconds| seconds * 1e3));
         panel.series.push(Series::line(format!("{name} mean"), color, mean).faint());
         panel.series.push(Series::line(format!("{name} p99"), color, p99));
     }

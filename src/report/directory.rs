@@ -27,7 +27,7 @@ pub const TABLE_FILES: [&str; 11] = [
 ];
 
 /// Bytes that are handed to the system together: tables have many megabytes.
-const WRITTEN_AT_ONCE: usize = 1 << 16;
+const WRITTEN_AT_ONCE: usize = 1 << 18;
 
 /// Why a report could not be written.
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]

@@ -105,18 +105,37 @@ pub struct ExactSeconds(pub i64);
 
 impl fmt::Display for ExactSeconds {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let sign = if self.0 < 0 { "-" } else { "" };
+        // Tables have hundreds of thousands of these: the text is made from its end, and handed on in one piece.
+        let mut text = [0_u8; 28];
+        let mut from = text.len();
+        let mut put = |byte: u8| {
+            from -= 1;
+            text[from] = byte;
+        };
         let magnitude = self.0.unsigned_abs();
-        let (whole, mut fraction) = (magnitude / 1_000_000, magnitude % 1_000_000);
-        if fraction == 0 {
-            return write!(f, "{sign}{whole}");
+        let (mut whole, mut fraction) = (magnitude / 1_000_000, magnitude % 1_000_000);
+        if fraction > 0 {
+            let mut counts = false;
+            for _ in 0..6 {
+                counts |= fraction % 10 != 0;
+                if counts {
+                    put(b'0' + (fraction % 10) as u8);
+                }
+                fraction /= 10;
+            }
+            put(b'.');
         }
-        let mut digits = 6;
-        while fraction % 10 == 0 {
-            fraction /= 10;
-            digits -= 1;
+        loop {
+            put(b'0' + (whole % 10) as u8);
+            whole /= 10;
+            if whole == 0 {
+                break;
+            }
         }
-        write!(f, "{sign}{whole}.{fraction:0digits$}")
+        if self.0 < 0 {
+            put(b'-');
+        }
+        f.write_str(std::str::from_utf8(&text[from..]).unwrap_or_default())
     }
 }
 
@@ -225,6 +244,8 @@ mod tests {
         assert_eq!(exact_seconds(-1), "-0.000001");
         assert_eq!(exact_seconds(-7_040_200), "-7.0402");
         assert_eq!(exact_seconds(20_000_000), "20");
+        assert_eq!([0, 100_000, 1_000_001].map(exact_seconds), ["0", "0.1", "1.000001"]);
+        assert_eq!(exact_seconds(i64::MIN), "-9223372036854.775808");
     }
 
     #[test]

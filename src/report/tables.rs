@@ -436,7 +436,7 @@ pub fn events(outcome: &Outcome, output: &mut dyn Write) -> io::Result<()> {
         let mut name = |key: &str, name: Option<&str>| {
             let Some(name) = name else { return Ok(()) };
             line.extend_from_slice(key.as_bytes());
-            serde_json::to_writer(&mut line, name)
+            text(&mut line, name)
         };
         name(",\"workload\":", event.workload.map(|own| workloads.get(own.index()).map_or("", String::as_str)))?;
         name(",\"pod\":", event.pod.and_then(|pod| record.pods.get(pod.index())).map(|pod| pod.name.as_str()))?;
@@ -449,6 +449,18 @@ pub fn events(outcome: &Outcome, output: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
+/// A text as JSON. Few hold anything that has to be escaped, and to find that out for a whole text at once is quick.
+fn text(line: &mut Vec<u8>, text: &str) -> io::Result<()> {
+    let escaped = |byte: u8| byte < b' ' || byte == b'"' || byte == b'\\';
+    if text.bytes().fold(false, |found, byte| found | escaped(byte)) {
+        return Ok(serde_json::to_writer(line, text)?);
+    }
+    line.push(b'"');
+    line.extend_from_slice(text.as_bytes());
+    line.push(b'"');
+    Ok(())
+}
+
 /// The members with which the line of every event at an instant begins.
 fn begin_line(line: &mut Vec<u8>, at: SimTime, calendar: Calendar) -> io::Result<()> {
     line.extend_from_slice(b"{\"at_seconds\":");
@@ -458,4 +470,20 @@ fn begin_line(line: &mut Vec<u8>, at: SimTime, calendar: Calendar) -> io::Result
         serde_json::to_writer(line, &time)?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::text;
+
+    #[test]
+    fn a_text_is_the_json_that_the_library_makes_of_it() {
+        let every_byte: Vec<String> = (0..=0x7f_u8).map(|byte| format!("a{}b", char::from(byte))).collect();
+        let others = ["", "web-00012", "caf\u{e9} \u{2026}", "\\", "a \"quoted\" word\n"].map(str::to_owned);
+        for own in every_byte.iter().chain(&others) {
+            let mut line = Vec::new();
+            text(&mut line, own).unwrap();
+            assert_eq!(String::from_utf8(line).unwrap(), serde_json::to_string(own).unwrap());
+        }
+    }
 }

@@ -5,6 +5,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
+use rustc_hash::FxHashMap;
 use serde::Serialize;
 
 use super::encode::tenths;
@@ -106,7 +107,8 @@ impl Decisions {
         let decided = folded(record.events.iter().filter(|event| group(event.kind).is_some()));
         let decided: Vec<&Event> = decided.iter().map(Cow::as_ref).collect();
         let mut found = Self { in_all: decided.len(), kinds: Vec::new(), patterns: Vec::new(), rows: Vec::new() };
-        let (mut kinds, mut patterns) = (BTreeMap::new(), BTreeMap::new());
+        let (mut kinds, mut patterns) = (BTreeMap::new(), FxHashMap::default());
+        let (mut pattern, mut gaps) = (String::new(), Vec::new());
         let mut before = 0;
         for event in kept(&decided, bytes) {
             let at = tenths(event.at);
@@ -114,20 +116,23 @@ impl Decisions {
                 found.kinds.push((event.kind.as_str(), group(event.kind).unwrap_or_default()));
                 found.kinds.len() - 1
             });
-            let (pattern, gaps) = taken_apart(&event.message);
-            let pattern = *patterns.entry(pattern).or_insert_with_key(|pattern| {
+            take_apart(&event.message, &mut pattern, &mut gaps);
+            let known = patterns.get(pattern.as_str()).copied();
+            let pattern = known.unwrap_or_else(|| {
+                patterns.insert(pattern.clone(), found.patterns.len());
                 found.patterns.push(pattern.clone());
                 found.patterns.len() - 1
             });
             let id = |id: Option<usize>| Cell::Number(id.map_or(-1, |id| id as i64));
-            let mut row = vec![
+            let mut row = Vec::with_capacity(5 + gaps.len());
+            row.extend([
                 Cell::Number(at - std::mem::replace(&mut before, at)),
                 id(Some(kind)),
                 id(event.node.map(|node| node.index())),
                 id(event.workload.map(|workload| workload.index())),
                 id(Some(pattern)),
-            ];
-            row.extend(gaps);
+            ]);
+            row.append(&mut gaps);
             found.rows.push(row);
         }
         found
@@ -176,10 +181,11 @@ fn kept<'e>(events: &[&'e Event], bytes: usize) -> Vec<&'e Event> {
     positions.into_iter().map(|position| events[position]).collect()
 }
 
-/// `cause` with a gap for each run of digits, and what stands in the gaps.
-fn taken_apart(cause: &str) -> (String, Vec<Cell>) {
+/// Puts `cause` with a gap for each run of digits into `pattern`, and what stands in the gaps into `gaps`.
+fn take_apart(cause: &str, pattern: &mut String, gaps: &mut Vec<Cell>) {
     let shown = shown(cause);
-    let (mut pattern, mut gaps) = (String::with_capacity(shown.len()), Vec::new());
+    pattern.clear();
+    gaps.clear();
     let mut rest = &*shown;
     while let Some(at) = rest.find(|character: char| character.is_ascii_digit()) {
         let (text, from) = rest.split_at(at);
@@ -191,7 +197,6 @@ fn taken_apart(cause: &str) -> (String, Vec<Cell>) {
         rest = after;
     }
     pattern.push_str(rest);
-    (pattern, gaps)
 }
 
 /// As much of `cause` as the page shows, without the character that stands for a gap.
@@ -214,13 +219,14 @@ fn gap(digits: &str) -> Cell {
 
 #[cfg(test)]
 mod tests {
-    use super::{Cell, GAP, taken_apart};
+    use super::{Cell, GAP, take_apart};
 
     #[test]
     fn a_cause_is_put_together_again_from_its_pattern() {
         for cause in ["1 to 22 replicas: cpu 33%/30%", "", "node-00012 at 0.0960 for 12345678901234567890", "no number"]
         {
-            let (pattern, gaps) = taken_apart(cause);
+            let (mut pattern, mut gaps) = (String::new(), Vec::new());
+            take_apart(cause, &mut pattern, &mut gaps);
             let mut gaps = gaps.into_iter().map(|gap| match gap {
                 Cell::Number(number) => number.to_string(),
                 Cell::Digits(digits) => digits,
