@@ -59,6 +59,7 @@ pub(super) struct Karpenter {
     pub(super) pools: Vec<Arc<NodePool>>,
     /// Instance types of each NodePool, by the same position.
     pub(super) instance_types: type_lists::TypeLists,
+    open_types: launch::KeptOpenTypes,
     /// The least memory that a node of a pool and type has reported.
     learned_memory: BTreeMap<(Symbol, Symbol), i64>,
     kept_pods: kept_pods::KeptPods,

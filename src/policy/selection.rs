@@ -5,6 +5,7 @@
 
 mod current;
 mod legacy;
+mod open_types;
 pub mod price;
 pub mod strategy;
 
@@ -15,6 +16,7 @@ use crate::domain::{HourlyRate, KarpenterVersion, Requirements, ResourceName, Re
 use crate::policy::instance_types::{InstanceType, Offering, capacity_type_key};
 use crate::policy::packing::MinValuesPolicy;
 
+pub use open_types::OpenTypes;
 pub use strategy::AllocationStrategy;
 
 /// What is to be launched.
@@ -174,10 +176,23 @@ pub fn select(view: &LaunchView<'_>) -> Result<LaunchRequest, SelectionError> {
     if view.karpenter >= KarpenterVersion::V1_13 { current::select(view) } else { legacy::select(view) }
 }
 
+/// [`select`] among the types at the positions `types` of `list` rather than those of the view, of which `open` has learnt
+/// everything, as a current Karpenter does it.
+///
+/// # Errors
+/// As [`select`].
+pub fn select_known(
+    view: &LaunchView<'_>,
+    list: &[InstanceType],
+    types: &[u32],
+    open: &OpenTypes,
+) -> Result<LaunchRequest, SelectionError> {
+    current::select_known(view, list, types, open)
+}
+
 /// An instance type on its way through the filters, with the available and compatible offerings that are left of it.
 struct Candidate<'a> {
     entry: &'a InstanceType,
-    exotic: bool,
     offerings: SmallVec<[&'a Offering; 6]>,
 }
 
@@ -199,6 +214,11 @@ impl LaunchView<'_> {
         self.requirements.get(self.capacity_type_key()).is_none_or(|requirement| requirement.has(capacity_type))
     }
 
+    /// Whether a type meets the requirements and holds the requests.
+    fn takes(&self, own: &Choice<'_>) -> bool {
+        own.compatible && self.requests.fits(&own.entry.allocatable)
+    }
+
     /// The types that meet the requirements, hold the requests and have an available offering within the requirements.
     fn compatible_available<'a>(&'a self, left_out: &mut Vec<LeftOut>) -> Result<Vec<Candidate<'a>>, SelectionError> {
         let terms = price::Terms::new(self.requirements, self.capacity_type_key());
@@ -206,12 +226,8 @@ impl LaunchView<'_> {
         let kept: Vec<Candidate<'a>> = self
             .types
             .iter()
-            .filter(|own| own.compatible && self.requests.fits(&own.entry.allocatable))
-            .map(|&Choice { entry, exotic, .. }| Candidate {
-                entry,
-                exotic,
-                offerings: entry.offerings.iter().filter(open).collect(),
-            })
+            .filter(|own| self.takes(own))
+            .map(|&Choice { entry, .. }| Candidate { entry, offerings: entry.offerings.iter().filter(open).collect() })
             .filter(|candidate| !candidate.offerings.is_empty())
             .collect();
         note(left_out, Filter::CompatibleAvailable, self.types.len() - kept.len());
@@ -254,7 +270,7 @@ fn preferred_capacity_type(candidates: &[Candidate<'_>], preferred: &[Symbol]) -
 const FLEXIBLE_FROM: usize = 5;
 
 /// Keeps the first `limit` candidates.
-fn truncate(candidates: &mut Vec<Candidate<'_>>, limit: usize, left_out: &mut Vec<LeftOut>) {
+fn truncate<T>(candidates: &mut Vec<T>, limit: usize, left_out: &mut Vec<LeftOut>) {
     note(left_out, Filter::Truncation, candidates.len().saturating_sub(limit));
     candidates.truncate(limit);
 }

@@ -4,17 +4,22 @@
 //!
 //! Deviation: identical requests are not merged into one call; only the number of calls depends on it.
 
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+
 use super::claims::whole;
-use super::{Claim, images, reservations, termination};
+use super::{Claim, Karpenter, images, reservations, termination};
 use crate::actors::context::{Context, Machine};
 use crate::actors::event::{Event, class};
 use crate::actors::{interruption, node_life, replay};
 use crate::cloud::{BootStages, CallError, CloudProvider, FleetOverride, FleetReply, FleetRequest, Pool};
 use crate::domain::words::counted;
-use crate::domain::{KarpenterVersion, NodeClass, NodeId, SimDuration, SimTime, Symbol, well_known};
+use crate::domain::{KarpenterVersion, NodeClass, NodeId, Requirements, SimDuration, SimTime, Symbol, well_known};
 use crate::policy::instance_types::{capacity_type_key, position};
 use crate::policy::packing::MinValuesPolicy;
-use crate::policy::selection::{LaunchRequest, LaunchView, select};
+use crate::policy::selection::price::Terms;
+use crate::policy::selection::{LaunchRequest, LaunchView, OpenTypes, SelectionError, select, select_known};
 use crate::world::NodePhase;
 use crate::world::record::{EventKind, NodeEnd};
 
@@ -71,15 +76,7 @@ pub(in crate::actors) fn fleet_answered(context: &mut Context<'_>, now: SimTime,
         termination::give_up(context, now, node, "no launch call has succeeded within five minutes");
         return;
     }
-    let types = context.karpenter.instance_types.choices(claim.pool, &claim.types, &claim.requirements);
-    let view = LaunchView {
-        karpenter: context.setup.versions.karpenter,
-        requirements: &claim.requirements,
-        requests: &claim.requests,
-        types: &types,
-        min_values: MinValuesPolicy::Strict,
-    };
-    let request = match select(&view) {
+    let request = match choose(context, &claim) {
         Ok(request) => request,
         Err(error) => {
             termination::give_up(context, now, node, &error.to_string());
@@ -127,6 +124,54 @@ pub(in crate::actors) fn fleet_answered(context: &mut Context<'_>, now: SimTime,
         return;
     };
     launched(context, now, node, instance, &claim, class);
+}
+
+/// What claims find open of the types of pools, kept while the lists of types stay as they are.
+#[derive(Debug, Default)]
+pub(super) struct KeptOpenTypes {
+    generation: u64,
+    /// By the pool's position and what its claims ask for.
+    known: FxHashMap<(usize, Arc<Requirements>), OpenTypes>,
+}
+
+/// Sets of requirements remembered, before all are forgotten.
+const KEPT_REQUIREMENTS_MAX: usize = 200;
+
+impl KeptOpenTypes {
+    /// What is known for such claims while the lists are of this generation.
+    fn of(&mut self, generation: u64, pool: usize, requirements: &Arc<Requirements>) -> &mut OpenTypes {
+        if self.generation != generation || self.known.len() > KEPT_REQUIREMENTS_MAX {
+            self.generation = generation;
+            self.known.clear();
+        }
+        self.known.entry((pool, Arc::clone(requirements))).or_default()
+    }
+}
+
+/// The request that Karpenter sends for a claim.
+fn choose(context: &mut Context<'_>, claim: &Claim) -> Result<LaunchRequest, SelectionError> {
+    let karpenter = context.setup.versions.karpenter;
+    let Karpenter { instance_types, open_types, .. } = &mut context.karpenter;
+    let Claim { pool, requirements, requests, types, .. } = claim;
+    let view = LaunchView { karpenter, requirements, requests, types: &[], min_values: MinValuesPolicy::Strict };
+    let choices = |types: &[u32]| instance_types.choices(*pool, types, requirements);
+    if karpenter < KarpenterVersion::V1_13 {
+        return select(&LaunchView { types: &choices(types), ..view });
+    }
+    let open = open_types.of(instance_types.generation(), *pool, requirements);
+    let mut new: Vec<u32> = types.iter().copied().filter(|&at| !open.knows(at as usize)).collect();
+    if !new.is_empty() {
+        // In the order in which the choices come.
+        new.sort_unstable();
+        let terms = Terms::new(requirements, capacity_type_key(karpenter));
+        new.iter().zip(choices(&new)).for_each(|(&at, choice)| open.learn(at as usize, &choice, &terms));
+    }
+    let request = select_known(&view, &instance_types[*pool], types, open);
+    if cfg!(debug_assertions) {
+        let anew = select(&LaunchView { types: &choices(types), ..view });
+        assert_eq!(request, anew, "what is kept of open types is not what a look at them finds");
+    }
+    request
 }
 
 /// EC2 took no call, or failed: the SDK tries twice more; then current releases try again ever more slowly until the claim is five

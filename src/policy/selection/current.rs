@@ -1,16 +1,19 @@
 //! The launch request of v1.
 
+use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
 use smallvec::SmallVec;
 
+use super::open_types::{Lowest, OpenTypes, Row};
+use super::price::Terms;
 use super::{
     AllocationStrategy, Candidate, Filter, LaunchRequest, LaunchView, LeftOut, SelectionError, note, overrides,
     preferred_capacity_type, truncate,
 };
-use crate::domain::Symbol;
 use crate::domain::symbol::well_known;
-use crate::policy::instance_types::Offering;
+use crate::domain::{HourlyRate, Symbol};
+use crate::policy::instance_types::{InstanceType, Offering};
 use crate::policy::packing::MinValuesPolicy;
 
 /// How many instance types CreateFleet is given.
@@ -20,16 +23,42 @@ const LAUNCH_LIMIT: usize = 60;
 /// Deviation: capacity blocks and interruptible reservations are not distinguished from other reservations; NodeOverlay
 /// (alpha) is not modelled.
 pub(super) fn select(view: &LaunchView<'_>) -> Result<LaunchRequest, SelectionError> {
+    let terms = Terms::new(view.requirements, view.capacity_type_key());
+    let mut open = OpenTypes::default();
+    for (place, own) in view.types.iter().enumerate().filter(|(_, own)| view.takes(own)) {
+        open.learn(place, own, &terms);
+    }
+    let types = view.types.iter().map(|own| own.entry).enumerate();
+    choose(view, types.filter_map(|(place, entry)| Rated::new(view, &open, place, entry)).collect(), view.types.len())
+}
+
+/// The same of the types at these positions of `list`, all of which `open` has learnt.
+pub(super) fn select_known(
+    view: &LaunchView<'_>,
+    list: &[InstanceType],
+    types: &[u32],
+    open: &OpenTypes,
+) -> Result<LaunchRequest, SelectionError> {
+    let rated = |&at: &u32| Rated::new(view, open, at as usize, &list[at as usize]);
+    choose(view, types.iter().filter_map(rated).collect(), types.len())
+}
+
+/// The request over the types of so many that are open.
+fn choose(view: &LaunchView<'_>, mut rated: Vec<Rated<'_>>, types: usize) -> Result<LaunchRequest, SelectionError> {
     let mut left_out = Vec::new();
-    let mut candidates = view.compatible_available(&mut left_out)?;
-    prefer_reserved(view, &mut candidates, &mut left_out);
-    leave_out_exotic(view, &mut candidates, &mut left_out);
-    leave_out_dear_spot(view, &mut candidates, &mut left_out);
-    if candidates.is_empty() {
+    note(&mut left_out, Filter::CompatibleAvailable, types - rated.len());
+    if rated.is_empty() {
+        return Err(SelectionError::NoInstanceTypes(Filter::CompatibleAvailable));
+    }
+    let reserved = prefer_reserved(&mut rated, &mut left_out);
+    leave_out_exotic(view, &mut rated, &mut left_out);
+    let spot_up_to = leave_out_dear_spot(view, &mut rated, &mut left_out);
+    if rated.is_empty() {
         return Err(SelectionError::NoInstanceTypes(Filter::SpotOffering));
     }
-    candidates.sort_by_cached_key(|candidate| (candidate.cheapest(), candidate.entry.name));
-    truncate(&mut candidates, LAUNCH_LIMIT, &mut left_out);
+    keep_cheapest(&mut rated, &mut left_out);
+    let candidates = rated.iter().map(|own| own.candidate(reserved, spot_up_to));
+    let candidates: Vec<Candidate<'_>> = candidates.collect();
     if view.min_values == MinValuesPolicy::Strict {
         check_min_values(view, &candidates)?;
     }
@@ -49,60 +78,114 @@ pub(super) fn select(view: &LaunchView<'_>) -> Result<LaunchRequest, SelectionEr
     })
 }
 
-/// If a reserved offering is open, keeps only the types that have one, and of these in each zone the offering with the
-/// most free instances.
-fn prefer_reserved(view: &LaunchView<'_>, candidates: &mut Vec<Candidate<'_>>, left_out: &mut Vec<LeftOut>) {
-    if !view.allows(well_known::RESERVED) {
-        return;
+/// An instance type on its way through the filters. Many set out, and their offerings are looked at of the few that arrive.
+struct Rated<'a> {
+    entry: &'a InstanceType,
+    name: Symbol,
+    exotic: bool,
+    /// Its position among all types.
+    place: usize,
+    offerings: &'a [Offering],
+    /// The lowest prices of what is left of it.
+    lowest: Lowest,
+}
+
+impl<'a> Rated<'a> {
+    /// The type at `place`, if it will do.
+    fn new(view: &LaunchView<'_>, open: &'a OpenTypes, place: usize, entry: &'a InstanceType) -> Option<Self> {
+        let (&Row { name, exotic, lowest, .. }, offerings) = open.open(place, entry, view)?;
+        Some(Self { entry, name, exotic, place, offerings, lowest })
     }
-    let is_reserved = |offering: &&&Offering| offering.capacity_type == well_known::RESERVED;
-    let before = candidates.len();
-    if candidates.iter().any(|candidate| candidate.offerings.iter().any(|offering| is_reserved(&offering))) {
-        for candidate in candidates.iter_mut() {
-            let mut best: SmallVec<[&Offering; 6]> = SmallVec::new();
-            for offering in candidate.offerings.iter().filter(is_reserved) {
-                let free = |offering: &Offering| offering.reservation.map_or(0, |reservation| reservation.free);
-                match best.iter_mut().find(|other| other.zone == offering.zone) {
-                    Some(other) if free(offering) > free(other) => *other = offering,
-                    Some(_) => {}
-                    None => best.push(offering),
-                }
-            }
-            candidate.offerings = best;
+
+    /// The type with its offerings that are left: one reservation in each zone, or what is open and not too dear.
+    fn candidate(&self, reserved: bool, spot_up_to: Option<HourlyRate>) -> Candidate<'a> {
+        let offerings = match reserved {
+            true => emptiest_reservations(self.offerings),
+            false => self.offerings.iter().filter(|offering| !is_dear(offering, spot_up_to)).collect(),
+        };
+        Candidate { entry: self.entry, offerings }
+    }
+
+    /// By price, then by name.
+    fn compare(&self, other: &Self) -> Ordering {
+        let by_price = self.lowest.of_all().cmp(&other.lowest.of_all());
+        by_price.then_with(|| self.name.cmp(&other.name)).then(self.place.cmp(&other.place))
+    }
+}
+
+/// If a reserved offering is open, keeps only the types that have one, and of these their reserved offerings. Whether that
+/// is so.
+fn prefer_reserved(rated: &mut Vec<Rated<'_>>, left_out: &mut Vec<LeftOut>) -> bool {
+    if !rated.iter().any(|own| own.lowest.reserved.is_some()) {
+        return false;
+    }
+    let before = rated.len();
+    rated.retain(|own| own.lowest.reserved.is_some());
+    for own in rated.iter_mut() {
+        let reserved = emptiest_reservations(own.offerings).iter().map(|offering| offering.price).min();
+        own.lowest = Lowest { reserved, ..Lowest::default() };
+    }
+    note(left_out, Filter::ReservedOffering, before - rated.len());
+    true
+}
+
+/// In each zone the open reserved offering with the most free instances.
+fn emptiest_reservations(offerings: &[Offering]) -> SmallVec<[&Offering; 6]> {
+    let mut best: SmallVec<[&Offering; 6]> = SmallVec::new();
+    for offering in offerings.iter().filter(|offering| offering.capacity_type == well_known::RESERVED) {
+        let free = |offering: &Offering| offering.reservation.map_or(0, |reservation| reservation.free);
+        match best.iter_mut().find(|other| other.zone == offering.zone) {
+            Some(other) if free(offering) > free(other) => *other = offering,
+            Some(_) => {}
+            None => best.push(offering),
         }
-        candidates.retain(|candidate| !candidate.offerings.is_empty());
     }
-    note(left_out, Filter::ReservedOffering, before - candidates.len());
+    best
 }
 
 /// Leaves bare metal and accelerators out, unless nothing else is left or a requirement has `minValues`.
-fn leave_out_exotic(view: &LaunchView<'_>, candidates: &mut Vec<Candidate<'_>>, left_out: &mut Vec<LeftOut>) {
-    let before = candidates.len();
-    if !view.requirements.has_min_values() && candidates.iter().any(|candidate| !candidate.exotic) {
-        candidates.retain(|candidate| !candidate.exotic);
+fn leave_out_exotic(view: &LaunchView<'_>, rated: &mut Vec<Rated<'_>>, left_out: &mut Vec<LeftOut>) {
+    let before = rated.len();
+    if !view.requirements.has_min_values() && rated.iter().any(|own| !own.exotic) {
+        rated.retain(|own| !own.exotic);
     }
-    note(left_out, Filter::Exotic, before - candidates.len());
+    note(left_out, Filter::Exotic, before - rated.len());
 }
 
-/// Where both Spot and On-Demand are allowed, drops the Spot offerings that cost more than the cheapest On-Demand one. A
-/// type leaves with its last offering. Skipped if a requirement has `minValues`.
-fn leave_out_dear_spot(view: &LaunchView<'_>, candidates: &mut Vec<Candidate<'_>>, left_out: &mut Vec<LeftOut>) {
+/// Where both Spot and On-Demand are allowed, drops the Spot offerings that cost more than the cheapest On-Demand one, and
+/// gives back what that costs. A type leaves with its last offering. Skipped if a requirement has `minValues`.
+fn leave_out_dear_spot(
+    view: &LaunchView<'_>,
+    rated: &mut Vec<Rated<'_>>,
+    left_out: &mut Vec<LeftOut>,
+) -> Option<HourlyRate> {
     let mixed = view.allows(well_known::ON_DEMAND) && view.allows(well_known::SPOT);
     if view.requirements.has_min_values() || !mixed {
-        return;
+        return None;
     }
-    let on_demand = candidates
-        .iter()
-        .flat_map(|candidate| &candidate.offerings)
-        .filter(|offering| offering.capacity_type == well_known::ON_DEMAND);
-    let Some(cheapest) = on_demand.map(|offering| offering.price).min() else { return };
-    let before = candidates.len();
-    for candidate in candidates.iter_mut() {
-        let dear = |offering: &Offering| offering.capacity_type == well_known::SPOT && offering.price > cheapest;
-        candidate.offerings.retain(|offering| !dear(offering));
+    let cheapest = rated.iter().filter_map(|own| own.lowest.on_demand).min()?;
+    let before = rated.len();
+    for own in rated.iter_mut() {
+        own.lowest.spot = own.lowest.spot.filter(|&price| price <= cheapest);
     }
-    candidates.retain(|candidate| !candidate.offerings.is_empty());
-    note(left_out, Filter::SpotOffering, before - candidates.len());
+    rated.retain(|own| own.lowest.of_all().is_some());
+    note(left_out, Filter::SpotOffering, before - rated.len());
+    Some(cheapest)
+}
+
+/// Whether Spot is offered at a higher price than this.
+fn is_dear(offering: &Offering, spot_up_to: Option<HourlyRate>) -> bool {
+    offering.capacity_type == well_known::SPOT && spot_up_to.is_some_and(|most| offering.price > most)
+}
+
+/// Keeps the cheapest types that CreateFleet may be given, in order of price.
+fn keep_cheapest(rated: &mut Vec<Rated<'_>>, left_out: &mut Vec<LeftOut>) {
+    if rated.len() > LAUNCH_LIMIT {
+        // Only what is kept need be in order.
+        rated.select_nth_unstable_by(LAUNCH_LIMIT - 1, Rated::compare);
+    }
+    truncate(rated, LAUNCH_LIMIT, left_out);
+    rated.sort_unstable_by(Rated::compare);
 }
 
 /// Source: Karpenter core v1.13 `pkg/cloudprovider/types.go`, `SatisfiesMinValues`.
@@ -222,6 +305,17 @@ mod tests {
         assert_eq!(ask(60).unwrap().overrides.len(), 60);
         let (key, found) = (well_known::INSTANCE_TYPE, 60);
         assert_eq!(ask(61), Err(SelectionError::MinValues { key, wanted: 61, found, types: 60 }));
+    }
+
+    #[test]
+    fn of_types_at_one_price_the_first_sixty_by_name_are_kept() {
+        let one_price = |n: i64| shape(&format!("m5.{n:02}xlarge"), 4).on_demand("a", 7);
+        let types: Vec<Shape> = (1..=64).rev().map(one_price).chain([shape("z1.large", 4).on_demand("a", 6)]).collect();
+        let request = launch(V1, "", 1_000, &types).unwrap();
+        let kept = names(&request);
+        assert_eq!((kept.len(), kept[0].as_str(), kept[1].as_str()), (60, "z1.large a", "m5.01xlarge a"));
+        assert_eq!(kept[59], "m5.59xlarge a");
+        assert!(request.left_out.iter().any(|left| left.by == Filter::Truncation && left.types == 5));
     }
 
     #[test]

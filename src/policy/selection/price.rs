@@ -18,11 +18,16 @@ pub struct Terms<'r> {
     reservation: Term<'r>,
 }
 
+/// Values that are looked at side by side: enough for capacity types and the zones of most regions.
+const FEW: usize = 8;
+
 /// What is said of one label.
 #[derive(Clone, Copy, Debug)]
 enum Term<'r> {
     Nothing,
     Is(Symbol),
+    /// One of a few; the first stands in the places that are left over.
+    IsOneOf([Symbol; FEW]),
     Meets(&'r Requirement),
 }
 
@@ -30,8 +35,16 @@ impl<'r> Term<'r> {
     /// What a requirement says.
     fn of(requirement: &'r Requirement) -> Self {
         let bounded = requirement.gte.is_some() || requirement.lte.is_some();
+        let values = requirement.values.len();
         match requirement.values.first() {
-            Some(&only) if requirement.values.len() == 1 && !requirement.complement && !bounded => Self::Is(only),
+            Some(&first) if values <= FEW && !requirement.complement && !bounded => {
+                if values == 1 {
+                    return Self::Is(first);
+                }
+                let mut few = [first; FEW];
+                few.iter_mut().zip(&requirement.values).for_each(|(place, &value)| *place = value);
+                Self::IsOneOf(few)
+            }
             _ => Self::Meets(requirement),
         }
     }
@@ -40,6 +53,7 @@ impl<'r> Term<'r> {
         match self {
             Self::Nothing => true,
             Self::Is(own) => own == value,
+            Self::IsOneOf(few) => few.contains(&value),
             Self::Meets(requirement) => requirement.has(value),
         }
     }
@@ -48,7 +62,7 @@ impl<'r> Term<'r> {
     fn allows_none(self) -> bool {
         match self {
             Self::Nothing => true,
-            Self::Is(_) => false,
+            Self::Is(_) | Self::IsOneOf(_) => false,
             Self::Meets(requirement) => matches!(requirement.operator(), Operator::NotIn | Operator::DoesNotExist),
         }
     }
@@ -149,6 +163,18 @@ mod tests {
         assert_eq!(price(""), Some(40));
         assert_eq!(price("zone=b"), None);
         assert_eq!(price("capacity=on-demand"), Some(96));
+    }
+
+    #[test]
+    fn one_of_few_values_or_of_many_is_allowed_and_no_other() {
+        let zones = ["b", "c", "d", "e", "f", "g", "h", "i", "j", "k"];
+        for many in 2..=zones.len() {
+            let wanted = requirements(&format!("zone={}", zones[..many].join(",")));
+            let terms = Terms::new(&wanted, well_known::CAPACITY_TYPE);
+            let is_open = |zone| cheapest(&shape("m5.large", 2).spot(zone, 40).build(), &terms).is_some();
+            assert!(zones[..many].iter().all(|zone| is_open(zone)), "{many}");
+            assert!(!is_open("a") && zones[many..].iter().all(|zone| !is_open(zone)), "{many}");
+        }
     }
 
     #[test]

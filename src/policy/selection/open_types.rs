@@ -1,0 +1,171 @@
+//! What instance types have to offer to claims with the same requirements. It stays the same from launch to launch until
+//! prices, availability or amounts of types change, and lies together where the types themselves lie apart.
+
+use super::price::Terms;
+use super::{Choice, LaunchView};
+use crate::domain::symbol::well_known;
+use crate::domain::{HourlyRate, ResourceName, Resources, Symbol};
+use crate::policy::instance_types::{InstanceType, Offering};
+
+/// The open offerings of some instance types of a list, for claims with the same requirements.
+#[derive(Clone, Debug, Default)]
+pub struct OpenTypes {
+    /// By position in the list.
+    rows: Vec<Option<Row>>,
+    /// Those of each row together.
+    offerings: Vec<Offering>,
+}
+
+/// What is known of one type.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Row {
+    pub(super) name: Symbol,
+    compatible: bool,
+    pub(super) exotic: bool,
+    cpu_milli: i64,
+    memory_bytes: i64,
+    pods: i64,
+    pub(super) lowest: Lowest,
+    first: u32,
+    end: u32,
+}
+
+/// The lowest price of open offerings of each capacity type.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Lowest {
+    pub(super) reserved: Option<HourlyRate>,
+    pub(super) spot: Option<HourlyRate>,
+    pub(super) on_demand: Option<HourlyRate>,
+}
+
+impl Lowest {
+    fn of(offerings: &[Offering]) -> Self {
+        let mut own = Self::default();
+        for offering in offerings {
+            let lowest = match offering.capacity_type {
+                well_known::RESERVED => &mut own.reserved,
+                well_known::SPOT => &mut own.spot,
+                _ => &mut own.on_demand,
+            };
+            *lowest = Some(lowest.map_or(offering.price, |lowest| lowest.min(offering.price)));
+        }
+        own
+    }
+
+    /// The lowest of all.
+    pub(super) fn of_all(&self) -> Option<HourlyRate> {
+        [self.reserved, self.spot, self.on_demand].into_iter().flatten().min()
+    }
+}
+
+impl Row {
+    /// Whether nodes of this type, which `entry` is, hold `requests`.
+    fn holds(&self, requests: &Resources, entry: &InstanceType) -> bool {
+        requests.iter().all(|(name, amount)| {
+            let offered = match name {
+                ResourceName::CPU => self.cpu_milli,
+                ResourceName::MEMORY => self.memory_bytes,
+                ResourceName::PODS => self.pods,
+                _ => entry.allocatable.get(name),
+            };
+            amount <= 0 || amount <= offered
+        })
+    }
+}
+
+impl OpenTypes {
+    /// Whether the type at this position of the list has been learnt.
+    pub fn knows(&self, at: usize) -> bool {
+        self.rows.get(at).is_some_and(Option::is_some)
+    }
+
+    /// Learns the type at this position of the list. The terms are those of the claims.
+    pub fn learn(&mut self, at: usize, &Choice { entry, compatible, exotic }: &Choice<'_>, terms: &Terms<'_>) {
+        let first = self.offerings.len();
+        let open = |offering: &&Offering| compatible && offering.available && terms.allow(offering);
+        self.offerings.extend(entry.offerings.iter().filter(open));
+        if self.rows.len() <= at {
+            self.rows.resize(at + 1, None);
+        }
+        self.rows[at] = Some(Row {
+            name: entry.name,
+            compatible,
+            exotic,
+            cpu_milli: entry.allocatable.cpu_milli(),
+            memory_bytes: entry.allocatable.memory_bytes(),
+            pods: entry.allocatable.pods(),
+            lowest: Lowest::of(&self.offerings[first..]),
+            first: first as u32,
+            end: self.offerings.len() as u32,
+        });
+    }
+
+    /// The type at this position of the list, which `entry` is, with its open offerings, if it meets the requirements, holds
+    /// the requests and has one.
+    pub(super) fn open(&self, at: usize, entry: &InstanceType, view: &LaunchView<'_>) -> Option<(&Row, &[Offering])> {
+        let row = self.rows.get(at)?.as_ref()?;
+        let offerings = &self.offerings[row.first as usize..row.end as usize];
+        let takes = row.compatible && !offerings.is_empty() && row.holds(view.requests, entry);
+        takes.then_some((row, offerings))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::{Shape, requirements, shape};
+    use super::super::{Choice, LaunchView, select, select_known};
+    use super::OpenTypes;
+    use crate::domain::symbol::well_known;
+    use crate::domain::{KarpenterVersion, ResourceName, Resources};
+    use crate::policy::instance_types::InstanceType;
+    use crate::policy::packing::MinValuesPolicy;
+    use crate::policy::selection::price::Terms;
+
+    fn list() -> Vec<InstanceType> {
+        let types = [
+            shape("c5.large", 2).on_demand("a", 85).spot("a", 40).spot("b", 90),
+            shape("g5.xlarge", 4).gpus(1).on_demand("a", 80),
+            shape("m5.4xlarge", 16).on_demand("b", 768).spot("a", 300).unavailable(),
+            shape("m5.large", 2)
+                .on_demand("a", 96)
+                .on_demand("b", 97)
+                .reserved("a", "cr-1", 2)
+                .reserved("a", "cr-2", 5),
+            shape("m5.xlarge", 4).on_demand("b", 85).unavailable(),
+            shape("r5.large", 2).on_demand("b", 85).spot("b", 33),
+        ];
+        types.into_iter().map(Shape::build).collect()
+    }
+
+    #[test]
+    fn the_request_over_types_that_were_learnt_is_that_of_a_look_at_them() {
+        let (karpenter, min_values) = (KarpenterVersion::V1_13, MinValuesPolicy::Strict);
+        let list = list();
+        let mut different = Vec::new();
+        for asked in
+            ["", "zone=a", "zone=b", "zone=c", "capacity=spot", "capacity=on-demand zone=b", "reservation=cr-1"]
+        {
+            let requirements = &requirements(asked);
+            let terms = Terms::new(requirements, well_known::CAPACITY_TYPE);
+            let mut open = OpenTypes::default();
+            for (cpu, gpus) in [(1_000, 0), (3_000, 0), (1_000, 1)] {
+                let requests = &Resources::cpu_memory(cpu, 1 << 30).with(ResourceName::NVIDIA_GPU, gpus);
+                for types in [vec![5, 0, 2, 3, 1, 4], vec![1, 2], vec![0, 4, 5], vec![3]] {
+                    let choices: Vec<Choice<'_>> =
+                        types.iter().map(|&at| Choice::new(&list[at as usize], requirements)).collect();
+                    for (&at, choice) in types.iter().zip(&choices) {
+                        if !open.knows(at as usize) {
+                            open.learn(at as usize, choice, &terms);
+                        }
+                    }
+                    let view = LaunchView { karpenter, requirements, requests, types: &choices, min_values };
+                    let anew = select(&view);
+                    assert_eq!(select_known(&LaunchView { types: &[], ..view }, &list, &types, &open), anew, "{asked}");
+                    different.push(anew);
+                }
+            }
+        }
+        different.dedup();
+        assert!(different.len() > 20, "only {} different answers", different.len());
+    }
+}
