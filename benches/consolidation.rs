@@ -13,6 +13,10 @@ use nodecast::catalog::Catalog;
 use nodecast::scenario::Scenario;
 use nodecast::simulation;
 
+// As in the program.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 const SERVICES: u32 = 50;
 /// Replicas of each service at its peak.
 const REPLICAS: u32 = 40;

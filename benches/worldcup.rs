@@ -9,6 +9,10 @@ use nodecast::catalog::Catalog;
 use nodecast::scenario::Scenario;
 use nodecast::simulation;
 
+// As in the program.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn week(c: &mut Criterion) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("scenarios/worldcup-week/scenario.yaml");
     let (scenario, _) = Scenario::load(&path).expect("the scenario can be read");
