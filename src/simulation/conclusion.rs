@@ -31,9 +31,7 @@ pub(super) fn conclude(
     let end = SimTime::ZERO + context.setup.duration;
     let models = context.request_models(end);
     let completed = models.iter().map(|(_, model)| model.completed()).sum();
-    // Each is made from its own model alone, and filling a histogram takes long.
-    let requests: Vec<RequestSummary> =
-        models.into_par_iter().map(|(workload, model)| request_summary(workload, model)).collect();
+    let requests = request_summaries(models);
     let queues = queues(&mut context, end);
     let into_hour = SimDuration::from_secs(scenario.start.as_second().rem_euclid(3_600));
     let traffic = traffic(&context, completed);
@@ -139,6 +137,16 @@ fn dates(all: &BTreeSet<&str>) -> String {
         few => few.join(" and "),
     };
     if vague.is_empty() { exact } else { format!("{exact} or, of some types, {}", vague.join(" and ")) }
+}
+
+/// How the requests to each workload fared. Each summary is made from its own model alone, and filling a histogram takes long:
+/// they are made side by side, unless whole runs are, among which this one would have to wait.
+fn request_summaries(models: Vec<(WorkloadId, &RequestModel)>) -> Vec<RequestSummary> {
+    let summary = |(workload, model)| request_summary(workload, model);
+    match rayon::current_thread_index() {
+        None => models.into_par_iter().map(summary).collect(),
+        Some(_) => models.into_iter().map(summary).collect(),
+    }
 }
 
 /// How the requests to one workload fared.
