@@ -158,31 +158,44 @@ pub(super) fn sync(context: &mut Context<'_>, now: SimTime, index: u32) {
         selector_problem: ambiguous(context, index).then_some(SelectorProblem::Ambiguous),
     };
     let seen = sees_sums(&view, metrics);
-    let before = context.autoscalers[index as usize].seen.filter(|(before, _)| Some(*before) == seen);
-    let decision = match before {
-        Some((_, proposal)) => {
-            debug_assert_eq!(propose_anew(context, index, &view, &mut Reading::default()), Ok(proposal));
-            decide(context, index, HpaView { readings: &[MetricReading::AsBefore(proposal)], ..view })
+    if let Some((_, proposal)) =
+        context.autoscalers[index as usize].seen.filter(|(before, _)| Some(before) == seen.as_ref())
+    {
+        debug_assert_eq!(propose_anew(context, index, &view, &mut Reading::default()), Ok(proposal));
+        let own = &mut context.autoscalers[index as usize];
+        let decision = hpa::sync_again(own.spec, &mut own.state, &view, proposal, &own.parameters);
+        own.room = Some(room);
+        if let Some(decision) = decision {
+            conclude(context, now, index, target, seen, &decision);
         }
-        None => {
-            let reads = read_metrics(context, index, &view, &room.pods, &mut room.reading);
-            let readings: SmallVec<[MetricReading<'_>; 1]> = reads.iter().map(Read::as_reading).collect();
-            let decision = decide(context, index, HpaView { readings: &readings, ..view });
-            drop(readings);
-            room.reading.samples = reads.into_iter().find_map(Read::into_samples).unwrap_or(room.reading.samples);
-            decision
-        }
-    };
+        return;
+    }
+    let reads = read_metrics(context, index, &view, &room.pods, &mut room.reading);
+    let readings: SmallVec<[MetricReading<'_>; 1]> = reads.iter().map(Read::as_reading).collect();
     let own = &mut context.autoscalers[index as usize];
+    let view = HpaView { readings: &readings, ..view };
+    let decision = hpa::sync(own.spec, &mut own.state, &view, &own.parameters);
+    drop(readings);
+    room.reading.samples = reads.into_iter().find_map(Read::into_samples).unwrap_or(room.reading.samples);
     own.room = Some(room);
-    own.seen = seen.zip(decision.proposals.first().and_then(|proposal| proposal.as_ref().ok()).copied());
-    remember(context, index, target, metrics, &decision);
-    apply_decision(context, now, index, target, metrics, &decision);
+    conclude(context, now, index, target, seen, &decision);
 }
 
-fn decide(context: &mut Context<'_>, index: u32, view: HpaView<'_>) -> HpaDecision {
+/// Keeps what the pass found, and writes what it decides. A pass that finds what the last one found and decides nothing has
+/// nothing to conclude.
+fn conclude(
+    context: &mut Context<'_>,
+    now: SimTime,
+    index: u32,
+    target: WorkloadId,
+    seen: Option<Seen>,
+    decision: &HpaDecision,
+) {
     let own = &mut context.autoscalers[index as usize];
-    hpa::sync(own.spec, &mut own.state, &view, &own.parameters)
+    own.seen = seen.zip(decision.proposals.first().and_then(|proposal| proposal.as_ref().ok()).copied());
+    let metrics = effective_metrics(own.spec);
+    remember(context, index, target, metrics, decision);
+    apply_decision(context, now, index, target, metrics, decision);
 }
 
 /// What the pass sees, where that is settled pods alone and one metric asks for their CPU use.

@@ -31,6 +31,10 @@ pub use view::{
     pod_request_milli,
 };
 
+use std::cmp::Ordering;
+
+use smallvec::smallvec;
+
 use crate::domain::SimTime;
 use crate::domain::hpa::{HorizontalPodAutoscaler, MetricSource, MetricSpec, MetricTarget};
 use crate::domain::resources::ResourceName;
@@ -59,6 +63,43 @@ pub fn sync(
     let mut decision = decide(hpa, state, view, parameters);
     if decision.desired != decision.current {
         confirm_write(hpa, state, &mut decision, view.now, parameters);
+    }
+    decision
+}
+
+/// A pass of [`sync`] whose one metric proposes what it proposed in the pass before, which needs no reading; `None` where the
+/// count stays, which is most of the time.
+pub fn sync_again(
+    hpa: &HorizontalPodAutoscaler,
+    state: &mut HpaState,
+    view: &HpaView<'_>,
+    proposal: Proposal,
+    parameters: &HpaParameters,
+) -> Option<HpaDecision> {
+    let view = HpaView { readings: &[MetricReading::AsBefore(proposal)], ..*view };
+    let (now, current, min) = (view.now, view.spec_replicas, hpa.min_replicas.unwrap_or(1));
+    let in_bounds = current > 0 && (min..=hpa.max_replicas).contains(&current);
+    if !in_bounds || view.selector_problem.is_some() || state.recommendations.is_none() {
+        return Some(sync(hpa, state, &view, parameters));
+    }
+    let expected = cfg!(debug_assertions).then(|| {
+        let mut state = state.clone();
+        (sync(hpa, &mut state, &view, parameters), state)
+    });
+    state.conditions.scaling_active.set(true, ConditionReason::ValidMetricFound, now);
+    let (desired, reason) = settle_on(hpa, state, (current, proposal.replicas, 0), now, parameters);
+    let decision = if desired == current {
+        state.desired_replicas = current;
+        None
+    } else {
+        let mut decision = HpaDecision { proposals: smallvec![Ok(proposal)], ..HpaDecision::keep(current) };
+        decision.propose(desired, reason);
+        confirm_write(hpa, state, &mut decision, now, parameters);
+        Some(decision)
+    };
+    if let Some((anew, expected)) = expected {
+        assert_eq!(decision.as_ref(), Some(&anew).filter(|anew| anew.rescales()), "a pass as before decides otherwise");
+        assert_eq!(*state, expected, "a pass as before leaves another state behind");
     }
     decision
 }
@@ -119,18 +160,31 @@ fn decide_by_metrics(
 ) {
     let current = decision.current;
     let Some((proposal, metric)) = combine_metrics(hpa, state, view, parameters, decision) else { return };
+    let (desired, reason) = settle_on(hpa, state, (current, proposal, metric), view.now, parameters);
+    decision.propose(desired, reason);
+}
+
+/// The count within all limits for (current, proposal, the metric that made it), and why another than the current one is
+/// called for.
+fn settle_on(
+    hpa: &HorizontalPodAutoscaler,
+    state: &mut HpaState,
+    (current, proposal, metric): (i32, i32, usize),
+    now: SimTime,
+    parameters: &HpaParameters,
+) -> (i32, RescaleReason) {
     // A proposal below zero cannot arise from metrics; the controller starts from zero all the same.
     let proposal = proposal.max(0);
-    if proposal > current {
-        decision.reason = RescaleReason::AboveTarget { metric };
-    } else if proposal < current {
-        decision.reason = RescaleReason::AllBelowTarget;
-    }
+    let reason = match proposal.cmp(&current) {
+        Ordering::Greater => RescaleReason::AboveTarget { metric },
+        Ordering::Less => RescaleReason::AllBelowTarget,
+        Ordering::Equal => RescaleReason::None,
+    };
     let min = hpa.min_replicas.unwrap_or(1);
-    let normalized = normalization::normalize(hpa, state, (current, proposal, min), view.now, parameters);
-    state.conditions.able_to_scale.set(true, normalized.stability, view.now);
-    state.conditions.scaling_limited.set(normalized.limited, normalized.limit, view.now);
-    decision.desired = normalized.replicas;
+    let normalized = normalization::normalize(hpa, state, (current, proposal, min), now, parameters);
+    state.conditions.able_to_scale.set(true, normalized.stability, now);
+    state.conditions.scaling_limited.set(normalized.limited, normalized.limit, now);
+    (normalized.replicas, reason)
 }
 
 /// The largest proposal and the metric that made it, or `None` if the pass must end without a change: all metrics failed,
