@@ -29,6 +29,36 @@ static TABLE: LazyLock<RwLock<Table>> = LazyLock::new(|| {
     RwLock::new(table)
 });
 
+/// The rank of each well-known text in the order of these texts: two of them, as keys of labels mostly are, need no look at
+/// their letters.
+static RANKS: [u16; well_known::ALL.len()] = {
+    let mut ranks = [0; well_known::ALL.len()];
+    let mut own = 0;
+    while own < ranks.len() {
+        let mut other = 0;
+        while other < ranks.len() {
+            if stands_before(well_known::ALL[other].as_bytes(), well_known::ALL[own].as_bytes()) {
+                ranks[own] += 1;
+            }
+            other += 1;
+        }
+        own += 1;
+    }
+    ranks
+};
+
+/// Whether the first text stands before the second; the library's comparison cannot be asked while compiling.
+const fn stands_before(first: &[u8], second: &[u8]) -> bool {
+    let mut at = 0;
+    while at < first.len() && at < second.len() {
+        if first[at] != second[at] {
+            return first[at] < second[at];
+        }
+        at += 1;
+    }
+    first.len() < second.len()
+}
+
 thread_local! {
     /// A prefix of the shared table, so that reading a text takes no lock.
     static SEEN: RefCell<Vec<&'static str>> = const { RefCell::new(Vec::new()) };
@@ -66,6 +96,9 @@ impl Symbol {
 
     /// The text.
     pub fn as_str(self) -> &'static str {
+        if let Some(text) = well_known::ALL.get(self.0 as usize) {
+            return text;
+        }
         SEEN.with_borrow_mut(|seen| {
             if let Some(text) = seen.get(self.0 as usize) {
                 return *text;
@@ -89,7 +122,11 @@ impl Symbol {
 
 impl Ord for Symbol {
     fn cmp(&self, other: &Self) -> Ordering {
-        if self == other { Ordering::Equal } else { self.as_str().cmp(other.as_str()) }
+        match (RANKS.get(self.0 as usize), RANKS.get(other.0 as usize)) {
+            (Some(own), Some(other)) => own.cmp(other),
+            _ if self == other => Ordering::Equal,
+            _ => self.as_str().cmp(other.as_str()),
+        }
     }
 }
 
