@@ -274,6 +274,11 @@ impl Requirements {
         Self(Vec::new())
     }
 
+    /// No requirement yet, with room for so many.
+    pub fn with_capacity(room: usize) -> Self {
+        Self(Vec::with_capacity(room))
+    }
+
     /// One `In` requirement for each label.
     pub fn from_labels(labels: &Labels) -> Self {
         labels.iter().map(|(key, value)| Requirement::equals(super::labels::normalized_key(key), value)).collect()

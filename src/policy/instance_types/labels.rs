@@ -31,13 +31,17 @@ pub(super) fn of_type(facts: &InstanceFacts, class: &NodeClass, pods: i64, versi
     if set == LabelSet::V1 {
         current(facts, class.ami_family, &mut labels);
     }
-    let mut requirements: Requirements = labels.into_iter().map(|(key, value)| label(key, value)).collect();
+    let mut requirements = Requirements::with_capacity(labels.len() + PLACES_MAX + 1);
+    labels.into_iter().for_each(|(key, value)| requirements.add(label(key, value)));
     if set == LabelSet::V1 {
         let tenancies = [well_known::DEFAULT, Symbol::new("dedicated")];
         requirements.add(Requirement::new(well_known::INSTANCE_TENANCY, Operator::In, tenancies));
     }
     requirements
 }
+
+/// Requirements that [`add_places`] adds at most: there are hundreds of types, so that room for them is made at once.
+const PLACES_MAX: usize = 4;
 
 /// Adds region, zones and capacity types: the zones that offer the type and that the node class reaches, available or not.
 pub(super) fn add_places(
