@@ -42,7 +42,8 @@ pub struct Market {
     streams: Streams,
     settings: Arc<CloudSettings>,
     reclaims: Reclaims,
-    paths: FxHashMap<Pool, PricePath>,
+    /// Boxed, because the table grows to thousands of them and would move them each time.
+    paths: FxHashMap<Pool, Box<PricePath>>,
     outlooks: FxHashMap<Pool, PoolOutlook>,
     end: SimTime,
 }
@@ -180,7 +181,8 @@ impl Market {
                 let on_demand = kind.on_demand.map_or(listed.rate, |price| price.rate);
                 let path = self.paths.entry(pool).or_insert_with(|| {
                     let stream = self.streams.stream("price", &pool.stream_name());
-                    PricePath::new(stream, on_demand, listed.rate, listed.quality == PriceQuality::Published)
+                    let seen_in_zone = listed.quality == PriceQuality::Published;
+                    Box::new(PricePath::new(stream, on_demand, listed.rate, seen_in_zone))
                 });
                 Some(path.rate_at(at))
             }
