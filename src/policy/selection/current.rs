@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use smallvec::SmallVec;
 
-use super::open_types::{Lowest, OpenTypes, Row};
+use super::open_types::{Asked, Lowest, OpenTypes, Row};
 use super::price::Terms;
 use super::{
     AllocationStrategy, Candidate, Filter, LaunchRequest, LaunchView, LeftOut, SelectionError, note, overrides,
@@ -28,8 +28,10 @@ pub(super) fn select(view: &LaunchView<'_>) -> Result<LaunchRequest, SelectionEr
     for (place, own) in view.types.iter().enumerate().filter(|(_, own)| view.takes(own)) {
         open.learn(place, own, &terms);
     }
+    let asked = Asked::of(view.requests);
     let types = view.types.iter().map(|own| own.entry).enumerate();
-    choose(view, types.filter_map(|(place, entry)| Rated::new(view, &open, place, entry)).collect(), view.types.len())
+    let rated = types.filter_map(|(place, entry)| Rated::new(&asked, &open, place, entry));
+    choose(view, rated.collect(), view.types.len())
 }
 
 /// The same of the types at these positions of `list`, all of which `open` has learnt.
@@ -39,8 +41,10 @@ pub(super) fn select_known(
     types: &[u32],
     open: &OpenTypes,
 ) -> Result<LaunchRequest, SelectionError> {
-    let rated = |&at: &u32| Rated::new(view, open, at as usize, &list[at as usize]);
-    choose(view, types.iter().filter_map(rated).collect(), types.len())
+    let asked = Asked::of(view.requests);
+    let mut rated = Vec::with_capacity(types.len());
+    rated.extend(types.iter().filter_map(|&at| Rated::new(&asked, open, at as usize, &list[at as usize])));
+    choose(view, rated, types.len())
 }
 
 /// The request over the types of so many that are open.
@@ -52,7 +56,8 @@ fn choose(view: &LaunchView<'_>, mut rated: Vec<Rated<'_>>, types: usize) -> Res
     }
     let reserved = prefer_reserved(&mut rated, &mut left_out);
     leave_out_exotic(view, &mut rated, &mut left_out);
-    let spot_up_to = leave_out_dear_spot(view, &mut rated, &mut left_out);
+    // A type that is to be launched on a reservation is not asked for otherwise.
+    let spot_up_to = if reserved { None } else { leave_out_dear_spot(view, &mut rated, &mut left_out) };
     if rated.is_empty() {
         return Err(SelectionError::NoInstanceTypes(Filter::SpotOffering));
     }
@@ -81,20 +86,19 @@ fn choose(view: &LaunchView<'_>, mut rated: Vec<Rated<'_>>, types: usize) -> Res
 /// An instance type on its way through the filters. Many set out, and their offerings are looked at of the few that arrive.
 struct Rated<'a> {
     entry: &'a InstanceType,
-    name: Symbol,
-    exotic: bool,
+    row: &'a Row,
     /// Its position among all types.
     place: usize,
     offerings: &'a [Offering],
-    /// The lowest prices of what is left of it.
-    lowest: Lowest,
+    /// The lowest price of what is left of it.
+    price: HourlyRate,
 }
 
 impl<'a> Rated<'a> {
     /// The type at `place`, if it will do.
-    fn new(view: &LaunchView<'_>, open: &'a OpenTypes, place: usize, entry: &'a InstanceType) -> Option<Self> {
-        let (&Row { name, exotic, lowest, .. }, offerings) = open.open(place, entry, view)?;
-        Some(Self { entry, name, exotic, place, offerings, lowest })
+    fn new(asked: &Asked, open: &'a OpenTypes, place: usize, entry: &'a InstanceType) -> Option<Self> {
+        let (row, offerings) = open.open(place, entry, asked)?;
+        Some(Self { entry, row, place, offerings, price: row.price? })
     }
 
     /// The type with its offerings that are left: one reservation in each zone, or what is open and not too dear.
@@ -108,23 +112,23 @@ impl<'a> Rated<'a> {
 
     /// By price, then by name.
     fn compare(&self, other: &Self) -> Ordering {
-        let by_price = self.lowest.of_all().cmp(&other.lowest.of_all());
-        by_price.then_with(|| self.name.cmp(&other.name)).then(self.place.cmp(&other.place))
+        let by_price = self.price.cmp(&other.price);
+        by_price.then_with(|| self.row.name.cmp(&other.row.name)).then(self.place.cmp(&other.place))
     }
 }
 
 /// If a reserved offering is open, keeps only the types that have one, and of these their reserved offerings. Whether that
 /// is so.
 fn prefer_reserved(rated: &mut Vec<Rated<'_>>, left_out: &mut Vec<LeftOut>) -> bool {
-    if !rated.iter().any(|own| own.lowest.reserved.is_some()) {
+    if !rated.iter().any(|own| own.row.lowest.reserved.is_some()) {
         return false;
     }
     let before = rated.len();
-    rated.retain(|own| own.lowest.reserved.is_some());
-    for own in rated.iter_mut() {
+    rated.retain_mut(|own| {
         let reserved = emptiest_reservations(own.offerings).iter().map(|offering| offering.price).min();
-        own.lowest = Lowest { reserved, ..Lowest::default() };
-    }
+        own.price = reserved.unwrap_or(own.price);
+        reserved.is_some()
+    });
     note(left_out, Filter::ReservedOffering, before - rated.len());
     true
 }
@@ -146,8 +150,8 @@ fn emptiest_reservations(offerings: &[Offering]) -> SmallVec<[&Offering; 6]> {
 /// Leaves bare metal and accelerators out, unless nothing else is left or a requirement has `minValues`.
 fn leave_out_exotic(view: &LaunchView<'_>, rated: &mut Vec<Rated<'_>>, left_out: &mut Vec<LeftOut>) {
     let before = rated.len();
-    if !view.requirements.has_min_values() && rated.iter().any(|own| !own.exotic) {
-        rated.retain(|own| !own.exotic);
+    if !view.requirements.has_min_values() && rated.iter().any(|own| !own.row.exotic) {
+        rated.retain(|own| !own.row.exotic);
     }
     note(left_out, Filter::Exotic, before - rated.len());
 }
@@ -163,12 +167,14 @@ fn leave_out_dear_spot(
     if view.requirements.has_min_values() || !mixed {
         return None;
     }
-    let cheapest = rated.iter().filter_map(|own| own.lowest.on_demand).min()?;
+    let cheapest = rated.iter().filter_map(|own| own.row.lowest.on_demand).min()?;
     let before = rated.len();
-    for own in rated.iter_mut() {
-        own.lowest.spot = own.lowest.spot.filter(|&price| price <= cheapest);
-    }
-    rated.retain(|own| own.lowest.of_all().is_some());
+    rated.retain_mut(|own| {
+        let Lowest { spot, on_demand, .. } = own.row.lowest;
+        let left = spot.filter(|&price| price <= cheapest).into_iter().chain(on_demand).min();
+        own.price = left.unwrap_or(own.price);
+        left.is_some()
+    });
     note(left_out, Filter::SpotOffering, before - rated.len());
     Some(cheapest)
 }

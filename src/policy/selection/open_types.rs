@@ -1,8 +1,10 @@
 //! What instance types have to offer to claims with the same requirements. It stays the same from launch to launch until
 //! prices, availability or amounts of types change, and lies together where the types themselves lie apart.
 
+use smallvec::SmallVec;
+
+use super::Choice;
 use super::price::Terms;
-use super::{Choice, LaunchView};
 use crate::domain::symbol::well_known;
 use crate::domain::{HourlyRate, ResourceName, Resources, Symbol};
 use crate::policy::instance_types::{InstanceType, Offering};
@@ -26,6 +28,8 @@ pub(super) struct Row {
     memory_bytes: i64,
     pods: i64,
     pub(super) lowest: Lowest,
+    /// The lowest of these; `None` without an open offering.
+    pub(super) price: Option<HourlyRate>,
     first: u32,
     end: u32,
 }
@@ -53,23 +57,42 @@ impl Lowest {
     }
 
     /// The lowest of all.
-    pub(super) fn of_all(&self) -> Option<HourlyRate> {
+    fn of_all(&self) -> Option<HourlyRate> {
         [self.reserved, self.spot, self.on_demand].into_iter().flatten().min()
     }
 }
 
 impl Row {
-    /// Whether nodes of this type, which `entry` is, hold `requests`.
-    fn holds(&self, requests: &Resources, entry: &InstanceType) -> bool {
-        requests.iter().all(|(name, amount)| {
-            let offered = match name {
-                ResourceName::CPU => self.cpu_milli,
-                ResourceName::MEMORY => self.memory_bytes,
-                ResourceName::PODS => self.pods,
-                _ => entry.allocatable.get(name),
-            };
-            amount <= 0 || amount <= offered
-        })
+    /// Whether nodes of this type, which `entry` is, hold what is asked for.
+    fn holds(&self, asked: &Asked, entry: &InstanceType) -> bool {
+        let holds = |amount: i64, offered: i64| amount <= 0 || amount <= offered;
+        holds(asked.cpu_milli, self.cpu_milli)
+            && holds(asked.memory_bytes, self.memory_bytes)
+            && holds(asked.pods, self.pods)
+            && asked.others.iter().all(|&(name, amount)| holds(amount, entry.allocatable.get(name)))
+    }
+}
+
+/// What a claim's daemons and pods request together, for comparing it with many types.
+pub(super) struct Asked {
+    cpu_milli: i64,
+    memory_bytes: i64,
+    pods: i64,
+    /// Everything else.
+    others: SmallVec<[(ResourceName, i64); 2]>,
+}
+
+impl Asked {
+    pub(super) fn of(requests: &Resources) -> Self {
+        let other = |(name, _): &(ResourceName, i64)| {
+            ![ResourceName::CPU, ResourceName::MEMORY, ResourceName::PODS].contains(name)
+        };
+        Self {
+            cpu_milli: requests.cpu_milli(),
+            memory_bytes: requests.memory_bytes(),
+            pods: requests.pods(),
+            others: requests.iter().filter(other).collect(),
+        }
     }
 }
 
@@ -87,6 +110,7 @@ impl OpenTypes {
         if self.rows.len() <= at {
             self.rows.resize(at + 1, None);
         }
+        let lowest = Lowest::of(&self.offerings[first..]);
         self.rows[at] = Some(Row {
             name: entry.name,
             compatible,
@@ -94,18 +118,19 @@ impl OpenTypes {
             cpu_milli: entry.allocatable.cpu_milli(),
             memory_bytes: entry.allocatable.memory_bytes(),
             pods: entry.allocatable.pods(),
-            lowest: Lowest::of(&self.offerings[first..]),
+            lowest,
+            price: lowest.of_all(),
             first: first as u32,
             end: self.offerings.len() as u32,
         });
     }
 
     /// The type at this position of the list, which `entry` is, with its open offerings, if it meets the requirements, holds
-    /// the requests and has one.
-    pub(super) fn open(&self, at: usize, entry: &InstanceType, view: &LaunchView<'_>) -> Option<(&Row, &[Offering])> {
+    /// what is asked for and has one.
+    pub(super) fn open(&self, at: usize, entry: &InstanceType, asked: &Asked) -> Option<(&Row, &[Offering])> {
         let row = self.rows.get(at)?.as_ref()?;
         let offerings = &self.offerings[row.first as usize..row.end as usize];
-        let takes = row.compatible && !offerings.is_empty() && row.holds(view.requests, entry);
+        let takes = row.compatible && !offerings.is_empty() && row.holds(asked, entry);
         takes.then_some((row, offerings))
     }
 }
