@@ -35,6 +35,8 @@ pub(super) struct Controllers {
     daemon_sets: BTreeMap<WorkloadId, daemon_sets::Daemons>,
     deployments: BTreeMap<WorkloadId, deployments::Deployed>,
     stateful_sets: BTreeMap<WorkloadId, stateful_sets::Ordered>,
+    /// UIDs of pods that were asked for: a ReplicaSet that shrinks step by step asks for those of its pods each time.
+    uids: Vec<Option<u64>>,
 }
 
 /// Adds a workload with the template that its pods are made from, which is returned.
@@ -143,13 +145,19 @@ fn delete_surplus(context: &mut Context<'_>, now: SimTime, workload: WorkloadId,
             *on_node.entry(node).or_insert(0) += 1;
         }
     }
-    let views: Vec<VictimView> = own.iter().map(|&pod| victim_view(context, &on_node, pod)).collect();
+    let views: Vec<VictimView> = own
+        .iter()
+        .map(|&pod| {
+            let uid = pod_uid(context, pod);
+            victim_view(context, &on_node, pod, uid)
+        })
+        .collect();
     for position in victims(&views, usize::try_from(count).unwrap_or(0), now) {
         kubelet::delete(context, now, own[position], false, "the workload has too many replicas");
     }
 }
 
-fn victim_view(context: &Context<'_>, on_node: &FxHashMap<NodeId, u32>, pod: PodId) -> VictimView {
+fn victim_view(context: &Context<'_>, on_node: &FxHashMap<NodeId, u32>, pod: PodId, uid: u64) -> VictimView {
     let state = context.world.pod(pod);
     let siblings = state.node.and_then(|node| on_node.get(&node)).copied();
     let cost = state.spec.annotations.get(well_known::POD_DELETION_COST).and_then(|cost| cost.as_str().parse().ok());
@@ -162,11 +170,16 @@ fn victim_view(context: &Context<'_>, on_node: &FxHashMap<NodeId, u32>, pod: Pod
         restarts: state.restarts,
         sidecar_restarts: 0,
         created: state.created,
-        uid: pod_uid(context, pod),
+        uid,
     }
 }
 
 /// A number that stands for the pod's random UID.
-pub(super) fn pod_uid(context: &Context<'_>, pod: PodId) -> u64 {
-    (context.streams.nth("pod-uid", "", u64::from(pod.0)).uniform() * (1_u64 << 53) as f64) as u64
+pub(super) fn pod_uid(context: &mut Context<'_>, pod: PodId) -> u64 {
+    let Context { controllers: Controllers { uids, .. }, streams, .. } = context;
+    if uids.len() <= pod.index() {
+        uids.resize(pod.index() + 1, None);
+    }
+    *uids[pod.index()]
+        .get_or_insert_with(|| (streams.nth("pod-uid", "", u64::from(pod.0)).uniform() * (1_u64 << 53) as f64) as u64)
 }
