@@ -11,7 +11,7 @@ use super::context::Context;
 use super::event::{Event, class};
 use super::setup::Setup;
 use super::{cluster_autoscaler, karpenter, kubelet, replay, volumes};
-use crate::domain::{NodeId, PodId, SimDuration, SimTime, WorkloadId, well_known};
+use crate::domain::{KubernetesVersion, NodeId, PodId, SimDuration, SimTime, WorkloadId, well_known};
 use crate::engine::Streams;
 use crate::policy::kube_scheduler::events::{ClusterEvent, may_help};
 use crate::policy::kube_scheduler::queue::{
@@ -19,7 +19,7 @@ use crate::policy::kube_scheduler::queue::{
 };
 use crate::policy::kube_scheduler::{
     ClusterView, Evaluation, PendingPod, Placement, PluginSet, PodVolumes, Scheduler, SchedulerNode, Service, ShapeId,
-    TieBreak, evaluate,
+    TieBreak, Unschedulable, evaluate,
 };
 use crate::world::PodPhase;
 use crate::world::record::WorkloadKind;
@@ -39,6 +39,8 @@ pub(super) struct SchedulerLoop {
     /// The shape of the pods of each template of a workload whose volumes ask for the same.
     shapes: FxHashMap<(WorkloadId, u32, PodVolumes), ShapeId>,
     attempts: u64,
+    /// What was last said of a pod that no node takes: mostly the next one hears the same.
+    last_message: Option<(Unschedulable, String)>,
     awake: bool,
     flush_planned: bool,
     streams: Streams,
@@ -73,6 +75,7 @@ impl SchedulerLoop {
             pods: Vec::new(),
             shapes: FxHashMap::default(),
             attempts: 0,
+            last_message: None,
             awake: false,
             flush_planned: false,
             streams,
@@ -240,7 +243,7 @@ fn attempt(context: &mut Context<'_>, now: SimTime, pod: PodId) {
                 context.queue.schedule_in(UNSCHEDULABLE_FLUSH_PERIOD, class::SCHEDULER, Event::FlushUnschedulable);
             }
             let first = !context.world.pod(pod).unschedulable;
-            context.world.mark_unschedulable(pod, now, || why.message(version));
+            context.world.mark_unschedulable(pod, now, || message(&mut context.scheduler.last_message, why, version));
             let preempts = preempt(context, now, &pending);
             if first && !preempts {
                 karpenter::pod_unschedulable(context, now, pod);
@@ -248,6 +251,15 @@ fn attempt(context: &mut Context<'_>, now: SimTime, pod: PodId) {
             }
         }
     }
+}
+
+/// What is said of a pod that no node takes, given what was last said of one.
+fn message(last: &mut Option<(Unschedulable, String)>, why: Unschedulable, version: KubernetesVersion) -> String {
+    let message = match last.take() {
+        Some((before, message)) if before == why => message,
+        _ => why.message(version),
+    };
+    last.insert((why, message)).1.clone()
 }
 
 /// Evicts pods of lower priority if that lets the pod onto a node, and reserves the node for it. Returns whether a node is

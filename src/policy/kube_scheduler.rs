@@ -157,6 +157,13 @@ impl Scheduler {
         let searched = named.as_ref().unwrap_or(&self.order);
         let scratch = &mut self.scratch;
         let start = self.next_start;
+        let asks_all = named.is_none() && rivals.is_empty();
+        let kept = cache.kept_refusal().filter(|_| asks_all && !searched.is_empty()).cloned();
+        if let (Some(why), false) = (&kept, cfg!(debug_assertions)) {
+            // All nodes would be looked at, so that the next search starts where this one would have started.
+            self.next_start = start % searched.len();
+            return Placement::Unschedulable(why.clone());
+        }
         let first = if searched.is_empty() { 0 } else { start % searched.len() };
         let in_turn = searched[first..].iter().chain(&searched[..first]);
         let wanted = feasible_nodes_to_find(searched.len(), self.config.percentage_of_nodes_to_score);
@@ -165,9 +172,18 @@ impl Scheduler {
             self.next_start = (start + examined) % self.order.len();
         }
         let feasible = scratch.feasible.len();
+        debug_assert!(feasible == 0 || kept.is_none(), "a pod was kept from every node, and now one takes it");
         let (index, total) = match feasible {
             0 => {
-                return Placement::Unschedulable(cache.unschedulable(view, searched, rivals, self.order.len()));
+                let why = cache.unschedulable(view, searched, rivals, self.order.len());
+                debug_assert!(
+                    kept.is_none_or(|kept| kept == why),
+                    "what keeps a pod from every node was kept and has changed"
+                );
+                if asks_all {
+                    cache.keep_refusal(&why);
+                }
+                return Placement::Unschedulable(why);
             }
             1 => (0, None),
             _ => {

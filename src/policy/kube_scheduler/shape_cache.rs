@@ -64,6 +64,9 @@ pub(super) struct ShapeCache {
     refusal_of: Vec<u32>,
     /// The journal entry up to which this follows the view.
     followed: u64,
+    /// Why no node took the last pod of the shape that none took, without nominated pods, and up to which journal entry the
+    /// view was followed then.
+    refused: Option<(u64, Unschedulable)>,
     image_version: u64,
     images_matter: bool,
     /// When it was last used, counted in attempts.
@@ -80,6 +83,7 @@ impl ShapeCache {
             refusals: Vec::new(),
             refusal_of: Vec::new(),
             followed: view.journal_end(),
+            refused: None,
             image_version: view.image_version(),
             images_matter: false,
             last_used: 0,
@@ -273,6 +277,17 @@ impl ShapeCache {
             }
         }
         tally.sum_up(nodes, nodes - searched.len())
+    }
+
+    /// Keeps why none of all nodes takes a pod of the shape where no nominated pod is in its way.
+    pub(super) fn keep_refusal(&mut self, why: &Unschedulable) {
+        self.refused = Some((self.followed, why.clone()));
+    }
+
+    /// Why none of all nodes takes a pod of the shape, if that was found out before and nothing has changed since: whoever
+    /// waits for a new node mostly waits with others of the same shape.
+    pub(super) fn kept_refusal(&self) -> Option<&Unschedulable> {
+        self.refused.as_ref().filter(|(followed, _)| *followed == self.followed).map(|(_, why)| why)
     }
 
     /// Counts why nodes do not take the pod where no nominated pod is in its way.

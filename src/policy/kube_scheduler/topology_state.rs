@@ -267,6 +267,7 @@ impl TopologyState {
         }
     }
 
+    #[inline]
     fn bearing(&mut self, view: &ClusterView, other: PeerId) -> Bearing {
         match self.bearings.get(other.index()) {
             Some(&known) if known != Bearing::Unknown => known,
@@ -274,6 +275,8 @@ impl TopologyState {
         }
     }
 
+    /// Apart, so that what is known is looked up in place: that is asked for each kind of pod on each node that changes.
+    #[cold]
     fn relate(&mut self, view: &ClusterView, other: PeerId) -> Bearing {
         if other.index() >= self.bearings.len() {
             self.bearings.resize(other.index() + 1, Bearing::Unknown);
