@@ -2,8 +2,10 @@
 //!
 //! Source: Karpenter core v1.13 `pkg/controllers/provisioning/batcher.go` and `controller.go`.
 
+use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
-use std::collections::{BTreeMap, BTreeSet};
+
+use rustc_hash::FxHashSet;
 
 use super::provisioning;
 use crate::actors::context::Context;
@@ -16,7 +18,7 @@ use crate::world::{NodePhase, PodPhase};
 const RETRIGGER: SimDuration = SimDuration::from_secs(10);
 
 /// What can trigger the batcher.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 enum Trigger {
     Pod(PodId),
     Node(NodeId),
@@ -26,7 +28,7 @@ enum Trigger {
 #[derive(Debug, Default)]
 pub(super) struct Batch {
     /// What has triggered since the last window ended; a second trigger by the same counts for nothing.
-    seen: BTreeSet<Trigger>,
+    seen: FxHashSet<Trigger>,
     window: Option<Window>,
     /// What triggers again, and when next: one chain for each, whatever else makes it trigger in between.
     again: BTreeMap<Trigger, SimTime>,
@@ -59,9 +61,9 @@ pub(in crate::actors) fn pod_unschedulable(context: &mut Context<'_>, now: SimTi
 /// A pending pod triggers the batcher.
 pub(in crate::actors) fn pod_trigger(context: &mut Context<'_>, now: SimTime, pod: PodId) {
     let by = Trigger::Pod(pod);
-    context.karpenter.batch.came(by, now);
     let state = context.world.pod(pod);
     if state.phase != PodPhase::Pending || !state.unschedulable || !state.is_active() {
+        context.karpenter.batch.came(by, now);
         return;
     }
     trigger_again(context, now, by, Event::ProvisioningTrigger(pod));
@@ -71,21 +73,26 @@ pub(in crate::actors) fn pod_trigger(context: &mut Context<'_>, now: SimTime, po
 /// A node that is being removed triggers the batcher, and again every 10 s while it is there: its pods need a new place.
 pub(in crate::actors) fn node_trigger(context: &mut Context<'_>, now: SimTime, node: NodeId) {
     let by = Trigger::Node(node);
-    context.karpenter.batch.came(by, now);
     let tainted = context.karpenter.nodes.get(&node).is_some_and(|claim| claim.tainted);
     let there = matches!(context.world.node(node).phase, NodePhase::Registered | NodePhase::Terminating);
     if there && (tainted || context.world.node(node).deletion_requested.is_some()) {
         trigger_again(context, now, by, Event::DisruptedNodeTrigger(node));
         trigger(context, now, by);
+    } else {
+        context.karpenter.batch.came(by, now);
     }
 }
 
-/// Plans the next trigger, unless one is planned that comes earlier.
+/// Plans the next trigger, unless one is planned that is still to come.
 fn trigger_again(context: &mut Context<'_>, now: SimTime, by: Trigger, event: Event) {
-    if let Entry::Vacant(next) = context.karpenter.batch.again.entry(by) {
-        next.insert(now + RETRIGGER);
-        context.queue.schedule_in(RETRIGGER, class::NODE_AUTOSCALER, event);
+    match context.karpenter.batch.again.entry(by) {
+        Entry::Occupied(next) if *next.get() > now => return,
+        Entry::Occupied(mut next) => *next.get_mut() = now + RETRIGGER,
+        Entry::Vacant(next) => {
+            next.insert(now + RETRIGGER);
+        }
     }
+    context.queue.schedule_in(RETRIGGER, class::NODE_AUTOSCALER, event);
 }
 
 fn trigger(context: &mut Context<'_>, now: SimTime, by: Trigger) {
