@@ -10,7 +10,7 @@ use super::job_loop::JobLoop;
 use super::karpenter::Karpenter;
 use super::keda_loop::KedaLoop;
 use super::kubelet::Images;
-use super::load_loop::LoadLoop;
+use super::load_loop::{LoadLoop, LoadsOfWorkloads};
 use super::metrics_server::MetricsServer;
 use super::node_groups::{self, NodeGroups};
 use super::pod_trace::TraceLoop;
@@ -63,6 +63,7 @@ pub struct Context<'s> {
     pub(super) scaled_objects: Vec<KedaLoop<'s>>,
     pub(super) jobs: Vec<JobLoop<'s>>,
     pub(super) loads: Vec<LoadLoop>,
+    pub(super) loads_of: LoadsOfWorkloads,
     pub(super) queues: Vec<QueueLoop>,
     pub(super) prometheus: Prometheus,
     pub(super) counters: RequestCounters,
@@ -114,6 +115,7 @@ impl<'s> Context<'s> {
             scaled_objects: Vec::new(),
             jobs: Vec::new(),
             loads: setup.loads.iter().map(|plan| LoadLoop::new(plan, &streams)).collect(),
+            loads_of: LoadsOfWorkloads::default(),
             queues: setup.queues.iter().map(QueueLoop::new).collect(),
             prometheus: Prometheus::new(setup.prometheus.as_ref()),
             counters: RequestCounters::default(),

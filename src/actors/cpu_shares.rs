@@ -169,7 +169,7 @@ pub(super) fn pod_unready(context: &mut Context<'_>, pod: PodId) {
 fn count(context: &mut Context<'_>, pod: PodId, change: i64) {
     let state = context.world.pod(pod);
     let Some(node) = state.node else { return };
-    let Some(load) = context.loads.iter().position(|load| load.id == Some(state.workload)) else { return };
+    let Some(&load) = context.loads_of.of(state.workload).first() else { return };
     let (limit, requested) = (state.spec.cpu_limit_milli(), state.requests.cpu_milli());
     let replicas = &mut context.loads[load].replicas;
     if change > 0 {

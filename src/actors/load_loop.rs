@@ -2,6 +2,8 @@
 
 use std::fmt::Write;
 
+use smallvec::SmallVec;
+
 use super::context::Context;
 use super::cpu_use::CpuUse;
 use super::event::{Event, class};
@@ -38,6 +40,28 @@ pub(super) struct LoadLoop {
     shift: Option<TimerId>,
     /// The response time last sampled, with its 99th percentile: finding it takes a search.
     sampled: Option<(ResponseTime, f64)>,
+}
+
+/// The positions of each workload's loads, in order.
+#[derive(Debug, Default)]
+pub(super) struct LoadsOfWorkloads(Vec<SmallVec<[usize; 2]>>); // by workload
+
+impl LoadsOfWorkloads {
+    fn new(loads: &[LoadLoop]) -> Self {
+        let mut own = Self::default();
+        for (position, id) in loads.iter().enumerate().filter_map(|(position, load)| Some((position, load.id?))) {
+            if own.0.len() <= id.index() {
+                own.0.resize_with(id.index() + 1, SmallVec::new);
+            }
+            own.0[id.index()].push(position);
+        }
+        own
+    }
+
+    /// Those of `workload`.
+    pub(super) fn of(&self, workload: WorkloadId) -> &[usize] {
+        self.0.get(workload.index()).map_or(&[], SmallVec::as_slice)
+    }
 }
 
 impl LoadLoop {
@@ -197,12 +221,11 @@ pub(super) fn shift(context: &mut Context<'_>, now: SimTime, load: u32) {
 
 /// The number of Ready replicas of a workload has changed.
 pub(super) fn replicas_changed(context: &mut Context<'_>, now: SimTime, workload: WorkloadId) {
-    for load in 0..context.loads.len() {
+    for at in 0..context.loads_of.of(workload).len() {
+        let load = context.loads_of.of(workload)[at];
         let own = &mut context.loads[load];
-        if own.id == Some(workload) {
-            own.model.set_replicas(own.replicas.clone(), now);
-            settle(context, now, load);
-        }
+        own.model.set_replicas(own.replicas.clone(), now);
+        settle(context, now, load);
     }
     prometheus::replicas_changed(context, workload);
     queue_loop::replicas_changed(context, now, workload);
@@ -216,6 +239,7 @@ pub(super) fn workload_applied(context: &mut Context<'_>, workload: WorkloadId) 
             load.id = Some(workload);
         }
     }
+    context.loads_of = LoadsOfWorkloads::new(&context.loads);
     queue_loop::workload_applied(context, workload);
 }
 

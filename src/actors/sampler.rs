@@ -64,22 +64,17 @@ pub(super) fn take(context: &mut Context<'_>, now: SimTime) -> Sample {
         queue.queue.advance(now);
     }
     sample.queues = context.queues.iter().map(super::queue_loop::QueueLoop::sample).collect();
-    sample.metrics = context.autoscalers.iter().flat_map(super::replica_loop::ReplicaLoop::samples).collect();
-    let mut loads: Vec<Option<usize>> = Vec::new();
-    for (load, own) in context.loads.iter().enumerate() {
-        if let Some(id) = own.id {
-            loads.resize(loads.len().max(id.index() + 1), None);
-            loads[id.index()].get_or_insert(load);
-        }
+    sample.metrics.reserve(context.autoscalers.len());
+    for autoscaler in &context.autoscalers {
+        sample.metrics.extend_from_slice(autoscaler.samples());
     }
-    let of_workload = |id: WorkloadId| workload_sample(context, now, id, loads.get(id.index()).copied().flatten());
-    sample.workloads = scalable.into_iter().map(of_workload).collect();
+    sample.workloads = scalable.into_iter().map(|id| workload_sample(context, now, id)).collect();
     sample
 }
 
-fn workload_sample(context: &mut Context<'_>, now: SimTime, id: WorkloadId, load: Option<usize>) -> WorkloadSample {
+fn workload_sample(context: &mut Context<'_>, now: SimTime, id: WorkloadId) -> WorkloadSample {
     let workload = context.world.workload(id);
-    let mut load = load.and_then(|load| context.loads.get_mut(load));
+    let mut load = context.loads_of.of(id).first().and_then(|&load| context.loads.get_mut(load));
     let response = load.as_mut().and_then(|load| load.response_seconds());
     let cpu_used_milli = load.as_mut().map_or(0.0, |load| load.cpu_used_milli(now));
     let load = load.as_deref();
