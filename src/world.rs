@@ -16,7 +16,7 @@ pub mod state;
 pub use record::Record;
 pub use state::{Node, NodePhase, Pod, PodPhase, Workload};
 
-use crate::domain::{NodeId, PodId, SimTime, WorkloadId};
+use crate::domain::{NodeId, PodId, SimDuration, SimTime, WorkloadId};
 use record::{Event, EventKind};
 
 /// The state of one simulated cluster.
@@ -45,7 +45,26 @@ pub struct Counts {
     pub ready: u32,
 }
 
+/// Pods and events for which room is made for each hour of a run.
+const PODS_AN_HOUR: usize = 1_024;
+const EVENTS_AN_HOUR: usize = 4_096;
+/// Hours for which room is made at most.
+const HOURS_MAX: usize = 48;
+
 impl World {
+    /// An empty cluster, with room for what happens in a run of this duration. Room that stays empty costs no memory, and lists
+    /// of megabytes that grow step by step are moved each time.
+    pub fn with_room_for(duration: SimDuration, sample_interval: SimDuration) -> Self {
+        let micros = duration.as_micros().max(0);
+        let hours = usize::try_from(micros / 3_600_000_000).unwrap_or(0).min(HOURS_MAX);
+        let samples = usize::try_from(micros / sample_interval.as_micros().max(1)).unwrap_or(0).min(hours * 3_600);
+        let mut world = Self { pods: Vec::with_capacity(hours * PODS_AN_HOUR), ..Self::default() };
+        world.record.pods = Vec::with_capacity(hours * PODS_AN_HOUR);
+        world.record.events = Vec::with_capacity(hours * EVENTS_AN_HOUR);
+        world.record.samples = Vec::with_capacity(samples + 2);
+        world
+    }
+
     /// The pod `id`, which may be gone.
     pub fn pod(&self, id: PodId) -> &Pod {
         &self.pods[id.index()]

@@ -98,7 +98,7 @@ impl<'s> Context<'s> {
         let streams = Streams::new(setup.seed);
         Self {
             setup,
-            world: World::default(),
+            world: World::with_room_for(setup.duration, setup.sample_interval),
             queue: EventQueue::new(),
             streams,
             ec2: Ec2::new(Arc::clone(&setup.region), streams, Arc::clone(&setup.cloud), SimTime::ZERO + setup.duration),
