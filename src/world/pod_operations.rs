@@ -137,7 +137,7 @@ impl World {
     /// The name of the workload's next pod, where nothing else names it.
     pub fn next_pod_name(&mut self, workload: WorkloadId) -> String {
         let owner = &mut self.workloads[workload.index()];
-        let name = format!("{}-{:05}", owner.name.name, owner.next_pod);
+        let name = numbered(owner.name.name.as_str(), owner.next_pod);
         owner.next_pod += 1;
         name
     }
@@ -386,5 +386,35 @@ impl World {
         let pod = &self.pods[id.index()];
         let (node, workload) = (pod.node, Some(pod.workload));
         self.record.event(Event { at, kind, pod: Some(id), node, workload, command: None, message: message.into() });
+    }
+}
+
+/// The name with a number of at least five digits behind it, as `format!("{name}-{number:05}")` has it, which takes several
+/// times as long; every pod has such a name.
+fn numbered(name: &str, number: u32) -> String {
+    let mut digits = [b'0'; 10];
+    let (mut at, mut rest) = (digits.len(), number);
+    while rest > 0 {
+        at -= 1;
+        digits[at] = b'0' + (rest % 10) as u8;
+        rest /= 10;
+    }
+    let digits = &digits[at.min(5)..];
+    let mut text = String::with_capacity(name.len() + 1 + digits.len());
+    text.push_str(name);
+    text.push('-');
+    text.extend(digits.iter().copied().map(char::from));
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::numbered;
+
+    #[test]
+    fn a_number_has_five_digits_or_more() {
+        for number in [0, 7, 10, 99_999, 100_000, u32::MAX] {
+            assert_eq!(numbered("web", number), format!("web-{number:05}"));
+        }
     }
 }
