@@ -38,7 +38,7 @@ impl World {
             template: Arc::clone(&new.template),
             requests: Arc::clone(&requests),
             revision: 0,
-            revisions: vec![Revision { template: new.template, requests }],
+            revisions: vec![Revision { template: new.template, requests, active: 0 }],
             replicas: new.replicas,
             pods: Vec::new(),
             ready: 0,
@@ -100,7 +100,7 @@ impl World {
     pub fn add_revision(&mut self, workload: WorkloadId, template: Arc<PodSpec>) -> u32 {
         let state = &mut self.workloads[workload.index()];
         let requests = Arc::new(template.requests());
-        state.revisions.push(Revision { template, requests });
+        state.revisions.push(Revision { template, requests, active: 0 });
         (state.revisions.len() - 1) as u32
     }
 
@@ -153,7 +153,8 @@ impl World {
     ) -> PodId {
         let id = PodId::from_index(self.pods.len());
         let owner = &mut self.workloads[workload.index()];
-        let shared = &owner.revisions[revision as usize];
+        let shared = &mut owner.revisions[revision as usize];
+        shared.active += 1;
         let (spec, requests) = (Arc::clone(&shared.template), Arc::clone(&shared.requests));
         owner.pods.push(id);
         let daemon = owner.kind == WorkloadKind::DaemonSet;
@@ -272,6 +273,7 @@ impl World {
     pub fn finish_pod(&mut self, id: PodId, at: SimTime) {
         self.lose_readiness(id);
         self.free_room(id, at);
+        self.lose_active(id);
         self.pods[id.index()].finished = true;
         self.pod_event(at, EventKind::PodFinished, id, "");
     }
@@ -292,7 +294,8 @@ impl World {
         if pod.deletion_requested.is_some() {
             return self.change_unrecorded(id);
         }
-        pod.deletion_requested = Some(at);
+        self.lose_active(id);
+        self.pods[id.index()].deletion_requested = Some(at);
         let facts = &mut self.record.pods[id.index()];
         facts.deletion_requested = Some(at);
         facts.evicted = evicted;
@@ -307,6 +310,7 @@ impl World {
         if let Some(node) = self.pods[id.index()].node {
             self.nodes[node.index()].pods.retain(|&pod| pod != id);
         }
+        self.lose_active(id);
         let pod = &mut self.pods[id.index()];
         let (before, daemon, workload) = (pod.phase, pod.daemon, pod.workload);
         pod.phase = PodPhase::Gone;
@@ -323,6 +327,14 @@ impl World {
         let requests = Arc::clone(&pod.requests);
         self.settle_node(node, at);
         self.nodes[node.index()].requested.subtract(&requests);
+    }
+
+    /// The pod is about to be active no more, if it still is.
+    fn lose_active(&mut self, id: PodId) {
+        let pod = &self.pods[id.index()];
+        if pod.is_active() {
+            self.workloads[pod.workload.index()].revisions[pod.revision as usize].active -= 1;
+        }
     }
 
     fn lose_readiness(&mut self, id: PodId) {

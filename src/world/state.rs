@@ -139,9 +139,16 @@ pub(super) struct Revision {
     pub(super) template: Arc<PodSpec>,
     /// What the scheduler counts for one of them.
     pub(super) requests: Arc<Resources>,
+    /// Its active pods.
+    pub(super) active: u32,
 }
 
 impl Workload {
+    /// Active pods made from the template of this revision.
+    pub fn active(&self, revision: u32) -> u32 {
+        self.revisions.get(revision as usize).map_or(0, |own| own.active)
+    }
+
     /// The templates that it has had, in order of appearance.
     pub fn templates(&self) -> impl Iterator<Item = &Arc<PodSpec>> {
         self.revisions.iter().map(|revision| &revision.template)

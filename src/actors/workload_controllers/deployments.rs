@@ -7,6 +7,8 @@
 
 use std::sync::Arc;
 
+use smallvec::SmallVec;
+
 use super::super::context::Context;
 use super::super::load_loop;
 use super::{begin_workload, create_pods, delete_surplus, is_available, wake};
@@ -176,16 +178,21 @@ pub(super) fn pod_ready(context: &mut Context<'_>, workload: WorkloadId) {
 /// The Deployment's ReplicaSets get their sizes, then their pods.
 pub(super) fn reconcile(context: &mut Context<'_>, now: SimTime, workload: WorkloadId) {
     let replicas = i64::from(context.world.workload(workload).replicas);
-    let Some(mut own) = context.controllers.deployments.remove(&workload) else { return };
     let current = context.world.workload(workload).revision as usize;
-    if own.rolling || own.sets.iter().enumerate().any(|(set, own)| set != current && own.replicas > 0) {
+    let Some(own) = context.controllers.deployments.get_mut(&workload) else { return };
+    let has_former = |own: &Deployed| own.sets.iter().enumerate().any(|(set, own)| set != current && own.replicas > 0);
+    let sizes: SmallVec<[i64; 4]> = if own.rolling || has_former(own) {
+        let mut own = own.clone();
         size_sets(context, now, workload, &mut own, replicas, current);
+        annotate(&mut own, replicas, current);
+        let sizes = own.sets.iter().map(|set| set.replicas).collect();
+        context.controllers.deployments.insert(workload, own);
+        sizes
     } else {
         own.sets[current].replicas = replicas;
-    }
-    annotate(&mut own, replicas, current);
-    let sizes: Vec<i64> = own.sets.iter().map(|set| set.replicas).collect();
-    context.controllers.deployments.insert(workload, own);
+        annotate(own, replicas, current);
+        own.sets.iter().map(|set| set.replicas).collect()
+    };
     for (revision, wanted) in sizes.into_iter().enumerate() {
         fill(context, now, workload, revision as u32, wanted);
     }
@@ -332,7 +339,8 @@ fn active_of(context: &Context<'_>, workload: WorkloadId, revision: u32) -> impl
 
 /// One ReplicaSet makes what is missing and deletes what is too many.
 fn fill(context: &mut Context<'_>, now: SimTime, workload: WorkloadId, revision: u32, wanted: i64) {
-    let active = active_of(context, workload, revision).count() as i64;
+    let active = i64::from(context.world.workload(workload).active(revision));
+    debug_assert_eq!(active, active_of(context, workload, revision).count() as i64);
     match pod_change(active, wanted) {
         PodChange::Keep => return,
         PodChange::Create(count) => create_pods(context, now, workload, revision, count),
