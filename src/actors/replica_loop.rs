@@ -158,15 +158,18 @@ pub(super) fn sync(context: &mut Context<'_>, now: SimTime, index: u32) {
         selector_problem: ambiguous(context, index).then_some(SelectorProblem::Ambiguous),
     };
     let seen = sees_sums(&view, metrics);
-    if let Some((_, proposal)) =
-        context.autoscalers[index as usize].seen.filter(|(before, _)| Some(before) == seen.as_ref())
-    {
-        debug_assert_eq!(propose_anew(context, index, &view, &mut Reading::default()), Ok(proposal));
+    if let Some((seen, proposal)) = seen.and_then(|seen| Some((seen, proposal_of(context, index, &view, seen)?))) {
         let own = &mut context.autoscalers[index as usize];
-        let decision = hpa::sync_again(own.spec, &mut own.state, &view, proposal, &own.parameters);
+        let decision = hpa::sync_on(own.spec, &mut own.state, &view, proposal, &own.parameters);
         own.room = Some(room);
-        if let Some(decision) = decision {
-            conclude(context, now, index, target, seen, &decision);
+        match decision {
+            Some(decision) => conclude(context, now, index, target, Some(seen), &decision),
+            None if own.seen == Some((seen, proposal)) => {}
+            None => {
+                own.seen = Some((seen, proposal));
+                own.last_failure = None;
+                remember(context, index, target, metrics, &[Ok(proposal)]);
+            }
         }
         return;
     }
@@ -181,8 +184,7 @@ pub(super) fn sync(context: &mut Context<'_>, now: SimTime, index: u32) {
     conclude(context, now, index, target, seen, &decision);
 }
 
-/// Keeps what the pass found, and writes what it decides. A pass that finds what the last one found and decides nothing has
-/// nothing to conclude.
+/// Keeps what the pass found, and writes what it decides.
 fn conclude(
     context: &mut Context<'_>,
     now: SimTime,
@@ -194,7 +196,7 @@ fn conclude(
     let own = &mut context.autoscalers[index as usize];
     own.seen = seen.zip(decision.proposals.first().and_then(|proposal| proposal.as_ref().ok()).copied());
     let metrics = effective_metrics(own.spec);
-    remember(context, index, target, metrics, decision);
+    remember(context, index, target, metrics, &decision.proposals);
     apply_decision(context, now, index, target, metrics, decision);
 }
 
@@ -210,17 +212,28 @@ fn sees_sums(view: &HpaView<'_>, metrics: &[MetricSpec]) -> Option<Seen> {
     })
 }
 
-/// What the first metric proposes of settled pods alone.
-fn propose_anew(
-    context: &mut Context<'_>,
-    index: u32,
-    view: &HpaView<'_>,
-    room: &mut Reading,
-) -> Result<Proposal, MetricProblem> {
-    let reads = read_metrics(context, index, view, &[], room);
-    let ReplicaLoop { spec, parameters, .. } = &context.autoscalers[index as usize];
-    let reading = reads.first().map_or(MetricReading::Failed("nothing was read"), Read::as_reading);
-    hpa::propose(&effective_metrics(spec)[0], reading, view, hpa::tolerance_of(spec, parameters), parameters)
+/// What the one metric proposes of settled pods alone, if it can: what it proposed in the last pass if that saw the same.
+fn proposal_of(context: &mut Context<'_>, index: u32, view: &HpaView<'_>, seen: Seen) -> Option<Proposal> {
+    // The metrics of a target without replicas may not be looked at.
+    if view.spec_replicas <= 0 {
+        return None;
+    }
+    let ReplicaLoop { spec, parameters, seen: before, .. } = &context.autoscalers[index as usize];
+    let no_pods = MetricReading::PerPod { samples: &[], unmatched: &[] };
+    let anew = |reading| {
+        hpa::propose(&effective_metrics(spec)[0], reading, view, hpa::tolerance_of(spec, parameters), parameters).ok()
+    };
+    let proposal = match before {
+        Some((before, proposal)) if *before == seen => Some(*proposal),
+        _ => anew(no_pods),
+    };
+    if cfg!(debug_assertions) {
+        assert_eq!(proposal, anew(no_pods), "a metric proposes otherwise of the same pods");
+        let reads = read_metrics(context, index, view, &[], &mut Reading::default());
+        assert_eq!(reads.len(), 1);
+        assert!(matches!(reads[0].as_reading(), MetricReading::PerPod { samples: [], unmatched: [] }));
+    }
+    proposal
 }
 
 /// Puts the pods that have to be looked at one by one where `room` has them, and sums up the others: those that have settled
@@ -313,7 +326,13 @@ fn target(context: &mut Context<'_>, index: u32) -> Option<WorkloadId> {
 }
 
 /// Keeps what the pass read for the report.
-fn remember(context: &mut Context<'_>, index: u32, target: WorkloadId, metrics: &[MetricSpec], decision: &HpaDecision) {
+fn remember(
+    context: &mut Context<'_>,
+    index: u32,
+    target: WorkloadId,
+    metrics: &[MetricSpec],
+    proposals: &[Result<Proposal, MetricProblem>],
+) {
     let own = &mut context.autoscalers[index as usize];
     let autoscaler = own.name();
     if own.read.len() != metrics.len() {
@@ -328,7 +347,7 @@ fn remember(context: &mut Context<'_>, index: u32, target: WorkloadId, metrics: 
             .collect();
     }
     for (position, sample) in own.read.iter_mut().enumerate() {
-        let proposal = decision.proposals.get(position).and_then(|outcome| outcome.as_ref().ok());
+        let proposal = proposals.get(position).and_then(|outcome| outcome.as_ref().ok());
         sample.value = proposal.map(|proposal| reported_in_units(proposal.reported, &metrics[position]));
         sample.asks_for = proposal.map(|proposal| u32::try_from(proposal.replicas).unwrap_or(0));
     }

@@ -67,9 +67,9 @@ pub fn sync(
     decision
 }
 
-/// A pass of [`sync`] whose one metric proposes what it proposed in the pass before, which needs no reading; `None` where the
-/// count stays, which is most of the time.
-pub fn sync_again(
+/// A pass of [`sync`] whose one metric is known to propose this, so that nothing is read; `None` where the count stays, which
+/// is most of the time.
+pub fn sync_on(
     hpa: &HorizontalPodAutoscaler,
     state: &mut HpaState,
     view: &HpaView<'_>,
@@ -98,8 +98,12 @@ pub fn sync_again(
         Some(decision)
     };
     if let Some((anew, expected)) = expected {
-        assert_eq!(decision.as_ref(), Some(&anew).filter(|anew| anew.rescales()), "a pass as before decides otherwise");
-        assert_eq!(*state, expected, "a pass as before leaves another state behind");
+        assert_eq!(
+            decision.as_ref(),
+            Some(&anew).filter(|anew| anew.rescales()),
+            "a pass on a known proposal decides otherwise"
+        );
+        assert_eq!(*state, expected, "a pass on a known proposal leaves another state behind");
     }
     decision
 }
