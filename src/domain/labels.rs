@@ -1,28 +1,62 @@
 //! Labels, label selectors, and the rules for label keys that Karpenter applies.
 
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
 use super::symbol::{Symbol, well_known};
 
-/// Labels (or annotations) of an object, sorted by key, each key once.
-#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
-pub struct Labels(Vec<(Symbol, Symbol)>);
+/// Labels (or annotations) of an object, sorted by key, each key once. Copies share them until one is changed.
+#[derive(Clone, Default)]
+pub struct Labels(Option<Arc<Vec<(Symbol, Symbol)>>>);
+
+impl PartialEq for Labels {
+    fn eq(&self, other: &Self) -> bool {
+        let shared = matches!((&self.0, &other.0), (Some(own), Some(other)) if Arc::ptr_eq(own, other));
+        shared || self.entries() == other.entries()
+    }
+}
+
+impl Eq for Labels {}
+
+impl fmt::Debug for Labels {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Labels").field(&self.entries()).finish()
+    }
+}
+
+impl Hash for Labels {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.entries().hash(state);
+    }
+}
 
 impl Labels {
     /// No labels.
     pub const fn new() -> Self {
-        Self(Vec::new())
+        Self(None)
+    }
+
+    fn entries(&self) -> &[(Symbol, Symbol)] {
+        self.0.as_ref().map_or(&[], |own| own.as_slice())
+    }
+
+    fn change(&mut self) -> &mut Vec<(Symbol, Symbol)> {
+        Arc::make_mut(self.0.get_or_insert_default())
     }
 
     /// The value of `key`.
     pub fn get(&self, key: Symbol) -> Option<Symbol> {
         // Label sets are short and comparing symbols is comparing integers: a scan beats a search by text.
-        self.0.iter().find(|entry| entry.0 == key).map(|entry| entry.1)
+        self.entries().iter().find(|entry| entry.0 == key).map(|entry| entry.1)
     }
 
     /// Sets `key` to `value`, replacing any older value.
     pub fn set(&mut self, key: Symbol, value: Symbol) {
-        match self.0.binary_search_by(|entry| entry.0.cmp(&key)) {
-            Ok(at) => self.0[at].1 = value,
-            Err(at) => self.0.insert(at, (key, value)),
+        match self.entries().binary_search_by(|entry| entry.0.cmp(&key)) {
+            Ok(at) if self.entries()[at].1 == value => {}
+            Ok(at) => self.change()[at].1 = value,
+            Err(at) => self.change().insert(at, (key, value)),
         }
     }
 
@@ -35,22 +69,24 @@ impl Labels {
 
     /// Removes `key`.
     pub fn remove(&mut self, key: Symbol) {
-        self.0.retain(|entry| entry.0 != key);
+        if self.get(key).is_some() {
+            self.change().retain(|entry| entry.0 != key);
+        }
     }
 
     /// Keys and values, in order of key.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (Symbol, Symbol)> + Clone + '_ {
-        self.0.iter().copied()
+        self.entries().iter().copied()
     }
 
     /// Whether there is no label.
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.entries().is_empty()
     }
 
     /// Number of labels.
     pub fn len(&self) -> usize {
-        self.0.len()
+        self.entries().len()
     }
 
     /// Takes over every label of `other`, replacing older values.
