@@ -164,6 +164,13 @@ impl Resources {
         }
     }
 
+    /// Adds `other` so many times.
+    pub fn add_times(&mut self, other: &Self, times: i64) {
+        for (name, amount) in other.iter() {
+            self.change(name, |own| own.saturating_add(amount.saturating_mul(times)));
+        }
+    }
+
     /// Subtracts `other` name by name; may go below zero.
     pub fn subtract(&mut self, other: &Self) {
         for (name, amount) in other.iter() {

@@ -24,6 +24,7 @@ mod existing_index;
 mod finish;
 mod foresight;
 mod go_sort;
+mod hints;
 mod input;
 mod min_values;
 mod node_memo;

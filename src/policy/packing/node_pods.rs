@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::hints::Hints;
 use super::input::BoundPod;
 use crate::domain::pod::{HostPort, OwnerKind};
 use crate::domain::{PodSpec, Resources, Symbol};
@@ -71,10 +72,12 @@ impl NodePods {
         let pods = pods.into_iter();
         let most = pods.size_hint().1.unwrap_or(0);
         let (list, classes) = (Vec::with_capacity(most), Vec::with_capacity(most));
-        let mut own = PodsOfNode { list, classes, ..PodsOfNode::default() };
+        let own = PodsOfNode { list, classes, ..PodsOfNode::default() };
+        let mut sum = Sum { own, facts: Vec::with_capacity(most), places: Hints::default() };
         for (pod, requests) in pods {
-            own.add(&pod, requests);
+            sum.add(&pod, requests);
         }
+        let own = sum.finish();
         Self(Arc::new(own))
     }
 
@@ -117,33 +120,78 @@ impl PodsOfNode {
             && counted == pod.counts_in_topology
             && known.volumes.is_none_or(same_name)
     }
+}
 
-    fn add(&mut self, pod: &BoundPod<'_>, requests: &Resources) {
-        self.requests.add(requests);
-        if pod.spec.owner == OwnerKind::DaemonSet {
-            self.daemon_requests.add(requests);
+/// A sum under way.
+struct Sum<'p> {
+    own: PodsOfNode,
+    /// Of each class.
+    facts: Vec<ClassFacts<'p>>,
+    /// Of the classes, by the address of their specification.
+    places: Hints,
+}
+
+struct ClassFacts<'p> {
+    /// What one of its pods requests, which is added up when all pods are known: many pods are of few classes.
+    requests: &'p Resources,
+    /// Whether it has neither volumes nor ports on the host.
+    plain: bool,
+}
+
+impl<'p> Sum<'p> {
+    fn add(&mut self, pod: &BoundPod<'p>, requests: &'p Resources) {
+        let known = if pod.counts_in_topology { self.class(pod) } else { None };
+        if let Some(class) = known.filter(|&class| self.facts[class].plain) {
+            self.own.classes[class].pods += 1;
+            self.own.list.push(KnownPod { what: What::Counted(class as u32), volumes: None });
+            return;
         }
-        self.ports.extend(pod.spec.host_ports());
-        let volumes = (!pod.spec.volumes.is_empty()).then_some(self.with_volumes.len() as u32);
+        let own = &mut self.own;
+        own.ports.extend(pod.spec.host_ports());
+        let volumes = (!pod.spec.volumes.is_empty()).then_some(own.with_volumes.len() as u32);
         if volumes.is_some() {
             let (name, spec) = (pod.name.to_owned(), Arc::clone(pod.spec));
-            self.with_volumes.push(VolumePod { namespace: pod.namespace, name, spec });
+            own.with_volumes.push(VolumePod { namespace: pod.namespace, name, spec });
         }
-        let what = match pod.counts_in_topology {
-            true => What::Counted(self.count(pod) as u32),
-            false => What::Other(pod.namespace, Arc::clone(pod.spec)),
+        let what = if pod.counts_in_topology {
+            let class = known.unwrap_or_else(|| self.new_class(pod, requests));
+            self.own.classes[class].pods += 1;
+            What::Counted(class as u32)
+        } else {
+            self.request(pod.spec, requests, 1);
+            What::Other(pod.namespace, Arc::clone(pod.spec))
         };
-        self.list.push(KnownPod { what, volumes });
+        self.own.list.push(KnownPod { what, volumes });
     }
 
-    fn count(&mut self, pod: &BoundPod<'_>) -> usize {
+    fn class(&mut self, pod: &BoundPod<'p>) -> Option<usize> {
         let same = |own: &CountedPods| Arc::ptr_eq(&own.spec, pod.spec) && own.namespace == pod.namespace;
-        if let Some(known) = self.classes.iter().position(same) {
-            self.classes[known].pods += 1;
-            return known;
+        self.places.find(Arc::as_ptr(pod.spec), &self.own.classes, same)
+    }
+
+    fn new_class(&mut self, pod: &BoundPod<'p>, requests: &'p Resources) -> usize {
+        let PodsOfNode { classes, repel, .. } = &mut self.own;
+        *repel |= !pod.spec.pod_anti_affinity.required.is_empty();
+        classes.push(CountedPods { namespace: pod.namespace, spec: Arc::clone(pod.spec), pods: 0 });
+        let plain = pod.spec.host_ports().next().is_none() && pod.spec.volumes.is_empty();
+        self.facts.push(ClassFacts { requests, plain });
+        self.places.note(Arc::as_ptr(pod.spec), classes.len() - 1);
+        classes.len() - 1
+    }
+
+    fn request(&mut self, spec: &PodSpec, requests: &Resources, pods: i32) {
+        self.own.requests.add_times(requests, pods.into());
+        if spec.owner == OwnerKind::DaemonSet {
+            self.own.daemon_requests.add_times(requests, pods.into());
         }
-        self.repel |= !pod.spec.pod_anti_affinity.required.is_empty();
-        self.classes.push(CountedPods { namespace: pod.namespace, spec: Arc::clone(pod.spec), pods: 1 });
-        self.classes.len() - 1
+    }
+
+    fn finish(mut self) -> PodsOfNode {
+        for class in 0..self.facts.len() {
+            let CountedPods { spec, pods, .. } = &self.own.classes[class];
+            let (spec, pods) = (Arc::clone(spec), *pods);
+            self.request(&spec, self.facts[class].requests, pods);
+        }
+        self.own
     }
 }
