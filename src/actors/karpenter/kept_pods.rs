@@ -54,8 +54,10 @@ pub(super) fn queued(context: &Context<'_>, node: NodeId, positions: &[usize]) -
     with(context, node, |kept| {
         let world = &context.world;
         let pods = &world.node(node).pods;
-        let with_size =
-            |&position: &usize| (unnamed_pending_pod(context, pods[position]), &*world.pod(pods[position]).requests);
+        let with_size = |&position: &usize| {
+            let pod = pods[position];
+            (unnamed_pending_pod(context, pod), move || &*world.pod(pod).requests)
+        };
         let queued = || Arc::new(QueuedPods::of(positions.iter().map(with_size)));
         Arc::clone(kept.queued.get_or_insert_with(queued))
     })

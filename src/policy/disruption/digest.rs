@@ -25,7 +25,7 @@ impl PodList for Vec<PodView<'_>> {
     fn queued(&self, positions: &[usize]) -> Arc<QueuedPods> {
         let with_size = |&position: &usize| {
             let pod = &self[position];
-            (pod.as_pending(), pod.spec.requests())
+            (pod.as_pending(), || pod.spec.requests())
         };
         Arc::new(QueuedPods::of(positions.iter().map(with_size)))
     }

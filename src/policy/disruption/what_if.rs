@@ -152,7 +152,8 @@ impl<'w, 'p> WhatIf<'w, 'p> {
         }
         let without: Vec<usize> = taken.iter().map(|candidate| candidate.node).collect();
         let (pending, homeless) = self.others.get_or_insert_with(|| {
-            let queued = |pods: &[PendingPod<'_>]| QueuedPods::of(pods.iter().map(|pod| (*pod, pod.spec.requests())));
+            let queued =
+                |pods: &[PendingPod<'_>]| QueuedPods::of(pods.iter().map(|pod| (*pod, || pod.spec.requests())));
             let homeless: Vec<PendingPod<'_>> = self.homeless.iter().map(|&place| pending_pod(view, place)).collect();
             (queued(view.pending), queued(&homeless))
         });

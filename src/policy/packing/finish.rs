@@ -27,10 +27,41 @@ use crate::policy::instance_types::InstanceType;
 /// What claims share, made once for as long as the packer lives: price-ordered lists of types, and labels.
 #[derive(Default)]
 pub(super) struct PriceOrders {
-    by_set: FxHashMap<(usize, SetId), Vec<PricedType>>,
+    by_set: FxHashMap<(usize, SetId), ByPrice>,
     by_types: FxHashMap<(usize, SetId, Bits), Arc<[PricedType]>>,
     /// Labels of a claim by template and requirements.
     labels: FxHashMap<(usize, SetId), Labels>,
+}
+
+/// Types of a table, the cheapest first.
+struct ByPrice {
+    all: Vec<PricedType>,
+    /// For every [`STRIDE`]th of them those before it, as a set.
+    before: Vec<Bits>,
+}
+
+const STRIDE: usize = 32;
+
+impl ByPrice {
+    fn new(all: Vec<PricedType>) -> Self {
+        let (mut before, mut so_far) = (Vec::with_capacity(all.len() / STRIDE + 1), bits::empty(all.len()));
+        for (rank, own) in all.iter().enumerate() {
+            if rank.is_multiple_of(STRIDE) {
+                before.push(so_far.clone());
+            }
+            bits::insert(&mut so_far, own.index as usize);
+        }
+        Self { all, before }
+    }
+
+    /// Whether one of `types` costs less than `ceiling`.
+    fn has_cheaper(&self, types: &[u64], ceiling: HourlyRate) -> bool {
+        let end = self.all.partition_point(|own| own.price.is_some_and(|price| price < ceiling));
+        let block = (end / STRIDE).min(self.before.len().saturating_sub(1));
+        let rest = &self.all[(block * STRIDE).min(end)..end];
+        self.before.get(block).is_some_and(|before| bits::intersects(types, before))
+            || rest.iter().any(|own| bits::contains(types, own.index as usize))
+    }
 }
 
 impl PriceOrders {
@@ -124,7 +155,7 @@ fn ordered(pass: &Pass<'_, '_>, claim: &Claim, set: SetId, orders: &mut PriceOrd
     }
     let all = by_price(pass.engine.setup, pass.engine.tables, (position, set), orders);
     let left: Arc<[PricedType]> =
-        all.iter().filter(|own| bits::contains(&claim.types, own.index as usize)).copied().collect();
+        all.all.iter().filter(|own| bits::contains(&claim.types, own.index as usize)).copied().collect();
     orders.by_types.insert(key, Arc::clone(&left));
     left
 }
@@ -135,7 +166,7 @@ fn by_price<'o>(
     tables: &[TypeTable<'_>],
     at: (usize, SetId),
     orders: &'o mut PriceOrders,
-) -> &'o [PricedType] {
+) -> &'o ByPrice {
     orders.by_set.entry(at).or_insert_with(|| {
         let (table, set) = (&tables[at.0], at.1);
         let by_on_demand = setup.karpenter <= KarpenterVersion::V0_16;
@@ -145,21 +176,24 @@ fn by_price<'o>(
             PricedType { index: index as u32, name: own.name, price }
         };
         let mut all: Vec<PricedType> = (0..table.types.len()).map(priced).collect();
-        all.sort_by_key(|own| (Reverse(own.price.map(Reverse)), own.name));
-        all
+        // Comparing names is slow, and most lists are in order of name.
+        if !all.is_sorted_by_key(|own| own.name) {
+            all.sort_by_key(|own| own.name);
+        }
+        all.sort_by_key(|own| Reverse(own.price.map(Reverse)));
+        ByPrice::new(all)
     })
 }
 
-/// What the cheapest of some types of a table costs under a set of requirements; `None` if none has a price.
-pub(super) fn cheapest(
+/// Whether one of some types of a table costs less than `ceiling` under a set of requirements.
+pub(super) fn any_costs_less(
     setup: &PackingSetup<'_>,
     tables: &[TypeTable<'_>],
     at: (usize, SetId),
-    types: &[u64],
+    (types, ceiling): (&[u64], HourlyRate),
     orders: &mut PriceOrders,
-) -> Option<HourlyRate> {
-    let mut all = by_price(setup, tables, at, orders).iter();
-    all.find(|own| bits::contains(types, own.index as usize))?.price
+) -> bool {
+    by_price(setup, tables, at, orders).has_cheaper(types, ceiling)
 }
 
 /// What v0.16 ordered types by, also for Spot.
@@ -192,4 +226,31 @@ fn cut_breaks_min_values(pass: &Pass<'_, '_>, planned: &PlannedClaim) -> bool {
     let all = pass.engine.setup.pools[planned.pool].instance_types;
     let kept = planned.instance_types.iter().map(|own| own.index as usize);
     !min_values::shortfalls(&planned.requirements, all, kept).is_empty()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{ByPrice, PricedType, bits};
+    use crate::domain::{HourlyRate, Symbol};
+
+    #[test]
+    fn whether_a_type_costs_less_is_what_going_through_all_of_them_says() {
+        let name = Symbol::new("m5.large");
+        for types in [0, 1, 31, 32, 35, 64, 100] {
+            // Prices come in pairs, and the last few types have none.
+            let price = |rank: u32| (rank + 3 < types).then(|| HourlyRate::from_nanos(i64::from(rank / 2)));
+            let listed = |rank: u32| PricedType { index: (rank * 3 + 1) % types, name, price: price(rank) };
+            let all: Vec<PricedType> = (0..types).map(listed).collect();
+            let by_price = ByPrice::new(all.clone());
+            for ceiling in (0..60).map(HourlyRate::from_nanos) {
+                for one in 0..types as usize {
+                    let mut set = bits::empty(types as usize);
+                    bits::insert(&mut set, one);
+                    let cheaper = |own: &PricedType| own.price.is_some_and(|price| price < ceiling);
+                    let expected = all.iter().any(|own| own.index as usize == one && cheaper(own));
+                    assert_eq!(by_price.has_cheaper(&set, ceiling), expected, "{one} of {types} below {ceiling:?}");
+                }
+            }
+        }
+    }
 }

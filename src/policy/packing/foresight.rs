@@ -6,7 +6,6 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use std::collections::binary_heap::PeekMut;
 use std::sync::Arc;
 
 use smallvec::SmallVec;
@@ -39,14 +38,81 @@ pub struct Outline<'q> {
     pub pods: &'q [(&'q QueuedPods, bool)],
 }
 
+/// Pods of one list that all ask for nothing but room: those that are equal in that, and come one after the other, together.
+#[derive(Debug)]
+pub(super) struct Lanes {
+    lanes: Vec<Lane>,
+    runs: Vec<Run>,
+}
+
+/// Pods that request the same and tolerate the same.
+#[derive(Debug)]
+struct Lane {
+    amounts: Vec<i64>,
+    spec: Arc<PodSpec>,
+}
+
+/// Pods of one lane that come one after the other.
+#[derive(Debug)]
+struct Run {
+    lane: usize,
+    /// Where it ends in the list.
+    end: usize,
+}
+
+impl Lanes {
+    fn new(pods: &QueuedPods, shapes: &Shapes, numbers: &[usize]) -> Self {
+        let mut lanes: Vec<Lane> = Vec::new();
+        let own = |(&number, (_, spec)): (&usize, &(_, Arc<PodSpec>))| {
+            let amounts = &shapes.shape(number).amounts;
+            let same = |lane: &Lane| lane.amounts == *amounts && lane.spec.tolerations == spec.tolerations;
+            lanes.iter().position(same).unwrap_or_else(|| {
+                lanes.push(Lane { amounts: amounts.clone(), spec: Arc::clone(spec) });
+                lanes.len() - 1
+            })
+        };
+        let of_class: Vec<usize> = numbers.iter().zip(&pods.classes).map(own).collect();
+        let mut runs: Vec<Run> = Vec::new();
+        for (position, &(_, class)) in pods.pods.iter().enumerate() {
+            match runs.last_mut().filter(|last| last.lane == of_class[class]) {
+                Some(last) => last.end = position + 1,
+                None => runs.push(Run { lane: of_class[class], end: position + 1 }),
+            }
+        }
+        Self { lanes, runs }
+    }
+}
+
 /// Pods of one list on their way to nodes.
 struct Travellers<'q> {
     pods: &'q QueuedPods,
+    lanes: Arc<Lanes>,
     running: bool,
-    /// How many have gone.
+    /// How many have gone, and how many runs are over.
     gone: usize,
-    /// By class its shape, and the position of the node before which none takes one more of it.
-    classes: SmallVec<[(usize, usize); 8]>,
+    runs: usize,
+    /// By lane the position of the node before which none takes one more of it.
+    from: SmallVec<[usize; 16]>,
+}
+
+/// The place in the queue, and for those with the same one that of their list.
+type Head = (QueuePlace, usize);
+
+impl Travellers<'_> {
+    fn head(&self, list: usize) -> Option<Head> {
+        self.pods.pods.get(self.gone).map(|pod| (pod.0, list))
+    }
+
+    /// The next pods that are equal, and come before `other`: their lane, and how many they are.
+    fn next(&mut self, list: usize, other: Option<Head>) -> Option<(usize, i64)> {
+        let run = self.lanes.runs.get(self.runs)?;
+        let rest = &self.pods.pods[self.gone..run.end];
+        let first = rest.iter().take_while(|pod| other.is_none_or(|other| (pod.0, list) < other));
+        let pods = if other.is_none() { rest.len() } else { first.count() };
+        self.gone += pods;
+        self.runs += usize::from(pods == rest.len());
+        (pods > 0).then_some((run.lane, pods as i64))
+    }
 }
 
 impl Packer<'_> {
@@ -57,8 +123,8 @@ impl Packer<'_> {
             return None;
         }
         let travellers = self.travellers(outline)?;
-        let rooms = Rooms { existing: &cluster.existing, outline, changed: Vec::new() };
-        match go(travellers, rooms, &self.shapes, &self.rules) {
+        let rooms = Rooms { existing: &cluster.existing, outline, changed: SmallVec::new() };
+        match go(travellers, rooms, &self.rules) {
             Err(Waits) => Some(GivenUp::Waits),
             Ok(homeless) => {
                 let ceiling = outline.ceiling?;
@@ -70,17 +136,21 @@ impl Packer<'_> {
     /// The pods of the question; `None` if not all of them go where there is room.
     fn travellers<'q>(&mut self, outline: &Outline<'q>) -> Option<Vec<Travellers<'q>>> {
         let own = |&(pods, running): &(&'q QueuedPods, bool)| {
-            let mut classes = SmallVec::with_capacity(pods.classes.len());
-            for (namespace, spec) in &pods.classes {
-                let shape = self.shape(*namespace, spec);
-                if !self.goes_where_room_is(shape, spec) {
-                    return None;
+            let lanes = pods.lanes(self.shapes.state(), || {
+                let mut numbers = Vec::with_capacity(pods.classes.len());
+                for (namespace, spec) in &pods.classes {
+                    let shape = self.shape(*namespace, spec);
+                    if !self.goes_where_room_is(shape, spec) {
+                        return None;
+                    }
+                    numbers.push(shape);
                 }
-                classes.push((shape, 0));
-            }
-            Some(Travellers { pods, running, gone: 0, classes })
+                Some(Lanes::new(pods, &self.shapes, &numbers))
+            })?;
+            let from = SmallVec::from_elem(0, lanes.lanes.len());
+            Some(Travellers { pods, lanes, running, gone: 0, runs: 0, from })
         };
-        outline.pods.iter().map(own).collect()
+        outline.pods.iter().filter(|(pods, _)| !pods.pods.is_empty()).map(own).collect()
     }
 
     /// Whether pods of the shape ask for nothing but room, and can always have a node of their own.
@@ -127,8 +197,7 @@ impl Packer<'_> {
         let Some(types) = self.types_for(0, homeless) else { return false };
         let template = &self.templates.list[0];
         let (tables, at) = (&self.tables, (template.table, template.set));
-        let least = finish::cheapest(&self.setup, tables, at, &types, &mut self.orders);
-        least.is_none_or(|least| least >= ceiling)
+        !finish::any_costs_less(&self.setup, tables, at, (&types, ceiling), &mut self.orders)
     }
 }
 
@@ -137,32 +206,30 @@ struct Waits;
 
 /// Puts the pods on existing nodes in the order of the queue; returns what those request together for which there is no room,
 /// which is nothing if there is room for all.
-fn go(
-    mut travellers: Vec<Travellers<'_>>,
-    mut rooms: Rooms<'_>,
-    shapes: &Shapes,
-    rules: &Rules,
-) -> Result<Vec<i64>, Waits> {
+fn go(mut travellers: Vec<Travellers<'_>>, mut rooms: Rooms<'_>, rules: &Rules) -> Result<Vec<i64>, Waits> {
     let mut homeless = Vec::new();
-    let first = |(list, own): (usize, &Travellers<'_>)| own.pods.pods.first().map(|pod| Reverse((pod.0, list)));
-    let mut heads: BinaryHeap<Reverse<(QueuePlace, usize)>> = travellers.iter().enumerate().filter_map(first).collect();
-    while let Some(mut head) = heads.peek_mut() {
-        let own = &mut travellers[head.0.1];
-        let class = own.pods.pods[own.gone].1;
-        own.gone += 1;
-        match own.pods.pods.get(own.gone) {
-            Some(&(place, _)) => head.0.0 = place,
-            None => drop(PeekMut::pop(head)),
+    let first = |(list, own): (usize, &Travellers<'_>)| own.head(list).map(Reverse);
+    let mut heads: BinaryHeap<Reverse<Head>> = travellers.iter().enumerate().filter_map(first).collect();
+    while let Some(Reverse((_, list))) = heads.pop() {
+        let other = heads.peek().map(|head| head.0);
+        let own = &mut travellers[list];
+        while let Some((lane, mut pods)) = own.next(list, other) {
+            let Lane { amounts, spec } = &own.lanes.lanes[lane];
+            let tolerates = |taints| tolerates(spec, rules.taint_list(taints));
+            while pods > 0 {
+                let next = rooms.next(own.from[lane], amounts, own.running, tolerates);
+                own.from[lane] = next.unwrap_or(rooms.existing.len());
+                match next {
+                    None => {
+                        resource_table::add_times(&mut homeless, amounts, pods);
+                        pods = 0;
+                    }
+                    Some(node) if own.running && rooms.is_unready(node) => return Err(Waits),
+                    Some(node) => pods -= rooms.fill(node, amounts, pods),
+                }
+            }
         }
-        let (shape, from) = &mut own.classes[class];
-        let (amounts, spec) = (&shapes.shape(*shape).amounts[..], &own.pods.classes[class].1);
-        let next = rooms.next(*from, amounts, own.running, |taints| tolerates(spec, rules.taint_list(taints)));
-        *from = next.unwrap_or(rooms.existing.len());
-        match next {
-            None => resource_table::add(&mut homeless, amounts),
-            Some(node) if own.running && rooms.is_unready(node) => return Err(Waits),
-            Some(node) => rooms.fill(node, amounts),
-        }
+        heads.extend(own.head(list).map(Reverse));
     }
     Ok(homeless)
 }
@@ -172,7 +239,7 @@ struct Rooms<'c> {
     existing: &'c ExistingNodes,
     outline: &'c Outline<'c>,
     /// Of those that have taken pods of it, by position.
-    changed: Vec<(usize, SmallVec<[i64; 6]>)>,
+    changed: SmallVec<[(usize, SmallVec<[i64; 6]>); 8]>,
 }
 
 impl Rooms<'_> {
@@ -197,12 +264,16 @@ impl Rooms<'_> {
         self.outline.unready.contains(&self.existing.get(position).node)
     }
 
-    fn fill(&mut self, position: usize, amounts: &[i64]) {
+    /// Puts as many of some pods on a node as fit, which is one at least; returns how many.
+    fn fill(&mut self, position: usize, amounts: &[i64], pods: i64) -> i64 {
         let known = self.changed.iter().position(|own| own.0 == position).unwrap_or_else(|| {
             self.changed.push((position, SmallVec::from_slice(self.existing.get(position).left())));
             self.changed.len() - 1
         });
-        resource_table::subtract(&mut self.changed[known].1, amounts);
+        let left = &mut self.changed[known].1;
+        let pods = if pods == 1 { 1 } else { resource_table::times(left, amounts).clamp(1, pods) };
+        resource_table::subtract_times(left, amounts, pods);
+        pods
     }
 }
 

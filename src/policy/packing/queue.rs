@@ -3,9 +3,11 @@
 //! Source: Karpenter core v1.13 `pkg/controllers/provisioning/scheduling/queue.go`.
 
 use std::borrow::Borrow;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use super::classes::Classes;
+use super::foresight::Lanes;
+use super::hints::Hints;
 use super::input::PendingPod;
 use crate::domain::{PodSpec, Resources, SimTime, Symbol};
 
@@ -34,30 +36,56 @@ pub(super) fn sorted(pods: &[PendingPod<'_>], classes: &Classes) -> Vec<usize> {
 }
 
 /// Pods in the order of the queue with no more than that takes: for [`Packer::foresee`](super::Packer::foresee).
-#[derive(Clone, PartialEq, Debug, Default)]
+#[derive(Debug, Default)]
 pub struct QueuedPods {
     /// Their namespaces and specifications.
     pub(super) classes: Vec<(Symbol, Arc<PodSpec>)>,
     /// The place of each, and its position in `classes`.
     pub(super) pods: Vec<(QueuePlace, usize)>,
+    /// What a packer last made of them.
+    lanes: Mutex<Option<KnownLanes>>,
+}
+
+#[derive(Clone, Debug)]
+struct KnownLanes {
+    /// The state of the packer's knowledge of pods.
+    state: u64,
+    lanes: Option<Arc<Lanes>>,
 }
 
 impl QueuedPods {
-    /// These pods, each with what it requests.
-    pub fn of<'p>(pods: impl ExactSizeIterator<Item = (PendingPod<'p>, impl Borrow<Resources>)>) -> Self {
-        let mut queued = Self { classes: Vec::new(), pods: Vec::with_capacity(pods.len()) };
+    /// These pods, each with what it requests, which is only asked for the first of many with one specification.
+    pub fn of<'p, R: Borrow<Resources>>(
+        pods: impl ExactSizeIterator<Item = (PendingPod<'p>, impl FnOnce() -> R)>,
+    ) -> Self {
+        let mut queued = Self { pods: Vec::with_capacity(pods.len()), ..Self::default() };
+        let (mut places, mut sizes) = (Hints::default(), Vec::new());
         for (pod, requests) in pods {
             let same =
                 |(namespace, spec): &(Symbol, Arc<PodSpec>)| *namespace == pod.namespace && Arc::ptr_eq(spec, pod.spec);
-            let class = queued.classes.iter().position(same).unwrap_or_else(|| {
+            let address = Arc::as_ptr(pod.spec);
+            let class = places.find(address, &queued.classes, same).unwrap_or_else(|| {
+                let requests = requests();
+                let requests: &Resources = requests.borrow();
+                sizes.push((requests.cpu_milli(), requests.memory_bytes()));
                 queued.classes.push((pod.namespace, Arc::clone(pod.spec)));
+                places.note(address, queued.classes.len() - 1);
                 queued.classes.len() - 1
             });
-            let requests: &Resources = requests.borrow();
-            let size = (requests.cpu_milli(), requests.memory_bytes());
-            queued.pods.push((QueuePlace::new(size, pod.created, pod.uid_rank), class));
+            queued.pods.push((QueuePlace::new(sizes[class], pod.created, pod.uid_rank), class));
         }
         queued.pods.sort_by_key(|&(place, _)| place);
         queued
+    }
+
+    /// What a packer makes of them, if it has made it before, knowing what it knows now.
+    pub(super) fn lanes(&self, state: u64, make: impl FnOnce() -> Option<Lanes>) -> Option<Arc<Lanes>> {
+        let mut known = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = known.as_ref().filter(|known| known.state == state) {
+            return known.lanes.clone();
+        }
+        let lanes = make().map(Arc::new);
+        *known = Some(KnownLanes { state, lanes: lanes.clone() });
+        lanes
     }
 }

@@ -56,6 +56,19 @@ pub(super) fn fits(left: &[i64], amounts: &[i64]) -> bool {
     amounts.iter().enumerate().all(|(index, &wanted)| wanted <= 0 || wanted <= amount(left, index))
 }
 
+/// How often `amounts` fit into `left`; without end if nothing is asked for.
+pub(super) fn times(left: &[i64], amounts: &[i64]) -> i64 {
+    let wanted = amounts.iter().enumerate().filter(|(_, wanted)| **wanted > 0);
+    wanted.map(|(index, wanted)| amount(left, index) / wanted).min().unwrap_or(i64::MAX)
+}
+
+/// Takes `amounts` off `left` so many times; see [`subtract`].
+pub(super) fn subtract_times(left: &mut [i64], amounts: &[i64], times: i64) {
+    for (left, amount) in left.iter_mut().zip(amounts) {
+        *left -= amount * times;
+    }
+}
+
 /// Takes `amounts` off `left`, which does not become longer.
 pub(super) fn subtract(left: &mut [i64], amounts: &[i64]) {
     for (left, amount) in left.iter_mut().zip(amounts) {
@@ -70,5 +83,15 @@ pub(super) fn add(amounts: &mut Vec<i64>, other: &[i64]) {
     }
     for (own, more) in amounts.iter_mut().zip(other) {
         *own = own.saturating_add(*more);
+    }
+}
+
+/// Adds `other` to `amounts` so many times.
+pub(super) fn add_times(amounts: &mut Vec<i64>, other: &[i64], times: i64) {
+    if amounts.len() < other.len() {
+        amounts.resize(other.len(), 0);
+    }
+    for (own, more) in amounts.iter_mut().zip(other) {
+        *own = own.saturating_add(more.saturating_mul(times));
     }
 }
