@@ -5,9 +5,8 @@ use super::existing_index::ExistingNodes;
 use super::input::{NodeView, PendingPod, ReservedMode, TieBreak};
 use super::node_memo::NodeMemo;
 use super::templates::Templates;
-use super::topology::{ClusterTopology, Rules};
+use super::topology::{ClusterTopology, Rules, TopologyNode};
 use super::{PackingSetup, requirement_table::RequirementTable, resource_table::ResourceTable};
-use crate::domain::symbol::well_known;
 use crate::domain::{ResourceName, Resources, Symbol};
 
 /// The nodes of a cluster and their pods, compiled by [`Packer::cluster`](super::Packer::cluster) for that packer. Every
@@ -89,15 +88,15 @@ impl ClusterView {
         let mut reader =
             NodeReader { setup, daemons: &templates.daemons, table: &mut *table, resources, rules: &mut *rules, memo };
         let CompiledNodes { existing, nodes, pods } = reader.read(views);
-        let topology = ClusterTopology::new(nodes, pods, rules, setup, &templates.spanning, table);
         let limited = templates.list.iter().any(|template| !setup.pools[template.pool].pool.limits.is_empty());
-        let facts = |view: &NodeView<'_>| NodeFacts {
+        let facts = |(view, node): (&NodeView<'_>, &TopologyNode)| NodeFacts {
             offered: view.offered,
-            pool: view.labels.get(well_known::NODEPOOL),
+            pool: node.fixed.pool,
             capacity: if limited { view.capacity.clone() } else { Resources::new() },
         };
-        let nodes = views.iter().map(facts).collect();
-        let mut cluster = Self { nodes, existing, topology, limits: Vec::new() };
+        let facts = views.iter().zip(&nodes).map(facts).collect();
+        let topology = ClusterTopology::new(nodes, pods, rules, setup, &templates.spanning, table);
+        let mut cluster = Self { nodes: facts, existing, topology, limits: Vec::new() };
         for template in &templates.list {
             cluster.limits.push(setup.pools[template.pool].pool.limits.clone());
         }

@@ -3,6 +3,7 @@
 //! Source: Karpenter core v1.13 `pkg/controllers/provisioning/scheduling/existingnode.go`,
 //! `pkg/controllers/state/statenode.go`.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use smallvec::SmallVec;
@@ -11,8 +12,8 @@ use super::classes::Class;
 use super::errors::Refusal;
 use super::existing_index::ExistingNodes;
 use super::input::{NodeView, PackingSetup};
-use super::node_memo::{Fixed, KeptNode, NodeMemo, Room, host_name};
-use super::node_pods::NodePods;
+use super::node_memo::{Fixed, KeptNode, KnownFacts, NodeMemo, Room, host_name};
+use super::node_pods::{NodePods, PodsOfNode};
 use super::ports;
 use super::requirement_table::{Combined, RequirementTable, SetId, Undefined};
 use super::resource_table::{self, ResourceTable};
@@ -69,71 +70,89 @@ impl NodeReader<'_, '_> {
         let mut existing = Vec::with_capacity(views.len());
         let (mut nodes, mut pods) = (Vec::with_capacity(views.len()), Vec::with_capacity(views.len()));
         for (position, view) in views.iter().enumerate() {
-            let known = self.memo.node(view, self.table);
+            let (known, facts) = self.memo.node(position, view, self.table);
+            let tools = RoomTools { facts, daemons: self.daemons, table: self.table, resources: self.resources };
+            let taints = self.rules.intern_taints(view.taints);
             if considered(self.setup, view) {
-                existing.push(self.new_node(position, view, &known));
+                existing.push(new_node(self.setup, (position, view, taints), known, tools, self.rules));
             }
             nodes.push(TopologyNode {
-                labels: known.labels,
-                set: known.set,
-                taints: self.rules.intern_taints(view.taints),
+                fixed: Arc::clone(&known.fixed),
+                taints,
                 registered: view.registered,
                 spans: view.registered && view.offered,
             });
-            pods.push(known.pods);
+            pods.push(known.pods.clone());
         }
-        self.memo.forget_others(views);
+        self.memo.nodes.truncate(views.len());
         existing.sort_by_key(|node| (!views[node.node].initialized, views[node.node].name));
         CompiledNodes { existing: ExistingNodes::new(existing, views.len()), nodes, pods }
     }
+}
 
-    fn new_node(&mut self, position: usize, view: &NodeView<'_>, known: &KeptNode) -> ExistingNode {
-        let taints = respected_taints(view);
-        let taints_id = self.rules.intern_taints(&taints);
-        let mut attached = Vec::new();
-        if !view.volume_limits.is_empty() {
-            for pod in &known.pods.sums().with_volumes {
-                attached.extend(volumes::attachments(self.setup.volumes, pod.namespace, &pod.name, &pod.spec));
-            }
-        }
-        let as_now = |room: &&Arc<Room>| room.taints == taints_id && room.allocatable == *view.allocatable;
-        let room = match known.room.as_ref().filter(as_now) {
-            Some(room) => Arc::clone(room),
-            None => {
-                let room = Arc::new(self.room(view, known, (taints_id, &taints)));
-                self.memo.keep_room(view.name, &room);
-                room
-            }
-        };
-        ExistingNode {
-            node: position,
-            fixed: Arc::clone(&known.fixed),
-            set: known.set,
-            taints: taints_id,
-            overdrawn: room.overdrawn,
-            room: room.left.clone(),
-            ports: known.pods.sums().ports.clone(),
-            attached,
-            pods: Vec::new(),
+/// What working out the room of a node needs.
+struct RoomTools<'r> {
+    facts: &'r mut KnownFacts,
+    daemons: &'r [PodSpec],
+    table: &'r mut RequirementTable,
+    resources: &'r mut ResourceTable,
+}
+
+/// The node at a position, whose own taints have an id.
+fn new_node(
+    setup: &PackingSetup<'_>,
+    (position, view, own): (usize, &NodeView<'_>, TaintsId),
+    known: &mut KeptNode,
+    tools: RoomTools<'_>,
+    rules: &mut Rules,
+) -> ExistingNode {
+    let taints = respected_taints(view);
+    let id = if taints.len() == view.taints.len() { own } else { rules.intern_taints(&taints) };
+    let sums = known.pods.sums();
+    let mut attached = Vec::new();
+    if !view.volume_limits.is_empty() {
+        for pod in &sums.with_volumes {
+            attached.extend(volumes::attachments(setup.volumes, pod.namespace, &pod.name, &pod.spec));
         }
     }
+    if !known.room.as_ref().is_some_and(|room| room.taints == id && room.allocatable == *view.allocatable) {
+        known.room = None;
+    }
+    let room = known.room.get_or_insert_with(|| room(view, (&known.fixed, sums), (id, &taints), tools));
+    ExistingNode {
+        node: position,
+        fixed: Arc::clone(&known.fixed),
+        set: known.fixed.set,
+        taints: id,
+        overdrawn: room.overdrawn,
+        room: SmallVec::from_slice(&room.left),
+        ports: sums.ports.clone(),
+        attached,
+        pods: Vec::new(),
+    }
+}
 
-    fn room(&mut self, view: &NodeView<'_>, known: &KeptNode, (id, taints): (TaintsId, &[Taint])) -> Room {
-        let mut available = view.allocatable.clone();
-        available.subtract(&known.pods.sums().requests);
-        let mut expected = self.memo.expected(host_name(view), (known.set, id, taints), self.daemons, self.table);
-        expected.subtract(&known.pods.sums().daemon_requests);
-        for (name, amount) in expected.iter() {
-            if amount > 0 && view.allocatable.find(name).is_some() {
-                available.set(name, available.get(name) - amount);
-            }
+fn room(
+    view: &NodeView<'_>,
+    (fixed, pods): (&Fixed, &PodsOfNode),
+    (id, taints): (TaintsId, &[Taint]),
+    tools: RoomTools<'_>,
+) -> Room {
+    let RoomTools { facts, daemons, table, resources } = tools;
+    let mut available = view.allocatable.clone();
+    available.subtract(&pods.requests);
+    let mut expected = facts.expected(host_name(view), (fixed.set, id, taints), daemons, table);
+    expected.subtract(&pods.daemon_requests);
+    for (name, amount) in expected.iter() {
+        if amount > 0 && view.allocatable.find(name).is_some() {
+            available.set(name, available.get(name) - amount);
         }
-        Room {
-            allocatable: view.allocatable.clone(),
-            taints: id,
-            left: SmallVec::from_slice(&self.resources.dense(&available)),
-            overdrawn: view.allocatable.iter().any(|(name, _)| available.get(name) < 0),
-        }
+    }
+    Room {
+        allocatable: view.allocatable.clone(),
+        taints: id,
+        left: SmallVec::from_slice(&resources.dense(&available)),
+        overdrawn: view.allocatable.iter().any(|(name, _)| available.get(name) < 0),
     }
 }
 
@@ -144,10 +163,13 @@ fn considered(setup: &PackingSetup<'_>, view: &NodeView<'_>) -> bool {
 
 /// The taints that count: before a managed node is initialized, its startup taints and those that come and go by
 /// themselves do not.
-fn respected_taints(view: &NodeView<'_>) -> Vec<Taint> {
+fn respected_taints<'v>(view: &NodeView<'v>) -> Cow<'v, [Taint]> {
     let coming_up = view.managed && !view.initialized;
+    if !coming_up || view.taints.is_empty() {
+        return Cow::Borrowed(view.taints);
+    }
     let startup = |taint: &Taint| view.startup_taints.iter().any(|s| s.key == taint.key && s.effect == taint.effect);
-    view.taints.iter().filter(|taint| !(coming_up && (startup(taint) || is_ephemeral(taint)))).copied().collect()
+    view.taints.iter().filter(|taint| !(startup(taint) || is_ephemeral(taint))).copied().collect()
 }
 
 fn is_ephemeral(taint: &Taint) -> bool {

@@ -23,11 +23,20 @@ use crate::domain::{Labels, PodSpec, Resources, Symbol};
 /// without end.
 const KEPT_SPECS_MAX: usize = 20_000;
 
+/// How far a node is looked for beyond its place: so many may have gone at once without those behind them being read anew.
+const AHEAD: usize = 16;
+
 /// What is remembered.
 #[derive(Default)]
 pub(super) struct NodeMemo {
-    /// By name.
-    nodes: FxHashMap<String, KeptNode>,
+    /// In the order of the last reading, which is mostly that of the next.
+    pub(super) nodes: Vec<KeptNode>,
+    pub(super) facts: KnownFacts,
+}
+
+/// What is remembered beside the nodes themselves.
+#[derive(Default)]
+pub(super) struct KnownFacts {
     /// What pods request by the address of their specification, which is kept alive.
     requests: KnownRequests,
     /// Requirements by labels, the host name left out.
@@ -41,15 +50,12 @@ pub(super) struct NodeMemo {
 type KnownRequests = FxHashMap<*const PodSpec, (Arc<PodSpec>, Arc<Resources>)>;
 
 /// A node as it was last read.
-#[derive(Clone)]
 pub(super) struct KeptNode {
-    pub(super) labels: Arc<Labels>,
-    /// The labels as requirements.
-    pub(super) set: SetId,
+    name: String,
     pub(super) fixed: Arc<Fixed>,
     pub(super) pods: NodePods,
     /// What they leave of it, if that was worked out.
-    pub(super) room: Option<Arc<Room>>,
+    pub(super) room: Option<Room>,
 }
 
 /// What the pods and the daemons of a node leave.
@@ -66,6 +72,11 @@ pub(super) struct Room {
 
 /// What no question changes about a node.
 pub(super) struct Fixed {
+    pub(super) labels: Labels,
+    /// The labels as requirements.
+    pub(super) set: SetId,
+    /// The NodePool that they name.
+    pub(super) pool: Option<Symbol>,
     pub(super) host_name: String,
     pub(super) volume_limits: Vec<(Symbol, u32)>,
 }
@@ -101,52 +112,58 @@ fn pods_of(pods: &[BoundPod<'_>], known: &mut KnownRequests) -> NodePods {
 }
 
 impl NodeMemo {
-    /// The node as it is now.
-    pub(super) fn node(&mut self, view: &NodeView<'_>, table: &mut RequirementTable) -> KeptNode {
-        let known = self.nodes.get_mut(view.name);
-        let same_pods = known.as_ref().is_some_and(|known| match view.summed {
+    /// The node that stands at a position, as it is now, and what else is known.
+    pub(super) fn node(
+        &mut self,
+        position: usize,
+        view: &NodeView<'_>,
+        table: &mut RequirementTable,
+    ) -> (&mut KeptNode, &mut KnownFacts) {
+        let Self { nodes, facts } = self;
+        let rest = nodes.get(position..).unwrap_or_default();
+        match rest.iter().take(AHEAD).position(|own| own.name == view.name) {
+            Some(ahead) => {
+                nodes.drain(position..position + ahead);
+                facts.renew(&mut nodes[position], view, table);
+            }
+            None => nodes.insert(position, facts.new_node(view, table)),
+        }
+        (&mut nodes[position], facts)
+    }
+}
+
+impl KnownFacts {
+    fn new_node(&mut self, view: &NodeView<'_>, table: &mut RequirementTable) -> KeptNode {
+        let (fixed, pods) = (self.fixed(view, table), self.pods(view));
+        KeptNode { name: view.name.to_owned(), fixed: Arc::new(fixed), pods, room: None }
+    }
+
+    /// Takes over what has changed about a node.
+    fn renew(&mut self, known: &mut KeptNode, view: &NodeView<'_>, table: &mut RequirementTable) {
+        let same_pods = match view.summed {
             Some(summed) => known.pods.is(summed),
             None => known.pods.sums().are(view.pods),
-        });
-        let pods = match &known {
-            Some(known) if same_pods => known.pods.clone(),
-            _ => view.summed.cloned().unwrap_or_else(|| pods_of(view.pods, &mut self.requests)),
         };
-        let same =
-            |known: &&mut KeptNode| *known.labels == *view.labels && known.fixed.volume_limits == view.volume_limits;
-        if let Some(known) = known.filter(same) {
-            if !same_pods {
-                (known.pods, known.room) = (pods, None);
-            }
-            return known.clone();
+        if !same_pods {
+            (known.pods, known.room) = (self.pods(view), None);
         }
-        let now = KeptNode {
-            labels: Arc::new(view.labels.clone()),
+        if known.fixed.labels != *view.labels || known.fixed.volume_limits != view.volume_limits {
+            (known.fixed, known.room) = (Arc::new(self.fixed(view, table)), None);
+        }
+    }
+
+    fn fixed(&mut self, view: &NodeView<'_>, table: &mut RequirementTable) -> Fixed {
+        Fixed {
+            labels: view.labels.clone(),
             set: self.set_of(view.labels, table),
-            fixed: Arc::new(Fixed {
-                host_name: host_name(view).to_owned(),
-                volume_limits: view.volume_limits.to_vec(),
-            }),
-            pods,
-            room: None,
-        };
-        self.nodes.insert(view.name.to_owned(), now.clone());
-        now
-    }
-
-    /// Remembers what is left of a node for as long as it keeps its labels and its pods.
-    pub(super) fn keep_room(&mut self, name: &str, room: &Arc<Room>) {
-        if let Some(known) = self.nodes.get_mut(name) {
-            known.room = Some(Arc::clone(room));
+            pool: view.labels.get(well_known::NODEPOOL),
+            host_name: host_name(view).to_owned(),
+            volume_limits: view.volume_limits.to_vec(),
         }
     }
 
-    /// Forgets nodes that are not among `views`, once they are the most.
-    pub(super) fn forget_others(&mut self, views: &[NodeView<'_>]) {
-        if self.nodes.len() > 2 * views.len() + 16 {
-            let mut nodes = std::mem::take(&mut self.nodes);
-            self.nodes = views.iter().filter_map(|view| nodes.remove_entry(view.name)).collect();
-        }
+    fn pods(&mut self, view: &NodeView<'_>) -> NodePods {
+        view.summed.cloned().unwrap_or_else(|| pods_of(view.pods, &mut self.requests))
     }
 
     fn set_of(&mut self, labels: &Labels, table: &mut RequirementTable) -> SetId {

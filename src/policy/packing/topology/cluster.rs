@@ -7,11 +7,12 @@ use rustc_hash::FxHashMap;
 
 use super::constraint::IdentityId;
 use super::rules::{Constraint, Rules, TaintsId, TolerationsId};
+use crate::domain::PodSpec;
 use crate::domain::symbol::Symbol;
-use crate::domain::{Labels, PodSpec};
 use crate::policy::packing::input::PackingSetup;
+use crate::policy::packing::node_memo::Fixed;
 use crate::policy::packing::node_pods::{CountedPods, NodePods};
-use crate::policy::packing::requirement_table::{RequirementTable, SetId, Undefined};
+use crate::policy::packing::requirement_table::{RequirementTable, Undefined};
 
 /// Bound pods of one specification: where they are.
 struct BoundClass {
@@ -54,8 +55,7 @@ impl BoundClasses {
 
 /// What topology needs to know of a node.
 pub(in crate::policy::packing) struct TopologyNode {
-    pub(in crate::policy::packing) labels: Arc<Labels>,
-    pub(in crate::policy::packing) set: SetId,
+    pub(in crate::policy::packing) fixed: Arc<Fixed>,
     pub(in crate::policy::packing) taints: TaintsId,
     /// Whether the node is there for pods to be counted on.
     pub(in crate::policy::packing) registered: bool,
@@ -374,7 +374,7 @@ impl ClusterTopology {
 
     fn accepts(&self, identity: IdentityId, node: usize, rules: &mut Rules, table: &RequirementTable) -> bool {
         let own = &self.nodes[node];
-        rules.accepts(identity, own.set, own.taints, Undefined::Refused, table)
+        rules.accepts(identity, own.fixed.set, own.taints, Undefined::Refused, table)
     }
 
     /// The domain of a node; `None` for the host name and where the node lacks the label.
@@ -386,7 +386,7 @@ impl ClusterTopology {
         table: &mut RequirementTable,
     ) -> Option<usize> {
         let key = rules.domains_of(identity)?;
-        let value = self.nodes[node].labels.get(rules.keys[key].key)?;
+        let value = self.nodes[node].fixed.labels.get(rules.keys[key].key)?;
         Some(rules.keys[key].add(value, table))
     }
 }
