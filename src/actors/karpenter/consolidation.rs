@@ -19,7 +19,7 @@ use crate::domain::node_pool::ConsolidationPolicy;
 use crate::domain::pod::OwnerKind;
 use crate::domain::{KarpenterVersion, NodeId, NodePool, SimDuration, SimTime};
 use crate::policy::disruption::{
-    Candidate, ClusterView, Found, Memory, Method, WhatIf, candidates, emptiness, multi_node, single_node,
+    Candidate, ClusterView, Found, Memory, Method, Survey, WhatIf, candidates, emptiness, multi_node, single_node,
 };
 use crate::world::NodePhase;
 use crate::world::record::{CommandId, WorkloadKind};
@@ -90,7 +90,7 @@ pub(super) fn pass(context: &mut Context<'_>, now: SimTime) {
 pub(super) fn validated(context: &mut Context<'_>, now: SimTime) {
     let Some((method, mut proposal, command)) = context.karpenter.consolidation.waiting.take() else { return };
     provisioning::refresh(context, now);
-    match disruption::revalidate(context, now, method, &proposal) {
+    match disruption::revalidate(context, now, method, &proposal, &mut Survey::default()) {
         Ok(nodes) => {
             proposal.nodes = nodes;
             carry_out(context, now, command, proposal);

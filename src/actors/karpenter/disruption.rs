@@ -13,8 +13,8 @@ use crate::actors::event::{Event, class};
 use crate::domain::node_pool::DisruptionReason;
 use crate::domain::{NodeId, PodId, SimDuration, SimTime};
 use crate::policy::disruption::{
-    Allowance, Candidate, Class, ClusterView, Command, Found, Memory, Method, Obstacle, Rejection, Survey, WhatIf,
-    candidates, drift, emptiness, multi_node, one_for_one, single_node, static_drift, template_claim, validate,
+    Allowance, Candidate, Class, ClusterView, Command, Found, Memory, Method, NodeCount, Obstacle, Rejection, Survey,
+    WhatIf, candidates, drift, emptiness, multi_node, one_for_one, single_node, static_drift, template_claim, validate,
     validate_empty,
 };
 use crate::policy::packing::PackingSetup;
@@ -183,7 +183,8 @@ fn look(
         let mut packer = context.karpenter.instance_types.packer(&context.karpenter.pools, setup);
         let asking = Asking { packer: Some(&mut packer), what_if: None };
         let (memory, survey) = (&mut memory, &mut survey);
-        let mut inquiry = Inquiry { view, nodes, setup, asking, survey, memory, unix_seconds };
+        let counted: Vec<NodeCount> = (0..view.pools.len()).map(|pool| view.counted_nodes(pool)).collect();
+        let mut inquiry = Inquiry { view, nodes, setup, asking, survey, memory, counted: &counted, unix_seconds };
         let (mut answers, mut found) = (Vec::new(), None);
         for &method in open {
             let (answer, proposals) = inquiry.ask(method);
@@ -193,8 +194,7 @@ fn look(
                 break;
             }
         }
-        let counted = || (0..view.pools.len()).map(|pool| view.counted_nodes(pool)).collect::<Vec<_>>();
-        (answers, found, can_be_kept(context, view).then(counted))
+        (answers, found, can_be_kept(context, view).then_some(counted))
     });
     context.karpenter.disruption.memory = memory;
     context.karpenter.disruption.survey = survey;
@@ -216,6 +216,8 @@ struct Inquiry<'q, 'p> {
     asking: Asking<'q, 'p>,
     survey: &'q mut Survey,
     memory: &'q mut Memory,
+    /// Nodes of each pool that count for its budgets.
+    counted: &'q [NodeCount],
     unix_seconds: i64,
 }
 
@@ -256,7 +258,7 @@ impl Inquiry<'_, '_> {
         }
         let surveyed = self.survey.of(view, method);
         let (candidates, others) = &*surveyed;
-        let mut allowances = view.allowances(method.reason(), self.unix_seconds);
+        let mut allowances = view.allowances_of(self.counted, method.reason(), self.unix_seconds);
         let mut answer = Answer::new(view, nodes, method, candidates, &allowances);
         if method == Method::MultiNode {
             // Single-node consolidation leaves the same nodes out: they count once.
@@ -353,7 +355,11 @@ pub(in crate::actors) fn disruption_validation(context: &mut Context<'_>, now: S
     }
     let Some(Waiting { place, mut proposal, command }) = context.karpenter.disruption.waiting.take() else { return };
     provisioning::refresh(context, now);
-    match revalidate(context, now, ORDER[place], &proposal) {
+    let mut survey = std::mem::take(&mut context.karpenter.disruption.survey);
+    survey.start_anew();
+    let holds = revalidate(context, now, ORDER[place], &proposal, &mut survey);
+    context.karpenter.disruption.survey = survey;
+    match holds {
         Ok(nodes) => {
             proposal.nodes = nodes;
             let starts = queue::start(context, now, command, proposal);
@@ -372,17 +378,19 @@ pub(super) fn revalidate(
     now: SimTime,
     method: Method,
     proposal: &Proposal,
+    survey: &mut Survey,
 ) -> Result<Vec<NodeId>, Rejection> {
     let pending = provisioning::provisionable(context);
     let unix_seconds = context.setup.unix_seconds(now);
     with_view(context, now, &pending, |setup, view, nodes| {
-        let fresh = candidates(view, method);
+        let surveyed = survey.of(view, method);
+        let fresh = &surveyed.0;
         let mut allowances = view.allowances(method.reason(), unix_seconds);
         // A node that is gone has no position, which no candidate has either.
         let position = |own: &NodeId| nodes.iter().position(|node| node == own).unwrap_or(usize::MAX);
         let proposed: Vec<usize> = proposal.nodes.iter().map(position).collect();
         if method == Method::Emptiness {
-            let left = validate_empty(&proposed, &fresh, &mut allowances)?;
+            let left = validate_empty(&proposed, fresh, &mut allowances)?;
             return Ok(left.into_iter().map(|node| nodes[node]).collect());
         }
         let command = Command {
@@ -393,7 +401,7 @@ pub(super) fn revalidate(
             price: crate::domain::HourlyRate::ZERO,
         };
         let mut packer = context.karpenter.instance_types.packer(&context.karpenter.pools, setup);
-        validate(&mut WhatIf::new(packer.get(), view), &command, &fresh, &mut allowances)?;
+        validate(&mut WhatIf::new(packer.get(), view), &command, fresh, &mut allowances)?;
         Ok(proposal.nodes.clone())
     })
 }

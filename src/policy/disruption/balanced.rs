@@ -7,6 +7,7 @@ use super::candidates::Candidate;
 use super::view::{ClusterView, NodeFacts};
 use crate::domain::node_pool::ConsolidationPolicy;
 use crate::domain::{HourlyRate, KarpenterVersion, well_known};
+use crate::policy::selection::price::Terms;
 
 /// A move is approved if its score is at least the inverse of this.
 const K: f64 = 2.0;
@@ -79,7 +80,9 @@ fn pool_totals(view: &ClusterView<'_>, pool: usize) -> (f64, f64) {
     for node in view.nodes.iter().filter(|node| node.pool(view.pools) == Some(pool)) {
         let name = node.view.labels.get(well_known::INSTANCE_TYPE);
         let kind = types.iter().find(|own| Some(own.name) == name);
-        let price = kind.and_then(|kind| super::prices::own_price(kind, node.view.labels));
+        let price = kind
+            .zip(Terms::of_labels(node.view.labels))
+            .and_then(|(kind, terms)| super::prices::own_price(kind, &terms));
         totals.0 += price.map_or(0.0, HourlyRate::as_f64);
         totals.1 += rescheduling_cost(node);
     }

@@ -15,10 +15,12 @@ use super::balanced;
 use super::cost::node_cost;
 use super::obstacles::Obstacle;
 use super::pods::PodView;
+use super::prices::own_price;
 use super::view::{ClusterView, NodeFacts};
 use crate::domain::node_pool::{ConsolidationPolicy, DisruptionReason};
-use crate::domain::{HourlyRate, KarpenterVersion, SimTime, Symbol, well_known};
+use crate::domain::{HourlyRate, KarpenterVersion, Labels, SimTime, Symbol, well_known};
 use crate::policy::instance_types;
+use crate::policy::selection::price::Terms;
 
 /// A method of the disruption loop.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -202,15 +204,19 @@ pub struct Survey {
     /// What the two methods of consolidation have in common.
     consolidation: Option<Rc<Surveyed>>,
     types: KnownTypes,
+    /// For each node what its labels said when they were last read.
+    labelled: Vec<Labelled>,
 }
 
 /// What comes of a [survey].
 type Surveyed = (Vec<Candidate>, Vec<(usize, Obstacle)>);
 
 impl Survey {
-    /// Forgets the view, but not where instance types are in their lists, which is mostly the same in the next.
+    /// Forgets the view, but not where instance types are in their lists and what labels say, which is mostly the same in the
+    /// next.
     pub fn start_anew(&mut self) {
-        *self = Self { types: std::mem::take(&mut self.types), ..Self::default() };
+        let Self { types, labelled, .. } = std::mem::take(self);
+        *self = Self { types, labelled, ..Self::default() };
     }
 
     /// See [`survey`].
@@ -226,29 +232,69 @@ impl Survey {
     }
 
     fn made(&mut self, view: &ClusterView<'_>, method: Method) -> Surveyed {
-        let first = |node| blockers(view, node, method).next().map(|first| Obstacle::from(&first));
-        let graceful = method.class() == Class::Graceful;
-        if graceful && self.graceful.len() != view.nodes.len() {
-            self.graceful = (0..view.nodes.len()).map(first).collect();
+        let nodes = view.nodes.len();
+        if self.described.len() != nodes {
+            self.labelled.truncate(nodes);
+            self.described = (0..nodes).map(|node| self.describe(view, node)).collect();
         }
-        if self.described.len() != view.nodes.len() {
-            let types = &mut self.types;
-            self.described = (0..view.nodes.len()).map(|node| describe_with(view, node, types)).collect();
+        let described = &self.described;
+        let first = |node: usize| {
+            let free = described[node].as_ref().is_some_and(|own| is_free(view, own));
+            debug_assert!(!free || blockers(view, node, method).next().is_none(), "nothing stands against it");
+            if free { None } else { blockers(view, node, method).next().map(|first| Obstacle::from(&first)) }
+        };
+        let graceful = method.class() == Class::Graceful;
+        if graceful && self.graceful.len() != nodes {
+            self.graceful = (0..nodes).map(first).collect();
         }
         let (mut found, mut others) = (Vec::new(), Vec::new());
-        for node in 0..view.nodes.len() {
+        for node in 0..nodes {
             if let Some(obstacle) = if graceful { self.graceful[node] } else { first(node) } {
                 others.push((node, obstacle));
                 continue;
             }
             let Some(candidate) = &self.described[node] else { continue };
             match refusals(view, candidate, method).next() {
-                None => found.push(complete(view, candidate.clone())),
+                None => found.push(complete(view, candidate.clone(), self.labelled[node].terms.as_ref())),
                 Some(why) => others.push((node, why.into())),
             }
         }
         sort(view, method, &mut found);
         (found, others)
+    }
+
+    fn describe(&mut self, view: &ClusterView<'_>, node: usize) -> Option<Candidate> {
+        let labels = view.nodes[node].view.labels;
+        if self.labelled.get(node).is_none_or(|own| own.labels != *labels) {
+            self.labelled.truncate(node);
+            self.labelled.push(Labelled::new(labels));
+        }
+        describe_with(view, node, &self.labelled[node], &mut self.types)
+    }
+}
+
+/// What the labels of a node say, which is mostly the same from look to look.
+#[derive(Debug)]
+struct Labelled {
+    labels: Labels,
+    pool: Option<Symbol>,
+    instance_type: Option<Symbol>,
+    capacity_type: Option<Symbol>,
+    zone: Option<Symbol>,
+    /// The offerings that it can have come from.
+    terms: Option<Terms<'static>>,
+}
+
+impl Labelled {
+    fn new(labels: &Labels) -> Self {
+        Self {
+            pool: labels.get(well_known::NODEPOOL),
+            instance_type: labels.get(well_known::INSTANCE_TYPE),
+            capacity_type: labels.get(well_known::CAPACITY_TYPE),
+            zone: labels.get(well_known::ZONE),
+            terms: Terms::of_labels(labels),
+            labels: labels.clone(),
+        }
     }
 }
 
@@ -288,7 +334,7 @@ pub fn eligible(view: &ClusterView<'_>, node: usize, method: Method) -> Result<C
     let Some(candidate) = describe(view, node).filter(|_| found.is_empty()) else { return Err(found) };
     let refused = refusals(view, &candidate, method).next();
     match refused {
-        None => Ok(complete(view, candidate)),
+        None => Ok(complete(view, candidate, Terms::of_labels(view.nodes[node].view.labels).as_ref())),
         Some(why) => Err(vec![Blocker::Method(why)]),
     }
 }
@@ -309,7 +355,7 @@ pub fn objections(view: &ClusterView<'_>, node: usize, method: Method) -> Vec<Bl
 
 /// The node as a candidate, whatever stands against it; `None` if its NodePool is not known.
 pub fn described(view: &ClusterView<'_>, node: usize) -> Option<Candidate> {
-    Some(complete(view, describe(view, node)?))
+    Some(complete(view, describe(view, node)?, Terms::of_labels(view.nodes[node].view.labels).as_ref()))
 }
 
 /// What stands against the node whatever else the method wants.
@@ -361,11 +407,21 @@ fn pod_blocker(view: &ClusterView<'_>, pod: &PodView<'_>) -> Option<Blocker> {
     (budget.allowed <= 0 && !goes_unready).then(|| Blocker::PodBudget(pod.name.to_owned()))
 }
 
-/// The candidate with all that is needed of those that no method refuses.
-fn complete(view: &ClusterView<'_>, candidate: Candidate) -> Candidate {
+/// Whether nothing at all stands against the candidate, whatever the method: the quick answer for most nodes.
+fn is_free(view: &ClusterView<'_>, candidate: &Candidate) -> bool {
+    let facts = &view.nodes[candidate.node];
+    let coming = !facts.view.registered || !facts.view.initialized;
+    let leaving = facts.marked_for_deletion() || facts.queued;
+    let wanted = facts.nominated || facts.annotations.get(well_known::DO_NOT_DISRUPT) == Some(well_known::TRUE);
+    let known = facts.view.managed && !view.pools[candidate.pool].instance_types.is_empty();
+    known && !coming && !leaving && !wanted && view.pod_budgets.is_empty() && !facts.digest.protected
+}
+
+/// The candidate with all that is needed of those that no method refuses. `terms` are those of the node's labels.
+fn complete(view: &ClusterView<'_>, candidate: Candidate, terms: Option<&Terms<'_>>) -> Candidate {
     let facts = &view.nodes[candidate.node];
     let types = view.pools[candidate.pool].instance_types;
-    let price = candidate.instance_type.and_then(|index| super::prices::own_price(&types[index], facts.view.labels));
+    let price = candidate.instance_type.zip(terms).and_then(|(index, terms)| own_price(&types[index], terms));
     let savings_ratio = price.map_or(0.0, HourlyRate::as_f64) / balanced::rescheduling_cost(facts);
     let reschedulable = Arc::clone(&facts.digest.reschedulable);
     Candidate { cost: node_cost(facts, view.now), reschedulable, price, savings_ratio, ..candidate }
@@ -373,21 +429,24 @@ fn complete(view: &ClusterView<'_>, candidate: Candidate) -> Candidate {
 
 /// See [`describe_with`]; for those who ask about one node.
 fn describe(view: &ClusterView<'_>, node: usize) -> Option<Candidate> {
-    describe_with(view, node, &mut KnownTypes::default())
+    describe_with(view, node, &Labelled::new(view.nodes[node].view.labels), &mut KnownTypes::default())
 }
 
 /// The candidate, as yet without what it costs and what its removal disturbs; `None` if its NodePool is not known.
-fn describe_with(view: &ClusterView<'_>, node: usize, known: &mut KnownTypes) -> Option<Candidate> {
-    let facts = &view.nodes[node];
-    let labels = facts.view.labels;
-    let pool = facts.pool(view.pools)?;
-    let name = labels.get(well_known::INSTANCE_TYPE);
+fn describe_with(
+    view: &ClusterView<'_>,
+    node: usize,
+    labelled: &Labelled,
+    known: &mut KnownTypes,
+) -> Option<Candidate> {
+    let name = labelled.pool?;
+    let pool = view.pools.iter().position(|pool| pool.pool.name == name)?;
     Some(Candidate {
         node,
         pool,
-        instance_type: name.and_then(|name| known.position(view, pool, name)),
-        capacity_type: labels.get(well_known::CAPACITY_TYPE),
-        zone: labels.get(well_known::ZONE),
+        instance_type: labelled.instance_type.and_then(|name| known.position(view, pool, name)),
+        capacity_type: labelled.capacity_type,
+        zone: labelled.zone,
         cost: 0.0,
         reschedulable: Arc::default(),
         price: None,

@@ -7,14 +7,13 @@ use std::sync::Arc;
 
 use super::candidates::Candidate;
 use super::view::ClusterView;
-use crate::domain::{HourlyRate, KarpenterVersion, Labels, Symbol, well_known};
+use crate::domain::{HourlyRate, KarpenterVersion, Symbol, well_known};
 use crate::policy::instance_types::InstanceType;
 use crate::policy::packing::{PlannedClaim, PricedType, min_values_missed};
 use crate::policy::selection::price::{Terms, worst_launch};
 
-/// The price of the cheapest offering that a node with these labels can have come from, available or not.
-pub(super) fn own_price(kind: &InstanceType, labels: &Labels) -> Option<HourlyRate> {
-    let terms = Terms::of_labels(labels)?;
+/// The price of the cheapest offering that a node whose labels come to these terms can have come from, available or not.
+pub(super) fn own_price(kind: &InstanceType, terms: &Terms) -> Option<HourlyRate> {
     let own = kind.offerings.iter().filter(|offering| terms.allow(offering));
     own.map(|offering| offering.price).min()
 }

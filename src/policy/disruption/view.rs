@@ -136,8 +136,20 @@ impl<'a> ClusterView<'a> {
 
     /// How many nodes of each pool may be disrupted now for a reason.
     pub fn allowances(&self, reason: DisruptionReason, now_unix_seconds: i64) -> Vec<super::Allowance> {
-        (0..self.pools.len())
-            .map(|pool| super::allowed(self.pools[pool].pool, reason, self.counted_nodes(pool), now_unix_seconds))
-            .collect()
+        let counted: Vec<super::NodeCount> = (0..self.pools.len()).map(|pool| self.counted_nodes(pool)).collect();
+        self.allowances_of(&counted, reason, now_unix_seconds)
+    }
+
+    /// The same for those who have counted the nodes of each pool.
+    pub fn allowances_of(
+        &self,
+        counted: &[super::NodeCount],
+        reason: DisruptionReason,
+        now_unix_seconds: i64,
+    ) -> Vec<super::Allowance> {
+        let of_pool = |(pool, &counted): (&PoolView<'_>, &super::NodeCount)| {
+            super::allowed(pool.pool, reason, counted, now_unix_seconds)
+        };
+        self.pools.iter().zip(counted).map(of_pool).collect()
     }
 }

@@ -68,18 +68,7 @@ impl<'r> Term<'r> {
     }
 }
 
-impl<'r> Terms<'r> {
-    /// The terms of requirements that speak of the capacity type under `capacity_type_key`.
-    pub fn new(requirements: &'r Requirements, capacity_type_key: Symbol) -> Self {
-        let term = |key| requirements.get(key).map_or(Term::Nothing, Term::of);
-        Self {
-            zone: term(well_known::ZONE),
-            zone_id: term(well_known::ZONE_ID),
-            capacity_type: term(capacity_type_key),
-            reservation: term(well_known::CAPACITY_RESERVATION_ID),
-        }
-    }
-
+impl Terms<'static> {
     /// The terms of a node with these labels; `None` if an old and a new name of one label disagree, so that no offering can
     /// be meant.
     pub fn of_labels(labels: &Labels) -> Option<Self> {
@@ -103,6 +92,19 @@ impl<'r> Terms<'r> {
             *term = Term::Is(value);
         }
         Some(terms)
+    }
+}
+
+impl<'r> Terms<'r> {
+    /// The terms of requirements that speak of the capacity type under `capacity_type_key`.
+    pub fn new(requirements: &'r Requirements, capacity_type_key: Symbol) -> Self {
+        let term = |key| requirements.get(key).map_or(Term::Nothing, Term::of);
+        Self {
+            zone: term(well_known::ZONE),
+            zone_id: term(well_known::ZONE_ID),
+            capacity_type: term(capacity_type_key),
+            reservation: term(well_known::CAPACITY_RESERVATION_ID),
+        }
     }
 
     /// Whether the terms leave offerings of a capacity type.
