@@ -4,7 +4,7 @@
 use super::existing::ExistingNode;
 
 /// Nodes of one block share a bound on their room.
-const BLOCK: usize = 32;
+const BLOCK: usize = 8;
 
 /// How many resources the bounds know: the first that were met, which are those that nearly every pod asks for.
 const BOUNDED: usize = 4;
@@ -70,16 +70,14 @@ impl ExistingNodes {
             }
         }
         let fits = |room: &[i64; BOUNDED]| room.iter().zip(&least).all(|(room, least)| room >= least);
-        let mut position = from;
-        while position < self.rooms.len() {
-            if !fits(&self.blocks[position / BLOCK]) {
-                position = (position / BLOCK + 1) * BLOCK;
-                continue;
+        for (block, most) in self.blocks.iter().enumerate().skip(from / BLOCK) {
+            if fits(most) {
+                let start = from.max(block * BLOCK);
+                let rooms = &self.rooms[start..self.rooms.len().min((block + 1) * BLOCK)];
+                if let Some(further) = rooms.iter().position(fits) {
+                    return Some(start + further);
+                }
             }
-            if fits(&self.rooms[position]) {
-                return Some(position);
-            }
-            position += 1;
         }
         None
     }

@@ -49,6 +49,8 @@ pub struct TypesChanged {
 
 /// Amounts of one resource: for each different amount, in descending order, the types that have at least that much.
 struct Levels {
+    /// The amount of each type.
+    column: Box<[i64]>,
     amounts: Vec<i64>,
     at_least: Vec<Bits>,
 }
@@ -164,7 +166,12 @@ impl<'a> TypeTable<'a> {
     pub(super) fn renew(&mut self, changed: TypesChanged, resources: &ResourceTable) {
         if changed.amounts {
             self.usable = usable(self.types);
-            self.levels.clear();
+            for index in 0..self.levels.len() {
+                let column = self.column(resources.name(index));
+                if self.levels[index].column != column {
+                    self.levels[index] = levels(column);
+                }
+            }
             self.prepare_resources(resources);
         }
         if changed.offers {
@@ -234,9 +241,12 @@ impl<'a> TypeTable<'a> {
     pub(super) fn prepare_resources(&mut self, resources: &ResourceTable) {
         while self.levels.len() < resources.len() {
             let name = resources.name(self.levels.len());
-            let column: Box<[i64]> = self.types.iter().map(|t| t.allocatable.get(name)).collect();
-            self.levels.push(levels(&column));
+            self.levels.push(levels(self.column(name)));
         }
+    }
+
+    fn column(&self, name: ResourceName) -> Box<[i64]> {
+        self.types.iter().map(|own| own.allocatable.get(name)).collect()
     }
 
     /// Keeps of `types` those that meet all three criteria. The set and the resources must have been prepared.
@@ -368,19 +378,19 @@ fn usable(types: &[InstanceType]) -> Bits {
     usable
 }
 
-fn levels(column: &[i64]) -> Levels {
+fn levels(column: Box<[i64]>) -> Levels {
     let mut order: Vec<usize> = (0..column.len()).collect();
     order.sort_by_key(|&index| std::cmp::Reverse(column[index]));
-    let mut result = Levels { amounts: Vec::new(), at_least: Vec::new() };
+    let (mut amounts, mut at_least) = (Vec::new(), Vec::new());
     let mut so_far = bits::empty(column.len());
     for (position, &index) in order.iter().enumerate() {
         bits::insert(&mut so_far, index);
         if order.get(position + 1).is_none_or(|&next| column[next] != column[index]) {
-            result.amounts.push(column[index]);
-            result.at_least.push(so_far.clone());
+            amounts.push(column[index]);
+            at_least.push(so_far.clone());
         }
     }
-    result
+    Levels { column, amounts, at_least }
 }
 
 /// Whether one instance type meets each criterion, for explanations.
