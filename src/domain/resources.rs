@@ -159,9 +159,7 @@ impl Resources {
 
     /// Adds `other` name by name.
     pub fn add(&mut self, other: &Self) {
-        for (name, amount) in other.iter() {
-            self.change(name, |own| own.saturating_add(amount));
-        }
+        self.add_times(other, 1);
     }
 
     /// Adds `other` so many times.

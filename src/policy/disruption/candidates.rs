@@ -9,8 +9,6 @@ use std::fmt;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use rustc_hash::FxHashMap;
-
 use super::balanced;
 use super::cost::node_cost;
 use super::obstacles::Obstacle;
@@ -19,7 +17,7 @@ use super::prices::own_price;
 use super::view::{ClusterView, NodeFacts};
 use crate::domain::node_pool::{ConsolidationPolicy, DisruptionReason};
 use crate::domain::{HourlyRate, KarpenterVersion, Labels, SimTime, Symbol, well_known};
-use crate::policy::instance_types;
+use crate::policy::instance_types::{self, InstanceType};
 use crate::policy::selection::price::Terms;
 
 /// A method of the disruption loop.
@@ -203,7 +201,6 @@ pub struct Survey {
     described: Vec<Option<Candidate>>,
     /// What the two methods of consolidation have in common.
     consolidation: Option<Rc<Surveyed>>,
-    types: KnownTypes,
     /// For each node what its labels said when they were last read.
     labelled: Vec<Labelled>,
 }
@@ -212,11 +209,9 @@ pub struct Survey {
 type Surveyed = (Vec<Candidate>, Vec<(usize, Obstacle)>);
 
 impl Survey {
-    /// Forgets the view, but not where instance types are in their lists and what labels say, which is mostly the same in the
-    /// next.
+    /// Forgets the view, but not what labels say, which is mostly the same in the next.
     pub fn start_anew(&mut self) {
-        let Self { types, labelled, .. } = std::mem::take(self);
-        *self = Self { types, labelled, ..Self::default() };
+        *self = Self { labelled: std::mem::take(&mut self.labelled), ..Self::default() };
     }
 
     /// See [`survey`].
@@ -237,12 +232,7 @@ impl Survey {
             self.labelled.truncate(nodes);
             self.described = (0..nodes).map(|node| self.describe(view, node)).collect();
         }
-        let described = &self.described;
-        let first = |node: usize| {
-            let free = described[node].as_ref().is_some_and(|own| is_free(view, own));
-            debug_assert!(!free || blockers(view, node, method).next().is_none(), "nothing stands against it");
-            if free { None } else { blockers(view, node, method).next().map(|first| Obstacle::from(&first)) }
-        };
+        let first = |node| blockers(view, node, method).next().map(|first| Obstacle::from(&first));
         let graceful = method.class() == Class::Graceful;
         if graceful && self.graceful.len() != nodes {
             self.graceful = (0..nodes).map(first).collect();
@@ -269,7 +259,7 @@ impl Survey {
             self.labelled.truncate(node);
             self.labelled.push(Labelled::new(labels));
         }
-        describe_with(view, node, &self.labelled[node], &mut self.types)
+        describe_with(view, node, &mut self.labelled[node])
     }
 }
 
@@ -279,6 +269,8 @@ struct Labelled {
     labels: Labels,
     pool: Option<Symbol>,
     instance_type: Option<Symbol>,
+    /// Where the type was last found among those of the pool.
+    position: Option<usize>,
     capacity_type: Option<Symbol>,
     zone: Option<Symbol>,
     /// The offerings that it can have come from.
@@ -290,11 +282,20 @@ impl Labelled {
         Self {
             pool: labels.get(well_known::NODEPOOL),
             instance_type: labels.get(well_known::INSTANCE_TYPE),
+            position: None,
             capacity_type: labels.get(well_known::CAPACITY_TYPE),
             zone: labels.get(well_known::ZONE),
             terms: Terms::of_labels(labels),
             labels: labels.clone(),
         }
+    }
+
+    /// Where the node's type is among those of its pool.
+    fn type_among(&mut self, types: &[InstanceType]) -> Option<usize> {
+        let name = self.instance_type?;
+        let is_there = |at: &usize| types.get(*at).is_some_and(|own| own.name == name);
+        self.position = self.position.filter(is_there).or_else(|| instance_types::position(types, name));
+        self.position
     }
 }
 
@@ -364,31 +365,28 @@ fn blockers<'v>(view: &'v ClusterView<'_>, node: usize, method: Method) -> impl 
     let waived = method.class() == Class::Eventual && facts.grace_limited;
     let free = view.pod_budgets.is_empty() && !facts.digest.protected;
     let pods = if waived || free { &[] } else { facts.pods() };
-    node_blockers(view, facts).into_iter().chain(pods.iter().filter_map(|pod| pod_blocker(view, pod)))
+    node_blockers(view, facts).chain(pods.iter().filter_map(|pod| pod_blocker(view, pod)))
 }
 
-fn node_blockers(view: &ClusterView<'_>, facts: &NodeFacts<'_>) -> Vec<Blocker> {
-    let mut found = Vec::new();
-    let mut blocks = |holds: bool, blocker: Blocker| {
-        if holds {
-            found.push(blocker);
-        }
-    };
-    blocks(facts.queued, Blocker::Queued);
-    blocks(!facts.view.managed, Blocker::Unmanaged);
-    blocks(!facts.view.registered, Blocker::NotRegistered);
-    blocks(!facts.view.initialized, Blocker::NotInitialized);
-    blocks(facts.marked_for_deletion(), Blocker::MarkedForDeletion);
-    blocks(facts.nominated, Blocker::Nominated);
-    blocks(facts.annotations.get(well_known::DO_NOT_DISRUPT) == Some(well_known::TRUE), Blocker::NodeDoNotDisrupt);
-    match facts.view.labels.get(well_known::NODEPOOL) {
-        None => blocks(true, Blocker::NoNodePool),
-        Some(name) => {
-            let known = facts.pool(view.pools).is_some_and(|pool| !view.pools[pool].instance_types.is_empty());
-            blocks(!known, Blocker::UnknownNodePool(name));
-        }
-    }
-    found
+/// One after the other, because most who ask want the first, and mostly there is none.
+fn node_blockers<'v>(view: &'v ClusterView<'_>, facts: &'v NodeFacts<'_>) -> impl Iterator<Item = Blocker> + use<'v> {
+    let do_not_disrupt = || facts.annotations.get(well_known::DO_NOT_DISRUPT) == Some(well_known::TRUE);
+    (0..8).filter_map(move |look| match look {
+        0 => facts.queued.then_some(Blocker::Queued),
+        1 => (!facts.view.managed).then_some(Blocker::Unmanaged),
+        2 => (!facts.view.registered).then_some(Blocker::NotRegistered),
+        3 => (!facts.view.initialized).then_some(Blocker::NotInitialized),
+        4 => facts.marked_for_deletion().then_some(Blocker::MarkedForDeletion),
+        5 => facts.nominated.then_some(Blocker::Nominated),
+        6 => do_not_disrupt().then_some(Blocker::NodeDoNotDisrupt),
+        _ => pool_blocker(view, facts),
+    })
+}
+
+fn pool_blocker(view: &ClusterView<'_>, facts: &NodeFacts<'_>) -> Option<Blocker> {
+    let Some(name) = facts.view.labels.get(well_known::NODEPOOL) else { return Some(Blocker::NoNodePool) };
+    let known = facts.pool(view.pools).is_some_and(|pool| !view.pools[pool].instance_types.is_empty());
+    (!known).then_some(Blocker::UnknownNodePool(name))
 }
 
 fn pod_blocker(view: &ClusterView<'_>, pod: &PodView<'_>) -> Option<Blocker> {
@@ -407,16 +405,6 @@ fn pod_blocker(view: &ClusterView<'_>, pod: &PodView<'_>) -> Option<Blocker> {
     (budget.allowed <= 0 && !goes_unready).then(|| Blocker::PodBudget(pod.name.to_owned()))
 }
 
-/// Whether nothing at all stands against the candidate, whatever the method: the quick answer for most nodes.
-fn is_free(view: &ClusterView<'_>, candidate: &Candidate) -> bool {
-    let facts = &view.nodes[candidate.node];
-    let coming = !facts.view.registered || !facts.view.initialized;
-    let leaving = facts.marked_for_deletion() || facts.queued;
-    let wanted = facts.nominated || facts.annotations.get(well_known::DO_NOT_DISRUPT) == Some(well_known::TRUE);
-    let known = facts.view.managed && !view.pools[candidate.pool].instance_types.is_empty();
-    known && !coming && !leaving && !wanted && view.pod_budgets.is_empty() && !facts.digest.protected
-}
-
 /// The candidate with all that is needed of those that no method refuses. `terms` are those of the node's labels.
 fn complete(view: &ClusterView<'_>, candidate: Candidate, terms: Option<&Terms<'_>>) -> Candidate {
     let facts = &view.nodes[candidate.node];
@@ -429,22 +417,17 @@ fn complete(view: &ClusterView<'_>, candidate: Candidate, terms: Option<&Terms<'
 
 /// See [`describe_with`]; for those who ask about one node.
 fn describe(view: &ClusterView<'_>, node: usize) -> Option<Candidate> {
-    describe_with(view, node, &Labelled::new(view.nodes[node].view.labels), &mut KnownTypes::default())
+    describe_with(view, node, &mut Labelled::new(view.nodes[node].view.labels))
 }
 
 /// The candidate, as yet without what it costs and what its removal disturbs; `None` if its NodePool is not known.
-fn describe_with(
-    view: &ClusterView<'_>,
-    node: usize,
-    labelled: &Labelled,
-    known: &mut KnownTypes,
-) -> Option<Candidate> {
+fn describe_with(view: &ClusterView<'_>, node: usize, labelled: &mut Labelled) -> Option<Candidate> {
     let name = labelled.pool?;
     let pool = view.pools.iter().position(|pool| pool.pool.name == name)?;
     Some(Candidate {
         node,
         pool,
-        instance_type: labelled.instance_type.and_then(|name| known.position(view, pool, name)),
+        instance_type: labelled.type_among(view.pools[pool].instance_types),
         capacity_type: labelled.capacity_type,
         zone: labelled.zone,
         cost: 0.0,
@@ -452,23 +435,6 @@ fn describe_with(
         price: None,
         savings_ratio: 0.0,
     })
-}
-
-/// Where instance types were last found among those of their pools: many nodes are of few types.
-#[derive(Debug, Default)]
-struct KnownTypes(FxHashMap<(usize, Symbol), usize>);
-
-impl KnownTypes {
-    fn position(&mut self, view: &ClusterView<'_>, pool: usize, name: Symbol) -> Option<usize> {
-        let types = view.pools[pool].instance_types;
-        let is_there = |&&at: &&usize| types.get(at).is_some_and(|own| own.name == name);
-        if let Some(&known) = self.0.get(&(pool, name)).filter(is_there) {
-            return Some(known);
-        }
-        let position = instance_types::position(types, name)?;
-        self.0.insert((pool, name), position);
-        Some(position)
-    }
 }
 
 /// Why the method does not want the candidate, in the order in which upstream looks. What follows a pool of the wrong kind

@@ -71,19 +71,12 @@ pub(super) fn subtract_times(left: &mut [i64], amounts: &[i64], times: i64) {
 
 /// Takes `amounts` off `left`, which does not become longer.
 pub(super) fn subtract(left: &mut [i64], amounts: &[i64]) {
-    for (left, amount) in left.iter_mut().zip(amounts) {
-        *left -= amount;
-    }
+    subtract_times(left, amounts, 1);
 }
 
 /// Adds `other` to `amounts`.
 pub(super) fn add(amounts: &mut Vec<i64>, other: &[i64]) {
-    if amounts.len() < other.len() {
-        amounts.resize(other.len(), 0);
-    }
-    for (own, more) in amounts.iter_mut().zip(other) {
-        *own = own.saturating_add(*more);
-    }
+    add_times(amounts, other, 1);
 }
 
 /// Adds `other` to `amounts` so many times.
