@@ -126,12 +126,16 @@ pub(super) fn workload_colors(outcome: &Outcome) -> BTreeMap<WorkloadId, usize> 
 }
 
 /// A curve over all samples; `value` is `None` where the curve has a gap.
-fn curve(outcome: &Outcome, value: impl Fn(&Sample) -> Option<f64>) -> Vec<Point> {
+fn curve(outcome: &Outcome, mut value: impl FnMut(&Sample) -> Option<f64>) -> Vec<Point> {
     outcome.record.samples.iter().map(|sample| (sample.at, value(sample))).collect()
 }
 
 /// So many curves over all samples, each sample gone through once for all of them: what one sample holds lies together.
-fn side_by_side(outcome: &Outcome, curves: usize, value: impl Fn(&Sample, usize) -> Option<f64>) -> Vec<Vec<Point>> {
+fn side_by_side(
+    outcome: &Outcome,
+    curves: usize,
+    mut value: impl FnMut(&Sample, usize) -> Option<f64>,
+) -> Vec<Vec<Point>> {
     let samples = &outcome.record.samples;
     let mut points: Vec<Vec<Point>> = (0..curves).map(|_| Vec::with_capacity(samples.len())).collect();
     for sample in samples {
@@ -179,7 +183,8 @@ pub(super) fn replicas_and_load(outcome: &Outcome, shown: &[usize]) -> Vec<Panel
 pub(super) fn metrics(outcome: &Outcome, most: usize) -> Vec<Panel> {
     let colors = workload_colors(outcome);
     let panel = |(index, facts): (usize, &MetricFacts)| {
-        let read = curve(outcome, |sample| sample.metric(index)?.value);
+        let mut place = index;
+        let read = curve(outcome, |sample| sample.metric(index, &mut place)?.value);
         let target = curve(outcome, |_| Some(facts.target));
         let mut panel = Panel::amounts(facts.unit.as_str());
         let color = color_of(&colors, facts.workload);
@@ -291,9 +296,10 @@ pub(super) fn metrics_against_targets(outcome: &Outcome, most: usize) -> Panel {
     let colors = workload_colors(outcome);
     let known = outcome.record.metrics.iter().enumerate().filter(|(_, facts)| facts.target > 0.0);
     let shown: Vec<(usize, &MetricFacts)> = known.take(most).collect();
+    let mut places: Vec<usize> = shown.iter().map(|(index, _)| *index).collect();
     let read = side_by_side(outcome, shown.len(), |sample, number| {
         let (index, facts) = shown[number];
-        sample.metric(index)?.value.map(|value| value / facts.target * 100.0)
+        sample.metric(index, &mut places[number])?.value.map(|value| value / facts.target * 100.0)
     });
     for ((_, facts), read) in shown.iter().zip(read) {
         let name = format!("{}, {}", facts.autoscaler, facts.name);

@@ -388,10 +388,14 @@ pub struct QueueSample {
 }
 
 impl Sample {
-    /// What was read of the metric at a position of [`Record::metrics`]. Nearly always it stands there here too.
-    pub fn metric(&self, position: usize) -> Option<&MetricSample> {
-        let is_own = |metric: &&MetricSample| metric.metric as usize == position;
-        self.metrics.get(position).filter(is_own).or_else(|| self.metrics.iter().find(is_own))
+    /// What was read of the metric at a position of [`Record::metrics`]. Metrics stand here in another order, which hardly
+    /// ever changes from sample to sample: `place` is where this one stood in the sample looked at before.
+    pub fn metric(&self, position: usize, place: &mut usize) -> Option<&MetricSample> {
+        let is_own = |metric: &MetricSample| metric.metric as usize == position;
+        if !self.metrics.get(*place).is_some_and(is_own) {
+            *place = self.metrics.iter().position(is_own)?;
+        }
+        self.metrics.get(*place)
     }
 }
 

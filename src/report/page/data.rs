@@ -44,7 +44,7 @@ const BUDGETS: [Budget; 5] = [
 
 /// Everything that the script of a run's page reads.
 #[derive(Serialize)]
-struct Data {
+struct Data<'d> {
     /// Calendar time of the start, RFC 3339.
     start: String,
     /// Simulated time.
@@ -53,11 +53,11 @@ struct Data {
     #[serde(skip_serializing_if = "Option::is_none")]
     warm_up: Option<i64>,
     /// Names that rows refer to by their position.
-    names: Vec<String>,
+    names: &'d [String],
     workloads: Vec<Workload>,
     charts: Vec<Chart>,
-    replay: replay::Replay,
-    decisions: decisions::Decisions,
+    replay: &'d replay::Replay,
+    decisions: &'d decisions::Decisions,
 }
 
 /// A workload as pods refer to it.
@@ -100,8 +100,21 @@ impl Names {
 /// The data of the page of `outcome`, safe within a `script` element.
 pub(super) fn of(outcome: &Outcome) -> String {
     let mut json = String::new();
+    // Finding the lives and decisions that fit takes long: one budget's serve the next with as much room for them.
+    let (mut lives, mut decided) = (None, None);
     for budget in BUDGETS {
-        json = within_budget(outcome, budget);
+        let lives = of_room(&mut lives, budget.pods, |rows| Lives::of(outcome, rows));
+        let decisions = of_room(&mut decided, budget.decisions, |bytes| decisions::Decisions::of(outcome, bytes));
+        json = within_script(&Data {
+            start: outcome.about.start.clone(),
+            duration: tenths(crate::domain::SimTime::ZERO + outcome.about.duration),
+            warm_up: warm_up(outcome),
+            workloads: workloads(outcome),
+            charts: charts::of(outcome, budget.points),
+            replay: &lives.replay,
+            decisions,
+            names: &lives.names.names,
+        });
         if json.len() <= BYTES_MAX {
             break;
         }
@@ -109,20 +122,26 @@ pub(super) fn of(outcome: &Outcome) -> String {
     json
 }
 
-fn within_budget(outcome: &Outcome, budget: Budget) -> String {
-    let mut names = Names::default();
-    let replay = replay::Replay::of(outcome, &mut names, budget.pods);
-    let decisions = decisions::Decisions::of(outcome, budget.decisions);
-    within_script(&Data {
-        start: outcome.about.start.clone(),
-        duration: tenths(crate::domain::SimTime::ZERO + outcome.about.duration),
-        warm_up: warm_up(outcome),
-        workloads: workloads(outcome),
-        charts: charts::of(outcome, budget.points),
-        replay,
-        decisions,
-        names: names.names,
-    })
+/// The lives of nodes and pods, and the names in them.
+struct Lives {
+    replay: replay::Replay,
+    names: Names,
+}
+
+impl Lives {
+    fn of(outcome: &Outcome, rows: usize) -> Self {
+        let mut names = Names::default();
+        Self { replay: replay::Replay::of(outcome, &mut names, rows), names }
+    }
+}
+
+/// What fits into so much room, which is what `known` holds if that was found for as much.
+fn of_room<T>(known: &mut Option<(usize, T)>, room: usize, find: impl FnOnce(usize) -> T) -> &T {
+    let found = match known.take() {
+        Some((own, found)) if own == room => found,
+        _ => find(room),
+    };
+    &known.insert((room, found)).1
 }
 
 /// The data of a page that holds `outcomes` against each other, each under its name.

@@ -81,8 +81,9 @@ fn replica_changes(outcome: &Outcome) -> impl Iterator<Item = &ReplicaChange> {
 
 fn metrics(outcome: &Outcome) -> Vec<MetricFigures> {
     let figures = |(index, facts): (usize, &MetricFacts)| {
-        let own = |sample: &Sample| sample.metric(index)?.value;
-        let values: Vec<f64> = outcome.record.samples.iter().filter_map(own).collect();
+        let mut place = index;
+        let mut own = |sample: &Sample| sample.metric(index, &mut place)?.value;
+        let values: Vec<f64> = outcome.record.samples.iter().filter_map(&mut own).collect();
         let mean = (!values.is_empty()).then(|| rounded(values.iter().sum::<f64>() / values.len() as f64, 6));
         MetricFigures {
             autoscaler: facts.autoscaler.to_string(),

@@ -79,9 +79,10 @@ impl Replay {
         }
         let mut drawn = record.nodes.len().min(NODES_MAX);
         let (tick, lives) = loop {
-            let (tick, lives) = fitting(&record.pods, &sizes, drawn, rows);
-            if lives.len() <= rows || drawn <= 1 {
-                break (tick, lives);
+            let found = fitting(&record.pods, &sizes, drawn, rows);
+            let coarsest = || (drawn <= 1).then(|| coarsest(&record.pods, &sizes, drawn)).flatten();
+            if let Some(found) = found.or_else(coarsest) {
+                break found;
             }
             // Many pods at once, not many in turn: fewer nodes are drawn.
             drawn = drawn / 4 * 3;
@@ -141,20 +142,28 @@ fn node_row(node: &NodeFacts, notice: Option<SimTime>, names: &mut Names) -> Vec
     ]
 }
 
-/// Rows of pods on the first `drawn` nodes, as exact as the page has room for.
-fn fitting(pods: &[PodFacts], sizes: &BTreeMap<Size, usize>, drawn: usize, rows: usize) -> (i64, BTreeMap<Life, u32>) {
-    let mut found = (TICKS[0], BTreeMap::new());
-    for tick in TICKS {
-        found = (tick, lives(pods, sizes, drawn, tick));
-        if found.1.len() <= rows {
-            break;
-        }
-    }
-    found
+/// Rows of pods, counted, whose instants are multiples of so many tenths of a second.
+type Counted = (i64, BTreeMap<Life, u32>);
+
+/// Rows of pods on the first `drawn` nodes, as exact as the page has room for; `None` if it has none however coarse they are.
+fn fitting(pods: &[PodFacts], sizes: &BTreeMap<Size, usize>, drawn: usize, rows: usize) -> Option<Counted> {
+    TICKS.into_iter().find_map(|tick| Some((tick, lives(pods, sizes, (drawn, rows), tick)?)))
+}
+
+/// The same as coarse as they get, however many they are.
+fn coarsest(pods: &[PodFacts], sizes: &BTreeMap<Size, usize>, drawn: usize) -> Option<Counted> {
+    let tick = *TICKS.last()?;
+    Some((tick, lives(pods, sizes, (drawn, usize::MAX), tick)?))
 }
 
 /// Pods counted by their lives in whole ticks, nothing before it happened; those that lived between two ticks are not seen.
-fn lives(pods: &[PodFacts], sizes: &BTreeMap<Size, usize>, drawn: usize, tick: i64) -> BTreeMap<Life, u32> {
+/// `None` as soon as there are more than `rows`.
+fn lives(
+    pods: &[PodFacts],
+    sizes: &BTreeMap<Size, usize>,
+    (drawn, rows): (usize, usize),
+    tick: i64,
+) -> Option<BTreeMap<Life, u32>> {
     let mut lives = BTreeMap::new();
     let at = |instant: SimTime| -(-tenths(instant)).div_euclid(tick) * tick;
     for pod in pods {
@@ -178,8 +187,11 @@ fn lives(pods: &[PodFacts], sizes: &BTreeMap<Size, usize>, drawn: usize, tick: i
             size: sizes.get(&size(&pod.requests)).copied().unwrap_or(0),
         };
         *lives.entry(life).or_insert(0) += 1;
+        if lives.len() > rows {
+            return None;
+        }
     }
-    lives
+    Some(lives)
 }
 
 fn columns(lives: &BTreeMap<Life, u32>) -> PodColumns {
