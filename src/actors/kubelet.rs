@@ -174,7 +174,7 @@ pub(super) fn delete_within(
         None => {
             scheduler_loop::forget(context, pod);
             volumes::pod_gone(context, now, pod, false);
-            context.world.remove_pod(pod, now);
+            remove(context, now, pod);
             karpenter::state_changed(context, now);
         }
         Some(node) => {
@@ -205,13 +205,19 @@ pub(super) fn stopped(context: &mut Context<'_>, now: SimTime, pod: PodId) {
     }
     let (node, workload) = (state.node, state.workload);
     volumes::pod_gone(context, now, pod, false);
-    context.world.remove_pod(pod, now);
+    remove(context, now, pod);
     scheduler_loop::pod_removed(context, now, pod, node);
     daemon_sets::pod_gone(context, pod);
     if let Some(node) = node {
         karpenter::pod_gone(context, now, node);
     }
     workload_controllers::wake(context, workload);
+}
+
+/// The pod is there no more.
+fn remove(context: &mut Context<'_>, now: SimTime, pod: PodId) {
+    context.metrics.forget(pod);
+    context.world.remove_pod(pod, now);
 }
 
 /// The pod's containers have ended by themselves, their work done.
@@ -258,7 +264,7 @@ pub(super) fn lost(context: &mut Context<'_>, now: SimTime, pod: PodId) {
         load_loop::replicas_changed(context, now, workload);
     }
     volumes::pod_gone(context, now, pod, true);
-    context.world.remove_pod(pod, now);
+    remove(context, now, pod);
     workload_controllers::wake(context, workload);
 }
 

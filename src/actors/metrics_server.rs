@@ -36,7 +36,8 @@ pub(super) struct MetricsServer {
     /// What is known of each workload, once one of its pods was read.
     workloads: Vec<Option<Metered>>,
     nodes: Vec<NodeReadings>,
-    pods: Vec<Option<PodMetrics>>,
+    /// Of pods that are there.
+    pods: Vec<Option<Box<PodMetrics>>>,
     /// Where pods have settled.
     places: Vec<Option<Place>>,
     /// What one worker of a queue uses, by workload.
@@ -121,9 +122,16 @@ impl MetricsServer {
 
     fn entry(&mut self, pod: PodId) -> &mut PodMetrics {
         if self.pods.len() <= pod.index() {
-            self.pods.resize(pod.index() + 1, None);
+            self.pods.resize_with(pod.index() + 1, || None);
         }
-        self.pods[pod.index()].get_or_insert_with(PodMetrics::default)
+        self.pods[pod.index()].get_or_insert_with(Box::default)
+    }
+
+    /// The pod is gone: nobody asks about it any more.
+    pub(super) fn forget(&mut self, pod: PodId) {
+        if let Some(entry) = self.pods.get_mut(pod.index()) {
+            *entry = None;
+        }
     }
 
     fn count_up_to(&self, loads: &mut [LoadLoop], now: SimTime) {

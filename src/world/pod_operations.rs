@@ -180,7 +180,7 @@ impl World {
         self.record.pods.push(PodFacts {
             name,
             workload,
-            requests: (*requests).clone(),
+            requests,
             created: at,
             unschedulable: None,
             scheduled: None,

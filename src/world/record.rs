@@ -6,6 +6,9 @@
 pub use super::commands::{CommandFacts, CommandId, ReplacementFacts, reason_text};
 pub use super::event_kind::EventKind;
 pub use super::obstacles::Obstacles;
+
+use std::sync::Arc;
+
 use crate::domain::workload::ObjectName;
 use crate::domain::{
     HourlyRate, KubernetesVersion, NodeId, PodId, ResourceName, Resources, SimDuration, SimTime, Symbol, WorkloadId,
@@ -143,7 +146,7 @@ pub struct PodFacts {
     /// What made it.
     pub workload: WorkloadId,
     /// What the scheduler counted for it.
-    pub requests: Resources,
+    pub requests: Arc<Resources>,
     /// When it was created.
     pub created: SimTime,
     /// When the scheduler first found no node for it.

@@ -20,7 +20,10 @@ use crate::world::{NodePhase, PodPhase};
 /// Nodes that exist, or will because their instance is launched.
 pub(super) fn known_nodes(context: &Context<'_>) -> Vec<NodeId> {
     let known = |&node: &NodeId| matches!(context.world.node(node).phase, NodePhase::Launched | NodePhase::Registered);
-    context.world.live_nodes().iter().copied().filter(known).collect()
+    let live = context.world.live_nodes();
+    let mut nodes = Vec::with_capacity(live.len());
+    nodes.extend(live.iter().copied().filter(known));
+    nodes
 }
 
 /// How ties between topology domains are broken in this pass.

@@ -8,7 +8,7 @@ use rustc_hash::FxHashMap;
 
 use super::cluster_view::{unnamed_pending_pod, unnamed_pod_view};
 use crate::actors::context::Context;
-use crate::domain::NodeId;
+use crate::domain::{NodeId, PodId};
 use crate::policy::disruption::PodsDigest;
 use crate::policy::packing::{BoundPod, NodePods, QueuedPods};
 
@@ -42,8 +42,11 @@ pub(super) fn on_node(context: &Context<'_>, node: NodeId) -> NodePods {
 pub(super) fn with_digest(context: &Context<'_>, node: NodeId) -> (NodePods, Arc<PodsDigest>) {
     with(context, node, |kept| {
         let digest = kept.digest.get_or_insert_with(|| {
-            let pods = context.world.node(node).pods.iter();
-            Arc::new(PodsDigest::of(&pods.map(|&pod| unnamed_pod_view(context, pod)).collect::<Vec<_>>()))
+            let facts = |&pod: &PodId| {
+                let view = unnamed_pod_view(context, pod);
+                (&**view.spec, view.is_reschedulable())
+            };
+            Arc::new(PodsDigest::sum(context.world.node(node).pods.iter().map(facts)))
         });
         (kept.bound.clone(), Arc::clone(digest))
     })

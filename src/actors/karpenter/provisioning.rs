@@ -121,6 +121,7 @@ fn read_prices(context: &mut Context<'_>, now: SimTime) {
     context.karpenter.offerings_stale = true;
     book.as_of = Some(as_of);
     book.rates.clear();
+    book.rates.reserve(context.karpenter.instance_types.iter().flatten().map(|kind| kind.offerings.len()).sum());
     for kind in context.karpenter.instance_types.iter().flatten() {
         for offering in &kind.offerings {
             let pool = crate::cloud::Pool {

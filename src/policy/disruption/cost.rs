@@ -2,7 +2,6 @@
 //!
 //! Source: Karpenter core v1.13 `pkg/utils/disruption/disruption.go`.
 
-use super::pods::PodView;
 use super::view::NodeFacts;
 use crate::domain::{PodSpec, SimDuration, SimTime, well_known};
 
@@ -49,10 +48,6 @@ impl Disturbance {
         }
         ((expiry - age).as_secs_f64() / expiry.as_secs_f64()).clamp(0.0, 1.0)
     }
-}
-
-pub(super) fn sum<'p, 'a: 'p>(pods: impl Iterator<Item = &'p PodView<'a>>) -> f64 {
-    pods.map(|pod| pod_cost(pod.spec)).sum()
 }
 
 #[cfg(test)]

@@ -3,9 +3,9 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::cost::{pod_cost, sum};
+use super::cost::pod_cost;
 use super::pods::PodView;
-use crate::domain::well_known;
+use crate::domain::{PodSpec, well_known};
 use crate::policy::packing::QueuedPods;
 
 /// The pods of a node, which may be listed only when they are first asked for.
@@ -46,27 +46,39 @@ pub struct PodsDigest {
     pub(super) protected_for_a_time: bool,
 }
 
+/// What no costs sum up to, as [`Iterator::sum`] has it.
+const SUM_OF_NONE: f64 = -0.0;
+
 impl PodsDigest {
     /// What the pods come to.
     pub fn of(pods: &[PodView<'_>]) -> Self {
-        let reschedulable: Arc<[usize]> = (0..pods.len()).filter(|&pod| pods[pod].is_reschedulable()).collect();
-        let protections = || pods.iter().filter_map(|pod| pod.spec.annotations.get(well_known::DO_NOT_DISRUPT));
-        Self {
-            cost: sum(pods.iter()),
-            rescheduling: rescheduling_cost(pods),
-            reschedulable,
-            protected: protections().next().is_some(),
-            protected_for_a_time: protections().any(|value| value != well_known::TRUE),
+        Self::sum(pods.iter().map(|pod| (&**pod.spec, pod.is_reschedulable())))
+    }
+
+    /// The same from the specification of each, and whether it would have to go elsewhere.
+    pub fn sum<'s>(pods: impl IntoIterator<Item = (&'s PodSpec, bool)>) -> Self {
+        let pods = pods.into_iter();
+        let mut reschedulable = Vec::with_capacity(pods.size_hint().1.unwrap_or(0));
+        let (mut cost, mut moved) = (SUM_OF_NONE, SUM_OF_NONE);
+        let (mut protected, mut protected_for_a_time) = (false, false);
+        for (position, (spec, goes_elsewhere)) in pods.enumerate() {
+            let own = pod_cost(spec);
+            cost += own;
+            if goes_elsewhere {
+                moved += own.max(0.0);
+                reschedulable.push(position);
+            }
+            if let Some(value) = spec.annotations.get(well_known::DO_NOT_DISRUPT) {
+                protected = true;
+                protected_for_a_time |= value != well_known::TRUE;
+            }
         }
+        let (rescheduling, reschedulable) = (1.0 + moved, reschedulable.into());
+        Self { cost, rescheduling, reschedulable, protected, protected_for_a_time }
     }
 
     /// Whether one of the pods is protected by an annotation that time makes void.
     pub fn is_protected_for_a_time(&self) -> bool {
         self.protected_for_a_time
     }
-}
-
-fn rescheduling_cost(pods: &[PodView<'_>]) -> f64 {
-    let moved = pods.iter().filter(|pod| pod.is_reschedulable());
-    1.0 + moved.map(|pod| pod_cost(pod.spec).max(0.0)).sum::<f64>()
 }

@@ -8,6 +8,8 @@ use std::fmt;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use smallvec::SmallVec;
+
 use super::candidates::Candidate;
 use super::pods::PodView;
 use super::view::{ClusterView, NodeFacts};
@@ -150,16 +152,17 @@ impl<'w, 'p> WhatIf<'w, 'p> {
         if !all_go || (unready.is_empty() && ceiling.is_none()) {
             return None;
         }
-        let without: Vec<usize> = taken.iter().map(|candidate| candidate.node).collect();
+        let without: SmallVec<[usize; 4]> = taken.iter().map(|candidate| candidate.node).collect();
         let (pending, homeless) = self.others.get_or_insert_with(|| {
             let queued =
                 |pods: &[PendingPod<'_>]| QueuedPods::of(pods.iter().map(|pod| (*pod, || pod.spec.requests())));
             let homeless: Vec<PendingPod<'_>> = self.homeless.iter().map(|&place| pending_pod(view, place)).collect();
             (queued(view.pending), queued(&homeless))
         });
-        let queued: Vec<Arc<QueuedPods>> =
+        let queued: SmallVec<[Arc<QueuedPods>; 4]> =
             facts().map(|facts| facts.pods.queued(&facts.digest.reschedulable)).collect();
-        let mut pods = vec![(&*pending, false)];
+        let mut pods: SmallVec<[(&QueuedPods, bool); 6]> = SmallVec::new();
+        pods.push((&*pending, false));
         pods.extend(queued.iter().map(|queued| (&**queued, true)));
         pods.push((homeless, false));
         let outline = packing::Outline { without: &without, unsettled: &self.unsettled, unready, ceiling, pods: &pods };

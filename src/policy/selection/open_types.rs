@@ -12,11 +12,16 @@ use crate::policy::instance_types::{InstanceType, Offering};
 /// The open offerings of some instance types of a list, for claims with the same requirements.
 #[derive(Clone, Debug, Default)]
 pub struct OpenTypes {
-    /// By position in the list.
-    rows: Vec<Option<Row>>,
+    /// By position in the list, where each is among the rows; [`UNKNOWN`] where it is not.
+    places: Vec<u32>,
+    /// Those that have been learnt, which mostly are few.
+    rows: Vec<Row>,
     /// Those of each row together.
     offerings: Vec<Offering>,
 }
+
+/// The place of a type that has not been learnt.
+const UNKNOWN: u32 = u32::MAX;
 
 /// What is known of one type.
 #[derive(Clone, Copy, Debug)]
@@ -99,7 +104,11 @@ impl Asked {
 impl OpenTypes {
     /// Whether the type at this position of the list has been learnt.
     pub fn knows(&self, at: usize) -> bool {
-        self.rows.get(at).is_some_and(Option::is_some)
+        self.row(at).is_some()
+    }
+
+    fn row(&self, at: usize) -> Option<&Row> {
+        self.rows.get(*self.places.get(at)? as usize)
     }
 
     /// Learns the type at this position of the list. The terms are those of the claims.
@@ -107,11 +116,12 @@ impl OpenTypes {
         let first = self.offerings.len();
         let open = |offering: &&Offering| compatible && offering.available && terms.allow(offering);
         self.offerings.extend(entry.offerings.iter().filter(open));
-        if self.rows.len() <= at {
-            self.rows.resize(at + 1, None);
+        if self.places.len() <= at {
+            self.places.resize(at + 1, UNKNOWN);
         }
         let lowest = Lowest::of(&self.offerings[first..]);
-        self.rows[at] = Some(Row {
+        self.places[at] = self.rows.len() as u32;
+        self.rows.push(Row {
             name: entry.name,
             compatible,
             exotic,
@@ -128,7 +138,7 @@ impl OpenTypes {
     /// The type at this position of the list, which `entry` is, with its open offerings, if it meets the requirements, holds
     /// what is asked for and has one.
     pub(super) fn open(&self, at: usize, entry: &InstanceType, asked: &Asked) -> Option<(&Row, &[Offering])> {
-        let row = self.rows.get(at)?.as_ref()?;
+        let row = self.row(at)?;
         let offerings = &self.offerings[row.first as usize..row.end as usize];
         let takes = row.compatible && !offerings.is_empty() && row.holds(asked, entry);
         takes.then_some((row, offerings))

@@ -76,21 +76,21 @@ pub fn stabilize_without_behavior(
     now: SimTime,
 ) -> i32 {
     let mut highest = proposal;
-    let mut reusable = None;
+    // Beyond the last slot, which stands for none.
+    let mut reusable = log.len();
     let window_began = now - window;
     for (slot, entry) in log.iter().enumerate() {
-        if entry.at < window_began {
-            reusable = Some(slot);
-        } else {
-            highest = highest.max(entry.replicas);
-        }
+        // One of twenty is old, and never the one of the pass before: told apart without a branch.
+        let is_old = entry.at < window_began;
+        reusable = if is_old { slot } else { reusable };
+        highest = highest.max(if is_old { i32::MIN } else { entry.replicas });
     }
     record(log, reusable, Recommendation { replicas: proposal, at: now });
     highest
 }
 
-fn record<T>(slots: &mut Vec<T>, reusable: Option<usize>, entry: T) {
-    match reusable.and_then(|slot| slots.get_mut(slot)) {
+fn record<T>(slots: &mut Vec<T>, reusable: usize, entry: T) {
+    match slots.get_mut(reusable) {
         Some(slot) => *slot = entry,
         None => slots.push(entry),
     }
@@ -137,7 +137,7 @@ pub fn stabilize_with_behavior(
     now: SimTime,
 ) -> (i32, ConditionReason) {
     let (mut lowest, mut highest) = (proposal, proposal);
-    let mut reusable = None;
+    let mut reusable = log.len();
     for (slot, entry) in log.iter().enumerate() {
         let age = now - entry.at;
         if age < up_window {
@@ -147,7 +147,7 @@ pub fn stabilize_with_behavior(
             highest = highest.max(entry.replicas);
         }
         if age > up_window && age > down_window {
-            reusable = Some(slot);
+            reusable = slot;
         }
     }
     record(log, reusable, Recommendation { replicas: proposal, at: now });
@@ -265,11 +265,11 @@ pub fn longest_policy_period(rules: &ScalingRules) -> SimDuration {
 ///
 /// Source: Kubernetes 1.37 `horizontal.go`, `storeScaleEvent`, `markScaleEventsOutdated`.
 pub fn store_scale_event(events: &mut Vec<ScaleEvent>, change: i32, longest_period: SimDuration, now: SimTime) {
-    let mut reusable = None;
+    let mut reusable = events.len();
     for (slot, event) in events.iter_mut().enumerate() {
         event.outdated |= now - event.at > longest_period;
         if event.outdated {
-            reusable = Some(slot);
+            reusable = slot;
         }
     }
     record(events, reusable, ScaleEvent { change, at: now, outdated: false });
