@@ -41,7 +41,7 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     replications: Option<u32>,
     /// The first seed [default: the scenario's]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = edits::seed, allow_negative_numbers = true)]
     seed: Option<u64>,
     /// Run until every cost difference is known to this share of the first policy's cost on either side, for example 2%
     #[arg(long, value_name = "PERCENT", value_parser = percentage, conflicts_with = "shard")]

@@ -36,7 +36,7 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     replications: Option<u32>,
     /// The first seed [default: that of the file before]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = edits::seed, allow_negative_numbers = true)]
     seed: Option<u64>,
     /// Also write the comparison as a page
     #[arg(long, value_name = "FILE")]

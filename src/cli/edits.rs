@@ -21,8 +21,20 @@ pub(super) struct Edits {
     duration: Option<SimDuration>,
 }
 
-fn time(text: &str) -> Result<SimDuration, String> {
-    text.parse().map_err(|error: DurationError| error.to_string())
+/// A span of time on the command line.
+pub(super) fn time(text: &str) -> Result<SimDuration, String> {
+    text.parse().map_err(|error: DurationError| match error {
+        DurationError::Malformed if text.bytes().all(|byte| byte.is_ascii_digit()) => {
+            format!("a number without a unit, write for example {text}s, {text}m or {text}h")
+        }
+        DurationError::Malformed => format!("{error}, write for example 30s, 5m, 1h30m or 7d"),
+        DurationError::Negative | DurationError::TooLong => error.to_string(),
+    })
+}
+
+/// A seed on the command line.
+pub(super) fn seed(text: &str) -> Result<u64, String> {
+    text.parse().map_err(|_| format!("a seed is a whole number from 0 to {}", u64::MAX))
 }
 
 /// The path of the duration in a scenario.

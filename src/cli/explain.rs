@@ -26,7 +26,7 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "NAME", global = true)]
     policy: Option<String>,
     /// The seed of every random draw [default: the scenario's]
-    #[arg(long, value_name = "N", global = true)]
+    #[arg(long, value_name = "N", value_parser = edits::seed, allow_negative_numbers = true, global = true)]
     seed: Option<u64>,
     #[command(flatten)]
     edits: Edits,

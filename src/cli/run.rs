@@ -8,7 +8,6 @@ use super::prices::{self, Prices};
 use super::watch::Watch;
 use super::{Console, Failure, Format};
 use crate::domain::SimDuration;
-use crate::domain::time::DurationError;
 use crate::report::{self, OutputDirectory, Summary, open_metrics, terminal};
 use crate::scenario::definition::OutputSettings;
 use crate::scenario::{Edit, Scenario};
@@ -25,7 +24,7 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "NAME")]
     policy: Option<String>,
     /// The seed of every random draw [default: the scenario's]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = edits::seed, allow_negative_numbers = true)]
     seed: Option<u64>,
     #[command(flatten)]
     edits: Edits,
@@ -91,7 +90,7 @@ fn output_directory(arguments: &Arguments, scenario: &Scenario) -> PathBuf {
 /// A time between samples.
 fn metrics_step(text: &str) -> Result<SimDuration, String> {
     let (least, most) = OutputSettings::STEPS;
-    let step: SimDuration = text.parse().map_err(|error: DurationError| error.to_string())?;
+    let step = edits::time(text)?;
     if (least..=most).contains(&step) { Ok(step) } else { Err(format!("must be from {least} to {most}")) }
 }
 

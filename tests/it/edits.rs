@@ -79,7 +79,15 @@ fn an_edit_that_means_nothing_is_shown_in_the_edit_under_every_command() {
         assert!(!place.path("reports").exists());
     }
     let (_, err, code) = place.nodecast(&["run", "scenario.yaml", "--duration", "5"]);
-    assert!(code == Some(2) && err.contains("invalid value '5' for '--duration <TIME>'"), "{err}");
+    let unit = "invalid value '5' for '--duration <TIME>': a number without a unit, write for example 5s, 5m or 5h";
+    assert!(code == Some(2) && err.contains(unit), "{err}");
+    let (_, err, code) = place.nodecast(&["run", "scenario.yaml", "--duration", "5hours"]);
+    assert!(code == Some(2) && err.contains("is not a duration, write for example 30s, 5m, 1h30m or 7d"), "{err}");
+    for seed in ["-1", "one", "18446744073709551616"] {
+        let (_, err, code) = place.nodecast(&["run", "scenario.yaml", "--seed", seed]);
+        let range = "a seed is a whole number from 0 to 18446744073709551615";
+        assert!(code == Some(2) && err.contains(range), "{seed}: {err}");
+    }
     let both = ["run", "scenario.yaml", "--duration", "5m", "--set", "duration=6m"];
     let (_, err, code) = place.nodecast(&both);
     assert!(code == Some(2) && err.contains("both say how long to simulate"), "{err}");

@@ -85,7 +85,8 @@ fn a_node_whose_gpus_are_all_taken_is_not_idle() {
     let node = &mut outcome.record.nodes[0];
     node.allocatable = node.allocatable.clone().with(gpus, 2);
     node.requested_accelerators = vec![(gpus, 2 * 3_600 * 1_000_000)];
-    outcome.record.pods[0].requests = outcome.record.pods[0].requests.clone().with(gpus, 2);
+    let requests = (*outcome.record.pods[0].requests).clone().with(gpus, 2);
+    outcome.record.pods[0].requests = requests.into();
     let cost = Summary::of(&outcome).cost;
     near(before - cost.idle.amount, (0.096 + 0.002_191_781) * 0.5);
     near(cost.by_workload.iter().map(|part| part.amount).sum(), cost.total);

@@ -154,7 +154,8 @@ fn pod(name: &str, workload: u32, created: i64, scheduled: Option<i64>, node: u3
     PodFacts {
         name: name.to_owned(),
         workload: WorkloadId(workload),
-        requests: if workload == 0 { Resources::cpu_memory(1_000, GIB) } else { Resources::cpu_memory(100, GIB / 8) },
+        requests: if workload == 0 { Resources::cpu_memory(1_000, GIB) } else { Resources::cpu_memory(100, GIB / 8) }
+            .into(),
         created: at(created),
         unschedulable: scheduled.is_none_or(|scheduled| scheduled > created).then_some(at(created)),
         scheduled: scheduled.map(at),
