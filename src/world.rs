@@ -27,6 +27,8 @@ pub struct World {
     workloads: Vec<Workload>,
     live_nodes: Vec<NodeId>,
     counts: Counts,
+    /// Whether some pod so far has cared where others are.
+    topology: bool,
     /// Changes that leave no event behind.
     unrecorded: u64,
     /// Changes, with an event or without, that move no pod and touch no node; see [`World::placement_revision`].
@@ -114,6 +116,11 @@ impl World {
     /// their way out; not as pods come to be, start, or become Ready, nor as workloads are scaled.
     pub fn placement_revision(&self) -> u64 {
         self.revision() - self.bystanders
+    }
+
+    /// Whether any pod, or what pods are made from, has asked so far to be with others, apart from them or spread among them.
+    pub fn has_topology(&self) -> bool {
+        self.topology
     }
 
     /// What happened so far, for those who write it out.

@@ -16,6 +16,7 @@ pub(super) mod inquiry;
 mod interruption;
 mod kept_pods;
 mod last_look;
+mod last_pass;
 mod launch;
 mod provisioning;
 mod queue;
@@ -65,6 +66,7 @@ pub(super) struct Karpenter {
     kept_pods: kept_pods::KeptPods,
     batch: batching::Batch,
     passes: u64,
+    last_pass: last_pass::LastPass,
     claims_made: BTreeMap<Symbol, u32>,
     /// The release of the control plane, as it was last read; the setup's until it changes.
     kubernetes: Option<KubernetesVersion>,

@@ -86,8 +86,12 @@ impl LatencyHistogram {
 
     /// The same for one of many responses at few rates of service, in equilibrium.
     pub fn add_equilibrium(&mut self, weight: f64, response: ResponseTime, decays: &mut Decays) {
-        if let Some(rate) = response.rate_without_waits() {
-            return self.add_services(weight, response.mean(), decays.beyond_edges(rate));
+        match response.rate_without_waits() {
+            Some(rate) if response.least_seconds() <= 0.0 => {
+                return self.add_services(weight, response.mean(), decays.beyond_edges(rate));
+            }
+            Some(_) => return self.add_response(weight, response),
+            None => {}
         }
         let rate = response.service_rate();
         let known = decays.of_rate(rate);

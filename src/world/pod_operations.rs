@@ -29,6 +29,7 @@ impl World {
     /// Adds a workload; its pods are made by its controller.
     pub fn add_workload(&mut self, new: NewWorkload) -> WorkloadId {
         let id = WorkloadId::from_index(self.workloads.len());
+        self.topology |= new.template.has_topology();
         let requests = Arc::new(new.template.requests());
         self.record.workloads.push(WorkloadFacts { name: new.name, kind: new.kind, has_load: new.has_load });
         self.workloads.push(Workload {
@@ -98,6 +99,7 @@ impl World {
     /// Gives a workload a further template and returns its revision; pods are made from it once it is [in
     /// use](Self::use_revision) or asked for.
     pub fn add_revision(&mut self, workload: WorkloadId, template: Arc<PodSpec>) -> u32 {
+        self.topology |= template.has_topology();
         let state = &mut self.workloads[workload.index()];
         let requests = Arc::new(template.requests());
         state.revisions.push(Revision { template, requests, active: 0 });
@@ -280,6 +282,7 @@ impl World {
 
     /// Changes what the pod is by itself, its annotations for instance.
     pub fn respecify_pod(&mut self, id: PodId, spec: Arc<PodSpec>) {
+        self.topology |= spec.has_topology();
         self.pods[id.index()].spec = spec;
         self.change_unrecorded(id);
     }

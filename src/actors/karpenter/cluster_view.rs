@@ -35,6 +35,11 @@ pub(super) fn ties(context: &Context<'_>) -> TieBreak {
     }
 }
 
+/// The same, unless no pod cares where others are, so that no topology has ties to break.
+pub(super) fn telling_ties(context: &Context<'_>) -> Option<TieBreak> {
+    context.world.has_topology().then(|| ties(context))
+}
+
 /// Hands over what stays the same for all questions to the packer.
 pub(super) fn with_packing_setup<R>(context: &Context<'_>, ask: impl FnOnce(PackingSetup<'_>) -> R) -> R {
     let karpenter = &context.karpenter;

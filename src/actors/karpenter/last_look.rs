@@ -11,7 +11,7 @@
 use std::sync::Arc;
 
 use super::claims::Condition;
-use super::cluster_view::{known_nodes, ties};
+use super::cluster_view::{known_nodes, telling_ties};
 use crate::actors::context::Context;
 use crate::domain::node_pool::DisruptionReason;
 use crate::domain::{KarpenterVersion, NodeId, NodePool, PodId, SimTime};
@@ -28,7 +28,7 @@ pub(super) struct Seen {
     world: u64,
     /// The generation of the lists of instance types.
     types: u64,
-    ties: TieBreak,
+    ties: Option<TieBreak>,
     pending: Vec<PodId>,
     nodes: Vec<Condition>,
     /// What a replayed case states of the budgets of its pods.
@@ -43,7 +43,7 @@ impl Seen {
         Self {
             world: if has_budgets { context.world.revision() } else { context.world.placement_revision() },
             types: context.karpenter.instance_types.generation(),
-            ties: ties(context),
+            ties: telling_ties(context),
             pending: pending.to_vec(),
             nodes: known_nodes(context).into_iter().map(condition).collect(),
             replayed: context.replay.as_ref().map(|replay| replay.budget_statuses(context.pod_budgets.len())),

@@ -8,6 +8,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::claims::{ClaimState, is_marked, nominate, whole};
 use super::cluster_view::{known_nodes, node_view, pending_pod, pod_view, ties, with_packing_setup};
+use super::last_pass::{LastPass, Question};
 use super::{Claim, assignment, disruption, eviction, is_managed, kept_pods, launch, nomination_window, reservations};
 use crate::actors::context::Context;
 use crate::actors::event::{Event, class};
@@ -40,8 +41,23 @@ pub(super) fn pass(context: &mut Context<'_>, now: SimTime) {
     context.karpenter.passes += 1;
     refresh(context, now);
     let known = known_nodes(context);
-    let plan = pack(context, &known, &pods);
-    apply(context, now, &known, &pods, plan);
+    let question = Question::now(context, &known, pods);
+    let answered = std::mem::take(&mut context.karpenter.last_pass).answer(&question);
+    let plan = match answered {
+        Some(plan) => {
+            debug_assert_eq!(
+                plan,
+                pack(context, &known, &question.pods),
+                "a pass that is asked the same plans the same"
+            );
+            plan
+        }
+        None => pack(context, &known, &question.pods),
+    };
+    let plan = apply(context, now, &known, &question.pods, plan);
+    if let Some(plan) = plan {
+        LastPass::keep(context, question, plan);
+    }
 }
 
 /// Pods that the scheduler could not place and that a pass takes on.
@@ -227,10 +243,16 @@ fn bound_pods<'a>(context: &'a Context<'_>, node: NodeId, to_place: &FxHashSet<P
         .collect()
 }
 
-/// Nominates nodes, makes claims, and says of the rest why it cannot be placed.
-fn apply(context: &mut Context<'_>, now: SimTime, known: &[NodeId], pods: &[PodId], plan: PackingPlan) {
+/// Nominates nodes, makes claims, and says of the rest why it cannot be placed; a plan without claims comes back.
+fn apply(
+    context: &mut Context<'_>,
+    now: SimTime,
+    known: &[NodeId],
+    pods: &[PodId],
+    plan: PackingPlan,
+) -> Option<PackingPlan> {
     let version = context.setup.versions.karpenter;
-    let Some(settings) = context.karpenter.settings else { return };
+    let settings = context.karpenter.settings?;
     let until = now + nomination_window(version, settings);
     for placement in &plan.existing {
         if let Some(&node) = known.get(placement.node) {
@@ -241,16 +263,17 @@ fn apply(context: &mut Context<'_>, now: SimTime, known: &[NodeId], pods: &[PodI
         let pod = pods[unplaced.pod];
         context.world.note_pod(pod, now, EventKind::PodNotPlaced, &unplaced.reason.to_string());
     }
-    if !plan.claims.is_empty() {
-        let placed: usize = plan.claims.iter().map(|claim| claim.pods.len()).sum();
-        let message = format!(
-            "found {}; {} will fit {}",
-            counted(pods.len() as u64, "provisionable pod", "provisionable pods"),
-            counted(plan.claims.len() as u64, "new node", "new nodes"),
-            counted(placed as u64, "pod", "pods")
-        );
-        context.world.note(now, EventKind::ClaimsComputed, None, message);
+    if plan.claims.is_empty() {
+        return Some(plan);
     }
+    let placed: usize = plan.claims.iter().map(|claim| claim.pods.len()).sum();
+    let message = format!(
+        "found {}; {} will fit {}",
+        counted(pods.len() as u64, "provisionable pod", "provisionable pods"),
+        counted(plan.claims.len() as u64, "new node", "new nodes"),
+        counted(placed as u64, "pod", "pods")
+    );
+    context.world.note(now, EventKind::ClaimsComputed, None, message);
     for claim in plan.claims {
         if version >= KarpenterVersion::V1_13 && exceeds_limits(context, claim.pool) {
             let message = format!("NodePool {}: over its limits, no node is launched", claim.node_pool);
@@ -265,6 +288,7 @@ fn apply(context: &mut Context<'_>, now: SimTime, known: &[NodeId], pods: &[PodI
             nominate(context, node, until);
         }
     }
+    None
 }
 
 /// Whether the nodes of a pool are more than its limits allow; just as much is not more.

@@ -1,0 +1,70 @@
+//! What the last scheduling pass was asked and what it came to: the same question has the same answer.
+//!
+//! Pods that wait for a node under way are asked about again and again until it is there, and mostly nothing has changed
+//! since. A plan with claims is not kept: they change the cluster. Nor is anything where volumes could change a pod's places.
+//! Builds with debug assertions pack all the same, and compare.
+
+use std::sync::Arc;
+
+use super::claims::is_marked;
+use super::cluster_view::telling_ties;
+use crate::actors::context::Context;
+use crate::domain::{NodeId, NodePool, PodId};
+use crate::policy::packing::{PackingPlan, TieBreak};
+
+/// All that a pass follows from.
+#[derive(Debug)]
+pub(super) struct Question {
+    /// The world's revision as far as nodes and what is placed on them are concerned.
+    world: u64,
+    /// The generation of the lists of instance types.
+    types: u64,
+    pools: Vec<Arc<NodePool>>,
+    ties: Option<TieBreak>,
+    /// Nodes whose pods are to go.
+    marked: Vec<NodeId>,
+    /// The pods to place.
+    pub(super) pods: Vec<PodId>,
+}
+
+impl Question {
+    /// Where these pods go on the known nodes as they are now, or on new ones.
+    pub(super) fn now(context: &Context<'_>, known: &[NodeId], pods: Vec<PodId>) -> Self {
+        Self {
+            world: context.world.placement_revision(),
+            types: context.karpenter.instance_types.generation(),
+            pools: context.karpenter.pools.clone(),
+            ties: telling_ties(context),
+            marked: known.iter().copied().filter(|&node| is_marked(context, node)).collect(),
+            pods,
+        }
+    }
+
+    fn is(&self, other: &Self) -> bool {
+        let same = |(one, other): (&Arc<NodePool>, &Arc<NodePool>)| Arc::ptr_eq(one, other);
+        self.world == other.world
+            && self.types == other.types
+            && self.ties == other.ties
+            && self.marked == other.marked
+            && self.pods == other.pods
+            && self.pools.len() == other.pools.len()
+            && self.pools.iter().zip(&other.pools).all(same)
+    }
+}
+
+/// What is kept of the last pass.
+#[derive(Debug, Default)]
+pub(super) struct LastPass(Option<(Question, PackingPlan)>);
+
+impl LastPass {
+    /// The plan, if this is what it answers.
+    pub(super) fn answer(self, question: &Question) -> Option<PackingPlan> {
+        self.0.filter(|(asked, _)| asked.is(question)).map(|(_, plan)| plan)
+    }
+
+    /// Keeps the plan if it can be.
+    pub(super) fn keep(context: &mut Context<'_>, question: Question, plan: PackingPlan) {
+        let lasts = plan.claims.is_empty() && context.volumes.storage().is_empty();
+        context.karpenter.last_pass = Self(lasts.then_some((question, plan)));
+    }
+}
