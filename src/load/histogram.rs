@@ -13,6 +13,8 @@ const BUCKETS: usize = 2_000;
 
 /// A share of requests that does not count.
 const NEXT_TO_NONE: f64 = 1e-12;
+/// A share so near to one that its distance from one is not worth its tenth power.
+const NEAR_ONE: f64 = 0.999;
 
 /// A histogram of response times. Quantiles are exact to the width of a bucket, 1.16 %.
 #[derive(Clone, Debug)]
@@ -46,7 +48,11 @@ impl Decays {
     fn beyond_edges(&mut self, rate: f64) -> &[f64] {
         let decade = BUCKETS_PER_DECADE as usize;
         self.room.clear();
-        self.room.extend(UPPER_EDGES[..decade].iter().map(|edge| libm::exp(-rate * edge)));
+        // Next to one a share is known too coarsely for its powers.
+        while self.room.len() < BUCKETS && self.room.last().is_none_or(|share| *share > NEAR_ONE) {
+            let from = self.room.len();
+            self.room.extend(UPPER_EDGES[from..from + decade].iter().map(|edge| libm::exp(-rate * edge)));
+        }
         let last = |room: &Vec<f64>| room.last().is_some_and(|share| *share < NEXT_TO_NONE);
         while self.room.len() < BUCKETS && !last(&self.room) {
             self.room.extend_from_within(self.room.len() - decade..);
