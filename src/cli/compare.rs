@@ -205,6 +205,7 @@ pub(super) fn about(question: &Question, scenario: &Scenario, currency: &str, po
         replications_planned: u64::from(question.replications),
         replications: 0,
         inputs: question.inputs.clone(),
+        set: question.settings.first().map(edits::texts).unwrap_or_default(),
         assumptions: scenario.assumptions.clone(),
     }
 }

@@ -108,7 +108,8 @@ pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Resul
             "`warm_up` is {was} before and {is} after: figures of waiting, churn and response times are of other stretches of time"
         ));
     }
-    let about = About { scenario: titled(&before, &after), ..about(&question, &before.scenario, old, &points) };
+    let set = edits::texts(&edits::setting(&edits));
+    let about = About { scenario: titled(&before, &after), set, ..about(&question, &before.scenario, old, &points) };
     let comparison = compare(about, &question.policies, points, warnings);
     if comparison.about.replications == 0 {
         console.tell("stopped before one replication was whole: there is nothing to report");

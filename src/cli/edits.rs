@@ -81,7 +81,12 @@ pub(super) fn of_setting(setting: &Setting) -> Result<Vec<Edit>, ScenarioError> 
 
 /// A setting as the options of a command line.
 pub(super) fn options(setting: &Setting) -> Vec<String> {
-    setting.iter().flat_map(|(path, value)| ["--set".to_owned(), format!("{path}={value}")]).collect()
+    texts(setting).into_iter().flat_map(|text| ["--set".to_owned(), text]).collect()
+}
+
+/// A setting as `--set` states it.
+pub(super) fn texts(setting: &Setting) -> Vec<String> {
+    setting.iter().map(|(path, value)| format!("{path}={value}")).collect()
 }
 
 /// The scenario of a file with changes.

@@ -327,6 +327,8 @@ fn conclude(
     let region = catalog.region(scenario.region.as_str()).map_err(prices::unusable)?;
     let about = About {
         replications: u64::from(question.replications),
+        // Each setting has its own.
+        set: Vec::new(),
         ..about(question, scenario, region.currency.code(), &points)
     };
     let latency = latency(question.latency.as_deref().unwrap_or_default())?;

@@ -58,6 +58,10 @@ pub struct About {
     pub replications: u64,
     /// Input files with their SHA-256.
     pub inputs: Vec<InputSummary>,
+    /// What was changed before anything ran, as `--set` states it; where two scenarios are compared, of the second. Absent
+    /// where nothing was.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub set: Vec<String>,
     /// What the scenario's author assumed.
     pub assumptions: Vec<String>,
 }

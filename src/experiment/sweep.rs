@@ -292,6 +292,7 @@ mod tests {
             replications_planned: seeds as u64,
             replications: seeds as u64,
             inputs: Vec::new(),
+            set: Vec::new(),
             assumptions: Vec::new(),
         };
         let question = Question {

@@ -41,6 +41,7 @@ fn a_comparison_with_an_edit_compares_the_edited_scenario_also_in_parts() {
     let read = |name: &str| fs::read_to_string(place.path(name)).unwrap();
     let comparison = json(&read("whole/comparison.json"));
     assert_eq!(comparison["about"]["duration_seconds"], 300.0);
+    assert_eq!(comparison["about"]["set"], serde_json::json!([REPLICAS, "duration=5m"]));
     let page = read("whole/comparison.html");
     assert!(page.contains("--set duration=5m"), "no command");
     assert!(read("whole/karpenter/report.html").contains("--set duration=5m"), "no command");

@@ -236,6 +236,7 @@ fn a_difference_is_that_of_the_edit() {
     let (out, err, code) = place.nodecast(&["diff", "scenario.yaml", "--set", edit, "--format", "json", "--quiet"]);
     assert_eq!((code, err.as_str()), (Some(0), ""));
     let comparison: serde_json::Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(comparison["about"]["set"], serde_json::json!([edit]));
     let cost = &comparison["policies"][1]["figures"][0]["against_first"];
     assert!(cost["relative"]["low"].as_f64().unwrap() > 0.0, "{cost}");
     place.put("other.yaml", &fs::read_to_string(place.path("scenario.yaml")).unwrap().replace("30m", "1h"));
