@@ -53,8 +53,7 @@ impl Decays {
             let from = self.room.len();
             self.room.extend(UPPER_EDGES[from..from + decade].iter().map(|edge| libm::exp(-rate * edge)));
         }
-        let last = |room: &Vec<f64>| room.last().is_some_and(|share| *share < NEXT_TO_NONE);
-        while self.room.len() < BUCKETS && !last(&self.room) {
+        while self.room.len() < BUCKETS && self.room.last().is_some_and(|share| *share >= NEXT_TO_NONE) {
             self.room.extend_from_within(self.room.len() - decade..);
             let from = self.room.len() - decade;
             for share in &mut self.room[from..] {

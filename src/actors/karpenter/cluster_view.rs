@@ -4,7 +4,7 @@ use std::cell::OnceCell;
 use std::fmt;
 use std::sync::Arc;
 
-use super::claims::{Condition, is_marked};
+use super::claims::Condition;
 use super::{eviction, is_managed, kept_pods};
 use crate::actors::context::Context;
 use crate::actors::workload_controllers::daemon_sets;
@@ -213,12 +213,8 @@ fn node_facts<'c>(
     }
 }
 
-/// A node without its pods.
-pub(super) fn node_view<'c>(context: &'c Context<'_>, node: NodeId) -> NodeView<'c> {
-    view_of(context, node, is_marked(context, node))
-}
-
-fn view_of<'c>(context: &'c Context<'_>, node: NodeId, marked: bool) -> NodeView<'c> {
+/// A node without its pods, given whether these are to go.
+pub(super) fn view_of<'c>(context: &'c Context<'_>, node: NodeId, marked: bool) -> NodeView<'c> {
     let state = context.world.node(node);
     let managed = is_managed(context, node);
     NodeView {

@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use super::claims::Condition;
 use super::cluster_view::{known_nodes, telling_ties};
+use super::type_lists::same;
 use crate::actors::context::Context;
 use crate::domain::node_pool::DisruptionReason;
 use crate::domain::{KarpenterVersion, NodeId, NodePool, PodId, SimTime};
@@ -119,9 +120,7 @@ impl LastLook {
     }
 
     fn is_about(&self, context: &Context<'_>, seen: &Seen) -> bool {
-        let same = |(one, other): (&Arc<NodePool>, &Arc<NodePool>)| Arc::ptr_eq(one, other);
-        let pools = &context.karpenter.pools;
-        self.seen.as_ref() == Some(seen) && self.pools.len() == pools.len() && self.pools.iter().zip(pools).all(same)
+        self.seen.as_ref() == Some(seen) && same(&self.pools, &context.karpenter.pools)
     }
 
     fn allow_the_same(&self, context: &Context<'_>, now: SimTime, reason: DisruptionReason, answer: &Answer) -> bool {

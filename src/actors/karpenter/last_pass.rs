@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use super::claims::is_marked;
 use super::cluster_view::telling_ties;
+use super::type_lists::same;
 use crate::actors::context::Context;
 use crate::domain::{NodeId, NodePool, PodId};
 use crate::policy::packing::{PackingPlan, TieBreak};
@@ -21,7 +22,7 @@ pub(super) struct Question {
     types: u64,
     pools: Vec<Arc<NodePool>>,
     ties: Option<TieBreak>,
-    /// Nodes whose pods are to go.
+    /// Known nodes whose pods are to go, in order.
     marked: Vec<NodeId>,
     /// The pods to place.
     pub(super) pods: Vec<PodId>,
@@ -30,25 +31,30 @@ pub(super) struct Question {
 impl Question {
     /// Where these pods go on the known nodes as they are now, or on new ones.
     pub(super) fn now(context: &Context<'_>, known: &[NodeId], pods: Vec<PodId>) -> Self {
+        let marked: Vec<NodeId> = known.iter().copied().filter(|&node| is_marked(context, node)).collect();
+        debug_assert!(marked.is_sorted(), "nodes are known in the order in which they were made");
         Self {
             world: context.world.placement_revision(),
             types: context.karpenter.instance_types.generation(),
             pools: context.karpenter.pools.clone(),
             ties: telling_ties(context),
-            marked: known.iter().copied().filter(|&node| is_marked(context, node)).collect(),
+            marked,
             pods,
         }
     }
 
+    /// Whether the pods of a known node are to go.
+    pub(super) fn is_marked(&self, node: NodeId) -> bool {
+        self.marked.binary_search(&node).is_ok()
+    }
+
     fn is(&self, other: &Self) -> bool {
-        let same = |(one, other): (&Arc<NodePool>, &Arc<NodePool>)| Arc::ptr_eq(one, other);
         self.world == other.world
             && self.types == other.types
             && self.ties == other.ties
             && self.marked == other.marked
             && self.pods == other.pods
-            && self.pools.len() == other.pools.len()
-            && self.pools.iter().zip(&other.pools).all(same)
+            && same(&self.pools, &other.pools)
     }
 }
 
@@ -62,9 +68,9 @@ impl LastPass {
         self.0.filter(|(asked, _)| asked.is(question)).map(|(_, plan)| plan)
     }
 
-    /// Keeps the plan if it can be.
+    /// Keeps a plan without claims if it can be.
     pub(super) fn keep(context: &mut Context<'_>, question: Question, plan: PackingPlan) {
-        let lasts = plan.claims.is_empty() && context.volumes.storage().is_empty();
+        let lasts = context.volumes.storage().is_empty();
         context.karpenter.last_pass = Self(lasts.then_some((question, plan)));
     }
 }

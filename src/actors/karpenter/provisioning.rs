@@ -7,7 +7,7 @@ use std::sync::Arc;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::claims::{ClaimState, is_marked, nominate, whole};
-use super::cluster_view::{known_nodes, node_view, pending_pod, pod_view, ties, with_packing_setup};
+use super::cluster_view::{known_nodes, pending_pod, pod_view, ties, view_of, with_packing_setup};
 use super::last_pass::{LastPass, Question};
 use super::{Claim, assignment, disruption, eviction, is_managed, kept_pods, launch, nomination_window, reservations};
 use crate::actors::context::Context;
@@ -45,14 +45,10 @@ pub(super) fn pass(context: &mut Context<'_>, now: SimTime) {
     let answered = std::mem::take(&mut context.karpenter.last_pass).answer(&question);
     let plan = match answered {
         Some(plan) => {
-            debug_assert_eq!(
-                plan,
-                pack(context, &known, &question.pods),
-                "a pass that is asked the same plans the same"
-            );
+            debug_assert_eq!(plan, pack(context, &known, &question), "a pass that is asked the same plans the same");
             plan
         }
-        None => pack(context, &known, &question.pods),
+        None => pack(context, &known, &question),
     };
     let plan = apply(context, now, &known, &question.pods, plan);
     if let Some(plan) = plan {
@@ -200,17 +196,22 @@ fn state_offerings(context: &mut Context<'_>, concerned: impl Fn(Symbol) -> bool
     }
 }
 
-fn pack(context: &Context<'_>, known: &[NodeId], pods: &[PodId]) -> PackingPlan {
+fn pack(context: &Context<'_>, known: &[NodeId], question: &Question) -> PackingPlan {
+    let pods = &question.pods;
     let to_place: FxHashSet<PodId> = pods.iter().copied().collect();
     // Pods to place that have a node are on one that leaves.
-    let bound = |&node: &NodeId| match is_marked(context, node) {
+    let bound = |&node: &NodeId| match question.is_marked(node) {
         true => (bound_pods(context, node, &to_place), None),
         false => (Vec::new(), Some(kept_pods::on_node(context, node))),
     };
     let bound: Vec<(Vec<BoundPod<'_>>, Option<NodePods>)> = known.iter().map(bound).collect();
     let views = known.iter().zip(&bound);
     let nodes: Vec<NodeView<'_>> = views
-        .map(|(&node, (pods, summed))| NodeView { pods, summed: summed.as_ref(), ..node_view(context, node) })
+        .map(|(&node, (pods, summed))| NodeView {
+            pods,
+            summed: summed.as_ref(),
+            ..view_of(context, node, summed.is_none())
+        })
         .collect();
     let pending: Vec<PendingPod<'_>> = pods.iter().map(|&pod| pending_pod(context, pod)).collect();
     let situation = Situation { nodes: &nodes, pods: &pending, reserved: ReservedMode::Strict, ties: ties(context) };

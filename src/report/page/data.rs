@@ -54,7 +54,7 @@ struct Data<'d> {
     warm_up: Option<i64>,
     /// Names that rows refer to by their position.
     names: &'d [String],
-    workloads: Vec<Workload>,
+    workloads: &'d [Workload],
     charts: Vec<Chart>,
     replay: &'d replay::Replay,
     decisions: &'d decisions::Decisions,
@@ -102,6 +102,7 @@ pub(super) fn of(outcome: &Outcome) -> String {
     let mut json = String::new();
     // Finding the lives and decisions that fit takes long: one budget's serve the next with as much room for them.
     let (mut lives, mut decided) = (None, None);
+    let workloads = workloads(outcome);
     for budget in BUDGETS {
         let lives = of_room(&mut lives, budget.pods, |rows| Lives::of(outcome, rows));
         let decisions = of_room(&mut decided, budget.decisions, |bytes| decisions::Decisions::of(outcome, bytes));
@@ -109,7 +110,7 @@ pub(super) fn of(outcome: &Outcome) -> String {
             start: outcome.about.start.clone(),
             duration: tenths(crate::domain::SimTime::ZERO + outcome.about.duration),
             warm_up: warm_up(outcome),
-            workloads: workloads(outcome),
+            workloads: &workloads,
             charts: charts::of(outcome, budget.points),
             replay: &lives.replay,
             decisions,
