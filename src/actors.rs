@@ -7,6 +7,7 @@
 //! What must not live here: arithmetic that a real controller could use (`policy`), and the reading of files
 //! (`scenario`).
 
+mod call_limit;
 mod cluster_autoscaler;
 mod context;
 mod control_plane;
@@ -107,6 +108,9 @@ pub fn handle(context: &mut Context<'_>, now: SimTime, event: Event) {
         Event::ProvisioningTrigger(pod) => karpenter::pod_trigger(context, now, pod),
         Event::DisruptedNodeTrigger(node) => karpenter::node_trigger(context, now, node),
         Event::BatchClosed => karpenter::batch_closed(context, now),
+        Event::PassFinished => karpenter::pass_finished(context, now),
+        Event::DisruptionConcluded => karpenter::disruption_concluded(context, now),
+        Event::IterationConcluded => cluster_autoscaler::concluded(context, now),
         Event::FleetAnswered(node) => karpenter::fleet_answered(context, now, node),
         Event::RegistrationOverdue(node) => karpenter::registration_overdue(context, now, node),
         Event::EmptinessCheck(node) => karpenter::emptiness_check(context, now, node),
@@ -146,5 +150,9 @@ pub fn handle(context: &mut Context<'_>, now: SimTime, event: Event) {
         Event::FaultEnds(fault) => interruption::fault_ends(context, now, fault),
         Event::DrainPoll(node) => karpenter::drain_poll(context, now, node),
         Event::Sample => sampler::sample(context, now),
+        Event::ReplicaSetSync(slot) => workload_controllers::replica_sets::proceed(context, now, slot),
+        Event::DaemonDue(workload, node) => workload_controllers::daemon_sets::due(context, now, workload, node),
+        Event::InitializationSeen(node) => karpenter::look_at_initialization(context, now, node),
+        Event::SchedulerCall(pod) => scheduler_loop::call_has_its_turn(context, now, pod),
     }
 }

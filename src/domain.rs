@@ -5,6 +5,7 @@
 //!
 //! What must not: any behaviour over time, any decision, any randomness, any file access.
 
+pub mod controller_time;
 pub mod external_metrics;
 pub mod feature_gates;
 pub mod hpa;
@@ -30,6 +31,7 @@ pub mod volumes;
 pub mod words;
 pub mod workload;
 
+pub use controller_time::ControllerTime;
 pub use feature_gates::FeatureGates;
 pub use hpa::HorizontalPodAutoscaler;
 pub use ids::{NodeId, PodId, WorkloadId};

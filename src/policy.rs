@@ -6,6 +6,7 @@
 pub mod bin_packing;
 pub mod budgets;
 pub mod cluster_autoscaler;
+pub mod controller_time;
 pub mod disruption;
 pub mod instance_types;
 pub mod interruption;

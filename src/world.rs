@@ -6,6 +6,7 @@
 //! What must not live here: when something happens (`actors`), what ought to happen (`policy`), money (`cloud`).
 
 pub mod commands;
+pub mod controller_loops;
 pub mod event_kind;
 pub mod node_operations;
 pub mod obstacles;

@@ -171,6 +171,7 @@ pub fn setup(case: &Value, types: &Value, catalog: &Catalog) -> Result<Setup, St
         duration: SimDuration::from_secs_f64(ZERO + number_or(case, "durationSeconds", 0.0)?),
         seed: 1,
         autoscaler: Autoscaler::Karpenter(settings),
+        controller_time: nodecast::domain::ControllerTime::NONE,
         scheduler: nodecast::policy::kube_scheduler::SchedulerConfig::default(),
         termination_handler: None,
         node_groups: Vec::new(),

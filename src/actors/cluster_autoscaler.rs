@@ -6,7 +6,7 @@
 //!
 //! Source: Cluster Autoscaler 1.36 `main.go`, `loop/trigger.go`.
 //!
-//! Deviation: an iteration takes a tenth of a second, however large the cluster is. One that would find all as the last one
+//! Deviation: where controllers take no time, an iteration takes a tenth of a second, however large the cluster is. One that would find all as the last one
 //! did, with no limit of time passed since, is not gone through again: only where searches for room begin can differ.
 
 mod groups;
@@ -23,14 +23,17 @@ use rustc_hash::FxHashMap;
 
 pub(super) use removal::{batch_deletes, proceed as removal_proceeds};
 
+use super::call_limit::CallLimit;
 use super::context::Context;
 use super::event::{Event, class};
 use super::scheduler_loop;
 use super::setup::{Autoscaler, Setup};
 use crate::domain::{NodeId, SimDuration, SimTime, Taint, TaintEffect, WorkloadId};
 use crate::policy::cluster_autoscaler::{ClusterAutoscaler, DELETION_CANDIDATE, ExpanderInputs, Flags, Iteration};
+use crate::policy::controller_time::{at_speed, cluster_autoscaler as model};
 use crate::policy::kube_scheduler::PodVolumes;
-use crate::world::record::EventKind;
+use crate::world::NodePhase;
+use crate::world::record::{ControllerLoop, EventKind};
 
 /// How long an iteration takes.
 const ITERATION: SimDuration = SimDuration::from_millis(100);
@@ -56,6 +59,23 @@ pub(super) struct AutoscalerLoop {
     /// By workload and address of the specification.
     pods: FxHashMap<(WorkloadId, usize, PodVolumes), observation::KnownTemplate>,
     noted: notes::Noted,
+    /// An iteration whose time is not over.
+    thought: Option<Box<Thought>>,
+    /// How long the last one took, and the pods for which it looked for new places.
+    last: (SimDuration, u64),
+    /// The calls of its client, where they take time.
+    calls: Option<CallLimit>,
+}
+
+/// An iteration that has begun and takes time.
+#[derive(Debug)]
+struct Thought {
+    /// What it saw at its start.
+    seen: observation::Seen,
+    began: SimTime,
+    /// The state of the cluster then.
+    revision: u64,
+    took: SimDuration,
 }
 
 /// What nothing follows from for a while.
@@ -79,7 +99,17 @@ impl AutoscalerLoop {
         let Autoscaler::ClusterAutoscaler(settings) = &setup.autoscaler else { return Self::default() };
         let inputs = ExpanderInputs { ranks: settings.ranks.clone(), pod_price: None };
         let program = ClusterAutoscaler::new((*settings.flags).clone(), inputs, SimTime::ZERO);
-        Self { program: Some(Box::new(program)), groups: groups::KnownGroups::new(setup), ..Self::default() }
+        let time = setup.controller_time.cluster_autoscaler;
+        let program = match time {
+            Some(time) => program.taking_time(time.speed_percent),
+            None => program,
+        };
+        Self {
+            program: Some(Box::new(program)),
+            groups: groups::KnownGroups::new(setup),
+            calls: time.map(|time| CallLimit::new(time.calls)),
+            ..Self::default()
+        }
     }
 }
 
@@ -108,8 +138,12 @@ fn iterate_at(context: &mut Context<'_>, at: SimTime) {
 /// The scheduler has found no node for a pod: the wait for the next iteration ends.
 pub(super) fn pod_unschedulable(context: &mut Context<'_>, now: SimTime) {
     if flags(context).is_some_and(|flags| flags.frequent_loops) {
-        let busy_until = context.cluster_autoscaler.starts[1] + ITERATION;
-        context.cluster_autoscaler.signalled = true;
+        let own = &mut context.cluster_autoscaler;
+        own.signalled = true;
+        if own.thought.is_some() {
+            return;
+        }
+        let busy_until = own.starts[1] + if own.calls.is_some() { own.last.0 } else { ITERATION };
         iterate_at(context, now.max(busy_until));
     }
 }
@@ -123,6 +157,9 @@ pub(super) fn iterate(context: &mut Context<'_>, now: SimTime) {
     context.cluster_autoscaler.due = None;
     context.cluster_autoscaler.signalled = false;
     let Some(mut program) = context.cluster_autoscaler.program.take() else { return };
+    if let Some(time) = context.setup.controller_time.cluster_autoscaler {
+        return iterate_in_time(context, program, now, time.speed_percent);
+    }
     match groups::refresh(context, &program, now) {
         Ok(()) if is_settled(context, now) => {}
         Ok(()) => run(context, &mut program, now),
@@ -139,6 +176,80 @@ pub(super) fn iterate(context: &mut Context<'_>, now: SimTime) {
     iterate_at(context, now + wait);
 }
 
+/// An iteration that takes time: what it comes to is known when it is over, by what it saw at its start.
+fn iterate_in_time(context: &mut Context<'_>, program: Box<ClusterAutoscaler>, now: SimTime, speed_percent: u32) {
+    let read = groups::refresh(context, &program, now);
+    let own = &mut context.cluster_autoscaler;
+    own.iterations += 1;
+    own.starts = [own.starts[1], now];
+    let began = match read {
+        Ok(()) if is_settled(context, now) => None,
+        Ok(()) => Some(observation::Seen::new(context, program.flags(), now)),
+        Err(error) => {
+            context.world.note(now, EventKind::CallFailed, None, format!("Cluster Autoscaler: {error}"));
+            None
+        }
+    };
+    let (took, cut) = match &began {
+        Some(seen) => took(context, &program, seen, now, speed_percent),
+        None => (at_speed(model::around(context.world.live_nodes().len() as u64, 0), speed_percent), false),
+    };
+    context.world.note_loop(ControllerLoop::AutoscalerIteration, took, cut);
+    context.cluster_autoscaler.last.0 = took;
+    match began {
+        Some(seen) => {
+            let revision = context.world.revision();
+            context.cluster_autoscaler.thought = Some(Box::new(Thought { seen, began: now, revision, took }));
+            context.cluster_autoscaler.program = Some(program);
+            context.queue.schedule_in(took, class::NODE_AUTOSCALER, Event::IterationConcluded);
+        }
+        None => plan_next(context, program, now, took),
+    }
+}
+
+/// How long the iteration takes. What its estimates take is told by making them once in thought.
+///
+/// Deviation: scale-down's search for new places of pods is taken to cost what it did in the iteration before.
+fn took(
+    context: &Context<'_>,
+    program: &ClusterAutoscaler,
+    seen: &observation::Seen,
+    now: SimTime,
+    speed_percent: u32,
+) -> (SimDuration, bool) {
+    let mut took = model::around(seen.node_count() as u64, context.cluster_autoscaler.last.1);
+    let mut cut = false;
+    if seen.has_waiting_pods() {
+        let mut calls = groups::Trial::new(&context.cluster_autoscaler.groups);
+        let iteration = program.clone().run_once(&seen.observation(now), &mut calls, &mut |_| 0);
+        took += iteration.scale_up.took;
+        cut = iteration.scale_up.cut || iteration.scale_down.cut;
+    }
+    (at_speed(took, speed_percent), cut)
+}
+
+/// The time of an iteration is over: what it came to is done, and the next one planned.
+pub(super) fn concluded(context: &mut Context<'_>, now: SimTime) {
+    let Some(thought) = context.cluster_autoscaler.thought.take() else { return };
+    let Some(mut program) = context.cluster_autoscaler.program.take() else { return };
+    let Thought { seen, began, revision, took } = *thought;
+    let unchanged = context.world.revision() == revision;
+    conclude(context, &mut program, now, (&seen, began));
+    if !unchanged {
+        context.cluster_autoscaler.settled = None;
+    }
+    plan_next(context, program, began, took);
+}
+
+/// Plans the iteration after one that began then and took so long: one that took longer than the interval is followed at once.
+fn plan_next(context: &mut Context<'_>, program: Box<ClusterAutoscaler>, began: SimTime, took: SimDuration) {
+    let own = &mut context.cluster_autoscaler;
+    let at_once = own.iterations > 1 && program.continues_at_once(own.starts[0]);
+    let wait = if at_once || own.signalled { took } else { took.max(program.flags().scan_interval) };
+    own.program = Some(program);
+    iterate_at(context, began + wait);
+}
+
 fn is_settled(context: &Context<'_>, now: SimTime) -> bool {
     let own = &context.cluster_autoscaler;
     own.settled.is_some_and(|settled| {
@@ -148,6 +259,16 @@ fn is_settled(context: &Context<'_>, now: SimTime) -> bool {
 
 fn run(context: &mut Context<'_>, program: &mut ClusterAutoscaler, now: SimTime) {
     let seen = observation::Seen::new(context, program.flags(), now);
+    conclude(context, program, now, (&seen, now));
+}
+
+/// Decides on what was seen at `began`, and does it now.
+fn conclude(
+    context: &mut Context<'_>,
+    program: &mut ClusterAutoscaler,
+    now: SimTime,
+    (seen, began): (&observation::Seen, SimTime),
+) {
     let (streams, number) = (context.streams, context.cluster_autoscaler.iterations);
     let mut draws = None;
     let mut ties = |options: usize| {
@@ -155,12 +276,13 @@ fn run(context: &mut Context<'_>, program: &mut ClusterAutoscaler, now: SimTime)
         ((draws.uniform() * options as f64) as usize).min(options.saturating_sub(1))
     };
     let mut calls = groups::Calls { context, now };
-    let iteration = program.run_once(&seen.observation(now), &mut calls, &mut ties);
-    notes::record(context, program, &seen, &iteration, now);
-    let until = program.unchanged_until(&seen.observation(now), &iteration);
+    let iteration = program.run_once(&seen.observation(began), &mut calls, &mut ties);
+    context.cluster_autoscaler.last.1 = iteration.scale_down.moved_pods;
+    notes::record(context, program, seen, &iteration, now);
+    let until = program.unchanged_until(&seen.observation(began), &iteration);
     let (revision, reading) = (context.world.revision(), context.cluster_autoscaler.groups.version());
     context.cluster_autoscaler.settled = (until > now).then_some(Settled { revision, reading, until });
-    carry_out(context, program, now, &seen, &iteration);
+    carry_out(context, program, now, seen, &iteration);
 }
 
 /// Begins removals and changes soft taints.
@@ -185,12 +307,17 @@ fn carry_out(
     if !removal::begin(context, now, &chosen) {
         program.deletion_failed(now);
     }
+    let gone = |context: &Context<'_>, node: NodeId| context.world.node(node).phase >= NodePhase::Terminating;
     for &node in &iteration.soft_taints.removed {
+        if context.cluster_autoscaler.calls.is_some() && gone(context, node) {
+            continue;
+        }
         context.world.untaint_node(node, DELETION_CANDIDATE.into());
         scheduler_loop::node_changed(context, now, node);
     }
     for &node in &iteration.soft_taints.added {
-        if context.cluster_autoscaler.removals.contains_key(&node) {
+        let timed = context.cluster_autoscaler.calls.is_some();
+        if context.cluster_autoscaler.removals.contains_key(&node) || timed && gone(context, node) {
             continue;
         }
         context.world.taint_node(node, Taint::new(DELETION_CANDIDATE.into(), TaintEffect::PreferNoSchedule));

@@ -109,7 +109,7 @@ impl<'s> Context<'s> {
             pod_trace: TraceLoop::default(),
             cpu_shares: CpuShares::default(),
             back_offs: BackOffs::new(),
-            controllers: Controllers::default(),
+            controllers: Controllers::new(setup),
             metrics: MetricsServer::new(setup),
             autoscalers: Vec::new(),
             scaled_objects: Vec::new(),

@@ -155,6 +155,20 @@ pub enum Event {
     DrainPoll(NodeId),
     /// The cluster is sampled for the report.
     Sample,
+    /// A sync of the ReplicaSet controller goes on: which of those that run at once.
+    ReplicaSetSync(u32),
+    /// The DaemonSet controller may make the pod of a node.
+    DaemonDue(WorkloadId, NodeId),
+    /// Karpenter looks whether a node that became Ready is initialized.
+    InitializationSeen(NodeId),
+    /// A call of kube-scheduler about a pod has its turn.
+    SchedulerCall(PodId),
+    /// The time that a scheduling pass of Karpenter took is over.
+    PassFinished,
+    /// The time that a look of Karpenter's disruption loop took is over.
+    DisruptionConcluded,
+    /// The time that an iteration of the Cluster Autoscaler took is over.
+    IterationConcluded,
 }
 
 /// Priority classes: the order in which things happen at one instant.

@@ -10,6 +10,7 @@ use super::event::{Event, class};
 use super::setup::JobPlan;
 use super::triggers::{self, TriggerMemory};
 use super::workload_controllers::jobs::fails;
+use super::workload_controllers::may_call;
 use super::{kubelet, scheduler_loop};
 use crate::domain::hpa::MetricTarget;
 use crate::domain::pod::PodPhase as ReportedPhase;
@@ -219,6 +220,9 @@ pub(super) fn reconcile(context: &mut Context<'_>, now: SimTime, workload: Workl
         match job.step(spec, now) {
             JobStep::Create(count) => {
                 for _ in 0..count {
+                    if !may_call(context, now, workload) {
+                        break;
+                    }
                     let pod = context.world.create_pod(workload, None, now);
                     job.pods.push(Worker { pod, messages: 0 });
                     scheduler_loop::pod_created(context, now, pod);

@@ -18,6 +18,7 @@ mod kept_pods;
 mod last_look;
 mod last_pass;
 mod launch;
+mod pace;
 mod provisioning;
 mod queue;
 mod repair;
@@ -29,12 +30,14 @@ mod type_lists;
 use std::collections::{BTreeMap, BTreeSet};
 
 pub(super) use batching::{batch_closed, node_trigger, pod_trigger, pod_unschedulable};
-pub(super) use disruption::{disruption_pass, disruption_validation};
+pub(super) use disruption::{disruption_concluded, disruption_pass, disruption_validation};
 pub(super) use emptiness::{emptiness_check, emptiness_due};
 pub(super) use eviction::{attempt as eviction_retry, budget_states, current_statuses, evict, evict_within};
 pub(super) use images::{control_plane_seen, control_plane_upgraded};
 pub(super) use interruption::{interruption_message, interruption_noticed, poll_status, receive, status_checked};
 pub(super) use launch::{expect_registration, fleet_answered, next_try, registration_overdue};
+pub(super) use pace::look_at_initialization as node_may_be_initialized;
+pub(super) use provisioning::finished as pass_finished;
 pub(super) use queue::look as command_poll;
 pub(super) use repair::{condition_changed, look as repair_due};
 pub(super) use static_pools::look as look_at_static_pools;
@@ -46,6 +49,7 @@ use super::context::Context;
 use super::event::{Event, class};
 use super::scheduler_loop;
 use super::setup::{Autoscaler, KarpenterSettings, Setup};
+use crate::domain::controller_time::AutoscalerTime;
 use crate::domain::{
     KarpenterVersion, KubernetesVersion, NodeId, NodePool, PodId, Requirements, Resources, SimDuration, SimTime, Symbol,
 };
@@ -67,6 +71,8 @@ pub(super) struct Karpenter {
     batch: batching::Batch,
     passes: u64,
     last_pass: last_pass::LastPass,
+    /// A pass whose time is not over.
+    passing: Option<Box<provisioning::Passing>>,
     claims_made: BTreeMap<Symbol, u32>,
     /// The release of the control plane, as it was last read; the setup's until it changes.
     kubernetes: Option<KubernetesVersion>,
@@ -97,6 +103,8 @@ pub(super) struct Karpenter {
     /// Pods in the eviction queue, with how often each was refused.
     evictions: BTreeMap<PodId, u32>,
     eviction_retries: eviction::RetryLimit,
+    /// What its calls take, where they take time.
+    pace: Option<pace::Pace>,
 }
 
 /// A node claim until its launch is answered.
@@ -134,9 +142,15 @@ impl Karpenter {
             settings: Some(settings),
             pools: pools.iter().cloned().map(Arc::new).collect(),
             instance_types: type_lists::TypeLists::new(instance_types),
+            pace: pace::Pace::new(setup),
             ..Self::default()
         }
     }
+}
+
+/// What its loops take, where they take time.
+fn time(context: &Context<'_>) -> Option<AutoscalerTime> {
+    context.setup.controller_time.karpenter.filter(|_| context.replay.is_none())
 }
 
 /// Whether the release removes nodes by its disruption loop.

@@ -135,7 +135,7 @@ pub(super) fn ready(context: &mut Context<'_>, now: SimTime, pod: PodId) {
     context.metrics.pod_ready(pod, workload, &mut context.loads, now);
     cpu_shares::pod_ready(context, pod);
     load_loop::replicas_changed(context, now, workload);
-    workload_controllers::pod_ready(context, workload);
+    workload_controllers::pod_ready(context, now, pod);
 }
 
 /// Somebody deletes the pod: its endpoint leaves at once; an unbound pod is gone at once, a bound one when it has stopped.

@@ -131,7 +131,7 @@ pub(super) fn ready(context: &mut Context<'_>, now: SimTime, node: NodeId) {
     scheduler_loop::node_changed(context, now, node);
     node_groups::node_ready(context, now, node);
     if context.world.node(node).startup_taints.is_empty() {
-        karpenter::look_at_initialization(context, now, node);
+        karpenter::node_may_be_initialized(context, now, node);
     } else if context.replay.is_none() {
         context.queue.schedule_in(STARTUP_TAINTS, class::MACHINES, Event::StartupTaintsRemoved(node));
     }
@@ -147,7 +147,7 @@ pub(super) fn startup_taints_removed(context: &mut Context<'_>, now: SimTime, no
         context.world.untaint_node(node, key);
     }
     scheduler_loop::node_changed(context, now, node);
-    karpenter::look_at_initialization(context, now, node);
+    karpenter::node_may_be_initialized(context, now, node);
 }
 
 /// The instance's termination is asked for.

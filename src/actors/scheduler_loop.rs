@@ -2,10 +2,15 @@
 //!
 //! Source: Kubernetes 1.36 `pkg/scheduler/backend/queue/scheduling_queue.go`.
 
+mod calls;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
+
+use calls::Calls;
+pub(super) use calls::call_has_its_turn;
 
 use super::context::Context;
 use super::event::{Event, class};
@@ -21,8 +26,8 @@ use crate::policy::kube_scheduler::{
     ClusterView, Evaluation, PendingPod, Placement, PluginSet, PodVolumes, Scheduler, SchedulerNode, Service, ShapeId,
     TieBreak, Unschedulable, evaluate,
 };
-use crate::world::PodPhase;
 use crate::world::record::WorkloadKind;
+use crate::world::{NodePhase, PodPhase};
 
 /// What one attempt costs; 200 pods per second.
 const CYCLE: SimDuration = SimDuration::from_millis(5);
@@ -41,6 +46,7 @@ pub(super) struct SchedulerLoop {
     attempts: u64,
     /// What was last said of a pod that no node takes: mostly the next one hears the same.
     last_message: Option<(Unschedulable, String)>,
+    calls: Calls,
     awake: bool,
     flush_planned: bool,
     streams: Streams,
@@ -76,6 +82,7 @@ impl SchedulerLoop {
             shapes: FxHashMap::default(),
             attempts: 0,
             last_message: None,
+            calls: Calls::new(setup),
             awake: false,
             flush_planned: false,
             streams,
@@ -170,6 +177,7 @@ pub(super) fn forget(context: &mut Context<'_>, pod: PodId) {
     if replay::changed(context) {
         return;
     }
+    calls::forget(context, pod);
     let scheduler = &mut context.scheduler;
     scheduler.view.clear_nomination(pod);
     scheduler.waiting.remove(&pod);
@@ -191,7 +199,8 @@ pub(super) fn schedule_next(context: &mut Context<'_>, now: SimTime) {
         return;
     };
     attempt(context, now, pod);
-    wake(context, CYCLE);
+    let held = context.scheduler.calls.held_until.saturating_since(now);
+    wake(context, CYCLE.max(held));
 }
 
 /// What the scheduler would say of every node for a pod that waits now; `None` if the pod does not wait.
@@ -227,11 +236,7 @@ fn attempt(context: &mut Context<'_>, now: SimTime, pod: PodId) {
     match scheduler.scheduler.schedule(&scheduler.view, &pending, tie) {
         Placement::Node(chosen) => {
             scheduler.view.assume_pod(chosen.node, pod, known.shape, now);
-            context.world.bind_pod(pod, chosen.node, now);
-            volumes::pod_bound(context, now, pod, chosen.node);
-            kubelet::take_up(context, now, pod);
-            karpenter::pod_bound(context, now, pod, chosen.node);
-            notify(context, now, ClusterEvent::PodPlaced(known.shape));
+            calls::bind(context, now, pod, chosen.node);
         }
         Placement::Unschedulable(why) => {
             if let Some(Some(known)) = scheduler.pods.get_mut(pod.index()) {
@@ -242,15 +247,54 @@ fn attempt(context: &mut Context<'_>, now: SimTime, pod: PodId) {
                 scheduler.flush_planned = true;
                 context.queue.schedule_in(UNSCHEDULABLE_FLUSH_PERIOD, class::SCHEDULER, Event::FlushUnschedulable);
             }
-            let first = !context.world.pod(pod).unschedulable;
-            context.world.mark_unschedulable(pod, now, || message(&mut context.scheduler.last_message, why, version));
-            let preempts = preempt(context, now, &pending);
-            if first && !preempts {
-                karpenter::pod_unschedulable(context, now, pod);
-                cluster_autoscaler::pod_unschedulable(context, now);
+            let told = calls::tell(context, now, pod, why);
+            let first = told.is_some_and(|why| mark_unschedulable(context, now, pod, why));
+            if !preempt(context, now, &pending) && first {
+                tell_autoscalers(context, now, pod);
             }
         }
     }
+}
+
+/// The pod's binding reaches the API server. A node that is gone by then takes nothing: the pod is queued again.
+fn conclude_binding(context: &mut Context<'_>, now: SimTime, pod: PodId, node: NodeId) {
+    let state = context.world.pod(pod);
+    if state.phase != PodPhase::Pending || !state.is_active() {
+        return context.scheduler.view.forget_pod(pod);
+    }
+    let Some(known) = context.scheduler.known(pod) else { return };
+    if context.world.node(node).phase == NodePhase::Gone {
+        let priority = state.spec.priority;
+        context.scheduler.active.insert(QueueOrder { priority, queued_at: now, pod });
+        return wake(context, SimDuration::ZERO);
+    }
+    context.world.bind_pod(pod, node, now);
+    volumes::pod_bound(context, now, pod, node);
+    kubelet::take_up(context, now, pod);
+    karpenter::pod_bound(context, now, pod, node);
+    notify(context, now, ClusterEvent::PodPlaced(known.shape));
+}
+
+/// The condition of a pod that no node takes reaches the API server, later than it was found.
+fn conclude_condition(context: &mut Context<'_>, now: SimTime, pod: PodId, why: Unschedulable) {
+    let state = context.world.pod(pod);
+    let waits = state.phase == PodPhase::Pending && state.is_active();
+    if waits && mark_unschedulable(context, now, pod, why) && nominated_node(context, pod).is_none() {
+        tell_autoscalers(context, now, pod);
+    }
+}
+
+/// Gives the pod its condition; whether it had none.
+fn mark_unschedulable(context: &mut Context<'_>, now: SimTime, pod: PodId, why: Unschedulable) -> bool {
+    let first = !context.world.pod(pod).unschedulable;
+    let version = context.setup.scheduler.version;
+    context.world.mark_unschedulable(pod, now, || message(&mut context.scheduler.last_message, why, version));
+    first
+}
+
+fn tell_autoscalers(context: &mut Context<'_>, now: SimTime, pod: PodId) {
+    karpenter::pod_unschedulable(context, now, pod);
+    cluster_autoscaler::pod_unschedulable(context, now);
 }
 
 /// What is said of a pod that no node takes, given what was last said of one.

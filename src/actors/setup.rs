@@ -12,8 +12,8 @@ use crate::domain::pod::PodDisruptionBudget;
 use crate::domain::volumes::Storage;
 use crate::domain::workload::{CronJob, DaemonSet, Deployment, Job, ObjectName, StatefulSet};
 use crate::domain::{
-    FeatureGates, HorizontalPodAutoscaler, KubernetesVersion, LabelSelector, Labels, NodeClass, NodePool, SimDuration,
-    SimTime, Symbol, TerminationHandler, Versions,
+    ControllerTime, FeatureGates, HorizontalPodAutoscaler, KubernetesVersion, LabelSelector, Labels, NodeClass,
+    NodePool, SimDuration, SimTime, Symbol, TerminationHandler, Versions,
 };
 use crate::load::{Service, Source, Spacing, Work};
 use crate::policy::cluster_autoscaler::Flags;
@@ -42,6 +42,7 @@ pub const STREAM_NAMES: &[&str] = &[
     "fault-shortage",
     "handler-poll",
     "hpa-phase",
+    "initialization",
     "job-fate",
     "keda-phase",
     "load-factor",
@@ -85,6 +86,8 @@ pub struct Setup {
     pub seed: u64,
     /// Who adds and removes nodes.
     pub autoscaler: Autoscaler,
+    /// How long controllers take.
+    pub controller_time: ControllerTime,
     /// Settings of kube-scheduler.
     pub scheduler: SchedulerConfig,
     /// AWS Node Termination Handler, if it is installed.

@@ -7,6 +7,7 @@ pub(super) mod bare_pods;
 pub(super) mod daemon_sets;
 pub(super) mod deployments;
 pub(super) mod jobs;
+pub(super) mod replica_sets;
 pub(super) mod stateful_sets;
 
 use std::collections::BTreeMap;
@@ -14,9 +15,12 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
+use super::call_limit::CallLimit;
 use super::context::Context;
 use super::event::{Event, class};
+use super::setup::Setup;
 use super::{job_loop, kubelet, pod_trace, replay, scheduler_loop};
+use crate::domain::controller_time::ControllerManagerTime;
 use crate::domain::pod::{OwnerKind, PodPhase as ReportedPhase};
 use crate::domain::workload::ObjectName;
 use crate::domain::{LabelSelector, NodeId, PodId, PodSpec, SimDuration, SimTime, WorkloadId, well_known};
@@ -35,8 +39,51 @@ pub(super) struct Controllers {
     daemon_sets: BTreeMap<WorkloadId, daemon_sets::Daemons>,
     deployments: BTreeMap<WorkloadId, deployments::Deployed>,
     stateful_sets: BTreeMap<WorkloadId, stateful_sets::Ordered>,
+    /// The ReplicaSet controller, where its calls take time.
+    replica_sets: Option<replica_sets::ReplicaSets>,
+    /// What the clients of the other controllers may call, likewise.
+    limits: Option<Limits>,
     /// UIDs of pods that were asked for: a ReplicaSet that shrinks step by step asks for those of its pods each time.
     uids: Vec<Option<u64>>,
+}
+
+/// The limits of the controllers that make pods without a ReplicaSet: each has a client of its own.
+#[derive(Debug)]
+struct Limits {
+    stateful_sets: CallLimit,
+    daemon_sets: CallLimit,
+    jobs: CallLimit,
+    /// When a workload is looked at again that had to wait.
+    again: BTreeMap<WorkloadId, SimTime>,
+}
+
+impl Controllers {
+    pub(super) fn new(setup: &Setup) -> Self {
+        let time = setup.controller_time.controller_manager;
+        let limits = |time: ControllerManagerTime| {
+            let limit = CallLimit::new(time.calls);
+            Limits { stateful_sets: limit.clone(), daemon_sets: limit.clone(), jobs: limit, again: BTreeMap::new() }
+        };
+        Self { replica_sets: time.map(replica_sets::ReplicaSets::new), limits: time.map(limits), ..Self::default() }
+    }
+
+    /// When the DaemonSet controller can make a call that it asks for now.
+    fn reserve_for_daemon(&mut self, now: SimTime) -> SimTime {
+        self.limits.as_mut().map_or(now, |limits| limits.daemon_sets.reserve(now))
+    }
+}
+
+/// Whether the controller of a StatefulSet or of Jobs may make a call about a pod now; if not, it looks at the workload again
+/// when it may.
+pub(super) fn may_call(context: &mut Context<'_>, now: SimTime, workload: WorkloadId) -> bool {
+    let kind = context.world.workload(workload).kind;
+    let Some(limits) = &mut context.controllers.limits else { return true };
+    let limit = if kind == WorkloadKind::StatefulSet { &mut limits.stateful_sets } else { &mut limits.jobs };
+    let Err(at) = limit.take(now) else { return true };
+    if limits.again.insert(workload, at) != Some(at) {
+        context.queue.schedule(at, class::CONTROLLERS, Event::Reconcile(workload));
+    }
+    false
 }
 
 /// Adds a workload with the template that its pods are made from, which is returned.
@@ -83,9 +130,12 @@ fn wake_after(context: &mut Context<'_>, workload: WorkloadId, wait: SimDuration
 }
 
 /// A pod has become Ready: some controllers wait for that.
-pub(super) fn pod_ready(context: &mut Context<'_>, workload: WorkloadId) {
+pub(super) fn pod_ready(context: &mut Context<'_>, now: SimTime, pod: PodId) {
+    let (workload, revision) = (context.world.pod(pod).workload, context.world.pod(pod).revision);
     daemon_sets::pod_ready(context, workload);
-    deployments::pod_ready(context, workload);
+    if context.controllers.deployments.contains_key(&workload) {
+        deployments::pod_ready(context, now, workload, revision);
+    }
     stateful_sets::pod_ready(context, workload);
 }
 
@@ -130,14 +180,19 @@ pub(super) fn reconcile(context: &mut Context<'_>, now: SimTime, workload: Workl
 /// A ReplicaSet makes so many pods. Nothing refuses one here, so every batch is followed by the next, twice as large.
 fn create_pods(context: &mut Context<'_>, now: SimTime, workload: WorkloadId, revision: u32, count: i64) {
     for _ in 0..slow_start_batches(count).sum::<i64>() {
-        let name = context.world.next_pod_name(workload);
-        let pod = context.world.create_pod_of(workload, revision, None, name, now);
-        scheduler_loop::pod_created(context, now, pod);
+        create_pod(context, now, workload, revision);
     }
 }
 
-/// A ReplicaSet deletes so many of its active pods.
-fn delete_surplus(context: &mut Context<'_>, now: SimTime, workload: WorkloadId, own: &[PodId], count: i64) {
+fn create_pod(context: &mut Context<'_>, now: SimTime, workload: WorkloadId, revision: u32) {
+    let name = context.world.next_pod_name(workload);
+    let pod = context.world.create_pod_of(workload, revision, None, name, now);
+    scheduler_loop::pod_created(context, now, pod);
+}
+
+/// The active pods of a ReplicaSet that it deletes when it has so many too many, in that order.
+fn surplus(context: &mut Context<'_>, now: SimTime, workload: WorkloadId, revision: u32, count: i64) -> Vec<PodId> {
+    let own: Vec<PodId> = deployments::active_of(context, workload, revision).collect();
     let mut on_node: FxHashMap<NodeId, u32> = FxHashMap::default();
     for &pod in &context.world.workload(workload).pods {
         let state = context.world.pod(pod);
@@ -152,9 +207,8 @@ fn delete_surplus(context: &mut Context<'_>, now: SimTime, workload: WorkloadId,
             victim_view(context, &on_node, pod, uid)
         })
         .collect();
-    for position in victims(&views, usize::try_from(count).unwrap_or(0), now) {
-        kubelet::delete(context, now, own[position], false, "the workload has too many replicas");
-    }
+    let victims = victims(&views, usize::try_from(count).unwrap_or(0), now);
+    victims.into_iter().map(|position| own[position]).collect()
 }
 
 fn victim_view(context: &Context<'_>, on_node: &FxHashMap<NodeId, u32>, pod: PodId, uid: u64) -> VictimView {

@@ -113,6 +113,7 @@ pub struct ClusterAutoscaler {
     last_scale_up: SimTime,
     last_delete: SimTime,
     last_delete_failure: SimTime,
+    speed: Option<u32>,
 }
 
 impl ClusterAutoscaler {
@@ -129,8 +130,14 @@ impl ClusterAutoscaler {
             last_scale_up: long_ago,
             last_delete: long_ago,
             last_delete_failure: long_ago,
+            speed: None,
             flags,
         }
+    }
+
+    /// The same with limits of time, which bind a program that computes so fast, in percent of the processor that was measured.
+    pub fn taking_time(self, speed_percent: u32) -> Self {
+        Self { speed: Some(speed_percent), ..self }
     }
 
     /// The flags.
@@ -218,10 +225,22 @@ impl ClusterAutoscaler {
             let unneeded: Vec<NodeId> = self.planner.unneeded().collect();
             let limits = limits_to_remove(&flags, &snapshot, &nodes, seen);
             let in_cooldown = gate == Some(ScaleUpResult::InCooldown) || self.is_in_cooldown(seen.now);
-            let (planner, state) = (&mut self.planner, &self.state);
+            let (planner, state, speed) = (&mut self.planner, &self.state, self.speed);
             let (nodes, snapshot) = (&registered[..], &mut snapshot);
-            let work =
-                ScaleDown { flags: &flags, seen, nodes, snapshot, planner, state, actions, usable: &usable, limits };
+            let work = ScaleDown {
+                flags: &flags,
+                seen,
+                nodes,
+                snapshot,
+                planner,
+                state,
+                actions,
+                usable: &usable,
+                limits,
+                speed,
+                moved_pods: 0,
+                cut: false,
+            };
             iteration.scale_down = work.run(in_cooldown);
             iteration.unneeded_changed = !self.planner.unneeded().eq(unneeded);
             if iteration.scale_down.result == ScaleDownResult::NodeDeleteStarted {
@@ -357,6 +376,7 @@ impl ClusterAutoscaler {
             ties,
             nodes,
             registered: seen.nodes.len(),
+            speed: self.speed,
         }
     }
 

@@ -35,7 +35,7 @@ pub use candidates::{
 };
 pub use cost::{Disturbance, node_cost, pod_cost};
 pub use digest::{PodList, PodsDigest};
-pub use methods::{Found, Memory, drift, emptiness, multi_node, single_node};
+pub use methods::{Found, Memory, TimeIsUp, drift, emptiness, multi_node, single_node};
 pub use obstacles::Obstacle;
 pub use offerings::has_lost_its_type;
 pub use pods::PodView;

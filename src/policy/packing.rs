@@ -45,6 +45,7 @@ mod topology;
 mod type_table;
 mod validation;
 mod volumes;
+mod work;
 
 pub use cluster::{ClusterView, WhatIf};
 pub use errors::{
@@ -66,11 +67,12 @@ pub use pool_verdict::{PoolVerdict, TypeGroup, refusal_of};
 pub use queue::QueuedPods;
 pub use type_table::{TypeVerdict, TypesChanged, judge_types};
 pub use validation::{LeftOut, takes_on};
+pub use work::PassWork;
 
 use std::sync::Arc;
 
 use self::reservations::Reservations;
-use crate::domain::{KarpenterVersion, PodSpec, Symbol};
+use crate::domain::{KarpenterVersion, PodSpec, SimDuration, Symbol};
 use crate::policy::bin_packing::Effort;
 
 /// Node pools, instance types and daemons, compiled; remembers what it has worked out from one pass to the next.
@@ -169,8 +171,14 @@ impl<'a> Packer<'a> {
 
     /// One scheduling pass.
     pub fn pack(&mut self, situation: &Situation<'_>) -> PackingPlan {
+        self.pack_within(situation, None)
+    }
+
+    /// The same within a time on the processor that was measured: what is placed by then.
+    pub fn pack_within(&mut self, situation: &Situation<'_>, time: Option<SimDuration>) -> PackingPlan {
+        let question = WhatIf { time, ..WhatIf::placing(situation.pods, situation.reserved, situation.ties) };
         let mut cluster = self.cluster(situation.nodes);
-        self.simulate(&mut cluster, &WhatIf::placing(situation.pods, situation.reserved, situation.ties))
+        self.simulate(&mut cluster, &question)
     }
 
     /// One pass by the cost-aware packer: never dearer than [`Self::pack`], and the same where no cheaper nodes are found. It
@@ -308,6 +316,7 @@ fn asked<'p>(
         running: if asks || hasty { marked(question.pods.len(), question.running) } else { Vec::new() },
         unsettled: if asks { marked(nodes, question.unsettled) } else { Vec::new() },
         unready: if hasty { marked(nodes, question.unready) } else { Vec::new() },
+        time: question.time,
         most_claims: question.most_claims,
         watched: question.watched,
         resources,

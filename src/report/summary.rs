@@ -4,6 +4,7 @@
 //! money are in the currency that `about.currency` names. `docs/outputs.md` explains each key.
 
 pub(crate) mod churn;
+mod controllers;
 mod cost;
 pub(crate) mod lives;
 pub(crate) mod service;
@@ -16,6 +17,7 @@ use crate::report::percentile::SortedSpans;
 use crate::simulation::Outcome;
 use crate::simulation::outcome::About;
 pub use churn::{BlockedFigures, ChurnSummary, CycleFigures, DecisionFigures, ReplacementFigures};
+pub use controllers::{ControllerSummary, LoopFigures};
 
 /// The version of the layout of `summary.json`.
 pub const SCHEMA_VERSION: u32 = 1;
@@ -56,6 +58,9 @@ pub struct Summary {
     pub queues: Vec<QueueFigures>,
     /// How replica counts moved.
     pub scaling: ScalingSummary,
+    /// What controllers took for their decisions; absent where they take no time.
+    #[serde(default, skip_serializing_if = "ControllerSummary::is_empty")]
+    pub controllers: ControllerSummary,
     /// The scenario's objectives against what happened.
     pub objectives: Vec<ObjectiveResult>,
     /// What the model left out or assumed and could change the answer.
@@ -470,6 +475,7 @@ impl Summary {
             requests,
             queues: service::queues(outcome),
             scaling: service::scaling(outcome),
+            controllers: controllers::summary(outcome),
             objectives,
             warnings: outcome.warnings.clone(),
             event_hash: format!("{:016x}", outcome.event_hash),

@@ -9,7 +9,8 @@ use crate::cloud::{BootStages, CloudSettings};
 use crate::domain::external_metrics::ExternalMetric;
 use crate::domain::workload::ObjectName;
 use crate::domain::{
-    FeatureGates, KubernetesVersion, Labels, Money, PodSpec, SimDuration, SimTime, Symbol, TerminationHandler, Versions,
+    ControllerTime, FeatureGates, KubernetesVersion, Labels, Money, PodSpec, SimDuration, SimTime, Symbol,
+    TerminationHandler, Versions,
 };
 use crate::load::{Curve, Service, Uncertainty, Work};
 use crate::policy::cluster_autoscaler::Flags;
@@ -79,6 +80,8 @@ pub struct PolicyVariant {
     pub feature_gates: FeatureGates,
     /// AWS Node Termination Handler, if it is installed.
     pub termination_handler: Option<TerminationHandler>,
+    /// How long controllers take.
+    pub controller_time: ControllerTime,
     /// Who packs Karpenter's pods.
     pub packer: PackerKind,
     /// The flags of the Cluster Autoscaler, if that is the autoscaler.

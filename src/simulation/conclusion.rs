@@ -19,13 +19,14 @@ use crate::domain::{SimDuration, SimTime, WorkloadId, well_known};
 use crate::load::{RequestModel, WorkQueue};
 use crate::scenario::definition::QueueKind;
 use crate::scenario::{PolicyVariant, Scenario};
+use crate::world::record::{ControllerLoop, ControllerLoops};
 
 /// Brings everything up to the end of the run and gathers the outcome.
 pub(super) fn conclude(
     mut context: Context<'_>,
     scenario: &Scenario,
     policy: &PolicyVariant,
-    warnings: Vec<String>,
+    mut warnings: Vec<String>,
     event_hash: u64,
 ) -> Outcome {
     let end = SimTime::ZERO + context.setup.duration;
@@ -40,10 +41,34 @@ pub(super) fn conclude(
     let about = about(&context, scenario, policy);
     let objects = objects(&context, policy);
     let mut record = context.world.into_record(end);
+    warnings.extend(busy_controllers(&record.controllers, context.setup.duration));
     for &(node, bytes) in &traffic.pulled {
         record.nodes[node.index()].image_bytes = bytes;
     }
     Outcome { about, record, bill, requests, queues, objects, warnings, event_hash }
+}
+
+/// A warning for each loop that was busy for more than half of the time, or was cut short by a limit.
+fn busy_controllers(loops: &ControllerLoops, duration: SimDuration) -> Vec<String> {
+    let told = |own: ControllerLoop| {
+        let facts = loops.of(own);
+        let share = facts.busy.as_secs_f64() / duration.as_secs_f64().max(1e-6);
+        let longest = facts.longest.as_secs_f64();
+        let cut = match facts.cut {
+            0 => String::new(),
+            1 => "; a limit of time cut one short".to_owned(),
+            cut => format!("; a limit of time cut {cut} short"),
+        };
+        (share > 0.5 || facts.cut > 0).then(|| {
+            format!(
+                "{}: busy {:.0}% of the time, {} runs, the longest {longest:.1} s{cut}",
+                own.as_str(),
+                share.min(1.0) * 100.0,
+                facts.runs,
+            )
+        })
+    };
+    ControllerLoop::ALL.into_iter().filter_map(told).collect()
 }
 
 /// What moved over the network, with so many requests answered in the whole run.

@@ -59,6 +59,7 @@ pub fn resolve(
         duration: scenario.duration,
         seed,
         autoscaler: autoscaler(policy),
+        controller_time: policy.controller_time,
         scheduler: scheduler(policy),
         termination_handler: policy.termination_handler,
         node_groups: manifests.node_groups.clone(),

@@ -4,6 +4,7 @@
 //! would depend on what somebody chose to record.
 
 pub use super::commands::{CommandFacts, CommandId, ReplacementFacts, reason_text};
+pub use super::controller_loops::{ControllerLoop, ControllerLoops, LoopFacts};
 pub use super::event_kind::EventKind;
 pub use super::obstacles::Obstacles;
 
@@ -31,6 +32,8 @@ pub struct Record {
     pub commands: Vec<CommandFacts>,
     /// What kept nodes from being consolidated.
     pub obstacles: Obstacles,
+    /// What controllers' loops took.
+    pub controllers: ControllerLoops,
     /// Scale-ups of the Cluster Autoscaler, in order.
     pub scale_ups: Vec<ScaleUpFacts>,
     /// What happened, in order.

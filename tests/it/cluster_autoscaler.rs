@@ -5,6 +5,7 @@ mod expanders;
 mod groups;
 mod iterations;
 mod lab;
+mod limits_of_time;
 mod orchestration;
 mod provider;
 mod removal;
@@ -42,6 +43,7 @@ fn the_cases_that_are_pinned_are_counted_and_the_others_are_named() {
         expanders::ROWS,
         groups::ROWS,
         iterations::ROWS,
+        limits_of_time::ROWS,
         orchestration::ROWS,
         provider::ROWS,
         removal::ROWS,

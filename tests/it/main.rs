@@ -41,6 +41,7 @@ mod pack;
 mod pack_dumps;
 mod packing;
 mod packing_suite;
+mod pass_times;
 mod pods_under_load;
 mod pricing;
 mod probes;

@@ -267,6 +267,40 @@ fn end_instance(context: &mut Context<'_>, now: SimTime, group: usize, node: Nod
     Ok(())
 }
 
+/// The calls of an iteration in thought: sizes change here alone.
+pub(super) struct Trial<'g> {
+    groups: &'g KnownGroups,
+    desired: Vec<i64>,
+}
+
+impl<'g> Trial<'g> {
+    pub(super) fn new(groups: &'g KnownGroups) -> Self {
+        Self { groups, desired: groups.groups.iter().map(|group| group.desired).collect() }
+    }
+}
+
+impl GroupActions for Trial<'_> {
+    fn increase_size(&mut self, group: usize, by: i64) -> Result<(), ResizeError> {
+        self.desired[group] = aws::increased(self.desired[group], self.groups.groups[group].limits.1, by)?;
+        Ok(())
+    }
+
+    fn decrease_target_size(&mut self, group: usize, by: i64) -> Result<(), ResizeError> {
+        let instances = self.groups.groups[group].instances.len() as i64;
+        self.desired[group] = aws::decreased(self.desired[group], instances, by)?;
+        Ok(())
+    }
+
+    fn delete_instances(&mut self, group: usize, instances: &[Arc<str>]) -> Result<(), ResizeError> {
+        self.desired[group] -= instances.len() as i64;
+        Ok(())
+    }
+
+    fn target_size(&self, group: usize) -> i64 {
+        self.desired[group]
+    }
+}
+
 /// The calls of one iteration.
 pub(super) struct Calls<'c, 's> {
     pub(super) context: &'c mut Context<'s>,

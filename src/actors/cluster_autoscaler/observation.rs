@@ -44,6 +44,7 @@ pub(super) struct KnownTemplate {
 }
 
 /// What an iteration sees.
+#[derive(Debug)]
 pub(super) struct Seen {
     nodes: Vec<NodeView>,
     pods: Vec<PodView>,
@@ -83,6 +84,16 @@ impl Seen {
     /// The same with all that is known of it.
     pub(super) fn view(&self, at: usize) -> &NodeView {
         &self.nodes[at]
+    }
+
+    /// How many nodes there are.
+    pub(super) fn node_count(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// Whether a pod waits for room.
+    pub(super) fn has_waiting_pods(&self) -> bool {
+        self.pods.iter().any(|pod| matches!(pod.place, PodPlace::Unschedulable | PodPlace::Unprocessed))
     }
 
     /// How many groups there are.

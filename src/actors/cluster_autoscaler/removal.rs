@@ -74,11 +74,21 @@ pub(super) fn begin(context: &mut Context<'_>, now: SimTime, chosen: &[Chosen]) 
             let first = taint(context, flags, now, one);
             let removal = Removal { empty, first, stage: Stage::Tainted };
             context.cluster_autoscaler.removals.insert(one.node, removal);
-            let at = now + flags.node_delete_delay_after_taint;
+            let at = call(context, now) + flags.node_delete_delay_after_taint;
             context.queue.schedule(at, class::NODE_AUTOSCALER, Event::AutoscalerRemoval(one.node));
         }
     }
     true
+}
+
+/// When the program's client makes a call that is due now.
+fn call(context: &mut Context<'_>, now: SimTime) -> SimTime {
+    context.cluster_autoscaler.calls.as_mut().map_or(now, |calls| calls.reserve(now))
+}
+
+/// When the program's client may make its next call, if not now.
+fn next_call(context: &mut Context<'_>, now: SimTime) -> Option<SimTime> {
+    context.cluster_autoscaler.calls.as_mut()?.take(now).err()
 }
 
 /// Taints a node; whether nobody had decided on its end before.
@@ -187,6 +197,10 @@ fn evict(context: &mut Context<'_>, flags: &Flags, now: SimTime, node: NodeId, r
     }
     for pod in leaving(context, node) {
         if context.world.pod(pod).is_active() {
+            if let Some(at) = next_call(context, now) {
+                enter(context, node, Removal { stage: Stage::Evicting(since), ..removal });
+                return poll(context, node, at - now);
+            }
             let grace = context.world.pod(pod).spec.grace_period().min(flags.max_graceful_termination);
             karpenter::evict_within(context, now, pod, grace, "Cluster Autoscaler drains its node");
         }

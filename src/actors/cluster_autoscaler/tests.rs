@@ -10,7 +10,7 @@ use crate::catalog::Catalog;
 use crate::domain::node_group::{InstancesDistribution, NodeGroup};
 use crate::domain::node_pool::AmiFamily;
 use crate::domain::volumes::Storage;
-use crate::domain::{Labels, NodeId, SimDuration, SimTime, Symbol, Versions};
+use crate::domain::{ControllerTime, Labels, NodeId, SimDuration, SimTime, Symbol, Versions};
 use crate::policy::cluster_autoscaler::discovery::ENABLED_TAG;
 use crate::policy::cluster_autoscaler::{Flags, TO_BE_DELETED};
 use crate::policy::kube_scheduler::SchedulerConfig;
@@ -55,6 +55,7 @@ fn setup(flags: &[(&str, &str)]) -> Setup {
             flags: Arc::new(flags),
             ranks: None,
         })),
+        controller_time: ControllerTime::NONE,
         scheduler: SchedulerConfig { version: versions.kubernetes, ..SchedulerConfig::default() },
         termination_handler: None,
         pod_trace: None,

@@ -30,6 +30,10 @@ pub(super) struct Batch {
     /// What has triggered since the last window ended; a second trigger by the same counts for nothing.
     seen: FxHashSet<Trigger>,
     window: Option<Window>,
+    /// Whether a pass is going on, so that no window opens.
+    busy: bool,
+    /// Whether something has triggered meanwhile.
+    armed: bool,
     /// What triggers again, and when next: one chain for each, whatever else makes it trigger in between.
     again: BTreeMap<Trigger, SimTime>,
 }
@@ -96,11 +100,21 @@ fn trigger_again(context: &mut Context<'_>, now: SimTime, by: Trigger, event: Ev
 }
 
 fn trigger(context: &mut Context<'_>, now: SimTime, by: Trigger) {
-    let Some(settings) = context.karpenter.settings else { return };
     let batch = &mut context.karpenter.batch;
     if !batch.seen.insert(by) {
         return;
     }
+    if batch.busy {
+        batch.armed = true;
+    } else {
+        open(context, now);
+    }
+}
+
+/// Opens the window, or prolongs it.
+fn open(context: &mut Context<'_>, now: SimTime) {
+    let Some(settings) = context.karpenter.settings else { return };
+    let batch = &mut context.karpenter.batch;
     let idle_end = now + settings.batch_idle;
     let latest = match batch.window.take() {
         Some(window) => {
@@ -111,6 +125,19 @@ fn trigger(context: &mut Context<'_>, now: SimTime, by: Trigger) {
     };
     let closes = context.queue.schedule(idle_end.min(latest), class::BATCH, Event::BatchClosed);
     batch.window = Some(Window { closes, latest });
+}
+
+/// A pass has begun that takes time: what triggers meanwhile opens the next window when the pass is over.
+pub(super) fn pass_begins(context: &mut Context<'_>) {
+    context.karpenter.batch.busy = true;
+}
+
+/// The pass is over.
+pub(super) fn pass_ends(context: &mut Context<'_>, now: SimTime) {
+    context.karpenter.batch.busy = false;
+    if std::mem::take(&mut context.karpenter.batch.armed) {
+        open(context, now);
+    }
 }
 
 /// The window ends: one scheduling pass for whatever is pending.

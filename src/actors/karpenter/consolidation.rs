@@ -18,8 +18,10 @@ use crate::actors::event::{Event, class};
 use crate::domain::node_pool::ConsolidationPolicy;
 use crate::domain::pod::OwnerKind;
 use crate::domain::{KarpenterVersion, NodeId, NodePool, SimDuration, SimTime};
+use crate::policy::controller_time::karpenter::SearchWork;
 use crate::policy::disruption::{
-    Candidate, ClusterView, Found, Memory, Method, Survey, WhatIf, candidates, emptiness, multi_node, single_node,
+    Candidate, ClusterView, Found, Memory, Method, Rejection, Survey, WhatIf, candidates, emptiness, multi_node,
+    single_node,
 };
 use crate::world::NodePhase;
 use crate::world::record::{CommandId, WorkloadKind};
@@ -45,6 +47,8 @@ pub(super) struct Loop {
     memory: Memory,
     /// A proposal before its validation.
     waiting: Option<(Method, Proposal, CommandId)>,
+    /// What a look or a validation came to whose time is not over: without a command, a proposal.
+    thought: Option<(Method, Proposal, Option<CommandId>)>,
     /// Nodes of the last command.
     leaving: Vec<NodeId>,
     last_action: SimTime,
@@ -65,7 +69,7 @@ pub(super) fn is_enabled(pool: &NodePool) -> bool {
 
 /// One look.
 pub(super) fn pass(context: &mut Context<'_>, now: SimTime) {
-    context.queue.schedule_in(POLL, class::DISRUPTION, Event::DisruptionPass);
+    let again = context.queue.schedule_in(POLL, class::DISRUPTION, Event::DisruptionPass);
     if is_busy(context, now) || disruption::is_unsynced(context) {
         return;
     }
@@ -73,10 +77,40 @@ pub(super) fn pass(context: &mut Context<'_>, now: SimTime) {
     if context.karpenter.consolidation.memo == Some(stamp) || !is_quiet(context, now) {
         return;
     }
-    let Some((method, proposal)) = search(context, now) else {
+    let (found, work) = search(context, now);
+    let took = disruption::took(context, work, false);
+    if let Some(took) = took {
+        context.queue.cancel(again);
+        context.queue.schedule_in(took + POLL, class::DISRUPTION, Event::DisruptionPass);
+    }
+    let Some((method, proposal)) = found else {
         context.karpenter.consolidation.memo = Some(stamp);
         return;
     };
+    match took {
+        None => propose(context, now, method, proposal),
+        Some(took) => think(context, took, (method, proposal, None)),
+    }
+}
+
+/// What was found out is acted upon after the time that it took.
+fn think(context: &mut Context<'_>, took: SimDuration, thought: (Method, Proposal, Option<CommandId>)) {
+    context.karpenter.consolidation.thought = Some(thought);
+    context.queue.schedule_in(took, class::DISRUPTION, Event::DisruptionConcluded);
+}
+
+/// The time of a look or of a validation is over.
+pub(super) fn concluded(context: &mut Context<'_>, now: SimTime) {
+    let Some((method, proposal, command)) = context.karpenter.consolidation.thought.take() else { return };
+    match (disruption::are_there(context, &proposal), command) {
+        (true, None) => propose(context, now, method, proposal),
+        (true, Some(command)) => carry_out(context, now, command, proposal),
+        (false, None) => {}
+        (false, Some(command)) => context.world.reject_command(command, now, &Rejection::Churn.to_string()),
+    }
+}
+
+fn propose(context: &mut Context<'_>, now: SimTime, method: Method, proposal: Proposal) {
     let command = disruption::record(context, now, method, &proposal);
     if validates(context) {
         context.karpenter.consolidation.waiting = Some((method, proposal, command));
@@ -90,10 +124,15 @@ pub(super) fn pass(context: &mut Context<'_>, now: SimTime) {
 pub(super) fn validated(context: &mut Context<'_>, now: SimTime) {
     let Some((method, mut proposal, command)) = context.karpenter.consolidation.waiting.take() else { return };
     provisioning::refresh(context, now);
-    match disruption::revalidate(context, now, method, &proposal, &mut Survey::default()) {
+    let (holds, work) = disruption::revalidate(context, now, method, &proposal, &mut Survey::default());
+    let took = disruption::took(context, work, false);
+    match holds {
         Ok(nodes) => {
             proposal.nodes = nodes;
-            carry_out(context, now, command, proposal);
+            match took {
+                None => carry_out(context, now, command, proposal),
+                Some(took) => think(context, took, (method, proposal, Some(command))),
+            }
         }
         Err(why) => context.world.reject_command(command, now, &why.to_string()),
     }
@@ -120,7 +159,10 @@ fn is_busy(context: &Context<'_>, now: SimTime) -> bool {
         let awaited = state.deletion_requested.is_some_and(|since| now - since < GONE_WITHIN);
         awaited && state.phase != NodePhase::Gone
     };
-    own.waiting.is_some() || !context.karpenter.commands.is_empty() || own.leaving.iter().any(leaves)
+    own.waiting.is_some()
+        || own.thought.is_some()
+        || !context.karpenter.commands.is_empty()
+        || own.leaving.iter().any(leaves)
 }
 
 /// Whether nothing has changed for long enough.
@@ -135,11 +177,12 @@ fn is_quiet(context: &Context<'_>, now: SimTime) -> bool {
     now - karpenter.stamp.changed() > if settled { QUIET } else { RESTLESS }
 }
 
-fn search(context: &mut Context<'_>, now: SimTime) -> Option<(Method, Proposal)> {
+fn search(context: &mut Context<'_>, now: SimTime) -> (Option<(Method, Proposal)>, SearchWork) {
     provisioning::refresh(context, now);
     let pending = provisioning::provisionable(context);
     let unix_seconds = context.setup.unix_seconds(now);
     let mut memory = std::mem::take(&mut context.karpenter.consolidation.memory);
+    let mut work = SearchWork::default();
     let found = cluster_view::with_view(context, now, &pending, |setup, view, nodes| {
         let allowances = |method: Method| view.allowances(method.reason(), unix_seconds);
         let proposed = |method: Method, found: Found| match found {
@@ -157,17 +200,25 @@ fn search(context: &mut Context<'_>, now: SimTime) -> Option<(Method, Proposal)>
         }
         let mut packer = context.karpenter.instance_types.packer(&context.karpenter.pools, setup);
         let mut what_if = WhatIf::new(packer.get(), view);
+        let over = |method: Method| {
+            let limit = disruption::limit(context, method);
+            move |work: SearchWork| limit.is_some_and(|limit| work.time() > limit)
+        };
         if view.karpenter >= KarpenterVersion::V0_22 {
-            let several = multi_node(&mut what_if, &loaded, &mut allowances(Method::MultiNode), None);
+            let over = over(Method::MultiNode);
+            let several = multi_node(&mut what_if, &loaded, &mut allowances(Method::MultiNode), Some(&over));
+            work = what_if.work();
             if let Some(found) = proposed(Method::MultiNode, several) {
                 return Some(found);
             }
         }
-        let one = single_node(&mut what_if, &loaded, &allowances(Method::SingleNode), &mut memory, None);
+        let over = over(Method::SingleNode);
+        let one = single_node(&mut what_if, &loaded, &allowances(Method::SingleNode), &mut memory, Some(&over));
+        work = what_if.work();
         proposed(Method::SingleNode, one)
     });
     context.karpenter.consolidation.memory = memory;
-    found
+    (found, work)
 }
 
 /// The candidates of Provisioners that consolidate; up to v0.18 a pod that nothing controls keeps its node.

@@ -7,11 +7,13 @@ use super::cluster_view::with_view;
 use super::last_look::{Answer, LastLook, Seen, can_be_kept};
 use super::queue::{self, Proposal};
 use super::type_lists::LazyPacker;
-use super::{claims, consolidation, has_disruption_loop, is_managed, provisioning};
+use super::{claims, consolidation, has_disruption_loop, is_managed, provisioning, time};
 use crate::actors::context::Context;
 use crate::actors::event::{Event, class};
 use crate::domain::node_pool::DisruptionReason;
 use crate::domain::{NodeId, PodId, SimDuration, SimTime};
+use crate::policy::controller_time::karpenter::{self as model, SearchWork};
+use crate::policy::controller_time::{at_speed, work_within};
 use crate::policy::disruption::{
     Allowance, Candidate, Class, ClusterView, Command, Found, Memory, Method, NodeCount, Obstacle, Rejection, Survey,
     WhatIf, candidates, drift, emptiness, multi_node, one_for_one, single_node, static_drift, template_claim, validate,
@@ -19,7 +21,7 @@ use crate::policy::disruption::{
 };
 use crate::policy::packing::PackingSetup;
 use crate::world::NodePhase;
-use crate::world::record::{CommandFacts, CommandId, NodeEnd, ReplacementFacts};
+use crate::world::record::{CommandFacts, CommandId, ControllerLoop, NodeEnd, ReplacementFacts};
 
 /// Between two passes that find nothing.
 const POLL: SimDuration = SimDuration::from_secs(10);
@@ -43,6 +45,8 @@ pub(super) struct Loop {
     survey: Survey,
     last_look: LastLook,
     waiting: Option<Waiting>,
+    /// What a look came to whose time is not over.
+    thought: Option<Thought>,
     /// Passes in a row that ended with a command that could not be started.
     failures: u32,
     /// Nodes that each reason's method last found it may take, in the order of [`DisruptionReason::ALL`].
@@ -56,6 +60,15 @@ struct Waiting {
     place: usize,
     proposal: Proposal,
     command: CommandId,
+}
+
+/// What the loop has found out, and does when the time is over that this took.
+#[derive(Debug)]
+enum Thought {
+    /// Proposals of a method, if one has something to do.
+    Found(Option<Proposals>),
+    /// Which nodes of a proposal may still go.
+    Validated(Waiting, Result<Vec<NodeId>, Rejection>),
 }
 
 /// One pass of the loop.
@@ -79,28 +92,77 @@ pub(super) fn is_unsynced(context: &Context<'_>) -> bool {
 }
 
 /// Tries the methods from one on, until one has something to do.
-fn try_methods(context: &mut Context<'_>, now: SimTime, mut from: usize) {
-    while let Some((place, proposals)) = search(context, now, from) {
-        let method = ORDER[place];
-        let (mut started, mut failed) = (false, false);
-        for proposal in proposals {
-            let command = record(context, now, method, &proposal);
-            if method.class() == Class::Graceful {
-                context.karpenter.disruption.waiting = Some(Waiting { place, proposal, command });
-                context.queue.schedule_in(VALIDATION, class::DISRUPTION, Event::DisruptionValidation);
-                return;
-            }
-            let starts = queue::start(context, now, command, proposal);
-            started |= starts;
-            failed |= !starts;
-        }
-        if failed || started {
-            return next_pass(context, failed);
-        }
-        from = place + 1;
+fn try_methods(context: &mut Context<'_>, now: SimTime, from: usize) {
+    let (found, took) = search(context, now, from);
+    match took {
+        // Nothing happens at the end of the look then.
+        Some(took) if found.is_none() => nothing_found(context, took),
+        Some(took) => think(context, took, Thought::Found(found)),
+        None => act(context, now, found),
     }
+}
+
+/// What was found out is acted upon after the time that it took.
+fn think(context: &mut Context<'_>, took: SimDuration, thought: Thought) {
+    context.karpenter.disruption.thought = Some(thought);
+    context.queue.schedule_in(took, class::DISRUPTION, Event::DisruptionConcluded);
+}
+
+/// The time of a look is over: what it came to is acted upon, by what was seen at its start.
+pub(in crate::actors) fn disruption_concluded(context: &mut Context<'_>, now: SimTime) {
+    if !has_disruption_loop(context.setup.versions.karpenter) {
+        return consolidation::concluded(context, now);
+    }
+    match context.karpenter.disruption.thought.take() {
+        Some(Thought::Found(Some((place, mut proposals)))) => {
+            proposals.retain(|proposal| are_there(context, proposal));
+            if proposals.is_empty() {
+                return next_pass(context, false);
+            }
+            act(context, now, Some((place, proposals)));
+        }
+        Some(Thought::Found(None)) => act(context, now, None),
+        Some(Thought::Validated(waiting, Ok(_))) if !are_there(context, &waiting.proposal) => {
+            settle(context, now, waiting, Err(Rejection::Churn));
+        }
+        Some(Thought::Validated(waiting, holds)) => settle(context, now, waiting, holds),
+        None => {}
+    }
+}
+
+/// Whether the nodes of a proposal are there as they were, and nobody else has begun to remove one.
+pub(super) fn are_there(context: &Context<'_>, proposal: &Proposal) -> bool {
+    let there =
+        |&node: &NodeId| context.world.node(node).phase == NodePhase::Registered && !claims::is_marked(context, node);
+    proposal.nodes.iter().all(there)
+}
+
+/// Starts what was found, or has it wait for its validation.
+fn act(context: &mut Context<'_>, now: SimTime, found: Option<Proposals>) {
+    let Some((place, proposals)) = found else { return nothing_found(context, SimDuration::ZERO) };
+    let method = ORDER[place];
+    let (mut started, mut failed) = (false, false);
+    for proposal in proposals {
+        let command = record(context, now, method, &proposal);
+        if method.class() == Class::Graceful {
+            context.karpenter.disruption.waiting = Some(Waiting { place, proposal, command });
+            context.queue.schedule_in(VALIDATION, class::DISRUPTION, Event::DisruptionValidation);
+            return;
+        }
+        let starts = queue::start(context, now, command, proposal);
+        started |= starts;
+        failed |= !starts;
+    }
+    if failed || started {
+        return next_pass(context, failed);
+    }
+    try_methods(context, now, place + 1);
+}
+
+/// Nothing is to be done: the loop looks again a while after the end of a look that takes so long.
+fn nothing_found(context: &mut Context<'_>, took: SimDuration) {
     context.karpenter.disruption.failures = 0;
-    context.queue.schedule_in(POLL, class::DISRUPTION, Event::DisruptionPass);
+    context.queue.schedule_in(took + POLL, class::DISRUPTION, Event::DisruptionPass);
 }
 
 /// A command was started, and the loop goes on at once; or one could not be, and it waits ever longer.
@@ -116,9 +178,10 @@ fn next_pass(context: &mut Context<'_>, failed: bool) {
     context.queue.schedule_in(wait, class::DISRUPTION, Event::DisruptionPass);
 }
 
-/// The first method from one on that has something to do, and what: one command, but for static drift. Methods that find
-/// nothing remember the stamp and do not look again before it changes; drift always looks.
-fn search(context: &mut Context<'_>, now: SimTime, from: usize) -> Option<Proposals> {
+/// The first method from one on that has something to do, and what: one command, but for static drift; and how long it took to
+/// find out, where that takes time. Methods that find nothing remember the stamp and do not look again before it changes; drift
+/// always looks.
+fn search(context: &mut Context<'_>, now: SimTime, from: usize) -> (Option<Proposals>, Option<SimDuration>) {
     let stamp = context.karpenter.stamp.read(now);
     let drifted = context.karpenter.nodes.values().any(|claim| claim.drifted.is_some());
     if !drifted {
@@ -134,7 +197,7 @@ fn search(context: &mut Context<'_>, now: SimTime, from: usize) -> Option<Propos
     };
     let open: Vec<Method> = (from..ORDER.len()).filter(open).map(|place| ORDER[place]).collect();
     if open.is_empty() {
-        return None;
+        return (None, took(context, SearchWork::default(), false));
     }
     provisioning::refresh(context, now);
     let pending = provisioning::provisionable(context);
@@ -151,14 +214,42 @@ fn search(context: &mut Context<'_>, now: SimTime, from: usize) -> Option<Propos
         }
         None => look(context, now, &pending, seen, &open),
     };
+    let mut work = SearchWork::default();
+    let mut cut = false;
     for (method, answer) in answers {
+        work = work.plus(answer.work);
+        cut |= is_cut(context, method, &answer);
         count(&mut context.karpenter.disruption.eligible, method.reason(), answer.candidates);
         context.world.note_obstacles(answer.met);
         if answer.lasting {
             context.karpenter.disruption.memos[place_of(method)] = Some(stamp);
         }
     }
-    found
+    (found, took(context, work, cut))
+}
+
+/// How long a look with such simulations takes, where it takes time; it is put on record.
+pub(super) fn took(context: &mut Context<'_>, work: SearchWork, cut: bool) -> Option<SimDuration> {
+    let time = time(context)?;
+    let nodes = context.world.live_nodes().len();
+    let took = at_speed(model::look(nodes) + work.time(), time.speed_percent);
+    context.world.note_loop(ControllerLoop::KarpenterLook, took, cut);
+    Some(took)
+}
+
+/// How long a method may search at most, as the time that it was measured to take; `None` for any time.
+pub(super) fn limit(context: &Context<'_>, method: Method) -> Option<SimDuration> {
+    let limit = match method {
+        Method::MultiNode => model::MULTI_NODE_LIMIT,
+        Method::SingleNode => model::SINGLE_NODE_LIMIT,
+        Method::Emptiness | Method::Drift | Method::StaticDrift => return None,
+    };
+    Some(work_within(limit, time(context)?.speed_percent))
+}
+
+/// Whether the end of its time stopped a method.
+fn is_cut(context: &Context<'_>, method: Method, answer: &Answer) -> bool {
+    limit(context, method).is_some_and(|limit| answer.work.time() > limit)
 }
 
 fn place_of(method: Method) -> usize {
@@ -184,7 +275,9 @@ fn look(
         let asking = Asking { packer: Some(&mut packer), what_if: None };
         let (memory, survey) = (&mut memory, &mut survey);
         let counted: Vec<NodeCount> = (0..view.pools.len()).map(|pool| view.counted_nodes(pool)).collect();
-        let mut inquiry = Inquiry { view, nodes, setup, asking, survey, memory, counted: &counted, unix_seconds };
+        let limits = [Method::MultiNode, Method::SingleNode].map(|method| limit(context, method));
+        let counts = &counted[..];
+        let mut inquiry = Inquiry { view, nodes, setup, asking, survey, memory, counted: counts, unix_seconds, limits };
         let (mut answers, mut found) = (Vec::new(), None);
         for &method in open {
             let (answer, proposals) = inquiry.ask(method);
@@ -199,7 +292,9 @@ fn look(
     context.karpenter.disruption.memory = memory;
     context.karpenter.disruption.survey = survey;
     let mut last_look = std::mem::take(&mut context.karpenter.disruption.last_look);
-    match counted.filter(|_| found.is_none()) {
+    // A search that ran out of time goes on where it stopped.
+    let cut = answers.iter().any(|(method, answer)| is_cut(context, *method, answer));
+    match counted.filter(|_| found.is_none() && !cut) {
         Some(counted) => last_look.keep(context, seen, counted, answers.clone()),
         None => last_look.forget(),
     }
@@ -219,6 +314,8 @@ struct Inquiry<'q, 'p> {
     /// Nodes of each pool that count for its budgets.
     counted: &'q [NodeCount],
     unix_seconds: i64,
+    /// How long multi-node and single-node consolidation may search.
+    limits: [Option<SimDuration>; 2],
 }
 
 /// The packer, and from the first question on the cluster as compiled by it.
@@ -233,6 +330,11 @@ impl<'q, 'p> Asking<'q, 'p> {
             self.what_if = Some(WhatIf::new(packer.get(), view).brief());
         }
         self.what_if.as_mut()
+    }
+
+    /// What all questions so far were.
+    fn work(&self) -> SearchWork {
+        self.what_if.as_ref().map_or(SearchWork::default(), WhatIf::work)
     }
 }
 
@@ -265,7 +367,9 @@ impl Inquiry<'_, '_> {
             let others = others.iter().filter(|(_, kind)| *kind != Obstacle::Unmanaged);
             answer.met.extend(others.map(|&(node, kind)| (nodes[node], kind)));
         }
+        let before = self.asking.work();
         let found = if candidates.is_empty() { None } else { self.try_method(method, candidates, &mut allowances) };
+        answer.work = self.asking.work().since(before);
         if method == Method::SingleNode {
             answer.met.extend(self.memory.passed_over.drain(..).map(|(node, kind)| (nodes[node], kind)));
         }
@@ -287,10 +391,13 @@ impl Inquiry<'_, '_> {
             let constrained = candidates.iter().any(|own| allowances[own.pool].0 == 0);
             return Some(if constrained { Found::NotNow } else { Found::Nothing });
         }
+        let [multi, single] = self.limits;
+        let multi_over = |work: SearchWork| multi.is_some_and(|limit| work.time() > limit);
+        let single_over = |work: SearchWork| single.is_some_and(|limit| work.time() > limit);
         let what_if = self.asking.about(self.view)?;
         Some(match method {
-            Method::MultiNode => multi_node(what_if, candidates, allowances, None),
-            Method::SingleNode => single_node(what_if, candidates, allowances, self.memory, None),
+            Method::MultiNode => multi_node(what_if, candidates, allowances, Some(&multi_over)),
+            Method::SingleNode => single_node(what_if, candidates, allowances, self.memory, Some(&single_over)),
             Method::Emptiness | Method::Drift | Method::StaticDrift => {
                 drift(what_if, candidates, allowances).0.map_or(Found::Nothing, Found::Command)
             }
@@ -353,12 +460,21 @@ pub(in crate::actors) fn disruption_validation(context: &mut Context<'_>, now: S
     if !has_disruption_loop(context.setup.versions.karpenter) {
         return consolidation::validated(context, now);
     }
-    let Some(Waiting { place, mut proposal, command }) = context.karpenter.disruption.waiting.take() else { return };
+    let Some(waiting) = context.karpenter.disruption.waiting.take() else { return };
     provisioning::refresh(context, now);
     let mut survey = std::mem::take(&mut context.karpenter.disruption.survey);
     survey.start_anew();
-    let holds = revalidate(context, now, ORDER[place], &proposal, &mut survey);
+    let (holds, work) = revalidate(context, now, ORDER[waiting.place], &waiting.proposal, &mut survey);
     context.karpenter.disruption.survey = survey;
+    match took(context, work, false) {
+        Some(took) => think(context, took, Thought::Validated(waiting, holds)),
+        None => settle(context, now, waiting, holds),
+    }
+}
+
+/// Starts a proposal that still holds, or drops it.
+fn settle(context: &mut Context<'_>, now: SimTime, waiting: Waiting, holds: Result<Vec<NodeId>, Rejection>) {
+    let Waiting { place, mut proposal, command } = waiting;
     match holds {
         Ok(nodes) => {
             proposal.nodes = nodes;
@@ -372,17 +488,18 @@ pub(in crate::actors) fn disruption_validation(context: &mut Context<'_>, now: S
     }
 }
 
-/// The nodes that may still go.
+/// The nodes that may still go, and what it took to find out.
 pub(super) fn revalidate(
     context: &Context<'_>,
     now: SimTime,
     method: Method,
     proposal: &Proposal,
     survey: &mut Survey,
-) -> Result<Vec<NodeId>, Rejection> {
+) -> (Result<Vec<NodeId>, Rejection>, SearchWork) {
     let pending = provisioning::provisionable(context);
+    let mut work = SearchWork::default();
     let unix_seconds = context.setup.unix_seconds(now);
-    with_view(context, now, &pending, |setup, view, nodes| {
+    let holds = with_view(context, now, &pending, |setup, view, nodes| {
         let surveyed = survey.of(view, method);
         let fresh = &surveyed.0;
         let mut allowances = view.allowances(method.reason(), unix_seconds);
@@ -401,9 +518,12 @@ pub(super) fn revalidate(
             price: crate::domain::HourlyRate::ZERO,
         };
         let mut packer = context.karpenter.instance_types.packer(&context.karpenter.pools, setup);
-        validate(&mut WhatIf::new(packer.get(), view), &command, fresh, &mut allowances)?;
-        Ok(proposal.nodes.clone())
-    })
+        let mut what_if = WhatIf::new(packer.get(), view);
+        let valid = validate(&mut what_if, &command, fresh, &mut allowances);
+        work = what_if.work();
+        valid.map(|()| proposal.nodes.clone())
+    });
+    (holds, work)
 }
 
 /// Something has changed that could change a decision.

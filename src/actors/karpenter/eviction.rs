@@ -8,6 +8,8 @@
 //! CPU.
 
 use super::claims::is_marked;
+use super::pace;
+use crate::actors::call_limit::CallLimit;
 use crate::actors::context::Context;
 use crate::actors::event::{Event, class};
 use crate::actors::kubelet;
@@ -29,18 +31,13 @@ const RETRY_EVERY: SimDuration = SimDuration::from_millis(10);
 /// Tries after a refusal that may be made at once.
 const RETRY_BURST: i64 = 1_000;
 
-/// The limit on tries after a refusal, of all pods together: a bucket that is full at the start.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct RetryLimit {
-    /// When the bucket would be full, if nobody drew on it any more.
-    full_at: SimTime,
-}
+/// The limit on tries after a refusal, of all pods together.
+#[derive(Clone, Debug)]
+pub(super) struct RetryLimit(CallLimit);
 
-impl RetryLimit {
-    /// Takes a token; how long the one who takes it has to wait for it.
-    fn reserve(&mut self, now: SimTime) -> SimDuration {
-        self.full_at = self.full_at.max(now) + RETRY_EVERY;
-        (self.full_at - now - RETRY_EVERY * RETRY_BURST).max(SimDuration::ZERO)
+impl Default for RetryLimit {
+    fn default() -> Self {
+        Self(CallLimit::every(RETRY_EVERY, RETRY_BURST))
     }
 }
 
@@ -48,7 +45,12 @@ impl RetryLimit {
 pub(super) fn enqueue(context: &mut Context<'_>, now: SimTime, pod: PodId) {
     if let std::collections::btree_map::Entry::Vacant(place) = context.karpenter.evictions.entry(pod) {
         place.insert(0);
-        attempt(context, now, pod);
+        let at = pace::eviction_at(context, now);
+        if at > now {
+            context.queue.schedule(at, class::NODE_AUTOSCALER, Event::EvictionRetry(pod));
+        } else {
+            attempt(context, now, pod);
+        }
     }
 }
 
@@ -63,7 +65,7 @@ pub(in crate::actors) fn attempt(context: &mut Context<'_>, now: SimTime, pod: P
     }
     context.karpenter.evictions.insert(pod, failures + 1);
     let wait = (BACKOFF * i64::from(1_u32 << failures.min(7))).min(BACKOFF_MAX);
-    let wait = wait.max(context.karpenter.eviction_retries.reserve(now));
+    let wait = wait.max(context.karpenter.eviction_retries.0.reserve(now) - now);
     context.queue.schedule_in(wait, class::NODE_AUTOSCALER, Event::EvictionRetry(pod));
 }
 
@@ -204,13 +206,13 @@ mod tests {
     #[test]
     fn a_thousand_tries_are_free_and_a_hundred_a_second_after_that() {
         let at = |millis: i64| SimTime::ZERO + SimDuration::from_millis(millis);
-        let mut limit = RetryLimit::default();
-        assert!((0..1_000).all(|_| limit.reserve(at(5_000)) == SimDuration::ZERO));
-        assert_eq!(limit.reserve(at(5_000)), SimDuration::from_millis(10));
-        assert_eq!(limit.reserve(at(5_000)), SimDuration::from_millis(20));
+        let mut limit = RetryLimit::default().0;
+        assert!((0..1_000).all(|_| limit.reserve(at(5_000)) == at(5_000)));
+        assert_eq!(limit.reserve(at(5_000)), at(5_010));
+        assert_eq!(limit.reserve(at(5_000)), at(5_020));
         // Two seconds later two hundred have come back, and two of them are spoken for.
-        assert!((0..198).all(|_| limit.reserve(at(7_000)) == SimDuration::ZERO));
-        assert_eq!(limit.reserve(at(7_000)), SimDuration::from_millis(10));
-        assert_eq!(limit.reserve(at(60_000)), SimDuration::ZERO);
+        assert!((0..198).all(|_| limit.reserve(at(7_000)) == at(7_000)));
+        assert_eq!(limit.reserve(at(7_000)), at(7_010));
+        assert_eq!(limit.reserve(at(60_000)), at(60_000));
     }
 }

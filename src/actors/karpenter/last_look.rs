@@ -17,6 +17,7 @@ use crate::actors::context::Context;
 use crate::domain::node_pool::DisruptionReason;
 use crate::domain::{KarpenterVersion, NodeId, NodePool, PodId, SimTime};
 use crate::policy::budgets::BudgetStatus;
+use crate::policy::controller_time::karpenter::SearchWork;
 use crate::policy::disruption::{
     Allowance, Candidate, ClusterView, Disturbance, Method, NodeCount, Obstacle, PodsDigest, allowed, compare_by_cost,
 };
@@ -59,6 +60,8 @@ pub(super) struct Answer {
     pub(super) lasting: bool,
     /// How many candidates there were.
     pub(super) candidates: u32,
+    /// What it was for upstream.
+    pub(super) work: SearchWork,
     /// What kept nodes.
     pub(super) met: Vec<(NodeId, Obstacle)>,
     /// What each pool's budgets allowed.
@@ -81,6 +84,7 @@ impl Answer {
         Self {
             lasting: false,
             candidates: candidates.len() as u32,
+            work: SearchWork::default(),
             met: Vec::new(),
             allowed: allowances.iter().map(|own| own.0).collect(),
             order: order.map(|own| (nodes[own.node], Disturbance::of(&view.nodes[own.node]))).collect(),

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use super::claims::whole;
-use super::{Claim, Karpenter, images, reservations, termination};
+use super::{Claim, Karpenter, images, pace, reservations, termination};
 use crate::actors::context::{Context, Machine};
 use crate::actors::event::{Event, class};
 use crate::actors::{interruption, node_life, replay};
@@ -44,10 +44,11 @@ pub(super) fn request(context: &mut Context<'_>, now: SimTime, node: NodeId, cla
         replay::request_launch(context, node);
         return;
     }
-    let call = context.ec2.next_fleet_call_time(1, now);
+    let begins = pace::launch_begins(context, now);
+    let call = context.ec2.next_fleet_call_time(1, begins);
     let templates = new_templates(context, &claim);
     context.karpenter.launching.insert(node, claim);
-    let answered = now + MERGE + TEMPLATE * i64::from(templates) + call;
+    let answered = begins + MERGE + TEMPLATE * i64::from(templates) + call;
     context.queue.schedule(answered, class::NODE_AUTOSCALER, Event::FleetAnswered(node));
 }
 

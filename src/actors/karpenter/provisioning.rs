@@ -9,7 +9,10 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::claims::{ClaimState, is_marked, nominate, whole};
 use super::cluster_view::{known_nodes, pending_pod, pod_view, ties, view_of, with_packing_setup};
 use super::last_pass::{LastPass, Question};
-use super::{Claim, assignment, disruption, eviction, is_managed, kept_pods, launch, nomination_window, reservations};
+use super::{
+    Claim, assignment, batching, disruption, eviction, is_managed, kept_pods, launch, nomination_window, reservations,
+    time,
+};
 use crate::actors::context::Context;
 use crate::actors::event::{Event, class};
 use crate::actors::scheduler_loop;
@@ -18,6 +21,7 @@ use crate::domain::{
     HourlyRate, KarpenterVersion, NodeId, PodId, PodSpec, ResourceName, SimDuration, SimTime, Symbol, well_known,
 };
 use crate::policy::bin_packing::Effort;
+use crate::policy::controller_time::{at_speed, karpenter as model, work_within};
 use crate::policy::instance_types::{has_fixed_places, refresh_offerings};
 use crate::policy::packing::{
     BoundPod, LeftOut, NodePods, NodeView, PackerKind, PackingPlan, PendingPod, PlannedClaim, ReservedMode, Situation,
@@ -26,7 +30,7 @@ use crate::policy::packing::{
 use crate::policy::selection::price::Terms;
 use crate::world::NodePhase;
 use crate::world::node_operations::NewNode;
-use crate::world::record::{ClaimFacts, EventKind, NodeOrigin};
+use crate::world::record::{ClaimFacts, ControllerLoop, EventKind, NodeOrigin};
 
 /// One pass. While a claim waits for its launch to be answered the pass is given up: the pods trigger again later.
 pub(super) fn pass(context: &mut Context<'_>, now: SimTime) {
@@ -50,8 +54,35 @@ pub(super) fn pass(context: &mut Context<'_>, now: SimTime) {
         }
         None => pack(context, &known, &question),
     };
-    let plan = apply(context, now, &known, &question.pods, plan);
-    if let Some(plan) = plan {
+    let passing = Passing { known, question, plan };
+    let Some(time) = time(context) else { return carry_out(context, now, passing) };
+    let took = at_speed(model::pass(&passing.plan.work), time.speed_percent);
+    context.world.note_loop(ControllerLoop::KarpenterPass, took, !passing.plan.unreached.is_empty());
+    context.karpenter.passing = Some(Box::new(passing));
+    batching::pass_begins(context);
+    context.queue.schedule_in(took, class::NODE_AUTOSCALER, Event::PassFinished);
+}
+
+/// A pass that has been worked out and is not carried out yet.
+#[derive(Debug)]
+pub(super) struct Passing {
+    /// The nodes that it knew.
+    known: Vec<NodeId>,
+    question: Question,
+    plan: PackingPlan,
+}
+
+/// The time of the pass is over: what it came to by what it saw at its start is carried out.
+pub(in crate::actors) fn finished(context: &mut Context<'_>, now: SimTime) {
+    if let Some(passing) = context.karpenter.passing.take() {
+        carry_out(context, now, *passing);
+    }
+    batching::pass_ends(context, now);
+}
+
+fn carry_out(context: &mut Context<'_>, now: SimTime, passing: Passing) {
+    let Passing { known, question, plan } = passing;
+    if let Some(plan) = apply(context, now, &known, &question.pods, plan) {
         LastPass::keep(context, question, plan);
     }
 }
@@ -215,11 +246,12 @@ fn pack(context: &Context<'_>, known: &[NodeId], question: &Question) -> Packing
         .collect();
     let pending: Vec<PendingPod<'_>> = pods.iter().map(|&pod| pending_pod(context, pod)).collect();
     let situation = Situation { nodes: &nodes, pods: &pending, reserved: ReservedMode::Strict, ties: ties(context) };
+    let most = time(context).map(|time| work_within(model::PASS_LIMIT, time.speed_percent));
     let kind = context.karpenter.settings.map_or(PackerKind::Karpenter, |settings| settings.packer);
     with_packing_setup(context, |setup| {
         let mut packer = context.karpenter.instance_types.packer(&context.karpenter.pools, setup);
         match kind {
-            PackerKind::Karpenter => packer.get().pack(&situation),
+            PackerKind::Karpenter => packer.get().pack_within(&situation, most),
             PackerKind::CostAware => {
                 // A clock here would let the answer depend on the machine.
                 let mut effort = Effort { steps: Effort::QUICK, go_on: &mut || true };
@@ -262,6 +294,9 @@ fn apply(
     }
     for unplaced in &plan.unschedulable {
         let pod = pods[unplaced.pod];
+        if context.world.pod(pod).finished {
+            continue;
+        }
         context.world.note_pod(pod, now, EventKind::PodNotPlaced, &unplaced.reason.to_string());
     }
     if plan.claims.is_empty() {

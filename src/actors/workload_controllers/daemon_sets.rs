@@ -209,20 +209,47 @@ fn finish_update(context: &mut Context<'_>, now: SimTime, workload: WorkloadId, 
     }
 }
 
-/// Makes the daemon of a node, if it wants one.
+/// Makes the daemon of a node, if it wants one, when the controller may.
 fn place(context: &mut Context<'_>, now: SimTime, workload: WorkloadId, node: NodeId) {
-    if !stays(context, node) {
+    if !wants(context, workload, node) {
         return;
+    }
+    let at = context.controllers.reserve_for_daemon(now);
+    if at > now {
+        context.queue.schedule(at, class::CONTROLLERS, Event::DaemonDue(workload, node));
+    } else {
+        make(context, now, workload, node);
+    }
+}
+
+/// The controller may make the daemon of a node that wanted one.
+pub(in crate::actors) fn due(context: &mut Context<'_>, now: SimTime, workload: WorkloadId, node: NodeId) {
+    let current = context.world.workload(workload).revision;
+    let there = |&pod: &PodId| {
+        let state = context.world.pod(pod);
+        state.pinned == Some(node) && state.is_active() && state.revision == current
+    };
+    let there = context.world.workload(workload).pods.iter().any(there);
+    if !there && wants(context, workload, node) {
+        make(context, now, workload, node);
+    }
+}
+
+fn make(context: &mut Context<'_>, now: SimTime, workload: WorkloadId, node: NodeId) {
+    let pod = context.world.create_pod(workload, Some(node), now);
+    scheduler_loop::pod_created(context, now, pod);
+}
+
+/// Whether a node is to have a pod of the DaemonSet.
+fn wants(context: &Context<'_>, workload: WorkloadId, node: NodeId) -> bool {
+    if !stays(context, node) {
+        return false;
     }
     let host = context.world.node(node);
     let template = &context.world.workload(workload).template;
     let repelling = host.taints.iter().filter(|taint| taint.effect != TaintEffect::PreferNoSchedule);
-    let wanted = template.selects_node(&host.labels, host.name.as_str())
-        && first_untolerated(repelling, &template.tolerations).is_none();
-    if wanted {
-        let pod = context.world.create_pod(workload, Some(node), now);
-        scheduler_loop::pod_created(context, now, pod);
-    }
+    template.selects_node(&host.labels, host.name.as_str())
+        && first_untolerated(repelling, &template.tolerations).is_none()
 }
 
 /// The template with what the DaemonSet controller adds to every pod.

@@ -10,8 +10,8 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use super::super::context::Context;
-use super::super::load_loop;
-use super::{begin_workload, create_pods, delete_surplus, is_available, wake};
+use super::super::{kubelet, load_loop};
+use super::{begin_workload, create_pods, is_available, replica_sets, surplus, wake};
 use crate::domain::pod::{IntOrPercent, OwnerKind};
 use crate::domain::workload::Deployment;
 use crate::domain::{PodId, PodSpec, SimDuration, SimTime, Symbol, WorkloadId};
@@ -169,7 +169,8 @@ fn take_template(context: &mut Context<'_>, now: SimTime, workload: WorkloadId, 
 }
 
 /// A pod has become Ready: a rollout may go on, at once or when the pod counts as available.
-pub(super) fn pod_ready(context: &mut Context<'_>, workload: WorkloadId) {
+pub(super) fn pod_ready(context: &mut Context<'_>, now: SimTime, workload: WorkloadId, revision: u32) {
+    replica_sets::changed(context, now, workload, revision);
     let Some(own) = context.controllers.deployments.get(&workload).filter(|own| own.rolling) else { return };
     let min_ready = own.min_ready;
     super::wake_after(context, workload, min_ready);
@@ -329,12 +330,25 @@ fn view(context: &Context<'_>, now: SimTime, workload: WorkloadId, own: &Deploye
     }
 }
 
-fn active_of(context: &Context<'_>, workload: WorkloadId, revision: u32) -> impl Iterator<Item = PodId> {
+pub(super) fn active_of(context: &Context<'_>, workload: WorkloadId, revision: u32) -> impl Iterator<Item = PodId> {
     let pods = context.world.workload(workload).pods.iter().copied();
     pods.filter(move |&pod| {
         let state = context.world.pod(pod);
         state.is_active() && state.revision == revision
     })
+}
+
+/// A ReplicaSet has made or deleted pods: a rollout may go on.
+pub(super) fn set_changed(context: &mut Context<'_>, workload: WorkloadId) {
+    if context.controllers.deployments.get(&workload).is_some_and(|own| own.rolling) {
+        wake(context, workload);
+    }
+}
+
+/// How many pods a ReplicaSet is to have.
+pub(super) fn wanted(context: &Context<'_>, workload: WorkloadId, revision: u32) -> i64 {
+    let own = context.controllers.deployments.get(&workload);
+    own.and_then(|own| own.sets.get(revision as usize)).map_or(0, |set| set.replicas)
 }
 
 /// One ReplicaSet makes what is missing and deletes what is too many.
@@ -343,10 +357,12 @@ fn fill(context: &mut Context<'_>, now: SimTime, workload: WorkloadId, revision:
     debug_assert_eq!(active, active_of(context, workload, revision).count() as i64);
     match pod_change(active, wanted) {
         PodChange::Keep => return,
+        _ if replica_sets::changed(context, now, workload, revision) => return,
         PodChange::Create(count) => create_pods(context, now, workload, revision, count),
         PodChange::Delete(count) => {
-            let own: Vec<PodId> = active_of(context, workload, revision).collect();
-            delete_surplus(context, now, workload, &own, count);
+            for pod in surplus(context, now, workload, revision, count) {
+                kubelet::delete(context, now, pod, false, "the workload has too many replicas");
+            }
         }
     }
     // A pass makes or deletes so many at most; the rest follows.

@@ -13,7 +13,7 @@ use jiff::Timestamp;
 use super::super::context::Context;
 use super::super::event::{Event, class};
 use super::super::{kubelet, scheduler_loop};
-use super::{REACTION, begin_workload, wake};
+use super::{REACTION, begin_workload, may_call, wake};
 use crate::domain::pod::OwnerKind;
 use crate::domain::workload::{CronJob, Job, JobSpec};
 use crate::domain::{LabelSelector, PodId, SimDuration, SimTime, WorkloadId};
@@ -178,6 +178,9 @@ fn settle(context: &mut Context<'_>, now: SimTime, workload: WorkloadId, batch: 
 
 fn create(context: &mut Context<'_>, now: SimTime, workload: WorkloadId, job: &mut Running, count: u32) {
     for _ in 0..count {
+        if !may_call(context, now, workload) {
+            return;
+        }
         let pod = context.world.create_pod(workload, None, now);
         job.pods.push(pod);
         scheduler_loop::pod_created(context, now, pod);

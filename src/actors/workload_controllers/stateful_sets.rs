@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::super::context::Context;
 use super::super::{kubelet, load_loop, scheduler_loop, volumes};
-use super::{begin_workload, is_available, owned_template, wake, wake_after};
+use super::{begin_workload, is_available, may_call, owned_template, wake, wake_after};
 use crate::domain::pod::OwnerKind;
 use crate::domain::workload::StatefulSet;
 use crate::domain::{PodId, PodSpec, SimTime, WorkloadId};
@@ -96,6 +96,9 @@ pub(super) fn reconcile(context: &mut Context<'_>, now: SimTime, workload: Workl
     });
     finish_update(context, now, workload, &mut own, &views);
     for step in steps {
+        if !may_call(context, now, workload) {
+            break;
+        }
         match step {
             OrdinalStep::Create { ordinal, updated } => {
                 let revision = if updated { current } else { own.former };

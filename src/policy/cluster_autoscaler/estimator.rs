@@ -3,14 +3,14 @@
 //! Source: Cluster Autoscaler 1.36 `estimator/binpacking_estimator.go`, `estimator/decreasing_pod_orderer.go` and
 //! `estimator/threshold_based_limiter.go`.
 //!
-//! Deviation: limits of time (`max-nodegroup-binpacking-duration`, `max-binpacking-time`, `salvo-scale-up-budget`) never
-//! bind, since an iteration takes no simulated time.
+//! Deviation: where an iteration takes no simulated time, its limits of time never bind; `salvo-scale-up-budget` never does.
 
 use super::ground::{ClusterGround, Ground, RoomGround};
 use super::snapshot::{NodeAt, PodAt, Snapshot};
 use super::view::{NodeTemplate, PodTraits};
 use crate::domain::symbol::well_known;
-use crate::domain::{ResourceName, Symbol};
+use crate::domain::{ResourceName, SimDuration, Symbol};
+use crate::policy::controller_time::cluster_autoscaler::{self as model, EstimateWork};
 use crate::policy::kube_scheduler::{Predicates, ShapeId};
 
 /// Pods that are alike, to be packed.
@@ -66,6 +66,10 @@ pub struct Estimate {
     pub nodes: usize,
     /// Pods of each group that got a place; they are the first ones of the group.
     pub placed: Vec<usize>,
+    /// What there was to do.
+    pub work: EstimateWork,
+    /// Whether its time was up before it was done: it keeps what it has.
+    pub cut: bool,
 }
 
 /// Packs groups of pods onto fresh nodes of a template. The snapshot is as before afterwards, except for where its next
@@ -77,20 +81,35 @@ pub fn estimate(
     limit: NodeLimit,
     fast_path: bool,
 ) -> Estimate {
+    estimate_within(snapshot, groups, template, limit, fast_path, None)
+}
+
+/// The same within a time on the processor that was measured: when it is up, no further node is added.
+pub fn estimate_within(
+    snapshot: &mut Snapshot,
+    groups: &[PackingGroup<'_>],
+    template: &NodeTemplate,
+    limit: NodeLimit,
+    fast_path: bool,
+    time: Option<SimDuration>,
+) -> Estimate {
+    let nodes = snapshot.order().len() as u64;
     let order = packing_order(snapshot, groups, template, fast_path);
     let mark = snapshot.mark();
     let shapes: Vec<ShapeId> = groups
         .iter()
         .map(|group| group.pods.first().map_or(ShapeId::default(), |&pod| snapshot.shape_of(pod)))
         .collect();
-    let beyond = groups
-        .iter()
-        .zip(&shapes)
-        .any(|(group, &shape)| !group.pods.is_empty() && Predicates::looks_beyond_the_node(snapshot.view(), shape));
+    let looks_beyond = |(group, &shape): (&PackingGroup<'_>, &ShapeId)| {
+        !group.pods.is_empty() && Predicates::looks_beyond_the_node(snapshot.view(), shape)
+    };
+    let constrained: Vec<bool> = groups.iter().zip(&shapes).map(looks_beyond).collect();
+    let beyond = constrained.contains(&true);
+    let packing = Packing::new(limit, time, EstimateWork { nodes, ..EstimateWork::default() }, constrained);
     let estimate = if beyond {
-        pack(&mut ClusterGround::new(snapshot, template, groups, &shapes), groups, &order, limit)
+        pack(&mut ClusterGround::new(snapshot, template, groups, &shapes), groups, &order, packing)
     } else {
-        pack(&mut RoomGround::new(snapshot, template, &shapes), groups, &order, limit)
+        pack(&mut RoomGround::new(snapshot, template, &shapes), groups, &order, packing)
     };
     snapshot.go_back(mark);
     estimate
@@ -175,10 +194,43 @@ struct Packing {
     /// New nodes and, by the hostname rule, nodes that were there, that got a pod.
     old_nodes_with_pods: Vec<NodeAt>,
     fast_nodes: usize,
+    /// How long it may take, on the processor that was measured.
+    time: Option<SimDuration>,
+    work: EstimateWork,
+    cut: bool,
+    /// By group: whether its pods have constraints that look beyond their node.
+    constrained: Vec<bool>,
+    /// The group whose turn it is.
+    group: usize,
 }
 
 impl Packing {
-    fn may_add(&self) -> bool {
+    fn new(limit: NodeLimit, time: Option<SimDuration>, work: EstimateWork, constrained: Vec<bool>) -> Self {
+        Self {
+            limit,
+            added: 0,
+            pods_on: Vec::new(),
+            old_nodes_with_pods: Vec::new(),
+            fast_nodes: 0,
+            time,
+            work,
+            cut: false,
+            constrained,
+            group: 0,
+        }
+    }
+
+    /// One more pod has been held against the group.
+    fn count_pod(&mut self) {
+        self.work.pods += 1;
+        self.work.constrained += u64::from(self.constrained.get(self.group) == Some(&true));
+    }
+
+    fn may_add(&mut self) -> bool {
+        if self.time.is_some_and(|time| model::estimate(&self.work) > time) {
+            self.cut = true;
+            return false;
+        }
         match self.limit {
             NodeLimit::Unlimited => true,
             NodeLimit::Nodes(most) => self.added < most,
@@ -187,22 +239,24 @@ impl Packing {
 
     fn add_node(&mut self, ground: &mut impl Ground) {
         self.added += 1;
+        self.work.opened += 1;
         self.pods_on.push(0);
         ground.add_node();
     }
 }
 
-fn pack(ground: &mut impl Ground, groups: &[PackingGroup<'_>], order: &PackingOrder, limit: NodeLimit) -> Estimate {
-    let mut packing = Packing { limit, added: 0, pods_on: Vec::new(), old_nodes_with_pods: Vec::new(), fast_nodes: 0 };
+fn pack(ground: &mut impl Ground, groups: &[PackingGroup<'_>], order: &PackingOrder, mut packing: Packing) -> Estimate {
     let mut placed = vec![0; groups.len()];
     let mut more_nodes = true;
     for (turn, &group) in order.groups.iter().enumerate() {
         let pods = groups[group].pods.len();
         ground.begin(group);
+        packing.group = group;
         let mut done = 0;
         while done < pods {
             let Some(node) = ground.place_on_any_new() else { break };
             packing.pods_on[node] += 1;
+            packing.count_pod();
             done += 1;
         }
         if more_nodes {
@@ -218,13 +272,15 @@ fn pack(ground: &mut impl Ground, groups: &[PackingGroup<'_>], order: &PackingOr
         placed[group] = done;
     }
     let filled = packing.pods_on.iter().filter(|&&pods| pods > 0).count();
-    Estimate { nodes: filled + packing.old_nodes_with_pods.len() + packing.fast_nodes, placed }
+    let nodes = filled + packing.old_nodes_with_pods.len() + packing.fast_nodes;
+    Estimate { nodes, placed, work: packing.work, cut: packing.cut }
 }
 
 /// Packs the rest of a group onto the newest node, then onto fresh ones. Gives back whether further groups may add nodes,
 /// and how many pods got a place.
 fn place_on_fresh_nodes(ground: &mut impl Ground, packing: &mut Packing, pods: usize) -> (bool, usize) {
     for done in 0..pods {
+        packing.count_pod();
         let mut found = false;
         if let Some(last) = packing.pods_on.len().checked_sub(1) {
             if ground.place_on_last() {
@@ -271,6 +327,7 @@ fn fast_path(ground: &mut impl Ground, packing: &mut Packing, pods: usize) -> (b
     packing.add_node(ground);
     let mut on_one = 0;
     while on_one < pods && ground.place_on_last() {
+        packing.count_pod();
         on_one += 1;
     }
     if let Some(last) = packing.pods_on.last_mut() {

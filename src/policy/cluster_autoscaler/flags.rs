@@ -99,6 +99,12 @@ pub struct Flags {
     pub unremovable_node_recheck_timeout: SimDuration,
     /// `max-graceful-termination-sec`.
     pub max_graceful_termination: SimDuration,
+    /// `max-binpacking-time`.
+    pub max_binpacking_time: SimDuration,
+    /// `max-nodegroup-binpacking-duration`.
+    pub max_group_binpacking: SimDuration,
+    /// `scale-down-simulation-timeout`.
+    pub scale_down_simulation_timeout: SimDuration,
     /// `max-pod-eviction-time`.
     pub max_pod_eviction_time: SimDuration,
     /// `node-delete-delay-after-taint`.
@@ -209,6 +215,9 @@ impl Flags {
             max_drain_parallelism: 1,
             unremovable_node_recheck_timeout: minutes(5),
             max_graceful_termination: seconds(600),
+            max_binpacking_time: minutes(5),
+            max_group_binpacking: seconds(10),
+            scale_down_simulation_timeout: seconds(30),
             max_pod_eviction_time: minutes(2),
             node_delete_delay_after_taint: seconds(5),
             node_deletion_delay_timeout: minutes(2),
@@ -324,6 +333,9 @@ impl Flags {
             "max-drain-parallelism" => Integer(&mut self.max_drain_parallelism),
             "unremovable-node-recheck-timeout" => Duration(&mut self.unremovable_node_recheck_timeout),
             "max-graceful-termination-sec" => Seconds(&mut self.max_graceful_termination),
+            "max-binpacking-time" => Duration(&mut self.max_binpacking_time),
+            "max-nodegroup-binpacking-duration" => Duration(&mut self.max_group_binpacking),
+            "scale-down-simulation-timeout" => Duration(&mut self.scale_down_simulation_timeout),
             "max-pod-eviction-time" => Duration(&mut self.max_pod_eviction_time),
             "node-delete-delay-after-taint" => Duration(&mut self.node_delete_delay_after_taint),
             "node-deletion-delay-timeout" => Duration(&mut self.node_deletion_delay_timeout),

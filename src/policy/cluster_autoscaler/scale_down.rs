@@ -3,7 +3,7 @@
 //! Source: Cluster Autoscaler 1.36 `core/scaledown/planner/planner.go`, `core/scaledown/eligibility/eligibility.go`,
 //! `core/scaledown/unneeded/nodes.go`, `simulator/cluster.go`, `processors/scaledowncandidates/`.
 //!
-//! Deviation: `scale-down-simulation-timeout` never binds, since an iteration takes no simulated time.
+//! Deviation: where an iteration takes no simulated time, `scale-down-simulation-timeout` never binds.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,6 +19,7 @@ use super::utilization::{LeftOut, Utilization, has_gpu_label, utilization};
 use super::view::{GroupActions, NodeView, Observation, PodPlace};
 use crate::domain::symbol::well_known;
 use crate::domain::{NodeId, PodId, SimDuration, SimTime, Symbol};
+use crate::policy::controller_time::{cluster_autoscaler as model, work_within};
 
 /// How long a deletion may take before its taint no longer counts.
 pub(super) const DELETION_TAKES: SimDuration = SimDuration::from_secs(300);
@@ -139,6 +140,10 @@ pub struct ScaleDownReport {
     pub nodes: Vec<NodeFinding>,
     /// Nodes that go now.
     pub deletions: Vec<NodeDeletion>,
+    /// Pods for which a new place was looked for.
+    pub moved_pods: u64,
+    /// Whether the time for that was up before all nodes were looked at.
+    pub cut: bool,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -235,6 +240,12 @@ pub(super) struct ScaleDown<'a> {
     pub(super) usable: &'a dyn Fn(&NodeView) -> bool,
     /// What the limits of the cluster let go.
     pub(super) limits: Left,
+    /// How fast the program computes, in percent of what was measured; `None` if its limits of time never bind.
+    pub(super) speed: Option<u32>,
+    /// Pods for which a new place was looked for so far.
+    pub(super) moved_pods: u64,
+    /// Whether the time for that was up.
+    pub(super) cut: bool,
 }
 
 /// What is on a node, by what draining it would do.
@@ -260,7 +271,7 @@ impl ScaleDown<'_> {
             let none = deletions.is_empty();
             (if none { ScaleDownResult::NoNodeDeleted } else { ScaleDownResult::NodeDeleteStarted }, deletions)
         };
-        ScaleDownReport { result, nodes, deletions }
+        ScaleDownReport { result, nodes, deletions, moved_pods: self.moved_pods, cut: self.cut }
     }
 
     /// Nodes of groups above their minimum.
@@ -421,13 +432,19 @@ impl ScaleDown<'_> {
         let mut destinations: BTreeSet<NodeId> = self.nodes.iter().map(|&at| self.seen.nodes[at].id).collect();
         destinations.retain(|&node| !self.seen.deletions.contain(node));
         let mut removable = Vec::new();
+        let most = self.speed.map(|speed| work_within(self.flags.scale_down_simulation_timeout, speed));
         for &at in eligible {
             if removable.len() >= limit {
+                break;
+            }
+            if most.is_some_and(|most| model::moves(self.moved_pods) > most) {
+                self.cut = true;
                 break;
             }
             let node = &self.seen.nodes[at];
             let Some(place) = self.snapshot.find(node.id) else { continue };
             let pods = self.pods_of(place, &budgets);
+            self.moved_pods += pods.movable.len() as u64;
             let reason = if pods.blocking.is_some() {
                 Some(UnremovableReason::BlockedByPod)
             } else if !self.move_pods(place, node, &pods.movable, &destinations) {

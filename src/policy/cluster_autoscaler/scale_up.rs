@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use super::cluster_state::{ClusterState, FailureReason};
 use super::equivalence::{PodGroup, pod_groups};
-use super::estimator::{NodeLimit, PackingGroup, estimate};
+use super::estimator::{NodeLimit, PackingGroup, estimate_within};
 use super::expander::{ExpanderContext, ExpansionOption, GroupFacts, GroupRanks, PodPrice, remaining};
 use super::flags::Flags;
 use super::pods::WaitingPod;
@@ -18,7 +18,8 @@ use super::similar::{Growth, balance};
 use super::snapshot::{NodeAt, PodAt, Snapshot};
 use super::utilization::has_gpu_label;
 use super::view::{GroupActions, GroupView, NodeTemplate};
-use crate::domain::{ResourceName, Resources, SimTime};
+use crate::domain::{ResourceName, Resources, SimDuration, SimTime};
+use crate::policy::controller_time::{cluster_autoscaler as model, work_within};
 
 /// How a scale-up ended.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
@@ -108,6 +109,10 @@ pub struct ScaleUpReport {
     pub unschedulable: Vec<usize>,
     /// Pods that another group helps.
     pub awaiting: Vec<usize>,
+    /// What the estimates took, on the processor that was measured.
+    pub took: SimDuration,
+    /// Whether a limit of time stopped one of them, or kept groups from being looked at.
+    pub cut: bool,
 }
 
 /// What the expanders `priority` and `price` go by.
@@ -134,6 +139,8 @@ pub(super) struct ScaleUp<'a> {
     pub(super) nodes: Vec<NodeAt>,
     /// Registered nodes.
     pub(super) registered: usize,
+    /// How fast the program computes, in percent of what was measured; `None` if its limits of time never bind.
+    pub(super) speed: Option<u32>,
 }
 
 /// A group that may grow.
@@ -189,7 +196,12 @@ impl ScaleUp<'_> {
         let quotas = self.quotas();
         let candidates = self.candidates(&pod_groups, pods, &quotas, &mut report);
         for at in 0..candidates.len() {
-            let option = self.option(at, &candidates, &pod_groups, pods);
+            let most = self.speed.map(|speed| work_within(self.flags.max_binpacking_time, speed));
+            if !report.options.is_empty() && most.is_some_and(|most| report.took > most) {
+                report.cut = true;
+                break;
+            }
+            let option = self.option(at, &candidates, &pod_groups, pods, &mut report);
             report.options.extend(option);
         }
         let all: Vec<&PodGroup> = pod_groups.iter().collect();
@@ -288,6 +300,7 @@ impl ScaleUp<'_> {
         candidates: &[Candidate],
         pod_groups: &[PodGroup],
         pods: &[WaitingPod],
+        report: &mut ScaleUpReport,
     ) -> Option<ExpansionOption> {
         let candidate = &candidates[at];
         let taken: Vec<&PodGroup> =
@@ -308,7 +321,10 @@ impl ScaleUp<'_> {
             taken.iter().map(|group| group.pods.iter().map(|&pod| pods[pod].at).collect()).collect();
         let packing: Vec<PackingGroup<'_>> = places.iter().map(|pods| PackingGroup { pods }).collect();
         let fast = self.flags.fastpath_binpacking;
-        let estimate = estimate(self.snapshot, &packing, &candidate.template, limit, fast);
+        let most = self.speed.map(|speed| work_within(self.flags.max_group_binpacking, speed));
+        let estimate = estimate_within(self.snapshot, &packing, &candidate.template, limit, fast, most);
+        report.took += model::estimate(&estimate.work);
+        report.cut |= estimate.cut;
         let mut option = ExpansionOption {
             group: candidate.group,
             nodes: estimate.nodes,
@@ -463,6 +479,8 @@ fn merge(report: &mut ScaleUpReport, last: &ScaleUpReport) {
     report
         .choices
         .extend(last.choices.iter().filter(|group| !report.choices.contains(group)).copied().collect::<Vec<_>>());
+    report.took += last.took;
+    report.cut |= last.cut;
     report.grown.extend(&last.grown);
     report.failed.extend(&last.failed);
     report.triggered.clone_from(&last.triggered);

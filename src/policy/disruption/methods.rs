@@ -13,6 +13,7 @@ use super::view::ClusterView;
 use super::what_if::{PodPlace, Simulation, WhatIf};
 use super::{Command, balanced};
 use crate::domain::{HourlyRate, Symbol};
+use crate::policy::controller_time::karpenter::SearchWork;
 
 /// Multi-node consolidation looks at this many candidates, and one more where there are more.
 const MOST_NODES: usize = 100;
@@ -27,6 +28,9 @@ pub enum Found {
     /// Nothing, but a budget or the end of the time for it stood in the way.
     NotNow,
 }
+
+/// Whether the time for a search is over that has come so far.
+pub type TimeIsUp<'t> = &'t dyn Fn(SearchWork) -> bool;
 
 /// What single-node consolidation remembers from one pass to the next.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -83,14 +87,15 @@ pub fn emptiness(candidates: &[Candidate], allowances: &mut [Allowance]) -> Foun
 }
 
 /// The longest prefix of the candidates that can go at once, as far as a binary search finds it: what a prefix saves is not
-/// compared. `evaluations` is how many simulations the minute that upstream takes at most allows; `None` for any number.
+/// compared. A simulation during which `time_is_up` counts for nothing, and the best before it is what is found; `None` for any
+/// time.
 pub fn multi_node(
     what_if: &mut WhatIf<'_, '_>,
     candidates: &[Candidate],
     allowances: &mut [Allowance],
-    evaluations: Option<usize>,
+    time_is_up: Option<TimeIsUp<'_>>,
 ) -> Found {
-    let view = what_if.view();
+    let (view, before) = (what_if.view(), what_if.work());
     let mut constrained = false;
     let mut kept: Vec<&Candidate> = Vec::new();
     for candidate in candidates {
@@ -104,11 +109,13 @@ pub fn multi_node(
     let most = if kept.len() <= MOST_NODES { kept.len().saturating_sub(1) } else { MOST_NODES };
     let (mut low, mut high) = (1, most);
     let mut best = None;
-    let mut left = evaluations.unwrap_or(usize::MAX);
-    while low <= high && left > 0 {
-        left -= 1;
+    while low <= high {
         let middle = usize::midpoint(low, high);
-        match prefix(what_if, &kept[..=middle]) {
+        let found = prefix(what_if, &kept[..=middle]);
+        if time_is_up.is_some_and(|over| over(what_if.work().since(before))) {
+            break;
+        }
+        match found {
             Some(command) => {
                 best = Some(command);
                 low = middle + 1;
@@ -142,22 +149,21 @@ fn is_worth_it(view: &ClusterView<'_>, nodes: &[&Candidate], evaluation: &Evalua
 }
 
 /// The first candidate that can go or be replaced, the cheapest of each pool in turn; pools that an earlier pass did not come
-/// to are first. `evaluations` is how many simulations the three minutes that upstream takes at most allow.
+/// to are first. Before each `time_is_up` is asked: nothing is found then, and the pools not come to are remembered.
 pub fn single_node(
     what_if: &mut WhatIf<'_, '_>,
     candidates: &[Candidate],
     allowances: &[Allowance],
     memory: &mut Memory,
-    evaluations: Option<usize>,
+    time_is_up: Option<TimeIsUp<'_>>,
 ) -> Found {
-    let view = what_if.view();
+    let (view, before) = (what_if.view(), what_if.work());
     let name = |candidate: &Candidate| view.pools[candidate.pool].pool.name;
     let mut unseen: BTreeSet<Symbol> = candidates.iter().map(name).collect();
     memory.passed_over.clear();
     let mut constrained = false;
-    let mut left = evaluations.unwrap_or(usize::MAX);
     for candidate in interleaved(view, candidates, &memory.unseen) {
-        if left == 0 {
+        if time_is_up.is_some_and(|over| over(what_if.work().since(before))) {
             memory.unseen = unseen;
             return Found::NotNow;
         }
@@ -175,7 +181,6 @@ pub fn single_node(
             memory.passed_over.push((candidate.node, Obstacle::Unbalanced));
             continue;
         }
-        left -= 1;
         let evaluation = evaluate(what_if, &[candidate]);
         if is_worth_it(view, &[candidate], &evaluation) {
             return Found::Command(Command::of(&[candidate], &evaluation));

@@ -14,8 +14,10 @@ use super::candidates::Candidate;
 use super::pods::PodView;
 use super::view::{ClusterView, NodeFacts};
 use crate::domain::{HourlyRate, KarpenterVersion};
+use crate::policy::controller_time::karpenter::SearchWork;
 use crate::policy::packing::{
-    self, BoundPod, GivenUp, NodeView, Packer, PackingPlan, PendingPod, QueuedPods, ReservedMode, Unschedulable,
+    self, BoundPod, GivenUp, NodeView, Packer, PackingPlan, PassWork, PendingPod, QueuedPods, ReservedMode,
+    Unschedulable,
 };
 
 /// Asks the packer about one cluster again and again.
@@ -31,6 +33,8 @@ pub struct WhatIf<'w, 'p> {
     unsettled: Vec<usize>,
     /// The pods that every question is about, once somebody asks: those that are pending, and those of nodes on their way out.
     others: Option<(QueuedPods, QueuedPods)>,
+    /// What all questions so far were upstream.
+    work: SearchWork,
 }
 
 /// Where a pod of a simulation is now, as positions in the view.
@@ -108,7 +112,7 @@ impl<'w, 'p> WhatIf<'w, 'p> {
         let cluster = packer.cluster(&nodes);
         let asks = view.karpenter >= KarpenterVersion::V1_14;
         let unsettled = (0..view.nodes.len()).filter(|&node| asks && is_unsettled(view, &view.nodes[node])).collect();
-        Self { packer, view, cluster, homeless, unready: None, unsettled, others: None }
+        Self { packer, view, cluster, homeless, unready: None, unsettled, others: None, work: SearchWork::default() }
     }
 
     /// The same for those who only want to know whether something can be done: a simulation of consolidation ends as soon as a pod
@@ -138,9 +142,24 @@ impl<'w, 'p> WhatIf<'w, 'p> {
         if cfg!(debug_assertions) {
             self.check(foreseen, taken, ceiling);
         }
+        self.work.add(&self.foreseen_work(taken));
         let failure = (foreseen == GivenUp::Waits).then_some(Failure::WaitsForNode);
         let plan = PackingPlan { given_up: Some(foreseen), ..PackingPlan::default() };
         Simulation { plan, pods: Vec::new(), failure }
+    }
+
+    /// What all questions so far were for upstream, whatever was spared here.
+    pub fn work(&self) -> SearchWork {
+        self.work
+    }
+
+    /// What a question that is answered without packing is for upstream: as much as is known of it, each pod being held against
+    /// every node.
+    fn foreseen_work(&self, taken: &[&Candidate]) -> PassWork {
+        let nodes = self.view.nodes.len() as u64;
+        let moved: usize = taken.iter().map(|own| own.reschedulable.len()).sum();
+        let pods = (self.view.pending.len() + self.homeless.len() + moved) as u64;
+        PassWork { cluster: nodes, attempts: pods, nodes: pods * nodes, ..PassWork::default() }
     }
 
     /// What most questions come to can be told without packing.
@@ -171,7 +190,9 @@ impl<'w, 'p> WhatIf<'w, 'p> {
 
     /// Holds a brief answer against a whole one.
     fn check(&mut self, brief: GivenUp, taken: &[&Candidate], ceiling: Option<HourlyRate>) {
+        let before = self.work;
         let Simulation { plan, failure, .. } = self.ask(taken, true, &[]);
+        self.work = before;
         let least = || plan.claims[0].instance_types.first().and_then(|own| own.price);
         let same = match brief {
             GivenUp::Waits => failure == Some(Failure::WaitsForNode),
@@ -213,6 +234,8 @@ impl<'w, 'p> WhatIf<'w, 'p> {
             ..packing::WhatIf::placing(&asked, ReservedMode::Fallback, view.ties)
         };
         let plan = self.packer.simulate(&mut self.cluster, &question);
+        let given_up = plan.given_up.is_some();
+        self.work.add(&if given_up { self.foreseen_work(taken) } else { plan.work });
         if cfg!(debug_assertions)
             && let Some(brief) = plan.given_up
         {

@@ -43,6 +43,11 @@ pub(super) fn unite(bits: &mut [u64], other: &[u64]) {
     }
 }
 
+/// How many elements there are.
+pub(super) fn count(bits: &[u64]) -> u32 {
+    bits.iter().map(|word| word.count_ones()).sum()
+}
+
 /// Whether the set has an element.
 pub(super) fn any(bits: &[u64]) -> bool {
     bits.iter().any(|&word| word != 0)

@@ -30,6 +30,8 @@ pub(super) struct Claim {
     pub(super) amounts: Vec<i64>,
     /// Instance types still possible.
     pub(super) types: Bits,
+    /// How many these are.
+    pub(super) type_count: u64,
     /// The largest allocatable amount among them, by resource.
     most_room: Vec<i64>,
     /// Its pods.
@@ -49,6 +51,7 @@ impl Claim {
             host,
             set: from.set,
             amounts: from.daemon_amounts.clone(),
+            type_count: u64::from(bits::count(&types)),
             types,
             most_room: Vec::new(),
             pods: Vec::new(),
@@ -261,6 +264,7 @@ impl Engine<'_, '_> {
         let table = &self.tables[self.templates.list[claim.template].table];
         if claim.pods.is_empty() || claim.types[..] != self.left[..] {
             claim.types.copy_from_slice(&self.left);
+            claim.type_count = u64::from(bits::count(&self.left));
             table.most_room(&claim.types, &mut claim.most_room);
         }
         claim.pods.push(pod);
@@ -348,6 +352,11 @@ impl Engine<'_, '_> {
 }
 
 impl Unfit {
+    /// Whether the check came as far as the instance types.
+    pub(super) fn is_of_types(&self) -> bool {
+        matches!(self, Self::Types { .. } | Self::MinValues { .. } | Self::Reserved(_))
+    }
+
     /// Whether the claim can never take such a pod in this pass: claims only grow and narrow. A label that is not
     /// defined may yet be, when another pod's exclusion of it is added; a topology's domains open and close.
     pub(super) fn for_good(&self) -> bool {

@@ -35,6 +35,8 @@ pub(super) struct Variant {
     tolerates: SmallVec<[Option<bool>; 8]>,
     /// Open claims that can never take it in this pass.
     pub(super) lost_claims: GrowingBits,
+    /// Those of them that refuse it only after a look at their instance types.
+    pub(super) full_claims: GrowingBits,
     /// Where the search for an existing node begins: none before it can ever take it in this pass.
     pub(super) first_open_node: usize,
     /// Existing nodes that can never take it in this pass.
@@ -48,6 +50,7 @@ impl Variant {
             form,
             tolerates: SmallVec::new(),
             lost_claims: GrowingBits::default(),
+            full_claims: GrowingBits::default(),
             first_open_node: 0,
             lost_nodes: GrowingBits::default(),
         }

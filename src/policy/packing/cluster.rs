@@ -7,7 +7,7 @@ use super::node_memo::NodeMemo;
 use super::templates::Templates;
 use super::topology::{ClusterTopology, Rules, TopologyNode};
 use super::{PackingSetup, requirement_table::RequirementTable, resource_table::ResourceTable};
-use crate::domain::{ResourceName, Resources, Symbol};
+use crate::domain::{ResourceName, Resources, SimDuration, Symbol};
 
 /// The nodes of a cluster and their pods, compiled by [`Packer::cluster`](super::Packer::cluster) for that packer. Every
 /// question leaves it as it was.
@@ -52,6 +52,8 @@ pub struct WhatIf<'q> {
     /// Nodes to which no pod at `running` may go: with the first that does, the pass is given up, if it is certain by then that
     /// every pod finds some place. Empty for a whole plan.
     pub unready: &'q [usize],
+    /// How long the pass may take, on the processor that was measured; `None` for any time. What is placed by then is in the plan.
+    pub time: Option<SimDuration>,
     /// A pod of `pods` for which the answers of existing nodes are kept in the plan's `verdicts`.
     pub watched: Option<usize>,
 }
@@ -69,6 +71,7 @@ impl<'q> WhatIf<'q> {
             unsettled: &[],
             running: &[],
             unready: &[],
+            time: None,
             watched: None,
         }
     }

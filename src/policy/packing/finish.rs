@@ -79,6 +79,8 @@ pub(super) fn plan(mut pass: Pass<'_, '_>, orders: &mut PriceOrders) -> PackingP
     let mut plan = PackingPlan { dropped_pools: pass.engine.templates.dropped.clone(), ..PackingPlan::default() };
     plan.verdicts = std::mem::take(&mut pass.verdicts);
     plan.given_up = pass.given_up;
+    plan.work = pass.work;
+    plan.unreached = std::mem::take(&mut pass.unreached);
     if plan.given_up.is_some() {
         return plan;
     }

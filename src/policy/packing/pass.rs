@@ -15,10 +15,13 @@ use super::go_sort;
 use super::input::PendingPod;
 use super::plan::{GivenUp, NodeVerdict};
 use super::queue::{place_in_queue, sorted};
+use super::requirement_table::{Combined, Undefined};
 use super::resource_table::ResourceTable;
 use super::shapes::Shapes;
 use super::volumes::PodVolumes;
-use crate::domain::{ResourceName, Resources};
+use super::work::PassWork;
+use crate::domain::{ResourceName, Resources, SimDuration};
+use crate::policy::controller_time::karpenter;
 
 /// The state of a pass.
 pub(super) struct Pass<'p, 'a> {
@@ -40,6 +43,10 @@ pub(super) struct Pass<'p, 'a> {
     pub(super) verdicts: Vec<NodeVerdict>,
     /// Why the pass was given up.
     pub(super) given_up: Option<GivenUp>,
+    /// Pods that it did not come to in time.
+    pub(super) unreached: Vec<usize>,
+    /// What was done so far.
+    pub(super) work: PassWork,
 }
 
 /// What a pass is about.
@@ -56,6 +63,8 @@ pub(super) struct Asked<'p> {
     pub(super) unsettled: Vec<bool>,
     /// The nodes to which one of these pods must not go, or the pass is given up; empty if it is to be finished.
     pub(super) unready: Vec<bool>,
+    /// How long the pass may take, on the processor that was measured.
+    pub(super) time: Option<SimDuration>,
     /// How many claims are opened before the pass is given up.
     pub(super) most_claims: usize,
     /// The pod whose refusals by existing nodes are kept.
@@ -89,6 +98,7 @@ impl<'p, 'a> Pass<'p, 'a> {
         limits: Vec<Resources>,
     ) -> Self {
         let failures = vec![None; asked.pods.len()];
+        let existing_nodes = existing.staying_before(existing.len());
         let mut pass = Self {
             engine,
             asked,
@@ -102,6 +112,8 @@ impl<'p, 'a> Pass<'p, 'a> {
             failures,
             verdicts: Vec::new(),
             given_up: None,
+            unreached: Vec::new(),
+            work: PassWork { cluster: existing_nodes, ..PassWork::default() },
         };
         for (template, limits) in limits.into_iter().enumerate() {
             pass.remaining.push(Remaining { limits, types: Bits::default() });
@@ -127,9 +139,7 @@ impl<'p, 'a> Pass<'p, 'a> {
         }
     }
 
-    /// Places every pod of the situation that can be placed.
-    ///
-    /// Deviation: upstream stops after a minute and keeps what it has; a pass has no such limit here.
+    /// Places every pod of the situation that can be placed in time.
     pub(super) fn solve(&mut self, left_out: &[bool]) {
         if !self.asked.unready.is_empty() {
             return self.solve_hastily();
@@ -159,6 +169,10 @@ impl<'p, 'a> Pass<'p, 'a> {
         let mut put_back_at = vec![0; self.asked.pods.len()];
         while let Some(&pod) = queue.front() {
             if put_back_at[pod] == queue.len() || self.claims.len() > self.asked.most_claims {
+                break;
+            }
+            if self.asked.time.is_some_and(|time| karpenter::solve(&self.work) >= time) {
+                self.unreached = queue.into_iter().filter(|&pod| self.failures[pod].is_none()).collect();
                 break;
             }
             queue.pop_front();
@@ -196,7 +210,10 @@ impl<'p, 'a> Pass<'p, 'a> {
             };
             let relaxed = self.classes.relax(class, variant, &mut tools, &mut self.engine.topology);
             match relaxed {
-                Some(next) => variant = next,
+                Some(next) => {
+                    variant = next;
+                    self.work.relaxed += 1;
+                }
                 None => return Err(reason),
             }
         }
@@ -205,6 +222,7 @@ impl<'p, 'a> Pass<'p, 'a> {
     /// One attempt: existing nodes, then open claims, then a new claim.
     fn add(&mut self, pod: usize, class: usize, variant: usize) -> Result<(), Unschedulable> {
         self.engine.topology.attempt += 1;
+        self.work.attempts += 1;
         let own = &self.classes.list[class];
         let state = &own.variants[variant];
         let in_topology = self.engine.topology.concerns(class, &state.owned, &state.form.spec, own.shape.namespace);
@@ -251,6 +269,7 @@ impl<'p, 'a> Pass<'p, 'a> {
                     let (table, topology) = (&mut *self.engine.table, &mut self.engine.topology);
                     let node = node.node;
                     self.existing.change(position, |node| node.add(pod, set, &visitor, table, topology));
+                    self.work.nodes += self.existing.staying_before(position + 1);
                     if running && self.asked.unready.get(node).is_some_and(|&own| own) {
                         self.given_up = Some(GivenUp::Waits);
                     }
@@ -265,6 +284,7 @@ impl<'p, 'a> Pass<'p, 'a> {
         if all_for_good {
             self.classes.list[class].variants[variant].first_open_node = self.existing.len();
         }
+        self.work.nodes += self.existing.staying_before(self.existing.len());
         false
     }
 
@@ -303,28 +323,45 @@ impl<'p, 'a> Pass<'p, 'a> {
         }
         for place in 0..self.order.len() {
             let position = go_sort::claim_of(self.order[place]);
-            let state = &mut self.classes.list[class].variants[variant];
+            let claim = &mut self.claims[position];
+            let own = &mut self.classes.list[class];
+            let (amounts, state) = (&own.shape.amounts, &mut own.variants[variant]);
+            let groups = self.engine.topology.group_count();
+            self.work.claims += 1;
+            self.work.groups += groups;
             if state.lost_claims.contains(position) {
+                self.work.types += if state.full_claims.contains(position) { claim.type_count } else { 0 };
                 continue;
             }
-            let claim = &mut self.claims[position];
             let tolerates = state.tolerates(self.engine.taints[claim.template], self.engine.topology.known_rules());
-            if claim.too_full(&self.classes.list[class].shape.amounts) {
-                self.classes.list[class].variants[variant].lost_claims.insert(position);
+            if claim.too_full(amounts) {
+                state.lost_claims.insert(position);
+                let combined = self.engine.table.combine(claim.set, state.form.set, Undefined::WellKnownAllowed);
+                if tolerates && matches!(combined, Combined::Set(_)) {
+                    state.full_claims.insert(position);
+                    self.work.types += claim.type_count;
+                }
                 continue;
             }
             let candidate = Candidate { class: &self.classes.list[class], class_index: class, variant, in_topology };
             match self.engine.can_add(claim, candidate, tolerates, false) {
                 Ok(fit) => {
+                    self.work.types += claim.type_count;
                     self.engine.add(claim, pod, candidate, fit);
                     self.order[place] = go_sort::entry(claim.pods.len() as u32, position as u32);
                     self.unsorted = true;
                     return true;
                 }
-                Err(unfit) if unfit.for_good() => {
-                    self.classes.list[class].variants[variant].lost_claims.insert(position);
+                Err(unfit) => {
+                    self.work.types += if unfit.is_of_types() { claim.type_count } else { 0 };
+                    let state = &mut self.classes.list[class].variants[variant];
+                    if unfit.for_good() {
+                        state.lost_claims.insert(position);
+                        if unfit.is_of_types() {
+                            state.full_claims.insert(position);
+                        }
+                    }
                 }
-                Err(_) => {}
             }
         }
         false
@@ -380,12 +417,16 @@ impl<'p, 'a> Pass<'p, 'a> {
         let tolerates = state.tolerates(self.engine.taints[template], self.engine.topology.known_rules());
         let candidate = Candidate { class: &self.classes.list[class], class_index: class, variant, in_topology };
         let lower = self.engine.lowers_min_values();
+        let offered = claim.type_count;
+        self.work.types += offered;
         let fit: Result<Fit, Unfit> = self.engine.can_add(&claim, candidate, tolerates, lower);
         match fit {
             Err(unfit) => Err(self.engine.explain(unfit, &claim, candidate)),
             Ok(fit) => {
                 self.engine.add(&mut claim, pod, candidate, fit);
                 self.charge_limits(template, &claim.types);
+                self.work.opened += 1;
+                self.work.new_types += offered;
                 self.order.push(go_sort::entry(1, self.claims.len() as u32));
                 self.unsorted = true;
                 self.claims.push(claim);

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::errors::{Refusal, Unschedulable};
+use super::work::PassWork;
 use crate::domain::{HourlyRate, Labels, Requirements, Resources, Symbol, Taint};
 
 /// The outcome of one scheduling pass. Pods and nodes are named by their position in the
@@ -22,6 +23,11 @@ pub struct PackingPlan {
     pub verdicts: Vec<NodeVerdict>,
     /// Why the pass was given up: nothing else is stated then.
     pub given_up: Option<GivenUp>,
+    /// Pods that the pass did not come to before its [time](super::WhatIf::time) was up, in the order of the queue: nothing is
+    /// said of them.
+    pub unreached: Vec<usize>,
+    /// How much work the pass was.
+    pub work: PassWork,
 }
 
 /// Why a pass was given up before its end, or was not needed.

@@ -209,6 +209,11 @@ impl<'p> Topology<'p> {
         known.repelled_by.sort_unstable();
     }
 
+    /// How many groups there are.
+    pub(super) fn group_count(&self) -> u64 {
+        (self.groups.len() + self.inverse.len()) as u64
+    }
+
     /// Whether there is no group at all, so that topology has no say in this pass.
     pub(super) fn is_plain(&self) -> bool {
         self.groups.is_empty() && self.inverse.is_empty()

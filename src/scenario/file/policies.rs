@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use super::interruption::Handling;
-use super::{Files, file_name, node_groups, versions};
+use super::{Files, controller_time, file_name, node_groups, versions};
 use crate::catalog::Region;
-use crate::domain::Versions;
+use crate::domain::{ControllerTime, Versions};
 use crate::policy::cluster_autoscaler::Flags;
 use crate::policy::cluster_autoscaler::expander::Expander;
 use crate::policy::packing::PackerKind;
@@ -22,13 +22,13 @@ pub(super) fn read<'s>(
     fields: Fields<'_, 's>,
     region: &Region,
     base: &Manifests,
-    (versions, handling): (Versions, Handling),
+    (versions, handling, pace): (Versions, Handling, ControllerTime),
     files: &mut Files<'_>,
 ) -> Result<Vec<PolicyVariant>, ScenarioError> {
     let nodes = fields.optional("policies", |n, what| reader.list(n, what))?.unwrap_or_default();
     let mut policies: Vec<PolicyVariant> = Vec::new();
     for node in nodes {
-        let policy = policy(reader, node, region, base, (versions, handling), files)?;
+        let policy = policy(reader, node, region, base, (versions, handling, pace), files)?;
         if policies.iter().any(|other| other.name == policy.name) {
             return Err(reader
                 .error(node.at, format!("two policies are called `{}`", policy.name))
@@ -52,6 +52,7 @@ pub(super) fn read<'s>(
             interruption_queue: handling.queue,
             feature_gates: handling.gates,
             termination_handler: handling.handler_in(reader, &manifests)?,
+            controller_time: pace,
             packer: PackerKind::Karpenter,
             flags: None,
             manifests: Arc::new(manifests),
@@ -65,7 +66,7 @@ fn policy<'s>(
     node: &Node<'s>,
     region: &Region,
     base: &Manifests,
-    (versions_of_all, handling_of_all): (Versions, Handling),
+    (versions_of_all, handling_of_all, pace_of_all): (Versions, Handling, ControllerTime),
     files: &mut Files<'_>,
 ) -> Result<PolicyVariant, ScenarioError> {
     const AUTOSCALERS: &[(&str, Autoscaler)] = &[
@@ -79,6 +80,7 @@ fn policy<'s>(
     let autoscaler = reader.choice(fields.required(reader, "autoscaler")?, "autoscaler", AUTOSCALERS)?;
     let versions = versions(reader, fields, versions_of_all)?;
     let handling = Handling::read(reader, fields, handling_of_all)?;
+    let controller_time = controller_time::read(reader, fields, pace_of_all)?;
     let packer = packer(reader, fields, autoscaler, versions)?;
     let flags = flags(reader, fields, autoscaler, versions)?;
     let mut manifests = base.clone();
@@ -109,6 +111,7 @@ fn policy<'s>(
         interruption_queue: handling.queue,
         feature_gates: handling.gates,
         termination_handler: handling.handler_in(reader, &manifests)?,
+        controller_time,
         packer,
         flags,
         manifests: Arc::new(manifests),

@@ -1,6 +1,8 @@
 //! Policies: who adds and removes nodes, and how it is set up.
 
-use super::Value::{File, FolderName, Free, List, Map, OneOrMore, Scalar, Truth, Words, Workload};
+use super::Value::{
+    Either, File, FolderName, Free, Integer, List, Map, Number, OneOrMore, Scalar, Truth, Words, Workload,
+};
 use super::cluster;
 
 section! {
@@ -25,6 +27,7 @@ section! {
       scale-down-unneeded-time: 5m
       balancing-ignore-label: [topology.ebs.csi.aws.com/zone]
     nodeGroups: [{ name: workers, instanceTypes: [m5.large], min: 1, max: 20 }]
+    controller_time: { cluster_autoscaler: { speed: 2 } }
   - { name: fixed, autoscaler: static }
 ";
     {
@@ -40,6 +43,8 @@ section! {
         "karpenter" otherwise("that of the scenario"): Map(&KARPENTER), "How Karpenter is set up under this policy.";
         "node_termination_handler" otherwise("that of the scenario"): Map(&HANDLER),
             "AWS Node Termination Handler under this policy.";
+        "controller_time" otherwise("that of the scenario"): Either(&Words(&["measured", "none"]), &Map(&CONTROLLER_TIME)),
+            "How long controllers take under this policy.";
         "manifests" otherwise("none"): List(&File),
             "Objects of this policy, over those of the scenario: one of the same kind and name takes the place of the other.";
         "nodeGroups" otherwise("none"): List(&Map(&cluster::NODE_GROUP)), "Node groups of this policy, likewise.";
@@ -80,5 +85,71 @@ section! {
         "daemon_set" required: Workload, "Its DaemonSet, which the manifests hold.";
         "rebalance" default("ignore"): Words(&["ignore", "cordon", "drain"]),
             "What it does when EC2 recommends to replace the instance.";
+    }
+}
+
+section! {
+    CONTROLLER_TIME: "`controller_time`", "`controller_time`: how long controllers take";
+    "`measured` has each controller take the time that the real program was measured to take, and call the API server as fast as its \
+     client may; `none` has all of them act at once. A map says it for each controller; one that it leaves out is as the scenario \
+     has it. EKS raises the limits of the control plane with the cluster's size and does not publish them.";
+    "controller_time:
+  kube_controller_manager: { qps: 20, burst: 30, concurrent_replicaset_syncs: 5 }
+  kube_scheduler: { qps: 50, burst: 100 }
+  karpenter: { qps: 200, burst: 300, speed: 1 }
+  cluster_autoscaler: { qps: 5, burst: 10, speed: 0.5 }
+";
+    {
+        "kube_controller_manager" default("measured"): Either(&Words(&["measured", "none"]), &Map(&CONTROLLER_MANAGER_TIME)),
+            "How fast its controllers make and delete pods.";
+        "kube_scheduler" default("measured"): Either(&Words(&["measured", "none"]), &Map(&SCHEDULER_TIME)),
+            "How fast it binds pods.";
+        "karpenter" default("measured"): Either(&Words(&["measured", "none"]), &Map(&KARPENTER_TIME)),
+            "How long Karpenter's scheduling passes and looks at nodes take.";
+        "cluster_autoscaler" default("measured"): Either(&Words(&["measured", "none"]), &Map(&CLUSTER_AUTOSCALER_TIME)),
+            "How long an iteration of Cluster Autoscaler takes.";
+    }
+}
+
+section! {
+    CONTROLLER_MANAGER_TIME: "`kube_controller_manager`", "`controller_time.kube_controller_manager`";
+    "Each controller has a client of its own with these limits.";
+    "";
+    {
+        "qps" default("20"): Integer(1, 1_000_000), "Calls per second in the long run (`--kube-api-qps`).";
+        "burst" default("30"): Integer(1, 1_000_000), "Calls at once after a pause (`--kube-api-burst`).";
+        "concurrent_replicaset_syncs" default("5"): Integer(1, 10_000), "ReplicaSets that are worked on at once.";
+    }
+}
+
+section! {
+    SCHEDULER_TIME: "`kube_scheduler`", "`controller_time.kube_scheduler`";
+    "";
+    "";
+    {
+        "qps" default("50"): Integer(1, 1_000_000), "Calls per second in the long run (`--kube-api-qps`).";
+        "burst" default("100"): Integer(1, 1_000_000), "Calls at once after a pause (`--kube-api-burst`).";
+    }
+}
+
+section! {
+    KARPENTER_TIME: "`karpenter`", "`controller_time.karpenter`";
+    "";
+    "";
+    {
+        "qps" default("200"): Integer(1, 1_000_000), "Calls per second in the long run (`KUBE_CLIENT_QPS`).";
+        "burst" default("300"): Integer(1, 1_000_000), "Calls at once after a pause (`KUBE_CLIENT_BURST`).";
+        "speed" default("1"): Number(0.01, 1_000.0), "How fast it computes, as a multiple of the processors that were measured.";
+    }
+}
+
+section! {
+    CLUSTER_AUTOSCALER_TIME: "`cluster_autoscaler`", "`controller_time.cluster_autoscaler`";
+    "";
+    "";
+    {
+        "qps" default("5"): Integer(1, 1_000_000), "Calls per second in the long run (`--kube-client-qps`).";
+        "burst" default("10"): Integer(1, 1_000_000), "Calls at once after a pause (`--kube-client-burst`).";
+        "speed" default("1"): Number(0.01, 1_000.0), "How fast it computes, as a multiple of the processors that were measured.";
     }
 }

@@ -1,7 +1,7 @@
 //! The scenario itself, and sections of a few keys: recorded pods, times, images, objectives, output.
 
 use super::Value::{
-    Amount, Duration, Either, File, FolderName, Free, Instant, Integer, List, Map, Number, Scalar, Text, Truth,
+    Amount, Duration, Either, File, FolderName, Free, Instant, Integer, List, Map, Number, Scalar, Text, Truth, Words,
     Workload,
 };
 use super::{cluster, ec2, faults, load, metrics, policies, timeline};
@@ -19,6 +19,7 @@ seed: 1
 replications: 20
 manifests: [cluster.yaml]
 variables: { CLUSTER_NAME: shop }
+controller_time: measured
 assumptions:
   - Clients never give up.
 ";
@@ -48,6 +49,8 @@ assumptions:
             "How Karpenter is set up, for all policies.";
         "node_termination_handler" otherwise("not installed"): Map(&policies::HANDLER),
             "AWS Node Termination Handler, for all policies.";
+        "controller_time" default("measured"): Either(&Words(&["measured", "none"]), &Map(&policies::CONTROLLER_TIME)),
+            "How long controllers take, and how fast they may call the API server, for all policies.";
         "manifests" otherwise("none"): List(&File),
             "Kubernetes objects that exist from the start under every policy, as you apply them: files in YAML or JSON with any \
              number of documents. [Which kinds are read](#manifests).";

@@ -47,7 +47,9 @@ fn pack(groups: &[(Arc<PodTraits>, usize)], template: &NodeTemplate, limit: Node
     let plain = pack_beside(true, groups, template, limit, false);
     if groups.len() == 1 {
         // A9: with the fast path switched on nothing changes.
-        assert_eq!(pack_beside(true, groups, template, limit, true), plain);
+        let fast = pack_beside(true, groups, template, limit, true);
+        assert_eq!((fast.nodes, &fast.placed), (plain.nodes, &plain.placed));
+        assert!(fast.work.pods <= plain.work.pods);
     }
     (plain.nodes, plain.placed)
 }
@@ -114,7 +116,8 @@ fn the_fast_path_packs_one_node_and_multiplies() {
     let groups = [(some("large", 600, 100), 4), (some("many", 300, 100), 100)];
     let plain = pack_beside(true, &groups, &template(1_000, 5_000), NodeLimit::Unlimited, false);
     let fast = pack_beside(true, &groups, &template(1_000, 5_000), NodeLimit::Unlimited, true);
-    assert_eq!(plain, fast);
+    assert_eq!((plain.nodes, &plain.placed), (fast.nodes, &fast.placed));
+    assert!(fast.work.pods < plain.work.pods / 5, "most pods need not be held against a node");
     let limited = pack_beside(true, &groups, &template(1_000, 5_000), NodeLimit::Nodes(10), true);
     assert_eq!((limited.nodes, limited.placed), (10, vec![4, 4 + 6 * 3]));
 }

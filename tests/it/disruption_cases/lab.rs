@@ -10,6 +10,7 @@ use nodecast::domain::volumes::{PersistentVolume, PersistentVolumeClaim, Storage
 use nodecast::domain::{
     HourlyRate, KarpenterVersion, Labels, PodSpec, Resources, SimDuration, SimTime, Symbol, Taint, well_known,
 };
+use nodecast::policy::controller_time::karpenter::SearchWork;
 use nodecast::policy::disruption::{
     Blocker, Candidate, ClusterView, Command, Decision, Evaluation, Found, Memory, Method, NodeFacts, PodBudget,
     PodList, PodView, PodsDigest, Rejection, WhatIf, candidates, drift, eligible, emptiness, evaluate, multi_node,
@@ -356,8 +357,15 @@ impl Lab {
             let mut what_if = WhatIf::new(packer, view);
             match method {
                 Method::Emptiness => emptiness(&all, &mut allowances),
-                Method::MultiNode => multi_node(&mut what_if, &all, &mut allowances, evaluations),
-                Method::SingleNode => single_node(&mut what_if, &all, &allowances, memory, evaluations),
+                Method::MultiNode => {
+                    // The one during which the time ends is lost.
+                    let over = |work: SearchWork| evaluations.is_some_and(|most| work.simulations > most as u64);
+                    multi_node(&mut what_if, &all, &mut allowances, Some(&over))
+                }
+                Method::SingleNode => {
+                    let over = |work: SearchWork| evaluations.is_some_and(|most| work.simulations >= most as u64);
+                    single_node(&mut what_if, &all, &allowances, memory, Some(&over))
+                }
                 Method::Drift | Method::StaticDrift => {
                     drift(&mut what_if, &all, &allowances).0.map_or(Found::Nothing, Found::Command)
                 }

@@ -1,0 +1,202 @@
+//! The ReplicaSet controller where its calls take time: a few ReplicaSets are worked on at once, each makes its pods in batches
+//! that double, and every call waits for a token of the controller's one client.
+//!
+//! What must not live here: how many pods a ReplicaSet wants (`deployments`), and which are deleted first (`policy`).
+//!
+//! Source: Kubernetes 1.36.2 `pkg/controller/replicaset/replica_set.go`, `syncReplicaSet`, `manageReplicas`, `slowStartBatch`.
+//!
+//! Deviation: of the other calls of kube-controller-manager only those count that make and delete pods of StatefulSets, DaemonSets
+//! and Jobs; what Deployments, autoscalers and endpoints write is not limited.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use super::{deployments, surplus};
+use crate::actors::call_limit::{CallLimit, Used};
+use crate::actors::context::Context;
+use crate::actors::event::{Event, class};
+use crate::actors::kubelet;
+use crate::domain::controller_time::ControllerManagerTime;
+use crate::domain::{PodId, SimDuration, SimTime, WorkloadId};
+use crate::policy::workloads::{PodChange, pod_change, slow_start_batches};
+
+/// From a call to its answer (assumed).
+const CALL: SimDuration = SimDuration::from_millis(20);
+
+/// A ReplicaSet: the workload, and which of its templates.
+type Key = (WorkloadId, u32);
+
+/// The controller's queue and workers.
+#[derive(Debug)]
+pub(super) struct ReplicaSets {
+    limit: CallLimit,
+    /// ReplicaSets to look at, each once.
+    waiting: VecDeque<Key>,
+    /// Those that are worked on, with whether they have changed since.
+    busy: BTreeMap<Key, bool>,
+    /// What each worker does.
+    workers: Vec<Option<Sync>>,
+}
+
+/// A sync of a ReplicaSet under way.
+#[derive(Debug)]
+struct Sync {
+    key: Key,
+    work: Work,
+}
+
+/// What is left of it.
+#[derive(Debug)]
+enum Work {
+    /// Pods to be made: of the batch that is under way, and the batches after it.
+    Create { batch: i64, after: VecDeque<i64> },
+    /// Pods to be deleted, the last one first.
+    Delete { pods: Vec<PodId> },
+    /// The ReplicaSet's status is written.
+    Status,
+}
+
+impl ReplicaSets {
+    pub(super) fn new(time: ControllerManagerTime) -> Self {
+        Self {
+            limit: CallLimit::new(time.calls),
+            waiting: VecDeque::new(),
+            busy: BTreeMap::new(),
+            workers: (0..time.replica_set_syncs.max(1)).map(|_| None).collect(),
+        }
+    }
+
+    /// What the controller has drawn on its limit.
+    pub(super) fn used(&self) -> Used {
+        self.limit.used()
+    }
+}
+
+/// Something about a ReplicaSet has changed: it is looked at when a worker is free. Whether there is such a controller: without
+/// one pods are made at once.
+pub(super) fn changed(context: &mut Context<'_>, now: SimTime, workload: WorkloadId, revision: u32) -> bool {
+    let Some(own) = &mut context.controllers.replica_sets else { return false };
+    let key = (workload, revision);
+    match own.busy.get_mut(&key) {
+        Some(again) => *again = true,
+        None if own.waiting.contains(&key) => {}
+        None => own.waiting.push_back(key),
+    }
+    begin_waiting(context, now);
+    true
+}
+
+/// Gives free workers what waits.
+fn begin_waiting(context: &mut Context<'_>, now: SimTime) {
+    while let Some(own) = &mut context.controllers.replica_sets {
+        let Some(worker) = own.workers.iter().position(Option::is_none) else { return };
+        let Some(key) = own.waiting.pop_front() else { return };
+        begin(context, now, worker, key);
+    }
+}
+
+/// A worker takes up a ReplicaSet.
+fn begin(context: &mut Context<'_>, now: SimTime, worker: usize, key: Key) {
+    let (workload, revision) = key;
+    let active = i64::from(context.world.workload(workload).active(revision));
+    let wanted = deployments::wanted(context, workload, revision);
+    let work = match pod_change(active, wanted) {
+        PodChange::Keep => {
+            let Some(own) = &mut context.controllers.replica_sets else { return };
+            if own.limit.take(now).is_ok() {
+                return;
+            }
+            Work::Status
+        }
+        PodChange::Create(count) => Work::Create { batch: 0, after: slow_start_batches(count).collect() },
+        PodChange::Delete(count) => {
+            let mut pods = surplus(context, now, workload, revision, count);
+            pods.reverse();
+            Work::Delete { pods }
+        }
+    };
+    let Some(own) = &mut context.controllers.replica_sets else { return };
+    own.busy.insert(key, false);
+    let calls = match &work {
+        Work::Delete { pods } => pods.len(),
+        Work::Status => 1,
+        Work::Create { .. } => 0,
+    };
+    own.workers[worker] = Some(Sync { key, work });
+    if calls == 0 {
+        next_batch(context, now, worker);
+    } else {
+        call(context, now, worker, calls);
+    }
+}
+
+/// Asks for the tokens of so many calls, which are made together.
+fn call(context: &mut Context<'_>, now: SimTime, worker: usize, calls: usize) {
+    let Some(own) = &mut context.controllers.replica_sets else { return };
+    for _ in 0..calls {
+        let at = own.limit.reserve(now);
+        context.queue.schedule(at, class::CONTROLLERS, Event::ReplicaSetSync(worker as u32));
+    }
+}
+
+/// The next batch of pods, or the end of the sync.
+fn next_batch(context: &mut Context<'_>, now: SimTime, worker: usize) {
+    let Some(own) = &mut context.controllers.replica_sets else { return };
+    let Some(Sync { work, .. }) = &mut own.workers[worker] else { return };
+    let size = match work {
+        Work::Create { batch, after } => {
+            *batch = after.pop_front().unwrap_or(0);
+            *batch
+        }
+        Work::Delete { .. } | Work::Status => 0,
+    };
+    if size == 0 {
+        *work = Work::Status;
+    }
+    call(context, now, worker, usize::try_from(size).unwrap_or(0).max(1));
+}
+
+/// A call of a sync has its turn, or has been answered.
+pub(in crate::actors) fn proceed(context: &mut Context<'_>, now: SimTime, worker: u32) {
+    let worker = worker as usize;
+    let Some(own) = &mut context.controllers.replica_sets else { return };
+    let Some(Sync { key, work }) = &mut own.workers[worker] else { return };
+    let (workload, revision) = *key;
+    match work {
+        // All calls are out: the last one has been answered.
+        Work::Create { batch: 0, .. } => next_batch(context, now, worker),
+        Work::Create { batch, .. } => {
+            *batch -= 1;
+            let last = *batch == 0;
+            super::create_pod(context, now, workload, revision);
+            answer_after(context, last, worker);
+        }
+        Work::Delete { pods } => match pods.pop() {
+            Some(pod) => {
+                let last = pods.is_empty();
+                kubelet::delete(context, now, pod, false, "the workload has too many replicas");
+                answer_after(context, last, worker);
+            }
+            None => next_batch(context, now, worker),
+        },
+        Work::Status => finish(context, now, worker),
+    }
+}
+
+/// The last of the calls that were made together is answered in a moment.
+fn answer_after(context: &mut Context<'_>, last: bool, worker: usize) {
+    if last {
+        context.queue.schedule_in(CALL, class::CONTROLLERS, Event::ReplicaSetSync(worker as u32));
+    }
+}
+
+/// The sync is over; the ReplicaSet is looked at again if it has changed meanwhile.
+fn finish(context: &mut Context<'_>, now: SimTime, worker: usize) {
+    let Some(own) = &mut context.controllers.replica_sets else { return };
+    let Some(Sync { key, .. }) = own.workers[worker].take() else { return };
+    if own.busy.remove(&key) == Some(true) {
+        own.waiting.push_back(key);
+    }
+    // Its Deployment sees the status that was written.
+    deployments::set_changed(context, key.0);
+    begin_waiting(context, now);
+}

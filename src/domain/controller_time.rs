@@ -1,0 +1,80 @@
+//! How long controllers take, and how fast their clients may call the API server.
+//!
+//! Source: the limits are the upstream defaults of Kubernetes 1.36 (`--kube-api-qps`, `--kube-api-burst` of
+//! kube-controller-manager and kube-scheduler), Karpenter v1.13 (`KUBE_CLIENT_QPS`, `KUBE_CLIENT_BURST`) and Cluster
+//! Autoscaler 1.36 (`--kube-client-qps`, `--kube-client-burst`); EKS raises those of the control plane with the cluster's
+//! size and does not publish them.
+
+/// How fast a client may call: a bucket of `burst` tokens into which `per_second` flow.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct CallRate {
+    /// Calls per second in the long run, at least 1.
+    pub per_second: u32,
+    /// Calls at once after a pause, at least 1.
+    pub burst: u32,
+}
+
+impl CallRate {
+    /// A rate of so many calls per second after so many at once.
+    pub const fn new(per_second: u32, burst: u32) -> Self {
+        Self { per_second, burst }
+    }
+}
+
+/// kube-controller-manager: each of its controllers has a client of its own.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct ControllerManagerTime {
+    /// What each controller's client may call.
+    pub calls: CallRate,
+    /// How many ReplicaSets are worked on at once (`--concurrent-replicaset-syncs`), at least 1.
+    pub replica_set_syncs: u32,
+}
+
+/// kube-scheduler.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct SchedulerTime {
+    /// What its client may call: bindings, and conditions of pods that no node takes.
+    pub calls: CallRate,
+}
+
+/// A node autoscaler.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct AutoscalerTime {
+    /// What its client may call.
+    pub calls: CallRate,
+    /// How fast it computes, in percent of the processors that passes were measured on; more than 0.
+    pub speed_percent: u32,
+}
+
+/// The time that each controller takes; `None` for one that takes none and may call without limit.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct ControllerTime {
+    /// kube-controller-manager.
+    pub controller_manager: Option<ControllerManagerTime>,
+    /// kube-scheduler.
+    pub scheduler: Option<SchedulerTime>,
+    /// Karpenter.
+    pub karpenter: Option<AutoscalerTime>,
+    /// The Cluster Autoscaler.
+    pub cluster_autoscaler: Option<AutoscalerTime>,
+}
+
+impl ControllerTime {
+    /// No controller takes time.
+    pub const NONE: Self =
+        Self { controller_manager: None, scheduler: None, karpenter: None, cluster_autoscaler: None };
+
+    /// Controllers as they were measured, with the limits that they have unless somebody raises them.
+    pub const MEASURED: Self = Self {
+        controller_manager: Some(ControllerManagerTime { calls: CallRate::new(20, 30), replica_set_syncs: 5 }),
+        scheduler: Some(SchedulerTime { calls: CallRate::new(50, 100) }),
+        karpenter: Some(AutoscalerTime { calls: CallRate::new(200, 300), speed_percent: 100 }),
+        cluster_autoscaler: Some(AutoscalerTime { calls: CallRate::new(5, 10), speed_percent: 100 }),
+    };
+}
+
+impl Default for ControllerTime {
+    fn default() -> Self {
+        Self::MEASURED
+    }
+}

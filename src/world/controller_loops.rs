@@ -1,0 +1,64 @@
+//! How long the loops of controllers took: sums, which cost the same however long the run is.
+
+use super::World;
+use crate::domain::SimDuration;
+
+/// A loop whose time is modelled.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ControllerLoop {
+    /// Karpenter's scheduling passes.
+    KarpenterPass,
+    /// Looks and validations of Karpenter's disruption loop.
+    KarpenterLook,
+    /// Iterations of the Cluster Autoscaler's main loop.
+    AutoscalerIteration,
+}
+
+impl ControllerLoop {
+    /// Every loop, in the order of [`ControllerLoops::of`].
+    pub const ALL: [Self; 3] = [Self::KarpenterPass, Self::KarpenterLook, Self::AutoscalerIteration];
+
+    /// What the loop does, for people.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::KarpenterPass => "karpenter scheduling",
+            Self::KarpenterLook => "karpenter disruption",
+            Self::AutoscalerIteration => "cluster-autoscaler",
+        }
+    }
+}
+
+/// What a loop took.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct LoopFacts {
+    /// How often it ran.
+    pub runs: u64,
+    /// How long it was busy in all.
+    pub busy: SimDuration,
+    /// The longest run.
+    pub longest: SimDuration,
+    /// Runs that a limit of time cut short.
+    pub cut: u64,
+}
+
+/// What each loop took; nothing where controllers take no time.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct ControllerLoops([LoopFacts; ControllerLoop::ALL.len()]);
+
+impl ControllerLoops {
+    /// What a loop took.
+    pub const fn of(&self, own: ControllerLoop) -> LoopFacts {
+        self.0[own as usize]
+    }
+}
+
+impl World {
+    /// A loop has run for so long; `cut` if a limit of time stopped it.
+    pub fn note_loop(&mut self, own: ControllerLoop, took: SimDuration, cut: bool) {
+        let facts = &mut self.record.controllers.0[own as usize];
+        facts.runs += 1;
+        facts.busy += took;
+        facts.longest = facts.longest.max(took);
+        facts.cut += u64::from(cut);
+    }
+}
