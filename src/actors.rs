@@ -23,6 +23,7 @@ mod kubelet;
 mod load_loop;
 mod memory_limits;
 mod metrics_server;
+mod names;
 mod node_groups;
 mod node_life;
 mod pod_trace;

@@ -26,4 +26,4 @@ pub mod streams;
 
 pub use hash::{EventHash, StableHasher};
 pub use queue::{EventQueue, PriorityClass, TimerId};
-pub use streams::{Stream, Streams};
+pub use streams::{Ordinals, Stream, Streams};

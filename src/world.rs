@@ -15,7 +15,7 @@ pub mod record;
 pub mod state;
 
 pub use record::Record;
-pub use state::{Node, NodePhase, Pod, PodPhase, Workload};
+pub use state::{DrawnNames, Node, NodePhase, Pod, PodPhase, Workload};
 
 use crate::domain::{NodeId, PodId, SimDuration, SimTime, WorkloadId};
 use record::{Event, EventKind};
@@ -187,6 +187,7 @@ mod tests {
         let node = world.add_node(
             NewNode {
                 name: "default-00001".to_owned(),
+                drawn: None,
                 origin: NodeOrigin::NodePool(Symbol::new("default")),
                 labels: Labels::new(),
                 taints: Vec::new(),

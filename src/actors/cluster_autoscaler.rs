@@ -124,7 +124,9 @@ fn flags<'s>(context: &Context<'s>) -> Option<&'s Arc<Flags>> {
 /// The program starts.
 pub(super) fn begin(context: &mut Context<'_>) {
     if context.cluster_autoscaler.program.is_some() {
-        iterate_at(context, SimTime::ZERO);
+        let interval = flags(context).map_or(SimDuration::ZERO, |flags| flags.scan_interval);
+        let phase = context.streams.stream("scan-phase", "").span_up_to(interval);
+        iterate_at(context, SimTime::ZERO + phase);
     }
 }
 
@@ -222,7 +224,7 @@ fn took(
     if seen.has_waiting_pods() {
         let mut calls = groups::Trial::new(&context.cluster_autoscaler.groups);
         let iteration = program.clone().run_once(&seen.observation(now), &mut calls, &mut |_| 0);
-        took += iteration.scale_up.took;
+        took = took + iteration.scale_up.took;
         cut = iteration.scale_up.cut || iteration.scale_down.cut;
     }
     (at_speed(took, speed_percent), cut)

@@ -30,8 +30,8 @@ use crate::cloud::{AutoScaling, BootTimes, Ec2, InstanceId, SimulatedAccount};
 use crate::domain::hpa::HorizontalPodAutoscaler;
 use crate::domain::pod::PodDisruptionBudget;
 use crate::domain::workload::ObjectName;
-use crate::domain::{KubernetesVersion, NodeId, SimTime, WorkloadId};
-use crate::engine::{EventQueue, Streams};
+use crate::domain::{KubernetesVersion, NodeId, SimDuration, SimTime, WorkloadId};
+use crate::engine::{EventQueue, Ordinals, Streams};
 use crate::load::{RequestModel, WorkQueue};
 use crate::scenario::definition::WorkloadTimes;
 use crate::world::World;
@@ -47,6 +47,9 @@ pub struct Context<'s> {
     pub queue: EventQueue<Event>,
     /// Random numbers.
     pub streams: Streams,
+    /// What stands for the random UIDs of pods.
+    pub(super) pod_uids: Ordinals,
+    jitter: Ordinals,
     /// The cloud.
     pub ec2: Ec2,
     /// Its Auto Scaling groups, one for each node group of the setup.
@@ -83,6 +86,23 @@ pub struct Context<'s> {
     pub(super) replay: Option<ReplayState>,
 }
 
+/// What has a jitter of its own.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Jitter {
+    /// The reaction of workload controllers.
+    Reaction,
+    /// A call of the ReplicaSet controller, by worker.
+    Call,
+    /// The disruption loop's wait.
+    DisruptionLoop,
+    /// A look at a command that is carried out.
+    CommandPoll,
+    /// A look at a node that drains or whose instance ends.
+    NodePoll,
+    /// A pod or node that triggers provisioning again.
+    Trigger,
+}
+
 /// The machine behind a node.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Machine {
@@ -101,6 +121,8 @@ impl<'s> Context<'s> {
             world: World::with_room_for(setup.duration, setup.sample_interval),
             queue: EventQueue::new(),
             streams,
+            pod_uids: streams.ordinals("pod-uid"),
+            jitter: streams.ordinals("jitter"),
             ec2: Ec2::new(Arc::clone(&setup.region), streams, Arc::clone(&setup.cloud), SimTime::ZERO + setup.duration),
             groups: node_groups::groups(setup, streams),
             machines: Vec::new(),
@@ -130,6 +152,17 @@ impl<'s> Context<'s> {
             pod_budgets: setup.disruption_budgets.clone(),
             replay: setup.replay.as_ref().map(|_| ReplayState::default()),
         }
+    }
+
+    /// A small random span below `most` for something that recurs to one entity: real reactions and timers are never equally
+    /// long, which decides races. A replayed case has none.
+    pub(super) fn jitter(&self, kind: Jitter, entity: u32, now: SimTime, most: SimDuration) -> SimDuration {
+        if self.replay.is_some() {
+            return SimDuration::ZERO;
+        }
+        let draws = self.jitter.part(kind as u64).part(u64::from(entity));
+        let drawn = draws.nth(now.as_micros().unsigned_abs());
+        SimDuration::from_micros((i128::from(drawn) * i128::from(most.as_micros()) >> 64) as i64)
     }
 
     /// The account, as those call it that launch and end instances.

@@ -175,9 +175,13 @@ fn nomination_window(version: KarpenterVersion, settings: KarpenterSettings) -> 
 /// Karpenter starts.
 pub(super) fn begin(context: &mut Context<'_>) {
     if context.karpenter.settings.is_some() && has_disruption_loop(context.setup.versions.karpenter) {
-        let at = context.setup.replay.as_ref().map_or(SimTime::ZERO, |replay| replay.begins);
-        context.queue.schedule(at, class::NODE_AUTOSCALER, Event::GarbageCollection);
-        context.queue.schedule(at, class::DISRUPTION, Event::DisruptionPass);
+        // The program has run for a while when a scenario begins: its loops are anywhere between two looks.
+        let (at, phase, garbage) = match &context.setup.replay {
+            Some(replay) => (replay.begins, SimDuration::ZERO, SimDuration::ZERO),
+            None => (SimTime::ZERO, disruption::phase(context), termination::garbage_phase(context)),
+        };
+        context.queue.schedule(at + garbage, class::NODE_AUTOSCALER, Event::GarbageCollection);
+        context.queue.schedule(at + phase, class::DISRUPTION, Event::DisruptionPass);
         static_pools::wake(context, at);
     }
     consolidation::begin(context);

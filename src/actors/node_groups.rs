@@ -15,7 +15,7 @@ pub(super) use drain::{leave_to_ec2 as drain_node, poll as drain_poll};
 use super::context::{Context, Machine};
 use super::event::{Event, class};
 use super::setup::Setup;
-use super::{interruption, metrics_server, node_life, scheduler_loop, zone_outage};
+use super::{interruption, metrics_server, names, node_life, scheduler_loop, zone_outage};
 use crate::cloud::autoscaling::{AutoScaling, EndReason, GroupSpec};
 use crate::cloud::{ApiError, BootStages, BootTimes, CloudProvider, InstanceId};
 use crate::domain::{Labels, NodeGroup, NodeId, SimDuration, SimTime, Symbol};
@@ -94,6 +94,7 @@ fn add_node(context: &mut Context<'_>, now: SimTime, group: usize, instance: Ins
     let node = context.world.add_node(
         NewNode {
             name: format!("{}-{number:05}", spec.name),
+            drawn: names::of_node(context, spec.name, number),
             origin: NodeOrigin::NodeGroup(spec.name),
             labels: spec.labels.clone(),
             taints: spec.taints.clone(),

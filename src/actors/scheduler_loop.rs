@@ -17,7 +17,7 @@ use super::event::{Event, class};
 use super::setup::Setup;
 use super::{cluster_autoscaler, karpenter, kubelet, replay, volumes};
 use crate::domain::{KubernetesVersion, NodeId, PodId, SimDuration, SimTime, WorkloadId, well_known};
-use crate::engine::Streams;
+use crate::engine::{Streams, TimerId};
 use crate::policy::kube_scheduler::events::{ClusterEvent, may_help};
 use crate::policy::kube_scheduler::queue::{
     QueueOrder, UNSCHEDULABLE_FLUSH_PERIOD, UNSCHEDULABLE_TIMEOUT, backoff_expiry, pops_from_backoff,
@@ -29,8 +29,10 @@ use crate::policy::kube_scheduler::{
 use crate::world::record::WorkloadKind;
 use crate::world::{NodePhase, PodPhase};
 
-/// What one attempt costs; 200 pods per second.
-const CYCLE: SimDuration = SimDuration::from_millis(5);
+/// What one attempt costs: a thousand in a second, of which the client lets far fewer through (assumed).
+const CYCLE: SimDuration = SimDuration::from_millis(1);
+/// What one costs that finds no node in the cluster and ends there (assumed).
+const CYCLE_WITHOUT_NODES: SimDuration = SimDuration::from_micros(100);
 
 /// The scheduler's queue and what it knows of the cluster.
 #[derive(Debug)]
@@ -39,6 +41,8 @@ pub(super) struct SchedulerLoop {
     scheduler: Scheduler,
     active: BTreeSet<QueueOrder>,
     backing_off: BTreeMap<SimTime, BTreeSet<QueueOrder>>,
+    /// Pods that met an error, by when they are tried again: not a moment earlier.
+    after_errors: BTreeMap<SimTime, BTreeSet<QueueOrder>>,
     waiting: BTreeMap<PodId, Waiting>,
     pods: Vec<Option<Known>>,
     /// The shape of the pods of each template of a workload whose volumes ask for the same.
@@ -48,6 +52,8 @@ pub(super) struct SchedulerLoop {
     last_message: Option<(Unschedulable, String)>,
     calls: Calls,
     awake: bool,
+    /// The end of the next back-off, while nothing else is to be done.
+    asleep: Option<TimerId>,
     flush_planned: bool,
     streams: Streams,
 }
@@ -64,6 +70,8 @@ struct Waiting {
 struct Known {
     shape: ShapeId,
     failures: u32,
+    /// Errors in a row.
+    errors: u32,
 }
 
 impl SchedulerLoop {
@@ -77,6 +85,7 @@ impl SchedulerLoop {
             scheduler: Scheduler::new(setup.scheduler.clone()),
             active: BTreeSet::new(),
             backing_off: BTreeMap::new(),
+            after_errors: BTreeMap::new(),
             waiting: BTreeMap::new(),
             pods: Vec::new(),
             shapes: FxHashMap::default(),
@@ -84,6 +93,7 @@ impl SchedulerLoop {
             last_message: None,
             calls: Calls::new(setup),
             awake: false,
+            asleep: None,
             flush_planned: false,
             streams,
         }
@@ -111,12 +121,17 @@ impl SchedulerLoop {
     }
 
     fn release_backoffs(&mut self, now: SimTime) {
-        while let Some(entry) = self.backing_off.first_entry() {
-            if *entry.key() > now {
-                return;
+        for queue in [&mut self.backing_off, &mut self.after_errors] {
+            while let Some(entry) = queue.first_entry().filter(|entry| *entry.key() <= now) {
+                self.active.extend(entry.remove());
             }
-            self.active.extend(entry.remove());
         }
+    }
+
+    /// When the next pod's back-off is over.
+    fn next_expiry(&self) -> Option<SimTime> {
+        let first = |queue: &BTreeMap<SimTime, BTreeSet<QueueOrder>>| queue.first_key_value().map(|(&at, _)| at);
+        first(&self.backing_off).into_iter().chain(first(&self.after_errors)).min()
     }
 }
 
@@ -126,7 +141,9 @@ pub(super) fn unschedulable_pods<'a>(context: &'a Context<'_>) -> impl Iterator<
     let replayed = replay::waiting_pods(context);
     let parked = context.scheduler.waiting.keys().copied();
     let queued = context.scheduler.active.iter().map(|order| order.pod);
-    let backing_off = context.scheduler.backing_off.values().flatten().map(|order| order.pod);
+    let scheduler = &context.scheduler;
+    let backing_off = scheduler.backing_off.values().chain(scheduler.after_errors.values());
+    let backing_off = backing_off.flatten().map(|order| order.pod);
     let all: BTreeSet<PodId> = parked.chain(queued).chain(backing_off).chain(replayed).collect();
     // A pod that has evicted others waits for their room, not for a node.
     let waits = |pod: PodId| context.scheduler.view.nominated_node(pod).is_none();
@@ -150,7 +167,7 @@ pub(super) fn pod_created(context: &mut Context<'_>, now: SimTime, pod: PodId) {
     if scheduler.pods.len() <= pod.index() {
         scheduler.pods.resize(pod.index() + 1, None);
     }
-    scheduler.pods[pod.index()] = Some(Known { shape, failures: 0 });
+    scheduler.pods[pod.index()] = Some(Known { shape, failures: 0, errors: 0 });
     scheduler.active.insert(QueueOrder { priority, queued_at: now, pod });
     wake(context, SimDuration::ZERO);
 }
@@ -182,25 +199,28 @@ pub(super) fn forget(context: &mut Context<'_>, pod: PodId) {
     scheduler.view.clear_nomination(pod);
     scheduler.waiting.remove(&pod);
     scheduler.active.retain(|order| order.pod != pod);
-    scheduler.backing_off.retain(|_, orders| {
-        orders.retain(|order| order.pod != pod);
-        !orders.is_empty()
-    });
+    for queue in [&mut scheduler.backing_off, &mut scheduler.after_errors] {
+        queue.retain(|_, orders| {
+            orders.retain(|order| order.pod != pod);
+            !orders.is_empty()
+        });
+    }
 }
 
 /// The scheduler takes the next pod.
 pub(super) fn schedule_next(context: &mut Context<'_>, now: SimTime) {
     context.scheduler.awake = false;
+    context.scheduler.asleep = None;
     let Some(pod) = context.scheduler.take_next(now) else {
-        if let Some((&at, _)) = context.scheduler.backing_off.first_key_value() {
-            context.scheduler.awake = true;
-            context.queue.schedule(at, class::SCHEDULER, Event::ScheduleNext);
+        if let Some(at) = context.scheduler.next_expiry() {
+            context.scheduler.asleep = Some(context.queue.schedule(at, class::SCHEDULER, Event::ScheduleNext));
         }
         return;
     };
     attempt(context, now, pod);
     let held = context.scheduler.calls.held_until.saturating_since(now);
-    wake(context, CYCLE.max(held));
+    let cycle = if context.scheduler.view.node_count() == 0 { CYCLE_WITHOUT_NODES } else { CYCLE };
+    wake(context, cycle.max(held));
 }
 
 /// What the scheduler would say of every node for a pod that waits now; `None` if the pod does not wait.
@@ -239,20 +259,38 @@ fn attempt(context: &mut Context<'_>, now: SimTime, pod: PodId) {
             calls::bind(context, now, pod, chosen.node);
         }
         Placement::Unschedulable(why) => {
-            if let Some(Some(known)) = scheduler.pods.get_mut(pod.index()) {
-                known.failures += 1;
-            }
-            scheduler.waiting.insert(pod, Waiting { rejected_by: why.rejected_by, since: now });
-            if !scheduler.flush_planned {
-                scheduler.flush_planned = true;
-                context.queue.schedule_in(UNSCHEDULABLE_FLUSH_PERIOD, class::SCHEDULER, Event::FlushUnschedulable);
-            }
+            set_aside(context, now, pod, &why);
             let told = calls::tell(context, now, pod, why);
             let first = told.is_some_and(|why| mark_unschedulable(context, now, pod, why));
             if !preempt(context, now, &pending) && first {
                 tell_autoscalers(context, now, pod);
             }
         }
+    }
+}
+
+/// A pod that no node takes waits for something that may help. One that found no node in the cluster at all has met an error: it
+/// is tried again when its back-off is over.
+///
+/// Source: Kubernetes 1.36 `pkg/scheduler/backend/queue/scheduling_queue.go`, `AddUnschedulablePodIfNotPresent` and
+/// `determineSchedulingHintForInFlightPod`.
+fn set_aside(context: &mut Context<'_>, now: SimTime, pod: PodId, why: &Unschedulable) {
+    let priority = context.world.pod(pod).spec.priority;
+    let version = context.setup.scheduler.version;
+    let scheduler = &mut context.scheduler;
+    let Some(Some(known)) = scheduler.pods.get_mut(pod.index()) else { return };
+    if why.nodes == 0 {
+        known.errors += 1;
+        let expiry = backoff_expiry(now, known.errors, version);
+        scheduler.after_errors.entry(expiry).or_default().insert(QueueOrder { priority, queued_at: now, pod });
+        return;
+    }
+    known.errors = 0;
+    known.failures += 1;
+    scheduler.waiting.insert(pod, Waiting { rejected_by: why.rejected_by, since: now });
+    if !scheduler.flush_planned {
+        scheduler.flush_planned = true;
+        context.queue.schedule_in(UNSCHEDULABLE_FLUSH_PERIOD, class::SCHEDULER, Event::FlushUnschedulable);
     }
 }
 
@@ -435,8 +473,11 @@ fn requeue(context: &mut Context<'_>, now: SimTime, pod: PodId) {
 /// Plans the next attempt if none is planned and somebody may want one.
 fn wake(context: &mut Context<'_>, delay: SimDuration) {
     let scheduler = &mut context.scheduler;
-    let idle = scheduler.active.is_empty() && scheduler.backing_off.is_empty();
+    let idle = scheduler.active.is_empty() && scheduler.next_expiry().is_none();
     if !scheduler.awake && !idle {
+        if let Some(timer) = scheduler.asleep.take() {
+            context.queue.cancel(timer);
+        }
         scheduler.awake = true;
         context.queue.schedule_in(delay, class::SCHEDULER, Event::ScheduleNext);
     }

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use super::call_limit::CallLimit;
-use super::context::Context;
+use super::context::{Context, Jitter};
 use super::event::{Event, class};
 use super::setup::Setup;
 use super::{job_loop, kubelet, pod_trace, replay, scheduler_loop};
@@ -29,7 +29,7 @@ use crate::world::PodPhase;
 use crate::world::pod_operations::NewWorkload;
 use crate::world::record::WorkloadKind;
 
-/// From a change to the controller's answer.
+/// From a change to the controller's answer, in the mean; each lies within a half of it.
 const REACTION: SimDuration = SimDuration::from_millis(100);
 
 /// What the controllers remember of their workloads.
@@ -43,8 +43,6 @@ pub(super) struct Controllers {
     replica_sets: Option<replica_sets::ReplicaSets>,
     /// What the clients of the other controllers may call, likewise.
     limits: Option<Limits>,
-    /// UIDs of pods that were asked for: a ReplicaSet that shrinks step by step asks for those of its pods each time.
-    uids: Vec<Option<u64>>,
 }
 
 /// The limits of the controllers that make pods without a ReplicaSet: each has a client of its own.
@@ -126,7 +124,18 @@ pub(super) fn wake(context: &mut Context<'_>, workload: WorkloadId) {
 
 /// The same once `wait` is over.
 fn wake_after(context: &mut Context<'_>, workload: WorkloadId, wait: SimDuration) {
-    context.queue.schedule_in(wait + REACTION, class::CONTROLLERS, Event::Reconcile(workload));
+    let reaction = reaction(context);
+    context.queue.schedule_in(wait + reaction, class::CONTROLLERS, Event::Reconcile(workload));
+}
+
+/// How long a controller takes to answer a change that happens now; as long as ever in a replayed case. Workloads that change at
+/// one instant are answered in that order.
+fn reaction(context: &Context<'_>) -> SimDuration {
+    if context.replay.is_some() {
+        return REACTION;
+    }
+    let half = SimDuration::from_micros(REACTION.as_micros() / 2);
+    half + context.jitter(Jitter::Reaction, 0, context.queue.now(), REACTION)
 }
 
 /// A pod has become Ready: some controllers wait for that.
@@ -191,7 +200,7 @@ fn create_pod(context: &mut Context<'_>, now: SimTime, workload: WorkloadId, rev
 }
 
 /// The active pods of a ReplicaSet that it deletes when it has so many too many, in that order.
-fn surplus(context: &mut Context<'_>, now: SimTime, workload: WorkloadId, revision: u32, count: i64) -> Vec<PodId> {
+fn surplus(context: &Context<'_>, now: SimTime, workload: WorkloadId, revision: u32, count: i64) -> Vec<PodId> {
     let own: Vec<PodId> = deployments::active_of(context, workload, revision).collect();
     let mut on_node: FxHashMap<NodeId, u32> = FxHashMap::default();
     for &pod in &context.world.workload(workload).pods {
@@ -200,13 +209,8 @@ fn surplus(context: &mut Context<'_>, now: SimTime, workload: WorkloadId, revisi
             *on_node.entry(node).or_insert(0) += 1;
         }
     }
-    let views: Vec<VictimView> = own
-        .iter()
-        .map(|&pod| {
-            let uid = pod_uid(context, pod);
-            victim_view(context, &on_node, pod, uid)
-        })
-        .collect();
+    let views: Vec<VictimView> =
+        own.iter().map(|&pod| victim_view(context, &on_node, pod, pod_uid(context, pod))).collect();
     let victims = victims(&views, usize::try_from(count).unwrap_or(0), now);
     victims.into_iter().map(|position| own[position]).collect()
 }
@@ -228,12 +232,7 @@ fn victim_view(context: &Context<'_>, on_node: &FxHashMap<NodeId, u32>, pod: Pod
     }
 }
 
-/// A number that stands for the pod's random UID.
-pub(super) fn pod_uid(context: &mut Context<'_>, pod: PodId) -> u64 {
-    let Context { controllers: Controllers { uids, .. }, streams, .. } = context;
-    if uids.len() <= pod.index() {
-        uids.resize(pod.index() + 1, None);
-    }
-    *uids[pod.index()]
-        .get_or_insert_with(|| (streams.nth("pod-uid", "", u64::from(pod.0)).uniform() * (1_u64 << 53) as f64) as u64)
+/// A number that stands for the pod's random UID; a replayed case has them in the order of creation.
+pub(super) fn pod_uid(context: &Context<'_>, pod: PodId) -> u64 {
+    if context.replay.is_some() { u64::from(pod.0) } else { context.pod_uids.nth(u64::from(pod.0)) }
 }

@@ -4,8 +4,8 @@
 //! moves another, and adding an entity never changes the draws of the rest. Every transformation of a draw that needs
 //! exp, ln or a root calls `libm`, so that no platform's mathematics reaches a result.
 
-use rand::SeedableRng;
 use rand::rngs::ChaCha8Rng;
+use rand::{Rng, SeedableRng};
 use rand_distr::{Distribution, Open01, OpenClosed01};
 use sha2::{Digest, Sha256};
 
@@ -34,6 +34,12 @@ impl Streams {
         self.keyed(name, entity, Some(ordinal))
     }
 
+    /// Numbers for things of which there are many.
+    pub fn ordinals(&self, name: &str) -> Ordinals {
+        let mut stream = self.keyed(name, "", None);
+        Ordinals { key: stream.word() }
+    }
+
     fn keyed(&self, name: &str, entity: &str, ordinal: Option<u64>) -> Stream {
         let mut digest = Sha256::new();
         digest.update(self.seed.to_le_bytes());
@@ -48,6 +54,29 @@ impl Streams {
     }
 }
 
+/// A random number for each of a long row of things, worked out in a moment: for draws of which only their order counts.
+#[derive(Clone, Copy, Debug)]
+pub struct Ordinals {
+    key: u64,
+}
+
+impl Ordinals {
+    /// Numbers of their own for a part of these things.
+    pub const fn part(self, ordinal: u64) -> Self {
+        Self { key: self.nth(ordinal) }
+    }
+
+    /// The number of the `ordinal`-th thing.
+    ///
+    /// Source: SplitMix64 (Steele, Lea and Flood, 2014), which gives different numbers to different ordinals.
+    pub const fn nth(self, ordinal: u64) -> u64 {
+        let mut mixed = self.key.wrapping_add(ordinal.wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15));
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        mixed ^ (mixed >> 31)
+    }
+}
+
 /// One stream of random numbers.
 #[derive(Debug)]
 pub struct Stream(ChaCha8Rng);
@@ -56,6 +85,17 @@ impl Stream {
     /// Uniform on (0, 1), both ends left out.
     pub fn uniform(&mut self) -> f64 {
         Open01.sample(&mut self.0)
+    }
+
+    /// 64 random bits.
+    pub fn word(&mut self) -> u64 {
+        self.0.next_u64()
+    }
+
+    /// A text of so many letters of an alphabet, which is not empty.
+    pub fn letters(&mut self, alphabet: &[u8], length: usize) -> String {
+        let letter = |_| char::from(alphabet[(self.word() % alphabet.len() as u64) as usize]);
+        (0..length).map(letter).collect()
     }
 
     /// Uniform on [`low`, `high`).
@@ -155,6 +195,17 @@ mod tests {
         assert_ne!(own, first(streams.stream("boota", "")));
         assert_ne!(own, first(streams.nth("boot", "a", 0)));
         assert_ne!(own, first(Streams::new(8).stream("boot", "a")));
+    }
+
+    #[test]
+    fn ordinals_differ_from_each_other_and_between_seeds_and_names() {
+        let numbers =
+            |seed, name| -> Vec<u64> { (0..1_000).map(|n| Streams::new(seed).ordinals(name).nth(n)).collect() };
+        let own = numbers(1, "uid");
+        assert_eq!(own.iter().collect::<std::collections::BTreeSet<_>>().len(), 1_000);
+        assert!(!own.is_sorted());
+        assert_ne!(own, numbers(2, "uid"));
+        assert_ne!(own, numbers(1, "other"));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use super::World;
 use super::record::{ClaimFacts, Event, EventKind, NodeEnd, NodeFacts, NodeOrigin};
-use super::state::{Node, NodePhase};
+use super::state::{DrawnNames, Node, NodePhase};
 use crate::domain::{
     Currency, HourlyRate, KubernetesVersion, Labels, NodeId, Resources, SimTime, Symbol, Taint, well_known,
 };
@@ -10,8 +10,10 @@ use crate::domain::{
 /// A node claim (or a node group's instance) about to come to be.
 #[derive(Clone, Debug)]
 pub struct NewNode {
-    /// Name.
+    /// Name, by which reports call it.
     pub name: String,
+    /// The names that API server and EC2 gave, if they bear on decisions.
+    pub drawn: Option<DrawnNames>,
     /// What asked for it.
     pub origin: NodeOrigin,
     /// Labels known before launch.
@@ -81,6 +83,7 @@ impl World {
         });
         self.nodes.push(Node {
             name: Symbol::new(&new.name),
+            drawn: new.drawn,
             origin: new.origin,
             labels: new.labels,
             annotations: Labels::new(),

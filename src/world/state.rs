@@ -88,8 +88,10 @@ pub enum NodePhase {
 /// A node, from the claim to the end of its instance.
 #[derive(Clone, Debug)]
 pub struct Node {
-    /// Name, the same for claim and node.
+    /// Name, the same for claim and node: a friendly one, by which reports call it.
     pub name: Symbol,
+    /// The names that decisions go by; the friendly one where these are not drawn.
+    pub(super) drawn: Option<DrawnNames>,
     /// What asked for it.
     pub origin: NodeOrigin,
     /// Labels of the claim or node.
@@ -125,7 +127,26 @@ pub struct Node {
     pub(super) settled: SimTime,
 }
 
+/// The random names of a node: the API server ends a NodeClaim's name with five random letters, and a node is called after its
+/// address.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct DrawnNames {
+    /// The NodeClaim's.
+    pub claim: Box<str>,
+    /// The Node's.
+    pub node: Box<str>,
+}
+
 impl Node {
+    /// The name by which programs know it: its claim's until it has registered, then its own.
+    pub fn api_name(&self) -> &str {
+        match &self.drawn {
+            None => self.name.as_str(),
+            Some(drawn) if self.phase < NodePhase::Registered => &drawn.claim,
+            Some(drawn) => &drawn.node,
+        }
+    }
+
     /// Whether pods other than daemons are bound to it.
     pub fn is_in_use(&self, is_daemon: impl Fn(PodId) -> bool) -> bool {
         self.pods.iter().any(|&pod| !is_daemon(pod))

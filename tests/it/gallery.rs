@@ -7,6 +7,7 @@ mod headroom;
 mod karpenter_vs_cas;
 mod multi_architecture;
 mod pod_trace;
+mod replica_trace;
 mod worldcup_week;
 mod zone_outage;
 

@@ -126,10 +126,11 @@ fn a_pass_begins_a_second_after_the_last_new_pod_and_ten_after_the_first() {
         let outcome = Cluster::new("m5.large").deployment("web", 0, LARGE, "").with(&steps).run();
         let seen: Vec<SimTime> = outcome.record.pods.iter().filter_map(|pod| pod.unschedulable).collect();
         let pass = times(&outcome, EventKind::ClaimsComputed)[0];
-        assert!((millis(pass - seen[0]) - after_first).abs() <= 50, "{pods} pods: {}", pass - seen[0]);
+        // Controllers answer within 50 to 150 ms.
+        assert!((millis(pass - seen[0]) - after_first).abs() <= 110, "{pods} pods: {}", pass - seen[0]);
         let last = *seen.iter().filter(|&&at| at < pass).max().unwrap();
         if after_last > 0 {
-            assert!((0..=50).contains(&(millis(pass - last) - after_last)), "{pods} pods: {}", pass - last);
+            assert!((millis(pass - last) - after_last).abs() <= 5, "{pods} pods: {}", pass - last);
         } else {
             assert!(millis(pass - last) < 1_000);
         }
@@ -148,7 +149,7 @@ fn pods_that_trigger_during_a_launch_wait_for_the_next_trigger() {
     assert!(second + SimDuration::from_secs(1) < first_launch, "the launch was over before the second window closed");
     // The first pod still has no Ready node, so it triggers again after ten seconds, and takes the second one along.
     let first = outcome.record.pods[0].unschedulable.unwrap();
-    assert!((0..=50).contains(&(millis(passes[1] - first) - 11_000)), "{}", passes[1] - first);
+    assert!((millis(passes[1] - first) - 11_010).abs() <= 15, "{}", passes[1] - first);
     assert_eq!((outcome.record.nodes.len(), outcome.record.nodes[1].requested), (2, passes[1]));
 }
 

@@ -38,7 +38,6 @@ pub fn outcome() -> Outcome {
         record: Record {
             commands: Vec::new(),
             obstacles: Obstacles::default(),
-            controllers: nodecast::world::record::ControllerLoops::default(),
             scale_ups: Vec::new(),
             workloads: workloads(),
             pods: pods(),

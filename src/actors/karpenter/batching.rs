@@ -7,8 +7,9 @@ use std::collections::btree_map::Entry;
 
 use rustc_hash::FxHashSet;
 
+use super::disruption::DRIFT;
 use super::provisioning;
-use crate::actors::context::Context;
+use crate::actors::context::{Context, Jitter};
 use crate::actors::event::{Event, class};
 use crate::domain::{NodeId, PodId, SimDuration, SimTime};
 use crate::engine::TimerId;
@@ -89,14 +90,19 @@ pub(in crate::actors) fn node_trigger(context: &mut Context<'_>, now: SimTime, n
 
 /// Plans the next trigger, unless one is planned that is still to come.
 fn trigger_again(context: &mut Context<'_>, now: SimTime, by: Trigger, event: Event) {
+    let entity = match by {
+        Trigger::Pod(pod) => pod.0,
+        Trigger::Node(node) => node.0,
+    };
+    let at = now + RETRIGGER + context.jitter(Jitter::Trigger, entity, now, DRIFT);
     match context.karpenter.batch.again.entry(by) {
         Entry::Occupied(next) if *next.get() > now => return,
-        Entry::Occupied(mut next) => *next.get_mut() = now + RETRIGGER,
+        Entry::Occupied(mut next) => *next.get_mut() = at,
         Entry::Vacant(next) => {
-            next.insert(now + RETRIGGER);
+            next.insert(at);
         }
     }
-    context.queue.schedule_in(RETRIGGER, class::NODE_AUTOSCALER, event);
+    context.queue.schedule(at, class::NODE_AUTOSCALER, event);
 }
 
 fn trigger(context: &mut Context<'_>, now: SimTime, by: Trigger) {

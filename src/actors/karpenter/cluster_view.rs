@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::claims::Condition;
 use super::{eviction, is_managed, kept_pods};
 use crate::actors::context::Context;
-use crate::actors::workload_controllers::daemon_sets;
+use crate::actors::workload_controllers::{daemon_sets, pod_uid};
 use crate::domain::pod::PodPhase as ReportedPhase;
 use crate::domain::{NodeId, PodId, PodSpec, SimTime};
 use crate::policy::disruption::{ClusterView, NodeFacts, PodBudget, PodList, PodView, PodsDigest};
@@ -118,7 +118,7 @@ pub(super) fn unnamed_pending_pod<'c>(context: &'c Context<'_>, pod: PodId) -> P
         name: "",
         spec: &state.spec,
         created: state.created,
-        uid_rank: u64::from(pod.0),
+        uid_rank: pod_uid(context, pod),
     }
 }
 
@@ -144,7 +144,7 @@ pub(super) fn unnamed_pod_view<'c>(context: &'c Context<'_>, pod: PodId) -> PodV
         ready: state.is_ready(),
         created: state.created,
         started: state.started.map(super::claims::whole),
-        uid_rank: u64::from(pod.0),
+        uid_rank: pod_uid(context, pod),
     }
 }
 
@@ -218,7 +218,7 @@ pub(super) fn view_of<'c>(context: &'c Context<'_>, node: NodeId, marked: bool) 
     let state = context.world.node(node);
     let managed = is_managed(context, node);
     NodeView {
-        name: state.name.as_str(),
+        name: state.api_name(),
         labels: &state.labels,
         taints: &state.taints,
         startup_taints: &state.startup_taints,

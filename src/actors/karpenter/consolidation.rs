@@ -58,7 +58,8 @@ pub(super) struct Loop {
 pub(super) fn begin(context: &mut Context<'_>) {
     let knows = (KarpenterVersion::V0_16..KarpenterVersion::V1_13).contains(&context.setup.versions.karpenter);
     if knows && context.karpenter.pools.iter().any(|pool| is_enabled(pool)) {
-        context.queue.schedule_in(POLL, class::DISRUPTION, Event::DisruptionPass);
+        let phase = disruption::phase(context);
+        context.queue.schedule_in(phase, class::DISRUPTION, Event::DisruptionPass);
     }
 }
 

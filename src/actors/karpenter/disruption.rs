@@ -8,7 +8,7 @@ use super::last_look::{Answer, LastLook, Seen, can_be_kept};
 use super::queue::{self, Proposal};
 use super::type_lists::LazyPacker;
 use super::{claims, consolidation, has_disruption_loop, is_managed, provisioning, time};
-use crate::actors::context::Context;
+use crate::actors::context::{Context, Jitter};
 use crate::actors::event::{Event, class};
 use crate::domain::node_pool::DisruptionReason;
 use crate::domain::{NodeId, PodId, SimDuration, SimTime};
@@ -25,6 +25,8 @@ use crate::world::record::{CommandFacts, CommandId, ControllerLoop, NodeEnd, Rep
 
 /// Between two passes that find nothing.
 const POLL: SimDuration = SimDuration::from_secs(10);
+/// How much later than planned a timer of the program fires at most (assumed): loops that begin together drift apart.
+pub(super) const DRIFT: SimDuration = SimDuration::from_millis(10);
 /// While a claim has no instance yet.
 const POLL_UNSYNCED: SimDuration = SimDuration::from_secs(1);
 /// After a command that could not be started; it doubles with every further one.
@@ -69,6 +71,11 @@ enum Thought {
     Found(Option<Proposals>),
     /// Which nodes of a proposal may still go.
     Validated(Waiting, Result<Vec<NodeId>, Rejection>),
+}
+
+/// How long after the scenario's begin the loop looks first.
+pub(super) fn phase(context: &Context<'_>) -> SimDuration {
+    context.streams.stream("disruption-phase", "").span_up_to(POLL)
 }
 
 /// One pass of the loop.
@@ -162,7 +169,8 @@ fn act(context: &mut Context<'_>, now: SimTime, found: Option<Proposals>) {
 /// Nothing is to be done: the loop looks again a while after the end of a look that takes so long.
 fn nothing_found(context: &mut Context<'_>, took: SimDuration) {
     context.karpenter.disruption.failures = 0;
-    context.queue.schedule_in(took + POLL, class::DISRUPTION, Event::DisruptionPass);
+    let drift = context.jitter(Jitter::DisruptionLoop, 0, context.queue.now(), DRIFT);
+    context.queue.schedule_in(took + POLL + drift, class::DISRUPTION, Event::DisruptionPass);
 }
 
 /// A command was started, and the loop goes on at once; or one could not be, and it waits ever longer.

@@ -158,7 +158,7 @@ impl LastLook {
 fn in_order(context: &Context<'_>, now: SimTime, order: &[(NodeId, Disturbance)]) -> bool {
     let key = |(node, disturbance): &(NodeId, Disturbance)| {
         let state = context.world.node(*node);
-        (disturbance.at(now), state.created, state.name.as_str())
+        (disturbance.at(now), state.created, state.api_name())
     };
     order.is_sorted_by(|one, next| compare_by_cost(key(one), key(next)).is_lt())
 }

@@ -15,7 +15,7 @@ use super::{
 };
 use crate::actors::context::Context;
 use crate::actors::event::{Event, class};
-use crate::actors::scheduler_loop;
+use crate::actors::{names, scheduler_loop};
 use crate::domain::words::counted;
 use crate::domain::{
     HourlyRate, KarpenterVersion, NodeId, PodId, PodSpec, ResourceName, SimDuration, SimTime, Symbol, well_known,
@@ -372,8 +372,10 @@ pub(super) fn capacity_types(context: &Context<'_>, claim: &PlannedClaim) -> Vec
 pub(super) fn make_claim(context: &mut Context<'_>, now: SimTime, plan: PlannedClaim) -> NodeId {
     let count = context.karpenter.claims_made.entry(plan.node_pool).or_insert(0);
     *count += 1;
+    let count = *count;
     let new = NewNode {
         name: format!("{}-{count:05}", plan.node_pool),
+        drawn: names::of_claim(context, plan.node_pool, count),
         origin: NodeOrigin::NodePool(plan.node_pool),
         labels: plan.labels.clone(),
         taints: plan.taints.clone(),

@@ -3,8 +3,9 @@
 //! Source: Karpenter core v1.13 `pkg/controllers/disruption/queue.go`, `controller.go` (`executeCommand`).
 
 use super::claims::{nominate, whole};
+use super::disruption::DRIFT;
 use super::{has_disruption_loop, nomination_window, provisioning, static_pools, termination};
-use crate::actors::context::Context;
+use crate::actors::context::{Context, Jitter};
 use crate::actors::event::{Event, class};
 use crate::actors::scheduler_loop;
 use crate::domain::taints::TaintEffect;
@@ -97,7 +98,8 @@ pub(in crate::actors) fn look(context: &mut Context<'_>, now: SimTime, id: Comma
         Some(reason) => roll_back(context, now, id, &running, reason),
         None => {
             context.karpenter.commands.insert(id, running);
-            context.queue.schedule_in(POLL, class::NODE_AUTOSCALER, Event::CommandPoll(id));
+            let drift = context.jitter(Jitter::CommandPoll, id.0, now, DRIFT);
+            context.queue.schedule_in(POLL + drift, class::NODE_AUTOSCALER, Event::CommandPoll(id));
         }
     }
 }

@@ -4,8 +4,9 @@
 //! `pkg/controllers/termination`.
 
 use super::cluster_view::pod_view;
+use super::disruption::DRIFT;
 use super::{batching, claims, disruption, eviction, has_disruption_loop, is_managed, queue, static_pools};
-use crate::actors::context::Context;
+use crate::actors::context::{Context, Jitter};
 use crate::actors::event::{Event, class};
 use crate::actors::{kubelet, node_life, scheduler_loop, volumes};
 use crate::domain::{NodeId, PodId, SimDuration, SimTime, Symbol};
@@ -24,6 +25,11 @@ const GARBAGE_COLLECTION: SimDuration = SimDuration::from_secs(120);
 const CLAIM_GOES: SimDuration = SimDuration::from_secs(1);
 /// Classes of pods that are critical to the system: they leave last.
 const CRITICAL: [&str; 2] = ["system-cluster-critical", "system-node-critical"];
+
+/// How long after the scenario's begin claims without an instance are first looked for.
+pub(super) fn garbage_phase(context: &Context<'_>) -> SimDuration {
+    context.streams.stream("garbage-phase", "").span_up_to(GARBAGE_COLLECTION)
+}
 
 /// Begins to remove a node.
 pub(super) fn begin(context: &mut Context<'_>, now: SimTime, node: NodeId, end: NodeEnd, reason: &str) {
@@ -116,7 +122,8 @@ pub(in crate::actors) fn drain_poll(context: &mut Context<'_>, now: SimTime, nod
     }
     let too_soon = has_disruption_loop(context.setup.versions.karpenter) && now - since < SHORTEST_DRAIN;
     if !group.is_empty() || too_soon {
-        context.queue.schedule_in(POLL, class::NODE_AUTOSCALER, Event::DrainPoll(node));
+        let drift = context.jitter(Jitter::NodePoll, node.0, now, DRIFT);
+        context.queue.schedule_in(POLL + drift, class::NODE_AUTOSCALER, Event::DrainPoll(node));
         return;
     }
     context.world.drain_node(node, now);
@@ -139,7 +146,8 @@ fn await_volumes(context: &mut Context<'_>, now: SimTime, node: NodeId) {
         if !std::mem::replace(&mut claim.awaits_volumes, true) {
             context.world.note_node(node, now, EventKind::AwaitingVolumeDetachment, "");
         }
-        context.queue.schedule_in(POLL, class::NODE_AUTOSCALER, Event::DrainPoll(node));
+        let drift = context.jitter(Jitter::NodePoll, node.0, now, DRIFT);
+        context.queue.schedule_in(POLL + drift, class::NODE_AUTOSCALER, Event::DrainPoll(node));
         return;
     }
     claim.draining_since = None;
@@ -192,7 +200,8 @@ fn terminate(context: &mut Context<'_>, now: SimTime, node: NodeId) {
         if let Some(claim) = context.karpenter.nodes.get_mut(&node) {
             claim.awaits_instance = true;
         }
-        context.queue.schedule_in(INSTANCE_POLL, class::NODE_AUTOSCALER, Event::InstancePoll(node));
+        let drift = context.jitter(Jitter::NodePoll, node.0, now, DRIFT);
+        context.queue.schedule_in(INSTANCE_POLL + drift, class::NODE_AUTOSCALER, Event::InstancePoll(node));
     }
     node_life::terminate(context, now, node);
 }
@@ -213,7 +222,8 @@ pub(in crate::actors) fn instance_poll(context: &mut Context<'_>, now: SimTime, 
     if phase == NodePhase::Terminating && is_lost(context, node) {
         remove(context, now, node);
     } else {
-        context.queue.schedule_in(INSTANCE_POLL, class::NODE_AUTOSCALER, Event::InstancePoll(node));
+        let drift = context.jitter(Jitter::NodePoll, node.0, now, DRIFT);
+        context.queue.schedule_in(INSTANCE_POLL + drift, class::NODE_AUTOSCALER, Event::InstancePoll(node));
     }
 }
 

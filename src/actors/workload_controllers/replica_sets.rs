@@ -12,15 +12,16 @@ use std::collections::{BTreeMap, VecDeque};
 
 use super::{deployments, surplus};
 use crate::actors::call_limit::{CallLimit, Used};
-use crate::actors::context::Context;
+use crate::actors::context::{Context, Jitter};
 use crate::actors::event::{Event, class};
 use crate::actors::kubelet;
 use crate::domain::controller_time::ControllerManagerTime;
 use crate::domain::{PodId, SimDuration, SimTime, WorkloadId};
 use crate::policy::workloads::{PodChange, pod_change, slow_start_batches};
 
-/// From a call to its answer (assumed).
-const CALL: SimDuration = SimDuration::from_millis(20);
+/// From the last call of a batch to its answer: at least so long, and up to so much longer, as beside a busy control plane.
+const CALL: SimDuration = SimDuration::from_millis(40);
+const CALL_SPREAD: SimDuration = SimDuration::from_millis(120);
 
 /// A ReplicaSet: the workload, and which of its templates.
 type Key = (WorkloadId, u32);
@@ -168,13 +169,13 @@ pub(in crate::actors) fn proceed(context: &mut Context<'_>, now: SimTime, worker
             *batch -= 1;
             let last = *batch == 0;
             super::create_pod(context, now, workload, revision);
-            answer_after(context, last, worker);
+            answer_after(context, now, last, worker);
         }
         Work::Delete { pods } => match pods.pop() {
             Some(pod) => {
                 let last = pods.is_empty();
                 kubelet::delete(context, now, pod, false, "the workload has too many replicas");
-                answer_after(context, last, worker);
+                answer_after(context, now, last, worker);
             }
             None => next_batch(context, now, worker),
         },
@@ -183,9 +184,10 @@ pub(in crate::actors) fn proceed(context: &mut Context<'_>, now: SimTime, worker
 }
 
 /// The last of the calls that were made together is answered in a moment.
-fn answer_after(context: &mut Context<'_>, last: bool, worker: usize) {
+fn answer_after(context: &mut Context<'_>, now: SimTime, last: bool, worker: usize) {
     if last {
-        context.queue.schedule_in(CALL, class::CONTROLLERS, Event::ReplicaSetSync(worker as u32));
+        let answered = CALL + context.jitter(Jitter::Call, worker as u32, now, CALL_SPREAD);
+        context.queue.schedule_in(answered, class::CONTROLLERS, Event::ReplicaSetSync(worker as u32));
     }
 }
 
