@@ -146,5 +146,6 @@ pub fn handle(context: &mut Context<'_>, now: SimTime, event: Event) {
         Event::FaultEnds(fault) => interruption::fault_ends(context, now, fault),
         Event::DrainPoll(node) => karpenter::drain_poll(context, now, node),
         Event::Sample => sampler::sample(context, now),
+        Event::StatusCheckFails(node) => zone_outage::status_check_fails(context, now, node),
     }
 }

@@ -155,6 +155,8 @@ pub enum Event {
     DrainPoll(NodeId),
     /// The cluster is sampled for the report.
     Sample,
+    /// EC2's status checks of an instance begin to fail.
+    StatusCheckFails(NodeId),
 }
 
 /// Priority classes: the order in which things happen at one instant.
