@@ -4,6 +4,7 @@
 
 mod agreement;
 mod architecture;
+mod availability;
 mod bad_input;
 mod catalog;
 mod churn;
@@ -65,5 +66,6 @@ mod upgrades;
 mod validate;
 mod verdicts;
 mod volumes;
+mod waits;
 mod warm_up;
 mod workloads;
