@@ -155,5 +155,6 @@ pub fn handle(context: &mut Context<'_>, now: SimTime, event: Event) {
         Event::DaemonDue(workload, node) => workload_controllers::daemon_sets::due(context, now, workload, node),
         Event::InitializationSeen(node) => karpenter::look_at_initialization(context, now, node),
         Event::SchedulerCall(pod) => scheduler_loop::call_has_its_turn(context, now, pod),
+        Event::StatusCheckFails(node) => zone_outage::status_check_fails(context, now, node),
     }
 }

@@ -12,6 +12,7 @@ pub mod comparison;
 pub mod explanation;
 pub mod figures;
 pub mod inspection;
+pub mod model;
 pub mod points;
 pub mod presentation;
 pub mod question;

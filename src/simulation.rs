@@ -107,6 +107,7 @@ pub fn run(
         let counts_from = SimTime::ZERO + scenario.warm_up;
         simulation.step_until(counts_from);
         simulation.context.count_requests_anew(counts_from);
+        simulation.context.world.count_replicas_anew(counts_from);
     }
     while let Some(now) = simulation.step() {
         if events.is_multiple_of(PROGRESS_EVERY) {

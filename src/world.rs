@@ -5,6 +5,7 @@
 //!
 //! What must not live here: when something happens (`actors`), what ought to happen (`policy`), money (`cloud`).
 
+pub mod availability;
 pub mod commands;
 pub mod controller_loops;
 pub mod event_kind;
@@ -134,6 +135,7 @@ impl World {
         for id in std::mem::take(&mut self.live_nodes) {
             self.settle_node(id, now);
         }
+        self.conclude_replicas(now);
         self.record
     }
 
@@ -212,7 +214,7 @@ mod tests {
         world.start_pod(pod, at);
         world.ready_pod(pod, at);
         assert_eq!(next(&world), none);
-        world.unready_pod(pod);
+        world.unready_pod(pod, at);
         assert_eq!(next(&world), none);
         world.restart_pod(pod, at, "out of memory");
         assert_eq!(next(&world), none);

@@ -169,6 +169,8 @@ pub enum Event {
     DisruptionConcluded,
     /// The time that an iteration of the Cluster Autoscaler took is over.
     IterationConcluded,
+    /// EC2's status checks of an instance begin to fail.
+    StatusCheckFails(NodeId),
 }
 
 /// Priority classes: the order in which things happen at one instant.

@@ -12,11 +12,11 @@ use super::context::Context;
 use super::event::{Event, class};
 use super::{karpenter, kubelet, node_groups, node_life, scheduler_loop, termination_handler, zone_outage};
 use crate::cloud::Pool;
-use crate::cloud::faults::{FaultKind, NOTICE, PoolSelector, Victims};
+use crate::cloud::faults::{FaultKind, NOTICE, PoolSelector, Struck, Victims};
 use crate::domain::taints::TaintEffect;
-use crate::domain::{NodeId, SimDuration, SimTime, Taint, well_known};
+use crate::domain::{NodeId, SimDuration, SimTime, Symbol, Taint, well_known};
 use crate::world::NodePhase;
-use crate::world::record::EventKind;
+use crate::world::record::{EventKind, NodeEnd, NodeOrigin};
 
 /// Pools that have been launched from, so that their events are on the queue.
 #[derive(Debug, Default)]
@@ -93,17 +93,18 @@ fn struck(context: &mut Context<'_>, pool: u32, number: u32) -> Vec<(NodeId, Sim
         .collect()
 }
 
-/// Spot instances that run, with their pools and their numbers in them.
+/// Instances that run, with their pools and their numbers in them.
+fn running(context: &Context<'_>) -> impl Iterator<Item = (NodeId, Pool, u64)> {
+    context.world.live_nodes().iter().filter_map(|&node| {
+        let instance = context.ec2.instance(context.machine(node)?.instance);
+        let runs = instance.running.is_some() && instance.terminating.is_none();
+        runs.then_some((node, instance.pool, instance.ordinal))
+    })
+}
+
+/// The Spot instances among them.
 fn running_spot(context: &Context<'_>) -> Vec<(NodeId, Pool, u64)> {
-    let nodes = context.world.live_nodes().iter().copied();
-    nodes
-        .filter_map(|node| {
-            let instance = context.ec2.instance(context.machine(node)?.instance);
-            let runs = instance.running.is_some() && instance.terminating.is_none();
-            let spot = instance.pool.capacity_type == well_known::SPOT;
-            (runs && spot).then_some((node, instance.pool, instance.ordinal))
-        })
-        .collect()
+    running(context).filter(|(_, pool, _)| pool.capacity_type == well_known::SPOT).collect()
 }
 
 /// A node's instance gets its notice, unless it is on its way out.
@@ -120,14 +121,23 @@ pub(super) fn notice(context: &mut Context<'_>, now: SimTime, node: NodeId) {
 
 /// The two minutes are over: an instance that is still there is gone without further ado.
 pub(super) fn due(context: &mut Context<'_>, now: SimTime, node: NodeId) {
+    lose(context, now, node, (EventKind::InstanceReclaimed, NodeEnd::Interrupted, "EC2 reclaimed the Spot instance"));
+}
+
+/// EC2 ends an instance, whatever runs on it.
+fn lose(context: &mut Context<'_>, now: SimTime, node: NodeId, (kind, end, why): (EventKind, NodeEnd, &str)) {
     let Some(machine) = context.machine(node) else { return };
     if context.world.node(node).phase >= NodePhase::Terminating {
         return;
     }
     context.world.taint_node(node, Taint::new(well_known::TAINT_NOT_READY, TaintEffect::NoSchedule));
     scheduler_loop::node_changed(context, now, node);
-    let gone_in = context.ec2.reclaim(machine.instance, now);
-    context.world.reclaim_instance(node, now);
+    // Only what EC2 takes back is free of charge in its first hour.
+    let gone_in = match end {
+        NodeEnd::Interrupted => context.ec2.reclaim(machine.instance, now),
+        _ => context.ec2.terminate(machine.instance, now),
+    };
+    context.world.reclaim_instance(node, now, kind, end, why);
     for pod in context.world.node(node).pods.clone() {
         kubelet::cut_off(context, now, pod);
     }
@@ -150,6 +160,16 @@ pub(super) fn fault_begins(context: &mut Context<'_>, now: SimTime, number: u32)
                 }
             }
         }
+        FaultKind::NodeFailure { struck, ended } => {
+            for node in struck_nodes(context, number, &struck) {
+                if ended {
+                    let why = "its hardware failed, and EC2 ended it";
+                    lose(context, now, node, (EventKind::InstanceTerminating, NodeEnd::InstanceLost, why));
+                } else {
+                    zone_outage::hardware_fails(context, now, node);
+                }
+            }
+        }
         FaultKind::ZoneOutage { zone, power: true } => zone_outage::begins(context, now, zone),
         _ => {}
     }
@@ -168,15 +188,37 @@ pub(super) fn fault_ends(context: &mut Context<'_>, now: SimTime, number: u32) {
 
 /// Those of the running Spot instances of `pools` with the unluckiest draws.
 fn drawn(context: &Context<'_>, fault: u32, pools: &PoolSelector, victims: Victims) -> Vec<NodeId> {
-    let mut candidates: Vec<(u64, NodeId)> = running_spot(context)
-        .into_iter()
-        .filter(|(_, pool, _)| pools.matches(*pool))
-        .map(|(node, pool, ordinal)| {
-            let entity = format!("{fault}/{}/{}", pool.instance_type, pool.zone);
-            let draw = context.streams.nth("fault-hit", &entity, ordinal).uniform();
-            (draw.to_bits(), node)
-        })
-        .collect();
+    let candidates = running_spot(context).into_iter().filter(|(_, pool, _)| pools.matches(*pool));
+    let with_entity = |(node, pool, ordinal): (NodeId, Pool, u64)| {
+        (node, format!("{fault}/{}/{}", pool.instance_type, pool.zone), ordinal)
+    };
+    unluckiest(context, candidates.map(with_entity), victims)
+}
+
+/// Those of the running instances that a failure may strike with the unluckiest draws.
+fn struck_nodes(context: &Context<'_>, fault: u32, struck: &Struck) -> Vec<NodeId> {
+    let belongs = |node: NodeId, wanted: Symbol| {
+        let (NodeOrigin::NodePool(name) | NodeOrigin::NodeGroup(name)) = context.world.node(node).origin;
+        name == wanted
+    };
+    let candidates = running(context)
+        .filter(|(_, pool, _)| struck.pools.matches(*pool))
+        .filter(|(node, _, _)| struck.node_pool.is_none_or(|wanted| belongs(*node, wanted)));
+    let with_entity =
+        |(node, pool, ordinal): (NodeId, Pool, u64)| (node, format!("{fault}/{}", pool.stream_name()), ordinal);
+    unluckiest(context, candidates.map(with_entity), struck.victims)
+}
+
+/// As many of `candidates` as are to be struck, by a draw of each: its stream and its number in it. In order of id.
+fn unluckiest(
+    context: &Context<'_>,
+    candidates: impl Iterator<Item = (NodeId, String, u64)>,
+    victims: Victims,
+) -> Vec<NodeId> {
+    let draw = |(node, entity, ordinal): (NodeId, String, u64)| {
+        (context.streams.nth("fault-hit", &entity, ordinal).uniform().to_bits(), node)
+    };
+    let mut candidates: Vec<(u64, NodeId)> = candidates.map(draw).collect();
     // Draws are positive, and the bits of positive numbers are in their order.
     candidates.sort_unstable();
     let wanted = victims.of(candidates.len());

@@ -77,7 +77,7 @@ pub(super) fn apply<'s>(context: &mut Context<'s>, now: SimTime, plan: &'s Scali
     if let Some(timer) = context.scaled_objects[index].next_poll.take() {
         context.queue.cancel(timer);
     }
-    replica_loop::retire_owned(context, index as u32, plan.autoscaler.as_ref());
+    replica_loop::retire_owned(context, now, index as u32, plan.autoscaler.as_ref());
     if let Some(autoscaler) = &plan.autoscaler {
         replica_loop::apply(context, now, autoscaler, Some(index as u32));
         let phase = context.streams.stream("keda-phase", &name.to_string()).span_up_to(object.polling_interval);

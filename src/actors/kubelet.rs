@@ -243,7 +243,7 @@ pub(super) fn cut_off(context: &mut Context<'_>, now: SimTime, pod: PodId) {
     let workload = state.workload;
     context.metrics.pod_unready(pod, workload, &mut context.loads, now);
     cpu_shares::pod_unready(context, pod);
-    context.world.unready_pod(pod);
+    context.world.unready_pod(pod, now);
     load_loop::replicas_changed(context, now, workload);
 }
 

@@ -103,6 +103,7 @@ pub(super) fn apply<'s>(
         known.room = None;
         known.seen = None;
         find_rivals(context);
+        limit_replicas(context, now, spec, target);
         return;
     }
     let index = context.autoscalers.len() as u32;
@@ -120,17 +121,35 @@ pub(super) fn apply<'s>(
         seen: None,
     });
     find_rivals(context);
+    limit_replicas(context, now, spec, target);
     let phase = context.streams.stream("hpa-phase", &name.to_string()).span_up_to(SYNC_PERIOD);
     let first = if version.minor() >= 37 { SimDuration::ZERO } else { phase };
     context.queue.schedule_in(first, class::REPLICA_AUTOSCALER, Event::ReplicaSync(index));
 }
 
+/// Tells the record how many replicas the autoscaler may give the workload that it scales.
+fn limit_replicas(context: &mut Context<'_>, now: SimTime, spec: &HorizontalPodAutoscaler, target: Option<WorkloadId>) {
+    let count = |replicas: i32| u32::try_from(replicas).unwrap_or(0);
+    let limits = (count(spec.min_replicas.unwrap_or(1)), count(spec.max_replicas));
+    if let Some(target) = target {
+        context.world.limit_replicas(target, Some(limits), now);
+    }
+}
+
 /// The ScaledObject `owner` has no other autoscaler than `keep` any more.
-pub(super) fn retire_owned(context: &mut Context<'_>, owner: u32, keep: Option<&HorizontalPodAutoscaler>) {
+pub(super) fn retire_owned(
+    context: &mut Context<'_>,
+    now: SimTime,
+    owner: u32,
+    keep: Option<&HorizontalPodAutoscaler>,
+) {
     for own in &mut context.autoscalers {
         if own.owner == Some(owner) && keep.is_none_or(|keep| keep.name != own.spec.name) {
             own.retired = true;
             own.read.clear();
+            if let Some(target) = own.target {
+                context.world.limit_replicas(target, None, now);
+            }
         }
     }
     find_rivals(context);
@@ -142,7 +161,7 @@ pub(super) fn sync(context: &mut Context<'_>, now: SimTime, index: u32) {
         return;
     }
     context.queue.schedule_in(SYNC_PERIOD, class::REPLICA_AUTOSCALER, Event::ReplicaSync(index));
-    let Some(target) = target(context, index) else { return };
+    let Some(target) = target(context, now, index) else { return };
     let spec = context.autoscalers[index as usize].spec;
     let metrics = effective_metrics(spec);
     let mut room = context.autoscalers[index as usize].room.take().unwrap_or_default();
@@ -313,13 +332,15 @@ fn find_rivals(context: &mut Context<'_>) {
 }
 
 /// The workload that the autoscaler scales, which may have come to be after it.
-fn target(context: &mut Context<'_>, index: u32) -> Option<WorkloadId> {
+fn target(context: &mut Context<'_>, now: SimTime, index: u32) -> Option<WorkloadId> {
     let spec = context.autoscalers[index as usize].spec;
     if context.autoscalers[index as usize].target.is_none() {
         let name = ObjectName { namespace: spec.namespace, name: spec.target.name };
-        context.autoscalers[index as usize].target = context.workload_named(name);
-        if context.autoscalers[index as usize].target.is_some() {
+        let found = context.workload_named(name);
+        context.autoscalers[index as usize].target = found;
+        if found.is_some() {
             find_rivals(context);
+            limit_replicas(context, now, spec, found);
         }
     }
     context.autoscalers[index as usize].target

@@ -95,11 +95,13 @@ fn look_up(context: &mut Context<'_>, now: SimTime, nodes: &[NodeId]) -> Result<
     context.cloud().describe_instances(InstanceFilter::Ids(&ids), "karpenter", now).map(|_| ())
 }
 
-/// The instance leaves `running`: what still runs on a node group's node is cut off.
+/// The instance leaves `running`: what still runs on its node is cut off. A node of Karpenter's that was drained has only daemons
+/// left, of which nobody is missed.
 fn terminating(context: &mut Context<'_>, now: SimTime, node: NodeId, gone_in: SimDuration) {
     context.world.terminate_instance(node, now);
-    if matches!(context.world.node(node).origin, NodeOrigin::NodeGroup(_)) {
-        for pod in context.world.node(node).pods.clone() {
+    let of_group = matches!(context.world.node(node).origin, NodeOrigin::NodeGroup(_));
+    for pod in context.world.node(node).pods.clone() {
+        if of_group || !context.world.pod(pod).daemon {
             kubelet::cut_off(context, now, pod);
         }
     }

@@ -103,6 +103,7 @@ fn begin_workload(
         replicas,
         has_load: context.loads.iter().any(|load| load.workload == name),
     });
+    context.world.count_replicas(workload, now);
     kubelet::note_applied(context, now, workload, kind.as_str());
     (workload, template)
 }

@@ -1,13 +1,15 @@
-//! A zone without power: its machines answer no more, nobody is told, and EC2 goes on calling them running.
+//! Machines that answer no more while EC2 goes on calling them running: those of a zone without power, and those whose hardware
+//! fails. Nobody is told.
 //!
-//! What the machines would have done waits until the power is back. Meanwhile the node controller finds that leases are
+//! What the machines of a zone would have done waits until the power is back; failed hardware does not come back. Meanwhile the node controller finds that leases are
 //! not renewed, marks the nodes unreachable and, when the pods' patience is over, evicts them; their replacements need
 //! room elsewhere.
 //!
 //! Source: Kubernetes 1.36 `pkg/controller/nodelifecycle`, `pkg/controller/tainteviction`; admission plugin
 //! DefaultTolerationSeconds.
 //! Deviation: pods in the dark receive no requests from the first instant on; really some get lost until the endpoints
-//! change. Machines keep their state: they do not boot again when the power is back.
+//! change. Machines keep their state: they do not boot again when the power is back. Failed hardware is not recovered: really EC2
+//! may start the instance again on another host.
 
 use std::collections::BTreeMap;
 
@@ -38,6 +40,8 @@ struct DarkNode {
     cut_off: Vec<PodId>,
     /// What would have happened on it meanwhile.
     held: Vec<Event>,
+    /// Whether it stays so.
+    for_good: bool,
 }
 
 /// The zone loses power.
@@ -45,15 +49,42 @@ pub(super) fn begins(context: &mut Context<'_>, now: SimTime, zone: Symbol) {
     let hit: Vec<NodeId> =
         context.world.live_nodes().iter().copied().filter(|&node| is_in(context, node, zone)).collect();
     for node in hit {
-        let pods = context.world.node(node).pods.clone();
-        let cut_off: Vec<PodId> = pods.into_iter().filter(|&pod| context.world.pod(pod).is_ready()).collect();
-        for &pod in &cut_off {
-            kubelet::cut_off(context, now, pod);
+        // Failed hardware stays as it is.
+        if !is_dark(context, node) {
+            goes_dark(context, now, node, false);
         }
-        context.darkness.0.insert(node, DarkNode { cut_off, held: Vec::new() });
-        node_groups::power_lost(context, now, node);
-        let noticed = grace(context.setup.versions.kubernetes);
-        context.queue.schedule_in(noticed, class::CONTROLLERS, Event::NodeUnreachable(node));
+    }
+}
+
+/// The machine answers no more.
+fn goes_dark(context: &mut Context<'_>, now: SimTime, node: NodeId, for_good: bool) {
+    let pods = context.world.node(node).pods.clone();
+    let cut_off: Vec<PodId> = pods.into_iter().filter(|&pod| context.world.pod(pod).is_ready()).collect();
+    for &pod in &cut_off {
+        kubelet::cut_off(context, now, pod);
+    }
+    context.darkness.0.insert(node, DarkNode { cut_off, held: Vec::new(), for_good });
+    node_groups::power_lost(context, now, node);
+    let noticed = grace(context.setup.versions.kubernetes);
+    context.queue.schedule_in(noticed, class::CONTROLLERS, Event::NodeUnreachable(node));
+}
+
+/// From the failure of a machine's hardware to the first status check that finds it: they come every minute.
+const STATUS_CHECK: SimDuration = SimDuration::from_secs(60);
+
+/// The hardware of a machine fails: it answers no more, and EC2's status checks find that.
+pub(super) fn hardware_fails(context: &mut Context<'_>, now: SimTime, node: NodeId) {
+    match context.darkness.0.get_mut(&node) {
+        Some(dark) => dark.for_good = true,
+        None => goes_dark(context, now, node, true),
+    }
+    context.queue.schedule_in(STATUS_CHECK, class::CLOUD, Event::StatusCheckFails(node));
+}
+
+/// EC2's status checks of a machine fail from now on, if it is still there: Karpenter asks for that.
+pub(super) fn status_check_fails(context: &mut Context<'_>, now: SimTime, node: NodeId) {
+    if is_dark(context, node) {
+        karpenter::status_checked(context, now, node, true);
     }
 }
 
@@ -130,7 +161,8 @@ pub(super) fn patience_over(context: &mut Context<'_>, now: SimTime, pod: PodId)
 
 /// The power is back.
 pub(super) fn ends(context: &mut Context<'_>, now: SimTime, zone: Symbol) {
-    let back: Vec<NodeId> = context.darkness.0.keys().copied().filter(|&node| is_in(context, node, zone)).collect();
+    let dark = context.darkness.0.iter().filter(|(_, dark)| !dark.for_good).map(|(&node, _)| node);
+    let back: Vec<NodeId> = dark.filter(|&node| is_in(context, node, zone)).collect();
     for node in back {
         let Some(dark) = context.darkness.0.remove(&node) else { continue };
         if context.world.node(node).phase == NodePhase::Registered {

@@ -12,6 +12,7 @@ use super::{Console, Failure, Format};
 use crate::catalog::Catalog;
 use crate::domain::words::{counted, refusal};
 use crate::experiment::baseline::{Baseline, Movement, ScenarioBaseline, Standing, check};
+use crate::experiment::model::{MODEL, changes_since};
 use crate::experiment::points::{Plan, seeds};
 use crate::experiment::presentation::movements;
 use crate::experiment::{Cell, Point, points};
@@ -23,6 +24,8 @@ use crate::scenario::Scenario;
 ///
 /// Cost, waiting and churn are compared, figure by figure; of a packing suite (a folder like scenarios/packing) what the
 /// nodes cost and the pods without a place. Without scenarios, those of the baseline are checked. `--update` writes what there is now as the new baseline.
+///
+/// Exit code 1 says that something got worse, 2 that the input cannot be used, 4 that another model wrote the baseline: an earlier or a later nodecast, whose figures differ whatever the scenarios say.
 #[derive(clap::Args, Debug)]
 pub(super) struct Arguments {
     /// Scenario files and folders of packing suites, as the baseline names them [default: all of the baseline]
@@ -75,9 +78,45 @@ enum CheckError {
         "a baseline's names are relative to the directory that nodecast runs in, as they were with `--update`: run it there, or take the scenario out of the baseline if it is gone"
     ))]
     Gone { baseline: String, scenario: String },
+    #[error(
+        "the baseline `{file}` is of model {then}, and this nodecast is of model {MODEL}: figures differ whatever the scenarios say"
+    )]
+    #[diagnostic(help("{}\nwrite it anew: `nodecast check --baseline {file} --update`", since(*then)))]
+    OtherModel { file: String, then: u32 },
+    #[error(
+        "the baseline is of model {then}, and `--update` would keep its figures of `{kept}` beside those of model {MODEL}"
+    )]
+    #[diagnostic(help("update all of it: `nodecast check --baseline {file} --update`"))]
+    KeptOfOtherModel { file: String, then: u32, kept: String },
     #[error("the baseline has nothing of {scenario}, policy {policy}")]
     #[diagnostic(help("`--update` with this scenario adds it"))]
     Unknown { scenario: String, policy: String },
+}
+
+/// What has changed since a model, a line each.
+fn since(then: u32) -> String {
+    if then > MODEL {
+        return "a later nodecast wrote it, which knows what has changed".to_owned();
+    }
+    let changes: Vec<String> = changes_since(then).map(|what| format!("- {what}")).collect();
+    format!("changed since:\n{}", changes.join("\n"))
+}
+
+/// Refuses a baseline whose figures are of another model, also in the files that a CI system reads.
+fn refuse_other_model(arguments: &Arguments, known: &Baseline) -> Result<(), Failure> {
+    if known.model == MODEL {
+        return Ok(());
+    }
+    let file = arguments.baseline.display().to_string();
+    let error = CheckError::OtherModel { file: file.clone(), then: known.model };
+    let changes: Vec<&str> = changes_since(known.model).collect();
+    if let Some(path) = &arguments.markdown {
+        experiment::write_whole(path, &movements::other_model_markdown(&error.to_string(), &changes, &file))?;
+    }
+    if let Some(path) = &arguments.junit {
+        experiment::write_whole(path, &movements::other_model_junit(&error.to_string()))?;
+    }
+    Err(Failure::other_model(error))
 }
 
 /// Checks, or writes the baseline.
@@ -85,6 +124,9 @@ pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Resul
     let prices = Prices::open(arguments.common.pricing_data.as_deref())?;
     let catalog = prices.catalog();
     let known = read(&arguments.baseline, arguments.update && !arguments.scenarios.is_empty())?;
+    if let Some(known) = known.as_ref().filter(|_| !arguments.update) {
+        refuse_other_model(arguments, known)?;
+    }
     let names = names(arguments, known.as_ref())?;
     let edits = edits::parse(&arguments.set)?;
     let mut now = Vec::new();
@@ -196,12 +238,16 @@ fn update(
     now: Vec<(ScenarioBaseline, String)>,
     console: &mut Console<'_>,
 ) -> Result<(), Failure> {
-    let (mut tolerances, mut scenarios) =
-        known.map_or((BTreeMap::new(), Vec::new()), |known| (known.tolerances, known.scenarios));
+    let (then, mut tolerances, mut scenarios) =
+        known.map_or((MODEL, BTreeMap::new(), Vec::new()), |known| (known.model, known.tolerances, known.scenarios));
     if let Some(tolerance) = arguments.tolerance {
         tolerances.insert("default".to_owned(), tolerance);
     }
     scenarios.retain(|old| !now.iter().any(|(new, _)| new.scenario == old.scenario));
+    if let Some(kept) = scenarios.first().filter(|_| then != MODEL) {
+        let (file, kept) = (arguments.baseline.display().to_string(), kept.scenario.clone());
+        return Err(Failure::bad_input(CheckError::KeptOfOtherModel { file, then, kept }));
+    }
     scenarios.extend(now.into_iter().map(|(new, _)| new));
     let baseline = Baseline::new(tolerances, scenarios);
     let json = baseline.to_json().map_err(|error| report_failure(error.into()))?;

@@ -29,6 +29,8 @@ impl Failure {
     pub const SYSTEM: u8 = 3;
     /// The exit code for an answer that is "worse": a guard that was broken.
     pub const WORSE: u8 = 1;
+    /// The exit code for a baseline that another model wrote: there is nothing to hold figures against.
+    pub const OTHER_MODEL: u8 = 4;
     /// The exit code after Ctrl-C, as shells have it.
     pub const INTERRUPTED: u8 = 130;
 
@@ -45,6 +47,11 @@ impl Failure {
     /// Input that cannot be used.
     pub fn bad_input(diagnostic: impl Diagnostic + Send + Sync + 'static) -> Self {
         Self { exit_code: Self::BAD_INPUT, diagnostic: Some(Box::new(diagnostic)) }
+    }
+
+    /// A baseline that another model wrote.
+    pub fn other_model(diagnostic: impl Diagnostic + Send + Sync + 'static) -> Self {
+        Self { exit_code: Self::OTHER_MODEL, diagnostic: Some(Box::new(diagnostic)) }
     }
 
     /// A system that refused.

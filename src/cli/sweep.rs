@@ -18,6 +18,7 @@ use crate::catalog::Catalog;
 use crate::experiment::axes::{self, Axis, Sampling, Setting};
 use crate::experiment::comparison::About;
 use crate::experiment::figures::{FIGURES, Unit, find};
+use crate::experiment::model::MODEL;
 use crate::experiment::presentation::{sweep_page, sweep_table};
 use crate::experiment::question::Kind;
 use crate::experiment::sweep::{Sweep, sweep};
@@ -232,6 +233,8 @@ struct Store {
 struct Header {
     program: String,
     program_version: String,
+    /// Simulations of another model have other figures.
+    model: u32,
     question: Question,
 }
 
@@ -241,6 +244,7 @@ impl Store {
         let header = Header {
             program: crate::report::summary::PROGRAM.to_owned(),
             program_version: env!("CARGO_PKG_VERSION").to_owned(),
+            model: MODEL,
             question: question.clone(),
         };
         let failed = |action: &'static str| {

@@ -42,7 +42,7 @@ pub struct Pool {
 
 impl Pool {
     /// The name under which the pool's random streams are drawn.
-    pub(super) fn stream_name(self) -> String {
+    pub(crate) fn stream_name(self) -> String {
         // There are thousands of pools, and formatting takes several times as long.
         [self.instance_type, self.zone, self.capacity_type].map(Symbol::as_str).join("/")
     }

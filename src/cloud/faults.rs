@@ -53,6 +53,13 @@ pub enum FaultKind {
         /// From the rebalance recommendation to the interruption; the notice comes two minutes before the latter.
         before: SimDuration,
     },
+    /// The hardware of running instances fails.
+    NodeFailure {
+        /// The instances.
+        struck: Struck,
+        /// Whether EC2 ends the instance at once; else its status checks fail, and EC2 goes on calling it running.
+        ended: bool,
+    },
     /// A zone is lost.
     ZoneOutage {
         /// The zone.
@@ -117,6 +124,17 @@ pub enum FaultKind {
     },
 }
 
+/// The running instances that a fault strikes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Struck {
+    /// Those launched from these pools.
+    pub pools: PoolSelector,
+    /// Those of this NodePool or node group; all if none is named.
+    pub node_pool: Option<Symbol>,
+    /// How many of them.
+    pub victims: Victims,
+}
+
 /// How many of the instances that a fault could strike it does strike.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Victims {
@@ -158,7 +176,7 @@ impl ServerError {
 impl FaultKind {
     /// Whether it happens at an instant and has no length.
     pub const fn is_instant(&self) -> bool {
-        matches!(self, Self::SpotInterruption { .. })
+        matches!(self, Self::SpotInterruption { .. } | Self::NodeFailure { .. })
     }
 
     /// What goes wrong, for the log.
@@ -180,6 +198,22 @@ impl FaultKind {
                 let one = format!("Spot instance in {} is interrupted", pools.describe());
                 let many = format!("Spot instances in {} are interrupted", pools.describe());
                 counted(u64::from(*count), &one, &many)
+            }
+            Self::NodeFailure { struck, ended } => {
+                let nodes = struck.node_pool.map_or_else(String::new, |name| format!(" of {name}"));
+                let verb = if *ended { "ended by failing" } else { "without working" };
+                let place = struck.pools.describe();
+                match struck.victims {
+                    Victims::Permille(permille) => {
+                        let share = f64::from(permille) / 10.0;
+                        format!("{share:.1} % of the instances{nodes} in {place} are {verb} hardware")
+                    }
+                    Victims::Count(count) => {
+                        let one = format!("instance{nodes} in {place} is {verb} hardware");
+                        let many = format!("instances{nodes} in {place} are {verb} hardware");
+                        counted(u64::from(count), &one, &many)
+                    }
+                }
             }
             Self::ZoneOutage { zone, power: false } => format!("no instance can be launched in {zone}"),
             Self::ZoneOutage { zone, power: true } => format!("{zone} is without power"),

@@ -28,6 +28,8 @@ pub struct Container {
     pub name: String,
     /// The image, as written.
     pub image: String,
+    /// Whether its command does nothing but stay.
+    pub idles: bool,
     /// Requests as written.
     pub requests: Resources,
     /// Limits as written.
@@ -270,7 +272,24 @@ pub struct PodSpec {
     pub readiness_gates: Vec<Symbol>,
 }
 
+impl Container {
+    /// Whether the container does nothing but stay: by its command, or because its image is one of those called `pause`.
+    pub fn does_nothing(&self) -> bool {
+        let name = self.image.split('@').next().unwrap_or_default().rsplit('/').next().unwrap_or_default();
+        let name = name.split(':').next().unwrap_or_default();
+        self.idles || name == "pause" || name.starts_with("pause-")
+    }
+}
+
 impl PodSpec {
+    /// Whether the pod is a placeholder: it holds room for others, to which it gives way, and does nothing itself. That is a
+    /// pod of negative priority each of whose containers does nothing.
+    ///
+    /// Source: the over-provisioning that the documentation of Cluster Autoscaler (FAQ) and Kubernetes (Node Overprovisioning) describe.
+    pub fn is_placeholder(&self) -> bool {
+        self.priority < 0 && !self.containers.is_empty() && self.containers.iter().all(Container::does_nothing)
+    }
+
     /// Whether the pod asks to be with others, apart from them, or spread among them.
     pub fn has_topology(&self) -> bool {
         let affinities = [&self.pod_affinity, &self.pod_anti_affinity];

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::figures::{FIGURES, Figure, PACKING_FIGURES, Unit, all, named};
+use super::model::{FIRST, MODEL};
 use super::points::Point;
 use super::statistics::mean;
 use crate::report::pack::PackedInstance;
@@ -24,11 +25,19 @@ pub struct Baseline {
     pub schema_version: u32,
     /// `nodecast`.
     pub program: String,
+    /// The number of the [model](super::model) that the figures are of; 1 where there is none.
+    #[serde(default = "first")]
+    pub model: u32,
     /// By how much a figure may get worse, as a share of what it was, by its name; `default` for all others.
     #[serde(default)]
     pub tolerances: BTreeMap<String, f64>,
     /// The scenarios, in order of their paths.
     pub scenarios: Vec<ScenarioBaseline>,
+}
+
+/// The model of a baseline without a number.
+const fn first() -> u32 {
+    FIRST
 }
 
 /// One policy of one scenario as it was.
@@ -54,7 +63,7 @@ impl Baseline {
     /// A baseline of these scenarios.
     pub fn new(tolerances: BTreeMap<String, f64>, mut scenarios: Vec<ScenarioBaseline>) -> Self {
         scenarios.sort_by(|a, b| (&a.scenario, &a.policy).cmp(&(&b.scenario, &b.policy)));
-        Self { schema_version: SCHEMA_VERSION, program: PROGRAM.to_owned(), tolerances, scenarios }
+        Self { schema_version: SCHEMA_VERSION, program: PROGRAM.to_owned(), model: MODEL, tolerances, scenarios }
     }
 
     /// What is wrong with a baseline that was read, in a sentence.

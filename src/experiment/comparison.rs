@@ -93,10 +93,13 @@ pub struct FigureResult {
 pub struct ObjectiveShare {
     /// Its name in the scenario.
     pub name: String,
-    /// `seconds` or a currency code.
+    /// `seconds`, `pod-minutes` or a currency code.
     pub unit: String,
     /// The limit.
     pub limit: f64,
+    /// The mean of what happened; `null` when no replication had anything to measure.
+    #[serde(default)]
+    pub mean: Option<Estimate>,
     /// Replications that met it.
     pub met: u64,
     /// Replications that could be judged.
@@ -178,6 +181,12 @@ pub(super) fn paired(base: &[&Point], other: &[&Point], figure: usize) -> Option
     Paired::of(&base, &other)
 }
 
+/// The mean of what an objective measures; `None` when no point had anything to measure.
+pub(super) fn mean_of_objective(points: &[&Point], position: usize) -> Option<Estimate> {
+    let values: Vec<f64> = points.iter().filter_map(|point| point.objectives.get(position)?.actual).collect();
+    Estimate::of(&values).map(|mean| mean.within(0.0, f64::INFINITY))
+}
+
 fn objectives(own: &[&Point]) -> Vec<ObjectiveShare> {
     let Some(first) = own.first() else { return Vec::new() };
     let count = |position: usize, wanted: Option<bool>| {
@@ -194,6 +203,7 @@ fn objectives(own: &[&Point]) -> Vec<ObjectiveShare> {
                 name: objective.name.clone(),
                 unit: objective.unit.clone(),
                 limit: objective.limit,
+                mean: mean_of_objective(own, position),
                 met,
                 judged,
                 share: share(met, judged),

@@ -40,7 +40,7 @@ pub struct Figure {
     pub of: fn(&Summary) -> Option<f64>,
 }
 
-/// Every figure, in the order in which they are shown.
+/// Every figure, in the order in which files hold them; people read them in that of [`for_people`].
 pub static FIGURES: &[Figure] = &[
     Figure { name: "cost", label: "cost", unit: Unit::Money, less_is_better: Some(true), of: |s| Some(s.cost.total) },
     Figure {
@@ -156,7 +156,82 @@ pub static FIGURES: &[Figure] = &[
         less_is_better: Some(false),
         of: |s| s.utilisation.cpu_requested,
     },
+    // What came later stands last: files name figures by their place.
+    Figure {
+        name: "unavailable_pod_minutes",
+        label: "replicas missing, pod-minutes",
+        unit: Unit::Count,
+        less_is_better: Some(true),
+        of: |s| s.availability.unavailable_share.map(|_| s.availability.unavailable_pod_minutes),
+    },
+    Figure {
+        name: "workloads_at_zero",
+        label: "workloads with none Ready at some time",
+        unit: Unit::Count,
+        less_is_better: Some(true),
+        of: |s| s.availability.unavailable_share.map(|_| s.availability.workloads_at_zero as f64),
+    },
+    Figure {
+        name: "at_zero",
+        label: "a workload had none Ready, longest",
+        unit: Unit::Seconds,
+        less_is_better: Some(true),
+        of: |s| s.availability.unavailable_share.map(|_| s.availability.at_zero_seconds),
+    },
+    Figure {
+        name: "at_max",
+        label: "an autoscaler stood at its maximum, longest",
+        unit: Unit::Seconds,
+        less_is_better: Some(true),
+        of: |s| s.availability.at_max_seconds,
+    },
+    Figure {
+        name: "pending_p95",
+        label: "pods wait for a node, p95",
+        unit: Unit::Seconds,
+        less_is_better: Some(true),
+        of: |s| s.pods.wait_for_node.map(|spans| spans.p95_seconds),
+    },
+    Figure {
+        name: "pods_waited",
+        label: "pods that waited longer than 1 s",
+        unit: Unit::Count,
+        less_is_better: Some(true),
+        of: |s| Some(s.pods.waited as f64),
+    },
 ];
+
+/// The names of all figures in the order in which people read them: who was not served, what it cost, who waited, what moved.
+const FOR_PEOPLE: [&str; 23] = [
+    "unavailable_pod_minutes",
+    "workloads_at_zero",
+    "at_zero",
+    "at_max",
+    "cost",
+    "cost_per_month",
+    "cost_idle",
+    "cost_estimated",
+    "pending_mean",
+    "pending_p95",
+    "pending_p99",
+    "pods_waited",
+    "pods_pending",
+    "ready_p99",
+    "request_p99",
+    "requests_unanswered",
+    "requests_lost",
+    "nodes_mean",
+    "launches",
+    "launches_refused",
+    "interruptions",
+    "evictions",
+    "cpu_requested",
+];
+
+/// Every figure of a run with its number, in the order in which people read them.
+pub fn for_people() -> impl Iterator<Item = (usize, &'static Figure)> {
+    FOR_PEOPLE.into_iter().filter_map(find)
+}
 
 /// Figures of a packed instance, which no run has.
 pub static PACKING_FIGURES: &[Figure] = &[
@@ -177,9 +252,9 @@ pub static PACKING_FIGURES: &[Figure] = &[
     },
 ];
 
-/// Every figure that a baseline may hold.
+/// Every figure that a baseline may hold, in the order in which people read them.
 pub fn all() -> impl Iterator<Item = &'static Figure> {
-    FIGURES.iter().chain(PACKING_FIGURES)
+    for_people().map(|(_, figure)| figure).chain(PACKING_FIGURES)
 }
 
 /// The figure of a baseline called `name`.
@@ -206,13 +281,14 @@ fn lost_requests(summary: &Summary) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
-    use super::{FIGURES, all, find};
+    use super::{FIGURES, all, find, for_people};
 
     #[test]
     fn names_are_unique() {
         for (position, figure) in FIGURES.iter().enumerate() {
             assert_eq!(find(figure.name).map(|(found, _)| found), Some(position));
         }
+        assert_eq!(for_people().count(), FIGURES.len(), "people read all figures");
         assert!(all().all(|figure| all().filter(|other| other.name == figure.name).count() == 1));
     }
 }

@@ -48,10 +48,13 @@ fn is_first(setting: &usize) -> bool {
 pub struct Objective {
     /// Its name in the scenario.
     pub name: String,
-    /// `seconds` or a currency code.
+    /// `seconds`, `pod-minutes` or a currency code.
     pub unit: String,
     /// The limit.
     pub limit: f64,
+    /// What happened; `null` when there was nothing to measure.
+    #[serde(default)]
+    pub actual: Option<f64>,
     /// Whether it was met; `null` when there was nothing to measure.
     pub met: Option<bool>,
 }
@@ -71,6 +74,7 @@ impl Point {
                     name: objective.name.clone(),
                     unit: objective.unit.clone(),
                     limit: objective.limit,
+                    actual: objective.actual,
                     met: objective.met,
                 })
                 .collect(),

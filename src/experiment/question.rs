@@ -11,7 +11,7 @@ use super::points::{Cell, Plan, Point, seeds};
 use crate::report::summary::{InputSummary, PROGRAM};
 
 /// Version of the form of a part's file.
-const SCHEMA_VERSION: u32 = 1;
+const SCHEMA_VERSION: u32 = 2;
 
 /// What an experiment asks.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]

@@ -2,9 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::comparison::{About, mean_of, paired};
+use super::comparison::{About, mean_of, mean_of_objective, paired};
 use super::figures::{FIGURES, find};
-use super::points::Point;
+use super::points::{Objective, Point};
 use super::question::Question;
 use super::statistics::{Estimate, Paired};
 use super::undone::MEASURES;
@@ -63,10 +63,26 @@ pub struct SettingResult {
     pub figures: Vec<Option<Estimate>>,
     /// Whether every objective was met in at least 95 % of the runs; `null` when none could be judged.
     pub meets_objectives: Option<bool>,
+    /// What each objective measures, on average, in the order of the scenario.
+    #[serde(default)]
+    pub objectives: Vec<ObjectiveMean>,
     /// Work that it clearly leaves undone and another setting does not; where there is any, its cost says nothing.
     pub undone: Vec<Undone>,
     /// Its cost against that of `cheapest`, seed by seed; `null` for that one itself, and where costs cannot be compared.
     pub against_cheapest: Option<Paired>,
+}
+
+/// What an objective measures under one setting.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct ObjectiveMean {
+    /// Its name in the scenario.
+    pub name: String,
+    /// `seconds`, `pod-minutes` or a currency code.
+    pub unit: String,
+    /// The limit.
+    pub limit: f64,
+    /// The mean over the replications; `null` when none had anything to measure.
+    pub mean: Option<Estimate>,
 }
 
 /// Work that a setting leaves undone.
@@ -166,9 +182,22 @@ fn result(question: &Question, group: &Group<'_>) -> SettingResult {
         values: setting.into_iter().flatten().map(|(_, value)| value.clone()).collect(),
         figures: (0..FIGURES.len()).map(|figure| mean_of(&group.points, figure)).collect(),
         meets_objectives: meets(&group.points),
+        objectives: objectives(&group.points),
         undone: Vec::new(),
         against_cheapest: None,
     }
+}
+
+/// What each objective measures, on average.
+fn objectives(own: &[&Point]) -> Vec<ObjectiveMean> {
+    let all = own.first().map_or(&[][..], |point| point.objectives.as_slice());
+    let mean = |(position, objective): (usize, &Objective)| ObjectiveMean {
+        name: objective.name.clone(),
+        unit: objective.unit.clone(),
+        limit: objective.limit,
+        mean: mean_of_objective(own, position),
+    };
+    all.iter().enumerate().map(mean).collect()
 }
 
 /// Marks the settings that clearly leave more undone than the one that leaves least.
@@ -314,7 +343,8 @@ mod tests {
                 for (name, value) in [("cost", *cost), ("pending_p99", 5.0), ("pods_pending", own.pods_pending)] {
                     figures[find(name).unwrap().0] = Some(value);
                 }
-                let objective = |met| Objective { name: "cost".into(), unit: "USD".into(), limit: 20.0, met };
+                let objective =
+                    |met| Objective { name: "cost".into(), unit: "USD".into(), limit: 20.0, actual: None, met };
                 points.push(Point {
                     setting: number,
                     policy: "p".into(),

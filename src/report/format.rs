@@ -30,7 +30,7 @@ pub fn span(seconds: f64) -> String {
 pub fn warm_up(seconds: Option<f64>) -> Option<String> {
     let first = span(seconds?);
     Some(format!(
-        "Warm-up of {first}: waits, churn, changes of replicas and response times count after it; cost, numbers of nodes and their \
+        "Warm-up of {first}: replicas missing, waits, churn, changes of replicas and response times count after it; cost, numbers of nodes and their \
          use are of the whole run."
     ))
 }
@@ -50,6 +50,26 @@ fn long_span(seconds: i64) -> String {
     } else {
         format!("{}d {:02}h", hours / 24, hours % 24)
     }
+}
+
+/// The unit of an objective that is a span of time.
+pub const SECONDS: &str = "seconds";
+/// The unit of an objective on replicas that are wanted and not Ready, times minutes.
+pub const POD_MINUTES: &str = "pod-minutes";
+
+/// A value of an objective in its unit: a span, pod-minutes, or else money of the currency that the unit is.
+pub fn objective(unit: &str, value: f64) -> String {
+    match unit {
+        SECONDS => span(value),
+        POD_MINUTES => format!("{} {POD_MINUTES}", minutes(value)),
+        currency => money(currency, value),
+    }
+}
+
+/// A number of pod-minutes: with a decimal below a hundred, else whole.
+pub fn minutes(value: f64) -> String {
+    let decimals = usize::from(value.abs() < 99.95);
+    grouped(&format!("{value:.decimals$}"))
 }
 
 /// An amount of money with its sign, two decimals, or four below ten units: `$1,234.50`, `$0.0416`.

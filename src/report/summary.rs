@@ -3,11 +3,14 @@
 //! Field names are the keys of `summary.json` and carry their unit; they change only with [`SCHEMA_VERSION`]. Amounts of
 //! money are in the currency that `about.currency` names. `docs/outputs.md` explains each key.
 
+pub mod availability;
 pub(crate) mod churn;
 mod controllers;
 mod cost;
 pub(crate) mod lives;
+mod objectives;
 pub(crate) mod service;
+pub mod waits;
 
 use serde::{Deserialize, Serialize};
 
@@ -16,8 +19,11 @@ use crate::report::format;
 use crate::report::percentile::SortedSpans;
 use crate::simulation::Outcome;
 use crate::simulation::outcome::About;
+pub use availability::{AutoscalerAtMax, AvailabilitySummary, WorkloadAvailability};
 pub use churn::{BlockedFigures, ChurnSummary, CycleFigures, DecisionFigures, ReplacementFigures};
 pub use controllers::{ControllerSummary, LoopFigures};
+
+pub use waits::{PriorityWaits, WaitFigures, WorkloadWaits};
 
 /// The version of the layout of `summary.json`.
 pub const SCHEMA_VERSION: u32 = 1;
@@ -42,6 +48,9 @@ pub struct Summary {
     pub program_version: String,
     /// What was simulated.
     pub about: AboutSummary,
+    /// How many of the replicas wanted served.
+    #[serde(default)]
+    pub availability: AvailabilitySummary,
     /// What it cost.
     pub cost: CostSummary,
     /// How long pods waited.
@@ -186,7 +195,8 @@ pub struct PhaseCost {
     pub draining: f64,
 }
 
-/// How long pods waited. Pods of DaemonSets are left out: they come with their node and do not wait for one.
+/// How long pods waited. Pods of DaemonSets are left out: they come with their node and do not wait for one. So are
+/// placeholders, whose waiting is nobody's: they have figures of their own.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct PodSummary {
     /// Pods created.
@@ -202,11 +212,37 @@ pub struct PodSummary {
     /// Times that the containers of a pod were killed, by a probe or for want of memory, and started again.
     #[serde(default)]
     pub restarts: u64,
+    /// Pods that had no node a second after they were made.
+    #[serde(default)]
+    pub waited: u64,
     /// Creation to binding. A pod that never had a node counts with the time it waited until it was deleted or the run
     /// ended.
     pub wait_for_node: Option<Distribution>,
     /// Creation to Ready, of pods that got there.
     pub created_to_ready: Option<Distribution>,
+    /// Waits by workload; a workload some of whose pods are placeholders has an entry for these.
+    #[serde(default)]
+    pub by_workload: Vec<WorkloadWaits>,
+    /// Waits by priority, the highest first.
+    #[serde(default)]
+    pub by_priority: Vec<PriorityWaits>,
+    /// Pods that hold room for others and do nothing themselves, in none of the other figures but `by_workload`.
+    #[serde(default)]
+    pub placeholders: PlaceholderSummary,
+}
+
+/// Pods that hold room for others and do nothing themselves.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct PlaceholderSummary {
+    /// Pods created.
+    pub created: u64,
+    /// Those without a node at the end that were still wanted.
+    pub pending_at_end: u64,
+    /// Those evicted, mostly to make room.
+    pub evicted: u64,
+    /// How long they waited for a node.
+    #[serde(flatten)]
+    pub waits: WaitFigures,
 }
 
 /// Spans of time in figures. Percentiles are by the nearest-rank rule.
@@ -441,9 +477,9 @@ pub struct WorkloadScaling {
 /// A limit of the scenario against what happened.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct ObjectiveResult {
-    /// `pending_p99`, `request_p99` or `cost`.
+    /// The key of the scenario, `pending_p99` for instance; of a wait what is limited and whose, `p95 wait of shop/web`.
     pub name: String,
-    /// `seconds` or a currency code.
+    /// `seconds`, `pod-minutes` or a currency code.
     pub unit: String,
     /// The limit.
     pub limit: f64,
@@ -461,12 +497,14 @@ impl Summary {
         let cost = cost::summary(outcome);
         let pods = lives::pods(outcome);
         let requests = service::requests(outcome);
-        let objectives = service::objectives(outcome, &cost, &pods, &requests);
+        let availability = availability::summary(outcome);
+        let objectives = objectives::judge(outcome, &cost, &pods, &requests, &availability);
         Self {
             schema_version: SCHEMA_VERSION,
             program: PROGRAM.to_owned(),
             program_version: env!("CARGO_PKG_VERSION").to_owned(),
             about: about(&outcome.about, outcome.bill.currency.code()),
+            availability,
             cost,
             churn: churn::summary(outcome, pods.evicted),
             nodes: lives::nodes(outcome),

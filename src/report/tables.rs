@@ -247,6 +247,9 @@ pub fn pods(outcome: &Outcome, output: &mut dyn Write) -> io::Result<()> {
         "deletion_requested_seconds",
         "removed_seconds",
         "evicted",
+        "priority",
+        "placeholder",
+        "cut_off_seconds",
         "wait_for_node_seconds",
         "created_to_ready_seconds",
     ];
@@ -267,6 +270,9 @@ pub fn pods(outcome: &Outcome, output: &mut dyn Write) -> io::Result<()> {
             .instant(pod.deletion_requested)
             .instant(pod.removed)
             .value(pod.evicted)
+            .value(pod.priority)
+            .value(pod.placeholder)
+            .instant(pod.cut_off)
             .span(Some(wait_for_node(pod, end)))
             .span(pod.ready.map(|ready| ready - pod.created));
     })

@@ -1,10 +1,11 @@
 //! The table that `run` prints: the answers, in about forty lines, plain text without colour.
 
+mod availability;
 mod churn;
 
 use super::format::{self, money, money_among, percent, span};
 use super::sparklines;
-use super::summary::{Distribution, ObjectiveResult, Part, Summary};
+use super::summary::{Distribution, Part, Summary, WorkloadWaits};
 use crate::simulation::Outcome;
 
 /// Workloads whose requests are printed; the page has all.
@@ -31,6 +32,7 @@ pub fn table(summary: &Summary) -> String {
 fn lines_of(summary: &Summary, over_time: Vec<String>) -> String {
     let mut lines = Vec::new();
     heading(summary, &mut lines);
+    availability::lines(summary, &mut lines);
     cost(summary, &mut lines);
     pods(summary, &mut lines);
     requests(summary, &mut lines);
@@ -137,6 +139,10 @@ fn pods(summary: &Summary, lines: &mut Vec<String>) {
         }
     };
     spans("pods wait for a node", &pods.wait_for_node);
+    for own in longest_waits(summary) {
+        spans(&format!("  {}", shortened(&own.workload, LABEL - 3)), &own.waits.wait_for_node);
+    }
+    spans("  placeholders", &pods.placeholders.waits.wait_for_node);
     spans("pod created to Ready", &pods.created_to_ready);
     spans("node launch to Ready", &summary.nodes.launch_to_ready);
     if pods.pending_at_end > 0 {
@@ -148,6 +154,19 @@ fn pods(summary: &Summary, lines: &mut Vec<String>) {
         lines.push(format!("{:<LABEL$}{times}, by probes or for want of memory", "containers killed"));
     }
     lines.push(String::new());
+}
+
+/// The workloads whose pods waited longest, placeholders left out; none where one workload is all there is.
+fn longest_waits(summary: &Summary) -> Vec<&WorkloadWaits> {
+    let mut all: Vec<&WorkloadWaits> = summary.pods.by_workload.iter().filter(|own| !own.placeholder).collect();
+    if all.len() < 2 {
+        return Vec::new();
+    }
+    all.retain(|own| own.waits.waited > 0);
+    let p95 = |own: &WorkloadWaits| own.waits.wait_for_node.map_or(0.0, |spans| spans.p95_seconds);
+    all.sort_by(|a, b| p95(b).total_cmp(&p95(a)).then_with(|| a.workload.cmp(&b.workload)));
+    all.truncate(WORKLOADS_MAX);
+    all
 }
 
 fn requests(summary: &Summary, lines: &mut Vec<String>) {
@@ -267,16 +286,13 @@ fn objectives(summary: &Summary, lines: &mut Vec<String>) {
             Some(false) => "MISSED",
             None => "not measured",
         };
-        let value = |value| objective_value(objective, value);
+        let value = |value| format::objective(&objective.unit, value);
         let measured = objective.actual.map_or_else(String::new, |actual| format!("{} against ", value(actual)));
         let label = format!("objective {}", objective.name);
         let because = objective.because.as_ref().map_or_else(String::new, |because| format!("; {because}"));
-        lines.push(format!("{label:<LABEL$}{verdict}: {measured}at most {}{because}", value(objective.limit)));
+        let (width, limit) = (LABEL - 1, value(objective.limit));
+        lines.push(format!("{label:<width$} {verdict}: {measured}at most {limit}{because}"));
     }
-}
-
-fn objective_value(objective: &ObjectiveResult, value: f64) -> String {
-    if objective.unit == "seconds" { span(value) } else { money(&objective.unit, value) }
 }
 
 fn warnings(summary: &Summary, lines: &mut Vec<String>) {

@@ -1,7 +1,11 @@
 //! A resolved scenario: plain data, every reference checked.
 
+pub mod objectives;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
+
+pub use objectives::{Objectives, WaitLimit, WaitMeasure, Waiting};
 
 use super::error::{ScenarioError, listed, nearest};
 use super::manifests::Manifests;
@@ -9,8 +13,8 @@ use crate::cloud::{BootStages, CloudSettings};
 use crate::domain::external_metrics::ExternalMetric;
 use crate::domain::workload::ObjectName;
 use crate::domain::{
-    ControllerTime, FeatureGates, KubernetesVersion, Labels, Money, PodSpec, SimDuration, SimTime, Symbol,
-    TerminationHandler, Versions,
+    ControllerTime, FeatureGates, KubernetesVersion, Labels, PodSpec, SimDuration, SimTime, Symbol, TerminationHandler,
+    Versions,
 };
 use crate::load::{Curve, Service, Uncertainty, Work};
 use crate::policy::cluster_autoscaler::Flags;
@@ -199,17 +203,6 @@ pub struct Ec2Settings {
     pub launch_latency: Option<BootStages>,
     /// Prices, capacity, interruptions, faults and billing.
     pub cloud: Arc<CloudSettings>,
-}
-
-/// Limits that the answer is held against.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Objectives {
-    /// 99th percentile of the time that pods wait for a node.
-    pub pending_p99: Option<SimDuration>,
-    /// 99th percentile of the response time.
-    pub request_p99: Option<SimDuration>,
-    /// Cost of the whole run, in the region's currency.
-    pub cost: Option<Money>,
 }
 
 /// Where output goes.

@@ -10,6 +10,7 @@ mod external_metrics;
 mod faults;
 mod interruption;
 mod load;
+mod objectives;
 mod pod_trace;
 mod policies;
 mod price_records;
@@ -24,7 +25,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::definition::{InputFile, Objectives, OutputSettings, Scenario, TimedAction};
+use super::definition::{InputFile, OutputSettings, Scenario, TimedAction};
 use super::edits::{Edit, note_objects};
 use super::error::{Place, ScenarioError, Warning};
 use super::manifests::node_group::plain_groups;
@@ -34,10 +35,10 @@ use super::source::{Limits, Source, read_bounded, sha256_hex};
 use super::tree::{self, Location, Node, Variables};
 use crate::catalog::{Catalog, Region};
 use crate::domain::workload::ObjectName;
-use crate::domain::{ControllerTime, KubernetesVersion, Money, SimDuration, Symbol, Versions};
+use crate::domain::{ControllerTime, KubernetesVersion, SimDuration, Symbol, Versions};
 use crate::scenario::schema::KEDA;
 use crate::scenario::schema::cluster::{CLUSTER, VERSIONS};
-use crate::scenario::schema::whole::{OBJECTIVES, OUTPUT, SCENARIO};
+use crate::scenario::schema::whole::{OUTPUT, SCENARIO};
 use interruption::Handling;
 
 /// Where a scenario begins unless it says so.
@@ -285,6 +286,7 @@ fn scenario<'s>(
     let policies = policies::read(reader, fields, region, &base, (versions, handling, pace), files)?;
     let timeline = timeline::read(reader, fields, files, duration, &base.priority_classes)?;
     let known = checks::Workloads::of(&policies, &timeline.actions);
+    let node_pools = checks::node_pools(&policies, &timeline.actions);
     checks::timeline(reader, &timeline, &known, &policies)?;
     let run = load::Run { start, duration, workloads: &known };
     let load = load::read(reader, fields, &timeline.load, files, &run)?;
@@ -312,8 +314,8 @@ fn scenario<'s>(
         images: workloads::images(reader, fields)?,
         timeline: timeline.actions.into_iter().map(|placed| placed.action).collect(),
         policies,
-        ec2: cloud::read(reader, fields, region, files, start, duration)?,
-        objectives: objectives(reader, fields)?,
+        ec2: cloud::read(reader, fields, region, files, &node_pools, (start, duration))?,
+        objectives: objectives::read(reader, fields, &known)?,
         output: output(reader, fields)?,
         assumptions: assumptions
             .iter()
@@ -449,19 +451,6 @@ fn node_groups<'s>(
     let node_groups = plain_groups(reader, node, region, cluster)?;
     manifests.apply(Manifests { node_groups, ..Manifests::default() });
     Ok(())
-}
-
-fn objectives<'s>(reader: &mut Reader<'s>, fields: Fields<'_, 's>) -> Result<Objectives, ScenarioError> {
-    let Some(node) = fields.get("objectives") else { return Ok(Objectives::default()) };
-    let fields = reader.fields(node, &OBJECTIVES.shape)?;
-    let limit = |key| fields.optional(key, |n, what| reader.duration(n, what));
-    let in_currency = |error: ScenarioError| error.help("write a number in the currency of the region: `400` or `0.5`");
-    let cost = fields.optional("cost", |n, what| reader.quantity(n, what).map_err(in_currency))?;
-    Ok(Objectives {
-        pending_p99: limit("pending_p99")?,
-        request_p99: limit("request_p99")?,
-        cost: cost.map(|amount| Money::from_nanos(amount.nanos())),
-    })
 }
 
 fn output<'s>(reader: &mut Reader<'s>, fields: Fields<'_, 's>) -> Result<OutputSettings, ScenarioError> {

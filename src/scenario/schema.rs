@@ -267,6 +267,7 @@ pub static SECTIONS: &[&Section] = &[
     &billing::CROSS_ZONE,
     &faults::FAULT,
     &faults::SPOT_INTERRUPTION,
+    &faults::NODE_FAILURE,
     &faults::INSUFFICIENT_CAPACITY,
     &faults::ZONE_OUTAGE,
     &faults::API_THROTTLE,
@@ -277,5 +278,6 @@ pub static SECTIONS: &[&Section] = &[
     &faults::SUBNET_EXHAUSTED,
     &faults::QUOTA,
     &whole::OBJECTIVES,
+    &whole::WAITS,
     &whole::OUTPUT,
 ];

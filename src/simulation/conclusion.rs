@@ -15,7 +15,7 @@ use crate::cloud::billing::network::Traffic;
 use crate::cloud::settings::SpotPrices;
 use crate::domain::hpa::HorizontalPodAutoscaler;
 use crate::domain::workload::ObjectName;
-use crate::domain::{SimDuration, SimTime, WorkloadId, well_known};
+use crate::domain::{Quantity, SimDuration, SimTime, WorkloadId, well_known};
 use crate::load::{RequestModel, WorkQueue};
 use crate::scenario::definition::QueueKind;
 use crate::scenario::{PolicyVariant, Scenario};
@@ -102,7 +102,12 @@ fn about(context: &Context<'_>, scenario: &Scenario, policy: &PolicyVariant) -> 
         price_date: price_date(context),
         assumptions: scenario.assumptions.iter().cloned().chain(setup.cloud.assumptions()).collect(),
         objectives: Objectives {
+            unavailable_pod_minutes: scenario.objectives.unavailable_pod_minutes.map(Quantity::as_f64),
+            at_zero: scenario.objectives.at_zero,
+            at_max: scenario.objectives.at_max,
+            pending_p95: scenario.objectives.pending_p95,
             pending_p99: scenario.objectives.pending_p99,
+            waits: scenario.objectives.waits.clone(),
             request_p99: scenario.objectives.request_p99,
             cost: scenario.objectives.cost.map(crate::domain::Money::as_f64),
         },

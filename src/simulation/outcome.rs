@@ -3,6 +3,7 @@
 use crate::cloud::Bill;
 use crate::domain::workload::ObjectName;
 use crate::domain::{NodeGroup, NodePool, SimDuration, SimTime, Symbol, Versions, WorkloadId};
+use crate::scenario::definition::WaitLimit;
 use crate::world::record::Record;
 
 /// The result of one run: a pure function of (scenario, policy, seed).
@@ -100,10 +101,20 @@ impl About {
 }
 
 /// The limits that a scenario states for its answer.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Objectives {
+    /// Replicas wanted and not Ready, times minutes.
+    pub unavailable_pod_minutes: Option<f64>,
+    /// Time for which a workload wants replicas and has none Ready.
+    pub at_zero: Option<SimDuration>,
+    /// Time for which an autoscaler of replicas stands at its maximum.
+    pub at_max: Option<SimDuration>,
+    /// 95th percentile of the time that pods wait for a node.
+    pub pending_p95: Option<SimDuration>,
     /// 99th percentile of the time that pods wait for a node.
     pub pending_p99: Option<SimDuration>,
+    /// The same of some of the pods.
+    pub waits: Vec<WaitLimit>,
     /// 99th percentile of the response time.
     pub request_p99: Option<SimDuration>,
     /// Cost of the whole run, in the region's currency.

@@ -298,15 +298,15 @@ impl World {
     }
 
     /// EC2 takes the instance: billing ends, and whatever runs on it is cut off.
-    pub fn reclaim_instance(&mut self, id: NodeId, at: SimTime) {
+    pub fn reclaim_instance(&mut self, id: NodeId, at: SimTime, kind: EventKind, end: NodeEnd, why: &str) {
         self.settle_node(id, at);
         let node = &mut self.nodes[id.index()];
         node.phase = NodePhase::Terminating;
         node.ready = false;
         let facts = &mut self.record.nodes[id.index()];
         facts.terminating = Some(at);
-        facts.end = Some(NodeEnd::Interrupted);
-        self.node_event(at, EventKind::InstanceReclaimed, id, "EC2 reclaimed the Spot instance");
+        facts.end = Some(end);
+        self.node_event(at, kind, id, why);
     }
 
     /// EC2 gives up a launch that it had accepted: the instance never runs.

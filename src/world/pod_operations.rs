@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::record::{Event, EventKind, PodFacts, ReplicaChange, WorkloadFacts, WorkloadKind};
+use super::record::{AvailabilityFacts, Event, EventKind, PodFacts, ReplicaChange, WorkloadFacts, WorkloadKind};
 use super::state::{Pod, PodPhase, Revision, Workload};
 use super::{Counts, World};
 use crate::domain::workload::ObjectName;
@@ -26,12 +26,16 @@ pub struct NewWorkload {
 }
 
 impl World {
-    /// Adds a workload; its pods are made by its controller.
+    /// Adds a workload; its pods are made by its controller. Whether its replicas serve is counted from the first change
+    /// on, or from when [`count_replicas`](Self::count_replicas) says so.
     pub fn add_workload(&mut self, new: NewWorkload) -> WorkloadId {
         let id = WorkloadId::from_index(self.workloads.len());
         self.topology |= new.template.has_topology();
         let requests = Arc::new(new.template.requests());
-        self.record.workloads.push(WorkloadFacts { name: new.name, kind: new.kind, has_load: new.has_load });
+        let placeholder = new.template.is_placeholder();
+        let facts = WorkloadFacts { name: new.name, kind: new.kind, has_load: new.has_load, placeholder };
+        self.record.workloads.push(facts);
+        self.record.availability.push(AvailabilityFacts::default());
         self.workloads.push(Workload {
             name: new.name,
             kind: new.kind,
@@ -39,7 +43,7 @@ impl World {
             template: Arc::clone(&new.template),
             requests: Arc::clone(&requests),
             revision: 0,
-            revisions: vec![Revision { template: new.template, requests, active: 0 }],
+            revisions: vec![Revision { template: new.template, requests, placeholder, active: 0 }],
             replicas: new.replicas,
             pods: Vec::new(),
             ready: 0,
@@ -72,6 +76,7 @@ impl World {
             message = format!("{message} ({values})");
         }
         state.replicas = replicas;
+        self.count_replicas(workload, at);
         let because = if values.is_empty() { reason } else { values };
         let change = ReplicaChange { at, workload, kind, from, to: replicas, because: because.into() };
         self.record.replica_changes.push(change);
@@ -102,7 +107,8 @@ impl World {
         self.topology |= template.has_topology();
         let state = &mut self.workloads[workload.index()];
         let requests = Arc::new(template.requests());
-        state.revisions.push(Revision { template, requests, active: 0 });
+        let placeholder = template.is_placeholder();
+        state.revisions.push(Revision { template, requests, placeholder, active: 0 });
         (state.revisions.len() - 1) as u32
     }
 
@@ -113,6 +119,7 @@ impl World {
             state.template = Arc::clone(&known.template);
             state.requests = Arc::clone(&known.requests);
             state.revision = revision;
+            self.record.workloads[workload.index()].placeholder = state.template.is_placeholder();
             self.unrecorded += 1;
         }
     }
@@ -158,6 +165,7 @@ impl World {
         let shared = &mut owner.revisions[revision as usize];
         shared.active += 1;
         let (spec, requests) = (Arc::clone(&shared.template), Arc::clone(&shared.requests));
+        let (priority, placeholder) = (spec.priority, shared.placeholder);
         owner.pods.push(id);
         let daemon = owner.kind == WorkloadKind::DaemonSet;
         self.pods.push(Pod {
@@ -183,11 +191,14 @@ impl World {
             name,
             workload,
             requests,
+            priority,
+            placeholder,
             created: at,
             unschedulable: None,
             scheduled: None,
             started: None,
             ready: None,
+            cut_off: None,
             deletion_requested: None,
             removed: None,
             node: None,
@@ -246,17 +257,17 @@ impl World {
         pod.ready_since = Some(at);
         let (daemon, workload) = (pod.daemon, pod.workload);
         self.workloads[workload.index()].ready += 1;
+        self.count_replicas(workload, at);
         let facts = &mut self.record.pods[id.index()];
-        if facts.ready.is_none() {
-            facts.ready = Some(at);
-        }
+        facts.ready.get_or_insert(at);
+        facts.cut_off = None;
         self.recount(daemon, Some(PodPhase::Running), Some(PodPhase::Running), true);
         self.pod_progress(at, EventKind::PodReady, id, "");
     }
 
     /// The pod's containers were killed, and are to start again.
     pub fn restart_pod(&mut self, id: PodId, at: SimTime, message: &str) {
-        self.lose_readiness(id);
+        self.lose_readiness(id, at);
         let pod = &mut self.pods[id.index()];
         pod.phase = PodPhase::Starting;
         pod.started = None;
@@ -265,15 +276,15 @@ impl World {
     }
 
     /// The pod answers no more.
-    pub fn unready_pod(&mut self, id: PodId) {
-        self.lose_readiness(id);
+    pub fn unready_pod(&mut self, id: PodId, at: SimTime) {
+        self.lose_readiness(id, at);
         self.unrecorded += 1;
         self.bystanders += 1;
     }
 
     /// The pod's containers have ended well: its room on the node is free, the object stays.
     pub fn finish_pod(&mut self, id: PodId, at: SimTime) {
-        self.lose_readiness(id);
+        self.lose_readiness(id, at);
         self.free_room(id, at);
         self.lose_active(id);
         self.pods[id.index()].finished = true;
@@ -290,7 +301,7 @@ impl World {
     /// Asks for the pod's deletion: its endpoint leaves at once, the pod when its containers have stopped, at the latest when
     /// its grace period ends. Asked again, only the end of the grace period changes.
     pub fn request_pod_deletion(&mut self, id: PodId, at: SimTime, grace: SimDuration, evicted: bool, reason: &str) {
-        self.lose_readiness(id);
+        self.lose_readiness(id, at);
         let pod = &mut self.pods[id.index()];
         let whole = SimTime::from_micros(at.as_micros().div_euclid(1_000_000) * 1_000_000);
         pod.deletion_ends = Some(whole + grace);
@@ -308,7 +319,7 @@ impl World {
 
     /// The pod is gone; its room on the node is free.
     pub fn remove_pod(&mut self, id: PodId, at: SimTime) {
-        self.lose_readiness(id);
+        self.lose_readiness(id, at);
         self.free_room(id, at);
         if let Some(node) = self.pods[id.index()].node {
             self.nodes[node.index()].pods.retain(|&pod| pod != id);
@@ -340,14 +351,19 @@ impl World {
         }
     }
 
-    fn lose_readiness(&mut self, id: PodId) {
+    fn lose_readiness(&mut self, id: PodId, at: SimTime) {
         let pod = &mut self.pods[id.index()];
         if pod.ready_since.take().is_some() {
-            self.workloads[pod.workload.index()].ready -= 1;
+            let workload = pod.workload;
+            self.workloads[workload.index()].ready -= 1;
             if !pod.daemon {
                 self.counts.ready -= 1;
                 self.counts.starting += 1;
             }
+            if pod.deletion_requested.is_none() {
+                self.record.pods[id.index()].cut_off = Some(at);
+            }
+            self.count_replicas(workload, at);
         }
     }
 

@@ -3,6 +3,7 @@
 //! Appended while the simulation runs, read when it is over. No actor reads it: a decision that depended on the record
 //! would depend on what somebody chose to record.
 
+pub use super::availability::AvailabilityFacts;
 pub use super::commands::{CommandFacts, CommandId, ReplacementFacts, reason_text};
 pub use super::controller_loops::{ControllerLoop, ControllerLoops, LoopFacts};
 pub use super::event_kind::EventKind;
@@ -20,6 +21,8 @@ use crate::domain::{
 pub struct Record {
     /// One entry for each workload, by [`WorkloadId`].
     pub workloads: Vec<WorkloadFacts>,
+    /// How many of the replicas that each workload wants served, by [`WorkloadId`]; from the end of the warm-up on.
+    pub availability: Vec<AvailabilityFacts>,
     /// One entry for each pod ever created, by [`PodId`].
     pub pods: Vec<PodFacts>,
     /// One entry for each node or node claim ever created, by [`NodeId`].
@@ -85,6 +88,8 @@ pub struct WorkloadFacts {
     pub kind: WorkloadKind,
     /// Whether requests are simulated for it.
     pub has_load: bool,
+    /// Whether its pods hold room for others and do nothing themselves, as its present template has it.
+    pub placeholder: bool,
 }
 
 /// A metric of an autoscaler of replicas.
@@ -150,6 +155,10 @@ pub struct PodFacts {
     pub workload: WorkloadId,
     /// What the scheduler counted for it.
     pub requests: Arc<Resources>,
+    /// Its priority.
+    pub priority: i32,
+    /// Whether it holds room for others and does nothing itself.
+    pub placeholder: bool,
     /// When it was created.
     pub created: SimTime,
     /// When the scheduler first found no node for it.
@@ -160,6 +169,8 @@ pub struct PodFacts {
     pub started: Option<SimTime>,
     /// When it was Ready.
     pub ready: Option<SimTime>,
+    /// When it stopped being Ready while it was still wanted, and was not Ready again.
+    pub cut_off: Option<SimTime>,
     /// When its deletion was asked for.
     pub deletion_requested: Option<SimTime>,
     /// When it was gone.

@@ -160,6 +160,8 @@ pub(super) struct Revision {
     pub(super) template: Arc<PodSpec>,
     /// What the scheduler counts for one of them.
     pub(super) requests: Arc<Resources>,
+    /// Whether they hold room for others and do nothing themselves.
+    pub(super) placeholder: bool,
     /// Its active pods.
     pub(super) active: u32,
 }

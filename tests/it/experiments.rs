@@ -293,3 +293,37 @@ fn the_sweeps_that_the_documentation_shows_can_be_run() {
     }
     assert_eq!(shown, 3);
 }
+
+#[test]
+fn a_baseline_of_an_earlier_model_is_named_with_what_changed_since_and_has_an_exit_code_of_its_own() {
+    let place = place();
+    let check = |more: &[&str]| place.nodecast(&[&["check", "--baseline", "baseline.json"], more].concat());
+    let (_, err, code) = check(&["--update", "scenario.yaml", "--replications", "1"]);
+    assert_eq!(code, Some(0), "{err}");
+    let written = fs::read_to_string(place.path("baseline.json")).unwrap();
+    let number = format!("  \"model\": {},\n", nodecast::experiment::model::MODEL);
+    assert!(written.contains(&number), "{written}");
+    place.put("baseline.json", &written.replace(&number, ""));
+    let (out, err, code) = check(&["--markdown", "moved.md", "--junit", "moved.xml"]);
+    assert_eq!((out.as_str(), code), ("", Some(4)), "{err}");
+    let line = err.lines().next().unwrap().to_owned() + err.lines().nth(1).unwrap();
+    assert!(line.contains("`baseline.json` is of model 1"), "{err}");
+    for change in nodecast::experiment::model::changes_since(1) {
+        assert!(err.contains(&change[..30]), "{change}: {err}");
+    }
+    assert!(err.contains("nodecast check --baseline baseline.json --update"), "{err}");
+    let markdown = fs::read_to_string(place.path("moved.md")).unwrap();
+    assert!(markdown.contains("is of model 1") && markdown.contains("--update"), "{markdown}");
+    assert!(fs::read_to_string(place.path("moved.xml")).unwrap().contains("errors=\"1\""));
+    let (out, _, code) = check(&["--format", "json"]);
+    assert!(code == Some(4) && out.contains("is of model 1"), "{out}");
+    // A part of it is not brought up to date beside figures of the former model.
+    let two =
+        written.replace(&number, "").replacen("\"scenario\": \"scenario.yaml\"", "\"scenario\": \"other.yaml\"", 1);
+    place.put("baseline.json", &two);
+    let (_, err, code) = check(&["--update", "scenario.yaml"]);
+    assert!(code == Some(2) && err.contains("other.yaml"), "{err}");
+    place.put("baseline.json", &written.replace(&number, "  \"model\": 99,\n"));
+    let (_, err, code) = check(&[]);
+    assert!(code == Some(4) && err.contains("a later nodecast wrote it"), "{err}");
+}

@@ -4,6 +4,7 @@
 
 mod agreement;
 mod architecture;
+mod availability;
 mod bad_input;
 mod call_limits;
 mod catalog;
@@ -68,6 +69,7 @@ mod upgrades;
 mod validate;
 mod verdicts;
 mod volumes;
+mod waits;
 mod warm_up;
 mod whole_stack;
 mod workloads;

@@ -3,9 +3,10 @@
 use std::fs;
 use std::path::Path;
 
-use nodecast::domain::ResourceName;
+use nodecast::domain::{ResourceName, SimDuration};
 use nodecast::report::{self, OutputDirectory, Summary, page, plots::Plots, tables, terminal};
 use nodecast::simulation::Outcome;
+use nodecast::simulation::outcome::Objectives;
 
 use crate::synthetic;
 
@@ -134,6 +135,27 @@ fn objectives_are_held_against_what_happened() {
     let verdicts: Vec<_> = summary.objectives.iter().map(|o| (o.name.as_str(), o.met)).collect();
     assert_eq!(verdicts, [("pending_p99", Some(false)), ("request_p99", Some(false)), ("cost", Some(true))]);
     assert_eq!(summary.objectives_met(), Some(false));
+    let mut outcome = synthetic::outcome();
+    outcome.about.objectives = Objectives {
+        unavailable_pod_minutes: Some(30.0),
+        at_zero: Some(SimDuration::from_secs(299)),
+        at_max: Some(SimDuration::from_secs(900)),
+        pending_p95: Some(SimDuration::from_secs(10)),
+        ..Objectives::default()
+    };
+    let summary = Summary::of(&outcome);
+    let verdicts: Vec<_> = summary.objectives.iter().map(|o| (o.name.as_str(), o.met, o.actual)).collect();
+    assert_eq!(
+        verdicts,
+        [
+            ("unavailable_pod_minutes", Some(true), Some(30.0)),
+            ("at_zero", Some(false), Some(300.0)),
+            ("at_max", Some(true), Some(900.0)),
+            ("pending_p95", Some(false), Some(100.0)),
+        ]
+    );
+    let table = terminal::table(&summary);
+    assert!(table.contains("objective unavailable_pod_minutes met: 30.0 pod-minutes against at most 30.0"), "{table}");
     let nothing = Summary::of(&synthetic::empty());
     assert_eq!(nothing.objectives.iter().map(|o| o.met).collect::<Vec<_>>(), [None, None, Some(true)]);
 }

@@ -13,8 +13,8 @@ use nodecast::simulation::outcome::{
     About, InputHash, Objectives, Objects, QueueSummary, ReplicaAutoscaler, RequestSummary, ResponseFigures,
 };
 use nodecast::world::record::{
-    Event, EventKind, MetricFacts, MetricSample, MetricUnit, NodeEnd, NodeFacts, NodeOrigin, Obstacles, PodFacts,
-    QueueSample, Record, ReplicaChange, Sample, WorkloadFacts, WorkloadKind, WorkloadSample,
+    AvailabilityFacts, Event, EventKind, MetricFacts, MetricSample, MetricUnit, NodeEnd, NodeFacts, NodeOrigin,
+    Obstacles, PodFacts, QueueSample, Record, ReplicaChange, Sample, WorkloadFacts, WorkloadKind, WorkloadSample,
 };
 
 const GIB: i64 = 1 << 30;
@@ -40,6 +40,7 @@ pub fn outcome() -> Outcome {
             obstacles: Obstacles::default(),
             scale_ups: Vec::new(),
             workloads: workloads(),
+            availability: availability(),
             pods: pods(),
             nodes: nodes(),
             events: events(),
@@ -134,6 +135,7 @@ fn about() -> About {
             pending_p99: Some(SimDuration::from_secs(60)),
             request_p99: Some(SimDuration::from_millis(250)),
             cost: Some(1.0),
+            ..Objectives::default()
         },
     }
 }
@@ -143,11 +145,23 @@ fn workloads() -> Vec<WorkloadFacts> {
         name: ObjectName { namespace: Symbol::new(namespace), name: Symbol::new(name) },
         kind,
         has_load,
+        placeholder: false,
     };
     vec![
         facts("web", "frontend", WorkloadKind::Deployment, true),
         facts("kube-system", "agent", WorkloadKind::DaemonSet, false),
     ]
+}
+
+/// Half an hour of a missing replica; five minutes of it none was Ready; a quarter of an hour at the maximum.
+fn availability() -> Vec<AvailabilityFacts> {
+    let mut frontend = AvailabilityFacts::default();
+    frontend.wanted = 2 * 3_600 * 1_000_000;
+    frontend.missing = 1_800 * 1_000_000;
+    (frontend.at_zero, frontend.longest_at_zero) = (SimDuration::from_secs(300), SimDuration::from_secs(240));
+    (frontend.times_at_zero, frontend.longest_at_zero_from) = (2, Some(at(600)));
+    frontend.at_max = SimDuration::from_secs(900);
+    vec![frontend, AvailabilityFacts::default()]
 }
 
 fn pod(name: &str, workload: u32, created: i64, scheduled: Option<i64>, node: u32) -> PodFacts {
@@ -156,11 +170,14 @@ fn pod(name: &str, workload: u32, created: i64, scheduled: Option<i64>, node: u3
         workload: WorkloadId(workload),
         requests: if workload == 0 { Resources::cpu_memory(1_000, GIB) } else { Resources::cpu_memory(100, GIB / 8) }
             .into(),
+        priority: 0,
+        placeholder: false,
         created: at(created),
         unschedulable: scheduled.is_none_or(|scheduled| scheduled > created).then_some(at(created)),
         scheduled: scheduled.map(at),
         started: scheduled.map(|scheduled| at(scheduled + 2)),
         ready: scheduled.map(|scheduled| at(scheduled + 5)),
+        cut_off: None,
         deletion_requested: None,
         removed: None,
         node: scheduled.map(|_| NodeId(node)),

@@ -116,6 +116,27 @@ pub fn junit(movements: &[(Movement, String)]) -> String {
     xml + "</testsuites>\n"
 }
 
+/// That a baseline is of another model, for a pull request's comment.
+pub fn other_model_markdown(message: &str, changes: &[&str], baseline: &str) -> String {
+    let mut text = format!("**check: {message}**\n\n");
+    for change in changes {
+        let _ = writeln!(text, "- {change}");
+    }
+    text + &format!("\nWrite it anew: `nodecast check --baseline {baseline} --update`\n")
+}
+
+/// That a baseline is of another model, as CI systems read it: one test that could not run.
+pub fn other_model_junit(message: &str) -> String {
+    format!(
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n\
+         <testsuites name=\"nodecast check\" tests=\"1\" failures=\"0\" errors=\"1\">\n  \
+         <testsuite name=\"baseline\" tests=\"1\" failures=\"0\" errors=\"1\">\n    \
+         <testcase classname=\"baseline\" name=\"model\"><error message=\"{}\"/></testcase>\n  \
+         </testsuite>\n</testsuites>\n",
+        escaped(message)
+    )
+}
+
 /// Text for an attribute in XML, which allows fewer control characters than HTML.
 fn escaped(plain: &str) -> String {
     crate::report::page::text(plain)

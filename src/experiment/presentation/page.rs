@@ -5,13 +5,13 @@ use super::table::{difference, limit, met};
 use super::verdict::verdict;
 use super::{compared, interval, seeds, stacked, value, value_among};
 use crate::experiment::comparison::{Comparison, FigureResult, PolicyResult};
-use crate::experiment::figures::{FIGURES, Figure, Unit, find};
+use crate::experiment::figures::{Figure, Unit, find, for_people};
 use crate::report::format::{counted, instant_for_people, span, warm_up};
 use crate::report::page::{CHART_SCRIPT, Column, Html, begin, data, script, sentence, text};
 use crate::simulation::Outcome;
 
 /// Figures whose replications are drawn.
-const DRAWN: [&str; 4] = ["cost_per_month", "pending_p99", "request_p99", "evictions"];
+const DRAWN: [&str; 5] = ["unavailable_pod_minutes", "cost_per_month", "pending_p99", "request_p99", "evictions"];
 
 const OWN_STYLE: &str = "\
 .dots circle { fill: var(--dot); fill-opacity: 0.75; }
@@ -103,9 +103,7 @@ fn warnings(page: &mut Html, comparison: &Comparison) {
 
 /// Figures that any policy has a value for.
 fn measured(comparison: &Comparison) -> impl Iterator<Item = (usize, &'static Figure)> {
-    FIGURES
-        .iter()
-        .enumerate()
+    for_people()
         .filter(|(position, _)| comparison.policies.iter().any(|policy| policy.figures[*position].mean.is_some()))
 }
 

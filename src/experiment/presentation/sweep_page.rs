@@ -1,6 +1,6 @@
 //! `sweep.html`: the answer, the plane of cost and latency with its front, and a table of all settings.
 
-use super::sweep_table::{answer, columns, header, row, short_paths};
+use super::sweep_table::{answer, columns, header, own_objectives, row, short_paths};
 use super::{plane, stacked};
 use crate::experiment::sweep::{SettingResult, Sweep};
 use crate::report::format::{counted, instant_for_people, span, warm_up};
@@ -98,8 +98,9 @@ pub fn render(sweep: &Sweep, command: &str) -> String {
 /// The table of some settings; headings are the scenario's own paths.
 fn table(page: &mut Html, sweep: &Sweep, results: &[Numbered<'_>]) {
     let names = 1 + short_paths(sweep).len();
+    let figures = columns(sweep).len() + own_objectives(sweep).len();
     let class = |column: usize| {
-        if column >= names && column < names + columns(sweep).len() { " class=\"figure\"" } else { "" }
+        if column >= names && column < names + figures { " class=\"figure\"" } else { "" }
     };
     // The names of settings are the scenario's own.
     let heading = |(column, name): (usize, &String)| {

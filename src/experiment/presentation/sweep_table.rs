@@ -5,7 +5,7 @@ use super::value;
 use super::verdict::{NO_INTERVAL, left_undone};
 use crate::experiment::figures::{FIGURES, Figure, find};
 use crate::experiment::sweep::{MET_IN, SettingResult, Sweep, Undone};
-use crate::report::format::{counted, percent, span, warm_up};
+use crate::report::format::{counted, objective, percent, span, warm_up};
 use crate::report::page::sentence;
 
 /// Settings that are printed; the page and the CSV have all.
@@ -37,11 +37,39 @@ pub fn table(sweep: &Sweep) -> String {
     lines.iter().map(|line| format!("{}\n", line.trim_end())).collect()
 }
 
-/// The figures of a row of the front: cost, cost per month, the latency chosen, and two that go with them.
+/// The figures of a row of the front: replicas missing, cost, cost per month, the latency chosen, who waited and how long on
+/// average, and two that go with them.
 pub(super) fn columns(sweep: &Sweep) -> Vec<(usize, &'static Figure)> {
-    let mut names = vec!["cost", "cost_per_month", sweep.latency.as_str(), "nodes_mean", "evictions"];
-    names.dedup();
+    let all = [
+        "unavailable_pod_minutes",
+        "cost",
+        "cost_per_month",
+        sweep.latency.as_str(),
+        "pending_mean",
+        "pods_waited",
+        "nodes_mean",
+        "evictions",
+    ];
+    let mut names: Vec<&str> = Vec::new();
+    for name in all {
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
     names.into_iter().filter_map(find).collect()
+}
+
+/// Objectives that no figure of [`columns`] stands for: those on the waits of one workload or one priority.
+pub(super) fn own_objectives(sweep: &Sweep) -> Vec<&str> {
+    let all = sweep.results.first().map_or(&[][..], |result| result.objectives.as_slice());
+    all.iter().map(|own| own.name.as_str()).filter(|name| find(name).is_none()).collect()
+}
+
+/// What an objective measures on average.
+fn objective_cell(result: &SettingResult, name: &str) -> String {
+    let own = result.objectives.iter().find(|own| own.name == name);
+    let mean = own.and_then(|own| Some(objective(&own.unit, own.mean?.mean)));
+    mean.unwrap_or_else(|| "\u{2013}".to_owned())
 }
 
 /// The settings: all of them in their order, or, if there are many, the front from cheap to dear and the cheapest of the rest.
@@ -97,6 +125,7 @@ pub(super) fn header(sweep: &Sweep) -> Vec<String> {
     let mut cells = vec!["policy".to_owned()];
     cells.extend(short_paths(sweep));
     cells.extend(columns(sweep).into_iter().map(|(_, figure)| figure.label.to_owned()));
+    cells.extend(own_objectives(sweep).into_iter().map(str::to_owned));
     cells.extend(["objectives", "cost against the cheapest"].map(str::to_owned));
     cells
 }
@@ -108,6 +137,7 @@ pub(super) fn row(sweep: &Sweep, number: usize, result: &SettingResult) -> Vec<S
     cells.extend(columns(sweep).into_iter().map(|(position, figure)| {
         mean_cell(figure, &sweep.about.currency, result.figures.get(position).copied().flatten())
     }));
+    cells.extend(own_objectives(sweep).into_iter().map(|name| objective_cell(result, name)));
     cells.push(
         match result.meets_objectives {
             Some(true) => "met",
@@ -226,6 +256,7 @@ pub fn csv(sweep: &Sweep, output: &mut dyn std::io::Write) -> std::io::Result<()
     let mut header = vec!["setting".to_owned(), "policy".to_owned()];
     header.extend(sweep.paths.iter().cloned());
     header.extend(FIGURES.iter().map(|figure| figure.name.to_owned()));
+    header.extend(own_objectives(sweep).into_iter().map(str::to_owned));
     header.extend(["meets_objectives", "on_front", "comparable"].map(str::to_owned));
     header.extend(["cost_low", "cost_high"].map(str::to_owned));
     header.extend(["", "_low", "_high"].map(|end| format!("cost_against_cheapest{end}")));
@@ -234,6 +265,8 @@ pub fn csv(sweep: &Sweep, output: &mut dyn std::io::Write) -> std::io::Result<()
         let mut row = vec![result.setting.to_string(), result.policy.clone()];
         row.extend(result.values.iter().cloned());
         row.extend(result.figures.iter().flat_map(|mean| cells_of([mean.map(|mean| mean.mean)])));
+        let objective = |name| result.objectives.iter().find(|own| own.name == name).and_then(|own| own.mean);
+        row.extend(own_objectives(sweep).into_iter().flat_map(|name| cells_of([objective(name).map(|own| own.mean)])));
         row.push(result.meets_objectives.map_or_else(String::new, |met| met.to_string()));
         row.extend([sweep.front.contains(&number), result.is_comparable()].map(|is| is.to_string()));
         let cost = find("cost").and_then(|(position, _)| result.figures.get(position).copied().flatten());

@@ -3,17 +3,22 @@
 use super::verdict::verdict;
 use super::{aligned, compared, counted, interval, seeds, signed, signed_percent, value_among};
 use crate::experiment::comparison::{Comparison, ObjectiveShare};
-use crate::experiment::figures::{FIGURES, Figure};
+use crate::experiment::figures::{FIGURES, Figure, for_people};
 use crate::experiment::statistics::{Estimate, Paired};
-use crate::report::format::{self, money, span};
+use crate::report::format::{self, span};
 
 /// Figures of the table; the page and the JSON have all.
-const SHOWN: [&str; 12] = [
+const SHOWN: [&str; 17] = [
+    "unavailable_pod_minutes",
+    "workloads_at_zero",
+    "at_zero",
+    "at_max",
     "cost",
     "cost_per_month",
     "cost_estimated",
     "pending_mean",
     "pending_p99",
+    "pods_waited",
     "pods_pending",
     "request_p99",
     "requests_unanswered",
@@ -63,7 +68,7 @@ fn shown(comparison: &Comparison) -> Vec<(usize, &'static Figure)> {
         comparison.policies.iter().any(|policy| policy.figures[position].mean.is_some_and(|mean| mean.mean.abs() > 0.0))
     };
     let worth = |position: usize, figure: &Figure| any(position) || (spot && figure.name == "interruptions");
-    let chosen = FIGURES.iter().enumerate().filter(|(_, figure)| SHOWN.contains(&figure.name));
+    let chosen = for_people().filter(|(_, figure)| SHOWN.contains(&figure.name));
     chosen.filter(|(position, figure)| worth(*position, figure)).collect()
 }
 
@@ -149,7 +154,7 @@ fn objectives(comparison: &Comparison, lines: &mut Vec<String>) {
 
 /// The limit of an objective in its unit.
 pub(super) fn limit(objective: &ObjectiveShare) -> String {
-    if objective.unit == "seconds" { span(objective.limit) } else { money(&objective.unit, objective.limit) }
+    format::objective(&objective.unit, objective.limit)
 }
 
 /// `29 of 30 runs (83 to 99 %)`.

@@ -26,6 +26,7 @@ pub fn verdict(comparison: &Comparison) -> Vec<String> {
         let waits = against_first(comparison, position + 1, "pending_p99").map_or_else(String::new, waiting);
         sentences.push(format!("{} {} than {}{waits}.", policy.name, cost_words(paired), first.name));
     }
+    sentences.extend((1..comparison.policies.len()).filter_map(|position| availability(comparison, position)));
     sentences.extend(estimated(comparison));
     let objectives = first.objectives.iter().enumerate();
     sentences.extend(objectives.map(|(position, objective)| objective_words(comparison, position, objective)));
@@ -61,6 +62,28 @@ pub(super) fn left_undone(figure: &str, amount: f64, other: &str, others: f64) -
     }
     let pods = if (amount - 1.0).abs() > 0.0 { "pods" } else { "pod" };
     format!("{} {pods} without a node ({other}: {})", counted(amount), counted(others))
+}
+
+/// Pod-minutes from which on a difference between two policies is worth a sentence: one replica for a minute.
+const MISSING_MUCH: f64 = 1.0;
+
+/// That clearly more replicas are missing under the policy at `position` than under the first, or fewer.
+fn availability(comparison: &Comparison, position: usize) -> Option<String> {
+    let (name, first) = (&comparison.policies.get(position)?.name, &comparison.policies.first()?.name);
+    let difference = &against_first(comparison, position, "unavailable_pod_minutes")?.difference;
+    if !difference.is_off_zero() || difference.mean.abs() < MISSING_MUCH {
+        return None;
+    }
+    let word = if difference.mean > 0.0 { "more" } else { "fewer" };
+    let amount = format::objective(format::POD_MINUTES, difference.mean.abs());
+    let longest = |position| comparison.figure(position, "at_zero")?.mean.map(|mean| mean.mean);
+    let (own, other) = (longest(position)?, longest(0)?);
+    let none = if (own - other).abs() >= 60.0 {
+        format!("; a workload had none Ready for {} ({first}: {})", span(own), span(other))
+    } else {
+        String::new()
+    };
+    Some(format!("Replicas of {name} are missing for {amount} {word} than of {first}{none}."))
 }
 
 /// That a large share of some bill rests on prices that nobody published.

@@ -63,6 +63,7 @@ fn figure(key: &str, value: f64, shown: &str) -> String {
 pub(super) fn answers(page: &mut Html, summary: &Summary) {
     page.raw("<div class=\"answers\">\n");
     let answers = [
+        availability(summary),
         Some(cost(summary)),
         waiting(summary),
         response(summary),
@@ -78,6 +79,25 @@ pub(super) fn answers(page: &mut Html, summary: &Summary) {
         answer.write(page, if position < first { first } else { answers.len() - first });
     }
     page.raw("</div>\n");
+}
+
+/// Lines about workloads or autoscalers that an answer has at most.
+const NAMED_MAX: usize = 2;
+
+fn availability(summary: &Summary) -> Option<Answer> {
+    let own = &summary.availability;
+    let share = own.unavailable_share?;
+    let missing = own.unavailable_pod_minutes;
+    let mut answer = Answer::new("Replicas wanted and not Ready", format::objective(format::POD_MINUTES, missing))
+        .figure("availability.unavailable_pod_minutes", missing)
+        .line(format!("{} of what was wanted", format::percent(share)));
+    for own in own.worst().into_iter().filter(|own| own.at_zero_seconds > 0.0).take(NAMED_MAX) {
+        answer = answer.line(format!("None Ready: {}", own.at_zero_words()));
+    }
+    for own in own.full().into_iter().take(NAMED_MAX) {
+        answer = answer.line(format!("At the maximum: {}", own.words()));
+    }
+    Some(answer.markup("<a href=\"#replicas\">Every workload</a>".to_owned()))
 }
 
 fn cost(summary: &Summary) -> Answer {
@@ -162,7 +182,7 @@ fn verdict(objective: &ObjectiveResult) -> String {
         Some(false) => ("missed", "missed"),
         None => ("faint", "nothing measured"),
     };
-    let value = |value| objective_value(objective, value);
+    let value = |value| format::objective(&objective.unit, value);
     let limit = value(objective.limit);
     let against = match objective.actual {
         Some(actual) => format!("{} against at most {limit}", value(actual)),
@@ -176,15 +196,15 @@ fn verdict(objective: &ObjectiveResult) -> String {
 
 fn objective_name(name: &str) -> &str {
     match name {
+        "unavailable_pod_minutes" => "replicas wanted and not Ready",
+        "at_zero" => "a workload without a Ready replica",
+        "at_max" => "an autoscaler at its maximum",
+        "pending_p95" => "wait for a node, p95",
         "pending_p99" => "wait for a node, p99",
         "request_p99" => "response time, p99",
         "cost" => "cost of the run",
         other => other,
     }
-}
-
-fn objective_value(objective: &ObjectiveResult, value: f64) -> String {
-    if objective.unit == "seconds" { format::span(value) } else { format::money(&objective.unit, value) }
 }
 
 fn churn(summary: &Summary) -> Answer {

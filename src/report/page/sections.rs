@@ -1,5 +1,10 @@
 //! The sections of the page, in the order in which a reader asks.
 
+mod replicas;
+mod waits;
+
+pub(super) use replicas::replicas;
+
 use std::collections::BTreeMap;
 
 use super::html::{Column, Html, text};
@@ -8,7 +13,7 @@ use crate::cloud::BillLine;
 use crate::domain::{Money, SimDuration, SimTime, Symbol};
 use crate::report::format;
 use crate::report::plots::Plots;
-use crate::report::summary::{Part, Summary};
+use crate::report::summary::{Distribution, Part, Summary};
 use crate::report::tables;
 use crate::simulation::Outcome;
 use crate::world::record::NodeFacts;
@@ -101,15 +106,7 @@ pub(super) fn waiting(page: &mut Html, summary: &Summary) {
         .into_iter()
         .filter_map(|(name, spans)| {
             let spans = spans.as_ref()?;
-            Some(vec![
-                name.to_owned(),
-                format::count(spans.count),
-                format::span(spans.p50_seconds),
-                format::span(spans.p95_seconds),
-                format::span(spans.p99_seconds),
-                format::span(spans.max_seconds),
-                format::span(spans.mean_seconds),
-            ])
+            Some(cells_of(name.to_owned(), spans))
         })
         .collect();
     let columns = [
@@ -122,9 +119,10 @@ pub(super) fn waiting(page: &mut Html, summary: &Summary) {
         Column::Figure("mean"),
     ];
     page.table(&columns, &rows, SUMMARY_FILE);
+    waits::tables(page, summary);
     let note = format!(
         "{} and {}; {} evicted, {} of containers killed, {} deleted before it had a node, {} without a node at the end. Percentiles are by the \
-         nearest-rank rule. Pods of DaemonSets are left out; a pod that never had a node counts with the time it waited.",
+         nearest-rank rule. Pods of DaemonSets and placeholders are left out; a pod that never had a node counts with the time it waited.",
         format::counted(pods.created, "pod", "pods"),
         format::counted(pods.daemon_pods_created, "daemon pod", "daemon pods"),
         format::count(pods.evicted),
@@ -133,6 +131,12 @@ pub(super) fn waiting(page: &mut Html, summary: &Summary) {
         format::count(pods.pending_at_end),
     );
     page.element("p class=\"note\"", &note);
+}
+
+/// A row of a table of spans.
+fn cells_of(name: String, spans: &Distribution) -> Vec<String> {
+    let seconds = [spans.p50_seconds, spans.p95_seconds, spans.p99_seconds, spans.max_seconds, spans.mean_seconds];
+    [name, format::count(spans.count)].into_iter().chain(seconds.map(format::span)).collect()
 }
 
 pub(super) fn requests(page: &mut Html, summary: &Summary) {
@@ -170,33 +174,6 @@ pub(super) fn requests(page: &mut Html, summary: &Summary) {
         Column::Figure("p99"),
         Column::Figure("overloaded for"),
         Column::Figure("throttled for"),
-    ];
-    page.table(&columns, &rows, SUMMARY_FILE);
-}
-
-pub(super) fn replicas(page: &mut Html, summary: &Summary) {
-    if summary.scaling.workloads.is_empty() {
-        return;
-    }
-    page.element("h2", "Replicas");
-    let rows: Vec<Vec<String>> = summary
-        .scaling
-        .workloads
-        .iter()
-        .map(|workload| {
-            vec![
-                workload.workload.clone(),
-                format::count(workload.rescales),
-                format::count(workload.max_replicas_desired),
-                format::count(workload.max_replicas_ready),
-            ]
-        })
-        .collect();
-    let columns = [
-        Column::Text("workload"),
-        Column::Figure("changes by an autoscaler"),
-        Column::Figure("most wanted"),
-        Column::Figure("most Ready"),
     ];
     page.table(&columns, &rows, SUMMARY_FILE);
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Count, Distribution, NodeSummary, PodSummary, Utilisation, rounded};
+use super::{Count, Distribution, NodeSummary, PlaceholderSummary, PodSummary, Utilisation, rounded, waits};
 use crate::cloud::{BillItem, BillLine};
 use crate::domain::{SimDuration, SimTime};
 use crate::report::percentile::SortedSpans;
@@ -21,26 +21,43 @@ pub(crate) fn wait_for_node(pod: &PodFacts, end: SimTime) -> SimDuration {
     until.saturating_since(pod.created)
 }
 
+/// Whether a pod waited at a time that counts.
+pub(super) fn counts_wait(outcome: &Outcome, pod: &PodFacts, end: SimTime) -> bool {
+    pod.created + wait_for_node(pod, end) >= outcome.about.counts_from()
+}
+
 pub(super) fn pods(outcome: &Outcome) -> PodSummary {
     let end = SimTime::ZERO + outcome.about.duration;
     let (daemons, pods): (Vec<&PodFacts>, Vec<&PodFacts>) =
         outcome.record.pods.iter().partition(|pod| is_daemon(outcome, pod));
-    let count = |matches: &dyn Fn(&PodFacts) -> bool| pods.iter().filter(|pod| matches(pod)).count() as u64;
-    let unwanted = |pod: &PodFacts| pod.deletion_requested.is_some() || pod.removed.is_some();
+    let (placeholders, pods): (Vec<&PodFacts>, Vec<&PodFacts>) = pods.into_iter().partition(|pod| pod.placeholder);
+    let count =
+        |pods: &[&PodFacts], matches: &dyn Fn(&PodFacts) -> bool| pods.iter().filter(|pod| matches(pod)).count() as u64;
     let counts_from = outcome.about.counts_from();
-    let waits = pods.iter().map(|pod| (pod.created, wait_for_node(pod, end)));
-    let waits = waits.filter(|(created, wait)| *created + *wait >= counts_from).map(|(_, wait)| wait).collect();
+    let unwanted = |pod: &PodFacts| pod.deletion_requested.is_some() || pod.removed.is_some();
+    let pending = |pod: &PodFacts| pod.scheduled.is_none() && !unwanted(pod);
+    let evicted = |pod: &PodFacts| pod.evicted && left(pod, end) >= counts_from;
+    let waits = waits::of_placeholders(outcome, false);
     let ready = pods.iter().filter_map(|pod| Some((pod.created, pod.ready?)));
     let readiness = ready.filter(|(_, ready)| *ready >= counts_from).map(|(created, ready)| ready - created).collect();
     PodSummary {
         created: pods.len() as u64,
         daemon_pods_created: daemons.len() as u64,
-        pending_at_end: count(&|pod| pod.scheduled.is_none() && !unwanted(pod)),
-        never_scheduled: count(&|pod| pod.scheduled.is_none() && unwanted(pod)),
-        evicted: count(&|pod| pod.evicted && left(pod, end) >= counts_from),
+        pending_at_end: count(&pods, &pending),
+        never_scheduled: count(&pods, &|pod| pod.scheduled.is_none() && unwanted(pod)),
+        evicted: count(&pods, &evicted),
         restarts: events(outcome, EventKind::PodKilled),
-        wait_for_node: Distribution::of(&SortedSpans::new(waits)),
+        waited: waits.waited,
+        wait_for_node: waits.wait_for_node,
         created_to_ready: Distribution::of(&SortedSpans::new(readiness)),
+        by_workload: waits::by_workload(outcome),
+        by_priority: waits::by_priority(outcome),
+        placeholders: PlaceholderSummary {
+            created: placeholders.len() as u64,
+            pending_at_end: count(&placeholders, &pending),
+            evicted: count(&placeholders, &evicted),
+            waits: waits::of_placeholders(outcome, true),
+        },
     }
 }
 

@@ -1,11 +1,10 @@
-//! Requests, replica counts and objectives.
+//! Requests and replica counts.
 
 use super::{
-    CHANGES_MAX, CostSummary, MetricFigures, ObjectiveResult, PodSummary, QueueFigures, ReplicaChangeFigures,
-    RequestFigures, ScalingSummary, WorkloadScaling, rounded,
+    CHANGES_MAX, MetricFigures, QueueFigures, ReplicaChangeFigures, RequestFigures, ScalingSummary, WorkloadScaling,
+    rounded,
 };
 use crate::domain::WorkloadId;
-use crate::report::format::percent;
 use crate::simulation::Outcome;
 use crate::simulation::outcome::QueueSummary;
 use crate::world::record::{EventKind, MetricFacts, ReplicaChange, Sample, WorkloadKind};
@@ -126,48 +125,4 @@ pub(super) fn queues(outcome: &Outcome) -> Vec<QueueFigures> {
         longest_wait_seconds: queue.longest_wait.as_secs_f64(),
     };
     outcome.queues.iter().map(figures).collect()
-}
-
-/// The workload that answered fewer than 99 of 100 requests, the worst of them: then the 99th percentile of all requests
-/// is no answer, however fast the answered ones were.
-fn unanswered(requests: &[RequestFigures]) -> Option<String> {
-    let share = |figures: &RequestFigures| figures.unanswered_share().filter(|share| *share > 0.01);
-    let worst = requests.iter().filter_map(|figures| Some((share(figures)?, &figures.workload)));
-    let (share, workload) = worst.max_by(|a, b| a.0.total_cmp(&b.0))?;
-    Some(format!("{} of the requests to {workload} got no answer", percent(share)))
-}
-
-/// Objectives in the order in which a scenario documents them. The slowest workload stands for all requests.
-pub(super) fn objectives(
-    outcome: &Outcome,
-    cost: &CostSummary,
-    pods: &PodSummary,
-    requests: &[RequestFigures],
-) -> Vec<ObjectiveResult> {
-    let limits = &outcome.about.objectives;
-    let result = |name: &str, unit: &str, limit: f64, actual: Option<f64>| ObjectiveResult {
-        name: name.to_owned(),
-        unit: unit.to_owned(),
-        limit,
-        actual,
-        met: actual.map(|actual| actual <= limit),
-        because: None,
-    };
-    let mut results = Vec::new();
-    if let Some(limit) = limits.pending_p99 {
-        let actual = pods.wait_for_node.map(|waits| waits.p99_seconds);
-        results.push(result("pending_p99", "seconds", limit.as_secs_f64(), actual));
-    }
-    if let Some(limit) = limits.request_p99 {
-        let actual = requests.iter().filter_map(|figures| figures.p99_seconds).max_by(f64::total_cmp);
-        let judged = result("request_p99", "seconds", limit.as_secs_f64(), actual);
-        results.push(match unanswered(requests) {
-            Some(because) => ObjectiveResult { met: Some(false), because: Some(because), ..judged },
-            None => judged,
-        });
-    }
-    if let Some(limit) = limits.cost {
-        results.push(result("cost", outcome.bill.currency.code(), limit, Some(cost.total)));
-    }
-    results
 }

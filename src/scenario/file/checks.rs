@@ -1,5 +1,6 @@
 //! References between the parts of a scenario.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use rustc_hash::FxHashSet;
@@ -14,6 +15,25 @@ use super::timeline::Timeline;
 use crate::domain::Symbol;
 use crate::domain::workload::ObjectName;
 
+/// What is applied under any policy at any time.
+fn manifests<'a>(policies: &'a [PolicyVariant], actions: &'a [Placed]) -> Vec<&'a Arc<Manifests>> {
+    let applied = actions.iter().filter_map(|placed| match &placed.action.action {
+        Action::Apply(manifests) => Some(manifests),
+        Action::Scale { .. } | Action::ScaleGroup { .. } | Action::UpgradeControlPlane(_) => None,
+    });
+    policies.iter().map(|policy| &policy.manifests).chain(applied).collect()
+}
+
+/// Names of the NodePools and node groups that there are under any policy at any time.
+pub(super) fn node_pools(policies: &[PolicyVariant], actions: &[Placed]) -> BTreeSet<Symbol> {
+    let mut names = BTreeSet::new();
+    for own in manifests(policies, actions) {
+        names.extend(own.node_pools.iter().map(|pool| pool.name));
+        names.extend(own.node_groups.iter().map(|group| group.name));
+    }
+    names
+}
+
 /// The workloads that a scenario may refer to: those of its manifests, its policies and its timeline.
 pub(super) struct Workloads {
     /// Those that can be scaled and can serve requests.
@@ -26,11 +46,7 @@ pub(super) struct Workloads {
 impl Workloads {
     /// Everything that exists under any policy at any time.
     pub(super) fn of(policies: &[PolicyVariant], actions: &[Placed]) -> Self {
-        let applied = actions.iter().filter_map(|placed| match &placed.action.action {
-            Action::Apply(manifests) => Some(manifests),
-            Action::Scale { .. } | Action::ScaleGroup { .. } | Action::UpgradeControlPlane(_) => None,
-        });
-        let manifests: Vec<&Arc<Manifests>> = policies.iter().map(|policy| &policy.manifests).chain(applied).collect();
+        let manifests = manifests(policies, actions);
         let jobs = manifests.iter().flat_map(|manifests| &manifests.scaled_jobs);
         let scaled_jobs = jobs.map(|job| ObjectName { namespace: job.namespace, name: job.name }).collect();
         let mut seen = FxHashSet::default();
@@ -57,7 +73,8 @@ impl Workloads {
         if all.any(|own| own == name) {
             return Ok(());
         }
-        let names: Vec<String> = self.others.iter().chain(&self.scaled_jobs).map(ToString::to_string).collect();
+        let all = self.serving.iter().chain(&self.scaled_jobs).chain(&self.others);
+        let names: Vec<String> = all.map(ToString::to_string).collect();
         let near = nearest(&name.to_string(), names.iter().map(String::as_str));
         let help = near.map_or_else(
             || "name a Deployment, StatefulSet, DaemonSet, Job, CronJob or ScaledJob of the manifests".to_owned(),

@@ -1,5 +1,6 @@
 //! `ec2` and `faults`: what is special about the simulated EC2, and what goes wrong when.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::super::definition::Ec2Settings;
@@ -13,8 +14,8 @@ use crate::catalog::Region;
 use crate::cloud::quotas::QuotaClass;
 use crate::cloud::settings::{ApiLimits, CapacityModel, CloudSettings, Failures, Interruptions, Quotas, SpotPrices};
 use crate::cloud::{BootStages, Consistency};
-use crate::domain::SimDuration;
 use crate::domain::node_pool::AmiFamily;
+use crate::domain::{SimDuration, Symbol};
 use crate::scenario::schema::ec2::{API, EC2, FAILURES, INTERRUPTIONS, LAUNCH_LATENCY, QUOTAS, SPOT};
 
 /// Reads `ec2` and `faults`.
@@ -23,10 +24,10 @@ pub(super) fn read<'s>(
     fields: Fields<'_, 's>,
     region: &Region,
     files: &mut Files<'_>,
-    start: jiff::Timestamp,
-    duration: SimDuration,
+    node_pools: &BTreeSet<Symbol>,
+    (start, duration): (jiff::Timestamp, SimDuration),
 ) -> Result<Ec2Settings, ScenarioError> {
-    let faults = faults::read(reader, fields, region, duration)?;
+    let faults = faults::read(reader, fields, region, node_pools, duration)?;
     let Some(node) = fields.get("ec2") else {
         let cloud = Arc::new(CloudSettings { faults, ..CloudSettings::default() });
         return Ok(Ec2Settings { launch_latency: None, cloud });

@@ -1,5 +1,7 @@
 //! `faults`: what goes wrong when.
 
+use std::collections::BTreeSet;
+
 use super::super::reader::{Fields, Reader};
 use super::super::tree::Node;
 use super::ScenarioError;
@@ -7,12 +9,12 @@ use super::timeline::warn_of_late;
 use super::values::{bucket_of, fraction, number, share, zone};
 use crate::catalog::Region;
 use crate::cloud::api::ApiAction;
-use crate::cloud::faults::{Fault, FaultKind, PoolSelector, ServerError, Victims, matches_pattern};
+use crate::cloud::faults::{Fault, FaultKind, PoolSelector, ServerError, Struck, Victims, matches_pattern};
 use crate::cloud::quotas::QuotaClass;
 use crate::domain::{SimDuration, SimTime, Symbol, well_known};
 use crate::scenario::schema::faults::{
-    API_ERROR, API_THROTTLE, FACTOR, FAULT, INSUFFICIENT_CAPACITY, PRICE_SHOCK, PROBABILITY, QUOTA, SPOT_INTERRUPTION,
-    SUBNET_EXHAUSTED, ZONE_OUTAGE,
+    API_ERROR, API_THROTTLE, FACTOR, FAULT, INSUFFICIENT_CAPACITY, NODE_FAILURE, PRICE_SHOCK, PROBABILITY, QUOTA,
+    SPOT_INTERRUPTION, SUBNET_EXHAUSTED, ZONE_OUTAGE,
 };
 
 /// Actions whose calls can be limited, by name.
@@ -29,6 +31,9 @@ const ACTIONS: [(&str, ApiAction); ApiAction::ALL.len()] = {
 const LAUNCHES: [(&str, ApiAction); 2] =
     [("CreateFleet", ApiAction::CreateFleet), ("RunInstances", ApiAction::RunInstances)];
 
+/// Capacity types, by name.
+const CAPACITY_TYPES: &[(&str, Symbol)] = &[("spot", well_known::SPOT), ("on-demand", well_known::ON_DEMAND)];
+
 /// How long before an interruption FIS may send its rebalance recommendation, in seconds.
 const BEFORE: (i64, i64) = (120, 900);
 
@@ -37,12 +42,13 @@ pub(super) fn read<'s>(
     reader: &mut Reader<'s>,
     fields: Fields<'_, 's>,
     region: &Region,
+    node_pools: &BTreeSet<Symbol>,
     duration: SimDuration,
 ) -> Result<Vec<Fault>, ScenarioError> {
     let mut faults = Vec::new();
     for node in fields.optional("faults", |n, what| reader.list(n, what))?.unwrap_or_default() {
         // What begins after the end is checked like the rest, and then left out.
-        faults.push(fault(reader, node, region, duration)?);
+        faults.push(fault(reader, node, region, node_pools, duration)?);
     }
     faults.retain(|fault| fault.at < SimTime::ZERO + duration);
     faults.sort_by_key(|fault| fault.at);
@@ -53,6 +59,7 @@ fn fault<'s>(
     reader: &mut Reader<'s>,
     node: &Node<'s>,
     region: &Region,
+    node_pools: &BTreeSet<Symbol>,
     duration: SimDuration,
 ) -> Result<Fault, ScenarioError> {
     let fields = reader.fields(node, &FAULT.shape)?;
@@ -67,11 +74,17 @@ fn fault<'s>(
             .because("this fault")
             .help(format!("give it one of {}", kinds.join(", "))));
     };
-    let kind = fault_kind(reader, name, value, region)?;
+    let kind = fault_kind(reader, name, value, region, node_pools)?;
     let until = match (fields.get("for"), kind.is_instant()) {
         (Some(node), true) => {
             return Err(reader
-                .error(node.at, "a Spot interruption happens at once")
+                .error(
+                    node.at,
+                    format!(
+                        "{} happens at once",
+                        if *name == "node_failure" { "a node failure" } else { "a Spot interruption" }
+                    ),
+                )
                 .because("has no effect")
                 .help("take `for` out"));
         }
@@ -87,14 +100,15 @@ fn fault_kind<'s>(
     name: &str,
     node: &Node<'s>,
     region: &Region,
+    node_pools: &BTreeSet<Symbol>,
 ) -> Result<FaultKind, ScenarioError> {
     match name {
         "spot_interruption" => spot_interruption(reader, node, region),
+        "node_failure" => node_failure(reader, node, region, node_pools),
         "insufficient_capacity" => {
-            const TYPES: &[(&str, Symbol)] = &[("spot", well_known::SPOT), ("on-demand", well_known::ON_DEMAND)];
             let fields = reader.fields(node, &INSUFFICIENT_CAPACITY.shape)?;
             let mut pools = selector(reader, fields, region)?;
-            pools.capacity_type = fields.optional("capacity_type", |n, what| reader.choice(n, what, TYPES))?;
+            pools.capacity_type = fields.optional("capacity_type", |n, what| reader.choice(n, what, CAPACITY_TYPES))?;
             let probability = fields.optional("probability", |n, what| fraction(reader, n, what))?.unwrap_or(1.0);
             Ok(FaultKind::InsufficientCapacity { pools, probability })
         }
@@ -148,19 +162,7 @@ fn spot_interruption<'s>(
     region: &Region,
 ) -> Result<FaultKind, ScenarioError> {
     let fields = reader.fields(node, &SPOT_INTERRUPTION.shape)?;
-    let victims = match (fields.get("fraction"), fields.get("count")) {
-        (Some(_), Some(count)) => {
-            return Err(reader
-                .error(count.at, "`fraction` and `count` both say how many are interrupted")
-                .because("the second of the two")
-                .help("take one of them out"));
-        }
-        (None, Some(count)) => {
-            let count = reader.integer(count, "count", 0, 1_000_000)?;
-            Victims::Count(u32::try_from(count).unwrap_or(u32::MAX))
-        }
-        (_, None) => Victims::Permille(share(reader, fields.required(reader, "fraction")?, "fraction")?),
-    };
+    let victims = victims(reader, fields, "interrupted")?;
     let before = fields.get("before").map(|node| (node, reader.duration(node, "before")));
     let before = match before {
         None => SimDuration::from_secs(BEFORE.0),
@@ -176,6 +178,54 @@ fn spot_interruption<'s>(
         }
     };
     Ok(FaultKind::SpotInterruption { pools: selector(reader, fields, region)?, victims, before })
+}
+
+/// How many instances are struck.
+fn victims<'s>(reader: &mut Reader<'s>, fields: Fields<'_, 's>, how: &str) -> Result<Victims, ScenarioError> {
+    match (fields.get("fraction"), fields.get("count")) {
+        (Some(_), Some(count)) => Err(reader
+            .error(count.at, format!("`fraction` and `count` both say how many are {how}"))
+            .because("the second of the two")
+            .help("take one of them out")),
+        (None, Some(count)) => {
+            let count = reader.integer(count, "count", 0, 1_000_000)?;
+            Ok(Victims::Count(u32::try_from(count).unwrap_or(u32::MAX)))
+        }
+        (_, None) => Ok(Victims::Permille(share(reader, fields.required(reader, "fraction")?, "fraction")?)),
+    }
+}
+
+fn node_failure<'s>(
+    reader: &mut Reader<'s>,
+    node: &Node<'s>,
+    region: &Region,
+    node_pools: &BTreeSet<Symbol>,
+) -> Result<FaultKind, ScenarioError> {
+    const MODES: &[(&str, bool)] = &[("impaired", false), ("terminated", true)];
+    let fields = reader.fields(node, &NODE_FAILURE.shape)?;
+    let mut pools = selector(reader, fields, region)?;
+    pools.capacity_type = fields.optional("capacity_type", |n, what| reader.choice(n, what, CAPACITY_TYPES))?;
+    let ended = fields.optional("mode", |n, what| reader.choice(n, what, MODES))?.unwrap_or(false);
+    let victims = victims(reader, fields, "struck")?;
+    let node_pool = fields.get("node_pool").map(|node| node_pool(reader, node, node_pools)).transpose()?;
+    Ok(FaultKind::NodeFailure { struck: Struck { pools, node_pool, victims }, ended })
+}
+
+/// A NodePool or node group that there is under some policy.
+fn node_pool<'s>(reader: &Reader<'s>, node: &Node<'s>, known: &BTreeSet<Symbol>) -> Result<Symbol, ScenarioError> {
+    let name = reader.symbol(node, "node_pool")?;
+    if known.contains(&name) {
+        return Ok(name);
+    }
+    let near = super::super::error::nearest(name.as_str(), known.iter().map(|own| own.as_str()));
+    let help = match near {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => format!("known are {}", super::super::error::listed(known.iter().map(|own| own.as_str()))),
+    };
+    Err(reader
+        .error(node.at, format!("no NodePool or node group is called `{name}`"))
+        .because(ScenarioError::NOTHING)
+        .help(help))
 }
 
 fn factor<'s>(reader: &mut Reader<'s>, node: &Node<'s>) -> Result<f64, ScenarioError> {

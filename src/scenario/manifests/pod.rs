@@ -123,10 +123,10 @@ static CONTAINER: Shape = Shape {
         "livenessProbe",
         "restartPolicy",
         "lifecycle",
-    ],
-    without_effect: &[
         "command",
         "args",
+    ],
+    without_effect: &[
         "env",
         "envFrom",
         "workingDir",
@@ -457,9 +457,23 @@ fn container<'s>(
     container.readiness_probe = fields.get("readinessProbe").map(|n| probe(reader, n)).transpose()?;
     container.startup_probe = fields.get("startupProbe").map(|n| probe(reader, n)).transpose()?;
     container.liveness_probe = fields.get("livenessProbe").map(|n| probe(reader, n)).transpose()?;
+    container.idles = idles(&[fields.get("command"), fields.get("args")]);
     container.pre_stop = fields.get("lifecycle").map_or(SimDuration::ZERO, |n| pre_stop(reader, n));
     let sidecar = fields.optional("restartPolicy", |n, what| reader.text(n, what))? == Some("Always");
     Ok((container, sidecar))
+}
+
+/// Whether a command and its arguments do nothing but stay: `sleep` alone, `tail -f /dev/null`, `pause`, in a shell or not.
+fn idles(parts: &[Option<&Node<'_>>]) -> bool {
+    let items = parts.iter().flatten().flat_map(|node| node.items()).filter_map(Node::as_text);
+    let words: Vec<&str> = items.flat_map(str::split_whitespace).collect();
+    let shell = |word: &&str| matches!(word.rsplit('/').next(), Some("sh" | "bash" | "-c" | "exec"));
+    let words: Vec<&str> = words.into_iter().skip_while(shell).collect();
+    match words.as_slice() {
+        [first] => first.trim_start_matches('/') == "pause",
+        ["sleep" | "/bin/sleep", span] => span.chars().all(|letter| letter.is_ascii_alphanumeric()),
+        words => words == ["tail", "-f", "/dev/null"],
+    }
 }
 
 /// The API server refuses a request above its limit, so a simulation of it would answer a question nobody can ask.

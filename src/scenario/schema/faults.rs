@@ -8,6 +8,8 @@ section! {
     "faults:
   - { at: 1h, spot_interruption: { fraction: 30%, family: m5, type: m5.large, zone: us-east-1a, before: 10m } }
   - { at: 1h, spot_interruption: { count: 3 } }
+  - { at: 1h, node_failure: { count: 1, node_pool: default, family: m5, type: m5.large, zone: us-east-1a, capacity_type: spot, mode: impaired } }
+  - { at: 1h, node_failure: { fraction: 10% } }
   - at: 1h
     for: 30m
     insufficient_capacity: { family: m5, type: \"m5.*\", zone: us-east-1a, capacity_type: spot, probability: 80% }
@@ -24,6 +26,7 @@ section! {
 ";
     one_of: &[
         "spot_interruption",
+        "node_failure",
         "insufficient_capacity",
         "zone_outage",
         "api_throttle",
@@ -38,8 +41,9 @@ section! {
     ];
     {
         "at" required: Duration, "When it begins, counted from the start of the run.";
-        "for" otherwise("to the end of the run"): Duration, "How long it lasts; a Spot interruption happens at once.";
+        "for" otherwise("to the end of the run"): Duration, "How long it lasts; a Spot interruption and a node failure happen at once.";
         "spot_interruption" otherwise("-"): Map(&SPOT_INTERRUPTION), "Running Spot instances are interrupted.";
+        "node_failure" otherwise("-"): Map(&NODE_FAILURE), "The hardware of running instances fails.";
         "insufficient_capacity" otherwise("-"): Map(&INSUFFICIENT_CAPACITY), "There is no capacity for new instances.";
         "zone_outage" otherwise("-"): Map(&ZONE_OUTAGE), "A zone is lost.";
         "api_throttle" otherwise("-"): Map(&API_THROTTLE), "Calls are limited.";
@@ -67,6 +71,26 @@ section! {
         "zone" otherwise("all"): Text("zone"), "In this zone.";
         "before" default("2m"): Duration,
             "From the rebalance recommendation to the interruption, 2m to 15m; the notice comes two minutes before the latter.";
+    }
+}
+
+section! {
+    NODE_FAILURE: "`node_failure`", "`faults[].node_failure`";
+    "The machines stop serving at once and do not come back. Nobody is told: the node is NotReady when its lease has not been renewed \
+     for the grace period, and its pods are evicted when their toleration is over (five minutes unless they say otherwise).";
+    "";
+    one_of: &["fraction", "count"];
+    {
+        "fraction" otherwise("-"): Share(100), "The share of the running instances that is struck.";
+        "count" otherwise("-"): Integer(0, 1_000_000), "How many are struck.";
+        "node_pool" otherwise("all"): Text("NodePool or node group"), "Of this NodePool or node group.";
+        "family" otherwise("all"): Text("instance family"), "Of this family.";
+        "type" otherwise("all"): Text("instance type"), "Of this type.";
+        "zone" otherwise("all"): Text("zone"), "In this zone.";
+        "capacity_type" otherwise("both"): Words(&["spot", "on-demand"]), "Of this capacity type.";
+        "mode" default("impaired"): Words(&["impaired", "terminated"]),
+            "`impaired`: EC2 goes on running and billing the instance, whose status checks fail; its node group, or Karpenter from \
+             v1.13 on, ends it. `terminated`: EC2 ends it at once.";
     }
 }
 

@@ -151,15 +151,52 @@ section! {
 section! {
     OBJECTIVES: "`objectives`", "`objectives`";
     "The report says of each whether it is met; a comparison says under which share of the seeds.";
-    "objectives: { pending_p99: 60s, request_p99: 250ms, cost: 400 }
+    "objectives:
+  unavailable_pod_minutes: 30
+  at_zero: 5m
+  at_max: 1h
+  pending_p95: 30s
+  pending_p99: 60s
+  waits:
+    - { workload: shop/web, mean: 2s, p50: 1s, p95: 10s, p99: 30s, longest: 2m }
+    - { priority: 0, p95: 10s, p99: 30s }
+  request_p99: 250ms
+  cost: 400
 ";
     {
+        "unavailable_pod_minutes" otherwise("no limit"): Amount("pod-minutes"),
+            "Replicas of Deployments and StatefulSets that are wanted and not Ready, times the minutes for which they are not, \
+             summed. A pod whose node dies is missing from that instant on. Placeholders are left out.";
+        "at_zero" otherwise("no limit"): Duration,
+            "Time for which a Deployment or StatefulSet wants replicas and has none Ready, summed over the run; the longest of all.";
+        "at_max" otherwise("no limit"): Duration,
+            "Time for which a workload wants as many replicas as its autoscaler (HPA, ScaledObject) may give it, or more; the longest \
+             of all. An autoscaler whose minimum is its maximum does not count.";
+        "pending_p95" otherwise("no limit"): Duration, "95th percentile of the time that pods wait for a node, as `pending_p99`.";
         "pending_p99" otherwise("no limit"): Duration,
-            "99th percentile of the time that pods wait for a node, DaemonSets left out.";
+            "99th percentile of the time that pods wait for a node; DaemonSets and placeholders are left out.";
+        "waits" otherwise("no limit"): List(&Map(&WAITS)), "Limits on the waits of one workload, or of one priority.";
         "request_p99" otherwise("no limit"): Duration,
             "99th percentile of the response time of every workload with load. Missed too where more than one request in a hundred \
              goes without an answer.";
         "cost" otherwise("no limit"): Amount("currency of the region"), "Cost of the whole run.";
+    }
+}
+
+section! {
+    WAITS: "an entry of `waits`", "`objectives.waits[]`: who may wait how long for a node";
+    "A placeholder is a pod of negative priority whose containers do nothing: their image is called `pause`, or their command \
+     is `sleep`, `pause` or `tail -f /dev/null` alone. It holds room for others, and its own waiting is nobody's.";
+    "";
+    one_of: &["workload", "priority"];
+    {
+        "workload" otherwise("-"): Workload, "The pods of this workload.";
+        "priority" otherwise("-"): Integer(-2_147_483_648, 2_147_483_647), "The pods of this priority, placeholders left out.";
+        "mean" otherwise("no limit"): Duration, "The mean.";
+        "p50" otherwise("no limit"): Duration, "The median.";
+        "p95" otherwise("no limit"): Duration, "The 95th percentile.";
+        "p99" otherwise("no limit"): Duration, "The 99th percentile.";
+        "longest" otherwise("no limit"): Duration, "The longest.";
     }
 }
 

@@ -33,3 +33,31 @@ fn room_held_free_takes_the_wait_for_nodes_and_leaves_that_for_the_autoscaler() 
     let launched = pause.pods("headroom/pause", 10);
     assert!(launched.iter().filter(|pod| pod.unschedulable.is_some()).count() > 50);
 }
+
+#[test]
+fn the_more_room_is_held_the_fewer_pods_of_services_wait_and_the_shorter() {
+    let place = crate::cli::Place::new();
+    let scenario = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("scenarios/headroom/scenario.yaml");
+    let axis = "Deployment[headroom/pause].spec.replicas=0,4,8,14,20";
+    let scenario = scenario.display().to_string();
+    let arguments =
+        ["sweep", &scenario, "--policies", "pause-pods", "--set", axis, "--replications", "1", "--out", "swept"];
+    let (out, err, code) = place.nodecast(&arguments);
+    assert_eq!(code, Some(0), "{err}");
+    assert!(out.contains("pods wait for a node, mean") && out.contains("pods that waited longer than 1 s"), "{out}");
+    let mut reader = csv::Reader::from_path(place.path("swept/sweep.csv")).unwrap();
+    let header = reader.headers().unwrap().clone();
+    let column = |name: &str| header.iter().position(|own| own == name).unwrap();
+    let (mean, waited) = (column("pending_mean"), column("pods_waited"));
+    let rows: Vec<(f64, f64)> = reader
+        .records()
+        .map(|row| row.unwrap())
+        .map(|row| (row[mean].parse().unwrap(), row[waited].parse().unwrap()))
+        .collect();
+    assert_eq!(rows.len(), 5);
+    // From none to what one burst needs; beyond that nobody is left who waits for want of room.
+    for pair in rows[..4].windows(2) {
+        assert!(pair[1].0 < pair[0].0 && pair[1].1 < pair[0].1, "{rows:?}");
+    }
+    assert!(rows[0].0 > 4.0 * rows[3].0 && rows[0].1 > 4.0 * rows[3].1, "{rows:?}");
+}

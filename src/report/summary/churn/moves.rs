@@ -115,6 +115,7 @@ fn moves(outcome: &Outcome) -> (BTreeMap<NodeId, Vec<Move>>, SimDuration) {
             let soon = |own: &PodId| pods[own.index()].created - leaves(&pod) <= SUCCEEDS_WITHIN;
             let successor = next.next_if(soon);
             if let Some(successor) = successor
+                && !facts.placeholder
                 && lives::left(facts, end) >= outcome.about.counts_from()
             {
                 lost += missing(outcome, facts, &pods[successor.index()], end);
@@ -127,11 +128,11 @@ fn moves(outcome: &Outcome) -> (BTreeMap<NodeId, Vec<Move>>, SimDuration) {
     (by_node, lost)
 }
 
-/// From the end of a pod to its successor being Ready, or to the successor's own end.
+/// From when a pod stopped serving to its successor being Ready, or to the successor's own end.
 fn missing(outcome: &Outcome, pod: &PodFacts, successor: &PodFacts, end: SimTime) -> SimDuration {
     let node = pod.node.map(|node| &outcome.record.nodes[node.index()]);
-    let cut_off = node.and_then(|node| node.terminating);
-    let from = pod.deletion_requested.into_iter().chain(cut_off).min().unwrap_or(end);
+    let gone = node.and_then(|node| node.terminating);
+    let from = pod.deletion_requested.into_iter().chain(gone).chain(pod.cut_off).min().unwrap_or(end);
     let until = successor.ready.or(successor.deletion_requested).or(successor.removed).unwrap_or(end);
     until.saturating_since(from)
 }

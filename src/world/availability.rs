@@ -1,0 +1,193 @@
+//! How many of the replicas that a workload wants serve, over time.
+//!
+//! A replica serves from the moment that its pod is Ready until it is not: until its deletion is asked for, its containers
+//! are killed, or its machine dies, whether anybody has noticed or not. What must not live here: which workloads count
+//! (`report`).
+
+use super::World;
+use crate::domain::{SimDuration, SimTime, WorkloadId};
+
+/// How a workload's replicas stood against what it wants, up to an instant.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct AvailabilityFacts {
+    /// Time-integral of the replicas wanted, in replica microseconds.
+    pub wanted: i128,
+    /// Time-integral of the replicas wanted and not Ready, likewise.
+    pub missing: i128,
+    /// Time for which some were wanted and none was Ready.
+    pub at_zero: SimDuration,
+    /// How often that began; a stretch that was going on when counting began is one.
+    pub times_at_zero: u32,
+    /// The longest such stretch.
+    pub longest_at_zero: SimDuration,
+    /// When the longest began.
+    pub longest_at_zero_from: Option<SimTime>,
+    /// Time for which the workload had as many replicas as its autoscaler may give it.
+    pub at_max: SimDuration,
+    /// The most replicas that its autoscaler may give it; `None` without one, or where the least are as many.
+    ceiling: Option<u32>,
+    /// Replicas wanted and Ready since `settled`.
+    now: (u32, u32),
+    /// Up to when all this counts.
+    settled: SimTime,
+    /// When the stretch without a Ready replica began that is going on.
+    zero_since: Option<SimTime>,
+}
+
+impl AvailabilityFacts {
+    /// Counts up to `at`, from where on the workload wants and has other numbers.
+    fn change(&mut self, at: SimTime, wanted: u32, ready: u32) {
+        self.settle(at);
+        self.now = (wanted, ready);
+        let none = wanted > 0 && ready == 0;
+        match self.zero_since {
+            None if none => {
+                self.zero_since = Some(at);
+                self.times_at_zero += 1;
+            }
+            Some(since) if !none => {
+                self.note_stretch(since, at);
+                self.zero_since = None;
+            }
+            _ => {}
+        }
+    }
+
+    fn settle(&mut self, at: SimTime) {
+        let span = at.saturating_since(self.settled);
+        self.settled = self.settled.max(at);
+        let (wanted, ready) = self.now;
+        let micros = i128::from(span.as_micros());
+        self.wanted += micros * i128::from(wanted);
+        self.missing += micros * i128::from(wanted.saturating_sub(ready));
+        if self.zero_since.is_some() {
+            self.at_zero += span;
+        }
+        if self.ceiling.is_some_and(|ceiling| wanted >= ceiling) {
+            self.at_max += span;
+        }
+    }
+
+    fn note_stretch(&mut self, since: SimTime, until: SimTime) {
+        let length = until.saturating_since(since);
+        // A stretch that ends at the instant at which it begins is none.
+        if length == SimDuration::ZERO {
+            self.times_at_zero = self.times_at_zero.saturating_sub(1);
+        } else if length > self.longest_at_zero {
+            (self.longest_at_zero, self.longest_at_zero_from) = (length, Some(since));
+        }
+    }
+
+    /// Forgets what was counted up to `at`.
+    fn begin_anew(&mut self, at: SimTime) {
+        let zero_since = self.zero_since.map(|_| at);
+        *self = Self {
+            ceiling: self.ceiling,
+            now: self.now,
+            settled: at,
+            zero_since,
+            times_at_zero: u32::from(zero_since.is_some()),
+            ..Self::default()
+        };
+    }
+
+    /// Counts up to the end of the run.
+    fn conclude(&mut self, end: SimTime) {
+        self.settle(end);
+        if let Some(since) = self.zero_since {
+            self.note_stretch(since, end);
+        }
+    }
+}
+
+impl World {
+    /// The replicas that a workload wants, or those that are Ready, have changed: counts them so from `at` on.
+    pub fn count_replicas(&mut self, workload: WorkloadId, at: SimTime) {
+        let state = &self.workloads[workload.index()];
+        let (wanted, ready) = (state.replicas, state.ready);
+        self.record.availability[workload.index()].change(at, wanted, ready);
+    }
+
+    /// The autoscaler of a workload may give it from `least` to `most` replicas; `None` if it has none any more.
+    pub fn limit_replicas(&mut self, workload: WorkloadId, limits: Option<(u32, u32)>, at: SimTime) {
+        let facts = &mut self.record.availability[workload.index()];
+        facts.settle(at);
+        facts.ceiling = limits.filter(|(least, most)| least < most).map(|(_, most)| most);
+    }
+
+    /// What was counted of replicas up to `at` is forgotten.
+    pub fn count_replicas_anew(&mut self, at: SimTime) {
+        for facts in &mut self.record.availability {
+            facts.settle(at);
+            facts.begin_anew(at);
+        }
+    }
+
+    /// Counts replicas up to the end of the run.
+    pub(super) fn conclude_replicas(&mut self, end: SimTime) {
+        for facts in &mut self.record.availability {
+            facts.conclude(end);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::AvailabilityFacts;
+    use crate::domain::{SimDuration, SimTime};
+
+    fn at(seconds: i64) -> SimTime {
+        SimTime::ZERO + SimDuration::from_secs(seconds)
+    }
+
+    /// A workload that wants so many from the start, none of which is Ready.
+    fn wanting(replicas: u32) -> AvailabilityFacts {
+        let mut facts = AvailabilityFacts::default();
+        facts.change(at(0), replicas, 0);
+        facts
+    }
+
+    #[test]
+    fn replicas_are_missing_while_fewer_are_ready_than_wanted() {
+        let mut facts = wanting(2);
+        facts.change(at(10), 2, 1);
+        facts.change(at(20), 2, 2);
+        facts.change(at(100), 2, 0);
+        facts.change(at(160), 2, 3);
+        facts.conclude(at(200));
+        assert_eq!(facts.missing, 1_000_000 * (2 * 10 + 10 + 2 * 60));
+        assert_eq!(facts.wanted, 1_000_000 * 400);
+        assert_eq!((facts.at_zero, facts.times_at_zero), (SimDuration::from_secs(70), 2));
+        assert_eq!((facts.longest_at_zero, facts.longest_at_zero_from), (SimDuration::from_secs(60), Some(at(100))));
+    }
+
+    #[test]
+    fn a_workload_that_wants_none_lacks_none_and_an_instant_is_no_stretch() {
+        let mut facts = wanting(0);
+        facts.change(at(50), 3, 0);
+        facts.change(at(50), 3, 3);
+        facts.conclude(at(100));
+        assert_eq!((facts.missing, facts.at_zero, facts.times_at_zero), (0, SimDuration::ZERO, 0));
+    }
+
+    #[test]
+    fn what_came_before_counting_began_is_forgotten_but_not_what_goes_on() {
+        let mut facts = wanting(1);
+        facts.settle(at(60));
+        facts.begin_anew(at(60));
+        facts.change(at(90), 1, 1);
+        facts.conclude(at(100));
+        assert_eq!((facts.at_zero, facts.times_at_zero), (SimDuration::from_secs(30), 1));
+        assert_eq!(facts.longest_at_zero_from, Some(at(60)));
+    }
+
+    #[test]
+    fn a_workload_stands_at_its_maximum_while_it_wants_as_many_as_it_may_have() {
+        let mut facts = wanting(4);
+        facts.ceiling = Some(5);
+        facts.change(at(10), 5, 4);
+        facts.change(at(40), 3, 4);
+        facts.conclude(at(100));
+        assert_eq!(facts.at_max, SimDuration::from_secs(30));
+    }
+}
