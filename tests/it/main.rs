@@ -30,6 +30,7 @@ mod interruptions;
 mod json_errors;
 mod karpenter_runs;
 mod keda;
+mod kept_looks;
 mod legacy_consolidation;
 mod load;
 mod manifests;
