@@ -155,6 +155,8 @@ pub enum Event {
     DrainPoll(NodeId),
     /// The cluster is sampled for the report.
     Sample,
+    /// The application of a pod whose containers run already takes messages from now on.
+    WorkerStarts(PodId),
 }
 
 /// Priority classes: the order in which things happen at one instant.
