@@ -34,6 +34,7 @@ mod kept_looks;
 mod legacy_consolidation;
 mod load;
 mod manifests;
+mod net_bill;
 mod newcomers;
 mod node_groups;
 mod open_metrics;
