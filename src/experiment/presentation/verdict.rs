@@ -26,6 +26,7 @@ pub fn verdict(comparison: &Comparison) -> Vec<String> {
         let waits = against_first(comparison, position + 1, "pending_p99").map_or_else(String::new, waiting);
         sentences.push(format!("{} {} than {}{waits}.", policy.name, cost_words(paired), first.name));
     }
+    sentences.extend(uneven(comparison));
     sentences.extend(estimated(comparison));
     let objectives = first.objectives.iter().enumerate();
     sentences.extend(objectives.map(|(position, objective)| objective_words(comparison, position, objective)));
@@ -61,6 +62,12 @@ pub(super) fn left_undone(figure: &str, amount: f64, other: &str, others: f64) -
     }
     let pods = if (amount - 1.0).abs() > 0.0 { "pods" } else { "pod" };
     format!("{} {pods} without a node ({other}: {})", counted(amount), counted(others))
+}
+
+/// What decides the answer without being what was asked.
+fn uneven(comparison: &Comparison) -> impl Iterator<Item = String> {
+    let deciding = comparison.uneven.iter().filter(|own| own.decides);
+    deciding.map(|own| format!("This decides the answer: {}.", own.message))
 }
 
 /// That a large share of some bill rests on prices that nobody published.
