@@ -81,6 +81,7 @@ pub fn handle(context: &mut Context<'_>, now: SimTime, event: Event) {
         Event::PodStarted(pod) => kubelet::start(context, now, pod),
         Event::VolumeDetached(attachment) => volumes::detached(context, now, attachment),
         Event::PodReady(pod) => kubelet::ready(context, now, pod),
+        Event::WorkerStarts(pod) => queue_loop::worker_starts(context, now, pod),
         Event::DaemonGone(pod) => workload_controllers::daemon_sets::come_back(context, now, pod),
         Event::ProbeGivesUp(pod) => probes::give_up(context, now, pod),
         Event::PodStopped(pod) => kubelet::stopped(context, now, pod),

@@ -9,6 +9,7 @@
 pub mod axes;
 pub mod baseline;
 pub mod comparison;
+pub mod effects;
 pub mod explanation;
 pub mod figures;
 pub mod inspection;
@@ -19,6 +20,7 @@ pub mod question;
 pub mod statistics;
 pub mod sweep;
 pub mod undone;
+pub mod uneven;
 
 pub use comparison::{Comparison, compare};
 pub use points::{Cell, Plan, Point, run, simulate};

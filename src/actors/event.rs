@@ -171,6 +171,8 @@ pub enum Event {
     IterationConcluded,
     /// EC2's status checks of an instance begin to fail.
     StatusCheckFails(NodeId),
+    /// The application of a pod whose containers run already takes messages from now on.
+    WorkerStarts(PodId),
 }
 
 /// Priority classes: the order in which things happen at one instant.

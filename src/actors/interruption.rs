@@ -46,16 +46,24 @@ pub(super) fn launched(context: &mut Context<'_>, now: SimTime, pool: Pool) {
     context.interruption.numbers.insert(pool, number);
     let first = context.ec2.market().first_event_after(pool, now);
     plan(context, number, first as u32);
+    plan_warning(context, now, number, None);
 }
 
 /// Puts an event of a pool on the queue.
 fn plan(context: &mut Context<'_>, pool: u32, number: u32) {
     let Some(&name) = context.interruption.pools.get(pool as usize) else { return };
     let Some(event) = context.ec2.market().event(name, number as usize) else { return };
-    if event.warning < event.at {
-        context.queue.schedule(event.warning, class::CLOUD, Event::PoolWarned(pool, number));
-    }
     context.queue.schedule(event.at, class::CLOUD, Event::PoolReclaims(pool, number));
+}
+
+/// Puts a pool's next warning on the queue: that after the warning of the event `last`. Warnings have a chain of their own, since
+/// events overlap.
+fn plan_warning(context: &mut Context<'_>, now: SimTime, pool: u32, last: Option<u32>) {
+    let Some(&name) = context.interruption.pools.get(pool as usize) else { return };
+    let market = context.ec2.market();
+    let Some(number) = market.next_warned(name, last.map(|last| last as usize), now) else { return };
+    let Some(event) = market.event(name, number) else { return };
+    context.queue.schedule(event.warning, class::CLOUD, Event::PoolWarned(pool, number as u32));
 }
 
 /// Instances that the event will strike get a rebalance recommendation. Karpenter only logs it; a node group may replace
@@ -64,6 +72,7 @@ pub(super) fn pool_warned(context: &mut Context<'_>, now: SimTime, pool: u32, nu
     for (node, _) in struck(context, pool, number) {
         recommend_rebalance(context, now, node, "");
     }
+    plan_warning(context, now, pool, Some(number));
 }
 
 /// EC2 recommends to replace the instance of a node.

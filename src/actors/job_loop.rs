@@ -289,8 +289,26 @@ fn give_back_lost(context: &mut Context<'_>, now: SimTime, index: usize) {
     give_back(context, now, index, back);
 }
 
-/// A pod's containers run: one of a Job takes messages and works until they are done.
+/// A pod's containers run: one that takes messages does so when its application has started.
 pub(super) fn pod_started(context: &mut Context<'_>, now: SimTime, pod: PodId) {
+    let Some((index, ..)) = find(context, pod) else { return };
+    let start = context.times_of(context.jobs[index].workload).start_time;
+    if context.jobs[index].plan.queue.is_some() && start > SimDuration::ZERO {
+        context.queue.schedule_in(start, class::MACHINES, Event::WorkerStarts(pod));
+    } else {
+        work(context, now, pod);
+    }
+}
+
+/// The application of a Job's pod has started.
+pub(super) fn worker_starts(context: &mut Context<'_>, now: SimTime, pod: PodId) {
+    if context.world.pod(pod).is_active() {
+        work(context, now, pod);
+    }
+}
+
+/// A pod of a Job takes messages and works until they are done, or runs for the time that its workload is said to.
+fn work(context: &mut Context<'_>, now: SimTime, pod: PodId) {
     let Some((index, position, place)) = find(context, pod) else { return };
     let plan = context.jobs[index].plan;
     let time = match plan.queue {

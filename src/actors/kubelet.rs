@@ -13,7 +13,7 @@ use super::context::Context;
 use super::event::{Event, class};
 use super::workload_controllers::daemon_sets;
 use super::{
-    cpu_shares, karpenter, load_loop, metrics_server, pod_trace, probes, replay, scheduler_loop, volumes,
+    cpu_shares, karpenter, load_loop, metrics_server, pod_trace, probes, queue_loop, replay, scheduler_loop, volumes,
     workload_controllers,
 };
 use crate::domain::{NodeId, PodId, SimDuration, SimTime, Symbol};
@@ -135,6 +135,7 @@ pub(super) fn ready(context: &mut Context<'_>, now: SimTime, pod: PodId) {
     context.metrics.pod_ready(pod, workload, &mut context.loads, now);
     cpu_shares::pod_ready(context, pod);
     load_loop::replicas_changed(context, now, workload);
+    queue_loop::pod_ready(context, now, pod);
     workload_controllers::pod_ready(context, now, pod);
 }
 

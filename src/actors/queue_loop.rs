@@ -4,14 +4,15 @@
 
 use super::context::Context;
 use super::event::{Event, class};
+use super::job_loop;
 use super::setup::QueuePlan;
 use crate::domain::workload::ObjectName;
-use crate::domain::{SimTime, WorkloadId};
+use crate::domain::{PodId, SimDuration, SimTime, WorkloadId};
 use crate::engine::TimerId;
 use crate::load::WorkQueue;
 use crate::policy::replicas::keda::{Partition, QueueFigures};
 use crate::scenario::definition::QueueKind;
-use crate::world::record::QueueSample;
+use crate::world::record::{QueueSample, WorkloadKind};
 
 /// One queue and its workers.
 #[derive(Debug)]
@@ -116,12 +117,55 @@ pub(super) fn shift(context: &mut Context<'_>, now: SimTime, queue: u32) {
     settle(context, now, queue as usize);
 }
 
+/// A pod is Ready. One without a readiness probe is so as soon as its containers run, and takes messages only when its
+/// application has started.
+pub(super) fn pod_ready(context: &mut Context<'_>, now: SimTime, pod: PodId) {
+    let workload = context.world.pod(pod).workload;
+    // Pods of Jobs take theirs one batch at a time.
+    let takes_messages = context.world.workload(workload).kind != WorkloadKind::ScaledJob
+        && context.queues.iter().any(|queue| queue.id == Some(workload));
+    if let Some(at) = has_started_at(context, pod).filter(|&at| takes_messages && at > now) {
+        context.queue.schedule(at, class::MACHINES, Event::WorkerStarts(pod));
+    }
+}
+
+/// A worker whose containers ran before has started.
+pub(super) fn worker_starts(context: &mut Context<'_>, now: SimTime, pod: PodId) {
+    let (workload, ready) = (context.world.pod(pod).workload, context.world.pod(pod).is_ready());
+    if context.world.workload(workload).kind == WorkloadKind::ScaledJob {
+        job_loop::worker_starts(context, now, pod);
+    } else if ready {
+        replicas_changed(context, now, workload);
+    }
+}
+
+/// When the application of a pod has started.
+fn has_started_at(context: &Context<'_>, pod: PodId) -> Option<SimTime> {
+    let state = context.world.pod(pod);
+    Some(state.started? + context.times_of(state.workload).start_time)
+}
+
+/// Ready replicas whose application has started.
+fn workers(context: &Context<'_>, now: SimTime, workload: WorkloadId) -> u32 {
+    let state = context.world.workload(workload);
+    if context.times_of(workload).start_time == SimDuration::ZERO {
+        return state.ready;
+    }
+    let works = |pod: &&PodId| {
+        context.world.pod(**pod).is_ready() && has_started_at(context, **pod).is_some_and(|started| started <= now)
+    };
+    state.pods.iter().filter(works).count() as u32
+}
+
 /// The number of Ready replicas of a workload has changed.
 pub(super) fn replicas_changed(context: &mut Context<'_>, now: SimTime, workload: WorkloadId) {
-    let ready = context.world.workload(workload).ready;
+    if context.queues.iter().all(|queue| queue.id != Some(workload)) {
+        return;
+    }
+    let workers = workers(context, now, workload);
     for queue in 0..context.queues.len() {
         if context.queues[queue].id == Some(workload) {
-            context.queues[queue].queue.set_workers(ready, now);
+            context.queues[queue].queue.set_workers(workers, now);
             settle(context, now, queue);
         }
     }

@@ -34,12 +34,8 @@ pub(super) fn take(context: &mut Context<'_>, now: SimTime) -> Sample {
         ..Sample::default()
     };
     for id in context.world.live_nodes().to_vec() {
-        let rate = context.machine(id).map(|machine| context.ec2.rate(machine.instance, now));
         let node = context.world.node(id);
         let machine = context.machine(id).map(|machine| *context.ec2.instance(machine.instance));
-        if machine.is_some_and(|instance| instance.running.is_some() && instance.terminating.is_none()) {
-            sample.cost_rate += rate.unwrap_or_default();
-        }
         if !node.ready {
             sample.nodes_starting += u32::from(node.phase < NodePhase::Terminating);
             continue;

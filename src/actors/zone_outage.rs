@@ -108,6 +108,7 @@ pub(super) fn holds(context: &mut Context<'_>, event: Event) -> bool {
         Event::NodeRegistered(node) | Event::NodeReady(node) | Event::MetricsTick(node) => Some(node),
         Event::PodStarted(pod)
         | Event::PodReady(pod)
+        | Event::WorkerStarts(pod)
         | Event::ProbeGivesUp(pod)
         | Event::PodStopped(pod)
         | Event::JobPodDone(pod) => context.world.pod(pod).node,

@@ -16,6 +16,7 @@ use crate::experiment::axes::Setting;
 use crate::experiment::comparison::{About, Comparison, compare};
 use crate::experiment::presentation::{page, table};
 use crate::experiment::question::Kind;
+use crate::experiment::uneven::{Footing, weigh};
 use crate::experiment::{Cell, Point, Question, points};
 use crate::report::directory::{check_written, is_report};
 use crate::report::open_metrics::{self, Extent};
@@ -188,7 +189,14 @@ pub(super) fn compared(
 ) -> Result<Comparison, Failure> {
     let region = catalog.region(scenario.region.as_str()).map_err(prices::unusable)?;
     let about = about(question, scenario, region.currency.code(), &points);
-    Ok(compare(about, &question.policies, points, experiment::warning_lines(warnings)))
+    let setting = question.settings.first();
+    let mut lines = setting.map_or_else(Vec::new, |own| edits::without_effect(question, own, scenario, catalog));
+    lines.extend(experiment::warning_lines(warnings));
+    let mut comparison = compare(about, &question.policies, points, lines);
+    let policies = question.policies.iter().filter_map(|name| Some((name, scenario.for_policy(Some(name)).ok()?)));
+    let footings: Vec<Footing> = policies.map(|(name, policy)| Footing::of(name, policy)).collect();
+    weigh(&mut comparison, &footings);
+    Ok(comparison)
 }
 
 /// What an experiment was about.

@@ -12,6 +12,7 @@ use crate::experiment::comparison::{About, compare};
 use crate::experiment::points::PointError;
 use crate::experiment::presentation::{page, table};
 use crate::experiment::question::Kind;
+use crate::experiment::uneven::{Footing, weigh};
 use crate::experiment::{Cell, Point, Question, points};
 use crate::scenario::{Edit, Scenario, Warning};
 
@@ -65,6 +66,12 @@ impl Side {
         let policy = scenario.for_policy(policy).map_err(Failure::bad_input)?.name.clone();
         Ok(Self { scenario, warnings, policy })
     }
+
+    /// What the policy has to do with its nodes.
+    fn footing(&self, name: &str) -> Result<Footing, Failure> {
+        let policy = self.scenario.for_policy(Some(&self.policy)).map_err(Failure::bad_input)?;
+        Ok(Footing::of(name, policy))
+    }
 }
 
 /// Two scenarios that cannot be held against each other.
@@ -110,7 +117,11 @@ pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Resul
     }
     let set = edits::texts(&edits::setting(&edits));
     let about = About { scenario: titled(&before, &after), set, ..about(&question, &before.scenario, old, &points) };
-    let comparison = compare(about, &question.policies, points, warnings);
+    let run = std::slice::from_ref(&after.policy);
+    let path = arguments.after.as_ref().unwrap_or(&arguments.before);
+    warnings.splice(0..0, edits::idle(path, &edits, &after.scenario, run, catalog));
+    let mut comparison = compare(about, &question.policies, points, warnings);
+    weigh(&mut comparison, &[before.footing(BEFORE)?, after.footing(AFTER)?]);
     if comparison.about.replications == 0 {
         console.tell("stopped before one replication was whole: there is nothing to report");
         return Err(Failure::silent(Failure::INTERRUPTED));

@@ -7,6 +7,8 @@ use crate::catalog::Catalog;
 use crate::domain::SimDuration;
 use crate::domain::time::DurationError;
 use crate::experiment::axes::Setting;
+use crate::experiment::effects::digest;
+use crate::experiment::question::Question;
 use crate::scenario::{Edit, Limits, Scenario, ScenarioError, Warning};
 
 /// Options of commands that run a scenario with changes.
@@ -87,6 +89,59 @@ pub(super) fn options(setting: &Setting) -> Vec<String> {
 /// A setting as `--set` states it.
 pub(super) fn texts(setting: &Setting) -> Vec<String> {
     setting.iter().map(|(path, value)| format!("{path}={value}")).collect()
+}
+
+/// Warnings of the changes in an experiment's setting that change nothing in any policy of it.
+pub(super) fn without_effect(
+    question: &Question,
+    setting: &Setting,
+    scenario: &Scenario,
+    catalog: &Catalog,
+) -> Vec<String> {
+    let edits = of_setting(setting).unwrap_or_default();
+    idle(Path::new(&question.scenario), &edits, scenario, &question.policies, catalog)
+}
+
+/// Warnings of those of `edits`, with which `scenario` was read from `path`, that change nothing in any of `policies`.
+pub(super) fn idle(
+    path: &Path,
+    edits: &[Edit],
+    scenario: &Scenario,
+    policies: &[String],
+    catalog: &Catalog,
+) -> Vec<String> {
+    // How long to simulate may be said twice.
+    let asked = edits.iter().enumerate().filter(|(_, edit)| edit.path() != DURATION);
+    let is_idle = |(place, _): &(usize, &Edit)| {
+        let others: Vec<Edit> =
+            edits.iter().enumerate().filter(|(other, _)| other != place).map(|(_, edit)| edit.clone()).collect();
+        // Where the others mean nothing without it, it changes something.
+        let without = Scenario::load_edited(path, catalog, &Limits::default(), &others);
+        without.is_ok_and(|(without, _)| same(scenario, &without, policies, catalog))
+    };
+    let idle = asked.filter(is_idle);
+    idle.map(|(_, edit)| idle_line(&format!("`--set {}={}` changes nothing", edit.path(), edit.value()), policies))
+        .collect()
+}
+
+/// Whether the policies come to the same in both scenarios.
+pub(super) fn same(one: &Scenario, other: &Scenario, policies: &[String], catalog: &Catalog) -> bool {
+    let digest_of = |scenario: &Scenario, name: &str| {
+        scenario.for_policy(Some(name)).ok().and_then(|policy| digest(scenario, policy, catalog))
+    };
+    policies.iter().all(|name| {
+        let known = digest_of(one, name);
+        known.is_some() && known == digest_of(other, name)
+    })
+}
+
+/// That something changes nothing.
+pub(super) fn idle_line(what: &str, policies: &[String]) -> String {
+    let run = match policies {
+        [one] => format!("the policy that runs ({one})"),
+        _ => format!("any policy that runs ({})", policies.join(", ")),
+    };
+    format!("{what} in {run}: it is so already, or nothing there looks at it")
 }
 
 /// The scenario of a file with changes.

@@ -77,7 +77,10 @@ pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Resul
     let metrics = arguments.open_metrics.or(scenario.output.open_metrics);
     let metrics = metrics.map(|step| open_metrics::Settings { step, samples_max: arguments.open_metrics_samples });
     let mut outcome = result.map_err(prices::unusable)?;
-    outcome.warnings.splice(0..0, experiment::warning_lines(&warnings));
+    let run = std::slice::from_ref(&policy.name);
+    let mut lines = edits::idle(&arguments.scenario, &edits, &scenario, run, catalog);
+    lines.extend(experiment::warning_lines(&warnings));
+    outcome.warnings.splice(0..0, lines);
     conclude((arguments, &edits), &outcome, metrics, &out, console)
 }
 

@@ -218,8 +218,38 @@ fn scenarios(question: &Question, catalog: &Catalog) -> Result<(Vec<Scenario>, V
         }
         scenarios.push(scenario);
     }
+    all.splice(0..0, idle_axes(question, &scenarios, catalog));
     Ok((scenarios, all))
 }
+
+/// Warnings of axes of which no value changes anything in a policy that runs: settings that differ in nothing else are the same.
+fn idle_axes(question: &Question, scenarios: &[Scenario], catalog: &Catalog) -> Vec<String> {
+    let Some((first, scenario)) = question.settings.first().zip(scenarios.first()) else { return Vec::new() };
+    let idle = |place: &usize| {
+        let values = question.settings.iter().filter_map(|setting| setting.get(*place)).map(|(_, value)| value);
+        let mut values: Vec<&String> = values.filter(|value| **value != first[*place].1).collect();
+        values.dedup();
+        let mut seen = values.iter().take(AXIS_VALUES_MAX).map(|value| {
+            let mut other = first.clone();
+            other[*place].1.clone_from(value);
+            edits::of_setting(&other).is_ok_and(|edits| {
+                let loaded = edits::load(Path::new(&question.scenario), catalog, &edits);
+                loaded.is_ok_and(|(other, _)| edits::same(scenario, &other, &question.policies, catalog))
+            })
+        });
+        !values.is_empty() && seen.all(|same| same)
+    };
+    let places = (0..first.len()).filter(idle);
+    places
+        .map(|place| {
+            let path = &first[place].0;
+            edits::idle_line(&format!("no value of `{path}` changes anything"), &question.policies)
+        })
+        .collect()
+}
+
+/// Values of an axis that are tried to find one that changes anything.
+const AXIS_VALUES_MAX: usize = 5;
 
 /// Finished simulations on disk: the question in the first line, then a line for each.
 struct Store {

@@ -71,6 +71,21 @@ impl BillItem {
             Self::NodeFee => "node fee",
         }
     }
+
+    /// Whether it charges, or takes back, compute: instances, and what is bought ahead of them. A discount is on everything.
+    pub const fn is_compute(self) -> bool {
+        matches!(
+            self,
+            Self::Instance
+                | Self::FreeFirstHour
+                | Self::ReservedInstances
+                | Self::SavingsPlans
+                | Self::UnusedCommitment
+                | Self::CapacityReservation
+                | Self::UnusedCapacityReservation
+                | Self::Covered
+        )
+    }
 }
 
 /// One line of the bill.
@@ -107,11 +122,31 @@ pub struct Bill {
     pub currency: Currency,
     /// The lines.
     pub lines: Vec<BillLine>,
+    /// See [`Bill::net`]; `None` where nothing has to be spread.
+    net: Option<Vec<BillLine>>,
 }
 
 impl Bill {
+    /// A bill of these lines, of which none has to be spread over others.
+    pub const fn plain(currency: Currency, lines: Vec<BillLine>) -> Self {
+        Self { currency, lines, net: None }
+    }
+
+    /// A bill of these lines, which come to `net` once all is spread over what it covers.
+    pub(super) const fn with_net(currency: Currency, lines: Vec<BillLine>, net: Vec<BillLine>) -> Self {
+        Self { currency, lines, net: Some(net) }
+    }
+
     /// The sum of all lines.
     pub fn total(&self) -> Money {
         self.lines.iter().map(|line| line.amount).sum()
+    }
+
+    /// The same bill by what is paid for: what is taken back (a free first hour, usage that commitments cover, the discount)
+    /// is off the lines that it is taken back from, and what Reserved Instances, Savings Plans and capacity reservations cost
+    /// stands with the nodes that they cover, so that a line of compute without a node is capacity that was bought ahead and
+    /// that nothing used. No amount is negative, and they sum to [`Bill::total`] exactly.
+    pub fn net(&self) -> &[BillLine] {
+        self.net.as_deref().unwrap_or(&self.lines)
     }
 }

@@ -5,14 +5,18 @@
 //! effect at each instant; a Spot instance that EC2 ends in its first hour is free, one that we end is not.
 
 pub mod disks;
+mod net;
 pub mod network;
+mod over_time;
 mod reserved;
 
 use self::disks::Disk;
+use self::net::{Coverage, Piece};
 use self::network::Traffic;
+pub use self::over_time::{Spent, over_time};
 use self::reserved::ReservedLives;
 use super::bill::{Bill, BillItem, BillLine};
-use super::commitments::{HourOfCommitments, Usage, cover};
+use super::commitments::{CoveredShare, Usage, cover};
 use super::ec2::{Ec2, EndedBy, Instance};
 use super::market::PriceInterval;
 use crate::catalog::PriceQuality;
@@ -35,13 +39,14 @@ pub fn bill(ec2: &mut Ec2, end: SimTime, into_hour: SimDuration, traffic: &Traff
     let instances: Vec<Instance> = ec2.instances().to_vec();
     let mut lines: Vec<BillLine> = Vec::new();
     let reserved = ReservedLives::of(ec2, &instances, end);
+    let mut ends = Vec::with_capacity(instances.len());
     for (number, instance) in instances.iter().enumerate() {
         lines.extend(running_time(ec2, (number, instance), end, settings.hourly_at_start, &reserved));
+        ends.push(lines.len());
     }
     lines.extend(reserved.lines());
-    if !settings.commitments.is_empty() {
-        commitments(ec2, &instances, &reserved, end, into_hour, &mut lines);
-    }
+    let mut net = net_compute(ec2, &instances, (&ends, &mut lines), &reserved, (end, into_hour));
+    let listed = lines.len();
     if currency == Currency::Usd {
         let quality = if in_us_east { PriceQuality::Published } else { PriceQuality::Assumed };
         let rate = settings.volume_per_month;
@@ -55,12 +60,64 @@ pub fn bill(ec2: &mut Ec2, end: SimTime, into_hour: SimDuration, traffic: &Traff
         let network = network::lines(ec2, &settings.network, traffic, end);
         lines.extend(network.into_iter().map(|line| BillLine { quality, ..line }));
     }
+    if let Some(net) = &mut net {
+        net.extend_from_slice(&lines[listed..]);
+        net::discount(settings.discount_permille, net);
+    }
     discount(settings.discount_permille, end, &mut lines);
+    let charged = lines.len();
     if settings.node_fee > HourlyRate::ZERO {
         let fee = |instance| while_running(BillItem::NodeFee, instance, end, settings.node_fee);
         lines.extend(instances.iter().filter_map(fee));
     }
-    Bill { currency, lines }
+    match net {
+        Some(mut net) => {
+            net.extend_from_slice(&lines[charged..]);
+            Bill::with_net(currency, lines, net)
+        }
+        None => Bill::plain(currency, lines),
+    }
+}
+
+/// Adds what commitments cost and cover to the lines, and works out what compute comes to net; `None` where the lines of the
+/// bill are that already. `lives` are the lines so far and where those of each instance end; `when` is the end of the run and
+/// how far into a clock hour it began.
+fn net_compute(
+    ec2: &Ec2,
+    instances: &[Instance],
+    (ends, lines): (&[usize], &mut Vec<BillLine>),
+    reserved: &ReservedLives,
+    (end, into_hour): (SimTime, SimDuration),
+) -> Option<Vec<BillLine>> {
+    let billing = &ec2.settings().billing;
+    let is_spread = billing.discount_permille > 0
+        || !billing.commitments.is_empty()
+        || !ec2.settings().reservations.is_empty()
+        || lines.iter().any(|line| line.item == BillItem::FreeFirstHour);
+    if !is_spread {
+        return None;
+    }
+    let (coverage, fees) = commitments(ec2, instances, reserved, end, into_hour);
+    let starts = std::iter::once(0).chain(ends.iter().copied());
+    let lives = instances.iter().zip(starts.zip(ends).map(|(from, &to)| &lines[from..to]));
+    let net = net::compute(lives, reserved, instances, &coverage);
+    if !billing.commitments.is_empty() {
+        // Both sides have what instances and reservations cost; the fees stand on one side only.
+        let charged: Money = lines.iter().map(|line| line.amount).sum();
+        let is_fee =
+            |item| matches!(item, BillItem::ReservedInstances | BillItem::SavingsPlans | BillItem::UnusedCommitment);
+        let left: Money = net.iter().filter(|line| !is_fee(line.item)).map(|line| line.amount).sum();
+        let items = [
+            (BillItem::ReservedInstances, fees.reserved),
+            (BillItem::SavingsPlans, fees.plans),
+            (BillItem::UnusedCommitment, fees.unused),
+            (BillItem::Covered, left - charged),
+        ];
+        for (item, amount) in items.into_iter().filter(|(_, amount)| *amount != Money::ZERO) {
+            lines.push(BillLine { amount, ..blank(item, None, SimTime::ZERO, end) });
+        }
+    }
+    Some(net)
 }
 
 /// Time billed for a running time of `span`: whole seconds, rounded up, at least the minimum.
@@ -202,6 +259,14 @@ fn blank(item: BillItem, instance: Option<&Instance>, from: SimTime, to: SimTime
     }
 }
 
+/// What commitments cost in a run: used, and unused.
+#[derive(Default)]
+struct Fees {
+    reserved: Money,
+    plans: Money,
+    unused: Money,
+}
+
 /// What reservations and Savings Plans cost and cover, clock hour by clock hour.
 fn commitments(
     ec2: &Ec2,
@@ -209,37 +274,43 @@ fn commitments(
     reserved: &ReservedLives,
     end: SimTime,
     into_hour: SimDuration,
-    lines: &mut Vec<BillLine>,
-) {
+) -> (Coverage, Fees) {
     let bought = &ec2.settings().billing.commitments;
+    let mut coverage = Coverage::new(instances.len(), ec2.settings().reservations.len());
+    let mut fees = Fees::default();
     let is_on_demand = |(_, instance): &(usize, &Instance)| instance.pool.capacity_type != well_known::SPOT;
     let on_demand: Vec<(usize, &Instance)> = instances.iter().enumerate().filter(is_on_demand).collect();
-    let mut sum = HourOfCommitments::default();
     let mut from = SimTime::ZERO;
     let mut to = SimTime::ZERO + (HOUR - into_hour);
-    while from < end {
+    while from < end && !bought.is_empty() {
         to = to.min(end);
-        let running =
-            on_demand.iter().filter_map(|&(number, instance)| usage_within(number, instance, reserved, from, to));
-        let usage: Vec<Usage> = running.chain(reserved.usage(from, to)).collect();
+        let running: Vec<(usize, Stretch, Usage)> = on_demand
+            .iter()
+            .filter_map(|&(number, instance)| usage_within(number, instance, reserved, from, to))
+            .collect();
+        let held: Vec<(usize, Usage)> = reserved.usage(from, to);
+        let usage: Vec<Usage> = running.iter().map(|own| own.2).chain(held.iter().map(|own| own.1)).collect();
         let hour = cover(bought, &usage, to - from);
-        sum.covered += hour.covered;
-        sum.reserved_fees += hour.reserved_fees;
-        sum.reserved_unused += hour.reserved_unused;
-        sum.plan_fees += hour.plan_fees;
-        sum.plan_unused += hour.plan_unused;
+        let piece = |(from, to): Stretch, usage: &Usage, share: CoveredShare| Piece { from, to, ran: usage.ran, share };
+        let (of_running, of_held) = hour.shares.split_at(running.len());
+        for ((number, stretch, usage), share) in running.iter().zip(of_running) {
+            coverage.note_instance(*number, piece(*stretch, usage, *share));
+        }
+        for ((number, usage), share) in held.iter().zip(of_held) {
+            coverage.note_reservation(*number, piece((from, to), usage, *share));
+        }
+        let unused = hour.reserved_unused + hour.plan_unused;
+        coverage.note_unused(from, to, unused);
+        fees.reserved += hour.reserved_fees - hour.reserved_unused;
+        fees.plans += hour.plan_fees - hour.plan_unused;
+        fees.unused += unused;
         (from, to) = (to, to + HOUR);
     }
-    let items = [
-        (BillItem::ReservedInstances, sum.reserved_fees - sum.reserved_unused),
-        (BillItem::SavingsPlans, sum.plan_fees - sum.plan_unused),
-        (BillItem::UnusedCommitment, sum.reserved_unused + sum.plan_unused),
-        (BillItem::Covered, -sum.covered),
-    ];
-    for (item, amount) in items.into_iter().filter(|(_, amount)| *amount != Money::ZERO) {
-        lines.push(BillLine { amount, ..blank(item, None, SimTime::ZERO, end) });
-    }
+    (coverage, fees)
 }
+
+/// The time between two instants.
+type Stretch = (SimTime, SimTime);
 
 /// What an instance used outside capacity reservations.
 fn usage_within(
@@ -248,17 +319,18 @@ fn usage_within(
     reserved: &ReservedLives,
     from: SimTime,
     to: SimTime,
-) -> Option<Usage> {
+) -> Option<(usize, Stretch, Usage)> {
     let began = instance.running?.max(from);
     let ended = instance.terminating.unwrap_or(to).min(to);
     let ran = if began < ended { reserved.outside(number, began, ended) } else { SimDuration::ZERO };
-    (ran > SimDuration::ZERO).then_some(Usage {
+    let usage = Usage {
         instance_type: instance.pool.instance_type,
         zone: instance.pool.zone,
         rate: instance.rate,
         ran,
         reserved: false,
-    })
+    };
+    (ran > SimDuration::ZERO).then_some((number, (began, ended), usage))
 }
 
 /// A discount on all lines so far.

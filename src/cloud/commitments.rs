@@ -74,10 +74,10 @@ pub struct Usage {
 }
 
 /// What one clock hour comes to.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct HourOfCommitments {
-    /// Usage at On-Demand prices that reservations and plans pay for.
-    pub covered: Money,
+    /// What was covered of each usage, in their order.
+    pub shares: Vec<CoveredShare>,
     /// What reservations cost, used or not.
     pub reserved_fees: Money,
     /// What plans cost, used or not.
@@ -88,10 +88,22 @@ pub struct HourOfCommitments {
     pub plan_unused: Money,
 }
 
+/// What commitments cover of one usage, and which part of their used cost is for it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct CoveredShare {
+    /// Time that is not charged at the On-Demand price.
+    pub covered: SimDuration,
+    /// What reservations cost for it.
+    pub by_reserved: Money,
+    /// What plans cost for it.
+    pub by_plans: Money,
+}
+
 /// Works out a clock hour. `hour` is its length: less than an hour at the edges of a run.
 pub fn cover(commitments: &Commitments, usage: &[Usage], hour: SimDuration) -> HourOfCommitments {
     let mut left: Vec<i128> = usage.iter().map(|one| i128::from(one.ran.as_micros())).collect();
-    let mut result = HourOfCommitments::default();
+    let shares = vec![CoveredShare::default(); usage.len()];
+    let mut result = HourOfCommitments { shares, ..HourOfCommitments::default() };
     let zonal = commitments.reserved.iter().filter(|reserved| reserved.zone.is_some());
     let regional = commitments.reserved.iter().filter(|reserved| reserved.zone.is_none());
     for reserved in zonal.chain(regional) {
@@ -102,14 +114,18 @@ pub fn cover(commitments: &Commitments, usage: &[Usage], hour: SimDuration) -> H
     for plan in instance_plans.chain(compute_plans) {
         apply_plan(plan, usage, hour, &mut left, &mut result);
     }
-    let uncovered: Accrual = usage.iter().zip(&left).map(|(one, &left)| of_micros(one.rate, left)).sum();
-    let all: Accrual = usage.iter().map(|one| Accrual::of(one.rate, one.ran)).sum();
-    result.covered = all.total() - uncovered.total();
+    for ((share, one), &left) in result.shares.iter_mut().zip(usage).zip(&left) {
+        share.covered = one.ran - micros(left);
+    }
     result
 }
 
-fn of_micros(rate: HourlyRate, micros: i128) -> Accrual {
-    Accrual::of(rate, SimDuration::from_micros(i64::try_from(micros).unwrap_or(i64::MAX)))
+fn micros(count: i128) -> SimDuration {
+    SimDuration::from_micros(i64::try_from(count).unwrap_or(i64::MAX))
+}
+
+fn of_micros(rate: HourlyRate, count: i128) -> Accrual {
+    Accrual::of(rate, micros(count))
 }
 
 /// Covers what a reservation covers. Regional ones count in quarters of a normalised unit times time.
@@ -133,15 +149,21 @@ fn reserve(
     let mut free = total;
     let mut order: Vec<usize> = (0..usage.len()).filter(|&at| matches(&usage[at])).collect();
     order.sort_by_key(|&at| (units(usage[at].instance_type), at));
-    for at in order {
+    let mut weights = vec![0; order.len()];
+    for (&at, weight) in order.iter().zip(&mut weights) {
         let unit = units(usage[at].instance_type).max(1);
         let covered = left[at].min(free / unit);
         left[at] -= covered;
-        free -= covered * unit;
+        *weight = covered * unit;
+        free -= *weight;
     }
     let fee = of_micros(reserved.rate, span * i128::from(reserved.count)).total();
+    let unused = unused(fee, free, total);
     result.reserved_fees += fee;
-    result.reserved_unused += portion(fee, free, total);
+    result.reserved_unused += unused;
+    for (at, part) in order.into_iter().zip((fee - unused).shared_by(weights)) {
+        result.shares[at].by_reserved += part;
+    }
 }
 
 fn apply_plan(
@@ -160,24 +182,31 @@ fn apply_plan(
         .filter(|&at| plan.family.is_none_or(|own| own.as_str() == family(usage[at].instance_type)))
         .collect();
     order.sort_by_key(|&at| (std::cmp::Reverse(discount(&usage[at])), plan_rate(&usage[at]), at));
-    for at in order {
+    let mut weights = vec![0; order.len()];
+    for (&at, weight) in order.iter().zip(&mut weights) {
         let rate = i128::from(plan_rate(&usage[at]).as_nanos());
         let covered = if rate == 0 { left[at] } else { left[at].min(free / rate) };
         left[at] -= covered;
-        free -= covered * rate;
+        *weight = covered * rate;
+        free -= *weight;
     }
     let fee = Accrual::of(plan.commitment, hour).total();
+    let unused = unused(fee, free, total);
     result.plan_fees += fee;
-    result.plan_unused += portion(fee, free, total);
+    result.plan_unused += unused;
+    for (at, part) in order.into_iter().zip((fee - unused).shared_by(weights)) {
+        result.shares[at].by_plans += part;
+    }
 }
 
-fn portion(amount: Money, part: i128, whole: i128) -> Money {
-    if whole <= 0 {
-        return Money::ZERO;
+/// The part of `fee` that covered nothing, when `free` of `total` is left; all of it if nothing was covered.
+fn unused(fee: Money, free: i128, total: i128) -> Money {
+    if total <= 0 || free >= total {
+        return fee;
     }
     // Nine digits of the share are enough for a figure of the report; the product then fits.
-    let billionths = part.saturating_mul(1_000) / (whole / 1_000_000).max(1);
-    Money::from_nanos(amount.as_nanos() * billionths.min(1_000_000_000) / 1_000_000_000)
+    let billionths = free.saturating_mul(1_000) / (total / 1_000_000).max(1);
+    Money::from_nanos(fee.as_nanos() * billionths.min(1_000_000_000) / 1_000_000_000)
 }
 
 /// Whether regional reservations of the family cover its other sizes.
@@ -205,8 +234,8 @@ fn quarter_units(name: Symbol) -> u32 {
 
 #[cfg(test)]
 mod tests {
-    use super::{Commitments, ReservedInstances, SavingsPlan, Usage, cover};
-    use crate::domain::{HourlyRate, SimDuration, Symbol};
+    use super::{Commitments, CoveredShare, HourOfCommitments, ReservedInstances, SavingsPlan, Usage, cover};
+    use crate::domain::{Accrual, HourlyRate, SimDuration, Symbol};
 
     const HOUR: SimDuration = SimDuration::from_secs(3_600);
 
@@ -225,13 +254,19 @@ mod tests {
         SavingsPlan { family: family.map(Symbol::new), commitment, discount_permille, family_discounts: Vec::new() }
     }
 
+    /// What `usage` would have cost at On-Demand prices for the time that is covered.
+    fn covered(hour: &HourOfCommitments, usage: &[Usage]) -> String {
+        let all = usage.iter().zip(&hour.shares).map(|(one, share)| Accrual::of(one.rate, share.covered));
+        all.sum::<Accrual>().total().to_string()
+    }
+
     #[test]
     fn a_regional_reservation_covers_a_share_of_larger_sizes() {
         let bought = Commitments { reserved: vec![reserved("m5.large", None, 1, "0.06")], plans: Vec::new() };
         let two = [usage("m5.xlarge", "0.192"), usage("m5.xlarge", "0.192")];
         let hour = cover(&bought, &two, HOUR);
         // Four of sixteen units: 0.288 of 0.384 stay On-Demand.
-        assert_eq!(hour.covered.to_string(), "0.096000000");
+        assert_eq!(covered(&hour, &two), "0.096000000");
         assert_eq!(hour.reserved_fees.to_string(), "0.060000000");
         assert_eq!((hour.reserved_unused + hour.plan_unused).to_string(), "0.000000000");
     }
@@ -239,8 +274,9 @@ mod tests {
     #[test]
     fn a_zonal_reservation_covers_its_type_in_its_zone_only() {
         let bought = Commitments { reserved: vec![reserved("m5.large", Some("b"), 1, "0.06")], plans: Vec::new() };
-        let hour = cover(&bought, &[usage("m5.large", "0.096")], HOUR);
-        assert_eq!(hour.covered.to_string(), "0.000000000");
+        let other = [usage("m5.large", "0.096")];
+        let hour = cover(&bought, &other, HOUR);
+        assert_eq!(covered(&hour, &other), "0.000000000");
         assert_eq!(hour.reserved_unused.to_string(), "0.060000000");
     }
 
@@ -248,8 +284,11 @@ mod tests {
     fn the_plan_with_the_highest_discount_for_the_usage_comes_first_and_the_rest_stays_on_demand() {
         let compute = SavingsPlan { family_discounts: vec![(Symbol::new("m5"), 500)], ..plan(None, "0.10", 200) };
         let bought = Commitments { reserved: Vec::new(), plans: vec![compute] };
-        let hour = cover(&bought, &[usage("c5.xlarge", "0.20"), usage("m5.xlarge", "0.20")], HOUR);
-        assert_eq!(hour.covered.to_string(), "0.200000000");
+        let two = [usage("c5.xlarge", "0.20"), usage("m5.xlarge", "0.20")];
+        let hour = cover(&bought, &two, HOUR);
+        assert_eq!(covered(&hour, &two), "0.200000000");
+        assert_eq!(hour.shares[0], CoveredShare::default());
+        assert_eq!(hour.shares[1].by_plans, hour.plan_fees, "what is covered bears the plan");
         assert_eq!(hour.plan_fees.to_string(), "0.100000000");
         assert_eq!((hour.reserved_unused + hour.plan_unused).to_string(), "0.000000000");
     }
@@ -267,7 +306,7 @@ mod tests {
         let held = Usage { ran: HOUR * 20, reserved: true, ..usage("m4.large", "0.10") };
         let with = |reserved, plans| {
             let hour = cover(&Commitments { reserved, plans }, &[held], HOUR);
-            hour.covered.to_string()
+            covered(&hour, &[held])
         };
         assert_eq!(with(vec![reserved("m4.large", Some("a"), 5, "0.06")], Vec::new()), "0.000000000");
         assert_eq!(with(vec![reserved("m4.large", None, 5, "0.06")], Vec::new()), "0.500000000");
@@ -279,7 +318,8 @@ mod tests {
     fn short_lives_share_the_hour_of_one_reservation() {
         let bought = Commitments { reserved: vec![reserved("m5.large", None, 1, "0.06")], plans: Vec::new() };
         let third = Usage { ran: SimDuration::from_secs(1_200), ..usage("m5.large", "0.096") };
-        assert_eq!(cover(&bought, &[third; 3], HOUR).covered.to_string(), "0.096000000");
-        assert_eq!(cover(&bought, &[third; 4], HOUR).covered.to_string(), "0.096000000");
+        for lives in [&[third; 3][..], &[third; 4]] {
+            assert_eq!(covered(&cover(&bought, lives, HOUR), lives), "0.096000000");
+        }
     }
 }

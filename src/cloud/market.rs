@@ -153,6 +153,18 @@ impl Market {
         self.outlook(pool).events.partition_point(|event| event.at <= now)
     }
 
+    /// The position of the event of `pool` that gives the first warning after that of the event at `number`; without one, the
+    /// first after `now`. Events without a warning are left out.
+    pub fn next_warned(&mut self, pool: Pool, number: Option<usize>, now: SimTime) -> Option<usize> {
+        let outlook = self.outlook(pool);
+        let key = |&at: &u32| (outlook.events[at as usize].warning, at as usize);
+        let place = match number.and_then(|at| Some((outlook.events.get(at)?.warning, at))) {
+            Some(last) => outlook.warned.partition_point(|at| key(at) <= last),
+            None => outlook.warned.partition_point(|at| key(at).0 <= now),
+        };
+        outlook.warned.get(place).map(|&at| at as usize)
+    }
+
     /// Whether an event hits the `ordinal`-th instance of `pool`, and how long after its beginning the notice comes.
     pub fn hit(&self, event: &PoolEvent, pool: Pool, ordinal: u64) -> Option<SimDuration> {
         self.reclaims.hit(event, pool, ordinal)

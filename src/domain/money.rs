@@ -71,6 +71,32 @@ impl Money {
     pub fn as_f64(self) -> f64 {
         self.0 as f64 / 1e9
     }
+
+    /// The amount times `part / whole`, rounded to the nearest nano-unit; nothing when `whole` is not positive.
+    pub fn portion(self, part: i128, whole: i128) -> Self {
+        const BILLION: i128 = 1_000_000_000;
+        if whole <= 0 {
+            return Self::ZERO;
+        }
+        let nanos = match self.0.checked_mul(part) {
+            Some(product) => (product + whole / 2).div_euclid(whole),
+            // Beyond 128 bits a share in billionths is exact enough.
+            None => self.0.saturating_mul(part.saturating_mul(BILLION) / whole) / BILLION,
+        };
+        Self(nanos)
+    }
+
+    /// The amount shared out by `weights`; the shares sum to it, since the running sum is what is rounded. Without any
+    /// weight all shares are nothing.
+    pub fn shared_by(self, weights: impl IntoIterator<Item = i128> + Clone) -> impl Iterator<Item = Self> {
+        let all: i128 = weights.clone().into_iter().sum();
+        weights.into_iter().scan((0, Self::ZERO), move |(reached, handed_out), weight| {
+            *reached += weight;
+            let part = self.portion(*reached, all) - *handed_out;
+            *handed_out += part;
+            Some(part)
+        })
+    }
 }
 
 impl Add for Money {

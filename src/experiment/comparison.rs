@@ -8,6 +8,7 @@ use super::figures::FIGURES;
 use super::points::Point;
 use super::statistics::{Estimate, Paired, share};
 use super::undone::{MEASURES, Measure};
+use super::uneven::Uneven;
 use crate::report::summary::{InputSummary, PROGRAM};
 
 /// Version of the form of `comparison.json`.
@@ -28,6 +29,9 @@ pub struct Comparison {
     pub policies: Vec<PolicyResult>,
     /// Every simulation, by policy, then seed.
     pub points: Vec<Point>,
+    /// What makes the policies uneven.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub uneven: Vec<Uneven>,
     /// What the model left out and could change the answer, under any policy.
     pub warnings: Vec<String>,
 }
@@ -147,6 +151,7 @@ pub fn compare(mut about: About, policies: &[String], points: Vec<Point>, warnin
         about,
         policies: results,
         points,
+        uneven: Vec::new(),
         warnings: all_warnings,
     }
 }

@@ -1,5 +1,6 @@
 //! Simulations reduced to their figures, run side by side.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rayon::prelude::*;
@@ -29,6 +30,9 @@ pub struct Point {
     pub event_hash: String,
     /// The share of the bill at prices that were worked out or assumed.
     pub unconfirmed: f64,
+    /// What nodes cost, by NodePool or node group.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub cost_by_origin: BTreeMap<String, f64>,
     /// Whether there was any Spot node.
     #[serde(default)]
     pub spot: bool,
@@ -80,6 +84,7 @@ impl Point {
                 .collect(),
             event_hash: summary.event_hash.clone(),
             unconfirmed: summary.cost.unconfirmed.share,
+            cost_by_origin: summary.cost.by_node_origin.iter().map(|part| (part.name.clone(), part.amount)).collect(),
             spot: summary.cost.by_capacity_type.iter().any(|part| part.name == "spot"),
             price_date: summary.about.price_date.clone(),
             warnings: summary.warnings.clone(),

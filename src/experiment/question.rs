@@ -245,6 +245,7 @@ mod tests {
                     objectives: Vec::new(),
                     event_hash: String::new(),
                     unconfirmed: 0.1,
+                    cost_by_origin: Default::default(),
                     spot: false,
                     price_date: String::new(),
                     warnings: Vec::new(),

@@ -353,6 +353,7 @@ mod tests {
                     objectives: own.met.map(|met| objective(Some(met))).into_iter().collect(),
                     event_hash: String::new(),
                     unconfirmed: 0.0,
+                    cost_by_origin: Default::default(),
                     spot: false,
                     price_date: String::new(),
                     warnings: Vec::new(),

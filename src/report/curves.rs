@@ -4,7 +4,7 @@
 
 mod kinds;
 
-pub(super) use kinds::{cost_by_kind, has_discount, nodes_by_type};
+pub(super) use kinds::{cost_by_kind, nodes_by_type};
 
 use std::collections::BTreeMap;
 
@@ -219,7 +219,7 @@ pub(super) fn queues(outcome: &Outcome, most: usize) -> Vec<Panel> {
     vec![waiting, rates]
 }
 
-/// Ready nodes by how they were bought, and what running instances cost.
+/// Ready nodes by how they were bought, and what compute costs net.
 pub(super) fn nodes_and_cost(outcome: &Outcome) -> Vec<Panel> {
     let count = |value: fn(&Sample) -> u32| curve(outcome, |sample| Some(f64::from(value(sample))));
     let mut nodes = Panel::counts("nodes");
@@ -228,8 +228,8 @@ pub(super) fn nodes_and_cost(outcome: &Outcome) -> Vec<Panel> {
     nodes.series.push(Series::steps("Starting", 1, count(|sample| sample.nodes_starting)));
     nodes.series.retain(Series::is_ever_above_zero);
     let mut cost = Panel::amounts(match outcome.bill.currency {
-        Currency::Usd => "instances, USD per hour",
-        Currency::Cny => "instances, CNY per hour",
+        Currency::Usd => "compute, USD per hour",
+        Currency::Cny => "compute, CNY per hour",
     });
     cost.series.push(Series::steps("Cost rate", 3, curve(outcome, |sample| Some(sample.cost_rate.as_f64()))));
     vec![nodes, cost]

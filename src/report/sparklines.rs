@@ -39,7 +39,7 @@ pub(super) fn lines(outcome: &Outcome) -> Vec<String> {
     add("nodes Ready", &of(&|sample| f64::from(sample.nodes_spot + sample.nodes_on_demand)), &format::whole);
     let currency = outcome.bill.currency.code();
     let rate = of(&|sample| sample.cost_rate.as_f64());
-    add("instances per hour", &rate, &|most| money(currency, most));
+    add("compute per hour", &rate, &|most| money(currency, most));
     lines
 }
 

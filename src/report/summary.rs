@@ -158,9 +158,12 @@ pub struct CostSummary {
     pub by_price_quality: Vec<Part>,
     /// The part of the bill at prices that were worked out or assumed, neither published nor observed.
     pub unconfirmed: Share,
-    /// The part of the bill that paid for capacity nobody requested.
+    /// The part of the bill that paid for capacity nobody requested, `unused` included.
     pub idle: Share,
-    /// Instance cost by phase of a node's life.
+    /// The part of the bill that paid for capacity that was bought ahead and that no instance used.
+    #[serde(default)]
+    pub unused: Share,
+    /// Net compute cost of nodes by phase of their lives.
     pub phases: PhaseCost,
 }
 
@@ -171,12 +174,12 @@ pub struct Part {
     pub name: String,
     /// What it cost.
     pub amount: f64,
-    /// Its share of the whole bill, 0 to 1.
+    /// Its share of the whole bill, 0 to 1; in `by_item`, of all that is charged before anything is taken back.
     pub share: f64,
 }
 
 /// A part of the bill.
-#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Share {
     /// What it cost.
     pub amount: f64,

@@ -90,6 +90,7 @@ pub fn timeline(outcome: &Outcome, output: &mut dyn Write) -> io::Result<()> {
         "nodes_spot",
         "nodes_on_demand",
         "cost_per_hour",
+        "cost",
         "cpu_requested_milli",
         "cpu_allocatable_milli",
         "memory_requested_bytes",
@@ -105,6 +106,7 @@ pub fn timeline(outcome: &Outcome, output: &mut dyn Write) -> io::Result<()> {
             .value(sample.nodes_spot)
             .value(sample.nodes_on_demand)
             .value(sample.cost_rate)
+            .value(sample.cost)
             .value(sample.cpu_requested_milli)
             .value(sample.cpu_allocatable_milli)
             .value(sample.memory_requested_bytes)
@@ -284,10 +286,10 @@ fn workload_names(outcome: &Outcome) -> Vec<String> {
     ids.map(|id| workload_name(outcome, id)).collect()
 }
 
-/// What each node cost, its volume included, by [`NodeId`].
+/// What each node cost net, its volume included, by [`NodeId`].
 pub(super) fn node_costs(outcome: &Outcome) -> Vec<Money> {
     let mut costs = vec![Money::ZERO; outcome.record.nodes.len()];
-    for line in &outcome.bill.lines {
+    for line in outcome.bill.net() {
         if let Some(cost) = line.node.and_then(|node| costs.get_mut(node.index())) {
             *cost += line.amount;
         }

@@ -95,6 +95,10 @@ fn cost(summary: &Summary, lines: &mut Vec<String>) {
         part(cost.idle.amount),
         percent(cost.idle.share)
     ));
+    if cost.unused.amount > 0.0 {
+        let share = percent(cost.unused.share);
+        lines.push(format!("{:<LABEL$}{}  ({share})", "  bought and unused", part(cost.unused.amount)));
+    }
     if cost.unconfirmed.amount > 0.0 {
         let share = percent(cost.unconfirmed.share);
         lines.push(format!("{:<LABEL$}{}  ({share})", "  at estimated prices", part(cost.unconfirmed.amount)));

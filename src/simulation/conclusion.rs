@@ -42,6 +42,10 @@ pub(super) fn conclude(
     let objects = objects(&context, policy);
     let mut record = context.world.into_record(end);
     warnings.extend(busy_controllers(&record.controllers, context.setup.duration));
+    let instants: Vec<SimTime> = record.samples.iter().map(|sample| sample.at).collect();
+    for (sample, spent) in record.samples.iter_mut().zip(billing::over_time(&bill, &instants, end)) {
+        (sample.cost_rate, sample.cost) = (spent.rate, spent.amount);
+    }
     for &(node, bytes) in &traffic.pulled {
         record.nodes[node.index()].image_bytes = bytes;
     }

@@ -146,6 +146,13 @@ fn node_pools(manifests: &Manifests, policy: &PolicyVariant, warnings: &mut Vec<
                 "Provisioner {name}: Karpenter {version} does not know `consolidation`: its nodes stay until they are interrupted or expire"
             ));
         }
+        if pool.disruption.policy == ConsolidationPolicy::Balanced && version < KarpenterVersion::V1_14 {
+            warnings.push(format!(
+                "NodePool {name}: Karpenter {version} does not know `consolidationPolicy: Balanced`, which came with {}: its API \
+                 refuses the NodePool, and here it consolidates as `WhenEmptyOrUnderutilized`",
+                KarpenterVersion::V1_14
+            ));
+        }
         if pool.replicas.is_some() && !policy.feature_gates.static_capacity {
             warnings.push(format!(
                 "NodePool {name} is static (`replicas`), and Karpenter's feature gate `static_capacity` is off: it has no nodes"

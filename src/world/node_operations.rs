@@ -264,12 +264,14 @@ impl World {
         self.unrecorded += 1;
     }
 
-    /// The node's removal is decided.
+    /// The node's removal is decided. One whose instance EC2 has taken before ended by that, whoever clears it away.
     pub fn disrupt_node(&mut self, id: NodeId, end: NodeEnd, at: SimTime, reason: &str) {
         self.nodes[id.index()].deletion_requested = Some(at);
         let facts = &mut self.record.nodes[id.index()];
         facts.deletion_requested = Some(at);
-        facts.end = Some(end);
+        if !is_reclaimed(facts) {
+            facts.end = Some(end);
+        }
         self.node_event(at, EventKind::NodeDisrupted, id, reason);
     }
 
@@ -277,7 +279,10 @@ impl World {
     pub fn spare_node(&mut self, id: NodeId) {
         self.nodes[id.index()].deletion_requested = None;
         let facts = &mut self.record.nodes[id.index()];
-        (facts.deletion_requested, facts.drained, facts.end) = (None, None, None);
+        (facts.deletion_requested, facts.drained) = (None, None);
+        if !is_reclaimed(facts) {
+            facts.end = None;
+        }
         self.unrecorded += 1;
     }
 
@@ -365,4 +370,9 @@ impl World {
             message: message.into(),
         });
     }
+}
+
+/// Whether EC2 has taken the node's instance.
+fn is_reclaimed(facts: &NodeFacts) -> bool {
+    facts.end == Some(NodeEnd::Interrupted) && facts.terminating.is_some()
 }

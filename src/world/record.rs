@@ -13,7 +13,8 @@ use std::sync::Arc;
 
 use crate::domain::workload::ObjectName;
 use crate::domain::{
-    HourlyRate, KubernetesVersion, NodeId, PodId, ResourceName, Resources, SimDuration, SimTime, Symbol, WorkloadId,
+    HourlyRate, KubernetesVersion, Money, NodeId, PodId, ResourceName, Resources, SimDuration, SimTime, Symbol,
+    WorkloadId,
 };
 
 /// Everything recorded about one run.
@@ -373,8 +374,11 @@ pub struct Sample {
     pub nodes_eligible: [u32; 3],
     /// Nodes that the Cluster Autoscaler takes for unneeded.
     pub nodes_unneeded: u32,
-    /// What all running instances cost per hour.
+    /// What compute costs per hour, net: running instances, and what was bought ahead of them. The end of the run fills it in,
+    /// since only the bill knows what covers what.
     pub cost_rate: HourlyRate,
+    /// What compute cost since the sample before, likewise.
+    pub cost: Money,
     /// CPU requested on Ready nodes, in thousandths.
     pub cpu_requested_milli: i64,
     /// CPU that Ready nodes offer, in thousandths.

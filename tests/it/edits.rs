@@ -110,3 +110,41 @@ fn a_pod_trace_that_begins_after_a_shortened_run_is_a_warning() {
     let (_, err, code) = place.nodecast(&["run", "scenario.yaml", "--out", "here"]);
     assert!(code == Some(2) && err.contains("there is no pod in this file"), "{err}");
 }
+
+#[test]
+fn an_edit_that_changes_nothing_that_runs_is_a_warning_under_every_command() {
+    let place = Place::new();
+    let scenario = fs::read_to_string(place.path("scenario.yaml")).unwrap();
+    place.put(
+        "pause.yaml",
+        &fs::read_to_string(place.path("cluster.yaml")).unwrap().replace("name: web", "name: pause"),
+    );
+    let policies = "policies:\n  - {name: plain, autoscaler: karpenter}\n  - {name: paused, autoscaler: karpenter, manifests: [pause.yaml]}\n";
+    place.put("scenario.yaml", &format!("{scenario}{policies}"));
+    let ask = |words: &[&str]| {
+        let (out, err, code) = place.nodecast(words);
+        assert_eq!(code, Some(0), "{words:?}: {err}");
+        // Lines of the table are cut where the screen ends.
+        out.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let idle = "Deployment[shop/pause].spec.replicas=5";
+    let warning = |policies: &str| format!("`--set {idle}` changes nothing in {policies}");
+    let one = warning("the policy that runs (plain)");
+    let out = ask(&["run", "scenario.yaml", "--set", idle, "--out", "a"]);
+    assert!(out.contains(&one), "{out}");
+    let out = ask(&["diff", "scenario.yaml", "--set", idle, "--replications", "1"]);
+    assert!(out.contains(&one), "{out}");
+    let compare = ["compare", "scenario.yaml", "--replications", "1", "--out", "b", "--set", idle];
+    assert!(ask(&[&compare[..], &["--policies", "plain"]].concat()).contains(&one));
+    assert!(!ask(&compare).contains("changes nothing"), "one of the policies has it");
+    let axis = "Deployment[shop/pause].spec.replicas=0,4";
+    let sweep = ["sweep", "scenario.yaml", "--replications", "1", "--out", "c", "--set", axis];
+    let none = "no value of `Deployment[shop/pause].spec.replicas` changes anything in";
+    assert!(ask(&sweep).contains(&format!("{none} the policy that runs (plain)")), "{}", ask(&sweep));
+    assert!(!ask(&[&sweep[..], &["--policies", "paused"]].concat()).contains("no value of"));
+    // What is so already is no change either; an objective judges, and is one.
+    let same = "Deployment[shop/web].spec.replicas=2";
+    assert!(ask(&["run", "scenario.yaml", "--set", same, "--out", "a"]).contains("changes nothing"));
+    let judged = "objectives.cost=5";
+    assert!(!ask(&["run", "scenario.yaml", "--set", judged, "--out", "a"]).contains("changes nothing"));
+}

@@ -6,7 +6,7 @@ use nodecast::catalog::Catalog;
 use nodecast::domain::{SimDuration, SimTime};
 use nodecast::scenario::Scenario;
 use nodecast::simulation::{self, Outcome};
-use nodecast::world::record::{Event, EventKind, NodeFacts, NodeOrigin};
+use nodecast::world::record::{Event, EventKind, NodeEnd, NodeFacts, NodeOrigin};
 
 const FOLDER: &str = "scenarios/spot-interruption";
 
@@ -52,7 +52,11 @@ fn victim(outcome: &Outcome) -> &NodeFacts {
 }
 
 fn events(outcome: &Outcome, kind: EventKind) -> Vec<&Event> {
-    outcome.record.events.iter().filter(|event| event.kind == kind && event.at >= minutes(30)).collect()
+    all(outcome, kind).filter(|event| event.at >= minutes(30)).collect()
+}
+
+fn all(outcome: &Outcome, kind: EventKind) -> impl Iterator<Item = &Event> {
+    outcome.record.events.iter().filter(move |event| event.kind == kind)
 }
 
 #[test]
@@ -95,4 +99,70 @@ fn two_that_act_on_the_same_notice_are_a_warning() {
     assert_eq!(twice("versions: { karpenter: v0.22.1 }"), 1);
     assert_eq!(twice("versions: { karpenter: v0.22.1 }, karpenter: { interruption_queue: false }"), 0);
     assert_eq!(twice("versions: { karpenter: v0.18.1 }"), 0, "it has no queue");
+}
+
+/// Two Spot instances in a pool whose events overlap: one is foreseen before another that comes sooner.
+#[test]
+fn a_recommendation_comes_when_its_event_is_foreseen_however_long_the_run_is() {
+    let recommended = |duration: &str, seed: u64| -> Vec<(SimTime, Option<nodecast::domain::NodeId>)> {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("scenario.yaml");
+        let text = format!(
+            "name: overlap\nregion: us-east-1\nstart: 2026-01-05T00:00:00Z\nduration: {duration}\ncluster: {{zones: [us-east-1c]}}\n\
+             nodeGroups: [{{name: g, instanceTypes: [m5.large], min: 2, desired: 2, max: 3, spot: true}}]\nmanifests: []\n\
+             ec2: {{spot: {{interruptions: {{exposure: 1h, stress: 100}}}}}}\npolicies: [{{name: only, autoscaler: none}}]\n"
+        );
+        std::fs::write(&path, text).unwrap();
+        let (scenario, _) = Scenario::load(&path).unwrap();
+        let policy = scenario.for_policy(None).unwrap();
+        let run = simulation::run(&scenario, policy, Catalog::embedded().unwrap(), seed, &mut |_| {}).unwrap();
+        let events = all(&run, EventKind::RebalanceRecommended);
+        events.filter(|event| event.at < minutes(15)).map(|event| (event.at, event.node)).collect()
+    };
+    let mut found = 0;
+    for seed in 1..=12 {
+        let short = recommended("15m", seed);
+        assert_eq!(recommended("20m", seed), short, "seed {seed}");
+        found += short.len();
+    }
+    assert!(found > 10, "{found}");
+}
+
+/// EC2 takes an instance without a word, and the release that finds its node empty later clears it away.
+#[test]
+fn a_node_whose_instance_ec2_took_ended_by_that_whoever_clears_it_away() {
+    let directory = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| std::fs::write(directory.path().join(name), text).unwrap();
+    write(
+        "objects.yaml",
+        "apiVersion: karpenter.sh/v1alpha5\nkind: Provisioner\nmetadata: {name: default}\nspec:\n  requirements:\n  \
+         - {key: karpenter.sh/capacity-type, operator: In, values: [spot]}\n  providerRef: {name: default}\n  \
+         ttlSecondsAfterEmpty: 30\n---\napiVersion: karpenter.k8s.aws/v1alpha1\nkind: AWSNodeTemplate\n\
+         metadata: {name: default}\nspec: {subnetSelector: {a: b}, securityGroupSelector: {a: b}}\n---\n\
+         apiVersion: batch/v1\nkind: Job\nmetadata: {name: work}\nspec:\n  template:\n    spec:\n      restartPolicy: Never\n      \
+         containers: [{name: c, image: work, resources: {requests: {cpu: 1, memory: 1Gi}}}]\n",
+    );
+    let path = directory.path().join("scenario.yaml");
+    // The pod ends just before the instance does, and the node would be removed as empty just after.
+    let run = |interrupted: &str| {
+        let text = format!(
+            "name: taken\nregion: us-east-1\nduration: 20m\nversions: {{karpenter: v0.16.0}}\nmanifests: [objects.yaml]\n\
+             workloads: [{{name: default/work, run_time: 5m}}]\n\
+             faults: [{{at: {interrupted}, spot_interruption: {{count: 1}}}}]\n\
+             ec2: {{failures: none, spot: {{interruptions: none}}}}\n"
+        );
+        std::fs::write(&path, text).unwrap();
+        let (scenario, _) = Scenario::load(&path).unwrap();
+        let policy = scenario.for_policy(None).unwrap();
+        simulation::run(&scenario, policy, Catalog::embedded().unwrap(), 3, &mut |_| {}).unwrap()
+    };
+    let undisturbed = run("19m");
+    let empty = undisturbed.record.nodes[0].deletion_requested.unwrap();
+    assert_eq!(undisturbed.record.nodes[0].end, Some(NodeEnd::Empty));
+    // Two minutes and five seconds before: taken five seconds before it would be removed.
+    let notice = empty.as_secs() - 125;
+    let taken = run(&format!("{notice}s"));
+    let node = &taken.record.nodes[0];
+    assert!(all(&taken, EventKind::InstanceReclaimed).count() == 1 && node.deletion_requested > node.terminating);
+    assert_eq!(node.end, Some(NodeEnd::Interrupted));
 }

@@ -380,7 +380,7 @@ fn a_query_that_is_not_supported_is_shown_with_its_place() {
 #[test]
 fn what_of_a_trigger_is_left_out_is_warned_of_with_its_place() {
     let trigger = "  triggers:\n  - {type: kafka, metadata: {bootstrapServers: b, consumerGroup: g, topic: t, lagTreshold: \"5\", \
-        partitionLimitation: 1-3, passwordFromEnv: P}}\n  - {type: external, metadata: {scalerAddress: s, anything: goes}}\n";
+        partitionLimitation: 1-3, passwordFromEnv: P}}\n  - {type: external, metadata: {scalerAddress: s, targetValue: \"5\", anything: goes}}\n";
     let objects = read_manifests(&Source::new("object.yaml", scaled_object(trigger))).unwrap();
     let warnings: Vec<String> = objects.warnings.iter().map(|warning| warning.render()).collect();
     insta::assert_snapshot!("left_out_of_a_trigger", warnings.join("\n"));
@@ -443,4 +443,20 @@ fn two_autoscalers_of_one_workload_are_warned_of_and_neither_scales_it() {
     assert_eq!(changes(&outcome), []);
     let failure = outcome.record.events.iter().find(|event| event.kind == EventKind::RescaleFailed).unwrap();
     assert!(failure.message.contains("more than one autoscaler"), "{}", failure.message);
+}
+
+#[test]
+fn an_external_trigger_without_a_target_is_warned_of_where_it_stands() {
+    let warned = |metadata: &str| {
+        let trigger =
+            format!("  triggers:\n  - {{type: external, metadata: {{scalerAddress: \"queue:9090\"{metadata}}}}}\n");
+        let objects = read_manifests(&Source::new("object.yaml", scaled_object(&trigger))).unwrap();
+        objects.warnings.iter().map(|warning| warning.render()).collect::<String>()
+    };
+    assert_eq!(warned(", targetValue: \"5\", threshold: \"7\""), "");
+    let message = "an external trigger without `targetValue`: its target is taken to be 1";
+    let typed = warned(", targetvalue: \"5\"");
+    assert!(typed.contains(message) && typed.contains("did you mean `targetValue` by `targetvalue`?"), "{typed}");
+    let other = warned(", threshold: \"5\"");
+    assert!(other.contains(message) && other.contains("write `targetValue` into the metadata"), "{other}");
 }

@@ -273,3 +273,36 @@ fn the_messages_of_a_job_that_is_cut_off_go_back_and_are_worked_on_elsewhere() {
     assert_eq!(batch, 10 + evicted, "each of them was made again");
     assert!((outcome.queues[0].processed - 10.0).abs() < 1e-6, "{:?}", outcome.queues[0]);
 }
+
+#[test]
+fn a_worker_without_a_readiness_probe_takes_no_message_before_it_has_started() {
+    let queue = |start: &str| {
+        format!(
+            "{}\nworkloads: [{{name: default/worker, start_time: {start}}}]",
+            sqs("waiting: 100, messages: {constant: 0}")
+        )
+    };
+    let processed = |start: &str, second: i64| {
+        let outcome = run("20m", &queue(start), &cluster(2), &[]);
+        let ready = outcome.record.pods.iter().filter_map(|pod| pod.ready).max().unwrap();
+        assert!(ready.as_secs() < 60, "Ready as soon as their containers run: {ready:?}");
+        let sample = outcome.record.samples.iter().find(|sample| sample.at.as_secs() >= second).unwrap();
+        (100.0 - sample.queues[0].waiting - sample.queues[0].in_flight, outcome.queues[0].processed)
+    };
+    let (early, all) = processed("5m", 300);
+    assert!(early.abs() < 1e-6, "{early} messages done before anybody had started");
+    assert!((all - 100.0).abs() < 1e-3, "{all}");
+    let (early, _) = processed("0s", 300);
+    assert!((early - 100.0).abs() < 1e-3, "{early}");
+}
+
+#[test]
+fn a_pod_of_a_job_takes_its_message_when_it_has_started() {
+    let object = scaled_job(&format!("  maxReplicaCount: 10\n{}", batch_trigger("")));
+    let rest = format!("{BATCH_QUEUE}\nworkloads: [{{name: default/batch, start_time: 20s}}]");
+    let outcome = run("20m", &rest, &format!("{}{object}", cluster(1)), &[]);
+    assert!((outcome.queues[0].processed - 30.0).abs() < 1e-6, "{:?}", outcome.queues[0]);
+    let batch = outcome.record.pods.iter().filter(|pod| pod.name.starts_with("batch"));
+    let times = batch.filter_map(|pod| Some((pod.removed? - pod.started?).as_secs()));
+    assert!(times.filter(|seconds| *seconds == 80).count() >= 30, "twenty to start and sixty to work");
+}

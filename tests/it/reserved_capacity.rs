@@ -73,7 +73,7 @@ fn run_for(duration: &str, pool: &str, settings: &str) -> Outcome {
     run_file(&directory.path().join("scenario.yaml"))
 }
 
-fn run_file(path: &Path) -> Outcome {
+pub(crate) fn run_file(path: &Path) -> Outcome {
     let (scenario, _) = Scenario::load(path).unwrap();
     let policy = scenario.for_policy(None).unwrap();
     simulation::run(&scenario, policy, Catalog::embedded().unwrap(), scenario.seed, &mut |_| {}).unwrap()

@@ -5,7 +5,7 @@ use nodecast::catalog::PriceQuality;
 use nodecast::cloud::{Bill, BillItem, BillLine};
 use nodecast::domain::workload::ObjectName;
 use nodecast::domain::{
-    Accrual, Currency, HourlyRate, NodeId, NodePool, PodId, Resources, SimDuration, SimTime, Symbol, Versions,
+    Accrual, Currency, HourlyRate, Money, NodeId, NodePool, PodId, Resources, SimDuration, SimTime, Symbol, Versions,
     WorkloadId,
 };
 use nodecast::simulation::Outcome;
@@ -307,7 +307,7 @@ fn bill() -> Bill {
         line(RootVolume, Some(3), 904, 3_600, "0.002191781", Published),
         line(ControlPlane, None, 0, 3_600, "0.1", Published),
     ];
-    Bill { currency: Currency::Usd, lines }
+    Bill::plain(Currency::Usd, lines)
 }
 
 fn events() -> Vec<Event> {
@@ -355,6 +355,7 @@ fn sample(minute: i64) -> Sample {
         nodes_eligible: [1, 0, 0],
         nodes_unneeded: 0,
         cost_rate: rate(if minute < 11 { "0.096" } else { "0.2176" }),
+        cost: Money::ZERO,
         cpu_requested_milli: 1_100,
         cpu_allocatable_milli: 4_000,
         memory_requested_bytes: GIB,

@@ -379,6 +379,8 @@ impl Inquiry<'_, '_> {
         let found = if candidates.is_empty() { None } else { self.try_method(method, candidates, &mut allowances) };
         answer.work = self.asking.work().since(before);
         if method == Method::SingleNode {
+            // Each node was looked at by itself, in an order that time changes. It says nothing of the answer.
+            self.memory.passed_over.sort_unstable_by_key(|own| own.0);
             answer.met.extend(self.memory.passed_over.drain(..).map(|(node, kind)| (nodes[node], kind)));
         }
         answer.lasting = found == Some(Found::Nothing);

@@ -62,7 +62,7 @@ pub(super) struct Answer {
     pub(super) candidates: u32,
     /// What it was for upstream.
     pub(super) work: SearchWork,
-    /// What kept nodes.
+    /// What kept nodes, in their order in the cluster, which unlike that of the candidates no passing of time changes.
     pub(super) met: Vec<(NodeId, Obstacle)>,
     /// What each pool's budgets allowed.
     allowed: Vec<i64>,

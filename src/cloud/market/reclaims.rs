@@ -61,11 +61,22 @@ impl PoolEvent {
 pub struct PoolOutlook {
     /// In order of time of the notices.
     pub events: Vec<PoolEvent>,
+    /// Positions of those that give a warning, in order of time of the warnings: an event may be foreseen before another that
+    /// comes sooner.
+    pub warned: Vec<u32>,
     /// Times without an instance to give, in order of their beginning; they may overlap.
     pub shortages: Vec<(SimTime, SimTime)>,
 }
 
 impl PoolOutlook {
+    /// Of these events, which are in order, and shortages.
+    pub fn new(events: Vec<PoolEvent>, shortages: Vec<(SimTime, SimTime)>) -> Self {
+        let is_warned = |at: &u32| events[*at as usize].warning < events[*at as usize].at;
+        let mut warned: Vec<u32> = (0..u32::try_from(events.len()).unwrap_or(u32::MAX)).filter(is_warned).collect();
+        warned.sort_by_key(|&at| events[at as usize].warning);
+        Self { events, warned, shortages }
+    }
+
     /// Whether the pool has nothing to give at `now`.
     pub fn is_short(&self, now: SimTime) -> bool {
         self.shortages.iter().take_while(|(from, _)| *from <= now).any(|&(_, until)| now < until)
@@ -208,7 +219,7 @@ impl Reclaims {
             CapacityModel::Infinite => Vec::new(),
             _ => events.iter().map(short).collect(),
         };
-        PoolOutlook { events, shortages }
+        PoolOutlook::new(events, shortages)
     }
 
     /// Other pools whose events may reach `pool`, and how.
@@ -308,7 +319,7 @@ impl Reclaims {
             let Some(mean_up) = supply.on_demand_up() else { return PoolOutlook::default() };
             let mut stream = self.streams.stream("supply", &pool.stream_name());
             let shortages = self.down_times(&mut stream, (1.0, mean_up, mean_up), (1.0, 1.0, 1.0));
-            return PoolOutlook { events: Vec::new(), shortages };
+            return PoolOutlook::new(Vec::new(), shortages);
         }
         let mut stream = self.streams.stream("supply", &pool.stream_name());
         let mut shortages = self.down_times(&mut stream, supply.up(), supply.down());
@@ -339,7 +350,7 @@ impl Reclaims {
         } else {
             Vec::new()
         };
-        PoolOutlook { events, shortages }
+        PoolOutlook::new(events, shortages)
     }
 
     /// The times down of an alternating process until the end of the run.

@@ -101,7 +101,9 @@ pub enum TriggerSource {
     External {
         /// Its address.
         scaler_address: String,
-        /// Target.
+        /// Target: `targetValue` of the metadata, 1 without.
+        ///
+        /// Deviation: in KEDA the scaler answers with the target (`GetMetricSpec`), and the metadata has whatever keys it likes.
         target: Quantity,
     },
 }

@@ -1,6 +1,6 @@
 //! The table that `sweep` prints, and `sweep.csv`.
 
-use super::table::{difference, mean_cell};
+use super::table::{difference, mean_cell, warnings};
 use super::value;
 use super::verdict::{NO_INTERVAL, left_undone};
 use crate::experiment::figures::{FIGURES, Figure, find};
@@ -31,9 +31,7 @@ pub fn table(sweep: &Sweep) -> String {
     lines.extend(settings_table(sweep));
     lines.push(String::new());
     lines.extend(answer(sweep));
-    if !sweep.warnings.is_empty() {
-        lines.push(format!("{}, in the report", counted(sweep.warnings.len() as u64, "warning", "warnings")));
-    }
+    warnings(&sweep.warnings, &mut lines);
     lines.iter().map(|line| format!("{}\n", line.trim_end())).collect()
 }
 

@@ -39,7 +39,7 @@ pub fn table(comparison: &Comparison) -> String {
     objectives(comparison, &mut lines);
     lines.push(String::new());
     lines.extend(verdict(comparison));
-    warnings(comparison, &mut lines);
+    warnings(&comparison.warnings, &mut lines);
     lines.iter().map(|line| format!("{}\n", line.trim_end())).collect()
 }
 
@@ -164,8 +164,8 @@ pub(super) fn met(objective: &ObjectiveShare) -> String {
     format!("{} of {} runs ({} %)", objective.met, objective.judged, interval(share, whole))
 }
 
-fn warnings(comparison: &Comparison, lines: &mut Vec<String>) {
-    let warnings = &comparison.warnings;
+/// The first of the warnings.
+pub(super) fn warnings(warnings: &[String], lines: &mut Vec<String>) {
     if warnings.is_empty() {
         return;
     }

@@ -27,6 +27,7 @@ pub fn verdict(comparison: &Comparison) -> Vec<String> {
         sentences.push(format!("{} {} than {}{waits}.", policy.name, cost_words(paired), first.name));
     }
     sentences.extend((1..comparison.policies.len()).filter_map(|position| availability(comparison, position)));
+    sentences.extend(uneven(comparison));
     sentences.extend(estimated(comparison));
     let objectives = first.objectives.iter().enumerate();
     sentences.extend(objectives.map(|(position, objective)| objective_words(comparison, position, objective)));
@@ -84,6 +85,12 @@ fn availability(comparison: &Comparison, position: usize) -> Option<String> {
         String::new()
     };
     Some(format!("Replicas of {name} are missing for {amount} {word} than of {first}{none}."))
+}
+
+/// What decides the answer without being what was asked.
+fn uneven(comparison: &Comparison) -> impl Iterator<Item = String> {
+    let deciding = comparison.uneven.iter().filter(|own| own.decides);
+    deciding.map(|own| format!("This decides the answer: {}.", own.message))
 }
 
 /// That a large share of some bill rests on prices that nobody published.

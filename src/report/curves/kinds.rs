@@ -42,13 +42,12 @@ pub(in crate::report) fn nodes_by_type(outcome: &Outcome) -> Panel {
     panel
 }
 
-/// What a line of the bill is a kind of, in the order in which kinds are drawn; nothing for a discount, which belongs to
-/// all of them. What is taken back of instances counts against them.
+/// What a line of the net bill is a kind of, in the order in which kinds are drawn; nothing for what is taken back, which is
+/// off the others there.
 fn kind(line: &BillLine) -> Option<(usize, &'static str)> {
     match line.item {
         BillItem::Instance if line.capacity_type != Some(well_known::SPOT) => Some((0, "On-Demand instances")),
-        BillItem::Covered => Some((0, "On-Demand instances")),
-        BillItem::Instance | BillItem::FreeFirstHour => Some((1, "Spot instances")),
+        BillItem::Instance => Some((1, "Spot instances")),
         BillItem::ReservedInstances | BillItem::SavingsPlans => Some((2, "Commitments")),
         BillItem::CapacityReservation | BillItem::UnusedCapacityReservation | BillItem::UnusedCommitment => {
             Some((3, "Reservations and unused commitments"))
@@ -62,13 +61,8 @@ fn kind(line: &BillLine) -> Option<(usize, &'static str)> {
         | BillItem::CrossZoneTransfer
         | BillItem::PublicIpv4 => Some((6, "Network")),
         BillItem::NodeFee => Some((7, "Fees")),
-        BillItem::Discount => None,
+        BillItem::FreeFirstHour | BillItem::Covered | BillItem::Discount => None,
     }
-}
-
-/// Whether the account has a discount, which [`cost_by_kind`] leaves out.
-pub(in crate::report) fn has_discount(outcome: &Outcome) -> bool {
-    outcome.bill.lines.iter().any(|line| kind(line).is_none())
 }
 
 /// What is billed in an hour, in nano-units: the price of a running instance, the mean of anything else.
@@ -79,11 +73,11 @@ fn rate(line: &BillLine) -> i128 {
     line.amount.as_nanos() * HOUR / i128::from((line.to - line.from).as_micros())
 }
 
-/// What is billed in an hour at each instant, by kind.
+/// What an hour costs net at each instant, by kind.
 pub(in crate::report) fn cost_by_kind(outcome: &Outcome) -> Panel {
     let end = SimTime::ZERO + outcome.about.duration;
     let mut changes: BTreeMap<(usize, &'static str), BTreeMap<SimTime, i128>> = BTreeMap::new();
-    let lines = outcome.bill.lines.iter().filter(|line| line.to - line.from > SimDuration::ZERO);
+    let lines = outcome.bill.net().iter().filter(|line| line.to - line.from > SimDuration::ZERO);
     for (line, kind) in lines.filter_map(|line| Some((line, kind(line)?))) {
         let own = changes.entry(kind).or_default();
         *own.entry(line.from).or_default() += rate(line);

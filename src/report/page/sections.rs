@@ -277,7 +277,7 @@ pub(super) fn cost(page: &mut Html, summary: &Summary) {
     let cost = &summary.cost;
     let money = |amount| format::money_among(&summary.about.currency, amount, cost.total);
     let phases = format!(
-        "Instances cost {} while starting, {} while Ready, {} while draining.",
+        "Compute of nodes cost {} while starting, {} while Ready, {} while draining.",
         money(cost.phases.starting),
         money(cost.phases.useful),
         money(cost.phases.draining)
@@ -285,11 +285,19 @@ pub(super) fn cost(page: &mut Html, summary: &Summary) {
     page.element("p", &phases);
     let idle = format!(
         "{} ({} of the bill) paid for capacity that nobody requested: a node's cost times what is left of the fullest of its \
-         CPU, memory and accelerators.",
+         CPU, memory and accelerators, and what was bought ahead and left unused.",
         money(cost.idle.amount),
         format::percent(cost.idle.share)
     );
     page.element("p", &idle);
+    if cost.unused.amount > 0.0 {
+        let unused = format!(
+            "Of that, {} ({} of the bill) are reservations and commitments that nothing used.",
+            money(cost.unused.amount),
+            format::percent(cost.unused.share)
+        );
+        page.element("p", &unused);
+    }
     let unconfirmed = format!(
         "{} ({}) rests on prices that were estimated, derived or assumed rather than published or observed.",
         money(cost.unconfirmed.amount),
@@ -313,7 +321,9 @@ pub(super) fn cost(page: &mut Html, summary: &Summary) {
     for (name, parts) in breakdowns {
         let rows: Vec<Vec<String>> =
             parts.iter().map(|part| vec![part.name.clone(), money(part.amount), format::percent(part.share)]).collect();
-        let columns = [Column::Text(name), Column::Figure("cost"), Column::Figure("of the bill")];
+        // What is taken back makes the bill smaller than what is charged.
+        let share = if name == "item" { "of what is charged" } else { "of the bill" };
+        let columns = [Column::Text(name), Column::Figure("cost"), Column::Figure(share)];
         page.table(&columns, &rows, SUMMARY_FILE);
     }
     page.raw("</div>\n");

@@ -22,15 +22,15 @@ pub(super) fn summary(outcome: &Outcome) -> CostSummary {
     let total = outcome.bill.total();
     let hours = outcome.about.duration.as_secs_f64() / 3_600.0;
     let per_hour = (hours > 0.0).then(|| rounded(total.as_f64() / hours, 9));
-    let lines = || outcome.bill.lines.iter();
-    let node_lines = || lines().filter_map(|line| Some((line, node_of(outcome, line)?)));
+    let net = || outcome.bill.net().iter();
+    let node_lines = || net().filter_map(|line| Some((line, node_of(outcome, line)?)));
     let by_workload = by_workload(outcome);
     let idle = by_workload.get(IDLE).copied().unwrap_or_default();
     CostSummary {
         total: total.as_f64(),
         per_hour,
         per_month: (hours > 0.0).then(|| rounded(total.as_f64() / hours * HOURS_PER_MONTH, 9)),
-        by_item: parts(sums(lines().map(|line| (line.item.as_str().to_owned(), line.amount))), total),
+        by_item: by_item(outcome),
         nodes: node_lines().map(|(line, _)| line.amount).sum::<Money>().as_f64(),
         by_capacity_type: parts(
             sums(node_lines().map(|(line, node)| (label(line.capacity_type.or(node.capacity_type)), line.amount))),
@@ -43,9 +43,10 @@ pub(super) fn summary(outcome: &Outcome) -> CostSummary {
             total,
         ),
         by_workload: parts(by_workload, total),
-        by_price_quality: parts(sums(lines().map(|line| (line.quality.as_str().to_owned(), line.amount))), total),
-        unconfirmed: share(lines().filter(|line| !line.quality.is_fact()).map(|line| line.amount).sum(), total),
+        by_price_quality: parts(sums(net().map(|line| (line.quality.as_str().to_owned(), line.amount))), total),
+        unconfirmed: share(net().filter(|line| !line.quality.is_fact()).map(|line| line.amount).sum(), total),
         idle: share(idle, total),
+        unused: share(net().filter(|line| is_unused(line)).map(|line| line.amount).sum(), total),
         phases: phases(outcome),
     }
 }
@@ -90,22 +91,38 @@ fn share(amount: Money, total: Money) -> Share {
     Share { amount: amount.as_f64(), share }
 }
 
-/// Shares out the whole bill. A node's cost times the largest of its mean requests of CPU, memory and each kind of
+/// The lines of the bill as they are charged, so that what is taken back is negative. The share of each, taken back or not, is
+/// one of all that is charged before anything is taken back.
+fn by_item(outcome: &Outcome) -> Vec<Part> {
+    let sums = sums(outcome.bill.lines.iter().map(|line| (line.item.as_str().to_owned(), line.amount)));
+    let charged: Money = sums.values().copied().filter(|amount| *amount > Money::ZERO).sum();
+    let mut parts = parts(sums, charged);
+    parts.iter_mut().for_each(|part| part.share = part.share.abs());
+    parts
+}
+
+/// Whether a line of the net bill is for capacity that was bought ahead and that nothing used.
+fn is_unused(line: &BillLine) -> bool {
+    line.node.is_none() && line.item.is_compute()
+}
+
+/// Shares out the whole bill, net. A node's cost times the largest of its mean requests of CPU, memory and each kind of
 /// accelerator over the time billed is used, the rest idle: whoever holds all GPUs of a node leaves nothing of it to others.
 /// The used part goes to the pods of the node in proportion to the largest of their shares of these, times the time that
 /// they held them.
 fn by_workload(outcome: &Outcome) -> BTreeMap<String, Money> {
     let mut node_costs = vec![(Money::ZERO, SimDuration::ZERO); outcome.record.nodes.len()];
     let mut sums = BTreeMap::new();
-    for line in &outcome.bill.lines {
+    for line in outcome.bill.lines.iter().filter(|line| line.item == BillItem::Instance) {
+        if let Some((_, billed)) = line.node.and_then(|node| node_costs.get_mut(node.index())) {
+            *billed += line.to - line.from;
+        }
+    }
+    for line in outcome.bill.net() {
+        let label = if is_unused(line) { IDLE } else { CLUSTER };
         match line.node.and_then(|node| node_costs.get_mut(node.index())) {
-            Some((cost, billed)) => {
-                *cost += line.amount;
-                if line.item == BillItem::Instance {
-                    *billed += line.to - line.from;
-                }
-            }
-            None => *sums.entry(CLUSTER.to_owned()).or_insert(Money::ZERO) += line.amount,
+            Some((cost, _)) => *cost += line.amount,
+            None => *sums.entry(label.to_owned()).or_insert(Money::ZERO) += line.amount,
         }
     }
     let weights = weights_by_node(outcome);
@@ -113,13 +130,9 @@ fn by_workload(outcome: &Outcome) -> BTreeMap<String, Money> {
         if cost == Money::ZERO {
             continue;
         }
-        let used = portion(cost, used_billionths(node, billed), BILLION);
-        let all: i128 = weights.values().sum();
-        // Rounding the running sum, not each part, makes the parts add up to what is used.
-        let (mut reached, mut handed_out) = (0, Money::ZERO);
-        for (&workload, &weight) in weights {
-            reached += weight;
-            let part = portion(used, reached, all) - handed_out;
+        let used = cost.portion(used_billionths(node, billed), BILLION);
+        let mut handed_out = Money::ZERO;
+        for (&workload, part) in weights.keys().zip(used.shared_by(weights.values().copied())) {
             handed_out += part;
             *sums.entry(workload_name(outcome, workload)).or_insert(Money::ZERO) += part;
         }
@@ -127,19 +140,6 @@ fn by_workload(outcome: &Outcome) -> BTreeMap<String, Money> {
         *sums.entry(IDLE.to_owned()).or_insert(Money::ZERO) += left;
     }
     sums
-}
-
-/// `amount * numerator / denominator`, rounded to the nearest nano-unit; nothing when the denominator is not positive.
-fn portion(amount: Money, numerator: i128, denominator: i128) -> Money {
-    if denominator <= 0 {
-        return Money::ZERO;
-    }
-    let nanos = match amount.as_nanos().checked_mul(numerator) {
-        Some(product) => (product + denominator / 2).div_euclid(denominator),
-        // Beyond 128 bits a share in billionths is exact enough.
-        None => amount.as_nanos().saturating_mul(numerator.saturating_mul(BILLION) / denominator) / BILLION,
-    };
-    Money::from_nanos(nanos)
 }
 
 /// The largest of mean requested CPU, memory and accelerators over allocatable, in billionths of what `billed` time offered.
@@ -191,11 +191,11 @@ fn pod_weight(pod: &PodFacts, node: &NodeFacts, end: SimTime) -> i128 {
     largest * i128::from(until.saturating_since(from).as_micros())
 }
 
-/// Splits what instances cost at the instants at which their nodes became Ready and were told to go. The parts sum to
-/// the instance cost exactly.
+/// Splits what the compute of nodes costs net at the instants at which they became Ready and were told to go. The parts sum
+/// to it exactly.
 fn phases(outcome: &Outcome) -> PhaseCost {
     let (mut starting, mut useful, mut draining) = (Money::ZERO, Money::ZERO, Money::ZERO);
-    for line in outcome.bill.lines.iter().filter(|line| line.item == BillItem::Instance) {
+    for line in outcome.bill.net().iter().filter(|line| line.item.is_compute()) {
         let Some(node) = node_of(outcome, line) else { continue };
         let ready = node.ready.unwrap_or(SimTime::FAR_FUTURE);
         // A node told to go before it was Ready never drained anything: all of it was starting.
@@ -215,5 +215,5 @@ fn amount_until(line: &BillLine, instant: SimTime) -> Money {
         return line.amount;
     }
     let elapsed = i128::from(instant.saturating_since(line.from).as_micros());
-    portion(line.amount, elapsed, i128::from((line.to - line.from).as_micros()))
+    line.amount.portion(elapsed, i128::from((line.to - line.from).as_micros()))
 }

@@ -353,6 +353,9 @@ fn trigger<'s>(reader: &mut Reader<'s>, node: &Node<'s>) -> Result<Trigger, Scen
             .help(format!("KEDA refuses such a trigger; its scaler `{kind}` documents every field"))
     })?;
     warn_about_keys(reader, metadata_node, kind)?;
+    if matches!(source, TriggerSource::External { .. }) {
+        warn_about_target(reader, metadata_node)?;
+    }
     check_source(reader, metadata_node, &source)?;
     let use_cached_metrics = fields.optional("useCachedMetrics", |n, what| reader.truth(n, what))?.unwrap_or(false);
     if use_cached_metrics && matches!(source, TriggerSource::Resource { .. } | TriggerSource::Cron(_)) {
@@ -393,6 +396,27 @@ fn warn_about_keys<'s>(reader: &mut Reader<'s>, metadata: &Node<'s>, kind: &str)
         }
         reader.warn(entry.key_at, message, "ignored", &help);
     }
+    Ok(())
+}
+
+/// Warns of an external trigger that does not say what it holds its value against: in a cluster the scaler itself names the
+/// target, here the metadata has to.
+fn warn_about_target<'s>(reader: &mut Reader<'s>, metadata: &Node<'s>) -> Result<(), ScenarioError> {
+    const TARGET: &str = "targetValue";
+    let entries = reader.entries(metadata, "metadata")?;
+    if entries.iter().any(|entry| entry.key == TARGET) {
+        return Ok(());
+    }
+    let near = entries.iter().find(|entry| nearest(&entry.key, std::iter::once(TARGET)).is_some());
+    let (at, help) = match near {
+        Some(entry) => {
+            let shown: String = entry.key.chars().take(80).collect();
+            (entry.key_at, format!("did you mean `{TARGET}` by `{shown}`?"))
+        }
+        None => (metadata.at, format!("write `{TARGET}` into the metadata: what the scaler answers in a cluster")),
+    };
+    let message = format!("an external trigger without `{TARGET}`: its target is taken to be 1");
+    reader.warn(at, message, "no target here", &help);
     Ok(())
 }
 

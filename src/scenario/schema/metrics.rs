@@ -112,7 +112,7 @@ section! {
   - { metric: queue_depth, values: [{ at: 0s, value: 12 }] }
 ";
     {
-        "scaler" otherwise("`metric`"): Text("scalerAddress"), "The address of a KEDA trigger of the type `external` or `external-push`.";
+        "scaler" otherwise("`metric`"): Text("scalerAddress"), "The address of a KEDA trigger of the type `external` or `external-push`, whose metadata has the target as `targetValue`.";
         "trigger" otherwise("all of the scaler's"): Text("trigger"), "The trigger's name, where one scaler serves several.";
         "metric" otherwise("`scaler`"): Text("metric"), "What a HorizontalPodAutoscaler reads as External or Object.";
         "active_above" default("0"): Quantity, "The trigger is active above this.";

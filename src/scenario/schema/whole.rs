@@ -125,7 +125,7 @@ section! {
         "failures" default("0"): Number(0.0, 1.0), "The share of such pods that fail.";
         "init_time" default("0s"): Duration, "How long each init container runs.";
         "start_time" default("0s"): Duration,
-            "From the start of the containers until the application answers its probes.";
+            "From the start of the containers until the application answers its probes and takes messages of a queue.";
         "shutdown_time" default("1s"): Duration,
             "From the signal to stop until the containers have stopped, if the grace period allows it.";
     }

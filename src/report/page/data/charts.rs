@@ -123,10 +123,9 @@ fn drafts(outcome: &Outcome) -> Vec<Draft> {
     let cpu = memory.drain(..1).collect();
     add("cpu", "CPU requested of what nodes offer", cpu, &None);
     add("memory", "Memory requested of what nodes offer", memory, &None);
-    let discount = curves::has_discount(outcome).then(|| "The account's discount is not taken off here.".to_owned());
     let cost = curves::cost_by_kind(outcome);
     let nodes = Draft::new("nodes", "Nodes Ready", curves::nodes_by_type(outcome)).stacked();
-    let cost = Draft::new("cost", "Rate of cost", cost).stacked().noted(discount);
+    let cost = Draft::new("cost", "Rate of cost", cost).stacked();
     // What happened to the load, then to nodes and money.
     drafts.splice(3.min(drafts.len())..3.min(drafts.len()), [nodes, cost]);
     drafts

@@ -1,0 +1,192 @@
+//! The net bill: what is taken back, and what was bought ahead, spread over what it covers.
+//!
+//! No line of it is negative. That is why what remains of a life is summed up piece by piece, and what commitments cover is
+//! the difference from the list price, not the other way round.
+
+use super::reserved::ReservedLives;
+use super::{blank, charge};
+use crate::cloud::bill::{BillItem, BillLine};
+use crate::cloud::commitments::CoveredShare;
+use crate::cloud::ec2::Instance;
+use crate::domain::{Accrual, HourlyRate, Money, SimDuration, SimTime};
+
+/// Microseconds of an hour.
+const HOUR: i128 = 3_600_000_000;
+
+/// A stretch of an instance's life or of a reservation, with what commitments cover of it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Piece {
+    /// Its start.
+    pub from: SimTime,
+    /// Its end.
+    pub to: SimTime,
+    /// Time used within it at the On-Demand price.
+    pub ran: SimDuration,
+    /// What is covered of that.
+    pub share: CoveredShare,
+}
+
+/// What commitments cover, whose it is and when.
+#[derive(Default)]
+pub(super) struct Coverage {
+    /// For each instance, in order of time; stretches of which nothing is covered run on over full hours.
+    instances: Vec<Vec<Piece>>,
+    /// For each capacity reservation, clock hour by clock hour.
+    reservations: Vec<Vec<Piece>>,
+    /// What was bought and covered nothing, by the time for which it was paid.
+    unused: Vec<(SimTime, SimTime, Money)>,
+}
+
+impl Coverage {
+    /// Room for so many instances and reservations.
+    pub(super) fn new(instances: usize, reservations: usize) -> Self {
+        Self {
+            instances: vec![Vec::new(); instances],
+            reservations: vec![Vec::new(); reservations],
+            unused: Vec::new(),
+        }
+    }
+
+    /// Notes the next piece of an instance's life.
+    pub(super) fn note_instance(&mut self, number: usize, piece: Piece) {
+        let nothing = CoveredShare::default();
+        match self.instances[number].last_mut() {
+            Some(last) if last.to == piece.from && last.share == nothing && piece.share == nothing => {
+                last.to = piece.to;
+                last.ran += piece.ran;
+            }
+            _ => self.instances[number].push(piece),
+        }
+    }
+
+    /// Notes a clock hour of a reservation.
+    pub(super) fn note_reservation(&mut self, number: usize, piece: Piece) {
+        self.reservations[number].push(piece);
+    }
+
+    /// Notes what covered nothing between two instants.
+    pub(super) fn note_unused(&mut self, from: SimTime, to: SimTime, amount: Money) {
+        if amount != Money::ZERO {
+            self.unused.push((from, to, amount));
+        }
+    }
+
+    /// The hours of a reservation; none where nothing has been bought.
+    pub(super) fn of_reservation(&self, number: usize) -> &[Piece] {
+        self.reservations.get(number).map_or(&[], Vec::as_slice)
+    }
+
+    /// The pieces of an instance's life, if anything is covered of it.
+    fn of_instance(&self, number: usize) -> Option<&[Piece]> {
+        let pieces = self.instances.get(number)?;
+        pieces.iter().any(|piece| piece.share != CoveredShare::default()).then_some(pieces)
+    }
+}
+
+/// Net compute: what instances, reservations and commitments come to for whom. `lives` are the lines of each instance.
+pub(super) fn compute<'a>(
+    lives: impl Iterator<Item = (&'a Instance, &'a [BillLine])>,
+    reserved: &ReservedLives,
+    instances: &[Instance],
+    coverage: &Coverage,
+) -> Vec<BillLine> {
+    let mut net = Vec::new();
+    for (number, (instance, lines)) in lives.enumerate() {
+        let is_free = lines.iter().any(|line| line.item == BillItem::FreeFirstHour);
+        match coverage.of_instance(number) {
+            _ if is_free => {}
+            Some(pieces) => net.extend(of_life(instance, lines, pieces)),
+            None => net.extend_from_slice(lines),
+        }
+    }
+    net.extend(reserved.net_lines(instances, coverage));
+    let unused = coverage.unused.iter().map(|&(from, to, amount)| {
+        let rate = mean_rate(amount, to - from);
+        BillLine { amount, rate, billed: to - from, ..blank(BillItem::UnusedCommitment, None, from, to) }
+    });
+    net.extend(unused);
+    net
+}
+
+/// What is left of an instance's life at On-Demand prices, and what the commitments cost that cover the rest.
+fn of_life(instance: &Instance, lines: &[BillLine], pieces: &[Piece]) -> Vec<BillLine> {
+    let Some(first) = lines.iter().find(|line| line.rate != HourlyRate::ZERO) else { return lines.to_vec() };
+    let gross: Money = lines.iter().map(|line| line.amount).sum();
+    let ran = pieces.iter().fold(SimDuration::ZERO, |sum, piece| sum + piece.ran);
+    // Rounding up to a second and the minimum of a minute are covered by nobody.
+    let mut added = (gross - charge(instance.rate, ran)).max(Money::ZERO);
+    let mut meter = Meter::new(instance.rate);
+    let mut left = gross;
+    let mut net = Vec::new();
+    for (number, piece) in pieces.iter().enumerate() {
+        let mut amount = meter.read(piece.ran - piece.share.covered);
+        if number + 1 == pieces.len() {
+            amount += std::mem::replace(&mut added, Money::ZERO);
+        }
+        amount = amount.min(left);
+        left = left - amount;
+        let rate = if piece.share.covered == SimDuration::ZERO && piece.ran == piece.to - piece.from {
+            instance.rate
+        } else {
+            mean_rate(amount, piece.to - piece.from)
+        };
+        let line = BillLine { from: piece.from, to: piece.to, billed: piece.ran, rate, amount, ..first.clone() };
+        net.extend(fees(&line, &piece.share));
+        net.push(line);
+    }
+    net
+}
+
+/// What commitments cost for what they cover of `line`.
+pub(super) fn fees(line: &BillLine, share: &CoveredShare) -> Vec<BillLine> {
+    [(BillItem::ReservedInstances, share.by_reserved), (BillItem::SavingsPlans, share.by_plans)]
+        .into_iter()
+        .filter(|(_, amount)| *amount != Money::ZERO)
+        .map(|(item, amount)| {
+            let rate = mean_rate(amount, line.to - line.from);
+            let quality = blank(item, None, line.from, line.to).quality;
+            BillLine { item, amount, rate, quality, billed: share.covered, ..line.clone() }
+        })
+        .collect()
+}
+
+/// Charges a rate for pieces of time one after another, so that the amounts sum to what all of the time costs.
+pub(super) struct Meter {
+    rate: HourlyRate,
+    accrued: Accrual,
+}
+
+impl Meter {
+    /// A meter at nothing.
+    pub(super) const fn new(rate: HourlyRate) -> Self {
+        Self { rate, accrued: Accrual::ZERO }
+    }
+
+    /// What the next `span` costs.
+    pub(super) fn read(&mut self, span: SimDuration) -> Money {
+        let before = self.accrued.total();
+        self.accrued += Accrual::of(self.rate, span);
+        self.accrued.total() - before
+    }
+}
+
+/// What `amount` for `span` comes to in an hour.
+pub(super) fn mean_rate(amount: Money, span: SimDuration) -> HourlyRate {
+    let nanos = amount.as_nanos() * HOUR / i128::from(span.as_micros()).max(1);
+    HourlyRate::from_nanos(i64::try_from(nanos).unwrap_or(i64::MAX))
+}
+
+/// Takes a discount, in thousandths, off every line. The running sum is what is rounded, as the line of the discount is.
+pub(super) fn discount(permille: u32, net: &mut [BillLine]) {
+    let off = |sum: Money| Money::from_nanos((sum.as_nanos() * i128::from(permille) + 500).div_euclid(1_000));
+    let mut reached = Money::ZERO;
+    for line in net.iter_mut().filter(|_| permille > 0) {
+        let before = off(reached);
+        reached += line.amount;
+        line.amount = line.amount - (off(reached) - before);
+        line.rate = line.rate.scaled(1_000 - i64::from(permille), 1_000);
+    }
+}
+
+#[cfg(test)]
+mod tests;

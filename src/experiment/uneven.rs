@@ -1,0 +1,152 @@
+//! What makes a comparison uneven: nodes that one policy keeps and another need not, and autoscalers that never did anything.
+
+use serde::{Deserialize, Serialize};
+
+use super::comparison::Comparison;
+use super::points::Point;
+use crate::domain::words::counted;
+use crate::scenario::{Autoscaler, PolicyVariant};
+
+/// From this share of the difference of costs on, what is uneven decides the answer.
+const DECIDES: f64 = 0.5;
+
+/// What a policy has to do with its nodes.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Footing {
+    /// The policy's name in the comparison.
+    pub policy: String,
+    /// What adds and removes nodes; `None` where nothing does.
+    autoscaler: Option<&'static str>,
+    /// Its node groups.
+    groups: Vec<Group>,
+}
+
+/// A node group under one policy.
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Group {
+    name: String,
+    /// Nodes that the policy can never do without.
+    least: u32,
+    /// Whether nothing ever changes their number.
+    kept: bool,
+}
+
+impl Footing {
+    /// That of a policy, which the comparison calls `name`.
+    pub fn of(name: &str, policy: &PolicyVariant) -> Self {
+        let autoscaler = match policy.autoscaler {
+            Autoscaler::Karpenter => Some("Karpenter"),
+            Autoscaler::ClusterAutoscaler => Some("Cluster Autoscaler"),
+            Autoscaler::None => None,
+        };
+        let group = |group: &crate::domain::NodeGroup| {
+            let own = (i64::from(group.min_size), i64::from(group.max_size));
+            let limits = policy.flags.as_ref().and_then(|flags| flags.discovery.limits(group.name, &group.tags, own));
+            let least = limits.map_or(group.desired_size, |(min, _)| u32::try_from(min).unwrap_or(0));
+            Group { name: group.name.to_string(), least, kept: limits.is_none() }
+        };
+        Self { policy: name.to_owned(), autoscaler, groups: policy.manifests.node_groups.iter().map(group).collect() }
+    }
+
+    fn least(&self, name: &str) -> u32 {
+        self.groups.iter().find(|group| group.name == name).map_or(0, |group| group.least)
+    }
+
+    /// Groups of which this policy keeps more nodes than the other has to.
+    fn keeps_more(&self, other: &Self) -> Vec<&Group> {
+        self.groups.iter().filter(|group| group.kept && group.least > other.least(&group.name)).collect()
+    }
+}
+
+/// Something that makes a comparison uneven.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Uneven {
+    /// `launched_nothing` or `keeps_nodes`.
+    pub kind: String,
+    /// The policy.
+    pub policy: String,
+    /// The policy that it is not even with.
+    pub against: String,
+    /// What there is to say.
+    pub message: String,
+    /// Whether it decides the answer: at least half of the difference of the two costs comes from it.
+    pub decides: bool,
+}
+
+/// Finds what is uneven between the policies of a comparison, and adds it to the comparison and its warnings.
+pub fn weigh(comparison: &mut Comparison, footings: &[Footing]) {
+    let mut found = launched_nothing(comparison, footings);
+    for one in footings.iter().filter(|own| own.autoscaler.is_some()) {
+        for other in footings.iter().filter(|own| own.autoscaler.is_some() && own.policy != one.policy) {
+            found.extend(keeps_nodes(comparison, one, other));
+        }
+    }
+    // They matter more than what any one policy leaves out, of which a table shows the first few.
+    comparison.warnings.splice(0..0, found.iter().map(|uneven| uneven.message.clone()));
+    comparison.uneven = found;
+}
+
+fn points<'c>(comparison: &'c Comparison, policy: &'c str) -> impl Iterator<Item = &'c Point> {
+    comparison.points.iter().filter(move |point| point.policy == policy)
+}
+
+/// Policies whose autoscaler launched nothing in any replication, while that of another did.
+fn launched_nothing(comparison: &Comparison, footings: &[Footing]) -> Vec<Uneven> {
+    let launches = |own: &Footing| {
+        let position = comparison.policies.iter().position(|policy| policy.name == own.policy)?;
+        comparison.figure(position, "launches")?.mean.map(|mean| mean.mean)
+    };
+    let autoscaled = || footings.iter().filter_map(|own| Some((own, own.autoscaler?, launches(own)?)));
+    let Some((busy, _, _)) = autoscaled().find(|(_, _, launches)| *launches > 0.0) else { return Vec::new() };
+    autoscaled()
+        .filter(|(_, _, launches)| *launches <= 0.0)
+        .map(|(own, autoscaler, _)| Uneven {
+            kind: "launched_nothing".to_owned(),
+            policy: own.policy.clone(),
+            against: busy.policy.clone(),
+            message: format!(
+                "under {} {autoscaler} launched nothing, while nodes were launched under {}: it pays for nodes that were there \
+                 from the start, if for any",
+                own.policy, busy.policy
+            ),
+            decides: true,
+        })
+        .collect()
+}
+
+/// That one policy keeps nodes of groups that the other can do without.
+fn keeps_nodes(comparison: &Comparison, one: &Footing, other: &Footing) -> Option<Uneven> {
+    let groups = one.keeps_more(other);
+    if groups.is_empty() {
+        return None;
+    }
+    let each: Vec<String> = groups
+        .iter()
+        .map(|group| {
+            let (name, nodes) = (&group.name, counted(u64::from(group.least), "node", "nodes"));
+            let less = match other.groups.iter().find(|own| own.name == group.name) {
+                Some(own) if own.kept => format!("at {}", own.least),
+                Some(own) => format!("may go down to {}", own.least),
+                None => "is not there".to_owned(),
+            };
+            format!("{name} stays at {nodes} under {} and {less} under {}", one.policy, other.policy)
+        })
+        .collect();
+    let of_groups = |policy| {
+        let cost = |point: &Point| {
+            let names = groups.iter().map(|group| point.cost_by_origin.get(&group.name).copied().unwrap_or(0.0));
+            names.sum::<f64>()
+        };
+        points(comparison, policy).map(cost).sum::<f64>()
+    };
+    let cost = |policy| points(comparison, policy).filter_map(|point| *point.figures.first()?).sum::<f64>();
+    let kept = of_groups(&one.policy) - of_groups(&other.policy);
+    let whole = cost(&one.policy) - cost(&other.policy);
+    Some(Uneven {
+        kind: "keeps_nodes".to_owned(),
+        policy: one.policy.clone(),
+        against: other.policy.clone(),
+        message: format!("the policies keep different node groups: {}", each.join(", ")),
+        decides: kept * whole > 0.0 && kept.abs() >= DECIDES * whole.abs(),
+    })
+}
