@@ -71,7 +71,7 @@ pub enum UnremovableReason {
     CurrentlyBeingDeleted,
     /// Too much of it is asked for.
     NotUnderutilized,
-    /// A pod on it is waited for.
+    /// A pod on it must not be evicted, and the node is left until that pod has ended by itself. The node may well be unneeded.
     WaitsForCompletion,
     /// It was found not to be removable a while ago.
     RecentlyUnremovable,
@@ -95,7 +95,7 @@ impl UnremovableReason {
             Self::MinimalResourceLimitExceeded => "MinimalResourceLimitExceeded",
             Self::CurrentlyBeingDeleted => "CurrentlyBeingDeleted",
             Self::NotUnderutilized => "NotUnderutilized",
-            Self::WaitsForCompletion => "NotUnneededOtherReason",
+            Self::WaitsForCompletion => "BlockedByOnCompletionPod",
             Self::RecentlyUnremovable => "RecentlyUnremovable",
             Self::NoPlaceToMovePods => "NoPlaceToMovePods",
             Self::BlockedByPod => "BlockedByPod",
@@ -496,6 +496,8 @@ impl ScaleDown<'_> {
         for (nodes, kept) in [empty, drain].into_iter().zip(&mut chosen) {
             for node in nodes {
                 match self.withheld(node, &mut sizes, &mut limits) {
+                    // It has taken its place in the group and under the limits all the same: upstream looks at this last.
+                    Ok(_) if node.waits => findings[node.observed].reason = Some(UnremovableReason::WaitsForCompletion),
                     Ok(group) => kept.push((group, node)),
                     Err(reason) => findings[node.observed].reason = Some(reason),
                 }
@@ -537,9 +539,6 @@ impl ScaleDown<'_> {
         }
         if sizes[group] <= view.min {
             return Err(UnremovableReason::NodeGroupMinSizeReached);
-        }
-        if unneeded.waits {
-            return Err(UnremovableReason::WaitsForCompletion);
         }
         let amounts = |resource: Limited| amount(resource, &node.labels, &node.capacity, &node.allocatable);
         if !limits.try_remove(amounts) {
