@@ -14,9 +14,9 @@ use nodecast::domain::pod::{PodPhase, PodSpec};
 use nodecast::domain::workload::JobSpec;
 use nodecast::domain::{Quantity, SimDuration, Symbol};
 use nodecast::policy::replicas::keda::{
-    Composite, CronWindow, FallbackCounts, FallbackRead, Formula, JobDemand, JobPodView, JobTrigger, Partition, PollView,
-    QueryResult, QueueFigures, SourceReading, TriggerState, combine, composite, horizontal_pod_autoscaler, is_active, is_pending, plan_jobs,
-    poll, read_with_fallback, target_of, trigger_value,
+    Composite, CronWindow, FallbackCounts, FallbackRead, Formula, JobDemand, JobPodView, JobTrigger, Partition,
+    PollView, QueryResult, QueueFigures, SourceReading, TriggerState, combine, composite, horizontal_pod_autoscaler,
+    is_active, is_pending, plan_jobs, poll, read_with_fallback, target_of, trigger_value,
 };
 use serde_json::Value;
 
