@@ -554,7 +554,7 @@ fn modifiers_case(input: &Value, expected: &Value) -> Result<(), String> {
     let value = |name: &str| input["values"].get(name).map(Value::as_f64);
     let outcome = Formula::parse(&modifiers.formula).and_then(|formula| formula.evaluate(&value));
     let fallback = if input["fallback_replicas"].is_null() { None } else { Some(count(input, "fallback_replicas")?) };
-    let failing = values.iter().any(|value| failed(value));
+    let failing = values.iter().any(failed);
     let composite = |value| composite(&modifiers, value, fallback);
     if failing {
         return failed_modifiers_case(&values, outcome.ok().map(composite), expected);

@@ -2,6 +2,7 @@
 //! pod, why a node stays.
 
 use nodecast::catalog::Catalog;
+use nodecast::domain::SimDuration;
 use nodecast::experiment::explanation::{ExplainError, Explanation, Subject, explain};
 use nodecast::experiment::presentation::explanation::text;
 use nodecast::scenario::Scenario;
@@ -46,9 +47,9 @@ impl Place {
     }
 }
 
-/// The lines about groups: they begin with the name of one.
+/// The lines about groups: they begin with the name and the size of one.
 fn about_groups(answer: &Explanation) -> String {
-    let names = ["    full", "    large", "    tainted", "    workers"];
+    let names = ["    full (", "    large (", "    tainted (", "    workers ("];
     let shown = text(answer);
     let lines: Vec<&str> = shown.lines().filter(|line| names.iter().any(|name| line.starts_with(name))).collect();
     lines.join("\n")
@@ -90,6 +91,13 @@ fn a_pod_for_which_a_group_grew_is_told_what_was_weighed_and_so_is_the_decision(
         assert!(round.figure.is_some_and(|waste| (0.0..2.0).contains(&waste)), "{round:?}");
         assert_eq!(round.left, group.grows_to.is_some(), "one of them is left, and grows");
     }
+    let soon = triggered.at + SimDuration::from_secs(15);
+    let coming = place.ask(&Subject::Pod { name: pod.name, at: Some(soon) }).unwrap();
+    assert!(
+        text(&coming).contains("the Cluster Autoscaler: it has room on a node that is on its way\n"),
+        "{}",
+        text(&coming)
+    );
     let decision = place.ask(&Subject::Decision { id: "up1".to_owned() }).unwrap();
     assert_eq!(decision.at_seconds, triggered.at.as_secs_f64());
     let own = decision.decision.unwrap();

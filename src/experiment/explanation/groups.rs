@@ -15,7 +15,7 @@ pub struct ScaleUpFigures {
     pub result: &'static str,
     /// What the program makes of the pod that was asked about.
     pub pod: Option<String>,
-    /// The groups, in order of name.
+    /// The groups, in order of name; none if a pod was asked about that no group is weighed for.
     pub groups: Vec<GroupFigures>,
     /// Whether a draw decides among several groups.
     pub by_lot: bool,
@@ -237,10 +237,13 @@ impl Inquiry<'_> {
             Standing::RoomToCome => "it has room on a node that is on its way".to_owned(),
             Standing::LeftOut => "it is left out".to_owned(),
         });
+        // For another pod groups may be weighed all the same, but that is not what was asked.
+        let weighed = answer.standing.is_none_or(|standing| standing == Standing::Considered);
+        let groups = answer.groups.iter().filter(|_| weighed);
         ScaleUpFigures {
             result: answer.result,
             pod: standing,
-            groups: answer.groups.iter().map(|group| self.group_figures(group)).collect(),
+            groups: groups.map(|group| self.group_figures(group)).collect(),
             by_lot: answer.by_lot,
         }
     }

@@ -214,19 +214,12 @@ impl ScaleDown<'_> {
     }
 
     /// What to say of nodes before any is looked at.
-    fn first_findings(&self, candidates: &[usize]) -> Vec<NodeFinding> {
+    fn first_findings(&self) -> Vec<NodeFinding> {
         let still_to_come = NodeFinding { passed_over: Some(PassedOver::StillToCome), ..NodeFinding::default() };
         let mut findings = vec![still_to_come; self.seen.nodes.len()];
         for &at in self.nodes {
             let deleted = self.seen.deletions.contain(self.seen.nodes[at].id);
-            let candidate = candidates.contains(&at);
-            findings[at].passed_over = if deleted {
-                Some(PassedOver::BeingDeleted)
-            } else if candidate {
-                None
-            } else {
-                self.passed_over(at)
-            };
+            findings[at].passed_over = if deleted { Some(PassedOver::BeingDeleted) } else { self.passed_over(at) };
         }
         findings
     }
@@ -253,7 +246,7 @@ impl ScaleDown<'_> {
         self.planner.latest_update = Some(now);
         self.planner.unremovable_until.retain(|_, until| *until > now);
         self.inject_evicted();
-        let mut findings = self.first_findings(candidates);
+        let mut findings = self.first_findings();
         let budgets = RemainingBudgets::new(seen.budgets);
         let listed: Vec<usize> =
             candidates.iter().copied().filter(|&at| !seen.deletions.contain(seen.nodes[at].id)).collect();

@@ -7,7 +7,11 @@ use crate::report::format::{counted, span};
 
 /// How a scale-up ends, and what is made of the pod.
 pub(super) fn outcome(weighed: &ScaleUpFigures) -> String {
-    let pod = weighed.pod.as_ref().map_or_else(String::new, |standing| format!("{standing}; "));
+    let pod = match &weighed.pod {
+        Some(standing) if weighed.groups.is_empty() => return standing.clone(),
+        Some(standing) => format!("{standing}; "),
+        None => String::new(),
+    };
     let drawn = if weighed.by_lot { ", by lot among equals" } else { "" };
     format!("{pod}scale-up {}{drawn}", weighed.result)
 }
