@@ -99,7 +99,7 @@ fn a_pod_for_which_a_group_grew_is_told_what_was_weighed_and_so_is_the_decision(
         text(&coming)
     );
     let decision = place.ask(&Subject::Decision { id: "up1".to_owned() }).unwrap();
-    assert_eq!(decision.at_seconds, triggered.at.as_secs_f64());
+    assert!((decision.at_seconds - triggered.at.as_secs_f64()).abs() < 1e-6);
     let own = decision.decision.unwrap();
     assert_eq!((&*own.reason, &*own.outcome), ("ScaleUp", "succeeded"));
     let grown = |groups: &[nodecast::experiment::explanation::GroupFigures]| -> Vec<(String, i64)> {
