@@ -14,9 +14,9 @@ use nodecast::domain::pod::{PodPhase, PodSpec};
 use nodecast::domain::workload::JobSpec;
 use nodecast::domain::{Quantity, SimDuration, Symbol};
 use nodecast::policy::replicas::keda::{
-    CronWindow, FallbackCounts, FallbackRead, Formula, JobDemand, JobPodView, JobTrigger, Partition, PollView,
-    QueryResult, QueueFigures, SourceReading, combine, composite, horizontal_pod_autoscaler, is_pending, plan_jobs,
-    poll, read_with_fallback, target_of, trigger_value,
+    Composite, CronWindow, FallbackCounts, FallbackRead, Formula, JobDemand, JobPodView, JobTrigger, Partition,
+    PollView, QueryResult, QueueFigures, SourceReading, TriggerState, combine, composite, horizontal_pod_autoscaler,
+    is_active, is_pending, plan_jobs, poll, read_with_fallback, target_of, trigger_value,
 };
 use serde_json::Value;
 
@@ -538,9 +538,12 @@ fn mapping_case(input: &Value, expected: &Value) -> Result<(), String> {
 }
 
 fn modifiers_case(input: &Value, expected: &Value) -> Result<(), String> {
-    let unreadable = |value: &&Value| !value.is_null() && !value.is_number();
-    if let Some(value) = input["values"].as_object().into_iter().flatten().map(|(_, value)| value).find(unreadable) {
-        return Err(format!("values: {value} is neither a number nor null"));
+    // A trigger without a value is nil to the formula; one that says "error" failed.
+    let failed = |value: &&Value| value.as_str() == Some("error");
+    let unreadable = |value: &&Value| !value.is_null() && !value.is_number() && !failed(value);
+    let values: Vec<&Value> = input["values"].as_object().into_iter().flatten().map(|(_, value)| value).collect();
+    if let Some(value) = values.iter().find(|value| unreadable(value)) {
+        return Err(format!("values: {value} is neither a number nor null nor \"error\""));
     }
     let modifiers = ScalingModifiers {
         formula: text(input, "formula")?.unwrap_or_default().to_owned(),
@@ -551,9 +554,14 @@ fn modifiers_case(input: &Value, expected: &Value) -> Result<(), String> {
     let value = |name: &str| input["values"].get(name).map(Value::as_f64);
     let outcome = Formula::parse(&modifiers.formula).and_then(|formula| formula.evaluate(&value));
     let fallback = if input["fallback_replicas"].is_null() { None } else { Some(count(input, "fallback_replicas")?) };
+    let failing = values.iter().any(failed);
+    let composite = |value| composite(&modifiers, value, fallback);
+    if failing {
+        return failed_modifiers_case(&values, outcome.ok().map(composite), expected);
+    }
     let metric = match outcome {
         Err(_) if flag_or(expected, "error", false)? => return Ok(()),
-        other => composite(&modifiers, other.map_err(|error| error.to_string())?, fallback),
+        other => composite(other.map_err(|error| error.to_string())?),
     };
     same("error", false, flag_or(expected, "error", false)?)?;
     let wanted = number_or(expected, "metric", metric.milli as f64 / 1000.0)?;
@@ -561,6 +569,28 @@ fn modifiers_case(input: &Value, expected: &Value) -> Result<(), String> {
     same("active", metric.active, flag_or(expected, "active", metric.active)?)?;
     let replicas = per_target(metric.milli, modifiers.target.milli_value());
     same("hpa_replicas", replicas, integer(expected, "hpa_replicas")?.unwrap_or(replicas))
+}
+
+/// A formula one of whose triggers failed: whatever it makes of the others, the object is not active.
+fn failed_modifiers_case(values: &[&Value], metric: Option<Composite>, expected: &Value) -> Result<(), String> {
+    let state = |value: &&Value| TriggerState { active: value.is_number(), failed: value.is_string() };
+    let states: Vec<TriggerState> = values.iter().map(state).collect();
+    let source = TriggerSource::read("redis", &metadata(&Value::Null), None).map_err(|problem| problem.to_string())?;
+    let metric_type = TriggerMetricType::AverageValue;
+    let trigger = Trigger { name: None, source, metric_type, use_cached_metrics: false };
+    let target = ScaleTargetRef { kind: Symbol::new("Deployment"), name: Symbol::new("case") };
+    let object = ScaledObject::new(Symbol::new("default"), Symbol::new("case"), target, vec![trigger; states.len()]);
+    let active = is_active(&object, &states, Some(metric.is_some_and(|metric| metric.active)));
+    same("active", active, flag_or(expected, "active", false)?)?;
+    same("error", true, flag_or(expected, "error", true)?)?;
+    match (&expected["metric"], metric) {
+        (Value::Null, _) => Ok(()),
+        (_, None) => Err("the formula has no value".to_owned()),
+        (_, Some(metric)) => {
+            let wanted = number_or(expected, "metric", 0.0)?;
+            same("metric in thousandths", metric.milli, (wanted * 1000.0).round() as i64)
+        }
+    }
 }
 
 /// A number as a case or a manifest writes it; nothing is zero.

@@ -10,6 +10,7 @@
 //! did, with no limit of time passed since, is not gone through again: only where searches for room begin can differ.
 
 mod groups;
+pub mod inquiry;
 mod notes;
 mod observation;
 mod removal;

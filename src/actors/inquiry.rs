@@ -1,5 +1,8 @@
 //! What people ask of a running simulation. Each answer comes from the code that decides; the run goes on as if nobody had
 //! asked, if it goes on at all.
 
+pub use super::cluster_autoscaler::inquiry::{
+    GroupAnswer, OptionAnswer, ScaleDownAnswer, ScaleUpAnswer, Standing, scale_down, scale_up,
+};
 pub use super::karpenter::inquiry::{Destination, Launch, NodeAnswer, PodAnswer, Removal, node, pod, removal};
 pub use super::scheduler_loop::inquire as kube_scheduler;

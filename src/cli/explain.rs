@@ -41,7 +41,7 @@ pub(super) struct Arguments {
 /// What is asked about.
 #[derive(Subcommand, Debug)]
 enum About {
-    /// Why a node is not consolidated, and where its pods would go
+    /// Why a node stays: what stands against its removal, and where its pods would go
     Node {
         /// The node, as nodes.csv names it
         name: String,
@@ -49,9 +49,9 @@ enum About {
         #[arg(long, value_name = "TIME")]
         at: Moment,
     },
-    /// Why a decision of Karpenter's disruption was made, and what became of it
+    /// Why a decision of Karpenter's disruption or of the Cluster Autoscaler was made, and what became of it
     Decision {
-        /// Its id in the report and in events.jsonl, for example d7
+        /// Its id: d7 in the report and in events.jsonl; up2 and down3 for the second growth and third removal of the Cluster Autoscaler
         id: String,
     },
     /// Why a pod waits, or where it went and why

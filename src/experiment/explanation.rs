@@ -3,9 +3,11 @@
 //! A run is deterministic, so it can be asked: it is run once to know what happened, and once more up to the moment in
 //! question, where the code that decides is asked for its reasons.
 
+mod groups;
 mod moment;
 mod subjects;
 
+pub use groups::{GroupFigures, OptionFigures, RoundFigures, ScaleDownFigures, ScaleUpFigures};
 pub use moment::{Moment, MomentError};
 use serde::Serialize;
 
@@ -24,16 +26,16 @@ use crate::world::record::{CommandId, Record};
 /// What is asked about.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Subject {
-    /// Why a node is not consolidated.
+    /// Why a node stays.
     Node {
         /// Its name.
         name: String,
         /// When.
         at: SimTime,
     },
-    /// Why a decision of Karpenter's disruption was made, and what became of it.
+    /// Why a decision was made, and what became of it.
     Decision {
-        /// Its id, as `d7`.
+        /// Its id: `d7` of Karpenter's disruption; `up2`, `down3` of the Cluster Autoscaler, its second growth and third removal.
         id: String,
     },
     /// Why a pod waits, or where it went and why.
@@ -101,6 +103,8 @@ pub struct NodeExplanation {
     pub together: Vec<String>,
     /// What consolidation of it alone would come to, whatever stands against it.
     pub removal: Option<RemovalFigures>,
+    /// What the Cluster Autoscaler makes of it, where that runs.
+    pub cluster_autoscaler: Option<ScaleDownFigures>,
     /// Decisions that concerned it, in the whole run.
     pub decisions: Vec<String>,
 }
@@ -173,7 +177,7 @@ pub struct PodFigures {
 pub struct DecisionExplanation {
     /// Its id.
     pub id: String,
-    /// `Empty`, `Drifted` or `Underutilized`.
+    /// `Empty`, `Drifted` or `Underutilized`; of the Cluster Autoscaler `ScaleUp` or `ScaleDown`.
     pub reason: String,
     /// The nodes to remove.
     pub nodes: Vec<String>,
@@ -185,6 +189,10 @@ pub struct DecisionExplanation {
     pub because: Option<String>,
     /// What the code that decided says at that moment.
     pub removal: Option<RemovalFigures>,
+    /// What the Cluster Autoscaler weighed at that moment, if it decided that groups grow.
+    pub scale_up: Option<ScaleUpFigures>,
+    /// What it made of each node, if it decided that nodes go.
+    pub scale_down: Vec<ScaleDownFigures>,
     /// Nodes launched for it, and what became of each.
     pub launched: Vec<String>,
     /// What happened of it, in order.
@@ -223,6 +231,12 @@ pub struct PodExplanation {
     pub claimed_at_seconds: Option<f64>,
     /// What each NodePool that was asked said to the pod then, instance type by instance type.
     pub node_pools: Vec<PoolExplanation>,
+    /// What the Cluster Autoscaler would do for it, while it waits; of a pod for which a group grew, what it weighed then.
+    pub cluster_autoscaler: Option<ScaleUpFigures>,
+    /// The decision by which a group grew for it.
+    pub grown_by: Option<String>,
+    /// When that was.
+    pub grown_at_seconds: Option<f64>,
     /// The decision that removed its node.
     pub evicted_by: Option<String>,
 }
@@ -436,7 +450,7 @@ fn names_near<'n>(given: &str, names: impl Iterator<Item = &'n str> + Clone) -> 
     }
 }
 
-/// The command that an id names.
+/// A decision of Karpenter's disruption that an id names.
 fn command_of(outcome: &Outcome, id: &str) -> Option<CommandId> {
     CommandId::parse(id).filter(|own| (own.0 as usize) < outcome.record.commands.len())
 }

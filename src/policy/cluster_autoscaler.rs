@@ -17,6 +17,7 @@ pub mod drainability;
 pub mod equivalence;
 pub mod estimator;
 pub mod expander;
+pub mod findings;
 pub mod flags;
 mod ground;
 pub mod pods;
@@ -37,7 +38,7 @@ pub use view::{GroupActions, Observation, ResizeError};
 
 use std::sync::Arc;
 
-use crate::domain::{NodeId, ResourceName, SimDuration, SimTime};
+use crate::domain::{NodeId, PodId, ResourceName, SimDuration, SimTime};
 use cluster_state::ClusterState;
 use pods::{Hints, WaitingPod};
 use quotas::{Left, Limited};
@@ -114,6 +115,8 @@ pub struct ClusterAutoscaler {
     last_delete: SimTime,
     last_delete_failure: SimTime,
     speed: Option<u32>,
+    /// Whether a scale-up says why nodes of groups do not take pods.
+    explains: bool,
 }
 
 impl ClusterAutoscaler {
@@ -131,6 +134,7 @@ impl ClusterAutoscaler {
             last_delete: long_ago,
             last_delete_failure: long_ago,
             speed: None,
+            explains: false,
             flags,
         }
     }
@@ -170,6 +174,17 @@ impl ClusterAutoscaler {
     /// Source: Cluster Autoscaler 1.36 `loop/trigger.go`.
     pub fn continues_at_once(&self, start_before_last: SimTime) -> bool {
         self.flags.frequent_loops && (self.last_scale_up >= start_before_last || self.last_delete >= start_before_last)
+    }
+
+    /// The same program, which says of each group why its nodes do not take a pod. For questions: nothing else differs.
+    #[must_use]
+    pub fn explaining(&self) -> Self {
+        Self { explains: true, ..self.clone() }
+    }
+
+    /// The node with room for a pod, as the last iteration found; it may be one that is still to come.
+    pub fn room_found_for(&self, pod: PodId) -> Option<NodeId> {
+        self.hints.found(pod)
     }
 
     /// One iteration. `ties` draws among so many equal options.
@@ -377,15 +392,20 @@ impl ClusterAutoscaler {
             nodes,
             registered: seen.nodes.len(),
             speed: self.speed,
+            explains: self.explains,
         }
     }
 
     fn is_in_cooldown(&self, now: SimTime) -> bool {
+        !self.flags.scale_down_delay_type_local && self.cooldown_until() > now
+    }
+
+    /// Until when no node goes because of what happened before, where delays count for all groups together.
+    pub fn cooldown_until(&self) -> SimTime {
         let flags = &self.flags;
-        !flags.scale_down_delay_type_local
-            && (self.last_scale_up + flags.scale_down_delay_after_add > now
-                || self.last_delete_failure + flags.scale_down_delay_after_failure > now
-                || self.last_delete + flags.scale_down_delay_after_delete > now)
+        let after_add = self.last_scale_up + flags.scale_down_delay_after_add;
+        let after_failure = self.last_delete_failure + flags.scale_down_delay_after_failure;
+        after_add.max(after_failure).max(self.last_delete + flags.scale_down_delay_after_delete)
     }
 
     /// Which nodes of groups lose or get the soft taint: removals first, only so many changes.

@@ -81,3 +81,29 @@ fn a_pod_that_got_a_node_is_told_which_types_the_claim_left_out() {
     let shown = text(&answer);
     assert!(shown.contains("a new node of NodePool first would be launched for it: m5.large"), "{shown}");
 }
+
+#[test]
+fn a_name_that_was_given_again_means_the_pod_that_there_was_at_the_moment() {
+    let directory = tempfile::tempdir().unwrap();
+    let set = "apiVersion: apps/v1\nkind: StatefulSet\nmetadata: {name: db}\nspec:\n  replicas: 1\n  serviceName: db\n  \
+               selector: {matchLabels: {app: db}}\n  template:\n    metadata: {labels: {app: db}}\n    spec:\n      \
+               containers: [{name: app, image: app, resources: {requests: {cpu: 100m}}}]\n";
+    let steps = "timeline: [{at: 2m, scale: {workload: default/db, replicas: 0}}, {at: 5m, scale: {workload: default/db, replicas: 1}}]\n";
+    let types = pool("first", 9, "{key: node.kubernetes.io/instance-type, operator: In, values: [m5.large]}", "");
+    std::fs::write(directory.path().join("scenario.yaml"), format!("{SCENARIO}{steps}")).unwrap();
+    std::fs::write(directory.path().join("manifests.yaml"), format!("{set}{types}")).unwrap();
+    let loaded = Scenario::load(&directory.path().join("scenario.yaml"));
+    let scenario = loaded.unwrap_or_else(|error| panic!("{}", error.render())).0;
+    let policy = scenario.for_policy(None).unwrap();
+    let ask = |seconds: Option<i64>| {
+        let at = seconds.map(|seconds| SimTime::ZERO + SimDuration::from_secs(seconds));
+        let subject = Subject::Pod { name: "default/db-0".to_owned(), at };
+        let answer = explain(&scenario, policy, Catalog::embedded().unwrap(), scenario.seed, &subject).unwrap();
+        answer.pod.unwrap().events.first().map(|event| event.at_seconds).unwrap()
+    };
+    // Of the moments between the two the last one before is meant.
+    assert!(ask(Some(100)) < 10.0 && ask(Some(240)) < 10.0);
+    for later in [Some(400), None] {
+        assert!((300.0..310.0).contains(&ask(later)));
+    }
+}

@@ -19,6 +19,7 @@ mod disruption_cases;
 mod disruption_properties;
 mod edits;
 mod experiments;
+mod explain_groups;
 mod explain_pods;
 mod faults;
 mod fidelity;

@@ -28,6 +28,11 @@ pub(super) struct Noted {
 }
 
 impl Noted {
+    /// Why a node was last found not to be removable, while that holds.
+    pub(super) fn of_node(&self, node: NodeId) -> Option<&str> {
+        self.nodes.get(&node).map(|why| &**why)
+    }
+
     /// Forgets a node that is gone.
     pub(super) fn forget(&mut self, node: NodeId) {
         self.nodes.remove(&node);

@@ -96,6 +96,17 @@ impl Seen {
         self.pods.iter().any(|pod| matches!(pod.place, PodPlace::Unschedulable | PodPlace::Unprocessed))
     }
 
+    /// The place of a node, if it is there.
+    pub(super) fn place_of(&self, node: NodeId) -> Option<usize> {
+        self.nodes.iter().position(|view| view.id == node)
+    }
+
+    /// The place of a pod, if it waits for a node.
+    pub(super) fn waiting(&self, pod: PodId) -> Option<usize> {
+        let waits = |place| matches!(place, PodPlace::Unschedulable | PodPlace::Unprocessed);
+        self.pods.iter().position(|view| view.id == pod && waits(view.place))
+    }
+
     /// How many groups there are.
     pub(super) const fn group_count(&self) -> usize {
         self.groups.len()

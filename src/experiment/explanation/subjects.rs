@@ -4,12 +4,13 @@ use super::{
     BudgetFigures, DecisionExplanation, EventFigures, ExplainError, Inquiry, MethodFigures, NodeExplanation,
     PodExplanation, SchedulerFigures, command_of, karpenter_says, names_near,
 };
+use crate::actors::Autoscaler;
 use crate::actors::inquiry::{self, Destination, PodAnswer};
 use crate::domain::{NodeId, PodId, SimTime, Symbol};
 use crate::report::pack::PoolExplanation;
 use crate::report::summary::DecisionFigures;
 use crate::report::summary::churn::moves::removals;
-use crate::world::record::{CommandId, Event, NodeFacts, NodeOrigin};
+use crate::world::record::{CommandId, Event, NodeFacts, NodeOrigin, PodFacts};
 
 impl Inquiry<'_> {
     /// Why a node stays.
@@ -27,7 +28,9 @@ impl Inquiry<'_> {
             let help = format!("it is there from {}{until}", self.when(facts.requested));
             return Err(ExplainError::NotThere { kind: "node", name: name.to_owned(), at: self.when(at), help });
         }
-        let answer = inquiry::node(self.run_to(at).context_mut(), at, node);
+        let mut run = self.run_to(at);
+        let answer = inquiry::node(run.context_mut(), at, node);
+        let scale_down = inquiry::scale_down(run.context_mut(), at, node);
         let text = |symbol: Option<Symbol>| symbol.map(|symbol| symbol.to_string());
         let mut found = NodeExplanation {
             name: facts.name.clone(),
@@ -43,10 +46,11 @@ impl Inquiry<'_> {
             budgets: Vec::new(),
             together: Vec::new(),
             removal: None,
+            cluster_autoscaler: scale_down.map(|answer| self.scale_down_figures(node, &answer)),
             decisions: self.decisions_about(node),
         };
         let Some(answer) = answer else {
-            found.because = Some(self.no_say(facts, at));
+            found.because = found.cluster_autoscaler.is_none().then(|| self.no_say(facts, at));
             return Ok(found);
         };
         let methods = answer.methods.into_iter().map(|(method, reasons)| MethodFigures { method, reasons });
@@ -60,9 +64,12 @@ impl Inquiry<'_> {
         Ok(found)
     }
 
-    /// Why Karpenter's disruption has no say about a node.
+    /// Why nobody that removes nodes has a say about a node.
     fn no_say(&self, facts: &NodeFacts, at: SimTime) -> String {
         match facts.origin {
+            NodeOrigin::NodeGroup(_) if matches!(self.setup.autoscaler, Autoscaler::ClusterAutoscaler(_)) => {
+                "the Cluster Autoscaler does not see it: it has not registered, or is gone".to_owned()
+            }
             NodeOrigin::NodeGroup(group) => format!("node group {group} owns it: Karpenter does not disrupt it"),
             NodeOrigin::NodePool(_) if facts.launched.is_none_or(|launched| launched > at) => {
                 "its instance is not launched yet".to_owned()
@@ -81,17 +88,26 @@ impl Inquiry<'_> {
     fn decisions_about(&self, node: NodeId) -> Vec<String> {
         let commands = self.outcome.record.commands.iter().enumerate();
         let about = commands.filter(|(_, command)| command.concerned().contains(&node) || command.made.contains(&node));
-        about.map(|(index, _)| id_of(index).to_string()).collect()
+        let mut ids: Vec<String> = about.map(|(index, _)| id_of(index).to_string()).collect();
+        ids.extend(self.removals_of(node));
+        ids
     }
 
     /// Why a decision was made, and when.
     pub(super) fn decision(&self, text: &str) -> Result<(SimTime, DecisionExplanation), ExplainError> {
+        if let Some(found) = self.group_decision(text) {
+            return Ok(found);
+        }
         let count = self.outcome.record.commands.len();
         let id = command_of(self.outcome, text).ok_or_else(|| ExplainError::Unknown {
             kind: "decision",
             name: text.to_owned(),
-            help: match count {
-                0 => "Karpenter's disruption decided nothing in this run".to_owned(),
+            help: match (count, self.group_decisions()) {
+                (0, Some(groups)) => groups,
+                (0, None) if matches!(self.setup.autoscaler, Autoscaler::ClusterAutoscaler(_)) => {
+                    "the Cluster Autoscaler decided nothing in this run".to_owned()
+                }
+                (0, None) => "Karpenter's disruption decided nothing in this run".to_owned(),
                 _ => format!("its decisions are d1 to d{count}"),
             },
         })?;
@@ -113,6 +129,8 @@ impl Inquiry<'_> {
             outcome: own.outcome,
             because: own.because,
             removal,
+            scale_up: None,
+            scale_down: Vec::new(),
             launched: facts.made.iter().map(|&node| self.what_became_of(node)).collect(),
             events: events.map(|event| self.event(event)).collect(),
         };
@@ -143,7 +161,7 @@ impl Inquiry<'_> {
         }
     }
 
-    fn event(&self, event: &Event) -> EventFigures {
+    pub(super) fn event(&self, event: &Event) -> EventFigures {
         EventFigures {
             at_seconds: event.at.as_secs_f64(),
             kind: event.kind.as_str(),
@@ -155,10 +173,10 @@ impl Inquiry<'_> {
     /// Where a pod went, or why it waits; and the moment that the answer is about.
     pub(super) fn pod(&self, name: &str, at: Option<SimTime>) -> Result<(SimTime, PodExplanation), ExplainError> {
         let record = &self.outcome.record;
-        let pod = self.pod_named(name)?;
-        let facts = &record.pods[pod.index()];
         let until = at.unwrap_or_else(|| self.end());
         self.inside(until)?;
+        let pod = self.pod_named(name, until)?;
+        let facts = &record.pods[pod.index()];
         if facts.created > until {
             let help = format!("it is created {}", self.when(facts.created));
             return Err(ExplainError::NotThere { kind: "pod", name: name.to_owned(), at: self.when(until), help });
@@ -174,6 +192,15 @@ impl Inquiry<'_> {
             Some(node) => self.claim_of(pod, node).unzip(),
             None => (None, inquiry::pod(run.context_mut(), now, pod)),
         };
+        let (grown, groups) = match bound {
+            Some(bound) => {
+                self.growth_for(pod, bound).map_or((None, None), |(id, at, own)| (Some((id, at)), Some(own)))
+            }
+            None => {
+                let answer = inquiry::scale_up(run.context_mut(), now, Some(pod));
+                (None, answer.map(|answer| self.scale_up_figures(&answer)))
+            }
+        };
         let events = record.events.iter().filter(|event| event.pod == Some(pod) && event.at <= until);
         let explanation = PodExplanation {
             name: facts.name.clone(),
@@ -184,6 +211,9 @@ impl Inquiry<'_> {
             karpenter: karpenter.as_ref().map(|answer| karpenter_says(answer, |node| self.node_name(node))),
             claimed_at_seconds: claimed.map(SimTime::as_secs_f64),
             node_pools: karpenter.iter().flat_map(|answer| &answer.pools).map(PoolExplanation::of).collect(),
+            cluster_autoscaler: groups,
+            grown_at_seconds: grown.as_ref().map(|(_, at)| at.as_secs_f64()),
+            grown_by: grown.map(|(id, _)| id),
             evicted_by: self.evicted_by(pod),
         };
         Ok((now, explanation))
@@ -201,16 +231,22 @@ impl Inquiry<'_> {
         matches!(answer.destination, Destination::New(_)).then_some((at, answer))
     }
 
-    fn pod_named(&self, name: &str) -> Result<PodId, ExplainError> {
+    /// The pod of a name. A name that was given to several, one after the other, means the one that there was at the instant; where
+    /// there was none, the last before, and before all the first.
+    fn pod_named(&self, name: &str, at: SimTime) -> Result<PodId, ExplainError> {
         let record = &self.outcome.record;
         let (namespace, own) = name.rsplit_once('/').map_or((None, name), |(namespace, own)| (Some(namespace), own));
-        let is_it = |pod: &crate::world::record::PodFacts| {
+        let is_it = |pod: &PodFacts| {
             let workload = record.workloads.get(pod.workload.index());
             let of_namespace = |wanted: &str| workload.is_some_and(|own| own.name.namespace.as_str() == wanted);
             pod.name == own && namespace.is_none_or(of_namespace)
         };
-        let found = record.pods.iter().position(is_it).map(PodId::from_index);
-        found.ok_or_else(|| ExplainError::Unknown {
+        let named: Vec<usize> = (0..record.pods.len()).filter(|&index| is_it(&record.pods[index])).collect();
+        let before = |index: &&usize| record.pods[**index].created <= at;
+        let there = |index: &&usize| record.pods[**index].removed.is_none_or(|removed| removed > at);
+        let alive = named.iter().filter(before).rfind(there);
+        let found = alive.or_else(|| named.iter().rfind(before)).or_else(|| named.first());
+        found.map(|&index| PodId::from_index(index)).ok_or_else(|| ExplainError::Unknown {
             kind: "pod",
             name: name.to_owned(),
             help: names_near(own, record.pods.iter().map(|facts| facts.name.as_str())),
@@ -240,7 +276,8 @@ impl Inquiry<'_> {
         let removed = |command: &crate::world::record::CommandFacts| {
             command.nodes.contains(&node) && command.succeeded.is_some_and(|at| facts.deletion_requested >= Some(at))
         };
-        record.commands.iter().position(removed).map(|index| id_of(index).to_string())
+        let command = record.commands.iter().position(removed).map(|index| id_of(index).to_string());
+        command.or_else(|| self.removals_of(node).pop())
     }
 }
 

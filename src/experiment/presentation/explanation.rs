@@ -1,5 +1,7 @@
 //! An explanation as people read it.
 
+mod groups;
+
 use crate::experiment::explanation::{
     DecisionExplanation, EventFigures, Explanation, NodeExplanation, PodExplanation, PodFigures, RemovalFigures,
     SchedulerFigures,
@@ -63,6 +65,10 @@ fn about_node(node: &NodeExplanation, at: &str, currency: &str, lines: &mut Vec<
         lines.push("  consolidated alone, whatever stands against it:".to_owned());
         about_removal(removal, currency, lines);
     }
+    if let Some(found) = &node.cluster_autoscaler {
+        lines.push(format!("  the Cluster Autoscaler{}", groups::of_group(found)));
+        groups::about_node(found, lines);
+    }
     if !node.decisions.is_empty() {
         lines.push(format!("  decisions about it in this run: {}", node.decisions.join(", ")));
     }
@@ -111,13 +117,17 @@ fn about_destination(pod: &PodFigures) -> String {
 
 fn about_decision(decision: &DecisionExplanation, at: &str, currency: &str, lines: &mut Vec<String>) {
     let because = decision.because.as_ref().map_or_else(String::new, |why| format!(": {why}"));
+    let what = match &decision.scale_up {
+        Some(_) => "groups grow".to_owned(),
+        None => format!("remove {}", decision.nodes.join(", ")),
+    };
     lines.push(format!(
-        "decision {} after {at}: remove {} ({}), {}{because}",
-        decision.id,
-        decision.nodes.join(", "),
-        decision.reason,
-        decision.outcome
+        "decision {} after {at}: {what} ({}), {}{because}",
+        decision.id, decision.reason, decision.outcome
     ));
+    if decision.scale_up.is_some() || !decision.scale_down.is_empty() {
+        return groups::about_decision(decision, lines);
+    }
     lines.extend(decision.replacements.iter().map(|own| format!("  to be replaced by {own}")));
     match &decision.removal {
         Some(removal) => {
@@ -172,6 +182,14 @@ fn about_pod(pod: &PodExplanation, at: &str, lines: &mut Vec<String>) {
     if let Some(karpenter) = &pod.karpenter {
         let when = pod.claimed_at_seconds.map_or_else(String::new, |at| format!(" just before {}", span(at)));
         lines.push(format!("  Karpenter{when}: {karpenter}"));
+    }
+    if let Some(weighed) = &pod.cluster_autoscaler {
+        let when = match (&pod.grown_by, pod.grown_at_seconds) {
+            (Some(id), Some(at)) => format!(" at {} (decision {id})", span(at)),
+            _ => String::new(),
+        };
+        lines.push(format!("  the Cluster Autoscaler{when}: {}", groups::outcome(weighed)));
+        groups::about_groups(weighed, lines);
     }
     let mut verdicts = String::new();
     pod.node_pools.iter().for_each(|pool| pool.write(&mut verdicts));

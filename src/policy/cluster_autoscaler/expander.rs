@@ -129,6 +129,8 @@ impl GroupRanks {
     }
 
     /// The highest rank of a name; ranks below -1 never count.
+    ///
+    /// Source: Cluster Autoscaler 1.36 `expander/priority/priority.go`.
     fn rank(&self, name: &str) -> Option<i64> {
         let matching = self.0.iter().filter(|(rank, any)| *rank >= -1 && any.iter().any(|one| one.is_match(name)));
         matching.map(|(rank, _)| *rank).max()
@@ -182,39 +184,73 @@ pub struct ExpanderContext<'a> {
     pub cluster_nodes: usize,
 }
 
-/// The options that the chain leaves, as places in `options`: one, or several that a draw decides among, or none. `facts`
-/// holds what is known of each option's group, in the same order.
+/// What one filter of a chain made of the options that were left to it.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Round {
+    /// The filter.
+    pub filter: Expander,
+    /// The options that it was given, as places in the list, each with the figure that it goes by: pods, nodes, waste (0 is none, 2
+    /// all of CPU and memory), a score of prices, a rank. `None` where it has none.
+    pub figures: Vec<(usize, Option<f64>)>,
+    /// Those that it left.
+    pub left: Vec<usize>,
+}
+
+/// What each filter of the chain makes of the options, up to the one that leaves a single option. `facts` holds what is known of
+/// each option's group, in the same order.
 ///
 /// Source: Cluster Autoscaler 1.36 `expander/factory/chain.go`.
+pub fn rounds(
+    chain: &ExpanderChain,
+    options: &[ExpansionOption],
+    facts: &[GroupFacts<'_>],
+    context: &ExpanderContext<'_>,
+) -> Vec<Round> {
+    let mut rounds: Vec<Round> = Vec::with_capacity(chain.0.len());
+    for &filter in &chain.0 {
+        let figure = |at: usize| match filter {
+            Expander::Random => None,
+            Expander::MostPods => Some(options[at].pods.len() as f64),
+            Expander::LeastNodes => (options[at].nodes > 0).then_some(options[at].nodes as f64),
+            Expander::LeastWaste => waste(&options[at], facts[at].template),
+            Expander::Price => price_score(&options[at], &facts[at], context),
+            Expander::Priority => context.ranks?.rank(facts[at].id.as_str()).map(|rank| rank as f64),
+        };
+        let given = rounds.last().map_or_else(|| (0..options.len()).collect(), |round| round.left.clone());
+        let figures: Vec<(usize, Option<f64>)> = given.iter().map(|&at| (at, figure(at))).collect();
+        let left = match filter {
+            Expander::Random => given,
+            Expander::MostPods => best_by(&figures, |figure| -figure),
+            Expander::LeastNodes | Expander::LeastWaste | Expander::Price => best_by(&figures, |figure| figure),
+            // Without a rank for any of them all stay.
+            Expander::Priority if figures.iter().all(|(_, rank)| rank.is_none()) => given,
+            Expander::Priority => best_by(&figures, |figure| -figure),
+        };
+        let decided = left.len() == 1;
+        rounds.push(Round { filter, figures, left });
+        if decided {
+            break;
+        }
+    }
+    rounds
+}
+
+/// The options that the chain leaves, as places in `options`: one, or several that a draw decides among, or none.
 pub fn remaining(
     chain: &ExpanderChain,
     options: &[ExpansionOption],
     facts: &[GroupFacts<'_>],
     context: &ExpanderContext<'_>,
 ) -> Vec<usize> {
-    let mut left: Vec<usize> = (0..options.len()).collect();
-    for filter in &chain.0 {
-        left = match filter {
-            Expander::Random => left,
-            Expander::MostPods => best_by(&left, |at| Some(-(options[at].pods.len() as f64))),
-            Expander::LeastNodes => best_by(&left, |at| (options[at].nodes > 0).then_some(options[at].nodes as f64)),
-            Expander::LeastWaste => best_by(&left, |at| waste(&options[at], facts[at].template)),
-            Expander::Price => best_by(&left, |at| price_score(&options[at], &facts[at], context)),
-            Expander::Priority => by_rank(&left, facts, context.ranks),
-        };
-        if left.len() == 1 {
-            break;
-        }
-    }
-    left
+    rounds(chain, options, facts, context).pop().map_or_else(|| (0..options.len()).collect(), |last| last.left)
 }
 
-/// Those with the smallest figure; without a figure an option is out.
-fn best_by(options: &[usize], figure: impl Fn(usize) -> Option<f64>) -> Vec<usize> {
+/// Those whose figure comes to the smallest; without a figure an option is out.
+fn best_by(figures: &[(usize, Option<f64>)], weight: impl Fn(f64) -> f64) -> Vec<usize> {
     let mut best = f64::INFINITY;
     let mut kept = Vec::new();
-    for &at in options {
-        let Some(figure) = figure(at) else { continue };
+    for &(at, figure) in figures {
+        let Some(figure) = figure.map(&weight) else { continue };
         match figure.total_cmp(&best) {
             std::cmp::Ordering::Less => (best, kept) = (figure, vec![at]),
             std::cmp::Ordering::Equal => kept.push(at),
@@ -234,16 +270,6 @@ fn waste(option: &ExpansionOption, template: &NodeTemplate) -> Option<f64> {
     };
     let waste = left(ResourceName::CPU) + left(ResourceName::MEMORY);
     (!waste.is_nan()).then_some(waste)
-}
-
-/// Source: Cluster Autoscaler 1.36 `expander/priority/priority.go`.
-fn by_rank(options: &[usize], facts: &[GroupFacts<'_>], ranks: Option<&GroupRanks>) -> Vec<usize> {
-    let Some(ranks) = ranks else { return options.to_vec() };
-    let rank = |at: &usize| ranks.rank(facts[*at].id.as_str());
-    match options.iter().filter_map(rank).max() {
-        Some(highest) => options.iter().copied().filter(|at| rank(at) == Some(highest)).collect(),
-        None => options.to_vec(),
-    }
 }
 
 /// What a small pod asks for that is added on both sides, so that a few tiny pods do not decide.

@@ -61,6 +61,11 @@ impl Hints {
         self.now.get(&pod).or_else(|| self.before.get(&pod)).copied()
     }
 
+    /// Where a pod found room when it was last looked at.
+    pub(super) fn found(&self, pod: PodId) -> Option<NodeId> {
+        self.get(pod)
+    }
+
     pub(super) fn set(&mut self, pod: PodId, node: NodeId) {
         self.now.insert(pod, node);
     }

@@ -11,6 +11,7 @@ use super::TO_BE_DELETED;
 use super::budgets::{RemainingBudgets, crop};
 use super::cluster_state::ClusterState;
 use super::drainability::{BlockingReason, Drainability, drainability};
+pub use super::findings::{NodeFinding, PassedOver, UnremovableReason};
 use super::flags::Flags;
 use super::pods::{Hints, is_recreatable, try_to_place};
 use super::quotas::{Left, Limited, amount};
@@ -53,58 +54,6 @@ impl ScaleDownResult {
     }
 }
 
-/// Why a node stays.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum UnremovableReason {
-    /// `cluster-autoscaler.kubernetes.io/scale-down-disabled`.
-    ScaleDownDisabledAnnotation,
-    /// It is not ready, and such nodes are left alone.
-    ScaleDownUnreadyDisabled,
-    /// It has not been unneeded for long enough.
-    NotUnneededLongEnough,
-    /// It has not been unready for long enough.
-    NotUnreadyLongEnough,
-    /// Its group is at its minimum.
-    NodeGroupMinSizeReached,
-    /// The cluster would fall below a limit.
-    MinimalResourceLimitExceeded,
-    /// It is being deleted.
-    CurrentlyBeingDeleted,
-    /// Too much of it is asked for.
-    NotUnderutilized,
-    /// A pod on it is waited for.
-    WaitsForCompletion,
-    /// It was found not to be removable a while ago.
-    RecentlyUnremovable,
-    /// Its pods have nowhere to go.
-    NoPlaceToMovePods,
-    /// A pod on it cannot be moved.
-    BlockedByPod,
-    /// Its utilisation cannot be worked out.
-    UnexpectedError,
-}
-
-impl UnremovableReason {
-    /// The reason's name as the autoscaler reports it.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::ScaleDownDisabledAnnotation => "ScaleDownDisabledAnnotation",
-            Self::ScaleDownUnreadyDisabled => "ScaleDownUnreadyDisabled",
-            Self::NotUnneededLongEnough => "NotUnneededLongEnough",
-            Self::NotUnreadyLongEnough => "NotUnreadyLongEnough",
-            Self::NodeGroupMinSizeReached => "NodeGroupMinSizeReached",
-            Self::MinimalResourceLimitExceeded => "MinimalResourceLimitExceeded",
-            Self::CurrentlyBeingDeleted => "CurrentlyBeingDeleted",
-            Self::NotUnderutilized => "NotUnderutilized",
-            Self::WaitsForCompletion => "NotUnneededOtherReason",
-            Self::RecentlyUnremovable => "RecentlyUnremovable",
-            Self::NoPlaceToMovePods => "NoPlaceToMovePods",
-            Self::BlockedByPod => "BlockedByPod",
-            Self::UnexpectedError => "UnexpectedError",
-        }
-    }
-}
-
 /// A node that goes.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct NodeDeletion {
@@ -116,19 +65,6 @@ pub struct NodeDeletion {
     pub daemons: Vec<usize>,
     /// Whether it had nothing to move.
     pub empty: bool,
-}
-
-/// What was found of a node.
-#[derive(Clone, PartialEq, Debug, Default)]
-pub struct NodeFinding {
-    /// Its utilisation, if it was looked at.
-    pub utilization: Option<Utilization>,
-    /// Whether it could go as far as simulation can tell.
-    pub unneeded: bool,
-    /// Why it stays.
-    pub reason: Option<UnremovableReason>,
-    /// The pod that keeps it, as a place among the observed pods, and why.
-    pub blocking: Option<(usize, BlockingReason)>,
 }
 
 /// What a scale-down found and decided.
@@ -276,13 +212,27 @@ impl ScaleDown<'_> {
 
     /// Nodes of groups above their minimum.
     fn candidates(&self) -> Vec<usize> {
-        let may_go = |&at: &usize| {
-            let node = &self.seen.nodes[at];
-            node.group.is_some_and(|group| {
-                self.actions.target_size(group) > self.seen.groups[group].min && !self.is_delayed(group)
-            })
-        };
-        self.nodes.iter().copied().filter(may_go).collect()
+        self.nodes.iter().copied().filter(|&at| self.passed_over(at).is_none()).collect()
+    }
+
+    /// Why a registered node is no candidate.
+    fn passed_over(&self, at: usize) -> Option<PassedOver> {
+        let Some(group) = self.seen.nodes[at].group else { return Some(PassedOver::NoGroup) };
+        if self.actions.target_size(group) <= self.seen.groups[group].min {
+            return Some(PassedOver::GroupAtMinimum);
+        }
+        self.is_delayed(group).then_some(PassedOver::GroupDelayed)
+    }
+
+    /// What to say of nodes before any is looked at.
+    fn first_findings(&self) -> Vec<NodeFinding> {
+        let still_to_come = NodeFinding { passed_over: Some(PassedOver::StillToCome), ..NodeFinding::default() };
+        let mut findings = vec![still_to_come; self.seen.nodes.len()];
+        for &at in self.nodes {
+            let deleted = self.seen.deletions.contain(self.seen.nodes[at].id);
+            findings[at].passed_over = if deleted { Some(PassedOver::BeingDeleted) } else { self.passed_over(at) };
+        }
+        findings
     }
 
     /// Whether, with delays that count for each group alone, a group changed too short a while ago.
@@ -307,7 +257,7 @@ impl ScaleDown<'_> {
         self.planner.latest_update = Some(now);
         self.planner.unremovable_until.retain(|_, until| *until > now);
         self.inject_evicted();
-        let mut findings = vec![NodeFinding::default(); seen.nodes.len()];
+        let mut findings = self.first_findings();
         let budgets = RemainingBudgets::new(seen.budgets);
         let listed: Vec<usize> =
             candidates.iter().copied().filter(|&at| !seen.deletions.contain(seen.nodes[at].id)).collect();
@@ -317,6 +267,10 @@ impl ScaleDown<'_> {
         let since = |node: NodeId| self.planner.unneeded_since(node).unwrap_or(now);
         let removable: Vec<Unneeded> =
             removable.into_iter().map(|node| Unneeded { since: since(node.node), ..node }).collect();
+        for node in &removable {
+            findings[node.observed].waits_until =
+                self.wait(&seen.nodes[node.observed]).map(|(wait, _)| node.since + wait);
+        }
         self.planner.unneeded = removable;
         self.planner.hints.drop_old();
         self.planner.injected.drop_old();
@@ -378,6 +332,7 @@ impl ScaleDown<'_> {
     fn is_eligible(&self, at: usize, finding: &mut NodeFinding) -> bool {
         let (reason, found) = self.eligibility(&self.seen.nodes[at]);
         (finding.reason, finding.utilization) = (reason, found);
+        finding.threshold = found.and_then(|_| self.threshold(&self.seen.nodes[at]));
         reason.is_none()
     }
 
@@ -412,12 +367,30 @@ impl ScaleDown<'_> {
             .collect();
         let found = utilization(&node.labels, &node.allocatable, &pods, left_out, self.seen.now);
         let Some(found) = found else { return (Some(Reason::UnexpectedError), None) };
-        let threshold = if has_gpu_label(&node.labels) {
+        let needed = self.threshold(node).is_some_and(|threshold| found.share > threshold);
+        (needed.then_some(Reason::NotUnderutilized), Some(found))
+    }
+
+    /// The share of a node's resources up to which little enough is asked for; `None` without a group.
+    fn threshold(&self, node: &NodeView) -> Option<f64> {
+        let (flags, options) = (self.flags, &self.seen.groups[node.group?].options);
+        Some(if has_gpu_label(&node.labels) {
             options.gpu_utilization_threshold.unwrap_or(flags.scale_down_gpu_utilization_threshold)
         } else {
             options.utilization_threshold.unwrap_or(flags.scale_down_utilization_threshold)
-        };
-        ((found.share > threshold).then_some(Reason::NotUnderutilized), Some(found))
+        })
+    }
+
+    /// How long a node must have been unneeded before it goes, and the reason while it has not been; `None` without a group.
+    fn wait(&self, node: &NodeView) -> Option<(SimDuration, UnremovableReason)> {
+        let (flags, options) = (self.flags, &self.seen.groups[node.group?].options);
+        Some(if (self.usable)(node) {
+            let time = options.unneeded_time.unwrap_or(flags.scale_down_unneeded_time);
+            (time, UnremovableReason::NotUnneededLongEnough)
+        } else {
+            let time = options.unready_time.unwrap_or(flags.scale_down_unready_time);
+            (time, UnremovableReason::NotUnreadyLongEnough)
+        })
     }
 
     /// Imagines nodes gone one after the other; what goes with one stays gone for the next.
@@ -433,8 +406,9 @@ impl ScaleDown<'_> {
         destinations.retain(|&node| !self.seen.deletions.contain(node));
         let mut removable = Vec::new();
         let most = self.speed.map(|speed| work_within(self.flags.scale_down_simulation_timeout, speed));
-        for &at in eligible {
+        for (turn, &at) in eligible.iter().enumerate() {
             if removable.len() >= limit {
+                eligible[turn..].iter().for_each(|&at| findings[at].passed_over = Some(PassedOver::EnoughFound));
                 break;
             }
             if most.is_some_and(|most| model::moves(self.moved_pods) > most) {
@@ -513,6 +487,8 @@ impl ScaleDown<'_> {
         for (nodes, kept) in [empty, drain].into_iter().zip(&mut chosen) {
             for node in nodes {
                 match self.withheld(node, &mut sizes, &mut limits) {
+                    // It has taken its place in the group and under the limits all the same: upstream looks at this last.
+                    Ok(_) if node.waits => findings[node.observed].reason = Some(UnremovableReason::WaitsForCompletion),
                     Ok(group) => kept.push((group, node)),
                     Err(reason) => findings[node.observed].reason = Some(reason),
                 }
@@ -540,23 +516,13 @@ impl ScaleDown<'_> {
             return Err(UnremovableReason::ScaleDownDisabledAnnotation);
         }
         let group = node.group.ok_or(UnremovableReason::UnexpectedError)?;
-        let (flags, view) = (self.flags, &self.seen.groups[group]);
-        let (wait, reason) = if (self.usable)(node) {
-            let time = view.options.unneeded_time.unwrap_or(flags.scale_down_unneeded_time);
-            (time, UnremovableReason::NotUnneededLongEnough)
-        } else {
-            let time = view.options.unready_time.unwrap_or(flags.scale_down_unready_time);
-            (time, UnremovableReason::NotUnreadyLongEnough)
-        };
+        let (wait, reason) = self.wait(node).ok_or(UnremovableReason::UnexpectedError)?;
         // The real program takes some time between noticing and deciding, so a wait of zero is over at once.
         if wait != SimDuration::ZERO && unneeded.since + wait >= self.seen.now {
             return Err(reason);
         }
-        if sizes[group] <= view.min {
+        if sizes[group] <= self.seen.groups[group].min {
             return Err(UnremovableReason::NodeGroupMinSizeReached);
-        }
-        if unneeded.waits {
-            return Err(UnremovableReason::WaitsForCompletion);
         }
         let amounts = |resource: Limited| amount(resource, &node.labels, &node.capacity, &node.allocatable);
         if !limits.try_remove(amounts) {

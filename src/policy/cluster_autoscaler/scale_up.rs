@@ -10,7 +10,7 @@ use std::sync::Arc;
 use super::cluster_state::{ClusterState, FailureReason};
 use super::equivalence::{PodGroup, pod_groups};
 use super::estimator::{NodeLimit, PackingGroup, estimate_within};
-use super::expander::{ExpanderContext, ExpansionOption, GroupFacts, GroupRanks, PodPrice, remaining};
+use super::expander::{ExpanderContext, ExpansionOption, GroupFacts, GroupRanks, PodPrice, Round, rounds};
 use super::flags::Flags;
 use super::pods::WaitingPod;
 use super::quotas::{Left, Limited, amount};
@@ -20,6 +20,7 @@ use super::utilization::has_gpu_label;
 use super::view::{GroupActions, GroupView, NodeTemplate};
 use crate::domain::{ResourceName, Resources, SimDuration, SimTime};
 use crate::policy::controller_time::{cluster_autoscaler as model, work_within};
+use crate::policy::kube_scheduler::Reason;
 
 /// How a scale-up ended.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
@@ -84,6 +85,17 @@ impl SkipReason {
     }
 }
 
+/// Why nodes of a group do not take some pods, all alike.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct GroupRefusal {
+    /// The group.
+    pub group: usize,
+    /// The pods, as places among the observed pods.
+    pub pods: Vec<usize>,
+    /// What the filter that refused a fresh node gives for reasons.
+    pub reasons: Vec<Reason>,
+}
+
 /// What a scale-up found and did. Pods are places among the observed pods.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct ScaleUpReport {
@@ -97,6 +109,10 @@ pub struct ScaleUpReport {
     pub skipped: Vec<(usize, SkipReason)>,
     /// What each group would do.
     pub options: Vec<ExpansionOption>,
+    /// Why nodes of groups do not take pods; only of a scale-up that was asked to explain itself.
+    pub refusals: Vec<GroupRefusal>,
+    /// What the expander's filters made of the options.
+    pub rounds: Vec<Round>,
     /// Groups that the expander may take: several if a draw decides.
     pub choices: Vec<usize>,
     /// Groups that grew.
@@ -141,6 +157,8 @@ pub(super) struct ScaleUp<'a> {
     pub(super) registered: usize,
     /// How fast the program computes, in percent of what was measured; `None` if its limits of time never bind.
     pub(super) speed: Option<u32>,
+    /// Whether to say why nodes of a group do not take pods.
+    pub(super) explains: bool,
 }
 
 /// A group that may grow.
@@ -216,7 +234,8 @@ impl ScaleUp<'_> {
             report.unschedulable = unschedulable;
             return report;
         }
-        let kept = self.expand(&report.options, &candidates);
+        report.rounds = self.expand(&report.options, &candidates);
+        let kept = report.rounds.last().map_or_else(|| (0..report.options.len()).collect(), |last| last.left.clone());
         report.choices = kept.iter().map(|&at| report.options[at].group).collect();
         let Some(&best) = kept.get(if kept.len() > 1 { (self.ties)(kept.len()) } else { 0 }) else {
             report.result = ScaleUpResult::NoOptionsAvailable;
@@ -252,13 +271,21 @@ impl ScaleUp<'_> {
                     let mark = self.snapshot.mark();
                     let node = self.snapshot.add_from_template(&template);
                     let first = |pods_alike: &PodGroup| pods[pods_alike.pods[0]].at;
-                    let takes = pod_groups
+                    let takes: Vec<bool> = pod_groups
                         .iter()
                         .map(|alike| {
                             let shape = self.snapshot.shape_of(first(alike));
                             self.snapshot.passes(shape, node)
                         })
                         .collect();
+                    let refused = pod_groups.iter().zip(&takes).filter(|(_, takes)| !**takes && self.explains);
+                    for (alike, _) in refused {
+                        let Err(refusal) = self.snapshot.check(self.snapshot.shape_of(first(alike)), node) else {
+                            continue;
+                        };
+                        let pods = alike.pods.iter().map(|&pod| pods[pod].observed).collect();
+                        report.refusals.push(GroupRefusal { group, pods, reasons: refusal.reasons });
+                    }
                     self.snapshot.go_back(mark);
                     candidates.push(Candidate { group, template, takes });
                 }
@@ -357,8 +384,8 @@ impl ScaleUp<'_> {
         candidates.iter().filter(alike).map(|other| other.group).collect()
     }
 
-    /// The options that the expander leaves.
-    fn expand(&self, options: &[ExpansionOption], candidates: &[Candidate]) -> Vec<usize> {
+    /// What the expander makes of the options.
+    fn expand(&self, options: &[ExpansionOption], candidates: &[Candidate]) -> Vec<Round> {
         let facts: Vec<GroupFacts<'_>> = options
             .iter()
             .filter_map(|option| candidates.iter().find(|candidate| candidate.group == option.group))
@@ -378,7 +405,7 @@ impl ScaleUp<'_> {
             pod_price: self.inputs.pod_price,
             cluster_nodes: self.registered,
         };
-        remaining(&self.flags.expander, options, &facts, &context)
+        rounds(&self.flags.expander, options, &facts, &context)
     }
 
     /// Caps the growth, splits it and carries it out. Gives back whether all went well.
@@ -476,6 +503,8 @@ fn capped_by_total(flags: &Flags, new_nodes: i64, nodes: i64) -> Option<i64> {
 fn merge(report: &mut ScaleUpReport, last: &ScaleUpReport) {
     report.result = last.result;
     report.options.extend(last.options.iter().cloned());
+    report.refusals.extend(last.refusals.iter().cloned());
+    report.rounds.clone_from(&last.rounds);
     report
         .choices
         .extend(last.choices.iter().filter(|group| !report.choices.contains(group)).copied().collect::<Vec<_>>());

@@ -87,6 +87,7 @@ pub(super) fn plan(mut pass: Pass<'_, '_>, orders: &mut PriceOrders) -> PackingP
     let placed = pass.existing.placed().into_iter();
     plan.existing.extend(placed.map(|(node, pods)| ExistingPlacement { node, pods }));
     for claim in std::mem::take(&mut pass.claims) {
+        let pinned = !claim.held.is_empty();
         let planned = finish(&mut pass, claim, orders);
         let strict = pass.engine.setup.options.min_values == MinValuesPolicy::Strict;
         if strict && cut_breaks_min_values(&pass, &planned) {
@@ -95,7 +96,7 @@ pub(super) fn plan(mut pass: Pass<'_, '_>, orders: &mut PriceOrders) -> PackingP
             }
             continue;
         }
-        plan.claims.push(planned);
+        plan.claims.push(if pinned { without_unoffered(planned) } else { planned });
     }
     for (pod, failure) in pass.failures.into_iter().enumerate() {
         if let Some(reason) = failure {
@@ -219,6 +220,15 @@ fn labels_of(mut labels: Labels, requirements: &Requirements) -> Labels {
         }
     }
     labels
+}
+
+/// Leaves out types that none of the reservations of a pinned claim is for. While the claim was being filled any way to buy a
+/// type would do; now that only its reservations will, there is none to buy those.
+fn without_unoffered(planned: PlannedClaim) -> PlannedClaim {
+    let left: Arc<[PricedType]> = planned.instance_types.iter().filter(|own| own.price.is_some()).copied().collect();
+    let gone = planned.instance_types.len() - left.len();
+    let instance_types_before_cut = planned.instance_types_before_cut - gone;
+    PlannedClaim { instance_types: left, instance_types_before_cut, ..planned }
 }
 
 fn cut_breaks_min_values(pass: &Pass<'_, '_>, planned: &PlannedClaim) -> bool {
