@@ -2,6 +2,7 @@
 
 use crate::domain::controller_time::CallRate;
 use crate::domain::{SimDuration, SimTime};
+use crate::world::controller_loops::LimitFacts;
 
 /// A bucket of tokens, full at the start, from which calls take one each in the order in which they ask.
 ///
@@ -16,15 +17,12 @@ pub(super) struct CallLimit {
     used: Used,
 }
 
-/// What was drawn.
+/// What was drawn: calls, those that had to wait, the longest wait.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(super) struct Used {
-    /// Calls.
-    pub(super) calls: u64,
-    /// How many of them had to wait.
-    pub(super) delayed: u64,
-    /// The longest wait.
-    pub(super) longest: SimDuration,
+struct Used {
+    calls: u64,
+    delayed: u64,
+    longest: SimDuration,
 }
 
 impl CallLimit {
@@ -64,9 +62,10 @@ impl CallLimit {
         Ok(())
     }
 
-    /// What was drawn so far.
-    pub(super) fn used(&self) -> Used {
-        self.used
+    /// What the limit came to, for a client that made calls.
+    pub(super) fn facts(&self, client: &'static str, rate: CallRate) -> Option<LimitFacts> {
+        let Used { calls, delayed, longest } = self.used;
+        (calls > 0).then_some(LimitFacts { client, rate, calls, delayed, longest })
     }
 }
 
@@ -90,7 +89,7 @@ mod tests {
         assert!((0..18).all(|_| limit.take(at(6_000)).is_ok()));
         assert_eq!(limit.take(at(6_000)), Err(at(6_050)));
         assert!((0..30).all(|_| limit.take(at(60_000)).is_ok()));
-        assert_eq!((limit.used().calls, limit.used().delayed), (80, 2));
-        assert_eq!(limit.used().longest, SimDuration::from_millis(100));
+        let facts = limit.facts("somebody", CallRate::new(20, 30)).unwrap();
+        assert_eq!((facts.calls, facts.delayed, facts.longest), (80, 2, SimDuration::from_millis(100)));
     }
 }

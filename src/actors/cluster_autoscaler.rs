@@ -91,6 +91,11 @@ struct Settled {
 }
 
 impl AutoscalerLoop {
+    /// The limit of its client, where calls take time.
+    pub(super) fn call_limit(&self) -> Option<&CallLimit> {
+        self.calls.as_ref()
+    }
+
     /// How many nodes it takes for unneeded.
     pub(super) fn unneeded(&self) -> u32 {
         self.program.as_ref().map_or(0, |program| program.planner().unneeded().count() as u32)

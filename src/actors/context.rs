@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::call_limit::CallLimit;
 use super::cluster_autoscaler::AutoscalerLoop;
 use super::cpu_shares::CpuShares;
 use super::event::Event;
@@ -27,6 +28,7 @@ use super::workload_controllers::Controllers;
 use super::zone_outage::Darkness;
 use crate::cloud::billing::disks::Disk;
 use crate::cloud::{AutoScaling, BootTimes, Ec2, InstanceId, SimulatedAccount};
+use crate::domain::controller_time::CallRate;
 use crate::domain::hpa::HorizontalPodAutoscaler;
 use crate::domain::pod::PodDisruptionBudget;
 use crate::domain::workload::ObjectName;
@@ -35,6 +37,7 @@ use crate::engine::{EventQueue, Ordinals, Streams};
 use crate::load::{RequestModel, WorkQueue};
 use crate::scenario::definition::WorkloadTimes;
 use crate::world::World;
+use crate::world::controller_loops::LimitFacts;
 
 /// One running simulation.
 #[derive(Debug)]
@@ -152,6 +155,23 @@ impl<'s> Context<'s> {
             pod_budgets: setup.disruption_budgets.clone(),
             replay: setup.replay.as_ref().map(|_| ReplayState::default()),
         }
+    }
+
+    /// What the limits of the API server's clients came to, where controllers take time.
+    pub fn client_limits(&self) -> Vec<LimitFacts> {
+        let time = self.setup.controller_time;
+        let manager = time.controller_manager.map(|time| self.controllers.limits(time.calls));
+        let client = |limit: Option<&CallLimit>, rate: Option<CallRate>, name| limit?.facts(name, rate?);
+        let others = [
+            client(self.scheduler.call_limit(), time.scheduler.map(|time| time.calls), "kube-scheduler"),
+            client(self.karpenter.call_limit(), time.karpenter.map(|time| time.calls), "karpenter"),
+            client(
+                self.cluster_autoscaler.call_limit(),
+                time.cluster_autoscaler.map(|time| time.calls),
+                "cluster-autoscaler",
+            ),
+        ];
+        manager.into_iter().flatten().chain(others.into_iter().flatten()).collect()
     }
 
     /// A small random span below `most` for something that recurs to one entity: real reactions and timers are never equally

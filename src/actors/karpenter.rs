@@ -45,6 +45,7 @@ pub(super) use termination::{claim_gone, collect_garbage, drain_poll, expired, i
 
 use std::sync::Arc;
 
+use super::call_limit::CallLimit;
 use super::context::Context;
 use super::event::{Event, class};
 use super::scheduler_loop;
@@ -121,6 +122,11 @@ pub(super) struct Claim {
 }
 
 impl Karpenter {
+    /// The limit of its client, where calls take time.
+    pub(super) fn call_limit(&self) -> Option<&CallLimit> {
+        self.pace.as_ref().map(pace::Pace::limit)
+    }
+
     /// Nodes that the disruption loop last found it may take, in the order of `DisruptionReason::ALL`.
     pub(super) const fn eligible(&self) -> [u32; 3] {
         self.disruption.eligible

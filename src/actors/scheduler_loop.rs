@@ -12,6 +12,7 @@ use rustc_hash::FxHashMap;
 use calls::Calls;
 pub(super) use calls::call_has_its_turn;
 
+use super::call_limit::CallLimit;
 use super::context::Context;
 use super::event::{Event, class};
 use super::setup::Setup;
@@ -97,6 +98,11 @@ impl SchedulerLoop {
             flush_planned: false,
             streams,
         }
+    }
+
+    /// The limit of its client, where calls take time.
+    pub(super) fn call_limit(&self) -> Option<&CallLimit> {
+        self.calls.limit()
     }
 
     fn known(&self, pod: PodId) -> Option<Known> {

@@ -20,12 +20,13 @@ use super::context::{Context, Jitter};
 use super::event::{Event, class};
 use super::setup::Setup;
 use super::{job_loop, kubelet, pod_trace, replay, scheduler_loop};
-use crate::domain::controller_time::ControllerManagerTime;
+use crate::domain::controller_time::{CallRate, ControllerManagerTime};
 use crate::domain::pod::{OwnerKind, PodPhase as ReportedPhase};
 use crate::domain::workload::ObjectName;
 use crate::domain::{LabelSelector, NodeId, PodId, PodSpec, SimDuration, SimTime, WorkloadId, well_known};
 use crate::policy::workloads::{VictimView, slow_start_batches, victims};
 use crate::world::PodPhase;
+use crate::world::controller_loops::LimitFacts;
 use crate::world::pod_operations::NewWorkload;
 use crate::world::record::WorkloadKind;
 
@@ -63,6 +64,19 @@ impl Controllers {
             Limits { stateful_sets: limit.clone(), daemon_sets: limit.clone(), jobs: limit, again: BTreeMap::new() }
         };
         Self { replica_sets: time.map(replica_sets::ReplicaSets::new), limits: time.map(limits), ..Self::default() }
+    }
+
+    /// What the limits of the controllers' clients came to.
+    pub(super) fn limits(&self, rate: CallRate) -> impl Iterator<Item = LimitFacts> {
+        let sets = self.replica_sets.iter().map(|own| ("replicaset-controller", own.limit()));
+        let others = self.limits.iter().flat_map(|own| {
+            [
+                ("statefulset-controller", &own.stateful_sets),
+                ("daemonset-controller", &own.daemon_sets),
+                ("job-controller", &own.jobs),
+            ]
+        });
+        sets.chain(others).filter_map(move |(client, limit)| limit.facts(client, rate))
     }
 
     /// When the DaemonSet controller can make a call that it asks for now.

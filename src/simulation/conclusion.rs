@@ -40,7 +40,9 @@ pub(super) fn conclude(
     let bill = billing::bill(&mut context.ec2, end, into_hour, &traffic, &disks);
     let about = about(&context, scenario, policy);
     let objects = objects(&context, policy);
+    let limits = context.client_limits();
     let mut record = context.world.into_record(end);
+    record.controllers.limits = limits;
     warnings.extend(busy_controllers(&record.controllers, context.setup.duration));
     let instants: Vec<SimTime> = record.samples.iter().map(|sample| sample.at).collect();
     for (sample, spent) in record.samples.iter_mut().zip(billing::over_time(&bill, &instants, end)) {
@@ -52,7 +54,11 @@ pub(super) fn conclude(
     Outcome { about, record, bill, requests, queues, objects, warnings, event_hash }
 }
 
-/// A warning for each loop that was busy for more than half of the time, or was cut short by a limit.
+/// From which wait on the limit of a client is worth a warning.
+const LONG_WAIT: SimDuration = SimDuration::from_secs(10);
+
+/// A warning for each loop that was busy for more than half of the time, or was cut short by a limit, and for each client whose calls
+/// waited long.
 fn busy_controllers(loops: &ControllerLoops, duration: SimDuration) -> Vec<String> {
     let told = |own: ControllerLoop| {
         let facts = loops.of(own);
@@ -72,7 +78,17 @@ fn busy_controllers(loops: &ControllerLoops, duration: SimDuration) -> Vec<Strin
             )
         })
     };
-    ControllerLoop::ALL.into_iter().filter_map(told).collect()
+    let limited = loops.limits.iter().filter(|limit| limit.longest >= LONG_WAIT).map(|limit| {
+        format!(
+            "{}: {} of {} calls waited for its limit of {} a second, the longest {:.1} s (`controller_time`)",
+            limit.client,
+            limit.delayed,
+            limit.calls,
+            limit.rate.per_second,
+            limit.longest.as_secs_f64()
+        )
+    });
+    ControllerLoop::ALL.into_iter().filter_map(told).chain(limited).collect()
 }
 
 /// What moved over the network, with so many requests answered in the whole run.

@@ -2,6 +2,7 @@
 
 use super::World;
 use crate::domain::SimDuration;
+use crate::domain::controller_time::CallRate;
 
 /// A loop whose time is modelled.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -41,21 +42,40 @@ pub struct LoopFacts {
     pub cut: u64,
 }
 
-/// What each loop took; nothing where controllers take no time.
+/// What the limit of a client of the API server came to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct LimitFacts {
+    /// Whose client.
+    pub client: &'static str,
+    /// The limit.
+    pub rate: CallRate,
+    /// Calls made.
+    pub calls: u64,
+    /// How many of them had to wait.
+    pub delayed: u64,
+    /// The longest wait.
+    pub longest: SimDuration,
+}
+
+/// What each loop took and what limits on calls came to; nothing where controllers take no time.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct ControllerLoops([LoopFacts; ControllerLoop::ALL.len()]);
+pub struct ControllerLoops {
+    loops: [LoopFacts; ControllerLoop::ALL.len()],
+    /// Clients that made calls.
+    pub limits: Vec<LimitFacts>,
+}
 
 impl ControllerLoops {
     /// What a loop took.
     pub const fn of(&self, own: ControllerLoop) -> LoopFacts {
-        self.0[own as usize]
+        self.loops[own as usize]
     }
 }
 
 impl World {
     /// A loop has run for so long; `cut` if a limit of time stopped it.
     pub fn note_loop(&mut self, own: ControllerLoop, took: SimDuration, cut: bool) {
-        let facts = &mut self.record.controllers.0[own as usize];
+        let facts = &mut self.record.controllers.loops[own as usize];
         facts.runs += 1;
         facts.busy = facts.busy + took;
         facts.longest = facts.longest.max(took);

@@ -41,6 +41,7 @@ pub fn outcome() -> Outcome {
             scale_ups: Vec::new(),
             workloads: workloads(),
             availability: availability(),
+            controllers: Default::default(),
             pods: pods(),
             nodes: nodes(),
             events: events(),

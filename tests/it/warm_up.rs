@@ -90,7 +90,8 @@ fn a_pod_that_still_waits_when_it_is_over_counts_with_its_whole_wait() {
 
 #[test]
 fn terminal_pages_and_comparisons_tell_of_it() {
-    let told = "Warm-up of 5m 00s: replicas missing, waits, churn, changes of replicas and response times count after it;";
+    let told =
+        "Warm-up of 5m 00s: replicas missing, waits, churn, changes of replicas and response times count after it;";
     let spaced = |text: &str| text.replace('\u{a0}', " ");
     let place = place("warm_up: 5m\n");
     let (_, out) = run(&place);

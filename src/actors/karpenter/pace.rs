@@ -31,6 +31,11 @@ impl Pace {
         let time = setup.controller_time.karpenter.filter(|_| setup.replay.is_none())?;
         Some(Self { limit: CallLimit::new(time.calls), claims: (SimTime::ZERO, 0) })
     }
+
+    /// The limit of the client.
+    pub(super) const fn limit(&self) -> &CallLimit {
+        &self.limit
+    }
 }
 
 /// When the launch call of a claim is made that is made now.

@@ -11,7 +11,7 @@ use std::collections::hash_map::Entry;
 use rustc_hash::FxHashMap;
 
 use super::{conclude_binding, conclude_condition};
-use crate::actors::call_limit::{CallLimit, Used};
+use crate::actors::call_limit::CallLimit;
 use crate::actors::context::Context;
 use crate::actors::event::{Event, class};
 use crate::actors::setup::Setup;
@@ -68,9 +68,9 @@ impl Calls {
         }
     }
 
-    /// What the scheduler has drawn on its limit.
-    pub(super) fn used(&self) -> Option<Used> {
-        self.limit.as_ref().map(CallLimit::used)
+    /// The limit of the scheduler's client.
+    pub(super) const fn limit(&self) -> Option<&CallLimit> {
+        self.limit.as_ref()
     }
 
     /// Hands a call over: it comes back if it can be made at once.

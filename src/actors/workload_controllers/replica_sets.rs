@@ -11,7 +11,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use super::{deployments, surplus};
-use crate::actors::call_limit::{CallLimit, Used};
+use crate::actors::call_limit::CallLimit;
 use crate::actors::context::{Context, Jitter};
 use crate::actors::event::{Event, class};
 use crate::actors::kubelet;
@@ -66,9 +66,9 @@ impl ReplicaSets {
         }
     }
 
-    /// What the controller has drawn on its limit.
-    pub(super) fn used(&self) -> Used {
-        self.limit.used()
+    /// The limit of the controller's client.
+    pub(super) const fn limit(&self) -> &CallLimit {
+        &self.limit
     }
 }
 

@@ -12,6 +12,26 @@ pub struct ControllerSummary {
     /// One entry for each loop that ran.
     #[serde(default)]
     pub loops: Vec<LoopFigures>,
+    /// One entry for each client that made calls.
+    #[serde(default)]
+    pub limits: Vec<LimitFigures>,
+}
+
+/// What the limit of a client of the API server came to.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct LimitFigures {
+    /// Whose client.
+    pub client: String,
+    /// Calls per second that it may make in the long run.
+    pub per_second: u32,
+    /// Calls at once after a pause.
+    pub burst: u32,
+    /// Calls made.
+    pub calls: u64,
+    /// How many of them had to wait.
+    pub delayed: u64,
+    /// The longest wait.
+    pub longest_wait_seconds: f64,
 }
 
 /// What a loop of a controller took.
@@ -34,7 +54,7 @@ pub struct LoopFigures {
 impl ControllerSummary {
     /// Whether no controller took time.
     pub fn is_empty(&self) -> bool {
-        self.loops.is_empty()
+        self.loops.is_empty() && self.limits.is_empty()
     }
 }
 
@@ -53,5 +73,13 @@ pub(super) fn summary(outcome: &Outcome) -> ControllerSummary {
             cut_short: facts.cut,
         })
     };
-    ControllerSummary { loops: ControllerLoop::ALL.into_iter().filter_map(figures).collect() }
+    let limits = outcome.record.controllers.limits.iter().map(|limit| LimitFigures {
+        client: limit.client.to_owned(),
+        per_second: limit.rate.per_second,
+        burst: limit.rate.burst,
+        calls: limit.calls,
+        delayed: limit.delayed,
+        longest_wait_seconds: limit.longest.as_secs_f64(),
+    });
+    ControllerSummary { loops: ControllerLoop::ALL.into_iter().filter_map(figures).collect(), limits: limits.collect() }
 }
