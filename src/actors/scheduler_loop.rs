@@ -8,6 +8,7 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use super::context::Context;
+use super::drift::until_beat;
 use super::event::{Event, class};
 use super::setup::Setup;
 use super::{cluster_autoscaler, karpenter, kubelet, replay, volumes};
@@ -43,6 +44,8 @@ pub(super) struct SchedulerLoop {
     last_message: Option<(Unschedulable, String)>,
     awake: bool,
     flush_planned: bool,
+    /// When the first flush of unschedulable pods is, counted from the start: the scheduler has run since before it.
+    flush_phase: SimDuration,
     streams: Streams,
 }
 
@@ -78,8 +81,14 @@ impl SchedulerLoop {
             last_message: None,
             awake: false,
             flush_planned: false,
+            flush_phase: streams.stream("flush-phase", "").span_up_to(UNSCHEDULABLE_FLUSH_PERIOD),
             streams,
         }
+    }
+
+    /// From `now` to the next flush after it: they come at a beat of their own, whenever pods find no node.
+    fn until_flush(&self, now: SimTime) -> SimDuration {
+        until_beat(now, self.flush_phase, UNSCHEDULABLE_FLUSH_PERIOD)
     }
 
     fn known(&self, pod: PodId) -> Option<Known> {
@@ -240,7 +249,8 @@ fn attempt(context: &mut Context<'_>, now: SimTime, pod: PodId) {
             scheduler.waiting.insert(pod, Waiting { rejected_by: why.rejected_by, since: now });
             if !scheduler.flush_planned {
                 scheduler.flush_planned = true;
-                context.queue.schedule_in(UNSCHEDULABLE_FLUSH_PERIOD, class::SCHEDULER, Event::FlushUnschedulable);
+                let wait = scheduler.until_flush(now);
+                context.queue.schedule_in(wait, class::SCHEDULER, Event::FlushUnschedulable);
             }
             let first = !context.world.pod(pod).unschedulable;
             context.world.mark_unschedulable(pod, now, || message(&mut context.scheduler.last_message, why, version));
@@ -302,7 +312,8 @@ pub(super) fn flush(context: &mut Context<'_>, now: SimTime) {
     }
     context.scheduler.flush_planned = !context.scheduler.waiting.is_empty();
     if context.scheduler.flush_planned {
-        context.queue.schedule_in(UNSCHEDULABLE_FLUSH_PERIOD, class::SCHEDULER, Event::FlushUnschedulable);
+        let wait = context.scheduler.until_flush(now);
+        context.queue.schedule_in(wait, class::SCHEDULER, Event::FlushUnschedulable);
     }
 }
 
