@@ -13,6 +13,7 @@ mod context;
 mod control_plane;
 mod cpu_shares;
 mod cpu_use;
+mod drift;
 mod event;
 pub mod inquiry;
 mod interruption;

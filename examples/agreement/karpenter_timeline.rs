@@ -192,6 +192,8 @@ pub fn setup(case: &Value, types: &Value, catalog: &Catalog) -> Result<Setup, St
         prometheus: None,
         queues: Vec::new(),
         external_metrics: Vec::new(),
+        metrics_resolution: SimDuration::from_secs(15),
+        phases: Default::default(),
         replay: Some(replay),
     })
 }

@@ -4,15 +4,14 @@ use std::collections::VecDeque;
 
 use crate::domain::{SimDuration, SimTime};
 
-/// How far back one may ask: two readings of metrics-server and the age of the last one that it knows, with room to spare.
-const REMEMBERED: SimDuration = SimDuration::from_secs(60);
-
 /// CPU that something has used since the start of the run, in millionths of a CPU times microseconds.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(super) struct CpuUse {
     present: Stretch,
     /// Earlier stretches, oldest first, as far back as anybody asks.
     past: VecDeque<Stretch>,
+    /// How far back one may ask.
+    remembered: SimDuration,
 }
 
 /// A stretch of time at one rate.
@@ -32,7 +31,13 @@ impl Stretch {
 }
 
 impl CpuUse {
-    /// Used by the instant `at`, which is at most a minute ago.
+    /// None so far. One may ask about what metrics-server that reads every `resolution` tells of: two readings before the last
+    /// one that it knows, and the age of that.
+    pub(super) fn read_every(resolution: SimDuration) -> Self {
+        Self { present: Stretch::default(), past: VecDeque::new(), remembered: resolution * 4 }
+    }
+
+    /// Used by the instant `at`, which is at most four readings ago.
     pub(super) fn by(&self, at: SimTime) -> i128 {
         if at >= self.present.from {
             return self.present.used_by(at);
@@ -58,7 +63,7 @@ impl CpuUse {
         }
         let next = Stretch { from: now, used: self.present.used_by(now), rate };
         if self.present.from < now {
-            while self.past.get(1).is_some_and(|second| second.from + REMEMBERED <= now) {
+            while self.past.get(1).is_some_and(|second| second.from + self.remembered <= now) {
                 self.past.pop_front();
             }
             self.past.push_back(self.present);
@@ -76,11 +81,11 @@ impl CpuUse {
 #[cfg(test)]
 mod tests {
     use super::CpuUse;
-    use crate::domain::SimTime;
+    use crate::domain::{SimDuration, SimTime};
 
     #[test]
     fn what_had_been_used_a_minute_ago_is_still_known() {
-        let mut used = CpuUse::default();
+        let mut used = CpuUse::read_every(SimDuration::from_secs(15));
         let at = |seconds: i64| SimTime::from_micros(seconds * 1_000_000);
         let exact = |seconds: i128| match seconds {
             ..100 => 3 * seconds,

@@ -6,12 +6,13 @@
 //! Source: KEDA 2.20 `pkg/scaling/executor/scale_jobs.go`; Kubernetes 1.36 `pkg/controller/job`.
 
 use super::context::Context;
+use super::drift::Drift;
 use super::event::{Event, class};
 use super::setup::JobPlan;
 use super::triggers::{self, TriggerMemory};
 use super::workload_controllers::jobs::fails;
 use super::workload_controllers::may_call;
-use super::{kubelet, scheduler_loop};
+use super::{keda_loop, kubelet, scheduler_loop};
 use crate::domain::hpa::MetricTarget;
 use crate::domain::pod::PodPhase as ReportedPhase;
 use crate::domain::workload::{JobSpec, ObjectName};
@@ -35,6 +36,7 @@ pub(super) struct JobLoop<'s> {
     memory: Vec<TriggerMemory>,
     /// Jobs that have not finished, oldest first.
     jobs: Vec<Job>,
+    drift: Drift,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -104,17 +106,18 @@ pub(super) fn apply<'s>(context: &mut Context<'s>, now: SimTime, plan: &'s JobPl
     });
     context.world.note(now, EventKind::ManifestApplied, Some(workload), format!("ScaledJob {name}"));
     let memory = vec![TriggerMemory::default(); triggers];
-    context.jobs.push(JobLoop { plan, workload, memory, jobs: Vec::new() });
+    let drift = Drift::of_poll(&context.streams, &name.to_string());
+    context.jobs.push(JobLoop { plan, workload, memory, jobs: Vec::new(), drift });
     let index = (context.jobs.len() - 1) as u32;
-    let phase = context.streams.stream("keda-phase", &name.to_string()).span_up_to(plan.job.polling_interval);
-    let first = if now == SimTime::ZERO { phase } else { SimDuration::ZERO };
+    let first = keda_loop::first_poll(context, now, name, plan.job.polling_interval);
     context.queue.schedule_in(first, class::KEDA, Event::JobPoll(index));
 }
 
 /// One poll of one ScaledJob.
 pub(super) fn poll(context: &mut Context<'_>, now: SimTime, index: u32) {
     let plan = context.jobs[index as usize].plan;
-    context.queue.schedule_in(plan.job.polling_interval, class::KEDA, Event::JobPoll(index));
+    let next = context.jobs[index as usize].drift.after(plan.job.polling_interval);
+    context.queue.schedule_in(next, class::KEDA, Event::JobPoll(index));
     let mut texts = Vec::new();
     let mut read = Vec::new();
     for trigger in 0..plan.job.triggers.len() {

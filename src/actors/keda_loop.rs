@@ -4,6 +4,7 @@
 //! Source: KEDA 2.20 `pkg/scaling/scale_handler.go`, `controllers/keda/scaledobject_controller.go`.
 
 use super::context::Context;
+use super::drift::Drift;
 use super::event::{Event, class};
 use super::setup::ScalingPlan;
 use super::triggers::{self, TriggerMemory};
@@ -23,10 +24,13 @@ use crate::world::record::EventKind;
 pub(super) struct KedaLoop<'s> {
     plan: &'s ScalingPlan,
     target: Option<WorkloadId>,
+    /// In whole seconds, as objects have their times.
     created: SimTime,
+    /// Likewise.
     last_active: Option<SimTime>,
     memory: Vec<TriggerMemory>,
     next_poll: Option<TimerId>,
+    drift: Drift,
 }
 
 impl KedaLoop<'_> {
@@ -63,13 +67,15 @@ pub(super) fn apply<'s>(context: &mut Context<'s>, now: SimTime, plan: &'s Scali
             known
         }
         None => {
+            let drift = Drift::of_poll(&context.streams, &name.to_string());
             context.scaled_objects.push(KedaLoop {
                 plan,
                 target,
-                created: now,
+                created: context.setup.whole_seconds(now),
                 last_active: None,
                 memory: vec![TriggerMemory::default(); object.triggers.len()],
                 next_poll: None,
+                drift,
             });
             context.scaled_objects.len() - 1
         }
@@ -80,8 +86,7 @@ pub(super) fn apply<'s>(context: &mut Context<'s>, now: SimTime, plan: &'s Scali
     replica_loop::retire_owned(context, now, index as u32, plan.autoscaler.as_ref());
     if let Some(autoscaler) = &plan.autoscaler {
         replica_loop::apply(context, now, autoscaler, Some(index as u32));
-        let phase = context.streams.stream("keda-phase", &name.to_string()).span_up_to(object.polling_interval);
-        let first = if now == SimTime::ZERO { phase } else { SimDuration::ZERO };
+        let first = first_poll(context, now, name, object.polling_interval);
         schedule(context, index, first);
     }
     if let (Some(replicas), Some(target)) = (object.annotations.paused_replicas, target) {
@@ -96,6 +101,16 @@ pub(super) fn apply<'s>(context: &mut Context<'s>, now: SimTime, plan: &'s Scali
     }
 }
 
+/// How long after `now` a new object is polled first: at once, or, if it is there from the start, within one interval, at the
+/// phase that the scenario states or at one of its own.
+pub(super) fn first_poll(context: &Context<'_>, now: SimTime, name: ObjectName, interval: SimDuration) -> SimDuration {
+    if now > SimTime::ZERO {
+        return SimDuration::ZERO;
+    }
+    let drawn = || context.streams.stream("keda-phase", &name.to_string()).span_up_to(interval);
+    context.setup.phases.keda.unwrap_or_else(drawn)
+}
+
 fn schedule(context: &mut Context<'_>, index: usize, after: SimDuration) {
     let timer = context.queue.schedule_in(after, class::KEDA, Event::KedaPoll(index as u32));
     context.scaled_objects[index].next_poll = Some(timer);
@@ -105,7 +120,8 @@ fn schedule(context: &mut Context<'_>, index: usize, after: SimDuration) {
 pub(super) fn poll(context: &mut Context<'_>, now: SimTime, index: u32) {
     let index = index as usize;
     let plan = context.scaled_objects[index].plan;
-    schedule(context, index, plan.object.polling_interval);
+    let next = context.scaled_objects[index].drift.after(plan.object.polling_interval);
+    schedule(context, index, next);
     let Some(target) = target(context, index) else { return };
     let reads = read_all(context, now, index, target, false);
     let states: Vec<TriggerState> = reads.iter().map(|read| read.state).collect();
@@ -124,7 +140,7 @@ pub(super) fn poll(context: &mut Context<'_>, now: SimTime, index: u32) {
     };
     let decision = poll_decision(&plan.object, &view);
     if decision.refreshes_last_active {
-        context.scaled_objects[index].last_active = Some(now);
+        context.scaled_objects[index].last_active = Some(context.setup.whole_seconds(now));
     }
     if decision.replicas != view.replicas {
         write(context, now, target, plan, &view, &decision, &reads);

@@ -65,7 +65,7 @@ impl LoadsOfWorkloads {
 }
 
 impl LoadLoop {
-    pub(super) fn new(plan: &LoadPlan, streams: &Streams) -> Self {
+    pub(super) fn new(plan: &LoadPlan, streams: &Streams, resolution: SimDuration) -> Self {
         let service = plan.parts.first().map_or_else(Service::default, |part| part.service);
         let model = if plan.exact {
             let entity = plan.workload.to_string();
@@ -78,7 +78,7 @@ impl LoadLoop {
             workload: plan.workload,
             id: None,
             model,
-            cpu: CpuUse::default(),
+            cpu: CpuUse::read_every(resolution),
             ready: 0,
             replicas: Replicas::default(),
             cpu_seen: 0.0,

@@ -1,7 +1,13 @@
-//! metrics-server: reads every node at its resolution, keeps the last points, and answers with the mean use between two
-//! of them. What it says is old by half a window, half a resolution and the age of what the kubelet had.
+//! metrics-server: reads all nodes at every tick of its resolution, keeps the last points, and answers with the mean use between
+//! two of them. What it says is old by half a window, half a resolution and the age of what the kubelet had.
 //!
-//! Source: metrics-server `pkg/storage`; resolution 15 s as its manifest ships it.
+//! A node's counters are taken here when the kubelet refreshes them, the age of its reading before the tick at which they are
+//! read, and known from the tick on. The ticks keep to their beat.
+//!
+//! Deviation: all nodes answer at the tick itself; the real program asks them over up to four seconds, in random order, and
+//! answers with their readings once it has the last.
+//!
+//! Source: metrics-server `pkg/server/server.go`, `pkg/storage`; resolution 15 s as its manifest ships it.
 
 mod settled;
 
@@ -11,26 +17,35 @@ use settled::{NodeReadings, Place, Settled};
 
 use super::context::Context;
 use super::cpu_use::CpuUse;
+use super::drift::until_beat;
 use super::event::{Event, class};
 use super::load_loop::{self, LoadLoop};
 use super::queue_loop::QueueLoop;
 use super::setup::{Action, LoadPlan, Setup, Step};
+use crate::domain::external_metrics::{ExternalMetric, ExternalSubject};
 use crate::domain::workload::ObjectName;
 use crate::domain::{NodeId, PodId, PodSpec, ResourceName, SimDuration, SimTime, WorkloadId};
+use crate::engine::Streams;
 use crate::policy::replicas::hpa::{Sample, pod_request_milli};
 use crate::world::{NodePhase, PodPhase};
 
-/// Time between two readings of a node.
-pub(super) const RESOLUTION: SimDuration = SimDuration::from_secs(15);
+/// Time between two readings of a node as the manifest ships it.
+const SHIPPED_RESOLUTION: SimDuration = SimDuration::from_secs(15);
 /// The kubelet refreshes what it knows every 10 to 15 s, so a reading is up to this old.
 const OLDEST_READING: SimDuration = SimDuration::from_millis(12_500);
 /// A container younger than this at its first reading has no start that counts as a point.
 const FRESH_CONTAINER: SimDuration = SimDuration::from_secs(10);
 
 /// The points kept for every pod that some autoscaler will ever ask about.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct MetricsServer {
+    /// Time between two readings of a node.
+    resolution: SimDuration,
+    /// When the first tick is, counted from the start.
+    phase: SimDuration,
     scaled: BTreeSet<ObjectName>,
+    /// Workloads of which the scenario states some use.
+    stated: BTreeSet<ObjectName>,
     /// Whether the requests of some load are simulated one by one.
     counts_requests: bool,
     /// What is known of each workload, once one of its pods was read.
@@ -81,7 +96,7 @@ struct Point {
 }
 
 impl MetricsServer {
-    pub(super) fn new(setup: &Setup) -> Self {
+    pub(super) fn new(setup: &Setup, streams: &Streams) -> Self {
         let target = |step: &Step| {
             let spec = match &step.action {
                 Action::Autoscale(spec) => spec,
@@ -90,10 +105,32 @@ impl MetricsServer {
             };
             Some(ObjectName { namespace: spec.namespace, name: spec.target.name })
         };
+        let stated = |metric: &ExternalMetric| match metric.subject {
+            ExternalSubject::Resource { workload, .. } => Some(workload),
+            ExternalSubject::Scaler { .. } | ExternalSubject::Metric(_) => None,
+        };
+        let drawn = || streams.stream("metrics-phase", "").span_up_to(setup.metrics_resolution);
         Self {
+            phase: setup.phases.metrics_server.unwrap_or_else(drawn),
             scaled: setup.timeline.iter().filter_map(target).collect(),
+            stated: setup.external_metrics.iter().filter_map(stated).collect(),
             counts_requests: setup.loads.iter().any(|load| load.exact),
-            ..Self::default()
+            ..Self::with_resolution(setup.metrics_resolution)
+        }
+    }
+
+    fn with_resolution(resolution: SimDuration) -> Self {
+        Self {
+            resolution,
+            phase: SimDuration::ZERO,
+            scaled: BTreeSet::new(),
+            stated: BTreeSet::new(),
+            counts_requests: false,
+            workloads: Vec::new(),
+            nodes: Vec::new(),
+            pods: Vec::new(),
+            places: Vec::new(),
+            workers: Vec::new(),
         }
     }
 
@@ -102,7 +139,7 @@ impl MetricsServer {
         if self.workloads.len() <= workload.index() {
             self.workloads.resize_with(workload.index() + 1, || None);
         }
-        let scaled = &self.scaled;
+        let (scaled, stated) = (&self.scaled, &self.stated);
         self.workloads[workload.index()].get_or_insert_with(|| {
             let load = loads.iter().position(|load| load.id == Some(workload));
             let plan = load.and_then(|load| plans.get(load));
@@ -110,7 +147,9 @@ impl MetricsServer {
             Metered {
                 scaled: scaled.contains(&name),
                 load,
-                settles: plan.is_none_or(told) && queues.iter().all(|queue| queue.id != Some(workload)),
+                settles: plan.is_none_or(told)
+                    && queues.iter().all(|queue| queue.id != Some(workload))
+                    && !stated.contains(&name),
                 settled: Settled::default(),
             }
         });
@@ -145,7 +184,7 @@ impl MetricsServer {
         match self.workers.iter_mut().find(|(own, _)| *own == workload) {
             Some((_, cpu)) => cpu.set_rate(rate, now),
             None => {
-                let mut cpu = CpuUse::default();
+                let mut cpu = CpuUse::read_every(self.resolution);
                 cpu.set_rate(rate, now);
                 self.workers.push((workload, cpu));
             }
@@ -162,6 +201,11 @@ impl MetricsServer {
         let load = loads.find(|load| load.id == Some(workload));
         let workers = self.workers.iter().filter(|(own, _)| *own == workload);
         load.map_or(0, |load| load.cpu.by(now)) + workers.map(|(_, cpu)| cpu.by(now)).sum::<i128>()
+    }
+
+    /// From `now` to the next reading of the node after it: its age before a tick.
+    fn until_reading(&mut self, node: NodeId, now: SimTime) -> SimDuration {
+        until_beat(now, self.phase - self.node(node).age, self.resolution)
     }
 
     /// The pod's containers run: its node reads it from now on if some autoscaler will ever ask.
@@ -185,12 +229,12 @@ impl MetricsServer {
         let Some(&Metered { load, settles, .. }) = self.metered(workload) else { return false };
         let load = load.map(|position| &loads[position]);
         let total = self.used_by_one(workload, load.into_iter(), now);
-        let visible = now + self.node(node).age;
+        let (visible, resolution) = (now + self.node(node).age, self.resolution);
         let entry = self.entry(pod);
         let used = entry.used(total);
         let memory = load.and_then(|load| memory_in_use(load, spec, used));
         entry.keep(Point { at: now, visible, used, memory });
-        let settles = settles && entry.has_settled();
+        let settles = settles && entry.has_settled(resolution);
         let request = settles.then(|| pod_request_milli(spec, ResourceName::CPU, None).ok()).flatten();
         request.is_none_or(|request_milli| {
             self.settle(pod, workload, Place { node, request_milli });
@@ -227,7 +271,7 @@ impl MetricsServer {
     pub(super) fn memory_sample(&self, pod: PodId, now: SimTime) -> Option<Sample> {
         let entry = self.pods.get(pod.index())?.as_ref().filter(|_| !self.is_settled(pod))?;
         let newest = entry.points.iter().rev().flatten().find(|point| point.visible <= now)?;
-        Some(Sample { milli: newest.memory?.saturating_mul(1_000), at: newest.at, window: RESOLUTION })
+        Some(Sample { milli: newest.memory?.saturating_mul(1_000), at: newest.at, window: self.resolution })
     }
 
     /// What metrics-server says of a pod at `now`: its mean CPU use between the last two points that it knows. A pod read
@@ -240,7 +284,8 @@ impl MetricsServer {
         now: SimTime,
     ) -> Option<Sample> {
         if let Some(place) = self.place(pod) {
-            return Some(self.nodes.get(place.node.index())?.sample(self.metered(workload)?.cpu(loads), now));
+            let cpu = self.metered(workload)?.cpu(loads);
+            return Some(self.nodes.get(place.node.index())?.sample(cpu, now, self.resolution));
         }
         let entry = self.pods.get(pod.index())?.as_ref()?;
         let mut known = entry.points.iter().rev().flatten().filter(|point| point.visible <= now);
@@ -249,7 +294,7 @@ impl MetricsServer {
             Some(older) => (older.at, newest.used - older.used),
             None => {
                 let age = newest.at.saturating_since(started?);
-                if age < FRESH_CONTAINER || age >= RESOLUTION {
+                if age < FRESH_CONTAINER || age >= self.resolution {
                     return None;
                 }
                 (started?, newest.used)
@@ -266,8 +311,8 @@ type Consumers<'c> = (&'c [LoadLoop], &'c [QueueLoop]);
 fn mean_use(used: i128, from: SimTime, at: SimTime) -> Sample {
     let window = at - from;
     let milli = match i64::try_from(used) {
-        // Nearly always it fits in 64 bits and the window is one resolution: by a constant it divides many times as fast.
-        Ok(used) if window == RESOLUTION => used / (RESOLUTION.as_micros() * 1_000),
+        // Nearly always it fits in 64 bits and the window is that of the manifest: by a constant it divides many times as fast.
+        Ok(used) if window == SHIPPED_RESOLUTION => used / (SHIPPED_RESOLUTION.as_micros() * 1_000),
         Ok(used) => used / window.as_micros().max(1) / 1_000,
         Err(_) => i64::try_from(used / i128::from(window.as_micros().max(1)) / 1_000).unwrap_or(i64::MAX),
     };
@@ -304,12 +349,13 @@ pub(super) fn memory_and_limit(context: &mut Context<'_>, now: SimTime, pod: Pod
     Some((load.memory_of(used)?, limit))
 }
 
-/// A node has registered: it is read from now on, at a phase of its own.
+/// A node has registered: it is read from the next tick on whose reading the kubelet has yet to take.
 pub(super) fn node_registered(context: &mut Context<'_>, node: NodeId) {
-    let phase = context.streams.nth("metrics-phase", "", u64::from(node.0)).span_up_to(RESOLUTION);
-    context.metrics.node(node).age =
-        context.streams.nth("metrics-age", "", u64::from(node.0)).span_up_to(OLDEST_READING);
-    context.queue.schedule_in(phase, class::METRICS, Event::MetricsTick(node));
+    // No reading is older than the one before it.
+    let oldest = OLDEST_READING.min(context.metrics.resolution);
+    context.metrics.node(node).age = context.streams.nth("metrics-age", "", u64::from(node.0)).span_up_to(oldest);
+    let wait = context.metrics.until_reading(node, context.queue.now());
+    context.queue.schedule_in(wait, class::METRICS, Event::MetricsTick(node));
 }
 
 /// A pod's containers run: its node reads it if an autoscaler asks about it, now or later.
@@ -343,5 +389,30 @@ pub(super) fn tick(context: &mut Context<'_>, now: SimTime, node: NodeId) {
         other => other.phase != PodPhase::Gone,
     });
     context.metrics.node(node).one_by_one = pods;
-    context.queue.schedule_in(RESOLUTION, class::METRICS, Event::MetricsTick(node));
+    // A machine that was without power for a while keeps to the beat of the others.
+    let next = context.metrics.until_reading(node, now);
+    context.queue.schedule_in(next, class::METRICS, Event::MetricsTick(node));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::MetricsServer;
+    use crate::domain::{NodeId, SimDuration, SimTime};
+
+    #[test]
+    fn whatever_the_age_of_their_readings_all_nodes_are_known_at_one_tick() {
+        let mut server = MetricsServer::with_resolution(SimDuration::from_secs(15));
+        server.phase = SimDuration::from_millis(4_200);
+        for (node, age, registered) in [(0, 0, 0), (1, 300, 17_000), (2, 4_200, 100_001), (3, 12_400, 31_799)] {
+            let (node, age) = (NodeId(node), SimDuration::from_millis(age));
+            server.node(node).age = age;
+            let now = SimTime::ZERO + SimDuration::from_millis(registered);
+            let known = now + server.until_reading(node, now) + age;
+            assert_eq!((known - SimTime::ZERO - server.phase).as_micros() % 15_000_000, 0, "{known}");
+            assert!(
+                known - age > now && known - age <= now + SimDuration::from_secs(15),
+                "the first after it registered"
+            );
+        }
+    }
 }

@@ -47,10 +47,9 @@ impl QueueLoop {
         self.cpu_rate
     }
 
-    /// Messages that wait and that are being worked on, as whole numbers.
+    /// Messages that wait and those that are being worked on, as whole numbers; none is both.
     pub(super) fn messages(&self) -> (i64, i64) {
-        let whole = |messages: f64| libm::floor(messages + 1e-6) as i64;
-        (whole(self.queue.waiting()), whole(self.queue.in_flight()))
+        self.queue.messages()
     }
 
     /// What the report shows of it.
@@ -63,14 +62,14 @@ impl QueueLoop {
         }
     }
 
-    /// What RabbitMQ says of it.
+    /// What RabbitMQ says of it: messages that are ready, and with them those that are not acknowledged yet.
     pub(super) fn figures(&self) -> QueueFigures {
         let (ready, in_flight) = self.messages();
         QueueFigures {
             messages: ready + in_flight,
             ready,
             publish_rate: self.queue.arrival_rate(),
-            deliver_rate: self.queue.throughput(),
+            deliver_rate: self.queue.delivery_rate(),
         }
     }
 
@@ -109,7 +108,7 @@ pub(super) fn step(context: &mut Context<'_>, now: SimTime, queue: u32, step: u3
     settle(context, now, queue as usize);
 }
 
-/// Nothing waits any more somewhere in the queue.
+/// Nothing waits any more somewhere in the queue, or as many messages are done there as arrive.
 pub(super) fn shift(context: &mut Context<'_>, now: SimTime, queue: u32) {
     let own = &mut context.queues[queue as usize];
     own.shift = None;

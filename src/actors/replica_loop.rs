@@ -1,4 +1,9 @@
-//! The HorizontalPodAutoscaler controller: every autoscaler at its own phase, every 15 s.
+//! The HorizontalPodAutoscaler controller: every autoscaler 15 s after its last pass was done.
+//!
+//! Those that exist when the controller starts are all queued then, so that they have one phase, and slip apart by the time that
+//! their passes take. One that comes later is looked at a period after it was made, from Kubernetes 1.37 on at once.
+//!
+//! Deviation: all passes that fall on one instant happen then; the controller has five workers.
 
 mod reading;
 
@@ -6,6 +11,7 @@ use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use super::context::Context;
+use super::drift::Drift;
 use super::event::{Event, class};
 use super::workload_controllers;
 use crate::domain::hpa::{HorizontalPodAutoscaler, MetricSource, MetricSpec, MetricTarget};
@@ -46,6 +52,7 @@ pub(super) struct ReplicaLoop<'s> {
     room: Option<Box<Room>>,
     /// What the last pass saw, where that can be told from sums, and what came of it.
     seen: Option<(Seen, Proposal)>,
+    drift: Drift,
 }
 
 /// What a pass sees whose one metric is the CPU use of pods that have all settled: all that its proposal follows from, but
@@ -85,7 +92,8 @@ impl ReplicaLoop<'_> {
 }
 
 /// An autoscaler is applied, by a person or by the ScaledObject that owns it; a known one takes its new form and keeps what
-/// the controller remembers. Up to Kubernetes 1.36 its first pass comes within one period, from 1.37 at once.
+/// the controller remembers. The first pass of a new one comes after one period, from Kubernetes 1.37 on at once; of those that
+/// are there from the start within one period, at one phase.
 pub(super) fn apply<'s>(
     context: &mut Context<'s>,
     now: SimTime,
@@ -119,11 +127,11 @@ pub(super) fn apply<'s>(
         read: Vec::new(),
         room: None,
         seen: None,
+        drift: Drift::of_autoscaler(&context.streams, &name.to_string()),
     });
     find_rivals(context);
     limit_replicas(context, now, spec, target);
-    let phase = context.streams.stream("hpa-phase", &name.to_string()).span_up_to(SYNC_PERIOD);
-    let first = if version.minor() >= 37 { SimDuration::ZERO } else { phase };
+    let first = first_sync(context, now);
     context.queue.schedule_in(first, class::REPLICA_AUTOSCALER, Event::ReplicaSync(index));
 }
 
@@ -134,6 +142,16 @@ fn limit_replicas(context: &mut Context<'_>, now: SimTime, spec: &HorizontalPodA
     if let Some(target) = target {
         context.world.limit_replicas(target, Some(limits), now);
     }
+}
+
+/// How long after `now` a new autoscaler is looked at first.
+fn first_sync(context: &Context<'_>, now: SimTime) -> SimDuration {
+    if now == SimTime::ZERO {
+        // The controller has run since before the start, and so have they.
+        let drawn = || context.streams.stream("hpa-phase", "").span_up_to(SYNC_PERIOD);
+        return context.setup.phases.replica_autoscalers.unwrap_or_else(drawn);
+    }
+    if context.setup.versions.kubernetes.minor() >= 37 { SimDuration::ZERO } else { SYNC_PERIOD }
 }
 
 /// The ScaledObject `owner` has no other autoscaler than `keep` any more.
@@ -160,7 +178,8 @@ pub(super) fn sync(context: &mut Context<'_>, now: SimTime, index: u32) {
     if context.autoscalers[index as usize].retired {
         return;
     }
-    context.queue.schedule_in(SYNC_PERIOD, class::REPLICA_AUTOSCALER, Event::ReplicaSync(index));
+    let next = context.autoscalers[index as usize].drift.after(SYNC_PERIOD);
+    context.queue.schedule_in(next, class::REPLICA_AUTOSCALER, Event::ReplicaSync(index));
     let Some(target) = target(context, now, index) else { return };
     let spec = context.autoscalers[index as usize].spec;
     let metrics = effective_metrics(spec);

@@ -14,6 +14,7 @@ pub(super) use calls::call_has_its_turn;
 
 use super::call_limit::CallLimit;
 use super::context::Context;
+use super::drift::until_beat;
 use super::event::{Event, class};
 use super::setup::Setup;
 use super::{cluster_autoscaler, karpenter, kubelet, replay, volumes};
@@ -56,6 +57,8 @@ pub(super) struct SchedulerLoop {
     /// The end of the next back-off, while nothing else is to be done.
     asleep: Option<TimerId>,
     flush_planned: bool,
+    /// When the first flush of unschedulable pods is, counted from the start: the scheduler has run since before it.
+    flush_phase: SimDuration,
     streams: Streams,
 }
 
@@ -96,6 +99,7 @@ impl SchedulerLoop {
             awake: false,
             asleep: None,
             flush_planned: false,
+            flush_phase: streams.stream("flush-phase", "").span_up_to(UNSCHEDULABLE_FLUSH_PERIOD),
             streams,
         }
     }
@@ -103,6 +107,11 @@ impl SchedulerLoop {
     /// The limit of its client, where calls take time.
     pub(super) fn call_limit(&self) -> Option<&CallLimit> {
         self.calls.limit()
+    }
+
+    /// From `now` to the next flush after it: they come at a beat of their own, whenever pods find no node.
+    fn until_flush(&self, now: SimTime) -> SimDuration {
+        until_beat(now, self.flush_phase, UNSCHEDULABLE_FLUSH_PERIOD)
     }
 
     fn known(&self, pod: PodId) -> Option<Known> {
@@ -296,7 +305,8 @@ fn set_aside(context: &mut Context<'_>, now: SimTime, pod: PodId, why: &Unschedu
     scheduler.waiting.insert(pod, Waiting { rejected_by: why.rejected_by, since: now });
     if !scheduler.flush_planned {
         scheduler.flush_planned = true;
-        context.queue.schedule_in(UNSCHEDULABLE_FLUSH_PERIOD, class::SCHEDULER, Event::FlushUnschedulable);
+        let wait = scheduler.until_flush(now);
+        context.queue.schedule_in(wait, class::SCHEDULER, Event::FlushUnschedulable);
     }
 }
 
@@ -390,7 +400,8 @@ pub(super) fn flush(context: &mut Context<'_>, now: SimTime) {
     }
     context.scheduler.flush_planned = !context.scheduler.waiting.is_empty();
     if context.scheduler.flush_planned {
-        context.queue.schedule_in(UNSCHEDULABLE_FLUSH_PERIOD, class::SCHEDULER, Event::FlushUnschedulable);
+        let wait = context.scheduler.until_flush(now);
+        context.queue.schedule_in(wait, class::SCHEDULER, Event::FlushUnschedulable);
     }
 }
 

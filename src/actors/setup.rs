@@ -22,7 +22,9 @@ use crate::policy::kube_scheduler::SchedulerConfig;
 use crate::policy::packing::PackerKind;
 use crate::policy::replicas::keda::{CronWindow, Formula};
 use crate::policy::replicas::promql::Query;
-use crate::scenario::definition::{ImageSettings, Outage, PodTrace, QueueKind, SeriesKind, SeriesOwner, WorkloadTimes};
+use crate::scenario::definition::{
+    ImageSettings, Outage, Phases, PodTrace, QueueKind, SeriesKind, SeriesOwner, WorkloadTimes,
+};
 use crate::scenario::manifests::PodObject;
 
 /// Names of the random streams that a simulation draws from.
@@ -42,12 +44,15 @@ pub const STREAM_NAMES: &[&str] = &[
     "expander-ties",
     "fault-hit",
     "fault-shortage",
+    "flush-phase",
     "garbage-phase",
     "handler-poll",
+    "hpa-drift",
     "hpa-phase",
     "initialization",
     "jitter",
     "job-fate",
+    "keda-drift",
     "keda-phase",
     "load-factor",
     "load-noise",
@@ -119,8 +124,12 @@ pub struct Setup {
     pub prometheus: Option<PrometheusPlan>,
     /// Queues.
     pub queues: Vec<QueuePlan>,
-    /// Values of scalers and metrics that no model stands behind.
+    /// Values of scalers, metrics and resources that the scenario states in place of a model.
     pub external_metrics: Vec<ExternalMetric>,
+    /// Time between two readings of metrics-server, at least 10 s.
+    pub metrics_resolution: SimDuration,
+    /// When loops that run from before the start come round first, where that is told.
+    pub phases: Phases,
     /// Requests to workloads.
     pub loads: Vec<LoadPlan>,
     /// What happens from outside, in order of time.
@@ -145,6 +154,12 @@ impl Setup {
     /// Unix time in whole seconds.
     pub fn unix_seconds(&self, now: SimTime) -> i64 {
         self.start.as_second() + now.as_micros().div_euclid(1_000_000)
+    }
+
+    /// The instant as an object of the API has it: in whole seconds of the calendar, the rest cut off.
+    pub fn whole_seconds(&self, now: SimTime) -> SimTime {
+        let micros = self.start.as_microsecond() + now.as_micros();
+        now - SimDuration::from_micros(micros.rem_euclid(1_000_000))
     }
 
     /// Who adds and removes nodes, with its release: `Karpenter v1.13`.

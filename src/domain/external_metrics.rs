@@ -1,7 +1,9 @@
-//! Values that a scenario states for what no model stands behind: a scaler of the user's own, a metric from outside.
+//! Values that a scenario states in place of a model: a scaler of the user's own, a metric from outside, what pods use.
 
+use super::resources::ResourceName;
 use super::symbol::Symbol;
 use super::time::SimTime;
+use super::workload::ObjectName;
 
 /// A value over time.
 #[derive(Clone, PartialEq, Debug)]
@@ -26,6 +28,13 @@ pub enum ExternalSubject {
     },
     /// A metric that a HorizontalPodAutoscaler reads as External or Object, by its name.
     Metric(Symbol),
+    /// metrics-server, for the pods of a workload: each uses so many percent of what it requests.
+    Resource {
+        /// The workload.
+        workload: ObjectName,
+        /// CPU or memory.
+        resource: ResourceName,
+    },
 }
 
 /// From an instant on, a value.

@@ -4,8 +4,14 @@
 //! worked on in order of arrival. Kafka's partitions are lanes of their own, each owned by one worker; any other queue is one
 //! lane that all workers share.
 //!
-//! Deviation: a message takes the same time always, consumers of Kafka take over partitions at once, and what a queue reports
-//! of itself is exact; SQS reports approximations.
+//! A message that is not done waits, or a worker has it: never both. What is being worked on has been begun evenly over the last
+//! [`Work::time_per_message`], so that it is done at that pace, and at another only once what was begun since is due: when more
+//! arrive, the first of them are done one such time later; when the backlog is gone, what is in the works drains in one.
+//!
+//! Deviation: a message takes the same time always, workers take no message ahead of time, consumers of Kafka take over
+//! partitions at once, and what a queue reports of itself is exact; SQS reports approximations.
+//!
+//! Deviation: what a worker has when it goes waits again at once; SQS shows it again after its visibility timeout.
 
 use std::collections::VecDeque;
 
@@ -51,12 +57,71 @@ impl QueueHistory {
 #[derive(Clone, Copy, Debug, Default)]
 struct Lane {
     arrived: f64,
-    /// Messages that nobody works on yet.
-    waiting: f64,
-    /// What its owner works off in a second, as long as something waits.
-    capacity: f64,
+    /// Messages that are not done and that no Job has taken: those that wait and those that a worker has.
+    unfinished: f64,
     /// Messages that its owner can work on at a time.
     servers: f64,
+    /// Messages that are done in a second, until what is in the works comes to what it is heading for.
+    pace: f64,
+}
+
+impl Lane {
+    /// Messages that a worker has.
+    fn in_flight(&self) -> f64 {
+        self.unfinished.min(self.servers)
+    }
+
+    /// Messages that nobody works on yet.
+    fn waiting(&self) -> f64 {
+        self.unfinished - self.in_flight()
+    }
+
+    /// The number of unfinished messages at which its pace changes next if `arrivals` come in a second and each takes
+    /// `seconds`: where nothing waits any more, else where as many are done as arrive. `None` if it goes on as it is.
+    fn heading(&self, arrivals: f64, seconds: f64) -> Option<f64> {
+        if self.unfinished > self.servers + NOTHING {
+            return (self.pace > arrivals).then_some(self.servers);
+        }
+        let steady = (arrivals * seconds).min(self.servers);
+        ((self.unfinished - steady).abs() > NOTHING).then_some(steady)
+    }
+
+    /// Sets the pace after a change: that of messages begun evenly over the last `seconds`. What was already on its way to a
+    /// level goes on as it did, so that being looked at or given a worker that it does not need changes nothing.
+    fn keep_pace(&mut self, arrivals: f64, seconds: f64) {
+        let even = self.in_flight() / seconds;
+        self.pace = match self.heading(arrivals, seconds) {
+            Some(_) if self.unfinished > self.servers + NOTHING => even,
+            Some(goal) if self.unfinished > goal => self.pace.max(even).min(self.servers / seconds),
+            Some(_) => self.pace.min(even),
+            None => even,
+        };
+    }
+
+    /// Lives through `seconds` in which `arrivals` come in a second; how many messages are done.
+    fn run(&mut self, seconds: f64, arrivals: f64, heading: Option<f64>) -> f64 {
+        self.arrived += arrivals * seconds;
+        let there = self.unfinished + arrivals * seconds;
+        let left = there - self.pace * seconds;
+        let left = match heading {
+            Some(goal) if (left - goal).abs() <= NOTHING || (left < goal) != (self.unfinished < goal) => goal,
+            _ => left.max(0.0),
+        };
+        self.unfinished = left;
+        there - left
+    }
+
+    /// Whole messages that are not done: those that have come whole, but for those that are done to the end.
+    fn whole_unfinished(&self) -> i64 {
+        let (latest, done) = self.offsets();
+        latest - done
+    }
+
+    /// Whole messages that have come, and those of them that are done or taken by Jobs.
+    fn offsets(&self) -> (i64, i64) {
+        let whole = |messages: f64| libm::floor(messages + NOTHING) as i64;
+        (whole(self.arrived), whole(self.arrived - self.unfinished))
+    }
 }
 
 /// A queue and its workers.
@@ -84,7 +149,7 @@ impl WorkQueue {
     pub fn new(work: Work, partitions: Option<u32>, waiting: f64) -> Self {
         let count = partitions.unwrap_or(1).max(1) as usize;
         let each = waiting / count as f64;
-        let lane = Lane { arrived: each, waiting: each, ..Lane::default() };
+        let lane = Lane { arrived: each, unfinished: each, ..Lane::default() };
         Self {
             work,
             lanes: vec![lane; count],
@@ -105,49 +170,46 @@ impl WorkQueue {
         self.allot();
     }
 
-    /// So many workers work from `now` on.
+    /// So many workers work from `now` on. New ones take what waits at once.
     pub fn set_workers(&mut self, workers: u32, now: SimTime) {
         self.advance(now);
         self.workers = workers;
         self.allot();
+        self.note_waiting();
     }
 
     /// Brings the queue from its last change to `now`.
     pub fn advance(&mut self, now: SimTime) {
         while self.updated < now {
-            let until = self.next_change().map_or(now, |change| change.min(now));
-            self.run(until);
-            self.allot();
+            let next = self.next_change();
+            self.run(next.map_or(now, |change| change.min(now)));
+            // At any other instant everything goes on as it does, however often somebody looks.
+            if next.is_some_and(|change| change <= now) {
+                self.allot();
+            }
         }
     }
 
-    /// When the queue changes by itself: a lane has nothing waiting any more.
+    /// When the queue changes by itself: a lane has nothing waiting any more, or as many messages are done as arrive.
     pub fn next_change(&self) -> Option<SimTime> {
-        let arrivals = self.rate / self.lanes.len() as f64;
-        let seconds = self
-            .lanes
-            .iter()
-            .filter(|lane| lane.waiting > NOTHING && lane.capacity > arrivals)
-            .map(|lane| lane.waiting / (lane.capacity - arrivals))
-            .min_by(f64::total_cmp)?;
+        let (arrivals, each) = (self.arrivals_of_lane(), self.seconds_per_message());
+        let until = |lane: &Lane| {
+            let goal = lane.heading(arrivals, each)?;
+            Some((goal - lane.unfinished) / (arrivals - lane.pace))
+        };
+        // Whoever heads for a level comes nearer to it, but for rounding.
+        let seconds = self.lanes.iter().filter_map(until).filter(|seconds| *seconds >= 0.0).min_by(f64::total_cmp)?;
         // A century is never.
         (seconds < 3.2e9).then(|| self.updated + SimDuration::from_secs_f64(seconds) + SimDuration::RESOLUTION)
     }
 
     fn run(&mut self, until: SimTime) {
         let seconds = (until - self.updated).as_secs_f64();
-        let arrivals = self.rate / self.lanes.len() as f64;
+        let (arrivals, each) = (self.arrivals_of_lane(), self.seconds_per_message());
         let before = self.waiting();
         for lane in &mut self.lanes {
-            lane.arrived += arrivals * seconds;
-            let done = if lane.waiting > NOTHING { lane.capacity } else { lane.capacity.min(arrivals) } * seconds;
-            let there = lane.waiting + arrivals * seconds;
-            let done = done.min(there);
-            lane.waiting = there - done;
-            if lane.waiting <= NOTHING {
-                lane.waiting = 0.0;
-            }
-            self.history.processed += done;
+            let heading = lane.heading(arrivals, each);
+            self.history.processed += lane.run(seconds, arrivals, heading);
         }
         self.history.arrived += self.rate * seconds;
         self.updated = until;
@@ -185,37 +247,41 @@ impl WorkQueue {
         self.updated.saturating_since(arrived)
     }
 
-    /// Shares the workers out over the lanes. A worker that owns several partitions gives to those that need less than their
-    /// share what they need, and the rest to the others.
+    /// Shares the workers out over the lanes, and lets each be worked off at the pace of what is in the works.
     fn allot(&mut self) {
-        let (rate_of_one, servers_of_one) =
-            (f64::from(self.work.concurrency) / self.seconds_per_message(), f64::from(self.work.concurrency));
-        if !self.partitioned {
-            let workers = f64::from(self.workers);
-            self.lanes[0].capacity = workers * rate_of_one;
-            self.lanes[0].servers = workers * servers_of_one;
-            return;
+        if self.partitioned {
+            self.allot_partitions();
+        } else {
+            self.lanes[0].servers = f64::from(self.workers) * f64::from(self.work.concurrency);
         }
-        let arrivals = self.rate / self.lanes.len() as f64;
+        let (arrivals, each) = (self.arrivals_of_lane(), self.seconds_per_message());
+        for lane in &mut self.lanes {
+            lane.keep_pace(arrivals, each);
+        }
+    }
+
+    /// A worker that owns several partitions gives to those that need less than their share what they need, and the rest to
+    /// the others.
+    fn allot_partitions(&mut self) {
+        let servers_of_one = f64::from(self.work.concurrency);
+        let steady = self.arrivals_of_lane() * self.seconds_per_message();
         let (partitions, consumers) = (self.lanes.len(), (self.workers as usize).min(self.lanes.len()));
         for lane in &mut self.lanes {
-            (lane.capacity, lane.servers) = (0.0, 0.0);
+            lane.servers = 0.0;
         }
         let mut first = 0;
         for consumer in 0..consumers {
             let owned = partitions / consumers + usize::from(consumer < partitions % consumers);
             let lanes = &mut self.lanes[first..first + owned];
             first += owned;
-            let calm = lanes.iter().filter(|lane| lane.waiting <= NOTHING).count();
-            let fair = rate_of_one / owned as f64;
+            let fair = servers_of_one / owned as f64;
             // What lanes without a backlog leave over goes to those with one.
-            let frugal = if arrivals < fair { calm } else { 0 };
-            let busy = (owned - frugal).max(1) as f64;
-            let rest = rate_of_one - arrivals * frugal as f64;
+            let needs_less = |lane: &&Lane| steady < fair && lane.unfinished <= fair + NOTHING;
+            let frugal = lanes.iter().filter(needs_less).count();
+            let needed: f64 = lanes.iter().filter(needs_less).map(|lane| lane.unfinished.max(steady)).sum();
+            let rest = (servers_of_one - needed).max(0.0) / (owned - frugal).max(1) as f64;
             for lane in lanes.iter_mut() {
-                let is_frugal = arrivals < fair && lane.waiting <= NOTHING;
-                lane.capacity = if is_frugal { fair } else { rest / busy };
-                lane.servers = servers_of_one / owned as f64;
+                lane.servers = if needs_less(&&*lane) { fair } else { rest.max(fair) };
             }
         }
     }
@@ -224,20 +290,32 @@ impl WorkQueue {
         self.work.time_per_message.as_secs_f64().max(1e-6)
     }
 
+    /// Messages that arrive in a lane in a second.
+    fn arrivals_of_lane(&self) -> f64 {
+        self.rate / self.lanes.len() as f64
+    }
+
     /// Messages that nobody works on yet.
     pub fn waiting(&self) -> f64 {
-        self.lanes.iter().map(|lane| lane.waiting).sum()
+        self.lanes.iter().map(Lane::waiting).sum()
     }
 
-    /// Messages that are being worked on.
+    /// Messages that are being worked on; none of them waits.
     pub fn in_flight(&self) -> f64 {
-        let arrivals = self.rate / self.lanes.len() as f64;
-        let own: f64 = self.lanes.iter().map(|lane| self.in_flight_of(lane, arrivals)).sum();
-        own + self.taken
+        self.lanes.iter().map(Lane::in_flight).sum::<f64>() + self.taken
     }
 
-    fn in_flight_of(&self, lane: &Lane, arrivals: f64) -> f64 {
-        if lane.waiting > NOTHING { lane.servers } else { lane.capacity.min(arrivals) * self.seconds_per_message() }
+    /// Whole messages that wait, and those that are being worked on, as the queue reports them. A message counts from when it
+    /// has come until it is done to the end.
+    pub fn messages(&self) -> (i64, i64) {
+        let (mut waiting, mut in_flight) = (0, libm::round(self.taken) as i64);
+        for lane in &self.lanes {
+            let unfinished = lane.whole_unfinished();
+            let working = unfinished.min(libm::ceil(lane.servers - NOTHING) as i64);
+            waiting += unfinished - working;
+            in_flight += working;
+        }
+        (waiting, in_flight)
     }
 
     /// Messages that arrive in a second.
@@ -245,27 +323,32 @@ impl WorkQueue {
         self.rate
     }
 
-    /// Messages that are worked off in a second.
+    /// Messages that are done in a second.
     pub fn throughput(&self) -> f64 {
-        let arrivals = self.rate / self.lanes.len() as f64;
-        let rate = |lane: &Lane| if lane.waiting > NOTHING { lane.capacity } else { lane.capacity.min(arrivals) };
-        self.lanes.iter().map(rate).sum()
+        self.lanes.iter().map(|lane| lane.pace).sum()
     }
 
-    /// CPU that all workers together use, in millionths of a CPU.
+    /// Messages that workers take in a second.
+    pub fn delivery_rate(&self) -> f64 {
+        let arrivals = self.arrivals_of_lane();
+        self.lanes.iter().map(|lane| if lane.waiting() > NOTHING { lane.pace } else { arrivals }).sum()
+    }
+
+    /// CPU that all workers together use until the next change, in millionths of a CPU: that of what is in the works, by its
+    /// mean where that changes.
     pub fn cpu_use_micro(&self) -> i64 {
-        libm::round(self.throughput() * self.work.cpu_per_message.as_micros() as f64) as i64
+        let (arrivals, each) = (self.arrivals_of_lane(), self.seconds_per_message());
+        let working = |lane: &Lane| match lane.heading(arrivals, each) {
+            Some(goal) if lane.waiting() <= NOTHING => (lane.unfinished + goal) / 2.0,
+            _ => lane.in_flight(),
+        };
+        let messages_per_second = self.lanes.iter().map(working).sum::<f64>() / each;
+        libm::round(messages_per_second * self.work.cpu_per_message.as_micros() as f64) as i64
     }
 
     /// Of each partition the offset behind its last message, and the offset up to which it is worked off.
     pub fn offsets(&self) -> Vec<(i64, i64)> {
-        let arrivals = self.rate / self.lanes.len() as f64;
-        let offsets = |lane: &Lane| {
-            let latest = libm::floor(lane.arrived + NOTHING) as i64;
-            let undone = libm::floor(lane.waiting + self.in_flight_of(lane, arrivals) + NOTHING) as i64;
-            (latest, (latest - undone).max(0))
-        };
-        self.lanes.iter().map(offsets).collect()
+        self.lanes.iter().map(Lane::offsets).collect()
     }
 
     /// A Job takes up to `most` whole messages; returns how many it got. It works on them by itself.
@@ -273,8 +356,8 @@ impl WorkQueue {
         self.advance(now);
         let mut got = 0;
         for lane in &mut self.lanes {
-            let own = (libm::floor(lane.waiting + NOTHING) as u32).min(most - got);
-            lane.waiting = (lane.waiting - f64::from(own)).max(0.0);
+            let own = (libm::floor(lane.waiting() + NOTHING) as u32).min(most - got);
+            lane.unfinished = (lane.unfinished - f64::from(own)).max(0.0);
             got += own;
         }
         self.taken += f64::from(got);
@@ -293,7 +376,8 @@ impl WorkQueue {
     pub fn give_back(&mut self, count: u32, now: SimTime) {
         self.advance(now);
         self.taken = (self.taken - f64::from(count)).max(0.0);
-        self.lanes[0].waiting += f64::from(count);
+        self.lanes[0].unfinished += f64::from(count);
+        self.allot();
         self.note_waiting();
     }
 
@@ -329,25 +413,79 @@ mod tests {
         let mut queue = WorkQueue::new(work(1), None, 0.0);
         queue.set_rate(10.0, at(0));
         queue.set_workers(4, at(100));
-        near(queue.waiting(), 1_000.0);
+        // Four of the thousand messages are taken at once.
+        near(queue.waiting(), 996.0);
         near(queue.in_flight(), 4.0);
         // Four workers do 2 a second; thirty do 15, 5 more than arrive.
         queue.set_workers(30, at(200));
-        near(queue.waiting(), 1_800.0);
-        assert_eq!(queue.next_change().map(SimTime::as_secs), Some(560));
+        near(queue.waiting(), 1_770.0);
+        assert_eq!(queue.next_change().map(SimTime::as_secs), Some(554));
         queue.advance(at(600));
         near(queue.waiting(), 0.0);
         near(queue.in_flight(), 20.0);
         assert_eq!(queue.cpu_use_micro(), 5_000_000);
         let history = queue.history();
         near(history.arrived, 6_000.0);
-        near(history.processed, 6_000.0);
-        near(history.most_waiting, 1_800.0);
-        assert_eq!(history.drained_at.map(SimTime::as_secs), Some(560));
-        // 50,000 + 140,000 + 324,000 message seconds.
-        near(history.mean_wait_seconds().unwrap_or(0.0), 514_000.0 / 6_000.0);
-        // At second 200 the 200 messages of the first 20 seconds are begun: the head has waited for 180 s.
-        assert_eq!(history.longest_wait.as_secs(), 180);
+        near(history.processed, 5_980.0);
+        near(history.most_waiting, 1_796.0);
+        assert_eq!(history.drained_at.map(SimTime::as_secs), Some(554));
+        // 50,000 + 139,600 + 313,290 message seconds.
+        near(history.mean_wait_seconds().unwrap_or(0.0), 502_890.0 / 6_000.0);
+        // At second 200 the 204 messages of the first 20.4 seconds are begun: the head has waited for 179.6 s.
+        assert_eq!(history.longest_wait.as_secs(), 179);
+    }
+
+    #[test]
+    fn a_message_waits_or_is_worked_on_and_never_both() {
+        let minute = Work { time_per_message: SimDuration::from_secs(60), ..work(1) };
+        let mut queue = WorkQueue::new(minute, None, 100.0);
+        assert_eq!(queue.messages(), (100, 0));
+        // Workers come, are lost and come again; nothing arrives, so that what there is only ever gets less.
+        let mut left = 100;
+        for (second, workers) in (1..1_000).map(|second| (second, [1, 7, 40, 3, 300][second as usize / 17 % 5])) {
+            queue.set_workers(workers, at(second));
+            let (waiting, in_flight) = queue.messages();
+            assert!((0..=i64::from(workers)).contains(&in_flight) && waiting >= 0, "{waiting} {in_flight}");
+            assert!(waiting + in_flight <= left, "{waiting} and {in_flight} of {left} after {second} s");
+            near(queue.waiting() + queue.in_flight() + queue.history().processed, 100.0);
+            left = waiting + in_flight;
+        }
+        assert_eq!(left, 0);
+    }
+
+    #[test]
+    fn what_is_in_the_works_counts_whole_until_it_is_done() {
+        let mut queue = WorkQueue::new(work(1), None, 1.0);
+        queue.set_workers(5, at(0));
+        for millis in 1..20 {
+            queue.advance(at(0) + SimDuration::from_millis(millis * 100));
+            assert_eq!(queue.messages(), (0, 1));
+        }
+        queue.advance(at(3));
+        assert_eq!((queue.messages(), queue.next_change()), ((0, 0), None));
+    }
+
+    #[test]
+    fn the_first_of_more_messages_are_done_when_their_time_is_over() {
+        let slow = Work { time_per_message: SimDuration::from_secs(100), ..work(1) };
+        let mut queue = WorkQueue::new(slow, None, 0.0);
+        queue.set_workers(1_000, at(0));
+        queue.set_rate(2.0, at(0));
+        // None is done for 100 s, then as many as arrive; workers use CPU from the first on.
+        near(queue.throughput(), 0.0);
+        assert_eq!(queue.cpu_use_micro(), 500_000, "half of what it comes to, over those 100 s");
+        queue.advance(at(50));
+        near(queue.in_flight(), 100.0);
+        queue.advance(at(150));
+        near(queue.in_flight(), 200.0);
+        near(queue.throughput(), 2.0);
+        assert_eq!(queue.cpu_use_micro(), 1_000_000);
+        // When no more come, the last is done 100 s after it was taken.
+        queue.set_rate(0.0, at(200));
+        assert_eq!(queue.next_change().map(SimTime::as_secs), Some(300));
+        queue.advance(at(301));
+        near(queue.in_flight(), 0.0);
+        near(queue.history().processed, 400.0);
     }
 
     #[test]
@@ -356,13 +494,14 @@ mod tests {
         queue.set_workers(9, at(0));
         near(queue.throughput(), 2.0);
         queue.advance(at(100));
-        assert_eq!(queue.offsets(), [(100, 49); 4], "50 done each, one of them in the works");
+        assert_eq!(queue.offsets(), [(100, 50); 4], "50 done each; the lag is what is in the works and what waits");
+        near(queue.waiting() + queue.in_flight(), 200.0);
         // Three consumers: one of them owns two partitions, which it works off at half the pace each.
         queue.set_workers(3, at(100));
         near(queue.throughput(), 1.5);
         queue.advance(at(140));
-        let done: Vec<i64> = queue.offsets().iter().map(|(latest, committed)| latest - committed).collect();
-        assert_eq!(done, [40, 40, 31, 31]);
+        let lags: Vec<i64> = queue.offsets().iter().map(|(latest, committed)| latest - committed).collect();
+        assert_eq!(lags, [40, 40, 30, 30]);
         queue.advance(at(400));
         near(queue.waiting(), 0.0);
     }

@@ -41,8 +41,12 @@ pub struct Scenario {
     pub replications: u32,
     /// Load on workloads. From its start on an entry takes the place of an earlier one on the same workload.
     pub load: Vec<LoadSpec>,
-    /// Values of scalers and metrics that no model stands behind.
+    /// Values of scalers, metrics and resources that are stated in place of a model.
     pub external_metrics: Vec<ExternalMetric>,
+    /// Time between two readings of metrics-server (`--metric-resolution`), at least 10 s.
+    pub metrics_resolution: SimDuration,
+    /// When loops that run from before the start come round first.
+    pub phases: Phases,
     /// Prometheus, if there is one.
     pub prometheus: Option<PrometheusSettings>,
     /// Queues.
@@ -121,6 +125,18 @@ pub struct LoadSpec {
     /// What one request costs. The CPU limit is that of the workload's pods, the sum over its containers where all have
     /// one.
     pub service: Service,
+}
+
+/// When the loops of controllers that run from before the start come round first, counted from the start; `None` where it is
+/// drawn from the seed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Phases {
+    /// metrics-server reads the nodes.
+    pub metrics_server: Option<SimDuration>,
+    /// The HorizontalPodAutoscalers that exist at the start are looked at.
+    pub replica_autoscalers: Option<SimDuration>,
+    /// KEDA polls the ScaledObjects and ScaledJobs that exist at the start.
+    pub keda: Option<SimDuration>,
 }
 
 /// How closely requests are simulated.

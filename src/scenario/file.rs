@@ -11,6 +11,7 @@ mod faults;
 mod interruption;
 mod load;
 mod objectives;
+mod pipeline;
 mod pod_trace;
 mod policies;
 mod price_records;
@@ -292,7 +293,9 @@ fn scenario<'s>(
     let load = load::read(reader, fields, &timeline.load, files, &run)?;
     let prometheus = prometheus::read(reader, fields, &known)?;
     let queues = queues::read(reader, fields, files, &run)?;
-    let external_metrics = external_metrics::read(reader, fields)?;
+    let external_metrics = external_metrics::read(reader, fields, files, &known)?;
+    let metrics_resolution = pipeline::resolution(reader, fields)?;
+    let phases = pipeline::phases(reader, fields, metrics_resolution)?;
     let seed = fields.optional("seed", |n, what| reader.integer(n, what, 0, i64::MAX))?.unwrap_or(1);
     let replications = fields.optional("replications", |n, what| reader.integer(n, what, 1, 10_000))?.unwrap_or(20);
     let assumptions = fields.optional("assumptions", |n, what| reader.list(n, what))?.unwrap_or_default();
@@ -309,6 +312,8 @@ fn scenario<'s>(
         prometheus,
         queues,
         external_metrics,
+        metrics_resolution,
+        phases,
         pods: pod_trace::read(reader, fields, files, duration)?,
         times: workloads::times(reader, fields, &known)?,
         images: workloads::images(reader, fields)?,

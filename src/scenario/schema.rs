@@ -242,6 +242,8 @@ pub static SECTIONS: &[&Section] = &[
     &metrics::SERIES,
     &metrics::RULE,
     &metrics::OUTAGE,
+    &metrics::METRICS_SERVER,
+    &metrics::PHASES,
     &metrics::QUEUE,
     &metrics::EXTERNAL_METRIC,
     &metrics::EXTERNAL_VALUE,

@@ -73,6 +73,8 @@ pub fn resolve(
         prometheus: metrics::prometheus_plan(scenario, manifests),
         queues: queues(scenario, Streams::new(seed)),
         external_metrics: scenario.external_metrics.clone(),
+        metrics_resolution: scenario.metrics_resolution,
+        phases: scenario.phases,
         loads: loads(&scenario.load, scenario.duration, Streams::new(seed)),
         timeline: timeline(scenario, manifests, &mut warnings),
         pod_trace: scenario.pods.clone(),

@@ -11,6 +11,7 @@ mod catalog;
 mod churn;
 mod churn_scenarios;
 mod cli;
+mod clocks;
 mod cluster_autoscaler;
 mod cluster_autoscaler_runs;
 mod consolidation_tuning;

@@ -1,11 +1,12 @@
 //! Queues and their workers: what triggers read, how fast a backlog drains, what partitions limit.
 
+use nodecast::domain::{SimDuration, SimTime};
 use nodecast::scenario::Source;
 use nodecast::scenario::manifests::read_manifests;
 use nodecast::simulation::Outcome;
-use nodecast::world::record::EventKind;
+use nodecast::world::record::{EventKind, Sample};
 
-use crate::keda::{changes, cluster, run, scaled_object};
+use crate::keda::{changes, cluster, load, run, scaled_object, simulate};
 
 fn sqs(rest: &str) -> String {
     format!("queues:\n- {{name: orders, kind: sqs, workload: worker, time_per_message: 2s, {rest}}}")
@@ -32,6 +33,31 @@ fn a_backlog_wakes_workers_is_drained_by_them_and_lets_them_sleep() {
     assert!((queue.arrived - 600.0).abs() < 1e-3 && (queue.processed - 600.0).abs() < 1e-3, "{queue:?}");
     assert!(queue.most_waiting > 300.0 && queue.waiting_at_end.abs() < 1e-3);
     assert!(queue.drained.is_some_and(|at| at.as_secs() < 900), "{queue:?}");
+}
+
+#[test]
+fn no_more_replicas_are_asked_for_than_messages_are_unfinished() {
+    // A hundred messages come at once, a minute's work each, one to a replica.
+    let burst = "versions: {kubernetes: \"1.37\"}\nqueues:\n- {name: orders, kind: sqs, workload: worker, time_per_message: 60s, \
+        messages: {steps: [{at: 0s, rate: 0}, {at: 60s, rate: 100}, {at: 61s, rate: 0}], arrivals: even}}";
+    let spec = "  pollingInterval: 5\n  cooldownPeriod: 30\n  minReplicaCount: 1\n  maxReplicaCount: 1000\n  triggers:\n  - type: \
+        aws-sqs-queue\n    metadata: {queueURL: \"https://sqs.us-east-1.amazonaws.com/1/orders\", awsRegion: us-east-1, queueLength: \"1\"}\n";
+    let scenario = load("10m", burst, &format!("{}{}", cluster(1), scaled_object(spec)), &[]);
+    let span = |seconds| SimDuration::from_secs(seconds);
+    for seed in 1..=10 {
+        let outcome = simulate(&scenario, seed);
+        assert!((80..=100).contains(&most(&outcome)), "seed {seed}: {:?}", changes(&outcome));
+        let samples = &outcome.record.samples;
+        let unfinished = |sample: &Sample| sample.queues[0].waiting + sample.queues[0].in_flight;
+        assert!(samples.iter().all(|sample| unfinished(sample) < 100.0 + 1e-6));
+        // What stands in a sample was asked at most one pass before it, and messages only get fewer.
+        for sample in samples.iter().filter(|sample| sample.at > SimTime::ZERO + span(100)) {
+            let before = samples.iter().rfind(|other| other.at + span(16) <= sample.at).unwrap();
+            let asked = sample.metrics[0].asks_for.unwrap_or(0);
+            assert!(f64::from(asked) <= unfinished(before).ceil().max(1.0), "seed {seed} at {}: {asked}", sample.at);
+        }
+        assert!((outcome.queues[0].processed - 100.0).abs() < 1e-3, "seed {seed}: {:?}", outcome.queues[0]);
+    }
 }
 
 #[test]

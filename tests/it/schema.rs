@@ -31,6 +31,7 @@ impl Folder {
             ("rate.csv", "t_seconds,requests_per_second\n0,10\n60,20\n"),
             ("arrivals.csv", "t_seconds\n1\n2\n"),
             ("answer.json", r#"{"data":{"result":[{"values":[[100,"1"],[160,"2"]]}]}}"#),
+            ("utilization.csv", "t_seconds,value\n0,45\n60,80\n"),
             ("trace.csv", "create_s,cpu_milli,memory_mib\n0,500,256\n"),
             ("prices.csv", "instance_type,zone,time,price\nm5.large,us-east-1a,2026-01-01T02:00:00Z,0.05\n"),
             ("availability.csv", "instance_type,zone,offset_s,available\nm5.large,us-east-1a,0,4\n"),
@@ -221,13 +222,14 @@ fn listed(words: &[&str]) -> String {
 }
 
 /// Keys that have to be there in some circumstances, which their description says.
-const SOMETIMES_REQUIRED: [(&str, &str); 7] = [
+const SOMETIMES_REQUIRED: [(&str, &str); 8] = [
     ("a node group", "instanceType"),
     ("a node group", "instanceTypes"),
     ("a queue", "consumer_group"),
     ("a queue", "partitions"),
     ("an external metric", "metric"),
     ("an external metric", "scaler"),
+    ("an external metric", "workload"),
     ("`spot`", "file"),
 ];
 

@@ -14,7 +14,7 @@ use crate::domain::{ControllerTime, Labels, NodeId, SimDuration, SimTime, Symbol
 use crate::policy::cluster_autoscaler::discovery::ENABLED_TAG;
 use crate::policy::cluster_autoscaler::{Flags, TO_BE_DELETED};
 use crate::policy::kube_scheduler::SchedulerConfig;
-use crate::scenario::definition::ImageSettings;
+use crate::scenario::definition::{ImageSettings, Phases};
 use crate::world::NodePhase;
 
 fn workers(size: u32) -> NodeGroup {
@@ -71,6 +71,8 @@ fn setup(flags: &[(&str, &str)]) -> Setup {
         prometheus: None,
         queues: Vec::new(),
         external_metrics: Vec::new(),
+        metrics_resolution: SimDuration::from_secs(15),
+        phases: Phases::default(),
         loads: Vec::new(),
         timeline: Vec::new(),
         boot: None,

@@ -5,7 +5,7 @@
 //! pod settles when it is read, and unsettles, its points then kept again, when it loses its readiness or its node is not read
 //! any more.
 
-use super::{MetricsServer, Point, RESOLUTION, mean_use};
+use super::{MetricsServer, Point, mean_use};
 use crate::actors::cpu_use::CpuUse;
 use crate::actors::load_loop::LoadLoop;
 use crate::domain::{NodeId, PodId, SimDuration, SimTime, WorkloadId};
@@ -43,16 +43,16 @@ pub(super) struct NodeReadings {
 impl NodeReadings {
     /// The last reading that is known at `now`. None is as old as the time between two, so that it is the last or the one
     /// before.
-    fn known(&self, now: SimTime) -> SimTime {
-        if self.read + self.age <= now { self.read } else { self.read - RESOLUTION }
+    fn known(&self, now: SimTime, resolution: SimDuration) -> SimTime {
+        if self.read + self.age <= now { self.read } else { self.read - resolution }
     }
 
     /// What is known at `now` of a pod that has settled there and uses CPU as `cpu` says, or none.
-    pub(super) fn sample(&self, cpu: Option<&CpuUse>, now: SimTime) -> Sample {
-        let at = self.known(now);
-        let from = at - RESOLUTION;
+    pub(super) fn sample(&self, cpu: Option<&CpuUse>, now: SimTime, resolution: SimDuration) -> Sample {
+        let at = self.known(now, resolution);
+        let from = at - resolution;
         let used = cpu.map_or(0, |cpu| match cpu.rate_since(from) {
-            Some(rate) => i128::from(rate) * i128::from(RESOLUTION.as_micros()),
+            Some(rate) => i128::from(rate) * i128::from(resolution.as_micros()),
             None => cpu.by(at) - cpu.by(from),
         });
         mean_use(used, from, at)
@@ -82,11 +82,11 @@ impl super::Metered {
 
 impl super::PodMetrics {
     /// Whether its points follow from those of its node.
-    pub(super) fn has_settled(&self) -> bool {
+    pub(super) fn has_settled(&self, resolution: SimDuration) -> bool {
         let (Some((since, _)), [Some(first), Some(second), Some(third)]) = (self.ready, self.points) else {
             return false;
         };
-        since <= first.at && second.at - first.at == RESOLUTION && third.at - second.at == RESOLUTION
+        since <= first.at && second.at - first.at == resolution && third.at - second.at == resolution
     }
 }
 
@@ -118,11 +118,11 @@ impl MetricsServer {
         metered.settled.count(place, -1);
         let cpu = metered.cpu(loads);
         let node = &mut self.nodes[place.node.index()];
-        let (read, age) = (node.read, node.age);
+        let (read, age, resolution) = (node.read, node.age, self.resolution);
         node.one_by_one.push(pod);
         entry.is_read = true;
         entry.points = [2, 1, 0].map(|back| {
-            let at = read - RESOLUTION * back;
+            let at = read - resolution * back;
             Some(Point { at, visible: at + age, used: entry.used(cpu.map_or(0, |cpu| cpu.by(at))), memory: None })
         });
     }
@@ -147,12 +147,15 @@ impl MetricsServer {
         let &Settled { pods, request_milli, ref on } = &metered.settled;
         let cpu = metered.cpu(loads);
         // Nothing that is known at `now` is older than three readings.
-        let even = cpu.map_or(Some(0), |cpu| cpu.rate_since(now - RESOLUTION * 3));
+        let even = cpu.map_or(Some(0), |cpu| cpu.rate_since(now - self.resolution * 3));
         let usage_milli = match even {
             Some(rate) => i128::from(pods) * i128::from(rate / 1_000),
             None => on
                 .iter()
-                .map(|&(node, pods)| i128::from(pods) * i128::from(self.nodes[node.index()].sample(cpu, now).milli))
+                .map(|&(node, pods)| {
+                    let sample = self.nodes[node.index()].sample(cpu, now, self.resolution);
+                    i128::from(pods) * i128::from(sample.milli)
+                })
                 .sum(),
         };
         SettledPods { pods, usage_milli, request_milli }
@@ -172,6 +175,7 @@ mod tests {
     use crate::engine::Streams;
 
     const WORKLOAD: WorkloadId = WorkloadId(0);
+    const RESOLUTION: SimDuration = SimDuration::from_secs(15);
 
     /// metrics-server with one workload, whose pods settle or do not, and the workload's load.
     struct Rig {
@@ -184,10 +188,10 @@ mod tests {
         fn new(settles: bool) -> Self {
             let workload = ObjectName { namespace: Symbol::new("default"), name: Symbol::new("web") };
             let plan = LoadPlan { workload, exact: false, parts: Vec::new(), steps: Vec::new() };
-            let mut load = LoadLoop::new(&plan, &Streams::new(1));
+            let mut load = LoadLoop::new(&plan, &Streams::new(1), RESOLUTION);
             load.id = Some(WORKLOAD);
             let metered = Metered { scaled: true, load: Some(0), settles, settled: Settled::default() };
-            let server = MetricsServer { workloads: vec![Some(metered)], ..MetricsServer::default() };
+            let server = MetricsServer { workloads: vec![Some(metered)], ..MetricsServer::with_resolution(RESOLUTION) };
             let container = Container { requests: Resources::cpu_memory(250, 7), ..Container::default() };
             Self { server, loads: vec![load], spec: PodSpec { containers: vec![container], ..PodSpec::default() } }
         }

@@ -9,8 +9,9 @@ use smallvec::SmallVec;
 use super::wakes;
 use crate::actors::context::Context;
 use crate::actors::{keda_loop, prometheus};
-use crate::domain::external_metrics::ExternalSubject;
+use crate::domain::external_metrics::{ExternalMetric, ExternalSubject};
 use crate::domain::hpa::MetricSource;
+use crate::domain::workload::ObjectName;
 use crate::domain::{PodId, PodSpec, ResourceName, SimDuration, SimTime, Symbol};
 use crate::policy::replicas::hpa::{HpaView, MetricReading, PodSample, Sample, effective_metrics, pod_request_milli};
 use crate::policy::replicas::promql::Element;
@@ -92,11 +93,12 @@ fn read_metric(
     room: &mut Reading,
 ) -> Read {
     let (spec, owner) = (context.autoscalers[index as usize].spec, context.autoscalers[index as usize].owner);
+    let target = ObjectName { namespace: spec.namespace, name: spec.target.name };
     let metric = &effective_metrics(spec)[position];
     match &metric.source {
-        MetricSource::Resource { name } => read_resource(context, now, pods, (*name, None), room),
+        MetricSource::Resource { name } => read_resource(context, now, (target, pods), (*name, None), room),
         MetricSource::ContainerResource { name, container } => {
-            read_resource(context, now, pods, (*name, Some(container.as_str())), room)
+            read_resource(context, now, (target, pods), (*name, Some(container.as_str())), room)
         }
         MetricSource::External { .. } if owner.is_some() => {
             match keda_loop::external_metric(context, now, owner.unwrap_or_default(), position) {
@@ -168,26 +170,39 @@ fn of_pods(context: &Context<'_>, now: SimTime, namespace: Symbol, pods: &[PodId
 
 const NO_PIPELINE: &str = "no metrics pipeline serves this metric in the simulation";
 
+const FAILS: &str = "the scenario says that reading it fails";
+
 /// The value that the scenario states for a metric.
 fn stated(context: &Context<'_>, now: SimTime, metric: Symbol) -> Read {
-    let subject = ExternalSubject::Metric(metric);
-    match context.setup.external_metrics.iter().find(|stated| stated.subject == subject) {
+    match stated_of(context, &ExternalSubject::Metric(metric)) {
         Some(stated) => match stated.at(now) {
             Some(value) => Read::Series(vec![(value * 1e3) as i64]),
-            None => Read::Failed("the scenario says that reading it fails".to_owned()),
+            None => Read::Failed(FAILS.to_owned()),
         },
         None => Read::Failed(NO_PIPELINE.to_owned()),
     }
 }
 
-/// A resource of each pod, or of one container of each, from metrics-server. The samples are put where `room` has them.
+fn stated_of<'s>(context: &Context<'s>, subject: &ExternalSubject) -> Option<&'s ExternalMetric> {
+    context.setup.external_metrics.iter().find(|stated| stated.subject == *subject)
+}
+
+/// A resource of each pod of `target`, or of one container of each, from metrics-server. The samples are put where `room` has
+/// them.
 fn read_resource(
     context: &Context<'_>,
     now: SimTime,
-    pods: &[PodId],
+    (target, pods): (ObjectName, &[PodId]),
     (name, container): (ResourceName, Option<&str>),
     room: &mut Reading,
 ) -> Read {
+    let subject = ExternalSubject::Resource { workload: target, resource: name };
+    if let Some(stated) = stated_of(context, &subject) {
+        return match stated.at(now) {
+            Some(percent) => read_stated(context, now, pods, (name, container, percent), room),
+            None => Read::Failed(FAILS.to_owned()),
+        };
+    }
     let is_memory = name == ResourceName::MEMORY;
     let has_memory = || pods.iter().any(|&pod| context.metrics.memory_sample(pod, now).is_some());
     if name != ResourceName::CPU && !(is_memory && has_memory()) {
@@ -204,6 +219,33 @@ fn read_resource(
             false => context.metrics.sample(pod, (state.workload, state.started), &context.loads, now),
         };
         PodSample { sample, request: room.request(&state.spec, (name, container)) }
+    };
+    samples.extend(pods.iter().map(sample));
+    Read::PerPod(samples)
+}
+
+/// A resource of each pod as the scenario states it: so many percent of what the pod requests, from when on metrics-server
+/// knows anything of the pod. What is stated is what metrics-server answers with at once.
+fn read_stated(
+    context: &Context<'_>,
+    now: SimTime,
+    pods: &[PodId],
+    (name, container, percent): (ResourceName, Option<&str>, f64),
+    room: &mut Reading,
+) -> Read {
+    let mut samples = std::mem::take(&mut room.samples);
+    samples.clear();
+    let sample = |&pod: &PodId| {
+        let state = context.world.pod(pod);
+        let request = room.request(&state.spec, (name, container));
+        let known = match state.phase {
+            PodPhase::Running => context.metrics.sample(pod, (state.workload, state.started), &context.loads, now),
+            PodPhase::Pending | PodPhase::Starting | PodPhase::Gone => None,
+        };
+        // Rounded up, since what the autoscaler makes of it is cut to whole percent.
+        let used = |request: i64| libm::ceil(request as f64 * percent / 100.0 - 1e-6) as i64;
+        let sample = known.zip(request).map(|(known, request)| Sample { milli: used(request), ..known });
+        PodSample { sample, request }
     };
     samples.extend(pods.iter().map(sample));
     Read::PerPod(samples)

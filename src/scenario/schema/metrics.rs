@@ -1,6 +1,6 @@
 //! Where metrics come from: Prometheus, queues, values that are stated.
 
-use super::Value::{Duration, Free, Integer, List, Map, Quantity, Scalar, Text, Truth, Words, Workload};
+use super::Value::{Duration, File, Free, Integer, List, Map, Quantity, Scalar, Text, Truth, Words, Workload};
 use super::load;
 
 section! {
@@ -102,21 +102,64 @@ section! {
 }
 
 section! {
+    METRICS_SERVER: "`metrics_server`", "`metrics_server`";
+    "metrics-server is always there: it tells autoscalers what pods use of CPU, and of memory where a load says what requests need.";
+    "metrics_server:
+  resolution: 60s
+";
+    {
+        "resolution" default("15s"): Duration,
+            "`--metric-resolution`: how often all nodes are read; from 10s to 10m. `15s` is that of the published manifests and of the \
+             EKS add-on, `60s` that of minikube's.";
+    }
+}
+
+section! {
+    PHASES: "`phases`", "`phases`: when loops come round";
+    "Controllers have run since before the start of the run, so their loops come round for the first time at some instant within their \
+     first period: drawn from the seed unless stated here, for example to replay what a cluster did. Counted from the start of the \
+     run. Objects that come later do not go by it: KEDA polls a new one at once, and a new HorizontalPodAutoscaler is first looked at \
+     15s after it was made, from Kubernetes 1.37 on at once.";
+    "phases:
+  metrics_server: 12s
+  replica_autoscalers: 9s
+  keda: 25s
+";
+    {
+        "metrics_server" otherwise("drawn from the seed"): Duration,
+            "The first tick at which metrics-server reads the nodes, then every `resolution`; shorter than that.";
+        "replica_autoscalers" otherwise("drawn from the seed"): Duration,
+            "The first look at all HorizontalPodAutoscalers that exist at the start, those of ScaledObjects among them, then every 15s \
+             and some milliseconds; less than 15s.";
+        "keda" otherwise("drawn from the seed, for each object"): Duration,
+            "The first poll of all ScaledObjects and ScaledJobs that exist at the start, then every `pollingInterval`.";
+    }
+}
+
+section! {
     EXTERNAL_METRIC: "an external metric", "`external_metrics[]`: values that you state";
-    "For a scaler (and perhaps one of its triggers), or for a metric.";
+    "For a scaler (and perhaps one of its triggers), for a metric, or for what the pods of a workload use of a resource: then each of \
+     them uses so many percent of what it requests, whatever loads and queues say, and autoscalers read just that. Recorded \
+     utilization replays what an autoscaler did.";
     "external_metrics:
   - scaler: orders-scaler.shop:9090
     trigger: backlog
     active_above: 0
     values: [{ at: 0s, value: 3 }, { at: 10m, value: 50 }, { at: 20m, fails: true }]
   - { metric: queue_depth, values: [{ at: 0s, value: 12 }] }
+  - { workload: shop/web, resource: cpu, csv: utilization.csv }
 ";
+    one_of: &["values", "csv"];
     {
         "scaler" otherwise("`metric`"): Text("scalerAddress"), "The address of a KEDA trigger of the type `external` or `external-push`, whose metadata has the target as `targetValue`.";
         "trigger" otherwise("all of the scaler's"): Text("trigger"), "The trigger's name, where one scaler serves several.";
         "metric" otherwise("`scaler`"): Text("metric"), "What a HorizontalPodAutoscaler reads as External or Object.";
+        "workload" otherwise("`scaler` or `metric`"): Workload, "Whose pods use what is stated; values are percent of their requests.";
+        "resource" default("cpu"): Words(&["cpu", "memory"]), "What they use, with `workload` only.";
         "active_above" default("0"): Quantity, "The trigger is active above this.";
-        "values" required: List(&Map(&EXTERNAL_VALUE)), "Values in order of time, at least one.";
+        "values" otherwise("`csv`"): List(&Map(&EXTERNAL_VALUE)), "Values in order of time, at least one.";
+        "csv" otherwise("`values`"): File,
+            "A file with the columns `t_seconds`, counted from the start of the run and rising, and `value`; where that is empty, reading fails.";
     }
 }
 

@@ -65,10 +65,14 @@ assumptions:
             "Requests to workloads.";
         "prometheus" otherwise("there is none"): Map(&metrics::PROMETHEUS),
             "Prometheus, and the metrics adapter in front of it.";
+        "metrics_server" otherwise("as it is published"): Map(&metrics::METRICS_SERVER),
+            "metrics-server.";
+        "phases" otherwise("drawn from the seed"): Map(&metrics::PHASES),
+            "When the loops of controllers first come round.";
         "queues" otherwise("none"): List(&Map(&metrics::QUEUE)),
             "Queues of messages, and who takes them.";
         "external_metrics" otherwise("none"): List(&Map(&metrics::EXTERNAL_METRIC)),
-            "Values that you state for scalers and metrics that no model stands behind.";
+            "Values that you state for scalers, metrics and resources in place of a model.";
         "pods" otherwise("none"): Map(&PODS),
             "The pods of a recorded cluster.";
         "workloads" otherwise("the defaults of its keys"): List(&Map(&WORKLOAD)),

@@ -227,8 +227,13 @@ fn warn_about_triggers(
     }
 }
 
-/// Whether metrics-server knows a resource of a workload's pods: CPU always, memory where a load says what requests need.
+/// Whether metrics-server knows a resource of a workload's pods: CPU always, memory where a load says what requests need or the
+/// scenario states it.
 fn is_measured(name: ResourceName, workload: ObjectName, setup: &Setup) -> bool {
+    let subject = ExternalSubject::Resource { workload, resource: name };
+    if setup.external_metrics.iter().any(|stated| stated.subject == subject) {
+        return true;
+    }
     let mut parts = setup.loads.iter().filter(|plan| plan.workload == workload).flat_map(|plan| &plan.parts);
     name == ResourceName::CPU || (name == ResourceName::MEMORY && parts.any(|part| part.service.memory.is_some()))
 }
