@@ -230,7 +230,7 @@ fn took(
     if seen.has_waiting_pods() {
         let mut calls = groups::Trial::new(&context.cluster_autoscaler.groups);
         let iteration = program.clone().run_once(&seen.observation(now), &mut calls, &mut |_| 0);
-        took = took + iteration.scale_up.took;
+        took += iteration.scale_up.took;
         cut = iteration.scale_up.cut || iteration.scale_down.cut;
     }
     (at_speed(took, speed_percent), cut)

@@ -77,7 +77,7 @@ impl World {
     pub fn note_loop(&mut self, own: ControllerLoop, took: SimDuration, cut: bool) {
         let facts = &mut self.record.controllers.loops[own as usize];
         facts.runs += 1;
-        facts.busy = facts.busy + took;
+        facts.busy += took;
         facts.longest = facts.longest.max(took);
         facts.cut += u64::from(cut);
     }

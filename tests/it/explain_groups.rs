@@ -29,7 +29,8 @@ struct Place {
 impl Place {
     fn new() -> Self {
         let directory = tempfile::tempdir().unwrap();
-        let text = scenario(GROUPS, "", &scaled(&[(5, 8), (20, 2)]));
+        // All pods come at once, so that one iteration weighs the groups for all of them.
+        let text = scenario(GROUPS, "", &scaled(&[(5, 8), (20, 2)])) + "controller_time: none\n";
         std::fs::write(directory.path().join("scenario.yaml"), text).unwrap();
         std::fs::write(directory.path().join("manifests.yaml"), format!("{}{HUGE}", web(2))).unwrap();
         let loaded = Scenario::load(&directory.path().join("scenario.yaml"));
@@ -149,5 +150,5 @@ fn what_the_least_size_keeps_and_what_is_no_decision_say_so() {
     assert_eq!(found.not_looked_at.as_deref(), Some("its node group is at its minimum"));
     let error = place.ask(&Subject::Decision { id: "d1".to_owned() }).unwrap_err();
     let help = miette::Diagnostic::help(&error).unwrap().to_string();
-    assert!(help.starts_with("the Cluster Autoscaler's decisions are up1 and down1"), "{help}");
+    assert!(help.starts_with("the Cluster Autoscaler's decisions are up1") && help.contains("down1"), "{help}");
 }

@@ -45,6 +45,7 @@ impl Cluster {
         let mut scenario = format!(
             "name: test\nregion: us-east-1\nstart: 2023-01-01T00:00:00Z\nduration: 1h\nmanifests: [objects.yaml]\n\
              versions: {{ kubernetes: \"1.24\", karpenter: {karpenter} }}\ncluster: {{ zones: [us-east-1a] }}\n\
+             controller_time: {{ kube_controller_manager: none, kube_scheduler: none }}\n\
              ec2: {{ spot: {{ prices: constant, interruptions: none }}, failures: none }}\ntimeline:\n"
         );
         for (minute, name, replicas) in *steps {

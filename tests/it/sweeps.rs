@@ -64,7 +64,7 @@ fn settings_of_the_same_cost_have_no_winner() {
     assert!(out.contains("cpu=100, 0.0 % (0.0 % to 0.0 %).\n"), "{out}");
     assert!(page.contains("<circle class=\"best alike\"") && page.contains("dashed rings what is not told apart"));
     // A mean and its reach have the same number of decimals.
-    assert!(out.contains("$143.16 \u{b1}$1.62"), "{out}");
+    assert!(out.contains("$143.12 \u{b1}$1.49"), "{out}");
 }
 
 #[test]

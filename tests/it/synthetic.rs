@@ -38,10 +38,10 @@ pub fn outcome() -> Outcome {
         record: Record {
             commands: Vec::new(),
             obstacles: Obstacles::default(),
+            controllers: nodecast::world::record::ControllerLoops::default(),
             scale_ups: Vec::new(),
             workloads: workloads(),
             availability: availability(),
-            controllers: Default::default(),
             pods: pods(),
             nodes: nodes(),
             events: events(),

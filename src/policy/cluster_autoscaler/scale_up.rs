@@ -350,7 +350,7 @@ impl ScaleUp<'_> {
         let fast = self.flags.fastpath_binpacking;
         let most = self.speed.map(|speed| work_within(self.flags.max_group_binpacking, speed));
         let estimate = estimate_within(self.snapshot, &packing, &candidate.template, limit, fast, most);
-        report.took = report.took + model::estimate(&estimate.work);
+        report.took += model::estimate(&estimate.work);
         report.cut |= estimate.cut;
         let mut option = ExpansionOption {
             group: candidate.group,
@@ -508,7 +508,7 @@ fn merge(report: &mut ScaleUpReport, last: &ScaleUpReport) {
     report
         .choices
         .extend(last.choices.iter().filter(|group| !report.choices.contains(group)).copied().collect::<Vec<_>>());
-    report.took = report.took + last.took;
+    report.took += last.took;
     report.cut |= last.cut;
     report.grown.extend(&last.grown);
     report.failed.extend(&last.failed);

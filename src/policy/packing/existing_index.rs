@@ -21,6 +21,8 @@ pub(super) struct ExistingNodes {
     /// Nodes that changed, as they were.
     before: Vec<(usize, ExistingNode)>,
     changed: Vec<bool>,
+    /// Positions of nodes that the question takes away.
+    withdrawn: Vec<usize>,
 }
 
 fn room_of(node: &ExistingNode) -> [i64; BOUNDED] {
@@ -37,7 +39,7 @@ impl ExistingNodes {
         let changed = vec![false; nodes.len()];
         let blocks = vec![[0; BOUNDED]; nodes.len().div_ceil(BLOCK)];
         let rooms = nodes.iter().map(room_of).collect();
-        let mut index = Self { nodes, at, rooms, blocks, before: Vec::new(), changed };
+        let mut index = Self { nodes, at, rooms, blocks, before: Vec::new(), changed, withdrawn: Vec::new() };
         for block in 0..index.blocks.len() {
             index.bound(block);
         }
@@ -106,6 +108,7 @@ impl ExistingNodes {
     pub(super) fn withdraw(&mut self, position: usize) {
         if let Some(own) = self.at[position] {
             self.change(own as usize, ExistingNode::withdraw);
+            self.withdrawn.push(own as usize);
         }
     }
 
@@ -123,8 +126,15 @@ impl ExistingNodes {
             .collect()
     }
 
+    /// How many there are before a position that the question leaves there.
+    pub(super) fn staying_before(&self, position: usize) -> u64 {
+        let gone = self.withdrawn.iter().filter(|&&own| own < position).count();
+        (position - gone) as u64
+    }
+
     /// Undoes every change.
     pub(super) fn revert(&mut self) {
+        self.withdrawn.clear();
         while let Some((position, node)) = self.before.pop() {
             self.nodes[position] = node;
             self.changed[position] = false;

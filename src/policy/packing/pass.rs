@@ -98,7 +98,7 @@ impl<'p, 'a> Pass<'p, 'a> {
         limits: Vec<Resources>,
     ) -> Self {
         let failures = vec![None; asked.pods.len()];
-        let existing_nodes = existing.len() as u64;
+        let existing_nodes = existing.staying_before(existing.len());
         let mut pass = Self {
             engine,
             asked,
@@ -269,7 +269,7 @@ impl<'p, 'a> Pass<'p, 'a> {
                     let (table, topology) = (&mut *self.engine.table, &mut self.engine.topology);
                     let node = node.node;
                     self.existing.change(position, |node| node.add(pod, set, &visitor, table, topology));
-                    self.work.nodes += position as u64 + 1;
+                    self.work.nodes += self.existing.staying_before(position + 1);
                     if running && self.asked.unready.get(node).is_some_and(|&own| own) {
                         self.given_up = Some(GivenUp::Waits);
                     }
@@ -284,7 +284,7 @@ impl<'p, 'a> Pass<'p, 'a> {
         if all_for_good {
             self.classes.list[class].variants[variant].first_open_node = self.existing.len();
         }
-        self.work.nodes += self.existing.len() as u64;
+        self.work.nodes += self.existing.staying_before(self.existing.len());
         false
     }
 

@@ -116,7 +116,8 @@ fn the_fast_path_packs_one_node_and_multiplies() {
     let groups = [(some("large", 600, 100), 4), (some("many", 300, 100), 100)];
     let plain = pack_beside(true, &groups, &template(1_000, 5_000), NodeLimit::Unlimited, false);
     let fast = pack_beside(true, &groups, &template(1_000, 5_000), NodeLimit::Unlimited, true);
-    assert_eq!(plain, fast);
+    assert_eq!((plain.nodes, &plain.placed), (fast.nodes, &fast.placed));
+    assert!(fast.work.pods < plain.work.pods, "it is quicker: {fast:?}");
     let limited = pack_beside(true, &groups, &template(1_000, 5_000), NodeLimit::Nodes(10), true);
     assert_eq!((limited.nodes, limited.placed), (10, vec![4, 4 + 6 * 3]));
 }

@@ -37,7 +37,7 @@ fn graviton_saves_half_as_much_against_amd_as_against_intel_and_an_image_for_amd
     let cost = |run: &Run| run.summary.cost.total;
     let ratio = (cost(intel) - cost(rebuilt)) / (cost(amd64) - cost(rebuilt));
     assert!((1.7..2.3).contains(&ratio), "{ratio}");
-    assert!(cost(rebuilt) < 0.98 * cost(both) && cost(both) < 0.95 * cost(amd64));
+    assert!(cost(rebuilt) < 0.98 * cost(both) && cost(both) < 0.96 * cost(amd64));
     let (amd, intels) = (used(amd64, "shop/legacy").0, used(intel, "shop/legacy").0);
     assert!(amd.iter().all(|family| family.ends_with("6a")), "{amd:?}");
     assert!(intels.iter().all(|family| family.contains('i')), "{intels:?}");

@@ -10,11 +10,12 @@ fn pending(run: &Run) -> f64 {
 
 #[test]
 fn pods_wait_longer_under_the_cluster_autoscaler_and_loops_tell_what_they_took() {
-    let none @ [karpenter, cas] = &edited_runs::<2>("replica-trace", &["controller_time=none"]);
-    assert!(pending(cas) > 1.5 * pending(karpenter), "{} and {}", pending(cas), pending(karpenter));
+    let none = &edited_runs::<2>("replica-trace", &["controller_time=none"]);
     assert!(none.iter().all(|run| run.summary.controllers.is_empty()));
-    let [karpenter, cas] = &edited_runs::<2>("replica-trace", &[]);
-    assert!(pending(cas) > pending(karpenter), "{} and {}", pending(cas), pending(karpenter));
+    let measured @ [karpenter, cas] = &edited_runs::<2>("replica-trace", &[]);
+    assert!(pending(cas) > 1.05 * pending(karpenter), "{} and {}", pending(cas), pending(karpenter));
+    let longer = measured.iter().zip(none).all(|(measured, none)| pending(measured) > 1.4 * pending(none));
+    assert!(longer, "limits on calls make pods wait for their nodes and their bindings");
     let loops = |run: &Run| run.summary.controllers.loops.iter().map(|own| own.name.clone()).collect::<Vec<_>>();
     assert_eq!(loops(karpenter), ["karpenter scheduling", "karpenter disruption"]);
     assert_eq!(loops(cas), ["cluster-autoscaler"]);
