@@ -182,7 +182,7 @@ impl<'s> Context<'s> {
         }
         let draws = self.jitter.part(kind as u64).part(u64::from(entity));
         let drawn = draws.nth(now.as_micros().unsigned_abs());
-        SimDuration::from_micros((i128::from(drawn) * i128::from(most.as_micros()) >> 64) as i64)
+        SimDuration::from_micros(((i128::from(drawn) * i128::from(most.as_micros())) >> 64) as i64)
     }
 
     /// The account, as those call it that launch and end instances.
