@@ -30,6 +30,7 @@ use super::event::{Event, class};
 use super::scheduler_loop;
 use super::setup::{Autoscaler, Setup};
 use crate::domain::{NodeId, SimDuration, SimTime, Taint, TaintEffect, WorkloadId};
+use crate::engine::Streams;
 use crate::policy::cluster_autoscaler::{ClusterAutoscaler, DELETION_CANDIDATE, ExpanderInputs, Flags, Iteration};
 use crate::policy::controller_time::{at_speed, cluster_autoscaler as model};
 use crate::policy::kube_scheduler::PodVolumes;
@@ -270,6 +271,15 @@ fn run(context: &mut Context<'_>, program: &mut ClusterAutoscaler, now: SimTime)
     conclude(context, program, now, (&seen, now));
 }
 
+/// The lots of the iteration of this number, for options that the expander does not tell apart.
+fn ties(streams: Streams, number: u64) -> impl FnMut(usize) -> usize {
+    let mut draws = None;
+    move |options: usize| {
+        let draws = draws.get_or_insert_with(|| streams.nth("expander-ties", "cluster-autoscaler", number));
+        ((draws.uniform() * options as f64) as usize).min(options.saturating_sub(1))
+    }
+}
+
 /// Decides on what was seen at `began`, and does it now.
 fn conclude(
     context: &mut Context<'_>,
@@ -277,12 +287,7 @@ fn conclude(
     now: SimTime,
     (seen, began): (&observation::Seen, SimTime),
 ) {
-    let (streams, number) = (context.streams, context.cluster_autoscaler.iterations);
-    let mut draws = None;
-    let mut ties = |options: usize| {
-        let draws = draws.get_or_insert_with(|| streams.nth("expander-ties", "cluster-autoscaler", number));
-        ((draws.uniform() * options as f64) as usize).min(options.saturating_sub(1))
-    };
+    let mut ties = ties(context.streams, context.cluster_autoscaler.iterations);
     let mut calls = groups::Calls { context, now };
     let iteration = program.run_once(&seen.observation(began), &mut calls, &mut ties);
     context.cluster_autoscaler.last.1 = iteration.scale_down.moved_pods;

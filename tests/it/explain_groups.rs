@@ -152,3 +152,24 @@ fn what_the_least_size_keeps_and_what_is_no_decision_say_so() {
     let help = miette::Diagnostic::help(&error).unwrap().to_string();
     assert!(help.starts_with("the Cluster Autoscaler's decisions are up1") && help.contains("down1"), "{help}");
 }
+
+#[test]
+fn groups_drawn_by_lot_are_those_that_grew() {
+    let path = std::path::Path::new("scenarios/karpenter-vs-cas/scenario.yaml");
+    let scenario = Scenario::load(path).unwrap().0;
+    let policy = scenario.for_policy(Some("cluster-autoscaler")).unwrap();
+    let catalog = Catalog::embedded().unwrap();
+    let subject = Subject::Decision { id: "up1".to_owned() };
+    for seed in 1..=3 {
+        let answer = explain(&scenario, policy, catalog, seed, &subject).unwrap();
+        let json = serde_json::to_value(&answer).unwrap().to_string();
+        let text = text(&answer);
+        let grown: Vec<&str> = text.lines().filter(|line| line.contains("grows to")).collect();
+        let done = text.lines().find(|line| line.contains("ScaledUpGroup")).unwrap_or_else(|| panic!("{json}"));
+        assert!(!grown.is_empty() && text.contains("by lot"), "{text}");
+        for line in grown {
+            let group = line.split_whitespace().next().unwrap();
+            assert!(done.contains(&format!("{{{group} ")), "seed {seed}: {text}");
+        }
+    }
+}

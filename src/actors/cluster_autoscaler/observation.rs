@@ -44,7 +44,7 @@ pub(super) struct KnownTemplate {
 }
 
 /// What an iteration sees.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Seen {
     nodes: Vec<NodeView>,
     pods: Vec<PodView>,
