@@ -22,7 +22,8 @@ use crate::domain::{KubernetesVersion, NodeId, PodId, SimDuration, SimTime, Work
 use crate::engine::{Streams, TimerId};
 use crate::policy::kube_scheduler::events::{ClusterEvent, may_help};
 use crate::policy::kube_scheduler::queue::{
-    QueueOrder, UNSCHEDULABLE_FLUSH_PERIOD, UNSCHEDULABLE_TIMEOUT, backoff_expiry, pops_from_backoff,
+    BACKOFF_FLUSH_PERIOD, QueueOrder, UNSCHEDULABLE_FLUSH_PERIOD, UNSCHEDULABLE_TIMEOUT, backoff_expiry,
+    next_backoff_flush, pops_from_backoff,
 };
 use crate::policy::kube_scheduler::{
     ClusterView, Evaluation, PendingPod, Placement, PluginSet, PodVolumes, Scheduler, SchedulerNode, Service, ShapeId,
@@ -59,6 +60,8 @@ pub(super) struct SchedulerLoop {
     flush_planned: bool,
     /// When the first flush of unschedulable pods is, counted from the start: the scheduler has run since before it.
     flush_phase: SimDuration,
+    /// When a window of the backoff queue ends and it is flushed, counted from the start: at its clock's whole seconds.
+    backoff_phase: SimDuration,
     streams: Streams,
 }
 
@@ -100,6 +103,7 @@ impl SchedulerLoop {
             asleep: None,
             flush_planned: false,
             flush_phase: streams.stream("flush-phase", "").span_up_to(UNSCHEDULABLE_FLUSH_PERIOD),
+            backoff_phase: streams.stream("backoff-phase", "").span_up_to(BACKOFF_FLUSH_PERIOD),
             streams,
         }
     }
@@ -296,8 +300,9 @@ fn set_aside(context: &mut Context<'_>, now: SimTime, pod: PodId, why: &Unschedu
     let Some(Some(known)) = scheduler.pods.get_mut(pod.index()) else { return };
     if why.nodes == 0 {
         known.errors += 1;
-        let expiry = backoff_expiry(now, known.errors, version);
-        scheduler.after_errors.entry(expiry).or_default().insert(QueueOrder { priority, queued_at: now, pod });
+        let expiry = backoff_expiry(now, known.errors, version, scheduler.backoff_phase);
+        let flush = next_backoff_flush(expiry, scheduler.backoff_phase);
+        scheduler.after_errors.entry(flush).or_default().insert(QueueOrder { priority, queued_at: now, pod });
         return;
     }
     known.errors = 0;
@@ -478,11 +483,13 @@ fn requeue(context: &mut Context<'_>, now: SimTime, pod: PodId) {
     let failures = context.scheduler.known(pod).map_or(0, |known| known.failures);
     let priority = context.world.pod(pod).spec.priority;
     let order = QueueOrder { priority, queued_at: waiting.since, pod };
-    let expiry = backoff_expiry(waiting.since, failures, context.setup.versions.kubernetes);
+    let phase = context.scheduler.backoff_phase;
+    let expiry = backoff_expiry(waiting.since, failures, context.setup.versions.kubernetes, phase);
     if expiry <= now {
         context.scheduler.active.insert(order);
     } else {
-        context.scheduler.backing_off.entry(expiry).or_default().insert(order);
+        let flush = next_backoff_flush(expiry, phase);
+        context.scheduler.backing_off.entry(flush).or_default().insert(order);
     }
     wake(context, SimDuration::ZERO);
 }

@@ -36,6 +36,7 @@ pub const STREAM_NAMES: &[&str] = &[
     "asg-health",
     "asg-in-service",
     "asg-reaction",
+    "backoff-phase",
     "boot",
     "boot-fate",
     "capacity",

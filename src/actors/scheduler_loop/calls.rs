@@ -1,10 +1,13 @@
 //! What kube-scheduler tells the API server, as fast as its client may: bindings, and why no node takes a pod.
 //!
-//! A pod has one call under way at most: a binding takes the place of a condition that has not been written yet. From 1.34 on
-//! calls are made beside the scheduling of other pods; before, writing a condition holds the loop up.
+//! Bindings are made beside the scheduling of other pods; writing a condition holds the loop up, until the call has had its turn
+//! behind the bindings that asked before.
 //!
-//! Source: Kubernetes 1.36 `pkg/scheduler/backend/api_dispatcher`, `cmd/kube-scheduler/app/options/options.go` (events have
-//! a client of their own).
+//! Source: Kubernetes 1.36 `pkg/scheduler/schedule_one.go`, `handleSchedulingFailure`; `pkg/features/kube_features.go`
+//! (`SchedulerAsyncAPICalls` is off unless somebody turns it on); `cmd/kube-scheduler/app/options/options.go` (events have a client
+//! of their own).
+//!
+//! Deviation: `SchedulerAsyncAPICalls` was on in 1.34.0, 1.34.1 and 1.35.0, which wrote conditions beside the loop; here no release does.
 
 use std::collections::hash_map::Entry;
 
@@ -15,11 +18,8 @@ use crate::actors::call_limit::CallLimit;
 use crate::actors::context::Context;
 use crate::actors::event::{Event, class};
 use crate::actors::setup::Setup;
-use crate::domain::{KubernetesVersion, NodeId, PodId, SimTime};
+use crate::domain::{NodeId, PodId, SimTime};
 use crate::policy::kube_scheduler::Unschedulable;
-
-/// The first release whose calls are made beside the loop.
-const ASYNCHRONOUS: u8 = 34;
 
 /// Calls that wait for a token.
 #[derive(Debug)]
@@ -28,7 +28,6 @@ pub(super) struct Calls {
     waiting: FxHashMap<PodId, Call>,
     /// Why no node takes a pod, as the API server was last told.
     told: FxHashMap<PodId, Unschedulable>,
-    asynchronous: bool,
     /// Until when a call holds the loop up.
     pub(super) held_until: SimTime,
 }
@@ -44,12 +43,10 @@ enum Call {
 
 impl Calls {
     pub(super) fn new(setup: &Setup) -> Self {
-        let version: KubernetesVersion = setup.scheduler.version;
         Self {
             limit: setup.controller_time.scheduler.map(|time| CallLimit::new(time.calls)),
             waiting: FxHashMap::default(),
             told: FxHashMap::default(),
-            asynchronous: version.minor() >= ASYNCHRONOUS,
             held_until: SimTime::ZERO,
         }
     }
@@ -73,21 +70,18 @@ impl Calls {
         self.limit.as_ref()
     }
 
-    /// Hands a call over: it comes back if it can be made at once.
-    fn admit(&mut self, now: SimTime, pod: PodId, call: Call) -> Result<Call, Option<SimTime>> {
-        if let Some(before) = self.waiting.get_mut(&pod) {
-            *before = call;
-            return Err(None);
-        }
+    /// Hands a call over: it comes back if it can be made at once, else when it can. While a condition waits no pod is tried, and
+    /// a pod that is bound is not tried again, so that no pod has two calls.
+    fn admit(&mut self, now: SimTime, pod: PodId, call: Call) -> Result<Call, SimTime> {
         let at = self.limit.as_mut().map_or(now, |limit| limit.reserve(now));
         if at <= now {
             return Ok(call);
         }
-        if !self.asynchronous && matches!(call, Call::Condition(_)) {
+        if matches!(call, Call::Condition(_)) {
             self.held_until = self.held_until.max(at);
         }
         self.waiting.insert(pod, call);
-        Err(Some(at))
+        Err(at)
     }
 }
 
@@ -114,9 +108,7 @@ fn send(context: &mut Context<'_>, now: SimTime, pod: PodId, call: Call) -> Opti
     match context.scheduler.calls.admit(now, pod, call) {
         Ok(call) => Some(call),
         Err(at) => {
-            if let Some(at) = at {
-                context.queue.schedule(at, class::SCHEDULER, Event::SchedulerCall(pod));
-            }
+            context.queue.schedule(at, class::SCHEDULER, Event::SchedulerCall(pod));
             None
         }
     }
@@ -141,5 +133,30 @@ pub(super) fn forget(context: &mut Context<'_>, pod: PodId) {
     context.scheduler.calls.told.remove(&pod);
     if let Some(Call::Bind(_)) = context.scheduler.calls.waiting.remove(&pod) {
         context.scheduler.view.forget_pod(pod);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rustc_hash::FxHashMap;
+
+    use super::{Call, Calls};
+    use crate::actors::call_limit::CallLimit;
+    use crate::domain::controller_time::CallRate;
+    use crate::domain::{NodeId, PodId, SimDuration, SimTime};
+    use crate::policy::kube_scheduler::Unschedulable;
+
+    #[test]
+    fn a_condition_holds_the_loop_up_until_its_turn_and_a_binding_does_not() {
+        let limit = Some(CallLimit::new(CallRate::new(2, 1)));
+        let mut calls =
+            Calls { limit, waiting: FxHashMap::default(), told: FxHashMap::default(), held_until: SimTime::ZERO };
+        let at = |millis| SimTime::ZERO + SimDuration::from_millis(millis);
+        let bind = |calls: &mut Calls, pod| calls.admit(at(0), PodId(pod), Call::Bind(NodeId(0))).err();
+        assert_eq!([bind(&mut calls, 0), bind(&mut calls, 1)], [None, Some(at(500))]);
+        assert_eq!(calls.held_until, SimTime::ZERO);
+        let why = Unschedulable { nodes: 1, ..Unschedulable::default() };
+        assert_eq!(calls.admit(at(0), PodId(2), Call::Condition(why)).err(), Some(at(1_000)));
+        assert_eq!(calls.held_until, at(1_000), "it is behind both bindings");
     }
 }

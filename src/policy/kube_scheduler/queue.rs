@@ -51,12 +51,27 @@ pub fn backoff(attempts: u32) -> SimDuration {
     SimDuration::from_secs(doubled.unwrap_or(MAX_BACKOFF_SECONDS).min(MAX_BACKOFF_SECONDS))
 }
 
-/// When the backoff of a pod that was queued at `queued_at` is over. Since 1.33 this is cut to a whole second.
+/// When the backoff of a pod that was queued at `queued_at` is over. Since 1.33 pods wait in windows of a second, in which those
+/// of higher priority go first: a pod whose time ends within a window backs off until the end of that window. Windows begin
+/// `phase` after the simulation does and every second before and after.
 ///
-/// Source: Kubernetes 1.36 `pkg/scheduler/backend/queue/backoff_queue.go`, `getBackoffTime` and `alignToWindow`.
-pub fn backoff_expiry(queued_at: SimTime, attempts: u32, version: KubernetesVersion) -> SimTime {
+/// Source: Kubernetes 1.36 `pkg/scheduler/backend/queue/backoff_queue.go`, `getBackoffTime`, `alignToWindow`, `isPodBackingoff`.
+pub fn backoff_expiry(queued_at: SimTime, attempts: u32, version: KubernetesVersion, phase: SimDuration) -> SimTime {
     let exact = queued_at + backoff(attempts);
-    if version.minor() >= 33 { SimTime::ZERO + SimDuration::from_secs(exact.as_secs()) } else { exact }
+    if version.minor() < 33 || attempts == 0 {
+        return exact;
+    }
+    let window = (exact - SimTime::ZERO - phase).as_micros().div_euclid(BACKOFF_FLUSH_PERIOD.as_micros());
+    SimTime::ZERO + phase + BACKOFF_FLUSH_PERIOD * (window + 1)
+}
+
+/// When pods whose backoff is over at `expiry` are moved to the active queue: at the next flush, one of which is `phase` after
+/// the simulation begins.
+///
+/// Source: Kubernetes 1.36 `pkg/scheduler/backend/queue/scheduling_queue.go`, `flushBackoffQCompleted`.
+pub fn next_backoff_flush(expiry: SimTime, phase: SimDuration) -> SimTime {
+    let (since, period) = ((expiry - SimTime::ZERO - phase).as_micros(), BACKOFF_FLUSH_PERIOD.as_micros());
+    expiry + SimDuration::from_micros((period - since.rem_euclid(period)) % period)
 }
 
 /// Whether a release takes the head of the backoff queue when the active queue is empty (1.33 and later).
@@ -66,7 +81,7 @@ pub const fn pops_from_backoff(version: KubernetesVersion) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{QueueOrder, backoff, backoff_expiry};
+    use super::{QueueOrder, backoff, backoff_expiry, next_backoff_flush};
     use crate::domain::{KubernetesVersion, PodId, SimDuration, SimTime};
 
     #[test]
@@ -76,11 +91,18 @@ mod tests {
     }
 
     #[test]
-    fn backoff_ends_on_a_whole_second_since_1_33() {
-        let queued_at = SimTime::ZERO + SimDuration::from_millis(2_700);
-        let expiry = |version| backoff_expiry(queued_at, 2, version).as_micros();
-        assert_eq!(expiry(KubernetesVersion::default()), 4_000_000);
-        assert_eq!(KubernetesVersion::from_minor(32).map(expiry), Some(4_700_000));
+    fn backoff_ends_with_the_window_of_a_second_since_1_33_and_to_the_moment_before() {
+        let at = |millis| SimTime::ZERO + SimDuration::from_millis(millis);
+        let phase = SimDuration::from_millis(300);
+        let expiry =
+            |queued_at, version| (backoff_expiry(at(queued_at), 2, version, phase) - SimTime::ZERO).as_micros();
+        let (new, old) = (KubernetesVersion::default(), KubernetesVersion::from_minor(32).unwrap());
+        // Two seconds after 2.7 s is 4.7 s, in the window from 4.3 to 5.3 s.
+        assert_eq!([expiry(2_700, new), expiry(2_300, new), expiry(100, new)], [5_300_000, 5_300_000, 2_300_000]);
+        assert_eq!(expiry(2_700, old), 4_700_000);
+        assert_eq!(backoff_expiry(at(2_700), 0, new, phase), at(2_700), "a pod that was never tried does not wait");
+        let flush = |millis| (next_backoff_flush(at(millis), phase) - SimTime::ZERO).as_micros() / 1_000;
+        assert_eq!([flush(4_700), flush(5_300), flush(5_301), flush(100)], [5_300, 5_300, 6_300, 300]);
     }
 
     #[test]
