@@ -5,8 +5,10 @@
 //!
 //! Source: Kubernetes 1.36.2 `pkg/controller/replicaset/replica_set.go`, `syncReplicaSet`, `manageReplicas`, `slowStartBatch`.
 //!
+//! The events that tell of pods made and deleted are written through the same client, one after the other.
+//!
 //! Deviation: of the other calls of kube-controller-manager only those count that make and delete pods of StatefulSets, DaemonSets
-//! and Jobs; what Deployments, autoscalers and endpoints write is not limited.
+//! and Jobs; their events, and what Deployments, autoscalers and endpoints write, are not limited.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -23,6 +25,11 @@ use crate::policy::workloads::{PodChange, pod_change, slow_start_batches};
 const CALL: SimDuration = SimDuration::from_millis(40);
 const CALL_SPREAD: SimDuration = SimDuration::from_millis(120);
 
+/// Events about one ReplicaSet that are written at once, and the time in which one more may be.
+///
+/// Source: client-go v0.36 `tools/record/events_cache.go`, `defaultSpamBurst`, `defaultSpamQPS`.
+const EVENTS_OF_ONE: (i64, SimDuration) = (25, SimDuration::from_secs(300));
+
 /// A ReplicaSet: the workload, and which of its templates.
 type Key = (WorkloadId, u32);
 
@@ -36,6 +43,16 @@ pub(super) struct ReplicaSets {
     busy: BTreeMap<Key, bool>,
     /// What each worker does.
     workers: Vec<Option<Sync>>,
+    events: Events,
+}
+
+/// Events to be written.
+#[derive(Debug, Default)]
+struct Events {
+    /// How many, the one under way included.
+    waiting: u32,
+    /// What may still be written about each ReplicaSet.
+    allowed: BTreeMap<Key, CallLimit>,
 }
 
 /// A sync of a ReplicaSet under way.
@@ -63,6 +80,7 @@ impl ReplicaSets {
             waiting: VecDeque::new(),
             busy: BTreeMap::new(),
             workers: (0..time.replica_set_syncs.max(1)).map(|_| None).collect(),
+            events: Events::default(),
         }
     }
 
@@ -160,6 +178,10 @@ fn next_batch(context: &mut Context<'_>, now: SimTime, worker: usize) {
 pub(in crate::actors) fn proceed(context: &mut Context<'_>, now: SimTime, worker: u32) {
     let worker = worker as usize;
     let Some(own) = &mut context.controllers.replica_sets else { return };
+    if worker == own.workers.len() {
+        own.events.waiting -= 1;
+        return write_event(context, now);
+    }
     let Some(Sync { key, work }) = &mut own.workers[worker] else { return };
     let (workload, revision) = *key;
     match work {
@@ -169,17 +191,46 @@ pub(in crate::actors) fn proceed(context: &mut Context<'_>, now: SimTime, worker
             *batch -= 1;
             let last = *batch == 0;
             super::create_pod(context, now, workload, revision);
+            note(context, now, (workload, revision));
             answer_after(context, now, last, worker);
         }
         Work::Delete { pods } => match pods.pop() {
             Some(pod) => {
                 let last = pods.is_empty();
                 kubelet::delete(context, now, pod, false, "the workload has too many replicas");
+                note(context, now, (workload, revision));
                 answer_after(context, now, last, worker);
             }
             None => next_batch(context, now, worker),
         },
         Work::Status => finish(context, now, worker),
+    }
+}
+
+/// A pod has been made or deleted: an event tells of it, unless there have been too many about this ReplicaSet.
+///
+/// Source: Kubernetes 1.36.2 `pkg/controller/controller_utils.go`, `RealPodControl`; `replica_set.go`, `Run`.
+fn note(context: &mut Context<'_>, now: SimTime, key: Key) {
+    let Some(own) = &mut context.controllers.replica_sets else { return };
+    let (burst, every) = EVENTS_OF_ONE;
+    let allowed = own.events.allowed.entry(key).or_insert_with(|| CallLimit::every(every, burst));
+    if allowed.take(now).is_err() {
+        return;
+    }
+    own.events.waiting += 1;
+    if own.events.waiting == 1 {
+        write_event(context, now);
+    }
+}
+
+/// Asks for the token of the next event: one is written when the last has been answered, as by one more worker.
+fn write_event(context: &mut Context<'_>, now: SimTime) {
+    let Some(own) = &mut context.controllers.replica_sets else { return };
+    if own.events.waiting > 0 {
+        let writer = own.workers.len();
+        let turn = own.limit.reserve(now);
+        let answered = turn + CALL + context.jitter(Jitter::Call, writer as u32, turn, CALL_SPREAD);
+        context.queue.schedule(answered, class::CONTROLLERS, Event::ReplicaSetSync(writer as u32));
     }
 }
 
