@@ -90,6 +90,8 @@ pub(super) struct Karpenter {
     /// Prices as of the last time they were read.
     prices: provisioning::PriceBook,
     launch_templates: BTreeSet<(Symbol, Symbol)>,
+    /// When the last of them is made.
+    templates_ready: SimTime,
     /// The node that was launched for a pod, in releases that bind pods themselves.
     assigned: BTreeMap<PodId, NodeId>,
     empty_since: BTreeMap<NodeId, SimTime>,

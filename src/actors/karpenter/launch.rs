@@ -46,10 +46,22 @@ pub(super) fn request(context: &mut Context<'_>, now: SimTime, node: NodeId, cla
     }
     let begins = pace::launch_begins(context, now);
     let call = context.ec2.next_fleet_call_time(1, begins);
-    let templates = new_templates(context, &claim);
+    let called = templates_ready(context, begins, &claim) + MERGE;
     context.karpenter.launching.insert(node, claim);
-    let answered = begins + MERGE + TEMPLATE * i64::from(templates) + call;
+    let answered = called + call;
     context.queue.schedule(answered, class::NODE_AUTOSCALER, Event::FleetAnswered(node));
+}
+
+/// When the templates of a claim's launch exist. One claim at a time sees to its own, so that others wait while some are made.
+///
+/// Source: Karpenter AWS provider v1.13 `pkg/providers/launchtemplate/launchtemplate.go`, `EnsureAll`.
+fn templates_ready(context: &mut Context<'_>, begins: SimTime, claim: &Claim) -> SimTime {
+    let made = new_templates(context, claim);
+    let ready = begins.max(context.karpenter.templates_ready) + TEMPLATE * i64::from(made);
+    if made > 0 {
+        context.karpenter.templates_ready = ready;
+    }
+    ready
 }
 
 /// Launch templates (one for each node class and architecture) that do not exist yet.
