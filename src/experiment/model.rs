@@ -13,6 +13,10 @@ pub const FIRST: u32 = 1;
 pub const CHANGES: &[(u32, &str)] = &[
     (2, "controllers take time: pods are created and bound at limited rates, passes of node autoscalers last"),
     (2, "names and phases are drawn from the seed, so that seeds differ more"),
+    (
+        2,
+        "the scheduler's back-off ends with windows of a second, its conditions hold it up, and events of pods take calls",
+    ),
     (2, "messages that are being worked on no longer count as waiting"),
     (2, "polls and syncs drift by milliseconds, so that ages of exactly one period no longer tie"),
     (2, "metrics-server reads all nodes at its own tick, at a resolution that a key states"),
