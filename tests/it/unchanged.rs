@@ -84,6 +84,7 @@ const HAPPENS: [&str; 43] = [
 ];
 
 /// The kinds of events of a scenario and how many there are; printed, and held against what makes a scenario worth its time.
+#[allow(clippy::print_stdout)] // what happens in each, for who changes the design
 fn events_by_kind(run: &Run, written: &Written) -> BTreeMap<String, usize> {
     let mut kinds: BTreeMap<String, usize> = BTreeMap::new();
     for line in String::from_utf8_lossy(&written["events.jsonl"]).lines() {
