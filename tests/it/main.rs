@@ -69,6 +69,7 @@ mod startup;
 mod sweeps;
 mod synthetic;
 mod third_tutorial;
+mod unchanged;
 mod upgrades;
 mod validate;
 mod verdicts;
