@@ -89,6 +89,16 @@ struct Settled {
     reading: u64,
     /// When time alone may change a decision.
     until: SimTime,
+    /// What an iteration has to do, which costs what it did.
+    work: Work,
+}
+
+/// What the time of an iteration follows from.
+#[derive(Clone, Copy, Debug)]
+struct Work {
+    nodes: u64,
+    /// What its estimates take, and whether a limit cut them.
+    estimates: (SimDuration, bool),
 }
 
 impl AutoscalerLoop {
@@ -170,7 +180,7 @@ pub(super) fn iterate(context: &mut Context<'_>, now: SimTime) {
         return iterate_in_time(context, program, now, time.speed_percent);
     }
     match groups::refresh(context, &program, now) {
-        Ok(()) if is_settled(context, now) => {}
+        Ok(()) if settled(context, now).is_some() => {}
         Ok(()) => run(context, &mut program, now),
         // The iteration ends here; the next one asks again.
         Err(error) => context.world.note(now, EventKind::CallFailed, None, format!("Cluster Autoscaler: {error}")),
@@ -191,18 +201,21 @@ fn iterate_in_time(context: &mut Context<'_>, program: Box<ClusterAutoscaler>, n
     let own = &mut context.cluster_autoscaler;
     own.iterations += 1;
     own.starts = [own.starts[1], now];
+    let own_settled = settled(context, now).filter(|_| read.is_ok());
     let began = match read {
-        Ok(()) if is_settled(context, now) => None,
+        Ok(()) if own_settled.is_some() => None,
         Ok(()) => Some(observation::Seen::new(context, program.flags(), now)),
         Err(error) => {
             context.world.note(now, EventKind::CallFailed, None, format!("Cluster Autoscaler: {error}"));
             None
         }
     };
-    let (took, cut) = match &began {
-        Some(seen) => took(context, &program, seen, now, speed_percent),
-        None => (at_speed(model::around(context.world.live_nodes().len() as u64, 0), speed_percent), false),
+    let work = match (&began, own_settled) {
+        (Some(seen), _) => work(context, &program, seen, now),
+        (None, Some(settled)) => settled.work,
+        (None, None) => Work { nodes: context.world.live_nodes().len() as u64, estimates: (SimDuration::ZERO, false) },
     };
+    let (took, cut) = took(context, work, speed_percent);
     context.world.note_loop(ControllerLoop::AutoscalerIteration, took, cut);
     context.cluster_autoscaler.last.0 = took;
     match began {
@@ -216,24 +229,23 @@ fn iterate_in_time(context: &mut Context<'_>, program: Box<ClusterAutoscaler>, n
     }
 }
 
-/// How long the iteration takes. What its estimates take is told by making them once in thought.
-///
-/// Deviation: scale-down's search for new places of pods is taken to cost what it did in the iteration before.
-fn took(
-    context: &Context<'_>,
-    program: &ClusterAutoscaler,
-    seen: &observation::Seen,
-    now: SimTime,
-    speed_percent: u32,
-) -> (SimDuration, bool) {
-    let mut took = model::around(seen.node_count() as u64, context.cluster_autoscaler.last.1);
-    let mut cut = false;
+/// What the iteration has to do. What its estimates take is told by making them once in thought.
+fn work(context: &Context<'_>, program: &ClusterAutoscaler, seen: &observation::Seen, now: SimTime) -> Work {
+    let mut work = Work { nodes: seen.node_count() as u64, estimates: (SimDuration::ZERO, false) };
     if seen.has_waiting_pods() {
         let mut calls = groups::Trial::new(&context.cluster_autoscaler.groups);
         let iteration = program.clone().run_once(&seen.observation(now), &mut calls, &mut |_| 0);
-        took += iteration.scale_up.took;
-        cut = iteration.scale_up.cut || iteration.scale_down.cut;
+        work.estimates = (iteration.scale_up.took, iteration.scale_up.cut || iteration.scale_down.cut);
     }
+    work
+}
+
+/// How long an iteration takes that has this to do, and whether a limit cut it.
+///
+/// Deviation: scale-down's search for new places of pods is taken to cost what it did in the iteration before.
+fn took(context: &Context<'_>, work: Work, speed_percent: u32) -> (SimDuration, bool) {
+    let (estimates, cut) = work.estimates;
+    let took = model::around(work.nodes, context.cluster_autoscaler.last.1) + estimates;
     (at_speed(took, speed_percent), cut)
 }
 
@@ -259,9 +271,10 @@ fn plan_next(context: &mut Context<'_>, program: Box<ClusterAutoscaler>, began: 
     iterate_at(context, began + wait);
 }
 
-fn is_settled(context: &Context<'_>, now: SimTime) -> bool {
+/// What the last iteration came to, if another one would come to the same.
+fn settled(context: &Context<'_>, now: SimTime) -> Option<Settled> {
     let own = &context.cluster_autoscaler;
-    own.settled.is_some_and(|settled| {
+    own.settled.filter(|settled| {
         settled.revision == context.world.revision() && settled.reading == own.groups.version() && now < settled.until
     })
 }
@@ -294,7 +307,10 @@ fn conclude(
     notes::record(context, program, seen, &iteration, now);
     let until = program.unchanged_until(&seen.observation(began), &iteration);
     let (revision, reading) = (context.world.revision(), context.cluster_autoscaler.groups.version());
-    context.cluster_autoscaler.settled = (until > now).then_some(Settled { revision, reading, until });
+    let cut = iteration.scale_up.cut || iteration.scale_down.cut;
+    let estimates = if seen.has_waiting_pods() { (iteration.scale_up.took, cut) } else { (SimDuration::ZERO, false) };
+    let work = Work { nodes: seen.node_count() as u64, estimates };
+    context.cluster_autoscaler.settled = (until > now).then_some(Settled { revision, reading, until, work });
     carry_out(context, program, now, seen, &iteration);
 }
 
