@@ -2,8 +2,14 @@
 //!
 //! Source: Kubernetes 1.36.2 `pkg/controller/disruption/disruption.go` and `pkg/registry/core/pod/storage/eviction.go`.
 
+use std::cell::RefCell;
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
+
 use crate::domain::pod::{DisruptionRule, IntOrPercent, PodPhase};
-use crate::domain::{SimDuration, SimTime};
+use crate::domain::{LabelSelector, PodSpec, SimDuration, SimTime, Symbol};
 
 /// How long an evicted pod that is still there counts as gone.
 const EVICTED_STAYS_GONE: SimDuration = SimDuration::from_secs(120);
@@ -11,6 +17,50 @@ const EVICTED_STAYS_GONE: SimDuration = SimDuration::from_secs(120);
 /// Whether a selected pod counts as healthy: ready, not being deleted, and not evicted within the last two minutes.
 pub fn is_healthy(ready: bool, deleting: bool, evicted_at: Option<SimTime>, now: SimTime) -> bool {
     ready && !deleting && evicted_at.is_none_or(|evicted| evicted + EVICTED_STAYS_GONE < now)
+}
+
+/// Which budgets protect pods, found out once for all pods of one specification: each look at a cluster asks it of every pod
+/// several times over, and with a budget for each of fifty services the selectors were a quarter of a run.
+///
+/// It belongs to one list of budgets, whose namespaces and selectors must stay as they are.
+#[derive(Debug, Default)]
+pub struct Protections {
+    /// By namespace and the address of the specification, which is kept so that the address goes on meaning it.
+    known: RefCell<FxHashMap<(Symbol, usize), (Arc<PodSpec>, Protectors)>>,
+}
+
+/// Positions of budgets in their list, in its order; mostly there is one at most.
+pub type Protectors = SmallVec<[u32; 2]>;
+
+/// Specifications remembered before all are forgotten: rollouts make new ones without end.
+const KEPT_SPECS_MAX: usize = 10_000;
+
+impl Protections {
+    /// The budgets that protect pods of a specification; `budgets` are the namespace and the selector of each budget, of which
+    /// one without a selector protects none.
+    pub fn of<'s>(
+        &self,
+        namespace: Symbol,
+        spec: &Arc<PodSpec>,
+        budgets: impl Iterator<Item = (Symbol, Option<&'s LabelSelector>)>,
+    ) -> Protectors {
+        let key = (namespace, Arc::as_ptr(spec) as usize);
+        let mut known = self.known.borrow_mut();
+        if let Some((_, protectors)) = known.get(&key) {
+            return protectors.clone();
+        }
+        let protects = |own: &Option<&LabelSelector>| own.is_some_and(|selector| selector.matches(&spec.labels));
+        let protectors: Protectors = budgets
+            .enumerate()
+            .filter(|(_, (own, selector))| *own == namespace && protects(selector))
+            .map(|(position, _)| position as u32)
+            .collect();
+        if known.len() >= KEPT_SPECS_MAX {
+            known.clear();
+        }
+        known.insert(key, (Arc::clone(spec), protectors.clone()));
+        protectors
+    }
 }
 
 /// The pods that a budget protects.

@@ -65,7 +65,7 @@ pub use plan::{
 };
 pub use pool_verdict::{PoolVerdict, TypeGroup, refusal_of};
 pub use queue::QueuedPods;
-pub use type_table::{TypeVerdict, TypesChanged, judge_types};
+pub use type_table::{OffersChanged, TypeVerdict, TypesChanged, judge_types};
 pub use validation::{LeftOut, takes_on};
 pub use work::PassWork;
 
@@ -121,8 +121,10 @@ impl<'a> Packer<'a> {
         let tables = tables.into_iter().zip(types).map(|(table, types)| type_table::TypeTable::attached(table, types));
         let mut tables: Vec<type_table::TypeTable<'a>> = tables.collect();
         if changed != TypesChanged::default() {
-            tables.iter_mut().for_each(|table| table.renew(changed, &resources));
-            orders.forget_prices();
+            if changed.amounts {
+                tables.iter_mut().for_each(|table| table.renew_amounts(&resources));
+            }
+            renew_offers(&setup, &changed.offers, &mut tables, &mut orders);
             shapes.forget_sure();
             if !templates::reopen(&setup, &mut templates, &mut tables, &mut table) {
                 return Self::new(setup);
@@ -320,6 +322,29 @@ fn asked<'p>(
         most_claims: question.most_claims,
         watched: question.watched,
         resources,
+    }
+}
+
+/// Takes over changed offers, table by table.
+fn renew_offers(
+    setup: &PackingSetup<'_>,
+    changed: &OffersChanged,
+    tables: &mut [type_table::TypeTable<'_>],
+    orders: &mut finish::PriceOrders,
+) {
+    for (position, table) in tables.iter_mut().enumerate() {
+        let types: Vec<usize> = match changed {
+            OffersChanged::All => (0..table.types.len()).collect(),
+            OffersChanged::Of(list) => {
+                let of_table = |pool: usize| std::ptr::eq(setup.pools[pool].instance_types, table.types);
+                let mut own: Vec<usize> = list.iter().filter(|(pool, _)| of_table(*pool)).map(|&(_, at)| at).collect();
+                own.sort_unstable();
+                own.dedup();
+                own
+            }
+        };
+        table.renew_offers(types.iter().copied());
+        orders.renew(setup, (position, table), &types);
     }
 }
 

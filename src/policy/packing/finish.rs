@@ -3,7 +3,7 @@
 //! Source: Karpenter core v1.13 `pkg/controllers/provisioning/scheduling/nodeclaim.go` (`FinalizeScheduling`),
 //! `nodeclaimtemplate.go`, `pkg/cloudprovider/types.go` (`OrderByPrice`, `Truncate`).
 
-use std::cmp::Reverse;
+use std::cmp::{Ordering, Reverse};
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
@@ -36,7 +36,7 @@ pub(super) struct PriceOrders {
 /// Types of a table, the cheapest first.
 struct ByPrice {
     all: Vec<PricedType>,
-    /// For every [`STRIDE`]th of them those before it, as a set.
+    /// For every [`STRIDE`]th of them those before it, as a set; empty until somebody asks.
     before: Vec<Bits>,
 }
 
@@ -44,6 +44,10 @@ const STRIDE: usize = 32;
 
 impl ByPrice {
     fn new(all: Vec<PricedType>) -> Self {
+        Self { all, before: Vec::new() }
+    }
+
+    fn sets_before(all: &[PricedType]) -> Vec<Bits> {
         let (mut before, mut so_far) = (Vec::with_capacity(all.len() / STRIDE + 1), bits::empty(all.len()));
         for (rank, own) in all.iter().enumerate() {
             if rank.is_multiple_of(STRIDE) {
@@ -51,11 +55,47 @@ impl ByPrice {
             }
             bits::insert(&mut so_far, own.index as usize);
         }
-        Self { all, before }
+        before
+    }
+
+    /// Puts types whose prices may have changed where they belong now; `changed` is in order of position, and `is_before` the
+    /// order of the list.
+    ///
+    /// A launch without capacity changes the price of at most sixty types of 1,300. They are taken out, and each is put back after a
+    /// search by halves, so that the order of the others is never worked out again: sorting all of them was most of such a pass.
+    fn renew(&mut self, mut changed: Vec<PricedType>, is_before: impl Fn(&PricedType, &PricedType) -> bool) {
+        let mut moved = bits::empty(self.all.len());
+        for own in &self.all {
+            let place = changed.binary_search_by_key(&own.index, |new| new.index);
+            // Mostly a type is as dear as before, since another of its offerings is its cheapest.
+            if place.is_ok_and(|place| changed[place].price != own.price) {
+                bits::insert(&mut moved, own.index as usize);
+            }
+        }
+        changed.retain(|own| bits::contains(&moved, own.index as usize));
+        if changed.is_empty() {
+            return;
+        }
+        changed.sort_unstable_by(|one, other| if is_before(one, other) { Ordering::Less } else { Ordering::Greater });
+        self.all.retain(|own| !bits::contains(&moved, own.index as usize));
+        let mut renewed = Vec::with_capacity(self.all.len() + changed.len());
+        let mut rest = &self.all[..];
+        for own in changed {
+            let (before, after) = rest.split_at(rest.partition_point(|other| is_before(other, &own)));
+            renewed.extend_from_slice(before);
+            renewed.push(own);
+            rest = after;
+        }
+        renewed.extend_from_slice(rest);
+        self.all = renewed;
+        self.before.clear();
     }
 
     /// Whether one of `types` costs less than `ceiling`.
-    fn has_cheaper(&self, types: &[u64], ceiling: HourlyRate) -> bool {
+    fn has_cheaper(&mut self, types: &[u64], ceiling: HourlyRate) -> bool {
+        if self.before.is_empty() {
+            self.before = Self::sets_before(&self.all);
+        }
         let end = self.all.partition_point(|own| own.price.is_some_and(|price| price < ceiling));
         let block = (end / STRIDE).min(self.before.len().saturating_sub(1));
         let rest = &self.all[(block * STRIDE).min(end)..end];
@@ -65,10 +105,22 @@ impl ByPrice {
 }
 
 impl PriceOrders {
-    /// Forgets what rests on prices and availability.
-    pub(super) fn forget_prices(&mut self) {
-        self.by_set.clear();
+    /// Takes over that types of a table, in order of position, have changed in price or availability.
+    pub(super) fn renew(&mut self, setup: &PackingSetup<'_>, at: (usize, &TypeTable<'_>), types: &[usize]) {
+        let (position, table) = at;
+        if types.is_empty() {
+            return;
+        }
         self.by_types.clear();
+        // Where all have changed, whoever asks next sorts them anew: not every set is asked about again.
+        let anew = types.len() == table.types.len();
+        self.by_set.retain(|&(own, set), by_price| {
+            if own == position && !anew {
+                let changed = types.iter().map(|&index| priced(setup, table, set, index)).collect();
+                by_price.renew(changed, |one, other| comes_before(table, one, other));
+            }
+            own != position || !anew
+        });
     }
 }
 
@@ -169,23 +221,40 @@ fn by_price<'o>(
     tables: &[TypeTable<'_>],
     at: (usize, SetId),
     orders: &'o mut PriceOrders,
-) -> &'o ByPrice {
+) -> &'o mut ByPrice {
     orders.by_set.entry(at).or_insert_with(|| {
         let (table, set) = (&tables[at.0], at.1);
-        let by_on_demand = setup.karpenter <= KarpenterVersion::V0_16;
-        let priced = |index: usize| {
-            let own = &table.types[index];
-            let price = if by_on_demand { on_demand_price(own) } else { table.price(index, set) };
-            PricedType { index: index as u32, name: own.name, price }
-        };
-        let mut all: Vec<PricedType> = (0..table.types.len()).map(priced).collect();
+        let mut all: Vec<PricedType> =
+            (0..table.types.len()).map(|index| priced(setup, table, set, index)).collect();
         // Comparing names is slow, and most lists are in order of name.
-        if !all.is_sorted_by_key(|own| own.name) {
+        if !table.in_order_of_name {
             all.sort_by_key(|own| own.name);
         }
-        all.sort_by_key(|own| Reverse(own.price.map(Reverse)));
+        all.sort_by_key(|own| dearness(own.price));
         ByPrice::new(all)
     })
+}
+
+/// A type of a table as a set of requirements prices it. The set must have been prepared.
+fn priced(setup: &PackingSetup<'_>, table: &TypeTable<'_>, set: SetId, index: usize) -> PricedType {
+    let own = &table.types[index];
+    let by_on_demand = setup.karpenter <= KarpenterVersion::V0_16;
+    let price = if by_on_demand { on_demand_price(own) } else { table.price(index, set) };
+    PricedType { index: index as u32, name: own.name, price }
+}
+
+/// By price; what has none comes last.
+fn dearness(price: Option<HourlyRate>) -> Reverse<Option<Reverse<HourlyRate>>> {
+    Reverse(price.map(Reverse))
+}
+
+/// The order of types of a table: by price, then by name.
+fn comes_before(table: &TypeTable<'_>, one: &PricedType, other: &PricedType) -> bool {
+    match dearness(one.price).cmp(&dearness(other.price)) {
+        Ordering::Equal if table.in_order_of_name => one.index < other.index,
+        Ordering::Equal => one.name < other.name,
+        order => order == Ordering::Less,
+    }
 }
 
 /// Whether one of some types of a table costs less than `ceiling` under a set of requirements.
@@ -253,7 +322,7 @@ mod tests {
             let price = |rank: u32| (rank + 3 < types).then(|| HourlyRate::from_nanos(i64::from(rank / 2)));
             let listed = |rank: u32| PricedType { index: (rank * 3 + 1) % types, name, price: price(rank) };
             let all: Vec<PricedType> = (0..types).map(listed).collect();
-            let by_price = ByPrice::new(all.clone());
+            let mut by_price = ByPrice::new(all.clone());
             for ceiling in (0..60).map(HourlyRate::from_nanos) {
                 for one in 0..types as usize {
                     let mut set = bits::empty(types as usize);

@@ -111,8 +111,9 @@ pub(super) fn compile<'a>(
             tables.len() - 1
         });
         let requirements = pool_requirements(setup, pool);
-        match open(setup, table, &mut tables[types], &requirements) {
-            Ok((set, left)) => templates.list.push(Template {
+        let set = table.intern(&requirements);
+        match open(setup, table, &mut tables[types], set) {
+            Ok(left) => templates.list.push(Template {
                 pool,
                 table: types,
                 set,
@@ -150,11 +151,10 @@ pub(super) fn reopen(
 ) -> bool {
     templates.dropped.is_empty()
         && templates.list.iter_mut().all(|template| {
-            let requirements = pool_requirements(setup, template.pool);
-            let opened = open(setup, table, &mut tables[template.table], &requirements);
-            opened.is_ok_and(|(set, types)| {
+            let opened = open(setup, table, &mut tables[template.table], template.set);
+            opened.is_ok_and(|types| {
                 template.types = types;
-                set == template.set
+                true
             })
         })
 }
@@ -164,10 +164,10 @@ fn open(
     setup: &PackingSetup<'_>,
     table: &mut RequirementTable,
     types: &mut TypeTable<'_>,
-    requirements: &Requirements,
-) -> Result<(SetId, Bits), Refusal> {
-    let set = table.intern(requirements);
+    set: SetId,
+) -> Result<Bits, Refusal> {
     types.prepare(set, table);
+    let requirements = table.set(set);
     let mut left = bits::full(types.types.len());
     let refused = |missed, min_values_keys| {
         Refusal::InstanceTypes(Box::new(TypesRefusal {
@@ -186,7 +186,7 @@ fn open(
     if !short.is_empty() && setup.options.min_values == MinValuesPolicy::Strict {
         return Err(refused(CriteriaMissed::MinValues, short.into_iter().map(|(key, _)| key).collect()));
     }
-    Ok((set, left))
+    Ok(left)
 }
 
 /// Adds to each template the requests and ports of the daemons that its nodes would run.

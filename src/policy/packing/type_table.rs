@@ -39,12 +39,27 @@ struct OfferingKind {
 
 /// What has changed about instance types since a packer was put to rest. Their labels, their order and what kinds of offerings
 /// each has must not have changed.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct TypesChanged {
     /// Prices or the availability of offerings.
-    pub offers: bool,
+    pub offers: OffersChanged,
     /// What nodes of a type offer to pods.
     pub amounts: bool,
+}
+
+/// Of which types prices or the availability of offerings have changed.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum OffersChanged {
+    /// Of these, each as the position of its pool in the setup and its own in the pool's list; some may stand here twice.
+    Of(Vec<(usize, usize)>),
+    /// Of any.
+    All,
+}
+
+impl Default for OffersChanged {
+    fn default() -> Self {
+        Self::Of(Vec::new())
+    }
 }
 
 /// Amounts of one resource: for each different amount, in descending order, the types that have at least that much.
@@ -73,6 +88,8 @@ pub(super) struct TypeTable<'a> {
     usable: Bits,
     /// Whether any offering is a reservation's.
     pub(super) has_reservations: bool,
+    /// Whether the types stand in order of name, so that positions can be compared where names are meant.
+    pub(super) in_order_of_name: bool,
 }
 
 const UNKNOWN: u32 = u32::MAX;
@@ -104,6 +121,7 @@ impl<'a> TypeTable<'a> {
             levels: Vec::new(),
             usable: usable(types),
             has_reservations: false,
+            in_order_of_name: types.is_sorted_by_key(|own| own.name),
         };
         for (index, instance_type) in types.iter().enumerate() {
             let kinds = instance_type
@@ -150,9 +168,21 @@ impl<'a> TypeTable<'a> {
 
     /// The table without its types, to be kept while nobody asks.
     pub(super) fn detached(self) -> TypeTable<'static> {
-        let Self { types: _, stated, satisfying, kinds, kind_of, masks, mask_of, levels, usable, has_reservations } =
-            self;
-        TypeTable { types: &[], stated, satisfying, kinds, kind_of, masks, mask_of, levels, usable, has_reservations }
+        let Self { types: _, stated, satisfying, kinds, kind_of, masks, mask_of, levels, usable, .. } = self;
+        let Self { has_reservations, in_order_of_name, .. } = self;
+        TypeTable {
+            types: &[],
+            stated,
+            satisfying,
+            kinds,
+            kind_of,
+            masks,
+            mask_of,
+            levels,
+            usable,
+            has_reservations,
+            in_order_of_name,
+        }
     }
 
     /// A detached table with the types that it was compiled from.
@@ -162,30 +192,33 @@ impl<'a> TypeTable<'a> {
         table
     }
 
-    /// Takes over what has changed about the types.
-    pub(super) fn renew(&mut self, changed: TypesChanged, resources: &ResourceTable) {
-        if changed.amounts {
-            self.usable = usable(self.types);
-            for index in 0..self.levels.len() {
-                let column = self.column(resources.name(index));
-                if self.levels[index].column != column {
-                    self.levels[index] = levels(column);
-                }
+    /// Takes over that what nodes of types offer to pods has changed.
+    pub(super) fn renew_amounts(&mut self, resources: &ResourceTable) {
+        self.usable = usable(self.types);
+        for index in 0..self.levels.len() {
+            let column = self.column(resources.name(index));
+            if self.levels[index].column != column {
+                self.levels[index] = levels(column);
             }
-            self.prepare_resources(resources);
         }
-        if changed.offers {
-            self.kinds.iter_mut().for_each(|kind| kind.available.fill(0));
-            for (index, (own, kinds)) in self.types.iter().zip(&self.kind_of).enumerate() {
-                for (_, &kind) in own.offerings.iter().zip(kinds).filter(|(offering, _)| offering.available) {
-                    bits::insert(&mut self.kinds[kind].available, index);
-                }
+        self.prepare_resources(resources);
+    }
+
+    /// Takes over what has changed about the availability of offerings of these types.
+    pub(super) fn renew_offers(&mut self, types: impl Iterator<Item = usize>) {
+        for index in types {
+            for &kind in &self.kind_of[index] {
+                bits::remove(&mut self.kinds[kind].available, index);
             }
-            for masks in &mut self.masks {
-                masks.offered.fill(0);
-                for &kind in &masks.kinds {
-                    bits::unite(&mut masks.offered, &self.kinds[kind].available);
-                }
+            let offerings = self.types[index].offerings.iter().zip(&self.kind_of[index]);
+            for (_, &kind) in offerings.filter(|(offering, _)| offering.available) {
+                bits::insert(&mut self.kinds[kind].available, index);
+            }
+        }
+        for masks in &mut self.masks {
+            masks.offered.fill(0);
+            for &kind in &masks.kinds {
+                bits::unite(&mut masks.offered, &self.kinds[kind].available);
             }
         }
     }
