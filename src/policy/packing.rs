@@ -115,8 +115,17 @@ impl<'a> Packer<'a> {
     /// what `changed` says of these; volumes may differ. The answers are those of [`Self::new`].
     pub fn resume(setup: PackingSetup<'a>, memory: Option<(PackerMemory, TypesChanged)>) -> Self {
         let Some((PackerMemory(kept), changed)) = memory else { return Self::new(setup) };
-        let Packer { setup: _, mut table, resources, mut templates, tables, rules, mut shapes, mut orders, nodes } =
-            kept;
+        let Packer {
+            setup: _,
+            mut table,
+            mut resources,
+            mut templates,
+            tables,
+            rules,
+            mut shapes,
+            mut orders,
+            mut nodes,
+        } = kept;
         let types = templates::tables_of(&setup, &templates);
         let tables = tables.into_iter().zip(types).map(|(table, types)| type_table::TypeTable::attached(table, types));
         let mut tables: Vec<type_table::TypeTable<'a>> = tables.collect();
@@ -127,7 +136,14 @@ impl<'a> Packer<'a> {
             renew_offers(&setup, &changed.offers, &mut tables, &mut orders);
             shapes.forget_sure();
             if !templates::reopen(&setup, &mut templates, &mut tables, &mut table) {
-                return Self::new(setup);
+                // The tables of types are what takes long, and they hold whichever pools are left: in an outage some pool drops out or
+                // comes back every few seconds.
+                let again = templates::compile(&setup, &mut tables, &mut table, &mut resources);
+                orders.forget_labels();
+                if again.daemons != templates.daemons {
+                    nodes = node_memo::NodeMemo::default();
+                }
+                templates = again;
             }
         }
         Self { setup, table, resources, templates, tables, rules, shapes, orders, nodes }
@@ -157,7 +173,8 @@ impl<'a> Packer<'a> {
     pub fn new(setup: PackingSetup<'a>) -> Self {
         let mut table = requirement_table::RequirementTable::new();
         let mut resources = resource_table::ResourceTable::default();
-        let (templates, tables) = templates::compile(&setup, &mut table, &mut resources);
+        let mut tables = Vec::new();
+        let templates = templates::compile(&setup, &mut tables, &mut table, &mut resources);
         Self {
             setup,
             table,

@@ -105,6 +105,11 @@ impl ByPrice {
 }
 
 impl PriceOrders {
+    /// Forgets what claims of templates have in common: the templates are others.
+    pub(super) fn forget_labels(&mut self) {
+        self.labels.clear();
+    }
+
     /// Takes over that types of a table, in order of position, have changed in price or availability.
     pub(super) fn renew(&mut self, setup: &PackingSetup<'_>, at: (usize, &TypeTable<'_>), types: &[usize]) {
         let (position, table) = at;

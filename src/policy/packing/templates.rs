@@ -80,13 +80,13 @@ fn may_launch(pool: &NodePool) -> bool {
     pool.ready && pool.replicas.is_none()
 }
 
-/// Compiles the setup's pools.
+/// Compiles the setup's pools. Of `tables`, those of the spanning pools, what is missing is compiled too.
 pub(super) fn compile<'a>(
     setup: &PackingSetup<'a>,
+    tables: &mut Vec<TypeTable<'a>>,
     table: &mut RequirementTable,
     resources: &mut ResourceTable,
-) -> (Templates, Vec<TypeTable<'a>>) {
-    let mut tables: Vec<TypeTable<'a>> = Vec::new();
+) -> Templates {
     let mut order: Vec<usize> = (0..setup.pools.len()).filter(|&p| may_launch(setup.pools[p].pool)).collect();
     order.sort_by(|&a, &b| {
         let (a, b) = (setup.pools[a].pool, setup.pools[b].pool);
@@ -126,7 +126,7 @@ pub(super) fn compile<'a>(
         }
     }
     add_daemons(setup, &mut templates, table, resources);
-    (templates, tables)
+    templates
 }
 
 /// The instance types that each table was compiled from: those of the first spanning pool with a table of its own.
@@ -142,7 +142,7 @@ pub(super) fn tables_of<'a>(setup: &PackingSetup<'a>, templates: &Templates) -> 
 }
 
 /// Opens the pools of kept templates again, whose types have changed. Whether that could be done: not where a pool drops out or
-/// has dropped out before, since then what follows from the others may be different too.
+/// has dropped out before, since then the templates are others.
 pub(super) fn reopen(
     setup: &PackingSetup<'_>,
     templates: &mut Templates,

@@ -311,8 +311,10 @@ impl<'a> TypeTable<'a> {
         room.resize(self.levels.len(), i64::MAX);
         for (levels, most) in self.levels.iter().zip(room) {
             let from = levels.amounts.partition_point(|amount| amount > most);
-            let within = levels.at_least[from..].iter().position(|least| bits::intersects(types, least));
-            *most = within.map_or(i64::MIN, |further| levels.amounts[from + further]);
+            // Each set holds the one before, so that the first with one of the types is found by halves: with a level for nearly every
+            // size of machine, going through them was a third of launching two thousand nodes of one small type.
+            let without = levels.at_least[from..].partition_point(|least| !bits::intersects(types, least));
+            *most = levels.amounts.get(from + without).copied().unwrap_or(i64::MIN);
         }
     }
 
