@@ -25,7 +25,8 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// Everything that is measured, the names being those of the folders.
 fn all() -> Vec<Files> {
-    let services = |folder, count, constrained, days| scenarios::services(folder, Services { count, constrained, days });
+    let services =
+        |folder, count, constrained, days| scenarios::services(folder, Services { count, constrained, days });
     vec![
         services("plain-day", 50, false, 1),
         services("plain-month", 50, false, 30),

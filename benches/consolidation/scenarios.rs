@@ -331,14 +331,20 @@ nodeGroups:
     scenario += "timeline:\n";
     for at in (0..DEPLOYMENTS).step_by(2) {
         let (down, up) = (3_600 + at * 60, 9_000 + at * 30);
-        let _ = writeln!(scenario, "  - {{ at: {down}s, scale: {{ workload: default/d{at}, replicas: {} }} }}", each / 2);
+        let _ =
+            writeln!(scenario, "  - {{ at: {down}s, scale: {{ workload: default/d{at}, replicas: {} }} }}", each / 2);
         let _ = writeln!(scenario, "  - {{ at: {up}s, scale: {{ workload: default/d{at}, replicas: {each} }} }}");
     }
     let mut objects = String::new();
     for at in 0..DEPLOYMENTS {
         let milli = [100, 200, 250, 350, 400][at as usize % 5];
         let spread = constraint(at).trim_start().to_owned();
-        objects += &deployment(&format!("d{at}"), each, &format!("cpu: {milli}m, memory: {milli}Mi"), &spread.replace("app: s", "app: d"));
+        objects += &deployment(
+            &format!("d{at}"),
+            each,
+            &format!("cpu: {milli}m, memory: {milli}Mi"),
+            &spread.replace("app: s", "app: d"),
+        );
     }
     let objects = objects.trim_start_matches("---\n").to_owned();
     Files { folder, files: vec![("scenario.yaml", scenario), ("objects.yaml", objects)] }

@@ -18,7 +18,8 @@ use crate::actors::kubelet;
 use crate::domain::pod::{PodDisruptionBudget, PodPhase as ReportedPhase};
 use crate::domain::{PodId, PodSpec, SimDuration, SimTime, Symbol};
 use crate::policy::budgets::{
-    Protectors, BudgetStatus, EvictionAnswer, EvictionBudget, EvictionView, ProtectedPods, budget_status, eviction, is_healthy,
+    BudgetStatus, EvictionAnswer, EvictionBudget, EvictionView, ProtectedPods, Protectors, budget_status, eviction,
+    is_healthy,
 };
 use crate::policy::kube_scheduler::BudgetState;
 use crate::world::PodPhase;

@@ -28,6 +28,7 @@ use crate::policy::instance_types::InstanceType;
 #[derive(Default)]
 pub(super) struct PriceOrders {
     by_set: FxHashMap<(usize, SetId), ByPrice>,
+    /// Cut to what the options allow.
     by_types: FxHashMap<(usize, SetId, Bits), Arc<[PricedType]>>,
     /// Labels of a claim by template and requirements.
     labels: FxHashMap<(usize, SetId), Labels>,
@@ -178,7 +179,6 @@ fn finish(pass: &mut Pass<'_, '_>, claim: Claim, orders: &mut PriceOrders) -> Pl
     let requirements = Arc::clone(pass.engine.table.shared(set));
     let labels = orders.labels.entry((claim.template, set));
     let labels = labels.or_insert_with(|| labels_of(pool_labels(setup, template.pool), &requirements)).clone();
-    let kept = instance_types.len().min(setup.options.max_instance_types);
     PlannedClaim {
         pool: template.pool,
         node_pool: pool.name,
@@ -186,8 +186,8 @@ fn finish(pass: &mut Pass<'_, '_>, claim: Claim, orders: &mut PriceOrders) -> Pl
         requirements,
         requests,
         daemon_requests: template.daemon_requests.clone(),
-        instance_types_before_cut: instance_types.len(),
-        instance_types: if kept < instance_types.len() { instance_types[..kept].into() } else { instance_types },
+        instance_types_before_cut: bits::count(&claim.types) as usize,
+        instance_types,
         pods: claim.pods,
         taints: pool.taints.clone(),
         startup_taints: pool.startup_taints.clone(),
@@ -207,6 +207,7 @@ fn pin_reservations(pass: &mut Pass<'_, '_>, claim: &Claim) -> SetId {
     pass.engine.table.intern(&pinned)
 }
 
+/// The cheapest types that a claim may become, as many as the options allow.
 fn ordered(pass: &Pass<'_, '_>, claim: &Claim, set: SetId, orders: &mut PriceOrders) -> Arc<[PricedType]> {
     let position = pass.engine.templates.list[claim.template].table;
     let key = (position, set, claim.types.clone());
@@ -214,8 +215,10 @@ fn ordered(pass: &Pass<'_, '_>, claim: &Claim, set: SetId, orders: &mut PriceOrd
         return Arc::clone(known);
     }
     let all = by_price(pass.engine.setup, pass.engine.tables, (position, set), orders);
-    let left: Arc<[PricedType]> =
-        all.all.iter().filter(|own| bits::contains(&claim.types, own.index as usize)).copied().collect();
+    let most = pass.engine.setup.options.max_instance_types.min(bits::count(&claim.types) as usize);
+    let mut left = Vec::with_capacity(most);
+    left.extend(all.all.iter().filter(|own| bits::contains(&claim.types, own.index as usize)).take(most));
+    let left: Arc<[PricedType]> = left.into();
     orders.by_types.insert(key, Arc::clone(&left));
     left
 }
@@ -229,8 +232,7 @@ fn by_price<'o>(
 ) -> &'o mut ByPrice {
     orders.by_set.entry(at).or_insert_with(|| {
         let (table, set) = (&tables[at.0], at.1);
-        let mut all: Vec<PricedType> =
-            (0..table.types.len()).map(|index| priced(setup, table, set, index)).collect();
+        let mut all: Vec<PricedType> = (0..table.types.len()).map(|index| priced(setup, table, set, index)).collect();
         // Comparing names is slow, and most lists are in order of name.
         if !table.in_order_of_name {
             all.sort_by_key(|own| own.name);

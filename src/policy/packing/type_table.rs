@@ -70,6 +70,24 @@ struct Levels {
     at_least: Vec<Bits>,
 }
 
+impl Levels {
+    /// The first level, from one on, that one of `types` reaches; the number of levels without one.
+    ///
+    /// Each level's set holds the one before, so it can be found by halves: with a level for nearly every size of machine, going
+    /// through them was a third of launching two thousand nodes of one small type. Mostly it is the very first, since a claim has
+    /// lost only small types, so the search begins there in growing steps.
+    fn first_with(&self, types: &[u64], from: usize) -> usize {
+        let without = |least: &Bits| !bits::intersects(types, least);
+        let (mut low, mut step) = (from, 1);
+        while self.at_least.get(low + step - 1).is_some_and(without) {
+            low += step;
+            step *= 2;
+        }
+        let high = self.at_least.len().min(low + step - 1);
+        low.min(high) + self.at_least[low.min(high)..high].partition_point(without)
+    }
+}
+
 /// Compiled instance types.
 pub(super) struct TypeTable<'a> {
     /// The types as given.
@@ -311,10 +329,7 @@ impl<'a> TypeTable<'a> {
         room.resize(self.levels.len(), i64::MAX);
         for (levels, most) in self.levels.iter().zip(room) {
             let from = levels.amounts.partition_point(|amount| amount > most);
-            // Each set holds the one before, so that the first with one of the types is found by halves: with a level for nearly every
-            // size of machine, going through them was a third of launching two thousand nodes of one small type.
-            let without = levels.at_least[from..].partition_point(|least| !bits::intersects(types, least));
-            *most = levels.amounts.get(from + without).copied().unwrap_or(i64::MIN);
+            *most = levels.amounts.get(levels.first_with(types, from)).copied().unwrap_or(i64::MIN);
         }
     }
 

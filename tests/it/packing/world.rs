@@ -13,8 +13,9 @@ use nodecast::domain::{
 use nodecast::policy::bin_packing::Effort;
 use nodecast::policy::instance_types::{InstanceType, Offering};
 use nodecast::policy::packing::{
-    BoundPod, GivenUp, LowerBound, NamespaceView, NodeView, Outline, Packer, PackingOptions, PackingPlan, PackingSetup,
-    OffersChanged, PendingPod, PoolView, QueuedPods, ReservedMode, Situation, TieBreak, TypesChanged, Volumes, WhatIf, lower_bound,
+    BoundPod, GivenUp, LowerBound, NamespaceView, NodeView, OffersChanged, Outline, Packer, PackingOptions,
+    PackingPlan, PackingSetup, PendingPod, PoolView, QueuedPods, ReservedMode, Situation, TieBreak, TypesChanged,
+    Volumes, WhatIf, lower_bound,
 };
 use nodecast::scenario::manifests::{node_pool_from_json, pod_from_json};
 use serde_json::{Value, json};
@@ -213,7 +214,10 @@ impl World {
     pub fn plans_by_one_packer(&self, other: &Self) -> [PackingPlan; 3] {
         let mut memory = None;
         let changed = self.types != other.types;
-        let changed = TypesChanged { offers: if changed { OffersChanged::All } else { OffersChanged::default() }, amounts: changed };
+        let changed = TypesChanged {
+            offers: if changed { OffersChanged::All } else { OffersChanged::default() },
+            amounts: changed,
+        };
         [self, other, self].map(|world| {
             world.with_setup(|setup| {
                 let mut packer = Packer::resume(setup, memory.take().map(|memory| (memory, changed.clone())));

@@ -347,13 +347,7 @@ impl ClusterTopology {
         bound > taken.places(class, self).iter().map(|own| own.pods).sum()
     }
 
-    fn count_owners(
-        &self,
-        inverse: usize,
-        first: Constraint,
-        rules: &Rules,
-        setup: &PackingSetup<'_>,
-    ) -> Counts {
+    fn count_owners(&self, inverse: usize, first: Constraint, rules: &Rules, setup: &PackingSetup<'_>) -> Counts {
         let mut tally = Tally::new(first, rules, setup);
         for &(class, constraint) in &self.inverse[inverse].owners {
             tally.classes.push(class);
@@ -364,14 +358,7 @@ impl ClusterTopology {
         tally.counts()
     }
 
-    fn take_owners(
-        &self,
-        inverse: usize,
-        identity: IdentityId,
-        taken: &Taken<'_>,
-        counts: &mut Counts,
-        rules: &Rules,
-    ) {
+    fn take_owners(&self, inverse: usize, identity: IdentityId, taken: &Taken<'_>, counts: &mut Counts, rules: &Rules) {
         let mut less = Less::new(counts);
         for &(class, _) in &self.inverse[inverse].owners {
             for &DisplacedPods { node, pods, .. } in taken.places(class, self) {
