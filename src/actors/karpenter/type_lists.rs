@@ -10,8 +10,9 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
+use super::unavailable::OfferingKey;
 use crate::domain::{NodePool, PodSpec, Requirements, Symbol, well_known};
-use crate::policy::instance_types::InstanceType;
+use crate::policy::instance_types::{InstanceType, Offering};
 use crate::policy::packing::{OffersChanged, Packer, PackerMemory, PackingSetup, TypesChanged};
 use crate::policy::selection::{Choice, is_compatible, is_exotic};
 
@@ -152,13 +153,17 @@ impl TypeLists {
         &mut self.lists
     }
 
-    /// Changes the types of these names in the prices and the availability of offerings and in nothing else.
-    pub(super) fn change_offers_of(&mut self, names: &[Symbol], change: impl Fn(&mut InstanceType)) {
+    /// Changes these offerings, wherever they are listed, in price and availability and in nothing else.
+    pub(super) fn change_offers_of(&mut self, offerings: &[OfferingKey], change: impl Fn(Symbol, &mut Offering)) {
         self.generation += 1;
         for pool in 0..self.lists.len() {
-            for name in names {
-                let Some(&at) = self.labels(pool).positions.get(name) else { continue };
-                change(&mut self.lists[pool][at]);
+            for &(name, zone, bought) in offerings {
+                let Some(&at) = self.labels(pool).positions.get(&name) else { continue };
+                let is = |own: &&mut Offering| {
+                    own.zone == zone
+                        && own.reservation.map_or(own.capacity_type, |reservation| reservation.id) == bought
+                };
+                self.lists[pool][at].offerings.iter_mut().filter(is).for_each(|own| change(name, own));
                 self.changes.note(pool, at);
             }
         }

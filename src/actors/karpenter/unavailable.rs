@@ -9,25 +9,25 @@ use rustc_hash::FxHashMap;
 use crate::domain::{SimTime, Symbol};
 
 /// An instance type in a zone, as it is bought: a capacity type, or a reservation by its id.
-type Offering = (Symbol, Symbol, Symbol);
+pub(super) type OfferingKey = (Symbol, Symbol, Symbol);
 
-/// The offerings that are avoided. What comes and what goes is noted, so that who follows looks at those types alone: in an
+/// The offerings that are avoided. What comes and what goes is noted, so that who follows looks at those alone: in an
 /// outage a thousand offerings are avoided for hours, and each launch adds sixty.
 #[derive(Debug, Default)]
 pub(in crate::actors) struct UnavailableOfferings {
-    until: FxHashMap<Offering, SimTime>,
+    until: FxHashMap<OfferingKey, SimTime>,
     /// By the time that was noted with them. One that was noted again since stands here twice, and the earlier entry says
     /// nothing.
-    ends: BTreeMap<SimTime, Vec<Offering>>,
-    /// Types of offerings that came or went since somebody last asked, with repetitions.
-    concerned: Vec<Symbol>,
+    ends: BTreeMap<SimTime, Vec<OfferingKey>>,
+    /// Those that came or went since somebody last asked, some perhaps twice.
+    concerned: Vec<OfferingKey>,
 }
 
 impl UnavailableOfferings {
     /// Notes that an offering lacks capacity; what was noted of it before no longer counts.
-    pub(in crate::actors) fn insert(&mut self, offering: Offering, until: SimTime) {
+    pub(in crate::actors) fn insert(&mut self, offering: OfferingKey, until: SimTime) {
         if self.until.insert(offering, until).is_none() {
-            self.concerned.push(offering.0);
+            self.concerned.push(offering);
         }
         self.ends.entry(until).or_default().push(offering);
     }
@@ -38,29 +38,25 @@ impl UnavailableOfferings {
             for offering in entry.remove() {
                 if self.until.get(&offering).is_some_and(|until| *until <= now) {
                     self.until.remove(&offering);
-                    self.concerned.push(offering.0);
+                    self.concerned.push(offering);
                 }
             }
         }
     }
 
     /// Whether an offering is remembered, which it is until the next [`Self::expire`] after its time.
-    pub(in crate::actors) fn contains(&self, offering: &Offering) -> bool {
+    pub(in crate::actors) fn contains(&self, offering: &OfferingKey) -> bool {
         self.until.contains_key(offering)
     }
 
     /// Whether an offering is avoided at this time.
-    pub(in crate::actors) fn is_avoided(&self, offering: &Offering, now: SimTime) -> bool {
+    pub(in crate::actors) fn is_avoided(&self, offering: &OfferingKey, now: SimTime) -> bool {
         self.until.get(offering).is_some_and(|&until| until > now)
     }
 
-    /// The types of offerings that came or went since this was last asked, each once, in no order that means anything.
-    pub(super) fn take_concerned(&mut self) -> Vec<Symbol> {
-        let mut concerned = std::mem::take(&mut self.concerned);
-        // By number, which is quicker than by text; nothing depends on the order.
-        concerned.sort_unstable_by_key(|name| name.index());
-        concerned.dedup();
-        concerned
+    /// The offerings that came or went since this was last asked; some may stand there twice.
+    pub(super) fn take_concerned(&mut self) -> Vec<OfferingKey> {
+        std::mem::take(&mut self.concerned)
     }
 }
 
@@ -83,13 +79,13 @@ mod tests {
         assert!(known.contains(&small) && known.is_avoided(&small, at(179)) && !known.is_avoided(&small, at(180)));
         known.expire(at(180));
         assert!(known.contains(&large) && !known.contains(&small));
-        assert_eq!(known.take_concerned(), [small.0]);
+        assert_eq!(known.take_concerned(), [small]);
         // What is noted for a shorter time than before is forgotten sooner.
         known.insert(large, at(190));
         assert!(known.take_concerned().is_empty());
         known.expire(at(190));
         assert!(!known.contains(&large));
-        assert_eq!(known.take_concerned(), [large.0]);
+        assert_eq!(known.take_concerned(), [large]);
         known.expire(at(300));
         assert!(known.take_concerned().is_empty());
     }

@@ -65,8 +65,9 @@ impl ByPrice {
     /// A launch without capacity changes the price of at most sixty types of 1,300. They are taken out, and each is put back after a
     /// search by halves, so that the order of the others is never worked out again: sorting all of them was most of such a pass.
     fn renew(&mut self, mut changed: Vec<PricedType>, is_before: impl Fn(&PricedType, &PricedType) -> bool) {
-        let mut moved = bits::empty(self.all.len());
-        for own in &self.all {
+        let (mut touched, mut moved) = (bits::empty(self.all.len()), bits::empty(self.all.len()));
+        changed.iter().for_each(|own| bits::insert(&mut touched, own.index as usize));
+        for own in self.all.iter().filter(|own| bits::contains(&touched, own.index as usize)) {
             let place = changed.binary_search_by_key(&own.index, |new| new.index);
             // Mostly a type is as dear as before, since another of its offerings is its cheapest.
             if place.is_ok_and(|place| changed[place].price != own.price) {
