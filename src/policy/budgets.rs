@@ -165,13 +165,16 @@ pub fn eviction(pod: EvictionView, budgets: &[EvictionBudget]) -> EvictionAnswer
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::{
-        BudgetStatus, EvictionAnswer, EvictionBudget, EvictionView, ProtectedPods, budget_status, eviction, is_healthy,
+        BudgetStatus, EvictionAnswer, EvictionBudget, EvictionView, ProtectedPods, Protections, budget_status,
+        eviction, is_healthy,
     };
     use crate::domain::pod::DisruptionRule::{self, MaxUnavailable, MinAvailable};
     use crate::domain::pod::IntOrPercent::{Count, Percent};
     use crate::domain::pod::PodPhase;
-    use crate::domain::{SimDuration, SimTime};
+    use crate::domain::{LabelSelector, Labels, PodSpec, SimDuration, SimTime, Symbol};
 
     #[test]
     fn each_rule_counts_what_it_is_relative_to_and_rounds_up() {
@@ -243,5 +246,22 @@ mod tests {
         assert!(!is_healthy(true, true, None, at(0)) && !is_healthy(false, false, None, at(0)));
         assert!(!is_healthy(true, false, Some(at(0)), at(120)));
         assert!(is_healthy(true, false, Some(at(0)), at(121)));
+    }
+
+    #[test]
+    fn pods_of_one_specification_are_asked_about_once() {
+        let selector = |app| LabelSelector { match_labels: Labels::new().with("app", app), expressions: Vec::new() };
+        let (shop, other) = (Symbol::new("shop"), Symbol::new("other"));
+        let (web, all) = (selector("web"), LabelSelector { match_labels: Labels::new(), expressions: Vec::new() });
+        let budgets = [(shop, Some(&web)), (other, Some(&all)), (shop, None), (shop, Some(&all))];
+        let spec = |app| Arc::new(PodSpec { labels: Labels::new().with("app", app), ..PodSpec::default() });
+        let protections = Protections::default();
+        let (web_pods, queue_pods) = (spec("web"), spec("queue"));
+        let ask = |namespace, spec| protections.of(namespace, spec, budgets.iter().copied()).to_vec();
+        assert_eq!(ask(shop, &web_pods), [0, 3]);
+        assert_eq!(ask(shop, &queue_pods), [3]);
+        assert_eq!(ask(other, &web_pods), [1]);
+        // What is known is told without another look.
+        assert_eq!(protections.of(shop, &web_pods, std::iter::empty()).to_vec(), [0, 3]);
     }
 }

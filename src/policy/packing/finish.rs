@@ -342,4 +342,31 @@ mod tests {
             }
         }
     }
+
+    #[test]
+    fn types_whose_prices_change_stand_where_sorting_all_of_them_would_put_them() {
+        let name = Symbol::new("m5.large");
+        let order = |own: &PricedType| (super::dearness(own.price), own.index);
+        let price = |seed: u32| (!seed.is_multiple_of(7)).then(|| HourlyRate::from_nanos(i64::from(seed % 11)));
+        let mut all: Vec<PricedType> = (0..90).map(|index| PricedType { index, name, price: price(index) }).collect();
+        all.sort_by_key(order);
+        let mut kept = ByPrice::new(all);
+        let mut seed = 1_u32;
+        for round in 0..200 {
+            let mut changed: Vec<PricedType> =
+                kept.all.iter().filter(|own| (own.index + round) % 9 < 2).copied().collect();
+            for own in &mut changed {
+                seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+                own.price = if seed.is_multiple_of(3) { own.price } else { price(seed >> 16) };
+            }
+            changed.sort_by_key(|own| own.index);
+            let mut expected = kept.all.clone();
+            for own in &mut expected {
+                *own = *changed.iter().find(|new| new.index == own.index).unwrap_or(own);
+            }
+            expected.sort_by_key(order);
+            kept.renew(changed, |one, other| order(one) < order(other));
+            assert_eq!(kept.all, expected, "round {round}");
+        }
+    }
 }

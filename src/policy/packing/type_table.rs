@@ -488,3 +488,24 @@ pub fn judge_types(
     };
     types.iter().enumerate().map(verdict).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{bits, levels};
+
+    #[test]
+    fn the_first_level_that_some_types_reach_is_what_going_through_the_levels_says() {
+        let table = levels([5, 9, 1, 9, 4, 7, 3, 2, 8, 6, 0, 11].into());
+        for chosen in 0_u64..1 << 12 {
+            for from in 0..=table.amounts.len() {
+                let mut found = table.at_least.iter().enumerate().skip(from);
+                let expected = found.find(|(_, least)| bits::intersects(&[chosen], least)).map(|(level, _)| level);
+                assert_eq!(
+                    table.first_with(&[chosen], from),
+                    expected.unwrap_or(table.amounts.len()),
+                    "{chosen:b} from {from}"
+                );
+            }
+        }
+    }
+}

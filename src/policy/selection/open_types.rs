@@ -198,6 +198,27 @@ mod tests {
     }
 
     #[test]
+    fn a_type_that_was_forgotten_is_learnt_again_with_more_or_fewer_open_offerings() {
+        let (mut list, requirements) = (list(), requirements(""));
+        let terms = Terms::new(&requirements, well_known::CAPACITY_TYPE);
+        let requests = &Resources::cpu_memory(1_000, 1 << 30);
+        let (karpenter, min_values) = (KarpenterVersion::V1_13, MinValuesPolicy::Strict);
+        let mut open = OpenTypes::default();
+        for closed in [[true; 6], [false; 6], [true, false, true, false, true, false], [false; 6]] {
+            for (at, entry) in list.iter_mut().enumerate() {
+                entry.offerings.iter_mut().for_each(|offering| offering.available = !closed[at]);
+                open.forget(at);
+                assert!(!open.knows(at));
+            }
+            let choices: Vec<Choice<'_>> = list.iter().map(|entry| Choice::new(entry, &requirements)).collect();
+            choices.iter().enumerate().for_each(|(at, choice)| open.learn(at, choice, &terms));
+            let view = LaunchView { karpenter, requirements: &requirements, requests, types: &choices, min_values };
+            let known = select_known(&LaunchView { types: &[], ..view }, &list, &[0, 1, 2, 3, 4, 5], &open);
+            assert_eq!(known, select(&view), "{closed:?}");
+        }
+    }
+
+    #[test]
     fn the_request_over_types_that_were_learnt_is_that_of_a_look_at_them() {
         let (karpenter, min_values) = (KarpenterVersion::V1_13, MinValuesPolicy::Strict);
         let list = list();

@@ -213,11 +213,15 @@ impl World {
     /// types may differ in prices, availability and amounts.
     pub fn plans_by_one_packer(&self, other: &Self) -> [PackingPlan; 3] {
         let mut memory = None;
-        let changed = self.types != other.types;
-        let changed = TypesChanged {
-            offers: if changed { OffersChanged::All } else { OffersChanged::default() },
-            amounts: changed,
+        // Every pool has the same list. Of types that differ in number or name nothing is known to be as before.
+        let names = |world: &Self| world.types.iter().map(|own| own.name).collect::<Vec<_>>();
+        let offers = if names(self) == names(other) {
+            let differ = (0..self.types.len()).filter(|&at| self.types[at].offerings != other.types[at].offerings);
+            OffersChanged::Of(differ.flat_map(|at| (0..self.pools.len()).map(move |pool| (pool, at))).collect())
+        } else {
+            OffersChanged::All
         };
+        let changed = TypesChanged { offers, amounts: self.types != other.types };
         [self, other, self].map(|world| {
             world.with_setup(|setup| {
                 let mut packer = Packer::resume(setup, memory.take().map(|memory| (memory, changed.clone())));
