@@ -26,8 +26,11 @@ pub fn is_healthy(ready: bool, deleting: bool, evicted_at: Option<SimTime>, now:
 #[derive(Debug, Default)]
 pub struct Protections {
     /// By namespace and the address of the specification, which is kept so that the address goes on meaning it.
-    known: RefCell<FxHashMap<(Symbol, usize), (Arc<PodSpec>, Protectors)>>,
+    known: RefCell<FxHashMap<(Symbol, usize), Protected>>,
 }
+
+/// A specification and the budgets that protect its pods.
+type Protected = (Arc<PodSpec>, Protectors);
 
 /// Positions of budgets in their list, in its order; mostly there is one at most.
 pub type Protectors = SmallVec<[u32; 2]>;

@@ -150,7 +150,7 @@ pub(super) fn is_fully_blocked(context: &Context<'_>, pod: PodId) -> bool {
         [] => false,
         [only] => {
             let only = &context.pod_budgets[only as usize];
-            only.rule.allows_nothing() && !(only.always_allow_unhealthy && !state.is_ready())
+            only.rule.allows_nothing() && (state.is_ready() || !only.always_allow_unhealthy)
         }
         _ => true,
     }
