@@ -6,6 +6,7 @@ use std::time::Instant;
 use nodecast::domain::node_pool::DisruptionReason;
 use nodecast::domain::pod::PodPhase;
 use nodecast::domain::{HourlyRate, KarpenterVersion, NodeObject, PodSpec, SimTime};
+use nodecast::policy::budgets::Protections;
 use nodecast::policy::disruption::{
     Candidate, ClusterView, Command, Decision, Found, Method, NodeFacts, PodBudget, PodPlace, PodView, PodsDigest,
     WhatIf, candidates, emptiness, evaluate, multi_node,
@@ -115,6 +116,7 @@ pub fn with_cluster<R>(
             nodes: &nodes,
             pending: &pending,
             pod_budgets: &pod_budgets,
+            protections: &Protections::default(),
             ties: situation.ties,
         };
         ask(&mut Packer::new(setup), &view)

@@ -35,6 +35,7 @@ use crate::domain::workload::ObjectName;
 use crate::domain::{KubernetesVersion, NodeId, SimDuration, SimTime, WorkloadId};
 use crate::engine::{EventQueue, Ordinals, Streams};
 use crate::load::{RequestModel, WorkQueue};
+use crate::policy::budgets::Protections;
 use crate::scenario::definition::WorkloadTimes;
 use crate::world::World;
 use crate::world::controller_loops::LimitFacts;
@@ -84,6 +85,8 @@ pub struct Context<'s> {
     pub(super) control_plane: KubernetesVersion,
     /// PodDisruptionBudgets as they are now.
     pub(super) pod_budgets: Vec<PodDisruptionBudget>,
+    /// Which of them protect which pods.
+    pub(super) protections: Protections,
     /// The small models that take the place of EC2, kubelet, scheduler and workload controllers when a recorded case is
     /// replayed.
     pub(super) replay: Option<ReplayState>,
@@ -153,6 +156,7 @@ impl<'s> Context<'s> {
             volumes: Volumes::new(setup),
             control_plane: setup.versions.kubernetes,
             pod_budgets: setup.disruption_budgets.clone(),
+            protections: Protections::default(),
             replay: setup.replay.as_ref().map(|_| ReplayState::default()),
         }
     }

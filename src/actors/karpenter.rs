@@ -26,6 +26,7 @@ mod reservations;
 mod static_pools;
 mod termination;
 mod type_lists;
+mod unavailable;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -82,11 +83,9 @@ pub(super) struct Karpenter {
     /// Nodes that Karpenter launched, from their claim on until they are gone.
     nodes: BTreeMap<NodeId, claims::ClaimState>,
     /// Offerings that lacked capacity, and until when they are avoided.
-    pub(super) unavailable: BTreeMap<(Symbol, Symbol, Symbol), SimTime>,
+    pub(super) unavailable: unavailable::UnavailableOfferings,
     /// Whether something else that the offerings rest on has changed since they were last brought up to date.
     offerings_stale: bool,
-    /// Those that the offerings state as unavailable, in order.
-    avoided: Vec<(Symbol, Symbol, Symbol)>,
     /// Prices as of the last time they were read.
     prices: provisioning::PriceBook,
     launch_templates: BTreeSet<(Symbol, Symbol)>,
@@ -284,7 +283,7 @@ pub(super) fn node_registered(context: &mut Context<'_>, node: NodeId) {
     if seen.is_some_and(|least| least <= memory) {
         return;
     }
-    let least = learn_memory(&mut karpenter.instance_types.change_amounts()[at], name, memory, seen);
+    let least = karpenter.instance_types.change_amounts(at, name, |types| learn_memory(types, name, memory, seen));
     karpenter.learned_memory.insert((pool, name), least);
 }
 

@@ -2,8 +2,14 @@
 //!
 //! Source: Kubernetes 1.36.2 `pkg/controller/disruption/disruption.go` and `pkg/registry/core/pod/storage/eviction.go`.
 
+use std::cell::RefCell;
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
+
 use crate::domain::pod::{DisruptionRule, IntOrPercent, PodPhase};
-use crate::domain::{SimDuration, SimTime};
+use crate::domain::{LabelSelector, PodSpec, SimDuration, SimTime, Symbol};
 
 /// How long an evicted pod that is still there counts as gone.
 const EVICTED_STAYS_GONE: SimDuration = SimDuration::from_secs(120);
@@ -11,6 +17,53 @@ const EVICTED_STAYS_GONE: SimDuration = SimDuration::from_secs(120);
 /// Whether a selected pod counts as healthy: ready, not being deleted, and not evicted within the last two minutes.
 pub fn is_healthy(ready: bool, deleting: bool, evicted_at: Option<SimTime>, now: SimTime) -> bool {
     ready && !deleting && evicted_at.is_none_or(|evicted| evicted + EVICTED_STAYS_GONE < now)
+}
+
+/// Which budgets protect pods, found out once for all pods of one specification: each look at a cluster asks it of every pod
+/// several times over, and with a budget for each of fifty services the selectors were a quarter of a run.
+///
+/// It belongs to one list of budgets, whose namespaces and selectors must stay as they are.
+#[derive(Debug, Default)]
+pub struct Protections {
+    /// By namespace and the address of the specification, which is kept so that the address goes on meaning it.
+    known: RefCell<FxHashMap<(Symbol, usize), Protected>>,
+}
+
+/// A specification and the budgets that protect its pods.
+type Protected = (Arc<PodSpec>, Protectors);
+
+/// Positions of budgets in their list, in its order; mostly there is one at most.
+pub type Protectors = SmallVec<[u32; 2]>;
+
+/// Specifications remembered before all are forgotten: rollouts make new ones without end.
+const KEPT_SPECS_MAX: usize = 10_000;
+
+impl Protections {
+    /// The budgets that protect pods of a specification; `budgets` are the namespace and the selector of each budget, of which
+    /// one without a selector protects none.
+    pub fn of<'s>(
+        &self,
+        namespace: Symbol,
+        spec: &Arc<PodSpec>,
+        budgets: impl Iterator<Item = (Symbol, Option<&'s LabelSelector>)>,
+    ) -> Protectors {
+        let key = (namespace, Arc::as_ptr(spec) as usize);
+        let mut known = self.known.borrow_mut();
+        if let Some((_, protectors)) = known.get(&key) {
+            return protectors.clone();
+        }
+        let protects = |own: &Option<&LabelSelector>| own.is_some_and(|selector| selector.matches(&spec.labels));
+        let protectors: Protectors = budgets
+            .enumerate()
+            .filter(|(_, (own, selector))| *own == namespace && protects(selector))
+            .map(|(position, _)| position as u32)
+            .collect();
+        if known.len() >= KEPT_SPECS_MAX {
+            known.clear();
+        }
+        known.insert(key, (Arc::clone(spec), protectors.clone()));
+        protectors
+    }
 }
 
 /// The pods that a budget protects.
@@ -115,13 +168,16 @@ pub fn eviction(pod: EvictionView, budgets: &[EvictionBudget]) -> EvictionAnswer
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::{
-        BudgetStatus, EvictionAnswer, EvictionBudget, EvictionView, ProtectedPods, budget_status, eviction, is_healthy,
+        BudgetStatus, EvictionAnswer, EvictionBudget, EvictionView, ProtectedPods, Protections, budget_status,
+        eviction, is_healthy,
     };
     use crate::domain::pod::DisruptionRule::{self, MaxUnavailable, MinAvailable};
     use crate::domain::pod::IntOrPercent::{Count, Percent};
     use crate::domain::pod::PodPhase;
-    use crate::domain::{SimDuration, SimTime};
+    use crate::domain::{LabelSelector, Labels, PodSpec, SimDuration, SimTime, Symbol};
 
     #[test]
     fn each_rule_counts_what_it_is_relative_to_and_rounds_up() {
@@ -193,5 +249,22 @@ mod tests {
         assert!(!is_healthy(true, true, None, at(0)) && !is_healthy(false, false, None, at(0)));
         assert!(!is_healthy(true, false, Some(at(0)), at(120)));
         assert!(is_healthy(true, false, Some(at(0)), at(121)));
+    }
+
+    #[test]
+    fn pods_of_one_specification_are_asked_about_once() {
+        let selector = |app| LabelSelector { match_labels: Labels::new().with("app", app), expressions: Vec::new() };
+        let (shop, other) = (Symbol::new("shop"), Symbol::new("other"));
+        let (web, all) = (selector("web"), LabelSelector { match_labels: Labels::new(), expressions: Vec::new() });
+        let budgets = [(shop, Some(&web)), (other, Some(&all)), (shop, None), (shop, Some(&all))];
+        let spec = |app| Arc::new(PodSpec { labels: Labels::new().with("app", app), ..PodSpec::default() });
+        let protections = Protections::default();
+        let (web_pods, queue_pods) = (spec("web"), spec("queue"));
+        let ask = |namespace, spec| protections.of(namespace, spec, budgets.iter().copied()).to_vec();
+        assert_eq!(ask(shop, &web_pods), [0, 3]);
+        assert_eq!(ask(shop, &queue_pods), [3]);
+        assert_eq!(ask(other, &web_pods), [1]);
+        // What is known is told without another look.
+        assert_eq!(protections.of(shop, &web_pods, std::iter::empty()).to_vec(), [0, 3]);
     }
 }

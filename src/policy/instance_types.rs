@@ -18,7 +18,7 @@ use crate::domain::{
     node_pool::KubeletConfig,
 };
 
-pub use offerings::refresh_offerings;
+pub use offerings::{refresh_offering, refresh_offerings};
 pub use pools::{complete_classes, complete_pools, types_of_pools};
 pub use real_node::{RealNode, real_node};
 pub use releases::{capacity_type_key, default_requirements, has_fixed_places, price_list_of};

@@ -65,7 +65,7 @@ pub use plan::{
 };
 pub use pool_verdict::{PoolVerdict, TypeGroup, refusal_of};
 pub use queue::QueuedPods;
-pub use type_table::{TypeVerdict, TypesChanged, judge_types};
+pub use type_table::{OffersChanged, TypeVerdict, TypesChanged, judge_types};
 pub use validation::{LeftOut, takes_on};
 pub use work::PassWork;
 
@@ -115,17 +115,35 @@ impl<'a> Packer<'a> {
     /// what `changed` says of these; volumes may differ. The answers are those of [`Self::new`].
     pub fn resume(setup: PackingSetup<'a>, memory: Option<(PackerMemory, TypesChanged)>) -> Self {
         let Some((PackerMemory(kept), changed)) = memory else { return Self::new(setup) };
-        let Packer { setup: _, mut table, resources, mut templates, tables, rules, mut shapes, mut orders, nodes } =
-            kept;
+        let Packer {
+            setup: _,
+            mut table,
+            mut resources,
+            mut templates,
+            tables,
+            rules,
+            mut shapes,
+            mut orders,
+            mut nodes,
+        } = kept;
         let types = templates::tables_of(&setup, &templates);
         let tables = tables.into_iter().zip(types).map(|(table, types)| type_table::TypeTable::attached(table, types));
         let mut tables: Vec<type_table::TypeTable<'a>> = tables.collect();
         if changed != TypesChanged::default() {
-            tables.iter_mut().for_each(|table| table.renew(changed, &resources));
-            orders.forget_prices();
+            if changed.amounts {
+                tables.iter_mut().for_each(|table| table.renew_amounts(&resources));
+            }
+            renew_offers(&setup, &changed.offers, &mut tables, &mut orders);
             shapes.forget_sure();
             if !templates::reopen(&setup, &mut templates, &mut tables, &mut table) {
-                return Self::new(setup);
+                // The tables of types are what takes long, and they hold whichever pools are left: in an outage some pool drops out or
+                // comes back every few seconds.
+                let again = templates::compile(&setup, &mut tables, &mut table, &mut resources);
+                orders.forget_labels();
+                if again.daemons != templates.daemons {
+                    nodes = node_memo::NodeMemo::default();
+                }
+                templates = again;
             }
         }
         Self { setup, table, resources, templates, tables, rules, shapes, orders, nodes }
@@ -155,7 +173,8 @@ impl<'a> Packer<'a> {
     pub fn new(setup: PackingSetup<'a>) -> Self {
         let mut table = requirement_table::RequirementTable::new();
         let mut resources = resource_table::ResourceTable::default();
-        let (templates, tables) = templates::compile(&setup, &mut table, &mut resources);
+        let mut tables = Vec::new();
+        let templates = templates::compile(&setup, &mut tables, &mut table, &mut resources);
         Self {
             setup,
             table,
@@ -320,6 +339,29 @@ fn asked<'p>(
         most_claims: question.most_claims,
         watched: question.watched,
         resources,
+    }
+}
+
+/// Takes over changed offers, table by table.
+fn renew_offers(
+    setup: &PackingSetup<'_>,
+    changed: &OffersChanged,
+    tables: &mut [type_table::TypeTable<'_>],
+    orders: &mut finish::PriceOrders,
+) {
+    for (position, table) in tables.iter_mut().enumerate() {
+        let types: Vec<usize> = match changed {
+            OffersChanged::All => (0..table.types.len()).collect(),
+            OffersChanged::Of(list) => {
+                let of_table = |pool: usize| std::ptr::eq(setup.pools[pool].instance_types, table.types);
+                let mut own: Vec<usize> = list.iter().filter(|(pool, _)| of_table(*pool)).map(|&(_, at)| at).collect();
+                own.sort_unstable();
+                own.dedup();
+                own
+            }
+        };
+        table.renew_offers(types.iter().copied());
+        orders.renew(setup, (position, table), &types);
     }
 }
 

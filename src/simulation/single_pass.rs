@@ -9,6 +9,7 @@ pub use explanation::{Explanation, PodOutcome};
 use crate::domain::symbol::well_known;
 use crate::domain::{KarpenterVersion, SimTime};
 use crate::policy::bin_packing::Effort;
+use crate::policy::budgets::Protections;
 use crate::policy::disruption::{ClusterView, PodBudget, PodView};
 use crate::policy::instance_types::{InstanceType, ProviderSettings, types_of_pools};
 use crate::policy::packing::{
@@ -165,6 +166,7 @@ fn comes_back(question: &PackingQuestion, pod: &NamedPod) -> bool {
         nodes: &[],
         pending: &[],
         pod_budgets: &budgets,
+        protections: &Protections::default(),
         ties: TIES,
     };
     cluster.is_currently_reschedulable(&PodView {

@@ -99,6 +99,7 @@ pub(super) fn with_view<R>(
             nodes: &nodes,
             pending: &pending,
             pod_budgets: &pod_budgets,
+            protections: &context.protections,
             ties: ties(context),
         };
         ask(setup, &view, &known)

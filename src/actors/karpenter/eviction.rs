@@ -7,6 +7,8 @@
 //! Source: Karpenter core v1.13 `pkg/controllers/node/termination/terminator/eviction.go`, for a controller that requests one
 //! CPU.
 
+use std::sync::Arc;
+
 use super::claims::is_marked;
 use super::pace;
 use crate::actors::call_limit::CallLimit;
@@ -14,9 +16,10 @@ use crate::actors::context::Context;
 use crate::actors::event::{Event, class};
 use crate::actors::kubelet;
 use crate::domain::pod::{PodDisruptionBudget, PodPhase as ReportedPhase};
-use crate::domain::{PodId, SimDuration, SimTime};
+use crate::domain::{PodId, PodSpec, SimDuration, SimTime, Symbol};
 use crate::policy::budgets::{
-    BudgetStatus, EvictionAnswer, EvictionBudget, EvictionView, ProtectedPods, budget_status, eviction, is_healthy,
+    BudgetStatus, EvictionAnswer, EvictionBudget, EvictionView, ProtectedPods, Protectors, budget_status, eviction,
+    is_healthy,
 };
 use crate::policy::kube_scheduler::BudgetState;
 use crate::world::PodPhase;
@@ -90,11 +93,11 @@ pub(in crate::actors) fn evict_within(
         ready: state.is_ready(),
     };
     let statuses = allowances(context, now);
-    let own: Vec<usize> =
-        (0..statuses.len()).filter(|&budget| protects(context, &context.pod_budgets[budget], pod)).collect();
+    let own = protectors(context, state.namespace, &state.spec);
     let budgets: Vec<EvictionBudget> = own
         .iter()
-        .map(|&budget| EvictionBudget {
+        .map(|&budget| budget as usize)
+        .map(|budget| EvictionBudget {
             status: statuses[budget],
             always_allow_unhealthy: context.pod_budgets[budget].always_allow_unhealthy,
         })
@@ -102,7 +105,7 @@ pub(in crate::actors) fn evict_within(
     match eviction(view, &budgets) {
         EvictionAnswer::Evicted { uses_budget } => {
             if let (true, Some(replay)) = (uses_budget, &mut context.replay) {
-                own.iter().for_each(|&budget| replay.use_budget(budget));
+                own.iter().for_each(|&budget| replay.use_budget(budget as usize));
             }
             if context.world.pod(pod).is_active() {
                 kubelet::delete_within(context, now, pod, grace, true, reason);
@@ -115,12 +118,12 @@ pub(in crate::actors) fn evict_within(
 
 /// Every budget with the disruptions that it allows now, for a scheduler that weighs whom to evict.
 pub(in crate::actors) fn budget_states(context: &Context<'_>, now: SimTime) -> Vec<BudgetState> {
-    let state = |budget: &PodDisruptionBudget| BudgetState {
+    let state = |(budget, pods): (&PodDisruptionBudget, ProtectedPods)| BudgetState {
         namespace: budget.namespace,
         selector: budget.selector.clone(),
-        disruptions_allowed: budget_status(budget.rule, protected(context, now, budget)).disruptions_allowed,
+        disruptions_allowed: budget_status(budget.rule, pods).disruptions_allowed,
     };
-    context.pod_budgets.iter().map(state).collect()
+    context.pod_budgets.iter().zip(protected(context, now)).map(state).collect()
 }
 
 /// The status of every budget: as it is now, or as the controller of a replayed case last wrote it.
@@ -133,7 +136,8 @@ pub(in crate::actors) fn allowances(context: &Context<'_>, now: SimTime) -> Vec<
 
 /// The status of every budget as it is now.
 pub(in crate::actors) fn current_statuses(context: &Context<'_>, now: SimTime) -> Vec<BudgetStatus> {
-    context.pod_budgets.iter().map(|budget| budget_status(budget.rule, protected(context, now, budget))).collect()
+    let budgets = context.pod_budgets.iter().zip(protected(context, now));
+    budgets.map(|(budget, pods)| budget_status(budget.rule, pods)).collect()
 }
 
 /// Whether the pod's budgets never let it go: there are several, or one whose rule allows no disruption whatever the
@@ -141,61 +145,56 @@ pub(in crate::actors) fn current_statuses(context: &Context<'_>, now: SimTime) -
 ///
 /// Source: Karpenter core v1.13 `pkg/utils/pdb/pdb.go`, `IsFullyBlocked`.
 pub(super) fn is_fully_blocked(context: &Context<'_>, pod: PodId) -> bool {
-    let budgets: Vec<&PodDisruptionBudget> =
-        context.pod_budgets.iter().filter(|budget| protects(context, budget, pod)).collect();
-    match budgets.as_slice() {
+    let state = context.world.pod(pod);
+    match protectors(context, state.namespace, &state.spec)[..] {
         [] => false,
         [only] => {
-            let goes_unready = only.always_allow_unhealthy && !context.world.pod(pod).is_ready();
-            only.rule.allows_nothing() && !goes_unready
+            let only = &context.pod_budgets[only as usize];
+            only.rule.allows_nothing() && (state.is_ready() || !only.always_allow_unhealthy)
         }
         _ => true,
     }
 }
 
-fn protects(context: &Context<'_>, budget: &PodDisruptionBudget, pod: PodId) -> bool {
-    let state = context.world.pod(pod);
-    state.namespace == budget.namespace
-        && budget.selector.as_ref().is_some_and(|selector| selector.matches(&state.spec.labels))
-}
-
-/// What the budget protects: the pods of every workload whose template it selects. An evicted pod is asked to go in the same
-/// instant and counts as ending from then on; upstream's two minutes bridge the time until its controller has seen that.
-fn protected(context: &Context<'_>, now: SimTime, budget: &PodDisruptionBudget) -> ProtectedPods {
-    let mut pods = ProtectedPods::default();
-    for (_, workload) in context.world.workloads() {
-        if workload.kind == WorkloadKind::Pods {
-            count_bare_pods(context, now, budget, &workload.pods, &mut pods);
-            continue;
-        }
-        let selected = workload.name.namespace == budget.namespace
-            && budget.selector.as_ref().is_some_and(|selector| selector.matches(&workload.template.labels));
-        if !selected {
-            continue;
-        }
-        pods.wanted += i64::from(workload.replicas);
-        for &pod in &workload.pods {
-            let state = context.world.pod(pod);
-            pods.selected += 1;
-            pods.healthy += i64::from(is_healthy(state.is_ready(), !state.is_active(), None, now));
-        }
+/// Positions of the budgets that protect pods of a specification.
+fn protectors(context: &Context<'_>, namespace: Symbol, spec: &Arc<PodSpec>) -> Protectors {
+    if context.pod_budgets.is_empty() {
+        return Protectors::new();
     }
-    pods
+    let budgets = context.pod_budgets.iter().map(|budget| (budget.namespace, budget.selector.as_ref()));
+    context.protections.of(namespace, spec, budgets)
 }
 
-/// Pods that nothing controls: each counts by its own labels, and none is wanted by a controller.
-fn count_bare_pods(
-    context: &Context<'_>,
-    now: SimTime,
-    budget: &PodDisruptionBudget,
-    bare: &[PodId],
-    pods: &mut ProtectedPods,
-) {
-    for &pod in bare.iter().filter(|&&pod| protects(context, budget, pod)) {
+/// What each budget protects: the pods of every workload whose template it selects. An evicted pod is asked to go in the same
+/// instant and counts as ending from then on; upstream's two minutes bridge the time until its controller has seen that.
+fn protected(context: &Context<'_>, now: SimTime) -> Vec<ProtectedPods> {
+    let mut found = vec![ProtectedPods::default(); context.pod_budgets.len()];
+    if found.is_empty() {
+        return found;
+    }
+    let count = |pods: &mut ProtectedPods, pod: PodId| {
         let state = context.world.pod(pod);
         pods.selected += 1;
         pods.healthy += i64::from(is_healthy(state.is_ready(), !state.is_active(), None, now));
+    };
+    for (_, workload) in context.world.workloads() {
+        if workload.kind == WorkloadKind::Pods {
+            // Pods that nothing controls: each counts by its own labels, and none is wanted by a controller.
+            for &pod in &workload.pods {
+                let state = context.world.pod(pod);
+                for budget in protectors(context, state.namespace, &state.spec) {
+                    count(&mut found[budget as usize], pod);
+                }
+            }
+            continue;
+        }
+        for budget in protectors(context, workload.name.namespace, &workload.template) {
+            let pods = &mut found[budget as usize];
+            pods.wanted += i64::from(workload.replicas);
+            workload.pods.iter().for_each(|&pod| count(pods, pod));
+        }
     }
+    found
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use super::claims::whole;
+use super::type_lists::TypeLists;
 use super::{Claim, Karpenter, images, pace, reservations, termination};
 use crate::actors::context::{Context, Machine};
 use crate::actors::event::{Event, class};
@@ -139,10 +140,11 @@ pub(in crate::actors) fn fleet_answered(context: &mut Context<'_>, now: SimTime,
     launched(context, now, node, instance, &claim, class);
 }
 
-/// What claims find open of the types of pools, kept while the lists of types stay as they are.
+/// What claims find open of the types of pools: of types that change it is learnt again.
 #[derive(Debug, Default)]
 pub(super) struct KeptOpenTypes {
-    generation: u64,
+    /// The position in the journal of changes as of which it holds.
+    seen: u64,
     /// By the pool's position and what its claims ask for.
     known: FxHashMap<(usize, Arc<Requirements>), OpenTypes>,
 }
@@ -151,12 +153,17 @@ pub(super) struct KeptOpenTypes {
 const KEPT_REQUIREMENTS_MAX: usize = 200;
 
 impl KeptOpenTypes {
-    /// What is known for such claims while the lists are of this generation.
-    fn of(&mut self, generation: u64, pool: usize, requirements: &Arc<Requirements>) -> &mut OpenTypes {
-        if self.generation != generation || self.known.len() > KEPT_REQUIREMENTS_MAX {
-            self.generation = generation;
-            self.known.clear();
+    /// What is known for such claims of the types as they are now.
+    fn of(&mut self, types: &TypeLists, pool: usize, requirements: &Arc<Requirements>) -> &mut OpenTypes {
+        match types.changed_since(self.seen) {
+            Some(changed) if self.known.len() <= KEPT_REQUIREMENTS_MAX => {
+                self.known.iter_mut().for_each(|((own, _), open)| {
+                    changed.iter().filter(|(pool, _)| pool == own).for_each(|&(_, at)| open.forget(at));
+                });
+            }
+            _ => self.known.clear(),
         }
+        self.seen = types.changes_end();
         self.known.entry((pool, Arc::clone(requirements))).or_default()
     }
 }
@@ -171,7 +178,7 @@ fn choose(context: &mut Context<'_>, claim: &Claim) -> Result<LaunchRequest, Sel
     if karpenter < KarpenterVersion::V1_13 {
         return select(&LaunchView { types: &choices(types), ..view });
     }
-    let open = open_types.of(instance_types.generation(), *pool, requirements);
+    let open = open_types.of(instance_types, *pool, requirements);
     let mut new: Vec<u32> = types.iter().copied().filter(|&at| !open.knows(at as usize)).collect();
     if !new.is_empty() {
         // In the order in which the choices come.

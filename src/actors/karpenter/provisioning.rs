@@ -9,6 +9,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::claims::{ClaimState, is_marked, nominate, whole};
 use super::cluster_view::{known_nodes, pending_pod, pod_view, ties, view_of, with_packing_setup};
 use super::last_pass::{LastPass, Question};
+use super::unavailable::OfferingKey;
 use super::{
     Claim, assignment, batching, disruption, eviction, is_managed, kept_pods, launch, nomination_window, reservations,
     time,
@@ -22,7 +23,7 @@ use crate::domain::{
 };
 use crate::policy::bin_packing::Effort;
 use crate::policy::controller_time::{at_speed, karpenter as model, work_within};
-use crate::policy::instance_types::{has_fixed_places, refresh_offerings};
+use crate::policy::instance_types::{InstanceType, Offering, has_fixed_places, refresh_offering, refresh_offerings};
 use crate::policy::packing::{
     BoundPod, LeftOut, NodePods, NodeView, PackerKind, PackingPlan, PendingPod, PlannedClaim, ReservedMode, Situation,
     takes_on,
@@ -188,42 +189,52 @@ pub(super) fn refresh(context: &mut Context<'_>, now: SimTime) {
         reservations::refresh(context, now);
     }
     let karpenter = &mut context.karpenter;
-    karpenter.unavailable.retain(|_, until| *until > now);
+    karpenter.unavailable.expire(now);
     let stale = std::mem::take(&mut karpenter.offerings_stale);
-    if !stale && karpenter.unavailable.keys().eq(&karpenter.avoided) {
+    let concerned = karpenter.unavailable.take_concerned();
+    if !stale && concerned.is_empty() {
         return;
     }
-    let before = std::mem::replace(&mut karpenter.avoided, karpenter.unavailable.keys().copied().collect());
     if replayed {
         crate::actors::replay::refresh_offerings(context);
-        return;
+    } else {
+        state_offerings(context, if stale { None } else { Some(&concerned) });
     }
-    let of_change = |key: &(Symbol, Symbol, Symbol)| key.0;
-    let gone = before.iter().filter(|key| !karpenter.unavailable.contains_key(key)).map(of_change);
-    let new = karpenter.unavailable.keys().filter(|key| before.binary_search(key).is_err()).map(of_change);
-    let concerned: FxHashSet<Symbol> = gone.chain(new).collect();
-    state_offerings(context, |name| stale || concerned.contains(&name));
 }
 
-/// States the prices last read and the capacity errors that are remembered in the offerings of some types.
-fn state_offerings(context: &mut Context<'_>, concerned: impl Fn(Symbol) -> bool) {
+/// States the prices last read and the capacity errors that are remembered in some offerings, or in all.
+fn state_offerings(context: &mut Context<'_>, concerned: Option<&[OfferingKey]>) {
     let karpenter = &mut context.karpenter;
     let (unavailable, rates, price_list) = (&karpenter.unavailable, &karpenter.prices.rates, &context.setup.price_list);
     let version = context.setup.versions.karpenter;
+    let state = |name: Symbol, offering: &Offering| {
+        if let Some(reservation) = offering.reservation {
+            let exhausted = unavailable.contains(&(name, offering.zone, reservation.id));
+            return (Some(offering.price), exhausted || reservation.free == 0);
+        }
+        let key = (name, offering.zone, offering.capacity_type);
+        let read = rates.get(&key).copied();
+        let price = if offering.capacity_type == well_known::ON_DEMAND {
+            let listed = || price_list.instance_type(name).and_then(|kind| kind.on_demand);
+            read.and_then(|_| listed()).map(|price| price.rate)
+        } else {
+            read
+        };
+        (price, unavailable.contains(&key))
+    };
+    let whole = |entry: &mut InstanceType| refresh_offerings(std::slice::from_mut(entry), version, state);
     let lists = &mut karpenter.instance_types;
-    let lists = if has_fixed_places(version) { lists.change_offers() } else { lists.change() };
-    for entry in lists.iter_mut().flatten().filter(|entry| concerned(entry.name)) {
-        refresh_offerings(std::slice::from_mut(entry), version, |name, offering| {
-            if let Some(reservation) = offering.reservation {
-                let exhausted = unavailable.contains_key(&(name, offering.zone, reservation.id));
-                return (Some(offering.price), exhausted || reservation.free == 0);
-            }
-            let key = (name, offering.zone, offering.capacity_type);
-            let listed = price_list.instance_type(name).and_then(|kind| kind.on_demand).map(|price| price.rate);
-            let read = rates.get(&key).copied();
-            let price = if offering.capacity_type == well_known::ON_DEMAND { read.and(listed) } else { read };
-            (price, unavailable.contains_key(&key))
-        });
+    match concerned {
+        Some(some) if has_fixed_places(version) => {
+            lists.change_offers_of(some, |name, offering| refresh_offering(name, offering, state));
+        }
+        None if has_fixed_places(version) => lists.change_offers().iter_mut().flatten().for_each(whole),
+        // The labels of these releases' types say where they are available.
+        Some(some) => {
+            let names: FxHashSet<Symbol> = some.iter().map(|own| own.0).collect();
+            lists.change().iter_mut().flatten().filter(|entry| names.contains(&entry.name)).for_each(whole);
+        }
+        None => lists.change().iter_mut().flatten().for_each(whole),
     }
 }
 

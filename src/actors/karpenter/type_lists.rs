@@ -10,9 +10,10 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
+use super::unavailable::OfferingKey;
 use crate::domain::{NodePool, PodSpec, Requirements, Symbol, well_known};
-use crate::policy::instance_types::InstanceType;
-use crate::policy::packing::{Packer, PackerMemory, PackingSetup, TypesChanged};
+use crate::policy::instance_types::{InstanceType, Offering};
+use crate::policy::packing::{OffersChanged, Packer, PackerMemory, PackingSetup, TypesChanged};
 use crate::policy::selection::{Choice, is_compatible, is_exotic};
 
 /// Instance types of each NodePool, by the pool's position.
@@ -21,14 +22,56 @@ pub(in crate::actors) struct TypeLists {
     lists: Vec<Vec<InstanceType>>,
     kept: RefCell<Option<Kept>>,
     generation: u64,
+    changes: Changes,
     /// By the pool's position, from when somebody first asks.
     labels: Vec<OnceCell<LabelFacts>>,
+}
+
+/// Which types have changed in offers or amounts, as a journal: who follows it keeps the position up to which it has read.
+///
+/// Most changes are those of a few offerings, after a launch without capacity or when such errors are forgotten, and with 1,300 types
+/// in a list making everything anew that rests on offers was most of the work of an outage.
+#[derive(Default)]
+struct Changes {
+    /// The position of the first entry.
+    start: u64,
+    /// Pool and type by position.
+    entries: Vec<(usize, usize)>,
+}
+
+/// Changes that are remembered, before who has not read them is told to look at everything.
+const KEPT_CHANGES_MAX: usize = 10_000;
+
+impl Changes {
+    fn end(&self) -> u64 {
+        self.start + self.entries.len() as u64
+    }
+
+    fn note(&mut self, pool: usize, at: usize) {
+        if self.entries.len() >= KEPT_CHANGES_MAX {
+            self.note_all();
+        }
+        self.entries.push((pool, at));
+    }
+
+    /// Anything may have changed: nobody's position holds any more.
+    fn note_all(&mut self) {
+        self.start = self.end() + 1;
+        self.entries.clear();
+    }
+
+    fn since(&self, seen: u64) -> Option<&[(usize, usize)]> {
+        let from = usize::try_from(seen.checked_sub(self.start)?).ok()?;
+        self.entries.get(from..)
+    }
 }
 
 /// What follows from the labels and names of a list's types: a change of them makes it stale, nothing else does.
 #[derive(Clone)]
 struct LabelFacts {
     architectures: Vec<Symbol>,
+    /// Where the type of a name stands.
+    positions: FxHashMap<Symbol, usize>,
     exotic: Vec<bool>,
     /// Every capacity type that some type is offered with, available or not.
     capacity_types: Vec<Symbol>,
@@ -54,6 +97,7 @@ impl LabelFacts {
         }
         Self {
             architectures: types.iter().map(architecture).collect(),
+            positions: types.iter().enumerate().map(|(at, entry)| (entry.name, at)).collect(),
             exotic: types.iter().map(is_exotic).collect(),
             capacity_types,
             compatible: RefCell::default(),
@@ -74,7 +118,10 @@ impl LabelFacts {
 /// A packer at rest, with what else it was compiled from: kept alive, so that equal addresses mean the same things.
 struct Kept {
     memory: PackerMemory,
-    changed: TypesChanged,
+    /// The position in the journal of changes as of which it holds.
+    seen: u64,
+    /// Whether amounts have changed since.
+    amounts: bool,
     pools: Vec<Arc<NodePool>>,
     daemons: Vec<Arc<PodSpec>>,
 }
@@ -90,6 +137,7 @@ impl TypeLists {
         self.kept.take();
         self.labels.fill_with(OnceCell::new);
         self.generation += 1;
+        self.changes.note_all();
         &mut self.lists
     }
 
@@ -100,20 +148,62 @@ impl TypeLists {
 
     /// The lists, to be changed in the prices and the availability of offerings and in nothing else.
     pub(in crate::actors) fn change_offers(&mut self) -> &mut [Vec<InstanceType>] {
-        if let Some(kept) = self.kept.get_mut() {
-            kept.changed.offers = true;
-        }
         self.generation += 1;
+        self.changes.note_all();
         &mut self.lists
     }
 
-    /// The lists, to be changed in what nodes of a type have and offer to pods, accelerators excepted, and in nothing else.
-    pub(super) fn change_amounts(&mut self) -> &mut [Vec<InstanceType>] {
-        if let Some(kept) = self.kept.get_mut() {
-            kept.changed.amounts = true;
-        }
+    /// Changes these offerings, wherever they are listed, in price and availability and in nothing else.
+    pub(super) fn change_offers_of(&mut self, offerings: &[OfferingKey], change: impl Fn(Symbol, &mut Offering)) {
         self.generation += 1;
-        &mut self.lists
+        for pool in 0..self.lists.len() {
+            for &(name, zone, bought) in offerings {
+                let Some(&at) = self.labels(pool).positions.get(&name) else { continue };
+                let is = |own: &&mut Offering| {
+                    own.zone == zone
+                        && own.reservation.map_or(own.capacity_type, |reservation| reservation.id) == bought
+                };
+                self.lists[pool][at].offerings.iter_mut().filter(is).for_each(|own| change(name, own));
+                self.changes.note(pool, at);
+            }
+        }
+    }
+
+    /// Changes a pool's list in what nodes of one type have and offer to pods, accelerators excepted, and in nothing else.
+    pub(super) fn change_amounts<T>(
+        &mut self,
+        pool: usize,
+        name: Symbol,
+        change: impl FnOnce(&mut [InstanceType]) -> T,
+    ) -> T {
+        self.generation += 1;
+        if let Some(kept) = self.kept.get_mut() {
+            kept.amounts = true;
+        }
+        if let Some(&at) = self.labels(pool).positions.get(&name) {
+            self.changes.note(pool, at);
+        }
+        change(&mut self.lists[pool])
+    }
+
+    /// Where the journal of changes ends: the position of who has read it all.
+    pub(super) fn changes_end(&self) -> u64 {
+        self.changes.end()
+    }
+
+    /// Types, as pool and position in its list, that have changed in offers or amounts since somebody read the journal up to
+    /// `seen`, some perhaps more than once; `None` if that may be any.
+    pub(super) fn changed_since(&self, seen: u64) -> Option<&[(usize, usize)]> {
+        self.changes.since(seen)
+    }
+
+    /// What a packer is told that has rested since `seen`.
+    fn changed(&self, seen: u64, amounts: bool) -> TypesChanged {
+        let offers = match self.changed_since(seen) {
+            None => OffersChanged::All,
+            Some(types) => OffersChanged::Of(types.to_vec()),
+        };
+        TypesChanged { offers, amounts }
     }
 
     fn labels(&self, pool: usize) -> &LabelFacts {
@@ -184,7 +274,7 @@ impl<'p> LazyPacker<'p> {
         let Self { lists, pools, setup, packer } = self;
         packer.get_or_insert_with(|| {
             let kept = lists.kept.take().filter(|kept| same(&kept.pools, pools) && same(&kept.daemons, setup.daemons));
-            Packer::resume(*setup, kept.map(|kept| (kept.memory, kept.changed)))
+            Packer::resume(*setup, kept.map(|kept| (kept.memory, lists.changed(kept.seen, kept.amounts))))
         })
     }
 }
@@ -193,7 +283,8 @@ impl Drop for LazyPacker<'_> {
     fn drop(&mut self) {
         let Some(memory) = self.packer.take().and_then(Packer::into_memory) else { return };
         let (pools, daemons) = (self.pools.to_vec(), self.setup.daemons.to_vec());
-        self.lists.kept.replace(Some(Kept { memory, changed: TypesChanged::default(), pools, daemons }));
+        let seen = self.lists.changes_end();
+        self.lists.kept.replace(Some(Kept { memory, seen, amounts: false, pools, daemons }));
     }
 }
 

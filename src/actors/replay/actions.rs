@@ -11,6 +11,7 @@ use crate::domain::workload::ObjectName;
 use crate::domain::{
     LabelSelector, Labels, NodeId, PodId, PodSpec, SimDuration, SimTime, Symbol, WorkloadId, well_known,
 };
+use crate::policy::budgets::Protections;
 use crate::policy::disruption::ConditionStatus;
 use crate::world::pod_operations::NewWorkload;
 use crate::world::record::{EventKind, WorkloadKind};
@@ -197,4 +198,5 @@ fn apply_budget(context: &mut Context<'_>, budget: &PodDisruptionBudget) {
         Some(own) => *own = budget.clone(),
         None => context.pod_budgets.push(budget.clone()),
     }
+    context.protections = Protections::default();
 }

@@ -78,7 +78,7 @@ fn offers(
     requirements: &crate::domain::Requirements,
 ) -> Vec<Offer> {
     let Some(setup) = &context.setup.replay else { return Vec::new() };
-    let refused = |key| context.karpenter.unavailable.get(&key).is_some_and(|&until| until > now);
+    let refused = |key| context.karpenter.unavailable.is_avoided(&key, now);
     let terms = Terms::new(requirements, well_known::CAPACITY_TYPE);
     let mut found = Vec::new();
     for &index in types {
@@ -189,7 +189,7 @@ pub(in crate::actors) fn refresh_offerings(context: &mut Context<'_>) {
             for (offering, base) in kind.offerings.iter_mut().zip(&base.offerings) {
                 let key = (kind.name, offering.zone, offering.capacity_type);
                 offering.available = base.available
-                    && !karpenter.unavailable.contains_key(&key)
+                    && !karpenter.unavailable.contains(&key)
                     && !karpenter.withdrawn.contains(&kind.name);
             }
         }

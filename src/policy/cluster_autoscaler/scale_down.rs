@@ -16,7 +16,7 @@ use super::flags::Flags;
 use super::pods::{Hints, is_recreatable, try_to_place};
 use super::quotas::{Left, Limited, amount};
 use super::snapshot::{NodeAt, PodAt, Snapshot};
-use super::utilization::{LeftOut, Utilization, has_gpu_label, utilization};
+use super::utilization::{LeftOut, PodOnNode, Utilization, has_gpu_label, utilization};
 use super::view::{GroupActions, NodeView, Observation, PodPlace};
 use crate::domain::symbol::well_known;
 use crate::domain::{NodeId, PodId, SimDuration, SimTime, Symbol};
@@ -357,14 +357,12 @@ impl ScaleDown<'_> {
             daemons: options.ignore_daemonsets_utilization.unwrap_or(flags.ignore_daemonsets_utilization),
             mirrors: flags.ignore_mirror_pods_utilization,
         };
-        let pods: Vec<_> = self.snapshot.node(at).pods.iter().collect();
-        let pods: Vec<_> = pods
-            .into_iter()
-            .map(|&pod| {
-                let view = self.snapshot.observed_pod(pod).map(|at| &self.seen.pods[at]);
-                (&**self.snapshot.traits(pod), view)
-            })
-            .collect();
+        let on_node = |&pod: &PodAt| PodOnNode {
+            traits: self.snapshot.traits(pod),
+            requests: self.snapshot.requests(pod),
+            view: self.snapshot.observed_pod(pod).map(|at| &self.seen.pods[at]),
+        };
+        let pods: Vec<PodOnNode<'_>> = self.snapshot.node(at).pods.iter().map(on_node).collect();
         let found = utilization(&node.labels, &node.allocatable, &pods, left_out, self.seen.now);
         let Some(found) = found else { return (Some(Reason::UnexpectedError), None) };
         let needed = self.threshold(node).is_some_and(|threshold| found.share > threshold);

@@ -38,6 +38,7 @@ pub struct SnapshotNode {
 struct SnapshotPod {
     traits: Arc<PodTraits>,
     shape: ShapeId,
+    requests: Arc<Resources>,
     node: Option<NodeAt>,
     /// The place among the observed pods.
     observed: Option<usize>,
@@ -67,6 +68,8 @@ pub struct Snapshot {
     by_id: FxHashMap<NodeId, NodeAt>,
     /// Shapes by namespace, address of the specification, which the view keeps alive, and what volumes ask for.
     shapes: FxHashMap<(Symbol, usize, PodVolumes), ShapeId>,
+    /// What follows from traits, by their address: pods keep them alive.
+    kinds: FxHashMap<usize, (ShapeId, Arc<Resources>)>,
     steps: Vec<Step>,
     /// Where in the order the next search begins.
     next: usize,
@@ -156,8 +159,16 @@ impl Snapshot {
 
     /// Makes a pod known, without a place.
     pub fn add_pod(&mut self, observed: Option<usize>, traits: &Arc<PodTraits>) -> PodAt {
-        let shape = self.shape(traits);
-        self.pods.push(SnapshotPod { traits: Arc::clone(traits), shape, node: None, observed });
+        let kind = Arc::as_ptr(traits).addr();
+        let (shape, requests) = match self.kinds.get(&kind) {
+            Some((shape, requests)) => (*shape, Arc::clone(requests)),
+            None => {
+                let known = (self.shape(traits), Arc::new(traits.spec.requests()));
+                self.kinds.insert(kind, known.clone());
+                known
+            }
+        };
+        self.pods.push(SnapshotPod { traits: Arc::clone(traits), shape, requests, node: None, observed });
         PodAt(self.pods.len() - 1)
     }
 
@@ -321,6 +332,11 @@ impl Snapshot {
     /// A pod's shape.
     pub fn shape_of(&self, pod: PodAt) -> ShapeId {
         self.pods[pod.0].shape
+    }
+
+    /// What a pod requests.
+    pub fn requests(&self, pod: PodAt) -> &Resources {
+        &self.pods[pod.0].requests
     }
 
     /// What a pod shares with its siblings.

@@ -22,8 +22,16 @@ pub struct Utilization {
     pub memory: Option<f64>,
 }
 
-/// A pod on the node: what it shares, and itself if it is a real one.
-pub type PodOnNode<'a> = (&'a PodTraits, Option<&'a PodView>);
+/// A pod on the node.
+#[derive(Clone, Copy, Debug)]
+pub struct PodOnNode<'a> {
+    /// What it shares with others.
+    pub traits: &'a PodTraits,
+    /// What it requests, which follows from its specification: whoever asks about thousands of pods works it out once for all of a kind.
+    pub requests: &'a Resources,
+    /// Itself, if it is a real one.
+    pub view: Option<&'a PodView>,
+}
 
 /// Which pods leave the calculation, together with the room that they take.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -71,8 +79,8 @@ fn share_of(
 ) -> Option<f64> {
     let offered = allocatable.find(resource).filter(|&amount| amount != 0)?;
     let (mut requested, mut excluded) = (0, 0);
-    for (traits, view) in pods {
-        let amount = traits.spec.requests().get(resource);
+    for &PodOnNode { traits, requests, view } in pods {
+        let amount = requests.get(resource);
         if (left_out.daemons && traits.is_daemon()) || (left_out.mirrors && traits.is_mirror()) {
             excluded += amount;
         } else if !view.is_some_and(|pod| is_long_terminating(pod, now)) {

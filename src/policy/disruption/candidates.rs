@@ -396,11 +396,11 @@ fn pod_blocker(view: &ClusterView<'_>, pod: &PodView<'_>) -> Option<Blocker> {
     if view.pod_budgets.is_empty() || !pod.is_evictable(view.now) {
         return None;
     }
-    let mut budgets = view.pod_budgets.iter().filter(|budget| budget.protects(pod));
-    let budget = budgets.next()?;
-    if budgets.next().is_some() {
-        return Some(Blocker::SeveralPodBudgets(pod.name.to_owned()));
-    }
+    let budget = match view.protectors(pod)[..] {
+        [] => return None,
+        [only] => &view.pod_budgets[only as usize],
+        _ => return Some(Blocker::SeveralPodBudgets(pod.name.to_owned())),
+    };
     let goes_unready = budget.always_allow_unhealthy && !pod.ready;
     (budget.allowed <= 0 && !goes_unready).then(|| Blocker::PodBudget(pod.name.to_owned()))
 }

@@ -2,6 +2,7 @@
 
 use crate::domain::node_pool::DisruptionReason;
 use crate::domain::{KarpenterVersion, LabelSelector, Labels, SimDuration, SimTime, Symbol};
+use crate::policy::budgets::{Protections, Protectors};
 use crate::policy::packing::{NodeView, PendingPod, PoolView, TieBreak};
 
 use super::digest::{PodList, PodsDigest};
@@ -24,6 +25,8 @@ pub struct ClusterView<'a> {
     pub pending: &'a [PendingPod<'a>],
     /// PodDisruptionBudgets with their status.
     pub pod_budgets: &'a [PodBudget<'a>],
+    /// What is remembered of these budgets.
+    pub protections: &'a Protections,
     /// Treatment of ties between topology domains.
     pub ties: TieBreak,
 }
@@ -93,13 +96,6 @@ pub struct PodBudget<'a> {
     pub allows_nothing: bool,
 }
 
-impl PodBudget<'_> {
-    /// Whether the budget protects the pod.
-    pub fn protects(&self, pod: &PodView<'_>) -> bool {
-        self.namespace == pod.namespace && self.selector.is_some_and(|selector| selector.matches(&pod.spec.labels))
-    }
-}
-
 impl<'a> ClusterView<'a> {
     /// Whether the pod could be evicted and come back: what a simulation has to find a place for.
     ///
@@ -110,12 +106,23 @@ impl<'a> ClusterView<'a> {
 
     /// Whether the pod's budgets never let it go: there are several, or one whose rule allows nothing.
     fn is_fully_blocked(&self, pod: &PodView<'_>) -> bool {
-        let mut budgets = self.pod_budgets.iter().filter(|budget| budget.protects(pod));
-        match (budgets.next(), budgets.next()) {
-            (None, _) => false,
-            (Some(only), None) => only.allows_nothing && (pod.ready || !only.always_allow_unhealthy),
-            (Some(_), Some(_)) => true,
+        match self.protectors(pod)[..] {
+            [] => false,
+            [only] => {
+                let only = &self.pod_budgets[only as usize];
+                only.allows_nothing && (pod.ready || !only.always_allow_unhealthy)
+            }
+            _ => true,
         }
+    }
+
+    /// Positions of the budgets that protect the pod.
+    pub fn protectors(&self, pod: &PodView<'_>) -> Protectors {
+        if self.pod_budgets.is_empty() {
+            return Protectors::new();
+        }
+        let budgets = self.pod_budgets.iter().map(|budget| (budget.namespace, budget.selector));
+        self.protections.of(pod.namespace, pod.spec, budgets)
     }
 
     /// Nodes of a pool that count for its budgets, and how many of them are away or leaving.

@@ -77,15 +77,24 @@ pub fn refresh_offerings(
 ) {
     for entry in types {
         for offering in &mut entry.offerings {
-            let (price, unavailable) = state(entry.name, offering);
-            offering.available = price.is_some() && !unavailable;
-            if let (Some(price), None) = (price, offering.reservation) {
-                offering.price = price;
-            }
+            refresh_offering(entry.name, offering, &state);
         }
         if !releases::has_fixed_places(version) {
             narrow_to_available(&mut entry.requirements, &entry.offerings, version);
         }
+    }
+}
+
+/// The same of one offering of the type of this name, for releases whose types' labels do not depend on availability.
+pub fn refresh_offering(
+    name: Symbol,
+    offering: &mut Offering,
+    state: impl Fn(Symbol, &Offering) -> (Option<HourlyRate>, bool),
+) {
+    let (price, unavailable) = state(name, offering);
+    offering.available = price.is_some() && !unavailable;
+    if let (Some(price), None) = (price, offering.reservation) {
+        offering.price = price;
     }
 }
 

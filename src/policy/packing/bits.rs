@@ -25,6 +25,11 @@ pub(super) fn insert(bits: &mut [u64], index: usize) {
 }
 
 /// Whether an element is in the set; elements beyond its size are not.
+pub(super) fn remove(bits: &mut [u64], index: usize) {
+    bits[index / 64] &= !(1 << (index % 64));
+}
+
+/// Whether the set has this member.
 pub(super) fn contains(bits: &[u64], index: usize) -> bool {
     bits.get(index / 64).is_some_and(|word| word >> (index % 64) & 1 == 1)
 }

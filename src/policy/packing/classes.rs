@@ -37,10 +37,24 @@ pub(super) struct Variant {
     pub(super) lost_claims: GrowingBits,
     /// Those of them that refuse it only after a look at their instance types.
     pub(super) full_claims: GrowingBits,
+    /// The others, as far as they were counted.
+    pub(super) open: OpenClaims,
     /// Where the search for an existing node begins: none before it can ever take it in this pass.
     pub(super) first_open_node: usize,
     /// Existing nodes that can never take it in this pass.
     pub(super) lost_nodes: GrowingBits,
+}
+
+/// Claims that have not refused pods for good, in no order.
+#[derive(Default)]
+pub(super) struct OpenClaims {
+    /// Positions; some may have refused since.
+    pub(super) list: Vec<u32>,
+    /// Claims before this position are in the list or lost.
+    pub(super) seen: usize,
+    /// The instance types of the claims that are full, as of a stamp of the pass.
+    pub(super) full_types: u64,
+    pub(super) stamp: u64,
 }
 
 impl Variant {
@@ -51,6 +65,7 @@ impl Variant {
             tolerates: SmallVec::new(),
             lost_claims: GrowingBits::default(),
             full_claims: GrowingBits::default(),
+            open: OpenClaims::default(),
             first_open_node: 0,
             lost_nodes: GrowingBits::default(),
         }

@@ -3,7 +3,7 @@
 //! Source: Karpenter core v1.13 `pkg/controllers/provisioning/scheduling/nodeclaim.go` (`FinalizeScheduling`),
 //! `nodeclaimtemplate.go`, `pkg/cloudprovider/types.go` (`OrderByPrice`, `Truncate`).
 
-use std::cmp::Reverse;
+use std::cmp::{Ordering, Reverse};
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
@@ -28,6 +28,7 @@ use crate::policy::instance_types::InstanceType;
 #[derive(Default)]
 pub(super) struct PriceOrders {
     by_set: FxHashMap<(usize, SetId), ByPrice>,
+    /// Cut to what the options allow.
     by_types: FxHashMap<(usize, SetId, Bits), Arc<[PricedType]>>,
     /// Labels of a claim by template and requirements.
     labels: FxHashMap<(usize, SetId), Labels>,
@@ -36,7 +37,7 @@ pub(super) struct PriceOrders {
 /// Types of a table, the cheapest first.
 struct ByPrice {
     all: Vec<PricedType>,
-    /// For every [`STRIDE`]th of them those before it, as a set.
+    /// For every [`STRIDE`]th of them those before it, as a set; empty until somebody asks.
     before: Vec<Bits>,
 }
 
@@ -44,6 +45,10 @@ const STRIDE: usize = 32;
 
 impl ByPrice {
     fn new(all: Vec<PricedType>) -> Self {
+        Self { all, before: Vec::new() }
+    }
+
+    fn sets_before(all: &[PricedType]) -> Vec<Bits> {
         let (mut before, mut so_far) = (Vec::with_capacity(all.len() / STRIDE + 1), bits::empty(all.len()));
         for (rank, own) in all.iter().enumerate() {
             if rank.is_multiple_of(STRIDE) {
@@ -51,11 +56,48 @@ impl ByPrice {
             }
             bits::insert(&mut so_far, own.index as usize);
         }
-        Self { all, before }
+        before
+    }
+
+    /// Puts types whose prices may have changed where they belong now; `changed` is in order of position, and `is_before` the
+    /// order of the list.
+    ///
+    /// A launch without capacity changes the price of at most sixty types of 1,300. They are taken out, and each is put back after a
+    /// search by halves, so that the order of the others is never worked out again: sorting all of them was most of such a pass.
+    fn renew(&mut self, mut changed: Vec<PricedType>, is_before: impl Fn(&PricedType, &PricedType) -> bool) {
+        let (mut touched, mut moved) = (bits::empty(self.all.len()), bits::empty(self.all.len()));
+        changed.iter().for_each(|own| bits::insert(&mut touched, own.index as usize));
+        for own in self.all.iter().filter(|own| bits::contains(&touched, own.index as usize)) {
+            let place = changed.binary_search_by_key(&own.index, |new| new.index);
+            // Mostly a type is as dear as before, since another of its offerings is its cheapest.
+            if place.is_ok_and(|place| changed[place].price != own.price) {
+                bits::insert(&mut moved, own.index as usize);
+            }
+        }
+        changed.retain(|own| bits::contains(&moved, own.index as usize));
+        if changed.is_empty() {
+            return;
+        }
+        changed.sort_unstable_by(|one, other| if is_before(one, other) { Ordering::Less } else { Ordering::Greater });
+        self.all.retain(|own| !bits::contains(&moved, own.index as usize));
+        let mut renewed = Vec::with_capacity(self.all.len() + changed.len());
+        let mut rest = &self.all[..];
+        for own in changed {
+            let (before, after) = rest.split_at(rest.partition_point(|other| is_before(other, &own)));
+            renewed.extend_from_slice(before);
+            renewed.push(own);
+            rest = after;
+        }
+        renewed.extend_from_slice(rest);
+        self.all = renewed;
+        self.before.clear();
     }
 
     /// Whether one of `types` costs less than `ceiling`.
-    fn has_cheaper(&self, types: &[u64], ceiling: HourlyRate) -> bool {
+    fn has_cheaper(&mut self, types: &[u64], ceiling: HourlyRate) -> bool {
+        if self.before.is_empty() {
+            self.before = Self::sets_before(&self.all);
+        }
         let end = self.all.partition_point(|own| own.price.is_some_and(|price| price < ceiling));
         let block = (end / STRIDE).min(self.before.len().saturating_sub(1));
         let rest = &self.all[(block * STRIDE).min(end)..end];
@@ -65,10 +107,27 @@ impl ByPrice {
 }
 
 impl PriceOrders {
-    /// Forgets what rests on prices and availability.
-    pub(super) fn forget_prices(&mut self) {
-        self.by_set.clear();
+    /// Forgets what claims of templates have in common: the templates are others.
+    pub(super) fn forget_labels(&mut self) {
+        self.labels.clear();
+    }
+
+    /// Takes over that types of a table, in order of position, have changed in price or availability.
+    pub(super) fn renew(&mut self, setup: &PackingSetup<'_>, at: (usize, &TypeTable<'_>), types: &[usize]) {
+        let (position, table) = at;
+        if types.is_empty() {
+            return;
+        }
         self.by_types.clear();
+        // Where all have changed, whoever asks next sorts them anew: not every set is asked about again.
+        let anew = types.len() == table.types.len();
+        self.by_set.retain(|&(own, set), by_price| {
+            if own == position && !anew {
+                let changed = types.iter().map(|&index| priced(setup, table, set, index)).collect();
+                by_price.renew(changed, |one, other| comes_before(table, one, other));
+            }
+            own != position || !anew
+        });
     }
 }
 
@@ -121,7 +180,6 @@ fn finish(pass: &mut Pass<'_, '_>, claim: Claim, orders: &mut PriceOrders) -> Pl
     let requirements = Arc::clone(pass.engine.table.shared(set));
     let labels = orders.labels.entry((claim.template, set));
     let labels = labels.or_insert_with(|| labels_of(pool_labels(setup, template.pool), &requirements)).clone();
-    let kept = instance_types.len().min(setup.options.max_instance_types);
     PlannedClaim {
         pool: template.pool,
         node_pool: pool.name,
@@ -129,8 +187,8 @@ fn finish(pass: &mut Pass<'_, '_>, claim: Claim, orders: &mut PriceOrders) -> Pl
         requirements,
         requests,
         daemon_requests: template.daemon_requests.clone(),
-        instance_types_before_cut: instance_types.len(),
-        instance_types: if kept < instance_types.len() { instance_types[..kept].into() } else { instance_types },
+        instance_types_before_cut: bits::count(&claim.types) as usize,
+        instance_types,
         pods: claim.pods,
         taints: pool.taints.clone(),
         startup_taints: pool.startup_taints.clone(),
@@ -150,6 +208,7 @@ fn pin_reservations(pass: &mut Pass<'_, '_>, claim: &Claim) -> SetId {
     pass.engine.table.intern(&pinned)
 }
 
+/// The cheapest types that a claim may become, as many as the options allow.
 fn ordered(pass: &Pass<'_, '_>, claim: &Claim, set: SetId, orders: &mut PriceOrders) -> Arc<[PricedType]> {
     let position = pass.engine.templates.list[claim.template].table;
     let key = (position, set, claim.types.clone());
@@ -157,8 +216,10 @@ fn ordered(pass: &Pass<'_, '_>, claim: &Claim, set: SetId, orders: &mut PriceOrd
         return Arc::clone(known);
     }
     let all = by_price(pass.engine.setup, pass.engine.tables, (position, set), orders);
-    let left: Arc<[PricedType]> =
-        all.all.iter().filter(|own| bits::contains(&claim.types, own.index as usize)).copied().collect();
+    let most = pass.engine.setup.options.max_instance_types.min(bits::count(&claim.types) as usize);
+    let mut left = Vec::with_capacity(most);
+    left.extend(all.all.iter().filter(|own| bits::contains(&claim.types, own.index as usize)).take(most));
+    let left: Arc<[PricedType]> = left.into();
     orders.by_types.insert(key, Arc::clone(&left));
     left
 }
@@ -169,23 +230,39 @@ fn by_price<'o>(
     tables: &[TypeTable<'_>],
     at: (usize, SetId),
     orders: &'o mut PriceOrders,
-) -> &'o ByPrice {
+) -> &'o mut ByPrice {
     orders.by_set.entry(at).or_insert_with(|| {
         let (table, set) = (&tables[at.0], at.1);
-        let by_on_demand = setup.karpenter <= KarpenterVersion::V0_16;
-        let priced = |index: usize| {
-            let own = &table.types[index];
-            let price = if by_on_demand { on_demand_price(own) } else { table.price(index, set) };
-            PricedType { index: index as u32, name: own.name, price }
-        };
-        let mut all: Vec<PricedType> = (0..table.types.len()).map(priced).collect();
+        let mut all: Vec<PricedType> = (0..table.types.len()).map(|index| priced(setup, table, set, index)).collect();
         // Comparing names is slow, and most lists are in order of name.
-        if !all.is_sorted_by_key(|own| own.name) {
+        if !table.in_order_of_name {
             all.sort_by_key(|own| own.name);
         }
-        all.sort_by_key(|own| Reverse(own.price.map(Reverse)));
+        all.sort_by_key(|own| dearness(own.price));
         ByPrice::new(all)
     })
+}
+
+/// A type of a table as a set of requirements prices it. The set must have been prepared.
+fn priced(setup: &PackingSetup<'_>, table: &TypeTable<'_>, set: SetId, index: usize) -> PricedType {
+    let own = &table.types[index];
+    let by_on_demand = setup.karpenter <= KarpenterVersion::V0_16;
+    let price = if by_on_demand { on_demand_price(own) } else { table.price(index, set) };
+    PricedType { index: index as u32, name: own.name, price }
+}
+
+/// By price; what has none comes last.
+fn dearness(price: Option<HourlyRate>) -> Reverse<Option<Reverse<HourlyRate>>> {
+    Reverse(price.map(Reverse))
+}
+
+/// The order of types of a table: by price, then by name.
+fn comes_before(table: &TypeTable<'_>, one: &PricedType, other: &PricedType) -> bool {
+    match dearness(one.price).cmp(&dearness(other.price)) {
+        Ordering::Equal if table.in_order_of_name => one.index < other.index,
+        Ordering::Equal => one.name < other.name,
+        order => order == Ordering::Less,
+    }
 }
 
 /// Whether one of some types of a table costs less than `ceiling` under a set of requirements.
@@ -253,7 +330,7 @@ mod tests {
             let price = |rank: u32| (rank + 3 < types).then(|| HourlyRate::from_nanos(i64::from(rank / 2)));
             let listed = |rank: u32| PricedType { index: (rank * 3 + 1) % types, name, price: price(rank) };
             let all: Vec<PricedType> = (0..types).map(listed).collect();
-            let by_price = ByPrice::new(all.clone());
+            let mut by_price = ByPrice::new(all.clone());
             for ceiling in (0..60).map(HourlyRate::from_nanos) {
                 for one in 0..types as usize {
                     let mut set = bits::empty(types as usize);
@@ -263,6 +340,33 @@ mod tests {
                     assert_eq!(by_price.has_cheaper(&set, ceiling), expected, "{one} of {types} below {ceiling:?}");
                 }
             }
+        }
+    }
+
+    #[test]
+    fn types_whose_prices_change_stand_where_sorting_all_of_them_would_put_them() {
+        let name = Symbol::new("m5.large");
+        let order = |own: &PricedType| (super::dearness(own.price), own.index);
+        let price = |seed: u32| (!seed.is_multiple_of(7)).then(|| HourlyRate::from_nanos(i64::from(seed % 11)));
+        let mut all: Vec<PricedType> = (0..90).map(|index| PricedType { index, name, price: price(index) }).collect();
+        all.sort_by_key(order);
+        let mut kept = ByPrice::new(all);
+        let mut seed = 1_u32;
+        for round in 0..200 {
+            let mut changed: Vec<PricedType> =
+                kept.all.iter().filter(|own| (own.index + round) % 9 < 2).copied().collect();
+            for own in &mut changed {
+                seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+                own.price = if seed.is_multiple_of(3) { own.price } else { price(seed >> 16) };
+            }
+            changed.sort_by_key(|own| own.index);
+            let mut expected = kept.all.clone();
+            for own in &mut expected {
+                *own = *changed.iter().find(|new| new.index == own.index).unwrap_or(own);
+            }
+            expected.sort_by_key(order);
+            kept.renew(changed, |one, other| order(one) < order(other));
+            assert_eq!(kept.all, expected, "round {round}");
         }
     }
 }

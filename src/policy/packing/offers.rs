@@ -80,7 +80,8 @@ pub fn lower_bound(
 ) -> LowerBound {
     let mut table = RequirementTable::new();
     let mut resources = ResourceTable::default();
-    let (templates, mut tables) = templates::compile(setup, &mut table, &mut resources);
+    let mut tables = Vec::new();
+    let templates = templates::compile(setup, &mut tables, &mut table, &mut resources);
     let chosen: Vec<&PendingPod<'_>> = placed.iter().map(|&pod| &pods[pod]).collect();
     let asks = asks(setup, &templates, &chosen);
     let mut offers = state(setup, &templates, &mut tables, &mut table, &asks);

@@ -35,6 +35,8 @@ pub(super) struct Pass<'p, 'a> {
     order: Vec<go_sort::Entry>,
     /// Whether a claim changed since.
     unsorted: bool,
+    /// Grows whenever an open claim loses instance types.
+    types_stamp: u64,
     /// What the limits of each template's pool leave, and the types within that.
     pub(super) remaining: Vec<Remaining>,
     /// Why each pod that has no place has none.
@@ -108,6 +110,7 @@ impl<'p, 'a> Pass<'p, 'a> {
             claims: Vec::new(),
             order: Vec::new(),
             unsorted: false,
+            types_stamp: 1,
             remaining: Vec::with_capacity(limits.len()),
             failures,
             verdicts: Vec::new(),
@@ -321,12 +324,19 @@ impl<'p, 'a> Pass<'p, 'a> {
             go_sort::sort(&mut self.order);
             self.unsorted = false;
         }
+        let groups = self.engine.topology.group_count();
+        if self.all_claims_are_full(class, variant) {
+            let claims = self.claims.len() as u64;
+            self.work.claims += claims;
+            self.work.groups += claims * groups;
+            self.work.types += self.full_types(class, variant);
+            return false;
+        }
         for place in 0..self.order.len() {
             let position = go_sort::claim_of(self.order[place]);
             let claim = &mut self.claims[position];
             let own = &mut self.classes.list[class];
             let (amounts, state) = (&own.shape.amounts, &mut own.variants[variant]);
-            let groups = self.engine.topology.group_count();
             self.work.claims += 1;
             self.work.groups += groups;
             if state.lost_claims.contains(position) {
@@ -336,6 +346,7 @@ impl<'p, 'a> Pass<'p, 'a> {
             let tolerates = state.tolerates(self.engine.taints[claim.template], self.engine.topology.known_rules());
             if claim.too_full(amounts) {
                 state.lost_claims.insert(position);
+                state.open.stamp = 0;
                 let combined = self.engine.table.combine(claim.set, state.form.set, Undefined::WellKnownAllowed);
                 if tolerates && matches!(combined, Combined::Set(_)) {
                     state.full_claims.insert(position);
@@ -347,7 +358,9 @@ impl<'p, 'a> Pass<'p, 'a> {
             match self.engine.can_add(claim, candidate, tolerates, false) {
                 Ok(fit) => {
                     self.work.types += claim.type_count;
+                    let before = claim.type_count;
                     self.engine.add(claim, pod, candidate, fit);
+                    self.types_stamp += u64::from(claim.type_count != before);
                     self.order[place] = go_sort::entry(claim.pods.len() as u32, position as u32);
                     self.unsorted = true;
                     return true;
@@ -357,6 +370,7 @@ impl<'p, 'a> Pass<'p, 'a> {
                     let state = &mut self.classes.list[class].variants[variant];
                     if unfit.for_good() {
                         state.lost_claims.insert(position);
+                        state.open.stamp = 0;
                         if unfit.is_of_types() {
                             state.full_claims.insert(position);
                         }
@@ -365,6 +379,53 @@ impl<'p, 'a> Pass<'p, 'a> {
             }
         }
         false
+    }
+
+    /// Whether every open claim has refused such pods for good or is too full for one more; if so, all of them are marked as a walk over
+    /// them would mark them.
+    ///
+    /// Where pods fill a node each, the walk would meet as many full claims as pods came before: two thousand pods made two million
+    /// steps in each pass. Nothing is marked unless all are full, because a walk ends at the first claim that takes the pod, and what a
+    /// full claim counts for in the pass's work depends on its requirements when it is first met.
+    fn all_claims_are_full(&mut self, class: usize, variant: usize) -> bool {
+        let own = &mut self.classes.list[class];
+        let (amounts, state) = (&own.shape.amounts, &mut own.variants[variant]);
+        state.open.list.extend(state.open.seen as u32..self.claims.len() as u32);
+        state.open.seen = self.claims.len();
+        let mut next = 0;
+        while let Some(&position) = state.open.list.get(next) {
+            if state.lost_claims.contains(position as usize) {
+                state.open.list.swap_remove(next);
+            } else if self.claims[position as usize].too_full(amounts) {
+                next += 1;
+            } else {
+                // Asked first the next time.
+                state.open.list.swap(0, next);
+                return false;
+            }
+        }
+        for position in std::mem::take(&mut state.open.list) {
+            let claim = &self.claims[position as usize];
+            state.lost_claims.insert(position as usize);
+            let tolerates = state.tolerates(self.engine.taints[claim.template], self.engine.topology.known_rules());
+            let combined = self.engine.table.combine(claim.set, state.form.set, Undefined::WellKnownAllowed);
+            if tolerates && matches!(combined, Combined::Set(_)) {
+                state.full_claims.insert(position as usize);
+                state.open.full_types += claim.type_count;
+            }
+        }
+        true
+    }
+
+    /// The instance types of the claims that are full for such pods, all together.
+    fn full_types(&mut self, class: usize, variant: usize) -> u64 {
+        let state = &mut self.classes.list[class].variants[variant];
+        if state.open.stamp != self.types_stamp {
+            let full = self.claims.iter().enumerate().filter(|(position, _)| state.full_claims.contains(*position));
+            state.open.full_types = full.map(|(_, claim)| claim.type_count).sum();
+            state.open.stamp = self.types_stamp;
+        }
+        state.open.full_types
     }
 
     fn add_to_new_claim(

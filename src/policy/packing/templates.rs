@@ -80,13 +80,13 @@ fn may_launch(pool: &NodePool) -> bool {
     pool.ready && pool.replicas.is_none()
 }
 
-/// Compiles the setup's pools.
+/// Compiles the setup's pools. Of `tables`, those of the spanning pools, what is missing is compiled too.
 pub(super) fn compile<'a>(
     setup: &PackingSetup<'a>,
+    tables: &mut Vec<TypeTable<'a>>,
     table: &mut RequirementTable,
     resources: &mut ResourceTable,
-) -> (Templates, Vec<TypeTable<'a>>) {
-    let mut tables: Vec<TypeTable<'a>> = Vec::new();
+) -> Templates {
     let mut order: Vec<usize> = (0..setup.pools.len()).filter(|&p| may_launch(setup.pools[p].pool)).collect();
     order.sort_by(|&a, &b| {
         let (a, b) = (setup.pools[a].pool, setup.pools[b].pool);
@@ -111,8 +111,9 @@ pub(super) fn compile<'a>(
             tables.len() - 1
         });
         let requirements = pool_requirements(setup, pool);
-        match open(setup, table, &mut tables[types], &requirements) {
-            Ok((set, left)) => templates.list.push(Template {
+        let set = table.intern(&requirements);
+        match open(setup, table, &mut tables[types], set) {
+            Ok(left) => templates.list.push(Template {
                 pool,
                 table: types,
                 set,
@@ -125,7 +126,7 @@ pub(super) fn compile<'a>(
         }
     }
     add_daemons(setup, &mut templates, table, resources);
-    (templates, tables)
+    templates
 }
 
 /// The instance types that each table was compiled from: those of the first spanning pool with a table of its own.
@@ -141,7 +142,7 @@ pub(super) fn tables_of<'a>(setup: &PackingSetup<'a>, templates: &Templates) -> 
 }
 
 /// Opens the pools of kept templates again, whose types have changed. Whether that could be done: not where a pool drops out or
-/// has dropped out before, since then what follows from the others may be different too.
+/// has dropped out before, since then the templates are others.
 pub(super) fn reopen(
     setup: &PackingSetup<'_>,
     templates: &mut Templates,
@@ -150,11 +151,10 @@ pub(super) fn reopen(
 ) -> bool {
     templates.dropped.is_empty()
         && templates.list.iter_mut().all(|template| {
-            let requirements = pool_requirements(setup, template.pool);
-            let opened = open(setup, table, &mut tables[template.table], &requirements);
-            opened.is_ok_and(|(set, types)| {
+            let opened = open(setup, table, &mut tables[template.table], template.set);
+            opened.is_ok_and(|types| {
                 template.types = types;
-                set == template.set
+                true
             })
         })
 }
@@ -164,10 +164,10 @@ fn open(
     setup: &PackingSetup<'_>,
     table: &mut RequirementTable,
     types: &mut TypeTable<'_>,
-    requirements: &Requirements,
-) -> Result<(SetId, Bits), Refusal> {
-    let set = table.intern(requirements);
+    set: SetId,
+) -> Result<Bits, Refusal> {
     types.prepare(set, table);
+    let requirements = table.set(set);
     let mut left = bits::full(types.types.len());
     let refused = |missed, min_values_keys| {
         Refusal::InstanceTypes(Box::new(TypesRefusal {
@@ -186,7 +186,7 @@ fn open(
     if !short.is_empty() && setup.options.min_values == MinValuesPolicy::Strict {
         return Err(refused(CriteriaMissed::MinValues, short.into_iter().map(|(key, _)| key).collect()));
     }
-    Ok((set, left))
+    Ok(left)
 }
 
 /// Adds to each template the requests and ports of the daemons that its nodes would run.

@@ -39,12 +39,27 @@ struct OfferingKind {
 
 /// What has changed about instance types since a packer was put to rest. Their labels, their order and what kinds of offerings
 /// each has must not have changed.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct TypesChanged {
     /// Prices or the availability of offerings.
-    pub offers: bool,
+    pub offers: OffersChanged,
     /// What nodes of a type offer to pods.
     pub amounts: bool,
+}
+
+/// Of which types prices or the availability of offerings have changed.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum OffersChanged {
+    /// Of these, each as the position of its pool in the setup and its own in the pool's list; some may stand here twice.
+    Of(Vec<(usize, usize)>),
+    /// Of any.
+    All,
+}
+
+impl Default for OffersChanged {
+    fn default() -> Self {
+        Self::Of(Vec::new())
+    }
 }
 
 /// Amounts of one resource: for each different amount, in descending order, the types that have at least that much.
@@ -53,6 +68,24 @@ struct Levels {
     column: Box<[i64]>,
     amounts: Vec<i64>,
     at_least: Vec<Bits>,
+}
+
+impl Levels {
+    /// The first level, from one on, that one of `types` reaches; the number of levels without one.
+    ///
+    /// Each level's set holds the one before, so it can be found by halves: with a level for nearly every size of machine, going
+    /// through them was a third of launching two thousand nodes of one small type. Mostly it is the very first, since a claim has
+    /// lost only small types, so the search begins there in growing steps.
+    fn first_with(&self, types: &[u64], from: usize) -> usize {
+        let without = |least: &Bits| !bits::intersects(types, least);
+        let (mut low, mut step) = (from, 1);
+        while self.at_least.get(low + step - 1).is_some_and(without) {
+            low += step;
+            step *= 2;
+        }
+        let high = self.at_least.len().min(low + step - 1);
+        low.min(high) + self.at_least[low.min(high)..high].partition_point(without)
+    }
 }
 
 /// Compiled instance types.
@@ -73,6 +106,8 @@ pub(super) struct TypeTable<'a> {
     usable: Bits,
     /// Whether any offering is a reservation's.
     pub(super) has_reservations: bool,
+    /// Whether the types stand in order of name, so that positions can be compared where names are meant.
+    pub(super) in_order_of_name: bool,
 }
 
 const UNKNOWN: u32 = u32::MAX;
@@ -104,6 +139,7 @@ impl<'a> TypeTable<'a> {
             levels: Vec::new(),
             usable: usable(types),
             has_reservations: false,
+            in_order_of_name: types.is_sorted_by_key(|own| own.name),
         };
         for (index, instance_type) in types.iter().enumerate() {
             let kinds = instance_type
@@ -150,9 +186,21 @@ impl<'a> TypeTable<'a> {
 
     /// The table without its types, to be kept while nobody asks.
     pub(super) fn detached(self) -> TypeTable<'static> {
-        let Self { types: _, stated, satisfying, kinds, kind_of, masks, mask_of, levels, usable, has_reservations } =
-            self;
-        TypeTable { types: &[], stated, satisfying, kinds, kind_of, masks, mask_of, levels, usable, has_reservations }
+        let Self { types: _, stated, satisfying, kinds, kind_of, masks, mask_of, levels, usable, .. } = self;
+        let Self { has_reservations, in_order_of_name, .. } = self;
+        TypeTable {
+            types: &[],
+            stated,
+            satisfying,
+            kinds,
+            kind_of,
+            masks,
+            mask_of,
+            levels,
+            usable,
+            has_reservations,
+            in_order_of_name,
+        }
     }
 
     /// A detached table with the types that it was compiled from.
@@ -162,30 +210,33 @@ impl<'a> TypeTable<'a> {
         table
     }
 
-    /// Takes over what has changed about the types.
-    pub(super) fn renew(&mut self, changed: TypesChanged, resources: &ResourceTable) {
-        if changed.amounts {
-            self.usable = usable(self.types);
-            for index in 0..self.levels.len() {
-                let column = self.column(resources.name(index));
-                if self.levels[index].column != column {
-                    self.levels[index] = levels(column);
-                }
+    /// Takes over that what nodes of types offer to pods has changed.
+    pub(super) fn renew_amounts(&mut self, resources: &ResourceTable) {
+        self.usable = usable(self.types);
+        for index in 0..self.levels.len() {
+            let column = self.column(resources.name(index));
+            if self.levels[index].column != column {
+                self.levels[index] = levels(column);
             }
-            self.prepare_resources(resources);
         }
-        if changed.offers {
-            self.kinds.iter_mut().for_each(|kind| kind.available.fill(0));
-            for (index, (own, kinds)) in self.types.iter().zip(&self.kind_of).enumerate() {
-                for (_, &kind) in own.offerings.iter().zip(kinds).filter(|(offering, _)| offering.available) {
-                    bits::insert(&mut self.kinds[kind].available, index);
-                }
+        self.prepare_resources(resources);
+    }
+
+    /// Takes over what has changed about the availability of offerings of these types.
+    pub(super) fn renew_offers(&mut self, types: impl Iterator<Item = usize>) {
+        for index in types {
+            for &kind in &self.kind_of[index] {
+                bits::remove(&mut self.kinds[kind].available, index);
             }
-            for masks in &mut self.masks {
-                masks.offered.fill(0);
-                for &kind in &masks.kinds {
-                    bits::unite(&mut masks.offered, &self.kinds[kind].available);
-                }
+            let offerings = self.types[index].offerings.iter().zip(&self.kind_of[index]);
+            for (_, &kind) in offerings.filter(|(offering, _)| offering.available) {
+                bits::insert(&mut self.kinds[kind].available, index);
+            }
+        }
+        for masks in &mut self.masks {
+            masks.offered.fill(0);
+            for &kind in &masks.kinds {
+                bits::unite(&mut masks.offered, &self.kinds[kind].available);
             }
         }
     }
@@ -278,8 +329,7 @@ impl<'a> TypeTable<'a> {
         room.resize(self.levels.len(), i64::MAX);
         for (levels, most) in self.levels.iter().zip(room) {
             let from = levels.amounts.partition_point(|amount| amount > most);
-            let within = levels.at_least[from..].iter().position(|least| bits::intersects(types, least));
-            *most = within.map_or(i64::MIN, |further| levels.amounts[from + further]);
+            *most = levels.amounts.get(levels.first_with(types, from)).copied().unwrap_or(i64::MIN);
         }
     }
 
@@ -437,4 +487,25 @@ pub fn judge_types(
         offering: bits::contains(&masks.offered, index),
     };
     types.iter().enumerate().map(verdict).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{bits, levels};
+
+    #[test]
+    fn the_first_level_that_some_types_reach_is_what_going_through_the_levels_says() {
+        let table = levels([5, 9, 1, 9, 4, 7, 3, 2, 8, 6, 0, 11].into());
+        for chosen in 0_u64..1 << 12 {
+            for from in 0..=table.amounts.len() {
+                let mut found = table.at_least.iter().enumerate().skip(from);
+                let expected = found.find(|(_, least)| bits::intersects(&[chosen], least)).map(|(level, _)| level);
+                assert_eq!(
+                    table.first_with(&[chosen], from),
+                    expected.unwrap_or(table.amounts.len()),
+                    "{chosen:b} from {from}"
+                );
+            }
+        }
+    }
 }

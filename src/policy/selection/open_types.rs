@@ -37,6 +37,8 @@ pub(super) struct Row {
     pub(super) price: Option<HourlyRate>,
     first: u32,
     end: u32,
+    /// Whether it holds: what was forgotten keeps its place for when it is learnt again.
+    known: bool,
 }
 
 /// The lowest price of open offerings of each capacity type.
@@ -107,21 +109,39 @@ impl OpenTypes {
         self.row(at).is_some()
     }
 
+    /// Forgets the type at this position, whose offerings or amounts have changed. How many offerings it has must not have.
+    pub fn forget(&mut self, at: usize) {
+        if let Some(row) = self.places.get(at).and_then(|&place| self.rows.get_mut(place as usize)) {
+            row.known = false;
+        }
+    }
+
     fn row(&self, at: usize) -> Option<&Row> {
-        self.rows.get(*self.places.get(at)? as usize)
+        self.rows.get(*self.places.get(at)? as usize).filter(|row| row.known)
     }
 
     /// Learns the type at this position of the list. The terms are those of the claims.
     pub fn learn(&mut self, at: usize, &Choice { entry, compatible, exotic }: &Choice<'_>, terms: &Terms<'_>) {
-        let first = self.offerings.len();
-        let open = |offering: &&Offering| compatible && offering.available && terms.allow(offering);
-        self.offerings.extend(entry.offerings.iter().filter(open));
         if self.places.len() <= at {
             self.places.resize(at + 1, UNKNOWN);
         }
-        let lowest = Lowest::of(&self.offerings[first..]);
-        self.places[at] = self.rows.len() as u32;
-        self.rows.push(Row {
+        // A type that was forgotten has its row and room for all of its offerings already, of which any may be open by now.
+        let earlier = self.rows.get(self.places[at] as usize).map(|row| row.first as usize);
+        let first = earlier.unwrap_or_else(|| {
+            let first = self.offerings.len();
+            self.offerings.extend_from_slice(&entry.offerings);
+            self.places[at] = self.rows.len() as u32;
+            first
+        });
+        let mut end = first;
+        for offering in &entry.offerings {
+            if compatible && offering.available && terms.allow(offering) {
+                self.offerings[end] = *offering;
+                end += 1;
+            }
+        }
+        let lowest = Lowest::of(&self.offerings[first..end]);
+        let row = Row {
             name: entry.name,
             compatible,
             exotic,
@@ -131,8 +151,13 @@ impl OpenTypes {
             lowest,
             price: lowest.of_all(),
             first: first as u32,
-            end: self.offerings.len() as u32,
-        });
+            end: end as u32,
+            known: true,
+        };
+        match earlier {
+            Some(_) => self.rows[self.places[at] as usize] = row,
+            None => self.rows.push(row),
+        }
     }
 
     /// The type at this position of the list, which `entry` is, with its open offerings, if it meets the requirements, holds
@@ -170,6 +195,27 @@ mod tests {
             shape("r5.large", 2).on_demand("b", 85).spot("b", 33),
         ];
         types.into_iter().map(Shape::build).collect()
+    }
+
+    #[test]
+    fn a_type_that_was_forgotten_is_learnt_again_with_more_or_fewer_open_offerings() {
+        let (mut list, requirements) = (list(), requirements(""));
+        let terms = Terms::new(&requirements, well_known::CAPACITY_TYPE);
+        let requests = &Resources::cpu_memory(1_000, 1 << 30);
+        let (karpenter, min_values) = (KarpenterVersion::V1_13, MinValuesPolicy::Strict);
+        let mut open = OpenTypes::default();
+        for closed in [[true; 6], [false; 6], [true, false, true, false, true, false], [false; 6]] {
+            for (at, entry) in list.iter_mut().enumerate() {
+                entry.offerings.iter_mut().for_each(|offering| offering.available = !closed[at]);
+                open.forget(at);
+                assert!(!open.knows(at));
+            }
+            let choices: Vec<Choice<'_>> = list.iter().map(|entry| Choice::new(entry, &requirements)).collect();
+            choices.iter().enumerate().for_each(|(at, choice)| open.learn(at, choice, &terms));
+            let view = LaunchView { karpenter, requirements: &requirements, requests, types: &choices, min_values };
+            let known = select_known(&LaunchView { types: &[], ..view }, &list, &[0, 1, 2, 3, 4, 5], &open);
+            assert_eq!(known, select(&view), "{closed:?}");
+        }
     }
 
     #[test]

@@ -5,7 +5,7 @@ use nodecast::domain::topology::NodeInclusionPolicy;
 use nodecast::domain::{Container, Labels, ResourceName, Resources, Symbol};
 use nodecast::policy::cluster_autoscaler::ScaleDownReport;
 use nodecast::policy::cluster_autoscaler::scale_down::{Planner, UnremovableReason as Reason};
-use nodecast::policy::cluster_autoscaler::utilization::{LeftOut, utilization};
+use nodecast::policy::cluster_autoscaler::utilization::{LeftOut, PodOnNode, utilization};
 use nodecast::policy::cluster_autoscaler::view::PodPlace;
 
 use super::lab::{Lab, START, daemon, flags, minutes, offered, program, seconds, spec, spread, taint, traits};
@@ -37,7 +37,9 @@ fn utilisation_leaves_out_what_it_is_told_to_together_with_its_room() {
     let mirror = traits("static", mirrored);
     let node = offered(2_000, 2_000_000, 10);
     let share = |pods: &[&nodecast::policy::cluster_autoscaler::view::PodTraits], daemons, mirrors| {
-        let pods: Vec<_> = pods.iter().map(|pod| (*pod, None)).collect();
+        let requests: Vec<Resources> = pods.iter().map(|pod| pod.spec.requests()).collect();
+        let pods: Vec<PodOnNode<'_>> =
+            pods.iter().zip(&requests).map(|(traits, requests)| PodOnNode { traits, requests, view: None }).collect();
         let found = utilization(&Labels::new(), &node, &pods, LeftOut { daemons, mirrors }, START).unwrap();
         (found.resource, found.share, found.cpu)
     };
@@ -49,7 +51,8 @@ fn utilisation_leaves_out_what_it_is_told_to_together_with_its_room() {
     let mut lab = Lab::default();
     lab.pod(&plain, PodPlace::Unschedulable);
     lab.pods[0].deleted_at = Some(START - minutes(10));
-    let ended = [(&*plain, None), (&*plain, Some(&lab.pods[0]))];
+    let requests = &plain.spec.requests();
+    let ended = [None, Some(&lab.pods[0])].map(|view| PodOnNode { traits: &plain, requests, view });
     let none = LeftOut { daemons: false, mirrors: false };
     assert!((utilization(&Labels::new(), &node, &ended, none, START).unwrap().share - 0.1).abs() < 1e-9);
     let without = Resources::new().with(ResourceName::CPU, 2_000);

@@ -10,6 +10,7 @@ use nodecast::domain::volumes::{PersistentVolume, PersistentVolumeClaim, Storage
 use nodecast::domain::{
     HourlyRate, KarpenterVersion, Labels, PodSpec, Resources, SimDuration, SimTime, Symbol, Taint, well_known,
 };
+use nodecast::policy::budgets::Protections;
 use nodecast::policy::controller_time::karpenter::SearchWork;
 use nodecast::policy::disruption::{
     Blocker, Candidate, ClusterView, Command, Decision, Evaluation, Found, Memory, Method, NodeFacts, PodBudget,
@@ -278,6 +279,7 @@ impl Lab {
             nodes: &nodes,
             pending: &pending,
             pod_budgets: &pod_budgets,
+            protections: &Protections::default(),
             ties: TieBreak::SmallestName,
         };
         let storage = Storage::new(self.claims.iter().copied(), self.volumes.iter().cloned(), Vec::new());

@@ -345,3 +345,22 @@ fn a_pod_that_waits_for_a_reservation_keeps_its_preferences() {
     assert_eq!((answer.sizes(), answer.unplaced()), (vec![1], 1));
     assert!(answer.reason().contains("capacity reservations"), "{}", answer.reason());
 }
+
+#[test]
+fn a_packer_goes_on_while_a_pool_sells_out_and_comes_back() {
+    let mut open = World::without_pools();
+    let requirement = json!([{"key": "karpenter.sh/capacity-type", "operator": "In", "values": ["spot"]}]);
+    open.pool("spot", json!({"requirements": requirement, "weight": 10, "labels": {"team": "a"}}));
+    open.pool("any", json!({"labels": {"team": "b"}})).pods("p", 3, json!({"cpu": "1"}));
+    // On which pool a daemon runs decides on what it asks of the next.
+    open.daemon(json!({"cpu": "500m", "nodeSelector": {"team": "a"}}));
+    let mut closed = open.clone();
+    for offering in closed.types.iter_mut().flat_map(|own| &mut own.offerings) {
+        offering.available = offering.capacity_type != well_known::SPOT;
+    }
+    let (before, after) = (open.plan(), closed.plan());
+    assert_eq!(before.claims[0].node_pool.as_str(), "spot");
+    assert_eq!((after.claims[0].node_pool.as_str(), after.dropped_pools.len()), ("any", 1));
+    assert_eq!(open.plans_by_one_packer(&closed), [before.clone(), after.clone(), before.clone()]);
+    assert_eq!(closed.plans_by_one_packer(&open), [after.clone(), before, after]);
+}

@@ -13,8 +13,9 @@ use nodecast::domain::{
 use nodecast::policy::bin_packing::Effort;
 use nodecast::policy::instance_types::{InstanceType, Offering};
 use nodecast::policy::packing::{
-    BoundPod, GivenUp, LowerBound, NamespaceView, NodeView, Outline, Packer, PackingOptions, PackingPlan, PackingSetup,
-    PendingPod, PoolView, QueuedPods, ReservedMode, Situation, TieBreak, TypesChanged, Volumes, WhatIf, lower_bound,
+    BoundPod, GivenUp, LowerBound, NamespaceView, NodeView, OffersChanged, Outline, Packer, PackingOptions,
+    PackingPlan, PackingSetup, PendingPod, PoolView, QueuedPods, ReservedMode, Situation, TieBreak, TypesChanged,
+    Volumes, WhatIf, lower_bound,
 };
 use nodecast::scenario::manifests::{node_pool_from_json, pod_from_json};
 use serde_json::{Value, json};
@@ -212,11 +213,18 @@ impl World {
     /// types may differ in prices, availability and amounts.
     pub fn plans_by_one_packer(&self, other: &Self) -> [PackingPlan; 3] {
         let mut memory = None;
-        let changed = self.types != other.types;
-        let changed = TypesChanged { offers: changed, amounts: changed };
+        // Every pool has the same list. Of types that differ in number or name nothing is known to be as before.
+        let names = |world: &Self| world.types.iter().map(|own| own.name).collect::<Vec<_>>();
+        let offers = if names(self) == names(other) {
+            let differ = (0..self.types.len()).filter(|&at| self.types[at].offerings != other.types[at].offerings);
+            OffersChanged::Of(differ.flat_map(|at| (0..self.pools.len()).map(move |pool| (pool, at))).collect())
+        } else {
+            OffersChanged::All
+        };
+        let changed = TypesChanged { offers, amounts: self.types != other.types };
         [self, other, self].map(|world| {
             world.with_setup(|setup| {
-                let mut packer = Packer::resume(setup, memory.take().map(|memory| (memory, changed)));
+                let mut packer = Packer::resume(setup, memory.take().map(|memory| (memory, changed.clone())));
                 let plan = world.pass(&mut packer);
                 memory = packer.into_memory();
                 assert!(memory.is_some());

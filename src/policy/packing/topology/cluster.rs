@@ -4,6 +4,7 @@ use std::cell::OnceCell;
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
+use smallvec::{SmallVec, smallvec};
 
 use super::constraint::IdentityId;
 use super::rules::{Constraint, Rules, TaintsId, TolerationsId};
@@ -63,6 +64,9 @@ pub(in crate::policy::packing) struct TopologyNode {
     pub(in crate::policy::packing) spans: bool,
 }
 
+/// Domains held in place: enough for the zones of a region, or the capacity types.
+const FEW: usize = 8;
+
 /// A domain that a group does not know.
 pub(super) const ABSENT: i32 = -1;
 
@@ -92,7 +96,7 @@ impl HostCounts {
 #[derive(Clone, Default)]
 pub(super) struct Counts {
     /// By domain.
-    pub(super) domains: Vec<i32>,
+    pub(super) domains: SmallVec<[i32; FEW]>,
     /// By host.
     pub(super) hosts: HostCounts,
     /// Number of domains, or hosts, with a pod.
@@ -121,6 +125,8 @@ pub(in crate::policy::packing) struct ClusterTopology {
     inverse_counted: FxHashMap<(usize, TolerationsId), Counts>,
     /// By bound class, the inverse groups that it owns.
     owned_inverse: Vec<Vec<usize>>,
+    /// For each key of topology whose domains have been read, the domain of each node.
+    domains: Vec<Vec<Option<usize>>>,
 }
 
 /// What a question takes away from the cluster.
@@ -230,25 +236,27 @@ impl ClusterTopology {
         if self.bound.is_none() {
             self.bound = Some(BoundClasses::new(&self.pods));
         }
-        if !self.counted.contains_key(&key) {
+        let known = self.counted.get(&key).cloned();
+        let mut counts = known.unwrap_or_else(|| {
+            self.read_domains(identity, rules, table);
             let counts = self.count(constraint, rules, setup, table);
-            self.counted.insert(key, counts);
-        }
-        let mut counts = self.counted[&key].clone();
+            self.counted.insert(key, counts.clone());
+            counts
+        });
         if taken.nodes.is_empty() && taken.displaced.is_empty() {
             return counts;
         }
         let mut less = Less::new(&counts);
         for &node in taken.nodes {
             if self.nodes[node].spans && self.accepts(identity, node, rules, table) {
-                less.unspan(self.domain(identity, node, rules, table));
+                less.unspan(self.domain(identity, node, rules));
             }
         }
-        for &class in counts.classes.clone().iter() {
+        let by_host = rules.domains_of(identity).is_none();
+        for &class in Arc::clone(&counts.classes).iter() {
             for &DisplacedPods { node, pods, .. } in taken.places(class, self) {
                 if self.nodes[node].registered && self.accepts(identity, node, rules, table) {
-                    let domain = self.domain(identity, node, rules, table);
-                    less.uncount(&mut counts, rules.domains_of(identity).is_none(), node, domain, pods);
+                    less.uncount(&mut counts, by_host, node, self.domain(identity, node, rules), pods);
                 }
             }
         }
@@ -268,7 +276,7 @@ impl ClusterTopology {
         let mut tally = Tally::new(constraint, rules, setup);
         for node in 0..self.nodes.len() {
             if self.nodes[node].spans && self.accepts(identity, node, rules, table) {
-                tally.span(self.domain(identity, node, rules, table));
+                tally.span(self.domain(identity, node, rules));
             }
         }
         for (class, bound) in self.bound().iter().enumerate() {
@@ -278,7 +286,7 @@ impl ClusterTopology {
             tally.classes.push(class);
             for &(node, pods) in &bound.places {
                 if self.nodes[node].registered && self.accepts(identity, node, rules, table) {
-                    tally.add(node, self.domain(identity, node, rules, table), pods);
+                    tally.add(node, self.domain(identity, node, rules), pods);
                 }
             }
         }
@@ -313,12 +321,16 @@ impl ClusterTopology {
             let Some(owner) = owner else { continue };
             let key = (inverse, owner.tolerations);
             if !self.inverse_counted.contains_key(&key) {
-                let counts = self.count_owners(inverse, owner, rules, setup, table);
+                self.read_domains(owner.identity, rules, table);
+                for owner in 0..self.inverse[inverse].owners.len() {
+                    self.read_domains(self.inverse[inverse].owners[owner].1.identity, rules, table);
+                }
+                let counts = self.count_owners(inverse, owner, rules, setup);
                 self.inverse_counted.insert(key, counts);
             }
             let mut counts = self.inverse_counted[&key].clone();
             if touched {
-                self.take_owners(inverse, owner.identity, taken, &mut counts, rules, table);
+                self.take_owners(inverse, owner.identity, taken, &mut counts, rules);
             }
             found.push((owner, counts));
         }
@@ -335,37 +347,22 @@ impl ClusterTopology {
         bound > taken.places(class, self).iter().map(|own| own.pods).sum()
     }
 
-    fn count_owners(
-        &self,
-        inverse: usize,
-        first: Constraint,
-        rules: &mut Rules,
-        setup: &PackingSetup<'_>,
-        table: &mut RequirementTable,
-    ) -> Counts {
+    fn count_owners(&self, inverse: usize, first: Constraint, rules: &Rules, setup: &PackingSetup<'_>) -> Counts {
         let mut tally = Tally::new(first, rules, setup);
         for &(class, constraint) in &self.inverse[inverse].owners {
             tally.classes.push(class);
             for &(node, pods) in &self.bound()[class].places {
-                tally.add(node, self.domain(constraint.identity, node, rules, table), pods);
+                tally.add(node, self.domain(constraint.identity, node, rules), pods);
             }
         }
         tally.counts()
     }
 
-    fn take_owners(
-        &self,
-        inverse: usize,
-        identity: IdentityId,
-        taken: &Taken<'_>,
-        counts: &mut Counts,
-        rules: &mut Rules,
-        table: &mut RequirementTable,
-    ) {
+    fn take_owners(&self, inverse: usize, identity: IdentityId, taken: &Taken<'_>, counts: &mut Counts, rules: &Rules) {
         let mut less = Less::new(counts);
         for &(class, _) in &self.inverse[inverse].owners {
             for &DisplacedPods { node, pods, .. } in taken.places(class, self) {
-                let domain = self.domain(identity, node, rules, table);
+                let domain = self.domain(identity, node, rules);
                 less.uncount(counts, rules.domains_of(identity).is_none(), node, domain, pods);
             }
         }
@@ -377,17 +374,24 @@ impl ClusterTopology {
         rules.accepts(identity, own.fixed.set, own.taints, Undefined::Refused, table)
     }
 
-    /// The domain of a node; `None` for the host name and where the node lacks the label.
-    fn domain(
-        &self,
-        identity: IdentityId,
-        node: usize,
-        rules: &mut Rules,
-        table: &mut RequirementTable,
-    ) -> Option<usize> {
-        let key = rules.domains_of(identity)?;
-        let value = self.nodes[node].fixed.labels.get(rules.keys[key].key)?;
-        Some(rules.keys[key].add(value, table))
+    /// Reads once in which domain of an identity's key each node is: constraints by the dozen have the same few keys, and each
+    /// question asks them of the nodes that it takes away.
+    fn read_domains(&mut self, identity: IdentityId, rules: &mut Rules, table: &mut RequirementTable) {
+        let Some(key) = rules.domains_of(identity) else { return };
+        if self.domains.len() <= key {
+            self.domains.resize_with(key + 1, Vec::new);
+        }
+        if self.domains[key].len() == self.nodes.len() {
+            return;
+        }
+        let domains = &mut rules.keys[key];
+        let of = |node: &TopologyNode| Some(domains.add(node.fixed.labels.get(domains.key)?, table));
+        self.domains[key] = self.nodes.iter().map(of).collect();
+    }
+
+    /// The domain of a node, if its labels name one. The domains must have been read.
+    fn domain(&self, identity: IdentityId, node: usize, rules: &Rules) -> Option<usize> {
+        self.domains[rules.domains_of(identity)?][node]
     }
 }
 
@@ -444,7 +448,7 @@ impl Tally {
     fn counts(self) -> Counts {
         let occupied = if self.by_host { self.hosts.len() } else { self.domains.iter().filter(|&&c| c > 0).count() };
         Counts {
-            domains: self.domains,
+            domains: self.domains.into(),
             hosts: HostCounts { counted: Arc::new(self.hosts), changed: FxHashMap::default() },
             occupied,
             reasons: Arc::new(self.reasons),
@@ -456,13 +460,13 @@ impl Tally {
 /// Counts being reduced.
 struct Less {
     /// Nodes taken away, by domain.
-    nodes: Vec<u32>,
+    nodes: SmallVec<[u32; FEW]>,
     touched: bool,
 }
 
 impl Less {
     fn new(counts: &Counts) -> Self {
-        Self { nodes: vec![0; counts.domains.len()], touched: false }
+        Self { nodes: smallvec![0; counts.domains.len()], touched: false }
     }
 
     fn unspan(&mut self, domain: Option<usize>) {
