@@ -97,6 +97,8 @@ struct Settled {
 #[derive(Clone, Copy, Debug)]
 struct Work {
     nodes: u64,
+    /// Pods for which scale-down looks for new places.
+    moved_pods: u64,
     /// What its estimates take, and whether a limit cut them.
     estimates: (SimDuration, bool),
 }
@@ -212,10 +214,17 @@ fn iterate_in_time(context: &mut Context<'_>, program: Box<ClusterAutoscaler>, n
     };
     let work = match (&began, own_settled) {
         (Some(seen), _) => work(context, &program, seen, now),
-        (None, Some(settled)) => settled.work,
-        (None, None) => Work { nodes: context.world.live_nodes().len() as u64, estimates: (SimDuration::ZERO, false) },
+        (None, Some(settled)) => {
+            let moved_pods = std::mem::replace(&mut context.cluster_autoscaler.last.1, settled.work.moved_pods);
+            Work { moved_pods, ..settled.work }
+        }
+        (None, None) => Work {
+            nodes: context.world.live_nodes().len() as u64,
+            moved_pods: 0,
+            estimates: (SimDuration::ZERO, false),
+        },
     };
-    let (took, cut) = took(context, work, speed_percent);
+    let (took, cut) = took(work, speed_percent);
     context.world.note_loop(ControllerLoop::AutoscalerIteration, took, cut);
     context.cluster_autoscaler.last.0 = took;
     match began {
@@ -231,7 +240,8 @@ fn iterate_in_time(context: &mut Context<'_>, program: Box<ClusterAutoscaler>, n
 
 /// What the iteration has to do. What its estimates take is told by making them once in thought.
 fn work(context: &Context<'_>, program: &ClusterAutoscaler, seen: &observation::Seen, now: SimTime) -> Work {
-    let mut work = Work { nodes: seen.node_count() as u64, estimates: (SimDuration::ZERO, false) };
+    let moved_pods = context.cluster_autoscaler.last.1;
+    let mut work = Work { nodes: seen.node_count() as u64, moved_pods, estimates: (SimDuration::ZERO, false) };
     if seen.has_waiting_pods() {
         let mut calls = groups::Trial::new(&context.cluster_autoscaler.groups);
         let iteration = program.clone().run_once(&seen.observation(now), &mut calls, &mut |_| 0);
@@ -243,9 +253,9 @@ fn work(context: &Context<'_>, program: &ClusterAutoscaler, seen: &observation::
 /// How long an iteration takes that has this to do, and whether a limit cut it.
 ///
 /// Deviation: scale-down's search for new places of pods is taken to cost what it did in the iteration before.
-fn took(context: &Context<'_>, work: Work, speed_percent: u32) -> (SimDuration, bool) {
+fn took(work: Work, speed_percent: u32) -> (SimDuration, bool) {
     let (estimates, cut) = work.estimates;
-    let took = model::around(work.nodes, context.cluster_autoscaler.last.1) + estimates;
+    let took = model::around(work.nodes, work.moved_pods) + estimates;
     (at_speed(took, speed_percent), cut)
 }
 
@@ -309,7 +319,8 @@ fn conclude(
     let (revision, reading) = (context.world.revision(), context.cluster_autoscaler.groups.version());
     let cut = iteration.scale_up.cut || iteration.scale_down.cut;
     let estimates = if seen.has_waiting_pods() { (iteration.scale_up.took, cut) } else { (SimDuration::ZERO, false) };
-    let work = Work { nodes: seen.node_count() as u64, estimates };
+    let down = &iteration.scale_down;
+    let work = Work { nodes: seen.node_count() as u64, moved_pods: down.moved_pods - down.left_alone_pods, estimates };
     context.cluster_autoscaler.settled = (until > now).then_some(Settled { revision, reading, until, work });
     carry_out(context, program, now, seen, &iteration);
 }

@@ -254,6 +254,7 @@ impl ClusterAutoscaler {
                 limits,
                 speed,
                 moved_pods: 0,
+                left_alone_pods: 0,
                 cut: false,
             };
             iteration.scale_down = work.run(in_cooldown);

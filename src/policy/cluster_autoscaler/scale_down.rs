@@ -78,6 +78,8 @@ pub struct ScaleDownReport {
     pub deletions: Vec<NodeDeletion>,
     /// Pods for which a new place was looked for.
     pub moved_pods: u64,
+    /// Those of them whose nodes turned out to have to stay: for a while nobody looks for places for them again.
+    pub left_alone_pods: u64,
     /// Whether the time for that was up before all nodes were looked at.
     pub cut: bool,
 }
@@ -180,6 +182,8 @@ pub(super) struct ScaleDown<'a> {
     pub(super) speed: Option<u32>,
     /// Pods for which a new place was looked for so far.
     pub(super) moved_pods: u64,
+    /// Those of them whose nodes turned out to have to stay.
+    pub(super) left_alone_pods: u64,
     /// Whether the time for that was up.
     pub(super) cut: bool,
 }
@@ -207,7 +211,14 @@ impl ScaleDown<'_> {
             let none = deletions.is_empty();
             (if none { ScaleDownResult::NoNodeDeleted } else { ScaleDownResult::NodeDeleteStarted }, deletions)
         };
-        ScaleDownReport { result, nodes, deletions, moved_pods: self.moved_pods, cut: self.cut }
+        ScaleDownReport {
+            result,
+            nodes,
+            deletions,
+            moved_pods: self.moved_pods,
+            left_alone_pods: self.left_alone_pods,
+            cut: self.cut,
+        }
     }
 
     /// Nodes of groups above their minimum.
@@ -428,6 +439,7 @@ impl ScaleDown<'_> {
             (findings[at].reason, findings[at].blocking) = (reason, pods.blocking);
             if reason.is_some() {
                 self.planner.unremovable_until.insert(node.id, until);
+                self.left_alone_pods += pods.movable.len() as u64;
                 continue;
             }
             let moved: Vec<_> =
