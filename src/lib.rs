@@ -110,6 +110,7 @@ pub mod actors;
 pub mod catalog;
 pub mod cli;
 pub mod cloud;
+pub mod cluster;
 pub mod domain;
 pub mod engine;
 pub mod experiment;

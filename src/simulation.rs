@@ -14,10 +14,11 @@ pub use resolve::{Resolved, resolve};
 
 use crate::actors::{self, Context, Setup};
 use crate::catalog::{Catalog, CatalogError};
+use crate::cluster::NodePhase;
 use crate::domain::{SimDuration, SimTime};
 use crate::engine::EventHash;
 use crate::scenario::{PolicyVariant, Scenario};
-use crate::world::{NodePhase, World};
+use crate::world::World;
 
 /// A simulation that can be stepped through.
 #[derive(Debug)]

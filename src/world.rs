@@ -1,7 +1,7 @@
-//! The simulated cluster: its state with indices, changed through named operations, and the record of what happened.
+//! The simulated cluster, changed through named operations, and the record of what happened to it.
 //!
-//! Every change goes through an operation that keeps the indices true and appends to the [`record`]. Actors read the
-//! state freely; nobody but an operation writes it.
+//! Every change goes through an operation that changes the [cluster](crate::cluster) and appends to the [`record`]. Actors read
+//! the cluster freely; nobody but an operation writes it.
 //!
 //! What must not live here: when something happens (`actors`), what ought to happen (`policy`), money (`cloud`).
 
@@ -13,40 +13,32 @@ pub mod node_operations;
 pub mod obstacles;
 pub mod pod_operations;
 pub mod record;
-pub mod state;
 
 pub use record::Record;
-pub use state::{DrawnNames, Node, NodePhase, Pod, PodPhase, Workload};
 
-use crate::domain::{NodeId, PodId, SimDuration, SimTime, WorkloadId};
+use std::ops::Deref;
+
+use crate::cluster::Cluster;
+use crate::domain::{PodId, SimDuration, SimTime, WorkloadId};
 use record::{Event, EventKind};
 
-/// The state of one simulated cluster.
+/// One simulated cluster, and what happened to it. Whoever holds it reads the cluster through it.
 #[derive(Debug, Default)]
 pub struct World {
-    pods: Vec<Pod>,
-    nodes: Vec<Node>,
-    workloads: Vec<Workload>,
-    live_nodes: Vec<NodeId>,
-    counts: Counts,
-    /// Whether some pod so far has cared where others are.
-    topology: bool,
-    /// Changes that leave no event behind.
-    unrecorded: u64,
-    /// Changes, with an event or without, that move no pod and touch no node; see [`World::placement_revision`].
-    bystanders: u64,
+    cluster: Cluster,
     record: Record,
+    /// Up to when the integrals of each node count.
+    settled: Vec<SimTime>,
+    /// The number of the next pod of each workload.
+    next_pods: Vec<u32>,
 }
 
-/// Pods of workloads other than DaemonSets, by state.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Counts {
-    /// Without a node.
-    pub pending: u32,
-    /// On a node, not Ready.
-    pub starting: u32,
-    /// Ready.
-    pub ready: u32,
+impl Deref for World {
+    type Target = Cluster;
+
+    fn deref(&self) -> &Cluster {
+        &self.cluster
+    }
 }
 
 /// Pods and events for which room is made for each hour of a run.
@@ -62,67 +54,16 @@ impl World {
         let micros = duration.as_micros().max(0);
         let hours = usize::try_from(micros / 3_600_000_000).unwrap_or(0).min(HOURS_MAX);
         let samples = usize::try_from(micros / sample_interval.as_micros().max(1)).unwrap_or(0).min(hours * 3_600);
-        let mut world = Self { pods: Vec::with_capacity(hours * PODS_AN_HOUR), ..Self::default() };
+        let mut world = Self { cluster: Cluster::with_capacity(hours * PODS_AN_HOUR), ..Self::default() };
         world.record.pods = Vec::with_capacity(hours * PODS_AN_HOUR);
         world.record.events = Vec::with_capacity(hours * EVENTS_AN_HOUR);
         world.record.samples = Vec::with_capacity(samples + 2);
         world
     }
 
-    /// The pod `id`, which may be gone.
-    pub fn pod(&self, id: PodId) -> &Pod {
-        &self.pods[id.index()]
-    }
-
     /// The name of a pod.
     pub fn pod_name(&self, id: PodId) -> &str {
         &self.record.pods[id.index()].name
-    }
-
-    /// The node `id`, which may be gone.
-    pub fn node(&self, id: NodeId) -> &Node {
-        &self.nodes[id.index()]
-    }
-
-    /// The id that the next node will have.
-    pub fn next_node(&self) -> NodeId {
-        NodeId::from_index(self.nodes.len())
-    }
-
-    /// The workload `id`.
-    pub fn workload(&self, id: WorkloadId) -> &Workload {
-        &self.workloads[id.index()]
-    }
-
-    /// All workloads with their ids.
-    pub fn workloads(&self) -> impl Iterator<Item = (WorkloadId, &Workload)> {
-        self.workloads.iter().enumerate().map(|(index, workload)| (WorkloadId::from_index(index), workload))
-    }
-
-    /// Nodes and node claims whose instance is not gone, in order of creation.
-    pub fn live_nodes(&self) -> &[NodeId] {
-        &self.live_nodes
-    }
-
-    /// Pods of workloads other than DaemonSets, by state.
-    pub fn counts(&self) -> Counts {
-        self.counts
-    }
-
-    /// Grows with every change of a pod, a node or a workload: while it stays the same, so do they.
-    pub fn revision(&self) -> u64 {
-        self.record.events.len() as u64 + self.unrecorded
-    }
-
-    /// Grows with every change of a node, of which pods it has, of what these ask for, and of whether they have ended or are on
-    /// their way out; not as pods come to be, start, or become Ready, nor as workloads are scaled.
-    pub fn placement_revision(&self) -> u64 {
-        self.revision() - self.bystanders
-    }
-
-    /// Whether any pod, or what pods are made from, has asked so far to be with others, apart from them or spread among them.
-    pub fn has_topology(&self) -> bool {
-        self.topology
     }
 
     /// What happened so far, for those who write it out.
@@ -132,7 +73,7 @@ impl World {
 
     /// Ends the simulation: the record is all that is left.
     pub fn into_record(mut self, now: SimTime) -> Record {
-        for id in std::mem::take(&mut self.live_nodes) {
+        for id in self.cluster.live_nodes().to_vec() {
             self.settle_node(id, now);
         }
         self.conclude_replicas(now);
@@ -163,68 +104,5 @@ impl World {
     /// Records a sample.
     pub fn note_sample(&mut self, sample: record::Sample) {
         self.record.samples.push(sample);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::World;
-    use super::node_operations::NewNode;
-    use super::pod_operations::NewWorkload;
-    use super::record::{EventKind, NodeOrigin, WorkloadKind};
-    use crate::domain::workload::ObjectName;
-    use crate::domain::{LabelSelector, Labels, SimDuration, SimTime, Symbol};
-
-    #[test]
-    fn placement_changes_as_pods_come_to_nodes_and_leave_them_and_not_as_they_start() {
-        let (mut world, at) = (World::default(), SimTime::ZERO);
-        let web = world.add_workload(NewWorkload {
-            name: ObjectName { namespace: Symbol::new("default"), name: Symbol::new("web") },
-            kind: WorkloadKind::Deployment,
-            selector: LabelSelector::default(),
-            template: std::sync::Arc::default(),
-            replicas: 1,
-            has_load: false,
-        });
-        let node = world.add_node(
-            NewNode {
-                name: "default-00001".to_owned(),
-                drawn: None,
-                origin: NodeOrigin::NodePool(Symbol::new("default")),
-                labels: Labels::new(),
-                taints: Vec::new(),
-                startup_taints: Vec::new(),
-                reason: String::new(),
-            },
-            at,
-        );
-        let mut seen = (world.revision(), world.placement_revision(), world.node(node).pods_revision);
-        let mut next = |world: &World| {
-            let before = seen;
-            seen = (world.revision(), world.placement_revision(), world.node(node).pods_revision);
-            (seen.0 > before.0, seen.1 > before.1, seen.2 > before.2)
-        };
-        let (all, none) = ((true, true, true), (true, false, false));
-        let pod = world.create_pod(web, None, at);
-        assert_eq!(next(&world), none, "it has no node yet");
-        world.mark_unschedulable(pod, at, String::new);
-        assert_eq!(next(&world), none);
-        world.bind_pod(pod, node, at);
-        assert_eq!(next(&world), all);
-        world.start_pod(pod, at);
-        world.ready_pod(pod, at);
-        assert_eq!(next(&world), none);
-        world.unready_pod(pod, at);
-        assert_eq!(next(&world), none);
-        world.restart_pod(pod, at, "out of memory");
-        assert_eq!(next(&world), none);
-        world.rescale(web, 2, at, EventKind::Rescaled, ("", ""));
-        assert_eq!(next(&world), none);
-        world.ready_node(node, at);
-        assert_eq!(next(&world), (true, true, false));
-        world.request_pod_deletion(pod, at, SimDuration::from_secs(30), true, "");
-        assert_eq!(next(&world), all);
-        world.remove_pod(pod, at);
-        assert_eq!(next(&world), all);
     }
 }

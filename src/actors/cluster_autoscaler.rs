@@ -29,12 +29,12 @@ use super::context::Context;
 use super::event::{Event, class};
 use super::scheduler_loop;
 use super::setup::{Autoscaler, Setup};
+use crate::cluster::{NodePhase, Position};
 use crate::domain::{NodeId, SimDuration, SimTime, Taint, TaintEffect, WorkloadId};
 use crate::engine::Streams;
 use crate::policy::cluster_autoscaler::{ClusterAutoscaler, DELETION_CANDIDATE, ExpanderInputs, Flags, Iteration};
 use crate::policy::controller_time::{at_speed, cluster_autoscaler as model};
 use crate::policy::kube_scheduler::PodVolumes;
-use crate::world::NodePhase;
 use crate::world::record::{ControllerLoop, EventKind};
 
 /// How long an iteration takes.
@@ -76,7 +76,7 @@ struct Thought {
     seen: observation::Seen,
     began: SimTime,
     /// The state of the cluster then.
-    revision: u64,
+    changed: Position,
     took: SimDuration,
 }
 
@@ -84,7 +84,7 @@ struct Thought {
 #[derive(Clone, Copy, Debug)]
 struct Settled {
     /// The state of the cluster.
-    revision: u64,
+    changed: Position,
     /// The state of the groups.
     reading: u64,
     /// When time alone may change a decision.
@@ -229,8 +229,8 @@ fn iterate_in_time(context: &mut Context<'_>, program: Box<ClusterAutoscaler>, n
     context.cluster_autoscaler.last.0 = took;
     match began {
         Some(seen) => {
-            let revision = context.world.revision();
-            context.cluster_autoscaler.thought = Some(Box::new(Thought { seen, began: now, revision, took }));
+            let changed = context.world.changed();
+            context.cluster_autoscaler.thought = Some(Box::new(Thought { seen, began: now, changed, took }));
             context.cluster_autoscaler.program = Some(program);
             context.queue.schedule_in(took, class::NODE_AUTOSCALER, Event::IterationConcluded);
         }
@@ -263,8 +263,8 @@ fn took(work: Work, speed_percent: u32) -> (SimDuration, bool) {
 pub(super) fn concluded(context: &mut Context<'_>, now: SimTime) {
     let Some(thought) = context.cluster_autoscaler.thought.take() else { return };
     let Some(mut program) = context.cluster_autoscaler.program.take() else { return };
-    let Thought { seen, began, revision, took } = *thought;
-    let unchanged = context.world.revision() == revision;
+    let Thought { seen, began, changed, took } = *thought;
+    let unchanged = context.world.changed() == changed;
     conclude(context, &mut program, now, (&seen, began));
     if !unchanged {
         context.cluster_autoscaler.settled = None;
@@ -285,7 +285,7 @@ fn plan_next(context: &mut Context<'_>, program: Box<ClusterAutoscaler>, began: 
 fn settled(context: &Context<'_>, now: SimTime) -> Option<Settled> {
     let own = &context.cluster_autoscaler;
     own.settled.filter(|settled| {
-        settled.revision == context.world.revision() && settled.reading == own.groups.version() && now < settled.until
+        settled.changed == context.world.changed() && settled.reading == own.groups.version() && now < settled.until
     })
 }
 
@@ -316,12 +316,12 @@ fn conclude(
     context.cluster_autoscaler.last.1 = iteration.scale_down.moved_pods;
     notes::record(context, program, seen, &iteration, now);
     let until = program.unchanged_until(&seen.observation(began), &iteration);
-    let (revision, reading) = (context.world.revision(), context.cluster_autoscaler.groups.version());
+    let (changed, reading) = (context.world.changed(), context.cluster_autoscaler.groups.version());
     let cut = iteration.scale_up.cut || iteration.scale_down.cut;
     let estimates = if seen.has_waiting_pods() { (iteration.scale_up.took, cut) } else { (SimDuration::ZERO, false) };
     let down = &iteration.scale_down;
     let work = Work { nodes: seen.node_count() as u64, moved_pods: down.moved_pods - down.left_alone_pods, estimates };
-    context.cluster_autoscaler.settled = (until > now).then_some(Settled { revision, reading, until, work });
+    context.cluster_autoscaler.settled = (until > now).then_some(Settled { changed, reading, until, work });
     carry_out(context, program, now, seen, &iteration);
 }
 

@@ -13,9 +13,9 @@ use super::event::{Event, class};
 use super::{karpenter, kubelet, node_groups, node_life, scheduler_loop, termination_handler, zone_outage};
 use crate::cloud::Pool;
 use crate::cloud::faults::{FaultKind, NOTICE, PoolSelector, Struck, Victims};
+use crate::cluster::NodePhase;
 use crate::domain::taints::TaintEffect;
 use crate::domain::{NodeId, SimDuration, SimTime, Symbol, Taint, well_known};
-use crate::world::NodePhase;
 use crate::world::record::{EventKind, NodeEnd, NodeOrigin};
 
 /// Pools that have been launched from, so that their events are on the queue.

@@ -13,6 +13,8 @@ use super::triggers::{self, TriggerMemory};
 use super::workload_controllers::jobs::fails;
 use super::workload_controllers::may_call;
 use super::{keda_loop, kubelet, scheduler_loop};
+use crate::cluster::NewWorkload;
+use crate::cluster::PodPhase;
 use crate::domain::hpa::MetricTarget;
 use crate::domain::pod::PodPhase as ReportedPhase;
 use crate::domain::workload::{JobSpec, ObjectName};
@@ -21,8 +23,6 @@ use crate::policy::replicas::keda::{
     JobPodView, JobTrigger, combine, is_pending, plan_jobs, target_of, trigger_maximum, trigger_metric_name,
 };
 use crate::policy::workloads::{JobEnd, JobStep, JobView, job_step, retry_delay};
-use crate::world::PodPhase;
-use crate::world::pod_operations::NewWorkload;
 use crate::world::record::{EventKind, WorkloadKind};
 
 /// How long a pod runs that finds nothing to take.
@@ -93,17 +93,19 @@ pub(super) fn apply<'s>(context: &mut Context<'s>, now: SimTime, plan: &'s JobPl
         context.world.note(now, EventKind::ManifestApplied, Some(workload), format!("ScaledJob {name}"));
         return;
     }
-    let workload = context.world.add_workload(NewWorkload {
-        name,
-        kind: WorkloadKind::ScaledJob,
-        selector: crate::domain::LabelSelector {
-            match_labels: plan.job.job.template.labels.clone(),
-            expressions: Vec::new(),
+    let workload = context.world.add_workload(
+        NewWorkload {
+            name,
+            kind: WorkloadKind::ScaledJob,
+            selector: crate::domain::LabelSelector {
+                match_labels: plan.job.job.template.labels.clone(),
+                expressions: Vec::new(),
+            },
+            template: plan.job.job.template.clone(),
+            replicas: 0,
         },
-        template: plan.job.job.template.clone(),
-        replicas: 0,
-        has_load: false,
-    });
+        false,
+    );
     context.world.note(now, EventKind::ManifestApplied, Some(workload), format!("ScaledJob {name}"));
     let memory = vec![TriggerMemory::default(); triggers];
     let drift = Drift::of_poll(&context.streams, &name.to_string());

@@ -215,7 +215,7 @@ pub(super) fn claim_failed(context: &mut Context<'_>, now: SimTime, node: NodeId
 
 /// Somebody deletes a claim.
 pub(super) fn delete_claim(context: &mut Context<'_>, now: SimTime, node: NodeId) {
-    if context.world.node(node).phase < crate::world::NodePhase::Terminating {
+    if context.world.node(node).phase < crate::cluster::NodePhase::Terminating {
         termination::begin(context, now, node, NodeEnd::Deleted, "its NodeClaim was deleted");
     }
 }

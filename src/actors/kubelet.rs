@@ -16,10 +16,10 @@ use super::{
     cpu_shares, karpenter, load_loop, metrics_server, pod_trace, probes, queue_loop, replay, scheduler_loop, volumes,
     workload_controllers,
 };
+use crate::cluster::{NodePhase, PodPhase};
 use crate::domain::{NodeId, PodId, SimDuration, SimTime, Symbol};
 use crate::scenario::definition::ImageSettings;
 use crate::world::record::EventKind;
-use crate::world::{NodePhase, PodPhase};
 
 /// From the pull's begin to the first byte: registry and manifests.
 const PULL_OVERHEAD: SimDuration = SimDuration::from_millis(1_500);

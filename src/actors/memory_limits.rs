@@ -6,8 +6,8 @@
 use super::context::Context;
 use super::event::{Event, class};
 use super::{metrics_server, restarts};
+use crate::cluster::PodPhase;
 use crate::domain::{PodId, SimDuration, SimTime};
-use crate::world::PodPhase;
 
 /// Between two looks at the containers of a workload.
 const LOOK: SimDuration = SimDuration::from_secs(10);

@@ -22,12 +22,12 @@ use super::event::{Event, class};
 use super::load_loop::{self, LoadLoop};
 use super::queue_loop::QueueLoop;
 use super::setup::{Action, LoadPlan, Setup, Step};
+use crate::cluster::{NodePhase, PodPhase};
 use crate::domain::external_metrics::{ExternalMetric, ExternalSubject};
 use crate::domain::workload::ObjectName;
 use crate::domain::{NodeId, PodId, PodSpec, ResourceName, SimDuration, SimTime, WorkloadId};
 use crate::engine::Streams;
 use crate::policy::replicas::hpa::{Sample, pod_request_milli};
-use crate::world::{NodePhase, PodPhase};
 
 /// Time between two readings of a node as the manifest ships it.
 const SHIPPED_RESOLUTION: SimDuration = SimDuration::from_secs(15);

@@ -4,8 +4,8 @@
 //! In a replayed case names are as recorded.
 
 use super::context::Context;
+use crate::cluster::DrawnNames;
 use crate::domain::Symbol;
-use crate::world::DrawnNames;
 
 /// The letters of generated names.
 ///

@@ -18,10 +18,10 @@ use super::setup::Setup;
 use super::{interruption, metrics_server, names, node_life, scheduler_loop, zone_outage};
 use crate::cloud::autoscaling::{AutoScaling, EndReason, GroupSpec};
 use crate::cloud::{ApiError, BootStages, BootTimes, CloudProvider, InstanceId};
+use crate::cluster::NewNode;
+use crate::cluster::NodePhase;
 use crate::domain::{Labels, NodeGroup, NodeId, SimDuration, SimTime, Symbol};
 use crate::engine::Streams;
-use crate::world::NodePhase;
-use crate::world::node_operations::NewNode;
 use crate::world::record::{EventKind, NodeOrigin};
 
 /// Status checks come every minute; of two that fail EC2 makes an impaired instance.
@@ -99,9 +99,9 @@ fn add_node(context: &mut Context<'_>, now: SimTime, group: usize, instance: Ins
             labels: spec.labels.clone(),
             taints: spec.taints.clone(),
             startup_taints: Vec::new(),
-            reason: "desired size of the node group".to_owned(),
         },
         now,
+        "desired size of the node group",
     );
     let launched = *context.ec2.instance(instance);
     let offer = node_life::real_offer(context, node, launched.pool.instance_type);

@@ -8,13 +8,13 @@ use super::{
     zone_outage,
 };
 use crate::cloud::{BootFate, Pool};
+use crate::cluster::NodePhase;
 use crate::domain::node_pool::KubeletConfig;
 use crate::domain::taints::TaintEffect;
 use crate::domain::{
     HourlyRate, Labels, NodeClass, NodeId, Resources, SimDuration, SimTime, Symbol, Taint, well_known,
 };
 use crate::policy::instance_types::{RealNode, kubelet_of, real_node};
-use crate::world::NodePhase;
 use crate::world::node_operations::LaunchFacts;
 use crate::world::record::NodeOrigin;
 

@@ -8,10 +8,10 @@ use super::context::Context;
 use super::event::{Event, class};
 use super::kubelet;
 use super::workload_controllers::bare_pods;
+use crate::cluster::NewWorkload;
 use crate::domain::workload::ObjectName;
 use crate::domain::{LabelSelector, PodId, SimDuration, SimTime, Symbol, WorkloadId};
 use crate::scenario::definition::{PodTrace, TraceEnd};
-use crate::world::pod_operations::NewWorkload;
 use crate::world::record::{EventKind, WorkloadKind};
 
 /// From the loss of a pod to its replacement.
@@ -34,15 +34,17 @@ pub(super) fn begin(context: &mut Context<'_>) {
     let setup = context.setup;
     let Some(trace) = setup.pod_trace.as_deref() else { return };
     let [first, others @ ..] = trace.templates.as_slice() else { return };
-    let workload = context.world.add_workload(NewWorkload {
-        name: ObjectName { namespace: trace.namespace, name: Symbol::new("(trace)") },
-        kind: WorkloadKind::Pods,
-        // It selects nothing: the owners of its pods are not known.
-        selector: LabelSelector::default(),
-        template: first.clone(),
-        replicas: 0,
-        has_load: false,
-    });
+    let workload = context.world.add_workload(
+        NewWorkload {
+            name: ObjectName { namespace: trace.namespace, name: Symbol::new("(trace)") },
+            kind: WorkloadKind::Pods,
+            // It selects nothing: the owners of its pods are not known.
+            selector: LabelSelector::default(),
+            template: first.clone(),
+            replicas: 0,
+        },
+        false,
+    );
     for template in others {
         context.world.add_revision(workload, template.clone());
     }

@@ -9,9 +9,9 @@
 use super::context::Context;
 use super::event::{Event, class};
 use super::{kubelet, restarts};
+use crate::cluster::PodPhase;
 use crate::domain::pod::{Container, Probe};
 use crate::domain::{PodId, SimDuration, SimTime};
-use crate::world::PodPhase;
 use crate::world::record::WorkloadKind;
 
 /// When a probe has succeeded as often as it has to, for an application that answers after `answers`: probes come one period

@@ -14,12 +14,12 @@ mod counters;
 use super::context::Context;
 use super::event::{Event, class};
 use super::setup::{PrometheusPlan, SeriesPlan};
+use crate::cluster::PodPhase;
 use crate::domain::labels::Labels;
 use crate::domain::{PodId, SimDuration, SimTime, Symbol, WorkloadId};
 use crate::policy::replicas::keda::QueryResult;
 use crate::policy::replicas::promql::{Element, LOOKBACK, Point, Query, QueryValue, SeriesSource, SeriesView};
 use crate::scenario::definition::{SeriesKind, SeriesOwner};
-use crate::world::PodPhase;
 
 pub(super) use counters::RequestCounters;
 

@@ -14,6 +14,7 @@ use super::context::Context;
 use super::drift::Drift;
 use super::event::{Event, class};
 use super::workload_controllers;
+use crate::cluster::PodPhase;
 use crate::domain::hpa::{HorizontalPodAutoscaler, MetricSource, MetricSpec, MetricTarget};
 use crate::domain::pod::PodPhase as ReportedPhase;
 use crate::domain::words::rounded;
@@ -23,7 +24,6 @@ use crate::policy::replicas::hpa::{
     self, HpaDecision, HpaParameters, HpaState, HpaView, MetricProblem, MetricReading, PodView, Proposal,
     ReadyCondition, Reported, SelectorProblem, SettledPods, effective_metrics,
 };
-use crate::world::PodPhase;
 use crate::world::record::{EventKind, MetricFacts, MetricSample, MetricUnit};
 
 use reading::{Read, Reading, read_metrics};

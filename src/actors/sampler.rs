@@ -2,8 +2,8 @@
 
 use super::context::Context;
 use super::event::{Event, class};
+use crate::cluster::NodePhase;
 use crate::domain::{SimTime, WorkloadId, well_known};
-use crate::world::NodePhase;
 use crate::world::record::{Sample, WorkloadKind, WorkloadSample};
 
 /// The first sample is taken at the start.

@@ -18,6 +18,7 @@ use super::drift::until_beat;
 use super::event::{Event, class};
 use super::setup::Setup;
 use super::{cluster_autoscaler, karpenter, kubelet, replay, volumes};
+use crate::cluster::{NodePhase, PodPhase};
 use crate::domain::{KubernetesVersion, NodeId, PodId, SimDuration, SimTime, WorkloadId, well_known};
 use crate::engine::{Streams, TimerId};
 use crate::policy::kube_scheduler::events::{ClusterEvent, may_help};
@@ -30,7 +31,6 @@ use crate::policy::kube_scheduler::{
     TieBreak, Unschedulable, evaluate,
 };
 use crate::world::record::WorkloadKind;
-use crate::world::{NodePhase, PodPhase};
 
 /// What one attempt costs: a thousand in a second, of which the client lets far fewer through (assumed).
 const CYCLE: SimDuration = SimDuration::from_millis(1);

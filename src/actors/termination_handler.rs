@@ -10,9 +10,9 @@
 use super::context::Context;
 use super::event::{Event, class};
 use super::{node_groups, scheduler_loop};
+use crate::cluster::NodePhase;
 use crate::domain::taints::TaintEffect;
 use crate::domain::{NodeId, RebalanceReaction, SimDuration, SimTime, Taint, well_known};
-use crate::world::NodePhase;
 use crate::world::record::EventKind;
 
 /// Between two looks at the instance's metadata.

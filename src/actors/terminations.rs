@@ -10,8 +10,8 @@ use super::context::Context;
 use super::event::{Event, class};
 use super::{kubelet, node_life};
 use crate::cloud::{ApiError, CloudProvider, InstanceFilter, InstanceId};
+use crate::cluster::NodePhase;
 use crate::domain::{KarpenterVersion, NodeId, SimDuration, SimTime};
-use crate::world::NodePhase;
 use crate::world::record::{EventKind, NodeOrigin};
 
 /// Instances of one call.

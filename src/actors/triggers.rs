@@ -8,10 +8,10 @@ use std::collections::BTreeSet;
 use super::context::Context;
 use super::prometheus;
 use super::setup::{TriggerReader, TriggerSources};
+use crate::cluster::PodPhase;
 use crate::domain::keda::TriggerSource;
 use crate::domain::{LabelSelector, NodeId, SimDuration, SimTime, Symbol};
 use crate::policy::replicas::keda::{CronWindow, Partition, QueueFigures, SourceReading, TriggerValue, trigger_value};
-use crate::world::PodPhase;
 
 /// What is remembered of one trigger between reads.
 #[derive(Clone, Debug, Default)]

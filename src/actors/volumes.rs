@@ -18,13 +18,13 @@ use super::event::{Event, class};
 use super::kubelet;
 use super::setup::Setup;
 use crate::cloud::billing::disks::Disk;
+use crate::cluster::PodPhase;
 use crate::domain::pod::{ClaimSource, NodeSelectorExpression, NodeSelectorTerm, VolumeRef};
 use crate::domain::requirements::Operator;
 use crate::domain::volumes::{PersistentVolume, PersistentVolumeClaim, Storage, StorageClass, VolumeBindingMode};
 use crate::domain::{Labels, NodeId, PodId, SimDuration, SimTime, Symbol, well_known};
 use crate::policy::instance_types::ebs_attach_limit;
 use crate::policy::kube_scheduler::PodVolumes;
-use crate::world::PodPhase;
 use crate::world::record::EventKind;
 
 /// From a claim's first pod being placed to its volume being made: assumed.

@@ -20,14 +20,14 @@ use super::context::{Context, Jitter};
 use super::event::{Event, class};
 use super::setup::Setup;
 use super::{job_loop, kubelet, pod_trace, replay, scheduler_loop};
+use crate::cluster::NewWorkload;
+use crate::cluster::PodPhase;
 use crate::domain::controller_time::{CallRate, ControllerManagerTime};
 use crate::domain::pod::{OwnerKind, PodPhase as ReportedPhase};
 use crate::domain::workload::ObjectName;
 use crate::domain::{LabelSelector, NodeId, PodId, PodSpec, SimDuration, SimTime, WorkloadId, well_known};
 use crate::policy::workloads::{VictimView, slow_start_batches, victims};
-use crate::world::PodPhase;
 use crate::world::controller_loops::LimitFacts;
-use crate::world::pod_operations::NewWorkload;
 use crate::world::record::WorkloadKind;
 
 /// From a change to the controller's answer, in the mean; each lies within a half of it.
@@ -109,14 +109,11 @@ fn begin_workload(
     (owner, replicas): (OwnerKind, u32),
 ) -> (WorkloadId, Arc<PodSpec>) {
     let template = Arc::new(owned_template(template, owner));
-    let workload = context.world.add_workload(NewWorkload {
-        name,
-        kind,
-        selector: selector.clone(),
-        template: Arc::clone(&template),
-        replicas,
-        has_load: context.loads.iter().any(|load| load.workload == name),
-    });
+    let has_load = context.loads.iter().any(|load| load.workload == name);
+    let workload = context.world.add_workload(
+        NewWorkload { name, kind, selector: selector.clone(), template: Arc::clone(&template), replicas },
+        has_load,
+    );
     context.world.count_replicas(workload, now);
     kubelet::note_applied(context, now, workload, kind.as_str());
     (workload, template)

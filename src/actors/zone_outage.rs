@@ -16,10 +16,10 @@ use std::collections::BTreeMap;
 use super::context::Context;
 use super::event::{Event, class};
 use super::{karpenter, kubelet, node_groups, scheduler_loop};
+use crate::cluster::{NodePhase, PodPhase};
 use crate::domain::taints::TaintEffect;
 use crate::domain::{KubernetesVersion, NodeId, PodId, SimDuration, SimTime, Symbol, Taint, well_known};
 use crate::policy::disruption::ConditionStatus;
-use crate::world::{NodePhase, PodPhase};
 
 /// How long an unrenewed lease is taken for a hiccup (`--node-monitor-grace-period`), by release.
 fn grace(version: KubernetesVersion) -> SimDuration {

@@ -103,7 +103,7 @@ impl AvailabilityFacts {
 impl World {
     /// The replicas that a workload wants, or those that are Ready, have changed: counts them so from `at` on.
     pub fn count_replicas(&mut self, workload: WorkloadId, at: SimTime) {
-        let state = &self.workloads[workload.index()];
+        let state = self.cluster.workload(workload);
         let (wanted, ready) = (state.replicas, state.ready);
         self.record.availability[workload.index()].change(at, wanted, ready);
     }

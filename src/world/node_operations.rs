@@ -1,30 +1,9 @@
 //! What can happen to a node.
 
 use super::World;
-use super::record::{ClaimFacts, Event, EventKind, NodeEnd, NodeFacts, NodeOrigin};
-use super::state::{DrawnNames, Node, NodePhase};
-use crate::domain::{
-    Currency, HourlyRate, KubernetesVersion, Labels, NodeId, Resources, SimTime, Symbol, Taint, well_known,
-};
-
-/// A node claim (or a node group's instance) about to come to be.
-#[derive(Clone, Debug)]
-pub struct NewNode {
-    /// Name, by which reports call it.
-    pub name: String,
-    /// The names that API server and EC2 gave, if they bear on decisions.
-    pub drawn: Option<DrawnNames>,
-    /// What asked for it.
-    pub origin: NodeOrigin,
-    /// Labels known before launch.
-    pub labels: Labels,
-    /// Taints that it keeps.
-    pub taints: Vec<Taint>,
-    /// Taints that it starts with.
-    pub startup_taints: Vec<Taint>,
-    /// Why it was asked for.
-    pub reason: String,
-}
+use super::record::{ClaimFacts, Event, EventKind, NodeEnd, NodeFacts};
+use crate::cluster::NewNode;
+use crate::domain::{Currency, HourlyRate, KubernetesVersion, Labels, NodeId, Resources, SimTime, Symbol, Taint};
 
 /// What EC2 answered.
 #[derive(Clone, Debug)]
@@ -50,9 +29,8 @@ pub struct LaunchFacts {
 }
 
 impl World {
-    /// Adds a node claim.
-    pub fn add_node(&mut self, new: NewNode, at: SimTime) -> NodeId {
-        let id = NodeId::from_index(self.nodes.len());
+    /// Adds a node claim, made for this reason.
+    pub fn add_node(&mut self, new: NewNode, at: SimTime, reason: &str) -> NodeId {
         self.record.nodes.push(NodeFacts {
             name: new.name.clone(),
             origin: new.origin,
@@ -81,28 +59,9 @@ impl World {
             claim: None,
             image_bytes: 0,
         });
-        self.nodes.push(Node {
-            name: Symbol::new(&new.name),
-            drawn: new.drawn,
-            origin: new.origin,
-            labels: new.labels,
-            annotations: Labels::new(),
-            taints: new.taints,
-            startup_taints: new.startup_taints,
-            capacity: Resources::new(),
-            allocatable: Resources::new(),
-            phase: NodePhase::Claimed,
-            ready: false,
-            initialized: false,
-            created: at,
-            deletion_requested: None,
-            pods: Vec::new(),
-            pods_revision: 0,
-            requested: Resources::new(),
-            settled: at,
-        });
-        self.live_nodes.push(id);
-        self.node_event(at, EventKind::ClaimCreated, id, &new.reason);
+        self.settled.push(at);
+        let id = self.cluster.add_node(new, at);
+        self.node_event(at, EventKind::ClaimCreated, id, reason);
         id
     }
 
@@ -118,11 +77,7 @@ impl World {
 
     /// EC2 answered with an instance.
     pub fn launch_node(&mut self, id: NodeId, launch: &LaunchFacts, at: SimTime) {
-        let node = &mut self.nodes[id.index()];
-        node.phase = NodePhase::Launched;
-        node.labels.extend(&launch.labels);
-        node.capacity = launch.capacity.clone();
-        node.allocatable = launch.allocatable.clone();
+        self.cluster.launch_node(id, &launch.labels, launch.capacity.clone(), launch.allocatable.clone());
         let facts = &mut self.record.nodes[id.index()];
         facts.launched = Some(at);
         facts.instance_type = Some(launch.instance_type);
@@ -154,7 +109,7 @@ impl World {
         let facts = &mut self.record.nodes[id.index()];
         facts.end = Some(NodeEnd::LaunchFailed);
         facts.terminated = Some(at);
-        self.forget_node(id);
+        self.cluster.remove_node(id);
     }
 
     /// The instance is running: billing begins.
@@ -172,27 +127,18 @@ impl World {
         taints: &[Taint],
         at: SimTime,
     ) {
-        let node = &mut self.nodes[id.index()];
-        node.phase = NodePhase::Registered;
-        node.labels.set(well_known::HOSTNAME, node.name);
-        for taint in taints {
-            if !node.taints.contains(taint) {
-                node.taints.push(*taint);
-            }
-        }
         let facts = &mut self.record.nodes[id.index()];
         facts.registered = Some(at);
         facts.capacity = capacity.clone();
         facts.allocatable = allocatable.clone();
-        node.capacity = capacity;
-        node.allocatable = allocatable;
+        self.cluster.register_node(id, capacity, allocatable, taints);
         self.node_event(at, EventKind::NodeRegistered, id, "");
     }
 
     /// The node is Ready.
     pub fn ready_node(&mut self, id: NodeId, at: SimTime) {
         self.settle_node(id, at);
-        self.nodes[id.index()].ready = true;
+        self.cluster.set_ready(id, true);
         self.record.nodes[id.index()].ready.get_or_insert(at);
         self.node_event(at, EventKind::NodeReady, id, "");
     }
@@ -200,73 +146,60 @@ impl World {
     /// The node has not been heard of for too long.
     pub fn lose_node(&mut self, id: NodeId, at: SimTime) {
         self.settle_node(id, at);
-        self.nodes[id.index()].ready = false;
+        self.cluster.set_ready(id, false);
         self.node_event(at, EventKind::NodeUnreachable, id, "");
     }
 
     /// A node that was lost is heard of again: it is Ready if it ever was.
     pub fn regain_node(&mut self, id: NodeId, at: SimTime) {
         self.settle_node(id, at);
-        self.nodes[id.index()].ready = self.record.nodes[id.index()].ready.is_some();
+        let was_ready = self.record.nodes[id.index()].ready.is_some();
+        self.cluster.set_ready(id, was_ready);
         self.node_event(at, EventKind::NodeReachable, id, "");
     }
 
     /// The node no longer reports Ready.
     pub fn unready_node(&mut self, id: NodeId, at: SimTime) {
         self.settle_node(id, at);
-        self.nodes[id.index()].ready = false;
+        self.cluster.set_ready(id, false);
         self.node_event(at, EventKind::NodeNotReady, id, "");
     }
 
     /// Sets or removes an annotation.
     pub fn annotate_node(&mut self, id: NodeId, key: Symbol, value: Option<Symbol>) {
-        self.unrecorded += 1;
-        let annotations = &mut self.nodes[id.index()].annotations;
-        match value {
-            Some(value) => annotations.set(key, value),
-            None => annotations.remove(key),
-        }
+        self.cluster.annotate_node(id, key, value);
     }
 
     /// Replaces all labels.
     pub fn relabel_node(&mut self, id: NodeId, labels: Labels) {
-        self.nodes[id.index()].labels = labels;
-        self.unrecorded += 1;
+        self.cluster.relabel_node(id, labels);
     }
 
     /// Replaces all taints.
     pub fn set_taints(&mut self, id: NodeId, taints: Vec<Taint>) {
-        self.nodes[id.index()].taints = taints;
-        self.unrecorded += 1;
+        self.cluster.set_taints(id, taints);
     }
 
     /// Karpenter counts the node as initialized.
     pub fn initialize_node(&mut self, id: NodeId, at: SimTime) {
-        let node = &mut self.nodes[id.index()];
-        node.initialized = true;
-        node.labels.set(well_known::NODE_INITIALIZED, well_known::TRUE);
+        self.cluster.initialize_node(id);
         self.record.nodes[id.index()].initialized = Some(at);
         self.node_event(at, EventKind::NodeInitialized, id, "");
     }
 
-    /// Adds a taint.
+    /// Adds a taint, unless the node has it.
     pub fn taint_node(&mut self, id: NodeId, taint: Taint) {
-        let node = &mut self.nodes[id.index()];
-        if !node.taints.contains(&taint) {
-            node.taints.push(taint);
-            self.unrecorded += 1;
-        }
+        self.cluster.taint_node(id, taint);
     }
 
     /// Removes every taint with this key.
     pub fn untaint_node(&mut self, id: NodeId, key: Symbol) {
-        self.nodes[id.index()].taints.retain(|taint| taint.key != key);
-        self.unrecorded += 1;
+        self.cluster.untaint_node(id, key);
     }
 
     /// The node's removal is decided. One whose instance EC2 has taken before ended by that, whoever clears it away.
     pub fn disrupt_node(&mut self, id: NodeId, end: NodeEnd, at: SimTime, reason: &str) {
-        self.nodes[id.index()].deletion_requested = Some(at);
+        self.cluster.set_deletion_requested(id, Some(at));
         let facts = &mut self.record.nodes[id.index()];
         facts.deletion_requested = Some(at);
         if !is_reclaimed(facts) {
@@ -277,13 +210,12 @@ impl World {
 
     /// The node stays after all: what had been decided about its end is forgotten.
     pub fn spare_node(&mut self, id: NodeId) {
-        self.nodes[id.index()].deletion_requested = None;
+        self.cluster.set_deletion_requested(id, None);
         let facts = &mut self.record.nodes[id.index()];
         (facts.deletion_requested, facts.drained) = (None, None);
         if !is_reclaimed(facts) {
             facts.end = None;
         }
-        self.unrecorded += 1;
     }
 
     /// The last pod that had to leave the node is gone.
@@ -295,9 +227,7 @@ impl World {
     /// The instance leaves `running`: billing ends.
     pub fn terminate_instance(&mut self, id: NodeId, at: SimTime) {
         self.settle_node(id, at);
-        let node = &mut self.nodes[id.index()];
-        node.phase = NodePhase::Terminating;
-        node.ready = false;
+        self.cluster.terminate_node(id);
         self.record.nodes[id.index()].terminating = Some(at);
         self.node_event(at, EventKind::InstanceTerminating, id, "");
     }
@@ -305,9 +235,7 @@ impl World {
     /// EC2 takes the instance: billing ends, and whatever runs on it is cut off.
     pub fn reclaim_instance(&mut self, id: NodeId, at: SimTime, kind: EventKind, end: NodeEnd, why: &str) {
         self.settle_node(id, at);
-        let node = &mut self.nodes[id.index()];
-        node.phase = NodePhase::Terminating;
-        node.ready = false;
+        self.cluster.terminate_node(id);
         let facts = &mut self.record.nodes[id.index()];
         facts.terminating = Some(at);
         facts.end = Some(end);
@@ -316,7 +244,7 @@ impl World {
 
     /// EC2 gives up a launch that it had accepted: the instance never runs.
     pub fn abort_instance(&mut self, id: NodeId, at: SimTime) {
-        self.nodes[id.index()].phase = NodePhase::Terminating;
+        self.cluster.terminate_node(id);
         let facts = &mut self.record.nodes[id.index()];
         facts.terminating = Some(at);
         facts.end = Some(NodeEnd::Aborted);
@@ -327,7 +255,7 @@ impl World {
     pub fn remove_node(&mut self, id: NodeId, at: SimTime) {
         self.record.nodes[id.index()].terminated = Some(at);
         self.node_event(at, EventKind::InstanceTerminated, id, "");
-        self.forget_node(id);
+        self.cluster.remove_node(id);
     }
 
     /// Records that something was noticed about a node.
@@ -337,9 +265,9 @@ impl World {
 
     /// Brings the integrals of what is requested on a Ready node up to `at`.
     pub(super) fn settle_node(&mut self, id: NodeId, at: SimTime) {
-        let node = &mut self.nodes[id.index()];
-        let span = i128::from(at.saturating_since(node.settled).as_micros());
-        node.settled = node.settled.max(at);
+        let (node, settled) = (self.cluster.node(id), &mut self.settled[id.index()]);
+        let span = i128::from(at.saturating_since(*settled).as_micros());
+        *settled = at.max(*settled);
         if node.ready {
             let facts = &mut self.record.nodes[id.index()];
             facts.requested_cpu += span * i128::from(node.requested.cpu_milli());
@@ -352,11 +280,6 @@ impl World {
                 }
             }
         }
-    }
-
-    fn forget_node(&mut self, id: NodeId) {
-        self.nodes[id.index()].phase = NodePhase::Gone;
-        self.live_nodes.retain(|&live| live != id);
     }
 
     fn node_event(&mut self, at: SimTime, kind: EventKind, id: NodeId, message: &str) {

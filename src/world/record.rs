@@ -8,6 +8,7 @@ pub use super::commands::{CommandFacts, CommandId, ReplacementFacts, reason_text
 pub use super::controller_loops::{ControllerLoop, ControllerLoops, LoopFacts};
 pub use super::event_kind::EventKind;
 pub use super::obstacles::Obstacles;
+pub use crate::cluster::{NodeOrigin, WorkloadKind};
 
 use std::sync::Arc;
 
@@ -44,40 +45,6 @@ pub struct Record {
     pub events: Vec<Event>,
     /// The cluster at regular instants.
     pub samples: Vec<Sample>,
-}
-
-/// What a workload is.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum WorkloadKind {
-    /// A Deployment.
-    Deployment,
-    /// A DaemonSet.
-    DaemonSet,
-    /// A ScaledJob of KEDA with its Jobs.
-    ScaledJob,
-    /// A StatefulSet.
-    StatefulSet,
-    /// A Job.
-    Job,
-    /// A CronJob with its Jobs.
-    CronJob,
-    /// The pods of a namespace that nothing controls.
-    Pods,
-}
-
-impl WorkloadKind {
-    /// The Kubernetes kind.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Deployment => "Deployment",
-            Self::DaemonSet => "DaemonSet",
-            Self::ScaledJob => "ScaledJob",
-            Self::StatefulSet => "StatefulSet",
-            Self::Job => "Job",
-            Self::CronJob => "CronJob",
-            Self::Pods => "Pod",
-        }
-    }
 }
 
 /// A workload that took part.
@@ -182,24 +149,6 @@ pub struct PodFacts {
     pub evicted: bool,
     /// The grace period that its deletion gave it.
     pub grace: Option<SimDuration>,
-}
-
-/// Where a node came from.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum NodeOrigin {
-    /// A managed node group.
-    NodeGroup(Symbol),
-    /// A Karpenter NodePool.
-    NodePool(Symbol),
-}
-
-impl NodeOrigin {
-    /// The name of the node group or NodePool.
-    pub const fn name(self) -> Symbol {
-        match self {
-            Self::NodeGroup(name) | Self::NodePool(name) => name,
-        }
-    }
 }
 
 /// Why a node's life ended.

@@ -4,9 +4,10 @@
 use std::path::{Path, PathBuf};
 
 /// The rooms, lowest first.
-const ROOMS: [&str; 13] = [
+const ROOMS: [&str; 14] = [
     "domain",
     "catalog",
+    "cluster",
     "policy",
     "engine",
     "world",

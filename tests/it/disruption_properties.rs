@@ -4,12 +4,13 @@
 use std::fmt::Write;
 
 use nodecast::catalog::Catalog;
+use nodecast::cluster::NodePhase;
 use nodecast::domain::node_pool::DisruptionReason;
 use nodecast::domain::{HourlyRate, NodeId, SimDuration, SimTime, well_known};
 use nodecast::scenario::Scenario;
 use nodecast::simulation::{Resolved, Simulation, resolve};
+use nodecast::world::World;
 use nodecast::world::record::{EventKind, WorkloadKind};
-use nodecast::world::{NodePhase, World};
 use proptest::prelude::{Strategy, any, prop, proptest};
 use proptest::test_runner::Config;
 

@@ -4,13 +4,14 @@ use std::fmt::Write;
 use std::path::Path;
 
 use nodecast::catalog::Catalog;
+use nodecast::cluster::{NodePhase, PodPhase};
 use nodecast::domain::taints::{TaintEffect, first_untolerated};
 use nodecast::domain::{NodeId, SimDuration, SimTime};
 use nodecast::engine::Streams;
 use nodecast::scenario::Scenario;
 use nodecast::simulation::{self, Outcome, Simulation, resolve};
+use nodecast::world::World;
 use nodecast::world::record::{EventKind, NodeEnd};
-use nodecast::world::{NodePhase, PodPhase, World};
 
 /// Loads a scenario written as text, with one file of manifests beside it.
 fn load(directory: &Path, scenario: &str, manifests: &str) -> Scenario {

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use super::groups::KnownGroup;
 use crate::actors::context::Context;
 use crate::actors::{karpenter, scheduler_loop, volumes};
+use crate::cluster::{NodePhase, PodPhase};
 use crate::domain::pod::PodPhase as ReportedPhase;
 use crate::domain::{Labels, NodeId, PodId, PodSpec, SimDuration, SimTime, WorkloadId, well_known};
 use crate::policy::cluster_autoscaler::templates::kubelet_labels;
@@ -18,7 +19,6 @@ use crate::policy::cluster_autoscaler::view::{
 use crate::policy::cluster_autoscaler::{Flags, Observation, TO_BE_DELETED};
 use crate::policy::kube_scheduler::PodVolumes;
 use crate::world::record::WorkloadKind;
-use crate::world::{NodePhase, PodPhase};
 
 /// How long nodes that are there from the start have been there.
 const BEFORE_START: SimDuration = SimDuration::from_secs(3_600);

@@ -8,11 +8,11 @@ use super::observation::{budgets, pod_view};
 use crate::actors::context::Context;
 use crate::actors::event::{Event, class};
 use crate::actors::{karpenter, scheduler_loop};
+use crate::cluster::NodePhase;
 use crate::domain::{NodeId, PodId, SimDuration, SimTime, Symbol, Taint, TaintEffect, well_known};
 use crate::policy::cluster_autoscaler::budgets::RemainingBudgets;
 use crate::policy::cluster_autoscaler::drainability::{Drainability, drainability};
 use crate::policy::cluster_autoscaler::{Flags, TO_BE_DELETED};
-use crate::world::NodePhase;
 use crate::world::record::{EventKind, NodeEnd, NodeOrigin};
 
 /// Between two attempts to evict a pod.

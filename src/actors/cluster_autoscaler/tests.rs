@@ -7,6 +7,7 @@ use super::removal::{self, Chosen};
 use crate::actors::context::Context;
 use crate::actors::setup::{Autoscaler, ClusterAutoscalerSettings, Setup};
 use crate::catalog::Catalog;
+use crate::cluster::NodePhase;
 use crate::domain::node_group::{InstancesDistribution, NodeGroup};
 use crate::domain::node_pool::AmiFamily;
 use crate::domain::volumes::Storage;
@@ -15,7 +16,6 @@ use crate::policy::cluster_autoscaler::discovery::ENABLED_TAG;
 use crate::policy::cluster_autoscaler::{Flags, TO_BE_DELETED};
 use crate::policy::kube_scheduler::SchedulerConfig;
 use crate::scenario::definition::{ImageSettings, Phases};
-use crate::world::NodePhase;
 
 fn workers(size: u32) -> NodeGroup {
     NodeGroup {

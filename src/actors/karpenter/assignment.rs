@@ -7,8 +7,8 @@
 //! and until ten seconds later no other node is launched for them.
 
 use crate::actors::context::Context;
+use crate::cluster::NodePhase;
 use crate::domain::{KarpenterVersion, NodeId, PodId, SimDuration, SimTime};
-use crate::world::NodePhase;
 
 /// The scheduler's time to bind what waits for a node that is Ready.
 const BINDING: SimDuration = SimDuration::from_secs(10);

@@ -11,9 +11,9 @@ use super::disruption::DRIFT;
 use super::provisioning;
 use crate::actors::context::{Context, Jitter};
 use crate::actors::event::{Event, class};
+use crate::cluster::{NodePhase, PodPhase};
 use crate::domain::{NodeId, PodId, SimDuration, SimTime};
 use crate::engine::TimerId;
-use crate::world::{NodePhase, PodPhase};
 
 /// A pending pod triggers again after this time, for as long as it is pending.
 const RETRIGGER: SimDuration = SimDuration::from_secs(10);

@@ -10,11 +10,11 @@ use std::sync::Arc;
 
 use super::images;
 use crate::actors::context::Context;
+use crate::cluster::NodePhase;
 use crate::domain::{
     KubernetesVersion, Labels, NodeId, NodePool, Requirements, SimDuration, SimTime, Symbol, well_known,
 };
 use crate::policy::disruption::{NodeCondition, has_lost_its_type};
-use crate::world::NodePhase;
 use crate::world::record::EventKind;
 
 /// A pod event so soon after the last one is not written down.

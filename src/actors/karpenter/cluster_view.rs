@@ -8,6 +8,7 @@ use super::claims::Condition;
 use super::{eviction, is_managed, kept_pods};
 use crate::actors::context::Context;
 use crate::actors::workload_controllers::{daemon_sets, pod_uid};
+use crate::cluster::{NodePhase, PodPhase};
 use crate::domain::pod::PodPhase as ReportedPhase;
 use crate::domain::{NodeId, PodId, PodSpec, SimTime};
 use crate::policy::disruption::{ClusterView, NodeFacts, PodBudget, PodList, PodView, PodsDigest};
@@ -15,7 +16,6 @@ use crate::policy::packing::{
     NamespaceView, NodePods, NodeView, PackingOptions, PackingSetup, PendingPod, PoolView, QueuedPods, TieBreak,
     Volumes,
 };
-use crate::world::{NodePhase, PodPhase};
 
 /// Nodes that exist, or will because their instance is launched.
 pub(super) fn known_nodes(context: &Context<'_>) -> Vec<NodeId> {

@@ -15,6 +15,7 @@ use super::queue::{self, Proposal};
 use super::{cluster_view, disruption, provisioning};
 use crate::actors::context::Context;
 use crate::actors::event::{Event, class};
+use crate::cluster::NodePhase;
 use crate::domain::node_pool::ConsolidationPolicy;
 use crate::domain::pod::OwnerKind;
 use crate::domain::{KarpenterVersion, NodeId, NodePool, SimDuration, SimTime};
@@ -23,7 +24,6 @@ use crate::policy::disruption::{
     Candidate, ClusterView, Found, Memory, Method, Rejection, Survey, WhatIf, candidates, emptiness, multi_node,
     single_node,
 };
-use crate::world::NodePhase;
 use crate::world::record::{CommandId, WorkloadKind};
 
 /// Between two looks.

@@ -10,6 +10,7 @@ use super::type_lists::LazyPacker;
 use super::{claims, consolidation, has_disruption_loop, is_managed, provisioning, time};
 use crate::actors::context::{Context, Jitter};
 use crate::actors::event::{Event, class};
+use crate::cluster::NodePhase;
 use crate::domain::node_pool::DisruptionReason;
 use crate::domain::{NodeId, PodId, SimDuration, SimTime};
 use crate::policy::controller_time::karpenter::{self as model, SearchWork};
@@ -20,7 +21,6 @@ use crate::policy::disruption::{
     validate_empty,
 };
 use crate::policy::packing::PackingSetup;
-use crate::world::NodePhase;
 use crate::world::record::{CommandFacts, CommandId, ControllerLoop, NodeEnd, ReplacementFacts};
 
 /// Between two passes that find nothing.

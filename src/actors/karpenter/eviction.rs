@@ -15,6 +15,7 @@ use crate::actors::call_limit::CallLimit;
 use crate::actors::context::Context;
 use crate::actors::event::{Event, class};
 use crate::actors::kubelet;
+use crate::cluster::PodPhase;
 use crate::domain::pod::{PodDisruptionBudget, PodPhase as ReportedPhase};
 use crate::domain::{PodId, PodSpec, SimDuration, SimTime, Symbol};
 use crate::policy::budgets::{
@@ -22,7 +23,6 @@ use crate::policy::budgets::{
     is_healthy,
 };
 use crate::policy::kube_scheduler::BudgetState;
-use crate::world::PodPhase;
 use crate::world::record::WorkloadKind;
 
 /// Between the first try and the second; it doubles with every further one.

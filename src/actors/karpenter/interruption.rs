@@ -10,9 +10,9 @@
 use super::{Karpenter, is_managed, repair, termination};
 use crate::actors::context::Context;
 use crate::actors::event::{Event, class};
+use crate::cluster::NodePhase;
 use crate::domain::{KarpenterVersion, NodeId, SimDuration, SimTime, well_known};
 use crate::policy::interruption::{Avoided, Notice, is_impaired};
-use crate::world::NodePhase;
 use crate::world::record::NodeEnd;
 
 /// How long an interrupted offering counts as unavailable.

@@ -8,6 +8,7 @@ use rustc_hash::FxHashMap;
 
 use super::cluster_view::{unnamed_pending_pod, unnamed_pod_view};
 use crate::actors::context::Context;
+use crate::cluster::Position;
 use crate::domain::{NodeId, PodId};
 use crate::policy::disruption::PodsDigest;
 use crate::policy::packing::{BoundPod, NodePods, QueuedPods};
@@ -19,7 +20,7 @@ pub(super) struct KeptPods(RefCell<FxHashMap<NodeId, Kept>>);
 /// The pods of a node at one of its revisions.
 #[derive(Debug)]
 struct Kept {
-    revision: u64,
+    changed: Position,
     bound: NodePods,
     digest: Option<Arc<PodsDigest>>,
     /// Those that would have to go elsewhere, in the order of the packer's queue.
@@ -67,11 +68,11 @@ pub(super) fn queued(context: &Context<'_>, node: NodeId, positions: &[usize]) -
 }
 
 fn with<R>(context: &Context<'_>, node: NodeId, ask: impl FnOnce(&mut Kept) -> R) -> R {
-    let revision = context.world.node(node).pods_revision;
+    let changed = context.world.node(node).pods_changed;
     let mut kept = context.karpenter.kept_pods.0.borrow_mut();
-    let now = || Kept { revision, bound: bound(context, node), digest: None, queued: None };
+    let now = || Kept { changed, bound: bound(context, node), digest: None, queued: None };
     let kept = kept.entry(node).or_insert_with(now);
-    if kept.revision != revision {
+    if kept.changed != changed {
         *kept = now();
     }
     ask(kept)

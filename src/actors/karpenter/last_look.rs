@@ -3,7 +3,7 @@
 //! Upstream's memo holds only what nothing but a change of the cluster could alter; a method that a budget kept from something
 //! looks again at every pass. Most of these looks see what the last one saw, and are answered from here.
 //!
-//! What is kept is stale as soon as one of these differs: nodes and the pods on them (by the world's revision), a condition of a node or what Karpenter has in
+//! What is kept is stale as soon as one of these differs: nodes and the pods on them (by the cluster's journal), a condition of a node or what Karpenter has in
 //! mind for it, the pods that wait, pools, instance types with their offerings, the breaking of ties, what a budget allows now, or
 //! the order of the candidates, whose lives grow shorter. Nothing is kept where volumes could change a pod's places, or a
 //! pod is protected for a time. Builds with debug assertions look all the same, and compare.
@@ -14,6 +14,7 @@ use super::claims::Condition;
 use super::cluster_view::{known_nodes, telling_ties};
 use super::type_lists::same;
 use crate::actors::context::Context;
+use crate::cluster::Position;
 use crate::domain::node_pool::DisruptionReason;
 use crate::domain::{KarpenterVersion, NodeId, NodePool, PodId, SimTime};
 use crate::policy::budgets::BudgetStatus;
@@ -26,8 +27,8 @@ use crate::policy::packing::TieBreak;
 /// A cluster as a look saw it.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) struct Seen {
-    /// The world's revision: that of nodes and what is placed on them, or where budgets look at the health of pods that of everything.
-    world: u64,
+    /// The last change of nodes and what is placed on them, or where budgets look at the health of pods of anything.
+    world: Position,
     /// The generation of the lists of instance types.
     types: u64,
     ties: Option<TieBreak>,
@@ -43,7 +44,7 @@ impl Seen {
         let condition = |node| Condition::of(context, now, node, context.karpenter.nodes.get(&node));
         let has_budgets = !context.pod_budgets.is_empty();
         Self {
-            world: if has_budgets { context.world.revision() } else { context.world.placement_revision() },
+            world: if has_budgets { context.world.changed() } else { context.world.placement_changed() },
             types: context.karpenter.instance_types.generation(),
             ties: telling_ties(context),
             pending: pending.to_vec(),

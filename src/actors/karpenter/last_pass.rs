@@ -10,14 +10,15 @@ use super::claims::is_marked;
 use super::cluster_view::telling_ties;
 use super::type_lists::same;
 use crate::actors::context::Context;
+use crate::cluster::Position;
 use crate::domain::{NodeId, NodePool, PodId};
 use crate::policy::packing::{PackingPlan, TieBreak};
 
 /// All that a pass follows from.
 #[derive(Debug)]
 pub(super) struct Question {
-    /// The world's revision as far as nodes and what is placed on them are concerned.
-    world: u64,
+    /// The last change of nodes and what is placed on them.
+    world: Position,
     /// The generation of the lists of instance types.
     types: u64,
     pools: Vec<Arc<NodePool>>,
@@ -34,7 +35,7 @@ impl Question {
         let marked: Vec<NodeId> = known.iter().copied().filter(|&node| is_marked(context, node)).collect();
         debug_assert!(marked.is_sorted(), "nodes are known in the order in which they were made");
         Self {
-            world: context.world.placement_revision(),
+            world: context.world.placement_changed(),
             types: context.karpenter.instance_types.generation(),
             pools: context.karpenter.pools.clone(),
             ties: telling_ties(context),

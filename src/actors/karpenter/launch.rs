@@ -15,13 +15,13 @@ use crate::actors::context::{Context, Machine};
 use crate::actors::event::{Event, class};
 use crate::actors::{interruption, node_life, replay};
 use crate::cloud::{BootStages, CallError, CloudProvider, FleetOverride, FleetReply, FleetRequest, Pool};
+use crate::cluster::NodePhase;
 use crate::domain::words::counted;
 use crate::domain::{KarpenterVersion, NodeClass, NodeId, Requirements, SimDuration, SimTime, Symbol, well_known};
 use crate::policy::instance_types::{capacity_type_key, position};
 use crate::policy::packing::MinValuesPolicy;
 use crate::policy::selection::price::Terms;
 use crate::policy::selection::{LaunchRequest, LaunchView, OpenTypes, SelectionError, select, select_known};
-use crate::world::NodePhase;
 use crate::world::record::{EventKind, NodeEnd};
 
 /// Karpenter waits this long for identical requests before it calls.

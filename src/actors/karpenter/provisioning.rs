@@ -17,6 +17,8 @@ use super::{
 use crate::actors::context::Context;
 use crate::actors::event::{Event, class};
 use crate::actors::{names, scheduler_loop};
+use crate::cluster::NewNode;
+use crate::cluster::NodePhase;
 use crate::domain::words::counted;
 use crate::domain::{
     HourlyRate, KarpenterVersion, NodeId, PodId, PodSpec, ResourceName, SimDuration, SimTime, Symbol, well_known,
@@ -29,8 +31,6 @@ use crate::policy::packing::{
     takes_on,
 };
 use crate::policy::selection::price::Terms;
-use crate::world::NodePhase;
-use crate::world::node_operations::NewNode;
 use crate::world::record::{ClaimFacts, ControllerLoop, EventKind, NodeOrigin};
 
 /// One pass. While a claim waits for its launch to be answered the pass is given up: the pods trigger again later.
@@ -391,9 +391,8 @@ pub(super) fn make_claim(context: &mut Context<'_>, now: SimTime, plan: PlannedC
         labels: plan.labels.clone(),
         taints: plan.taints.clone(),
         startup_taints: plan.startup_taints.clone(),
-        reason: launch_text(&plan),
     };
-    let node = context.world.add_node(new, now);
+    let node = context.world.add_node(new, now, &launch_text(&plan));
     let facts = ClaimFacts {
         requests: plan.requests.clone(),
         types: plan.instance_types.len(),

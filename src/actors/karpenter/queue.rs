@@ -8,10 +8,10 @@ use super::{has_disruption_loop, nomination_window, provisioning, static_pools, 
 use crate::actors::context::{Context, Jitter};
 use crate::actors::event::{Event, class};
 use crate::actors::scheduler_loop;
+use crate::cluster::NodePhase;
 use crate::domain::taints::TaintEffect;
 use crate::domain::{NodeId, SimDuration, SimTime, Taint, well_known};
 use crate::policy::packing::PlannedClaim;
-use crate::world::NodePhase;
 use crate::world::record::{CommandId, EventKind, NodeEnd};
 
 /// Between two looks at a command.

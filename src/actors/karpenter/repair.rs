@@ -5,9 +5,9 @@
 use super::{claims, has_disruption_loop, termination};
 use crate::actors::context::Context;
 use crate::actors::event::{Event, class};
+use crate::cluster::NodePhase;
 use crate::domain::{NodeId, SimDuration, SimTime, Symbol};
 use crate::policy::disruption::{ConditionStatus, NodeCondition, is_unhealthy, repair_due, too_many_unhealthy};
-use crate::world::NodePhase;
 use crate::world::record::NodeEnd;
 
 /// Between two looks while too many nodes are unhealthy.

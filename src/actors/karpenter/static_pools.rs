@@ -8,9 +8,9 @@ use super::cluster_view::{ties, with_packing_setup, with_view};
 use super::{has_disruption_loop, is_managed, provisioning, termination};
 use crate::actors::context::Context;
 use crate::actors::event::{Event, class};
+use crate::cluster::NodePhase;
 use crate::domain::{NodeId, SimDuration, SimTime};
 use crate::policy::disruption::{NodeFacts, StaticCount, removal_order, template_claim};
-use crate::world::NodePhase;
 use crate::world::record::NodeEnd;
 
 /// Between two looks if nothing changes.

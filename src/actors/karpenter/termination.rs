@@ -9,8 +9,8 @@ use super::{batching, claims, disruption, eviction, has_disruption_loop, is_mana
 use crate::actors::context::{Context, Jitter};
 use crate::actors::event::{Event, class};
 use crate::actors::{kubelet, node_life, scheduler_loop, volumes};
+use crate::cluster::NodePhase;
 use crate::domain::{NodeId, PodId, SimDuration, SimTime, Symbol};
-use crate::world::NodePhase;
 use crate::world::record::{EventKind, NodeEnd};
 
 /// Between two looks at a draining node.

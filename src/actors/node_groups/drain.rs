@@ -9,9 +9,9 @@ use crate::actors::event::{Event, class};
 use crate::actors::{karpenter, node_life, scheduler_loop};
 use crate::cloud::InstanceId;
 use crate::cloud::autoscaling::EndReason;
+use crate::cluster::NodePhase;
 use crate::domain::taints::TaintEffect;
 use crate::domain::{NodeId, PodId, SimDuration, SimTime, Taint, well_known};
-use crate::world::NodePhase;
 use crate::world::record::NodeEnd;
 
 /// Between two looks at a draining node.

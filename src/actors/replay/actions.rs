@@ -6,6 +6,7 @@ use super::{NodeChange, PodChange, ReplayAction, cluster};
 use crate::actors::context::Context;
 use crate::actors::event::{Event, class};
 use crate::actors::{karpenter, kubelet, replay};
+use crate::cluster::NewWorkload;
 use crate::domain::pod::{OwnerKind, PodDisruptionBudget};
 use crate::domain::workload::ObjectName;
 use crate::domain::{
@@ -13,7 +14,6 @@ use crate::domain::{
 };
 use crate::policy::budgets::Protections;
 use crate::policy::disruption::ConditionStatus;
-use crate::world::pod_operations::NewWorkload;
 use crate::world::record::{EventKind, WorkloadKind};
 
 /// From the loss of an instance to its node's Ready condition being unknown.
@@ -100,8 +100,8 @@ fn add_workload(
     selector: LabelSelector,
     template: Arc<PodSpec>,
 ) -> WorkloadId {
-    let new = NewWorkload { name, kind, selector, template, replicas: 0, has_load: false };
-    let workload = context.world.add_workload(new);
+    let new = NewWorkload { name, kind, selector, template, replicas: 0 };
+    let workload = context.world.add_workload(new, false);
     replay::changed(context);
     workload
 }

@@ -4,12 +4,12 @@ use crate::actors::context::Context;
 use crate::actors::event::{Event, class};
 use crate::actors::karpenter;
 use crate::actors::replay::{self, LaunchFaultKind};
+use crate::cluster::NodePhase;
 use crate::domain::taints::TaintEffect;
 use crate::domain::{Currency, HourlyRate, Labels, NodeId, Resources, SimDuration, SimTime, Symbol, Taint, well_known};
 use crate::policy::disruption::ConditionStatus;
 use crate::policy::instance_types::{InstanceType, position};
 use crate::policy::selection::price::Terms;
-use crate::world::NodePhase;
 use crate::world::node_operations::LaunchFacts;
 use crate::world::record::EventKind;
 

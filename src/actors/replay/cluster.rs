@@ -2,10 +2,10 @@
 
 use crate::actors::context::Context;
 use crate::actors::{karpenter, replay};
+use crate::cluster::{NodePhase, PodPhase};
 use crate::domain::taints::first_untolerated;
 use crate::domain::{NodeId, PodId, SimTime, TaintEffect, WorkloadId};
 use crate::world::record::WorkloadKind;
-use crate::world::{NodePhase, PodPhase};
 
 /// One step: missing replicas are made, daemons placed, pending pods bound, pods of vanished nodes removed, budgets counted.
 pub(in crate::actors) fn step(context: &mut Context<'_>, now: SimTime) {

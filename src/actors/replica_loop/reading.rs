@@ -9,13 +9,13 @@ use smallvec::SmallVec;
 use super::wakes;
 use crate::actors::context::Context;
 use crate::actors::{keda_loop, prometheus};
+use crate::cluster::PodPhase;
 use crate::domain::external_metrics::{ExternalMetric, ExternalSubject};
 use crate::domain::hpa::MetricSource;
 use crate::domain::workload::ObjectName;
 use crate::domain::{PodId, PodSpec, ResourceName, SimDuration, SimTime, Symbol};
 use crate::policy::replicas::hpa::{HpaView, MetricReading, PodSample, Sample, effective_metrics, pod_request_milli};
 use crate::policy::replicas::promql::Element;
-use crate::world::PodPhase;
 
 /// What reading a resource needs anew at every pass, or nearly so.
 #[derive(Debug, Default)]

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use super::super::context::Context;
 use super::super::scheduler_loop;
 use super::owned_template;
+use crate::cluster::NewWorkload;
 use crate::domain::pod::OwnerKind;
 use crate::domain::workload::ObjectName;
 use crate::domain::{LabelSelector, PodId, PodSpec, SimTime, Symbol, WorkloadId};
-use crate::world::pod_operations::NewWorkload;
 use crate::world::record::{EventKind, WorkloadKind};
 
 /// A pod is applied; one of this name that is still there stays as it is.
@@ -19,8 +19,7 @@ pub(in crate::actors) fn apply(context: &mut Context<'_>, now: SimTime, name: Ob
     if context.world.workload(workload).pods.iter().any(there) {
         return;
     }
-    let known = context.world.workload(workload).templates().position(|known| **known == template);
-    let revision = known.map_or_else(|| context.world.add_revision(workload, Arc::new(template)), |known| known as u32);
+    let revision = context.world.revision_of(workload, template);
     if new {
         context.world.note(now, EventKind::ManifestApplied, Some(workload), "Pod");
     }
@@ -55,9 +54,8 @@ fn owner(context: &mut Context<'_>, namespace: Symbol, template: &PodSpec) -> (W
         selector: LabelSelector::default(),
         template: Arc::new(template.clone()),
         replicas: 0,
-        has_load: false,
     };
-    (context.world.add_workload(new), true)
+    (context.world.add_workload(new, false), true)
 }
 
 /// A pod of the namespace's is gone.

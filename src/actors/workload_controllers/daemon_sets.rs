@@ -9,11 +9,11 @@ use super::super::context::Context;
 use super::super::event::{Event, class};
 use super::super::{kubelet, scheduler_loop};
 use super::{REACTION, begin_workload, is_available, wake, wake_after};
+use crate::cluster::NodePhase;
 use crate::domain::pod::{IntOrPercent, OwnerKind};
 use crate::domain::taints::{TaintEffect, Toleration, first_untolerated};
 use crate::domain::workload::DaemonSet;
 use crate::domain::{NodeId, PodId, PodSpec, SimDuration, SimTime, WorkloadId, well_known};
-use crate::world::NodePhase;
 use crate::world::record::{EventKind, WorkloadKind};
 
 /// What the controller remembers of a DaemonSet.

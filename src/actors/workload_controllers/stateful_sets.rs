@@ -3,16 +3,15 @@
 //! Source: Kubernetes 1.36.2 `pkg/controller/statefulset`.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use super::super::context::Context;
 use super::super::{kubelet, load_loop, scheduler_loop, volumes};
 use super::{begin_workload, is_available, may_call, owned_template, wake, wake_after};
+use crate::cluster::PodPhase;
 use crate::domain::pod::OwnerKind;
 use crate::domain::workload::StatefulSet;
 use crate::domain::{PodId, PodSpec, SimTime, WorkloadId};
 use crate::policy::workloads::{OrdinalStep, OrdinalView, StatefulSetView, ordinal_steps};
-use crate::world::PodPhase;
 use crate::world::record::{EventKind, WorkloadKind};
 
 /// What the controller remembers of a StatefulSet.
@@ -56,9 +55,7 @@ fn change(context: &mut Context<'_>, now: SimTime, workload: WorkloadId, set: &S
     }
     if before.template != set.template {
         let template: PodSpec = owned_template(&set.template, OwnerKind::StatefulSet);
-        let known = context.world.workload(workload).templates().position(|known| **known == template);
-        let revision =
-            known.map_or_else(|| context.world.add_revision(workload, Arc::new(template)), |known| known as u32);
+        let revision = context.world.revision_of(workload, template);
         context.world.use_revision(workload, revision);
         let message = format!("to revision {}", revision + 1);
         context.world.note(now, EventKind::RolloutStarted, Some(workload), message);

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use super::record::{NodeOrigin, WorkloadKind};
+use super::journal::Position;
+use super::specs::SpecId;
 use crate::domain::workload::ObjectName;
 use crate::domain::{LabelSelector, Labels, NodeId, PodId, PodSpec, Resources, SimTime, Symbol, Taint, WorkloadId};
 
@@ -19,6 +20,58 @@ pub enum PodPhase {
     Gone,
 }
 
+/// What a workload is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum WorkloadKind {
+    /// A Deployment.
+    Deployment,
+    /// A DaemonSet.
+    DaemonSet,
+    /// A ScaledJob of KEDA with its Jobs.
+    ScaledJob,
+    /// A StatefulSet.
+    StatefulSet,
+    /// A Job.
+    Job,
+    /// A CronJob with its Jobs.
+    CronJob,
+    /// The pods of a namespace that nothing controls.
+    Pods,
+}
+
+impl WorkloadKind {
+    /// The Kubernetes kind.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Deployment => "Deployment",
+            Self::DaemonSet => "DaemonSet",
+            Self::ScaledJob => "ScaledJob",
+            Self::StatefulSet => "StatefulSet",
+            Self::Job => "Job",
+            Self::CronJob => "CronJob",
+            Self::Pods => "Pod",
+        }
+    }
+}
+
+/// Where a node came from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum NodeOrigin {
+    /// A managed node group.
+    NodeGroup(Symbol),
+    /// A Karpenter NodePool.
+    NodePool(Symbol),
+}
+
+impl NodeOrigin {
+    /// The name of the node group or NodePool.
+    pub const fn name(self) -> Symbol {
+        match self {
+            Self::NodeGroup(name) | Self::NodePool(name) => name,
+        }
+    }
+}
+
 /// A pod.
 #[derive(Clone, Debug)]
 pub struct Pod {
@@ -28,7 +81,9 @@ pub struct Pod {
     pub revision: u32,
     /// Its namespace.
     pub namespace: Symbol,
-    /// What it asks for.
+    /// What it asks for: pods with the same are alike.
+    pub spec_id: SpecId,
+    /// The same, to read.
     pub spec: Arc<PodSpec>,
     /// What the scheduler counts for it.
     pub requests: Arc<Resources>,
@@ -118,13 +173,11 @@ pub struct Node {
     pub deletion_requested: Option<SimTime>,
     /// Pods bound to it that are not gone, in order of binding.
     pub pods: Vec<PodId>,
-    /// Grows with every change of the list of these pods, of what they ask for, and of whether they have ended or are on their way
-    /// out; not as they start or become Ready.
-    pub pods_revision: u64,
+    /// The position of the last change of the list of these pods, of what they ask for, and of whether they have ended or are on
+    /// their way out; not as they start or become Ready.
+    pub pods_changed: Position,
     /// Sum of the requests of these pods.
     pub requested: Resources,
-    /// When `requested` or `ready` last changed.
-    pub(super) settled: SimTime,
 }
 
 /// The random names of a node: the API server ends a NodeClaim's name with five random letters, and a node is called after its
@@ -157,11 +210,7 @@ impl Node {
 #[derive(Clone, Debug)]
 pub(super) struct Revision {
     /// The template.
-    pub(super) template: Arc<PodSpec>,
-    /// What the scheduler counts for one of them.
-    pub(super) requests: Arc<Resources>,
-    /// Whether they hold room for others and do nothing themselves.
-    pub(super) placeholder: bool,
+    pub(super) spec: SpecId,
     /// Its active pods.
     pub(super) active: u32,
 }
@@ -170,11 +219,6 @@ impl Workload {
     /// Active pods made from the template of this revision.
     pub fn active(&self, revision: u32) -> u32 {
         self.revisions.get(revision as usize).map_or(0, |own| own.active)
-    }
-
-    /// The templates that it has had, in order of appearance.
-    pub fn templates(&self) -> impl Iterator<Item = &Arc<PodSpec>> {
-        self.revisions.iter().map(|revision| &revision.template)
     }
 }
 
@@ -201,6 +245,4 @@ pub struct Workload {
     pub pods: Vec<PodId>,
     /// How many of them are Ready.
     pub ready: u32,
-    /// Number of its next pod.
-    pub(super) next_pod: u32,
 }

@@ -1,0 +1,207 @@
+//! The cluster as it is at one instant: specifications, pods, nodes and workloads, and one journal of what has changed.
+//!
+//! Whatever somebody derives from the cluster is brought up to date from here: the [`Journal`] numbers every change, a reader
+//! remembers the [`Position`] up to which it has read, and what a change names is looked up as it is now. Positions are the only
+//! measure of staleness: of everything ([`Cluster::changed`]), of what is placed where ([`Cluster::placement_changed`]), of a
+//! node's pods ([`Node::pods_changed`](state::Node::pods_changed)).
+//!
+//! What must not live here: when something happens (`actors`), what ought to happen (`policy`), what is told of it afterwards
+//! (`world`), what a component believes of the cluster (its own memory).
+
+pub mod derived;
+pub mod journal;
+mod nodes;
+mod pods;
+pub mod specs;
+pub mod state;
+mod workloads;
+
+pub use derived::{Derived, Follow};
+pub use journal::{Change, Journal, Position};
+pub use nodes::NewNode;
+pub use specs::{Spec, SpecId, Specs};
+pub use state::{DrawnNames, Node, NodeOrigin, NodePhase, Pod, PodPhase, Workload, WorkloadKind};
+pub use workloads::NewWorkload;
+
+use crate::domain::{NodeId, PodId, WorkloadId};
+
+/// The state of one cluster.
+#[derive(Debug, Default)]
+pub struct Cluster {
+    specs: Specs,
+    pods: Vec<Pod>,
+    nodes: Vec<Node>,
+    workloads: Vec<Workload>,
+    live_nodes: Vec<NodeId>,
+    counts: Counts,
+    journal: Journal,
+    /// The end of the journal at the last change of a node or of what is placed on one.
+    placement: Position,
+}
+
+/// Pods of workloads other than DaemonSets, by state.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Counts {
+    /// Without a node.
+    pub pending: u32,
+    /// On a node, not Ready.
+    pub starting: u32,
+    /// Ready.
+    pub ready: u32,
+}
+
+impl Cluster {
+    /// An empty cluster with room for so many pods.
+    pub fn with_capacity(pods: usize) -> Self {
+        Self { pods: Vec::with_capacity(pods), ..Self::default() }
+    }
+
+    /// What pods ask for, each once.
+    pub const fn specs(&self) -> &Specs {
+        &self.specs
+    }
+
+    /// The pod `id`, which may be gone.
+    pub fn pod(&self, id: PodId) -> &Pod {
+        &self.pods[id.index()]
+    }
+
+    /// How many pods there have been.
+    pub const fn pod_count(&self) -> usize {
+        self.pods.len()
+    }
+
+    /// The node `id`, which may be gone.
+    pub fn node(&self, id: NodeId) -> &Node {
+        &self.nodes[id.index()]
+    }
+
+    /// The id that the next node will have.
+    pub fn next_node(&self) -> NodeId {
+        NodeId::from_index(self.nodes.len())
+    }
+
+    /// The workload `id`.
+    pub fn workload(&self, id: WorkloadId) -> &Workload {
+        &self.workloads[id.index()]
+    }
+
+    /// All workloads with their ids.
+    pub fn workloads(&self) -> impl Iterator<Item = (WorkloadId, &Workload)> {
+        self.workloads.iter().enumerate().map(|(index, workload)| (WorkloadId::from_index(index), workload))
+    }
+
+    /// Nodes and node claims whose instance is not gone, in order of creation.
+    pub fn live_nodes(&self) -> &[NodeId] {
+        &self.live_nodes
+    }
+
+    /// Pods of workloads other than DaemonSets, by state.
+    pub const fn counts(&self) -> Counts {
+        self.counts
+    }
+
+    /// Whether any pod, or what pods are made from, has asked so far to be with others, apart from them or spread among them.
+    pub const fn has_topology(&self) -> bool {
+        self.specs.has_topology()
+    }
+
+    /// What has changed, in order.
+    pub const fn journal(&self) -> &Journal {
+        &self.journal
+    }
+
+    /// The position of the last change of anything: while it stays the same, so does the cluster.
+    pub const fn changed(&self) -> Position {
+        self.journal.end()
+    }
+
+    /// The position of the last change of a node, of which pods it has, of what these ask for, and of whether they have ended or
+    /// are on their way out; not as pods come to be, start, or become Ready, nor as workloads are scaled.
+    pub const fn placement_changed(&self) -> Position {
+        self.placement
+    }
+
+    fn note_change(&mut self, change: Change) {
+        self.journal.push(change);
+        match change {
+            Change::Placement(pod) => {
+                self.placement = self.journal.end();
+                if let Some(node) = self.pods[pod.index()].node {
+                    self.nodes[node.index()].pods_changed = self.placement;
+                }
+            }
+            Change::Node(_) => self.placement = self.journal.end(),
+            Change::Pod(_) | Change::Workload(_) => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Cluster, NewNode, NewWorkload, NodeOrigin, WorkloadKind};
+    use crate::domain::workload::ObjectName;
+    use crate::domain::{LabelSelector, SimDuration, SimTime, Symbol};
+
+    #[test]
+    fn placement_changes_as_pods_come_to_nodes_and_leave_them_and_not_as_they_start() {
+        let (mut cluster, at) = (Cluster::default(), SimTime::ZERO);
+        let web = cluster.add_workload(NewWorkload {
+            name: ObjectName { namespace: Symbol::new("default"), name: Symbol::new("web") },
+            kind: WorkloadKind::Deployment,
+            selector: LabelSelector::default(),
+            template: std::sync::Arc::default(),
+            replicas: 1,
+        });
+        let node = cluster.add_node(NewNode::called("default-00001", NodeOrigin::NodePool(Symbol::new("default"))), at);
+        let mut seen = (cluster.changed(), cluster.placement_changed(), cluster.node(node).pods_changed);
+        let mut next = |cluster: &Cluster| {
+            let before = seen;
+            seen = (cluster.changed(), cluster.placement_changed(), cluster.node(node).pods_changed);
+            (seen.0 > before.0, seen.1 > before.1, seen.2 > before.2)
+        };
+        let (all, none) = ((true, true, true), (true, false, false));
+        let pod = cluster.create_pod(web, 0, None, at);
+        assert_eq!(next(&cluster), none, "it has no node yet");
+        cluster.mark_unschedulable(pod);
+        assert_eq!(next(&cluster), none);
+        cluster.mark_unschedulable(pod);
+        assert_eq!(next(&cluster), (false, false, false), "that is no news");
+        cluster.bind_pod(pod, node);
+        assert_eq!(next(&cluster), all);
+        cluster.start_pod(pod, at);
+        cluster.ready_pod(pod, at);
+        assert_eq!(next(&cluster), none);
+        cluster.lose_readiness(pod);
+        assert_eq!(next(&cluster), none);
+        cluster.restart_pod(pod);
+        assert_eq!(next(&cluster), none);
+        cluster.set_replicas(web, 2);
+        assert_eq!(next(&cluster), none);
+        cluster.set_ready(node, true);
+        assert_eq!(next(&cluster), (true, true, false));
+        cluster.request_pod_deletion(pod, at, at + SimDuration::from_secs(30));
+        assert_eq!(next(&cluster), all);
+        cluster.remove_pod(pod);
+        assert_eq!(next(&cluster), all);
+    }
+
+    #[test]
+    fn pods_of_equal_templates_have_one_specification() {
+        let mut cluster = Cluster::default();
+        let mut workload = |name: &str| {
+            cluster.add_workload(NewWorkload {
+                name: ObjectName { namespace: Symbol::new("default"), name: Symbol::new(name) },
+                kind: WorkloadKind::Deployment,
+                selector: LabelSelector::default(),
+                template: std::sync::Arc::default(),
+                replicas: 1,
+            })
+        };
+        let (web, api) = (workload("web"), workload("api"));
+        let one = cluster.create_pod(web, 0, None, SimTime::ZERO);
+        let other = cluster.create_pod(api, 0, None, SimTime::ZERO);
+        assert_eq!(cluster.pod(one).spec_id, cluster.pod(other).spec_id);
+        assert!(std::sync::Arc::ptr_eq(&cluster.pod(one).spec, &cluster.pod(other).spec));
+    }
+}

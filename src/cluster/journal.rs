@@ -1,0 +1,78 @@
+//! The one list of what has changed in a cluster, in order and numbered.
+//!
+//! A change names what was touched and not how: who catches up looks it up as it is now, so that ten changes of a pod cost
+//! one look, and a reader that sleeps loses nothing but time.
+
+use crate::domain::{NodeId, PodId, WorkloadId};
+
+/// A place between two changes: everything before it has been seen.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub struct Position(u64);
+
+/// What was touched.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Change {
+    /// A pod came to be, or something about it changed that concerns no node's room: it started, became Ready, waits.
+    Pod(PodId),
+    /// The pod got a node, left it, ended, is on its way out, or asks for something else.
+    Placement(PodId),
+    /// A node came to be, is gone, or anything but its pods changed.
+    Node(NodeId),
+    /// A workload came to be, its replicas or its template changed.
+    Workload(WorkloadId),
+}
+
+/// Changes held at most; then the older half is dropped. A reader who is so far behind does better to look at everything.
+const LIMIT: usize = 1 << 16;
+
+/// Changes in order. The oldest are dropped in time; a reader who has not read them is told so rather than served.
+#[derive(Clone, Debug, Default)]
+pub struct Journal {
+    /// The position before the first change still held.
+    start: u64,
+    changes: Vec<Change>,
+}
+
+impl Journal {
+    /// The position behind the last change.
+    pub const fn end(&self) -> Position {
+        Position(self.start + self.changes.len() as u64)
+    }
+
+    /// The changes behind `seen`, or `None` if that is too long ago to know.
+    pub fn since(&self, seen: Position) -> Option<&[Change]> {
+        let skip = usize::try_from(seen.0.checked_sub(self.start)?).ok()?;
+        self.changes.get(skip..)
+    }
+
+    pub(super) fn push(&mut self, change: Change) {
+        if self.changes.len() >= LIMIT {
+            self.changes.drain(..LIMIT / 2);
+            self.start += (LIMIT / 2) as u64;
+        }
+        self.changes.push(change);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Change, Journal, LIMIT};
+    use crate::domain::PodId;
+
+    #[test]
+    fn a_reader_gets_what_follows_its_position_and_is_told_when_that_is_too_old() {
+        let mut journal = Journal::default();
+        let before = journal.end();
+        journal.push(Change::Pod(PodId(1)));
+        let between = journal.end();
+        journal.push(Change::Placement(PodId(1)));
+        assert_eq!(journal.since(before), Some(&[Change::Pod(PodId(1)), Change::Placement(PodId(1))][..]));
+        assert_eq!(journal.since(between), Some(&[Change::Placement(PodId(1))][..]));
+        assert_eq!(journal.since(journal.end()), Some(&[][..]));
+        for pod in 0..LIMIT as u32 {
+            journal.push(Change::Pod(PodId(pod)));
+        }
+        assert_eq!(journal.since(between), None);
+        assert_eq!(journal.since(journal.end()), Some(&[][..]));
+    }
+}
