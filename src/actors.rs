@@ -15,6 +15,7 @@ mod cpu_shares;
 mod cpu_use;
 mod drift;
 mod event;
+mod eviction;
 pub mod inquiry;
 mod interruption;
 mod job_loop;

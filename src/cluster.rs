@@ -23,6 +23,7 @@ pub use specs::{Spec, SpecId, Specs};
 pub use state::{DrawnNames, Node, NodeOrigin, NodePhase, Pod, PodPhase, Workload, WorkloadKind};
 pub use workloads::NewWorkload;
 
+use crate::domain::pod::PodDisruptionBudget;
 use crate::domain::{NodeId, PodId, WorkloadId};
 
 /// The state of one cluster.
@@ -33,6 +34,7 @@ pub struct Cluster {
     nodes: Vec<Node>,
     workloads: Vec<Workload>,
     live_nodes: Vec<NodeId>,
+    budgets: Vec<PodDisruptionBudget>,
     counts: Counts,
     journal: Journal,
     /// The end of the journal at the last change of a node or of what is placed on one.
@@ -96,6 +98,21 @@ impl Cluster {
         &self.live_nodes
     }
 
+    /// PodDisruptionBudgets, in order of application.
+    pub fn budgets(&self) -> &[PodDisruptionBudget] {
+        &self.budgets
+    }
+
+    /// Adds a budget, or changes the one of its name.
+    pub fn apply_budget(&mut self, budget: PodDisruptionBudget) {
+        let same = |own: &&mut PodDisruptionBudget| own.namespace == budget.namespace && own.name == budget.name;
+        match self.budgets.iter_mut().find(same) {
+            Some(own) => *own = budget,
+            None => self.budgets.push(budget),
+        }
+        self.note_change(Change::Budgets);
+    }
+
     /// Pods of workloads other than DaemonSets, by state.
     pub const fn counts(&self) -> Counts {
         self.counts
@@ -132,7 +149,7 @@ impl Cluster {
                 }
             }
             Change::Node(_) => self.placement = self.journal.end(),
-            Change::Pod(_) | Change::Workload(_) => {}
+            Change::Pod(_) | Change::Workload(_) | Change::Budgets => {}
         }
     }
 }

@@ -8,9 +8,11 @@
 //! | --- | --- |
 //! | [`domain`] | vocabulary as plain data |
 //! | [`catalog`] | EC2 instance types, offerings and prices |
+//! | [`cluster`] | specifications, pods, nodes and workloads as they are, and the one journal of what has changed |
 //! | [`policy`] | the decisions; they know no clock, no event and no randomness of their own |
 //! | [`engine`] | event queue, clock, random streams; no Kubernetes word in it |
-//! | [`world`] | the state of one simulated cluster, and the record of what happened to it |
+//! | [`world`] | the simulated cluster, changed through named operations, and the record of what happened to it |
+//! | [`control_plane`] | what API server and controller-manager know and answer: the status of disruption budgets, evictions |
 //! | [`cloud`] | the simulated EC2 and its bill |
 //! | [`load`] | load curves and the request model |
 //! | [`scenario`] | scenario files and Kubernetes manifests, resolved and validated |
@@ -111,6 +113,7 @@ pub mod catalog;
 pub mod cli;
 pub mod cloud;
 pub mod cluster;
+pub mod control_plane;
 pub mod domain;
 pub mod engine;
 pub mod experiment;

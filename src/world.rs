@@ -19,6 +19,7 @@ pub use record::Record;
 use std::ops::Deref;
 
 use crate::cluster::Cluster;
+use crate::domain::pod::PodDisruptionBudget;
 use crate::domain::{PodId, SimDuration, SimTime, WorkloadId};
 use record::{Event, EventKind};
 
@@ -99,6 +100,11 @@ impl World {
     /// Records a scale-up of the Cluster Autoscaler.
     pub fn note_scale_up(&mut self, scale_up: record::ScaleUpFacts) {
         self.record.scale_ups.push(scale_up);
+    }
+
+    /// Adds a disruption budget, or changes the one of its name.
+    pub fn apply_budget(&mut self, budget: PodDisruptionBudget) {
+        self.cluster.apply_budget(budget);
     }
 
     /// Records a sample.

@@ -1,5 +1,6 @@
 //! What a handler may touch: the world, the queue, the cloud, and the memory of each actor.
 
+use std::cell::RefCell;
 use std::sync::Arc;
 
 use super::call_limit::CallLimit;
@@ -28,9 +29,10 @@ use super::workload_controllers::Controllers;
 use super::zone_outage::Darkness;
 use crate::cloud::billing::disks::Disk;
 use crate::cloud::{AutoScaling, BootTimes, Ec2, InstanceId, SimulatedAccount};
+use crate::cluster::Derived;
+use crate::control_plane::budgets::ProtectedByBudgets;
 use crate::domain::controller_time::CallRate;
 use crate::domain::hpa::HorizontalPodAutoscaler;
-use crate::domain::pod::PodDisruptionBudget;
 use crate::domain::workload::ObjectName;
 use crate::domain::{KubernetesVersion, NodeId, SimDuration, SimTime, WorkloadId};
 use crate::engine::{EventQueue, Ordinals, Streams};
@@ -83,8 +85,8 @@ pub struct Context<'s> {
     pub(super) volumes: Volumes,
     /// The release that the control plane runs.
     pub(super) control_plane: KubernetesVersion,
-    /// PodDisruptionBudgets as they are now.
-    pub(super) pod_budgets: Vec<PodDisruptionBudget>,
+    /// What they protect; brought up to date by whoever asks.
+    pub(super) protected: RefCell<Derived<ProtectedByBudgets>>,
     /// Which of them protect which pods.
     pub(super) protections: Protections,
     /// The small models that take the place of EC2, kubelet, scheduler and workload controllers when a recorded case is
@@ -122,9 +124,10 @@ impl<'s> Context<'s> {
     /// A simulation about to begin.
     pub fn new(setup: &'s Setup) -> Self {
         let streams = Streams::new(setup.seed);
+        let mut world = World::with_room_for(setup.duration, setup.sample_interval);
+        setup.disruption_budgets.iter().for_each(|budget| world.apply_budget(budget.clone()));
         Self {
             setup,
-            world: World::with_room_for(setup.duration, setup.sample_interval),
             queue: EventQueue::new(),
             streams,
             pod_uids: streams.ordinals("pod-uid"),
@@ -155,7 +158,8 @@ impl<'s> Context<'s> {
             terminations: Terminations::default(),
             volumes: Volumes::new(setup),
             control_plane: setup.versions.kubernetes,
-            pod_budgets: setup.disruption_budgets.clone(),
+            protected: RefCell::new(Derived::new(&world)),
+            world,
             protections: Protections::default(),
             replay: setup.replay.as_ref().map(|_| ReplayState::default()),
         }

@@ -33,7 +33,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(super) use batching::{batch_closed, node_trigger, pod_trigger, pod_unschedulable};
 pub(super) use disruption::{disruption_concluded, disruption_pass, disruption_validation};
 pub(super) use emptiness::{emptiness_check, emptiness_due};
-pub(super) use eviction::{attempt as eviction_retry, budget_states, current_statuses, evict, evict_within};
+pub(super) use eviction::attempt as eviction_retry;
 pub(super) use images::{control_plane_seen, control_plane_upgraded};
 pub(super) use interruption::{interruption_message, interruption_noticed, poll_status, receive, status_checked};
 pub(super) use launch::{expect_registration, fleet_answered, next_try, registration_overdue};

@@ -17,7 +17,7 @@ use super::context::Context;
 use super::drift::until_beat;
 use super::event::{Event, class};
 use super::setup::Setup;
-use super::{cluster_autoscaler, karpenter, kubelet, replay, volumes};
+use super::{cluster_autoscaler, eviction, karpenter, kubelet, replay, volumes};
 use crate::cluster::{NodePhase, PodPhase};
 use crate::domain::{KubernetesVersion, NodeId, PodId, SimDuration, SimTime, WorkloadId, well_known};
 use crate::engine::{Streams, TimerId};
@@ -373,7 +373,7 @@ fn preempt(context: &mut Context<'_>, now: SimTime, pending: &PendingPod) -> boo
     let pod = pending.id;
     let priority = context.world.pod(pod).spec.priority;
     if context.scheduler.view.has_pods_below(priority) {
-        let budgets = karpenter::budget_states(context, now);
+        let budgets = eviction::budget_states(context);
         let scheduler = &mut context.scheduler;
         let draw = scheduler.streams.nth("preemption-start", "", scheduler.attempts).uniform();
         let start = (draw * (1_u64 << 53) as f64) as u64;

@@ -38,6 +38,7 @@ impl<T: Follow> Derived<T> {
                 true
             }
         };
+        debug_assert_eq!(self.value, T::build(cluster), "what follows changes comes to what is made from nothing");
         self.seen = cluster.changed();
         if differs {
             self.changed = self.seen;

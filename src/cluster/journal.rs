@@ -20,6 +20,8 @@ pub enum Change {
     Node(NodeId),
     /// A workload came to be, its replicas or its template changed.
     Workload(WorkloadId),
+    /// The disruption budgets of pods.
+    Budgets,
 }
 
 /// Changes held at most; then the older half is dropped. A reader who is so far behind does better to look at everything.

@@ -4,13 +4,14 @@
 use std::path::{Path, PathBuf};
 
 /// The rooms, lowest first.
-const ROOMS: [&str; 14] = [
+const ROOMS: [&str; 15] = [
     "domain",
     "catalog",
     "cluster",
     "policy",
     "engine",
     "world",
+    "control_plane",
     "cloud",
     "load",
     "scenario",

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::groups::KnownGroup;
 use crate::actors::context::Context;
-use crate::actors::{karpenter, scheduler_loop, volumes};
+use crate::actors::{eviction, scheduler_loop, volumes};
 use crate::cluster::{NodePhase, PodPhase};
 use crate::domain::pod::PodPhase as ReportedPhase;
 use crate::domain::{Labels, NodeId, PodId, PodSpec, SimDuration, SimTime, WorkloadId, well_known};
@@ -59,7 +59,7 @@ impl Seen {
         let nodes = nodes(context, now);
         let (pods, daemon_sets) = pods(context, flags);
         let deletions = Deletions { empty: removals(context, true), drained: removals(context, false) };
-        Self { nodes, pods, groups: groups(context), daemon_sets, budgets: budgets(context, now), deletions }
+        Self { nodes, pods, groups: groups(context), daemon_sets, budgets: budgets(context), deletions }
     }
 
     pub(super) fn observation(&self, now: SimTime) -> Observation<'_> {
@@ -279,8 +279,8 @@ fn traits_of(
 }
 
 /// The disruption budgets with what they allow now.
-pub(super) fn budgets(context: &Context<'_>, now: SimTime) -> Vec<BudgetView> {
-    let all = karpenter::budget_states(context, now).into_iter();
+pub(super) fn budgets(context: &Context<'_>) -> Vec<BudgetView> {
+    let all = eviction::budget_states(context).into_iter();
     all.map(|budget| BudgetView {
         namespace: budget.namespace,
         selector: budget.selector,

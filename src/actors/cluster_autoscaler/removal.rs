@@ -7,7 +7,7 @@ use super::groups;
 use super::observation::{budgets, pod_view};
 use crate::actors::context::Context;
 use crate::actors::event::{Event, class};
-use crate::actors::{karpenter, scheduler_loop};
+use crate::actors::{eviction, scheduler_loop};
 use crate::cluster::NodePhase;
 use crate::domain::{NodeId, PodId, SimDuration, SimTime, Symbol, Taint, TaintEffect, well_known};
 use crate::policy::cluster_autoscaler::budgets::RemainingBudgets;
@@ -137,7 +137,7 @@ struct Verdict {
 }
 
 fn verdict(context: &mut Context<'_>, flags: &Flags, now: SimTime, node: NodeId) -> Verdict {
-    let budgets = budgets(context, now);
+    let budgets = budgets(context);
     let budgets = RemainingBudgets::new(&budgets);
     let mut found = Verdict { movable: Vec::new(), daemons: Vec::new(), blocked: None };
     for pod in context.world.node(node).pods.clone() {
@@ -178,7 +178,7 @@ fn evict_daemons(context: &mut Context<'_>, now: SimTime, daemons: &[PodId], all
     for &pod in daemons {
         let own = context.world.pod(pod).spec.annotations.get(Symbol::new(DAEMON_EVICTION));
         if own.map_or(all, |own| own == well_known::TRUE) {
-            karpenter::evict(context, now, pod, "Cluster Autoscaler drains its node");
+            eviction::evict(context, now, pod, "Cluster Autoscaler drains its node");
         }
     }
 }
@@ -202,7 +202,7 @@ fn evict(context: &mut Context<'_>, flags: &Flags, now: SimTime, node: NodeId, r
                 return poll(context, node, at - now);
             }
             let grace = context.world.pod(pod).spec.grace_period().min(flags.max_graceful_termination);
-            karpenter::evict_within(context, now, pod, grace, "Cluster Autoscaler drains its node");
+            eviction::evict_within(context, now, pod, grace, "Cluster Autoscaler drains its node");
         }
     }
     let staying = leaving(context, node).iter().any(|&pod| context.world.pod(pod).is_active());

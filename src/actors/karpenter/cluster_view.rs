@@ -5,8 +5,9 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::claims::Condition;
-use super::{eviction, is_managed, kept_pods};
+use super::{is_managed, kept_pods};
 use crate::actors::context::Context;
+use crate::actors::eviction::statuses;
 use crate::actors::workload_controllers::{daemon_sets, pod_uid};
 use crate::cluster::{NodePhase, PodPhase};
 use crate::domain::pod::PodPhase as ReportedPhase;
@@ -77,9 +78,10 @@ pub(super) fn with_view<R>(
     let nodes: Vec<NodeFacts<'_>> =
         facts.map(|((&node, pods), kept)| node_facts(context, now, node, pods, kept)).collect();
     let pending: Vec<PendingPod<'_>> = pending.iter().map(|&pod| pending_pod(context, pod)).collect();
-    let allowed = eviction::allowances(context, now);
+    let allowed = statuses(context);
     let pod_budgets: Vec<PodBudget<'_>> = context
-        .pod_budgets
+        .world
+        .budgets()
         .iter()
         .zip(allowed)
         .map(|(budget, status)| PodBudget {

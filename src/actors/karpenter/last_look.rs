@@ -42,14 +42,14 @@ impl Seen {
     /// The cluster as it is now. `pending` are the pods that provisioning would take on.
     pub(super) fn now(context: &Context<'_>, now: SimTime, pending: &[PodId]) -> Self {
         let condition = |node| Condition::of(context, now, node, context.karpenter.nodes.get(&node));
-        let has_budgets = !context.pod_budgets.is_empty();
+        let has_budgets = !context.world.budgets().is_empty();
         Self {
             world: if has_budgets { context.world.changed() } else { context.world.placement_changed() },
             types: context.karpenter.instance_types.generation(),
             ties: telling_ties(context),
             pending: pending.to_vec(),
             nodes: known_nodes(context).into_iter().map(condition).collect(),
-            replayed: context.replay.as_ref().map(|replay| replay.budget_statuses(context.pod_budgets.len())),
+            replayed: context.replay.as_ref().map(|replay| replay.budget_statuses(context.world.budgets().len())),
         }
     }
 }

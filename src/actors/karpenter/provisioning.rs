@@ -11,14 +11,14 @@ use super::cluster_view::{known_nodes, pending_pod, pod_view, ties, view_of, wit
 use super::last_pass::{LastPass, Question};
 use super::unavailable::OfferingKey;
 use super::{
-    Claim, assignment, batching, disruption, eviction, is_managed, kept_pods, launch, nomination_window, reservations,
-    time,
+    Claim, assignment, batching, disruption, is_managed, kept_pods, launch, nomination_window, reservations, time,
 };
 use crate::actors::context::Context;
 use crate::actors::event::{Event, class};
 use crate::actors::{names, scheduler_loop};
 use crate::cluster::NewNode;
 use crate::cluster::NodePhase;
+use crate::control_plane::budgets::is_fully_blocked;
 use crate::domain::words::counted;
 use crate::domain::{
     HourlyRate, KarpenterVersion, NodeId, PodId, PodSpec, ResourceName, SimDuration, SimTime, Symbol, well_known,
@@ -137,7 +137,7 @@ fn leaving_pods(context: &Context<'_>, now: SimTime) -> Vec<PodId> {
         .filter(|&pod| {
             let view = pod_view(context, pod);
             let comes_back = view.is_reschedulable() && view.is_disruptable(now);
-            comes_back && (!asks_budgets || !eviction::is_fully_blocked(context, pod))
+            comes_back && (!asks_budgets || !is_fully_blocked(&context.world, context.world.pod(pod)))
         })
         .collect()
 }

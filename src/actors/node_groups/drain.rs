@@ -6,7 +6,7 @@
 
 use crate::actors::context::Context;
 use crate::actors::event::{Event, class};
-use crate::actors::{karpenter, node_life, scheduler_loop};
+use crate::actors::{eviction, node_life, scheduler_loop};
 use crate::cloud::InstanceId;
 use crate::cloud::autoscaling::EndReason;
 use crate::cluster::NodePhase;
@@ -103,7 +103,7 @@ pub(in crate::actors) fn poll(context: &mut Context<'_>, now: SimTime, node: Nod
         context.world.node(node).pods.iter().copied().filter(|&pod| !context.world.pod(pod).daemon).collect();
     for &pod in &leaving {
         if context.world.pod(pod).is_active() {
-            karpenter::evict(context, now, pod, "its node is being drained");
+            eviction::evict(context, now, pod, "its node is being drained");
         }
     }
     if !leaving.is_empty() && now < drain.deadline {

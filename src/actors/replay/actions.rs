@@ -193,10 +193,6 @@ fn patch_node(context: &mut Context<'_>, now: SimTime, pod: Symbol, change: &Nod
 }
 
 fn apply_budget(context: &mut Context<'_>, budget: &PodDisruptionBudget) {
-    let same = |own: &&mut PodDisruptionBudget| own.namespace == budget.namespace && own.name == budget.name;
-    match context.pod_budgets.iter_mut().find(same) {
-        Some(own) => *own = budget.clone(),
-        None => context.pod_budgets.push(budget.clone()),
-    }
+    context.world.apply_budget(budget.clone());
     context.protections = Protections::default();
 }

@@ -1,7 +1,7 @@
 //! The scheduler and the workload controllers of a replay, which act together in steps.
 
 use crate::actors::context::Context;
-use crate::actors::{karpenter, replay};
+use crate::actors::{eviction, karpenter, replay};
 use crate::cluster::{NodePhase, PodPhase};
 use crate::domain::taints::first_untolerated;
 use crate::domain::{NodeId, PodId, SimTime, TaintEffect, WorkloadId};
@@ -26,7 +26,7 @@ pub(in crate::actors) fn step(context: &mut Context<'_>, now: SimTime) {
     }
     bind_pending(context, now);
     remove_lost(context, now);
-    let statuses = karpenter::current_statuses(context, now);
+    let statuses = eviction::current_statuses(context);
     if let Some(replay) = &mut context.replay {
         replay.statuses = statuses;
     }

@@ -1,0 +1,67 @@
+//! Evictions through the API server: who asks is told whether the pod's budgets allow it now.
+
+use super::context::Context;
+use super::kubelet;
+use crate::control_plane::budgets::{eviction_answer, protectors};
+use crate::domain::{PodId, SimDuration, SimTime};
+use crate::policy::budgets::{BudgetStatus, EvictionAnswer};
+use crate::policy::kube_scheduler::BudgetState;
+
+/// Evicts the pod if its budgets allow it now; whether they did.
+pub(super) fn evict(context: &mut Context<'_>, now: SimTime, pod: PodId, reason: &str) -> bool {
+    let grace = context.world.pod(pod).spec.grace_period();
+    evict_within(context, now, pod, grace, reason)
+}
+
+/// The same with a grace period of the evicting program's choice.
+pub(super) fn evict_within(
+    context: &mut Context<'_>,
+    now: SimTime,
+    pod: PodId,
+    grace: SimDuration,
+    reason: &str,
+) -> bool {
+    let state = context.world.pod(pod);
+    let budgets = protectors(&context.world, state.namespace, &state.spec.labels);
+    match eviction_answer(&context.world, &statuses(context), state, &budgets) {
+        EvictionAnswer::Evicted { uses_budget } => {
+            if let (true, Some(replay)) = (uses_budget, &mut context.replay) {
+                budgets.iter().for_each(|&budget| replay.use_budget(budget as usize));
+            }
+            if context.world.pod(pod).is_active() {
+                kubelet::delete_within(context, now, pod, grace, true, reason);
+            }
+            true
+        }
+        EvictionAnswer::TooManyRequests | EvictionAnswer::SeveralBudgets => false,
+    }
+}
+
+/// Every budget with the disruptions that it allows now, for a scheduler that weighs whom to evict.
+pub(super) fn budget_states(context: &Context<'_>) -> Vec<BudgetState> {
+    let budgets = context.world.budgets().iter().zip(current_statuses(context));
+    let state = budgets.map(|(budget, status)| BudgetState {
+        namespace: budget.namespace,
+        selector: budget.selector.clone(),
+        disruptions_allowed: status.disruptions_allowed,
+    });
+    state.collect()
+}
+
+/// The status of every budget: as it is now, or as the controller of a replayed case last wrote it.
+pub(super) fn statuses(context: &Context<'_>) -> Vec<BudgetStatus> {
+    match &context.replay {
+        Some(replay) => replay.budget_statuses(context.world.budgets().len()),
+        None => current_statuses(context),
+    }
+}
+
+/// The status of every budget as it is now.
+pub(super) fn current_statuses(context: &Context<'_>) -> Vec<BudgetStatus> {
+    if context.world.budgets().is_empty() {
+        return Vec::new();
+    }
+    let mut protected = context.protected.borrow_mut();
+    protected.catch_up(&context.world);
+    protected.value().statuses(&context.world)
+}

@@ -1,0 +1,6 @@
+//! What the control plane works out from the cluster and answers with: the status of disruption budgets, and whether a pod may be
+//! evicted.
+//!
+//! What must not live here: when controllers run (`actors`), what autoscalers decide (`policy`).
+
+pub mod budgets;

@@ -1,0 +1,264 @@
+//! The status of PodDisruptionBudgets, as the disruption controller keeps it.
+//!
+//! An evicted pod is asked to go in the same instant and counts as ending from then on; the two minutes for which upstream
+//! counts it as gone bridge the time until its controller has seen that, and never matter here.
+//!
+//! Source: Kubernetes 1.36.2 `pkg/controller/disruption/disruption.go`.
+
+use crate::cluster::{Change, Cluster, Follow, Pod, PodPhase, WorkloadKind};
+use crate::domain::pod::PodPhase as ReportedPhase;
+use crate::domain::{Labels, PodId, Symbol, WorkloadId};
+use crate::policy::budgets::{
+    BudgetStatus, EvictionAnswer, EvictionBudget, EvictionView, ProtectedPods, Protectors, budget_status, eviction,
+};
+
+/// What each budget protects: the pods of every workload whose template it selects, and those without a controller that it
+/// selects themselves.
+///
+/// A walk over all pods for each question was most of what budgets cost, and questions come with every look of an autoscaler.
+/// So each pod's and each workload's share is kept, and a change takes the old share away and adds the new one.
+#[derive(Debug, Default, PartialEq)]
+pub struct ProtectedByBudgets {
+    totals: Vec<ProtectedPods>,
+    /// By pod; gone ones have none.
+    pods: Vec<Option<PodShare>>,
+    /// By workload.
+    workloads: Vec<WorkloadShare>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+struct PodShare {
+    budgets: Protectors,
+    healthy: bool,
+}
+
+#[derive(Clone, Debug, Default, PartialEq)]
+struct WorkloadShare {
+    budgets: Protectors,
+    wanted: i64,
+}
+
+impl Follow for ProtectedByBudgets {
+    fn build(cluster: &Cluster) -> Self {
+        let mut built = Self::default();
+        if cluster.budgets().is_empty() {
+            return built;
+        }
+        built.totals.resize(cluster.budgets().len(), ProtectedPods::default());
+        for (id, workload) in cluster.workloads() {
+            built.update_workload(cluster, id);
+            workload.pods.iter().for_each(|&pod| built.update_pod(cluster, pod));
+        }
+        built.pods.resize(cluster.pod_count(), None);
+        built
+    }
+
+    fn follow(&mut self, cluster: &Cluster, changes: &[Change]) -> bool {
+        if cluster.budgets().is_empty() {
+            return false;
+        }
+        if changes.contains(&Change::Budgets) {
+            *self = Self::build(cluster);
+            return true;
+        }
+        let before = self.totals.clone();
+        for &change in changes {
+            match change {
+                Change::Pod(pod) | Change::Placement(pod) => self.update_pod(cluster, pod),
+                Change::Workload(workload) => self.update_workload(cluster, workload),
+                Change::Node(_) | Change::Budgets => {}
+            }
+        }
+        self.totals != before
+    }
+}
+
+impl ProtectedByBudgets {
+    /// The status of every budget, in their order.
+    pub fn statuses(&self, cluster: &Cluster) -> Vec<BudgetStatus> {
+        let budgets = cluster.budgets().iter().zip(&self.totals);
+        budgets.map(|(budget, &pods)| budget_status(budget.rule, pods)).collect()
+    }
+
+    fn update_workload(&mut self, cluster: &Cluster, id: WorkloadId) {
+        let workload = cluster.workload(id);
+        let budgets = match workload.kind {
+            // What stands for the pods of a namespace that nothing controls: none of them is wanted by a controller.
+            WorkloadKind::Pods => Protectors::new(),
+            _ => protectors(cluster, workload.name.namespace, &workload.template.labels),
+        };
+        let share = WorkloadShare { budgets, wanted: i64::from(workload.replicas) };
+        if self.workloads.len() <= id.index() {
+            self.workloads.resize(id.index() + 1, WorkloadShare::default());
+        }
+        let before = std::mem::replace(&mut self.workloads[id.index()], share.clone());
+        before.budgets.iter().for_each(|&budget| self.totals[budget as usize].wanted -= before.wanted);
+        share.budgets.iter().for_each(|&budget| self.totals[budget as usize].wanted += share.wanted);
+        if before.budgets != share.budgets {
+            workload.pods.iter().for_each(|&pod| self.update_pod(cluster, pod));
+        }
+    }
+
+    fn update_pod(&mut self, cluster: &Cluster, id: PodId) {
+        let share = self.share_of(cluster, cluster.pod(id));
+        if self.pods.len() <= id.index() {
+            self.pods.resize(id.index() + 1, None);
+        }
+        let before = std::mem::replace(&mut self.pods[id.index()], share.clone());
+        self.count(before, -1);
+        self.count(share, 1);
+    }
+
+    fn share_of(&self, cluster: &Cluster, pod: &Pod) -> Option<PodShare> {
+        if pod.phase == PodPhase::Gone {
+            return None;
+        }
+        let budgets = match cluster.workload(pod.workload).kind {
+            WorkloadKind::Pods => protectors(cluster, pod.namespace, &pod.spec.labels),
+            _ => self.workloads.get(pod.workload.index())?.budgets.clone(),
+        };
+        Some(PodShare { budgets, healthy: pod.is_ready() && pod.is_active() })
+    }
+
+    fn count(&mut self, share: Option<PodShare>, times: i64) {
+        let Some(PodShare { budgets, healthy }) = share else { return };
+        for budget in budgets {
+            let total = &mut self.totals[budget as usize];
+            total.selected += times;
+            total.healthy += times * i64::from(healthy);
+        }
+    }
+}
+
+/// Positions of the budgets that select pods of a namespace with these labels.
+pub fn protectors(cluster: &Cluster, namespace: Symbol, labels: &Labels) -> Protectors {
+    let budgets = (0..).zip(cluster.budgets());
+    let selecting = budgets.filter(|(_, budget)| {
+        budget.namespace == namespace && budget.selector.as_ref().is_some_and(|selector| selector.matches(labels))
+    });
+    selecting.map(|(position, _)| position).collect()
+}
+
+/// What the API server answers to an eviction of `pod`, whose budgets, by position, have these statuses.
+///
+/// Source: Kubernetes 1.36.2 `pkg/registry/core/pod/storage/eviction.go`.
+pub fn eviction_answer(
+    cluster: &Cluster,
+    statuses: &[BudgetStatus],
+    pod: &Pod,
+    budgets: &Protectors,
+) -> EvictionAnswer {
+    let view = EvictionView {
+        phase: if pod.phase == PodPhase::Running { ReportedPhase::Running } else { ReportedPhase::Pending },
+        deleting: !pod.is_active(),
+        ready: pod.is_ready(),
+    };
+    let own = budgets.iter().map(|&budget| budget as usize).map(|budget| EvictionBudget {
+        status: statuses[budget],
+        always_allow_unhealthy: cluster.budgets()[budget].always_allow_unhealthy,
+    });
+    eviction(view, &own.collect::<Vec<_>>())
+}
+
+/// Whether the pod's budgets never let it go: there are several, or one whose rule allows no disruption whatever the
+/// number of pods.
+///
+/// Source: Karpenter core v1.13 `pkg/utils/pdb/pdb.go`, `IsFullyBlocked`.
+pub fn is_fully_blocked(cluster: &Cluster, pod: &Pod) -> bool {
+    match protectors(cluster, pod.namespace, &pod.spec.labels)[..] {
+        [] => false,
+        [only] => {
+            let only = &cluster.budgets()[only as usize];
+            only.rule.allows_nothing() && (pod.is_ready() || !only.always_allow_unhealthy)
+        }
+        _ => true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use proptest::prelude::*;
+
+    use super::ProtectedByBudgets;
+    use crate::cluster::{Cluster, Derived, Follow, NewNode, NewWorkload, NodeOrigin, WorkloadKind};
+    use crate::domain::pod::{DisruptionRule, IntOrPercent, PodDisruptionBudget};
+    use crate::domain::workload::ObjectName;
+    use crate::domain::{LabelSelector, Labels, PodId, PodSpec, SimTime, Symbol, WorkloadId};
+
+    fn labelled(app: usize) -> Arc<PodSpec> {
+        Arc::new(PodSpec { labels: Labels::new().with("app", ["web", "api", "none"][app]), ..PodSpec::default() })
+    }
+
+    fn budget(app: usize) -> PodDisruptionBudget {
+        PodDisruptionBudget {
+            namespace: Symbol::new("default"),
+            name: Symbol::new(["one", "two", "three"][app]),
+            selector: Some(LabelSelector { match_labels: labelled(app).labels.clone(), ..LabelSelector::default() }),
+            rule: DisruptionRule::MaxUnavailable(IntOrPercent::Count(1)),
+            always_allow_unhealthy: false,
+        }
+    }
+
+    fn workload(cluster: &mut Cluster, number: usize, kind: WorkloadKind) -> WorkloadId {
+        cluster.add_workload(NewWorkload {
+            name: ObjectName { namespace: Symbol::new("default"), name: Symbol::new(["a", "b", "c"][number]) },
+            kind,
+            selector: LabelSelector::default(),
+            template: labelled(number),
+            replicas: 2,
+        })
+    }
+
+    /// One thing that happens, chosen by three numbers: what, to which pod, and which template or count.
+    fn act(cluster: &mut Cluster, (what, pod, number): (u8, usize, usize)) {
+        let (at, id) = (SimTime::ZERO, PodId::from_index(pod % cluster.pod_count()));
+        let state = cluster.pod(id);
+        let (owner, phase) = (state.workload, state.phase);
+        use crate::cluster::PodPhase::{Gone, Pending, Running, Starting};
+        match (what, phase) {
+            (0, _) => drop(cluster.create_pod(owner, 0, None, at)),
+            (1, Pending) => cluster.bind_pod(id, crate::domain::NodeId(0)),
+            (2, Starting) => cluster.start_pod(id, at),
+            (3, Running) if !cluster.pod(id).is_ready() => cluster.ready_pod(id, at),
+            (4, _) => drop(cluster.lose_readiness(id)),
+            (5, Starting | Running) => drop(cluster.request_pod_deletion(id, at, at)),
+            (6, Pending | Starting | Running) => {
+                cluster.lose_readiness(id);
+                cluster.remove_pod(id);
+            }
+            (7, _) => drop(cluster.set_replicas(owner, number as u32)),
+            (8, _) => {
+                let revision = cluster.add_revision(owner, labelled(number % 3));
+                cluster.use_revision(owner, revision);
+            }
+            (9, Pending | Starting | Running) => cluster.respecify_pod(id, labelled(number % 3)),
+            (10, _) => cluster.apply_budget(budget(number % 3)),
+            (1..=10, Gone | Pending | Starting | Running) | (11.., _) => {}
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn shares_that_follow_changes_come_to_what_a_walk_over_all_pods_comes_to(
+            acts in proptest::collection::vec((0_u8..11, 0_usize..40, 0_usize..5), 1..120),
+            pause in 1_usize..9,
+        ) {
+            let mut cluster = Cluster::default();
+            cluster.add_node(NewNode::called("n", NodeOrigin::NodePool(Symbol::new("p"))), SimTime::ZERO);
+            for (number, kind) in [WorkloadKind::Deployment, WorkloadKind::Pods].into_iter().enumerate() {
+                let owner = workload(&mut cluster, number, kind);
+                cluster.create_pod(owner, 0, None, SimTime::ZERO);
+            }
+            let mut protected = Derived::<ProtectedByBudgets>::new(&cluster);
+            for (turn, act_of_turn) in acts.into_iter().enumerate() {
+                act(&mut cluster, act_of_turn);
+                if turn % pause == 0 {
+                    protected.catch_up(&cluster);
+                    prop_assert_eq!(protected.value(), &ProtectedByBudgets::build(&cluster));
+                }
+            }
+        }
+    }
+}
