@@ -2,8 +2,6 @@
 
 use crate::domain::{KubernetesVersion, PodId, SimDuration, SimTime};
 
-/// How often pods whose backoff is over are moved to the active queue.
-pub const BACKOFF_FLUSH_PERIOD: SimDuration = SimDuration::from_secs(1);
 /// How often the pool of unschedulable pods is searched for pods that stayed too long.
 pub const UNSCHEDULABLE_FLUSH_PERIOD: SimDuration = SimDuration::from_secs(30);
 /// How long a pod stays in the pool of unschedulable pods at most (until the next flush).
