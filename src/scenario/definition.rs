@@ -390,7 +390,7 @@ pub struct WorkloadTimes {
 
 impl WorkloadTimes {
     /// How long a pod with an end runs unless the scenario says it.
-    const RUN_TIME: SimDuration = SimDuration::from_secs(60);
+    pub const RUN_TIME: SimDuration = SimDuration::from_secs(60);
 
     /// How long a pod runs that ends by itself.
     pub fn run_time(&self) -> SimDuration {
