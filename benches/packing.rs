@@ -4,32 +4,15 @@
 
 #![allow(missing_docs)] // the macros of criterion make functions without documentation
 
-#[path = "../examples/agreement/fields.rs"]
-#[allow(dead_code)]
-mod fields;
-#[path = "../examples/agreement/karpenter.rs"]
-#[allow(dead_code)]
-mod karpenter;
-#[path = "../examples/agreement/karpenter_case.rs"]
-#[allow(dead_code)]
-mod karpenter_case;
-#[path = "../examples/agreement/karpenter_consolidation.rs"]
-#[allow(dead_code)]
-mod karpenter_consolidation;
-#[path = "../examples/agreement/tally.rs"]
-#[allow(dead_code)]
-mod tally;
-
 use std::hint::black_box;
 use std::path::Path;
 
+use agreement::karpenter_case::{Case, Catalogs, read_json};
+use agreement::karpenter_consolidation::{multi, with_cluster};
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use nodecast::policy::disruption::{Candidate, Method, WhatIf, candidates};
 use nodecast::policy::packing::pack;
 use serde_json::Value;
-
-use karpenter_case::{Case, Catalogs, read_json};
-use karpenter_consolidation::{multi, with_cluster};
 
 fn case(name: &str) -> (Case, Value) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases/karpenter-large");

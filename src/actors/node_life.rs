@@ -196,13 +196,13 @@ pub(super) fn real_offer(context: &Context<'_>, node: NodeId, instance_type: Sym
         NodeOrigin::NodePool(name) => {
             let pool = context.setup.node_pools.iter().find(|pool| pool.name == name)?;
             let class = context.setup.node_classes.iter().find(|class| class.name == pool.node_class)?;
-            Some(real_node(facts, class, kubelet_of(pool, class), 0))
+            Some(real_node(facts, class, kubelet_of(pool, class)))
         }
         NodeOrigin::NodeGroup(name) => {
             let group = context.setup.node_groups.iter().find(|group| group.name == name)?;
             let class = NodeClass { ami_family: group.ami_family, ..NodeClass::named(group.name) };
             let kubelet = KubeletConfig { max_pods: group.max_pods, ..KubeletConfig::default() };
-            Some(real_node(facts, &class, &kubelet, 0))
+            Some(real_node(facts, &class, &kubelet))
         }
     }
 }

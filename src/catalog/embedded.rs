@@ -11,7 +11,7 @@ macro_rules! regions {
 }
 
 /// Each region's table, in order of name.
-pub(super) const REGIONS: &[(&str, &str)] = regions![
+const REGIONS: &[(&str, &str)] = regions![
     "af-south-1",
     "ap-east-1",
     "ap-northeast-1",

@@ -26,11 +26,11 @@ impl Failure {
     /// The exit code for input that cannot be used.
     pub const BAD_INPUT: u8 = 2;
     /// The exit code for a system that refused.
-    pub const SYSTEM: u8 = 3;
+    const SYSTEM: u8 = 3;
     /// The exit code for an answer that is "worse": a guard that was broken.
     pub const WORSE: u8 = 1;
     /// The exit code for a baseline that another model wrote: there is nothing to hold figures against.
-    pub const OTHER_MODEL: u8 = 4;
+    const OTHER_MODEL: u8 = 4;
     /// The exit code after Ctrl-C, as shells have it.
     pub const INTERRUPTED: u8 = 130;
 

@@ -58,17 +58,6 @@ pub enum LifecycleState {
     Terminating,
 }
 
-impl LifecycleState {
-    /// The state as the API writes it.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Pending => "Pending",
-            Self::InService => "InService",
-            Self::Terminating => "Terminating:Wait",
-        }
-    }
-}
-
 /// Why a group ends an instance.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum EndReason {

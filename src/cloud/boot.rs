@@ -76,13 +76,6 @@ impl BootStages {
         Self { vm_init, os_boot, bootstrap, register, cni_ready, fixed: false }
     }
 
-    /// The same stages, every draw replaced by its median.
-    #[must_use]
-    pub fn without_spread(mut self) -> Self {
-        self.fixed = true;
-        self
-    }
-
     /// Draws one boot.
     pub fn draw(&self, traits: BootTraits, stream: &mut Stream) -> BootTimes {
         let host = self.lognormal(stream, 1.0, HOST_SIGMA);

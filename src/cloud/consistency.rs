@@ -39,18 +39,6 @@ pub enum InstanceState {
     Terminated,
 }
 
-impl InstanceState {
-    /// The state as the API writes it.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Pending => "pending",
-            Self::Running => "running",
-            Self::ShuttingDown => "shutting-down",
-            Self::Terminated => "terminated",
-        }
-    }
-}
-
 /// What DescribeInstances tells of one instance.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct InstanceView {

@@ -165,12 +165,6 @@ impl Ec2 {
         &self.instances
     }
 
-    /// What a running instance costs per hour at `now`.
-    pub fn rate(&mut self, id: InstanceId, now: SimTime) -> HourlyRate {
-        let pool = self.instance(id).pool;
-        self.market.price(pool, now).map_or(HourlyRate::ZERO, |(rate, _)| rate)
-    }
-
     /// How long the next CreateFleet call takes. Calls are numbered, so the n-th takes the same time whoever makes it.
     pub fn next_fleet_call_time(&mut self, target: u32, now: SimTime) -> SimDuration {
         self.calls += 1;

@@ -9,29 +9,18 @@
 use super::api::{ApiAction, ApiError};
 use super::autoscaling::{Activity, AutoScaling, GroupView};
 use super::consistency::InstanceView;
-use super::ec2::{Ec2, InstanceFilter, InstanceId, LaunchError, RunRequest};
+use super::ec2::{Ec2, InstanceFilter, InstanceId};
 use super::fleet::{CallError, FleetReply, FleetRequest, Throttled};
 use super::reservations::ReservationUse;
 use crate::domain::{NodeId, SimDuration, SimTime, Symbol};
 
 /// A cloud that launches and ends instances, alone and in groups.
 pub trait CloudProvider {
-    /// CreateFleet of type instant, for the nodes in `nodes`, each with a root volume of `volume_gib`.
+    /// CreateFleet of type instant, for the nodes in `nodes`, each with a root volume of `volume_gib`, with a word on capacity
+    /// reservations.
     ///
     /// # Errors
     /// If there have been too many calls, or the cloud fails.
-    fn create_fleet(
-        &mut self,
-        request: &FleetRequest,
-        nodes: &[NodeId],
-        volume_gib: i64,
-        now: SimTime,
-    ) -> Result<FleetReply, CallError>;
-
-    /// As [`CloudProvider::create_fleet`], with a word on capacity reservations; without one, open ones are used.
-    ///
-    /// # Errors
-    /// As [`CloudProvider::create_fleet`].
     fn create_fleet_using(
         &mut self,
         request: &FleetRequest,
@@ -44,7 +33,7 @@ pub trait CloudProvider {
     /// CreateFleet for one instance in any of these capacity reservations, the first with room.
     ///
     /// # Errors
-    /// As [`CloudProvider::create_fleet`].
+    /// As [`CloudProvider::create_fleet_using`].
     fn launch_reserved(
         &mut self,
         reservations: &[Symbol],
@@ -52,17 +41,6 @@ pub trait CloudProvider {
         volume_gib: i64,
         now: SimTime,
     ) -> Result<FleetReply, CallError>;
-
-    /// RunInstances, for the nodes in `nodes`.
-    ///
-    /// # Errors
-    /// If there have been too many calls, the cloud fails, or the pool has too little.
-    fn run_instances(
-        &mut self,
-        request: &RunRequest,
-        nodes: &[NodeId],
-        now: SimTime,
-    ) -> Result<Vec<InstanceId>, LaunchError>;
 
     /// TerminateInstances: how long each takes to be gone.
     ///
@@ -128,16 +106,6 @@ pub struct SimulatedAccount<'a> {
 }
 
 impl CloudProvider for SimulatedAccount<'_> {
-    fn create_fleet(
-        &mut self,
-        request: &FleetRequest,
-        nodes: &[NodeId],
-        volume_gib: i64,
-        now: SimTime,
-    ) -> Result<FleetReply, CallError> {
-        self.ec2.create_fleet(request, nodes, volume_gib, now)
-    }
-
     fn create_fleet_using(
         &mut self,
         request: &FleetRequest,
@@ -157,15 +125,6 @@ impl CloudProvider for SimulatedAccount<'_> {
         now: SimTime,
     ) -> Result<FleetReply, CallError> {
         self.ec2.launch_reserved(reservations, node, volume_gib, now)
-    }
-
-    fn run_instances(
-        &mut self,
-        request: &RunRequest,
-        nodes: &[NodeId],
-        now: SimTime,
-    ) -> Result<Vec<InstanceId>, LaunchError> {
-        self.ec2.run_instances(request, nodes, now)
     }
 
     fn terminate_instances(&mut self, ids: &[InstanceId], now: SimTime) -> Result<Vec<SimDuration>, Throttled> {

@@ -81,18 +81,6 @@ pub enum SpotStrategy {
     PriceCapacityOptimized,
 }
 
-impl SpotStrategy {
-    /// The strategy as the API writes it.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::LowestPrice { .. } => "lowest-price",
-            Self::CapacityOptimized => "capacity-optimized",
-            Self::CapacityOptimizedPrioritized => "capacity-optimized-prioritized",
-            Self::PriceCapacityOptimized => "price-capacity-optimized",
-        }
-    }
-}
-
 impl InstancesDistribution {
     /// Everything On-Demand.
     pub const ON_DEMAND: Self = Self {

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use super::labels::{LabelSelector, Labels};
 use super::requirements::{Operator, Requirement, Requirements};
 use super::resources::{ResourceName, Resources};
-use super::symbol::{Symbol, well_known};
+use super::symbol::Symbol;
 use super::taints::Toleration;
 use super::time::SimDuration;
 use super::topology::{PodAffinity, TopologySpread};
@@ -274,7 +274,7 @@ pub struct PodSpec {
 
 impl Container {
     /// Whether the container does nothing but stay: by its command, or because its image is one of those called `pause`.
-    pub fn does_nothing(&self) -> bool {
+    fn does_nothing(&self) -> bool {
         let name = self.image.split('@').next().unwrap_or_default().rsplit('/').next().unwrap_or_default();
         let name = name.split(':').next().unwrap_or_default();
         self.idles || name == "pause" || name.starts_with("pause-")
@@ -363,11 +363,6 @@ impl PodSpec {
     /// The time that a deletion without its own grace period leaves the pod.
     pub fn grace_period(&self) -> SimDuration {
         self.termination_grace.unwrap_or(SimDuration::from_secs(30))
-    }
-
-    /// Whether the pod carries `karpenter.sh/do-not-disrupt: "true"`.
-    pub fn do_not_disrupt(&self) -> bool {
-        self.annotations.get(well_known::DO_NOT_DISRUPT) == Some(well_known::TRUE)
     }
 }
 

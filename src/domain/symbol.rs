@@ -230,7 +230,6 @@ well_known_texts! {
     CAPACITY_TYPE = "karpenter.sh/capacity-type";
     NODE_INITIALIZED = "karpenter.sh/initialized";
     READY = "Ready";
-    NODE_REGISTERED = "karpenter.sh/registered";
     DO_NOT_DISRUPT = "karpenter.sh/do-not-disrupt";
     POD_DELETION_COST = "controller.kubernetes.io/pod-deletion-cost";
     EC2_NODE_CLASS = "karpenter.k8s.aws/ec2nodeclass";

@@ -86,11 +86,6 @@ impl SimDuration {
     pub const fn as_secs(self) -> i64 {
         self.0.div_euclid(1_000_000)
     }
-
-    /// Whether the span is negative.
-    pub const fn is_negative(self) -> bool {
-        self.0 < 0
-    }
 }
 
 impl Add<SimDuration> for SimTime {

@@ -12,8 +12,6 @@ use crate::domain::{SimDuration, SimTime};
 pub struct PriorityClass(pub u8);
 
 impl PriorityClass {
-    /// Before everything else at its instant.
-    pub const FIRST: Self = Self(0);
     /// The class of events without a reason to come first or last.
     pub const NORMAL: Self = Self(128);
     /// After everything else at its instant.
@@ -243,7 +241,7 @@ mod tests {
         queue.schedule(at, PriorityClass::LAST, 'd');
         queue.schedule(at, PriorityClass::NORMAL, 'b');
         queue.schedule(at, PriorityClass::NORMAL, 'c');
-        queue.schedule(at, PriorityClass::FIRST, 'a');
+        queue.schedule(at, PriorityClass(0), 'a');
         let order: String = std::iter::from_fn(|| queue.pop()).map(|(_, event)| event).collect();
         assert_eq!(order, "abcd");
     }

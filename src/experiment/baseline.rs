@@ -57,7 +57,7 @@ pub struct ScenarioBaseline {
 }
 
 /// The tolerance of figures that have none of their own, as a share.
-pub const DEFAULT_TOLERANCE: f64 = 0.02;
+const DEFAULT_TOLERANCE: f64 = 0.02;
 
 impl Baseline {
     /// A baseline of these scenarios.

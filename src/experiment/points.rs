@@ -156,18 +156,6 @@ pub trait Watcher: Sync {
     fn stopped(&self) -> bool;
 }
 
-/// Nobody watches, nobody stops.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Unwatched;
-
-impl Watcher for Unwatched {
-    fn done(&self, _: usize, _: &Point) {}
-
-    fn stopped(&self) -> bool {
-        false
-    }
-}
-
 /// Simulates `policy` of `scenario` with `seed`.
 ///
 /// # Errors

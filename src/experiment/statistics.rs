@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::engine::Streams;
 
 /// The share of intervals that cover the true value.
-pub const CONFIDENCE: f64 = 0.95;
+const CONFIDENCE: f64 = 0.95;
 
 /// Resamples of a bootstrap.
 const RESAMPLES: usize = 2_000;
@@ -101,12 +101,6 @@ impl Estimate {
 /// The mean of `values`; `None` without any.
 pub fn mean(values: &[f64]) -> Option<f64> {
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
-}
-
-/// The variance of the values that `values` are a sample of; 0 for fewer than two.
-pub fn variance(values: &[f64]) -> f64 {
-    let (Some(mean), true) = (mean(values), values.len() > 1) else { return 0.0 };
-    values.iter().map(|value| (value - mean) * (value - mean)).sum::<f64>() / (values.len() - 1) as f64
 }
 
 fn standard_error(values: &[f64], mean: f64) -> f64 {

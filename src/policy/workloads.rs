@@ -3,12 +3,14 @@
 //! What must not live here: pods being made or deleted, and when a controller looks.
 
 pub mod cron_job;
+pub mod daemon_set;
 pub mod deployment;
 pub mod job;
 pub mod replica_set;
 pub mod stateful_set;
 
 pub use cron_job::{CronCalendar, CronStep, CronView, cron_step};
+pub use daemon_set::daemon_tolerations;
 pub use deployment::{ReplicaSetView, RollingLimits, Rollout, roll, scale_replica_sets};
 pub use job::{JobEnd, JobStep, JobView, job_step, retry_delay};
 pub use replica_set::{PodChange, VictimView, pod_change, slow_start_batches, victims};

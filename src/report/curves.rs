@@ -50,7 +50,7 @@ impl Series {
     }
 
     /// Whether there is anything to see.
-    pub(super) fn is_ever_above_zero(&self) -> bool {
+    fn is_ever_above_zero(&self) -> bool {
         self.max() > 0.0
     }
 
@@ -156,7 +156,7 @@ fn workload_curves(
 }
 
 /// The name of the workload at a position within [`Sample::workloads`].
-pub(super) fn name_at(outcome: &Outcome, position: usize) -> String {
+fn name_at(outcome: &Outcome, position: usize) -> String {
     let sample = outcome.record.samples.iter().find_map(|sample| sample.workloads.get(position));
     sample.map_or_else(String::new, |sample| workload_name(outcome, sample.workload))
 }

@@ -9,7 +9,7 @@ use crate::domain::words::grouped;
 use crate::domain::{Currency, SimTime};
 
 /// The sign of a number below zero, for people; tables for programs have a hyphen.
-pub const MINUS: &str = "\u{2212}";
+const MINUS: &str = "\u{2212}";
 
 /// A span for people, to three or four digits: `0.4 ms`, `250 ms`, `12.3 s`, `4m 05s`, `2h 03m`, `3d 04h`.
 pub fn span(seconds: f64) -> String {

@@ -523,11 +523,6 @@ impl Summary {
         }
     }
 
-    /// Whether every objective that could be measured was met; `None` when none could be.
-    pub fn objectives_met(&self) -> Option<bool> {
-        self.objectives.iter().filter_map(|objective| objective.met).reduce(|all, met| all && met)
-    }
-
     /// A word to those whose manifests hold no DaemonSet: the nodes of a real cluster run some.
     pub fn hint_on_daemons(&self) -> Option<&'static str> {
         const HINT: &str = "No DaemonSet was simulated. Real nodes run some (aws-node, kube-proxy, CSI drivers, log shippers), \

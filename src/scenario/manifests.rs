@@ -355,22 +355,6 @@ pub fn node_pool_from_json(value: &Value) -> Result<NodePool, ScenarioError> {
     from_json(value, node_pool::node_pool)
 }
 
-/// Reads a `karpenter.k8s.aws` `v1` or `v1beta1` EC2NodeClass from JSON.
-///
-/// # Errors
-/// As [`pod_from_json`].
-pub fn node_class_from_json(value: &Value) -> Result<NodeClass, ScenarioError> {
-    from_json(value, node_class::node_class)
-}
-
-/// Reads an `autoscaling/v2` or `v1` HorizontalPodAutoscaler from JSON.
-///
-/// # Errors
-/// As [`pod_from_json`].
-pub fn autoscaler_from_json(value: &Value) -> Result<HorizontalPodAutoscaler, ScenarioError> {
-    from_json(value, hpa::autoscaler)
-}
-
 /// Reads an `apps/v1` Deployment from JSON.
 ///
 /// # Errors
@@ -393,14 +377,6 @@ pub fn daemon_set_from_json(value: &Value) -> Result<DaemonSet, ScenarioError> {
 /// As [`pod_from_json`].
 pub fn pod_disruption_budget_from_json(value: &Value) -> Result<PodDisruptionBudget, ScenarioError> {
     from_json(value, workloads::pod_disruption_budget)
-}
-
-/// Reads a `scheduling.k8s.io/v1` PriorityClass from JSON.
-///
-/// # Errors
-/// As [`pod_from_json`].
-pub fn priority_class_from_json(value: &Value) -> Result<PriorityClass, ScenarioError> {
-    from_json(value, workloads::priority_class)
 }
 
 fn from_json<'v, T>(

@@ -1,43 +1,11 @@
-//! Agreement with the real programs: the cases in tests/cases, counted by the same code as `examples/agreement`.
-
-#[path = "../../examples/agreement/cluster_autoscaler.rs"]
-#[allow(dead_code)]
-mod cluster_autoscaler;
-#[path = "../../examples/agreement/cluster_autoscaler_case.rs"]
-#[allow(dead_code)]
-mod cluster_autoscaler_case;
-#[path = "../../examples/agreement/fields.rs"]
-#[allow(dead_code)]
-mod fields;
-#[path = "../../examples/agreement/hpa.rs"]
-#[allow(dead_code)]
-mod hpa;
-#[path = "../../examples/agreement/karpenter.rs"]
-#[allow(dead_code)]
-mod karpenter;
-#[path = "../../examples/agreement/karpenter_case.rs"]
-#[allow(dead_code)]
-pub mod karpenter_case;
-#[path = "../../examples/agreement/karpenter_consolidation.rs"]
-#[allow(dead_code)]
-mod karpenter_consolidation;
-#[path = "../../examples/agreement/karpenter_timeline.rs"]
-#[allow(dead_code)]
-pub mod karpenter_timeline;
-#[path = "../../examples/agreement/karpenter_timeline_events.rs"]
-#[allow(dead_code)]
-mod karpenter_timeline_events;
-#[path = "../../examples/agreement/keda.rs"]
-#[allow(dead_code)]
-mod keda;
-#[path = "../../examples/agreement/kube_scheduler.rs"]
-#[allow(dead_code)]
-mod kube_scheduler;
-#[path = "../../examples/agreement/tally.rs"]
-#[allow(dead_code)]
-mod tally;
+//! Agreement with the real programs: the cases in tests/cases, counted by the same code as `examples/agreement.rs`.
 
 use std::path::{Path, PathBuf};
+
+use agreement::{
+    cluster_autoscaler, fields, hpa, karpenter, karpenter_consolidation, karpenter_timeline, keda, kube_scheduler,
+    tally,
+};
 
 /// Fails with every disagreement, or if a case is not compared at all.
 fn all_agree(suite: fn(&[PathBuf], Option<&Path>) -> Result<tally::Tally, String>, files: &[&str], cases: usize) {

@@ -256,7 +256,7 @@ spec: {nodeSelector: {karpenter.sh/provisioner-name: novo-provisioner}, containe
     );
     let spec = &objects.pods[0].spec;
     assert_eq!(spec.node_selector.get(Symbol::new("karpenter.sh/nodepool")), Some(Symbol::new("novo-provisioner")));
-    assert!(spec.do_not_disrupt());
+    assert_eq!(spec.annotations.get(Symbol::new("karpenter.sh/do-not-disrupt")), Some(Symbol::new("true")));
 }
 
 /// Loads a scenario of these files; the first is the scenario itself.

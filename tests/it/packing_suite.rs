@@ -6,10 +6,6 @@ use serde_json::Value;
 
 use crate::cli::Place;
 
-#[path = "../../scenarios/packing/generate.rs"]
-#[allow(dead_code)]
-mod generate;
-
 fn suite(path: &str) -> std::path::PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("scenarios/packing").join(path)
 }
@@ -32,7 +28,7 @@ fn json(text: &str) -> Value {
 
 #[test]
 fn synthetic_instances_are_what_the_generator_writes() {
-    for (path, content) in generate::files() {
+    for (path, content) in agreement::packing_suite::files() {
         let committed = std::fs::read_to_string(suite(&path)).unwrap_or_default();
         assert!(
             committed == content,

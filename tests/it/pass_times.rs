@@ -1,14 +1,9 @@
 //! How long upstream takes for a scheduling pass, by the model and as it was measured: the rows that are quickly packed here.
 //! `docs/reliability.md` has them all.
 
-#[path = "../../examples/controller_time/passes.rs"]
-#[allow(dead_code)]
-mod passes;
-
+use agreement::passes;
 use nodecast::domain::SimDuration;
 use nodecast::policy::controller_time::karpenter;
-
-use crate::agreement::karpenter_case;
 
 #[test]
 fn passes_of_up_to_five_thousand_pods_take_what_was_measured() {

@@ -52,7 +52,7 @@ impl Calls {
     }
 
     /// Whether the API server has not been told just this of the pod. Where calls take no time nobody counts them.
-    pub(super) fn is_news(&mut self, pod: PodId, why: &Unschedulable) -> bool {
+    fn is_news(&mut self, pod: PodId, why: &Unschedulable) -> bool {
         if self.limit.is_none() {
             return true;
         }

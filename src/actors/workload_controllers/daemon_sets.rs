@@ -11,9 +11,10 @@ use super::super::{kubelet, scheduler_loop};
 use super::{REACTION, begin_workload, is_available, wake, wake_after};
 use crate::cluster::NodePhase;
 use crate::domain::pod::{IntOrPercent, OwnerKind};
-use crate::domain::taints::{TaintEffect, Toleration, first_untolerated};
+use crate::domain::taints::{TaintEffect, first_untolerated};
 use crate::domain::workload::DaemonSet;
-use crate::domain::{NodeId, PodId, PodSpec, SimDuration, SimTime, WorkloadId, well_known};
+use crate::domain::{NodeId, PodId, PodSpec, SimDuration, SimTime, WorkloadId};
+use crate::policy::workloads::daemon_tolerations;
 use crate::world::record::{EventKind, WorkloadKind};
 
 /// What the controller remembers of a DaemonSet.
@@ -253,19 +254,8 @@ fn wants(context: &Context<'_>, workload: WorkloadId, node: NodeId) -> bool {
 }
 
 /// The template with what the DaemonSet controller adds to every pod.
-///
-/// Source: Kubernetes 1.36 `pkg/controller/daemon/util`, `AddOrUpdateDaemonPodTolerations`.
 fn daemon_template(template: &PodSpec) -> PodSpec {
     let mut template = template.clone();
-    for (key, effect) in [
-        (well_known::TAINT_NOT_READY, TaintEffect::NoExecute),
-        (well_known::TAINT_UNREACHABLE, TaintEffect::NoExecute),
-        (well_known::TAINT_DISK_PRESSURE, TaintEffect::NoSchedule),
-        (well_known::TAINT_MEMORY_PRESSURE, TaintEffect::NoSchedule),
-        (well_known::TAINT_PID_PRESSURE, TaintEffect::NoSchedule),
-        (well_known::TAINT_UNSCHEDULABLE, TaintEffect::NoSchedule),
-    ] {
-        template.tolerations.push(Toleration::exists(key, Some(effect)));
-    }
+    template.tolerations.extend(daemon_tolerations());
     template
 }

@@ -19,18 +19,6 @@ pub enum ActivityStatus {
     Cancelled,
 }
 
-impl ActivityStatus {
-    /// The status code as the API writes it.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::InProgress => "InProgress",
-            Self::Successful => "Successful",
-            Self::Failed => "Failed",
-            Self::Cancelled => "Cancelled",
-        }
-    }
-}
-
 /// One scaling activity.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Activity {

@@ -107,11 +107,6 @@ impl PricePath {
         &self.published[..after]
     }
 
-    /// Whether the price never moves.
-    pub fn is_frozen(&self) -> bool {
-        self.frozen
-    }
-
     fn extend_to(&mut self, until: SimTime) {
         loop {
             let last = self.published[self.published.len() - 1];
@@ -204,7 +199,7 @@ mod tests {
         let mut frozen = 0;
         for pool in 0..2_000 {
             let mut path = path(pool);
-            frozen += u32::from(path.is_frozen());
+            frozen += u32::from(path.frozen);
             moves.extend((0..5).map(|week| move_between(&mut path, at(week * WEEK), at((week + 1) * WEEK))));
         }
         moves.sort_by(f64::total_cmp);

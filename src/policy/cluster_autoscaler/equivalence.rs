@@ -36,7 +36,7 @@ pub fn alike(one: &PodTraits, other: &PodTraits) -> bool {
 }
 
 /// Which controller a pod belongs to; `None` for a pod that always stands alone.
-pub fn controller_key(traits: &PodTraits) -> Option<(Symbol, ControllerKind, Symbol)> {
+fn controller_key(traits: &PodTraits) -> Option<(Symbol, ControllerKind, Symbol)> {
     if traits.is_daemon() {
         return None;
     }

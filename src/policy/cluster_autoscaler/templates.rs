@@ -15,7 +15,8 @@ use super::view::{
 use crate::domain::pod::PreemptionPolicy;
 use crate::domain::symbol::well_known;
 use crate::domain::taints::first_untolerated;
-use crate::domain::{Labels, ResourceName, SimDuration, SimTime, Symbol, Taint, TaintEffect, Toleration};
+use crate::domain::{Labels, ResourceName, SimDuration, SimTime, Symbol, Taint, TaintEffect};
+use crate::policy::workloads::daemon_tolerations;
 
 /// How long a node must have been ready to serve as an example.
 pub(super) const STABLE_AFTER: SimDuration = SimDuration::from_secs(60);
@@ -68,7 +69,7 @@ pub fn is_startup_taint(flags: &Flags, taint: &Taint) -> bool {
 }
 
 /// The taints that a fresh node will have, of those that a node has.
-pub fn sanitized_taints(flags: &Flags, taints: &[Taint]) -> Vec<Taint> {
+fn sanitized_taints(flags: &Flags, taints: &[Taint]) -> Vec<Taint> {
     let passing = |taint: &&Taint| {
         let key = taint.key.as_str();
         CONDITION_TAINTS.contains(&key)
@@ -220,16 +221,7 @@ fn preempts_as_node_critical(pods: &PodTraits) -> bool {
 fn should_run(daemon_set: &DaemonSetView, template: &NodeTemplate) -> bool {
     let spec = &daemon_set.pods.spec;
     let mut tolerations = spec.tolerations.clone();
-    for (key, effect) in [
-        (well_known::TAINT_NOT_READY, TaintEffect::NoExecute),
-        (well_known::TAINT_UNREACHABLE, TaintEffect::NoExecute),
-        (well_known::TAINT_DISK_PRESSURE, TaintEffect::NoSchedule),
-        (well_known::TAINT_MEMORY_PRESSURE, TaintEffect::NoSchedule),
-        (well_known::TAINT_PID_PRESSURE, TaintEffect::NoSchedule),
-        (well_known::TAINT_UNSCHEDULABLE, TaintEffect::NoSchedule),
-    ] {
-        tolerations.push(Toleration::exists(key, Some(effect)));
-    }
+    tolerations.extend(daemon_tolerations());
     let hard = template.taints.iter().filter(|taint| taint.effect != TaintEffect::PreferNoSchedule);
     spec.node_name.is_none()
         && spec.selects_node(&template.labels, "template-node")

@@ -134,7 +134,6 @@ impl From<&NoOp> for Obstacle {
             NoOp::SpotToSpotOff => Self::SpotToSpotOff,
             NoOp::FewSpotTypes(_) => Self::FewSpotTypes,
             NoOp::SameType => Self::SameType,
-            NoOp::Unbalanced => Self::Unbalanced,
         }
     }
 }

@@ -48,7 +48,7 @@ impl<'a> PodView<'a> {
     }
 
     /// Whether its deletion should have been over for a minute.
-    pub fn is_stuck(&self, now: SimTime) -> bool {
+    fn is_stuck(&self, now: SimTime) -> bool {
         self.deletion.is_some_and(|end| now - end > STUCK_AFTER)
     }
 

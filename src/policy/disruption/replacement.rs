@@ -58,8 +58,6 @@ pub enum NoOp {
     FewSpotTypes(usize),
     /// The replacement could be of the same type as one of several nodes.
     SameType,
-    /// The pool's balance of savings and disruption speaks against it (v1.14).
-    Unbalanced,
 }
 
 impl fmt::Display for NoOp {
@@ -76,7 +74,6 @@ impl fmt::Display for NoOp {
                 write!(f, "only {count} Spot types are cheaper, and {SPOT_TO_SPOT_TYPES} are wanted")
             }
             Self::SameType => f.write_str("the replacement could be of the same type as one of the nodes"),
-            Self::Unbalanced => f.write_str("it disturbs more than it saves"),
         }
     }
 }

@@ -104,7 +104,7 @@ fn eni_limited_pods(facts: &InstanceFacts, reserved_enis: u32) -> i64 {
     }
 }
 
-pub(super) const fn is_windows(family: AmiFamily) -> bool {
+const fn is_windows(family: AmiFamily) -> bool {
     matches!(family, AmiFamily::Windows2019 | AmiFamily::Windows2022)
 }
 

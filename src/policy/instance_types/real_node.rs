@@ -21,8 +21,8 @@ pub struct RealNode {
 /// more than Karpenter expects. Device plugins are assumed to be installed.
 ///
 /// Source: amazon-eks-ami, `nodeadm` and the AL2 `bootstrap.sh`, as of 2025.
-pub fn real_node(facts: &InstanceFacts, class: &NodeClass, kubelet: &KubeletConfig, reserved_enis: u32) -> RealNode {
-    let settings = ProviderSettings { reserved_enis, ..ProviderSettings::of(KarpenterVersion::V1_13) };
+pub fn real_node(facts: &InstanceFacts, class: &NodeClass, kubelet: &KubeletConfig) -> RealNode {
+    let settings = ProviderSettings::of(KarpenterVersion::V1_13);
     let mut capacity = capacity::node(facts, class, kubelet, settings).capacity;
     let memory = (i64::from(facts.memory_mib) - kernel_share_mib(facts)).max(0) * MIB;
     capacity.set(ResourceName::MEMORY, memory);
@@ -61,7 +61,7 @@ mod tests {
     #[test]
     fn a_node_of_four_cpus_leaves_3920m_to_pods() {
         let class = NodeClass { ami_family: AmiFamily::AL2, ..NodeClass::named("default") };
-        let node = real_node(facts("c5.xlarge"), &class, &class.kubelet, 0);
+        let node = real_node(facts("c5.xlarge"), &class, &class.kubelet);
         assert_eq!(node.allocatable.cpu_milli(), 3_920);
         assert_eq!(node.allocatable.pods(), 58);
         let kept = node.capacity.memory_bytes() - node.allocatable.memory_bytes();
@@ -76,7 +76,7 @@ mod tests {
             system_reserved: Resources::cpu_memory(150, 0),
             ..KubeletConfig::default()
         };
-        let node = real_node(facts("c5.xlarge"), &class, &kubelet, 0);
+        let node = real_node(facts("c5.xlarge"), &class, &kubelet);
         assert_eq!((node.allocatable.pods(), node.allocatable.cpu_milli()), (250, 3_770));
     }
 

@@ -41,7 +41,7 @@ fn has_volumes(shape: &PodShape, entry: &NodeEntry) -> bool {
 }
 
 /// Source: Kubernetes 1.36 `plugins/nodeunschedulable/node_unschedulable.go`.
-pub(super) fn check_unschedulable(shape: &PodShape, entry: &NodeEntry) -> Result<(), Refusal> {
+fn check_unschedulable(shape: &PodShape, entry: &NodeEntry) -> Result<(), Refusal> {
     if entry.node.unschedulable && !shape.tolerates_unschedulable {
         return Err(Refusal::unresolvable(Reason::Unschedulable));
     }
@@ -49,7 +49,7 @@ pub(super) fn check_unschedulable(shape: &PodShape, entry: &NodeEntry) -> Result
 }
 
 /// Source: Kubernetes 1.36 `plugins/nodename/node_name.go`.
-pub(super) fn check_node_name(shape: &PodShape, entry: &NodeEntry) -> Result<(), Refusal> {
+fn check_node_name(shape: &PodShape, entry: &NodeEntry) -> Result<(), Refusal> {
     match shape.spec.node_name {
         Some(name) if name.as_str() != &*entry.node.name => Err(Refusal::unresolvable(Reason::OtherNodeName)),
         _ => Ok(()),
@@ -57,14 +57,14 @@ pub(super) fn check_node_name(shape: &PodShape, entry: &NodeEntry) -> Result<(),
 }
 
 /// Source: Kubernetes 1.36 `plugins/tainttoleration/taint_toleration.go`.
-pub(super) fn check_taints(shape: &PodShape, entry: &NodeEntry) -> Result<(), Refusal> {
+fn check_taints(shape: &PodShape, entry: &NodeEntry) -> Result<(), Refusal> {
     let hard =
         entry.node.taints.iter().find(|taint| taint.effect != TaintEffect::PreferNoSchedule && !shape.tolerates(taint));
     hard.map_or(Ok(()), |taint| Err(Refusal::unresolvable(Reason::UntoleratedTaint(*taint))))
 }
 
 /// Source: Kubernetes 1.36 `plugins/nodeaffinity/node_affinity.go`.
-pub(super) fn check_node_affinity(shape: &PodShape, entry: &NodeEntry) -> Result<(), Refusal> {
+fn check_node_affinity(shape: &PodShape, entry: &NodeEntry) -> Result<(), Refusal> {
     if shape.spec.selects_node(&entry.node.labels, &entry.node.name) {
         Ok(())
     } else {
@@ -73,7 +73,7 @@ pub(super) fn check_node_affinity(shape: &PodShape, entry: &NodeEntry) -> Result
 }
 
 /// Source: Kubernetes 1.36 `plugins/nodeports/node_ports.go`.
-pub(super) fn check_host_ports(shape: &PodShape, entry: &NodeEntry) -> Result<(), Refusal> {
+fn check_host_ports(shape: &PodShape, entry: &NodeEntry) -> Result<(), Refusal> {
     let taken = |wanted: &HostPort| entry.host_ports.iter().any(|(used, _)| ports_conflict(wanted, used));
     if shape.host_ports.iter().any(taken) { Err(Refusal::resolvable(Reason::HostPort)) } else { Ok(()) }
 }

@@ -108,7 +108,7 @@ pub fn sync_on(
     decision
 }
 
-/// A pass without its write: the caller then calls [`confirm_write`] or [`refuse_write`] if `desired` differs from
+/// A pass without its write: the caller then calls [`confirm_write`] if `desired` differs from
 /// `current`. Most callers want [`sync`].
 pub fn decide(
     hpa: &HorizontalPodAutoscaler,
@@ -280,29 +280,6 @@ pub fn confirm_write(
     }
     state.desired_replicas = desired;
     state.last_scale_time = Some(now);
-}
-
-/// Records that the new count could not be written: the decision then keeps the current count and nothing is stored.
-pub fn refuse_write(
-    hpa: &HorizontalPodAutoscaler,
-    state: &mut HpaState,
-    decision: &mut HpaDecision,
-    now: SimTime,
-    error: &str,
-) {
-    state.conditions.able_to_scale.set(false, ConditionReason::FailedUpdateScale, now);
-    let reason = decision.reason.text(effective_metrics(hpa));
-    let text = format!("New size: {}; reason: {reason}; error: {error}", decision.desired);
-    decision.events.push(HpaEvent::warning(HpaEventReason::FailedRescale, text));
-    decision.desired = decision.current;
-}
-
-/// A pass whose target could not be read: nothing is decided.
-pub fn scale_unreadable(state: &mut HpaState, now: SimTime, error: &str) -> HpaDecision {
-    state.conditions.able_to_scale.set(false, ConditionReason::FailedGetScale, now);
-    let mut decision = HpaDecision::keep(state.desired_replicas);
-    decision.fail(HpaEventReason::FailedGetScale, error.to_owned(), error.to_owned());
-    decision
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ mod values;
 pub use cron::{CronProblem, CronSchedule, CronState, CronWindow};
 pub use fallback::{FallbackCounts, FallbackRead, read_with_fallback};
 pub use formula::{Composite, Formula, FormulaError, composite};
-pub use jobs::{JobDemand, JobPlan, JobPodView, JobTrigger, combine, expired, is_pending, plan_jobs, trigger_maximum};
+pub use jobs::{JobDemand, JobPlan, JobPodView, JobTrigger, combine, is_pending, plan_jobs, trigger_maximum};
 pub use mapping::{autoscaler_name, external_metric_name, horizontal_pod_autoscaler, target_of, trigger_metric_name};
 pub use poll::{ActiveReason, PollDecision, PollView, ReadyReason, TriggerState, is_active, poll};
 pub use values::{Partition, QueryResult, QueueFigures, SourceReading, TriggerValue, ValueProblem, trigger_value};

@@ -364,7 +364,7 @@ pub(super) fn write_nodes(out: &mut Exposition<'_>, lives: &Lives<'_>) -> io::Re
     out.family(Family::gauge("karpenter_nodes_allocatable", "What the node offers to pods."));
     out.spans(spans, true)?;
     // Before v1 daemons were counted apart.
-    let all = lives.requested(false);
+    let all = lives.requested();
     let mut spans = Spans::default();
     for (id, node) in lives.nodes() {
         let Some(from) = node.registered else { continue };

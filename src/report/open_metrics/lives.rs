@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::exposition::{Labels, Level};
 use crate::domain::{NodeId, PodId, ResourceName, Resources, SimTime, WorkloadId};
 use crate::simulation::Outcome;
-use crate::world::record::{EventKind, NodeFacts, NodeOrigin, PodFacts, Sample, WorkloadFacts, WorkloadKind};
+use crate::world::record::{EventKind, NodeFacts, NodeOrigin, PodFacts, Sample, WorkloadFacts};
 
 /// What pods and nodes went through, gathered once.
 pub(super) struct Lives<'o> {
@@ -73,7 +73,7 @@ impl<'o> Lives<'o> {
     }
 
     /// When a pod stopped to take room on its node.
-    pub(super) fn room_until(&self, id: PodId, pod: &PodFacts) -> Option<SimTime> {
+    fn room_until(&self, id: PodId, pod: &PodFacts) -> Option<SimTime> {
         earliest([self.finished(id).map(|(at, _)| at), pod.removed])
     }
 
@@ -105,14 +105,11 @@ impl<'o> Lives<'o> {
         Level::of(differences.collect())
     }
 
-    /// What pods request on each node over time, `pods` among the resources; daemons alone with `daemons`.
-    pub(super) fn requested(&self, daemons: bool) -> BTreeMap<NodeId, BTreeMap<ResourceName, Level>> {
+    /// What pods request on each node over time, `pods` among the resources.
+    pub(super) fn requested(&self) -> BTreeMap<NodeId, BTreeMap<ResourceName, Level>> {
         let mut changes: BTreeMap<NodeId, BTreeMap<ResourceName, Vec<(SimTime, i64)>>> = BTreeMap::new();
         for (id, pod) in self.pods() {
             let (Some(node), Some(from)) = (pod.node, pod.scheduled) else { continue };
-            if daemons && self.workload_of(pod).is_none_or(|own| own.kind != WorkloadKind::DaemonSet) {
-                continue;
-            }
             let own = changes.entry(node).or_default();
             for (resource, amount) in amounts(&pod.requests, 1) {
                 let changes = own.entry(resource).or_default();

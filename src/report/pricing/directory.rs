@@ -15,7 +15,7 @@ use crate::report::format::counted;
 use crate::report::summary::PROGRAM;
 
 /// The file by which an imported directory is known.
-pub const RECORD_FILE: &str = "import.json";
+const RECORD_FILE: &str = "import.json";
 
 /// What `import.json` holds.
 #[derive(Serialize)]

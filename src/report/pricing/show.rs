@@ -351,7 +351,7 @@ fn node(region: &Region, entry: &RegionType, version: KarpenterVersion) -> NodeF
         ami_family,
         karpenter_version: version.as_str(),
         karpenter: expected.map(|own| resources(&own.allocatable)),
-        real: resources(&real_node(&entry.facts, &class, &class.kubelet, 0).allocatable),
+        real: resources(&real_node(&entry.facts, &class, &class.kubelet).allocatable),
     }
 }
 

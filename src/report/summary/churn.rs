@@ -16,9 +16,9 @@ use crate::world::record::{CommandFacts, CommandId, NodeEnd, NodeFacts, reason_t
 use moves::{Removal, removals};
 
 /// Cycles that a summary holds at most.
-pub const CYCLES_MAX: usize = 20;
+const CYCLES_MAX: usize = 20;
 /// Decisions that a summary holds at most.
-pub const DECISIONS_MAX: usize = 200;
+const DECISIONS_MAX: usize = 200;
 /// Names of nodes that a cycle holds at most.
 const NODES_MAX: usize = 10;
 /// Seconds of a day.

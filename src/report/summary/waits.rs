@@ -13,7 +13,7 @@ use crate::simulation::Outcome;
 use crate::world::record::PodFacts;
 
 /// A pod that has its node later than this has waited: the scheduler's own work takes less.
-pub const WAITED: SimDuration = SimDuration::from_secs(1);
+const WAITED: SimDuration = SimDuration::from_secs(1);
 
 /// Waits of some of the pods.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]

@@ -8,7 +8,7 @@ use nodecast::world::Record;
 use nodecast::world::record::{CommandFacts, EventKind, NodeFacts, PodFacts, reason_text};
 use serde_json::{Value, json};
 
-use crate::agreement::karpenter_timeline::{ZERO, merge, setup};
+use agreement::karpenter_timeline::{ZERO, merge, setup};
 
 /// A case of the karpenter-timeline suite in the making, without expectations. Times are seconds; the disruption loop passes
 /// at 0.37 and every ten seconds from then on, as long as nothing holds it up.

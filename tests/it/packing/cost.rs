@@ -10,7 +10,7 @@ use serde_json::json;
 
 use super::properties::{check, workload, world};
 use super::world::{World, placed};
-use crate::agreement::karpenter_case::{Case, Catalogs, read_json};
+use agreement::karpenter_case::{Case, Catalogs, read_json};
 
 /// What the nodes of a plan cost in an hour, each at its cheapest type; in nano-units.
 fn cost(plan: &PackingPlan) -> i64 {

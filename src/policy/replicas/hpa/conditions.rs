@@ -2,7 +2,7 @@
 
 use crate::domain::SimTime;
 
-/// Declares the reasons with their meanings, which serve as documentation and as text for people.
+/// Declares the reasons with their meanings, which serve as documentation.
 macro_rules! condition_reasons {
     ($($name:ident = $meaning:literal;)*) => {
         /// Why a condition holds or does not. Names are those that Kubernetes prints.
@@ -18,22 +18,13 @@ macro_rules! condition_reasons {
                     $(Self::$name => stringify!($name),)*
                 }
             }
-
-            /// What the reason means, for a person.
-            pub const fn message(self) -> &'static str {
-                match self {
-                    $(Self::$name => $meaning,)*
-                }
-            }
         }
     };
 }
 
 condition_reasons! {
     SucceededGetScale = "the target's replica count was read";
-    FailedGetScale = "the target's replica count could not be read";
     SucceededRescale = "the target was given a new replica count";
-    FailedUpdateScale = "the target's new replica count could not be written";
     ReadyForNewScale = "no earlier recommendation holds the count";
     ScaleUpStabilized = "a lower recommendation within the scale-up window holds the count down";
     ScaleDownStabilized = "a higher recommendation within the scale-down window holds the count up";

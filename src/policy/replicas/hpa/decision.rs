@@ -113,10 +113,6 @@ impl HpaEvent {
 pub enum HpaEventReason {
     /// A new count was written.
     SuccessfulRescale,
-    /// A new count could not be written.
-    FailedRescale,
-    /// The target could not be read.
-    FailedGetScale,
     /// The metrics as a whole give no count.
     FailedComputeMetricsReplicas,
     /// One metric, or the selector, has a problem that is also a condition's reason.
@@ -126,19 +122,6 @@ pub enum HpaEventReason {
 impl From<ConditionReason> for HpaEventReason {
     fn from(reason: ConditionReason) -> Self {
         Self::Problem(reason)
-    }
-}
-
-impl HpaEventReason {
-    /// The reason as Kubernetes prints it.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::SuccessfulRescale => "SuccessfulRescale",
-            Self::FailedRescale => "FailedRescale",
-            Self::FailedGetScale => "FailedGetScale",
-            Self::FailedComputeMetricsReplicas => "FailedComputeMetricsReplicas",
-            Self::Problem(reason) => reason.as_str(),
-        }
     }
 }
 

@@ -266,26 +266,6 @@ fn an_ambiguous_selector_stops_the_pass() {
     assert_eq!(state.conditions.scaling_active.to_string(), "False/AmbiguousSelector");
 }
 
-#[test]
-fn a_refused_write_stores_nothing() {
-    let hpa = autoscaler(1, 100, vec![cpu(10)], Some(Behavior::default()));
-    let mut state = HpaState::default();
-    let samples = [sampled(900, 1_000, at(0)); 3];
-    let view = HpaView {
-        now: at(0),
-        spec_replicas: 3,
-        status_replicas: 3,
-        pods: &[OLD_AND_READY; 3],
-        settled: SettledPods::default(),
-        readings: &[MetricReading::PerPod { samples: &samples, unmatched: &[] }],
-        selector_problem: None,
-    };
-    let mut decision = decide(&hpa, &mut state, &view, &HpaParameters::default());
-    refuse_write(&hpa, &mut state, &mut decision, at(0), "conflict");
-    assert!(!decision.rescales() && state.scale_up_events.is_empty() && state.last_scale_time.is_none());
-    assert_eq!(state.conditions.able_to_scale.to_string(), "False/FailedUpdateScale");
-}
-
 fn any_behavior() -> impl Strategy<Value = Option<Behavior>> {
     let rules = || {
         (proptest::option::of(0_i64..600), any::<bool>()).prop_map(|(window, disabled)| ScalingRules {

@@ -1,8 +1,8 @@
-//! How many Jobs a ScaledJob makes, and which finished ones it forgets.
+//! How many Jobs a ScaledJob makes.
 
+use crate::domain::Symbol;
 use crate::domain::keda::{JobStrategy, ScaledJob, TriggerCalculation};
 use crate::domain::pod::PodPhase;
-use crate::domain::{SimTime, Symbol};
 
 /// What one trigger of a ScaledJob says.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -145,26 +145,15 @@ pub fn is_pending(pods: &[JobPodView<'_>], conditions: &[Symbol]) -> bool {
     !pods.iter().any(at_work)
 }
 
-/// The positions of the finished Jobs to delete, given when each finished: the oldest beyond `limit`.
-///
-/// Source: KEDA 2.20 `pkg/scaling/executor/scale_jobs.go`, `cleanUp`.
-pub fn expired(finished: &[SimTime], limit: u32) -> Vec<usize> {
-    let excess = finished.len().saturating_sub(limit as usize);
-    let mut order: Vec<usize> = (0..finished.len()).collect();
-    order.sort_by_key(|&position| finished[position]);
-    order.truncate(excess);
-    order
-}
-
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
 
-    use super::{JobDemand, JobTrigger, combine, expired, plan_jobs, trigger_maximum};
+    use super::{JobDemand, JobTrigger, combine, plan_jobs, trigger_maximum};
+    use crate::domain::Symbol;
     use crate::domain::keda::{JobStrategy, ScaledJob, TriggerCalculation};
     use crate::domain::pod::PodSpec;
     use crate::domain::workload::JobSpec;
-    use crate::domain::{SimDuration, SimTime, Symbol};
 
     fn job() -> ScaledJob {
         ScaledJob::new(Symbol::new("jobs"), Symbol::new("batch"), JobSpec::of(Arc::new(PodSpec::default())), Vec::new())
@@ -206,12 +195,5 @@ mod tests {
         let demand = JobDemand { active: false, scale_to: 5, max_scale: 5 };
         let eager = ScaledJob { strategy: JobStrategy::Eager, ..job() };
         assert_eq!(plan_jobs(&eager, demand, 0, 0).created, 0);
-    }
-
-    #[test]
-    fn the_oldest_finished_jobs_beyond_the_limit_are_forgotten() {
-        let at = |secs| SimTime::ZERO + SimDuration::from_secs(secs);
-        assert_eq!(expired(&[at(30), at(10), at(20)], 1), vec![1, 2]);
-        assert_eq!(expired(&[at(30)], 1), Vec::<usize>::new());
     }
 }

@@ -17,7 +17,7 @@ use nodecast::scenario::manifests::{
 };
 use serde_json::{Value, json};
 
-use super::fields::{NOW, count, integer, list, number_or, text};
+use crate::fields::{NOW, count, integer, list, number_or, text};
 
 /// A scale-up that the autoscaler asked for before the case begins.
 #[derive(Clone, Copy, Debug)]

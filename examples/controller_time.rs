@@ -3,19 +3,9 @@
 //! `cargo run --release --example controller_time [ROW...]` prints one line for each row of measurements: what was measured, what
 //! the model says, their ratio. Exit code 1 if one is further off than it may be.
 
-#[path = "../agreement/fields.rs"]
-#[allow(dead_code)]
-mod fields;
-#[path = "../agreement/karpenter_case.rs"]
-#[allow(dead_code)]
-mod karpenter_case;
-mod passes;
-#[path = "../agreement/tally.rs"]
-#[allow(dead_code)]
-mod tally;
-
 use std::process::ExitCode;
 
+use agreement::passes;
 use nodecast::policy::controller_time::karpenter;
 
 #[allow(clippy::print_stdout, clippy::print_stderr)]

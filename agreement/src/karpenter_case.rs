@@ -18,7 +18,7 @@ use nodecast::policy::packing::{
 use nodecast::scenario::manifests::{node_from_json, node_pool_from_json, pod_from_json};
 use serde_json::Value;
 
-use super::fields::{flag_or, list, text};
+use crate::fields::{flag_or, list, text};
 
 /// A pod of a case.
 pub struct CasePod {

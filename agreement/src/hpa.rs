@@ -17,11 +17,11 @@ use nodecast::policy::replicas::hpa::{
 };
 use serde_json::Value;
 
-use super::fields::{
+use crate::fields::{
     NOW, ago, check_read, count, count_or, either, flag_or, integer, list, note_unread, number_or, run_cases, same,
     same_condition, seconds_or, text,
 };
-use super::tally::Tally;
+use crate::tally::Tally;
 
 /// Runs every case below `paths`.
 pub fn run(paths: &[PathBuf], _catalogs: Option<&Path>) -> Result<Tally, String> {

@@ -10,9 +10,9 @@ use nodecast::policy::cluster_autoscaler::{
 };
 use serde_json::{Value, json};
 
-use super::cluster_autoscaler_case::Cluster;
-use super::fields::{NOW, list, same};
-use super::tally::{Tally, files, guarded, read_json};
+use crate::cluster_autoscaler_case::Cluster;
+use crate::fields::{NOW, list, same};
+use crate::tally::{Tally, files, guarded, read_json};
 
 /// Runs every case below `paths`: files with one case, or with a list `cases`; gzip or not.
 pub fn run(paths: &[PathBuf], _catalogs: Option<&Path>) -> Result<Tally, String> {

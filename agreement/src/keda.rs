@@ -20,12 +20,12 @@ use nodecast::policy::replicas::keda::{
 };
 use serde_json::Value;
 
-use super::fields::{
+use crate::fields::{
     NOW, ago, check_read, count, count_or, flag_or, integer, list, note_unread, number_or, run_cases, same,
     same_condition, seconds_or, text,
 };
-use super::hpa::behavior;
-use super::tally::Tally;
+use crate::hpa::behavior;
+use crate::tally::Tally;
 
 /// Runs every case below `paths`.
 pub fn run(paths: &[PathBuf], _catalogs: Option<&Path>) -> Result<Tally, String> {

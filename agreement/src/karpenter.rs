@@ -12,9 +12,9 @@ use nodecast::policy::instance_types::{InstanceType, Offering};
 use nodecast::policy::packing::{PackingPlan, PlannedClaim, TieBreak, pack};
 use serde_json::{Value, json};
 
-use super::fields::{list, same};
-use super::karpenter_case::{Case, Catalogs, rate, read_json, resources};
-use super::tally::{Tally, files, guarded};
+use crate::fields::{list, same};
+use crate::karpenter_case::{Case, Catalogs, rate, read_json, resources};
+use crate::tally::{Tally, files, guarded};
 
 /// Runs every case below `paths`: files with one case, or with a list `cases`; gzip or not. A case without `expected` is
 /// run once and measured.

@@ -7,7 +7,7 @@ use std::sync::Mutex;
 use nodecast::domain::{SimDuration, SimTime};
 use serde_json::Value;
 
-use super::tally::{Tally, files, guarded};
+use crate::tally::{Tally, files, guarded};
 
 /// The instant at which every case decides; ages are subtracted from it.
 pub const NOW: SimTime = SimTime::from_micros(1_000_000_000_000_000);

@@ -15,10 +15,10 @@ use nodecast::policy::packing::{NodeView, Packer, PackingSetup, PendingPod, Plan
 use nodecast::scenario::manifests::pod_disruption_budget_from_json;
 use serde_json::{Value, json};
 
-use super::fields::{list, note_unread, same};
-use super::karpenter::write_requirement;
-use super::karpenter_case::{Case, CasePod, Catalogs, read_json};
-use super::tally::{Tally, files, guarded};
+use crate::fields::{list, note_unread, same};
+use crate::karpenter::write_requirement;
+use crate::karpenter_case::{Case, CasePod, Catalogs, read_json};
+use crate::tally::{Tally, files, guarded};
 
 /// What a case may have.
 const FIELDS: [&str; 16] = [

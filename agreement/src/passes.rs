@@ -6,7 +6,7 @@ use nodecast::domain::SimDuration;
 use nodecast::policy::packing::{Packer, PackingPlan, PassWork};
 use serde_json::{Value, json};
 
-use super::karpenter_case::{Case, Catalogs, read_json};
+use crate::karpenter_case::{Case, Catalogs, read_json};
 
 /// A pass that was measured.
 pub struct Row {
@@ -76,7 +76,7 @@ impl Row {
     pub fn plan(&self, time: Option<SimDuration>) -> Result<PackingPlan, String> {
         let (case, catalog) = match self.input {
             Input::File(name) => {
-                let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases/karpenter-large");
+                let folder = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/cases/karpenter-large"));
                 let path = folder.join(format!("{name}-l.json.gz"));
                 let case = read_json(&path)?;
                 let mut catalogs = Catalogs::new(None);

@@ -8,8 +8,8 @@ use nodecast::world::Record;
 use nodecast::world::record::{CommandFacts, EventKind, NodeFacts, ReplacementFacts, WorkloadKind, reason_text};
 use serde_json::{Map, Value, json};
 
-use super::fields::list;
-use super::karpenter_timeline::ZERO;
+use crate::fields::list;
+use crate::karpenter_timeline::ZERO;
 
 /// Times agree if they are this close, in seconds.
 const CLOSE: f64 = 0.11;

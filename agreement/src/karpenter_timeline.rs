@@ -19,10 +19,10 @@ use nodecast::simulation::Simulation;
 use serde_json::Value;
 use std::sync::Arc;
 
-use super::fields::{list, note_unread, number_or, text};
-use super::karpenter_case::{Catalogs, change_offerings, read_catalog, read_json};
-use super::karpenter_timeline_events::compare;
-use super::tally::{Tally, files, guarded};
+use crate::fields::{list, note_unread, number_or, text};
+use crate::karpenter_case::{Catalogs, change_offerings, read_catalog, read_json};
+use crate::karpenter_timeline_events::compare;
+use crate::tally::{Tally, files, guarded};
 
 /// Seconds of simulated time at the instant that a case calls zero: its controllers start 9.63 seconds before.
 pub const ZERO: f64 = 10.0;

@@ -3,33 +3,13 @@
 //! `cargo run --release --example agreement -- SUITE PATH...` runs every case file in the given folders and prints one
 //! line for each disagreement, then `agreement: N/M`. Exit code 0 only when all agree.
 
-#[allow(dead_code)]
-mod cluster_autoscaler;
-#[allow(dead_code)]
-mod cluster_autoscaler_case;
-#[allow(dead_code)]
-mod fields;
-#[allow(dead_code)]
-mod hpa;
-#[allow(dead_code)]
-mod karpenter;
-#[allow(dead_code)]
-mod karpenter_case;
-#[allow(dead_code)]
-mod karpenter_consolidation;
-#[allow(dead_code)]
-mod karpenter_timeline;
-#[allow(dead_code)]
-mod karpenter_timeline_events;
-#[allow(dead_code)]
-mod keda;
-#[allow(dead_code)]
-mod kube_scheduler;
-#[allow(dead_code)]
-mod tally;
-
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+
+use agreement::{
+    cluster_autoscaler, fields, hpa, karpenter, karpenter_consolidation, karpenter_timeline, keda, kube_scheduler,
+    tally,
+};
 
 type Suite = fn(&[PathBuf], Option<&Path>) -> Result<tally::Tally, String>;
 

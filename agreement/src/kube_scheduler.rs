@@ -12,8 +12,8 @@ use nodecast::policy::kube_scheduler::{
 use nodecast::scenario::manifests::{deployment_from_json, node_from_json, pod_from_json};
 use serde_json::{Value, json};
 
-use super::fields::{list, same, text};
-use super::tally::{Tally, files, guarded, read_json};
+use crate::fields::{list, same, text};
+use crate::tally::{Tally, files, guarded, read_json};
 
 /// Runs every case below `paths`: files with one case, or with a list `cases`; gzip or not.
 pub fn run(paths: &[PathBuf], _catalogs: Option<&Path>) -> Result<Tally, String> {
