@@ -199,11 +199,6 @@ impl Node {
             Some(drawn) => &drawn.node,
         }
     }
-
-    /// Whether pods other than daemons are bound to it.
-    pub fn is_in_use(&self, is_daemon: impl Fn(PodId) -> bool) -> bool {
-        self.pods.iter().any(|&pod| !is_daemon(pod))
-    }
 }
 
 /// What the pods made from one template share.
