@@ -7,8 +7,9 @@
 use std::hint::black_box;
 use std::path::Path;
 
-use agreement::karpenter_case::{Case, Catalogs, read_json};
+use agreement::karpenter_case::{Case, Catalogs};
 use agreement::karpenter_consolidation::{multi, with_cluster};
+use agreement::tally::read_json;
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use nodecast::policy::disruption::{Candidate, Method, WhatIf, candidates};
 use nodecast::policy::packing::pack;

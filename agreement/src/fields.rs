@@ -1,31 +1,13 @@
 //! Reading the fields of a case, with the path of what is missing or malformed.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
 use std::sync::Mutex;
 
 use nodecast::domain::{SimDuration, SimTime};
 use serde_json::Value;
 
-use crate::tally::{Tally, files, guarded};
-
 /// The instant at which every case decides; ages are subtracted from it.
 pub const NOW: SimTime = SimTime::from_micros(1_000_000_000_000_000);
-
-/// Runs every case of the JSON files below `paths`: objects with a list `cases`.
-pub fn run_cases(paths: &[PathBuf], check: fn(&Value) -> Result<(), String>) -> Result<Tally, String> {
-    let mut tally = Tally::default();
-    for path in files(paths, &[".json"]).map_err(|error| error.to_string())? {
-        let told = |problem: String| format!("{}: {problem}", path.display());
-        let text = std::fs::read_to_string(&path).map_err(|error| told(error.to_string()))?;
-        let file: Value = serde_json::from_str(&text).map_err(|error| told(error.to_string()))?;
-        for case in list(&file, "cases").map_err(told)? {
-            let name = ["id", "name"].map(|key| case[key].as_str().unwrap_or("?")).join(" ");
-            tally.count(&name, guarded(|| check(case)));
-        }
-    }
-    Ok(tally)
-}
 
 /// Fields of questions that nothing read.
 static UNREAD: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());

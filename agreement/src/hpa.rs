@@ -18,10 +18,10 @@ use nodecast::policy::replicas::hpa::{
 use serde_json::Value;
 
 use crate::fields::{
-    NOW, ago, check_read, count, count_or, either, flag_or, integer, list, note_unread, number_or, run_cases, same,
+    NOW, ago, check_read, count, count_or, either, flag_or, integer, list, note_unread, number_or, same,
     same_condition, seconds_or, text,
 };
-use crate::tally::Tally;
+use crate::tally::{Tally, run_cases};
 
 /// Runs every case below `paths`.
 pub fn run(paths: &[PathBuf], _catalogs: Option<&Path>) -> Result<Tally, String> {

@@ -13,48 +13,44 @@ use nodecast::policy::packing::{PackingPlan, PlannedClaim, TieBreak, pack};
 use serde_json::{Value, json};
 
 use crate::fields::{list, same};
-use crate::karpenter_case::{Case, Catalogs, rate, read_json, resources};
-use crate::tally::{Tally, files, guarded};
+use crate::karpenter_case::{Case, Catalogs, rate, resources};
+use crate::tally::{Tally, each_case, files, guarded, read_json};
 
 /// Runs every case below `paths`: files with one case, or with a list `cases`; gzip or not. A case without `expected` is
 /// run once and measured.
 pub fn run(paths: &[PathBuf], catalogs: Option<&Path>) -> Result<Tally, String> {
     let mut tally = Tally::default();
     let mut catalogs = Catalogs::new(catalogs);
-    for path in files(paths, &[".json", ".json.gz"]).map_err(|error| error.to_string())? {
+    each_case(paths, |path, value| {
         let told = |problem: String| format!("{}: {problem}", path.display());
-        let file = read_json(&path)?;
-        let cases = if file["cases"].is_null() { std::slice::from_ref(&file) } else { list(&file, "cases")? };
-        for value in cases {
-            let packed = guarded(|| {
-                let catalog = catalogs.find(&path, value["catalog"].as_str().unwrap_or_default())?;
-                let case = Case::read(value, catalog)?;
-                let started = Instant::now();
-                let plan = case.with(pack);
-                Ok((case, plan, started.elapsed()))
-            });
-            let (case, plan, elapsed) = match packed {
-                Ok(packed) => packed,
-                Err(problem) => {
-                    tally.count(value["name"].as_str().unwrap_or("?"), Err(told(problem)));
-                    continue;
-                }
-            };
-            if value["expected"].is_null() {
-                let stem = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-                tally.measured.push(format!(
-                    "{} nodes={} cost={:.4} unschedulable={} ms={:.1}",
-                    stem.split('.').next().unwrap_or_default(),
-                    plan.claims.len(),
-                    cost(&case, &plan),
-                    plan.unschedulable.len(),
-                    elapsed.as_secs_f64() * 1e3
-                ));
-            } else {
-                tally.count(&case.name, guarded(|| compare(&case, &plan, &value["expected"])));
+        let packed = guarded(|| {
+            let catalog = catalogs.find(path, value["catalog"].as_str().unwrap_or_default())?;
+            let case = Case::read(value, catalog)?;
+            let started = Instant::now();
+            let plan = case.with(pack);
+            Ok((case, plan, started.elapsed()))
+        });
+        let (case, plan, elapsed) = match packed {
+            Ok(packed) => packed,
+            Err(problem) => {
+                tally.count(value["name"].as_str().unwrap_or("?"), Err(told(problem)));
+                return;
             }
+        };
+        if value["expected"].is_null() {
+            let stem = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+            tally.measured.push(format!(
+                "{} nodes={} cost={:.4} unschedulable={} ms={:.1}",
+                stem.split('.').next().unwrap_or_default(),
+                plan.claims.len(),
+                cost(&case, &plan),
+                plan.unschedulable.len(),
+                elapsed.as_secs_f64() * 1e3
+            ));
+        } else {
+            tally.count(&case.name, guarded(|| compare(&case, &plan, &value["expected"])));
         }
-    }
+    })?;
     Ok(tally)
 }
 

@@ -1,6 +1,5 @@
 //! Reading the cases of Karpenter's suites: catalogs, pools, nodes and pods.
 
-use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -19,6 +18,7 @@ use nodecast::scenario::manifests::{node_from_json, node_pool_from_json, pod_fro
 use serde_json::Value;
 
 use crate::fields::{flag_or, list, text};
+use crate::tally::read_json;
 
 /// A pod of a case.
 pub struct CasePod {
@@ -60,19 +60,6 @@ pub struct Case {
     pub options: PackingOptions,
     /// Treatment of reservations.
     pub reserved: ReservedMode,
-}
-
-/// The JSON of a file, gzip or not.
-pub fn read_json(path: &Path) -> Result<Value, String> {
-    let told = |problem: String| format!("{}: {problem}", path.display());
-    let mut bytes = std::fs::read(path).map_err(|error| told(error.to_string()))?;
-    if path.extension().is_some_and(|extension| extension == "gz") {
-        let mut plain = Vec::new();
-        let mut decoder = flate2::read::GzDecoder::new(&bytes[..]);
-        decoder.read_to_end(&mut plain).map_err(|error| told(error.to_string()))?;
-        bytes = plain;
-    }
-    serde_json::from_slice(&bytes).map_err(|error| told(error.to_string()))
 }
 
 /// The catalogs met so far: `catalogs` if given, else the folder of that name beside the case file, or beside its folder.

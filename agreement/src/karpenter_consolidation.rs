@@ -17,8 +17,8 @@ use serde_json::{Value, json};
 
 use crate::fields::{list, note_unread, same};
 use crate::karpenter::write_requirement;
-use crate::karpenter_case::{Case, CasePod, Catalogs, read_json};
-use crate::tally::{Tally, files, guarded};
+use crate::karpenter_case::{Case, CasePod, Catalogs};
+use crate::tally::{Tally, each_case, guarded};
 
 /// What a case may have.
 const FIELDS: [&str; 16] = [
@@ -45,30 +45,26 @@ const FIELDS: [&str; 16] = [
 pub fn run(paths: &[PathBuf], catalogs: Option<&Path>) -> Result<Tally, String> {
     let mut tally = Tally::default();
     let mut catalogs = Catalogs::new(catalogs);
-    for path in files(paths, &[".json", ".json.gz"]).map_err(|error| error.to_string())? {
+    each_case(paths, |path, value| {
         let told = |problem: String| format!("{}: {problem}", path.display());
-        let file = read_json(&path)?;
-        let cases = if file["cases"].is_null() { std::slice::from_ref(&file) } else { list(&file, "cases")? };
-        for value in cases {
-            let name = value["name"].as_str().unwrap_or("?");
-            let outcome = guarded(|| {
-                note_unread("case", value, &FIELDS);
-                let catalog = catalogs.find(&path, value["catalog"].as_str().unwrap_or_default())?;
-                let case = Case::read(value, catalog)?;
-                with_cluster(&case, value, |packer, view| {
-                    if value["expected"].is_null() {
-                        return Err(measure(packer, view));
-                    }
-                    Ok(compare(packer, view, &value["expected"]))
-                })
-            });
-            match outcome {
-                Ok(Ok(outcome)) => tally.count(name, outcome),
-                Ok(Err(line)) => tally.measured.push(format!("{name} {line}")),
-                Err(problem) => tally.count(name, Err(told(problem))),
-            }
+        let name = value["name"].as_str().unwrap_or("?");
+        let outcome = guarded(|| {
+            note_unread("case", value, &FIELDS);
+            let catalog = catalogs.find(path, value["catalog"].as_str().unwrap_or_default())?;
+            let case = Case::read(value, catalog)?;
+            with_cluster(&case, value, |packer, view| {
+                if value["expected"].is_null() {
+                    return Err(measure(packer, view));
+                }
+                Ok(compare(packer, view, &value["expected"]))
+            })
+        });
+        match outcome {
+            Ok(Ok(outcome)) => tally.count(name, outcome),
+            Ok(Err(line)) => tally.measured.push(format!("{name} {line}")),
+            Err(problem) => tally.count(name, Err(told(problem))),
         }
-    }
+    })?;
     Ok(tally)
 }
 

@@ -20,9 +20,9 @@ use serde_json::Value;
 use std::sync::Arc;
 
 use crate::fields::{list, note_unread, number_or, text};
-use crate::karpenter_case::{Catalogs, change_offerings, read_catalog, read_json};
+use crate::karpenter_case::{Catalogs, change_offerings, read_catalog};
 use crate::karpenter_timeline_events::compare;
-use crate::tally::{Tally, files, guarded};
+use crate::tally::{Tally, each_case, guarded};
 
 /// Seconds of simulated time at the instant that a case calls zero: its controllers start 9.63 seconds before.
 pub const ZERO: f64 = 10.0;
@@ -72,18 +72,14 @@ pub fn run(paths: &[PathBuf], catalogs: Option<&Path>) -> Result<Tally, String> 
     let mut tally = Tally::default();
     let mut catalogs = Catalogs::new(catalogs);
     let catalog = Catalog::embedded().map_err(|error| error.to_string())?;
-    for path in files(paths, &[".json", ".json.gz"]).map_err(|error| error.to_string())? {
+    each_case(paths, |path, case| {
         let told = |problem: String| format!("{}: {problem}", path.display());
-        let file = read_json(&path)?;
-        let cases = if file["cases"].is_null() { std::slice::from_ref(&file) } else { list(&file, "cases")? };
-        for case in cases {
-            let outcome = guarded(|| {
-                let types = catalogs.find(&path, case["catalog"].as_str().unwrap_or_default())?;
-                replay(case, types, catalog)
-            });
-            tally.count(case["name"].as_str().unwrap_or("?"), outcome.map_err(told));
-        }
-    }
+        let outcome = guarded(|| {
+            let types = catalogs.find(path, case["catalog"].as_str().unwrap_or_default())?;
+            replay(case, types, catalog)
+        });
+        tally.count(case["name"].as_str().unwrap_or("?"), outcome.map_err(told));
+    })?;
     Ok(tally)
 }
 

@@ -21,11 +21,11 @@ use nodecast::policy::replicas::keda::{
 use serde_json::Value;
 
 use crate::fields::{
-    NOW, ago, check_read, count, count_or, flag_or, integer, list, note_unread, number_or, run_cases, same,
-    same_condition, seconds_or, text,
+    NOW, ago, check_read, count, count_or, flag_or, integer, list, note_unread, number_or, same, same_condition,
+    seconds_or, text,
 };
 use crate::hpa::behavior;
-use crate::tally::Tally;
+use crate::tally::{Tally, run_cases};
 
 /// Runs every case below `paths`.
 pub fn run(paths: &[PathBuf], _catalogs: Option<&Path>) -> Result<Tally, String> {

@@ -13,20 +13,11 @@ use nodecast::scenario::manifests::{deployment_from_json, node_from_json, pod_fr
 use serde_json::{Value, json};
 
 use crate::fields::{list, same, text};
-use crate::tally::{Tally, files, guarded, read_json};
+use crate::tally::{Tally, run_cases};
 
 /// Runs every case below `paths`: files with one case, or with a list `cases`; gzip or not.
 pub fn run(paths: &[PathBuf], _catalogs: Option<&Path>) -> Result<Tally, String> {
-    let mut tally = Tally::default();
-    for path in files(paths, &[".json", ".json.gz"]).map_err(|error| error.to_string())? {
-        let told = |problem: String| format!("{}: {problem}", path.display());
-        let file = read_json(&path).map_err(told)?;
-        let cases = if file["cases"].is_null() { std::slice::from_ref(&file) } else { list(&file, "cases")? };
-        for case in cases {
-            tally.count(case["name"].as_str().unwrap_or("?"), guarded(|| check(case)));
-        }
-    }
-    Ok(tally)
+    run_cases(paths, check)
 }
 
 fn check(file: &Value) -> Result<(), String> {

@@ -6,7 +6,8 @@ use nodecast::domain::SimDuration;
 use nodecast::policy::packing::{Packer, PackingPlan, PassWork};
 use serde_json::{Value, json};
 
-use crate::karpenter_case::{Case, Catalogs, read_json};
+use crate::karpenter_case::{Case, Catalogs};
+use crate::tally::read_json;
 
 /// A pass that was measured.
 pub struct Row {

@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
+use crate::fields::list;
+
 /// What a suite found.
 #[derive(Default, Debug)]
 pub struct Tally {
@@ -57,13 +59,34 @@ pub fn files(paths: &[PathBuf], endings: &[&str]) -> std::io::Result<Vec<PathBuf
     Ok(found)
 }
 
-/// The JSON value in a file, which may be compressed with gzip.
+/// The JSON value in a file, which may be compressed with gzip; a problem is told with the file's name.
 pub fn read_json(path: &Path) -> Result<Value, String> {
-    let mut bytes = std::fs::read(path).map_err(|error| error.to_string())?;
+    let told = |problem: String| format!("{}: {problem}", path.display());
+    let mut bytes = std::fs::read(path).map_err(|error| told(error.to_string()))?;
     if path.extension().is_some_and(|extension| extension == "gz") {
         let mut plain = Vec::new();
-        flate2::read::GzDecoder::new(&bytes[..]).read_to_end(&mut plain).map_err(|error| error.to_string())?;
+        flate2::read::GzDecoder::new(&bytes[..]).read_to_end(&mut plain).map_err(|error| told(error.to_string()))?;
         bytes = plain;
     }
-    serde_json::from_slice(&bytes).map_err(|error| error.to_string())
+    serde_json::from_slice(&bytes).map_err(|error| told(error.to_string()))
+}
+
+/// Hands every case below `paths` to `ask`, with its file: files with one case, or with a list `cases`; gzip or not.
+pub fn each_case(paths: &[PathBuf], mut ask: impl FnMut(&Path, &Value)) -> Result<(), String> {
+    for path in files(paths, &[".json", ".json.gz"]).map_err(|error| error.to_string())? {
+        let file = read_json(&path)?;
+        let cases = if file["cases"].is_null() { std::slice::from_ref(&file) } else { list(&file, "cases")? };
+        cases.iter().for_each(|case| ask(&path, case));
+    }
+    Ok(())
+}
+
+/// Counts for every case below `paths` whether `check` finds that the decisions agree.
+pub fn run_cases(paths: &[PathBuf], check: fn(&Value) -> Result<(), String>) -> Result<Tally, String> {
+    let mut tally = Tally::default();
+    each_case(paths, |_, case| {
+        let name = ["id", "name"].iter().filter_map(|key| case[*key].as_str()).collect::<Vec<_>>().join(" ");
+        tally.count(&name, guarded(|| check(case)));
+    })?;
+    Ok(tally)
 }

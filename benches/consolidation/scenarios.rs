@@ -34,7 +34,7 @@ fn milli_cpu(service: u32) -> u32 {
 /// Services with diurnal load and autoscalers of their own, 40 pods of each at the peak, on nodes of Karpenter's.
 pub fn services(folder: &'static str, of: Services) -> Files {
     let capacity = if of.constrained { "spot, on-demand" } else { "on-demand" };
-    let nodes = NODES.replace("CAPACITY", capacity);
+    let nodes = NODES.replace("CAPACITY", capacity) + CLASS;
     let files = vec![
         ("scenario.yaml", day(of)),
         ("nodes.yaml", nodes),
@@ -58,15 +58,6 @@ spec:
         - { key: karpenter.k8s.aws/instance-generation, operator: Gt, values: ['2'] }
       expireAfter: 720h
   disruption: { consolidationPolicy: WhenEmptyOrUnderutilized, consolidateAfter: 1m }
----
-apiVersion: karpenter.k8s.aws/v1
-kind: EC2NodeClass
-metadata: { name: default }
-spec:
-  amiSelectorTerms: [{ alias: al2023@latest }]
-  role: nodes
-  subnetSelectorTerms: [{ tags: { name: shop } }]
-  securityGroupSelectorTerms: [{ tags: { name: shop } }]
 ";
 
 /// What the services of a constrained day have beside their requests: the first third and the second third of each three.

@@ -317,10 +317,9 @@ fn conclude(
     notes::record(context, program, seen, &iteration, now);
     let until = program.unchanged_until(&seen.observation(began), &iteration);
     let (changed, reading) = (context.world.changed(), context.cluster_autoscaler.groups.version());
-    let cut = iteration.scale_up.cut || iteration.scale_down.cut;
-    let estimates = if seen.has_waiting_pods() { (iteration.scale_up.took, cut) } else { (SimDuration::ZERO, false) };
-    let down = &iteration.scale_down;
-    let work = Work { nodes: seen.node_count() as u64, moved_pods: down.moved_pods - down.left_alone_pods, estimates };
+    let moved_pods = iteration.scale_down.moved_pods - iteration.scale_down.left_alone_pods;
+    // Where nothing changes, no pod waits: there is nothing to estimate.
+    let work = Work { nodes: seen.node_count() as u64, moved_pods, estimates: (SimDuration::ZERO, false) };
     context.cluster_autoscaler.settled = (until > now).then_some(Settled { changed, reading, until, work });
     carry_out(context, program, now, seen, &iteration);
 }

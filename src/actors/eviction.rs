@@ -2,9 +2,10 @@
 
 use super::context::Context;
 use super::kubelet;
-use crate::control_plane::budgets::{eviction_answer, protectors};
+use crate::cluster::Pod;
+use crate::control_plane::budgets::{eviction_answer, selectors};
 use crate::domain::{PodId, SimDuration, SimTime};
-use crate::policy::budgets::{BudgetStatus, EvictionAnswer};
+use crate::policy::budgets::{self, BudgetStatus, EvictionAnswer, Protectors};
 use crate::policy::kube_scheduler::BudgetState;
 
 /// Evicts the pod if its budgets allow it now; whether they did.
@@ -22,7 +23,7 @@ pub(super) fn evict_within(
     reason: &str,
 ) -> bool {
     let state = context.world.pod(pod);
-    let budgets = protectors(&context.world, state.namespace, &state.spec.labels);
+    let budgets = protectors(context, state);
     match eviction_answer(&context.world, &statuses(context), state, &budgets) {
         EvictionAnswer::Evicted { uses_budget } => {
             if let (true, Some(replay)) = (uses_budget, &mut context.replay) {
@@ -35,6 +36,23 @@ pub(super) fn evict_within(
         }
         EvictionAnswer::TooManyRequests | EvictionAnswer::SeveralBudgets => false,
     }
+}
+
+/// Whether the pod's budgets never let it go.
+pub(super) fn is_fully_blocked(context: &Context<'_>, pod: PodId) -> bool {
+    let pod = context.world.pod(pod);
+    budgets::is_fully_blocked(&protectors(context, pod), pod.is_ready(), |only| {
+        let only = &context.world.budgets()[only];
+        (only.rule.allows_nothing(), only.always_allow_unhealthy)
+    })
+}
+
+/// Positions of the budgets that protect the pod.
+fn protectors(context: &Context<'_>, pod: &Pod) -> Protectors {
+    if context.world.budgets().is_empty() {
+        return Protectors::new();
+    }
+    context.protections.of(pod.namespace, &pod.spec, selectors(&context.world))
 }
 
 /// Every budget with the disruptions that it allows now, for a scheduler that weighs whom to evict.

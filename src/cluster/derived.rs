@@ -9,8 +9,8 @@ pub trait Follow: Debug + PartialEq {
     /// Worked out from nothing.
     fn build(cluster: &Cluster) -> Self;
 
-    /// Brought up to date with what these changes name; whether that made it another value.
-    fn follow(&mut self, cluster: &Cluster, changes: &[Change]) -> bool;
+    /// Brought up to date with what these changes name.
+    fn follow(&mut self, cluster: &Cluster, changes: &[Change]);
 }
 
 /// A value and the position of the journal that it holds for.
@@ -18,40 +18,27 @@ pub trait Follow: Debug + PartialEq {
 pub struct Derived<T> {
     value: T,
     seen: Position,
-    changed: Position,
 }
 
 impl<T: Follow> Derived<T> {
     /// The value for a cluster as it is.
     pub fn new(cluster: &Cluster) -> Self {
-        let seen = cluster.changed();
-        Self { value: T::build(cluster), seen, changed: seen }
+        Self { value: T::build(cluster), seen: cluster.changed() }
     }
 
     /// Brings the value up to date: with what has changed, or from nothing where that is too long ago to know.
     pub fn catch_up(&mut self, cluster: &Cluster) {
-        let differs = match cluster.journal().since(self.seen) {
-            Some([]) => false,
+        match cluster.journal().since(self.seen) {
+            Some([]) => {}
             Some(changes) => self.value.follow(cluster, changes),
-            None => {
-                self.value = T::build(cluster);
-                true
-            }
-        };
+            None => self.value = T::build(cluster),
+        }
         debug_assert_eq!(self.value, T::build(cluster), "what follows changes comes to what is made from nothing");
         self.seen = cluster.changed();
-        if differs {
-            self.changed = self.seen;
-        }
     }
 
     /// The value as of the last time it was brought up to date.
     pub const fn value(&self) -> &T {
         &self.value
-    }
-
-    /// The position at which it last became another value: what others rest on.
-    pub const fn changed(&self) -> Position {
-        self.changed
     }
 }

@@ -7,9 +7,10 @@
 
 use crate::cluster::{Change, Cluster, Follow, Pod, PodPhase, WorkloadKind};
 use crate::domain::pod::PodPhase as ReportedPhase;
-use crate::domain::{Labels, PodId, Symbol, WorkloadId};
+use crate::domain::{LabelSelector, PodId, Symbol, WorkloadId};
 use crate::policy::budgets::{
     BudgetStatus, EvictionAnswer, EvictionBudget, EvictionView, ProtectedPods, Protectors, budget_status, eviction,
+    protectors,
 };
 
 /// What each budget protects: the pods of every workload whose template it selects, and those without a controller that it
@@ -53,15 +54,14 @@ impl Follow for ProtectedByBudgets {
         built
     }
 
-    fn follow(&mut self, cluster: &Cluster, changes: &[Change]) -> bool {
+    fn follow(&mut self, cluster: &Cluster, changes: &[Change]) {
         if cluster.budgets().is_empty() {
-            return false;
+            return;
         }
         if changes.contains(&Change::Budgets) {
             *self = Self::build(cluster);
-            return true;
+            return;
         }
-        let before = self.totals.clone();
         for &change in changes {
             match change {
                 Change::Pod(pod) | Change::Placement(pod) => self.update_pod(cluster, pod),
@@ -69,7 +69,6 @@ impl Follow for ProtectedByBudgets {
                 Change::Node(_) | Change::Budgets => {}
             }
         }
-        self.totals != before
     }
 }
 
@@ -85,7 +84,7 @@ impl ProtectedByBudgets {
         let budgets = match workload.kind {
             // What stands for the pods of a namespace that nothing controls: none of them is wanted by a controller.
             WorkloadKind::Pods => Protectors::new(),
-            _ => protectors(cluster, workload.name.namespace, &workload.template.labels),
+            _ => protectors(workload.name.namespace, &workload.template.labels, selectors(cluster)),
         };
         let share = WorkloadShare { budgets, wanted: i64::from(workload.replicas) };
         if self.workloads.len() <= id.index() {
@@ -114,7 +113,7 @@ impl ProtectedByBudgets {
             return None;
         }
         let budgets = match cluster.workload(pod.workload).kind {
-            WorkloadKind::Pods => protectors(cluster, pod.namespace, &pod.spec.labels),
+            WorkloadKind::Pods => protectors(pod.namespace, &pod.spec.labels, selectors(cluster)),
             _ => self.workloads.get(pod.workload.index())?.budgets.clone(),
         };
         Some(PodShare { budgets, healthy: pod.is_ready() && pod.is_active() })
@@ -130,13 +129,9 @@ impl ProtectedByBudgets {
     }
 }
 
-/// Positions of the budgets that select pods of a namespace with these labels.
-pub fn protectors(cluster: &Cluster, namespace: Symbol, labels: &Labels) -> Protectors {
-    let budgets = (0..).zip(cluster.budgets());
-    let selecting = budgets.filter(|(_, budget)| {
-        budget.namespace == namespace && budget.selector.as_ref().is_some_and(|selector| selector.matches(labels))
-    });
-    selecting.map(|(position, _)| position).collect()
+/// Namespace and selector of every budget, by which [`policy::budgets`](crate::policy::budgets) finds those that protect a pod.
+pub fn selectors(cluster: &Cluster) -> impl Iterator<Item = (Symbol, Option<&LabelSelector>)> {
+    cluster.budgets().iter().map(|budget| (budget.namespace, budget.selector.as_ref()))
 }
 
 /// What the API server answers to an eviction of `pod`, whose budgets, by position, have these statuses.
@@ -158,21 +153,6 @@ pub fn eviction_answer(
         always_allow_unhealthy: cluster.budgets()[budget].always_allow_unhealthy,
     });
     eviction(view, &own.collect::<Vec<_>>())
-}
-
-/// Whether the pod's budgets never let it go: there are several, or one whose rule allows no disruption whatever the
-/// number of pods.
-///
-/// Source: Karpenter core v1.13 `pkg/utils/pdb/pdb.go`, `IsFullyBlocked`.
-pub fn is_fully_blocked(cluster: &Cluster, pod: &Pod) -> bool {
-    match protectors(cluster, pod.namespace, &pod.spec.labels)[..] {
-        [] => false,
-        [only] => {
-            let only = &cluster.budgets()[only as usize];
-            only.rule.allows_nothing() && (pod.is_ready() || !only.always_allow_unhealthy)
-        }
-        _ => true,
-    }
 }
 
 #[cfg(test)]

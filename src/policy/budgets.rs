@@ -9,7 +9,7 @@ use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use crate::domain::pod::{DisruptionRule, IntOrPercent, PodPhase};
-use crate::domain::{LabelSelector, PodSpec, SimDuration, SimTime, Symbol};
+use crate::domain::{LabelSelector, Labels, PodSpec, SimDuration, SimTime, Symbol};
 
 /// How long an evicted pod that is still there counts as gone.
 const EVICTED_STAYS_GONE: SimDuration = SimDuration::from_secs(120);
@@ -52,17 +52,38 @@ impl Protections {
         if let Some((_, protectors)) = known.get(&key) {
             return protectors.clone();
         }
-        let protects = |own: &Option<&LabelSelector>| own.is_some_and(|selector| selector.matches(&spec.labels));
-        let protectors: Protectors = budgets
-            .enumerate()
-            .filter(|(_, (own, selector))| *own == namespace && protects(selector))
-            .map(|(position, _)| position as u32)
-            .collect();
+        let protectors = protectors(namespace, &spec.labels, budgets);
         if known.len() >= KEPT_SPECS_MAX {
             known.clear();
         }
         known.insert(key, (Arc::clone(spec), protectors.clone()));
         protectors
+    }
+}
+
+/// Positions of the budgets that select pods of a namespace with these labels; `budgets` are the namespace and the selector of each.
+pub fn protectors<'s>(
+    namespace: Symbol,
+    labels: &Labels,
+    budgets: impl Iterator<Item = (Symbol, Option<&'s LabelSelector>)>,
+) -> Protectors {
+    let selects = |selector: Option<&LabelSelector>| selector.is_some_and(|selector| selector.matches(labels));
+    let selecting = (0..).zip(budgets).filter(|(_, (own, selector))| *own == namespace && selects(*selector));
+    selecting.map(|(position, _)| position).collect()
+}
+
+/// Whether the budgets that protect a pod never let it go: there are several, or one whose rule allows no disruption whatever the
+/// number of pods. `only` tells of that one whether its rule does, and whether it lets go of what is not ready (`AlwaysAllow`).
+///
+/// Source: Karpenter core v1.13 `pkg/utils/pdb/pdb.go`, `IsFullyBlocked`.
+pub fn is_fully_blocked(protectors: &[u32], ready: bool, only: impl FnOnce(usize) -> (bool, bool)) -> bool {
+    match *protectors {
+        [] => false,
+        [budget] => {
+            let (allows_nothing, always_allow_unhealthy) = only(budget as usize);
+            allows_nothing && (ready || !always_allow_unhealthy)
+        }
+        _ => true,
     }
 }
 

@@ -23,7 +23,7 @@ mod validation;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use agreement::karpenter_case::read_json;
+use agreement::tally::read_json;
 
 /// The document that says which cases are not pinned, and why.
 const DOCUMENT: &str = include_str!("../../docs/disruption-cases.md");

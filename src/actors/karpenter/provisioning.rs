@@ -15,10 +15,10 @@ use super::{
 };
 use crate::actors::context::Context;
 use crate::actors::event::{Event, class};
+use crate::actors::eviction::is_fully_blocked;
 use crate::actors::{names, scheduler_loop};
 use crate::cluster::NewNode;
 use crate::cluster::NodePhase;
-use crate::control_plane::budgets::is_fully_blocked;
 use crate::domain::words::counted;
 use crate::domain::{
     HourlyRate, KarpenterVersion, NodeId, PodId, PodSpec, ResourceName, SimDuration, SimTime, Symbol, well_known,
@@ -137,7 +137,7 @@ fn leaving_pods(context: &Context<'_>, now: SimTime) -> Vec<PodId> {
         .filter(|&pod| {
             let view = pod_view(context, pod);
             let comes_back = view.is_reschedulable() && view.is_disruptable(now);
-            comes_back && (!asks_budgets || !is_fully_blocked(&context.world, context.world.pod(pod)))
+            comes_back && (!asks_budgets || !is_fully_blocked(context, pod))
         })
         .collect()
 }

@@ -2,7 +2,7 @@
 
 use crate::domain::node_pool::DisruptionReason;
 use crate::domain::{KarpenterVersion, LabelSelector, Labels, SimDuration, SimTime, Symbol};
-use crate::policy::budgets::{Protections, Protectors};
+use crate::policy::budgets::{Protections, Protectors, is_fully_blocked};
 use crate::policy::packing::{NodeView, PendingPod, PoolView, TieBreak};
 
 use super::digest::{PodList, PodsDigest};
@@ -104,16 +104,11 @@ impl<'a> ClusterView<'a> {
         pod.is_reschedulable() && pod.is_disruptable(self.now) && !self.is_fully_blocked(pod)
     }
 
-    /// Whether the pod's budgets never let it go: there are several, or one whose rule allows nothing.
     fn is_fully_blocked(&self, pod: &PodView<'_>) -> bool {
-        match self.protectors(pod)[..] {
-            [] => false,
-            [only] => {
-                let only = &self.pod_budgets[only as usize];
-                only.allows_nothing && (pod.ready || !only.always_allow_unhealthy)
-            }
-            _ => true,
-        }
+        is_fully_blocked(&self.protectors(pod), pod.ready, |only| {
+            let only = &self.pod_budgets[only];
+            (only.allows_nothing, only.always_allow_unhealthy)
+        })
     }
 
     /// Positions of the budgets that protect the pod.

@@ -10,7 +10,8 @@ use serde_json::json;
 
 use super::properties::{check, workload, world};
 use super::world::{World, placed};
-use agreement::karpenter_case::{Case, Catalogs, read_json};
+use agreement::karpenter_case::{Case, Catalogs};
+use agreement::tally::read_json;
 
 /// What the nodes of a plan cost in an hour, each at its cheapest type; in nano-units.
 fn cost(plan: &PackingPlan) -> i64 {
