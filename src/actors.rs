@@ -7,7 +7,6 @@
 //! What must not live here: arithmetic that a real controller could use (`policy`), and the reading of files
 //! (`scenario`).
 
-mod call_limit;
 mod cluster_autoscaler;
 mod context;
 mod control_plane;
@@ -56,6 +55,8 @@ pub use setup::{
 pub use volumes::AttachmentId;
 
 use crate::domain::SimTime;
+use crate::policy::interruption::Notice;
+use crate::policy::karpenter::Input;
 
 /// Puts everything that happens at the start on the queue: node groups, the timeline, samples.
 pub fn begin(context: &mut Context<'_>) {
@@ -109,32 +110,10 @@ pub fn handle(context: &mut Context<'_>, now: SimTime, event: Event) {
         Event::NodeUnreachable(node) => zone_outage::unreachable(context, now, node),
         Event::PatienceOver(pod) => zone_outage::patience_over(context, now, pod),
         Event::InstanceGone(node) => node_life::gone(context, now, node),
-        Event::ProvisioningTrigger(pod) => karpenter::pod_trigger(context, now, pod),
-        Event::DisruptedNodeTrigger(node) => karpenter::node_trigger(context, now, node),
-        Event::BatchClosed => karpenter::batch_closed(context, now),
-        Event::PassFinished => karpenter::pass_finished(context, now),
-        Event::DisruptionConcluded => karpenter::disruption_concluded(context, now),
         Event::IterationConcluded => cluster_autoscaler::concluded(context, now),
-        Event::FleetAnswered(node) => karpenter::fleet_answered(context, now, node),
-        Event::RegistrationOverdue(node) => karpenter::registration_overdue(context, now, node),
-        Event::EmptinessCheck(node) => karpenter::emptiness_check(context, now, node),
-        Event::EmptinessDue(node) => karpenter::emptiness_due(context, now, node),
-        Event::DisruptionPass => karpenter::disruption_pass(context, now),
-        Event::DisruptionValidation => karpenter::disruption_validation(context, now),
-        Event::CommandPoll(command) => karpenter::command_poll(context, now, command),
-        Event::EvictionRetry(pod) => karpenter::eviction_retry(context, now, pod),
-        Event::InstancePoll(node) => karpenter::instance_poll(context, now, node),
-        Event::GarbageCollection => karpenter::collect_garbage(context, now),
-        Event::RepairDue(node) => karpenter::repair_due(context, now, node),
-        Event::StaticPools => karpenter::look_at_static_pools(context, now),
-        Event::DriftLook(node) => karpenter::look_at_drift(context, now, node),
-        Event::StatusPoll(node) => karpenter::poll_status(context, now, node),
-        Event::ClaimGone(node) => karpenter::claim_gone(context, now, node),
         Event::ReplayStep => replay::step(context, now),
         Event::ReplayAction(action) => replay::act(context, now, action),
         Event::ReplayUnknown(node) => replay::unknown(context, now, node),
-        Event::ControlPlaneSeen => karpenter::control_plane_seen(context, now),
-        Event::Expired(node) => karpenter::expired(context, now, node),
         Event::PoolWarned(pool, number) => interruption::pool_warned(context, now, pool, number),
         Event::PoolReclaims(pool, number) => interruption::pool_reclaims(context, now, pool, number),
         Event::GroupActs(group) => node_groups::acts(context, now, group),
@@ -147,16 +126,17 @@ pub fn handle(context: &mut Context<'_>, now: SimTime, event: Event) {
         Event::AutoscalerDeletes(group) => cluster_autoscaler::batch_deletes(context, now, group),
         Event::TerminationsSent => terminations::send(context, now),
         Event::InterruptionNotice(node) => interruption::notice(context, now, node),
-        Event::InterruptionMessage(node) => karpenter::interruption_message(context, now, node),
+        Event::Karpenter(timer) => karpenter::woken(context, now, timer),
+        Event::InterruptionMessage(node) => {
+            karpenter::tell(context, now, Input::Notice(node, Notice::SpotInterruption));
+        }
         Event::HandlerActs(node, noticed) => termination_handler::act(context, now, node, noticed),
         Event::InterruptionDue(node) => interruption::due(context, now, node),
         Event::FaultBegins(fault) => interruption::fault_begins(context, now, fault),
         Event::FaultEnds(fault) => interruption::fault_ends(context, now, fault),
-        Event::DrainPoll(node) => karpenter::drain_poll(context, now, node),
         Event::Sample => sampler::sample(context, now),
         Event::ReplicaSetSync(slot) => workload_controllers::replica_sets::proceed(context, now, slot),
         Event::DaemonDue(workload, node) => workload_controllers::daemon_sets::due(context, now, workload, node),
-        Event::InitializationSeen(node) => karpenter::look_at_initialization(context, now, node),
         Event::SchedulerCall(pod) => scheduler_loop::call_has_its_turn(context, now, pod),
         Event::StatusCheckFails(node) => zone_outage::status_check_fails(context, now, node),
     }

@@ -20,7 +20,7 @@ pub use derived::{Derived, Follow};
 pub use journal::{Change, Journal, Position};
 pub use nodes::NewNode;
 pub use specs::{Spec, SpecId, Specs};
-pub use state::{DrawnNames, Node, NodeOrigin, NodePhase, Pod, PodPhase, Workload, WorkloadKind};
+pub use state::{DrawnNames, Node, NodeEnd, NodeOrigin, NodePhase, Pod, PodPhase, Workload, WorkloadKind};
 pub use workloads::NewWorkload;
 
 use crate::domain::pod::PodDisruptionBudget;

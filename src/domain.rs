@@ -34,7 +34,7 @@ pub mod workload;
 pub use controller_time::ControllerTime;
 pub use feature_gates::FeatureGates;
 pub use hpa::HorizontalPodAutoscaler;
-pub use ids::{NodeId, PodId, WorkloadId};
+pub use ids::{CommandId, NodeId, PodId, WorkloadId};
 pub use keda::{ScaledJob, ScaledObject};
 pub use labels::{LabelSelector, Labels};
 pub use money::{Accrual, Currency, HourlyRate, Money};

@@ -10,6 +10,7 @@ pub mod controller_time;
 pub mod disruption;
 pub mod instance_types;
 pub mod interruption;
+pub mod karpenter;
 pub mod kube_scheduler;
 pub mod packing;
 pub mod replicas;

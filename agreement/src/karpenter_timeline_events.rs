@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use nodecast::domain::node_pool::DisruptionReason;
 use nodecast::domain::{NodeId, SimDuration, SimTime};
 use nodecast::world::Record;
-use nodecast::world::record::{CommandFacts, EventKind, NodeFacts, ReplacementFacts, WorkloadKind, reason_text};
+use nodecast::world::record::{CommandFacts, EventKind, NodeFacts, ReplacementFacts, WorkloadKind};
 use serde_json::{Map, Value, json};
 
 use crate::fields::list;
@@ -213,7 +213,7 @@ fn command_events<'r>(
     let decision = if command.replacements.is_empty() { "delete" } else { "replace" };
     let describe = |nodes: &[NodeId]| {
         let nodes: Vec<&str> = nodes.iter().map(|&node| node_name(node)).collect();
-        let mut details = json!({"candidates": nodes, "decision": decision, "reason": reason_text(command.reason)});
+        let mut details = json!({"candidates": nodes, "decision": decision, "reason": command.reason.as_str()});
         if let Some(method) = command.method {
             details["method"] = method.into();
         }
@@ -310,8 +310,8 @@ fn describe(command: &CommandFacts) -> String {
     let decision = if command.replacements.is_empty() { "delete" } else { "replace" };
     let reason: DisruptionReason = command.reason;
     match command.method {
-        Some(method) => format!("{} {decision} {method}", reason_text(reason)),
-        None => format!("{} {decision}", reason_text(reason)),
+        Some(method) => format!("{} {decision} {method}", reason.as_str()),
+        None => format!("{} {decision}", reason.as_str()),
     }
 }
 

@@ -24,7 +24,6 @@ use rustc_hash::FxHashMap;
 
 pub(super) use removal::{batch_deletes, proceed as removal_proceeds};
 
-use super::call_limit::CallLimit;
 use super::context::Context;
 use super::event::{Event, class};
 use super::scheduler_loop;
@@ -33,6 +32,7 @@ use crate::cluster::{NodePhase, Position};
 use crate::domain::{NodeId, SimDuration, SimTime, Taint, TaintEffect, WorkloadId};
 use crate::engine::Streams;
 use crate::policy::cluster_autoscaler::{ClusterAutoscaler, DELETION_CANDIDATE, ExpanderInputs, Flags, Iteration};
+use crate::policy::controller_time::call_limit::CallLimit;
 use crate::policy::controller_time::{at_speed, cluster_autoscaler as model};
 use crate::policy::kube_scheduler::PodVolumes;
 use crate::world::record::{ControllerLoop, EventKind};

@@ -3,13 +3,12 @@
 use std::cell::RefCell;
 use std::sync::Arc;
 
-use super::call_limit::CallLimit;
 use super::cluster_autoscaler::AutoscalerLoop;
 use super::cpu_shares::CpuShares;
 use super::event::Event;
 use super::interruption::Interruption;
 use super::job_loop::JobLoop;
-use super::karpenter::Karpenter;
+use super::karpenter;
 use super::keda_loop::KedaLoop;
 use super::kubelet::Images;
 use super::load_loop::{LoadLoop, LoadsOfWorkloads};
@@ -38,6 +37,7 @@ use crate::domain::{KubernetesVersion, NodeId, SimDuration, SimTime, WorkloadId}
 use crate::engine::{EventQueue, Ordinals, Streams};
 use crate::load::{RequestModel, WorkQueue};
 use crate::policy::budgets::Protections;
+use crate::policy::controller_time::call_limit::CallLimit;
 use crate::scenario::definition::WorkloadTimes;
 use crate::world::World;
 use crate::world::controller_loops::LimitFacts;
@@ -76,7 +76,7 @@ pub struct Context<'s> {
     pub(super) queues: Vec<QueueLoop>,
     pub(super) prometheus: Prometheus,
     pub(super) counters: RequestCounters,
-    pub(super) karpenter: Karpenter,
+    pub(super) karpenter: karpenter::Driver,
     pub(super) cluster_autoscaler: AutoscalerLoop,
     pub(super) interruption: Interruption,
     pub(super) darkness: Darkness,
@@ -150,7 +150,7 @@ impl<'s> Context<'s> {
             queues: setup.queues.iter().map(QueueLoop::new).collect(),
             prometheus: Prometheus::new(setup.prometheus.as_ref()),
             counters: RequestCounters::default(),
-            karpenter: Karpenter::new(setup),
+            karpenter: karpenter::Driver::new(setup),
             cluster_autoscaler: AutoscalerLoop::new(setup),
             interruption: Interruption::default(),
             darkness: Darkness::default(),
@@ -169,7 +169,8 @@ impl<'s> Context<'s> {
     pub fn client_limits(&self) -> Vec<LimitFacts> {
         let time = self.setup.controller_time;
         let manager = time.controller_manager.map(|time| self.controllers.limits(time.calls));
-        let client = |limit: Option<&CallLimit>, rate: Option<CallRate>, name| limit?.facts(name, rate?);
+        let client =
+            |limit: Option<&CallLimit>, rate: Option<CallRate>, name| LimitFacts::of(name, rate?, limit?.used());
         let others = [
             client(self.scheduler.call_limit(), time.scheduler.map(|time| time.calls), "kube-scheduler"),
             client(self.karpenter.call_limit(), time.karpenter.map(|time| time.calls), "karpenter"),

@@ -2,7 +2,7 @@
 
 use super::volumes::AttachmentId;
 use crate::domain::{NodeId, PodId, WorkloadId};
-use crate::world::record::CommandId;
+use crate::policy::karpenter::Timer;
 
 /// Something that happens at an instant: small and `Copy`, naming what it concerns by id.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -71,52 +71,12 @@ pub enum Event {
     PatienceOver(PodId),
     /// A terminated instance is gone.
     InstanceGone(NodeId),
-    /// Karpenter's pod controller looks at a pending pod.
-    ProvisioningTrigger(PodId),
-    /// Karpenter's node controller looks at a node that is being removed.
-    DisruptedNodeTrigger(NodeId),
-    /// Karpenter's batching window ends.
-    BatchClosed,
-    /// EC2 answers Karpenter's launch request.
-    FleetAnswered(NodeId),
-    /// A node should have registered by now.
-    RegistrationOverdue(NodeId),
-    /// Karpenter looks whether a node is empty (v0.x).
-    EmptinessCheck(NodeId),
-    /// A node may have been empty for long enough (v0.x).
-    EmptinessDue(NodeId),
-    /// Karpenter's disruption loop makes a pass (v1.x).
-    DisruptionPass,
-    /// The wait before a disruption command is over (v1.x).
-    DisruptionValidation,
-    /// Karpenter looks whether a disruption command can be finished (v1.x).
-    CommandPoll(CommandId),
-    /// Karpenter tries to evict a pod again.
-    EvictionRetry(PodId),
-    /// Karpenter looks whether a terminated instance is gone (v1.x).
-    InstancePoll(NodeId),
-    /// Karpenter looks for claims whose instance has vanished (v1.x).
-    GarbageCollection,
-    /// Karpenter looks whether a node has been unhealthy for too long (v1.x).
-    RepairDue(NodeId),
-    /// Karpenter brings pools with a fixed number of nodes to it (v1.x).
-    StaticPools,
-    /// Karpenter looks whether a node still is as its NodePool says (v1.x).
-    DriftLook(NodeId),
-    /// Karpenter asks for the status of an instance that fails its checks (v1.x).
-    StatusPoll(NodeId),
-    /// A claim whose launch failed is gone.
-    ClaimGone(NodeId),
     /// A step of a replayed case: scheduler and workload controllers in one.
     ReplayStep,
     /// Something that happens from outside in a replayed case, by its place in the list.
     ReplayAction(u32),
     /// The node of a vanished instance is noticed not to answer.
     ReplayUnknown(NodeId),
-    /// Karpenter learns the release of the control plane.
-    ControlPlaneSeen,
-    /// A node reaches its age limit.
-    Expired(NodeId),
     /// An event of a pool's market begins to be felt: the pool by its number, the event by its place in time.
     PoolWarned(u32, u32),
     /// EC2 begins to reclaim from a pool.
@@ -151,24 +111,18 @@ pub enum Event {
     FaultBegins(u32),
     /// A fault ends.
     FaultEnds(u32),
-    /// Karpenter looks whether a node is drained.
-    DrainPoll(NodeId),
     /// The cluster is sampled for the report.
     Sample,
     /// A sync of the ReplicaSet controller goes on: which of those that run at once.
     ReplicaSetSync(u32),
     /// The DaemonSet controller may make the pod of a node.
     DaemonDue(WorkloadId, NodeId),
-    /// Karpenter looks whether a node that became Ready is initialized.
-    InitializationSeen(NodeId),
     /// A call of kube-scheduler about a pod has its turn.
     SchedulerCall(PodId),
-    /// The time that a scheduling pass of Karpenter took is over.
-    PassFinished,
-    /// The time that a look of Karpenter's disruption loop took is over.
-    DisruptionConcluded,
     /// The time that an iteration of the Cluster Autoscaler took is over.
     IterationConcluded,
+    /// A timer of Karpenter fires.
+    Karpenter(Timer),
     /// EC2's status checks of an instance begin to fail.
     StatusCheckFails(NodeId),
     /// The application of a pod whose containers run already takes messages from now on.

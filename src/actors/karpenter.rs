@@ -1,373 +1,332 @@
-//! Karpenter's controllers: batching and provisioning, launch, emptiness, expiry, termination.
+//! Karpenter in the simulation: what happens is told to the machine ([`crate::policy::karpenter`]), and what it does about it is
+//! carried out here, action by action.
 //!
-//! Releases from v1.13 remove empty nodes by the disruption loop, older ones by a timer on each node; the rest differs
-//! only where the release's decisions in `policy` do.
+//! What must not live here: anything that Karpenter decides or remembers.
 
-mod assignment;
-mod batching;
-mod claims;
-mod cluster_view;
-mod consolidation;
-mod disruption;
-mod emptiness;
-mod eviction;
-mod images;
 pub(super) mod inquiry;
-mod interruption;
-mod kept_pods;
-mod last_look;
-mod last_pass;
-mod launch;
-mod pace;
-mod provisioning;
-mod queue;
-mod repair;
-mod reservations;
-mod static_pools;
-mod termination;
-mod type_lists;
-mod unavailable;
+mod launches;
+mod outside;
 
-use std::collections::{BTreeMap, BTreeSet};
-
-pub(super) use batching::{batch_closed, node_trigger, pod_trigger, pod_unschedulable};
-pub(super) use disruption::{disruption_concluded, disruption_pass, disruption_validation};
-pub(super) use emptiness::{emptiness_check, emptiness_due};
-pub(super) use eviction::attempt as eviction_retry;
-pub(super) use images::{control_plane_seen, control_plane_upgraded};
-pub(super) use interruption::{interruption_message, interruption_noticed, poll_status, receive, status_checked};
-pub(super) use launch::{expect_registration, fleet_answered, next_try, registration_overdue};
-pub(super) use pace::look_at_initialization as node_may_be_initialized;
-pub(super) use provisioning::finished as pass_finished;
-pub(super) use queue::look as command_poll;
-pub(super) use repair::{condition_changed, look as repair_due};
-pub(super) use static_pools::look as look_at_static_pools;
-pub(super) use termination::{claim_gone, collect_garbage, drain_poll, expired, instance_gone, instance_poll};
-
-use std::sync::Arc;
-
-use super::call_limit::CallLimit;
 use super::context::Context;
 use super::event::{Event, class};
-use super::scheduler_loop;
 use super::setup::{Autoscaler, KarpenterSettings, Setup};
-use crate::domain::controller_time::AutoscalerTime;
-use crate::domain::{
-    KarpenterVersion, KubernetesVersion, NodeId, NodePool, PodId, Requirements, Resources, SimDuration, SimTime, Symbol,
+use super::{eviction, kubelet, names, node_life, replay, scheduler_loop};
+use crate::cluster::NodeOrigin;
+use crate::domain::{CommandId, HourlyRate, NodeId, PodId, SimDuration, SimTime, Symbol, well_known};
+use crate::engine::{PriorityClass, TimerId};
+use crate::policy::controller_time::call_limit::CallLimit;
+use crate::policy::instance_types::{
+    InstanceType, KnownReservation, Offering, ProviderSettings, add_reservations, types_of_pools,
 };
-use crate::policy::instance_types::{ProviderSettings, learn_memory, types_of_pools};
-use crate::world::record::{CommandId, NodeEnd, NodeOrigin};
+use crate::policy::karpenter::{
+    Action, Busy, Fact, Input, Karpenter, NewClaim, ProposedCommand, Provider, Settings, Subject, Ties, Timer,
+    knows_reservations,
+};
+use crate::world::record::{ClaimFacts, CommandFacts, ControllerLoop, EventKind, ReplacementFacts};
 
-/// What Karpenter's controllers remember.
+/// Time from the notice of an interruption to Karpenter reading it: median in seconds and spread; and the share of notices that
+/// get lost.
+const DELIVERY: (f64, f64) = (1.5, 0.7);
+const LOST: f64 = 0.001;
+
+/// The machine and what its driver has to remember; nothing where another autoscaler runs.
 #[derive(Debug, Default)]
-pub(super) struct Karpenter {
-    settings: Option<KarpenterSettings>,
-    /// NodePools as they are now.
-    pub(super) pools: Vec<Arc<NodePool>>,
-    /// Instance types of each NodePool, by the same position.
-    pub(super) instance_types: type_lists::TypeLists,
-    open_types: launch::KeptOpenTypes,
-    /// The least memory that a node of a pool and type has reported.
-    learned_memory: BTreeMap<(Symbol, Symbol), i64>,
-    kept_pods: kept_pods::KeptPods,
-    batch: batching::Batch,
-    passes: u64,
-    last_pass: last_pass::LastPass,
-    /// A pass whose time is not over.
-    passing: Option<Box<provisioning::Passing>>,
-    claims_made: BTreeMap<Symbol, u32>,
-    /// The release of the control plane, as it was last read; the setup's until it changes.
-    kubernetes: Option<KubernetesVersion>,
-    /// Claims whose launch has not been answered.
-    pub(super) launching: BTreeMap<NodeId, Claim>,
-    /// Nodes that Karpenter launched, from their claim on until they are gone.
-    nodes: BTreeMap<NodeId, claims::ClaimState>,
-    /// Offerings that lacked capacity, and until when they are avoided.
-    pub(super) unavailable: unavailable::UnavailableOfferings,
-    /// Whether something else that the offerings rest on has changed since they were last brought up to date.
-    offerings_stale: bool,
-    /// Prices as of the last time they were read.
-    prices: provisioning::PriceBook,
-    launch_templates: BTreeSet<(Symbol, Symbol)>,
-    /// When the last of them is made.
-    templates_ready: SimTime,
-    /// The node that was launched for a pod, in releases that bind pods themselves.
-    assigned: BTreeMap<PodId, NodeId>,
-    empty_since: BTreeMap<NodeId, SimTime>,
-    stamp: claims::Stamp,
-    disruption: disruption::Loop,
-    consolidation: consolidation::Loop,
-    commands: BTreeMap<CommandId, queue::Running>,
-    /// Instance types that are no longer to be had.
-    pub(super) withdrawn: BTreeSet<Symbol>,
-    /// When pools with a fixed number of nodes are looked at next.
-    static_look: Option<SimTime>,
-    /// Pods in the eviction queue, with how often each was refused.
-    evictions: BTreeMap<PodId, u32>,
-    eviction_retries: eviction::RetryLimit,
-    /// What its calls take, where they take time.
-    pace: Option<pace::Pace>,
+pub(super) struct Driver {
+    /// Absent while it takes a step, too: what happens meanwhile is carried out before the next.
+    machine: Option<Box<Karpenter>>,
+    /// The end of the batching window on the queue.
+    window: Option<TimerId>,
 }
 
-/// A node claim until its launch is answered.
-#[derive(Debug)]
-pub(super) struct Claim {
-    /// Position of the NodePool.
-    pub(super) pool: usize,
-    pub(super) requirements: Arc<Requirements>,
-    requests: Resources,
-    /// Positions of the instance types, cheapest first.
-    pub(super) types: Vec<u32>,
-    /// Launch calls that EC2 refused to take.
-    pub(super) refusals: u32,
-}
+impl Driver {
+    pub(super) fn new(setup: &Setup) -> Self {
+        let Autoscaler::Karpenter(flags) = setup.autoscaler else { return Self::default() };
+        let machine = Karpenter::new(settings(setup, flags), setup.node_pools.clone(), instance_types(setup));
+        Self { machine: Some(Box::new(machine)), window: None }
+    }
 
-impl Karpenter {
     /// The limit of its client, where calls take time.
     pub(super) fn call_limit(&self) -> Option<&CallLimit> {
-        self.pace.as_ref().map(pace::Pace::limit)
+        self.machine.as_ref()?.call_limit()
     }
 
     /// Nodes that the disruption loop last found it may take, in the order of `DisruptionReason::ALL`.
-    pub(super) const fn eligible(&self) -> [u32; 3] {
-        self.disruption.eligible
+    pub(super) fn eligible(&self) -> [u32; 3] {
+        self.machine.as_ref().map_or([0; 3], |machine| machine.eligible())
     }
 
-    pub(super) fn new(setup: &Setup) -> Self {
-        let Autoscaler::Karpenter(settings) = setup.autoscaler else { return Self::default() };
-        let provider = ProviderSettings::of(setup.versions.karpenter);
-        let (region, classes, pools) = (&setup.region, &setup.node_classes, &setup.node_pools);
-        let instance_types = match &setup.replay {
-            Some(replay) => vec![replay.instance_types.clone(); pools.len()],
-            None => {
-                let mut types = types_of_pools(&setup.price_list, region, classes, pools, provider);
-                reservations::add(setup, &mut types);
-                types
-            }
-        };
-        Self {
-            settings: Some(settings),
-            pools: pools.iter().cloned().map(Arc::new).collect(),
-            instance_types: type_lists::TypeLists::new(instance_types),
-            pace: pace::Pace::new(setup),
-            ..Self::default()
+    /// The machine, for those who ask what it remembers.
+    pub(super) fn machine(&self) -> Option<&Karpenter> {
+        self.machine.as_deref()
+    }
+}
+
+fn settings(setup: &Setup, flags: KarpenterSettings) -> Settings {
+    let replayed = setup.replay.as_ref();
+    Settings {
+        release: setup.versions.karpenter,
+        kubernetes: setup.versions.kubernetes,
+        flags,
+        node_classes: setup.node_classes.clone(),
+        namespaces: setup.namespaces.clone(),
+        reservations: !setup.cloud.reservations.is_empty(),
+        provider: if replayed.is_some() { Provider::Plain } else { Provider::Aws },
+        ties: if replayed.is_some() { Ties::ByName } else { Ties::Seeded(setup.seed) },
+        time: setup.controller_time.karpenter.filter(|_| replayed.is_none()),
+        epoch: setup.start.as_second(),
+        begins: replayed.map_or(SimTime::ZERO, |replay| replay.begins),
+    }
+}
+
+/// The instance types of each NodePool, with an offering for each reservation that its class selects.
+fn instance_types(setup: &Setup) -> Vec<Vec<InstanceType>> {
+    if let Some(replay) = &setup.replay {
+        return vec![replay.instance_types.clone(); setup.node_pools.len()];
+    }
+    let provider = ProviderSettings::of(setup.versions.karpenter);
+    let mut types = types_of_pools(&setup.price_list, &setup.region, &setup.node_classes, &setup.node_pools, provider);
+    if knows_reservations(setup.versions.karpenter) {
+        add_known_reservations(setup, &mut types);
+    }
+    types
+}
+
+fn add_known_reservations(setup: &Setup, types: &mut [Vec<InstanceType>]) {
+    let price = |name: Symbol| {
+        let listed = setup.price_list.instance_type(name).and_then(|kind| kind.on_demand);
+        listed.map_or(HourlyRate::ZERO, |price| price.rate)
+    };
+    let known: Vec<KnownReservation<'_>> = setup
+        .cloud
+        .reservations
+        .iter()
+        .map(|reservation| KnownReservation {
+            id: reservation.id,
+            instance_type: reservation.instance_type,
+            zone: reservation.zone,
+            zone_id: setup.region.zone_index(reservation.zone).map(|zone| setup.region.zones[zone].id),
+            open: reservation.open,
+            tags: &reservation.tags,
+            on_demand: price(reservation.instance_type),
+        })
+        .collect();
+    for (pool, types) in setup.node_pools.iter().zip(types) {
+        if let Some(class) = setup.node_classes.iter().find(|class| class.name == pool.node_class) {
+            add_reservations(types, class, &known);
         }
     }
 }
 
-/// What its loops take, where they take time.
-fn time(context: &Context<'_>) -> Option<AutoscalerTime> {
-    context.setup.controller_time.karpenter.filter(|_| context.replay.is_none())
-}
-
-/// Whether the release removes nodes by its disruption loop.
-fn has_disruption_loop(version: KarpenterVersion) -> bool {
-    version >= KarpenterVersion::V1_13
-}
-
-/// How long a node that is to receive pods is left alone.
-///
-/// Source: Karpenter core v1.13 `pkg/controllers/state/cluster.go`, `nominationWindow`; v0.16.0 and v0.18.1
-/// `pkg/controllers/state/cluster.go`.
-fn nomination_window(version: KarpenterVersion, settings: KarpenterSettings) -> SimDuration {
-    let max = settings.batch_max;
-    let window = match version {
-        KarpenterVersion::V0_4 | KarpenterVersion::V0_6 => return SimDuration::ZERO,
-        KarpenterVersion::V0_16 | KarpenterVersion::V0_18 => max + SimDuration::from_micros(max.as_micros() / 2),
-        KarpenterVersion::V0_22 | KarpenterVersion::V1_13 | KarpenterVersion::V1_14 => max * 2,
-    };
-    window.max(SimDuration::from_secs(10))
-}
-
 /// Karpenter starts.
 pub(super) fn begin(context: &mut Context<'_>) {
-    if context.karpenter.settings.is_some() && has_disruption_loop(context.setup.versions.karpenter) {
-        // The program has run for a while when a scenario begins: its loops are anywhere between two looks.
-        let (at, phase, garbage) = match &context.setup.replay {
-            Some(replay) => (replay.begins, SimDuration::ZERO, SimDuration::ZERO),
-            None => (SimTime::ZERO, disruption::phase(context), termination::garbage_phase(context)),
-        };
-        context.queue.schedule(at + garbage, class::NODE_AUTOSCALER, Event::GarbageCollection);
-        context.queue.schedule(at + phase, class::DISRUPTION, Event::DisruptionPass);
-        static_pools::wake(context, at);
-    }
-    consolidation::begin(context);
+    tell(context, SimTime::ZERO, Input::Begin);
 }
 
-/// A pod object is gone, or something else has changed that could change a decision.
-pub(super) fn state_changed(context: &mut Context<'_>, now: SimTime) {
-    disruption::changed(context, now);
-}
-
-/// A claim has got its instance.
-pub(super) fn claim_launched(context: &mut Context<'_>, now: SimTime, node: NodeId) {
-    disruption::changed(context, now);
-    claims::look_at_drift(context, now, node);
-    if context.world.node(node).deletion_requested.is_some() {
-        termination::deleted_while_launching(context, now, node);
+/// Tells the machine something, and carries out what it does about it.
+pub(super) fn tell(context: &mut Context<'_>, now: SimTime, input: Input<'_>) {
+    let actions = with_machine(context, now, |machine, context| machine.step(now, &context.world, context, input));
+    for action in actions.unwrap_or_default() {
+        carry_out(context, now, action);
     }
 }
 
-/// A launch has failed for good.
-pub(super) fn claim_failed(context: &mut Context<'_>, now: SimTime, node: NodeId, reason: &str) {
-    termination::give_up(context, now, node, reason);
+/// Hands over the machine, with prices as of the last time that it reads them, and the rest of the simulation.
+fn with_machine<R>(
+    context: &mut Context<'_>,
+    now: SimTime,
+    ask: impl FnOnce(&mut Karpenter, &Context<'_>) -> R,
+) -> Option<R> {
+    let mut machine = context.karpenter.machine.take()?;
+    if let Some(as_of) = machine.prices_due(now) {
+        machine.read_prices(as_of, |name, offering| price(context, as_of, name, offering));
+    }
+    let answer = ask(&mut machine, context);
+    context.karpenter.machine = Some(machine);
+    Some(answer)
 }
 
-/// Somebody deletes a claim.
-pub(super) fn delete_claim(context: &mut Context<'_>, now: SimTime, node: NodeId) {
-    if context.world.node(node).phase < crate::cluster::NodePhase::Terminating {
-        termination::begin(context, now, node, NodeEnd::Deleted, "its NodeClaim was deleted");
+/// The price that Karpenter reads: On-Demand as its release has it listed, where it is to be had at all.
+fn price(context: &mut Context<'_>, as_of: SimTime, name: Symbol, offering: &Offering) -> Option<HourlyRate> {
+    if let Some(replay) = &context.setup.replay {
+        return replay.price(name, offering);
     }
+    let pool = crate::cloud::Pool { instance_type: name, zone: offering.zone, capacity_type: offering.capacity_type };
+    let (rate, _) = context.ec2.market().price(pool, as_of)?;
+    if offering.capacity_type != well_known::ON_DEMAND {
+        return Some(rate);
+    }
+    context.setup.price_list.instance_type(name)?.on_demand.map(|price| price.rate)
 }
 
-/// Something outside has made a claim differ from its pool.
-pub(super) fn make_drift(context: &mut Context<'_>, now: SimTime, node: NodeId) {
-    if let Some(claim) = context.karpenter.nodes.get_mut(&node) {
-        claim.changed = true;
-    }
-    claims::look_at_drift(context, now, node);
-}
-
-/// A NodePool is changed: its nodes may be drifted now.
-pub(super) fn replace_pool(context: &mut Context<'_>, now: SimTime, pool: NodePool) {
-    let Some(own) = context.karpenter.pools.iter_mut().find(|own| own.name == pool.name) else { return };
-    *own = Arc::new(pool);
-    disruption::changed(context, now);
-    let nodes: Vec<NodeId> = context.karpenter.nodes.keys().copied().collect();
-    for node in nodes {
-        claims::look_at_drift(context, now, node);
-    }
-    static_pools::wake(context, now);
-}
-
-/// Looks whether a node that Karpenter launched has everything it is to have: it is Ready, and the taints are gone that come
-/// off by themselves.
-pub(super) fn look_at_initialization(context: &mut Context<'_>, now: SimTime, node: NodeId) {
-    let state = context.world.node(node);
-    let tainted = state
-        .taints
-        .iter()
-        .any(|taint| taint.key == crate::domain::well_known::TAINT_NOT_READY || state.startup_taints.contains(taint));
-    if state.ready && !state.initialized && !tainted {
-        node_initialized(context, now, node);
-    }
-}
-
-/// A node that Karpenter launched has everything it is to have.
-pub(super) fn node_initialized(context: &mut Context<'_>, now: SimTime, node: NodeId) {
-    if !is_managed(context, node) {
-        return;
-    }
-    context.world.initialize_node(node, now);
-    if let Some(claim) = context.karpenter.nodes.get_mut(&node) {
-        claim.initialized_at = Some(claims::whole(now));
-    }
-    disruption::changed(context, now);
-    scheduler_loop::node_changed(context, now, node);
-    emptiness::consider(context, now, node);
-}
-
-/// A node that Karpenter launched has registered: releases from v1 learn how much memory its type really has.
-pub(super) fn node_registered(context: &mut Context<'_>, node: NodeId) {
-    let Some(machine) = context.machine(node) else { return };
-    if !is_managed(context, node) || context.setup.versions.karpenter < KarpenterVersion::V1_13 {
-        return;
-    }
-    let memory = context.world.node(node).capacity.memory_bytes();
-    let name = context.ec2.instance(machine.instance).pool.instance_type;
-    let Some(pool) = pool_of(context, node).map(|pool| pool.name) else { return };
-    let position = context.karpenter.pools.iter().position(|own| own.name == pool);
-    let karpenter = &mut context.karpenter;
-    let Some(at) = position.filter(|at| *at < karpenter.instance_types.len()) else { return };
-    let seen = karpenter.learned_memory.get(&(pool, name)).copied();
-    if seen.is_some_and(|least| least <= memory) {
-        return;
-    }
-    let least = karpenter.instance_types.change_amounts(at, name, |types| learn_memory(types, name, memory, seen));
-    karpenter.learned_memory.insert((pool, name), least);
-}
-
-/// A pod has been bound: the node is in use.
-pub(super) fn pod_bound(context: &mut Context<'_>, now: SimTime, pod: PodId, node: NodeId) {
-    disruption::changed(context, now);
-    context.karpenter.assigned.remove(&pod);
-    if !context.world.pod(pod).daemon && is_managed(context, node) {
-        disruption::pod_event(context, now, node);
-        emptiness::in_use(context, now, node);
+fn carry_out(context: &mut Context<'_>, now: SimTime, action: Action) {
+    match action {
+        Action::Wake(at, timer) => wake(context, at, timer),
+        Action::Next(stage) => tell(context, now, Input::Next(stage)),
+        Action::CreateClaim(claim) => create_claim(context, now, *claim),
+        Action::Launch { claim, begins, called } => launches::begin(context, claim, begins, called),
+        Action::CreateFleet(node, call) => launches::create_fleet(context, now, node, &call),
+        Action::Create(node, request) => replay::answer_launch(context, now, node, &request),
+        Action::Launched(node, launched) => launches::launched(context, now, node, *launched),
+        Action::FailLaunch(node, reason) => context.world.fail_launch(node, now, &reason),
+        Action::DropClaim(node) => context.world.drop_claim(node, now),
+        Action::Delete(node, end, reason) => context.world.disrupt_node(node, end, now, &reason),
+        Action::Taint(node, taint) => {
+            context.world.taint_node(node, taint);
+            scheduler_loop::node_changed(context, now, node);
+        }
+        Action::Untaint(node, key) => {
+            context.world.untaint_node(node, key);
+            scheduler_loop::node_changed(context, now, node);
+        }
+        Action::Initialize(node) => {
+            context.world.initialize_node(node, now);
+            scheduler_loop::node_changed(context, now, node);
+        }
+        Action::Evict(pod) => {
+            let allowed = eviction::evict(context, now, pod, "its node is being removed");
+            tell(context, now, Input::EvictionAnswered(pod, allowed));
+        }
+        Action::DeletePod(pod, grace) => {
+            kubelet::delete_within(context, now, pod, grace, true, "its node must be gone soon");
+        }
+        Action::Drained(node) => context.world.drain_node(node, now),
+        Action::Terminate(node) => node_life::terminate(context, now, node),
+        Action::Remove { node, unannounced } => {
+            if unannounced {
+                context.world.terminate_instance(node, now);
+            }
+            node_life::remove(context, now, node);
+        }
+        Action::Propose(id, command) => propose(context, now, id, *command),
+        Action::Start(id, nodes) => context.world.start_command(id, &nodes, now),
+        Action::Replaced(id, claims) => context.world.note_replacements(id, &claims),
+        Action::Reject(id, why) => context.world.reject_command(id, now, &why),
+        Action::Fail(id, why) => context.world.fail_command(id, now, &why),
+        Action::Finish(id) => context.world.finish_command(id, now),
+        Action::Note(subject, fact, text) => note(context, now, subject, fact, text),
+        Action::Met(obstacles) => context.world.note_obstacles(obstacles),
+        Action::Takes { what, took, cut } => {
+            let own = match what {
+                Busy::Pass => ControllerLoop::KarpenterPass,
+                Busy::Look => ControllerLoop::KarpenterLook,
+            };
+            context.world.note_loop(own, took, cut);
+        }
     }
 }
 
-/// A pod on a node has ended by itself.
-pub(super) fn pod_finished(context: &mut Context<'_>, now: SimTime, pod: PodId, node: NodeId) {
-    if !context.world.pod(pod).daemon && is_managed(context, node) {
-        disruption::pod_event(context, now, node);
-        emptiness::consider(context, now, node);
+/// Puts a timer on the queue; that of the batching window takes the place of the one before.
+fn wake(context: &mut Context<'_>, at: SimTime, timer: Timer) {
+    let set = context.queue.schedule(at, class_of(timer), Event::Karpenter(timer));
+    if timer == Timer::BatchClosed
+        && let Some(before) = context.karpenter.window.replace(set)
+    {
+        context.queue.cancel(before);
+    }
+}
+
+const fn class_of(timer: Timer) -> PriorityClass {
+    match timer {
+        Timer::BatchClosed => class::BATCH,
+        Timer::DisruptionPass | Timer::DisruptionConcluded | Timer::DisruptionValidation => class::DISRUPTION,
+        _ => class::NODE_AUTOSCALER,
+    }
+}
+
+/// A timer fires.
+pub(super) fn woken(context: &mut Context<'_>, now: SimTime, timer: Timer) {
+    if timer == Timer::BatchClosed {
+        context.karpenter.window = None;
+    }
+    tell(context, now, Input::Wake(timer));
+}
+
+fn create_claim(context: &mut Context<'_>, now: SimTime, claim: NewClaim) {
+    let NewClaim { number, mut node, text, requests, types, capacity_types } = claim;
+    node.drawn = names::of_claim(context, node.origin.name(), number);
+    let id = context.world.add_node(node, now, &text);
+    context.world.describe_claim(id, ClaimFacts { requests, types, capacity_types });
+    tell(context, now, Input::ClaimCreated(id));
+}
+
+fn propose(context: &mut Context<'_>, now: SimTime, id: CommandId, command: ProposedCommand) {
+    let currency = context.setup.region.currency;
+    let replacements = command.replacements.into_iter().map(|node| ReplacementFacts {
+        node_pool: node.node_pool,
+        types: node.types,
+        capacity_types: node.capacity_types,
+        cheapest: node.cheapest,
+        currency,
+    });
+    let facts = CommandFacts {
+        reason: command.reason,
+        method: command.method,
+        proposed: command.waits.then_some(now),
+        candidates: command.nodes,
+        replacements: replacements.collect(),
+        started: None,
+        nodes: Vec::new(),
+        made: Vec::new(),
+        rejected: None,
+        succeeded: None,
+        failed: None,
+    };
+    let recorded = context.world.propose_command(facts, now);
+    assert_eq!(recorded, id, "nobody else proposes commands");
+}
+
+fn note(context: &mut Context<'_>, now: SimTime, subject: Subject, fact: Fact, text: String) {
+    let kind = match fact {
+        Fact::ClaimsComputed => EventKind::ClaimsComputed,
+        Fact::LaunchRequested => EventKind::LaunchRequested,
+        Fact::SpotFallback => EventKind::SpotFallback,
+        Fact::CallThrottled => EventKind::CallThrottled,
+        Fact::CallFailed => EventKind::CallFailed,
+        Fact::LaunchFailed => EventKind::LaunchFailed,
+        Fact::PodNotPlaced => EventKind::PodNotPlaced,
+        Fact::NodeTainted => EventKind::NodeTainted,
+        Fact::NodeUntainted => EventKind::NodeUntainted,
+        Fact::NodeDrifted => EventKind::NodeDrifted,
+        Fact::NodeEmpty => EventKind::NodeEmpty,
+        Fact::NodeInUse => EventKind::NodeInUse,
+        Fact::AwaitingVolumeDetachment => EventKind::AwaitingVolumeDetachment,
+    };
+    match subject {
+        Subject::All => context.world.note(now, kind, None, text),
+        Subject::Node(node) => context.world.note_node(node, now, kind, &text),
+        Subject::Pod(pod) => context.world.note_pod(pod, now, kind, &text),
     }
 }
 
 /// A pod on a node has begun to terminate.
 pub(super) fn pod_terminating(context: &mut Context<'_>, now: SimTime, pod: PodId, node: NodeId) {
     scheduler_loop::pod_terminating(context, pod);
-    if !context.world.pod(pod).daemon && is_managed(context, node) {
-        disruption::pod_event(context, now, node);
-    }
+    tell(context, now, Input::PodTerminating(pod, node));
 }
 
-/// A pod of a node is gone: the node may be empty now.
-pub(super) fn pod_gone(context: &mut Context<'_>, now: SimTime, node: NodeId) {
-    disruption::changed(context, now);
-    if is_managed(context, node) {
-        emptiness::consider(context, now, node);
-    }
+/// The instance of a node no longer exists; whether Karpenter will notice that by itself.
+pub(super) fn instance_gone(context: &mut Context<'_>, now: SimTime, node: NodeId) -> bool {
+    tell(context, now, Input::InstanceGone(node));
+    context.karpenter.machine().is_some_and(|machine| machine.awaits_instance(node))
 }
 
-/// A node is gone: nothing about it is remembered.
-pub(super) fn node_gone(context: &mut Context<'_>, now: SimTime, node: NodeId) {
-    let karpenter = &mut context.karpenter;
-    karpenter.launching.remove(&node);
-    karpenter.kept_pods.forget(node);
-    let launched = karpenter.nodes.remove(&node).is_none_or(|claim| !claim.failed);
-    karpenter.empty_since.remove(&node);
-    karpenter.assigned.retain(|_, own| *own != node);
-    // A claim that never had an instance was not part of the state that consolidation looks at.
-    if launched {
-        disruption::changed(context, now);
+/// EC2 has given notice: the message is on its way to Karpenter's queue.
+pub(super) fn interruption_noticed(context: &mut Context<'_>, now: SimTime, node: NodeId) {
+    if !is_managed(context, node) || !context.karpenter.machine().is_some_and(Karpenter::reads_notices) {
+        return;
     }
-    static_pools::wake(context, now);
-}
-
-/// A look whether a node still is as its NodePool says.
-pub(super) fn look_at_drift(context: &mut Context<'_>, now: SimTime, node: NodeId) {
-    claims::look_at_drift(context, now, node);
-}
-
-/// An instance type is no longer to be had: nodes of it drift when their pools are next asked for their types.
-pub(super) fn withdraw_type(context: &mut Context<'_>, now: SimTime, name: Symbol) {
-    context.karpenter.withdrawn.insert(name);
-    context.karpenter.offerings_stale = true;
-    disruption::changed(context, now);
-    let nodes: Vec<NodeId> = context.karpenter.nodes.keys().copied().collect();
-    for node in nodes {
-        let at = claims::next_look_at_type(context, now, node);
-        context.queue.schedule(at, class::NODE_AUTOSCALER, Event::DriftLook(node));
+    let Some(machine) = context.machine(node) else { return };
+    let instance = context.ec2.instance(machine.instance);
+    let entity = format!("{}/{}/{}", instance.pool.instance_type, instance.pool.zone, instance.pool.capacity_type);
+    let mut stream = context.streams.nth("notice-delivery", &entity, instance.ordinal);
+    if stream.happens(LOST.max(context.ec2.lost_notices(now))) {
+        return;
     }
+    let delay = SimDuration::from_secs_f64(stream.lognormal(DELIVERY.0, DELIVERY.1));
+    context.queue.schedule(now + delay, class::NODE_AUTOSCALER, Event::InterruptionMessage(node));
 }
 
 /// Whether Karpenter launched the node.
 pub(super) fn is_managed(context: &Context<'_>, node: NodeId) -> bool {
     matches!(context.world.node(node).origin, NodeOrigin::NodePool(_))
-}
-
-/// The NodePool of a node that Karpenter launched, as it is now.
-fn pool_of<'c>(context: &'c Context<'_>, node: NodeId) -> Option<&'c NodePool> {
-    let NodeOrigin::NodePool(name) = context.world.node(node).origin else { return None };
-    context.karpenter.pools.iter().find(|pool| pool.name == name).map(Arc::as_ref)
-}
-
-/// Whether the node holds a pod that would have to go elsewhere. What terminates counts until it is gone if `terminating`.
-fn holds_pods(context: &Context<'_>, node: NodeId, terminating: bool) -> bool {
-    context.world.node(node).pods.iter().any(|&pod| {
-        let state = context.world.pod(pod);
-        !state.daemon && (terminating || state.is_active())
-    })
 }

@@ -18,6 +18,7 @@ use super::{
 };
 use crate::cluster::{NodePhase, PodPhase};
 use crate::domain::{NodeId, PodId, SimDuration, SimTime, Symbol};
+use crate::policy::karpenter::Input;
 use crate::scenario::definition::ImageSettings;
 use crate::world::record::EventKind;
 
@@ -176,7 +177,7 @@ pub(super) fn delete_within(
             scheduler_loop::forget(context, pod);
             volumes::pod_gone(context, now, pod, false);
             remove(context, now, pod);
-            karpenter::state_changed(context, now);
+            karpenter::tell(context, now, Input::Changed);
         }
         Some(node) => {
             let stops_in = replay::stops_in(context, pod, grace).unwrap_or_else(|| stop_time(context, pod, grace));
@@ -210,7 +211,7 @@ pub(super) fn stopped(context: &mut Context<'_>, now: SimTime, pod: PodId) {
     scheduler_loop::pod_removed(context, now, pod, node);
     daemon_sets::pod_gone(context, pod);
     if let Some(node) = node {
-        karpenter::pod_gone(context, now, node);
+        karpenter::tell(context, now, Input::PodGone(node));
     }
     workload_controllers::wake(context, workload);
 }

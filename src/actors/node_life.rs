@@ -15,6 +15,7 @@ use crate::domain::{
     HourlyRate, Labels, NodeClass, NodeId, Resources, SimDuration, SimTime, Symbol, Taint, well_known,
 };
 use crate::policy::instance_types::{RealNode, kubelet_of, real_node};
+use crate::policy::karpenter::Input;
 use crate::world::node_operations::LaunchFacts;
 use crate::world::record::NodeOrigin;
 
@@ -116,7 +117,7 @@ pub(super) fn registered(context: &mut Context<'_>, now: SimTime, node: NodeId) 
     scheduler_loop::node_changed(context, now, node);
     metrics_server::node_registered(context, node);
     daemon_sets::node_registered(context, now, node);
-    karpenter::node_registered(context, node);
+    karpenter::tell(context, now, Input::NodeRegistered(node, instance_type));
     let ready_in = machine.boot.ready - machine.boot.registered;
     context.queue.schedule_in(ready_in, class::MACHINES, Event::NodeReady(node));
 }
@@ -131,7 +132,7 @@ pub(super) fn ready(context: &mut Context<'_>, now: SimTime, node: NodeId) {
     scheduler_loop::node_changed(context, now, node);
     node_groups::node_ready(context, now, node);
     if context.world.node(node).startup_taints.is_empty() {
-        karpenter::node_may_be_initialized(context, now, node);
+        karpenter::tell(context, now, Input::NodeMayBeInitialized(node));
     } else if context.replay.is_none() {
         context.queue.schedule_in(STARTUP_TAINTS, class::MACHINES, Event::StartupTaintsRemoved(node));
     }
@@ -147,7 +148,7 @@ pub(super) fn startup_taints_removed(context: &mut Context<'_>, now: SimTime, no
         context.world.untaint_node(node, key);
     }
     scheduler_loop::node_changed(context, now, node);
-    karpenter::node_may_be_initialized(context, now, node);
+    karpenter::tell(context, now, Input::NodeMayBeInitialized(node));
 }
 
 /// The instance's termination is asked for.
@@ -174,7 +175,7 @@ pub(super) fn gone(context: &mut Context<'_>, now: SimTime, node: NodeId) {
             kubelet::lost(context, now, pod);
         }
     }
-    if !karpenter::instance_gone(context, node) {
+    if !karpenter::instance_gone(context, now, node) {
         remove(context, now, node);
     }
 }
@@ -186,7 +187,7 @@ pub(super) fn remove(context: &mut Context<'_>, now: SimTime, node: NodeId) {
     volumes::node_gone(context, node);
     context.world.remove_node(node, now);
     cluster_autoscaler::node_gone(context, node);
-    karpenter::node_gone(context, now, node);
+    karpenter::tell(context, now, Input::NodeGone(node));
 }
 
 /// What the kubelet of the node reports: by the node class of its NodePool, or by its node group.

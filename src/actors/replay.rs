@@ -14,17 +14,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 pub(super) use actions::{act, begin};
-pub(super) use cloud::{answer_launch, refresh_offerings, registered, request_launch, unknown};
+pub(super) use cloud::{answer_launch, launched, registered, unknown};
 pub(super) use cluster::{step, waiting_pods};
 
 use super::context::Context;
 use super::event::{Event, class};
 use crate::domain::pod::PodDisruptionBudget;
 use crate::domain::workload::DaemonSet;
-use crate::domain::{NodeId, NodePool, PodId, PodSpec, SimDuration, SimTime, Symbol, Taint, WorkloadId};
+use crate::domain::{HourlyRate, NodeId, NodePool, PodId, PodSpec, SimDuration, SimTime, Symbol, Taint, WorkloadId};
 use crate::policy::budgets::BudgetStatus;
 use crate::policy::disruption::ConditionStatus;
-use crate::policy::instance_types::InstanceType;
+use crate::policy::instance_types::{InstanceType, Offering, position};
 use crate::policy::interruption::Notice;
 
 /// From a change of a pod, node or budget to the step that takes it up.
@@ -55,6 +55,15 @@ pub struct Replay {
     pub faults: Vec<LaunchFault>,
     /// What happens from outside, in order of time.
     pub actions: Vec<(SimTime, ReplayAction)>,
+}
+
+impl Replay {
+    /// What an offering costs; `None` if it is not to be had at all.
+    pub(super) fn price(&self, name: Symbol, offering: &Offering) -> Option<HourlyRate> {
+        let kind = &self.instance_types[position(&self.instance_types, name)?];
+        let is = |own: &&Offering| own.zone == offering.zone && own.capacity_type == offering.capacity_type;
+        kind.offerings.iter().find(is).filter(|own| own.available).map(|own| own.price)
+    }
 }
 
 /// Something that goes wrong with launches for a while.

@@ -12,7 +12,6 @@ use rustc_hash::FxHashMap;
 use calls::Calls;
 pub(super) use calls::call_has_its_turn;
 
-use super::call_limit::CallLimit;
 use super::context::Context;
 use super::drift::until_beat;
 use super::event::{Event, class};
@@ -21,6 +20,8 @@ use super::{cluster_autoscaler, eviction, karpenter, kubelet, replay, volumes};
 use crate::cluster::{NodePhase, PodPhase};
 use crate::domain::{KubernetesVersion, NodeId, PodId, SimDuration, SimTime, WorkloadId, well_known};
 use crate::engine::{Streams, TimerId};
+use crate::policy::controller_time::call_limit::CallLimit;
+use crate::policy::karpenter::Input;
 use crate::policy::kube_scheduler::events::{ClusterEvent, may_help};
 use crate::policy::kube_scheduler::queue::{
     BACKOFF_FLUSH_PERIOD, QueueOrder, UNSCHEDULABLE_FLUSH_PERIOD, UNSCHEDULABLE_TIMEOUT, backoff_expiry,
@@ -330,7 +331,7 @@ fn conclude_binding(context: &mut Context<'_>, now: SimTime, pod: PodId, node: N
     context.world.bind_pod(pod, node, now);
     volumes::pod_bound(context, now, pod, node);
     kubelet::take_up(context, now, pod);
-    karpenter::pod_bound(context, now, pod, node);
+    karpenter::tell(context, now, Input::PodBound(pod, node));
     notify(context, now, ClusterEvent::PodPlaced(known.shape));
 }
 
@@ -352,7 +353,7 @@ fn mark_unschedulable(context: &mut Context<'_>, now: SimTime, pod: PodId, why: 
 }
 
 fn tell_autoscalers(context: &mut Context<'_>, now: SimTime, pod: PodId) {
-    karpenter::pod_unschedulable(context, now, pod);
+    karpenter::tell(context, now, Input::PodUnschedulable(pod));
     cluster_autoscaler::pod_unschedulable(context, now);
 }
 

@@ -12,14 +12,14 @@ use crate::domain::pod::PodDisruptionBudget;
 use crate::domain::volumes::Storage;
 use crate::domain::workload::{CronJob, DaemonSet, Deployment, Job, ObjectName, StatefulSet};
 use crate::domain::{
-    ControllerTime, FeatureGates, HorizontalPodAutoscaler, KubernetesVersion, LabelSelector, Labels, NodeClass,
-    NodePool, SimDuration, SimTime, Symbol, TerminationHandler, Versions,
+    ControllerTime, HorizontalPodAutoscaler, KubernetesVersion, LabelSelector, Labels, NodeClass, NodePool,
+    SimDuration, SimTime, Symbol, TerminationHandler, Versions,
 };
 use crate::load::{Service, Source, Spacing, Work};
 use crate::policy::cluster_autoscaler::Flags;
 use crate::policy::cluster_autoscaler::expander::GroupRanks;
+pub use crate::policy::karpenter::KarpenterSettings;
 use crate::policy::kube_scheduler::SchedulerConfig;
-use crate::policy::packing::PackerKind;
 use crate::policy::replicas::keda::{CronWindow, Formula};
 use crate::policy::replicas::promql::Query;
 use crate::scenario::definition::{
@@ -191,33 +191,6 @@ pub struct ClusterAutoscalerSettings {
     pub flags: Arc<Flags>,
     /// Ranks of groups for the expander `priority`; `None` without the ConfigMap.
     pub ranks: Option<GroupRanks>,
-}
-
-/// Karpenter's own settings.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct KarpenterSettings {
-    /// `batch-idle-duration`.
-    pub batch_idle: SimDuration,
-    /// `batch-max-duration`.
-    pub batch_max: SimDuration,
-    /// Whether an interruption queue is set up (`interruption-queue`). Releases before v0.22 have none.
-    pub interruption_queue: bool,
-    /// Who packs pods that wait.
-    pub packer: PackerKind,
-    /// Feature gates.
-    pub gates: FeatureGates,
-}
-
-impl Default for KarpenterSettings {
-    fn default() -> Self {
-        Self {
-            batch_idle: SimDuration::from_secs(1),
-            batch_max: SimDuration::from_secs(10),
-            interruption_queue: true,
-            packer: PackerKind::Karpenter,
-            gates: FeatureGates::default(),
-        }
-    }
 }
 
 /// Requests to one workload over time.

@@ -15,7 +15,6 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use super::call_limit::CallLimit;
 use super::context::{Context, Jitter};
 use super::event::{Event, class};
 use super::setup::Setup;
@@ -26,6 +25,7 @@ use crate::domain::controller_time::{CallRate, ControllerManagerTime};
 use crate::domain::pod::{OwnerKind, PodPhase as ReportedPhase};
 use crate::domain::workload::ObjectName;
 use crate::domain::{LabelSelector, NodeId, PodId, PodSpec, SimDuration, SimTime, WorkloadId, well_known};
+use crate::policy::controller_time::call_limit::CallLimit;
 use crate::policy::workloads::{VictimView, slow_start_batches, victims};
 use crate::world::controller_loops::LimitFacts;
 use crate::world::record::WorkloadKind;
@@ -76,7 +76,7 @@ impl Controllers {
                 ("job-controller", &own.jobs),
             ]
         });
-        sets.chain(others).filter_map(move |(client, limit)| limit.facts(client, rate))
+        sets.chain(others).filter_map(move |(client, limit)| LimitFacts::of(client, rate, limit.used()))
     }
 
     /// When the DaemonSet controller can make a call that it asks for now.

@@ -72,6 +72,58 @@ impl NodeOrigin {
     }
 }
 
+/// Why a node's life ended.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum NodeEnd {
+    /// It held no pod but daemons for long enough.
+    Empty,
+    /// It grew older than `expireAfter`.
+    Expired,
+    /// EC2 had no capacity for it.
+    LaunchFailed,
+    /// EC2 accepted its launch and then gave it up.
+    Aborted,
+    /// Its machine started, but the node did not register in time.
+    NotRegistered,
+    /// EC2 interrupted its Spot instance.
+    Interrupted,
+    /// Its node group or static NodePool had more instances than desired, or was told to end this one.
+    ScaledIn,
+    /// Its node group, or Karpenter's node repair, found it unhealthy.
+    Unhealthy,
+    /// Its node group replaced it: it was at risk, or its zone had more instances than others.
+    Rebalanced,
+    /// Its pods fit elsewhere, or on a cheaper node.
+    Underutilized,
+    /// It no longer was as its NodePool says.
+    Drifted,
+    /// Somebody deleted its claim.
+    Deleted,
+    /// Its instance vanished.
+    InstanceLost,
+}
+
+impl NodeEnd {
+    /// The reason as reports write it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Empty => "empty",
+            Self::Expired => "expired",
+            Self::LaunchFailed => "launch failed",
+            Self::Aborted => "launch aborted",
+            Self::NotRegistered => "not registered",
+            Self::Interrupted => "interrupted",
+            Self::ScaledIn => "scaled in",
+            Self::Unhealthy => "unhealthy",
+            Self::Rebalanced => "rebalanced",
+            Self::Underutilized => "underutilized",
+            Self::Drifted => "drifted",
+            Self::Deleted => "deleted",
+            Self::InstanceLost => "instance lost",
+        }
+    }
+}
+
 /// A pod.
 #[derive(Clone, Debug)]
 pub struct Pod {

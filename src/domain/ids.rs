@@ -38,3 +38,21 @@ dense_id!(
     /// A workload (Deployment, DaemonSet, ...), numbered in scenario order.
     WorkloadId
 );
+
+/// A command of Karpenter's disruption, numbered in the order in which they are proposed.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct CommandId(pub u32);
+
+impl CommandId {
+    /// The id that `text` writes, as `d7` for the seventh decision of a run.
+    pub fn parse(text: &str) -> Option<Self> {
+        let number: u32 = text.strip_prefix('d').unwrap_or(text).parse().ok()?;
+        number.checked_sub(1).map(Self)
+    }
+}
+
+impl std::fmt::Display for CommandId {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "d{}", u64::from(self.0) + 1)
+    }
+}

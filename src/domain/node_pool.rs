@@ -82,6 +82,15 @@ pub enum DisruptionReason {
 impl DisruptionReason {
     /// Every reason.
     pub const ALL: [Self; 3] = [Self::Underutilized, Self::Empty, Self::Drifted];
+
+    /// The reason as Karpenter writes it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Empty => "Empty",
+            Self::Drifted => "Drifted",
+            Self::Underutilized => "Underutilized",
+        }
+    }
 }
 
 /// A disruption budget.

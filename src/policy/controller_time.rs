@@ -3,6 +3,7 @@
 //! Models, fitted to measurements: each is a sum of counts times constants, in nanoseconds, without a clock. A decision here
 //! takes far less; what is modelled is the time that passes in the cluster before it is acted upon.
 
+pub mod call_limit;
 pub mod cluster_autoscaler;
 pub mod karpenter;
 

@@ -4,25 +4,7 @@ use super::World;
 use super::record::{Event, EventKind};
 use crate::domain::node_pool::DisruptionReason;
 use crate::domain::words::counted;
-use crate::domain::{Currency, HourlyRate, NodeId, SimTime, Symbol};
-
-/// A command by its place in the record.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct CommandId(pub u32);
-
-impl CommandId {
-    /// The id that `text` writes, as `d7` for the seventh decision of a run.
-    pub fn parse(text: &str) -> Option<Self> {
-        let number: u32 = text.strip_prefix('d').unwrap_or(text).parse().ok()?;
-        number.checked_sub(1).map(Self)
-    }
-}
-
-impl std::fmt::Display for CommandId {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "d{}", u64::from(self.0) + 1)
-    }
-}
+use crate::domain::{CommandId, Currency, HourlyRate, NodeId, SimTime, Symbol};
 
 /// A command; an instant that never came is `None`.
 #[derive(Clone, Debug)]
@@ -73,15 +55,6 @@ pub struct ReplacementFacts {
     pub currency: Currency,
 }
 
-/// The reason as Karpenter writes it.
-pub const fn reason_text(reason: DisruptionReason) -> &'static str {
-    match reason {
-        DisruptionReason::Empty => "Empty",
-        DisruptionReason::Drifted => "Drifted",
-        DisruptionReason::Underutilized => "Underutilized",
-    }
-}
-
 impl World {
     /// A method has found something to do.
     pub fn propose_command(&mut self, facts: CommandFacts, at: SimTime) -> CommandId {
@@ -129,7 +102,7 @@ impl World {
         let facts = &self.record.commands[id.0 as usize];
         let nodes = facts.concerned();
         let names: Vec<&str> = nodes.iter().map(|node| self.record.nodes[node.index()].name.as_str()).collect();
-        let (reason, names) = (reason_text(facts.reason), names.join(", "));
+        let (reason, names) = (facts.reason.as_str(), names.join(", "));
         let instead: Vec<String> = facts.replacements.iter().map(ToString::to_string).collect();
         let instead =
             if instead.is_empty() { String::new() } else { format!(", replaced by {}", instead.join(" and ")) };

@@ -3,6 +3,7 @@
 use super::World;
 use crate::domain::SimDuration;
 use crate::domain::controller_time::CallRate;
+use crate::policy::controller_time::call_limit::Used;
 
 /// A loop whose time is modelled.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -55,6 +56,14 @@ pub struct LimitFacts {
     pub delayed: u64,
     /// The longest wait.
     pub longest: SimDuration,
+}
+
+impl LimitFacts {
+    /// What the limit of a client came to that made calls.
+    pub fn of(client: &'static str, rate: CallRate, used: Used) -> Option<Self> {
+        let Used { calls, delayed, longest } = used;
+        (calls > 0).then_some(Self { client, rate, calls, delayed, longest })
+    }
 }
 
 /// What each loop took and what limits on calls came to; nothing where controllers take no time.

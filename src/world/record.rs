@@ -4,11 +4,12 @@
 //! would depend on what somebody chose to record.
 
 pub use super::availability::AvailabilityFacts;
-pub use super::commands::{CommandFacts, CommandId, ReplacementFacts, reason_text};
+pub use super::commands::{CommandFacts, ReplacementFacts};
 pub use super::controller_loops::{ControllerLoop, ControllerLoops, LoopFacts};
 pub use super::event_kind::EventKind;
 pub use super::obstacles::Obstacles;
-pub use crate::cluster::{NodeOrigin, WorkloadKind};
+pub use crate::cluster::{NodeEnd, NodeOrigin, WorkloadKind};
+pub use crate::domain::CommandId;
 
 use std::sync::Arc;
 
@@ -149,58 +150,6 @@ pub struct PodFacts {
     pub evicted: bool,
     /// The grace period that its deletion gave it.
     pub grace: Option<SimDuration>,
-}
-
-/// Why a node's life ended.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum NodeEnd {
-    /// It held no pod but daemons for long enough.
-    Empty,
-    /// It grew older than `expireAfter`.
-    Expired,
-    /// EC2 had no capacity for it.
-    LaunchFailed,
-    /// EC2 accepted its launch and then gave it up.
-    Aborted,
-    /// Its machine started, but the node did not register in time.
-    NotRegistered,
-    /// EC2 interrupted its Spot instance.
-    Interrupted,
-    /// Its node group or static NodePool had more instances than desired, or was told to end this one.
-    ScaledIn,
-    /// Its node group, or Karpenter's node repair, found it unhealthy.
-    Unhealthy,
-    /// Its node group replaced it: it was at risk, or its zone had more instances than others.
-    Rebalanced,
-    /// Its pods fit elsewhere, or on a cheaper node.
-    Underutilized,
-    /// It no longer was as its NodePool says.
-    Drifted,
-    /// Somebody deleted its claim.
-    Deleted,
-    /// Its instance vanished.
-    InstanceLost,
-}
-
-impl NodeEnd {
-    /// The reason as reports write it.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Empty => "empty",
-            Self::Expired => "expired",
-            Self::LaunchFailed => "launch failed",
-            Self::Aborted => "launch aborted",
-            Self::NotRegistered => "not registered",
-            Self::Interrupted => "interrupted",
-            Self::ScaledIn => "scaled in",
-            Self::Unhealthy => "unhealthy",
-            Self::Rebalanced => "rebalanced",
-            Self::Underutilized => "underutilized",
-            Self::Drifted => "drifted",
-            Self::Deleted => "deleted",
-            Self::InstanceLost => "instance lost",
-        }
-    }
 }
 
 /// What a claim of Karpenter's states.

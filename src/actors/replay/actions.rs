@@ -14,6 +14,7 @@ use crate::domain::{
 };
 use crate::policy::budgets::Protections;
 use crate::policy::disruption::ConditionStatus;
+use crate::policy::karpenter::Input;
 use crate::world::record::{EventKind, WorkloadKind};
 
 /// From the loss of an instance to its node's Ready condition being unknown.
@@ -49,7 +50,7 @@ pub(in crate::actors) fn act(context: &mut Context<'_>, now: SimTime, number: u3
         ReplayAction::FinishPod(name) => finish(context, now, *name),
         ReplayAction::PatchPod(name, change) => patch_pod(context, *name, change),
         ReplayAction::PatchNode(pod, change) => patch_node(context, now, *pod, change),
-        ReplayAction::ReplaceNodePool(pool) => karpenter::replace_pool(context, now, (**pool).clone()),
+        ReplayAction::ReplaceNodePool(pool) => karpenter::tell(context, now, Input::PoolReplaced(pool.clone())),
         ReplayAction::ApplyBudget(budget) => apply_budget(context, budget),
         ReplayAction::RunDaemon(daemon_set) => {
             let (name, selector) = (daemon_set.name, daemon_set.selector.clone());
@@ -57,20 +58,20 @@ pub(in crate::actors) fn act(context: &mut Context<'_>, now: SimTime, number: u3
             add_workload(context, name, WorkloadKind::DaemonSet, selector, template);
         }
         ReplayAction::DeleteClaim(pod) => with_node(context, *pod, |context, node| {
-            karpenter::delete_claim(context, now, node);
+            karpenter::tell(context, now, Input::ClaimDeleted(node));
         }),
         ReplayAction::Drift(pod) => with_node(context, *pod, |context, node| {
-            karpenter::make_drift(context, now, node);
+            karpenter::tell(context, now, Input::ClaimChanged(node));
         }),
         ReplayAction::Notice(pod, notice) => with_node(context, *pod, |context, node| {
-            karpenter::receive(context, now, node, *notice);
+            karpenter::tell(context, now, Input::Notice(node, *notice));
         }),
         ReplayAction::StatusCheck(pod, failed) => with_node(context, *pod, |context, node| {
-            karpenter::status_checked(context, now, node, *failed);
+            karpenter::tell(context, now, Input::StatusChecked(node, *failed));
         }),
-        ReplayAction::WithdrawType(name) => karpenter::withdraw_type(context, now, *name),
+        ReplayAction::WithdrawType(name) => karpenter::tell(context, now, Input::TypeWithdrawn(*name)),
         ReplayAction::KillInstance(pod) => with_node(context, *pod, |context, node| {
-            karpenter::instance_gone(context, node);
+            karpenter::tell(context, now, Input::InstanceGone(node));
             context.queue.schedule_in(NOTICED_AFTER, class::MACHINES, Event::ReplayUnknown(node));
         }),
     }
@@ -146,7 +147,7 @@ fn finish(context: &mut Context<'_>, now: SimTime, name: Symbol) {
     let Some(pod) = pod_named(context, name) else { return };
     let Some(node) = context.world.pod(pod).node else { return };
     context.world.finish_pod(pod, now);
-    karpenter::pod_finished(context, now, pod, node);
+    karpenter::tell(context, now, Input::PodFinished(pod, node));
 }
 
 fn patch_pod(context: &mut Context<'_>, name: Symbol, change: &PodChange) {
@@ -186,9 +187,9 @@ fn patch_node(context: &mut Context<'_>, now: SimTime, pod: Symbol, change: &Nod
                 ("Ready", _) => context.world.unready_node(node, now),
                 _ => {}
             }
-            karpenter::condition_changed(context, now, node, kind, status);
+            karpenter::tell(context, now, Input::ConditionChanged(node, kind, status));
         }
-        karpenter::look_at_initialization(context, now, node);
+        karpenter::tell(context, now, Input::LookAtInitialization(node));
     });
 }
 

@@ -6,15 +6,14 @@ use crate::actors::karpenter;
 use crate::actors::replay::{self, LaunchFaultKind};
 use crate::cluster::NodePhase;
 use crate::domain::taints::TaintEffect;
-use crate::domain::{Currency, HourlyRate, Labels, NodeId, Resources, SimDuration, SimTime, Symbol, Taint, well_known};
+use crate::domain::{HourlyRate, NodeId, Resources, SimTime, Symbol, Taint, well_known};
 use crate::policy::disruption::ConditionStatus;
-use crate::policy::instance_types::{InstanceType, position};
+use crate::policy::instance_types::{Offering, position};
+use crate::policy::karpenter::{
+    CallRefused, ClaimRequest, Input, LaunchAnswer, LaunchedInstance, LaunchedNode, OfferingError,
+};
 use crate::policy::selection::price::Terms;
 use crate::world::node_operations::LaunchFacts;
-use crate::world::record::EventKind;
-
-/// How long an offering without capacity counts as unavailable.
-const UNAVAILABLE: SimDuration = SimDuration::from_secs(180);
 
 /// The instance behind a node.
 #[derive(Clone, Debug)]
@@ -30,68 +29,49 @@ struct Offer {
     name: Symbol,
     zone: Symbol,
     capacity_type: Symbol,
-    index: usize,
 }
 
-/// The call that launches an instance begins.
-pub(in crate::actors) fn request_launch(context: &mut Context<'_>, node: NodeId) {
-    let Some(replay) = &context.setup.replay else { return };
-    context.queue.schedule_in(replay.launch, class::MACHINES, Event::FleetAnswered(node));
-}
-
-/// The call ends: the cheapest offering that has capacity is launched, Spot before all others.
-pub(in crate::actors) fn answer_launch(context: &mut Context<'_>, now: SimTime, node: NodeId) {
-    let Some(mut claim) = context.karpenter.launching.remove(&node) else { return };
-    let Some(setup) = &context.setup.replay else { return };
-    for offer in offers(context, now, claim.pool, &claim.types, &claim.requirements) {
+/// A launch is answered: the cheapest offering that has capacity is launched, Spot before all others.
+pub(in crate::actors) fn answer_launch(context: &mut Context<'_>, now: SimTime, node: NodeId, request: &ClaimRequest) {
+    let mut answer = LaunchAnswer::default();
+    for offer in offers(context, now, request) {
+        let Offer { name, zone, capacity_type, .. } = offer;
         match fault(context, now, offer, &[LaunchFaultKind::NoCapacity, LaunchFaultKind::Error]) {
             None => {
-                launch(context, now, node, claim.pool, offer);
-                return;
+                let (id, instance_type, reservation) = (0, name, None);
+                answer.instance = Some(LaunchedInstance { id, instance_type, zone, capacity_type, reservation });
+                break;
             }
             Some(LaunchFaultKind::Error) => {
-                context.world.note_node(node, now, EventKind::CallThrottled, "the launch failed");
-                match karpenter::next_try(context, now, node, claim.refusals) {
-                    None => karpenter::claim_failed(context, now, node, "the launch failed for five minutes"),
-                    Some(wait) => {
-                        claim.refusals += 1;
-                        context.karpenter.launching.insert(node, claim);
-                        context.queue.schedule_in(wait + setup.launch, class::MACHINES, Event::FleetAnswered(node));
-                    }
-                }
-                return;
+                let refused = CallRefused { throttled: true, message: "the launch failed".to_owned() };
+                return karpenter::tell(context, now, Input::LaunchAnswered(node, Err(refused)));
             }
-            Some(_) => {
-                let key = (offer.name, offer.zone, offer.capacity_type);
-                context.karpenter.unavailable.insert(key, now + UNAVAILABLE);
-            }
+            Some(_) => answer.errors.push(OfferingError {
+                code: "InsufficientInstanceCapacity",
+                instance_type: name,
+                zone,
+                capacity_type: Some(capacity_type),
+                reservation_full: false,
+            }),
         }
     }
-    karpenter::claim_failed(context, now, node, "no offering has capacity");
+    karpenter::tell(context, now, Input::LaunchAnswered(node, Ok(&answer)));
 }
 
-fn offers(
-    context: &Context<'_>,
-    now: SimTime,
-    pool: usize,
-    types: &[u32],
-    requirements: &crate::domain::Requirements,
-) -> Vec<Offer> {
-    let Some(setup) = &context.setup.replay else { return Vec::new() };
-    let refused = |key| context.karpenter.unavailable.is_avoided(&key, now);
-    let terms = Terms::new(requirements, well_known::CAPACITY_TYPE);
+fn offers(context: &Context<'_>, now: SimTime, request: &ClaimRequest) -> Vec<Offer> {
+    let (Some(setup), Some(karpenter)) = (&context.setup.replay, context.karpenter.machine()) else {
+        return Vec::new();
+    };
+    let terms = Terms::new(&request.requirements, well_known::CAPACITY_TYPE);
     let mut found = Vec::new();
-    for &index in types {
-        let name = context.karpenter.instance_types[pool][index as usize].name;
+    for &name in &request.types {
         let Some(place) = position(&setup.instance_types, name) else { continue };
         let kind = &setup.instance_types[place];
-        for (index, offering) in kind.offerings.iter().enumerate() {
-            let open = offering.available
-                && !context.karpenter.withdrawn.contains(&name)
-                && !refused((name, offering.zone, offering.capacity_type));
+        for offering in &kind.offerings {
+            let (zone, capacity_type, price) = (offering.zone, offering.capacity_type, offering.price);
+            let open = offering.available && !karpenter.avoids((name, zone, capacity_type), now);
             if open && terms.allow(offering) {
-                let (zone, capacity_type, price) = (offering.zone, offering.capacity_type, offering.price);
-                found.push(Offer { price, name, zone, capacity_type, index });
+                found.push(Offer { price, name, zone, capacity_type });
             }
         }
     }
@@ -116,42 +96,39 @@ fn fault(context: &Context<'_>, now: SimTime, offer: Offer, kinds: &[LaunchFault
     strikes.map(|fault| fault.kind).next()
 }
 
-fn launch(context: &mut Context<'_>, now: SimTime, node: NodeId, pool: usize, offer: Offer) {
+/// A claim has its instance: its milestones are put on the queue.
+pub(in crate::actors) fn launched(context: &mut Context<'_>, now: SimTime, node: NodeId, launched: LaunchedNode) {
     let Some(setup) = &context.setup.replay else { return };
-    let types = &context.karpenter.instance_types[pool];
-    let Some(kind) = position(types, offer.name).map(|place| types[place].clone()) else { return };
-    context.world.launch_node(node, &facts(&kind, offer, context.setup.region.currency), now);
-    let machine = ReplayMachine { capacity: kind.capacity, allocatable: kind.allocatable };
+    let LaunchedInstance { instance_type: name, zone, capacity_type, .. } = launched.instance;
+    let LaunchedNode { mut labels, capacity, allocatable, .. } = launched;
+    labels.set(well_known::INSTANCE_TYPE, name);
+    labels.set(well_known::ZONE, zone);
+    let kind = position(&setup.instance_types, name).map(|place| &setup.instance_types[place]);
+    let is = |own: &&Offering| own.zone == zone && own.capacity_type == capacity_type;
+    let price = kind.and_then(|kind| kind.offerings.iter().find(is)).map_or(HourlyRate::ZERO, |own| own.price);
+    let machine = ReplayMachine { capacity: capacity.clone(), allocatable: allocatable.clone() };
+    let facts = LaunchFacts {
+        instance_type: name,
+        zone,
+        capacity_type,
+        arch: labels.get(well_known::ARCH).unwrap_or(well_known::AMD64),
+        rate: price,
+        currency: context.setup.region.currency,
+        labels,
+        capacity,
+        allocatable,
+    };
+    context.world.launch_node(node, &facts, now);
     if let Some(replay) = &mut context.replay {
         replay.machines.insert(node, machine);
     }
+    let offer = Offer { price, name, zone, capacity_type };
     let never = fault(context, now, offer, &[LaunchFaultKind::NeverRegister, LaunchFaultKind::NeverReady]);
     if never != Some(LaunchFaultKind::NeverRegister) {
         context.queue.schedule_in(setup.register, class::MACHINES, Event::NodeRegistered(node));
         if never.is_none() {
             context.queue.schedule_in(setup.ready, class::MACHINES, Event::NodeReady(node));
         }
-    }
-    karpenter::expect_registration(context, now, node);
-    karpenter::claim_launched(context, now, node);
-}
-
-fn facts(kind: &InstanceType, offer: Offer, currency: Currency) -> LaunchFacts {
-    let single = kind.requirements.iter().filter(|own| !own.complement && own.values.len() == 1);
-    let mut labels: Labels = single.filter_map(|own| own.values.first().map(|&value| (own.key, value))).collect();
-    labels.set(well_known::INSTANCE_TYPE, offer.name);
-    labels.set(well_known::ZONE, offer.zone);
-    labels.set(well_known::CAPACITY_TYPE, offer.capacity_type);
-    LaunchFacts {
-        instance_type: offer.name,
-        zone: offer.zone,
-        capacity_type: offer.capacity_type,
-        arch: labels.get(well_known::ARCH).unwrap_or(well_known::AMD64),
-        rate: offer.price,
-        currency,
-        labels,
-        capacity: kind.capacity.clone(),
-        allocatable: kind.allocatable.clone(),
     }
 }
 
@@ -175,23 +152,7 @@ pub(in crate::actors) fn registered(context: &mut Context<'_>, now: SimTime, nod
 pub(in crate::actors) fn unknown(context: &mut Context<'_>, now: SimTime, node: NodeId) {
     if context.world.node(node).phase == NodePhase::Registered {
         context.world.unready_node(node, now);
-        karpenter::condition_changed(context, now, node, well_known::READY, ConditionStatus::Unknown);
+        karpenter::tell(context, now, Input::ConditionChanged(node, well_known::READY, ConditionStatus::Unknown));
         replay::changed(context);
-    }
-}
-
-/// Brings the offerings that Karpenter knows up to date with the capacity errors that are still remembered.
-pub(in crate::actors) fn refresh_offerings(context: &mut Context<'_>) {
-    let Some(setup) = &context.setup.replay else { return };
-    let karpenter = &mut context.karpenter;
-    for types in karpenter.instance_types.change_offers() {
-        for (kind, base) in types.iter_mut().zip(&setup.instance_types) {
-            for (offering, base) in kind.offerings.iter_mut().zip(&base.offerings) {
-                let key = (kind.name, offering.zone, offering.capacity_type);
-                offering.available = base.available
-                    && !karpenter.unavailable.contains(&key)
-                    && !karpenter.withdrawn.contains(&kind.name);
-            }
-        }
     }
 }

@@ -5,6 +5,7 @@ use crate::actors::{eviction, karpenter, replay};
 use crate::cluster::{NodePhase, PodPhase};
 use crate::domain::taints::first_untolerated;
 use crate::domain::{NodeId, PodId, SimTime, TaintEffect, WorkloadId};
+use crate::policy::karpenter::Input;
 use crate::world::record::WorkloadKind;
 
 /// One step: missing replicas are made, daemons placed, pending pods bound, pods of vanished nodes removed, budgets counted.
@@ -116,14 +117,14 @@ fn bind(context: &mut Context<'_>, now: SimTime, pod: PodId, node: NodeId) {
     context.world.start_pod(pod, now);
     context.world.ready_pod(pod, now);
     replay::changed(context);
-    karpenter::pod_bound(context, now, pod, node);
+    karpenter::tell(context, now, Input::PodBound(pod, node));
 }
 
 fn refuse(context: &mut Context<'_>, now: SimTime, pod: PodId) {
     if !context.world.pod(pod).unschedulable {
         context.world.mark_unschedulable(pod, now, || "no node has room".to_owned());
         replay::changed(context);
-        karpenter::pod_unschedulable(context, now, pod);
+        karpenter::tell(context, now, Input::PodUnschedulable(pod));
     }
 }
 
@@ -137,7 +138,7 @@ fn remove_lost(context: &mut Context<'_>, now: SimTime) {
     let lost: Vec<PodId> = pods.filter(lost).collect();
     for pod in lost {
         context.world.remove_pod(pod, now);
-        karpenter::state_changed(context, now);
+        karpenter::tell(context, now, Input::Changed);
         replay::changed(context);
     }
 }

@@ -14,11 +14,11 @@ use std::collections::hash_map::Entry;
 use rustc_hash::FxHashMap;
 
 use super::{conclude_binding, conclude_condition};
-use crate::actors::call_limit::CallLimit;
 use crate::actors::context::Context;
 use crate::actors::event::{Event, class};
 use crate::actors::setup::Setup;
 use crate::domain::{NodeId, PodId, SimTime};
+use crate::policy::controller_time::call_limit::CallLimit;
 use crate::policy::kube_scheduler::Unschedulable;
 
 /// Calls that wait for a token.
@@ -141,9 +141,9 @@ mod tests {
     use rustc_hash::FxHashMap;
 
     use super::{Call, Calls};
-    use crate::actors::call_limit::CallLimit;
     use crate::domain::controller_time::CallRate;
     use crate::domain::{NodeId, PodId, SimDuration, SimTime};
+    use crate::policy::controller_time::call_limit::CallLimit;
     use crate::policy::kube_scheduler::Unschedulable;
 
     #[test]

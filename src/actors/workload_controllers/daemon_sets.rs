@@ -90,16 +90,6 @@ fn stays(context: &Context<'_>, node: NodeId) -> bool {
     host.phase == NodePhase::Registered && host.deletion_requested.is_none()
 }
 
-/// The templates of all DaemonSets, for those who reckon with daemons on nodes to come.
-pub(in crate::actors) fn templates(context: &Context<'_>) -> Vec<Arc<PodSpec>> {
-    context
-        .world
-        .workloads()
-        .filter(|(_, workload)| workload.kind == WorkloadKind::DaemonSet)
-        .map(|(_, workload)| Arc::clone(&workload.template))
-        .collect()
-}
-
 /// A pod has become Ready: an update may go on.
 pub(super) fn pod_ready(context: &mut Context<'_>, workload: WorkloadId) {
     let Some(own) = context.controllers.daemon_sets.get(&workload).filter(|own| own.rolling) else { return };

@@ -13,12 +13,12 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use super::{deployments, surplus};
-use crate::actors::call_limit::CallLimit;
 use crate::actors::context::{Context, Jitter};
 use crate::actors::event::{Event, class};
 use crate::actors::kubelet;
 use crate::domain::controller_time::ControllerManagerTime;
 use crate::domain::{PodId, SimDuration, SimTime, WorkloadId};
+use crate::policy::controller_time::call_limit::CallLimit;
 use crate::policy::workloads::{PodChange, pod_change, slow_start_batches};
 
 /// From the last call of a batch to its answer: at least so long, and up to so much longer, as beside a busy control plane.

@@ -14,7 +14,7 @@ use super::lives::{Lives, amounts, pool_of, scale, value};
 use crate::domain::node_pool::DisruptionReason;
 use crate::domain::{KarpenterVersion, NodeId, NodePool, ResourceName, SimTime, well_known};
 use crate::policy::disruption::{NodeCount, allowed};
-use crate::world::record::{EventKind, NodeEnd, NodeFacts, NodeOrigin, ReplacementFacts, reason_text};
+use crate::world::record::{EventKind, NodeEnd, NodeFacts, NodeOrigin, ReplacementFacts};
 
 /// Series of each node, for the size of the text.
 pub(super) const NODE_SERIES: u64 = 6;
@@ -101,7 +101,7 @@ fn claims(out: &mut Exposition<'_>, lives: &Lives<'_>) -> io::Result<()> {
 }
 
 fn lower(reason: DisruptionReason) -> String {
-    reason_text(reason).to_lowercase()
+    reason.as_str().to_lowercase()
 }
 
 /// The reason under which an end is counted; `None` where Karpenter did not bring it about.

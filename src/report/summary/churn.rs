@@ -12,7 +12,7 @@ use crate::cloud::BillItem;
 use crate::domain::{NodeId, SimTime};
 use crate::report::format;
 use crate::simulation::Outcome;
-use crate::world::record::{CommandFacts, CommandId, NodeEnd, NodeFacts, reason_text};
+use crate::world::record::{CommandFacts, CommandId, NodeEnd, NodeFacts};
 use moves::{Removal, removals};
 
 /// Cycles that a summary holds at most.
@@ -160,7 +160,7 @@ impl DecisionFigures {
         Self {
             id: id.to_string(),
             at_seconds: at.as_secs_f64(),
-            reason: reason_text(facts.reason).to_owned(),
+            reason: facts.reason.as_str().to_owned(),
             nodes: facts.concerned().iter().map(|&node| name(outcome, node)).collect(),
             replacements: facts.replacements.iter().map(ToString::to_string).collect(),
             outcome: outcome_of.to_owned(),

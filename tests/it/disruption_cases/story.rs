@@ -5,7 +5,7 @@ use nodecast::catalog::Catalog;
 use nodecast::domain::{NodeId, SimTime};
 use nodecast::simulation::Simulation;
 use nodecast::world::Record;
-use nodecast::world::record::{CommandFacts, EventKind, NodeFacts, PodFacts, reason_text};
+use nodecast::world::record::{CommandFacts, EventKind, NodeFacts, PodFacts};
 use serde_json::{Value, json};
 
 use agreement::karpenter_timeline::{ZERO, merge, setup};
@@ -231,7 +231,7 @@ impl Told {
         let told = |own: &CommandFacts| {
             let new = own.replacements.len();
             let new = if new == 0 { String::new() } else { format!(" +{new}") };
-            Some(format!("{} {} {}{new}", time(own.started?), reason_text(own.reason), self.names(&own.nodes)))
+            Some(format!("{} {} {}{new}", time(own.started?), own.reason.as_str(), self.names(&own.nodes)))
         };
         self.record.commands.iter().filter_map(told).collect()
     }

@@ -10,7 +10,7 @@ use super::{CycleFigures, NODES_MAX, name};
 use crate::domain::{NodeId, PodId, SimDuration, SimTime};
 use crate::report::summary::rounded;
 use crate::simulation::Outcome;
-use crate::world::record::{CommandFacts, NodeEnd, reason_text};
+use crate::world::record::{CommandFacts, NodeEnd};
 
 /// The kind of a cycle that moves pods.
 pub(super) const MOVED: &str = "pods moved";
@@ -80,7 +80,7 @@ fn failed(outcome: &Outcome) -> Vec<CycleFigures> {
             continue;
         };
         let kind = replacement.cheapest.map(|(name, _)| name);
-        let key = (reason_text(command.reason), replacement.node_pool, kind);
+        let key = (command.reason.as_str(), replacement.node_pool, kind);
         groups.entry(key).or_default().push((*at, command, &**why));
     }
     let mut found = Vec::new();

@@ -7,13 +7,11 @@ use std::collections::btree_map::Entry;
 
 use rustc_hash::FxHashSet;
 
-use super::disruption::DRIFT;
+use super::io::{Slip, Timer};
 use super::provisioning;
-use crate::actors::context::{Context, Jitter};
-use crate::actors::event::{Event, class};
+use super::step::Step;
 use crate::cluster::{NodePhase, PodPhase};
 use crate::domain::{NodeId, PodId, SimDuration, SimTime};
-use crate::engine::TimerId;
 
 /// A pending pod triggers again after this time, for as long as it is pending.
 const RETRIGGER: SimDuration = SimDuration::from_secs(10);
@@ -52,104 +50,100 @@ impl Batch {
 
 #[derive(Debug)]
 struct Window {
-    closes: TimerId,
     latest: SimTime,
 }
 
 /// The scheduler has declared a pod unschedulable: it triggers the batcher, and again every 10 s.
-pub(in crate::actors) fn pod_unschedulable(context: &mut Context<'_>, now: SimTime, pod: PodId) {
-    if context.karpenter.settings.is_some() && !context.world.pod(pod).daemon {
-        pod_trigger(context, now, pod);
+pub(super) fn pod_unschedulable(step: &mut Step<'_>, now: SimTime, pod: PodId) {
+    if !step.cluster.pod(pod).daemon {
+        pod_trigger(step, now, pod);
     }
 }
 
 /// A pending pod triggers the batcher.
-pub(in crate::actors) fn pod_trigger(context: &mut Context<'_>, now: SimTime, pod: PodId) {
+pub(super) fn pod_trigger(step: &mut Step<'_>, now: SimTime, pod: PodId) {
     let by = Trigger::Pod(pod);
-    let state = context.world.pod(pod);
+    let state = step.cluster.pod(pod);
     if state.phase != PodPhase::Pending || !state.unschedulable || !state.is_active() {
-        context.karpenter.batch.came(by, now);
+        step.own.batch.came(by, now);
         return;
     }
-    trigger_again(context, now, by, Event::ProvisioningTrigger(pod));
-    trigger(context, now, by);
+    trigger_again(step, now, by, Timer::PodTrigger(pod));
+    trigger(step, now, by);
 }
 
 /// A node that is being removed triggers the batcher, and again every 10 s while it is there: its pods need a new place.
-pub(in crate::actors) fn node_trigger(context: &mut Context<'_>, now: SimTime, node: NodeId) {
+pub(super) fn node_trigger(step: &mut Step<'_>, now: SimTime, node: NodeId) {
     let by = Trigger::Node(node);
-    let tainted = context.karpenter.nodes.get(&node).is_some_and(|claim| claim.tainted);
-    let there = matches!(context.world.node(node).phase, NodePhase::Registered | NodePhase::Terminating);
-    if there && (tainted || context.world.node(node).deletion_requested.is_some()) {
-        trigger_again(context, now, by, Event::DisruptedNodeTrigger(node));
-        trigger(context, now, by);
+    let tainted = step.own.nodes.get(&node).is_some_and(|claim| claim.tainted);
+    let there = matches!(step.cluster.node(node).phase, NodePhase::Registered | NodePhase::Terminating);
+    if there && (tainted || step.cluster.node(node).deletion_requested.is_some()) {
+        trigger_again(step, now, by, Timer::NodeTrigger(node));
+        trigger(step, now, by);
     } else {
-        context.karpenter.batch.came(by, now);
+        step.own.batch.came(by, now);
     }
 }
 
 /// Plans the next trigger, unless one is planned that is still to come.
-fn trigger_again(context: &mut Context<'_>, now: SimTime, by: Trigger, event: Event) {
+fn trigger_again(step: &mut Step<'_>, now: SimTime, by: Trigger, timer: Timer) {
     let entity = match by {
         Trigger::Pod(pod) => pod.0,
         Trigger::Node(node) => node.0,
     };
-    let at = now + RETRIGGER + context.jitter(Jitter::Trigger, entity, now, DRIFT);
-    match context.karpenter.batch.again.entry(by) {
+    let at = now + RETRIGGER + step.slip(Slip::Trigger, entity, now);
+    match step.own.batch.again.entry(by) {
         Entry::Occupied(next) if *next.get() > now => return,
         Entry::Occupied(mut next) => *next.get_mut() = at,
         Entry::Vacant(next) => {
             next.insert(at);
         }
     }
-    context.queue.schedule(at, class::NODE_AUTOSCALER, event);
+    step.wake(at, timer);
 }
 
-fn trigger(context: &mut Context<'_>, now: SimTime, by: Trigger) {
-    let batch = &mut context.karpenter.batch;
+fn trigger(step: &mut Step<'_>, now: SimTime, by: Trigger) {
+    let batch = &mut step.own.batch;
     if !batch.seen.insert(by) {
         return;
     }
     if batch.busy {
         batch.armed = true;
     } else {
-        open(context, now);
+        open(step, now);
     }
 }
 
 /// Opens the window, or prolongs it.
-fn open(context: &mut Context<'_>, now: SimTime) {
-    let Some(settings) = context.karpenter.settings else { return };
-    let batch = &mut context.karpenter.batch;
-    let idle_end = now + settings.batch_idle;
+fn open(step: &mut Step<'_>, now: SimTime) {
+    let flags = step.own.settings.flags;
+    let batch = &mut step.own.batch;
+    let idle_end = now + flags.batch_idle;
     let latest = match batch.window.take() {
-        Some(window) => {
-            context.queue.cancel(window.closes);
-            window.latest
-        }
-        None => now + settings.batch_max,
+        Some(window) => window.latest,
+        None => now + flags.batch_max,
     };
-    let closes = context.queue.schedule(idle_end.min(latest), class::BATCH, Event::BatchClosed);
-    batch.window = Some(Window { closes, latest });
+    batch.window = Some(Window { latest });
+    step.wake(idle_end.min(latest), Timer::BatchClosed);
 }
 
 /// A pass has begun that takes time: what triggers meanwhile opens the next window when the pass is over.
-pub(super) fn pass_begins(context: &mut Context<'_>) {
-    context.karpenter.batch.busy = true;
+pub(super) fn pass_begins(step: &mut Step<'_>) {
+    step.own.batch.busy = true;
 }
 
 /// The pass is over.
-pub(super) fn pass_ends(context: &mut Context<'_>, now: SimTime) {
-    context.karpenter.batch.busy = false;
-    if std::mem::take(&mut context.karpenter.batch.armed) {
-        open(context, now);
+pub(super) fn pass_ends(step: &mut Step<'_>, now: SimTime) {
+    step.own.batch.busy = false;
+    if std::mem::take(&mut step.own.batch.armed) {
+        open(step, now);
     }
 }
 
 /// The window ends: one scheduling pass for whatever is pending.
-pub(in crate::actors) fn batch_closed(context: &mut Context<'_>, now: SimTime) {
-    let batch = &mut context.karpenter.batch;
+pub(super) fn batch_closed(step: &mut Step<'_>, now: SimTime) {
+    let batch = &mut step.own.batch;
     batch.seen.clear();
     batch.window = None;
-    provisioning::pass(context, now);
+    provisioning::pass(step, now);
 }

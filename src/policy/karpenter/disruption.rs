@@ -4,15 +4,15 @@
 //! Source: Karpenter core v1.13 `pkg/controllers/disruption/controller.go`, `validation.go`.
 
 use super::cluster_view::with_view;
+use super::io::{Action, Busy, Draw, ProposedCommand, ProposedNode, Slip, Stage, Timer};
 use super::last_look::{Answer, LastLook, Seen, can_be_kept};
 use super::queue::{self, Proposal};
+use super::step::Step;
 use super::type_lists::LazyPacker;
-use super::{claims, consolidation, has_disruption_loop, is_managed, provisioning, time};
-use crate::actors::context::{Context, Jitter};
-use crate::actors::event::{Event, class};
-use crate::cluster::NodePhase;
+use super::{claims, provisioning};
+use crate::cluster::{NodeEnd, NodePhase};
 use crate::domain::node_pool::DisruptionReason;
-use crate::domain::{NodeId, PodId, SimDuration, SimTime};
+use crate::domain::{CommandId, NodeId, PodId, SimDuration, SimTime};
 use crate::policy::controller_time::karpenter::{self as model, SearchWork};
 use crate::policy::controller_time::{at_speed, work_within};
 use crate::policy::disruption::{
@@ -21,7 +21,6 @@ use crate::policy::disruption::{
     validate_empty,
 };
 use crate::policy::packing::PackingSetup;
-use crate::world::record::{CommandFacts, CommandId, ControllerLoop, NodeEnd, ReplacementFacts};
 
 /// Between two passes that find nothing.
 const POLL: SimDuration = SimDuration::from_secs(10);
@@ -74,108 +73,110 @@ enum Thought {
 }
 
 /// How long after the scenario's begin the loop looks first.
-pub(super) fn phase(context: &Context<'_>) -> SimDuration {
-    context.streams.stream("disruption-phase", "").span_up_to(POLL)
+pub(super) fn phase(step: &Step<'_>) -> SimDuration {
+    step.outside.draw(Draw::DisruptionPhase(POLL))
 }
 
 /// One pass of the loop.
-pub(in crate::actors) fn disruption_pass(context: &mut Context<'_>, now: SimTime) {
-    if !has_disruption_loop(context.setup.versions.karpenter) {
-        return consolidation::pass(context, now);
-    }
-    if is_unsynced(context) {
-        context.karpenter.disruption.failures = 0;
-        context.queue.schedule_in(POLL_UNSYNCED, class::DISRUPTION, Event::DisruptionPass);
+pub(super) fn pass(step: &mut Step<'_>, now: SimTime) {
+    if is_unsynced(step) {
+        step.own.disruption.failures = 0;
+        step.wake(now + POLL_UNSYNCED, Timer::DisruptionPass);
         return;
     }
-    queue::clean_up(context, now);
-    try_methods(context, now, 0);
+    if queue::clean_up(step) {
+        step.next(Stage::Look);
+    } else {
+        look_from_first(step, now);
+    }
+}
+
+/// Tries all methods.
+pub(super) fn look_from_first(step: &mut Step<'_>, now: SimTime) {
+    try_methods(step, now, 0);
 }
 
 /// Whether a claim waits for its instance.
-pub(super) fn is_unsynced(context: &Context<'_>) -> bool {
-    let launching = |&node: &NodeId| is_managed(context, node) && context.world.node(node).phase == NodePhase::Claimed;
-    context.world.live_nodes().iter().any(launching)
+pub(super) fn is_unsynced(step: &Step<'_>) -> bool {
+    let launching = |&node: &NodeId| step.is_managed(node) && step.cluster.node(node).phase == NodePhase::Claimed;
+    step.cluster.live_nodes().iter().any(launching)
 }
 
 /// Tries the methods from one on, until one has something to do.
-fn try_methods(context: &mut Context<'_>, now: SimTime, from: usize) {
-    let (found, took) = search(context, now, from);
+fn try_methods(step: &mut Step<'_>, now: SimTime, from: usize) {
+    let (found, took) = search(step, now, from);
     match took {
         // Nothing happens at the end of the look then.
-        Some(took) if found.is_none() => nothing_found(context, took),
-        Some(took) => think(context, took, Thought::Found(found)),
-        None => act(context, now, found),
+        Some(took) if found.is_none() => nothing_found(step, now, took),
+        Some(took) => think(step, now, took, Thought::Found(found)),
+        None => act(step, now, found),
     }
 }
 
 /// What was found out is acted upon after the time that it took.
-fn think(context: &mut Context<'_>, took: SimDuration, thought: Thought) {
-    context.karpenter.disruption.thought = Some(thought);
-    context.queue.schedule_in(took, class::DISRUPTION, Event::DisruptionConcluded);
+fn think(step: &mut Step<'_>, now: SimTime, took: SimDuration, thought: Thought) {
+    step.own.disruption.thought = Some(thought);
+    step.wake(now + took, Timer::DisruptionConcluded);
 }
 
 /// The time of a look is over: what it came to is acted upon, by what was seen at its start.
-pub(in crate::actors) fn disruption_concluded(context: &mut Context<'_>, now: SimTime) {
-    if !has_disruption_loop(context.setup.versions.karpenter) {
-        return consolidation::concluded(context, now);
-    }
-    match context.karpenter.disruption.thought.take() {
+pub(super) fn concluded(step: &mut Step<'_>, now: SimTime) {
+    match step.own.disruption.thought.take() {
         Some(Thought::Found(Some((place, mut proposals)))) => {
-            proposals.retain(|proposal| are_there(context, proposal));
+            proposals.retain(|proposal| are_there(step, proposal));
             if proposals.is_empty() {
-                return next_pass(context, false);
+                return next_pass(step, now, false);
             }
-            act(context, now, Some((place, proposals)));
+            act(step, now, Some((place, proposals)));
         }
-        Some(Thought::Found(None)) => act(context, now, None),
-        Some(Thought::Validated(waiting, Ok(_))) if !are_there(context, &waiting.proposal) => {
-            settle(context, now, waiting, Err(Rejection::Churn));
+        Some(Thought::Found(None)) => act(step, now, None),
+        Some(Thought::Validated(waiting, Ok(_))) if !are_there(step, &waiting.proposal) => {
+            settle(step, now, waiting, Err(Rejection::Churn));
         }
-        Some(Thought::Validated(waiting, holds)) => settle(context, now, waiting, holds),
+        Some(Thought::Validated(waiting, holds)) => settle(step, now, waiting, holds),
         None => {}
     }
 }
 
 /// Whether the nodes of a proposal are there as they were, and nobody else has begun to remove one.
-pub(super) fn are_there(context: &Context<'_>, proposal: &Proposal) -> bool {
+pub(super) fn are_there(step: &Step<'_>, proposal: &Proposal) -> bool {
     let there =
-        |&node: &NodeId| context.world.node(node).phase == NodePhase::Registered && !claims::is_marked(context, node);
+        |&node: &NodeId| step.cluster.node(node).phase == NodePhase::Registered && !claims::is_marked(step, node);
     proposal.nodes.iter().all(there)
 }
 
 /// Starts what was found, or has it wait for its validation.
-fn act(context: &mut Context<'_>, now: SimTime, found: Option<Proposals>) {
-    let Some((place, proposals)) = found else { return nothing_found(context, SimDuration::ZERO) };
+fn act(step: &mut Step<'_>, now: SimTime, found: Option<Proposals>) {
+    let Some((place, proposals)) = found else { return nothing_found(step, now, SimDuration::ZERO) };
     let method = ORDER[place];
     let (mut started, mut failed) = (false, false);
     for proposal in proposals {
-        let command = record(context, now, method, &proposal);
+        let command = propose(step, method, &proposal);
         if method.class() == Class::Graceful {
-            context.karpenter.disruption.waiting = Some(Waiting { place, proposal, command });
-            context.queue.schedule_in(VALIDATION, class::DISRUPTION, Event::DisruptionValidation);
+            step.own.disruption.waiting = Some(Waiting { place, proposal, command });
+            step.wake(now + VALIDATION, Timer::DisruptionValidation);
             return;
         }
-        let starts = queue::start(context, now, command, proposal);
+        let starts = queue::start(step, now, command, proposal);
         started |= starts;
         failed |= !starts;
     }
     if failed || started {
-        return next_pass(context, failed);
+        return next_pass(step, now, failed);
     }
-    try_methods(context, now, place + 1);
+    try_methods(step, now, place + 1);
 }
 
 /// Nothing is to be done: the loop looks again a while after the end of a look that takes so long.
-fn nothing_found(context: &mut Context<'_>, took: SimDuration) {
-    context.karpenter.disruption.failures = 0;
-    let drift = context.jitter(Jitter::DisruptionLoop, 0, context.queue.now(), DRIFT);
-    context.queue.schedule_in(took + POLL + drift, class::DISRUPTION, Event::DisruptionPass);
+fn nothing_found(step: &mut Step<'_>, now: SimTime, took: SimDuration) {
+    step.own.disruption.failures = 0;
+    let drift = step.slip(Slip::DisruptionLoop, 0, now);
+    step.wake(now + took + POLL + drift, Timer::DisruptionPass);
 }
 
 /// A command was started, and the loop goes on at once; or one could not be, and it waits ever longer.
-fn next_pass(context: &mut Context<'_>, failed: bool) {
-    let failures = &mut context.karpenter.disruption.failures;
+fn next_pass(step: &mut Step<'_>, now: SimTime, failed: bool) {
+    let failures = &mut step.own.disruption.failures;
     let wait = if failed {
         // Doubled eighteen times it is beyond the most.
         (BACKOFF * i64::from(1_u32 << (*failures).min(18))).min(BACKOFF_MAX)
@@ -183,21 +184,21 @@ fn next_pass(context: &mut Context<'_>, failed: bool) {
         SimDuration::ZERO
     };
     *failures = if failed { *failures + 1 } else { 0 };
-    context.queue.schedule_in(wait, class::DISRUPTION, Event::DisruptionPass);
+    step.wake(now + wait, Timer::DisruptionPass);
 }
 
 /// The first method from one on that has something to do, and what: one command, but for static drift; and how long it took to
 /// find out, where that takes time. Methods that find nothing remember the stamp and do not look again before it changes; drift
 /// always looks.
-fn search(context: &mut Context<'_>, now: SimTime, from: usize) -> (Option<Proposals>, Option<SimDuration>) {
-    let stamp = context.karpenter.stamp.read(now);
-    let drifted = context.karpenter.nodes.values().any(|claim| claim.drifted.is_some());
+fn search(step: &mut Step<'_>, now: SimTime, from: usize) -> (Option<Proposals>, Option<SimDuration>) {
+    let stamp = step.own.stamp.read(now);
+    let drifted = step.own.nodes.values().any(|claim| claim.drifted.is_some());
     if !drifted {
         // Nobody asks then.
-        count(&mut context.karpenter.disruption.eligible, DisruptionReason::Drifted, 0);
+        count(&mut step.own.disruption.eligible, DisruptionReason::Drifted, 0);
     }
-    let memos = context.karpenter.disruption.memos;
-    let static_pools = super::static_pools::are_on(context);
+    let memos = step.own.disruption.memos;
+    let static_pools = super::static_pools::are_on(step);
     let open = |place: &usize| match ORDER[*place] {
         Method::Drift => drifted,
         Method::StaticDrift => drifted && static_pools,
@@ -205,59 +206,61 @@ fn search(context: &mut Context<'_>, now: SimTime, from: usize) -> (Option<Propo
     };
     let open: Vec<Method> = (from..ORDER.len()).filter(open).map(|place| ORDER[place]).collect();
     if open.is_empty() {
-        return (None, took(context, SearchWork::default(), false));
+        return (None, took(step, SearchWork::default(), false));
     }
-    provisioning::refresh(context, now);
-    let pending = provisioning::provisionable(context);
-    let seen = Seen::now(context, now, &pending);
-    let known = context.karpenter.disruption.last_look.answers(context, now, &seen, &open);
+    provisioning::refresh(step, now);
+    let pending = provisioning::provisionable(step, now);
+    let seen = Seen::now(step, now, &pending);
+    let known = step.own.disruption.last_look.answers(step, now, &seen, &open);
     let (answers, found) = match known {
         Some(known) => {
             if cfg!(debug_assertions) {
-                let fresh = look(context, now, &pending, seen, &open);
+                let fresh = look(step, now, &pending, seen, &open);
                 assert!(fresh.1.is_none(), "nothing is found at a cluster where nothing was");
                 assert_eq!(known, fresh.0, "a look at the same cluster comes to the same");
             }
             (known, None)
         }
-        None => look(context, now, &pending, seen, &open),
+        None => look(step, now, &pending, seen, &open),
     };
     let mut work = SearchWork::default();
     let mut cut = false;
     for (method, answer) in answers {
         work = work.plus(answer.work);
-        cut |= is_cut(context, method, &answer);
-        count(&mut context.karpenter.disruption.eligible, method.reason(), answer.candidates);
-        context.world.note_obstacles(answer.met);
+        cut |= is_cut(step, method, &answer);
+        count(&mut step.own.disruption.eligible, method.reason(), answer.candidates);
+        if !answer.met.is_empty() {
+            step.act(Action::Met(answer.met));
+        }
         if answer.lasting {
-            context.karpenter.disruption.memos[place_of(method)] = Some(stamp);
+            step.own.disruption.memos[place_of(method)] = Some(stamp);
         }
     }
-    (found, took(context, work, cut))
+    (found, took(step, work, cut))
 }
 
 /// How long a look with such simulations takes, where it takes time; it is put on record.
-pub(super) fn took(context: &mut Context<'_>, work: SearchWork, cut: bool) -> Option<SimDuration> {
-    let time = time(context)?;
-    let nodes = context.world.live_nodes().len();
+pub(super) fn took(step: &mut Step<'_>, work: SearchWork, cut: bool) -> Option<SimDuration> {
+    let time = step.own.settings.time?;
+    let nodes = step.cluster.live_nodes().len();
     let took = at_speed(model::look(nodes) + work.time(), time.speed_percent);
-    context.world.note_loop(ControllerLoop::KarpenterLook, took, cut);
+    step.act(Action::Takes { what: Busy::Look, took, cut });
     Some(took)
 }
 
 /// How long a method may search at most, as the time that it was measured to take; `None` for any time.
-pub(super) fn limit(context: &Context<'_>, method: Method) -> Option<SimDuration> {
+pub(super) fn limit(step: &Step<'_>, method: Method) -> Option<SimDuration> {
     let limit = match method {
         Method::MultiNode => model::MULTI_NODE_LIMIT,
         Method::SingleNode => model::SINGLE_NODE_LIMIT,
         Method::Emptiness | Method::Drift | Method::StaticDrift => return None,
     };
-    Some(work_within(limit, time(context)?.speed_percent))
+    Some(work_within(limit, step.own.settings.time?.speed_percent))
 }
 
 /// Whether the end of its time stopped a method.
-fn is_cut(context: &Context<'_>, method: Method, answer: &Answer) -> bool {
-    limit(context, method).is_some_and(|limit| answer.work.time() > limit)
+fn is_cut(step: &Step<'_>, method: Method, answer: &Answer) -> bool {
+    limit(step, method).is_some_and(|limit| answer.work.time() > limit)
 }
 
 fn place_of(method: Method) -> usize {
@@ -268,24 +271,25 @@ type Proposals = (usize, Vec<Proposal>);
 
 /// Asks the methods one after the other until one has something to do: what those before it came to, and its proposals.
 fn look(
-    context: &mut Context<'_>,
+    step: &mut Step<'_>,
     now: SimTime,
     pending: &[PodId],
     seen: Seen,
     open: &[Method],
 ) -> (Vec<(Method, Answer)>, Option<Proposals>) {
-    let mut memory = std::mem::take(&mut context.karpenter.disruption.memory);
-    let mut survey = std::mem::take(&mut context.karpenter.disruption.survey);
+    let mut memory = std::mem::take(&mut step.own.disruption.memory);
+    let mut survey = std::mem::take(&mut step.own.disruption.survey);
     survey.start_anew();
-    let unix_seconds = context.setup.unix_seconds(now);
-    let (answers, found, counted) = with_view(context, now, pending, |setup, view, nodes| {
-        let mut packer = context.karpenter.instance_types.packer(&context.karpenter.pools, setup);
+    let unix_seconds = step.own.settings.unix_seconds(now);
+    let (answers, found, counted) = with_view(step, now, pending, |setup, view, nodes| {
+        let mut packer = step.own.instance_types.packer(&step.own.pools, setup);
         let asking = Asking { packer: Some(&mut packer), what_if: None };
         let (memory, survey) = (&mut memory, &mut survey);
         let counted: Vec<NodeCount> = (0..view.pools.len()).map(|pool| view.counted_nodes(pool)).collect();
-        let limits = [Method::MultiNode, Method::SingleNode].map(|method| limit(context, method));
-        let counts = &counted[..];
-        let mut inquiry = Inquiry { view, nodes, setup, asking, survey, memory, counted: counts, unix_seconds, limits };
+        let limits = [Method::MultiNode, Method::SingleNode].map(|method| limit(step, method));
+        let (counts, orders) = (&counted[..], step.own.behaviour.ages_order);
+        let mut inquiry =
+            Inquiry { view, nodes, setup, asking, survey, memory, counted: counts, unix_seconds, orders, limits };
         let (mut answers, mut found) = (Vec::new(), None);
         for &method in open {
             let (answer, proposals) = inquiry.ask(method);
@@ -295,18 +299,18 @@ fn look(
                 break;
             }
         }
-        (answers, found, can_be_kept(context, view).then_some(counted))
+        (answers, found, can_be_kept(step, view).then_some(counted))
     });
-    context.karpenter.disruption.memory = memory;
-    context.karpenter.disruption.survey = survey;
-    let mut last_look = std::mem::take(&mut context.karpenter.disruption.last_look);
+    step.own.disruption.memory = memory;
+    step.own.disruption.survey = survey;
+    let mut last_look = std::mem::take(&mut step.own.disruption.last_look);
     // A search that ran out of time goes on where it stopped.
-    let cut = answers.iter().any(|(method, answer)| is_cut(context, *method, answer));
+    let cut = answers.iter().any(|(method, answer)| is_cut(step, *method, answer));
     match counted.filter(|_| found.is_none() && !cut) {
-        Some(counted) => last_look.keep(context, seen, counted, answers.clone()),
+        Some(counted) => last_look.keep(step, seen, counted, answers.clone()),
         None => last_look.forget(),
     }
-    context.karpenter.disruption.last_look = last_look;
+    step.own.disruption.last_look = last_look;
     (answers, found)
 }
 
@@ -322,6 +326,8 @@ struct Inquiry<'q, 'p> {
     /// Nodes of each pool that count for its budgets.
     counted: &'q [NodeCount],
     unix_seconds: i64,
+    /// Whether multi-node consolidation takes candidates in an order that time changes.
+    orders: bool,
     /// How long multi-node and single-node consolidation may search.
     limits: [Option<SimDuration>; 2],
 }
@@ -369,7 +375,8 @@ impl Inquiry<'_, '_> {
         let surveyed = self.survey.of(view, method);
         let (candidates, others) = &*surveyed;
         let mut allowances = view.allowances_of(self.counted, method.reason(), self.unix_seconds);
-        let mut answer = Answer::new(view, nodes, method, candidates, &allowances);
+        let ordered = if self.orders && method == Method::MultiNode { &candidates[..] } else { &[] };
+        let mut answer = Answer::new(view, nodes, candidates.len(), ordered, &allowances);
         if method == Method::MultiNode {
             // Single-node consolidation leaves the same nodes out: they count once.
             let others = others.iter().filter(|(_, kind)| *kind != Obstacle::Unmanaged);
@@ -435,16 +442,15 @@ pub(super) fn proposal(method: Method, command: &Command, nodes: &[NodeId]) -> P
     }
 }
 
-pub(super) fn record(context: &mut Context<'_>, now: SimTime, method: Method, proposal: &Proposal) -> CommandId {
-    let shared: &Context<'_> = context;
-    let replacements = proposal.replacements.iter().map(|claim| ReplacementFacts {
+/// Proposes a command.
+pub(super) fn propose(step: &mut Step<'_>, method: Method, proposal: &Proposal) -> CommandId {
+    let replacements = proposal.replacements.iter().map(|claim| ProposedNode {
         node_pool: claim.node_pool,
         types: claim.instance_types.len(),
-        capacity_types: provisioning::capacity_types(shared, claim),
+        capacity_types: provisioning::capacity_types(step, claim),
         cheapest: claim.instance_types.first().and_then(|own| Some((own.name, own.price?))),
-        currency: shared.setup.region.currency,
     });
-    let facts = CommandFacts {
+    let proposed = ProposedCommand {
         reason: method.reason(),
         method: match method {
             Method::Emptiness => Some("empty"),
@@ -452,64 +458,57 @@ pub(super) fn record(context: &mut Context<'_>, now: SimTime, method: Method, pr
             Method::SingleNode => Some("single"),
             Method::Drift | Method::StaticDrift => None,
         },
-        proposed: (method.class() == Class::Graceful).then_some(now),
-        candidates: proposal.nodes.clone(),
+        waits: method.class() == Class::Graceful,
+        nodes: proposal.nodes.clone(),
         replacements: replacements.collect(),
-        started: None,
-        nodes: Vec::new(),
-        made: Vec::new(),
-        rejected: None,
-        succeeded: None,
-        failed: None,
     };
-    context.world.propose_command(facts, now)
+    let id = step.next_command();
+    step.act(Action::Propose(id, Box::new(proposed)));
+    id
 }
 
 /// The wait is over: what still holds is started, and the loop goes on at once; otherwise the methods that come later are tried.
-pub(in crate::actors) fn disruption_validation(context: &mut Context<'_>, now: SimTime) {
-    if !has_disruption_loop(context.setup.versions.karpenter) {
-        return consolidation::validated(context, now);
-    }
-    let Some(waiting) = context.karpenter.disruption.waiting.take() else { return };
-    provisioning::refresh(context, now);
-    let mut survey = std::mem::take(&mut context.karpenter.disruption.survey);
+pub(super) fn validation(step: &mut Step<'_>, now: SimTime) {
+    let Some(waiting) = step.own.disruption.waiting.take() else { return };
+    provisioning::refresh(step, now);
+    let mut survey = std::mem::take(&mut step.own.disruption.survey);
     survey.start_anew();
-    let (holds, work) = revalidate(context, now, ORDER[waiting.place], &waiting.proposal, &mut survey);
-    context.karpenter.disruption.survey = survey;
-    match took(context, work, false) {
-        Some(took) => think(context, took, Thought::Validated(waiting, holds)),
-        None => settle(context, now, waiting, holds),
+    let (holds, work) = revalidate(step, now, ORDER[waiting.place], &waiting.proposal, &mut survey);
+    step.own.disruption.survey = survey;
+    match took(step, work, false) {
+        Some(took) => think(step, now, took, Thought::Validated(waiting, holds)),
+        None => settle(step, now, waiting, holds),
     }
 }
 
 /// Starts a proposal that still holds, or drops it.
-fn settle(context: &mut Context<'_>, now: SimTime, waiting: Waiting, holds: Result<Vec<NodeId>, Rejection>) {
+fn settle(step: &mut Step<'_>, now: SimTime, waiting: Waiting, holds: Result<Vec<NodeId>, Rejection>) {
     let Waiting { place, mut proposal, command } = waiting;
     match holds {
         Ok(nodes) => {
             proposal.nodes = nodes;
-            let starts = queue::start(context, now, command, proposal);
-            next_pass(context, !starts);
+            let starts = queue::start(step, now, command, proposal);
+            next_pass(step, now, !starts);
         }
         Err(why) => {
-            context.world.reject_command(command, now, &why.to_string());
-            try_methods(context, now, place + 1);
+            step.act(Action::Reject(command, why.to_string()));
+            try_methods(step, now, place + 1);
         }
     }
 }
 
 /// The nodes that may still go, and what it took to find out.
 pub(super) fn revalidate(
-    context: &Context<'_>,
+    step: &Step<'_>,
     now: SimTime,
     method: Method,
     proposal: &Proposal,
     survey: &mut Survey,
 ) -> (Result<Vec<NodeId>, Rejection>, SearchWork) {
-    let pending = provisioning::provisionable(context);
+    let pending = provisioning::provisionable(step, now);
     let mut work = SearchWork::default();
-    let unix_seconds = context.setup.unix_seconds(now);
-    let holds = with_view(context, now, &pending, |setup, view, nodes| {
+    let unix_seconds = step.own.settings.unix_seconds(now);
+    let holds = with_view(step, now, &pending, |setup, view, nodes| {
         let surveyed = survey.of(view, method);
         let fresh = &surveyed.0;
         let mut allowances = view.allowances(method.reason(), unix_seconds);
@@ -527,21 +526,11 @@ pub(super) fn revalidate(
             replaced: Vec::new(),
             price: crate::domain::HourlyRate::ZERO,
         };
-        let mut packer = context.karpenter.instance_types.packer(&context.karpenter.pools, setup);
+        let mut packer = step.own.instance_types.packer(&step.own.pools, setup);
         let mut what_if = WhatIf::new(packer.get(), view);
         let valid = validate(&mut what_if, &command, fresh, &mut allowances);
         work = what_if.work();
         valid.map(|()| proposal.nodes.clone())
     });
     (holds, work)
-}
-
-/// Something has changed that could change a decision.
-pub(super) fn changed(context: &mut Context<'_>, now: SimTime) {
-    context.karpenter.stamp.renew(now);
-}
-
-/// A pod came to a node, ended on it or began to leave it.
-pub(super) fn pod_event(context: &mut Context<'_>, now: SimTime, node: NodeId) {
-    claims::pod_event(context, now, node);
 }

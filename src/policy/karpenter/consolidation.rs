@@ -11,20 +11,20 @@
 //! Deviation: before v1, too, consolidation takes the pools in turn and finds places for pods that wait already; upstream orders
 //! the nodes of all Provisioners together and asks about the node's own pods.
 
+use super::behaviour::Consolidation;
+use super::io::{Action, Timer};
 use super::queue::{self, Proposal};
+use super::step::Step;
 use super::{cluster_view, disruption, provisioning};
-use crate::actors::context::Context;
-use crate::actors::event::{Event, class};
-use crate::cluster::NodePhase;
+use crate::cluster::{NodePhase, WorkloadKind};
 use crate::domain::node_pool::ConsolidationPolicy;
 use crate::domain::pod::OwnerKind;
-use crate::domain::{KarpenterVersion, NodeId, NodePool, SimDuration, SimTime};
+use crate::domain::{CommandId, NodeId, NodePool, SimDuration, SimTime};
 use crate::policy::controller_time::karpenter::SearchWork;
 use crate::policy::disruption::{
     Candidate, ClusterView, Found, Memory, Method, Rejection, Survey, WhatIf, candidates, emptiness, multi_node,
     single_node,
 };
-use crate::world::record::{CommandId, WorkloadKind};
 
 /// Between two looks.
 const POLL: SimDuration = SimDuration::from_secs(10);
@@ -55,11 +55,10 @@ pub(super) struct Loop {
 }
 
 /// Puts the first look on the queue, if the release knows consolidation and a Provisioner wants it.
-pub(super) fn begin(context: &mut Context<'_>) {
-    let knows = (KarpenterVersion::V0_16..KarpenterVersion::V1_13).contains(&context.setup.versions.karpenter);
-    if knows && context.karpenter.pools.iter().any(|pool| is_enabled(pool)) {
-        let phase = disruption::phase(context);
-        context.queue.schedule_in(phase, class::DISRUPTION, Event::DisruptionPass);
+pub(super) fn begin(step: &mut Step<'_>, now: SimTime) {
+    if step.own.behaviour.consolidation != Consolidation::None && step.own.pools.iter().any(|pool| is_enabled(pool)) {
+        let phase = disruption::phase(step);
+        step.wake(now + phase, Timer::DisruptionPass);
     }
 }
 
@@ -69,143 +68,144 @@ pub(super) fn is_enabled(pool: &NodePool) -> bool {
 }
 
 /// One look.
-pub(super) fn pass(context: &mut Context<'_>, now: SimTime) {
-    let again = context.queue.schedule_in(POLL, class::DISRUPTION, Event::DisruptionPass);
-    if is_busy(context, now) || disruption::is_unsynced(context) {
-        return;
-    }
-    let stamp = context.karpenter.stamp.read(now);
-    if context.karpenter.consolidation.memo == Some(stamp) || !is_quiet(context, now) {
-        return;
-    }
-    let (found, work) = search(context, now);
-    let took = disruption::took(context, work, false);
-    if let Some(took) = took {
-        context.queue.cancel(again);
-        context.queue.schedule_in(took + POLL, class::DISRUPTION, Event::DisruptionPass);
-    }
-    let Some((method, proposal)) = found else {
-        context.karpenter.consolidation.memo = Some(stamp);
-        return;
-    };
+pub(super) fn pass(step: &mut Step<'_>, now: SimTime) {
+    let (found, took) = look(step, now).unwrap_or_default();
+    step.wake(now + took.unwrap_or_default() + POLL, Timer::DisruptionPass);
+    let Some((method, proposal)) = found else { return };
     match took {
-        None => propose(context, now, method, proposal),
-        Some(took) => think(context, took, (method, proposal, None)),
+        None => propose(step, now, method, proposal),
+        Some(took) => think(step, now, took, (method, proposal, None)),
     }
+}
+
+/// What is found, if anything may be done now, and how long it took to find out, where that takes time.
+fn look(step: &mut Step<'_>, now: SimTime) -> Option<(Option<(Method, Proposal)>, Option<SimDuration>)> {
+    if is_busy(step, now) || disruption::is_unsynced(step) {
+        return None;
+    }
+    let stamp = step.own.stamp.read(now);
+    if step.own.consolidation.memo == Some(stamp) || !is_quiet(step, now) {
+        return None;
+    }
+    let (found, work) = search(step, now);
+    if found.is_none() {
+        step.own.consolidation.memo = Some(stamp);
+    }
+    Some((found, disruption::took(step, work, false)))
 }
 
 /// What was found out is acted upon after the time that it took.
-fn think(context: &mut Context<'_>, took: SimDuration, thought: (Method, Proposal, Option<CommandId>)) {
-    context.karpenter.consolidation.thought = Some(thought);
-    context.queue.schedule_in(took, class::DISRUPTION, Event::DisruptionConcluded);
+fn think(step: &mut Step<'_>, now: SimTime, took: SimDuration, thought: (Method, Proposal, Option<CommandId>)) {
+    step.own.consolidation.thought = Some(thought);
+    step.wake(now + took, Timer::DisruptionConcluded);
 }
 
 /// The time of a look or of a validation is over.
-pub(super) fn concluded(context: &mut Context<'_>, now: SimTime) {
-    let Some((method, proposal, command)) = context.karpenter.consolidation.thought.take() else { return };
-    match (disruption::are_there(context, &proposal), command) {
-        (true, None) => propose(context, now, method, proposal),
-        (true, Some(command)) => carry_out(context, now, command, proposal),
+pub(super) fn concluded(step: &mut Step<'_>, now: SimTime) {
+    let Some((method, proposal, command)) = step.own.consolidation.thought.take() else { return };
+    match (disruption::are_there(step, &proposal), command) {
+        (true, None) => propose(step, now, method, proposal),
+        (true, Some(command)) => carry_out(step, now, command, proposal),
         (false, None) => {}
-        (false, Some(command)) => context.world.reject_command(command, now, &Rejection::Churn.to_string()),
+        (false, Some(command)) => step.act(Action::Reject(command, Rejection::Churn.to_string())),
     }
 }
 
-fn propose(context: &mut Context<'_>, now: SimTime, method: Method, proposal: Proposal) {
-    let command = disruption::record(context, now, method, &proposal);
-    if validates(context) {
-        context.karpenter.consolidation.waiting = Some((method, proposal, command));
-        context.queue.schedule_in(VALIDATION, class::DISRUPTION, Event::DisruptionValidation);
+fn propose(step: &mut Step<'_>, now: SimTime, method: Method, proposal: Proposal) {
+    let command = disruption::propose(step, method, &proposal);
+    if validates(step) {
+        step.own.consolidation.waiting = Some((method, proposal, command));
+        step.wake(now + VALIDATION, Timer::DisruptionValidation);
     } else {
-        carry_out(context, now, command, proposal);
+        carry_out(step, now, command, proposal);
     }
 }
 
 /// The wait is over: what still holds is carried out.
-pub(super) fn validated(context: &mut Context<'_>, now: SimTime) {
-    let Some((method, mut proposal, command)) = context.karpenter.consolidation.waiting.take() else { return };
-    provisioning::refresh(context, now);
-    let (holds, work) = disruption::revalidate(context, now, method, &proposal, &mut Survey::default());
-    let took = disruption::took(context, work, false);
+pub(super) fn validated(step: &mut Step<'_>, now: SimTime) {
+    let Some((method, mut proposal, command)) = step.own.consolidation.waiting.take() else { return };
+    provisioning::refresh(step, now);
+    let (holds, work) = disruption::revalidate(step, now, method, &proposal, &mut Survey::default());
+    let took = disruption::took(step, work, false);
     match holds {
         Ok(nodes) => {
             proposal.nodes = nodes;
             match took {
-                None => carry_out(context, now, command, proposal),
-                Some(took) => think(context, took, (method, proposal, Some(command))),
+                None => carry_out(step, now, command, proposal),
+                Some(took) => think(step, now, took, (method, proposal, Some(command))),
             }
         }
-        Err(why) => context.world.reject_command(command, now, &why.to_string()),
+        Err(why) => step.act(Action::Reject(command, why.to_string())),
     }
 }
 
-fn validates(context: &Context<'_>) -> bool {
-    context.setup.versions.karpenter >= KarpenterVersion::V0_22
+fn validates(step: &Step<'_>) -> bool {
+    step.own.behaviour.consolidation == Consolidation::Validated
 }
 
-fn carry_out(context: &mut Context<'_>, now: SimTime, command: CommandId, proposal: Proposal) {
-    let own = &mut context.karpenter.consolidation;
+fn carry_out(step: &mut Step<'_>, now: SimTime, command: CommandId, proposal: Proposal) {
+    let own = &mut step.own.consolidation;
     own.leaving.clone_from(&proposal.nodes);
     own.last_action = now;
-    if !queue::start(context, now, command, proposal) {
-        queue::clean_up(context, now);
+    if !queue::start(step, now, command, proposal) {
+        queue::clean_up(step);
     }
 }
 
 /// Whether a command is being validated or carried out, or its nodes are not gone yet.
-fn is_busy(context: &Context<'_>, now: SimTime) -> bool {
-    let own = &context.karpenter.consolidation;
+fn is_busy(step: &Step<'_>, now: SimTime) -> bool {
+    let own = &step.own.consolidation;
     let leaves = |node: &NodeId| {
-        let state = context.world.node(*node);
+        let state = step.cluster.node(*node);
         let awaited = state.deletion_requested.is_some_and(|since| now - since < GONE_WITHIN);
         awaited && state.phase != NodePhase::Gone
     };
     own.waiting.is_some()
         || own.thought.is_some()
-        || !context.karpenter.commands.is_empty()
+        || step.own.commands.are_under_way()
         || own.leaving.iter().any(leaves)
 }
 
 /// Whether nothing has changed for long enough.
-fn is_quiet(context: &Context<'_>, now: SimTime) -> bool {
-    let karpenter = &context.karpenter;
-    if validates(context) || now - karpenter.consolidation.last_action > LONGEST {
+fn is_quiet(step: &Step<'_>, now: SimTime) -> bool {
+    let karpenter = &*step.own;
+    if validates(step) || now - karpenter.consolidation.last_action > LONGEST {
         return true;
     }
     let controlled = |kind| matches!(kind, WorkloadKind::Deployment | WorkloadKind::StatefulSet);
-    let all_ready = context.world.workloads().all(|(_, own)| !controlled(own.kind) || own.ready == own.replicas);
-    let settled = all_ready && provisioning::provisionable(context).is_empty();
+    let all_ready = step.cluster.workloads().all(|(_, own)| !controlled(own.kind) || own.ready == own.replicas);
+    let settled = all_ready && provisioning::provisionable(step, now).is_empty();
     now - karpenter.stamp.changed() > if settled { QUIET } else { RESTLESS }
 }
 
-fn search(context: &mut Context<'_>, now: SimTime) -> (Option<(Method, Proposal)>, SearchWork) {
-    provisioning::refresh(context, now);
-    let pending = provisioning::provisionable(context);
-    let unix_seconds = context.setup.unix_seconds(now);
-    let mut memory = std::mem::take(&mut context.karpenter.consolidation.memory);
+fn search(step: &mut Step<'_>, now: SimTime) -> (Option<(Method, Proposal)>, SearchWork) {
+    provisioning::refresh(step, now);
+    let pending = provisioning::provisionable(step, now);
+    let unix_seconds = step.own.settings.unix_seconds(now);
+    let mut memory = std::mem::take(&mut step.own.consolidation.memory);
     let mut work = SearchWork::default();
-    let found = cluster_view::with_view(context, now, &pending, |setup, view, nodes| {
+    let found = cluster_view::with_view(step, now, &pending, |setup, view, nodes| {
         let allowances = |method: Method| view.allowances(method.reason(), unix_seconds);
         let proposed = |method: Method, found: Found| match found {
             Found::Command(command) => Some((method, disruption::proposal(method, &command, nodes))),
             Found::Nothing | Found::NotNow => None,
         };
-        let empty = own_candidates(view, Method::Emptiness);
+        let empty = own_candidates(step, view, Method::Emptiness);
         let all_empty = emptiness(&empty, &mut allowances(Method::Emptiness));
         if let Some(found) = proposed(Method::Emptiness, all_empty) {
             return Some(found);
         }
-        let loaded = own_candidates(view, Method::SingleNode);
+        let loaded = own_candidates(step, view, Method::SingleNode);
         if loaded.is_empty() {
             return None;
         }
-        let mut packer = context.karpenter.instance_types.packer(&context.karpenter.pools, setup);
+        let mut packer = step.own.instance_types.packer(&step.own.pools, setup);
         let mut what_if = WhatIf::new(packer.get(), view);
         let over = |method: Method| {
-            let limit = disruption::limit(context, method);
+            let limit = disruption::limit(step, method);
             move |work: SearchWork| limit.is_some_and(|limit| work.time() > limit)
         };
-        if view.karpenter >= KarpenterVersion::V0_22 {
+        if validates(step) {
             let over = over(Method::MultiNode);
             let several = multi_node(&mut what_if, &loaded, &mut allowances(Method::MultiNode), Some(&over));
             work = what_if.work();
@@ -218,18 +218,18 @@ fn search(context: &mut Context<'_>, now: SimTime) -> (Option<(Method, Proposal)
         work = what_if.work();
         proposed(Method::SingleNode, one)
     });
-    context.karpenter.consolidation.memory = memory;
+    step.own.consolidation.memory = memory;
     (found, work)
 }
 
 /// The candidates of Provisioners that consolidate; up to v0.18 a pod that nothing controls keeps its node.
-fn own_candidates(view: &ClusterView<'_>, method: Method) -> Vec<Candidate> {
+fn own_candidates(step: &Step<'_>, view: &ClusterView<'_>, method: Method) -> Vec<Candidate> {
     let alone = |own: &Candidate| {
         let pods = view.nodes[own.node].pods().iter();
         pods.filter(|pod| pod.is_active()).any(|pod| pod.spec.owner == OwnerKind::None)
     };
     let mut found = candidates(view, method);
     found.retain(|own| is_enabled(view.pools[own.pool].pool));
-    found.retain(|own| view.karpenter >= KarpenterVersion::V0_22 || !alone(own));
+    found.retain(|own| validates(step) || !alone(own));
     found
 }

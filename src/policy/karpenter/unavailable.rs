@@ -9,12 +9,12 @@ use rustc_hash::FxHashMap;
 use crate::domain::{SimTime, Symbol};
 
 /// An instance type in a zone, as it is bought: a capacity type, or a reservation by its id.
-pub(super) type OfferingKey = (Symbol, Symbol, Symbol);
+pub type OfferingKey = (Symbol, Symbol, Symbol);
 
 /// The offerings that are avoided. What comes and what goes is noted, so that who follows looks at those alone: in an
 /// outage a thousand offerings are avoided for hours, and each launch adds sixty.
 #[derive(Debug, Default)]
-pub(in crate::actors) struct UnavailableOfferings {
+pub(super) struct UnavailableOfferings {
     until: FxHashMap<OfferingKey, SimTime>,
     /// By the time that was noted with them. One that was noted again since stands here twice, and the earlier entry says
     /// nothing.
@@ -25,7 +25,7 @@ pub(in crate::actors) struct UnavailableOfferings {
 
 impl UnavailableOfferings {
     /// Notes that an offering lacks capacity; what was noted of it before no longer counts.
-    pub(in crate::actors) fn insert(&mut self, offering: OfferingKey, until: SimTime) {
+    pub(super) fn insert(&mut self, offering: OfferingKey, until: SimTime) {
         if self.until.insert(offering, until).is_none() {
             self.concerned.push(offering);
         }
@@ -45,12 +45,12 @@ impl UnavailableOfferings {
     }
 
     /// Whether an offering is remembered, which it is until the next [`Self::expire`] after its time.
-    pub(in crate::actors) fn contains(&self, offering: &OfferingKey) -> bool {
+    pub(super) fn contains(&self, offering: &OfferingKey) -> bool {
         self.until.contains_key(offering)
     }
 
     /// Whether an offering is avoided at this time.
-    pub(in crate::actors) fn is_avoided(&self, offering: &OfferingKey, now: SimTime) -> bool {
+    pub(super) fn is_avoided(&self, offering: &OfferingKey, now: SimTime) -> bool {
         self.until.get(offering).is_some_and(|&until| until > now)
     }
 

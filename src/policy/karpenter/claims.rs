@@ -9,13 +9,13 @@
 use std::sync::Arc;
 
 use super::images;
-use crate::actors::context::Context;
+use super::io::Fact;
+use super::step::Step;
 use crate::cluster::NodePhase;
 use crate::domain::{
     KubernetesVersion, Labels, NodeId, NodePool, Requirements, SimDuration, SimTime, Symbol, well_known,
 };
 use crate::policy::disruption::{NodeCondition, has_lost_its_type};
-use crate::world::record::EventKind;
 
 /// A pod event so soon after the last one is not written down.
 const POD_EVENT_DEDUPE: SimDuration = SimDuration::from_secs(10);
@@ -136,8 +136,8 @@ impl Stamp {
 }
 
 /// A pod came to the node, ended on it or began to leave it.
-pub(super) fn pod_event(context: &mut Context<'_>, now: SimTime, node: NodeId) {
-    let Some(claim) = context.karpenter.nodes.get_mut(&node) else { return };
+pub(super) fn pod_event(step: &mut Step<'_>, now: SimTime, node: NodeId) {
+    let Some(claim) = step.own.nodes.get_mut(&node) else { return };
     let stored = whole(now);
     if claim.last_pod_event.is_none_or(|last| stored - last >= POD_EVENT_DEDUPE) {
         claim.last_pod_event = Some(stored);
@@ -145,8 +145,8 @@ pub(super) fn pod_event(context: &mut Context<'_>, now: SimTime, node: NodeId) {
 }
 
 /// Whether the node's `Consolidatable` condition is true: it has been left alone for `consolidateAfter`.
-fn is_consolidatable(context: &Context<'_>, now: SimTime, node: NodeId, claim: &ClaimState) -> bool {
-    let after = super::pool_of(context, node).and_then(|pool| pool.disruption.consolidate_after);
+fn is_consolidatable(step: &Step<'_>, now: SimTime, node: NodeId, claim: &ClaimState) -> bool {
+    let after = step.pool_of(node).and_then(|pool| pool.disruption.consolidate_after);
     let (Some(after), Some(initialized)) = (after, claim.initialized_at) else { return false };
     now - claim.last_pod_event.unwrap_or(initialized) >= after
 }
@@ -164,74 +164,72 @@ pub(super) struct Condition {
 
 impl Condition {
     /// That of a node, whose claim Karpenter knows if it has made it.
-    pub(super) fn of(context: &Context<'_>, now: SimTime, node: NodeId, claim: Option<&ClaimState>) -> Self {
+    pub(super) fn of(step: &Step<'_>, now: SimTime, node: NodeId, claim: Option<&ClaimState>) -> Self {
         Self {
             node,
-            marked: has_mark(context, node, claim),
+            marked: has_mark(step, node, claim),
             queued: claim.is_some_and(|claim| claim.queued),
             nominated: claim.is_some_and(|claim| claim.awaits_pods(now)),
-            consolidatable: claim.is_some_and(|claim| is_consolidatable(context, now, node, claim)),
+            consolidatable: claim.is_some_and(|claim| is_consolidatable(step, now, node, claim)),
             drifted: claim.and_then(|claim| claim.drifted),
         }
     }
 }
 
 /// Whether pods are on their way to the node.
-pub(super) fn is_nominated(context: &Context<'_>, now: SimTime, node: NodeId) -> bool {
-    context.karpenter.nodes.get(&node).is_some_and(|claim| claim.awaits_pods(now))
+pub(super) fn is_nominated(step: &Step<'_>, now: SimTime, node: NodeId) -> bool {
+    step.own.nodes.get(&node).is_some_and(|claim| claim.awaits_pods(now))
 }
 
 /// Until when pods are taken to be on their way to the node.
-pub(super) fn nominated_until(context: &Context<'_>, node: NodeId) -> Option<SimTime> {
-    context.karpenter.nodes.get(&node)?.nominated_until
+pub(super) fn nominated_until(step: &Step<'_>, node: NodeId) -> Option<SimTime> {
+    step.own.nodes.get(&node)?.nominated_until
 }
 
 /// Pods are on their way to the node.
-pub(super) fn nominate(context: &mut Context<'_>, node: NodeId, until: SimTime) {
-    if let Some(claim) = context.karpenter.nodes.get_mut(&node) {
+pub(super) fn nominate(step: &mut Step<'_>, node: NodeId, until: SimTime) {
+    if let Some(claim) = step.own.nodes.get_mut(&node) {
         claim.nominated_until = Some(until);
     }
 }
 
 /// Whether the node is on its way out: its deletion was asked for, or a command has marked it.
-pub(super) fn is_marked(context: &Context<'_>, node: NodeId) -> bool {
-    has_mark(context, node, context.karpenter.nodes.get(&node))
+pub(super) fn is_marked(step: &Step<'_>, node: NodeId) -> bool {
+    has_mark(step, node, step.own.nodes.get(&node))
 }
 
-fn has_mark(context: &Context<'_>, node: NodeId, claim: Option<&ClaimState>) -> bool {
-    claim.is_some_and(|claim| claim.marked) || context.world.node(node).deletion_requested.is_some()
+fn has_mark(step: &Step<'_>, node: NodeId, claim: Option<&ClaimState>) -> bool {
+    claim.is_some_and(|claim| claim.marked) || step.cluster.node(node).deletion_requested.is_some()
 }
 
 /// Looks whether the node still is as its pool says, in releases that replace drifted nodes unasked.
-pub(super) fn look_at_drift(context: &mut Context<'_>, now: SimTime, node: NodeId) {
-    let state = context.world.node(node);
-    if !super::has_disruption_loop(context.setup.versions.karpenter)
-        || matches!(state.phase, NodePhase::Claimed | NodePhase::Gone)
-    {
+pub(super) fn look_at_drift(step: &mut Step<'_>, now: SimTime, node: NodeId) {
+    let state = step.cluster.node(node);
+    if !step.has_disruption_loop() || matches!(state.phase, NodePhase::Claimed | NodePhase::Gone) {
         return;
     }
-    let Some(pool) = super::pool_of(context, node) else { return };
+    let Some(pool) = step.pool_of(node) else { return };
     let labels = Requirements::from_labels(&state.labels);
     let wanted: Requirements = pool.requirements.iter().cloned().collect();
     let misses = labels.compatible(&wanted, |_| false).is_err();
-    let Some(claim) = context.karpenter.nodes.get(&node) else { return };
+    let Some(claim) = step.own.nodes.get(&node) else { return };
     let type_is_due = is_type_due(claim, state.created, now);
     let reasons = [
         (claim.changed || !same_template(&claim.template, pool), "NodePoolDrifted"),
         (misses, "RequirementsDrifted"),
-        (type_is_due && has_lost_type(context, pool.name, &state.labels), "InstanceTypeNotFound"),
-        (images::have_changed(context, pool, claim), "AMIDrift"),
+        (type_is_due && has_lost_type(step, pool.name, &state.labels), "InstanceTypeNotFound"),
+        (images::have_changed(step, pool, claim), "AMIDrift"),
     ];
     let reason = reasons.into_iter().find(|(holds, _)| *holds).map(|(_, reason)| reason);
     let was = claim.drifted;
-    if let Some(claim) = context.karpenter.nodes.get_mut(&node) {
+    if let Some(claim) = step.own.nodes.get_mut(&node) {
         claim.drifted = reason.map(|_| was.unwrap_or(whole(now)));
         if type_is_due && reason.is_none() {
             claim.type_checked = Some(now);
         }
     }
     if let (None, Some(reason)) = (was, reason) {
-        context.world.note_node(node, now, EventKind::NodeDrifted, reason);
+        step.note_node(node, Fact::NodeDrifted, reason);
     }
 }
 
@@ -239,8 +237,8 @@ fn is_type_due(claim: &ClaimState, created: SimTime, now: SimTime) -> bool {
     now - whole(created) >= TYPE_AGE && claim.type_checked.is_none_or(|last| now - last >= TYPE_CHECK)
 }
 
-fn has_lost_type(context: &Context<'_>, pool: Symbol, labels: &Labels) -> bool {
-    let karpenter = &context.karpenter;
+fn has_lost_type(step: &Step<'_>, pool: Symbol, labels: &Labels) -> bool {
+    let karpenter = &*step.own;
     let withdrawn = labels.get(well_known::INSTANCE_TYPE).is_some_and(|name| karpenter.withdrawn.contains(&name));
     let position = karpenter.pools.iter().position(|own| own.name == pool);
     let types = position.and_then(|at| karpenter.instance_types.get(at));
@@ -248,9 +246,9 @@ fn has_lost_type(context: &Context<'_>, pool: Symbol, labels: &Labels) -> bool {
 }
 
 /// When Karpenter next looks whether the instance type of a node is still there.
-pub(super) fn next_look_at_type(context: &Context<'_>, now: SimTime, node: NodeId) -> SimTime {
-    let first = whole(context.world.node(node).created) + TYPE_AGE;
-    let checked = context.karpenter.nodes.get(&node).and_then(|claim| claim.type_checked);
+pub(super) fn next_look_at_type(step: &Step<'_>, now: SimTime, node: NodeId) -> SimTime {
+    let first = whole(step.cluster.node(node).created) + TYPE_AGE;
+    let checked = step.own.nodes.get(&node).and_then(|claim| claim.type_checked);
     let mut next = checked.map_or(first, |last| last + TYPE_CHECK);
     while next < now {
         next += TYPE_CHECK;

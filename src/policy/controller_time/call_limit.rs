@@ -2,13 +2,12 @@
 
 use crate::domain::controller_time::CallRate;
 use crate::domain::{SimDuration, SimTime};
-use crate::world::controller_loops::LimitFacts;
 
 /// A bucket of tokens, full at the start, from which calls take one each in the order in which they ask.
 ///
 /// Source: client-go v0.36 `util/flowcontrol/throttle.go`, over `golang.org/x/time/rate`.
 #[derive(Clone, Debug)]
-pub(super) struct CallLimit {
+pub struct CallLimit {
     /// The time in which one token comes.
     every: SimDuration,
     burst: i64,
@@ -17,33 +16,37 @@ pub(super) struct CallLimit {
     used: Used,
 }
 
-/// What was drawn: calls, those that had to wait, the longest wait.
+/// What was drawn on a limit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-struct Used {
-    calls: u64,
-    delayed: u64,
-    longest: SimDuration,
+pub struct Used {
+    /// Calls.
+    pub calls: u64,
+    /// Those that had to wait.
+    pub delayed: u64,
+    /// The longest wait.
+    pub longest: SimDuration,
 }
 
 impl CallLimit {
-    pub(super) fn new(rate: CallRate) -> Self {
+    /// A full bucket of a client with this rate.
+    pub fn new(rate: CallRate) -> Self {
         Self::every(SimDuration::from_micros(1_000_000 / i64::from(rate.per_second.max(1))), i64::from(rate.burst))
     }
 
     /// A token comes after each such time, and there is room for `burst`.
-    pub(super) const fn every(every: SimDuration, burst: i64) -> Self {
+    pub const fn every(every: SimDuration, burst: i64) -> Self {
         let used = Used { calls: 0, delayed: 0, longest: SimDuration::ZERO };
         Self { every, burst, full_at: SimTime::ZERO, used }
     }
 
     /// When a call could be made that asks now.
-    pub(super) fn next(&self, now: SimTime) -> SimTime {
+    pub fn next(&self, now: SimTime) -> SimTime {
         let full_at = self.full_at.max(now) + self.every;
         now + (full_at - now - self.every * self.burst).max(SimDuration::ZERO)
     }
 
     /// Takes a token: when the call can be made.
-    pub(super) fn reserve(&mut self, now: SimTime) -> SimTime {
+    pub fn reserve(&mut self, now: SimTime) -> SimTime {
         let at = self.next(now);
         self.full_at = self.full_at.max(now) + self.every;
         self.used.calls += 1;
@@ -53,7 +56,7 @@ impl CallLimit {
     }
 
     /// Takes a token if there is one; otherwise when there will be.
-    pub(super) fn take(&mut self, now: SimTime) -> Result<(), SimTime> {
+    pub fn take(&mut self, now: SimTime) -> Result<(), SimTime> {
         let at = self.next(now);
         if at > now {
             return Err(at);
@@ -62,10 +65,9 @@ impl CallLimit {
         Ok(())
     }
 
-    /// What the limit came to, for a client that made calls.
-    pub(super) fn facts(&self, client: &'static str, rate: CallRate) -> Option<LimitFacts> {
-        let Used { calls, delayed, longest } = self.used;
-        (calls > 0).then_some(LimitFacts { client, rate, calls, delayed, longest })
+    /// What was drawn on it so far.
+    pub const fn used(&self) -> Used {
+        self.used
     }
 }
 
@@ -89,7 +91,7 @@ mod tests {
         assert!((0..18).all(|_| limit.take(at(6_000)).is_ok()));
         assert_eq!(limit.take(at(6_000)), Err(at(6_050)));
         assert!((0..30).all(|_| limit.take(at(60_000)).is_ok()));
-        let facts = limit.facts("somebody", CallRate::new(20, 30)).unwrap();
+        let facts = limit.used();
         assert_eq!((facts.calls, facts.delayed, facts.longest), (80, 2, SimDuration::from_millis(100)));
     }
 }

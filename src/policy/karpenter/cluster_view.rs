@@ -5,10 +5,9 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::claims::Condition;
-use super::{is_managed, kept_pods};
-use crate::actors::context::Context;
-use crate::actors::eviction::statuses;
-use crate::actors::workload_controllers::{daemon_sets, pod_uid};
+use super::kept_pods;
+use super::settings::Ties;
+use super::step::Step;
 use crate::cluster::{NodePhase, PodPhase};
 use crate::domain::pod::PodPhase as ReportedPhase;
 use crate::domain::{NodeId, PodId, PodSpec, SimTime};
@@ -19,68 +18,67 @@ use crate::policy::packing::{
 };
 
 /// Nodes that exist, or will because their instance is launched.
-pub(super) fn known_nodes(context: &Context<'_>) -> Vec<NodeId> {
-    let known = |&node: &NodeId| matches!(context.world.node(node).phase, NodePhase::Launched | NodePhase::Registered);
-    let live = context.world.live_nodes();
+pub(super) fn known_nodes(step: &Step<'_>) -> Vec<NodeId> {
+    let known = |&node: &NodeId| matches!(step.cluster.node(node).phase, NodePhase::Launched | NodePhase::Registered);
+    let live = step.cluster.live_nodes();
     let mut nodes = Vec::with_capacity(live.len());
     nodes.extend(live.iter().copied().filter(known));
     nodes
 }
 
 /// How ties between topology domains are broken in this pass.
-pub(super) fn ties(context: &Context<'_>) -> TieBreak {
-    if context.replay.is_some() {
-        TieBreak::SmallestName
-    } else {
-        TieBreak::Seeded { seed: context.setup.seed, pass: context.karpenter.passes }
+pub(super) fn ties(step: &Step<'_>) -> TieBreak {
+    match step.own.settings.ties {
+        Ties::ByName => TieBreak::SmallestName,
+        Ties::Seeded(seed) => TieBreak::Seeded { seed, pass: step.own.passes },
     }
 }
 
 /// The same, unless no pod cares where others are, so that no topology has ties to break.
-pub(super) fn telling_ties(context: &Context<'_>) -> Option<TieBreak> {
-    context.world.has_topology().then(|| ties(context))
+pub(super) fn telling_ties(step: &Step<'_>) -> Option<TieBreak> {
+    step.cluster.has_topology().then(|| ties(step))
 }
 
 /// Hands over what stays the same for all questions to the packer.
-pub(super) fn with_packing_setup<R>(context: &Context<'_>, ask: impl FnOnce(PackingSetup<'_>) -> R) -> R {
-    let karpenter = &context.karpenter;
+pub(super) fn with_packing_setup<R>(step: &Step<'_>, ask: impl FnOnce(PackingSetup<'_>) -> R) -> R {
+    let karpenter = &*step.own;
     let pools: Vec<PoolView<'_>> = karpenter
         .pools
         .iter()
         .zip(karpenter.instance_types.iter())
         .map(|(pool, instance_types)| PoolView { pool, instance_types })
         .collect();
-    let daemons: Vec<Arc<PodSpec>> = daemon_sets::templates(context);
+    let daemons: Vec<Arc<PodSpec>> = step.daemon_templates();
     let namespaces: Vec<NamespaceView<'_>> =
-        context.setup.namespaces.iter().map(|(name, labels)| NamespaceView { name: *name, labels }).collect();
+        step.own.settings.namespaces.iter().map(|(name, labels)| NamespaceView { name: *name, labels }).collect();
     ask(PackingSetup {
-        karpenter: context.setup.versions.karpenter,
+        karpenter: step.own.settings.release,
         options: PackingOptions::default(),
         pools: &pools,
         daemons: &daemons,
         namespaces: &namespaces,
-        volumes: Volumes::of(context.volumes.storage()),
+        volumes: Volumes::of(step.outside.storage()),
     })
 }
 
 /// Hands over the cluster as the methods of disruption see it, with the node behind each position. `pending` are the pods
 /// that provisioning would take on.
 pub(super) fn with_view<R>(
-    context: &Context<'_>,
+    step: &Step<'_>,
     now: SimTime,
     pending: &[PodId],
     ask: impl FnOnce(PackingSetup<'_>, &ClusterView<'_>, &[NodeId]) -> R,
 ) -> R {
-    let known = known_nodes(context);
-    let kept: Vec<OfNode> = known.iter().map(|&node| kept_pods::with_digest(context, node)).collect();
-    let pods: Vec<PodsOnNode<'_>> = known.iter().map(|&node| PodsOnNode::new(context, node)).collect();
+    let known = known_nodes(step);
+    let kept: Vec<OfNode> = known.iter().map(|&node| kept_pods::with_digest(step, node)).collect();
+    let pods: Vec<PodsOnNode<'_>> = known.iter().map(|&node| PodsOnNode::new(step, node)).collect();
     let facts = known.iter().zip(&pods).zip(&kept);
     let nodes: Vec<NodeFacts<'_>> =
-        facts.map(|((&node, pods), kept)| node_facts(context, now, node, pods, kept)).collect();
-    let pending: Vec<PendingPod<'_>> = pending.iter().map(|&pod| pending_pod(context, pod)).collect();
-    let allowed = statuses(context);
-    let pod_budgets: Vec<PodBudget<'_>> = context
-        .world
+        facts.map(|((&node, pods), kept)| node_facts(step, now, node, pods, kept)).collect();
+    let pending: Vec<PendingPod<'_>> = pending.iter().map(|&pod| pending_pod(step, pod)).collect();
+    let allowed = step.outside.budget_statuses();
+    let pod_budgets: Vec<PodBudget<'_>> = step
+        .cluster
         .budgets()
         .iter()
         .zip(allowed)
@@ -92,47 +90,47 @@ pub(super) fn with_view<R>(
             allows_nothing: budget.rule.allows_nothing(),
         })
         .collect();
-    with_packing_setup(context, |setup| {
+    with_packing_setup(step, |setup| {
         let view = ClusterView {
             now,
             karpenter: setup.karpenter,
-            spot_to_spot: context.karpenter.settings.is_some_and(|settings| settings.gates.spot_to_spot),
+            spot_to_spot: step.own.settings.flags.gates.spot_to_spot,
             pools: setup.pools,
             nodes: &nodes,
             pending: &pending,
             pod_budgets: &pod_budgets,
-            protections: &context.protections,
-            ties: ties(context),
+            protections: step.outside.protections(),
+            ties: ties(step),
         };
         ask(setup, &view, &known)
     })
 }
 
 /// A pod that waits for a node.
-pub(super) fn pending_pod<'c>(context: &'c Context<'_>, pod: PodId) -> PendingPod<'c> {
-    PendingPod { name: context.world.pod_name(pod), ..unnamed_pending_pod(context, pod) }
+pub(super) fn pending_pod<'c>(step: &'c Step<'_>, pod: PodId) -> PendingPod<'c> {
+    PendingPod { name: step.outside.pod_name(pod), ..unnamed_pending_pod(step, pod) }
 }
 
 /// The same for those who do not ask for its name, which is far from the rest in memory.
-pub(super) fn unnamed_pending_pod<'c>(context: &'c Context<'_>, pod: PodId) -> PendingPod<'c> {
-    let state = context.world.pod(pod);
+pub(super) fn unnamed_pending_pod<'c>(step: &'c Step<'_>, pod: PodId) -> PendingPod<'c> {
+    let state = step.cluster.pod(pod);
     PendingPod {
         namespace: state.namespace,
         name: "",
         spec: &state.spec,
         created: state.created,
-        uid_rank: pod_uid(context, pod),
+        uid_rank: step.outside.uid_rank(pod),
     }
 }
 
 /// A pod on a node.
-pub(super) fn pod_view<'c>(context: &'c Context<'_>, pod: PodId) -> PodView<'c> {
-    PodView { name: context.world.pod_name(pod), ..unnamed_pod_view(context, pod) }
+pub(super) fn pod_view<'c>(step: &'c Step<'_>, pod: PodId) -> PodView<'c> {
+    PodView { name: step.outside.pod_name(pod), ..unnamed_pod_view(step, pod) }
 }
 
 /// The same for those who do not ask for its name.
-pub(super) fn unnamed_pod_view<'c>(context: &'c Context<'_>, pod: PodId) -> PodView<'c> {
-    let state = context.world.pod(pod);
+pub(super) fn unnamed_pod_view<'c>(step: &'c Step<'_>, pod: PodId) -> PodView<'c> {
+    let state = step.cluster.pod(pod);
     let phase = match state.phase {
         _ if state.finished => ReportedPhase::Succeeded,
         PodPhase::Running => ReportedPhase::Running,
@@ -147,7 +145,7 @@ pub(super) fn unnamed_pod_view<'c>(context: &'c Context<'_>, pod: PodId) -> PodV
         ready: state.is_ready(),
         created: state.created,
         started: state.started.map(super::claims::whole),
-        uid_rank: pod_uid(context, pod),
+        uid_rank: step.outside.uid_rank(pod),
     }
 }
 
@@ -156,14 +154,14 @@ type OfNode = (NodePods, Arc<PodsDigest>);
 
 /// The pods of a node, listed when somebody asks.
 struct PodsOnNode<'c> {
-    context: &'c Context<'c>,
+    step: &'c Step<'c>,
     node: NodeId,
     pods: OnceCell<Vec<PodView<'c>>>,
 }
 
 impl<'c> PodsOnNode<'c> {
-    fn new(context: &'c Context<'_>, node: NodeId) -> Self {
-        Self { context, node, pods: OnceCell::new() }
+    fn new(step: &'c Step<'_>, node: NodeId) -> Self {
+        Self { step, node, pods: OnceCell::new() }
     }
 }
 
@@ -175,30 +173,30 @@ impl fmt::Debug for PodsOnNode<'_> {
 
 impl PodList for PodsOnNode<'_> {
     fn pods(&self) -> &[PodView<'_>] {
-        self.pods.get_or_init(|| pod_views(self.context, self.node))
+        self.pods.get_or_init(|| pod_views(self.step, self.node))
     }
 
     fn queued(&self, positions: &[usize]) -> Arc<QueuedPods> {
-        kept_pods::queued(self.context, self.node, positions)
+        kept_pods::queued(self.step, self.node, positions)
     }
 }
 
 /// The pods of a node.
-pub(super) fn pod_views<'c>(context: &'c Context<'_>, node: NodeId) -> Vec<PodView<'c>> {
-    context.world.node(node).pods.iter().map(|&pod| pod_view(context, pod)).collect()
+pub(super) fn pod_views<'c>(step: &'c Step<'_>, node: NodeId) -> Vec<PodView<'c>> {
+    step.cluster.node(node).pods.iter().map(|&pod| pod_view(step, pod)).collect()
 }
 
 fn node_facts<'c>(
-    context: &'c Context<'_>,
+    step: &'c Step<'_>,
     now: SimTime,
     node: NodeId,
     pods: &'c PodsOnNode<'c>,
     (bound, digest): &'c OfNode,
 ) -> NodeFacts<'c> {
-    let state = context.world.node(node);
-    let claim = context.karpenter.nodes.get(&node);
-    let condition = Condition::of(context, now, node, claim);
-    let view = view_of(context, node, condition.marked);
+    let state = step.cluster.node(node);
+    let claim = step.own.nodes.get(&node);
+    let condition = Condition::of(step, now, node, claim);
+    let view = view_of(step, node, condition.marked);
     NodeFacts {
         view: NodeView { summed: view.offered.then_some(bound), ..view },
         pods,
@@ -217,9 +215,9 @@ fn node_facts<'c>(
 }
 
 /// A node without its pods, given whether these are to go.
-pub(super) fn view_of<'c>(context: &'c Context<'_>, node: NodeId, marked: bool) -> NodeView<'c> {
-    let state = context.world.node(node);
-    let managed = is_managed(context, node);
+pub(super) fn view_of<'c>(step: &'c Step<'_>, node: NodeId, marked: bool) -> NodeView<'c> {
+    let state = step.cluster.node(node);
+    let managed = step.is_managed(node);
     NodeView {
         name: state.api_name(),
         labels: &state.labels,
@@ -233,6 +231,6 @@ pub(super) fn view_of<'c>(context: &'c Context<'_>, node: NodeId, marked: bool) 
         offered: !marked,
         pods: &[],
         summed: None,
-        volume_limits: context.volumes.limits(node),
+        volume_limits: step.outside.volume_limits(node),
     }
 }

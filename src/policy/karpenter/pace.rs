@@ -4,12 +4,11 @@
 //! Source: Karpenter v1.13 beside a real control plane: 0.15 s from a claim to its call, 0.7 s for the last of 34; from Ready to
 //! initialized 1.3 s in the median and 3.4 s in nine of ten cases.
 
-use super::has_disruption_loop;
-use crate::actors::call_limit::CallLimit;
-use crate::actors::context::Context;
-use crate::actors::event::{Event, class};
-use crate::actors::setup::Setup;
+use super::io::{Draw, Timer};
+use super::step::Step;
+use crate::domain::controller_time::AutoscalerTime;
 use crate::domain::{NodeId, SimDuration, SimTime};
+use crate::policy::controller_time::call_limit::CallLimit;
 
 /// From a claim to its launch call.
 const FIRST_CLAIM: SimDuration = SimDuration::from_millis(150);
@@ -27,9 +26,8 @@ pub(super) struct Pace {
 }
 
 impl Pace {
-    pub(super) fn new(setup: &Setup) -> Option<Self> {
-        let time = setup.controller_time.karpenter.filter(|_| setup.replay.is_none())?;
-        Some(Self { limit: CallLimit::new(time.calls), claims: (SimTime::ZERO, 0) })
+    pub(super) fn new(time: AutoscalerTime) -> Self {
+        Self { limit: CallLimit::new(time.calls), claims: (SimTime::ZERO, 0) }
     }
 
     /// The limit of the client.
@@ -39,8 +37,8 @@ impl Pace {
 }
 
 /// When the launch call of a claim is made that is made now.
-pub(super) fn launch_begins(context: &mut Context<'_>, now: SimTime) -> SimTime {
-    let Some(pace) = &mut context.karpenter.pace else { return now };
+pub(super) fn launch_begins(step: &mut Step<'_>, now: SimTime) -> SimTime {
+    let Some(pace) = &mut step.own.pace else { return now };
     let (at, before) = pace.claims;
     let before = if at == now { before } else { 0 };
     pace.claims = (now, before + 1);
@@ -48,17 +46,16 @@ pub(super) fn launch_begins(context: &mut Context<'_>, now: SimTime) -> SimTime 
 }
 
 /// When an eviction is asked for that is due now.
-pub(super) fn eviction_at(context: &mut Context<'_>, now: SimTime) -> SimTime {
-    context.karpenter.pace.as_mut().map_or(now, |pace| pace.limit.reserve(now))
+pub(super) fn eviction_at(step: &mut Step<'_>, now: SimTime) -> SimTime {
+    step.own.pace.as_mut().map_or(now, |pace| pace.limit.reserve(now))
 }
 
 /// A node that Karpenter launched may be initialized: it is looked at in a moment, or at once where that takes no time.
-pub(in crate::actors) fn look_at_initialization(context: &mut Context<'_>, now: SimTime, node: NodeId) {
-    if context.karpenter.pace.is_none() || !has_disruption_loop(context.setup.versions.karpenter) {
-        return super::look_at_initialization(context, now, node);
+pub(super) fn look_at_initialization(step: &mut Step<'_>, now: SimTime, node: NodeId) {
+    if step.own.pace.is_none() || !step.has_disruption_loop() {
+        return step.look_at_initialization(now, node);
     }
     let (median, sigma) = INITIALIZATION;
-    let seconds = context.streams.nth("initialization", "", u64::from(node.0)).lognormal(median, sigma);
-    let wait = SimDuration::from_secs_f64(seconds);
-    context.queue.schedule_in(wait, class::NODE_AUTOSCALER, Event::InitializationSeen(node));
+    let wait = step.outside.draw(Draw::Initialization(node, median, sigma));
+    step.wake(now + wait, Timer::InitializationSeen(node));
 }

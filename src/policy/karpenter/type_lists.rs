@@ -18,7 +18,7 @@ use crate::policy::selection::{Choice, is_compatible, is_exotic};
 
 /// Instance types of each NodePool, by the pool's position.
 #[derive(Default)]
-pub(in crate::actors) struct TypeLists {
+pub(super) struct TypeLists {
     lists: Vec<Vec<InstanceType>>,
     kept: RefCell<Option<Kept>>,
     generation: u64,
@@ -133,7 +133,7 @@ impl TypeLists {
     }
 
     /// The lists, to be changed in anything: what was worked out from them no longer holds.
-    pub(in crate::actors) fn change(&mut self) -> &mut [Vec<InstanceType>] {
+    pub(super) fn change(&mut self) -> &mut [Vec<InstanceType>] {
         self.kept.take();
         self.labels.fill_with(OnceCell::new);
         self.generation += 1;
@@ -147,7 +147,7 @@ impl TypeLists {
     }
 
     /// The lists, to be changed in the prices and the availability of offerings and in nothing else.
-    pub(in crate::actors) fn change_offers(&mut self) -> &mut [Vec<InstanceType>] {
+    pub(super) fn change_offers(&mut self) -> &mut [Vec<InstanceType>] {
         self.generation += 1;
         self.changes.note_all();
         &mut self.lists

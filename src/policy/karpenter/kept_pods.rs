@@ -7,7 +7,7 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use super::cluster_view::{unnamed_pending_pod, unnamed_pod_view};
-use crate::actors::context::Context;
+use super::step::Step;
 use crate::cluster::Position;
 use crate::domain::{NodeId, PodId};
 use crate::policy::disruption::PodsDigest;
@@ -35,42 +35,42 @@ impl KeptPods {
 }
 
 /// The pods of a node as they are now, as the packer counts them on a node that stays.
-pub(super) fn on_node(context: &Context<'_>, node: NodeId) -> NodePods {
-    with(context, node, |kept| kept.bound.clone())
+pub(super) fn on_node(step: &Step<'_>, node: NodeId) -> NodePods {
+    with(step, node, |kept| kept.bound.clone())
 }
 
 /// The same, and as the methods of disruption want to know them.
-pub(super) fn with_digest(context: &Context<'_>, node: NodeId) -> (NodePods, Arc<PodsDigest>) {
-    with(context, node, |kept| {
+pub(super) fn with_digest(step: &Step<'_>, node: NodeId) -> (NodePods, Arc<PodsDigest>) {
+    with(step, node, |kept| {
         let digest = kept.digest.get_or_insert_with(|| {
             let facts = |&pod: &PodId| {
-                let view = unnamed_pod_view(context, pod);
+                let view = unnamed_pod_view(step, pod);
                 (&**view.spec, view.is_reschedulable())
             };
-            Arc::new(PodsDigest::sum(context.world.node(node).pods.iter().map(facts)))
+            Arc::new(PodsDigest::sum(step.cluster.node(node).pods.iter().map(facts)))
         });
         (kept.bound.clone(), Arc::clone(digest))
     })
 }
 
 /// Its pods at some positions, which are those that would have to go elsewhere, in the order of the packer's queue.
-pub(super) fn queued(context: &Context<'_>, node: NodeId, positions: &[usize]) -> Arc<QueuedPods> {
-    with(context, node, |kept| {
-        let world = &context.world;
+pub(super) fn queued(step: &Step<'_>, node: NodeId, positions: &[usize]) -> Arc<QueuedPods> {
+    with(step, node, |kept| {
+        let world = step.cluster;
         let pods = &world.node(node).pods;
         let with_size = |&position: &usize| {
             let pod = pods[position];
-            (unnamed_pending_pod(context, pod), move || &*world.pod(pod).requests)
+            (unnamed_pending_pod(step, pod), move || &*world.pod(pod).requests)
         };
         let queued = || Arc::new(QueuedPods::of(positions.iter().map(with_size)));
         Arc::clone(kept.queued.get_or_insert_with(queued))
     })
 }
 
-fn with<R>(context: &Context<'_>, node: NodeId, ask: impl FnOnce(&mut Kept) -> R) -> R {
-    let changed = context.world.node(node).pods_changed;
-    let mut kept = context.karpenter.kept_pods.0.borrow_mut();
-    let now = || Kept { changed, bound: bound(context, node), digest: None, queued: None };
+fn with<R>(step: &Step<'_>, node: NodeId, ask: impl FnOnce(&mut Kept) -> R) -> R {
+    let changed = step.cluster.node(node).pods_changed;
+    let mut kept = step.own.kept_pods.0.borrow_mut();
+    let now = || Kept { changed, bound: bound(step, node), digest: None, queued: None };
     let kept = kept.entry(node).or_insert_with(now);
     if kept.changed != changed {
         *kept = now();
@@ -78,11 +78,11 @@ fn with<R>(context: &Context<'_>, node: NodeId, ask: impl FnOnce(&mut Kept) -> R
     ask(kept)
 }
 
-fn bound(context: &Context<'_>, node: NodeId) -> NodePods {
-    let pods = context.world.node(node).pods.iter().map(|&pod| (pod, context.world.pod(pod)));
+fn bound(step: &Step<'_>, node: NodeId) -> NodePods {
+    let pods = step.cluster.node(node).pods.iter().map(|&pod| (pod, step.cluster.pod(pod)));
     NodePods::sum(pods.filter(|(_, state)| !state.finished).map(|(pod, state)| {
         // Names are far from the rest in memory, and nobody asks for one but for the sake of volumes.
-        let name = if state.spec.volumes.is_empty() { "" } else { context.world.pod_name(pod) };
+        let name = if state.spec.volumes.is_empty() { "" } else { step.outside.pod_name(pod) };
         let bound =
             BoundPod { namespace: state.namespace, name, spec: &state.spec, counts_in_topology: state.is_active() };
         (bound, &*state.requests)

@@ -7,12 +7,11 @@
 //! CPU.
 
 use super::claims::is_marked;
+use super::io::{Action, Timer};
 use super::pace;
-use crate::actors::call_limit::CallLimit;
-use crate::actors::context::Context;
-use crate::actors::event::{Event, class};
-use crate::actors::eviction::evict;
+use super::step::Step;
 use crate::domain::{PodId, SimDuration, SimTime};
+use crate::policy::controller_time::call_limit::CallLimit;
 
 /// Between the first try and the second; it doubles with every further one.
 const BACKOFF: SimDuration = SimDuration::from_millis(100);
@@ -34,31 +33,42 @@ impl Default for RetryLimit {
 }
 
 /// Puts the pod in the queue, unless it is there, and tries at once.
-pub(super) fn enqueue(context: &mut Context<'_>, now: SimTime, pod: PodId) {
-    if let std::collections::btree_map::Entry::Vacant(place) = context.karpenter.evictions.entry(pod) {
+pub(super) fn enqueue(step: &mut Step<'_>, now: SimTime, pod: PodId) {
+    if let std::collections::btree_map::Entry::Vacant(place) = step.own.evictions.entry(pod) {
         place.insert(0);
-        let at = pace::eviction_at(context, now);
+        let at = pace::eviction_at(step, now);
         if at > now {
-            context.queue.schedule(at, class::NODE_AUTOSCALER, Event::EvictionRetry(pod));
+            step.wake(at, Timer::EvictionRetry(pod));
         } else {
-            attempt(context, now, pod);
+            attempt(step, pod);
         }
     }
 }
 
-/// Tries to evict a pod of the queue; a refusal is tried again, ever more slowly.
-pub(in crate::actors) fn attempt(context: &mut Context<'_>, now: SimTime, pod: PodId) {
-    let Some(&failures) = context.karpenter.evictions.get(&pod) else { return };
-    let state = context.world.pod(pod);
-    let on_leaving_node = state.node.is_some_and(|node| is_marked(context, node));
-    if !state.is_active() || !on_leaving_node || evict(context, now, pod, "its node is being removed") {
-        context.karpenter.evictions.remove(&pod);
+/// Tries to evict a pod of the queue.
+pub(super) fn attempt(step: &mut Step<'_>, pod: PodId) {
+    if !step.own.evictions.contains_key(&pod) {
         return;
     }
-    context.karpenter.evictions.insert(pod, failures + 1);
+    let state = step.cluster.pod(pod);
+    if state.is_active() && state.node.is_some_and(|node| is_marked(step, node)) {
+        step.act(Action::Evict(pod));
+    } else {
+        step.own.evictions.remove(&pod);
+    }
+}
+
+/// A refusal is tried again, ever more slowly.
+pub(super) fn answered(step: &mut Step<'_>, now: SimTime, pod: PodId, allowed: bool) {
+    let Some(&failures) = step.own.evictions.get(&pod) else { return };
+    if allowed {
+        step.own.evictions.remove(&pod);
+        return;
+    }
+    step.own.evictions.insert(pod, failures + 1);
     let wait = (BACKOFF * i64::from(1_u32 << failures.min(7))).min(BACKOFF_MAX);
-    let wait = wait.max(context.karpenter.eviction_retries.0.reserve(now) - now);
-    context.queue.schedule_in(wait, class::NODE_AUTOSCALER, Event::EvictionRetry(pod));
+    let wait = wait.max(step.own.eviction_retries.0.reserve(now) - now);
+    step.wake(now + wait, Timer::EvictionRetry(pod));
 }
 
 #[cfg(test)]

@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use super::claims::is_marked;
 use super::cluster_view::telling_ties;
+use super::step::Step;
 use super::type_lists::same;
-use crate::actors::context::Context;
 use crate::cluster::Position;
 use crate::domain::{NodeId, NodePool, PodId};
 use crate::policy::packing::{PackingPlan, TieBreak};
@@ -31,14 +31,14 @@ pub(super) struct Question {
 
 impl Question {
     /// Where these pods go on the known nodes as they are now, or on new ones.
-    pub(super) fn now(context: &Context<'_>, known: &[NodeId], pods: Vec<PodId>) -> Self {
-        let marked: Vec<NodeId> = known.iter().copied().filter(|&node| is_marked(context, node)).collect();
+    pub(super) fn now(step: &Step<'_>, known: &[NodeId], pods: Vec<PodId>) -> Self {
+        let marked: Vec<NodeId> = known.iter().copied().filter(|&node| is_marked(step, node)).collect();
         debug_assert!(marked.is_sorted(), "nodes are known in the order in which they were made");
         Self {
-            world: context.world.placement_changed(),
-            types: context.karpenter.instance_types.generation(),
-            pools: context.karpenter.pools.clone(),
-            ties: telling_ties(context),
+            world: step.cluster.placement_changed(),
+            types: step.own.instance_types.generation(),
+            pools: step.own.pools.clone(),
+            ties: telling_ties(step),
             marked,
             pods,
         }
@@ -70,8 +70,8 @@ impl LastPass {
     }
 
     /// Keeps a plan without claims if it can be.
-    pub(super) fn keep(context: &mut Context<'_>, question: Question, plan: PackingPlan) {
-        let lasts = context.volumes.storage().is_empty();
-        context.karpenter.last_pass = Self(lasts.then_some((question, plan)));
+    pub(super) fn keep(step: &mut Step<'_>, question: Question, plan: PackingPlan) {
+        let lasts = step.outside.storage().is_empty();
+        step.own.last_pass = Self(lasts.then_some((question, plan)));
     }
 }

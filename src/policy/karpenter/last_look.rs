@@ -12,11 +12,11 @@ use std::sync::Arc;
 
 use super::claims::Condition;
 use super::cluster_view::{known_nodes, telling_ties};
+use super::step::Step;
 use super::type_lists::same;
-use crate::actors::context::Context;
 use crate::cluster::Position;
 use crate::domain::node_pool::DisruptionReason;
-use crate::domain::{KarpenterVersion, NodeId, NodePool, PodId, SimTime};
+use crate::domain::{NodeId, NodePool, PodId, SimTime};
 use crate::policy::budgets::BudgetStatus;
 use crate::policy::controller_time::karpenter::SearchWork;
 use crate::policy::disruption::{
@@ -34,22 +34,22 @@ pub(super) struct Seen {
     ties: Option<TieBreak>,
     pending: Vec<PodId>,
     nodes: Vec<Condition>,
-    /// What a replayed case states of the budgets of its pods.
-    replayed: Option<Vec<BudgetStatus>>,
+    /// What budgets of pods allow, as their controller last said.
+    statuses: Vec<BudgetStatus>,
 }
 
 impl Seen {
     /// The cluster as it is now. `pending` are the pods that provisioning would take on.
-    pub(super) fn now(context: &Context<'_>, now: SimTime, pending: &[PodId]) -> Self {
-        let condition = |node| Condition::of(context, now, node, context.karpenter.nodes.get(&node));
-        let has_budgets = !context.world.budgets().is_empty();
+    pub(super) fn now(step: &Step<'_>, now: SimTime, pending: &[PodId]) -> Self {
+        let condition = |node| Condition::of(step, now, node, step.own.nodes.get(&node));
+        let has_budgets = !step.cluster.budgets().is_empty();
         Self {
-            world: if has_budgets { context.world.changed() } else { context.world.placement_changed() },
-            types: context.karpenter.instance_types.generation(),
-            ties: telling_ties(context),
+            world: if has_budgets { step.cluster.changed() } else { step.cluster.placement_changed() },
+            types: step.own.instance_types.generation(),
+            ties: telling_ties(step),
             pending: pending.to_vec(),
-            nodes: known_nodes(context).into_iter().map(condition).collect(),
-            replayed: context.replay.as_ref().map(|replay| replay.budget_statuses(context.world.budgets().len())),
+            nodes: known_nodes(step).into_iter().map(condition).collect(),
+            statuses: step.outside.budget_statuses(),
         }
     }
 }
@@ -72,23 +72,22 @@ pub(super) struct Answer {
 }
 
 impl Answer {
-    /// What a method came to at a view of these nodes that had these candidates and allowances before it.
+    /// What a method came to at a view of these nodes that had these allowances before it; `ordered` are its candidates where it
+    /// takes them in an order that time can change.
     pub(super) fn new(
         view: &ClusterView<'_>,
         nodes: &[NodeId],
-        method: Method,
-        candidates: &[Candidate],
+        candidates: usize,
+        ordered: &[Candidate],
         allowances: &[Allowance],
     ) -> Self {
-        let ordered = method == Method::MultiNode && view.karpenter < KarpenterVersion::V1_14;
-        let order = candidates.iter().filter(|_| ordered);
         Self {
             lasting: false,
-            candidates: candidates.len() as u32,
+            candidates: candidates as u32,
             work: SearchWork::default(),
             met: Vec::new(),
             allowed: allowances.iter().map(|own| own.0).collect(),
-            order: order.map(|own| (nodes[own.node], Disturbance::of(&view.nodes[own.node]))).collect(),
+            order: ordered.iter().map(|own| (nodes[own.node], Disturbance::of(&view.nodes[own.node]))).collect(),
         }
     }
 }
@@ -107,29 +106,28 @@ impl LastLook {
     /// What the methods would come to, if all of them have been asked about a cluster that is still as it was seen.
     pub(super) fn answers(
         &self,
-        context: &Context<'_>,
+        step: &Step<'_>,
         now: SimTime,
         seen: &Seen,
         methods: &[Method],
     ) -> Option<Vec<(Method, Answer)>> {
-        if !self.is_about(context, seen) {
+        if !self.is_about(step, seen) {
             return None;
         }
         let known = |method: &Method| {
             let (_, answer) = self.answers.iter().find(|(own, _)| own == method)?;
-            let holds =
-                self.allow_the_same(context, now, method.reason(), answer) && in_order(context, now, &answer.order);
+            let holds = self.allow_the_same(step, now, method.reason(), answer) && in_order(step, now, &answer.order);
             holds.then(|| (*method, answer.clone()))
         };
         methods.iter().map(known).collect()
     }
 
-    fn is_about(&self, context: &Context<'_>, seen: &Seen) -> bool {
-        self.seen.as_ref() == Some(seen) && same(&self.pools, &context.karpenter.pools)
+    fn is_about(&self, step: &Step<'_>, seen: &Seen) -> bool {
+        self.seen.as_ref() == Some(seen) && same(&self.pools, &step.own.pools)
     }
 
-    fn allow_the_same(&self, context: &Context<'_>, now: SimTime, reason: DisruptionReason, answer: &Answer) -> bool {
-        let unix_seconds = context.setup.unix_seconds(now);
+    fn allow_the_same(&self, step: &Step<'_>, now: SimTime, reason: DisruptionReason, answer: &Answer) -> bool {
+        let unix_seconds = step.own.settings.unix_seconds(now);
         let now_allowed = |(pool, count): (&Arc<NodePool>, &NodeCount)| allowed(pool, reason, *count, unix_seconds).0;
         self.pools.iter().zip(&self.counted).map(now_allowed).eq(answer.allowed.iter().copied())
     }
@@ -137,13 +135,13 @@ impl LastLook {
     /// Keeps what the methods came to, beside what others came to at the same cluster.
     pub(super) fn keep(
         &mut self,
-        context: &Context<'_>,
+        step: &Step<'_>,
         seen: Seen,
         counted: Vec<NodeCount>,
         answers: Vec<(Method, Answer)>,
     ) {
-        if !self.is_about(context, &seen) {
-            *self = Self { seen: Some(seen), pools: context.karpenter.pools.clone(), counted, answers: Vec::new() };
+        if !self.is_about(step, &seen) {
+            *self = Self { seen: Some(seen), pools: step.own.pools.clone(), counted, answers: Vec::new() };
         }
         self.answers.retain(|(method, _)| answers.iter().all(|(own, _)| own != method));
         self.answers.extend(answers);
@@ -156,16 +154,16 @@ impl LastLook {
 }
 
 /// Whether the candidates would still be taken in this order.
-fn in_order(context: &Context<'_>, now: SimTime, order: &[(NodeId, Disturbance)]) -> bool {
+fn in_order(step: &Step<'_>, now: SimTime, order: &[(NodeId, Disturbance)]) -> bool {
     let key = |(node, disturbance): &(NodeId, Disturbance)| {
-        let state = context.world.node(*node);
+        let state = step.cluster.node(*node);
         (disturbance.at(now), state.created, state.api_name())
     };
     order.is_sorted_by(|one, next| compare_by_cost(key(one), key(next)).is_lt())
 }
 
 /// Whether what is found at such a cluster can be kept: nothing in it changes unseen.
-pub(super) fn can_be_kept(context: &Context<'_>, view: &ClusterView<'_>) -> bool {
+pub(super) fn can_be_kept(step: &Step<'_>, view: &ClusterView<'_>) -> bool {
     let mut digests = view.nodes.iter().map(|node| node.digest);
-    context.volumes.storage().is_empty() && !digests.any(PodsDigest::is_protected_for_a_time)
+    step.outside.storage().is_empty() && !digests.any(PodsDigest::is_protected_for_a_time)
 }

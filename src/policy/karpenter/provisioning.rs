@@ -8,20 +8,15 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::claims::{ClaimState, is_marked, nominate, whole};
 use super::cluster_view::{known_nodes, pending_pod, pod_view, ties, view_of, with_packing_setup};
+use super::io::{Action, Busy, Fact, NewClaim, Timer};
 use super::last_pass::{LastPass, Question};
+use super::step::Step;
 use super::unavailable::OfferingKey;
-use super::{
-    Claim, assignment, batching, disruption, is_managed, kept_pods, launch, nomination_window, reservations, time,
-};
-use crate::actors::context::Context;
-use crate::actors::event::{Event, class};
-use crate::actors::eviction::is_fully_blocked;
-use crate::actors::{names, scheduler_loop};
-use crate::cluster::NewNode;
-use crate::cluster::NodePhase;
+use super::{Claim, assignment, batching, disruption, kept_pods, launch, reservations};
+use crate::cluster::{NewNode, NodeOrigin, NodePhase};
 use crate::domain::words::counted;
 use crate::domain::{
-    HourlyRate, KarpenterVersion, NodeId, PodId, PodSpec, ResourceName, SimDuration, SimTime, Symbol, well_known,
+    CommandId, HourlyRate, NodeId, NodePool, PodId, PodSpec, ResourceName, SimDuration, SimTime, Symbol, well_known,
 };
 use crate::policy::bin_packing::Effort;
 use crate::policy::controller_time::{at_speed, karpenter as model, work_within};
@@ -31,37 +26,36 @@ use crate::policy::packing::{
     takes_on,
 };
 use crate::policy::selection::price::Terms;
-use crate::world::record::{ClaimFacts, ControllerLoop, EventKind, NodeOrigin};
 
 /// One pass. While a claim waits for its launch to be answered the pass is given up: the pods trigger again later.
-pub(super) fn pass(context: &mut Context<'_>, now: SimTime) {
-    if disruption::is_unsynced(context) {
+pub(super) fn pass(step: &mut Step<'_>, now: SimTime) {
+    if disruption::is_unsynced(step) {
         return;
     }
-    let mut pods = taken_on(context, now);
-    pods.extend(leaving_pods(context, now));
+    let mut pods = taken_on(step, now);
+    pods.extend(leaving_pods(step, now));
     if pods.is_empty() {
         return;
     }
-    context.karpenter.passes += 1;
-    refresh(context, now);
-    let known = known_nodes(context);
-    let question = Question::now(context, &known, pods);
-    let answered = std::mem::take(&mut context.karpenter.last_pass).answer(&question);
+    step.own.passes += 1;
+    refresh(step, now);
+    let known = known_nodes(step);
+    let question = Question::now(step, &known, pods);
+    let answered = std::mem::take(&mut step.own.last_pass).answer(&question);
     let plan = match answered {
         Some(plan) => {
-            debug_assert_eq!(plan, pack(context, &known, &question), "a pass that is asked the same plans the same");
+            debug_assert_eq!(plan, pack(step, &known, &question), "a pass that is asked the same plans the same");
             plan
         }
-        None => pack(context, &known, &question),
+        None => pack(step, &known, &question),
     };
     let passing = Passing { known, question, plan };
-    let Some(time) = time(context) else { return carry_out(context, now, passing) };
+    let Some(time) = step.own.settings.time else { return carry_out(step, now, passing) };
     let took = at_speed(model::pass(&passing.plan.work), time.speed_percent);
-    context.world.note_loop(ControllerLoop::KarpenterPass, took, !passing.plan.unreached.is_empty());
-    context.karpenter.passing = Some(Box::new(passing));
-    batching::pass_begins(context);
-    context.queue.schedule_in(took, class::NODE_AUTOSCALER, Event::PassFinished);
+    step.act(Action::Takes { what: Busy::Pass, took, cut: !passing.plan.unreached.is_empty() });
+    step.own.passing = Some(Box::new(passing));
+    batching::pass_begins(step);
+    step.wake(now + took, Timer::PassFinished);
 }
 
 /// A pass that has been worked out and is not carried out yet.
@@ -74,37 +68,37 @@ pub(super) struct Passing {
 }
 
 /// The time of the pass is over: what it came to by what it saw at its start is carried out.
-pub(in crate::actors) fn finished(context: &mut Context<'_>, now: SimTime) {
-    if let Some(passing) = context.karpenter.passing.take() {
-        carry_out(context, now, *passing);
+pub(super) fn finished(step: &mut Step<'_>, now: SimTime) {
+    if let Some(passing) = step.own.passing.take() {
+        carry_out(step, now, *passing);
     }
-    batching::pass_ends(context, now);
+    batching::pass_ends(step, now);
 }
 
-fn carry_out(context: &mut Context<'_>, now: SimTime, passing: Passing) {
+fn carry_out(step: &mut Step<'_>, now: SimTime, passing: Passing) {
     let Passing { known, question, plan } = passing;
-    if let Some(plan) = apply(context, now, &known, &question.pods, plan) {
-        LastPass::keep(context, question, plan);
+    if let Some(plan) = apply(step, now, &known, &question.pods, plan) {
+        LastPass::keep(step, question, plan);
     }
 }
 
 /// Pods that the scheduler could not place and that a pass takes on.
-pub(super) fn provisionable(context: &Context<'_>) -> Vec<PodId> {
+pub(super) fn provisionable(step: &Step<'_>, now: SimTime) -> Vec<PodId> {
     let wanted = |pod: &PodId| {
-        let state = context.world.pod(*pod);
-        !state.daemon && !assignment::is_assigned(context, *pod) && takes_on(&state.spec).is_ok()
+        let state = step.cluster.pod(*pod);
+        !state.daemon && !assignment::is_assigned(step, now, *pod) && takes_on(&state.spec).is_ok()
     };
-    scheduler_loop::unschedulable_pods(context).filter(wanted).collect()
+    step.outside.unschedulable_pods().into_iter().filter(wanted).collect()
 }
 
 /// Pods that the scheduler could not place, but for those that no pass takes on; of these is said why, unless they do not
 /// want a node of Karpenter's.
-fn taken_on(context: &mut Context<'_>, now: SimTime) -> Vec<PodId> {
+fn taken_on(step: &mut Step<'_>, now: SimTime) -> Vec<PodId> {
     let mut verdicts: FxHashMap<*const PodSpec, Result<(), LeftOut>> = FxHashMap::default();
     let (mut taken, mut refused) = (Vec::new(), Vec::new());
-    for pod in scheduler_loop::unschedulable_pods(context) {
-        let state = context.world.pod(pod);
-        if state.daemon || assignment::is_assigned(context, pod) {
+    for pod in step.outside.unschedulable_pods().into_iter() {
+        let state = step.cluster.pod(pod);
+        if state.daemon || assignment::is_assigned(step, now, pod) {
             continue;
         }
         // Pods of one workload share their specification.
@@ -115,7 +109,7 @@ fn taken_on(context: &mut Context<'_>, now: SimTime) -> Vec<PodId> {
         }
     }
     for (pod, reason) in refused {
-        context.world.note_pod(pod, now, EventKind::PodNotPlaced, &reason.to_string());
+        step.note_pod(pod, Fact::PodNotPlaced, reason.to_string());
     }
     taken
 }
@@ -124,20 +118,18 @@ fn taken_on(context: &mut Context<'_>, now: SimTime) -> Vec<PodId> {
 ///
 /// Source: Karpenter core v1.13 `pkg/utils/node/node.go`, `GetCurrentlyReschedulablePods`. Older releases do not ask for
 /// budgets.
-fn leaving_pods(context: &Context<'_>, now: SimTime) -> Vec<PodId> {
-    let asks_budgets = context.setup.versions.karpenter >= KarpenterVersion::V1_13;
-    let leaving =
-        |&&node: &&NodeId| is_marked(context, node) && context.world.node(node).phase == NodePhase::Registered;
-    context
-        .world
+fn leaving_pods(step: &Step<'_>, now: SimTime) -> Vec<PodId> {
+    let asks_budgets = step.own.behaviour.leaves_blocked_pods;
+    let leaving = |&&node: &&NodeId| is_marked(step, node) && step.cluster.node(node).phase == NodePhase::Registered;
+    step.cluster
         .live_nodes()
         .iter()
         .filter(leaving)
-        .flat_map(|&node| context.world.node(node).pods.iter().copied())
+        .flat_map(|&node| step.cluster.node(node).pods.iter().copied())
         .filter(|&pod| {
-            let view = pod_view(context, pod);
+            let view = pod_view(step, pod);
             let comes_back = view.is_reschedulable() && view.is_disruptable(now);
-            comes_back && (!asks_budgets || !is_fully_blocked(context, pod))
+            comes_back && (!asks_budgets || !step.outside.is_fully_blocked(pod))
         })
         .collect()
 }
@@ -146,7 +138,7 @@ fn leaving_pods(context: &Context<'_>, now: SimTime) -> Vec<PodId> {
 #[derive(Debug, Default)]
 pub(super) struct PriceBook {
     as_of: Option<SimTime>,
-    rates: FxHashMap<(Symbol, Symbol, Symbol), HourlyRate>,
+    rates: FxHashMap<OfferingKey, HourlyRate>,
 }
 
 /// Karpenter reads all prices when it starts and then at this interval.
@@ -154,27 +146,29 @@ pub(super) struct PriceBook {
 /// Source: AWS provider v1.13 `pkg/controllers/providers/pricing/controller.go`.
 const PRICES_EVERY: SimDuration = SimDuration::from_secs(12 * 3_600);
 
-/// Reads the prices anew when the time for it has passed: as they were at that time, not as they are now.
-fn read_prices(context: &mut Context<'_>, now: SimTime) {
-    let turn = now.as_micros().div_euclid(PRICES_EVERY.as_micros());
-    let as_of = SimTime::from_micros(turn * PRICES_EVERY.as_micros());
-    let book = &mut context.karpenter.prices;
-    if book.as_of == Some(as_of) {
-        return;
+impl PriceBook {
+    /// As of when prices are to be read, if the time for it has passed: as they were at that time, not as they are now.
+    pub(super) fn due(&self, now: SimTime) -> Option<SimTime> {
+        let turn = now.as_micros().div_euclid(PRICES_EVERY.as_micros());
+        let as_of = SimTime::from_micros(turn * PRICES_EVERY.as_micros());
+        (self.as_of != Some(as_of)).then_some(as_of)
     }
-    context.karpenter.offerings_stale = true;
-    book.as_of = Some(as_of);
-    book.rates.clear();
-    book.rates.reserve(context.karpenter.instance_types.iter().flatten().map(|kind| kind.offerings.len()).sum());
-    for kind in context.karpenter.instance_types.iter().flatten() {
-        for offering in &kind.offerings {
-            let pool = crate::cloud::Pool {
-                instance_type: kind.name,
-                zone: offering.zone,
-                capacity_type: offering.capacity_type,
-            };
-            if let Some((rate, _)) = context.ec2.market().price(pool, as_of) {
-                book.rates.insert((kind.name, offering.zone, offering.capacity_type), rate);
+
+    /// Reads them as of then.
+    pub(super) fn read<'t>(
+        &mut self,
+        as_of: SimTime,
+        types: impl Iterator<Item = &'t InstanceType> + Clone,
+        mut price: impl FnMut(Symbol, &Offering) -> Option<HourlyRate>,
+    ) {
+        self.as_of = Some(as_of);
+        self.rates.clear();
+        self.rates.reserve(types.clone().map(|kind| kind.offerings.len()).sum());
+        for kind in types {
+            for offering in &kind.offerings {
+                if let Some(rate) = price(kind.name, offering) {
+                    self.rates.insert((kind.name, offering.zone, offering.capacity_type), rate);
+                }
             }
         }
     }
@@ -182,45 +176,29 @@ fn read_prices(context: &mut Context<'_>, now: SimTime) {
 
 /// Brings the offerings up to date with the prices last read and the capacity errors that are still remembered. Most passes
 /// find all of these as the last one left them, and nothing is to be done.
-pub(super) fn refresh(context: &mut Context<'_>, now: SimTime) {
-    let replayed = context.replay.is_some();
-    if !replayed {
-        read_prices(context, now);
-        reservations::refresh(context, now);
-    }
-    let karpenter = &mut context.karpenter;
+pub(super) fn refresh(step: &mut Step<'_>, now: SimTime) {
+    reservations::refresh(step, now);
+    let karpenter = &mut *step.own;
     karpenter.unavailable.expire(now);
     let stale = std::mem::take(&mut karpenter.offerings_stale);
     let concerned = karpenter.unavailable.take_concerned();
-    if !stale && concerned.is_empty() {
-        return;
-    }
-    if replayed {
-        crate::actors::replay::refresh_offerings(context);
-    } else {
-        state_offerings(context, if stale { None } else { Some(&concerned) });
+    if stale || !concerned.is_empty() {
+        state_offerings(step, if stale { None } else { Some(&concerned) });
     }
 }
 
 /// States the prices last read and the capacity errors that are remembered in some offerings, or in all.
-fn state_offerings(context: &mut Context<'_>, concerned: Option<&[OfferingKey]>) {
-    let karpenter = &mut context.karpenter;
-    let (unavailable, rates, price_list) = (&karpenter.unavailable, &karpenter.prices.rates, &context.setup.price_list);
-    let version = context.setup.versions.karpenter;
+fn state_offerings(step: &mut Step<'_>, concerned: Option<&[OfferingKey]>) {
+    let karpenter = &mut *step.own;
+    let (unavailable, rates, withdrawn) = (&karpenter.unavailable, &karpenter.prices.rates, &karpenter.withdrawn);
+    let version = karpenter.settings.release;
     let state = |name: Symbol, offering: &Offering| {
         if let Some(reservation) = offering.reservation {
             let exhausted = unavailable.contains(&(name, offering.zone, reservation.id));
             return (Some(offering.price), exhausted || reservation.free == 0);
         }
         let key = (name, offering.zone, offering.capacity_type);
-        let read = rates.get(&key).copied();
-        let price = if offering.capacity_type == well_known::ON_DEMAND {
-            let listed = || price_list.instance_type(name).and_then(|kind| kind.on_demand);
-            read.and_then(|_| listed()).map(|price| price.rate)
-        } else {
-            read
-        };
-        (price, unavailable.contains(&key))
+        (rates.get(&key).copied(), unavailable.contains(&key) || withdrawn.contains(&name))
     };
     let whole = |entry: &mut InstanceType| refresh_offerings(std::slice::from_mut(entry), version, state);
     let lists = &mut karpenter.instance_types;
@@ -238,13 +216,13 @@ fn state_offerings(context: &mut Context<'_>, concerned: Option<&[OfferingKey]>)
     }
 }
 
-fn pack(context: &Context<'_>, known: &[NodeId], question: &Question) -> PackingPlan {
+fn pack(step: &Step<'_>, known: &[NodeId], question: &Question) -> PackingPlan {
     let pods = &question.pods;
     let to_place: FxHashSet<PodId> = pods.iter().copied().collect();
     // Pods to place that have a node are on one that leaves.
     let bound = |&node: &NodeId| match question.is_marked(node) {
-        true => (bound_pods(context, node, &to_place), None),
-        false => (Vec::new(), Some(kept_pods::on_node(context, node))),
+        true => (bound_pods(step, node, &to_place), None),
+        false => (Vec::new(), Some(kept_pods::on_node(step, node))),
     };
     let bound: Vec<(Vec<BoundPod<'_>>, Option<NodePods>)> = known.iter().map(bound).collect();
     let views = known.iter().zip(&bound);
@@ -252,15 +230,15 @@ fn pack(context: &Context<'_>, known: &[NodeId], question: &Question) -> Packing
         .map(|(&node, (pods, summed))| NodeView {
             pods,
             summed: summed.as_ref(),
-            ..view_of(context, node, summed.is_none())
+            ..view_of(step, node, summed.is_none())
         })
         .collect();
-    let pending: Vec<PendingPod<'_>> = pods.iter().map(|&pod| pending_pod(context, pod)).collect();
-    let situation = Situation { nodes: &nodes, pods: &pending, reserved: ReservedMode::Strict, ties: ties(context) };
-    let most = time(context).map(|time| work_within(model::PASS_LIMIT, time.speed_percent));
-    let kind = context.karpenter.settings.map_or(PackerKind::Karpenter, |settings| settings.packer);
-    with_packing_setup(context, |setup| {
-        let mut packer = context.karpenter.instance_types.packer(&context.karpenter.pools, setup);
+    let pending: Vec<PendingPod<'_>> = pods.iter().map(|&pod| pending_pod(step, pod)).collect();
+    let situation = Situation { nodes: &nodes, pods: &pending, reserved: ReservedMode::Strict, ties: ties(step) };
+    let most = step.own.settings.time.map(|time| work_within(model::PASS_LIMIT, time.speed_percent));
+    let kind = step.own.settings.flags.packer;
+    with_packing_setup(step, |setup| {
+        let mut packer = step.own.instance_types.packer(&step.own.pools, setup);
         match kind {
             PackerKind::Karpenter => packer.get().pack_within(&situation, most),
             PackerKind::CostAware => {
@@ -272,14 +250,14 @@ fn pack(context: &Context<'_>, known: &[NodeId], question: &Question) -> Packing
     })
 }
 
-fn bound_pods<'a>(context: &'a Context<'_>, node: NodeId, to_place: &FxHashSet<PodId>) -> Vec<BoundPod<'a>> {
-    let bound = context.world.node(node).pods.iter().filter(|&&pod| !context.world.pod(pod).finished);
+fn bound_pods<'a>(step: &'a Step<'_>, node: NodeId, to_place: &FxHashSet<PodId>) -> Vec<BoundPod<'a>> {
+    let bound = step.cluster.node(node).pods.iter().filter(|&&pod| !step.cluster.pod(pod).finished);
     bound
         .map(|&pod| {
-            let state = context.world.pod(pod);
+            let state = step.cluster.pod(pod);
             BoundPod {
                 namespace: state.namespace,
-                name: context.world.pod_name(pod),
+                name: step.outside.pod_name(pod),
                 spec: &state.spec,
                 counts_in_topology: state.is_active() && !to_place.contains(&pod),
             }
@@ -289,26 +267,25 @@ fn bound_pods<'a>(context: &'a Context<'_>, node: NodeId, to_place: &FxHashSet<P
 
 /// Nominates nodes, makes claims, and says of the rest why it cannot be placed; a plan without claims comes back.
 fn apply(
-    context: &mut Context<'_>,
+    step: &mut Step<'_>,
     now: SimTime,
     known: &[NodeId],
     pods: &[PodId],
     plan: PackingPlan,
 ) -> Option<PackingPlan> {
-    let version = context.setup.versions.karpenter;
-    let settings = context.karpenter.settings?;
-    let until = now + nomination_window(version, settings);
+    let behaviour = step.own.behaviour;
+    let until = now + step.own.nomination_window();
     for placement in &plan.existing {
         if let Some(&node) = known.get(placement.node) {
-            nominate(context, node, until);
+            nominate(step, node, until);
         }
     }
     for unplaced in &plan.unschedulable {
         let pod = pods[unplaced.pod];
-        if context.world.pod(pod).finished {
+        if step.cluster.pod(pod).finished {
             continue;
         }
-        context.world.note_pod(pod, now, EventKind::PodNotPlaced, &unplaced.reason.to_string());
+        step.note_pod(pod, Fact::PodNotPlaced, unplaced.reason.to_string());
     }
     if plan.claims.is_empty() {
         return Some(plan);
@@ -320,20 +297,17 @@ fn apply(
         counted(plan.claims.len() as u64, "new node", "new nodes"),
         counted(placed as u64, "pod", "pods")
     );
-    context.world.note(now, EventKind::ClaimsComputed, None, message);
+    step.note(Fact::ClaimsComputed, message);
     for claim in plan.claims {
-        if version >= KarpenterVersion::V1_13 && exceeds_limits(context, claim.pool) {
+        if behaviour.asks_limits_again && exceeds_limits(step, claim.pool) {
             let message = format!("NodePool {}: over its limits, no node is launched", claim.node_pool);
-            context.world.note(now, EventKind::LaunchFailed, None, message);
+            step.note(Fact::LaunchFailed, message);
             continue;
         }
         let own: Vec<PodId> = claim.pods.iter().map(|&pod| pods[pod]).collect();
-        let node = make_claim(context, now, claim);
-        assignment::assign(context, own, node);
         // From v1 on a claim is nominated only when a later pass puts pods on it.
-        if version < KarpenterVersion::V1_13 {
-            nominate(context, node, until);
-        }
+        let nominated_until = behaviour.nominates_claims.then_some(until);
+        make_claim(step, claim, Purpose::Pods { pods: own, nominated_until });
     }
     None
 }
@@ -341,27 +315,27 @@ fn apply(
 /// Whether the nodes of a pool are more than its limits allow; just as much is not more.
 ///
 /// Source: Karpenter core v1.13 `pkg/apis/v1/nodepool.go`, `Limits.ExceededBy`.
-pub(super) fn exceeds_limits(context: &Context<'_>, pool: usize) -> bool {
-    let pool = &context.karpenter.pools[pool];
+pub(super) fn exceeds_limits(step: &Step<'_>, pool: usize) -> bool {
+    let pool = &step.own.pools[pool];
     if pool.limits.is_empty() {
         return false;
     }
     let launched = |&&node: &&NodeId| {
-        let state = context.world.node(node);
-        state.phase != NodePhase::Claimed && state.origin.name() == pool.name && is_managed(context, node)
+        let state = step.cluster.node(node);
+        state.phase != NodePhase::Claimed && state.origin.name() == pool.name && step.is_managed(node)
     };
-    let nodes: Vec<NodeId> = context.world.live_nodes().iter().filter(launched).copied().collect();
+    let nodes: Vec<NodeId> = step.cluster.live_nodes().iter().filter(launched).copied().collect();
     pool.limits.iter().any(|(name, limit)| {
         let one = |node: &NodeId| {
-            if name == ResourceName::NODES { 1 } else { context.world.node(*node).capacity.get(name) }
+            if name == ResourceName::NODES { 1 } else { step.cluster.node(*node).capacity.get(name) }
         };
         nodes.iter().map(one).sum::<i64>() > limit
     })
 }
 
 /// The capacity types that a claim may have and of which one of its types has an available offering, in order of name.
-pub(super) fn capacity_types(context: &Context<'_>, claim: &PlannedClaim) -> Vec<Symbol> {
-    let lists = &context.karpenter.instance_types;
+pub(super) fn capacity_types(step: &Step<'_>, claim: &PlannedClaim) -> Vec<Symbol> {
+    let lists = &step.own.instance_types;
     let types = &lists[claim.pool];
     let offerings = claim.instance_types.iter().flat_map(|own| &types[own.index as usize].offerings);
     let terms = Terms::new(&claim.requirements, well_known::CAPACITY_TYPE);
@@ -379,35 +353,74 @@ pub(super) fn capacity_types(context: &Context<'_>, claim: &PlannedClaim) -> Vec
     found
 }
 
-/// Makes a claim and asks for its launch.
-pub(super) fn make_claim(context: &mut Context<'_>, now: SimTime, plan: PlannedClaim) -> NodeId {
-    let count = context.karpenter.claims_made.entry(plan.node_pool).or_insert(0);
+/// A claim that has been asked for.
+#[derive(Debug)]
+pub(super) struct Making {
+    template: Arc<NodePool>,
+    claim: Claim,
+    purpose: Purpose,
+}
+
+/// What a claim is made for.
+#[derive(Debug)]
+pub(super) enum Purpose {
+    /// Pods that wait, or leave other nodes.
+    Pods {
+        /// The pods.
+        pods: Vec<PodId>,
+        /// Until when they are taken to be on their way to it, in releases that say so.
+        nominated_until: Option<SimTime>,
+    },
+    /// To take the place of a command's nodes.
+    Replaces(CommandId),
+    /// To bring its pool to its number of nodes.
+    Fill,
+}
+
+/// Asks for a claim.
+pub(super) fn make_claim(step: &mut Step<'_>, plan: PlannedClaim, purpose: Purpose) {
+    let count = step.own.claims_made.entry(plan.node_pool).or_insert(0);
     *count += 1;
-    let count = *count;
-    let new = NewNode {
-        name: format!("{}-{count:05}", plan.node_pool),
-        drawn: names::of_claim(context, plan.node_pool, count),
-        origin: NodeOrigin::NodePool(plan.node_pool),
-        labels: plan.labels.clone(),
-        taints: plan.taints.clone(),
-        startup_taints: plan.startup_taints.clone(),
-    };
-    let node = context.world.add_node(new, now, &launch_text(&plan));
-    let facts = ClaimFacts {
+    let number = *count;
+    let new = NewClaim {
+        number,
+        text: launch_text(&plan),
         requests: plan.requests.clone(),
         types: plan.instance_types.len(),
-        capacity_types: capacity_types(context, &plan),
+        capacity_types: capacity_types(step, &plan),
+        node: NewNode {
+            labels: plan.labels.clone(),
+            taints: plan.taints.clone(),
+            startup_taints: plan.startup_taints.clone(),
+            ..NewNode::called(format!("{}-{number:05}", plan.node_pool), NodeOrigin::NodePool(plan.node_pool))
+        },
     };
-    context.world.describe_claim(node, facts);
-    let template = Arc::clone(&context.karpenter.pools[plan.pool]);
-    if let Some(age) = template.expire_after {
-        context.queue.schedule(whole(now) + age, class::NODE_AUTOSCALER, Event::Expired(node));
-    }
-    context.karpenter.nodes.insert(node, ClaimState::new(template));
+    step.act(Action::CreateClaim(Box::new(new)));
+    let template = Arc::clone(&step.own.pools[plan.pool]);
     let types = plan.instance_types.iter().map(|kind| kind.index).collect();
-    let claim = Claim { pool: plan.pool, requirements: plan.requirements, requests: plan.requests, types, refusals: 0 };
-    launch::request(context, now, node, claim);
-    node
+    let PlannedClaim { pool, requirements, requests, .. } = plan;
+    let claim = Claim { pool, requirements, requests, types, refusals: 0, sent: None };
+    step.own.making.push_back(Making { template, claim, purpose });
+}
+
+/// A claim is there: asks for its launch.
+pub(super) fn claim_created(step: &mut Step<'_>, now: SimTime, node: NodeId) {
+    let Some(Making { template, claim, purpose }) = step.own.making.pop_front() else { return };
+    if let Some(age) = template.expire_after {
+        step.wake(whole(now) + age, Timer::Expired(node));
+    }
+    step.own.nodes.insert(node, ClaimState::new(template));
+    launch::request(step, now, node, claim);
+    match purpose {
+        Purpose::Pods { pods, nominated_until } => {
+            assignment::assign(step, pods, node);
+            if let Some(until) = nominated_until {
+                nominate(step, node, until);
+            }
+        }
+        Purpose::Replaces(command) => step.own.commands.replaced(command, node),
+        Purpose::Fill => {}
+    }
 }
 
 /// What is asked for, in the shape of Karpenter's own log line.

@@ -1,0 +1,105 @@
+//! Karpenter's launches in the simulated EC2: how long a call takes, what it is answered, and what becomes of the instance.
+//!
+//! Deviation: identical requests are not merged into one call; only the number of calls depends on it.
+
+use super::{tell, wake};
+use crate::actors::context::{Context, Machine};
+use crate::actors::{interruption, node_life, replay};
+use crate::cloud::{
+    BootStages, CallError, CloudProvider, FleetErrorCode, FleetOverride, FleetReply, FleetRequest, InstanceId, Pool,
+    ReservationUse,
+};
+use crate::domain::node_pool::AmiFamily;
+use crate::domain::{NodeId, SimTime, Symbol, well_known};
+use crate::policy::karpenter::{
+    CallRefused, FleetCall, Input, LaunchAnswer, LaunchedInstance, LaunchedNode, OfferingError, Timer,
+};
+use crate::policy::selection::LaunchRequest;
+use crate::world::record::NodeOrigin;
+
+/// A launch begins: its answer comes later.
+pub(super) fn begin(context: &mut Context<'_>, claim: NodeId, begins: SimTime, called: SimTime) {
+    let call = match &context.setup.replay {
+        Some(replay) => replay.launch,
+        None => context.ec2.next_fleet_call_time(1, begins),
+    };
+    wake(context, called + call, Timer::Launch(claim));
+}
+
+/// EC2 answers a request.
+pub(super) fn create_fleet(context: &mut Context<'_>, now: SimTime, node: NodeId, call: &FleetCall) {
+    node_life::count_addresses(context);
+    let FleetCall { request, volume_gib, uses_open_reservations } = call;
+    let reply = if request.capacity_type == well_known::RESERVED {
+        let ids: Vec<Symbol> = request.overrides.iter().filter_map(|wanted| wanted.reservation).collect();
+        context.cloud().launch_reserved(&ids, node, *volume_gib, now)
+    } else {
+        let how = if *uses_open_reservations { ReservationUse::Open } else { ReservationUse::None };
+        context.cloud().create_fleet_using(&fleet_request(request), how, &[node], *volume_gib, now)
+    };
+    let answer = reply.map(|reply| answer(context, &reply)).map_err(|error| CallRefused {
+        throttled: matches!(error, CallError::Throttled(_)),
+        message: error.to_string(),
+    });
+    tell(context, now, Input::LaunchAnswered(node, answer.as_ref().map_err(Clone::clone)));
+}
+
+fn answer(context: &Context<'_>, reply: &FleetReply) -> LaunchAnswer {
+    let instance = reply.instances.first().map(|&id| {
+        let Pool { instance_type, zone, capacity_type } = context.ec2.instance(id).pool;
+        let reservation = context.ec2.targeted_reservation(id);
+        LaunchedInstance { id: id.0, instance_type, zone, capacity_type, reservation }
+    });
+    let errors = reply.errors.iter().map(|error| OfferingError {
+        code: error.code.as_str(),
+        instance_type: error.instance_type,
+        zone: error.zone,
+        capacity_type: None,
+        reservation_full: error.code == FleetErrorCode::ReservationCapacityExceeded,
+    });
+    LaunchAnswer { instance, errors: errors.collect() }
+}
+
+fn fleet_request(request: &LaunchRequest) -> FleetRequest {
+    let overrides = request.overrides.iter().map(|wanted| FleetOverride {
+        instance_type: wanted.instance_type,
+        zone: wanted.zone,
+        priority: wanted.priority,
+    });
+    FleetRequest {
+        capacity_type: request.capacity_type,
+        strategy: request.strategy,
+        pools_to_use: 1,
+        target: 1,
+        overrides: overrides.collect(),
+    }
+}
+
+/// A claim has its instance.
+pub(super) fn launched(context: &mut Context<'_>, now: SimTime, node: NodeId, launched: LaunchedNode) {
+    if context.replay.is_some() {
+        return replay::launched(context, now, node, launched);
+    }
+    let LaunchedNode { instance, capacity_type, labels, capacity, allocatable, image_for } = launched;
+    let LaunchedInstance { instance_type, zone, .. } = instance;
+    let id = InstanceId(instance.id);
+    let pool = Pool { instance_type, zone, capacity_type };
+    let rate = context.ec2.instance(id).rate;
+    let facts = node_life::launch_facts(context, (pool, rate), labels, capacity, allocatable);
+    context.world.launch_node(node, &facts, now);
+    if let Some(release) = image_for {
+        context.world.describe_kubelet(node, release);
+    }
+    let stages = context.setup.boot.unwrap_or_else(|| BootStages::of(image_family(context, node)));
+    let boot = context.ec2.boot(id, &stages);
+    node_life::launched(context, now, node, Machine { instance: id, boot });
+    interruption::launched(context, now, pool);
+}
+
+/// The image family of the node's class.
+fn image_family(context: &Context<'_>, node: NodeId) -> AmiFamily {
+    let NodeOrigin::NodePool(name) = context.world.node(node).origin else { return AmiFamily::AL2023 };
+    let pool = context.setup.node_pools.iter().find(|pool| pool.name == name);
+    let class = pool.and_then(|pool| context.setup.node_classes.iter().find(|class| class.name == pool.node_class));
+    class.map_or(AmiFamily::AL2023, |class| class.ami_family)
+}

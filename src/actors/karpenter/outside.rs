@@ -1,0 +1,81 @@
+//! What Karpenter reads beside the cluster, in the simulation.
+
+use crate::actors::context::{Context, Jitter};
+use crate::actors::workload_controllers::pod_uid;
+use crate::actors::{eviction, scheduler_loop, volumes};
+use crate::domain::volumes::Storage;
+use crate::domain::{KubernetesVersion, NodeId, PodId, SimDuration, SimTime, Symbol};
+use crate::policy::budgets::{BudgetStatus, Protections};
+use crate::policy::karpenter::{Draw, Outside, Slip};
+
+impl Outside for Context<'_> {
+    fn unschedulable_pods(&self) -> Vec<PodId> {
+        scheduler_loop::unschedulable_pods(self).collect()
+    }
+
+    fn pod_name(&self, pod: PodId) -> &str {
+        self.world.pod_name(pod)
+    }
+
+    fn uid_rank(&self, pod: PodId) -> u64 {
+        pod_uid(self, pod)
+    }
+
+    fn storage(&self) -> &Storage {
+        self.volumes.storage()
+    }
+
+    fn volume_limits(&self, node: NodeId) -> &[(Symbol, u32)] {
+        self.volumes.limits(node)
+    }
+
+    fn holds_volumes(&self, node: NodeId, stays: &dyn Fn(PodId) -> bool) -> bool {
+        volumes::holds_node(self, node, stays)
+    }
+
+    fn budget_statuses(&self) -> Vec<BudgetStatus> {
+        eviction::statuses(self)
+    }
+
+    fn protections(&self) -> &Protections {
+        &self.protections
+    }
+
+    fn is_fully_blocked(&self, pod: PodId) -> bool {
+        eviction::is_fully_blocked(self, pod)
+    }
+
+    fn reservation_room(&self, id: Symbol, now: SimTime) -> u32 {
+        self.ec2.room_in_reservation(id, now)
+    }
+
+    fn control_plane(&self) -> KubernetesVersion {
+        self.control_plane
+    }
+
+    fn draw(&self, draw: Draw<'_>) -> SimDuration {
+        let replayed = self.replay.is_some();
+        match draw {
+            Draw::Slip(slip, entity, at, most) => self.jitter(jitter_of(slip), entity, at, most),
+            Draw::Retry(claim, refusals, most) => {
+                self.streams.nth("api-retry", claim, u64::from(refusals)).span_up_to(most)
+            }
+            Draw::Initialization(node, median, sigma) => {
+                let mut stream = self.streams.nth("initialization", "", u64::from(node.0));
+                SimDuration::from_secs_f64(stream.lognormal(median, sigma))
+            }
+            Draw::DisruptionPhase(_) | Draw::GarbagePhase(_) if replayed => SimDuration::ZERO,
+            Draw::DisruptionPhase(most) => self.streams.stream("disruption-phase", "").span_up_to(most),
+            Draw::GarbagePhase(most) => self.streams.stream("garbage-phase", "").span_up_to(most),
+        }
+    }
+}
+
+const fn jitter_of(slip: Slip) -> Jitter {
+    match slip {
+        Slip::DisruptionLoop => Jitter::DisruptionLoop,
+        Slip::CommandPoll => Jitter::CommandPoll,
+        Slip::NodePoll => Jitter::NodePoll,
+        Slip::Trigger => Jitter::Trigger,
+    }
+}

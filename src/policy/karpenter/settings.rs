@@ -1,0 +1,86 @@
+//! What Karpenter is told when it starts.
+
+use crate::domain::controller_time::AutoscalerTime;
+use crate::domain::{
+    FeatureGates, KarpenterVersion, KubernetesVersion, Labels, NodeClass, SimDuration, SimTime, Symbol,
+};
+use crate::policy::packing::PackerKind;
+
+/// Karpenter's own settings.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct KarpenterSettings {
+    /// `batch-idle-duration`.
+    pub batch_idle: SimDuration,
+    /// `batch-max-duration`.
+    pub batch_max: SimDuration,
+    /// Whether an interruption queue is set up (`interruption-queue`). Releases before v0.22 have none.
+    pub interruption_queue: bool,
+    /// Who packs pods that wait.
+    pub packer: PackerKind,
+    /// Feature gates.
+    pub gates: FeatureGates,
+}
+
+impl Default for KarpenterSettings {
+    fn default() -> Self {
+        Self {
+            batch_idle: SimDuration::from_secs(1),
+            batch_max: SimDuration::from_secs(10),
+            interruption_queue: true,
+            packer: PackerKind::Karpenter,
+            gates: FeatureGates::default(),
+        }
+    }
+}
+
+/// Everything that Karpenter is told when it starts, but for pools and instance types.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Its release.
+    pub release: KarpenterVersion,
+    /// The release of the control plane.
+    pub kubernetes: KubernetesVersion,
+    /// Flags and feature gates.
+    pub flags: KarpenterSettings,
+    /// Node classes.
+    pub node_classes: Vec<NodeClass>,
+    /// Namespaces with their labels.
+    pub namespaces: Vec<(Symbol, Labels)>,
+    /// Whether there are capacity reservations.
+    pub reservations: bool,
+    /// What launches claims.
+    pub provider: Provider,
+    /// How ties are broken.
+    pub ties: Ties,
+    /// How long its loops take; `None` for no time at all.
+    pub time: Option<AutoscalerTime>,
+    /// Unix time in whole seconds at the instant zero.
+    pub epoch: i64,
+    /// When its controllers start.
+    pub begins: SimTime,
+}
+
+/// What launches claims.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Provider {
+    /// AWS: Karpenter's provider chooses pools and calls CreateFleet.
+    Aws,
+    /// A provider that is handed the claim and chooses itself, as kwok does.
+    Plain,
+}
+
+/// How ties between topology domains are broken.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Ties {
+    /// By name.
+    ByName,
+    /// By chance, from this seed, in each pass anew.
+    Seeded(u64),
+}
+
+impl Settings {
+    /// Unix time in whole seconds.
+    pub const fn unix_seconds(&self, now: SimTime) -> i64 {
+        self.epoch + now.as_micros().div_euclid(1_000_000)
+    }
+}
