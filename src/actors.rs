@@ -25,13 +25,13 @@ mod load_loop;
 mod memory_limits;
 mod metrics_server;
 mod names;
+mod node_autoscaler;
 mod node_groups;
 mod node_life;
 mod pod_trace;
 mod probes;
 mod prometheus;
 mod queue_loop;
-pub mod replay;
 mod replica_loop;
 mod restarts;
 mod sampler;
@@ -55,8 +55,7 @@ pub use setup::{
 pub use volumes::AttachmentId;
 
 use crate::domain::SimTime;
-use crate::policy::interruption::Notice;
-use crate::policy::karpenter::Input;
+use node_autoscaler::NodeAutoscaler;
 
 /// Puts everything that happens at the start on the queue: node groups, the timeline, samples.
 pub fn begin(context: &mut Context<'_>) {
@@ -64,10 +63,8 @@ pub fn begin(context: &mut Context<'_>) {
     node_groups::begin(context);
     timeline::begin(context);
     interruption::begin(context);
-    karpenter::begin(context);
-    cluster_autoscaler::begin(context);
+    NodeAutoscaler::of(context.setup).begin(context);
     prometheus::begin(context);
-    replay::begin(context);
     sampler::begin(context);
 }
 
@@ -110,10 +107,6 @@ pub fn handle(context: &mut Context<'_>, now: SimTime, event: Event) {
         Event::NodeUnreachable(node) => zone_outage::unreachable(context, now, node),
         Event::PatienceOver(pod) => zone_outage::patience_over(context, now, pod),
         Event::InstanceGone(node) => node_life::gone(context, now, node),
-        Event::IterationConcluded => cluster_autoscaler::concluded(context, now),
-        Event::ReplayStep => replay::step(context, now),
-        Event::ReplayAction(action) => replay::act(context, now, action),
-        Event::ReplayUnknown(node) => replay::unknown(context, now, node),
         Event::PoolWarned(pool, number) => interruption::pool_warned(context, now, pool, number),
         Event::PoolReclaims(pool, number) => interruption::pool_reclaims(context, now, pool, number),
         Event::GroupActs(group) => node_groups::acts(context, now, group),
@@ -121,15 +114,9 @@ pub fn handle(context: &mut Context<'_>, now: SimTime, event: Event) {
         Event::GroupNoticesLoss(node) => node_groups::notices_loss(context, now, node),
         Event::GroupStatusCheck(node) => node_groups::status_check(context, now, node),
         Event::GroupDrainPoll(node) => node_groups::drain_poll(context, now, node),
-        Event::AutoscalerIteration => cluster_autoscaler::iterate(context, now),
-        Event::AutoscalerRemoval(node) => cluster_autoscaler::removal_proceeds(context, now, node),
-        Event::AutoscalerDeletes(group) => cluster_autoscaler::batch_deletes(context, now, group),
         Event::TerminationsSent => terminations::send(context, now),
         Event::InterruptionNotice(node) => interruption::notice(context, now, node),
-        Event::Karpenter(timer) => karpenter::woken(context, now, timer),
-        Event::InterruptionMessage(node) => {
-            karpenter::tell(context, now, Input::Notice(node, Notice::SpotInterruption));
-        }
+        Event::NodeAutoscaler(event) => node_autoscaler::handle(context, now, event),
         Event::HandlerActs(node, noticed) => termination_handler::act(context, now, node, noticed),
         Event::InterruptionDue(node) => interruption::due(context, now, node),
         Event::FaultBegins(fault) => interruption::fault_begins(context, now, fault),

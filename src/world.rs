@@ -21,6 +21,7 @@ use std::ops::Deref;
 use crate::cluster::Cluster;
 use crate::domain::pod::PodDisruptionBudget;
 use crate::domain::{PodId, SimDuration, SimTime, WorkloadId};
+use crate::policy::karpenter::{Fact, Subject};
 use record::{Event, EventKind};
 
 /// One simulated cluster, and what happened to it. Whoever holds it reads the cluster through it.
@@ -65,6 +66,15 @@ impl World {
     /// The name of a pod.
     pub fn pod_name(&self, id: PodId) -> &str {
         &self.record.pods[id.index()].name
+    }
+
+    /// What Karpenter tells of something.
+    pub fn note_of(&mut self, subject: Subject, at: SimTime, fact: Fact, text: &str) {
+        match subject {
+            Subject::All => self.note(at, fact.into(), None, text),
+            Subject::Node(node) => self.note_node(node, at, fact.into(), text),
+            Subject::Pod(pod) => self.note_pod(pod, at, fact.into(), text),
+        }
     }
 
     /// What happened so far, for those who write it out.

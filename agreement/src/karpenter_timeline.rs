@@ -2,11 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use nodecast::actors::replay::{LaunchFault, LaunchFaultKind, NodeChange, PodChange, Replay, ReplayAction};
-use nodecast::actors::{Autoscaler, KarpenterSettings, Setup};
-use nodecast::catalog::Catalog;
+use crate::replay::{LaunchFault, LaunchFaultKind, NodeChange, PodChange, Replay, ReplayAction, Run};
 use nodecast::domain::pod::IntOrPercent;
-use nodecast::domain::volumes::Storage;
 use nodecast::domain::workload::{DaemonSet, ObjectName};
 use nodecast::domain::{
     FeatureGates, LabelSelector, PodSpec, Resources, SimDuration, SimTime, Symbol, Taint, TaintEffect, Versions,
@@ -14,8 +11,9 @@ use nodecast::domain::{
 };
 use nodecast::policy::disruption::ConditionStatus;
 use nodecast::policy::interruption::{InstanceState, Notice};
+use nodecast::policy::karpenter::{KarpenterSettings, Provider, Settings, Ties};
 use nodecast::scenario::manifests::{node_pool_from_json, pod_disruption_budget_from_json, pod_from_json};
-use nodecast::simulation::Simulation;
+
 use serde_json::Value;
 use std::sync::Arc;
 
@@ -71,12 +69,11 @@ const ACTIONS: [(&str, &[&str]); 16] = [
 pub fn run(paths: &[PathBuf], catalogs: Option<&Path>) -> Result<Tally, String> {
     let mut tally = Tally::default();
     let mut catalogs = Catalogs::new(catalogs);
-    let catalog = Catalog::embedded().map_err(|error| error.to_string())?;
     each_case(paths, |path, case| {
         let told = |problem: String| format!("{}: {problem}", path.display());
         let outcome = guarded(|| {
             let types = catalogs.find(path, case["catalog"].as_str().unwrap_or_default())?;
-            replay(case, types, catalog)
+            replay(case, types)
         });
         tally.count(case["name"].as_str().unwrap_or("?"), outcome.map_err(told));
     })?;
@@ -84,18 +81,17 @@ pub fn run(paths: &[PathBuf], catalogs: Option<&Path>) -> Result<Tally, String> 
 }
 
 /// Replays a case and compares what happens.
-fn replay(case: &Value, types: &Value, catalog: &Catalog) -> Result<(), String> {
+fn replay(case: &Value, types: &Value) -> Result<(), String> {
     check_fields(case)?;
-    let setup = setup(case, types, catalog)?;
-    let mut simulation = Simulation::new(&setup);
+    let mut run = Run::new(read(case, types)?);
     let mut steps = 0;
-    while simulation.step().is_some() {
+    while run.step() {
         steps += 1;
         if steps > MOST_STEPS {
             return Err("the replay does not come to an end".to_owned());
         }
     }
-    compare(simulation.context().world.record(), case)
+    compare(run.world().record(), case)
 }
 
 /// Fails on fields that nothing here reads.
@@ -123,17 +119,33 @@ fn instant(seconds: f64) -> SimTime {
     SimTime::ZERO + SimDuration::from_secs_f64(ZERO + seconds)
 }
 
-/// A case as a setup that replays it.
-pub fn setup(case: &Value, types: &Value, catalog: &Catalog) -> Result<Setup, String> {
+/// A case as it is replayed.
+pub fn read(case: &Value, types: &Value) -> Result<Replay, String> {
     let named = |error: nodecast::scenario::ScenarioError| error.to_string();
-    let region = catalog.region("us-east-1").map_err(|error| error.to_string())?;
     let model = &case["model"];
     let span = |key: &str| number_or(model, key, 0.0).map(SimDuration::from_secs_f64);
     let mut instance_types = read_catalog(types)?;
     change_offerings(case, &mut instance_types)?;
-    let replay = Replay {
+    let start = case["start"].as_str().unwrap_or_default();
+    let start: jiff::Timestamp = start.parse().map_err(|error| format!("start: {error}"))?;
+    let versions = Versions::default();
+    Ok(Replay {
+        settings: Settings {
+            release: versions.karpenter,
+            kubernetes: versions.kubernetes,
+            flags: flags(&case["options"])?,
+            node_classes: Vec::new(),
+            namespaces: Vec::new(),
+            reservations: false,
+            provider: Provider::Plain,
+            ties: Ties::ByName,
+            time: None,
+            epoch: start.as_second() - ZERO as i64,
+            begins: instant(BEGIN),
+        },
+        pools: list(case, "nodePools")?.iter().map(node_pool_from_json).collect::<Result<_, _>>().map_err(named)?,
+        end: instant(number_or(case, "durationSeconds", 0.0)?),
         instance_types,
-        begins: instant(BEGIN),
         launch: span("launchSeconds")?,
         register: span("registerSeconds")?,
         ready: span("readySeconds")?,
@@ -141,12 +153,12 @@ pub fn setup(case: &Value, types: &Value, catalog: &Catalog) -> Result<Setup, St
         instance_termination: span("instanceTerminationSeconds")?,
         faults: list(case, "launchFaults")?.iter().map(fault).collect::<Result<_, _>>()?,
         actions: actions(case)?,
-    };
-    let start = case["start"].as_str().unwrap_or_default();
-    let start: jiff::Timestamp = start.parse().map_err(|error| format!("start: {error}"))?;
-    let options = &case["options"];
+    })
+}
+
+fn flags(options: &Value) -> Result<KarpenterSettings, String> {
     let seconds = |key: &str, default: f64| number_or(options, key, default).map(SimDuration::from_secs_f64);
-    let settings = KarpenterSettings {
+    Ok(KarpenterSettings {
         batch_idle: seconds("batchIdleSeconds", 1.0)?,
         batch_max: seconds("batchMaxSeconds", 10.0)?,
         interruption_queue: false,
@@ -156,41 +168,6 @@ pub fn setup(case: &Value, types: &Value, catalog: &Catalog) -> Result<Setup, St
             node_repair: options["nodeRepair"] == true,
             static_capacity: options["staticCapacity"] == true,
         },
-    };
-    let pools = list(case, "nodePools")?.iter().map(node_pool_from_json).collect::<Result<_, _>>().map_err(named)?;
-    Ok(Setup {
-        storage: Storage::default(),
-        versions: Versions::default(),
-        price_list: Arc::clone(&region),
-        region,
-        zones: Vec::new(),
-        duration: SimDuration::from_secs_f64(ZERO + number_or(case, "durationSeconds", 0.0)?),
-        seed: 1,
-        autoscaler: Autoscaler::Karpenter(settings),
-        controller_time: nodecast::domain::ControllerTime::NONE,
-        scheduler: nodecast::policy::kube_scheduler::SchedulerConfig::default(),
-        termination_handler: None,
-        node_groups: Vec::new(),
-        node_pools: pools,
-        node_classes: Vec::new(),
-        namespaces: Vec::new(),
-        services: Vec::new(),
-        disruption_budgets: Vec::new(),
-        loads: Vec::new(),
-        timeline: Vec::new(),
-        pod_trace: None,
-        times: Default::default(),
-        images: Default::default(),
-        boot: None,
-        cloud: Arc::default(),
-        sample_interval: SimDuration::from_secs(60),
-        start: start - jiff::SignedDuration::from_secs(ZERO as i64),
-        prometheus: None,
-        queues: Vec::new(),
-        external_metrics: Vec::new(),
-        metrics_resolution: SimDuration::from_secs(15),
-        phases: Default::default(),
-        replay: Some(replay),
     })
 }
 

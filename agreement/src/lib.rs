@@ -14,4 +14,5 @@ pub mod keda;
 pub mod kube_scheduler;
 pub mod packing_suite;
 pub mod passes;
+pub mod replay;
 pub mod tally;

@@ -25,7 +25,8 @@ use rustc_hash::FxHashMap;
 pub(super) use removal::{batch_deletes, proceed as removal_proceeds};
 
 use super::context::Context;
-use super::event::{Event, class};
+use super::event::class;
+use super::node_autoscaler::Sight;
 use super::scheduler_loop;
 use super::setup::{Autoscaler, Setup};
 use crate::cluster::{NodePhase, Position};
@@ -140,6 +141,38 @@ fn flags<'s>(context: &Context<'s>) -> Option<&'s Arc<Flags>> {
     }
 }
 
+/// Something that happens to the Cluster Autoscaler.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum LoopEvent {
+    /// Its main loop runs once.
+    Iteration,
+    /// The time that an iteration took is over.
+    Concluded,
+    /// It goes on with the removal of a node.
+    Removal(NodeId),
+    /// It deletes the nodes of a group that it has gathered: the group's place in the setup.
+    Deletes(u32),
+}
+
+/// Lets one event happen.
+pub(super) fn handle(context: &mut Context<'_>, now: SimTime, event: LoopEvent) {
+    match event {
+        LoopEvent::Iteration => iterate(context, now),
+        LoopEvent::Concluded => concluded(context, now),
+        LoopEvent::Removal(node) => removal_proceeds(context, now, node),
+        LoopEvent::Deletes(group) => batch_deletes(context, now, group),
+    }
+}
+
+/// What it does not look up when its loop comes round.
+pub(super) fn observe(context: &mut Context<'_>, now: SimTime, sight: Sight) {
+    match sight {
+        Sight::PodUnschedulable(_) => pod_unschedulable(context, now),
+        Sight::NodeGone(node) => node_gone(context, node),
+        _ => {}
+    }
+}
+
 /// The program starts.
 pub(super) fn begin(context: &mut Context<'_>) {
     if context.cluster_autoscaler.program.is_some() {
@@ -152,7 +185,7 @@ pub(super) fn begin(context: &mut Context<'_>) {
 fn iterate_at(context: &mut Context<'_>, at: SimTime) {
     if context.cluster_autoscaler.due.is_none_or(|due| at < due) {
         context.cluster_autoscaler.due = Some(at);
-        context.queue.schedule(at, class::NODE_AUTOSCALER, Event::AutoscalerIteration);
+        context.queue.schedule(at, class::NODE_AUTOSCALER, LoopEvent::Iteration.into());
     }
 }
 
@@ -232,7 +265,7 @@ fn iterate_in_time(context: &mut Context<'_>, program: Box<ClusterAutoscaler>, n
             let changed = context.world.changed();
             context.cluster_autoscaler.thought = Some(Box::new(Thought { seen, began: now, changed, took }));
             context.cluster_autoscaler.program = Some(program);
-            context.queue.schedule_in(took, class::NODE_AUTOSCALER, Event::IterationConcluded);
+            context.queue.schedule_in(took, class::NODE_AUTOSCALER, LoopEvent::Concluded.into());
         }
         None => plan_next(context, program, now, took),
     }

@@ -13,11 +13,11 @@ use super::keda_loop::KedaLoop;
 use super::kubelet::Images;
 use super::load_loop::{LoadLoop, LoadsOfWorkloads};
 use super::metrics_server::MetricsServer;
+use super::node_autoscaler::NodeAutoscaler;
 use super::node_groups::{self, NodeGroups};
 use super::pod_trace::TraceLoop;
 use super::prometheus::{Prometheus, RequestCounters};
 use super::queue_loop::QueueLoop;
-use super::replay::ReplayState;
 use super::replica_loop::ReplicaLoop;
 use super::restarts::BackOffs;
 use super::scheduler_loop::SchedulerLoop;
@@ -30,14 +30,12 @@ use crate::cloud::billing::disks::Disk;
 use crate::cloud::{AutoScaling, BootTimes, Ec2, InstanceId, SimulatedAccount};
 use crate::cluster::Derived;
 use crate::control_plane::budgets::ProtectedByBudgets;
-use crate::domain::controller_time::CallRate;
 use crate::domain::hpa::HorizontalPodAutoscaler;
 use crate::domain::workload::ObjectName;
 use crate::domain::{KubernetesVersion, NodeId, SimDuration, SimTime, WorkloadId};
 use crate::engine::{EventQueue, Ordinals, Streams};
 use crate::load::{RequestModel, WorkQueue};
 use crate::policy::budgets::Protections;
-use crate::policy::controller_time::call_limit::CallLimit;
 use crate::scenario::definition::WorkloadTimes;
 use crate::world::World;
 use crate::world::controller_loops::LimitFacts;
@@ -89,9 +87,6 @@ pub struct Context<'s> {
     pub(super) protected: RefCell<Derived<ProtectedByBudgets>>,
     /// Which of them protect which pods.
     pub(super) protections: Protections,
-    /// The small models that take the place of EC2, kubelet, scheduler and workload controllers when a recorded case is
-    /// replayed.
-    pub(super) replay: Option<ReplayState>,
 }
 
 /// What has a jitter of its own.
@@ -161,7 +156,6 @@ impl<'s> Context<'s> {
             protected: RefCell::new(Derived::new(&world)),
             world,
             protections: Protections::default(),
-            replay: setup.replay.as_ref().map(|_| ReplayState::default()),
         }
     }
 
@@ -169,26 +163,14 @@ impl<'s> Context<'s> {
     pub fn client_limits(&self) -> Vec<LimitFacts> {
         let time = self.setup.controller_time;
         let manager = time.controller_manager.map(|time| self.controllers.limits(time.calls));
-        let client =
-            |limit: Option<&CallLimit>, rate: Option<CallRate>, name| LimitFacts::of(name, rate?, limit?.used());
-        let others = [
-            client(self.scheduler.call_limit(), time.scheduler.map(|time| time.calls), "kube-scheduler"),
-            client(self.karpenter.call_limit(), time.karpenter.map(|time| time.calls), "karpenter"),
-            client(
-                self.cluster_autoscaler.call_limit(),
-                time.cluster_autoscaler.map(|time| time.calls),
-                "cluster-autoscaler",
-            ),
-        ];
+        let scheduler = || LimitFacts::of("kube-scheduler", time.scheduler?.calls, self.scheduler.call_limit()?.used());
+        let others = [scheduler(), NodeAutoscaler::of(self.setup).call_limit(self)];
         manager.into_iter().flatten().chain(others.into_iter().flatten()).collect()
     }
 
     /// A small random span below `most` for something that recurs to one entity: real reactions and timers are never equally
-    /// long, which decides races. A replayed case has none.
+    /// long, which decides races.
     pub(super) fn jitter(&self, kind: Jitter, entity: u32, now: SimTime, most: SimDuration) -> SimDuration {
-        if self.replay.is_some() {
-            return SimDuration::ZERO;
-        }
         let draws = self.jitter.part(kind as u64).part(u64::from(entity));
         let drawn = draws.nth(now.as_micros().unsigned_abs());
         SimDuration::from_micros(((i128::from(drawn) * i128::from(most.as_micros())) >> 64) as i64)

@@ -4,14 +4,13 @@
 //! only the images of nodes follow.
 
 use super::context::Context;
-use super::karpenter;
+use super::node_autoscaler::{Sight, observe};
 use crate::domain::{KubernetesVersion, SimTime};
-use crate::policy::karpenter::Input;
 use crate::world::record::EventKind;
 
 /// The API server reports another release.
 pub(super) fn upgrade(context: &mut Context<'_>, now: SimTime, release: KubernetesVersion) {
     let before = std::mem::replace(&mut context.control_plane, release);
     context.world.note(now, EventKind::ControlPlaneUpgraded, None, format!("{before} to {release}"));
-    karpenter::tell(context, now, Input::ControlPlaneUpgraded);
+    observe(context, now, Sight::ControlPlaneUpgraded);
 }

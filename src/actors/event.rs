@@ -1,8 +1,8 @@
 //! Everything that can happen.
 
+use super::node_autoscaler::AutoscalerEvent;
 use super::volumes::AttachmentId;
 use crate::domain::{NodeId, PodId, WorkloadId};
-use crate::policy::karpenter::Timer;
 
 /// Something that happens at an instant: small and `Copy`, naming what it concerns by id.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -71,12 +71,6 @@ pub enum Event {
     PatienceOver(PodId),
     /// A terminated instance is gone.
     InstanceGone(NodeId),
-    /// A step of a replayed case: scheduler and workload controllers in one.
-    ReplayStep,
-    /// Something that happens from outside in a replayed case, by its place in the list.
-    ReplayAction(u32),
-    /// The node of a vanished instance is noticed not to answer.
-    ReplayUnknown(NodeId),
     /// An event of a pool's market begins to be felt: the pool by its number, the event by its place in time.
     PoolWarned(u32, u32),
     /// EC2 begins to reclaim from a pool.
@@ -91,18 +85,10 @@ pub enum Event {
     GroupStatusCheck(NodeId),
     /// Somebody other than Karpenter looks whether the node that he drains is empty: EKS, or the termination handler.
     GroupDrainPoll(NodeId),
-    /// The Cluster Autoscaler's main loop runs once.
-    AutoscalerIteration,
-    /// The Cluster Autoscaler goes on with the removal of a node.
-    AutoscalerRemoval(NodeId),
-    /// The Cluster Autoscaler deletes the nodes of a group that it has gathered: the group's place in the setup.
-    AutoscalerDeletes(u32),
     /// Instances that are to end are terminated by a call.
     TerminationsSent,
     /// EC2 gives notice to an instance.
     InterruptionNotice(NodeId),
-    /// Karpenter reads the notice from its queue.
-    InterruptionMessage(NodeId),
     /// AWS Node Termination Handler acts on what EC2 told a node's instance: a notice, or else a recommendation.
     HandlerActs(NodeId, bool),
     /// The time after a notice is over.
@@ -119,10 +105,8 @@ pub enum Event {
     DaemonDue(WorkloadId, NodeId),
     /// A call of kube-scheduler about a pod has its turn.
     SchedulerCall(PodId),
-    /// The time that an iteration of the Cluster Autoscaler took is over.
-    IterationConcluded,
-    /// A timer of Karpenter fires.
-    Karpenter(Timer),
+    /// Something happens to the node autoscaler.
+    NodeAutoscaler(AutoscalerEvent),
     /// EC2's status checks of an instance begin to fail.
     StatusCheckFails(NodeId),
     /// The application of a pod whose containers run already takes messages from now on.

@@ -3,9 +3,9 @@
 use super::context::Context;
 use super::kubelet;
 use crate::cluster::Pod;
-use crate::control_plane::budgets::{eviction_answer, selectors};
+use crate::control_plane::budgets::eviction_answer;
 use crate::domain::{PodId, SimDuration, SimTime};
-use crate::policy::budgets::{self, BudgetStatus, EvictionAnswer, Protectors};
+use crate::policy::budgets::{BudgetStatus, EvictionAnswer, Protectors, selectors};
 use crate::policy::kube_scheduler::BudgetState;
 
 /// Evicts the pod if its budgets allow it now; whether they did.
@@ -25,10 +25,7 @@ pub(super) fn evict_within(
     let state = context.world.pod(pod);
     let budgets = protectors(context, state);
     match eviction_answer(&context.world, &statuses(context), state, &budgets) {
-        EvictionAnswer::Evicted { uses_budget } => {
-            if let (true, Some(replay)) = (uses_budget, &mut context.replay) {
-                budgets.iter().for_each(|&budget| replay.use_budget(budget as usize));
-            }
+        EvictionAnswer::Evicted { .. } => {
             if context.world.pod(pod).is_active() {
                 kubelet::delete_within(context, now, pod, grace, true, reason);
             }
@@ -36,15 +33,6 @@ pub(super) fn evict_within(
         }
         EvictionAnswer::TooManyRequests | EvictionAnswer::SeveralBudgets => false,
     }
-}
-
-/// Whether the pod's budgets never let it go.
-pub(super) fn is_fully_blocked(context: &Context<'_>, pod: PodId) -> bool {
-    let pod = context.world.pod(pod);
-    budgets::is_fully_blocked(&protectors(context, pod), pod.is_ready(), |only| {
-        let only = &context.world.budgets()[only];
-        (only.rule.allows_nothing(), only.always_allow_unhealthy)
-    })
 }
 
 /// Positions of the budgets that protect the pod.
@@ -57,7 +45,7 @@ fn protectors(context: &Context<'_>, pod: &Pod) -> Protectors {
 
 /// Every budget with the disruptions that it allows now, for a scheduler that weighs whom to evict.
 pub(super) fn budget_states(context: &Context<'_>) -> Vec<BudgetState> {
-    let budgets = context.world.budgets().iter().zip(current_statuses(context));
+    let budgets = context.world.budgets().iter().zip(statuses(context));
     let state = budgets.map(|(budget, status)| BudgetState {
         namespace: budget.namespace,
         selector: budget.selector.clone(),
@@ -66,16 +54,8 @@ pub(super) fn budget_states(context: &Context<'_>) -> Vec<BudgetState> {
     state.collect()
 }
 
-/// The status of every budget: as it is now, or as the controller of a replayed case last wrote it.
-pub(super) fn statuses(context: &Context<'_>) -> Vec<BudgetStatus> {
-    match &context.replay {
-        Some(replay) => replay.budget_statuses(context.world.budgets().len()),
-        None => current_statuses(context),
-    }
-}
-
 /// The status of every budget as it is now.
-pub(super) fn current_statuses(context: &Context<'_>) -> Vec<BudgetStatus> {
+pub(super) fn statuses(context: &Context<'_>) -> Vec<BudgetStatus> {
     if context.world.budgets().is_empty() {
         return Vec::new();
     }

@@ -10,7 +10,8 @@ use rustc_hash::FxHashMap;
 
 use super::context::Context;
 use super::event::{Event, class};
-use super::{karpenter, kubelet, node_groups, node_life, scheduler_loop, termination_handler, zone_outage};
+use super::node_autoscaler::{Sight, observe};
+use super::{kubelet, node_groups, node_life, scheduler_loop, termination_handler, zone_outage};
 use crate::cloud::Pool;
 use crate::cloud::faults::{FaultKind, NOTICE, PoolSelector, Struck, Victims};
 use crate::cluster::NodePhase;
@@ -123,7 +124,7 @@ pub(super) fn notice(context: &mut Context<'_>, now: SimTime, node: NodeId) {
     }
     context.world.note_node(node, now, EventKind::InterruptionNotice, "EC2 takes the instance in 2 minutes");
     context.queue.schedule_in(NOTICE, class::CLOUD, Event::InterruptionDue(node));
-    karpenter::interruption_noticed(context, now, node);
+    observe(context, now, Sight::InterruptionNotice(node));
     node_groups::interruption_noticed(context, now, node);
     termination_handler::noticed(context, now, node);
 }

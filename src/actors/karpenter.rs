@@ -8,26 +8,37 @@ mod launches;
 mod outside;
 
 use super::context::Context;
-use super::event::{Event, class};
+use super::event::class;
+use super::node_autoscaler::Sight;
 use super::setup::{Autoscaler, KarpenterSettings, Setup};
-use super::{eviction, kubelet, names, node_life, replay, scheduler_loop};
+use super::{eviction, kubelet, names, node_life, scheduler_loop};
 use crate::cluster::NodeOrigin;
-use crate::domain::{CommandId, HourlyRate, NodeId, PodId, SimDuration, SimTime, Symbol, well_known};
+use crate::domain::{HourlyRate, NodeId, SimDuration, SimTime, Symbol, well_known};
 use crate::engine::{PriorityClass, TimerId};
 use crate::policy::controller_time::call_limit::CallLimit;
+use crate::policy::disruption::ConditionStatus;
 use crate::policy::instance_types::{
     InstanceType, KnownReservation, Offering, ProviderSettings, add_reservations, types_of_pools,
 };
+use crate::policy::interruption::Notice;
 use crate::policy::karpenter::{
-    Action, Busy, Fact, Input, Karpenter, NewClaim, ProposedCommand, Provider, Settings, Subject, Ties, Timer,
-    knows_reservations,
+    Action, Busy, Input, Karpenter, NewClaim, Provider, Settings, Ties, Timer, knows_reservations,
 };
-use crate::world::record::{ClaimFacts, CommandFacts, ControllerLoop, EventKind, ReplacementFacts};
+use crate::world::record::{ClaimFacts, CommandFacts, ControllerLoop};
 
 /// Time from the notice of an interruption to Karpenter reading it: median in seconds and spread; and the share of notices that
 /// get lost.
 const DELIVERY: (f64, f64) = (1.5, 0.7);
 const LOST: f64 = 0.001;
+
+/// Something that happens to Karpenter.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum KarpenterEvent {
+    /// One of its timers fires.
+    Timer(Timer),
+    /// It reads the notice of a node's interruption from its queue.
+    InterruptionMessage(NodeId),
+}
 
 /// The machine and what its driver has to remember; nothing where another autoscaler runs.
 #[derive(Debug, Default)]
@@ -62,7 +73,6 @@ impl Driver {
 }
 
 fn settings(setup: &Setup, flags: KarpenterSettings) -> Settings {
-    let replayed = setup.replay.as_ref();
     Settings {
         release: setup.versions.karpenter,
         kubernetes: setup.versions.kubernetes,
@@ -70,19 +80,16 @@ fn settings(setup: &Setup, flags: KarpenterSettings) -> Settings {
         node_classes: setup.node_classes.clone(),
         namespaces: setup.namespaces.clone(),
         reservations: !setup.cloud.reservations.is_empty(),
-        provider: if replayed.is_some() { Provider::Plain } else { Provider::Aws },
-        ties: if replayed.is_some() { Ties::ByName } else { Ties::Seeded(setup.seed) },
-        time: setup.controller_time.karpenter.filter(|_| replayed.is_none()),
+        provider: Provider::Aws,
+        ties: Ties::Seeded(setup.seed),
+        time: setup.controller_time.karpenter,
         epoch: setup.start.as_second(),
-        begins: replayed.map_or(SimTime::ZERO, |replay| replay.begins),
+        begins: SimTime::ZERO,
     }
 }
 
 /// The instance types of each NodePool, with an offering for each reservation that its class selects.
 fn instance_types(setup: &Setup) -> Vec<Vec<InstanceType>> {
-    if let Some(replay) = &setup.replay {
-        return vec![replay.instance_types.clone(); setup.node_pools.len()];
-    }
     let provider = ProviderSettings::of(setup.versions.karpenter);
     let mut types = types_of_pools(&setup.price_list, &setup.region, &setup.node_classes, &setup.node_pools, provider);
     if knows_reservations(setup.versions.karpenter) {
@@ -147,9 +154,6 @@ fn with_machine<R>(
 
 /// The price that Karpenter reads: On-Demand as its release has it listed, where it is to be had at all.
 fn price(context: &mut Context<'_>, as_of: SimTime, name: Symbol, offering: &Offering) -> Option<HourlyRate> {
-    if let Some(replay) = &context.setup.replay {
-        return replay.price(name, offering);
-    }
     let pool = crate::cloud::Pool { instance_type: name, zone: offering.zone, capacity_type: offering.capacity_type };
     let (rate, _) = context.ec2.market().price(pool, as_of)?;
     if offering.capacity_type != well_known::ON_DEMAND {
@@ -165,7 +169,7 @@ fn carry_out(context: &mut Context<'_>, now: SimTime, action: Action) {
         Action::CreateClaim(claim) => create_claim(context, now, *claim),
         Action::Launch { claim, begins, called } => launches::begin(context, claim, begins, called),
         Action::CreateFleet(node, call) => launches::create_fleet(context, now, node, &call),
-        Action::Create(node, request) => replay::answer_launch(context, now, node, &request),
+        Action::Create(..) => unreachable!("the provider of a simulation is AWS"),
         Action::Launched(node, launched) => launches::launched(context, now, node, *launched),
         Action::FailLaunch(node, reason) => context.world.fail_launch(node, now, &reason),
         Action::DropClaim(node) => context.world.drop_claim(node, now),
@@ -197,13 +201,17 @@ fn carry_out(context: &mut Context<'_>, now: SimTime, action: Action) {
             }
             node_life::remove(context, now, node);
         }
-        Action::Propose(id, command) => propose(context, now, id, *command),
+        Action::Propose(id, command) => {
+            let facts = CommandFacts::proposed(*command, now, context.setup.region.currency);
+            let recorded = context.world.propose_command(facts, now);
+            assert_eq!(recorded, id, "nobody else proposes commands");
+        }
         Action::Start(id, nodes) => context.world.start_command(id, &nodes, now),
         Action::Replaced(id, claims) => context.world.note_replacements(id, &claims),
         Action::Reject(id, why) => context.world.reject_command(id, now, &why),
         Action::Fail(id, why) => context.world.fail_command(id, now, &why),
         Action::Finish(id) => context.world.finish_command(id, now),
-        Action::Note(subject, fact, text) => note(context, now, subject, fact, text),
+        Action::Note(subject, fact, text) => context.world.note_of(subject, now, fact, &text),
         Action::Met(obstacles) => context.world.note_obstacles(obstacles),
         Action::Takes { what, took, cut } => {
             let own = match what {
@@ -217,7 +225,7 @@ fn carry_out(context: &mut Context<'_>, now: SimTime, action: Action) {
 
 /// Puts a timer on the queue; that of the batching window takes the place of the one before.
 fn wake(context: &mut Context<'_>, at: SimTime, timer: Timer) {
-    let set = context.queue.schedule(at, class_of(timer), Event::Karpenter(timer));
+    let set = context.queue.schedule(at, class_of(timer), KarpenterEvent::Timer(timer).into());
     if timer == Timer::BatchClosed
         && let Some(before) = context.karpenter.window.replace(set)
     {
@@ -233,12 +241,41 @@ const fn class_of(timer: Timer) -> PriorityClass {
     }
 }
 
-/// A timer fires.
-pub(super) fn woken(context: &mut Context<'_>, now: SimTime, timer: Timer) {
-    if timer == Timer::BatchClosed {
-        context.karpenter.window = None;
+/// Lets one event happen.
+pub(super) fn handle(context: &mut Context<'_>, now: SimTime, event: KarpenterEvent) {
+    match event {
+        KarpenterEvent::Timer(timer) => {
+            if timer == Timer::BatchClosed {
+                context.karpenter.window = None;
+            }
+            tell(context, now, Input::Wake(timer));
+        }
+        KarpenterEvent::InterruptionMessage(node) => {
+            tell(context, now, Input::Notice(node, Notice::SpotInterruption));
+        }
     }
-    tell(context, now, Input::Wake(timer));
+}
+
+/// Tells the machine what is seen of the cluster.
+pub(super) fn observe(context: &mut Context<'_>, now: SimTime, sight: Sight) {
+    let ready = |node, status| Input::ConditionChanged(node, well_known::READY, status);
+    let input = match sight {
+        Sight::PodUnschedulable(pod) => Input::PodUnschedulable(pod),
+        Sight::PodBound(pod, node) => Input::PodBound(pod, node),
+        Sight::PodTerminating(pod, node) => Input::PodTerminating(pod, node),
+        Sight::PodGone(Some(node)) => Input::PodGone(node),
+        Sight::PodGone(None) => Input::Changed,
+        Sight::NodeRegistered(node, instance_type) => Input::NodeRegistered(node, instance_type),
+        Sight::NodeUsable(node) => Input::NodeMayBeInitialized(node),
+        Sight::NodeLost(node) => ready(node, ConditionStatus::Unknown),
+        Sight::NodeRegained(node) => ready(node, ConditionStatus::True),
+        Sight::NodeGone(node) => Input::NodeGone(node),
+        Sight::StatusCheckFails(node) => Input::StatusChecked(node, true),
+        Sight::ControlPlaneUpgraded => Input::ControlPlaneUpgraded,
+        // That comes as a message, later.
+        Sight::InterruptionNotice(node) => return send_notice(context, now, node),
+    };
+    tell(context, now, input);
 }
 
 fn create_claim(context: &mut Context<'_>, now: SimTime, claim: NewClaim) {
@@ -249,61 +286,6 @@ fn create_claim(context: &mut Context<'_>, now: SimTime, claim: NewClaim) {
     tell(context, now, Input::ClaimCreated(id));
 }
 
-fn propose(context: &mut Context<'_>, now: SimTime, id: CommandId, command: ProposedCommand) {
-    let currency = context.setup.region.currency;
-    let replacements = command.replacements.into_iter().map(|node| ReplacementFacts {
-        node_pool: node.node_pool,
-        types: node.types,
-        capacity_types: node.capacity_types,
-        cheapest: node.cheapest,
-        currency,
-    });
-    let facts = CommandFacts {
-        reason: command.reason,
-        method: command.method,
-        proposed: command.waits.then_some(now),
-        candidates: command.nodes,
-        replacements: replacements.collect(),
-        started: None,
-        nodes: Vec::new(),
-        made: Vec::new(),
-        rejected: None,
-        succeeded: None,
-        failed: None,
-    };
-    let recorded = context.world.propose_command(facts, now);
-    assert_eq!(recorded, id, "nobody else proposes commands");
-}
-
-fn note(context: &mut Context<'_>, now: SimTime, subject: Subject, fact: Fact, text: String) {
-    let kind = match fact {
-        Fact::ClaimsComputed => EventKind::ClaimsComputed,
-        Fact::LaunchRequested => EventKind::LaunchRequested,
-        Fact::SpotFallback => EventKind::SpotFallback,
-        Fact::CallThrottled => EventKind::CallThrottled,
-        Fact::CallFailed => EventKind::CallFailed,
-        Fact::LaunchFailed => EventKind::LaunchFailed,
-        Fact::PodNotPlaced => EventKind::PodNotPlaced,
-        Fact::NodeTainted => EventKind::NodeTainted,
-        Fact::NodeUntainted => EventKind::NodeUntainted,
-        Fact::NodeDrifted => EventKind::NodeDrifted,
-        Fact::NodeEmpty => EventKind::NodeEmpty,
-        Fact::NodeInUse => EventKind::NodeInUse,
-        Fact::AwaitingVolumeDetachment => EventKind::AwaitingVolumeDetachment,
-    };
-    match subject {
-        Subject::All => context.world.note(now, kind, None, text),
-        Subject::Node(node) => context.world.note_node(node, now, kind, &text),
-        Subject::Pod(pod) => context.world.note_pod(pod, now, kind, &text),
-    }
-}
-
-/// A pod on a node has begun to terminate.
-pub(super) fn pod_terminating(context: &mut Context<'_>, now: SimTime, pod: PodId, node: NodeId) {
-    scheduler_loop::pod_terminating(context, pod);
-    tell(context, now, Input::PodTerminating(pod, node));
-}
-
 /// The instance of a node no longer exists; whether Karpenter will notice that by itself.
 pub(super) fn instance_gone(context: &mut Context<'_>, now: SimTime, node: NodeId) -> bool {
     tell(context, now, Input::InstanceGone(node));
@@ -311,8 +293,9 @@ pub(super) fn instance_gone(context: &mut Context<'_>, now: SimTime, node: NodeI
 }
 
 /// EC2 has given notice: the message is on its way to Karpenter's queue.
-pub(super) fn interruption_noticed(context: &mut Context<'_>, now: SimTime, node: NodeId) {
-    if !is_managed(context, node) || !context.karpenter.machine().is_some_and(Karpenter::reads_notices) {
+fn send_notice(context: &mut Context<'_>, now: SimTime, node: NodeId) {
+    let managed = matches!(context.world.node(node).origin, NodeOrigin::NodePool(_));
+    if !managed || !context.karpenter.machine().is_some_and(Karpenter::reads_notices) {
         return;
     }
     let Some(machine) = context.machine(node) else { return };
@@ -323,10 +306,5 @@ pub(super) fn interruption_noticed(context: &mut Context<'_>, now: SimTime, node
         return;
     }
     let delay = SimDuration::from_secs_f64(stream.lognormal(DELIVERY.0, DELIVERY.1));
-    context.queue.schedule(now + delay, class::NODE_AUTOSCALER, Event::InterruptionMessage(node));
-}
-
-/// Whether Karpenter launched the node.
-pub(super) fn is_managed(context: &Context<'_>, node: NodeId) -> bool {
-    matches!(context.world.node(node).origin, NodeOrigin::NodePool(_))
+    context.queue.schedule(now + delay, class::NODE_AUTOSCALER, KarpenterEvent::InterruptionMessage(node).into());
 }

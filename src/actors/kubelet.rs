@@ -11,14 +11,13 @@ use rustc_hash::FxHashMap;
 
 use super::context::Context;
 use super::event::{Event, class};
+use super::node_autoscaler::{Sight, observe};
 use super::workload_controllers::daemon_sets;
 use super::{
-    cpu_shares, karpenter, load_loop, metrics_server, pod_trace, probes, queue_loop, replay, scheduler_loop, volumes,
-    workload_controllers,
+    cpu_shares, load_loop, metrics_server, pod_trace, probes, queue_loop, scheduler_loop, volumes, workload_controllers,
 };
 use crate::cluster::{NodePhase, PodPhase};
 use crate::domain::{NodeId, PodId, SimDuration, SimTime, Symbol};
-use crate::policy::karpenter::Input;
 use crate::scenario::definition::ImageSettings;
 use crate::world::record::EventKind;
 
@@ -177,13 +176,14 @@ pub(super) fn delete_within(
             scheduler_loop::forget(context, pod);
             volumes::pod_gone(context, now, pod, false);
             remove(context, now, pod);
-            karpenter::tell(context, now, Input::Changed);
+            observe(context, now, Sight::PodGone(None));
         }
         Some(node) => {
-            let stops_in = replay::stops_in(context, pod, grace).unwrap_or_else(|| stop_time(context, pod, grace));
+            let stops_in = stop_time(context, pod, grace);
             context.queue.schedule_in(stops_in, class::MACHINES, Event::PodStopped(pod));
             if !again {
-                karpenter::pod_terminating(context, now, pod, node);
+                scheduler_loop::pod_terminating(context, pod);
+                observe(context, now, Sight::PodTerminating(pod, node));
             }
         }
     }
@@ -211,7 +211,7 @@ pub(super) fn stopped(context: &mut Context<'_>, now: SimTime, pod: PodId) {
     scheduler_loop::pod_removed(context, now, pod, node);
     daemon_sets::pod_gone(context, pod);
     if let Some(node) = node {
-        karpenter::tell(context, now, Input::PodGone(node));
+        observe(context, now, Sight::PodGone(Some(node)));
     }
     workload_controllers::wake(context, workload);
 }

@@ -1,7 +1,5 @@
 //! The random names of NodeClaims and nodes. Karpenter fills nodes in order of their names, so that what the API server draws
 //! decides where pods go. Reports call a node by its pool and a number.
-//!
-//! In a replayed case names are as recorded.
 
 use super::context::Context;
 use crate::cluster::DrawnNames;
@@ -26,9 +24,6 @@ pub(super) fn of_claim(context: &Context<'_>, pool: Symbol, number: u32) -> Opti
 
 /// The name of the `number`-th node of a pool or group, which is that of its address: in the subnets of a VPC of 65,536.
 pub(super) fn of_node(context: &Context<'_>, owner: Symbol, number: u32) -> Option<DrawnNames> {
-    if context.replay.is_some() {
-        return None;
-    }
     let [one, two, ..] = context.streams.nth("node-name", owner.as_str(), u64::from(number)).word().to_le_bytes();
     let node: Box<str> = format!("ip-10-0-{one}-{two}.{}.compute.internal", context.setup.region.name).into();
     Some(DrawnNames { claim: node.clone(), node })

@@ -2,11 +2,9 @@
 
 use super::context::{Context, Machine};
 use super::event::{Event, class};
+use super::node_autoscaler::{Sight, instance_gone, observe};
 use super::workload_controllers::daemon_sets;
-use super::{
-    cluster_autoscaler, karpenter, kubelet, metrics_server, node_groups, replay, scheduler_loop, terminations, volumes,
-    zone_outage,
-};
+use super::{kubelet, metrics_server, node_groups, scheduler_loop, terminations, volumes, zone_outage};
 use crate::cloud::{BootFate, Pool};
 use crate::cluster::NodePhase;
 use crate::domain::node_pool::KubeletConfig;
@@ -15,7 +13,6 @@ use crate::domain::{
     HourlyRate, Labels, NodeClass, NodeId, Resources, SimDuration, SimTime, Symbol, Taint, well_known,
 };
 use crate::policy::instance_types::{RealNode, kubelet_of, real_node};
-use crate::policy::karpenter::Input;
 use crate::world::node_operations::LaunchFacts;
 use crate::world::record::NodeOrigin;
 
@@ -97,9 +94,6 @@ pub(super) fn running(context: &mut Context<'_>, now: SimTime, node: NodeId) {
 
 /// The kubelet registers the node, which is not Ready yet.
 pub(super) fn registered(context: &mut Context<'_>, now: SimTime, node: NodeId) {
-    if replay::registered(context, now, node) {
-        return;
-    }
     let Some(machine) = context.machine(node) else { return };
     let state = context.world.node(node);
     if state.phase != NodePhase::Launched {
@@ -117,7 +111,7 @@ pub(super) fn registered(context: &mut Context<'_>, now: SimTime, node: NodeId) 
     scheduler_loop::node_changed(context, now, node);
     metrics_server::node_registered(context, node);
     daemon_sets::node_registered(context, now, node);
-    karpenter::tell(context, now, Input::NodeRegistered(node, instance_type));
+    observe(context, now, Sight::NodeRegistered(node, instance_type));
     let ready_in = machine.boot.ready - machine.boot.registered;
     context.queue.schedule_in(ready_in, class::MACHINES, Event::NodeReady(node));
 }
@@ -132,8 +126,8 @@ pub(super) fn ready(context: &mut Context<'_>, now: SimTime, node: NodeId) {
     scheduler_loop::node_changed(context, now, node);
     node_groups::node_ready(context, now, node);
     if context.world.node(node).startup_taints.is_empty() {
-        karpenter::tell(context, now, Input::NodeMayBeInitialized(node));
-    } else if context.replay.is_none() {
+        observe(context, now, Sight::NodeUsable(node));
+    } else {
         context.queue.schedule_in(STARTUP_TAINTS, class::MACHINES, Event::StartupTaintsRemoved(node));
     }
 }
@@ -148,15 +142,12 @@ pub(super) fn startup_taints_removed(context: &mut Context<'_>, now: SimTime, no
         context.world.untaint_node(node, key);
     }
     scheduler_loop::node_changed(context, now, node);
-    karpenter::tell(context, now, Input::NodeMayBeInitialized(node));
+    observe(context, now, Sight::NodeUsable(node));
 }
 
 /// The instance's termination is asked for.
 pub(super) fn terminate(context: &mut Context<'_>, now: SimTime, node: NodeId) {
-    if let Some(gone_in) = replay::terminates_in(context) {
-        context.world.terminate_instance(node, now);
-        goes(context, now, node, gone_in);
-    } else if context.machine(node).is_some() {
+    if context.machine(node).is_some() {
         terminations::request(context, now, node);
     }
 }
@@ -175,7 +166,7 @@ pub(super) fn gone(context: &mut Context<'_>, now: SimTime, node: NodeId) {
             kubelet::lost(context, now, pod);
         }
     }
-    if !karpenter::instance_gone(context, now, node) {
+    if !instance_gone(context, now, node) {
         remove(context, now, node);
     }
 }
@@ -186,8 +177,7 @@ pub(super) fn remove(context: &mut Context<'_>, now: SimTime, node: NodeId) {
     scheduler_loop::node_removed(context, node);
     volumes::node_gone(context, node);
     context.world.remove_node(node, now);
-    cluster_autoscaler::node_gone(context, node);
-    karpenter::tell(context, now, Input::NodeGone(node));
+    observe(context, now, Sight::NodeGone(node));
 }
 
 /// What the kubelet of the node reports: by the node class of its NodePool, or by its node group.

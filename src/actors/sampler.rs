@@ -2,6 +2,7 @@
 
 use super::context::Context;
 use super::event::{Event, class};
+use super::node_autoscaler::NodeAutoscaler;
 use crate::cluster::NodePhase;
 use crate::domain::{SimTime, WorkloadId, well_known};
 use crate::world::record::{Sample, WorkloadKind, WorkloadSample};
@@ -24,13 +25,14 @@ pub(super) fn take(context: &mut Context<'_>, now: SimTime) -> Sample {
         load.model.advance(now);
     }
     let counts = context.world.counts();
+    let gauges = NodeAutoscaler::of(context.setup).gauges(context);
     let mut sample = Sample {
         at: now,
         pods_pending: counts.pending,
         pods_starting: counts.starting,
         pods_ready: counts.ready,
-        nodes_eligible: context.karpenter.eligible(),
-        nodes_unneeded: context.cluster_autoscaler.unneeded(),
+        nodes_eligible: gauges.eligible,
+        nodes_unneeded: gauges.unneeded,
         ..Sample::default()
     };
     for id in context.world.live_nodes().to_vec() {

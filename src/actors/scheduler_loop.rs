@@ -15,13 +15,13 @@ pub(super) use calls::call_has_its_turn;
 use super::context::Context;
 use super::drift::until_beat;
 use super::event::{Event, class};
+use super::node_autoscaler::{Sight, observe};
 use super::setup::Setup;
-use super::{cluster_autoscaler, eviction, karpenter, kubelet, replay, volumes};
+use super::{eviction, kubelet, volumes};
 use crate::cluster::{NodePhase, PodPhase};
 use crate::domain::{KubernetesVersion, NodeId, PodId, SimDuration, SimTime, WorkloadId, well_known};
 use crate::engine::{Streams, TimerId};
 use crate::policy::controller_time::call_limit::CallLimit;
-use crate::policy::karpenter::Input;
 use crate::policy::kube_scheduler::events::{ClusterEvent, may_help};
 use crate::policy::kube_scheduler::queue::{
     BACKOFF_FLUSH_PERIOD, QueueOrder, UNSCHEDULABLE_FLUSH_PERIOD, UNSCHEDULABLE_TIMEOUT, backoff_expiry,
@@ -158,13 +158,12 @@ impl SchedulerLoop {
 /// Pods that the scheduler has declared unschedulable, in order of creation.
 pub(super) fn unschedulable_pods<'a>(context: &'a Context<'_>) -> impl Iterator<Item = PodId> + 'a {
     // Pods that wait again after an event still carry the condition, so the world is asked, not the queue.
-    let replayed = replay::waiting_pods(context);
     let parked = context.scheduler.waiting.keys().copied();
     let queued = context.scheduler.active.iter().map(|order| order.pod);
     let scheduler = &context.scheduler;
     let backing_off = scheduler.backing_off.values().chain(scheduler.after_errors.values());
     let backing_off = backing_off.flatten().map(|order| order.pod);
-    let all: BTreeSet<PodId> = parked.chain(queued).chain(backing_off).chain(replayed).collect();
+    let all: BTreeSet<PodId> = parked.chain(queued).chain(backing_off).collect();
     // A pod that has evicted others waits for their room, not for a node.
     let waits = |pod: PodId| context.scheduler.view.nominated_node(pod).is_none();
     all.into_iter().filter(move |&pod| context.world.pod(pod).unschedulable && waits(pod))
@@ -177,9 +176,6 @@ pub(super) fn nominated_node(context: &Context<'_>, pod: PodId) -> Option<NodeId
 
 /// A pod has been created: it is queued.
 pub(super) fn pod_created(context: &mut Context<'_>, now: SimTime, pod: PodId) {
-    if replay::changed(context) {
-        return;
-    }
     volumes::pod_created(context, pod);
     let shape = shape_of(context, pod);
     let priority = context.world.pod(pod).spec.priority;
@@ -211,9 +207,6 @@ fn shape_of(context: &mut Context<'_>, pod: PodId) -> ShapeId {
 
 /// A pod is gone before it had a node.
 pub(super) fn forget(context: &mut Context<'_>, pod: PodId) {
-    if replay::changed(context) {
-        return;
-    }
     calls::forget(context, pod);
     let scheduler = &mut context.scheduler;
     scheduler.view.clear_nomination(pod);
@@ -283,7 +276,7 @@ fn attempt(context: &mut Context<'_>, now: SimTime, pod: PodId) {
             let told = calls::tell(context, now, pod, why);
             let first = told.is_some_and(|why| mark_unschedulable(context, now, pod, why));
             if !preempt(context, now, &pending) && first {
-                tell_autoscalers(context, now, pod);
+                observe(context, now, Sight::PodUnschedulable(pod));
             }
         }
     }
@@ -331,7 +324,7 @@ fn conclude_binding(context: &mut Context<'_>, now: SimTime, pod: PodId, node: N
     context.world.bind_pod(pod, node, now);
     volumes::pod_bound(context, now, pod, node);
     kubelet::take_up(context, now, pod);
-    karpenter::tell(context, now, Input::PodBound(pod, node));
+    observe(context, now, Sight::PodBound(pod, node));
     notify(context, now, ClusterEvent::PodPlaced(known.shape));
 }
 
@@ -340,7 +333,7 @@ fn conclude_condition(context: &mut Context<'_>, now: SimTime, pod: PodId, why: 
     let state = context.world.pod(pod);
     let waits = state.phase == PodPhase::Pending && state.is_active();
     if waits && mark_unschedulable(context, now, pod, why) && nominated_node(context, pod).is_none() {
-        tell_autoscalers(context, now, pod);
+        observe(context, now, Sight::PodUnschedulable(pod));
     }
 }
 
@@ -350,11 +343,6 @@ fn mark_unschedulable(context: &mut Context<'_>, now: SimTime, pod: PodId, why: 
     let version = context.setup.scheduler.version;
     context.world.mark_unschedulable(pod, now, || message(&mut context.scheduler.last_message, why, version));
     first
-}
-
-fn tell_autoscalers(context: &mut Context<'_>, now: SimTime, pod: PodId) {
-    karpenter::tell(context, now, Input::PodUnschedulable(pod));
-    cluster_autoscaler::pod_unschedulable(context, now);
 }
 
 /// What is said of a pod that no node takes, given what was last said of one.
@@ -413,9 +401,6 @@ pub(super) fn flush(context: &mut Context<'_>, now: SimTime) {
 
 /// A node has come to be or has changed: pods that it may help are tried again.
 pub(super) fn node_changed(context: &mut Context<'_>, now: SimTime, node: NodeId) {
-    if replay::changed(context) {
-        return;
-    }
     let state = context.world.node(node);
     let entry = SchedulerNode {
         name: Arc::from(state.name.as_str()),
@@ -433,25 +418,16 @@ pub(super) fn node_changed(context: &mut Context<'_>, now: SimTime, node: NodeId
 
 /// A node is gone.
 pub(super) fn node_removed(context: &mut Context<'_>, node: NodeId) {
-    if replay::changed(context) {
-        return;
-    }
     context.scheduler.view.remove_node(node);
 }
 
 /// A placed pod is being deleted: it no longer counts for spreads.
 pub(super) fn pod_terminating(context: &mut Context<'_>, pod: PodId) {
-    if replay::changed(context) {
-        return;
-    }
     context.scheduler.view.mark_terminating(pod);
 }
 
 /// A placed pod is gone.
 pub(super) fn pod_removed(context: &mut Context<'_>, now: SimTime, pod: PodId, node: Option<NodeId>) {
-    if replay::changed(context) {
-        return;
-    }
     context.scheduler.view.forget_pod(pod);
     if let (Some(_), Some(known)) = (node, context.scheduler.known(pod)) {
         notify(context, now, ClusterEvent::PodGone(known.shape));

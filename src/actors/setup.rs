@@ -147,8 +147,6 @@ pub struct Setup {
     pub cloud: Arc<CloudSettings>,
     /// Time between samples for the report.
     pub sample_interval: SimDuration,
-    /// A recorded case of Karpenter's controllers to replay, with the small models that it was recorded with.
-    pub replay: Option<super::replay::Replay>,
 }
 
 impl Setup {

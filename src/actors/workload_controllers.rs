@@ -18,7 +18,7 @@ use rustc_hash::FxHashMap;
 use super::context::{Context, Jitter};
 use super::event::{Event, class};
 use super::setup::Setup;
-use super::{job_loop, kubelet, pod_trace, replay, scheduler_loop};
+use super::{job_loop, kubelet, pod_trace, scheduler_loop};
 use crate::cluster::NewWorkload;
 use crate::cluster::PodPhase;
 use crate::domain::controller_time::{CallRate, ControllerManagerTime};
@@ -128,9 +128,6 @@ fn owned_template(template: &PodSpec, owner: OwnerKind) -> PodSpec {
 
 /// Has a workload's controller look at it shortly.
 pub(super) fn wake(context: &mut Context<'_>, workload: WorkloadId) {
-    if replay::changed(context) {
-        return;
-    }
     wake_after(context, workload, SimDuration::ZERO);
 }
 
@@ -140,12 +137,9 @@ fn wake_after(context: &mut Context<'_>, workload: WorkloadId, wait: SimDuration
     context.queue.schedule_in(wait + reaction, class::CONTROLLERS, Event::Reconcile(workload));
 }
 
-/// How long a controller takes to answer a change that happens now; as long as ever in a replayed case. Workloads that change at
+/// How long a controller takes to answer a change that happens now. Workloads that change at
 /// one instant are answered in that order.
 fn reaction(context: &Context<'_>) -> SimDuration {
-    if context.replay.is_some() {
-        return REACTION;
-    }
     let half = SimDuration::from_micros(REACTION.as_micros() / 2);
     half + context.jitter(Jitter::Reaction, 0, context.queue.now(), REACTION)
 }
@@ -244,7 +238,7 @@ fn victim_view(context: &Context<'_>, on_node: &FxHashMap<NodeId, u32>, pod: Pod
     }
 }
 
-/// A number that stands for the pod's random UID; a replayed case has them in the order of creation.
+/// A number that stands for the pod's random UID.
 pub(super) fn pod_uid(context: &Context<'_>, pod: PodId) -> u64 {
-    if context.replay.is_some() { u64::from(pod.0) } else { context.pod_uids.nth(u64::from(pod.0)) }
+    context.pod_uids.nth(u64::from(pod.0))
 }

@@ -15,12 +15,11 @@ use std::collections::BTreeMap;
 
 use super::context::Context;
 use super::event::{Event, class};
-use super::{karpenter, kubelet, node_groups, scheduler_loop};
+use super::node_autoscaler::{Sight, observe};
+use super::{kubelet, node_groups, scheduler_loop};
 use crate::cluster::{NodePhase, PodPhase};
 use crate::domain::taints::TaintEffect;
 use crate::domain::{KubernetesVersion, NodeId, PodId, SimDuration, SimTime, Symbol, Taint, well_known};
-use crate::policy::disruption::ConditionStatus;
-use crate::policy::karpenter::Input;
 
 /// How long an unrenewed lease is taken for a hiccup (`--node-monitor-grace-period`), by release.
 fn grace(version: KubernetesVersion) -> SimDuration {
@@ -85,7 +84,7 @@ pub(super) fn hardware_fails(context: &mut Context<'_>, now: SimTime, node: Node
 /// EC2's status checks of a machine fail from now on, if it is still there: Karpenter asks for that.
 pub(super) fn status_check_fails(context: &mut Context<'_>, now: SimTime, node: NodeId) {
     if is_dark(context, node) {
-        karpenter::tell(context, now, Input::StatusChecked(node, true));
+        observe(context, now, Sight::StatusCheckFails(node));
     }
 }
 
@@ -128,7 +127,7 @@ pub(super) fn unreachable(context: &mut Context<'_>, now: SimTime, node: NodeId)
         return;
     }
     context.world.lose_node(node, now);
-    karpenter::tell(context, now, Input::ConditionChanged(node, well_known::READY, ConditionStatus::Unknown));
+    observe(context, now, Sight::NodeLost(node));
     for effect in [TaintEffect::NoSchedule, TaintEffect::NoExecute] {
         context.world.taint_node(node, Taint::new(well_known::TAINT_UNREACHABLE, effect));
     }
@@ -170,7 +169,7 @@ pub(super) fn ends(context: &mut Context<'_>, now: SimTime, zone: Symbol) {
         if context.world.node(node).phase == NodePhase::Registered {
             context.world.untaint_node(node, well_known::TAINT_UNREACHABLE);
             context.world.regain_node(node, now);
-            karpenter::tell(context, now, Input::ConditionChanged(node, well_known::READY, ConditionStatus::True));
+            observe(context, now, Sight::NodeRegained(node));
             scheduler_loop::node_changed(context, now, node);
         }
         for pod in dark.cut_off {

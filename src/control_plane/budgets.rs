@@ -7,10 +7,10 @@
 
 use crate::cluster::{Change, Cluster, Follow, Pod, PodPhase, WorkloadKind};
 use crate::domain::pod::PodPhase as ReportedPhase;
-use crate::domain::{LabelSelector, PodId, Symbol, WorkloadId};
+use crate::domain::{PodId, WorkloadId};
 use crate::policy::budgets::{
     BudgetStatus, EvictionAnswer, EvictionBudget, EvictionView, ProtectedPods, Protectors, budget_status, eviction,
-    protectors,
+    protectors, selectors,
 };
 
 /// What each budget protects: the pods of every workload whose template it selects, and those without a controller that it
@@ -127,11 +127,6 @@ impl ProtectedByBudgets {
             total.healthy += times * i64::from(healthy);
         }
     }
-}
-
-/// Namespace and selector of every budget, by which [`policy::budgets`](crate::policy::budgets) finds those that protect a pod.
-pub fn selectors(cluster: &Cluster) -> impl Iterator<Item = (Symbol, Option<&LabelSelector>)> {
-    cluster.budgets().iter().map(|budget| (budget.namespace, budget.selector.as_ref()))
 }
 
 /// What the API server answers to an eviction of `pod`, whose budgets, by position, have these statuses.

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
+use crate::cluster::Cluster;
 use crate::domain::pod::{DisruptionRule, IntOrPercent, PodPhase};
 use crate::domain::{LabelSelector, Labels, PodSpec, SimDuration, SimTime, Symbol};
 
@@ -59,6 +60,11 @@ impl Protections {
         known.insert(key, (Arc::clone(spec), protectors.clone()));
         protectors
     }
+}
+
+/// Namespace and selector of every budget of a cluster, in its order.
+pub fn selectors(cluster: &Cluster) -> impl Iterator<Item = (Symbol, Option<&LabelSelector>)> {
+    cluster.budgets().iter().map(|budget| (budget.namespace, budget.selector.as_ref()))
 }
 
 /// Positions of the budgets that select pods of a namespace with these labels; `budgets` are the namespace and the selector of each.

@@ -83,7 +83,6 @@ pub fn resolve(
         boot: scenario.ec2.launch_latency,
         cloud: Arc::clone(&scenario.ec2.cloud),
         sample_interval: sample_interval(scenario.duration),
-        replay: None,
     };
     warn_about_objects(manifests, policy, &mut warnings);
     metrics::warn(&setup, &mut warnings);

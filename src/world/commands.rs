@@ -5,6 +5,7 @@ use super::record::{Event, EventKind};
 use crate::domain::node_pool::DisruptionReason;
 use crate::domain::words::counted;
 use crate::domain::{CommandId, Currency, HourlyRate, NodeId, SimTime, Symbol};
+use crate::policy::karpenter::ProposedCommand;
 
 /// A command; an instant that never came is `None`.
 #[derive(Clone, Debug)]
@@ -34,6 +35,30 @@ pub struct CommandFacts {
 }
 
 impl CommandFacts {
+    /// A command that Karpenter proposes now.
+    pub fn proposed(command: ProposedCommand, at: SimTime, currency: Currency) -> Self {
+        let replacements = command.replacements.into_iter().map(|node| ReplacementFacts {
+            node_pool: node.node_pool,
+            types: node.types,
+            capacity_types: node.capacity_types,
+            cheapest: node.cheapest,
+            currency,
+        });
+        Self {
+            reason: command.reason,
+            method: command.method,
+            proposed: command.waits.then_some(at),
+            candidates: command.nodes,
+            replacements: replacements.collect(),
+            started: None,
+            nodes: Vec::new(),
+            made: Vec::new(),
+            rejected: None,
+            succeeded: None,
+            failed: None,
+        }
+    }
+
     /// The nodes for which it was started, or else those proposed.
     pub fn concerned(&self) -> &[NodeId] {
         if self.nodes.is_empty() { &self.candidates } else { &self.nodes }

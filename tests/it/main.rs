@@ -32,6 +32,7 @@ mod init;
 mod instance_types;
 mod interruptions;
 mod json_errors;
+mod karpenter_by_hand;
 mod karpenter_runs;
 mod keda;
 mod kept_looks;

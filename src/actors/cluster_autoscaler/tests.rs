@@ -78,7 +78,6 @@ fn setup(flags: &[(&str, &str)]) -> Setup {
         boot: None,
         cloud: Arc::default(),
         sample_interval: SimDuration::from_secs(60),
-        replay: None,
     }
 }
 

@@ -1,10 +1,8 @@
 //! Karpenter's launches in the simulated EC2: how long a call takes, what it is answered, and what becomes of the instance.
-//!
-//! Deviation: identical requests are not merged into one call; only the number of calls depends on it.
 
 use super::{tell, wake};
 use crate::actors::context::{Context, Machine};
-use crate::actors::{interruption, node_life, replay};
+use crate::actors::{interruption, node_life};
 use crate::cloud::{
     BootStages, CallError, CloudProvider, FleetErrorCode, FleetOverride, FleetReply, FleetRequest, InstanceId, Pool,
     ReservationUse,
@@ -19,10 +17,7 @@ use crate::world::record::NodeOrigin;
 
 /// A launch begins: its answer comes later.
 pub(super) fn begin(context: &mut Context<'_>, claim: NodeId, begins: SimTime, called: SimTime) {
-    let call = match &context.setup.replay {
-        Some(replay) => replay.launch,
-        None => context.ec2.next_fleet_call_time(1, begins),
-    };
+    let call = context.ec2.next_fleet_call_time(1, begins);
     wake(context, called + call, Timer::Launch(claim));
 }
 
@@ -77,9 +72,6 @@ fn fleet_request(request: &LaunchRequest) -> FleetRequest {
 
 /// A claim has its instance.
 pub(super) fn launched(context: &mut Context<'_>, now: SimTime, node: NodeId, launched: LaunchedNode) {
-    if context.replay.is_some() {
-        return replay::launched(context, now, node, launched);
-    }
     let LaunchedNode { instance, capacity_type, labels, capacity, allocatable, image_for } = launched;
     let LaunchedInstance { instance_type, zone, .. } = instance;
     let id = InstanceId(instance.id);

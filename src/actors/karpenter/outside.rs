@@ -3,13 +3,14 @@
 use crate::actors::context::{Context, Jitter};
 use crate::actors::workload_controllers::pod_uid;
 use crate::actors::{eviction, scheduler_loop, volumes};
+use crate::cluster::Cluster;
 use crate::domain::volumes::Storage;
 use crate::domain::{KubernetesVersion, NodeId, PodId, SimDuration, SimTime, Symbol};
 use crate::policy::budgets::{BudgetStatus, Protections};
 use crate::policy::karpenter::{Draw, Outside, Slip};
 
 impl Outside for Context<'_> {
-    fn unschedulable_pods(&self) -> Vec<PodId> {
+    fn unschedulable_pods(&self, _cluster: &Cluster) -> Vec<PodId> {
         scheduler_loop::unschedulable_pods(self).collect()
     }
 
@@ -41,10 +42,6 @@ impl Outside for Context<'_> {
         &self.protections
     }
 
-    fn is_fully_blocked(&self, pod: PodId) -> bool {
-        eviction::is_fully_blocked(self, pod)
-    }
-
     fn reservation_room(&self, id: Symbol, now: SimTime) -> u32 {
         self.ec2.room_in_reservation(id, now)
     }
@@ -54,7 +51,6 @@ impl Outside for Context<'_> {
     }
 
     fn draw(&self, draw: Draw<'_>) -> SimDuration {
-        let replayed = self.replay.is_some();
         match draw {
             Draw::Slip(slip, entity, at, most) => self.jitter(jitter_of(slip), entity, at, most),
             Draw::Retry(claim, refusals, most) => {
@@ -64,7 +60,6 @@ impl Outside for Context<'_> {
                 let mut stream = self.streams.nth("initialization", "", u64::from(node.0));
                 SimDuration::from_secs_f64(stream.lognormal(median, sigma))
             }
-            Draw::DisruptionPhase(_) | Draw::GarbagePhase(_) if replayed => SimDuration::ZERO,
             Draw::DisruptionPhase(most) => self.streams.stream("disruption-phase", "").span_up_to(most),
             Draw::GarbagePhase(most) => self.streams.stream("garbage-phase", "").span_up_to(most),
         }

@@ -68,7 +68,7 @@ pub(in crate::actors) fn node_registered(context: &mut Context<'_>, now: SimTime
 
 /// A daemon is gone: the controller looks whether its node wants another.
 pub(in crate::actors) fn pod_gone(context: &mut Context<'_>, pod: PodId) {
-    if context.replay.is_none() && context.world.pod(pod).daemon {
+    if context.world.pod(pod).daemon {
         context.queue.schedule_in(REACTION, class::CONTROLLERS, Event::DaemonGone(pod));
     }
 }

@@ -4,7 +4,7 @@
 //! Source: Karpenter core v1.13 `pkg/controllers/nodeclaim/disruption`, `pkg/controllers/nodeclaim/podevents`,
 //! `pkg/controllers/state/cluster.go`.
 //!
-//! Deviation: node classes do not change during a run, and neither do the instance types of a pool but in replays.
+//! Deviation: node classes do not change during a run, and neither do the instance types of a pool.
 
 use std::sync::Arc;
 

@@ -4,7 +4,7 @@
 //! `pkg/controllers/interruption`. Releases before v0.19 have no such controller, and none acts without a queue: the node
 //! then vanishes with its pods.
 //!
-//! Deviation: but for replays, the only notices are those of Spot interruptions, and the only status checks that fail are those of
+//! Deviation: in a simulation the only notices are those of Spot interruptions, and the only status checks that fail are those of
 //! instances whose hardware fails on purpose (`node_failure`), not those of a zone without power.
 
 use super::io::Timer;

@@ -1,9 +1,9 @@
 //! What goes into the machine and what comes out of it.
 
 use std::fmt::Debug;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
-use crate::cluster::{NewNode, NodeEnd};
+use crate::cluster::{Cluster, NewNode, NodeEnd};
 use crate::domain::node_pool::DisruptionReason;
 use crate::domain::volumes::Storage;
 use crate::domain::{
@@ -431,31 +431,60 @@ pub enum Slip {
     Trigger,
 }
 
-/// What Karpenter can read beside the cluster: what else the API server and the provider tell who asks.
+/// Nothing of the kind.
+static NO_STORAGE: LazyLock<Storage> = LazyLock::new(Storage::default);
+
+/// What Karpenter can read beside the cluster: what else the API server and the provider tell who asks. What a driver leaves out, its
+/// cluster does not have.
 pub trait Outside: Debug {
     /// Pods of which the scheduler says that no node takes them and that do not wait for the room of pods which they evicted, in
     /// order of creation.
-    fn unschedulable_pods(&self) -> Vec<PodId>;
-    /// The name of a pod.
-    fn pod_name(&self, pod: PodId) -> &str;
+    fn unschedulable_pods(&self, cluster: &Cluster) -> Vec<PodId> {
+        let pods = (0..cluster.pod_count()).map(PodId::from_index);
+        pods.filter(|&pod| cluster.pod(pod).unschedulable && cluster.pod(pod).is_active()).collect()
+    }
+
+    /// The name of a pod, which matters where its volumes are named after it.
+    fn pod_name(&self, _pod: PodId) -> &str {
+        ""
+    }
+
     /// The rank of a pod's UID among all UIDs.
-    fn uid_rank(&self, pod: PodId) -> u64;
+    fn uid_rank(&self, pod: PodId) -> u64 {
+        u64::from(pod.0)
+    }
+
     /// Claims, volumes and storage classes.
-    fn storage(&self) -> &Storage;
+    fn storage(&self) -> &Storage {
+        &NO_STORAGE
+    }
+
     /// How many volumes of each driver a node can attach, once it has registered.
-    fn volume_limits(&self, node: NodeId) -> &[(Symbol, u32)];
+    fn volume_limits(&self, _node: NodeId) -> &[(Symbol, u32)] {
+        &[]
+    }
+
     /// Whether a volume is attached to the node that none of its pods uses for which `stays` says yes.
-    fn holds_volumes(&self, node: NodeId, stays: &dyn Fn(PodId) -> bool) -> bool;
+    fn holds_volumes(&self, _node: NodeId, _stays: &dyn Fn(PodId) -> bool) -> bool {
+        false
+    }
+
     /// The status of every PodDisruptionBudget, in the order of the cluster.
     fn budget_statuses(&self) -> Vec<BudgetStatus>;
+
     /// Which of them protect which pods, as far as somebody has asked.
     fn protections(&self) -> &Protections;
-    /// Whether a pod's budgets never let it go.
-    fn is_fully_blocked(&self, pod: PodId) -> bool;
+
     /// Instances that fit into a capacity reservation.
-    fn reservation_room(&self, id: Symbol, now: SimTime) -> u32;
+    fn reservation_room(&self, _id: Symbol, _now: SimTime) -> u32 {
+        0
+    }
+
     /// The release of the control plane.
     fn control_plane(&self) -> KubernetesVersion;
-    /// What a real controller draws.
-    fn draw(&self, draw: Draw<'_>) -> SimDuration;
+
+    /// What a real controller draws; a driver without chance is never late.
+    fn draw(&self, _draw: Draw<'_>) -> SimDuration {
+        SimDuration::ZERO
+    }
 }

@@ -19,6 +19,7 @@ use crate::domain::{
     CommandId, HourlyRate, NodeId, NodePool, PodId, PodSpec, ResourceName, SimDuration, SimTime, Symbol, well_known,
 };
 use crate::policy::bin_packing::Effort;
+use crate::policy::budgets;
 use crate::policy::controller_time::{at_speed, karpenter as model, work_within};
 use crate::policy::instance_types::{InstanceType, Offering, has_fixed_places, refresh_offering, refresh_offerings};
 use crate::policy::packing::{
@@ -88,7 +89,7 @@ pub(super) fn provisionable(step: &Step<'_>, now: SimTime) -> Vec<PodId> {
         let state = step.cluster.pod(*pod);
         !state.daemon && !assignment::is_assigned(step, now, *pod) && takes_on(&state.spec).is_ok()
     };
-    step.outside.unschedulable_pods().into_iter().filter(wanted).collect()
+    step.outside.unschedulable_pods(step.cluster).into_iter().filter(wanted).collect()
 }
 
 /// Pods that the scheduler could not place, but for those that no pass takes on; of these is said why, unless they do not
@@ -96,7 +97,7 @@ pub(super) fn provisionable(step: &Step<'_>, now: SimTime) -> Vec<PodId> {
 fn taken_on(step: &mut Step<'_>, now: SimTime) -> Vec<PodId> {
     let mut verdicts: FxHashMap<*const PodSpec, Result<(), LeftOut>> = FxHashMap::default();
     let (mut taken, mut refused) = (Vec::new(), Vec::new());
-    for pod in step.outside.unschedulable_pods().into_iter() {
+    for pod in step.outside.unschedulable_pods(step.cluster).into_iter() {
         let state = step.cluster.pod(pod);
         if state.daemon || assignment::is_assigned(step, now, pod) {
             continue;
@@ -129,7 +130,7 @@ fn leaving_pods(step: &Step<'_>, now: SimTime) -> Vec<PodId> {
         .filter(|&pod| {
             let view = pod_view(step, pod);
             let comes_back = view.is_reschedulable() && view.is_disruptable(now);
-            comes_back && (!asks_budgets || !step.outside.is_fully_blocked(pod))
+            comes_back && (!asks_budgets || !is_fully_blocked(step, pod))
         })
         .collect()
 }
@@ -172,6 +173,19 @@ impl PriceBook {
             }
         }
     }
+}
+
+/// Whether the pod's budgets never let it go.
+fn is_fully_blocked(step: &Step<'_>, pod: PodId) -> bool {
+    let (cluster, pod) = (step.cluster, step.cluster.pod(pod));
+    if cluster.budgets().is_empty() {
+        return false;
+    }
+    let protectors = step.outside.protections().of(pod.namespace, &pod.spec, budgets::selectors(cluster));
+    budgets::is_fully_blocked(&protectors, pod.is_ready(), |only| {
+        let only = &cluster.budgets()[only];
+        (only.rule.allows_nothing(), only.always_allow_unhealthy)
+    })
 }
 
 /// Brings the offerings up to date with the prices last read and the capacity errors that are still remembered. Most passes

@@ -79,6 +79,23 @@ pub enum Ties {
 }
 
 impl Settings {
+    /// A release on AWS with the defaults of everything else, for a cluster that starts now.
+    pub fn of(release: KarpenterVersion, kubernetes: KubernetesVersion) -> Self {
+        Self {
+            release,
+            kubernetes,
+            flags: KarpenterSettings::default(),
+            node_classes: Vec::new(),
+            namespaces: Vec::new(),
+            reservations: false,
+            provider: Provider::Aws,
+            ties: Ties::ByName,
+            time: None,
+            epoch: 0,
+            begins: SimTime::ZERO,
+        }
+    }
+
     /// Unix time in whole seconds.
     pub const fn unix_seconds(&self, now: SimTime) -> i64 {
         self.epoch + now.as_micros().div_euclid(1_000_000)

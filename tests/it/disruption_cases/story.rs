@@ -1,14 +1,13 @@
 //! Short stories: Karpenter's own controllers with the small models of a replay around them, told what happens when, and
 //! asked afterwards what became of it.
 
-use nodecast::catalog::Catalog;
 use nodecast::domain::{NodeId, SimTime};
-use nodecast::simulation::Simulation;
 use nodecast::world::Record;
 use nodecast::world::record::{CommandFacts, EventKind, NodeFacts, PodFacts};
 use serde_json::{Value, json};
 
-use agreement::karpenter_timeline::{ZERO, merge, setup};
+use agreement::karpenter_timeline::{ZERO, merge, read};
+use agreement::replay::Run;
 
 /// A case of the karpenter-timeline suite in the making, without expectations. Times are seconds; the disruption loop passes
 /// at 0.37 and every ten seconds from then on, as long as nothing holds it up.
@@ -154,10 +153,9 @@ impl Story {
     /// Lets everything happen until so many seconds have passed.
     pub fn until(mut self, seconds: f64) -> Told {
         self.case["durationSeconds"] = seconds.into();
-        let setup = setup(&self.case, &self.types, Catalog::embedded().unwrap()).unwrap();
-        let mut simulation = Simulation::new(&setup);
-        while simulation.step().is_some() {}
-        Told { record: simulation.context().world.record().clone() }
+        let mut run = Run::new(read(&self.case, &self.types).unwrap());
+        while run.step() {}
+        Told { record: run.world().record().clone() }
     }
 }
 

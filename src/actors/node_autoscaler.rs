@@ -1,0 +1,151 @@
+//! Who adds and removes nodes: one enum through which everything else speaks to it, so that another autoscaler is a variant here and
+//! a module of its own, and nothing elsewhere.
+//!
+//! What must not live here: what an autoscaler decides or how it is driven.
+
+use super::context::Context;
+use super::event::Event;
+use super::setup::{Autoscaler, Setup};
+use super::{cluster_autoscaler, karpenter};
+use crate::domain::controller_time::CallRate;
+use crate::domain::{NodeId, PodId, SimTime, Symbol};
+use crate::policy::controller_time::call_limit::CallLimit;
+use crate::world::controller_loops::LimitFacts;
+
+/// Who adds and removes nodes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum NodeAutoscaler {
+    /// Nobody.
+    Static,
+    /// Karpenter.
+    Karpenter,
+    /// The Cluster Autoscaler.
+    ClusterAutoscaler,
+}
+
+/// Something that happens to a node autoscaler.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum AutoscalerEvent {
+    /// To Karpenter.
+    Karpenter(karpenter::KarpenterEvent),
+    /// To the Cluster Autoscaler.
+    ClusterAutoscaler(cluster_autoscaler::LoopEvent),
+}
+
+impl From<karpenter::KarpenterEvent> for Event {
+    fn from(event: karpenter::KarpenterEvent) -> Self {
+        Self::NodeAutoscaler(AutoscalerEvent::Karpenter(event))
+    }
+}
+
+impl From<cluster_autoscaler::LoopEvent> for Event {
+    fn from(event: cluster_autoscaler::LoopEvent) -> Self {
+        Self::NodeAutoscaler(AutoscalerEvent::ClusterAutoscaler(event))
+    }
+}
+
+/// What a node autoscaler sees of the cluster and hears of the cloud at once; everything else it looks up.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Sight {
+    /// The scheduler has found no node for a pod.
+    PodUnschedulable(PodId),
+    /// A pod has been bound to a node.
+    PodBound(PodId, NodeId),
+    /// A pod on a node has begun to terminate.
+    PodTerminating(PodId, NodeId),
+    /// A pod is gone, from the node if it had one.
+    PodGone(Option<NodeId>),
+    /// A node has registered; its instance is of this type.
+    NodeRegistered(NodeId, Symbol),
+    /// A node has become Ready and has lost the taints that come off by themselves.
+    NodeUsable(NodeId),
+    /// A node is not heard of any more.
+    NodeLost(NodeId),
+    /// It is heard of again.
+    NodeRegained(NodeId),
+    /// A node is gone.
+    NodeGone(NodeId),
+    /// EC2 gives notice to the instance of a node.
+    InterruptionNotice(NodeId),
+    /// A status check of the instance of a node begins to fail.
+    StatusCheckFails(NodeId),
+    /// The control plane runs another release.
+    ControlPlaneUpgraded,
+}
+
+/// What samples show of a node autoscaler.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) struct Gauges {
+    /// Nodes that Karpenter's disruption loop may take, in the order of `DisruptionReason::ALL`.
+    pub(super) eligible: [u32; 3],
+    /// Nodes that the Cluster Autoscaler takes for unneeded.
+    pub(super) unneeded: u32,
+}
+
+impl NodeAutoscaler {
+    /// The one that the setup names.
+    pub(super) const fn of(setup: &Setup) -> Self {
+        match setup.autoscaler {
+            Autoscaler::Static => Self::Static,
+            Autoscaler::Karpenter(_) => Self::Karpenter,
+            Autoscaler::ClusterAutoscaler(_) => Self::ClusterAutoscaler,
+        }
+    }
+
+    /// Puts its first events on the queue.
+    pub(super) fn begin(self, context: &mut Context<'_>) {
+        match self {
+            Self::Static => {}
+            Self::Karpenter => karpenter::begin(context),
+            Self::ClusterAutoscaler => cluster_autoscaler::begin(context),
+        }
+    }
+
+    /// What samples show of it.
+    pub(super) fn gauges(self, context: &Context<'_>) -> Gauges {
+        match self {
+            Self::Static => Gauges::default(),
+            Self::Karpenter => Gauges { eligible: context.karpenter.eligible(), unneeded: 0 },
+            Self::ClusterAutoscaler => Gauges { unneeded: context.cluster_autoscaler.unneeded(), ..Gauges::default() },
+        }
+    }
+
+    /// What the limit of its client came to, where its calls take time.
+    pub(super) fn call_limit(self, context: &Context<'_>) -> Option<LimitFacts> {
+        let time = context.setup.controller_time;
+        let facts = |name, rate: CallRate, limit: &CallLimit| LimitFacts::of(name, rate, limit.used());
+        match self {
+            Self::Static => None,
+            Self::Karpenter => facts("karpenter", time.karpenter?.calls, context.karpenter.call_limit()?),
+            Self::ClusterAutoscaler => {
+                let limit = context.cluster_autoscaler.call_limit()?;
+                facts("cluster-autoscaler", time.cluster_autoscaler?.calls, limit)
+            }
+        }
+    }
+}
+
+/// Lets one event happen.
+pub(super) fn handle(context: &mut Context<'_>, now: SimTime, event: AutoscalerEvent) {
+    match event {
+        AutoscalerEvent::Karpenter(event) => karpenter::handle(context, now, event),
+        AutoscalerEvent::ClusterAutoscaler(event) => cluster_autoscaler::handle(context, now, event),
+    }
+}
+
+/// Tells it what it sees.
+pub(super) fn observe(context: &mut Context<'_>, now: SimTime, sight: Sight) {
+    match NodeAutoscaler::of(context.setup) {
+        NodeAutoscaler::Static => {}
+        NodeAutoscaler::Karpenter => karpenter::observe(context, now, sight),
+        NodeAutoscaler::ClusterAutoscaler => cluster_autoscaler::observe(context, now, sight),
+    }
+}
+
+/// The instance of a node no longer exists; whether the autoscaler will notice that by itself and have the node removed.
+pub(super) fn instance_gone(context: &mut Context<'_>, now: SimTime, node: NodeId) -> bool {
+    match NodeAutoscaler::of(context.setup) {
+        NodeAutoscaler::Karpenter => karpenter::instance_gone(context, now, node),
+        NodeAutoscaler::Static | NodeAutoscaler::ClusterAutoscaler => false,
+    }
+}
