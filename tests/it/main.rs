@@ -41,6 +41,7 @@ mod manifests;
 mod net_bill;
 mod newcomers;
 mod node_groups;
+mod nothing_vanished;
 mod open_metrics;
 mod outputs;
 mod pack;
