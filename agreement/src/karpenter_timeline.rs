@@ -165,6 +165,7 @@ pub fn setup(case: &Value, types: &Value, catalog: &Catalog) -> Result<Setup, St
         region,
         zones: Vec::new(),
         duration: SimDuration::from_secs_f64(ZERO + number_or(case, "durationSeconds", 0.0)?),
+        check: Default::default(),
         seed: 1,
         autoscaler: Autoscaler::Karpenter(settings),
         controller_time: nodecast::domain::ControllerTime::NONE,

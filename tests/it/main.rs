@@ -8,6 +8,7 @@ mod availability;
 mod bad_input;
 mod call_limits;
 mod catalog;
+mod checked;
 mod churn;
 mod churn_scenarios;
 mod cli;
