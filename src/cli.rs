@@ -3,7 +3,7 @@
 //! What must not live here: any figure. A subcommand reads its arguments, calls the rooms above and hands what they
 //! answer to `report`.
 //!
-//! Exit codes: 0 the answer was given; 1 a guard found something worse; 2 the input cannot be used (arguments, scenario,
+//! Exit codes: 0 the answer was given; 1 a guard found something worse, or a checked run something wrong; 2 the input cannot be used (arguments, scenario,
 //! prices, a directory that is not a report); 3 the system refused (a full disk, missing permission); 130 Ctrl-C. With
 //! `--format json` an error is also the answer on stdout.
 

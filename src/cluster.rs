@@ -24,7 +24,7 @@ pub use state::{DrawnNames, Node, NodeEnd, NodeOrigin, NodePhase, Pod, PodPhase,
 pub use workloads::NewWorkload;
 
 use crate::domain::pod::PodDisruptionBudget;
-use crate::domain::{NodeId, PodId, WorkloadId};
+use crate::domain::{Check, NodeId, PodId, WorkloadId};
 
 /// The state of one cluster.
 #[derive(Debug, Default)]
@@ -39,6 +39,7 @@ pub struct Cluster {
     journal: Journal,
     /// The end of the journal at the last change of a node or of what is placed on one.
     placement: Position,
+    check: Check,
 }
 
 /// Pods of workloads other than DaemonSets, by state.
@@ -56,6 +57,16 @@ impl Cluster {
     /// An empty cluster with room for so many pods.
     pub fn with_capacity(pods: usize) -> Self {
         Self { pods: Vec::with_capacity(pods), ..Self::default() }
+    }
+
+    /// Whether values that are [derived](Derived) from it are made from nothing too at each use, and compared.
+    pub const fn check(&self) -> Check {
+        self.check
+    }
+
+    /// Says whether they are.
+    pub fn set_check(&mut self, check: Check) {
+        self.check = check;
     }
 
     /// What pods ask for, each once.

@@ -5,6 +5,7 @@
 //!
 //! What must not: any behaviour over time, any decision, any randomness, any file access.
 
+pub mod check;
 pub mod controller_time;
 pub mod external_metrics;
 pub mod feature_gates;
@@ -31,6 +32,7 @@ pub mod volumes;
 pub mod words;
 pub mod workload;
 
+pub use check::{Check, Disagreement};
 pub use controller_time::ControllerTime;
 pub use feature_gates::FeatureGates;
 pub use hpa::HorizontalPodAutoscaler;

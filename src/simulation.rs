@@ -4,6 +4,7 @@
 //!
 //! What must not live here: what happens at an event (`actors`), more than one simulation (experiments).
 
+mod checkers;
 mod conclusion;
 pub mod outcome;
 mod resolve;
@@ -12,10 +13,14 @@ pub mod single_pass;
 pub use outcome::Outcome;
 pub use resolve::{Resolved, resolve};
 
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+
+use self::checkers::Checkers;
 use crate::actors::{self, Context, Setup};
 use crate::catalog::{Catalog, CatalogError};
 use crate::cluster::NodePhase;
-use crate::domain::{SimDuration, SimTime};
+use crate::domain::{Check, Disagreement, SimDuration, SimTime};
 use crate::engine::EventHash;
 use crate::scenario::{PolicyVariant, Scenario};
 use crate::world::World;
@@ -26,6 +31,7 @@ pub struct Simulation<'s> {
     context: Context<'s>,
     hash: EventHash,
     end: SimTime,
+    checkers: Option<Checkers>,
 }
 
 impl<'s> Simulation<'s> {
@@ -33,7 +39,8 @@ impl<'s> Simulation<'s> {
     pub fn new(setup: &'s Setup) -> Self {
         let mut context = Context::new(setup);
         actors::begin(&mut context);
-        Self { context, hash: EventHash::default(), end: SimTime::ZERO + setup.duration }
+        let checkers = setup.check.compares().then(Checkers::default);
+        Self { context, hash: EventHash::default(), end: SimTime::ZERO + setup.duration, checkers }
     }
 
     /// Lets the next event happen and returns its time; `None` when nothing more happens before the end.
@@ -44,6 +51,10 @@ impl<'s> Simulation<'s> {
         }
         self.hash.record(now, &event);
         actors::handle(&mut self.context, now, event);
+        if let Some(checkers) = &mut self.checkers {
+            let world = &self.context.world;
+            checkers.look(world, &|pod| world.pod_name(pod).to_owned());
+        }
         Some(now)
     }
 
@@ -102,6 +113,13 @@ pub fn run(
 ) -> Result<Outcome, CatalogError> {
     let Resolved { setup, warnings } = resolve(scenario, policy, catalog, seed)?;
     let mut simulation = Simulation::new(&setup);
+    drive(&mut simulation, scenario, progress);
+    let Simulation { context, hash, .. } = simulation;
+    Ok(conclusion::conclude(context, scenario, policy, warnings, hash.value()))
+}
+
+/// Lets everything happen.
+fn drive(simulation: &mut Simulation<'_>, scenario: &Scenario, progress: &mut dyn FnMut(&Moment<'_>)) {
     let mut events: u64 = 0;
     let mut last = SimTime::ZERO;
     if scenario.warm_up > SimDuration::ZERO {
@@ -117,8 +135,57 @@ pub fn run(
         (events, last) = (events + 1, now);
     }
     progress(&Moment { now: last, world: &simulation.context.world });
-    let Simulation { context, hash, .. } = simulation;
+}
+
+/// Why a checked run has no outcome.
+#[derive(Debug, thiserror::Error)]
+pub enum CheckedError {
+    /// The catalog has no prices for the scenario's region.
+    #[error(transparent)]
+    Catalog(#[from] CatalogError),
+    /// What is kept is not what comes out anew, or what must always hold does not.
+    #[error("the check failed {} after the start: {what}", *.at - SimTime::ZERO)]
+    Disagreement {
+        /// When in simulated time.
+        at: SimTime,
+        /// What.
+        what: Disagreement,
+    },
+}
+
+/// The same as [`run`], but everything that is kept for speed is worked out anew at each use and compared, and after each event is
+/// looked whether the cluster is as it must be. The outcome is the same to the byte.
+///
+/// # Errors
+/// If the catalog has no prices for the scenario's region, and at the first comparison that comes out otherwise.
+pub fn run_checked(
+    scenario: &Scenario,
+    policy: &PolicyVariant,
+    catalog: &Catalog,
+    seed: u64,
+    progress: &mut dyn FnMut(&Moment<'_>),
+) -> Result<Outcome, CheckedError> {
+    let Resolved { mut setup, warnings } = resolve(scenario, policy, catalog, seed)?;
+    setup.set_check(Check::Always);
+    let mut running = None;
+    // A simulation that unwound is looked at for its clock alone.
+    let driven = AssertUnwindSafe(|| drive(running.insert(Simulation::new(&setup)), scenario, progress));
+    if let Err(unwound) = catch_unwind(driven) {
+        let at = running.map_or(SimTime::ZERO, |simulation| simulation.context.queue.now());
+        return Err(CheckedError::Disagreement { at, what: told_by(unwound) });
+    }
+    let Simulation { context, hash, .. } = running.take().unwrap_or_else(|| Simulation::new(&setup));
     Ok(conclusion::conclude(context, scenario, policy, warnings, hash.value()))
+}
+
+/// What a simulation unwound with: a disagreement, or the message of an assertion.
+fn told_by(unwound: Box<dyn Any + Send>) -> Disagreement {
+    let message = unwound.downcast::<Disagreement>().or_else(|other| {
+        let text = other.downcast_ref::<String>().cloned();
+        let text = text.or_else(|| other.downcast_ref::<&str>().map(|text| (*text).to_owned()));
+        text.map(|text| Box::new(Disagreement(text))).ok_or(other)
+    });
+    message.map_or_else(|other| resume_unwind(other), |told| *told)
 }
 
 /// Events between two reports of progress.

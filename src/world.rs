@@ -20,7 +20,7 @@ use std::ops::Deref;
 
 use crate::cluster::Cluster;
 use crate::domain::pod::PodDisruptionBudget;
-use crate::domain::{PodId, SimDuration, SimTime, WorkloadId};
+use crate::domain::{Check, PodId, SimDuration, SimTime, WorkloadId};
 use crate::policy::karpenter::{Fact, Subject};
 use record::{Event, EventKind};
 
@@ -61,6 +61,11 @@ impl World {
         world.record.events = Vec::with_capacity(hours * EVENTS_AN_HOUR);
         world.record.samples = Vec::with_capacity(samples + 2);
         world
+    }
+
+    /// Says whether what is derived from the cluster is made from nothing too at each use, and compared.
+    pub fn set_check(&mut self, check: Check) {
+        self.cluster.set_check(check);
     }
 
     /// The name of a pod.

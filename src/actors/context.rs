@@ -115,11 +115,17 @@ pub(super) struct Machine {
     pub(super) boot: BootTimes,
 }
 
+fn loads(setup: &Setup, streams: &Streams) -> Vec<LoadLoop> {
+    let load = |plan| LoadLoop::new(plan, streams, setup.metrics_resolution).checked(setup.check);
+    setup.loads.iter().map(load).collect()
+}
+
 impl<'s> Context<'s> {
     /// A simulation about to begin.
     pub fn new(setup: &'s Setup) -> Self {
         let streams = Streams::new(setup.seed);
         let mut world = World::with_room_for(setup.duration, setup.sample_interval);
+        world.set_check(setup.check);
         setup.disruption_budgets.iter().for_each(|budget| world.apply_budget(budget.clone()));
         Self {
             setup,
@@ -140,7 +146,7 @@ impl<'s> Context<'s> {
             autoscalers: Vec::new(),
             scaled_objects: Vec::new(),
             jobs: Vec::new(),
-            loads: setup.loads.iter().map(|plan| LoadLoop::new(plan, &streams, setup.metrics_resolution)).collect(),
+            loads: loads(setup, &streams),
             loads_of: LoadsOfWorkloads::default(),
             queues: setup.queues.iter().map(QueueLoop::new).collect(),
             prometheus: Prometheus::new(setup.prometheus.as_ref()),

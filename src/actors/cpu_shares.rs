@@ -10,7 +10,7 @@
 
 use super::context::Context;
 use super::load_loop;
-use crate::domain::{NodeId, PodId, SimTime};
+use crate::domain::{Check, NodeId, PodId, SimTime};
 use crate::load::shares::{Contenders, shares};
 
 /// What is known of nodes and loads.
@@ -81,8 +81,11 @@ impl Node {
     }
 
     /// Shares the CPU of the node if it is short; adds the loads for which that changed something.
-    fn share(&mut self, loads: &[Demand], capacity: i64, affected: &mut Vec<usize>) {
-        debug_assert_eq!(self.used, self.used_anew(loads), "what a load wants has changed");
+    fn share(&mut self, loads: &[Demand], capacity: i64, affected: &mut Vec<usize>, check: Check) {
+        if check.compares() {
+            let (kept, anew) = (self.used, self.used_anew(loads));
+            check.hold(kept == anew, || format!("loads on a node were known to want {kept} milli-CPU and want {anew}"));
+        }
         let mut given = Vec::new();
         if self.at_risk && self.used > capacity {
             let contenders = |&(load, Pods { count, requested }): &(usize, Pods)| Contenders {
@@ -193,7 +196,8 @@ pub(super) fn demand_changed(context: &mut Context<'_>, now: SimTime, load: usiz
 /// Looks at the nodes that could be short now that each replica of a load wants so much; the loads, in order, whose replicas
 /// get more there than before, or less.
 fn look(context: &mut Context<'_>, load: usize, wanted: i64) -> Vec<usize> {
-    let Context { world, cpu_shares: own, .. } = context;
+    let Context { world, cpu_shares: own, setup, .. } = context;
+    let check = setup.check;
     let capacity = |node: NodeId| world.node(node).allocatable.cpu_milli();
     let (differs, passed) = own.set_wanted(load, wanted);
     let CpuShares { nodes, loads, changed } = own;
@@ -209,13 +213,13 @@ fn look(context: &mut Context<'_>, load: usize, wanted: i64) -> Vec<usize> {
     }
     let mut affected = Vec::new();
     for &node in &*changed {
-        nodes[node.index()].share(loads, capacity(node), &mut affected);
+        nodes[node.index()].share(loads, capacity(node), &mut affected, check);
     }
     if differs || passed {
         for &(node, _) in &loads[load].nodes {
             let own = &mut nodes[node.index()];
             if (own.at_risk || !own.short.is_empty()) && changed.binary_search(&node).is_err() {
-                own.share(loads, capacity(node), &mut affected);
+                own.share(loads, capacity(node), &mut affected, check);
             }
         }
     }

@@ -11,7 +11,7 @@ use super::setup::{LoadPart, LoadPlan, LoadStep};
 use super::{cpu_shares, prometheus, queue_loop};
 use crate::domain::words::counted;
 use crate::domain::workload::ObjectName;
-use crate::domain::{SimDuration, SimTime, WorkloadId};
+use crate::domain::{Check, SimDuration, SimTime, WorkloadId};
 use crate::engine::{Streams, TimerId};
 use crate::load::queueing::ResponseTime;
 use crate::load::{Replicas, RequestModel, Service, Source};
@@ -87,6 +87,11 @@ impl LoadLoop {
             shift: None,
             sampled: None,
         }
+    }
+
+    /// The same that is told whether what its model keeps is worked out at each use too.
+    pub(super) fn checked(self, check: Check) -> Self {
+        Self { model: self.model.checked(check), ..self }
     }
 
     /// Mean and 99th percentile of the response time at present, in seconds; `None` when nothing is served. Where requests

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use crate::catalog::Region;
 use crate::cloud::{BootStages, CloudSettings};
+use crate::domain::check::Check;
 use crate::domain::external_metrics::ExternalMetric;
 use crate::domain::keda::{ScaledJob, ScaledObject, Trigger};
 use crate::domain::node_group::NodeGroup;
@@ -94,6 +95,8 @@ pub struct Setup {
     pub zones: Vec<Symbol>,
     /// Simulated time.
     pub duration: SimDuration,
+    /// Whether what is kept is worked out anew and compared. The answer is the same.
+    pub check: Check,
     /// The seed.
     pub seed: u64,
     /// Who adds and removes nodes.
@@ -150,6 +153,12 @@ pub struct Setup {
 }
 
 impl Setup {
+    /// Says whether what is kept is worked out anew and compared, by everything that keeps something.
+    pub fn set_check(&mut self, check: Check) {
+        self.check = check;
+        self.scheduler.check = check;
+    }
+
     /// Unix time in whole seconds.
     pub fn unix_seconds(&self, now: SimTime) -> i64 {
         self.start.as_second() + now.as_micros().div_euclid(1_000_000)

@@ -11,7 +11,7 @@ use crate::domain::SimDuration;
 use crate::report::{self, OutputDirectory, Summary, open_metrics, terminal};
 use crate::scenario::definition::OutputSettings;
 use crate::scenario::{Edit, Scenario};
-use crate::simulation::{self, Outcome};
+use crate::simulation::{self, CheckedError, Moment, Outcome};
 
 /// Simulate a scenario under one policy and report what it costs and who waits
 ///
@@ -47,6 +47,10 @@ pub(super) struct Arguments {
     /// Show the simulation's clock, its nodes and the pods that wait for one while it runs
     #[arg(long, conflicts_with = "quiet")]
     watch: bool,
+    /// Work out anew whatever is kept for speed, compare, and look after each event whether the cluster is as it must be: the same
+    /// answer, later, or an error that says what differs
+    #[arg(long)]
+    check: bool,
     /// Print the answer alone: no progress, no warnings, no word on where the report is
     #[arg(long, short)]
     quiet: bool,
@@ -64,7 +68,7 @@ pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Resul
     OutputDirectory::check(&out).map_err(|error| report_failure(error.into()))?;
     let progress = console.progress(scenario.duration, !arguments.quiet);
     let mut watch = arguments.watch.then(|| Watch::new(&scenario.start.to_string(), scenario.duration));
-    let result = simulation::run(&scenario, policy, catalog, seed, &mut |moment| {
+    let mut show = |moment: &Moment<'_>| {
         progress.reached(moment.now);
         let Some(watch) = &mut watch else { return };
         if progress.is_drawn() {
@@ -72,17 +76,38 @@ pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Resul
         } else if watch.is_due(moment.now) {
             console.tell(&watch.line(moment));
         }
-    });
+    };
+    let result = if arguments.check {
+        simulation::run_checked(&scenario, policy, catalog, seed, &mut show).map_err(unchecked)
+    } else {
+        simulation::run(&scenario, policy, catalog, seed, &mut show).map_err(prices::unusable)
+    };
     drop(progress);
     let metrics = arguments.open_metrics.or(scenario.output.open_metrics);
     let metrics = metrics.map(|step| open_metrics::Settings { step, samples_max: arguments.open_metrics_samples });
-    let mut outcome = result.map_err(prices::unusable)?;
+    let mut outcome = result?;
     let run = std::slice::from_ref(&policy.name);
     let mut lines = edits::idle(&arguments.scenario, &edits, &scenario, run, catalog);
     lines.extend(experiment::warning_lines(&warnings));
     outcome.warnings.splice(0..0, lines);
     conclude((arguments, &edits), &outcome, metrics, &out, console)
 }
+
+/// Why a checked run has no outcome.
+fn unchecked(error: CheckedError) -> Failure {
+    match error {
+        CheckedError::Catalog(error) => prices::unusable(error),
+        CheckedError::Disagreement { .. } => Failure::worse(Mistaken(error)),
+    }
+}
+
+/// A check found that the program is wrong.
+#[derive(Debug, thiserror::Error, miette::Diagnostic)]
+#[error(transparent)]
+#[diagnostic(help(
+    "the scenario is not to blame: nodecast keeps something for speed that is not so any more; please report it with the scenario"
+))]
+struct Mistaken(CheckedError);
 
 /// Where the report goes: what the command line says, else the scenario, else `reports/<name>`.
 fn output_directory(arguments: &Arguments, scenario: &Scenario) -> PathBuf {
@@ -163,7 +188,24 @@ fn conclude(
 
 #[cfg(test)]
 mod tests {
-    use super::quoted;
+    use std::process::ExitCode;
+
+    use super::{quoted, unchecked};
+    use crate::cli::Console;
+    use crate::domain::{Disagreement, SimDuration, SimTime};
+    use crate::simulation::CheckedError;
+
+    #[test]
+    fn a_check_that_fails_is_an_error_with_the_exit_code_of_a_guard() {
+        let (mut out, mut err) = (Vec::new(), Vec::new());
+        let at = SimTime::ZERO + SimDuration::from_secs(5_400);
+        let error = CheckedError::Disagreement { at, what: Disagreement("one is not two".to_owned()) };
+        let code = Console::plain(&mut out, &mut err).conclude(Err(unchecked(error)));
+        assert_eq!(code, ExitCode::from(1));
+        let told = String::from_utf8(err).unwrap();
+        assert!(told.contains("the check failed 1h30m after the start: one is not two"), "{told}");
+        assert!(told.contains("please report it"), "{told}");
+    }
 
     #[test]
     fn words_of_the_command_are_quoted_for_a_shell() {

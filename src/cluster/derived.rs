@@ -1,5 +1,6 @@
 //! Values that are worked out from the cluster and kept: each with the position that it holds for, and how it is made anew.
 
+use std::any::type_name;
 use std::fmt::Debug;
 
 use super::{Change, Cluster, Position};
@@ -33,12 +34,73 @@ impl<T: Follow> Derived<T> {
             Some(changes) => self.value.follow(cluster, changes),
             None => self.value = T::build(cluster),
         }
-        debug_assert_eq!(self.value, T::build(cluster), "what follows changes comes to what is made from nothing");
+        let check = cluster.check();
+        if check.compares() {
+            check.hold(self.value == T::build(cluster), || {
+                format!("`{}` has followed the changes and is not what it is when made from nothing", type_name::<T>())
+            });
+        }
         self.seen = cluster.changed();
     }
 
     /// The value as of the last time it was brought up to date.
     pub const fn value(&self) -> &T {
         &self.value
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+    use std::sync::Arc;
+
+    use super::{Derived, Follow};
+    use crate::cluster::{Change, Cluster, NewWorkload, WorkloadKind};
+    use crate::domain::workload::ObjectName;
+    use crate::domain::{Check, Disagreement, LabelSelector, SimTime, Symbol, WorkloadId};
+
+    /// How many pods there have been; it forgets every third that it is told of.
+    #[derive(PartialEq, Debug)]
+    struct Forgetful(usize);
+
+    impl Follow for Forgetful {
+        fn build(cluster: &Cluster) -> Self {
+            Self(cluster.pod_count())
+        }
+
+        fn follow(&mut self, cluster: &Cluster, changes: &[Change]) {
+            self.0 += changes.len();
+            if cluster.pod_count().is_multiple_of(3) {
+                self.0 -= 1;
+            }
+        }
+    }
+
+    fn cluster() -> (Cluster, WorkloadId) {
+        let mut cluster = Cluster::default();
+        cluster.set_check(Check::Always);
+        let web = cluster.add_workload(NewWorkload {
+            name: ObjectName { namespace: Symbol::new("default"), name: Symbol::new("web") },
+            kind: WorkloadKind::Deployment,
+            selector: LabelSelector::default(),
+            template: Arc::default(),
+            replicas: 3,
+        });
+        (cluster, web)
+    }
+
+    #[test]
+    fn a_value_that_follows_changes_wrongly_is_named_at_its_first_wrong_use() {
+        let (mut cluster, web) = cluster();
+        let mut pods = Derived::<Forgetful>::new(&cluster);
+        for count in 1..3 {
+            cluster.create_pod(web, 0, None, SimTime::ZERO);
+            pods.catch_up(&cluster);
+            assert_eq!(pods.value(), &Forgetful(count));
+        }
+        cluster.create_pod(web, 0, None, SimTime::ZERO);
+        let caught = catch_unwind(AssertUnwindSafe(|| pods.catch_up(&cluster))).unwrap_err();
+        let told = caught.downcast_ref::<Disagreement>().unwrap().to_string();
+        assert!(told.contains("Forgetful") && told.ends_with("is not what it is when made from nothing"), "{told}");
     }
 }

@@ -64,7 +64,7 @@ impl Cluster {
     /// Binds the pod to a node.
     pub fn bind_pod(&mut self, id: PodId, node: NodeId) {
         let pod = &mut self.pods[id.index()];
-        debug_assert_eq!(pod.phase, PodPhase::Pending, "{id:?} is bound once");
+        assert_eq!(pod.phase, PodPhase::Pending, "{id:?} is bound once");
         pod.phase = PodPhase::Starting;
         pod.node = Some(node);
         pod.unschedulable = false;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use super::queueing::{ResponseTime, closed, wait_probability};
-use crate::domain::{SimDuration, SimTime};
+use crate::domain::{Check, SimDuration, SimTime};
 
 /// What one request costs one replica, and how long anybody waits for it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -132,6 +132,8 @@ pub struct Conditions {
     pub(super) cpu_available_milli: Option<i64>,
     /// What follows from the others, as [`Conditions::settle`] left it.
     kept: Kept,
+    /// Whether that is worked out at each use too.
+    pub(super) check: Check,
 }
 
 /// What is asked for many times between two changes.
@@ -164,6 +166,7 @@ impl Conditions {
             replicas: Replicas::default(),
             cpu_available_milli: None,
             kept: Kept { pace, wait_probability: 1.0 },
+            check: Check::AsBuilt,
         };
         new.settle();
         new
@@ -191,8 +194,17 @@ impl Conditions {
 
     #[inline]
     fn kept(&self) -> &Kept {
-        debug_assert_eq!(self.kept, self.kept_anew(), "the conditions have changed and were not settled");
+        if self.check.compares() {
+            self.compare();
+        }
         &self.kept
+    }
+
+    /// Apart from where it is asked for: a week of requests asks some ten million times.
+    #[cold]
+    fn compare(&self) {
+        let (kept, anew) = (self.kept, self.kept_anew());
+        self.check.hold(kept == anew, || format!("conditions of a load were settled as {kept:?} and are {anew:?}"));
     }
 
     /// What one request costs.

@@ -8,7 +8,7 @@ use super::fluid::Fluid;
 use super::histogram::LatencyHistogram;
 use super::queueing::ResponseTime;
 use super::tally::Tally;
-use crate::domain::{SimDuration, SimTime};
+use crate::domain::{Check, SimDuration, SimTime};
 use crate::engine::Stream;
 
 /// The requests to one workload: one by one where they are few, as a fluid where they are many.
@@ -47,6 +47,13 @@ impl RequestModel {
 
     fn of(service: Service, detail: Detail) -> Self {
         Self { conditions: Conditions::new(service), tally: Tally::default(), completed_before: 0.0, detail }
+    }
+
+    /// The same that is told whether what follows from its conditions is worked out at each use too.
+    #[must_use]
+    pub fn checked(mut self, check: Check) -> Self {
+        self.conditions.check = check;
+        self
     }
 
     /// Whether requests are simulated one by one.

@@ -44,7 +44,7 @@ pub use shape::{PodShape, ShapeId};
 pub use topology_state::HARD_POD_AFFINITY_WEIGHT;
 pub use volumes::PodVolumes;
 
-use crate::domain::{KubernetesVersion, NodeId, PodId};
+use crate::domain::{Check, KubernetesVersion, NodeId, PodId};
 use cluster_view::Slot;
 use evaluation::{named_nothing, named_slots, rivals};
 use node::PlacedPod;
@@ -60,6 +60,8 @@ pub struct SchedulerConfig {
     pub percentage_of_nodes_to_score: u8,
     /// How NodeResourcesFit scores.
     pub fit: FitScoring,
+    /// Whether nodes are asked too where it is known that none takes a pod.
+    pub check: Check,
 }
 
 /// A pod that wants a node.
@@ -159,7 +161,7 @@ impl Scheduler {
         let start = self.next_start;
         let asks_all = named.is_none() && rivals.is_empty();
         let kept = cache.kept_refusal().filter(|_| asks_all && !searched.is_empty()).cloned();
-        if let (Some(why), false) = (&kept, cfg!(debug_assertions)) {
+        if let (Some(why), false) = (&kept, self.config.check.compares()) {
             // All nodes would be looked at, so that the next search starts where this one would have started.
             self.next_start = start % searched.len();
             return Placement::Unschedulable(why.clone());
@@ -172,14 +174,16 @@ impl Scheduler {
             self.next_start = (start + examined) % self.order.len();
         }
         let feasible = scratch.feasible.len();
-        debug_assert!(feasible == 0 || kept.is_none(), "a pod was kept from every node, and now one takes it");
+        let check = self.config.check;
+        if let Some(why) = kept.as_ref().filter(|_| feasible > 0) {
+            check.hold(false, || format!("a node takes {pod:?}, of which was kept that none does: {why:?}"));
+        }
         let (index, total) = match feasible {
             0 => {
                 let why = cache.unschedulable(view, searched, rivals, self.order.len());
-                debug_assert!(
-                    kept.is_none_or(|kept| kept == why),
-                    "what keeps a pod from every node was kept and has changed"
-                );
+                if let Some(kept) = kept.filter(|kept| *kept != why) {
+                    check.hold(false, || format!("{pod:?} has no node: was kept as {kept:?} and is {why:?}"));
+                }
                 if asks_all {
                     cache.keep_refusal(&why);
                 }

@@ -72,7 +72,7 @@ pub use work::PassWork;
 use std::sync::Arc;
 
 use self::reservations::Reservations;
-use crate::domain::{KarpenterVersion, PodSpec, SimDuration, Symbol};
+use crate::domain::{Check, KarpenterVersion, PodSpec, SimDuration, Symbol};
 use crate::policy::bin_packing::Effort;
 
 /// Node pools, instance types and daemons, compiled; remembers what it has worked out from one pass to the next.
@@ -101,6 +101,7 @@ const NO_SETUP: PackingSetup<'static> = PackingSetup {
         preferences: PreferencePolicy::Respect,
         min_values: MinValuesPolicy::Strict,
         max_instance_types: 0,
+        check: Check::AsBuilt,
     },
     pools: &[],
     daemons: &[],
@@ -212,6 +213,11 @@ impl<'a> Packer<'a> {
         let cheap = self.plan(&mut cluster, &question, Some(effort));
         cluster.existing.revert();
         if cost_aware::is_better(&cheap, &usual) { cheap } else { usual }
+    }
+
+    /// Whether what is told without packing is packed too, and compared.
+    pub const fn check(&self) -> Check {
+        self.setup.options.check
     }
 
     /// Compiles the nodes of a cluster for questions to this packer.

@@ -14,7 +14,7 @@ use crate::catalog::{Catalog, CatalogError};
 use crate::domain::node_pool::ConsolidationPolicy;
 use crate::domain::pod::OwnerKind;
 use crate::domain::words::counted;
-use crate::domain::{KarpenterVersion, NodePool, SimDuration, SimTime};
+use crate::domain::{Check, KarpenterVersion, NodePool, SimDuration, SimTime};
 use crate::engine::Streams;
 use crate::load::{Curve, Source, Spacing, Uncertainty};
 use crate::policy::cluster_autoscaler::Flags;
@@ -57,6 +57,7 @@ pub fn resolve(
         price_list,
         zones: scenario.zones.clone(),
         duration: scenario.duration,
+        check: Check::AsBuilt,
         seed,
         autoscaler: autoscaler(policy),
         controller_time: policy.controller_time,
@@ -118,6 +119,7 @@ fn scheduler(policy: &PolicyVariant) -> SchedulerConfig {
         version: policy.versions.kubernetes,
         percentage_of_nodes_to_score: stated.percentage_of_nodes_to_score,
         fit: stated.fit,
+        check: Check::AsBuilt,
     }
 }
 

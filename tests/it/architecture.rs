@@ -1,7 +1,11 @@
 //! The house keeps its order: a room imports only rooms below it, no file outgrows a sitting, and no text names a place
 //! outside the project.
 
+mod graph;
+
 use std::path::{Path, PathBuf};
+
+use self::graph::{House, Imports, circle};
 
 /// The rooms, lowest first.
 const ROOMS: [&str; 15] = [
@@ -140,4 +144,126 @@ fn no_file_outgrows_a_sitting() {
         .map(|(file, text)| format!("src/{file}: {} lines", text.lines().count()))
         .collect();
     assert!(long.is_empty(), "{}", long.join("\n"));
+}
+
+/// Imports inside `actors` that close a circle, with the reason why each is there. Without them there is none.
+///
+/// A machine that something happens to tells those whom it concerns by calling them, and they ask it for deeds in turn; what is told is to
+/// go through one outbox and a dispatcher (docs/architecture.md), and with that most of these go.
+const UPWARD: &[(&str, &str, &str)] = &[
+    ("event", "volumes", "an event names an attachment by the id that `volumes` gives it"),
+    ("eviction", "kubelet", "the API server asks the kubelet to end the pod that it lets go"),
+    ("karpenter", "interruption", "a launch from a Spot pool is told to what takes instances of that pool back"),
+    ("karpenter", "node_life", "Karpenter makes, ends and removes the nodes whose lives tell it of their stages"),
+    ("kubelet", "karpenter", "Karpenter is told that a pod is on its way out, or gone"),
+    ("kubelet", "probes", "the kubelet starts the probes that kill containers"),
+    ("kubelet", "scheduler_loop", "kube-scheduler is told that a pod is gone"),
+    ("kubelet", "volumes", "the kubelet waits for volumes, which let it take up a pod again"),
+    ("kubelet", "workload_controllers", "workload controllers are told that a pod is Ready or gone"),
+    ("load_loop", "cpu_shares", "what a load wants changes what loads on the same node get"),
+    ("load_loop", "prometheus", "counters of requests belong to Prometheus, and it reads them from loads"),
+    ("node_groups", "interruption", "a launch from a Spot pool is told to what takes instances of that pool back"),
+    ("node_groups", "node_life", "a group makes and ends the nodes whose lives tell it of their stages"),
+    (
+        "node_groups",
+        "zone_outage",
+        "a group asks whether the machine of a node answers, and an outage ends machines of groups",
+    ),
+    ("node_life", "terminations", "calls that end an instance wait for others, and end it then"),
+    ("pod_trace", "kubelet", "a trace asks the kubelet to end its pods, and is told when they are gone"),
+    ("pod_trace", "workload_controllers", "a trace makes pods that nothing controls, and is told when they are gone"),
+    ("queue_loop", "job_loop", "a queue tells who makes Jobs for it that a worker starts, and is asked how much waits"),
+    (
+        "replay",
+        "karpenter",
+        "a replayed case acts on Karpenter, which acts on the replayed cloud; it goes as Karpenter becomes a machine",
+    ),
+    (
+        "replay",
+        "kubelet",
+        "a replayed case deletes pods, and is told of those that start; it goes as Karpenter becomes a machine",
+    ),
+    (
+        "replica_loop",
+        "keda_loop",
+        "an autoscaler that KEDA made reads its values from KEDA, which scales from and to nothing itself",
+    ),
+    ("scheduler_loop", "karpenter", "Karpenter is told that a pod is bound, or has no node"),
+    ("scheduler_loop", "cluster_autoscaler", "the Cluster Autoscaler is told that a pod has no node"),
+    ("workload_controllers", "job_loop", "Jobs that KEDA makes are told of their pods"),
+];
+
+#[test]
+#[allow(clippy::print_stdout)] // the graph, for who looks at the house
+fn no_room_and_no_folder_is_most_of_the_house() {
+    let house = House::read();
+    println!("{}", house.text());
+    let (all, mut large) = (house.lines(), Vec::new());
+    for (name, room) in house.rooms().iter().filter(|(name, room)| *name != "policy" && room.lines * 5 > all) {
+        large.push(format!("{name} is more than a fifth of the code: {} of {all} lines", room.lines));
+    }
+    for (name, part) in house.parts("policy").iter().filter(|(_, part)| part.lines * 10 > all) {
+        large.push(format!("policy/{name} is more than a tenth of the code: {} of {all} lines", part.lines));
+    }
+    assert!(large.is_empty(), "{}\n{}", large.join("\n"), house.text());
+}
+
+/// What imports what in `actors`, without `context`, which holds the memory of every actor, and which every actor is handed.
+fn imports_of_actors(house: &House) -> Imports {
+    let mut imports = Imports::new();
+    for (name, part) in house.parts("actors").into_iter().filter(|(name, _)| name != "context") {
+        imports.insert(name, part.imports.into_iter().filter(|import| import != "context").collect());
+    }
+    imports
+}
+
+#[test]
+#[allow(clippy::print_stdout)] // what imports what
+fn circles_between_actors_are_known_and_have_a_reason() {
+    let house = House::read();
+    let whole = imports_of_actors(&house);
+    let (mut rest, mut faults) = (whole.clone(), Vec::new());
+    println!("circles in actors, closed by");
+    for &(from, to, why) in UPWARD {
+        println!("    {from} -> {to}: {why}");
+        if !rest.get_mut(from).is_some_and(|imports| imports.remove(to)) {
+            faults.push(format!("{from} does not import {to} any more: take it from the list"));
+        }
+    }
+    while let Some(way) = circle(&rest) {
+        faults.push(format!("a circle that has no reason: {}", way.join(" -> ")));
+        rest.get_mut(&way[0]).unwrap().remove(&way[1]);
+    }
+    for &(from, to, _) in UPWARD {
+        let mut with = rest.clone();
+        with.entry(from.to_owned()).or_default().insert(to.to_owned());
+        if faults.is_empty() && circle(&with).is_none() {
+            faults.push(format!("{from} -> {to} closes no circle any more: take it from the list"));
+        }
+    }
+    let arrows = whole
+        .iter()
+        .map(|(name, imports)| format!("{name} -> {}", Vec::from_iter(imports.iter().map(String::as_str)).join(" ")));
+    let arrows: Vec<String> = arrows.collect();
+    println!("imports in actors, of context and by context apart\n    {}", arrows.join("\n    "));
+    assert!(faults.is_empty(), "{}\n{}", faults.join("\n"), arrows.join("\n"));
+}
+
+#[test]
+fn imports_within_a_room_and_circles_are_seen() {
+    let code = "use super::kubelet;\nuse super::{\n    event::{Event, class},\n    volumes,\n};\nlet x = super::probes::watch();\n";
+    let words = |code: &str, depth| graph::named_in_room(code, "actors", depth);
+    assert_eq!(words(code, 0), ["kubelet", "event", "volumes", "probes"]);
+    assert_eq!(words(code, 1), [""; 0]);
+    assert_eq!(words("use super::super::names;\nuse super::own;\ncrate::actors::drift::x();", 1), ["names", "drift"]);
+    let imports = |pairs: &[(&str, &str)]| {
+        let mut imports = Imports::new();
+        for (from, to) in pairs {
+            imports.entry((*from).to_owned()).or_default().insert((*to).to_owned());
+        }
+        imports
+    };
+    assert_eq!(circle(&imports(&[("a", "b"), ("b", "c"), ("a", "c")])), None);
+    let way = circle(&imports(&[("a", "b"), ("b", "c"), ("c", "d"), ("d", "b")])).unwrap();
+    assert_eq!(way, ["b", "c", "d", "b"]);
 }

@@ -11,7 +11,7 @@ use crate::cluster::NodePhase;
 use crate::domain::node_group::{InstancesDistribution, NodeGroup};
 use crate::domain::node_pool::AmiFamily;
 use crate::domain::volumes::Storage;
-use crate::domain::{ControllerTime, Labels, NodeId, SimDuration, SimTime, Symbol, Versions};
+use crate::domain::{Check, ControllerTime, Labels, NodeId, SimDuration, SimTime, Symbol, Versions};
 use crate::policy::cluster_autoscaler::discovery::ENABLED_TAG;
 use crate::policy::cluster_autoscaler::{Flags, TO_BE_DELETED};
 use crate::policy::kube_scheduler::SchedulerConfig;
@@ -50,6 +50,7 @@ fn setup(flags: &[(&str, &str)]) -> Setup {
         region,
         zones: vec![Symbol::new("us-east-1a")],
         duration: SimDuration::from_secs(3_600),
+        check: Check::AsBuilt,
         seed: 1,
         autoscaler: Autoscaler::ClusterAutoscaler(Box::new(ClusterAutoscalerSettings {
             flags: Arc::new(flags),

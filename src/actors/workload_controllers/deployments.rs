@@ -354,7 +354,11 @@ pub(super) fn wanted(context: &Context<'_>, workload: WorkloadId, revision: u32)
 /// One ReplicaSet makes what is missing and deletes what is too many.
 fn fill(context: &mut Context<'_>, now: SimTime, workload: WorkloadId, revision: u32, wanted: i64) {
     let active = i64::from(context.world.workload(workload).active(revision));
-    debug_assert_eq!(active, active_of(context, workload, revision).count() as i64);
+    let check = context.setup.check;
+    if check.compares() {
+        let anew = active_of(context, workload, revision).count() as i64;
+        check.hold(active == anew, || format!("{workload:?} was known to have {active} active pods and has {anew}"));
+    }
     match pod_change(active, wanted) {
         PodChange::Keep => return,
         _ if replica_sets::changed(context, now, workload, revision) => return,

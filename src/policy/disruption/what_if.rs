@@ -139,7 +139,7 @@ impl<'w, 'p> WhatIf<'w, 'p> {
     pub fn simulate_consolidation(&mut self, taken: &[&Candidate], ceiling: Option<HourlyRate>) -> Simulation {
         let Some(unready) = self.unready.clone() else { return self.ask(taken, true, &[]) };
         let Some(foreseen) = self.foresee(taken, &unready, ceiling) else { return self.ask(taken, true, &unready) };
-        if cfg!(debug_assertions) {
+        if self.packer.check().compares() {
             self.check(foreseen, taken, ceiling);
         }
         self.work.add(&self.foreseen_work(taken));
@@ -202,7 +202,8 @@ impl<'w, 'p> WhatIf<'w, 'p> {
                     && ceiling.is_some_and(|ceiling| least().is_none_or(|least| least >= ceiling))
             }
         };
-        assert!(same, "a whole plan says the same as {brief:?}: {failure:?}, {} claims", plan.claims.len());
+        let told = || format!("told without packing: {brief:?}; packed: {failure:?}, {} claims", plan.claims.len());
+        self.packer.check().hold(same, told);
     }
 
     /// `consolidation` keeps pods off unsettled nodes; `unready` is as the packer knows it.
@@ -236,7 +237,7 @@ impl<'w, 'p> WhatIf<'w, 'p> {
         let plan = self.packer.simulate(&mut self.cluster, &question);
         let given_up = plan.given_up.is_some();
         self.work.add(&if given_up { self.foreseen_work(taken) } else { plan.work });
-        if cfg!(debug_assertions)
+        if self.packer.check().compares()
             && let Some(brief) = plan.given_up
         {
             self.check(brief, taken, None);

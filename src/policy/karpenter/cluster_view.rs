@@ -53,7 +53,7 @@ pub(super) fn with_packing_setup<R>(step: &Step<'_>, ask: impl FnOnce(PackingSet
         step.own.settings.namespaces.iter().map(|(name, labels)| NamespaceView { name: *name, labels }).collect();
     ask(PackingSetup {
         karpenter: step.own.settings.release,
-        options: PackingOptions::default(),
+        options: PackingOptions { check: step.cluster.check(), ..PackingOptions::default() },
         pools: &pools,
         daemons: &daemons,
         namespaces: &namespaces,

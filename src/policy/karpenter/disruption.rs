@@ -214,10 +214,13 @@ fn search(step: &mut Step<'_>, now: SimTime, from: usize) -> (Option<Proposals>,
     let known = step.own.disruption.last_look.answers(step, now, &seen, &open);
     let (answers, found) = match known {
         Some(known) => {
-            if cfg!(debug_assertions) {
-                let fresh = look(step, now, &pending, seen, &open);
-                assert!(fresh.1.is_none(), "nothing is found at a cluster where nothing was");
-                assert_eq!(known, fresh.0, "a look at the same cluster comes to the same");
+            let check = step.cluster.check();
+            if check.compares() {
+                let (answers, found) = look(step, now, &pending, seen, &open);
+                check.hold(found.is_none(), || format!("{found:?} is found at a cluster where nothing was"));
+                check.hold(known == answers, || {
+                    format!("a look at the same cluster came to {known:?}, now {answers:?}")
+                });
             }
             (known, None)
         }

@@ -186,6 +186,7 @@ impl KeptOpenTypes {
 /// The request that Karpenter sends for a claim.
 fn choose(step: &mut Step<'_>, claim: &Claim) -> Result<LaunchRequest, SelectionError> {
     let (karpenter, weighs_open_types) = (step.own.settings.release, step.own.behaviour.weighs_open_types);
+    let check = step.cluster.check();
     let Karpenter { instance_types, open_types, .. } = &mut *step.own;
     let Claim { pool, requirements, requests, types, .. } = claim;
     let view = LaunchView { karpenter, requirements, requests, types: &[], min_values: MinValuesPolicy::Strict };
@@ -202,9 +203,9 @@ fn choose(step: &mut Step<'_>, claim: &Claim) -> Result<LaunchRequest, Selection
         new.iter().zip(choices(&new)).for_each(|(&at, choice)| open.learn(at as usize, &choice, &terms));
     }
     let request = select_known(&view, &instance_types[*pool], types, open);
-    if cfg!(debug_assertions) {
+    if check.compares() {
         let anew = select(&LaunchView { types: &choices(types), ..view });
-        assert_eq!(request, anew, "what is kept of open types is not what a look at them finds");
+        check.hold(request == anew, || format!("open types as kept give {request:?}, a look at them {anew:?}"));
     }
     request
 }

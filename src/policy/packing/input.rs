@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::node_pods::NodePods;
 use crate::domain::volumes::Storage;
-use crate::domain::{KarpenterVersion, Labels, NodePool, PodSpec, Resources, SimTime, Symbol, Taint};
+use crate::domain::{Check, KarpenterVersion, Labels, NodePool, PodSpec, Resources, SimTime, Symbol, Taint};
 use crate::policy::instance_types::InstanceType;
 
 /// Who packs.
@@ -72,11 +72,14 @@ pub struct PackingOptions {
     pub min_values: MinValuesPolicy,
     /// How many instance types of a claim are kept, the cheapest first (600).
     pub max_instance_types: usize,
+    /// Whether what is told without packing is packed too, and compared.
+    pub check: Check,
 }
 
 impl Default for PackingOptions {
     fn default() -> Self {
-        Self { preferences: PreferencePolicy::Respect, min_values: MinValuesPolicy::Strict, max_instance_types: 600 }
+        let (preferences, min_values) = (PreferencePolicy::Respect, MinValuesPolicy::Strict);
+        Self { preferences, min_values, max_instance_types: 600, check: Check::AsBuilt }
     }
 }
 
