@@ -10,7 +10,7 @@ fn hold(c: &mut Criterion) {
     let pending = 10_000_u32;
     let mut stream = Streams::new(1).stream("hold", "");
     let delays: Vec<SimDuration> = (0..65_536).map(|_| SimDuration::from_secs_f64(stream.exponential(1.0))).collect();
-    let mut queue = EventQueue::new();
+    let mut queue = EventQueue::<u32>::new();
     for id in 0..pending {
         queue.schedule_in(delays[id as usize], PriorityClass::NORMAL, id);
     }

@@ -37,6 +37,7 @@ mod restarts;
 mod sampler;
 mod scheduler_loop;
 mod setup;
+mod sight;
 mod termination_handler;
 mod terminations;
 mod timeline;
@@ -46,7 +47,10 @@ mod workload_controllers;
 mod zone_outage;
 
 pub use context::Context;
-pub use event::{Event, class};
+pub use event::{
+    AutoscalerEvent, CloudEvent, Event, GroupEvent, KarpenterEvent, KubeletEvent, LoadEvent, LoopEvent, MetricsEvent,
+    NodeEvent, ReplicaEvent, SchedulerEvent, WorkloadEvent, class,
+};
 pub use setup::{
     Action, AdapterPlan, Autoscaler, ClusterAutoscalerSettings, JobPlan, KarpenterSettings, LoadPart, LoadPlan,
     LoadStep, PrometheusPlan, QueuePlan, STREAM_NAMES, ScalingPlan, SeriesPlan, Setup, Step, TriggerReader,
@@ -75,56 +79,112 @@ pub fn handle(context: &mut Context<'_>, now: SimTime, event: Event) {
     }
     match event {
         Event::TimelineStep(step) => timeline::happen(context, now, step),
-        Event::Reconcile(workload) => workload_controllers::reconcile(context, now, workload),
-        Event::ScheduleNext => scheduler_loop::schedule_next(context, now),
-        Event::FlushUnschedulable => scheduler_loop::flush(context, now),
-        Event::PodStarted(pod) => kubelet::start(context, now, pod),
+        Event::Workloads(event) => workloads_event(context, now, event),
+        Event::Scheduler(event) => scheduler_event(context, now, event),
+        Event::Kubelet(event) => kubelet_event(context, now, event),
+        Event::Node(event) => node_event(context, now, event),
+        Event::Load(event) => load_event(context, now, event),
+        Event::Metrics(event) => metrics_event(context, now, event),
+        Event::Replicas(event) => replicas_event(context, now, event),
+        Event::Group(event) => group_event(context, now, event),
+        Event::Cloud(event) => cloud_event(context, now, event),
         Event::VolumeDetached(attachment) => volumes::detached(context, now, attachment),
-        Event::PodReady(pod) => kubelet::ready(context, now, pod),
-        Event::WorkerStarts(pod) => queue_loop::worker_starts(context, now, pod),
-        Event::DaemonGone(pod) => workload_controllers::daemon_sets::come_back(context, now, pod),
-        Event::ProbeGivesUp(pod) => probes::give_up(context, now, pod),
-        Event::PodStopped(pod) => kubelet::stopped(context, now, pod),
-        Event::LoadStep(load, step) => load_loop::step(context, now, load, step),
-        Event::LoadShift(load) => load_loop::shift(context, now, load),
-        Event::MetricsTick(node) => metrics_server::tick(context, now, node),
-        Event::ReplicaSync(autoscaler) => replica_loop::sync(context, now, autoscaler),
-        Event::Scrape(series) => prometheus::scrape(context, now, series),
-        Event::QueueStep(queue, step) => queue_loop::step(context, now, queue, step),
-        Event::QueueShift(queue) => queue_loop::shift(context, now, queue),
-        Event::KedaPoll(object) => keda_loop::poll(context, now, object),
-        Event::JobPoll(object) => job_loop::poll(context, now, object),
-        Event::JobPodDone(pod) => workload_controllers::pod_done(context, now, pod),
-        Event::MemoryCheck(load) => memory_limits::check(context, now, load),
-        Event::TraceStep => pod_trace::step(context, now),
-        Event::TracePodEnds(pod) => pod_trace::pod_ends(context, now, pod),
-        Event::TraceAgain => pod_trace::make_again(context, now),
-        Event::InstanceRunning(node) => node_life::running(context, now, node),
-        Event::NodeRegistered(node) => node_life::registered(context, now, node),
-        Event::NodeReady(node) => node_life::ready(context, now, node),
-        Event::StartupTaintsRemoved(node) => node_life::startup_taints_removed(context, now, node),
-        Event::LaunchAborted(node) => node_life::aborted(context, now, node),
-        Event::NodeUnreachable(node) => zone_outage::unreachable(context, now, node),
-        Event::PatienceOver(pod) => zone_outage::patience_over(context, now, pod),
-        Event::InstanceGone(node) => node_life::gone(context, now, node),
-        Event::PoolWarned(pool, number) => interruption::pool_warned(context, now, pool, number),
-        Event::PoolReclaims(pool, number) => interruption::pool_reclaims(context, now, pool, number),
-        Event::GroupActs(group) => node_groups::acts(context, now, group),
-        Event::GroupInService(node) => node_groups::in_service(context, now, node),
-        Event::GroupNoticesLoss(node) => node_groups::notices_loss(context, now, node),
-        Event::GroupStatusCheck(node) => node_groups::status_check(context, now, node),
-        Event::GroupDrainPoll(node) => node_groups::drain_poll(context, now, node),
-        Event::TerminationsSent => terminations::send(context, now),
-        Event::InterruptionNotice(node) => interruption::notice(context, now, node),
         Event::NodeAutoscaler(event) => node_autoscaler::handle(context, now, event),
-        Event::HandlerActs(node, noticed) => termination_handler::act(context, now, node, noticed),
-        Event::InterruptionDue(node) => interruption::due(context, now, node),
-        Event::FaultBegins(fault) => interruption::fault_begins(context, now, fault),
-        Event::FaultEnds(fault) => interruption::fault_ends(context, now, fault),
         Event::Sample => sampler::sample(context, now),
-        Event::ReplicaSetSync(slot) => workload_controllers::replica_sets::proceed(context, now, slot),
-        Event::DaemonDue(workload, node) => workload_controllers::daemon_sets::due(context, now, workload, node),
-        Event::SchedulerCall(pod) => scheduler_loop::call_has_its_turn(context, now, pod),
-        Event::StatusCheckFails(node) => zone_outage::status_check_fails(context, now, node),
+    }
+}
+
+fn workloads_event(context: &mut Context<'_>, now: SimTime, event: WorkloadEvent) {
+    match event {
+        WorkloadEvent::Reconcile(workload) => workload_controllers::reconcile(context, now, workload),
+        WorkloadEvent::DaemonGone(pod) => workload_controllers::daemon_sets::come_back(context, now, pod),
+        WorkloadEvent::JobPodDone(pod) => workload_controllers::pod_done(context, now, pod),
+        WorkloadEvent::ReplicaSetSync(slot) => workload_controllers::replica_sets::proceed(context, now, slot),
+        WorkloadEvent::DaemonDue(workload, node) => {
+            workload_controllers::daemon_sets::due(context, now, workload, node)
+        }
+        WorkloadEvent::TraceStep => pod_trace::step(context, now),
+        WorkloadEvent::TracePodEnds(pod) => pod_trace::pod_ends(context, now, pod),
+        WorkloadEvent::TraceAgain => pod_trace::make_again(context, now),
+    }
+}
+
+fn scheduler_event(context: &mut Context<'_>, now: SimTime, event: SchedulerEvent) {
+    match event {
+        SchedulerEvent::ScheduleNext => scheduler_loop::schedule_next(context, now),
+        SchedulerEvent::FlushUnschedulable => scheduler_loop::flush(context, now),
+        SchedulerEvent::SchedulerCall(pod) => scheduler_loop::call_has_its_turn(context, now, pod),
+    }
+}
+
+fn kubelet_event(context: &mut Context<'_>, now: SimTime, event: KubeletEvent) {
+    match event {
+        KubeletEvent::PodStarted(pod) => kubelet::start(context, now, pod),
+        KubeletEvent::PodReady(pod) => kubelet::ready(context, now, pod),
+        KubeletEvent::ProbeGivesUp(pod) => probes::give_up(context, now, pod),
+        KubeletEvent::PodStopped(pod) => kubelet::stopped(context, now, pod),
+        KubeletEvent::WorkerStarts(pod) => queue_loop::worker_starts(context, now, pod),
+    }
+}
+
+fn node_event(context: &mut Context<'_>, now: SimTime, event: NodeEvent) {
+    match event {
+        NodeEvent::InstanceRunning(node) => node_life::running(context, now, node),
+        NodeEvent::NodeRegistered(node) => node_life::registered(context, now, node),
+        NodeEvent::NodeReady(node) => node_life::ready(context, now, node),
+        NodeEvent::StartupTaintsRemoved(node) => node_life::startup_taints_removed(context, now, node),
+        NodeEvent::LaunchAborted(node) => node_life::aborted(context, now, node),
+        NodeEvent::NodeUnreachable(node) => zone_outage::unreachable(context, now, node),
+        NodeEvent::PatienceOver(pod) => zone_outage::patience_over(context, now, pod),
+        NodeEvent::InstanceGone(node) => node_life::gone(context, now, node),
+        NodeEvent::TerminationsSent => terminations::send(context, now),
+        NodeEvent::StatusCheckFails(node) => zone_outage::status_check_fails(context, now, node),
+    }
+}
+
+fn load_event(context: &mut Context<'_>, now: SimTime, event: LoadEvent) {
+    match event {
+        LoadEvent::LoadStep(load, step) => load_loop::step(context, now, load, step),
+        LoadEvent::LoadShift(load) => load_loop::shift(context, now, load),
+        LoadEvent::MemoryCheck(load) => memory_limits::check(context, now, load),
+        LoadEvent::QueueStep(queue, step) => queue_loop::step(context, now, queue, step),
+        LoadEvent::QueueShift(queue) => queue_loop::shift(context, now, queue),
+    }
+}
+
+fn metrics_event(context: &mut Context<'_>, now: SimTime, event: MetricsEvent) {
+    match event {
+        MetricsEvent::MetricsTick(node) => metrics_server::tick(context, now, node),
+        MetricsEvent::Scrape(series) => prometheus::scrape(context, now, series),
+    }
+}
+
+fn replicas_event(context: &mut Context<'_>, now: SimTime, event: ReplicaEvent) {
+    match event {
+        ReplicaEvent::ReplicaSync(autoscaler) => replica_loop::sync(context, now, autoscaler),
+        ReplicaEvent::KedaPoll(object) => keda_loop::poll(context, now, object),
+        ReplicaEvent::JobPoll(object) => job_loop::poll(context, now, object),
+    }
+}
+
+fn group_event(context: &mut Context<'_>, now: SimTime, event: GroupEvent) {
+    match event {
+        GroupEvent::GroupActs(group) => node_groups::acts(context, now, group),
+        GroupEvent::GroupInService(node) => node_groups::in_service(context, now, node),
+        GroupEvent::GroupNoticesLoss(node) => node_groups::notices_loss(context, now, node),
+        GroupEvent::GroupStatusCheck(node) => node_groups::status_check(context, now, node),
+        GroupEvent::GroupDrainPoll(node) => node_groups::drain_poll(context, now, node),
+    }
+}
+
+fn cloud_event(context: &mut Context<'_>, now: SimTime, event: CloudEvent) {
+    match event {
+        CloudEvent::PoolWarned(pool, number) => interruption::pool_warned(context, now, pool, number),
+        CloudEvent::PoolReclaims(pool, number) => interruption::pool_reclaims(context, now, pool, number),
+        CloudEvent::InterruptionNotice(node) => interruption::notice(context, now, node),
+        CloudEvent::InterruptionDue(node) => interruption::due(context, now, node),
+        CloudEvent::HandlerActs(node, noticed) => termination_handler::act(context, now, node, noticed),
+        CloudEvent::FaultBegins(fault) => interruption::fault_begins(context, now, fault),
+        CloudEvent::FaultEnds(fault) => interruption::fault_ends(context, now, fault),
     }
 }

@@ -31,6 +31,6 @@ pub use boot::{BootStages, BootTimes};
 pub use consistency::{Consistency, InstanceState, InstanceView};
 pub use ec2::{BootFate, Ec2, EndedBy, InstanceFilter, InstanceId, LaunchError, Pool, RunRequest};
 pub use fleet::{CallError, FleetError, FleetErrorCode, FleetOverride, FleetReply, FleetRequest, Throttled};
-pub use provider::{CloudProvider, SimulatedAccount};
+pub use provider::SimulatedAccount;
 pub use reservations::{CapacityReservation, ReservationUse};
 pub use settings::CloudSettings;

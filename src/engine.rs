@@ -10,7 +10,7 @@
 //! use nodecast::domain::{SimDuration, SimTime};
 //! use nodecast::engine::{EventQueue, PriorityClass};
 //!
-//! let mut queue = EventQueue::new();
+//! let mut queue = EventQueue::<&str>::new();
 //! queue.schedule(SimTime::ZERO + SimDuration::from_secs(5), PriorityClass::NORMAL, "late");
 //! let cancelled = queue.schedule(SimTime::ZERO, PriorityClass::NORMAL, "never");
 //! queue.schedule(SimTime::ZERO, PriorityClass::NORMAL, "early");

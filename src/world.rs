@@ -43,6 +43,26 @@ impl Deref for World {
     }
 }
 
+impl From<Fact> for EventKind {
+    fn from(fact: Fact) -> Self {
+        match fact {
+            Fact::ClaimsComputed => EventKind::ClaimsComputed,
+            Fact::LaunchRequested => EventKind::LaunchRequested,
+            Fact::SpotFallback => EventKind::SpotFallback,
+            Fact::CallThrottled => EventKind::CallThrottled,
+            Fact::CallFailed => EventKind::CallFailed,
+            Fact::LaunchFailed => EventKind::LaunchFailed,
+            Fact::PodNotPlaced => EventKind::PodNotPlaced,
+            Fact::NodeTainted => EventKind::NodeTainted,
+            Fact::NodeUntainted => EventKind::NodeUntainted,
+            Fact::NodeDrifted => EventKind::NodeDrifted,
+            Fact::NodeEmpty => EventKind::NodeEmpty,
+            Fact::NodeInUse => EventKind::NodeInUse,
+            Fact::AwaitingVolumeDetachment => EventKind::AwaitingVolumeDetachment,
+        }
+    }
+}
+
 /// Pods and events for which room is made for each hour of a run.
 const PODS_AN_HOUR: usize = 1_024;
 const EVENTS_AN_HOUR: usize = 4_096;

@@ -25,10 +25,10 @@ use rustc_hash::FxHashMap;
 pub(super) use removal::{batch_deletes, proceed as removal_proceeds};
 
 use super::context::Context;
-use super::event::class;
-use super::node_autoscaler::Sight;
+use super::event::{LoopEvent, class};
 use super::scheduler_loop;
 use super::setup::{Autoscaler, Setup};
+use super::sight::Sight;
 use crate::cluster::{NodePhase, Position};
 use crate::domain::{NodeId, SimDuration, SimTime, Taint, TaintEffect, WorkloadId};
 use crate::engine::Streams;
@@ -141,19 +141,6 @@ fn flags<'s>(context: &Context<'s>) -> Option<&'s Arc<Flags>> {
     }
 }
 
-/// Something that happens to the Cluster Autoscaler.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum LoopEvent {
-    /// Its main loop runs once.
-    Iteration,
-    /// The time that an iteration took is over.
-    Concluded,
-    /// It goes on with the removal of a node.
-    Removal(NodeId),
-    /// It deletes the nodes of a group that it has gathered: the group's place in the setup.
-    Deletes(u32),
-}
-
 /// Lets one event happen.
 pub(super) fn handle(context: &mut Context<'_>, now: SimTime, event: LoopEvent) {
     match event {
@@ -185,7 +172,7 @@ pub(super) fn begin(context: &mut Context<'_>) {
 fn iterate_at(context: &mut Context<'_>, at: SimTime) {
     if context.cluster_autoscaler.due.is_none_or(|due| at < due) {
         context.cluster_autoscaler.due = Some(at);
-        context.queue.schedule(at, class::NODE_AUTOSCALER, LoopEvent::Iteration.into());
+        context.queue.schedule(at, class::NODE_AUTOSCALER, LoopEvent::Iteration);
     }
 }
 
@@ -265,7 +252,7 @@ fn iterate_in_time(context: &mut Context<'_>, program: Box<ClusterAutoscaler>, n
             let changed = context.world.changed();
             context.cluster_autoscaler.thought = Some(Box::new(Thought { seen, began: now, changed, took }));
             context.cluster_autoscaler.program = Some(program);
-            context.queue.schedule_in(took, class::NODE_AUTOSCALER, LoopEvent::Concluded.into());
+            context.queue.schedule_in(took, class::NODE_AUTOSCALER, LoopEvent::Concluded);
         }
         None => plan_next(context, program, now, took),
     }

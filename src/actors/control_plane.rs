@@ -4,7 +4,8 @@
 //! only the images of nodes follow.
 
 use super::context::Context;
-use super::node_autoscaler::{Sight, observe};
+use super::node_autoscaler::observe;
+use super::sight::Sight;
 use crate::domain::{KubernetesVersion, SimTime};
 use crate::world::record::EventKind;
 

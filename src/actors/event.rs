@@ -1,60 +1,90 @@
 //! Everything that can happen.
 
-use super::node_autoscaler::AutoscalerEvent;
 use super::volumes::AttachmentId;
 use crate::domain::{NodeId, PodId, WorkloadId};
+use crate::policy::karpenter::Timer;
 
 /// Something that happens at an instant: small and `Copy`, naming what it concerns by id.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Event {
     /// A step of the scenario's timeline.
     TimelineStep(u32),
-    /// A workload's controller looks at its pods.
-    Reconcile(WorkloadId),
-    /// The scheduler takes the next pod.
-    ScheduleNext,
-    /// The scheduler moves pods that have waited long enough back to its queue.
-    FlushUnschedulable,
-    /// A pod's containers run.
-    PodStarted(PodId),
+    /// Something happens to a workload controller, or to a recorded trace of pods.
+    Workloads(WorkloadEvent),
+    /// Something happens to kube-scheduler.
+    Scheduler(SchedulerEvent),
+    /// Something happens to the containers of a pod.
+    Kubelet(KubeletEvent),
+    /// Something happens to a machine and its node.
+    Node(NodeEvent),
+    /// Something happens to requests and messages.
+    Load(LoadEvent),
+    /// Something happens to those who measure.
+    Metrics(MetricsEvent),
+    /// Something happens to an autoscaler of replicas.
+    Replicas(ReplicaEvent),
+    /// Something happens to an Auto Scaling group.
+    Group(GroupEvent),
+    /// Something happens to instances, from EC2's side.
+    Cloud(CloudEvent),
     /// A volume is detached from a node.
     VolumeDetached(AttachmentId),
-    /// A pod's readiness probe succeeds.
-    PodReady(PodId),
-    /// A probe may give up on one of the pod's containers.
-    ProbeGivesUp(PodId),
-    /// A deleted pod's containers have stopped.
-    PodStopped(PodId),
+    /// Something happens to the node autoscaler.
+    NodeAutoscaler(AutoscalerEvent),
+    /// The cluster is sampled for the report.
+    Sample,
+}
+
+/// Something that happens to a workload controller, or to a recorded trace of pods.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum WorkloadEvent {
+    /// A workload's controller looks at its pods.
+    Reconcile(WorkloadId),
     /// The DaemonSet controller looks whether the node of a daemon that is gone wants another.
     DaemonGone(PodId),
-    /// The load's next step: which load, which step.
-    LoadStep(u32, u32),
-    /// A load changes by itself: the backlog is gone or the last request answered.
-    LoadShift(u32),
-    /// The memory of a load's pods is held against their limits.
-    MemoryCheck(u32),
-    /// metrics-server reads a node.
-    MetricsTick(NodeId),
-    /// A HorizontalPodAutoscaler is looked at.
-    ReplicaSync(u32),
-    /// Prometheus scrapes the targets of a series.
-    Scrape(u32),
-    /// Messages arrive at another rate: which queue, which step.
-    QueueStep(u32, u32),
-    /// A queue changes by itself: nothing waits any more.
-    QueueShift(u32),
-    /// KEDA polls the triggers of a ScaledObject.
-    KedaPoll(u32),
-    /// KEDA polls the triggers of a ScaledJob.
-    JobPoll(u32),
+    /// A pod that ends by itself has done its work.
+    JobPodDone(PodId),
+    /// A sync of the ReplicaSet controller goes on: which of those that run at once.
+    ReplicaSetSync(u32),
+    /// The DaemonSet controller may make the pod of a node.
+    DaemonDue(WorkloadId, NodeId),
     /// Pods of the trace are created.
     TraceStep,
     /// The recorded end of a pod of the trace.
     TracePodEnds(PodId),
     /// Pods of the trace that were lost are made again.
     TraceAgain,
-    /// A pod that ends by itself has done its work.
-    JobPodDone(PodId),
+}
+
+/// Something that happens to kube-scheduler.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum SchedulerEvent {
+    /// The scheduler takes the next pod.
+    ScheduleNext,
+    /// The scheduler moves pods that have waited long enough back to its queue.
+    FlushUnschedulable,
+    /// A call of kube-scheduler about a pod has its turn.
+    SchedulerCall(PodId),
+}
+
+/// Something that happens to the containers of a pod.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum KubeletEvent {
+    /// A pod's containers run.
+    PodStarted(PodId),
+    /// A pod's readiness probe succeeds.
+    PodReady(PodId),
+    /// A probe may give up on one of the pod's containers.
+    ProbeGivesUp(PodId),
+    /// A deleted pod's containers have stopped.
+    PodStopped(PodId),
+    /// The application of a pod whose containers run already takes messages from now on.
+    WorkerStarts(PodId),
+}
+
+/// Something that happens to a machine and its node.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum NodeEvent {
     /// An instance enters `running`.
     InstanceRunning(NodeId),
     /// A kubelet registers its node.
@@ -71,10 +101,50 @@ pub enum Event {
     PatienceOver(PodId),
     /// A terminated instance is gone.
     InstanceGone(NodeId),
-    /// An event of a pool's market begins to be felt: the pool by its number, the event by its place in time.
-    PoolWarned(u32, u32),
-    /// EC2 begins to reclaim from a pool.
-    PoolReclaims(u32, u32),
+    /// Instances that are to end are terminated by a call.
+    TerminationsSent,
+    /// EC2's status checks of an instance begin to fail.
+    StatusCheckFails(NodeId),
+}
+
+/// Something that happens to requests and messages.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum LoadEvent {
+    /// The load's next step: which load, which step.
+    LoadStep(u32, u32),
+    /// A load changes by itself: the backlog is gone or the last request answered.
+    LoadShift(u32),
+    /// The memory of a load's pods is held against their limits.
+    MemoryCheck(u32),
+    /// Messages arrive at another rate: which queue, which step.
+    QueueStep(u32, u32),
+    /// A queue changes by itself: nothing waits any more.
+    QueueShift(u32),
+}
+
+/// Something that happens to those who measure.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum MetricsEvent {
+    /// metrics-server reads a node.
+    MetricsTick(NodeId),
+    /// Prometheus scrapes the targets of a series.
+    Scrape(u32),
+}
+
+/// Something that happens to an autoscaler of replicas.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum ReplicaEvent {
+    /// A HorizontalPodAutoscaler is looked at.
+    ReplicaSync(u32),
+    /// KEDA polls the triggers of a ScaledObject.
+    KedaPoll(u32),
+    /// KEDA polls the triggers of a ScaledJob.
+    JobPoll(u32),
+}
+
+/// Something that happens to an Auto Scaling group.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum GroupEvent {
     /// An Auto Scaling group acts: its place in the setup.
     GroupActs(u32),
     /// A group's instance is in service.
@@ -85,32 +155,91 @@ pub enum Event {
     GroupStatusCheck(NodeId),
     /// Somebody other than Karpenter looks whether the node that he drains is empty: EKS, or the termination handler.
     GroupDrainPoll(NodeId),
-    /// Instances that are to end are terminated by a call.
-    TerminationsSent,
+}
+
+/// Something that happens to instances, from EC2's side.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum CloudEvent {
+    /// An event of a pool's market begins to be felt: the pool by its number, the event by its place in time.
+    PoolWarned(u32, u32),
+    /// EC2 begins to reclaim from a pool.
+    PoolReclaims(u32, u32),
     /// EC2 gives notice to an instance.
     InterruptionNotice(NodeId),
-    /// AWS Node Termination Handler acts on what EC2 told a node's instance: a notice, or else a recommendation.
-    HandlerActs(NodeId, bool),
     /// The time after a notice is over.
     InterruptionDue(NodeId),
+    /// AWS Node Termination Handler acts on what EC2 told a node's instance: a notice, or else a recommendation.
+    HandlerActs(NodeId, bool),
     /// A fault begins: its place in the setup.
     FaultBegins(u32),
     /// A fault ends.
     FaultEnds(u32),
-    /// The cluster is sampled for the report.
-    Sample,
-    /// A sync of the ReplicaSet controller goes on: which of those that run at once.
-    ReplicaSetSync(u32),
-    /// The DaemonSet controller may make the pod of a node.
-    DaemonDue(WorkloadId, NodeId),
-    /// A call of kube-scheduler about a pod has its turn.
-    SchedulerCall(PodId),
-    /// Something happens to the node autoscaler.
+}
+
+/// Something that happens to a node autoscaler.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum AutoscalerEvent {
+    /// To Karpenter.
+    Karpenter(KarpenterEvent),
+    /// To the Cluster Autoscaler.
+    ClusterAutoscaler(LoopEvent),
+}
+
+/// Something that happens to Karpenter.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum KarpenterEvent {
+    /// One of its timers fires.
+    Timer(Timer),
+    /// It reads the notice of a node's interruption from its queue.
+    InterruptionMessage(NodeId),
+}
+
+/// Something that happens to the Cluster Autoscaler.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum LoopEvent {
+    /// Its main loop runs once.
+    Iteration,
+    /// The time that an iteration took is over.
+    Concluded,
+    /// It goes on with the removal of a node.
+    Removal(NodeId),
+    /// It deletes the nodes of a group that it has gathered: the group's place in the setup.
+    Deletes(u32),
+}
+
+macro_rules! nested {
+    ($($variant:ident($event:ty)),* $(,)?) => {
+        $(impl From<$event> for Event {
+            fn from(event: $event) -> Self {
+                Self::$variant(event)
+            }
+        })*
+    };
+}
+
+nested!(
+    Workloads(WorkloadEvent),
+    Scheduler(SchedulerEvent),
+    Kubelet(KubeletEvent),
+    Node(NodeEvent),
+    Load(LoadEvent),
+    Metrics(MetricsEvent),
+    Replicas(ReplicaEvent),
+    Group(GroupEvent),
+    Cloud(CloudEvent),
     NodeAutoscaler(AutoscalerEvent),
-    /// EC2's status checks of an instance begin to fail.
-    StatusCheckFails(NodeId),
-    /// The application of a pod whose containers run already takes messages from now on.
-    WorkerStarts(PodId),
+);
+
+impl From<KarpenterEvent> for Event {
+    fn from(event: KarpenterEvent) -> Self {
+        Self::NodeAutoscaler(AutoscalerEvent::Karpenter(event))
+    }
+}
+
+impl From<LoopEvent> for Event {
+    fn from(event: LoopEvent) -> Self {
+        Self::NodeAutoscaler(AutoscalerEvent::ClusterAutoscaler(event))
+    }
 }
 
 /// Priority classes: the order in which things happen at one instant.

@@ -9,8 +9,9 @@
 use rustc_hash::FxHashMap;
 
 use super::context::Context;
-use super::event::{Event, class};
-use super::node_autoscaler::{Sight, observe};
+use super::event::{CloudEvent, class};
+use super::node_autoscaler::observe;
+use super::sight::Sight;
 use super::{kubelet, node_groups, node_life, scheduler_loop, termination_handler, zone_outage};
 use crate::cloud::Pool;
 use crate::cloud::faults::{FaultKind, NOTICE, PoolSelector, Struck, Victims};
@@ -30,9 +31,9 @@ pub(super) struct Interruption {
 pub(super) fn begin(context: &mut Context<'_>) {
     let setup = context.setup;
     for (number, fault) in setup.cloud.faults.iter().enumerate() {
-        context.queue.schedule(fault.at, class::CLOUD, Event::FaultBegins(number as u32));
+        context.queue.schedule(fault.at, class::CLOUD, CloudEvent::FaultBegins(number as u32));
         if fault.until > fault.at {
-            context.queue.schedule(fault.until, class::CLOUD, Event::FaultEnds(number as u32));
+            context.queue.schedule(fault.until, class::CLOUD, CloudEvent::FaultEnds(number as u32));
         }
     }
 }
@@ -54,7 +55,7 @@ pub(super) fn launched(context: &mut Context<'_>, now: SimTime, pool: Pool) {
 fn plan(context: &mut Context<'_>, pool: u32, number: u32) {
     let Some(&name) = context.interruption.pools.get(pool as usize) else { return };
     let Some(event) = context.ec2.market().event(name, number as usize) else { return };
-    context.queue.schedule(event.at, class::CLOUD, Event::PoolReclaims(pool, number));
+    context.queue.schedule(event.at, class::CLOUD, CloudEvent::PoolReclaims(pool, number));
 }
 
 /// Puts a pool's next warning on the queue: that after the warning of the event `last`. Warnings have a chain of their own, since
@@ -64,7 +65,7 @@ fn plan_warning(context: &mut Context<'_>, now: SimTime, pool: u32, last: Option
     let market = context.ec2.market();
     let Some(number) = market.next_warned(name, last.map(|last| last as usize), now) else { return };
     let Some(event) = market.event(name, number) else { return };
-    context.queue.schedule(event.warning, class::CLOUD, Event::PoolWarned(pool, number as u32));
+    context.queue.schedule(event.warning, class::CLOUD, CloudEvent::PoolWarned(pool, number as u32));
 }
 
 /// Instances that the event will strike get a rebalance recommendation. Karpenter only logs it; a node group may replace
@@ -86,7 +87,7 @@ fn recommend_rebalance(context: &mut Context<'_>, now: SimTime, node: NodeId, no
 /// EC2 reclaims: each instance that is struck gets its notice within minutes.
 pub(super) fn pool_reclaims(context: &mut Context<'_>, now: SimTime, pool: u32, number: u32) {
     for (node, after) in struck(context, pool, number) {
-        context.queue.schedule(now + after, class::CLOUD, Event::InterruptionNotice(node));
+        context.queue.schedule(now + after, class::CLOUD, CloudEvent::InterruptionNotice(node));
     }
     plan(context, pool, number + 1);
 }
@@ -123,7 +124,7 @@ pub(super) fn notice(context: &mut Context<'_>, now: SimTime, node: NodeId) {
         return;
     }
     context.world.note_node(node, now, EventKind::InterruptionNotice, "EC2 takes the instance in 2 minutes");
-    context.queue.schedule_in(NOTICE, class::CLOUD, Event::InterruptionDue(node));
+    context.queue.schedule_in(NOTICE, class::CLOUD, CloudEvent::InterruptionDue(node));
     observe(context, now, Sight::InterruptionNotice(node));
     node_groups::interruption_noticed(context, now, node);
     termination_handler::noticed(context, now, node);
@@ -166,7 +167,7 @@ pub(super) fn fault_begins(context: &mut Context<'_>, now: SimTime, number: u32)
                 if before <= NOTICE {
                     notice(context, now, node);
                 } else {
-                    context.queue.schedule_in(before - NOTICE, class::CLOUD, Event::InterruptionNotice(node));
+                    context.queue.schedule_in(before - NOTICE, class::CLOUD, CloudEvent::InterruptionNotice(node));
                 }
             }
         }

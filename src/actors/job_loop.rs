@@ -7,7 +7,7 @@
 
 use super::context::Context;
 use super::drift::Drift;
-use super::event::{Event, class};
+use super::event::{KubeletEvent, ReplicaEvent, WorkloadEvent, class};
 use super::setup::JobPlan;
 use super::triggers::{self, TriggerMemory};
 use super::workload_controllers::jobs::fails;
@@ -112,14 +112,14 @@ pub(super) fn apply<'s>(context: &mut Context<'s>, now: SimTime, plan: &'s JobPl
     context.jobs.push(JobLoop { plan, workload, memory, jobs: Vec::new(), drift });
     let index = (context.jobs.len() - 1) as u32;
     let first = keda_loop::first_poll(context, now, name, plan.job.polling_interval);
-    context.queue.schedule_in(first, class::KEDA, Event::JobPoll(index));
+    context.queue.schedule_in(first, class::KEDA, ReplicaEvent::JobPoll(index));
 }
 
 /// One poll of one ScaledJob.
 pub(super) fn poll(context: &mut Context<'_>, now: SimTime, index: u32) {
     let plan = context.jobs[index as usize].plan;
     let next = context.jobs[index as usize].drift.after(plan.job.polling_interval);
-    context.queue.schedule_in(next, class::KEDA, Event::JobPoll(index));
+    context.queue.schedule_in(next, class::KEDA, ReplicaEvent::JobPoll(index));
     let mut texts = Vec::new();
     let mut read = Vec::new();
     for trigger in 0..plan.job.triggers.len() {
@@ -208,7 +208,7 @@ fn create(context: &mut Context<'_>, now: SimTime, index: u32, count: i64, value
     let job = Job { began: now, ..Job::default() };
     context.jobs[index as usize].jobs.resize(after as usize, job);
     if let Some(deadline) = context.jobs[index as usize].plan.job.job.active_deadline {
-        context.queue.schedule_in(deadline, class::CONTROLLERS, Event::Reconcile(workload));
+        context.queue.schedule_in(deadline, class::CONTROLLERS, WorkloadEvent::Reconcile(workload));
     }
     context.world.rescale(workload, after, now, EventKind::JobsCreated, ("KEDA: Jobs for waiting work", values));
     reconcile(context, now, workload);
@@ -288,7 +288,7 @@ fn give_back_lost(context: &mut Context<'_>, now: SimTime, index: usize) {
         let lost = (before - job.pods.len()) as u32;
         if lost > 0 && !plan.job.job.ignores_disruptions {
             let wait = job.fail(now, lost);
-            context.queue.schedule_in(wait, class::CONTROLLERS, Event::Reconcile(workload));
+            context.queue.schedule_in(wait, class::CONTROLLERS, WorkloadEvent::Reconcile(workload));
         }
     }
     give_back(context, now, index, back);
@@ -299,7 +299,7 @@ pub(super) fn pod_started(context: &mut Context<'_>, now: SimTime, pod: PodId) {
     let Some((index, ..)) = find(context, pod) else { return };
     let start = context.times_of(context.jobs[index].workload).start_time;
     if context.jobs[index].plan.queue.is_some() && start > SimDuration::ZERO {
-        context.queue.schedule_in(start, class::MACHINES, Event::WorkerStarts(pod));
+        context.queue.schedule_in(start, class::MACHINES, KubeletEvent::WorkerStarts(pod));
     } else {
         work(context, now, pod);
     }
@@ -326,7 +326,7 @@ fn work(context: &mut Context<'_>, now: SimTime, pod: PodId) {
             if taken == 0 { NOTHING_TO_DO } else { work.time_per_message * rounds }
         }
     };
-    context.queue.schedule_in(time, class::MACHINES, Event::JobPodDone(pod));
+    context.queue.schedule_in(time, class::MACHINES, WorkloadEvent::JobPodDone(pod));
 }
 
 /// A pod of a Job comes to its end, well or not; a Job that has ended by that leaves at once.
@@ -342,7 +342,7 @@ pub(super) fn pod_done(context: &mut Context<'_>, now: SimTime, pod: PodId) {
     let worker = job.pods.remove(place);
     if fails {
         let wait = job.fail(now, 1);
-        context.queue.schedule_in(wait, class::CONTROLLERS, Event::Reconcile(workload));
+        context.queue.schedule_in(wait, class::CONTROLLERS, WorkloadEvent::Reconcile(workload));
         give_back(context, now, index, worker.messages);
         kubelet::failed(context, now, pod);
     } else {

@@ -8,9 +8,9 @@ mod launches;
 mod outside;
 
 use super::context::Context;
-use super::event::class;
-use super::node_autoscaler::Sight;
+use super::event::{KarpenterEvent, class};
 use super::setup::{Autoscaler, KarpenterSettings, Setup};
+use super::sight::Sight;
 use super::{eviction, kubelet, names, node_life, scheduler_loop};
 use crate::cluster::NodeOrigin;
 use crate::domain::{HourlyRate, NodeId, SimDuration, SimTime, Symbol, well_known};
@@ -30,15 +30,6 @@ use crate::world::record::{ClaimFacts, CommandFacts, ControllerLoop};
 /// get lost.
 const DELIVERY: (f64, f64) = (1.5, 0.7);
 const LOST: f64 = 0.001;
-
-/// Something that happens to Karpenter.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum KarpenterEvent {
-    /// One of its timers fires.
-    Timer(Timer),
-    /// It reads the notice of a node's interruption from its queue.
-    InterruptionMessage(NodeId),
-}
 
 /// The machine and what its driver has to remember; nothing where another autoscaler runs.
 #[derive(Debug, Default)]
@@ -225,7 +216,7 @@ fn carry_out(context: &mut Context<'_>, now: SimTime, action: Action) {
 
 /// Puts a timer on the queue; that of the batching window takes the place of the one before.
 fn wake(context: &mut Context<'_>, at: SimTime, timer: Timer) {
-    let set = context.queue.schedule(at, class_of(timer), KarpenterEvent::Timer(timer).into());
+    let set = context.queue.schedule(at, class_of(timer), KarpenterEvent::Timer(timer));
     if timer == Timer::BatchClosed
         && let Some(before) = context.karpenter.window.replace(set)
     {
@@ -306,5 +297,5 @@ fn send_notice(context: &mut Context<'_>, now: SimTime, node: NodeId) {
         return;
     }
     let delay = SimDuration::from_secs_f64(stream.lognormal(DELIVERY.0, DELIVERY.1));
-    context.queue.schedule(now + delay, class::NODE_AUTOSCALER, KarpenterEvent::InterruptionMessage(node).into());
+    context.queue.schedule(now + delay, class::NODE_AUTOSCALER, KarpenterEvent::InterruptionMessage(node));
 }

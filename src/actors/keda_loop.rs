@@ -5,7 +5,7 @@
 
 use super::context::Context;
 use super::drift::Drift;
-use super::event::{Event, class};
+use super::event::{ReplicaEvent, class};
 use super::setup::ScalingPlan;
 use super::triggers::{self, TriggerMemory};
 use super::{replica_loop, workload_controllers};
@@ -112,7 +112,7 @@ pub(super) fn first_poll(context: &Context<'_>, now: SimTime, name: ObjectName, 
 }
 
 fn schedule(context: &mut Context<'_>, index: usize, after: SimDuration) {
-    let timer = context.queue.schedule_in(after, class::KEDA, Event::KedaPoll(index as u32));
+    let timer = context.queue.schedule_in(after, class::KEDA, ReplicaEvent::KedaPoll(index as u32));
     context.scaled_objects[index].next_poll = Some(timer);
 }
 

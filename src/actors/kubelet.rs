@@ -10,8 +10,9 @@ use std::collections::BTreeMap;
 use rustc_hash::FxHashMap;
 
 use super::context::Context;
-use super::event::{Event, class};
-use super::node_autoscaler::{Sight, observe};
+use super::event::{KubeletEvent, class};
+use super::node_autoscaler::observe;
+use super::sight::Sight;
 use super::workload_controllers::daemon_sets;
 use super::{
     cpu_shares, load_loop, metrics_server, pod_trace, probes, queue_loop, scheduler_loop, volumes, workload_controllers,
@@ -94,7 +95,7 @@ pub(super) fn take_up(context: &mut Context<'_>, now: SimTime, pod: PodId) {
     }
     let pulled = state.spec.containers.iter().map(|container| Symbol::new(&container.image));
     let there = pulled.map(|image| context.images.available(settings, node, image, at)).max().unwrap_or(at);
-    context.queue.schedule(there + CONTAINER_START, class::MACHINES, Event::PodStarted(pod));
+    context.queue.schedule(there + CONTAINER_START, class::MACHINES, KubeletEvent::PodStarted(pod));
 }
 
 /// The pod's containers run; its readiness probe, if it has one, is what Ready waits for.
@@ -110,7 +111,7 @@ pub(super) fn start(context: &mut Context<'_>, now: SimTime, pod: PodId) {
     match probes::pod_ready_after(context, pod) {
         Some(SimDuration::ZERO) => ready(context, now, pod),
         Some(wait) => {
-            context.queue.schedule_in(wait, class::MACHINES, Event::PodReady(pod));
+            context.queue.schedule_in(wait, class::MACHINES, KubeletEvent::PodReady(pod));
         }
         None => {}
     }
@@ -180,7 +181,7 @@ pub(super) fn delete_within(
         }
         Some(node) => {
             let stops_in = stop_time(context, pod, grace);
-            context.queue.schedule_in(stops_in, class::MACHINES, Event::PodStopped(pod));
+            context.queue.schedule_in(stops_in, class::MACHINES, KubeletEvent::PodStopped(pod));
             if !again {
                 scheduler_loop::pod_terminating(context, pod);
                 observe(context, now, Sight::PodTerminating(pod, node));

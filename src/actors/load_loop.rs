@@ -6,7 +6,7 @@ use smallvec::SmallVec;
 
 use super::context::Context;
 use super::cpu_use::CpuUse;
-use super::event::{Event, class};
+use super::event::{LoadEvent, class};
 use super::setup::{LoadPart, LoadPlan, LoadStep};
 use super::{cpu_shares, prometheus, queue_loop};
 use crate::domain::words::counted;
@@ -160,7 +160,7 @@ pub(super) fn begin(context: &mut Context<'_>) {
     let setup = context.setup;
     for (load, plan) in setup.loads.iter().enumerate() {
         if let Some(first) = plan.steps.first() {
-            context.queue.schedule(first.at, class::LOAD, Event::LoadStep(load as u32, 0));
+            context.queue.schedule(first.at, class::LOAD, LoadEvent::LoadStep(load as u32, 0));
         }
     }
 }
@@ -171,7 +171,7 @@ pub(super) fn step(context: &mut Context<'_>, now: SimTime, load: u32, step: u32
     let Some(plan) = setup.loads.get(load as usize) else { return };
     let Some(&LoadStep { source, part, .. }) = plan.steps.get(step as usize) else { return };
     if let Some(next) = plan.steps.get(step as usize + 1) {
-        context.queue.schedule(next.at, class::LOAD, Event::LoadStep(load, step + 1));
+        context.queue.schedule(next.at, class::LOAD, LoadEvent::LoadStep(load, step + 1));
     }
     let before = context.loads[load as usize].model.source();
     let own = &mut context.loads[load as usize];
@@ -273,5 +273,5 @@ fn take_rates(context: &mut Context<'_>, now: SimTime, load: usize) {
         context.queue.cancel(timer);
     }
     own.shift =
-        own.model.next_change(now).map(|at| context.queue.schedule(at, class::LOAD, Event::LoadShift(load as u32)));
+        own.model.next_change(now).map(|at| context.queue.schedule(at, class::LOAD, LoadEvent::LoadShift(load as u32)));
 }

@@ -4,7 +4,7 @@
 //! that runs out of memory evicts nobody.
 
 use super::context::Context;
-use super::event::{Event, class};
+use super::event::{LoadEvent, class};
 use super::{metrics_server, restarts};
 use crate::cluster::PodPhase;
 use crate::domain::{PodId, SimDuration, SimTime};
@@ -17,14 +17,14 @@ pub(super) fn begin(context: &mut Context<'_>) {
     for (load, plan) in setup.loads.iter().enumerate() {
         let modelled = plan.parts.iter().any(|part| part.service.memory.is_some());
         if let (true, Some(first)) = (modelled, plan.steps.first()) {
-            context.queue.schedule(first.at + LOOK, class::MACHINES, Event::MemoryCheck(load as u32));
+            context.queue.schedule(first.at + LOOK, class::MACHINES, LoadEvent::MemoryCheck(load as u32));
         }
     }
 }
 
 /// Looks at the pods of one load.
 pub(super) fn check(context: &mut Context<'_>, now: SimTime, load: u32) {
-    context.queue.schedule_in(LOOK, class::MACHINES, Event::MemoryCheck(load));
+    context.queue.schedule_in(LOOK, class::MACHINES, LoadEvent::MemoryCheck(load));
     let Some(workload) = context.loads.get(load as usize).and_then(|load| load.id) else { return };
     for pod in context.world.workload(workload).pods.clone() {
         let state = context.world.pod(pod);

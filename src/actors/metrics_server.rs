@@ -18,7 +18,7 @@ use settled::{NodeReadings, Place, Settled};
 use super::context::Context;
 use super::cpu_use::CpuUse;
 use super::drift::until_beat;
-use super::event::{Event, class};
+use super::event::{MetricsEvent, class};
 use super::load_loop::{self, LoadLoop};
 use super::queue_loop::QueueLoop;
 use super::setup::{Action, LoadPlan, Setup, Step};
@@ -355,7 +355,7 @@ pub(super) fn node_registered(context: &mut Context<'_>, node: NodeId) {
     let oldest = OLDEST_READING.min(context.metrics.resolution);
     context.metrics.node(node).age = context.streams.nth("metrics-age", "", u64::from(node.0)).span_up_to(oldest);
     let wait = context.metrics.until_reading(node, context.queue.now());
-    context.queue.schedule_in(wait, class::METRICS, Event::MetricsTick(node));
+    context.queue.schedule_in(wait, class::METRICS, MetricsEvent::MetricsTick(node));
 }
 
 /// A pod's containers run: its node reads it if an autoscaler asks about it, now or later.
@@ -391,7 +391,7 @@ pub(super) fn tick(context: &mut Context<'_>, now: SimTime, node: NodeId) {
     context.metrics.node(node).one_by_one = pods;
     // A machine that was without power for a while keeps to the beat of the others.
     let next = context.metrics.until_reading(node, now);
-    context.queue.schedule_in(next, class::METRICS, Event::MetricsTick(node));
+    context.queue.schedule_in(next, class::METRICS, MetricsEvent::MetricsTick(node));
 }
 
 #[cfg(test)]

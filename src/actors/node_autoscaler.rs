@@ -4,11 +4,12 @@
 //! What must not live here: what an autoscaler decides or how it is driven.
 
 use super::context::Context;
-use super::event::Event;
+use super::event::AutoscalerEvent;
 use super::setup::{Autoscaler, Setup};
+use super::sight::Sight;
 use super::{cluster_autoscaler, karpenter};
 use crate::domain::controller_time::CallRate;
-use crate::domain::{NodeId, PodId, SimTime, Symbol};
+use crate::domain::{NodeId, SimTime};
 use crate::policy::controller_time::call_limit::CallLimit;
 use crate::world::controller_loops::LimitFacts;
 
@@ -21,56 +22,6 @@ pub(super) enum NodeAutoscaler {
     Karpenter,
     /// The Cluster Autoscaler.
     ClusterAutoscaler,
-}
-
-/// Something that happens to a node autoscaler.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum AutoscalerEvent {
-    /// To Karpenter.
-    Karpenter(karpenter::KarpenterEvent),
-    /// To the Cluster Autoscaler.
-    ClusterAutoscaler(cluster_autoscaler::LoopEvent),
-}
-
-impl From<karpenter::KarpenterEvent> for Event {
-    fn from(event: karpenter::KarpenterEvent) -> Self {
-        Self::NodeAutoscaler(AutoscalerEvent::Karpenter(event))
-    }
-}
-
-impl From<cluster_autoscaler::LoopEvent> for Event {
-    fn from(event: cluster_autoscaler::LoopEvent) -> Self {
-        Self::NodeAutoscaler(AutoscalerEvent::ClusterAutoscaler(event))
-    }
-}
-
-/// What a node autoscaler sees of the cluster and hears of the cloud at once; everything else it looks up.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Sight {
-    /// The scheduler has found no node for a pod.
-    PodUnschedulable(PodId),
-    /// A pod has been bound to a node.
-    PodBound(PodId, NodeId),
-    /// A pod on a node has begun to terminate.
-    PodTerminating(PodId, NodeId),
-    /// A pod is gone, from the node if it had one.
-    PodGone(Option<NodeId>),
-    /// A node has registered; its instance is of this type.
-    NodeRegistered(NodeId, Symbol),
-    /// A node has become Ready and has lost the taints that come off by themselves.
-    NodeUsable(NodeId),
-    /// A node is not heard of any more.
-    NodeLost(NodeId),
-    /// It is heard of again.
-    NodeRegained(NodeId),
-    /// A node is gone.
-    NodeGone(NodeId),
-    /// EC2 gives notice to the instance of a node.
-    InterruptionNotice(NodeId),
-    /// A status check of the instance of a node begins to fail.
-    StatusCheckFails(NodeId),
-    /// The control plane runs another release.
-    ControlPlaneUpgraded,
 }
 
 /// What samples show of a node autoscaler.

@@ -13,11 +13,11 @@ use std::collections::BTreeMap;
 pub(super) use drain::{leave_to_ec2 as drain_node, poll as drain_poll};
 
 use super::context::{Context, Machine};
-use super::event::{Event, class};
+use super::event::{GroupEvent, class};
 use super::setup::Setup;
 use super::{interruption, metrics_server, names, node_life, scheduler_loop, zone_outage};
 use crate::cloud::autoscaling::{AutoScaling, EndReason, GroupSpec};
-use crate::cloud::{ApiError, BootStages, BootTimes, CloudProvider, InstanceId};
+use crate::cloud::{ApiError, BootStages, BootTimes, InstanceId};
 use crate::cluster::NewNode;
 use crate::cluster::NodePhase;
 use crate::domain::{Labels, NodeGroup, NodeId, SimDuration, SimTime, Symbol};
@@ -122,7 +122,7 @@ fn wake(context: &mut Context<'_>, now: SimTime, group: usize) {
 fn act_at(context: &mut Context<'_>, group: usize, at: SimTime) {
     if context.node_groups.due[group].is_none_or(|due| at < due) {
         context.node_groups.due[group] = Some(at);
-        context.queue.schedule(at, class::CLOUD, Event::GroupActs(group as u32));
+        context.queue.schedule(at, class::CLOUD, GroupEvent::GroupActs(group as u32));
     }
 }
 
@@ -158,7 +158,7 @@ fn launched(context: &mut Context<'_>, now: SimTime, group: usize, instance: Ins
     let boot = context.ec2.boot(instance, &stages);
     node_life::launched(context, now, node, Machine { instance, boot });
     let in_service = now + boot.running + context.groups.time_to_service(instance);
-    context.queue.schedule(in_service, class::CLOUD, Event::GroupInService(node));
+    context.queue.schedule(in_service, class::CLOUD, GroupEvent::GroupInService(node));
     let pool = context.ec2.instance(instance).pool;
     interruption::launched(context, now, pool);
 }
@@ -210,7 +210,7 @@ pub(super) fn instance_left(context: &mut Context<'_>, now: SimTime, node: NodeI
         wake(context, now, group);
     } else {
         let noticed = now + context.groups.time_to_notice(instance);
-        context.queue.schedule(noticed, class::CLOUD, Event::GroupNoticesLoss(node));
+        context.queue.schedule(noticed, class::CLOUD, GroupEvent::GroupNoticesLoss(node));
     }
 }
 
@@ -225,7 +225,7 @@ pub(super) fn notices_loss(context: &mut Context<'_>, now: SimTime, node: NodeId
 pub(super) fn power_lost(context: &mut Context<'_>, now: SimTime, node: NodeId) {
     let Some((instance, _)) = member(context, node) else { return };
     let noticed = now + STATUS_CHECKS + context.groups.time_to_notice(instance);
-    context.queue.schedule(noticed, class::CLOUD, Event::GroupStatusCheck(node));
+    context.queue.schedule(noticed, class::CLOUD, GroupEvent::GroupStatusCheck(node));
 }
 
 /// A health check looks at an instance whose status checks have failed: if it still has no power, the group replaces it.

@@ -1,8 +1,9 @@
 //! A machine's life: running, registered, Ready, gone.
 
 use super::context::{Context, Machine};
-use super::event::{Event, class};
-use super::node_autoscaler::{Sight, instance_gone, observe};
+use super::event::{NodeEvent, class};
+use super::node_autoscaler::{instance_gone, observe};
+use super::sight::Sight;
 use super::workload_controllers::daemon_sets;
 use super::{kubelet, metrics_server, node_groups, scheduler_loop, terminations, volumes, zone_outage};
 use crate::cloud::{BootFate, Pool};
@@ -66,10 +67,11 @@ pub(super) fn launched(context: &mut Context<'_>, now: SimTime, node: NodeId, ma
     context.set_machine(node, machine);
     let at = |span: SimDuration| now + span;
     let fate = context.ec2.boot_fate(machine.instance);
-    let first = if fate == BootFate::Aborted { Event::LaunchAborted(node) } else { Event::InstanceRunning(node) };
+    let first =
+        if fate == BootFate::Aborted { NodeEvent::LaunchAborted(node) } else { NodeEvent::InstanceRunning(node) };
     context.queue.schedule(at(machine.boot.running), class::MACHINES, first);
     if fate == BootFate::Joins {
-        context.queue.schedule(at(machine.boot.registered), class::MACHINES, Event::NodeRegistered(node));
+        context.queue.schedule(at(machine.boot.registered), class::MACHINES, NodeEvent::NodeRegistered(node));
     }
 }
 
@@ -113,7 +115,7 @@ pub(super) fn registered(context: &mut Context<'_>, now: SimTime, node: NodeId) 
     daemon_sets::node_registered(context, now, node);
     observe(context, now, Sight::NodeRegistered(node, instance_type));
     let ready_in = machine.boot.ready - machine.boot.registered;
-    context.queue.schedule_in(ready_in, class::MACHINES, Event::NodeReady(node));
+    context.queue.schedule_in(ready_in, class::MACHINES, NodeEvent::NodeReady(node));
 }
 
 /// The node reports Ready: its not-ready taints come off, and pods can be bound.
@@ -128,7 +130,7 @@ pub(super) fn ready(context: &mut Context<'_>, now: SimTime, node: NodeId) {
     if context.world.node(node).startup_taints.is_empty() {
         observe(context, now, Sight::NodeUsable(node));
     } else {
-        context.queue.schedule_in(STARTUP_TAINTS, class::MACHINES, Event::StartupTaintsRemoved(node));
+        context.queue.schedule_in(STARTUP_TAINTS, class::MACHINES, NodeEvent::StartupTaintsRemoved(node));
     }
 }
 
@@ -154,7 +156,7 @@ pub(super) fn terminate(context: &mut Context<'_>, now: SimTime, node: NodeId) {
 
 /// A machine that has left `running` will be gone in a while.
 pub(super) fn goes(context: &mut Context<'_>, now: SimTime, node: NodeId, gone_in: SimDuration) {
-    context.queue.schedule(now + gone_in, class::MACHINES, Event::InstanceGone(node));
+    context.queue.schedule(now + gone_in, class::MACHINES, NodeEvent::InstanceGone(node));
     node_groups::instance_left(context, now, node);
 }
 

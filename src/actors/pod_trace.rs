@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use super::context::Context;
-use super::event::{Event, class};
+use super::event::{WorkloadEvent, class};
 use super::kubelet;
 use super::workload_controllers::bare_pods;
 use crate::cluster::NewWorkload;
@@ -56,7 +56,7 @@ pub(super) fn begin(context: &mut Context<'_>) {
 
 fn plan(context: &mut Context<'_>, trace: &PodTrace) {
     if let Some(row) = trace.rows.get(context.pod_trace.next) {
-        context.queue.schedule(row.at, class::PEOPLE, Event::TraceStep);
+        context.queue.schedule(row.at, class::PEOPLE, WorkloadEvent::TraceStep);
     }
 }
 
@@ -84,7 +84,7 @@ fn create(context: &mut Context<'_>, now: SimTime, trace: &PodTrace, number: u32
     let pod = bare_pods::create(context, now, workload, row.template, name);
     context.pod_trace.rows.insert(pod, number);
     if let TraceEnd::At(end) = row.end {
-        context.queue.schedule(end.max(now), class::PEOPLE, Event::TracePodEnds(pod));
+        context.queue.schedule(end.max(now), class::PEOPLE, WorkloadEvent::TracePodEnds(pod));
     }
 }
 
@@ -104,7 +104,7 @@ pub(super) fn pod_started(context: &mut Context<'_>, pod: PodId) {
     let setup = context.setup;
     let row = row_of(context, pod).and_then(|row| setup.pod_trace.as_deref()?.rows.get(row as usize));
     if let Some(TraceEnd::After(time)) = row.map(|row| row.end) {
-        context.queue.schedule_in(time, class::MACHINES, Event::JobPodDone(pod));
+        context.queue.schedule_in(time, class::MACHINES, WorkloadEvent::JobPodDone(pod));
     }
 }
 
@@ -121,7 +121,7 @@ pub(super) fn pod_leaves(context: &mut Context<'_>, pod: PodId) {
     if context.setup.pod_trace.as_deref().is_some_and(|trace| trace.again) {
         let name = format!("{}-again", context.world.pod_name(pod).trim_end_matches("-again"));
         context.pod_trace.lost.push((row, name));
-        context.queue.schedule_in(REACTION, class::CONTROLLERS, Event::TraceAgain);
+        context.queue.schedule_in(REACTION, class::CONTROLLERS, WorkloadEvent::TraceAgain);
     }
 }
 

@@ -7,7 +7,7 @@
 //! Source: Kubernetes 1.36 `pkg/kubelet/prober/worker.go`.
 
 use super::context::Context;
-use super::event::{Event, class};
+use super::event::{KubeletEvent, class};
 use super::{kubelet, restarts};
 use crate::cluster::PodPhase;
 use crate::domain::pod::{Container, Probe};
@@ -80,7 +80,7 @@ fn first_giving_up<'c>(context: &'c Context<'_>, pod: PodId) -> Option<GivingUp<
 /// The pod's containers have started: a probe that will give up on one has its moment put on the queue.
 pub(super) fn watch(context: &mut Context<'_>, pod: PodId) {
     if let Some(after) = first_giving_up(context, pod).map(|own| own.after) {
-        context.queue.schedule_in(after, class::MACHINES, Event::ProbeGivesUp(pod));
+        context.queue.schedule_in(after, class::MACHINES, KubeletEvent::ProbeGivesUp(pod));
     }
 }
 

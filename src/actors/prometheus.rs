@@ -12,7 +12,7 @@
 mod counters;
 
 use super::context::Context;
-use super::event::{Event, class};
+use super::event::{MetricsEvent, class};
 use super::setup::{PrometheusPlan, SeriesPlan};
 use crate::cluster::PodPhase;
 use crate::domain::labels::Labels;
@@ -74,7 +74,7 @@ pub(super) fn begin(context: &mut Context<'_>) {
     let Some(plan) = &context.setup.prometheus else { return };
     for (index, series) in plan.series.iter().enumerate() {
         let phase = context.streams.stream("scrape-phase", &series.workload.to_string()).span_up_to(series.interval);
-        context.queue.schedule(SimTime::ZERO + phase, class::METRICS, Event::Scrape(index as u32));
+        context.queue.schedule(SimTime::ZERO + phase, class::METRICS, MetricsEvent::Scrape(index as u32));
     }
 }
 
@@ -82,7 +82,7 @@ pub(super) fn begin(context: &mut Context<'_>) {
 pub(super) fn scrape(context: &mut Context<'_>, now: SimTime, index: u32) {
     let Some(plan) = &context.setup.prometheus else { return };
     let series = &plan.series[index as usize];
-    context.queue.schedule_in(series.interval, class::METRICS, Event::Scrape(index));
+    context.queue.schedule_in(series.interval, class::METRICS, MetricsEvent::Scrape(index));
     let Some(workload) = context.workload_named(series.workload) else { return };
     if is_down(plan, now) {
         return;

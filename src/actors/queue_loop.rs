@@ -3,7 +3,7 @@
 //! Deviation: a Kafka consumer group has committed an offset for every partition from the start of the run on.
 
 use super::context::Context;
-use super::event::{Event, class};
+use super::event::{KubeletEvent, LoadEvent, class};
 use super::job_loop;
 use super::setup::QueuePlan;
 use crate::domain::workload::ObjectName;
@@ -91,7 +91,7 @@ pub(super) fn begin(context: &mut Context<'_>) {
     let setup = context.setup;
     for (queue, plan) in setup.queues.iter().enumerate() {
         if let Some(first) = plan.arrivals.first() {
-            context.queue.schedule(first.0, class::LOAD, Event::QueueStep(queue as u32, 0));
+            context.queue.schedule(first.0, class::LOAD, LoadEvent::QueueStep(queue as u32, 0));
         }
     }
 }
@@ -102,7 +102,7 @@ pub(super) fn step(context: &mut Context<'_>, now: SimTime, queue: u32, step: u3
     let arrivals = &setup.queues[queue as usize].arrivals;
     let Some(&(_, rate)) = arrivals.get(step as usize) else { return };
     if let Some(next) = arrivals.get(step as usize + 1) {
-        context.queue.schedule(next.0, class::LOAD, Event::QueueStep(queue, step + 1));
+        context.queue.schedule(next.0, class::LOAD, LoadEvent::QueueStep(queue, step + 1));
     }
     context.queues[queue as usize].queue.set_rate(rate, now);
     settle(context, now, queue as usize);
@@ -124,7 +124,7 @@ pub(super) fn pod_ready(context: &mut Context<'_>, now: SimTime, pod: PodId) {
     let takes_messages = context.world.workload(workload).kind != WorkloadKind::ScaledJob
         && context.queues.iter().any(|queue| queue.id == Some(workload));
     if let Some(at) = has_started_at(context, pod).filter(|&at| takes_messages && at > now) {
-        context.queue.schedule(at, class::MACHINES, Event::WorkerStarts(pod));
+        context.queue.schedule(at, class::MACHINES, KubeletEvent::WorkerStarts(pod));
     }
 }
 
@@ -194,5 +194,5 @@ fn settle(context: &mut Context<'_>, now: SimTime, queue: usize) {
     }
     let own = &mut context.queues[queue];
     own.shift =
-        own.queue.next_change().map(|at| context.queue.schedule(at, class::LOAD, Event::QueueShift(queue as u32)));
+        own.queue.next_change().map(|at| context.queue.schedule(at, class::LOAD, LoadEvent::QueueShift(queue as u32)));
 }

@@ -12,7 +12,7 @@ use smallvec::SmallVec;
 
 use super::context::Context;
 use super::drift::Drift;
-use super::event::{Event, class};
+use super::event::{ReplicaEvent, class};
 use super::workload_controllers;
 use crate::cluster::PodPhase;
 use crate::domain::hpa::{HorizontalPodAutoscaler, MetricSource, MetricSpec, MetricTarget};
@@ -132,7 +132,7 @@ pub(super) fn apply<'s>(
     find_rivals(context);
     limit_replicas(context, now, spec, target);
     let first = first_sync(context, now);
-    context.queue.schedule_in(first, class::REPLICA_AUTOSCALER, Event::ReplicaSync(index));
+    context.queue.schedule_in(first, class::REPLICA_AUTOSCALER, ReplicaEvent::ReplicaSync(index));
 }
 
 /// Tells the record how many replicas the autoscaler may give the workload that it scales.
@@ -179,7 +179,7 @@ pub(super) fn sync(context: &mut Context<'_>, now: SimTime, index: u32) {
         return;
     }
     let next = context.autoscalers[index as usize].drift.after(SYNC_PERIOD);
-    context.queue.schedule_in(next, class::REPLICA_AUTOSCALER, Event::ReplicaSync(index));
+    context.queue.schedule_in(next, class::REPLICA_AUTOSCALER, ReplicaEvent::ReplicaSync(index));
     let Some(target) = target(context, now, index) else { return };
     let spec = context.autoscalers[index as usize].spec;
     let metrics = effective_metrics(spec);

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use super::context::Context;
-use super::event::{Event, class};
+use super::event::{KubeletEvent, class};
 use super::kubelet;
 use crate::domain::{PodId, SimDuration, SimTime};
 
@@ -32,5 +32,5 @@ pub(super) fn restart(context: &mut Context<'_>, now: SimTime, pod: PodId, stops
     context.metrics.container_restarted(pod);
     let state = if wait > SimDuration::ZERO { "CrashLoopBackOff, " } else { "" };
     context.world.restart_pod(pod, now, &format!("{why}; {state}it starts again in {}", again - now));
-    context.queue.schedule(again + kubelet::CONTAINER_START, class::MACHINES, Event::PodStarted(pod));
+    context.queue.schedule(again + kubelet::CONTAINER_START, class::MACHINES, KubeletEvent::PodStarted(pod));
 }

@@ -14,9 +14,10 @@ pub(super) use calls::call_has_its_turn;
 
 use super::context::Context;
 use super::drift::until_beat;
-use super::event::{Event, class};
-use super::node_autoscaler::{Sight, observe};
+use super::event::{SchedulerEvent, class};
+use super::node_autoscaler::observe;
 use super::setup::Setup;
+use super::sight::Sight;
 use super::{eviction, kubelet, volumes};
 use crate::cluster::{NodePhase, PodPhase};
 use crate::domain::{KubernetesVersion, NodeId, PodId, SimDuration, SimTime, WorkloadId, well_known};
@@ -226,7 +227,7 @@ pub(super) fn schedule_next(context: &mut Context<'_>, now: SimTime) {
     context.scheduler.asleep = None;
     let Some(pod) = context.scheduler.take_next(now) else {
         if let Some(at) = context.scheduler.next_expiry() {
-            context.scheduler.asleep = Some(context.queue.schedule(at, class::SCHEDULER, Event::ScheduleNext));
+            context.scheduler.asleep = Some(context.queue.schedule(at, class::SCHEDULER, SchedulerEvent::ScheduleNext));
         }
         return;
     };
@@ -305,7 +306,7 @@ fn set_aside(context: &mut Context<'_>, now: SimTime, pod: PodId, why: &Unschedu
     if !scheduler.flush_planned {
         scheduler.flush_planned = true;
         let wait = scheduler.until_flush(now);
-        context.queue.schedule_in(wait, class::SCHEDULER, Event::FlushUnschedulable);
+        context.queue.schedule_in(wait, class::SCHEDULER, SchedulerEvent::FlushUnschedulable);
     }
 }
 
@@ -395,7 +396,7 @@ pub(super) fn flush(context: &mut Context<'_>, now: SimTime) {
     context.scheduler.flush_planned = !context.scheduler.waiting.is_empty();
     if context.scheduler.flush_planned {
         let wait = context.scheduler.until_flush(now);
-        context.queue.schedule_in(wait, class::SCHEDULER, Event::FlushUnschedulable);
+        context.queue.schedule_in(wait, class::SCHEDULER, SchedulerEvent::FlushUnschedulable);
     }
 }
 
@@ -480,6 +481,6 @@ fn wake(context: &mut Context<'_>, delay: SimDuration) {
             context.queue.cancel(timer);
         }
         scheduler.awake = true;
-        context.queue.schedule_in(delay, class::SCHEDULER, Event::ScheduleNext);
+        context.queue.schedule_in(delay, class::SCHEDULER, SchedulerEvent::ScheduleNext);
     }
 }

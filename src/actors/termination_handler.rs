@@ -8,7 +8,7 @@
 //! back is tried again every second, not every five.
 
 use super::context::Context;
-use super::event::{Event, class};
+use super::event::{CloudEvent, class};
 use super::{node_groups, scheduler_loop};
 use crate::cluster::NodePhase;
 use crate::domain::taints::TaintEffect;
@@ -39,7 +39,7 @@ fn read_soon(context: &mut Context<'_>, now: SimTime, node: NodeId, noticed: boo
     let name = context.world.node(node).name;
     let mut polls = context.streams.nth("handler-poll", name.as_str(), u64::from(noticed));
     let delay = polls.span_up_to(METADATA) + polls.span_up_to(LOOP);
-    context.queue.schedule(now + delay, class::NODE_AUTOSCALER, Event::HandlerActs(node, noticed));
+    context.queue.schedule(now + delay, class::NODE_AUTOSCALER, CloudEvent::HandlerActs(node, noticed));
 }
 
 /// The handler's pod on the node acts, if it runs.

@@ -7,9 +7,9 @@
 //! EC2 does not show yet is looked up again; Karpenter leaves it to its garbage collection.
 
 use super::context::Context;
-use super::event::{Event, class};
+use super::event::{NodeEvent, class};
 use super::{kubelet, node_life};
-use crate::cloud::{ApiError, CloudProvider, InstanceFilter, InstanceId};
+use crate::cloud::{ApiError, InstanceFilter, InstanceId};
 use crate::cluster::NodePhase;
 use crate::domain::{KarpenterVersion, NodeId, SimDuration, SimTime};
 use crate::world::record::{EventKind, NodeOrigin};
@@ -42,7 +42,7 @@ pub(super) fn request(context: &mut Context<'_>, now: SimTime, node: NodeId) {
 fn send_at(context: &mut Context<'_>, at: SimTime) {
     if context.terminations.due.is_none_or(|due| at < due) {
         context.terminations.due = Some(at);
-        context.queue.schedule(at, class::NODE_AUTOSCALER, Event::TerminationsSent);
+        context.queue.schedule(at, class::NODE_AUTOSCALER, NodeEvent::TerminationsSent);
     }
 }
 

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use super::context::{Context, Jitter};
-use super::event::{Event, class};
+use super::event::{WorkloadEvent, class};
 use super::setup::Setup;
 use super::{job_loop, kubelet, pod_trace, scheduler_loop};
 use crate::cluster::NewWorkload;
@@ -93,7 +93,7 @@ pub(super) fn may_call(context: &mut Context<'_>, now: SimTime, workload: Worklo
     let limit = if kind == WorkloadKind::StatefulSet { &mut limits.stateful_sets } else { &mut limits.jobs };
     let Err(at) = limit.take(now) else { return true };
     if limits.again.insert(workload, at) != Some(at) {
-        context.queue.schedule(at, class::CONTROLLERS, Event::Reconcile(workload));
+        context.queue.schedule(at, class::CONTROLLERS, WorkloadEvent::Reconcile(workload));
     }
     false
 }
@@ -134,7 +134,7 @@ pub(super) fn wake(context: &mut Context<'_>, workload: WorkloadId) {
 /// The same once `wait` is over.
 fn wake_after(context: &mut Context<'_>, workload: WorkloadId, wait: SimDuration) {
     let reaction = reaction(context);
-    context.queue.schedule_in(wait + reaction, class::CONTROLLERS, Event::Reconcile(workload));
+    context.queue.schedule_in(wait + reaction, class::CONTROLLERS, WorkloadEvent::Reconcile(workload));
 }
 
 /// How long a controller takes to answer a change that happens now. Workloads that change at

@@ -14,8 +14,9 @@
 use std::collections::BTreeMap;
 
 use super::context::Context;
-use super::event::{Event, class};
-use super::node_autoscaler::{Sight, observe};
+use super::event::{Event, KubeletEvent, MetricsEvent, NodeEvent, WorkloadEvent, class};
+use super::node_autoscaler::observe;
+use super::sight::Sight;
 use super::{kubelet, node_groups, scheduler_loop};
 use crate::cluster::{NodePhase, PodPhase};
 use crate::domain::taints::TaintEffect;
@@ -66,7 +67,7 @@ fn goes_dark(context: &mut Context<'_>, now: SimTime, node: NodeId, for_good: bo
     context.darkness.0.insert(node, DarkNode { cut_off, held: Vec::new(), for_good });
     node_groups::power_lost(context, now, node);
     let noticed = grace(context.setup.versions.kubernetes);
-    context.queue.schedule_in(noticed, class::CONTROLLERS, Event::NodeUnreachable(node));
+    context.queue.schedule_in(noticed, class::CONTROLLERS, NodeEvent::NodeUnreachable(node));
 }
 
 /// From the failure of a machine's hardware to the first status check that finds it: they come every minute.
@@ -78,7 +79,7 @@ pub(super) fn hardware_fails(context: &mut Context<'_>, now: SimTime, node: Node
         Some(dark) => dark.for_good = true,
         None => goes_dark(context, now, node, true),
     }
-    context.queue.schedule_in(STATUS_CHECK, class::CLOUD, Event::StatusCheckFails(node));
+    context.queue.schedule_in(STATUS_CHECK, class::CLOUD, NodeEvent::StatusCheckFails(node));
 }
 
 /// EC2's status checks of a machine fail from now on, if it is still there: Karpenter asks for that.
@@ -105,13 +106,16 @@ pub(super) fn holds(context: &mut Context<'_>, event: Event) -> bool {
         return false;
     }
     let node = match event {
-        Event::NodeRegistered(node) | Event::NodeReady(node) | Event::MetricsTick(node) => Some(node),
-        Event::PodStarted(pod)
-        | Event::PodReady(pod)
-        | Event::WorkerStarts(pod)
-        | Event::ProbeGivesUp(pod)
-        | Event::PodStopped(pod)
-        | Event::JobPodDone(pod) => context.world.pod(pod).node,
+        Event::Node(NodeEvent::NodeRegistered(node) | NodeEvent::NodeReady(node))
+        | Event::Metrics(MetricsEvent::MetricsTick(node)) => Some(node),
+        Event::Kubelet(
+            KubeletEvent::PodStarted(pod)
+            | KubeletEvent::PodReady(pod)
+            | KubeletEvent::WorkerStarts(pod)
+            | KubeletEvent::ProbeGivesUp(pod)
+            | KubeletEvent::PodStopped(pod),
+        )
+        | Event::Workloads(WorkloadEvent::JobPodDone(pod)) => context.world.pod(pod).node,
         _ => None,
     };
     let dark = node.and_then(|node| context.darkness.0.get_mut(&node));
@@ -134,7 +138,7 @@ pub(super) fn unreachable(context: &mut Context<'_>, now: SimTime, node: NodeId)
     scheduler_loop::node_changed(context, now, node);
     for pod in context.world.node(node).pods.clone() {
         if let Some(patience) = patience(context, pod) {
-            context.queue.schedule_in(patience, class::CONTROLLERS, Event::PatienceOver(pod));
+            context.queue.schedule_in(patience, class::CONTROLLERS, NodeEvent::PatienceOver(pod));
         }
     }
 }

@@ -165,10 +165,10 @@ impl Ec2 {
         &self.instances
     }
 
-    /// How long the next CreateFleet call takes. Calls are numbered, so the n-th takes the same time whoever makes it.
-    pub fn next_fleet_call_time(&mut self, target: u32, now: SimTime) -> SimDuration {
+    /// How long the next CreateFleet call for one instance takes. Calls are numbered, so the n-th takes the same time whoever makes it.
+    pub fn next_fleet_call_time(&mut self, now: SimTime) -> SimDuration {
         self.calls += 1;
-        let own = fleet_call_time(target, &mut self.streams.nth("api", "CreateFleet", self.calls));
+        let own = fleet_call_time(&mut self.streams.nth("api", "CreateFleet", self.calls));
         self.with_api_latency(own, now)
     }
 

@@ -14,88 +14,6 @@ use super::fleet::{CallError, FleetReply, FleetRequest, Throttled};
 use super::reservations::ReservationUse;
 use crate::domain::{NodeId, SimDuration, SimTime, Symbol};
 
-/// A cloud that launches and ends instances, alone and in groups.
-pub trait CloudProvider {
-    /// CreateFleet of type instant, for the nodes in `nodes`, each with a root volume of `volume_gib`, with a word on capacity
-    /// reservations.
-    ///
-    /// # Errors
-    /// If there have been too many calls, or the cloud fails.
-    fn create_fleet_using(
-        &mut self,
-        request: &FleetRequest,
-        how: ReservationUse,
-        nodes: &[NodeId],
-        volume_gib: i64,
-        now: SimTime,
-    ) -> Result<FleetReply, CallError>;
-
-    /// CreateFleet for one instance in any of these capacity reservations, the first with room.
-    ///
-    /// # Errors
-    /// As [`CloudProvider::create_fleet_using`].
-    fn launch_reserved(
-        &mut self,
-        reservations: &[Symbol],
-        node: NodeId,
-        volume_gib: i64,
-        now: SimTime,
-    ) -> Result<FleetReply, CallError>;
-
-    /// TerminateInstances: how long each takes to be gone.
-    ///
-    /// # Errors
-    /// If there have been too many calls, or too many instances were named.
-    fn terminate_instances(&mut self, ids: &[InstanceId], now: SimTime) -> Result<Vec<SimDuration>, Throttled>;
-
-    /// DescribeInstances, asked by `caller`; what it shows may be the state of a moment ago.
-    ///
-    /// # Errors
-    /// If there have been too many calls, or one of the instances asked for is not visible.
-    fn describe_instances(
-        &mut self,
-        filter: InstanceFilter<'_>,
-        caller: &str,
-        now: SimTime,
-    ) -> Result<Vec<InstanceView>, ApiError>;
-
-    /// DescribeAutoScalingGroups: every group, in the order of their creation.
-    ///
-    /// # Errors
-    /// If there have been too many calls.
-    fn describe_auto_scaling_groups(&mut self, now: SimTime) -> Result<Vec<GroupView>, ApiError>;
-
-    /// DescribeScalingActivities: the activities of one group that began at `since` or later, the newest first.
-    ///
-    /// # Errors
-    /// If there have been too many calls, or there is no such group.
-    fn describe_scaling_activities(
-        &mut self,
-        group: Symbol,
-        since: SimTime,
-        now: SimTime,
-    ) -> Result<Vec<Activity>, ApiError>;
-
-    /// SetDesiredCapacity without regard to cooldowns: the group acts on it later.
-    ///
-    /// # Errors
-    /// If there have been too many calls, there is no such group, or the size is outside its limits.
-    fn set_desired_capacity(&mut self, group: Symbol, desired: u32, now: SimTime) -> Result<(), ApiError>;
-
-    /// TerminateInstanceInAutoScalingGroup: the instance leaves its group, which wants one less with `decrement` and
-    /// replaces it otherwise.
-    ///
-    /// # Errors
-    /// If there have been too many calls, the instance belongs to no group, or one less would be below the group's least
-    /// size.
-    fn terminate_instance_in_auto_scaling_group(
-        &mut self,
-        instance: InstanceId,
-        decrement: bool,
-        now: SimTime,
-    ) -> Result<(), ApiError>;
-}
-
 /// The simulated account: its instances and its groups.
 #[derive(Debug)]
 pub struct SimulatedAccount<'a> {
@@ -105,8 +23,13 @@ pub struct SimulatedAccount<'a> {
     pub groups: &'a mut AutoScaling,
 }
 
-impl CloudProvider for SimulatedAccount<'_> {
-    fn create_fleet_using(
+impl SimulatedAccount<'_> {
+    /// CreateFleet of type instant, for the nodes in `nodes`, each with a root volume of `volume_gib`, with a word on capacity
+    /// reservations.
+    ///
+    /// # Errors
+    /// If there have been too many calls, or the cloud fails.
+    pub fn create_fleet_using(
         &mut self,
         request: &FleetRequest,
         how: ReservationUse,
@@ -117,7 +40,11 @@ impl CloudProvider for SimulatedAccount<'_> {
         self.ec2.create_fleet_using(request, how, nodes, volume_gib, now)
     }
 
-    fn launch_reserved(
+    /// CreateFleet for one instance in any of these capacity reservations, the first with room.
+    ///
+    /// # Errors
+    /// As [`Self::create_fleet_using`].
+    pub fn launch_reserved(
         &mut self,
         reservations: &[Symbol],
         node: NodeId,
@@ -127,11 +54,19 @@ impl CloudProvider for SimulatedAccount<'_> {
         self.ec2.launch_reserved(reservations, node, volume_gib, now)
     }
 
-    fn terminate_instances(&mut self, ids: &[InstanceId], now: SimTime) -> Result<Vec<SimDuration>, Throttled> {
+    /// TerminateInstances: how long each takes to be gone.
+    ///
+    /// # Errors
+    /// If there have been too many calls, or too many instances were named.
+    pub fn terminate_instances(&mut self, ids: &[InstanceId], now: SimTime) -> Result<Vec<SimDuration>, Throttled> {
         self.ec2.terminate_instances(ids, now)
     }
 
-    fn describe_instances(
+    /// DescribeInstances, asked by `caller`; what it shows may be the state of a moment ago.
+    ///
+    /// # Errors
+    /// If there have been too many calls, or one of the instances asked for is not visible.
+    pub fn describe_instances(
         &mut self,
         filter: InstanceFilter<'_>,
         caller: &str,
@@ -140,12 +75,20 @@ impl CloudProvider for SimulatedAccount<'_> {
         self.ec2.describe_instances(filter, caller, now)
     }
 
-    fn describe_auto_scaling_groups(&mut self, now: SimTime) -> Result<Vec<GroupView>, ApiError> {
+    /// DescribeAutoScalingGroups: every group, in the order of their creation.
+    ///
+    /// # Errors
+    /// If there have been too many calls.
+    pub fn describe_auto_scaling_groups(&mut self, now: SimTime) -> Result<Vec<GroupView>, ApiError> {
         self.ec2.take_tokens(ApiAction::DescribeAutoScalingGroups, 0, now)?;
         Ok(self.groups.describe(self.ec2))
     }
 
-    fn describe_scaling_activities(
+    /// DescribeScalingActivities: the activities of one group that began at `since` or later, the newest first.
+    ///
+    /// # Errors
+    /// If there have been too many calls, or there is no such group.
+    pub fn describe_scaling_activities(
         &mut self,
         group: Symbol,
         since: SimTime,
@@ -155,12 +98,22 @@ impl CloudProvider for SimulatedAccount<'_> {
         Ok(self.groups.activities(group)?.take_while(|activity| activity.start >= since).cloned().collect())
     }
 
-    fn set_desired_capacity(&mut self, group: Symbol, desired: u32, now: SimTime) -> Result<(), ApiError> {
+    /// SetDesiredCapacity without regard to cooldowns: the group acts on it later.
+    ///
+    /// # Errors
+    /// If there have been too many calls, there is no such group, or the size is outside its limits.
+    pub fn set_desired_capacity(&mut self, group: Symbol, desired: u32, now: SimTime) -> Result<(), ApiError> {
         self.ec2.take_tokens(ApiAction::ChangeAutoScalingGroup, 0, now)?;
         self.groups.set_desired(group, desired)
     }
 
-    fn terminate_instance_in_auto_scaling_group(
+    /// TerminateInstanceInAutoScalingGroup: the instance leaves its group, which wants one less with `decrement` and
+    /// replaces it otherwise.
+    ///
+    /// # Errors
+    /// If there have been too many calls, the instance belongs to no group, or one less would be below the group's least
+    /// size.
+    pub fn terminate_instance_in_auto_scaling_group(
         &mut self,
         instance: InstanceId,
         decrement: bool,

@@ -133,13 +133,13 @@ impl<E> EventQueue<E> {
     }
 
     /// Schedules `event`. A time before the clock counts as now: nothing happens in the past.
-    pub fn schedule(&mut self, at: SimTime, class: PriorityClass, event: E) -> TimerId {
+    pub fn schedule(&mut self, at: SimTime, class: PriorityClass, event: impl Into<E>) -> TimerId {
         let at = at.max(self.now);
         let time = (at.as_micros() as u64) ^ (1 << 63);
         let sequence = self.next_sequence;
         self.next_sequence += 1;
         let key = u128::from(time) << 64 | u128::from(class.0) << SEQUENCE_BITS | u128::from(sequence);
-        self.place(Entry { key, event });
+        self.place(Entry { key, event: event.into() });
         TimerId(sequence)
     }
 
@@ -178,7 +178,7 @@ impl<E> EventQueue<E> {
     }
 
     /// Schedules `event` after `delay`; a negative delay is none.
-    pub fn schedule_in(&mut self, delay: SimDuration, class: PriorityClass, event: E) -> TimerId {
+    pub fn schedule_in(&mut self, delay: SimDuration, class: PriorityClass, event: impl Into<E>) -> TimerId {
         self.schedule(self.now + delay, class, event)
     }
 
@@ -236,7 +236,7 @@ mod tests {
 
     #[test]
     fn events_of_one_instant_run_by_class_then_in_the_order_scheduled() {
-        let mut queue = EventQueue::new();
+        let mut queue = EventQueue::<char>::new();
         let at = SimTime::from_micros(5);
         queue.schedule(at, PriorityClass::LAST, 'd');
         queue.schedule(at, PriorityClass::NORMAL, 'b');
@@ -248,7 +248,7 @@ mod tests {
 
     #[test]
     fn nothing_is_scheduled_in_the_past() {
-        let mut queue = EventQueue::new();
+        let mut queue = EventQueue::<u8>::new();
         queue.schedule(SimTime::from_micros(10), PriorityClass::NORMAL, 1);
         assert_eq!(queue.pop(), Some((SimTime::from_micros(10), 1)));
         queue.schedule(SimTime::from_micros(3), PriorityClass::NORMAL, 2);
@@ -262,7 +262,7 @@ mod tests {
             // From microseconds to minutes, so that some events are out of reach at first.
             unit in prop::sample::select(vec![1_i64, 300_000, 7_000_000]),
         ) {
-            let mut queue = EventQueue::new();
+            let mut queue = EventQueue::<usize>::new();
             // The clock starts at zero, so earlier times count as zero.
             let mut expected: Vec<(i64, u8, usize)> = Vec::new();
             for (position, &(time, class, cancelled)) in events.iter().enumerate() {
@@ -280,7 +280,7 @@ mod tests {
         fn what_is_scheduled_while_others_happen_finds_its_place(
             steps in prop::collection::vec((0_i64..150_000_000, 0_u8..3, 0_usize..4), 1..200)
         ) {
-            let mut queue = EventQueue::new();
+            let mut queue = EventQueue::<usize>::new();
             let mut waiting = std::collections::BTreeSet::new();
             for (position, (delay, class, takes)) in steps.into_iter().enumerate() {
                 let at = queue.now() + SimDuration::from_micros(delay);

@@ -2,8 +2,6 @@
 //!
 //! What must not live here: why it happened, or to whom.
 
-use crate::policy::karpenter::Fact;
-
 /// The kind of an event.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum EventKind {
@@ -161,26 +159,6 @@ pub enum EventKind {
     LoadStarted,
     /// Load ended.
     LoadFinished,
-}
-
-impl From<Fact> for EventKind {
-    fn from(fact: Fact) -> Self {
-        match fact {
-            Fact::ClaimsComputed => Self::ClaimsComputed,
-            Fact::LaunchRequested => Self::LaunchRequested,
-            Fact::SpotFallback => Self::SpotFallback,
-            Fact::CallThrottled => Self::CallThrottled,
-            Fact::CallFailed => Self::CallFailed,
-            Fact::LaunchFailed => Self::LaunchFailed,
-            Fact::PodNotPlaced => Self::PodNotPlaced,
-            Fact::NodeTainted => Self::NodeTainted,
-            Fact::NodeUntainted => Self::NodeUntainted,
-            Fact::NodeDrifted => Self::NodeDrifted,
-            Fact::NodeEmpty => Self::NodeEmpty,
-            Fact::NodeInUse => Self::NodeInUse,
-            Fact::AwaitingVolumeDetachment => Self::AwaitingVolumeDetachment,
-        }
-    }
 }
 
 impl EventKind {

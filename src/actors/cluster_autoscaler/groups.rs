@@ -12,7 +12,7 @@ use crate::actors::context::Context;
 use crate::actors::setup::{Autoscaler, Setup};
 use crate::cloud::api::instance_name;
 use crate::cloud::autoscaling::{ActivityStatus, GroupSpec, GroupView, LifecycleState};
-use crate::cloud::{ApiError, CloudProvider, InstanceId};
+use crate::cloud::{ApiError, InstanceId};
 use crate::domain::node_group::NodeGroup;
 use crate::domain::node_pool::AmiFamily;
 use crate::domain::{NodeId, SimDuration, SimTime, Symbol, well_known};

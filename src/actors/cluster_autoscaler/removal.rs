@@ -3,10 +3,10 @@
 //! Source: Cluster Autoscaler 1.36 `core/scaledown/actuation/` (`actuator.go`, `drain.go`, `group_deletion_scheduler.go`,
 //! `delete_in_batch.go`).
 
+use super::groups;
 use super::observation::{budgets, pod_view};
-use super::{LoopEvent, groups};
 use crate::actors::context::Context;
-use crate::actors::event::class;
+use crate::actors::event::{LoopEvent, class};
 use crate::actors::{eviction, scheduler_loop};
 use crate::cluster::NodePhase;
 use crate::domain::{NodeId, PodId, SimDuration, SimTime, Symbol, Taint, TaintEffect, well_known};
@@ -75,7 +75,7 @@ pub(super) fn begin(context: &mut Context<'_>, now: SimTime, chosen: &[Chosen]) 
             let removal = Removal { empty, first, stage: Stage::Tainted };
             context.cluster_autoscaler.removals.insert(one.node, removal);
             let at = call(context, now) + flags.node_delete_delay_after_taint;
-            context.queue.schedule(at, class::NODE_AUTOSCALER, LoopEvent::Removal(one.node).into());
+            context.queue.schedule(at, class::NODE_AUTOSCALER, LoopEvent::Removal(one.node));
         }
     }
     true
@@ -224,7 +224,7 @@ fn enter(context: &mut Context<'_>, node: NodeId, removal: Removal) {
 }
 
 fn poll(context: &mut Context<'_>, node: NodeId, wait: SimDuration) {
-    context.queue.schedule_in(wait, class::NODE_AUTOSCALER, LoopEvent::Removal(node).into());
+    context.queue.schedule_in(wait, class::NODE_AUTOSCALER, LoopEvent::Removal(node));
 }
 
 /// Nothing is left on the node that had to leave.
@@ -262,7 +262,7 @@ fn delete_unless_delayed(
     gathered.push(node);
     if gathered.len() == 1 {
         let wait = flags.node_deletion_batcher_interval;
-        context.queue.schedule_in(wait, class::NODE_AUTOSCALER, LoopEvent::Deletes(position as u32).into());
+        context.queue.schedule_in(wait, class::NODE_AUTOSCALER, LoopEvent::Deletes(position as u32));
     }
 }
 

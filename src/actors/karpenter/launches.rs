@@ -4,8 +4,7 @@ use super::{tell, wake};
 use crate::actors::context::{Context, Machine};
 use crate::actors::{interruption, node_life};
 use crate::cloud::{
-    BootStages, CallError, CloudProvider, FleetErrorCode, FleetOverride, FleetReply, FleetRequest, InstanceId, Pool,
-    ReservationUse,
+    BootStages, CallError, FleetErrorCode, FleetOverride, FleetReply, FleetRequest, InstanceId, Pool, ReservationUse,
 };
 use crate::domain::node_pool::AmiFamily;
 use crate::domain::{NodeId, SimTime, Symbol, well_known};
@@ -17,7 +16,7 @@ use crate::world::record::NodeOrigin;
 
 /// A launch begins: its answer comes later.
 pub(super) fn begin(context: &mut Context<'_>, claim: NodeId, begins: SimTime, called: SimTime) {
-    let call = context.ec2.next_fleet_call_time(1, begins);
+    let call = context.ec2.next_fleet_call_time(begins);
     wake(context, called + call, Timer::Launch(claim));
 }
 

@@ -5,7 +5,7 @@
 //! again are assumptions.
 
 use crate::actors::context::Context;
-use crate::actors::event::{Event, class};
+use crate::actors::event::{GroupEvent, class};
 use crate::actors::{eviction, node_life, scheduler_loop};
 use crate::cloud::InstanceId;
 use crate::cloud::autoscaling::EndReason;
@@ -107,7 +107,7 @@ pub(in crate::actors) fn poll(context: &mut Context<'_>, now: SimTime, node: Nod
         }
     }
     if !leaving.is_empty() && now < drain.deadline {
-        context.queue.schedule_in(POLL, class::MACHINES, Event::GroupDrainPoll(node));
+        context.queue.schedule_in(POLL, class::MACHINES, GroupEvent::GroupDrainPoll(node));
         return;
     }
     if leaving.is_empty() && !drain.done {

@@ -15,7 +15,7 @@ use rustc_hash::FxHashMap;
 
 use super::{conclude_binding, conclude_condition};
 use crate::actors::context::Context;
-use crate::actors::event::{Event, class};
+use crate::actors::event::{SchedulerEvent, class};
 use crate::actors::setup::Setup;
 use crate::domain::{NodeId, PodId, SimTime};
 use crate::policy::controller_time::call_limit::CallLimit;
@@ -108,7 +108,7 @@ fn send(context: &mut Context<'_>, now: SimTime, pod: PodId, call: Call) -> Opti
     match context.scheduler.calls.admit(now, pod, call) {
         Ok(call) => Some(call),
         Err(at) => {
-            context.queue.schedule(at, class::SCHEDULER, Event::SchedulerCall(pod));
+            context.queue.schedule(at, class::SCHEDULER, SchedulerEvent::SchedulerCall(pod));
             None
         }
     }

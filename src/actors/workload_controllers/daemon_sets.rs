@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::super::context::Context;
-use super::super::event::{Event, class};
+use super::super::event::{WorkloadEvent, class};
 use super::super::{kubelet, scheduler_loop};
 use super::{REACTION, begin_workload, is_available, wake, wake_after};
 use crate::cluster::NodePhase;
@@ -69,7 +69,7 @@ pub(in crate::actors) fn node_registered(context: &mut Context<'_>, now: SimTime
 /// A daemon is gone: the controller looks whether its node wants another.
 pub(in crate::actors) fn pod_gone(context: &mut Context<'_>, pod: PodId) {
     if context.world.pod(pod).daemon {
-        context.queue.schedule_in(REACTION, class::CONTROLLERS, Event::DaemonGone(pod));
+        context.queue.schedule_in(REACTION, class::CONTROLLERS, WorkloadEvent::DaemonGone(pod));
     }
 }
 
@@ -207,7 +207,7 @@ fn place(context: &mut Context<'_>, now: SimTime, workload: WorkloadId, node: No
     }
     let at = context.controllers.reserve_for_daemon(now);
     if at > now {
-        context.queue.schedule(at, class::CONTROLLERS, Event::DaemonDue(workload, node));
+        context.queue.schedule(at, class::CONTROLLERS, WorkloadEvent::DaemonDue(workload, node));
     } else {
         make(context, now, workload, node);
     }

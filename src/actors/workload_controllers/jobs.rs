@@ -11,7 +11,7 @@
 use jiff::Timestamp;
 
 use super::super::context::Context;
-use super::super::event::{Event, class};
+use super::super::event::{WorkloadEvent, class};
 use super::super::{kubelet, scheduler_loop};
 use super::{REACTION, begin_workload, may_call, wake};
 use crate::domain::pod::OwnerKind;
@@ -111,7 +111,7 @@ fn calendar_time(context: &Context<'_>, now: SimTime) -> Timestamp {
 fn begin(context: &mut Context<'_>, now: SimTime, workload: WorkloadId, batch: &mut Batch) {
     batch.running.push(Running { began: now, ..Running::default() });
     if let Some(deadline) = batch.spec.active_deadline {
-        context.queue.schedule_in(deadline, class::CONTROLLERS, Event::Reconcile(workload));
+        context.queue.schedule_in(deadline, class::CONTROLLERS, WorkloadEvent::Reconcile(workload));
     }
 }
 
@@ -144,7 +144,7 @@ fn fail(context: &mut Context<'_>, now: SimTime, workload: WorkloadId, job: &mut
     job.failures_in_row += pods;
     let wait = retry_delay(job.failures_in_row);
     job.not_before = now + wait;
-    context.queue.schedule_in(wait, class::CONTROLLERS, Event::Reconcile(workload));
+    context.queue.schedule_in(wait, class::CONTROLLERS, WorkloadEvent::Reconcile(workload));
 }
 
 /// Every Job takes its step; those that have ended leave.
@@ -221,7 +221,7 @@ fn start_due(context: &mut Context<'_>, now: SimTime, workload: WorkloadId, batc
     {
         let wait = SimDuration::from_secs(next.as_second() - context.setup.start.as_second());
         cron.planned = SimTime::ZERO + wait + REACTION;
-        context.queue.schedule(cron.planned, class::CONTROLLERS, Event::Reconcile(workload));
+        context.queue.schedule(cron.planned, class::CONTROLLERS, WorkloadEvent::Reconcile(workload));
     }
     let CronStep::Start { at, replaces } = step else { return };
     cron.last = at;
@@ -250,7 +250,7 @@ pub(in crate::actors) fn pod_started(context: &mut Context<'_>, pod: PodId) {
     let workload = context.world.pod(pod).workload;
     if context.controllers.batches.contains_key(&workload) {
         let time = context.times_of(workload).run_time();
-        context.queue.schedule_in(time, class::MACHINES, Event::JobPodDone(pod));
+        context.queue.schedule_in(time, class::MACHINES, WorkloadEvent::JobPodDone(pod));
     }
 }
 

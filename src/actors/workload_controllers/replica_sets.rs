@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use super::{deployments, surplus};
 use crate::actors::context::{Context, Jitter};
-use crate::actors::event::{Event, class};
+use crate::actors::event::{WorkloadEvent, class};
 use crate::actors::kubelet;
 use crate::domain::controller_time::ControllerManagerTime;
 use crate::domain::{PodId, SimDuration, SimTime, WorkloadId};
@@ -153,7 +153,7 @@ fn call(context: &mut Context<'_>, now: SimTime, worker: usize, calls: usize) {
     let Some(own) = &mut context.controllers.replica_sets else { return };
     for _ in 0..calls {
         let at = own.limit.reserve(now);
-        context.queue.schedule(at, class::CONTROLLERS, Event::ReplicaSetSync(worker as u32));
+        context.queue.schedule(at, class::CONTROLLERS, WorkloadEvent::ReplicaSetSync(worker as u32));
     }
 }
 
@@ -230,7 +230,7 @@ fn write_event(context: &mut Context<'_>, now: SimTime) {
         let writer = own.workers.len();
         let turn = own.limit.reserve(now);
         let answered = turn + CALL + context.jitter(Jitter::Call, writer as u32, turn, CALL_SPREAD);
-        context.queue.schedule(answered, class::CONTROLLERS, Event::ReplicaSetSync(writer as u32));
+        context.queue.schedule(answered, class::CONTROLLERS, WorkloadEvent::ReplicaSetSync(writer as u32));
     }
 }
 
@@ -238,7 +238,7 @@ fn write_event(context: &mut Context<'_>, now: SimTime) {
 fn answer_after(context: &mut Context<'_>, now: SimTime, last: bool, worker: usize) {
     if last {
         let answered = CALL + context.jitter(Jitter::Call, worker as u32, now, CALL_SPREAD);
-        context.queue.schedule_in(answered, class::CONTROLLERS, Event::ReplicaSetSync(worker as u32));
+        context.queue.schedule_in(answered, class::CONTROLLERS, WorkloadEvent::ReplicaSetSync(worker as u32));
     }
 }
 

@@ -6,7 +6,7 @@ use super::{Acted, ActivityStatus, AutoScaling, EndReason, GroupSpec, LifecycleS
 use crate::catalog::Catalog;
 use crate::cloud::faults::{Fault, FaultKind, PoolSelector};
 use crate::cloud::settings::{ApiLimits, BucketSize, CapacityModel, CloudSettings, Failures, Interruptions};
-use crate::cloud::{ApiError, CloudProvider, Ec2, InstanceId, SimulatedAccount};
+use crate::cloud::{ApiError, Ec2, InstanceId, SimulatedAccount};
 use crate::domain::node_group::{InstancesDistribution, SpotStrategy};
 use crate::domain::{Labels, NodeId, SimDuration, SimTime, Symbol, well_known};
 use crate::engine::Streams;
