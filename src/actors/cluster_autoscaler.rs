@@ -32,6 +32,7 @@ use super::sight::Sight;
 use crate::cluster::{NodePhase, Position};
 use crate::domain::{NodeId, SimDuration, SimTime, Taint, TaintEffect, WorkloadId};
 use crate::engine::Streams;
+use crate::policy::cluster_autoscaler::cluster_state::ClusterState;
 use crate::policy::cluster_autoscaler::{ClusterAutoscaler, DELETION_CANDIDATE, ExpanderInputs, Flags, Iteration};
 use crate::policy::controller_time::call_limit::CallLimit;
 use crate::policy::controller_time::{at_speed, cluster_autoscaler as model};
@@ -61,6 +62,8 @@ pub(super) struct AutoscalerLoop {
     nodes: BTreeMap<NodeId, observation::KnownNode>,
     /// By workload and address of the specification.
     pods: FxHashMap<(WorkloadId, usize, PodVolumes), observation::KnownTemplate>,
+    /// The pods as seen last.
+    views: observation::KeptPods,
     noted: notes::Noted,
     /// An iteration whose time is not over.
     thought: Option<Box<Thought>>,
@@ -76,10 +79,17 @@ struct Thought {
     /// What it saw at its start.
     seen: observation::Seen,
     began: SimTime,
-    /// The state of the cluster then.
+    /// The state of the cluster then, and of the groups.
     changed: Position,
+    reading: u64,
     took: SimDuration,
+    /// What it comes to, if that is known already.
+    rehearsed: Option<Rehearsed>,
 }
+
+/// The program after an iteration in which it called nobody and drew no lot, and what it found: that holds for as long as nobody tells
+/// the program of anything and the groups stay as they were.
+type Rehearsed = (Box<ClusterAutoscaler>, Iteration);
 
 /// What nothing follows from for a while.
 #[derive(Clone, Copy, Debug)]
@@ -113,6 +123,14 @@ impl AutoscalerLoop {
     /// How many nodes it takes for unneeded.
     pub(super) fn unneeded(&self) -> u32 {
         self.program.as_ref().map_or(0, |program| program.planner().unneeded().count() as u32)
+    }
+
+    /// What the program remembers of groups, to tell it of something: what it has rehearsed holds no more.
+    fn state_mut(&mut self) -> Option<&mut ClusterState> {
+        if let Some(thought) = &mut self.thought {
+            thought.rehearsed = None;
+        }
+        Some(self.program.as_mut()?.state_mut())
     }
 
     pub(super) fn new(setup: &Setup) -> Self {
@@ -218,7 +236,7 @@ pub(super) fn iterate(context: &mut Context<'_>, now: SimTime) {
 }
 
 /// An iteration that takes time: what it comes to is known when it is over, by what it saw at its start.
-fn iterate_in_time(context: &mut Context<'_>, program: Box<ClusterAutoscaler>, now: SimTime, speed_percent: u32) {
+fn iterate_in_time(context: &mut Context<'_>, mut program: Box<ClusterAutoscaler>, now: SimTime, speed_percent: u32) {
     let read = groups::refresh(context, &program, now);
     let own = &mut context.cluster_autoscaler;
     own.iterations += 1;
@@ -232,25 +250,25 @@ fn iterate_in_time(context: &mut Context<'_>, program: Box<ClusterAutoscaler>, n
             None
         }
     };
-    let work = match (&began, own_settled) {
-        (Some(seen), _) => work(context, &program, seen, now),
+    let (work, rehearsed) = match (&began, own_settled) {
+        (Some(seen), _) => work(context, &mut program, seen, now),
         (None, Some(settled)) => {
             let moved_pods = std::mem::replace(&mut context.cluster_autoscaler.last.1, settled.work.moved_pods);
-            Work { moved_pods, ..settled.work }
+            (Work { moved_pods, ..settled.work }, None)
         }
-        (None, None) => Work {
-            nodes: context.world.live_nodes().len() as u64,
-            moved_pods: 0,
-            estimates: (SimDuration::ZERO, false),
-        },
+        (None, None) => {
+            let nodes = context.world.live_nodes().len() as u64;
+            (Work { nodes, moved_pods: 0, estimates: (SimDuration::ZERO, false) }, None)
+        }
     };
     let (took, cut) = took(work, speed_percent);
     context.world.note_loop(ControllerLoop::AutoscalerIteration, took, cut);
     context.cluster_autoscaler.last.0 = took;
     match began {
         Some(seen) => {
-            let changed = context.world.changed();
-            context.cluster_autoscaler.thought = Some(Box::new(Thought { seen, began: now, changed, took }));
+            let (changed, reading) = (context.world.changed(), context.cluster_autoscaler.groups.version());
+            let thought = Thought { seen, began: now, changed, reading, took, rehearsed };
+            context.cluster_autoscaler.thought = Some(Box::new(thought));
             context.cluster_autoscaler.program = Some(program);
             context.queue.schedule_in(took, class::NODE_AUTOSCALER, LoopEvent::Concluded);
         }
@@ -258,16 +276,28 @@ fn iterate_in_time(context: &mut Context<'_>, program: Box<ClusterAutoscaler>, n
     }
 }
 
-/// What the iteration has to do. What its estimates take is told by making them once in thought.
-fn work(context: &Context<'_>, program: &ClusterAutoscaler, seen: &observation::Seen, now: SimTime) -> Work {
+/// What the iteration has to do. What its estimates take is told by making them once in thought; where that calls nobody and draws no
+/// lot, it is also what the iteration comes to.
+fn work(
+    context: &Context<'_>,
+    program: &mut ClusterAutoscaler,
+    seen: &observation::Seen,
+    now: SimTime,
+) -> (Work, Option<Rehearsed>) {
     let moved_pods = context.cluster_autoscaler.last.1;
-    let mut work = Work { nodes: seen.node_count() as u64, moved_pods, estimates: (SimDuration::ZERO, false) };
-    if seen.has_waiting_pods() {
-        let mut calls = groups::Trial::new(&context.cluster_autoscaler.groups);
-        let iteration = program.clone().run_once(&seen.observation(now), &mut calls, &mut |_| 0);
-        work.estimates = (iteration.scale_up.took, iteration.scale_up.cut || iteration.scale_down.cut);
+    let work = Work { nodes: seen.node_count() as u64, moved_pods, estimates: (SimDuration::ZERO, false) };
+    if !seen.has_waiting_pods() {
+        return (work, None);
     }
-    work
+    let (mut calls, mut drawn) = (groups::Trial::new(&context.cluster_autoscaler.groups), false);
+    let mut first = |_| {
+        drawn = true;
+        0
+    };
+    let (after, iteration) = program.rehearse(&seen.observation(now), &mut calls, &mut first);
+    let cut = iteration.scale_up.cut || iteration.scale_down.cut;
+    let work = Work { estimates: (iteration.scale_up.took, cut), ..work };
+    (work, (!drawn && !calls.called).then_some((after, iteration)))
 }
 
 /// How long an iteration takes that has this to do, and whether a limit cut it.
@@ -283,9 +313,10 @@ fn took(work: Work, speed_percent: u32) -> (SimDuration, bool) {
 pub(super) fn concluded(context: &mut Context<'_>, now: SimTime) {
     let Some(thought) = context.cluster_autoscaler.thought.take() else { return };
     let Some(mut program) = context.cluster_autoscaler.program.take() else { return };
-    let Thought { seen, began, changed, took } = *thought;
+    let Thought { seen, began, changed, reading, took, rehearsed } = *thought;
     let unchanged = context.world.changed() == changed;
-    conclude(context, &mut program, now, (&seen, began));
+    let rehearsed = rehearsed.filter(|_| context.cluster_autoscaler.groups.version() == reading);
+    conclude(context, &mut program, now, (&seen, began), rehearsed);
     if !unchanged {
         context.cluster_autoscaler.settled = None;
     }
@@ -311,7 +342,7 @@ fn settled(context: &Context<'_>, now: SimTime) -> Option<Settled> {
 
 fn run(context: &mut Context<'_>, program: &mut ClusterAutoscaler, now: SimTime) {
     let seen = observation::Seen::new(context, program.flags(), now);
-    conclude(context, program, now, (&seen, now));
+    conclude(context, program, now, (&seen, now), None);
 }
 
 /// The lots of the iteration of this number, for options that the expander does not tell apart.
@@ -329,10 +360,22 @@ fn conclude(
     program: &mut ClusterAutoscaler,
     now: SimTime,
     (seen, began): (&observation::Seen, SimTime),
+    rehearsed: Option<Rehearsed>,
 ) {
     let mut ties = ties(context.streams, context.cluster_autoscaler.iterations);
-    let mut calls = groups::Calls { context, now };
-    let iteration = program.run_once(&seen.observation(began), &mut calls, &mut ties);
+    let iteration = match rehearsed {
+        Some((after, iteration)) => {
+            let check = context.world.check();
+            if check.compares() {
+                let mut calls = groups::Trial::new(&context.cluster_autoscaler.groups);
+                let anew = program.clone().run_once(&seen.observation(began), &mut calls, &mut ties);
+                check.hold(iteration == anew, || format!("an iteration came to {iteration:?}, and now to {anew:?}"));
+            }
+            program.adopt(*after);
+            iteration
+        }
+        None => program.run_once(&seen.observation(began), &mut groups::Calls { context, now }, &mut ties),
+    };
     context.cluster_autoscaler.last.1 = iteration.scale_down.moved_pods;
     notes::record(context, program, seen, &iteration, now);
     let until = program.unchanged_until(&seen.observation(began), &iteration);

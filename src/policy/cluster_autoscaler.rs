@@ -117,6 +117,17 @@ pub struct ClusterAutoscaler {
     speed: Option<u32>,
     /// Whether a scale-up says why nodes of groups do not take pods.
     explains: bool,
+    kept: Kept,
+}
+
+/// The snapshot of the last iteration. A copy of the program begins without.
+#[derive(Debug, Default)]
+struct Kept(Snapshot);
+
+impl Clone for Kept {
+    fn clone(&self) -> Self {
+        Self::default()
+    }
 }
 
 impl ClusterAutoscaler {
@@ -135,6 +146,7 @@ impl ClusterAutoscaler {
             last_delete_failure: long_ago,
             speed: None,
             explains: false,
+            kept: Kept::default(),
             flags,
         }
     }
@@ -201,21 +213,55 @@ impl ClusterAutoscaler {
             iteration.early_end = Some(EarlyEnd::EmptyCluster);
             return iteration;
         }
+        let mut snapshot = std::mem::take(&mut self.kept.0);
+        let waiting = fill(&self.flags, &mut snapshot, self.next, seen);
+        self.iterate(seen, (&mut snapshot, &waiting), actions, ties, &mut iteration);
+        self.kept = Kept(snapshot);
+        iteration
+    }
+
+    /// The same in thought, by a copy that is returned with what it came to: [`Self::adopt`] makes it the program.
+    pub fn rehearse(
+        &mut self,
+        seen: &Observation<'_>,
+        actions: &mut dyn GroupActions,
+        ties: &mut dyn FnMut(usize) -> usize,
+    ) -> (Box<Self>, Iteration) {
+        let mut copy = Box::new(self.clone());
+        std::mem::swap(&mut self.kept, &mut copy.kept);
+        let iteration = copy.run_once(seen, actions, ties);
+        std::mem::swap(&mut self.kept, &mut copy.kept);
+        (copy, iteration)
+    }
+
+    /// Goes on as a copy that has rehearsed an iteration.
+    pub fn adopt(&mut self, copy: Self) {
+        let kept = std::mem::take(&mut self.kept);
+        *self = Self { kept, ..copy };
+    }
+
+    /// An iteration with the snapshot of what is observed, in which these pods wait.
+    fn iterate(
+        &mut self,
+        seen: &Observation<'_>,
+        (snapshot, waiting): (&mut Snapshot, &[usize]),
+        actions: &mut dyn GroupActions,
+        ties: &mut dyn FnMut(usize) -> usize,
+        iteration: &mut Iteration,
+    ) {
         let flags = self.flags.clone();
         let usable = |node: &NodeView| is_usable(&flags, node);
-        let mut snapshot = Snapshot::new(self.next);
-        let waiting = fill(&flags, &mut snapshot, seen);
-        let templates = self.recompute_templates(seen, &snapshot, &usable);
+        let templates = self.recompute_templates(seen, snapshot, &usable);
         self.state.update(seen.groups, seen.nodes, usable, actions, seen.now);
-        let early_end = self.tidy(seen, actions, &mut iteration);
+        let early_end = self.tidy(seen, actions, iteration);
         iteration.failures = self.state.take_failures();
         if early_end.is_some() {
             iteration.early_end = early_end;
-            return iteration;
+            return;
         }
-        let registered = self.add_upcoming(seen, &templates, &mut snapshot);
+        let registered = self.add_upcoming(seen, &templates, snapshot);
         let nodes = snapshot.order().to_vec();
-        let listed = pods::process(&flags, &mut snapshot, &mut self.hints, seen.pods, &waiting, seen.deletions);
+        let listed = pods::process(&flags, snapshot, &mut self.hints, seen.pods, waiting, seen.deletions);
         let old = |pod: &WaitingPod| pods::is_old_enough(&flags, &seen.pods[pod.observed], seen.now);
         let (listed, young): (Vec<WaitingPod>, Vec<WaitingPod>) = listed.into_iter().partition(old);
         let ready = seen.nodes.iter().filter(|node| usable(node)).count();
@@ -230,7 +276,7 @@ impl ClusterAutoscaler {
                 },
                 ..ScaleUpReport::default()
             },
-            None => self.scale_up(seen, &templates, &mut snapshot, actions, ties, nodes.clone()).run(&listed),
+            None => self.scale_up(seen, &templates, snapshot, actions, ties, nodes.clone()).run(&listed),
         };
         iteration.scale_up.young = young.iter().map(|pod| pod.observed).collect();
         if iteration.scale_up.result == ScaleUpResult::Successful {
@@ -238,14 +284,13 @@ impl ClusterAutoscaler {
         }
         if flags.scale_down_enabled {
             let unneeded: Vec<NodeId> = self.planner.unneeded().collect();
-            let limits = limits_to_remove(&flags, &snapshot, &nodes, seen);
+            let limits = limits_to_remove(&flags, snapshot, &nodes, seen);
             let in_cooldown = gate == Some(ScaleUpResult::InCooldown) || self.is_in_cooldown(seen.now);
             let (planner, state, speed) = (&mut self.planner, &self.state, self.speed);
-            let (nodes, snapshot) = (&registered[..], &mut snapshot);
             let work = ScaleDown {
                 flags: &flags,
                 seen,
-                nodes,
+                nodes: &registered,
                 snapshot,
                 planner,
                 state,
@@ -266,14 +311,13 @@ impl ClusterAutoscaler {
         }
         if flags.enforce_node_group_min_size {
             let nodes = nodes.into_iter().filter(|&node| snapshot.order().contains(&node)).collect();
-            iteration.raised = self.scale_up(seen, &templates, &mut snapshot, actions, ties, nodes).raise_to_minimum();
+            iteration.raised = self.scale_up(seen, &templates, snapshot, actions, ties, nodes).raise_to_minimum();
             if iteration.raised.result == ScaleUpResult::Successful {
                 self.last_scale_up = seen.now;
             }
         }
         self.next = snapshot.next();
         iteration.failures.extend(self.state.take_failures());
-        iteration
     }
 
     fn recompute_templates(
@@ -434,22 +478,11 @@ impl ClusterAutoscaler {
     }
 }
 
-/// Puts nodes and the pods that they hold into the snapshot; gives back the pods that wait.
-fn fill(flags: &Flags, snapshot: &mut Snapshot, seen: &Observation<'_>) -> Vec<usize> {
-    for (at, node) in seen.nodes.iter().enumerate() {
-        snapshot.add_node(at, node);
-    }
-    let split = pods::split(flags, seen.pods);
-    for (at, node) in split.placed {
-        let pod = &seen.pods[at];
-        if pods::is_expendable(flags, &pod.traits) {
-            continue;
-        }
-        if let Some(node) = snapshot.find(node) {
-            let added = snapshot.add_pod(Some(at), &pod.traits);
-            snapshot.place(added, node);
-        }
-    }
+/// Lets the snapshot take over nodes and the pods that they hold; gives back the pods that wait.
+fn fill(flags: &Flags, snapshot: &mut Snapshot, next: usize, seen: &Observation<'_>) -> Vec<usize> {
+    let mut split = pods::split(flags, seen.pods);
+    split.placed.retain(|&(at, _)| !pods::is_expendable(flags, &seen.pods[at].traits));
+    snapshot.observe(next, seen, &split.placed);
     split.waiting
 }
 

@@ -4,6 +4,7 @@ mod estimation;
 mod expanders;
 mod groups;
 mod iterations;
+mod keeping;
 mod lab;
 mod limits_of_time;
 mod orchestration;

@@ -271,27 +271,32 @@ fn end_instance(context: &mut Context<'_>, now: SimTime, group: usize, node: Nod
 pub(super) struct Trial<'g> {
     groups: &'g KnownGroups,
     desired: Vec<i64>,
+    /// Whether there were any.
+    pub(super) called: bool,
 }
 
 impl<'g> Trial<'g> {
     pub(super) fn new(groups: &'g KnownGroups) -> Self {
-        Self { groups, desired: groups.groups.iter().map(|group| group.desired).collect() }
+        Self { groups, desired: groups.groups.iter().map(|group| group.desired).collect(), called: false }
     }
 }
 
 impl GroupActions for Trial<'_> {
     fn increase_size(&mut self, group: usize, by: i64) -> Result<(), ResizeError> {
+        self.called = true;
         self.desired[group] = aws::increased(self.desired[group], self.groups.groups[group].limits.1, by)?;
         Ok(())
     }
 
     fn decrease_target_size(&mut self, group: usize, by: i64) -> Result<(), ResizeError> {
+        self.called = true;
         let instances = self.groups.groups[group].instances.len() as i64;
         self.desired[group] = aws::decreased(self.desired[group], instances, by)?;
         Ok(())
     }
 
     fn delete_instances(&mut self, group: usize, instances: &[Arc<str>]) -> Result<(), ResizeError> {
+        self.called = true;
         self.desired[group] -= instances.len() as i64;
         Ok(())
     }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::groups::KnownGroup;
 use crate::actors::context::Context;
 use crate::actors::{eviction, scheduler_loop, volumes};
-use crate::cluster::{NodePhase, PodPhase};
+use crate::cluster::{Change, NodePhase, PodPhase, Position};
 use crate::domain::pod::PodPhase as ReportedPhase;
 use crate::domain::{Labels, NodeId, PodId, PodSpec, SimDuration, SimTime, WorkloadId, well_known};
 use crate::policy::cluster_autoscaler::templates::kubelet_labels;
@@ -43,11 +43,18 @@ pub(super) struct KnownTemplate {
     traits: Arc<PodTraits>,
 }
 
+/// The pods as they were seen last, and the position of the journal then: those that nothing has happened to are not looked at again.
+#[derive(Debug, Default)]
+pub(super) struct KeptPods {
+    pods: Arc<Vec<PodView>>,
+    seen: Option<Position>,
+}
+
 /// What an iteration sees.
 #[derive(Clone, Debug)]
 pub(super) struct Seen {
     nodes: Vec<NodeView>,
-    pods: Vec<PodView>,
+    pods: Arc<Vec<PodView>>,
     groups: Vec<GroupView>,
     daemon_sets: Vec<DaemonSetView>,
     budgets: Vec<BudgetView>,
@@ -57,7 +64,7 @@ pub(super) struct Seen {
 impl Seen {
     pub(super) fn new(context: &mut Context<'_>, flags: &Flags, now: SimTime) -> Self {
         let nodes = nodes(context, now);
-        let (pods, daemon_sets) = pods(context, flags);
+        let (pods, daemon_sets) = (pods(context, flags), daemon_sets(context, flags));
         let deletions = Deletions { empty: removals(context, true), drained: removals(context, false) };
         Self { nodes, pods, groups: groups(context), daemon_sets, budgets: budgets(context), deletions }
     }
@@ -190,22 +197,74 @@ fn first_seen(context: &Context<'_>, id: NodeId, now: SimTime) -> KnownNode {
     }
 }
 
-/// The pods in order of creation, and the DaemonSets.
-fn pods(context: &mut Context<'_>, flags: &Flags) -> (Vec<PodView>, Vec<DaemonSetView>) {
-    let workloads: Vec<WorkloadId> = context.world.workloads().map(|(id, _)| id).collect();
-    let (mut pods, mut daemon_sets) = (Vec::new(), Vec::new());
-    for id in workloads {
-        let workload = context.world.workload(id);
-        let (name, own, kind) = (workload.name.name, workload.pods.clone(), workload.kind);
-        if kind == WorkloadKind::DaemonSet {
-            let template = Arc::clone(&workload.template);
-            let pods = traits_of(context, id, (&template, PodVolumes::default()), flags);
-            daemon_sets.push(DaemonSetView { name, pods });
+/// The pods in order of creation.
+fn pods(context: &mut Context<'_>, flags: &Flags) -> Arc<Vec<PodView>> {
+    let KeptPods { mut pods, seen } = std::mem::take(&mut context.cluster_autoscaler.views);
+    let now = context.world.changed();
+    let changes = seen.and_then(|seen| context.world.journal().since(seen));
+    // Where the number of replicas matters, a pod changes with its siblings.
+    match changes.filter(|_| flags.min_replica_count <= 0) {
+        Some(changes) => {
+            let touched = changes.iter().filter_map(|change| match *change {
+                Change::Pod(pod) | Change::Placement(pod) => Some(pod),
+                Change::Node(_) | Change::Workload(_) | Change::Budgets => None,
+            });
+            let mut touched: Vec<PodId> = touched.collect();
+            touched.sort_unstable();
+            touched.dedup();
+            follow(context, flags, Arc::make_mut(&mut pods), &touched);
+            let check = context.world.check();
+            if check.compares() {
+                let anew = all_pods(context, flags);
+                check.hold(*pods == anew, || {
+                    "the pods that the Cluster Autoscaler observes are not those that there are".to_owned()
+                });
+            }
         }
-        pods.extend(own.into_iter().map(|pod| pod_view(context, pod, flags)));
+        None => pods = Arc::new(all_pods(context, flags)),
     }
-    pods.sort_by_key(|pod| pod.id);
-    (pods, daemon_sets)
+    context.cluster_autoscaler.views = KeptPods { pods: Arc::clone(&pods), seen: Some(now) };
+    pods
+}
+
+fn all_pods(context: &mut Context<'_>, flags: &Flags) -> Vec<PodView> {
+    let mut pods: Vec<PodId> = context.world.workloads().flat_map(|(_, workload)| &workload.pods).copied().collect();
+    pods.sort_unstable();
+    pods.into_iter().map(|pod| pod_view(context, pod, flags)).collect()
+}
+
+/// Looks again at those pods that something happened to, and at those whose places others than the cluster decide on.
+fn follow(context: &mut Context<'_>, flags: &Flags, pods: &mut Vec<PodView>, touched: &[PodId]) {
+    let last = pods.last().map(|pod| pod.id);
+    let (known, new) = touched.split_at(touched.partition_point(|&pod| last.is_some_and(|last| pod <= last)));
+    let mut known = known.iter().peekable();
+    pods.retain_mut(|view| {
+        while known.next_if(|&&pod| pod < view.id).is_some() {}
+        let touched = known.next_if(|&&pod| pod == view.id).is_some();
+        if touched && is_gone(context, view.id) {
+            return false;
+        }
+        if touched || !matches!(view.place, PodPlace::Bound(_)) || !view.traits.spec.volumes.is_empty() {
+            *view = pod_view(context, view.id, flags);
+        }
+        true
+    });
+    let new: Vec<PodId> = new.iter().copied().filter(|&pod| !is_gone(context, pod)).collect();
+    pods.extend(new.into_iter().map(|pod| pod_view(context, pod, flags)));
+}
+
+fn is_gone(context: &Context<'_>, pod: PodId) -> bool {
+    context.world.pod(pod).phase == PodPhase::Gone
+}
+
+fn daemon_sets(context: &mut Context<'_>, flags: &Flags) -> Vec<DaemonSetView> {
+    let all = context.world.workloads().filter(|(_, workload)| workload.kind == WorkloadKind::DaemonSet);
+    let all: Vec<_> = all.map(|(id, own)| (id, own.name.name, Arc::clone(&own.template))).collect();
+    let view = |(id, name, template)| DaemonSetView {
+        name,
+        pods: traits_of(context, id, (&template, PodVolumes::default()), flags),
+    };
+    all.into_iter().map(view).collect()
 }
 
 /// A pod as an iteration sees it.

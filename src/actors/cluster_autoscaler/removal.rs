@@ -284,8 +284,8 @@ fn delete(context: &mut Context<'_>, now: SimTime, group: usize, node: NodeId) {
     }
     context.cluster_autoscaler.removals.remove(&node);
     let name = context.cluster_autoscaler.groups.groups[group].name;
-    if let Some(program) = &mut context.cluster_autoscaler.program {
-        program.state_mut().register_scale_down(name, now);
+    if let Some(state) = context.cluster_autoscaler.state_mut() {
+        state.register_scale_down(name, now);
     }
 }
 
@@ -301,7 +301,7 @@ fn give_back(context: &mut Context<'_>, now: SimTime, node: NodeId, reason: &str
     context.world.note_node(node, now, EventKind::NodeUntainted, reason);
     scheduler_loop::node_changed(context, now, node);
     let NodeOrigin::NodeGroup(group) = context.world.node(node).origin else { return };
-    if let Some(program) = &mut context.cluster_autoscaler.program {
-        program.state_mut().register_failed_scale_down(group, now);
+    if let Some(state) = context.cluster_autoscaler.state_mut() {
+        state.register_failed_scale_down(group, now);
     }
 }

@@ -314,11 +314,24 @@ impl ScaleDown<'_> {
         let unneeded: BTreeSet<NodeId> = self.planner.unneeded().collect();
         candidates.sort_by_cached_key(|&at| {
             let id = self.seen.nodes[at].id;
-            let pods = self.snapshot.find(id).map(|node| self.pods_of(node, budgets)).unwrap_or_default();
-            let empty = pods.blocking.is_none() && pods.movable.is_empty();
-            (!empty, empty && pods.waits, !unneeded.contains(&id))
+            let empty = self.snapshot.find(id).map_or(Some(false), |node| self.when_empty(node, budgets));
+            (empty.is_none(), empty == Some(true), !unneeded.contains(&id))
         });
         candidates
+    }
+
+    /// If draining the node would move no pod and meet with no objection: whether it has to wait for pods to end.
+    fn when_empty(&self, node: NodeAt, budgets: &RemainingBudgets<'_>) -> Option<bool> {
+        let mut waits = false;
+        for &pod in &self.snapshot.node(node).pods {
+            let Some(at) = self.snapshot.observed_pod(pod) else { continue };
+            match drainability(self.flags, &self.seen.pods[at], budgets, self.seen.now) {
+                Drainability::Skipped | Drainability::Daemon => {}
+                Drainability::WaitsForCompletion => waits = true,
+                Drainability::Movable | Drainability::Blocks(_) => return None,
+            }
+        }
+        Some(waits)
     }
 
     fn pods_of(&self, node: NodeAt, budgets: &RemainingBudgets<'_>) -> NodePods {

@@ -1,15 +1,18 @@
 //! The cluster as an iteration imagines it: real nodes, nodes to come, and pods placed in thought. What is imagined can be
 //! taken back.
 //!
+//! A snapshot outlives its iteration: the next one takes back what was imagined and takes over what is observed to have changed
+//! ([`Snapshot::observe`]). Thirty thousand pods that stay where they are are not put on their nodes anew every ten seconds.
+//!
 //! Source: Cluster Autoscaler 1.36 `simulator/clustersnapshot`.
 
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use super::view::{NodeTemplate, NodeView, PodTraits};
+use super::view::{NodeTemplate, NodeView, Observation, PodTraits};
 use crate::domain::symbol::well_known;
-use crate::domain::{NodeId, PodId, Resources, Symbol, Taint, TaintEffect};
+use crate::domain::{NodeId, PodId, PodSpec, Resources, Symbol, Taint, TaintEffect};
 use crate::policy::kube_scheduler::{ClusterView, PodVolumes, Predicates, Rejection, SchedulerNode, ShapeId};
 
 /// A node of the snapshot, by place in its table.
@@ -50,7 +53,23 @@ enum Step {
     Displaced(PodAt, NodeAt, usize),
     Added(NodeAt),
     Tainted(NodeAt, Box<SchedulerNode>),
+    Removed(NodeAt, Box<Removed>),
 }
+
+/// A node that was taken away.
+#[derive(Clone, Debug)]
+struct Removed {
+    known: SchedulerNode,
+    pods: Vec<PodAt>,
+    /// Where it stood in the order.
+    place: usize,
+}
+
+/// What is known of a node, and its pods.
+type Placement<'s> = (&'s SchedulerNode, &'s Resources, Vec<(Option<usize>, &'s Arc<PodTraits>)>);
+
+/// Entries of nodes, pods or kinds of pods that may be held for nothing before all is made anew.
+const SPARE: usize = 1_024;
 
 /// A point to go back to.
 #[derive(Clone, Copy, Debug)]
@@ -66,11 +85,17 @@ pub struct Snapshot {
     order: Vec<NodeAt>,
     pods: Vec<SnapshotPod>,
     by_id: FxHashMap<NodeId, NodeAt>,
-    /// Shapes by namespace, address of the specification, which the view keeps alive, and what volumes ask for.
-    shapes: FxHashMap<(Symbol, usize, PodVolumes), ShapeId>,
-    /// What follows from traits, by their address: pods keep them alive.
-    kinds: FxHashMap<usize, (ShapeId, Arc<Resources>)>,
+    /// Shapes by namespace, address of the specification, and what volumes ask for; specifications are kept so that their
+    /// addresses stay their own.
+    shapes: FxHashMap<(Symbol, usize, PodVolumes), (ShapeId, Arc<PodSpec>)>,
+    /// What follows from traits, by their address; they are kept for the same reason.
+    kinds: FxHashMap<usize, (ShapeId, Arc<Resources>, Arc<PodTraits>)>,
+    /// What was done since nodes and pods were observed.
     steps: Vec<Step>,
+    /// The observed pods that are placed, as observed.
+    observed: Vec<(PodId, PodAt)>,
+    /// How many entries of nodes and pods there were when these had been observed: later ones are imagined.
+    real: (usize, usize),
     /// Where in the order the next search begins.
     next: usize,
     imagined: u32,
@@ -91,27 +116,120 @@ impl Snapshot {
         self.next = next;
     }
 
+    /// Takes back what was imagined, and takes over what is observed now: the nodes, and those of the pods that are `placed` on one
+    /// of them, each with its place among the observed pods. Searches begin at `next`.
+    ///
+    /// Who stays as observed before stays as it is here, so that this costs what has changed. The outcome is that of a snapshot made
+    /// from nothing; only the numbers of nodes and pods differ, and those of observed nodes are always the lower ones.
+    pub fn observe(&mut self, next: usize, seen: &Observation<'_>, placed: &[(usize, NodeId)]) {
+        let wasteful = |entries: usize, used: usize| entries > 2 * used + SPARE;
+        if wasteful(self.real.0, seen.nodes.len())
+            || wasteful(self.real.1, placed.len())
+            || wasteful(self.kinds.len(), placed.len())
+        {
+            *self = Self::default();
+        }
+        self.go_back(Mark(0));
+        self.nodes.truncate(self.real.0);
+        self.pods.truncate(self.real.1);
+        (self.next, self.imagined) = (next, 0);
+        self.take_over(seen, placed);
+        self.real = (self.nodes.len(), self.pods.len());
+        debug_assert_eq!(self.placements(), Self::default().take_over(seen, placed).placements());
+    }
+
+    fn take_over(&mut self, seen: &Observation<'_>, placed: &[(usize, NodeId)]) -> &Self {
+        self.observe_nodes(seen.nodes);
+        self.observe_pods(seen, placed);
+        self
+    }
+
+    /// By node in the order of search: what the scheduler and the autoscaler know of it, and its pods.
+    fn placements(&self) -> Vec<Placement<'_>> {
+        let of_node = |node: &NodeAt| {
+            let node = &self.nodes[node.0];
+            let pods = node.pods.iter().map(|pod| (self.pods[pod.0].observed, &self.pods[pod.0].traits)).collect();
+            self.view.node(node.id).map(|known| (known, &node.capacity, pods))
+        };
+        self.order.iter().filter_map(of_node).collect()
+    }
+
+    fn observe_nodes(&mut self, nodes: &[NodeView]) {
+        self.nodes.iter_mut().for_each(|node| node.observed = None);
+        let mut order = Vec::with_capacity(nodes.len());
+        for (observed, node) in nodes.iter().enumerate() {
+            let at = match self.find(node.id) {
+                Some(at) => at,
+                None => self.enter(observed, node),
+            };
+            self.nodes[at.0].observed = Some(observed);
+            if !self.is_as_known(at, node) {
+                self.view.update_node(node.id, told(node));
+                let pods = std::mem::take(&mut self.nodes[at.0].pods);
+                self.nodes[at.0] = SnapshotNode { pods, ..SnapshotNode::observed(observed, node) };
+            }
+            order.push(at);
+        }
+        for node in std::mem::replace(&mut self.order, order) {
+            if self.nodes[node.0].observed.is_none() {
+                self.take_out(node);
+            }
+        }
+    }
+
+    fn is_as_known(&self, at: NodeAt, node: &NodeView) -> bool {
+        let own = &self.nodes[at.0];
+        own.capacity == node.capacity && self.view.node(node.id).is_some_and(|known| is_told(known, node))
+    }
+
+    fn observe_pods(&mut self, seen: &Observation<'_>, placed: &[(usize, NodeId)]) {
+        let mut before = std::mem::take(&mut self.observed).into_iter().peekable();
+        let mut now = Vec::with_capacity(placed.len());
+        let mut changed: Vec<NodeAt> = Vec::new();
+        for &(observed, node) in placed {
+            let (id, traits) = (seen.pods[observed].id, &seen.pods[observed].traits);
+            while let Some((_, gone)) = before.next_if(|own| own.0 < id) {
+                self.lift(gone);
+            }
+            let place = self.find(node);
+            if let Some((_, pod)) = before.next_if(|own| own.0 == id) {
+                let own = &mut self.pods[pod.0];
+                if own.node.is_some() && own.node == place && Arc::ptr_eq(&own.traits, traits) {
+                    own.observed = Some(observed);
+                    now.push((id, pod));
+                    continue;
+                }
+                self.lift(pod);
+            }
+            if let Some(place) = place {
+                let pod = self.add_pod(Some(observed), traits);
+                self.put(pod, place);
+                changed.push(place);
+                now.push((id, pod));
+            }
+        }
+        for (_, gone) in before {
+            self.lift(gone);
+        }
+        self.observed = now;
+        // A pod that came may stand before one that was there.
+        for node in changed {
+            let (nodes, pods) = (&mut self.nodes, &self.pods);
+            nodes[node.0].pods.sort_by_key(|pod| pods[pod.0].observed);
+        }
+    }
+
     /// Adds an observed node.
     pub fn add_node(&mut self, observed: usize, node: &NodeView) -> NodeAt {
-        let known = SchedulerNode {
-            name: Arc::clone(&node.name),
-            labels: node.labels.clone(),
-            taints: node.taints.clone(),
-            unschedulable: node.unschedulable,
-            allocatable: node.allocatable.clone(),
-            images: Vec::new(),
-            volume_limits: node.volume_limits.clone(),
-        };
-        self.view.add_node(node.id, known);
-        self.enter(SnapshotNode {
-            id: node.id,
-            observed: Some(observed),
-            labels: node.labels.clone(),
-            capacity: node.capacity.clone(),
-            allocatable: node.allocatable.clone(),
-            pods: Vec::new(),
-            unschedulable: node.unschedulable,
-        })
+        let at = self.enter(observed, node);
+        self.order.push(at);
+        self.steps.push(Step::Added(at));
+        at
+    }
+
+    fn enter(&mut self, observed: usize, node: &NodeView) -> NodeAt {
+        self.view.add_node(node.id, told(node));
+        self.hold(SnapshotNode::observed(observed, node))
     }
 
     /// Adds a fresh node made from a template, with its pods.
@@ -132,7 +250,7 @@ impl Snapshot {
             volume_limits: Vec::new(),
         };
         self.view.add_node(id, known);
-        let at = self.enter(SnapshotNode {
+        let at = self.hold(SnapshotNode {
             id,
             observed: None,
             labels,
@@ -141,6 +259,8 @@ impl Snapshot {
             pods: Vec::new(),
             unschedulable: template.unschedulable,
         });
+        self.order.push(at);
+        self.steps.push(Step::Added(at));
         for traits in &template.pods {
             let pod = self.add_pod(None, traits);
             self.place(pod, at);
@@ -148,12 +268,10 @@ impl Snapshot {
         at
     }
 
-    fn enter(&mut self, node: SnapshotNode) -> NodeAt {
+    fn hold(&mut self, node: SnapshotNode) -> NodeAt {
         let at = NodeAt(self.nodes.len());
         self.by_id.insert(node.id, at);
         self.nodes.push(node);
-        self.order.push(at);
-        self.steps.push(Step::Added(at));
         at
     }
 
@@ -161,11 +279,11 @@ impl Snapshot {
     pub fn add_pod(&mut self, observed: Option<usize>, traits: &Arc<PodTraits>) -> PodAt {
         let kind = Arc::as_ptr(traits).addr();
         let (shape, requests) = match self.kinds.get(&kind) {
-            Some((shape, requests)) => (*shape, Arc::clone(requests)),
+            Some((shape, requests, _)) => (*shape, Arc::clone(requests)),
             None => {
-                let known = (self.shape(traits), Arc::new(traits.spec.requests()));
-                self.kinds.insert(kind, known.clone());
-                known
+                let (shape, requests) = (self.shape(traits), Arc::new(traits.spec.requests()));
+                self.kinds.insert(kind, (shape, Arc::clone(&requests), Arc::clone(traits)));
+                (shape, requests)
             }
         };
         self.pods.push(SnapshotPod { traits: Arc::clone(traits), shape, requests, node: None, observed });
@@ -176,14 +294,16 @@ impl Snapshot {
     pub fn shape(&mut self, traits: &PodTraits) -> ShapeId {
         let view = &mut self.view;
         let key = (traits.namespace, Arc::as_ptr(&traits.spec).addr(), traits.volumes.clone());
-        *self.shapes.entry(key).or_insert_with(|| {
+        let of_spec = || {
             let mut spec = Arc::clone(&traits.spec);
             // A bound pod's node stands in its specification; here it may go anywhere.
             if spec.node_name.is_some() {
                 spec = Arc::new(crate::domain::PodSpec { node_name: None, ..(*spec).clone() });
             }
-            view.shape_with_volumes(traits.namespace, &spec, None, traits.volumes.clone())
-        })
+            let shape = view.shape_with_volumes(traits.namespace, &spec, None, traits.volumes.clone());
+            (shape, Arc::clone(&traits.spec))
+        };
+        self.shapes.entry(key).or_insert_with(of_spec).0
     }
 
     /// Puts a pod on a node, fitting or not.
@@ -215,17 +335,38 @@ impl Snapshot {
         Some((node, at))
     }
 
-    /// Takes a node away for good, with its pods.
+    /// Takes a node away, with its pods.
     pub fn remove_node(&mut self, node: NodeAt) {
-        for pod in std::mem::take(&mut self.nodes[node.0].pods) {
+        if let Some(removed) = self.drop_node(node) {
+            self.steps.push(Step::Removed(node, Box::new(removed)));
+        }
+    }
+
+    fn drop_node(&mut self, node: NodeAt) -> Option<Removed> {
+        // Mostly it is the last that came.
+        let place = self.order.iter().rposition(|other| *other == node)?;
+        self.order.remove(place);
+        let (known, pods) = self.take_out(node)?;
+        Some(Removed { known, pods, place })
+    }
+
+    /// Takes out a node that is not in the order any more.
+    fn take_out(&mut self, node: NodeAt) -> Option<(SchedulerNode, Vec<PodAt>)> {
+        let pods = std::mem::take(&mut self.nodes[node.0].pods);
+        for pod in &pods {
             self.pods[pod.0].node = None;
         }
-        self.view.remove_node(self.nodes[node.0].id);
         self.by_id.remove(&self.nodes[node.0].id);
-        if self.order.last() == Some(&node) {
-            self.order.pop();
-        } else {
-            self.order.retain(|other| *other != node);
+        Some((self.view.remove_node(self.nodes[node.0].id)?, pods))
+    }
+
+    fn put_back(&mut self, node: NodeAt, removed: Removed) {
+        let id = self.nodes[node.0].id;
+        self.view.add_node(id, removed.known);
+        self.by_id.insert(id, node);
+        self.order.insert(removed.place, node);
+        for pod in removed.pods {
+            self.put(pod, node);
         }
     }
 
@@ -234,15 +375,7 @@ impl Snapshot {
         for pod in self.nodes[node.0].pods.clone() {
             self.displace(pod);
         }
-        let old = SchedulerNode {
-            name: Arc::clone(&observed.name),
-            labels: observed.labels.clone(),
-            taints: observed.taints.clone(),
-            unschedulable: observed.unschedulable,
-            allocatable: observed.allocatable.clone(),
-            images: Vec::new(),
-            volume_limits: observed.volume_limits.clone(),
-        };
+        let old = told(observed);
         let mut ghost = old.clone();
         ghost.taints.push(Taint::new(Symbol::new(super::TO_BE_DELETED), TaintEffect::NoSchedule));
         self.view.update_node(self.nodes[node.0].id, ghost);
@@ -265,8 +398,9 @@ impl Snapshot {
                     let moved = pods.pop();
                     pods.splice(at..at, moved);
                 }
-                Some(Step::Added(node)) => self.remove_node(node),
+                Some(Step::Added(node)) => drop(self.drop_node(node)),
                 Some(Step::Tainted(node, old)) => self.view.update_node(self.nodes[node.0].id, *old),
+                Some(Step::Removed(node, removed)) => self.put_back(node, *removed),
                 None => break,
             }
         }
@@ -353,4 +487,43 @@ impl Snapshot {
     pub const fn view(&self) -> &ClusterView {
         &self.view
     }
+}
+
+impl SnapshotNode {
+    fn observed(place: usize, node: &NodeView) -> Self {
+        Self {
+            id: node.id,
+            observed: Some(place),
+            labels: node.labels.clone(),
+            capacity: node.capacity.clone(),
+            allocatable: node.allocatable.clone(),
+            pods: Vec::new(),
+            unschedulable: node.unschedulable,
+        }
+    }
+}
+
+/// What the scheduler is told of an observed node.
+fn told(node: &NodeView) -> SchedulerNode {
+    SchedulerNode {
+        name: Arc::clone(&node.name),
+        labels: node.labels.clone(),
+        taints: node.taints.clone(),
+        unschedulable: node.unschedulable,
+        allocatable: node.allocatable.clone(),
+        images: Vec::new(),
+        volume_limits: node.volume_limits.clone(),
+    }
+}
+
+/// Whether that is what the scheduler knows, which may have added the taint of a cordoned node.
+fn is_told(known: &SchedulerNode, node: &NodeView) -> bool {
+    let cordoned = Taint::new(well_known::TAINT_UNSCHEDULABLE, TaintEffect::NoSchedule);
+    let more = known.taints.strip_prefix(&node.taints[..]);
+    known.unschedulable == node.unschedulable
+        && more.is_some_and(|more| more.is_empty() || node.unschedulable && *more == [cordoned])
+        && known.name == node.name
+        && known.labels == node.labels
+        && known.allocatable == node.allocatable
+        && known.volume_limits == node.volume_limits
 }

@@ -200,10 +200,15 @@ impl ClusterView {
         self.journal.record(slot, None);
     }
 
-    /// Takes a node away, with whatever is placed there or nominated for it.
-    pub fn remove_node(&mut self, id: NodeId) {
-        let Some(slot) = self.slot_of.remove(&id) else { return };
-        let Some(entry) = self.slots[slot as usize].take() else { return };
+    /// What is known of a node.
+    pub fn node(&self, id: NodeId) -> Option<&SchedulerNode> {
+        self.entry(self.slot(id)?).map(|entry| &entry.node)
+    }
+
+    /// Takes a node away, with whatever is placed there or nominated for it; returns what was known of it.
+    pub fn remove_node(&mut self, id: NodeId) -> Option<SchedulerNode> {
+        let slot = self.slot_of.remove(&id)?;
+        let entry = self.slots[slot as usize].take()?;
         self.keys.leave(slot, id, &entry.node.labels);
         self.count_images(&entry.node, -1);
         for placed in &entry.pods {
@@ -216,6 +221,7 @@ impl ClusterView {
         self.order_version += 1;
         self.image_version += 1;
         self.journal.record(slot, None);
+        Some(entry.node)
     }
 
     /// The shape of pods in `namespace` with this specification. `owner_selector` is the selector of the ReplicaSet,

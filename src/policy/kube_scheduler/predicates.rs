@@ -73,7 +73,7 @@ impl Predicates {
         }
         let Some(followed) = self.followed.get_mut(&id) else { return Ok(()) };
         followed.last_used = self.uses;
-        followed.catch_up(view, id);
+        followed.catch_up(view);
         followed.state.gate(view).check(slot)
     }
 
@@ -87,7 +87,7 @@ impl Predicates {
 }
 
 impl Followed {
-    fn catch_up(&mut self, view: &ClusterView, id: ShapeId) {
+    fn catch_up(&mut self, view: &ClusterView) {
         match view.changed_since(self.until) {
             Some(changed) if changed.len() <= view.slot_count().max(64) => {
                 for change in changed {
@@ -98,7 +98,13 @@ impl Followed {
                 }
                 self.state.settle();
             }
-            _ => self.state = TopologyState::new(view, view.shared_shape(id)),
+            // The same few nodes have changed again and again.
+            _ => {
+                for slot in view.slots_changed_since(self.until) {
+                    self.state.follow(view, slot, view.entry(slot));
+                }
+                self.state.settle();
+            }
         }
         self.until = view.journal_end();
     }

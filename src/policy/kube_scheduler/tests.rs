@@ -323,7 +323,7 @@ impl Story {
                 self.nodes += 1;
             }
             2 if self.view.slot(node).is_some() => self.view.update_node(node, random_node(Dice(which), node.index())),
-            3 if which.is_multiple_of(3) => self.view.remove_node(node),
+            3 if which.is_multiple_of(3) => drop(self.view.remove_node(node)),
             4 => placed.into_iter().for_each(|pod| {
                 self.placed.retain(|other| *other != pod);
                 self.view.forget_pod(pod);

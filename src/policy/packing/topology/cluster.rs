@@ -247,12 +247,12 @@ impl ClusterTopology {
             return counts;
         }
         let mut less = Less::new(&counts);
-        for &node in taken.nodes {
+        let by_host = rules.domains_of(identity).is_none();
+        for &node in taken.nodes.iter().filter(|_| !by_host) {
             if self.nodes[node].spans && self.accepts(identity, node, rules, table) {
                 less.unspan(self.domain(identity, node, rules));
             }
         }
-        let by_host = rules.domains_of(identity).is_none();
         for &class in Arc::clone(&counts.classes).iter() {
             for &DisplacedPods { node, pods, .. } in taken.places(class, self) {
                 if self.nodes[node].registered && self.accepts(identity, node, rules, table) {
@@ -274,7 +274,9 @@ impl ClusterTopology {
     ) -> Counts {
         let identity = constraint.identity;
         let mut tally = Tally::new(constraint, rules, setup);
-        for node in 0..self.nodes.len() {
+        // A host is a domain whatever its labels say.
+        let spanning = if tally.by_host { 0 } else { self.nodes.len() };
+        for node in 0..spanning {
             if self.nodes[node].spans && self.accepts(identity, node, rules, table) {
                 tally.span(self.domain(identity, node, rules));
             }
