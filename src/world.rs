@@ -5,6 +5,7 @@
 //!
 //! What must not live here: when something happens (`actors`), what ought to happen (`policy`), money (`cloud`).
 
+mod actions;
 pub mod availability;
 pub mod commands;
 pub mod controller_loops;

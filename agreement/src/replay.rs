@@ -26,7 +26,7 @@ use nodecast::policy::instance_types::{InstanceType, Offering, position};
 use nodecast::policy::interruption::Notice;
 use nodecast::policy::karpenter::{Action, Input, Karpenter, NewClaim, Outside, Settings, Timer};
 use nodecast::world::World;
-use nodecast::world::record::{ClaimFacts, CommandFacts};
+use nodecast::world::record::ClaimFacts;
 
 /// From a change of a pod, node or budget to the step that takes it up.
 const STEP: SimDuration = SimDuration::from_millis(50);
@@ -193,8 +193,6 @@ pub struct Run {
     /// Workloads whose pods nobody replaces.
     bare: BTreeSet<WorkloadId>,
     machines: BTreeMap<NodeId, cloud::Machine>,
-    /// What the machine did, and when.
-    log: Vec<(SimTime, String)>,
 }
 
 /// Something that happens at an instant.
@@ -260,7 +258,6 @@ impl Run {
             protected: Derived::new(&world),
             bare: BTreeSet::new(),
             machines: BTreeMap::new(),
-            log: Vec::new(),
             world,
             case,
         };
@@ -274,11 +271,6 @@ impl Run {
     /// What happened so far.
     pub fn world(&self) -> &World {
         &self.world
-    }
-
-    /// What the machine did so far, and when.
-    pub fn log(&self) -> &[(SimTime, String)] {
-        &self.log
     }
 
     /// Lets the next thing happen; whether there was one before the end.
@@ -315,12 +307,12 @@ impl Run {
         self.seen.waiting = cluster::pending_pods(self).filter(|&pod| self.world.pod(pod).unschedulable).collect();
         self.seen.waiting.sort_unstable();
         for action in self.machine.step(now, &self.world, &self.seen, input) {
-            self.log.push((now, format!("{action:?}")));
             self.carry_out(now, action);
         }
     }
 
     fn carry_out(&mut self, now: SimTime, action: Action) {
+        let Some(action) = self.world.carry_out(action, now, Currency::Usd) else { return };
         let world = &mut self.world;
         match action {
             Action::Wake(at, timer) => self.wake(at, timer),
@@ -328,11 +320,7 @@ impl Run {
             Action::CreateClaim(claim) => self.create_claim(now, *claim),
             Action::Launch { claim, called, .. } => self.wake(called + self.case.launch, Timer::Launch(claim)),
             Action::Create(node, request) => cloud::answer_launch(self, now, node, &request),
-            Action::CreateFleet(..) => unreachable!("the provider of a replay is not AWS"),
             Action::Launched(node, launched) => cloud::launched(self, now, node, *launched),
-            Action::FailLaunch(node, reason) => world.fail_launch(node, now, &reason),
-            Action::DropClaim(node) => world.drop_claim(node, now),
-            Action::Delete(node, end, reason) => world.disrupt_node(node, end, now, &reason),
             Action::Taint(node, taint) => {
                 world.taint_node(node, taint);
                 self.changed();
@@ -352,7 +340,6 @@ impl Run {
             Action::DeletePod(pod, grace) => {
                 self.delete_within(now, pod, grace, true, "its node must be gone soon");
             }
-            Action::Drained(node) => world.drain_node(node, now),
             Action::Terminate(node) => cloud::terminate(self, now, node),
             Action::Remove { node, unannounced } => {
                 if unannounced {
@@ -360,16 +347,7 @@ impl Run {
                 }
                 cloud::remove(self, now, node);
             }
-            Action::Propose(_, command) => {
-                world.propose_command(CommandFacts::proposed(*command, now, Currency::Usd), now);
-            }
-            Action::Start(id, nodes) => world.start_command(id, &nodes, now),
-            Action::Replaced(id, claims) => world.note_replacements(id, &claims),
-            Action::Reject(id, why) => world.reject_command(id, now, &why),
-            Action::Fail(id, why) => world.fail_command(id, now, &why),
-            Action::Finish(id) => world.finish_command(id, now),
-            Action::Note(subject, fact, text) => world.note_of(subject, now, fact, &text),
-            Action::Met(_) | Action::Takes { .. } => {}
+            other => unreachable!("{other:?} is none of a replay, whose provider is not AWS"),
         }
     }
 

@@ -22,9 +22,9 @@ use crate::policy::instance_types::{
 };
 use crate::policy::interruption::Notice;
 use crate::policy::karpenter::{
-    Action, Busy, Input, Karpenter, NewClaim, Provider, Settings, Ties, Timer, knows_reservations,
+    Action, Input, Karpenter, NewClaim, Provider, Settings, Ties, Timer, knows_reservations,
 };
-use crate::world::record::{ClaimFacts, CommandFacts, ControllerLoop};
+use crate::world::record::ClaimFacts;
 
 /// Time from the notice of an interruption to Karpenter reading it: median in seconds and spread; and the share of notices that
 /// get lost.
@@ -154,17 +154,14 @@ fn price(context: &mut Context<'_>, as_of: SimTime, name: Symbol, offering: &Off
 }
 
 fn carry_out(context: &mut Context<'_>, now: SimTime, action: Action) {
+    let Some(action) = context.world.carry_out(action, now, context.setup.region.currency) else { return };
     match action {
         Action::Wake(at, timer) => wake(context, at, timer),
         Action::Next(stage) => tell(context, now, Input::Next(stage)),
         Action::CreateClaim(claim) => create_claim(context, now, *claim),
         Action::Launch { claim, begins, called } => launches::begin(context, claim, begins, called),
         Action::CreateFleet(node, call) => launches::create_fleet(context, now, node, &call),
-        Action::Create(..) => unreachable!("the provider of a simulation is AWS"),
         Action::Launched(node, launched) => launches::launched(context, now, node, *launched),
-        Action::FailLaunch(node, reason) => context.world.fail_launch(node, now, &reason),
-        Action::DropClaim(node) => context.world.drop_claim(node, now),
-        Action::Delete(node, end, reason) => context.world.disrupt_node(node, end, now, &reason),
         Action::Taint(node, taint) => {
             context.world.taint_node(node, taint);
             scheduler_loop::node_changed(context, now, node);
@@ -184,7 +181,6 @@ fn carry_out(context: &mut Context<'_>, now: SimTime, action: Action) {
         Action::DeletePod(pod, grace) => {
             kubelet::delete_within(context, now, pod, grace, true, "its node must be gone soon");
         }
-        Action::Drained(node) => context.world.drain_node(node, now),
         Action::Terminate(node) => node_life::terminate(context, now, node),
         Action::Remove { node, unannounced } => {
             if unannounced {
@@ -192,25 +188,7 @@ fn carry_out(context: &mut Context<'_>, now: SimTime, action: Action) {
             }
             node_life::remove(context, now, node);
         }
-        Action::Propose(id, command) => {
-            let facts = CommandFacts::proposed(*command, now, context.setup.region.currency);
-            let recorded = context.world.propose_command(facts, now);
-            assert_eq!(recorded, id, "nobody else proposes commands");
-        }
-        Action::Start(id, nodes) => context.world.start_command(id, &nodes, now),
-        Action::Replaced(id, claims) => context.world.note_replacements(id, &claims),
-        Action::Reject(id, why) => context.world.reject_command(id, now, &why),
-        Action::Fail(id, why) => context.world.fail_command(id, now, &why),
-        Action::Finish(id) => context.world.finish_command(id, now),
-        Action::Note(subject, fact, text) => context.world.note_of(subject, now, fact, &text),
-        Action::Met(obstacles) => context.world.note_obstacles(obstacles),
-        Action::Takes { what, took, cut } => {
-            let own = match what {
-                Busy::Pass => ControllerLoop::KarpenterPass,
-                Busy::Look => ControllerLoop::KarpenterLook,
-            };
-            context.world.note_loop(own, took, cut);
-        }
+        other => unreachable!("{other:?} is none of a simulation, whose provider is AWS"),
     }
 }
 

@@ -151,7 +151,7 @@ fn is_consolidatable(step: &Step<'_>, now: SimTime, node: NodeId, claim: &ClaimS
     now - claim.last_pod_event.unwrap_or(initialized) >= after
 }
 
-/// What the world does not know of a node, or what time alone changes.
+/// What the cluster does not show of a node, or what time alone changes.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) struct Condition {
     pub(super) node: NodeId,

@@ -54,7 +54,10 @@ pub(super) struct Loop {
     last_action: SimTime,
 }
 
-/// Puts the first look on the queue, if the release knows consolidation and a Provisioner wants it.
+/// What a look found, and how long that took.
+type Looked = (Option<(Method, Proposal)>, Option<SimDuration>);
+
+/// Plans the first look, if the release knows consolidation and a Provisioner wants it.
 pub(super) fn begin(step: &mut Step<'_>, now: SimTime) {
     if step.own.behaviour.consolidation != Consolidation::None && step.own.pools.iter().any(|pool| is_enabled(pool)) {
         let phase = disruption::phase(step);
@@ -79,7 +82,7 @@ pub(super) fn pass(step: &mut Step<'_>, now: SimTime) {
 }
 
 /// What is found, if anything may be done now, and how long it took to find out, where that takes time.
-fn look(step: &mut Step<'_>, now: SimTime) -> Option<(Option<(Method, Proposal)>, Option<SimDuration>)> {
+fn look(step: &mut Step<'_>, now: SimTime) -> Option<Looked> {
     if is_busy(step, now) || disruption::is_unsynced(step) {
         return None;
     }

@@ -56,11 +56,11 @@ pub(super) fn with_digest(step: &Step<'_>, node: NodeId) -> (NodePods, Arc<PodsD
 /// Its pods at some positions, which are those that would have to go elsewhere, in the order of the packer's queue.
 pub(super) fn queued(step: &Step<'_>, node: NodeId, positions: &[usize]) -> Arc<QueuedPods> {
     with(step, node, |kept| {
-        let world = step.cluster;
-        let pods = &world.node(node).pods;
+        let cluster = step.cluster;
+        let pods = &cluster.node(node).pods;
         let with_size = |&position: &usize| {
             let pod = pods[position];
-            (unnamed_pending_pod(step, pod), move || &*world.pod(pod).requests)
+            (unnamed_pending_pod(step, pod), move || &*cluster.pod(pod).requests)
         };
         let queued = || Arc::new(QueuedPods::of(positions.iter().map(with_size)));
         Arc::clone(kept.queued.get_or_insert_with(queued))

@@ -28,7 +28,7 @@ use crate::policy::packing::TieBreak;
 #[derive(Clone, PartialEq, Debug)]
 pub(super) struct Seen {
     /// The last change of nodes and what is placed on them, or where budgets look at the health of pods of anything.
-    world: Position,
+    changed: Position,
     /// The generation of the lists of instance types.
     types: u64,
     ties: Option<TieBreak>,
@@ -44,7 +44,7 @@ impl Seen {
         let condition = |node| Condition::of(step, now, node, step.own.nodes.get(&node));
         let has_budgets = !step.cluster.budgets().is_empty();
         Self {
-            world: if has_budgets { step.cluster.changed() } else { step.cluster.placement_changed() },
+            changed: if has_budgets { step.cluster.changed() } else { step.cluster.placement_changed() },
             types: step.own.instance_types.generation(),
             ties: telling_ties(step),
             pending: pending.to_vec(),

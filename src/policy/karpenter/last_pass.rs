@@ -18,7 +18,7 @@ use crate::policy::packing::{PackingPlan, TieBreak};
 #[derive(Debug)]
 pub(super) struct Question {
     /// The last change of nodes and what is placed on them.
-    world: Position,
+    placed: Position,
     /// The generation of the lists of instance types.
     types: u64,
     pools: Vec<Arc<NodePool>>,
@@ -35,7 +35,7 @@ impl Question {
         let marked: Vec<NodeId> = known.iter().copied().filter(|&node| is_marked(step, node)).collect();
         debug_assert!(marked.is_sorted(), "nodes are known in the order in which they were made");
         Self {
-            world: step.cluster.placement_changed(),
+            placed: step.cluster.placement_changed(),
             types: step.own.instance_types.generation(),
             pools: step.own.pools.clone(),
             ties: telling_ties(step),
@@ -50,7 +50,7 @@ impl Question {
     }
 
     fn is(&self, other: &Self) -> bool {
-        self.world == other.world
+        self.placed == other.placed
             && self.types == other.types
             && self.ties == other.ties
             && self.marked == other.marked
