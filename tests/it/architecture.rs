@@ -152,8 +152,6 @@ fn no_file_outgrows_a_sitting() {
 /// go through one outbox and a dispatcher (docs/architecture.md), and with that most of these go.
 const UPWARD: &[(&str, &str, &str)] = &[
     ("event", "volumes", "an event names an attachment by the id that `volumes` gives it"),
-    ("karpenter", "interruption", "a launch from a Spot pool is told to what takes instances of that pool back"),
-    ("karpenter", "node_life", "Karpenter makes, ends and removes the nodes whose lives tell it of their stages"),
     ("interruption", "node_autoscaler", "the node autoscaler is told of notices"),
     ("kubelet", "node_autoscaler", "the node autoscaler is told that a pod is on its way out, or gone"),
     ("kubelet", "probes", "the kubelet starts the probes that kill containers"),
