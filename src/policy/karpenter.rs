@@ -10,6 +10,28 @@
 //! (a claim is there, an eviction was refused): that input is stepped, and its actions are carried out, before the next action. So is
 //! what [`Action::Next`] names: what goes on there reads in the cluster what was done before.
 //!
+//! Ten lines of it, without a cluster to speak of:
+//!
+//! ```
+//! use nodecast::cluster::Cluster;
+//! use nodecast::domain::{KarpenterVersion, KubernetesVersion, NodePool, SimTime};
+//! use nodecast::policy::budgets::{BudgetStatus, Protections};
+//! use nodecast::policy::karpenter::{Action, Input, Karpenter, Outside, Settings, Timer};
+//!
+//! #[derive(Debug, Default)]
+//! struct Nothing(Protections);
+//! impl Outside for Nothing {
+//!     fn budget_statuses(&self) -> Vec<BudgetStatus> { Vec::new() }
+//!     fn protections(&self) -> &Protections { &self.0 }
+//!     fn control_plane(&self) -> KubernetesVersion { KubernetesVersion::default() }
+//! }
+//!
+//! let settings = Settings::of(KarpenterVersion::V1_14, KubernetesVersion::default());
+//! let mut karpenter = Karpenter::new(settings, vec![NodePool::named("default")], vec![Vec::new()]);
+//! let actions = karpenter.step(SimTime::ZERO, &Cluster::default(), &Nothing::default(), Input::Begin);
+//! assert!(matches!(actions[1], Action::Wake(SimTime::ZERO, Timer::DisruptionPass)));
+//! ```
+//!
 //! Releases from v1.13 remove empty nodes by the disruption loop, older ones by a timer on each node; the rest differs
 //! only where the release's decisions beside this folder do.
 //!
@@ -30,7 +52,6 @@ mod interruption;
 mod io;
 mod kept_pods;
 mod last_look;
-mod last_pass;
 mod launch;
 mod pace;
 mod provisioning;
@@ -80,7 +101,6 @@ pub struct Karpenter {
     kept_pods: kept_pods::KeptPods,
     batch: batching::Batch,
     passes: u64,
-    last_pass: last_pass::LastPass,
     /// A pass whose time is not over.
     passing: Option<Box<provisioning::Passing>>,
     claims_made: BTreeMap<Symbol, u32>,
@@ -148,7 +168,6 @@ impl Karpenter {
             kept_pods: kept_pods::KeptPods::default(),
             batch: batching::Batch::default(),
             passes: 0,
-            last_pass: last_pass::LastPass::default(),
             passing: None,
             claims_made: BTreeMap::new(),
             making: VecDeque::new(),

@@ -1,20 +1,18 @@
-//! Karpenter's machine driven by hand, as a controller would: a cluster, a queue of timers and a cloud in a few lines.
+//! Karpenter's machine driven by hand, as a controller would: a cluster, a list of timers and a cloud.
 
-use std::collections::BTreeMap;
-
-use nodecast::catalog::Catalog;
+use nodecast::catalog::{Catalog, Region};
 use nodecast::cluster::{Cluster, NewWorkload, WorkloadKind};
 use nodecast::domain::workload::ObjectName;
-use nodecast::domain::{
-    KarpenterVersion, KubernetesVersion, LabelSelector, NodeClass, NodePool, PodId, SimTime, Symbol,
-};
+use nodecast::domain::{KarpenterVersion, KubernetesVersion, LabelSelector, NodeClass, NodePool, SimTime, Symbol};
 use nodecast::policy::budgets::{BudgetStatus, Protections};
 use nodecast::policy::instance_types::{ProviderSettings, types_of_pools};
 use nodecast::policy::karpenter::{
     Action, Input, Karpenter, LaunchAnswer, LaunchedInstance, OfferingError, Outside, Settings, Timer,
 };
+use nodecast::policy::selection::LaunchRequest;
 use nodecast::scenario::manifests::pod_from_json;
 use serde_json::json;
+use std::sync::Arc;
 
 /// A cluster without budgets, volumes and chance.
 #[derive(Debug, Default)]
@@ -32,94 +30,98 @@ impl Outside for Plain {
     }
 }
 
-/// The first fleet request finds no capacity, the second does.
-fn answer(calls: usize, action: &Action) -> LaunchAnswer {
-    let Action::CreateFleet(_, call) = action else { panic!("{action:?} is no request") };
-    let error = |wanted: &nodecast::policy::selection::Override| OfferingError {
+struct Controller {
+    karpenter: Karpenter,
+    cluster: Cluster,
+    outside: Plain,
+    region: Arc<Region>,
+    timers: Vec<(SimTime, Timer)>,
+    calls: usize,
+    story: Vec<String>,
+}
+
+// The forty lines of a driver: the last of them is that of `wake`.
+impl Controller {
+    fn tell(&mut self, now: SimTime, input: Input<'_>) {
+        if let Some(as_of) = self.karpenter.prices_due(now) {
+            let listed = |name| Some(self.region.instance_type(name)?.on_demand?.rate);
+            self.karpenter.read_prices(as_of, |name, _| listed(name));
+        }
+        for action in self.karpenter.step(now, &self.cluster, &self.outside, input) {
+            match action {
+                Action::Wake(at, timer) => {
+                    self.timers.retain(|(_, before)| (timer, *before) != (Timer::BatchClosed, Timer::BatchClosed));
+                    self.timers.push((at, timer));
+                }
+                Action::Next(stage) => self.tell(now, Input::Next(stage)),
+                Action::CreateClaim(claim) => {
+                    self.story.push(format!("a claim with {} types to choose from", claim.types));
+                    let node = self.cluster.add_node(claim.node, now);
+                    self.tell(now, Input::ClaimCreated(node));
+                }
+                Action::Launch { claim, called, .. } => self.timers.push((called, Timer::Launch(claim))),
+                Action::CreateFleet(node, call) => {
+                    self.calls += 1;
+                    self.tell(now, Input::LaunchAnswered(node, Ok(&answer(&call.request, self.calls > 1))));
+                }
+                Action::Launched(node, own) => {
+                    self.story.push(format!("an {} instance", own.capacity_type));
+                    self.cluster.launch_node(node, &own.labels, own.capacity, own.allocatable);
+                }
+                Action::DropClaim(node) => self.cluster.remove_node(node),
+                other => self.story.push(format!("{other:?}")),
+            }
+        }
+    }
+
+    /// Lets the next timer fire.
+    fn wake(&mut self) {
+        let first = (0..self.timers.len()).min_by_key(|&at| self.timers[at].0).unwrap();
+        let (now, timer) = self.timers.remove(first);
+        self.tell(now, Input::Wake(timer));
+    }
+}
+
+/// What EC2 says to a request: it has an instance from the first of the pools asked for, or no capacity in any.
+fn answer(request: &LaunchRequest, has_capacity: bool) -> LaunchAnswer {
+    let first = request.overrides[0];
+    let (instance_type, zone, capacity_type) = (first.instance_type, first.zone, request.capacity_type);
+    let instance = LaunchedInstance { id: 7, instance_type, zone, capacity_type, reservation: None };
+    let errors = request.overrides.iter().map(|wanted| OfferingError {
         code: "InsufficientInstanceCapacity",
         instance_type: wanted.instance_type,
         zone: wanted.zone,
         capacity_type: None,
         reservation_full: false,
-    };
-    let (first, capacity_type) = (call.request.overrides[0], call.request.capacity_type);
-    let (instance_type, zone) = (first.instance_type, first.zone);
-    let instance = LaunchedInstance { id: 7, instance_type, zone, capacity_type, reservation: None };
-    match calls {
-        1 => LaunchAnswer { instance: None, errors: call.request.overrides.iter().map(error).collect() },
-        _ => LaunchAnswer { instance: Some(instance), errors: Vec::new() },
+    });
+    if has_capacity {
+        LaunchAnswer { instance: Some(instance), errors: Vec::new() }
+    } else {
+        LaunchAnswer { instance: None, errors: errors.collect() }
     }
 }
 
 #[test]
 fn pods_appear_claims_come_out_an_error_goes_in_and_another_claim_comes_out() {
     let region = Catalog::embedded().unwrap().region("eu-west-1").unwrap();
-    let (pool, class) = (NodePool::named("default"), NodeClass::named("default"));
-    let (pools, release) = (vec![NodePool { node_class: class.name, ..pool }], KarpenterVersion::V1_14);
+    let (class, release) = (NodeClass::named("default"), KarpenterVersion::V1_14);
+    let pools = vec![NodePool { node_class: class.name, ..NodePool::named("default") }];
     let types = types_of_pools(&region, &region, &[class], &pools, ProviderSettings::of(release));
-    let mut karpenter = Karpenter::new(Settings::of(release, KubernetesVersion::default()), pools, types);
-    let (mut cluster, mut timers, outside) =
-        (Cluster::default(), BTreeMap::<(SimTime, usize), Timer>::new(), Plain::default());
-    let (mut story, mut calls, mut window) = (Vec::new(), 0, None);
+    let karpenter = Karpenter::new(Settings::of(release, KubernetesVersion::default()), pools, types);
+    let mut cluster = Cluster::default();
     let pod = pod_from_json(&json!({"spec": {"containers": [{"resources": {"requests": {"cpu": "3"}}}]}})).unwrap();
     let name = ObjectName { namespace: Symbol::new("default"), name: Symbol::new("web") };
     let (kind, selector) = (WorkloadKind::Deployment, LabelSelector::default());
     let workload = cluster.add_workload(NewWorkload { name, kind, selector, template: pod.spec.into(), replicas: 1 });
-    let pod: PodId = cluster.create_pod(workload, 0, None, SimTime::ZERO);
+    let pod = cluster.create_pod(workload, 0, None, SimTime::ZERO);
     cluster.mark_unschedulable(pod);
 
-    // Forty lines from here to the end of the loop are the driver.
-    let mut now = SimTime::ZERO;
-    let mut inputs = vec![Input::Begin, Input::PodUnschedulable(pod)];
-    inputs.reverse();
-    while calls < 2 || !inputs.is_empty() {
-        let input = inputs.pop().unwrap_or_else(|| {
-            let ((at, _), timer) = timers.pop_first().unwrap();
-            now = at;
-            Input::Wake(timer)
-        });
-        if let Some(as_of) = karpenter.prices_due(now) {
-            let on_demand = |name| Some(region.instance_type(name)?.on_demand?.rate);
-            karpenter.read_prices(as_of, |name, own| {
-                (own.capacity_type.as_str() == "on-demand").then(|| on_demand(name))?
-            });
-        }
-        let mut todo: Vec<Action> = karpenter.step(now, &cluster, &outside, input);
-        todo.reverse();
-        while let Some(action) = todo.pop() {
-            let mut answered = None;
-            match &action {
-                Action::Wake(at, timer) => {
-                    let key = (*at, timers.len());
-                    timers.insert(key, *timer);
-                    if *timer == Timer::BatchClosed {
-                        window.replace(key).map(|before| timers.remove(&before));
-                    }
-                }
-                Action::Next(stage) => answered = Some(Input::Next(*stage)),
-                Action::CreateClaim(claim) => {
-                    story.push(format!("a claim of {} types", claim.types));
-                    answered = Some(Input::ClaimCreated(cluster.add_node(claim.node.clone(), now)));
-                }
-                Action::Launch { claim, called, .. } => {
-                    timers.insert((*called, timers.len()), Timer::Launch(*claim));
-                }
-                Action::CreateFleet(..) => calls += 1,
-                Action::Launched(node, own) => {
-                    story.push(format!("an {} instance", own.capacity_type));
-                    cluster.launch_node(*node, &own.labels, own.capacity.clone(), own.allocatable.clone());
-                }
-                Action::DropClaim(node) => cluster.remove_node(*node),
-                other => story.push(format!("{other:?}")),
-            }
-            let reply = matches!(action, Action::CreateFleet(..)).then(|| answer(calls, &action));
-            if let (Action::CreateFleet(node, _), Some(reply)) = (&action, &reply) {
-                answered = Some(Input::LaunchAnswered(*node, Ok(reply)));
-            }
-            if let Some(input) = answered {
-                todo.extend(karpenter.step(now, &cluster, &outside, input).into_iter().rev());
-            }
-        }
+    let (outside, timers, story) = (Plain::default(), Vec::new(), Vec::new());
+    let mut controller = Controller { karpenter, cluster, outside, region, timers, calls: 0, story };
+    controller.tell(SimTime::ZERO, Input::Begin);
+    controller.tell(SimTime::ZERO, Input::PodUnschedulable(pod));
+    while controller.calls < 2 {
+        controller.wake();
     }
-    insta::assert_snapshot!(story.join("\n"));
+    insta::assert_snapshot!(controller.story.join("\n"));
 }

@@ -20,7 +20,7 @@ use crate::policy::selection::LaunchRequest;
 pub enum Input<'a> {
     /// Its controllers start.
     Begin,
-    /// The time has come that [`Action::Wake`] named.
+    /// The time has come that [`Action::Wake`] named, or is over; once for each.
     Wake(Timer),
     /// What stood before [`Action::Next`] has been carried out.
     Next(Stage),
@@ -441,7 +441,11 @@ pub trait Outside: Debug {
     /// order of creation.
     fn unschedulable_pods(&self, cluster: &Cluster) -> Vec<PodId> {
         let pods = (0..cluster.pod_count()).map(PodId::from_index);
-        pods.filter(|&pod| cluster.pod(pod).unschedulable && cluster.pod(pod).is_active()).collect()
+        pods.filter(|&pod| {
+            let state = cluster.pod(pod);
+            state.unschedulable && state.node.is_none() && state.is_active()
+        })
+        .collect()
     }
 
     /// The name of a pod, which matters where its volumes are named after it.

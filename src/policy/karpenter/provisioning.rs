@@ -9,7 +9,6 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::claims::{ClaimState, is_marked, nominate, whole};
 use super::cluster_view::{known_nodes, pending_pod, pod_view, ties, view_of, with_packing_setup};
 use super::io::{Action, Busy, Fact, NewClaim, Timer};
-use super::last_pass::{LastPass, Question};
 use super::step::Step;
 use super::unavailable::OfferingKey;
 use super::{Claim, assignment, batching, disruption, kept_pods, launch, reservations};
@@ -41,20 +40,8 @@ pub(super) fn pass(step: &mut Step<'_>, now: SimTime) {
     step.own.passes += 1;
     refresh(step, now);
     let known = known_nodes(step);
-    let question = Question::now(step, &known, pods);
-    let answered = std::mem::take(&mut step.own.last_pass).answer(&question);
-    let plan = match answered {
-        Some(plan) => {
-            let check = step.cluster.check();
-            if check.compares() {
-                let anew = pack(step, &known, &question);
-                check.hold(plan == anew, || format!("a pass that was asked the same planned {plan:?}, now {anew:?}"));
-            }
-            plan
-        }
-        None => pack(step, &known, &question),
-    };
-    let passing = Passing { known, question, plan };
+    let plan = pack(step, &known, &pods);
+    let passing = Passing { known, pods, plan };
     let Some(time) = step.own.settings.time else { return carry_out(step, now, passing) };
     let took = at_speed(model::pass(&passing.plan.work), time.speed_percent);
     step.act(Action::Takes { what: Busy::Pass, took, cut: !passing.plan.unreached.is_empty() });
@@ -68,7 +55,8 @@ pub(super) fn pass(step: &mut Step<'_>, now: SimTime) {
 pub(super) struct Passing {
     /// The nodes that it knew.
     known: Vec<NodeId>,
-    question: Question,
+    /// The pods to place.
+    pods: Vec<PodId>,
     plan: PackingPlan,
 }
 
@@ -78,13 +66,6 @@ pub(super) fn finished(step: &mut Step<'_>, now: SimTime) {
         carry_out(step, now, *passing);
     }
     batching::pass_ends(step, now);
-}
-
-fn carry_out(step: &mut Step<'_>, now: SimTime, passing: Passing) {
-    let Passing { known, question, plan } = passing;
-    if let Some(plan) = apply(step, now, &known, &question.pods, plan) {
-        LastPass::keep(step, question, plan);
-    }
 }
 
 /// Pods that the scheduler could not place and that a pass takes on.
@@ -234,11 +215,10 @@ fn state_offerings(step: &mut Step<'_>, concerned: Option<&[OfferingKey]>) {
     }
 }
 
-fn pack(step: &Step<'_>, known: &[NodeId], question: &Question) -> PackingPlan {
-    let pods = &question.pods;
+fn pack(step: &Step<'_>, known: &[NodeId], pods: &[PodId]) -> PackingPlan {
     let to_place: FxHashSet<PodId> = pods.iter().copied().collect();
     // Pods to place that have a node are on one that leaves.
-    let bound = |&node: &NodeId| match question.is_marked(node) {
+    let bound = |&node: &NodeId| match is_marked(step, node) {
         true => (bound_pods(step, node, &to_place), None),
         false => (Vec::new(), Some(kept_pods::on_node(step, node))),
     };
@@ -283,14 +263,8 @@ fn bound_pods<'a>(step: &'a Step<'_>, node: NodeId, to_place: &FxHashSet<PodId>)
         .collect()
 }
 
-/// Nominates nodes, makes claims, and says of the rest why it cannot be placed; a plan without claims comes back.
-fn apply(
-    step: &mut Step<'_>,
-    now: SimTime,
-    known: &[NodeId],
-    pods: &[PodId],
-    plan: PackingPlan,
-) -> Option<PackingPlan> {
+/// Nominates nodes, makes claims, and says of the rest why it cannot be placed.
+fn carry_out(step: &mut Step<'_>, now: SimTime, Passing { known, pods, plan }: Passing) {
     let behaviour = step.own.behaviour;
     let until = now + step.own.nomination_window();
     for placement in &plan.existing {
@@ -306,7 +280,7 @@ fn apply(
         step.note_pod(pod, Fact::PodNotPlaced, unplaced.reason.to_string());
     }
     if plan.claims.is_empty() {
-        return Some(plan);
+        return;
     }
     let placed: usize = plan.claims.iter().map(|claim| claim.pods.len()).sum();
     let message = format!(
@@ -327,7 +301,6 @@ fn apply(
         let nominated_until = behaviour.nominates_claims.then_some(until);
         make_claim(step, claim, Purpose::Pods { pods: own, nominated_until });
     }
-    None
 }
 
 /// Whether the nodes of a pool are more than its limits allow; just as much is not more.
