@@ -20,7 +20,7 @@ use nodecast::domain::{
     WorkloadId,
 };
 use nodecast::engine::{EventQueue, PriorityClass, TimerId};
-use nodecast::policy::budgets::{BudgetStatus, EvictionAnswer, Protections, Protectors, selectors};
+use nodecast::policy::budgets::{BudgetStatus, EvictionAnswer, Protections};
 use nodecast::policy::disruption::ConditionStatus;
 use nodecast::policy::instance_types::{InstanceType, Offering, position};
 use nodecast::policy::interruption::Notice;
@@ -389,9 +389,7 @@ impl Run {
     /// Evicts the pod if its budgets allow it, as their status says; whether they did.
     fn evict(&mut self, now: SimTime, pod: PodId) -> bool {
         let state = self.world.pod(pod);
-        let none = self.world.budgets().is_empty();
-        let of = || self.seen.protections.of(state.namespace, &state.spec, selectors(&self.world));
-        let budgets = if none { Protectors::new() } else { of() };
+        let budgets = self.seen.protections.of_pod(&self.world, state);
         let grace = state.spec.grace_period();
         match eviction_answer(&self.world, &self.seen.budget_statuses(), state, &budgets) {
             EvictionAnswer::Evicted { uses_budget } => {

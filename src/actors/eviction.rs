@@ -2,10 +2,9 @@
 
 use super::context::Context;
 use super::kubelet;
-use crate::cluster::Pod;
 use crate::control_plane::budgets::eviction_answer;
 use crate::domain::{PodId, SimDuration, SimTime};
-use crate::policy::budgets::{BudgetStatus, EvictionAnswer, Protectors, selectors};
+use crate::policy::budgets::{BudgetStatus, EvictionAnswer};
 use crate::policy::kube_scheduler::BudgetState;
 
 /// Evicts the pod if its budgets allow it now; whether they did.
@@ -23,7 +22,7 @@ pub(super) fn evict_within(
     reason: &str,
 ) -> bool {
     let state = context.world.pod(pod);
-    let budgets = protectors(context, state);
+    let budgets = context.protections.of_pod(&context.world, state);
     match eviction_answer(&context.world, &statuses(context), state, &budgets) {
         EvictionAnswer::Evicted { .. } => {
             if context.world.pod(pod).is_active() {
@@ -33,14 +32,6 @@ pub(super) fn evict_within(
         }
         EvictionAnswer::TooManyRequests | EvictionAnswer::SeveralBudgets => false,
     }
-}
-
-/// Positions of the budgets that protect the pod.
-fn protectors(context: &Context<'_>, pod: &Pod) -> Protectors {
-    if context.world.budgets().is_empty() {
-        return Protectors::new();
-    }
-    context.protections.of(pod.namespace, &pod.spec, selectors(&context.world))
 }
 
 /// Every budget with the disruptions that it allows now, for a scheduler that weighs whom to evict.

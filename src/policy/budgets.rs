@@ -8,7 +8,7 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-use crate::cluster::Cluster;
+use crate::cluster::{Cluster, Pod};
 use crate::domain::pod::{DisruptionRule, IntOrPercent, PodPhase};
 use crate::domain::{LabelSelector, Labels, PodSpec, SimDuration, SimTime, Symbol};
 
@@ -40,6 +40,14 @@ pub type Protectors = SmallVec<[u32; 2]>;
 const KEPT_SPECS_MAX: usize = 10_000;
 
 impl Protections {
+    /// The budgets of a cluster that protect one of its pods.
+    pub fn of_pod(&self, cluster: &Cluster, pod: &Pod) -> Protectors {
+        if cluster.budgets().is_empty() {
+            return Protectors::new();
+        }
+        self.of(pod.namespace, &pod.spec, selectors(cluster))
+    }
+
     /// The budgets that protect pods of a specification; `budgets` are the namespace and the selector of each budget, of which
     /// one without a selector protects none.
     pub fn of<'s>(

@@ -163,10 +163,7 @@ impl PriceBook {
 /// Whether the pod's budgets never let it go.
 fn is_fully_blocked(step: &Step<'_>, pod: PodId) -> bool {
     let (cluster, pod) = (step.cluster, step.cluster.pod(pod));
-    if cluster.budgets().is_empty() {
-        return false;
-    }
-    let protectors = step.outside.protections().of(pod.namespace, &pod.spec, budgets::selectors(cluster));
+    let protectors = step.outside.protections().of_pod(cluster, pod);
     budgets::is_fully_blocked(&protectors, pod.is_ready(), |only| {
         let only = &cluster.budgets()[only];
         (only.rule.allows_nothing(), only.always_allow_unhealthy)
