@@ -7,8 +7,6 @@
 mod embedded;
 mod facts;
 pub mod import;
-mod price;
-mod quality;
 mod region;
 mod table;
 
@@ -16,10 +14,10 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
-pub use facts::{Accelerator, AcceleratorKind, Gpu, InstanceFacts};
-pub use price::Price;
-pub use quality::PriceQuality;
-pub use region::{Region, RegionType, SpotAdvice, Zone, ZoneIdBasis};
+pub use nodecast_decisions::catalog::{
+    Accelerator, AcceleratorKind, CellError, Cells, Gpu, InstanceFacts, Price, PriceQuality, Region, RegionType,
+    SpotAdvice, Zone, ZoneIdBasis,
+};
 
 use crate::domain::words::refusal;
 use region::{Dates, RegionOutline};

@@ -8,10 +8,12 @@
 //! `--format json` an error is also the answer on stdout.
 
 mod check;
+mod cluster;
 mod compare;
 mod completions;
 mod console;
 mod diff;
+mod drain;
 mod edits;
 mod experiment;
 mod explain;
@@ -19,21 +21,21 @@ mod init;
 mod man;
 mod merge;
 mod pack;
-mod prices;
 mod pricing;
-mod remark;
 mod run;
 mod schema;
 mod sweep;
 mod validate;
 mod watch;
 
+use std::ffi::{OsStr, OsString};
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
 
-pub use console::{Console, Failure};
-use remark::{Remark, asks_for_json};
+pub use console::Console;
+
+use crate::program::{Failure, Remark};
 
 /// Forecasts what a Kubernetes cluster on EKS will cost, and how long its pods and requests will wait, under an
 /// autoscaling policy.
@@ -55,6 +57,7 @@ enum Command {
     Check(check::Arguments),
     Explain(explain::Arguments),
     Pack(pack::Arguments),
+    Drain(drain::Arguments),
     Pricing(pricing::Arguments),
     Validate(validate::Arguments),
     Schema(schema::Arguments),
@@ -73,13 +76,18 @@ enum Format {
 
 /// Runs the program on the process's arguments and streams.
 pub fn main() -> ExitCode {
-    let cli = Cli::try_parse();
+    ExitCode::from(run_on(std::env::args_os()))
+}
+
+/// Runs the program on `words`, the first of which is its own name, and the process's streams. Returns the exit code.
+pub fn run_on(words: impl IntoIterator<Item = OsString>) -> u8 {
+    let words: Vec<OsString> = words.into_iter().collect();
     let (mut out, mut err) = (std::io::stdout().lock(), std::io::stderr());
     let mut console = Console::of_process(&mut out, &mut err);
-    if asks_for_json(std::env::args()) {
+    if asks_for_json(&words) {
         console.tell_errors_as_json();
     }
-    let cli = match cli {
+    let cli = match Cli::try_parse_from(&words) {
         Ok(cli) => cli,
         Err(answer) => return misused(&answer, &mut console),
     };
@@ -93,6 +101,7 @@ pub fn main() -> ExitCode {
         Command::Check(arguments) => check::execute(&arguments, &mut console),
         Command::Explain(arguments) => explain::execute(&arguments, &mut console),
         Command::Pack(arguments) => pack::execute(&arguments, &mut console),
+        Command::Drain(arguments) => drain::execute(&arguments, &mut console),
         Command::Pricing(arguments) => pricing::execute(&arguments, &mut console),
         Command::Validate(arguments) => validate::execute(&arguments, &mut console),
         Command::Schema(arguments) => schema::execute(&arguments, &mut console),
@@ -103,26 +112,47 @@ pub fn main() -> ExitCode {
 }
 
 /// Answers help and usage errors; when even this cannot be printed, the exit code still tells.
-fn misused(answer: &clap::Error, console: &mut Console<'_>) -> ExitCode {
+fn misused(answer: &clap::Error, console: &mut Console<'_>) -> u8 {
     if !answer.use_stderr() {
         let _ = console.data(&answer.render().to_string());
-        return ExitCode::SUCCESS;
+        return 0;
     }
     let _ = answer.print();
     let text = answer.render().to_string();
     let first = text.lines().next().unwrap_or_default();
     console.answer_error(Remark::plain(first.strip_prefix("error: ").unwrap_or(first).to_owned()));
-    ExitCode::from(Failure::BAD_INPUT)
+    Failure::BAD_INPUT
+}
+
+/// Whether the words of a command line ask for JSON.
+fn asks_for_json(words: &[OsString]) -> bool {
+    let mut before = OsStr::new("");
+    for word in words {
+        if word == "--format=json" || (before == "--format" && word == "json") {
+            return true;
+        }
+        before = word;
+    }
+    false
 }
 
 #[cfg(test)]
 mod tests {
+    use std::ffi::OsString;
+
     use clap::CommandFactory;
 
-    use super::Cli;
+    use super::{Cli, asks_for_json};
 
     #[test]
     fn the_command_line_contradicts_itself_nowhere() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn a_command_line_asks_for_json_in_two_ways() {
+        let asks = |line: &str| asks_for_json(&line.split(' ').map(OsString::from).collect::<Vec<_>>());
+        assert!(asks("run s.yaml --format json --quiet") && asks("run --format=json s.yaml"));
+        assert!(!asks("run json --format table") && !asks("run s.yaml"));
     }
 }

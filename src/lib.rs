@@ -20,6 +20,7 @@
 //! | [`simulation`] | one runnable simulation from a scenario, a policy and a seed |
 //! | [`report`] | summaries and the files a run emits |
 //! | [`experiment`] | many runs: comparisons, sweeps, baselines; explanations |
+//! | [`program`] | what the program does, whoever asks: run, compare, sweep, pack |
 //! | [`cli`] | the command line |
 //!
 //! # Simulate
@@ -83,13 +84,13 @@
 //! ```
 //! use nodecast::catalog::Catalog;
 //! use nodecast::domain::Symbol;
-//! use nodecast::scenario::{Circumstances, PackingQuestion};
-//! use nodecast::simulation::single_pass::SinglePass;
+//! use nodecast::scenario::packing_question::{Circumstances, load};
+//! use nodecast::single_pass::SinglePass;
 //!
 //! let catalog = Catalog::embedded()?;
 //! let files = ["scenarios/pack/provisioners.yaml", "scenarios/pack/inflate.yaml"];
 //! let circumstances = Circumstances { region: Some("us-east-1".to_owned()), ..Circumstances::default() };
-//! let question = PackingQuestion::load(&files, &circumstances, catalog)?;
+//! let question = load(&files, &circumstances, catalog)?;
 //! let pass = SinglePass::of(&question);
 //! assert!(!pass.plan.claims.is_empty());
 //! for claim in &pass.plan.claims {
@@ -108,17 +109,16 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+pub use nodecast_decisions::{cluster, control_plane, domain, manifests, policy, single_pass, standing};
+
 pub mod actors;
 pub mod catalog;
 pub mod cli;
 pub mod cloud;
-pub mod cluster;
-pub mod control_plane;
-pub mod domain;
 pub mod engine;
 pub mod experiment;
 pub mod load;
-pub mod policy;
+pub mod program;
 pub mod report;
 pub mod scenario;
 pub mod simulation;

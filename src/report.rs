@@ -3,6 +3,7 @@
 
 mod curves;
 pub mod directory;
+pub mod drain;
 pub mod format;
 pub mod open_metrics;
 pub mod pack;
@@ -60,11 +61,8 @@ pub fn write(
 /// What writes a file.
 type Content<'c> = Box<dyn FnOnce(&mut dyn Write) -> io::Result<()> + Send + 'c>;
 
-/// What writes a table of a run.
-type Table = fn(&Outcome, &mut dyn Write) -> io::Result<()>;
-
 /// The tables, those that take longest first.
-const TABLES: [(&str, Table); 8] = [
+const TABLES: [(&str, tables::Table); 8] = [
     ("events.jsonl", tables::events),
     ("pods.csv", tables::pods),
     ("metrics.csv", tables::metrics),
@@ -98,7 +96,7 @@ pub fn write_into(
         ("summary.json", Box::new(|output| output.write_all(json.as_bytes()))),
     ];
     for (file, table) in TABLES.into_iter().filter(|(file, _)| *file != "queues.csv" || !outcome.queues.is_empty()) {
-        files.push((file, Box::new(move |output| table(outcome, output))));
+        files.push((file, Box::new(move |output| table(outcome, &mut tables::Output::File(output)))));
     }
     for plot in &plots.drawn {
         files.push((plot.file, Box::new(|output| output.write_all(plot.standalone().as_bytes()))));

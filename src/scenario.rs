@@ -1,8 +1,8 @@
 //! Scenario files and Kubernetes manifests, resolved and validated.
 //!
-//! What lives here: the position-keeping YAML tree ([`tree`]), errors and warnings that show where they arose
-//! ([`error`]), the readers that turn manifests into the domain's vocabulary ([`manifests`]), the scenario itself
-//! ([`definition`]), and first scenarios for those who have none yet ([`draft`]).
+//! What lives here: the scenario itself ([`definition`]), the form of its file ([`schema`]) and the reading of it, how errors
+//! are shown ([`error`]), and first scenarios for those who have none yet ([`draft`]). The tree of a text and its problems, and
+//! the readers of manifests, are those of `nodecast-decisions`.
 //!
 //! What must not: any decision, any simulated time passing, any printing. Warnings are returned, never shown.
 
@@ -11,12 +11,12 @@ pub mod draft;
 pub mod edits;
 pub mod error;
 mod file;
-pub mod manifests;
 pub mod packing_question;
-pub mod reader;
 pub mod schema;
 pub mod source;
-pub mod tree;
+
+pub use crate::manifests;
+pub use nodecast_decisions::text::{reader, tree};
 
 pub use definition::{
     Action, Autoscaler, Detail, Ec2Settings, InputFile, LoadSpec, Objectives, OpenRequests, OutputSettings,
@@ -25,5 +25,5 @@ pub use definition::{
 pub use draft::{Draft, DraftFile};
 pub use edits::Edit;
 pub use error::{ScenarioError, Warning};
-pub use packing_question::{Circumstances, PackingQuestion};
+pub use packing_question::Circumstances;
 pub use source::{Limits, Source};

@@ -8,12 +8,12 @@ mod checkers;
 mod conclusion;
 pub mod outcome;
 mod resolve;
-pub mod single_pass;
 
 pub use outcome::Outcome;
 pub use resolve::{Resolved, resolve};
 
 use std::any::Any;
+use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use self::checkers::Checkers;
@@ -36,11 +36,11 @@ pub struct Simulation<'s> {
 
 impl<'s> Simulation<'s> {
     /// A simulation at its start.
-    pub fn new(setup: &'s Setup) -> Self {
+    pub fn new(setup: &'s Setup<'s>) -> Self {
         let mut context = Context::new(setup);
         actors::begin(&mut context);
         let checkers = setup.check.compares().then(Checkers::default);
-        Self { context, hash: EventHash::default(), end: SimTime::ZERO + setup.duration, checkers }
+        Self { context, hash: EventHash::default(), end: SimTime::ZERO + setup.scenario.duration, checkers }
     }
 
     /// Lets the next event happen and returns its time; `None` when nothing more happens before the end.
@@ -113,13 +113,55 @@ pub fn run(
 ) -> Result<Outcome, CatalogError> {
     let Resolved { setup, warnings } = resolve(scenario, policy, catalog, seed)?;
     let mut simulation = Simulation::new(&setup);
-    drive(&mut simulation, scenario, progress);
-    let Simulation { context, hash, .. } = simulation;
-    Ok(conclusion::conclude(context, scenario, policy, warnings, hash.value()))
+    // This one is never told to stop.
+    let _ = drive(&mut simulation, scenario, &mut unstoppable(progress));
+    Ok(concluded(simulation, scenario, policy, warnings))
 }
 
-/// Lets everything happen.
-fn drive(simulation: &mut Simulation<'_>, scenario: &Scenario, progress: &mut dyn FnMut(&Moment<'_>)) {
+/// The same as [`run`], as long as `progress` lets it go on; `None` if it did not.
+///
+/// # Errors
+/// If the catalog has no prices for the scenario's region.
+pub fn run_while(
+    scenario: &Scenario,
+    policy: &PolicyVariant,
+    catalog: &Catalog,
+    seed: u64,
+    progress: &mut dyn FnMut(&Moment<'_>) -> ControlFlow<()>,
+) -> Result<Option<Outcome>, CatalogError> {
+    let Resolved { setup, warnings } = resolve(scenario, policy, catalog, seed)?;
+    let mut simulation = Simulation::new(&setup);
+    if drive(&mut simulation, scenario, progress).is_break() {
+        return Ok(None);
+    }
+    Ok(Some(concluded(simulation, scenario, policy, warnings)))
+}
+
+/// What a simulation that is over leaves behind.
+fn concluded(
+    simulation: Simulation<'_>,
+    scenario: &Scenario,
+    policy: &PolicyVariant,
+    warnings: Vec<String>,
+) -> Outcome {
+    let Simulation { context, hash, .. } = simulation;
+    conclusion::conclude(context, scenario, policy, warnings, hash.value())
+}
+
+/// What follows a simulation and never ends it.
+fn unstoppable<'p>(progress: &'p mut dyn FnMut(&Moment<'_>)) -> impl FnMut(&Moment<'_>) -> ControlFlow<()> + use<'p> {
+    |moment| {
+        progress(moment);
+        ControlFlow::Continue(())
+    }
+}
+
+/// Lets everything happen, as long as `progress` lets it.
+fn drive(
+    simulation: &mut Simulation<'_>,
+    scenario: &Scenario,
+    progress: &mut dyn FnMut(&Moment<'_>) -> ControlFlow<()>,
+) -> ControlFlow<()> {
     let mut events: u64 = 0;
     let mut last = SimTime::ZERO;
     if scenario.warm_up > SimDuration::ZERO {
@@ -130,11 +172,11 @@ fn drive(simulation: &mut Simulation<'_>, scenario: &Scenario, progress: &mut dy
     }
     while let Some(now) = simulation.step() {
         if events.is_multiple_of(PROGRESS_EVERY) {
-            progress(&Moment { now, world: &simulation.context.world });
+            progress(&Moment { now, world: &simulation.context.world })?;
         }
         (events, last) = (events + 1, now);
     }
-    progress(&Moment { now: last, world: &simulation.context.world });
+    progress(&Moment { now: last, world: &simulation.context.world })
 }
 
 /// Why a checked run has no outcome.
@@ -169,13 +211,14 @@ pub fn run_checked(
     setup.set_check(Check::Always);
     let mut running = None;
     // A simulation that unwound is looked at for its clock alone.
-    let driven = AssertUnwindSafe(|| drive(running.insert(Simulation::new(&setup)), scenario, progress));
+    let mut progress = unstoppable(progress);
+    let driven = AssertUnwindSafe(|| drive(running.insert(Simulation::new(&setup)), scenario, &mut progress));
     if let Err(unwound) = catch_unwind(driven) {
         let at = running.map_or(SimTime::ZERO, |simulation| simulation.context.queue.now());
         return Err(CheckedError::Disagreement { at, what: told_by(unwound) });
     }
-    let Simulation { context, hash, .. } = running.take().unwrap_or_else(|| Simulation::new(&setup));
-    Ok(conclusion::conclude(context, scenario, policy, warnings, hash.value()))
+    let simulation = running.take().unwrap_or_else(|| Simulation::new(&setup));
+    Ok(concluded(simulation, scenario, policy, warnings))
 }
 
 /// What a simulation unwound with: a disagreement, or the message of an assertion.

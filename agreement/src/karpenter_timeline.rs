@@ -6,10 +6,11 @@ use crate::replay::{LaunchFault, LaunchFaultKind, NodeChange, PodChange, Replay,
 use nodecast::domain::pod::IntOrPercent;
 use nodecast::domain::workload::{DaemonSet, ObjectName};
 use nodecast::domain::{
-    FeatureGates, LabelSelector, PodSpec, Resources, SimDuration, SimTime, Symbol, Taint, TaintEffect, Versions,
-    well_known,
+    FeatureGates, LabelSelector, NodePool, PodSpec, Resources, SimDuration, SimTime, Symbol, Taint, TaintEffect,
+    Versions, well_known,
 };
 use nodecast::policy::disruption::ConditionStatus;
+use nodecast::policy::instance_types::complete_pools;
 use nodecast::policy::interruption::{InstanceState, Notice};
 use nodecast::policy::karpenter::{KarpenterSettings, Provider, Settings, Ties};
 use nodecast::scenario::manifests::{node_pool_from_json, pod_disruption_budget_from_json, pod_from_json};
@@ -98,7 +99,11 @@ fn replay(case: &Value, types: &Value) -> Result<(), String> {
 fn check_fields(case: &Value) -> Result<(), String> {
     note_unread("case", case, &FIELDS);
     let gates = ["spotToSpot", "nodeRepair", "staticCapacity"];
-    note_unread("options", &case["options"], &[&gates[..], &["batchIdleSeconds", "batchMaxSeconds"]].concat());
+    note_unread(
+        "options",
+        &case["options"],
+        &[&gates[..], &["batchIdleSeconds", "batchMaxSeconds", "karpenter"]].concat(),
+    );
     let model =
         ["launchSeconds", "registerSeconds", "readySeconds", "podShutdownSeconds", "instanceTerminationSeconds"];
     note_unread("model", &case["model"], &model);
@@ -129,9 +134,14 @@ pub fn read(case: &Value, types: &Value) -> Result<Replay, String> {
     let start = case["start"].as_str().unwrap_or_default();
     let start: jiff::Timestamp = start.parse().map_err(|error| format!("start: {error}"))?;
     let versions = Versions::default();
+    let release = text(&case["options"], "karpenter")?.map_or(Ok(versions.karpenter), str::parse);
+    let release = release.map_err(|error| error.to_string())?;
+    let pools = list(case, "nodePools")?.iter().map(node_pool_from_json).collect::<Result<_, _>>();
+    let mut pools: Vec<NodePool> = pools.map_err(named)?;
+    complete_pools(release, &mut pools);
     Ok(Replay {
         settings: Settings {
-            release: versions.karpenter,
+            release,
             kubernetes: versions.kubernetes,
             flags: flags(&case["options"])?,
             node_classes: Vec::new(),
@@ -143,7 +153,7 @@ pub fn read(case: &Value, types: &Value) -> Result<Replay, String> {
             epoch: start.as_second() - ZERO as i64,
             begins: instant(BEGIN),
         },
-        pools: list(case, "nodePools")?.iter().map(node_pool_from_json).collect::<Result<_, _>>().map_err(named)?,
+        pools,
         end: instant(number_or(case, "durationSeconds", 0.0)?),
         instance_types,
         launch: span("launchSeconds")?,

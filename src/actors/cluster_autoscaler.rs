@@ -133,11 +133,11 @@ impl AutoscalerLoop {
         Some(self.program.as_mut()?.state_mut())
     }
 
-    pub(super) fn new(setup: &Setup) -> Self {
+    pub(super) fn new(setup: &Setup<'_>) -> Self {
         let Autoscaler::ClusterAutoscaler(settings) = &setup.autoscaler else { return Self::default() };
         let inputs = ExpanderInputs { ranks: settings.ranks.clone(), pod_price: None };
         let program = ClusterAutoscaler::new((*settings.flags).clone(), inputs, SimTime::ZERO);
-        let time = setup.controller_time.cluster_autoscaler;
+        let time = setup.policy.controller_time.cluster_autoscaler;
         let program = match time {
             Some(time) => program.taking_time(time.speed_percent),
             None => program,
@@ -216,7 +216,7 @@ pub(super) fn iterate(context: &mut Context<'_>, now: SimTime) {
     context.cluster_autoscaler.due = None;
     context.cluster_autoscaler.signalled = false;
     let Some(mut program) = context.cluster_autoscaler.program.take() else { return };
-    if let Some(time) = context.setup.controller_time.cluster_autoscaler {
+    if let Some(time) = context.setup.policy.controller_time.cluster_autoscaler {
         return iterate_in_time(context, program, now, time.speed_percent);
     }
     match groups::refresh(context, &program, now) {

@@ -44,7 +44,7 @@ use crate::world::controller_loops::LimitFacts;
 #[derive(Debug)]
 pub struct Context<'s> {
     /// What the simulation was told.
-    pub setup: &'s Setup,
+    pub setup: &'s Setup<'s>,
     /// The cluster.
     pub world: World,
     /// What happens next.
@@ -115,25 +115,30 @@ pub(super) struct Machine {
     pub(super) boot: BootTimes,
 }
 
-fn loads(setup: &Setup, streams: &Streams) -> Vec<LoadLoop> {
-    let load = |plan| LoadLoop::new(plan, streams, setup.metrics_resolution).checked(setup.check);
+fn loads(setup: &Setup<'_>, streams: &Streams) -> Vec<LoadLoop> {
+    let load = |plan| LoadLoop::new(plan, streams, setup.scenario.metrics_server.resolution).checked(setup.check);
     setup.loads.iter().map(load).collect()
 }
 
 impl<'s> Context<'s> {
     /// A simulation about to begin.
-    pub fn new(setup: &'s Setup) -> Self {
+    pub fn new(setup: &'s Setup<'s>) -> Self {
         let streams = Streams::new(setup.seed);
-        let mut world = World::with_room_for(setup.duration, setup.sample_interval);
+        let mut world = World::with_room_for(setup.scenario.duration, setup.sample_interval);
         world.set_check(setup.check);
-        setup.disruption_budgets.iter().for_each(|budget| world.apply_budget(budget.clone()));
+        setup.policy.manifests.disruption_budgets.iter().for_each(|budget| world.apply_budget(budget.clone()));
         Self {
             setup,
             queue: EventQueue::new(),
             streams,
             pod_uids: streams.ordinals("pod-uid"),
             jitter: streams.ordinals("jitter"),
-            ec2: Ec2::new(Arc::clone(&setup.region), streams, Arc::clone(&setup.cloud), SimTime::ZERO + setup.duration),
+            ec2: Ec2::new(
+                Arc::clone(&setup.region),
+                streams,
+                Arc::clone(&setup.scenario.ec2.cloud),
+                SimTime::ZERO + setup.scenario.duration,
+            ),
             groups: node_groups::groups(setup, streams),
             machines: Vec::new(),
             scheduler: SchedulerLoop::new(setup, streams),
@@ -158,7 +163,7 @@ impl<'s> Context<'s> {
             node_groups: NodeGroups::new(setup),
             terminations: Terminations::default(),
             volumes: Volumes::new(setup),
-            control_plane: setup.versions.kubernetes,
+            control_plane: setup.policy.versions.kubernetes,
             protected: RefCell::new(Derived::new(&world)),
             world,
             protections: Protections::default(),
@@ -167,7 +172,7 @@ impl<'s> Context<'s> {
 
     /// What the limits of the API server's clients came to, where controllers take time.
     pub fn client_limits(&self) -> Vec<LimitFacts> {
-        let time = self.setup.controller_time;
+        let time = self.setup.policy.controller_time;
         let manager = time.controller_manager.map(|time| self.controllers.limits(time.calls));
         let scheduler = || LimitFacts::of("kube-scheduler", time.scheduler?.calls, self.scheduler.call_limit()?.used());
         let others = [scheduler(), NodeAutoscaler::of(self.setup).call_limit(self)];
@@ -194,7 +199,7 @@ impl<'s> Context<'s> {
 
     /// What the scenario says of the times of a workload's pods.
     pub(super) fn times_of(&self, workload: WorkloadId) -> WorkloadTimes {
-        self.setup.times.get(&self.world.workload(workload).name).copied().unwrap_or_default()
+        self.setup.scenario.times.get(&self.world.workload(workload).name).copied().unwrap_or_default()
     }
 
     /// Every load's workload (once applied) and its queue, brought up to `now`.

@@ -30,7 +30,7 @@ pub(super) struct Interruption {
 /// Puts the faults on the queue.
 pub(super) fn begin(context: &mut Context<'_>) {
     let setup = context.setup;
-    for (number, fault) in setup.cloud.faults.iter().enumerate() {
+    for (number, fault) in setup.scenario.ec2.cloud.faults.iter().enumerate() {
         context.queue.schedule(fault.at, class::CLOUD, CloudEvent::FaultBegins(number as u32));
         if fault.until > fault.at {
             context.queue.schedule(fault.until, class::CLOUD, CloudEvent::FaultEnds(number as u32));
@@ -158,7 +158,7 @@ fn lose(context: &mut Context<'_>, now: SimTime, node: NodeId, (kind, end, why):
 /// A fault begins.
 pub(super) fn fault_begins(context: &mut Context<'_>, now: SimTime, number: u32) {
     let setup = context.setup;
-    let Some(fault) = setup.cloud.faults.get(number as usize) else { return };
+    let Some(fault) = setup.scenario.ec2.cloud.faults.get(number as usize) else { return };
     context.world.note(now, EventKind::FaultBegan, None, fault.kind.describe());
     match fault.kind {
         FaultKind::SpotInterruption { pools, victims, before } => {
@@ -189,7 +189,7 @@ pub(super) fn fault_begins(context: &mut Context<'_>, now: SimTime, number: u32)
 /// A fault ends.
 pub(super) fn fault_ends(context: &mut Context<'_>, now: SimTime, number: u32) {
     let setup = context.setup;
-    if let Some(fault) = setup.cloud.faults.get(number as usize) {
+    if let Some(fault) = setup.scenario.ec2.cloud.faults.get(number as usize) {
         context.world.note(now, EventKind::FaultEnded, None, fault.kind.describe());
         if let FaultKind::ZoneOutage { zone, power: true } = fault.kind {
             zone_outage::ends(context, now, zone);

@@ -319,9 +319,9 @@ fn work(context: &mut Context<'_>, now: SimTime, pod: PodId) {
     let time = match plan.queue {
         None => context.times_of(context.jobs[index].workload).run_time(),
         Some(queue) => {
-            let taken = context.queues[queue].queue.take(context.setup.queues[queue].messages_per_job, now);
+            let taken = context.queues[queue].queue.take(context.setup.queues[queue].spec.messages_per_job, now);
             context.jobs[index].jobs[position].pods[place].messages = taken;
-            let work = context.setup.queues[queue].work;
+            let work = context.setup.queues[queue].spec.work;
             let rounds = i64::from(taken.div_ceil(work.concurrency.max(1)));
             if taken == 0 { NOTHING_TO_DO } else { work.time_per_message * rounds }
         }

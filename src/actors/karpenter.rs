@@ -41,7 +41,7 @@ pub(super) struct Driver {
 }
 
 impl Driver {
-    pub(super) fn new(setup: &Setup) -> Self {
+    pub(super) fn new(setup: &Setup<'_>) -> Self {
         let Autoscaler::Karpenter(flags) = setup.autoscaler else { return Self::default() };
         let machine = Karpenter::new(settings(setup, flags), setup.node_pools.clone(), instance_types(setup));
         Self { machine: Some(Box::new(machine)), window: None }
@@ -63,38 +63,40 @@ impl Driver {
     }
 }
 
-fn settings(setup: &Setup, flags: KarpenterSettings) -> Settings {
+fn settings(setup: &Setup<'_>, flags: KarpenterSettings) -> Settings {
     Settings {
-        release: setup.versions.karpenter,
-        kubernetes: setup.versions.kubernetes,
+        release: setup.policy.versions.karpenter,
+        kubernetes: setup.policy.versions.kubernetes,
         flags,
         node_classes: setup.node_classes.clone(),
-        namespaces: setup.namespaces.clone(),
-        reservations: !setup.cloud.reservations.is_empty(),
+        namespaces: setup.namespaces().collect(),
+        reservations: !setup.scenario.ec2.cloud.reservations.is_empty(),
         provider: Provider::Aws,
         ties: Ties::Seeded(setup.seed),
-        time: setup.controller_time.karpenter,
-        epoch: setup.start.as_second(),
+        time: setup.policy.controller_time.karpenter,
+        epoch: setup.scenario.start.as_second(),
         begins: SimTime::ZERO,
     }
 }
 
 /// The instance types of each NodePool, with an offering for each reservation that its class selects.
-fn instance_types(setup: &Setup) -> Vec<Vec<InstanceType>> {
-    let provider = ProviderSettings::of(setup.versions.karpenter);
+fn instance_types(setup: &Setup<'_>) -> Vec<Vec<InstanceType>> {
+    let provider = ProviderSettings::of(setup.policy.versions.karpenter);
     let mut types = types_of_pools(&setup.price_list, &setup.region, &setup.node_classes, &setup.node_pools, provider);
-    if knows_reservations(setup.versions.karpenter) {
+    if knows_reservations(setup.policy.versions.karpenter) {
         add_known_reservations(setup, &mut types);
     }
     types
 }
 
-fn add_known_reservations(setup: &Setup, types: &mut [Vec<InstanceType>]) {
+fn add_known_reservations(setup: &Setup<'_>, types: &mut [Vec<InstanceType>]) {
     let price = |name: Symbol| {
         let listed = setup.price_list.instance_type(name).and_then(|kind| kind.on_demand);
         listed.map_or(HourlyRate::ZERO, |price| price.rate)
     };
     let known: Vec<KnownReservation<'_>> = setup
+        .scenario
+        .ec2
         .cloud
         .reservations
         .iter()

@@ -108,7 +108,7 @@ pub(super) fn first_poll(context: &Context<'_>, now: SimTime, name: ObjectName, 
         return SimDuration::ZERO;
     }
     let drawn = || context.streams.stream("keda-phase", &name.to_string()).span_up_to(interval);
-    context.setup.phases.keda.unwrap_or_else(drawn)
+    context.setup.scenario.phases.keda.unwrap_or_else(drawn)
 }
 
 fn schedule(context: &mut Context<'_>, index: usize, after: SimDuration) {

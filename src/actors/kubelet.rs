@@ -79,7 +79,7 @@ pub(super) fn take_up(context: &mut Context<'_>, now: SimTime, pod: PodId) {
     let state = context.world.pod(pod);
     let Some(node) = state.node else { return };
     let times = context.times_of(state.workload);
-    let settings = &context.setup.images;
+    let settings = &context.setup.scenario.images;
     let mut at = attached.max(now + BIND);
     for init in &state.spec.init_containers {
         let image = Symbol::new(&init.container.image);

@@ -96,7 +96,7 @@ struct Point {
 }
 
 impl MetricsServer {
-    pub(super) fn new(setup: &Setup, streams: &Streams) -> Self {
+    pub(super) fn new(setup: &Setup<'_>, streams: &Streams) -> Self {
         let target = |step: &Step| {
             let spec = match &step.action {
                 Action::Autoscale(spec) => spec,
@@ -109,13 +109,13 @@ impl MetricsServer {
             ExternalSubject::Resource { workload, .. } => Some(workload),
             ExternalSubject::Scaler { .. } | ExternalSubject::Metric(_) => None,
         };
-        let drawn = || streams.stream("metrics-phase", "").span_up_to(setup.metrics_resolution);
+        let drawn = || streams.stream("metrics-phase", "").span_up_to(setup.scenario.metrics_server.resolution);
         Self {
-            phase: setup.phases.metrics_server.unwrap_or_else(drawn),
+            phase: setup.scenario.phases.metrics_server.unwrap_or_else(drawn),
             scaled: setup.timeline.iter().filter_map(target).collect(),
-            stated: setup.external_metrics.iter().filter_map(stated).collect(),
+            stated: setup.scenario.external_metrics.iter().filter_map(stated).collect(),
             counts_requests: setup.loads.iter().any(|load| load.exact),
-            ..Self::with_resolution(setup.metrics_resolution)
+            ..Self::with_resolution(setup.scenario.metrics_server.resolution)
         }
     }
 

@@ -35,7 +35,7 @@ pub(super) struct Gauges {
 
 impl NodeAutoscaler {
     /// The one that the setup names.
-    pub(super) const fn of(setup: &Setup) -> Self {
+    pub(super) const fn of(setup: &Setup<'_>) -> Self {
         match setup.autoscaler {
             Autoscaler::Static => Self::Static,
             Autoscaler::Karpenter(_) => Self::Karpenter,
@@ -63,7 +63,7 @@ impl NodeAutoscaler {
 
     /// What the limit of its client came to, where its calls take time.
     pub(super) fn call_limit(self, context: &Context<'_>) -> Option<LimitFacts> {
-        let time = context.setup.controller_time;
+        let time = context.setup.policy.controller_time;
         let facts = |name, rate: CallRate, limit: &CallLimit| LimitFacts::of(name, rate, limit.used());
         match self {
             Self::Static => None,

@@ -39,22 +39,22 @@ pub(super) struct NodeGroups {
 }
 
 impl NodeGroups {
-    pub(super) fn new(setup: &Setup) -> Self {
-        let count = setup.node_groups.len();
+    pub(super) fn new(setup: &Setup<'_>) -> Self {
+        let count = setup.policy.manifests.node_groups.len();
         Self { next_node: vec![0; count], due: vec![None; count], draining: BTreeMap::new() }
     }
 }
 
 /// The Auto Scaling groups behind the node groups of the setup.
-pub(super) fn groups(setup: &Setup, streams: Streams) -> AutoScaling {
-    let group = |group: &NodeGroup| (GroupSpec::of(group, &setup.zones, &setup.region), group.desired_size);
-    AutoScaling::new(setup.node_groups.iter().map(group), streams)
+pub(super) fn groups(setup: &Setup<'_>, streams: Streams) -> AutoScaling {
+    let group = |group: &NodeGroup| (GroupSpec::of(group, &setup.scenario.zones, &setup.region), group.desired_size);
+    AutoScaling::new(setup.policy.manifests.node_groups.iter().map(group), streams)
 }
 
 /// Brings up the nodes of every group: they have been there since before the simulation began. What cannot have been there
 /// the group launches as soon as it can.
 pub(super) fn begin(context: &mut Context<'_>) {
-    for group in 0..context.setup.node_groups.len() {
+    for group in 0..context.setup.policy.manifests.node_groups.len() {
         for (zone, spot) in context.groups.first_places(group) {
             start_node(context, group, zone, spot);
         }
@@ -88,7 +88,7 @@ fn start_node(context: &mut Context<'_>, group: usize, zone: Symbol, spot: bool)
 /// The node that an instance of a group is to become.
 fn add_node(context: &mut Context<'_>, now: SimTime, group: usize, instance: InstanceId) -> NodeId {
     let setup = context.setup;
-    let spec = &setup.node_groups[group];
+    let spec = &setup.policy.manifests.node_groups[group];
     let number = context.node_groups.next_node[group];
     context.node_groups.next_node[group] += 1;
     let node = context.world.add_node(
@@ -109,7 +109,7 @@ fn add_node(context: &mut Context<'_>, now: SimTime, group: usize, instance: Ins
     let facts = node_life::launch_facts(context, (launched.pool, launched.rate), Labels::new(), capacity, allocatable);
     context.world.launch_node(node, &facts, now);
     // A group's launch template keeps its image until somebody updates the group.
-    context.world.describe_kubelet(node, setup.versions.kubernetes);
+    context.world.describe_kubelet(node, setup.policy.versions.kubernetes);
     node
 }
 
@@ -153,8 +153,8 @@ pub(super) fn acts(context: &mut Context<'_>, now: SimTime, group: u32) {
 
 fn launched(context: &mut Context<'_>, now: SimTime, group: usize, instance: InstanceId) {
     let node = add_node(context, now, group, instance);
-    let family = context.setup.node_groups[group].ami_family;
-    let stages = context.setup.boot.unwrap_or_else(|| BootStages::of(family));
+    let family = context.setup.policy.manifests.node_groups[group].ami_family;
+    let stages = context.setup.scenario.ec2.launch_latency.unwrap_or_else(|| BootStages::of(family));
     let boot = context.ec2.boot(instance, &stages);
     node_life::launched(context, now, node, Machine { instance, boot });
     let in_service = now + boot.running + context.groups.time_to_service(instance);
@@ -171,7 +171,7 @@ pub(super) fn in_service(context: &mut Context<'_>, now: SimTime, node: NodeId) 
     }
     context.groups.enter_service(instance, now);
     let ready = context.world.node(node).ready;
-    if ready || !context.setup.node_groups[group].managed {
+    if ready || !context.setup.policy.manifests.node_groups[group].managed {
         context.groups.serves(instance);
         wake(context, now, group);
     }
@@ -196,7 +196,7 @@ pub(super) fn rebalance_recommended(context: &mut Context<'_>, now: SimTime, nod
 pub(super) fn interruption_noticed(context: &mut Context<'_>, now: SimTime, node: NodeId) {
     let Some((_, group)) = member(context, node) else { return };
     rebalance_recommended(context, now, node);
-    if context.setup.node_groups[group].managed {
+    if context.setup.policy.manifests.node_groups[group].managed {
         drain::interrupted(context, now, node);
     }
 }

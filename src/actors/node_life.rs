@@ -51,7 +51,7 @@ pub(super) fn launch_facts(
 
 /// Tells the account how many pods with addresses of their own each node has; nothing where no subnet is stated.
 pub(super) fn count_addresses(context: &mut Context<'_>) {
-    if context.setup.cloud.network.subnets.is_empty() {
+    if context.setup.scenario.ec2.cloud.network.subnets.is_empty() {
         return;
     }
     for node in context.world.live_nodes().to_vec() {
@@ -192,7 +192,7 @@ pub(super) fn real_offer(context: &Context<'_>, node: NodeId, instance_type: Sym
             Some(real_node(facts, class, kubelet_of(pool, class)))
         }
         NodeOrigin::NodeGroup(name) => {
-            let group = context.setup.node_groups.iter().find(|group| group.name == name)?;
+            let group = context.setup.policy.manifests.node_groups.iter().find(|group| group.name == name)?;
             let class = NodeClass { ami_family: group.ami_family, ..NodeClass::named(group.name) };
             let kubelet = KubeletConfig { max_pods: group.max_pods, ..KubeletConfig::default() };
             Some(real_node(facts, &class, &kubelet))

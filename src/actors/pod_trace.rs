@@ -32,7 +32,7 @@ pub(super) struct TraceLoop {
 /// The first row is put on the queue.
 pub(super) fn begin(context: &mut Context<'_>) {
     let setup = context.setup;
-    let Some(trace) = setup.pod_trace.as_deref() else { return };
+    let Some(trace) = setup.scenario.pods.as_deref() else { return };
     let [first, others @ ..] = trace.templates.as_slice() else { return };
     let workload = context.world.add_workload(
         NewWorkload {
@@ -63,7 +63,7 @@ fn plan(context: &mut Context<'_>, trace: &PodTrace) {
 /// All rows of this instant.
 pub(super) fn step(context: &mut Context<'_>, now: SimTime) {
     let setup = context.setup;
-    let Some(trace) = setup.pod_trace.as_deref() else { return };
+    let Some(trace) = setup.scenario.pods.as_deref() else { return };
     while let Some(row) = trace.rows.get(context.pod_trace.next).filter(|row| row.at <= now) {
         let number = context.pod_trace.next as u32;
         context.pod_trace.next += 1;
@@ -102,7 +102,7 @@ pub(super) fn pod_ends(context: &mut Context<'_>, now: SimTime, pod: PodId) {
 /// A pod's containers run: one whose run time is recorded ends when it has run so long.
 pub(super) fn pod_started(context: &mut Context<'_>, pod: PodId) {
     let setup = context.setup;
-    let row = row_of(context, pod).and_then(|row| setup.pod_trace.as_deref()?.rows.get(row as usize));
+    let row = row_of(context, pod).and_then(|row| setup.scenario.pods.as_deref()?.rows.get(row as usize));
     if let Some(TraceEnd::After(time)) = row.map(|row| row.end) {
         context.queue.schedule_in(time, class::MACHINES, WorkloadEvent::JobPodDone(pod));
     }
@@ -118,7 +118,7 @@ pub(super) fn pod_done(context: &mut Context<'_>, now: SimTime, pod: PodId) {
 /// A pod leaves before its recorded end: evicted, preempted, or gone with its node.
 pub(super) fn pod_leaves(context: &mut Context<'_>, pod: PodId) {
     let Some(row) = context.pod_trace.rows.remove(&pod) else { return };
-    if context.setup.pod_trace.as_deref().is_some_and(|trace| trace.again) {
+    if context.setup.scenario.pods.as_deref().is_some_and(|trace| trace.again) {
         let name = format!("{}-again", context.world.pod_name(pod).trim_end_matches("-again"));
         context.pod_trace.lost.push((row, name));
         context.queue.schedule_in(REACTION, class::CONTROLLERS, WorkloadEvent::TraceAgain);
@@ -128,7 +128,7 @@ pub(super) fn pod_leaves(context: &mut Context<'_>, pod: PodId) {
 /// Pods that were lost are made again, unless their recorded end has come.
 pub(super) fn make_again(context: &mut Context<'_>, now: SimTime) {
     let setup = context.setup;
-    let Some(trace) = setup.pod_trace.as_deref() else { return };
+    let Some(trace) = setup.scenario.pods.as_deref() else { return };
     for (row, name) in std::mem::take(&mut context.pod_trace.lost) {
         let over = trace.rows.get(row as usize).is_none_or(|row| matches!(row.end, TraceEnd::At(end) if end <= now));
         if !over {

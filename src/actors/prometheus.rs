@@ -49,11 +49,11 @@ struct Target {
 }
 
 impl Prometheus {
-    pub(super) fn new(plan: Option<&PrometheusPlan>) -> Self {
+    pub(super) fn new(plan: Option<&PrometheusPlan<'_>>) -> Self {
         let Some(plan) = plan else { return Self::default() };
         Self {
             series: plan.series.iter().map(|_| SeriesState::default()).collect(),
-            names: plan.series.iter().map(|series| series.name.clone()).collect(),
+            names: plan.series.iter().map(|series| series.spec.name.clone()).collect(),
             reach: plan.reach,
         }
     }
@@ -73,7 +73,8 @@ impl SeriesSource for Prometheus {
 pub(super) fn begin(context: &mut Context<'_>) {
     let Some(plan) = &context.setup.prometheus else { return };
     for (index, series) in plan.series.iter().enumerate() {
-        let phase = context.streams.stream("scrape-phase", &series.workload.to_string()).span_up_to(series.interval);
+        let phase =
+            context.streams.stream("scrape-phase", &series.spec.workload.to_string()).span_up_to(series.interval);
         context.queue.schedule(SimTime::ZERO + phase, class::METRICS, MetricsEvent::Scrape(index as u32));
     }
 }
@@ -83,7 +84,7 @@ pub(super) fn scrape(context: &mut Context<'_>, now: SimTime, index: u32) {
     let Some(plan) = &context.setup.prometheus else { return };
     let series = &plan.series[index as usize];
     context.queue.schedule_in(series.interval, class::METRICS, MetricsEvent::Scrape(index));
-    let Some(workload) = context.workload_named(series.workload) else { return };
+    let Some(workload) = context.workload_named(series.spec.workload) else { return };
     if is_down(plan, now) {
         return;
     }
@@ -91,7 +92,7 @@ pub(super) fn scrape(context: &mut Context<'_>, now: SimTime, index: u32) {
         load.model.advance(now);
     }
     context.counters.settle(workload, &context.loads);
-    let values = match series.owner {
+    let values = match series.spec.owner {
         SeriesOwner::Pods => pod_values(context, series, workload),
         SeriesOwner::Gateway => vec![(None, gateway_value(context, series, workload))],
     };
@@ -102,7 +103,7 @@ pub(super) fn scrape(context: &mut Context<'_>, now: SimTime, index: u32) {
         let target = match known {
             Some(target) => target,
             // A counter is exported from the first request on.
-            None if is_counter(series.kind) && value < 1.0 => continue,
+            None if is_counter(series.spec.kind) && value < 1.0 => continue,
             None => {
                 let labels = labels(&context.world, series, workload, pod);
                 state.targets.push(Target { pod, labels, points: Vec::new(), ended: None });
@@ -123,7 +124,7 @@ pub(super) fn scrape(context: &mut Context<'_>, now: SimTime, index: u32) {
 pub(super) fn replicas_changed(context: &mut Context<'_>, workload: WorkloadId) {
     let Some(plan) = &context.setup.prometheus else { return };
     let state = context.world.workload(workload);
-    if !plan.series.iter().any(|series| series.workload == state.name && is_counter(series.kind)) {
+    if !plan.series.iter().any(|series| series.spec.workload == state.name && is_counter(series.spec.kind)) {
         return;
     }
     let ready = state.pods.iter().copied().filter(|&pod| context.world.pod(pod).is_ready()).collect();
@@ -135,8 +136,8 @@ const fn is_counter(kind: SeriesKind) -> bool {
     matches!(kind, SeriesKind::IstioRequests | SeriesKind::Requests)
 }
 
-fn is_down(plan: &PrometheusPlan, now: SimTime) -> bool {
-    plan.outages.iter().any(|outage| outage.from <= now && now < outage.until)
+fn is_down(plan: &PrometheusPlan<'_>, now: SimTime) -> bool {
+    plan.settings.outages.iter().any(|outage| outage.from <= now && now < outage.until)
 }
 
 /// Drops samples that no query reaches any more, now and then.
@@ -164,14 +165,14 @@ fn end_targets(context: &mut Context<'_>, index: usize, interval: SimDuration, n
 }
 
 /// The value of each pod whose containers run.
-fn pod_values(context: &Context<'_>, series: &SeriesPlan, workload: WorkloadId) -> Vec<(Option<PodId>, f64)> {
+fn pod_values(context: &Context<'_>, series: &SeriesPlan<'_>, workload: WorkloadId) -> Vec<(Option<PodId>, f64)> {
     let state = context.world.workload(workload);
     let running = state.pods.iter().copied().filter(|&pod| context.world.pod(pod).phase == PodPhase::Running);
-    let in_flight = match series.kind {
+    let in_flight = match series.spec.kind {
         SeriesKind::RequestsInFlight => in_flight(context, workload) / f64::from(state.ready.max(1)),
         _ => 0.0,
     };
-    let value = |pod: PodId| match series.kind {
+    let value = |pod: PodId| match series.spec.kind {
         SeriesKind::IstioRequests | SeriesKind::Requests => context.counters.of_pod(workload, pod) as f64,
         SeriesKind::RequestsInFlight if context.world.pod(pod).is_ready() => in_flight,
         _ => 0.0,
@@ -179,9 +180,9 @@ fn pod_values(context: &Context<'_>, series: &SeriesPlan, workload: WorkloadId) 
     running.map(|pod| (Some(pod), value(pod))).collect()
 }
 
-fn gateway_value(context: &Context<'_>, series: &SeriesPlan, workload: WorkloadId) -> f64 {
+fn gateway_value(context: &Context<'_>, series: &SeriesPlan<'_>, workload: WorkloadId) -> f64 {
     let state = context.world.workload(workload);
-    match series.kind {
+    match series.spec.kind {
         SeriesKind::IstioRequests | SeriesKind::Requests => context.counters.total(workload) as f64,
         SeriesKind::RequestsInFlight => in_flight(context, workload),
         SeriesKind::ReplicasReady => f64::from(state.ready),
@@ -204,11 +205,11 @@ fn in_flight(context: &Context<'_>, workload: WorkloadId) -> f64 {
 /// The labels of a series. Those of Istio are what its proxies report of plain HTTP through an ingress gateway.
 ///
 /// Source: Istio 1.20 `extensions/stats`, `docs/reference/config/metrics`.
-fn labels(world: &crate::world::World, series: &SeriesPlan, workload: WorkloadId, pod: Option<PodId>) -> Labels {
+fn labels(world: &crate::world::World, series: &SeriesPlan<'_>, workload: WorkloadId, pod: Option<PodId>) -> Labels {
     let state = world.workload(workload);
     let (namespace, name) = (state.name.namespace, state.name.name);
     let mut labels = Labels::new().with("namespace", namespace);
-    if series.kind == SeriesKind::IstioRequests {
+    if series.spec.kind == SeriesKind::IstioRequests {
         let own = |key: &str| Symbol::existing(key).and_then(|key| state.template.labels.get(key));
         let app = own("app").unwrap_or_else(|| Symbol::new("unknown"));
         let canonical = own("app.kubernetes.io/name").or(own("app")).unwrap_or(name);
@@ -242,13 +243,13 @@ fn labels(world: &crate::world::World, series: &SeriesPlan, workload: WorkloadId
     if let Some(pod) = pod {
         let name = Symbol::new(world.pod_name(pod));
         labels = labels.with("pod", name);
-        if series.kind == SeriesKind::IstioRequests {
+        if series.spec.kind == SeriesKind::IstioRequests {
             labels = labels.with("pod_name", name).with("container", "istio-proxy");
         }
-    } else if !is_counter(series.kind) {
+    } else if !is_counter(series.spec.kind) {
         labels = labels.with("deployment", name);
     }
-    labels.extend(&series.labels);
+    labels.extend(&series.spec.labels);
     labels
 }
 
@@ -287,8 +288,8 @@ pub(super) fn adapted(context: &Context<'_>, now: SimTime, metric: Symbol) -> Op
     let names = rule.query.series_names();
     let states = context.prometheus.series.iter().zip(&context.prometheus.names);
     let born = states.filter(|(_, name)| names.contains(&name.as_str())).filter_map(|(state, _)| state.born).min();
-    let phase = context.streams.stream("relist-phase", "").span_up_to(plan.relist_interval);
-    if born.is_none_or(|born| next_relist(born, phase, plan.relist_interval) > now) {
+    let phase = context.streams.stream("relist-phase", "").span_up_to(plan.settings.relist_interval);
+    if born.is_none_or(|born| next_relist(born, phase, plan.settings.relist_interval) > now) {
         return Some(Err("the adapter does not know the metric yet".to_owned()));
     }
     Some(ask(context, now, &rule.query).map(|value| match value {

@@ -28,15 +28,15 @@ pub(super) struct QueueLoop {
 }
 
 impl QueueLoop {
-    pub(super) fn new(plan: &QueuePlan) -> Self {
-        let partitions = match plan.kind {
+    pub(super) fn new(plan: &QueuePlan<'_>) -> Self {
+        let partitions = match plan.spec.kind {
             QueueKind::Kafka { partitions, .. } => Some(partitions),
             QueueKind::Sqs | QueueKind::RabbitMq | QueueKind::Redis => None,
         };
         Self {
-            workload: plan.workload,
+            workload: plan.spec.workload,
             id: None,
-            queue: WorkQueue::new(plan.work, partitions, plan.waiting),
+            queue: WorkQueue::new(plan.spec.work, partitions, plan.spec.waiting),
             cpu_rate: 0,
             shift: None,
         }

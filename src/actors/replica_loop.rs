@@ -100,7 +100,7 @@ pub(super) fn apply<'s>(
     spec: &'s HorizontalPodAutoscaler,
     owner: Option<u32>,
 ) {
-    let version = context.setup.versions.kubernetes;
+    let version = context.setup.policy.versions.kubernetes;
     let name = ObjectName { namespace: spec.namespace, name: spec.name };
     let target = context.workload_named(ObjectName { namespace: spec.namespace, name: spec.target.name });
     context.world.note(now, EventKind::ManifestApplied, target, format!("HorizontalPodAutoscaler {name}"));
@@ -149,9 +149,9 @@ fn first_sync(context: &Context<'_>, now: SimTime) -> SimDuration {
     if now == SimTime::ZERO {
         // The controller has run since before the start, and so have they.
         let drawn = || context.streams.stream("hpa-phase", "").span_up_to(SYNC_PERIOD);
-        return context.setup.phases.replica_autoscalers.unwrap_or_else(drawn);
+        return context.setup.scenario.phases.replica_autoscalers.unwrap_or_else(drawn);
     }
-    if context.setup.versions.kubernetes.minor() >= 37 { SimDuration::ZERO } else { SYNC_PERIOD }
+    if context.setup.policy.versions.kubernetes.minor() >= 37 { SimDuration::ZERO } else { SYNC_PERIOD }
 }
 
 /// The ScaledObject `owner` has no other autoscaler than `keep` any more.
@@ -330,7 +330,7 @@ fn is_known_of_settled_pods(metric: &MetricSpec) -> bool {
 /// took the target there itself.
 fn wakes(context: &Context<'_>, index: u32) -> bool {
     let own = &context.autoscalers[index as usize];
-    match context.setup.versions.kubernetes.minor() {
+    match context.setup.policy.versions.kubernetes.minor() {
         ..37 => own.spec.min_replicas == Some(0),
         _ => own.state.conditions.scaled_to_zero.is_true(),
     }
@@ -340,7 +340,7 @@ fn wakes(context: &Context<'_>, index: u32) -> bool {
 ///
 /// Source: Kubernetes 1.26 `pkg/controller/podautoscaler/horizontal.go`, `validateAndParseSelector`.
 fn ambiguous(context: &Context<'_>, index: u32) -> bool {
-    context.setup.versions.kubernetes.minor() >= 26 && context.autoscalers[index as usize].has_rival
+    context.setup.policy.versions.kubernetes.minor() >= 26 && context.autoscalers[index as usize].has_rival
 }
 
 /// Finds out which autoscalers scale the same workload: an autoscaler or its target has come or gone.

@@ -84,13 +84,11 @@ struct Known {
 }
 
 impl SchedulerLoop {
-    pub(super) fn new(setup: &Setup, streams: Streams) -> Self {
-        let services = setup
-            .services
-            .iter()
-            .map(|(namespace, selector)| Service { namespace: *namespace, selector: selector.clone() });
+    pub(super) fn new(setup: &Setup<'_>, streams: Streams) -> Self {
+        let services = setup.policy.manifests.services.iter();
+        let services = services.map(|own| Service { namespace: own.name.namespace, selector: own.selector.clone() });
         Self {
-            view: ClusterView::new(services.collect(), setup.namespaces.iter().cloned()),
+            view: ClusterView::new(services.collect(), setup.namespaces()),
             scheduler: Scheduler::new(setup.scheduler.clone()),
             active: BTreeSet::new(),
             backing_off: BTreeMap::new(),
@@ -462,7 +460,7 @@ fn requeue(context: &mut Context<'_>, now: SimTime, pod: PodId) {
     let priority = context.world.pod(pod).spec.priority;
     let order = QueueOrder { priority, queued_at: waiting.since, pod };
     let phase = context.scheduler.backoff_phase;
-    let expiry = backoff_expiry(waiting.since, failures, context.setup.versions.kubernetes, phase);
+    let expiry = backoff_expiry(waiting.since, failures, context.setup.policy.versions.kubernetes, phase);
     if expiry <= now {
         context.scheduler.active.insert(order);
     } else {

@@ -1,31 +1,24 @@
 //! What a simulation is told: plain data, resolved and validated beforehand.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::catalog::Region;
-use crate::cloud::{BootStages, CloudSettings};
 use crate::domain::check::Check;
-use crate::domain::external_metrics::ExternalMetric;
 use crate::domain::keda::{ScaledJob, ScaledObject, Trigger};
-use crate::domain::node_group::NodeGroup;
-use crate::domain::pod::PodDisruptionBudget;
 use crate::domain::volumes::Storage;
 use crate::domain::workload::{CronJob, DaemonSet, Deployment, Job, ObjectName, StatefulSet};
 use crate::domain::{
-    ControllerTime, HorizontalPodAutoscaler, KubernetesVersion, LabelSelector, Labels, NodeClass, NodePool,
-    SimDuration, SimTime, Symbol, TerminationHandler, Versions,
+    HorizontalPodAutoscaler, KubernetesVersion, LabelSelector, Labels, NodeClass, NodePool, SimDuration, SimTime,
+    Symbol,
 };
-use crate::load::{Service, Source, Spacing, Work};
+use crate::load::{Service, Source, Spacing};
 use crate::policy::cluster_autoscaler::Flags;
 use crate::policy::cluster_autoscaler::expander::GroupRanks;
 pub use crate::policy::karpenter::KarpenterSettings;
 use crate::policy::kube_scheduler::SchedulerConfig;
 use crate::policy::replicas::keda::{CronWindow, Formula};
 use crate::policy::replicas::promql::Query;
-use crate::scenario::definition::{
-    ImageSettings, Outage, Phases, PodTrace, QueueKind, SeriesKind, SeriesOwner, WorkloadTimes,
-};
+use crate::scenario::definition::{PolicyVariant, PrometheusSettings, QueueSpec, Scenario, SeriesSpec};
 use crate::scenario::manifests::PodObject;
 
 /// Names of the random streams that a simulation draws from.
@@ -82,77 +75,45 @@ pub const STREAM_NAMES: &[&str] = &[
     "volume-zone",
 ];
 
-/// Everything that a simulation is told.
+/// Everything that a simulation is told: what the scenario states, and what is worked out of it beforehand.
 #[derive(Clone, Debug)]
-pub struct Setup {
-    /// Releases to reproduce.
-    pub versions: Versions,
+pub struct Setup<'s> {
+    /// What the author of the scenario states.
+    pub scenario: &'s Scenario,
+    /// The policy, one of the scenario's.
+    pub policy: &'s PolicyVariant,
     /// The region with its prices.
     pub region: Arc<Region>,
     /// The region whose On-Demand prices Karpenter's release orders types by: the same but for old releases in China.
     pub price_list: Arc<Region>,
-    /// The cluster's zones.
-    pub zones: Vec<Symbol>,
-    /// Simulated time.
-    pub duration: SimDuration,
     /// Whether what is kept is worked out anew and compared. The answer is the same.
     pub check: Check,
     /// The seed.
     pub seed: u64,
     /// Who adds and removes nodes.
     pub autoscaler: Autoscaler,
-    /// How long controllers take.
-    pub controller_time: ControllerTime,
     /// Settings of kube-scheduler.
     pub scheduler: SchedulerConfig,
-    /// AWS Node Termination Handler, if it is installed.
-    pub termination_handler: Option<TerminationHandler>,
-    /// Node groups that exist from the start.
-    pub node_groups: Vec<NodeGroup>,
     /// Karpenter's NodePools.
     pub node_pools: Vec<NodePool>,
     /// Their node classes.
     pub node_classes: Vec<NodeClass>,
-    /// Namespaces with their labels.
-    pub namespaces: Vec<(Symbol, Labels)>,
-    /// Services: namespace and labels of the pods that they select.
-    pub services: Vec<(Symbol, Labels)>,
     /// Claims, volumes and storage classes. Whoever makes the setup sees to it that every claim which a pod names is there, and
     /// every class that a claim needs.
     pub storage: Storage,
-    /// PodDisruptionBudgets.
-    pub disruption_budgets: Vec<PodDisruptionBudget>,
-    /// Calendar time at which simulated time is zero.
-    pub start: jiff::Timestamp,
     /// Prometheus, if there is one.
-    pub prometheus: Option<PrometheusPlan>,
+    pub prometheus: Option<PrometheusPlan<'s>>,
     /// Queues.
-    pub queues: Vec<QueuePlan>,
-    /// Values of scalers, metrics and resources that the scenario states in place of a model.
-    pub external_metrics: Vec<ExternalMetric>,
-    /// Time between two readings of metrics-server, at least 10 s.
-    pub metrics_resolution: SimDuration,
-    /// When loops that run from before the start come round first, where that is told.
-    pub phases: Phases,
+    pub queues: Vec<QueuePlan<'s>>,
     /// Requests to workloads.
     pub loads: Vec<LoadPlan>,
     /// What happens from outside, in order of time.
     pub timeline: Vec<Step>,
-    /// Pods of a recorded cluster.
-    pub pod_trace: Option<Arc<PodTrace>>,
-    /// How long what no manifest tells takes, by workload.
-    pub times: BTreeMap<ObjectName, WorkloadTimes>,
-    /// Sizes of images, and how fast nodes pull them.
-    pub images: ImageSettings,
-    /// Boot stages to use in place of the image family's own.
-    pub boot: Option<BootStages>,
-    /// Prices, capacity, interruptions, faults and billing of the simulated EC2.
-    pub cloud: Arc<CloudSettings>,
     /// Time between samples for the report.
     pub sample_interval: SimDuration,
 }
 
-impl Setup {
+impl Setup<'_> {
     /// Says whether what is kept is worked out anew and compared, by everything that keeps something.
     pub fn set_check(&mut self, check: Check) {
         self.check = check;
@@ -161,20 +122,27 @@ impl Setup {
 
     /// Unix time in whole seconds.
     pub fn unix_seconds(&self, now: SimTime) -> i64 {
-        self.start.as_second() + now.as_micros().div_euclid(1_000_000)
+        self.scenario.start.as_second() + now.as_micros().div_euclid(1_000_000)
     }
 
     /// The instant as an object of the API has it: in whole seconds of the calendar, the rest cut off.
     pub fn whole_seconds(&self, now: SimTime) -> SimTime {
-        let micros = self.start.as_microsecond() + now.as_micros();
+        let micros = self.scenario.start.as_microsecond() + now.as_micros();
         now - SimDuration::from_micros(micros.rem_euclid(1_000_000))
+    }
+
+    /// Namespaces with their labels.
+    pub fn namespaces(&self) -> impl Iterator<Item = (Symbol, Labels)> {
+        self.policy.manifests.namespaces.iter().map(|namespace| (namespace.name, namespace.labels.clone()))
     }
 
     /// Who adds and removes nodes, with its release: `Karpenter v1.13`.
     pub fn autoscaler_name(&self) -> String {
         match &self.autoscaler {
-            Autoscaler::Karpenter(_) => format!("Karpenter {}", self.versions.karpenter),
-            Autoscaler::ClusterAutoscaler(_) => format!("Cluster Autoscaler {}", self.versions.cluster_autoscaler),
+            Autoscaler::Karpenter(_) => format!("Karpenter {}", self.policy.versions.karpenter),
+            Autoscaler::ClusterAutoscaler(_) => {
+                format!("Cluster Autoscaler {}", self.policy.versions.cluster_autoscaler)
+            }
             Autoscaler::Static => "no autoscaler".to_owned(),
         }
     }
@@ -347,7 +315,7 @@ pub enum TriggerReader {
     Calendar(CronWindow),
     /// The pods of its namespace that match.
     Pods(LabelSelector),
-    /// A value of the scenario, by its position in [`Setup::external_metrics`].
+    /// A value of the scenario, by its position in [`Scenario::external_metrics`].
     External(usize),
     /// Prometheus.
     Query(Query),
@@ -359,32 +327,22 @@ pub enum TriggerReader {
 
 /// Prometheus and the metrics adapter in front of it.
 #[derive(Clone, Debug)]
-pub struct PrometheusPlan {
+pub struct PrometheusPlan<'s> {
+    /// What the scenario states.
+    pub settings: &'s PrometheusSettings,
     /// The series that there are.
-    pub series: Vec<SeriesPlan>,
+    pub series: Vec<SeriesPlan<'s>>,
     /// What the adapter serves.
     pub adapter: Vec<AdapterPlan>,
-    /// How often the adapter looks which series exist.
-    pub relist_interval: SimDuration,
-    /// When Prometheus neither scrapes nor answers.
-    pub outages: Vec<Outage>,
     /// The longest time back that any query looks.
     pub reach: SimDuration,
 }
 
 /// Series of one name that tell of one workload.
-#[derive(Clone, Debug)]
-pub struct SeriesPlan {
-    /// Name.
-    pub name: String,
-    /// The workload.
-    pub workload: ObjectName,
-    /// What they show.
-    pub kind: SeriesKind,
-    /// Who exports them.
-    pub owner: SeriesOwner,
-    /// Labels over those that they have anyway.
-    pub labels: Labels,
+#[derive(Clone, Copy, Debug)]
+pub struct SeriesPlan<'s> {
+    /// What they are.
+    pub spec: &'s SeriesSpec,
     /// Time between two scrapes.
     pub interval: SimDuration,
 }
@@ -400,19 +358,9 @@ pub struct AdapterPlan {
 
 /// A queue and its arrivals.
 #[derive(Clone, Debug)]
-pub struct QueuePlan {
-    /// Its name.
-    pub name: String,
+pub struct QueuePlan<'s> {
     /// What it is.
-    pub kind: QueueKind,
-    /// Who takes its messages.
-    pub workload: ObjectName,
-    /// What one worker does.
-    pub work: Work,
-    /// Messages that one pod of a ScaledJob takes.
-    pub messages_per_job: u32,
-    /// Messages that wait at the start.
-    pub waiting: f64,
+    pub spec: &'s QueueSpec,
     /// From when on messages arrive at which rate per second, in order of time.
     pub arrivals: Vec<(SimTime, f64)>,
 }

@@ -22,14 +22,14 @@ const LOOP: SimDuration = SimDuration::from_secs(1);
 
 /// EC2 has given notice to the instance of a node.
 pub(super) fn noticed(context: &mut Context<'_>, now: SimTime, node: NodeId) {
-    if context.setup.termination_handler.is_some() {
+    if context.setup.policy.termination_handler.is_some() {
         read_soon(context, now, node, true);
     }
 }
 
 /// EC2 has recommended to replace the instance of a node.
 pub(super) fn rebalance_recommended(context: &mut Context<'_>, now: SimTime, node: NodeId) {
-    let handler = context.setup.termination_handler;
+    let handler = context.setup.policy.termination_handler;
     if handler.is_some_and(|handler| handler.rebalance != RebalanceReaction::Ignore) {
         read_soon(context, now, node, false);
     }
@@ -44,7 +44,7 @@ fn read_soon(context: &mut Context<'_>, now: SimTime, node: NodeId, noticed: boo
 
 /// The handler's pod on the node acts, if it runs.
 pub(super) fn act(context: &mut Context<'_>, now: SimTime, node: NodeId, noticed: bool) {
-    let Some(handler) = context.setup.termination_handler else { return };
+    let Some(handler) = context.setup.policy.termination_handler else { return };
     let Some(workload) = context.workload_named(handler.daemon_set) else { return };
     let state = context.world.node(node);
     let runs =

@@ -11,7 +11,8 @@ use super::event::{NodeEvent, class};
 use super::{kubelet, node_life};
 use crate::cloud::{ApiError, InstanceFilter, InstanceId};
 use crate::cluster::NodePhase;
-use crate::domain::{KarpenterVersion, NodeId, SimDuration, SimTime};
+use crate::domain::{NodeId, SimDuration, SimTime};
+use crate::policy::release::Behaviour;
 use crate::world::record::{EventKind, NodeOrigin};
 
 /// Instances of one call.
@@ -82,14 +83,14 @@ pub(super) fn send(context: &mut Context<'_>, now: SimTime) {
     }
 }
 
-/// Karpenter looks at an instance before it terminates it, from v1 on.
+/// Karpenter looks at an instance before it terminates it, from v1.0 on.
 ///
 /// Source: Karpenter AWS provider v1.13 `pkg/providers/instance/instance.go`, `Delete`.
 fn look_up(context: &mut Context<'_>, now: SimTime, nodes: &[NodeId]) -> Result<(), ApiError> {
     let of_karpenter = |&&node: &&NodeId| matches!(context.world.node(node).origin, NodeOrigin::NodePool(_));
     let machines = nodes.iter().filter(of_karpenter).filter_map(|&node| context.machine(node));
     let ids: Vec<InstanceId> = machines.map(|machine| machine.instance).collect();
-    if ids.is_empty() || context.setup.versions.karpenter < KarpenterVersion::V1_13 {
+    if ids.is_empty() || !Behaviour::of(context.setup.policy.versions.karpenter).looks_up_instances {
         return Ok(());
     }
     context.cloud().describe_instances(InstanceFilter::Ids(&ids), "karpenter", now).map(|_| ())

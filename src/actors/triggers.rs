@@ -69,7 +69,7 @@ fn read(
             SourceReading::Count(count_pods(context, sources.namespace, selector, by_node))
         }
         TriggerReader::External(position) => {
-            let metric = &context.setup.external_metrics[*position];
+            let metric = &context.setup.scenario.external_metrics[*position];
             let value = metric.at(now).ok_or("the scaler does not answer")?;
             SourceReading::Told { value, active: value > metric.active_above }
         }
@@ -115,7 +115,7 @@ fn inside(context: &Context<'_>, now: SimTime, window: &CronWindow, memory: &mut
     {
         return inside;
     }
-    let start = context.setup.start;
+    let start = context.setup.scenario.start;
     let calendar = start.saturating_add(jiff::SignedDuration::from_micros(now.as_micros())).unwrap_or(start);
     let state = window.at(calendar);
     let ahead = state.until.duration_since(calendar).as_micros();

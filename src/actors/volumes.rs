@@ -76,7 +76,7 @@ pub(super) struct Volumes {
 }
 
 impl Volumes {
-    pub(super) fn new(setup: &Setup) -> Self {
+    pub(super) fn new(setup: &Setup<'_>) -> Self {
         Self {
             storage: setup.storage.clone(),
             made: FxHashMap::default(),
@@ -178,7 +178,7 @@ fn bind_at_once(context: &mut Context<'_>, claim: &PersistentVolumeClaim) {
     }
     let (setup, allowed) = (context.setup, &class.allowed_topologies);
     let region = Labels::new().with(well_known::REGION, setup.region.name);
-    let mut zones = setup.zones.clone();
+    let mut zones = setup.scenario.zones.clone();
     zones.retain(|&zone| {
         let labels = region.clone().with(well_known::ZONE, zone);
         allowed.is_empty() || allowed.iter().any(|term| term.accepts(&labels, ""))

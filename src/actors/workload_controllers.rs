@@ -57,8 +57,8 @@ struct Limits {
 }
 
 impl Controllers {
-    pub(super) fn new(setup: &Setup) -> Self {
-        let time = setup.controller_time.controller_manager;
+    pub(super) fn new(setup: &Setup<'_>) -> Self {
+        let time = setup.policy.controller_time.controller_manager;
         let limits = |time: ControllerManagerTime| {
             let limit = CallLimit::new(time.calls);
             Limits { stateful_sets: limit.clone(), daemon_sets: limit.clone(), jobs: limit, again: BTreeMap::new() }

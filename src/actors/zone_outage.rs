@@ -66,7 +66,7 @@ fn goes_dark(context: &mut Context<'_>, now: SimTime, node: NodeId, for_good: bo
     }
     context.darkness.0.insert(node, DarkNode { cut_off, held: Vec::new(), for_good });
     node_groups::power_lost(context, now, node);
-    let noticed = grace(context.setup.versions.kubernetes);
+    let noticed = grace(context.setup.policy.versions.kubernetes);
     context.queue.schedule_in(noticed, class::CONTROLLERS, NodeEvent::NodeUnreachable(node));
 }
 

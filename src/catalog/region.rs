@@ -3,110 +3,16 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use rustc_hash::FxHashMap;
-
-use super::facts::InstanceFacts;
-use super::price::Price;
-use super::table::{Cells, for_each_line, for_each_line_with_optional};
-use super::{CatalogError, PriceQuality};
+use super::table::{for_each_line, for_each_line_with_optional};
+use super::{
+    CatalogError, CellError, Cells, InstanceFacts, Price, PriceQuality, Region, RegionType, SpotAdvice, Zone,
+    ZoneIdBasis,
+};
 use crate::domain::{Currency, HourlyRate, Symbol};
 
 /// Per cent of On-Demand that a Spot instance is assumed to cost where nothing is known of its type: the median savings
 /// over all rows of the Spot Instance Advisor are 65 %.
 const ASSUMED_SPOT_PERCENT: i64 = 35;
-
-/// The types, zones and prices of one region.
-#[derive(Clone, PartialEq, Debug)]
-pub struct Region {
-    /// Name, for example `us-east-1`.
-    pub name: Symbol,
-    /// The currency of its prices.
-    pub currency: Currency,
-    /// Its availability zones, in order of name.
-    pub zones: Vec<Zone>,
-    /// The types that it offers or has prices for, in order of name.
-    pub types: Vec<RegionType>,
-    by_name: FxHashMap<Symbol, u32>,
-}
-
-/// An availability zone.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Zone {
-    /// Name, for example `us-east-1a`. Which physical zone it means differs between accounts.
-    pub name: Symbol,
-    /// Id, for example `use1-az2`: the same physical zone for every account.
-    pub id: Symbol,
-    /// How the pairing of name and id is known.
-    pub id_basis: ZoneIdBasis,
-}
-
-/// How the pairing of a zone's name with its id is known.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum ZoneIdBasis {
-    /// The types offered under the name and under the id are the same, and no other zone offers just those.
-    MatchedByOfferings,
-    /// Listed together.
-    Listed,
-    /// Assigned among the zones that could not be told apart.
-    Assigned,
-    /// Numbered in order of name.
-    Assumed,
-}
-
-/// An instance type in a region.
-#[derive(Clone, PartialEq, Debug)]
-pub struct RegionType {
-    /// What it is made of.
-    pub facts: Arc<InstanceFacts>,
-    /// The On-Demand price for Linux, if known: the user's own, else the list price.
-    pub on_demand: Option<Price>,
-    /// What the Spot Instance Advisor says of it.
-    pub advisor: Option<SpotAdvice>,
-    /// Bit `z` is set if zone `z` of the region offers it.
-    zones_offered: u32,
-    /// The Spot price in each zone of the region.
-    spot: Box<[Option<Price>]>,
-}
-
-/// What the Spot Instance Advisor says of a type in a region (Linux).
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct SpotAdvice {
-    /// Share of instances interrupted within 30 days: 0 for under 5 %, then 5-10 %, 10-15 %, 15-20 %, and 4 for over 20 %.
-    pub band: u8,
-    /// Average saving against On-Demand in per cent; below zero in the rare case that Spot is stated to be dearer.
-    pub savings_percent: i8,
-}
-
-impl Region {
-    /// The type called `name`, if the region knows it.
-    pub fn instance_type(&self, name: Symbol) -> Option<&RegionType> {
-        self.by_name.get(&name).and_then(|&at| self.types.get(at as usize))
-    }
-
-    /// The position in `zones` of the zone called `name`.
-    pub fn zone_index(&self, name: Symbol) -> Option<usize> {
-        self.zones.iter().position(|zone| zone.name == name)
-    }
-}
-
-impl RegionType {
-    /// Whether the zone at position `zone` of the region's zones offers this type.
-    pub fn offered_in(&self, zone: usize) -> bool {
-        zone < 32 && self.zones_offered & (1 << zone) != 0
-    }
-
-    /// The positions of the zones that offer this type.
-    pub fn zones_offered(&self) -> impl Iterator<Item = usize> + '_ {
-        (0..self.spot.len()).filter(|&zone| self.offered_in(zone))
-    }
-
-    /// The Spot price in the zone at position `zone`, never above On-Demand by the list, on which estimates rest as well: the price seen in that zone; else the median
-    /// of one day over the region's zones; else On-Demand less the Advisor's savings; else an assumed share of
-    /// On-Demand. `None` if the zone does not offer the type, or not as Spot, or if nothing is known of its price.
-    pub fn spot(&self, zone: usize) -> Option<Price> {
-        self.spot.get(zone).copied().flatten()
-    }
-}
 
 /// What regions.csv says of a region.
 #[derive(Clone, PartialEq, Debug)]
@@ -132,7 +38,7 @@ pub(super) fn parse_outlines(file: &str, text: &str) -> Result<Vec<RegionOutline
             return Err(cells.malformed("is the 33rd zone of its region"));
         }
         if outline.zones.iter().any(|own| own.name == zone.name) {
-            return Err(cells.repeated(zone.name));
+            return Err(Cells::repeated(zone.name));
         }
         outline.zones.push(zone);
         Ok(())
@@ -144,7 +50,7 @@ pub(super) fn parse_outlines(file: &str, text: &str) -> Result<Vec<RegionOutline
     Ok(outlines)
 }
 
-fn zone_id_basis(cells: &mut Cells<'_>) -> Result<ZoneIdBasis, CatalogError> {
+fn zone_id_basis(cells: &mut Cells<'_>) -> Result<ZoneIdBasis, CellError> {
     match cells.text() {
         "matched_by_offerings" => Ok(ZoneIdBasis::MatchedByOfferings),
         "listed" => Ok(ZoneIdBasis::Listed),
@@ -212,12 +118,11 @@ pub(super) fn parse(
         let entry = region_type(cells, outline, facts, dates)?;
         match by_text.insert(entry.facts.name.as_str(), entry) {
             None => Ok(()),
-            Some(first) => Err(cells.repeated(first.facts.name)),
+            Some(first) => Err(Cells::repeated(first.facts.name)),
         }
     })?;
-    let types: Vec<RegionType> = by_text.into_values().collect();
-    let by_name = types.iter().zip(0..).map(|(entry, at)| (entry.facts.name, at)).collect();
-    Ok(Region { name: outline.name, currency: outline.currency, zones: outline.zones.clone(), types, by_name })
+    let types = by_text.into_values().collect();
+    Ok(Region::new(outline.name, outline.currency, outline.zones.clone(), types))
 }
 
 fn region_type(
@@ -225,7 +130,7 @@ fn region_type(
     outline: &RegionOutline,
     facts: &BTreeMap<&'static str, Arc<InstanceFacts>>,
     dates: Dates,
-) -> Result<RegionType, CatalogError> {
+) -> Result<RegionType, CellError> {
     let name = cells.text();
     let Some(facts) = facts.get(name) else {
         return Err(cells.malformed(&format!("`{name}` is not in instance-types.csv")));
@@ -251,11 +156,11 @@ fn region_type(
             None => price,
         })
     });
-    let spot = spot.collect();
-    Ok(RegionType { facts: Arc::clone(facts), on_demand: own.or(on_demand), advisor, zones_offered, spot })
+    let zones = spot.enumerate().map(|(zone, spot)| (zones_offered & (1 << zone) != 0, spot));
+    Ok(RegionType::new(Arc::clone(facts), own.or(on_demand), advisor, zones))
 }
 
-fn on_demand(cells: &mut Cells<'_>) -> Result<Option<Price>, CatalogError> {
+fn on_demand(cells: &mut Cells<'_>) -> Result<Option<Price>, CellError> {
     let Some(rate) = cells.rate()? else {
         cells.text();
         cells.text();
@@ -275,7 +180,7 @@ fn on_demand(cells: &mut Cells<'_>) -> Result<Option<Price>, CatalogError> {
 }
 
 /// The zones named by their letters (`abd`), or all of them (`*`).
-fn zones_offered(cells: &mut Cells<'_>, outline: &RegionOutline) -> Result<u32, CatalogError> {
+fn zones_offered(cells: &mut Cells<'_>, outline: &RegionOutline) -> Result<u32, CellError> {
     let text = cells.text();
     if text == "*" {
         return Ok((0..outline.zones.len()).fold(0, |set, zone| set | 1 << zone));
@@ -292,7 +197,7 @@ fn zones_offered(cells: &mut Cells<'_>, outline: &RegionOutline) -> Result<u32, 
 type Observed = (HourlyRate, Option<Symbol>);
 
 /// The prices seen in single zones, with the date where it is stated, written `a=0.0364 b=0.0453@2026-11-20`.
-fn observed(cells: &mut Cells<'_>, outline: &RegionOutline) -> Result<Vec<Option<Observed>>, CatalogError> {
+fn observed(cells: &mut Cells<'_>, outline: &RegionOutline) -> Result<Vec<Option<Observed>>, CellError> {
     let mut rates = vec![None; outline.zones.len()];
     for entry in cells.text().split_ascii_whitespace() {
         let Some((letter, price)) = entry.split_once('=') else {
@@ -308,7 +213,7 @@ fn observed(cells: &mut Cells<'_>, outline: &RegionOutline) -> Result<Vec<Option
 }
 
 /// What the user pays On-Demand, whatever the list says.
-fn own_price(cells: &mut Cells<'_>) -> Result<Option<Price>, CatalogError> {
+fn own_price(cells: &mut Cells<'_>) -> Result<Option<Price>, CellError> {
     let Some(rate) = cells.rate()? else {
         cells.text();
         return Ok(None);
@@ -316,13 +221,13 @@ fn own_price(cells: &mut Cells<'_>) -> Result<Option<Price>, CatalogError> {
     Ok(Some(Price { rate, quality: PriceQuality::Own, as_of: cells.required()? }))
 }
 
-fn zone_of(cells: &Cells<'_>, outline: &RegionOutline, letter: &str) -> Result<usize, CatalogError> {
+fn zone_of(cells: &Cells<'_>, outline: &RegionOutline, letter: &str) -> Result<usize, CellError> {
     let is_it = |zone: &Zone| zone.name.as_str().strip_prefix(outline.name.as_str()) == Some(letter);
     let position = outline.zones.iter().position(is_it);
     position.ok_or_else(|| cells.malformed(&format!("names zone `{}{letter}`, which regions.csv lacks", outline.name)))
 }
 
-fn advice(cells: &mut Cells<'_>) -> Result<Option<SpotAdvice>, CatalogError> {
+fn advice(cells: &mut Cells<'_>) -> Result<Option<SpotAdvice>, CellError> {
     let band = cells.text();
     if band.is_empty() {
         cells.text();

@@ -4,11 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use super::compare::percentage;
-use super::edits;
-use super::experiment::{self, Common, report_failure};
+use super::experiment::{self, Common};
 use super::pack::suite::pack_all;
-use super::prices::{self, Prices};
-use super::{Console, Failure, Format};
+use super::{Console, Format};
 use crate::catalog::Catalog;
 use crate::domain::words::{counted, refusal};
 use crate::experiment::baseline::{Baseline, Movement, ScenarioBaseline, Standing, check};
@@ -17,6 +15,7 @@ use crate::experiment::points::{Plan, seeds};
 use crate::experiment::presentation::movements;
 use crate::experiment::{Cell, Point, points};
 use crate::policy::packing::PackerKind;
+use crate::program::{Failure, Prices, edits, prices};
 use crate::report::pack::PackedInstance;
 use crate::scenario::Scenario;
 
@@ -128,7 +127,7 @@ pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Resul
         refuse_other_model(arguments, known)?;
     }
     let names = names(arguments, known.as_ref())?;
-    let edits = edits::parse(&arguments.set)?;
+    let edits = edits::parse(&arguments.set, None)?;
     let mut now = Vec::new();
     for name in &names {
         if Path::new(name).is_dir() {
@@ -216,9 +215,8 @@ fn run(
         seeds: seeds(first_seed, replications),
     };
     let cells: Vec<Cell<'_>> = plan.cells().collect();
-    experiment::announce(console, &arguments.common, cells.len(), [scenario.duration]);
     let one = |cell: Cell<'_>| points::simulate(scenario, catalog, cell);
-    let points = experiment::simulate(&cells, &one, &arguments.common, console, |_, _| {})?;
+    let points = experiment::simulate(&cells, &[scenario.duration], &one, &arguments.common, console)?;
     if points.len() < cells.len() {
         return Err(Failure::silent(Failure::INTERRUPTED));
     }
@@ -250,7 +248,7 @@ fn update(
     }
     scenarios.extend(now.into_iter().map(|(new, _)| new));
     let baseline = Baseline::new(tolerances, scenarios);
-    let json = baseline.to_json().map_err(|error| report_failure(error.into()))?;
+    let json = baseline.to_json().map_err(Failure::of_report)?;
     experiment::write_whole(&arguments.baseline, &json)?;
     let policies = counted(baseline.scenarios.len() as u64, "policy", "policies");
     let of: BTreeSet<&str> = baseline.scenarios.iter().map(|own| own.scenario.as_str()).collect();
@@ -273,8 +271,7 @@ fn conclude(arguments: &Arguments, all: &[(Movement, String)], console: &mut Con
         Format::Table => console.data(&movements::table(all))?,
         Format::Json => {
             let plain: Vec<&Movement> = all.iter().map(|(movement, _)| movement).collect();
-            let json = serde_json::to_string_pretty(&plain).map_err(|error| report_failure(error.into()))?;
-            console.data(&(json + "\n"))?;
+            console.json(&plain)?;
         }
     }
     let worse = all.iter().any(|(movement, _)| movement.standing == Standing::Worse);

@@ -2,7 +2,8 @@
 
 use clap_complete::Shell;
 
-use super::{Console, Failure};
+use super::Console;
+use crate::program::Failure;
 
 /// Where each shell looks for completions.
 const WHERE: &str = "\

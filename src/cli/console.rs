@@ -1,77 +1,14 @@
 //! How the program speaks: data, talk, progress and errors.
 
 use std::io::{self, IsTerminal, Write};
-use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use miette::{Diagnostic, GraphicalReportHandler, GraphicalTheme};
+use miette::GraphicalTheme;
 
-use super::remark::Remark;
-use crate::domain::words::refusal;
 use crate::domain::{SimDuration, SimTime};
 use crate::experiment::points::{Point, Watcher};
-
-/// Width of an error's text.
-const ERROR_WIDTH: usize = 100;
-
-/// Why a subcommand gave no answer.
-#[derive(Debug)]
-pub struct Failure {
-    exit_code: u8,
-    diagnostic: Option<Box<dyn Diagnostic + Send + Sync>>,
-}
-
-impl Failure {
-    /// The exit code for input that cannot be used.
-    pub const BAD_INPUT: u8 = 2;
-    /// The exit code for a system that refused.
-    const SYSTEM: u8 = 3;
-    /// The exit code for an answer that is "worse": a guard that was broken.
-    pub const WORSE: u8 = 1;
-    /// The exit code for a baseline that another model wrote: there is nothing to hold figures against.
-    const OTHER_MODEL: u8 = 4;
-    /// The exit code after Ctrl-C, as shells have it.
-    pub const INTERRUPTED: u8 = 130;
-
-    /// An end without a word: what there was to say has been said.
-    pub fn silent(exit_code: u8) -> Self {
-        Self { exit_code, diagnostic: None }
-    }
-
-    /// An answer that is worse than a baseline allows.
-    pub fn worse(diagnostic: impl Diagnostic + Send + Sync + 'static) -> Self {
-        Self { exit_code: Self::WORSE, diagnostic: Some(Box::new(diagnostic)) }
-    }
-
-    /// Input that cannot be used.
-    pub fn bad_input(diagnostic: impl Diagnostic + Send + Sync + 'static) -> Self {
-        Self { exit_code: Self::BAD_INPUT, diagnostic: Some(Box::new(diagnostic)) }
-    }
-
-    /// A baseline that another model wrote.
-    pub fn other_model(diagnostic: impl Diagnostic + Send + Sync + 'static) -> Self {
-        Self { exit_code: Self::OTHER_MODEL, diagnostic: Some(Box::new(diagnostic)) }
-    }
-
-    /// A system that refused.
-    pub fn system(diagnostic: impl Diagnostic + Send + Sync + 'static) -> Self {
-        Self { exit_code: Self::SYSTEM, diagnostic: Some(Box::new(diagnostic)) }
-    }
-
-    /// Data that could not be written to stdout. A reader that closed its end has read what it wanted: no failure.
-    pub fn of_stdout(error: &io::Error) -> Self {
-        if error.kind() == io::ErrorKind::BrokenPipe {
-            return Self { exit_code: 0, diagnostic: None };
-        }
-        Self::system(Refused(format!("cannot write to the standard output: {}", refusal(error))))
-    }
-}
-
-/// What the system refused.
-#[derive(Debug, thiserror::Error, Diagnostic)]
-#[error("{0}")]
-struct Refused(String);
+use crate::program::{Failure, Remark};
 
 /// The streams of a subcommand.
 pub struct Console<'a> {
@@ -140,32 +77,29 @@ impl<'a> Console<'a> {
         written.map_err(|error| Failure::of_stdout(&error))
     }
 
+    /// Writes an answer as JSON, with a line feed at the end.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub(super) fn json(&mut self, answer: &impl serde::Serialize) -> Result<(), Failure> {
+        let json = serde_json::to_string_pretty(answer).map_err(Failure::of_report)?;
+        self.data(&(json + "\n"))
+    }
+
     /// Reports a failure, if there is one, and gives the exit code.
-    pub fn conclude(&mut self, result: Result<(), Failure>) -> ExitCode {
-        let Err(failure) = result else { return ExitCode::SUCCESS };
+    pub fn conclude(&mut self, result: Result<(), Failure>) -> u8 {
+        let Err(failure) = result else { return 0 };
         self.show(&failure);
-        if let Some(diagnostic) = &failure.diagnostic {
-            self.answer_error(Remark::of(diagnostic.as_ref()));
+        if let Some(remark) = failure.remark() {
+            self.answer_error(remark);
         }
-        ExitCode::from(failure.exit_code)
+        failure.exit_code()
     }
 
     /// Tells why something failed, if there is anything to tell.
     pub fn show(&mut self, failure: &Failure) {
-        if let Some(diagnostic) = &failure.diagnostic {
-            let mut theme = self.theme.clone();
-            theme.characters.error = "error:".to_owned();
-            // A name, a date or a command that is broken at a hyphen cannot be copied.
-            let handler = GraphicalReportHandler::new_themed(theme)
-                .with_width(ERROR_WIDTH)
-                .with_word_splitter(textwrap::WordSplitter::NoHyphenation)
-                .with_links(false)
-                .with_cause_chain();
-            let mut text = String::new();
-            match handler.render_report(&mut text, diagnostic.as_ref()) {
-                Ok(()) => self.tell(text.trim_end()),
-                Err(_) => self.tell(&format!("error: {diagnostic}")),
-            }
+        if let Some(text) = failure.text(self.theme.clone()) {
+            self.tell(&text);
         }
     }
 

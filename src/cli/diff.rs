@@ -2,18 +2,19 @@
 
 use std::path::{Path, PathBuf};
 
-use super::compare::about;
-use super::edits;
-use super::experiment::{self, Common, report_failure};
-use super::prices::{self, Prices};
-use super::{Console, Failure, Format};
+use super::experiment::{self, Common};
+use super::{Console, Format};
 use crate::catalog::Catalog;
 use crate::experiment::comparison::{About, compare};
+use crate::experiment::inspection::inputs;
 use crate::experiment::points::PointError;
 use crate::experiment::presentation::{page, table};
 use crate::experiment::question::Kind;
 use crate::experiment::uneven::{Footing, weigh};
 use crate::experiment::{Cell, Point, Question, points};
+use crate::program::compare::about;
+use crate::program::simulations::{shell_line, warning_lines};
+use crate::program::{Failure, Prices, edits, prices};
 use crate::scenario::{Edit, Scenario, Warning};
 
 /// Show what an edit of a scenario changes in cost, waiting and churn
@@ -37,7 +38,7 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     replications: Option<u32>,
     /// The first seed [default: that of the file before]
-    #[arg(long, value_name = "N", value_parser = edits::seed, allow_negative_numbers = true)]
+    #[arg(long, value_name = "N", value_parser = super::edits::seed, allow_negative_numbers = true)]
     seed: Option<u64>,
     /// Also write the comparison as a page
     #[arg(long, value_name = "FILE")]
@@ -63,13 +64,13 @@ struct Side {
 impl Side {
     fn load(path: &Path, edits: &[Edit], policy: Option<&str>, catalog: &Catalog) -> Result<Self, Failure> {
         let (scenario, warnings) = edits::load(path, catalog, edits)?;
-        let policy = scenario.for_policy(policy).map_err(Failure::bad_input)?.name.clone();
+        let policy = scenario.for_policy(policy)?.name.clone();
         Ok(Self { scenario, warnings, policy })
     }
 
     /// What the policy has to do with its nodes.
     fn footing(&self, name: &str) -> Result<Footing, Failure> {
-        let policy = self.scenario.for_policy(Some(&self.policy)).map_err(Failure::bad_input)?;
+        let policy = self.scenario.for_policy(Some(&self.policy))?;
         Ok(Footing::of(name, policy))
     }
 }
@@ -87,7 +88,7 @@ struct TwoCurrencies {
 pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Result<(), Failure> {
     let prices = Prices::open(arguments.common.pricing_data.as_deref())?;
     let catalog = prices.catalog();
-    let edits = edits::parse(&arguments.set)?;
+    let edits = edits::parse(&arguments.set, None)?;
     let policy = arguments.policy.as_deref();
     let before = Side::load(&arguments.before, &[], policy, catalog)?;
     let after = arguments.after.as_ref().unwrap_or(&arguments.before);
@@ -98,17 +99,11 @@ pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Resul
         return Err(Failure::bad_input(TwoCurrencies { before: old, after: new }));
     }
     let question = question(arguments, &before, &after);
-    let durations = [before.scenario.duration, after.scenario.duration];
-    experiment::announce(console, &arguments.common, question.plan().len(), durations);
     let points = run(arguments, &question, [&before, &after], catalog, console)?;
     let whole = points.len() == question.plan().len();
-    let mut warnings = experiment::warning_lines(&before.warnings);
-    warnings.extend(
-        experiment::warning_lines(&after.warnings)
-            .into_iter()
-            .filter(|line| !warnings.contains(line))
-            .collect::<Vec<_>>(),
-    );
+    let mut warnings = warning_lines(&before.warnings);
+    warnings
+        .extend(warning_lines(&after.warnings).into_iter().filter(|line| !warnings.contains(line)).collect::<Vec<_>>());
     let [was, is] = [before.scenario.warm_up, after.scenario.warm_up];
     if was != is {
         warnings.push(format!(
@@ -133,7 +128,7 @@ pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Resul
     match arguments.format {
         Format::Table => console.data(&table::table(&comparison))?,
         Format::Json => {
-            let json = comparison.to_json().map_err(|error| report_failure(error.into()))?;
+            let json = comparison.to_json().map_err(Failure::of_report)?;
             console.data(&json)?;
         }
     }
@@ -146,13 +141,13 @@ fn titled(before: &Side, after: &Side) -> String {
 }
 
 fn question(arguments: &Arguments, before: &Side, after: &Side) -> Question {
-    let mut inputs = experiment::inputs(&before.scenario);
-    inputs.extend(experiment::inputs(&after.scenario));
-    inputs.dedup();
+    let mut both = inputs(&before.scenario);
+    both.extend(inputs(&after.scenario));
+    both.dedup();
     Question {
         kind: Kind::Compare,
         scenario: arguments.before.display().to_string(),
-        inputs,
+        inputs: both,
         pricing_data: arguments.common.pricing_data.as_ref().map(|directory| directory.display().to_string()),
         policies: vec![BEFORE.to_owned(), AFTER.to_owned()],
         first_seed: arguments.seed.unwrap_or(before.scenario.seed),
@@ -168,16 +163,17 @@ fn run(
     question: &Question,
     [before, after]: [&Side; 2],
     catalog: &Catalog,
-    console: &Console<'_>,
+    console: &mut Console<'_>,
 ) -> Result<Vec<Point>, Failure> {
     let plan = question.plan();
     let cells: Vec<Cell<'_>> = plan.cells().collect();
+    let durations = [before.scenario.duration, after.scenario.duration];
     let one = |cell: Cell<'_>| -> Result<Point, PointError> {
         let side = if cell.policy == BEFORE { before } else { after };
         let point = points::simulate(&side.scenario, catalog, Cell { policy: &side.policy, ..cell })?;
         Ok(Point { policy: cell.policy.to_owned(), ..point })
     };
-    let points = experiment::simulate(&cells, &one, &arguments.common, console, |_, _| {})?;
+    let points = experiment::simulate(&cells, &durations, &one, &arguments.common, console)?;
     Ok(points.into_iter().map(|(_, point)| point).collect())
 }
 
@@ -192,5 +188,5 @@ fn command(arguments: &Arguments, question: &Question) -> String {
     words.extend(arguments.policy.iter().flat_map(|name| ["--policy", name.as_str()]));
     words.extend(["--replications", &replications, "--seed", &seed]);
     words.extend(question.pricing_data.iter().flat_map(|directory| ["--pricing-data", directory.as_str()]));
-    super::run::shell_line(&words)
+    shell_line(&words)
 }

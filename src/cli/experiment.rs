@@ -1,18 +1,18 @@
 //! What the subcommands that run many simulations have in common: options, threads, parts, and where output goes.
 
-use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use super::{Console, Failure};
+use super::Console;
 use crate::domain::SimDuration;
 use crate::domain::words::counted;
-pub(super) use crate::experiment::inspection::inputs;
-use crate::experiment::points::{Cell, Point, PointError};
+use crate::experiment::points::{Cell, Point, Watcher};
 use crate::experiment::question::Part;
-use crate::experiment::{Question, Shard, points};
+use crate::experiment::{Question, Shard};
+use crate::program::simulations::{self, One};
+use crate::program::{Audience, Failure};
 use crate::report::{OutputError, ReportError};
-use crate::scenario::{Scenario, Warning};
+use crate::scenario::Scenario;
 
 /// Options of every experiment.
 #[derive(clap::Args, Debug)]
@@ -88,66 +88,62 @@ impl ShardArgument {
     }
 }
 
-/// Does `work` on as many threads as are asked for.
-pub(super) fn on_threads<T: Send>(threads: Option<u16>, work: impl FnOnce() -> T + Send) -> Result<T, Failure> {
-    let mut builder = rayon::ThreadPoolBuilder::new();
-    if let Some(threads) = threads {
-        builder = builder.num_threads(usize::from(threads));
-    }
-    let pool = builder.build().map_err(|error| Failure::system(NoThreads(error.to_string())))?;
-    Ok(pool.install(work))
+/// What shows people the simulations of an experiment: a line that says what is about to run, or a bar that counts them.
+pub(super) struct Bar<'b, 'c, E> {
+    console: &'b mut Console<'c>,
+    common: &'b Common,
+    /// Told of each simulation that is done.
+    each: E,
 }
 
-#[derive(Debug, thiserror::Error, miette::Diagnostic)]
-#[error("cannot start threads: {0}")]
-#[diagnostic(help("ask for fewer with --threads"))]
-struct NoThreads(String);
+/// Whom it concerns nothing that a simulation is done.
+fn nobody(_: usize, _: &Point) {}
 
-/// One simulation of an experiment.
-type One<'o> = dyn Fn(Cell<'_>) -> Result<Point, PointError> + Sync + 'o;
+impl<'b, 'c> Bar<'b, 'c, fn(usize, &Point)> {
+    pub(super) fn new(console: &'b mut Console<'c>, common: &'b Common) -> Self {
+        Self::telling(console, common, nobody)
+    }
+}
 
-/// Runs `cells` on the threads that are asked for, under a bar that counts them; `each` is told of each one that is done.
+impl<'b, 'c, E: Fn(usize, &Point) + Sync> Bar<'b, 'c, E> {
+    /// One that tells `each` of every simulation that is done.
+    pub(super) fn telling(console: &'b mut Console<'c>, common: &'b Common, each: E) -> Self {
+        Self { console, common, each }
+    }
+
+    /// Says what is about to run, where no bar shows it: so many simulations, each as long as one of `durations` says.
+    fn announce(&mut self, count: usize, durations: &[SimDuration]) {
+        if self.common.quiet || self.console.is_watched() || count == 0 {
+            return;
+        }
+        let (least, most) = (durations.iter().min(), durations.iter().max());
+        let length = match (least, most) {
+            (Some(least), Some(most)) if least != most => format!(" of {least} to {most}"),
+            (Some(one), _) if count > 1 => format!(" of {one} each"),
+            (Some(one), _) => format!(" of {one}"),
+            (None, _) => String::new(),
+        };
+        self.console.tell(&format!("running {}{length}", counted(count as u64, "simulation", "simulations")));
+    }
+}
+
+impl<E: Fn(usize, &Point) + Sync> Audience for Bar<'_, '_, E> {
+    fn begin(&mut self, count: usize, durations: &[SimDuration]) -> Box<dyn Watcher + '_> {
+        self.announce(count, durations);
+        Box::new(self.console.watch(count as u64, !self.common.quiet, &self.each))
+    }
+}
+
+/// Runs `cells`, each as long as one of `durations` says, and shows how far they are.
 pub(super) fn simulate(
     cells: &[Cell<'_>],
+    durations: &[SimDuration],
     one: &One<'_>,
     common: &Common,
-    console: &Console<'_>,
-    each: impl Fn(usize, &Point) + Sync,
-) -> Result<Vec<(usize, Point)>, Failure> {
-    let watch = console.watch(cells.len() as u64, !common.quiet, each);
-    on_threads(common.threads, || points::run(cells, one, &watch))?.map_err(|error| match error {
-        PointError::Scenario(error) => Failure::bad_input(*error),
-        PointError::Catalog(error) => super::prices::unusable(error),
-    })
-}
-
-/// Says what is about to run, where no bar shows it: so many simulations, each as long as one of `durations` says.
-pub(super) fn announce(
     console: &mut Console<'_>,
-    common: &Common,
-    count: usize,
-    durations: impl IntoIterator<Item = SimDuration>,
-) {
-    if common.quiet || console.is_watched() || count == 0 {
-        return;
-    }
-    let durations: BTreeSet<SimDuration> = durations.into_iter().collect();
-    let length = match (durations.first(), durations.last()) {
-        (Some(least), Some(most)) if least != most => format!(" of {least} to {most}"),
-        (Some(one), _) if count > 1 => format!(" of {one} each"),
-        (Some(one), _) => format!(" of {one}"),
-        (None, _) => String::new(),
-    };
-    console.tell(&format!("running {}{length}", counted(count as u64, "simulation", "simulations")));
-}
-
-/// Warnings in one line each, with their places.
-pub(super) fn warning_lines(warnings: &[Warning]) -> Vec<String> {
-    let line = |warning: &Warning| match warning.place() {
-        Some(place) => format!("{}:{}:{}: {}", place.file, place.line, place.column, warning.message()),
-        None => warning.message().to_owned(),
-    };
-    warnings.iter().map(line).collect()
+) -> Result<Vec<(usize, Point)>, Failure> {
+    let mut bar = Bar::new(console, common);
+    simulations::simulate(cells, one, common.threads, &*bar.begin(cells.len(), durations))
 }
 
 /// Options of experiments that can be cut into parts.
@@ -171,8 +167,7 @@ pub(super) fn run_part(
     let shard = shard.resolve(|name| std::env::var(name).ok())?;
     let plan = question.plan();
     let cells = shard.cells(&plan);
-    announce(console, common, cells.len(), []);
-    let points = simulate(&cells, one, common, console, |_, _| {})?;
+    let points = simulate(&cells, &[], one, common, console)?;
     let of_scenario = || Path::new("reports").join(format!("{}-parts", scenario.name));
     write_part(question, shard, points, &out.map_or_else(of_scenario, Path::to_owned), console)
 }
@@ -187,7 +182,7 @@ fn write_part(
 ) -> Result<(), Failure> {
     let whole = shard.cells(&question.plan()).len();
     let (count, part) = (points.len(), Part::new(question, shard, points));
-    let json = serde_json::to_string(&part).map_err(|error| report_failure(error.into()))? + "\n";
+    let json = serde_json::to_string(&part).map_err(Failure::of_report)? + "\n";
     let path = out.join(part.file_name());
     write_whole(&path, &json)?;
     if count < whole {
@@ -202,7 +197,7 @@ fn write_part(
 pub(super) fn write_whole(path: &Path, text: &str) -> Result<(), Failure> {
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or_else(|| Path::new("."));
     let failed = |action: &'static str| {
-        move |reason| report_failure(ReportError::Output(OutputError::Io { action, path: path.to_owned(), reason }))
+        move |reason| Failure::of_report(ReportError::Output(OutputError::Io { action, path: path.to_owned(), reason }))
     };
     std::fs::create_dir_all(parent).map_err(failed("create the directory of"))?;
     let mut name = std::ffi::OsString::from(".");
@@ -215,16 +210,6 @@ pub(super) fn write_whole(path: &Path, text: &str) -> Result<(), Failure> {
         let _ = std::fs::remove_file(&partial);
     }
     written.map_err(failed("write"))
-}
-
-/// What a report's failure means for the exit code.
-pub(super) fn report_failure(error: ReportError) -> Failure {
-    match error {
-        ReportError::Output(refused @ (OutputError::NotOurs { .. } | OutputError::Unusable { .. })) => {
-            Failure::bad_input(refused)
-        }
-        other => Failure::system(other),
-    }
 }
 
 #[cfg(test)]

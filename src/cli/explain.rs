@@ -4,22 +4,26 @@ use std::path::PathBuf;
 
 use clap::Subcommand;
 
+use super::cluster::{self, OfCluster};
 use super::edits::{self, Edits};
-use super::experiment;
-use super::prices::Prices;
-use super::{Console, Failure, Format};
+use super::{Console, Format};
+use crate::catalog::Catalog;
+use crate::domain::SimTime;
+use crate::experiment::explanation::standing::explain_standing;
 use crate::experiment::explanation::{Moment, MomentError, Subject, explain};
 use crate::experiment::presentation::explanation;
-use crate::report::ReportError;
+use crate::program::{self, Failure, Prices};
 use crate::scenario::Scenario;
 
 /// Explain why a node stays, a decision was made, or a pod waits
 ///
-/// Runs the scenario again, which is deterministic, up to the moment in question and asks the code that decides there. What was set for the run in question is to be set here too: the same policy, seed, --set and --duration. Nothing is written.
+/// Of a scenario: runs it again, which is deterministic, up to the moment in question and asks the code that decides there. What was set for the run in question is to be set here too: the same policy, seed, --set and --duration. Of a cluster: asks about the nodes of a dump as they stand (`kubectl get pods,nodes,nodeclaims,nodepools,ec2nodeclasses,deploy,sts,ds,pdb,pvc,pv,storageclasses -A -o yaml`). Nothing is written.
 #[derive(clap::Args, Debug)]
 pub(super) struct Arguments {
-    /// The scenario file
+    /// The scenario file, or a dump of a cluster
     scenario: PathBuf,
+    #[command(flatten)]
+    of_cluster: OfCluster,
     #[command(subcommand)]
     about: About,
     /// The policy to simulate [default: the scenario's first]
@@ -43,11 +47,12 @@ pub(super) struct Arguments {
 enum About {
     /// Why a node stays: what stands against its removal, and where its pods would go
     Node {
-        /// The node, as nodes.csv names it
+        /// The node, as nodes.csv or the dump names it
         name: String,
         /// When: after the start (1h30m), by the clock (13:45), or with the date (2026-11-24T13:45:00Z); times are UTC
+        /// [default: the end; a dump is asked as it stands]
         #[arg(long, value_name = "TIME")]
-        at: Moment,
+        at: Option<Moment>,
     },
     /// Why a decision of Karpenter's disruption or of the Cluster Autoscaler was made, and what became of it
     Decision {
@@ -68,7 +73,10 @@ enum About {
 impl About {
     fn subject(&self, scenario: &Scenario) -> Result<Subject, MomentError> {
         Ok(match self {
-            Self::Node { name, at } => Subject::Node { name: name.clone(), at: at.of_run(scenario)? },
+            Self::Node { name, at } => {
+                let at = at.as_ref().map_or(Ok(SimTime::ZERO + scenario.duration), |at| at.of_run(scenario))?;
+                Subject::Node { name: name.clone(), at }
+            }
             Self::Decision { id } => Subject::Decision { id: id.clone() },
             Self::Pod { name, at } => {
                 Subject::Pod { name: name.clone(), at: at.as_ref().map(|at| at.of_run(scenario)).transpose()? }
@@ -77,21 +85,52 @@ impl About {
     }
 }
 
+/// A question that only a run can answer, one that none can, or what only a dump leaves open.
+#[derive(Debug, thiserror::Error, miette::Diagnostic)]
+enum OfDump {
+    #[error("a dump says nothing of decisions and of what pods went through")]
+    #[diagnostic(help("ask about a node; of a pod that waits `nodecast pack FILE --explain POD` tells why"))]
+    NoRun,
+    #[error("`{0}` says what a dump does not, and this is a scenario, which says it itself")]
+    #[diagnostic(help("leave it out; `--set` changes what a scenario says"))]
+    Scenario(&'static str),
+    #[error("a dump shows one instant: `--at` has no meaning for it")]
+    #[diagnostic(help("leave `--at` out"))]
+    OneInstant,
+}
+
+/// Explains a node of a cluster as it stands.
+fn of_cluster(arguments: &Arguments, catalog: &Catalog, console: &mut Console<'_>) -> Result<(), Failure> {
+    let name = match &arguments.about {
+        About::Node { at: Some(_), .. } => return Err(Failure::bad_input(OfDump::OneInstant)),
+        About::Node { name, at: None } => name,
+        About::Decision { .. } | About::Pod { .. } => return Err(Failure::bad_input(OfDump::NoRun)),
+    };
+    let question = cluster::load(&arguments.scenario, &arguments.of_cluster, catalog, console)?;
+    let answer = explain_standing(&question, name)?;
+    match arguments.format {
+        Format::Table => console.data(&explanation::standing_text(&answer)),
+        Format::Json => console.json(&answer),
+    }
+}
+
 /// Explains.
 pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Result<(), Failure> {
     let prices = Prices::open(arguments.pricing_data.as_deref())?;
     let catalog = prices.catalog();
-    let (scenario, _) = edits::load(&arguments.scenario, catalog, &arguments.edits.parse()?)?;
-    let policy = scenario.for_policy(arguments.policy.as_deref()).map_err(Failure::bad_input)?;
+    if cluster::is_cluster(&arguments.scenario) {
+        return of_cluster(arguments, catalog, console);
+    }
+    if let Some(flag) = arguments.of_cluster.stated() {
+        return Err(Failure::bad_input(OfDump::Scenario(flag)));
+    }
+    let (scenario, _) = program::edits::load(&arguments.scenario, catalog, &arguments.edits.parse()?)?;
+    let policy = scenario.for_policy(arguments.policy.as_deref())?;
     let seed = arguments.seed.unwrap_or(scenario.seed);
     let subject = arguments.about.subject(&scenario).map_err(Failure::bad_input)?;
     let answer = explain(&scenario, policy, catalog, seed, &subject).map_err(Failure::bad_input)?;
     match arguments.format {
         Format::Table => console.data(&explanation::text(&answer)),
-        Format::Json => {
-            let json = serde_json::to_string_pretty(&answer)
-                .map_err(|error| experiment::report_failure(ReportError::from(error)))?;
-            console.data(&(json + "\n"))
-        }
+        Format::Json => console.json(&answer),
     }
 }

@@ -4,14 +4,13 @@ mod files;
 
 use std::path::{Path, PathBuf};
 
-use super::experiment::warning_lines;
-use super::prices::Prices;
-use super::run::shell_line;
-use super::{Console, Failure};
+use super::Console;
 use crate::catalog::Catalog;
 use crate::domain::KarpenterVersion;
+use crate::program::simulations::{shell_line, warning_lines};
+use crate::program::{Failure, Prices};
 use crate::scenario::draft::{Draft, SCENARIO_FILE, Wishes};
-use crate::scenario::{Limits, Scenario, ScenarioError, Source};
+use crate::scenario::{Limits, Scenario, ScenarioError, source};
 
 /// Write a first scenario: an explained example, or the cluster of a kubectl dump
 ///
@@ -48,7 +47,7 @@ pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Resul
         region: arguments.region.clone(),
         karpenter: arguments.karpenter,
     };
-    let draft = draft(&arguments.from, &wishes, prices.catalog()).map_err(Failure::bad_input)?;
+    let draft = draft(&arguments.from, &wishes, prices.catalog())?;
     let staged = files::stage(&arguments.directory, &draft, arguments.force)?;
     read_back(&staged.path(SCENARIO_FILE), prices.catalog())?;
     staged.put_in_place()?;
@@ -63,7 +62,7 @@ fn draft(dumps: &[PathBuf], wishes: &Wishes, catalog: &Catalog) -> Result<Draft,
     if dumps.is_empty() {
         return Draft::example(wishes, catalog);
     }
-    let sources = dumps.iter().map(|path| Source::load_argument(path, &Limits::default()));
+    let sources = dumps.iter().map(|path| source::load_argument(path, &Limits::default()));
     Draft::of_dump(&sources.collect::<Result<Vec<_>, _>>()?, wishes, catalog)
 }
 
@@ -85,7 +84,7 @@ fn scenario_name(directory: &Path) -> String {
 fn read_back(scenario: &Path, catalog: &Catalog) -> Result<(), Failure> {
     let read = Scenario::load_with(scenario, catalog, &Limits::default());
     let refused = |error: ScenarioError| error.within("the scenario that this makes cannot be read");
-    read.map(|_| ()).map_err(|error| Failure::bad_input(refused(error)))
+    read.map(|_| ()).map_err(|error| refused(error).into())
 }
 
 /// What was written, and what to do with it.

@@ -1,6 +1,7 @@
 //! `nodecast man`: manual pages, from the definition of the command line itself.
 
-use super::{Console, Failure};
+use super::Console;
+use crate::program::Failure;
 
 /// Where manual pages go.
 const WHERE: &str = "\

@@ -2,13 +2,12 @@
 
 use std::path::PathBuf;
 
-use super::compare::{self, Answer, Firsts};
-use super::edits;
-use super::experiment;
-use super::prices::Prices;
-use super::{Console, Failure, Format};
+use super::{Console, Format, compare};
 use crate::domain::words::refusal;
+use crate::experiment::inspection::inputs;
 use crate::experiment::question::{Kind, Part, merge};
+use crate::program::compare::{Compare, check_replaceable, output_directory};
+use crate::program::{Failure, Prices, edits};
 use crate::report::OutputDirectory;
 
 /// Put the parts that `--shard` wrote together: the same bytes as from one machine
@@ -61,27 +60,29 @@ pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Resul
     let path = std::path::Path::new(&question.scenario);
     // A sweep loads each of its settings itself.
     let edits = question.settings.first().filter(|_| question.kind == Kind::Compare);
-    let edits = edits.map_or_else(|| Ok(Vec::new()), edits::of_setting).map_err(Failure::bad_input)?;
+    let edits = edits.map_or_else(|| Ok(Vec::new()), edits::of_setting)?;
     let (scenario, warnings) = edits::load(path, catalog, &edits)?;
-    let now = experiment::inputs(&scenario);
+    let now = inputs(&scenario);
     if now != question.inputs {
         let changed = now.iter().find(|input| !question.inputs.contains(input));
         let file = changed.map_or_else(|| question.scenario.clone(), |input| input.path.clone());
         return Err(Failure::bad_input(PartError::Changed { scenario: question.scenario, file }));
     }
+    let output = (arguments.format, arguments.quiet);
     match question.kind {
         Kind::Compare => {
-            let out = compare::output_directory(arguments.out.as_deref(), &scenario);
-            OutputDirectory::check_if(&out, compare::check_replaceable)
-                .map_err(|error| experiment::report_failure(error.into()))?;
-            let comparison = compare::compared(&question, &scenario, &warnings, catalog, points)?;
-            let answer =
-                Answer { question: &question, scenario: &scenario, comparison: &comparison, firsts: Firsts::default() };
-            answer.conclude(catalog, (&out, arguments.format, arguments.quiet), None, console)
+            let out = arguments.out.clone().unwrap_or_else(|| output_directory(&scenario));
+            OutputDirectory::check_if(&out, check_replaceable).map_err(Failure::of_report)?;
+            let compared = Compare::merged(question, (scenario, &warnings), prices, points)?;
+            compare::conclude(&compared, (&out, output.0, output.1), None, console)
         }
-        Kind::Sweep => {
-            let output = (arguments.out.as_deref(), arguments.format, arguments.quiet);
-            super::sweep::conclude_merged(&question, &scenario, catalog, points, output, console)
-        }
+        Kind::Sweep => super::sweep::conclude_merged(
+            question,
+            scenario,
+            prices,
+            points,
+            (arguments.out.as_deref(), output),
+            console,
+        ),
     }
 }

@@ -3,18 +3,15 @@
 pub(super) mod suite;
 
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use clap::ValueEnum;
 
-use super::prices::Prices;
-use super::{Console, Failure, Format};
-use crate::domain::{KarpenterVersion, Symbol};
-use crate::policy::bin_packing::Effort;
+use super::{Console, Format};
+use crate::domain::KarpenterVersion;
 use crate::policy::packing::PackerKind;
-use crate::report::pack::PackAnswer;
-use crate::scenario::{Circumstances, PackingQuestion, Warning};
-use crate::simulation::single_pass::SinglePass;
+use crate::program::pack::{Options, pack, warning_line};
+use crate::program::{Failure, Prices};
 
 /// Show which nodes Karpenter would launch right now for the pods of some files
 ///
@@ -48,6 +45,9 @@ pub(super) struct Arguments {
     /// The release of Karpenter
     #[arg(long, value_name = "VERSION", default_value = "v1.13")]
     karpenter: KarpenterVersion,
+    /// Pack what Karpenter runs anew, as if its nodes were gone: how much of what they cost is air, and what each constraint costs
+    #[arg(long, conflicts_with = "suite")]
+    repack: bool,
     /// Say why each NodePool and its instance types can or cannot take this pod
     #[arg(long, value_name = "POD")]
     explain: Option<String>,
@@ -91,65 +91,41 @@ impl PackerChoice {
 #[error("cannot write the answer as JSON: {0}")]
 struct Unwritable(#[from] serde_json::Error);
 
-pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Result<(), Failure> {
-    if !arguments.packer.kind().knows(arguments.karpenter) {
-        return Err(Failure::bad_input(UnknownRules(arguments.karpenter)));
+impl Arguments {
+    /// How to pack.
+    fn options(&self) -> Options {
+        Options {
+            region: self.region.clone(),
+            zones: self.zones.clone(),
+            karpenter: self.karpenter,
+            packer: self.packer.kind(),
+            time_limit: self.time_limit,
+            repack: self.repack,
+        }
     }
+}
+
+pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Result<(), Failure> {
+    let options = arguments.options();
+    options.check()?;
     if let Some(suite) = &arguments.suite {
         return suite::execute(arguments, suite, console);
     }
     let prices = Prices::open(arguments.pricing_data.as_deref())?;
-    let question = PackingQuestion::load(&arguments.files, &circumstances(arguments), prices.catalog())
-        .map_err(Failure::bad_input)?;
-    let explained = arguments.explain.as_deref().map(|pod| question.find(pod)).transpose();
-    let explained = explained.map_err(Failure::bad_input)?;
-    let pass = with_effort(arguments, |effort| pass(arguments.packer.kind(), &question, effort));
-    let pass = with_effort(arguments, |effort| pass.with_bound(effort));
-    let answer = PackAnswer::of(&pass, explained);
+    let packed = pack(&arguments.files, arguments.explain.as_deref(), &prices, &options)?;
     match arguments.format {
-        Format::Table => console.data(&answer.table())?,
+        Format::Table => console.data(&packed.answer.table())?,
         Format::Json => {
-            let json = answer.to_json().map_err(|error| Failure::system(Unwritable(error)))?;
+            let json = packed.answer.to_json().map_err(|error| Failure::system(Unwritable(error)))?;
             console.data(&json)?;
         }
     }
     if !arguments.quiet {
-        for warning in &question.warnings {
-            console.tell(&line(warning));
+        for warning in &packed.warnings {
+            console.tell(&warning_line(warning));
         }
     }
     Ok(())
-}
-
-/// The pass by the packer that is asked for.
-fn pass<'q>(packer: PackerKind, question: &'q PackingQuestion, effort: &mut Effort<'_>) -> SinglePass<'q> {
-    let pass = SinglePass::of(question);
-    match packer {
-        PackerKind::Karpenter => pass,
-        PackerKind::CostAware => pass.with_cheaper_plan(effort),
-    }
-}
-
-/// Hands over as much effort as a search may spend: a fixed number of steps, and the time limit if there is one.
-fn with_effort<R>(arguments: &Arguments, search: impl FnOnce(&mut Effort<'_>) -> R) -> R {
-    let started = Instant::now();
-    let mut go_on = || arguments.time_limit.is_none_or(|limit| started.elapsed() < limit);
-    search(&mut Effort { steps: Effort::THOROUGH, go_on: &mut go_on })
-}
-
-/// A packer that does not know a release.
-#[derive(Debug, thiserror::Error, miette::Diagnostic)]
-#[error("the cost-aware packer does not know the rules of Karpenter {0}")]
-#[diagnostic(help("use `--karpenter v0.16` or a later release"))]
-struct UnknownRules(KarpenterVersion);
-
-/// What the files do not say.
-fn circumstances(arguments: &Arguments) -> Circumstances {
-    Circumstances {
-        region: arguments.region.clone(),
-        zones: arguments.zones.iter().map(|zone| Symbol::new(zone)).collect(),
-        karpenter: arguments.karpenter,
-    }
 }
 
 /// A percentage from zero on.
@@ -162,12 +138,4 @@ fn percentage(text: &str) -> Result<f64, String> {
 fn seconds(text: &str) -> Result<Duration, String> {
     let seconds: f64 = text.parse().map_err(|_| format!("`{text}` is no number of seconds"))?;
     Duration::try_from_secs_f64(seconds).map_err(|_| format!("`{text}` is no number of seconds from 0 on"))
-}
-
-/// A warning in one line, with its place.
-fn line(warning: &Warning) -> String {
-    match warning.place() {
-        Some(place) => format!("warning: {}:{}:{}: {}", place.file, place.line, place.column, warning.message()),
-        None => format!("warning: {}", warning.message()),
-    }
 }

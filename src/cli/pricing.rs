@@ -6,8 +6,9 @@ mod show;
 
 use clap::Subcommand;
 
-use super::{Console, Failure, Format};
+use super::{Console, Format};
 use crate::catalog::CatalogError;
+use crate::program::Failure;
 
 /// Show what is known of instance types and prices, or bring in prices of your own
 #[derive(clap::Args, Debug)]
@@ -73,7 +74,7 @@ fn region_failure(error: CatalogError) -> Failure {
                 .map_or_else(|| format!("there are prices for {known}"), |name| format!("did you mean `{name}`?"));
             Failure::bad_input(UnknownRegion { given, way_out })
         }
-        other => super::prices::unusable(other),
+        other => crate::program::prices::unusable(other),
     }
 }
 

@@ -1,17 +1,16 @@
 //! `nodecast run`: one policy, one seed, one report.
 
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use super::edits::{self, Edits};
-use super::experiment::{self, report_failure};
-use super::prices::{self, Prices};
 use super::watch::Watch;
-use super::{Console, Failure, Format};
+use super::{Console, Format};
 use crate::domain::SimDuration;
+use crate::program::Failure;
+use crate::program::run::{Request, Run, metrics_step};
 use crate::report::{self, OutputDirectory, Summary, open_metrics, terminal};
-use crate::scenario::definition::OutputSettings;
-use crate::scenario::{Edit, Scenario};
-use crate::simulation::{self, CheckedError, Moment, Outcome};
+use crate::simulation::{Moment, Outcome};
 
 /// Simulate a scenario under one policy and report what it costs and who waits
 ///
@@ -58,14 +57,24 @@ pub(super) struct Arguments {
 
 /// Simulates and reports. Nothing is written before the simulation is over, and nothing at all if it cannot begin.
 pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Result<(), Failure> {
-    let prices = Prices::open(arguments.pricing_data.as_deref())?;
-    let catalog = prices.catalog();
-    let edits = arguments.edits.parse()?;
-    let (scenario, warnings) = edits::load(&arguments.scenario, catalog, &edits)?;
-    let policy = scenario.for_policy(arguments.policy.as_deref()).map_err(Failure::bad_input)?;
-    let seed = arguments.seed.unwrap_or(scenario.seed);
-    let out = output_directory(arguments, &scenario);
-    OutputDirectory::check(&out).map_err(|error| report_failure(error.into()))?;
+    let run = Run::load(Request {
+        scenario: arguments.scenario.clone(),
+        policy: arguments.policy.clone(),
+        seed: arguments.seed,
+        edits: arguments.edits.parse()?,
+        pricing_data: arguments.pricing_data.clone(),
+    })?;
+    let out = arguments.out.clone().unwrap_or_else(|| run.output_directory());
+    OutputDirectory::check(&out).map_err(Failure::of_report)?;
+    let Some(outcome) = simulate(arguments, &run, console)? else {
+        return Err(Failure::silent(Failure::INTERRUPTED));
+    };
+    conclude(arguments, &run, &outcome, &out, console)
+}
+
+/// Simulates, and shows how far it is.
+fn simulate(arguments: &Arguments, run: &Run, console: &mut Console<'_>) -> Result<Option<Outcome>, Failure> {
+    let scenario = &run.scenario;
     let progress = console.progress(scenario.duration, !arguments.quiet);
     let mut watch = arguments.watch.then(|| Watch::new(&scenario.start.to_string(), scenario.duration));
     let mut show = |moment: &Moment<'_>| {
@@ -77,99 +86,32 @@ pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Resul
             console.tell(&watch.line(moment));
         }
     };
-    let result = if arguments.check {
-        simulation::run_checked(&scenario, policy, catalog, seed, &mut show).map_err(unchecked)
-    } else {
-        simulation::run(&scenario, policy, catalog, seed, &mut show).map_err(prices::unusable)
-    };
-    drop(progress);
-    let metrics = arguments.open_metrics.or(scenario.output.open_metrics);
-    let metrics = metrics.map(|step| open_metrics::Settings { step, samples_max: arguments.open_metrics_samples });
-    let mut outcome = result?;
-    let run = std::slice::from_ref(&policy.name);
-    let mut lines = edits::idle(&arguments.scenario, &edits, &scenario, run, catalog);
-    lines.extend(experiment::warning_lines(&warnings));
-    outcome.warnings.splice(0..0, lines);
-    conclude((arguments, &edits), &outcome, metrics, &out, console)
-}
-
-/// Why a checked run has no outcome.
-fn unchecked(error: CheckedError) -> Failure {
-    match error {
-        CheckedError::Catalog(error) => prices::unusable(error),
-        CheckedError::Disagreement { .. } => Failure::worse(Mistaken(error)),
+    if arguments.check {
+        return run.simulate_checked(&mut show).map(Some);
     }
-}
-
-/// A check found that the program is wrong.
-#[derive(Debug, thiserror::Error, miette::Diagnostic)]
-#[error(transparent)]
-#[diagnostic(help(
-    "the scenario is not to blame: nodecast keeps something for speed that is not so any more; please report it with the scenario"
-))]
-struct Mistaken(CheckedError);
-
-/// Where the report goes: what the command line says, else the scenario, else `reports/<name>`.
-fn output_directory(arguments: &Arguments, scenario: &Scenario) -> PathBuf {
-    let of_scenario = scenario.output.directory.as_ref().map(PathBuf::from);
-    arguments.out.clone().or(of_scenario).unwrap_or_else(|| Path::new("reports").join(&scenario.name))
-}
-
-/// A time between samples.
-fn metrics_step(text: &str) -> Result<SimDuration, String> {
-    let (least, most) = OutputSettings::STEPS;
-    let step = edits::time(text)?;
-    if (least..=most).contains(&step) { Ok(step) } else { Err(format!("must be from {least} to {most}")) }
-}
-
-/// The command line that repeats a run, as a shell reads it.
-fn command_line((arguments, edits): (&Arguments, &[Edit]), outcome: &Outcome) -> String {
-    let mut words = vec!["nodecast".to_owned(), "run".to_owned(), arguments.scenario.display().to_string()];
-    words.extend(["--policy".to_owned(), outcome.about.policy.clone()]);
-    words.extend(["--seed".to_owned(), outcome.about.seed.to_string()]);
-    words.extend(edits::options(&edits::setting(edits)));
-    if let Some(directory) = &arguments.pricing_data {
-        words.extend(["--pricing-data".to_owned(), directory.display().to_string()]);
-    }
-    if let Some(step) = arguments.open_metrics {
-        words.push(format!("--open-metrics={step}"));
-    }
-    let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    shell_line(&words)
-}
-
-/// `words` as a shell reads them.
-pub(super) fn shell_line(words: &[&str]) -> String {
-    words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ")
-}
-
-/// `word` in quotes if a shell would not take it as it is.
-fn quoted(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,@%+".contains(c);
-    if !word.is_empty() && word.chars().all(plain) {
-        return word.to_owned();
-    }
-    format!("'{}'", word.replace('\'', "'\\''"))
+    run.simulate(&mut |moment| {
+        show(moment);
+        ControlFlow::Continue(())
+    })
 }
 
 /// Writes the report of `outcome` and prints the answer.
 fn conclude(
-    (arguments, edits): (&Arguments, &[Edit]),
+    arguments: &Arguments,
+    run: &Run,
     outcome: &Outcome,
-    metrics: Option<open_metrics::Settings>,
     out: &Path,
     console: &mut Console<'_>,
 ) -> Result<(), Failure> {
     let summary = Summary::of(outcome);
-    report::write(outcome, &summary, &command_line((arguments, edits), outcome), metrics, out)
-        .map_err(report_failure)?;
+    let metrics = run.write((outcome, &summary), arguments.open_metrics, arguments.open_metrics_samples, out)?;
     let place = format!("report: {}", out.join("report.html").display());
     match arguments.format {
         Format::Table => {
             console.data(&terminal::table_over_time(&summary, outcome))?;
         }
         Format::Json => {
-            let json = summary.to_json().map_err(|error| report_failure(error.into()))?;
+            let json = summary.to_json().map_err(Failure::of_report)?;
             console.data(&json)?;
             if !arguments.quiet && !summary.warnings.is_empty() {
                 let count = report::format::counted(summary.warnings.len() as u64, "warning", "warnings");
@@ -184,33 +126,4 @@ fn conclude(
         console.tell(&place);
     }
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use std::process::ExitCode;
-
-    use super::{quoted, unchecked};
-    use crate::cli::Console;
-    use crate::domain::{Disagreement, SimDuration, SimTime};
-    use crate::simulation::CheckedError;
-
-    #[test]
-    fn a_check_that_fails_is_an_error_with_the_exit_code_of_a_guard() {
-        let (mut out, mut err) = (Vec::new(), Vec::new());
-        let at = SimTime::ZERO + SimDuration::from_secs(5_400);
-        let error = CheckedError::Disagreement { at, what: Disagreement("one is not two".to_owned()) };
-        let code = Console::plain(&mut out, &mut err).conclude(Err(unchecked(error)));
-        assert_eq!(code, ExitCode::from(1));
-        let told = String::from_utf8(err).unwrap();
-        assert!(told.contains("the check failed 1h30m after the start: one is not two"), "{told}");
-        assert!(told.contains("please report it"), "{told}");
-    }
-
-    #[test]
-    fn words_of_the_command_are_quoted_for_a_shell() {
-        assert_eq!(quoted("a/b.yaml"), "a/b.yaml");
-        assert_eq!(quoted("it's here"), "'it'\\''s here'");
-        assert_eq!(quoted(""), "''");
-    }
 }

@@ -2,7 +2,8 @@
 
 use clap::ValueEnum;
 
-use super::{Console, Failure};
+use super::Console;
+use crate::program::Failure;
 use crate::scenario::schema::{json_schema, reference};
 
 /// Print the form of a scenario file: a JSON Schema for editors, or the reference

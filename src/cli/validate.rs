@@ -4,15 +4,13 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use super::experiment::report_failure;
-use super::prices::{self, Prices};
-use super::remark::Remark;
-use super::{Console, Failure, Format};
+use super::{Console, Format};
 use crate::catalog::Catalog;
 use crate::experiment::inspection::{Inspection, inspect};
 use crate::experiment::presentation::inspection::table;
-use crate::report::ReportError;
+use crate::program::{Failure, Prices, Remark, prices};
 use crate::report::format::counted;
+use crate::scenario::error::Shown;
 use crate::scenario::{Limits, Scenario};
 
 /// Check scenarios and everything that they name, without simulating them
@@ -69,8 +67,7 @@ pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Resul
         findings.push(finding);
     }
     if arguments.format == Format::Json {
-        let json = serde_json::to_string_pretty(&findings).map_err(|error| report_failure(ReportError::from(error)))?;
-        console.data(&(json + "\n"))?;
+        console.json(&findings)?;
     }
     conclude(&findings, arguments.strict, console)
 }
@@ -81,12 +78,15 @@ fn look(path: &Path, catalog: &Catalog) -> (Finding, Option<Failure>) {
     let unusable = |error| Finding { file: file.clone(), usable: false, error, warnings: Vec::new(), holds: None };
     let (scenario, warnings) = match Scenario::load_with(path, catalog, &Limits::default()) {
         Ok(loaded) => loaded,
-        Err(error) => return (unusable(Some(Remark::of(&error))), Some(Failure::bad_input(error))),
+        Err(error) => return (unusable(Some(Remark::of(&Shown::from(&error)))), Some(error.into())),
     };
     match inspect(&scenario, catalog) {
         Ok((holds, more)) => {
-            let warnings =
-                warnings.iter().map(|warning| Remark::of(warning)).chain(more.into_iter().map(Remark::plain)).collect();
+            let warnings = warnings
+                .iter()
+                .map(|warning| Remark::of(&Shown::from(warning)))
+                .chain(more.into_iter().map(Remark::plain))
+                .collect();
             (Finding { warnings, usable: true, holds: Some(holds), ..unusable(None) }, None)
         }
         Err(error) => (unusable(Some(Remark::plain(error.to_string()))), Some(prices::unusable(error))),

@@ -66,7 +66,7 @@ const STATUS_PERIOD: f64 = 10.0;
 
 impl BootStages {
     /// The defaults for a family of machine images: assumptions fitted to published measurements.
-    pub fn of(family: AmiFamily) -> Self {
+    pub const fn of(family: AmiFamily) -> Self {
         let (vm_init, os_boot, bootstrap, register, cni_ready) = match family {
             AmiFamily::AL2 | AmiFamily::Ubuntu | AmiFamily::Custom => (11.0, 7.0, 9.0, 2.0, 6.0),
             AmiFamily::AL2023 => (11.0, 6.0, 11.0, 2.0, 6.0),

@@ -147,17 +147,19 @@ impl Interruptions {
     pub const CENTRAL_HOURS: f64 = 72.0;
     /// Many interruptions: exposure of 24 hours.
     pub const HIGH_HOURS: f64 = 24.0;
+    /// The default.
+    pub const CENTRAL: Self = Self {
+        exposure_hours: Some(Self::CENTRAL_HOURS),
+        stress: 1.0,
+        size_factor: true,
+        without_warning: 0.40,
+        warning_median_seconds: 600.0,
+    };
 }
 
 impl Default for Interruptions {
     fn default() -> Self {
-        Self {
-            exposure_hours: Some(Self::CENTRAL_HOURS),
-            stress: 1.0,
-            size_factor: true,
-            without_warning: 0.40,
-            warning_median_seconds: 600.0,
-        }
+        Self::CENTRAL
     }
 }
 

@@ -2,18 +2,44 @@
 
 use std::fmt::{self, Debug, Write};
 use std::hash::Hasher;
+use std::sync::Arc;
 
 use rustc_hash::FxHasher;
 
+use crate::actors::Setup;
 use crate::catalog::Catalog;
+use crate::domain::FeatureGates;
+use crate::scenario::manifests::Manifests;
 use crate::scenario::{Autoscaler, PolicyVariant, Scenario};
 use crate::simulation::resolve;
 
 /// A digest of all that a run of the policy depends on, and of what its results are held against; `None` if it cannot run.
 /// Objects that the policy's autoscaler does not know are no part of it.
 pub fn digest(scenario: &Scenario, policy: &PolicyVariant, catalog: &Catalog) -> Option<u64> {
-    let mut setup = resolve(scenario, policy, catalog, scenario.seed).ok()?.setup;
-    if policy.autoscaler != Autoscaler::Karpenter {
+    let resolved = resolve(scenario, policy, catalog, scenario.seed).ok()?.setup;
+    // What the setup has in another form, and what other policies have, is no part of it here.
+    let bare = Scenario {
+        inputs: Vec::new(),
+        load: Vec::new(),
+        policies: Vec::new(),
+        prometheus: None,
+        queues: Vec::new(),
+        timeline: Vec::new(),
+        ..scenario.clone()
+    };
+    let mut manifests = Manifests::default();
+    manifests.namespaces.clone_from(&policy.manifests.namespaces);
+    manifests.services.clone_from(&policy.manifests.services);
+    manifests.node_groups.clone_from(&policy.manifests.node_groups);
+    manifests.disruption_budgets.clone_from(&policy.manifests.disruption_budgets);
+    let mut own = PolicyVariant { name: String::new(), flags: None, manifests: Arc::new(manifests), ..policy.clone() };
+    let is_karpenter = policy.autoscaler == Autoscaler::Karpenter;
+    if !is_karpenter {
+        own.interruption_queue = false;
+        own.feature_gates = FeatureGates::default();
+    }
+    let mut setup = Setup { scenario: &bare, policy: &own, ..resolved };
+    if !is_karpenter {
         setup.node_classes.clear();
     }
     let Scenario { name, warm_up, replications, objectives, output, assumptions, .. } = scenario;

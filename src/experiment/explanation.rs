@@ -5,6 +5,7 @@
 
 mod groups;
 mod moment;
+pub mod standing;
 mod subjects;
 
 pub use groups::{GroupFigures, OptionFigures, RoundFigures, ScaleDownFigures, ScaleUpFigures};
@@ -296,7 +297,7 @@ pub enum ExplainError {
 
 /// What an explanation is made from: the whole run, and the setup to run it again.
 struct Inquiry<'q> {
-    setup: &'q Setup,
+    setup: &'q Setup<'q>,
     outcome: &'q Outcome,
 }
 
@@ -384,7 +385,7 @@ impl<'q> Inquiry<'q> {
 
     /// An instant for people: how long after the start, and the clock.
     fn when(&self, at: SimTime) -> String {
-        moment_for_people(self.setup.start, at, self.outcome.about.duration > SimDuration::from_secs(86_400))
+        moment_for_people(self.setup.scenario.start, at, self.outcome.about.duration > SimDuration::from_secs(86_400))
     }
 
     fn node_name(&self, node: NodeId) -> String {
@@ -399,40 +400,46 @@ impl<'q> Inquiry<'q> {
 
     /// What became of the removal of nodes as an inquiry told it.
     fn figures(&self, removal: &Removal) -> RemovalFigures {
+        RemovalFigures::of(
+            removal,
+            |node| self.node_name(node),
+            |pod| {
+                let facts = self.outcome.record.pods.get(pod.index());
+                (facts.map_or_else(String::new, |facts| facts.name.clone()), self.workload_of(pod))
+            },
+        )
+    }
+}
+
+impl RemovalFigures {
+    /// What the removal of nodes comes to, with the names of nodes, and of pods and their workloads.
+    fn of(removal: &Removal, node: impl Fn(NodeId) -> String, pod: impl Fn(PodId) -> (String, String)) -> Self {
         let launches = removal.launches.iter().map(|launch| LaunchFigures {
             node_pool: launch.node_pool.to_string(),
             types: launch.types as u64,
             cheapest: launch.cheapest.map(|(name, _)| name.to_string()),
             per_hour: launch.cheapest.and_then(|(_, price)| price).map(crate::domain::HourlyRate::as_f64),
         });
-        RemovalFigures {
+        Self {
             verdict: removal.verdict,
             because: removal.because.clone(),
             per_hour: removal.price.as_f64(),
             launches: launches.collect(),
-            pods: removal.pods.iter().map(|(pod, to)| self.pod_figures(*pod, to)).collect(),
+            pods: removal.pods.iter().map(|(own, to)| PodFigures::of(pod(*own), to, &node)).collect(),
         }
     }
+}
 
-    fn pod_figures(&self, pod: PodId, to: &Destination) -> PodFigures {
+impl PodFigures {
+    fn of((pod, workload): (String, String), to: &Destination, name: impl Fn(NodeId) -> String) -> Self {
         let (kind, node, because) = match to {
-            Destination::Node(node) => ("node", Some(self.node_name(*node)), None),
-            Destination::Unready(node) => {
-                ("node", Some(self.node_name(*node)), Some("which is not initialized".to_owned()))
-            }
+            Destination::Node(node) => ("node", Some(name(*node)), None),
+            Destination::Unready(node) => ("node", Some(name(*node)), Some("which is not initialized".to_owned())),
             Destination::New(_) => ("new node", None, None),
             Destination::Nowhere(why) => ("nowhere", None, Some(why.clone())),
             Destination::NotMoved => ("not moved", None, None),
         };
-        let facts = self.outcome.record.pods.get(pod.index());
-        PodFigures {
-            pod: facts.map_or_else(String::new, |facts| facts.name.clone()),
-            workload: self.workload_of(pod),
-            to: kind,
-            node,
-            because,
-            went_to: None,
-        }
+        Self { pod, workload, to: kind, node, because, went_to: None }
     }
 }
 

@@ -24,6 +24,7 @@ pub const CHANGES: &[(u32, &str)] = &[
         2,
         "what nobody requested, nodes and workloads follow the net bill: commitments are spread over what they cover first",
     ),
+    (2, "Karpenter v1.14 reckons with daemons by instance type, and every release from v0.23 on is its own"),
     (2, "replicas that are missing count from the instant that they stop serving, placeholders apart from other pods"),
 ];
 

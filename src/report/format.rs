@@ -196,8 +196,13 @@ impl Calendar {
 
     /// The calendar time of `instant`, RFC 3339 in UTC; `None` when it lies outside the calendar.
     pub fn time(self, instant: SimTime) -> Option<String> {
+        self.instant(instant).map(|time| time.to_string())
+    }
+
+    /// The same as a number that is no text yet.
+    pub fn instant(self, instant: SimTime) -> Option<Timestamp> {
         let since_start = SignedDuration::from_micros(instant.as_micros());
-        self.start?.checked_add(since_start).ok().map(|time| time.to_string())
+        self.start?.checked_add(since_start).ok()
     }
 }
 

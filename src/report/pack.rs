@@ -4,6 +4,7 @@
 //! `docs/outputs.md` explains each key.
 
 mod explain;
+mod repacked;
 mod suite;
 mod table;
 
@@ -17,15 +18,16 @@ use crate::domain::{Currency, HourlyRate, Resources};
 use crate::policy::instance_types::position;
 use crate::policy::packing::PlannedClaim;
 use crate::policy::selection::{LaunchRequest, Override};
-use crate::simulation::single_pass::SinglePass;
+use crate::single_pass::SinglePass;
 
 pub use explain::{NodeExplanation, PodExplanation, PoolExplanation, RefusedTypes, ShortOf};
+pub use repacked::{ConstraintCost, Repacked};
 pub use suite::{Baseline, BaselineInstance, Change, PackedInstance, SuiteAnswer};
 
 /// The version of the layout of the JSON.
 pub const SCHEMA_VERSION: u32 = 1;
 /// Hours of a month, as AWS counts them.
-const HOURS_OF_MONTH: f64 = 730.0;
+pub(super) const HOURS_OF_MONTH: f64 = 730.0;
 
 /// What Karpenter would do now.
 #[derive(Clone, PartialEq, Debug, Serialize)]
@@ -41,11 +43,13 @@ pub struct PackAnswer {
     /// The currency of every amount.
     pub currency: Currency,
     /// Karpenter's release.
-    pub karpenter: &'static str,
+    pub karpenter: String,
     /// Who packs: `karpenter` or `cost-aware`.
     pub packer: &'static str,
     /// The counts and the cost.
     pub summary: PackSummary,
+    /// What runs today, where it was packed anew.
+    pub repacked: Option<Repacked>,
     /// The nodes to launch, in the order in which they were opened.
     pub launches: Vec<LaunchedNode>,
     /// Existing nodes that pods go on.
@@ -212,7 +216,7 @@ impl PackAnswer {
             program_version: env!("CARGO_PKG_VERSION"),
             region: question.region.name.as_str(),
             currency: question.region.currency,
-            karpenter: question.karpenter.as_str(),
+            karpenter: question.karpenter.to_string(),
             packer: pass.packer.as_str(),
             summary: PackSummary {
                 new_nodes: launches.len(),
@@ -226,6 +230,7 @@ impl PackAnswer {
                 pods_on_existing_nodes: existing_nodes.iter().map(|node| node.pods.len()).sum(),
                 pods_pending: pending.iter().map(|group| group.pods.len()).sum(),
             },
+            repacked: None,
             launches,
             existing_nodes,
             pending,

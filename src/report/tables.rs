@@ -1,14 +1,18 @@
-//! The tables of a run (CSV) and its log of events (JSON lines). `docs/outputs.md` explains each column.
+//! The tables of a run and its log of events: as files (CSV, JSON lines), or cell by cell for those who keep tables in a form of
+//! their own. `docs/outputs.md` explains each column.
 //!
 //! Instants are seconds since the start of the run, exact to the microsecond; money has all nine decimals; an empty cell
 //! is an instant that never came or a value that does not exist.
 
-mod row;
+mod events;
+mod output;
 
-use std::io::{self, Write};
+use std::io;
 
-use self::row::Row;
-use super::format::{Calendar, ExactSeconds};
+pub use self::events::events;
+pub use self::output::{Cell, Column, Kind, Output, Row, Sink};
+use self::output::{table, table_of_series};
+use super::format::Calendar;
 use super::summary::lives::{is_daemon, ready_interval, wait_for_node};
 use super::summary::rounded;
 use super::summary::service::workload_name;
@@ -16,101 +20,56 @@ use crate::domain::{Money, NodeId, SimTime, WorkloadId};
 use crate::simulation::Outcome;
 use crate::world::record::{NodeFacts, NodeOrigin};
 
-/// A table with one header line and `\n` line ends; `fill` puts the cells of a thing into its row.
-fn table<T>(
-    output: &mut dyn Write,
-    header: &[&str],
-    things: impl IntoIterator<Item = T>,
-    fill: impl Fn(T, &mut Row),
-) -> io::Result<()> {
-    let mut writer = csv::Writer::from_writer(output);
-    writer.write_record(header)?;
-    let mut row = Row::default();
-    for thing in things {
-        row.clear();
-        fill(thing, &mut row);
-        writer.write_byte_record(row.cells())?;
-    }
-    writer.flush()
-}
+/// What writes a table of a run.
+pub type Table = fn(&Outcome, &mut Output<'_>) -> io::Result<()>;
 
-/// Room for the line of a series, which is made again at every change; a longer one finds more.
-const LINE_BYTES: usize = 1 << 10;
-
-/// A table whose rows begin with an instant and tell the state of one of several series each, by number: (instant, series,
-/// state). Nearly always a series is as it was, so what was last written of each is kept and written again while its state is
-/// the same.
-fn table_of_series<S: PartialEq>(
-    output: &mut dyn Write,
-    header: &[&str],
-    rows: impl Iterator<Item = (SimTime, usize, S)>,
-    fill: impl Fn(usize, &S, &mut Row),
-) -> io::Result<()> {
-    table(output, header, std::iter::empty::<()>(), |(), _| {})?;
-    let mut last: Vec<(Option<S>, Vec<u8>)> = Vec::new();
-    let (mut instant, mut instant_text) = (None, String::new());
-    let mut row = Row::default();
-    for (at, series, state) in rows {
-        if instant != Some(at) {
-            (instant, instant_text) = (Some(at), format!("{},", ExactSeconds(at.as_micros())));
-        }
-        if last.len() <= series {
-            last.resize_with(series + 1, || (None, Vec::new()));
-        }
-        let (known, line) = &mut last[series];
-        if known.as_ref() != Some(&state) {
-            row.clear();
-            fill(series, &state, &mut row);
-            line.clear();
-            let mut writer = csv::WriterBuilder::new().buffer_capacity(LINE_BYTES).from_writer(&mut *line);
-            writer.write_byte_record(row.cells())?;
-            writer.flush()?;
-            drop(writer);
-            *known = Some(state);
-        }
-        output.write_all(instant_text.as_bytes())?;
-        output.write_all(line)?;
-    }
-    Ok(())
+/// The bytes of a table's file.
+///
+/// # Errors
+/// Whatever `table` returns.
+pub fn bytes(table: Table, outcome: &Outcome) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    table(outcome, &mut Output::File(&mut bytes))?;
+    Ok(bytes)
 }
 
 /// `timeline.csv`: the cluster at each sampled instant.
 ///
 /// # Errors
 /// Whatever `output` returns.
-pub fn timeline(outcome: &Outcome, output: &mut dyn Write) -> io::Result<()> {
+pub fn timeline(outcome: &Outcome, output: &mut Output<'_>) -> io::Result<()> {
     let calendar = Calendar::new(&outcome.about.start);
-    let header = [
-        "at_seconds",
-        "time",
-        "pods_pending",
-        "pods_starting",
-        "pods_ready",
-        "nodes_starting",
-        "nodes_spot",
-        "nodes_on_demand",
-        "cost_per_hour",
-        "cost",
-        "cpu_requested_milli",
-        "cpu_allocatable_milli",
-        "memory_requested_bytes",
-        "memory_allocatable_bytes",
+    let columns = [
+        ("at_seconds", Kind::Seconds),
+        ("time", Kind::Time),
+        ("pods_pending", Kind::Whole),
+        ("pods_starting", Kind::Whole),
+        ("pods_ready", Kind::Whole),
+        ("nodes_starting", Kind::Whole),
+        ("nodes_spot", Kind::Whole),
+        ("nodes_on_demand", Kind::Whole),
+        ("cost_per_hour", Kind::Money),
+        ("cost", Kind::Money),
+        ("cpu_requested_milli", Kind::Whole),
+        ("cpu_allocatable_milli", Kind::Whole),
+        ("memory_requested_bytes", Kind::Whole),
+        ("memory_allocatable_bytes", Kind::Whole),
     ];
-    table(output, &header, &outcome.record.samples, |sample, row| {
+    table(output, &columns, &outcome.record.samples, |sample, row| {
         row.at(sample.at)
-            .optional(calendar.time(sample.at))
-            .value(sample.pods_pending)
-            .value(sample.pods_starting)
-            .value(sample.pods_ready)
-            .value(sample.nodes_starting)
-            .value(sample.nodes_spot)
-            .value(sample.nodes_on_demand)
-            .value(sample.cost_rate)
-            .value(sample.cost)
-            .value(sample.cpu_requested_milli)
-            .value(sample.cpu_allocatable_milli)
-            .value(sample.memory_requested_bytes)
-            .value(sample.memory_allocatable_bytes);
+            .time(calendar.instant(sample.at))
+            .whole(sample.pods_pending)
+            .whole(sample.pods_starting)
+            .whole(sample.pods_ready)
+            .whole(sample.nodes_starting)
+            .whole(sample.nodes_spot)
+            .whole(sample.nodes_on_demand)
+            .rate(sample.cost_rate)
+            .money(sample.cost)
+            .whole(sample.cpu_requested_milli)
+            .whole(sample.cpu_allocatable_milli)
+            .whole(sample.memory_requested_bytes)
+            .whole(sample.memory_allocatable_bytes);
     })
 }
 
@@ -118,16 +77,16 @@ pub fn timeline(outcome: &Outcome, output: &mut dyn Write) -> io::Result<()> {
 ///
 /// # Errors
 /// Whatever `output` returns.
-pub fn workloads(outcome: &Outcome, output: &mut dyn Write) -> io::Result<()> {
-    let header = [
-        "at_seconds",
-        "workload",
-        "replicas_desired",
-        "replicas_ready",
-        "requests_per_second",
-        "cpu_used_milli",
-        "latency_mean_seconds",
-        "latency_p99_seconds",
+pub fn workloads(outcome: &Outcome, output: &mut Output<'_>) -> io::Result<()> {
+    let columns = [
+        ("at_seconds", Kind::Seconds),
+        ("workload", Kind::Text),
+        ("replicas_desired", Kind::Whole),
+        ("replicas_ready", Kind::Whole),
+        ("requests_per_second", Kind::Number),
+        ("cpu_used_milli", Kind::Number),
+        ("latency_mean_seconds", Kind::Number),
+        ("latency_p99_seconds", Kind::Number),
     ];
     let states = outcome.record.samples.iter().flat_map(|sample| {
         sample.workloads.iter().map(|own| {
@@ -138,16 +97,16 @@ pub fn workloads(outcome: &Outcome, output: &mut dyn Write) -> io::Result<()> {
         })
     });
     let names = workload_names(outcome);
-    table_of_series(output, &header, states, |workload, &(counts, rates, latencies), row| {
+    table_of_series(output, &columns, states, |workload, &(counts, rates, latencies), row| {
         row.text(names.get(workload).map_or("", String::as_str));
         for count in counts {
-            row.value(count);
+            row.whole(count);
         }
         for rate in rates {
-            row.value(f64::from_bits(rate));
+            row.number(f64::from_bits(rate));
         }
         for latency in latencies {
-            row.optional(latency.map(f64::from_bits));
+            row.optional_number(latency.map(f64::from_bits));
         }
     })
 }
@@ -156,18 +115,18 @@ pub fn workloads(outcome: &Outcome, output: &mut dyn Write) -> io::Result<()> {
 ///
 /// # Errors
 /// Whatever `output` returns.
-pub fn metrics(outcome: &Outcome, output: &mut dyn Write) -> io::Result<()> {
-    let header = [
-        "at_seconds",
-        "autoscaler",
-        "workload",
-        "metric",
-        "unit",
-        "value",
-        "target",
-        "asks_for",
-        "replicas_desired",
-        "replicas_ready",
+pub fn metrics(outcome: &Outcome, output: &mut Output<'_>) -> io::Result<()> {
+    let columns = [
+        ("at_seconds", Kind::Seconds),
+        ("autoscaler", Kind::Text),
+        ("workload", Kind::Text),
+        ("metric", Kind::Text),
+        ("unit", Kind::Text),
+        ("value", Kind::Number),
+        ("target", Kind::Number),
+        ("asks_for", Kind::Whole),
+        ("replicas_desired", Kind::Whole),
+        ("replicas_ready", Kind::Whole),
     ];
     let states = outcome.record.samples.iter().flat_map(|sample| {
         sample.metrics.iter().filter_map(|own| {
@@ -182,17 +141,17 @@ pub fn metrics(outcome: &Outcome, output: &mut dyn Write) -> io::Result<()> {
         })
     });
     let names = workload_names(outcome);
-    table_of_series(output, &header, states, |metric, &(value, asks_for, counts), row| {
+    table_of_series(output, &columns, states, |metric, &(value, asks_for, counts), row| {
         let facts = &outcome.record.metrics[metric];
-        row.value(facts.autoscaler)
+        row.shown(facts.autoscaler)
             .text(names.get(facts.workload.index()).map_or("", String::as_str))
             .text(&facts.name)
             .text(facts.unit.as_str())
-            .optional(value.map(f64::from_bits))
-            .value(facts.target)
-            .optional(asks_for)
-            .optional(counts.map(|[desired, _]| desired))
-            .optional(counts.map(|[_, ready]| ready));
+            .optional_number(value.map(f64::from_bits))
+            .number(facts.target)
+            .optional_whole(asks_for)
+            .optional_whole(counts.map(|[desired, _]| desired))
+            .optional_whole(counts.map(|[_, ready]| ready));
     })
 }
 
@@ -200,31 +159,31 @@ pub fn metrics(outcome: &Outcome, output: &mut dyn Write) -> io::Result<()> {
 ///
 /// # Errors
 /// Whatever `output` returns.
-pub fn queues(outcome: &Outcome, output: &mut dyn Write) -> io::Result<()> {
-    let header = [
-        "at_seconds",
-        "queue",
-        "kind",
-        "workload",
-        "waiting",
-        "in_flight",
-        "arrivals_per_second",
-        "processed_per_second",
+pub fn queues(outcome: &Outcome, output: &mut Output<'_>) -> io::Result<()> {
+    let columns = [
+        ("at_seconds", Kind::Seconds),
+        ("queue", Kind::Text),
+        ("kind", Kind::Text),
+        ("workload", Kind::Text),
+        ("waiting", Kind::Number),
+        ("in_flight", Kind::Number),
+        ("arrivals_per_second", Kind::Number),
+        ("processed_per_second", Kind::Number),
     ];
     let states = outcome
         .record
         .samples
         .iter()
         .flat_map(|sample| outcome.queues.iter().zip(&sample.queues).map(|(queue, own)| (sample.at, queue, own)));
-    table(output, &header, states, |(at, queue, own), row| {
+    table(output, &columns, states, |(at, queue, own), row| {
         row.at(at)
             .text(&queue.name)
             .text(queue.kind)
-            .value(queue.workload)
-            .value(rounded(own.waiting, 3))
-            .value(rounded(own.in_flight, 3))
-            .value(own.arrival_rate)
-            .value(own.throughput);
+            .shown(queue.workload)
+            .number(rounded(own.waiting, 3))
+            .number(rounded(own.in_flight, 3))
+            .number(own.arrival_rate)
+            .number(own.throughput);
     })
 }
 
@@ -232,38 +191,38 @@ pub fn queues(outcome: &Outcome, output: &mut dyn Write) -> io::Result<()> {
 ///
 /// # Errors
 /// Whatever `output` returns.
-pub fn pods(outcome: &Outcome, output: &mut dyn Write) -> io::Result<()> {
+pub fn pods(outcome: &Outcome, output: &mut Output<'_>) -> io::Result<()> {
     let end = SimTime::ZERO + outcome.about.duration;
-    let header = [
-        "pod",
-        "workload",
-        "daemon",
-        "node",
-        "cpu_request_milli",
-        "memory_request_bytes",
-        "created_seconds",
-        "unschedulable_seconds",
-        "scheduled_seconds",
-        "started_seconds",
-        "ready_seconds",
-        "deletion_requested_seconds",
-        "removed_seconds",
-        "evicted",
-        "priority",
-        "placeholder",
-        "cut_off_seconds",
-        "wait_for_node_seconds",
-        "created_to_ready_seconds",
+    let columns = [
+        ("pod", Kind::Text),
+        ("workload", Kind::Text),
+        ("daemon", Kind::Flag),
+        ("node", Kind::Text),
+        ("cpu_request_milli", Kind::Whole),
+        ("memory_request_bytes", Kind::Whole),
+        ("created_seconds", Kind::Seconds),
+        ("unschedulable_seconds", Kind::Seconds),
+        ("scheduled_seconds", Kind::Seconds),
+        ("started_seconds", Kind::Seconds),
+        ("ready_seconds", Kind::Seconds),
+        ("deletion_requested_seconds", Kind::Seconds),
+        ("removed_seconds", Kind::Seconds),
+        ("evicted", Kind::Flag),
+        ("priority", Kind::Whole),
+        ("placeholder", Kind::Flag),
+        ("cut_off_seconds", Kind::Seconds),
+        ("wait_for_node_seconds", Kind::Seconds),
+        ("created_to_ready_seconds", Kind::Seconds),
     ];
     let names = workload_names(outcome);
-    table(output, &header, &outcome.record.pods, |pod, row| {
+    table(output, &columns, &outcome.record.pods, |pod, row| {
         let node = pod.node.and_then(|node| outcome.record.nodes.get(node.index()));
         row.text(&pod.name)
             .text(names.get(pod.workload.index()).map_or("", String::as_str))
-            .value(is_daemon(outcome, pod))
-            .text(node.map_or("", |node| &node.name))
-            .value(pod.requests.cpu_milli())
-            .value(pod.requests.memory_bytes())
+            .flag(is_daemon(outcome, pod))
+            .optional_text(node.map(|node| node.name.as_str()))
+            .whole(pod.requests.cpu_milli())
+            .whole(pod.requests.memory_bytes())
             .at(pod.created)
             .instant(pod.unschedulable)
             .instant(pod.scheduled)
@@ -271,9 +230,9 @@ pub fn pods(outcome: &Outcome, output: &mut dyn Write) -> io::Result<()> {
             .instant(pod.ready)
             .instant(pod.deletion_requested)
             .instant(pod.removed)
-            .value(pod.evicted)
-            .value(pod.priority)
-            .value(pod.placeholder)
+            .flag(pod.evicted)
+            .whole(pod.priority)
+            .flag(pod.placeholder)
             .instant(pod.cut_off)
             .span(Some(wait_for_node(pod, end)))
             .span(pod.ready.map(|ready| ready - pod.created));
@@ -315,36 +274,36 @@ pub(super) fn node_utilisation(node: &NodeFacts, end: SimTime) -> (Option<f64>, 
 ///
 /// # Errors
 /// Whatever `output` returns.
-pub fn nodes(outcome: &Outcome, output: &mut dyn Write) -> io::Result<()> {
-    let header = [
-        "node",
-        "origin_kind",
-        "origin",
-        "instance_type",
-        "zone",
-        "capacity_type",
-        "arch",
-        "kubelet_version",
-        "rate_per_hour",
-        "cpu_allocatable_milli",
-        "memory_allocatable_bytes",
-        "requested_seconds",
-        "launched_seconds",
-        "running_seconds",
-        "registered_seconds",
-        "ready_seconds",
-        "initialized_seconds",
-        "deletion_requested_seconds",
-        "drained_seconds",
-        "terminating_seconds",
-        "terminated_seconds",
-        "end",
-        "cpu_requested_share",
-        "memory_requested_share",
-        "cost",
+pub fn nodes(outcome: &Outcome, output: &mut Output<'_>) -> io::Result<()> {
+    let columns = [
+        ("node", Kind::Text),
+        ("origin_kind", Kind::Text),
+        ("origin", Kind::Text),
+        ("instance_type", Kind::Text),
+        ("zone", Kind::Text),
+        ("capacity_type", Kind::Text),
+        ("arch", Kind::Text),
+        ("kubelet_version", Kind::Text),
+        ("rate_per_hour", Kind::Money),
+        ("cpu_allocatable_milli", Kind::Whole),
+        ("memory_allocatable_bytes", Kind::Whole),
+        ("requested_seconds", Kind::Seconds),
+        ("launched_seconds", Kind::Seconds),
+        ("running_seconds", Kind::Seconds),
+        ("registered_seconds", Kind::Seconds),
+        ("ready_seconds", Kind::Seconds),
+        ("initialized_seconds", Kind::Seconds),
+        ("deletion_requested_seconds", Kind::Seconds),
+        ("drained_seconds", Kind::Seconds),
+        ("terminating_seconds", Kind::Seconds),
+        ("terminated_seconds", Kind::Seconds),
+        ("end", Kind::Text),
+        ("cpu_requested_share", Kind::Number),
+        ("memory_requested_share", Kind::Number),
+        ("cost", Kind::Money),
     ];
     let nodes = outcome.record.nodes.iter().zip(node_costs(outcome));
-    table(output, &header, nodes, |(node, cost), row| fill_node(outcome, node, cost, row))
+    table(output, &columns, nodes, |(node, cost), row| fill_node(outcome, node, cost, row))
 }
 
 fn fill_node(outcome: &Outcome, node: &NodeFacts, cost: Money, row: &mut Row) {
@@ -355,15 +314,15 @@ fn fill_node(outcome: &Outcome, node: &NodeFacts, cost: Money, row: &mut Row) {
     };
     row.text(&node.name)
         .text(origin_kind)
-        .value(node.origin.name())
-        .optional(node.instance_type)
-        .optional(node.zone)
-        .optional(node.capacity_type)
-        .optional(node.arch)
-        .optional(node.kubelet_version)
-        .value(node.rate)
-        .value(node.allocatable.cpu_milli())
-        .value(node.allocatable.memory_bytes())
+        .shown(node.origin.name())
+        .optional_shown(node.instance_type)
+        .optional_shown(node.zone)
+        .optional_shown(node.capacity_type)
+        .optional_shown(node.arch)
+        .optional_shown(node.kubelet_version)
+        .rate(node.rate)
+        .whole(node.allocatable.cpu_milli())
+        .whole(node.allocatable.memory_bytes())
         .at(node.requested)
         .instant(node.launched)
         .instant(node.running)
@@ -374,42 +333,42 @@ fn fill_node(outcome: &Outcome, node: &NodeFacts, cost: Money, row: &mut Row) {
         .instant(node.drained)
         .instant(node.terminating)
         .instant(node.terminated)
-        .text(node.end.map_or("", |end| end.as_str()))
-        .optional(cpu)
-        .optional(memory)
-        .value(cost);
+        .optional_text(node.end.map(|end| end.as_str()))
+        .optional_number(cpu)
+        .optional_number(memory)
+        .money(cost);
 }
 
 /// `bill.csv`: the lines of the bill. The amounts sum exactly to the total.
 ///
 /// # Errors
 /// Whatever `output` returns.
-pub fn bill(outcome: &Outcome, output: &mut dyn Write) -> io::Result<()> {
-    let header = [
-        "item",
-        "node",
-        "capacity_type",
-        "instance_type",
-        "zone",
-        "from_seconds",
-        "to_seconds",
-        "billed_seconds",
-        "rate_per_hour",
-        "amount",
-        "currency",
-        "price_quality",
+pub fn bill(outcome: &Outcome, output: &mut Output<'_>) -> io::Result<()> {
+    let columns = [
+        ("item", Kind::Text),
+        ("node", Kind::Text),
+        ("capacity_type", Kind::Text),
+        ("instance_type", Kind::Text),
+        ("zone", Kind::Text),
+        ("from_seconds", Kind::Seconds),
+        ("to_seconds", Kind::Seconds),
+        ("billed_seconds", Kind::Seconds),
+        ("rate_per_hour", Kind::Money),
+        ("amount", Kind::Money),
+        ("currency", Kind::Text),
+        ("price_quality", Kind::Text),
     ];
-    table(output, &header, &outcome.bill.lines, |line, row| {
+    table(output, &columns, &outcome.bill.lines, |line, row| {
         row.text(line.item.as_str())
-            .text(line.node.map_or("", |node| node_name(outcome, node)))
-            .optional(line.capacity_type)
-            .optional(line.instance_type)
-            .optional(line.zone)
+            .optional_text(line.node.map(|node| node_name(outcome, node)))
+            .optional_shown(line.capacity_type)
+            .optional_shown(line.instance_type)
+            .optional_shown(line.zone)
             .at(line.from)
             .at(line.to)
             .span(Some(line.billed))
-            .value(line.rate)
-            .value(line.amount)
+            .rate(line.rate)
+            .money(line.amount)
             .text(outcome.bill.currency.code())
             .text(line.quality.as_str());
     })
@@ -417,81 +376,4 @@ pub fn bill(outcome: &Outcome, output: &mut dyn Write) -> io::Result<()> {
 
 fn node_name(outcome: &Outcome, node: NodeId) -> &str {
     outcome.record.nodes.get(node.index()).map_or("", |node| &node.name)
-}
-
-/// `events.jsonl`: what happened and why, one JSON object a line, in order.
-///
-/// # Errors
-/// Whatever `output` returns.
-pub fn events(outcome: &Outcome, output: &mut dyn Write) -> io::Result<()> {
-    let calendar = Calendar::new(&outcome.about.start);
-    let record = &outcome.record;
-    let workloads = workload_names(outcome);
-    // Much happens at one instant.
-    let (mut instant, mut beginning) = (None, Vec::new());
-    let mut line = Vec::new();
-    for event in &record.events {
-        if instant != Some(event.at) {
-            instant = Some(event.at);
-            beginning.clear();
-            begin_line(&mut beginning, event.at, calendar)?;
-        }
-        line.clear();
-        line.extend_from_slice(&beginning);
-        line.extend_from_slice(b",\"kind\":\"");
-        line.extend_from_slice(event.kind.as_str().as_bytes());
-        line.push(b'"');
-        let mut name = |key: &str, name: Option<&str>| {
-            let Some(name) = name else { return Ok(()) };
-            line.extend_from_slice(key.as_bytes());
-            text(&mut line, name)
-        };
-        name(",\"workload\":", event.workload.map(|own| workloads.get(own.index()).map_or("", String::as_str)))?;
-        name(",\"pod\":", event.pod.and_then(|pod| record.pods.get(pod.index())).map(|pod| pod.name.as_str()))?;
-        name(",\"node\":", event.node.and_then(|node| record.nodes.get(node.index())).map(|node| node.name.as_str()))?;
-        name(",\"decision\":", event.command.map(|command| command.to_string()).as_deref())?;
-        name(",\"message\":", Some(&event.message))?;
-        line.extend_from_slice(b"}\n");
-        output.write_all(&line)?;
-    }
-    Ok(())
-}
-
-/// A text as JSON. Few hold anything that has to be escaped, and to find that out for a whole text at once is quick.
-fn text(line: &mut Vec<u8>, text: &str) -> io::Result<()> {
-    let escaped = |byte: u8| byte < b' ' || byte == b'"' || byte == b'\\';
-    if text.bytes().fold(false, |found, byte| found | escaped(byte)) {
-        return Ok(serde_json::to_writer(line, text)?);
-    }
-    line.push(b'"');
-    line.extend_from_slice(text.as_bytes());
-    line.push(b'"');
-    Ok(())
-}
-
-/// The members with which the line of every event at an instant begins.
-fn begin_line(line: &mut Vec<u8>, at: SimTime, calendar: Calendar) -> io::Result<()> {
-    line.extend_from_slice(b"{\"at_seconds\":");
-    serde_json::to_writer(&mut *line, &at.as_secs_f64())?;
-    if let Some(time) = calendar.time(at) {
-        line.extend_from_slice(b",\"time\":");
-        serde_json::to_writer(line, &time)?;
-    }
-    Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::text;
-
-    #[test]
-    fn a_text_is_the_json_that_the_library_makes_of_it() {
-        let every_byte: Vec<String> = (0..=0x7f_u8).map(|byte| format!("a{}b", char::from(byte))).collect();
-        let others = ["", "web-00012", "caf\u{e9} \u{2026}", "\\", "a \"quoted\" word\n"].map(str::to_owned);
-        for own in every_byte.iter().chain(&others) {
-            let mut line = Vec::new();
-            text(&mut line, own).unwrap();
-            assert_eq!(String::from_utf8(line).unwrap(), serde_json::to_string(own).unwrap());
-        }
-    }
 }

@@ -2,101 +2,19 @@
 
 pub mod objectives;
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
-pub use objectives::{Objectives, WaitLimit, WaitMeasure, Waiting};
+pub use super::schema::metrics::{Phases, PrometheusSettings};
+pub use super::schema::policies::PolicyVariant;
+pub use super::schema::whole::{ImageSettings, Objectives, OutputSettings, Scenario, WorkloadTimes};
+pub use objectives::{WaitLimit, WaitMeasure, Waiting};
 
 use super::error::{ScenarioError, listed, nearest};
 use super::manifests::Manifests;
 use crate::cloud::{BootStages, CloudSettings};
-use crate::domain::external_metrics::ExternalMetric;
 use crate::domain::workload::ObjectName;
-use crate::domain::{
-    ControllerTime, FeatureGates, KubernetesVersion, Labels, PodSpec, SimDuration, SimTime, Symbol, TerminationHandler,
-    Versions,
-};
+use crate::domain::{KubernetesVersion, Labels, PodSpec, SimDuration, SimTime, Symbol};
 use crate::load::{Curve, Service, Uncertainty, Work};
-use crate::policy::cluster_autoscaler::Flags;
-use crate::policy::packing::PackerKind;
-
-/// A question to the simulator: a cluster, what happens to it, and the policies to try.
-#[derive(Clone, PartialEq, Debug)]
-pub struct Scenario {
-    /// Name; also the name of the output folder.
-    pub name: String,
-    /// The AWS region.
-    pub region: Symbol,
-    /// Zones in use, in order of name.
-    pub zones: Vec<Symbol>,
-    /// Calendar time at which simulated time is zero.
-    pub start: jiff::Timestamp,
-    /// How long to simulate.
-    pub duration: SimDuration,
-    /// For so long from the start figures of waiting, churn and response times do not count; less than `duration`.
-    pub warm_up: SimDuration,
-    /// The first seed.
-    pub seed: u64,
-    /// How many successive seeds a comparison uses.
-    pub replications: u32,
-    /// Load on workloads. From its start on an entry takes the place of an earlier one on the same workload.
-    pub load: Vec<LoadSpec>,
-    /// Values of scalers, metrics and resources that are stated in place of a model.
-    pub external_metrics: Vec<ExternalMetric>,
-    /// Time between two readings of metrics-server (`--metric-resolution`), at least 10 s.
-    pub metrics_resolution: SimDuration,
-    /// When loops that run from before the start come round first.
-    pub phases: Phases,
-    /// Prometheus, if there is one.
-    pub prometheus: Option<PrometheusSettings>,
-    /// Queues.
-    pub queues: Vec<QueueSpec>,
-    /// Pods of a recorded cluster.
-    pub pods: Option<Arc<PodTrace>>,
-    /// How long what no manifest tells takes, by workload.
-    pub times: BTreeMap<ObjectName, WorkloadTimes>,
-    /// Sizes of images, and how fast nodes pull them.
-    pub images: ImageSettings,
-    /// What is done by hand, in order of time.
-    pub timeline: Vec<TimedAction>,
-    /// The policies, at least one; the first is what `run` simulates.
-    pub policies: Vec<PolicyVariant>,
-    /// What is special about EC2.
-    pub ec2: Ec2Settings,
-    /// Limits that the answer is held against.
-    pub objectives: Objectives,
-    /// Where output goes.
-    pub output: OutputSettings,
-    /// What the author assumed, for the report.
-    pub assumptions: Vec<String>,
-    /// The files read, the scenario itself first.
-    pub inputs: Vec<InputFile>,
-}
-
-/// One policy: an autoscaler and the cluster as that policy configures it.
-#[derive(Clone, PartialEq, Debug)]
-pub struct PolicyVariant {
-    /// Name; also the name of its folder in a comparison.
-    pub name: String,
-    /// What adds and removes nodes.
-    pub autoscaler: Autoscaler,
-    /// Releases reproduced.
-    pub versions: Versions,
-    /// Whether Karpenter has an interruption queue to read notices from.
-    pub interruption_queue: bool,
-    /// Karpenter's feature gates.
-    pub feature_gates: FeatureGates,
-    /// AWS Node Termination Handler, if it is installed.
-    pub termination_handler: Option<TerminationHandler>,
-    /// How long controllers take.
-    pub controller_time: ControllerTime,
-    /// Who packs Karpenter's pods.
-    pub packer: PackerKind,
-    /// The flags of the Cluster Autoscaler, if that is the autoscaler.
-    pub flags: Option<Arc<Flags>>,
-    /// The objects that exist from the start: the scenario's, those of the policy laid over them, priorities resolved.
-    pub manifests: Arc<Manifests>,
-}
 
 /// What adds and removes nodes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -125,18 +43,6 @@ pub struct LoadSpec {
     /// What one request costs. The CPU limit is that of the workload's pods, the sum over its containers where all have
     /// one.
     pub service: Service,
-}
-
-/// When the loops of controllers that run from before the start come round first, counted from the start; `None` where it is
-/// drawn from the seed.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Phases {
-    /// metrics-server reads the nodes.
-    pub metrics_server: Option<SimDuration>,
-    /// The HorizontalPodAutoscalers that exist at the start are looked at.
-    pub replica_autoscalers: Option<SimDuration>,
-    /// KEDA polls the ScaledObjects and ScaledJobs that exist at the start.
-    pub keda: Option<SimDuration>,
 }
 
 /// How closely requests are simulated.
@@ -221,22 +127,6 @@ pub struct Ec2Settings {
     pub cloud: Arc<CloudSettings>,
 }
 
-/// Where output goes.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct OutputSettings {
-    /// The directory; `None` for `reports/<name>`.
-    pub directory: Option<String>,
-    /// Time between samples of `metrics.om`; `None` to leave it out.
-    pub open_metrics: Option<SimDuration>,
-}
-
-impl OutputSettings {
-    /// Time between samples of `metrics.om` unless given: the default of Prometheus for scrapes.
-    pub const STEP: SimDuration = SimDuration::from_secs(60);
-    /// The least and the most time between samples. Prometheus forgets a series five minutes after its last sample.
-    pub const STEPS: (SimDuration, SimDuration) = (SimDuration::from_secs(1), SimDuration::from_secs(240));
-}
-
 /// A file that was read.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct InputFile {
@@ -261,21 +151,6 @@ impl Scenario {
             ScenarioError::new(format!("the scenario has no policy `{wanted}`")).help(help)
         })
     }
-}
-
-/// Prometheus and the metrics adapter in front of it.
-#[derive(Clone, PartialEq, Debug, Default)]
-pub struct PrometheusSettings {
-    /// Time between two scrapes of a target that no monitor selects; `None` for Prometheus's own default of a minute.
-    pub scrape_interval: Option<SimDuration>,
-    /// The series that there are.
-    pub series: Vec<SeriesSpec>,
-    /// What the adapter serves to HorizontalPodAutoscalers.
-    pub adapter: Vec<AdapterRule>,
-    /// How often the adapter looks which series exist, 10 minutes unless given.
-    pub relist_interval: SimDuration,
-    /// When Prometheus neither scrapes nor answers.
-    pub outages: Vec<Outage>,
 }
 
 /// Series of one name that tell of one workload.
@@ -372,24 +247,8 @@ pub enum QueueKind {
     Redis,
 }
 
-/// How long what no manifest tells takes for the pods of one workload.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub struct WorkloadTimes {
-    /// From the start of a pod's containers to their end, for pods of Jobs and CronJobs, and of ScaledJobs that no queue names;
-    /// `None` for [a minute](Self::RUN_TIME), which is assumed.
-    pub run_time: Option<SimDuration>,
-    /// The share of such pods that fail, from 0 to 1; 0 unless given.
-    pub failures: f64,
-    /// From the start of an init container to its end; 0 unless given (assumed).
-    pub init_time: SimDuration,
-    /// From the start of the containers until the application answers its probes; 0 unless given (assumed).
-    pub start_time: SimDuration,
-    /// From the signal to stop until the containers have stopped, if the grace period allows it; 1 s unless given (assumed).
-    pub shutdown_time: SimDuration,
-}
-
 impl WorkloadTimes {
-    /// How long a pod with an end runs unless the scenario says it.
+    /// How long a pod with an end runs unless the scenario says it: assumed, as the other times are.
     pub const RUN_TIME: SimDuration = SimDuration::from_secs(60);
 
     /// How long a pod runs that ends by itself.
@@ -398,41 +257,10 @@ impl WorkloadTimes {
     }
 }
 
-impl Default for WorkloadTimes {
-    fn default() -> Self {
-        Self {
-            run_time: None,
-            failures: 0.0,
-            init_time: SimDuration::ZERO,
-            start_time: SimDuration::ZERO,
-            shutdown_time: SimDuration::from_secs(1),
-        }
-    }
-}
-
-/// Images, and how fast a node pulls them. The defaults are assumed.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct ImageSettings {
-    /// Compressed bytes of an image that `sizes` does not name; 100 MB unless given.
-    pub size: i64,
-    /// Compressed bytes of images, named as manifests name them.
-    pub sizes: BTreeMap<Symbol, i64>,
-    /// Bytes per second that a node fetches; 80 MB unless given.
-    pub pull_rate: i64,
-    /// Bytes per second that it unpacks; 180 MB unless given.
-    pub unpack_rate: i64,
-}
-
 impl ImageSettings {
     /// Compressed bytes of an image.
     pub fn size_of(&self, image: Symbol) -> i64 {
         self.sizes.get(&image).copied().unwrap_or(self.size)
-    }
-}
-
-impl Default for ImageSettings {
-    fn default() -> Self {
-        Self { size: 100_000_000, sizes: BTreeMap::new(), pull_rate: 80_000_000, unpack_rate: 180_000_000 }
     }
 }
 

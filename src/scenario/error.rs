@@ -1,240 +1,125 @@
-//! One error and one warning type: what is wrong, where (with the line shown), why, and a way out.
-//!
-//! Both own a copy of the one line they point at, clipped, so that they outlive the file's text and stay small however
-//! large the file is.
+//! How a problem of the input is shown: its line with the place marked, the reason beside it, the way out below.
 
 use std::fmt;
 
 use miette::{
     Diagnostic, LabeledSpan, MietteError, MietteSpanContents, Severity, SourceCode, SourceSpan, SpanContents,
 };
+pub use nodecast_decisions::text::error::{InputError as ScenarioError, Place, Warning, listed, nearest};
 
-/// A problem and its place.
+/// A problem that miette can draw.
 #[derive(Clone, PartialEq, Eq, Debug)]
-struct Problem {
+pub struct Shown {
     message: String,
-    label: Option<String>,
-    help: Option<String>,
-    place: Option<Place>,
+    reason: Option<String>,
+    way_out: Option<String>,
+    line: Option<Line>,
+    severity: Severity,
 }
 
-/// A place in a file with the text of its line.
+/// The place of a problem with its line.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Place {
-    /// The file, as the user named it.
-    pub file: String,
-    /// Line, counted from 1.
-    pub line: usize,
-    /// Column in characters, counted from 1.
-    pub column: usize,
-    /// The line, or the part of a very long line around the place.
-    text: String,
-    /// Where the marked part begins and how long it is, in bytes of `text`.
-    marked: (usize, usize),
+struct Line(Place);
+
+impl From<&ScenarioError> for Shown {
+    fn from(error: &ScenarioError) -> Self {
+        let place = error.place().cloned();
+        Self::of(error.message(), error.reason(), error.way_out(), place, Severity::Error)
+    }
 }
 
-/// Longest part of a line that is shown, in characters.
-const SHOWN: usize = 160;
+impl From<&Warning> for Shown {
+    fn from(warning: &Warning) -> Self {
+        let place = warning.place().cloned();
+        Self::of(warning.message(), warning.reason(), warning.way_out(), place, Severity::Warning)
+    }
+}
 
-impl Place {
-    /// The place of `length` bytes at `offset` in `text`, which is the content of `file`. Offsets inside a character
-    /// count as its start.
-    pub(super) fn new(file: &str, text: &str, offset: usize, length: usize) -> Self {
-        let offset = floor_boundary(text, offset);
-        let line_start = text[..offset].rfind('\n').map_or(0, |newline| newline + 1);
-        let line_end = text[offset..].find('\n').map_or(text.len(), |newline| offset + newline);
-        let line = text.as_bytes()[..line_start].iter().filter(|&&byte| byte == b'\n').count() + 1;
-        let column = text[line_start..offset].chars().count() + 1;
-        let mut start = line_start;
-        if column > SHOWN / 2 {
-            let clipped = column - SHOWN / 2;
-            start = text[line_start..].char_indices().nth(clipped).map_or(start, |(at, _)| line_start + at);
+impl Shown {
+    fn of(
+        message: &str,
+        reason: Option<&str>,
+        way_out: Option<&str>,
+        place: Option<Place>,
+        severity: Severity,
+    ) -> Self {
+        Self {
+            message: message.to_owned(),
+            reason: reason.map(str::to_owned),
+            way_out: way_out.map(str::to_owned),
+            line: place.map(Line),
+            severity,
         }
-        let shown: String = text[start..line_end].trim_end_matches('\r').chars().take(SHOWN).collect();
-        let marked_start = (offset - start).min(shown.len());
-        let marked_length = length.min(shown.len() - marked_start);
-        // Control characters would garble a terminal; the replacement has to keep byte positions.
-        let shown = shown.chars().map(|c| if c.is_ascii_control() && c != '\t' { '?' } else { c }).collect();
-        Self { file: file.to_owned(), line, column, text: shown, marked: (marked_start, marked_length) }
     }
 }
 
-fn floor_boundary(text: &str, offset: usize) -> usize {
-    let mut at = offset.min(text.len());
-    while !text.is_char_boundary(at) {
-        at -= 1;
+/// What can be shown as text with the place of its line.
+pub trait Render {
+    /// The problem as plain text without colour: message, place with its line, way out.
+    fn render(&self) -> String;
+}
+
+impl<T> Render for T
+where
+    for<'a> Shown: From<&'a T>,
+{
+    fn render(&self) -> String {
+        let shown = Shown::from(self);
+        let mut text = String::new();
+        let handler = miette::GraphicalReportHandler::new_themed(miette::GraphicalTheme::unicode_nocolor())
+            .with_width(110)
+            .with_links(false);
+        match handler.render_report(&mut text, &shown) {
+            Ok(()) => text,
+            Err(fmt::Error) => shown.to_string(),
+        }
     }
-    at
+}
+
+impl fmt::Display for Shown {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Shown {}
+
+impl Diagnostic for Shown {
+    fn severity(&self) -> Option<Severity> {
+        Some(self.severity)
+    }
+
+    fn help<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
+        self.way_out.as_ref().map(|help| Box::new(help) as Box<dyn fmt::Display>)
+    }
+
+    fn source_code(&self) -> Option<&dyn SourceCode> {
+        self.line.as_ref().map(|line| line as &dyn SourceCode)
+    }
+
+    fn labels(&self) -> Option<Box<dyn Iterator<Item = LabeledSpan> + '_>> {
+        let (start, length) = self.line.as_ref()?.0.marked;
+        Some(Box::new(std::iter::once(LabeledSpan::new(self.reason.clone(), start, length))))
+    }
 }
 
 /// Lets miette show the line with the number that it has in the file.
-impl SourceCode for Place {
+impl SourceCode for Line {
     fn read_span<'a>(
         &'a self,
         span: &SourceSpan,
         lines_before: usize,
         _lines_after: usize,
     ) -> Result<Box<dyn SpanContents<'a> + 'a>, MietteError> {
-        if span.offset() + span.len() > self.text.len() {
+        let Self(place) = self;
+        if span.offset() + span.len() > place.text.len() {
             return Err(MietteError::OutOfBounds);
         }
         // Asked for no context, miette wants the position of the span itself, which it prints.
-        let column = if lines_before == 0 { self.column - 1 } else { 0 };
-        let whole = SourceSpan::new(0.into(), self.text.len());
-        let contents = self.text.as_bytes();
-        Ok(Box::new(MietteSpanContents::new_named(self.file.clone(), contents, whole, self.line - 1, column, 1)))
-    }
-}
-
-impl Problem {
-    fn labels(&self) -> Option<Box<dyn Iterator<Item = LabeledSpan> + '_>> {
-        let place = self.place.as_ref()?;
-        let span = LabeledSpan::new(self.label.clone(), place.marked.0, place.marked.1);
-        Some(Box::new(std::iter::once(span)))
-    }
-}
-
-macro_rules! diagnostic {
-    ($(#[$meta:meta])* $name:ident, $severity:expr) => {
-        $(#[$meta])*
-        #[derive(Clone, PartialEq, Eq, Debug)]
-        pub struct $name(Box<Problem>);
-
-        impl $name {
-            /// A problem without a place.
-            pub fn new(message: impl Into<String>) -> Self {
-                Self(Box::new(Problem { message: message.into(), label: None, help: None, place: None }))
-            }
-
-            /// The same with the place at which it arose.
-            #[must_use]
-            pub fn at(mut self, place: Option<Place>) -> Self {
-                self.0.place = place;
-                self
-            }
-
-            /// The same with the reason, which is written beside the marked text.
-            #[must_use]
-            pub fn because(mut self, label: impl Into<String>) -> Self {
-                self.0.label = Some(label.into());
-                self
-            }
-
-            /// The same with a way out.
-            #[must_use]
-            pub fn help(mut self, help: impl Into<String>) -> Self {
-                self.0.help = Some(help.into());
-                self
-            }
-
-            /// The same with something more to look at beside the way out.
-            #[must_use]
-            pub fn also(mut self, hint: &str) -> Self {
-                let help = self.0.help.take().map_or_else(String::new, |help| format!("{help}; "));
-                self.0.help = Some(help + hint);
-                self
-            }
-
-            /// The same with the circumstances before the message.
-            #[must_use]
-            pub fn within(mut self, circumstances: &str) -> Self {
-                self.0.message = format!("{circumstances}: {}", self.0.message);
-                self
-            }
-
-            /// What is wrong, in one line.
-            pub fn message(&self) -> &str {
-                &self.0.message
-            }
-
-            /// Where, if a file is at fault.
-            pub fn place(&self) -> Option<&Place> {
-                self.0.place.as_ref()
-            }
-
-            /// The problem as plain text without colour: message, place with its line, way out.
-            pub fn render(&self) -> String {
-                let mut text = String::new();
-                let handler = miette::GraphicalReportHandler::new_themed(miette::GraphicalTheme::unicode_nocolor())
-                    .with_width(110)
-                    .with_links(false);
-                match handler.render_report(&mut text, self) {
-                    Ok(()) => text,
-                    Err(fmt::Error) => self.to_string(),
-                }
-            }
-        }
-
-        impl fmt::Display for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str(&self.0.message)
-            }
-        }
-
-        impl std::error::Error for $name {}
-
-        impl Diagnostic for $name {
-            fn severity(&self) -> Option<Severity> {
-                Some($severity)
-            }
-
-            fn help<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
-                self.0.help.as_ref().map(|help| Box::new(help) as Box<dyn fmt::Display>)
-            }
-
-            fn source_code(&self) -> Option<&dyn SourceCode> {
-                self.0.place.as_ref().map(|place| place as &dyn SourceCode)
-            }
-
-            fn labels(&self) -> Option<Box<dyn Iterator<Item = LabeledSpan> + '_>> {
-                self.0.labels()
-            }
-        }
-    };
-}
-
-diagnostic!(
-    /// Why a scenario or a manifest cannot be used. There is one for each run: reading stops at the first.
-    ScenarioError,
-    Severity::Error
-);
-diagnostic!(
-    /// Something in a scenario or a manifest that is understood but left out, although it could change a result.
-    Warning,
-    Severity::Warning
-);
-
-impl ScenarioError {
-    /// What is written beside a name that means nothing of what there is.
-    pub(super) const NOTHING: &str = "refers to nothing";
-
-    /// Whether it is about such a name.
-    pub(super) fn refers_to_nothing(&self) -> bool {
-        self.0.label.as_deref() == Some(Self::NOTHING)
-    }
-}
-
-/// The candidate that `given` was probably meant to be: the nearest one within a third of its length.
-pub(crate) fn nearest<'c>(given: &str, candidates: impl IntoIterator<Item = &'c str>) -> Option<&'c str> {
-    // Nobody misspells by hundreds of characters, and the distance costs the product of both lengths.
-    if given.len() > 64 {
-        return None;
-    }
-    let lower = given.to_lowercase();
-    candidates
-        .into_iter()
-        .map(|candidate| (strsim::damerau_levenshtein(&lower, &candidate.to_lowercase()), candidate))
-        .filter(|&(distance, candidate)| distance <= given.len().max(candidate.len()).div_ceil(3))
-        .min()
-        .map(|(_, candidate)| candidate)
-}
-
-/// `names` as a list for a sentence: `a, b and c`.
-pub(super) fn listed<'c>(names: impl IntoIterator<Item = &'c str>) -> String {
-    let quoted: Vec<String> = names.into_iter().map(|name| format!("`{name}`")).collect();
-    match quoted.split_last() {
-        Some((last, rest)) if !rest.is_empty() => format!("{} and {last}", rest.join(", ")),
-        _ => quoted.concat(),
+        let column = if lines_before == 0 { place.column - 1 } else { 0 };
+        let whole = SourceSpan::new(0.into(), place.text.len());
+        let contents = place.text.as_bytes();
+        Ok(Box::new(MietteSpanContents::new_named(place.file.clone(), contents, whole, place.line - 1, column, 1)))
     }
 }
 
@@ -251,30 +136,13 @@ pub(super) fn lacks(header: &csv::StringRecord, wanted: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Place, ScenarioError, listed, nearest};
+    use super::{Place, Render, ScenarioError};
 
     #[test]
-    fn a_place_counts_lines_and_characters_from_one() {
-        let place = Place::new("a.yaml", "first\nsécond: x\n", 15, 1);
-        assert_eq!((place.line, place.column), (2, 9));
-        assert_eq!(place.text, "sécond: x");
-    }
-
-    #[test]
-    fn a_very_long_line_is_clipped_around_the_place() {
+    fn a_place_far_into_a_line_is_shown_with_its_column() {
         let text = format!("{}WRONG{}", "a".repeat(5_000), "b".repeat(5_000));
         let place = Place::new("a.yaml", &text, 5_000, 5);
-        assert_eq!(place.column, 5_001);
-        assert_eq!(&place.text[place.marked.0..place.marked.0 + place.marked.1], "WRONG");
-        assert!(place.text.len() <= 160);
         let rendered = ScenarioError::new("wrong").at(Some(place)).because("here").render();
         assert!(rendered.contains("a.yaml:1:5001"), "{rendered}");
-    }
-
-    #[test]
-    fn the_nearest_name_is_near() {
-        assert_eq!(nearest("polices", ["manifests", "policies"]), Some("policies"));
-        assert_eq!(nearest("xyz", ["manifests", "policies"]), None);
-        assert_eq!(listed(["a", "b", "c"]), "`a`, `b` and `c`");
     }
 }

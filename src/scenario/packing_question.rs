@@ -1,30 +1,19 @@
-//! A cluster at one moment, as files describe it: which pods ask for a node, what runs where, what Karpenter may launch.
-//!
-//! What must not live here: where the pods go.
+//! The question of `nodecast pack`: manifests, dumps of a cluster and tables of pods, from files.
 
 mod table;
 
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::error::{ScenarioError, Warning, nearest};
-use super::manifests::{AttachLimits, Manifests, PodObject, SchedulerVerdict, read_manifests_with};
-use super::source::{Limits, Source};
+use super::error::ScenarioError;
+use super::manifests::{Manifests, read_manifests_with};
+use super::source::{self, Limits};
 use super::tree::Variables;
 use crate::catalog::{Catalog, CatalogError, Region};
-use crate::domain::pod::{ClaimSource, OwnerKind, PodDisruptionBudget, PodPhase};
 use crate::domain::symbol::well_known;
-use crate::domain::volumes::{PersistentVolumeClaim, Storage};
-use crate::domain::words::counted;
-use crate::domain::workload::{DaemonSet, Deployment, ObjectName, StatefulSet};
-use crate::domain::{
-    KarpenterVersion, Labels, NodeClass, NodeObject, NodePool, PodSpec, SimTime, Symbol, Taint, TaintEffect,
-};
-use crate::policy::instance_types::{complete_classes, complete_pools, price_list_of};
-
-/// When pods that are in no dump are created: after all others.
-const LAST: SimTime = SimTime::from_micros(i64::MAX);
+use crate::domain::{KarpenterVersion, Symbol};
+use crate::policy::instance_types::price_list_of;
+use crate::single_pass::{PackingQuestion, Setting};
 
 /// What the files do not say.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -37,164 +26,36 @@ pub struct Circumstances {
     pub karpenter: KarpenterVersion,
 }
 
-/// A pod by name.
-#[derive(Clone, PartialEq, Debug)]
-pub struct NamedPod {
-    /// Namespace.
-    pub namespace: Symbol,
-    /// Name.
-    pub name: String,
-    /// The workload that made it, for people: `namespace/name`; its own name if it has none.
-    pub workload: String,
-    /// What it asks for. Pods of one template share it.
-    pub spec: Arc<PodSpec>,
-    /// When it was created; one that is not in a dump comes after all that are.
-    pub created: SimTime,
-    /// Whether it is being deleted.
-    pub deleting: bool,
-    /// How far it is.
-    pub phase: PodPhase,
-    /// Whether it is Ready.
-    pub ready: bool,
-    /// What kube-scheduler said of it.
-    pub verdict: SchedulerVerdict,
-    /// Where it still runs, if it is among the pods to place because its node is being deleted: positions of the node, and
-    /// of the pod among the node's.
-    pub leaves: Option<(usize, usize)>,
-}
-
-/// A node with the pods on it.
-#[derive(Clone, PartialEq, Debug)]
-pub struct NodeWithPods {
-    /// The node; a cordoned one has the taint that says so.
-    pub node: NodeObject,
-    /// Its pods that have not ended.
-    pub pods: Vec<NamedPod>,
-    /// How many volumes of each CSI driver it can attach.
-    pub volume_limits: Vec<(Symbol, u32)>,
-}
-
-/// A cluster with pods that wait for a node.
-#[derive(Clone, Debug)]
-pub struct PackingQuestion {
-    /// Karpenter's release.
-    pub karpenter: KarpenterVersion,
-    /// The region.
-    pub region: Arc<Region>,
-    /// The region whose On-Demand prices that release orders types by.
-    pub price_list: Arc<Region>,
-    /// NodePools, with what the release's webhook adds.
-    pub node_pools: Vec<NodePool>,
-    /// Their node classes.
-    pub node_classes: Vec<NodeClass>,
-    /// Namespaces with labels.
-    pub namespaces: Vec<(Symbol, Labels)>,
-    /// One pod for each DaemonSet.
-    pub daemons: Vec<Arc<PodSpec>>,
-    /// The nodes that exist.
-    pub nodes: Vec<NodeWithPods>,
-    /// Pods without a node, and those of nodes that are being deleted.
-    pub pods: Vec<NamedPod>,
-    /// PodDisruptionBudgets.
-    pub disruption_budgets: Vec<PodDisruptionBudget>,
-    /// Volumes and what is claimed of them.
-    pub storage: Storage,
-    /// What could make the real cluster answer otherwise.
-    pub warnings: Vec<Warning>,
-}
-
-impl NamedPod {
-    /// `namespace/name`.
-    pub fn full_name(&self) -> String {
-        format!("{}/{}", self.namespace, self.name)
+/// Reads manifests, dumps of a cluster and tables of pods (`.csv`). `-` is the standard input.
+///
+/// # Errors
+/// If a file cannot be read, the region or a zone is unknown, or there is no NodePool or no pod.
+pub fn load(
+    files: &[impl AsRef<Path>],
+    circumstances: &Circumstances,
+    catalog: &Catalog,
+) -> Result<PackingQuestion, ScenarioError> {
+    let mut objects = Manifests::default();
+    let mut listed = Vec::new();
+    for path in files {
+        let path = path.as_ref();
+        if path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("csv")) {
+            listed.extend(table::read(&source::load_argument(path, &Limits::default())?)?);
+        } else {
+            let newer = read_manifests_with(
+                &source::load_argument(path, &Limits::default())?,
+                &Variables::new(),
+                &Limits::default(),
+                None,
+            )?;
+            objects.apply(newer);
+        }
     }
-}
-
-impl PackingQuestion {
-    /// Reads manifests, dumps of a cluster and tables of pods (`.csv`). `-` is the standard input.
-    ///
-    /// # Errors
-    /// If a file cannot be read, the region or a zone is unknown, or there is no NodePool or no pod.
-    pub fn load(
-        files: &[impl AsRef<Path>],
-        circumstances: &Circumstances,
-        catalog: &Catalog,
-    ) -> Result<Self, ScenarioError> {
-        let mut objects = Manifests::default();
-        let mut listed = Vec::new();
-        for path in files {
-            let path = path.as_ref();
-            if path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("csv")) {
-                listed.extend(table::read(&Source::load_argument(path, &Limits::default())?)?);
-            } else {
-                let newer = read_manifests_with(
-                    &Source::load_argument(path, &Limits::default())?,
-                    &Variables::new(),
-                    &Limits::default(),
-                    None,
-                )?;
-                objects.apply(newer);
-            }
-        }
-        let region = region(circumstances, &objects, catalog)?;
-        let price_list = catalog.region(price_list_of(circumstances.karpenter, region.name).as_str());
-        let price_list = price_list.map_err(|error| ScenarioError::new(error.to_string()))?;
-        let zones = zones(circumstances, &objects, &region)?;
-        let mut warnings = std::mem::take(&mut objects.warnings);
-        let mut node_pools = std::mem::take(&mut objects.node_pools);
-        if node_pools.is_empty() {
-            return Err(ScenarioError::new("there is no NodePool in these files: Karpenter launches nothing")
-                .help("add the NodePools and EC2NodeClasses: `kubectl get nodepools,ec2nodeclasses -o yaml`"));
-        }
-        complete_pools(circumstances.karpenter, &mut node_pools);
-        warn_of_pools(&node_pools, &objects.node_classes, &mut warnings);
-        let daemons = daemons(&objects, circumstances.karpenter);
-        let (pods, nodes) = split(&mut objects, listed, &mut warnings);
-        if pods.is_empty() && nodes.iter().all(|node| node.pods.is_empty()) {
-            return Err(ScenarioError::new("there is no pod in these files").help(
-                "add Deployments or StatefulSets, a dump from `kubectl get pods -A -o yaml`, or a .csv of name,replicas,cpu,memory",
-            ));
-        }
-        Ok(Self {
-            karpenter: circumstances.karpenter,
-            price_list,
-            node_classes: complete_classes(objects.node_classes, &node_pools, &zones),
-            node_pools,
-            namespaces: objects.namespaces.into_iter().map(|namespace| (namespace.name, namespace.labels)).collect(),
-            daemons,
-            nodes,
-            pods,
-            disruption_budgets: objects.disruption_budgets,
-            storage: Storage::new(objects.volume_claims, objects.volumes, objects.storage_classes),
-            warnings,
-            region,
-        })
-    }
-
-    /// The position of the pod called `given`: by its name with or without its namespace, or by its workload, whose first
-    /// pod is meant.
-    ///
-    /// # Errors
-    /// If none is called so.
-    pub fn find(&self, given: &str) -> Result<usize, ScenarioError> {
-        let short = |text: &str| text.rsplit('/').next() == Some(given);
-        let named = self.pods.iter().position(|pod| pod.full_name() == given || pod.name == given);
-        let owned = || self.pods.iter().position(|pod| pod.workload == given || short(&pod.workload));
-        if let Some(found) = named.or_else(owned) {
-            return Ok(found);
-        }
-        let bound = |node: &&NodeWithPods| node.pods.iter().any(|pod| pod.full_name() == given || pod.name == given);
-        if let Some(node) = self.nodes.iter().find(bound) {
-            let name = &node.node.name;
-            return Err(ScenarioError::new(format!("pod `{given}` does not wait: it is on node {name}")));
-        }
-        let full: Vec<String> = self.pods.iter().flat_map(|pod| [pod.full_name(), pod.name.clone()]).collect();
-        let error = ScenarioError::new(format!("no pod called `{given}` waits for a node"));
-        Err(match nearest(given, full.iter().map(String::as_str)) {
-            Some(near) => error.help(format!("did you mean `{near}`?")),
-            None => error.help("name a pod as `namespace/name`; the answer without --explain lists them"),
-        })
-    }
+    let region = region(circumstances, &objects, catalog)?;
+    let price_list = catalog.region(price_list_of(circumstances.karpenter, region.name).as_str());
+    let price_list = price_list.map_err(|error| ScenarioError::new(error.to_string()))?;
+    let zones = zones(circumstances, &objects, &region)?;
+    PackingQuestion::new(objects, listed, Setting { karpenter: circumstances.karpenter, region, price_list, zones })
 }
 
 /// The region that is given, else that of a ClusterConfig, else that of the nodes.
@@ -226,246 +87,4 @@ fn zones(circumstances: &Circumstances, objects: &Manifests, region: &Region) ->
         return Ok(circumstances.zones.clone());
     }
     Ok(objects.cluster.as_ref().map_or_else(Vec::new, |cluster| cluster.zones.clone()))
-}
-
-fn warn_of_pools(pools: &[NodePool], classes: &[NodeClass], warnings: &mut Vec<Warning>) {
-    for pool in pools {
-        if !pool.ready {
-            let text = format!("NodePool {} is not ready or is being deleted: it launches nothing", pool.name);
-            warnings.push(Warning::new(text));
-        }
-        if !classes.iter().any(|class| class.name == pool.node_class) {
-            let (name, class) = (pool.name, pool.node_class);
-            warnings.push(Warning::new(format!(
-                "NodePool {name} names the node class {class}, which is in no file: the defaults of AL2023 stand in"
-            )));
-        }
-    }
-    for class in classes.iter().filter(|class| !class.capacity_reservations.is_empty()) {
-        let name = class.name;
-        warnings.push(Warning::new(format!(
-            "EC2NodeClass {name} selects capacity reservations; what room they have is in no file, so none is used"
-        )));
-    }
-}
-
-/// One pod for each DaemonSet. Since v1 the newest of its pods stands for it, as admission left it, with the required node
-/// affinity of the template; where there is no pod, or before v1, the template does. A DaemonSet that is in no file is
-/// known by its pods.
-///
-/// Source: Karpenter core v1.13 `pkg/controllers/state/cluster.go`, `UpdateDaemonSet`;
-/// `pkg/controllers/provisioning/provisioner.go`, `getDaemonSetPods`.
-fn daemons(objects: &Manifests, karpenter: KarpenterVersion) -> Vec<Arc<PodSpec>> {
-    let live = |set: &DaemonSet| {
-        let own = |pod: &&PodObject| {
-            pod.spec.owner == OwnerKind::DaemonSet
-                && pod.name.namespace == set.name.namespace
-                && pod.controller == Some(set.name.name)
-        };
-        let newest = objects.pods.iter().filter(own).max_by_key(|pod| pod.created)?;
-        let mut spec = unpinned(&newest.spec);
-        spec.node_affinity.required.clone_from(&set.template.node_affinity.required);
-        Some(Arc::new(spec))
-    };
-    let representative = |set: &DaemonSet| {
-        let live = if karpenter >= KarpenterVersion::V1_13 { live(set) } else { None };
-        live.unwrap_or_else(|| Arc::clone(&set.template))
-    };
-    let mut daemons: Vec<Arc<PodSpec>> = objects.daemon_sets.iter().map(representative).collect();
-    let mut seen: BTreeMap<ObjectName, ()> = objects.daemon_sets.iter().map(|set| (set.name, ())).collect();
-    for pod in objects.pods.iter().filter(|pod| pod.spec.owner == OwnerKind::DaemonSet) {
-        let set = ObjectName { namespace: pod.name.namespace, name: pod.controller.unwrap_or(pod.name.name) };
-        if seen.insert(set, ()).is_none() {
-            daemons.push(Arc::new(unpinned(&pod.spec)));
-        }
-    }
-    daemons
-}
-
-/// A daemon's specification without the term by which the DaemonSet controller pins each pod to its node.
-fn unpinned(spec: &PodSpec) -> PodSpec {
-    let mut spec = PodSpec { node_name: None, ..spec.clone() };
-    let required = &mut spec.node_affinity.required;
-    for term in required.iter_mut() {
-        term.fields.clear();
-    }
-    // A term that pinned and nothing else leaves every node open.
-    if required.iter().any(|term| term.expressions.is_empty()) {
-        required.clear();
-    }
-    spec
-}
-
-/// Pods without a node, and the nodes with theirs.
-fn split(
-    objects: &mut Manifests,
-    listed: Vec<NamedPod>,
-    warnings: &mut Vec<Warning>,
-) -> (Vec<NamedPod>, Vec<NodeWithPods>) {
-    let mut nodes: Vec<NodeWithPods> =
-        objects.nodes.drain(..).map(|node| with_limits(node, &objects.attach_limits)).collect();
-    let places: BTreeMap<Symbol, usize> =
-        nodes.iter().enumerate().map(|(place, node)| (Symbol::new(&node.node.name), place)).collect();
-    let mut deployed: Vec<NamedPod> =
-        objects.deployments.iter().flat_map(|deployment| missing_pods(deployment, &objects.pods)).collect();
-    let storage_is_known = !(objects.volume_claims.is_empty() && objects.storage_classes.is_empty());
-    for set in &objects.stateful_sets {
-        let missing = missing_ordinals(set, &objects.pods);
-        for pod in missing.iter().filter(|_| storage_is_known) {
-            make_claims(pod, &mut objects.volume_claims);
-        }
-        deployed.extend(missing);
-    }
-    let stated = objects.pods.drain(..).filter(|pod| !pod.phase.is_terminal()).map(named);
-    let (mut waiting, mut elsewhere, mut with_volumes) = (Vec::new(), 0_usize, 0_usize);
-    for mut pod in stated.chain(deployed).chain(listed) {
-        let place = pod.spec.node_name.map(|node| places.get(&node).copied());
-        if !storage_is_known && !pod.spec.volumes.is_empty() {
-            with_volumes += usize::from(place.is_none());
-            Arc::make_mut(&mut pod.spec).volumes.clear();
-        }
-        match place {
-            Some(Some(place)) => nodes[place].pods.push(pod),
-            Some(None) => elsewhere += 1,
-            // The DaemonSet controller and the kubelet find these a place themselves.
-            None if matches!(pod.spec.owner, OwnerKind::DaemonSet | OwnerKind::Node) => {}
-            None => waiting.push(pod),
-        }
-    }
-    if elsewhere > 0 {
-        warnings.push(
-            Warning::new(format!(
-                "{} on nodes that are in no file: left out",
-                counted(elsewhere as u64, "pod runs", "pods run")
-            ))
-            .help("add the nodes: `kubectl get nodes -o yaml`"),
-        );
-    }
-    if with_volumes > 0 {
-        warnings.push(
-            Warning::new(format!(
-                "persistent volumes bind no pod to a zone: {} some, and no claim is in these files",
-                counted(with_volumes as u64, "waiting pod has", "waiting pods have")
-            ))
-            .help("add them: `kubectl get pvc,pv,storageclasses,csinodes -A -o yaml`"),
-        );
-    }
-    waiting.extend(leaving(&nodes));
-    (waiting, nodes)
-}
-
-/// The pods of nodes that are being deleted, which look for another place.
-fn leaving(nodes: &[NodeWithPods]) -> Vec<NamedPod> {
-    let mut leaving = Vec::new();
-    for (place, node) in nodes.iter().enumerate().filter(|(_, node)| node.node.deleting) {
-        let pods = node.pods.iter().enumerate();
-        leaving.extend(pods.map(|(position, pod)| NamedPod { leaves: Some((place, position)), ..pod.clone() }));
-    }
-    leaving
-}
-
-fn with_limits(node: NodeObject, limits: &[AttachLimits]) -> NodeWithPods {
-    let own = limits.iter().find(|own| own.node.as_str() == node.name);
-    let volume_limits = own.map_or(Vec::new(), |own| own.drivers.clone());
-    NodeWithPods { node: completed(node), pods: Vec::new(), volume_limits }
-}
-
-/// A node under present labels, and with the taint of a cordoned one.
-fn completed(mut node: NodeObject) -> NodeObject {
-    if let Some(pool) = node.labels.get(well_known::PROVISIONER_NAME)
-        && node.labels.get(well_known::NODEPOOL).is_none()
-    {
-        node.labels.set(well_known::NODEPOOL, pool);
-    }
-    let cordon =
-        Taint { key: well_known::TAINT_UNSCHEDULABLE, value: well_known::EMPTY, effect: TaintEffect::NoSchedule };
-    if node.unschedulable && !node.taints.iter().any(|taint| taint.key == cordon.key) {
-        node.taints.push(cordon);
-    }
-    node
-}
-
-fn named(pod: PodObject) -> NamedPod {
-    let (namespace, name) = (pod.name.namespace, pod.name.name.as_str().to_owned());
-    let workload = match (pod.spec.owner, pod.controller) {
-        (OwnerKind::ReplicaSet, Some(set)) => {
-            let deployment = set.as_str().rsplit_once('-').map_or(set.as_str(), |(deployment, _)| deployment);
-            format!("{namespace}/{deployment}")
-        }
-        (_, Some(controller)) => format!("{namespace}/{controller}"),
-        (_, None) => format!("{namespace}/{name}"),
-    };
-    NamedPod {
-        namespace,
-        name,
-        workload,
-        spec: Arc::new(pod.spec),
-        created: pod.created.unwrap_or(LAST),
-        deleting: pod.deleting,
-        phase: pod.phase,
-        ready: pod.ready,
-        verdict: pod.verdict,
-        leaves: None,
-    }
-}
-
-/// The replicas of a Deployment that are not among `pods`.
-fn missing_pods(deployment: &Deployment, pods: &[PodObject]) -> Vec<NamedPod> {
-    let ObjectName { namespace, name } = deployment.name;
-    let own = |pod: &&PodObject| {
-        pod.name.namespace == namespace
-            && pod.spec.owner == OwnerKind::ReplicaSet
-            && !pod.phase.is_terminal()
-            && deployment.selector.matches(&pod.spec.labels)
-    };
-    let exist = u32::try_from(pods.iter().filter(own).count()).unwrap_or(u32::MAX);
-    let wanted = deployment.replicas.unwrap_or(1);
-    replicas(namespace, name.as_str(), wanted.saturating_sub(exist), &deployment.template)
-}
-
-/// The pods of a StatefulSet that are not among `pods`.
-fn missing_ordinals(set: &StatefulSet, pods: &[PodObject]) -> Vec<NamedPod> {
-    let ObjectName { namespace, name } = set.name;
-    let exists = |pod: &PodObject, own: &str| {
-        pod.name.namespace == namespace && pod.name.name.as_str() == own && !pod.phase.is_terminal()
-    };
-    let ordinals = (0..set.replicas.unwrap_or(1)).map(|place| set.first_ordinal.saturating_add(place));
-    ordinals
-        .map(|ordinal| format!("{name}-{ordinal}"))
-        .filter(|own| !pods.iter().any(|pod| exists(pod, own)))
-        .map(|own| waiting_pod(namespace, format!("{namespace}/{name}"), own, &set.template))
-        .collect()
-}
-
-/// The claims that a StatefulSet has made for a pod before anybody looks for its place.
-fn make_claims(pod: &NamedPod, claims: &mut Vec<PersistentVolumeClaim>) {
-    let templates = pod.spec.volumes.iter().filter(|volume| matches!(volume.source, ClaimSource::Template(_)));
-    for made in templates.filter_map(|volume| PersistentVolumeClaim::made_for(volume, pod.namespace, &pod.name)) {
-        if !claims.iter().any(|claim| claim.namespace == made.namespace && claim.name == made.name) {
-            claims.push(made);
-        }
-    }
-}
-
-/// So many pods of one specification, numbered from 1.
-fn replicas(namespace: Symbol, name: &str, count: u32, spec: &Arc<PodSpec>) -> Vec<NamedPod> {
-    let workload = format!("{namespace}/{name}");
-    let numbers = 1..=count;
-    numbers.map(|number| waiting_pod(namespace, workload.clone(), format!("{name}-{number}"), spec)).collect()
-}
-
-/// A pod that nothing has looked at yet.
-fn waiting_pod(namespace: Symbol, workload: String, name: String, spec: &Arc<PodSpec>) -> NamedPod {
-    NamedPod {
-        namespace,
-        name,
-        workload,
-        spec: Arc::clone(spec),
-        created: LAST,
-        deleting: false,
-        phase: PodPhase::Pending,
-        ready: false,
-        verdict: SchedulerVerdict::NotAsked,
-        leaves: None,
-    }
 }

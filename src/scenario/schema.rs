@@ -17,68 +17,298 @@ macro_rules! given_or {
     };
 }
 
-/// Whether a key has to be there, and what holds if it is not.
-macro_rules! presence {
-    (required) => {
-        $crate::scenario::schema::Presence::Required
+/// The type of a field: what its kind reads, or perhaps nothing.
+macro_rules! field_type {
+    ($kind:ty $(, $(or $words:literal,)? default $default:expr)?) => {
+        <$kind as $crate::scenario::schema::kind::Kind>::Value
     };
-    (default $value:literal) => {
-        $crate::scenario::schema::Presence::Default($value)
-    };
-    (otherwise $what:literal) => {
-        $crate::scenario::schema::Presence::Otherwise($what)
+    ($kind:ty, $($optional:tt)*) => {
+        Option<<$kind as $crate::scenario::schema::kind::Kind>::Value>
     };
 }
 
-/// A section: `NAME: "what messages call it", "its heading"; "about it"; "an example"; { "key" presence: value, "meaning"; }`.
+/// `$given` if there is one, else `$otherwise`, as types.
+macro_rules! value_type {
+    (; $otherwise:ty) => {
+        $otherwise
+    };
+    ($given:ty; $otherwise:ty) => {
+        $given
+    };
+}
+
+/// What a field is where its key is not stated; an error of the compiler if the key has to be there.
+macro_rules! field_default {
+    ($kind:ty, $(or $words:literal,)? default $default:expr) => {
+        $default
+    };
+    ($kind:ty, $($optional:tt)+) => {
+        None
+    };
+}
+
+/// The value of a field, read from `$fields`.
+macro_rules! field_value {
+    ($reading:ident, $fields:ident, $key:expr, $kind:ty) => {
+        <$kind as $crate::scenario::schema::kind::Kind>::read(
+            $reading,
+            $fields.required(&$reading.reader, $key)?,
+            $key,
+        )?
+    };
+    ($reading:ident, $fields:ident, $key:expr, $kind:ty, $(or $words:literal,)? default $default:expr) => {
+        match $fields.get($key) {
+            Some(node) => <$kind as $crate::scenario::schema::kind::Kind>::read($reading, node, $key)?,
+            None => $default,
+        }
+    };
+    ($reading:ident, $fields:ident, $key:expr, $kind:ty, $($optional:tt)+) => {
+        match $fields.get($key) {
+            Some(node) => Some(<$kind as $crate::scenario::schema::kind::Kind>::read($reading, node, $key)?),
+            None => None,
+        }
+    };
+}
+
+/// Whether a key has to be there, and what holds if it is not.
+macro_rules! presence {
+    ($kind:ty) => {
+        $crate::scenario::schema::Presence::Required
+    };
+    ($kind:ty, or $words:literal $(, default $default:expr)?) => {
+        $crate::scenario::schema::Presence::Otherwise($words)
+    };
+    ($kind:ty, $shown:ident $default:expr) => {
+        $crate::scenario::schema::Presence::Default(|| <$kind as $crate::scenario::schema::kind::Show>::show(&$default))
+    };
+}
+
+/// A section of the scenario file, described once: a table for messages, schema and reference, and a struct with its reader.
+///
+/// It has what it is for (the doc comment, Markdown), the table's name, what messages call it, its heading, an example where no
+/// section that holds it shows one, and keys. A key has its meaning (the doc comment), its name (`"for" as length` where a field
+/// cannot be called so), what a text or number is (`["bytes"]`), its [`Kind`](kind::Kind), and what holds without it:
+///
+/// - `key: K;` has to be there;
+/// - `key: K = value;` has a default, which the reference prints as the kind writes it;
+/// - `key: K, or "words";` is `None` without it; `key: K = value, or "words";` is this value, for which words say more;
+/// - `key: K, over value;` is `None` without it too, for what is laid over something else, in the end over this value.
+///
+/// `struct S { keys }` makes a struct with a reader, `default struct` one with `Default` too, and `impl T { keys }` a reader for a
+/// struct of another room, whose other fields are as in `rest`. `becomes T, function;` checks the struct or makes something else
+/// of it once it is read. Of a section that is read by hand all keys are `aside` (below).
+///
+/// Keys may be in groups, `struct S: { keys } aside { keys } one field: T, error { keys } { keys }`: those `aside` are read by
+/// hand, and of those after `one` exactly one is given, each of which makes a `T`; `error` says what is wrong if it is not so.
+/// `also { fields }` at the end are fields that no key states and that are filled in later.
 macro_rules! section {
-    (
-        $name:ident: $called:literal, $title:literal;
-        $about:expr;
-        $example:expr;
-        $(one_of: $one_of:expr;)?
-        $(unsupported: $unsupported:expr;)?
-        $(without_effect: $without_effect:expr;)?
-        $(strict: $strict:literal;)?
-        { $($key:literal $presence:ident $(($without:literal))?: $value:expr, $meaning:expr;)* }
-    ) => {
+    ($(#[doc = $about:literal])* $name:ident: $called:literal, $title:literal; $(example $example:literal;)?
+     $(without_effect $without_effect:expr;)? $(one_of [$($choice:literal),* $(,)?];)?
+     $(becomes $value:ty, $convert:expr;)? struct $target:ident $($groups:tt)+) => {
+        section_of! {
+            [[$($about)*] $name: $called, $title, [$($example)?] [$($without_effect)?] [$($($choice)*)?]
+             [$($value, $convert)?] [struct Debug] [] $target]
+            $($groups)+
+        }
+    };
+    ($(#[doc = $about:literal])* $name:ident: $called:literal, $title:literal; $(example $example:literal;)?
+     $(becomes $value:ty, $convert:expr;)? $(#[derive($($derive:ident),+)])? pub struct $target:ident $($groups:tt)+) => {
+        section_of! {
+            [[$($about)*] $name: $called, $title, [$($example)?] [] [] [$($value, $convert)?]
+             [pub Clone PartialEq Debug $($($derive)+)?] [] $target]
+            $($groups)+
+        }
+    };
+    ($(#[doc = $about:literal])* $name:ident: $called:literal, $title:literal; $(example $example:literal;)?
+     $(#[derive($($derive:ident),+)])? pub default struct $target:ident $($groups:tt)+) => {
+        section_of! {
+            [[$($about)*] $name: $called, $title, [$($example)?] [] [] []
+             [pub Clone PartialEq Debug $($($derive)+)?] [] $target]
+            $($groups)+
+        }
+        section_default! { $target $($groups)+ }
+    };
+    ($(#[doc = $about:literal])* $name:ident: $called:literal, $title:literal; $(example $example:literal;)?
+     $(becomes $value:ty, $convert:expr;)? $(rest $rest:expr;)? impl $target:ident $($groups:tt)+) => {
+        section_of! {
+            [[$($about)*] $name: $called, $title, [$($example)?] [] [] [$($value, $convert)?]
+             [impl] [$($rest)?] $target]
+            $($groups)+
+        }
+    };
+}
+
+/// The table of a section.
+macro_rules! section_table {
+    ([$($about:literal)*] $name:ident: $called:literal, $title:literal, [$($example:literal)?] [$($without_effect:expr)?]
+     [$($choice:expr,)*] [$([$key:expr, [$($meaning:literal)+] [$($label:literal)?] $kind:ty; $presence:expr])*]) => {
         #[doc = concat!("The section ", $title, ".")]
         pub static $name: $crate::scenario::schema::Section = $crate::scenario::schema::Section {
             shape: $crate::scenario::reader::Shape {
                 name: $called,
                 keys: &[$($key),*],
                 without_effect: given_or!($($without_effect)?; &[]),
-                unsupported: given_or!($($unsupported)?; &[]),
-                strict: given_or!($($strict)?; true),
+                unsupported: &[],
+                strict: given_or!($($without_effect.is_empty())?; true),
             },
             title: $title,
-            about: $about,
-            example: $example,
-            one_of: given_or!($($one_of)?; &[]),
+            about: concat!($($about),*),
+            example: given_or!($($example)?; ""),
+            one_of: &[$($choice),*],
             keys: &[$($crate::scenario::schema::Key {
                 name: $key,
-                presence: presence!($presence $($without)?),
-                value: $value,
-                meaning: $meaning,
+                presence: $presence,
+                form: <$kind as $crate::scenario::schema::kind::Kind>::form,
+                label: given_or!($($label)?; ""),
+                meaning: concat!($($meaning),+),
             }),*],
         };
     };
 }
 
-pub mod billing;
-pub mod cluster;
-pub mod ec2;
-pub mod faults;
+/// The struct of a section: of the rooms that read scenarios, or of everybody's; none for a section of another room's struct.
+macro_rules! section_struct {
+    (struct [$($derive:ident)*] $(#[$about:meta])* $target:ident { $($(#[$meaning:meta])* $field:ident: $type:ty,)* }) => {
+        $(#[$about])*
+        #[derive($($derive),*)]
+        pub struct $target {
+            $($(#[$meaning])* pub(in crate::scenario) $field: $type,)*
+        }
+    };
+    (pub [$($derive:ident)*] $(#[$about:meta])* $target:ident { $($(#[$meaning:meta])* $field:ident: $type:ty,)* }) => {
+        $(#[$about])*
+        #[derive($($derive),*)]
+        pub struct $target {
+            $($(#[$meaning])* pub $field: $type,)*
+        }
+    };
+    (impl $($nothing:tt)*) => {};
+}
+
+/// What a section is under which nothing is stated: what its keys are by default.
+macro_rules! section_default {
+    ($target:ident { $($keys:tt)* }) => {
+        section_default! { $target: { $($keys)* } }
+    };
+    ($target:ident: $({
+        $($(#[doc = $meaning:literal])+ $($key:literal as)? $field:ident $([$label:literal])?: $kind:ty
+          $(= $default:expr)? $(, or $words:literal)? $(, over $over:expr)?;)*
+    } $(aside { $($aside:tt)* })?)+) => {
+        impl Default for $target {
+            fn default() -> Self {
+                Self {
+                    $($($field: field_default!($kind $(, or $words)? $(, over $over)? $(, default $default)?),)*)+
+                }
+            }
+        }
+    };
+}
+
+/// The table, the struct and the reader of a section.
+macro_rules! section_of {
+    ([$($header:tt)*] { $($keys:tt)* }) => {
+        section_of! { [$($header)*]: { $($keys)* } }
+    };
+    ([[$($about:literal)*] $name:ident: $called:literal, $title:literal, [$($example:literal)?] [$($without_effect:expr)?]
+      [$($stated:literal)*] [$($value:ty, $convert:expr)?] [$how:ident $($derive:ident)*] [$($rest:expr)?] $target:ident]:
+     $({
+        $($(#[doc = $meaning:literal])+ $($key:literal as)? $field:ident $([$label:literal])?: $kind:ty
+          $(= $default:expr)? $(, or $words:literal)? $(, over $over:expr)?;)*
+     }
+     $(aside {
+        $($(#[doc = $aside_meaning:literal])+ $($aside_key:literal as)? $aside_field:ident $([$aside_label:literal])?:
+          $aside_kind:ty
+          $(= $aside_default:expr)? $(, or $aside_words:literal)? $(, over $aside_over:expr)?;)*
+     })?
+     $(one $choice:ident: $choice_type:ty, $choice_error:path {
+        $($(#[doc = $choice_meaning:literal])+ $choice_key:ident $([$choice_label:literal])?: $choice_kind:ty;)*
+     })?)+
+     $(also { $($(#[doc = $also_meaning:literal])+ pub $also:ident: $also_type:ty,)* })?) => {
+        section_table! {
+            [$($about)*] $name: $called, $title, [$($example)?] [$($without_effect)?]
+            [$($stated,)* $($($(stringify!($choice_key),)*)?)+]
+            [$(
+                $([given_or!($($key)?; stringify!($field)), [$($meaning)+] [$($label)?] $kind;
+                   presence!($kind $(, or $words)? $(, over $over)? $(, default $default)?)])*
+                $($([given_or!($($aside_key)?; stringify!($aside_field)), [$($aside_meaning)+] [$($aside_label)?] $aside_kind;
+                   presence!($aside_kind $(, or $aside_words)? $(, over $aside_over)? $(, default $aside_default)?)])*)?
+                $($([stringify!($choice_key), [$($choice_meaning)+] [$($choice_label)?] $choice_kind;
+                   $crate::scenario::schema::Presence::Otherwise("-")])*)?
+            )+]
+        }
+
+        section_struct! {
+            $how [$($derive)*]
+            #[doc = concat!("What stands under ", $title, ".")]
+            $(#[doc = $about])*
+            $target {
+                $(
+                    $($(#[doc = $meaning])+ $field: field_type!($kind $(, or $words)? $(, over $over)? $(, default $default)?),)*
+                    $(#[doc = "What the one key makes of it that is given."] $choice: $choice_type,)?
+                )+
+                $($($(#[doc = $also_meaning])+ $also: $also_type,)*)?
+            }
+        }
+
+        impl $crate::scenario::schema::kind::Kind for $target {
+            type Value = value_type!($($value)?; Self);
+
+            fn form() -> $crate::scenario::schema::Form {
+                $crate::scenario::schema::Form::Map(&$name)
+            }
+
+            fn read<'s>(
+                reading: &mut $crate::scenario::file::Reading<'_, 's>,
+                node: &$crate::scenario::tree::Node<'s>,
+                _: &str,
+            ) -> Result<Self::Value, $crate::scenario::ScenarioError> {
+                let fields = reading.reader.fields(node, &$name.shape)?;
+                // Of a section that is read by hand only the names of keys are checked here.
+                let _ = fields;
+                let stated = Self {
+                    $(
+                        $($field: field_value!(reading, fields, given_or!($($key)?; stringify!($field)), $kind
+                            $(, or $words)? $(, over $over)? $(, default $default)?),)*
+                        $($choice: {
+                            let given = $name.given(fields);
+                            let [(key, node)] = given.as_slice() else {
+                                return Err($choice_error(reading, &$name, fields, given.len()));
+                            };
+                            match *key {
+                                $(key if key == stringify!($choice_key) => {
+                                    <$choice_kind as $crate::scenario::schema::kind::Kind>::read(reading, node, key)?
+                                })*
+                                _ => return Err($choice_error(reading, &$name, fields, given.len())),
+                            }
+                        },)?
+                    )+
+                    $($($also: Default::default(),)*)?
+                    $(..$rest)?
+                };
+                $(let stated = ($convert)(reading, fields, stated)?;)?
+                Ok(stated)
+            }
+        }
+    };
+}
+
+pub(in crate::scenario) mod billing;
+pub(in crate::scenario) mod cluster;
+pub(in crate::scenario) mod ec2;
+pub(in crate::scenario) mod faults;
 pub mod json_schema;
-pub mod load;
-pub mod metrics;
-pub mod policies;
-pub mod rates;
+pub(in crate::scenario) mod kind;
+pub(in crate::scenario) mod load;
+pub(in crate::scenario) mod metrics;
+pub(in crate::scenario) mod names;
+pub(in crate::scenario) mod policies;
+pub(in crate::scenario) mod rates;
 pub mod reference;
-pub mod timeline;
+pub(in crate::scenario) mod timeline;
 pub mod whole;
 
-use super::reader::Shape;
+use super::reader::{Fields, Shape};
+use super::tree::Node;
 use crate::domain::versions::{ClusterAutoscalerVersion, KarpenterVersion, KubernetesVersion};
 
 /// A map with fixed keys.
@@ -88,8 +318,7 @@ pub struct Section {
     pub shape: Shape,
     /// Its heading in the reference.
     pub title: &'static str,
-    /// What it is for, in Markdown; may be empty.
-    pub about: &'static str,
+    about: &'static str,
     /// Keys of a scenario that use it, as YAML; empty where the section that holds it shows it.
     pub example: &'static str,
     /// Keys of which exactly one is given; empty if there is no such choice.
@@ -103,6 +332,16 @@ impl Section {
     pub fn key(&self, name: &str) -> Option<&'static Key> {
         self.keys.iter().find(|key| key.name == name)
     }
+
+    /// What it is for, in Markdown; may be empty.
+    pub fn about(&self) -> &'static str {
+        self.about.trim_start()
+    }
+
+    /// The keys of `one_of` that are given.
+    pub(in crate::scenario) fn given<'n, 's>(&self, fields: Fields<'n, 's>) -> Vec<(&'static str, &'n Node<'s>)> {
+        self.one_of.iter().filter_map(|&key| Some((key, fields.get(key)?))).collect()
+    }
 }
 
 /// A key of a section.
@@ -112,26 +351,37 @@ pub struct Key {
     pub name: &'static str,
     /// Whether it has to be there.
     pub presence: Presence,
+    form: fn() -> Form,
+    label: &'static str,
+    meaning: &'static str,
+}
+
+impl Key {
     /// What stands under it.
-    pub value: Value,
+    pub fn form(&self) -> Form {
+        (self.form)().called(self.label)
+    }
+
     /// What it means, in Markdown.
-    pub meaning: &'static str,
+    pub fn meaning(&self) -> &'static str {
+        self.meaning.trim_start()
+    }
 }
 
 /// Whether a key has to be there.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub enum Presence {
     /// It has.
     Required,
     /// Leaving it out is the same as stating this (YAML).
-    Default(&'static str),
+    Default(fn() -> String),
     /// What holds without it, in words.
     Otherwise(&'static str),
 }
 
-/// What stands under a key.
-#[derive(Debug)]
-pub enum Value {
+/// How a value is written.
+#[derive(Clone, Debug)]
+pub enum Form {
     /// Text; what it names.
     Text(&'static str),
     /// A name that a folder may have.
@@ -161,21 +411,34 @@ pub enum Value {
     /// A calendar time.
     Instant,
     /// One of these words.
-    Words(&'static [&'static str]),
+    Words(Vec<&'static str>),
     /// A release that is reproduced.
     Release(Program),
     /// Text, a number or a truth value.
     Scalar,
     /// A list.
-    List(&'static Value),
+    List(Box<Self>),
     /// A list of values, or one of them alone.
-    OneOrMore(&'static Value),
+    OneOrMore(Box<Self>),
     /// A section.
     Map(&'static Section),
     /// A map with keys of the user's own: what they are, and what stands under them.
-    Free(&'static str, &'static Value),
+    Free(&'static str, Box<Self>),
     /// One or the other.
-    Either(&'static Value, &'static Value),
+    Either(Box<Self>, Box<Self>),
+}
+
+impl Form {
+    /// The same, with what a text, a number or a key of the user's own is where its kind does not say it.
+    fn called(self, label: &'static str) -> Self {
+        match self {
+            Self::Text("") => Self::Text(label),
+            Self::Amount(_) if !label.is_empty() => Self::Amount(label),
+            Self::Free("", inner) => Self::Free(label, inner),
+            Self::List(inner) => Self::List(Box::new(inner.called(label))),
+            form => form,
+        }
+    }
 }
 
 /// A program whose releases are reproduced.
@@ -199,7 +462,7 @@ impl Program {
     pub fn releases(self) -> Vec<String> {
         let minors = |oldest: u8| (oldest..=KubernetesVersion::NEWEST).map(|minor| format!("1.{minor}")).collect();
         match self {
-            Self::Karpenter => KarpenterVersion::ALL.map(|version| version.to_string()).to_vec(),
+            Self::Karpenter => KarpenterVersion::ALL.iter().map(ToString::to_string).collect(),
             Self::Kubernetes => minors(KubernetesVersion::OLDEST),
             Self::ClusterAutoscaler => minors(ClusterAutoscalerVersion::OLDEST),
             Self::Keda => vec![KEDA.to_owned()],

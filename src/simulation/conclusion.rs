@@ -17,6 +17,7 @@ use crate::domain::hpa::HorizontalPodAutoscaler;
 use crate::domain::workload::ObjectName;
 use crate::domain::{Quantity, SimDuration, SimTime, WorkloadId, well_known};
 use crate::load::{RequestModel, WorkQueue};
+use crate::policy::release::Behaviour;
 use crate::scenario::definition::QueueKind;
 use crate::scenario::{PolicyVariant, Scenario};
 use crate::world::record::{ControllerLoop, ControllerLoops};
@@ -29,7 +30,7 @@ pub(super) fn conclude(
     mut warnings: Vec<String>,
     event_hash: u64,
 ) -> Outcome {
-    let end = SimTime::ZERO + context.setup.duration;
+    let end = SimTime::ZERO + context.setup.scenario.duration;
     let models = context.request_models(end);
     let completed = models.iter().map(|(_, model)| model.completed()).sum();
     let requests = request_summaries(models);
@@ -43,7 +44,7 @@ pub(super) fn conclude(
     let limits = context.client_limits();
     let mut record = context.world.into_record(end);
     record.controllers.limits = limits;
-    warnings.extend(busy_controllers(&record.controllers, context.setup.duration));
+    warnings.extend(busy_controllers(&record.controllers, context.setup.scenario.duration));
     let instants: Vec<SimTime> = record.samples.iter().map(|sample| sample.at).collect();
     for (sample, spent) in record.samples.iter_mut().zip(billing::over_time(&bill, &instants, end)) {
         (sample.cost_rate, sample.cost) = (spent.rate, spent.amount);
@@ -94,7 +95,7 @@ fn busy_controllers(loops: &ControllerLoops, duration: SimDuration) -> Vec<Strin
 /// What moved over the network, with so many requests answered in the whole run.
 fn traffic(context: &Context<'_>, completed: f64) -> Traffic {
     Traffic {
-        zones: context.setup.zones.clone(),
+        zones: context.setup.scenario.zones.clone(),
         pulled: context.bytes_pulled(),
         requests: libm::round(completed.max(0.0)) as u64,
     }
@@ -108,19 +109,19 @@ fn about(context: &Context<'_>, scenario: &Scenario, policy: &PolicyVariant) -> 
         policy: policy.name.clone(),
         autoscaler: setup.autoscaler_name(),
         region: setup.region.name.to_string(),
-        zones: setup.zones.clone(),
+        zones: setup.scenario.zones.clone(),
         start: scenario.start.to_string(),
-        duration: setup.duration,
+        duration: setup.scenario.duration,
         warm_up: scenario.warm_up,
         seed: setup.seed,
-        versions: setup.versions,
+        versions: setup.policy.versions,
         inputs: scenario
             .inputs
             .iter()
             .map(|input| InputHash { path: input.path.clone(), sha256: input.sha256.clone() })
             .collect(),
         price_date: price_date(context),
-        assumptions: scenario.assumptions.iter().cloned().chain(setup.cloud.assumptions()).collect(),
+        assumptions: scenario.assumptions.iter().cloned().chain(setup.scenario.ec2.cloud.assumptions()).collect(),
         objectives: Objectives {
             unavailable_pod_minutes: scenario.objectives.unavailable_pod_minutes.map(Quantity::as_f64),
             at_zero: scenario.objectives.at_zero,
@@ -147,9 +148,11 @@ fn objects(context: &Context<'_>, policy: &PolicyVariant) -> Objects {
     Objects {
         karpenter,
         cluster_autoscaler: matches!(setup.autoscaler, Autoscaler::ClusterAutoscaler(_)),
-        interruption_queue: karpenter && policy.interruption_queue && setup.versions.karpenter.reads_notices(),
+        interruption_queue: karpenter
+            && policy.interruption_queue
+            && Behaviour::of(setup.policy.versions.karpenter).reads_notices,
         node_pools: setup.node_pools.clone(),
-        node_groups: setup.node_groups.clone(),
+        node_groups: setup.policy.manifests.node_groups.clone(),
         replica_autoscalers: context.replica_autoscalers().map(autoscaler).collect(),
     }
 }
@@ -164,7 +167,7 @@ fn price_date(context: &Context<'_>) -> String {
         let zone = region.zone_index(instance.pool.zone)?;
         region.instance_type(instance.pool.instance_type)?.spot(zone)
     });
-    let follows_records = matches!(context.setup.cloud.prices, SpotPrices::Replay(_));
+    let follows_records = matches!(context.setup.scenario.ec2.cloud.prices, SpotPrices::Replay(_));
     let [on_demand, spot] = [on_demand.collect::<Vec<Price>>(), spot.filter(|_| !follows_records).collect()]
         .map(|prices| prices.into_iter().map(|price| price.as_of.as_str()).collect::<BTreeSet<&str>>());
     match (on_demand.is_empty(), spot.is_empty()) {
@@ -226,17 +229,17 @@ fn request_summary(workload: WorkloadId, model: &RequestModel) -> RequestSummary
 /// How the messages of every queue fared.
 fn queues(context: &mut Context<'_>, end: SimTime) -> Vec<QueueSummary> {
     let setup = context.setup;
-    let summary = |(plan, queue): (&QueuePlan, &WorkQueue)| {
+    let summary = |(plan, queue): (&QueuePlan<'_>, &WorkQueue)| {
         let history = queue.history();
         QueueSummary {
-            name: plan.name.clone(),
-            kind: match plan.kind {
+            name: plan.spec.name.clone(),
+            kind: match plan.spec.kind {
                 QueueKind::Sqs => "sqs",
                 QueueKind::Kafka { .. } => "kafka",
                 QueueKind::RabbitMq => "rabbitmq",
                 QueueKind::Redis => "redis",
             },
-            workload: plan.workload,
+            workload: plan.spec.workload,
             arrived: history.arrived,
             processed: history.processed,
             waiting_at_end: queue.waiting(),

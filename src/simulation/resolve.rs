@@ -22,15 +22,15 @@ use crate::policy::cluster_autoscaler::expander::{Expander, GroupRanks};
 use crate::policy::instance_types::{complete_classes, complete_pools, price_list_of};
 use crate::policy::kube_scheduler::SchedulerConfig;
 use crate::policy::packing::PackerKind;
-use crate::scenario::definition::QueueSpec;
+use crate::policy::release::{self, Behaviour};
 use crate::scenario::manifests::{Manifests, PodObject};
 use crate::scenario::{self, Detail, LoadSpec, OpenRequests, PolicyVariant, Requests, Scenario};
 
 /// A simulation's setup, and what could make its answer differ from the real cluster's.
 #[derive(Clone, Debug)]
-pub struct Resolved {
+pub struct Resolved<'s> {
     /// What the simulation is told.
-    pub setup: Setup,
+    pub setup: Setup<'s>,
     /// What is left out.
     pub warnings: Vec<String>,
 }
@@ -39,12 +39,12 @@ pub struct Resolved {
 ///
 /// # Errors
 /// If the catalog has no prices for the region.
-pub fn resolve(
-    scenario: &Scenario,
-    policy: &PolicyVariant,
+pub fn resolve<'s>(
+    scenario: &'s Scenario,
+    policy: &'s PolicyVariant,
     catalog: &Catalog,
     seed: u64,
-) -> Result<Resolved, CatalogError> {
+) -> Result<Resolved<'s>, CatalogError> {
     let region = catalog.region(scenario.region.as_str())?;
     let price_list = catalog.region(price_list_of(policy.versions.karpenter, scenario.region).as_str())?;
     let manifests = &policy.manifests;
@@ -52,37 +52,21 @@ pub fn resolve(
     let mut warnings = Vec::new();
     let node_pools = if karpenter { node_pools(manifests, policy, &mut warnings) } else { Vec::new() };
     let setup = Setup {
-        versions: policy.versions,
+        scenario,
+        policy,
         region,
         price_list,
-        zones: scenario.zones.clone(),
-        duration: scenario.duration,
         check: Check::AsBuilt,
         seed,
         autoscaler: autoscaler(policy),
-        controller_time: policy.controller_time,
         scheduler: scheduler(policy),
-        termination_handler: policy.termination_handler,
-        node_groups: manifests.node_groups.clone(),
         node_classes: complete_classes(manifests.node_classes.clone(), &node_pools, &scenario.zones),
         node_pools,
-        namespaces: manifests.namespaces.iter().map(|ns| (ns.name, ns.labels.clone())).collect(),
-        services: manifests.services.iter().map(|service| (service.name.namespace, service.selector.clone())).collect(),
         storage: storage::storage(scenario, manifests, &mut warnings),
-        disruption_budgets: manifests.disruption_budgets.clone(),
-        start: scenario.start,
         prometheus: metrics::prometheus_plan(scenario, manifests),
         queues: queues(scenario, Streams::new(seed)),
-        external_metrics: scenario.external_metrics.clone(),
-        metrics_resolution: scenario.metrics_resolution,
-        phases: scenario.phases,
         loads: loads(&scenario.load, scenario.duration, Streams::new(seed)),
         timeline: timeline(scenario, manifests, &mut warnings),
-        pod_trace: scenario.pods.clone(),
-        times: scenario.times.clone(),
-        images: scenario.images.clone(),
-        boot: scenario.ec2.launch_latency,
-        cloud: Arc::clone(&scenario.ec2.cloud),
         sample_interval: sample_interval(scenario.duration),
     };
     warn_about_objects(manifests, policy, &mut warnings);
@@ -140,16 +124,17 @@ fn sample_interval(duration: SimDuration) -> SimDuration {
 fn node_pools(manifests: &Manifests, policy: &PolicyVariant, warnings: &mut Vec<String>) -> Vec<NodePool> {
     let version = policy.versions.karpenter;
     let mut pools = manifests.node_pools.clone();
+    warnings.extend(release::warnings(version, &pools));
     complete_pools(version, &mut pools);
     for pool in &pools {
         let name = pool.name;
         let consolidates = pool.legacy && pool.disruption.policy != ConsolidationPolicy::WhenEmpty;
-        if consolidates && version < KarpenterVersion::V0_16 {
+        if consolidates && !Behaviour::of(version).knows_consolidation() {
             warnings.push(format!(
                 "Provisioner {name}: Karpenter {version} does not know `consolidation`: its nodes stay until they are interrupted or expire"
             ));
         }
-        if pool.disruption.policy == ConsolidationPolicy::Balanced && version < KarpenterVersion::V1_14 {
+        if pool.disruption.policy == ConsolidationPolicy::Balanced && !Behaviour::of(version).weighs_savings {
             warnings.push(format!(
                 "NodePool {name}: Karpenter {version} does not know `consolidationPolicy: Balanced`, which came with {}: its API \
                  refuses the NodePool, and here it consolidates as `WhenEmptyOrUnderutilized`",
@@ -230,13 +215,13 @@ fn acts_twice(policy: &PolicyVariant) -> bool {
     policy.autoscaler == scenario::Autoscaler::Karpenter
         && policy.termination_handler.is_some()
         && policy.interruption_queue
-        && policy.versions.karpenter.reads_notices()
+        && Behaviour::of(policy.versions.karpenter).reads_notices
 }
 
 /// A node class that selects capacity reservations finds those of the scenario only.
-fn warn_about_reservations(setup: &Setup, warnings: &mut Vec<String>) {
+fn warn_about_reservations(setup: &Setup<'_>, warnings: &mut Vec<String>) {
     for class in setup.node_classes.iter().filter(|class| !class.capacity_reservations.is_empty()) {
-        if setup.cloud.reservations.is_empty() {
+        if setup.scenario.ec2.cloud.reservations.is_empty() {
             let name = class.name;
             warnings.push(format!(
                 "EC2NodeClass {name} selects capacity reservations, and the scenario states none under `ec2.capacity_reservations`"
@@ -371,25 +356,15 @@ fn loads(specs: &[LoadSpec], duration: SimDuration, streams: Streams) -> Vec<Loa
 }
 
 /// The queues, each with the arrivals that one seed meets.
-fn queues(scenario: &Scenario, streams: Streams) -> Vec<QueuePlan> {
-    let plan = |spec: &QueueSpec| {
-        let curve = spec
-            .messages
-            .as_ref()
-            .map(|open| demand(open, scenario.duration, streams, &format!("queue {}", spec.name)));
+fn queues(scenario: &Scenario, streams: Streams) -> Vec<QueuePlan<'_>> {
+    let mut plans = Vec::new();
+    for spec in &scenario.queues {
+        let entity = format!("queue {}", spec.name);
+        let curve = spec.messages.as_ref().map(|open| demand(open, scenario.duration, streams, &entity));
         let steps = curve.iter().flat_map(|curve| curve.steps_from_start());
-        let arrivals = steps.map(|step| (SimTime::ZERO + step.from, step.rate)).collect();
-        QueuePlan {
-            name: spec.name.clone(),
-            kind: spec.kind.clone(),
-            workload: spec.workload,
-            work: spec.work,
-            messages_per_job: spec.messages_per_job,
-            waiting: spec.waiting,
-            arrivals,
-        }
-    };
-    scenario.queues.iter().map(plan).collect()
+        plans.push(QueuePlan { spec, arrivals: steps.map(|step| (SimTime::ZERO + step.from, step.rate)).collect() });
+    }
+    plans
 }
 
 /// Requests per second up to which they are simulated one by one unless the scenario says otherwise.

@@ -7,6 +7,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use nodecast::scenario::error::Render;
 use nodecast::scenario::manifests::{pod_from_json, read_manifests, read_manifests_with};
 use nodecast::scenario::{Limits, Scenario, ScenarioError, Source};
 use proptest::prelude::*;

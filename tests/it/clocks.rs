@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 
 use nodecast::domain::{SimDuration, SimTime};
 use nodecast::scenario::Scenario;
+use nodecast::scenario::error::Render;
 use nodecast::simulation::Outcome;
 use nodecast::world::record::EventKind;
 

@@ -172,7 +172,7 @@ fn run(cluster: &Cluster) -> usize {
     }
     let world = &simulation.context().world;
     has_lost_no_pod(world);
-    commands_end_and_save(world, SimTime::ZERO + setup.duration);
+    commands_end_and_save(world, SimTime::ZERO + setup.scenario.duration);
     world.record().commands.iter().filter(|command| command.succeeded.is_some()).count()
 }
 

@@ -6,6 +6,7 @@ use nodecast::domain::SimDuration;
 use nodecast::experiment::explanation::{ExplainError, Explanation, Subject, explain};
 use nodecast::experiment::presentation::explanation::text;
 use nodecast::scenario::Scenario;
+use nodecast::scenario::error::Render;
 use nodecast::simulation::{self, Outcome};
 use nodecast::world::record::EventKind;
 

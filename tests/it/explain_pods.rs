@@ -5,6 +5,7 @@ use nodecast::domain::{SimDuration, SimTime};
 use nodecast::experiment::explanation::{Explanation, PodExplanation, Subject, explain};
 use nodecast::experiment::presentation::explanation::text;
 use nodecast::scenario::Scenario;
+use nodecast::scenario::error::Render;
 
 const SCENARIO: &str = "name: test\nregion: us-east-1\nduration: 10m\nseed: 3\nmanifests: [manifests.yaml]\n\
                         cluster: {zones: [us-east-1a]}\npolicies: [{name: only, autoscaler: karpenter}]\n";

@@ -39,7 +39,9 @@ fn deviations(text: &str) -> Vec<String> {
 
 fn generated(root: &Path) -> String {
     let mut files = Vec::new();
-    rust_files(&root.join("src"), &mut files);
+    for folder in ["decisions/src", "src"] {
+        rust_files(&root.join(folder), &mut files);
+    }
     files.sort();
     let mut section = String::new();
     for path in files {

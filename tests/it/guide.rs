@@ -98,7 +98,7 @@ fn the_commands_of_the_guide_do_what_it_says() {
 #[test]
 fn the_questions_that_the_readme_asks_of_a_run_have_answers() {
     let readme = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md")).unwrap();
-    let questions: Vec<&str> = readme.lines().filter(|line| line.starts_with("nodecast explain ")).collect();
+    let questions: Vec<&str> = readme.lines().filter(|line| line.starts_with("nodecast explain scenarios/")).collect();
     assert_eq!(questions.len(), 3);
     for line in questions {
         let words = words(line);

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use nodecast::catalog::Catalog;
 use nodecast::scenario::draft::Wishes;
+use nodecast::scenario::error::Render;
 use nodecast::scenario::{Draft, Scenario, Source};
 use proptest::prelude::*;
 use serde_json::Value;
@@ -228,19 +229,21 @@ fn yaml_and_json_of_one_cluster_make_the_same_scenario() {
 fn a_dump_without_its_time_and_of_an_unknown_karpenter_says_what_stands_in() {
     let dump = fs::read_to_string(DUMP).unwrap().replace("lastHeartbeatTime", "lastUpdateTime");
     let tag = dump.split("karpenter/controller:").nth(1).and_then(|rest| rest.split(['@', '\n', '"']).next()).unwrap();
-    let draft = drafted(&dump.replace(&format!("karpenter/controller:{tag}"), "karpenter/controller:1.8.2")).unwrap();
+    let draft = drafted(&dump.replace(&format!("karpenter/controller:{tag}"), "karpenter/controller:1.15.2")).unwrap();
     let text = &draft.files[0].text;
     assert!(!text.contains("\nstart:"), "nothing tells when the dump was made");
     for words in [
         "No node has a `lastHeartbeatTime`, so nothing says when the dump was made: the run starts at 2026-01-01T00:00:00Z",
         "Node groups keep the size that they have in the dump, as their least and their largest: system has 4.",
-        "Karpenter 1.8.2 behaves as v1.13 does.",
+        "Karpenter 1.15.2 behaves as v1.14 does.",
     ] {
         assert!(text.contains(words), "{words}: {text}");
     }
     let warned: Vec<&str> = draft.warnings.iter().map(|warning| warning.message()).collect();
-    let known = "Karpenter 1.8.2 is not reproduced: v1.13 stands in (known are v0.4.1, v0.6.3, v0.16.0, v0.18.1, v0.22.1, v1.13, v1.14; `--karpenter` or `versions.karpenter` takes another)";
+    let known = "Karpenter 1.15.2 is not reproduced: v1.14 stands in (known are v0.4.1, v0.6.3, v0.16.0, v0.18.1, v0.22.1, v0.23 to v0.37, v1.0 to v1.14; `--karpenter` or `versions.karpenter` takes another)";
     assert!(warned.contains(&known), "{warned:?}");
+    let known = drafted(&dump.replace(&format!("karpenter/controller:{tag}"), "karpenter/controller:1.8.2")).unwrap();
+    assert!(known.files[0].text.contains("karpenter: v1.8.2"), "{}", known.files[0].text);
 }
 
 #[test]

@@ -4,36 +4,19 @@ use nodecast::catalog::{Catalog, Region};
 use nodecast::cluster::{Cluster, NewWorkload, WorkloadKind};
 use nodecast::domain::workload::ObjectName;
 use nodecast::domain::{KarpenterVersion, KubernetesVersion, LabelSelector, NodeClass, NodePool, SimTime, Symbol};
-use nodecast::policy::budgets::{BudgetStatus, Protections};
 use nodecast::policy::instance_types::{ProviderSettings, types_of_pools};
 use nodecast::policy::karpenter::{
-    Action, Input, Karpenter, LaunchAnswer, LaunchedInstance, OfferingError, Outside, Settings, Timer,
+    Action, Bare, Input, Karpenter, LaunchAnswer, LaunchedInstance, OfferingError, Settings, Timer,
 };
 use nodecast::policy::selection::LaunchRequest;
 use nodecast::scenario::manifests::pod_from_json;
 use serde_json::json;
 use std::sync::Arc;
 
-/// A cluster without budgets, volumes and chance.
-#[derive(Debug, Default)]
-struct Plain(Protections);
-
-impl Outside for Plain {
-    fn budget_statuses(&self) -> Vec<BudgetStatus> {
-        Vec::new()
-    }
-    fn protections(&self) -> &Protections {
-        &self.0
-    }
-    fn control_plane(&self) -> KubernetesVersion {
-        KubernetesVersion::default()
-    }
-}
-
 struct Controller {
     karpenter: Karpenter,
     cluster: Cluster,
-    outside: Plain,
+    outside: Bare,
     region: Arc<Region>,
     timers: Vec<(SimTime, Timer)>,
     calls: usize,
@@ -116,7 +99,7 @@ fn pods_appear_claims_come_out_an_error_goes_in_and_another_claim_comes_out() {
     let pod = cluster.create_pod(workload, 0, None, SimTime::ZERO);
     cluster.mark_unschedulable(pod);
 
-    let (outside, timers, story) = (Plain::default(), Vec::new(), Vec::new());
+    let (outside, timers, story) = (Bare::default(), Vec::new(), Vec::new());
     let mut controller = Controller { karpenter, cluster, outside, region, timers, calls: 0, story };
     controller.tell(SimTime::ZERO, Input::Begin);
     controller.tell(SimTime::ZERO, Input::PodUnschedulable(pod));

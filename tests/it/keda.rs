@@ -3,6 +3,7 @@
 use nodecast::catalog::Catalog;
 use nodecast::scenario::Scenario;
 use nodecast::scenario::Source;
+use nodecast::scenario::error::Render;
 use nodecast::scenario::manifests::read_manifests;
 use nodecast::simulation::{self, Outcome};
 use nodecast::world::record::EventKind;

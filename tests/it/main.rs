@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)] // a test that cannot set itself up has failed wherever that happens
 
+mod action;
 mod agreement;
 mod architecture;
 mod availability;
@@ -34,6 +35,7 @@ mod instance_types;
 mod interruptions;
 mod json_errors;
 mod karpenter_by_hand;
+mod karpenter_releases;
 mod karpenter_runs;
 mod keda;
 mod kept_looks;
@@ -54,6 +56,7 @@ mod pass_times;
 mod pods_under_load;
 mod pricing;
 mod probes;
+mod public_surface;
 mod queues;
 mod random_streams;
 mod report;
@@ -68,6 +71,7 @@ mod shipped;
 mod simulated_clocks;
 mod simulation;
 mod spot_market;
+mod standing;
 mod startup;
 mod sweeps;
 mod synthetic;

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use nodecast::domain::node_pool::{AmiFamily, ConsolidationPolicy};
 use nodecast::domain::{SimDuration, Symbol};
+use nodecast::scenario::error::Render;
 use nodecast::scenario::manifests::{Manifests, read_manifests};
 use nodecast::scenario::{Action, Autoscaler, Requests, Scenario, Source};
 
@@ -30,8 +31,8 @@ fn the_first_tutorial_loads_with_its_exact_values() {
     let scenario = eks_101();
     assert_eq!(scenario.start.to_string(), "2022-10-19T14:00:00Z");
     let [old, new] = scenario.policies.as_slice() else { panic!("two policies") };
-    assert_eq!((old.autoscaler, old.versions.karpenter.as_str()), (Autoscaler::Karpenter, "v0.16.0"));
-    assert_eq!(new.versions.karpenter.as_str(), "v1.13");
+    assert_eq!((old.autoscaler, &*old.versions.karpenter.to_string()), (Autoscaler::Karpenter, "v0.16.0"));
+    assert_eq!(new.versions.karpenter.to_string(), "v1.13");
 
     let [pool] = old.manifests.node_pools.as_slice() else { panic!("one Provisioner") };
     assert!(pool.legacy);

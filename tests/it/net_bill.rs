@@ -5,6 +5,7 @@ use nodecast::cloud::BillItem;
 use nodecast::domain::Money;
 use nodecast::report::{Summary, tables};
 use nodecast::scenario::Scenario;
+use nodecast::scenario::error::Render;
 use nodecast::simulation::{self, Outcome};
 use proptest::prelude::{Strategy, prop, proptest};
 
@@ -33,9 +34,8 @@ fn run(replicas: u32, ec2: &str) -> Outcome {
 }
 
 /// The sum of the column `cost` of a table.
-fn column(write: fn(&Outcome, &mut dyn std::io::Write) -> std::io::Result<()>, outcome: &Outcome) -> f64 {
-    let mut bytes = Vec::new();
-    write(outcome, &mut bytes).unwrap();
+fn column(table: tables::Table, outcome: &Outcome) -> f64 {
+    let bytes = tables::bytes(table, outcome).unwrap();
     let mut reader = csv::Reader::from_reader(bytes.as_slice());
     let place = reader.headers().unwrap().iter().position(|name| name == "cost").unwrap();
     let cells = reader.records().map(|row| row.unwrap()[place].parse::<f64>().unwrap());

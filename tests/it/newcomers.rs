@@ -164,8 +164,8 @@ fn a_name_that_refers_to_nothing_is_answered_with_what_was_meant() {
     let err =
         spoilt("scenario.yaml", "seed: 7", "seed: 7\ntimeline: [{at: 5, scale: {workload: shop/web, replicas: 1}}]");
     assert!(err.contains("add its unit: `ms`, `s`, `m`, `h` or `d`"), "{err}");
-    let err = spoilt("scenario.yaml", "seed: 7", "seed: 7\nversions: {karpenter: v1.5}");
-    assert!(err.contains("write `versions: { karpenter: v1.13 }`, the nearest that is reproduced; known are"), "{err}");
+    let err = spoilt("scenario.yaml", "seed: 7", "seed: 7\nversions: {karpenter: v1.15}");
+    assert!(err.contains("write `versions: { karpenter: v1.14 }`, the nearest that is reproduced; known are"), "{err}");
 }
 
 #[test]

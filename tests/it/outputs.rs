@@ -3,7 +3,10 @@
 use std::collections::BTreeSet;
 
 use nodecast::catalog::PriceQuality;
+use nodecast::domain::Money;
 use nodecast::report::directory::TABLE_FILES;
+use nodecast::report::format::ExactSeconds;
+use nodecast::report::tables::{Cell, Column, Kind, Output, Sink};
 use nodecast::report::{Summary, tables};
 
 use crate::synthetic;
@@ -46,21 +49,70 @@ fn every_key_of_the_summary_is_documented() {
     all_documented(&Summary::of(&synthetic::outcome()));
 }
 
+/// The tables that are files of comma-separated values.
+const FILES: [(&str, tables::Table); 7] = [
+    ("timeline.csv", tables::timeline),
+    ("workloads.csv", tables::workloads),
+    ("metrics.csv", tables::metrics),
+    ("queues.csv", tables::queues),
+    ("pods.csv", tables::pods),
+    ("nodes.csv", tables::nodes),
+    ("bill.csv", tables::bill),
+];
+
+/// Keeps the cells of a table as text, and what kinds its columns are of.
+#[derive(Default)]
+struct Cells {
+    kinds: Vec<Kind>,
+    rows: Vec<Vec<String>>,
+}
+
+impl Sink for Cells {
+    fn columns(&mut self, columns: &[Column]) {
+        self.rows.push(columns.iter().map(|(name, _)| (*name).to_owned()).collect());
+        self.kinds.extend(columns.iter().map(|(_, kind)| *kind));
+    }
+
+    fn cell(&mut self, cell: Cell<'_>) {
+        if self.rows.len() == 1 || self.rows.last().is_some_and(|row| row.len() == self.kinds.len()) {
+            self.rows.push(Vec::new());
+        }
+        let row = self.rows.last_mut().unwrap();
+        let (kind, text) = match cell {
+            Cell::Nothing => (self.kinds[row.len()], String::new()),
+            Cell::Text(text) => (Kind::Text, text.to_owned()),
+            Cell::Whole(value) => (Kind::Whole, value.to_string()),
+            Cell::Number(value) => (Kind::Number, value.to_string()),
+            Cell::Flag(value) => (Kind::Flag, value.to_string()),
+            Cell::Micros(micros) => (Kind::Seconds, ExactSeconds(micros).to_string()),
+            Cell::Time(time) => (Kind::Time, time.to_string()),
+            Cell::Nanos(nanos) => (Kind::Money, Money::from_nanos(nanos).to_string()),
+        };
+        assert_eq!(kind, self.kinds[row.len()], "{cell:?} in {}", self.rows[0][self.rows.last().unwrap().len()]);
+        self.rows.last_mut().unwrap().push(text);
+    }
+}
+
+#[test]
+fn a_sink_is_handed_what_the_file_holds() {
+    let outcome = synthetic::outcome();
+    for (file, table) in FILES {
+        let mut cells = Cells::default();
+        table(&outcome, &mut Output::Sink(&mut cells)).unwrap();
+        let bytes = tables::bytes(table, &outcome).unwrap();
+        let mut reader = csv::ReaderBuilder::new().has_headers(false).from_reader(bytes.as_slice());
+        let rows: Vec<Vec<String>> =
+            reader.records().map(|row| row.unwrap().iter().map(str::to_owned).collect()).collect();
+        assert!(rows.len() > 1, "{file} holds nothing");
+        assert_eq!(cells.rows, rows, "{file}");
+    }
+}
+
 #[test]
 fn every_column_is_documented() {
     let outcome = synthetic::outcome();
-    for (file, write) in [
-        ("timeline.csv", tables::timeline as fn(&_, &mut dyn std::io::Write) -> std::io::Result<()>),
-        ("workloads.csv", tables::workloads),
-        ("metrics.csv", tables::metrics),
-        ("queues.csv", tables::queues),
-        ("pods.csv", tables::pods),
-        ("nodes.csv", tables::nodes),
-        ("bill.csv", tables::bill),
-    ] {
-        let mut bytes = Vec::new();
-        write(&outcome, &mut bytes).expect("memory takes all");
-        let text = String::from_utf8(bytes).expect("text");
+    for (file, table) in FILES {
+        let text = String::from_utf8(tables::bytes(table, &outcome).expect("memory takes all")).expect("text");
         let columns: BTreeSet<String> = text.lines().next().expect("a header").split(',').map(str::to_owned).collect();
         let missing: Vec<_> = columns.difference(&documented(file)).cloned().collect();
         assert!(missing.is_empty(), "{file}: {missing:?}");

@@ -17,7 +17,7 @@ mod reference;
 mod reference_topology;
 mod spread;
 mod tutorials;
-mod volumes;
+pub mod volumes;
 mod what_if;
 pub mod world;
 

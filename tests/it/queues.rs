@@ -2,6 +2,7 @@
 
 use nodecast::domain::{SimDuration, SimTime};
 use nodecast::scenario::Source;
+use nodecast::scenario::error::Render;
 use nodecast::scenario::manifests::read_manifests;
 use nodecast::simulation::Outcome;
 use nodecast::world::record::{EventKind, Sample};

@@ -12,10 +12,8 @@ use crate::synthetic;
 
 const COMMAND: &str = "nodecast run 'flash <sale>.yaml' --seed 7";
 
-fn text(write: fn(&Outcome, &mut dyn std::io::Write) -> std::io::Result<()>, outcome: &Outcome) -> String {
-    let mut bytes = Vec::new();
-    write(outcome, &mut bytes).expect("memory takes all");
-    String::from_utf8(bytes).expect("text")
+fn text(table: tables::Table, outcome: &Outcome) -> String {
+    String::from_utf8(tables::bytes(table, outcome).expect("memory takes all")).expect("text")
 }
 
 fn html(outcome: &Outcome) -> String {

@@ -8,9 +8,9 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use miette::Diagnostic;
 use nodecast::catalog::Catalog;
-use nodecast::scenario::schema::{Key, Presence, Program, SECTIONS, Section, Value, json_schema, reference, whole};
+use nodecast::scenario::error::Render;
+use nodecast::scenario::schema::{Form, Key, Presence, Program, SECTIONS, Section, json_schema, reference, whole};
 use nodecast::scenario::{Limits, Scenario, ScenarioError};
 use serde_json::{Value as Json, json};
 
@@ -58,7 +58,7 @@ impl Folder {
     fn refused(&self, scenario: &Json, case: &str) -> String {
         assert!(!self.is_valid(scenario), "{case}: the schema accepts it");
         let error = self.load(scenario).err().unwrap_or_else(|| panic!("{case}: the reader accepts it"));
-        Diagnostic::help(&error).map(|help| help.to_string()).unwrap_or_default()
+        error.way_out().unwrap_or_default().to_owned()
     }
 
     /// Both accept a scenario.
@@ -88,15 +88,15 @@ fn scenario_of(example: &str) -> Json {
 type Place = (String, &'static Section);
 
 /// The maps under `value`, which stands at `pointer`.
-fn maps(value: &Json, kind: &'static Value, pointer: &str, found: &mut Vec<Place>) {
-    match (kind, value) {
-        (Value::Map(section), Json::Object(_)) => maps_of(value, section, pointer, found),
-        (Value::List(inner) | Value::OneOrMore(inner), Json::Array(items)) => {
+fn maps(value: &Json, form: &Form, pointer: &str, found: &mut Vec<Place>) {
+    match (form, value) {
+        (Form::Map(section), Json::Object(_)) => maps_of(value, section, pointer, found),
+        (Form::List(inner) | Form::OneOrMore(inner), Json::Array(items)) => {
             for (place, item) in items.iter().enumerate() {
                 maps(item, inner, &format!("{pointer}/{place}"), found);
             }
         }
-        (Value::Either(one, other), _) => {
+        (Form::Either(one, other), _) => {
             maps(value, one, pointer, found);
             maps(value, other, pointer, found);
         }
@@ -108,7 +108,7 @@ fn maps_of(value: &Json, section: &'static Section, pointer: &str, found: &mut V
     found.push((pointer.to_owned(), section));
     for (name, inner) in value.as_object().unwrap() {
         let key = section.key(name).unwrap_or_else(|| panic!("{pointer}: `{name}` is not described"));
-        maps(inner, &key.value, &format!("{pointer}/{name}"), found);
+        maps(inner, &key.form(), &format!("{pointer}/{name}"), found);
     }
 }
 
@@ -152,7 +152,7 @@ fn the_examples_state_every_key_and_nonsense_under_it_is_refused() {
             if section.shape.strict {
                 folder.refused(&with(scenario, pointer, "zzz", json!(1)), &format!("{pointer}/zzz"));
             }
-            for wrong in wrong_values(&key.value) {
+            for wrong in wrong_values(&key.form()) {
                 folder.refused(&with(scenario, pointer, key.name, wrong.clone()), &format!("{case}: {wrong}"));
             }
         }
@@ -164,22 +164,22 @@ fn the_examples_state_every_key_and_nonsense_under_it_is_refused() {
 }
 
 /// Values that are nearly right.
-fn wrong_values(value: &Value) -> Vec<Json> {
-    match value {
-        Value::FolderName => vec![json!("a b"), json!("../a")],
-        Value::Workload => vec![json!("a/b/c")],
-        Value::Truth => vec![json!("maybe")],
-        Value::Number(least, most) => vec![json!(least - 0.05), json!(most + 0.5), json!("many")],
-        Value::Amount(_) | Value::Quantity => vec![json!("4GB"), json!("many")],
-        Value::Duration => vec![json!(5), json!("5 minutes"), json!("-5m")],
-        Value::SignedDuration => vec![json!(5), json!("six")],
-        Value::Share(most) => {
+fn wrong_values(form: &Form) -> Vec<Json> {
+    match form {
+        Form::FolderName => vec![json!("a b"), json!("../a")],
+        Form::Workload => vec![json!("a/b/c")],
+        Form::Truth => vec![json!("maybe")],
+        Form::Number(least, most) => vec![json!(least - 0.05), json!(most + 0.5), json!("many")],
+        Form::Amount(_) | Form::Quantity => vec![json!("4GB"), json!("many")],
+        Form::Duration => vec![json!(5), json!("5 minutes"), json!("-5m")],
+        Form::SignedDuration => vec![json!(5), json!("six")],
+        Form::Share(most) => {
             vec![json!(format!("{}%", most + 1)), json!(f64::from(*most) / 100.0 + 0.1), json!("-1%")]
         }
-        Value::Price => vec![json!(-1), json!("free")],
-        Value::Instant => vec![json!("tomorrow")],
-        Value::Release(_) => vec![json!("99.99"), json!("latest")],
-        Value::Integer(..) => vec![json!(1.5), json!("many")],
+        Form::Price => vec![json!(-1), json!("free")],
+        Form::Instant => vec![json!("tomorrow")],
+        Form::Release(_) => vec![json!("99.99"), json!("latest")],
+        Form::Integer(..) => vec![json!(1.5), json!("many")],
         _ => Vec::new(),
     }
 }
@@ -192,25 +192,31 @@ fn words_and_bounds_are_those_of_the_reader() {
         let help_for = |value: Json| {
             folder.refused(&with(scenario, pointer, key.name, value.clone()), &format!("{case}: {value}"))
         };
-        match &key.value {
-            Value::Words(words) | Value::Either(Value::Words(words), _) => {
-                let help = help_for(json!("no such word at all"));
-                assert_eq!(help, format!("known are {}", listed(words)), "{case}");
+        match &key.form() {
+            Form::Words(words) => assert_words(&help_for(json!("no such word at all")), words, &case),
+            Form::Either(one, _) => {
+                if let Form::Words(words) = &**one {
+                    assert_words(&help_for(json!("no such word at all")), words, &case);
+                }
             }
-            Value::Integer(least, most) => {
+            Form::Integer(least, most) => {
                 let bounds = format!("write a whole number from {least} to {most}");
                 assert_eq!(help_for(json!(least - 1)), bounds, "{case}");
                 if *most < i64::MAX {
                     assert_eq!(help_for(json!(most + 1)), bounds, "{case}");
                 }
             }
-            Value::Release(program) => {
+            Form::Release(program) => {
                 let (help, releases) = (help_for(json!("99.99")), program.releases());
                 assert!(help.contains(&releases[0]) && help.ends_with(releases.last().unwrap()), "{case}: {help}");
             }
             _ => {}
         }
     });
+}
+
+fn assert_words(help: &str, words: &[&str], case: &str) {
+    assert_eq!(help, format!("known are {}", listed(words)), "{case}");
 }
 
 fn listed(words: &[&str]) -> String {
@@ -243,7 +249,7 @@ fn what_is_required_is_and_a_default_changes_nothing() {
         match key.presence {
             Presence::Required => drop(folder.refused(&bare, &case)),
             Presence::Default(value) => {
-                let mut stated = with(scenario, pointer, key.name, yaml(value));
+                let mut stated = with(scenario, pointer, key.name, yaml(&value()));
                 let mut bare = bare;
                 // Recorded prices are for `replay` alone.
                 if (section.shape.name, key.name) == ("`spot`", "prices") {
@@ -364,6 +370,54 @@ fn the_program_prints_both_forms() {
     assert_eq!(serde_json::from_str::<Json>(&out).unwrap(), json_schema::schema());
     let (out, _, code) = place.nodecast(&["schema", "--format", "markdown"]);
     assert_eq!((out, code), (reference::text(), Some(0)));
+}
+
+/// Rust sources under a directory of the program's, one text for each.
+fn sources(directory: &Path) -> Vec<(PathBuf, String)> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(directory).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            found.extend(sources(&path));
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            found.push((path.clone(), fs::read_to_string(&path).unwrap()));
+        }
+    }
+    found
+}
+
+/// The fields that the description makes of keys in structs that outlive reading; of those that do not, the compiler says which
+/// are never read.
+fn kept_fields(description: &str) -> Vec<String> {
+    let row = regex_lite::Regex::new(r#"^        (?:"[^"]+" as )?(\w+)(?:\["[^"]+"\])?: .*;$"#).unwrap();
+    let (mut kept, mut fields) = (false, Vec::new());
+    for line in description.lines() {
+        match line {
+            _ if line.starts_with("    pub struct ") || line.starts_with("    pub default struct ") => kept = true,
+            "    } aside {" | "    } also {" | "    }" | "}" => kept = false,
+            // What one of several keys becomes is made of it on the spot.
+            _ if line.starts_with("    } ") && line.ends_with('{') => kept = !line.starts_with("    } one "),
+            _ if line.starts_with("section! {") => kept = false,
+            _ => fields.extend(row.captures(line).filter(|_| kept).map(|found| found[1].to_owned())),
+        }
+    }
+    fields
+}
+
+#[test]
+fn no_key_is_read_from_the_file_and_then_forgotten() {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let (described, others): (Vec<_>, Vec<_>) =
+        sources(&source).into_iter().partition(|(path, _)| path.starts_with(source.join("scenario/schema")));
+    let fields: BTreeSet<String> = described.iter().flat_map(|(_, text)| kept_fields(text)).collect();
+    assert!(fields.len() > 30 && fields.contains("warm_up"), "{fields:?}");
+    let uses: String = others.iter().map(|(_, text)| text.as_str()).collect();
+    let is_used = |field: &str| {
+        regex_lite::Regex::new(&format!(r"(\.{field}\b[^(]|\bScenario \{{[^}}]*\b{field}\b)")).unwrap().is_match(&uses)
+    };
+    let forgotten: Vec<_> = fields.iter().filter(|field| !is_used(field)).collect();
+    assert!(forgotten.is_empty(), "read and never used: {forgotten:?}");
+    assert!(!is_used("no_such_key"));
 }
 
 /// Whether `value` is valid under `schema`, a part of `root`. A keyword that is not known here is no schema of ours.

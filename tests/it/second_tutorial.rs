@@ -139,13 +139,9 @@ fn the_report_shows_the_metric_against_its_target_and_why_each_change_came() {
     let plot = plots.drawn.iter().find(|plot| plot.file == "metrics.svg").unwrap();
     assert!(plot.svg.contains("s0-prometheus") && plot.svg.contains("target of web/keda-hpa-nginx"));
     assert!(page::render(outcome, &summary, &plots, "nodecast run").contains(why));
-    let mut events = Vec::new();
-    tables::events(outcome, &mut events).unwrap();
-    let events = String::from_utf8(events).unwrap();
+    let events = String::from_utf8(tables::bytes(tables::events, outcome).unwrap()).unwrap();
     assert!(events.lines().any(|line| line.contains("\"kind\":\"Rescaled\"") && line.contains(why)));
-    let mut metrics = Vec::new();
-    tables::metrics(outcome, &mut metrics).unwrap();
-    let metrics = String::from_utf8(metrics).unwrap();
+    let metrics = String::from_utf8(tables::bytes(tables::metrics, outcome).unwrap()).unwrap();
     assert!(
         metrics.contains(",web/keda-hpa-nginx,web/nginx,s0-prometheus,per pod,8.667,10,3,3,3\n"),
         "{}",

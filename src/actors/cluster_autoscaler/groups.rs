@@ -72,7 +72,7 @@ pub(super) struct KnownGroups {
 }
 
 impl KnownGroups {
-    pub(super) fn new(setup: &Setup) -> Self {
+    pub(super) fn new(setup: &Setup<'_>) -> Self {
         let Autoscaler::ClusterAutoscaler(settings) = &setup.autoscaler else { return Self::default() };
         let known = |(position, own): (usize, &NodeGroup)| {
             let limits = (i64::from(own.min_size), i64::from(own.max_size));
@@ -91,7 +91,8 @@ impl KnownGroups {
                 options: aws::options(&tags),
             })
         };
-        let mut groups: Vec<KnownGroup> = setup.node_groups.iter().enumerate().filter_map(known).collect();
+        let mut groups: Vec<KnownGroup> =
+            setup.policy.manifests.node_groups.iter().enumerate().filter_map(known).collect();
         groups.sort_by_key(|group| group.name);
         Self { groups, ..Self::default() }
     }
@@ -108,7 +109,7 @@ impl KnownGroups {
 }
 
 /// What the provider makes of a group without nodes: the first type and the first zone stand for all.
-fn template(setup: &Setup, own: &NodeGroup, tags: &[(String, String)]) -> Option<NodeTemplate> {
+fn template(setup: &Setup<'_>, own: &NodeGroup, tags: &[(String, String)]) -> Option<NodeTemplate> {
     let facts = &setup.region.instance_type(*own.instance_types.first()?)?.facts;
     let nvidia = facts.gpu.filter(|gpu| gpu.manufacturer.as_str() == "nvidia");
     let instance_type = TemplateType {
@@ -118,14 +119,14 @@ fn template(setup: &Setup, own: &NodeGroup, tags: &[(String, String)]) -> Option
         memory_mib: i64::from(facts.memory_mib),
         gpus: nvidia.map_or(0, |gpu| i64::from(gpu.count)),
     };
-    let zone = *GroupSpec::of(own, &setup.zones, &setup.region).zones.first()?;
+    let zone = *GroupSpec::of(own, &setup.scenario.zones, &setup.region).zones.first()?;
     let managed = own.managed.then(|| ManagedGroup {
         name: own.name.to_string(),
         labels: own.labels.clone(),
         taints: own.taints.clone(),
         capacity_type: if own.distribution.is_spot() { "SPOT" } else { "ON_DEMAND" }.to_owned(),
         ami_type: ami_type(own.ami_family, facts.arch, nvidia.is_some()),
-        version: setup.versions.kubernetes.to_string(),
+        version: setup.policy.versions.kubernetes.to_string(),
         disk_size: None,
         tags: Vec::new(),
     });

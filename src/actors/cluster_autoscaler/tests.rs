@@ -1,6 +1,5 @@
 //! What no scenario can bring about: nodes that vanish in the very instant, annotations that others set.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::removal::{self, Chosen};
@@ -8,76 +7,48 @@ use crate::actors::context::Context;
 use crate::actors::setup::{Autoscaler, ClusterAutoscalerSettings, Setup};
 use crate::catalog::Catalog;
 use crate::cluster::NodePhase;
-use crate::domain::node_group::{InstancesDistribution, NodeGroup};
-use crate::domain::node_pool::AmiFamily;
 use crate::domain::volumes::Storage;
-use crate::domain::{Check, ControllerTime, Labels, NodeId, SimDuration, SimTime, Symbol, Versions};
+use crate::domain::{Check, NodeId, SimDuration, SimTime, Symbol};
+use crate::policy::cluster_autoscaler::TO_BE_DELETED;
 use crate::policy::cluster_autoscaler::discovery::ENABLED_TAG;
-use crate::policy::cluster_autoscaler::{Flags, TO_BE_DELETED};
 use crate::policy::kube_scheduler::SchedulerConfig;
-use crate::scenario::definition::{ImageSettings, Phases};
-
-fn workers(size: u32) -> NodeGroup {
-    NodeGroup {
-        name: Symbol::new("workers"),
-        managed: false,
-        instance_types: vec![Symbol::new("m5.large")],
-        distribution: InstancesDistribution::ON_DEMAND,
-        capacity_rebalance: false,
-        min_size: 0,
-        desired_size: size,
-        max_size: 9,
-        labels: Labels::new(),
-        taints: Vec::new(),
-        zones: Vec::new(),
-        ami_family: AmiFamily::AL2023,
-        volume_bytes: 20 << 30,
-        volume_type: Symbol::new("gp3"),
-        max_pods: None,
-        tags: Labels::new().with(ENABLED_TAG, "true"),
-    }
-}
+use crate::scenario::Scenario;
 
 /// A cluster of three empty nodes; `flags` are over the defaults.
-fn setup(flags: &[(&str, &str)]) -> Setup {
-    let versions = Versions::default();
-    let flags = Flags::parse(versions.cluster_autoscaler.kubernetes(), flags.iter().copied()).unwrap();
+fn scenario(flags: &str) -> Scenario {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("scenario.yaml");
+    let text = format!(
+        "name: test\nregion: us-east-1\nduration: 1h\ncontroller_time: none\ncluster: {{ zones: [us-east-1a] }}\n\
+         nodeGroups:\n  - {{ name: workers, managed: false, instanceType: m5.large, min: 0, desired: 3, max: 9, tags: {{ {ENABLED_TAG}: \"true\" }} }}\n\
+         policies:\n  - {{ name: own, autoscaler: cluster-autoscaler, flags: {{ {flags} }} }}\n"
+    );
+    std::fs::write(&path, text).unwrap();
+    Scenario::load(&path).unwrap().0
+}
+
+fn setup(scenario: &Scenario) -> Setup<'_> {
+    let policy = scenario.for_policy(None).unwrap();
     let region = Catalog::embedded().unwrap().region("us-east-1").unwrap();
     Setup {
-        storage: Storage::default(),
-        versions,
+        scenario,
+        policy,
         price_list: Arc::clone(&region),
         region,
-        zones: vec![Symbol::new("us-east-1a")],
-        duration: SimDuration::from_secs(3_600),
         check: Check::AsBuilt,
         seed: 1,
         autoscaler: Autoscaler::ClusterAutoscaler(Box::new(ClusterAutoscalerSettings {
-            flags: Arc::new(flags),
+            flags: Arc::clone(policy.flags.as_ref().unwrap()),
             ranks: None,
         })),
-        controller_time: ControllerTime::NONE,
-        scheduler: SchedulerConfig { version: versions.kubernetes, ..SchedulerConfig::default() },
-        termination_handler: None,
-        pod_trace: None,
-        times: BTreeMap::new(),
-        images: ImageSettings::default(),
-        node_groups: vec![workers(3)],
+        scheduler: SchedulerConfig { version: policy.versions.kubernetes, ..SchedulerConfig::default() },
         node_pools: Vec::new(),
         node_classes: Vec::new(),
-        namespaces: Vec::new(),
-        services: Vec::new(),
-        disruption_budgets: Vec::new(),
-        start: jiff::Timestamp::UNIX_EPOCH,
+        storage: Storage::default(),
         prometheus: None,
         queues: Vec::new(),
-        external_metrics: Vec::new(),
-        metrics_resolution: SimDuration::from_secs(15),
-        phases: Phases::default(),
         loads: Vec::new(),
         timeline: Vec::new(),
-        boot: None,
-        cloud: Arc::default(),
         sample_interval: SimDuration::from_secs(60),
     }
 }
@@ -104,7 +75,8 @@ fn chosen(nodes: &[u32]) -> Vec<Chosen> {
 /// K7.
 #[test]
 fn if_one_node_cannot_be_tainted_its_like_stay_and_nothing_is_deleted() {
-    let setup = setup(&[("scale-down-unneeded-time", "30m")]);
+    let scenario = scenario("scale-down-unneeded-time: 30m");
+    let setup = setup(&scenario);
     let mut context = Context::new(&setup);
     crate::actors::begin(&mut context);
     run_until(&mut context, seconds(60));
@@ -122,8 +94,9 @@ fn if_one_node_cannot_be_tainted_its_like_stay_and_nothing_is_deleted() {
 #[test]
 fn an_annotation_delays_a_deletion_until_it_is_removed_or_for_two_minutes() {
     let delay = Symbol::new("delay-deletion.cluster-autoscaler.kubernetes.io/backup");
-    let ended = |flags: &[(&str, &str)], removed: Option<i64>| {
-        let setup = setup(flags);
+    let ended = |flags: &str, removed: Option<i64>| {
+        let scenario = scenario(flags);
+        let setup = setup(&scenario);
         let mut context = Context::new(&setup);
         crate::actors::begin(&mut context);
         run_until(&mut context, seconds(60));
@@ -137,7 +110,7 @@ fn an_annotation_delays_a_deletion_until_it_is_removed_or_for_two_minutes() {
         context.world.record().nodes[0].terminating.map(SimTime::as_secs)
     };
     // The taint is watched for five seconds first.
-    assert_eq!(ended(&[], None), Some(60 + 5 + 120));
-    assert_eq!(ended(&[], Some(90)), Some(95));
-    assert_eq!(ended(&[("node-deletion-delay-timeout", "0s")], None), Some(65));
+    assert_eq!(ended("", None), Some(60 + 5 + 120));
+    assert_eq!(ended("", Some(90)), Some(95));
+    assert_eq!(ended("node-deletion-delay-timeout: 0s", None), Some(65));
 }

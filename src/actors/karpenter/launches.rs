@@ -81,7 +81,8 @@ pub(super) fn launched(context: &mut Context<'_>, now: SimTime, node: NodeId, la
     if let Some(release) = image_for {
         context.world.describe_kubelet(node, release);
     }
-    let stages = context.setup.boot.unwrap_or_else(|| BootStages::of(image_family(context, node)));
+    let stages =
+        context.setup.scenario.ec2.launch_latency.unwrap_or_else(|| BootStages::of(image_family(context, node)));
     let boot = context.ec2.boot(id, &stages);
     node_life::launched(context, now, node, Machine { instance: id, boot });
     interruption::launched(context, now, pool);

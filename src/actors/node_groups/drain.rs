@@ -49,7 +49,10 @@ pub(super) fn end(context: &mut Context<'_>, now: SimTime, instance: InstanceId,
         };
         context.world.disrupt_node(node, end, now, message);
     }
-    let managed = context.groups.group_of(instance).is_some_and(|group| context.setup.node_groups[group].managed);
+    let managed = context
+        .groups
+        .group_of(instance)
+        .is_some_and(|group| context.setup.policy.manifests.node_groups[group].managed);
     let can_drain = reason != EndReason::Unhealthy && context.world.node(node).phase == NodePhase::Registered;
     if managed && can_drain {
         start(context, now, node, true);

@@ -184,7 +184,7 @@ fn stated(context: &Context<'_>, now: SimTime, metric: Symbol) -> Read {
 }
 
 fn stated_of<'s>(context: &Context<'s>, subject: &ExternalSubject) -> Option<&'s ExternalMetric> {
-    context.setup.external_metrics.iter().find(|stated| stated.subject == *subject)
+    context.setup.scenario.external_metrics.iter().find(|stated| stated.subject == *subject)
 }
 
 /// A resource of each pod of `target`, or of one container of each, from metrics-server. The samples are put where `room` has

@@ -42,9 +42,9 @@ enum Call {
 }
 
 impl Calls {
-    pub(super) fn new(setup: &Setup) -> Self {
+    pub(super) fn new(setup: &Setup<'_>) -> Self {
         Self {
-            limit: setup.controller_time.scheduler.map(|time| CallLimit::new(time.calls)),
+            limit: setup.policy.controller_time.scheduler.map(|time| CallLimit::new(time.calls)),
             waiting: FxHashMap::default(),
             told: FxHashMap::default(),
             held_until: SimTime::ZERO,

@@ -104,7 +104,7 @@ fn selector_of(spec: &JobSpec) -> LabelSelector {
 }
 
 fn calendar_time(context: &Context<'_>, now: SimTime) -> Timestamp {
-    Timestamp::from_second(context.setup.unix_seconds(now)).unwrap_or(context.setup.start)
+    Timestamp::from_second(context.setup.unix_seconds(now)).unwrap_or(context.setup.scenario.start)
 }
 
 /// A Job begins; the controller looks again when its time is up.
@@ -219,7 +219,7 @@ fn start_due(context: &mut Context<'_>, now: SimTime, workload: WorkloadId, batc
     if cron.planned <= now
         && let Some(next) = cron.calendar.next_after(instant)
     {
-        let wait = SimDuration::from_secs(next.as_second() - context.setup.start.as_second());
+        let wait = SimDuration::from_secs(next.as_second() - context.setup.scenario.start.as_second());
         cron.planned = SimTime::ZERO + wait + REACTION;
         context.queue.schedule(cron.planned, class::CONTROLLERS, WorkloadEvent::Reconcile(workload));
     }

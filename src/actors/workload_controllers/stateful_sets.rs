@@ -88,7 +88,7 @@ pub(super) fn reconcile(context: &mut Context<'_>, now: SimTime, workload: Workl
         first_ordinal: own.applied.first_ordinal,
         parallel: own.applied.parallel,
         update: own.applied.update,
-        version: context.setup.versions.kubernetes,
+        version: context.setup.policy.versions.kubernetes,
         pods: &views,
     });
     finish_update(context, now, workload, &mut own, &views);

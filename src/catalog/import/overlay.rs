@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use super::records::Reason;
 use super::{Fact, FileAccount, Import, ImportError, Imported, RecordKind, RegionAccount, price_list};
-use crate::catalog::facts::{self, InstanceFacts};
 use crate::catalog::region::{self, RegionOutline};
 use crate::catalog::{Catalog, CatalogError, FILES, embedded};
+use crate::catalog::{InstanceFacts, facts};
 use crate::domain::{HourlyRate, Money};
 
 const OLDER: Reason = Reason::Borrowed("older than another price of the same type, or the same again");

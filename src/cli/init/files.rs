@@ -4,8 +4,8 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::cli::Failure;
 use crate::domain::words::refusal;
+use crate::program::Failure;
 use crate::scenario::draft::Draft;
 
 /// A file that would be overwritten, or a directory that cannot be one.

@@ -5,17 +5,19 @@ use std::time::Instant;
 
 use rayon::prelude::*;
 
-use super::{Arguments, Format, Unwritable, circumstances, line, pass, with_effort};
+use super::{Arguments, Format, Unwritable};
 use crate::catalog::Catalog;
-use crate::cli::experiment::on_threads;
-use crate::cli::prices::Prices;
-use crate::cli::{Console, Failure};
+use crate::cli::Console;
 use crate::domain::KarpenterVersion;
 use crate::domain::words::refusal;
 use crate::policy::bin_packing::Effort;
 use crate::policy::packing::PackerKind;
+use crate::program::pack::{pass, warning_line};
+use crate::program::simulations::on_threads;
+use crate::program::{Failure, Prices};
 use crate::report::pack::{Baseline, PackAnswer, PackedInstance, SuiteAnswer};
-use crate::scenario::{Circumstances, PackingQuestion};
+use crate::scenario::{Circumstances, packing_question};
+use crate::single_pass::PackingQuestion;
 
 /// A folder that is no suite, or a file that is no baseline.
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
@@ -49,7 +51,7 @@ pub(super) fn execute(arguments: &Arguments, suite: &Path, console: &mut Console
     for (name, files) in find_instances(suite)? {
         instances.push(pack_instance(arguments, name, &files, prices.catalog(), console)?);
     }
-    let mut answer = SuiteAnswer::new(arguments.karpenter.as_str(), arguments.packer.kind().as_str(), instances);
+    let mut answer = SuiteAnswer::new(arguments.karpenter.to_string(), arguments.packer.kind().as_str(), instances);
     if let Some(baseline) = &baseline {
         answer.compare(baseline, arguments.tolerance);
     }
@@ -74,16 +76,17 @@ fn pack_instance(
     catalog: &Catalog,
     console: &mut Console<'_>,
 ) -> Result<PackedInstance, Failure> {
-    let question = PackingQuestion::load(files, &circumstances(arguments), catalog).map_err(Failure::bad_input)?;
+    let options = arguments.options();
+    let question = packing_question::load(files, &options.circumstances(), catalog)?;
     if !arguments.quiet {
         for warning in &question.warnings {
-            console.tell(&format!("{name}: {}", line(warning)));
+            console.tell(&format!("{name}: {}", warning_line(warning)));
         }
     }
     let started = Instant::now();
-    let pass = with_effort(arguments, |effort| pass(arguments.packer.kind(), &question, effort));
+    let pass = options.pass(&question);
     let seconds = started.elapsed().as_secs_f64();
-    let answer = PackAnswer::of(&with_effort(arguments, |effort| pass.with_bound(effort)), None);
+    let answer = PackAnswer::of(&options.bounded(pass), None);
     Ok(PackedInstance::new(name, &answer, seconds))
 }
 
@@ -98,7 +101,7 @@ pub(in crate::cli) fn pack_all(
     let circumstances = Circumstances { region: None, zones: Vec::new(), karpenter: KarpenterVersion::default() };
     let mut questions = Vec::new();
     for (name, files) in find_instances(suite)? {
-        questions.push((name, PackingQuestion::load(&files, &circumstances, catalog).map_err(Failure::bad_input)?));
+        questions.push((name, packing_question::load(&files, &circumstances, catalog)?));
     }
     let one = |(name, question): &(String, PackingQuestion)| {
         let packed = packers.iter().map(|packer| {

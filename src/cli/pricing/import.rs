@@ -3,10 +3,11 @@
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use super::{Console, Failure};
+use super::Console;
 use crate::catalog::import::Import;
 use crate::domain::Quantity;
 use crate::domain::words::refusal;
+use crate::program::Failure;
 use crate::report::OutputError;
 use crate::report::pricing::{check_import, import_account, write_import};
 

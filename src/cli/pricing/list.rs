@@ -4,10 +4,10 @@ use std::path::PathBuf;
 
 use clap::ValueEnum;
 
-use super::super::prices::Prices;
-use super::{Console, Failure, Format, UnknownName, nearest, region_failure, unwritable};
+use super::{Console, Format, UnknownName, nearest, region_failure, unwritable};
 use crate::catalog::Region;
 use crate::domain::{Quantity, Symbol};
+use crate::program::{Failure, Prices};
 use crate::report::format;
 use crate::report::pricing::{PriceList, Selection, SortBy};
 

@@ -2,10 +2,10 @@
 
 use std::path::PathBuf;
 
-use super::super::prices::Prices;
-use super::{Console, Failure, Format, UnknownName, nearest, region_failure, unwritable};
+use super::{Console, Format, UnknownName, nearest, region_failure, unwritable};
 use crate::catalog::{Catalog, Region};
 use crate::domain::{KarpenterVersion, Symbol};
+use crate::program::{Failure, Prices};
 use crate::report::pricing::TypeSheet;
 
 /// Show everything known of one instance type: hardware, what its nodes offer to pods, prices by zone

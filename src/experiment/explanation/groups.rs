@@ -249,7 +249,7 @@ impl Inquiry<'_> {
     }
 
     fn group_figures(&self, answer: &GroupAnswer) -> GroupFigures {
-        let version = self.setup.versions.kubernetes;
+        let version = self.setup.policy.versions.kubernetes;
         let option = answer.option.as_ref().map(|own| OptionFigures {
             nodes: own.nodes as u64,
             pods: own.pods as u64,

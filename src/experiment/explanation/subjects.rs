@@ -79,7 +79,7 @@ impl Inquiry<'_> {
             }
             NodeOrigin::NodePool(_) => format!(
                 "Karpenter {} has no disruption loop: a timer on each node, its age or an interruption ends it",
-                self.setup.versions.karpenter
+                self.setup.policy.versions.karpenter
             ),
         }
     }
@@ -256,7 +256,7 @@ impl Inquiry<'_> {
     /// What kube-scheduler says of every node.
     fn verdicts(&self, run: &crate::simulation::Simulation<'_>, pod: PodId) -> Vec<SchedulerFigures> {
         let Some(evaluation) = inquiry::kube_scheduler(run.context(), pod) else { return Vec::new() };
-        let version = self.setup.versions.kubernetes;
+        let version = self.setup.policy.versions.kubernetes;
         let nodes = evaluation.nodes.into_iter().map(|own| SchedulerFigures {
             node: self.node_name(own.node),
             total: own.total,

@@ -2,6 +2,7 @@
 
 mod groups;
 
+use crate::experiment::explanation::standing::StandingExplanation;
 use crate::experiment::explanation::{
     DecisionExplanation, EventFigures, Explanation, NodeExplanation, PodExplanation, PodFigures, RemovalFigures,
     SchedulerFigures,
@@ -16,7 +17,7 @@ pub fn text(explanation: &Explanation) -> String {
     let at = span(explanation.at_seconds);
     let mut lines = Vec::new();
     if let Some(node) = &explanation.node {
-        about_node(node, &at, explanation.currency, &mut lines);
+        about_node(node, &format!(" after {at}"), explanation.currency, &mut lines);
     }
     if let Some(decision) = &explanation.decision {
         about_decision(decision, &at, explanation.currency, &mut lines);
@@ -27,10 +28,19 @@ pub fn text(explanation: &Explanation) -> String {
     lines.join("\n") + "\n"
 }
 
-fn about_node(node: &NodeExplanation, at: &str, currency: &str, lines: &mut Vec<String>) {
+/// The text of what is said of a node of a cluster as it stands.
+pub fn standing_text(explanation: &StandingExplanation) -> String {
+    let mut lines = Vec::new();
+    let as_of = explanation.as_of.as_ref().map_or_else(String::new, |at| format!(" as of {at}"));
+    let when = format!("{as_of}, by Karpenter {}", explanation.karpenter);
+    about_node(&explanation.node, &when, explanation.currency, &mut lines);
+    lines.join("\n") + "\n"
+}
+
+fn about_node(node: &NodeExplanation, when: &str, currency: &str, lines: &mut Vec<String>) {
     let kind = |part: &Option<String>| part.clone().unwrap_or_default();
     lines.push(format!(
-        "node {} of {} ({} {} in {}, {} per hour) after {at}",
+        "node {} of {} ({} {} in {}, {} per hour){when}",
         node.name,
         node.origin,
         kind(&node.capacity_type),
@@ -49,7 +59,9 @@ fn about_node(node: &NodeExplanation, at: &str, currency: &str, lines: &mut Vec<
             lines.extend(method.reasons.iter().map(|reason| format!("    {reason}")));
         }
     }
-    if let Some(from) = node.consolidatable_from_seconds {
+    if let Some(since) = node.consolidatable_from_seconds.filter(|&from| from < 0.0) {
+        lines.push(format!("  left alone for consolidateAfter for {} already", span(-since)));
+    } else if let Some(from) = node.consolidatable_from_seconds {
         lines.push(format!("  left alone for consolidateAfter from {} on, if no pod comes or goes", span(from)));
     }
     if let Some(until) = node.nominated_until_seconds {

@@ -12,8 +12,9 @@ use super::exposition::{Changes, Exposition, Family, Kind, Labels, Level, Spans}
 use super::kube_pods::{maker, phases_of};
 use super::lives::{Lives, amounts, pool_of, scale, value};
 use crate::domain::node_pool::DisruptionReason;
-use crate::domain::{KarpenterVersion, NodeId, NodePool, ResourceName, SimTime, well_known};
+use crate::domain::{NodeId, NodePool, ResourceName, SimTime, well_known};
 use crate::policy::disruption::{NodeCount, allowed};
+use crate::policy::release::Behaviour;
 use crate::world::record::{EventKind, NodeEnd, NodeFacts, NodeOrigin, ReplacementFacts};
 
 /// Series of each node, for the size of the text.
@@ -31,8 +32,9 @@ pub(super) fn write(out: &mut Exposition<'_>, lives: &Lives<'_>) -> io::Result<(
     let release = lives.outcome.about.versions.karpenter;
     out.family(Family::gauge("karpenter_build_info", "1, with the release reproduced."));
     out.series(&vec![("version", release.to_string())], SimTime::ZERO, |_| Some(1.0))?;
-    if release < KarpenterVersion::V1_13 {
-        return before_v1(out, lives, release);
+    let behaviour = Behaviour::of(release);
+    if !behaviour.v1_metrics {
+        return before_v1(out, lives, behaviour);
     }
     claims(out, lives)?;
     nodes(out, lives, ["karpenter_nodes_created", "karpenter_nodes_terminated"], Kind::Counter, "nodepool")?;
@@ -47,11 +49,14 @@ pub(super) fn write(out: &mut Exposition<'_>, lives: &Lives<'_>) -> io::Result<(
 }
 
 /// What releases before v1 told under other names, as far as these are known.
-fn before_v1(out: &mut Exposition<'_>, lives: &Lives<'_>, release: KarpenterVersion) -> io::Result<()> {
-    if release >= KarpenterVersion::V0_22 {
-        nodes(out, lives, ["karpenter_nodes_created", "karpenter_nodes_terminated"], Kind::Unknown, "provisioner")?;
+fn before_v1(out: &mut Exposition<'_>, lives: &Lives<'_>, behaviour: &Behaviour) -> io::Result<()> {
+    if behaviour.node_metrics {
+        let names = ["karpenter_nodes_created", "karpenter_nodes_terminated"];
+        nodes(out, lives, names, Kind::Unknown, pool_key(lives))?;
     }
-    if release >= KarpenterVersion::V0_16 {
+    if behaviour.node_pool_metrics {
+        pools(out, lives, ["karpenter_nodepool_usage", "karpenter_nodepool_limit"], "nodepool")?;
+    } else if behaviour.provisioner_metrics {
         pools(out, lives, ["karpenter_provisioner_usage", "karpenter_provisioner_limit"], "provisioner")?;
     }
     startup(out, lives, "karpenter_pods_startup_time_seconds")
@@ -59,7 +64,7 @@ fn before_v1(out: &mut Exposition<'_>, lives: &Lives<'_>, release: KarpenterVers
 
 /// The label that tells the pool.
 fn pool_key(lives: &Lives<'_>) -> &'static str {
-    if lives.outcome.about.versions.karpenter < KarpenterVersion::V1_13 { "provisioner" } else { "nodepool" }
+    if Behaviour::of(lives.outcome.about.versions.karpenter).node_pool_metrics { "nodepool" } else { "provisioner" }
 }
 
 /// Nodes and claims that Karpenter made during the run, with the names of their pools.
@@ -378,7 +383,7 @@ pub(super) fn write_nodes(out: &mut Exposition<'_>, lives: &Lives<'_>) -> io::Re
 }
 
 fn of_node(lives: &Lives<'_>, node: &NodeFacts, resource: ResourceName) -> Labels {
-    let v1 = lives.outcome.about.versions.karpenter >= KarpenterVersion::V1_13;
+    let v1 = Behaviour::of(lives.outcome.about.versions.karpenter).v1_metrics;
     let managed = if v1 { pool_of(node).is_some().to_string() } else { String::new() };
     vec![
         ("node_name", node.name.clone()),

@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::Amounts;
 use crate::policy::packing::{PoolVerdict, Refusal, TypeGroup, Unschedulable};
 use crate::report::format::counted;
-use crate::simulation::single_pass::{PodOutcome, SinglePass};
+use crate::single_pass::{PodOutcome, SinglePass};
 
 /// What became of one pod, and what each NodePool says to it.
 #[derive(Clone, PartialEq, Debug, Serialize)]

@@ -17,7 +17,7 @@ pub struct SuiteAnswer {
     /// The program's version.
     pub program_version: &'static str,
     /// Karpenter's release.
-    pub karpenter: &'static str,
+    pub karpenter: String,
     /// Who packs: `karpenter` or `cost-aware`.
     pub packer: &'static str,
     /// The instances, by name.
@@ -108,7 +108,7 @@ pub struct Change {
 
 impl SuiteAnswer {
     /// The answer for some instances.
-    pub fn new(karpenter: &'static str, packer: &'static str, instances: Vec<PackedInstance>) -> Self {
+    pub fn new(karpenter: String, packer: &'static str, instances: Vec<PackedInstance>) -> Self {
         Self {
             schema_version: SCHEMA_VERSION,
             program: "nodecast",
@@ -130,7 +130,7 @@ impl SuiteAnswer {
         };
         Baseline {
             schema_version: SCHEMA_VERSION,
-            karpenter: self.karpenter.to_owned(),
+            karpenter: self.karpenter.clone(),
             packer: self.packer.to_owned(),
             instances: self.instances.iter().map(instance).collect(),
         }

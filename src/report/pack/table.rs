@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use super::{LaunchedNode, PackAnswer};
 use crate::policy::packing::PackerKind;
 use crate::report::format::{counted, money, percent};
-use crate::simulation::single_pass::SinglePass;
+use crate::single_pass::SinglePass;
 
 /// Workloads that are named before the rest is counted.
 const WORKLOADS_SHOWN: usize = 4;
@@ -15,6 +15,9 @@ impl PackAnswer {
     /// The answer as a table.
     pub fn table(&self) -> String {
         let mut text = String::new();
+        if let Some(repacked) = &self.repacked {
+            repacked.write(self.summary.per_hour, self.currency.code(), &mut text);
+        }
         self.headline(&mut text);
         self.new_nodes(&mut text);
         if !self.existing_nodes.is_empty() {

@@ -101,7 +101,7 @@ pub struct NodeFigures {
     /// The image family assumed.
     pub ami_family: AmiFamily,
     /// The Karpenter release asked about.
-    pub karpenter_version: &'static str,
+    pub karpenter_version: String,
     /// What that release expects of a node before there is one; `null` if it never launches the type.
     pub karpenter: Option<ResourceFigures>,
     /// What the kubelet of a real node reports, by which kube-scheduler places pods.
@@ -341,7 +341,7 @@ fn hardware(facts: &InstanceFacts) -> Hardware {
 /// What nodes of the type offer, launched for a NodePool that asks for just this type with the image that the release
 /// uses by default.
 fn node(region: &Region, entry: &RegionType, version: KarpenterVersion) -> NodeFigures {
-    let ami_family = if version >= KarpenterVersion::V1_13 { AmiFamily::AL2023 } else { AmiFamily::AL2 };
+    let ami_family = if version.is_since(0, 35) { AmiFamily::AL2023 } else { AmiFamily::AL2 };
     let class = NodeClass { ami_family, ..NodeClass::named(well_known::DEFAULT) };
     let mut pool = NodePool::named(well_known::DEFAULT);
     pool.requirements.push(Requirement::equals(well_known::INSTANCE_TYPE, entry.facts.name));
@@ -349,7 +349,7 @@ fn node(region: &Region, entry: &RegionType, version: KarpenterVersion) -> NodeF
     let expected = types.iter().find(|own| own.name == entry.facts.name && !own.offerings.is_empty());
     NodeFigures {
         ami_family,
-        karpenter_version: version.as_str(),
+        karpenter_version: version.to_string(),
         karpenter: expected.map(|own| resources(&own.allocatable)),
         real: resources(&real_node(&entry.facts, &class, &class.kubelet).allocatable),
     }

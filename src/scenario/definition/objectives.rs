@@ -2,29 +2,8 @@
 
 use std::fmt;
 
+use crate::domain::SimDuration;
 use crate::domain::workload::ObjectName;
-use crate::domain::{Money, Quantity, SimDuration};
-
-/// Limits that the answer is held against.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Objectives {
-    /// Replicas wanted and not Ready, times minutes.
-    pub unavailable_pod_minutes: Option<Quantity>,
-    /// Time for which a workload wants replicas and has none Ready.
-    pub at_zero: Option<SimDuration>,
-    /// Time for which an autoscaler of replicas stands at its maximum.
-    pub at_max: Option<SimDuration>,
-    /// 95th percentile of the time that pods wait for a node.
-    pub pending_p95: Option<SimDuration>,
-    /// 99th percentile of the time that pods wait for a node.
-    pub pending_p99: Option<SimDuration>,
-    /// The same of some of the pods.
-    pub waits: Vec<WaitLimit>,
-    /// 99th percentile of the response time.
-    pub request_p99: Option<SimDuration>,
-    /// Cost of the whole run, in the region's currency.
-    pub cost: Option<Money>,
-}
 
 /// A limit on the time that some pods wait for a node.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -2,7 +2,7 @@
 
 use super::{Draft, DraftFile, SCENARIO_FILE, Wishes, region};
 use crate::catalog::{Catalog, Region};
-use crate::domain::{KarpenterVersion, Symbol};
+use crate::domain::Symbol;
 use crate::scenario::ScenarioError;
 
 /// The files with their places to fill in, which are written `{{so}}`.
@@ -22,7 +22,7 @@ const ZONES: usize = 3;
 /// The example in the region that is wished for.
 pub(super) fn draft(wishes: &Wishes, catalog: &Catalog) -> Result<Draft, ScenarioError> {
     let karpenter = wishes.karpenter.unwrap_or_default();
-    if karpenter < KarpenterVersion::V1_13 {
+    if !karpenter.is_since(1, 0) {
         return Err(ScenarioError::new(format!(
             "the example has a NodePool, which Karpenter {karpenter} does not know"
         ))
@@ -36,7 +36,7 @@ pub(super) fn draft(wishes: &Wishes, catalog: &Catalog) -> Result<Draft, Scenari
         text.replace("{{name}}", &wishes.name)
             .replace("{{region}}", region.name.as_str())
             .replace("{{zones}}", &zones.join(", "))
-            .replace("{{karpenter}}", karpenter.as_str())
+            .replace("{{karpenter}}", &karpenter.to_string())
             .replace("{{system_type}}", system_type(&region).as_str())
     };
     let files = FILES.iter().map(|&(name, text)| DraftFile { name, text: filled(text) }).collect();
@@ -56,6 +56,7 @@ mod tests {
     use crate::catalog::Catalog;
     use crate::domain::KarpenterVersion;
     use crate::scenario::draft::Wishes;
+    use crate::scenario::error::Render;
 
     fn wishes(region: &str) -> Wishes {
         Wishes { name: "my-cluster".to_owned(), region: Some(region.to_owned()), karpenter: None }

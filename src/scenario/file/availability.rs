@@ -12,7 +12,11 @@ const FORM: Form =
 
 /// Recorded availability, sorted by pool and time; `offset_s` counts seconds from the start of the run, `available` how many
 /// instances could be had from then on. Other columns may stand beside them.
-pub(super) fn traces(bytes: &[u8], file: &str, region: &Region) -> Result<Vec<Availability>, ScenarioError> {
+pub(in crate::scenario) fn traces(
+    bytes: &[u8],
+    file: &str,
+    region: &Region,
+) -> Result<Vec<Availability>, ScenarioError> {
     let records = FORM.read(bytes, file, region, |instance_type, zone, [offset, available]| {
         let seconds = offset.parse::<i64>().ok().filter(|seconds| (0..=1_000_000_000).contains(seconds));
         let seconds = seconds.ok_or_else(|| format!("`{offset}` is not a whole number of seconds"))?;

@@ -8,12 +8,15 @@ use rustc_hash::FxHashSet;
 use super::super::definition::{Action, PolicyVariant, Scenario};
 use super::super::error::{Place, ScenarioError, Warning, listed, nearest};
 use super::super::manifests::Manifests;
-use super::super::reader::Reader;
+use super::super::reader::{Fields, Reader};
 use super::super::tree::Location;
 use super::Placed;
 use super::timeline::Timeline;
-use crate::domain::Symbol;
 use crate::domain::workload::ObjectName;
+use crate::domain::{SimDuration, Symbol};
+
+/// `--horizontal-pod-autoscaler-sync-period`.
+const SYNC_PERIOD: SimDuration = SimDuration::from_secs(15);
 
 /// What is applied under any policy at any time.
 fn manifests<'a>(policies: &'a [PolicyVariant], actions: &'a [Placed]) -> Vec<&'a Arc<Manifests>> {
@@ -35,7 +38,8 @@ pub(super) fn node_pools(policies: &[PolicyVariant], actions: &[Placed]) -> BTre
 }
 
 /// The workloads that a scenario may refer to: those of its manifests, its policies and its timeline.
-pub(super) struct Workloads {
+#[derive(Default)]
+pub(in crate::scenario) struct Workloads {
     /// Those that can be scaled and can serve requests.
     serving: Vec<ObjectName>,
     scaled_jobs: Vec<ObjectName>,
@@ -54,21 +58,33 @@ impl Workloads {
         Self { serving: serving.collect(), scaled_jobs, others: others(&manifests) }
     }
 
-    /// Whether the workload called `name`, which takes messages, is a ScaledJob.
-    pub(super) fn consumer_makes_jobs(
+    /// Checks that the workload called `name` can take messages, and that it makes jobs if it is said how many each of them takes.
+    pub(in crate::scenario) fn check_consumer(
         &self,
         reader: &Reader<'_>,
         at: Location,
         name: ObjectName,
-    ) -> Result<bool, ScenarioError> {
+        per_job: Option<Location>,
+    ) -> Result<(), ScenarioError> {
         if self.scaled_jobs.contains(&name) {
-            return Ok(true);
+            return Ok(());
         }
-        self.find(reader, at, name).map(|()| false)
+        self.find(reader, at, name)?;
+        per_job.map_or(Ok(()), |at| {
+            Err(reader
+                .error(at, format!("`messages_per_job` belongs to ScaledJobs; {name} is none"))
+                .because("has no meaning here")
+                .help("take it out: a replica takes one message after the other"))
+        })
     }
 
     /// Checks that there is a workload of any kind called `name`.
-    pub(super) fn find_any(&self, reader: &Reader<'_>, at: Location, name: ObjectName) -> Result<(), ScenarioError> {
+    pub(in crate::scenario) fn find_any(
+        &self,
+        reader: &Reader<'_>,
+        at: Location,
+        name: ObjectName,
+    ) -> Result<(), ScenarioError> {
         let mut all = self.serving.iter().chain(self.scaled_jobs.iter().chain(&self.others)).copied();
         if all.any(|own| own == name) {
             return Ok(());
@@ -84,7 +100,12 @@ impl Workloads {
     }
 
     /// Checks that there is a workload called `name` that can be scaled and can serve requests.
-    pub(super) fn find(&self, reader: &Reader<'_>, at: Location, name: ObjectName) -> Result<(), ScenarioError> {
+    pub(in crate::scenario) fn find(
+        &self,
+        reader: &Reader<'_>,
+        at: Location,
+        name: ObjectName,
+    ) -> Result<(), ScenarioError> {
         if self.serving.contains(&name) {
             return Ok(());
         }
@@ -103,6 +124,28 @@ impl Workloads {
             .because(ScenarioError::NOTHING)
             .help(help))
     }
+}
+
+/// Checks that loops first come round within their first period.
+pub(super) fn phases(reader: &Reader<'_>, fields: Fields<'_, '_>, scenario: &Scenario) -> Result<(), ScenarioError> {
+    let phases = &scenario.phases;
+    let loops = [
+        ("metrics_server", phases.metrics_server, scenario.metrics_server.resolution),
+        ("replica_autoscalers", phases.replica_autoscalers, SYNC_PERIOD),
+    ];
+    for (name, phase, period) in loops {
+        if phase.is_some_and(|phase| phase >= period) {
+            let node = fields.get("phases").and_then(|own| own.get(name));
+            return Err(reader
+                .error(
+                    node.map_or(fields.at, |node| node.at),
+                    format!("`{name}` comes round every {period}, so the first time is before that"),
+                )
+                .because("not within the first period")
+                .help(format!("write a time shorter than {period}")));
+        }
+    }
+    Ok(())
 }
 
 /// What can be scaled and can serve requests.

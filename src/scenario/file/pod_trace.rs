@@ -4,15 +4,15 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use super::super::definition::{PodTrace, TraceEnd, TraceRow};
-use super::super::error::{Place, lacks, listed, nearest};
-use super::super::reader::{Fields, Reader};
 use super::timeline::warn_of_late;
-use super::{Files, ScenarioError, Warning};
+use super::{Reading, ScenarioError, Warning};
 use crate::domain::pod::{NodeSelectorExpression, NodeSelectorTerm, OwnerKind};
 use crate::domain::requirements::Operator;
 use crate::domain::{Container, Labels, PodSpec, ResourceName, Resources, SimDuration, SimTime, Symbol};
-use crate::scenario::schema::whole::PODS;
+use crate::scenario::definition::{PodTrace, TraceEnd, TraceRow};
+use crate::scenario::error::{Place, lacks, listed, nearest};
+use crate::scenario::reader::Fields;
+use crate::scenario::schema::whole::Pods;
 
 /// Pods of a trace at most.
 const PODS_MAX: u64 = 5_000_000;
@@ -34,21 +34,15 @@ const COLUMNS: [&str; 12] = [
 /// Columns that traces have and that change nothing here.
 const WITHOUT_EFFECT: [&str; 3] = ["qos", "gpu_milli", "scheduled_s"];
 
-/// Reads `pods`. Rows after the end of the run are passed over.
-pub(super) fn read<'s>(
-    reader: &mut Reader<'s>,
+/// The pods of the file. Rows after the end of the run are passed over.
+pub(in crate::scenario) fn read<'s>(
+    reading: &mut Reading<'_, 's>,
     fields: Fields<'_, 's>,
-    files: &mut Files<'_>,
-    duration: SimDuration,
-) -> Result<Option<Arc<PodTrace>>, ScenarioError> {
-    let Some(node) = fields.get("pods") else { return Ok(None) };
-    let own = reader.fields(node, &PODS.shape)?;
-    let file = own.required(reader, "csv")?;
-    let name = reader.text(file, "csv")?;
-    let namespace = own.optional("namespace", |n, what| reader.symbol(n, what))?;
-    let again = own.optional("again", |n, what| reader.truth(n, what))?.unwrap_or(true);
-    let bytes = files.bytes(reader, file, name)?;
-    let shown = files.directory.join(name).display().to_string();
+    own: Pods,
+) -> Result<Arc<PodTrace>, ScenarioError> {
+    let (name, place) = own.csv;
+    let node = fields.required(&reading.reader, "csv")?;
+    let (bytes, shown) = reading.table(node, &name)?;
     let text = std::str::from_utf8(&bytes).map_err(|error| {
         ScenarioError::new(format!("{shown}: byte {} is not UTF-8", error.valid_up_to())).help("save the file as UTF-8")
     })?;
@@ -57,21 +51,17 @@ pub(super) fn read<'s>(
         text,
         columns: Vec::new(),
         templates: FxHashMap::default(),
-        trace: PodTrace {
-            namespace: namespace.unwrap_or_else(|| Symbol::new("default")),
-            templates: Vec::new(),
-            rows: Vec::new(),
-            again,
-        },
+        trace: PodTrace { namespace: own.namespace, templates: Vec::new(), rows: Vec::new(), again: own.again },
     };
     let mut warnings = Vec::new();
-    let late = table.read(SimTime::ZERO + duration, &mut warnings)?;
-    files.warnings.append(&mut warnings);
+    let late = table.read(SimTime::ZERO + reading.duration, &mut warnings)?;
+    reading.files.warnings.append(&mut warnings);
     if let Some(first) = late.filter(|_| table.trace.rows.is_empty()) {
         // Whoever shortens a run need not take its pods out.
-        warn_of_late(reader, file, "first pod of the trace", first, duration);
+        let duration = reading.duration;
+        warn_of_late(&mut reading.reader, place, "first pod of the trace", first, duration);
     }
-    Ok(Some(Arc::new(table.trace)))
+    Ok(Arc::new(table.trace))
 }
 
 /// What makes pods of a trace alike.

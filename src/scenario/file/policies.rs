@@ -2,10 +2,9 @@
 
 use std::sync::Arc;
 
-use super::interruption::Handling;
-use super::{Files, controller_time, file_name, node_groups, versions};
-use crate::catalog::Region;
-use crate::domain::{ControllerTime, Versions};
+use super::overlays::Overlay;
+use super::{Reading, node_groups};
+use crate::domain::Versions;
 use crate::policy::cluster_autoscaler::Flags;
 use crate::policy::cluster_autoscaler::expander::Expander;
 use crate::policy::packing::PackerKind;
@@ -13,24 +12,23 @@ use crate::scenario::ScenarioError;
 use crate::scenario::definition::{Autoscaler, PolicyVariant};
 use crate::scenario::manifests::Manifests;
 use crate::scenario::reader::{Fields, Reader};
+use crate::scenario::schema::kind::Kind;
 use crate::scenario::schema::policies::POLICY;
 use crate::scenario::tree::Node;
 
 /// The policies: those of `policies`, or the one that the scenario's own objects imply.
 pub(super) fn read<'s>(
-    reader: &mut Reader<'s>,
+    reading: &mut Reading<'_, 's>,
     fields: Fields<'_, 's>,
-    region: &Region,
     base: &Manifests,
-    (versions, handling, pace): (Versions, Handling, ControllerTime),
-    files: &mut Files<'_>,
+    overlay: Overlay,
 ) -> Result<Vec<PolicyVariant>, ScenarioError> {
-    let nodes = fields.optional("policies", |n, what| reader.list(n, what))?.unwrap_or_default();
+    let nodes = fields.optional("policies", |n, what| reading.reader.list(n, what))?.unwrap_or_default();
     let mut policies: Vec<PolicyVariant> = Vec::new();
     for node in nodes {
-        let policy = policy(reader, node, region, base, (versions, handling, pace), files)?;
+        let policy = policy(reading, node, base, overlay)?;
         if policies.iter().any(|other| other.name == policy.name) {
-            return Err(reader
+            return Err(reading
                 .error(node.at, format!("two policies are called `{}`", policy.name))
                 .because("the second one")
                 .help("give each its own name: results are kept under it"));
@@ -38,65 +36,74 @@ pub(super) fn read<'s>(
         policies.push(policy);
     }
     if policies.is_empty() {
-        let mut manifests = base.clone();
-        manifests.resolve_priorities(&[])?;
         let (name, autoscaler) = if base.node_pools.is_empty() {
             ("static", Autoscaler::None)
         } else {
             ("karpenter", Autoscaler::Karpenter)
         };
-        policies.push(PolicyVariant {
+        let packer = PackerKind::Karpenter;
+        let bare = PolicyVariant {
             name: name.to_owned(),
             autoscaler,
-            versions,
-            interruption_queue: handling.queue,
-            feature_gates: handling.gates,
-            termination_handler: handling.handler_in(reader, &manifests)?,
-            controller_time: pace,
-            packer: PackerKind::Karpenter,
+            packer,
+            versions: overlay.versions,
+            interruption_queue: false,
+            feature_gates: overlay.gates,
+            termination_handler: None,
+            controller_time: overlay.controller_time,
             flags: None,
-            manifests: Arc::new(manifests),
-        });
+            manifests: Arc::default(),
+        };
+        policies.push(completed(reading, bare, base.clone(), overlay)?);
     }
     Ok(policies)
 }
 
-fn policy<'s>(
-    reader: &mut Reader<'s>,
-    node: &Node<'s>,
-    region: &Region,
-    base: &Manifests,
-    (versions_of_all, handling_of_all, pace_of_all): (Versions, Handling, ControllerTime),
-    files: &mut Files<'_>,
+/// A policy with what it is laid over.
+fn completed(
+    reading: &Reading<'_, '_>,
+    policy: PolicyVariant,
+    mut manifests: Manifests,
+    overlay: Overlay,
 ) -> Result<PolicyVariant, ScenarioError> {
-    const AUTOSCALERS: &[(&str, Autoscaler)] = &[
-        ("karpenter", Autoscaler::Karpenter),
-        ("cluster-autoscaler", Autoscaler::ClusterAutoscaler),
-        ("static", Autoscaler::None),
-        ("none", Autoscaler::None),
-    ];
-    let fields = reader.fields(node, &POLICY.shape)?;
-    let name = file_name(reader, fields.required(reader, "name")?)?;
-    let autoscaler = reader.choice(fields.required(reader, "autoscaler")?, "autoscaler", AUTOSCALERS)?;
-    let versions = versions(reader, fields, versions_of_all)?;
-    let handling = Handling::read(reader, fields, handling_of_all)?;
-    let controller_time = controller_time::read(reader, fields, pace_of_all)?;
-    let packer = packer(reader, fields, autoscaler, versions)?;
-    let flags = flags(reader, fields, autoscaler, versions)?;
-    let mut manifests = base.clone();
-    manifests.apply(files.manifests(reader, fields, "manifests")?);
-    node_groups(reader, fields, region, &mut manifests)?;
     manifests.resolve_priorities(&[])?;
-    if autoscaler == Autoscaler::Karpenter && manifests.node_pools.is_empty() {
-        return Err(reader
+    Ok(PolicyVariant {
+        versions: overlay.versions,
+        interruption_queue: overlay.queue,
+        feature_gates: overlay.gates,
+        termination_handler: overlay.handler_in(&reading.reader, &manifests)?,
+        controller_time: overlay.controller_time,
+        manifests: Arc::new(manifests),
+        ..policy
+    })
+}
+
+fn policy<'s>(
+    reading: &mut Reading<'_, 's>,
+    node: &Node<'s>,
+    base: &Manifests,
+    overlay: Overlay,
+) -> Result<PolicyVariant, ScenarioError> {
+    let mut policy = PolicyVariant::read(reading, node, "policies")?;
+    let fields = reading.reader.fields(node, &POLICY.shape)?;
+    let overlay = overlay.with(reading, fields)?;
+    check_packer(&reading.reader, fields, &policy, overlay.versions)?;
+    policy.flags = flags(&reading.reader, fields, policy.autoscaler, overlay.versions)?;
+    let mut manifests = base.clone();
+    manifests.apply(reading.files.manifests(&reading.reader, fields, "manifests")?);
+    node_groups::lay_over(reading, fields, &mut manifests)?;
+    let policy = completed(reading, policy, manifests, overlay)?;
+    let name = &policy.name;
+    if policy.autoscaler == Autoscaler::Karpenter && policy.manifests.node_pools.is_empty() {
+        return Err(reading
             .error(node.at, format!("the policy `{name}` has no NodePool and no Provisioner"))
             .because("Karpenter would launch nothing")
             .help("add one to its `manifests` or to the scenario's, or say `autoscaler: static`"));
     }
-    if let Some(flags) = &flags
-        && !minds_any(flags, &manifests)
+    if let Some(flags) = &policy.flags
+        && !minds_any(flags, &policy.manifests)
     {
-        return Err(reader
+        return Err(reading
             .error(node.at, format!("the policy `{name}` has no node group that Cluster Autoscaler would find"))
             .because("Cluster Autoscaler would launch nothing")
             .help(
@@ -104,18 +111,7 @@ fn policy<'s>(
                  groups the tag `k8s.io/cluster-autoscaler/enabled`, or name them in the flag `nodes`",
             ));
     }
-    Ok(PolicyVariant {
-        name,
-        autoscaler,
-        versions,
-        interruption_queue: handling.queue,
-        feature_gates: handling.gates,
-        termination_handler: handling.handler_in(reader, &manifests)?,
-        controller_time,
-        packer,
-        flags,
-        manifests: Arc::new(manifests),
-    })
+    Ok(policy)
 }
 
 /// Whether the autoscaler would mind one of the groups.
@@ -123,31 +119,28 @@ fn minds_any(flags: &Flags, manifests: &Manifests) -> bool {
     manifests.node_groups.iter().any(|group| flags.discovery.limits(group.name, &group.tags, (0, 0)).is_some())
 }
 
-/// Who packs: a setting of policies under which Karpenter does anything, for releases that the packer knows.
-fn packer<'s>(
-    reader: &Reader<'s>,
-    fields: Fields<'_, 's>,
-    autoscaler: Autoscaler,
+/// Who packs is a setting of policies under which Karpenter does anything, for releases that the packer knows.
+fn check_packer(
+    reader: &Reader<'_>,
+    fields: Fields<'_, '_>,
+    policy: &PolicyVariant,
     versions: Versions,
-) -> Result<PackerKind, ScenarioError> {
-    const PACKERS: &[(&str, PackerKind)] =
-        &[("karpenter", PackerKind::Karpenter), ("cost-aware", PackerKind::CostAware)];
-    let Some(node) = fields.get("packer") else { return Ok(PackerKind::Karpenter) };
-    let packer = reader.choice(node, "packer", PACKERS)?;
-    if autoscaler != Autoscaler::Karpenter {
+) -> Result<(), ScenarioError> {
+    let Some(node) = fields.get("packer") else { return Ok(()) };
+    if policy.autoscaler != Autoscaler::Karpenter {
         return Err(reader
             .error(node.at, "only Karpenter packs")
             .because("would do nothing")
             .help("take `packer` out, or say `autoscaler: karpenter`"));
     }
-    if !packer.knows(versions.karpenter) {
+    if !policy.packer.knows(versions.karpenter) {
         let release = versions.karpenter;
         return Err(reader
             .error(node.at, format!("the cost-aware packer does not know the rules of Karpenter {release}"))
             .because("would pack by other rules")
             .help("use `versions: { karpenter: v0.16 }` or a later one"));
     }
-    Ok(packer)
+    Ok(())
 }
 
 /// The flags of the Cluster Autoscaler: the defaults of its release, and over them those that are stated.

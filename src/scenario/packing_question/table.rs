@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use super::{NamedPod, replicas};
 use crate::domain::symbol::well_known;
 use crate::domain::{Container, PodSpec, Quantity, ResourceName, Resources, Symbol};
 use crate::scenario::error::lacks;
 use crate::scenario::{ScenarioError, Source};
+use crate::single_pass::NamedPod;
 
 /// Most pods of one table.
 const PODS_MAX: u32 = 1_000_000;
@@ -46,7 +46,7 @@ pub(super) fn read(source: &Source) -> Result<Vec<NamedPod>, ScenarioError> {
         let namespace = namespace.map_or(well_known::DEFAULT, Symbol::new);
         let container = Container { requests, ..Container::default() };
         let spec = Arc::new(PodSpec { containers: vec![container], ..PodSpec::default() });
-        pods.extend(replicas(namespace, name, number, &spec));
+        pods.extend(NamedPod::replicas(namespace, name, number, &spec));
         if pods.len() > PODS_MAX as usize {
             return Err(wrong(line, format!("there are more than {PODS_MAX} pods")));
         }

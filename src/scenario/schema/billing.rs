@@ -1,11 +1,17 @@
 //! The bill.
 
-use super::Value::{Amount, Free, Integer, List, Map, Number, Price, Share, Text, Words};
+use super::Form;
+use super::kind::{Memory, Number, Permille, Whole, kind, words};
+use super::names::{InstanceType, Zone};
+use crate::cloud::billing::network::{CrossZone, LoadBalancers, NatGateways, NetworkPrices};
+use crate::cloud::commitments::{Commitments, ReservedInstances, SavingsPlan};
+use crate::cloud::settings::BillingSettings;
+use crate::domain::{HourlyRate, Money, Symbol};
 
 section! {
+    /// Beside the price of instances and volumes.
     BILLING: "`billing`", "`ec2.billing`: the bill";
-    "Beside the price of instances and volumes.";
-    "ec2:
+    example "ec2:
   billing:
     spot_price: hourly_at_start
     public_ipv4: 0.005
@@ -21,76 +27,142 @@ section! {
     nat_gateways: { count: 3, per_hour: 0.045, per_gb: 0.045 }
     cross_zone: { per_gb: 0.02, bytes_per_request: 20k, share: 50% }
 ";
-    {
-        "spot_price" default("integrated"): Words(&["integrated", "hourly_at_start"]),
-            "Spot is billed by the price at every instant, or by that at the start of each instance-hour.";
-        "public_ipv4" otherwise("nodes are private"): Price, "Public IPv4 address of each node, per hour.";
-        "control_plane" default("0.10"): Price, "EKS control plane, per hour.";
-        "volume_per_month" default("0.08"): Price, "A GiB of gp3, of root volumes and of claims, for a month of 730 hours.";
-        "discount" default("0%"): Share(100), "Discount on everything that AWS charges.";
-        "node_fee" default("0"): Price, "Licence or vendor fee of each node, per hour.";
-        "reserved_instances" otherwise("none"): List(&Map(&RESERVED)), "Reserved Instances.";
-        "savings_plans" otherwise("none"): List(&Map(&PLAN)), "Savings Plans.";
-        "load_balancers" otherwise("cost nothing"): Map(&LOAD_BALANCERS), "Network load balancers.";
-        "nat_gateways" otherwise("cost nothing"): Map(&NAT_GATEWAYS), "NAT gateways, through which nodes pull images.";
-        "cross_zone" otherwise("costs nothing"): Map(&CROSS_ZONE), "Requests that cross zones.";
+    becomes BillingSettings, |_, _, own: Self| {
+        let network = NetworkPrices {
+            load_balancers: own.load_balancers,
+            nat_gateways: own.nat_gateways,
+            cross_zone: own.cross_zone,
+        };
+        Ok(BillingSettings {
+            hourly_at_start: own.spot_price,
+            public_ipv4: own.public_ipv4,
+            control_plane: own.control_plane,
+            volume_per_month: own.volume_per_month,
+            discount_permille: own.discount,
+            node_fee: own.node_fee,
+            network,
+            commitments: Commitments { reserved: own.reserved_instances, plans: own.savings_plans },
+        })
+    };
+    struct BillingKeys {
+        /// Spot is billed by the price at every instant, or by that at the start of each instance-hour.
+        spot_price: BilledBy = false;
+        /// Public IPv4 address of each node, per hour.
+        public_ipv4: HourlyRate, or "nodes are private";
+        /// EKS control plane, per hour.
+        control_plane: HourlyRate = BillingSettings::default().control_plane;
+        /// A GiB of gp3, of root volumes and of claims, for a month of 730 hours.
+        volume_per_month: HourlyRate = BillingSettings::default().volume_per_month;
+        /// Discount on everything that AWS charges.
+        discount: Permille = 0;
+        /// Licence or vendor fee of each node, per hour.
+        node_fee: HourlyRate = HourlyRate::ZERO;
+        /// Reserved Instances.
+        reserved_instances: Vec<ReservedInstances> = Vec::new(), or "none";
+        /// Savings Plans.
+        savings_plans: Vec<SavingsPlan> = Vec::new(), or "none";
+        /// Network load balancers.
+        load_balancers: LoadBalancers, or "cost nothing";
+        /// NAT gateways, through which nodes pull images.
+        nat_gateways: NatGateways, or "cost nothing";
+        /// Requests that cross zones.
+        cross_zone: CrossZone, or "costs nothing";
     }
 }
 
 section! {
     RESERVED: "a reservation", "`ec2.billing.reserved_instances[]`";
-    "";
-    "";
-    {
-        "type" required: Text("instance type"), "Instance type.";
-        "zone" otherwise("regional: covers every size of the family"): Text("zone"), "Zone.";
-        "count" required: Integer(1, 1_000_000), "How many.";
-        "per_hour" required: Price, "What one costs, upfront payment included.";
+    impl ReservedInstances {
+        /// Instance type.
+        "type" as instance_type["instance type"]: InstanceType;
+        /// Zone.
+        zone["zone"]: Zone, or "regional: covers every size of the family";
+        /// How many.
+        count: Whole<1, 1_000_000>;
+        /// What one costs, upfront payment included.
+        "per_hour" as rate: HourlyRate;
     }
 }
 
 section! {
     PLAN: "a savings plan", "`ec2.billing.savings_plans[]`";
-    "";
-    "";
-    {
-        "family" otherwise("a Compute plan: every family"): Text("instance family"), "The family of an EC2 Instance plan.";
-        "commitment" required: Price, "What is paid per hour, used or not.";
-        "discount" required: Share(100), "Discount on On-Demand.";
-        "family_discounts" otherwise("none"): Free("instance family", &Share(100)), "Families with another discount.";
+    impl SavingsPlan {
+        /// The family of an EC2 Instance plan.
+        family["instance family"]: super::kind::Name, or "a Compute plan: every family";
+        /// What is paid per hour, used or not.
+        commitment: HourlyRate;
+        /// Discount on On-Demand.
+        "discount" as discount_permille: Permille;
+        /// Families with another discount.
+        family_discounts["instance family"]: FamilyDiscounts = Vec::new(), or "none";
     }
 }
 
 section! {
     LOAD_BALANCERS: "`load_balancers`", "`ec2.billing.load_balancers`";
-    "";
-    "";
-    {
-        "count" default("1"): Integer(0, 10_000), "How many.";
-        "per_hour" default("0.0225"): Price, "What one costs per hour.";
-        "capacity_units" default("1"): Number(0.0, 1_000_000.0), "Capacity units that one uses on average.";
-        "per_unit_hour" default("0.006"): Price, "What a unit costs per hour.";
+    impl LoadBalancers {
+        /// How many.
+        count: Whole<0, 10_000> = 1;
+        /// What one costs per hour.
+        per_hour: HourlyRate = NetworkPrices::LOAD_BALANCER_HOUR;
+        /// Capacity units that one uses on average.
+        "capacity_units" as milli_units: Thousandths = 1_000;
+        /// What a unit costs per hour.
+        per_unit_hour: HourlyRate = NetworkPrices::CAPACITY_UNIT_HOUR;
     }
 }
 
 section! {
     NAT_GATEWAYS: "`nat_gateways`", "`ec2.billing.nat_gateways`";
-    "";
-    "";
-    {
-        "count" default("1"): Integer(0, 10_000), "How many, in the first so many zones.";
-        "per_hour" default("0.045"): Price, "What one costs per hour.";
-        "per_gb" default("0.045"): Price, "What a gigabyte through it costs.";
+    impl NatGateways {
+        /// How many, in the first so many zones.
+        count: Whole<0, 10_000> = 1;
+        /// What one costs per hour.
+        per_hour: HourlyRate = NetworkPrices::NAT_HOUR;
+        /// What a gigabyte through it costs.
+        per_gb: PerGb = NetworkPrices::NAT_GB;
     }
 }
 
 section! {
     CROSS_ZONE: "`cross_zone`", "`ec2.billing.cross_zone`";
-    "";
-    "";
-    {
-        "per_gb" default("0.02"): Price, "What a gigabyte costs, both directions together.";
-        "bytes_per_request" default("0"): Amount("bytes"), "Bytes that a request moves between nodes.";
-        "share" otherwise("that of an even spread over the zones"): Share(100), "Share of requests that leave their zone.";
+    impl CrossZone {
+        /// What a gigabyte costs, both directions together.
+        per_gb: PerGb = NetworkPrices::CROSS_ZONE_GB;
+        /// Bytes that a request moves between nodes.
+        bytes_per_request["bytes"]: Memory = 0;
+        /// Share of requests that leave their zone.
+        "share" as permille: Permille, or "that of an even spread over the zones";
+    }
+}
+
+words! {
+    /// By which price Spot is billed: whether by that at the start of each hour.
+    BilledBy: bool, "integrated" => false, "hourly_at_start" => true
+}
+
+kind! {
+    /// A number in thousandths.
+    Thousandths: Number<0, 1_000_000_000> => u32, |_, _, _, units| Ok(libm::round(units * 1_000.0) as u32);
+    show |units| (f64::from(*units) / 1_000.0).to_string()
+}
+
+kind! {
+    /// What a gigabyte costs.
+    PerGb: HourlyRate => Money, |_, _, _, rate| Ok(Money::from_nanos(i128::from(rate.as_nanos())));
+    show |price| price.to_string().trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+kind! {
+    /// Discounts of single families: a map from family to share.
+    FamilyDiscounts: Vec<(Symbol, u32)> = Form::Free("", Box::new(Permille::form())), |reading, node, what| {
+        let mut discounts = Vec::new();
+        for entry in reading.reader.entries(node, what)? {
+            if !reading.region().types.iter().any(|kind| kind.facts.family.as_str() == entry.key) {
+                return Err(reading.unknown_family(entry.key_at, &entry.key));
+            }
+            discounts.push((Symbol::new(&entry.key), Permille::read(reading, &entry.value, "discount")?));
+        }
+        Ok(discounts)
     }
 }

@@ -1,42 +1,52 @@
 //! The cluster: releases, zones, node groups.
 
-use super::Program::{ClusterAutoscaler, Karpenter, Keda, Kubernetes};
-use super::Value::{Either, Free, Integer, List, Map, Release, Scalar, Share, Text, Truth, Words};
+use super::Form;
+use super::kind::{Name, Placed, Share, Whole, kind, words};
+use super::names::{KedaRelease, Zone};
+use crate::domain::node_group::{NodeGroup, SpotStrategy};
+use crate::domain::node_pool::AmiFamily;
+use crate::domain::versions::ClusterAutoscalerVersion;
+use crate::domain::{KarpenterVersion, KubernetesVersion, Labels, Symbol};
+use crate::manifests::AMI_FAMILIES;
+use crate::manifests::node_group::STRATEGIES;
+use crate::scenario::error::nearest;
+use crate::scenario::file::node_groups;
 
 section! {
+    /// Behaviour that differs between releases follows these. An unknown release is an error that names the known
+    /// ones. A policy may state its own.
     VERSIONS: "`versions`", "`versions`: releases";
-    "Behaviour that differs between releases follows these. An unknown release is an error that names the known ones. A policy may \
-     state its own.";
-    "versions: { karpenter: v1.13, kubernetes: \"1.36\", cluster-autoscaler: \"1.36\", keda: \"2.20\" }
+    example "versions: { karpenter: v1.13, kubernetes: \"1.36\", cluster-autoscaler: \"1.36\", keda: \"2.20\" }
 ";
-    {
-        "karpenter" default("v1.13"): Release(Karpenter),
-            "Karpenter. NodePools are of v1.x, Provisioners of v0.x.";
-        "kubernetes" default("\"1.36\""): Release(Kubernetes),
-            "kube-scheduler, HorizontalPodAutoscaler and workload controllers. Without it, the version of an eksctl ClusterConfig \
-             among the manifests holds. Quote it: YAML takes 1.30 for the number 1.3.";
-        "cluster-autoscaler" default("\"1.36\""): Release(ClusterAutoscaler),
-            "Cluster Autoscaler; its flags have the defaults of this release.";
-        "keda" default("\"2.20\""): Release(Keda), "KEDA.";
+    struct VersionsKeys {
+        /// Karpenter. NodePools are of v1.x, Provisioners of v0.x.
+        karpenter: KarpenterVersion, over KarpenterVersion::default();
+        /// kube-scheduler, HorizontalPodAutoscaler and workload controllers. Without it, the version of an eksctl
+        /// ClusterConfig among the manifests holds. Quote it: YAML takes 1.30 for the number 1.3.
+        kubernetes: KubernetesVersion, over KubernetesVersion::default();
+        /// Cluster Autoscaler; its flags have the defaults of this release.
+        "cluster-autoscaler" as cluster_autoscaler: ClusterAutoscalerVersion, over ClusterAutoscalerVersion::default();
+        /// KEDA.
+        keda: KedaRelease, over ();
     }
 }
 
 section! {
     CLUSTER: "`cluster`", "`cluster`: zones";
-    "";
-    "cluster: { zones: [us-east-1a, us-east-1b] }
+    example "cluster: { zones: [us-east-1a, us-east-1b] }
 ";
-    {
-        "zones" otherwise("those of an eksctl ClusterConfig, else all of the region"): List(&Text("zone")),
-            "Availability zones that nodes may be in.";
+    struct Cluster {
+        /// Availability zones that nodes may be in.
+        zones["zone"]: Vec<Zone> = Vec::new(), or "those of an eksctl ClusterConfig, else all of the region";
     }
 }
 
 section! {
+    /// As an eksctl ClusterConfig has them, in a shorter form; of two names for one thing, one is given. Cluster
+    /// Autoscaler scales groups, [a timeline](#timeline-what-people-do) may, and `autoscaler: static` leaves them
+    /// alone.
     NODE_GROUP: "a node group", "`nodeGroups[]`: Auto Scaling groups";
-    "As an eksctl ClusterConfig has them, in a shorter form; of two names for one thing, one is given. Cluster Autoscaler scales \
-     groups, [a timeline](#timeline-what-people-do) may, and `autoscaler: static` leaves them alone.";
-    "nodeGroups:
+    example "nodeGroups:
   - name: system
     instanceType: m6i.large
     minSize: 2
@@ -62,65 +72,131 @@ section! {
     maxPods: 58
     tags: { team: shop }
 ";
-    {
-        "name" required: Text("name"), "Its name.";
-        "managed" otherwise("true, unless it mixes Spot and On-Demand"): Truth,
-            "Whether EKS manages it. A managed group is all Spot or all On-Demand.";
-        "instanceTypes" otherwise("`instanceType`"): List(&Text("instance type")),
-            "Its instance types; the first is what Cluster Autoscaler takes an empty group to be made of. One of the two keys has to \
-             be there.";
-        "instanceType" otherwise("`instanceTypes`"): Text("instance type"), "One more instance type, before the others.";
-        "min" otherwise("`desired`"): Integer(0, 100_000), "Smallest size.";
-        "minSize" otherwise("see `min`"): Integer(0, 100_000), "The same under eksctl's name.";
-        "max" otherwise("`desired`"): Integer(0, 100_000), "Largest size.";
-        "maxSize" otherwise("see `max`"): Integer(0, 100_000), "The same under eksctl's name.";
-        "desired" otherwise("`min`, else 2"): Integer(0, 100_000), "Size at the start.";
-        "desiredCapacity" otherwise("see `desired`"): Integer(0, 100_000), "The same under eksctl's name.";
-        "zones" otherwise("those of the cluster"): List(&Text("zone")), "Its zones.";
-        "availabilityZones" otherwise("see `zones`"): List(&Text("zone")), "The same under eksctl's name.";
-        "labels" otherwise("none"): Free("label", &Scalar), "Labels of its nodes.";
-        "taints" otherwise("none"): List(&Map(&TAINT)), "Taints of its nodes.";
-        "tags" otherwise("none"): Free("tag", &Scalar),
-            "Tags of the group. The tag by which Cluster Autoscaler finds groups is added.";
-        "spot" default("false"): Either(&Truth, &Share(100)), "Whether it buys Spot, or what share above `onDemandBase`, in whole percent.";
-        "onDemandBase" default("0"): Integer(0, i32::MAX as i64), "Instances that are On-Demand before the share counts.";
-        "spotStrategy" default("price-capacity-optimized"):
-            Words(&["lowest-price", "capacity-optimized", "capacity-optimized-prioritized", "price-capacity-optimized"]),
-            "How it picks Spot pools.";
-        "spotPools" default("2"): Integer(1, 20), "Over how many pools `lowest-price` spreads.";
-        "capacityRebalance" otherwise("true for managed Spot groups"): Truth,
-            "Whether it replaces instances that EC2 says are at risk.";
-        "amiFamily" default("AmazonLinux2023"): Words(FAMILIES), "Machine images of its nodes.";
-        "volumeSize" default("20"): Integer(1, 65_536), "Root volume in GiB.";
-        "maxPods" otherwise("by instance type"): Integer(1, 10_000), "Pods that fit a node.";
+    becomes NodeGroup, node_groups::group;
+    struct NodeGroupKeys: {
+        /// Its name.
+        name["name"]: Name;
+        /// Whether EKS manages it. A managed group is all Spot or all On-Demand.
+        managed: Placed<bool>, or "true, unless it mixes Spot and On-Demand";
+        /// Its instance types; the first is what Cluster Autoscaler takes an empty group to be made of. One of the
+        /// two keys has to be there.
+        "instanceTypes" as instance_types["instance type"]: Vec<GroupType> = Vec::new(), or "`instanceType`";
+        /// One more instance type, before the others.
+        "instanceType" as instance_type["instance type"]: GroupType, or "`instanceTypes`";
+        /// Smallest size.
+        min: Whole<0, 100_000>, or "`desired`";
+        /// The same under eksctl's name.
+        "minSize" as min_size: Placed<Whole<0, 100_000>>, or "see `min`";
+        /// Largest size.
+        max: Whole<0, 100_000>, or "`desired`";
+        /// The same under eksctl's name.
+        "maxSize" as max_size: Placed<Whole<0, 100_000>>, or "see `max`";
+        /// Size at the start.
+        desired: Whole<0, 100_000>, or "`min`, else 2";
+        /// The same under eksctl's name.
+        "desiredCapacity" as desired_capacity: Placed<Whole<0, 100_000>>, or "see `desired`";
+        /// Its zones.
+        zones["zone"]: Vec<Zone>, or "those of the cluster";
+        /// The same under eksctl's name.
+        "availabilityZones" as availability_zones["zone"]: Placed<Vec<Zone>>, or "see `zones`";
+        /// Labels of its nodes.
+        labels["label"]: Labels = Labels::new(), or "none";
+    } aside {
+        /// Taints of its nodes.
+        taints: Vec<TaintKeys>, or "none";
+    } {
+        /// Tags of the group. The tag by which Cluster Autoscaler finds groups is added.
+        tags["tag"]: Labels = Labels::new(), or "none";
+        /// Whether it buys Spot, or what share above `onDemandBase`, in whole percent.
+        spot: SpotShare = 0;
+        /// Instances that are On-Demand before the share counts.
+        "onDemandBase" as on_demand_base: Whole<0, { i32::MAX as i64 }> = 0;
+        /// How it picks Spot pools.
+        "spotStrategy" as spot_strategy: Strategy = SpotStrategy::PriceCapacityOptimized;
+        /// Over how many pools `lowest-price` spreads.
+        "spotPools" as spot_pools: Whole<1, 20>, over 2;
+        /// Whether it replaces instances that EC2 says are at risk.
+        "capacityRebalance" as capacity_rebalance: bool, or "true for managed Spot groups";
+        /// Machine images of its nodes.
+        "amiFamily" as ami_family: Family = AmiFamily::AL2023;
+        /// Root volume in GiB.
+        "volumeSize" as volume_size: Whole<1, 65_536, i64> = 20;
+        /// Pods that fit a node.
+        "maxPods" as max_pods: Whole<1, 10_000, i64>, or "by instance type";
     }
 }
 
-/// Words for families of machine images, as eksctl has them.
-const FAMILIES: &[&str] = &[
-    "AmazonLinux2",
-    "AmazonLinux2023",
-    "Bottlerocket",
-    "Ubuntu2004",
-    "Ubuntu2204",
-    "Ubuntu2404",
-    "UbuntuPro2204",
-    "UbuntuPro2404",
-    "WindowsServer2019CoreContainer",
-    "WindowsServer2019FullContainer",
-    "WindowsServer2022CoreContainer",
-    "WindowsServer2022FullContainer",
-];
-
 section! {
     TAINT: "a taint", "`nodeGroups[].taints[]`";
-    "";
-    "";
-    without_effect: &["timeAdded"];
-    strict: false;
-    {
-        "key" required: Text("key"), "Its key.";
-        "value" default("\"\""): Text("value"), "Its value.";
-        "effect" required: Words(&["NoSchedule", "PreferNoSchedule", "NoExecute"]), "What it does.";
+    without_effect &["timeAdded"];
+    struct TaintKeys: {} aside {
+        /// Its key.
+        key["key"]: Name;
+        /// Its value.
+        value["value"]: Name = Symbol::new("");
+        /// What it does.
+        effect: Effect;
     }
+}
+
+kind! {
+    /// Node groups, each of its own name.
+    NodeGroups: Vec<NodeGroupKeys> => Vec<NodeGroup>, |reading, node, _, groups| {
+        let twice = (1..groups.len()).find(|&place| groups[..place].iter().any(|own| own.name == groups[place].name));
+        let Some(place) = twice else { return Ok(groups) };
+        Err(reading
+            .error(node.items()[place].at, format!("two node groups are called `{}`", groups[place].name))
+            .because("the second one")
+            .help("give each its own name"))
+    }
+}
+
+kind! {
+    /// An instance type of a group.
+    GroupType: Name => Symbol, |reading, node, _, name| {
+        let region = reading.region();
+        if region.instance_type(name).is_some() {
+            return Ok(name);
+        }
+        let known = region.types.iter().map(|kind| kind.facts.name.as_str());
+        let help = nearest(name.as_str(), known).map(|near| format!("did you mean `{near}`?"));
+        Err(reading
+            .error(node.at, format!("`{name}` is not an instance type of {}", region.name))
+            .because("unknown instance type")
+            .help(help.unwrap_or_else(|| "write for example `m5.large`".to_owned())))
+    }
+}
+
+words! {
+    /// Families of machine images, as eksctl has them.
+    Family: AmiFamily, AMI_FAMILIES
+}
+
+words! {
+    /// How a group picks Spot pools.
+    Strategy: SpotStrategy, STRATEGIES
+}
+
+kind! {
+    /// `true`, `false`, or a share in whole percent, which is what the API knows.
+    SpotShare: u32 = Form::Either(Box::new(Form::Truth), Box::new(Form::Share(100))), |reading, node, what| {
+        let share = match reading.reader.text(node, what)? {
+            "true" => Some(1.0),
+            "false" => Some(0.0),
+            _ => Share::<100>::read(reading, node, what).ok(),
+        };
+        match share.map(|share| libm::round(share * 1e6) as u32) {
+            Some(millionths) if millionths.is_multiple_of(10_000) => Ok(millionths / 10_000),
+            _ => Err(reading
+                .error(node.at, format!("`{what}` is `true`, `false` or a whole percentage"))
+                .because("none of these")
+                .help("write for example `70%`")),
+        }
+    };
+    show |percent| if *percent == 0 { "false".to_owned() } else { format!("{percent}%") }
+}
+
+words! {
+    /// What a taint does.
+    Effect, "NoSchedule", "PreferNoSchedule", "NoExecute"
 }

@@ -1,13 +1,25 @@
 //! The simulated EC2.
 
-use super::Value::{Duration, Either, File, Free, Integer, List, Map, Number, Scalar, Share, Text, Truth, Words};
-use super::billing;
+use super::billing::BillingKeys;
+use super::kind::{File, Moment, Name, Number, Or, Placed, Share, Show, Text, Whole, kind, words};
+use super::names::{InstanceType, Zone};
+use crate::cloud::market::traces::Availability;
+use crate::cloud::quotas::QuotaClass;
+use crate::cloud::settings::{
+    ApiLimits, BillingSettings, BucketSize, CapacityModel, Failures, Interruptions, Quotas, SpotPrices,
+};
+use crate::cloud::subnets::{Network, Subnet};
+use crate::cloud::{BootStages, CapacityReservation, Consistency};
+use crate::domain::node_pool::AmiFamily;
+use crate::domain::{Labels, SimDuration, SimTime, Symbol};
+use crate::scenario::definition::Ec2Settings;
+use crate::scenario::file::{account, cloud};
 
 section! {
+    /// What is not stated is as on an account of some size. Every default here is an assumption;
+    /// [fidelity.md](fidelity.md) says what is simplified.
     EC2: "`ec2`", "`ec2`: the simulated EC2";
-    "What is not stated is as on an account of some size. Every default here is an assumption; [fidelity.md](fidelity.md) says what is \
-     simplified.";
-    "ec2:
+    example "ec2:
   launch_latency: { vm_init: 11s, os_boot: 6s, bootstrap: 11s, register: 2s, cni_ready: 6s, spread: true }
   capacity: updown
   spot:
@@ -34,157 +46,378 @@ section! {
   capacity_reservations:
     - { id: cr-1, type: m5.large, zone: us-east-1a, count: 4, match: targeted, tags: { team: shop }, at: 1h, until: 20h }
 ";
-    {
-        "launch_latency" otherwise("by each node's own machine images"):
-            Either(&Words(&["al2", "al2023", "bottlerocket", "windows"]), &Map(&LAUNCH_LATENCY)),
-            "How long a node takes from EC2's answer to Ready: as with these machine images, or stage by stage.";
-        "spot" otherwise("the defaults of its keys"): Map(&SPOT), "The Spot market.";
-        "capacity" default("static"): Words(&["infinite", "static", "updown"]),
-            "How much there is: whatever is asked for; a fixed number in each Spot pool; or pools that come and go as in recorded \
-             availability of 2022 and 2023.";
-        "quotas" otherwise("100,000 standard, 0 of P, 1,000 of each other"): Map(&QUOTAS),
-            "Limits on vCPUs in use, On-Demand and Spot each.";
-        "api" otherwise("EC2's documented ones"): Either(&Words(&["unlimited"]), &Map(&API)), "Limits on calls, and how consistent reads are.";
-        "failures" otherwise("the defaults of its keys"): Either(&Words(&["none"]), &Map(&FAILURES)), "How often a launch goes wrong by itself.";
-        "network" otherwise("addresses do not run out"): Map(&NETWORK), "The subnets of the nodes.";
-        "capacity_reservations" otherwise("none"): List(&Map(&RESERVATION)), "On-Demand Capacity Reservations.";
-        "billing" otherwise("list prices"): Map(&billing::BILLING), "How the bill is worked out.";
+    becomes Ec2Settings, cloud::settings;
+    struct Ec2 {
+        /// How long a node takes from EC2's answer to Ready: as with these machine images, or stage by stage.
+        launch_latency: Or<MachineImages, BootStages>, or "by each node's own machine images";
+        /// The Spot market.
+        spot: Spot = SpotMarket::default(), or "the defaults of its keys";
+        /// How much there is: whatever is asked for; a fixed number in each Spot pool; or pools that come and go as
+        /// in recorded availability of 2022 and 2023.
+        capacity: Capacity = CapacityModel::Static;
+        /// Limits on vCPUs in use, On-Demand and Spot each.
+        quotas: Limits = Quotas::default(), or "100,000 standard, 0 of P, 1,000 of each other";
+        /// Limits on calls, and how consistent reads are.
+        api: Or<Unlimited, ApiLimits> = (ApiLimits::default(), Consistency::default()), or "EC2's documented ones";
+        /// How often a launch goes wrong by itself.
+        failures: Or<NoFailures, Failures> = Failures::default(), or "the defaults of its keys";
+        /// The subnets of the nodes.
+        network: Network = Network::default(), or "addresses do not run out";
+        /// On-Demand Capacity Reservations.
+        capacity_reservations: Reservations = Vec::new(), or "none";
+        /// How the bill is worked out.
+        billing: BillingKeys = BillingSettings::default(), or "list prices";
     }
 }
 
 section! {
+    /// Medians; those left out are of Amazon Linux 2023.
     LAUNCH_LATENCY: "`launch_latency`", "`ec2.launch_latency`: stages of a boot";
-    "Medians; those left out are of Amazon Linux 2023.";
-    "";
-    {
-        "vm_init" default("11s"): Duration, "Request accepted to the machine being up.";
-        "os_boot" default("6s"): Duration, "To the network being up.";
-        "bootstrap" default("11s"): Duration, "User data, container runtime, start of the kubelet.";
-        "register" default("2s"): Duration, "Kubelet started to node registered.";
-        "cni_ready" default("6s"): Duration, "Registered to the network plugin being ready.";
-        "spread" default("true"): Truth, "Whether each boot is drawn around the medians, or takes just these.";
+    impl BootStages {
+        /// Request accepted to the machine being up.
+        vm_init: Seconds = STANDARD.vm_init;
+        /// To the network being up.
+        os_boot: Seconds = STANDARD.os_boot;
+        /// User data, container runtime, start of the kubelet.
+        bootstrap: Seconds = STANDARD.bootstrap;
+        /// Kubelet started to node registered.
+        register: Seconds = STANDARD.register;
+        /// Registered to the network plugin being ready.
+        cni_ready: Seconds = STANDARD.cni_ready;
+        /// Whether each boot is drawn around the medians, or takes just these.
+        "spread" as fixed: Fixed = false;
     }
 }
 
 section! {
     SPOT: "`spot`", "`ec2.spot`: the Spot market";
-    "";
-    "";
-    {
-        "prices" default("process"): Words(&["process", "constant", "replay"]),
-            "How prices move: by a seeded process around the level of the price data; not at all; or as recorded in `file`.";
-        "file" otherwise("required for `replay`"): File, "Recorded prices: a CSV file with the columns `instance_type`, `zone`, `time`, `price`.";
-        "availability" otherwise("none"): File,
-            "Recorded availability, which takes the place of capacity and interruptions for the pools that it names: a CSV file with \
-             the columns `instance_type`, `zone`, `offset_s`, `available`.";
-        "interruptions" default("central"): Either(&Words(&["none", "low", "central", "advisor", "high"]), &Map(&INTERRUPTIONS)),
-            "How often EC2 reclaims instances of its own accord, by the Spot Advisor's bands. `advisor` is another word for `central`.";
+    becomes SpotMarket, cloud::spot;
+    struct Spot {
+        /// How prices move: by a seeded process around the level of the price data; not at all; or as recorded in
+        /// `file`.
+        prices: Prices = PriceSource::Process;
+        /// Recorded prices: a CSV file with the columns `instance_type`, `zone`, `time`, `price`.
+        file: Placed<File>, or "required for `replay`";
+        /// Recorded availability, which takes the place of capacity and interruptions for the pools that it names: a
+        /// CSV file with the columns `instance_type`, `zone`, `offset_s`, `available`.
+        availability: Traces = Vec::new(), or "none";
+        /// How often EC2 reclaims instances of its own accord, by the Spot Advisor's bands. `advisor` is another word
+        /// for `central`.
+        interruptions: Or<Bands, Interruptions> = Interruptions::default();
     }
 }
 
 section! {
+    /// AWS publishes how many instances are interrupted, not how long they were exposed; `low` assumes 730h,
+    /// `central` 72h, `high` 24h.
     INTERRUPTIONS: "`interruptions`", "`ec2.spot.interruptions`";
-    "AWS publishes how many instances are interrupted, not how long they were exposed; `low` assumes 730h, `central` 72h, `high` 24h.";
-    "";
-    {
-        "exposure" default("72h"): Duration, "How long the instances behind the Advisor's figures were held, at least 1h.";
-        "stress" default("1"): Number(0.0, 100.0), "Multiplies the rate.";
-        "size_factor" default("true"): Truth, "Whether types of more than 16 vCPUs are interrupted more often.";
+    rest Interruptions::default();
+    impl Interruptions {
+        /// How long the instances behind the Advisor's figures were held, at least 1h.
+        "exposure" as exposure_hours: Exposure = Interruptions::default().exposure_hours;
+        /// Multiplies the rate.
+        stress: Number<0, 100_000> = Interruptions::default().stress;
+        /// Whether types of more than 16 vCPUs are interrupted more often.
+        size_factor: bool = Interruptions::default().size_factor;
     }
 }
 
 section! {
+    /// vCPUs by class of instance types.
     QUOTAS: "`quotas`", "`ec2.quotas`";
-    "vCPUs by class of instance types.";
-    "";
-    {
-        "standard" default("100000"): Integer(0, 100_000_000), "Families A, C, D, H, I, M, R, T, Z.";
-        "graphics" default("1000"): Integer(0, 100_000_000), "Families G and VT.";
-        "parallel" default("0"): Integer(0, 100_000_000), "Family P, which has to be asked for.";
-        "f" default("1000"): Integer(0, 100_000_000), "Family F.";
-        "inf" default("1000"): Integer(0, 100_000_000), "Family Inf.";
-        "x" default("1000"): Integer(0, 100_000_000), "Family X.";
-        "dl" default("1000"): Integer(0, 100_000_000), "Family DL.";
-        "trn" default("1000"): Integer(0, 100_000_000), "Family Trn.";
-        "hpc" default("1000"): Integer(0, 100_000_000), "Family HPC.";
-        "high_memory" default("1000"): Integer(0, 100_000_000), "Family U.";
-        "other" default("1000"): Integer(0, 100_000_000), "Everything else.";
+    struct QuotaKeys: {} aside {
+        /// Families A, C, D, H, I, M, R, T, Z.
+        standard: Vcpus = Quotas::default().of(QuotaClass::Standard);
+        /// Families G and VT.
+        graphics: Vcpus = Quotas::default().of(QuotaClass::Graphics);
+        /// Family P, which has to be asked for.
+        parallel: Vcpus = Quotas::default().of(QuotaClass::Parallel);
+        /// Family F.
+        f: Vcpus = Quotas::default().of(QuotaClass::F);
+        /// Family Inf.
+        inf: Vcpus = Quotas::default().of(QuotaClass::Inf);
+        /// Family X.
+        x: Vcpus = Quotas::default().of(QuotaClass::X);
+        /// Family DL.
+        dl: Vcpus = Quotas::default().of(QuotaClass::Dl);
+        /// Family Trn.
+        trn: Vcpus = Quotas::default().of(QuotaClass::Trn);
+        /// Family HPC.
+        hpc: Vcpus = Quotas::default().of(QuotaClass::Hpc);
+        /// Family U.
+        high_memory: Vcpus = Quotas::default().of(QuotaClass::HighMemory);
+        /// Everything else.
+        other: Vcpus = Quotas::default().of(QuotaClass::Other);
     }
 }
 
 section! {
+    /// Token buckets, full at the start.
     API: "`api`", "`ec2.api`: limits on calls";
-    "Token buckets, full at the start.";
-    "";
-    {
-        "calls" default("{ size: 50, per_second: 5 }"): Map(&BUCKET), "CreateFleet calls.";
-        "instances" default("{ size: 1000, per_second: 2 }"): Map(&BUCKET), "Instances asked for.";
-        "run_calls" default("{ size: 5, per_second: 2 }"): Map(&BUCKET), "RunInstances calls.";
-        "terminate_calls" default("{ size: 100, per_second: 5 }"): Map(&BUCKET), "TerminateInstances calls.";
-        "terminated_instances" default("{ size: 1000, per_second: 20 }"): Map(&BUCKET), "Instances to terminate.";
-        "describe" default("{ size: 100, per_second: 20 }"): Map(&BUCKET), "Calls that only read.";
-        "group_reads" default("{ size: 100, per_second: 10 }"): Map(&BUCKET), "Calls that read Auto Scaling groups.";
-        "group_writes" default("{ size: 20, per_second: 5 }"): Map(&BUCKET), "Calls that change them.";
-        "fleet_uses_run_resource_bucket" default("true"): Truth, "Whether fleets draw on `instances` as RunInstances does.";
-        "consistency" default("eventual"): Words(&["eventual", "strong"]), "Whether a read may show the state of a moment ago.";
+    becomes (ApiLimits, Consistency), cloud::api;
+    impl ApiLimits: {
+        /// CreateFleet calls.
+        "calls" as mutating: BucketSize = ApiLimits::default().mutating;
+        /// Instances asked for.
+        "instances" as launched_instances: BucketSize = ApiLimits::default().launched_instances;
+        /// RunInstances calls.
+        run_calls: BucketSize = ApiLimits::default().run_calls;
+        /// TerminateInstances calls.
+        terminate_calls: BucketSize = ApiLimits::default().terminate_calls;
+        /// Instances to terminate.
+        terminated_instances: BucketSize = ApiLimits::default().terminated_instances;
+        /// Calls that only read.
+        describe: BucketSize = ApiLimits::default().describe;
+        /// Calls that read Auto Scaling groups.
+        group_reads: BucketSize = ApiLimits::default().group_reads;
+        /// Calls that change them.
+        group_writes: BucketSize = ApiLimits::default().group_writes;
+        /// Whether fleets draw on `instances` as RunInstances does.
+        fleet_uses_run_resource_bucket: bool = ApiLimits::default().fleet_uses_run_resource_bucket;
+    } aside {
+        /// Whether a read may show the state of a moment ago.
+        consistency: Reads = Consistency::Eventual;
     }
 }
 
 section! {
     BUCKET: "a limit on calls", "`ec2.api.calls`, `ec2.api.instances` and so on";
-    "";
-    "";
-    {
-        "size" required: Integer(1, 1_000_000), "Tokens that the bucket holds.";
-        "per_second" required: Integer(0, 1_000_000), "Tokens that it gains each second.";
+    impl BucketSize {
+        /// Tokens that the bucket holds.
+        size: Whole<1, 1_000_000>;
+        /// Tokens that it gains each second.
+        per_second: Whole<0, 1_000_000>;
     }
 }
 
 section! {
+    /// Probabilities.
     FAILURES: "`failures`", "`ec2.failures`";
-    "Probabilities.";
-    "";
-    {
-        "abort" default("0.05%"): Share(100), "EC2 accepts a launch and gives it up before the instance runs.";
-        "never_registers" default("0.1%"): Share(100), "The machine runs, but its node never registers.";
-        "internal_error" default("0.02%"): Share(100), "EC2 answers a launch call with `InternalError`.";
+    impl Failures {
+        /// EC2 accepts a launch and gives it up before the instance runs.
+        abort: Share<100> = Failures::default().abort;
+        /// The machine runs, but its node never registers.
+        never_registers: Share<100> = Failures::default().never_registers;
+        /// EC2 answers a launch call with `InternalError`.
+        internal_error: Share<100> = Failures::default().internal_error;
     }
 }
 
 section! {
     NETWORK: "`network`", "`ec2.network`";
-    "";
-    "";
-    {
-        "subnets" otherwise("addresses do not run out"): List(&Map(&SUBNET)), "The subnets.";
-        "prefix_delegation" default("false"): Truth, "Whether the network plugin takes addresses in prefixes of 16.";
+    impl Network {
+        /// The subnets.
+        subnets: Vec<SubnetKeys> = Vec::new(), or "addresses do not run out";
+        /// Whether the network plugin takes addresses in prefixes of 16.
+        prefix_delegation: bool = false;
     }
 }
 
 section! {
     SUBNET: "a subnet", "`ec2.network.subnets[]`";
-    "";
-    "";
-    {
-        "zone" required: Text("zone"), "Its zone.";
-        "cidr" required: Text("IPv4 block"), "Its block, from /16 to /28.";
-        "in_use" default("0"): Integer(0, 65_536), "Addresses that others use.";
+    becomes Subnet, account::subnet;
+    struct SubnetKeys {
+        /// Its zone.
+        zone["zone"]: Zone;
+        /// Its block, from /16 to /28.
+        cidr["IPv4 block"]: Block;
+        /// Addresses that others use.
+        in_use: Whole<0, 65_536> = 0;
     }
 }
 
 section! {
+    /// Paid for, used or not.
     RESERVATION: "a capacity reservation", "`ec2.capacity_reservations[]`";
-    "Paid for, used or not.";
-    "";
-    {
-        "id" otherwise("one is made up"): Text("id"), "Its id, by which NodeClasses may select it.";
-        "type" required: Text("instance type"), "Instance type.";
-        "zone" required: Text("zone"), "Zone.";
-        "count" required: Integer(1, 1_000_000), "Instances that it holds.";
-        "match" default("open"): Words(&["open", "targeted"]),
-            "Whether matching instances use it by themselves, or only launches that name it.";
-        "tags" otherwise("none"): Free("tag", &Scalar), "Its tags.";
-        "at" default("0s"): Duration, "When it begins.";
-        "until" otherwise("it stays"): Duration, "When it ends; both count from the start of the run.";
+    becomes CapacityReservation, account::reservation;
+    impl CapacityReservation {
+        /// Its id, by which NodeClasses may select it.
+        id["id"]: Name = Symbol::new(""), or "one is made up";
+        /// Instance type.
+        "type" as instance_type["instance type"]: InstanceType;
+        /// Zone.
+        zone["zone"]: Zone;
+        /// Instances that it holds.
+        count: Whole<1, 1_000_000>;
+        /// Whether matching instances use it by themselves, or only launches that name it.
+        "match" as open: Matching = true;
+        /// Its tags.
+        tags["tag"]: Labels = Labels::new(), or "none";
+        /// When it begins.
+        "at" as from: Moment = SimTime::ZERO;
+        /// When it ends; both count from the start of the run.
+        until: Moment, or "it stays";
+    }
+}
+
+/// The Spot market: prices, how often EC2 reclaims instances, and recorded availability.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct SpotMarket {
+    /// How prices move.
+    pub prices: SpotPrices,
+    /// How often EC2 reclaims instances.
+    pub interruptions: Interruptions,
+    /// Recorded availability.
+    pub traces: Vec<Availability>,
+}
+
+/// Where prices come from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum PriceSource {
+    /// A seeded process.
+    Process,
+    /// They do not move.
+    Constant,
+    /// Records.
+    Replay,
+}
+
+/// The stages of Amazon Linux 2023.
+const STANDARD: BootStages = BootStages::of(AmiFamily::AL2023);
+
+words! {
+    /// How prices move.
+    Prices: PriceSource,
+    "process" => PriceSource::Process, "constant" => PriceSource::Constant, "replay" => PriceSource::Replay
+}
+
+words! {
+    /// How much there is.
+    Capacity: CapacityModel,
+    "infinite" => CapacityModel::Infinite, "static" => CapacityModel::Static, "updown" => CapacityModel::UpDown
+}
+
+words! {
+    /// Whose machine images boot.
+    MachineImages: BootStages,
+    "al2" => BootStages::of(AmiFamily::AL2),
+    "al2023" => STANDARD,
+    "bottlerocket" => BootStages::of(AmiFamily::Bottlerocket),
+    "windows" => BootStages::of(AmiFamily::Windows2022),
+}
+
+words! {
+    /// How often EC2 reclaims instances.
+    Bands: Interruptions,
+    "none" => Interruptions { exposure_hours: None, ..Interruptions::CENTRAL },
+    "low" => Interruptions { exposure_hours: Some(Interruptions::LOW_HOURS), ..Interruptions::CENTRAL },
+    "central" => Interruptions::CENTRAL,
+    "advisor" => Interruptions::CENTRAL,
+    "high" => Interruptions { exposure_hours: Some(Interruptions::HIGH_HOURS), ..Interruptions::CENTRAL },
+}
+
+words! {
+    /// Limits that nobody reaches.
+    Unlimited: (ApiLimits, Consistency), "unlimited" => (ApiLimits::UNLIMITED, Consistency::Eventual)
+}
+
+words! {
+    /// How consistent reads are.
+    Reads: Consistency, "eventual" => Consistency::Eventual, "strong" => Consistency::Strong
+}
+
+words! {
+    /// Nothing goes wrong by itself.
+    NoFailures: Failures, "none" => Failures::NONE
+}
+
+words! {
+    /// Who uses a reservation: whether matching instances do by themselves.
+    Matching: bool, "open" => true, "targeted" => false
+}
+
+/// A limit on vCPUs.
+type Vcpus = Whole<0, 100_000_000>;
+
+kind! {
+    /// Limits on vCPUs by class; of a class that is not named the default.
+    Limits: QuotaKeys => Quotas, |reading, node, _, _| {
+        let fields = reading.reader.fields(node, &QUOTAS.shape)?;
+        let mut quotas = Quotas::default();
+        for class in QuotaClass::ALL {
+            if let Some(limit) = fields.get(class.as_str()) {
+                quotas = quotas.with(class, Vcpus::read(reading, limit, class.as_str())?);
+            }
+        }
+        Ok(quotas)
+    }
+}
+
+kind! {
+    /// A span of time as a number of seconds.
+    Seconds: SimDuration => f64, |_, _, _, span| Ok(span.as_secs_f64());
+    show |seconds| SimDuration::from_secs_f64(*seconds).to_string()
+}
+
+kind! {
+    /// Whether something is drawn, as whether it is fixed.
+    Fixed: bool => bool, |_, _, _, spread| Ok(!spread);
+    show |fixed| (!fixed).to_string()
+}
+
+kind! {
+    /// How long instances are held, in hours.
+    Exposure: SimDuration => Option<f64>, |reading, node, _, exposure| {
+        if exposure.as_secs() >= 3_600 {
+            return Ok(Some(exposure.as_secs_f64() / 3_600.0));
+        }
+        Err(reading
+            .error(node.at, "the exposure is the time for which instances are held, at least an hour")
+            .because("too short")
+            .help("write `730h` for few, `72h` for the default, `24h` for many interruptions"))
+    };
+    show |hours| hours.map_or_else(String::new, |hours| format!("{hours}h"))
+}
+
+kind! {
+    /// A file of recorded availability.
+    Traces: File => Vec<Availability>, |reading, node, _, name| {
+        let (bytes, shown) = reading.table(node, &name)?;
+        crate::scenario::file::availability::traces(&bytes, &shown, reading.region())
+    }
+}
+
+kind! {
+    /// The number of addresses of an IPv4 block such as `10.0.32.0/20`.
+    Block: Text => u32, |reading, node, _, text| {
+        let parts = text.split_once('/').and_then(|(address, bits)| {
+            let address: std::net::Ipv4Addr = address.parse().ok()?;
+            let bits: u32 = bits.parse().ok()?;
+            (16..=28).contains(&bits).then_some((address, bits))
+        });
+        match parts {
+            Some((_, bits)) => Ok(1 << (32 - bits)),
+            None => Err(reading
+                .error(node.at, format!("`{text}` is not the block of a subnet"))
+                .because("not a block from /16 to /28")
+                .help("write for example `10.0.32.0/20`")),
+        }
+    }
+}
+
+kind! {
+    /// Capacity reservations; one without an id gets one by its position.
+    Reservations: Vec<CapacityReservation> => Vec<CapacityReservation>, |reading, node, _, reservations| {
+        let mut known: Vec<CapacityReservation> = Vec::new();
+        for ((mut one, item), number) in reservations.into_iter().zip(node.items()).zip(1_u32..) {
+            if one.id.as_str().is_empty() {
+                one.id = Symbol::new(&format!("cr-{number:017x}"));
+            }
+            let id = one.id;
+            if known.iter().any(|other| other.id == id) {
+                return Err(reading
+                    .error(item.at, format!("there are two capacity reservations `{id}`"))
+                    .because("the second of them")
+                    .help("give each an `id` of its own"));
+            }
+            known.push(one);
+        }
+        Ok(known)
+    }
+}
+
+impl Show for BucketSize {
+    fn show(bucket: &Self) -> String {
+        format!("{{ size: {}, per_second: {} }}", bucket.size, bucket.per_second)
     }
 }

@@ -6,7 +6,7 @@ use serde_json::{Map, Value as Json, json};
 
 use super::reference;
 use super::whole::SCENARIO;
-use super::{Key, Presence, Program, SECTIONS, Section, Value};
+use super::{Form, Key, Presence, Program, SECTIONS, Section};
 
 /// The schema, ending in a newline.
 pub fn text() -> String {
@@ -68,8 +68,8 @@ fn id(section: &Section) -> String {
 
 fn of_section(section: &'static Section) -> Json {
     let mut object = Map::new();
-    if !section.about.is_empty() {
-        object.insert("description".to_owned(), json!(unlinked(section.about)));
+    if !section.about().is_empty() {
+        object.insert("description".to_owned(), json!(unlinked(section.about())));
     }
     // A section that states nothing (`spec:`) counts as an empty one.
     object.insert("type".to_owned(), json!(["object", "null"]));
@@ -78,7 +78,7 @@ fn of_section(section: &'static Section) -> Json {
     if section.shape.strict {
         object.insert("additionalProperties".to_owned(), json!(false));
     }
-    let required = section.keys.iter().filter(|key| key.presence == Presence::Required);
+    let required = section.keys.iter().filter(|key| matches!(key.presence, Presence::Required));
     let required: Vec<&str> = required.map(|key| key.name).collect();
     if !required.is_empty() {
         object.insert("type".to_owned(), json!("object"));
@@ -96,45 +96,45 @@ fn of_key(key: &Key) -> Json {
     let mut object = Map::new();
     let without = match key.presence {
         Presence::Required | Presence::Otherwise("-") => String::new(),
-        Presence::Default(value) => format!(" Default: {value}."),
+        Presence::Default(value) => format!(" Default: {}.", value()),
         Presence::Otherwise(what) => format!(" Without it: {what}."),
     };
-    let text = unlinked(&format!("{}{without}", key.meaning));
+    let text = unlinked(&format!("{}{without}", key.meaning()));
     // Editors show the second where they know it, with its code as code.
     object.insert("description".to_owned(), json!(text.replace('`', "")));
     object.insert("markdownDescription".to_owned(), json!(text));
-    if let Json::Object(of_value) = of_value(&key.value) {
+    if let Json::Object(of_value) = of_value(&key.form()) {
         object.extend(of_value);
     }
     Json::Object(object)
 }
 
-fn of_value(value: &Value) -> Json {
+fn of_value(value: &Form) -> Json {
     match value {
-        Value::Text(_) | Value::File => json!({ "type": "string" }),
-        Value::FolderName => json!({ "type": "string", "pattern": "^[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}$" }),
-        Value::Workload => json!({ "type": "string", "pattern": "^[^/]+(/[^/]+)?$" }),
-        Value::Truth => json!({ "type": "boolean" }),
-        Value::Integer(least, most) => json!({ "type": "integer", "minimum": least, "maximum": most }),
-        Value::Number(least, most) => json!({ "type": "number", "minimum": least, "maximum": most }),
-        Value::Amount(_) => json!({ "anyOf": [{ "type": "number", "minimum": 0 }, pattern(AMOUNT)] }),
-        Value::Quantity => json!({ "anyOf": [{ "type": "number" }, pattern(QUANTITY)] }),
-        Value::Duration => json!({ "anyOf": [pattern(DURATION), { "const": 0 }] }),
-        Value::SignedDuration => json!({ "anyOf": [pattern(SIGNED_DURATION), { "const": 0 }] }),
-        Value::Share(most) => {
+        Form::Text(_) | Form::File => json!({ "type": "string" }),
+        Form::FolderName => json!({ "type": "string", "pattern": "^[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}$" }),
+        Form::Workload => json!({ "type": "string", "pattern": "^[^/]+(/[^/]+)?$" }),
+        Form::Truth => json!({ "type": "boolean" }),
+        Form::Integer(least, most) => json!({ "type": "integer", "minimum": least, "maximum": most }),
+        Form::Number(least, most) => json!({ "type": "number", "minimum": least, "maximum": most }),
+        Form::Amount(_) => json!({ "anyOf": [{ "type": "number", "minimum": 0 }, pattern(AMOUNT)] }),
+        Form::Quantity => json!({ "anyOf": [{ "type": "number" }, pattern(QUANTITY)] }),
+        Form::Duration => json!({ "anyOf": [pattern(DURATION), { "const": 0 }] }),
+        Form::SignedDuration => json!({ "anyOf": [pattern(SIGNED_DURATION), { "const": 0 }] }),
+        Form::Share(most) => {
             let percent = if *most == 100 { SHARE } else { LARGE_SHARE };
             json!({ "anyOf": [{ "type": "number", "minimum": 0, "maximum": f64::from(*most) / 100.0 }, pattern(percent)] })
         }
-        Value::Price => json!({ "type": "number", "minimum": 0 }),
-        Value::Instant => pattern("^[0-9]{4}-[0-9]{2}-[0-9]{2}T"),
-        Value::Words(words) => json!({ "enum": words }),
-        Value::Release(program) => of_release(*program),
-        Value::Scalar => json!({ "type": ["string", "number", "boolean"] }),
-        Value::List(item) => json!({ "type": ["array", "null"], "items": of_value(item) }),
-        Value::OneOrMore(item) => json!({ "anyOf": [of_value(item), of_value(&Value::List(item))] }),
-        Value::Map(section) => json!({ "$ref": format!("#/definitions/{}", id(section)) }),
-        Value::Free(_, inner) => json!({ "type": ["object", "null"], "additionalProperties": of_value(inner) }),
-        Value::Either(one, other) => json!({ "anyOf": [of_value(one), of_value(other)] }),
+        Form::Price => json!({ "type": "number", "minimum": 0 }),
+        Form::Instant => pattern("^[0-9]{4}-[0-9]{2}-[0-9]{2}T"),
+        Form::Words(words) => json!({ "enum": words }),
+        Form::Release(program) => of_release(*program),
+        Form::Scalar => json!({ "type": ["string", "number", "boolean"] }),
+        Form::List(item) => json!({ "type": ["array", "null"], "items": of_value(item) }),
+        Form::OneOrMore(item) => json!({ "anyOf": [of_value(item), of_value(&Form::List(item.clone()))] }),
+        Form::Map(section) => json!({ "$ref": format!("#/definitions/{}", id(section)) }),
+        Form::Free(_, inner) => json!({ "type": ["object", "null"], "additionalProperties": of_value(inner) }),
+        Form::Either(one, other) => json!({ "anyOf": [of_value(one), of_value(other)] }),
     }
 }
 

@@ -1,12 +1,19 @@
 //! Where metrics come from: Prometheus, queues, values that are stated.
 
-use super::Value::{Duration, File, Free, Integer, List, Map, Quantity, Scalar, Text, Truth, Words, Workload};
-use super::load;
+use super::kind::{File, Moment, Name, Placed, Quantity, Text, Whole, kind, words};
+use super::load::RequestsKeys;
+use super::names::{AdapterQuery, SeriesName, Serving};
+use crate::domain::external_metrics::{ExternalMetric, ExternalValue};
+use crate::domain::workload::ObjectName;
+use crate::domain::{Labels, ResourceName, SimDuration};
+use crate::scenario::definition::{AdapterRule, OpenRequests, Outage, QueueSpec, SeriesKind, SeriesOwner, SeriesSpec};
+use crate::scenario::file::{external_metrics, load, queues};
 
 section! {
+    /// Without this section there is no Prometheus. [scaling.md](scaling.md#prometheus) says what queries may
+    /// contain.
     PROMETHEUS: "`prometheus`", "`prometheus`";
-    "Without this section there is no Prometheus. [scaling.md](scaling.md#prometheus) says what queries may contain.";
-    "prometheus:
+    example "prometheus:
   scrape_interval: 30s
   istio: [{ workload: shop/web, reporter: destination, labels: { mesh: one } }]
   series: [{ name: http_requests_total, workload: shop/worker, shows: requests, labels: { job: shop } }]
@@ -14,65 +21,90 @@ section! {
   relist_interval: 10m
   outages: [{ at: 2h, for: 10m }]
 ";
-    {
-        "scrape_interval" otherwise("`1m`, Prometheus's own"): Duration, "How often pods are scraped that no PodMonitor or ServiceMonitor selects; at least 1s.";
-        "istio" otherwise("none"): List(&Map(&ISTIO)), "Workloads whose requests `istio_requests_total` counts.";
-        "series" otherwise("none"): List(&Map(&SERIES)), "Series of your own.";
-        "adapter" otherwise("none"): List(&Map(&RULE)), "What prometheus-adapter serves to HorizontalPodAutoscalers.";
-        "relist_interval" default("10m"): Duration, "How often the adapter looks which series exist; at least 1s.";
-        "outages" otherwise("none"): List(&Map(&OUTAGE)), "When Prometheus neither scrapes nor answers.";
+    pub struct PrometheusSettings {
+        /// How often pods are scraped that no PodMonitor or ServiceMonitor selects; at least 1s.
+        scrape_interval: Interval, or "`1m`, Prometheus's own";
+        /// Workloads whose requests `istio_requests_total` counts.
+        istio: Vec<Istio> = Vec::new(), or "none";
+        /// Series of your own.
+        series: Vec<Series> = Vec::new(), or "none";
+        /// What prometheus-adapter serves to HorizontalPodAutoscalers.
+        adapter: Adapter = Vec::new(), or "none";
+        /// How often the adapter looks which series exist; at least 1s.
+        relist_interval: Interval = SimDuration::from_secs(600);
+        /// When Prometheus neither scrapes nor answers.
+        outages: Vec<OutageKeys> = Vec::new(), or "none";
     }
 }
 
 section! {
     ISTIO: "an entry of `istio`", "`prometheus.istio[]`";
-    "";
-    "";
-    {
-        "workload" required: Workload, "The workload.";
-        "reporter" default("destination"): Words(&["destination", "source"]),
-            "Who counts: the sidecars of its pods, or a gateway that outlives them.";
-        "labels" otherwise("Istio's own"): Free("label", &Scalar), "More labels.";
+    becomes SeriesSpec, |_, _, own: Self| {
+        Ok(SeriesSpec {
+            name: "istio_requests_total".to_owned(),
+            workload: own.workload,
+            kind: SeriesKind::IstioRequests,
+            owner: own.reporter,
+            labels: own.labels,
+        })
+    };
+    struct Istio {
+        /// The workload.
+        workload: Serving;
+        /// Who counts: the sidecars of its pods, or a gateway that outlives them.
+        reporter: Reporter = SeriesOwner::Pods;
+        /// More labels.
+        labels["label"]: Labels = Labels::new(), or "Istio's own";
     }
 }
 
 section! {
     SERIES: "an entry of `series`", "`prometheus.series[]`";
-    "";
-    "";
-    {
-        "name" required: Text("name of a series"), "Its name.";
-        "workload" required: Workload, "The workload that it tells of.";
-        "shows" required: Words(&["requests", "requests_in_flight", "replicas_ready", "replicas_desired"]),
-            "What it shows. The first two are of each pod, the others of the whole.";
-        "labels" otherwise("`namespace` and `pod`"): Free("label", &Scalar), "More labels.";
+    becomes SeriesSpec, |_, _, own: Self| {
+        let Self { name, workload, shows: kind, labels } = own;
+        let owner = match kind {
+            SeriesKind::ReplicasReady | SeriesKind::ReplicasDesired => SeriesOwner::Gateway,
+            SeriesKind::IstioRequests | SeriesKind::Requests | SeriesKind::RequestsInFlight => SeriesOwner::Pods,
+        };
+        Ok(SeriesSpec { name, workload, kind, owner, labels })
+    };
+    struct Series {
+        /// Its name.
+        name["name of a series"]: SeriesName;
+        /// The workload that it tells of.
+        workload: Serving;
+        /// What it shows. The first two are of each pod, the others of the whole.
+        shows: Shows;
+        /// More labels.
+        labels["label"]: Labels = Labels::new(), or "`namespace` and `pod`";
     }
 }
 
 section! {
     RULE: "an entry of `adapter`", "`prometheus.adapter[]`";
-    "";
-    "";
-    {
-        "metric" required: Text("metric"), "The name by which an autoscaler asks for it.";
-        "query" required: Text("PromQL"), "Its elements carry `namespace` and `pod`, or the object's kind.";
+    impl AdapterRule {
+        /// The name by which an autoscaler asks for it.
+        metric["metric"]: Name;
+        /// Its elements carry `namespace` and `pod`, or the object's kind.
+        query["PromQL"]: AdapterQuery;
     }
 }
 
 section! {
     OUTAGE: "an outage", "`prometheus.outages[]`";
-    "";
-    "";
-    {
-        "at" required: Duration, "When it begins.";
-        "for" required: Duration, "How long it lasts.";
+    becomes Outage, |_, _, own: Self| Ok(Outage { from: own.at, until: own.at + own.length });
+    struct OutageKeys {
+        /// When it begins.
+        at: Moment;
+        /// How long it lasts.
+        "for" as length: SimDuration;
     }
 }
 
 section! {
+    /// KEDA's triggers find a queue by its name; [scaling.md](scaling.md#queues) says by which key.
     QUEUE: "a queue", "`queues[]`";
-    "KEDA's triggers find a queue by its name; [scaling.md](scaling.md#queues) says by which key.";
-    "queues:
+    example "queues:
   - name: orders
     kind: kafka
     partitions: 12
@@ -85,63 +117,79 @@ section! {
     messages: { diurnal: { night: 2, peak: 40 } }
   - { name: invoices, kind: sqs, workload: batch/invoices, time_per_message: 1m, messages_per_job: 5, messages: { constant: 0.1 } }
 ";
-    {
-        "name" required: Text("name"), "The SQS queue, Kafka topic, RabbitMQ queue or Redis list.";
-        "kind" required: Words(&["sqs", "kafka", "rabbitmq", "redis"]), "What it is.";
-        "partitions" otherwise("required for Kafka"): Integer(1, 100_000), "Partitions of the topic; Kafka only.";
-        "consumer_group" otherwise("required for Kafka"): Text("consumer group"), "The group of the workers; Kafka only.";
-        "workload" required: Workload, "A Deployment whose Ready pods take messages, or a ScaledJob.";
-        "time_per_message" required: Duration, "How long a worker is busy with a message; at least 1ms.";
-        "cpu_per_message" default("0s"): Duration, "CPU time of it.";
-        "concurrency" default("1"): Integer(1, 1_000_000), "Messages that a pod works on at a time.";
-        "messages_per_job" default("1"): Integer(1, 1_000_000), "ScaledJobs only: messages that a pod takes before it ends.";
-        "waiting" default("0"): Integer(0, 1_000_000_000_000), "Messages that wait at the start.";
-        "messages" otherwise("none arrive"): Map(&load::REQUESTS),
-            "Arrivals, in the forms of [`requests`](#requests-how-they-arrive) but `closed_loop`; times count from the start of the run.";
+    becomes QueueSpec, queues::queue;
+    struct QueueKeys {
+        /// The SQS queue, Kafka topic, RabbitMQ queue or Redis list.
+        name["name"]: Text;
+        /// What it is.
+        kind: QueueWord;
+        /// Partitions of the topic; Kafka only.
+        partitions: Whole<1, 100_000>, or "required for Kafka";
+        /// The group of the workers; Kafka only.
+        consumer_group["consumer group"]: Text, or "required for Kafka";
+        /// A Deployment whose Ready pods take messages, or a ScaledJob.
+        workload: Placed<ObjectName>;
+        /// How long a worker is busy with a message; at least 1ms.
+        time_per_message: MessageTime;
+        /// CPU time of it.
+        cpu_per_message: SimDuration = SimDuration::ZERO;
+        /// Messages that a pod works on at a time.
+        concurrency: Whole<1, 1_000_000> = 1;
+        /// ScaledJobs only: messages that a pod takes before it ends.
+        messages_per_job: Whole<1, 1_000_000> = 1;
+        /// Messages that wait at the start.
+        waiting: Whole<0, 1_000_000_000_000, u64> = 0;
+        /// Arrivals, in the forms of [`requests`](#requests-how-they-arrive) but `closed_loop`; times count from the
+        /// start of the run.
+        messages: Messages, or "none arrive";
     }
 }
 
 section! {
+    /// metrics-server is always there: it tells autoscalers what pods use of CPU, and of memory where a load says
+    /// what requests need.
     METRICS_SERVER: "`metrics_server`", "`metrics_server`";
-    "metrics-server is always there: it tells autoscalers what pods use of CPU, and of memory where a load says what requests need.";
-    "metrics_server:
+    example "metrics_server:
   resolution: 60s
 ";
-    {
-        "resolution" default("15s"): Duration,
-            "`--metric-resolution`: how often all nodes are read; from 10s to 10m. `15s` is that of the published manifests and of the \
-             EKS add-on, `60s` that of minikube's.";
+    #[derive(Copy, Eq)]
+    pub struct MetricsServer {
+        /// `--metric-resolution`: how often all nodes are read; from 10s to 10m. `15s` is that of the published
+        /// manifests and of the EKS add-on, `60s` that of minikube's.
+        resolution: Resolution = MetricsServer::PUBLISHED.resolution;
     }
 }
 
 section! {
+    /// Controllers have run since before the start of the run, so their loops come round for the first time at some
+    /// instant within their first period: drawn from the seed unless stated here, for example to replay what a
+    /// cluster did. Counted from the start of the run. Objects that come later do not go by it: KEDA polls a new one
+    /// at once, and a new HorizontalPodAutoscaler is first looked at 15s after it was made, from Kubernetes 1.37 on
+    /// at once.
     PHASES: "`phases`", "`phases`: when loops come round";
-    "Controllers have run since before the start of the run, so their loops come round for the first time at some instant within their \
-     first period: drawn from the seed unless stated here, for example to replay what a cluster did. Counted from the start of the \
-     run. Objects that come later do not go by it: KEDA polls a new one at once, and a new HorizontalPodAutoscaler is first looked at \
-     15s after it was made, from Kubernetes 1.37 on at once.";
-    "phases:
+    example "phases:
   metrics_server: 12s
   replica_autoscalers: 9s
   keda: 25s
 ";
-    {
-        "metrics_server" otherwise("drawn from the seed"): Duration,
-            "The first tick at which metrics-server reads the nodes, then every `resolution`; shorter than that.";
-        "replica_autoscalers" otherwise("drawn from the seed"): Duration,
-            "The first look at all HorizontalPodAutoscalers that exist at the start, those of ScaledObjects among them, then every 15s \
-             and some milliseconds; less than 15s.";
-        "keda" otherwise("drawn from the seed, for each object"): Duration,
-            "The first poll of all ScaledObjects and ScaledJobs that exist at the start, then every `pollingInterval`.";
+    #[derive(Copy, Eq)]
+    pub default struct Phases {
+        /// The first tick at which metrics-server reads the nodes, then every `resolution`; shorter than that.
+        metrics_server: SimDuration, or "drawn from the seed";
+        /// The first look at all HorizontalPodAutoscalers that exist at the start, those of ScaledObjects among them,
+        /// then every 15s and some milliseconds; less than 15s.
+        replica_autoscalers: SimDuration, or "drawn from the seed";
+        /// The first poll of all ScaledObjects and ScaledJobs that exist at the start, then every `pollingInterval`.
+        keda: SimDuration, or "drawn from the seed, for each object";
     }
 }
 
 section! {
+    /// For a scaler (and perhaps one of its triggers), for a metric, or for what the pods of a workload use of a
+    /// resource: then each of them uses so many percent of what it requests, whatever loads and queues say, and
+    /// autoscalers read just that. Recorded utilization replays what an autoscaler did.
     EXTERNAL_METRIC: "an external metric", "`external_metrics[]`: values that you state";
-    "For a scaler (and perhaps one of its triggers), for a metric, or for what the pods of a workload use of a resource: then each of \
-     them uses so many percent of what it requests, whatever loads and queues say, and autoscalers read just that. Recorded \
-     utilization replays what an autoscaler did.";
-    "external_metrics:
+    example "external_metrics:
   - scaler: orders-scaler.shop:9090
     trigger: backlog
     active_above: 0
@@ -149,28 +197,191 @@ section! {
   - { metric: queue_depth, values: [{ at: 0s, value: 12 }] }
   - { workload: shop/web, resource: cpu, csv: utilization.csv }
 ";
-    one_of: &["values", "csv"];
-    {
-        "scaler" otherwise("`metric`"): Text("scalerAddress"), "The address of a KEDA trigger of the type `external` or `external-push`, whose metadata has the target as `targetValue`.";
-        "trigger" otherwise("all of the scaler's"): Text("trigger"), "The trigger's name, where one scaler serves several.";
-        "metric" otherwise("`scaler`"): Text("metric"), "What a HorizontalPodAutoscaler reads as External or Object.";
-        "workload" otherwise("`scaler` or `metric`"): Workload, "Whose pods use what is stated; values are percent of their requests.";
-        "resource" default("cpu"): Words(&["cpu", "memory"]), "What they use, with `workload` only.";
-        "active_above" default("0"): Quantity, "The trigger is active above this.";
-        "values" otherwise("`csv`"): List(&Map(&EXTERNAL_VALUE)), "Values in order of time, at least one.";
-        "csv" otherwise("`values`"): File,
-            "A file with the columns `t_seconds`, counted from the start of the run and rising, and `value`; where that is empty, reading fails.";
+    becomes ExternalMetric, external_metrics::metric;
+    struct ExternalMetricKeys: {
+        /// The address of a KEDA trigger of the type `external` or `external-push`, whose metadata has the target as
+        /// `targetValue`.
+        scaler["scalerAddress"]: Text, or "`metric`";
+        /// The trigger's name, where one scaler serves several.
+        trigger["trigger"]: Name, or "all of the scaler's";
+        /// What a HorizontalPodAutoscaler reads as External or Object.
+        metric["metric"]: Name, or "`scaler`";
+        /// Whose pods use what is stated; values are percent of their requests.
+        workload: Placed<ObjectName>, or "`scaler` or `metric`";
+        /// What they use, with `workload` only.
+        resource: Resource, over ResourceName::CPU;
+        /// The trigger is active above this.
+        active_above: Quantity = 0.0;
+    } one values: Vec<ExternalValue>, external_metrics::no_values {
+        /// Values in order of time, at least one.
+        values: Values;
+        /// A file with the columns `t_seconds`, counted from the start of the run and rising, and `value`; where that
+        /// is empty, reading fails.
+        csv: Recorded;
     }
 }
 
 section! {
+    /// A value holds until the next; before the first, reading fails.
     EXTERNAL_VALUE: "a value", "`external_metrics[].values[]`";
-    "A value holds until the next; before the first, reading fails.";
-    "";
-    one_of: &["value", "fails"];
-    {
-        "at" required: Duration, "From when on, counted from the start of the run.";
-        "value" otherwise("-"): Quantity, "What is read.";
-        "fails" otherwise("-"): Truth, "`true`: reading it is an error, as for a fallback.";
+    impl ExternalValue: {
+        /// From when on, counted from the start of the run.
+        at: Moment;
+    } one value: Option<f64>, external_metrics::no_value {
+        /// What is read.
+        value: Works;
+        /// `true`: reading it is an error, as for a fallback.
+        fails: Fails;
     }
+}
+
+kind! {
+    /// A time between two looks, at least a second.
+    Interval: SimDuration, |reading, node, what, interval| {
+        if interval >= SimDuration::from_secs(1) {
+            return Ok(interval);
+        }
+        let error = reading.error(node.at, format!("`{what}` is {interval}"));
+        Err(error.because("shorter than a second").help("write at least `1s`"))
+    }
+}
+
+words! {
+    /// Who counts requests for Istio.
+    Reporter: SeriesOwner, "destination" => SeriesOwner::Pods, "source" => SeriesOwner::Gateway
+}
+
+words! {
+    /// What a series shows.
+    Shows: SeriesKind,
+    "requests" => SeriesKind::Requests,
+    "requests_in_flight" => SeriesKind::RequestsInFlight,
+    "replicas_ready" => SeriesKind::ReplicasReady,
+    "replicas_desired" => SeriesKind::ReplicasDesired,
+}
+
+words! {
+    /// What a queue is.
+    QueueWord, "sqs", "kafka", "rabbitmq", "redis"
+}
+
+words! {
+    /// What is stated of pods.
+    Resource: ResourceName, "cpu" => ResourceName::CPU, "memory" => ResourceName::MEMORY
+}
+
+kind! {
+    /// Rules of the adapter, each for a metric of its own.
+    Adapter: Vec<AdapterRule> => Vec<AdapterRule>, |reading, node, _, rules| {
+        let Some(place) = second_of(&rules, |one, other| one.metric == other.metric) else { return Ok(rules) };
+        Err(reading
+            .error(node.items()[place].at, format!("two rules of the adapter serve `{}`", rules[place].metric))
+            .because("the second one")
+            .help("an autoscaler could not tell them apart; give one another name"))
+    }
+}
+
+kind! {
+    /// How long a message takes.
+    MessageTime: SimDuration, |reading, node, _, time| {
+        if time >= SimDuration::from_millis(1) {
+            return Ok(time);
+        }
+        Err(reading
+            .error(node.at, "a message that takes no time never waits")
+            .because("shorter than a millisecond")
+            .help("write the time that a worker spends on one message, for example `2s`"))
+    }
+}
+
+kind! {
+    /// The arrivals of messages.
+    Messages: RequestsKeys => OpenRequests, |reading, node, _, _| load::messages(reading, node)
+}
+
+kind! {
+    /// Queues, each of its own name.
+    Queues: Vec<QueueKeys> => Vec<QueueSpec>, |reading, node, _, queues| {
+        let same = |one: &QueueSpec, other: &QueueSpec| one.name == other.name && one.kind == other.kind;
+        let Some(place) = second_of(&queues, same) else { return Ok(queues) };
+        Err(reading
+            .error(node.items()[place].at, format!("two queues of one kind are called `{}`", queues[place].name))
+            .because("the second one")
+            .help("give each its own name: triggers find a queue by it"))
+    }
+}
+
+kind! {
+    /// How often metrics-server may read nodes.
+    Resolution: SimDuration, |reading, node, _, resolution| {
+        let (shortest, longest) = (SimDuration::from_secs(10), SimDuration::from_secs(600));
+        if (shortest..=longest).contains(&resolution) {
+            return Ok(resolution);
+        }
+        Err(reading
+            .error(node.at, format!("metrics-server does not read nodes every {resolution}"))
+            .because(if resolution < shortest { "shorter than 10s" } else { "longer than 10m" })
+            .help("write a time from 10s to 10m, for example `15s`"))
+    }
+}
+
+impl MetricsServer {
+    /// As it is published.
+    pub const PUBLISHED: Self = Self { resolution: SimDuration::from_secs(15) };
+}
+
+kind! {
+    /// External metrics, each of its own subject.
+    ExternalMetrics: Vec<ExternalMetricKeys> => Vec<ExternalMetric>, |reading, node, _, metrics| {
+        let Some(place) = second_of(&metrics, |one, other| one.subject == other.subject) else { return Ok(metrics) };
+        Err(reading
+            .error(node.items()[place].at, "two external metrics are of the same scaler, metric or resource")
+            .because("the second one")
+            .help("put all its values into one entry, in order of time"))
+    }
+}
+
+kind! {
+    /// Values in order of time.
+    Values: Vec<ExternalValue> => Vec<ExternalValue>, |reading, node, _, values| {
+        if values.is_empty() {
+            return Err(reading
+                .error(node.at, "there is no value")
+                .because("an empty list")
+                .help("write for example `values: [{ at: 0s, value: 25 }]`"));
+        }
+        if let Some(place) = values.windows(2).position(|pair| pair[0].at >= pair[1].at) {
+            let at = node.items()[place + 1].get("at").map_or(node.at, |at| at.at);
+            return Err(reading
+                .error(at, "values come in order of time")
+                .because("not after the value before")
+                .help("sort them; `at` counts from the start of the run"));
+        }
+        Ok(values)
+    }
+}
+
+kind! {
+    /// A file of values.
+    Recorded: File => Vec<ExternalValue>, |reading, node, _, name| {
+        let (bytes, shown) = reading.table(node, &name)?;
+        external_metrics::of_rows(&bytes, &shown)
+    }
+}
+
+kind! {
+    /// What is read.
+    Works: Quantity => Option<f64>, |_, _, _, value| Ok(Some(value))
+}
+
+kind! {
+    /// Whether a reading fails.
+    Fails: bool => Option<f64>, |reading, node, _, fails| {
+        if fails { Ok(None) } else { Err(external_metrics::without_value(reading, node.at)) }
+    }
+}
+
+/// The place of the first entry that is the same as one before it.
+fn second_of<T>(entries: &[T], same: impl Fn(&T, &T) -> bool) -> Option<usize> {
+    (1..entries.len()).find(|&place| entries[..place].iter().any(|one| same(one, &entries[place])))
 }

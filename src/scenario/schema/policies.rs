@@ -1,14 +1,27 @@
 //! Policies: who adds and removes nodes, and how it is set up.
 
-use super::Value::{
-    Either, File, FolderName, Free, Integer, List, Map, Number, OneOrMore, Scalar, Truth, Words, Workload,
-};
-use super::cluster;
+use std::collections::BTreeMap;
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use super::Form;
+use super::cluster::{NodeGroups, VersionsKeys};
+use super::kind::{File, FolderName, Kind, Number, OneOrMore, Placed, Read, Scalar, Show, Whole, words};
+use crate::domain::controller_time::ControllerTime;
+use crate::domain::workload::ObjectName;
+use crate::domain::{FeatureGates, RebalanceReaction, Symbol, TerminationHandler, Versions};
+use crate::policy::cluster_autoscaler::Flags;
+use crate::policy::packing::PackerKind;
+use crate::scenario::definition::Autoscaler;
+use crate::scenario::file::Reading;
+use crate::scenario::manifests::Manifests;
+use crate::scenario::tree::Node;
 
 section! {
+    /// Each policy is the scenario with its own settings laid over it. All meet the same load, prices, capacity and
+    /// faults for a seed.
     POLICY: "a policy", "`policies[]`";
-    "Each policy is the scenario with its own settings laid over it. All meet the same load, prices, capacity and faults for a seed.";
-    "policies:
+    example "policies:
   - { name: today, autoscaler: karpenter }
   - name: next
     autoscaler: karpenter
@@ -30,126 +43,228 @@ section! {
     controller_time: { cluster_autoscaler: { speed: 2 } }
   - { name: fixed, autoscaler: static }
 ";
-    {
-        "name" required: FolderName, "Its name; a comparison keeps its report in a folder of that name.";
-        "autoscaler" required: Words(&["karpenter", "cluster-autoscaler", "static", "none"]),
-            "Who adds and removes nodes. Under `static` (or `none`) nobody does: the groups keep their sizes.";
-        "flags" otherwise("the defaults of the release"): Free("flag without its dashes", &OneOrMore(&Scalar)),
-            "Flags of Cluster Autoscaler as on its command line; one that may be given several times is a list. \
-             [cluster-autoscaler.md](cluster-autoscaler.md#flags)";
-        "packer" default("karpenter"): Words(&["karpenter", "cost-aware"]),
-            "Who packs pods for Karpenter: Karpenter itself, or a search for the cheapest nodes under the same constraints.";
-        "versions" otherwise("those of the scenario"): Map(&cluster::VERSIONS), "Releases under this policy.";
-        "karpenter" otherwise("that of the scenario"): Map(&KARPENTER), "How Karpenter is set up under this policy.";
-        "node_termination_handler" otherwise("that of the scenario"): Map(&HANDLER),
-            "AWS Node Termination Handler under this policy.";
-        "controller_time" otherwise("that of the scenario"): Either(&Words(&["measured", "none"]), &Map(&CONTROLLER_TIME)),
-            "How long controllers take under this policy.";
-        "manifests" otherwise("none"): List(&File),
-            "Objects of this policy, over those of the scenario: one of the same kind and name takes the place of the other.";
-        "nodeGroups" otherwise("none"): List(&Map(&cluster::NODE_GROUP)), "Node groups of this policy, likewise.";
+    pub struct PolicyVariant: {
+        /// Its name; a comparison keeps its report in a folder of that name.
+        name: FolderName;
+        /// Who adds and removes nodes. Under `static` (or `none`) nobody does: the groups keep their sizes.
+        autoscaler: AutoscalerWord;
+    } aside {
+        /// Flags of Cluster Autoscaler as on its command line; one that may be given several times is a list.
+        /// [cluster-autoscaler.md](cluster-autoscaler.md#flags)
+        flags["flag without its dashes"]: BTreeMap<Symbol, OneOrMore<Scalar>>, or "the defaults of the release";
+    } {
+        /// Who packs pods for Karpenter: Karpenter itself, or a search for the cheapest nodes under the same
+        /// constraints.
+        packer: PackerWord = PackerKind::Karpenter;
+    } aside {
+        /// Releases under this policy.
+        versions: VersionsKeys, or "those of the scenario";
+        /// How Karpenter is set up under this policy.
+        karpenter: KarpenterKeys, or "that of the scenario";
+        /// AWS Node Termination Handler under this policy.
+        node_termination_handler: Handler, or "that of the scenario";
+        /// How long controllers take under this policy.
+        controller_time: ControllerTimes, or "that of the scenario";
+        /// Objects of this policy, over those of the scenario: one of the same kind and name takes the place of the
+        /// other.
+        manifests: Vec<File>, or "none";
+        /// Node groups of this policy, likewise.
+        "nodeGroups" as node_groups: NodeGroups, or "none";
+    } also {
+        /// Releases reproduced.
+        pub versions: Versions,
+        /// Whether Karpenter has an interruption queue to read notices from.
+        pub interruption_queue: bool,
+        /// Karpenter's feature gates.
+        pub feature_gates: FeatureGates,
+        /// AWS Node Termination Handler, if it is installed.
+        pub termination_handler: Option<TerminationHandler>,
+        /// How long controllers take.
+        pub controller_time: ControllerTime,
+        /// The flags of the Cluster Autoscaler, if that is the autoscaler.
+        pub flags: Option<Arc<Flags>>,
+        /// The objects that exist from the start: the scenario's, those of the policy laid over them, priorities resolved.
+        pub manifests: Arc<Manifests>,
     }
 }
 
 section! {
+    /// What a policy leaves out is as the scenario states it.
     KARPENTER: "`karpenter`", "`karpenter`: how Karpenter is set up";
-    "What a policy leaves out is as the scenario states it.";
-    "karpenter:
+    example "karpenter:
   interruption_queue: true
   feature_gates: { spot_to_spot_consolidation: true, node_repair: true, static_capacity: true }
 ";
-    {
-        "interruption_queue" default("true"): Truth,
-            "Whether it has a queue to read interruption notices from (`settings.interruptionQueue`); releases from v0.19 on read it.";
-        "feature_gates" otherwise("all off"): Map(&GATES), "Its feature gates.";
+    struct KarpenterKeys {
+        /// Whether it has a queue to read interruption notices from (`settings.interruptionQueue`); releases from
+        /// v0.19 on read it.
+        interruption_queue: bool, over true;
+        /// Its feature gates.
+        feature_gates: Gates, or "all off";
     }
 }
 
 section! {
     GATES: "`feature_gates`", "`karpenter.feature_gates`";
-    "";
-    "";
-    {
-        "spot_to_spot_consolidation" default("false"): Truth, "Spot nodes may be replaced by cheaper Spot nodes.";
-        "node_repair" default("false"): Truth, "Nodes that are unhealthy for long are replaced.";
-        "static_capacity" default("false"): Truth, "NodePools with `replicas` keep so many nodes.";
+    struct Gates {
+        /// Spot nodes may be replaced by cheaper Spot nodes.
+        spot_to_spot_consolidation: bool, over false;
+        /// Nodes that are unhealthy for long are replaced.
+        node_repair: bool, over false;
+        /// NodePools with `replicas` keep so many nodes.
+        static_capacity: bool, over false;
     }
 }
 
 section! {
+    /// Cordons and drains a node on its interruption notice, if one of its pods runs there.
     HANDLER: "`node_termination_handler`", "`node_termination_handler`";
-    "Cordons and drains a node on its interruption notice, if one of its pods runs there.";
-    "node_termination_handler: { daemon_set: kube-system/handler, rebalance: drain }
+    example "node_termination_handler: { daemon_set: kube-system/handler, rebalance: drain }
 ";
-    {
-        "daemon_set" required: Workload, "Its DaemonSet, which the manifests hold.";
-        "rebalance" default("ignore"): Words(&["ignore", "cordon", "drain"]),
-            "What it does when EC2 recommends to replace the instance.";
+    struct Handler {
+        /// Its DaemonSet, which the manifests hold.
+        daemon_set: Placed<ObjectName>;
+        /// What it does when EC2 recommends to replace the instance.
+        rebalance: Rebalance = RebalanceReaction::Ignore;
     }
 }
 
 section! {
+    /// `measured` has each controller take the time that the real program was measured to take, and call the API
+    /// server as fast as its client may; `none` has all of them act at once. A map says it for each controller; one
+    /// that it leaves out is as the scenario has it. EKS raises the limits of the control plane with the cluster's
+    /// size and does not publish them.
     CONTROLLER_TIME: "`controller_time`", "`controller_time`: how long controllers take";
-    "`measured` has each controller take the time that the real program was measured to take, and call the API server as fast as its \
-     client may; `none` has all of them act at once. A map says it for each controller; one that it leaves out is as the scenario \
-     has it. EKS raises the limits of the control plane with the cluster's size and does not publish them.";
-    "controller_time:
+    example "controller_time:
   kube_controller_manager: { qps: 20, burst: 30, concurrent_replicaset_syncs: 5 }
   kube_scheduler: { qps: 50, burst: 100 }
   karpenter: { qps: 200, burst: 300, speed: 1 }
   cluster_autoscaler: { qps: 5, burst: 10, speed: 0.5 }
 ";
-    {
-        "kube_controller_manager" default("measured"): Either(&Words(&["measured", "none"]), &Map(&CONTROLLER_MANAGER_TIME)),
-            "How fast its controllers make and delete pods.";
-        "kube_scheduler" default("measured"): Either(&Words(&["measured", "none"]), &Map(&SCHEDULER_TIME)),
-            "How fast it binds pods.";
-        "karpenter" default("measured"): Either(&Words(&["measured", "none"]), &Map(&KARPENTER_TIME)),
-            "How long Karpenter's scheduling passes and looks at nodes take.";
-        "cluster_autoscaler" default("measured"): Either(&Words(&["measured", "none"]), &Map(&CLUSTER_AUTOSCALER_TIME)),
-            "How long an iteration of Cluster Autoscaler takes.";
+    struct ControllerTimeKeys {
+        /// How fast its controllers make and delete pods.
+        kube_controller_manager: Time<ControllerManagerTime>, over Stated::Measured;
+        /// How fast it binds pods.
+        kube_scheduler: Time<SchedulerTime>, over Stated::Measured;
+        /// How long Karpenter's scheduling passes and looks at nodes take.
+        karpenter: Time<KarpenterTime>, over Stated::Measured;
+        /// How long an iteration of Cluster Autoscaler takes.
+        cluster_autoscaler: Time<ClusterAutoscalerTime>, over Stated::Measured;
     }
 }
 
 section! {
+    /// Each controller has a client of its own with these limits.
     CONTROLLER_MANAGER_TIME: "`kube_controller_manager`", "`controller_time.kube_controller_manager`";
-    "Each controller has a client of its own with these limits.";
-    "";
-    {
-        "qps" default("20"): Integer(1, 1_000_000), "Calls per second in the long run (`--kube-api-qps`).";
-        "burst" default("30"): Integer(1, 1_000_000), "Calls at once after a pause (`--kube-api-burst`).";
-        "concurrent_replicaset_syncs" default("5"): Integer(1, 10_000), "ReplicaSets that are worked on at once.";
+    struct ControllerManagerTime {
+        /// Calls per second in the long run (`--kube-api-qps`).
+        qps: Calls, over ControllerTime::MEASURED.controller_manager.map_or(0, |time| time.calls.per_second);
+        /// Calls at once after a pause (`--kube-api-burst`).
+        burst: Calls, over ControllerTime::MEASURED.controller_manager.map_or(0, |time| time.calls.burst);
+        /// ReplicaSets that are worked on at once.
+        concurrent_replicaset_syncs: Whole<1, 10_000>, over ControllerTime::MEASURED.controller_manager.map_or(0, |time| time.replica_set_syncs);
     }
 }
 
 section! {
     SCHEDULER_TIME: "`kube_scheduler`", "`controller_time.kube_scheduler`";
-    "";
-    "";
-    {
-        "qps" default("50"): Integer(1, 1_000_000), "Calls per second in the long run (`--kube-api-qps`).";
-        "burst" default("100"): Integer(1, 1_000_000), "Calls at once after a pause (`--kube-api-burst`).";
+    struct SchedulerTime {
+        /// Calls per second in the long run (`--kube-api-qps`).
+        qps: Calls, over ControllerTime::MEASURED.scheduler.map_or(0, |time| time.calls.per_second);
+        /// Calls at once after a pause (`--kube-api-burst`).
+        burst: Calls, over ControllerTime::MEASURED.scheduler.map_or(0, |time| time.calls.burst);
     }
 }
 
 section! {
     KARPENTER_TIME: "`karpenter`", "`controller_time.karpenter`";
-    "";
-    "";
-    {
-        "qps" default("200"): Integer(1, 1_000_000), "Calls per second in the long run (`KUBE_CLIENT_QPS`).";
-        "burst" default("300"): Integer(1, 1_000_000), "Calls at once after a pause (`KUBE_CLIENT_BURST`).";
-        "speed" default("1"): Number(0.01, 1_000.0), "How fast it computes, as a multiple of the processors that were measured.";
+    struct KarpenterTime {
+        /// Calls per second in the long run (`KUBE_CLIENT_QPS`).
+        qps: Calls, over ControllerTime::MEASURED.karpenter.map_or(0, |time| time.calls.per_second);
+        /// Calls at once after a pause (`KUBE_CLIENT_BURST`).
+        burst: Calls, over ControllerTime::MEASURED.karpenter.map_or(0, |time| time.calls.burst);
+        /// How fast it computes, as a multiple of the processors that were measured.
+        speed: Number<10, 1_000_000>, over 1.0;
     }
 }
 
 section! {
     CLUSTER_AUTOSCALER_TIME: "`cluster_autoscaler`", "`controller_time.cluster_autoscaler`";
-    "";
-    "";
-    {
-        "qps" default("5"): Integer(1, 1_000_000), "Calls per second in the long run (`--kube-client-qps`).";
-        "burst" default("10"): Integer(1, 1_000_000), "Calls at once after a pause (`--kube-client-burst`).";
-        "speed" default("1"): Number(0.01, 1_000.0), "How fast it computes, as a multiple of the processors that were measured.";
+    struct ClusterAutoscalerTime {
+        /// Calls per second in the long run (`--kube-client-qps`).
+        qps: Calls, over ControllerTime::MEASURED.cluster_autoscaler.map_or(0, |time| time.calls.per_second);
+        /// Calls at once after a pause (`--kube-client-burst`).
+        burst: Calls, over ControllerTime::MEASURED.cluster_autoscaler.map_or(0, |time| time.calls.burst);
+        /// How fast it computes, as a multiple of the processors that were measured.
+        speed: Number<10, 1_000_000>, over 1.0;
+    }
+}
+
+/// Policies: read by hand, after what they are laid over.
+pub type Policies = Vec<PolicyVariant>;
+
+/// How long all controllers take.
+pub type ControllerTimes = Time<ControllerTimeKeys>;
+
+/// A number of calls.
+type Calls = Whole<1, 1_000_000>;
+
+words! {
+    /// Who adds and removes nodes.
+    AutoscalerWord: Autoscaler,
+    "karpenter" => Autoscaler::Karpenter,
+    "cluster-autoscaler" => Autoscaler::ClusterAutoscaler,
+    "static" => Autoscaler::None,
+    "none" => Autoscaler::None,
+}
+
+words! {
+    /// Who packs pods.
+    PackerWord: PackerKind, "karpenter" => PackerKind::Karpenter, "cost-aware" => PackerKind::CostAware
+}
+
+words! {
+    /// What is done about a rebalance recommendation.
+    Rebalance: RebalanceReaction,
+    "ignore" => RebalanceReaction::Ignore, "cordon" => RebalanceReaction::Cordon, "drain" => RebalanceReaction::Drain
+}
+
+/// How long a controller takes: as measured, no time, or by keys that are laid over what holds otherwise.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Stated<K> {
+    /// As measured.
+    Measured,
+    /// No time.
+    Nothing,
+    /// By these keys.
+    Keys(K),
+}
+
+/// `measured`, `none`, or a section.
+pub struct Time<K>(PhantomData<K>);
+
+impl<K: Kind> Time<K> {
+    const WORDS: &[(&str, bool)] = &[("measured", true), ("none", false)];
+}
+
+impl<K: Kind> Kind for Time<K> {
+    type Value = Stated<K::Value>;
+
+    fn form() -> Form {
+        Form::Either(Box::new(Form::Words(Self::WORDS.iter().map(|(word, _)| *word).collect())), Box::new(K::form()))
+    }
+
+    fn read<'s>(reading: &mut Reading<'_, 's>, node: &Node<'s>, what: &str) -> Read<Self::Value> {
+        if node.as_text().is_none() {
+            return K::read(reading, node, what).map(Stated::Keys);
+        }
+        let measured = reading.reader.choice(node, "controller_time", Self::WORDS)?;
+        Ok(if measured { Stated::Measured } else { Stated::Nothing })
+    }
+}
+
+impl<K: Kind> Show for Time<K> {
+    fn show(_: &Self::Value) -> String {
+        Self::WORDS[0].0.to_owned()
     }
 }

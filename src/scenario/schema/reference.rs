@@ -1,7 +1,7 @@
 //! The description as a reference for people, in Markdown: `docs/scenario.md`.
 
 use super::whole::SCENARIO;
-use super::{Key, Presence, Program, SECTIONS, Section, Value};
+use super::{Form, Key, Presence, Program, SECTIONS, Section};
 use crate::scenario::error::listed;
 use crate::scenario::manifests::{API_VERSIONS, NOT_SIMULATED, READ, WITHOUT_EFFECT};
 
@@ -64,15 +64,15 @@ pub fn text() -> String {
 /// Whether a section stands under a key of the scenario itself.
 fn is_outer(section: &Section) -> bool {
     std::ptr::eq(section, &raw const SCENARIO)
-        || SCENARIO.keys.iter().any(|key| section_of(&key.value).is_some_and(|own| std::ptr::eq(own, section)))
+        || SCENARIO.keys.iter().any(|key| section_of(&key.form()).is_some_and(|own| std::ptr::eq(own, section)))
 }
 
 /// The section that stands under a key, if one does.
-fn section_of(value: &Value) -> Option<&'static Section> {
+fn section_of(value: &Form) -> Option<&'static Section> {
     match value {
-        Value::Map(section) => Some(section),
-        Value::List(inner) | Value::OneOrMore(inner) | Value::Free(_, inner) => section_of(inner),
-        Value::Either(one, other) => section_of(one).or_else(|| section_of(other)),
+        Form::Map(section) => Some(section),
+        Form::List(inner) | Form::OneOrMore(inner) | Form::Free(_, inner) => section_of(inner),
+        Form::Either(one, other) => section_of(one).or_else(|| section_of(other)),
         _ => None,
     }
 }
@@ -88,8 +88,8 @@ fn contents(text: &mut String) {
 fn of_section(section: &Section, text: &mut String) {
     let level = if is_outer(section) { "##" } else { "###" };
     text.push_str(&format!("{level} {}\n\n", section.title));
-    if !section.about.is_empty() {
-        text.push_str(&format!("{}\n\n", section.about));
+    if !section.about().is_empty() {
+        text.push_str(&format!("{}\n\n", section.about()));
     }
     if !section.example.is_empty() {
         text.push_str(&format!("```yaml\n{}```\n\n", section.example));
@@ -107,38 +107,38 @@ fn of_section(section: &Section, text: &mut String) {
 fn row(key: &Key) -> String {
     let without = match key.presence {
         Presence::Required => "**required**".to_owned(),
-        Presence::Default(value) => format!("`{value}`"),
+        Presence::Default(value) => format!("`{}`", value()),
         Presence::Otherwise(what) => what.to_owned(),
     };
-    format!("| `{}` | {} | {without} | {} |\n", key.name, described(&key.value), key.meaning)
+    format!("| `{}` | {} | {without} | {} |\n", key.name, described(&key.form()), key.meaning())
 }
 
-fn described(value: &Value) -> String {
+fn described(value: &Form) -> String {
     match value {
-        Value::Text(what) => (*what).to_owned(),
-        Value::FolderName => "letters, digits, `-`, `_`, `.`".to_owned(),
-        Value::File => "file".to_owned(),
-        Value::Workload => "`namespace/name`".to_owned(),
-        Value::Truth => "`true` or `false`".to_owned(),
-        Value::Integer(least, i64::MAX) => format!("whole number from {least}"),
-        Value::Integer(least, most) => format!("whole number, {least} to {most}"),
-        Value::Number(least, most) => format!("number, {least} to {most}"),
-        Value::Amount(unit) => format!("number ({unit})"),
-        Value::Quantity => "number".to_owned(),
-        Value::Duration => "duration".to_owned(),
-        Value::SignedDuration => "duration, perhaps negative".to_owned(),
-        Value::Share(100) => "share".to_owned(),
-        Value::Share(most) => format!("share, up to {most}%"),
-        Value::Price => "price".to_owned(),
-        Value::Instant => "time".to_owned(),
-        Value::Words(words) => words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", "),
-        Value::Release(program) => releases(*program),
-        Value::Scalar => "text, number or truth value".to_owned(),
-        Value::List(item) => format!("list: {}", described(item)),
-        Value::OneOrMore(item) => format!("{}, or a list", described(item)),
-        Value::Map(section) => link(section),
-        Value::Free(key, inner) => format!("map: {key} to {}", described(inner)),
-        Value::Either(one, other) => format!("{}, or {}", described(one), described(other)),
+        Form::Text(what) => (*what).to_owned(),
+        Form::FolderName => "letters, digits, `-`, `_`, `.`".to_owned(),
+        Form::File => "file".to_owned(),
+        Form::Workload => "`namespace/name`".to_owned(),
+        Form::Truth => "`true` or `false`".to_owned(),
+        Form::Integer(least, i64::MAX) => format!("whole number from {least}"),
+        Form::Integer(least, most) => format!("whole number, {least} to {most}"),
+        Form::Number(least, most) => format!("number, {least} to {most}"),
+        Form::Amount(unit) => format!("number ({unit})"),
+        Form::Quantity => "number".to_owned(),
+        Form::Duration => "duration".to_owned(),
+        Form::SignedDuration => "duration, perhaps negative".to_owned(),
+        Form::Share(100) => "share".to_owned(),
+        Form::Share(most) => format!("share, up to {most}%"),
+        Form::Price => "price".to_owned(),
+        Form::Instant => "time".to_owned(),
+        Form::Words(words) => words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", "),
+        Form::Release(program) => releases(*program),
+        Form::Scalar => "text, number or truth value".to_owned(),
+        Form::List(item) => format!("list: {}", described(item)),
+        Form::OneOrMore(item) => format!("{}, or a list", described(item)),
+        Form::Map(section) => link(section),
+        Form::Free(key, inner) => format!("map: {key} to {}", described(inner)),
+        Form::Either(one, other) => format!("{}, or {}", described(one), described(other)),
     }
 }
 

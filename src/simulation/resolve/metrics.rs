@@ -102,7 +102,7 @@ fn is_of(source: &TriggerSource, queue: &QueueSpec) -> bool {
 
 /// Prometheus with the interval at which each series is scraped: that of the monitor that selects its pods, or the scenario's,
 /// or a minute.
-pub(super) fn prometheus_plan(scenario: &Scenario, manifests: &Manifests) -> Option<PrometheusPlan> {
+pub(super) fn prometheus_plan<'s>(scenario: &'s Scenario, manifests: &Manifests) -> Option<PrometheusPlan<'s>> {
     let settings = scenario.prometheus.as_ref()?;
     let adapter: Vec<AdapterPlan> = settings
         .adapter
@@ -124,23 +124,13 @@ pub(super) fn prometheus_plan(scenario: &Scenario, manifests: &Manifests) -> Opt
         _ => None,
     });
     let reach = queries.map(|query| query.reach()).chain(adapter.iter().map(|rule| rule.query.reach())).max();
-    let series = settings.series.iter().map(|spec| SeriesPlan {
-        name: spec.name.clone(),
-        workload: spec.workload,
-        kind: spec.kind,
-        owner: spec.owner,
-        labels: spec.labels.clone(),
+    let series = settings.istio.iter().chain(&settings.series).map(|spec| SeriesPlan {
+        spec,
         interval: scrape_interval(spec.workload, manifests)
             .or(settings.scrape_interval)
             .unwrap_or(SimDuration::from_secs(60)),
     });
-    Some(PrometheusPlan {
-        series: series.collect(),
-        adapter,
-        relist_interval: settings.relist_interval,
-        outages: settings.outages.clone(),
-        reach: reach.unwrap_or(LOOKBACK),
-    })
+    Some(PrometheusPlan { settings, series: series.collect(), adapter, reach: reach.unwrap_or(LOOKBACK) })
 }
 
 /// The shortest interval of the monitors that select the workload's pods, or a Service of theirs.
@@ -156,7 +146,7 @@ fn scrape_interval(workload: ObjectName, manifests: &Manifests) -> Option<SimDur
 }
 
 /// Warns of metrics that nothing serves. They fail, and a failing metric vetoes scaling down.
-pub(super) fn warn(setup: &Setup, warnings: &mut Vec<String>) {
+pub(super) fn warn(setup: &Setup<'_>, warnings: &mut Vec<String>) {
     for step in &setup.timeline {
         match &step.action {
             Action::Autoscale(spec) => warn_about_autoscaler(spec, setup, warnings),
@@ -184,11 +174,11 @@ pub(super) fn warn(setup: &Setup, warnings: &mut Vec<String>) {
     }
 }
 
-fn warn_about_autoscaler(spec: &HorizontalPodAutoscaler, setup: &Setup, warnings: &mut Vec<String>) {
+fn warn_about_autoscaler(spec: &HorizontalPodAutoscaler, setup: &Setup<'_>, warnings: &mut Vec<String>) {
     let adapted = |metric| setup.prometheus.iter().any(|plan| plan.adapter.iter().any(|rule| rule.metric == metric));
     let stated = |metric| {
         let subject = ExternalSubject::Metric(metric);
-        adapted(metric) || setup.external_metrics.iter().any(|stated| stated.subject == subject)
+        adapted(metric) || setup.scenario.external_metrics.iter().any(|stated| stated.subject == subject)
     };
     let unserved = effective_metrics(spec).iter().filter(|metric| match metric.source {
         MetricSource::Resource { name } | MetricSource::ContainerResource { name, .. } => {
@@ -229,9 +219,9 @@ fn warn_about_triggers(
 
 /// Whether metrics-server knows a resource of a workload's pods: CPU always, memory where a load says what requests need or the
 /// scenario states it.
-fn is_measured(name: ResourceName, workload: ObjectName, setup: &Setup) -> bool {
+fn is_measured(name: ResourceName, workload: ObjectName, setup: &Setup<'_>) -> bool {
     let subject = ExternalSubject::Resource { workload, resource: name };
-    if setup.external_metrics.iter().any(|stated| stated.subject == subject) {
+    if setup.scenario.external_metrics.iter().any(|stated| stated.subject == subject) {
         return true;
     }
     let mut parts = setup.loads.iter().filter(|plan| plan.workload == workload).flat_map(|plan| &plan.parts);
@@ -239,8 +229,9 @@ fn is_measured(name: ResourceName, workload: ObjectName, setup: &Setup) -> bool 
 }
 
 /// Warns of queries that find no series, and of those that never fall.
-fn warn_about_queries(name: &str, sources: &TriggerSources<'_>, setup: &Setup, warnings: &mut Vec<String>) {
-    let known: Vec<&str> = setup.prometheus.iter().flat_map(|plan| &plan.series).map(|own| own.name.as_str()).collect();
+fn warn_about_queries(name: &str, sources: &TriggerSources<'_>, setup: &Setup<'_>, warnings: &mut Vec<String>) {
+    let known: Vec<&str> =
+        setup.prometheus.iter().flat_map(|plan| &plan.series).map(|own| own.spec.name.as_str()).collect();
     for (index, reader) in sources.readers.iter().enumerate() {
         let TriggerReader::Query(query) = reader else { continue };
         let trigger = trigger_metric_name(sources.namespace, sources.triggers, index);

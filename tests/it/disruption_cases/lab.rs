@@ -358,7 +358,7 @@ impl Lab {
             let mut allowances = view.allowances(method.reason(), 0);
             let mut what_if = WhatIf::new(packer, view);
             match method {
-                Method::Emptiness => emptiness(&all, &mut allowances),
+                Method::Emptiness | Method::EmptyConsolidation => emptiness(&all, &mut allowances),
                 Method::MultiNode => {
                     // The one during which the time ends is lost.
                     let over = |work: SearchWork| evaluations.is_some_and(|most| work.simulations > most as u64);
@@ -368,7 +368,7 @@ impl Lab {
                     let over = |work: SearchWork| evaluations.is_some_and(|most| work.simulations >= most as u64);
                     single_node(&mut what_if, &all, &allowances, memory, Some(&over))
                 }
-                Method::Drift | Method::StaticDrift => {
+                Method::Expiration | Method::Drift | Method::StaticDrift => {
                     drift(&mut what_if, &all, &allowances).0.map_or(Found::Nothing, Found::Command)
                 }
             }

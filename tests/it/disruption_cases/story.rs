@@ -65,6 +65,11 @@ impl Story {
         Self::new().pool(json!({"disruption": {"consolidateAfter": "Never"}}))
     }
 
+    /// The same under another release of Karpenter.
+    pub fn release(self, karpenter: &str) -> Self {
+        self.option("karpenter", karpenter.into())
+    }
+
     /// Changes the specification of the pool `default`.
     pub fn pool(mut self, patch: Value) -> Self {
         merge(&mut self.case["nodePools"][0]["spec"], &patch);

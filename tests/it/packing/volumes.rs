@@ -20,7 +20,7 @@ fn in_zones(zones: &[&str]) -> NodeSelectorTerm {
 }
 
 /// A claim bound to a volume whose alternatives are these zone lists.
-fn bound(world: &mut World, name: &str, alternatives: &[&[&str]]) {
+pub fn bound(world: &mut World, name: &str, alternatives: &[&[&str]]) {
     world.claims.push(PersistentVolumeClaim {
         namespace: Symbol::new("default"),
         name: Symbol::new(name),

@@ -98,8 +98,9 @@ fn ask(world: &World, packer: &mut Packer<'_>, questions: &[Vec<usize>]) -> Vec<
     let mut answers = Vec::new();
     for gone in questions {
         let (pods, displaced) = to_place(world, gone);
-        let question = WhatIf::placing(&pods, ReservedMode::Fallback, TIES);
-        answers.push(packer.simulate(&mut cluster, &WhatIf { without: gone, displaced: &displaced, ..question }));
+        let mut question = WhatIf::placing(&pods, ReservedMode::Fallback, TIES).without(gone);
+        question.displaced = &displaced;
+        answers.push(packer.simulate(&mut cluster, &question));
     }
     answers
 }
@@ -144,13 +145,8 @@ fn node_for_the_running_pod(world: &World, unsettled: &[usize]) -> Vec<usize> {
     let (pods, displaced) = to_place(world, &[0]);
     let plan = world.with_packer(|packer| {
         let mut cluster = packer.cluster(&nodes);
-        let question = WhatIf {
-            without: &[0],
-            displaced: &displaced,
-            unsettled,
-            running: &[0],
-            ..WhatIf::placing(&pods, ReservedMode::Fallback, TIES)
-        };
+        let mut question = WhatIf::placing(&pods, ReservedMode::Fallback, TIES).without(&[0]);
+        (question.displaced, question.unsettled, question.running) = (&displaced, unsettled, &[0]);
         packer.simulate(&mut cluster, &question)
     });
     plan.existing.iter().map(|placement| placement.node).collect()
@@ -172,7 +168,8 @@ fn a_plan_stops_growing_once_it_has_more_claims_than_asked_for() {
     let claims = |most_claims: usize| {
         world.with_packer(|packer| {
             let mut cluster = packer.cluster(&[]);
-            let question = WhatIf { most_claims, ..WhatIf::placing(&pods, ReservedMode::Fallback, TIES) };
+            let mut question = WhatIf::placing(&pods, ReservedMode::Fallback, TIES);
+            question.most_claims = most_claims;
             packer.simulate(&mut cluster, &question).claims.len()
         })
     };

@@ -264,7 +264,7 @@ impl World {
             let pods_of = [(&lists[0], true), (&lists[1], true)];
             let outline = Outline { without, unsettled: &[], unready, ceiling: Some(ceiling), pods: &pods_of };
             let foreseen = packer.foresee(&cluster, &outline);
-            let question = WhatIf { without, ..WhatIf::placing(&pods, ReservedMode::Fallback, self.ties) };
+            let question = WhatIf::placing(&pods, ReservedMode::Fallback, self.ties).without(without);
             (foreseen, packer.simulate(&mut cluster, &question))
         })
     }

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
-use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -34,7 +33,7 @@ impl Run {
         let catalog = Catalog::embedded().unwrap();
         let edits: Vec<Edit> = self.duration.iter().map(|duration| Edit::new("duration", duration).unwrap()).collect();
         let (scenario, _) = Scenario::load_edited(&self.scenario, catalog, &Limits::default(), &edits)
-            .unwrap_or_else(|error| panic!("{}: {:?}", self.name, miette::Report::new(error)));
+            .unwrap_or_else(|error| panic!("{}: {error:?}", self.name));
         let policy = scenario.for_policy(Some(&self.policy)).unwrap();
         simulation::run(&scenario, policy, catalog, scenario.seed, &mut |_| {}).unwrap()
     }
@@ -45,12 +44,11 @@ impl Run {
             return self.written_by(&program);
         }
         let outcome = self.simulate();
-        let bytes = |table: fn(&Outcome, &mut dyn Write) -> io::Result<()>| {
-            let mut bytes = Vec::new();
-            table(&outcome, &mut bytes).unwrap();
-            bytes
-        };
-        FILES.into_iter().zip([tables::events, tables::pods, tables::nodes, tables::bill].map(bytes)).collect()
+        let bytes = |table: tables::Table| tables::bytes(table, &outcome).unwrap();
+        FILES
+            .into_iter()
+            .zip([tables::events as tables::Table, tables::pods, tables::nodes, tables::bill].map(bytes))
+            .collect()
     }
 
     /// What `program` writes of it.

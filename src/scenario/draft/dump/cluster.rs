@@ -166,9 +166,14 @@ fn karpenter(dump: &Dump<'_>, wishes: &Wishes, notes: &mut Notes) -> KarpenterVe
         }
         return assumed;
     };
+    if let Ok(own) = text.parse::<KarpenterVersion>()
+        && own.reproduced() == own
+    {
+        return own;
+    }
     let nearest = KarpenterVersion::nearest(stated);
-    if major_and_minor(nearest.as_str()) != Some(stated) {
-        let known = KarpenterVersion::ALL.map(KarpenterVersion::as_str).join(", ");
+    if nearest.release() != stated {
+        let known = KarpenterVersion::known();
         notes.warn(format!(
             "Karpenter {text} is not reproduced: {nearest} stands in (known are {known}; `--karpenter` or `versions.karpenter` takes another)"
         ));
@@ -231,7 +236,7 @@ fn seen(dump: &Dump<'_>, notes: &mut Notes) -> Option<jiff::Timestamp> {
     let minute = |last: jiff::Timestamp| jiff::Timestamp::from_second(last.as_second().div_euclid(60) * 60).ok();
     let seen = conditions.filter_map(beat).max().and_then(minute);
     if seen.is_none() {
-        let start = crate::scenario::file::DEFAULT_START;
+        let start = crate::scenario::schema::whole::START;
         let why = if dump.nodes.is_empty() { "The dump has no nodes" } else { "No node has a `lastHeartbeatTime`" };
         notes.assume(format!(
             "{why}, so nothing says when the dump was made: the run starts at {start}, and the day's peak is at midnight UTC. Add `start`, and change `peak_at`."

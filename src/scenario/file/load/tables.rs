@@ -2,13 +2,11 @@
 
 use serde::Deserialize;
 
-use super::super::super::error::lacks;
-use super::super::super::reader::Reader;
-use super::super::super::tree::Node;
-use super::super::{Files, ScenarioError};
+use super::super::ScenarioError;
 use super::{Open, STEPS_MAX};
 use crate::domain::SimDuration;
 use crate::load::{Curve, CurveStep};
+use crate::scenario::error::lacks;
 
 /// The columns of a rate curve.
 const COLUMNS: [&str; 2] = ["t_seconds", "requests_per_second"];
@@ -17,34 +15,9 @@ const ARRIVALS: [&str; 2] = ["t_seconds", "count"];
 /// Single arrivals become a rate in stretches of this length.
 const ARRIVAL_BIN: SimDuration = SimDuration::from_secs(1);
 
-/// A file of mean rates: each row holds from its time to that of the next, the last as long as the one before it.
-pub(super) fn csv<'s>(reader: &Reader<'s>, node: &Node<'s>, files: &mut Files<'_>) -> Result<Curve, ScenarioError> {
-    let name = reader.text(node, "csv")?;
-    let bytes = files.bytes(reader, node, name)?;
-    curve_of_rows(&bytes, &files.directory.join(name).display().to_string())
-}
-
-/// A file of arrival times, one row for each request (or for `count` of them at once).
-pub(super) fn trace<'s>(reader: &Reader<'s>, node: &Node<'s>, files: &mut Files<'_>) -> Result<Open, ScenarioError> {
-    let name = reader.text(node, "trace")?;
-    let bytes = files.bytes(reader, node, name)?;
-    Ok(of_arrivals(arrivals_of_rows(&bytes, &files.directory.join(name).display().to_string())?))
-}
-
 /// The load of single arrivals, which are in order of time.
 pub(super) fn of_arrivals(arrivals: Vec<SimDuration>) -> Open {
     Open { curve: Curve::of_arrivals(&arrivals, ARRIVAL_BIN), arrivals: Some(arrivals) }
-}
-
-/// A file with the answer to a range query: the sum of all its series, counted from the first sample.
-pub(super) fn prometheus<'s>(
-    reader: &Reader<'s>,
-    node: &Node<'s>,
-    files: &mut Files<'_>,
-) -> Result<Curve, ScenarioError> {
-    let name = reader.text(node, "prometheus")?;
-    let bytes = files.bytes(reader, node, name)?;
-    curve_of_matrix(&bytes, &files.directory.join(name).display().to_string())
 }
 
 /// An error about a line of a table.
@@ -90,7 +63,8 @@ fn rows(
     }
 }
 
-fn curve_of_rows(bytes: &[u8], file: &str) -> Result<Curve, ScenarioError> {
+/// A file of mean rates: each row holds from its time to that of the next, the last as long as the one before it.
+pub(super) fn curve_of_rows(bytes: &[u8], file: &str) -> Result<Curve, ScenarioError> {
     let help =
         format!("a rate curve is a CSV file with the columns `{}` and `{}`, times rising", COLUMNS[0], COLUMNS[1]);
     let mut steps: Vec<CurveStep> = Vec::new();
@@ -109,7 +83,8 @@ fn curve_of_rows(bytes: &[u8], file: &str) -> Result<Curve, ScenarioError> {
     Ok(Curve::from_steps(steps))
 }
 
-fn arrivals_of_rows(bytes: &[u8], file: &str) -> Result<Vec<SimDuration>, ScenarioError> {
+/// A file of arrival times, one row for each request (or for `count` of them at once).
+pub(super) fn arrivals_of_rows(bytes: &[u8], file: &str) -> Result<Vec<SimDuration>, ScenarioError> {
     let help = format!(
         "a trace is a CSV file with the column `{}`, times not falling; a column `{}` may say how many arrive at once",
         ARRIVALS[0], ARRIVALS[1]
@@ -167,7 +142,8 @@ enum Exported {
     Series(Vec<Series>),
 }
 
-fn curve_of_matrix(bytes: &[u8], file: &str) -> Result<Curve, ScenarioError> {
+/// A file with the answer to a range query: the sum of all its series, counted from the first sample.
+pub(super) fn curve_of_matrix(bytes: &[u8], file: &str) -> Result<Curve, ScenarioError> {
     let help = "export the JSON of a range query, for example `curl …/api/v1/query_range?query=sum(rate(requests_total[1m]))&start=…&end=…&step=60`";
     let wrong = |what: String| ScenarioError::new(format!("{file}: {what}")).help(help);
     // Read loosely first, so that broken JSON is told from JSON of another kind.

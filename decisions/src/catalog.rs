@@ -1,0 +1,18 @@
+//! EC2 as a price list: instance types, which zones offer them, what they cost.
+//!
+//! What must not live here: any Kubernetes rule (what a node offers to pods is `policy::instance_types`), any change over
+//! time, and the price data themselves, which whoever decides has to bring.
+
+mod cells;
+mod facts;
+mod price;
+mod quality;
+mod region;
+#[cfg(test)]
+pub(crate) mod testing;
+
+pub use cells::{CellError, Cells};
+pub use facts::{Accelerator, AcceleratorKind, Gpu, InstanceFacts};
+pub use price::Price;
+pub use quality::PriceQuality;
+pub use region::{Region, RegionType, SpotAdvice, Zone, ZoneIdBasis};

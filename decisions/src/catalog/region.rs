@@ -1,0 +1,134 @@
+//! One region: its zones, the types they offer, and the prices.
+
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+
+use super::facts::InstanceFacts;
+use super::price::Price;
+use crate::domain::{Currency, Symbol};
+
+/// The types, zones and prices of one region.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Region {
+    /// Name, for example `us-east-1`.
+    pub name: Symbol,
+    /// The currency of its prices.
+    pub currency: Currency,
+    /// Its availability zones, in order of name.
+    pub zones: Vec<Zone>,
+    /// The types that it offers or has prices for, in order of name.
+    pub types: Vec<RegionType>,
+    by_name: FxHashMap<Symbol, u32>,
+}
+
+/// An availability zone.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Zone {
+    /// Name, for example `us-east-1a`. Which physical zone it means differs between accounts.
+    pub name: Symbol,
+    /// Id, for example `use1-az2`: the same physical zone for every account.
+    pub id: Symbol,
+    /// How the pairing of name and id is known.
+    pub id_basis: ZoneIdBasis,
+}
+
+/// How the pairing of a zone's name with its id is known.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum ZoneIdBasis {
+    /// The types offered under the name and under the id are the same, and no other zone offers just those.
+    MatchedByOfferings,
+    /// Listed together.
+    Listed,
+    /// Assigned among the zones that could not be told apart.
+    Assigned,
+    /// Numbered in order of name.
+    Assumed,
+}
+
+/// An instance type in a region.
+#[derive(Clone, PartialEq, Debug)]
+pub struct RegionType {
+    /// What it is made of.
+    pub facts: Arc<InstanceFacts>,
+    /// The On-Demand price for Linux, if known: the user's own, else the list price.
+    pub on_demand: Option<Price>,
+    /// What the Spot Instance Advisor says of it.
+    pub advisor: Option<SpotAdvice>,
+    /// Bit `z` is set if zone `z` of the region offers it.
+    zones_offered: u32,
+    /// The Spot price in each zone of the region.
+    spot: Box<[Option<Price>]>,
+}
+
+/// What the Spot Instance Advisor says of a type in a region (Linux).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SpotAdvice {
+    /// Share of instances interrupted within 30 days: 0 for under 5 %, then 5-10 %, 10-15 %, 15-20 %, and 4 for over 20 %.
+    pub band: u8,
+    /// Average saving against On-Demand in per cent; below zero in the rare case that Spot is stated to be dearer.
+    pub savings_percent: i8,
+}
+
+impl Region {
+    /// A region of these zones, in order of name, and types, in any order.
+    pub fn new(name: Symbol, currency: Currency, zones: Vec<Zone>, mut types: Vec<RegionType>) -> Self {
+        types.sort_by_key(|entry| entry.facts.name);
+        let by_name = types.iter().zip(0..).map(|(entry, at)| (entry.facts.name, at)).collect();
+        Self { name, currency, zones, types, by_name }
+    }
+
+    /// A region with zones of these names, which are told apart by name alone.
+    pub fn named(name: &str, currency: Currency, zones: &[&str], types: impl IntoIterator<Item = RegionType>) -> Self {
+        let zone =
+            |zone: &&str| Zone { name: Symbol::new(zone), id: Symbol::new(zone), id_basis: ZoneIdBasis::Assumed };
+        Self::new(Symbol::new(name), currency, zones.iter().map(zone).collect(), types.into_iter().collect())
+    }
+
+    /// The type called `name`, if the region knows it.
+    pub fn instance_type(&self, name: Symbol) -> Option<&RegionType> {
+        self.by_name.get(&name).and_then(|&at| self.types.get(at as usize))
+    }
+
+    /// The position in `zones` of the zone called `name`.
+    pub fn zone_index(&self, name: Symbol) -> Option<usize> {
+        self.zones.iter().position(|zone| zone.name == name)
+    }
+}
+
+impl RegionType {
+    /// A type that each of so many zones offers, On-Demand at `price` and as Spot at `spot`.
+    pub fn everywhere(facts: InstanceFacts, price: Price, spot: Option<Price>, zones: usize) -> Self {
+        Self::new(Arc::new(facts), Some(price), None, vec![(true, spot); zones])
+    }
+
+    /// A type with, for each zone of its region in order, whether that offers it and what it costs there as Spot. A region has
+    /// at most 32 zones; those after them are not offered.
+    pub fn new(
+        facts: Arc<InstanceFacts>,
+        on_demand: Option<Price>,
+        advisor: Option<SpotAdvice>,
+        zones: impl IntoIterator<Item = (bool, Option<Price>)>,
+    ) -> Self {
+        let (offered, spot): (Vec<bool>, Vec<Option<Price>>) = zones.into_iter().unzip();
+        let zones_offered = offered.iter().zip(0..32).fold(0, |set, (&offers, zone)| set | u32::from(offers) << zone);
+        Self { facts, on_demand, advisor, zones_offered, spot: spot.into() }
+    }
+
+    /// Whether the zone at position `zone` of the region's zones offers this type.
+    pub fn offered_in(&self, zone: usize) -> bool {
+        zone < 32 && self.zones_offered & (1 << zone) != 0
+    }
+
+    /// The positions of the zones that offer this type.
+    pub fn zones_offered(&self) -> impl Iterator<Item = usize> + '_ {
+        (0..self.spot.len()).filter(|&zone| self.offered_in(zone))
+    }
+
+    /// The Spot price in the zone at position `zone`, never above On-Demand by the list, on which estimates rest as well: the price seen in that zone; else the median
+    /// of one day over the region's zones; else On-Demand less the Advisor's savings; else an assumed share of
+    /// On-Demand. `None` if the zone does not offer the type, or not as Spot, or if nothing is known of its price.
+    pub fn spot(&self, zone: usize) -> Option<Price> {
+        self.spot.get(zone).copied().flatten()
+    }
+}

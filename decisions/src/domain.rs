@@ -1,0 +1,54 @@
+//! The vocabulary: plain data that every other room speaks.
+//!
+//! What lives here: identifiers, simulated time, money, Kubernetes quantities and resources, labels and requirements,
+//! taints, pods, node pools, workloads and autoscaler specifications, exactly as a manifest states them.
+//!
+//! What must not: any behaviour over time, any decision, any randomness, any file access.
+
+pub mod check;
+pub mod controller_time;
+pub mod external_metrics;
+pub mod feature_gates;
+pub mod hpa;
+pub mod ids;
+pub mod keda;
+pub mod labels;
+pub mod money;
+pub mod node;
+pub mod node_group;
+pub mod node_pool;
+pub mod pod;
+pub mod quantity;
+pub mod requirements;
+pub mod resources;
+pub mod selector_text;
+pub mod symbol;
+pub mod taints;
+pub mod termination_handler;
+pub mod time;
+pub mod topology;
+pub mod versions;
+pub mod volumes;
+pub mod words;
+pub mod workload;
+
+pub use check::{Check, Disagreement};
+pub use controller_time::ControllerTime;
+pub use feature_gates::FeatureGates;
+pub use hpa::HorizontalPodAutoscaler;
+pub use ids::{CommandId, NodeId, PodId, WorkloadId};
+pub use keda::{ScaledJob, ScaledObject};
+pub use labels::{LabelSelector, Labels};
+pub use money::{Accrual, Currency, HourlyRate, Money};
+pub use node::{NodeClaimObject, NodeObject};
+pub use node_group::NodeGroup;
+pub use node_pool::{NodeClass, NodePool};
+pub use pod::{Container, NodeAffinity, PodSpec};
+pub use quantity::Quantity;
+pub use requirements::{Requirement, Requirements};
+pub use resources::{ResourceName, Resources};
+pub use symbol::{Symbol, well_known};
+pub use taints::{Taint, TaintEffect, Toleration};
+pub use termination_handler::{RebalanceReaction, TerminationHandler};
+pub use time::{SimDuration, SimTime};
+pub use versions::{KarpenterVersion, KubernetesVersion, Versions};

@@ -1,0 +1,261 @@
+//! Karpenter's NodePool and EC2NodeClass (and, read into the same shape, the older Provisioner and AWSNodeTemplate), and
+//! EKS managed node groups.
+
+use super::labels::Labels;
+use super::pod::IntOrPercent;
+use super::requirements::Requirement;
+use super::resources::Resources;
+use super::symbol::{Symbol, well_known};
+use super::taints::Taint;
+use super::time::SimDuration;
+
+/// A NodePool (`karpenter.sh/v1`), or a Provisioner (`v1alpha5`) read as one.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct NodePool {
+    /// Name.
+    pub name: Symbol,
+    /// Higher is tried first; 0 unless given.
+    pub weight: i32,
+    /// `spec.template.spec.requirements`, as written and in order.
+    pub requirements: Vec<Requirement>,
+    /// Labels that its nodes get.
+    pub labels: Labels,
+    /// Annotations that its nodes get.
+    pub annotations: Labels,
+    /// Taints that its nodes keep.
+    pub taints: Vec<Taint>,
+    /// Taints that its nodes start with and something else removes.
+    pub startup_taints: Vec<Taint>,
+    /// Limits; only the resources named bind. May name `nodes`.
+    pub limits: Resources,
+    /// The node class.
+    pub node_class: Symbol,
+    /// What may end a node's life.
+    pub disruption: Disruption,
+    /// Age at which a node is replaced; `None` for never.
+    pub expire_after: Option<SimDuration>,
+    /// Longest time that draining may take.
+    pub termination_grace_period: Option<SimDuration>,
+    /// A fixed number of nodes, which makes the pool static.
+    pub replicas: Option<u32>,
+    /// Kubelet settings of a Provisioner, which carried them itself.
+    pub kubelet: Option<KubeletConfig>,
+    /// Whether this was a Provisioner.
+    pub legacy: bool,
+    /// Whether Karpenter may use it: its `Ready` condition, if there is one, is true, and it is not being deleted.
+    pub ready: bool,
+}
+
+/// When Karpenter may remove or replace a node of a pool.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Disruption {
+    /// Which nodes qualify.
+    pub policy: ConsolidationPolicy,
+    /// How long a node must have been left alone; `None` for `Never`.
+    pub consolidate_after: Option<SimDuration>,
+    /// Limits on how many at once.
+    pub budgets: Vec<Budget>,
+}
+
+/// Which nodes consolidation considers.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum ConsolidationPolicy {
+    /// Only nodes without pods other than daemons.
+    WhenEmpty,
+    /// Empty nodes and nodes whose pods fit elsewhere or on a cheaper node.
+    WhenEmptyOrUnderutilized,
+    /// As the former, weighing savings against disruption (v1.14).
+    Balanced,
+}
+
+/// Why a node is disrupted, as budgets name it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum DisruptionReason {
+    /// It does not pay for itself.
+    Underutilized,
+    /// It has no pods.
+    Empty,
+    /// It no longer looks as its NodePool or NodeClass says.
+    Drifted,
+    /// It has reached its age limit: a reason in v0.32 to v0.37, which no budget can name.
+    Expired,
+}
+
+impl DisruptionReason {
+    /// Every reason that budgets can name.
+    pub const ALL: [Self; 3] = [Self::Underutilized, Self::Empty, Self::Drifted];
+
+    /// The reason as Karpenter writes it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Empty => "Empty",
+            Self::Drifted => "Drifted",
+            Self::Underutilized => "Underutilized",
+            Self::Expired => "Expired",
+        }
+    }
+}
+
+/// A disruption budget.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Budget {
+    /// Nodes that may be disrupted at a time.
+    pub nodes: IntOrPercent,
+    /// The reasons it limits; `None` for all.
+    pub reasons: Option<Vec<DisruptionReason>>,
+    /// Cron expression (UTC) at which it becomes active; `None` for always.
+    pub schedule: Option<String>,
+    /// How long it stays active.
+    pub duration: Option<SimDuration>,
+}
+
+impl Default for Disruption {
+    /// The defaults of `karpenter.sh/v1`.
+    fn default() -> Self {
+        Self {
+            policy: ConsolidationPolicy::WhenEmptyOrUnderutilized,
+            consolidate_after: Some(SimDuration::ZERO),
+            budgets: vec![Budget { nodes: IntOrPercent::Percent(10), reasons: None, schedule: None, duration: None }],
+        }
+    }
+}
+
+impl NodePool {
+    /// A NodePool without requirements, limits or taints, with the defaults of `karpenter.sh/v1`.
+    pub fn named(name: impl Into<Symbol>) -> Self {
+        Self {
+            name: name.into(),
+            weight: 0,
+            requirements: Vec::new(),
+            labels: Labels::new(),
+            annotations: Labels::new(),
+            taints: Vec::new(),
+            startup_taints: Vec::new(),
+            limits: Resources::new(),
+            node_class: well_known::DEFAULT,
+            disruption: Disruption::default(),
+            expire_after: Some(SimDuration::from_secs(720 * 3_600)),
+            termination_grace_period: None,
+            replicas: None,
+            kubelet: None,
+            legacy: false,
+            ready: true,
+        }
+    }
+}
+
+/// The family of machine images.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, serde::Serialize)]
+pub enum AmiFamily {
+    /// Amazon Linux 2.
+    AL2,
+    /// Amazon Linux 2023.
+    AL2023,
+    /// Bottlerocket.
+    Bottlerocket,
+    /// Ubuntu (v0.x).
+    Ubuntu,
+    /// Windows Server 2019.
+    Windows2019,
+    /// Windows Server 2022.
+    Windows2022,
+    /// The user's own.
+    Custom,
+}
+
+/// An EC2NodeClass (`karpenter.k8s.aws/v1`), or an AWSNodeTemplate read as one.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct NodeClass {
+    /// Name.
+    pub name: Symbol,
+    /// The family of machine images.
+    pub ami_family: AmiFamily,
+    /// Whether an AMI selector names its images, so that a new release of Kubernetes brings no others.
+    pub fixed_images: bool,
+    /// Architectures that an AMI selector leaves; empty means no restriction known.
+    pub ami_architectures: Vec<Symbol>,
+    /// Zones that its subnets cover; empty means every zone of the region.
+    pub zones: Vec<Symbol>,
+    /// Kubelet settings.
+    pub kubelet: KubeletConfig,
+    /// Sizes of the block devices in bytes, root first; empty for the family's default.
+    pub block_devices: Vec<BlockDevice>,
+    /// Whether local disks are joined into one volume for pods (`instanceStorePolicy: RAID0`).
+    pub instance_store_raid0: bool,
+    /// Tags, kept for reports.
+    pub tags: Labels,
+    /// Capacity reservations that its nodes may use; none without a term.
+    pub capacity_reservations: Vec<ReservationTerm>,
+}
+
+/// A term of `capacityReservationSelectorTerms`: what is stated must fit.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct ReservationTerm {
+    /// The reservation's id.
+    pub id: Option<Symbol>,
+    /// Its tags; `*` stands for any value.
+    pub tags: Labels,
+    /// `instanceMatchCriteria`: whether it is open (else targeted).
+    pub open: Option<bool>,
+}
+
+impl NodeClass {
+    /// A node class with every default, on AL2023.
+    pub fn named(name: impl Into<Symbol>) -> Self {
+        Self {
+            name: name.into(),
+            ami_family: AmiFamily::AL2023,
+            fixed_images: false,
+            ami_architectures: Vec::new(),
+            zones: Vec::new(),
+            kubelet: KubeletConfig::default(),
+            block_devices: Vec::new(),
+            instance_store_raid0: false,
+            tags: Labels::new(),
+            capacity_reservations: Vec::new(),
+        }
+    }
+}
+
+/// One EBS volume of a node.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct BlockDevice {
+    /// The device, for example `/dev/xvda`.
+    pub device: String,
+    /// Size in bytes.
+    pub size_bytes: i64,
+    /// Whether it is marked as the root volume.
+    pub root: bool,
+    /// `gp2`, `gp3`, `io1`, ...
+    pub volume_type: Symbol,
+}
+
+/// Kubelet settings that change what a node offers.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct KubeletConfig {
+    /// `maxPods`.
+    pub max_pods: Option<i64>,
+    /// `podsPerCore`.
+    pub pods_per_core: Option<i64>,
+    /// `kubeReserved`, replacing single resources of the computed value.
+    pub kube_reserved: Resources,
+    /// `systemReserved`.
+    pub system_reserved: Resources,
+    /// `evictionHard`, by signal, as written (quantity or percentage).
+    pub eviction_hard: Vec<(Symbol, String)>,
+    /// `evictionSoft`, by signal, as written.
+    pub eviction_soft: Vec<(Symbol, String)>,
+}
+
+/// What a manifest says of the cluster itself.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct ClusterInfo {
+    /// Name.
+    pub name: Option<Symbol>,
+    /// Region.
+    pub region: Option<Symbol>,
+    /// Kubernetes version as written, for example `1.23`.
+    pub kubernetes_version: Option<String>,
+    /// Zones that the cluster's subnets lie in; empty where none are stated.
+    pub zones: Vec<Symbol>,
+}

@@ -1,0 +1,105 @@
+//! What Kubernetes' autoscalers decide, as functions and machines without input and output: Karpenter's packing, choice of
+//! instances and disruption, the Cluster Autoscaler, kube-scheduler, the HorizontalPodAutoscaler and KEDA, each release as it is.
+//! [`nodecast`](https://crates.io/crates/nodecast) simulates clusters with them; a controller, a dashboard or a test can ask them
+//! directly. Agreement with the real programs is tested on recorded answers of theirs.
+//!
+//! # Pack pods onto a NodePool
+//!
+//! A [`Region`](catalog::Region) says what EC2 offers and at what price (`nodecast::catalog` has the real ones), manifests say what
+//! is asked of it, and a [`SinglePass`](single_pass::SinglePass) what Karpenter would launch now.
+//!
+//! ```
+//! use std::sync::Arc;
+//!
+//! use nodecast_decisions::catalog::{InstanceFacts, Price, Region, RegionType};
+//! use nodecast_decisions::domain::{Currency, Symbol};
+//! use nodecast_decisions::manifests::read_manifests;
+//! use nodecast_decisions::single_pass::{PackingQuestion, Setting, SinglePass};
+//! use nodecast_decisions::text::Source;
+//!
+//! let types = [("m5.large", 2, 8_192, "0.096"), ("m5.xlarge", 4, 16_384, "0.192"), ("m5.4xlarge", 16, 65_536, "0.768")];
+//! let types = types.map(|(name, vcpus, memory, price)| {
+//!     RegionType::everywhere(InstanceFacts::plain(name, vcpus, memory), Price::own(price).unwrap(), None, 2)
+//! });
+//! let region = Region::named("us-east-1", Currency::Usd, &["us-east-1a", "us-east-1b"], types);
+//!
+//! let objects = read_manifests(&Source::new("cluster.yaml", "
+//! { apiVersion: karpenter.sh/v1, kind: NodePool, metadata: { name: default },
+//!   spec: { template: { spec: { requirements: [], nodeClassRef: { group: karpenter.k8s.aws, kind: EC2NodeClass, name: default } } } } }
+//! ---
+//! { apiVersion: apps/v1, kind: Deployment, metadata: { name: web },
+//!   spec: { replicas: 5, selector: { matchLabels: { app: web } }, template: { metadata: { labels: { app: web } },
+//!     spec: { containers: [{ name: web, resources: { requests: { cpu: '1', memory: 1Gi } } }] } } } }
+//! "))?;
+//! let question = PackingQuestion::new(objects, Vec::new(), Setting::of(Arc::new(region)))?;
+//! let pass = SinglePass::of(&question);
+//!
+//! let [claim] = pass.plan.claims.as_slice() else { panic!("one node holds them all") };
+//! assert_eq!((claim.pods.len(), claim.instance_types[0].name), (5, Symbol::new("m5.4xlarge")));
+//! # Ok::<(), nodecast_decisions::text::InputError>(())
+//! ```
+//!
+//! # Decide a HorizontalPodAutoscaler
+//!
+//! One pass of its controller over what the caller read; [`HpaState`](policy::replicas::hpa::HpaState) is what it remembers from
+//! pass to pass.
+//!
+//! ```
+//! use nodecast_decisions::domain::SimTime;
+//! use nodecast_decisions::manifests::read_manifests;
+//! use nodecast_decisions::policy::replicas::hpa::{HpaParameters, HpaState, HpaView, MetricReading, SettledPods, sync};
+//! use nodecast_decisions::text::Source;
+//!
+//! let objects = read_manifests(&Source::new("hpa.yaml", "
+//! { apiVersion: autoscaling/v2, kind: HorizontalPodAutoscaler, metadata: { name: web },
+//!   spec: { scaleTargetRef: { apiVersion: apps/v1, kind: Deployment, name: web }, maxReplicas: 10, metrics: [
+//!     { type: Resource, resource: { name: cpu, target: { type: Utilization, averageUtilization: 60 } } }] } }
+//! "))?;
+//! // Three Ready pods request half a CPU each and use nine tenths of that.
+//! let view = HpaView {
+//!     now: SimTime::from_micros(60_000_000),
+//!     spec_replicas: 3,
+//!     status_replicas: 3,
+//!     pods: &[],
+//!     settled: SettledPods { pods: 3, usage_milli: 1_350, request_milli: 1_500 },
+//!     readings: &[MetricReading::PerPod { samples: &[], unmatched: &[] }],
+//!     selector_problem: None,
+//! };
+//! let decision = sync(&objects.autoscalers[0], &mut HpaState::default(), &view, &HpaParameters::default());
+//! assert_eq!((decision.current, decision.desired), (3, 5));
+//! # Ok::<(), nodecast_decisions::text::InputError>(())
+//! ```
+//!
+//! # Step Karpenter
+//!
+//! [`Karpenter`](policy::karpenter::Karpenter) is its controllers as a machine: an [`Input`](policy::karpenter::Input) goes in with
+//! the instant, the [`Cluster`](cluster::Cluster) and what else there is to read; [`Action`](policy::karpenter::Action)s come out,
+//! timers among them, and who drives it carries them out in order.
+//!
+//! ```
+//! use nodecast_decisions::cluster::Cluster;
+//! use nodecast_decisions::domain::{KarpenterVersion, KubernetesVersion, NodePool, SimTime};
+//! use nodecast_decisions::policy::karpenter::{Action, Bare, Input, Karpenter, Settings, Timer};
+//!
+//! let settings = Settings::of(KarpenterVersion::default(), KubernetesVersion::default());
+//! let mut karpenter = Karpenter::new(settings, vec![NodePool::named("default")], vec![Vec::new()]);
+//! let (cluster, outside) = (Cluster::default(), Bare::default());
+//! let actions = karpenter.step(SimTime::ZERO, &cluster, &outside, Input::Begin);
+//! assert!(matches!(actions[1], Action::Wake(SimTime::ZERO, Timer::DisruptionPass)));
+//! ```
+//!
+//! # What this is not
+//!
+//! No client of the API server and none of AWS, no price list, no clock and no simulation: who calls brings the time, the
+//! prices and the state of the cluster. What is left out or differs from the real programs stands as a `Deviation:` in the
+//! documentation of the item concerned.
+
+pub mod catalog;
+pub mod cluster;
+pub mod control_plane;
+pub mod domain;
+pub mod manifests;
+pub mod policy;
+pub mod single_pass;
+pub mod standing;
+pub mod text;

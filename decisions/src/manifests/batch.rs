@@ -1,0 +1,135 @@
+//! Jobs and CronJobs.
+
+use std::sync::Arc;
+
+use super::common::{count, metadata};
+use super::pod::{OBJECT, template};
+use crate::domain::SimDuration;
+use crate::domain::pod::OwnerKind;
+use crate::domain::workload::{Concurrency, CronJob, Job, JobSpec};
+use crate::policy::replicas::keda::CronProblem;
+use crate::policy::workloads::CronCalendar;
+use crate::text::InputError;
+use crate::text::reader::{Fields, Reader, Shape};
+use crate::text::tree::Node;
+
+static JOB: Shape = Shape {
+    name: "a Job's spec",
+    keys: &[
+        "parallelism",
+        "completions",
+        "backoffLimit",
+        "activeDeadlineSeconds",
+        "suspend",
+        "podFailurePolicy",
+        "template",
+    ],
+    without_effect: &["selector", "manualSelector", "ttlSecondsAfterFinished", "completionMode", "managedBy"],
+    unsupported: &[
+        ("backoffLimitPerIndex", "failures count for the Job as a whole"),
+        ("maxFailedIndexes", "failures count for the Job as a whole"),
+        ("successPolicy", "the Job ends with all its completions"),
+        ("podReplacementPolicy", "pods that end are replaced at once"),
+    ],
+    strict: false,
+};
+static CRON_JOB: Shape = Shape {
+    name: "a CronJob's spec",
+    keys: &["schedule", "timeZone", "concurrencyPolicy", "startingDeadlineSeconds", "suspend", "jobTemplate"],
+    without_effect: &["successfulJobsHistoryLimit", "failedJobsHistoryLimit"],
+    unsupported: &[],
+    strict: false,
+};
+static JOB_TEMPLATE: Shape =
+    Shape { name: "`jobTemplate`", keys: &["metadata", "spec"], without_effect: &[], unsupported: &[], strict: false };
+static FAILURE_POLICY: Shape =
+    Shape { name: "`podFailurePolicy`", keys: &["rules"], without_effect: &[], unsupported: &[], strict: false };
+
+/// A Job object.
+pub(super) fn job<'s>(reader: &mut Reader<'s>, object: &Node<'s>) -> Result<Job, InputError> {
+    let fields = reader.fields(object, &OBJECT)?;
+    let name = metadata(reader, fields.get("metadata"))?.name;
+    let spec = job_spec(reader, fields.required(reader, "spec")?)?;
+    Ok(Job { name, spec })
+}
+
+/// A CronJob object.
+pub(super) fn cron_job<'s>(reader: &mut Reader<'s>, object: &Node<'s>) -> Result<CronJob, InputError> {
+    const POLICIES: &[(&str, Concurrency)] =
+        &[("Allow", Concurrency::Allow), ("Forbid", Concurrency::Forbid), ("Replace", Concurrency::Replace)];
+    let fields = reader.fields(object, &OBJECT)?;
+    let name = metadata(reader, fields.get("metadata"))?.name;
+    let spec = reader.fields(fields.required(reader, "spec")?, &CRON_JOB)?;
+    let (schedule, time_zone) = calendar(reader, spec)?;
+    let job_template = reader.fields(spec.required(reader, "jobTemplate")?, &JOB_TEMPLATE)?;
+    Ok(CronJob {
+        name,
+        schedule,
+        time_zone,
+        concurrency: spec
+            .optional("concurrencyPolicy", |n, what| reader.choice(n, what, POLICIES))?
+            .unwrap_or_default(),
+        starting_deadline: spec.optional("startingDeadlineSeconds", |n, what| reader.seconds(n, what))?,
+        suspended: spec.optional("suspend", |n, what| reader.truth(n, what))?.unwrap_or(false),
+        job: job_spec(reader, job_template.required(reader, "spec")?)?,
+    })
+}
+
+/// The schedule and the time zone, both of which can be read.
+fn calendar<'s>(reader: &Reader<'s>, spec: Fields<'_, 's>) -> Result<(String, Option<String>), InputError> {
+    let node = spec.required(reader, "schedule")?;
+    let schedule = reader.text(node, "schedule")?;
+    let zone = spec.optional("timeZone", |n, what| reader.text(n, what))?;
+    match CronCalendar::new(schedule, zone) {
+        Ok(_) => Ok((schedule.to_owned(), zone.map(str::to_owned))),
+        Err(problem) => {
+            let of_zone = matches!(problem, CronProblem::TimeZone(_));
+            let at = spec.get("timeZone").filter(|_| of_zone).unwrap_or(node).at;
+            Err(reader
+                .error(at, problem.to_string())
+                .because("cannot be read")
+                .help("write for example `schedule: 30 8 * * 1-5` or `@daily`, and `timeZone: Europe/Berlin`"))
+        }
+    }
+}
+
+/// What a Job does.
+pub(super) fn job_spec<'s>(reader: &mut Reader<'s>, node: &Node<'s>) -> Result<JobSpec, InputError> {
+    let spec = reader.fields(node, &JOB)?;
+    let template = template(reader, spec.required(reader, "template")?, OwnerKind::Job)?;
+    let parallelism = count(reader, spec, "parallelism")?;
+    let completions = count(reader, spec, "completions")?;
+    Ok(JobSpec {
+        template: Arc::new(template),
+        // Neither of the two means one pod that has to succeed.
+        completions: if parallelism.is_none() { completions.or(Some(1)) } else { completions },
+        parallelism: parallelism.unwrap_or(1),
+        backoff_limit: count(reader, spec, "backoffLimit")?.unwrap_or(6),
+        active_deadline: active_deadline(reader, spec)?,
+        suspended: spec.optional("suspend", |n, what| reader.truth(n, what))?.unwrap_or(false),
+        ignores_disruptions: ignores_disruptions(reader, spec)?,
+    })
+}
+
+fn active_deadline<'s>(reader: &Reader<'s>, spec: Fields<'_, 's>) -> Result<Option<SimDuration>, InputError> {
+    spec.optional("activeDeadlineSeconds", |n, what| reader.seconds(n, what))
+}
+
+/// Whether the policy for failures passes over pods that others evict; warns of every other rule.
+fn ignores_disruptions<'s>(reader: &mut Reader<'s>, spec: Fields<'_, 's>) -> Result<bool, InputError> {
+    let Some(node) = spec.get("podFailurePolicy") else { return Ok(false) };
+    let fields = reader.fields(node, &FAILURE_POLICY)?;
+    let mut ignores = false;
+    for rule in fields.optional("rules", |n, what| reader.list(n, what))?.unwrap_or_default() {
+        let text = |key: &str| rule.get(key).and_then(Node::as_text);
+        let conditions = rule.get("onPodConditions").map_or(&[][..], Node::items);
+        let of_disruption =
+            |condition: &Node<'_>| condition.get("type").and_then(Node::as_text) == Some("DisruptionTarget");
+        if text("action") == Some("Ignore") && conditions.iter().any(of_disruption) {
+            ignores = true;
+        } else {
+            reader.warn(rule.at, "this rule of `podFailurePolicy` is not simulated", "left out", "");
+        }
+    }
+    Ok(ignores)
+}

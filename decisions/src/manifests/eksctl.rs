@@ -1,0 +1,262 @@
+//! eksctl's ClusterConfig: the cluster and its node groups.
+
+use super::common::{count, labels, symbols, taints};
+use super::node_group::{
+    distribution, known_type, managed_labels, managed_spot_strategy, managed_tags, propagate, sizes,
+};
+use crate::domain::node_group::{InstancesDistribution, NodeGroup};
+use crate::domain::node_pool::{AmiFamily, ClusterInfo};
+use crate::domain::{KubernetesVersion, Symbol};
+use crate::text::InputError;
+use crate::text::reader::{Fields, Reader, Shape};
+use crate::text::tree::Node;
+
+static CLUSTER: Shape = Shape {
+    name: "a ClusterConfig",
+    keys: &["apiVersion", "kind", "metadata", "managedNodeGroups", "nodeGroups", "availabilityZones"],
+    without_effect: &[
+        "vpc",
+        "kubernetesNetworkConfig",
+        "cloudWatch",
+        "iam",
+        "addons",
+        "addonsConfig",
+        "identityProviders",
+        "iamIdentityMappings",
+        "secretsEncryption",
+        "privateCluster",
+        "gitops",
+        "accessConfig",
+        "karpenter",
+        "localZones",
+        "zonalShiftConfig",
+        "upgradePolicy",
+    ],
+    unsupported: &[
+        ("fargateProfiles", "no pod runs on Fargate"),
+        ("autoModeConfig", "Auto Mode's own node pools do not exist"),
+        ("outpost", "nodes run in the region"),
+        ("remoteNetworkConfig", "hybrid nodes do not exist"),
+    ],
+    strict: false,
+};
+static METADATA: Shape = Shape {
+    name: "a ClusterConfig's metadata",
+    keys: &["name", "region", "version"],
+    without_effect: &["tags", "annotations", "accountID"],
+    unsupported: &[],
+    strict: false,
+};
+static GROUP: Shape = Shape {
+    name: "a node group",
+    keys: &[
+        "name",
+        "instanceType",
+        "instanceTypes",
+        "spot",
+        "minSize",
+        "maxSize",
+        "desiredCapacity",
+        "labels",
+        "taints",
+        "availabilityZones",
+        "amiFamily",
+        "volumeSize",
+        "volumeType",
+        "maxPodsPerNode",
+        "instancesDistribution",
+        "tags",
+        "propagateASGTags",
+        "iam",
+    ],
+    without_effect: &[
+        "ssh",
+        "privateNetworking",
+        "subnets",
+        "volumeEncrypted",
+        "volumeKmsKeyID",
+        "volumeName",
+        "volumeIOPS",
+        "volumeThroughput",
+        "additionalVolumes",
+        "securityGroups",
+        "ami",
+        "preBootstrapCommands",
+        "overrideBootstrapCommand",
+        "updateConfig",
+        "asgMetricsCollection",
+        "disableIMDSv1",
+        "disablePodIMDS",
+        "enableDetailedMonitoring",
+        "ebsOptimized",
+        "releaseVersion",
+        "bottlerocket",
+        "nodeRepairConfig",
+        "containerRuntime",
+        "additionalEncryptedVolume",
+        "instanceName",
+        "instancePrefix",
+        "clusterDNS",
+        "targetGroupARNs",
+        "classicLoadBalancerNames",
+    ],
+    unsupported: &[
+        ("instanceSelector", "name the instance types in `instanceTypes`"),
+        ("launchTemplate", "the group has eksctl's own launch template"),
+        ("kubeletExtraConfig", "the kubelet has its default settings"),
+        ("placement", "instances run in no placement group"),
+        ("capacityReservation", "no reserved capacity is used"),
+        ("efaEnabled", "instances have no EFA interface"),
+    ],
+    strict: false,
+};
+
+/// A ClusterConfig object.
+pub(super) fn cluster_config<'s>(
+    reader: &mut Reader<'s>,
+    object: &Node<'s>,
+) -> Result<(ClusterInfo, Vec<NodeGroup>), InputError> {
+    let fields = reader.fields(object, &CLUSTER)?;
+    let mut cluster = ClusterInfo { zones: symbols(reader, fields, "availabilityZones")?, ..ClusterInfo::default() };
+    if let Some(node) = fields.get("metadata") {
+        let metadata = reader.fields(node, &METADATA)?;
+        cluster.name = metadata.optional("name", |n, what| reader.symbol(n, what))?;
+        cluster.region = metadata.optional("region", |n, what| reader.symbol(n, what))?;
+        cluster.kubernetes_version = metadata.optional("version", |n, what| reader.text(n, what))?.map(str::to_owned);
+    }
+    let mut groups = Vec::new();
+    for (key, managed) in [("managedNodeGroups", true), ("nodeGroups", false)] {
+        for node in fields.optional(key, |n, what| reader.list(n, what))?.unwrap_or_default() {
+            groups.push(node_group(reader, node, &cluster, managed)?);
+        }
+    }
+    Ok((cluster, groups))
+}
+
+/// The release from which eksctl starts groups on Amazon Linux 2023 unless told otherwise.
+const FIRST_WITH_AL2023: u8 = 30;
+
+/// Families of machine images by the names that eksctl gives them.
+pub const FAMILIES: &[(&str, AmiFamily)] = &[
+    ("AmazonLinux2", AmiFamily::AL2),
+    ("AmazonLinux2023", AmiFamily::AL2023),
+    ("Bottlerocket", AmiFamily::Bottlerocket),
+    ("Ubuntu2004", AmiFamily::Ubuntu),
+    ("Ubuntu2204", AmiFamily::Ubuntu),
+    ("Ubuntu2404", AmiFamily::Ubuntu),
+    ("UbuntuPro2204", AmiFamily::Ubuntu),
+    ("UbuntuPro2404", AmiFamily::Ubuntu),
+    ("WindowsServer2019CoreContainer", AmiFamily::Windows2019),
+    ("WindowsServer2019FullContainer", AmiFamily::Windows2019),
+    ("WindowsServer2022CoreContainer", AmiFamily::Windows2022),
+    ("WindowsServer2022FullContainer", AmiFamily::Windows2022),
+];
+
+fn node_group<'s>(
+    reader: &mut Reader<'s>,
+    node: &Node<'s>,
+    cluster: &ClusterInfo,
+    managed: bool,
+) -> Result<NodeGroup, InputError> {
+    let fields = reader.fields(node, &GROUP)?;
+    let name = reader.symbol(fields.required(reader, "name")?, "name")?;
+    let mut instance_types = instance_types(reader, fields)?;
+    let spot = fields.optional("spot", |n, what| reader.truth(n, what))?.unwrap_or(false);
+    let mut purchase = if spot { InstancesDistribution::SPOT } else { InstancesDistribution::ON_DEMAND };
+    purchase.spot_strategy = managed_spot_strategy(kubernetes(cluster).filter(|_| managed));
+    let mut capacity_rebalance = managed && spot;
+    if let Some(node) = fields.get("instancesDistribution") {
+        if managed {
+            let message = "`instancesDistribution` of a managed node group is not simulated: it has none in EKS either";
+            reader.warn(
+                node.at,
+                message,
+                "left out",
+                "state `instanceTypes` and `spot`, or move the group to `nodeGroups`",
+            );
+        } else {
+            let mixed = distribution(reader, node)?;
+            (purchase, capacity_rebalance) = (mixed.instances, mixed.capacity_rebalance);
+            instance_types = if mixed.types.is_empty() { instance_types } else { mixed.types };
+        }
+    }
+    let size = |key| count(reader, fields, key);
+    let (min_size, desired_size, max_size) =
+        sizes(reader, fields, size("minSize")?, size("desiredCapacity")?, size("maxSize")?)?;
+    let mut zones = symbols(reader, fields, "availabilityZones")?;
+    if zones.is_empty() {
+        zones.clone_from(&cluster.zones);
+    }
+    let gibibytes = fields.optional("volumeSize", |n, what| reader.integer(n, what, 1, 65_536))?.unwrap_or(80);
+    let max_pods = fields.optional("maxPodsPerNode", |n, what| reader.integer(n, what, 1, 10_000))?;
+    let propagates = fields.optional("propagateASGTags", |n, what| reader.truth(n, what))?.unwrap_or(false);
+    let mut group = NodeGroup {
+        name,
+        managed,
+        instance_types,
+        distribution: purchase,
+        capacity_rebalance,
+        min_size,
+        desired_size,
+        max_size,
+        labels: labels(reader, fields, "labels")?,
+        taints: taints(reader, fields, "taints")?,
+        zones,
+        ami_family: ami_family(reader, fields, cluster)?,
+        volume_bytes: gibibytes << 30,
+        volume_type: fields
+            .optional("volumeType", |n, what| reader.symbol(n, what))?
+            .unwrap_or_else(|| Symbol::new("gp3")),
+        max_pods,
+        tags: labels(reader, fields, "tags")?,
+    };
+    add_own(&mut group, cluster, propagates);
+    if autoscaled(fields) {
+        managed_tags(cluster.name, &mut group.tags);
+    }
+    Ok(group)
+}
+
+/// The group's instance types, eksctl's default if it names none.
+fn instance_types(reader: &Reader<'_>, fields: Fields<'_, '_>) -> Result<Vec<Symbol>, InputError> {
+    // A self-managed group of several types says `mixed` in `instanceType`.
+    let single = fields.get("instanceType").filter(|node| node.as_text() != Some("mixed"));
+    let several = fields.optional("instanceTypes", |n, what| reader.list(n, what))?.unwrap_or_default();
+    let nodes = single.into_iter().chain(several);
+    let types = nodes.map(|node| known_type(reader, node)).collect::<Result<Vec<_>, _>>()?;
+    Ok(if types.is_empty() { vec![Symbol::new("m5.large")] } else { types })
+}
+
+/// Whether the group's role lets Cluster Autoscaler resize it: eksctl then tags the group so that it is found.
+fn autoscaled(fields: Fields<'_, '_>) -> bool {
+    let policies = fields.get("iam").and_then(|iam| iam.get("withAddonPolicies"));
+    policies.and_then(|policies| policies.get("autoScaler")).and_then(Node::as_text) == Some("true")
+}
+
+/// The labels and tags that eksctl and EKS themselves give a group.
+fn add_own(group: &mut NodeGroup, cluster: &ClusterInfo, propagates: bool) {
+    if propagates {
+        propagate(&group.labels, &group.taints, &mut group.tags);
+    }
+    group.labels.set(Symbol::new("alpha.eksctl.io/nodegroup-name"), group.name);
+    if let Some(cluster) = cluster.name {
+        group.labels.set(Symbol::new("alpha.eksctl.io/cluster-name"), cluster);
+    }
+    if group.managed {
+        managed_tags(cluster.name, &mut group.tags);
+        managed_labels(group.name, &group.distribution, &mut group.labels);
+    }
+}
+
+/// The Kubernetes release that the cluster states, if it can be reproduced.
+fn kubernetes(cluster: &ClusterInfo) -> Option<KubernetesVersion> {
+    cluster.kubernetes_version.as_deref().and_then(|text| text.parse().ok())
+}
+
+fn ami_family(reader: &Reader<'_>, fields: Fields<'_, '_>, cluster: &ClusterInfo) -> Result<AmiFamily, InputError> {
+    if let Some(family) = fields.optional("amiFamily", |n, what| reader.choice(n, what, FAMILIES))? {
+        return Ok(family);
+    }
+    let older = kubernetes(cluster).is_some_and(|version| version.minor() < FIRST_WITH_AL2023);
+    Ok(if older { AmiFamily::AL2 } else { AmiFamily::AL2023 })
+}

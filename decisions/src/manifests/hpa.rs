@@ -1,0 +1,219 @@
+//! HorizontalPodAutoscalers, `autoscaling/v2` and `v1` (the form that `kubectl autoscale` makes).
+
+use super::common::{label_selector, metadata};
+use super::pod::OBJECT;
+use crate::domain::hpa::{
+    Behavior, MetricSource, MetricSpec, MetricTarget, ScaleTargetRef, ScalingPolicy, ScalingPolicyKind, ScalingRules,
+    SelectPolicy,
+};
+use crate::domain::workload::ObjectName;
+use crate::domain::{HorizontalPodAutoscaler, LabelSelector, ResourceName, SimDuration, Symbol};
+use crate::text::InputError;
+use crate::text::reader::{Fields, Reader, Shape};
+use crate::text::tree::Node;
+
+static SPEC: Shape = Shape {
+    name: "a HorizontalPodAutoscaler's spec",
+    keys: &["scaleTargetRef", "minReplicas", "maxReplicas", "metrics", "behavior", "targetCPUUtilizationPercentage"],
+    without_effect: &[],
+    unsupported: &[],
+    strict: false,
+};
+static TARGET_REF: Shape = Shape {
+    name: "a reference to an object",
+    keys: &["kind", "name"],
+    without_effect: &["apiVersion"],
+    unsupported: &[],
+    strict: false,
+};
+static METRIC: Shape = Shape {
+    name: "a metric",
+    keys: &["type", "resource", "containerResource", "pods", "object", "external"],
+    without_effect: &[],
+    unsupported: &[],
+    strict: false,
+};
+static SOURCE: Shape = Shape {
+    name: "a metric's source",
+    keys: &["name", "container", "metric", "describedObject", "target"],
+    without_effect: &[],
+    unsupported: &[],
+    strict: false,
+};
+static METRIC_NAME: Shape =
+    Shape { name: "`metric`", keys: &["name", "selector"], without_effect: &[], unsupported: &[], strict: false };
+static TARGET: Shape = Shape {
+    name: "a metric's target",
+    keys: &["type", "averageUtilization", "averageValue", "value"],
+    without_effect: &[],
+    unsupported: &[],
+    strict: false,
+};
+static BEHAVIOR: Shape =
+    Shape { name: "`behavior`", keys: &["scaleUp", "scaleDown"], without_effect: &[], unsupported: &[], strict: false };
+static RULES: Shape = Shape {
+    name: "scaling rules",
+    keys: &["stabilizationWindowSeconds", "selectPolicy", "policies", "tolerance"],
+    without_effect: &[],
+    unsupported: &[],
+    strict: false,
+};
+static POLICY: Shape = Shape {
+    name: "a scaling policy",
+    keys: &["type", "value", "periodSeconds"],
+    without_effect: &[],
+    unsupported: &[],
+    strict: false,
+};
+
+const INT32_MAX: i64 = i32::MAX as i64;
+
+/// A HorizontalPodAutoscaler object.
+///
+/// Source: Kubernetes 1.36 `pkg/apis/autoscaling/v1/conversion.go` for the `v1` form.
+pub(super) fn autoscaler<'s>(
+    reader: &mut Reader<'s>,
+    object: &Node<'s>,
+) -> Result<HorizontalPodAutoscaler, InputError> {
+    let fields = reader.fields(object, &OBJECT)?;
+    let ObjectName { namespace, name } = metadata(reader, fields.get("metadata"))?.name;
+    let spec = reader.fields(fields.required(reader, "spec")?, &SPEC)?;
+    let target = target_ref(reader, spec.required(reader, "scaleTargetRef")?)?;
+    let min_replicas = spec.optional("minReplicas", |n, what| int32(reader, n, what, 0))?;
+    let max_node = spec.required(reader, "maxReplicas")?;
+    let max_replicas = int32(reader, max_node, "maxReplicas", 1)?;
+    if min_replicas.is_some_and(|least| least > max_replicas) {
+        return Err(reader
+            .error(max_node.at, "`maxReplicas` is below `minReplicas`")
+            .because("below the minimum")
+            .help("raise `maxReplicas` or lower `minReplicas`"));
+    }
+    let mut metrics = Vec::new();
+    for node in spec.optional("metrics", |n, what| reader.list(n, what))?.unwrap_or_default() {
+        metrics.push(metric(reader, node)?);
+    }
+    if let Some(node) = spec.get("targetCPUUtilizationPercentage") {
+        let percent = int32(reader, node, "targetCPUUtilizationPercentage", 1)?;
+        let source = MetricSource::Resource { name: ResourceName::CPU };
+        metrics.push(MetricSpec { source, target: MetricTarget::Utilization(percent) });
+    }
+    let behavior = spec.get("behavior").map(|n| behavior(reader, n)).transpose()?;
+    Ok(HorizontalPodAutoscaler { namespace, name, target, min_replicas, max_replicas, metrics, behavior })
+}
+
+/// A whole number of at least `least` that fits 32 bits.
+pub(super) fn int32(reader: &Reader<'_>, node: &Node<'_>, what: &str, least: i64) -> Result<i32, InputError> {
+    let number = reader.integer(node, what, least, INT32_MAX)?;
+    Ok(i32::try_from(number).unwrap_or(i32::MAX))
+}
+
+fn target_ref<'s>(reader: &mut Reader<'s>, node: &Node<'s>) -> Result<ScaleTargetRef, InputError> {
+    let fields = reader.fields(node, &TARGET_REF)?;
+    Ok(ScaleTargetRef {
+        kind: reader.symbol(fields.required(reader, "kind")?, "kind")?,
+        name: reader.symbol(fields.required(reader, "name")?, "name")?,
+    })
+}
+
+fn metric<'s>(reader: &mut Reader<'s>, node: &Node<'s>) -> Result<MetricSpec, InputError> {
+    const KINDS: &[(&str, &str)] = &[
+        ("Resource", "resource"),
+        ("ContainerResource", "containerResource"),
+        ("Pods", "pods"),
+        ("Object", "object"),
+        ("External", "external"),
+    ];
+    let fields = reader.fields(node, &METRIC)?;
+    let key = reader.choice(fields.required(reader, "type")?, "type", KINDS)?;
+    let inner = reader.fields(fields.required(reader, key)?, &SOURCE)?;
+    let resource = |reader: &Reader<'s>| -> Result<ResourceName, InputError> {
+        Ok(ResourceName(reader.symbol(inner.required(reader, "name")?, "name")?))
+    };
+    let source = match key {
+        "resource" => MetricSource::Resource { name: resource(reader)? },
+        "containerResource" => MetricSource::ContainerResource {
+            name: resource(reader)?,
+            container: reader.symbol(inner.required(reader, "container")?, "container")?,
+        },
+        _ => {
+            let (metric, selector) = metric_name(reader, inner)?;
+            match key {
+                "pods" => MetricSource::Pods { metric, selector },
+                "object" => {
+                    let object = target_ref(reader, inner.required(reader, "describedObject")?)?;
+                    MetricSource::Object { metric, selector, object }
+                }
+                _ => MetricSource::External { metric, selector },
+            }
+        }
+    };
+    Ok(MetricSpec { source, target: target(reader, inner.required(reader, "target")?)? })
+}
+
+fn metric_name<'s>(
+    reader: &mut Reader<'s>,
+    inner: Fields<'_, 's>,
+) -> Result<(Symbol, Option<LabelSelector>), InputError> {
+    let fields = reader.fields(inner.required(reader, "metric")?, &METRIC_NAME)?;
+    let name = reader.symbol(fields.required(reader, "name")?, "name")?;
+    let selector = fields.get("selector").map(|n| label_selector(reader, n)).transpose()?;
+    Ok((name, selector))
+}
+
+fn target<'s>(reader: &mut Reader<'s>, node: &Node<'s>) -> Result<MetricTarget, InputError> {
+    const KINDS: &[(&str, &str)] =
+        &[("Utilization", "averageUtilization"), ("AverageValue", "averageValue"), ("Value", "value")];
+    let fields = reader.fields(node, &TARGET)?;
+    let key = reader.choice(fields.required(reader, "type")?, "type", KINDS)?;
+    let value = fields.required(reader, key)?;
+    if key == "averageUtilization" {
+        return int32(reader, value, key, 1).map(MetricTarget::Utilization);
+    }
+    let quantity = reader.quantity(value, key)?;
+    if quantity.nanos() <= 0 {
+        return Err(reader
+            .error(value.at, format!("`{key}` is not above zero"))
+            .because("must be above zero")
+            .help("state the value that the autoscaler is to hold"));
+    }
+    Ok(if key == "averageValue" { MetricTarget::AverageValue(quantity) } else { MetricTarget::Value(quantity) })
+}
+
+/// A behavior block.
+pub(super) fn behavior<'s>(reader: &mut Reader<'s>, node: &Node<'s>) -> Result<Behavior, InputError> {
+    let fields = reader.fields(node, &BEHAVIOR)?;
+    let mut rules = |key| match fields.get(key) {
+        Some(node) => scaling_rules(reader, node),
+        None => Ok(ScalingRules::default()),
+    };
+    Ok(Behavior { scale_up: rules("scaleUp")?, scale_down: rules("scaleDown")? })
+}
+
+fn scaling_rules<'s>(reader: &mut Reader<'s>, node: &Node<'s>) -> Result<ScalingRules, InputError> {
+    const SELECT: &[(&str, SelectPolicy)] =
+        &[("Max", SelectPolicy::Max), ("Min", SelectPolicy::Min), ("Disabled", SelectPolicy::Disabled)];
+    let fields = reader.fields(node, &RULES)?;
+    let window = fields.optional("stabilizationWindowSeconds", |n, what| reader.integer(n, what, 0, 3_600))?;
+    let policies = match fields.optional("policies", |n, what| reader.list(n, what))? {
+        Some(items) => Some(items.iter().map(|n| scaling_policy(reader, n)).collect::<Result<_, _>>()?),
+        None => None,
+    };
+    Ok(ScalingRules {
+        stabilization_window: window.map(SimDuration::from_secs),
+        select_policy: fields.optional("selectPolicy", |n, what| reader.choice(n, what, SELECT))?,
+        policies,
+        tolerance: fields.optional("tolerance", |n, what| reader.quantity(n, what))?,
+    })
+}
+
+fn scaling_policy<'s>(reader: &mut Reader<'s>, node: &Node<'s>) -> Result<ScalingPolicy, InputError> {
+    const KINDS: &[(&str, ScalingPolicyKind)] =
+        &[("Pods", ScalingPolicyKind::Pods), ("Percent", ScalingPolicyKind::Percent)];
+    let fields = reader.fields(node, &POLICY)?;
+    let period = reader.integer(fields.required(reader, "periodSeconds")?, "periodSeconds", 1, 1_800)?;
+    Ok(ScalingPolicy {
+        kind: reader.choice(fields.required(reader, "type")?, "type", KINDS)?,
+        value: int32(reader, fields.required(reader, "value")?, "value", 1)?,
+        period: SimDuration::from_secs(period),
+    })
+}

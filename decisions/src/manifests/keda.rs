@@ -1,0 +1,479 @@
+//! KEDA's ScaledObjects, and the triggers that ScaledJobs have as well.
+//!
+//! What KEDA's admission webhook refuses is refused here with its place, and so is a trigger, a query, a formula or a
+//! selector that a simulation cannot give a value.
+//!
+//! Source: KEDA 2.20 `apis/keda/v1alpha1`, `scaledobject_types.go` and `scaledobject_webhook.go`.
+
+use super::common::{Metadata, labels, metadata};
+use super::hpa::{behavior, int32};
+use super::keda_keys::METADATA_KEYS;
+use super::pod::OBJECT;
+use crate::domain::hpa::ScaleTargetRef;
+use crate::domain::keda::{
+    Fallback, FallbackBehavior, ScaledObject, ScalingAnnotations, ScalingModifiers, Trigger, TriggerMetricType,
+    TriggerSource,
+};
+use crate::domain::selector_text::parse_selector;
+use crate::domain::{Quantity, Symbol};
+use crate::policy::replicas::keda::{CronWindow, Formula};
+use crate::policy::replicas::promql::{Query, SUPPORTED};
+use crate::text::InputError;
+use crate::text::error::nearest;
+use crate::text::reader::{Fields, Reader, Shape};
+use crate::text::tree::Node;
+
+static SPEC: Shape = Shape {
+    name: "a ScaledObject's spec",
+    keys: &[
+        "scaleTargetRef",
+        "pollingInterval",
+        "cooldownPeriod",
+        "initialCooldownPeriod",
+        "minReplicaCount",
+        "maxReplicaCount",
+        "idleReplicaCount",
+        "fallback",
+        "advanced",
+        "triggers",
+    ],
+    without_effect: &[],
+    unsupported: &[],
+    strict: false,
+};
+static TARGET: Shape = Shape {
+    name: "`scaleTargetRef`",
+    keys: &["kind", "name"],
+    without_effect: &["apiVersion", "envSourceContainerName"],
+    unsupported: &[],
+    strict: false,
+};
+static FALLBACK: Shape = Shape {
+    name: "`fallback`",
+    keys: &["failureThreshold", "replicas", "behavior"],
+    without_effect: &[],
+    unsupported: &[],
+    strict: false,
+};
+static ADVANCED: Shape = Shape {
+    name: "`advanced`",
+    keys: &["restoreToOriginalReplicaCount", "horizontalPodAutoscalerConfig", "scalingModifiers"],
+    without_effect: &[],
+    unsupported: &[],
+    strict: false,
+};
+static HPA_CONFIG: Shape = Shape {
+    name: "`horizontalPodAutoscalerConfig`",
+    keys: &["name", "behavior"],
+    without_effect: &[],
+    unsupported: &[],
+    strict: false,
+};
+static MODIFIERS: Shape = Shape {
+    name: "`scalingModifiers`",
+    keys: &["formula", "target", "activationTarget", "metricType"],
+    without_effect: &[],
+    unsupported: &[],
+    strict: false,
+};
+static TRIGGER: Shape = Shape {
+    name: "a trigger",
+    keys: &["type", "name", "metadata", "metricType", "useCachedMetrics"],
+    without_effect: &["authenticationRef"],
+    unsupported: &[],
+    strict: false,
+};
+
+const METRIC_TYPES: &[(&str, TriggerMetricType)] = &[
+    ("AverageValue", TriggerMetricType::AverageValue),
+    ("Value", TriggerMetricType::Value),
+    ("Utilization", TriggerMetricType::Utilization),
+];
+
+/// The types that KEDA knows and a simulation can give a value, for suggestions.
+const TRIGGER_TYPES: &[&str] = &[
+    "prometheus",
+    "cpu",
+    "memory",
+    "cron",
+    "aws-sqs-queue",
+    "kafka",
+    "apache-kafka",
+    "rabbitmq",
+    "redis",
+    "kubernetes-workload",
+    "external",
+    "external-push",
+];
+
+/// A ScaledObject object.
+pub(super) fn scaled_object<'s>(reader: &mut Reader<'s>, object: &Node<'s>) -> Result<ScaledObject, InputError> {
+    let fields = reader.fields(object, &OBJECT)?;
+    let meta = metadata(reader, fields.get("metadata"))?;
+    let spec = reader.fields(fields.required(reader, "spec")?, &SPEC)?;
+    let target = target(reader, spec.required(reader, "scaleTargetRef")?)?;
+    let triggers = triggers(reader, spec.required(reader, "triggers")?)?;
+    let mut result = ScaledObject::new(meta.name.namespace, meta.name.name, target, triggers);
+    result.annotations = annotations(reader, fields, &meta)?;
+    if let Some(interval) = spec.optional("pollingInterval", |n, what| reader.integer(n, what, 1, 1_000_000))? {
+        result.polling_interval = crate::domain::SimDuration::from_secs(interval);
+    }
+    let seconds = |key| spec.optional(key, |n, what| reader.seconds(n, what));
+    result.cooldown_period = seconds("cooldownPeriod")?.unwrap_or(result.cooldown_period);
+    result.initial_cooldown_period = seconds("initialCooldownPeriod")?.unwrap_or(result.initial_cooldown_period);
+    counts(reader, spec, &mut result)?;
+    if let Some(node) = spec.get("fallback") {
+        result.fallback = Some(fallback(reader, node, &result.triggers)?);
+    }
+    if let Some(node) = spec.get("advanced") {
+        advanced(reader, node, &mut result)?;
+    }
+    Ok(result)
+}
+
+fn target<'s>(reader: &mut Reader<'s>, node: &Node<'s>) -> Result<ScaleTargetRef, InputError> {
+    let fields = reader.fields(node, &TARGET)?;
+    let kind = fields.optional("kind", |n, what| reader.symbol(n, what))?;
+    Ok(ScaleTargetRef {
+        kind: kind.unwrap_or_else(|| Symbol::new("Deployment")),
+        name: reader.symbol(fields.required(reader, "name")?, "name")?,
+    })
+}
+
+/// The annotations, of which `paused-replicas` has to be a number.
+fn annotations<'s>(
+    reader: &Reader<'s>,
+    object: Fields<'_, 's>,
+    meta: &Metadata<'_, 's>,
+) -> Result<ScalingAnnotations, InputError> {
+    const PAUSED_REPLICAS: &str = "autoscaling.keda.sh/paused-replicas";
+    let stated = object.get("metadata").and_then(|m| m.get("annotations")).and_then(|a| a.get(PAUSED_REPLICAS));
+    if let Some(node) = stated {
+        int32(reader, node, PAUSED_REPLICAS, 0)?;
+    }
+    Ok(ScalingAnnotations::read(&meta.annotations))
+}
+
+/// The three counts, which have to be in order.
+fn counts<'s>(reader: &Reader<'s>, spec: Fields<'_, 's>, result: &mut ScaledObject) -> Result<(), InputError> {
+    let count = |key| spec.optional(key, |n, what| int32(reader, n, what, 0));
+    result.min_replica_count = count("minReplicaCount")?;
+    result.max_replica_count = count("maxReplicaCount")?;
+    result.idle_replica_count = count("idleReplicaCount")?;
+    let (min, max) = (result.min_replica_count.unwrap_or(0), result.max_replica_count.unwrap_or(100));
+    if min > max {
+        let at = spec.get("minReplicaCount").map_or(spec.at, |node| node.at);
+        return Err(reader
+            .error(at, format!("`minReplicaCount` is {min}, above `maxReplicaCount`, which is {max}"))
+            .because("above the maximum")
+            .help("raise `maxReplicaCount` or lower `minReplicaCount`"));
+    }
+    if let (Some(idle), Some(node)) = (result.idle_replica_count, spec.get("idleReplicaCount"))
+        && idle >= min
+    {
+        return Err(reader
+            .error(node.at, format!("`idleReplicaCount` is {idle}, not below `minReplicaCount`, which is {min}"))
+            .because("not below the minimum")
+            .help("take `idleReplicaCount` out, or state a larger `minReplicaCount`"));
+    }
+    if min == 0 && result.idle_replica_count.is_none() && only_resources(&result.triggers) {
+        let at = spec.get("minReplicaCount").or(spec.get("triggers")).map_or(spec.at, |node| node.at);
+        return Err(reader
+            .error(at, "with cpu and memory triggers alone a ScaledObject cannot go to zero")
+            .because("`minReplicaCount` is 0 here, which is also its default")
+            .help("write `minReplicaCount: 1`, or add a trigger of another type"));
+    }
+    Ok(())
+}
+
+fn only_resources(triggers: &[Trigger]) -> bool {
+    triggers.iter().all(|trigger| trigger.source.is_resource())
+}
+
+fn fallback<'s>(reader: &mut Reader<'s>, node: &Node<'s>, triggers: &[Trigger]) -> Result<Fallback, InputError> {
+    const BEHAVIORS: &[(&str, FallbackBehavior)] = &[
+        ("static", FallbackBehavior::Static),
+        ("currentReplicas", FallbackBehavior::CurrentReplicas),
+        ("currentReplicasIfHigher", FallbackBehavior::CurrentReplicasIfHigher),
+        ("currentReplicasIfLower", FallbackBehavior::CurrentReplicasIfLower),
+        ("scalingModifiers", FallbackBehavior::ScalingModifiers),
+    ];
+    if only_resources(triggers) {
+        return Err(reader
+            .error(node.at, "cpu and memory triggers have no fallback")
+            .because("no trigger here can fall back")
+            .help("take `fallback` out, or add a trigger of another type"));
+    }
+    let fields = reader.fields(node, &FALLBACK)?;
+    Ok(Fallback {
+        failure_threshold: int32(reader, fields.required(reader, "failureThreshold")?, "failureThreshold", 0)?,
+        replicas: int32(reader, fields.required(reader, "replicas")?, "replicas", 0)?,
+        behavior: fields.optional("behavior", |n, what| reader.choice(n, what, BEHAVIORS))?.unwrap_or_default(),
+    })
+}
+
+fn advanced<'s>(reader: &mut Reader<'s>, node: &Node<'s>, result: &mut ScaledObject) -> Result<(), InputError> {
+    let fields = reader.fields(node, &ADVANCED)?;
+    result.restore_to_original_replica_count =
+        fields.optional("restoreToOriginalReplicaCount", |n, what| reader.truth(n, what))?.unwrap_or(false);
+    if let Some(node) = fields.get("horizontalPodAutoscalerConfig") {
+        let config = reader.fields(node, &HPA_CONFIG)?;
+        result.autoscaler_name = config.optional("name", |n, what| reader.symbol(n, what))?;
+        result.behavior = config.get("behavior").map(|n| behavior(reader, n)).transpose()?;
+    }
+    if let Some(node) = fields.get("scalingModifiers") {
+        result.scaling_modifiers = modifiers(reader, node, &result.triggers)?;
+    }
+    Ok(())
+}
+
+/// An empty block is none.
+fn modifiers<'s>(
+    reader: &mut Reader<'s>,
+    node: &Node<'s>,
+    triggers: &[Trigger],
+) -> Result<Option<ScalingModifiers>, InputError> {
+    let fields = reader.fields(node, &MODIFIERS)?;
+    if ["formula", "target", "activationTarget", "metricType"].iter().all(|key| fields.get(key).is_none()) {
+        return Ok(None);
+    }
+    let formula_node = fields.required(reader, "formula")?;
+    let formula = reader.text(formula_node, "formula")?;
+    check_formula(reader, formula_node, formula, triggers)?;
+    let target_node = fields.required(reader, "target")?;
+    let target = reader.quantity(target_node, "target")?;
+    if target.nanos() <= 0 {
+        return Err(reader
+            .error(target_node.at, "`target` is not above zero")
+            .because("must be above zero")
+            .help("state the value of the formula that the autoscaler is to hold"));
+    }
+    let metric_type = match fields.get("metricType") {
+        Some(node) => external_type(reader, node)?,
+        None => TriggerMetricType::AverageValue,
+    };
+    Ok(Some(ScalingModifiers {
+        formula: formula.to_owned(),
+        target,
+        activation_target: fields
+            .optional("activationTarget", |n, what| reader.quantity(n, what))?
+            .unwrap_or(Quantity::default()),
+        metric_type,
+    }))
+}
+
+/// A formula that can be read, over triggers that have the names it uses.
+fn check_formula(reader: &Reader<'_>, node: &Node<'_>, text: &str, triggers: &[Trigger]) -> Result<(), InputError> {
+    let formula = Formula::parse(text).map_err(|error| {
+        reader
+            .error(node.at, format!("the formula cannot be read: {error}"))
+            .because("this formula")
+            .help("state the triggers by their names, for example `(a + b) / 2`")
+    })?;
+    let named = || {
+        let named = triggers.iter().filter(|trigger| !trigger.source.is_resource());
+        named.filter_map(|trigger| trigger.name).map(Symbol::as_str)
+    };
+    for name in formula.names() {
+        if !named().any(|known| known == name) {
+            let help = nearest(name, named()).map_or_else(
+                || "give the trigger a `name`; cpu and memory triggers take no part in a formula".to_owned(),
+                |near| format!("did you mean `{near}`?"),
+            );
+            return Err(reader
+                .error(node.at, format!("the formula uses `{name}`, which is not the name of a trigger"))
+                .because("this formula")
+                .help(help));
+        }
+    }
+    Ok(())
+}
+
+/// `metricType` of an external metric.
+fn external_type(reader: &Reader<'_>, node: &Node<'_>) -> Result<TriggerMetricType, InputError> {
+    let given = reader.choice(node, "metricType", METRIC_TYPES)?;
+    if given == TriggerMetricType::Utilization {
+        return Err(reader
+            .error(node.at, "`Utilization` is for cpu and memory triggers")
+            .because("has no request to be a percentage of")
+            .help("write `AverageValue` or `Value`"));
+    }
+    Ok(given)
+}
+
+/// The triggers of an object.
+pub(super) fn triggers<'s>(reader: &mut Reader<'s>, node: &Node<'s>) -> Result<Vec<Trigger>, InputError> {
+    let mut triggers: Vec<Trigger> = Vec::new();
+    for item in reader.list(node, "triggers")? {
+        let read = trigger(reader, item)?;
+        if read.name.is_some() && triggers.iter().any(|other| other.name == read.name) {
+            let name = read.name.map(Symbol::as_str).unwrap_or_default();
+            return Err(reader
+                .error(item.at, format!("two triggers are called `{name}`"))
+                .because("the second one")
+                .help("give each its own name"));
+        }
+        triggers.push(read);
+    }
+    if triggers.is_empty() {
+        return Err(reader
+            .error(node.at, "there is no trigger")
+            .because("an empty list")
+            .help("add at least one, for example of the type `prometheus`"));
+    }
+    Ok(triggers)
+}
+
+/// One trigger with everything in its metadata that can be checked.
+fn trigger<'s>(reader: &mut Reader<'s>, node: &Node<'s>) -> Result<Trigger, InputError> {
+    let fields = reader.fields(node, &TRIGGER)?;
+    let type_node = fields.required(reader, "type")?;
+    let kind = reader.text(type_node, "type")?;
+    if !TRIGGER_TYPES.contains(&kind) {
+        let known = TRIGGER_TYPES.join(", ");
+        let help = nearest(kind, TRIGGER_TYPES.iter().copied())
+            .map_or_else(|| format!("simulated are {known}"), |near| format!("did you mean `{near}`?"));
+        let shown: String = kind.chars().take(80).collect();
+        return Err(reader
+            .error(type_node.at, format!("triggers of the type `{shown}` are not simulated"))
+            .because("has no value in a simulation")
+            .help(help));
+    }
+    let metric_type = match fields.get("metricType") {
+        Some(node) if matches!(kind, "cpu" | "memory") => Some(reader.choice(node, "metricType", METRIC_TYPES)?),
+        Some(node) => Some(external_type(reader, node)?),
+        None => None,
+    };
+    let given = labels(reader, fields, "metadata")?;
+    let metadata_node = fields.get("metadata").unwrap_or(node);
+    let source = TriggerSource::read(kind, &given, metric_type).map_err(|problem| {
+        reader
+            .error(metadata_node.at, format!("a trigger of the type `{kind}` {problem}"))
+            .because("in this metadata")
+            .help(format!("KEDA refuses such a trigger; its scaler `{kind}` documents every field"))
+    })?;
+    warn_about_keys(reader, metadata_node, kind)?;
+    if matches!(source, TriggerSource::External { .. }) {
+        warn_about_target(reader, metadata_node)?;
+    }
+    check_source(reader, metadata_node, &source)?;
+    let use_cached_metrics = fields.optional("useCachedMetrics", |n, what| reader.truth(n, what))?.unwrap_or(false);
+    if use_cached_metrics && matches!(source, TriggerSource::Resource { .. } | TriggerSource::Cron(_)) {
+        let at = fields.get("useCachedMetrics").map_or(node.at, |n| n.at);
+        return Err(reader
+            .error(at, format!("`useCachedMetrics` is not supported by triggers of the type `{kind}`"))
+            .because("KEDA refuses this")
+            .help("take it out"));
+    }
+    let name = fields.optional("name", |n, what| reader.symbol(n, what))?.filter(|name| !name.as_str().is_empty());
+    Ok(Trigger { name, source, metric_type: metric_type.unwrap_or_default(), use_cached_metrics })
+}
+
+/// Warns of metadata that the simulation leaves out and of keys that KEDA does not know. A scaler of the user's own has
+/// whatever keys it likes.
+fn warn_about_keys<'s>(reader: &mut Reader<'s>, metadata: &Node<'s>, kind: &str) -> Result<(), InputError> {
+    let Some(keys) = METADATA_KEYS.iter().find(|keys| keys.types.contains(&kind)) else { return Ok(()) };
+    for entry in reader.entries(metadata, "metadata")? {
+        let key: &str = &entry.key;
+        let known = keys.read.contains(&key) || keys.without_effect.contains(&key);
+        if known || key.ends_with("FromEnv") || key.ends_with("FromFile") {
+            continue;
+        }
+        let shown: String = key.chars().take(80).collect();
+        if key == "partitionLimitation" {
+            let message = format!("`{shown}` of a trigger of the type `{kind}` is not simulated: all partitions count");
+            reader.warn(entry.key_at, message, "left out", "");
+            continue;
+        }
+        let all = keys.read.iter().chain(keys.without_effect).copied();
+        let help = nearest(key, all).map_or_else(
+            || "remove it, or check the type of the trigger".to_owned(),
+            |near| format!("did you mean `{near}`?"),
+        );
+        let message = format!("unknown key `{shown}` in the metadata of a trigger of the type `{kind}`");
+        if entry.edited {
+            return Err(reader.error(entry.key_at, message).because("not a key here").help(help));
+        }
+        reader.warn(entry.key_at, message, "ignored", &help);
+    }
+    Ok(())
+}
+
+/// Warns of an external trigger that does not say what it holds its value against: in a cluster the scaler itself names the
+/// target, here the metadata has to.
+fn warn_about_target<'s>(reader: &mut Reader<'s>, metadata: &Node<'s>) -> Result<(), InputError> {
+    const TARGET: &str = "targetValue";
+    let entries = reader.entries(metadata, "metadata")?;
+    if entries.iter().any(|entry| entry.key == TARGET) {
+        return Ok(());
+    }
+    let near = entries.iter().find(|entry| nearest(&entry.key, std::iter::once(TARGET)).is_some());
+    let (at, help) = match near {
+        Some(entry) => {
+            let shown: String = entry.key.chars().take(80).collect();
+            (entry.key_at, format!("did you mean `{TARGET}` by `{shown}`?"))
+        }
+        None => (metadata.at, format!("write `{TARGET}` into the metadata: what the scaler answers in a cluster")),
+    };
+    let message = format!("an external trigger without `{TARGET}`: its target is taken to be 1");
+    reader.warn(at, message, "no target here", &help);
+    Ok(())
+}
+
+/// What a trigger's metadata holds in a language of its own: windows and selectors.
+fn check_source(reader: &Reader<'_>, metadata: &Node<'_>, source: &TriggerSource) -> Result<(), InputError> {
+    let at = |key: &str| metadata.get(key).map_or(metadata.at, |node| node.at);
+    match source {
+        TriggerSource::Cron(cron) => CronWindow::new(cron).map(|_| ()).map_err(|problem| {
+            use crate::policy::replicas::keda::CronProblem;
+            let key = match &problem {
+                CronProblem::TimeZone(_) => "timezone",
+                CronProblem::Fields(text) | CronProblem::Never(text) if *text == cron.end => "end",
+                CronProblem::Field { field, .. } if cron.end.split_whitespace().any(|own| own == field) => "end",
+                _ => "start",
+            };
+            reader
+                .error(at(key), format!("the cron trigger cannot be read: {problem}"))
+                .because("here")
+                .help("write for example `timezone: Asia/Kolkata`, `start: 30 8 * * 1-5`, `end: 0 18 * * 1-5`")
+        }),
+        TriggerSource::KubernetesWorkload { pod_selector, .. } => {
+            parse_selector(pod_selector).map(|_| ()).map_err(|error| {
+                reader
+                    .error(at("podSelector"), format!("the pod selector cannot be read: {error}"))
+                    .because("no label selector")
+                    .help("write for example `app=web,tier in (front, back)`")
+            })
+        }
+        TriggerSource::Prometheus { .. } => {
+            let node = metadata.get("query").unwrap_or(metadata);
+            if check_query(reader, node)?.is_scalar() {
+                return Err(reader
+                    .error(node.at, "the query gives a number without series, which KEDA cannot read")
+                    .because("this query")
+                    .help("put it into `vector(...)`"));
+            }
+            Ok(())
+        }
+        TriggerSource::RabbitMq(rabbit) if rabbit.operation.is_some() => {
+            regex_lite::Regex::new(&rabbit.queue).map(|_| ()).map_err(|problem| {
+                reader
+                    .error(at("queueName"), format!("the pattern of queue names cannot be read: {problem}"))
+                    .because("no regular expression")
+                    .help("write for example `orders-.*`, or take `useRegex` out")
+            })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// A query that the simulation can answer.
+pub fn check_query(reader: &Reader<'_>, node: &Node<'_>) -> Result<Query, InputError> {
+    let text = reader.text(node, "query")?;
+    Query::parse(text).map_err(|error| {
+        reader
+            .error(node.at, format!("the query cannot be read: {}", error.problem))
+            .because(format!("at character {} of this query", error.position))
+            .help(format!("a query may contain {SUPPORTED}"))
+    })
+}

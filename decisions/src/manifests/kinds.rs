@@ -1,0 +1,363 @@
+//! Which kinds of object are read, which change nothing, and which would but are left out.
+
+use super::common::metadata;
+use super::pod::OBJECT;
+use super::{
+    Manifests, Namespace, Service, batch, config_map, eksctl, hpa, keda, keda_jobs, legacy, monitor, node, node_claim,
+    node_class, node_pool, pod, scheduler, storage, workloads,
+};
+use crate::domain::Labels;
+use crate::text::InputError;
+use crate::text::error::{listed, nearest};
+use crate::text::reader::Reader;
+use crate::text::tree::{Node, NodeKind};
+
+/// Kinds that are read.
+pub const READ: &[&str] = &[
+    "Deployment",
+    "StatefulSet",
+    "DaemonSet",
+    "Job",
+    "CronJob",
+    "Pod",
+    "Node",
+    "NodeClaim",
+    "HorizontalPodAutoscaler",
+    "ScaledObject",
+    "ScaledJob",
+    "PodDisruptionBudget",
+    "PriorityClass",
+    "Service",
+    "Namespace",
+    "NodePool",
+    "EC2NodeClass",
+    "Provisioner",
+    "AWSNodeTemplate",
+    "ClusterConfig",
+    "ServiceMonitor",
+    "PodMonitor",
+    "StorageClass",
+    "PersistentVolume",
+    "PersistentVolumeClaim",
+    "CSINode",
+    "ConfigMap",
+    "KubeSchedulerConfiguration",
+];
+
+/// API versions whose form is read, by kind, the one to write first.
+pub const API_VERSIONS: &[(&str, &[&str])] = &[
+    ("Deployment", &["apps/v1", "apps/v1beta1", "apps/v1beta2", "extensions/v1beta1"]),
+    ("StatefulSet", &["apps/v1", "apps/v1beta1", "apps/v1beta2"]),
+    ("DaemonSet", &["apps/v1", "apps/v1beta2", "extensions/v1beta1"]),
+    ("Job", &["batch/v1", "batch/v1beta1"]),
+    ("CronJob", &["batch/v1", "batch/v1beta1"]),
+    ("Pod", &["v1"]),
+    ("Node", &["v1"]),
+    ("NodeClaim", &["karpenter.sh/v1", "karpenter.sh/v1beta1"]),
+    ("Service", &["v1"]),
+    ("Namespace", &["v1"]),
+    ("HorizontalPodAutoscaler", &["autoscaling/v2", "autoscaling/v2beta2", "autoscaling/v1"]),
+    ("PodDisruptionBudget", &["policy/v1", "policy/v1beta1"]),
+    ("PriorityClass", &["scheduling.k8s.io/v1", "scheduling.k8s.io/v1beta1"]),
+    ("KubeSchedulerConfiguration", &["kubescheduler.config.k8s.io/v1", "kubescheduler.config.k8s.io/v1beta3"]),
+    ("NodePool", &["karpenter.sh/v1", "karpenter.sh/v1beta1"]),
+    ("EC2NodeClass", &["karpenter.k8s.aws/v1", "karpenter.k8s.aws/v1beta1"]),
+    ("Provisioner", &["karpenter.sh/v1alpha5", "karpenter.sh/v1alpha4"]),
+    ("AWSNodeTemplate", &["karpenter.k8s.aws/v1alpha1"]),
+    ("ScaledObject", &["keda.sh/v1alpha1"]),
+    ("ScaledJob", &["keda.sh/v1alpha1"]),
+    ("ClusterConfig", &["eksctl.io/v1alpha5", "eksctl.io/v1alpha4"]),
+    ("ServiceMonitor", &["monitoring.coreos.com/v1"]),
+    ("PodMonitor", &["monitoring.coreos.com/v1"]),
+    ("StorageClass", &["storage.k8s.io/v1", "storage.k8s.io/v1beta1"]),
+    ("CSINode", &["storage.k8s.io/v1", "storage.k8s.io/v1beta1"]),
+    ("PersistentVolume", &["v1"]),
+    ("PersistentVolumeClaim", &["v1"]),
+    ("ConfigMap", &["v1"]),
+];
+
+/// Kinds that change neither capacity, nor cost, nor latency.
+pub const WITHOUT_EFFECT: &[&str] = &[
+    "APIService",
+    "AlertmanagerConfig",
+    "AppProject",
+    "AuthorizationPolicy",
+    "CSIDriver",
+    "CSIStorageCapacity",
+    "Certificate",
+    "CertificateRequest",
+    "CertificateSigningRequest",
+    "ClusterIssuer",
+    "ClusterRole",
+    "ClusterRoleBinding",
+    "ClusterSecretStore",
+    "ClusterTriggerAuthentication",
+    "ControllerRevision",
+    "CustomResourceDefinition",
+    "DestinationRule",
+    "Endpoints",
+    "EndpointSlice",
+    "EnvoyFilter",
+    "Event",
+    "ExternalSecret",
+    "FlowSchema",
+    "GRPCRoute",
+    "Gateway",
+    "GatewayClass",
+    "HTTPRoute",
+    "IPAddress",
+    "Ingress",
+    "IngressClass",
+    "IngressClassParams",
+    "Issuer",
+    "Lease",
+    "MutatingWebhookConfiguration",
+    "NetworkPolicy",
+    "NodeMetrics",
+    "PeerAuthentication",
+    "PodMetrics",
+    "PodTemplate",
+    "Policy",
+    "PriorityLevelConfiguration",
+    "Probe",
+    "PrometheusRule",
+    "ProxyConfig",
+    "ReferenceGrant",
+    "RequestAuthentication",
+    "Role",
+    "RoleBinding",
+    "Secret",
+    "SecretStore",
+    "SecurityGroupPolicy",
+    "ServiceAccount",
+    "ServiceCIDR",
+    "ServiceEntry",
+    "Sidecar",
+    "TCPRoute",
+    "TLSRoute",
+    "TargetGroupBinding",
+    "Telemetry",
+    "TriggerAuthentication",
+    "UDPRoute",
+    "ValidatingAdmissionPolicy",
+    "ValidatingAdmissionPolicyBinding",
+    "ValidatingWebhookConfiguration",
+    "VirtualService",
+    "VolumeAttachment",
+    "WasmPlugin",
+    "WorkloadEntry",
+];
+
+const PODS: &str = "its pods are left out";
+/// How the warning of a kind that is in no list begins.
+pub const UNKNOWN_KIND: &str = "unknown kind";
+
+/// Kinds that would change a result but are not simulated, with what is left out.
+pub const NOT_SIMULATED: &[(&str, &str)] = &[
+    ("ReplicationController", PODS),
+    ("Rollout", PODS),
+    ("Prometheus", PODS),
+    ("PrometheusAgent", PODS),
+    ("Alertmanager", PODS),
+    ("ThanosRuler", PODS),
+    ("VerticalPodAutoscaler", "requests stay as they are written"),
+    ("MultidimPodAutoscaler", "its target keeps its replicas"),
+    ("LimitRange", "it adds no default requests"),
+    ("ResourceQuota", "it refuses no pod"),
+    ("RuntimeClass", "it adds no overhead"),
+    ("ENIConfig", "pods use the nodes' own subnets"),
+    ("Machine", "state the Node objects instead"),
+    ("NodeOverlay", "instance types keep their own prices and capacity"),
+    ("CapacityBuffer", "no room is kept free"),
+    ("ResourceClaim", "no device is allocated"),
+    ("ResourceClaimTemplate", "no device is allocated"),
+    ("DeviceClass", "no device is allocated"),
+    ("ResourceSlice", "no device is allocated"),
+    ("ProvisioningRequest", "no capacity is reserved"),
+];
+
+/// Reads one document into `manifests`; lists are unwrapped.
+pub(super) fn document<'s>(
+    reader: &mut Reader<'s>,
+    object: &Node<'s>,
+    manifests: &mut Manifests,
+) -> Result<(), InputError> {
+    if !matches!(object.kind, NodeKind::Map(_)) {
+        let found = object.describe();
+        return Err(reader
+            .error(object.at, format!("a manifest is a map, not {found}"))
+            .because(format!("this is {found}"))
+            .help("write Kubernetes objects with `apiVersion`, `kind` and `metadata`, separated by `---` lines"));
+    }
+    let kind = object.get("kind").and_then(Node::as_text).unwrap_or_default();
+    let version = object.get("apiVersion").and_then(Node::as_text).unwrap_or_default();
+    if kind.is_empty() || version.is_empty() {
+        let missing = if kind.is_empty() { "kind" } else { "apiVersion" };
+        return Err(reader
+            .error(object.at, format!("this is not a Kubernetes object: it has no `{missing}`"))
+            .because("this object")
+            .help("add it, or take the file out of `manifests` if it is a fragment or a values file"));
+    }
+    match (kind.strip_suffix("List"), object.get("items")) {
+        (Some(of), Some(items)) => {
+            for item in reader.list(items, "items")? {
+                list_item(reader, item, of, manifests)?;
+            }
+            Ok(())
+        }
+        _ => one(reader, object, kind, manifests),
+    }
+}
+
+/// An item of a list; those of a typed list (`PodList`) need not say their kind again.
+fn list_item<'s>(
+    reader: &mut Reader<'s>,
+    item: &Node<'s>,
+    of: &str,
+    manifests: &mut Manifests,
+) -> Result<(), InputError> {
+    if of.is_empty() || item.get("kind").is_some() {
+        document(reader, item, manifests)
+    } else {
+        one(reader, item, of, manifests)
+    }
+}
+
+fn one<'s>(
+    reader: &mut Reader<'s>,
+    object: &Node<'s>,
+    kind: &str,
+    manifests: &mut Manifests,
+) -> Result<(), InputError> {
+    reader.set_subject(super::subject(object));
+    check_api_version(reader, object, kind);
+    manifests.note_origin(reader, object, kind);
+    match kind {
+        "Deployment" => manifests.deployments.push(workloads::deployment(reader, object)?),
+        "StatefulSet" => manifests.stateful_sets.push(workloads::stateful_set(reader, object)?),
+        "Job" => manifests.jobs.push(batch::job(reader, object)?),
+        "CronJob" => manifests.cron_jobs.push(batch::cron_job(reader, object)?),
+        "DaemonSet" => manifests.daemon_sets.push(workloads::daemon_set(reader, object)?),
+        "Pod" => manifests.pods.push(pod::pod(reader, object)?),
+        "Node" => manifests.nodes.push(node::node(reader, object)?),
+        "NodeClaim" => manifests.node_claims.push(node_claim::node_claim(reader, object)?),
+        "HorizontalPodAutoscaler" => autoscaler(reader, object, manifests)?,
+        "ScaledJob" => manifests.scaled_jobs.push(keda_jobs::scaled_job(reader, object)?),
+        "ScaledObject" => manifests.scaled_objects.push(keda::scaled_object(reader, object)?),
+        "PodDisruptionBudget" => {
+            manifests.disruption_budgets.push(workloads::pod_disruption_budget(reader, object)?);
+        }
+        "PriorityClass" => manifests.priority_classes.push(workloads::priority_class(reader, object)?),
+        "Service" => manifests.services.push(service(reader, object)?),
+        "Namespace" => manifests.namespaces.push(namespace(reader, object)?),
+        "NodePool" => manifests.node_pools.push(node_pool::node_pool(reader, object)?),
+        "EC2NodeClass" => manifests.node_classes.push(node_class::node_class(reader, object)?),
+        "Provisioner" => {
+            let (pool, class) = legacy::provisioner(reader, object)?;
+            manifests.node_pools.push(pool);
+            manifests.node_classes.extend(class);
+        }
+        "AWSNodeTemplate" => manifests.node_classes.push(legacy::node_template(reader, object)?),
+        "ClusterConfig" => {
+            let (cluster, groups) = eksctl::cluster_config(reader, object)?;
+            manifests.cluster = Some(cluster);
+            manifests.node_groups.extend(groups);
+        }
+        "ServiceMonitor" | "PodMonitor" => manifests.monitors.push(monitor::monitor(reader, object)?),
+        "StorageClass" => manifests.storage_classes.push(storage::storage_class(reader, object)?),
+        "PersistentVolume" => manifests.volumes.push(storage::volume(reader, object)?),
+        "PersistentVolumeClaim" => manifests.volume_claims.push(storage::claim(reader, object)?),
+        "CSINode" => manifests.attach_limits.push(storage::csi_node(reader, object)?),
+        "KubeSchedulerConfiguration" => manifests.scheduler = Some(scheduler::scheduler(reader, object)?),
+        "ConfigMap" => {
+            manifests.group_ranks = config_map::group_ranks(reader, object)?.or(manifests.group_ranks.take())
+        }
+        _ => left_out(reader, object, kind),
+    }
+    Ok(())
+}
+
+/// Warns about an API version that no release of the kind has had: its keys may mean something else.
+fn check_api_version(reader: &mut Reader<'_>, object: &Node<'_>, kind: &str) {
+    let Some((_, versions)) = API_VERSIONS.iter().find(|(name, _)| *name == kind) else { return };
+    let Some(node) = object.get("apiVersion") else { return };
+    let stated = node.as_text().unwrap_or_default();
+    if versions.contains(&stated) {
+        return;
+    }
+    let shown: String = stated.chars().take(80).collect();
+    let message = format!("{kind} has no API version `{shown}`: it is read as `{}`", versions[0]);
+    reader.warn(node.at, message, "not known", &format!("known are {}", listed(versions.iter().copied())));
+}
+
+fn autoscaler<'s>(reader: &mut Reader<'s>, object: &Node<'s>, manifests: &mut Manifests) -> Result<(), InputError> {
+    let Some(version) = object.get("apiVersion") else { return Ok(()) };
+    if version.as_text().is_some_and(|text| text.ends_with("/v2beta1")) {
+        return Err(reader
+            .error(version.at, "a HorizontalPodAutoscaler of `autoscaling/v2beta1` is not read")
+            .because("its metrics have another form")
+            .help("write it as `autoscaling/v2`; `kubectl get hpa -o yaml` prints that form"));
+    }
+    manifests.autoscalers.push(hpa::autoscaler(reader, object)?);
+    Ok(())
+}
+
+/// Warns about a kind that is not read, unless it changes nothing.
+fn left_out(reader: &mut Reader<'_>, object: &Node<'_>, kind: &str) {
+    if WITHOUT_EFFECT.contains(&kind) {
+        return;
+    }
+    let at = object.get("kind").map_or(object.at, |node| node.at);
+    if kind == "ReplicaSet" {
+        let owned =
+            object.get("metadata").and_then(|m| m.get("ownerReferences")).is_some_and(|o| !o.items().is_empty());
+        if !owned {
+            reader.warn(at, format!("a ReplicaSet of its own is not simulated: {PODS}"), "left out", "");
+        }
+        return;
+    }
+    if let Some((_, consequence)) = NOT_SIMULATED.iter().find(|(name, _)| *name == kind) {
+        reader.warn(at, format!("{kind} is not simulated: {consequence}"), "left out", "");
+        return;
+    }
+    let shown: String = kind.chars().take(80).collect();
+    let known = READ.iter().chain(WITHOUT_EFFECT).copied().chain(NOT_SIMULATED.iter().map(|(name, _)| *name));
+    let help = nearest(kind, known).map_or_else(
+        || "it is taken to change neither capacity, cost nor latency".to_owned(),
+        |near| format!("did you mean `{near}`?"),
+    );
+    reader.warn(at, format!("{UNKNOWN_KIND} `{shown}`"), "left out", &help);
+}
+
+/// The selector alone is read of a Service's spec.
+fn service<'s>(reader: &mut Reader<'s>, object: &Node<'s>) -> Result<Service, InputError> {
+    let name = metadata(reader, object.get("metadata"))?.name;
+    let mut selector = Labels::new();
+    if let Some(node) = object.get("spec").and_then(|spec| spec.get("selector")) {
+        for entry in reader.entries(node, "selector")? {
+            selector.set(entry.key.as_ref().into(), reader.symbol(&entry.value, &entry.key)?);
+        }
+    }
+    Ok(Service { name, selector })
+}
+
+fn namespace<'s>(reader: &mut Reader<'s>, object: &Node<'s>) -> Result<Namespace, InputError> {
+    let fields = reader.fields(object, &OBJECT)?;
+    let metadata = metadata(reader, fields.get("metadata"))?;
+    Ok(Namespace { name: metadata.name.name, labels: metadata.labels })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{NOT_SIMULATED, READ, WITHOUT_EFFECT};
+
+    #[test]
+    fn every_kind_is_in_one_list_only() {
+        let mut all: Vec<&str> = READ.iter().chain(WITHOUT_EFFECT).copied().collect();
+        all.extend(NOT_SIMULATED.iter().map(|(name, _)| *name));
+        let count = all.len();
+        all.sort_unstable();
+        all.dedup();
+        assert_eq!(all.len(), count);
+    }
+}

@@ -1,0 +1,277 @@
+//! Karpenter's EC2NodeClass, `karpenter.k8s.aws/v1` and `v1beta1`.
+
+use super::common::{labels, metadata, resources};
+use crate::domain::node_pool::{AmiFamily, BlockDevice, KubeletConfig, ReservationTerm};
+use crate::domain::{NodeClass, Symbol};
+use crate::text::InputError;
+use crate::text::reader::{Fields, Reader, Shape};
+use crate::text::tree::Node;
+
+static SPEC: Shape = Shape {
+    name: "an EC2NodeClass's spec",
+    keys: &[
+        "amiFamily",
+        "amiSelectorTerms",
+        "kubelet",
+        "blockDeviceMappings",
+        "instanceStorePolicy",
+        "tags",
+        "capacityReservationSelectorTerms",
+    ],
+    without_effect: &[
+        "subnetSelectorTerms",
+        "securityGroupSelectorTerms",
+        "role",
+        "instanceProfile",
+        "userData",
+        "metadataOptions",
+        "detailedMonitoring",
+        "context",
+        "associatePublicIPAddress",
+    ],
+    unsupported: &[],
+    strict: false,
+};
+static RESERVATION_TERM: Shape = Shape {
+    name: "a term of `capacityReservationSelectorTerms`",
+    keys: &["id", "tags", "instanceMatchCriteria"],
+    without_effect: &["ownerID"],
+    unsupported: &[],
+    strict: false,
+};
+static KUBELET: Shape = Shape {
+    name: "kubelet settings",
+    keys: &["maxPods", "podsPerCore", "kubeReserved", "systemReserved", "evictionHard", "evictionSoft"],
+    without_effect: &[
+        "clusterDNS",
+        "evictionSoftGracePeriod",
+        "evictionMaxPodGracePeriod",
+        "imageGCHighThresholdPercent",
+        "imageGCLowThresholdPercent",
+        "cpuCFSQuota",
+        "containerRuntime",
+    ],
+    unsupported: &[],
+    strict: false,
+};
+static BLOCK_DEVICE: Shape = Shape {
+    name: "a block device mapping",
+    keys: &["deviceName", "ebs", "rootVolume"],
+    without_effect: &[],
+    unsupported: &[],
+    strict: false,
+};
+static EBS: Shape = Shape {
+    name: "`ebs`",
+    keys: &["volumeSize", "volumeType"],
+    without_effect: &[
+        "encrypted",
+        "deleteOnTermination",
+        "iops",
+        "throughput",
+        "kmsKeyID",
+        "snapshotID",
+        "volumeInitializationRate",
+    ],
+    unsupported: &[],
+    strict: false,
+};
+
+/// An EC2NodeClass object. Zones and architectures come from its `status` where a cluster wrote one.
+///
+/// Source: Karpenter AWS provider v1.13 `pkg/apis/v1/ec2nodeclass.go`.
+pub(super) fn node_class<'s>(reader: &mut Reader<'s>, object: &Node<'s>) -> Result<NodeClass, InputError> {
+    let fields = reader.fields(object, &super::pod::OBJECT)?;
+    let name = metadata(reader, fields.get("metadata"))?.name.name;
+    let older = object.get("apiVersion").and_then(Node::as_text).is_some_and(|v| v.ends_with("/v1beta1"));
+    let mut class = NodeClass::named(name);
+    if older {
+        class.ami_family = AmiFamily::AL2;
+    }
+    if let Some(node) = fields.get("spec") {
+        let spec = reader.fields(node, &SPEC)?;
+        ami(reader, spec, &mut class)?;
+        if let Some(node) = spec.get("kubelet") {
+            class.kubelet = kubelet(reader, node)?;
+        }
+        class.block_devices = block_devices(reader, spec)?;
+        class.instance_store_raid0 = spec
+            .optional("instanceStorePolicy", |n, what| reader.choice(n, what, &[("RAID0", true)]))?
+            .unwrap_or(false);
+        class.tags = labels(reader, spec, "tags")?;
+        class.capacity_reservations = reservation_terms(reader, spec)?;
+    }
+    read_status(object, &mut class);
+    Ok(class)
+}
+
+/// Terms that select capacity reservations.
+fn reservation_terms<'s>(reader: &mut Reader<'s>, spec: Fields<'_, 's>) -> Result<Vec<ReservationTerm>, InputError> {
+    const CRITERIA: &[(&str, bool)] = &[("open", true), ("targeted", false)];
+    let items = spec.optional("capacityReservationSelectorTerms", |n, what| reader.list(n, what))?.unwrap_or_default();
+    let mut terms = Vec::new();
+    for node in items {
+        let fields = reader.fields(node, &RESERVATION_TERM)?;
+        terms.push(ReservationTerm {
+            id: fields.optional("id", |n, what| reader.symbol(n, what))?,
+            tags: labels(reader, fields, "tags")?,
+            open: fields.optional("instanceMatchCriteria", |n, what| reader.choice(n, what, CRITERIA))?,
+        });
+    }
+    Ok(terms)
+}
+
+const FAMILIES: &[(&str, AmiFamily)] = &[
+    ("AL2", AmiFamily::AL2),
+    ("AL2023", AmiFamily::AL2023),
+    ("Bottlerocket", AmiFamily::Bottlerocket),
+    ("Ubuntu", AmiFamily::Ubuntu),
+    ("Windows2019", AmiFamily::Windows2019),
+    ("Windows2022", AmiFamily::Windows2022),
+    ("Custom", AmiFamily::Custom),
+];
+
+static AMI_TERM: Shape = Shape {
+    name: "a term of `amiSelectorTerms`",
+    keys: &["alias"],
+    without_effect: &["id", "name", "owner", "tags", "ssmParameter"],
+    unsupported: &[],
+    strict: false,
+};
+
+/// The family under `amiFamily`.
+pub(super) fn ami_family(reader: &Reader<'_>, fields: Fields<'_, '_>) -> Result<Option<AmiFamily>, InputError> {
+    fields.optional("amiFamily", |n, what| reader.choice(n, what, FAMILIES))
+}
+
+/// What is said where the images behind a selector are not known.
+pub(super) const UNKNOWN_IMAGES: &str =
+    "the images that an AMI selector finds are not known: every architecture is assumed";
+
+fn ami<'s>(reader: &mut Reader<'s>, spec: Fields<'_, 's>, class: &mut NodeClass) -> Result<(), InputError> {
+    let family = ami_family(reader, spec)?;
+    let terms = spec.optional("amiSelectorTerms", |n, what| reader.list(n, what))?.unwrap_or_default();
+    for term in terms {
+        reader.fields(term, &AMI_TERM)?;
+    }
+    let alias = terms.iter().find_map(|term| term.get("alias"));
+    if let Some(node) = alias {
+        let text = reader.text(node, "alias")?;
+        let wanted = text.split('@').next().unwrap_or_default();
+        let found = FAMILIES.iter().find(|(name, _)| name.eq_ignore_ascii_case(wanted));
+        class.ami_family = match found {
+            Some((_, family)) => *family,
+            None => {
+                return Err(reader
+                    .error(node.at, format!("unknown AMI alias `{text}`"))
+                    .because("no such family")
+                    .help("write for example `al2023@latest`; known are al2, al2023, bottlerocket, windows2019, windows2022"));
+            }
+        };
+    } else if let Some(first) = terms.first() {
+        class.ami_family = AmiFamily::Custom;
+        class.fixed_images = true;
+        reader.warn(first.at, UNKNOWN_IMAGES, "images unknown", "restrict `kubernetes.io/arch` in the NodePool");
+    }
+    if let Some(family) = family {
+        class.ami_family = family;
+    }
+    Ok(())
+}
+
+/// Kubelet settings.
+pub(super) fn kubelet<'s>(reader: &mut Reader<'s>, node: &Node<'s>) -> Result<KubeletConfig, InputError> {
+    let fields = reader.fields(node, &KUBELET)?;
+    let number = |key| fields.optional(key, |n, what| reader.integer(n, what, 0, i64::from(i32::MAX)));
+    Ok(KubeletConfig {
+        max_pods: number("maxPods")?,
+        pods_per_core: number("podsPerCore")?,
+        kube_reserved: resources(reader, fields, "kubeReserved")?,
+        system_reserved: resources(reader, fields, "systemReserved")?,
+        eviction_hard: signals(reader, fields, "evictionHard")?,
+        eviction_soft: signals(reader, fields, "evictionSoft")?,
+    })
+}
+
+/// Eviction thresholds: quantities or percentages.
+fn signals(
+    reader: &Reader<'_>,
+    fields: Fields<'_, '_>,
+    key: &'static str,
+) -> Result<Vec<(Symbol, String)>, InputError> {
+    let Some(node) = fields.get(key) else { return Ok(Vec::new()) };
+    let mut signals = Vec::new();
+    for entry in reader.entries(node, key)? {
+        let text = reader.text(&entry.value, &entry.key)?;
+        let percentage = text.strip_suffix('%').and_then(|digits| digits.parse::<f64>().ok());
+        match percentage {
+            Some(percent) if (0.0..=100.0).contains(&percent) => {}
+            Some(_) => {
+                return Err(reader
+                    .error(entry.value.at, format!("`{}` is not a percentage of a whole", entry.key))
+                    .because("outside 0 to 100")
+                    .help("write a percentage from `0%` to `100%`"));
+            }
+            None => {
+                reader.quantity(&entry.value, &entry.key)?;
+            }
+        }
+        signals.push((Symbol::new(&entry.key), text.to_owned()));
+    }
+    signals.sort_by_key(|signal| signal.0);
+    Ok(signals)
+}
+
+/// What a mapping that states no size is taken to hold.
+const ASSUMED_VOLUME_BYTES: i64 = 20 << 30;
+
+/// `blockDeviceMappings`.
+pub(super) fn block_devices<'s>(reader: &mut Reader<'s>, spec: Fields<'_, 's>) -> Result<Vec<BlockDevice>, InputError> {
+    let items = spec.optional("blockDeviceMappings", |n, what| reader.list(n, what))?.unwrap_or_default();
+    let mut devices = Vec::new();
+    for node in items {
+        let fields = reader.fields(node, &BLOCK_DEVICE)?;
+        let ebs = fields.get("ebs").map(|n| reader.fields(n, &EBS)).transpose()?;
+        let text = |key| match ebs {
+            Some(ebs) => ebs.optional(key, |n, what| reader.symbol(n, what)),
+            None => Ok(None),
+        };
+        let volume_type = text("volumeType")?.unwrap_or_else(|| Symbol::new("gp3"));
+        let size = ebs.and_then(|ebs| ebs.get("volumeSize"));
+        let size_bytes = match size {
+            Some(node) => reader.quantity(node, "volumeSize")?.value(),
+            None => {
+                let message = "a block device without `volumeSize` has the size of its snapshot, which is not known";
+                reader.warn(node.at, message, "20Gi assumed", "add `volumeSize`");
+                ASSUMED_VOLUME_BYTES
+            }
+        };
+        devices.push(BlockDevice {
+            device: fields.optional("deviceName", |n, what| reader.text(n, what))?.unwrap_or_default().to_owned(),
+            size_bytes,
+            root: fields.optional("rootVolume", |n, what| reader.truth(n, what))?.unwrap_or(false),
+            volume_type,
+        });
+    }
+    Ok(devices)
+}
+
+/// Zones of the subnets and architectures of the images, which the controller writes into `status`.
+fn read_status(object: &Node<'_>, class: &mut NodeClass) {
+    let Some(status) = object.get("status") else { return };
+    for subnet in status.get("subnets").map(Node::items).unwrap_or_default() {
+        class.zones.extend(subnet.get("zone").and_then(Node::as_text).map(Symbol::new));
+    }
+    for image in status.get("amis").map(Node::items).unwrap_or_default() {
+        for requirement in image.get("requirements").map(Node::items).unwrap_or_default() {
+            if requirement.get("key").and_then(Node::as_text) == Some("kubernetes.io/arch") {
+                let values = requirement.get("values").map(Node::items).unwrap_or_default();
+                class.ami_architectures.extend(values.iter().filter_map(Node::as_text).map(Symbol::new));
+            }
+        }
+    }
+    for list in [&mut class.zones, &mut class.ami_architectures] {
+        list.sort_unstable();
+        list.dedup();
+    }
+}

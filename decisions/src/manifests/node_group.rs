@@ -1,0 +1,137 @@
+//! Node groups: how a mixed instances policy becomes part of a `NodeGroup`, and what is common to all who write one.
+
+use super::common::count;
+use crate::domain::node_group::{InstancesDistribution, SpotStrategy};
+use crate::domain::symbol::well_known;
+use crate::domain::{KubernetesVersion, Labels, Symbol, Taint};
+use crate::text::InputError;
+use crate::text::reader::{Fields, Reader, Shape};
+use crate::text::tree::Node;
+
+static DISTRIBUTION: Shape = Shape {
+    name: "`instancesDistribution`",
+    keys: &[
+        "instanceTypes",
+        "onDemandBaseCapacity",
+        "onDemandPercentageAboveBaseCapacity",
+        "spotInstancePools",
+        "spotAllocationStrategy",
+        "capacityRebalance",
+    ],
+    without_effect: &[],
+    unsupported: &[("maxPrice", "Spot instances have no price limit but the On-Demand price")],
+    strict: false,
+};
+
+/// Pools over which the API spreads Spot instances at lowest price unless told otherwise.
+const SPOT_POOLS: u32 = 2;
+
+/// Strategies by which an Auto Scaling group picks Spot pools, by their names in the API.
+pub const STRATEGIES: &[(&str, SpotStrategy)] = &[
+    ("lowest-price", SpotStrategy::LowestPrice { pools: SPOT_POOLS }),
+    ("capacity-optimized", SpotStrategy::CapacityOptimized),
+    ("capacity-optimized-prioritized", SpotStrategy::CapacityOptimizedPrioritized),
+    ("price-capacity-optimized", SpotStrategy::PriceCapacityOptimized),
+];
+
+/// The Spot strategy of managed groups: it changed with the clusters of Kubernetes 1.28.
+pub(super) fn managed_spot_strategy(kubernetes: Option<KubernetesVersion>) -> SpotStrategy {
+    const FIRST_WITH_PRICES: u8 = 28;
+    if kubernetes.is_some_and(|version| version.minor() < FIRST_WITH_PRICES) {
+        SpotStrategy::CapacityOptimized
+    } else {
+        SpotStrategy::PriceCapacityOptimized
+    }
+}
+
+/// A mixed instances policy.
+pub(super) struct Distribution {
+    pub(super) instances: InstancesDistribution,
+    pub(super) types: Vec<Symbol>,
+    pub(super) capacity_rebalance: bool,
+}
+
+/// eksctl's `instancesDistribution`; what it leaves out has the API's defaults.
+pub(super) fn distribution<'s>(reader: &mut Reader<'s>, node: &Node<'s>) -> Result<Distribution, InputError> {
+    let fields = reader.fields(node, &DISTRIBUTION)?;
+    let mut types = Vec::new();
+    for item in fields.optional("instanceTypes", |n, what| reader.list(n, what))?.unwrap_or_default() {
+        types.push(known_type(reader, item)?);
+    }
+    let percent = |key| fields.optional(key, |n, what| reader.integer(n, what, 0, 100));
+    let stated = fields.optional("spotAllocationStrategy", |n, what| reader.choice(n, what, STRATEGIES))?;
+    let pools = fields.optional("spotInstancePools", |n, what| reader.integer(n, what, 1, 20))?;
+    let instances = InstancesDistribution {
+        on_demand_base: count(reader, fields, "onDemandBaseCapacity")?.unwrap_or(0),
+        on_demand_percent: percent("onDemandPercentageAboveBaseCapacity")?.unwrap_or(100) as u32,
+        spot_strategy: strategy(stated.unwrap_or(STRATEGIES[0].1), pools),
+        ..InstancesDistribution::ON_DEMAND
+    };
+    let capacity_rebalance = fields.optional("capacityRebalance", |n, what| reader.truth(n, what))?.unwrap_or(false);
+    Ok(Distribution { instances, types, capacity_rebalance })
+}
+
+/// `strategy` over so many `pools`, if it goes by lowest price and a number is stated.
+pub fn strategy(strategy: SpotStrategy, pools: Option<i64>) -> SpotStrategy {
+    match (strategy, pools) {
+        (SpotStrategy::LowestPrice { .. }, Some(pools)) => SpotStrategy::LowestPrice { pools: pools as u32 },
+        _ => strategy,
+    }
+}
+
+/// An instance type that the reader knows.
+pub(super) fn known_type(reader: &Reader<'_>, node: &Node<'_>) -> Result<Symbol, InputError> {
+    let name = reader.symbol(node, "instanceType")?;
+    reader.check_instance_type(name).map_err(|help| {
+        let error = reader.error(node.at, format!("unknown instance type `{name}`"));
+        error.because("the region has no such type").help(help)
+    })?;
+    Ok(name)
+}
+
+/// The labels that EKS itself puts on the nodes of a managed group.
+pub fn managed_labels(name: Symbol, distribution: &InstancesDistribution, labels: &mut Labels) {
+    let bought = Symbol::new(if distribution.is_spot() { "SPOT" } else { "ON_DEMAND" });
+    labels.set(well_known::EKS_CAPACITY_TYPE, bought);
+    labels.set(well_known::EKS_NODEGROUP, name);
+}
+
+/// The tags by which Cluster Autoscaler finds a managed group's Auto Scaling group.
+pub fn managed_tags(cluster: Option<Symbol>, tags: &mut Labels) {
+    tags.set(Symbol::new("k8s.io/cluster-autoscaler/enabled"), well_known::TRUE);
+    if let Some(cluster) = cluster {
+        tags.set(Symbol::new(&format!("k8s.io/cluster-autoscaler/{cluster}")), Symbol::new("owned"));
+    }
+}
+
+/// Tags that tell Cluster Autoscaler the labels and taints of nodes that do not exist yet.
+pub(super) fn propagate(node_labels: &Labels, node_taints: &[Taint], tags: &mut Labels) {
+    const PREFIX: &str = "k8s.io/cluster-autoscaler/node-template";
+    for (key, value) in node_labels.iter() {
+        tags.set(Symbol::new(&format!("{PREFIX}/label/{key}")), value);
+    }
+    for taint in node_taints {
+        let value = format!("{}:{}", taint.value, taint.effect.as_str());
+        tags.set(Symbol::new(&format!("{PREFIX}/taint/{}", taint.key)), Symbol::new(&value));
+    }
+}
+
+/// Smallest, desired and largest size; what is left out follows from what is given, two nodes if nothing is.
+pub fn sizes(
+    reader: &Reader<'_>,
+    fields: Fields<'_, '_>,
+    least: Option<u32>,
+    desired: Option<u32>,
+    most: Option<u32>,
+) -> Result<(u32, u32, u32), InputError> {
+    let desired = desired.or(least).unwrap_or_else(|| most.map_or(2, |most| most.min(2)));
+    let least = least.unwrap_or(desired);
+    let most = most.unwrap_or(desired.max(least));
+    if least > desired || desired > most {
+        return Err(reader
+            .error(fields.at, format!("the sizes contradict each other: {least} to {most}, desired {desired}"))
+            .because("of this group")
+            .help("keep minSize <= desiredCapacity <= maxSize"));
+    }
+    Ok((least, desired, most))
+}

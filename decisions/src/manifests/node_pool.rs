@@ -1,0 +1,270 @@
+//! Karpenter's NodePool, `karpenter.sh/v1` and `v1beta1`.
+
+use super::common::{current_label, int_or_percent, labels, metadata_and_life, resources, symbols, taints};
+use super::offered::{warn_of_unknown_label, warn_of_unknown_values};
+use crate::domain::labels::normalized_key;
+use crate::domain::node_pool::{Budget, ConsolidationPolicy, Disruption, DisruptionReason};
+use crate::domain::requirements::Operator;
+use crate::domain::words::counted;
+use crate::domain::{NodePool, Requirement, SimDuration};
+use crate::text::InputError;
+use crate::text::reader::{Fields, Reader, Shape};
+use crate::text::tree::Node;
+
+static SPEC: Shape = Shape {
+    name: "a NodePool's spec",
+    keys: &["template", "disruption", "limits", "weight", "replicas"],
+    without_effect: &[],
+    unsupported: &[],
+    strict: false,
+};
+static TEMPLATE: Shape = Shape {
+    name: "a NodePool's template",
+    keys: &["metadata", "spec"],
+    without_effect: &[],
+    unsupported: &[],
+    strict: false,
+};
+static TEMPLATE_METADATA: Shape = Shape {
+    name: "the metadata of a NodePool's template",
+    keys: &["labels", "annotations"],
+    without_effect: &[],
+    unsupported: &[],
+    strict: false,
+};
+static TEMPLATE_SPEC: Shape = Shape {
+    name: "the spec of a NodePool's template",
+    keys: &[
+        "nodeClassRef",
+        "requirements",
+        "taints",
+        "startupTaints",
+        "expireAfter",
+        "terminationGracePeriod",
+        "kubelet",
+    ],
+    without_effect: &["resources"],
+    unsupported: &[],
+    strict: false,
+};
+static REQUIREMENT: Shape = Shape {
+    name: "a requirement",
+    keys: &["key", "operator", "values", "minValues"],
+    without_effect: &[],
+    unsupported: &[],
+    strict: false,
+};
+static DISRUPTION: Shape = Shape {
+    name: "`disruption`",
+    keys: &["consolidationPolicy", "consolidateAfter", "budgets", "expireAfter"],
+    without_effect: &[],
+    unsupported: &[],
+    strict: false,
+};
+static BUDGET: Shape = Shape {
+    name: "a disruption budget",
+    keys: &["nodes", "reasons", "schedule", "duration"],
+    without_effect: &[],
+    unsupported: &[],
+    strict: false,
+};
+
+const OPERATORS: &[(&str, Operator)] = &[
+    ("In", Operator::In),
+    ("NotIn", Operator::NotIn),
+    ("Exists", Operator::Exists),
+    ("DoesNotExist", Operator::DoesNotExist),
+    ("Gt", Operator::Gt),
+    ("Lt", Operator::Lt),
+    ("Gte", Operator::Gte),
+    ("Lte", Operator::Lte),
+];
+
+/// A NodePool object.
+///
+/// Source: Karpenter core v1.13 `pkg/apis/v1/nodepool.go`; the conversion from v1beta1 as in v1.0
+/// `pkg/apis/v1beta1/nodepool_conversion.go`.
+pub(super) fn node_pool<'s>(reader: &mut Reader<'s>, object: &Node<'s>) -> Result<NodePool, InputError> {
+    let fields = reader.fields(object, &super::pod::OBJECT)?;
+    let (metadata, life) = metadata_and_life(reader, fields.get("metadata"))?;
+    let name = metadata.name.name;
+    let conditions = object.get("status").and_then(|status| status.get("conditions"));
+    let spec = reader.fields(fields.required(reader, "spec")?, &SPEC)?;
+    let mut pool = NodePool {
+        limits: resources(reader, spec, "limits")?,
+        weight: weight(reader, spec)?,
+        replicas: super::common::count(reader, spec, "replicas")?,
+        ready: !life.deleting && conditions.is_none_or(super::node::is_ready),
+        ..NodePool::named(name)
+    };
+    let template = reader.fields(spec.required(reader, "template")?, &TEMPLATE)?;
+    if let Some(node) = template.get("metadata") {
+        let metadata = reader.fields(node, &TEMPLATE_METADATA)?;
+        pool.labels = labels(reader, metadata, "labels")?;
+        pool.annotations = labels(reader, metadata, "annotations")?;
+    }
+    let inner = reader.fields(template.required(reader, "spec")?, &TEMPLATE_SPEC)?;
+    pool.requirements = requirements(reader, inner, "requirements")?;
+    pool.taints = taints(reader, inner, "taints")?;
+    pool.startup_taints = taints(reader, inner, "startupTaints")?;
+    if let Some(name) = inner.get("nodeClassRef").and_then(|n| n.get("name")) {
+        pool.node_class = reader.symbol(name, "name")?;
+    }
+    pool.kubelet = inner.get("kubelet").map(|n| super::node_class::kubelet(reader, n)).transpose()?;
+    if let Some(node) = inner.get("expireAfter") {
+        pool.expire_after = duration_or_never(reader, node, "expireAfter")?;
+    }
+    pool.termination_grace_period = inner.optional("terminationGracePeriod", |n, what| reader.duration(n, what))?;
+    if let Some(node) = spec.get("disruption") {
+        disruption(reader, node, &mut pool)?;
+        warn_of_older_name(reader, object, node);
+        warn_of_what_is_required(reader, object, node);
+    }
+    Ok(pool)
+}
+
+/// `WhenUnderutilized` is what v1beta1 calls a policy that v1 has another name for, and no other.
+fn warn_of_older_name<'s>(reader: &mut Reader<'s>, object: &Node<'s>, disruption: &Node<'s>) {
+    let is_v1 = object.get("apiVersion").and_then(Node::as_text) == Some("karpenter.sh/v1");
+    let policy = disruption.get("consolidationPolicy").filter(|node| node.as_text() == Some("WhenUnderutilized"));
+    if let Some(node) = policy.filter(|_| is_v1) {
+        let message = "`karpenter.sh/v1` has no consolidationPolicy `WhenUnderutilized`";
+        reader.warn(
+            node.at,
+            message.to_owned(),
+            "its name in v1beta1",
+            "write `WhenEmptyOrUnderutilized`, which it is taken for",
+        );
+    }
+}
+
+/// The API server refuses a v1 NodePool whose `disruption` has no `consolidateAfter`.
+fn warn_of_what_is_required<'s>(reader: &mut Reader<'s>, object: &Node<'s>, disruption: &Node<'s>) {
+    let is_v1 = object.get("apiVersion").and_then(Node::as_text) == Some("karpenter.sh/v1");
+    if is_v1 && disruption.get("consolidateAfter").is_none() {
+        reader.warn(
+            disruption.at,
+            "`disruption` of a `karpenter.sh/v1` NodePool has no `consolidateAfter`, which is required there"
+                .to_owned(),
+            "taken as `0s`",
+            "write it, for example `consolidateAfter: 0s`",
+        );
+    }
+}
+
+/// `weight`, 0 to 100.
+pub(super) fn weight(reader: &Reader<'_>, fields: Fields<'_, '_>) -> Result<i32, InputError> {
+    let weight = fields.optional("weight", |n, what| reader.integer(n, what, 0, 100))?;
+    Ok(weight.and_then(|weight| i32::try_from(weight).ok()).unwrap_or(0))
+}
+
+/// A duration, or `Never`.
+fn duration_or_never(reader: &Reader<'_>, node: &Node<'_>, what: &str) -> Result<Option<SimDuration>, InputError> {
+    if node.as_text() == Some("Never") { Ok(None) } else { reader.duration(node, what).map(Some) }
+}
+
+/// The requirements under `key`, renamed label keys rewritten.
+pub(super) fn requirements<'s>(
+    reader: &mut Reader<'s>,
+    fields: Fields<'_, 's>,
+    key: &'static str,
+) -> Result<Vec<Requirement>, InputError> {
+    let items = fields.optional(key, |n, what| reader.list(n, what))?.unwrap_or_default();
+    items.iter().map(|node| requirement(reader, node)).collect()
+}
+
+fn requirement<'s>(reader: &mut Reader<'s>, node: &Node<'s>) -> Result<Requirement, InputError> {
+    let fields = reader.fields(node, &REQUIREMENT)?;
+    let key_node = fields.required(reader, "key")?;
+    let key = current_label(normalized_key(reader.symbol(key_node, "key")?));
+    let operator_node = fields.required(reader, "operator")?;
+    let operator = reader.choice(operator_node, "operator", OPERATORS)?;
+    let values = symbols(reader, fields, "values")?;
+    let bound = matches!(operator, Operator::Gt | Operator::Lt | Operator::Gte | Operator::Lte);
+    let (wrong, help) = match operator {
+        Operator::In if values.is_empty() => (true, "add a value to `values`"),
+        Operator::Exists | Operator::DoesNotExist if !values.is_empty() => (true, "remove `values`"),
+        _ if bound && !(values.len() == 1 && values[0].as_str().parse::<i64>().is_ok_and(|n| n >= 0)) => {
+            (true, "give `values` exactly one whole number in quotes")
+        }
+        _ => (false, ""),
+    };
+    if wrong {
+        return Err(reader
+            .error(operator_node.at, format!("the values of `{key}` do not suit the operator `{operator}`"))
+            .because(format!("with {}", counted(values.len() as u64, "value", "values")))
+            .help(help));
+    }
+    warn_of_unknown_label(reader, key, key_node);
+    // Karpenter passes over values that no instance type has, so these are no error.
+    if operator == Operator::In {
+        let nodes = fields.get("values").map(Node::items).unwrap_or_default();
+        warn_of_unknown_values(reader, key, &values, nodes);
+    }
+    let min_values = fields.optional("minValues", |n, what| reader.integer(n, what, 1, 50))?;
+    Ok(Requirement::new(key, operator, values).with_min_values(min_values.and_then(|n| u32::try_from(n).ok())))
+}
+
+fn disruption<'s>(reader: &mut Reader<'s>, node: &Node<'s>, pool: &mut NodePool) -> Result<(), InputError> {
+    const POLICIES: &[(&str, ConsolidationPolicy)] = &[
+        ("WhenEmpty", ConsolidationPolicy::WhenEmpty),
+        ("WhenEmptyOrUnderutilized", ConsolidationPolicy::WhenEmptyOrUnderutilized),
+        ("WhenUnderutilized", ConsolidationPolicy::WhenEmptyOrUnderutilized),
+        ("Balanced", ConsolidationPolicy::Balanced),
+    ];
+    let fields = reader.fields(node, &DISRUPTION)?;
+    let mut disruption = Disruption::default();
+    if let Some(policy) = fields.optional("consolidationPolicy", |n, what| reader.choice(n, what, POLICIES))? {
+        disruption.policy = policy;
+    }
+    if let Some(node) = fields.get("consolidateAfter") {
+        disruption.consolidate_after = duration_or_never(reader, node, "consolidateAfter")?;
+    }
+    if let Some(node) = fields.get("expireAfter") {
+        pool.expire_after = duration_or_never(reader, node, "expireAfter")?;
+    }
+    // An empty list is a list: it removes the default budget.
+    if let Some(node) = fields.get("budgets") {
+        let budgets = reader.list(node, "budgets")?;
+        disruption.budgets = budgets.iter().map(|node| budget(reader, node)).collect::<Result<_, _>>()?;
+    }
+    pool.disruption = disruption;
+    Ok(())
+}
+
+fn budget<'s>(reader: &mut Reader<'s>, node: &Node<'s>) -> Result<Budget, InputError> {
+    const REASONS: &[(&str, DisruptionReason)] = &[
+        ("Underutilized", DisruptionReason::Underutilized),
+        ("Empty", DisruptionReason::Empty),
+        ("Drifted", DisruptionReason::Drifted),
+    ];
+    let fields = reader.fields(node, &BUDGET)?;
+    let nodes = int_or_percent(reader, fields.required(reader, "nodes")?, "nodes")?;
+    let reasons = fields.optional("reasons", |n, what| reader.list(n, what))?;
+    let reasons = reasons
+        .filter(|given| !given.is_empty())
+        .map(|given| given.iter().map(|n| reader.choice(n, "reasons", REASONS)).collect::<Result<_, _>>())
+        .transpose()?;
+    let schedule = fields.get("schedule").map(|n| cron(reader, n)).transpose()?;
+    let duration = fields.optional("duration", |n, what| reader.duration(n, what))?;
+    if schedule.is_some() != duration.is_some() {
+        return Err(reader
+            .error(fields.at, "a budget needs both `schedule` and `duration`, or neither")
+            .because("only one of the two")
+            .help("add the other one: when it begins, and for how long"));
+    }
+    Ok(Budget { nodes, reasons, schedule, duration })
+}
+
+/// A cron expression, checked for its form only.
+fn cron(reader: &Reader<'_>, node: &Node<'_>) -> Result<String, InputError> {
+    let text = reader.text(node, "schedule")?;
+    let words = text.split_whitespace().count();
+    if words == 5 || (words == 1 && text.starts_with('@')) {
+        return Ok(text.to_owned());
+    }
+    Err(reader
+        .error(node.at, "`schedule` is not a cron expression")
+        .because(format!("has {words} fields"))
+        .help("write minute, hour, day of month, month and day of week, for example `0 9 * * mon-fri`, or `@daily`"))
+}

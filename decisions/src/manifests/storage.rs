@@ -1,0 +1,265 @@
+//! Persistent volumes, their claims and classes, and how many volumes a node can attach.
+
+use super::affinity;
+use super::common::{current_label, metadata, metadata_and_life, symbols};
+use crate::domain::Symbol;
+use crate::domain::pod::{ClaimSource, NodeSelectorExpression, NodeSelectorTerm, VolumeRef};
+use crate::domain::requirements::Operator;
+use crate::domain::symbol::well_known;
+use crate::domain::volumes::{DiskClass, PersistentVolume, PersistentVolumeClaim, StorageClass, VolumeBindingMode};
+use crate::text::InputError;
+use crate::text::reader::{Fields, Reader, Shape};
+use crate::text::tree::Node;
+
+/// How many volumes of each CSI driver a node can attach, as its CSINode object says.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct AttachLimits {
+    /// The node.
+    pub node: Symbol,
+    /// Driver and count; drivers without a limit are not listed.
+    pub drivers: Vec<(Symbol, u32)>,
+}
+
+static CLASS: Shape = Shape {
+    name: "a StorageClass",
+    keys: &[
+        "apiVersion",
+        "kind",
+        "metadata",
+        "provisioner",
+        "parameters",
+        "reclaimPolicy",
+        "volumeBindingMode",
+        "allowedTopologies",
+    ],
+    without_effect: &["allowVolumeExpansion", "mountOptions"],
+    unsupported: &[],
+    strict: false,
+};
+static TOPOLOGY_TERM: Shape = Shape {
+    name: "an allowed topology",
+    keys: &["matchLabelExpressions"],
+    without_effect: &[],
+    unsupported: &[],
+    strict: false,
+};
+static TOPOLOGY_EXPRESSION: Shape = Shape {
+    name: "an expression of an allowed topology",
+    keys: &["key", "values"],
+    without_effect: &[],
+    unsupported: &[],
+    strict: false,
+};
+static OBJECT: Shape = Shape {
+    name: "an object",
+    keys: &["apiVersion", "kind", "metadata", "spec", "status"],
+    without_effect: &[],
+    unsupported: &[],
+    strict: false,
+};
+static VOLUME: Shape = Shape {
+    name: "a PersistentVolume's spec",
+    keys: &[
+        "nodeAffinity",
+        "capacity",
+        "persistentVolumeReclaimPolicy",
+        "storageClassName",
+        "csi",
+        "local",
+        "hostPath",
+        "awsElasticBlockStore",
+        "gcePersistentDisk",
+    ],
+    without_effect: &[
+        "accessModes",
+        "claimRef",
+        "mountOptions",
+        "volumeMode",
+        "volumeAttributesClassName",
+        "nfs",
+        "iscsi",
+        "fc",
+    ],
+    unsupported: &[],
+    strict: false,
+};
+static CLAIM: Shape = Shape {
+    name: "a PersistentVolumeClaim's spec",
+    keys: &["storageClassName", "volumeName", "resources"],
+    without_effect: &[
+        "accessModes",
+        "volumeMode",
+        "selector",
+        "dataSource",
+        "dataSourceRef",
+        "volumeAttributesClassName",
+    ],
+    unsupported: &[],
+    strict: false,
+};
+static CSI_NODE: Shape =
+    Shape { name: "a CSINode's spec", keys: &["drivers"], without_effect: &[], unsupported: &[], strict: false };
+
+/// A StorageClass. Drivers of volumes built into Kubernetes are named by the CSI driver that took them over.
+///
+/// Source: Kubernetes 1.36 `k8s.io/csi-translation-lib/plugins`.
+pub(super) fn storage_class<'s>(reader: &mut Reader<'s>, object: &Node<'s>) -> Result<StorageClass, InputError> {
+    let fields = reader.fields(object, &CLASS)?;
+    let metadata = metadata(reader, fields.get("metadata"))?;
+    let provisioner = reader.symbol(fields.required(reader, "provisioner")?, "provisioner")?;
+    let modes = [
+        ("Immediate", VolumeBindingMode::Immediate),
+        ("WaitForFirstConsumer", VolumeBindingMode::WaitForFirstConsumer),
+    ];
+    let mode = fields.optional("volumeBindingMode", |n, what| reader.choice(n, what, &modes))?;
+    let mut allowed_topologies = Vec::new();
+    for term in fields.optional("allowedTopologies", |n, what| reader.list(n, what))?.unwrap_or_default() {
+        allowed_topologies.push(allowed_topology(reader, term)?);
+    }
+    let marks = ["storageclass.kubernetes.io/is-default-class", "storageclass.beta.kubernetes.io/is-default-class"];
+    let default_class = marks.iter().any(|key| metadata.annotations.get((*key).into()) == Some(well_known::TRUE));
+    Ok(StorageClass {
+        name: metadata.name.name,
+        provisioner: csi_name(provisioner),
+        binding_mode: mode.unwrap_or_default(),
+        allowed_topologies,
+        default_class,
+        disk: fields.get("parameters").map_or(Ok(DiskClass::default()), |own| disk_class(reader, own))?,
+        retain: fields.get("reclaimPolicy").and_then(Node::as_text) == Some("Retain"),
+    })
+}
+
+/// The parameters of a class that its volumes are billed by; their names are the same in capitals.
+fn disk_class<'s>(reader: &Reader<'s>, parameters: &Node<'s>) -> Result<DiskClass, InputError> {
+    let mut disk = DiskClass::default();
+    for entry in reader.entries(parameters, "parameters")? {
+        let (key, value) = (entry.key.to_ascii_lowercase(), &entry.value);
+        let number = || Ok(reader.integer(value, entry.key.as_ref(), 0, 1_000_000)? as u32);
+        match key.as_str() {
+            "type" => disk.volume_type = Some(Symbol::new(&reader.text(value, "type")?.to_ascii_lowercase())),
+            "iops" => disk.iops = number()?,
+            "iopspergb" => disk.iops_per_gib = number()?,
+            "throughput" => disk.throughput_mib = number()?,
+            _ => {}
+        }
+    }
+    Ok(disk)
+}
+
+/// A size in whole GiB, rounded up, as EBS has it.
+fn gib<'s>(reader: &Reader<'s>, sizes: Option<&Node<'s>>) -> Result<Option<u32>, InputError> {
+    let Some(size) = sizes.and_then(|sizes| sizes.get("storage")) else { return Ok(None) };
+    let bytes = reader.quantity(size, "storage")?.value();
+    Ok(u32::try_from(bytes.max(0).unsigned_abs().div_ceil(1 << 30)).ok().filter(|&gib| gib > 0))
+}
+
+/// The size that the `resources` of a claim ask for.
+pub(super) fn requested_gib<'s>(reader: &Reader<'s>, resources: Option<&Node<'s>>) -> Result<Option<u32>, InputError> {
+    gib(reader, resources.and_then(|resources| resources.get("requests")))
+}
+
+fn csi_name(driver: Symbol) -> Symbol {
+    match driver.as_str() {
+        "kubernetes.io/aws-ebs" => Symbol::new("ebs.csi.aws.com"),
+        "kubernetes.io/gce-pd" => Symbol::new("pd.csi.storage.gke.io"),
+        "kubernetes.io/azure-disk" => Symbol::new("disk.csi.azure.com"),
+        _ => driver,
+    }
+}
+
+fn allowed_topology<'s>(reader: &mut Reader<'s>, node: &Node<'s>) -> Result<NodeSelectorTerm, InputError> {
+    let fields = reader.fields(node, &TOPOLOGY_TERM)?;
+    let mut expressions = Vec::new();
+    for item in fields.optional("matchLabelExpressions", |n, what| reader.list(n, what))?.unwrap_or_default() {
+        let fields = reader.fields(item, &TOPOLOGY_EXPRESSION)?;
+        expressions.push(NodeSelectorExpression {
+            key: current_label(reader.symbol(fields.required(reader, "key")?, "key")?),
+            operator: Operator::In,
+            values: symbols(reader, fields, "values")?,
+        });
+    }
+    Ok(NodeSelectorTerm { expressions, fields: Vec::new() })
+}
+
+/// A PersistentVolume.
+pub(super) fn volume<'s>(reader: &mut Reader<'s>, object: &Node<'s>) -> Result<PersistentVolume, InputError> {
+    let fields = reader.fields(object, &OBJECT)?;
+    let (metadata, life) = metadata_and_life(reader, fields.get("metadata"))?;
+    let spec = reader.fields(fields.required(reader, "spec")?, &VOLUME)?;
+    let node_affinity = match spec.get("nodeAffinity").and_then(|node| node.get("required")) {
+        Some(required) => affinity::required_terms(reader, required)?,
+        None => Vec::new(),
+    };
+    Ok(PersistentVolume {
+        name: metadata.name.name,
+        driver: driver_of(reader, spec)?,
+        node_affinity,
+        node_local: spec.get("local").is_some() || spec.get("hostPath").is_some(),
+        deleting: life.deleting,
+        class: spec.optional("storageClassName", |n, what| reader.symbol(n, what))?,
+        gib: gib(reader, spec.get("capacity"))?,
+        retain: spec.get("persistentVolumeReclaimPolicy").and_then(Node::as_text) != Some("Delete"),
+    })
+}
+
+fn driver_of(reader: &Reader<'_>, spec: Fields<'_, '_>) -> Result<Option<Symbol>, InputError> {
+    if let Some(driver) = spec.get("csi").and_then(|csi| csi.get("driver")) {
+        return reader.text(driver, "driver").map(|name| Some(Symbol::new(name)));
+    }
+    let built_in = [("awsElasticBlockStore", "kubernetes.io/aws-ebs"), ("gcePersistentDisk", "kubernetes.io/gce-pd")];
+    let found = built_in.iter().find(|(key, _)| spec.get(key).is_some());
+    Ok(found.map(|(_, name)| csi_name(Symbol::new(name))))
+}
+
+/// A PersistentVolumeClaim.
+pub(super) fn claim<'s>(reader: &mut Reader<'s>, object: &Node<'s>) -> Result<PersistentVolumeClaim, InputError> {
+    let fields = reader.fields(object, &OBJECT)?;
+    let (metadata, life) = metadata_and_life(reader, fields.get("metadata"))?;
+    let mut claim = PersistentVolumeClaim {
+        namespace: metadata.name.namespace,
+        name: metadata.name.name,
+        class: None,
+        volume: None,
+        bind_completed: metadata.annotations.get("pv.kubernetes.io/bind-completed".into()).is_some(),
+        lost: fields.get("status").and_then(|status| status.get("phase")).and_then(Node::as_text) == Some("Lost"),
+        deleting: life.deleting,
+        gib: None,
+    };
+    if let Some(given) = fields.get("spec") {
+        let spec = reader.fields(given, &CLAIM)?;
+        claim.class = spec.optional("storageClassName", |n, what| reader.symbol(n, what))?;
+        let volume = spec.optional("volumeName", |n, what| reader.symbol(n, what))?;
+        claim.volume = volume.filter(|name| *name != well_known::EMPTY);
+        claim.gib = requested_gib(reader, spec.get("resources"))?;
+    }
+    Ok(claim)
+}
+
+/// The claims that a StatefulSet makes for each of its pods, as volumes of the pods.
+pub(super) fn claim_templates<'s>(reader: &mut Reader<'s>, set: Fields<'_, 's>) -> Result<Vec<VolumeRef>, InputError> {
+    let mut volumes = Vec::new();
+    for template in set.optional("volumeClaimTemplates", |n, what| reader.list(n, what))?.unwrap_or_default() {
+        let claim = claim(reader, template)?;
+        volumes.push(VolumeRef { claim: claim.name, source: ClaimSource::Template(claim.class), gib: claim.gib });
+    }
+    Ok(volumes)
+}
+
+/// A CSINode.
+pub(super) fn csi_node<'s>(reader: &mut Reader<'s>, object: &Node<'s>) -> Result<AttachLimits, InputError> {
+    let fields = reader.fields(object, &OBJECT)?;
+    let node = metadata(reader, fields.get("metadata"))?.name.name;
+    let mut drivers = Vec::new();
+    if let Some(given) = fields.get("spec") {
+        let spec = reader.fields(given, &CSI_NODE)?;
+        for driver in spec.optional("drivers", |n, what| reader.list(n, what))?.unwrap_or_default() {
+            let name = driver.get("name").map(|name| reader.symbol(name, "name")).transpose()?;
+            let count = driver.get("allocatable").and_then(|own| own.get("count"));
+            let count = count.map(|count| reader.integer(count, "count", 0, i64::from(u32::MAX))).transpose()?;
+            if let (Some(name), Some(count)) = (name, count.and_then(|count| u32::try_from(count).ok())) {
+                drivers.push((name, count));
+            }
+        }
+    }
+    Ok(AttachLimits { node, drivers })
+}

@@ -1,0 +1,329 @@
+//! Deployments, StatefulSets and DaemonSets, and what protects or ranks their pods.
+
+use std::sync::Arc;
+
+use super::common::{count, int_or_percent, label_selector, metadata};
+use super::pod::{OBJECT, priority, template};
+use super::storage;
+use crate::domain::pod::{DisruptionRule, IntOrPercent, OwnerKind, PodDisruptionBudget, PreemptionPolicy};
+use crate::domain::workload::{DaemonSet, Deployment, ObjectName, StatefulSet, StatefulUpdate};
+use crate::domain::{LabelSelector, PodSpec, SimDuration, Symbol};
+use crate::text::InputError;
+use crate::text::reader::{Fields, Reader, Shape};
+use crate::text::tree::Node;
+
+static DEPLOYMENT: Shape = Shape {
+    name: "a Deployment's spec",
+    keys: &["replicas", "selector", "template", "strategy", "minReadySeconds", "progressDeadlineSeconds"],
+    without_effect: &["revisionHistoryLimit"],
+    unsupported: &[("paused", "the Deployment is taken as running")],
+    strict: false,
+};
+static STRATEGY: Shape = Shape {
+    name: "a Deployment's strategy",
+    keys: &["type", "rollingUpdate"],
+    without_effect: &[],
+    unsupported: &[],
+    strict: false,
+};
+static ROLLING_UPDATE: Shape = Shape {
+    name: "`rollingUpdate`",
+    keys: &["maxSurge", "maxUnavailable"],
+    without_effect: &[],
+    unsupported: &[],
+    strict: false,
+};
+static STATEFUL_SET: Shape = Shape {
+    name: "a StatefulSet's spec",
+    keys: &[
+        "replicas",
+        "selector",
+        "template",
+        "podManagementPolicy",
+        "updateStrategy",
+        "ordinals",
+        "minReadySeconds",
+        "volumeClaimTemplates",
+        "persistentVolumeClaimRetentionPolicy",
+    ],
+    without_effect: &["revisionHistoryLimit", "serviceName"],
+    unsupported: &[],
+    strict: false,
+};
+static RETENTION: Shape = Shape {
+    name: "a StatefulSet's `persistentVolumeClaimRetentionPolicy`",
+    keys: &["whenScaled"],
+    // A run deletes no StatefulSet.
+    without_effect: &["whenDeleted"],
+    unsupported: &[],
+    strict: false,
+};
+static ORDINALS: Shape =
+    Shape { name: "`ordinals`", keys: &["start"], without_effect: &[], unsupported: &[], strict: false };
+static STATEFUL_UPDATE: Shape = Shape {
+    name: "a StatefulSet's `updateStrategy`",
+    keys: &["type", "rollingUpdate"],
+    without_effect: &[],
+    unsupported: &[],
+    strict: false,
+};
+static PARTITION: Shape = Shape {
+    name: "`rollingUpdate`",
+    keys: &["partition", "maxUnavailable"],
+    without_effect: &[],
+    unsupported: &[],
+    strict: false,
+};
+static DAEMON_SET: Shape = Shape {
+    name: "a DaemonSet's spec",
+    keys: &["selector", "template", "updateStrategy", "minReadySeconds"],
+    without_effect: &["revisionHistoryLimit"],
+    unsupported: &[],
+    strict: false,
+};
+static DAEMON_UPDATE: Shape = Shape {
+    name: "a DaemonSet's `updateStrategy`",
+    keys: &["type", "rollingUpdate"],
+    without_effect: &[],
+    unsupported: &[],
+    strict: false,
+};
+static DAEMON_ROLLING: Shape = Shape {
+    name: "`rollingUpdate`",
+    keys: &["maxUnavailable", "maxSurge"],
+    without_effect: &[],
+    unsupported: &[],
+    strict: false,
+};
+static DISRUPTION_BUDGET: Shape = Shape {
+    name: "a PodDisruptionBudget's spec",
+    keys: &["selector", "minAvailable", "maxUnavailable", "unhealthyPodEvictionPolicy"],
+    without_effect: &[],
+    unsupported: &[],
+    strict: false,
+};
+static PRIORITY_CLASS: Shape = Shape {
+    name: "a PriorityClass",
+    keys: &["apiVersion", "kind", "metadata", "value", "globalDefault", "preemptionPolicy"],
+    without_effect: &["description"],
+    unsupported: &[],
+    strict: false,
+};
+
+/// Types of an update strategy: whether pods wait for somebody to delete them.
+const UPDATES: &[(&str, bool)] = &[("RollingUpdate", false), ("OnDelete", true)];
+
+/// A PriorityClass object.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct PriorityClass {
+    /// Name.
+    pub name: Symbol,
+    /// The priority that it stands for.
+    pub value: i32,
+    /// Whether it applies to pods that name no class.
+    pub global_default: bool,
+    /// Whether its pods may evict others.
+    pub preemption_policy: PreemptionPolicy,
+}
+
+/// `progressDeadlineSeconds` unless given.
+const PROGRESS_DEADLINE: SimDuration = SimDuration::from_secs(600);
+
+/// A Deployment object.
+pub(super) fn deployment<'s>(reader: &mut Reader<'s>, object: &Node<'s>) -> Result<Deployment, InputError> {
+    let fields = reader.fields(object, &OBJECT)?;
+    let name = metadata(reader, fields.get("metadata"))?.name;
+    let spec = reader.fields(fields.required(reader, "spec")?, &DEPLOYMENT)?;
+    let (selector, template) = selected_pods(reader, spec, OwnerKind::ReplicaSet)?;
+    let (max_surge, max_unavailable) = strategy(reader, spec)?;
+    Ok(Deployment {
+        name,
+        replicas: count(reader, spec, "replicas")?,
+        selector,
+        template: Arc::new(template),
+        max_surge,
+        max_unavailable,
+        min_ready: spec.optional("minReadySeconds", |n, what| reader.seconds(n, what))?.unwrap_or(SimDuration::ZERO),
+        progress_deadline: spec
+            .optional("progressDeadlineSeconds", |n, what| reader.seconds(n, what))?
+            .unwrap_or(PROGRESS_DEADLINE),
+    })
+}
+
+/// A StatefulSet object.
+pub(super) fn stateful_set<'s>(reader: &mut Reader<'s>, object: &Node<'s>) -> Result<StatefulSet, InputError> {
+    const POLICIES: &[(&str, bool)] = &[("OrderedReady", false), ("Parallel", true)];
+    let fields = reader.fields(object, &OBJECT)?;
+    let name = metadata(reader, fields.get("metadata"))?.name;
+    let spec = reader.fields(fields.required(reader, "spec")?, &STATEFUL_SET)?;
+    let (selector, mut template) = selected_pods(reader, spec, OwnerKind::StatefulSet)?;
+    template.volumes.extend(storage::claim_templates(reader, spec)?);
+    let keeps_claims = match spec.get("persistentVolumeClaimRetentionPolicy") {
+        Some(node) => {
+            let policies = [("Retain", true), ("Delete", false)];
+            let retention = reader.fields(node, &RETENTION)?;
+            retention.optional("whenScaled", |n, what| reader.choice(n, what, &policies))?.unwrap_or(true)
+        }
+        None => true,
+    };
+    let first_ordinal = match spec.get("ordinals") {
+        Some(node) => {
+            let ordinals = reader.fields(node, &ORDINALS)?;
+            count(reader, ordinals, "start")?.unwrap_or(0)
+        }
+        None => 0,
+    };
+    Ok(StatefulSet {
+        name,
+        replicas: count(reader, spec, "replicas")?,
+        selector,
+        template: Arc::new(template),
+        parallel: spec.optional("podManagementPolicy", |n, what| reader.choice(n, what, POLICIES))?.unwrap_or(false),
+        first_ordinal,
+        keeps_claims,
+        update: stateful_update(reader, spec)?,
+        min_ready: spec.optional("minReadySeconds", |n, what| reader.seconds(n, what))?.unwrap_or(SimDuration::ZERO),
+    })
+}
+
+fn stateful_update<'s>(reader: &mut Reader<'s>, spec: Fields<'_, 's>) -> Result<StatefulUpdate, InputError> {
+    let one = IntOrPercent::Count(1);
+    let by_default = StatefulUpdate::Rolling { partition: 0, max_unavailable: one };
+    let Some(node) = spec.get("updateStrategy") else { return Ok(by_default) };
+    let fields = reader.fields(node, &STATEFUL_UPDATE)?;
+    if fields.optional("type", |n, what| reader.choice(n, what, UPDATES))?.unwrap_or(false) {
+        return Ok(StatefulUpdate::OnDelete);
+    }
+    let Some(node) = fields.get("rollingUpdate") else { return Ok(by_default) };
+    let rolling = reader.fields(node, &PARTITION)?;
+    Ok(StatefulUpdate::Rolling {
+        partition: count(reader, rolling, "partition")?.unwrap_or(0),
+        max_unavailable: rolling.optional("maxUnavailable", |n, what| int_or_percent(reader, n, what))?.unwrap_or(one),
+    })
+}
+
+/// A DaemonSet object.
+pub(super) fn daemon_set<'s>(reader: &mut Reader<'s>, object: &Node<'s>) -> Result<DaemonSet, InputError> {
+    let fields = reader.fields(object, &OBJECT)?;
+    let name = metadata(reader, fields.get("metadata"))?.name;
+    let spec = reader.fields(fields.required(reader, "spec")?, &DAEMON_SET)?;
+    let (selector, template) = selected_pods(reader, spec, OwnerKind::DaemonSet)?;
+    let (max_unavailable, max_surge) = daemon_update(reader, spec)?;
+    Ok(DaemonSet {
+        name,
+        selector,
+        template: Arc::new(template),
+        max_unavailable,
+        max_surge,
+        min_ready: spec.optional("minReadySeconds", |n, what| reader.seconds(n, what))?.unwrap_or(SimDuration::ZERO),
+    })
+}
+
+/// Pods that an update may take away at once, `None` for `OnDelete`; and nodes that may have a new one beside the old one.
+fn daemon_update<'s>(
+    reader: &mut Reader<'s>,
+    spec: Fields<'_, 's>,
+) -> Result<(Option<IntOrPercent>, IntOrPercent), InputError> {
+    let none = IntOrPercent::Count(0);
+    let one = Some(IntOrPercent::Count(1));
+    let Some(node) = spec.get("updateStrategy") else { return Ok((one, none)) };
+    let fields = reader.fields(node, &DAEMON_UPDATE)?;
+    if fields.optional("type", |n, what| reader.choice(n, what, UPDATES))?.unwrap_or(false) {
+        return Ok((None, none));
+    }
+    let Some(node) = fields.get("rollingUpdate") else { return Ok((one, none)) };
+    let rolling = reader.fields(node, &DAEMON_ROLLING)?;
+    let limit = |key| rolling.optional(key, |n, what| int_or_percent(reader, n, what));
+    let (unavailable, surge) = (limit("maxUnavailable")?.or(one), limit("maxSurge")?.unwrap_or(none));
+    let some = |limit: IntOrPercent| limit.of_rounded_up(100) > 0;
+    if let Some(node) = rolling.get("maxSurge").filter(|_| some(surge) && unavailable.is_some_and(some)) {
+        return Err(reader
+            .error(node.at, "a DaemonSet's `maxSurge` needs `maxUnavailable: 0`, which is 1 unless given")
+            .because("both above zero")
+            .help("Kubernetes refuses such a DaemonSet; write `rollingUpdate: { maxSurge: 1, maxUnavailable: 0 }`"));
+    }
+    Ok((unavailable, surge))
+}
+
+/// The selector and the template, which have to agree as the API server demands. An absent selector stands for the
+/// template's labels, as in the APIs before `apps/v1`.
+fn selected_pods<'s>(
+    reader: &mut Reader<'s>,
+    spec: Fields<'_, 's>,
+    owner: OwnerKind,
+) -> Result<(LabelSelector, PodSpec), InputError> {
+    let template = template(reader, spec.required(reader, "template")?, owner)?;
+    let Some(node) = spec.get("selector") else {
+        let match_labels = template.labels.clone();
+        return Ok((LabelSelector { match_labels, expressions: Vec::new() }, template));
+    };
+    let selector = label_selector(reader, node)?;
+    if !selector.matches(&template.labels) {
+        return Err(reader
+            .error(node.at, "the selector does not match the labels of the pod template")
+            .because("selects other pods")
+            .help("give `selector.matchLabels` and `template.metadata.labels` the same labels"));
+    }
+    Ok((selector, template))
+}
+
+/// `maxSurge` and `maxUnavailable` of a rollout, 25 % each unless given; no surge at all for `Recreate`.
+fn strategy<'s>(
+    reader: &mut Reader<'s>,
+    spec: Fields<'_, 's>,
+) -> Result<(Option<IntOrPercent>, Option<IntOrPercent>), InputError> {
+    let quarter = Some(IntOrPercent::Percent(25));
+    let Some(node) = spec.get("strategy") else { return Ok((quarter, quarter)) };
+    let fields = reader.fields(node, &STRATEGY)?;
+    let kinds = [("RollingUpdate", false), ("Recreate", true)];
+    if fields.optional("type", |n, what| reader.choice(n, what, &kinds))?.unwrap_or(false) {
+        return Ok((None, None));
+    }
+    let Some(node) = fields.get("rollingUpdate") else { return Ok((quarter, quarter)) };
+    let fields = reader.fields(node, &ROLLING_UPDATE)?;
+    let limit = |key| fields.optional(key, |n, what| int_or_percent(reader, n, what));
+    Ok((limit("maxSurge")?.or(quarter), limit("maxUnavailable")?.or(quarter)))
+}
+
+/// A PodDisruptionBudget object.
+pub(super) fn pod_disruption_budget<'s>(
+    reader: &mut Reader<'s>,
+    object: &Node<'s>,
+) -> Result<PodDisruptionBudget, InputError> {
+    let fields = reader.fields(object, &OBJECT)?;
+    let ObjectName { namespace, name } = metadata(reader, fields.get("metadata"))?.name;
+    let spec = reader.fields(fields.required(reader, "spec")?, &DISRUPTION_BUDGET)?;
+    let limit = |key| spec.optional(key, |n, what| int_or_percent(reader, n, what));
+    let rule = match (limit("minAvailable")?, limit("maxUnavailable")?) {
+        (Some(_), Some(_)) => {
+            return Err(reader
+                .error(spec.at, "a PodDisruptionBudget has `minAvailable` or `maxUnavailable`, not both")
+                .because("both are given")
+                .help("remove one of them"));
+        }
+        (None, Some(most)) => DisruptionRule::MaxUnavailable(most),
+        // Neither is legal: the API's default is minAvailable 0, which protects nothing.
+        (least, None) => DisruptionRule::MinAvailable(least.unwrap_or(IntOrPercent::Count(0))),
+    };
+    let policies = [("IfHealthyBudget", false), ("AlwaysAllow", true)];
+    let always_allow_unhealthy =
+        spec.optional("unhealthyPodEvictionPolicy", |n, what| reader.choice(n, what, &policies))?.unwrap_or(false);
+    let selector = spec.get("selector").map(|n| label_selector(reader, n)).transpose()?;
+    Ok(PodDisruptionBudget { namespace, name, selector, rule, always_allow_unhealthy })
+}
+
+/// A PriorityClass object.
+pub(super) fn priority_class<'s>(reader: &mut Reader<'s>, object: &Node<'s>) -> Result<PriorityClass, InputError> {
+    let fields = reader.fields(object, &PRIORITY_CLASS)?;
+    let name = metadata(reader, fields.get("metadata"))?.name.name;
+    let preemption =
+        [("PreemptLowerPriority", PreemptionPolicy::PreemptLowerPriority), ("Never", PreemptionPolicy::Never)];
+    Ok(PriorityClass {
+        name,
+        value: priority(reader, fields, "value")?.unwrap_or(0),
+        global_default: fields.optional("globalDefault", |n, what| reader.truth(n, what))?.unwrap_or(false),
+        preemption_policy: fields
+            .optional("preemptionPolicy", |n, what| reader.choice(n, what, &preemption))?
+            .unwrap_or_default(),
+    })
+}

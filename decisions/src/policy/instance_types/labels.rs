@@ -1,0 +1,204 @@
+//! The labels that nodes of a type get, as requirements.
+
+use super::offerings;
+use super::releases;
+use crate::catalog::{AcceleratorKind, InstanceFacts, Region, RegionType};
+use crate::domain::node_pool::AmiFamily;
+use crate::domain::requirements::Operator;
+use crate::domain::symbol::well_known;
+use crate::domain::{KarpenterVersion, NodeClass, Requirement, Requirements, Symbol};
+use crate::policy::release::{Behaviour, LabelSet};
+
+/// The requirements that follow from the type alone. `pods` is what a node of it accepts.
+///
+/// Source: AWS provider v1.13 `pkg/providers/instancetype/types.go`, `computeRequirements`; v0.16.0
+/// `pkg/cloudprovider/aws/instancetype.go`; v0.22.1 `pkg/cloudprovider/instancetype.go`.
+pub(super) fn of_type(facts: &InstanceFacts, class: &NodeClass, pods: i64, version: KarpenterVersion) -> Requirements {
+    let set = Behaviour::of(version).labels;
+    let mut labels = Vec::with_capacity(40);
+    labels.push((well_known::INSTANCE_TYPE, Some(facts.name)));
+    labels.push((well_known::ARCH, Some(facts.arch)));
+    labels.push((well_known::OS, os(facts, class.ami_family)));
+    if set >= LabelSet::V0_16 {
+        shape(facts, &mut labels);
+    }
+    if matches!(set, LabelSet::V0_16 | LabelSet::V0_22) {
+        labels.push((well_known::INSTANCE_PODS, Some(number(pods))));
+    }
+    if set >= LabelSet::V0_22 {
+        labels.push((well_known::INSTANCE_NETWORK_BANDWIDTH, facts.network_baseline_mbps.map(number)));
+        labels.push((well_known::INSTANCE_ENCRYPTION, Some(truth(facts.encryption_in_transit))));
+    }
+    if set == LabelSet::V1 {
+        current(facts, class.ami_family, &mut labels);
+    }
+    let mut requirements = Requirements::with_capacity(labels.len() + PLACES_MAX + 1);
+    labels.into_iter().for_each(|(key, value)| requirements.add(label(key, value)));
+    if set == LabelSet::V1 {
+        let tenancies = [well_known::DEFAULT, Symbol::new("dedicated")];
+        requirements.add(Requirement::new(well_known::INSTANCE_TENANCY, Operator::In, tenancies));
+    }
+    requirements
+}
+
+/// Requirements that [`add_places`] adds at most: there are hundreds of types, so that room for them is made at once.
+const PLACES_MAX: usize = 4;
+
+/// Adds region, zones and capacity types: the zones that offer the type and that the node class reaches, available or not.
+pub(super) fn add_places(
+    requirements: &mut Requirements,
+    region: &Region,
+    entry: &RegionType,
+    class: &NodeClass,
+    version: KarpenterVersion,
+) {
+    let zones: Vec<_> = offerings::zones(region, entry, class).map(|zone| region.zones[zone]).collect();
+    let mut add = |key, values: Vec<Symbol>| requirements.add(Requirement::new(key, Operator::In, values));
+    add(well_known::REGION, vec![region.name]);
+    add(well_known::ZONE, zones.iter().map(|zone| zone.name).collect());
+    let mut capacity_types = vec![well_known::ON_DEMAND];
+    if entry.facts.spot {
+        capacity_types.push(well_known::SPOT);
+    }
+    add(releases::capacity_type_key(version), capacity_types);
+    if releases::labels_zone_ids(version) && !zones.is_empty() {
+        let ids = zones.iter().map(|zone| zone.id);
+        requirements.add(Requirement::new(well_known::ZONE_ID, Operator::In, ids));
+    }
+}
+
+type Label = (Symbol, Option<Symbol>);
+
+/// What every release with labels of its own states.
+fn shape(facts: &InstanceFacts, labels: &mut Vec<Label>) {
+    let gpu = facts.gpu;
+    labels.extend([
+        (well_known::INSTANCE_CATEGORY, facts.category),
+        (well_known::INSTANCE_FAMILY, Some(facts.family)),
+        (well_known::INSTANCE_GENERATION, facts.generation.map(number)),
+        (well_known::INSTANCE_SIZE, Some(facts.size)),
+        (well_known::INSTANCE_CPU, Some(number(facts.vcpus))),
+        (well_known::INSTANCE_MEMORY, Some(number(facts.memory_mib))),
+        // Bare metal has the label with an empty value.
+        (well_known::INSTANCE_HYPERVISOR, Some(facts.hypervisor.unwrap_or(well_known::EMPTY))),
+        (well_known::INSTANCE_LOCAL_NVME, facts.local_nvme.then(|| number(facts.local_storage_gb))),
+        (well_known::INSTANCE_GPU_NAME, gpu.map(|gpu| gpu.name)),
+        (well_known::INSTANCE_GPU_MANUFACTURER, gpu.map(|gpu| gpu.manufacturer)),
+        (well_known::INSTANCE_GPU_COUNT, gpu.map(|gpu| number(gpu.count))),
+        (well_known::INSTANCE_GPU_MEMORY, gpu.map(|gpu| number(gpu.memory_mib_each))),
+    ]);
+}
+
+/// What only the current releases state.
+fn current(facts: &InstanceFacts, family: AmiFamily, labels: &mut Vec<Label>) {
+    let flex = facts.family.as_str().contains("-flex");
+    let accelerator =
+        facts.accelerator.filter(|a| matches!(a.kind, AcceleratorKind::Neuron | AcceleratorKind::Inference));
+    labels.extend([
+        (well_known::INSTANCE_CPU_MANUFACTURER, facts.cpu_manufacturer),
+        (well_known::INSTANCE_CPU_CLOCK_MHZ, facts.clock_mhz.map(number)),
+        (well_known::INSTANCE_EBS_BANDWIDTH, ebs_bandwidth(facts)),
+        (well_known::INSTANCE_CAPABILITY_FLEX, Some(truth(flex))),
+        (well_known::INSTANCE_ACCELERATOR_NAME, accelerator.map(|a| lower_kebab_case(a.name.as_str()))),
+        (
+            well_known::INSTANCE_ACCELERATOR_MANUFACTURER,
+            accelerator.map(|a| match a.kind {
+                AcceleratorKind::Neuron => Symbol::new("aws"),
+                _ => lower_kebab_case(a.name.as_str().split(' ').next().unwrap_or_default()),
+            }),
+        ),
+        (well_known::INSTANCE_ACCELERATOR_COUNT, accelerator.map(|a| number(a.count))),
+        (well_known::WINDOWS_BUILD, windows_build(family)),
+        (well_known::CAPACITY_RESERVATION_ID, None),
+        (well_known::CAPACITY_RESERVATION_TYPE, None),
+        (well_known::CAPACITY_RESERVATION_INTERRUPTIBLE, None),
+        (well_known::PLACEMENT_GROUP_ID, None),
+        (well_known::PLACEMENT_GROUP_PARTITION, None),
+    ]);
+}
+
+/// The label is set only where EBS bandwidth of its own is the default, which families before the fourth generation lack.
+fn ebs_bandwidth(facts: &InstanceFacts) -> Option<Symbol> {
+    facts.ebs_max_mbps.filter(|_| !releases::was_previous_generation(facts.family)).map(number)
+}
+
+fn os(facts: &InstanceFacts, family: AmiFamily) -> Option<Symbol> {
+    match windows_build(family) {
+        None => Some(well_known::LINUX),
+        Some(_) => (facts.arch == well_known::AMD64).then_some(well_known::WINDOWS),
+    }
+}
+
+fn windows_build(family: AmiFamily) -> Option<Symbol> {
+    match family {
+        AmiFamily::Windows2019 => Some(Symbol::new("10.0.17763")),
+        AmiFamily::Windows2022 => Some(Symbol::new("10.0.20348")),
+        _ => None,
+    }
+}
+
+/// `key In [value]`, or `key DoesNotExist`.
+fn label(key: Symbol, value: Option<Symbol>) -> Requirement {
+    Requirement::new(key, Operator::In, value)
+}
+
+fn number(value: impl ToString) -> Symbol {
+    Symbol::new(&value.to_string())
+}
+
+const fn truth(value: bool) -> Symbol {
+    if value { well_known::TRUE } else { well_known::FALSE }
+}
+
+fn lower_kebab_case(text: &str) -> Symbol {
+    Symbol::new(&text.to_ascii_lowercase().replace(' ', "-"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::of_type;
+    use crate::catalog::testing::facts;
+    use crate::domain::requirements::Operator;
+    use crate::domain::symbol::well_known;
+    use crate::domain::{KarpenterVersion, NodeClass, Requirements, Symbol};
+
+    fn requirements(name: &str, version: KarpenterVersion) -> Requirements {
+        of_type(&facts(name), &NodeClass::named("default"), 29, version)
+    }
+
+    fn value(requirements: &Requirements, key: Symbol) -> String {
+        requirements.get(key).map_or("undefined".to_owned(), ToString::to_string)
+    }
+
+    #[test]
+    fn a_gpu_type_states_its_gpu_and_no_accelerator() {
+        let g5 = requirements("g5.xlarge", KarpenterVersion::V1_13);
+        let label = |key| value(&g5, key);
+        assert_eq!(label(well_known::INSTANCE_GPU_NAME), "karpenter.k8s.aws/instance-gpu-name In [a10g]");
+        assert_eq!(label(well_known::INSTANCE_GPU_MEMORY), "karpenter.k8s.aws/instance-gpu-memory In [22888]");
+        assert_eq!(label(well_known::INSTANCE_LOCAL_NVME), "karpenter.k8s.aws/instance-local-nvme In [250]");
+        assert_eq!(g5.get(well_known::INSTANCE_ACCELERATOR_NAME).unwrap().operator(), Operator::DoesNotExist);
+        assert_eq!(label(well_known::INSTANCE_PODS), "undefined");
+    }
+
+    #[test]
+    fn neuron_devices_are_accelerators_made_by_aws() {
+        let inf2 = requirements("inf2.24xlarge", KarpenterVersion::V1_13);
+        let has = |key, text: &str| inf2.get(key).unwrap().has(Symbol::new(text));
+        assert!(has(well_known::INSTANCE_ACCELERATOR_NAME, "inferentia2"));
+        assert!(has(well_known::INSTANCE_ACCELERATOR_MANUFACTURER, "aws"));
+        assert!(has(well_known::INSTANCE_ACCELERATOR_COUNT, "6"));
+    }
+
+    #[test]
+    fn older_releases_know_fewer_labels() {
+        let v0_6 = requirements("m5.large", KarpenterVersion::V0_6);
+        assert_eq!(value(&v0_6, well_known::INSTANCE_FAMILY), "undefined");
+        let v0_16 = requirements("m5.large", KarpenterVersion::V0_16);
+        assert_eq!(value(&v0_16, well_known::INSTANCE_PODS), "karpenter.k8s.aws/instance-pods In [29]");
+        assert_eq!(value(&v0_16, well_known::INSTANCE_CPU_MANUFACTURER), "undefined");
+        let v0_22 = requirements("m5.large", KarpenterVersion::V0_22);
+        let bandwidth = value(&v0_22, well_known::INSTANCE_NETWORK_BANDWIDTH);
+        assert_eq!(bandwidth, "karpenter.k8s.aws/instance-network-bandwidth In [750]");
+    }
+}

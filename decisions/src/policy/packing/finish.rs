@@ -1,0 +1,375 @@
+//! From the claims of a pass to the plan: price order, the cut to the cheapest types, labels.
+//!
+//! Source: Karpenter core v1.13 `pkg/controllers/provisioning/scheduling/nodeclaim.go` (`FinalizeScheduling`),
+//! `nodeclaimtemplate.go`, `pkg/cloudprovider/types.go` (`OrderByPrice`, `Truncate`).
+
+use std::cmp::{Ordering, Reverse};
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+
+use super::bits::{self, Bits};
+use super::claim::Claim;
+use super::errors::Unschedulable;
+use super::input::{MinValuesPolicy, PackingSetup};
+use super::min_values;
+use super::pass::Pass;
+use super::plan::{ExistingPlacement, PackingPlan, PlannedClaim, PricedType, UnschedulablePod};
+use super::requirement_table::SetId;
+use super::templates::pool_labels;
+use super::type_table::TypeTable;
+use crate::domain::labels::{is_restricted, is_well_known};
+use crate::domain::requirements::{Operator, Requirement, Requirements};
+use crate::domain::symbol::well_known;
+use crate::domain::{HourlyRate, Labels};
+use crate::policy::instance_types::InstanceType;
+
+/// What claims share, made once for as long as the packer lives: price-ordered lists of types, and labels.
+#[derive(Default)]
+pub(super) struct PriceOrders {
+    by_set: FxHashMap<(usize, SetId), ByPrice>,
+    /// Cut to what the options allow.
+    by_types: FxHashMap<(usize, SetId, Bits), Arc<[PricedType]>>,
+    /// Labels of a claim by template and requirements.
+    labels: FxHashMap<(usize, SetId), Labels>,
+}
+
+/// Types of a table, the cheapest first.
+struct ByPrice {
+    all: Vec<PricedType>,
+    /// For every [`STRIDE`]th of them those before it, as a set; empty until somebody asks.
+    before: Vec<Bits>,
+}
+
+const STRIDE: usize = 32;
+
+impl ByPrice {
+    fn new(all: Vec<PricedType>) -> Self {
+        Self { all, before: Vec::new() }
+    }
+
+    fn sets_before(all: &[PricedType]) -> Vec<Bits> {
+        let (mut before, mut so_far) = (Vec::with_capacity(all.len() / STRIDE + 1), bits::empty(all.len()));
+        for (rank, own) in all.iter().enumerate() {
+            if rank.is_multiple_of(STRIDE) {
+                before.push(so_far.clone());
+            }
+            bits::insert(&mut so_far, own.index as usize);
+        }
+        before
+    }
+
+    /// Puts types whose prices may have changed where they belong now; `changed` is in order of position, and `is_before` the
+    /// order of the list.
+    ///
+    /// A launch without capacity changes the price of at most sixty types of 1,300. They are taken out, and each is put back after a
+    /// search by halves, so that the order of the others is never worked out again: sorting all of them was most of such a pass.
+    fn renew(&mut self, mut changed: Vec<PricedType>, is_before: impl Fn(&PricedType, &PricedType) -> bool) {
+        let (mut touched, mut moved) = (bits::empty(self.all.len()), bits::empty(self.all.len()));
+        changed.iter().for_each(|own| bits::insert(&mut touched, own.index as usize));
+        for own in self.all.iter().filter(|own| bits::contains(&touched, own.index as usize)) {
+            let place = changed.binary_search_by_key(&own.index, |new| new.index);
+            // Mostly a type is as dear as before, since another of its offerings is its cheapest.
+            if place.is_ok_and(|place| changed[place].price != own.price) {
+                bits::insert(&mut moved, own.index as usize);
+            }
+        }
+        changed.retain(|own| bits::contains(&moved, own.index as usize));
+        if changed.is_empty() {
+            return;
+        }
+        changed.sort_unstable_by(|one, other| if is_before(one, other) { Ordering::Less } else { Ordering::Greater });
+        self.all.retain(|own| !bits::contains(&moved, own.index as usize));
+        let mut renewed = Vec::with_capacity(self.all.len() + changed.len());
+        let mut rest = &self.all[..];
+        for own in changed {
+            let (before, after) = rest.split_at(rest.partition_point(|other| is_before(other, &own)));
+            renewed.extend_from_slice(before);
+            renewed.push(own);
+            rest = after;
+        }
+        renewed.extend_from_slice(rest);
+        self.all = renewed;
+        self.before.clear();
+    }
+
+    /// Whether one of `types` costs less than `ceiling`.
+    fn has_cheaper(&mut self, types: &[u64], ceiling: HourlyRate) -> bool {
+        if self.before.is_empty() {
+            self.before = Self::sets_before(&self.all);
+        }
+        let end = self.all.partition_point(|own| own.price.is_some_and(|price| price < ceiling));
+        let block = (end / STRIDE).min(self.before.len().saturating_sub(1));
+        let rest = &self.all[(block * STRIDE).min(end)..end];
+        self.before.get(block).is_some_and(|before| bits::intersects(types, before))
+            || rest.iter().any(|own| bits::contains(types, own.index as usize))
+    }
+}
+
+impl PriceOrders {
+    /// Forgets what claims of templates have in common: the templates are others.
+    pub(super) fn forget_labels(&mut self) {
+        self.labels.clear();
+    }
+
+    /// Takes over that types of a table, in order of position, have changed in price or availability.
+    pub(super) fn renew(&mut self, setup: &PackingSetup<'_>, at: (usize, &TypeTable<'_>), types: &[usize]) {
+        let (position, table) = at;
+        if types.is_empty() {
+            return;
+        }
+        self.by_types.clear();
+        // Where all have changed, whoever asks next sorts them anew: not every set is asked about again.
+        let anew = types.len() == table.types.len();
+        self.by_set.retain(|&(own, set), by_price| {
+            if own == position && !anew {
+                let changed = types.iter().map(|&index| priced(setup, table, set, index)).collect();
+                by_price.renew(changed, |one, other| comes_before(table, one, other));
+            }
+            own != position || !anew
+        });
+    }
+}
+
+/// Turns a finished pass into its plan.
+///
+/// Deviation: types of equal price stand in order of name; upstream leaves their order to chance.
+pub(super) fn plan(mut pass: Pass<'_, '_>, orders: &mut PriceOrders) -> PackingPlan {
+    let mut plan = PackingPlan { dropped_pools: pass.engine.templates.dropped.clone(), ..PackingPlan::default() };
+    plan.verdicts = std::mem::take(&mut pass.verdicts);
+    plan.given_up = pass.given_up;
+    plan.work = pass.work;
+    plan.unreached = std::mem::take(&mut pass.unreached);
+    if plan.given_up.is_some() {
+        return plan;
+    }
+    let placed = pass.existing.placed().into_iter();
+    plan.existing.extend(placed.map(|(node, pods)| ExistingPlacement { node, pods }));
+    for claim in std::mem::take(&mut pass.claims) {
+        let pinned = !claim.held.is_empty();
+        let planned = finish(&mut pass, claim, orders);
+        let strict = pass.engine.setup.options.min_values == MinValuesPolicy::Strict;
+        if strict && cut_breaks_min_values(&pass, &planned) {
+            for &pod in &planned.pods {
+                pass.failures[pod] = Some(Unschedulable::CutBrokeMinValues { node_pool: planned.node_pool });
+            }
+            continue;
+        }
+        plan.claims.push(if pinned { without_unoffered(planned) } else { planned });
+    }
+    for (pod, failure) in pass.failures.into_iter().enumerate() {
+        if let Some(reason) = failure {
+            plan.unschedulable.push(UnschedulablePod { pod, reason });
+        }
+    }
+    plan
+}
+
+fn finish(pass: &mut Pass<'_, '_>, claim: Claim, orders: &mut PriceOrders) -> PlannedClaim {
+    let setup = pass.engine.setup;
+    let template = &pass.engine.templates.list[claim.template];
+    let pool = setup.pools[template.pool].pool;
+    let set = pin_reservations(pass, &claim);
+    let table = &mut pass.engine.tables[template.table];
+    table.prepare(set, pass.engine.table);
+    let instance_types = ordered(pass, &claim, set, orders);
+    let daemon_requests = template.daemon_requests_on_any(&claim.types).into_owned();
+    let mut requests = daemon_requests.clone();
+    for &pod in &claim.pods {
+        requests.add(&pass.classes.list[pass.classes.of_pod[pod]].shape.requests);
+    }
+    let requirements = Arc::clone(pass.engine.table.shared(set));
+    let labels = orders.labels.entry((claim.template, set));
+    let labels = labels.or_insert_with(|| labels_of(pool_labels(setup, template.pool), &requirements)).clone();
+    PlannedClaim {
+        pool: template.pool,
+        node_pool: pool.name,
+        labels,
+        requirements,
+        requests,
+        daemon_requests,
+        instance_types_before_cut: bits::count(&claim.types) as usize,
+        instance_types,
+        pods: claim.pods,
+        taints: pool.taints.clone(),
+        startup_taints: pool.startup_taints.clone(),
+        min_values_relaxed: claim.min_values_relaxed,
+    }
+}
+
+/// A claim that holds reservations may only use them.
+fn pin_reservations(pass: &mut Pass<'_, '_>, claim: &Claim) -> SetId {
+    if claim.held.is_empty() {
+        return claim.set;
+    }
+    let mut pinned = pass.engine.table.set(claim.set).clone();
+    pinned.remove(well_known::CAPACITY_TYPE);
+    pinned.add(Requirement::equals(well_known::CAPACITY_TYPE, well_known::RESERVED));
+    pinned.add(Requirement::new(well_known::CAPACITY_RESERVATION_ID, Operator::In, claim.held.iter().copied()));
+    pass.engine.table.intern(&pinned)
+}
+
+/// The cheapest types that a claim may become, as many as the options allow.
+fn ordered(pass: &Pass<'_, '_>, claim: &Claim, set: SetId, orders: &mut PriceOrders) -> Arc<[PricedType]> {
+    let position = pass.engine.templates.list[claim.template].table;
+    let key = (position, set, claim.types.clone());
+    if let Some(known) = orders.by_types.get(&key) {
+        return Arc::clone(known);
+    }
+    let all = by_price(pass.engine.setup, pass.engine.tables, (position, set), orders);
+    let setup = pass.engine.setup;
+    let cut = setup.options.max_instance_types.min(setup.behaviour().claim_types);
+    let most = cut.min(bits::count(&claim.types) as usize);
+    let mut left = Vec::with_capacity(most);
+    left.extend(all.all.iter().filter(|own| bits::contains(&claim.types, own.index as usize)).take(most));
+    let left: Arc<[PricedType]> = left.into();
+    orders.by_types.insert(key, Arc::clone(&left));
+    left
+}
+
+/// All types of a table as a set of requirements prices them, the cheapest first. The set must have been prepared.
+fn by_price<'o>(
+    setup: &PackingSetup<'_>,
+    tables: &[TypeTable<'_>],
+    at: (usize, SetId),
+    orders: &'o mut PriceOrders,
+) -> &'o mut ByPrice {
+    orders.by_set.entry(at).or_insert_with(|| {
+        let (table, set) = (&tables[at.0], at.1);
+        let mut all: Vec<PricedType> = (0..table.types.len()).map(|index| priced(setup, table, set, index)).collect();
+        // Comparing names is slow, and most lists are in order of name.
+        if !table.in_order_of_name {
+            all.sort_by_key(|own| own.name);
+        }
+        all.sort_by_key(|own| dearness(own.price));
+        ByPrice::new(all)
+    })
+}
+
+/// A type of a table as a set of requirements prices it. The set must have been prepared.
+fn priced(setup: &PackingSetup<'_>, table: &TypeTable<'_>, set: SetId, index: usize) -> PricedType {
+    let own = &table.types[index];
+    let by_on_demand = setup.behaviour().orders_by_on_demand;
+    let price = if by_on_demand { on_demand_price(own) } else { table.price(index, set) };
+    PricedType { index: index as u32, name: own.name, price }
+}
+
+/// By price; what has none comes last.
+fn dearness(price: Option<HourlyRate>) -> Reverse<Option<Reverse<HourlyRate>>> {
+    Reverse(price.map(Reverse))
+}
+
+/// The order of types of a table: by price, then by name.
+fn comes_before(table: &TypeTable<'_>, one: &PricedType, other: &PricedType) -> bool {
+    match dearness(one.price).cmp(&dearness(other.price)) {
+        Ordering::Equal if table.in_order_of_name => one.index < other.index,
+        Ordering::Equal => one.name < other.name,
+        order => order == Ordering::Less,
+    }
+}
+
+/// Whether one of some types of a table costs less than `ceiling` under a set of requirements.
+pub(super) fn any_costs_less(
+    setup: &PackingSetup<'_>,
+    tables: &[TypeTable<'_>],
+    at: (usize, SetId),
+    (types, ceiling): (&[u64], HourlyRate),
+    orders: &mut PriceOrders,
+) -> bool {
+    by_price(setup, tables, at, orders).has_cheaper(types, ceiling)
+}
+
+/// What v0.16 ordered types by, also for Spot.
+fn on_demand_price(instance_type: &InstanceType) -> Option<HourlyRate> {
+    let on_demand = instance_type.offerings.iter().filter(|own| own.capacity_type == well_known::ON_DEMAND);
+    on_demand.map(|own| own.price).min()
+}
+
+/// The pool's labels, and one value for each label that only the claim's requirements name.
+///
+/// Deviation: upstream draws the value at random, also for labels that are only excluded; those get none here.
+fn labels_of(mut labels: Labels, requirements: &Requirements) -> Labels {
+    for requirement in requirements {
+        let custom = !is_well_known(requirement.key) && !is_restricted(requirement.key);
+        if custom
+            && requirement.operator() != Operator::NotIn
+            && labels.get(requirement.key).is_none()
+            && let Some(value) = requirement.any()
+        {
+            labels.set(requirement.key, value);
+        }
+    }
+    labels
+}
+
+/// Leaves out types that none of the reservations of a pinned claim is for. While the claim was being filled any way to buy a
+/// type would do; now that only its reservations will, there is none to buy those.
+fn without_unoffered(planned: PlannedClaim) -> PlannedClaim {
+    let left: Arc<[PricedType]> = planned.instance_types.iter().filter(|own| own.price.is_some()).copied().collect();
+    let gone = planned.instance_types.len() - left.len();
+    let instance_types_before_cut = planned.instance_types_before_cut - gone;
+    PlannedClaim { instance_types: left, instance_types_before_cut, ..planned }
+}
+
+fn cut_breaks_min_values(pass: &Pass<'_, '_>, planned: &PlannedClaim) -> bool {
+    if planned.instance_types.len() == planned.instance_types_before_cut || !planned.requirements.has_min_values() {
+        return false;
+    }
+    let all = pass.engine.setup.pools[planned.pool].instance_types;
+    let kept = planned.instance_types.iter().map(|own| own.index as usize);
+    !min_values::shortfalls(&planned.requirements, all, kept).is_empty()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{ByPrice, PricedType, bits};
+    use crate::domain::{HourlyRate, Symbol};
+
+    #[test]
+    fn whether_a_type_costs_less_is_what_going_through_all_of_them_says() {
+        let name = Symbol::new("m5.large");
+        for types in [0, 1, 31, 32, 35, 64, 100] {
+            // Prices come in pairs, and the last few types have none.
+            let price = |rank: u32| (rank + 3 < types).then(|| HourlyRate::from_nanos(i64::from(rank / 2)));
+            let listed = |rank: u32| PricedType { index: (rank * 3 + 1) % types, name, price: price(rank) };
+            let all: Vec<PricedType> = (0..types).map(listed).collect();
+            let mut by_price = ByPrice::new(all.clone());
+            for ceiling in (0..60).map(HourlyRate::from_nanos) {
+                for one in 0..types as usize {
+                    let mut set = bits::empty(types as usize);
+                    bits::insert(&mut set, one);
+                    let cheaper = |own: &PricedType| own.price.is_some_and(|price| price < ceiling);
+                    let expected = all.iter().any(|own| own.index as usize == one && cheaper(own));
+                    assert_eq!(by_price.has_cheaper(&set, ceiling), expected, "{one} of {types} below {ceiling:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn types_whose_prices_change_stand_where_sorting_all_of_them_would_put_them() {
+        let name = Symbol::new("m5.large");
+        let order = |own: &PricedType| (super::dearness(own.price), own.index);
+        let price = |seed: u32| (!seed.is_multiple_of(7)).then(|| HourlyRate::from_nanos(i64::from(seed % 11)));
+        let mut all: Vec<PricedType> = (0..90).map(|index| PricedType { index, name, price: price(index) }).collect();
+        all.sort_by_key(order);
+        let mut kept = ByPrice::new(all);
+        let mut seed = 1_u32;
+        for round in 0..200 {
+            let mut changed: Vec<PricedType> =
+                kept.all.iter().filter(|own| (own.index + round) % 9 < 2).copied().collect();
+            for own in &mut changed {
+                seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+                own.price = if seed.is_multiple_of(3) { own.price } else { price(seed >> 16) };
+            }
+            changed.sort_by_key(|own| own.index);
+            let mut expected = kept.all.clone();
+            for own in &mut expected {
+                *own = *changed.iter().find(|new| new.index == own.index).unwrap_or(own);
+            }
+            expected.sort_by_key(order);
+            kept.renew(changed, |one, other| order(one) < order(other));
+            assert_eq!(kept.all, expected, "round {round}");
+        }
+    }
+}

@@ -1,0 +1,349 @@
+//! Pods and NodePools as items and bins: what `bin_packing` is asked about.
+//!
+//! A bin is an instance type of a NodePool with the zone and capacity type in which it is bought, less what the daemons
+//! take. Which pods go into which bins follows from taints, selectors and required affinity; how many of one kind share a
+//! node, from anti-affinity and spreads over host names. The rest of the topology is left out, which can only make
+//! a bound lower.
+
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+
+use super::bits;
+use super::input::{NodeView, PackingSetup, PendingPod};
+use super::relaxation;
+use super::requirement_table::{Combined, RequirementTable, SetId, Undefined};
+use super::resource_table::ResourceTable;
+use super::templates::{self, Template, Templates, strict_requirements};
+use super::type_table::TypeTable;
+use crate::domain::requirements::Requirements;
+use crate::domain::symbol::well_known;
+use crate::domain::taints::{TaintEffect, first_untolerated};
+use crate::domain::topology::{PodAffinityTerm, WhenUnsatisfiable};
+use crate::domain::{KarpenterVersion, PodSpec, ResourceName, Resources, Symbol};
+use crate::policy::bin_packing::{self, Bin, Effort, FreeBin, Item, Problem};
+use crate::policy::release::Behaviour;
+
+/// One way in which pods may be placed: what they require and the specification whose tolerations count.
+pub(super) struct Way {
+    pub(super) requirements: Requirements,
+    pub(super) spec: Arc<PodSpec>,
+}
+
+/// Pods that the problem does not tell apart.
+pub(super) struct Ask {
+    pub(super) requests: Resources,
+    pub(super) count: u32,
+    pub(super) most_per_node: u32,
+    /// Any of these ways will do.
+    pub(super) ways: Vec<Way>,
+}
+
+/// Where a bin of the problem comes from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Origin {
+    /// Position of the template.
+    pub(super) template: usize,
+    /// Position among the pool's instance types.
+    pub(super) instance_type: usize,
+}
+
+/// A problem with what its parts stand for.
+pub(super) struct Offers {
+    pub(super) problem: Problem,
+    /// The item of each ask.
+    pub(super) item_of: Vec<usize>,
+    /// The origin of each bin.
+    pub(super) origins: Vec<Origin>,
+}
+
+/// A price for an hour that no nodes could be cheaper than.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct LowerBound {
+    /// The price for an hour in nano-units.
+    pub per_hour: crate::domain::HourlyRate,
+    /// Whether more effort would not have raised it.
+    pub finished: bool,
+}
+
+/// A price below which no plan can place the pods at `placed` (positions in `pods`), whatever it does with nodes and pods
+/// within the constraints named below; the linear relaxation of [`bin_packing::bound()`].
+///
+/// Counted are resources, daemons, taints, node selectors, required node affinity, and for each kind of pod how many may
+/// share a node. Preferences, limits, `minValues`, volumes, host ports, spreads over zones and affinity between different pods
+/// are not: they only make plans dearer.
+pub fn lower_bound(
+    setup: &PackingSetup<'_>,
+    nodes: &[NodeView<'_>],
+    pods: &[PendingPod<'_>],
+    placed: &[usize],
+    effort: &mut Effort<'_>,
+) -> LowerBound {
+    let mut table = RequirementTable::new();
+    let mut resources = ResourceTable::default();
+    let mut tables = Vec::new();
+    let templates = templates::compile(setup, &mut tables, &mut table, &mut resources);
+    let chosen: Vec<&PendingPod<'_>> = placed.iter().map(|&pod| &pods[pod]).collect();
+    let asks = asks(setup, &templates, &chosen);
+    let mut offers = state(setup, &templates, &mut tables, &mut table, &asks);
+    add_nodes(&mut offers, setup, nodes, &asks);
+    let bound = bin_packing::bound(&offers.problem, effort);
+    LowerBound { per_hour: crate::domain::HourlyRate::from_nanos(bound.amount), finished: bound.finished }
+}
+
+/// The pods by specification, each with every way in which relaxing may lead to place it.
+fn asks(setup: &PackingSetup<'_>, templates: &Templates, pods: &[&PendingPod<'_>]) -> Vec<Ask> {
+    let mut by_pointer: FxHashMap<(Symbol, *const PodSpec), usize> = FxHashMap::default();
+    let mut by_value: FxHashMap<(Symbol, &PodSpec), usize> = FxHashMap::default();
+    let mut asks: Vec<Ask> = Vec::new();
+    for pod in pods {
+        let pointer = (pod.namespace, Arc::as_ptr(pod.spec));
+        let known = by_pointer.get(&pointer).copied();
+        let ask = known.unwrap_or_else(|| *by_value.entry((pod.namespace, pod.spec)).or_insert(asks.len()));
+        by_pointer.insert(pointer, ask);
+        if ask == asks.len() {
+            asks.push(Ask {
+                requests: pod.spec.requests(),
+                count: 0,
+                most_per_node: most_per_node(setup.karpenter, pod.spec, pod.namespace),
+                ways: every_way(pod.spec, templates.prefer_no_schedule),
+            });
+        }
+        asks[ask].count += 1;
+    }
+    asks
+}
+
+fn every_way(spec: &Arc<PodSpec>, prefer_no_schedule: bool) -> Vec<Way> {
+    let mut ways = Vec::new();
+    let mut next = Some(Arc::clone(spec));
+    while let Some(spec) = next {
+        next = relaxation::relax(&spec, prefer_no_schedule).map(Arc::new);
+        ways.push(Way { requirements: strict_requirements(&spec), spec });
+    }
+    ways
+}
+
+/// How many pods of one specification may share a node at most. Releases up to v0.6 know no such rule.
+pub(super) fn most_per_node(version: KarpenterVersion, spec: &PodSpec, namespace: Symbol) -> u32 {
+    if Behaviour::of(version).packs_by_group {
+        return u32::MAX;
+    }
+    let mut most = u32::MAX;
+    for spread in &spec.topology_spread {
+        let required = spread.when_unsatisfiable == WhenUnsatisfiable::DoNotSchedule;
+        let own = spread.selector.as_ref().is_some_and(|selector| selector.matches(&spec.labels));
+        if required && own && spread.topology_key == well_known::HOSTNAME {
+            most = most.min(u32::try_from(spread.max_skew.max(1)).unwrap_or(u32::MAX));
+        }
+    }
+    if spec.pod_anti_affinity.required.iter().any(|term| repels_itself(term, spec, namespace)) {
+        most = 1;
+    }
+    most
+}
+
+/// Whether a term of anti-affinity keeps pods of one specification off each other's nodes.
+pub(super) fn repels_itself(term: &PodAffinityTerm, spec: &PodSpec, namespace: Symbol) -> bool {
+    let own_namespace = match (&term.namespaces[..], &term.namespace_selector) {
+        ([], None) => true,
+        (listed, _) => listed.contains(&namespace),
+    };
+    term.topology_key == well_known::HOSTNAME
+        && own_namespace
+        && term.mismatch_label_keys.is_empty()
+        && term.selector.as_ref().is_some_and(|selector| selector.matches(&spec.labels))
+}
+
+/// For a kind of pods, the requirements that nodes of each template would have with them.
+type Signature = Vec<(usize, SetId)>;
+
+/// States the problem.
+pub(super) fn state(
+    setup: &PackingSetup<'_>,
+    templates: &Templates,
+    tables: &mut [TypeTable<'_>],
+    table: &mut RequirementTable,
+    asks: &[Ask],
+) -> Offers {
+    let names = resource_names(asks);
+    let mut groups: FxHashMap<Signature, u32> = FxHashMap::default();
+    let mut signatures: Vec<Signature> = Vec::new();
+    let mut items: Vec<Item> = Vec::new();
+    let mut known: FxHashMap<(Vec<i64>, u32), usize> = FxHashMap::default();
+    let mut item_of = Vec::with_capacity(asks.len());
+    for ask in asks {
+        let signature = signature(setup, templates, table, ask);
+        let group = *groups.entry(signature).or_insert_with_key(|signature| {
+            signatures.push(signature.clone());
+            signatures.len() as u32 - 1
+        });
+        let size: Vec<i64> = names.iter().map(|&name| ask.requests.get(name)).collect();
+        // Kinds of which each may be on a node once may be there together: they are no one item.
+        let alike = ask.most_per_node == u32::MAX;
+        let item = if alike { *known.entry((size.clone(), group)).or_insert(items.len()) } else { items.len() };
+        if item == items.len() {
+            items.push(Item { size, count: 0, most_per_bin: ask.most_per_node, group });
+        }
+        items[item].count += ask.count;
+        item_of.push(item);
+    }
+    let (bins, origins) = bins(templates, tables, table, &signatures, &names);
+    let problem = Problem { resources: names.len(), items, bins, free: Vec::new() };
+    Offers { problem, item_of, origins }
+}
+
+fn resource_names(asks: &[Ask]) -> Vec<ResourceName> {
+    let mut names: Vec<ResourceName> = Vec::new();
+    for (name, amount) in asks.iter().flat_map(|ask| ask.requests.iter()) {
+        if amount > 0 && !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    names.sort_unstable();
+    names
+}
+
+fn signature(setup: &PackingSetup<'_>, templates: &Templates, table: &mut RequirementTable, ask: &Ask) -> Signature {
+    let mut signature = Signature::new();
+    for (position, template) in templates.list.iter().enumerate() {
+        let taints = &setup.pools[template.pool].pool.taints;
+        for way in &ask.ways {
+            if first_untolerated(taints, &way.spec.tolerations).is_some() {
+                continue;
+            }
+            let wanted = table.intern(&way.requirements);
+            let set = match table.combine(template.set, wanted, Undefined::WellKnownAllowed) {
+                Combined::Set(set) => set,
+                Combined::Contradiction => continue,
+                // Another pod's exclusion of the label may yet define it.
+                Combined::Undefined => {
+                    let mut both = table.set(template.set).clone();
+                    both.extend(&way.requirements);
+                    table.intern(&both)
+                }
+            };
+            if !signature.contains(&(position, set)) {
+                signature.push((position, set));
+            }
+        }
+    }
+    signature
+}
+
+/// A bin for every way to buy a type of every template that some group accepts, without those that another makes useless.
+fn bins(
+    templates: &Templates,
+    tables: &mut [TypeTable<'_>],
+    table: &mut RequirementTable,
+    signatures: &[Signature],
+    names: &[ResourceName],
+) -> (Vec<Bin>, Vec<Origin>) {
+    for (template, set) in signatures.iter().flatten() {
+        tables[templates.list[*template].table].prepare(*set, table);
+    }
+    let mut found: Vec<(Bin, Origin)> = Vec::new();
+    for (position, template) in templates.list.iter().enumerate() {
+        let types = &tables[template.table];
+        for index in bits::iter(&template.types) {
+            let Some(capacity) = room(template, types, index, names) else { continue };
+            for (price, accepts) in ways_to_buy(types, position, index, signatures) {
+                let origin = Origin { template: position, instance_type: index };
+                found.push((Bin { capacity: capacity.clone(), price, accepts }, origin));
+            }
+        }
+    }
+    without_useless(found).into_iter().unzip()
+}
+
+/// What a type offers beside the daemons; `None` if the daemons do not fit.
+fn room(template: &Template, types: &TypeTable<'_>, index: usize, names: &[ResourceName]) -> Option<Vec<i64>> {
+    let allocatable = &types.types[index].allocatable;
+    let usable = allocatable.iter().all(|(_, amount)| amount >= 0);
+    let daemons = template.daemon_requests_on(index);
+    if !usable || !daemons.fits(allocatable) {
+        return None;
+    }
+    Some(names.iter().map(|&name| (allocatable.get(name) - daemons.get(name)).max(0)).collect())
+}
+
+/// The prices of a type, each with the groups that can have it at that price: the lowest for each choice of groups.
+fn ways_to_buy(
+    types: &TypeTable<'_>,
+    template: usize,
+    index: usize,
+    signatures: &[Signature],
+) -> Vec<(i64, Vec<bool>)> {
+    let mut ways: Vec<(i64, Vec<bool>)> = Vec::new();
+    for (offering, price) in types.on_offer(index) {
+        let takes = |signature: &Signature| {
+            signature.iter().any(|&(own, set)| own == template && types.allows(set, index, offering))
+        };
+        let accepts: Vec<bool> = signatures.iter().map(takes).collect();
+        if !accepts.contains(&true) {
+            continue;
+        }
+        match ways.iter_mut().find(|(_, known)| *known == accepts) {
+            Some((known, _)) => *known = (*known).min(price.as_nanos()),
+            None => ways.push((price.as_nanos(), accepts)),
+        }
+    }
+    ways
+}
+
+/// Leaves out bins that are nowhere better than another that costs no more.
+fn without_useless(mut found: Vec<(Bin, Origin)>) -> Vec<(Bin, Origin)> {
+    found.sort_by(|(a, _), (b, _)| a.price.cmp(&b.price).then_with(|| b.capacity.cmp(&a.capacity)));
+    let mut kept: Vec<(Bin, Origin)> = Vec::new();
+    for (bin, origin) in found {
+        let covers = |(other, _): &(Bin, Origin)| {
+            other.capacity.iter().zip(&bin.capacity).all(|(own, wanted)| own >= wanted)
+                && other.accepts.iter().zip(&bin.accepts).all(|(own, wanted)| own >= wanted)
+        };
+        if !kept.iter().any(covers) {
+            kept.push((bin, origin));
+        }
+    }
+    kept
+}
+
+/// Adds the room on existing nodes: what bound pods leave. It is over-estimated where a daemon is still to come.
+fn add_nodes(offers: &mut Offers, setup: &PackingSetup<'_>, nodes: &[NodeView<'_>], asks: &[Ask]) {
+    if setup.behaviour().packs_by_group {
+        return;
+    }
+    let names = resource_names(asks);
+    let groups = offers.problem.items.iter().map(|item| item.group as usize + 1).max().unwrap_or(0);
+    for view in nodes.iter().filter(|view| view.offered) {
+        let mut left = view.allocatable.clone();
+        for pod in view.pods {
+            left.subtract(&pod.spec.requests());
+        }
+        let capacity: Vec<i64> = names.iter().map(|&name| left.get(name).max(0)).collect();
+        let mut accepts = vec![false; groups];
+        for (ask, &item) in asks.iter().zip(&offers.item_of) {
+            accepts[offers.problem.items[item].group as usize] |= node_takes(view, ask);
+        }
+        let fits = |item: &Item| {
+            accepts[item.group as usize] && item.size.iter().zip(&capacity).all(|(size, room)| size <= room)
+        };
+        if !offers.problem.items.iter().any(fits) {
+            continue;
+        }
+        let free = &mut offers.problem.free;
+        match free.iter_mut().find(|own| own.capacity == capacity && own.accepts == accepts) {
+            Some(known) => known.count += 1,
+            None => free.push(FreeBin { capacity, count: 1, accepts }),
+        }
+    }
+}
+
+/// Whether a node may be one for the pods; taints of a node that is coming up are not held against it.
+fn node_takes(view: &NodeView<'_>, ask: &Ask) -> bool {
+    let labels = Requirements::from_labels(view.labels);
+    ask.ways.iter().any(|way| {
+        let schedules = |taint: &&crate::domain::Taint| taint.effect != TaintEffect::PreferNoSchedule;
+        let refused = first_untolerated(view.taints.iter().filter(schedules), &way.spec.tolerations).is_some();
+        (!refused || !view.initialized) && labels.intersects(&way.requirements).is_ok()
+    })
+}

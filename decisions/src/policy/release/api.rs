@@ -1,0 +1,173 @@
+//! NodePools as the API of a release has them: what it does not know is dropped, as the API server drops it.
+//!
+//! Source: the CRDs of Karpenter core v0.31, v0.37 and v1.0; section 2 of docs/karpenter-releases.md.
+
+use super::{Behaviour, caveats};
+use crate::domain::node_pool::ConsolidationPolicy;
+use crate::domain::{KarpenterVersion, NodePool, ResourceName, SimDuration};
+
+/// Drops from a NodePool what the release's API does not know. Releases before v0.23 read a Provisioner as it is.
+pub fn apply_api(release: KarpenterVersion, pool: &mut NodePool) {
+    let behaviour = Behaviour::of(release);
+    if !behaviour.knows_min_values {
+        for requirement in &mut pool.requirements {
+            requirement.min_values = None;
+        }
+    }
+    if !behaviour.knows_budgets {
+        pool.disruption.budgets.clear();
+    }
+    if !behaviour.v1_api {
+        pool.termination_grace_period = None;
+        for budget in &mut pool.disruption.budgets {
+            budget.reasons = None;
+        }
+    }
+    if has_no_delay(behaviour, pool) {
+        pool.disruption.consolidate_after = Some(SimDuration::ZERO);
+    }
+    if is_without_replicas(behaviour) {
+        pool.replicas = None;
+    }
+    if !behaviour.knows_node_limit && pool.replicas.is_none() {
+        pool.limits.remove(ResourceName::NODES);
+    }
+}
+
+/// Whether consolidation of the pool's nodes does not wait, whatever `consolidateAfter` says (`v1beta1`).
+fn has_no_delay(behaviour: &Behaviour, pool: &NodePool) -> bool {
+    behaviour.disruption_loop
+        && !behaviour.v1_disruption
+        && pool.disruption.policy != ConsolidationPolicy::WhenEmpty
+        && pool.disruption.consolidate_after.is_some()
+}
+
+/// Whether the API knows no `replicas`. Before v0.23 they are read all the same, and such a pool has no nodes.
+fn is_without_replicas(behaviour: &Behaviour) -> bool {
+    behaviour.reads_notices && behaviour.weighs_open_types && !behaviour.knows_static_pools
+}
+
+/// What is to be said of the release and of what NodePools, as they were written, state that it does not know.
+pub fn warnings(release: KarpenterVersion, pools: &[NodePool]) -> Vec<String> {
+    let mut warnings = Vec::new();
+    let reproduced = release.reproduced();
+    if reproduced != release {
+        warnings.push(format!("Karpenter {release} is not reproduced: {reproduced} stands in"));
+    }
+    warnings.extend(caveats(release).iter().map(|caveat| format!("Karpenter {release}: {caveat}")));
+    for pool in pools {
+        let name = pool.name;
+        let unknown = unknown_fields(release, pool);
+        warnings.extend(unknown.into_iter().map(|field| format!("NodePool {name}: Karpenter {release} {field}")));
+    }
+    warnings
+}
+
+/// What of a NodePool the release does not know, as the rest of a sentence about the release. Releases before v0.23 are not asked.
+fn unknown_fields(release: KarpenterVersion, pool: &NodePool) -> Vec<&'static str> {
+    let behaviour = Behaviour::of(release);
+    let disruption = &pool.disruption;
+    let delays = disruption.consolidate_after.is_some_and(|after| after > SimDuration::ZERO);
+    let own_budgets = disruption.budgets != crate::domain::node_pool::Disruption::default().budgets;
+    let limits_nodes = pool.limits.find(ResourceName::NODES).is_some() && pool.replicas.is_none();
+    let stated = [
+        (
+            release.is_since(0, 23) && !behaviour.disruption_loop && !pool.legacy,
+            "knows Provisioners, and NodePools came with v0.32: it is read as a Provisioner",
+        ),
+        (
+            !behaviour.knows_min_values && pool.requirements.iter().any(|own| own.min_values.is_some()),
+            "does not know `minValues`, which came with v0.35: it has no effect",
+        ),
+        (
+            !behaviour.knows_budgets && own_budgets && !pool.legacy,
+            "does not know disruption budgets, which came with v0.34: nothing limits how many nodes go at once",
+        ),
+        (
+            behaviour.knows_budgets && !behaviour.v1_api && disruption.budgets.iter().any(|own| own.reasons.is_some()),
+            "does not know `reasons` of budgets, which came with v1.0: such a budget is for every reason",
+        ),
+        (
+            !behaviour.v1_api && pool.termination_grace_period.is_some(),
+            "does not know `terminationGracePeriod`, which came with v1.0: it has no effect",
+        ),
+        (
+            has_no_delay(behaviour, pool) && delays,
+            "refuses `consolidateAfter` beside `WhenUnderutilized` (v1.0 takes it): consolidation does not wait",
+        ),
+        (!behaviour.knows_node_limit && limits_nodes, "heeds no limit on `nodes`, which counts from v1.11 on"),
+        (
+            is_without_replicas(behaviour) && pool.replicas.is_some(),
+            "does not know `replicas`, which came with v1.8: the pool is not static",
+        ),
+    ];
+    stated.into_iter().filter(|(holds, _)| *holds).map(|(_, words)| words).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{apply_api, warnings};
+    use crate::domain::node_pool::{Budget, ConsolidationPolicy, DisruptionReason};
+    use crate::domain::pod::IntOrPercent;
+    use crate::domain::{NodePool, Requirement, ResourceName, SimDuration, well_known};
+
+    fn pool() -> NodePool {
+        let mut pool = NodePool::named("default");
+        pool.requirements.push(Requirement::equals(well_known::ARCH, well_known::AMD64).with_min_values(Some(1)));
+        pool.termination_grace_period = Some(SimDuration::from_secs(60));
+        pool.limits.set(ResourceName::NODES, 3);
+        pool.disruption.consolidate_after = Some(SimDuration::from_secs(600));
+        let reasons = Some(vec![DisruptionReason::Empty]);
+        pool.disruption.budgets =
+            vec![Budget { nodes: IntOrPercent::Count(2), reasons, schedule: None, duration: None }];
+        pool
+    }
+
+    /// Whether `minValues`, budgets, their reasons, the grace period, the delay and the limit on nodes are left.
+    fn left(release: &str) -> [bool; 6] {
+        let mut pool = pool();
+        apply_api(release.parse().unwrap(), &mut pool);
+        let budget = pool.disruption.budgets.first();
+        [
+            pool.requirements[0].min_values.is_some(),
+            budget.is_some(),
+            budget.is_some_and(|own| own.reasons.is_some()),
+            pool.termination_grace_period.is_some(),
+            pool.disruption.consolidate_after != Some(SimDuration::ZERO),
+            pool.limits.find(ResourceName::NODES).is_some(),
+        ]
+    }
+
+    #[test]
+    fn a_release_reads_of_a_pool_what_its_api_knows_and_says_what_it_does_not() {
+        for (release, expected, said) in [
+            ("v0.33", [false, false, false, false, false, false], 5),
+            ("v0.34", [false, true, false, false, false, false], 5),
+            ("v0.35", [true, true, false, false, false, false], 4),
+            ("v1.0", [true, true, true, true, true, false], 1),
+            ("v1.10.3", [true, true, true, true, true, false], 1),
+            ("v1.11", [true, true, true, true, true, true], 0),
+        ] {
+            assert_eq!(left(release), expected, "{release}");
+            let told = warnings(release.parse().unwrap(), &[pool()]);
+            assert_eq!(
+                told.iter().filter(|own| own.starts_with("NodePool default")).count(),
+                said,
+                "{release}: {told:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn an_empty_policy_keeps_its_delay_and_never_stays_never_in_the_beta_api() {
+        let mut empty = pool();
+        empty.disruption.policy = ConsolidationPolicy::WhenEmpty;
+        let mut never = pool();
+        never.disruption.consolidate_after = None;
+        for own in [&mut empty, &mut never] {
+            apply_api("v0.37".parse().unwrap(), own);
+        }
+        assert_eq!(empty.disruption.consolidate_after, Some(SimDuration::from_secs(600)));
+        assert_eq!(never.disruption.consolidate_after, None);
+    }
+}

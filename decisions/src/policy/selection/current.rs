@@ -1,0 +1,385 @@
+//! The launch request from v0.24 on.
+
+use std::cmp::Ordering;
+use std::collections::BTreeSet;
+
+use smallvec::SmallVec;
+
+use super::open_types::{Asked, Lowest, OpenTypes, Row};
+use super::price::Terms;
+use super::{
+    AllocationStrategy, Candidate, Filter, LaunchRequest, LaunchView, LeftOut, SelectionError, note, overrides,
+    preferred_capacity_type, truncate,
+};
+use crate::domain::symbol::well_known;
+use crate::domain::{HourlyRate, Symbol};
+use crate::policy::instance_types::{InstanceType, Offering};
+use crate::policy::packing::MinValuesPolicy;
+use crate::policy::release::SpotFilter;
+
+/// Source: AWS provider v1.13 `pkg/providers/instance/instance.go`, `Create` and `pkg/providers/instance/filter/filter.go`.
+/// Deviation: capacity blocks and interruptible reservations are not distinguished from other reservations; NodeOverlay
+/// (alpha) is not modelled.
+pub(super) fn select(view: &LaunchView<'_>) -> Result<LaunchRequest, SelectionError> {
+    let terms = Terms::new(view.requirements, view.capacity_type_key());
+    let mut open = OpenTypes::default();
+    for (place, own) in view.types.iter().enumerate().filter(|(_, own)| view.takes(own)) {
+        open.learn(place, own, &terms);
+    }
+    let asked = Asked::of(view.requests);
+    let types = view.types.iter().map(|own| own.entry).enumerate();
+    let rated = types.filter_map(|(place, entry)| Rated::new(&asked, &open, place, entry));
+    choose(view, rated.collect(), view.types.len())
+}
+
+/// The same of the types at these positions of `list`, all of which `open` has learnt.
+pub(super) fn select_known(
+    view: &LaunchView<'_>,
+    list: &[InstanceType],
+    types: &[u32],
+    open: &OpenTypes,
+) -> Result<LaunchRequest, SelectionError> {
+    let asked = Asked::of(view.requests);
+    let mut rated = Vec::with_capacity(types.len());
+    rated.extend(types.iter().filter_map(|&at| Rated::new(&asked, open, at as usize, &list[at as usize])));
+    choose(view, rated, types.len())
+}
+
+/// The request over the types of so many that are open.
+fn choose(view: &LaunchView<'_>, mut rated: Vec<Rated<'_>>, types: usize) -> Result<LaunchRequest, SelectionError> {
+    let mut left_out = Vec::new();
+    note(&mut left_out, Filter::CompatibleAvailable, types - rated.len());
+    if rated.is_empty() {
+        return Err(SelectionError::NoInstanceTypes(Filter::CompatibleAvailable));
+    }
+    let reserved = prefer_reserved(&mut rated, &mut left_out);
+    leave_out_exotic(view, &mut rated, &mut left_out);
+    // A type that is to be launched on a reservation is not asked for otherwise.
+    let spot_up_to = if reserved { None } else { leave_out_dear_spot(view, &mut rated, &mut left_out) };
+    if rated.is_empty() {
+        return Err(SelectionError::NoInstanceTypes(Filter::SpotOffering));
+    }
+    keep_cheapest(&mut rated, view.behaviour().launch_types, &mut left_out);
+    let candidates = rated.iter().map(|own| own.candidate(reserved, spot_up_to));
+    let candidates: Vec<Candidate<'_>> = candidates.collect();
+    if view.min_values == MinValuesPolicy::Strict {
+        check_min_values(view, &candidates)?;
+    }
+    let capacity_type = preferred_capacity_type(&candidates, &[well_known::RESERVED, well_known::SPOT]);
+    let strategy = if capacity_type == well_known::SPOT {
+        AllocationStrategy::PriceCapacityOptimized
+    } else {
+        AllocationStrategy::LowestPrice
+    };
+    Ok(LaunchRequest {
+        capacity_type,
+        strategy,
+        tenancy: tenancy(view),
+        overrides: overrides(&candidates, capacity_type)?,
+        left_out,
+        inflexible: view.is_inflexible(capacity_type, candidates.len()),
+    })
+}
+
+/// An instance type on its way through the filters. Many set out, and their offerings are looked at of the few that arrive.
+struct Rated<'a> {
+    entry: &'a InstanceType,
+    row: &'a Row,
+    /// Its position among all types.
+    place: usize,
+    offerings: &'a [Offering],
+    /// The lowest price of what is left of it.
+    price: HourlyRate,
+}
+
+impl<'a> Rated<'a> {
+    /// The type at `place`, if it will do.
+    fn new(asked: &Asked, open: &'a OpenTypes, place: usize, entry: &'a InstanceType) -> Option<Self> {
+        let (row, offerings) = open.open(place, entry, asked)?;
+        Some(Self { entry, row, place, offerings, price: row.price? })
+    }
+
+    /// The type with its offerings that are left: one reservation in each zone, or what is open and not too dear.
+    fn candidate(&self, reserved: bool, spot_up_to: Option<HourlyRate>) -> Candidate<'a> {
+        let offerings = match reserved {
+            true => emptiest_reservations(self.offerings),
+            false => self.offerings.iter().filter(|offering| !is_dear(offering, spot_up_to)).collect(),
+        };
+        Candidate { entry: self.entry, offerings }
+    }
+
+    /// By price, then by name.
+    fn compare(&self, other: &Self) -> Ordering {
+        let by_price = self.price.cmp(&other.price);
+        by_price.then_with(|| self.row.name.cmp(&other.row.name)).then(self.place.cmp(&other.place))
+    }
+}
+
+/// If a reserved offering is open, keeps only the types that have one, and of these their reserved offerings. Whether that
+/// is so.
+fn prefer_reserved(rated: &mut Vec<Rated<'_>>, left_out: &mut Vec<LeftOut>) -> bool {
+    if !rated.iter().any(|own| own.row.lowest.reserved.is_some()) {
+        return false;
+    }
+    let before = rated.len();
+    rated.retain_mut(|own| {
+        let reserved = emptiest_reservations(own.offerings).iter().map(|offering| offering.price).min();
+        own.price = reserved.unwrap_or(own.price);
+        reserved.is_some()
+    });
+    note(left_out, Filter::ReservedOffering, before - rated.len());
+    true
+}
+
+/// In each zone the open reserved offering with the most free instances.
+fn emptiest_reservations(offerings: &[Offering]) -> SmallVec<[&Offering; 6]> {
+    let mut best: SmallVec<[&Offering; 6]> = SmallVec::new();
+    for offering in offerings.iter().filter(|offering| offering.capacity_type == well_known::RESERVED) {
+        let free = |offering: &Offering| offering.reservation.map_or(0, |reservation| reservation.free);
+        match best.iter_mut().find(|other| other.zone == offering.zone) {
+            Some(other) if free(offering) > free(other) => *other = offering,
+            Some(_) => {}
+            None => best.push(offering),
+        }
+    }
+    best
+}
+
+/// Leaves bare metal and accelerators out, unless nothing else is left or (from v0.35 on) a requirement has `minValues`.
+fn leave_out_exotic(view: &LaunchView<'_>, rated: &mut Vec<Rated<'_>>, left_out: &mut Vec<LeftOut>) {
+    let before = rated.len();
+    let kept = view.behaviour().keeps_exotic_for_min_values && view.requirements.has_min_values();
+    if !kept && rated.iter().any(|own| !own.row.exotic) {
+        rated.retain(|own| !own.row.exotic);
+    }
+    note(left_out, Filter::Exotic, before - rated.len());
+}
+
+/// Where both Spot and On-Demand are allowed, drops the Spot offerings that cost more than the cheapest On-Demand one, and
+/// gives back what that costs. A type leaves with its last offering. Skipped if a requirement has `minValues`. Up to v1.8 the
+/// whole of a type goes or stays, by the cheapest of its offerings.
+fn leave_out_dear_spot(
+    view: &LaunchView<'_>,
+    rated: &mut Vec<Rated<'_>>,
+    left_out: &mut Vec<LeftOut>,
+) -> Option<HourlyRate> {
+    let mixed = view.allows(well_known::ON_DEMAND) && view.allows(well_known::SPOT);
+    let by_offering = view.behaviour().spot_filter == SpotFilter::ByOffering;
+    if (by_offering && view.requirements.has_min_values()) || !mixed {
+        return None;
+    }
+    let cheapest = rated.iter().filter_map(|own| own.row.lowest.on_demand).min()?;
+    let before = rated.len();
+    if !by_offering {
+        if rated.iter().any(|own| own.row.lowest.spot.is_some()) {
+            rated.retain(|own| own.price <= cheapest);
+        }
+        note(left_out, Filter::SpotOffering, before - rated.len());
+        return None;
+    }
+    rated.retain_mut(|own| {
+        let Lowest { spot, on_demand, .. } = own.row.lowest;
+        let left = spot.filter(|&price| price <= cheapest).into_iter().chain(on_demand).min();
+        own.price = left.unwrap_or(own.price);
+        left.is_some()
+    });
+    note(left_out, Filter::SpotOffering, before - rated.len());
+    Some(cheapest)
+}
+
+/// Whether Spot is offered at a higher price than this.
+fn is_dear(offering: &Offering, spot_up_to: Option<HourlyRate>) -> bool {
+    offering.capacity_type == well_known::SPOT && spot_up_to.is_some_and(|most| offering.price > most)
+}
+
+/// Keeps the cheapest types that CreateFleet may be given, in order of price.
+fn keep_cheapest(rated: &mut Vec<Rated<'_>>, limit: usize, left_out: &mut Vec<LeftOut>) {
+    if rated.len() > limit {
+        // Only what is kept need be in order.
+        rated.select_nth_unstable_by(limit - 1, Rated::compare);
+    }
+    truncate(rated, limit, left_out);
+    rated.sort_unstable_by(Rated::compare);
+}
+
+/// Source: Karpenter core v1.13 `pkg/cloudprovider/types.go`, `SatisfiesMinValues`.
+fn check_min_values(view: &LaunchView<'_>, candidates: &[Candidate<'_>]) -> Result<(), SelectionError> {
+    for requirement in view.requirements {
+        let Some(wanted) = requirement.min_values else { continue };
+        let stated = candidates.iter().filter_map(|candidate| candidate.entry.requirements.get(requirement.key));
+        let values: BTreeSet<Symbol> = stated.flat_map(|own| own.values.iter().copied()).collect();
+        if values.len() < wanted as usize {
+            let (key, found, types) = (requirement.key, values.len(), candidates.len());
+            return Err(SelectionError::MinValues { key, wanted, found, types });
+        }
+    }
+    Ok(())
+}
+
+/// Shared tenancy if the requirements allow it.
+fn tenancy(view: &LaunchView<'_>) -> Symbol {
+    match view.requirements.get(well_known::INSTANCE_TENANCY) {
+        Some(requirement) if !requirement.has(well_known::DEFAULT) => Symbol::new("dedicated"),
+        _ => well_known::DEFAULT,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::{Shape, launch, launch_with, names, shape};
+    use super::super::{AllocationStrategy, Filter, SelectionError};
+    use crate::domain::requirements::Operator;
+    use crate::domain::symbol::well_known;
+    use crate::domain::{KarpenterVersion, Requirement, Resources, Symbol};
+
+    const V1: KarpenterVersion = KarpenterVersion::V1_13;
+
+    /// Sixty-five types, the n-th at a price of n.
+    fn many() -> Vec<Shape> {
+        (1..=65).map(|n| shape(&format!("m{}.{n}xlarge", n / 7), 4).on_demand("a", n)).collect()
+    }
+
+    #[test]
+    fn spot_is_asked_for_before_on_demand_and_types_go_by_price_then_name() {
+        let types = [
+            shape("m5.large", 2).on_demand("a", 96).spot("a", 40).spot("b", 50),
+            shape("c5.large", 2).on_demand("a", 85).spot("b", 40),
+            shape("t3.large", 2).on_demand("a", 83),
+        ];
+        let request = launch(V1, "", 1_000, &types).unwrap();
+        assert_eq!(request.capacity_type, well_known::SPOT);
+        assert_eq!(request.strategy, AllocationStrategy::PriceCapacityOptimized);
+        assert_eq!(names(&request), ["c5.large b", "m5.large a", "m5.large b"]);
+        assert_eq!(request.tenancy, well_known::DEFAULT);
+        let request = launch(V1, "capacity=on-demand", 1_000, &types).unwrap();
+        assert_eq!(request.strategy, AllocationStrategy::LowestPrice);
+        assert_eq!(names(&request), ["t3.large a", "c5.large a", "m5.large a"]);
+        assert!(!request.inflexible);
+    }
+
+    #[test]
+    fn on_demand_is_used_when_no_spot_offering_is_available() {
+        let types = [shape("m5.large", 2).on_demand("a", 96).spot("a", 40).unavailable()];
+        let request = launch(V1, "", 1_000, &types).unwrap();
+        assert_eq!((request.capacity_type, request.inflexible), (well_known::ON_DEMAND, true));
+    }
+
+    #[test]
+    fn what_is_too_small_or_unavailable_or_not_allowed_is_left_out() {
+        let types = [
+            shape("m5.large", 2).on_demand("a", 96),
+            shape("m5.xlarge", 4).on_demand("a", 192).unavailable(),
+            shape("m5.2xlarge", 8).on_demand("b", 384),
+        ];
+        let error = launch(V1, "zone=a", 3_000, &types).unwrap_err();
+        assert_eq!(error, SelectionError::NoInstanceTypes(Filter::CompatibleAvailable));
+        let request = launch(V1, "zone=a", 1_000, &types).unwrap();
+        assert_eq!(names(&request), ["m5.large a"]);
+        assert_eq!((request.left_out[0].by, request.left_out[0].types), (Filter::CompatibleAvailable, 2));
+    }
+
+    #[test]
+    fn metal_and_accelerators_are_the_last_resort() {
+        let types = [
+            shape("g5.xlarge", 4).gpus(1).on_demand("a", 100),
+            shape("m5.metal", 96).on_demand("a", 90),
+            shape("m5.24xlarge", 96).on_demand("a", 5_000),
+        ];
+        assert_eq!(names(&launch(V1, "", 1_000, &types).unwrap()), ["m5.24xlarge a"]);
+        assert_eq!(names(&launch(V1, "", 1_000, &types[..2]).unwrap()), ["m5.metal a", "g5.xlarge a"]);
+        let any_type = Requirement::new(well_known::INSTANCE_TYPE, Operator::Exists, []).with_min_values(Some(3));
+        let request = launch_with(V1, &[any_type].into_iter().collect(), &Resources::new(), &types).unwrap();
+        assert_eq!(request.overrides.len(), 3);
+    }
+
+    #[test]
+    fn spot_dearer_than_the_cheapest_on_demand_is_dropped_and_equal_is_kept() {
+        let types = [
+            shape("m5.large", 2).on_demand("a", 96).spot("a", 96).spot("b", 97),
+            shape("m5.8xlarge", 32).spot("a", 500),
+            shape("m5.4xlarge", 16).on_demand("a", 768).spot("a", 300),
+        ];
+        let request = launch(V1, "", 1_000, &types).unwrap();
+        assert_eq!(names(&request), ["m5.large a"]);
+        assert!(request.left_out.iter().any(|left| left.by == Filter::SpotOffering && left.types == 1));
+        let request = launch(V1, "capacity=spot", 1_000, &types).unwrap();
+        assert_eq!(request.overrides.len(), 4);
+    }
+
+    fn release(text: &str) -> KarpenterVersion {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn up_to_v1_8_a_type_keeps_all_of_its_spot_offerings_or_none() {
+        let types = [
+            shape("m5.large", 2).on_demand("a", 1_000).spot("a", 300),
+            shape("m5.xlarge", 4).on_demand("a", 2_000).spot("a", 1_200),
+        ];
+        for (version, asked) in [("v0.23", 2), ("v0.24", 1), ("v1.8", 1), ("v1.9", 1)] {
+            assert_eq!(launch(release(version), "", 1_000, &types).unwrap().overrides.len(), asked, "{version}");
+        }
+        let types = [shape("m5.large", 2).on_demand("a", 1_000), shape("c5.large", 2).spot("a", 600).spot("b", 1_100)];
+        for (version, asked) in [("v0.24", 2), ("v1.8.6", 2), ("v1.9.0", 1), ("v1.14", 1)] {
+            assert_eq!(launch(release(version), "", 1_000, &types).unwrap().overrides.len(), asked, "{version}");
+        }
+    }
+
+    #[test]
+    fn the_oldest_of_these_releases_ask_for_as_many_types_as_the_claim_lists() {
+        for (version, asked) in [("v0.34", 60), ("v0.35", 65), ("v0.36.2", 65), ("v0.37", 60), ("v1.6", 60)] {
+            assert_eq!(launch(release(version), "", 1_000, &many()).unwrap().overrides.len(), asked, "{version}");
+        }
+    }
+
+    #[test]
+    fn sixty_types_are_kept_and_must_still_meet_min_values() {
+        let request = launch(V1, "", 1_000, &many()).unwrap();
+        assert_eq!(request.overrides.len(), 60);
+        assert_eq!(request.overrides[59].price.as_nanos(), 60_000_000);
+        let ask = |wanted| {
+            let any_type = Requirement::new(well_known::INSTANCE_TYPE, Operator::Exists, []);
+            let requirements = [any_type.with_min_values(Some(wanted))].into_iter().collect();
+            launch_with(V1, &requirements, &Resources::new(), &many())
+        };
+        assert_eq!(ask(60).unwrap().overrides.len(), 60);
+        let (key, found) = (well_known::INSTANCE_TYPE, 60);
+        assert_eq!(ask(61), Err(SelectionError::MinValues { key, wanted: 61, found, types: 60 }));
+    }
+
+    #[test]
+    fn of_types_at_one_price_the_first_sixty_by_name_are_kept() {
+        let one_price = |n: i64| shape(&format!("m5.{n:02}xlarge"), 4).on_demand("a", 7);
+        let types: Vec<Shape> = (1..=64).rev().map(one_price).chain([shape("z1.large", 4).on_demand("a", 6)]).collect();
+        let request = launch(V1, "", 1_000, &types).unwrap();
+        let kept = names(&request);
+        assert_eq!((kept.len(), kept[0].as_str(), kept[1].as_str()), (60, "z1.large a", "m5.01xlarge a"));
+        assert_eq!(kept[59], "m5.59xlarge a");
+        assert!(request.left_out.iter().any(|left| left.by == Filter::Truncation && left.types == 5));
+    }
+
+    #[test]
+    fn reserved_capacity_comes_first_and_the_emptier_reservation_is_used() {
+        let types = [
+            shape("m5.large", 2).on_demand("a", 96).spot("a", 30),
+            shape("m5.xlarge", 4).on_demand("a", 192).reserved("a", "cr-1", 2).reserved("a", "cr-2", 5),
+        ];
+        let request = launch(V1, "", 1_000, &types).unwrap();
+        assert_eq!((request.capacity_type, request.strategy), (well_known::RESERVED, AllocationStrategy::LowestPrice));
+        assert_eq!(names(&request), ["m5.xlarge a"]);
+        assert_eq!(request.overrides[0].reservation, Some(Symbol::new("cr-2")));
+        assert_eq!(launch(V1, "capacity=spot", 1_000, &types).unwrap().capacity_type, well_known::SPOT);
+        assert_eq!(
+            launch(V1, "reservation=cr-1", 1_000, &types).unwrap().overrides[0].reservation,
+            Some(Symbol::new("cr-1"))
+        );
+    }
+
+    #[test]
+    fn dedicated_tenancy_is_used_only_if_shared_is_not_allowed() {
+        let types = [shape("m5.large", 2).on_demand("a", 96)];
+        let tenancy = |text: &str| launch(V1, text, 1_000, &types).unwrap().tenancy;
+        assert_eq!(tenancy("tenancy=dedicated").as_str(), "dedicated");
+        assert_eq!(tenancy("tenancy=dedicated,default").as_str(), "default");
+    }
+}

@@ -1,0 +1,298 @@
+//! A cluster as it stands: the nodes, pods and budgets of a dump as a [`Cluster`], and Karpenter as it would find them if it were
+//! started now. What it is asked is answered by the code that decides.
+//!
+//! Instants are since 1970. What a dump does not say is taken as mildly as it can be: a node without a NodeClaim became
+//! initialized when it was created, and the last pod came to it when its newest one was created.
+//!
+//! Deviation: what Karpenter knows of offerings that lacked capacity a moment ago, of pods on their way to a node and of commands under way
+//! stands in no object, so a dump has none; nodes are taken to be as their NodePool says unless their NodeClaim is drifted.
+//!
+//! What must not live here: time that passes.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::catalog::Region;
+use crate::cluster::{Cluster, Follow, NewNode, NewWorkload, NodeOrigin, WorkloadKind};
+use crate::control_plane::budgets::{ProtectedByBudgets, eviction_answer};
+use crate::domain::pod::{OwnerKind, PodPhase};
+use crate::domain::symbol::well_known;
+use crate::domain::volumes::Storage;
+use crate::domain::workload::ObjectName;
+use crate::domain::{
+    HourlyRate, KubernetesVersion, LabelSelector, Labels, NodeClaimObject, NodeId, PodId, PodSpec, SimDuration,
+    SimTime, Symbol, WorkloadId,
+};
+use crate::policy::budgets::{BudgetStatus, EvictionAnswer, Protections};
+use crate::policy::instance_types::{Offering, ProviderSettings, types_of_pools};
+use crate::policy::karpenter::inquiry::NodeAnswer;
+use crate::policy::karpenter::{Input, Karpenter, Outside, Settings, Written};
+use crate::single_pass::{LAST, NamedPod, NodeWithPods, PackingQuestion};
+
+/// A cluster, and Karpenter on it.
+#[derive(Debug)]
+pub struct Standing {
+    /// The instant of the dump: when anything in it was last heard of.
+    pub now: SimTime,
+    /// The cluster.
+    pub cluster: Cluster,
+    karpenter: Karpenter,
+    rest: Rest,
+}
+
+/// What there is beside the cluster.
+#[derive(Debug)]
+struct Rest {
+    /// Names of pods, by id.
+    pods: Vec<String>,
+    storage: Storage,
+    volume_limits: Vec<Vec<(Symbol, u32)>>,
+    statuses: Vec<BudgetStatus>,
+    protections: Protections,
+}
+
+impl Outside for Rest {
+    fn pod_name(&self, pod: PodId) -> &str {
+        self.pods.get(pod.index()).map_or("", String::as_str)
+    }
+
+    fn storage(&self) -> &Storage {
+        &self.storage
+    }
+
+    fn volume_limits(&self, node: NodeId) -> &[(Symbol, u32)] {
+        self.volume_limits.get(node.index()).map_or(&[], Vec::as_slice)
+    }
+
+    fn budget_statuses(&self) -> Vec<BudgetStatus> {
+        self.statuses.clone()
+    }
+
+    fn protections(&self) -> &Protections {
+        &self.protections
+    }
+
+    fn control_plane(&self) -> KubernetesVersion {
+        KubernetesVersion::default()
+    }
+}
+
+impl Standing {
+    /// The cluster that a dump shows.
+    pub fn of(question: &PackingQuestion) -> Self {
+        let now = instant_of(question);
+        let mut builder = Builder::default();
+        for budget in &question.disruption_budgets {
+            builder.cluster.apply_budget(budget.clone());
+        }
+        for (&name, template) in question.daemon_sets.iter().zip(&question.daemons) {
+            builder.workload(WorkloadKind::DaemonSet, name, template);
+        }
+        for node in &question.nodes {
+            builder.node(node, question, now);
+        }
+        for pod in question.pods.iter().filter(|pod| pod.leaves.is_none()) {
+            let id = builder.pod(pod, now);
+            builder.cluster.mark_unschedulable(id);
+        }
+        builder.count_replicas();
+        let Builder { cluster, pods, volume_limits, .. } = builder;
+        let statuses = ProtectedByBudgets::build(&cluster).statuses(&cluster);
+        let storage = question.storage.clone();
+        let rest = Rest { pods, storage, volume_limits, statuses, protections: Protections::default() };
+        let karpenter = karpenter(question, &cluster, &rest, now);
+        Self { now, cluster, karpenter, rest }
+    }
+
+    /// The node of this name.
+    pub fn node(&self, name: &str) -> Option<NodeId> {
+        self.cluster.live_nodes().iter().copied().find(|&node| self.cluster.node(node).name.as_str() == name)
+    }
+
+    /// `namespace/name` of a pod.
+    pub fn pod_name(&self, pod: PodId) -> String {
+        format!("{}/{}", self.cluster.pod(pod).namespace, self.rest.pod_name(pod))
+    }
+
+    /// What stands against the removal of a node, and what it would come to; `None` if Karpenter has no say about it.
+    pub fn about_node(&mut self, node: NodeId) -> Option<NodeAnswer> {
+        self.karpenter.about_node(self.now, &self.cluster, &self.rest, node)
+    }
+
+    /// The status of every budget, in the order of the cluster.
+    pub fn budgets(&self) -> &[BudgetStatus] {
+        &self.rest.statuses
+    }
+
+    /// The budgets that protect a pod, by position, and what the API server would answer to its eviction now.
+    pub fn eviction(&self, pod: PodId) -> (Vec<usize>, EvictionAnswer) {
+        let state = self.cluster.pod(pod);
+        let protectors = self.rest.protections.of_pod(&self.cluster, state);
+        let answer = eviction_answer(&self.cluster, &self.rest.statuses, state, &protectors);
+        (protectors.iter().map(|&budget| budget as usize).collect(), answer)
+    }
+}
+
+/// When anything in a dump was last heard of.
+fn instant_of(question: &PackingQuestion) -> SimTime {
+    let known = |at: SimTime| at < LAST;
+    let nodes = question.nodes.iter().flat_map(|own| [own.node.created, own.node.heard_of]).flatten();
+    let pods = question.nodes.iter().flat_map(|own| &own.pods).chain(&question.pods);
+    let pods = pods.map(|pod| pod.created).filter(|&at| known(at));
+    let claims = question.node_claims.iter().flat_map(|claim| [claim.initialized, claim.last_pod_event]).flatten();
+    nodes.chain(pods).chain(claims).max().unwrap_or(SimTime::ZERO)
+}
+
+/// The NodeClaim of a node.
+fn claim_of<'q>(question: &'q PackingQuestion, node: &NodeWithPods) -> Option<&'q NodeClaimObject> {
+    question.node_claims.iter().find(|claim| claim.node.as_deref() == Some(&node.node.name))
+}
+
+fn karpenter(question: &PackingQuestion, cluster: &Cluster, rest: &Rest, now: SimTime) -> Karpenter {
+    let types = types_of_pools(
+        &question.price_list,
+        &question.region,
+        &question.node_classes,
+        &question.node_pools,
+        ProviderSettings::of(question.karpenter),
+    );
+    let settings = Settings {
+        node_classes: question.node_classes.clone(),
+        namespaces: question.namespaces.clone(),
+        begins: now,
+        ..Settings::of(question.karpenter, KubernetesVersion::default())
+    };
+    let mut karpenter = Karpenter::new(settings, question.node_pools.clone(), types);
+    if let Some(as_of) = karpenter.prices_due(now) {
+        karpenter.read_prices(as_of, |name, offering| price(question, name, offering));
+    }
+    for (node, &id) in question.nodes.iter().zip(cluster.live_nodes()) {
+        let claim = claim_of(question, node);
+        let created = cluster.node(id).created;
+        let initialized = cluster.node(id).initialized;
+        let written = Written {
+            initialized: claim.and_then(|claim| claim.initialized).or(initialized.then_some(created)),
+            last_pod_event: claim.and_then(|claim| claim.last_pod_event).or_else(|| newest_pod(node)),
+            drifted: claim.and_then(|claim| claim.drifted),
+        };
+        karpenter.step(now, cluster, rest, Input::Adopt(id, written));
+    }
+    karpenter
+}
+
+/// When the newest pod of a node was created that is no daemon: at the earliest, it has come to its node then.
+fn newest_pod(node: &NodeWithPods) -> Option<SimTime> {
+    let pods = node.pods.iter().filter(|pod| !matches!(pod.spec.owner, OwnerKind::DaemonSet | OwnerKind::Node));
+    pods.map(|pod| pod.created).filter(|&created| created < LAST).max()
+}
+
+/// The price that Karpenter reads: On-Demand as its release has it listed, where it is to be had at all.
+fn price(question: &PackingQuestion, name: Symbol, offering: &Offering) -> Option<HourlyRate> {
+    let here = rate_of(&question.region, name, offering.zone, offering.capacity_type)?;
+    match offering.capacity_type == well_known::SPOT {
+        true => Some(here),
+        false => question.price_list.instance_type(name)?.on_demand.map(|price| price.rate),
+    }
+}
+
+/// What an instance costs an hour, as the region's list has it.
+pub fn rate_of(region: &Region, instance_type: Symbol, zone: Symbol, capacity_type: Symbol) -> Option<HourlyRate> {
+    let kind = region.instance_type(instance_type)?;
+    let zone = region.zone_index(zone).filter(|&zone| kind.offered_in(zone))?;
+    let price = if capacity_type == well_known::SPOT { kind.spot(zone) } else { kind.on_demand };
+    price.map(|price| price.rate)
+}
+
+/// What a node costs an hour, by its labels and the region's list; `None` where these do not say.
+pub fn rate_of_node(region: &Region, labels: &Labels) -> Option<HourlyRate> {
+    let managed = labels.get(well_known::EKS_CAPACITY_TYPE).map(|kind| kind.as_str() == "SPOT");
+    let spot = labels.get(well_known::CAPACITY_TYPE).map(|kind| kind == well_known::SPOT).or(managed);
+    let bought = if spot == Some(true) { well_known::SPOT } else { well_known::ON_DEMAND };
+    rate_of(region, labels.get(well_known::INSTANCE_TYPE)?, labels.get(well_known::ZONE)?, bought)
+}
+
+/// A cluster as it is put together.
+#[derive(Default)]
+struct Builder {
+    cluster: Cluster,
+    pods: Vec<String>,
+    volume_limits: Vec<Vec<(Symbol, u32)>>,
+    workloads: BTreeMap<(&'static str, ObjectName), WorkloadId>,
+}
+
+impl Builder {
+    fn node(&mut self, own: &NodeWithPods, question: &PackingQuestion, now: SimTime) {
+        let NodeWithPods { node, pods, volume_limits } = own;
+        let pool = node.labels.get(well_known::NODEPOOL);
+        let group = node.labels.get(well_known::EKS_NODEGROUP).unwrap_or(Symbol::new("no NodePool or node group"));
+        let origin = pool.map_or(NodeOrigin::NodeGroup(group), NodeOrigin::NodePool);
+        let created = node.created.or(claim_of(question, own).and_then(|claim| claim.created)).unwrap_or(now);
+        let new = NewNode { labels: node.labels.clone(), ..NewNode::called(node.name.as_str(), origin) };
+        let id = self.cluster.add_node(new, created);
+        self.cluster.launch_node(id, &node.labels, node.capacity.clone(), node.allocatable.clone());
+        self.cluster.register_node(id, node.capacity.clone(), node.allocatable.clone(), &node.taints);
+        self.cluster.set_ready(id, node.ready);
+        for (key, value) in node.annotations.iter() {
+            self.cluster.annotate_node(id, key, Some(value));
+        }
+        if pool.is_none() || node.labels.get(well_known::NODE_INITIALIZED) == Some(well_known::TRUE) {
+            self.cluster.initialize_node(id);
+        }
+        if node.deleting {
+            self.cluster.set_deletion_requested(id, Some(now));
+        }
+        self.volume_limits.push(volume_limits.clone());
+        for pod in pods {
+            let pod_id = self.pod(pod, now);
+            self.cluster.bind_pod(pod_id, id);
+            if pod.phase == PodPhase::Running {
+                self.cluster.start_pod(pod_id, pod.created);
+                if pod.ready {
+                    self.cluster.ready_pod(pod_id, pod.created);
+                }
+            }
+            if pod.deleting {
+                self.cluster.request_pod_deletion(pod_id, now, now + SimDuration::from_secs(30));
+            }
+        }
+    }
+
+    /// The workload of this kind and name; where it is new, its pods look like this.
+    fn workload(&mut self, kind: WorkloadKind, name: ObjectName, template: &Arc<PodSpec>) -> WorkloadId {
+        let cluster = &mut self.cluster;
+        let (selector, template) = (LabelSelector::default(), Arc::clone(template));
+        let new = || cluster.add_workload(NewWorkload { name, kind, selector, template, replicas: 0 });
+        *self.workloads.entry((kind.as_str(), name)).or_insert_with(new)
+    }
+
+    fn pod(&mut self, pod: &NamedPod, now: SimTime) -> PodId {
+        let kind = kind_of(pod.spec.owner);
+        let name = match kind {
+            WorkloadKind::Pods => well_known::EMPTY,
+            _ => Symbol::new(pod.workload.rsplit('/').next().unwrap_or_default()),
+        };
+        let workload = self.workload(kind, ObjectName { namespace: pod.namespace, name }, &pod.spec);
+        let revision = self.cluster.revision_of(workload, (*pod.spec).clone());
+        let id = self.cluster.create_pod(workload, revision, None, pod.created.min(now));
+        self.pods.push(pod.name.clone());
+        id
+    }
+
+    /// Each workload wants the pods that it has: those that a Deployment lacks are among those that wait.
+    fn count_replicas(&mut self) {
+        let counts: Vec<_> = self.cluster.workloads().map(|(id, own)| (id, own.pods.len())).collect();
+        for (workload, pods) in counts {
+            self.cluster.set_replicas(workload, u32::try_from(pods).unwrap_or(u32::MAX));
+        }
+    }
+}
+
+fn kind_of(owner: OwnerKind) -> WorkloadKind {
+    match owner {
+        OwnerKind::ReplicaSet | OwnerKind::Other => WorkloadKind::Deployment,
+        OwnerKind::DaemonSet => WorkloadKind::DaemonSet,
+        OwnerKind::StatefulSet => WorkloadKind::StatefulSet,
+        OwnerKind::Job => WorkloadKind::Job,
+        OwnerKind::None | OwnerKind::Node => WorkloadKind::Pods,
+    }
+}

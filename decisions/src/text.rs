@@ -1,0 +1,12 @@
+//! YAML and JSON as people write them: a tree that keeps every position ([`tree`]), typed reading of it ([`reader`]), and
+//! problems that say where they arose, why, and what to do ([`error`]).
+//!
+//! What must not live here: what any key means (`manifests`, and whoever else reads files), any printing.
+
+pub mod error;
+pub mod reader;
+pub mod source;
+pub mod tree;
+
+pub use error::{InputError, Place, Warning};
+pub use source::{Limits, Source};

@@ -1,0 +1,214 @@
+//! One error and one warning type: what is wrong, where (with the line shown), why, and a way out.
+//!
+//! Both own a copy of the one line they point at, clipped, so that they outlive the file's text and stay small however
+//! large the file is.
+
+use std::fmt;
+
+/// A problem and its place.
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Problem {
+    message: String,
+    label: Option<String>,
+    help: Option<String>,
+    place: Option<Place>,
+}
+
+/// A place in a file with the text of its line.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Place {
+    /// The file, as the user named it.
+    pub file: String,
+    /// Line, counted from 1.
+    pub line: usize,
+    /// Column in characters, counted from 1.
+    pub column: usize,
+    /// The line, or the part of a very long line around the place.
+    pub text: String,
+    /// Where the marked part begins and how long it is, in bytes of `text`.
+    pub marked: (usize, usize),
+}
+
+/// Longest part of a line that is shown, in characters.
+const SHOWN: usize = 160;
+
+impl Place {
+    /// The place of `length` bytes at `offset` in `text`, which is the content of `file`. Offsets inside a character
+    /// count as its start.
+    pub fn new(file: &str, text: &str, offset: usize, length: usize) -> Self {
+        let offset = floor_boundary(text, offset);
+        let line_start = text[..offset].rfind('\n').map_or(0, |newline| newline + 1);
+        let line_end = text[offset..].find('\n').map_or(text.len(), |newline| offset + newline);
+        let line = text.as_bytes()[..line_start].iter().filter(|&&byte| byte == b'\n').count() + 1;
+        let column = text[line_start..offset].chars().count() + 1;
+        let mut start = line_start;
+        if column > SHOWN / 2 {
+            let clipped = column - SHOWN / 2;
+            start = text[line_start..].char_indices().nth(clipped).map_or(start, |(at, _)| line_start + at);
+        }
+        let shown: String = text[start..line_end].trim_end_matches('\r').chars().take(SHOWN).collect();
+        let marked_start = (offset - start).min(shown.len());
+        let marked_length = length.min(shown.len() - marked_start);
+        // Control characters would garble a terminal; the replacement has to keep byte positions.
+        let shown = shown.chars().map(|c| if c.is_ascii_control() && c != '\t' { '?' } else { c }).collect();
+        Self { file: file.to_owned(), line, column, text: shown, marked: (marked_start, marked_length) }
+    }
+}
+
+fn floor_boundary(text: &str, offset: usize) -> usize {
+    let mut at = offset.min(text.len());
+    while !text.is_char_boundary(at) {
+        at -= 1;
+    }
+    at
+}
+
+macro_rules! problem {
+    ($(#[$meta:meta])* $name:ident) => {
+        $(#[$meta])*
+        #[derive(Clone, PartialEq, Eq, Debug)]
+        pub struct $name(Box<Problem>);
+
+        impl $name {
+            /// A problem without a place.
+            pub fn new(message: impl Into<String>) -> Self {
+                Self(Box::new(Problem { message: message.into(), label: None, help: None, place: None }))
+            }
+
+            /// The same with the place at which it arose.
+            #[must_use]
+            pub fn at(mut self, place: Option<Place>) -> Self {
+                self.0.place = place;
+                self
+            }
+
+            /// The same with the reason, which is written beside the marked text.
+            #[must_use]
+            pub fn because(mut self, label: impl Into<String>) -> Self {
+                self.0.label = Some(label.into());
+                self
+            }
+
+            /// The same with a way out.
+            #[must_use]
+            pub fn help(mut self, help: impl Into<String>) -> Self {
+                self.0.help = Some(help.into());
+                self
+            }
+
+            /// The same with something more to look at beside the way out.
+            #[must_use]
+            pub fn also(mut self, hint: &str) -> Self {
+                let help = self.0.help.take().map_or_else(String::new, |help| format!("{help}; "));
+                self.0.help = Some(help + hint);
+                self
+            }
+
+            /// The same with the circumstances before the message.
+            #[must_use]
+            pub fn within(mut self, circumstances: &str) -> Self {
+                self.0.message = format!("{circumstances}: {}", self.0.message);
+                self
+            }
+
+            /// What is wrong, in one line.
+            pub fn message(&self) -> &str {
+                &self.0.message
+            }
+
+            /// Where, if a file is at fault.
+            pub fn place(&self) -> Option<&Place> {
+                self.0.place.as_ref()
+            }
+
+            /// The reason, which belongs beside the marked text.
+            pub fn reason(&self) -> Option<&str> {
+                self.0.label.as_deref()
+            }
+
+            /// The way out.
+            pub fn way_out(&self) -> Option<&str> {
+                self.0.help.as_deref()
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0.message)
+            }
+        }
+
+        impl std::error::Error for $name {}
+    };
+}
+
+problem!(
+    /// Why a scenario or a manifest cannot be used. There is one for each run: reading stops at the first.
+    InputError
+);
+problem!(
+    /// Something in a scenario or a manifest that is understood but left out, although it could change a result.
+    Warning
+);
+
+impl InputError {
+    /// What is written beside a name that means nothing of what there is.
+    pub const NOTHING: &str = "refers to nothing";
+
+    /// Whether it is about such a name.
+    pub fn refers_to_nothing(&self) -> bool {
+        self.0.label.as_deref() == Some(Self::NOTHING)
+    }
+}
+
+/// The candidate that `given` was probably meant to be: the nearest one within a third of its length.
+pub fn nearest<'c>(given: &str, candidates: impl IntoIterator<Item = &'c str>) -> Option<&'c str> {
+    // Nobody misspells by hundreds of characters, and the distance costs the product of both lengths.
+    if given.len() > 64 {
+        return None;
+    }
+    let lower = given.to_lowercase();
+    candidates
+        .into_iter()
+        .map(|candidate| (strsim::damerau_levenshtein(&lower, &candidate.to_lowercase()), candidate))
+        .filter(|&(distance, candidate)| distance <= given.len().max(candidate.len()).div_ceil(3))
+        .min()
+        .map(|(_, candidate)| candidate)
+}
+
+/// `names` as a list for a sentence: `a, b and c`.
+pub fn listed<'c>(names: impl IntoIterator<Item = &'c str>) -> String {
+    let quoted: Vec<String> = names.into_iter().map(|name| format!("`{name}`")).collect();
+    match quoted.split_last() {
+        Some((last, rest)) if !rest.is_empty() => format!("{} and {last}", rest.join(", ")),
+        _ => quoted.concat(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Place, listed, nearest};
+
+    #[test]
+    fn a_place_counts_lines_and_characters_from_one() {
+        let place = Place::new("a.yaml", "first\nsécond: x\n", 15, 1);
+        assert_eq!((place.line, place.column), (2, 9));
+        assert_eq!(place.text, "sécond: x");
+    }
+
+    #[test]
+    fn a_very_long_line_is_clipped_around_the_place() {
+        let text = format!("{}WRONG{}", "a".repeat(5_000), "b".repeat(5_000));
+        let place = Place::new("a.yaml", &text, 5_000, 5);
+        assert_eq!(place.column, 5_001);
+        assert_eq!(&place.text[place.marked.0..place.marked.0 + place.marked.1], "WRONG");
+        assert!(place.text.len() <= 160);
+    }
+
+    #[test]
+    fn the_nearest_name_is_near() {
+        assert_eq!(nearest("polices", ["manifests", "policies"]), Some("policies"));
+        assert_eq!(nearest("xyz", ["manifests", "policies"]), None);
+        assert_eq!(listed(["a", "b", "c"]), "`a`, `b` and `c`");
+    }
+}

@@ -1,0 +1,186 @@
+"""Forecasts what a Kubernetes cluster on EKS will cost, and how long its pods and requests will wait.
+
+``run``, ``compare``, ``sweep`` and ``pack`` do what the commands of these names do, and give the same bytes. Figures are numbers,
+tables are Arrow, and what cannot be used raises ``Error``.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from os import PathLike
+from typing import Union
+
+from . import _nodecast
+from ._nodecast import VERSION as __version__
+from ._nodecast import Error, Table
+from ._results import Comparison, Figures, Money, Packing, Run, Sweep
+
+__all__ = [
+    "Comparison",
+    "Error",
+    "Figures",
+    "Money",
+    "Packing",
+    "Run",
+    "Sweep",
+    "Table",
+    "__version__",
+    "compare",
+    "pack",
+    "run",
+    "sweep",
+]
+
+Path = Union[str, "PathLike[str]"]
+"""The name of a file or a directory."""
+
+
+def _value(value: object) -> str:
+    """A value as YAML: a text is YAML already, as on the command line."""
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def _changes(changes: Mapping[str, object] | None) -> list[str]:
+    return [f"{path}={_value(value)}" for path, value in (changes or {}).items()]
+
+
+def _axis(path: str, values: object) -> str:
+    if isinstance(values, str):
+        return f"{path}={values}"
+    if not isinstance(values, Iterable):
+        raise TypeError(f"the values of {path!r} are a list of them, or a text such as '2..10:2'")
+    return f"{path}=" + ",".join(_value(value) for value in values)
+
+
+def _names(names: str | Iterable[str] | None) -> list[str]:
+    if names is None:
+        return []
+    return [names] if isinstance(names, str) else list(names)
+
+
+def run(
+    scenario: Path,
+    policy: str | None = None,
+    seed: int | None = None,
+    set: Mapping[str, object] | None = None,
+    *,
+    duration: str | None = None,
+    pricing_data: Path | None = None,
+) -> Run:
+    """Simulates a scenario under one policy.
+
+    :param scenario: the scenario file
+    :param policy: the policy; the scenario's first if there is none
+    :param seed: the seed of every random draw; the scenario's if there is none
+    :param set: values to change first, by path: ``{"NodePool[default].spec.disruption.consolidateAfter": "5m"}``. A text is YAML,
+        as after ``--set``; numbers, lists and so on stand for themselves.
+    :param duration: how long to simulate, for example ``"2h"``
+    :param pricing_data: a directory of prices in place of the built-in ones
+    :raises Error: if anything of it cannot be used
+    """
+    return Run(_nodecast.run(scenario, policy, seed, _changes(set), duration, pricing_data))
+
+
+def compare(
+    scenario: Path,
+    policies: Iterable[str] | None = None,
+    replications: int | None = None,
+    seed: int | None = None,
+    set: Mapping[str, object] | None = None,
+    *,
+    duration: str | None = None,
+    precision: float | None = None,
+    replications_max: int = 1000,
+    threads: int | None = None,
+    pricing_data: Path | None = None,
+) -> Comparison:
+    """Runs the policies of a scenario over the same seeds and holds each against the first.
+
+    :param scenario: the scenario file
+    :param policies: the policies, the one that the others are held against first; all of the scenario's if there are none
+    :param replications: how many seeds; the scenario's number if there is none
+    :param seed: the first seed; the scenario's if there is none
+    :param set: values to change first, as of :func:`run`
+    :param duration: how long to simulate
+    :param precision: run until every difference of costs is known to this share of the first policy's cost, for example ``0.02``
+    :param replications_max: how many replications to stop at if it is not
+    :param threads: how many simulations run at once; one for each processor if there is no number. Nothing depends on it.
+    :param pricing_data: a directory of prices in place of the built-in ones
+    :raises Error: if anything of it cannot be used
+    """
+    native = _nodecast.compare(
+        scenario,
+        _names(policies),
+        replications,
+        seed,
+        _changes(set),
+        duration,
+        precision,
+        replications_max,
+        threads,
+        pricing_data,
+    )
+    return Comparison(native)
+
+
+def sweep(
+    scenario: Path,
+    set: Mapping[str, object],
+    policies: Iterable[str] | None = None,
+    replications: int | None = None,
+    seed: int | None = None,
+    *,
+    latency: str = "pending_p99",
+    sample: int | None = None,
+    sampling: str = "latin-hypercube",
+    threads: int | None = None,
+    pricing_data: Path | None = None,
+) -> Sweep:
+    """Tries settings of a scenario and finds the front of cost against waiting.
+
+    :param scenario: the scenario file
+    :param set: what to try for each path: a list of values, or a text such as ``"2..10:2"``
+    :param policies: the policies to try each setting under; the scenario's first if there are none
+    :param replications: how many seeds for each setting; the scenario's number if there is none
+    :param seed: the first seed; the scenario's if there is none
+    :param latency: the figure to hold cost against, one in seconds
+    :param sample: try so many settings, drawn from the axes, in place of every combination
+    :param sampling: how they are drawn: ``"latin-hypercube"`` or ``"random"``
+    :param threads: how many simulations run at once; one for each processor if there is no number. Nothing depends on it.
+    :param pricing_data: a directory of prices in place of the built-in ones
+    :raises Error: if anything of it cannot be used
+    """
+    axes = [_axis(path, values) for path, values in set.items()]
+    native = _nodecast.sweep(
+        scenario, axes, _names(policies), replications, seed, latency, sample, sampling, threads, pricing_data
+    )
+    return Sweep(native)
+
+
+def pack(
+    files: Path | Iterable[Path],
+    region: str | None = None,
+    *,
+    zones: Iterable[str] = (),
+    karpenter: str = "v1.13",
+    packer: str = "karpenter",
+    explain: str | None = None,
+    time_limit: float | None = None,
+    pricing_data: Path | None = None,
+) -> Packing:
+    """Shows which nodes Karpenter would launch right now for the pods of some files.
+
+    :param files: manifests, what kubectl prints of a cluster, or tables of pods
+    :param region: the region; that of the files if there is none
+    :param zones: the zones of the cluster's subnets; those of the files, or all, if there are none
+    :param karpenter: the release of Karpenter
+    :param packer: ``"karpenter"``, or ``"cost-aware"`` for the cheapest nodes under the same constraints
+    :param explain: a pod, of which the answer is to say why each NodePool can or cannot take it
+    :param time_limit: seconds after which the search for a cheaper plan, and then that for a better bound, ends
+    :param pricing_data: a directory of prices in place of the built-in ones
+    :raises Error: if anything of it cannot be used
+    """
+    names = [files] if isinstance(files, (str, PathLike)) else list(files)
+    native = _nodecast.pack(names, region, _names(zones), karpenter, packer, explain, time_limit, pricing_data)
+    return Packing(native)

@@ -1,0 +1,47 @@
+//! `nodecast drain`: where the pods of some nodes would go, who holds whom, what is launched and what it costs.
+
+use std::path::PathBuf;
+
+use super::cluster::{self, OfCluster};
+use super::{Console, Format};
+use crate::experiment::explanation::standing::find_node;
+use crate::program::{Failure, Prices};
+use crate::report::drain::DrainAnswer;
+use crate::single_pass::SinglePass;
+use crate::standing::Standing;
+
+/// Show where the pods of nodes would go if these were drained
+///
+/// The file is what `kubectl get pods,nodes,nodeclaims,nodepools,ec2nodeclasses,deploy,sts,ds,pdb,pvc,pv,storageclasses -A -o yaml` prints (or -o json). Nothing is drained: the answer comes from the file.
+#[derive(clap::Args, Debug)]
+pub(super) struct Arguments {
+    /// A dump of the cluster; - is the standard input
+    cluster: PathBuf,
+    /// The nodes
+    #[arg(required = true, value_name = "NODE")]
+    nodes: Vec<String>,
+    #[command(flatten)]
+    rest: OfCluster,
+    /// What to print: a table for people, or JSON
+    #[arg(long, value_enum, default_value = "table")]
+    format: Format,
+    /// Prices to use instead of the built-in ones, laid out like pricing-data/
+    #[arg(long, value_name = "DIR")]
+    pricing_data: Option<PathBuf>,
+}
+
+pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Result<(), Failure> {
+    let prices = Prices::open(arguments.pricing_data.as_deref())?;
+    let question = cluster::load(&arguments.cluster, &arguments.rest, prices.catalog(), console)?;
+    let nodes = arguments.nodes.iter().map(|name| find_node(&question, name));
+    let mut nodes = nodes.collect::<Result<Vec<usize>, _>>()?;
+    nodes.sort_unstable();
+    nodes.dedup();
+    let standing = Standing::of(&question);
+    let drained = question.draining(&nodes);
+    let answer = DrainAnswer::of(&standing, &SinglePass::of(&drained), &nodes);
+    match arguments.format {
+        Format::Table => console.data(&answer.table()),
+        Format::Json => console.json(&answer),
+    }
+}

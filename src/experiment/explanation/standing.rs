@@ -1,0 +1,126 @@
+//! Why a node of a cluster as it stands stays: asked of a dump, without a run.
+
+use serde::Serialize;
+
+use super::{BudgetFigures, MethodFigures, NodeExplanation, RemovalFigures, names_near};
+use crate::cluster::{NodeOrigin, NodePhase};
+use crate::domain::{HourlyRate, NodeId, SimTime, well_known};
+use crate::report::summary::PROGRAM;
+use crate::scenario::ScenarioError;
+use crate::single_pass::PackingQuestion;
+use crate::standing::{Standing, rate_of_node};
+
+/// The version of the layout of the JSON.
+pub const SCHEMA_VERSION: u32 = 1;
+
+/// Why a node of a cluster stays.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct StandingExplanation {
+    /// The version of this layout.
+    pub schema_version: u32,
+    /// The program that wrote it.
+    pub program: &'static str,
+    /// Its version.
+    pub program_version: &'static str,
+    /// The instant of the dump; `None` where nothing in it has a time. Spans of the rest count from it.
+    pub as_of: Option<String>,
+    /// The release of Karpenter that was asked.
+    pub karpenter: String,
+    /// ISO 4217 code of the currency of every amount.
+    pub currency: &'static str,
+    /// The node.
+    pub node: NodeExplanation,
+}
+
+/// The position in the question of the node called `name`.
+///
+/// # Errors
+/// If there is none.
+pub fn find_node(question: &PackingQuestion, name: &str) -> Result<usize, ScenarioError> {
+    let names = question.nodes.iter().map(|own| own.node.name.as_str());
+    names.clone().position(|own| own == name).ok_or_else(|| {
+        let help = match question.nodes.is_empty() {
+            true => "there is no Node in this file: `kubectl get nodes -o yaml`".to_owned(),
+            false => names_near(name, names),
+        };
+        ScenarioError::new(format!("the cluster has no node `{name}`")).help(help)
+    })
+}
+
+/// Explains why the node called `name` stays.
+///
+/// # Errors
+/// If there is none.
+pub fn explain_standing(question: &PackingQuestion, name: &str) -> Result<StandingExplanation, ScenarioError> {
+    let node = NodeId::from_index(find_node(question, name)?);
+    let mut standing = Standing::of(question);
+    let (now, answer) = (standing.now, standing.about_node(node));
+    let state = standing.cluster.node(node);
+    let label = |key| state.labels.get(key).map(|value| value.to_string());
+    let from_now = |at: SimTime| (at - now).as_secs_f64();
+    let mut found = NodeExplanation {
+        name: name.to_owned(),
+        origin: state.origin.name().to_string(),
+        instance_type: label(well_known::INSTANCE_TYPE),
+        capacity_type: label(well_known::CAPACITY_TYPE)
+            .or_else(|| label(well_known::EKS_CAPACITY_TYPE).map(|kind| kind.to_lowercase().replace('_', "-"))),
+        zone: label(well_known::ZONE),
+        per_hour: rate_of_node(&question.region, &state.labels).map_or(0.0, HourlyRate::as_f64),
+        because: None,
+        methods: Vec::new(),
+        consolidatable_from_seconds: None,
+        nominated_until_seconds: None,
+        budgets: Vec::new(),
+        together: Vec::new(),
+        removal: None,
+        cluster_autoscaler: None,
+        decisions: Vec::new(),
+    };
+    let name_of = |node: NodeId| standing.cluster.node(node).name.to_string();
+    match answer {
+        None => found.because = Some(no_say(question, &standing, node)),
+        Some(answer) => {
+            let methods = answer.methods.into_iter().map(|(method, reasons)| MethodFigures { method, reasons });
+            found.methods = methods.collect();
+            found.consolidatable_from_seconds = answer.consolidatable_from.map(from_now);
+            found.nominated_until_seconds = answer.nominated_until.map(from_now);
+            let budgets = answer.budgets.into_iter().map(|(reason, nodes)| BudgetFigures { reason, nodes });
+            found.budgets = budgets.collect();
+            found.together = answer.together.into_iter().map(name_of).collect();
+            found.removal = answer.removal.map(|removal| {
+                RemovalFigures::of(&removal, name_of, |pod| {
+                    let workload = standing.cluster.workload(standing.cluster.pod(pod).workload);
+                    (standing.pod_name(pod), workload.name.to_string())
+                })
+            });
+        }
+    }
+    let as_of = jiff::Timestamp::from_microsecond(now.as_micros()).ok().filter(|_| now > SimTime::ZERO);
+    Ok(StandingExplanation {
+        schema_version: SCHEMA_VERSION,
+        program: PROGRAM,
+        program_version: env!("CARGO_PKG_VERSION"),
+        as_of: as_of.map(|at| at.to_string()),
+        karpenter: question.karpenter.to_string(),
+        currency: question.region.currency.code(),
+        node: found,
+    })
+}
+
+/// Why Karpenter has no say about a node.
+fn no_say(question: &PackingQuestion, standing: &Standing, node: NodeId) -> String {
+    let state = standing.cluster.node(node);
+    match state.origin {
+        NodeOrigin::NodeGroup(_) if state.labels.get(well_known::EKS_NODEGROUP).is_none() => {
+            "it belongs to no NodePool and to no known node group: Karpenter does not disrupt it".to_owned()
+        }
+        NodeOrigin::NodeGroup(group) => format!("node group {group} owns it: Karpenter does not disrupt it"),
+        NodeOrigin::NodePool(_) if state.phase > NodePhase::Registered => "it is being removed".to_owned(),
+        NodeOrigin::NodePool(pool) if !question.node_pools.iter().any(|own| own.name == pool) => {
+            format!("its NodePool {pool} is in no file: nobody knows its rules")
+        }
+        NodeOrigin::NodePool(_) => {
+            format!("Karpenter {} has no disruption loop that could be asked", question.karpenter)
+        }
+    }
+}

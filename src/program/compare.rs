@@ -1,0 +1,352 @@
+//! Every policy with every seed, and what the differences are worth.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+use rayon::prelude::*;
+
+use super::simulations::{on_threads, shell_line, simulate, warning_lines};
+use super::{Audience, Failure, Prices, edits, prices};
+use crate::catalog::Catalog;
+use crate::domain::SimDuration;
+use crate::experiment::comparison::{About, Comparison, compare};
+use crate::experiment::inspection::inputs;
+use crate::experiment::presentation::{page, table};
+use crate::experiment::question::Kind;
+use crate::experiment::uneven::{Footing, weigh};
+use crate::experiment::{Cell, Point, Question, points};
+use crate::report::directory::{check_written, is_report};
+use crate::report::open_metrics::{self, Extent};
+use crate::report::{self, OutputDirectory, OutputError, Summary};
+use crate::scenario::{Edit, Scenario, Warning};
+use crate::simulation::outcome::UNPRICED;
+use crate::simulation::{self, Outcome};
+
+/// What to compare.
+#[derive(Clone, Debug, Default)]
+pub struct Request {
+    /// The scenario file.
+    pub scenario: PathBuf,
+    /// The policies, the one that the others are held against first; empty for all, in order.
+    pub policies: Vec<String>,
+    /// How many seeds; `None` for the scenario's number.
+    pub replications: Option<u32>,
+    /// The first seed; `None` for the scenario's.
+    pub seed: Option<u64>,
+    /// What is changed first.
+    pub edits: Vec<Edit>,
+    /// The directory of prices; `None` for the built-in ones.
+    pub pricing_data: Option<PathBuf>,
+}
+
+/// Replications until every cost difference is known well enough.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Precision {
+    /// The share of the first policy's cost, on either side, to which each difference is to be known.
+    pub share: f64,
+    /// How many replications to stop at if it is not reached.
+    pub replications_max: u32,
+}
+
+/// A comparison that has been read and can be run.
+pub struct Compare {
+    prices: Prices,
+    /// The scenario, changes made.
+    pub scenario: Scenario,
+    warnings: Vec<Warning>,
+    /// What is asked, every name checked.
+    pub question: Question,
+}
+
+impl Compare {
+    /// Reads everything that the comparison needs.
+    ///
+    /// # Errors
+    /// If anything of it cannot be used.
+    pub fn load(request: &Request) -> Result<Self, Failure> {
+        let prices = Prices::open(request.pricing_data.as_deref())?;
+        let (scenario, warnings) = edits::load(&request.scenario, prices.catalog(), &request.edits)?;
+        let question = question(request, &scenario)?;
+        Ok(Self { prices, scenario, warnings, question })
+    }
+
+    /// One simulation of it.
+    ///
+    /// # Errors
+    /// If the scenario lacks the policy, or the catalog prices for its region.
+    pub fn simulate(&self, cell: Cell<'_>) -> Result<Point, points::PointError> {
+        points::simulate(&self.scenario, self.prices.catalog(), cell)
+    }
+
+    /// Runs and compares on so many threads, or one for each processor; with a precision, as many replications as it takes.
+    ///
+    /// # Errors
+    /// If a simulation cannot be run.
+    pub fn answer(
+        mut self,
+        precision: Option<Precision>,
+        threads: Option<u16>,
+        audience: &mut dyn Audience,
+    ) -> Result<Compared, Failure> {
+        let firsts = Firsts::default();
+        let mut points = self.run_cells(0, &firsts, threads, audience)?;
+        let mut is_whole = points.len() == self.question.plan().len();
+        let mut comparison = self.compared(points.clone())?;
+        while let (Some(precision), true) = (precision, is_whole) {
+            let Some(next) = next_count(&comparison, precision, self.question.replications) else { break };
+            let done = self.question.plan().len();
+            self.question.replications = next;
+            points.extend(self.run_cells(done, &firsts, threads, audience)?);
+            is_whole = points.len() == self.question.plan().len();
+            comparison = self.compared(points.clone())?;
+        }
+        let Self { prices, scenario, question, .. } = self;
+        Ok(Compared { prices, scenario, question, comparison, is_whole, firsts })
+    }
+
+    /// Runs the cells of the question from a number on, and keeps first replications.
+    fn run_cells(
+        &self,
+        from: usize,
+        firsts: &Firsts,
+        threads: Option<u16>,
+        audience: &mut dyn Audience,
+    ) -> Result<Vec<Point>, Failure> {
+        let plan = self.question.plan();
+        let cells: Vec<Cell<'_>> = plan.cells().skip(from).collect();
+        let one = |cell: Cell<'_>| {
+            let outcome = points::outcome(&self.scenario, self.prices.catalog(), cell)?;
+            let point = points::point(cell, &outcome);
+            if let (true, Ok(mut firsts)) = (cell.seed == self.question.first_seed, firsts.lock()) {
+                firsts.insert(cell.policy.to_owned(), Arc::new(outcome));
+            }
+            Ok(point)
+        };
+        let watcher = audience.begin(cells.len(), &[self.scenario.duration]);
+        let points = simulate(&cells, &one, threads, &*watcher)?;
+        Ok(points.into_iter().map(|(_, point)| point).collect())
+    }
+
+    fn compared(&self, points: Vec<Point>) -> Result<Comparison, Failure> {
+        compared(&self.question, &self.scenario, &self.warnings, self.prices.catalog(), points)
+    }
+
+    /// The answer to a question that was asked before, of which all points are at hand.
+    ///
+    /// # Errors
+    /// If the catalog has no prices for the scenario's region.
+    pub fn merged(
+        question: Question,
+        (scenario, warnings): (Scenario, &[Warning]),
+        prices: Prices,
+        points: Vec<Point>,
+    ) -> Result<Compared, Failure> {
+        let comparison = compared(&question, &scenario, warnings, prices.catalog(), points)?;
+        Ok(Compared { prices, scenario, question, comparison, is_whole: true, firsts: Firsts::default() })
+    }
+}
+
+/// What is asked, every name checked.
+fn question(request: &Request, scenario: &Scenario) -> Result<Question, Failure> {
+    let mut policies: Vec<String> = request.policies.clone();
+    if policies.is_empty() {
+        policies.extend(scenario.policies.iter().map(|policy| policy.name.clone()));
+    }
+    for (position, name) in policies.iter().enumerate() {
+        scenario.for_policy(Some(name))?;
+        if policies[..position].contains(name) {
+            return Err(Failure::bad_input(NamedTwice(name.clone())));
+        }
+    }
+    Ok(Question {
+        kind: Kind::Compare,
+        scenario: request.scenario.display().to_string(),
+        inputs: inputs(scenario),
+        pricing_data: request.pricing_data.as_ref().map(|directory| directory.display().to_string()),
+        policies,
+        first_seed: request.seed.unwrap_or(scenario.seed),
+        replications: request.replications.unwrap_or(scenario.replications),
+        settings: vec![edits::setting(&request.edits)],
+        axes: Vec::new(),
+        latency: None,
+    })
+}
+
+#[derive(Debug, thiserror::Error, miette::Diagnostic)]
+#[error("`--policies` names `{0}` twice")]
+#[diagnostic(help("name each policy once"))]
+struct NamedTwice(String);
+
+/// Each policy's first replication as far as it has been run: what the policy's own report is made of.
+type Firsts = Mutex<BTreeMap<String, Arc<Outcome>>>;
+
+/// The number of replications to go on with; `None` when there are enough, or no more can be had.
+fn next_count(comparison: &Comparison, precision: Precision, have: u32) -> Option<u32> {
+    let Precision { share: precision, replications_max: most } = precision;
+    if have >= most || comparison.cost_precision().is_some_and(|known| known <= precision) {
+        return None;
+    }
+    // At least a quarter more, since the spread is only estimated; at most four times as many, for the same reason.
+    let needed = comparison.replications_needed(precision).unwrap_or(u64::from(have) + 1);
+    let needed = u32::try_from(needed).unwrap_or(u32::MAX);
+    let (least, largest) = (have.saturating_add((have / 4).max(2)), have.saturating_mul(4).max(10));
+    Some(needed.clamp(least, largest.max(least)).min(most))
+}
+
+/// The comparison of `points`.
+fn compared(
+    question: &Question,
+    scenario: &Scenario,
+    warnings: &[Warning],
+    catalog: &Catalog,
+    points: Vec<Point>,
+) -> Result<Comparison, Failure> {
+    let region = catalog.region(scenario.region.as_str()).map_err(prices::unusable)?;
+    let about = about(question, scenario, region.currency.code(), &points);
+    let setting = question.settings.first();
+    let mut lines = setting.map_or_else(Vec::new, |own| edits::without_effect(question, own, scenario, catalog));
+    lines.extend(warning_lines(warnings));
+    let mut comparison = compare(about, &question.policies, points, lines);
+    let policies = question.policies.iter().filter_map(|name| Some((name, scenario.for_policy(Some(name)).ok()?)));
+    let footings: Vec<Footing> = policies.map(|(name, policy)| Footing::of(name, policy)).collect();
+    weigh(&mut comparison, &footings);
+    Ok(comparison)
+}
+
+/// What an experiment was about.
+pub fn about(question: &Question, scenario: &Scenario, currency: &str, points: &[Point]) -> About {
+    About {
+        scenario: scenario.name.clone(),
+        start: scenario.start.to_string(),
+        duration_seconds: scenario.duration.as_secs_f64(),
+        warm_up_seconds: (scenario.warm_up > SimDuration::ZERO).then(|| scenario.warm_up.as_secs_f64()),
+        region: scenario.region.to_string(),
+        currency: currency.to_owned(),
+        price_date: price_date(points),
+        first_seed: question.first_seed,
+        replications_planned: u64::from(question.replications),
+        replications: 0,
+        inputs: question.inputs.clone(),
+        set: question.settings.first().map(edits::texts).unwrap_or_default(),
+        assumptions: scenario.assumptions.clone(),
+    }
+}
+
+/// The dates of the prices of the first simulation that launched anything.
+fn price_date(points: &[Point]) -> String {
+    let dated = points.iter().find(|point| point.price_date != UNPRICED);
+    dated.or(points.first()).map_or_else(String::new, |point| point.price_date.clone())
+}
+
+/// A comparison with what it was made from.
+pub struct Compared {
+    prices: Prices,
+    /// The scenario.
+    pub scenario: Scenario,
+    question: Question,
+    /// The comparison.
+    pub comparison: Comparison,
+    /// Whether everything that was asked for has been run.
+    pub is_whole: bool,
+    /// First replications that are at hand; the others are run again.
+    firsts: Firsts,
+}
+
+impl Compared {
+    /// Writes the report into the directory `out`, made on so many threads or one for each processor; says what is left out of it.
+    ///
+    /// # Errors
+    /// If the report cannot be made or written; what stood at `out` is then as it was.
+    pub fn write(&self, out: &Path, threads: Option<u16>) -> Result<Vec<String>, Failure> {
+        let directory = OutputDirectory::begin_if(out, check_replaceable).map_err(Failure::of_report)?;
+        let json = self.comparison.to_json().map_err(Failure::of_report)?;
+        directory.file("comparison.json", |output| output.write_all(json.as_bytes())).map_err(Failure::of_report)?;
+        let policies = self.question.policies.par_iter().with_max_len(1);
+        let runs = || policies.map(|policy| self.run(policy)).collect::<Result<Vec<_>, Failure>>();
+        let runs: Vec<Arc<Outcome>> = on_threads(threads, runs)??;
+        let outcomes = runs.iter().map(AsRef::as_ref);
+        let named: Vec<(&str, &Outcome)> = self.question.policies.iter().map(String::as_str).zip(outcomes).collect();
+        let page = page::render(&self.comparison, &self.command(), &named);
+        directory.file("comparison.html", |output| output.write_all(page.as_bytes())).map_err(Failure::of_report)?;
+        directory
+            .file("replications.csv", |output| table::replications(&self.comparison, output))
+            .map_err(Failure::of_report)?;
+        let reports = named.par_iter().with_max_len(1);
+        let write = || reports.try_for_each(|(policy, outcome)| self.write_run(&directory, policy, outcome));
+        on_threads(threads, write)??;
+        directory.commit().map_err(Failure::of_report)?;
+        let mut left_out = Vec::new();
+        if let Some(settings) = self.metrics() {
+            for (policy, outcome) in &named {
+                left_out.extend(Extent::of(outcome, settings).notes().iter().map(|note| format!("{policy}/{note}")));
+            }
+        }
+        Ok(left_out)
+    }
+
+    /// A policy's first replication.
+    ///
+    /// # Errors
+    /// If the scenario has no such policy.
+    pub fn run(&self, policy: &str) -> Result<Arc<Outcome>, Failure> {
+        let kept = self.firsts.lock().ok().and_then(|firsts| firsts.get(policy).cloned());
+        if let Some(outcome) = kept {
+            return Ok(outcome);
+        }
+        let variant = self.scenario.for_policy(Some(policy))?;
+        let (catalog, seed) = (self.prices.catalog(), self.question.first_seed);
+        let outcome = simulation::run(&self.scenario, variant, catalog, seed, &mut |_| {});
+        outcome.map(Arc::new).map_err(prices::unusable)
+    }
+
+    /// What each policy's report shows to Prometheus.
+    fn metrics(&self) -> Option<open_metrics::Settings> {
+        self.scenario.output.open_metrics.map(open_metrics::Settings::every)
+    }
+
+    /// The whole report of a policy's first replication, in a folder of its own.
+    fn write_run(&self, directory: &OutputDirectory, policy: &str, outcome: &Outcome) -> Result<(), Failure> {
+        let seed = self.question.first_seed.to_string();
+        let mut words = vec!["nodecast", "run", &self.question.scenario, "--policy", policy, "--seed", &seed];
+        let edits = self.edits();
+        words.extend(edits.iter().map(String::as_str));
+        words.extend(self.question.pricing_data.iter().flat_map(|directory| ["--pricing-data", directory.as_str()]));
+        let command = shell_line(&words);
+        let summary = Summary::of(outcome);
+        report::write_into(directory, policy, outcome, &summary, &command, self.metrics()).map_err(Failure::of_report)
+    }
+
+    /// What was changed before anything ran, as the command line has it.
+    fn edits(&self) -> Vec<String> {
+        self.question.settings.iter().flat_map(edits::options).collect()
+    }
+
+    /// The command line that repeats the comparison, whole, on one machine.
+    fn command(&self) -> String {
+        let question = &self.question;
+        let (policies, replications, seed) =
+            (question.policies.join(","), question.replications.to_string(), question.first_seed.to_string());
+        let mut words = vec!["nodecast", "compare", &question.scenario, "--policies", &policies];
+        words.extend(["--replications", &replications, "--seed", &seed]);
+        let edits = self.edits();
+        words.extend(edits.iter().map(String::as_str));
+        words.extend(question.pricing_data.iter().flat_map(|directory| ["--pricing-data", directory.as_str()]));
+        shell_line(&words)
+    }
+}
+
+/// Where the report goes if nobody says otherwise.
+pub fn output_directory(scenario: &Scenario) -> PathBuf {
+    Path::new("reports").join(format!("{}-compared", scenario.name))
+}
+
+/// Whether `target` may go: an earlier comparison, with nothing added.
+///
+/// # Errors
+/// If it may not, or cannot be looked into.
+pub fn check_replaceable(target: &Path) -> Result<(), OutputError> {
+    check_written(target, "comparison.json", &|entry, name| {
+        matches!(name, "comparison.html" | "replications.csv") || is_report(entry)
+    })
+}

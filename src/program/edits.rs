@@ -1,0 +1,128 @@
+//! Changes of a scenario before anything runs.
+
+use std::path::Path;
+
+use super::Failure;
+use crate::catalog::Catalog;
+use crate::domain::SimDuration;
+use crate::domain::time::DurationError;
+use crate::experiment::Question;
+use crate::experiment::axes::Setting;
+use crate::experiment::effects::digest;
+use crate::scenario::{Edit, Limits, Scenario, ScenarioError, Warning};
+
+/// The path of the duration in a scenario.
+const DURATION: &str = "duration";
+
+/// A span of time as it is written for people.
+///
+/// # Errors
+/// What is wrong with it, with an example of what is not.
+pub fn time(text: &str) -> Result<SimDuration, String> {
+    text.parse().map_err(|error: DurationError| match error {
+        DurationError::Malformed if text.bytes().all(|byte| byte.is_ascii_digit()) => {
+            format!("a number without a unit, write for example {text}s, {text}m or {text}h")
+        }
+        DurationError::Malformed => format!("{error}, write for example 30s, 5m, 1h30m or 7d"),
+        DurationError::Negative | DurationError::TooLong => error.to_string(),
+    })
+}
+
+/// `--duration` beside a `--set` of the same value.
+#[derive(Debug, thiserror::Error, miette::Diagnostic)]
+#[error("`--duration {duration}` and `--set {edit}` both say how long to simulate")]
+#[diagnostic(help("give one of them"))]
+struct TwoDurations {
+    duration: SimDuration,
+    edit: String,
+}
+
+/// The changes in the order in which they are made: those of `set`, each `PATH=VALUE`, then how long to simulate.
+///
+/// # Errors
+/// If one of them has not that form, or both say how long to simulate.
+pub fn parse(set: &[String], duration: Option<SimDuration>) -> Result<Vec<Edit>, Failure> {
+    let edits = set.iter().map(|text| Edit::parse(text)).collect::<Result<Vec<_>, _>>();
+    let mut edits = edits?;
+    if let Some(duration) = duration {
+        if let Some(edit) = edits.iter().find(|edit| edit.path() == DURATION) {
+            let edit = format!("{DURATION}={}", edit.value());
+            return Err(Failure::bad_input(TwoDurations { duration, edit }));
+        }
+        edits.push(Edit::new(DURATION, &duration.to_string())?);
+    }
+    Ok(edits)
+}
+
+/// Edits as an experiment's question keeps them.
+pub fn setting(edits: &[Edit]) -> Setting {
+    edits.iter().map(|edit| (edit.path().to_owned(), edit.value().to_owned())).collect()
+}
+
+/// The edits of a setting.
+///
+/// # Errors
+/// If one of them has not the form of a path with a value.
+pub fn of_setting(setting: &Setting) -> Result<Vec<Edit>, ScenarioError> {
+    setting.iter().map(|(path, value)| Edit::new(path, value)).collect()
+}
+
+/// A setting as the options of a command line.
+pub fn options(setting: &Setting) -> Vec<String> {
+    texts(setting).into_iter().flat_map(|text| ["--set".to_owned(), text]).collect()
+}
+
+/// A setting as `--set` states it.
+pub fn texts(setting: &Setting) -> Vec<String> {
+    setting.iter().map(|(path, value)| format!("{path}={value}")).collect()
+}
+
+/// Warnings of the changes in an experiment's setting that change nothing in any policy of it.
+pub fn without_effect(question: &Question, setting: &Setting, scenario: &Scenario, catalog: &Catalog) -> Vec<String> {
+    let edits = of_setting(setting).unwrap_or_default();
+    idle(Path::new(&question.scenario), &edits, scenario, &question.policies, catalog)
+}
+
+/// Warnings of those of `edits`, with which `scenario` was read from `path`, that change nothing in any of `policies`.
+pub fn idle(path: &Path, edits: &[Edit], scenario: &Scenario, policies: &[String], catalog: &Catalog) -> Vec<String> {
+    // How long to simulate may be said twice.
+    let asked = edits.iter().enumerate().filter(|(_, edit)| edit.path() != DURATION);
+    let is_idle = |(place, _): &(usize, &Edit)| {
+        let others: Vec<Edit> =
+            edits.iter().enumerate().filter(|(other, _)| other != place).map(|(_, edit)| edit.clone()).collect();
+        // Where the others mean nothing without it, it changes something.
+        let without = Scenario::load_edited(path, catalog, &Limits::default(), &others);
+        without.is_ok_and(|(without, _)| same(scenario, &without, policies, catalog))
+    };
+    let idle = asked.filter(is_idle);
+    idle.map(|(_, edit)| idle_line(&format!("`--set {}={}` changes nothing", edit.path(), edit.value()), policies))
+        .collect()
+}
+
+/// Whether the policies come to the same in both scenarios.
+pub fn same(one: &Scenario, other: &Scenario, policies: &[String], catalog: &Catalog) -> bool {
+    let digest_of = |scenario: &Scenario, name: &str| {
+        scenario.for_policy(Some(name)).ok().and_then(|policy| digest(scenario, policy, catalog))
+    };
+    policies.iter().all(|name| {
+        let known = digest_of(one, name);
+        known.is_some() && known == digest_of(other, name)
+    })
+}
+
+/// That something changes nothing.
+pub fn idle_line(what: &str, policies: &[String]) -> String {
+    let run = match policies {
+        [one] => format!("the policy that runs ({one})"),
+        _ => format!("any policy that runs ({})", policies.join(", ")),
+    };
+    format!("{what} in {run}: it is so already, or nothing there looks at it")
+}
+
+/// The scenario of a file with changes, and what is left out of it.
+///
+/// # Errors
+/// If it cannot be read, or a change cannot be made.
+pub fn load(path: &Path, catalog: &Catalog, edits: &[Edit]) -> Result<(Scenario, Vec<Warning>), Failure> {
+    Ok(Scenario::load_edited(path, catalog, &Limits::default(), edits)?)
+}

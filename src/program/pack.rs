@@ -1,0 +1,117 @@
+//! One pass of a packer over the pods of some files.
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use super::{Failure, Prices};
+use crate::domain::{KarpenterVersion, Symbol};
+use crate::policy::bin_packing::Effort;
+use crate::policy::packing::PackerKind;
+use crate::report::pack::{PackAnswer, Repacked};
+use crate::scenario::{Circumstances, Warning, packing_question};
+use crate::single_pass::{PackingQuestion, SinglePass};
+
+/// How to pack.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The region; `None` where a file names it.
+    pub region: Option<String>,
+    /// The zones of the cluster's subnets; empty for all.
+    pub zones: Vec<String>,
+    /// Karpenter's release.
+    pub karpenter: KarpenterVersion,
+    /// Who packs.
+    pub packer: PackerKind,
+    /// How long to look for a cheaper plan, and then for a better bound; `None` for as long as it takes.
+    pub time_limit: Option<Duration>,
+    /// Whether what Karpenter runs is packed anew, as if its nodes were gone.
+    pub repack: bool,
+}
+
+impl Options {
+    /// What the files do not say.
+    pub fn circumstances(&self) -> Circumstances {
+        Circumstances {
+            region: self.region.clone(),
+            zones: self.zones.iter().map(|zone| Symbol::new(zone)).collect(),
+            karpenter: self.karpenter,
+        }
+    }
+
+    /// Whether the packer knows the release.
+    ///
+    /// # Errors
+    /// If it does not.
+    pub fn check(&self) -> Result<(), Failure> {
+        if self.packer.knows(self.karpenter) {
+            return Ok(());
+        }
+        Err(Failure::bad_input(UnknownRules(self.karpenter)))
+    }
+
+    /// The pass that is asked for.
+    pub fn pass<'q>(&self, question: &'q PackingQuestion) -> SinglePass<'q> {
+        with_effort(self.time_limit, |effort| pass(self.packer, question, effort))
+    }
+
+    /// The pass with a lower bound on what any could cost.
+    pub fn bounded<'q>(&self, pass: SinglePass<'q>) -> SinglePass<'q> {
+        with_effort(self.time_limit, |effort| pass.with_bound(effort))
+    }
+}
+
+/// A packer that does not know a release.
+#[derive(Debug, thiserror::Error, miette::Diagnostic)]
+#[error("the cost-aware packer does not know the rules of Karpenter {0}")]
+#[diagnostic(help("use `--karpenter v0.16` or a later release"))]
+struct UnknownRules(KarpenterVersion);
+
+/// The pass by a packer.
+pub fn pass<'q>(packer: PackerKind, question: &'q PackingQuestion, effort: &mut Effort<'_>) -> SinglePass<'q> {
+    let pass = SinglePass::of(question);
+    match packer {
+        PackerKind::Karpenter => pass,
+        PackerKind::CostAware => pass.with_cheaper_plan(effort),
+    }
+}
+
+/// Hands over as much effort as a search may spend: a fixed number of steps, and the time limit if there is one.
+fn with_effort<R>(limit: Option<Duration>, search: impl FnOnce(&mut Effort<'_>) -> R) -> R {
+    let started = Instant::now();
+    let mut go_on = || limit.is_none_or(|limit| started.elapsed() < limit);
+    search(&mut Effort { steps: Effort::THOROUGH, go_on: &mut go_on })
+}
+
+/// An answer, and what was left out of the question.
+#[derive(Clone, Debug)]
+pub struct Packed {
+    /// The answer.
+    pub answer: PackAnswer,
+    /// What is understood in the files but left out.
+    pub warnings: Vec<Warning>,
+}
+
+/// Packs the pods of `files`, with the reasons for one pod if `explain` names it.
+///
+/// # Errors
+/// If the files, the prices or the name cannot be used.
+pub fn pack(files: &[PathBuf], explain: Option<&str>, prices: &Prices, options: &Options) -> Result<Packed, Failure> {
+    options.check()?;
+    let mut question = packing_question::load(files, &options.circumstances(), prices.catalog())?;
+    let before = options.repack.then(|| question.clone());
+    if options.repack {
+        question = question.repacked();
+    }
+    let explained = explain.map(|pod| question.find(pod)).transpose()?;
+    let mut answer = PackAnswer::of(&options.bounded(options.pass(&question)), explained);
+    answer.repacked = before.map(|before| Repacked::of(&before, &question, &answer));
+    Ok(Packed { answer, warnings: question.warnings })
+}
+
+/// A warning in one line, with its place.
+pub fn warning_line(warning: &Warning) -> String {
+    match warning.place() {
+        Some(place) => format!("warning: {}:{}:{}: {}", place.file, place.line, place.column, warning.message()),
+        None => format!("warning: {}", warning.message()),
+    }
+}

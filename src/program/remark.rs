@@ -1,0 +1,60 @@
+//! Errors and warnings for programs: what `--format json` says of them.
+
+use miette::{Diagnostic, SourceSpan};
+use serde::Serialize;
+
+/// An error or a warning.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Remark {
+    /// What is wrong, in one sentence.
+    pub message: String,
+    /// The file, as it was named; `null` where no file is at fault.
+    pub file: Option<String>,
+    /// Line, counted from 1.
+    pub line: Option<usize>,
+    /// Column in characters, counted from 1.
+    pub column: Option<usize>,
+    /// A way out.
+    pub help: Option<String>,
+}
+
+/// The error of a command, as it stands on stdout.
+#[derive(Serialize)]
+struct Failed {
+    error: Remark,
+}
+
+impl Remark {
+    /// What a diagnostic says, with the place that it marks.
+    pub fn of(diagnostic: &dyn Diagnostic) -> Self {
+        let mut remark = Self::plain(diagnostic.to_string());
+        remark.help = diagnostic.help().map(|help| help.to_string());
+        let span = diagnostic.labels().and_then(|mut labels| labels.next());
+        let span: Option<SourceSpan> = span.map(|label| *label.inner());
+        // Asked for no lines around it, a source gives the position of the span itself.
+        let place = diagnostic.source_code().zip(span).and_then(|(source, span)| source.read_span(&span, 0, 0).ok());
+        if let Some(place) = place {
+            remark.file = place.name().map(str::to_owned);
+            (remark.line, remark.column) = (Some(place.line() + 1), Some(place.column() + 1));
+        }
+        remark
+    }
+
+    /// A message alone.
+    pub fn plain(message: String) -> Self {
+        Self { message, file: None, line: None, column: None, help: None }
+    }
+
+    /// `file:line:column: `, or nothing.
+    pub fn place(&self) -> String {
+        match (&self.file, self.line, self.column) {
+            (Some(file), Some(line), Some(column)) => format!("{file}:{line}:{column}: "),
+            _ => String::new(),
+        }
+    }
+
+    /// The answer of a command that has none but this error.
+    pub fn into_json(self) -> Option<String> {
+        serde_json::to_string_pretty(&Failed { error: self }).ok().map(|json| json + "\n")
+    }
+}

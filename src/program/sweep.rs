@@ -1,0 +1,269 @@
+//! Many settings of one scenario, and which are worth a look.
+
+use std::path::{Path, PathBuf};
+
+use super::compare::about;
+use super::simulations::{shell_line, warning_lines};
+use super::{Failure, Prices, edits, prices};
+use crate::catalog::Catalog;
+use crate::experiment::axes::{self, Axis, Sampling, Setting};
+use crate::experiment::comparison::About;
+use crate::experiment::figures::{FIGURES, Unit, find};
+use crate::experiment::inspection::inputs;
+use crate::experiment::points::PointError;
+use crate::experiment::presentation::{sweep_page, sweep_table};
+use crate::experiment::question::Kind;
+use crate::experiment::sweep::{self, sweep};
+use crate::experiment::{Cell, Point, Question, points};
+use crate::report::directory::check_written;
+use crate::report::{OutputDirectory, OutputError};
+use crate::scenario::{Limits, Scenario};
+
+/// What to try.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// The scenario file.
+    pub scenario: PathBuf,
+    /// The axes, each `PATH=VALUES`.
+    pub set: Vec<String>,
+    /// How many settings to draw; `None` for every combination.
+    pub sample: Option<usize>,
+    /// How settings are drawn.
+    pub sampling: Sampling,
+    /// The policies to try each setting under; empty for the scenario's first.
+    pub policies: Vec<String>,
+    /// The figure to hold cost against, one in seconds.
+    pub latency: String,
+    /// How many seeds for each setting; `None` for the scenario's number.
+    pub replications: Option<u32>,
+    /// The first seed; `None` for the scenario's.
+    pub seed: Option<u64>,
+    /// The directory of prices; `None` for the built-in ones.
+    pub pricing_data: Option<PathBuf>,
+}
+
+/// What is wrong with the question.
+#[derive(Debug, thiserror::Error, miette::Diagnostic)]
+#[error("there is no figure `{name}` to hold cost against")]
+#[diagnostic(help("known are {known}"))]
+struct UnknownFigure {
+    name: String,
+    known: String,
+}
+
+/// A sweep that has been read and can be run.
+pub struct Sweep {
+    prices: Prices,
+    /// The scenario as its file has it.
+    pub scenario: Scenario,
+    /// What is asked, every name and value checked.
+    pub question: Question,
+    /// The scenario under every setting.
+    pub scenarios: Vec<Scenario>,
+    warnings: Vec<String>,
+}
+
+impl Sweep {
+    /// Reads everything that the sweep needs, every setting of it.
+    ///
+    /// # Errors
+    /// If anything of it cannot be used.
+    pub fn load(request: &Request) -> Result<Self, Failure> {
+        let prices = Prices::open(request.pricing_data.as_deref())?;
+        let loaded = Scenario::load_with(&request.scenario, prices.catalog(), &Limits::default());
+        let (scenario, _) = loaded?;
+        let question = question(request, &scenario)?;
+        Self::of(question, scenario, prices)
+    }
+
+    /// The sweep of a question that has been checked.
+    ///
+    /// # Errors
+    /// If a setting cannot be used.
+    pub fn of(question: Question, scenario: Scenario, prices: Prices) -> Result<Self, Failure> {
+        let (scenarios, warnings) = scenarios(&question, prices.catalog())?;
+        Ok(Self { prices, scenario, question, scenarios, warnings })
+    }
+
+    /// One simulation of it.
+    ///
+    /// # Errors
+    /// If the scenario lacks the policy, or the catalog prices for its region.
+    pub fn simulate(&self, cell: Cell<'_>) -> Result<Point, PointError> {
+        points::simulate(&self.scenarios[cell.setting], self.prices.catalog(), cell)
+    }
+
+    /// What all of its points, in order, come to.
+    ///
+    /// # Errors
+    /// If the catalog has no prices for the scenario's region.
+    pub fn answer(self, points: &[Point]) -> Result<Swept, Failure> {
+        let Self { prices, scenario, question, warnings, .. } = self;
+        let region = prices.catalog().region(scenario.region.as_str()).map_err(prices::unusable)?;
+        let about = About {
+            replications: u64::from(question.replications),
+            // Each setting has its own.
+            set: Vec::new(),
+            ..about(&question, &scenario, region.currency.code(), points)
+        };
+        let latency = latency(question.latency.as_deref().unwrap_or_default())?;
+        Ok(Swept { answer: sweep(about, &question, latency, points, warnings), question })
+    }
+}
+
+/// A sweep with what it was made from.
+pub struct Swept {
+    /// The answer.
+    pub answer: sweep::Sweep,
+    question: Question,
+}
+
+impl Swept {
+    /// Writes the report into the directory `out`.
+    ///
+    /// # Errors
+    /// If the report cannot be made or written; what stood at `out` is then as it was.
+    pub fn write(&self, out: &Path) -> Result<(), Failure> {
+        let json = self.answer.to_json().map_err(Failure::of_report)?;
+        let write = || {
+            let directory = OutputDirectory::begin_if(out, check_replaceable)?;
+            directory.file("sweep.json", |output| output.write_all(json.as_bytes()))?;
+            let page = sweep_page::render(&self.answer, &command(&self.question));
+            directory.file("sweep.html", |output| output.write_all(page.as_bytes()))?;
+            directory.file("sweep.csv", |output| sweep_table::csv(&self.answer, output))?;
+            directory.commit()
+        };
+        write().map(|_| ()).map_err(Failure::of_report)
+    }
+}
+
+/// What is asked, every name and value checked.
+fn question(request: &Request, scenario: &Scenario) -> Result<Question, Failure> {
+    let seed = request.seed.unwrap_or(scenario.seed);
+    let axes = request.set.iter().map(|text| Axis::parse(text)).collect::<Result<Vec<_>, _>>();
+    let axes = axes.map_err(Failure::bad_input)?;
+    let settings: Vec<Setting> = match request.sample {
+        None => axes::grid(&axes),
+        Some(count) => axes::sample(&axes, count, request.sampling, seed),
+    }
+    .map_err(Failure::bad_input)?;
+    let mut policies: Vec<String> = request.policies.clone();
+    if policies.is_empty() {
+        policies.extend(scenario.policies.first().map(|policy| policy.name.clone()));
+    }
+    for name in &policies {
+        scenario.for_policy(Some(name))?;
+    }
+    latency(&request.latency)?;
+    Ok(Question {
+        kind: Kind::Sweep,
+        scenario: request.scenario.display().to_string(),
+        inputs: inputs(scenario),
+        pricing_data: request.pricing_data.as_ref().map(|directory| directory.display().to_string()),
+        policies,
+        first_seed: seed,
+        replications: request.replications.unwrap_or(scenario.replications),
+        settings,
+        axes: axes_options(request),
+        latency: Some(request.latency.clone()),
+    })
+}
+
+/// The number of the figure called `name`, which is measured in seconds.
+fn latency(name: &str) -> Result<usize, Failure> {
+    match find(name) {
+        Some((position, figure)) if figure.unit == Unit::Seconds => Ok(position),
+        _ => {
+            let known: Vec<&str> =
+                FIGURES.iter().filter(|figure| figure.unit == Unit::Seconds).map(|figure| figure.name).collect();
+            Err(Failure::bad_input(UnknownFigure { name: name.to_owned(), known: known.join(", ") }))
+        }
+    }
+}
+
+/// The scenario under every setting, so that a bad value is found before the first simulation, and the warnings of all.
+fn scenarios(question: &Question, catalog: &Catalog) -> Result<(Vec<Scenario>, Vec<String>), Failure> {
+    let load = |setting: &Setting| {
+        let edits = edits::of_setting(setting)?;
+        edits::load(Path::new(&question.scenario), catalog, &edits)
+    };
+    let (mut scenarios, mut all) = (Vec::new(), Vec::new());
+    for setting in &question.settings {
+        let (scenario, warnings) = load(setting)?;
+        for line in warning_lines(&warnings) {
+            if !all.contains(&line) {
+                all.push(line);
+            }
+        }
+        scenarios.push(scenario);
+    }
+    all.splice(0..0, idle_axes(question, &scenarios, catalog));
+    Ok((scenarios, all))
+}
+
+/// Warnings of axes of which no value changes anything in a policy that runs: settings that differ in nothing else are the same.
+fn idle_axes(question: &Question, scenarios: &[Scenario], catalog: &Catalog) -> Vec<String> {
+    let Some((first, scenario)) = question.settings.first().zip(scenarios.first()) else { return Vec::new() };
+    let idle = |place: &usize| {
+        let values = question.settings.iter().filter_map(|setting| setting.get(*place)).map(|(_, value)| value);
+        let mut values: Vec<&String> = values.filter(|value| **value != first[*place].1).collect();
+        values.dedup();
+        let mut seen = values.iter().take(AXIS_VALUES_MAX).map(|value| {
+            let mut other = first.clone();
+            other[*place].1.clone_from(value);
+            edits::of_setting(&other).is_ok_and(|edits| {
+                let loaded = edits::load(Path::new(&question.scenario), catalog, &edits);
+                loaded.is_ok_and(|(other, _)| edits::same(scenario, &other, &question.policies, catalog))
+            })
+        });
+        !values.is_empty() && seen.all(|same| same)
+    };
+    let places = (0..first.len()).filter(idle);
+    places
+        .map(|place| {
+            let path = &first[place].0;
+            edits::idle_line(&format!("no value of `{path}` changes anything"), &question.policies)
+        })
+        .collect()
+}
+
+/// Values of an axis that are tried to find one that changes anything.
+const AXIS_VALUES_MAX: usize = 5;
+
+/// The command line that repeats the sweep.
+fn command(question: &Question) -> String {
+    let (policies, replications, seed) =
+        (question.policies.join(","), question.replications.to_string(), question.first_seed.to_string());
+    let mut words = vec!["nodecast", "sweep", &question.scenario];
+    words.extend(question.axes.iter().map(String::as_str));
+    words.extend(["--policies", &policies, "--replications", &replications, "--seed", &seed]);
+    words.extend(question.latency.iter().flat_map(|name| ["--latency", name.as_str()]));
+    words.extend(question.pricing_data.iter().flat_map(|directory| ["--pricing-data", directory.as_str()]));
+    shell_line(&words)
+}
+
+/// The options that settings come from, as the command line has them.
+fn axes_options(request: &Request) -> Vec<String> {
+    let mut words: Vec<String> = request.set.iter().flat_map(|text| ["--set".to_owned(), text.clone()]).collect();
+    if let Some(count) = request.sample {
+        let sampling = match request.sampling {
+            Sampling::LatinHypercube => "latin-hypercube",
+            Sampling::Random => "random",
+        };
+        words.extend(["--sample", &count.to_string(), "--sampling", sampling].map(str::to_owned));
+    }
+    words
+}
+
+/// Where the report goes if nobody says otherwise.
+pub fn output_directory(scenario: &Scenario) -> PathBuf {
+    Path::new("reports").join(format!("{}-swept", scenario.name))
+}
+
+/// Whether `target` may go: an earlier sweep, with nothing added.
+///
+/// # Errors
+/// If it may not, or cannot be looked into.
+pub fn check_replaceable(target: &Path) -> Result<(), OutputError> {
+    check_written(target, "sweep.json", &|_, name| matches!(name, "sweep.html" | "sweep.csv"))
+}

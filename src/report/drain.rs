@@ -1,0 +1,268 @@
+//! What `nodecast drain` answers: where the pods of some nodes would go, which budget holds whom, what is launched and what it
+//! costs.
+
+use std::fmt::Write as _;
+
+use serde::Serialize;
+
+use super::format::{counted, money, span};
+use super::pack::HOURS_OF_MONTH;
+use crate::domain::{Currency, HourlyRate, NodeId};
+use crate::policy::budgets::EvictionAnswer;
+use crate::single_pass::{PodOutcome, SinglePass};
+use crate::standing::{Standing, rate_of_node};
+
+/// The version of the layout of the JSON.
+pub const SCHEMA_VERSION: u32 = 1;
+
+/// What a drain of some nodes comes to.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct DrainAnswer {
+    /// Version of this layout.
+    pub schema_version: u32,
+    /// What wrote it.
+    pub program: &'static str,
+    /// The program's version.
+    pub program_version: &'static str,
+    /// The region.
+    pub region: &'static str,
+    /// The currency of every amount.
+    pub currency: Currency,
+    /// Karpenter's release.
+    pub karpenter: String,
+    /// The nodes.
+    pub nodes: Vec<DrainedNode>,
+    /// Where each of their pods goes.
+    pub pods: Vec<MovedPod>,
+    /// What is launched for them.
+    pub launches: Vec<DrainLaunch>,
+    /// Budgets that protect pods of these nodes.
+    pub budgets: Vec<BudgetInTheWay>,
+    /// What the nodes cost an hour; `None` where the price of one is not known.
+    pub per_hour: Option<f64>,
+    /// What the launched nodes cost an hour.
+    pub launched_per_hour: f64,
+    /// The longest grace period among the pods that go, in seconds: so long a drain may take for each round of evictions.
+    pub longest_grace_seconds: f64,
+}
+
+/// A node that is drained.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct DrainedNode {
+    /// Its name.
+    pub name: String,
+    /// Its price for an hour, where it is known.
+    pub per_hour: Option<f64>,
+}
+
+/// A pod of a drained node.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct MovedPod {
+    /// `namespace/name`.
+    pub pod: String,
+    /// The node that it leaves.
+    pub from: String,
+    /// `node`, `new node`, `nowhere` or `stays` (a daemon, a static pod, one that a budget never lets go).
+    pub to: &'static str,
+    /// The node, where it exists.
+    pub node: Option<String>,
+    /// The launch, by position, where it does not.
+    pub launch: Option<usize>,
+    /// Why nowhere.
+    pub because: Option<String>,
+    /// The budgets that protect it, `namespace/name`.
+    pub budgets: Vec<String>,
+    /// Whether the API server would let it go now.
+    pub evictable_now: bool,
+}
+
+/// A node that is launched.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct DrainLaunch {
+    /// The NodePool.
+    pub node_pool: &'static str,
+    /// The cheapest type asked for.
+    pub instance_type: &'static str,
+    /// Its price for an hour.
+    pub per_hour: f64,
+    /// How many pods of all that wait go on it.
+    pub pods: usize,
+}
+
+/// A budget that protects pods of drained nodes.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct BudgetInTheWay {
+    /// `namespace/name`.
+    pub name: String,
+    /// Pods of the drained nodes that it protects.
+    pub pods: usize,
+    /// How many of all pods it lets go at once now.
+    pub allowed: i64,
+    /// Rounds of evictions that it takes, if every pod that went is Ready elsewhere before the next; `None` if it never lets one go.
+    pub rounds: Option<usize>,
+}
+
+impl DrainAnswer {
+    /// What comes of it; `pass` is the pass on the question in which the nodes at these positions are on their way out.
+    pub fn of(standing: &Standing, pass: &SinglePass<'_>, nodes: &[usize]) -> Self {
+        let question = pass.question;
+        let drained: Vec<DrainedNode> = nodes
+            .iter()
+            .map(|&node| {
+                let own = &question.nodes[node].node;
+                let rate = rate_of_node(&question.region, &own.labels);
+                DrainedNode { name: own.name.clone(), per_hour: rate.map(HourlyRate::as_f64) }
+            })
+            .collect();
+        let launches: Vec<Option<DrainLaunch>> = launches(pass);
+        let pods: Vec<MovedPod> = nodes.iter().flat_map(|&node| moved(standing, pass, node)).collect();
+        let grace = nodes.iter().flat_map(|&node| &question.nodes[node].pods);
+        let longest = grace.map(|pod| pod.spec.grace_period()).max().unwrap_or_default();
+        Self {
+            schema_version: SCHEMA_VERSION,
+            program: super::summary::PROGRAM,
+            program_version: env!("CARGO_PKG_VERSION"),
+            region: question.region.name.as_str(),
+            currency: question.region.currency,
+            karpenter: question.karpenter.to_string(),
+            per_hour: drained.iter().map(|node| node.per_hour).sum(),
+            nodes: drained,
+            budgets: in_the_way(standing, &pods),
+            pods,
+            launched_per_hour: launches.iter().flatten().map(|own| own.per_hour).sum(),
+            launches: launches.into_iter().flatten().collect(),
+            longest_grace_seconds: longest.as_secs_f64(),
+        }
+    }
+
+    /// The answer as a table.
+    pub fn table(&self) -> String {
+        let mut text = String::new();
+        let currency = self.currency.code();
+        let names: Vec<&str> = self.nodes.iter().map(|node| node.name.as_str()).collect();
+        let count = |to: &str| self.pods.iter().filter(|pod| pod.to == to).count() as u64;
+        let _ = writeln!(
+            text,
+            "drain of {}: {} to nodes that are there, {} to {}, {} nowhere, {} with their node",
+            names.join(", "),
+            counted(count("node"), "pod goes", "pods go"),
+            count("new node"),
+            counted(self.launches.len() as u64, "new node", "new nodes"),
+            count("nowhere"),
+            counted(count("stays"), "stays", "stay"),
+        );
+        let before =
+            self.per_hour.map_or_else(|| "at prices that are not known".to_owned(), |own| money(currency, own));
+        let _ = write!(
+            text,
+            "an hour of what goes: {before}; of what is launched: {}",
+            money(currency, self.launched_per_hour)
+        );
+        if let Some(before) = self.per_hour {
+            let _ = write!(text, "; a month {}", money(currency, (self.launched_per_hour - before) * HOURS_OF_MONTH));
+        }
+        text.push('\n');
+        let _ = writeln!(
+            text,
+            "each round of evictions takes up to {}, the longest grace period",
+            span(self.longest_grace_seconds)
+        );
+        for budget in &self.budgets {
+            let rounds = match budget.rounds {
+                None => "it never lets one go: the drain does not end".to_owned(),
+                Some(1) => "all go at once".to_owned(),
+                Some(rounds) => format!("{rounds} rounds, each once the pods before are Ready elsewhere"),
+            };
+            let _ = writeln!(
+                text,
+                "budget {} protects {} of them and lets {} go now: {rounds}",
+                budget.name, budget.pods, budget.allowed
+            );
+        }
+        for (position, launch) in self.launches.iter().enumerate() {
+            let _ = writeln!(
+                text,
+                "new node {} of NodePool {}: from {} at {} an hour, for {}",
+                position + 1,
+                launch.node_pool,
+                launch.instance_type,
+                money(currency, launch.per_hour),
+                counted(launch.pods as u64, "pod", "pods")
+            );
+        }
+        for pod in &self.pods {
+            let to = match (&pod.node, pod.launch) {
+                (Some(node), _) => format!("to {node}"),
+                (None, Some(launch)) => format!("to new node {}", launch + 1),
+                (None, None) => pod.to.to_owned(),
+            };
+            let because = pod.because.as_ref().map_or_else(String::new, |why| format!(": {why}"));
+            let held = if pod.evictable_now { "" } else { "; not evictable now" };
+            let _ = writeln!(text, "  {} from {}: {to}{because}{held}", pod.pod, pod.from);
+        }
+        text
+    }
+}
+
+/// The launches of a pass, by claim; none where nothing can be launched.
+fn launches(pass: &SinglePass<'_>) -> Vec<Option<DrainLaunch>> {
+    let launched = pass.plan.claims.iter().zip(&pass.launches).map(|(claim, request)| {
+        let request = request.as_ref().ok()?;
+        let cheapest = request.overrides.iter().min_by_key(|own| own.price)?;
+        Some(DrainLaunch {
+            node_pool: claim.node_pool.as_str(),
+            instance_type: cheapest.instance_type.as_str(),
+            per_hour: cheapest.price.as_f64(),
+            pods: claim.pods.len(),
+        })
+    });
+    launched.collect()
+}
+
+/// What becomes of the pods of a node.
+fn moved(standing: &Standing, pass: &SinglePass<'_>, node: usize) -> Vec<MovedPod> {
+    let question = pass.question;
+    let own = &question.nodes[node];
+    let ids = &standing.cluster.node(NodeId::from_index(node)).pods;
+    let pods = own.pods.iter().zip(ids).enumerate().map(|(position, (pod, &id))| {
+        let asked = question.pods.iter().position(|other| other.leaves == Some((node, position)));
+        let asked = asked.filter(|asked| pass.asked.contains(asked));
+        let outcome = asked.map(|asked| pass.outcome(asked));
+        let (to, target, launch, because) = match outcome {
+            None => ("stays", None, None, None),
+            Some(PodOutcome::ExistingNode(to)) => ("node", Some(question.nodes[to].node.name.clone()), None, None),
+            Some(PodOutcome::NewNode(claim)) => {
+                let before = pass.launches[..claim].iter().filter(|launch| launch.is_ok()).count();
+                ("new node", None, Some(before), None)
+            }
+            Some(PodOutcome::Pending(why)) => ("nowhere", None, None, Some(why)),
+        };
+        let (protectors, answer) = standing.eviction(id);
+        let budgets = standing.cluster.budgets();
+        let name = |at: usize| format!("{}/{}", budgets[at].namespace, budgets[at].name);
+        MovedPod {
+            pod: pod.full_name(),
+            from: own.node.name.clone(),
+            to,
+            node: target,
+            launch,
+            because,
+            budgets: protectors.into_iter().map(name).collect(),
+            evictable_now: matches!(answer, EvictionAnswer::Evicted { .. }),
+        }
+    });
+    pods.collect()
+}
+
+/// The budgets that protect pods that go.
+fn in_the_way(standing: &Standing, pods: &[MovedPod]) -> Vec<BudgetInTheWay> {
+    let budgets = standing.cluster.budgets().iter().zip(standing.budgets());
+    let found = budgets.filter_map(|(budget, status)| {
+        let name = format!("{}/{}", budget.namespace, budget.name);
+        let pods = pods.iter().filter(|pod| pod.to != "stays" && pod.budgets.contains(&name)).count();
+        let allowed = status.disruptions_allowed;
+        let rounds = usize::try_from(allowed).ok().filter(|&allowed| allowed > 0).map(|allowed| pods.div_ceil(allowed));
+        (pods > 0).then_some(BudgetInTheWay { name, pods, allowed, rounds })
+    });
+    found.collect()
+}

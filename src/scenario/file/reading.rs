@@ -1,0 +1,204 @@
+//! What is at hand while a scenario is read: its text, the files that it names, and what is known of the run.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+use super::checks::Workloads;
+use super::load::LoadSpan;
+use crate::catalog::Region;
+use crate::domain::workload::ObjectName;
+use crate::domain::{SimDuration, SimTime, Symbol};
+use crate::scenario::definition::InputFile;
+use crate::scenario::edits::{Edit, note_objects};
+use crate::scenario::error::{Place, ScenarioError, Warning};
+use crate::scenario::manifests::{Manifests, UNKNOWN_KIND, read_documents};
+use crate::scenario::reader::{Fields, Reader};
+use crate::scenario::source::{Limits, Source, load, read_bounded, sha256_hex};
+use crate::scenario::tree::{self, Location, Node, Variables};
+
+/// A scenario that is being read.
+pub struct Reading<'c, 's> {
+    /// The reader of its text.
+    pub(in crate::scenario) reader: Reader<'s>,
+    /// The files that it names.
+    pub(in crate::scenario) files: Files<'c>,
+    /// Calendar time at which simulated time is zero.
+    pub(in crate::scenario) start: jiff::Timestamp,
+    /// How long the run is.
+    pub(in crate::scenario) duration: SimDuration,
+    /// The step of the timeline whose load is being read.
+    pub(in crate::scenario) step: Option<SimTime>,
+    /// The time of the load that is being read.
+    pub(in crate::scenario) span: LoadSpan,
+    /// The workloads that there are under some policy at some time.
+    pub(in crate::scenario) workloads: Workloads,
+    /// The NodePools and node groups, likewise.
+    pub(in crate::scenario) node_pools: BTreeSet<Symbol>,
+}
+
+impl<'c, 's> Reading<'c, 's> {
+    /// A scenario of which nothing is read yet but what `reader` and `files` know.
+    pub(super) fn new(reader: Reader<'s>, files: Files<'c>) -> Self {
+        let (start, duration) = (crate::scenario::schema::whole::START, SimDuration::ZERO);
+        let span = LoadSpan { clock: start, length: duration };
+        Self {
+            reader,
+            files,
+            start,
+            duration,
+            step: None,
+            span,
+            workloads: Workloads::default(),
+            node_pools: BTreeSet::new(),
+        }
+    }
+
+    /// The region.
+    pub fn region(&self) -> &'c Region {
+        self.files.region
+    }
+
+    /// An error about what stands `at`.
+    pub fn error(&self, at: Location, message: impl Into<String>) -> ScenarioError {
+        self.reader.error(at, message)
+    }
+
+    /// An error about the name of a family that the region does not have.
+    pub fn unknown_family(&self, at: Location, name: &str) -> ScenarioError {
+        self.error(at, format!("`{name}` is not an instance family of {}", self.region().name))
+            .because("unknown family")
+            .help("write what stands before the dot of an instance type, for example `m5`")
+    }
+
+    /// The bytes of the file `name`, and how messages call it.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub fn table(&mut self, node: &Node<'_>, name: &str) -> Result<(Vec<u8>, String), ScenarioError> {
+        let bytes = self.files.bytes(&self.reader, node, name)?;
+        Ok((bytes, self.files.directory.join(name).display().to_string()))
+    }
+}
+
+/// Files that a scenario names, read relative to it and remembered with their hashes.
+pub(in crate::scenario) struct Files<'a> {
+    pub(super) directory: PathBuf,
+    pub(super) variables: Variables,
+    pub(super) limits: &'a Limits,
+    pub(super) region: &'a Region,
+    pub(super) inputs: Vec<InputFile>,
+    pub(super) warnings: Vec<Warning>,
+    pub(super) edits: &'a [Edit],
+    /// Which of `edits` have found a place.
+    pub(super) edited: Vec<bool>,
+    /// Kind and name of every object, if there are edits.
+    pub(super) objects: BTreeSet<(String, String)>,
+    /// The manifests read, to show where an object stands that a later check speaks of.
+    pub(super) sources: Vec<Source>,
+}
+
+impl<'a> Files<'a> {
+    /// The files of a scenario in `directory`, of which none is read yet.
+    pub(super) fn new(directory: PathBuf, variables: Variables, limits: &'a Limits, region: &'a Region) -> Self {
+        Self {
+            directory,
+            variables,
+            limits,
+            region,
+            inputs: Vec::new(),
+            warnings: Vec::new(),
+            edits: &[],
+            edited: Vec::new(),
+            objects: BTreeSet::new(),
+            sources: Vec::new(),
+        }
+    }
+
+    /// An error about something that refers to nothing, with what may have been it: an object whose kind is not known.
+    pub(super) fn with_unknown(&self, error: ScenarioError) -> ScenarioError {
+        let unknown = self.warnings.iter().find(|warning| warning.message().starts_with(UNKNOWN_KIND));
+        match unknown.and_then(|warning| Some((warning, warning.place()?))) {
+            Some((warning, place)) if error.refers_to_nothing() => {
+                error.also(&format!("{}:{}:{} has an {}", place.file, place.line, place.column, warning.message()))
+            }
+            _ => error,
+        }
+    }
+
+    /// Every edit of a manifest must have found its object.
+    pub(super) fn check_edits(&self) -> Result<(), ScenarioError> {
+        let found = self.edits.iter().zip(&self.edited).filter(|(_, found)| **found);
+        if let Some(flaw) = found.filter_map(|(edit, _)| edit.flaw()).next() {
+            return Err(flaw);
+        }
+        let missed = self.edits.iter().zip(&self.edited).find(|(edit, found)| edit.is_of_manifest() && !**found);
+        match missed {
+            Some((edit, _)) => Err(edit.missed(&self.objects)),
+            None => Ok(()),
+        }
+    }
+
+    /// Where the object stands that `manifests` have under this kind and name.
+    pub(super) fn place(&self, manifests: &Manifests, kind: &str, name: ObjectName) -> Option<Place> {
+        let origin = manifests.origin(kind, name)?;
+        self.sources.iter().find(|source| source.name == origin.file.as_str())?.place(origin.at)
+    }
+
+    /// The manifests under `key`, one file after another.
+    pub(super) fn manifests(
+        &mut self,
+        reader: &Reader<'_>,
+        fields: Fields<'_, '_>,
+        key: &'static str,
+    ) -> Result<Manifests, ScenarioError> {
+        let mut all = Manifests::default();
+        for node in fields.optional(key, |n, what| reader.list(n, what))?.unwrap_or_default() {
+            all.apply(self.manifest_file(reader, node)?);
+        }
+        self.warnings.append(&mut all.warnings);
+        Ok(all)
+    }
+
+    fn manifest_file(&mut self, reader: &Reader<'_>, node: &Node<'_>) -> Result<Manifests, ScenarioError> {
+        let name = reader.text(node, "manifests")?;
+        let path = self.directory.join(name);
+        let shown = path.display().to_string();
+        // A file that cannot be opened is the scenario's mistake: the error shows where it is named.
+        let source = load(&path, shown, self.limits).map_err(|error| match error.place() {
+            Some(_) => error,
+            None => error.at(reader.place(node.at)).because("named here"),
+        })?;
+        let source = source.with_edits(self.edits.iter().map(Edit::text));
+        self.remember(name, sha256_hex(source.text.as_bytes()));
+        let mut documents = tree::parse(&source, &self.variables, self.limits)?;
+        for (number, (edit, found)) in self.edits.iter().zip(&mut self.edited).enumerate() {
+            if edit.is_of_manifest() {
+                *found |= edit.apply(&mut documents, source.edit_offset(number))?;
+            }
+        }
+        if !self.edits.is_empty() {
+            documents.iter().for_each(|document| note_objects(document, &mut self.objects));
+        }
+        let read = read_documents(&source, &documents, Some(self.region));
+        drop(documents);
+        if !self.sources.iter().any(|known| known.name == source.name) {
+            self.sources.push(source);
+        }
+        read
+    }
+
+    /// The bytes of a file that is not YAML.
+    pub(super) fn bytes(&mut self, reader: &Reader<'_>, node: &Node<'_>, name: &str) -> Result<Vec<u8>, ScenarioError> {
+        let path = self.directory.join(name);
+        let bytes = read_bounded(&path, &path.display().to_string(), self.limits.file_bytes_max)
+            .map_err(|error| error.at(reader.place(node.at)).because("named here"))?;
+        self.remember(name, sha256_hex(&bytes));
+        Ok(bytes)
+    }
+
+    fn remember(&mut self, name: &str, sha256: String) {
+        if !self.inputs.iter().any(|input| input.path == name) {
+            self.inputs.push(InputFile { path: name.to_owned(), sha256 });
+        }
+    }
+}

@@ -1,0 +1,41 @@
+//! What changed between neighbouring releases of Karpenter, each as one case with the answer of the older and of the newer
+//! release: the rules of docs/karpenter-releases.md, asked of the packer, of the methods of disruption, or of whole stories.
+//!
+//! `ROWS` in each file are the rules that it shows.
+
+mod lives;
+mod packing;
+mod removal;
+
+use nodecast::domain::KarpenterVersion;
+
+/// The document with the rules.
+const DOCUMENT: &str = include_str!("../../docs/karpenter-releases.md");
+/// Rules of which cases are beside the code: launches in `decisions/src/policy/selection/current.rs`.
+const BESIDE_THE_CODE: [&str; 2] = ["I1", "I9"];
+/// Rules that are reproduced and that no case shows.
+const NOT_SHOWN: [&str; 10] = ["P7", "P8", "P13", "P15", "D6", "D9", "D10", "D20", "I7", "L7"];
+
+#[test]
+fn every_rule_that_is_reproduced_is_shown_or_named() {
+    let shown = [packing::ROWS, lives::ROWS, removal::ROWS, &BESIDE_THE_CODE].concat();
+    let rules = DOCUMENT.lines().filter_map(|line| line.strip_prefix("| ")?.strip_suffix(" |")?.split_once(" | "));
+    let rules: Vec<(&str, &str)> = rules.filter(|(rule, _)| is_rule(rule)).collect();
+    assert!(rules.len() > 40, "{rules:?}");
+    for (rule, rest) in rules {
+        let reproduced = rest.ends_with("| yes");
+        let named = NOT_SHOWN.contains(&rule);
+        assert!(reproduced || rest.ends_with("| no"), "{rule}: {rest}");
+        assert_eq!(reproduced, shown.contains(&rule) || named, "{rule}");
+    }
+}
+
+fn is_rule(text: &str) -> bool {
+    let (kind, number) = text.split_at(text.len().min(1));
+    ["P", "I", "D", "L"].contains(&kind) && number.parse::<u8>().is_ok()
+}
+
+/// A release by its name.
+fn release(text: &str) -> KarpenterVersion {
+    text.parse().unwrap_or_else(|error| panic!("{error}"))
+}

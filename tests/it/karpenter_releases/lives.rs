@@ -1,0 +1,104 @@
+//! How nodes come, join and end under neighbouring releases.
+
+use nodecast::world::record::NodeEnd;
+use serde_json::json;
+
+use crate::disruption_cases::story::{Story, between, maybe, of_types, plain, pod};
+
+pub const ROWS: &[&str] = &["L1", "L3", "L5", "L6", "D12", "D15", "P19"];
+
+/// Nodes of one type, with or without `consolidateAfter`.
+fn story(karpenter: &str) -> Story {
+    Story::calm().release(karpenter).pool(json!({"template": {"spec": {"requirements": of_types(&["s-2"])}}}))
+}
+
+#[test]
+fn a_node_that_never_joins_is_given_up_from_v0_28_on() {
+    for (karpenter, ends) in [("v0.27", [None, None]), ("v0.28", [Some(NodeEnd::NotRegistered), None])] {
+        let told =
+            story(karpenter).fault("neverRegister", 0.0, 60.0, &[]).run(0.25, "web", 1, plain("1")).until(3_600.0);
+        assert_eq!(told.node(1).end, ends[0], "{karpenter}");
+        assert_eq!(told.claims() > 1, ends[0].is_some(), "{karpenter}");
+    }
+}
+
+#[test]
+fn a_launch_that_keeps_failing_is_given_up_after_five_minutes_from_v1_7_on() {
+    for (karpenter, seconds) in [("v1.6", 900.0..=961.0), ("v1.7", 300.0..=361.0)] {
+        let told = story(karpenter).fault("error", 0.0, 3_000.0, &[]).run(0.25, "web", 1, plain("1")).until(1_200.0);
+        let first = told.node(1);
+        let after = between(Some(first.requested), first.terminated);
+        assert!(seconds.contains(&after), "{karpenter}: {after} s");
+    }
+}
+
+#[test]
+fn a_node_is_marked_in_the_way_of_its_release() {
+    for (karpenter, mark) in [
+        ("v0.31", "node.kubernetes.io/unschedulable"),
+        ("v0.32", "karpenter.sh/disruption"),
+        ("v0.37", "karpenter.sh/disruption"),
+        ("v1.0", "karpenter.sh/disrupted"),
+    ] {
+        let told = story(karpenter).run(0.25, "web", 1, plain("1")).delete_node_of(60.25, "web-00000").until(120.0);
+        assert_eq!(told.said(nodecast::world::record::EventKind::NodeTainted), Some(mark), "{karpenter}");
+    }
+}
+
+#[test]
+fn a_drain_takes_five_seconds_at_least_from_v1_10_on() {
+    for (karpenter, least) in [("v1.9", 0.0), ("v1.10", 5.0)] {
+        let told = story(karpenter)
+            .pool(json!({"disruption": {"consolidateAfter": "0s"}}))
+            .run(0.25, "web", 1, plain("1"))
+            .scale(60.25, "web", 0)
+            .until(200.0);
+        let node = told.node(1);
+        let took = between(node.deletion_requested, node.terminating);
+        assert!(took >= least && took < least + 2.0, "{karpenter}: {took} s");
+    }
+}
+
+/// A node that expires after 100 s, with a pod under a budget that allows so many to go.
+fn expires(karpenter: &str, allowed: u32) -> crate::disruption_cases::story::Told {
+    Story::calm()
+        .release(karpenter)
+        .pool(json!({"template": {"spec": {"expireAfter": "100s", "requirements": of_types(&["s-2"])}}}))
+        .run(0.25, "web", 1, pod("1500m", json!({"labels": {"app": "web"}})))
+        .budget(0.25, "web", "web", json!({"maxUnavailable": allowed}))
+        .until(190.0)
+}
+
+#[test]
+fn what_expires_is_replaced_first_up_to_v0_37_and_deleted_from_v1_0_on() {
+    let replaced = expires("v0.37", 1);
+    assert_eq!((replaced.node(1).end, replaced.claims()), (Some(NodeEnd::Expired), 2));
+    assert!(replaced.node(1).deletion_requested >= replaced.node(2).initialized);
+    let deleted = expires("v1.0", 1);
+    assert_eq!(
+        (deleted.node(1).end, maybe(deleted.node(1).deletion_requested)),
+        (Some(NodeEnd::Expired), "101.00".into())
+    );
+    assert!(deleted.node(1).deletion_requested < deleted.node(2).initialized);
+}
+
+#[test]
+fn a_pod_that_may_not_leave_keeps_its_node_up_to_v0_37_and_gets_a_place_that_idles_up_to_v1_3() {
+    for (karpenter, deleted, claims) in
+        [("v0.37", false, 1), ("v1.0", true, 2), ("v1.3", true, 2), ("v1.4", true, 1), ("v1.13", true, 1)]
+    {
+        let told = expires(karpenter, 0);
+        assert_eq!((told.node(1).deletion_requested.is_some(), told.claims()), (deleted, claims), "{karpenter}");
+    }
+}
+
+#[test]
+fn a_limit_on_nodes_counts_from_v1_11_on() {
+    for (karpenter, nodes) in [("v1.10", 3), ("v1.11", 2)] {
+        let mut story = story(karpenter).pool(json!({"limits": {"nodes": "2"}}));
+        for (number, name) in ["a", "b", "c"].into_iter().enumerate() {
+            story = story.run(0.25 + 60.0 * number as f64, name, 1, plain("1500m"));
+        }
+        assert_eq!(story.until(300.0).claims(), nodes, "{karpenter}");
+    }
+}

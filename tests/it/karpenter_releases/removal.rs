@@ -1,0 +1,260 @@
+//! What disruption removes under neighbouring releases, and in which order.
+
+use nodecast::policy::disruption::Method;
+use nodecast::world::record::NodeEnd;
+use serde_json::{Value, json};
+
+use super::release;
+use crate::disruption_cases::lab::{Lab, plain as lab_plain};
+use crate::disruption_cases::story::{Story, Told, between, of_types, plain, pod, time};
+
+pub const ROWS: &[&str] = &["D3", "D4", "D7", "D8", "D11", "D13", "D14", "D16", "D17", "D18", "D19", "D22", "D23"];
+
+/// Nodes for one pod of 1500m each.
+fn singles(karpenter: &str) -> Story {
+    Story::new().release(karpenter).pool(
+        json!({"template": {"spec": {"requirements": of_types(&["s-2"])}}, "disruption": {"consolidateAfter": "0s"}}),
+    )
+}
+
+fn calm(story: Story) -> Story {
+    story.pool(json!({"disruption": {"consolidateAfter": "Never"}}))
+}
+
+fn ended(told: &Told, end: NodeEnd) -> usize {
+    told.record.nodes.iter().filter(|node| node.end == Some(end)).count()
+}
+
+#[test]
+fn an_empty_node_goes_without_a_word_from_v0_32_on() {
+    // What a Provisioner without a word on it is read as.
+    let silent = json!({"disruption": {"consolidationPolicy": "WhenEmpty", "consolidateAfter": "Never"}});
+    for (karpenter, patch, gone) in [("v0.31", silent, 0), ("v0.32", json!({}), 1), ("v0.37", json!({}), 1)] {
+        let told =
+            singles(karpenter).pool(patch).run(0.25, "web", 1, plain("1500m")).scale(60.25, "web", 0).until(200.0);
+        assert_eq!(ended(&told, NodeEnd::Empty), gone, "{karpenter}");
+        if gone == 1 {
+            let waited = between(Some(told.pod("web-00000").removed.unwrap()), told.node(1).deletion_requested);
+            assert!((14.0..=26.0).contains(&waited), "{karpenter}: {waited} s");
+        }
+    }
+}
+
+#[test]
+fn an_empty_node_of_the_beta_api_waits_for_consolidate_after_only_where_the_policy_is_when_empty() {
+    for (karpenter, policy, least, most) in [
+        ("v0.37", "WhenEmpty", 60.0, 72.0),
+        ("v0.37", "WhenUnderutilized", 15.0, 27.0),
+        ("v1.0", "WhenEmpty", 75.0, 87.0),
+        ("v1.0", "WhenEmptyOrUnderutilized", 75.0, 87.0),
+    ] {
+        let told = singles(karpenter)
+            .pool(json!({"disruption": {"consolidationPolicy": policy, "consolidateAfter": "60s"}}))
+            .run(0.25, "web", 1, plain("1500m"))
+            .scale(100.25, "web", 0)
+            .until(300.0);
+        let waited = between(told.pod("web-00000").removed, told.node(1).deletion_requested);
+        assert!((least - 1.0..=most).contains(&waited), "{karpenter} {policy}: {waited} s");
+    }
+}
+
+#[test]
+fn an_underutilized_node_waits_for_consolidate_after_from_v1_0_on() {
+    for (karpenter, late) in [("v0.37", false), ("v1.0", true)] {
+        let told = Story::new()
+            .release(karpenter)
+            .pool(json!({"disruption": {"consolidateAfter": "10m"}}))
+            .run(0.25, "big", 1, plain("3"))
+            .run(0.25, "small", 1, plain("500m"))
+            .scale(60.25, "big", 0)
+            .until(900.0);
+        let waited = between(told.pod("big-00000").removed, told.node(1).deletion_requested);
+        assert_eq!(waited > 590.0, late, "{karpenter}: {waited} s");
+        assert_eq!(told.node(1).end, Some(NodeEnd::Underutilized));
+    }
+}
+
+#[test]
+fn a_drifted_node_is_replaced_from_v0_33_on() {
+    for (karpenter, replaced) in [("v0.32", 0), ("v0.33", 1), ("v1.0", 1)] {
+        let told = calm(singles(karpenter)).run(0.25, "web", 1, plain("1500m")).drift_all(60.25).until(200.0);
+        assert_eq!(ended(&told, NodeEnd::Drifted), replaced, "{karpenter}");
+    }
+}
+
+#[test]
+fn budgets_limit_what_goes_at_once_from_v0_34_on() {
+    for (karpenter, first) in [("v0.33", 20), ("v0.34", 2)] {
+        let told = singles(karpenter)
+            .pool(json!({"disruption": {"budgets": [{"nodes": "10%"}]}}))
+            .run(0.25, "web", 20, plain("1500m"))
+            .scale(60.25, "web", 0)
+            .until(600.0);
+        let command = told.record.commands.iter().find(|own| own.started.is_some()).unwrap();
+        assert_eq!(command.nodes.len(), first, "{karpenter}");
+        assert_eq!(ended(&told, NodeEnd::Empty), 20, "{karpenter}");
+    }
+}
+
+#[test]
+fn reasons_of_budgets_count_from_v1_0_on() {
+    let none_for_drift = json!({"disruption": {"budgets": [{"nodes": "0", "reasons": ["Drifted"]}]}});
+    for (karpenter, gone) in [("v0.37", 0), ("v1.0", 1)] {
+        let told = singles(karpenter)
+            .pool(none_for_drift.clone())
+            .run(0.25, "web", 1, plain("1500m"))
+            .scale(60.25, "web", 0)
+            .until(200.0);
+        assert_eq!(ended(&told, NodeEnd::Empty), gone, "{karpenter}");
+    }
+}
+
+#[test]
+fn a_pending_pod_that_fits_nowhere_blocks_consolidation_up_to_v0_29() {
+    for (karpenter, decision) in [("v0.29", "nothing"), ("v0.30", "delete")] {
+        let mut lab = Lab { karpenter: release(karpenter), ..Lab::on_demand() };
+        lab.node("one", "m-4", vec![lab_plain("web", "1")]);
+        lab.node("two", "m-4", vec![lab_plain("other", "1")]);
+        lab.pending.push(lab_plain("huge", "1000"));
+        assert_eq!(lab.decision(&["one"]), decision, "{karpenter}");
+    }
+}
+
+#[test]
+fn a_node_that_is_not_ready_takes_no_pods_of_a_candidate_up_to_v0_33() {
+    for (karpenter, decision) in [("v0.33", "nothing"), ("v0.34", "delete")] {
+        let mut lab = Lab { karpenter: release(karpenter), ..Lab::on_demand() };
+        lab.node("one", "m-4", vec![lab_plain("web", "1")]);
+        lab.node("two", "m-4", vec![lab_plain("other", "1")]).ready = false;
+        assert_eq!(lab.decision(&["one"]), decision, "{karpenter}");
+    }
+}
+
+#[test]
+fn an_annotation_of_a_node_protects_it_with_any_value_up_to_v0_37() {
+    for (karpenter, free) in [("v0.37", false), ("v1.0", true)] {
+        let mut lab = Lab { karpenter: release(karpenter), ..Lab::on_demand() };
+        let node = lab.node("one", "m-4", vec![lab_plain("web", "1")]);
+        node.annotations.set("karpenter.sh/do-not-disrupt".into(), "no".into());
+        assert_eq!(lab.may("one", Method::SingleNode), free, "{karpenter}");
+    }
+}
+
+#[test]
+fn multi_node_consolidation_takes_a_hundred_at_most_from_v0_30_on() {
+    for (karpenter, most) in [("v0.29", 119), ("v0.30", 101)] {
+        let mut lab = Lab { karpenter: release(karpenter), ..Lab::on_demand() };
+        for number in 0..120 {
+            lab.node(&format!("n-{number:03}"), "m-2", vec![lab_plain(&format!("web-{number}"), "10m")]);
+        }
+        let taken = lab.command(Method::MultiNode).nodes.len();
+        assert!((most - 1..=most).contains(&taken), "{karpenter}: {taken}");
+    }
+}
+
+#[test]
+fn a_node_of_an_unknown_type_can_be_empty_from_v1_1_on() {
+    for (karpenter, may) in [("v1.0", false), ("v1.1", true)] {
+        let mut lab = Lab { karpenter: release(karpenter), ..Lab::on_demand() };
+        lab.node("one", "m-4", Vec::new()).labels.set("node.kubernetes.io/instance-type".into(), "gone".into());
+        assert_eq!(lab.may("one", Method::Emptiness), may, "{karpenter}");
+    }
+}
+
+#[test]
+fn single_node_consolidation_takes_pools_in_turn_from_v1_4_on() {
+    for (karpenter, first) in [("v1.3", "a-2"), ("v1.4", "b-1")] {
+        let mut lab = Lab { karpenter: release(karpenter), ..Lab::on_demand() };
+        lab.pools.push((crate::disruption_cases::lab::free_pool("other"), None));
+        // Two cheap to disturb that cannot go, then one more of the same pool and one of the other, dearer each.
+        let pods = |count: usize| (0..count).map(|own| lab_plain(&format!("web-{own}"), "100m")).collect::<Vec<_>>();
+        lab.node_of(
+            "default",
+            "a-1",
+            "m-2",
+            "on-demand",
+            vec![crate::disruption_cases::lab::pod("bound", json!({"cpu": "1", "nodeSelector": {"is": "here"}}))],
+        )
+        .labels
+        .set("is".into(), "here".into());
+        lab.node_of("default", "a-2", "m-16", "on-demand", pods(2));
+        lab.node_of("other", "b-1", "m-16", "on-demand", pods(3));
+        assert!(lab.told(Method::SingleNode).starts_with(first), "{karpenter}: {}", lab.told(Method::SingleNode));
+    }
+}
+
+/// Three nodes that become empty, one of which gets a pod while the others are looked at again.
+fn one_comes_back(karpenter: &str) -> Told {
+    calm(singles(karpenter))
+        .run(0.25, "web", 3, plain("1500m"))
+        .scale(60.25, "web", 0)
+        .change_pool(70.25, json!({"disruption": {"consolidateAfter": "0s"}}))
+        .run(75.25, "late", 1, plain("1500m"))
+        .until(95.0)
+}
+
+#[test]
+fn of_empty_nodes_those_go_that_still_are_empty_from_v1_5_on() {
+    for (karpenter, gone) in [("v1.4", 0), ("v1.5", 2)] {
+        let told = one_comes_back(karpenter);
+        let asked = told.record.nodes.iter().filter(|node| node.deletion_requested.is_some()).count();
+        assert_eq!(asked, gone, "{karpenter}: {:?}", told.started());
+    }
+}
+
+#[test]
+fn emptiness_comes_before_drift_from_v1_5_on() {
+    for (karpenter, first) in [("v1.4", "Drifted"), ("v1.5", "Empty")] {
+        let told = calm(singles(karpenter))
+            .run(0.25, "web", 1, plain("1500m"))
+            .run(5.25, "other", 1, plain("1500m"))
+            .scale(60.25, "other", 0)
+            .at(70.25, json!({"op": "driftNode", "onNodeOf": "web-00000"}))
+            .change_pool(70.25, json!({"disruption": {"consolidateAfter": "0s"}}))
+            .until(200.0);
+        let reason = told.started()[0].split(' ').nth(1).unwrap().to_owned();
+        assert_eq!(reason, first, "{karpenter}: {:?}", told.started());
+    }
+}
+
+#[test]
+fn drift_leaves_empty_nodes_alone_in_v1_5_and_v1_6() {
+    for (karpenter, commands) in [("v1.4", vec![2]), ("v1.5", vec![]), ("v1.6", vec![]), ("v1.7", vec![1, 1])] {
+        let told = calm(singles(karpenter))
+            .run(0.25, "web", 2, plain("1500m"))
+            .scale(60.25, "web", 0)
+            .drift_all(90.25)
+            .until(300.0);
+        let nodes: Vec<usize> = told.record.commands.iter().map(|own| own.nodes.len()).collect();
+        assert_eq!(nodes, commands, "{karpenter}");
+    }
+}
+
+#[test]
+fn do_not_disrupt_may_state_for_how_long_from_v1_12_on() {
+    let protected = |cpu: &str| -> Value { pod(cpu, json!({"annotations": {"karpenter.sh/do-not-disrupt": "10m"}})) };
+    for (karpenter, late) in [("v1.11", false), ("v1.12", true)] {
+        let told = Story::new()
+            .release(karpenter)
+            .pool(json!({"disruption": {"consolidateAfter": "0s"}}))
+            .run(0.25, "big", 1, plain("3"))
+            .run(0.25, "small", 1, protected("500m"))
+            .scale(60.25, "big", 0)
+            .until(1_200.0);
+        let at = time(told.node(1).deletion_requested.unwrap()).parse::<f64>().unwrap();
+        assert_eq!(at > 600.0, late, "{karpenter}: {at}");
+    }
+}
+
+#[test]
+fn the_node_that_saves_most_for_its_disruption_goes_first_from_v1_14_on() {
+    for (karpenter, first) in [("v1.13", "small"), ("v1.14", "large")] {
+        let mut lab = Lab { karpenter: release(karpenter), ..Lab::on_demand() };
+        let pods = |count: usize| (0..count).map(|own| lab_plain(&format!("web-{own}"), "100m")).collect::<Vec<_>>();
+        lab.node("small", "m-2", pods(1));
+        lab.node("large", "m-16", pods(3));
+        lab.unmanaged("rest", "m-16");
+        lab.allow(1);
+        assert!(lab.told(Method::SingleNode).starts_with(first), "{karpenter}: {}", lab.told(Method::SingleNode));
+    }
+}

@@ -1,0 +1,164 @@
+//! Questions about a cluster as a dump shows it: why a node stays, what a drain comes to.
+
+use serde_json::Value;
+
+use crate::cli::Place;
+
+const POOL: &str = "apiVersion: karpenter.sh/v1
+kind: NodePool
+metadata: {name: default}
+spec:
+  template:
+    spec:
+      nodeClassRef: {group: karpenter.k8s.aws, kind: EC2NodeClass, name: default}
+      requirements:
+        - {key: node.kubernetes.io/instance-type, operator: In, values: [m5.large, m5.xlarge]}
+        - {key: karpenter.sh/capacity-type, operator: In, values: [on-demand]}
+  disruption: {consolidationPolicy: WhenEmptyOrUnderutilized, consolidateAfter: 10m}
+---
+apiVersion: karpenter.k8s.aws/v1
+kind: EC2NodeClass
+metadata: {name: default}
+spec: {amiSelectorTerms: [{alias: al2023@latest}], role: nodes}
+";
+/// What protects the pods called `web`.
+const BUDGET: &str = "---
+apiVersion: policy/v1
+kind: PodDisruptionBudget
+metadata: {name: web, namespace: default}
+spec: {maxUnavailable: 1, selector: {matchLabels: {app: web}}}
+";
+
+/// A node of Karpenter's, with its claim: since when it is initialized, and when a pod last came or went.
+fn node(name: &str, kind: &str, cpu: &str, last_pod_event: &str) -> String {
+    format!(
+        "---
+apiVersion: v1
+kind: Node
+metadata:
+  name: {name}
+  creationTimestamp: \"2026-11-20T08:00:00Z\"
+  labels:
+    karpenter.sh/nodepool: default
+    karpenter.sh/capacity-type: on-demand
+    karpenter.sh/initialized: \"true\"
+    karpenter.sh/registered: \"true\"
+    kubernetes.io/arch: amd64
+    kubernetes.io/os: linux
+    kubernetes.io/hostname: {name}
+    node.kubernetes.io/instance-type: {kind}
+    topology.kubernetes.io/zone: us-east-1a
+    topology.kubernetes.io/region: us-east-1
+status:
+  capacity: {{cpu: \"{cpu}\", memory: 16Gi, pods: \"29\"}}
+  allocatable: {{cpu: \"{cpu}\", memory: 15Gi, pods: \"29\"}}
+  conditions: [{{type: Ready, status: \"True\", lastHeartbeatTime: \"2026-11-20T12:00:00Z\"}}]
+---
+apiVersion: karpenter.sh/v1
+kind: NodeClaim
+metadata: {{name: default-{name}, creationTimestamp: \"2026-11-20T07:59:00Z\"}}
+status:
+  nodeName: {name}
+  lastPodEventTime: \"{last_pod_event}\"
+  conditions: [{{type: Initialized, status: \"True\", lastTransitionTime: \"2026-11-20T08:01:00Z\"}}]
+"
+    )
+}
+
+fn pod(name: &str, node: &str, cpu: &str) -> String {
+    format!(
+        "---
+apiVersion: v1
+kind: Pod
+metadata:
+  name: {name}
+  namespace: default
+  labels: {{app: web}}
+  creationTimestamp: \"2026-11-20T08:02:00Z\"
+  ownerReferences: [{{apiVersion: apps/v1, kind: ReplicaSet, name: web-5f4, uid: u, controller: true}}]
+spec:
+  nodeName: {node}
+  containers: [{{name: c, resources: {{requests: {{cpu: {cpu}, memory: 500Mi}}}}}}]
+status: {{phase: Running, conditions: [{{type: Ready, status: \"True\"}}]}}
+"
+    )
+}
+
+/// Two nodes with room for each other's pods; `last_pod_event` is that of the first.
+fn cluster(last_pod_event: &str, more: &str) -> String {
+    let nodes = node("one", "m5.large", "2", last_pod_event) + &node("two", "m5.large", "2", "2026-11-20T09:00:00Z");
+    let pods = pod("web-a", "one", "400m") + &pod("web-b", "one", "400m") + &pod("web-c", "two", "500m");
+    format!("{POOL}{nodes}{pods}{more}")
+}
+
+fn asked(objects: &str, arguments: &[&str]) -> (String, String, Option<i32>) {
+    let place = Place::new();
+    place.put("cluster.yaml", objects);
+    place.put("scenario.yaml", "name: mine\n");
+    place.nodecast(arguments)
+}
+
+fn json(objects: &str, arguments: &[&str]) -> Value {
+    let (out, err, code) = asked(objects, &[arguments, &["--format", "json"]].concat());
+    assert_eq!(code, Some(0), "{err}");
+    serde_json::from_str(&out).unwrap()
+}
+
+fn consolidation(answer: &Value) -> Vec<&str> {
+    let methods = answer["node"]["methods"].as_array().unwrap();
+    let own = methods.iter().find(|method| method["method"] == "consolidation").unwrap();
+    own["reasons"].as_array().unwrap().iter().map(|reason| reason.as_str().unwrap()).collect()
+}
+
+#[test]
+fn a_node_that_could_go_says_where_its_pods_would_go() {
+    let answer = json(&cluster("2026-11-20T11:00:00Z", ""), &["explain", "cluster.yaml", "node", "one"]);
+    assert_eq!(answer["as_of"], "2026-11-20T12:00:00Z");
+    assert_eq!(consolidation(&answer), [""; 0]);
+    let removal = &answer["node"]["removal"];
+    assert_eq!((&removal["verdict"], &removal["pods"][0]["node"]), (&"delete".into(), &"two".into()));
+    assert_eq!(answer["node"]["consolidatable_from_seconds"], -50.0 * 60.0);
+}
+
+#[test]
+fn a_node_to_which_a_pod_came_just_now_waits_for_consolidate_after() {
+    let answer = json(&cluster("2026-11-20T11:55:00Z", ""), &["explain", "cluster.yaml", "node", "one"]);
+    assert_eq!(answer["node"]["consolidatable_from_seconds"], 5.0 * 60.0);
+    assert_eq!(consolidation(&answer).len(), 1);
+}
+
+#[test]
+fn a_drain_goes_in_rounds_where_a_budget_lets_one_pod_go_at_a_time() {
+    let answer = json(&cluster("2026-11-20T11:00:00Z", BUDGET), &["drain", "cluster.yaml", "one"]);
+    let budget = &answer["budgets"][0];
+    assert_eq!((&budget["name"], &budget["pods"], &budget["allowed"]), (&"default/web".into(), &2.into(), &1.into()));
+    assert_eq!(budget["rounds"], 2);
+    let to: Vec<&Value> = answer["pods"].as_array().unwrap().iter().map(|pod| &pod["node"]).collect();
+    assert_eq!(to, ["two", "two"]);
+    assert_eq!((&answer["per_hour"], &answer["launched_per_hour"]), (&0.096.into(), &0.0.into()));
+}
+
+#[test]
+fn a_drain_of_all_nodes_launches_others() {
+    let answer = json(&cluster("2026-11-20T11:00:00Z", ""), &["drain", "cluster.yaml", "two", "one", "one"]);
+    assert_eq!(answer["launches"].as_array().unwrap().len(), 1);
+    assert!(answer["pods"].as_array().unwrap().iter().all(|pod| pod["to"] == "new node" && pod["launch"] == 0));
+    let (text, _, _) = asked(&cluster("2026-11-20T11:00:00Z", BUDGET), &["drain", "cluster.yaml", "one", "two"]);
+    insta::assert_snapshot!(text);
+}
+
+#[test]
+fn what_a_dump_cannot_answer_is_said_with_a_way_out() {
+    let objects = cluster("2026-11-20T11:00:00Z", "");
+    for (arguments, words) in [
+        (&["explain", "cluster.yaml", "node", "on"][..], "did you mean `one`?"),
+        (&["explain", "cluster.yaml", "node", "one", "--at", "5m"], "leave `--at` out"),
+        (&["explain", "cluster.yaml", "decision", "d1"], "ask about a node"),
+        (&["drain", "cluster.yaml", "three"], "the cluster has no node `three`"),
+        (&["explain", "scenario.yaml", "node", "one", "--karpenter", "v1.5"], "leave it out"),
+    ] {
+        let (_, err, code) = asked(&objects, arguments);
+        assert_eq!(code, Some(2), "{arguments:?}");
+        assert!(err.contains(words), "{err}");
+    }
+}
