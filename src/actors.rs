@@ -15,6 +15,7 @@ mod cpu_use;
 mod drift;
 mod event;
 mod eviction;
+mod initial;
 pub mod inquiry;
 mod interruption;
 mod job_loop;
@@ -52,9 +53,9 @@ pub use event::{
     NodeEvent, ReplicaEvent, SchedulerEvent, WorkloadEvent, class,
 };
 pub use setup::{
-    Action, AdapterPlan, Autoscaler, ClusterAutoscalerSettings, JobPlan, KarpenterSettings, LoadPart, LoadPlan,
-    LoadStep, PrometheusPlan, QueuePlan, STREAM_NAMES, ScalingPlan, SeriesPlan, Setup, Step, TriggerReader,
-    TriggerSources,
+    Action, AdapterPlan, Autoscaler, ClusterAutoscalerSettings, InitialNode, InitialPlan, JobPlan, KarpenterSettings,
+    LoadPart, LoadPlan, LoadStep, PrometheusPlan, QueuePlan, STREAM_NAMES, ScalingPlan, SeriesPlan, Setup, Step,
+    TriggerReader, TriggerSources,
 };
 pub use volumes::AttachmentId;
 

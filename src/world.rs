@@ -10,6 +10,7 @@ pub mod availability;
 pub mod commands;
 pub mod controller_loops;
 pub mod event_kind;
+pub mod found;
 pub mod node_operations;
 pub mod obstacles;
 pub mod pod_operations;

@@ -8,8 +8,8 @@ mod question;
 
 pub use constraints::Constraint;
 pub use explanation::{Explanation, PodOutcome};
-pub(crate) use question::LAST;
-pub use question::{NamedPod, NodeWithPods, PackingQuestion, Setting};
+pub use question::{Inventory, NamedPod, NodeWithPods, PackingQuestion, Setting};
+pub(crate) use question::{LAST, last_heard_of};
 
 use crate::domain::symbol::well_known;
 use crate::domain::{KarpenterVersion, SimTime};

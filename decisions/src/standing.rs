@@ -27,7 +27,7 @@ use crate::policy::budgets::{BudgetStatus, EvictionAnswer, Protections};
 use crate::policy::instance_types::{Offering, ProviderSettings, types_of_pools};
 use crate::policy::karpenter::inquiry::NodeAnswer;
 use crate::policy::karpenter::{Input, Karpenter, Outside, Settings, Written};
-use crate::single_pass::{LAST, NamedPod, NodeWithPods, PackingQuestion};
+use crate::single_pass::{LAST, NamedPod, NodeWithPods, PackingQuestion, last_heard_of};
 
 /// A cluster, and Karpenter on it.
 #[derive(Debug)]
@@ -81,6 +81,7 @@ impl Standing {
     /// The cluster that a dump shows.
     pub fn of(question: &PackingQuestion) -> Self {
         let now = instant_of(question);
+        let claims = claims_by_node(question);
         let mut builder = Builder::default();
         for budget in &question.disruption_budgets {
             builder.cluster.apply_budget(budget.clone());
@@ -89,7 +90,7 @@ impl Standing {
             builder.workload(WorkloadKind::DaemonSet, name, template);
         }
         for node in &question.nodes {
-            builder.node(node, question, now);
+            builder.node(node, claims.get(&*node.node.name).copied(), now);
         }
         for pod in question.pods.iter().filter(|pod| pod.leaves.is_none()) {
             let id = builder.pod(pod, now);
@@ -100,7 +101,7 @@ impl Standing {
         let statuses = ProtectedByBudgets::build(&cluster).statuses(&cluster);
         let storage = question.storage.clone();
         let rest = Rest { pods, storage, volume_limits, statuses, protections: Protections::default() };
-        let karpenter = karpenter(question, &cluster, &rest, now);
+        let karpenter = karpenter(question, &claims, &cluster, &rest, now);
         Self { now, cluster, karpenter, rest }
     }
 
@@ -135,20 +136,21 @@ impl Standing {
 
 /// When anything in a dump was last heard of.
 fn instant_of(question: &PackingQuestion) -> SimTime {
-    let known = |at: SimTime| at < LAST;
-    let nodes = question.nodes.iter().flat_map(|own| [own.node.created, own.node.heard_of]).flatten();
-    let pods = question.nodes.iter().flat_map(|own| &own.pods).chain(&question.pods);
-    let pods = pods.map(|pod| pod.created).filter(|&at| known(at));
-    let claims = question.node_claims.iter().flat_map(|claim| [claim.initialized, claim.last_pod_event]).flatten();
-    nodes.chain(pods).chain(claims).max().unwrap_or(SimTime::ZERO)
+    last_heard_of(&question.nodes, &question.pods, &question.node_claims).unwrap_or(SimTime::ZERO)
 }
 
-/// The NodeClaim of a node.
-fn claim_of<'q>(question: &'q PackingQuestion, node: &NodeWithPods) -> Option<&'q NodeClaimObject> {
-    question.node_claims.iter().find(|claim| claim.node.as_deref() == Some(&node.node.name))
+/// The NodeClaims by the name of the node that registered for them.
+fn claims_by_node(question: &PackingQuestion) -> BTreeMap<&str, &NodeClaimObject> {
+    question.node_claims.iter().filter_map(|claim| Some((claim.node.as_deref()?, claim))).collect()
 }
 
-fn karpenter(question: &PackingQuestion, cluster: &Cluster, rest: &Rest, now: SimTime) -> Karpenter {
+fn karpenter(
+    question: &PackingQuestion,
+    claims: &BTreeMap<&str, &NodeClaimObject>,
+    cluster: &Cluster,
+    rest: &Rest,
+    now: SimTime,
+) -> Karpenter {
     let types = types_of_pools(
         &question.price_list,
         &question.region,
@@ -167,17 +169,22 @@ fn karpenter(question: &PackingQuestion, cluster: &Cluster, rest: &Rest, now: Si
         karpenter.read_prices(as_of, |name, offering| price(question, name, offering));
     }
     for (node, &id) in question.nodes.iter().zip(cluster.live_nodes()) {
-        let claim = claim_of(question, node);
+        let claim = claims.get(&*node.node.name);
         let created = cluster.node(id).created;
         let initialized = cluster.node(id).initialized;
-        let written = Written {
-            initialized: claim.and_then(|claim| claim.initialized).or(initialized.then_some(created)),
-            last_pod_event: claim.and_then(|claim| claim.last_pod_event).or_else(|| newest_pod(node)),
-            drifted: claim.and_then(|claim| claim.drifted),
-        };
+        let written = written(node, claim.copied(), initialized.then_some(created));
         karpenter.step(now, cluster, rest, Input::Adopt(id, written));
     }
     karpenter
+}
+
+/// What Karpenter has written down of a node; of one without a NodeClaim, what is as good as true.
+pub fn written(node: &NodeWithPods, claim: Option<&NodeClaimObject>, initialized: Option<SimTime>) -> Written {
+    Written {
+        initialized: claim.and_then(|claim| claim.initialized).or(initialized),
+        last_pod_event: claim.and_then(|claim| claim.last_pod_event).or_else(|| newest_pod(node)),
+        drifted: claim.and_then(|claim| claim.drifted),
+    }
 }
 
 /// When the newest pod of a node was created that is no daemon: at the earliest, it has come to its node then.
@@ -221,12 +228,12 @@ struct Builder {
 }
 
 impl Builder {
-    fn node(&mut self, own: &NodeWithPods, question: &PackingQuestion, now: SimTime) {
+    fn node(&mut self, own: &NodeWithPods, claim: Option<&NodeClaimObject>, now: SimTime) {
         let NodeWithPods { node, pods, volume_limits } = own;
         let pool = node.labels.get(well_known::NODEPOOL);
         let group = node.labels.get(well_known::EKS_NODEGROUP).unwrap_or(Symbol::new("no NodePool or node group"));
         let origin = pool.map_or(NodeOrigin::NodeGroup(group), NodeOrigin::NodePool);
-        let created = node.created.or(claim_of(question, own).and_then(|claim| claim.created)).unwrap_or(now);
+        let created = node.created.or(claim.and_then(|claim| claim.created)).unwrap_or(now);
         let new = NewNode { labels: node.labels.clone(), ..NewNode::called(node.name.as_str(), origin) };
         let id = self.cluster.add_node(new, created);
         self.cluster.launch_node(id, &node.labels, node.capacity.clone(), node.allocatable.clone());

@@ -13,7 +13,7 @@ use super::setup::{Autoscaler, KarpenterSettings, Setup};
 use super::sight::Sight;
 use super::{eviction, kubelet, names, node_life, scheduler_loop};
 use crate::cluster::NodeOrigin;
-use crate::domain::{HourlyRate, NodeId, SimDuration, SimTime, Symbol, well_known};
+use crate::domain::{HourlyRate, NodeId, NodePool, SimDuration, SimTime, Symbol, well_known};
 use crate::engine::{PriorityClass, TimerId};
 use crate::policy::controller_time::call_limit::CallLimit;
 use crate::policy::disruption::ConditionStatus;
@@ -22,7 +22,7 @@ use crate::policy::instance_types::{
 };
 use crate::policy::interruption::Notice;
 use crate::policy::karpenter::{
-    Action, Input, Karpenter, NewClaim, Provider, Settings, Ties, Timer, knows_reservations,
+    Action, Input, Karpenter, NewClaim, Provider, Settings, Ties, Timer, Written, knows_reservations,
 };
 use crate::world::record::ClaimFacts;
 
@@ -120,6 +120,22 @@ fn add_known_reservations(setup: &Setup<'_>, types: &mut [Vec<InstanceType>]) {
 /// Karpenter starts.
 pub(super) fn begin(context: &mut Context<'_>) {
     tell(context, SimTime::ZERO, Input::Begin);
+}
+
+/// A node is there that was launched before the run began.
+pub(super) fn take_up_node(context: &mut Context<'_>, now: SimTime, node: NodeId, written: Written, deleting: bool) {
+    tell(context, now, Input::Adopt(node, written));
+    if let Some(kind) = context.world.node(node).labels.get(well_known::INSTANCE_TYPE) {
+        tell(context, now, Input::NodeRegistered(node, kind));
+    }
+    if deleting {
+        tell(context, now, Input::ClaimDeleted(node));
+    }
+}
+
+/// A NodePool has changed.
+pub(super) fn replace_pool(context: &mut Context<'_>, now: SimTime, pool: &NodePool) {
+    tell(context, now, Input::PoolReplaced(Box::new(pool.clone())));
 }
 
 /// Tells the machine something, and carries out what it does about it.

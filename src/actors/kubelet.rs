@@ -20,6 +20,7 @@ use super::{
 use crate::cluster::{NodePhase, PodPhase};
 use crate::domain::{NodeId, PodId, SimDuration, SimTime, Symbol};
 use crate::scenario::definition::ImageSettings;
+use crate::world::found::FoundPod;
 use crate::world::record::EventKind;
 
 /// From the pull's begin to the first byte: registry and manifests.
@@ -98,6 +99,27 @@ pub(super) fn take_up(context: &mut Context<'_>, now: SimTime, pod: PodId) {
     context.queue.schedule(there + CONTAINER_START, class::MACHINES, KubeletEvent::PodStarted(pod));
 }
 
+/// A pod is on its node as the run begins: what runs has its images and takes its share of the work.
+pub(super) fn found(context: &mut Context<'_>, now: SimTime, pod: PodId, found: FoundPod) {
+    if !found.running {
+        return take_up(context, now, pod);
+    }
+    // Its volumes have been attached for long: when they are ready is of no matter.
+    let _ = volumes::attach(context, now, pod);
+    let state = context.world.pod(pod);
+    let init = state.spec.init_containers.iter().map(|init| &init.container.image);
+    for image in state.spec.containers.iter().map(|container| &container.image).chain(init) {
+        context.images.there.insert((found.node, Symbol::new(image)), now);
+    }
+    metrics_server::pod_started(context, pod);
+    workload_controllers::pod_started(context, now, pod);
+    if found.ready {
+        serves(context, now, pod);
+    } else if let Some(wait) = probes::pod_ready_after(context, pod) {
+        context.queue.schedule_in(wait, class::MACHINES, KubeletEvent::PodReady(pod));
+    }
+}
+
 /// The pod's containers run; its readiness probe, if it has one, is what Ready waits for.
 pub(super) fn start(context: &mut Context<'_>, now: SimTime, pod: PodId) {
     let state = context.world.pod(pod);
@@ -131,13 +153,18 @@ pub(super) fn ready(context: &mut Context<'_>, now: SimTime, pod: PodId) {
     if due.is_none_or(|due| due > now) {
         return;
     }
-    let workload = state.workload;
     context.world.ready_pod(pod, now);
+    serves(context, now, pod);
+    workload_controllers::pod_ready(context, now, pod);
+}
+
+/// A Ready pod takes its share of the work.
+fn serves(context: &mut Context<'_>, now: SimTime, pod: PodId) {
+    let workload = context.world.pod(pod).workload;
     context.metrics.pod_ready(pod, workload, &mut context.loads, now);
     cpu_shares::pod_ready(context, pod);
     load_loop::replicas_changed(context, now, workload);
     queue_loop::pod_ready(context, now, pod);
-    workload_controllers::pod_ready(context, now, pod);
 }
 
 /// Somebody deletes the pod: its endpoint leaves at once; an unbound pod is gone at once, a bound one when it has stopped.

@@ -28,3 +28,8 @@ pub(super) fn of_node(context: &Context<'_>, owner: Symbol, number: u32) -> Opti
     let node: Box<str> = format!("ip-10-0-{one}-{two}.{}.compute.internal", context.setup.region.name).into();
     Some(DrawnNames { claim: node.clone(), node })
 }
+
+/// The names of a node that is there when the run begins.
+pub(super) fn of_found(claim: &str, node: &str) -> DrawnNames {
+    DrawnNames { claim: claim.into(), node: node.into() }
+}

@@ -9,9 +9,11 @@ use super::setup::{Autoscaler, Setup};
 use super::sight::Sight;
 use super::{cluster_autoscaler, karpenter};
 use crate::domain::controller_time::CallRate;
-use crate::domain::{NodeId, SimTime};
+use crate::domain::{NodeId, NodePool, SimTime};
 use crate::policy::controller_time::call_limit::CallLimit;
+use crate::policy::karpenter::Written;
 use crate::world::controller_loops::LimitFacts;
+use crate::world::record::EventKind;
 
 /// Who adds and removes nodes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -98,5 +100,20 @@ pub(super) fn instance_gone(context: &mut Context<'_>, now: SimTime, node: NodeI
     match NodeAutoscaler::of(context.setup) {
         NodeAutoscaler::Karpenter => karpenter::instance_gone(context, now, node),
         NodeAutoscaler::Static | NodeAutoscaler::ClusterAutoscaler => false,
+    }
+}
+
+/// It takes up a node that was there before the run began, with what is written down of it; one that is being deleted goes on its way.
+pub(super) fn take_up_node(context: &mut Context<'_>, now: SimTime, node: NodeId, written: Written, deleting: bool) {
+    if let NodeAutoscaler::Karpenter = NodeAutoscaler::of(context.setup) {
+        karpenter::take_up_node(context, now, node, written, deleting);
+    }
+}
+
+/// A NodePool is applied.
+pub(super) fn replace_pool(context: &mut Context<'_>, now: SimTime, pool: &NodePool) {
+    context.world.note(now, EventKind::ManifestApplied, None, format!("NodePool {}", pool.name));
+    if let NodeAutoscaler::Karpenter = NodeAutoscaler::of(context.setup) {
+        karpenter::replace_pool(context, now, pool);
     }
 }

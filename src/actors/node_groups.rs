@@ -52,13 +52,23 @@ pub(super) fn groups(setup: &Setup<'_>, streams: Streams) -> AutoScaling {
 }
 
 /// Brings up the nodes of every group: they have been there since before the simulation began. What cannot have been there
-/// the group launches as soon as it can.
+/// the group launches as soon as it can. Where a dump says which nodes there are, they are [taken up](super::initial) instead.
 pub(super) fn begin(context: &mut Context<'_>) {
+    if context.setup.initial.as_ref().is_some_and(|initial| initial.has_groups) {
+        return;
+    }
     for group in 0..context.setup.policy.manifests.node_groups.len() {
         for (zone, spot) in context.groups.first_places(group) {
             start_node(context, group, zone, spot);
         }
-        if context.groups.size(group) < context.groups.desired(group) {
+    }
+    fill(context);
+}
+
+/// What a group lacks it launches, and what it has too much of it ends.
+pub(super) fn fill(context: &mut Context<'_>) {
+    for group in 0..context.setup.policy.manifests.node_groups.len() {
+        if context.groups.size(group) != context.groups.desired(group) {
             wake(context, SimTime::ZERO, group);
         }
     }

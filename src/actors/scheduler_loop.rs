@@ -19,7 +19,7 @@ use super::node_autoscaler::observe;
 use super::setup::Setup;
 use super::sight::Sight;
 use super::{eviction, kubelet, volumes};
-use crate::cluster::{NodePhase, PodPhase};
+use crate::cluster::{NodePhase, PodPhase, SpecId};
 use crate::domain::{KubernetesVersion, NodeId, PodId, SimDuration, SimTime, WorkloadId, well_known};
 use crate::engine::{Streams, TimerId};
 use crate::policy::controller_time::call_limit::CallLimit;
@@ -50,8 +50,8 @@ pub(super) struct SchedulerLoop {
     after_errors: BTreeMap<SimTime, BTreeSet<QueueOrder>>,
     waiting: BTreeMap<PodId, Waiting>,
     pods: Vec<Option<Known>>,
-    /// The shape of the pods of each template of a workload whose volumes ask for the same.
-    shapes: FxHashMap<(WorkloadId, u32, PodVolumes), ShapeId>,
+    /// The shape of the pods of a workload that are alike and whose volumes ask for the same.
+    shapes: FxHashMap<(WorkloadId, SpecId, PodVolumes), ShapeId>,
     attempts: u64,
     /// What was last said of a pod that no node takes: mostly the next one hears the same.
     last_message: Option<(Unschedulable, String)>,
@@ -122,6 +122,14 @@ impl SchedulerLoop {
         self.pods.get(pod.index()).copied().flatten()
     }
 
+    /// A pod of this shape is there.
+    fn know(&mut self, pod: PodId, shape: ShapeId) {
+        if self.pods.len() <= pod.index() {
+            self.pods.resize(pod.index() + 1, None);
+        }
+        self.pods[pod.index()] = Some(Known { shape, failures: 0, errors: 0 });
+    }
+
     /// Takes the pod that is next, from the backoff queue too where the release does so.
     fn take_next(&mut self, now: SimTime) -> Option<PodId> {
         self.release_backoffs(now);
@@ -179,19 +187,25 @@ pub(super) fn pod_created(context: &mut Context<'_>, now: SimTime, pod: PodId) {
     let shape = shape_of(context, pod);
     let priority = context.world.pod(pod).spec.priority;
     let scheduler = &mut context.scheduler;
-    if scheduler.pods.len() <= pod.index() {
-        scheduler.pods.resize(pod.index() + 1, None);
-    }
-    scheduler.pods[pod.index()] = Some(Known { shape, failures: 0, errors: 0 });
+    scheduler.know(pod, shape);
     scheduler.active.insert(QueueOrder { priority, queued_at: now, pod });
     wake(context, SimDuration::ZERO);
+}
+
+/// A pod is there that has had its node since `started`.
+pub(super) fn pod_found(context: &mut Context<'_>, pod: PodId, node: NodeId, started: SimTime) {
+    volumes::pod_created(context, pod);
+    let shape = shape_of(context, pod);
+    let scheduler = &mut context.scheduler;
+    scheduler.know(pod, shape);
+    scheduler.view.assume_pod(node, pod, shape, started);
 }
 
 /// The pod's shape as its claims are now.
 fn shape_of(context: &mut Context<'_>, pod: PodId) -> ShapeId {
     let asked = volumes::of_pod(context, pod);
     let state = context.world.pod(pod);
-    let key = (state.workload, state.revision, asked);
+    let key = (state.workload, state.spec_id, asked);
     if let Some(&known) = context.scheduler.shapes.get(&key) {
         return known;
     }

@@ -1,8 +1,11 @@
 //! What a simulation is told: plain data, resolved and validated beforehand.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use crate::catalog::Region;
+use crate::cloud::Pool;
+use crate::cluster::NodeOrigin;
 use crate::domain::check::Check;
 use crate::domain::keda::{ScaledJob, ScaledObject, Trigger};
 use crate::domain::volumes::Storage;
@@ -15,11 +18,13 @@ use crate::load::{Service, Source, Spacing};
 use crate::policy::cluster_autoscaler::Flags;
 use crate::policy::cluster_autoscaler::expander::GroupRanks;
 pub use crate::policy::karpenter::KarpenterSettings;
+use crate::policy::karpenter::Written;
 use crate::policy::kube_scheduler::SchedulerConfig;
 use crate::policy::replicas::keda::{CronWindow, Formula};
 use crate::policy::replicas::promql::Query;
 use crate::scenario::definition::{PolicyVariant, PrometheusSettings, QueueSpec, Scenario, SeriesSpec};
 use crate::scenario::manifests::PodObject;
+use crate::single_pass::{NamedPod, NodeWithPods};
 
 /// Names of the random streams that a simulation draws from.
 pub const STREAM_NAMES: &[&str] = &[
@@ -107,6 +112,8 @@ pub struct Setup<'s> {
     pub queues: Vec<QueuePlan<'s>>,
     /// Requests to workloads.
     pub loads: Vec<LoadPlan>,
+    /// What is there when the simulation begins beside what manifests and node groups state.
+    pub initial: Option<InitialPlan<'s>>,
     /// What happens from outside, in order of time.
     pub timeline: Vec<Step>,
     /// Time between samples for the report.
@@ -218,9 +225,52 @@ pub struct Step {
     pub action: Action,
 }
 
+/// A cluster that is there when the simulation begins.
+#[derive(Clone, Debug)]
+pub struct InitialPlan<'s> {
+    /// The instant since 1970 at which it was so: the simulation's first.
+    pub seen: SimTime,
+    /// Its nodes with their pods, without those whose NodePool or group the policy has done away with.
+    pub nodes: Vec<InitialNode<'s>>,
+    /// Pods without a node, and those of nodes that the policy has done away with.
+    pub waiting: Vec<&'s NamedPod>,
+    /// Whether node groups have the nodes that are among these, and no others.
+    pub has_groups: bool,
+}
+
+impl InitialPlan<'_> {
+    /// An instant since 1970 as one of the simulation: its first, where nothing states one.
+    pub fn instant(&self, at: Option<SimTime>) -> SimTime {
+        at.map_or(SimTime::ZERO, |at| (SimTime::ZERO + (at - self.seen)).min(SimTime::ZERO))
+    }
+}
+
+/// A node that is there when the simulation begins. Instants are since 1970.
+#[derive(Clone, Debug)]
+pub struct InitialNode<'s> {
+    /// The node with its pods.
+    pub found: Cow<'s, NodeWithPods>,
+    /// The name of its NodeClaim.
+    pub claim: Option<&'s str>,
+    /// When it was created.
+    pub created: Option<SimTime>,
+    /// What Karpenter has written down of it.
+    pub written: Written,
+    /// Whether whoever launched it counts it as initialized.
+    pub initialized: bool,
+    /// Whose it is.
+    pub origin: NodeOrigin,
+    /// The position of its node group.
+    pub group: Option<usize>,
+    /// Where its machine comes from; `None` where its labels name none that is for sale.
+    pub pool: Option<Pool>,
+}
+
 /// What can happen from outside.
 #[derive(Clone, Debug)]
 pub enum Action {
+    /// The cluster that is there when the simulation begins is taken up.
+    TakeUp,
     /// A Deployment is applied.
     Deploy(Deployment),
     /// A StatefulSet is applied.
@@ -247,6 +297,8 @@ pub enum Action {
         /// Instances wanted.
         desired: u32,
     },
+    /// A NodePool is applied: it comes to be, or changes to this form.
+    ReplacePool(Box<NodePool>),
     /// The control plane is upgraded.
     UpgradeControlPlane(KubernetesVersion),
     /// A HorizontalPodAutoscaler is applied.

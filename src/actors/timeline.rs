@@ -4,8 +4,8 @@ use super::context::Context;
 use super::event::{Event, class};
 use super::workload_controllers::{bare_pods, daemon_sets, deployments, jobs, stateful_sets};
 use super::{
-    control_plane, job_loop, keda_loop, load_loop, memory_limits, pod_trace, queue_loop, replica_loop,
-    workload_controllers,
+    control_plane, initial, job_loop, keda_loop, load_loop, memory_limits, node_autoscaler, pod_trace, queue_loop,
+    replica_loop, workload_controllers,
 };
 use crate::actors::setup::Action;
 use crate::domain::SimTime;
@@ -28,6 +28,7 @@ pub(super) fn happen(context: &mut Context<'_>, now: SimTime, step: u32) {
     let setup = context.setup;
     let Some(step) = setup.timeline.get(step as usize) else { return };
     match &step.action {
+        Action::TakeUp => initial::take_up(context, now),
         Action::Deploy(deployment) => deployments::apply(context, now, deployment),
         Action::DeployStateful(set) => stateful_sets::apply(context, now, set),
         Action::RunJob(job) => jobs::apply_job(context, now, job),
@@ -45,6 +46,7 @@ pub(super) fn happen(context: &mut Context<'_>, now: SimTime, step: u32) {
                 context.world.note(now, EventKind::ScalingActivityFailed, None, format!("{group}: {error}"));
             }
         }
+        Action::ReplacePool(pool) => node_autoscaler::replace_pool(context, now, pool),
         Action::UpgradeControlPlane(release) => control_plane::upgrade(context, now, *release),
         Action::Autoscale(autoscaler) => {
             replica_loop::apply(context, now, autoscaler, None);

@@ -9,6 +9,7 @@ mod checks;
 pub(in crate::scenario) mod cloud;
 pub(in crate::scenario) mod external_metrics;
 pub(in crate::scenario) mod faults;
+pub(in crate::scenario) mod initial;
 pub(in crate::scenario) mod load;
 pub(in crate::scenario) mod node_groups;
 pub(in crate::scenario) mod objectives;

@@ -1,6 +1,8 @@
 //! From a scenario and one of its policies to the setup of one simulation, with warnings about what is left out.
 
+mod initial;
 mod metrics;
+mod pools;
 mod storage;
 
 use std::borrow::Cow;
@@ -11,18 +13,17 @@ use crate::actors::{
     Step,
 };
 use crate::catalog::{Catalog, CatalogError};
-use crate::domain::node_pool::ConsolidationPolicy;
 use crate::domain::pod::OwnerKind;
 use crate::domain::words::counted;
-use crate::domain::{Check, KarpenterVersion, NodePool, SimDuration, SimTime};
+use crate::domain::{Check, SimDuration, SimTime};
 use crate::engine::Streams;
 use crate::load::{Curve, Source, Spacing, Uncertainty};
 use crate::policy::cluster_autoscaler::Flags;
 use crate::policy::cluster_autoscaler::expander::{Expander, GroupRanks};
-use crate::policy::instance_types::{complete_classes, complete_pools, price_list_of};
+use crate::policy::instance_types::{complete_classes, price_list_of};
 use crate::policy::kube_scheduler::SchedulerConfig;
 use crate::policy::packing::PackerKind;
-use crate::policy::release::{self, Behaviour};
+use crate::policy::release::Behaviour;
 use crate::scenario::manifests::{Manifests, PodObject};
 use crate::scenario::{self, Detail, LoadSpec, OpenRequests, PolicyVariant, Requests, Scenario};
 
@@ -50,7 +51,8 @@ pub fn resolve<'s>(
     let manifests = &policy.manifests;
     let karpenter = policy.autoscaler == scenario::Autoscaler::Karpenter;
     let mut warnings = Vec::new();
-    let node_pools = if karpenter { node_pools(manifests, policy, &mut warnings) } else { Vec::new() };
+    let node_pools = if karpenter { pools::at_start(scenario, policy, &mut warnings) } else { Vec::new() };
+    let initial = initial::initial(scenario, policy, &region, &mut warnings);
     let setup = Setup {
         scenario,
         policy,
@@ -60,13 +62,14 @@ pub fn resolve<'s>(
         seed,
         autoscaler: autoscaler(policy),
         scheduler: scheduler(policy),
-        node_classes: complete_classes(manifests.node_classes.clone(), &node_pools, &scenario.zones),
+        node_classes: complete_classes(pools::classes(scenario, manifests), &node_pools, &scenario.zones),
         node_pools,
         storage: storage::storage(scenario, manifests, &mut warnings),
         prometheus: metrics::prometheus_plan(scenario, manifests),
         queues: queues(scenario, Streams::new(seed)),
         loads: loads(&scenario.load, scenario.duration, Streams::new(seed)),
-        timeline: timeline(scenario, manifests, &mut warnings),
+        timeline: timeline(scenario, policy, initial.is_some(), &mut warnings),
+        initial,
         sample_interval: sample_interval(scenario.duration),
     };
     warn_about_objects(manifests, policy, &mut warnings);
@@ -120,52 +123,12 @@ fn sample_interval(duration: SimDuration) -> SimDuration {
     SimDuration::from_secs(seconds.max(5))
 }
 
-/// The NodePools with what their release's webhook would have added.
-fn node_pools(manifests: &Manifests, policy: &PolicyVariant, warnings: &mut Vec<String>) -> Vec<NodePool> {
-    let version = policy.versions.karpenter;
-    let mut pools = manifests.node_pools.clone();
-    warnings.extend(release::warnings(version, &pools));
-    complete_pools(version, &mut pools);
-    for pool in &pools {
-        let name = pool.name;
-        let consolidates = pool.legacy && pool.disruption.policy != ConsolidationPolicy::WhenEmpty;
-        if consolidates && !Behaviour::of(version).knows_consolidation() {
-            warnings.push(format!(
-                "Provisioner {name}: Karpenter {version} does not know `consolidation`: its nodes stay until they are interrupted or expire"
-            ));
-        }
-        if pool.disruption.policy == ConsolidationPolicy::Balanced && !Behaviour::of(version).weighs_savings {
-            warnings.push(format!(
-                "NodePool {name}: Karpenter {version} does not know `consolidationPolicy: Balanced`, which came with {}: its API \
-                 refuses the NodePool, and here it consolidates as `WhenEmptyOrUnderutilized`",
-                KarpenterVersion::V1_14
-            ));
-        }
-        if pool.replicas.is_some() && !policy.feature_gates.static_capacity {
-            warnings.push(format!(
-                "NodePool {name} is static (`replicas`), and Karpenter's feature gate `static_capacity` is off: it has no nodes"
-            ));
-        }
-        if !pool.startup_taints.is_empty() {
-            warnings
-                .push(format!("NodePool {name}: its startup taints are taken to be removed 5s after a node is Ready"));
-        }
-    }
-    pools
-}
-
 fn warn_about_objects(manifests: &Manifests, policy: &PolicyVariant, warnings: &mut Vec<String>) {
     let controlled = manifests.pods.iter().filter(|pod| !is_bare(pod)).count();
     if controlled > 0 {
         warnings.push(format!(
             "{} left out: ended, or controlled by another object, which has to be in the manifests to make pods",
             counted(controlled as u64, "Pod is", "Pods are")
-        ));
-    }
-    if !manifests.nodes.is_empty() {
-        warnings.push(format!(
-            "{} not simulated; use a node group",
-            counted(manifests.nodes.len() as u64, "Node object is", "Node objects are")
         ));
     }
     if acts_twice(policy) {
@@ -252,10 +215,13 @@ fn warn_about_patience(loads: &[LoadPlan], warnings: &mut Vec<String>) {
     }
 }
 
-/// What happens from outside: the objects that exist from the start, then the scenario's timeline.
-fn timeline(scenario: &Scenario, manifests: &Manifests, warnings: &mut Vec<String>) -> Vec<Step> {
+/// What happens from outside: the objects that exist from the start, what is there with them, then the scenario's timeline.
+fn timeline(scenario: &Scenario, policy: &PolicyVariant, initial: bool, warnings: &mut Vec<String>) -> Vec<Step> {
     let mut steps = Vec::new();
-    apply(SimTime::ZERO, manifests, scenario, &mut steps);
+    apply(SimTime::ZERO, &policy.manifests, scenario, &mut steps);
+    if initial {
+        steps.push(Step { at: SimTime::ZERO, action: Action::TakeUp });
+    }
     for timed in &scenario.timeline {
         match &timed.action {
             scenario::Action::Scale { workload, replicas } => {
@@ -268,12 +234,9 @@ fn timeline(scenario: &Scenario, manifests: &Manifests, warnings: &mut Vec<Strin
                 steps.push(Step { at: timed.at, action: Action::UpgradeControlPlane(*release) });
             }
             scenario::Action::Apply(later) => {
+                // First what pods are launched for, then the pods.
+                steps.extend(pools::replaced(timed.at, later, policy, warnings));
                 apply(timed.at, later, scenario, &mut steps);
-                let ignored = later.node_pools.len() + later.node_classes.len() + later.node_groups.len();
-                if ignored > 0 {
-                    let at = timed.at;
-                    warnings.push(format!("timeline at {at}: NodePools, node classes and node groups do not change"));
-                }
             }
         }
     }

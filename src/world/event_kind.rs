@@ -39,6 +39,10 @@ pub enum EventKind {
     TriggerFailed,
     /// KEDA could read a trigger again.
     TriggerRecovered,
+    /// A node was there when the run began.
+    NodeFound,
+    /// A pod was there when the run began.
+    PodFound,
     /// A pod was created.
     PodCreated,
     /// The scheduler found no node for a pod.
@@ -182,6 +186,8 @@ impl EventKind {
             Self::PodSucceeded => "PodSucceeded",
             Self::TriggerFailed => "TriggerFailed",
             Self::TriggerRecovered => "TriggerRecovered",
+            Self::NodeFound => "NodeFound",
+            Self::PodFound => "PodFound",
             Self::PodCreated => "PodCreated",
             Self::PodUnschedulable => "PodUnschedulable",
             Self::PodScheduled => "PodScheduled",

@@ -31,34 +31,7 @@ pub struct LaunchFacts {
 impl World {
     /// Adds a node claim, made for this reason.
     pub fn add_node(&mut self, new: NewNode, at: SimTime, reason: &str) -> NodeId {
-        self.record.nodes.push(NodeFacts {
-            name: new.name.clone(),
-            origin: new.origin,
-            instance_type: None,
-            zone: None,
-            capacity_type: None,
-            arch: None,
-            kubelet_version: None,
-            rate: HourlyRate::ZERO,
-            capacity: Resources::new(),
-            allocatable: Resources::new(),
-            requested: at,
-            launched: None,
-            running: None,
-            registered: None,
-            ready: None,
-            initialized: None,
-            deletion_requested: None,
-            drained: None,
-            terminating: None,
-            terminated: None,
-            end: None,
-            requested_cpu: 0,
-            requested_memory: 0,
-            requested_accelerators: Vec::new(),
-            claim: None,
-            image_bytes: 0,
-        });
+        self.record.nodes.push(NodeFacts::asked_for(new.name.clone(), new.origin, at));
         self.settled.push(at);
         let id = self.cluster.add_node(new, at);
         self.node_event(at, EventKind::ClaimCreated, id, reason);

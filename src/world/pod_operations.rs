@@ -120,6 +120,20 @@ impl World {
         name: String,
         at: SimTime,
     ) -> PodId {
+        let id = self.add_pod(workload, revision, pinned, name, at);
+        self.pod_event(at, EventKind::PodCreated, id, "");
+        id
+    }
+
+    /// The same without a word.
+    pub(super) fn add_pod(
+        &mut self,
+        workload: WorkloadId,
+        revision: u32,
+        pinned: Option<NodeId>,
+        name: String,
+        at: SimTime,
+    ) -> PodId {
         let id = self.cluster.create_pod(workload, revision, pinned, at);
         let spec = self.cluster.spec_of(id);
         let (requests, priority, placeholder) = (Arc::clone(&spec.requests), spec.pod.priority, spec.placeholder);
@@ -130,6 +144,7 @@ impl World {
             priority,
             placeholder,
             created: at,
+            found: false,
             unschedulable: None,
             scheduled: None,
             started: None,
@@ -141,7 +156,6 @@ impl World {
             evicted: false,
             grace: None,
         });
-        self.pod_event(at, EventKind::PodCreated, id, "");
         id
     }
 
@@ -200,9 +214,10 @@ impl World {
         self.pod_event(at, EventKind::PodFinished, id, "");
     }
 
-    /// Changes what the pod is by itself, its annotations for instance.
+    /// Changes what the pod is by itself, its annotations for instance; what it requests, only before it has a node.
     pub fn respecify_pod(&mut self, id: PodId, spec: Arc<PodSpec>) {
         self.cluster.respecify_pod(id, spec);
+        self.record.pods[id.index()].requests = Arc::clone(&self.cluster.spec_of(id).requests);
     }
 
     /// Asks for the pod's deletion: its endpoint leaves at once, the pod when its containers have stopped, at the latest when

@@ -128,8 +128,10 @@ pub struct PodFacts {
     pub priority: i32,
     /// Whether it holds room for others and does nothing itself.
     pub placeholder: bool,
-    /// When it was created.
+    /// When it was created, at the earliest the start of the run.
     pub created: SimTime,
+    /// Whether it had its node when the run began: it has waited for nothing.
+    pub found: bool,
     /// When the scheduler first found no node for it.
     pub unschedulable: Option<SimTime>,
     /// When it was bound to a node.
@@ -218,6 +220,40 @@ pub struct NodeFacts {
     pub claim: Option<ClaimFacts>,
     /// Bytes of images pulled to it, as counted at the end of the run.
     pub image_bytes: i64,
+}
+
+impl NodeFacts {
+    /// A node that is asked for, of which nothing more is known.
+    pub(super) const fn asked_for(name: String, origin: NodeOrigin, at: SimTime) -> Self {
+        Self {
+            name,
+            origin,
+            instance_type: None,
+            zone: None,
+            capacity_type: None,
+            arch: None,
+            kubelet_version: None,
+            rate: HourlyRate::ZERO,
+            capacity: Resources::new(),
+            allocatable: Resources::new(),
+            requested: at,
+            launched: None,
+            running: None,
+            registered: None,
+            ready: None,
+            initialized: None,
+            deletion_requested: None,
+            drained: None,
+            terminating: None,
+            terminated: None,
+            end: None,
+            requested_cpu: 0,
+            requested_memory: 0,
+            requested_accelerators: Vec::new(),
+            claim: None,
+            image_bytes: 0,
+        }
+    }
 }
 
 /// A scale-up of the Cluster Autoscaler.

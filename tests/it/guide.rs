@@ -126,7 +126,7 @@ fn the_guide_and_the_readme_lead_to_each_other_and_to_files_that_exist() {
 #[test]
 fn the_dump_of_a_cluster_is_made_by_one_line_everywhere() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let line = "kubectl get deploy,sts,ds,hpa,pdb,nodepools,ec2nodeclasses,nodes,pods,pvc,pv,storageclasses -A -o yaml";
+    let line = "kubectl get deploy,sts,ds,hpa,pdb,nodepools,ec2nodeclasses,nodeclaims,nodes,pods,pvc,pv,storageclasses -A -o yaml";
     let (help, _, code) = nodecast(&["init", "--help"]);
     assert_eq!(code, Some(0));
     let place = Place::new();

@@ -174,6 +174,7 @@ fn pod(name: &str, workload: u32, created: i64, scheduled: Option<i64>, node: u3
         priority: 0,
         placeholder: false,
         created: at(created),
+        found: false,
         unschedulable: scheduled.is_none_or(|scheduled| scheduled > created).then_some(at(created)),
         scheduled: scheduled.map(at),
         started: scheduled.map(|scheduled| at(scheduled + 2)),

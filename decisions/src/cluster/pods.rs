@@ -135,7 +135,8 @@ impl Cluster {
         let spec_id = self.specs.intern(spec);
         let pod = &mut self.pods[id.index()];
         pod.spec_id = spec_id;
-        pod.spec = Arc::clone(&self.specs.get(spec_id).pod);
+        let spec = self.specs.get(spec_id);
+        (pod.spec, pod.requests) = (Arc::clone(&spec.pod), Arc::clone(&spec.requests));
         self.note_change(Change::Placement(id));
     }
 

@@ -251,6 +251,11 @@ impl Node {
             Some(drawn) => &drawn.node,
         }
     }
+
+    /// The name of its NodeClaim.
+    pub fn claim_name(&self) -> &str {
+        self.drawn.as_ref().map_or(self.name.as_str(), |drawn| &drawn.claim)
+    }
 }
 
 /// What the pods made from one template share.

@@ -110,6 +110,19 @@ impl InstancesDistribution {
     }
 }
 
+/// The group that a node belongs to, by its labels, and whether EKS manages it. A node whose labels name no group is of one that is
+/// called after its instance type.
+pub fn group_of_node<'l>(label: impl Fn(&str) -> Option<&'l str>) -> (String, bool) {
+    if let Some(name) = label("eks.amazonaws.com/nodegroup") {
+        return (name.to_owned(), true);
+    }
+    if let Some(name) = label("alpha.eksctl.io/nodegroup-name") {
+        return (name.to_owned(), false);
+    }
+    let kind = label("node.kubernetes.io/instance-type").or_else(|| label("beta.kubernetes.io/instance-type"));
+    (format!("self-managed-{}", kind.unwrap_or("unknown").replace('.', "-")), false)
+}
+
 #[cfg(test)]
 mod tests {
     use super::InstancesDistribution;

@@ -199,7 +199,7 @@ impl PodPhase {
 }
 
 /// The kind of object that controls a pod.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub enum OwnerKind {
     /// Nothing controls it.
     #[default]

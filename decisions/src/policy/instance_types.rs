@@ -19,6 +19,7 @@ use crate::domain::{
 };
 use crate::policy::release::Behaviour;
 
+pub use labels::of_node as labels_of_node;
 pub use offerings::{refresh_offering, refresh_offerings};
 pub use pools::{complete_classes, complete_pools, types_of_pools};
 pub use real_node::{RealNode, real_node};

@@ -114,6 +114,45 @@ pub struct PackingQuestion {
     pub warnings: Vec<Warning>,
 }
 
+/// What runs in a cluster.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Inventory {
+    /// Its nodes with their pods.
+    pub nodes: Vec<NodeWithPods>,
+    /// What Karpenter has written down of those that it launched.
+    pub node_claims: Vec<NodeClaimObject>,
+    /// Pods without a node.
+    pub waiting: Vec<NamedPod>,
+}
+
+impl Inventory {
+    /// What the objects of a dump show to run, and what of it is left out.
+    pub fn of(mut objects: Manifests) -> (Self, Vec<Warning>) {
+        let mut warnings = std::mem::take(&mut objects.warnings);
+        let (mut waiting, nodes) = split(&mut objects, Vec::new(), &mut warnings);
+        waiting.retain(|pod| pod.leaves.is_none());
+        (Self { nodes, node_claims: objects.node_claims, waiting }, warnings)
+    }
+
+    /// When anything in it was last heard of, since 1970: when the dump was made. `None` if it tells no instant.
+    pub fn seen(&self) -> Option<SimTime> {
+        last_heard_of(&self.nodes, &self.waiting, &self.node_claims)
+    }
+}
+
+/// When anything of a cluster was last heard of, since 1970.
+pub(crate) fn last_heard_of(
+    nodes: &[NodeWithPods],
+    waiting: &[NamedPod],
+    claims: &[NodeClaimObject],
+) -> Option<SimTime> {
+    let of_nodes = nodes.iter().flat_map(|own| [own.node.created, own.node.heard_of]).flatten();
+    let pods = nodes.iter().flat_map(|own| &own.pods).chain(waiting);
+    let of_pods = pods.map(|pod| pod.created).filter(|&at| at < LAST);
+    let of_claims = claims.iter().flat_map(|claim| [claim.initialized, claim.last_pod_event]).flatten();
+    of_nodes.chain(of_pods).chain(of_claims).max()
+}
+
 impl NamedPod {
     /// So many pods of one specification, numbered from 1, at which nothing has looked yet.
     pub fn replicas(namespace: Symbol, name: &str, count: u32, spec: &Arc<PodSpec>) -> Vec<Self> {

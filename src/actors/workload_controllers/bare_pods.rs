@@ -11,6 +11,9 @@ use crate::domain::workload::ObjectName;
 use crate::domain::{LabelSelector, PodId, PodSpec, SimTime, Symbol, WorkloadId};
 use crate::world::record::{EventKind, WorkloadKind};
 
+/// The name of what stands for the owner of a namespace's pods without one.
+pub(in crate::actors) const OWNER: &str = "(pods)";
+
 /// A pod is applied; one of this name that is still there stays as it is.
 pub(in crate::actors) fn apply(context: &mut Context<'_>, now: SimTime, name: ObjectName, spec: &PodSpec) {
     let template = owned_template(spec, OwnerKind::None);
@@ -41,9 +44,26 @@ pub(in crate::actors) fn create(
     pod
 }
 
+/// A pod is there whose owner is not: it stays as it is, and nobody makes it again.
+pub(in crate::actors) fn find(
+    context: &mut Context<'_>,
+    namespace: Symbol,
+    spec: &PodSpec,
+    name: String,
+    created: SimTime,
+) -> PodId {
+    let mut template = owned_template(spec, if spec.owner == OwnerKind::Node { spec.owner } else { OwnerKind::None });
+    template.node_name = None;
+    let (workload, _) = owner(context, namespace, &template);
+    let revision = context.world.revision_of(workload, template);
+    let replicas = context.world.workload(workload).replicas;
+    context.world.count_bare_pods(workload, replicas + 1);
+    context.world.find_pod((workload, revision), name, created, None)
+}
+
 /// What stands for the owner of a namespace's pods without one, and whether it is new.
 fn owner(context: &mut Context<'_>, namespace: Symbol, template: &PodSpec) -> (WorkloadId, bool) {
-    let name = ObjectName { namespace, name: Symbol::new("(pods)") };
+    let name = ObjectName { namespace, name: Symbol::new(OWNER) };
     if let Some(known) = context.workload_named(name) {
         return (known, false);
     }

@@ -2,7 +2,7 @@
 //!
 //! Source: Kubernetes 1.36.2 `pkg/controller/daemon`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::super::context::Context;
@@ -62,6 +62,16 @@ fn update(context: &mut Context<'_>, now: SimTime, workload: WorkloadId, templat
 pub(in crate::actors) fn node_registered(context: &mut Context<'_>, now: SimTime, node: NodeId) {
     let daemon_sets: Vec<WorkloadId> = context.controllers.daemon_sets.keys().copied().collect();
     for workload in daemon_sets {
+        place(context, now, workload, node);
+    }
+}
+
+/// A node is there with its pods: the daemons that it wants and has not are made.
+pub(in crate::actors) fn node_found(context: &mut Context<'_>, now: SimTime, node: NodeId) {
+    let pods = &context.world.node(node).pods;
+    let there: BTreeSet<WorkloadId> = pods.iter().map(|&pod| context.world.pod(pod).workload).collect();
+    let daemon_sets: Vec<WorkloadId> = context.controllers.daemon_sets.keys().copied().collect();
+    for workload in daemon_sets.into_iter().filter(|workload| !there.contains(workload)) {
         place(context, now, workload, node);
     }
 }

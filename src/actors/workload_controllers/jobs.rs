@@ -99,6 +99,23 @@ pub(in crate::actors) fn apply_cron_job(context: &mut Context<'_>, now: SimTime,
     wake(context, workload);
 }
 
+/// A Job of a CronJob is there that began a while ago; its number among those that have not ended.
+pub(in crate::actors) fn begin_found(context: &mut Context<'_>, workload: WorkloadId, began: SimTime) -> usize {
+    let Some(batch) = context.controllers.batches.get_mut(&workload) else { return 0 };
+    batch.running.push(Running { began, ..Running::default() });
+    let jobs = batch.running.len();
+    context.world.count_bare_pods(workload, u32::try_from(jobs).unwrap_or(u32::MAX));
+    jobs - 1
+}
+
+/// A pod of the Job of this number is there.
+pub(in crate::actors) fn found(context: &mut Context<'_>, workload: WorkloadId, pod: PodId, number: usize) {
+    let job = context.controllers.batches.get_mut(&workload).and_then(|batch| batch.running.get_mut(number));
+    if let Some(job) = job {
+        job.pods.push(pod);
+    }
+}
+
 fn selector_of(spec: &JobSpec) -> LabelSelector {
     LabelSelector { match_labels: spec.template.labels.clone(), expressions: Vec::new() }
 }

@@ -62,6 +62,14 @@ fn change(context: &mut Context<'_>, now: SimTime, workload: WorkloadId, set: &S
     }
 }
 
+/// A pod is there: its name tells its ordinal.
+pub(in crate::actors) fn found(context: &mut Context<'_>, workload: WorkloadId, pod: PodId) {
+    let ordinal = context.world.pod_name(pod).rsplit('-').next().and_then(|text| text.parse().ok());
+    if let (Some(own), Some(ordinal)) = (context.controllers.stateful_sets.get_mut(&workload), ordinal) {
+        own.ordinals.insert(pod, ordinal);
+    }
+}
+
 /// A pod has become Ready: what waits for it may go on once it counts as available.
 pub(super) fn pod_ready(context: &mut Context<'_>, workload: WorkloadId) {
     let Some(own) = context.controllers.stateful_sets.get(&workload) else { return };

@@ -23,7 +23,7 @@ pub(crate) fn wait_for_node(pod: &PodFacts, end: SimTime) -> SimDuration {
 
 /// Whether a pod waited at a time that counts.
 pub(super) fn counts_wait(outcome: &Outcome, pod: &PodFacts, end: SimTime) -> bool {
-    pod.created + wait_for_node(pod, end) >= outcome.about.counts_from()
+    !pod.found && pod.created + wait_for_node(pod, end) >= outcome.about.counts_from()
 }
 
 pub(super) fn pods(outcome: &Outcome) -> PodSummary {
@@ -38,7 +38,8 @@ pub(super) fn pods(outcome: &Outcome) -> PodSummary {
     let pending = |pod: &PodFacts| pod.scheduled.is_none() && !unwanted(pod);
     let evicted = |pod: &PodFacts| pod.evicted && left(pod, end) >= counts_from;
     let waits = waits::of_placeholders(outcome, false);
-    let ready = pods.iter().filter_map(|pod| Some((pod.created, pod.ready?)));
+    let made = pods.iter().filter(|pod| !pod.found);
+    let ready = made.filter_map(|pod| Some((pod.created, pod.ready?)));
     let readiness = ready.filter(|(_, ready)| *ready >= counts_from).map(|(created, ready)| ready - created).collect();
     PodSummary {
         created: pods.len() as u64,

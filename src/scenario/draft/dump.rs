@@ -6,8 +6,10 @@
 mod clean;
 mod cluster;
 mod demand;
+mod found;
 mod groups;
 mod inventory;
+mod migration;
 mod objects;
 mod rebuilt;
 mod text;
@@ -23,6 +25,7 @@ use crate::scenario::manifests::{Manifests, read_documents};
 use crate::scenario::source::{Limits, Source};
 use crate::scenario::tree::{self, Node, Variables};
 use cluster::Cluster;
+use migration::Migration;
 use objects::{COMMAND, Object};
 
 /// The files of manifests, in the order in which a scenario names them.
@@ -59,7 +62,7 @@ const CARRIED: [(&str, usize); 23] = [
     ("PodDisruptionBudget", 3),
 ];
 /// Kinds that say nothing more than what is taken from other objects.
-const IMPLIED: [&str; 4] = ["ReplicaSet", "NodeClaim", "Machine", "CSINode"];
+const IMPLIED: [&str; 2] = ["ReplicaSet", "CSINode"];
 /// The only ConfigMap that is read: the ranks of the Cluster Autoscaler's expander `priority`.
 const RANKS: &str = "kube-system/cluster-autoscaler-priority-expander";
 
@@ -89,8 +92,12 @@ struct Dump<'s> {
     carried: Vec<Object<'s>>,
     /// Nodes.
     nodes: Vec<Object<'s>>,
+    /// What Karpenter has written down of its nodes.
+    claims: Vec<Object<'s>>,
     /// Pods that have not ended and that something controls.
     pods: Vec<Object<'s>>,
+    /// All pods that run on a node, as they are.
+    running: Vec<Object<'s>>,
     /// HorizontalPodAutoscalers with their status, those of KEDA too.
     autoscalers: Vec<Object<'s>>,
     /// What is not simulated.
@@ -123,18 +130,30 @@ pub(super) fn draft(sources: &[Source], wishes: &Wishes, catalog: &Catalog) -> R
     let groups = groups::groups(&dump, &cluster, &mut notes);
     let demand = demand::demand(&dump, &manifests, &cluster.region, &mut notes)?;
     let files: Vec<DraftFile> = manifest_files(&dump);
+    let running = found::objects(&dump);
+    // A mistake is shown where the dump has it, not when a run begins with it.
+    let _ = read(sources, &running, &cluster.region)?;
+    let found = found::file(&running);
+    let migration = Migration::of(&dump, &cluster, &groups);
+    let karpenter = migration.map(|migration| migration::file(&dump, &groups, migration, &mut notes));
     let remark = inventory::sentence(&dump, &cluster.region);
     let scenario = text::scenario(&text::Facts {
         wishes,
         cluster: &cluster,
         files: &files,
+        found: found.is_some(),
+        migration,
         groups: &groups,
         demand: &demand,
         notes: &notes,
         remark: remark.as_deref(),
     });
     let scenario = DraftFile { name: SCENARIO_FILE, text: scenario };
-    Ok(Draft { files: std::iter::once(scenario).chain(files).collect(), warnings: notes.warnings, remark })
+    Ok(Draft {
+        files: std::iter::once(scenario).chain(files).chain(found).chain(karpenter).collect(),
+        warnings: notes.warnings,
+        remark,
+    })
 }
 
 /// What is no YAML is most often what `kubectl` prints without `-o yaml`.
@@ -157,7 +176,7 @@ fn sorted<'s>(all: Vec<Object<'s>>, notes: &mut Notes) -> Dump<'s> {
         if last.get(&(object.kind.clone(), object.full_name())) != Some(&position) {
             continue;
         }
-        if object.is_deleted() {
+        if object.is_deleted() && !["Node", "NodeClaim"].contains(&&*object.kind) {
             ending += usize::from(object.kind != "Pod");
             continue;
         }
@@ -177,11 +196,15 @@ fn sort<'s>(mut object: Object<'s>, dump: &mut Dump<'s>) {
     let controlled = object.controller().is_some();
     match object.kind.as_str() {
         "Node" => return dump.nodes.push(object),
+        "NodeClaim" | "Machine" => return dump.claims.push(object),
         "Pod" => {
             let phase = object.text(&["status", "phase"]).unwrap_or_default();
             let is_mirror = object.text(&["metadata", "annotations", "kubernetes.io/config.mirror"]).is_some();
             if ["Succeeded", "Failed"].contains(&phase) || is_mirror {
                 return;
+            }
+            if found::is_placed(&object) {
+                dump.running.push(object.clone());
             }
             if controlled {
                 return dump.pods.push(object);

@@ -153,14 +153,20 @@ impl<'a> Files<'a> {
     ) -> Result<Manifests, ScenarioError> {
         let mut all = Manifests::default();
         for node in fields.optional(key, |n, what| reader.list(n, what))?.unwrap_or_default() {
-            all.apply(self.manifest_file(reader, node)?);
+            all.apply(self.manifest_file(reader, node, key)?);
         }
         self.warnings.append(&mut all.warnings);
         Ok(all)
     }
 
-    fn manifest_file(&mut self, reader: &Reader<'_>, node: &Node<'_>) -> Result<Manifests, ScenarioError> {
-        let name = reader.text(node, "manifests")?;
+    /// The objects of the file that is named at `node`, under the key `what`.
+    pub(super) fn manifest_file(
+        &mut self,
+        reader: &Reader<'_>,
+        node: &Node<'_>,
+        what: &str,
+    ) -> Result<Manifests, ScenarioError> {
+        let name = reader.text(node, what)?;
         let path = self.directory.join(name);
         let shown = path.display().to_string();
         // A file that cannot be opened is the scenario's mistake: the error shows where it is named.

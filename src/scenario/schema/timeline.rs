@@ -30,7 +30,8 @@ section! {
         /// EKS upgrades the control plane to this release, the next after the one before. Nodes that come later
         /// follow, and those that Karpenter made have drifted.
         upgrade_control_plane: KubernetesVersion, or "-";
-        /// `kubectl apply`: new objects appear, known ones change (a Deployment with another template rolls out).
+        /// `kubectl apply`: new objects appear, known ones change (a Deployment with another template rolls out). A
+        /// NodePool comes to be or changes: its nodes drift, its budgets, limits and weight hold from then on.
         manifests: Vec<File>, or "-";
         /// Load that begins at this step, under every policy. Its own `at` counts from the step's.
         load: LoadEntry, or "-";

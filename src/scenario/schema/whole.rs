@@ -20,7 +20,8 @@ use crate::domain::{SimDuration, Symbol};
 use crate::scenario::definition::{
     Ec2Settings, InputFile, PodTrace, PolicyVariant, PrometheusSettings, TimedAction, WaitLimit, Waiting,
 };
-use crate::scenario::file::{objectives, pod_trace};
+use crate::scenario::file::{initial, objectives, pod_trace};
+use crate::single_pass::Inventory;
 
 section! {
     /// A scenario is one YAML document: a cluster, what happens to it, and the policies to try. Paths in it are
@@ -35,6 +36,7 @@ seed: 1
 replications: 20
 manifests: [cluster.yaml]
 variables: { CLUSTER_NAME: shop }
+initial: dump.yaml
 controller_time: measured
 assumptions:
   - Clients never give up.
@@ -80,6 +82,11 @@ assumptions:
         /// Auto Scaling groups; one takes the place of a group of the same name in the manifests.
         "nodeGroups" as node_groups: NodeGroups, or "none but those of eksctl ClusterConfigs";
     } {
+        /// The nodes and pods with which the run begins: a dump of Nodes, NodeClaims and Pods, as `nodecast init
+        /// --from` writes it. Nodes keep their names, types, ages, labels and taints, pods the node that they are on;
+        /// a workload of `manifests` takes up its own. Node groups have the nodes that the dump shows. Node objects
+        /// among `manifests` are there from the start, too. [More](workloads.md#a-cluster-as-it-stands).
+        initial: Dump, or "an empty cluster, but for node groups";
         /// Requests to workloads.
         load: Vec<LoadEntry> = Vec::new(), or "no requests";
         /// Prometheus, and the metrics adapter in front of it.
@@ -145,6 +152,11 @@ kind! {
         }
         Ok(duration)
     }
+}
+
+kind! {
+    /// A dump of a cluster.
+    Dump: Arc<Inventory> = Form::File, |reading, node, what| initial::read(reading, node, what)
 }
 
 section! {

@@ -229,8 +229,12 @@ def node(kind, zone, owner, capacity):
     spec = {"providerID": f"aws:///{zone}/i-0{uid().replace('-', '')[:16]}"}
     if taints:
         spec["taints"] = taints
+    own = metadata(name, labels=labels, manager="kubelet", applied=False)
+    if owner != "system":
+        # Younger than the age limit of its pool.
+        own["creationTimestamp"] = "2026-11-%02dT09:20:11Z" % (5 + (3 * ZONES.index(zone) + len(kind) + memory) % 17)
     return {
-        "apiVersion": "v1", "kind": "Node", "metadata": metadata(name, labels=labels, manager="kubelet", applied=False), "spec": spec,
+        "apiVersion": "v1", "kind": "Node", "metadata": own, "spec": spec,
         "status": {
             "addresses": [{"address": name, "type": "InternalDNS"}],
             "allocatable": {"cpu": f"{cpu}m", "ephemeral-storage": "18181869946", "memory": f"{memory * 1024}Ki", "pods": str(pods)},

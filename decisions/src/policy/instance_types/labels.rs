@@ -6,7 +6,7 @@ use crate::catalog::{AcceleratorKind, InstanceFacts, Region, RegionType};
 use crate::domain::node_pool::AmiFamily;
 use crate::domain::requirements::Operator;
 use crate::domain::symbol::well_known;
-use crate::domain::{KarpenterVersion, NodeClass, Requirement, Requirements, Symbol};
+use crate::domain::{KarpenterVersion, Labels, NodeClass, Requirement, Requirements, Symbol};
 use crate::policy::release::{Behaviour, LabelSet};
 
 /// The requirements that follow from the type alone. `pods` is what a node of it accepts.
@@ -39,6 +39,17 @@ pub(super) fn of_type(facts: &InstanceFacts, class: &NodeClass, pods: i64, versi
         requirements.add(Requirement::new(well_known::INSTANCE_TENANCY, Operator::In, tenancies));
     }
     requirements
+}
+
+/// The labels that a node of the type gets whatever it is launched for: what the type leaves no choice of.
+pub fn of_node(facts: &InstanceFacts, class: &NodeClass, version: KarpenterVersion) -> Labels {
+    // How many pods it takes is a matter of its kubelet.
+    let requirements = of_type(facts, class, 0, version);
+    let without_choice = requirements.iter().filter(|own| own.key != well_known::INSTANCE_PODS);
+    let value = |own: &Requirement| {
+        own.values.first().copied().filter(|_| own.operator() == Operator::In && own.values.len() == 1)
+    };
+    without_choice.filter_map(|own| Some((own.key, value(own)?))).collect()
 }
 
 /// Requirements that [`add_places`] adds at most: there are hundreds of types, so that room for them is made at once.

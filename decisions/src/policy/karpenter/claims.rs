@@ -9,7 +9,7 @@
 use std::sync::Arc;
 
 use super::images;
-use super::io::{Fact, Written};
+use super::io::{Fact, Timer, Written};
 use super::step::Step;
 use crate::cluster::{NodeOrigin, NodePhase};
 use crate::domain::node_pool::ConsolidationPolicy;
@@ -114,7 +114,12 @@ pub(super) fn adopt(step: &mut Step<'_>, now: SimTime, node: NodeId, written: &W
     claim.initialized_at = written.initialized.map(whole);
     claim.last_pod_event = written.last_pod_event.map(whole);
     claim.type_checked = Some(now);
+    if let Some(age) = claim.template.expire_after {
+        step.wake(whole(step.cluster.node(node).created) + age, Timer::Expired(node));
+    }
     step.own.nodes.insert(node, claim);
+    images::launched(step, node);
+    look_at_drift(step, now, node);
 }
 
 /// An instant as objects of the API hold it: cut to whole seconds.

@@ -26,6 +26,16 @@ pub struct Written {
     pub drifted: Option<SimTime>,
 }
 
+impl Written {
+    /// The same with instants since `start`, which was so long after 1970.
+    #[must_use]
+    pub fn since(self, start: SimTime) -> Self {
+        let since = |at: Option<SimTime>| at.map(|at| SimTime::ZERO + (at - start));
+        let Self { initialized, last_pod_event, drifted } = self;
+        Self { initialized: since(initialized), last_pod_event: since(last_pod_event), drifted: since(drifted) }
+    }
+}
+
 /// What Karpenter is told.
 #[derive(Debug)]
 pub enum Input<'a> {

@@ -214,8 +214,8 @@ fn flags(deployment: &Object<'_>, notes: &mut Notes) -> Vec<(String, String)> {
     let mut flags: Vec<(String, String)> = Vec::new();
     let containers = deployment.at(&["spec", "template", "spec", "containers"]).map_or(&[][..], Node::items);
     let lists = containers.iter().flat_map(|container| [container.get("command"), container.get("args")]).flatten();
-    for word in lists.flat_map(Node::items).filter_map(Node::as_text) {
-        let Some((name, value)) = word.strip_prefix("--").and_then(|flag| flag.split_once('=')) else { continue };
+    let words: Vec<&str> = lists.flat_map(Node::items).filter_map(Node::as_text).collect();
+    for (name, value) in stated_flags(&words) {
         if OF_GROUPS.contains(&name) || WITHOUT_EFFECT.contains(&name) || flags.iter().any(|(known, _)| known == name) {
             continue;
         }
@@ -225,6 +225,21 @@ fn flags(deployment: &Object<'_>, notes: &mut Notes) -> Vec<(String, String)> {
                 notes.warn(format!("the Cluster Autoscaler's flag `--{name}` is left out: {}", error.reason));
             }
         }
+    }
+    flags
+}
+
+/// The flags among the words of a command line: `--flag=value`, `--flag value`, and `--flag` for one that is true.
+fn stated_flags<'w>(words: &[&'w str]) -> Vec<(&'w str, &'w str)> {
+    let mut flags = Vec::new();
+    let mut words = words.iter().copied().peekable();
+    while let Some(word) = words.next() {
+        let Some(flag) = word.strip_prefix("--").or_else(|| word.strip_prefix('-')) else { continue };
+        let value = match flag.split_once('=') {
+            Some(own) => own,
+            None => (flag, words.next_if(|next| !next.starts_with('-')).unwrap_or("true")),
+        };
+        flags.push(value);
     }
     flags
 }
@@ -243,4 +258,31 @@ fn seen(dump: &Dump<'_>, notes: &mut Notes) -> Option<jiff::Timestamp> {
         ));
     }
     seen
+}
+
+#[cfg(test)]
+mod tests {
+    use super::stated_flags;
+
+    #[test]
+    fn flags_are_read_in_every_form() {
+        let words = [
+            "./cluster-autoscaler",
+            "--expander=least-waste",
+            "--balance-similar-node-groups",
+            "--v",
+            "4",
+            "-scan-interval=20s",
+        ];
+        let read = stated_flags(&words);
+        assert_eq!(
+            read,
+            [
+                ("expander", "least-waste"),
+                ("balance-similar-node-groups", "true"),
+                ("v", "4"),
+                ("scan-interval", "20s")
+            ]
+        );
+    }
 }

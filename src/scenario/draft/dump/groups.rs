@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::cluster::{Cluster, Launcher, zone_of};
 use super::objects::Object;
 use super::{Dump, Notes};
+use crate::domain::node_group::group_of_node;
 use crate::domain::words::counted;
 use crate::domain::{Quantity, Symbol};
 use crate::scenario::tree::{Node, NodeKind};
@@ -80,25 +81,19 @@ pub(super) fn is_on_fargate(node: &Object<'_>) -> bool {
 /// The groups of the nodes that Karpenter did not launch, in order of name.
 pub(super) fn groups(dump: &Dump<'_>, cluster: &Cluster, notes: &mut Notes) -> Vec<Group> {
     let mut members: BTreeMap<(String, bool), Vec<&Object<'_>>> = BTreeMap::new();
-    let (mut karpenters, mut fargate) = (0_u64, 0_u64);
+    let mut fargate = 0_u64;
     for node in &dump.nodes {
-        if is_karpenters(node) {
-            karpenters += 1;
-        } else if is_on_fargate(node) {
+        if is_on_fargate(node) {
             fargate += 1;
-        } else {
-            members.entry(group_of(node)).or_default().push(node);
+        } else if !is_karpenters(node) {
+            members.entry(group_of_node(|key| node.label(key))).or_default().push(node);
         }
-    }
-    if karpenters > 0 {
-        notes.assume(format!(
-            "The run begins without the {} that Karpenter had launched: it launches its own in the first minutes.",
-            counted(karpenters, "node", "nodes")
-        ));
     }
     if fargate > 0 {
         let pods = counted(fargate, "pod runs", "pods run");
-        notes.warn(format!("{pods} on Fargate, which is not simulated, and takes room on other nodes"));
+        notes.warn(format!(
+            "{pods} on Fargate, which is not simulated: it stays where it is and costs nothing, and takes room on other nodes once it is gone"
+        ));
     }
     let grow = matches!(cluster.launcher, Launcher::ClusterAutoscaler { .. });
     let groups = members.into_iter().filter_map(|((name, managed), nodes)| {
@@ -119,17 +114,6 @@ pub(super) fn groups(dump: &Dump<'_>, cluster: &Cluster, notes: &mut Notes) -> V
         ));
     }
     groups
-}
-
-/// The name of a node's group, and whether EKS manages it.
-fn group_of(node: &Object<'_>) -> (String, bool) {
-    if let Some(name) = node.label("eks.amazonaws.com/nodegroup") {
-        return (name.to_owned(), true);
-    }
-    if let Some(name) = node.label("alpha.eksctl.io/nodegroup-name") {
-        return (name.to_owned(), false);
-    }
-    (format!("self-managed-{}", instance_type(node).unwrap_or("unknown").replace('.', "-")), false)
 }
 
 pub(super) fn instance_type<'o>(node: &'o Object<'_>) -> Option<&'o str> {

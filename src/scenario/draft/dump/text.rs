@@ -5,16 +5,18 @@ use std::fmt::Write as _;
 use super::Notes;
 use super::cluster::{Cluster, Launcher};
 use super::demand::{Demand, Load, MILLISECONDS_PER_REQUEST};
+use super::found::FILE as FOUND;
 use super::groups::Group;
+use super::migration::{FILE as KARPENTER, Migration};
 use super::yaml::{quoted, word};
 use crate::policy::packing::PackerKind;
 use crate::scenario::draft::{DraftFile, Wishes};
 
 /// The share of a day's peak that is left at night (assumed).
 const NIGHT: f64 = 0.4;
-/// From this instant of the run on there is load: nodes boot before (assumed).
+/// Where the dump has no nodes, there is load from this instant of the run on: nodes boot before (assumed).
 const LOAD_AFTER: &str = "2m";
-/// So long the figures of waiting and churn are left out: every pod of a cluster that runs already has its node (assumed to be
+/// So long the figures of waiting and churn are left out then: every pod of a cluster that runs already has its node (assumed to be
 /// enough for all to have one again).
 const WARM_UP: &str = "30m";
 
@@ -23,6 +25,10 @@ pub(super) struct Facts<'f> {
     pub wishes: &'f Wishes,
     pub cluster: &'f Cluster,
     pub files: &'f [DraftFile],
+    /// Whether the run begins with the nodes and pods of the dump.
+    pub found: bool,
+    /// What becomes of the groups under the policy with Karpenter, if there is one.
+    pub migration: Option<Migration>,
     pub groups: &'f [Group],
     pub demand: &'f Demand,
     pub notes: &'f Notes,
@@ -65,11 +71,19 @@ fn head(facts: &Facts<'_>, text: &mut String) {
         let _ = writeln!(text, "start: {seen}         # when the dump was made");
     }
     *text += "duration: 24h\n";
-    let _ = writeln!(
-        text,
-        "warm_up: {WARM_UP}                        # the run begins without the nodes that an autoscaler launched, so all pods"
-    );
-    *text += "                                    # wait at once; waits, churn and response times count from then on (0s: all count)\n";
+    if facts.migration.is_some() {
+        let _ = writeln!(
+            text,
+            "warm_up: {WARM_UP}                        # the policy `karpenter` begins without the nodes of the groups that it has not, so"
+        );
+        *text += "                                    # their pods wait at first; waits, churn and response times count from then on (0s: all count)\n";
+    } else if !facts.found {
+        let _ = writeln!(
+            text,
+            "warm_up: {WARM_UP}                        # the run begins without the nodes that an autoscaler launched, so all pods"
+        );
+        *text += "                                    # wait at once; waits, churn and response times count from then on (0s: all count)\n";
+    }
     *text += "seed: 1                             # luck; another number is another day\n";
     *text += "replications: 5                     # how many successive seeds `compare` runs\n";
     *text += "\nversions:                           # as the nodes and the images say\n";
@@ -91,46 +105,64 @@ fn head(facts: &Facts<'_>, text: &mut String) {
     for file in facts.files {
         let _ = writeln!(text, "  - {}", file.name);
     }
+    if facts.found {
+        let _ = writeln!(text, "\ninitial: {FOUND}                 # the nodes and pods with which the run begins");
+    }
 }
 
-/// The node groups, as they were.
+/// The node groups, as they were; where a policy does away with all but one, the others stand with the policies that keep them.
 fn groups(facts: &Facts<'_>, text: &mut String) {
-    if facts.groups.is_empty() {
-        return;
+    let (home, about) = match facts.migration {
+        _ if facts.groups.is_empty() => return,
+        Some(migration) if facts.groups.len() > 1 => {
+            (Some(migration.home), "the group that all policies have, as it was; the others stand under `policies`")
+        }
+        _ => (None, "the nodes that Karpenter did not launch, as they were"),
+    };
+    let _ = writeln!(text, "\nnodeGroups:                         # {about}");
+    for (position, group) in facts.groups.iter().enumerate() {
+        if home.is_none_or(|home| home == position) {
+            one_group(group, 2, text);
+        }
     }
-    *text += "\nnodeGroups:                         # the nodes that Karpenter did not launch, as they were\n";
-    for group in facts.groups {
-        let _ = writeln!(text, "  - name: {}", word(&group.name));
-        let list = |words: &[String]| words.iter().map(|own| word(own)).collect::<Vec<_>>().join(", ");
-        let _ = writeln!(text, "    managed: {}", group.managed);
-        let _ = writeln!(text, "    instanceTypes: [{}]", list(&group.types));
-        let (least, most) = group.sizes;
-        let _ = writeln!(text, "    min: {least}\n    desired: {}\n    max: {most}", group.count);
-        if group.spot {
-            *text += "    spot: true\n";
+}
+
+/// A group in a list that is indented so far.
+fn one_group(group: &Group, indent: usize, text: &mut String) {
+    let mut own = String::new();
+    let _ = writeln!(own, "- name: {}", word(&group.name));
+    let list = |words: &[String]| words.iter().map(|own| word(own)).collect::<Vec<_>>().join(", ");
+    let _ = writeln!(own, "  managed: {}", group.managed);
+    let _ = writeln!(own, "  instanceTypes: [{}]", list(&group.types));
+    let (least, most) = group.sizes;
+    let _ = writeln!(own, "  min: {least}\n  desired: {}\n  max: {most}", group.count);
+    if group.spot {
+        own += "  spot: true\n";
+    }
+    if !group.zones.is_empty() {
+        let _ = writeln!(own, "  zones: [{}]", list(&group.zones));
+    }
+    let _ = writeln!(own, "  amiFamily: {}", group.family);
+    if let Some(volume) = group.volume {
+        let _ = writeln!(own, "  volumeSize: {volume}                  # GiB");
+    }
+    if let Some(pods) = group.pods {
+        let _ = writeln!(own, "  maxPods: {pods}");
+    }
+    if !group.labels.is_empty() {
+        own += "  labels:\n";
+        for (key, value) in &group.labels {
+            let _ = writeln!(own, "    {}: {}", word(key), word(value));
         }
-        if !group.zones.is_empty() {
-            let _ = writeln!(text, "    zones: [{}]", list(&group.zones));
+    }
+    if !group.taints.is_empty() {
+        own += "  taints:\n";
+        for [key, value, effect] in &group.taints {
+            let _ = writeln!(own, "    - {{ key: {}, value: {}, effect: {effect} }}", word(key), word(value));
         }
-        let _ = writeln!(text, "    amiFamily: {}", group.family);
-        if let Some(volume) = group.volume {
-            let _ = writeln!(text, "    volumeSize: {volume}                  # GiB");
-        }
-        if let Some(pods) = group.pods {
-            let _ = writeln!(text, "    maxPods: {pods}");
-        }
-        if !group.labels.is_empty() {
-            *text += "    labels:\n";
-            for (key, value) in &group.labels {
-                let _ = writeln!(text, "      {}: {}", word(key), word(value));
-            }
-        }
-        if !group.taints.is_empty() {
-            *text += "    taints:\n";
-            for [key, value, effect] in &group.taints {
-                let _ = writeln!(text, "      - {{ key: {}, value: {}, effect: {effect} }}", word(key), word(value));
-            }
-        }
+    }
+    for line in own.lines() {
+        let _ = writeln!(text, "{:indent$}{line}", "");
     }
 }
 
@@ -148,13 +180,15 @@ fn loads(facts: &Facts<'_>, text: &mut String) {
     );
     let peak_at = facts.cluster.seen.map_or_else(|| "0h".to_owned(), time_of_day);
     for load in &facts.demand.loads {
-        one_load(load, &peak_at, text);
+        one_load(load, &peak_at, facts.found, text);
     }
 }
 
-fn one_load(load: &Load, peak_at: &str, text: &mut String) {
+fn one_load(load: &Load, peak_at: &str, found: bool, text: &mut String) {
     let _ = writeln!(text, "  - workload: {}     # {}", word(&load.workload.to_string()), load.basis);
-    let _ = writeln!(text, "    at: {LOAD_AFTER}");
+    if !found {
+        let _ = writeln!(text, "    at: {LOAD_AFTER}");
+    }
     let (night, peak) = (number(load.rate * NIGHT), number(load.rate));
     let _ = writeln!(text, "    requests: {{ diurnal: {{ night: {night}, peak: {peak}, peak_at: {peak_at} }} }}");
     let memory = load.memory.map_or_else(String::new, |bytes| format!(", memory: {{ idle: {bytes} }}"));
@@ -199,16 +233,40 @@ fn policies(facts: &Facts<'_>, text: &mut String) {
             *text +=
                 "  # another setting:  - { name: later, autoscaler: karpenter, manifests: [nodepools-later.yaml] }\n";
         }
-        Launcher::ClusterAutoscaler { flags, .. } => {
-            let all: Vec<String> = flags.iter().map(|(name, value)| format!("{name}: {}", quoted(value))).collect();
-            let stated = if all.is_empty() { String::new() } else { format!(", flags: {{ {} }}", all.join(", ")) };
-            let _ = writeln!(text, "  - {{ name: today, autoscaler: cluster-autoscaler{stated} }}");
-            *text += "  - { name: fixed, autoscaler: static }   # nobody changes the node groups\n";
-        }
+        Launcher::ClusterAutoscaler { flags, .. } => of_autoscaler(facts, flags, text),
         Launcher::Nobody => {
             *text += "  - { name: today, autoscaler: static }\n";
             *text += "  # with NodePools among the manifests:  - { name: karpenter, autoscaler: karpenter }\n";
         }
+    }
+}
+
+/// The policies of a cluster with the Cluster Autoscaler: as it is, as it is without anybody, and with Karpenter.
+fn of_autoscaler(facts: &Facts<'_>, flags: &[(String, String)], text: &mut String) {
+    let all: Vec<String> = flags.iter().map(|(name, value)| format!("{name}: {}", quoted(value))).collect();
+    *text += "  - name: today\n    autoscaler: cluster-autoscaler\n";
+    if !all.is_empty() {
+        let _ = writeln!(text, "    flags: {{ {} }}", all.join(", "));
+    }
+    let home = facts.migration.map(|migration| migration.home);
+    let others = facts.groups.iter().enumerate().filter(|(position, _)| Some(*position) != home);
+    let others: Vec<&Group> = others.map(|(_, group)| group).collect();
+    if !others.is_empty() {
+        *text += "    nodeGroups: &groups\n";
+        others.iter().for_each(|group| one_group(group, 6, text));
+    }
+    *text += "  - name: fixed                       # nobody changes the node groups\n    autoscaler: static\n";
+    if !others.is_empty() {
+        *text += "    nodeGroups: *groups\n";
+    }
+    let Some(migration) = facts.migration else { return };
+    let _ =
+        writeln!(text, "  - name: karpenter                   # Karpenter in place of the groups: edit {KARPENTER}");
+    let _ = writeln!(text, "    autoscaler: karpenter\n    manifests: [{KARPENTER}]");
+    if migration.shrinks {
+        *text += "    nodeGroups:                       # what stays for Karpenter itself\n";
+        let (home, nodes) = (&facts.groups[migration.home], migration.nodes());
+        one_group(&Group { count: nodes, sizes: (nodes, nodes), ..home.clone() }, 6, text);
     }
 }
 
@@ -219,11 +277,21 @@ fn assumptions(facts: &Facts<'_>, text: &mut String) {
             "A request takes {MILLISECONDS_PER_REQUEST} ms of CPU; rates follow from what the autoscalers measured. That moment is the day's peak, and nights have {:.0} % of it.",
             NIGHT * 100.0
         ));
-        all.push(format!("There is no load in the first {LOAD_AFTER}, while nodes boot."));
+        if !facts.found {
+            all.push(format!("There is no load in the first {LOAD_AFTER}, while nodes boot."));
+        }
     }
-    all.push(format!(
-        "A running cluster has no start-up: waits, churn and response times of the first {WARM_UP} do not count."
-    ));
+    if facts.migration.is_some() {
+        all.push(format!("Waits, churn and response times of the first {WARM_UP} do not count: the policy karpenter has to launch its nodes."));
+    }
+    all.push(if facts.found {
+        "The run begins with the nodes and pods of the dump; what controllers keep in memory alone begins anew."
+            .to_owned()
+    } else {
+        format!(
+            "A running cluster has no start-up: waits, churn and response times of the first {WARM_UP} do not count."
+        )
+    });
     all.extend(facts.notes.assumptions.iter().cloned());
     if all.is_empty() {
         return;

@@ -1,0 +1,222 @@
+//! The cluster that is there when the simulation begins: nodes with the pods on them, as a dump shows them.
+//!
+//! Each controller takes up what is its own, and nobody waits for anything: what runs, runs. Objects of manifests have been applied
+//! before. What must not live here: which node belongs to whom (`simulation`).
+//!
+//! Deviation: what a controller keeps in memory alone begins anew, as if it had been restarted: back-offs, what lacked capacity,
+//! since when a node is unneeded. A pod of a Job runs for its whole time from the start on.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::context::{Context, Machine};
+use super::node_autoscaler::take_up_node;
+use super::setup::{InitialNode, InitialPlan};
+use super::workload_controllers::{bare_pods, daemon_sets, jobs, stateful_sets};
+use super::{interruption, kubelet, metrics_server, names, node_groups, node_life, scheduler_loop, volumes};
+use crate::cloud::BootTimes;
+use crate::cluster::{NewNode, WorkloadKind};
+use crate::domain::pod::{OwnerKind, PodPhase};
+use crate::domain::workload::ObjectName;
+use crate::domain::{Labels, NodeId, PodId, PodSpec, ResourceName, SimDuration, SimTime, Symbol, WorkloadId};
+use crate::single_pass::NamedPod;
+use crate::world::found::{FoundNode, FoundPod};
+
+/// Bytes of a gibibyte.
+const GIB: i64 = 1 << 30;
+/// The root volume of a node that does not say how large it is, in GiB: that of a node class without one.
+const VOLUME_GIB: i64 = 20;
+
+/// Where the pods of a dump belong.
+struct Owners {
+    workloads: BTreeMap<(&'static str, ObjectName), WorkloadId>,
+    /// Jobs that a CronJob made, by name: the position among those of the CronJob that have not ended.
+    jobs: BTreeMap<ObjectName, usize>,
+}
+
+/// Nodes and pods are taken up.
+pub(super) fn take_up(context: &mut Context<'_>, now: SimTime) {
+    let setup = context.setup;
+    let Some(initial) = &setup.initial else { return };
+    let workloads = context.world.workloads().map(|(id, own)| ((own.kind.as_str(), own.name), id)).collect();
+    let mut owners = Owners { workloads, jobs: BTreeMap::new() };
+    let nodes: Vec<NodeId> = initial.nodes.iter().map(|own| find_node(context, now, initial, own)).collect();
+    for (own, &node) in initial.nodes.iter().zip(&nodes) {
+        for pod in &own.found.pods {
+            find_pod(context, now, initial, &mut owners, pod, node);
+        }
+    }
+    for pod in &initial.waiting {
+        find_waiting(context, now, &owners, pod);
+    }
+    for (own, &node) in initial.nodes.iter().zip(&nodes) {
+        daemon_sets::node_found(context, now, node);
+        take_up_node(context, now, node, own.written.since(initial.seen), own.found.node.deleting);
+    }
+    node_groups::fill(context);
+}
+
+/// A node is there, with its machine if one is known.
+fn find_node(context: &mut Context<'_>, now: SimTime, initial: &InitialPlan<'_>, own: &InitialNode<'_>) -> NodeId {
+    let node = &own.found.node;
+    let drawn = Some(names::of_found(own.claim.unwrap_or(&node.name), &node.name));
+    let gib = node.capacity.get(ResourceName::EPHEMERAL_STORAGE) / GIB;
+    let volume_gib = if gib > 0 { gib + 1 } else { VOLUME_GIB };
+    let next = context.world.next_node();
+    let instance = own.pool.and_then(|pool| context.ec2.add_running(pool, next, volume_gib, now));
+    let machine = instance.map(|id| {
+        let launched = *context.ec2.instance(id);
+        let (capacity, allocatable) = (node.capacity.clone(), node.allocatable.clone());
+        node_life::launch_facts(context, (launched.pool, launched.rate), Labels::new(), capacity, allocatable)
+    });
+    let id = context.world.find_node(FoundNode {
+        new: NewNode { drawn, ..NewNode::called(node.name.clone(), own.origin) },
+        created: initial.instant(own.created),
+        machine,
+        labels: &node.labels,
+        annotations: &node.annotations,
+        taints: &node.taints,
+        capacity: node.capacity.clone(),
+        allocatable: node.allocatable.clone(),
+        ready: node.ready,
+        initialized: own.initialized,
+    });
+    context.world.describe_kubelet(id, context.setup.policy.versions.kubernetes);
+    if let (Some(instance), Some(pool)) = (instance, own.pool) {
+        let boot = BootTimes { running: SimDuration::ZERO, registered: SimDuration::ZERO, ready: SimDuration::ZERO };
+        context.set_machine(id, Machine { instance, boot });
+        if let Some(group) = own.group {
+            context.groups.adopt(group, instance);
+        }
+        volumes::node_registered(context, id, pool.instance_type);
+        interruption::launched(context, now, pool);
+    }
+    scheduler_loop::node_changed(context, now, id);
+    metrics_server::node_registered(context, id);
+    id
+}
+
+/// A pod is on its node.
+fn find_pod(
+    context: &mut Context<'_>,
+    now: SimTime,
+    initial: &InitialPlan<'_>,
+    owners: &mut Owners,
+    pod: &NamedPod,
+    node: NodeId,
+) {
+    let running = pod.phase == PodPhase::Running;
+    let found = FoundPod { node, running, ready: pod.ready };
+    let created = initial.instant(Some(pod.created));
+    let id = match known_pod(context, owners, pod) {
+        Some(id) => {
+            scheduler_loop::forget(context, id);
+            id
+        }
+        None => add_pod(context, created, owners, pod, node),
+    };
+    context.world.place_found_pod(id, created, found);
+    scheduler_loop::pod_found(context, id, node, created);
+    volumes::pod_bound(context, now, id, node);
+    kubelet::found(context, now, id, found);
+    if pod.deleting {
+        kubelet::delete(context, now, id, false, "it was being deleted when the run began");
+    }
+}
+
+/// The pod of this name that its manifest has made just now: one that nothing controls.
+fn known_pod(context: &Context<'_>, owners: &Owners, pod: &NamedPod) -> Option<PodId> {
+    if pod.spec.owner != OwnerKind::None {
+        return None;
+    }
+    let name = ObjectName { namespace: pod.namespace, name: Symbol::new(bare_pods::OWNER) };
+    let workload = *owners.workloads.get(&(WorkloadKind::Pods.as_str(), name))?;
+    let pods = &context.world.workload(workload).pods;
+    pods.iter().copied().find(|&own| context.world.pod_name(own) == pod.name)
+}
+
+/// Adds a pod to the workload that made it; one whose workload is not there belongs to nobody, and nobody makes it again.
+fn add_pod(context: &mut Context<'_>, created: SimTime, owners: &mut Owners, pod: &NamedPod, node: NodeId) -> PodId {
+    let Some(workload) = owner_of(owners, pod) else {
+        return bare_pods::find(context, pod.namespace, &pod.spec, pod.name.clone(), created);
+    };
+    let (kind, revision) = (context.world.workload(workload).kind, context.world.workload(workload).revision);
+    let pinned = (kind == WorkloadKind::DaemonSet).then_some(node);
+    let id = context.world.find_pod((workload, revision), pod.name.clone(), created, pinned);
+    if let Some(own) = spec_of_its_own(&context.world.pod(id).spec, &pod.spec) {
+        context.world.respecify_pod(id, Arc::new(own));
+    }
+    match kind {
+        WorkloadKind::StatefulSet => stateful_sets::found(context, workload, id),
+        WorkloadKind::Job => jobs::found(context, workload, id, 0),
+        WorkloadKind::CronJob => {
+            let name = Symbol::new(pod.workload.rsplit('/').next().unwrap_or_default());
+            let job = ObjectName { namespace: pod.namespace, name };
+            let number = match owners.jobs.get(&job) {
+                Some(&number) => number,
+                None => jobs::begin_found(context, workload, created),
+            };
+            owners.jobs.insert(job, number);
+            jobs::found(context, workload, id, number);
+        }
+        _ => {}
+    }
+    id
+}
+
+/// The workload that made a pod.
+fn owner_of(owners: &Owners, pod: &NamedPod) -> Option<WorkloadId> {
+    let name = pod.workload.rsplit('/').next().unwrap_or_default();
+    let find = |kind: WorkloadKind, name: &str| {
+        let name = ObjectName { namespace: pod.namespace, name: Symbol::new(name) };
+        owners.workloads.get(&(kind.as_str(), name)).copied()
+    };
+    match pod.spec.owner {
+        // What makes pods and is not simulated has become a Deployment of its name.
+        OwnerKind::ReplicaSet | OwnerKind::Other => find(WorkloadKind::Deployment, name),
+        OwnerKind::DaemonSet => find(WorkloadKind::DaemonSet, name),
+        OwnerKind::StatefulSet => find(WorkloadKind::StatefulSet, name),
+        OwnerKind::Job => {
+            let cron = || find(WorkloadKind::CronJob, name.rsplit_once('-')?.0);
+            find(WorkloadKind::Job, name).or_else(cron)
+        }
+        OwnerKind::None | OwnerKind::Node => None,
+    }
+}
+
+/// What a pod is by itself if it asks for something else than its template: a container that was injected, or resources changed in
+/// place.
+fn spec_of_its_own(template: &PodSpec, own: &PodSpec) -> Option<PodSpec> {
+    let same = template.requests() == own.requests();
+    (!same).then(|| PodSpec {
+        containers: own.containers.clone(),
+        init_containers: own.init_containers.clone(),
+        ..template.clone()
+    })
+}
+
+/// A pod waits for a node, and has for a while. The controllers make those of their own that wait, but for pods with names.
+fn find_waiting(context: &mut Context<'_>, now: SimTime, owners: &Owners, pod: &NamedPod) {
+    if owner_of(owners, pod).is_none() && known_pod(context, owners, pod).is_none() {
+        let id = bare_pods::find(context, pod.namespace, &pod.spec, pod.name.clone(), now);
+        scheduler_loop::pod_created(context, now, id);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::spec_of_its_own;
+    use crate::domain::{Container, PodSpec, ResourceName, Resources};
+
+    fn requesting(milli: i64) -> PodSpec {
+        let requests = Resources::from_iter([(ResourceName::CPU, milli)]);
+        PodSpec { containers: vec![Container { requests, ..Container::default() }], ..PodSpec::default() }
+    }
+
+    #[test]
+    fn a_pod_is_as_its_template_says_unless_it_requests_something_else() {
+        assert_eq!(spec_of_its_own(&requesting(100), &requesting(100)), None);
+        let own = spec_of_its_own(&requesting(100), &requesting(250)).unwrap();
+        assert_eq!(own.requests().cpu_milli(), 250);
+    }
+}

@@ -1,0 +1,244 @@
+//! Which nodes and pods of a dump are there when a policy's run begins, and whose they are.
+//!
+//! What must not live here: how they are taken up (`actors`).
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::actors::{InitialNode, InitialPlan};
+use crate::catalog::Region;
+use crate::cloud::Pool;
+use crate::cluster::NodeOrigin;
+use crate::domain::node_group::group_of_node;
+use crate::domain::pod::OwnerKind;
+use crate::domain::words::counted;
+use crate::domain::{Labels, NodeClaimObject, NodeClass, SimTime, Symbol, well_known};
+use crate::policy::instance_types::labels_of_node;
+use crate::scenario::manifests::Manifests;
+use crate::scenario::{Autoscaler, PolicyVariant, Scenario};
+use crate::single_pass::{Inventory, NamedPod, NodeWithPods};
+use crate::standing::written;
+
+/// What is told of the nodes of a dump, by what is special about them.
+#[derive(Default)]
+struct Counts {
+    gone: Vec<String>,
+    fixed: Vec<String>,
+    without_price: Vec<String>,
+    not_ready: Vec<String>,
+    orphans: Vec<String>,
+}
+
+/// What is there when a run begins: the scenario's dump, and the nodes among its manifests.
+pub(super) fn initial<'s>(
+    scenario: &'s Scenario,
+    policy: &'s PolicyVariant,
+    region: &Region,
+    warnings: &mut Vec<String>,
+) -> Option<InitialPlan<'s>> {
+    let stated = nodes_of_manifests(&policy.manifests);
+    let dump = scenario.initial.as_deref();
+    if dump.is_none() && stated.is_empty() {
+        return None;
+    }
+    let mut counts = Counts::default();
+    let mut plan = InitialPlan {
+        seen: dump.and_then(Inventory::seen).unwrap_or(SimTime::ZERO),
+        nodes: Vec::new(),
+        waiting: dump.map_or_else(Vec::new, |dump| dump.waiting.iter().collect()),
+        has_groups: dump.is_some(),
+    };
+    let claims: BTreeMap<&str, &NodeClaimObject> = dump
+        .into_iter()
+        .flat_map(|dump| &dump.node_claims)
+        .filter_map(|claim| Some((claim.node.as_deref()?, claim)))
+        .collect();
+    let known: BTreeSet<&str> = dump.into_iter().flat_map(|dump| &dump.nodes).map(|own| &*own.node.name).collect();
+    let further = stated.into_iter().filter(|own| !known.contains(&*own.node.name)).map(Cow::Owned);
+    for found in dump.into_iter().flat_map(|dump| &dump.nodes).map(Cow::Borrowed).chain(further) {
+        let claim = claims.get(&*found.node.name).copied();
+        match origin(&found.node.labels, scenario, policy) {
+            Some(origin) => plan.nodes.push(node(found, claim, origin, policy, region, &mut counts)),
+            None => {
+                counts.gone.push(found.node.name.clone());
+                // Their controllers make the others again.
+                if let Cow::Borrowed(found) = found {
+                    let theirs = found.pods.iter();
+                    plan.waiting.extend(theirs.filter(|pod| !is_made_again(pod)));
+                }
+            }
+        }
+    }
+    find_orphans(&plan, &policy.manifests, &mut counts);
+    tell(&counts, policy, region, warnings);
+    Some(plan)
+}
+
+/// The Node objects among manifests, as a dump of them alone has them.
+fn nodes_of_manifests(manifests: &Manifests) -> Vec<NodeWithPods> {
+    if manifests.nodes.is_empty() {
+        return Vec::new();
+    }
+    let nodes = Manifests {
+        nodes: manifests.nodes.clone(),
+        attach_limits: manifests.attach_limits.clone(),
+        ..Manifests::default()
+    };
+    Inventory::of(nodes).0.nodes
+}
+
+/// Whose node it is; `None` if another policy has its NodePool or group and this one has done away with it. The Cluster Autoscaler
+/// knows no NodePools: where it runs, they are gone.
+fn origin(labels: &Labels, scenario: &Scenario, policy: &PolicyVariant) -> Option<NodeOrigin> {
+    let others = || scenario.policies.iter().map(|policy| &*policy.manifests);
+    let origin = match labels.get(well_known::NODEPOOL) {
+        Some(pool) => NodeOrigin::NodePool(pool),
+        None => {
+            let (name, _) = group_of_node(|key| labels.get(Symbol::new(key)).map(Symbol::as_str));
+            NodeOrigin::NodeGroup(Symbol::new(&name))
+        }
+    };
+    let has = |own: &Manifests| match origin {
+        NodeOrigin::NodePool(pool) => own.node_pools.iter().any(|own| own.name == pool),
+        NodeOrigin::NodeGroup(group) => own.node_groups.iter().any(|own| own.name == group),
+    };
+    let unknown = policy.autoscaler == Autoscaler::ClusterAutoscaler && matches!(origin, NodeOrigin::NodePool(_));
+    let gone = (unknown || !has(&policy.manifests)) && others().any(has);
+    (!gone).then_some(origin)
+}
+
+/// Karpenter gives its nodes all labels of their type, and looks for them when it looks for drift: those that a dump leaves out are
+/// put back.
+fn complete_labels(found: &mut Cow<'_, NodeWithPods>, origin: NodeOrigin, policy: &PolicyVariant, region: &Region) {
+    let NodeOrigin::NodePool(name) = origin else { return };
+    let Some(pool) = policy.manifests.node_pools.iter().find(|own| own.name == name) else { return };
+    let class = policy.manifests.node_classes.iter().find(|own| own.name == pool.node_class);
+    let class = class.map_or_else(|| Cow::Owned(NodeClass::named(pool.node_class)), Cow::Borrowed);
+    let kind = found.node.labels.get(well_known::INSTANCE_TYPE).and_then(|kind| region.instance_type(kind));
+    let Some(kind) = kind else { return };
+    let all = labels_of_node(&kind.facts, &class, policy.versions.karpenter);
+    let missing: Vec<_> = all.iter().filter(|(key, _)| found.node.labels.get(*key).is_none()).collect();
+    for (key, value) in missing {
+        found.to_mut().node.labels.set(key, value);
+    }
+}
+
+fn node<'s>(
+    mut found: Cow<'s, NodeWithPods>,
+    claim: Option<&'s NodeClaimObject>,
+    origin: NodeOrigin,
+    policy: &PolicyVariant,
+    region: &Region,
+    counts: &mut Counts,
+) -> InitialNode<'s> {
+    complete_labels(&mut found, origin, policy, region);
+    let labels = &found.node.labels;
+    let pool = pool(labels, region);
+    let groups = &policy.manifests.node_groups;
+    let group = groups.iter().position(|own| NodeOrigin::NodeGroup(own.name) == origin).filter(|_| pool.is_some());
+    let managed = match origin {
+        NodeOrigin::NodePool(name) => {
+            let knows = policy.manifests.node_pools.iter().any(|own| own.name == name);
+            knows && policy.autoscaler == Autoscaler::Karpenter
+        }
+        NodeOrigin::NodeGroup(_) => group.is_some(),
+    };
+    let name = &found.node.name;
+    for (holds, names) in [
+        (!managed, &mut counts.fixed),
+        (pool.is_none(), &mut counts.without_price),
+        (!found.node.ready, &mut counts.not_ready),
+    ] {
+        if holds {
+            names.push(name.clone());
+        }
+    }
+    let of_pool = labels.get(well_known::NODEPOOL).is_some();
+    let initialized = !of_pool || labels.get(well_known::NODE_INITIALIZED) == Some(well_known::TRUE);
+    let created = found.node.created.or(claim.and_then(|claim| claim.created));
+    InitialNode {
+        written: written(&found, claim, created.filter(|_| initialized)),
+        claim: claim.map(|claim| claim.name.as_str()),
+        found,
+        created,
+        initialized,
+        origin,
+        group,
+        pool,
+    }
+}
+
+/// Where the machine of a node comes from, by its labels.
+fn pool(labels: &Labels, region: &Region) -> Option<Pool> {
+    let (instance_type, zone) = (labels.get(well_known::INSTANCE_TYPE)?, labels.get(well_known::ZONE)?);
+    let of_eks = labels.get(well_known::EKS_CAPACITY_TYPE).map(|kind| kind.as_str() == "SPOT");
+    let spot = labels.get(well_known::CAPACITY_TYPE).map(|kind| kind == well_known::SPOT).or(of_eks);
+    let capacity_type = if spot == Some(true) { well_known::SPOT } else { well_known::ON_DEMAND };
+    let kind = region.instance_type(instance_type)?;
+    let place = region.zone_index(zone)?;
+    kind.offered_in(place).then_some(Pool { instance_type, zone, capacity_type })
+}
+
+/// Whether something makes a pod again that is gone.
+fn is_made_again(pod: &NamedPod) -> bool {
+    !matches!(pod.spec.owner, OwnerKind::None | OwnerKind::Node)
+}
+
+/// Pods whose workload is not in the scenario.
+fn find_orphans(plan: &InitialPlan<'_>, manifests: &Manifests, counts: &mut Counts) {
+    let mut known: BTreeSet<(OwnerKind, String)> = BTreeSet::new();
+    known.extend(manifests.deployments.iter().map(|own| (OwnerKind::ReplicaSet, own.name.to_string())));
+    known.extend(manifests.stateful_sets.iter().map(|own| (OwnerKind::StatefulSet, own.name.to_string())));
+    known.extend(manifests.daemon_sets.iter().map(|own| (OwnerKind::DaemonSet, own.name.to_string())));
+    known.extend(manifests.jobs.iter().map(|own| (OwnerKind::Job, own.name.to_string())));
+    known.extend(manifests.cron_jobs.iter().map(|own| (OwnerKind::Job, own.name.to_string())));
+    let is_orphan = |pod: &&NamedPod| match pod.spec.owner {
+        OwnerKind::None => false,
+        OwnerKind::Node => true,
+        OwnerKind::Job => {
+            let cron = pod.workload.rsplit_once('-').map_or("", |(name, _)| name);
+            ![&*pod.workload, cron].iter().any(|name| known.contains(&(OwnerKind::Job, (*name).to_owned())))
+        }
+        OwnerKind::Other => !known.contains(&(OwnerKind::ReplicaSet, pod.workload.clone())),
+        owner => !known.contains(&(owner, pod.workload.clone())),
+    };
+    let pods = plan.nodes.iter().flat_map(|own| &own.found.pods);
+    counts.orphans.extend(pods.filter(is_orphan).map(NamedPod::full_name));
+}
+
+fn tell(counts: &Counts, policy: &PolicyVariant, region: &Region, warnings: &mut Vec<String>) {
+    let name = &policy.name;
+    let nodes = |names: &[String]| counted(names.len() as u64, "node", "nodes");
+    let mut warn = |names: &[String], text: String| {
+        if !names.is_empty() {
+            warnings.push(format!("policy {name}: {text} ({})", some_of(names)));
+        }
+    };
+    let Counts { gone, fixed, without_price, not_ready, orphans } = counts;
+    let begins = "it begins without them, and their pods wait for others";
+    warn(gone, format!("{} of the dump are of a NodePool or group that this policy has not: {begins}", nodes(gone)));
+    let stay = "they stay as they are, and nothing replaces them";
+    warn(fixed, format!("nobody in this policy launches or removes {} of the dump: {stay}", nodes(fixed)));
+    let free = "they cost nothing here";
+    let sold = region.name;
+    warn(
+        without_price,
+        format!("{} of the dump have no machine that {sold} has a price for: {free}", nodes(without_price)),
+    );
+    warn(not_ready, format!("{} of the dump are not Ready, and stay so", nodes(not_ready)));
+    let pods = counted(orphans.len() as u64, "pod", "pods");
+    warn(
+        orphans,
+        format!("what makes {pods} of the dump is not in the scenario: nothing makes them again once they are gone"),
+    );
+}
+
+/// The first few of some names.
+fn some_of(names: &[String]) -> String {
+    const SHOWN: usize = 3;
+    let shown = names.iter().take(SHOWN).map(String::as_str).collect::<Vec<_>>().join(", ");
+    match names.len().saturating_sub(SHOWN) {
+        0 => shown,
+        more => format!("{shown} and {more} more"),
+    }
+}
