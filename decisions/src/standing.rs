@@ -20,11 +20,11 @@ use crate::domain::symbol::well_known;
 use crate::domain::volumes::Storage;
 use crate::domain::workload::ObjectName;
 use crate::domain::{
-    HourlyRate, KubernetesVersion, LabelSelector, Labels, NodeClaimObject, NodeId, PodId, PodSpec, SimDuration,
-    SimTime, Symbol, WorkloadId,
+    HourlyRate, KarpenterVersion, KubernetesVersion, LabelSelector, Labels, NodeClaimObject, NodeClass, NodeId,
+    NodePool, PodId, PodSpec, SimDuration, SimTime, Symbol, WorkloadId,
 };
 use crate::policy::budgets::{BudgetStatus, EvictionAnswer, Protections};
-use crate::policy::instance_types::{Offering, ProviderSettings, types_of_pools};
+use crate::policy::instance_types::{Offering, ProviderSettings, labels_of_node, types_of_pools};
 use crate::policy::karpenter::inquiry::NodeAnswer;
 use crate::policy::karpenter::{Input, Karpenter, Outside, Settings, Written};
 use crate::single_pass::{LAST, NamedPod, NodeWithPods, PackingQuestion, last_heard_of};
@@ -90,7 +90,7 @@ impl Standing {
             builder.workload(WorkloadKind::DaemonSet, name, template);
         }
         for node in &question.nodes {
-            builder.node(node, claims.get(&*node.node.name).copied(), now);
+            builder.node(node, question, claims.get(&*node.node.name).copied(), now);
         }
         for pod in question.pods.iter().filter(|pod| pod.leaves.is_none()) {
             let id = builder.pod(pod, now);
@@ -212,10 +212,32 @@ pub fn rate_of(region: &Region, instance_type: Symbol, zone: Symbol, capacity_ty
 
 /// What a node costs an hour, by its labels and the region's list; `None` where these do not say.
 pub fn rate_of_node(region: &Region, labels: &Labels) -> Option<HourlyRate> {
+    rate_of(region, labels.get(well_known::INSTANCE_TYPE)?, labels.get(well_known::ZONE)?, capacity_type_of(labels))
+}
+
+/// How the machine of a node was bought, by Karpenter's label or that of a managed group: `spot`, or else `on-demand`.
+pub fn capacity_type_of(labels: &Labels) -> Symbol {
     let managed = labels.get(well_known::EKS_CAPACITY_TYPE).map(|kind| kind.as_str() == "SPOT");
     let spot = labels.get(well_known::CAPACITY_TYPE).map(|kind| kind == well_known::SPOT).or(managed);
-    let bought = if spot == Some(true) { well_known::SPOT } else { well_known::ON_DEMAND };
-    rate_of(region, labels.get(well_known::INSTANCE_TYPE)?, labels.get(well_known::ZONE)?, bought)
+    if spot == Some(true) { well_known::SPOT } else { well_known::ON_DEMAND }
+}
+
+/// The labels of its instance type that a node of a NodePool lacks. Karpenter gives its nodes all of them, and looks for them when it
+/// looks for drift; a dump may have left some out.
+pub fn missing_labels(
+    labels: &Labels,
+    pools: &[NodePool],
+    classes: &[NodeClass],
+    region: &Region,
+    release: KarpenterVersion,
+) -> Labels {
+    let pool = labels.get(well_known::NODEPOOL).and_then(|name| pools.iter().find(|own| own.name == name));
+    let kind = labels.get(well_known::INSTANCE_TYPE).and_then(|kind| region.instance_type(kind));
+    let (Some(pool), Some(kind)) = (pool, kind) else { return Labels::new() };
+    let class = classes.iter().find(|own| own.name == pool.node_class).cloned();
+    let class = class.unwrap_or_else(|| NodeClass::named(pool.node_class));
+    let all = labels_of_node(&kind.facts, &class, release);
+    all.iter().filter(|(key, _)| labels.get(*key).is_none()).collect()
 }
 
 /// A cluster as it is put together.
@@ -228,15 +250,17 @@ struct Builder {
 }
 
 impl Builder {
-    fn node(&mut self, own: &NodeWithPods, claim: Option<&NodeClaimObject>, now: SimTime) {
+    fn node(&mut self, own: &NodeWithPods, question: &PackingQuestion, claim: Option<&NodeClaimObject>, now: SimTime) {
         let NodeWithPods { node, pods, volume_limits } = own;
+        let (pools, classes) = (&question.node_pools, &question.node_classes);
+        let missing = missing_labels(&node.labels, pools, classes, &question.region, question.karpenter);
         let pool = node.labels.get(well_known::NODEPOOL);
         let group = node.labels.get(well_known::EKS_NODEGROUP).unwrap_or(Symbol::new("no NodePool or node group"));
         let origin = pool.map_or(NodeOrigin::NodeGroup(group), NodeOrigin::NodePool);
         let created = node.created.or(claim.and_then(|claim| claim.created)).unwrap_or(now);
         let new = NewNode { labels: node.labels.clone(), ..NewNode::called(node.name.as_str(), origin) };
         let id = self.cluster.add_node(new, created);
-        self.cluster.launch_node(id, &node.labels, node.capacity.clone(), node.allocatable.clone());
+        self.cluster.launch_node(id, &missing, node.capacity.clone(), node.allocatable.clone());
         self.cluster.register_node(id, node.capacity.clone(), node.allocatable.clone(), &node.taints);
         self.cluster.set_ready(id, node.ready);
         for (key, value) in node.annotations.iter() {

@@ -105,8 +105,13 @@ fn json(objects: &str, arguments: &[&str]) -> Value {
 }
 
 fn consolidation(answer: &Value) -> Vec<&str> {
+    reasons(answer, "consolidation")
+}
+
+/// What stands against a method.
+fn reasons<'a>(answer: &'a Value, method: &str) -> Vec<&'a str> {
     let methods = answer["node"]["methods"].as_array().unwrap();
-    let own = methods.iter().find(|method| method["method"] == "consolidation").unwrap();
+    let own = methods.iter().find(|own| own["method"] == method).unwrap();
     own["reasons"].as_array().unwrap().iter().map(|reason| reason.as_str().unwrap()).collect()
 }
 
@@ -125,6 +130,21 @@ fn a_node_to_which_a_pod_came_just_now_waits_for_consolidate_after() {
     let answer = json(&cluster("2026-11-20T11:55:00Z", ""), &["explain", "cluster.yaml", "node", "one"]);
     assert_eq!(answer["node"]["consolidatable_from_seconds"], 5.0 * 60.0);
     assert_eq!(consolidation(&answer).len(), 1);
+}
+
+#[test]
+fn a_node_is_known_by_the_labels_of_its_type_though_a_dump_leaves_them_out() {
+    let drift = |family: &str| {
+        let more = format!("- {{key: karpenter.k8s.aws/instance-family, operator: In, values: [{family}]}}");
+        let objects = cluster("2026-11-20T11:00:00Z", "");
+        let objects = objects.replace(
+            "- {key: karpenter.sh/capacity-type",
+            &format!("{more}\n        - {{key: karpenter.sh/capacity-type"),
+        );
+        let answer = json(&objects, &["explain", "cluster.yaml", "node", "one"]);
+        reasons(&answer, "drift").join(", ")
+    };
+    assert_eq!((drift("m5").as_str(), drift("m6i").as_str()), ("the node is not drifted", ""));
 }
 
 #[test]

@@ -12,12 +12,11 @@ use crate::cluster::NodeOrigin;
 use crate::domain::node_group::group_of_node;
 use crate::domain::pod::OwnerKind;
 use crate::domain::words::counted;
-use crate::domain::{Labels, NodeClaimObject, NodeClass, SimTime, Symbol, well_known};
-use crate::policy::instance_types::labels_of_node;
+use crate::domain::{Labels, NodeClaimObject, SimTime, Symbol, well_known};
 use crate::scenario::manifests::Manifests;
 use crate::scenario::{Autoscaler, PolicyVariant, Scenario};
 use crate::single_pass::{Inventory, NamedPod, NodeWithPods};
-use crate::standing::written;
+use crate::standing::{capacity_type_of, missing_labels, written};
 
 /// What is told of the nodes of a dump, by what is special about them.
 #[derive(Default)]
@@ -107,22 +106,6 @@ fn origin(labels: &Labels, scenario: &Scenario, policy: &PolicyVariant) -> Optio
     (!gone).then_some(origin)
 }
 
-/// Karpenter gives its nodes all labels of their type, and looks for them when it looks for drift: those that a dump leaves out are
-/// put back.
-fn complete_labels(found: &mut Cow<'_, NodeWithPods>, origin: NodeOrigin, policy: &PolicyVariant, region: &Region) {
-    let NodeOrigin::NodePool(name) = origin else { return };
-    let Some(pool) = policy.manifests.node_pools.iter().find(|own| own.name == name) else { return };
-    let class = policy.manifests.node_classes.iter().find(|own| own.name == pool.node_class);
-    let class = class.map_or_else(|| Cow::Owned(NodeClass::named(pool.node_class)), Cow::Borrowed);
-    let kind = found.node.labels.get(well_known::INSTANCE_TYPE).and_then(|kind| region.instance_type(kind));
-    let Some(kind) = kind else { return };
-    let all = labels_of_node(&kind.facts, &class, policy.versions.karpenter);
-    let missing: Vec<_> = all.iter().filter(|(key, _)| found.node.labels.get(*key).is_none()).collect();
-    for (key, value) in missing {
-        found.to_mut().node.labels.set(key, value);
-    }
-}
-
 fn node<'s>(
     mut found: Cow<'s, NodeWithPods>,
     claim: Option<&'s NodeClaimObject>,
@@ -131,7 +114,12 @@ fn node<'s>(
     region: &Region,
     counts: &mut Counts,
 ) -> InitialNode<'s> {
-    complete_labels(&mut found, origin, policy, region);
+    let manifests = &policy.manifests;
+    let release = policy.versions.karpenter;
+    let missing = missing_labels(&found.node.labels, &manifests.node_pools, &manifests.node_classes, region, release);
+    if !missing.is_empty() {
+        found.to_mut().node.labels.extend(&missing);
+    }
     let labels = &found.node.labels;
     let pool = pool(labels, region);
     let groups = &policy.manifests.node_groups;
@@ -171,9 +159,7 @@ fn node<'s>(
 /// Where the machine of a node comes from, by its labels.
 fn pool(labels: &Labels, region: &Region) -> Option<Pool> {
     let (instance_type, zone) = (labels.get(well_known::INSTANCE_TYPE)?, labels.get(well_known::ZONE)?);
-    let of_eks = labels.get(well_known::EKS_CAPACITY_TYPE).map(|kind| kind.as_str() == "SPOT");
-    let spot = labels.get(well_known::CAPACITY_TYPE).map(|kind| kind == well_known::SPOT).or(of_eks);
-    let capacity_type = if spot == Some(true) { well_known::SPOT } else { well_known::ON_DEMAND };
+    let capacity_type = capacity_type_of(labels);
     let kind = region.instance_type(instance_type)?;
     let place = region.zone_index(zone)?;
     kind.offered_in(place).then_some(Pool { instance_type, zone, capacity_type })
