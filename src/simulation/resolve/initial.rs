@@ -201,17 +201,19 @@ fn tell(counts: &Counts, policy: &PolicyVariant, region: &Region, warnings: &mut
         }
     };
     let Counts { gone, fixed, without_price, not_ready, orphans } = counts;
-    let begins = "it begins without them, and their pods wait for others";
-    warn(gone, format!("{} of the dump are of a NodePool or group that this policy has not: {begins}", nodes(gone)));
-    let stay = "they stay as they are, and nothing replaces them";
+    let waits = "what ran there waits for others";
+    warn(
+        gone,
+        format!("without {} of the dump, of a NodePool or group that this policy has not: {waits}", nodes(gone)),
+    );
+    let stay = "kept as in the dump, and replaced by nothing";
     warn(fixed, format!("nobody in this policy launches or removes {} of the dump: {stay}", nodes(fixed)));
-    let free = "they cost nothing here";
-    let sold = region.name;
+    let region = region.name;
     warn(
         without_price,
-        format!("{} of the dump have no machine that {sold} has a price for: {free}", nodes(without_price)),
+        format!("no price in {region} for the machine of {} of the dump: free here", nodes(without_price)),
     );
-    warn(not_ready, format!("{} of the dump are not Ready, and stay so", nodes(not_ready)));
+    warn(not_ready, format!("not Ready to the end, as in the dump: {}", nodes(not_ready)));
     let pods = counted(orphans.len() as u64, "pod", "pods");
     warn(
         orphans,
