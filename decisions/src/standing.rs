@@ -81,7 +81,7 @@ impl Standing {
     /// The cluster that a dump shows.
     pub fn of(question: &PackingQuestion) -> Self {
         let now = instant_of(question);
-        let claims = claims_by_node(question);
+        let claims = claims_by_node(&question.node_claims);
         let mut builder = Builder::default();
         for budget in &question.disruption_budgets {
             builder.cluster.apply_budget(budget.clone());
@@ -139,9 +139,9 @@ fn instant_of(question: &PackingQuestion) -> SimTime {
     last_heard_of(&question.nodes, &question.pods, &question.node_claims).unwrap_or(SimTime::ZERO)
 }
 
-/// The NodeClaims by the name of the node that registered for them.
-fn claims_by_node(question: &PackingQuestion) -> BTreeMap<&str, &NodeClaimObject> {
-    question.node_claims.iter().filter_map(|claim| Some((claim.node.as_deref()?, claim))).collect()
+/// NodeClaims by the name of the node that registered for them.
+pub fn claims_by_node(claims: &[NodeClaimObject]) -> BTreeMap<&str, &NodeClaimObject> {
+    claims.iter().filter_map(|claim| Some((claim.node.as_deref()?, claim))).collect()
 }
 
 fn karpenter(

@@ -29,6 +29,8 @@ const VOLUME_GIB: i64 = 20;
 
 /// Where the pods of a dump belong.
 struct Owners {
+    /// Pods that nothing controls, which their manifests have made just now.
+    by_hand: BTreeMap<ObjectName, PodId>,
     workloads: BTreeMap<(&'static str, ObjectName), WorkloadId>,
     /// Jobs that a CronJob made, by name: the position among those of the CronJob that have not ended.
     jobs: BTreeMap<ObjectName, usize>,
@@ -39,7 +41,7 @@ pub(super) fn take_up(context: &mut Context<'_>, now: SimTime) {
     let setup = context.setup;
     let Some(initial) = &setup.initial else { return };
     let workloads = context.world.workloads().map(|(id, own)| ((own.kind.as_str(), own.name), id)).collect();
-    let mut owners = Owners { workloads, jobs: BTreeMap::new() };
+    let mut owners = Owners { by_hand: pods_by_hand(context), workloads, jobs: BTreeMap::new() };
     let nodes: Vec<NodeId> = initial.nodes.iter().map(|own| find_node(context, now, initial, own)).collect();
     for (own, &node) in initial.nodes.iter().zip(&nodes) {
         for pod in &own.found.pods {
@@ -108,7 +110,7 @@ fn find_pod(
     let running = pod.phase == PodPhase::Running;
     let found = FoundPod { node, running, ready: pod.ready };
     let created = initial.instant(Some(pod.created));
-    let id = match known_pod(context, owners, pod) {
+    let id = match known_pod(owners, pod) {
         Some(id) => {
             scheduler_loop::forget(context, id);
             id
@@ -124,15 +126,18 @@ fn find_pod(
     }
 }
 
+/// The pods that nothing controls.
+fn pods_by_hand(context: &Context<'_>) -> BTreeMap<ObjectName, PodId> {
+    let owners = context.world.workloads().filter(|(_, own)| own.kind == WorkloadKind::Pods);
+    let pods = owners.flat_map(|(_, own)| own.pods.iter().map(|&pod| (own.name.namespace, pod)));
+    let named = |pod| Symbol::new(context.world.pod_name(pod));
+    pods.map(|(namespace, pod)| (ObjectName { namespace, name: named(pod) }, pod)).collect()
+}
+
 /// The pod of this name that its manifest has made just now: one that nothing controls.
-fn known_pod(context: &Context<'_>, owners: &Owners, pod: &NamedPod) -> Option<PodId> {
-    if pod.spec.owner != OwnerKind::None {
-        return None;
-    }
-    let name = ObjectName { namespace: pod.namespace, name: Symbol::new(bare_pods::OWNER) };
-    let workload = *owners.workloads.get(&(WorkloadKind::Pods.as_str(), name))?;
-    let pods = &context.world.workload(workload).pods;
-    pods.iter().copied().find(|&own| context.world.pod_name(own) == pod.name)
+fn known_pod(owners: &Owners, pod: &NamedPod) -> Option<PodId> {
+    let name = ObjectName { namespace: pod.namespace, name: Symbol::new(&pod.name) };
+    owners.by_hand.get(&name).copied().filter(|_| pod.spec.owner == OwnerKind::None)
 }
 
 /// Adds a pod to the workload that made it; one whose workload is not there belongs to nobody, and nobody makes it again.
@@ -197,7 +202,7 @@ fn spec_of_its_own(template: &PodSpec, own: &PodSpec) -> Option<PodSpec> {
 
 /// A pod waits for a node, and has for a while. The controllers make those of their own that wait, but for pods with names.
 fn find_waiting(context: &mut Context<'_>, now: SimTime, owners: &Owners, pod: &NamedPod) {
-    if owner_of(owners, pod).is_none() && known_pod(context, owners, pod).is_none() {
+    if owner_of(owners, pod).is_none() && known_pod(owners, pod).is_none() {
         let id = bare_pods::find(context, pod.namespace, &pod.spec, pod.name.clone(), now);
         scheduler_loop::pod_created(context, now, id);
     }

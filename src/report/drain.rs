@@ -1,6 +1,7 @@
 //! What `nodecast drain` answers: where the pods of some nodes would go, which budget holds whom, what is launched and what it
 //! costs.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use serde::Serialize;
@@ -115,7 +116,8 @@ impl DrainAnswer {
             })
             .collect();
         let launches: Vec<Option<DrainLaunch>> = launches(pass);
-        let pods: Vec<MovedPod> = nodes.iter().flat_map(|&node| moved(standing, pass, node)).collect();
+        let leaving = pass.asked.iter().filter_map(|&asked| Some((question.pods[asked].leaves?, asked))).collect();
+        let pods: Vec<MovedPod> = nodes.iter().flat_map(|&node| moved(standing, pass, &leaving, node)).collect();
         let grace = nodes.iter().flat_map(|&node| &question.nodes[node].pods);
         let longest = grace.map(|pod| pod.spec.grace_period()).max().unwrap_or_default();
         Self {
@@ -219,15 +221,16 @@ fn launches(pass: &SinglePass<'_>) -> Vec<Option<DrainLaunch>> {
     launched.collect()
 }
 
+/// Pods that look for another place, by the positions of their node and of them on it.
+type Leaving = BTreeMap<(usize, usize), usize>;
+
 /// What becomes of the pods of a node.
-fn moved(standing: &Standing, pass: &SinglePass<'_>, node: usize) -> Vec<MovedPod> {
+fn moved(standing: &Standing, pass: &SinglePass<'_>, leaving: &Leaving, node: usize) -> Vec<MovedPod> {
     let question = pass.question;
     let own = &question.nodes[node];
     let ids = &standing.cluster.node(NodeId::from_index(node)).pods;
     let pods = own.pods.iter().zip(ids).enumerate().map(|(position, (pod, &id))| {
-        let asked = question.pods.iter().position(|other| other.leaves == Some((node, position)));
-        let asked = asked.filter(|asked| pass.asked.contains(asked));
-        let outcome = asked.map(|asked| pass.outcome(asked));
+        let outcome = leaving.get(&(node, position)).map(|&asked| pass.outcome(asked));
         let (to, target, launch, because) = match outcome {
             None => ("stays", None, None, None),
             Some(PodOutcome::ExistingNode(to)) => ("node", Some(question.nodes[to].node.name.clone()), None, None),

@@ -12,7 +12,7 @@ use crate::domain::{LabelSelector, PodId, PodSpec, SimTime, Symbol, WorkloadId};
 use crate::world::record::{EventKind, WorkloadKind};
 
 /// The name of what stands for the owner of a namespace's pods without one.
-pub(in crate::actors) const OWNER: &str = "(pods)";
+const OWNER: &str = "(pods)";
 
 /// A pod is applied; one of this name that is still there stays as it is.
 pub(in crate::actors) fn apply(context: &mut Context<'_>, now: SimTime, name: ObjectName, spec: &PodSpec) {

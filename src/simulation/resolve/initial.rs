@@ -3,7 +3,7 @@
 //! What must not live here: how they are taken up (`actors`).
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use crate::actors::{InitialNode, InitialPlan};
 use crate::catalog::Region;
@@ -16,7 +16,7 @@ use crate::domain::{Labels, NodeClaimObject, SimTime, Symbol, well_known};
 use crate::scenario::manifests::Manifests;
 use crate::scenario::{Autoscaler, PolicyVariant, Scenario};
 use crate::single_pass::{Inventory, NamedPod, NodeWithPods};
-use crate::standing::{capacity_type_of, missing_labels, written};
+use crate::standing::{capacity_type_of, claims_by_node, missing_labels, written};
 
 /// What is told of the nodes of a dump, by what is special about them.
 #[derive(Default)]
@@ -47,11 +47,7 @@ pub(super) fn initial<'s>(
         waiting: dump.map_or_else(Vec::new, |dump| dump.waiting.iter().collect()),
         has_groups: dump.is_some(),
     };
-    let claims: BTreeMap<&str, &NodeClaimObject> = dump
-        .into_iter()
-        .flat_map(|dump| &dump.node_claims)
-        .filter_map(|claim| Some((claim.node.as_deref()?, claim)))
-        .collect();
+    let claims = claims_by_node(dump.map_or(&[], |dump| &dump.node_claims));
     let known: BTreeSet<&str> = dump.into_iter().flat_map(|dump| &dump.nodes).map(|own| &*own.node.name).collect();
     let further = stated.into_iter().filter(|own| !known.contains(&*own.node.name)).map(Cow::Owned);
     for found in dump.into_iter().flat_map(|dump| &dump.nodes).map(Cow::Borrowed).chain(further) {

@@ -129,10 +129,15 @@ fn kubernetes(dump: &Dump<'_>, notes: &mut Notes) -> KubernetesVersion {
     version
 }
 
-/// Images and the object's name, for those who look for a program.
-fn images<'o>(object: &'o Object<'_>) -> impl Iterator<Item = &'o str> {
+/// The images of what a workload runs, for those who look for a program.
+pub(super) fn images<'o>(object: &'o Object<'_>) -> impl Iterator<Item = &'o str> {
     let containers = object.at(&["spec", "template", "spec", "containers"]).map_or(&[][..], Node::items);
     containers.iter().filter_map(|container| container.get("image").and_then(Node::as_text))
+}
+
+/// Whether an image is the Cluster Autoscaler's.
+pub(super) fn is_of_autoscaler(image: &str) -> bool {
+    image.contains("/cluster-autoscaler")
 }
 
 /// The release in the tag of Karpenter's image, or in the label of its Deployment.
@@ -185,7 +190,7 @@ fn karpenter(dump: &Dump<'_>, wishes: &Wishes, notes: &mut Notes) -> KarpenterVe
 fn launcher(dump: &Dump<'_>, notes: &mut Notes) -> Launcher {
     let pools = dump.carried.iter().any(|object| ["NodePool", "Provisioner"].contains(&&*object.kind));
     let deployments = dump.carried.iter().filter(|object| object.kind == "Deployment");
-    let autoscaler = deployments.into_iter().find(|own| images(own).any(|image| image.contains("/cluster-autoscaler")));
+    let autoscaler = deployments.into_iter().find(|own| images(own).any(is_of_autoscaler));
     match (pools, autoscaler) {
         (true, None) => Launcher::Karpenter,
         (true, Some(_)) => {
@@ -194,7 +199,7 @@ fn launcher(dump: &Dump<'_>, notes: &mut Notes) -> Launcher {
         }
         (false, Some(own)) => {
             let tag = |image: &str| image.split('@').next()?.rsplit_once(':')?.1.parse().ok();
-            let version = images(own).filter(|image| image.contains("/cluster-autoscaler")).find_map(tag);
+            let version = images(own).filter(|image| is_of_autoscaler(image)).find_map(tag);
             if version.is_none() {
                 let assumed = ClusterAutoscalerVersion::default();
                 notes.assume(format!("The Cluster Autoscaler behaves as that of {assumed} does."));

@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
-use super::cluster::{Cluster, Launcher};
+use super::cluster::{Cluster, Launcher, images, is_of_autoscaler};
 use super::groups::Group;
 use super::objects::{Object, find_mut, scalar, set};
 use super::yaml::{document, word};
@@ -19,9 +19,7 @@ use crate::scenario::tree::Node;
 /// The file of Karpenter's objects.
 pub(super) const FILE: &str = "karpenter.yaml";
 /// Nodes of the group that stays: Karpenter runs twice.
-const NODES: usize = 2;
-/// The name of the Cluster Autoscaler's image, with what stands before it.
-const AUTOSCALER_IMAGE: &str = "/cluster-autoscaler";
+pub(super) const NODES: usize = 2;
 
 /// What becomes of the groups when Karpenter comes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -43,11 +41,6 @@ impl Migration {
         let home = named.or_else(|| groups.iter().position(|group| !group.spot)).unwrap_or(0);
         Some(Self { home, shrinks: groups[home].count > NODES })
     }
-
-    /// How many nodes the group that stays keeps.
-    pub(super) const fn nodes(self) -> usize {
-        NODES
-    }
 }
 
 /// The group on whose node the Cluster Autoscaler runs.
@@ -55,7 +48,7 @@ fn home_of_autoscaler(dump: &Dump<'_>) -> Option<String> {
     let runs_it = |pod: &&Object<'_>| {
         let containers = pod.at(&["spec", "containers"]).map_or(&[][..], Node::items);
         let mut images = containers.iter().filter_map(|own| own.get("image").and_then(Node::as_text));
-        images.any(|image| image.contains(AUTOSCALER_IMAGE))
+        images.any(is_of_autoscaler)
     };
     let name = dump.running.iter().find(runs_it)?.text(&["spec", "nodeName"])?;
     let node = dump.nodes.iter().find(|node| node.name == name)?;
@@ -96,7 +89,7 @@ pub(super) fn file(dump: &Dump<'_>, groups: &[Group], migration: Migration, note
         node_class(&class_name(number), alias, *volume, &mut text);
     }
     karpenter(&groups[migration.home], &mut text);
-    let autoscaler = dump.carried.iter().find(|own| own.kind == "Deployment" && is_autoscaler(own));
+    let autoscaler = dump.carried.iter().find(|own| own.kind == "Deployment" && images(own).any(is_of_autoscaler));
     if let Some(own) = autoscaler {
         let mut stopped = own.node.clone();
         if let Some(spec) = find_mut(&mut stopped, &["spec"]) {
@@ -110,16 +103,9 @@ pub(super) fn file(dump: &Dump<'_>, groups: &[Group], migration: Migration, note
         "In the policy karpenter {} the {} of the cluster but for {home}, on {} of which Karpenter runs, with half a core and 512 MiB for each of its two pods.",
         counted(pools.len() as u64, "NodePool takes the place of", "NodePools take the place of"),
         if groups.len() == 1 { "node group" } else { "node groups" },
-        counted(migration.nodes().min(groups[migration.home].count) as u64, "node", "nodes"),
+        counted(NODES.min(groups[migration.home].count) as u64, "node", "nodes"),
     ));
     DraftFile { name: FILE, text }
-}
-
-fn is_autoscaler(own: &Object<'_>) -> bool {
-    let containers = own.at(&["spec", "template", "spec", "containers"]).map_or(&[][..], Node::items);
-    containers
-        .iter()
-        .any(|own| own.get("image").and_then(Node::as_text).is_some_and(|image| image.contains(AUTOSCALER_IMAGE)))
 }
 
 fn class_name(number: usize) -> String {

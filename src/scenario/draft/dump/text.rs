@@ -7,7 +7,7 @@ use super::cluster::{Cluster, Launcher};
 use super::demand::{Demand, Load, MILLISECONDS_PER_REQUEST};
 use super::found::FILE as FOUND;
 use super::groups::Group;
-use super::migration::{FILE as KARPENTER, Migration};
+use super::migration::{FILE as KARPENTER, Migration, NODES};
 use super::yaml::{quoted, word};
 use crate::policy::packing::PackerKind;
 use crate::scenario::draft::{DraftFile, Wishes};
@@ -265,7 +265,7 @@ fn of_autoscaler(facts: &Facts<'_>, flags: &[(String, String)], text: &mut Strin
     let _ = writeln!(text, "    autoscaler: karpenter\n    manifests: [{KARPENTER}]");
     if migration.shrinks {
         *text += "    nodeGroups:                       # what stays for Karpenter itself\n";
-        let (home, nodes) = (&facts.groups[migration.home], migration.nodes());
+        let (home, nodes) = (&facts.groups[migration.home], NODES);
         one_group(&Group { count: nodes, sizes: (nodes, nodes), ..home.clone() }, 6, text);
     }
 }
