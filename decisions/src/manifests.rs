@@ -1,11 +1,14 @@
 //! Kubernetes manifests, read into the domain's vocabulary.
 
+mod admission;
 mod affinity;
 mod batch;
 pub mod common;
 mod config_map;
 mod eksctl;
+mod foreign;
 mod hpa;
+mod hpa_old;
 mod keda;
 mod keda_jobs;
 mod keda_keys;
@@ -19,12 +22,15 @@ pub mod node_group;
 mod node_pool;
 mod offered;
 mod pod;
+mod rollout;
 mod scheduler;
 mod storage;
 mod workloads;
 
+pub use admission::LimitRange;
 pub use config_map::StatedRanks;
 pub use eksctl::FAMILIES as AMI_FAMILIES;
+pub use foreign::{Foreign, foreign, group_of, is_namesake};
 pub use keda::check_query;
 pub use kinds::{API_VERSIONS, NOT_SIMULATED, READ, UNKNOWN_KIND, WITHOUT_EFFECT};
 pub use monitor::Monitor;
@@ -68,6 +74,8 @@ pub struct Namespace {
     pub name: Symbol,
     /// Labels, which affinity terms may select by.
     pub labels: Labels,
+    /// Annotations, by which a service mesh may add its proxy.
+    pub annotations: Labels,
 }
 
 /// The objects of one file or of several.
@@ -115,6 +123,8 @@ pub struct Manifests {
     pub services: Vec<Service>,
     /// Namespaces.
     pub namespaces: Vec<Namespace>,
+    /// LimitRanges.
+    pub limit_ranges: Vec<LimitRange>,
     /// ServiceMonitors and PodMonitors.
     pub monitors: Vec<Monitor>,
     /// StorageClasses.
@@ -238,6 +248,7 @@ impl Manifests {
         replace(&mut self.priority_classes, newer.priority_classes, |class| class.name);
         replace(&mut self.services, newer.services, |service| service.name);
         replace(&mut self.namespaces, newer.namespaces, |namespace| namespace.name);
+        replace(&mut self.limit_ranges, newer.limit_ranges, |range| range.name);
         replace(&mut self.monitors, newer.monitors, |monitor| (monitor.of_services, monitor.name));
         replace(&mut self.storage_classes, newer.storage_classes, |class| class.name);
         replace(&mut self.volumes, newer.volumes, |volume| volume.name);

@@ -13,7 +13,7 @@ use super::context::{Context, Machine};
 use super::node_autoscaler::take_up_node;
 use super::setup::{InitialNode, InitialPlan};
 use super::workload_controllers::{bare_pods, daemon_sets, jobs, stateful_sets};
-use super::{interruption, kubelet, metrics_server, names, node_groups, node_life, scheduler_loop, volumes};
+use super::{interruption, kubelet, metrics_server, names, node_groups, node_life, pod_trace, scheduler_loop, volumes};
 use crate::cloud::BootTimes;
 use crate::cluster::{NewNode, WorkloadKind};
 use crate::domain::pod::{OwnerKind, PodPhase};
@@ -40,6 +40,8 @@ struct Owners {
 pub(super) fn take_up(context: &mut Context<'_>, now: SimTime) {
     let setup = context.setup;
     let Some(initial) = &setup.initial else { return };
+    // The pods of a trace that are there from the start are among those that have their nodes.
+    pod_trace::step(context, now);
     let workloads = context.world.workloads().map(|(id, own)| ((own.kind.as_str(), own.name), id)).collect();
     let mut owners = Owners { by_hand: pods_by_hand(context), workloads, jobs: BTreeMap::new() };
     let nodes: Vec<NodeId> = initial.nodes.iter().map(|own| find_node(context, now, initial, own)).collect();
@@ -177,8 +179,9 @@ fn owner_of(owners: &Owners, pod: &NamedPod) -> Option<WorkloadId> {
         owners.workloads.get(&(kind.as_str(), name)).copied()
     };
     match pod.spec.owner {
-        // What makes pods and is not simulated has become a Deployment of its name.
-        OwnerKind::ReplicaSet | OwnerKind::Other => find(WorkloadKind::Deployment, name),
+        OwnerKind::ReplicaSet => find(WorkloadKind::Deployment, name),
+        // What makes pods and is not simulated has become a Deployment of its name, or one for each pod with a volume.
+        OwnerKind::Other => find(WorkloadKind::Deployment, name).or_else(|| find(WorkloadKind::Deployment, &pod.name)),
         OwnerKind::DaemonSet => find(WorkloadKind::DaemonSet, name),
         OwnerKind::StatefulSet => find(WorkloadKind::StatefulSet, name),
         OwnerKind::Job => {

@@ -6,7 +6,7 @@
 use super::context::Context;
 use super::drift::Drift;
 use super::event::{ReplicaEvent, class};
-use super::setup::ScalingPlan;
+use super::setup::{ScalingPlan, TriggerReader};
 use super::triggers::{self, TriggerMemory};
 use super::{replica_loop, workload_controllers};
 use crate::domain::words::rounded;
@@ -272,7 +272,9 @@ fn read_one(
         ready: i32::try_from(workload.ready).unwrap_or(i32::MAX),
     };
     let goal = (target_units(plan, trigger), spec.metric_type);
-    let outcome = read_with_fallback(plan.object.fallback.as_ref(), value, &mut memory.failures, goal, counts);
+    let is_known = !matches!(plan.readers[trigger], TriggerReader::Unknown(_));
+    let fallback = plan.object.fallback.as_ref().filter(|_| is_known);
+    let outcome = read_with_fallback(fallback, value, &mut memory.failures, goal, counts);
     context.scaled_objects[index].memory[trigger] = memory;
     let in_fallback = matches!(outcome, FallbackRead::Synthetic(_) | FallbackRead::Nil);
     Read { outcome, state: TriggerState { active: active || in_fallback, failed: problem.is_some() }, problem }

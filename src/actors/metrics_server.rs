@@ -107,7 +107,7 @@ impl MetricsServer {
         };
         let stated = |metric: &ExternalMetric| match metric.subject {
             ExternalSubject::Resource { workload, .. } => Some(workload),
-            ExternalSubject::Scaler { .. } | ExternalSubject::Metric(_) => None,
+            ExternalSubject::Scaler { .. } | ExternalSubject::Trigger { .. } | ExternalSubject::Metric(_) => None,
         };
         let drawn = || streams.stream("metrics-phase", "").span_up_to(setup.scenario.metrics_server.resolution);
         Self {

@@ -375,6 +375,8 @@ pub enum TriggerReader {
     Queues(Vec<usize>),
     /// Nothing: every read fails with this text.
     Unreachable(String),
+    /// A system of which the scenario says nothing, as the text tells: nobody scales by it, and no fallback stands in for it.
+    Unknown(String),
 }
 
 /// Prometheus and the metrics adapter in front of it.

@@ -62,7 +62,7 @@ fn read(
     let (partitions, figures);
     let reading = match &sources.readers[index] {
         TriggerReader::MetricsServer => return Err("it is read from metrics-server".to_owned()),
-        TriggerReader::Unreachable(why) => return Err(why.clone()),
+        TriggerReader::Unreachable(why) | TriggerReader::Unknown(why) => return Err(why.clone()),
         TriggerReader::Calendar(window) => SourceReading::Window(inside(context, now, window, memory)),
         TriggerReader::Pods(selector) => {
             let by_node = matches!(source, TriggerSource::KubernetesWorkload { group_by_node: true, .. });
@@ -71,7 +71,7 @@ fn read(
         TriggerReader::External(position) => {
             let metric = &context.setup.scenario.external_metrics[*position];
             let value = metric.at(now).ok_or("the scaler does not answer")?;
-            SourceReading::Told { value, active: value > metric.active_above }
+            SourceReading::Told { value, active: value > metric.active_above.max(source.activation()) }
         }
         TriggerReader::Query(query) => SourceReading::Query(prometheus::trigger_result(context, now, query)?),
         TriggerReader::Queues(positions) => match source {

@@ -164,7 +164,7 @@ fn scenario<'s>(reading: &mut Reading<'_, 's>, root: &Node<'s>) -> Result<Scenar
     node_groups::lay_over(reading, fields, &mut base)?;
     let overlay = Overlay::over_defaults(&base).with(reading, fields)?;
     let policies = policies::read(reading, fields, &base, overlay)?;
-    let timeline = timeline::read(reading, fields, &base.priority_classes)?;
+    let timeline = timeline::read(reading, fields, &base)?;
     reading.workloads = checks::Workloads::of(&policies, &timeline.actions);
     reading.node_pools = checks::node_pools(&policies, &timeline.actions);
     checks::timeline(&reading.reader, &timeline, &reading.workloads, &policies)?;

@@ -254,7 +254,6 @@ fn a_file_that_is_no_dump_is_answered_with_its_line_and_the_command_that_makes_o
         nodes.split("- apiVersion").find(|item| item.contains("kind: Node\n")).unwrap()
     );
     let without_nodes = small_yaml().replace("kind: Node\n", "kind: Lease\n");
-    let old = small_yaml().replace("autoscaling/v2", "autoscaling/v2beta1");
     let mut report = String::new();
     for (name, text) in [
         ("a table", "NAMESPACE   NAME   READY   STATUS\ndefault     web-1  1/1     Running\n"),
@@ -264,7 +263,6 @@ fn a_file_that_is_no_dump_is_answered_with_its_line_and_the_command_that_makes_o
         ("a values file", "replicaCount: 2\n"),
         ("nodes alone", &nodes),
         ("no nodes", &without_nodes),
-        ("an old form", &old),
     ] {
         let text = drafted(text).map(|_| ()).unwrap_err().render();
         assert!(text.contains("help:"), "{name}: {text}");

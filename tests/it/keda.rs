@@ -263,8 +263,7 @@ fn every_mistake_in_a_scaled_object_is_shown_with_its_place() {
         "  minReplicaCount: 1\n  triggers: [{type: cpu, metricType: Value, metadata: {value: \"60\"}}]\n".to_owned(),
         "  minReplicaCount: 1\n  fallback: {failureThreshold: 3, replicas: 6}\n  triggers: [{type: cpu, metricType: Utilization, metadata: {value: \"60\"}}]\n".to_owned(),
         "  fallback: {failureThreshold: 3, replicas: 6, behavior: never}\n  triggers: [{type: redis, metadata: {listName: l}}]\n".to_owned(),
-        "  triggers: [{type: mysql, metadata: {query: q}}]\n".to_owned(),
-        "  triggers: [{type: promethues, metadata: {query: q}}]\n".to_owned(),
+        "  triggers: [{type: mysql, metadata: {queryValue: many}}]\n".to_owned(),
         "  triggers: [{type: prometheus, metadata: {query: up}}]\n".to_owned(),
         "  triggers: [{type: redis, metricType: Utilization, metadata: {listName: l}}]\n".to_owned(),
         "  triggers: [{type: redis, metadata: {listName: l, listLength: many}}]\n".to_owned(),
@@ -379,14 +378,26 @@ fn a_query_that_finds_nothing_is_warned_of() {
 }
 
 #[test]
-fn a_query_that_is_not_supported_is_shown_with_its_place() {
+fn a_query_that_is_not_answered_is_warned_of_with_its_place_and_one_that_keda_cannot_read_is_a_mistake() {
     let mut report = String::new();
-    for query in ["histogram_quantile(0.9, a)", "sum(rate(a[5m])", "a{b=c}", "scalar(a)", "topk(3, a)"] {
-        let error = read_manifests(&Source::new("object.yaml", prometheus(query))).unwrap_err().render();
-        report.push_str(&error);
-        report.push('\n');
+    for query in ["histogram_quantile(0.9, a)", "sum(rate(a[5m])", "a{b=c}", "topk(3, a)"] {
+        let read = read_manifests(&Source::new("object.yaml", prometheus(query))).unwrap();
+        assert_eq!(read.warnings.len(), 1, "{query}");
+        report += &format!("{}\n", read.warnings[0].render());
     }
+    report += &read_manifests(&Source::new("object.yaml", prometheus("scalar(a)"))).unwrap_err().render();
     insta::assert_snapshot!("mistakes_in_a_query", report);
+}
+
+#[test]
+fn a_type_that_keda_does_not_know_is_warned_of_with_what_may_be_meant() {
+    let mut report = String::new();
+    for kind in ["promethues", "our-queue"] {
+        let trigger = format!("  triggers: [{{type: {kind}, metadata: {{threshold: '2'}}}}]\n");
+        let read = read_manifests(&Source::new("object.yaml", scaled_object(&trigger))).unwrap();
+        report += &format!("{}\n", read.warnings[0].render());
+    }
+    insta::assert_snapshot!("types_that_keda_does_not_know", report);
 }
 
 #[test]

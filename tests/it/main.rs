@@ -86,5 +86,6 @@ mod verdicts;
 mod volumes;
 mod waits;
 mod warm_up;
+mod whole_clusters;
 mod whole_stack;
 mod workloads;

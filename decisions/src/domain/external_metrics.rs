@@ -26,6 +26,13 @@ pub enum ExternalSubject {
         /// The trigger's name, where one scaler serves several.
         trigger: Option<Symbol>,
     },
+    /// Whatever a trigger of a ScaledObject or a ScaledJob reads.
+    Trigger {
+        /// The object.
+        object: ObjectName,
+        /// The trigger's name, or `s0`, `s1` … by its place; `None` for all that nothing else serves.
+        trigger: Option<Symbol>,
+    },
     /// A metric that a HorizontalPodAutoscaler reads as External or Object, by its name.
     Metric(Symbol),
     /// metrics-server, for the pods of a workload: each uses so many percent of what it requests.

@@ -2,8 +2,10 @@
 //!
 //! Source: KEDA 2.20 `apis/keda/v1alpha1`.
 
+mod outside;
 mod triggers;
 
+pub use outside::OutsideTrigger;
 pub use triggers::{
     CronTrigger, KafkaTrigger, OffsetResetPolicy, QueueOperation, RabbitMqMode, RabbitMqTrigger, Trigger,
     TriggerMetricType, TriggerProblem, TriggerSource,

@@ -232,6 +232,8 @@ pub struct PodSpec {
     pub containers: Vec<Container>,
     /// Init containers and sidecars, in order.
     pub init_containers: Vec<InitContainer>,
+    /// `hostNetwork`: whether the pod is in the network of its node.
+    pub host_network: bool,
     /// What the runtime class adds.
     pub overhead: Resources,
     /// Pod-level requests, which replace the sum over containers.

@@ -17,6 +17,11 @@ pub enum TaintEffect {
 }
 
 impl TaintEffect {
+    /// The effect that Kubernetes calls so.
+    pub fn named(name: &str) -> Option<Self> {
+        [Self::NoSchedule, Self::PreferNoSchedule, Self::NoExecute].into_iter().find(|own| own.as_str() == name)
+    }
+
     /// The effect as Kubernetes writes it.
     pub const fn as_str(self) -> &'static str {
         match self {

@@ -1,7 +1,9 @@
-//! HorizontalPodAutoscalers, `autoscaling/v2` and `v1` (the form that `kubectl autoscale` makes).
+//! HorizontalPodAutoscalers: `autoscaling/v2`, `v1` (the form that `kubectl autoscale` makes) and, in `hpa_old`, `v2beta1`.
 
 use super::common::{label_selector, metadata};
+use super::hpa_old;
 use super::pod::OBJECT;
+use super::rollout::scaled_kind;
 use crate::domain::hpa::{
     Behavior, MetricSource, MetricSpec, MetricTarget, ScaleTargetRef, ScalingPolicy, ScalingPolicyKind, ScalingRules,
     SelectPolicy,
@@ -26,7 +28,7 @@ static TARGET_REF: Shape = Shape {
     unsupported: &[],
     strict: false,
 };
-static METRIC: Shape = Shape {
+pub(super) static METRIC: Shape = Shape {
     name: "a metric",
     keys: &["type", "resource", "containerResource", "pods", "object", "external"],
     without_effect: &[],
@@ -66,6 +68,15 @@ static POLICY: Shape = Shape {
     strict: false,
 };
 
+/// Types of a metric with the key of what they say.
+pub(super) const KINDS: &[(&str, &str)] = &[
+    ("Resource", "resource"),
+    ("ContainerResource", "containerResource"),
+    ("Pods", "pods"),
+    ("Object", "object"),
+    ("External", "external"),
+];
+
 const INT32_MAX: i64 = i32::MAX as i64;
 
 /// A HorizontalPodAutoscaler object.
@@ -79,6 +90,7 @@ pub(super) fn autoscaler<'s>(
     let ObjectName { namespace, name } = metadata(reader, fields.get("metadata"))?.name;
     let spec = reader.fields(fields.required(reader, "spec")?, &SPEC)?;
     let target = target_ref(reader, spec.required(reader, "scaleTargetRef")?)?;
+    let target = ScaleTargetRef { kind: scaled_kind(target.kind), ..target };
     let min_replicas = spec.optional("minReplicas", |n, what| int32(reader, n, what, 0))?;
     let max_node = spec.required(reader, "maxReplicas")?;
     let max_replicas = int32(reader, max_node, "maxReplicas", 1)?;
@@ -88,9 +100,10 @@ pub(super) fn autoscaler<'s>(
             .because("below the minimum")
             .help("raise `maxReplicas` or lower `minReplicas`"));
     }
+    let old = object.get("apiVersion").and_then(Node::as_text).is_some_and(|text| text.ends_with("/v2beta1"));
     let mut metrics = Vec::new();
     for node in spec.optional("metrics", |n, what| reader.list(n, what))?.unwrap_or_default() {
-        metrics.push(metric(reader, node)?);
+        metrics.push(if old { hpa_old::metric(reader, node)? } else { metric(reader, node)? });
     }
     if let Some(node) = spec.get("targetCPUUtilizationPercentage") {
         let percent = int32(reader, node, "targetCPUUtilizationPercentage", 1)?;
@@ -107,7 +120,7 @@ pub(super) fn int32(reader: &Reader<'_>, node: &Node<'_>, what: &str, least: i64
     Ok(i32::try_from(number).unwrap_or(i32::MAX))
 }
 
-fn target_ref<'s>(reader: &mut Reader<'s>, node: &Node<'s>) -> Result<ScaleTargetRef, InputError> {
+pub(super) fn target_ref<'s>(reader: &mut Reader<'s>, node: &Node<'s>) -> Result<ScaleTargetRef, InputError> {
     let fields = reader.fields(node, &TARGET_REF)?;
     Ok(ScaleTargetRef {
         kind: reader.symbol(fields.required(reader, "kind")?, "kind")?,
@@ -116,13 +129,6 @@ fn target_ref<'s>(reader: &mut Reader<'s>, node: &Node<'s>) -> Result<ScaleTarge
 }
 
 fn metric<'s>(reader: &mut Reader<'s>, node: &Node<'s>) -> Result<MetricSpec, InputError> {
-    const KINDS: &[(&str, &str)] = &[
-        ("Resource", "resource"),
-        ("ContainerResource", "containerResource"),
-        ("Pods", "pods"),
-        ("Object", "object"),
-        ("External", "external"),
-    ];
     let fields = reader.fields(node, &METRIC)?;
     let key = reader.choice(fields.required(reader, "type")?, "type", KINDS)?;
     let inner = reader.fields(fields.required(reader, key)?, &SOURCE)?;

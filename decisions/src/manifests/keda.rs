@@ -1,7 +1,7 @@
 //! KEDA's ScaledObjects, and the triggers that ScaledJobs have as well.
 //!
-//! What KEDA's admission webhook refuses is refused here with its place, and so is a trigger, a query, a formula or a
-//! selector that a simulation cannot give a value.
+//! What KEDA's admission webhook refuses is refused here with its place, and so is a formula or a selector that cannot be
+//! read. A trigger whose value a simulation does not make, and a query that it does not answer, are warned of.
 //!
 //! Source: KEDA 2.20 `apis/keda/v1alpha1`, `scaledobject_types.go` and `scaledobject_webhook.go`.
 
@@ -9,13 +9,14 @@ use super::common::{Metadata, labels, metadata};
 use super::hpa::{behavior, int32};
 use super::keda_keys::METADATA_KEYS;
 use super::pod::OBJECT;
+use super::rollout::scaled_kind;
 use crate::domain::hpa::ScaleTargetRef;
 use crate::domain::keda::{
-    Fallback, FallbackBehavior, ScaledObject, ScalingAnnotations, ScalingModifiers, Trigger, TriggerMetricType,
-    TriggerSource,
+    Fallback, FallbackBehavior, OutsideTrigger, ScaledObject, ScalingAnnotations, ScalingModifiers, Trigger,
+    TriggerMetricType, TriggerProblem, TriggerSource,
 };
 use crate::domain::selector_text::parse_selector;
-use crate::domain::{Quantity, Symbol};
+use crate::domain::{Labels, Quantity, Symbol};
 use crate::policy::replicas::keda::{CronWindow, Formula};
 use crate::policy::replicas::promql::{Query, SUPPORTED};
 use crate::text::InputError;
@@ -90,7 +91,7 @@ const METRIC_TYPES: &[(&str, TriggerMetricType)] = &[
     ("Utilization", TriggerMetricType::Utilization),
 ];
 
-/// The types that KEDA knows and a simulation can give a value, for suggestions.
+/// The types whose value a simulation makes.
 const TRIGGER_TYPES: &[&str] = &[
     "prometheus",
     "cpu",
@@ -101,6 +102,8 @@ const TRIGGER_TYPES: &[&str] = &[
     "apache-kafka",
     "rabbitmq",
     "redis",
+    "redis-cluster",
+    "redis-sentinel",
     "kubernetes-workload",
     "external",
     "external-push",
@@ -135,7 +138,7 @@ fn target<'s>(reader: &mut Reader<'s>, node: &Node<'s>) -> Result<ScaleTargetRef
     let fields = reader.fields(node, &TARGET)?;
     let kind = fields.optional("kind", |n, what| reader.symbol(n, what))?;
     Ok(ScaleTargetRef {
-        kind: kind.unwrap_or_else(|| Symbol::new("Deployment")),
+        kind: scaled_kind(kind.unwrap_or_else(|| Symbol::new("Deployment"))),
         name: reader.symbol(fields.required(reader, "name")?, "name")?,
     })
 }
@@ -329,16 +332,6 @@ fn trigger<'s>(reader: &mut Reader<'s>, node: &Node<'s>) -> Result<Trigger, Inpu
     let fields = reader.fields(node, &TRIGGER)?;
     let type_node = fields.required(reader, "type")?;
     let kind = reader.text(type_node, "type")?;
-    if !TRIGGER_TYPES.contains(&kind) {
-        let known = TRIGGER_TYPES.join(", ");
-        let help = nearest(kind, TRIGGER_TYPES.iter().copied())
-            .map_or_else(|| format!("simulated are {known}"), |near| format!("did you mean `{near}`?"));
-        let shown: String = kind.chars().take(80).collect();
-        return Err(reader
-            .error(type_node.at, format!("triggers of the type `{shown}` are not simulated"))
-            .because("has no value in a simulation")
-            .help(help));
-    }
     let metric_type = match fields.get("metricType") {
         Some(node) if matches!(kind, "cpu" | "memory") => Some(reader.choice(node, "metricType", METRIC_TYPES)?),
         Some(node) => Some(external_type(reader, node)?),
@@ -346,15 +339,12 @@ fn trigger<'s>(reader: &mut Reader<'s>, node: &Node<'s>) -> Result<Trigger, Inpu
     };
     let given = labels(reader, fields, "metadata")?;
     let metadata_node = fields.get("metadata").unwrap_or(node);
-    let source = TriggerSource::read(kind, &given, metric_type).map_err(|problem| {
-        reader
-            .error(metadata_node.at, format!("a trigger of the type `{kind}` {problem}"))
-            .because("in this metadata")
-            .help(format!("KEDA refuses such a trigger; its scaler `{kind}` documents every field"))
-    })?;
+    let source = source(reader, metadata_node, kind, &given, metric_type)?;
     warn_about_keys(reader, metadata_node, kind)?;
-    if matches!(source, TriggerSource::External { .. }) {
-        warn_about_target(reader, metadata_node)?;
+    match &source {
+        TriggerSource::External { .. } => warn_about_target(reader, metadata_node)?,
+        TriggerSource::Outside(outside) => warn_about_outside(reader, type_node, metadata_node, outside),
+        _ => {}
     }
     check_source(reader, metadata_node, &source)?;
     let use_cached_metrics = fields.optional("useCachedMetrics", |n, what| reader.truth(n, what))?.unwrap_or(false);
@@ -367,6 +357,35 @@ fn trigger<'s>(reader: &mut Reader<'s>, node: &Node<'s>) -> Result<Trigger, Inpu
     }
     let name = fields.optional("name", |n, what| reader.symbol(n, what))?.filter(|name| !name.as_str().is_empty());
     Ok(Trigger { name, source, metric_type: metric_type.unwrap_or_default(), use_cached_metrics })
+}
+
+/// What a trigger looks at. A field that a variable of a container holds is not known, and the trigger is as one of a system outside.
+fn source(
+    reader: &mut Reader<'_>,
+    metadata: &Node<'_>,
+    kind: &str,
+    given: &Labels,
+    metric_type: Option<TriggerMetricType>,
+) -> Result<TriggerSource, InputError> {
+    let from_variable = |key: &str| {
+        let names = [format!("{key}FromEnv"), format!("{key}FromFile")];
+        given.iter().any(|(own, _)| names.iter().any(|name| own.as_str() == name))
+    };
+    let read = match TriggerSource::read(kind, given, metric_type) {
+        Err(TriggerProblem::Missing(key)) if from_variable(key) => {
+            let message = format!("`{key}` of a trigger of the type `{kind}` stands in the environment of a container");
+            let help = "write it into the metadata, or state the trigger's values under `external_metrics`; until then it scales nothing";
+            reader.warn(metadata.at, message, "not known here", help);
+            TriggerSource::outside(kind, given)
+        }
+        read => read,
+    };
+    read.map_err(|problem| {
+        reader
+            .error(metadata.at, format!("a trigger of the type `{kind}` {problem}"))
+            .because("in this metadata")
+            .help(format!("KEDA refuses such a trigger; its scaler `{kind}` documents every field"))
+    })
 }
 
 /// Warns of metadata that the simulation leaves out and of keys that KEDA does not know. A scaler of the user's own has
@@ -420,8 +439,25 @@ fn warn_about_target<'s>(reader: &mut Reader<'s>, metadata: &Node<'s>) -> Result
     Ok(())
 }
 
+/// Warns of a type that KEDA does not document, and of a target that the metadata leaves to a variable.
+fn warn_about_outside(reader: &mut Reader<'_>, kind: &Node<'_>, metadata: &Node<'_>, outside: &OutsideTrigger) {
+    let shown: String = outside.kind.as_str().chars().take(80).collect();
+    if !(outside.is_documented() || TRIGGER_TYPES.contains(&outside.kind.as_str())) {
+        let known = TRIGGER_TYPES.iter().copied().chain(OutsideTrigger::types());
+        let help = nearest(outside.kind.as_str(), known).map_or_else(
+            || "state its values under `external_metrics`; until then it scales nothing".to_owned(),
+            |near| format!("did you mean `{near}`?"),
+        );
+        reader.warn(kind.at, format!("KEDA documents no trigger of the type `{shown}`"), "not known", &help);
+    }
+    if outside.target.is_none() {
+        let message = format!("a trigger of the type `{shown}` without a target: it is taken to be 1");
+        reader.warn(metadata.at, message, "no target here", "write the target into the metadata");
+    }
+}
+
 /// What a trigger's metadata holds in a language of its own: windows and selectors.
-fn check_source(reader: &Reader<'_>, metadata: &Node<'_>, source: &TriggerSource) -> Result<(), InputError> {
+fn check_source(reader: &mut Reader<'_>, metadata: &Node<'_>, source: &TriggerSource) -> Result<(), InputError> {
     let at = |key: &str| metadata.get(key).map_or(metadata.at, |node| node.at);
     match source {
         TriggerSource::Cron(cron) => CronWindow::new(cron).map(|_| ()).map_err(|problem| {
@@ -447,13 +483,7 @@ fn check_source(reader: &Reader<'_>, metadata: &Node<'_>, source: &TriggerSource
         }
         TriggerSource::Prometheus { .. } => {
             let node = metadata.get("query").unwrap_or(metadata);
-            if check_query(reader, node)?.is_scalar() {
-                return Err(reader
-                    .error(node.at, "the query gives a number without series, which KEDA cannot read")
-                    .because("this query")
-                    .help("put it into `vector(...)`"));
-            }
-            Ok(())
+            check_trigger_query(reader, node)
         }
         TriggerSource::RabbitMq(rabbit) if rabbit.operation.is_some() => {
             regex_lite::Regex::new(&rabbit.queue).map(|_| ()).map_err(|problem| {
@@ -464,6 +494,25 @@ fn check_source(reader: &Reader<'_>, metadata: &Node<'_>, source: &TriggerSource
             })
         }
         _ => Ok(()),
+    }
+}
+
+/// The query of a trigger: one that the simulation cannot answer is warned of, for Prometheus may.
+fn check_trigger_query(reader: &mut Reader<'_>, node: &Node<'_>) -> Result<(), InputError> {
+    match Query::parse(reader.text(node, "query")?) {
+        Ok(query) if query.is_scalar() => Err(reader
+            .error(node.at, "the query gives a number without series, which KEDA cannot read")
+            .because("this query")
+            .help("put it into `vector(...)`")),
+        Ok(_) => Ok(()),
+        Err(error) => {
+            let help = format!(
+                "a query may contain {SUPPORTED}; state the trigger's values under `external_metrics`, until then it scales nothing"
+            );
+            let because = format!("at character {} of this query", error.position);
+            reader.warn(node.at, format!("the query is not answered: {}", error.problem), &because, &help);
+            Ok(())
+        }
     }
 }
 

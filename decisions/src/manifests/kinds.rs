@@ -1,10 +1,11 @@
 //! Which kinds of object are read, which change nothing, and which would but are left out.
 
 use super::common::metadata;
+use super::foreign::{Foreign, foreign, group_of, is_namesake};
 use super::pod::OBJECT;
 use super::{
-    Manifests, Namespace, Service, batch, config_map, eksctl, hpa, keda, keda_jobs, legacy, monitor, node, node_claim,
-    node_class, node_pool, pod, scheduler, storage, workloads,
+    Manifests, Namespace, Service, admission, batch, config_map, eksctl, hpa, keda, keda_jobs, legacy, monitor, node,
+    node_claim, node_class, node_pool, pod, rollout, scheduler, storage, workloads,
 };
 use crate::domain::Labels;
 use crate::text::InputError;
@@ -42,6 +43,8 @@ pub const READ: &[&str] = &[
     "CSINode",
     "ConfigMap",
     "KubeSchedulerConfiguration",
+    "LimitRange",
+    "Rollout",
 ];
 
 /// API versions whose form is read, by kind, the one to write first.
@@ -56,7 +59,7 @@ pub const API_VERSIONS: &[(&str, &[&str])] = &[
     ("NodeClaim", &["karpenter.sh/v1", "karpenter.sh/v1beta1"]),
     ("Service", &["v1"]),
     ("Namespace", &["v1"]),
-    ("HorizontalPodAutoscaler", &["autoscaling/v2", "autoscaling/v2beta2", "autoscaling/v1"]),
+    ("HorizontalPodAutoscaler", &["autoscaling/v2", "autoscaling/v2beta2", "autoscaling/v1", "autoscaling/v2beta1"]),
     ("PodDisruptionBudget", &["policy/v1", "policy/v1beta1"]),
     ("PriorityClass", &["scheduling.k8s.io/v1", "scheduling.k8s.io/v1beta1"]),
     ("KubeSchedulerConfiguration", &["kubescheduler.config.k8s.io/v1", "kubescheduler.config.k8s.io/v1beta3"]),
@@ -74,6 +77,8 @@ pub const API_VERSIONS: &[(&str, &[&str])] = &[
     ("PersistentVolume", &["v1"]),
     ("PersistentVolumeClaim", &["v1"]),
     ("ConfigMap", &["v1"]),
+    ("LimitRange", &["v1"]),
+    ("Rollout", &["argoproj.io/v1alpha1"]),
 ];
 
 /// Kinds that change neither capacity, nor cost, nor latency.
@@ -155,14 +160,8 @@ pub const UNKNOWN_KIND: &str = "unknown kind";
 /// Kinds that would change a result but are not simulated, with what is left out.
 pub const NOT_SIMULATED: &[(&str, &str)] = &[
     ("ReplicationController", PODS),
-    ("Rollout", PODS),
-    ("Prometheus", PODS),
-    ("PrometheusAgent", PODS),
-    ("Alertmanager", PODS),
-    ("ThanosRuler", PODS),
     ("VerticalPodAutoscaler", "requests stay as they are written"),
     ("MultidimPodAutoscaler", "its target keeps its replicas"),
-    ("LimitRange", "it adds no default requests"),
     ("ResourceQuota", "it refuses no pod"),
     ("RuntimeClass", "it adds no overhead"),
     ("ENIConfig", "pods use the nodes' own subnets"),
@@ -230,10 +229,16 @@ fn one<'s>(
     manifests: &mut Manifests,
 ) -> Result<(), InputError> {
     reader.set_subject(super::subject(object));
+    let group = group_of(object.get("apiVersion").and_then(Node::as_text).unwrap_or_default());
+    if is_namesake(group, kind) {
+        left_out(reader, object, group, kind);
+        return Ok(());
+    }
     check_api_version(reader, object, kind);
     manifests.note_origin(reader, object, kind);
     match kind {
         "Deployment" => manifests.deployments.push(workloads::deployment(reader, object)?),
+        "Rollout" => manifests.deployments.extend(rollout::rollout(reader, object)?),
         "StatefulSet" => manifests.stateful_sets.push(workloads::stateful_set(reader, object)?),
         "Job" => manifests.jobs.push(batch::job(reader, object)?),
         "CronJob" => manifests.cron_jobs.push(batch::cron_job(reader, object)?),
@@ -241,12 +246,13 @@ fn one<'s>(
         "Pod" => manifests.pods.push(pod::pod(reader, object)?),
         "Node" => manifests.nodes.push(node::node(reader, object)?),
         "NodeClaim" => manifests.node_claims.push(node_claim::node_claim(reader, object)?),
-        "HorizontalPodAutoscaler" => autoscaler(reader, object, manifests)?,
+        "HorizontalPodAutoscaler" => manifests.autoscalers.push(hpa::autoscaler(reader, object)?),
         "ScaledJob" => manifests.scaled_jobs.push(keda_jobs::scaled_job(reader, object)?),
         "ScaledObject" => manifests.scaled_objects.push(keda::scaled_object(reader, object)?),
         "PodDisruptionBudget" => {
             manifests.disruption_budgets.push(workloads::pod_disruption_budget(reader, object)?);
         }
+        "LimitRange" => manifests.limit_ranges.push(admission::limit_range(reader, object)?),
         "PriorityClass" => manifests.priority_classes.push(workloads::priority_class(reader, object)?),
         "Service" => manifests.services.push(service(reader, object)?),
         "Namespace" => manifests.namespaces.push(namespace(reader, object)?),
@@ -272,7 +278,7 @@ fn one<'s>(
         "ConfigMap" => {
             manifests.group_ranks = config_map::group_ranks(reader, object)?.or(manifests.group_ranks.take())
         }
-        _ => left_out(reader, object, kind),
+        _ => left_out(reader, object, group, kind),
     }
     Ok(())
 }
@@ -290,24 +296,24 @@ fn check_api_version(reader: &mut Reader<'_>, object: &Node<'_>, kind: &str) {
     reader.warn(node.at, message, "not known", &format!("known are {}", listed(versions.iter().copied())));
 }
 
-fn autoscaler<'s>(reader: &mut Reader<'s>, object: &Node<'s>, manifests: &mut Manifests) -> Result<(), InputError> {
-    let Some(version) = object.get("apiVersion") else { return Ok(()) };
-    if version.as_text().is_some_and(|text| text.ends_with("/v2beta1")) {
-        return Err(reader
-            .error(version.at, "a HorizontalPodAutoscaler of `autoscaling/v2beta1` is not read")
-            .because("its metrics have another form")
-            .help("write it as `autoscaling/v2`; `kubectl get hpa -o yaml` prints that form"));
-    }
-    manifests.autoscalers.push(hpa::autoscaler(reader, object)?);
-    Ok(())
-}
-
 /// Warns about a kind that is not read, unless it changes nothing.
-fn left_out(reader: &mut Reader<'_>, object: &Node<'_>, kind: &str) {
+fn left_out(reader: &mut Reader<'_>, object: &Node<'_>, group: &str, kind: &str) {
+    let at = object.get("kind").map_or(object.at, |node| node.at);
+    match foreign(group, kind) {
+        Some(Foreign::MakesPods) => {
+            return reader.warn(at, format!("{kind} ({group}) is not simulated: {PODS}"), "left out", "");
+        }
+        Some(Foreign::Quiet) => return,
+        None => {}
+    }
+    if is_namesake(group, kind) {
+        let shown: String = group.chars().take(80).collect();
+        let help = consequence(object);
+        return reader.warn(at, format!("the {kind} of {shown} is not Kubernetes' own"), "left out", help);
+    }
     if WITHOUT_EFFECT.contains(&kind) {
         return;
     }
-    let at = object.get("kind").map_or(object.at, |node| node.at);
     if kind == "ReplicaSet" {
         let owned =
             object.get("metadata").and_then(|m| m.get("ownerReferences")).is_some_and(|o| !o.items().is_empty());
@@ -322,11 +328,29 @@ fn left_out(reader: &mut Reader<'_>, object: &Node<'_>, kind: &str) {
     }
     let shown: String = kind.chars().take(80).collect();
     let known = READ.iter().chain(WITHOUT_EFFECT).copied().chain(NOT_SIMULATED.iter().map(|(name, _)| *name));
-    let help = nearest(kind, known).map_or_else(
-        || "it is taken to change neither capacity, cost nor latency".to_owned(),
-        |near| format!("did you mean `{near}`?"),
-    );
+    let help =
+        nearest(kind, known).map_or_else(|| consequence(object).to_owned(), |near| format!("did you mean `{near}`?"));
     reader.warn(at, format!("{UNKNOWN_KIND} `{shown}`"), "left out", &help);
+}
+
+/// What an object of which nothing is known is taken to come to.
+fn consequence(object: &Node<'_>) -> &'static str {
+    if object.get("spec").is_some_and(speaks_of_pods) {
+        "it may make pods of its own, which are left out"
+    } else {
+        "it is taken to change neither capacity, cost nor latency"
+    }
+}
+
+/// Whether replicas or containers are spoken of anywhere.
+fn speaks_of_pods(node: &Node<'_>) -> bool {
+    match &node.kind {
+        NodeKind::Map(entries) => entries.iter().any(|entry| {
+            ["replicas", "containers", "podTemplate", "podSpec"].contains(&&*entry.key) || speaks_of_pods(&entry.value)
+        }),
+        NodeKind::Seq(items) => items.iter().any(speaks_of_pods),
+        _ => false,
+    }
 }
 
 /// The selector alone is read of a Service's spec.
@@ -344,7 +368,7 @@ fn service<'s>(reader: &mut Reader<'s>, object: &Node<'s>) -> Result<Service, In
 fn namespace<'s>(reader: &mut Reader<'s>, object: &Node<'s>) -> Result<Namespace, InputError> {
     let fields = reader.fields(object, &OBJECT)?;
     let metadata = metadata(reader, fields.get("metadata"))?;
-    Ok(Namespace { name: metadata.name.name, labels: metadata.labels })
+    Ok(Namespace { name: metadata.name.name, labels: metadata.labels, annotations: metadata.annotations })
 }
 
 #[cfg(test)]

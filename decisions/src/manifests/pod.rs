@@ -290,6 +290,7 @@ fn pod_spec<'s>(
         owner: owner.unwrap_or_else(|| controller(metadata.owners)),
         containers,
         init_containers,
+        host_network,
         overhead: resources(reader, fields, "overhead")?,
         pod_requests,
         pod_limits,

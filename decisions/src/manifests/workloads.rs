@@ -127,7 +127,7 @@ pub struct PriorityClass {
 }
 
 /// `progressDeadlineSeconds` unless given.
-const PROGRESS_DEADLINE: SimDuration = SimDuration::from_secs(600);
+pub(super) const PROGRESS_DEADLINE: SimDuration = SimDuration::from_secs(600);
 
 /// A Deployment object.
 pub(super) fn deployment<'s>(reader: &mut Reader<'s>, object: &Node<'s>) -> Result<Deployment, InputError> {
@@ -247,7 +247,7 @@ fn daemon_update<'s>(
 
 /// The selector and the template, which have to agree as the API server demands. An absent selector stands for the
 /// template's labels, as in the APIs before `apps/v1`.
-fn selected_pods<'s>(
+pub(super) fn selected_pods<'s>(
     reader: &mut Reader<'s>,
     spec: Fields<'_, 's>,
     owner: OwnerKind,

@@ -8,25 +8,31 @@ mod cluster;
 mod demand;
 mod found;
 mod groups;
+mod images;
+mod injected;
 mod inventory;
+mod makers;
 mod migration;
 mod objects;
+mod passing;
 mod rebuilt;
 mod text;
 mod yaml;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Draft, DraftFile, SCENARIO_FILE, Wishes};
 use crate::catalog::{Catalog, Region};
 use crate::domain::words::counted;
 use crate::scenario::error::{ScenarioError, Warning};
-use crate::scenario::manifests::{Manifests, read_documents};
+use crate::scenario::manifests::{Foreign, Manifests, foreign, read_documents};
 use crate::scenario::source::{Limits, Source};
 use crate::scenario::tree::{self, Node, Variables};
 use cluster::Cluster;
+use makers::Makers;
 use migration::Migration;
 use objects::{COMMAND, Object};
+use passing::Passing;
 
 /// The files of manifests, in the order in which a scenario names them.
 const FILES: [(&str, &str); 4] = [
@@ -36,9 +42,10 @@ const FILES: [(&str, &str); 4] = [
     ("autoscalers.yaml", "What scales the workloads, and what protects their pods."),
 ];
 /// Kinds that a run reads, with the file that they go to.
-const CARRIED: [(&str, usize); 23] = [
+const CARRIED: [(&str, usize); 25] = [
     ("Namespace", 0),
     ("PriorityClass", 0),
+    ("LimitRange", 0),
     ("DaemonSet", 0),
     ("Service", 0),
     ("ServiceMonitor", 0),
@@ -52,6 +59,7 @@ const CARRIED: [(&str, usize); 23] = [
     ("Provisioner", 1),
     ("AWSNodeTemplate", 1),
     ("Deployment", 2),
+    ("Rollout", 2),
     ("StatefulSet", 2),
     ("CronJob", 2),
     ("Job", 2),
@@ -63,6 +71,8 @@ const CARRIED: [(&str, usize); 23] = [
 ];
 /// Kinds that say nothing more than what is taken from other objects.
 const IMPLIED: [&str; 2] = ["ReplicaSet", "CSINode"];
+/// Kinds of which a cluster without any runs nothing.
+const WORKLOADS: [&str; 6] = ["Deployment", "Rollout", "StatefulSet", "CronJob", "Job", "Pod"];
 /// The only ConfigMap that is read: the ranks of the Cluster Autoscaler's expander `priority`.
 const RANKS: &str = "kube-system/cluster-autoscaler-priority-expander";
 
@@ -98,10 +108,14 @@ struct Dump<'s> {
     pods: Vec<Object<'s>>,
     /// All pods that run on a node, as they are.
     running: Vec<Object<'s>>,
+    /// Pods that have ended.
+    ended: Vec<Object<'s>>,
     /// HorizontalPodAutoscalers with their status, those of KEDA too.
     autoscalers: Vec<Object<'s>>,
     /// What is not simulated.
     left_out: Vec<Object<'s>>,
+    /// What made the pods and workloads that there are.
+    makers: Makers,
 }
 
 /// The draft of a scenario that is made of `sources`.
@@ -114,12 +128,11 @@ pub(super) fn draft(sources: &[Source], wishes: &Wishes, catalog: &Catalog) -> R
     let mut notes = Notes::default();
     let mut dump = sorted(all, &mut notes);
     let cluster = Cluster::of(&dump, wishes, catalog, &mut notes)?;
+    let passing = Passing::take(&mut dump);
+    injected::containers(&mut dump, &mut notes);
     rebuilt::workloads(&mut dump, &mut notes);
-    if !dump
-        .carried
-        .iter()
-        .any(|object| ["Deployment", "StatefulSet", "CronJob", "Job", "Pod"].contains(&&*object.kind))
-    {
+    let runs = |object: &Object<'_>| WORKLOADS.contains(&&*object.kind);
+    if passing.is_empty() && !dump.carried.iter().any(runs) {
         return Err(ScenarioError::new("there is no workload in this dump: no Deployment, no StatefulSet, no pod")
             .help(format!("make a dump: `{COMMAND}`")));
     }
@@ -134,6 +147,7 @@ pub(super) fn draft(sources: &[Source], wishes: &Wishes, catalog: &Catalog) -> R
     // A mistake is shown where the dump has it, not when a run begins with it.
     let _ = read(sources, &running, &cluster.region)?;
     let found = found::file(&running);
+    let trace = trace(&passing, &cluster, &mut notes)?;
     let migration = Migration::of(&dump, &cluster, &groups);
     let karpenter = migration.map(|migration| migration::file(&dump, &groups, migration, &mut notes));
     let remark = inventory::sentence(&dump, &cluster.region);
@@ -142,15 +156,17 @@ pub(super) fn draft(sources: &[Source], wishes: &Wishes, catalog: &Catalog) -> R
         cluster: &cluster,
         files: &files,
         found: found.is_some(),
+        trace: trace.as_ref().map(|_| &*passing.namespace),
         migration,
         groups: &groups,
         demand: &demand,
+        images: &images::sizes(&dump),
         notes: &notes,
         remark: remark.as_deref(),
     });
     let scenario = DraftFile { name: SCENARIO_FILE, text: scenario };
     Ok(Draft {
-        files: std::iter::once(scenario).chain(files).chain(found).chain(karpenter).collect(),
+        files: std::iter::once(scenario).chain(files).chain(found).chain(trace).chain(karpenter).collect(),
         warnings: notes.warnings,
         remark,
     })
@@ -166,7 +182,7 @@ fn not_a_dump(error: ScenarioError) -> ScenarioError {
 
 /// Sorts the objects; of two of one kind and name the later counts.
 fn sorted<'s>(all: Vec<Object<'s>>, notes: &mut Notes) -> Dump<'s> {
-    let mut dump = Dump::default();
+    let mut dump = Dump { makers: Makers::of(&all), ..Dump::default() };
     let mut last: BTreeMap<(String, String), usize> = BTreeMap::new();
     for (position, object) in all.iter().enumerate() {
         last.insert((object.kind.clone(), object.full_name()), position);
@@ -200,8 +216,11 @@ fn sort<'s>(mut object: Object<'s>, dump: &mut Dump<'s>) {
         "Pod" => {
             let phase = object.text(&["status", "phase"]).unwrap_or_default();
             let is_mirror = object.text(&["metadata", "annotations", "kubernetes.io/config.mirror"]).is_some();
-            if ["Succeeded", "Failed"].contains(&phase) || is_mirror {
+            if is_mirror {
                 return;
+            }
+            if ["Succeeded", "Failed"].contains(&phase) {
+                return dump.ended.push(object);
             }
             if found::is_placed(&object) {
                 dump.running.push(object.clone());
@@ -221,6 +240,8 @@ fn sort<'s>(mut object: Object<'s>, dump: &mut Dump<'s>) {
             }
         }
         "Job" if controlled || has_ended(&object) => return,
+        // Its pods show what they are; where their template stands, nothing else would scale.
+        "Rollout" if object.at(&["spec", "workloadRef"]).is_some() => return dump.left_out.push(object),
         "ReplicaSet" if !controlled => return dump.left_out.push(object),
         "ConfigMap" if object.full_name() != RANKS => return,
         _ => {}
@@ -255,6 +276,20 @@ fn read<'s>(sources: &'s [Source], objects: &[Object<'s>], region: &Region) -> R
     Ok(all)
 }
 
+/// The trace of the pods that come and go; none if there are none.
+fn trace(passing: &Passing<'_>, cluster: &Cluster, notes: &mut Notes) -> Result<Option<DraftFile>, ScenarioError> {
+    if passing.is_empty() {
+        return Ok(None);
+    }
+    let mut specs = Vec::new();
+    for pod in passing.pods() {
+        let own = read(std::slice::from_ref(pod.source), std::slice::from_ref(&pod), &cluster.region)?;
+        specs.extend(own.pods.into_iter().map(|pod| pod.spec));
+    }
+    let seen = cluster.seen.unwrap_or(jiff::Timestamp::UNIX_EPOCH);
+    Ok(Some(passing.file(&specs, seen, notes)))
+}
+
 /// Tells what is in the dump and in no simulation.
 fn warn_of_left_out(
     sources: &[Source],
@@ -262,7 +297,20 @@ fn warn_of_left_out(
     region: &Region,
     notes: &mut Notes,
 ) -> Result<(), ScenarioError> {
-    notes.warnings.extend(read(sources, &dump.left_out, region)?.warnings);
+    let (made, none): (Vec<Object<'_>>, Vec<Object<'_>>) =
+        dump.left_out.iter().cloned().partition(|object| dump.makers.contains(object));
+    let of_workloads: BTreeSet<&str> =
+        made.iter().filter(|object| dump.makers.made_workloads(object)).map(|object| object.kind.as_str()).collect();
+    for kind in of_workloads {
+        notes.warn(format!("{kind} is not simulated: the workloads that it made stay as the dump shows them"));
+    }
+    let is_maker = |object: &Object<'_>| foreign(object.group(), &object.kind) == Some(Foreign::MakesPods);
+    let (makers, others): (Vec<Object<'_>>, Vec<Object<'_>>) = none.into_iter().partition(is_maker);
+    let kinds: BTreeSet<(&str, &str)> = makers.iter().map(|object| (object.kind.as_str(), object.group())).collect();
+    for (kind, group) in kinds {
+        notes.warn(format!("{kind} ({group}) is not simulated: what it made stays as far as the dump has it"));
+    }
+    notes.warnings.extend(read(sources, &others, region)?.warnings);
     Ok(())
 }
 

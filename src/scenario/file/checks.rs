@@ -1,6 +1,6 @@
 //! References between the parts of a scenario.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use rustc_hash::FxHashSet;
@@ -12,6 +12,7 @@ use super::super::reader::{Fields, Reader};
 use super::super::tree::Location;
 use super::Placed;
 use super::timeline::Timeline;
+use crate::domain::keda::Trigger;
 use crate::domain::workload::ObjectName;
 use crate::domain::{SimDuration, Symbol};
 
@@ -45,6 +46,8 @@ pub(in crate::scenario) struct Workloads {
     scaled_jobs: Vec<ObjectName>,
     /// Workloads of other kinds.
     others: Vec<ObjectName>,
+    /// What KEDA scales, with the names of its triggers.
+    triggers: BTreeMap<ObjectName, Vec<Option<Symbol>>>,
 }
 
 impl Workloads {
@@ -55,7 +58,38 @@ impl Workloads {
         let scaled_jobs = jobs.map(|job| ObjectName { namespace: job.namespace, name: job.name }).collect();
         let mut seen = FxHashSet::default();
         let serving = manifests.iter().flat_map(|manifests| scalable(manifests)).filter(|name| seen.insert(*name));
-        Self { serving: serving.collect(), scaled_jobs, others: others(&manifests) }
+        Self { serving: serving.collect(), scaled_jobs, others: others(&manifests), triggers: triggers(&manifests) }
+    }
+
+    /// Checks that there is a ScaledObject or ScaledJob called `name`, with a trigger of this name or place if one is stated.
+    pub(in crate::scenario) fn find_trigger(
+        &self,
+        reader: &Reader<'_>,
+        at: Location,
+        name: ObjectName,
+        trigger: Option<Symbol>,
+    ) -> Result<(), ScenarioError> {
+        let Some(known) = self.triggers.get(&name) else {
+            let names: Vec<String> = self.triggers.keys().map(ToString::to_string).collect();
+            let help = match nearest(&name.to_string(), names.iter().map(String::as_str)) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None if names.is_empty() => "no manifest holds a ScaledObject or ScaledJob".to_owned(),
+                None => format!("the manifests hold {}", listed(names.iter().map(String::as_str).take(10))),
+            };
+            let message = format!("no ScaledObject or ScaledJob is called `{name}`");
+            return Err(reader.error(at, message).because(ScenarioError::NOTHING).help(help));
+        };
+        let Some(trigger) = trigger else { return Ok(()) };
+        let places: Vec<String> = (0..known.len()).map(|place| format!("s{place}")).collect();
+        let named = known.iter().flatten().map(|own| own.as_str());
+        let all: Vec<&str> = named.chain(places.iter().map(String::as_str)).collect();
+        if all.contains(&trigger.as_str()) {
+            return Ok(());
+        }
+        Err(reader
+            .error(at, format!("{name} has no trigger `{trigger}`"))
+            .because(ScenarioError::NOTHING)
+            .help(format!("its triggers are {}", listed(all.iter().copied().take(10)))))
     }
 
     /// Checks that the workload called `name` can take messages, and that it makes jobs if it is said how many each of them takes.
@@ -152,6 +186,16 @@ pub(super) fn phases(reader: &Reader<'_>, fields: Fields<'_, '_>, scenario: &Sce
 fn scalable(manifests: &Manifests) -> impl Iterator<Item = ObjectName> {
     let deployments = manifests.deployments.iter().map(|deployment| deployment.name);
     deployments.chain(manifests.stateful_sets.iter().map(|set| set.name))
+}
+
+/// What KEDA scales, with the names of its triggers in their order.
+fn triggers(manifests: &[&Arc<Manifests>]) -> BTreeMap<ObjectName, Vec<Option<Symbol>>> {
+    let named = |triggers: &[Trigger]| triggers.iter().map(|own| own.name).collect();
+    let all = manifests.iter().flat_map(|own| {
+        let objects = own.scaled_objects.iter().map(|own| (own.namespace, own.name, &own.triggers));
+        objects.chain(own.scaled_jobs.iter().map(|own| (own.namespace, own.name, &own.triggers)))
+    });
+    all.map(|(namespace, name, triggers)| (ObjectName { namespace, name }, named(triggers))).collect()
 }
 
 /// Workloads that neither serve requests nor are made by KEDA.

@@ -18,23 +18,27 @@ pub(in crate::scenario) fn metric(
     fields: Fields<'_, '_>,
     own: ExternalMetricKeys,
 ) -> Result<ExternalMetric, ScenarioError> {
-    let subject = match (own.scaler, own.metric, own.workload, own.trigger, own.resource) {
-        (Some(address), None, None, trigger, None) => ExternalSubject::Scaler { address, trigger },
-        (None, Some(name), None, None, None) => ExternalSubject::Metric(name),
-        (None, None, Some((workload, at)), None, resource) => {
+    let subject = match (own.scaler, own.metric, own.workload, own.scaled_object, own.trigger, own.resource) {
+        (Some(address), None, None, None, trigger, None) => ExternalSubject::Scaler { address, trigger },
+        (None, Some(name), None, None, None, None) => ExternalSubject::Metric(name),
+        (None, None, Some((workload, at)), None, None, resource) => {
             reading.workloads.find(&reading.reader, at, workload)?;
             ExternalSubject::Resource { workload, resource: resource.unwrap_or(ResourceName::CPU) }
+        }
+        (None, None, None, Some((object, at)), trigger, None) => {
+            reading.workloads.find_trigger(&reading.reader, at, object, trigger)?;
+            ExternalSubject::Trigger { object, trigger }
         }
         _ => {
             return Err(reading
                 .error(
                     fields.at,
-                    "an external metric has `scaler` (and perhaps `trigger`), or `metric`, or `workload` (and perhaps `resource`)",
+                    "an external metric has `scaled_object` or `scaler` (and perhaps `trigger`), or `metric`, or `workload` (and perhaps `resource`)",
                 )
                 .because("here")
                 .help(
-                    "write the `scalerAddress` of a KEDA trigger, the name of a metric that an HPA reads, or the workload whose pods \
-                     use what you state",
+                    "write what KEDA scales, the `scalerAddress` of one of its triggers, the name of a metric that an HPA reads, or the \
+                     workload whose pods use what you state",
                 ));
         }
     };

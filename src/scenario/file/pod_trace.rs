@@ -8,6 +8,7 @@ use super::timeline::warn_of_late;
 use super::{Reading, ScenarioError, Warning};
 use crate::domain::pod::{NodeSelectorExpression, NodeSelectorTerm, OwnerKind};
 use crate::domain::requirements::Operator;
+use crate::domain::taints::{TaintEffect, Toleration, TolerationOperator};
 use crate::domain::{Container, Labels, PodSpec, ResourceName, Resources, SimDuration, SimTime, Symbol};
 use crate::scenario::definition::{PodTrace, TraceEnd, TraceRow};
 use crate::scenario::error::{Place, lacks, listed, nearest};
@@ -17,7 +18,7 @@ use crate::scenario::schema::whole::Pods;
 /// Pods of a trace at most.
 const PODS_MAX: u64 = 5_000_000;
 /// Columns that are read, the first three of which have to be there.
-const COLUMNS: [&str; 12] = [
+const COLUMNS: [&str; 13] = [
     "create_s",
     "cpu_milli",
     "memory_mib",
@@ -30,6 +31,7 @@ const COLUMNS: [&str; 12] = [
     "count",
     "node_selector",
     "priority",
+    "tolerations",
 ];
 /// Columns that traces have and that change nothing here.
 const WITHOUT_EFFECT: [&str; 3] = ["qos", "gpu_milli", "scheduled_s"];
@@ -73,6 +75,7 @@ struct Kind {
     ephemeral_mib: i64,
     app: Option<Symbol>,
     selector: Option<String>,
+    tolerations: Option<String>,
     priority: i32,
 }
 
@@ -273,6 +276,7 @@ impl Table<'_> {
             ephemeral_mib: self.whole(row, "ephemeral_mib")?,
             app: self.cell(row, "app").map(Symbol::new),
             selector: self.cell(row, "node_selector").map(str::to_owned),
+            tolerations: self.cell(row, "tolerations").map(str::to_owned),
             priority,
         };
         if let Some(&known) = self.templates.get(&kind) {
@@ -309,6 +313,12 @@ impl Table<'_> {
         if let Some(text) = &kind.selector {
             spec.node_affinity.required = vec![self.selector(row, text)?];
         }
+        if let Some(text) = &kind.tolerations {
+            let all = text.split(';').map(|part| toleration(part.trim()).ok_or(()));
+            spec.tolerations = all.collect::<Result<_, ()>>().map_err(|()| {
+                self.wrong_in(row, "tolerations", "is not `key=value:Effect`, `key:Effect`, `key` or `*`")
+            })?;
+        }
         Ok(spec)
     }
 
@@ -328,5 +338,51 @@ impl Table<'_> {
             });
         }
         Ok(term)
+    }
+}
+
+/// A toleration as `kubectl taint` writes taints: `key=value:Effect`; without the value it tolerates any, without the effect all, and
+/// `*` is every taint.
+fn toleration(text: &str) -> Option<Toleration> {
+    let (taint, effect) = match text.rsplit_once(':') {
+        Some((taint, effect)) => (taint, Some(TaintEffect::named(effect)?)),
+        None => (text, None),
+    };
+    let own = match taint.split_once('=') {
+        Some(("", _)) => return None,
+        Some((key, value)) => Toleration {
+            operator: TolerationOperator::Equal,
+            value: Symbol::new(value),
+            ..Toleration::exists(Symbol::new(key), effect)
+        },
+        None if taint == "*" => Toleration { effect, ..Toleration::EVERYTHING },
+        None if taint.is_empty() => return None,
+        None => Toleration::exists(Symbol::new(taint), effect),
+    };
+    Some(own)
+}
+
+/// A toleration as a trace states it.
+pub(in crate::scenario) fn toleration_text(own: &Toleration) -> String {
+    let taint = match own.operator {
+        TolerationOperator::Equal => format!("{}={}", own.key, own.value),
+        TolerationOperator::Exists if own.key.as_str().is_empty() => "*".to_owned(),
+        TolerationOperator::Exists => own.key.to_string(),
+    };
+    own.effect.map_or(taint.clone(), |effect| format!("{taint}:{}", effect.as_str()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{toleration, toleration_text};
+
+    #[test]
+    fn a_toleration_is_written_as_taints_are() {
+        for text in ["ci=true:NoSchedule", "ci:NoExecute", "ci", "ci=true", "*", "*:NoSchedule"] {
+            assert_eq!(toleration(text).map(|own| toleration_text(&own)).as_deref(), Some(text));
+        }
+        for text in ["", "=true", "ci:Never", ":NoSchedule"] {
+            assert_eq!(toleration(text), None, "{text}");
+        }
     }
 }

@@ -61,12 +61,13 @@ pub(super) fn read<'s>(
 
 /// A policy with what it is laid over.
 fn completed(
-    reading: &Reading<'_, '_>,
+    reading: &mut Reading<'_, '_>,
     policy: PolicyVariant,
     mut manifests: Manifests,
     overlay: Overlay,
 ) -> Result<PolicyVariant, ScenarioError> {
     manifests.resolve_priorities(&[])?;
+    reading.note(manifests.admit(&[]));
     Ok(PolicyVariant {
         versions: overlay.versions,
         interruption_queue: overlay.queue,

@@ -53,6 +53,15 @@ impl<'c, 's> Reading<'c, 's> {
         }
     }
 
+    /// Notes what is to be told, once: policies share most of their objects.
+    pub(super) fn note(&mut self, warnings: Vec<Warning>) {
+        for warning in warnings {
+            if !self.files.warnings.iter().any(|known| known.message() == warning.message()) {
+                self.files.warnings.push(warning);
+            }
+        }
+    }
+
     /// The region.
     pub fn region(&self) -> &'c Region {
         self.files.region

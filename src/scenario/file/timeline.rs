@@ -6,7 +6,7 @@ use super::{Placed, Reading, ScenarioError};
 use crate::domain::{KubernetesVersion, SimDuration, SimTime};
 use crate::scenario::definition::{Action, LoadSpec, TimedAction};
 use crate::scenario::error::listed;
-use crate::scenario::manifests::PriorityClass;
+use crate::scenario::manifests::Manifests;
 use crate::scenario::reader::{Fields, Reader};
 use crate::scenario::schema::kind::{Kind, Moment};
 use crate::scenario::schema::load::LoadEntry;
@@ -21,11 +21,11 @@ pub(super) struct Timeline<'n, 's> {
     load: Vec<(SimTime, &'n Node<'s>)>,
 }
 
-/// Reads `timeline`; `classes` are the priority classes that exist from the start. Steps need not be in order; those at one time keep theirs.
+/// Reads `timeline`; `base` holds what exists from the start. Steps need not be in order; those at one time keep theirs.
 pub(super) fn read<'n, 's>(
     reading: &mut Reading<'_, 's>,
     fields: Fields<'n, 's>,
-    classes: &[PriorityClass],
+    base: &Manifests,
 ) -> Result<Timeline<'n, 's>, ScenarioError> {
     let mut timeline = Timeline { actions: Vec::new(), load: Vec::new() };
     for node in fields.optional("timeline", |n, what| reading.reader.list(n, what))?.unwrap_or_default() {
@@ -62,7 +62,8 @@ pub(super) fn read<'n, 's>(
             }
             _ => {
                 let mut manifests = reading.files.manifests(&reading.reader, step, "manifests")?;
-                manifests.resolve_priorities(classes)?;
+                manifests.resolve_priorities(&base.priority_classes)?;
+                reading.note(manifests.admit(&[base]));
                 (Action::Apply(Arc::new(manifests)), node.at)
             }
         };

@@ -185,15 +185,18 @@ section! {
 }
 
 section! {
-    /// For a scaler (and perhaps one of its triggers), for a metric, or for what the pods of a workload use of a
+    /// For what KEDA scales or for a scaler (and perhaps one trigger), for a metric, or for what the pods of a workload use of a
     /// resource: then each of them uses so many percent of what it requests, whatever loads and queues say, and
-    /// autoscalers read just that. Recorded utilization replays what an autoscaler did.
+    /// autoscalers read just that. Recorded utilization replays what an autoscaler did. KEDA knows some seventy
+    /// types of triggers; those that no model serves (a database, a cloud's metrics) scale nothing until their values
+    /// stand here.
     EXTERNAL_METRIC: "an external metric", "`external_metrics[]`: values that you state";
     example "external_metrics:
   - scaler: orders-scaler.shop:9090
     trigger: backlog
     active_above: 0
     values: [{ at: 0s, value: 3 }, { at: 10m, value: 50 }, { at: 20m, fails: true }]
+  - { scaled_object: shop/orders, trigger: s1, values: [{ at: 0s, value: 7 }] }
   - { metric: queue_depth, values: [{ at: 0s, value: 12 }] }
   - { workload: shop/web, resource: cpu, csv: utilization.csv }
 ";
@@ -202,15 +205,18 @@ section! {
         /// The address of a KEDA trigger of the type `external` or `external-push`, whose metadata has the target as
         /// `targetValue`.
         scaler["scalerAddress"]: Text, or "`metric`";
-        /// The trigger's name, where one scaler serves several.
-        trigger["trigger"]: Name, or "all of the scaler's";
+        /// A ScaledObject or ScaledJob, whose triggers of any type read what is stated; the targets are those of their
+        /// metadata.
+        scaled_object: Placed<ObjectName>, or "`scaler`";
+        /// The trigger's name, or `s0`, `s1` … by its place in its object: that trigger alone, whatever else would serve it.
+        trigger["trigger"]: Name, or "all of the scaler's, or of the object's those that nothing else serves";
         /// What a HorizontalPodAutoscaler reads as External or Object.
         metric["metric"]: Name, or "`scaler`";
         /// Whose pods use what is stated; values are percent of their requests.
         workload: Placed<ObjectName>, or "`scaler` or `metric`";
         /// What they use, with `workload` only.
         resource: Resource, over ResourceName::CPU;
-        /// The trigger is active above this.
+        /// The trigger is active above this; one with an activation value in its metadata above that, too.
         active_above: Quantity = 0.0;
     } one values: Vec<ExternalValue>, external_metrics::no_values {
         /// Values in order of time, at least one.

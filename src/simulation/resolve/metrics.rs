@@ -11,7 +11,7 @@ use crate::domain::keda::{ScaledJob, ScaledObject, Trigger, TriggerSource};
 use crate::domain::selector_text::parse_selector;
 use crate::domain::words::counted;
 use crate::domain::workload::ObjectName;
-use crate::domain::{HorizontalPodAutoscaler, ResourceName, SimDuration};
+use crate::domain::{HorizontalPodAutoscaler, ResourceName, SimDuration, Symbol};
 use crate::policy::replicas::hpa::effective_metrics;
 use crate::policy::replicas::keda::{CronWindow, Formula, horizontal_pod_autoscaler, trigger_metric_name};
 use crate::policy::replicas::promql::{LOOKBACK, Query};
@@ -25,7 +25,11 @@ pub(super) fn scaling_plan(object: &ScaledObject, scenario: &Scenario) -> Scalin
     ScalingPlan {
         object: object.clone(),
         autoscaler: horizontal_pod_autoscaler(object),
-        readers: object.triggers.iter().map(|trigger| trigger_reader(trigger, scenario)).collect(),
+        readers: trigger_readers(
+            ObjectName { namespace: object.namespace, name: object.name },
+            &object.triggers,
+            scenario,
+        ),
         formula,
     }
 }
@@ -35,9 +39,33 @@ pub(super) fn job_plan(job: &ScaledJob, scenario: &Scenario) -> JobPlan {
     let name = ObjectName { namespace: job.namespace, name: job.name };
     JobPlan {
         job: job.clone(),
-        readers: job.triggers.iter().map(|trigger| trigger_reader(trigger, scenario)).collect(),
+        readers: trigger_readers(name, &job.triggers, scenario),
         queue: scenario.queues.iter().position(|queue| queue.workload == name),
     }
+}
+
+/// The sources of an object's triggers: what the scenario states of one by its name or place goes before what the simulation
+/// makes, and what it states of the object stands in where nothing does.
+fn trigger_readers(object: ObjectName, triggers: &[Trigger], scenario: &Scenario) -> Vec<TriggerReader> {
+    let stated = |trigger: Option<Symbol>| {
+        let subject = ExternalSubject::Trigger { object, trigger };
+        scenario.external_metrics.iter().position(|metric| metric.subject == subject)
+    };
+    let reader = |(place, trigger): (usize, &Trigger)| {
+        if trigger.source.is_resource() {
+            return TriggerReader::MetricsServer;
+        }
+        let own = trigger.name.and_then(|name| stated(Some(name)));
+        let own = own.or_else(|| stated(Some(Symbol::new(&format!("s{place}")))));
+        let reader = own.map_or_else(|| trigger_reader(trigger, scenario), TriggerReader::External);
+        match (reader, stated(None)) {
+            (TriggerReader::Unreachable(_) | TriggerReader::Unknown(_), Some(position)) => {
+                TriggerReader::External(position)
+            }
+            (reader, _) => reader,
+        }
+    };
+    triggers.iter().enumerate().map(reader).collect()
 }
 
 fn trigger_reader(trigger: &Trigger, scenario: &Scenario) -> TriggerReader {
@@ -51,7 +79,7 @@ fn trigger_reader(trigger: &Trigger, scenario: &Scenario) -> TriggerReader {
             parse_selector(pod_selector).map_or_else(|error| unreachable(error.to_string()), TriggerReader::Pods)
         }
         TriggerSource::External { scaler_address, .. } => {
-            let serves = |name: Option<crate::domain::Symbol>| {
+            let serves = |name: Option<Symbol>| {
                 scenario.external_metrics.iter().position(|metric| {
                     metric.subject == ExternalSubject::Scaler { address: scaler_address.clone(), trigger: name }
                 })
@@ -62,8 +90,11 @@ fn trigger_reader(trigger: &Trigger, scenario: &Scenario) -> TriggerReader {
                 TriggerReader::External,
             )
         }
+        TriggerSource::Outside(outside) => {
+            TriggerReader::Unknown(format!("`external_metrics` has no values of its trigger `{}`", outside.kind))
+        }
         TriggerSource::Prometheus { query, .. } => match Query::parse(query) {
-            Err(error) => unreachable(error.to_string()),
+            Err(error) => TriggerReader::Unknown(error.to_string()),
             Ok(_) if scenario.prometheus.is_none() => unreachable("the scenario has no `prometheus`".to_owned()),
             Ok(query) => TriggerReader::Query(query),
         },
@@ -208,6 +239,10 @@ fn warn_about_triggers(
         if let TriggerReader::Unreachable(why) = reader {
             let trigger = trigger_metric_name(sources.namespace, sources.triggers, index);
             warnings.push(format!("{name}: the trigger {trigger} always fails: {why}"));
+        }
+        if let TriggerReader::Unknown(why) = reader {
+            let trigger = trigger_metric_name(sources.namespace, sources.triggers, index);
+            warnings.push(format!("{name}: nothing gives the trigger {trigger} a value, so it scales nothing: {why}"));
         }
     }
     let unmeasured =

@@ -1,9 +1,10 @@
-//! The triggers of KEDA that a simulation can give a value: what their metadata says, with KEDA's defaults.
+//! The triggers of KEDA: what their metadata says, with KEDA's defaults.
 //!
 //! Source: KEDA 2.20 `pkg/scalers`.
 
 use std::str::FromStr;
 
+use super::outside::OutsideTrigger;
 use crate::domain::hpa::MetricTarget;
 use crate::domain::labels::Labels;
 use crate::domain::quantity::Quantity;
@@ -106,6 +107,8 @@ pub enum TriggerSource {
         /// Deviation: in KEDA the scaler answers with the target (`GetMetricSpec`), and the metadata has whatever keys it likes.
         target: Quantity,
     },
+    /// A system outside the cluster.
+    Outside(OutsideTrigger),
 }
 
 /// A window of the calendar, from `start` until `end`.
@@ -221,12 +224,6 @@ pub enum QueueOperation {
 /// What is wrong with a trigger's metadata.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, thiserror::Error)]
 pub enum TriggerProblem {
-    /// A type that is not simulated.
-    #[error(
-        "has the unsupported type `{0}`; supported are prometheus, cpu, memory, cron, aws-sqs-queue, kafka, rabbitmq, \
-         redis, kubernetes-workload, external and external-push"
-    )]
-    UnknownType(String),
     /// A field that must be given.
     #[error("has no `{0}`")]
     Missing(&'static str),
@@ -249,10 +246,10 @@ pub enum TriggerProblem {
 }
 
 /// The metadata of a trigger, with reading by key.
-struct Metadata<'a>(&'a Labels);
+pub(super) struct Metadata<'a>(&'a Labels);
 
 impl Metadata<'_> {
-    fn text(&self, key: &str) -> Option<&'static str> {
+    pub(super) fn text(&self, key: &str) -> Option<&'static str> {
         self.0.iter().find(|(own, _)| own.as_str() == key).map(|(_, value)| value.as_str()).filter(|t| !t.is_empty())
     }
 
@@ -269,7 +266,7 @@ impl Metadata<'_> {
         self.read(key, default, "a whole number")
     }
 
-    fn number(&self, key: &'static str, default: i64) -> Result<Quantity, TriggerProblem> {
+    pub(super) fn number(&self, key: &'static str, default: i64) -> Result<Quantity, TriggerProblem> {
         self.read(key, Quantity::from_nanos(i128::from(default) * 1_000_000_000), "a number")
     }
 
@@ -311,7 +308,7 @@ impl TriggerSource {
     /// Reads a trigger's type and metadata, with KEDA's defaults.
     ///
     /// # Errors
-    /// The type is not simulated, or a field is missing or malformed.
+    /// A field is missing or malformed.
     pub fn read(kind: &str, metadata: &Labels, metric_type: Option<TriggerMetricType>) -> Result<Self, TriggerProblem> {
         let metadata = Metadata(metadata);
         Ok(match kind {
@@ -332,7 +329,7 @@ impl TriggerSource {
             },
             "kafka" | "apache-kafka" => Self::Kafka(kafka(&metadata)?),
             "rabbitmq" => Self::RabbitMq(rabbit_mq(&metadata)?),
-            "redis" => Self::RedisList {
+            "redis" | "redis-cluster" | "redis-sentinel" => Self::RedisList {
                 list: metadata.required("listName")?.to_owned(),
                 list_length: metadata.integer("listLength", 5)?,
                 activation: metadata.integer("activationListLength", 0)?,
@@ -347,8 +344,29 @@ impl TriggerSource {
                 scaler_address: metadata.required("scalerAddress")?.to_owned(),
                 target: metadata.number("targetValue", 1)?,
             },
-            other => return Err(TriggerProblem::UnknownType(other.to_owned())),
+            other => Self::Outside(OutsideTrigger::read(other, &metadata)?),
         })
+    }
+
+    /// Reads a trigger of any type as one whose value the simulation does not make.
+    ///
+    /// # Errors
+    /// A target is malformed.
+    pub fn outside(kind: &str, metadata: &Labels) -> Result<Self, TriggerProblem> {
+        OutsideTrigger::read(kind, &Metadata(metadata)).map(Self::Outside)
+    }
+
+    /// Above which value the trigger is active; a scaler of the user's own says so itself.
+    pub fn activation(&self) -> f64 {
+        match self {
+            Self::Prometheus { activation, .. } | Self::KubernetesWorkload { activation, .. } => activation.as_f64(),
+            Self::SqsQueue { activation, .. } | Self::RedisList { activation, .. } => *activation as f64,
+            Self::Kafka(kafka) => kafka.activation_lag_threshold as f64,
+            Self::RabbitMq(rabbit) => rabbit.activation.as_f64(),
+            Self::Outside(outside) => outside.activation.as_f64(),
+            Self::Resource { .. } | Self::Cron(_) => 0.0,
+            Self::External { .. } => f64::NEG_INFINITY,
+        }
     }
 
     /// Whether the autoscaler reads it from metrics-server and not from KEDA.
@@ -500,7 +518,6 @@ mod tests {
         assert_eq!(read("cron", &window), Err(TriggerProblem::EmptyWindow));
         let lag = read("kafka", &[("consumerGroup", "g"), ("lagThreshold", "ten")]).map_err(|e| e.to_string());
         assert_eq!(lag, Err("has `lagThreshold: ten`, which is not a whole number".to_owned()));
-        assert!(matches!(read("mysql", &[]), Err(TriggerProblem::UnknownType(_))));
         let bare = read("kubernetes-workload", &[("podSelector", "app=web"), ("value", "0")]);
         assert!(matches!(bare, Err(TriggerProblem::Malformed { key: "value", .. })));
     }

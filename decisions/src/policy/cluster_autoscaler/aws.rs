@@ -136,12 +136,7 @@ fn taints(tags: &[(String, String)]) -> Vec<Taint> {
     let taint = |(key, value): &(String, String)| {
         let key = key.strip_prefix(TAINT_TAG).filter(|key| !key.is_empty())?;
         let (value, effect) = value.split_once(':')?;
-        let effect = match effect {
-            "NoSchedule" => TaintEffect::NoSchedule,
-            "PreferNoSchedule" => TaintEffect::PreferNoSchedule,
-            "NoExecute" => TaintEffect::NoExecute,
-            _ => return None,
-        };
+        let effect = TaintEffect::named(effect)?;
         Some(Taint { key: Symbol::new(key), value: Symbol::new(value), effect })
     };
     tags.iter().filter_map(taint).collect()

@@ -31,7 +31,7 @@ const STATUS_ANNOTATIONS: &str = "autoscaling.alpha.kubernetes.io/";
 /// Keys of a container that the API server fills in, and those that may hold secrets. None changes capacity, cost or latency.
 const CONTAINER: [&str; 4] = ["terminationMessagePath", "terminationMessagePolicy", "env", "envFrom"];
 /// Where the containers of pods and templates are.
-const POD_SPECS: [&[&str]; 5] = [
+pub(super) const POD_SPECS: [&[&str]; 5] = [
     &["spec"],
     &["spec", "template", "spec"],
     &["spec", "jobTemplate", "spec", "template", "spec"],

@@ -24,6 +24,21 @@ pub(super) struct Demand {
     pub loads: Vec<Load>,
     /// Metrics by name with their present values.
     pub metrics: Vec<(String, f64)>,
+    /// What triggers read, in order of their objects.
+    pub triggers: Vec<Read>,
+}
+
+/// What a trigger of a ScaledObject read.
+#[derive(Debug)]
+pub(super) struct Read {
+    /// The object.
+    pub object: ObjectName,
+    /// Its place, as KEDA's metrics name it.
+    pub trigger: String,
+    /// Its type.
+    pub kind: String,
+    /// The value.
+    pub value: f64,
 }
 
 /// Load on one workload.
@@ -66,7 +81,7 @@ pub(super) fn demand(
     }
     for object in &dump.carried {
         if ["ScaledObject", "ScaledJob"].contains(&&*object.kind) {
-            warn_of_triggers(object, notes);
+            triggers(object, dump, &mut demand, notes);
         }
     }
     demand.loads.sort_by_key(|load| load.workload);
@@ -235,14 +250,7 @@ fn outside(metric: Symbol, object: &Object<'_>, served: &Served<'_>, demand: &mu
     let mut own = sources
         .filter(|source| find(source, &["metric", "name"]).and_then(Node::as_text) == Some(metric.as_str()))
         .filter_map(|source| source.get("current"));
-    let number = |current: &Node<'_>, key| {
-        let quantity = current.get(key)?.as_text()?.parse::<Quantity>().ok()?;
-        Some(quantity.as_f64()).filter(|value| *value >= 0.0)
-    };
-    let value = own.find_map(|current| {
-        number(current, "value")
-            .or_else(|| number(current, "averageValue").map(|each| each * f64::from(served.replicas)))
-    });
+    let value = own.find_map(|current| whole_value(current, served.replicas));
     let name = object.full_name();
     match value {
         Some(value) => {
@@ -255,15 +263,54 @@ fn outside(metric: Symbol, object: &Object<'_>, served: &Served<'_>, demand: &mu
     }
 }
 
-/// Tells of triggers that nothing in the scenario serves.
-fn warn_of_triggers(object: &Object<'_>, notes: &mut Notes) {
-    for kind in object.at(&["spec", "triggers"]).map_or(&[][..], Node::items).iter().filter_map(|own| own.get("type")) {
-        let kind = kind.as_text().unwrap_or_default();
-        if !SELF_CONTAINED.contains(&kind) {
-            let (own, name) = (&object.kind, object.full_name());
-            notes.warn(format!(
-                "{own} {name}: what its trigger `{kind}` reads is not in a dump: state it under `queues`, `prometheus` or `external_metrics` (docs/scaling.md); until then the trigger fails"
-            ));
+/// What the triggers of an object read that the simulation does not make: the values that its autoscaler had, or a warning.
+fn triggers(object: &Object<'_>, dump: &Dump<'_>, demand: &mut Demand, notes: &mut Notes) {
+    let (own, name) = (&object.kind, object.full_name());
+    let is_its = |hpa: &&Object<'_>| {
+        hpa.own_namespace() == object.own_namespace() && hpa.controller() == Some((own, &object.name))
+    };
+    let autoscaler = dump.autoscalers.iter().find(is_its);
+    let mut kept = 0_u64;
+    for (place, trigger) in object.at(&["spec", "triggers"]).map_or(&[][..], Node::items).iter().enumerate() {
+        let kind = trigger.get("type").and_then(Node::as_text).unwrap_or_default();
+        if SELF_CONTAINED.contains(&kind) {
+            continue;
         }
+        if let Some(value) = autoscaler.and_then(|hpa| read_by(hpa, place)) {
+            kept += 1;
+            let (namespace, name) = (Symbol::new(object.own_namespace()), Symbol::new(&object.name));
+            let (object, trigger) = (ObjectName { namespace, name }, format!("s{place}"));
+            demand.triggers.push(Read { object, trigger, kind: kind.to_owned(), value });
+            continue;
+        }
+        notes.warn(format!(
+            "{own} {name}: what its trigger `{kind}` reads is not in a dump: state it under `queues`, `prometheus` or `external_metrics` (docs/scaling.md); until then it scales nothing"
+        ));
     }
+    if kept > 0 {
+        let values = counted(kept, "value", "values");
+        notes.assume(format!(
+            "{own} {name} keeps the {values} that its autoscaler read, until a queue or Prometheus serves it."
+        ));
+    }
+}
+
+/// The whole value that an autoscaler of KEDA read of the trigger at `place`.
+fn read_by(hpa: &Object<'_>, place: usize) -> Option<f64> {
+    let prefix = format!("s{place}-");
+    let metrics = hpa.at(&["status", "currentMetrics"])?.items().iter().filter_map(|own| own.get("external"));
+    let mut own = metrics.filter(|own| {
+        find(own, &["metric", "name"]).and_then(Node::as_text).is_some_and(|name| name.starts_with(&prefix))
+    });
+    let replicas = hpa.text(&["status", "currentReplicas"])?.parse::<u32>().ok()?;
+    whole_value(own.next()?.get("current")?, replicas)
+}
+
+/// A value for all, or that for each times the replicas.
+fn whole_value(current: &Node<'_>, replicas: u32) -> Option<f64> {
+    let number = |key| {
+        let quantity = current.get(key)?.as_text()?.parse::<Quantity>().ok()?;
+        Some(quantity.as_f64()).filter(|value| *value >= 0.0)
+    };
+    number("value").or_else(|| number("averageValue").map(|each| each * f64::from(replicas)))
 }

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use crate::scenario::ScenarioError;
+use crate::scenario::manifests::{group_of, is_namesake};
 use crate::scenario::source::Source;
 use crate::scenario::tree::{Entry, Location, Node, NodeKind};
 
@@ -19,12 +20,44 @@ pub(super) struct Object<'s> {
     pub(super) name: String,
 }
 
+fn group<'n>(node: &'n Node<'_>) -> &'n str {
+    group_of(find(node, &["apiVersion"]).and_then(Node::as_text).unwrap_or_default())
+}
+
+/// What a kind is called here.
+fn called(group: &str, kind: &str) -> String {
+    if is_namesake(group, kind) { format!("{kind}.{group}") } else { kind.to_owned() }
+}
+
+/// What controls an object.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Owner<'o> {
+    /// The API group; empty for the oldest kinds.
+    pub(super) group: &'o str,
+    pub(super) kind: &'o str,
+    pub(super) name: &'o str,
+}
+
+impl Owner<'_> {
+    /// What its kind is called, as that of an [`Object`] is.
+    pub(super) fn called(&self) -> String {
+        called(self.group, self.kind)
+    }
+}
+
 impl<'s> Object<'s> {
-    /// The object in `node`, which is of this kind.
+    /// The object in `node`, which is of this kind. A kind of another project that has the name of one that is read is called as
+    /// `kubectl` calls it, with its group.
     pub(super) fn new(source: &'s Source, node: Node<'s>, kind: String) -> Self {
+        let kind = called(group(&node), &kind);
         let text = |key| find(&node, &["metadata", key]).and_then(Node::as_text).unwrap_or_default().to_owned();
         let (namespace, name) = (text("namespace"), text("name"));
         Self { source, node, kind, namespace, name }
+    }
+
+    /// The API group; empty for the oldest kinds.
+    pub(super) fn group(&self) -> &str {
+        group(&self.node)
     }
 
     /// The value at a path of keys.
@@ -44,10 +77,17 @@ impl<'s> Object<'s> {
 
     /// Kind and name of the object that controls this one.
     pub(super) fn controller(&self) -> Option<(&str, &str)> {
+        self.owner().map(|owner| (owner.kind, owner.name))
+    }
+
+    /// The object that controls this one.
+    pub(super) fn owner(&self) -> Option<Owner<'_>> {
         let owners = self.at(&["metadata", "ownerReferences"]).map_or(&[][..], Node::items);
         let controls = |owner: &&Node<'s>| owner.get("controller").and_then(Node::as_text) == Some("true");
         let owner = owners.iter().find(controls)?;
-        Some((owner.get("kind")?.as_text()?, owner.get("name")?.as_text()?))
+        let text = |key| owner.get(key).and_then(Node::as_text);
+        let group = group_of(text("apiVersion").unwrap_or_default());
+        Some(Owner { group, kind: text("kind")?, name: text("name")? })
     }
 
     /// Whether the object is on its way out.
@@ -55,9 +95,14 @@ impl<'s> Object<'s> {
         self.at(&["metadata", "deletionTimestamp"]).is_some()
     }
 
+    /// The namespace, also of an object that states none.
+    pub(super) fn own_namespace(&self) -> &str {
+        if self.namespace.is_empty() { "default" } else { &self.namespace }
+    }
+
     /// `namespace/name`, with the namespace that an object without one is in.
     pub(super) fn full_name(&self) -> String {
-        format!("{}/{}", if self.namespace.is_empty() { "default" } else { &self.namespace }, self.name)
+        format!("{}/{}", self.own_namespace(), self.name)
     }
 }
 

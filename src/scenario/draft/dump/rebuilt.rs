@@ -10,13 +10,16 @@ use crate::scenario::manifests::{Manifests, SYSTEM_CLASSES};
 use crate::scenario::tree::{Location, Node, NodeKind};
 
 /// Labels that controllers give the pods they make.
-const POD_LABELS: [&str; 5] = [
+const POD_LABELS: [&str; 6] = [
     "pod-template-hash",
+    ROLLOUT_HASH,
     "controller-revision-hash",
     "pod-template-generation",
     "statefulset.kubernetes.io/pod-name",
     "apps.kubernetes.io/pod-index",
 ];
+/// What Argo's Rollouts call the hash of a template.
+const ROLLOUT_HASH: &str = "rollouts-pod-template-hash";
 /// Keys of a pod's specification that its own creation added.
 const POD_SPEC: [&str; 6] = ["nodeName", "priority", "preemptionPolicy", "hostname", "subdomain", "serviceAccount"];
 
@@ -24,26 +27,30 @@ const POD_SPEC: [&str; 6] = ["nodeName", "priority", "preemptionPolicy", "hostna
 pub(super) fn workloads(dump: &mut Dump<'_>, notes: &mut Notes) {
     let mut orphans: BTreeMap<(&'static str, String, String), Vec<usize>> = BTreeMap::new();
     let mut of_jobs = 0_usize;
+    let mut others: BTreeMap<String, usize> = BTreeMap::new();
     for (position, pod) in dump.pods.iter().enumerate() {
-        let Some((kind, name)) = pod.controller() else { continue };
-        let hash = pod.label("pod-template-hash").unwrap_or_default();
-        let (kind, name) = match kind {
-            "DaemonSet" => ("DaemonSet", name),
-            "StatefulSet" => ("StatefulSet", name),
-            "ReplicaSet" => ("Deployment", deployment_of(name, hash)),
-            "Node" => continue,
-            "Job" => {
+        let (kind, name) = match (workload_of(pod), pod.controller()) {
+            (Some(own), _) => own,
+            (None, None | Some(("Node", _))) => continue,
+            (None, Some(("Job", _))) => {
                 of_jobs += 1;
                 continue;
             }
-            _ => ("Deployment", name),
+            (None, Some((foreign, name))) => {
+                *others.entry(foreign.to_owned()).or_default() += 1;
+                // Pods with volumes of their own are no copies of each other.
+                ("Deployment", if has_claim(pod) { &*pod.name } else { name })
+            }
         };
         orphans.entry((kind, pod.namespace.clone(), name.to_owned())).or_default().push(position);
     }
     for object in &dump.carried {
-        orphans.retain(|(kind, namespace, name), _| {
-            (*kind, namespace, name) != (object.kind.as_str(), &object.namespace, &object.name)
-        });
+        let Some(kind) = simulated_as(&object.kind) else { continue };
+        orphans.remove(&(kind, object.namespace.clone(), object.name.clone()));
+    }
+    for (kind, count) in others {
+        let pods = counted(count as u64, &format!("pod of {kind} stays"), &format!("pods of {kind} stay"));
+        notes.warn(format!("{kind} is not simulated: the {pods} as Deployments that nobody scales"));
     }
     if of_jobs > 0 {
         notes.warn(format!(
@@ -66,6 +73,32 @@ pub(super) fn workloads(dump: &mut Dump<'_>, notes: &mut Notes) {
     }
     let rank = |object: &Object<'_>| CARRIED.iter().position(|(kind, _)| *kind == object.kind);
     dump.carried.sort_by_key(rank);
+}
+
+/// What a kind is simulated as, of those whose pods stay.
+pub(super) fn simulated_as(kind: &str) -> Option<&'static str> {
+    match kind {
+        "Deployment" | "Rollout" => Some("Deployment"),
+        "StatefulSet" => Some("StatefulSet"),
+        "DaemonSet" => Some("DaemonSet"),
+        _ => None,
+    }
+}
+
+/// The workload that made a pod, of those that are simulated.
+pub(super) fn workload_of<'o>(pod: &'o Object<'_>) -> Option<(&'static str, &'o str)> {
+    let (kind, name) = pod.controller()?;
+    if kind == "ReplicaSet" {
+        let hash = pod.label("pod-template-hash").or_else(|| pod.label(ROLLOUT_HASH)).unwrap_or_default();
+        return Some(("Deployment", deployment_of(name, hash)));
+    }
+    simulated_as(kind).filter(|kind| *kind != "Deployment").map(|kind| (kind, name))
+}
+
+/// Whether a pod has a PersistentVolumeClaim.
+fn has_claim(pod: &Object<'_>) -> bool {
+    let volumes = pod.at(&["spec", "volumes"]).map_or(&[][..], Node::items);
+    volumes.iter().any(|volume| volume.get("persistentVolumeClaim").is_some())
 }
 
 /// The Deployment of a ReplicaSet: its name without the hash of the template.

@@ -4,10 +4,11 @@ use std::fmt::Write as _;
 
 use super::Notes;
 use super::cluster::{Cluster, Launcher};
-use super::demand::{Demand, Load, MILLISECONDS_PER_REQUEST};
+use super::demand::{Demand, Load, MILLISECONDS_PER_REQUEST, Read};
 use super::found::FILE as FOUND;
 use super::groups::Group;
 use super::migration::{FILE as KARPENTER, Migration, NODES};
+use super::passing::FILE as PASSING;
 use super::yaml::{quoted, word};
 use crate::policy::packing::PackerKind;
 use crate::scenario::draft::{DraftFile, Wishes};
@@ -27,10 +28,14 @@ pub(super) struct Facts<'f> {
     pub files: &'f [DraftFile],
     /// Whether the run begins with the nodes and pods of the dump.
     pub found: bool,
+    /// The namespace of the pods that come and go, if there are such.
+    pub trace: Option<&'f str>,
     /// What becomes of the groups under the policy with Karpenter, if there is one.
     pub migration: Option<Migration>,
     pub groups: &'f [Group],
     pub demand: &'f Demand,
+    /// Sizes of images in bytes.
+    pub images: &'f [(String, i64)],
     pub notes: &'f Notes,
     /// What the dump's nodes are and cost.
     pub remark: Option<&'f str>,
@@ -57,6 +62,7 @@ pub(super) fn scenario(facts: &Facts<'_>) -> String {
     groups(facts, &mut text);
     loads(facts, &mut text);
     metrics(facts.demand, &mut text);
+    images(facts.images, &mut text);
     policies(facts, &mut text);
     text += "\nobjectives:                         # limits that the answer is held against; `request_p99` and `cost` are others\n  pending_p99: 2m\n";
     assumptions(facts, &mut text);
@@ -107,6 +113,10 @@ fn head(facts: &Facts<'_>, text: &mut String) {
     }
     if facts.found {
         let _ = writeln!(text, "\ninitial: {FOUND}                 # the nodes and pods with which the run begins");
+    }
+    if let Some(namespace) = facts.trace {
+        *text += "\npods:                               # pods that come and go by themselves\n";
+        let _ = writeln!(text, "  csv: {PASSING}\n  namespace: {}", word(namespace));
     }
 }
 
@@ -210,14 +220,32 @@ fn number(value: f64) -> String {
     if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
 }
 
+fn images(sizes: &[(String, i64)], text: &mut String) {
+    if sizes.is_empty() {
+        return;
+    }
+    *text += "\nimages:                             # compressed sizes in bytes, as the nodes report them\n  sizes:\n";
+    for (image, size) in sizes {
+        let _ = writeln!(text, "    {}: {size}", word(image));
+    }
+}
+
 fn metrics(demand: &Demand, text: &mut String) {
-    if demand.metrics.is_empty() {
+    if demand.metrics.is_empty() && demand.triggers.is_empty() {
         return;
     }
     *text +=
         "\nexternal_metrics:                   # what autoscalers read from outside; a value holds until the next\n";
     for (name, value) in &demand.metrics {
         let _ = writeln!(text, "  - {{ metric: {}, values: [{{ at: 0s, value: {} }}] }}", word(name), number(*value));
+    }
+    for Read { object, trigger, kind, value } in &demand.triggers {
+        let value = number(*value);
+        let _ = writeln!(
+            text,
+            "  - {{ scaled_object: {}, trigger: {trigger}, values: [{{ at: 0s, value: {value} }}] }}   # {kind}",
+            word(&object.to_string())
+        );
     }
 }
 

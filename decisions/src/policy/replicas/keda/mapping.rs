@@ -88,6 +88,7 @@ pub fn target_of(trigger: &Trigger) -> MetricTarget {
         TriggerSource::RedisList { list_length, .. } => whole(*list_length),
         TriggerSource::KubernetesWorkload { value, .. } => *value,
         TriggerSource::External { target, .. } => *target,
+        TriggerSource::Outside(outside) => outside.target.unwrap_or(whole(1)),
     };
     // Written with three decimals, so rounded; a half goes up.
     let thousandths = (quantity.nanos() + 500_000).div_euclid(1_000_000);
@@ -128,6 +129,7 @@ pub fn trigger_metric_name(namespace: Symbol, triggers: &[Trigger], index: usize
         Some(TriggerSource::RabbitMq(rabbit)) => format!("rabbitmq-{}", rabbit.queue),
         Some(TriggerSource::RedisList { list, .. }) => format!("redis-{list}"),
         Some(TriggerSource::KubernetesWorkload { .. }) => format!("workload-{namespace}"),
+        Some(TriggerSource::Outside(outside)) => outside.kind.to_string(),
         Some(TriggerSource::External { .. } | TriggerSource::Resource { .. }) | None => "external".to_owned(),
     };
     let normalized: String =

@@ -133,10 +133,8 @@ pub fn trigger_value(source: &TriggerSource, reading: &SourceReading<'_>) -> Res
         (TriggerSource::KubernetesWorkload { activation, .. }, SourceReading::Count(count)) => {
             above(*count as f64, activation.as_f64())
         }
-        (TriggerSource::External { .. }, SourceReading::Told { value, active }) => {
-            TriggerValue { milli: milli(*value), active: *active }
-        }
         (TriggerSource::Resource { .. }, _) => return Err(ValueProblem::Resource),
+        (_, SourceReading::Told { value, active }) => TriggerValue { milli: milli(*value), active: *active },
         _ => return Err(ValueProblem::WrongReading),
     })
 }
