@@ -29,6 +29,7 @@ mod fidelity;
 mod first_tutorial;
 mod fourth_tutorial;
 mod gallery;
+mod group_limits;
 mod guide;
 mod init;
 mod initial;

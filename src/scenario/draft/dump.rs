@@ -3,12 +3,14 @@
 //!
 //! What must not live here: values that are neither in the dump nor written into the scenario where they can be changed.
 
+mod aws;
 mod clean;
 mod cluster;
 mod demand;
 mod found;
 mod groups;
 mod inventory;
+mod limits;
 mod migration;
 mod objects;
 mod rebuilt;
@@ -24,6 +26,7 @@ use crate::scenario::error::{ScenarioError, Warning};
 use crate::scenario::manifests::{Manifests, read_documents};
 use crate::scenario::source::{Limits, Source};
 use crate::scenario::tree::{self, Node, Variables};
+use aws::Described;
 use cluster::Cluster;
 use migration::Migration;
 use objects::{COMMAND, Object};
@@ -106,14 +109,11 @@ struct Dump<'s> {
 
 /// The draft of a scenario that is made of `sources`.
 pub(super) fn draft(sources: &[Source], wishes: &Wishes, catalog: &Catalog) -> Result<Draft, ScenarioError> {
-    let mut all = Vec::new();
-    for source in sources {
-        let documents = tree::parse(source, &Variables::new(), &Limits::default()).map_err(not_a_dump)?;
-        all.extend(objects::objects(source, documents)?);
-    }
+    let (all, described) = parsed(sources)?;
     let mut notes = Notes::default();
     let mut dump = sorted(all, &mut notes);
-    let cluster = Cluster::of(&dump, wishes, catalog, &mut notes)?;
+    limits::label(&mut dump.nodes, &described, &mut notes);
+    let mut cluster = Cluster::of(&dump, wishes, catalog, &mut notes)?;
     rebuilt::workloads(&mut dump, &mut notes);
     if !dump
         .carried
@@ -127,7 +127,8 @@ pub(super) fn draft(sources: &[Source], wishes: &Wishes, catalog: &Catalog) -> R
     let manifests = read(sources, &dump.carried, &cluster.region)?;
     rebuilt::node_classes(&mut dump, &manifests, &mut notes);
     warn_of_left_out(sources, &dump, &cluster.region, &mut notes)?;
-    let groups = groups::groups(&dump, &cluster, &mut notes);
+    let groups = groups::groups(&dump, &described, &cluster, &mut notes);
+    cluster.reach(groups.iter().flat_map(|group| &group.zones));
     let demand = demand::demand(&dump, &manifests, &cluster.region, &mut notes)?;
     let files: Vec<DraftFile> = manifest_files(&dump);
     let running = found::objects(&dump);
@@ -154,6 +155,25 @@ pub(super) fn draft(sources: &[Source], wishes: &Wishes, catalog: &Catalog) -> R
         warnings: notes.warnings,
         remark,
     })
+}
+
+/// The objects of all sources, and what the AWS CLI printed among them.
+fn parsed(sources: &[Source]) -> Result<(Vec<Object<'_>>, Described), ScenarioError> {
+    let (mut all, mut described) = (Vec::new(), Described::default());
+    for source in sources {
+        let mut objects = Vec::new();
+        let documents = tree::parse(source, &Variables::new(), &Limits::default()).map_err(not_a_dump)?;
+        let count = documents.len();
+        for document in documents {
+            if !described.take(source, &document)? {
+                objects.push(document);
+            }
+        }
+        if count == 0 || !objects.is_empty() {
+            all.extend(objects::objects(source, objects)?);
+        }
+    }
+    Ok((all, described))
 }
 
 /// What is no YAML is most often what `kubectl` prints without `-o yaml`.

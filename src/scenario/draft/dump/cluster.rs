@@ -77,6 +77,15 @@ impl Cluster {
     }
 }
 
+impl Cluster {
+    /// Adds zones that its node groups may use and that no node shows.
+    pub(super) fn reach<'z>(&mut self, zones: impl Iterator<Item = &'z String>) {
+        self.zones.extend(zones.map(|zone| Symbol::new(zone)));
+        self.zones.sort_unstable_by_key(|zone| zone.as_str());
+        self.zones.dedup();
+    }
+}
+
 /// The word that comes most often; of equals the first in order.
 fn most_frequent(words: impl Iterator<Item = String>) -> Option<String> {
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();

@@ -135,10 +135,8 @@ fn one_group(group: &Group, indent: usize, text: &mut String) {
     let _ = writeln!(own, "  managed: {}", group.managed);
     let _ = writeln!(own, "  instanceTypes: [{}]", list(&group.types));
     let (least, most) = group.sizes;
-    let _ = writeln!(own, "  min: {least}\n  desired: {}\n  max: {most}", group.count);
-    if group.spot {
-        own += "  spot: true\n";
-    }
+    let _ = writeln!(own, "  min: {least}\n  desired: {}\n  max: {most}", group.desired);
+    purchase(group, &mut own);
     if !group.zones.is_empty() {
         let _ = writeln!(own, "  zones: [{}]", list(&group.zones));
     }
@@ -163,6 +161,25 @@ fn one_group(group: &Group, indent: usize, text: &mut String) {
     }
     for line in own.lines() {
         let _ = writeln!(text, "{:indent$}{line}", "");
+    }
+}
+
+/// How a group buys.
+fn purchase(group: &Group, text: &mut String) {
+    let Some(own) = group.purchase else {
+        *text += if group.spot { "  spot: true\n" } else { "" };
+        return;
+    };
+    let _ = writeln!(text, "  spot: {}%", own.spot_percent);
+    if own.on_demand_base > 0 {
+        let _ = writeln!(text, "  onDemandBase: {}", own.on_demand_base);
+    }
+    let _ = writeln!(text, "  spotStrategy: {}", own.strategy);
+    if let Some(pools) = own.pools {
+        let _ = writeln!(text, "  spotPools: {pools}");
+    }
+    if group.rebalance {
+        *text += "  capacityRebalance: true\n";
     }
 }
 
@@ -266,7 +283,7 @@ fn of_autoscaler(facts: &Facts<'_>, flags: &[(String, String)], text: &mut Strin
     if migration.shrinks {
         *text += "    nodeGroups:                       # what stays for Karpenter itself\n";
         let (home, nodes) = (&facts.groups[migration.home], NODES);
-        one_group(&Group { count: nodes, sizes: (nodes, nodes), ..home.clone() }, 6, text);
+        one_group(&Group { desired: nodes, sizes: (nodes, nodes), ..home.clone() }, 6, text);
     }
 }
 
