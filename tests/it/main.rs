@@ -63,6 +63,7 @@ mod probes;
 mod public_surface;
 mod queues;
 mod random_streams;
+mod regrouping;
 mod report;
 mod report_page;
 mod requests;

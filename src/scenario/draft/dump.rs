@@ -14,6 +14,7 @@ mod limits;
 mod migration;
 mod objects;
 mod rebuilt;
+mod regrouping;
 mod text;
 mod yaml;
 
@@ -136,6 +137,8 @@ pub(super) fn draft(sources: &[Source], wishes: &Wishes, catalog: &Catalog) -> R
     let _ = read(sources, &running, &cluster.region)?;
     let found = found::file(&running);
     let migration = Migration::of(&dump, &cluster, &groups);
+    let regrouped = regrouping::groups(&dump, &cluster, &mut notes);
+    let autoscaler = (!regrouped.is_empty()).then(|| regrouping::file(&dump));
     let karpenter = migration.map(|migration| migration::file(&dump, &groups, migration, &mut notes));
     let remark = inventory::sentence(&dump, &cluster.region);
     let scenario = text::scenario(&text::Facts {
@@ -145,13 +148,19 @@ pub(super) fn draft(sources: &[Source], wishes: &Wishes, catalog: &Catalog) -> R
         found: found.is_some(),
         migration,
         groups: &groups,
+        regrouped: &regrouped,
         demand: &demand,
         notes: &notes,
         remark: remark.as_deref(),
     });
     let scenario = DraftFile { name: SCENARIO_FILE, text: scenario };
     Ok(Draft {
-        files: std::iter::once(scenario).chain(files).chain(found).chain(karpenter).collect(),
+        files: std::iter::once(scenario)
+            .chain(files)
+            .chain(found)
+            .chain(karpenter)
+            .chain(autoscaler)
+            .collect(),
         warnings: notes.warnings,
         remark,
     })

@@ -61,7 +61,7 @@ pub(super) struct Purchase {
 }
 
 /// Labels by which a node is known to be launched by Karpenter.
-const OF_KARPENTER: [&str; 2] = ["karpenter.sh/nodepool", "karpenter.sh/provisioner-name"];
+pub(super) const OF_KARPENTER: [&str; 2] = ["karpenter.sh/nodepool", "karpenter.sh/provisioner-name"];
 /// Prefixes of labels that Kubernetes, EKS and eksctl give nodes themselves.
 const OWN_LABELS: [&str; 10] = [
     "kubernetes.io/",
@@ -119,7 +119,7 @@ pub(super) fn groups(dump: &Dump<'_>, described: &Described, cluster: &Cluster, 
     let grow = matches!(cluster.launcher, Launcher::ClusterAutoscaler { .. });
     let groups = members.into_iter().filter_map(|((name, managed), nodes)| {
         let group = group(name, managed, &nodes, cluster, notes)?;
-        let sizes = if grow { (1, (2 * group.count).max(group.count + 3)) } else { (group.count, group.count) };
+        let sizes = if grow { (1, room_to_grow(group.count)) } else { (group.count, group.count) };
         Some(Group { sizes, ..group })
     });
     let mut groups: Vec<Group> = groups.collect();
@@ -130,6 +130,11 @@ pub(super) fn groups(dump: &Dump<'_>, described: &Described, cluster: &Cluster, 
         assume_other_sizes(&groups, &known, notes)
     }
     groups
+}
+
+/// How large a group of so many nodes may be taken to become: twice as large, three nodes more at least.
+pub(super) fn room_to_grow(count: usize) -> usize {
+    (2 * count).max(count + 3)
 }
 
 /// Says what stands in for the limits of groups of which nothing but their nodes is known.
@@ -164,7 +169,14 @@ pub(super) fn instance_type<'o>(node: &'o Object<'_>) -> Option<&'o str> {
     node.label("node.kubernetes.io/instance-type").or_else(|| node.label("beta.kubernetes.io/instance-type"))
 }
 
-fn group(name: String, managed: bool, nodes: &[&Object<'_>], cluster: &Cluster, notes: &mut Notes) -> Option<Group> {
+/// The group of these nodes, of its present size; none if nothing is known of their types.
+pub(super) fn group(
+    name: String,
+    managed: bool,
+    nodes: &[&Object<'_>],
+    cluster: &Cluster,
+    notes: &mut Notes,
+) -> Option<Group> {
     let mut types: BTreeMap<&str, usize> = BTreeMap::new();
     for kind in nodes.iter().filter_map(|node| instance_type(node)) {
         *types.entry(kind).or_default() += 1;
@@ -218,7 +230,7 @@ pub(super) fn type_that_is_sold(group: &str, kind: &str, region: &Region, notes:
 }
 
 /// What all nodes have.
-fn common<T: PartialEq>(nodes: &[&Object<'_>], of: impl Fn(&Object<'_>) -> Vec<T>) -> Vec<T> {
+pub(super) fn common<T: PartialEq>(nodes: &[&Object<'_>], of: impl Fn(&Object<'_>) -> Vec<T>) -> Vec<T> {
     let Some((first, rest)) = nodes.split_first() else { return Vec::new() };
     let mut all = of(first);
     for node in rest {
@@ -229,11 +241,20 @@ fn common<T: PartialEq>(nodes: &[&Object<'_>], of: impl Fn(&Object<'_>) -> Vec<T
 }
 
 fn labels(node: &Object<'_>) -> Vec<(String, String)> {
+    all_labels(node).into_iter().filter(|(key, _)| !is_own_label(key)).collect()
+}
+
+/// Whether Kubernetes, EKS or eksctl gives nodes this label itself.
+pub(super) fn is_own_label(key: &str) -> bool {
+    OWN_LABELS.iter().any(|own| key.starts_with(own))
+}
+
+/// The labels of a node.
+pub(super) fn all_labels(node: &Object<'_>) -> Vec<(String, String)> {
     let Some(Node { kind: NodeKind::Map(entries), .. }) = node.at(&["metadata", "labels"]) else {
         return Vec::new();
     };
-    let given = entries.iter().filter(|entry| !OWN_LABELS.iter().any(|own| entry.key.starts_with(own)));
-    given.map(|entry| (entry.key.to_string(), entry.value.as_text().unwrap_or_default().to_owned())).collect()
+    entries.iter().map(|own| (own.key.to_string(), own.value.as_text().unwrap_or_default().to_owned())).collect()
 }
 
 fn taints(node: &Object<'_>) -> Vec<[String; 3]> {

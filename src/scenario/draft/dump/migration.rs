@@ -1,4 +1,4 @@
-//! The other world of a cluster with the Cluster Autoscaler: Karpenter in place of its node groups.
+//! The other world of a cluster with the Cluster Autoscaler: Karpenter in place of its node groups. `regrouping` goes the other way.
 //!
 //! NodePools have the families, sizes, capacity types, labels and taints of the groups. One group stays, for Karpenter itself.
 //!
@@ -93,12 +93,8 @@ pub(super) fn file(dump: &Dump<'_>, groups: &[Group], migration: Migration, note
     karpenter(&groups[migration.home], &mut text);
     let autoscaler = dump.carried.iter().find(|own| own.kind == "Deployment" && images(own).any(is_of_autoscaler));
     if let Some(own) = autoscaler {
-        let mut stopped = own.node.clone();
-        if let Some(spec) = find_mut(&mut stopped, &["spec"]) {
-            set(spec, "replicas", scalar("0"));
-        }
         text += "# The Cluster Autoscaler is gone.\n";
-        document(&stopped, &mut text);
+        stopped(own, &mut text);
     }
     let home = &groups[migration.home].name;
     notes.assume(format!(
@@ -108,6 +104,15 @@ pub(super) fn file(dump: &Dump<'_>, groups: &[Group], migration: Migration, note
         counted(NODES.min(groups[migration.home].desired) as u64, "node", "nodes"),
     ));
     DraftFile { name: FILE, text }
+}
+
+/// A Deployment without replicas.
+pub(super) fn stopped(deployment: &Object<'_>, text: &mut String) {
+    let mut stopped = deployment.node.clone();
+    if let Some(spec) = find_mut(&mut stopped, &["spec"]) {
+        set(spec, "replicas", scalar("0"));
+    }
+    document(&stopped, text);
 }
 
 fn class_name(number: usize) -> String {

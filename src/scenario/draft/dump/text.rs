@@ -8,6 +8,7 @@ use super::demand::{Demand, Load, MILLISECONDS_PER_REQUEST};
 use super::found::FILE as FOUND;
 use super::groups::Group;
 use super::migration::{FILE as KARPENTER, Migration, NODES};
+use super::regrouping;
 use super::yaml::{quoted, word};
 use crate::policy::packing::PackerKind;
 use crate::scenario::draft::{DraftFile, Wishes};
@@ -30,10 +31,22 @@ pub(super) struct Facts<'f> {
     /// What becomes of the groups under the policy with Karpenter, if there is one.
     pub migration: Option<Migration>,
     pub groups: &'f [Group],
+    /// The groups of the policy with the Cluster Autoscaler, for a cluster with Karpenter.
+    pub regrouped: &'f [Group],
     pub demand: &'f Demand,
     pub notes: &'f Notes,
     /// What the dump's nodes are and cost.
     pub remark: Option<&'f str>,
+}
+
+impl Facts<'_> {
+    /// The policy that has to launch its nodes first, and the nodes that it begins without.
+    fn newcomer(&self) -> Option<(&'static str, &'static str)> {
+        if self.migration.is_some() {
+            return Some(("karpenter", "of the groups that it has not"));
+        }
+        (!self.regrouped.is_empty()).then_some(("cluster-autoscaler", "that Karpenter launched"))
+    }
 }
 
 /// The text of the scenario file.
@@ -71,10 +84,10 @@ fn head(facts: &Facts<'_>, text: &mut String) {
         let _ = writeln!(text, "start: {seen}         # when the dump was made");
     }
     *text += "duration: 24h\n";
-    if facts.migration.is_some() {
+    if let Some((policy, nodes)) = facts.newcomer() {
         let _ = writeln!(
             text,
-            "warm_up: {WARM_UP}                        # the policy `karpenter` begins without the nodes of the groups that it has not, so"
+            "warm_up: {WARM_UP}                        # the policy `{policy}` begins without the nodes {nodes}, so"
         );
         *text += "                                    # their pods wait at first; waits, churn and response times count from then on (0s: all count)\n";
     } else if !facts.found {
@@ -247,6 +260,9 @@ fn policies(facts: &Facts<'_>, text: &mut String) {
             if cost_aware {
                 *text += "  - { name: cost-aware, autoscaler: karpenter, packer: cost-aware }   # what a better packing would save\n";
             }
+            if !facts.regrouped.is_empty() {
+                regrouping::policy(facts.regrouped, facts.cluster, text, |group, text| one_group(group, 6, text));
+            }
             *text +=
                 "  # another setting:  - { name: later, autoscaler: karpenter, manifests: [nodepools-later.yaml] }\n";
         }
@@ -298,8 +314,8 @@ fn assumptions(facts: &Facts<'_>, text: &mut String) {
             all.push(format!("There is no load in the first {LOAD_AFTER}, while nodes boot."));
         }
     }
-    if facts.migration.is_some() {
-        all.push(format!("Waits, churn and response times of the first {WARM_UP} do not count: the policy karpenter has to launch its nodes."));
+    if let Some((policy, _)) = facts.newcomer() {
+        all.push(format!("Waits, churn and response times of the first {WARM_UP} do not count: the policy {policy} has to launch its nodes."));
     }
     all.push(if facts.found {
         "The run begins with the nodes and pods of the dump; what controllers keep in memory alone begins anew."
