@@ -42,6 +42,8 @@ pub struct Wishes {
     pub region: Option<String>,
     /// Karpenter's release; `None` for that of the dump, or the default in an example.
     pub karpenter: Option<KarpenterVersion>,
+    /// Whether a dump is to have other names, so that it can be shown to others.
+    pub anonymise: bool,
 }
 
 /// The name of the scenario's own file.

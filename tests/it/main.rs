@@ -4,6 +4,7 @@
 
 mod action;
 mod agreement;
+mod anonymous;
 mod architecture;
 mod availability;
 mod bad_input;

@@ -3,6 +3,7 @@
 //!
 //! What must not live here: values that are neither in the dump nor written into the scenario where they can be changed.
 
+mod anonymous;
 mod aws;
 mod clean;
 mod cluster;
@@ -110,8 +111,13 @@ struct Dump<'s> {
 
 /// The draft of a scenario that is made of `sources`.
 pub(super) fn draft(sources: &[Source], wishes: &Wishes, catalog: &Catalog) -> Result<Draft, ScenarioError> {
-    let (all, described) = parsed(sources)?;
+    let (mut all, mut described) = parsed(sources)?;
     let mut notes = Notes::default();
+    let mut anonymous = None;
+    if wishes.anonymise {
+        all = anonymous::anonymise(all, &mut described, &mut notes);
+        anonymous = Some(anonymous::file(&all));
+    }
     let mut dump = sorted(all, &mut notes);
     limits::label(&mut dump.nodes, &described, &mut notes);
     let mut cluster = Cluster::of(&dump, wishes, catalog, &mut notes)?;
@@ -160,6 +166,7 @@ pub(super) fn draft(sources: &[Source], wishes: &Wishes, catalog: &Catalog) -> R
             .chain(found)
             .chain(karpenter)
             .chain(autoscaler)
+            .chain(anonymous)
             .collect(),
         warnings: notes.warnings,
         remark,

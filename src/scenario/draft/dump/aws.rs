@@ -11,7 +11,7 @@ use crate::scenario::source::Source;
 use crate::scenario::tree::Node;
 
 /// Everything that was printed.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Described {
     /// Auto Scaling groups, of whatever cluster.
     pub groups: Vec<AutoScalingGroup>,
