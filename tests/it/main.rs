@@ -42,6 +42,7 @@ mod karpenter_releases;
 mod karpenter_runs;
 mod keda;
 mod kept_looks;
+mod kubectl_plugin;
 mod legacy_consolidation;
 mod load;
 mod manifests;

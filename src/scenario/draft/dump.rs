@@ -21,7 +21,7 @@ mod yaml;
 
 use std::collections::BTreeMap;
 
-use super::{Draft, DraftFile, SCENARIO_FILE, Wishes};
+use super::{Draft, DraftFile, RANKS, SCENARIO_FILE, Wishes};
 use crate::catalog::{Catalog, Region};
 use crate::domain::words::counted;
 use crate::scenario::error::{ScenarioError, Warning};
@@ -68,8 +68,6 @@ const CARRIED: [(&str, usize); 23] = [
 ];
 /// Kinds that say nothing more than what is taken from other objects.
 const IMPLIED: [&str; 2] = ["ReplicaSet", "CSINode"];
-/// The only ConfigMap that is read: the ranks of the Cluster Autoscaler's expander `priority`.
-const RANKS: &str = "kube-system/cluster-autoscaler-priority-expander";
 
 /// What is to be told of a dump.
 #[derive(Default)]
@@ -317,4 +315,24 @@ fn manifest_files(dump: &Dump<'_>) -> Vec<DraftFile> {
         }
     }
     files
+}
+
+#[cfg(test)]
+mod tests {
+    use super::CARRIED;
+    use crate::scenario::draft::RESOURCES;
+
+    #[test]
+    fn a_dump_is_asked_for_every_kind_that_is_read_and_for_no_other() {
+        let plural = |kind: &str| {
+            let name = kind.to_ascii_lowercase();
+            if name.ends_with('s') { name + "es" } else { name + "s" }
+        };
+        let read = CARRIED.iter().map(|(kind, _)| *kind).filter(|kind| *kind != "ConfigMap");
+        let mut read: Vec<String> = read.chain(["Node", "NodeClaim", "Machine"]).map(plural).collect();
+        let mut asked: Vec<&str> = RESOURCES.iter().filter_map(|name| name.split('.').next()).collect();
+        read.sort_unstable();
+        asked.sort_unstable();
+        assert_eq!(read, asked);
+    }
 }
