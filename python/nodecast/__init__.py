@@ -131,6 +131,7 @@ def sweep(
     replications: int | None = None,
     seed: int | None = None,
     *,
+    duration: str | None = None,
     latency: str = "pending_p99",
     sample: int | None = None,
     sampling: str = "latin-hypercube",
@@ -144,6 +145,7 @@ def sweep(
     :param policies: the policies to try each setting under; the scenario's first if there are none
     :param replications: how many seeds for each setting; the scenario's number if there is none
     :param seed: the first seed; the scenario's if there is none
+    :param duration: how long to simulate each setting
     :param latency: the figure to hold cost against, one in seconds
     :param sample: try so many settings, drawn from the axes, in place of every combination
     :param sampling: how they are drawn: ``"latin-hypercube"`` or ``"random"``
@@ -153,7 +155,7 @@ def sweep(
     """
     axes = [_axis(path, values) for path, values in set.items()]
     native = _nodecast.sweep(
-        scenario, axes, _names(policies), replications, seed, latency, sample, sampling, threads, pricing_data
+        scenario, axes, _names(policies), replications, seed, duration, latency, sample, sampling, threads, pricing_data
     )
     return Sweep(native)
 

@@ -96,6 +96,7 @@ def sweep(
     policies: Sequence[str],
     replications: int | None,
     seed: int | None,
+    duration: str | None,
     latency: str,
     sample: int | None,
     sampling: str,

@@ -16,7 +16,7 @@ use pyo3::prelude::*;
 
 use crate::attended::{Stop, attended};
 use crate::errors::{OrRaise, argument};
-use crate::running::changes;
+use crate::running::{changes, length};
 use crate::table::{Columns, Table};
 
 /// Policies of a scenario against the first one, over many seeds.
@@ -149,7 +149,7 @@ impl Comparison {
 
 /// Tries settings of a scenario.
 #[pyfunction]
-#[pyo3(signature = (scenario, set, policies, replications, seed, latency, sample, sampling, threads, pricing_data))]
+#[pyo3(signature = (scenario, set, policies, replications, seed, duration, latency, sample, sampling, threads, pricing_data))]
 #[expect(clippy::too_many_arguments, reason = "Python names each of them")]
 pub fn sweep(
     py: Python<'_>,
@@ -158,6 +158,7 @@ pub fn sweep(
     policies: Vec<String>,
     replications: Option<u32>,
     seed: Option<u64>,
+    duration: Option<String>,
     latency: String,
     sample: Option<usize>,
     sampling: String,
@@ -172,8 +173,19 @@ pub fn sweep(
             "random" => Sampling::Random,
             _ => return Err(argument("sampling", "write `latin-hypercube` or `random`")),
         };
-        let request =
-            SweepRequest { scenario, set, sample, sampling, policies, latency, replications, seed, pricing_data };
+        let duration = length(duration.as_deref())?;
+        let request = SweepRequest {
+            scenario,
+            set,
+            sample,
+            sampling,
+            policies,
+            latency,
+            replications,
+            seed,
+            duration,
+            pricing_data,
+        };
         let sweep = Question::load(&request)?;
         let plan = sweep.question.plan();
         let cells: Vec<Simulation<'_>> = plan.cells().collect();

@@ -39,8 +39,12 @@ const TABLES: [(&str, tables::Table); 8] = [
 
 /// The changes that Python states: `PATH=VALUE` each, and how long to simulate.
 pub fn changes(set: &[String], duration: Option<&str>) -> Result<Vec<nodecast::scenario::Edit>, Failure> {
-    let duration = duration.map(edits::time).transpose().map_err(|problem| argument("duration", &problem))?;
-    edits::parse(set, duration)
+    edits::parse(set, length(duration)?)
+}
+
+/// How long to simulate.
+pub fn length(duration: Option<&str>) -> Result<Option<nodecast::domain::SimDuration>, Failure> {
+    duration.map(edits::time).transpose().map_err(|problem| argument("duration", &problem))
 }
 
 /// Simulates a scenario.

@@ -4,10 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use super::compare::percentage;
+use super::edits::Length;
 use super::experiment::{self, Common};
 use super::pack::suite::pack_all;
 use super::{Console, Format};
 use crate::catalog::Catalog;
+use crate::domain::SimDuration;
 use crate::domain::words::{counted, refusal};
 use crate::experiment::baseline::{Baseline, Movement, ScenarioBaseline, Standing, check};
 use crate::experiment::model::{MODEL, changes_since};
@@ -17,7 +19,7 @@ use crate::experiment::{Cell, Point, points};
 use crate::policy::packing::PackerKind;
 use crate::program::{Failure, Prices, edits, prices};
 use crate::report::pack::PackedInstance;
-use crate::scenario::Scenario;
+use crate::scenario::{Edit, Scenario};
 
 /// Hold scenarios and suites to a committed baseline: exit code 1 if they got worse
 ///
@@ -44,6 +46,8 @@ pub(super) struct Arguments {
     /// A value of the scenarios or their manifests to change first, to see what the guard would say
     #[arg(long = "set", value_name = "PATH=VALUE")]
     set: Vec<String>,
+    #[command(flatten)]
+    length: Length,
     /// Also write the table as Markdown, for a pull request's comment
     #[arg(long, value_name = "FILE")]
     markdown: Option<PathBuf>,
@@ -69,9 +73,14 @@ enum CheckError {
     #[error("there is no scenario to check")]
     #[diagnostic(help("name scenario files; with --update they become the baseline"))]
     Nothing,
-    #[error("`{suite}` is a packing suite, in which `--set` can change nothing")]
+    #[error("`{suite}` is a packing suite, in which `{flag}` can change nothing")]
     #[diagnostic(help("name the scenarios to change, without the suite"))]
-    Unchangeable { suite: String },
+    Unchangeable { suite: String, flag: &'static str },
+    #[error("the baseline `{baseline}` has figures of {then} of `{scenario}`, and `--duration` asks for {now}")]
+    #[diagnostic(help(
+        "figures of runs of two lengths cannot be held against each other: leave `--duration` out, or write the baseline anew: `nodecast check --baseline {baseline} --update --duration {now} {scenario}`"
+    ))]
+    OtherDuration { baseline: String, scenario: String, then: SimDuration, now: SimDuration },
     #[error("the baseline `{baseline}` names `{scenario}`, and there is no such file or directory")]
     #[diagnostic(help(
         "a baseline's names are relative to the directory that nodecast runs in, as they were with `--update`: run it there, or take the scenario out of the baseline if it is gone"
@@ -127,15 +136,17 @@ pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Resul
         refuse_other_model(arguments, known)?;
     }
     let names = names(arguments, known.as_ref())?;
-    let edits = edits::parse(&arguments.set, None)?;
+    let edits = Edits::of(arguments)?;
     let mut now = Vec::new();
     for name in &names {
         if Path::new(name).is_dir() {
             now.extend(pack(arguments, name, catalog)?);
             continue;
         }
-        let (scenario, _) = edits::load(Path::new(name), catalog, &edits)?;
-        now.extend(run(arguments, name, &scenario, known.as_ref(), catalog, console)?);
+        let (scenario, duration) = edits.load(arguments, name, known.as_ref(), catalog)?;
+        let results = run(arguments, name, &scenario, known.as_ref(), catalog, console)?;
+        let lasting = |(own, currency)| (ScenarioBaseline { duration: duration.clone(), ..own }, currency);
+        now.extend(results.into_iter().map(lasting));
     }
     if arguments.update {
         return update(arguments, known, now, console);
@@ -150,6 +161,59 @@ pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Resul
         all.extend(movements.into_iter().map(|movement| (movement, currency.clone())));
     }
     conclude(arguments, &all, console)
+}
+
+/// What is changed of every scenario before it runs.
+struct Edits {
+    /// What `--set` states.
+    set: Vec<Edit>,
+    /// Whether that says how long to simulate: then it does, whatever the baseline has.
+    sets_duration: bool,
+}
+
+impl Edits {
+    fn of(arguments: &Arguments) -> Result<Self, Failure> {
+        // Both together may not say how long to simulate.
+        edits::parse(&arguments.set, arguments.length.duration)?;
+        let set = edits::parse(&arguments.set, None)?;
+        Ok(Self { sets_duration: set.iter().any(edits::is_of_duration), set })
+    }
+
+    /// The scenario as it is to run, and how long it runs where that is not as long as it says itself.
+    ///
+    /// Without `--duration` a scenario runs as long as it did for the baseline, as it does with as many seeds.
+    fn load(
+        &self,
+        arguments: &Arguments,
+        name: &str,
+        known: Option<&Baseline>,
+        catalog: &Catalog,
+    ) -> Result<(Scenario, Option<String>), Failure> {
+        let (scenario, _) = edits::load(Path::new(name), catalog, &self.set)?;
+        if self.sets_duration {
+            return Ok((scenario, None));
+        }
+        let then = known.and_then(|known| known.duration(name));
+        let held = known.is_some_and(|known| known.scenarios.iter().any(|own| own.scenario == name));
+        let wanted = arguments.length.duration.or(then).unwrap_or(scenario.duration);
+        let expected = then.unwrap_or(scenario.duration);
+        if held && !arguments.update && wanted != expected {
+            let (baseline, scenario) = (arguments.baseline.display().to_string(), name.to_owned());
+            return Err(Failure::bad_input(CheckError::OtherDuration {
+                baseline,
+                scenario,
+                then: expected,
+                now: wanted,
+            }));
+        }
+        if wanted == scenario.duration {
+            return Ok((scenario, None));
+        }
+        let mut edits = self.set.clone();
+        edits.extend(edits::of_duration(Some(wanted))?);
+        let (scenario, _) = edits::load(Path::new(name), catalog, &edits)?;
+        Ok((scenario, Some(wanted.to_string())))
+    }
 }
 
 /// The baseline at `path`; `None` if there is none yet and that is allowed.
@@ -185,8 +249,9 @@ fn names(arguments: &Arguments, known: Option<&Baseline>) -> Result<Vec<String>,
 
 /// Packs every instance of a suite by every packer.
 fn pack(arguments: &Arguments, suite: &str, catalog: &Catalog) -> Result<Vec<(ScenarioBaseline, String)>, Failure> {
-    if !arguments.set.is_empty() {
-        return Err(Failure::bad_input(CheckError::Unchangeable { suite: suite.to_owned() }));
+    let flags = [("--set", !arguments.set.is_empty()), ("--duration", arguments.length.duration.is_some())];
+    if let Some((flag, _)) = flags.into_iter().find(|(_, stated)| *stated) {
+        return Err(Failure::bad_input(CheckError::Unchangeable { suite: suite.to_owned(), flag }));
     }
     let packers = [PackerKind::Karpenter, PackerKind::CostAware];
     let packed = pack_all(Path::new(suite), &packers, catalog, arguments.common.threads)?;

@@ -22,7 +22,7 @@ pub(super) struct Arguments {
     /// The scenario file
     scenario: PathBuf,
     /// The policies to compare, the one that the others are held against first [default: all, in order]
-    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', visible_alias = "policy")]
     policies: Vec<String>,
     /// How many seeds [default: the scenario's]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use super::edits::Length;
 use super::experiment::{self, Common};
 use super::{Console, Format};
 use crate::catalog::Catalog;
@@ -32,8 +33,10 @@ pub(super) struct Arguments {
     #[arg(long = "set", value_name = "PATH=VALUE")]
     set: Vec<String>,
     /// The policy to simulate [default: the first of each file]
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", visible_alias = "policies")]
     policy: Option<String>,
+    #[command(flatten)]
+    length: Length,
     /// How many seeds [default: those of the file before]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     replications: Option<u32>,
@@ -88,9 +91,11 @@ struct TwoCurrencies {
 pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Result<(), Failure> {
     let prices = Prices::open(arguments.common.pricing_data.as_deref())?;
     let catalog = prices.catalog();
-    let edits = edits::parse(&arguments.set, None)?;
+    // Both sides are as long; what is set is of one.
+    let length = edits::of_duration(arguments.length.duration)?;
+    let edits = edits::parse(&arguments.set, arguments.length.duration)?;
     let policy = arguments.policy.as_deref();
-    let before = Side::load(&arguments.before, &[], policy, catalog)?;
+    let before = Side::load(&arguments.before, &length, policy, catalog)?;
     let after = arguments.after.as_ref().unwrap_or(&arguments.before);
     let after = Side::load(after, &edits, policy, catalog)?;
     let currency = |side: &Side| catalog.region(side.scenario.region.as_str()).map(|region| region.currency.code());
@@ -155,6 +160,7 @@ fn question(arguments: &Arguments, before: &Side, after: &Side) -> Question {
         settings: vec![Vec::new()],
         axes: Vec::new(),
         latency: None,
+        duration: None,
     }
 }
 
@@ -186,6 +192,8 @@ fn command(arguments: &Arguments, question: &Question) -> String {
     words.extend(after.as_deref());
     words.extend(arguments.set.iter().flat_map(|text| ["--set", text.as_str()]));
     words.extend(arguments.policy.iter().flat_map(|name| ["--policy", name.as_str()]));
+    let duration = arguments.length.duration.map(|duration| duration.to_string());
+    words.extend(duration.iter().flat_map(|duration| ["--duration", duration.as_str()]));
     words.extend(["--replications", &replications, "--seed", &seed]);
     words.extend(question.pricing_data.iter().flat_map(|directory| ["--pricing-data", directory.as_str()]));
     shell_line(&words)

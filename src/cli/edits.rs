@@ -11,9 +11,16 @@ pub(super) struct Edits {
     /// `NodePool[default].spec.disruption.consolidateAfter=5m`; may be given several times
     #[arg(long = "set", value_name = "PATH=VALUE", global = true)]
     set: Vec<String>,
+    #[command(flatten)]
+    length: Length,
+}
+
+/// `--duration`, of every command that simulates.
+#[derive(clap::Args, Debug)]
+pub(super) struct Length {
     /// How long to simulate, for example 2h [default: the scenario's `duration`]
     #[arg(long, value_name = "TIME", value_parser = edits::time, global = true)]
-    duration: Option<SimDuration>,
+    pub duration: Option<SimDuration>,
 }
 
 /// A seed on the command line.
@@ -24,6 +31,6 @@ pub(super) fn seed(text: &str) -> Result<u64, String> {
 impl Edits {
     /// The changes in the order in which they are made.
     pub(super) fn parse(&self) -> Result<Vec<Edit>, Failure> {
-        edits::parse(&self.set, self.duration)
+        edits::parse(&self.set, self.length.duration)
     }
 }

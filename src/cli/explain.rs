@@ -27,7 +27,7 @@ pub(super) struct Arguments {
     #[command(subcommand)]
     about: About,
     /// The policy to simulate [default: the scenario's first]
-    #[arg(long, value_name = "NAME", global = true)]
+    #[arg(long, value_name = "NAME", visible_alias = "policies", global = true)]
     policy: Option<String>,
     /// The seed of every random draw [default: the scenario's]
     #[arg(long, value_name = "N", value_parser = edits::seed, allow_negative_numbers = true, global = true)]

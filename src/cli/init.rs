@@ -22,7 +22,8 @@ pub(super) struct Arguments {
     /// Where the files go; made if it is missing
     #[arg(value_name = "DIR", default_value = ".")]
     directory: PathBuf,
-    /// Make the scenario of this dump; - is the standard input, and several add up
+    /// Make the scenario of this dump; - is the standard input, and several add up, also with what `aws autoscaling
+    /// describe-auto-scaling-groups` and `aws eks describe-nodegroup` print of its node groups
     #[arg(long, value_name = "DUMP")]
     from: Vec<PathBuf>,
     /// The region, for example eu-west-1 [default: that of the dump's nodes, or us-east-1]
@@ -31,6 +32,10 @@ pub(super) struct Arguments {
     /// The release of Karpenter [default: that of the dump, or v1.13]
     #[arg(long, value_name = "VERSION")]
     karpenter: Option<KarpenterVersion>,
+    /// Write a dump that can be shown to others: names, namespaces, images, and labels of no known meaning are other ones, the same
+    /// everywhere. Environment, commands and unknown annotations are gone; anonymous.yaml is the dump itself
+    #[arg(long, requires = "from")]
+    anonymise: bool,
     /// Overwrite files that are there
     #[arg(long)]
     force: bool,
@@ -46,6 +51,7 @@ pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Resul
         name: scenario_name(&arguments.directory),
         region: arguments.region.clone(),
         karpenter: arguments.karpenter,
+        anonymise: arguments.anonymise,
     };
     let draft = draft(&arguments.from, &wishes, prices.catalog())?;
     let staged = files::stage(&arguments.directory, &draft, arguments.force)?;

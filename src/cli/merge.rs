@@ -59,9 +59,7 @@ pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Resul
     let catalog = prices.catalog();
     let path = std::path::Path::new(&question.scenario);
     // A sweep loads each of its settings itself.
-    let edits = question.settings.first().filter(|_| question.kind == Kind::Compare);
-    let edits = edits.map_or_else(|| Ok(Vec::new()), edits::of_setting)?;
-    let (scenario, warnings) = edits::load(path, catalog, &edits)?;
+    let (scenario, warnings) = edits::load(path, catalog, &edits::of_question(&question)?)?;
     let now = inputs(&scenario);
     if now != question.inputs {
         let changed = now.iter().find(|input| !question.inputs.contains(input));

@@ -20,7 +20,7 @@ pub(super) struct Arguments {
     /// The scenario file
     scenario: PathBuf,
     /// The policy to simulate [default: the scenario's first]
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", visible_alias = "policies")]
     policy: Option<String>,
     /// The seed of every random draw [default: the scenario's]
     #[arg(long, value_name = "N", value_parser = edits::seed, allow_negative_numbers = true)]

@@ -8,8 +8,9 @@ use std::sync::Mutex;
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
+use super::edits::{self, Length};
 use super::experiment::{self, Bar, Common, Parts};
-use super::{Console, Format, edits};
+use super::{Console, Format};
 use crate::domain::SimDuration;
 use crate::experiment::axes::Sampling;
 use crate::experiment::model::MODEL;
@@ -41,7 +42,7 @@ pub(super) struct Arguments {
     #[arg(long, value_enum, default_value = "latin-hypercube", requires = "sample")]
     sampling: SamplingArgument,
     /// The policies to try each setting under [default: the scenario's first]
-    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', visible_alias = "policy")]
     policies: Vec<String>,
     /// The figure to hold cost against
     #[arg(long, value_name = "FIGURE", default_value = "pending_p99")]
@@ -52,6 +53,8 @@ pub(super) struct Arguments {
     /// The first seed [default: the scenario's]
     #[arg(long, value_name = "N", value_parser = edits::seed, allow_negative_numbers = true)]
     seed: Option<u64>,
+    #[command(flatten)]
+    length: Length,
     #[command(flatten)]
     parts: Parts,
     /// Forget the finished simulations of an interrupted sweep and begin anew
@@ -104,6 +107,7 @@ pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Resul
         latency: arguments.latency.clone(),
         replications: arguments.replications,
         seed: arguments.seed,
+        duration: arguments.length.duration,
         pricing_data: arguments.common.pricing_data.clone(),
     })?;
     if let Some(shard) = arguments.parts.shard {

@@ -11,6 +11,7 @@ use super::figures::{FIGURES, Figure, PACKING_FIGURES, Unit, all, named};
 use super::model::{FIRST, MODEL};
 use super::points::Point;
 use super::statistics::mean;
+use crate::domain::SimDuration;
 use crate::report::pack::PackedInstance;
 use crate::report::summary::PROGRAM;
 
@@ -52,6 +53,9 @@ pub struct ScenarioBaseline {
     pub first_seed: u64,
     /// How many successive seeds.
     pub replications: u32,
+    /// How long its runs were, where not as long as the scenario says: `2h`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub duration: Option<String>,
     /// Means by the names of figures; figures with nothing to measure are left out.
     pub figures: BTreeMap<String, f64>,
 }
@@ -77,7 +81,17 @@ impl Baseline {
             }
             (!value.is_finite() || *value < 0.0).then(|| format!("its tolerance of `{name}` is {value}"))
         };
-        self.tolerances.iter().find_map(wrong)
+        let of_time = |own: &ScenarioBaseline| {
+            let text = own.duration.as_ref().filter(|text| text.parse::<SimDuration>().is_err())?;
+            Some(format!("its duration of `{}` is `{text}`, which is no span of time", own.scenario))
+        };
+        self.tolerances.iter().find_map(wrong).or_else(|| self.scenarios.iter().find_map(of_time))
+    }
+
+    /// How long runs of a scenario are where it does not say so itself.
+    pub fn duration(&self, scenario: &str) -> Option<SimDuration> {
+        let own = self.scenarios.iter().find(|own| own.scenario == scenario)?;
+        own.duration.as_ref()?.parse().ok()
     }
 
     fn knows(&self, figure: &Figure) -> bool {
@@ -110,7 +124,8 @@ impl ScenarioBaseline {
                 Some((figure.name.to_owned(), mean(&values)?))
             })
             .collect();
-        Self { scenario: scenario.to_owned(), policy: policy.to_owned(), first_seed, replications, figures }
+        let (scenario, policy) = (scenario.to_owned(), policy.to_owned());
+        Self { scenario, policy, first_seed, replications, duration: None, figures }
     }
 
     /// The figures of an instance of the packing suite in the folder `suite`.
@@ -118,7 +133,7 @@ impl ScenarioBaseline {
         let values = [instance.per_hour, instance.nodes as f64, instance.pods_pending as f64];
         let figures = PACKING_FIGURES.iter().map(|figure| figure.name.to_owned()).zip(values).collect();
         let policy = format!("{} ({packer})", instance.name);
-        Self { scenario: suite.to_owned(), policy, first_seed: 0, replications: 1, figures }
+        Self { scenario: suite.to_owned(), policy, first_seed: 0, replications: 1, duration: None, figures }
     }
 }
 
@@ -222,6 +237,7 @@ mod tests {
             policy: "p".into(),
             first_seed: 1,
             replications: 2,
+            duration: None,
             figures: values.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect(),
         }
     }
@@ -253,6 +269,9 @@ mod tests {
         let baseline = Baseline::new(BTreeMap::new(), vec![figures(&[])]);
         assert_eq!(check(&baseline, &ScenarioBaseline { policy: "q".into(), ..figures(&[]) }, None), None);
         assert_eq!(baseline.flaw(), None);
+        let timeless = ScenarioBaseline { duration: Some("long".into()), ..figures(&[]) };
+        let flaw = Baseline::new(BTreeMap::new(), vec![timeless]).flaw();
+        assert_eq!(flaw.unwrap(), "its duration of `s.yaml` is `long`, which is no span of time");
         let other = Baseline { tolerances: [("cots".to_owned(), 0.1)].into(), ..baseline };
         assert_eq!(other.flaw().unwrap(), "its tolerances name `cots`, which is no figure");
     }

@@ -36,6 +36,10 @@ pub struct Question {
     pub axes: Vec<String>,
     /// The name of the figure that a sweep holds cost against.
     pub latency: Option<String>,
+    /// How long every simulation of a sweep is, where it is not as long as the scenario says; a comparison has it in its
+    /// setting.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub duration: Option<String>,
 }
 
 /// The kinds of experiment.
@@ -227,6 +231,7 @@ mod tests {
             settings: vec![Vec::new()],
             axes: Vec::new(),
             latency: None,
+            duration: None,
         }
     }
 

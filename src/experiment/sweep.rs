@@ -335,6 +335,7 @@ mod tests {
             settings: (0..settings.len()).map(|number| vec![("x".to_owned(), number.to_string())]).collect(),
             axes: Vec::new(),
             latency: None,
+            duration: None,
         };
         let mut points = Vec::new();
         for (number, own) in settings.iter().enumerate() {

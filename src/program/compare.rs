@@ -170,6 +170,7 @@ fn question(request: &Request, scenario: &Scenario) -> Result<Question, Failure>
         settings: vec![edits::setting(&request.edits)],
         axes: Vec::new(),
         latency: None,
+        duration: None,
     })
 }
 

@@ -7,8 +7,9 @@ use crate::catalog::Catalog;
 use crate::domain::SimDuration;
 use crate::domain::time::DurationError;
 use crate::experiment::Question;
-use crate::experiment::axes::Setting;
+use crate::experiment::axes::{Axis, Setting};
 use crate::experiment::effects::digest;
+use crate::experiment::question::Kind;
 use crate::scenario::{Edit, Limits, Scenario, ScenarioError, Warning};
 
 /// The path of the duration in a scenario.
@@ -45,7 +46,7 @@ pub fn parse(set: &[String], duration: Option<SimDuration>) -> Result<Vec<Edit>,
     let edits = set.iter().map(|text| Edit::parse(text)).collect::<Result<Vec<_>, _>>();
     let mut edits = edits?;
     if let Some(duration) = duration {
-        if let Some(edit) = edits.iter().find(|edit| edit.path() == DURATION) {
+        if let Some(edit) = edits.iter().find(|edit| is_of_duration(edit)) {
             let edit = format!("{DURATION}={}", edit.value());
             return Err(Failure::bad_input(TwoDurations { duration, edit }));
         }
@@ -54,9 +55,55 @@ pub fn parse(set: &[String], duration: Option<SimDuration>) -> Result<Vec<Edit>,
     Ok(edits)
 }
 
+/// Whether an edit says how long to simulate.
+pub fn is_of_duration(edit: &Edit) -> bool {
+    edit.path() == DURATION
+}
+
 /// Edits as an experiment's question keeps them.
 pub fn setting(edits: &[Edit]) -> Setting {
     edits.iter().map(|edit| (edit.path().to_owned(), edit.value().to_owned())).collect()
+}
+
+/// The change that makes simulations so long; none without a duration.
+///
+/// # Errors
+/// If it cannot be made, which no duration brings about.
+pub fn of_duration(duration: Option<SimDuration>) -> Result<Vec<Edit>, ScenarioError> {
+    duration.iter().map(|duration| Edit::new(DURATION, &duration.to_string())).collect()
+}
+
+/// That `--duration` and an axis, which `set` states, do not both say how long to simulate.
+///
+/// # Errors
+/// If they do.
+pub fn said_once(duration: Option<SimDuration>, set: &[String], axes: &[Axis]) -> Result<(), Failure> {
+    let axis = set.iter().zip(axes).find(|(_, axis)| axis.path == DURATION);
+    match duration.zip(axis) {
+        Some((duration, (edit, _))) => Err(Failure::bad_input(TwoDurations { duration, edit: edit.clone() })),
+        None => Ok(()),
+    }
+}
+
+/// What a question changes whatever the setting: everything in a comparison, which has one; the length in a sweep.
+///
+/// # Errors
+/// If one of the changes has not the form of a path with a value.
+pub fn of_question(question: &Question) -> Result<Vec<Edit>, ScenarioError> {
+    match question.kind {
+        Kind::Compare => question.settings.first().map_or_else(|| Ok(Vec::new()), of_setting),
+        Kind::Sweep => question.duration.iter().map(|duration| Edit::new(DURATION, duration)).collect(),
+    }
+}
+
+/// The edits of one of a sweep's settings, and what all of them share.
+///
+/// # Errors
+/// If one of them has not the form of a path with a value.
+pub fn of_setting_in(question: &Question, setting: &Setting) -> Result<Vec<Edit>, ScenarioError> {
+    let mut edits = of_setting(setting)?;
+    edits.extend(of_question(question)?);
+    Ok(edits)
 }
 
 /// The edits of a setting.
@@ -86,7 +133,7 @@ pub fn without_effect(question: &Question, setting: &Setting, scenario: &Scenari
 /// Warnings of those of `edits`, with which `scenario` was read from `path`, that change nothing in any of `policies`.
 pub fn idle(path: &Path, edits: &[Edit], scenario: &Scenario, policies: &[String], catalog: &Catalog) -> Vec<String> {
     // How long to simulate may be said twice.
-    let asked = edits.iter().enumerate().filter(|(_, edit)| edit.path() != DURATION);
+    let asked = edits.iter().enumerate().filter(|(_, edit)| !is_of_duration(edit));
     let is_idle = |(place, _): &(usize, &Edit)| {
         let others: Vec<Edit> =
             edits.iter().enumerate().filter(|(other, _)| other != place).map(|(_, edit)| edit.clone()).collect();

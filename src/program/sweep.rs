@@ -6,6 +6,7 @@ use super::compare::about;
 use super::simulations::{shell_line, warning_lines};
 use super::{Failure, Prices, edits, prices};
 use crate::catalog::Catalog;
+use crate::domain::SimDuration;
 use crate::experiment::axes::{self, Axis, Sampling, Setting};
 use crate::experiment::comparison::About;
 use crate::experiment::figures::{FIGURES, Unit, find};
@@ -17,7 +18,7 @@ use crate::experiment::sweep::{self, sweep};
 use crate::experiment::{Cell, Point, Question, points};
 use crate::report::directory::check_written;
 use crate::report::{OutputDirectory, OutputError};
-use crate::scenario::{Limits, Scenario};
+use crate::scenario::Scenario;
 
 /// What to try.
 #[derive(Clone, Debug)]
@@ -38,6 +39,8 @@ pub struct Request {
     pub replications: Option<u32>,
     /// The first seed; `None` for the scenario's.
     pub seed: Option<u64>,
+    /// How long to simulate each setting; `None` for the scenario's time.
+    pub duration: Option<SimDuration>,
     /// The directory of prices; `None` for the built-in ones.
     pub pricing_data: Option<PathBuf>,
 }
@@ -70,8 +73,8 @@ impl Sweep {
     /// If anything of it cannot be used.
     pub fn load(request: &Request) -> Result<Self, Failure> {
         let prices = Prices::open(request.pricing_data.as_deref())?;
-        let loaded = Scenario::load_with(&request.scenario, prices.catalog(), &Limits::default());
-        let (scenario, _) = loaded?;
+        let edits = edits::of_duration(request.duration)?;
+        let (scenario, _) = edits::load(&request.scenario, prices.catalog(), &edits)?;
         let question = question(request, &scenario)?;
         Self::of(question, scenario, prices)
     }
@@ -142,6 +145,7 @@ fn question(request: &Request, scenario: &Scenario) -> Result<Question, Failure>
     let seed = request.seed.unwrap_or(scenario.seed);
     let axes = request.set.iter().map(|text| Axis::parse(text)).collect::<Result<Vec<_>, _>>();
     let axes = axes.map_err(Failure::bad_input)?;
+    edits::said_once(request.duration, &request.set, &axes)?;
     let settings: Vec<Setting> = match request.sample {
         None => axes::grid(&axes),
         Some(count) => axes::sample(&axes, count, request.sampling, seed),
@@ -165,6 +169,7 @@ fn question(request: &Request, scenario: &Scenario) -> Result<Question, Failure>
         replications: request.replications.unwrap_or(scenario.replications),
         settings,
         axes: axes_options(request),
+        duration: request.duration.map(|duration| duration.to_string()),
         latency: Some(request.latency.clone()),
     })
 }
@@ -184,7 +189,7 @@ fn latency(name: &str) -> Result<usize, Failure> {
 /// The scenario under every setting, so that a bad value is found before the first simulation, and the warnings of all.
 fn scenarios(question: &Question, catalog: &Catalog) -> Result<(Vec<Scenario>, Vec<String>), Failure> {
     let load = |setting: &Setting| {
-        let edits = edits::of_setting(setting)?;
+        let edits = edits::of_setting_in(question, setting)?;
         edits::load(Path::new(&question.scenario), catalog, &edits)
     };
     let (mut scenarios, mut all) = (Vec::new(), Vec::new());
@@ -211,7 +216,7 @@ fn idle_axes(question: &Question, scenarios: &[Scenario], catalog: &Catalog) -> 
         let mut seen = values.iter().take(AXIS_VALUES_MAX).map(|value| {
             let mut other = first.clone();
             other[*place].1.clone_from(value);
-            edits::of_setting(&other).is_ok_and(|edits| {
+            edits::of_setting_in(question, &other).is_ok_and(|edits| {
                 let loaded = edits::load(Path::new(&question.scenario), catalog, &edits);
                 loaded.is_ok_and(|(other, _)| edits::same(scenario, &other, &question.policies, catalog))
             })
@@ -238,6 +243,7 @@ fn command(question: &Question) -> String {
     words.extend(question.axes.iter().map(String::as_str));
     words.extend(["--policies", &policies, "--replications", &replications, "--seed", &seed]);
     words.extend(question.latency.iter().flat_map(|name| ["--latency", name.as_str()]));
+    words.extend(question.duration.iter().flat_map(|duration| ["--duration", duration.as_str()]));
     words.extend(question.pricing_data.iter().flat_map(|directory| ["--pricing-data", directory.as_str()]));
     shell_line(&words)
 }

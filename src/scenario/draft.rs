@@ -42,7 +42,41 @@ pub struct Wishes {
     pub region: Option<String>,
     /// Karpenter's release; `None` for that of the dump, or the default in an example.
     pub karpenter: Option<KarpenterVersion>,
+    /// Whether a dump is to have other names, so that it can be shown to others.
+    pub anonymise: bool,
 }
+
+/// What a dump is to hold, as `kubectl api-resources -o name` calls it. Of ConfigMaps it is one, with the ranks of the Cluster
+/// Autoscaler's groups: [`RANKS`].
+pub const RESOURCES: [&str; 25] = [
+    "deployments.apps",
+    "statefulsets.apps",
+    "daemonsets.apps",
+    "jobs.batch",
+    "cronjobs.batch",
+    "pods",
+    "services",
+    "horizontalpodautoscalers.autoscaling",
+    "poddisruptionbudgets.policy",
+    "persistentvolumeclaims",
+    "scaledobjects.keda.sh",
+    "scaledjobs.keda.sh",
+    "servicemonitors.monitoring.coreos.com",
+    "podmonitors.monitoring.coreos.com",
+    "nodes",
+    "namespaces",
+    "priorityclasses.scheduling.k8s.io",
+    "persistentvolumes",
+    "storageclasses.storage.k8s.io",
+    "nodepools.karpenter.sh",
+    "nodeclaims.karpenter.sh",
+    "ec2nodeclasses.karpenter.k8s.aws",
+    "provisioners.karpenter.sh",
+    "machines.karpenter.sh",
+    "awsnodetemplates.karpenter.k8s.aws",
+];
+/// The only ConfigMap that is read: the ranks of the Cluster Autoscaler's expander `priority`.
+pub const RANKS: &str = "kube-system/cluster-autoscaler-priority-expander";
 
 /// The name of the scenario's own file.
 pub const SCENARIO_FILE: &str = "scenario.yaml";

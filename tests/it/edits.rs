@@ -148,3 +148,70 @@ fn an_edit_that_changes_nothing_that_runs_is_a_warning_under_every_command() {
     let judged = "objectives.cost=5";
     assert!(!ask(&["run", "scenario.yaml", "--set", judged, "--out", "a"]).contains("changes nothing"));
 }
+
+#[test]
+fn every_command_that_simulates_takes_a_duration_and_either_name_of_policies() {
+    let place = Place::new();
+    let ask = |words: &[&str]| {
+        let (out, err, code) = place.nodecast(words);
+        assert_eq!(code, Some(0), "{words:?}: {err}");
+        out
+    };
+    let lasts = |words: &[&str]| {
+        let more = ["--duration", "5m", "--format", "json", "--quiet"];
+        json(&ask(&[words, &more].concat()))["about"]["duration_seconds"].clone()
+    };
+    assert_eq!(lasts(&["run", "scenario.yaml", "--policies", "karpenter", "--out", "a"]), serde_json::json!(300.0));
+    assert_eq!(
+        lasts(&["compare", "scenario.yaml", "--policy", "karpenter", "--replications", "1", "--out", "b"]),
+        serde_json::json!(300.0)
+    );
+    let diff = ["diff", "scenario.yaml", "--set", REPLICAS, "--policies", "karpenter", "--replications", "1"];
+    assert_eq!(lasts(&diff), serde_json::json!(300.0));
+    ask(&[&diff[..], &["--duration", "5m", "--html", "diff.html"]].concat());
+    let page = fs::read_to_string(place.path("diff.html")).unwrap();
+    assert!(page.contains("--policy karpenter --duration 5m"), "{page}");
+    ask(&["explain", "scenario.yaml", "pod", "web-00000", "--policies", "karpenter", "--duration", "5m"]);
+    let axis = "Deployment[shop/web].spec.replicas=2,9";
+    let sweep = ["sweep", "scenario.yaml", "--set", axis, "--policy", "karpenter", "--replications", "1"];
+    assert_eq!(lasts(&[&sweep[..], &["--out", "c"]].concat()), serde_json::json!(300.0));
+    let written = fs::read_to_string(place.path("c/sweep.json")).unwrap();
+    let page = fs::read_to_string(place.path("c/sweep.html")).unwrap();
+    assert!(page.contains("--duration 5m"), "no command");
+    for shard in ["1/2", "2/2"] {
+        ask(&[&sweep[..], &["--duration", "5m", "--shard", shard, "--out", "parts"]].concat());
+    }
+    ask(&["merge", "parts/part-1-of-2.json", "parts/part-2-of-2.json", "--out", "merged"]);
+    assert_eq!(fs::read_to_string(place.path("merged/sweep.json")).unwrap(), written);
+    let both = [&sweep[..], &["--duration", "5m", "--set", "duration=5m,6m"]].concat();
+    let (_, err, code) = place.nodecast(&both);
+    assert!(code == Some(2) && err.contains("`--duration 5m` and `--set duration=5m,6m` both say"), "{err}");
+}
+
+#[test]
+fn a_guard_runs_as_long_as_its_baseline_did_and_refuses_another_length() {
+    let place = Place::new();
+    let check = |more: &[&str]| place.nodecast(&[&["check", "--baseline", "baseline.json"], more].concat());
+    let baseline = || json(&fs::read_to_string(place.path("baseline.json")).unwrap());
+    let (_, err, code) = check(&["--update", "scenario.yaml", "--replications", "1", "--duration", "5m"]);
+    assert_eq!(code, Some(0), "{err}");
+    assert_eq!(baseline()["scenarios"][0]["duration"], "5m");
+    for more in [&[][..], &["--duration", "5m"]] {
+        let (out, err, code) = check(more);
+        assert!(code == Some(0) && err.contains("of 5m") && out.contains("none worse"), "{out}{err}");
+    }
+    let (out, err, code) = check(&["--duration", "6m"]);
+    assert_eq!((out.as_str(), code), ("", Some(2)), "{err}");
+    let words: Vec<&str> = err.split_whitespace().filter(|word| !["│", "|"].contains(word)).collect();
+    let said = words.join(" ");
+    assert!(said.contains("has figures of 5m of `scenario.yaml`, and `--duration` asks for 6m"), "{said}");
+    assert!(said.contains("--update --duration 6m scenario.yaml"), "{said}");
+    let (_, err, code) = check(&["--duration", "5m", "--set", "duration=5m"]);
+    assert!(code == Some(2) && err.contains("both say how long to simulate"), "{err}");
+    // As long as the scenario says is nothing to write down.
+    let (_, err, code) = check(&["--update", "scenario.yaml", "--duration", "10m"]);
+    assert!(code == Some(0) && err.contains("of 10m"), "{err}");
+    assert!(baseline()["scenarios"][0].get("duration").is_none());
+    let (_, err, code) = check(&["--duration", "5m"]);
+    assert!(code == Some(2) && err.contains("has figures of 10m"), "{err}");
+}

@@ -10,7 +10,7 @@ use nodecast::world::record::NodeOrigin;
 use crate::cli::Place;
 
 /// Nodes of one managed group, with its labels and taints.
-fn nodes(group: &str, count: usize, kind: &str, spot: bool, taint: Option<&str>) -> String {
+pub(crate) fn nodes(group: &str, count: usize, kind: &str, spot: bool, taint: Option<&str>) -> String {
     let (capacity, bought) = if kind.ends_with("xlarge") { ("4", "3920m") } else { ("2", "1930m") };
     let taints = taint
         .map_or_else(String::new, |key| format!("  taints: [{{key: {key}, value: \"true\", effect: NoSchedule}}]\n"));
@@ -27,7 +27,7 @@ metadata:
   creationTimestamp: \"2026-10-20T08:00:00Z\"
   labels: {{eks.amazonaws.com/nodegroup: {group}, eks.amazonaws.com/capacityType: {}, role: {group}, node.kubernetes.io/instance-type: {kind}, kubernetes.io/arch: amd64, kubernetes.io/os: linux, topology.kubernetes.io/region: us-east-1, topology.kubernetes.io/zone: us-east-1{zone}, kubernetes.io/hostname: {name}}}
 spec:
-  providerID: aws:///us-east-1{zone}/i-0
+  providerID: aws:///us-east-1{zone}/i-0{name}
 {taints}status:
   capacity: {{cpu: \"{capacity}\", memory: 15Gi, pods: \"29\", ephemeral-storage: 20893676Ki}}
   allocatable: {{cpu: {bought}, memory: 14Gi, pods: \"29\"}}
@@ -41,7 +41,14 @@ spec:
 }
 
 /// A Deployment with its pods on the nodes of its group, in turn.
-fn workload(name: &str, image: &str, replicas: usize, milli: u32, group: (&str, usize), taint: Option<&str>) -> String {
+pub(crate) fn workload(
+    name: &str,
+    image: &str,
+    replicas: usize,
+    milli: u32,
+    group: (&str, usize),
+    taint: Option<&str>,
+) -> String {
     let tolerations =
         taint.map_or_else(String::new, |key| format!("tolerations: [{{key: {key}, operator: Exists}}], "));
     let spec = format!(
@@ -94,7 +101,7 @@ fn dump() -> String {
 }
 
 /// Pools and groups of the nodes that were there at some time.
-fn origins(outcome: &Outcome) -> Vec<String> {
+pub(crate) fn origins(outcome: &Outcome) -> Vec<String> {
     let mut names: Vec<String> = outcome
         .record
         .nodes

@@ -3,6 +3,8 @@
 //!
 //! What must not live here: values that are neither in the dump nor written into the scenario where they can be changed.
 
+mod anonymous;
+mod aws;
 mod clean;
 mod cluster;
 mod demand;
@@ -11,23 +13,26 @@ mod groups;
 mod images;
 mod injected;
 mod inventory;
+mod limits;
 mod makers;
 mod migration;
 mod objects;
 mod passing;
 mod rebuilt;
+mod regrouping;
 mod text;
 mod yaml;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Draft, DraftFile, SCENARIO_FILE, Wishes};
+use super::{Draft, DraftFile, RANKS, SCENARIO_FILE, Wishes};
 use crate::catalog::{Catalog, Region};
 use crate::domain::words::counted;
 use crate::scenario::error::{ScenarioError, Warning};
 use crate::scenario::manifests::{Foreign, Manifests, foreign, read_documents};
 use crate::scenario::source::{Limits, Source};
 use crate::scenario::tree::{self, Node, Variables};
+use aws::Described;
 use cluster::Cluster;
 use makers::Makers;
 use migration::Migration;
@@ -73,8 +78,6 @@ const CARRIED: [(&str, usize); 25] = [
 const IMPLIED: [&str; 2] = ["ReplicaSet", "CSINode"];
 /// Kinds of which a cluster without any runs nothing.
 const WORKLOADS: [&str; 6] = ["Deployment", "Rollout", "StatefulSet", "CronJob", "Job", "Pod"];
-/// The only ConfigMap that is read: the ranks of the Cluster Autoscaler's expander `priority`.
-const RANKS: &str = "kube-system/cluster-autoscaler-priority-expander";
 
 /// What is to be told of a dump.
 #[derive(Default)]
@@ -120,14 +123,16 @@ struct Dump<'s> {
 
 /// The draft of a scenario that is made of `sources`.
 pub(super) fn draft(sources: &[Source], wishes: &Wishes, catalog: &Catalog) -> Result<Draft, ScenarioError> {
-    let mut all = Vec::new();
-    for source in sources {
-        let documents = tree::parse(source, &Variables::new(), &Limits::default()).map_err(not_a_dump)?;
-        all.extend(objects::objects(source, documents)?);
-    }
+    let (mut all, mut described) = parsed(sources)?;
     let mut notes = Notes::default();
+    let mut anonymous = None;
+    if wishes.anonymise {
+        all = anonymous::anonymise(all, &mut described, &mut notes);
+        anonymous = Some(anonymous::file(&all));
+    }
     let mut dump = sorted(all, &mut notes);
-    let cluster = Cluster::of(&dump, wishes, catalog, &mut notes)?;
+    limits::label(&mut dump.nodes, &described, &mut notes);
+    let mut cluster = Cluster::of(&dump, wishes, catalog, &mut notes)?;
     let passing = Passing::take(&mut dump);
     injected::containers(&mut dump, &mut notes);
     rebuilt::workloads(&mut dump, &mut notes);
@@ -140,7 +145,8 @@ pub(super) fn draft(sources: &[Source], wishes: &Wishes, catalog: &Catalog) -> R
     let manifests = read(sources, &dump.carried, &cluster.region)?;
     rebuilt::node_classes(&mut dump, &manifests, &mut notes);
     warn_of_left_out(sources, &dump, &cluster.region, &mut notes)?;
-    let groups = groups::groups(&dump, &cluster, &mut notes);
+    let groups = groups::groups(&dump, &described, &cluster, &mut notes);
+    cluster.reach(groups.iter().flat_map(|group| &group.zones));
     let demand = demand::demand(&dump, &manifests, &cluster.region, &mut notes)?;
     let files: Vec<DraftFile> = manifest_files(&dump);
     let running = found::objects(&dump);
@@ -149,6 +155,8 @@ pub(super) fn draft(sources: &[Source], wishes: &Wishes, catalog: &Catalog) -> R
     let found = found::file(&running);
     let trace = trace(&passing, &cluster, &mut notes)?;
     let migration = Migration::of(&dump, &cluster, &groups);
+    let regrouped = regrouping::groups(&dump, &cluster, &mut notes);
+    let autoscaler = (!regrouped.is_empty()).then(|| regrouping::file(&dump));
     let karpenter = migration.map(|migration| migration::file(&dump, &groups, migration, &mut notes));
     let remark = inventory::sentence(&dump, &cluster.region);
     let scenario = text::scenario(&text::Facts {
@@ -159,6 +167,7 @@ pub(super) fn draft(sources: &[Source], wishes: &Wishes, catalog: &Catalog) -> R
         trace: trace.as_ref().map(|_| &*passing.namespace),
         migration,
         groups: &groups,
+        regrouped: &regrouped,
         demand: &demand,
         images: &images::sizes(&dump),
         notes: &notes,
@@ -166,10 +175,36 @@ pub(super) fn draft(sources: &[Source], wishes: &Wishes, catalog: &Catalog) -> R
     });
     let scenario = DraftFile { name: SCENARIO_FILE, text: scenario };
     Ok(Draft {
-        files: std::iter::once(scenario).chain(files).chain(found).chain(trace).chain(karpenter).collect(),
+        files: std::iter::once(scenario)
+            .chain(files)
+            .chain(found)
+            .chain(trace)
+            .chain(karpenter)
+            .chain(autoscaler)
+            .chain(anonymous)
+            .collect(),
         warnings: notes.warnings,
         remark,
     })
+}
+
+/// The objects of all sources, and what the AWS CLI printed among them.
+fn parsed(sources: &[Source]) -> Result<(Vec<Object<'_>>, Described), ScenarioError> {
+    let (mut all, mut described) = (Vec::new(), Described::default());
+    for source in sources {
+        let mut objects = Vec::new();
+        let documents = tree::parse(source, &Variables::new(), &Limits::default()).map_err(not_a_dump)?;
+        let count = documents.len();
+        for document in documents {
+            if !described.take(source, &document)? {
+                objects.push(document);
+            }
+        }
+        if count == 0 || !objects.is_empty() {
+            all.extend(objects::objects(source, objects)?);
+        }
+    }
+    Ok((all, described))
 }
 
 /// What is no YAML is most often what `kubectl` prints without `-o yaml`.
@@ -329,4 +364,24 @@ fn manifest_files(dump: &Dump<'_>) -> Vec<DraftFile> {
         }
     }
     files
+}
+
+#[cfg(test)]
+mod tests {
+    use super::CARRIED;
+    use crate::scenario::draft::RESOURCES;
+
+    #[test]
+    fn a_dump_is_asked_for_every_kind_that_is_read_and_for_no_other() {
+        let plural = |kind: &str| {
+            let name = kind.to_ascii_lowercase();
+            if name.ends_with('s') { name + "es" } else { name + "s" }
+        };
+        let read = CARRIED.iter().map(|(kind, _)| *kind).filter(|kind| *kind != "ConfigMap");
+        let mut read: Vec<String> = read.chain(["Node", "NodeClaim", "Machine"]).map(plural).collect();
+        let mut asked: Vec<&str> = RESOURCES.iter().filter_map(|name| name.split('.').next()).collect();
+        read.sort_unstable();
+        asked.sort_unstable();
+        assert_eq!(read, asked);
+    }
 }

@@ -59,7 +59,7 @@ mod tests {
     use crate::scenario::error::Render;
 
     fn wishes(region: &str) -> Wishes {
-        Wishes { name: "my-cluster".to_owned(), region: Some(region.to_owned()), karpenter: None }
+        Wishes { name: "my-cluster".to_owned(), region: Some(region.to_owned()), ..Wishes::default() }
     }
 
     #[test]

@@ -77,6 +77,15 @@ impl Cluster {
     }
 }
 
+impl Cluster {
+    /// Adds zones that its node groups may use and that no node shows.
+    pub(super) fn reach<'z>(&mut self, zones: impl Iterator<Item = &'z String>) {
+        self.zones.extend(zones.map(|zone| Symbol::new(zone)));
+        self.zones.sort_unstable_by_key(|zone| zone.as_str());
+        self.zones.dedup();
+    }
+}
+
 /// The word that comes most often; of equals the first in order.
 fn most_frequent(words: impl Iterator<Item = String>) -> Option<String> {
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
@@ -140,19 +149,27 @@ pub(super) fn is_of_autoscaler(image: &str) -> bool {
     image.contains("/cluster-autoscaler")
 }
 
+/// The tag of an image, if it is Karpenter's.
+pub(super) fn karpenter_tag(image: &str) -> Option<&str> {
+    let image = image.split('@').next().unwrap_or(image);
+    let (name, tag) = image.rsplit_once(':')?;
+    (name.ends_with("karpenter/controller") || name.ends_with("/karpenter") || name == "karpenter").then_some(tag)
+}
+
+fn is_labelled_karpenter(object: &Object<'_>) -> bool {
+    object.label("app.kubernetes.io/name") == Some("karpenter")
+}
+
+/// Whether a Deployment is Karpenter's.
+pub(super) fn is_of_karpenter(deployment: &Object<'_>) -> bool {
+    is_labelled_karpenter(deployment) || images(deployment).any(|image| karpenter_tag(image).is_some())
+}
+
 /// The release in the tag of Karpenter's image, or in the label of its Deployment.
 fn stated_karpenter<'o>(dump: &'o Dump<'_>) -> Option<&'o str> {
     let deployments = || dump.carried.iter().filter(|object| object.kind == "Deployment");
-    let tag = |image: &'o str| {
-        let image = image.split('@').next().unwrap_or(image);
-        let (name, tag) = image.rsplit_once(':')?;
-        (name.ends_with("karpenter/controller") || name.ends_with("/karpenter") || name == "karpenter").then_some(tag)
-    };
-    let of_image = deployments().flat_map(images).find_map(tag);
-    let of_label = || {
-        let own = deployments().find(|object| object.label("app.kubernetes.io/name") == Some("karpenter"))?;
-        own.label("app.kubernetes.io/version")
-    };
+    let of_image = deployments().flat_map(images).find_map(karpenter_tag);
+    let of_label = || deployments().find(|object| is_labelled_karpenter(object))?.label("app.kubernetes.io/version");
     of_image.filter(|tag| major_and_minor(tag).is_some()).or_else(of_label)
 }
 

@@ -1,10 +1,12 @@
 //! The node groups that a dump's nodes belong to.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
+use super::aws::Described;
 use super::cluster::{Cluster, Launcher, zone_of};
 use super::objects::Object;
-use super::{Dump, Notes};
+use super::{Dump, Notes, limits};
+use crate::catalog::Region;
 use crate::domain::node_group::group_of_node;
 use crate::domain::words::counted;
 use crate::domain::{Quantity, Symbol};
@@ -21,10 +23,16 @@ pub(super) struct Group {
     pub types: Vec<String>,
     /// How many nodes it has.
     pub count: usize,
+    /// How many it shall have.
+    pub desired: usize,
     /// How many it may have at least and at most.
     pub sizes: (usize, usize),
     /// Whether it is of Spot instances.
     pub spot: bool,
+    /// How it buys, where AWS said more of it than that.
+    pub purchase: Option<Purchase>,
+    /// Whether AWS said that it replaces instances at risk.
+    pub rebalance: bool,
     /// Where its nodes are.
     pub zones: Vec<String>,
     /// Labels that its owner gave all its nodes.
@@ -39,8 +47,21 @@ pub(super) struct Group {
     pub pods: Option<i64>,
 }
 
+/// How a group buys Spot, as a scenario states it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Purchase {
+    /// Instances that are On-Demand before the share counts.
+    pub on_demand_base: i64,
+    /// The share of Spot above them, in percent.
+    pub spot_percent: i64,
+    /// How it picks Spot pools.
+    pub strategy: &'static str,
+    /// Over how many pools it spreads.
+    pub pools: Option<i64>,
+}
+
 /// Labels by which a node is known to be launched by Karpenter.
-const OF_KARPENTER: [&str; 2] = ["karpenter.sh/nodepool", "karpenter.sh/provisioner-name"];
+pub(super) const OF_KARPENTER: [&str; 2] = ["karpenter.sh/nodepool", "karpenter.sh/provisioner-name"];
 /// Prefixes of labels that Kubernetes, EKS and eksctl give nodes themselves.
 const OWN_LABELS: [&str; 10] = [
     "kubernetes.io/",
@@ -79,7 +100,7 @@ pub(super) fn is_on_fargate(node: &Object<'_>) -> bool {
 }
 
 /// The groups of the nodes that Karpenter did not launch, in order of name.
-pub(super) fn groups(dump: &Dump<'_>, cluster: &Cluster, notes: &mut Notes) -> Vec<Group> {
+pub(super) fn groups(dump: &Dump<'_>, described: &Described, cluster: &Cluster, notes: &mut Notes) -> Vec<Group> {
     let mut members: BTreeMap<(String, bool), Vec<&Object<'_>>> = BTreeMap::new();
     let mut fargate = 0_u64;
     for node in &dump.nodes {
@@ -98,10 +119,26 @@ pub(super) fn groups(dump: &Dump<'_>, cluster: &Cluster, notes: &mut Notes) -> V
     let grow = matches!(cluster.launcher, Launcher::ClusterAutoscaler { .. });
     let groups = members.into_iter().filter_map(|((name, managed), nodes)| {
         let group = group(name, managed, &nodes, cluster, notes)?;
-        let sizes = if grow { (1, (2 * group.count).max(group.count + 3)) } else { (group.count, group.count) };
+        let sizes = if grow { (1, room_to_grow(group.count)) } else { (group.count, group.count) };
         Some(Group { sizes, ..group })
     });
-    let groups: Vec<Group> = groups.collect();
+    let mut groups: Vec<Group> = groups.collect();
+    let known = limits::lay_over(&mut groups, &dump.nodes, described, &cluster.region, notes);
+    if known.is_empty() {
+        assume_sizes(&groups, grow, notes)
+    } else {
+        assume_other_sizes(&groups, &known, notes)
+    }
+    groups
+}
+
+/// How large a group of so many nodes may be taken to become: twice as large, three nodes more at least.
+pub(super) fn room_to_grow(count: usize) -> usize {
+    (2 * count).max(count + 3)
+}
+
+/// Says what stands in for the limits of groups of which nothing but their nodes is known.
+fn assume_sizes(groups: &[Group], grow: bool, notes: &mut Notes) {
     if grow && !groups.is_empty() {
         notes.assume(
             "Node groups may shrink to one node and grow to twice their size: their real limits are not in a dump.",
@@ -113,28 +150,40 @@ pub(super) fn groups(dump: &Dump<'_>, cluster: &Cluster, notes: &mut Notes) -> V
             sizes.join(", ")
         ));
     }
-    groups
+}
+
+/// Says what stands in for the limits of those groups that the AWS CLI was not asked of.
+fn assume_other_sizes(groups: &[Group], known: &BTreeSet<String>, notes: &mut Notes) {
+    let others = groups.iter().filter(|group| !known.contains(&group.name));
+    let others: Vec<String> =
+        others.map(|group| format!("{} {} to {}", group.name, group.sizes.0, group.sizes.1)).collect();
+    if !others.is_empty() {
+        notes.assume(format!(
+            "Limits of node groups are those that the AWS CLI printed, but for these, of which it printed nothing: {}.",
+            others.join(", ")
+        ));
+    }
 }
 
 pub(super) fn instance_type<'o>(node: &'o Object<'_>) -> Option<&'o str> {
     node.label("node.kubernetes.io/instance-type").or_else(|| node.label("beta.kubernetes.io/instance-type"))
 }
 
-fn group(name: String, managed: bool, nodes: &[&Object<'_>], cluster: &Cluster, notes: &mut Notes) -> Option<Group> {
+/// The group of these nodes, of its present size; none if nothing is known of their types.
+pub(super) fn group(
+    name: String,
+    managed: bool,
+    nodes: &[&Object<'_>],
+    cluster: &Cluster,
+    notes: &mut Notes,
+) -> Option<Group> {
     let mut types: BTreeMap<&str, usize> = BTreeMap::new();
     for kind in nodes.iter().filter_map(|node| instance_type(node)) {
         *types.entry(kind).or_default() += 1;
     }
     let mut types: Vec<(&str, usize)> = types.into_iter().collect();
     types.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
-    types.retain(|(kind, _)| {
-        let sold = cluster.region.instance_type(Symbol::new(kind)).is_some();
-        if !sold {
-            let region = cluster.region.name;
-            notes.warn(format!("node group {name}: there is no price for {kind} in {region}, so it is left out"));
-        }
-        sold
-    });
+    types.retain(|(kind, _)| type_that_is_sold(&name, kind, &cluster.region, notes));
     if types.is_empty() {
         let count = counted(nodes.len() as u64, "node", "nodes");
         notes.warn(format!("node group {name} is left out with its {count}: no instance type of it is known"));
@@ -150,8 +199,11 @@ fn group(name: String, managed: bool, nodes: &[&Object<'_>], cluster: &Cluster, 
         managed,
         types: types.into_iter().map(|(kind, _)| kind.to_owned()).collect(),
         count: nodes.len(),
+        desired: nodes.len(),
         sizes: (nodes.len(), nodes.len()),
         spot,
+        purchase: None,
+        rebalance: false,
         zones,
         labels: common(nodes, labels),
         taints: common(nodes, taints),
@@ -167,8 +219,18 @@ fn group(name: String, managed: bool, nodes: &[&Object<'_>], cluster: &Cluster, 
     })
 }
 
+/// Whether there are prices for an instance type of a group; it is said of those without that they are left out.
+pub(super) fn type_that_is_sold(group: &str, kind: &str, region: &Region, notes: &mut Notes) -> bool {
+    let sold = region.instance_type(Symbol::new(kind)).is_some();
+    if !sold {
+        let region = region.name;
+        notes.warn(format!("node group {group}: there is no price for {kind} in {region}, so it is left out"));
+    }
+    sold
+}
+
 /// What all nodes have.
-fn common<T: PartialEq>(nodes: &[&Object<'_>], of: impl Fn(&Object<'_>) -> Vec<T>) -> Vec<T> {
+pub(super) fn common<T: PartialEq>(nodes: &[&Object<'_>], of: impl Fn(&Object<'_>) -> Vec<T>) -> Vec<T> {
     let Some((first, rest)) = nodes.split_first() else { return Vec::new() };
     let mut all = of(first);
     for node in rest {
@@ -179,11 +241,20 @@ fn common<T: PartialEq>(nodes: &[&Object<'_>], of: impl Fn(&Object<'_>) -> Vec<T
 }
 
 fn labels(node: &Object<'_>) -> Vec<(String, String)> {
+    all_labels(node).into_iter().filter(|(key, _)| !is_own_label(key)).collect()
+}
+
+/// Whether Kubernetes, EKS or eksctl gives nodes this label itself.
+pub(super) fn is_own_label(key: &str) -> bool {
+    OWN_LABELS.iter().any(|own| key.starts_with(own))
+}
+
+/// The labels of a node.
+pub(super) fn all_labels(node: &Object<'_>) -> Vec<(String, String)> {
     let Some(Node { kind: NodeKind::Map(entries), .. }) = node.at(&["metadata", "labels"]) else {
         return Vec::new();
     };
-    let given = entries.iter().filter(|entry| !OWN_LABELS.iter().any(|own| entry.key.starts_with(own)));
-    given.map(|entry| (entry.key.to_string(), entry.value.as_text().unwrap_or_default().to_owned())).collect()
+    entries.iter().map(|own| (own.key.to_string(), own.value.as_text().unwrap_or_default().to_owned())).collect()
 }
 
 fn taints(node: &Object<'_>) -> Vec<[String; 3]> {

@@ -1,4 +1,4 @@
-//! The other world of a cluster with the Cluster Autoscaler: Karpenter in place of its node groups.
+//! The other world of a cluster with the Cluster Autoscaler: Karpenter in place of its node groups. `regrouping` goes the other way.
 //!
 //! NodePools have the families, sizes, capacity types, labels and taints of the groups. One group stays, for Karpenter itself.
 //!
@@ -38,8 +38,10 @@ impl Migration {
         }
         let of_autoscaler = home_of_autoscaler(dump);
         let named = groups.iter().position(|group| Some(&group.name) == of_autoscaler.as_ref());
-        let home = named.or_else(|| groups.iter().position(|group| !group.spot)).unwrap_or(0);
-        Some(Self { home, shrinks: groups[home].count > NODES })
+        let stable = |group: &Group| !group.spot && group.purchase.is_none();
+        let with_nodes = || groups.iter().position(|group| stable(group) && group.desired > 0);
+        let home = named.or_else(with_nodes).or_else(|| groups.iter().position(stable)).unwrap_or(0);
+        Some(Self { home, shrinks: groups[home].desired > NODES })
     }
 }
 
@@ -91,21 +93,26 @@ pub(super) fn file(dump: &Dump<'_>, groups: &[Group], migration: Migration, note
     karpenter(&groups[migration.home], &mut text);
     let autoscaler = dump.carried.iter().find(|own| own.kind == "Deployment" && images(own).any(is_of_autoscaler));
     if let Some(own) = autoscaler {
-        let mut stopped = own.node.clone();
-        if let Some(spec) = find_mut(&mut stopped, &["spec"]) {
-            set(spec, "replicas", scalar("0"));
-        }
         text += "# The Cluster Autoscaler is gone.\n";
-        document(&stopped, &mut text);
+        stopped(own, &mut text);
     }
     let home = &groups[migration.home].name;
     notes.assume(format!(
         "In the policy karpenter {} the {} of the cluster but for {home}, on {} of which Karpenter runs, with half a core and 512 MiB for each of its two pods.",
         counted(pools.len() as u64, "NodePool takes the place of", "NodePools take the place of"),
         if groups.len() == 1 { "node group" } else { "node groups" },
-        counted(NODES.min(groups[migration.home].count) as u64, "node", "nodes"),
+        counted(NODES.min(groups[migration.home].desired) as u64, "node", "nodes"),
     ));
     DraftFile { name: FILE, text }
+}
+
+/// A Deployment without replicas.
+pub(super) fn stopped(deployment: &Object<'_>, text: &mut String) {
+    let mut stopped = deployment.node.clone();
+    if let Some(spec) = find_mut(&mut stopped, &["spec"]) {
+        set(spec, "replicas", scalar("0"));
+    }
+    document(&stopped, text);
 }
 
 fn class_name(number: usize) -> String {
@@ -132,7 +139,8 @@ fn node_pool(pool: &Pool<'_>, class: &str, text: &mut String) {
     let types = || pool.groups.iter().flat_map(|group| &group.types).filter_map(|kind| kind.split_once('.'));
     let (families, sizes): (BTreeSet<&str>, BTreeSet<&str>) = types().unzip();
     let spot = [("spot", true), ("on-demand", false)];
-    let bought = spot.iter().filter(|(_, spot)| pool.groups.iter().any(|group| group.spot == *spot));
+    let buys = |group: &Group, spot| group.purchase.is_some() || group.spot == spot;
+    let bought = spot.iter().filter(|(_, spot)| pool.groups.iter().any(|group| buys(group, *spot)));
     let zones: BTreeSet<&str> = pool.groups.iter().flat_map(|group| &group.zones).map(String::as_str).collect();
     let _ = write!(
         text,

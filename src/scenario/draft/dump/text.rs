@@ -9,6 +9,7 @@ use super::found::FILE as FOUND;
 use super::groups::Group;
 use super::migration::{FILE as KARPENTER, Migration, NODES};
 use super::passing::FILE as PASSING;
+use super::regrouping;
 use super::yaml::{quoted, word};
 use crate::policy::packing::PackerKind;
 use crate::scenario::draft::{DraftFile, Wishes};
@@ -33,12 +34,24 @@ pub(super) struct Facts<'f> {
     /// What becomes of the groups under the policy with Karpenter, if there is one.
     pub migration: Option<Migration>,
     pub groups: &'f [Group],
+    /// The groups of the policy with the Cluster Autoscaler, for a cluster with Karpenter.
+    pub regrouped: &'f [Group],
     pub demand: &'f Demand,
     /// Sizes of images in bytes.
     pub images: &'f [(String, i64)],
     pub notes: &'f Notes,
     /// What the dump's nodes are and cost.
     pub remark: Option<&'f str>,
+}
+
+impl Facts<'_> {
+    /// The policy that has to launch its nodes first, and the nodes that it begins without.
+    fn newcomer(&self) -> Option<(&'static str, &'static str)> {
+        if self.migration.is_some() {
+            return Some(("karpenter", "of the groups that it has not"));
+        }
+        (!self.regrouped.is_empty()).then_some(("cluster-autoscaler", "that Karpenter launched"))
+    }
 }
 
 /// The text of the scenario file.
@@ -77,10 +90,10 @@ fn head(facts: &Facts<'_>, text: &mut String) {
         let _ = writeln!(text, "start: {seen}         # when the dump was made");
     }
     *text += "duration: 24h\n";
-    if facts.migration.is_some() {
+    if let Some((policy, nodes)) = facts.newcomer() {
         let _ = writeln!(
             text,
-            "warm_up: {WARM_UP}                        # the policy `karpenter` begins without the nodes of the groups that it has not, so"
+            "warm_up: {WARM_UP}                        # the policy `{policy}` begins without the nodes {nodes}, so"
         );
         *text += "                                    # their pods wait at first; waits, churn and response times count from then on (0s: all count)\n";
     } else if !facts.found {
@@ -145,10 +158,8 @@ fn one_group(group: &Group, indent: usize, text: &mut String) {
     let _ = writeln!(own, "  managed: {}", group.managed);
     let _ = writeln!(own, "  instanceTypes: [{}]", list(&group.types));
     let (least, most) = group.sizes;
-    let _ = writeln!(own, "  min: {least}\n  desired: {}\n  max: {most}", group.count);
-    if group.spot {
-        own += "  spot: true\n";
-    }
+    let _ = writeln!(own, "  min: {least}\n  desired: {}\n  max: {most}", group.desired);
+    purchase(group, &mut own);
     if !group.zones.is_empty() {
         let _ = writeln!(own, "  zones: [{}]", list(&group.zones));
     }
@@ -173,6 +184,25 @@ fn one_group(group: &Group, indent: usize, text: &mut String) {
     }
     for line in own.lines() {
         let _ = writeln!(text, "{:indent$}{line}", "");
+    }
+}
+
+/// How a group buys.
+fn purchase(group: &Group, text: &mut String) {
+    let Some(own) = group.purchase else {
+        *text += if group.spot { "  spot: true\n" } else { "" };
+        return;
+    };
+    let _ = writeln!(text, "  spot: {}%", own.spot_percent);
+    if own.on_demand_base > 0 {
+        let _ = writeln!(text, "  onDemandBase: {}", own.on_demand_base);
+    }
+    let _ = writeln!(text, "  spotStrategy: {}", own.strategy);
+    if let Some(pools) = own.pools {
+        let _ = writeln!(text, "  spotPools: {pools}");
+    }
+    if group.rebalance {
+        *text += "  capacityRebalance: true\n";
     }
 }
 
@@ -258,6 +288,9 @@ fn policies(facts: &Facts<'_>, text: &mut String) {
             if cost_aware {
                 *text += "  - { name: cost-aware, autoscaler: karpenter, packer: cost-aware }   # what a better packing would save\n";
             }
+            if !facts.regrouped.is_empty() {
+                regrouping::policy(facts.regrouped, facts.cluster, text, |group, text| one_group(group, 6, text));
+            }
             *text +=
                 "  # another setting:  - { name: later, autoscaler: karpenter, manifests: [nodepools-later.yaml] }\n";
         }
@@ -294,7 +327,7 @@ fn of_autoscaler(facts: &Facts<'_>, flags: &[(String, String)], text: &mut Strin
     if migration.shrinks {
         *text += "    nodeGroups:                       # what stays for Karpenter itself\n";
         let (home, nodes) = (&facts.groups[migration.home], NODES);
-        one_group(&Group { count: nodes, sizes: (nodes, nodes), ..home.clone() }, 6, text);
+        one_group(&Group { desired: nodes, sizes: (nodes, nodes), ..home.clone() }, 6, text);
     }
 }
 
@@ -309,8 +342,8 @@ fn assumptions(facts: &Facts<'_>, text: &mut String) {
             all.push(format!("There is no load in the first {LOAD_AFTER}, while nodes boot."));
         }
     }
-    if facts.migration.is_some() {
-        all.push(format!("Waits, churn and response times of the first {WARM_UP} do not count: the policy karpenter has to launch its nodes."));
+    if let Some((policy, _)) = facts.newcomer() {
+        all.push(format!("Waits, churn and response times of the first {WARM_UP} do not count: the policy {policy} has to launch its nodes."));
     }
     all.push(if facts.found {
         "The run begins with the nodes and pods of the dump; what controllers keep in memory alone begins anew."
