@@ -292,6 +292,7 @@ fn send_notice(context: &mut Context<'_>, now: SimTime, node: NodeId) {
     if stream.happens(LOST.max(context.ec2.lost_notices(now))) {
         return;
     }
-    let delay = SimDuration::from_secs_f64(stream.lognormal(DELIVERY.0, DELIVERY.1));
+    let drawn = SimDuration::from_secs_f64(stream.lognormal(DELIVERY.0, DELIVERY.1));
+    let delay = context.setup.scenario.ec2.cloud.times.notice_delivery.unwrap_or(drawn);
     context.queue.schedule(now + delay, class::NODE_AUTOSCALER, KarpenterEvent::InterruptionMessage(node));
 }

@@ -48,7 +48,8 @@ impl NodeGroups {
 /// The Auto Scaling groups behind the node groups of the setup.
 pub(super) fn groups(setup: &Setup<'_>, streams: Streams) -> AutoScaling {
     let group = |group: &NodeGroup| (GroupSpec::of(group, &setup.scenario.zones, &setup.region), group.desired_size);
-    AutoScaling::new(setup.policy.manifests.node_groups.iter().map(group), streams)
+    let times = setup.scenario.ec2.cloud.times;
+    AutoScaling::new(setup.policy.manifests.node_groups.iter().map(group), times, streams)
 }
 
 /// Brings up the nodes of every group: they have been there since before the simulation began. What cannot have been there

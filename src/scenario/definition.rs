@@ -2,6 +2,7 @@
 
 pub mod objectives;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 pub use super::schema::metrics::{Phases, PrometheusSettings};
@@ -15,6 +16,7 @@ use crate::cloud::{BootStages, CloudSettings};
 use crate::domain::workload::ObjectName;
 use crate::domain::{KubernetesVersion, Labels, PodSpec, SimDuration, SimTime, Symbol};
 use crate::load::{Curve, Service, Uncertainty, Work};
+use crate::policy::instance_types::Measured;
 
 /// What adds and removes nodes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -123,6 +125,8 @@ pub enum Action {
 pub struct Ec2Settings {
     /// Stages of a boot; `None` for those of each node's own family of machine images.
     pub launch_latency: Option<BootStages>,
+    /// What is known of the real machines of a type, by type.
+    pub measured: BTreeMap<Symbol, Measured>,
     /// Prices, capacity, interruptions, faults and billing.
     pub cloud: Arc<CloudSettings>,
 }

@@ -21,6 +21,7 @@ mod determinism;
 mod disruption_cases;
 mod disruption_properties;
 mod edits;
+mod exact_times;
 mod experiments;
 mod explain_groups;
 mod explain_pods;
