@@ -138,6 +138,16 @@ pub(super) fn replace_pool(context: &mut Context<'_>, now: SimTime, pool: &NodeP
     tell(context, now, Input::PoolReplaced(Box::new(pool.clone())));
 }
 
+/// A NodePool is deleted.
+pub(super) fn delete_pool(context: &mut Context<'_>, now: SimTime, name: Symbol) {
+    tell(context, now, Input::PoolDeleted(name));
+}
+
+/// A NodeClaim is deleted, or its node.
+pub(super) fn delete_claim(context: &mut Context<'_>, now: SimTime, node: NodeId) {
+    tell(context, now, Input::ClaimDeleted(node));
+}
+
 /// Tells the machine something, and carries out what it does about it.
 pub(super) fn tell(context: &mut Context<'_>, now: SimTime, input: Input<'_>) {
     let actions = with_machine(context, now, |machine, context| machine.step(now, &context.world, context, input));

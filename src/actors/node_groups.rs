@@ -52,6 +52,11 @@ pub(super) fn groups(setup: &Setup<'_>, streams: Streams) -> AutoScaling {
     AutoScaling::new(setup.policy.manifests.node_groups.iter().map(group), times, streams)
 }
 
+/// A node that is being drained is there no more.
+pub(super) fn forget_drain(context: &mut Context<'_>, node: NodeId) {
+    context.node_groups.draining.remove(&node);
+}
+
 /// Brings up the nodes of every group: they have been there since before the simulation began. What cannot have been there
 /// the group launches as soon as it can. Where a dump says which nodes there are, they are [taken up](super::initial) instead.
 pub(super) fn begin(context: &mut Context<'_>) {

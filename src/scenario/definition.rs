@@ -13,6 +13,7 @@ pub use objectives::{WaitLimit, WaitMeasure, Waiting};
 use super::error::{ScenarioError, listed, nearest};
 use super::manifests::Manifests;
 use crate::cloud::{BootStages, CloudSettings};
+use crate::domain::which::{ObjectKind, Which};
 use crate::domain::workload::ObjectName;
 use crate::domain::{KubernetesVersion, Labels, PodSpec, SimDuration, SimTime, Symbol};
 use crate::load::{Curve, Service, Uncertainty, Work};
@@ -114,10 +115,42 @@ pub enum Action {
         /// Its new desired size.
         desired: u32,
     },
+    /// `kubectl cordon`: the nodes take no more pods.
+    Cordon(Which),
+    /// `kubectl uncordon`.
+    Uncordon(Which),
+    /// `kubectl drain`.
+    Drain {
+        /// The nodes.
+        nodes: Which,
+        /// Whether pods that nothing controls are evicted too.
+        force: bool,
+        /// After this time the drain of a node is given up.
+        timeout: Option<SimDuration>,
+    },
+    /// `kubectl delete`.
+    Delete {
+        /// What is deleted.
+        kind: ObjectKind,
+        /// Where objects are that are named by their labels.
+        namespace: Symbol,
+        /// Which of them.
+        which: Which,
+    },
     /// The control plane is upgraded to this release.
     UpgradeControlPlane(KubernetesVersion),
     /// `kubectl apply`: the objects appear, or change to this form.
     Apply(Arc<Manifests>),
+}
+
+impl Action {
+    /// What the step applies, if it applies anything.
+    pub const fn applied(&self) -> Option<&Arc<Manifests>> {
+        match self {
+            Self::Apply(manifests) => Some(manifests),
+            _ => None,
+        }
+    }
 }
 
 /// What is special about EC2 in this scenario.

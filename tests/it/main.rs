@@ -7,6 +7,7 @@ mod agreement;
 mod architecture;
 mod availability;
 mod bad_input;
+mod by_hand;
 mod call_limits;
 mod catalog;
 mod checked;

@@ -11,14 +11,11 @@ use crate::domain::{KarpenterVersion, NodeClass, NodePool, SimTime};
 use crate::policy::instance_types::complete_pools;
 use crate::policy::release::{self, Behaviour};
 use crate::scenario::manifests::Manifests;
-use crate::scenario::{self, Autoscaler, PolicyVariant, Scenario};
+use crate::scenario::{Autoscaler, PolicyVariant, Scenario};
 
 /// What the timeline applies.
 fn applied(scenario: &Scenario) -> impl Iterator<Item = &Manifests> {
-    scenario.timeline.iter().filter_map(|timed| match &timed.action {
-        scenario::Action::Apply(later) => Some(&**later),
-        _ => None,
-    })
+    scenario.timeline.iter().filter_map(|timed| Some(&**timed.action.applied()?))
 }
 
 /// The node classes of the manifests, and those that come with the timeline.

@@ -85,6 +85,8 @@ pub enum Input<'a> {
     ControlPlaneUpgraded,
     /// A NodePool is replaced by another of its name.
     PoolReplaced(Box<NodePool>),
+    /// Somebody deletes a NodePool.
+    PoolDeleted(Symbol),
     /// Somebody deletes a claim.
     ClaimDeleted(NodeId),
     /// Something outside has made a claim differ from its pool.

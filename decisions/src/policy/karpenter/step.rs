@@ -7,7 +7,7 @@ use super::{
     Karpenter, batching, claims, consolidation, disruption, emptiness, eviction, images, interruption, launch, pace,
     provisioning, queue, repair, static_pools, termination,
 };
-use crate::cluster::{Cluster, NodeEnd, NodeOrigin, NodePhase, WorkloadKind};
+use crate::cluster::{Cluster, NodeEnd, NodeOrigin, NodePhase};
 use crate::domain::{CommandId, NodeId, NodePool, PodId, PodSpec, SimDuration, SimTime, Symbol, well_known};
 use crate::policy::instance_types::learn_memory;
 use crate::policy::release::apply_api;
@@ -82,8 +82,7 @@ impl<'a> Step<'a> {
 
     /// The templates of all DaemonSets, for those who reckon with daemons on nodes to come.
     pub(super) fn daemon_templates(&self) -> Vec<Arc<PodSpec>> {
-        let workloads = self.cluster.workloads().filter(|(_, workload)| workload.kind == WorkloadKind::DaemonSet);
-        workloads.map(|(_, workload)| Arc::clone(&workload.template)).collect()
+        self.cluster.daemon_sets().map(|(_, workload)| Arc::clone(&workload.template)).collect()
     }
 
     /// Something has changed that could change a decision of consolidation.
@@ -117,6 +116,7 @@ impl<'a> Step<'a> {
             Input::StatusChecked(node, failed) => interruption::status_checked(self, now, node, failed),
             Input::ControlPlaneUpgraded => images::control_plane_upgraded(self, now),
             Input::PoolReplaced(pool) => self.replace_pool(now, *pool),
+            Input::PoolDeleted(pool) => self.delete_pool(now, pool),
             Input::ClaimDeleted(node) => self.delete_claim(now, node),
             Input::ClaimChanged(node) => self.make_drift(now, node),
             Input::TypeWithdrawn(name) => self.withdraw_type(now, name),
@@ -212,6 +212,22 @@ impl<'a> Step<'a> {
         self.changed(now);
         self.look_at_drift_of_all(now);
         static_pools::wake(self, now);
+    }
+
+    /// A NodePool is deleted: nothing is launched for it any more, and the garbage collector deletes the claims that it owns, all
+    /// at once. A pool of its name may be applied again.
+    fn delete_pool(&mut self, now: SimTime, name: Symbol) {
+        let Some(own) = self.own.pools.iter_mut().find(|own| own.name == name) else { return };
+        *own = Arc::new(NodePool { ready: false, replicas: None, ..NodePool::clone(own) });
+        self.changed(now);
+        let origin = NodeOrigin::NodePool(name);
+        let owned = |node: &&NodeId| self.cluster.node(**node).origin == origin;
+        let claims: Vec<NodeId> = self.own.nodes.keys().filter(owned).copied().collect();
+        for claim in claims {
+            if self.cluster.node(claim).phase < NodePhase::Terminating {
+                termination::begin(self, now, claim, NodeEnd::Deleted, "its NodePool was deleted");
+            }
+        }
     }
 
     pub(super) fn look_at_drift_of_all(&mut self, now: SimTime) {
