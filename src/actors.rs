@@ -30,6 +30,7 @@ mod names;
 mod node_autoscaler;
 mod node_groups;
 mod node_life;
+mod node_templates;
 mod pod_trace;
 mod probes;
 mod prometheus;

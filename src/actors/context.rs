@@ -16,6 +16,7 @@ use super::load_loop::{LoadLoop, LoadsOfWorkloads};
 use super::metrics_server::MetricsServer;
 use super::node_autoscaler::NodeAutoscaler;
 use super::node_groups::{self, NodeGroups};
+use super::node_templates::NodeTemplates;
 use super::pod_trace::TraceLoop;
 use super::prometheus::{Prometheus, RequestCounters};
 use super::queue_loop::QueueLoop;
@@ -83,6 +84,7 @@ pub struct Context<'s> {
     pub(super) terminations: Terminations,
     pub(super) volumes: Volumes,
     pub(super) drains: Drains,
+    pub(super) node_templates: NodeTemplates,
     /// The release that the control plane runs.
     pub(super) control_plane: KubernetesVersion,
     /// What they protect; brought up to date by whoever asks.
@@ -166,6 +168,7 @@ impl<'s> Context<'s> {
             terminations: Terminations::default(),
             volumes: Volumes::new(setup),
             drains: Drains::default(),
+            node_templates: NodeTemplates::new(setup),
             control_plane: setup.policy.versions.kubernetes,
             protected: RefCell::new(Derived::new(&world)),
             world,

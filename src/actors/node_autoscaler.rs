@@ -10,7 +10,7 @@ use super::sight::Sight;
 use super::{cluster_autoscaler, karpenter};
 use crate::cluster::NodeOrigin;
 use crate::domain::controller_time::CallRate;
-use crate::domain::{NodeId, NodePool, SimTime, Symbol};
+use crate::domain::{NodeClass, NodeId, NodePool, SimTime, Symbol};
 use crate::policy::controller_time::call_limit::CallLimit;
 use crate::policy::karpenter::Written;
 use crate::world::controller_loops::LimitFacts;
@@ -108,6 +108,14 @@ pub(super) fn instance_gone(context: &mut Context<'_>, now: SimTime, node: NodeI
 pub(super) fn take_up_node(context: &mut Context<'_>, now: SimTime, node: NodeId, written: Written, deleting: bool) {
     if let NodeAutoscaler::Karpenter = NodeAutoscaler::of(context.setup) {
         karpenter::take_up_node(context, now, node, written, deleting);
+    }
+}
+
+/// A node class is applied.
+pub(super) fn replace_class(context: &mut Context<'_>, now: SimTime, class: &NodeClass) {
+    context.world.note(now, EventKind::ManifestApplied, None, format!("EC2NodeClass {}", class.name));
+    if let NodeAutoscaler::Karpenter = NodeAutoscaler::of(context.setup) {
+        karpenter::replace_class(context, now, class);
     }
 }
 

@@ -188,9 +188,8 @@ pub(super) fn real_offer(context: &Context<'_>, node: NodeId, instance_type: Sym
     let measured = context.setup.scenario.ec2.measured.get(&instance_type).copied().unwrap_or_default();
     match context.world.node(node).origin {
         NodeOrigin::NodePool(name) => {
-            let pool = context.setup.node_pools.iter().find(|pool| pool.name == name)?;
-            let class = context.setup.node_classes.iter().find(|class| class.name == pool.node_class)?;
-            Some(measured_node(facts, class, kubelet_of(pool, class), measured))
+            let (pool, class) = context.node_templates.of_node(node, name)?;
+            Some(measured_node(facts, &class, kubelet_of(&pool, &class), measured))
         }
         NodeOrigin::NodeGroup(name) => {
             let group = context.setup.policy.manifests.node_groups.iter().find(|group| group.name == name)?;

@@ -12,8 +12,8 @@ use crate::domain::volumes::Storage;
 use crate::domain::which::{ObjectKind, Which};
 use crate::domain::workload::{CronJob, DaemonSet, Deployment, Job, ObjectName, StatefulSet};
 use crate::domain::{
-    HorizontalPodAutoscaler, KubernetesVersion, LabelSelector, Labels, NodeClass, NodePool, SimDuration, SimTime,
-    Symbol,
+    HorizontalPodAutoscaler, KubernetesVersion, LabelSelector, Labels, NodeClass, NodeGroup, NodePool, SimDuration,
+    SimTime, Symbol,
 };
 use crate::load::{Service, Source, Spacing};
 use crate::policy::cluster_autoscaler::Flags;
@@ -299,6 +299,10 @@ pub enum Action {
         /// Instances wanted.
         desired: u32,
     },
+    /// A node group is updated: sizes, and of a managed group labels and taints.
+    UpdateGroup(Box<NodeGroup>),
+    /// A node class is applied: it changes to this form.
+    ReplaceClass(Box<NodeClass>),
     /// A NodePool is applied: it comes to be, or changes to this form.
     ReplacePool(Box<NodePool>),
     /// `kubectl cordon`.

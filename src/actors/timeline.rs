@@ -4,8 +4,8 @@ use super::context::Context;
 use super::event::{Event, class};
 use super::workload_controllers::{bare_pods, daemon_sets, deployments, jobs, stateful_sets};
 use super::{
-    control_plane, initial, job_loop, keda_loop, kubectl, load_loop, memory_limits, node_autoscaler, pod_trace,
-    queue_loop, replica_loop, workload_controllers,
+    control_plane, initial, job_loop, keda_loop, kubectl, load_loop, memory_limits, node_autoscaler, node_groups,
+    pod_trace, queue_loop, replica_loop, workload_controllers,
 };
 use crate::actors::setup::Action;
 use crate::domain::SimTime;
@@ -46,6 +46,8 @@ pub(super) fn happen(context: &mut Context<'_>, now: SimTime, step: u32) {
                 context.world.note(now, EventKind::ScalingActivityFailed, None, format!("{group}: {error}"));
             }
         }
+        Action::UpdateGroup(group) => node_groups::update(context, now, group),
+        Action::ReplaceClass(class) => node_autoscaler::replace_class(context, now, class),
         Action::ReplacePool(pool) => node_autoscaler::replace_pool(context, now, pool),
         Action::Cordon(nodes) => kubectl::cordon(context, now, nodes),
         Action::Uncordon(nodes) => kubectl::uncordon(context, now, nodes),

@@ -144,6 +144,13 @@ impl AutoScaling {
         self.groups[group].desired
     }
 
+    /// Sets the limits of a group and the size that it is to have; it acts on that later.
+    pub fn update(&mut self, group: usize, (min, max): (u32, u32), desired: u32) {
+        let group = &mut self.groups[group];
+        (group.spec.min, group.spec.max) = (min, max);
+        group.desired = desired;
+    }
+
     /// How many instances the group has that are not being terminated.
     pub fn size(&self, group: usize) -> u32 {
         let members = &self.groups[group].members;

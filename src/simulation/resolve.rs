@@ -249,7 +249,8 @@ fn timeline(scenario: &Scenario, policy: &PolicyVariant, initial: bool, warnings
             }
             scenario::Action::Apply(later) => {
                 // First what pods are launched for, then the pods.
-                steps.extend(pools::replaced(timed.at, later, policy, warnings));
+                steps.extend(pools::updated(timed.at, later, policy, warnings));
+                steps.extend(pools::replaced(timed.at, later, scenario, policy));
                 apply(timed.at, later, scenario, &mut steps);
             }
         }

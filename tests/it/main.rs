@@ -13,6 +13,7 @@ mod catalog;
 mod checked;
 mod churn;
 mod churn_scenarios;
+mod class_changes;
 mod cli;
 mod clocks;
 mod cluster_autoscaler;

@@ -188,6 +188,19 @@ fn selected_architectures(terms: &[Node<'_>]) -> Vec<Symbol> {
     all
 }
 
+/// A term of a selector on one line.
+fn written(term: &Node<'_>) -> String {
+    let value = |node: &Node<'_>| match node.entries() {
+        [] => node.as_text().unwrap_or_default().to_owned(),
+        tags => tags
+            .iter()
+            .map(|tag| format!("{}={}", tag.key, tag.value.as_text().unwrap_or_default()))
+            .collect::<Vec<_>>()
+            .join(","),
+    };
+    term.entries().iter().map(|entry| format!("{} {}", entry.key, value(&entry.value))).collect::<Vec<_>>().join(", ")
+}
+
 /// Reads which images a class uses; the place of a selector of which only the controller knows what it finds.
 fn ami<'s>(
     reader: &mut Reader<'s>,
@@ -214,7 +227,9 @@ fn ami<'s>(
                     .help("write for example `al2023@latest`; known are al2, al2023, bottlerocket, windows2019, windows2022"));
             }
         };
-    } else if let Some(first) = terms.first() {
+    }
+    class.images = Symbol::new(&terms.iter().map(written).collect::<Vec<_>>().join("; "));
+    if let (None, Some(first)) = (alias, terms.first()) {
         class.ami_family = AmiFamily::Custom;
         class.fixed_images = true;
         class.ami_architectures = selected_architectures(terms);
