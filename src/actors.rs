@@ -21,6 +21,7 @@ mod interruption;
 mod job_loop;
 mod karpenter;
 mod keda_loop;
+mod kubectl;
 mod kubelet;
 mod load_loop;
 mod memory_limits;
@@ -29,6 +30,7 @@ mod names;
 mod node_autoscaler;
 mod node_groups;
 mod node_life;
+mod node_templates;
 mod pod_trace;
 mod probes;
 mod prometheus;
@@ -92,6 +94,7 @@ pub fn handle(context: &mut Context<'_>, now: SimTime, event: Event) {
         Event::VolumeDetached(attachment) => volumes::detached(context, now, attachment),
         Event::NodeAutoscaler(event) => node_autoscaler::handle(context, now, event),
         Event::Sample => sampler::sample(context, now),
+        Event::DrainLook(drain) => kubectl::drain::look(context, now, drain),
     }
 }
 
@@ -140,6 +143,7 @@ fn node_event(context: &mut Context<'_>, now: SimTime, event: NodeEvent) {
         NodeEvent::InstanceGone(node) => node_life::gone(context, now, node),
         NodeEvent::TerminationsSent => terminations::send(context, now),
         NodeEvent::StatusCheckFails(node) => zone_outage::status_check_fails(context, now, node),
+        NodeEvent::OrphansCollected(node) => kubectl::delete::collect_orphans(context, now, node),
     }
 }
 

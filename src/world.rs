@@ -22,6 +22,7 @@ use std::ops::Deref;
 
 use crate::cluster::Cluster;
 use crate::domain::pod::PodDisruptionBudget;
+use crate::domain::workload::ObjectName;
 use crate::domain::{Check, PodId, SimDuration, SimTime, WorkloadId};
 use crate::policy::karpenter::{Fact, Subject};
 use record::{Event, EventKind};
@@ -137,6 +138,16 @@ impl World {
     /// Records a scale-up of the Cluster Autoscaler.
     pub fn note_scale_up(&mut self, scale_up: record::ScaleUpFacts) {
         self.record.scale_ups.push(scale_up);
+    }
+
+    /// Removes the disruption budget of this name; whether there was one.
+    pub fn remove_budget(&mut self, name: ObjectName) -> bool {
+        self.cluster.remove_budget(name)
+    }
+
+    /// Notes that a step of the timeline found nothing to act on.
+    pub fn note_unmet(&mut self, at: SimTime, what: String) {
+        self.record.unmet.push((at, what));
     }
 
     /// Adds a disruption budget, or changes the one of its name.

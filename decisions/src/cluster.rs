@@ -24,6 +24,7 @@ pub use state::{DrawnNames, Node, NodeEnd, NodeOrigin, NodePhase, Pod, PodPhase,
 pub use workloads::NewWorkload;
 
 use crate::domain::pod::PodDisruptionBudget;
+use crate::domain::workload::ObjectName;
 use crate::domain::{Check, NodeId, PodId, WorkloadId};
 
 /// The state of one cluster.
@@ -122,6 +123,19 @@ impl Cluster {
             None => self.budgets.push(budget),
         }
         self.note_change(Change::Budgets);
+    }
+
+    /// Removes the budget of this name; whether there was one.
+    pub fn remove_budget(&mut self, name: ObjectName) -> bool {
+        let before = self.budgets.len();
+        self.budgets.retain(|own| (own.namespace, own.name) != (name.namespace, name.name));
+        self.note_change(Change::Budgets);
+        self.budgets.len() < before
+    }
+
+    /// The DaemonSets that there are.
+    pub fn daemon_sets(&self) -> impl Iterator<Item = (WorkloadId, &Workload)> {
+        self.workloads().filter(|(_, workload)| workload.kind == WorkloadKind::DaemonSet && !workload.deleted)
     }
 
     /// Pods of workloads other than DaemonSets, by state.

@@ -29,6 +29,7 @@ pub mod time;
 pub mod topology;
 pub mod versions;
 pub mod volumes;
+pub mod which;
 pub mod words;
 pub mod workload;
 

@@ -10,11 +10,13 @@ use super::interruption::Interruption;
 use super::job_loop::JobLoop;
 use super::karpenter;
 use super::keda_loop::KedaLoop;
+use super::kubectl::drain::Drains;
 use super::kubelet::Images;
 use super::load_loop::{LoadLoop, LoadsOfWorkloads};
 use super::metrics_server::MetricsServer;
 use super::node_autoscaler::NodeAutoscaler;
 use super::node_groups::{self, NodeGroups};
+use super::node_templates::NodeTemplates;
 use super::pod_trace::TraceLoop;
 use super::prometheus::{Prometheus, RequestCounters};
 use super::queue_loop::QueueLoop;
@@ -81,6 +83,8 @@ pub struct Context<'s> {
     pub(super) node_groups: NodeGroups,
     pub(super) terminations: Terminations,
     pub(super) volumes: Volumes,
+    pub(super) drains: Drains,
+    pub(super) node_templates: NodeTemplates,
     /// The release that the control plane runs.
     pub(super) control_plane: KubernetesVersion,
     /// What they protect; brought up to date by whoever asks.
@@ -163,6 +167,8 @@ impl<'s> Context<'s> {
             node_groups: NodeGroups::new(setup),
             terminations: Terminations::default(),
             volumes: Volumes::new(setup),
+            drains: Drains::default(),
+            node_templates: NodeTemplates::new(setup),
             control_plane: setup.policy.versions.kubernetes,
             protected: RefCell::new(Derived::new(&world)),
             world,
@@ -192,9 +198,9 @@ impl<'s> Context<'s> {
         SimulatedAccount { ec2: &mut self.ec2, groups: &mut self.groups }
     }
 
-    /// The workload called `name`, if it has been applied.
+    /// The workload called `name`, if it has been applied and not deleted.
     pub(super) fn workload_named(&self, name: ObjectName) -> Option<WorkloadId> {
-        self.world.workloads().find(|(_, workload)| workload.name == name).map(|(id, _)| id)
+        self.world.workloads().find(|(_, workload)| workload.name == name && !workload.deleted).map(|(id, _)| id)
     }
 
     /// What the scenario says of the times of a workload's pods.

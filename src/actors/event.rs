@@ -33,6 +33,8 @@ pub enum Event {
     NodeAutoscaler(AutoscalerEvent),
     /// The cluster is sampled for the report.
     Sample,
+    /// A call of `kubectl drain` looks again: which of those of the run.
+    DrainLook(u32),
 }
 
 /// Something that happens to a workload controller, or to a recorded trace of pods.
@@ -105,6 +107,8 @@ pub enum NodeEvent {
     TerminationsSent,
     /// EC2's status checks of an instance begin to fail.
     StatusCheckFails(NodeId),
+    /// The garbage collector of pods finds those of a node that somebody deleted.
+    OrphansCollected(NodeId),
 }
 
 /// Something that happens to requests and messages.

@@ -21,17 +21,23 @@ pub(super) fn evict_within(
     grace: SimDuration,
     reason: &str,
 ) -> bool {
+    matches!(ask_within(context, now, pod, grace, reason), EvictionAnswer::Evicted { .. })
+}
+
+/// Evicts the pod if its budgets allow it now, for somebody to whom it matters why they do not.
+pub(super) fn ask(context: &mut Context<'_>, now: SimTime, pod: PodId, reason: &str) -> EvictionAnswer {
+    let grace = context.world.pod(pod).spec.grace_period();
+    ask_within(context, now, pod, grace, reason)
+}
+
+fn ask_within(context: &mut Context<'_>, now: SimTime, pod: PodId, grace: SimDuration, reason: &str) -> EvictionAnswer {
     let state = context.world.pod(pod);
     let budgets = context.protections.of_pod(&context.world, state);
-    match eviction_answer(&context.world, &statuses(context), state, &budgets) {
-        EvictionAnswer::Evicted { .. } => {
-            if context.world.pod(pod).is_active() {
-                kubelet::delete_within(context, now, pod, grace, true, reason);
-            }
-            true
-        }
-        EvictionAnswer::TooManyRequests | EvictionAnswer::SeveralBudgets => false,
+    let answer = eviction_answer(&context.world, &statuses(context), state, &budgets);
+    if matches!(answer, EvictionAnswer::Evicted { .. }) && context.world.pod(pod).is_active() {
+        kubelet::delete_within(context, now, pod, grace, true, reason);
     }
+    answer
 }
 
 /// Every budget with the disruptions that it allows now, for a scheduler that weighs whom to evict.

@@ -162,7 +162,9 @@ pub(super) fn fault_begins(context: &mut Context<'_>, now: SimTime, number: u32)
     context.world.note(now, EventKind::FaultBegan, None, fault.kind.describe());
     match fault.kind {
         FaultKind::SpotInterruption { pools, victims, before } => {
-            for node in drawn(context, number, &pools, victims) {
+            let nodes = drawn(context, number, &pools, victims);
+            note_if_none(context, now, victims, &nodes);
+            for node in nodes {
                 recommend_rebalance(context, now, node, "injected");
                 if before <= NOTICE {
                     notice(context, now, node);
@@ -172,7 +174,9 @@ pub(super) fn fault_begins(context: &mut Context<'_>, now: SimTime, number: u32)
             }
         }
         FaultKind::NodeFailure { struck, ended } => {
-            for node in struck_nodes(context, number, &struck) {
+            let nodes = struck_nodes(context, number, &struck);
+            note_if_none(context, now, struck.victims, &nodes);
+            for node in nodes {
                 if ended {
                     let why = "its hardware failed, and EC2 ended it";
                     lose(context, now, node, (EventKind::InstanceTerminating, NodeEnd::InstanceLost, why));
@@ -200,6 +204,7 @@ pub(super) fn fault_ends(context: &mut Context<'_>, now: SimTime, number: u32) {
 /// Those of the running Spot instances of `pools` with the unluckiest draws.
 fn drawn(context: &Context<'_>, fault: u32, pools: &PoolSelector, victims: Victims) -> Vec<NodeId> {
     let candidates = running_spot(context).into_iter().filter(|(_, pool, _)| pools.matches(*pool));
+    let candidates = candidates.filter(|(node, _, _)| is_meant(context, *node, victims));
     let with_entity = |(node, pool, ordinal): (NodeId, Pool, u64)| {
         (node, format!("{fault}/{}/{}", pool.instance_type, pool.zone), ordinal)
     };
@@ -214,10 +219,28 @@ fn struck_nodes(context: &Context<'_>, fault: u32, struck: &Struck) -> Vec<NodeI
     };
     let candidates = running(context)
         .filter(|(_, pool, _)| struck.pools.matches(*pool))
-        .filter(|(node, _, _)| struck.node_pool.is_none_or(|wanted| belongs(*node, wanted)));
+        .filter(|(node, _, _)| struck.node_pool.is_none_or(|wanted| belongs(*node, wanted)))
+        .filter(|(node, _, _)| is_meant(context, *node, struck.victims));
     let with_entity =
         |(node, pool, ordinal): (NodeId, Pool, u64)| (node, format!("{fault}/{}", pool.stream_name()), ordinal);
     unluckiest(context, candidates.map(with_entity), struck.victims)
+}
+
+/// Whether the fault may strike the node, if it names one.
+fn is_meant(context: &Context<'_>, node: NodeId, victims: Victims) -> bool {
+    match victims {
+        Victims::Named(name) => context.world.node(node).is_called(name.as_str()),
+        Victims::Permille(_) | Victims::Count(_) => true,
+    }
+}
+
+/// Says so if the node that a fault names is not there.
+fn note_if_none(context: &mut Context<'_>, now: SimTime, victims: Victims, nodes: &[NodeId]) {
+    if let (Victims::Named(name), []) = (victims, nodes) {
+        context
+            .world
+            .note_unmet(now, format!("there is no running instance of the node {name} that the fault could strike"));
+    }
 }
 
 /// As many of `candidates` as are to be struck, by a draw of each: its stream and its number in it. In order of id.

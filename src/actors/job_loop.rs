@@ -32,11 +32,19 @@ const NOTHING_TO_DO: SimDuration = SimDuration::from_secs(1);
 #[derive(Debug)]
 pub(super) struct JobLoop<'s> {
     plan: &'s JobPlan,
+    /// Whether it has been deleted.
+    retired: bool,
     workload: WorkloadId,
     memory: Vec<TriggerMemory>,
     /// Jobs that have not finished, oldest first.
     jobs: Vec<Job>,
     drift: Drift,
+}
+
+impl JobLoop<'_> {
+    fn name(&self) -> ObjectName {
+        ObjectName { namespace: self.plan.job.namespace, name: self.plan.job.name }
+    }
 }
 
 #[derive(Clone, Debug, Default)]
@@ -84,9 +92,7 @@ struct Worker {
 pub(super) fn apply<'s>(context: &mut Context<'s>, now: SimTime, plan: &'s JobPlan) {
     let name = ObjectName { namespace: plan.job.namespace, name: plan.job.name };
     let triggers = plan.job.triggers.len();
-    if let Some(known) =
-        context.jobs.iter_mut().find(|own| own.plan.job.namespace == name.namespace && own.plan.job.name == name.name)
-    {
+    if let Some(known) = context.jobs.iter_mut().find(|own| !own.retired && own.name() == name) {
         known.plan = plan;
         known.memory = vec![TriggerMemory::default(); triggers];
         let workload = known.workload;
@@ -109,14 +115,25 @@ pub(super) fn apply<'s>(context: &mut Context<'s>, now: SimTime, plan: &'s JobPl
     context.world.note(now, EventKind::ManifestApplied, Some(workload), format!("ScaledJob {name}"));
     let memory = vec![TriggerMemory::default(); triggers];
     let drift = Drift::of_poll(&context.streams, &name.to_string());
-    context.jobs.push(JobLoop { plan, workload, memory, jobs: Vec::new(), drift });
+    context.jobs.push(JobLoop { plan, retired: false, workload, memory, jobs: Vec::new(), drift });
     let index = (context.jobs.len() - 1) as u32;
     let first = keda_loop::first_poll(context, now, name, plan.job.polling_interval);
     context.queue.schedule_in(first, class::KEDA, ReplicaEvent::JobPoll(index));
 }
 
+/// The ScaledJob of this name is deleted: it makes no more Jobs.
+pub(super) fn retire(context: &mut Context<'_>, name: ObjectName) {
+    for own in context.jobs.iter_mut().filter(|own| own.name() == name) {
+        own.retired = true;
+        own.jobs.clear();
+    }
+}
+
 /// One poll of one ScaledJob.
 pub(super) fn poll(context: &mut Context<'_>, now: SimTime, index: u32) {
+    if context.jobs[index as usize].retired {
+        return;
+    }
     let plan = context.jobs[index as usize].plan;
     let next = context.jobs[index as usize].drift.after(plan.job.polling_interval);
     context.queue.schedule_in(next, class::KEDA, ReplicaEvent::JobPoll(index));

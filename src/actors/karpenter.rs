@@ -13,7 +13,7 @@ use super::setup::{Autoscaler, KarpenterSettings, Setup};
 use super::sight::Sight;
 use super::{eviction, kubelet, names, node_life, scheduler_loop};
 use crate::cluster::NodeOrigin;
-use crate::domain::{HourlyRate, NodeId, NodePool, SimDuration, SimTime, Symbol, well_known};
+use crate::domain::{HourlyRate, NodeClass, NodeId, NodePool, SimDuration, SimTime, Symbol, well_known};
 use crate::engine::{PriorityClass, TimerId};
 use crate::policy::controller_time::call_limit::CallLimit;
 use crate::policy::disruption::ConditionStatus;
@@ -81,15 +81,23 @@ fn settings(setup: &Setup<'_>, flags: KarpenterSettings) -> Settings {
 
 /// The instance types of each NodePool, with an offering for each reservation that its class selects.
 fn instance_types(setup: &Setup<'_>) -> Vec<Vec<InstanceType>> {
+    types_of(setup, &setup.node_pools, &setup.node_classes)
+}
+
+fn types_of(setup: &Setup<'_>, pools: &[NodePool], classes: &[NodeClass]) -> Vec<Vec<InstanceType>> {
     let provider = ProviderSettings::of(setup.policy.versions.karpenter);
-    let mut types = types_of_pools(&setup.price_list, &setup.region, &setup.node_classes, &setup.node_pools, provider);
+    let mut types = types_of_pools(&setup.price_list, &setup.region, classes, pools, provider);
     if knows_reservations(setup.policy.versions.karpenter) {
-        add_known_reservations(setup, &mut types);
+        add_known_reservations(setup, (pools, classes), &mut types);
     }
     types
 }
 
-fn add_known_reservations(setup: &Setup<'_>, types: &mut [Vec<InstanceType>]) {
+fn add_known_reservations(
+    setup: &Setup<'_>,
+    (pools, classes): (&[NodePool], &[NodeClass]),
+    types: &mut [Vec<InstanceType>],
+) {
     let price = |name: Symbol| {
         let listed = setup.price_list.instance_type(name).and_then(|kind| kind.on_demand);
         listed.map_or(HourlyRate::ZERO, |price| price.rate)
@@ -110,8 +118,8 @@ fn add_known_reservations(setup: &Setup<'_>, types: &mut [Vec<InstanceType>]) {
             on_demand: price(reservation.instance_type),
         })
         .collect();
-    for (pool, types) in setup.node_pools.iter().zip(types) {
-        if let Some(class) = setup.node_classes.iter().find(|class| class.name == pool.node_class) {
+    for (pool, types) in pools.iter().zip(types) {
+        if let Some(class) = classes.iter().find(|class| class.name == pool.node_class) {
             add_reservations(types, class, &known);
         }
     }
@@ -135,7 +143,49 @@ pub(super) fn take_up_node(context: &mut Context<'_>, now: SimTime, node: NodeId
 
 /// A NodePool has changed.
 pub(super) fn replace_pool(context: &mut Context<'_>, now: SimTime, pool: &NodePool) {
+    let before = context.node_templates.of_pool(pool.name);
+    context.node_templates.replace_pool(pool);
+    if before.is_none_or(|(before, _)| (before.node_class, &before.kubelet) != (pool.node_class, &pool.kubelet)) {
+        let types = types_now(context, pool.name);
+        tell(context, now, Input::TypesReplaced(pool.name, types));
+        read_prices_again(context);
+    }
     tell(context, now, Input::PoolReplaced(Box::new(pool.clone())));
+}
+
+/// A node class has changed, or is new.
+pub(super) fn replace_class(context: &mut Context<'_>, now: SimTime, class: &NodeClass) {
+    context.node_templates.replace_class(class);
+    let pools = context.node_templates.pools_of(class.name);
+    let types = pools.into_iter().map(|pool| (pool, types_now(context, pool))).collect();
+    tell(context, now, Input::ClassReplaced(Box::new(class.clone()), types));
+    read_prices_again(context);
+}
+
+/// The instance types of a pool as it and its class are now.
+fn types_now(context: &Context<'_>, pool: Symbol) -> Vec<InstanceType> {
+    let Some((pool, class)) = context.node_templates.of_pool(pool) else { return Vec::new() };
+    let (pools, classes) = (std::slice::from_ref(&*pool), std::slice::from_ref(&*class));
+    types_of(context.setup, pools, classes).pop().unwrap_or_default()
+}
+
+/// Karpenter knows the prices of all types, also of those that no pool had when it last read them.
+fn read_prices_again(context: &mut Context<'_>) {
+    let Some(mut machine) = context.karpenter.machine.take() else { return };
+    if let Some(as_of) = machine.prices_read() {
+        machine.read_prices(as_of, |name, offering| price(context, as_of, name, offering));
+    }
+    context.karpenter.machine = Some(machine);
+}
+
+/// A NodePool is deleted.
+pub(super) fn delete_pool(context: &mut Context<'_>, now: SimTime, name: Symbol) {
+    tell(context, now, Input::PoolDeleted(name));
+}
+
+/// A NodeClaim is deleted, or its node.
+pub(super) fn delete_claim(context: &mut Context<'_>, now: SimTime, node: NodeId) {
+    tell(context, now, Input::ClaimDeleted(node));
 }
 
 /// Tells the machine something, and carries out what it does about it.
@@ -292,6 +342,7 @@ fn send_notice(context: &mut Context<'_>, now: SimTime, node: NodeId) {
     if stream.happens(LOST.max(context.ec2.lost_notices(now))) {
         return;
     }
-    let delay = SimDuration::from_secs_f64(stream.lognormal(DELIVERY.0, DELIVERY.1));
+    let drawn = SimDuration::from_secs_f64(stream.lognormal(DELIVERY.0, DELIVERY.1));
+    let delay = context.setup.scenario.ec2.cloud.times.notice_delivery.unwrap_or(drawn);
     context.queue.schedule(now + delay, class::NODE_AUTOSCALER, KarpenterEvent::InterruptionMessage(node));
 }

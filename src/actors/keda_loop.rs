@@ -23,7 +23,11 @@ use crate::world::record::EventKind;
 #[derive(Debug)]
 pub(super) struct KedaLoop<'s> {
     plan: &'s ScalingPlan,
+    /// Whether it has been deleted.
+    retired: bool,
     target: Option<WorkloadId>,
+    /// The replicas that its target had when it came to be.
+    original: Option<i32>,
     /// In whole seconds, as objects have their times.
     created: SimTime,
     /// Likewise.
@@ -57,7 +61,7 @@ pub(super) fn apply<'s>(context: &mut Context<'s>, now: SimTime, plan: &'s Scali
     let name = ObjectName { namespace: object.namespace, name: object.name };
     let target = context.workload_named(ObjectName { namespace: object.namespace, name: object.target.name });
     context.world.note(now, EventKind::ManifestApplied, target, format!("ScaledObject {name}"));
-    let index = match context.scaled_objects.iter().position(|own| own.name() == name) {
+    let index = match context.scaled_objects.iter().position(|own| !own.retired && own.name() == name) {
         Some(known) => {
             let own = &mut context.scaled_objects[known];
             if own.plan.object.triggers != object.triggers {
@@ -70,7 +74,9 @@ pub(super) fn apply<'s>(context: &mut Context<'s>, now: SimTime, plan: &'s Scali
             let drift = Drift::of_poll(&context.streams, &name.to_string());
             context.scaled_objects.push(KedaLoop {
                 plan,
+                retired: false,
                 target,
+                original: target.map(|target| replicas_of(context, target)),
                 created: context.setup.whole_seconds(now),
                 last_active: None,
                 memory: vec![TriggerMemory::default(); object.triggers.len()],
@@ -98,6 +104,31 @@ pub(super) fn apply<'s>(context: &mut Context<'s>, now: SimTime, plan: &'s Scali
             EventKind::ReplicasSet,
             ("autoscaling.keda.sh/paused-replicas", ""),
         );
+    }
+}
+
+/// The ScaledObject of this name is deleted, and the autoscaler that it owns; whether there is one. Its target keeps its replicas unless it
+/// says that it gets back those that it had when the object came to be.
+pub(super) fn retire(context: &mut Context<'_>, now: SimTime, name: ObjectName) -> bool {
+    let known = context.scaled_objects.iter().position(|own| !own.retired && own.name() == name);
+    let Some(index) = known else { return false };
+    context.scaled_objects[index].retired = true;
+    if let Some(timer) = context.scaled_objects[index].next_poll.take() {
+        context.queue.cancel(timer);
+    }
+    replica_loop::retire_owned(context, now, index as u32, None);
+    let own = &context.scaled_objects[index];
+    let original = own.original.filter(|_| own.plan.object.restore_to_original_replica_count);
+    if let (Some(replicas), Some(target)) = (original, own.target) {
+        set_replicas(context, now, target, replicas, EventKind::ReplicasSet, ("restoreToOriginalReplicaCount", ""));
+    }
+    true
+}
+
+/// A workload is deleted: an object that scaled it looks for another of its name.
+pub(super) fn target_deleted(context: &mut Context<'_>, workload: WorkloadId) {
+    for own in context.scaled_objects.iter_mut().filter(|own| own.target == Some(workload)) {
+        own.target = None;
     }
 }
 

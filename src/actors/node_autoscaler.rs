@@ -8,8 +8,9 @@ use super::event::AutoscalerEvent;
 use super::setup::{Autoscaler, Setup};
 use super::sight::Sight;
 use super::{cluster_autoscaler, karpenter};
+use crate::cluster::NodeOrigin;
 use crate::domain::controller_time::CallRate;
-use crate::domain::{NodeId, NodePool, SimTime};
+use crate::domain::{NodeClass, NodeId, NodePool, SimTime, Symbol};
 use crate::policy::controller_time::call_limit::CallLimit;
 use crate::policy::karpenter::Written;
 use crate::world::controller_loops::LimitFacts;
@@ -108,6 +109,34 @@ pub(super) fn take_up_node(context: &mut Context<'_>, now: SimTime, node: NodeId
     if let NodeAutoscaler::Karpenter = NodeAutoscaler::of(context.setup) {
         karpenter::take_up_node(context, now, node, written, deleting);
     }
+}
+
+/// A node class is applied.
+pub(super) fn replace_class(context: &mut Context<'_>, now: SimTime, class: &NodeClass) {
+    context.world.note(now, EventKind::ManifestApplied, None, format!("EC2NodeClass {}", class.name));
+    if let NodeAutoscaler::Karpenter = NodeAutoscaler::of(context.setup) {
+        karpenter::replace_class(context, now, class);
+    }
+}
+
+/// A NodePool is deleted; whether there is one.
+pub(super) fn delete_pool(context: &mut Context<'_>, now: SimTime, name: Symbol) -> bool {
+    let known = context.setup.node_pools.iter().any(|pool| pool.name == name);
+    if let (true, NodeAutoscaler::Karpenter) = (known, NodeAutoscaler::of(context.setup)) {
+        karpenter::delete_pool(context, now, name);
+        return true;
+    }
+    false
+}
+
+/// A NodeClaim or its node is deleted: whoever launched it has a finalizer on both. Whether anybody has.
+pub(super) fn delete_claim(context: &mut Context<'_>, now: SimTime, node: NodeId) -> bool {
+    let of_pool = matches!(context.world.node(node).origin, NodeOrigin::NodePool(_));
+    let has_finalizer = of_pool && NodeAutoscaler::of(context.setup) == NodeAutoscaler::Karpenter;
+    if has_finalizer {
+        karpenter::delete_claim(context, now, node);
+    }
+    has_finalizer
 }
 
 /// A NodePool is applied.

@@ -34,6 +34,10 @@ pub(super) struct NodeGroups {
     next_node: Vec<u32>,
     /// When each group acts next, if that is on the queue.
     due: Vec<Option<SimTime>>,
+    /// The groups as they are now.
+    stated: Vec<NodeGroup>,
+    /// How often each has changed.
+    revisions: Vec<u32>,
     /// Nodes that are being drained.
     draining: BTreeMap<NodeId, drain::Drain>,
 }
@@ -41,14 +45,73 @@ pub(super) struct NodeGroups {
 impl NodeGroups {
     pub(super) fn new(setup: &Setup<'_>) -> Self {
         let count = setup.policy.manifests.node_groups.len();
-        Self { next_node: vec![0; count], due: vec![None; count], draining: BTreeMap::new() }
+        Self {
+            next_node: vec![0; count],
+            due: vec![None; count],
+            stated: setup.policy.manifests.node_groups.clone(),
+            revisions: vec![0; count],
+            draining: BTreeMap::new(),
+        }
     }
 }
 
 /// The Auto Scaling groups behind the node groups of the setup.
 pub(super) fn groups(setup: &Setup<'_>, streams: Streams) -> AutoScaling {
     let group = |group: &NodeGroup| (GroupSpec::of(group, &setup.scenario.zones, &setup.region), group.desired_size);
-    AutoScaling::new(setup.policy.manifests.node_groups.iter().map(group), streams)
+    let times = setup.scenario.ec2.cloud.times;
+    AutoScaling::new(setup.policy.manifests.node_groups.iter().map(group), times, streams)
+}
+
+impl NodeGroups {
+    /// The group at a place of the setup as it is now, and how often it has changed.
+    pub(super) fn now(&self, group: usize) -> (&NodeGroup, u32) {
+        (&self.stated[group], self.revisions[group])
+    }
+}
+
+/// Somebody updates a group: its limits and its size, and of a managed group labels and taints, which EKS sets on the nodes that there
+/// are, too. What else a group is stays as it was made.
+pub(super) fn update(context: &mut Context<'_>, now: SimTime, new: &NodeGroup) {
+    let Some(group) = context.groups.position(new.name) else { return };
+    let before = context.node_groups.stated[group].clone();
+    let sizes = (new.min_size, new.max_size);
+    context.groups.update(group, sizes, new.desired_size);
+    let text = format!("node group {}: {} of {} to {}", new.name, new.desired_size, new.min_size, new.max_size);
+    context.world.note(now, EventKind::ManifestApplied, None, text);
+    let own = &mut context.node_groups.stated[group];
+    (own.min_size, own.max_size, own.desired_size) = (new.min_size, new.max_size, new.desired_size);
+    if own.managed {
+        (own.labels, own.taints) = (new.labels.clone(), new.taints.clone());
+    }
+    context.node_groups.revisions[group] += 1;
+    if before.managed && (&before.labels, &before.taints) != (&new.labels, &new.taints) {
+        for node in context.world.live_nodes().to_vec() {
+            if context.world.node(node).origin == NodeOrigin::NodeGroup(new.name) {
+                relabel(context, now, node, &before, new);
+            }
+        }
+    }
+    wake(context, now, group);
+}
+
+/// A node takes the labels and taints of its group: those that the group had before go.
+fn relabel(context: &mut Context<'_>, now: SimTime, node: NodeId, before: &NodeGroup, new: &NodeGroup) {
+    let state = context.world.node(node);
+    let (mut labels, mut taints) = (state.labels.clone(), state.taints.clone());
+    before.labels.iter().for_each(|(key, _)| labels.remove(key));
+    labels.extend(&new.labels);
+    taints.retain(|taint| !before.taints.contains(taint));
+    taints.extend(new.taints.iter().copied());
+    context.world.relabel_node(node, labels);
+    context.world.set_taints(node, taints);
+    if context.world.node(node).phase == NodePhase::Registered {
+        scheduler_loop::node_changed(context, now, node);
+    }
+}
+
+/// A node that is being drained is there no more.
+pub(super) fn forget_drain(context: &mut Context<'_>, node: NodeId) {
+    context.node_groups.draining.remove(&node);
 }
 
 /// Brings up the nodes of every group: they have been there since before the simulation began. What cannot have been there
@@ -98,7 +161,7 @@ fn start_node(context: &mut Context<'_>, group: usize, zone: Symbol, spot: bool)
 /// The node that an instance of a group is to become.
 fn add_node(context: &mut Context<'_>, now: SimTime, group: usize, instance: InstanceId) -> NodeId {
     let setup = context.setup;
-    let spec = &setup.policy.manifests.node_groups[group];
+    let spec = context.node_groups.stated[group].clone();
     let number = context.node_groups.next_node[group];
     context.node_groups.next_node[group] += 1;
     let node = context.world.add_node(
@@ -106,8 +169,8 @@ fn add_node(context: &mut Context<'_>, now: SimTime, group: usize, instance: Ins
             name: format!("{}-{number:05}", spec.name),
             drawn: names::of_node(context, spec.name, number),
             origin: NodeOrigin::NodeGroup(spec.name),
-            labels: spec.labels.clone(),
-            taints: spec.taints.clone(),
+            labels: spec.labels,
+            taints: spec.taints,
             startup_taints: Vec::new(),
         },
         now,

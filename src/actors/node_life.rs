@@ -13,7 +13,7 @@ use crate::domain::taints::TaintEffect;
 use crate::domain::{
     HourlyRate, Labels, NodeClass, NodeId, Resources, SimDuration, SimTime, Symbol, Taint, well_known,
 };
-use crate::policy::instance_types::{RealNode, kubelet_of, real_node};
+use crate::policy::instance_types::{RealNode, kubelet_of, measured_node};
 use crate::world::node_operations::LaunchFacts;
 use crate::world::record::NodeOrigin;
 
@@ -185,17 +185,17 @@ pub(super) fn remove(context: &mut Context<'_>, now: SimTime, node: NodeId) {
 /// What the kubelet of the node reports: by the node class of its NodePool, or by its node group.
 pub(super) fn real_offer(context: &Context<'_>, node: NodeId, instance_type: Symbol) -> Option<RealNode> {
     let facts = &context.setup.region.instance_type(instance_type)?.facts;
+    let measured = context.setup.scenario.ec2.measured.get(&instance_type).copied().unwrap_or_default();
     match context.world.node(node).origin {
         NodeOrigin::NodePool(name) => {
-            let pool = context.setup.node_pools.iter().find(|pool| pool.name == name)?;
-            let class = context.setup.node_classes.iter().find(|class| class.name == pool.node_class)?;
-            Some(real_node(facts, class, kubelet_of(pool, class)))
+            let (pool, class) = context.node_templates.of_node(node, name)?;
+            Some(measured_node(facts, &class, kubelet_of(&pool, &class), measured))
         }
         NodeOrigin::NodeGroup(name) => {
             let group = context.setup.policy.manifests.node_groups.iter().find(|group| group.name == name)?;
             let class = NodeClass { ami_family: group.ami_family, ..NodeClass::named(group.name) };
             let kubelet = KubeletConfig { max_pods: group.max_pods, ..KubeletConfig::default() };
-            Some(real_node(facts, &class, &kubelet))
+            Some(measured_node(facts, &class, &kubelet, measured))
         }
     }
 }

@@ -173,6 +173,28 @@ pub(super) fn retire_owned(
     find_rivals(context);
 }
 
+/// The autoscaler of this name is deleted; whether there is one.
+pub(super) fn retire(context: &mut Context<'_>, now: SimTime, name: ObjectName) -> bool {
+    let Some(own) = context.autoscalers.iter_mut().find(|own| !own.retired && own.name() == name) else { return false };
+    own.retired = true;
+    own.read.clear();
+    if let Some(target) = own.target {
+        context.world.limit_replicas(target, None, now);
+    }
+    find_rivals(context);
+    true
+}
+
+/// A workload is deleted: whoever scaled it looks for another of its name.
+pub(super) fn target_deleted(context: &mut Context<'_>, workload: WorkloadId) {
+    for own in context.autoscalers.iter_mut().filter(|own| own.target == Some(workload)) {
+        own.target = None;
+        own.read.clear();
+        (own.room, own.seen) = (None, None);
+    }
+    find_rivals(context);
+}
+
 /// One pass over one autoscaler.
 pub(super) fn sync(context: &mut Context<'_>, now: SimTime, index: u32) {
     if context.autoscalers[index as usize].retired {

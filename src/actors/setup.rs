@@ -9,10 +9,11 @@ use crate::cluster::NodeOrigin;
 use crate::domain::check::Check;
 use crate::domain::keda::{ScaledJob, ScaledObject, Trigger};
 use crate::domain::volumes::Storage;
+use crate::domain::which::{ObjectKind, Which};
 use crate::domain::workload::{CronJob, DaemonSet, Deployment, Job, ObjectName, StatefulSet};
 use crate::domain::{
-    HorizontalPodAutoscaler, KubernetesVersion, LabelSelector, Labels, NodeClass, NodePool, SimDuration, SimTime,
-    Symbol,
+    HorizontalPodAutoscaler, KubernetesVersion, LabelSelector, Labels, NodeClass, NodeGroup, NodePool, SimDuration,
+    SimTime, Symbol,
 };
 use crate::load::{Service, Source, Spacing};
 use crate::policy::cluster_autoscaler::Flags;
@@ -60,6 +61,7 @@ pub const STREAM_NAMES: &[&str] = &[
     "metrics-phase",
     "node-name",
     "notice-delivery",
+    "orphan-phase",
     "pod-uid",
     "preemption-start",
     "price",
@@ -297,8 +299,34 @@ pub enum Action {
         /// Instances wanted.
         desired: u32,
     },
+    /// A node group is updated: sizes, and of a managed group labels and taints.
+    UpdateGroup(Box<NodeGroup>),
+    /// A node class is applied: it changes to this form.
+    ReplaceClass(Box<NodeClass>),
     /// A NodePool is applied: it comes to be, or changes to this form.
     ReplacePool(Box<NodePool>),
+    /// `kubectl cordon`.
+    Cordon(Which),
+    /// `kubectl uncordon`.
+    Uncordon(Which),
+    /// `kubectl drain`.
+    Drain {
+        /// The nodes.
+        nodes: Which,
+        /// Whether pods that nothing controls are evicted too.
+        force: bool,
+        /// After this time the drain of a node is given up.
+        timeout: Option<SimDuration>,
+    },
+    /// `kubectl delete`.
+    Delete {
+        /// What is deleted.
+        kind: ObjectKind,
+        /// Where objects are that are named by their labels.
+        namespace: Symbol,
+        /// Which of them.
+        which: Which,
+    },
     /// The control plane is upgraded.
     UpgradeControlPlane(KubernetesVersion),
     /// A HorizontalPodAutoscaler is applied.

@@ -4,8 +4,8 @@ use super::context::Context;
 use super::event::{Event, class};
 use super::workload_controllers::{bare_pods, daemon_sets, deployments, jobs, stateful_sets};
 use super::{
-    control_plane, initial, job_loop, keda_loop, load_loop, memory_limits, node_autoscaler, pod_trace, queue_loop,
-    replica_loop, workload_controllers,
+    control_plane, initial, job_loop, keda_loop, kubectl, load_loop, memory_limits, node_autoscaler, node_groups,
+    pod_trace, queue_loop, replica_loop, workload_controllers,
 };
 use crate::actors::setup::Action;
 use crate::domain::SimTime;
@@ -46,7 +46,18 @@ pub(super) fn happen(context: &mut Context<'_>, now: SimTime, step: u32) {
                 context.world.note(now, EventKind::ScalingActivityFailed, None, format!("{group}: {error}"));
             }
         }
+        Action::UpdateGroup(group) => node_groups::update(context, now, group),
+        Action::ReplaceClass(class) => node_autoscaler::replace_class(context, now, class),
         Action::ReplacePool(pool) => node_autoscaler::replace_pool(context, now, pool),
+        Action::Cordon(nodes) => kubectl::cordon(context, now, nodes),
+        Action::Uncordon(nodes) => kubectl::uncordon(context, now, nodes),
+        Action::Drain { nodes, force, timeout } => {
+            let options = kubectl::drain::Options { force: *force, timeout: *timeout };
+            kubectl::drain::begin(context, now, nodes, options);
+        }
+        Action::Delete { kind, namespace, which } => {
+            kubectl::delete::delete(context, now, *kind, *namespace, which);
+        }
         Action::UpgradeControlPlane(release) => control_plane::upgrade(context, now, *release),
         Action::Autoscale(autoscaler) => {
             replica_loop::apply(context, now, autoscaler, None);

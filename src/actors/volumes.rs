@@ -11,7 +11,7 @@
 //!
 //! What must not live here: where a pod may run because of its volumes (`policy::kube_scheduler`, `policy::packing`).
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::context::Context;
 use super::event::{Event, class};
@@ -22,6 +22,7 @@ use crate::cluster::PodPhase;
 use crate::domain::pod::{ClaimSource, NodeSelectorExpression, NodeSelectorTerm, VolumeRef};
 use crate::domain::requirements::Operator;
 use crate::domain::volumes::{PersistentVolume, PersistentVolumeClaim, Storage, StorageClass, VolumeBindingMode};
+use crate::domain::workload::ObjectName;
 use crate::domain::{Labels, NodeId, PodId, SimDuration, SimTime, Symbol, well_known};
 use crate::policy::instance_types::ebs_attach_limit;
 use crate::policy::kube_scheduler::PodVolumes;
@@ -73,6 +74,8 @@ pub(super) struct Volumes {
     disks: Vec<Disk>,
     /// The place in the list of the volume that has a name now.
     disk_of: FxHashMap<Symbol, usize>,
+    /// Claims that somebody has deleted and that a pod still uses.
+    leaving: FxHashSet<ClaimName>,
 }
 
 impl Volumes {
@@ -87,6 +90,7 @@ impl Volumes {
             limits: FxHashMap::default(),
             disks: Vec::new(),
             disk_of: FxHashMap::default(),
+            leaving: FxHashSet::default(),
         }
     }
 
@@ -329,7 +333,8 @@ pub(super) fn pod_gone(context: &mut Context<'_>, now: SimTime, pod: PodId, lost
                 context.queue.schedule(leaves, class::MACHINES, Event::VolumeDetached(id));
             }
         }
-        if matches!(volume.source, ClaimSource::Ephemeral(_)) {
+        let leaves = context.volumes.leaving.contains(&claim) && !is_used(context, claim, Some(pod));
+        if leaves || matches!(volume.source, ClaimSource::Ephemeral(_)) {
             delete_claim(context, claim);
         }
     }
@@ -340,11 +345,35 @@ fn delete_claim(context: &mut Context<'_>, claim: ClaimName) {
     let now = context.queue.now();
     let volumes = &mut context.volumes;
     volumes.made.remove(&claim);
+    volumes.leaving.remove(&claim);
     let Some(volume) = volumes.storage.remove_claim(claim.0, claim.1) else { return };
     let disk = volumes.disk_of.remove(&volume.name).filter(|_| !volume.retain);
     if let Some(disk) = disk.and_then(|place| volumes.disks.get_mut(place)) {
         disk.until = Some(now);
     }
+}
+
+/// Somebody deletes a claim; whether it is there. One that a pod uses stays until that pod is gone.
+pub(super) fn delete_by_hand(context: &mut Context<'_>, name: ObjectName) -> bool {
+    let claim = (name.namespace, name.name);
+    if context.volumes.storage.claim(claim.0, claim.1.as_str()).is_none() {
+        return false;
+    }
+    if is_used(context, claim, None) {
+        context.volumes.leaving.insert(claim);
+    } else {
+        delete_claim(context, claim);
+    }
+    true
+}
+
+/// Whether a pod other than `gone` that is not gone names the claim: its finalizer keeps it until then.
+///
+/// Source: Kubernetes 1.36 `pkg/controller/volume/pvcprotection`.
+fn is_used(context: &Context<'_>, claim: ClaimName, gone: Option<PodId>) -> bool {
+    let of_namespace = context.world.workloads().filter(|(_, own)| own.name.namespace == claim.0);
+    let mut pods = of_namespace.flat_map(|(_, own)| &own.pods).filter(|&&pod| Some(pod) != gone);
+    pods.any(|&pod| claims_of(context, pod).iter().any(|(_, own)| *own == claim))
 }
 
 /// The claims that a StatefulSet made for a pod that is gone for good are deleted.

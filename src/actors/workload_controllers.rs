@@ -144,6 +144,20 @@ fn reaction(context: &Context<'_>) -> SimDuration {
     half + context.jitter(Jitter::Reaction, 0, context.queue.now(), REACTION)
 }
 
+/// A workload is deleted: its controller forgets it, and its pods are deleted with their own grace periods.
+pub(super) fn delete(context: &mut Context<'_>, now: SimTime, workload: WorkloadId) {
+    context.controllers.batches.remove(&workload);
+    context.controllers.daemon_sets.remove(&workload);
+    context.controllers.deployments.remove(&workload);
+    context.controllers.stateful_sets.remove(&workload);
+    context.world.delete_workload(workload, now);
+    let kind = context.world.workload(workload).kind.as_str();
+    let reason = format!("its {kind} was deleted");
+    for pod in context.world.workload(workload).pods.clone() {
+        kubelet::delete(context, now, pod, false, &reason);
+    }
+}
+
 /// A pod has become Ready: some controllers wait for that.
 pub(super) fn pod_ready(context: &mut Context<'_>, now: SimTime, pod: PodId) {
     let (workload, revision) = (context.world.pod(pod).workload, context.world.pod(pod).revision);
@@ -200,6 +214,10 @@ fn create_pods(context: &mut Context<'_>, now: SimTime, workload: WorkloadId, re
 }
 
 fn create_pod(context: &mut Context<'_>, now: SimTime, workload: WorkloadId, revision: u32) {
+    // A call that was on its way when the workload was deleted makes nothing.
+    if context.world.workload(workload).deleted {
+        return;
+    }
     let name = context.world.next_pod_name(workload);
     let pod = context.world.create_pod_of(workload, revision, None, name, now);
     scheduler_loop::pod_created(context, now, pod);

@@ -26,6 +26,7 @@ pub use calls::{GroupInstance, GroupView};
 pub use plan::{LaunchBatch, Member, Plan, plan};
 pub use spec::GroupSpec;
 
+use super::settings::Times;
 use super::{Ec2, InstanceId};
 use crate::domain::{HourlyRate, NodeId, SimDuration, SimTime, Symbol, well_known};
 use crate::engine::Streams;
@@ -44,6 +45,7 @@ const HEALTH_CHECK: SimDuration = SimDuration::from_secs(60);
 pub struct AutoScaling {
     groups: Vec<Group>,
     group_of: FxHashMap<InstanceId, usize>,
+    times: Times,
     streams: Streams,
 }
 
@@ -109,8 +111,8 @@ struct Held {
 }
 
 impl AutoScaling {
-    /// Groups without instances, each with its desired size.
-    pub fn new(groups: impl IntoIterator<Item = (GroupSpec, u32)>, streams: Streams) -> Self {
+    /// Groups without instances, each with its desired size, that take these times where they are stated.
+    pub fn new(groups: impl IntoIterator<Item = (GroupSpec, u32)>, times: Times, streams: Streams) -> Self {
         let group = |(spec, desired)| Group {
             spec,
             desired,
@@ -119,7 +121,7 @@ impl AutoScaling {
             activities: Vec::new(),
             reactions: 0,
         };
-        Self { groups: groups.into_iter().map(group).collect(), group_of: FxHashMap::default(), streams }
+        Self { groups: groups.into_iter().map(group).collect(), group_of: FxHashMap::default(), times, streams }
     }
 
     /// The position of the group called `name`.
@@ -142,6 +144,13 @@ impl AutoScaling {
         self.groups[group].desired
     }
 
+    /// Sets the limits of a group and the size that it is to have; it acts on that later.
+    pub fn update(&mut self, group: usize, (min, max): (u32, u32), desired: u32) {
+        let group = &mut self.groups[group];
+        (group.spec.min, group.spec.max) = (min, max);
+        group.desired = desired;
+    }
+
     /// How many instances the group has that are not being terminated.
     pub fn size(&self, group: usize) -> u32 {
         let members = &self.groups[group].members;
@@ -161,17 +170,20 @@ impl AutoScaling {
         let group = &mut self.groups[group];
         group.reactions += 1;
         let mut stream = self.streams.nth("asg-reaction", group.spec.name.as_str(), group.reactions);
-        SimDuration::from_secs_f64(stream.lognormal(REACTION.0, REACTION.1))
+        let drawn = SimDuration::from_secs_f64(stream.lognormal(REACTION.0, REACTION.1));
+        self.times.group_reaction.unwrap_or(drawn)
     }
 
     /// How long after it runs an instance is in service.
     pub fn time_to_service(&self, instance: InstanceId) -> SimDuration {
-        self.streams.nth("asg-in-service", "instance", u64::from(instance.0)).span_up_to(IN_SERVICE)
+        let drawn = || self.streams.nth("asg-in-service", "instance", u64::from(instance.0)).span_up_to(IN_SERVICE);
+        self.times.group_in_service.unwrap_or_else(drawn)
     }
 
     /// How long after it is gone a health check notices the loss of an instance.
     pub fn time_to_notice(&self, instance: InstanceId) -> SimDuration {
-        self.streams.nth("asg-health", "instance", u64::from(instance.0)).span_up_to(HEALTH_CHECK)
+        let drawn = || self.streams.nth("asg-health", "instance", u64::from(instance.0)).span_up_to(HEALTH_CHECK);
+        self.times.group_health_check.unwrap_or_else(drawn)
     }
 
     /// Takes in an instance that has been in service since before the simulation began.

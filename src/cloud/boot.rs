@@ -18,6 +18,12 @@ pub struct BootStages {
     pub register: f64,
     /// Registered to the network plugin being ready.
     pub cni_ready: f64,
+    /// To the kubelet's next post of its status, which says Ready; exactly so long. `None`: at any time of its period.
+    pub status: Option<f64>,
+    /// Request accepted to the API saying `running`; at most until the network is up. `None` for what is assumed of all instances.
+    pub running: Option<f64>,
+    /// Whether bare metal, GPUs, local disks and Xen make a boot longer.
+    pub by_type: bool,
     /// Whether draws are replaced by the medians: for tests and what-if questions.
     pub fixed: bool,
 }
@@ -73,11 +79,13 @@ impl BootStages {
             AmiFamily::Bottlerocket => (11.0, 5.0, 5.0, 2.0, 6.0),
             AmiFamily::Windows2019 | AmiFamily::Windows2022 => (12.0, 75.0, 150.0, 10.0, 30.0),
         };
-        Self { vm_init, os_boot, bootstrap, register, cni_ready, fixed: false }
+        let (status, running) = (None, None);
+        Self { vm_init, os_boot, bootstrap, register, cni_ready, status, running, by_type: true, fixed: false }
     }
 
     /// Draws one boot.
     pub fn draw(&self, traits: BootTraits, stream: &mut Stream) -> BootTimes {
+        let traits = if self.by_type { traits } else { BootTraits::default() };
         let host = self.lognormal(stream, 1.0, HOST_SIGMA);
         let mut vm_init = self.lognormal(stream, self.vm_init, SIGMAS[0]) * host;
         if traits.metal {
@@ -92,11 +100,13 @@ impl BootStages {
         let register = self.lognormal(stream, self.register, SIGMAS[3]);
         let cni_ready = self.lognormal(stream, self.cni_ready, SIGMAS[4]);
         let posted = if self.fixed { STATUS_PERIOD / 2.0 } else { stream.between(0.0, STATUS_PERIOD) };
-        let (median, sigma, least, most) = RUNNING;
+        let posted = self.status.unwrap_or(posted);
+        let (assumed, sigma, least, most) = RUNNING;
         let kubelet = vm_init + os_boot + bootstrap;
         // The state is polled, so that the machine may be up before the API says `running`; but by the time that its network
         // answers, it does.
-        let running = self.lognormal(stream, median, sigma).clamp(least, most).min(vm_init + os_boot);
+        let drawn = self.lognormal(stream, self.running.unwrap_or(assumed), sigma);
+        let running = if self.running.is_some() { drawn } else { drawn.clamp(least, most) }.min(vm_init + os_boot);
         let registered = kubelet + register;
         BootTimes {
             running: SimDuration::from_secs_f64(running),
@@ -152,5 +162,32 @@ mod tests {
             assert!(boot.registered - boot.running >= SimDuration::from_secs(3), "{boot:?}");
             assert!(!metal || boot.registered.as_secs() >= 120, "{boot:?}");
         }
+    }
+
+    #[test]
+    fn stages_that_are_stated_exactly_take_just_so_long() {
+        let traits = BootTraits { metal: true, gpu: true, local_disk: true, xen: true };
+        let stages = BootStages {
+            vm_init: 3.0,
+            os_boot: 2.0,
+            bootstrap: 1.0,
+            register: 0.5,
+            cni_ready: 0.25,
+            status: Some(0.25),
+            running: Some(4.0),
+            by_type: false,
+            fixed: true,
+        };
+        let millis = SimDuration::from_millis;
+        let of = |stages: BootStages, traits| {
+            let boot = stages.draw(traits, &mut Streams::new(3).nth("boot", "pool", 0));
+            [boot.running, boot.registered, boot.ready]
+        };
+        assert_eq!(of(stages, traits), [millis(4_000), millis(6_500), millis(7_000)]);
+        assert_ne!(of(BootStages { by_type: true, ..stages }, traits), of(stages, traits));
+        assert_ne!(of(BootStages { status: None, ..stages }, traits)[2], millis(7_000));
+        let none = BootStages { vm_init: 0.0, os_boot: 0.0, bootstrap: 0.0, register: 0.0, cni_ready: 0.0, ..stages };
+        let none = BootStages { status: Some(0.0), running: Some(0.0), ..none };
+        assert_eq!(of(none, traits), [SimDuration::ZERO; 3]);
     }
 }

@@ -168,7 +168,8 @@ impl Ec2 {
     /// How long the next CreateFleet call for one instance takes. Calls are numbered, so the n-th takes the same time whoever makes it.
     pub fn next_fleet_call_time(&mut self, now: SimTime) -> SimDuration {
         self.calls += 1;
-        let own = fleet_call_time(&mut self.streams.nth("api", "CreateFleet", self.calls));
+        let drawn = || fleet_call_time(&mut self.streams.nth("api", "CreateFleet", self.calls));
+        let own = self.settings.times.fleet_call.unwrap_or_else(drawn);
         self.with_api_latency(own, now)
     }
 
@@ -338,7 +339,8 @@ impl Ec2 {
         instance.ended_by = Some(by);
         let (pool, ordinal) = (instance.pool, instance.ordinal);
         let metal = self.boot_traits(pool.instance_type).metal;
-        shutdown_time(metal, &mut self.streams.nth("shutdown", &pool.stream_name(), ordinal))
+        let drawn = || shutdown_time(metal, &mut self.streams.nth("shutdown", &pool.stream_name(), ordinal));
+        self.settings.times.shutdown.unwrap_or_else(drawn)
     }
 
     /// The instance is gone; its place in the pool is free again.

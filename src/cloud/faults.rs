@@ -142,6 +142,8 @@ pub enum Victims {
     Permille(u32),
     /// A number.
     Count(u32),
+    /// The one of the node of this name.
+    Named(Symbol),
 }
 
 impl Victims {
@@ -150,6 +152,7 @@ impl Victims {
         match self {
             Self::Permille(permille) => (candidates * permille as usize).div_ceil(1_000),
             Self::Count(count) => (count as usize).min(candidates),
+            Self::Named(_) => candidates,
         }
     }
 }
@@ -199,6 +202,9 @@ impl FaultKind {
                 let many = format!("Spot instances in {} are interrupted", pools.describe());
                 counted(u64::from(*count), &one, &many)
             }
+            Self::SpotInterruption { victims: Victims::Named(node), .. } => {
+                format!("the Spot instance of {node} is interrupted")
+            }
             Self::NodeFailure { struck, ended } => {
                 let nodes = struck.node_pool.map_or_else(String::new, |name| format!(" of {name}"));
                 let verb = if *ended { "ended by failing" } else { "without working" };
@@ -213,6 +219,7 @@ impl FaultKind {
                         let many = format!("instances{nodes} in {place} are {verb} hardware");
                         counted(u64::from(count), &one, &many)
                     }
+                    Victims::Named(node) => format!("the instance of {node} is {verb} hardware"),
                 }
             }
             Self::ZoneOutage { zone, power: false } => format!("no instance can be launched in {zone}"),

@@ -1,6 +1,6 @@
 //! What a scenario may set about the simulated EC2. Every default is an assumption that reports state.
 
-use crate::domain::{HourlyRate, SimTime, Symbol};
+use crate::domain::{HourlyRate, SimDuration, SimTime, Symbol};
 
 use super::billing::network::NetworkPrices;
 use super::commitments::Commitments;
@@ -29,6 +29,8 @@ pub struct CloudSettings {
     pub api: ApiLimits,
     /// How consistent reads are.
     pub consistency: Consistency,
+    /// How long the cloud takes for what it does, where that is stated.
+    pub times: Times,
     /// How often a launch goes wrong by itself.
     pub failures: Failures,
     /// The subnets that nodes live in.
@@ -84,6 +86,23 @@ impl CloudSettings {
         }
         stated
     }
+}
+
+/// How long the cloud takes for what it does, where that is stated: exactly so long, each time. What is not stated is drawn.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Times {
+    /// From a CreateFleet call to its answer.
+    pub fleet_call: Option<SimDuration>,
+    /// From the end of an instance being asked for to its being gone.
+    pub shutdown: Option<SimDuration>,
+    /// From the notice of an interruption to Karpenter reading it.
+    pub notice_delivery: Option<SimDuration>,
+    /// From a change to an Auto Scaling group acting on it.
+    pub group_reaction: Option<SimDuration>,
+    /// From an instance of a group running to its being in service.
+    pub group_in_service: Option<SimDuration>,
+    /// From an instance of a group being gone to a health check finding that.
+    pub group_health_check: Option<SimDuration>,
 }
 
 /// How Spot prices move.

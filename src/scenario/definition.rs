@@ -2,6 +2,7 @@
 
 pub mod objectives;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 pub use super::schema::metrics::{Phases, PrometheusSettings};
@@ -12,9 +13,11 @@ pub use objectives::{WaitLimit, WaitMeasure, Waiting};
 use super::error::{ScenarioError, listed, nearest};
 use super::manifests::Manifests;
 use crate::cloud::{BootStages, CloudSettings};
+use crate::domain::which::{ObjectKind, Which};
 use crate::domain::workload::ObjectName;
 use crate::domain::{KubernetesVersion, Labels, PodSpec, SimDuration, SimTime, Symbol};
 use crate::load::{Curve, Service, Uncertainty, Work};
+use crate::policy::instance_types::Measured;
 
 /// What adds and removes nodes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -112,10 +115,42 @@ pub enum Action {
         /// Its new desired size.
         desired: u32,
     },
+    /// `kubectl cordon`: the nodes take no more pods.
+    Cordon(Which),
+    /// `kubectl uncordon`.
+    Uncordon(Which),
+    /// `kubectl drain`.
+    Drain {
+        /// The nodes.
+        nodes: Which,
+        /// Whether pods that nothing controls are evicted too.
+        force: bool,
+        /// After this time the drain of a node is given up.
+        timeout: Option<SimDuration>,
+    },
+    /// `kubectl delete`.
+    Delete {
+        /// What is deleted.
+        kind: ObjectKind,
+        /// Where objects are that are named by their labels.
+        namespace: Symbol,
+        /// Which of them.
+        which: Which,
+    },
     /// The control plane is upgraded to this release.
     UpgradeControlPlane(KubernetesVersion),
     /// `kubectl apply`: the objects appear, or change to this form.
     Apply(Arc<Manifests>),
+}
+
+impl Action {
+    /// What the step applies, if it applies anything.
+    pub const fn applied(&self) -> Option<&Arc<Manifests>> {
+        match self {
+            Self::Apply(manifests) => Some(manifests),
+            _ => None,
+        }
+    }
 }
 
 /// What is special about EC2 in this scenario.
@@ -123,6 +158,8 @@ pub enum Action {
 pub struct Ec2Settings {
     /// Stages of a boot; `None` for those of each node's own family of machine images.
     pub launch_latency: Option<BootStages>,
+    /// What is known of the real machines of a type, by type.
+    pub measured: BTreeMap<Symbol, Measured>,
     /// Prices, capacity, interruptions, faults and billing.
     pub cloud: Arc<CloudSettings>,
 }

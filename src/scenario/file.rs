@@ -20,7 +20,7 @@ mod price_records;
 pub(in crate::scenario) mod queues;
 mod reading;
 mod records;
-mod timeline;
+pub(in crate::scenario) mod timeline;
 
 use std::path::Path;
 use std::sync::Arc;

@@ -44,6 +44,7 @@ pub(super) fn conclude(
     let limits = context.client_limits();
     let mut record = context.world.into_record(end);
     record.controllers.limits = limits;
+    warnings.extend(record.unmet.iter().map(|(at, what)| format!("at {at}: {what}")));
     warnings.extend(busy_controllers(&record.controllers, context.setup.scenario.duration));
     let instants: Vec<SimTime> = record.samples.iter().map(|sample| sample.at).collect();
     for (sample, spent) in record.samples.iter_mut().zip(billing::over_time(&bill, &instants, end)) {

@@ -230,12 +230,27 @@ fn timeline(scenario: &Scenario, policy: &PolicyVariant, initial: bool, warnings
             scenario::Action::ScaleGroup { group, desired } => {
                 steps.push(Step { at: timed.at, action: Action::ScaleGroup { group: *group, desired: *desired } });
             }
+            scenario::Action::Cordon(nodes) => {
+                steps.push(Step { at: timed.at, action: Action::Cordon(nodes.clone()) });
+            }
+            scenario::Action::Uncordon(nodes) => {
+                steps.push(Step { at: timed.at, action: Action::Uncordon(nodes.clone()) });
+            }
+            scenario::Action::Drain { nodes, force, timeout } => {
+                let action = Action::Drain { nodes: nodes.clone(), force: *force, timeout: *timeout };
+                steps.push(Step { at: timed.at, action });
+            }
+            scenario::Action::Delete { kind, namespace, which } => {
+                let action = Action::Delete { kind: *kind, namespace: *namespace, which: which.clone() };
+                steps.push(Step { at: timed.at, action });
+            }
             scenario::Action::UpgradeControlPlane(release) => {
                 steps.push(Step { at: timed.at, action: Action::UpgradeControlPlane(*release) });
             }
             scenario::Action::Apply(later) => {
                 // First what pods are launched for, then the pods.
-                steps.extend(pools::replaced(timed.at, later, policy, warnings));
+                steps.extend(pools::updated(timed.at, later, policy, warnings));
+                steps.extend(pools::replaced(timed.at, later, scenario, policy));
                 apply(timed.at, later, scenario, &mut steps);
             }
         }

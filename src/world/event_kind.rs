@@ -163,6 +163,14 @@ pub enum EventKind {
     LoadStarted,
     /// Load ended.
     LoadFinished,
+    /// Somebody cordoned a node.
+    NodeCordoned,
+    /// Somebody uncordoned a node.
+    NodeUncordoned,
+    /// Somebody's drain of a node was given up.
+    DrainFailed,
+    /// Somebody deleted an object.
+    ObjectDeleted,
 }
 
 impl EventKind {
@@ -248,6 +256,10 @@ impl EventKind {
             Self::ScalingActivityFailed => "ScalingActivityFailed",
             Self::LoadStarted => "LoadStarted",
             Self::LoadFinished => "LoadFinished",
+            Self::NodeCordoned => "NodeCordoned",
+            Self::NodeUncordoned => "NodeUncordoned",
+            Self::DrainFailed => "DrainFailed",
+            Self::ObjectDeleted => "ObjectDeleted",
         }
     }
 }

@@ -138,6 +138,12 @@ impl World {
         self.node_event(at, EventKind::NodeNotReady, id, "");
     }
 
+    /// The Node object is deleted, and its instance stays: it is as before it registered.
+    pub fn unregister_node(&mut self, id: NodeId, at: SimTime) {
+        self.settle_node(id, at);
+        self.cluster.unregister_node(id);
+    }
+
     /// Sets or removes an annotation.
     pub fn annotate_node(&mut self, id: NodeId, key: Symbol, value: Option<Symbol>) {
         self.cluster.annotate_node(id, key, value);

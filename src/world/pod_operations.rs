@@ -48,6 +48,16 @@ impl World {
         self.note(at, kind, Some(workload), message);
     }
 
+    /// A workload is deleted.
+    pub fn delete_workload(&mut self, workload: WorkloadId, at: SimTime) {
+        let from = self.cluster.workload(workload).replicas;
+        self.cluster.delete_workload(workload);
+        self.count_replicas(workload, at);
+        let (kind, because) = (EventKind::ObjectDeleted, "somebody deleted it".into());
+        self.record.replica_changes.push(ReplicaChange { at, workload, kind, from, to: 0, because });
+        self.note(at, kind, Some(workload), self.cluster.workload(workload).kind.as_str());
+    }
+
     /// Counts the pods of a namespace that nothing controls.
     pub fn count_bare_pods(&mut self, workload: WorkloadId, there: u32) {
         self.cluster.set_replicas(workload, there);

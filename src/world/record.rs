@@ -46,6 +46,8 @@ pub struct Record {
     pub events: Vec<Event>,
     /// The cluster at regular instants.
     pub samples: Vec<Sample>,
+    /// Steps of the timeline that found nothing to act on, with their time.
+    pub unmet: Vec<(SimTime, String)>,
 }
 
 /// A workload that took part.

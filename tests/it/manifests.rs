@@ -91,6 +91,7 @@ fn the_first_tutorials_timeline_scales_then_applies_the_autoscaler_then_loads() 
             Action::ScaleGroup { group, desired } => format!("{} scale group {group} {desired}", step.at),
             Action::UpgradeControlPlane(release) => format!("{} upgrade {release}", step.at),
             Action::Apply(objects) => format!("{} apply {} autoscaler", step.at, objects.autoscalers.len()),
+            other => format!("{} {other:?}", step.at),
         })
         .collect();
     assert_eq!(

@@ -9,7 +9,7 @@ use nodecast::world::record::EventKind;
 use crate::cli::Place;
 
 /// A NodePool of these families, of which so many nodes may be disrupted at once; pods ask for it by the label.
-fn pool(name: &str, families: &str, budget: &str) -> String {
+pub(crate) fn pool(name: &str, families: &str, budget: &str) -> String {
     format!(
         "---
 apiVersion: karpenter.sh/v1
@@ -33,7 +33,7 @@ spec:
     )
 }
 
-fn deployment(name: &str, replicas: u32, pool: &str) -> String {
+pub(crate) fn deployment(name: &str, replicas: u32, pool: &str) -> String {
     format!(
         "---
 apiVersion: apps/v1

@@ -36,6 +36,7 @@ pub fn outcome() -> Outcome {
     Outcome {
         about: about(),
         record: Record {
+            unmet: Vec::new(),
             commands: Vec::new(),
             obstacles: Obstacles::default(),
             controllers: nodecast::world::record::ControllerLoops::default(),

@@ -86,6 +86,14 @@ impl Cluster {
         });
     }
 
+    /// The Node object is gone, and its instance is still there.
+    pub fn unregister_node(&mut self, id: NodeId) {
+        self.change_node(id, |node| {
+            node.phase = NodePhase::Launched;
+            node.ready = false;
+        });
+    }
+
     /// Says whether the node is Ready.
     pub fn set_ready(&mut self, id: NodeId, ready: bool) {
         self.change_node(id, |node| node.ready = ready);

@@ -252,6 +252,11 @@ impl Node {
         }
     }
 
+    /// Whether reports, the API server or the NodeClaim have this name for it.
+    pub fn is_called(&self, name: &str) -> bool {
+        [self.name.as_str(), self.api_name(), self.claim_name()].contains(&name)
+    }
+
     /// The name of its NodeClaim.
     pub fn claim_name(&self) -> &str {
         self.drawn.as_ref().map_or(self.name.as_str(), |drawn| &drawn.claim)
@@ -297,4 +302,6 @@ pub struct Workload {
     pub pods: Vec<PodId>,
     /// How many of them are Ready.
     pub ready: u32,
+    /// Whether it has been deleted: nobody makes pods for it any more, and those that it has are on their way out.
+    pub deleted: bool,
 }

@@ -39,9 +39,17 @@ impl Cluster {
             replicas: new.replicas,
             pods: Vec::new(),
             ready: 0,
+            deleted: false,
         });
         self.note_change(Change::Workload(id));
         id
+    }
+
+    /// The workload is deleted: it wants no replicas any more, and another may have its name.
+    pub fn delete_workload(&mut self, workload: WorkloadId) {
+        let state = &mut self.workloads[workload.index()];
+        (state.deleted, state.replicas) = (true, 0);
+        self.note_change(Change::Workload(workload));
     }
 
     /// Sets the number of replicas wanted; returns what it was.

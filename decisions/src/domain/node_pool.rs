@@ -172,6 +172,8 @@ pub struct NodeClass {
     pub ami_family: AmiFamily,
     /// Whether an AMI selector names its images, so that a new release of Kubernetes brings no others.
     pub fixed_images: bool,
+    /// What selects its images, as the manifest writes it: two classes that write the same have the same images.
+    pub images: Symbol,
     /// Architectures that an AMI selector leaves; empty means no restriction known.
     pub ami_architectures: Vec<Symbol>,
     /// Zones that its subnets cover; empty means every zone of the region.
@@ -200,12 +202,25 @@ pub struct ReservationTerm {
 }
 
 impl NodeClass {
+    /// Whether the parts that Karpenter compares by hash are the same: not what selects images, subnets and reservations.
+    ///
+    /// Source: Karpenter AWS provider v1.13 `pkg/apis/v1/ec2nodeclass.go`, `EC2NodeClass.Hash`.
+    /// Deviation: of what is hashed `role`, `userData`, `metadataOptions` and the like are not kept, and a change of theirs is not seen.
+    pub fn has_same_hash(&self, other: &Self) -> bool {
+        let hashed = |own: &Self| (own.ami_family, own.instance_store_raid0);
+        hashed(self) == hashed(other)
+            && self.kubelet == other.kubelet
+            && self.block_devices == other.block_devices
+            && self.tags == other.tags
+    }
+
     /// A node class with every default, on AL2023.
     pub fn named(name: impl Into<Symbol>) -> Self {
         Self {
             name: name.into(),
             ami_family: AmiFamily::AL2023,
             fixed_images: false,
+            images: Symbol::new(""),
             ami_architectures: Vec::new(),
             zones: Vec::new(),
             kubelet: KubeletConfig::default(),

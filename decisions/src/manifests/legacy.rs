@@ -4,7 +4,7 @@
 //! objects do not state.
 
 use super::common::{labels, metadata, resources, taints};
-use super::node_class::{UNKNOWN_IMAGES, ami_family, block_devices, kubelet};
+use super::node_class::{UNKNOWN_IMAGES, ami_family, block_devices, kubelet, spelled_out};
 use super::node_pool::{requirements, weight};
 use super::pod::OBJECT;
 use crate::domain::node_pool::{AmiFamily, ConsolidationPolicy, Disruption};
@@ -149,6 +149,9 @@ fn aws_settings<'s>(reader: &mut Reader<'s>, node: &Node<'s>, mut class: NodeCla
     class.block_devices = block_devices(reader, fields)?;
     if let Some(node) = fields.get("amiSelector") {
         class.fixed_images = true;
+        class.ami_architectures = spelled_out(node.entries().iter().filter_map(|entry| entry.value.as_text()));
+    }
+    if let Some(node) = fields.get("amiSelector").filter(|_| class.ami_architectures.is_empty()) {
         let help = "restrict `kubernetes.io/arch` in the Provisioner's requirements";
         reader.warn(node.at, UNKNOWN_IMAGES, "images unknown", help);
     }

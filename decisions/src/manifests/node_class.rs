@@ -2,10 +2,10 @@
 
 use super::common::{labels, metadata, resources};
 use crate::domain::node_pool::{AmiFamily, BlockDevice, KubeletConfig, ReservationTerm};
-use crate::domain::{NodeClass, Symbol};
+use crate::domain::{NodeClass, Symbol, well_known};
 use crate::text::InputError;
 use crate::text::reader::{Fields, Reader, Shape};
-use crate::text::tree::Node;
+use crate::text::tree::{Location, Node};
 
 static SPEC: Shape = Shape {
     name: "an EC2NodeClass's spec",
@@ -88,9 +88,10 @@ pub(super) fn node_class<'s>(reader: &mut Reader<'s>, object: &Node<'s>) -> Resu
     if older {
         class.ami_family = AmiFamily::AL2;
     }
+    let mut selector = None;
     if let Some(node) = fields.get("spec") {
         let spec = reader.fields(node, &SPEC)?;
-        ami(reader, spec, &mut class)?;
+        selector = ami(reader, spec, &mut class)?;
         if let Some(node) = spec.get("kubelet") {
             class.kubelet = kubelet(reader, node)?;
         }
@@ -102,6 +103,9 @@ pub(super) fn node_class<'s>(reader: &mut Reader<'s>, object: &Node<'s>) -> Resu
         class.capacity_reservations = reservation_terms(reader, spec)?;
     }
     read_status(object, &mut class);
+    if let Some(at) = selector.filter(|_| class.ami_architectures.is_empty()) {
+        reader.warn(at, UNKNOWN_IMAGES, "images unknown", "restrict `kubernetes.io/arch` in the NodePool");
+    }
     Ok(class)
 }
 
@@ -133,8 +137,8 @@ const FAMILIES: &[(&str, AmiFamily)] = &[
 
 static AMI_TERM: Shape = Shape {
     name: "a term of `amiSelectorTerms`",
-    keys: &["alias"],
-    without_effect: &["id", "name", "owner", "tags", "ssmParameter"],
+    keys: &["alias", "name", "tags", "ssmParameter"],
+    without_effect: &["id", "owner"],
     unsupported: &[],
     strict: false,
 };
@@ -148,13 +152,68 @@ pub(super) fn ami_family(reader: &Reader<'_>, fields: Fields<'_, '_>) -> Result<
 pub(super) const UNKNOWN_IMAGES: &str =
     "the images that an AMI selector finds are not known: every architecture is assumed";
 
-fn ami<'s>(reader: &mut Reader<'s>, spec: Fields<'_, 's>, class: &mut NodeClass) -> Result<(), InputError> {
+/// The architectures that these texts spell out, of the names, parameters and tags of one image or of several.
+pub(super) fn spelled_out<'t>(texts: impl IntoIterator<Item = &'t str>) -> Vec<Symbol> {
+    const SPELLINGS: [(&str, Symbol); 5] = [
+        ("arm64", well_known::ARM64),
+        ("aarch64", well_known::ARM64),
+        ("x86_64", well_known::AMD64),
+        ("x86-64", well_known::AMD64),
+        ("amd64", well_known::AMD64),
+    ];
+    let mut found: Vec<Symbol> = Vec::new();
+    for text in texts.into_iter().map(str::to_ascii_lowercase) {
+        found.extend(SPELLINGS.iter().filter(|(spelling, _)| text.contains(spelling)).map(|(_, name)| *name));
+    }
+    found.sort_unstable();
+    found.dedup();
+    found
+}
+
+/// The architectures that an AMI selector leaves, as far as its terms spell them out. Terms add up: one that says nothing of it leaves
+/// every architecture.
+fn selected_architectures(terms: &[Node<'_>]) -> Vec<Symbol> {
+    let mut all = Vec::new();
+    for term in terms {
+        let named = ["name", "ssmParameter"].into_iter().filter_map(|key| term.get(key)?.as_text());
+        let tags = term.get("tags").map(Node::entries).unwrap_or_default();
+        let own = spelled_out(named.chain(tags.iter().filter_map(|tag| tag.value.as_text())));
+        if own.is_empty() {
+            return own;
+        }
+        all.extend(own);
+    }
+    all.sort_unstable();
+    all.dedup();
+    all
+}
+
+/// A term of a selector on one line.
+fn written(term: &Node<'_>) -> String {
+    let value = |node: &Node<'_>| match node.entries() {
+        [] => node.as_text().unwrap_or_default().to_owned(),
+        tags => tags
+            .iter()
+            .map(|tag| format!("{}={}", tag.key, tag.value.as_text().unwrap_or_default()))
+            .collect::<Vec<_>>()
+            .join(","),
+    };
+    term.entries().iter().map(|entry| format!("{} {}", entry.key, value(&entry.value))).collect::<Vec<_>>().join(", ")
+}
+
+/// Reads which images a class uses; the place of a selector of which only the controller knows what it finds.
+fn ami<'s>(
+    reader: &mut Reader<'s>,
+    spec: Fields<'_, 's>,
+    class: &mut NodeClass,
+) -> Result<Option<Location>, InputError> {
     let family = ami_family(reader, spec)?;
     let terms = spec.optional("amiSelectorTerms", |n, what| reader.list(n, what))?.unwrap_or_default();
     for term in terms {
         reader.fields(term, &AMI_TERM)?;
     }
     let alias = terms.iter().find_map(|term| term.get("alias"));
+    let mut selector = None;
     if let Some(node) = alias {
         let text = reader.text(node, "alias")?;
         let wanted = text.split('@').next().unwrap_or_default();
@@ -168,15 +227,18 @@ fn ami<'s>(reader: &mut Reader<'s>, spec: Fields<'_, 's>, class: &mut NodeClass)
                     .help("write for example `al2023@latest`; known are al2, al2023, bottlerocket, windows2019, windows2022"));
             }
         };
-    } else if let Some(first) = terms.first() {
+    }
+    class.images = Symbol::new(&terms.iter().map(written).collect::<Vec<_>>().join("; "));
+    if let (None, Some(first)) = (alias, terms.first()) {
         class.ami_family = AmiFamily::Custom;
         class.fixed_images = true;
-        reader.warn(first.at, UNKNOWN_IMAGES, "images unknown", "restrict `kubernetes.io/arch` in the NodePool");
+        class.ami_architectures = selected_architectures(terms);
+        selector = Some(first.at);
     }
     if let Some(family) = family {
         class.ami_family = family;
     }
-    Ok(())
+    Ok(selector)
 }
 
 /// Kubelet settings.
@@ -262,13 +324,17 @@ fn read_status(object: &Node<'_>, class: &mut NodeClass) {
     for subnet in status.get("subnets").map(Node::items).unwrap_or_default() {
         class.zones.extend(subnet.get("zone").and_then(Node::as_text).map(Symbol::new));
     }
+    let mut architectures = Vec::new();
     for image in status.get("amis").map(Node::items).unwrap_or_default() {
         for requirement in image.get("requirements").map(Node::items).unwrap_or_default() {
             if requirement.get("key").and_then(Node::as_text) == Some("kubernetes.io/arch") {
                 let values = requirement.get("values").map(Node::items).unwrap_or_default();
-                class.ami_architectures.extend(values.iter().filter_map(Node::as_text).map(Symbol::new));
+                architectures.extend(values.iter().filter_map(Node::as_text).map(Symbol::new));
             }
         }
+    }
+    if !architectures.is_empty() {
+        class.ami_architectures = architectures;
     }
     for list in [&mut class.zones, &mut class.ami_architectures] {
         list.sort_unstable();

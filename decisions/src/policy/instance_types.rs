@@ -22,6 +22,7 @@ use crate::policy::release::Behaviour;
 pub use labels::of_node as labels_of_node;
 pub use offerings::{refresh_offering, refresh_offerings};
 pub use pools::{complete_classes, complete_pools, types_of_pools};
+pub use real_node::{Measured, measured_node};
 pub use real_node::{RealNode, real_node};
 pub use releases::{capacity_type_key, default_requirements, has_fixed_places, price_list_of};
 pub use reservations::{KnownReservation, RESERVATION_LABELS, add_reservations, selects};

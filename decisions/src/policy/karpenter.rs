@@ -196,6 +196,11 @@ impl Karpenter {
         self.offerings_stale = true;
     }
 
+    /// As of when prices were last read.
+    pub const fn prices_read(&self) -> Option<SimTime> {
+        self.prices.read_as_of()
+    }
+
     /// The limit of its client, where calls take time.
     pub fn call_limit(&self) -> Option<&CallLimit> {
         self.pace.as_ref().map(pace::Pace::limit)

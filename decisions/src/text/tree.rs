@@ -116,6 +116,14 @@ impl<'s> Node<'s> {
         }
     }
 
+    /// The entries of a map; none for anything else.
+    pub fn entries(&self) -> &[Entry<'s>] {
+        match &self.kind {
+            NodeKind::Map(entries) => entries,
+            _ => &[],
+        }
+    }
+
     /// What kind of value this is, for a sentence.
     pub fn describe(&self) -> &'static str {
         match &self.kind {

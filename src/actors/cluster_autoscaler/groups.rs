@@ -20,7 +20,7 @@ use crate::policy::cluster_autoscaler::aws::{
     self, Activity, DoomedInstance, GroupDescription, ManagedGroup, TemplateType,
 };
 use crate::policy::cluster_autoscaler::view::{GroupOptions, InstanceError, NodeTemplate};
-use crate::policy::cluster_autoscaler::{ClusterAutoscaler, GroupActions, ResizeError};
+use crate::policy::cluster_autoscaler::{ClusterAutoscaler, Flags, GroupActions, ResizeError};
 
 /// Groups are read again when the last reading is so old.
 const REFRESH_AFTER: SimDuration = SimDuration::from_secs(60);
@@ -59,6 +59,8 @@ pub(super) struct KnownGroup {
     pub(super) template: Option<Arc<NodeTemplate>>,
     /// Options in its tags.
     pub(super) options: GroupOptions,
+    /// How often the group had changed when limits and template were read.
+    revision: u32,
 }
 
 /// All groups that the autoscaler minds, in order of name.
@@ -75,13 +77,11 @@ impl KnownGroups {
     pub(super) fn new(setup: &Setup<'_>) -> Self {
         let Autoscaler::ClusterAutoscaler(settings) = &setup.autoscaler else { return Self::default() };
         let known = |(position, own): (usize, &NodeGroup)| {
-            let limits = (i64::from(own.min_size), i64::from(own.max_size));
-            let tags: Vec<(String, String)> =
-                own.tags.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect();
+            let tags = tags_of(own);
             Some(KnownGroup {
                 position,
                 name: own.name,
-                limits: settings.flags.discovery.limits(own.name, &own.tags, limits)?,
+                limits: limits(&settings.flags, own)?,
                 desired: 0,
                 instances: Vec::new(),
                 remembered: Vec::new(),
@@ -89,6 +89,7 @@ impl KnownGroups {
                 last_resize: None,
                 template: template(setup, own, &tags).map(Arc::new),
                 options: aws::options(&tags),
+                revision: 0,
             })
         };
         let mut groups: Vec<KnownGroup> =
@@ -106,6 +107,16 @@ impl KnownGroups {
     pub(super) fn place_of(&self, position: usize) -> Option<usize> {
         self.groups.iter().position(|group| group.position == position)
     }
+}
+
+/// The tags of a group as pairs of text.
+fn tags_of(own: &NodeGroup) -> Vec<(String, String)> {
+    own.tags.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect()
+}
+
+/// The limits of a group: its own, or those that a flag sets; `None` for one that the autoscaler does not find.
+fn limits(flags: &Flags, own: &NodeGroup) -> Option<(i64, i64)> {
+    flags.discovery.limits(own.name, &own.tags, (i64::from(own.min_size), i64::from(own.max_size)))
 }
 
 /// What the provider makes of a group without nodes: the first type and the first zone stand for all.
@@ -183,6 +194,7 @@ fn read(context: &mut Context<'_>, now: SimTime) -> Result<(), ApiError> {
         };
         let Some(view) = views.iter().find(|view| view.name == name) else { continue };
         let instances = instances(context, now, view, last_resize);
+        take_update(context, at);
         let desired = i64::from(view.desired);
         let all = &mut context.cluster_autoscaler.groups;
         let known = &mut all.groups[at];
@@ -193,6 +205,22 @@ fn read(context: &mut Context<'_>, now: SimTime) -> Result<(), ApiError> {
     }
     context.cluster_autoscaler.groups.read_at = Some(now);
     Ok(())
+}
+
+/// Takes over the limits of a group and what its nodes would be, if somebody has changed it.
+fn take_update(context: &mut Context<'_>, at: usize) {
+    let known = &context.cluster_autoscaler.groups.groups[at];
+    let (own, revision) = context.node_groups.now(known.position);
+    let Autoscaler::ClusterAutoscaler(settings) = &context.setup.autoscaler else { return };
+    if known.revision == revision {
+        return;
+    }
+    let limits = limits(&settings.flags, own).unwrap_or(known.limits);
+    let template = template(context.setup, own, &tags_of(own)).map(Arc::new);
+    let all = &mut context.cluster_autoscaler.groups;
+    let known = &mut all.groups[at];
+    (known.limits, known.template, known.revision) = (limits, template, revision);
+    all.version += 1;
 }
 
 /// The instances of a group, with placeholders for those that are missing.

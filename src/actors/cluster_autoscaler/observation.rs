@@ -258,7 +258,7 @@ fn is_gone(context: &Context<'_>, pod: PodId) -> bool {
 }
 
 fn daemon_sets(context: &mut Context<'_>, flags: &Flags) -> Vec<DaemonSetView> {
-    let all = context.world.workloads().filter(|(_, workload)| workload.kind == WorkloadKind::DaemonSet);
+    let all = context.world.daemon_sets();
     let all: Vec<_> = all.map(|(id, own)| (id, own.name.name, Arc::clone(&own.template))).collect();
     let view = |(id, name, template)| DaemonSetView {
         name,

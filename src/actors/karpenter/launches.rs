@@ -76,6 +76,8 @@ pub(super) fn launched(context: &mut Context<'_>, now: SimTime, node: NodeId, la
     let id = InstanceId(instance.id);
     let pool = Pool { instance_type, zone, capacity_type };
     let rate = context.ec2.instance(id).rate;
+    let owner = context.world.node(node).origin.name();
+    context.node_templates.launched(node, owner);
     let facts = node_life::launch_facts(context, (pool, rate), labels, capacity, allocatable);
     context.world.launch_node(node, &facts, now);
     if let Some(release) = image_for {
@@ -91,7 +93,5 @@ pub(super) fn launched(context: &mut Context<'_>, now: SimTime, node: NodeId, la
 /// The image family of the node's class.
 fn image_family(context: &Context<'_>, node: NodeId) -> AmiFamily {
     let NodeOrigin::NodePool(name) = context.world.node(node).origin else { return AmiFamily::AL2023 };
-    let pool = context.setup.node_pools.iter().find(|pool| pool.name == name);
-    let class = pool.and_then(|pool| context.setup.node_classes.iter().find(|class| class.name == pool.node_class));
-    class.map_or(AmiFamily::AL2023, |class| class.ami_family)
+    context.node_templates.of_node(node, name).map_or(AmiFamily::AL2023, |(_, class)| class.ami_family)
 }

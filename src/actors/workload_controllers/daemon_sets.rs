@@ -243,7 +243,7 @@ fn make(context: &mut Context<'_>, now: SimTime, workload: WorkloadId, node: Nod
 
 /// Whether a node is to have a pod of the DaemonSet.
 fn wants(context: &Context<'_>, workload: WorkloadId, node: NodeId) -> bool {
-    if !stays(context, node) {
+    if !stays(context, node) || context.world.workload(workload).deleted {
         return false;
     }
     let host = context.world.node(node);

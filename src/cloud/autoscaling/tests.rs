@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::{Acted, ActivityStatus, AutoScaling, EndReason, GroupSpec, LifecycleState};
 use crate::catalog::Catalog;
 use crate::cloud::faults::{Fault, FaultKind, PoolSelector};
-use crate::cloud::settings::{ApiLimits, BucketSize, CapacityModel, CloudSettings, Failures, Interruptions};
+use crate::cloud::settings::{ApiLimits, BucketSize, CapacityModel, CloudSettings, Failures, Interruptions, Times};
 use crate::cloud::{ApiError, Ec2, InstanceId, SimulatedAccount};
 use crate::domain::node_group::{InstancesDistribution, SpotStrategy};
 use crate::domain::{Labels, NodeId, SimDuration, SimTime, Symbol, well_known};
@@ -45,7 +45,7 @@ impl Account {
             CloudSettings { interruptions, capacity: CapacityModel::Infinite, failures: Failures::NONE, ..settings };
         let streams = Streams::new(7);
         let ec2 = Ec2::new(region, streams, Arc::new(settings), at(86_400));
-        Self { ec2, groups: AutoScaling::new([(spec, desired)], streams), nodes: 0 }
+        Self { ec2, groups: AutoScaling::new([(spec, desired)], Times::default(), streams), nodes: 0 }
     }
 
     fn with_faults(spec: GroupSpec, desired: u32, faults: Vec<Fault>) -> Self {

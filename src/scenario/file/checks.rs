@@ -13,6 +13,7 @@ use super::super::tree::Location;
 use super::Placed;
 use super::timeline::Timeline;
 use crate::domain::keda::Trigger;
+use crate::domain::which::{By, ObjectKind, Which};
 use crate::domain::workload::ObjectName;
 use crate::domain::{SimDuration, Symbol};
 
@@ -21,10 +22,7 @@ const SYNC_PERIOD: SimDuration = SimDuration::from_secs(15);
 
 /// What is applied under any policy at any time.
 fn manifests<'a>(policies: &'a [PolicyVariant], actions: &'a [Placed]) -> Vec<&'a Arc<Manifests>> {
-    let applied = actions.iter().filter_map(|placed| match &placed.action.action {
-        Action::Apply(manifests) => Some(manifests),
-        Action::Scale { .. } | Action::ScaleGroup { .. } | Action::UpgradeControlPlane(_) => None,
-    });
+    let applied = actions.iter().filter_map(|placed| placed.action.action.applied());
     policies.iter().map(|policy| &policy.manifests).chain(applied).collect()
 }
 
@@ -214,16 +212,69 @@ pub(super) fn timeline(
     workloads: &Workloads,
     policies: &[PolicyVariant],
 ) -> Result<(), ScenarioError> {
+    let all = manifests(policies, &timeline.actions);
     for placed in &timeline.actions {
         match placed.action.action {
             Action::Scale { workload, .. } => {
                 workloads.find(reader, placed.at, workload)?;
             }
             Action::ScaleGroup { group, desired } => node_group(reader, placed.at, policies, group, desired)?,
-            Action::Apply(_) | Action::UpgradeControlPlane(_) => {}
+            Action::Delete { kind, ref which, .. } => deleted(reader, placed.at, kind, which, &all)?,
+            Action::Apply(_)
+            | Action::UpgradeControlPlane(_)
+            | Action::Cordon(_)
+            | Action::Uncordon(_)
+            | Action::Drain { .. } => {}
         }
     }
     policies.iter().try_for_each(|policy| upgrades(reader, timeline, policy))
+}
+
+/// Checks that an object that is deleted by its name is in some manifest; those that come to be during a run are looked for then.
+fn deleted(
+    reader: &Reader<'_>,
+    at: Location,
+    kind: ObjectKind,
+    which: &Which,
+    all: &[&Arc<Manifests>],
+) -> Result<(), ScenarioError> {
+    let By::Name(name) = which.by else { return Ok(()) };
+    if kind.is_generated() || kind == ObjectKind::PersistentVolumeClaim {
+        return Ok(());
+    }
+    let known: Vec<ObjectName> = all.iter().flat_map(|own| named(own, kind)).collect();
+    if known.contains(&name) {
+        return Ok(());
+    }
+    let text = |own: &ObjectName| if kind.has_namespace() { own.to_string() } else { own.name.to_string() };
+    let names: Vec<String> = known.iter().map(text).collect();
+    let (kind, name) = (kind.as_str(), text(&name));
+    let help = match nearest(&name, names.iter().map(String::as_str)) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None if names.is_empty() => format!("no manifest holds a {kind}"),
+        None => format!("the manifests hold {}", listed(names.iter().map(String::as_str).take(10))),
+    };
+    Err(reader.error(at, format!("no {kind} is called `{name}`")).because(ScenarioError::NOTHING).help(help))
+}
+
+/// The objects of a kind by name.
+fn named(own: &Manifests, kind: ObjectKind) -> Vec<ObjectName> {
+    let of = |namespace, name| ObjectName { namespace, name };
+    match kind {
+        ObjectKind::Deployment => own.deployments.iter().map(|object| object.name).collect(),
+        ObjectKind::StatefulSet => own.stateful_sets.iter().map(|object| object.name).collect(),
+        ObjectKind::DaemonSet => own.daemon_sets.iter().map(|object| object.name).collect(),
+        ObjectKind::Job => own.jobs.iter().map(|object| object.name).collect(),
+        ObjectKind::CronJob => own.cron_jobs.iter().map(|object| object.name).collect(),
+        ObjectKind::HorizontalPodAutoscaler => own.autoscalers.iter().map(|own| of(own.namespace, own.name)).collect(),
+        ObjectKind::ScaledObject => own.scaled_objects.iter().map(|own| of(own.namespace, own.name)).collect(),
+        ObjectKind::ScaledJob => own.scaled_jobs.iter().map(|own| of(own.namespace, own.name)).collect(),
+        ObjectKind::PodDisruptionBudget => {
+            own.disruption_budgets.iter().map(|own| of(own.namespace, own.name)).collect()
+        }
+        ObjectKind::NodePool => own.node_pools.iter().map(|own| in_default(own.name)).collect(),
+        ObjectKind::PersistentVolumeClaim | ObjectKind::Pod | ObjectKind::NodeClaim | ObjectKind::Node => Vec::new(),
+    }
 }
 
 /// Checks that each upgrade of the control plane goes to the next release: EKS knows no other.
@@ -367,10 +418,7 @@ fn autoscalers(all: &[&Arc<Manifests>]) -> Vec<(Named, Symbol, ObjectName)> {
 
 /// The objects of a policy, then those that appear on the way.
 fn all_manifests<'a>(policy: &'a PolicyVariant, scenario: &'a Scenario) -> Vec<&'a Arc<Manifests>> {
-    let applied = scenario.timeline.iter().filter_map(|step| match &step.action {
-        Action::Apply(manifests) => Some(manifests),
-        Action::Scale { .. } | Action::ScaleGroup { .. } | Action::UpgradeControlPlane(_) => None,
-    });
+    let applied = scenario.timeline.iter().filter_map(|step| step.action.applied());
     std::iter::once(&policy.manifests).chain(applied).collect()
 }
 

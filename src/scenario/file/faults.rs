@@ -60,16 +60,18 @@ pub(in crate::scenario) fn no_victims(
     fields: Fields<'_, '_>,
     _: usize,
 ) -> ScenarioError {
-    match (fields.get("count"), fields.required(&reading.reader, "fraction")) {
-        (_, Err(missing)) => missing,
-        (count, Ok(fraction)) => {
-            let how = if std::ptr::eq(section, &raw const NODE_FAILURE) { "struck" } else { "interrupted" };
-            reading
-                .error(count.unwrap_or(fraction).at, format!("`fraction` and `count` both say how many are {how}"))
-                .because("the second of the two")
-                .help("take one of them out")
-        }
-    }
+    let given: Vec<_> =
+        ["fraction", "count", "node"].into_iter().filter_map(|key| Some((key, fields.get(key)?))).collect();
+    let [(first, _), (second, node), ..] = given.as_slice() else {
+        return fields.required(&reading.reader, "fraction").err().unwrap_or_else(|| {
+            reading.error(fields.at, "nothing says which are struck").because("this fault").help("give it a `count`")
+        });
+    };
+    let how = if std::ptr::eq(section, &raw const NODE_FAILURE) { "struck" } else { "interrupted" };
+    reading
+        .error(node.at, format!("`{first}` and `{second}` both say how many are {how}"))
+        .because("the second of the two")
+        .help("take one of them out")
 }
 
 /// An interruption of Spot instances.

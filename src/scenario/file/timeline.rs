@@ -3,14 +3,16 @@
 use std::sync::Arc;
 
 use super::{Placed, Reading, ScenarioError};
-use crate::domain::{KubernetesVersion, SimDuration, SimTime};
+use crate::domain::which::{By, ObjectKind, Which};
+use crate::domain::{KubernetesVersion, SimDuration, SimTime, Symbol};
 use crate::scenario::definition::{Action, LoadSpec, TimedAction};
 use crate::scenario::error::listed;
 use crate::scenario::manifests::Manifests;
 use crate::scenario::reader::{Fields, Reader};
+use crate::scenario::schema::Section;
 use crate::scenario::schema::kind::{Kind, Moment};
 use crate::scenario::schema::load::LoadEntry;
-use crate::scenario::schema::timeline::{STEP, Scale, ScaleGroup};
+use crate::scenario::schema::timeline::{Delete, Drain, Nodes, STEP, Scale, ScaleGroup};
 use crate::scenario::tree::{Location, Node};
 
 /// The steps of a timeline.
@@ -60,6 +62,10 @@ pub(super) fn read<'n, 's>(
             "upgrade_control_plane" => {
                 (Action::UpgradeControlPlane(KubernetesVersion::read(reading, node, what)?), node.at)
             }
+            "cordon" => (Action::Cordon(Nodes::read(reading, node, what)?), node.at),
+            "uncordon" => (Action::Uncordon(Nodes::read(reading, node, what)?), node.at),
+            "drain" => (Drain::read(reading, node, what)?, node.at),
+            "delete" => (Delete::read(reading, node, what)?, node.get("name").map_or(node.at, |name| name.at)),
             _ => {
                 let mut manifests = reading.files.manifests(&reading.reader, step, "manifests")?;
                 manifests.resolve_priorities(&base.priority_classes)?;
@@ -71,6 +77,45 @@ pub(super) fn read<'n, 's>(
     }
     timeline.actions.sort_by_key(|placed| placed.action.at);
     Ok(timeline)
+}
+
+/// A deletion; only objects that come to be during a run are chosen by their labels.
+pub(in crate::scenario) fn deletion<'s>(
+    reading: &mut Reading<'_, 's>,
+    fields: Fields<'_, 's>,
+    own: Delete,
+) -> Result<Action, ScenarioError> {
+    let ((kind, at), namespace) = (own.kind, own.namespace);
+    let by_labels = matches!(own.by, By::Labels(_));
+    if by_labels && !kind.is_generated() {
+        let name = kind.as_str();
+        return Err(reading
+            .error(fields.get("labels").map_or(at, |node| node.at), format!("a {name} is deleted by its name"))
+            .because("only pods, NodeClaims and nodes are chosen by labels")
+            .help(if kind.has_namespace() { "write for example `name: shop/web`" } else { "write its `name`" }));
+    }
+    if let Some((_, place)) = namespace.filter(|_| !by_labels || kind != ObjectKind::Pod) {
+        return Err(reading
+            .error(place, "`namespace` belongs to pods that are chosen by labels")
+            .because("has no meaning here")
+            .help("take it out; a name states its namespace itself: `shop/web`"));
+    }
+    let namespace = namespace.map_or(Symbol::new("default"), |(name, _)| name);
+    Ok(Action::Delete { kind, namespace, which: Which { by: own.by, most: own.count } })
+}
+
+/// What is wrong with a step that says twice or not at all which objects it means.
+pub(in crate::scenario) fn no_choice(
+    reading: &Reading<'_, '_>,
+    _: &Section,
+    fields: Fields<'_, '_>,
+    given: usize,
+) -> ScenarioError {
+    let error = if given == 0 { "says of nothing which it means" } else { "says by name and by labels which it means" };
+    reading
+        .error(fields.at, format!("the step {error}"))
+        .because("this step")
+        .help("give it one of `name` and `labels`")
 }
 
 /// The loads that begin on the way.

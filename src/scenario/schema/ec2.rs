@@ -1,12 +1,12 @@
 //! The simulated EC2.
 
 use super::billing::BillingKeys;
-use super::kind::{File, Moment, Name, Number, Or, Placed, Share, Show, Text, Whole, kind, words};
-use super::names::{InstanceType, Zone};
+use super::kind::{File, Moment, Name, Number, Or, Placed, Quantity, Share, Show, Text, Whole, kind, words};
+use super::names::{Families, InstanceType, InstanceTypes, Zone};
 use crate::cloud::market::traces::Availability;
 use crate::cloud::quotas::QuotaClass;
 use crate::cloud::settings::{
-    ApiLimits, BillingSettings, BucketSize, CapacityModel, Failures, Interruptions, Quotas, SpotPrices,
+    ApiLimits, BillingSettings, BucketSize, CapacityModel, Failures, Interruptions, Quotas, SpotPrices, Times,
 };
 use crate::cloud::subnets::{Network, Subnet};
 use crate::cloud::{BootStages, CapacityReservation, Consistency};
@@ -20,7 +20,15 @@ section! {
     /// [fidelity.md](fidelity.md) says what is simplified.
     EC2: "`ec2`", "`ec2`: the simulated EC2";
     example "ec2:
-  launch_latency: { vm_init: 11s, os_boot: 6s, bootstrap: 11s, register: 2s, cni_ready: 6s, spread: true }
+  launch_latency:
+    { vm_init: 11s, os_boot: 6s, bootstrap: 11s, register: 2s, cni_ready: 6s, status: 5s, running: 12s, by_type: true, spread: true }
+  times:
+    fleet_call: 1s
+    shutdown: 35s
+    notice_delivery: 2s
+    group_reaction: 6s
+    group_in_service: 0s
+    group_health_check: 0s
   capacity: updown
   spot:
     prices: replay
@@ -39,6 +47,9 @@ section! {
     group_writes: { size: 20, per_second: 5 }
     fleet_uses_run_resource_bucket: true
     consistency: eventual
+  catalog_error:
+    - { family: m5, memory_factor: 0.96 }
+    - { family: m5, type: m5.large, memory_amount: -400Mi, pods: 20 }
   failures: { abort: 0.05%, never_registers: 0.1%, internal_error: 0.02% }
   network:
     subnets: [{ zone: us-east-1a, cidr: 10.0.32.0/20, in_use: 120 }]
@@ -50,6 +61,8 @@ section! {
     struct Ec2 {
         /// How long a node takes from EC2's answer to Ready: as with these machine images, or stage by stage.
         launch_latency: Or<MachineImages, BootStages>, or "by each node's own machine images";
+        /// How long calls, ends of instances and Auto Scaling groups take, exactly.
+        times: Times = Times::default(), or "each is drawn";
         /// The Spot market.
         spot: Spot = SpotMarket::default(), or "the defaults of its keys";
         /// How much there is: whatever is asked for; a fixed number in each Spot pool; or pools that come and go as
@@ -63,6 +76,8 @@ section! {
         failures: Or<NoFailures, Failures> = Failures::default(), or "the defaults of its keys";
         /// The subnets of the nodes.
         network: Network = Network::default(), or "addresses do not run out";
+        /// Where real machines differ from what Karpenter expects of their type.
+        catalog_error: Vec<CatalogError>, or "as assumed of all types";
         /// On-Demand Capacity Reservations.
         capacity_reservations: Reservations = Vec::new(), or "none";
         /// How the bill is worked out.
@@ -84,8 +99,33 @@ section! {
         register: Seconds = STANDARD.register;
         /// Registered to the network plugin being ready.
         cni_ready: Seconds = STANDARD.cni_ready;
+        /// To the post of the kubelet's status that says Ready: exactly so long.
+        status: Seconds, or "at any time of its period of 10 s, or half of that without `spread`";
+        /// Request accepted to `running`, where billing begins; at most until the network is up.
+        running: Seconds, or "12 s";
+        /// Whether bare metal, GPUs, local disks and Xen make a boot longer.
+        by_type: bool = true;
         /// Whether each boot is drawn around the medians, or takes just these.
         "spread" as fixed: Fixed = false;
+    }
+}
+
+section! {
+    /// What is stated takes exactly so long each time, also no time at all; faults still make calls longer.
+    TIMES: "`times`", "`ec2.times`: how long the cloud takes";
+    impl Times {
+        /// From a CreateFleet call to its answer.
+        fleet_call: SimDuration, or "drawn, 1.1 s in the median";
+        /// From the end of an instance being asked for to its being gone.
+        shutdown: SimDuration, or "drawn, 35 s in the median, 180 s of bare metal";
+        /// From the notice of an interruption to Karpenter reading it.
+        notice_delivery: SimDuration, or "drawn, 1.5 s in the median";
+        /// From a change to an Auto Scaling group acting on it.
+        group_reaction: SimDuration, or "drawn, 6 s in the median";
+        /// From an instance of a group running to its being in service.
+        group_in_service: SimDuration, or "drawn, up to 15 s";
+        /// From an instance of a group being gone to a health check finding that.
+        group_health_check: SimDuration, or "drawn, up to 60 s";
     }
 }
 
@@ -227,6 +267,25 @@ section! {
 }
 
 section! {
+    /// Karpenter packs by its estimate of a type (the memory that EC2's API states, less 7.5 %, unless it has learned of a
+    /// node) until the node has registered; kube-scheduler sees what the node reports. What a node reports is assumed
+    /// where nothing is stated. Of entries that name the same type the last one counts.
+    CATALOG_ERROR: "an entry of `catalog_error`", "`ec2.catalog_error[]`: what real machines hold";
+    struct CatalogError {
+        /// Of this family.
+        family["instance family"]: Families, or "all";
+        /// Of this type.
+        "type" as instance_type["instance type"]: InstanceTypes, or "all";
+        /// The memory that the kubelet reports (`status.capacity`), as a factor of what EC2's API states.
+        memory_factor: Number<1, 2_000>, or "1 if `memory_amount` is given, else as assumed";
+        /// Bytes more than that, or less: `-300Mi`.
+        memory_amount: MoreOrLess, or "0";
+        /// Pods that the kubelet accepts.
+        pods: Whole<1, 10_000>, or "as the node class or the type has it";
+    }
+}
+
+section! {
     /// Paid for, used or not.
     RESERVATION: "a capacity reservation", "`ec2.capacity_reservations[]`";
     becomes CapacityReservation, account::reservation;
@@ -324,6 +383,11 @@ words! {
 words! {
     /// Who uses a reservation: whether matching instances do by themselves.
     Matching: bool, "open" => true, "targeted" => false
+}
+
+kind! {
+    /// A number of bytes, which may be negative.
+    MoreOrLess: Quantity => i64, |_, _, _, bytes| Ok(libm::round(bytes) as i64)
 }
 
 /// A limit on vCPUs.

@@ -1,6 +1,6 @@
 //! What goes wrong.
 
-use super::kind::{Moment, Number, Permille, Placed, Share, Whole, kind, words};
+use super::kind::{Moment, Name, Number, Permille, Placed, Share, Whole, kind, words};
 use super::names::{Families, InstanceTypes, NodePoolName, Zone};
 use crate::cloud::api::ApiAction;
 use crate::cloud::faults::{Fault, FaultKind, PoolSelector, ServerError, Victims};
@@ -15,8 +15,10 @@ section! {
     example "faults:
   - { at: 1h, spot_interruption: { fraction: 30%, family: m5, type: m5.large, zone: us-east-1a, before: 10m } }
   - { at: 1h, spot_interruption: { count: 3 } }
+  - { at: 1h, spot_interruption: { node: default-00002 } }
   - { at: 1h, node_failure: { count: 1, node_pool: default, family: m5, type: m5.large, zone: us-east-1a, capacity_type: spot, mode: impaired } }
   - { at: 1h, node_failure: { fraction: 10% } }
+  - { at: 1h, node_failure: { node: default-00003, mode: terminated } }
   - at: 1h
     for: 30m
     insufficient_capacity: { family: m5, type: \"m5.*\", zone: us-east-1a, capacity_type: spot, probability: 80% }
@@ -75,6 +77,8 @@ section! {
         fraction: StruckShare;
         /// How many are struck.
         count: StruckCount;
+        /// The instance of the node of this name is struck: as reports or a dump call it, or as the API server does.
+        node: StruckNode;
     } {
         /// Of this family.
         family["instance family"]: Families, or "all";
@@ -99,6 +103,8 @@ section! {
         fraction: StruckShare;
         /// How many are struck.
         count: StruckCount;
+        /// The instance of the node of this name is struck: as reports or a dump call it, or as the API server does.
+        node: StruckNode;
     } {
         /// Of this NodePool or node group.
         node_pool["NodePool or node group"]: NodePoolName, or "all";
@@ -303,6 +309,11 @@ kind! {
 kind! {
     /// How many instances are struck.
     StruckCount: Whole<0, 1_000_000> => Victims, |_, _, _, count| Ok(Victims::Count(count))
+}
+
+kind! {
+    /// The node whose instance is struck.
+    StruckNode: Name => Victims, |_, _, _, node| Ok(Victims::Named(node))
 }
 
 kind! {

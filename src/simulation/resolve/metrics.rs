@@ -15,9 +15,9 @@ use crate::domain::{HorizontalPodAutoscaler, ResourceName, SimDuration, Symbol};
 use crate::policy::replicas::hpa::effective_metrics;
 use crate::policy::replicas::keda::{CronWindow, Formula, horizontal_pod_autoscaler, trigger_metric_name};
 use crate::policy::replicas::promql::{LOOKBACK, Query};
+use crate::scenario::Scenario;
 use crate::scenario::definition::{QueueKind, QueueSpec};
 use crate::scenario::manifests::{Manifests, Monitor};
-use crate::scenario::{self, Scenario};
 
 /// A ScaledObject with its autoscaler and the source of each trigger.
 pub(super) fn scaling_plan(object: &ScaledObject, scenario: &Scenario) -> ScalingPlan {
@@ -140,12 +140,7 @@ pub(super) fn prometheus_plan<'s>(scenario: &'s Scenario, manifests: &Manifests)
         .iter()
         .filter_map(|rule| Some(AdapterPlan { metric: rule.metric, query: Query::parse(&rule.query).ok()? }))
         .collect();
-    let triggers = scenario.timeline.iter().filter_map(|step| match &step.action {
-        scenario::Action::Apply(later) => Some(&**later),
-        scenario::Action::Scale { .. }
-        | scenario::Action::ScaleGroup { .. }
-        | scenario::Action::UpgradeControlPlane(_) => None,
-    });
+    let triggers = scenario.timeline.iter().filter_map(|step| Some(&**step.action.applied()?));
     let objects = std::iter::once(manifests).chain(triggers).flat_map(|manifests| {
         let objects = manifests.scaled_objects.iter().flat_map(|object| &object.triggers);
         objects.chain(manifests.scaled_jobs.iter().flat_map(|job| &job.triggers))

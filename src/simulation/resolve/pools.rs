@@ -1,27 +1,22 @@
 //! The NodePools that a policy's Karpenter knows, from the start and as the timeline changes them.
 //!
-//! Deviation: a NodePool keeps the node class and the kubelet settings that it begins with, and node classes do not change during a run.
-//!
 //! What must not live here: what Karpenter does about a changed NodePool (`policy`).
 
 use crate::actors::{Action, Step};
 use crate::domain::node_pool::ConsolidationPolicy;
-use crate::domain::words::counted;
-use crate::domain::{KarpenterVersion, NodeClass, NodePool, SimTime};
-use crate::policy::instance_types::complete_pools;
+use crate::domain::{KarpenterVersion, NodeClass, NodeGroup, NodePool, SimTime};
+use crate::policy::instance_types::{complete_classes, complete_pools};
 use crate::policy::release::{self, Behaviour};
 use crate::scenario::manifests::Manifests;
-use crate::scenario::{self, Autoscaler, PolicyVariant, Scenario};
+use crate::scenario::{Autoscaler, PolicyVariant, Scenario};
 
 /// What the timeline applies.
 fn applied(scenario: &Scenario) -> impl Iterator<Item = &Manifests> {
-    scenario.timeline.iter().filter_map(|timed| match &timed.action {
-        scenario::Action::Apply(later) => Some(&**later),
-        _ => None,
-    })
+    scenario.timeline.iter().filter_map(|timed| Some(&**timed.action.applied()?))
 }
 
-/// The node classes of the manifests, and those that come with the timeline.
+/// The node classes of the manifests, those that come with the timeline, and one of defaults for each that a NodePool names at some time
+/// and nobody states.
 pub(super) fn classes(scenario: &Scenario, manifests: &Manifests) -> Vec<NodeClass> {
     let mut classes = manifests.node_classes.clone();
     for class in applied(scenario).flat_map(|later| &later.node_classes) {
@@ -29,7 +24,8 @@ pub(super) fn classes(scenario: &Scenario, manifests: &Manifests) -> Vec<NodeCla
             classes.push(class.clone());
         }
     }
-    classes
+    let later: Vec<NodePool> = applied(scenario).flat_map(|later| later.node_pools.clone()).collect();
+    complete_classes(classes, &later, &scenario.zones)
 }
 
 /// The NodePools with what their release's webhook would have added. One that only the timeline applies is there from the start and
@@ -72,37 +68,46 @@ pub(super) fn at_start(scenario: &Scenario, policy: &PolicyVariant, warnings: &m
     pools
 }
 
-/// The steps by which NodePools take the form that is applied at `at`.
-pub(super) fn replaced(
-    at: SimTime,
-    later: &Manifests,
-    policy: &PolicyVariant,
-    warnings: &mut Vec<String>,
-) -> Vec<Step> {
-    let mut warn = |count: usize, one: &str, many: &str| {
-        if count > 0 {
-            let what = counted(count as u64, one, many);
-            warnings.push(format!("timeline at {at}: {what} not changed during a run"));
-        }
-    };
-    let changed =
-        |class: &&NodeClass| policy.manifests.node_classes.iter().any(|own| own.name == class.name && own != *class);
-    warn(later.node_classes.iter().filter(changed).count(), "node class is", "node classes are");
-    warn(later.node_groups.len(), "node group is", "node groups are");
+/// The steps by which node classes and NodePools take the form that is applied at `at`.
+pub(super) fn replaced(at: SimTime, later: &Manifests, scenario: &Scenario, policy: &PolicyVariant) -> Vec<Step> {
     if policy.autoscaler != Autoscaler::Karpenter {
         return Vec::new();
     }
+    let classes = complete_classes(later.node_classes.clone(), &[], &scenario.zones);
     let mut pools = later.node_pools.clone();
     complete_pools(policy.versions.karpenter, &mut pools);
-    for pool in &mut pools {
-        let Some(before) = policy.manifests.node_pools.iter().find(|own| own.name == pool.name) else { continue };
-        if (before.node_class, &before.kubelet) != (pool.node_class, &pool.kubelet) {
+    let classes = classes.into_iter().map(|class| Action::ReplaceClass(Box::new(class)));
+    let pools = pools.into_iter().map(|pool| Action::ReplacePool(Box::new(pool)));
+    classes.chain(pools).map(|action| Step { at, action }).collect()
+}
+
+/// The steps by which node groups change at `at`; only what an update of a group can change does.
+pub(super) fn updated(at: SimTime, later: &Manifests, policy: &PolicyVariant, warnings: &mut Vec<String>) -> Vec<Step> {
+    let mut steps = Vec::new();
+    for group in &later.node_groups {
+        let name = group.name;
+        let Some(before) = policy.manifests.node_groups.iter().find(|own| own.name == name) else {
             warnings.push(format!(
-                "timeline at {at}: NodePool {} keeps the node class and the kubelet settings that it begins with",
-                pool.name
+                "timeline at {at}: node group {name} is not made during a run: state it from the start, with `desired: 0`"
             ));
-            (pool.node_class, pool.kubelet) = (before.node_class, before.kubelet.clone());
+            continue;
+        };
+        let updated = NodeGroup {
+            min_size: group.min_size,
+            max_size: group.max_size,
+            desired_size: group.desired_size,
+            labels: if before.managed { group.labels.clone() } else { before.labels.clone() },
+            taints: if before.managed { group.taints.clone() } else { before.taints.clone() },
+            ..before.clone()
+        };
+        // Tags come from the cluster, too.
+        if updated != (NodeGroup { tags: before.tags.clone(), ..group.clone() }) {
+            let also = if before.managed { ", labels and taints" } else { "" };
+            warnings.push(format!(
+                "timeline at {at}: an update of node group {name} changes its sizes{also}; what else is stated takes another group"
+            ));
         }
+        steps.push(Step { at, action: Action::UpdateGroup(Box::new(updated)) });
     }
-    pools.into_iter().map(|pool| Step { at, action: Action::ReplacePool(Box::new(pool)) }).collect()
+    steps
 }

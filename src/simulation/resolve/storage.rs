@@ -7,8 +7,8 @@ use crate::domain::volumes::{
     DiskClass, PersistentVolume, PersistentVolumeClaim, Storage, StorageClass, VolumeBindingMode,
 };
 use crate::domain::{PodSpec, Symbol, well_known};
+use crate::scenario::Scenario;
 use crate::scenario::manifests::Manifests;
-use crate::scenario::{Action, Scenario};
 
 /// Drivers whose volumes are reached from every zone and are not attached to nodes.
 const NETWORK_DRIVERS: [&str; 5] =
@@ -47,11 +47,8 @@ pub(super) fn storage(scenario: &Scenario, manifests: &Manifests, warnings: &mut
 
 /// The manifests of the start and of the timeline.
 fn parts<'a>(scenario: &'a Scenario, manifests: &'a Manifests) -> impl Iterator<Item = &'a Manifests> {
-    let later = scenario.timeline.iter().filter_map(|timed| match &timed.action {
-        Action::Apply(later) => Some(&**later),
-        Action::Scale { .. } | Action::ScaleGroup { .. } | Action::UpgradeControlPlane(_) => None,
-    });
-    std::iter::once(manifests).chain(later)
+    let later = scenario.timeline.iter().filter_map(|timed| timed.action.applied());
+    std::iter::once(manifests).chain(later.map(|later| &**later))
 }
 
 /// What pods are made from, with their namespaces.

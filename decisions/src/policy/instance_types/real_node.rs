@@ -15,6 +15,23 @@ pub struct RealNode {
     pub allocatable: Resources,
 }
 
+/// What is known of the real machines of a type, where it differs from what is assumed of all types.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Measured {
+    /// What the kubelet reports of the memory that EC2's API states: a share of it in millionths, and bytes more.
+    pub memory: Option<(u32, i64)>,
+    /// Pods that the kubelet accepts.
+    pub pods: Option<u32>,
+}
+
+impl Measured {
+    fn memory_of(&self, facts: &InstanceFacts) -> Option<i64> {
+        let (millionths, more) = self.memory?;
+        let share = i128::from(facts.memory_mib) * i128::from(MIB) * i128::from(millionths) / 1_000_000;
+        Some(i64::try_from(share).unwrap_or(i64::MAX).saturating_add(more).max(0))
+    }
+}
+
 /// What the kubelet of a node reports that was started from an EKS image with these kubelet settings, whatever the
 /// release of Karpenter: the image reserves for the kubelet by the same formula as Karpenter expects, nothing for the
 /// system, and evicts below 100 MiB of memory and a tenth of the disk. Memory is what the kernel leaves of it, which is
@@ -22,10 +39,23 @@ pub struct RealNode {
 ///
 /// Source: amazon-eks-ami, `nodeadm` and the AL2 `bootstrap.sh`, as of 2025.
 pub fn real_node(facts: &InstanceFacts, class: &NodeClass, kubelet: &KubeletConfig) -> RealNode {
+    measured_node(facts, class, kubelet, Measured::default())
+}
+
+/// The same of a type of whose machines more is known.
+pub fn measured_node(
+    facts: &InstanceFacts,
+    class: &NodeClass,
+    kubelet: &KubeletConfig,
+    measured: Measured,
+) -> RealNode {
     let settings = ProviderSettings::of(KarpenterVersion::V1_13);
     let mut capacity = capacity::node(facts, class, kubelet, settings).capacity;
-    let memory = (i64::from(facts.memory_mib) - kernel_share_mib(facts)).max(0) * MIB;
-    capacity.set(ResourceName::MEMORY, memory);
+    let assumed = || (i64::from(facts.memory_mib) - kernel_share_mib(facts)).max(0) * MIB;
+    capacity.set(ResourceName::MEMORY, measured.memory_of(facts).unwrap_or_else(assumed));
+    if let Some(pods) = measured.pods {
+        capacity.set(ResourceName::PODS, i64::from(pods));
+    }
     let mut overhead = capacity::kube_reserved(facts, class.ami_family, kubelet, (capacity.pods(), 0));
     overhead.add(&kubelet.system_reserved);
     overhead.add(&capacity::kubelet_eviction_threshold(&capacity, kubelet));
@@ -49,7 +79,7 @@ fn kernel_share_mib(facts: &InstanceFacts) -> i64 {
 
 #[cfg(test)]
 mod tests {
-    use super::{kernel_share_mib, real_node};
+    use super::{Measured, kernel_share_mib, measured_node, real_node};
     use crate::catalog::testing::facts;
     use crate::domain::node_pool::{AmiFamily, KubeletConfig};
     use crate::domain::{NodeClass, Resources};
@@ -74,6 +104,29 @@ mod tests {
         };
         let node = real_node(&facts("c5.xlarge"), &class, &kubelet);
         assert_eq!((node.allocatable.pods(), node.allocatable.cpu_milli()), (250, 3_770));
+    }
+
+    #[test]
+    fn what_was_measured_takes_the_place_of_what_is_assumed() {
+        let (class, facts) = (NodeClass::named("default"), facts("c5.xlarge"));
+        let of = |measured| measured_node(&facts, &class, &class.kubelet, measured);
+        let assumed = real_node(&facts, &class, &class.kubelet);
+        assert_eq!(of(Measured::default()), assumed);
+        let node = of(Measured { memory: Some((950_000, -(100 << 20))), pods: None });
+        assert_eq!(
+            node.capacity.memory_bytes(),
+            (8_192_i64 << 20) / 100 * 95 + ((8_192_i64 << 20) % 100) * 95 / 100 - (100 << 20)
+        );
+        let lost = assumed.capacity.memory_bytes() - node.capacity.memory_bytes();
+        assert_eq!(assumed.allocatable.memory_bytes() - node.allocatable.memory_bytes(), lost);
+        assert_eq!(node.allocatable.pods(), assumed.allocatable.pods());
+        let few = of(Measured { memory: None, pods: Some(20) });
+        assert_eq!(few.allocatable.pods(), 20);
+        assert!(
+            few.allocatable.memory_bytes() > assumed.allocatable.memory_bytes(),
+            "fewer pods, less for the kubelet"
+        );
+        assert_eq!(of(Measured { memory: Some((0, -1)), pods: None }).capacity.memory_bytes(), 0);
     }
 
     #[test]

@@ -14,7 +14,7 @@ use super::step::Step;
 use crate::cluster::{NodeOrigin, NodePhase};
 use crate::domain::node_pool::ConsolidationPolicy;
 use crate::domain::{
-    KubernetesVersion, Labels, NodeId, NodePool, Requirements, SimDuration, SimTime, Symbol, well_known,
+    KubernetesVersion, Labels, NodeClass, NodeId, NodePool, Requirements, SimDuration, SimTime, Symbol, well_known,
 };
 use crate::policy::disruption::{NodeCondition, has_lost_its_type};
 use crate::policy::release::TypeDrift;
@@ -36,6 +36,8 @@ pub(super) struct ClaimState {
     pub(super) changed: bool,
     /// The release of Kubernetes that its image is for, once launched.
     pub(super) image_for: Option<KubernetesVersion>,
+    /// The node class as it was at launch.
+    pub(super) class: Option<Arc<NodeClass>>,
     /// Since when it is drifted, in whole seconds.
     pub(super) drifted: Option<SimTime>,
     /// The last pod event that was written down, in whole seconds.
@@ -76,6 +78,7 @@ impl ClaimState {
             template,
             changed: false,
             image_for: None,
+            class: None,
             drifted: None,
             last_pod_event: None,
             initialized_at: None,
@@ -253,6 +256,7 @@ pub(super) fn look_at_drift(step: &mut Step<'_>, now: SimTime, node: NodeId) {
         (claim.changed || !lives || !same_template(&claim.template, pool), "NodePoolDrifted"),
         (misses, "RequirementsDrifted"),
         (type_is_due && has_lost_type(step, pool.name, &state.labels), "InstanceTypeNotFound"),
+        (images::class_has_changed(step, pool, claim), "NodeClassDrift"),
         (images::have_changed(step, pool, claim), "AMIDrift"),
     ];
     let reason = reasons.into_iter().find(|(holds, _)| *holds).map(|(_, reason)| reason);
@@ -304,6 +308,7 @@ fn same_template(one: &NodePool, other: &NodePool) -> bool {
         && same(&one.taints, &other.taints)
         && same(&one.startup_taints, &other.startup_taints)
         && one.node_class == other.node_class
+        && one.kubelet == other.kubelet
 }
 
 /// The same of how long nodes may live and drain, which belongs to the template from v1.0 on.

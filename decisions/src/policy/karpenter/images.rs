@@ -7,10 +7,12 @@
 //! Deviation: an image for the new release is there as soon as Karpenter has read the release, which is at full five minutes of
 //! simulated time.
 
+use std::sync::Arc;
+
 use super::claims::ClaimState;
 use super::io::Timer;
 use super::step::Step;
-use crate::domain::{KubernetesVersion, NodeId, NodePool, SimDuration, SimTime};
+use crate::domain::{KubernetesVersion, NodeClass, NodeId, NodePool, SimDuration, SimTime};
 
 /// Between two looks at the control plane's release.
 const READ_EVERY: SimDuration = SimDuration::from_secs(300);
@@ -31,22 +33,38 @@ pub(super) fn control_plane_seen(step: &mut Step<'_>, now: SimTime) {
 
 /// A node was launched with the image that its class has now: the release that it is for.
 pub(super) fn launched(step: &mut Step<'_>, node: NodeId) -> Option<KubernetesVersion> {
-    let release = image_for(step, step.pool_of(node)?);
+    let pool = step.pool_of(node)?;
+    let (release, class) = (image_for(step, pool), class_of(step, pool).cloned());
     if let Some(claim) = step.own.nodes.get_mut(&node) {
         claim.image_for = Some(release);
+        claim.class = class.map(Arc::new);
     }
     Some(release)
 }
 
 /// Whether the class of a pool has another image by now than a node of it was launched with.
+///
+/// Deviation: a selector that is written otherwise is taken to find other images, and one that is written the same the same ones.
 pub(super) fn have_changed(step: &Step<'_>, pool: &NodePool, claim: &ClaimState) -> bool {
-    claim.image_for.is_some_and(|release| release != image_for(step, pool))
+    let selects_others =
+        || claim.class.as_ref().zip(class_of(step, pool)).is_some_and(|(own, now)| own.images != now.images);
+    claim.image_for.is_some_and(|release| release != image_for(step, pool)) || selects_others()
+}
+
+/// Whether a pool's class is another by now than a node of it was launched with, in what Karpenter compares by hash.
+pub(super) fn class_has_changed(step: &Step<'_>, pool: &NodePool, claim: &ClaimState) -> bool {
+    let both = claim.class.as_ref().zip(class_of(step, pool));
+    both.is_some_and(|(own, now)| own.name == now.name && !own.has_same_hash(now))
+}
+
+/// The class of a pool.
+fn class_of<'s>(step: &'s Step<'_>, pool: &NodePool) -> Option<&'s NodeClass> {
+    step.own.settings.node_classes.iter().find(|class| class.name == pool.node_class)
 }
 
 /// The release that the images of a pool's class are for.
 fn image_for(step: &Step<'_>, pool: &NodePool) -> KubernetesVersion {
-    let class = step.own.settings.node_classes.iter().find(|class| class.name == pool.node_class);
-    let fixed = class.is_some_and(|class| class.fixed_images);
+    let fixed = class_of(step, pool).is_some_and(|class| class.fixed_images);
     let at_start = step.own.settings.kubernetes;
     if fixed { at_start } else { step.own.kubernetes.unwrap_or(at_start) }
 }

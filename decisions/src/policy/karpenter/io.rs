@@ -7,11 +7,12 @@ use crate::cluster::{Cluster, NewNode, NodeEnd};
 use crate::domain::node_pool::DisruptionReason;
 use crate::domain::volumes::Storage;
 use crate::domain::{
-    CommandId, HourlyRate, KubernetesVersion, Labels, NodeId, NodePool, PodId, Requirements, Resources, SimDuration,
-    SimTime, Symbol, Taint,
+    CommandId, HourlyRate, KubernetesVersion, Labels, NodeClass, NodeId, NodePool, PodId, Requirements, Resources,
+    SimDuration, SimTime, Symbol, Taint,
 };
 use crate::policy::budgets::{BudgetStatus, Protections};
 use crate::policy::disruption::{ConditionStatus, Obstacle};
+use crate::policy::instance_types::InstanceType;
 use crate::policy::interruption::Notice;
 use crate::policy::selection::LaunchRequest;
 
@@ -83,8 +84,14 @@ pub enum Input<'a> {
     StatusChecked(NodeId, bool),
     /// The control plane runs another release.
     ControlPlaneUpgraded,
+    /// A node class is replaced by another of its name, or is new; the types of each pool that uses it come with it.
+    ClassReplaced(Box<NodeClass>, Vec<(Symbol, Vec<InstanceType>)>),
+    /// The types of a pool are others, because it is about to name another node class or other kubelet settings.
+    TypesReplaced(Symbol, Vec<InstanceType>),
     /// A NodePool is replaced by another of its name.
     PoolReplaced(Box<NodePool>),
+    /// Somebody deletes a NodePool.
+    PoolDeleted(Symbol),
     /// Somebody deletes a claim.
     ClaimDeleted(NodeId),
     /// Something outside has made a claim differ from its pool.

@@ -145,6 +145,11 @@ impl PriceBook {
         (self.as_of != Some(as_of)).then_some(as_of)
     }
 
+    /// As of when they were last read.
+    pub(super) const fn read_as_of(&self) -> Option<SimTime> {
+        self.as_of
+    }
+
     /// Reads them as of then.
     pub(super) fn read<'t>(
         &mut self,

@@ -1,5 +1,6 @@
 //! One step of the machine: what it is told goes to the controller whose business it is.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::io::{Action, Draw, Fact, Input, Outside, Slip, Stage, Subject, Timer};
@@ -7,9 +8,9 @@ use super::{
     Karpenter, batching, claims, consolidation, disruption, emptiness, eviction, images, interruption, launch, pace,
     provisioning, queue, repair, static_pools, termination,
 };
-use crate::cluster::{Cluster, NodeEnd, NodeOrigin, NodePhase, WorkloadKind};
-use crate::domain::{CommandId, NodeId, NodePool, PodId, PodSpec, SimDuration, SimTime, Symbol, well_known};
-use crate::policy::instance_types::learn_memory;
+use crate::cluster::{Cluster, NodeEnd, NodeOrigin, NodePhase};
+use crate::domain::{CommandId, NodeClass, NodeId, NodePool, PodId, PodSpec, SimDuration, SimTime, Symbol, well_known};
+use crate::policy::instance_types::{InstanceType, learn_memory};
 use crate::policy::release::apply_api;
 
 /// What Karpenter remembers, what it can see, and what it has done so far in this step.
@@ -82,8 +83,7 @@ impl<'a> Step<'a> {
 
     /// The templates of all DaemonSets, for those who reckon with daemons on nodes to come.
     pub(super) fn daemon_templates(&self) -> Vec<Arc<PodSpec>> {
-        let workloads = self.cluster.workloads().filter(|(_, workload)| workload.kind == WorkloadKind::DaemonSet);
-        workloads.map(|(_, workload)| Arc::clone(&workload.template)).collect()
+        self.cluster.daemon_sets().map(|(_, workload)| Arc::clone(&workload.template)).collect()
     }
 
     /// Something has changed that could change a decision of consolidation.
@@ -116,7 +116,10 @@ impl<'a> Step<'a> {
             Input::Notice(node, notice) => interruption::receive(self, now, node, notice),
             Input::StatusChecked(node, failed) => interruption::status_checked(self, now, node, failed),
             Input::ControlPlaneUpgraded => images::control_plane_upgraded(self, now),
+            Input::ClassReplaced(class, types) => self.replace_class(now, *class, types),
+            Input::TypesReplaced(pool, types) => self.replace_types(pool, types),
             Input::PoolReplaced(pool) => self.replace_pool(now, *pool),
+            Input::PoolDeleted(pool) => self.delete_pool(now, pool),
             Input::ClaimDeleted(node) => self.delete_claim(now, node),
             Input::ClaimChanged(node) => self.make_drift(now, node),
             Input::TypeWithdrawn(name) => self.withdraw_type(now, name),
@@ -212,6 +215,57 @@ impl<'a> Step<'a> {
         self.changed(now);
         self.look_at_drift_of_all(now);
         static_pools::wake(self, now);
+    }
+
+    /// A node class is replaced: nodes of it may be drifted now. What was learned of types holds for one set of images.
+    fn replace_class(&mut self, now: SimTime, class: NodeClass, types: Vec<(Symbol, Vec<InstanceType>)>) {
+        let classes = &mut self.own.settings.node_classes;
+        let before = classes.iter().position(|own| own.name == class.name).map(|at| classes.remove(at));
+        if before.is_none_or(|before| before.images != class.images) {
+            self.own.learned_memory.retain(|(pool, _), _| !types.iter().any(|(own, _)| own == pool));
+        }
+        self.own.settings.node_classes.push(class);
+        for (pool, types) in types {
+            self.replace_types(pool, types);
+        }
+        self.changed(now);
+        self.look_at_drift_of_all(now);
+        static_pools::wake(self, now);
+    }
+
+    /// The types of a pool are others. Who remembers a type does so by its place in the list: one that is left out keeps its place and
+    /// cannot be had any more, and what is new comes last.
+    fn replace_types(&mut self, pool: Symbol, types: Vec<InstanceType>) {
+        let Some(at) = self.own.pools.iter().position(|own| own.name == pool) else { return };
+        let mut new: BTreeMap<Symbol, InstanceType> = types.iter().map(|own| (own.name, own.clone())).collect();
+        let Some(list) = self.own.instance_types.change().get_mut(at) else { return };
+        for own in list.iter_mut() {
+            match new.remove(&own.name) {
+                Some(other) => *own = other,
+                None => own.offerings.clear(),
+            }
+        }
+        list.extend(types.into_iter().filter(|own| new.contains_key(&own.name)));
+        for (&(_, name), &memory) in self.own.learned_memory.iter().filter(|((own, _), _)| *own == pool) {
+            learn_memory(list, name, memory, None);
+        }
+        self.own.offerings_stale = true;
+    }
+
+    /// A NodePool is deleted: nothing is launched for it any more, and the garbage collector deletes the claims that it owns, all
+    /// at once. A pool of its name may be applied again.
+    fn delete_pool(&mut self, now: SimTime, name: Symbol) {
+        let Some(own) = self.own.pools.iter_mut().find(|own| own.name == name) else { return };
+        *own = Arc::new(NodePool { ready: false, replicas: None, ..NodePool::clone(own) });
+        self.changed(now);
+        let origin = NodeOrigin::NodePool(name);
+        let owned = |node: &&NodeId| self.cluster.node(**node).origin == origin;
+        let claims: Vec<NodeId> = self.own.nodes.keys().filter(owned).copied().collect();
+        for claim in claims {
+            if self.cluster.node(claim).phase < NodePhase::Terminating {
+                termination::begin(self, now, claim, NodeEnd::Deleted, "its NodePool was deleted");
+            }
+        }
     }
 
     pub(super) fn look_at_drift_of_all(&mut self, now: SimTime) {

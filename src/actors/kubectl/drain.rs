@@ -1,0 +1,153 @@
+//! `kubectl drain --ignore-daemonsets --delete-emptydir-data`: all nodes are cordoned, then one after the other is emptied by evictions.
+//!
+//! An eviction that a budget forbids is tried again every five seconds; the drain goes on to the next node when every pod is gone,
+//! or has failed.
+//!
+//! Source: kubectl `pkg/cmd/drain/drain.go`, `RunDrain`; `pkg/drain/drain.go`, `evictPods`, `waitForDelete`; `pkg/drain/filters.go`.
+
+use std::collections::VecDeque;
+
+use crate::actors::context::Context;
+use crate::actors::event::{Event, class};
+use crate::actors::eviction;
+use crate::cluster::{NodePhase, PodPhase};
+use crate::domain::pod::OwnerKind;
+use crate::domain::which::Which;
+use crate::domain::{NodeId, PodId, SimDuration, SimTime};
+use crate::policy::budgets::EvictionAnswer;
+use crate::world::record::EventKind;
+
+/// From an eviction that was refused to the next attempt.
+const RETRY: SimDuration = SimDuration::from_secs(5);
+/// Between two looks whether an evicted pod is gone.
+const LOOK: SimDuration = SimDuration::from_secs(1);
+
+/// How the command was called.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::actors) struct Options {
+    /// Whether pods that nothing controls are evicted too.
+    pub(in crate::actors) force: bool,
+    /// After this time the drain of a node is given up.
+    pub(in crate::actors) timeout: Option<SimDuration>,
+}
+
+/// The drains of a run, in order of their beginning.
+#[derive(Debug, Default)]
+pub(in crate::actors) struct Drains(Vec<Drain>);
+
+/// One call of the command.
+#[derive(Debug)]
+struct Drain {
+    options: Options,
+    /// Nodes whose turn comes later.
+    next: VecDeque<NodeId>,
+    now: Option<OfNode>,
+}
+
+/// The drain of one node.
+#[derive(Debug)]
+struct OfNode {
+    node: NodeId,
+    began: SimTime,
+    /// Pods whose eviction has not been allowed yet.
+    refused: Vec<PodId>,
+    /// Pods that are on their way out.
+    leaving: Vec<PodId>,
+    /// Why it has failed, if it has.
+    failure: Option<&'static str>,
+}
+
+/// The command is called.
+pub(in crate::actors) fn begin(context: &mut Context<'_>, now: SimTime, which: &Which, options: Options) {
+    let nodes = super::chosen_nodes(context, now, "drain", which);
+    for &node in &nodes {
+        super::cordon_one(context, now, node);
+    }
+    let number = context.drains.0.len();
+    context.drains.0.push(Drain { options, next: nodes.into(), now: None });
+    go_on(context, now, number);
+}
+
+/// It takes up the next node, and goes on as far as it can at once.
+fn go_on(context: &mut Context<'_>, now: SimTime, number: usize) {
+    while let Some(own) = context.drains.0.get_mut(number) {
+        let force = own.options.force;
+        let Some(node) = own.next.pop_front() else { return };
+        match pods_to_evict(context, node, force) {
+            Ok(refused) => {
+                let drain = OfNode { node, began: now, refused, leaving: Vec::new(), failure: None };
+                if !take_step(context, now, number, drain) {
+                    return;
+                }
+            }
+            Err(why) => context.world.note_node(node, now, EventKind::DrainFailed, why),
+        }
+    }
+}
+
+/// The pods of a node that have to leave: not those of DaemonSets, nor static ones.
+fn pods_to_evict(context: &Context<'_>, node: NodeId, force: bool) -> Result<Vec<PodId>, &'static str> {
+    let mut pods = Vec::new();
+    for &pod in &context.world.node(node).pods {
+        let state = context.world.pod(pod);
+        if state.daemon || state.spec.owner == OwnerKind::Node {
+            continue;
+        }
+        if state.spec.owner == OwnerKind::None && !state.finished && !force {
+            return Err("cannot evict pods that declare no controller (`force` would)");
+        }
+        pods.push(pod);
+    }
+    Ok(pods)
+}
+
+/// Looks again at the node that is being drained.
+pub(in crate::actors) fn look(context: &mut Context<'_>, now: SimTime, number: u32) {
+    let number = number as usize;
+    let Some(drain) = context.drains.0.get_mut(number).and_then(|own| own.now.take()) else { return };
+    if take_step(context, now, number, drain) {
+        go_on(context, now, number);
+    }
+}
+
+/// Evicts what may leave; whether the drain of the node is over.
+fn take_step(context: &mut Context<'_>, now: SimTime, number: usize, mut drain: OfNode) -> bool {
+    let there = |context: &Context<'_>, pod: PodId| context.world.pod(pod).phase != PodPhase::Gone;
+    drain.leaving.retain(|&pod| there(context, pod));
+    let waited = now - drain.began;
+    if waited.as_micros() % RETRY.as_micros() == 0 {
+        for pod in std::mem::take(&mut drain.refused) {
+            if !there(context, pod) {
+                continue;
+            }
+            match eviction::ask(context, now, pod, "its node is being drained by hand") {
+                EvictionAnswer::Evicted { .. } => drain.leaving.push(pod),
+                EvictionAnswer::TooManyRequests => drain.refused.push(pod),
+                EvictionAnswer::SeveralBudgets => drain.failure = Some("a pod is protected by more than one budget"),
+            }
+        }
+        drain.leaving.retain(|&pod| there(context, pod));
+    }
+    let timeout = context.drains.0.get(number).and_then(|own| own.options.timeout);
+    if context.world.node(drain.node).phase > NodePhase::Registered {
+        // The node is gone, and its pods with it.
+        return true;
+    }
+    let waits = !drain.refused.is_empty() || !drain.leaving.is_empty();
+    if waits && timeout.is_some_and(|most| waited >= most) {
+        context.world.note_node(drain.node, now, EventKind::DrainFailed, "global timeout reached");
+        return true;
+    }
+    if !waits {
+        match drain.failure {
+            Some(why) => context.world.note_node(drain.node, now, EventKind::DrainFailed, why),
+            None => context.world.note_node(drain.node, now, EventKind::NodeDrained, "kubectl"),
+        }
+        return true;
+    }
+    context.queue.schedule_in(LOOK, class::PEOPLE, Event::DrainLook(number as u32));
+    if let Some(own) = context.drains.0.get_mut(number) {
+        own.now = Some(drain);
+    }
+    false
+}
