@@ -48,7 +48,7 @@ pub struct Wishes {
 
 /// What a dump is to hold, as `kubectl api-resources -o name` calls it. Of ConfigMaps it is one, with the ranks of the Cluster
 /// Autoscaler's groups: [`RANKS`].
-pub const RESOURCES: [&str; 25] = [
+pub const RESOURCES: [&str; 27] = [
     "deployments.apps",
     "statefulsets.apps",
     "daemonsets.apps",
@@ -59,6 +59,8 @@ pub const RESOURCES: [&str; 25] = [
     "horizontalpodautoscalers.autoscaling",
     "poddisruptionbudgets.policy",
     "persistentvolumeclaims",
+    "limitranges",
+    "rollouts.argoproj.io",
     "scaledobjects.keda.sh",
     "scaledjobs.keda.sh",
     "servicemonitors.monitoring.coreos.com",

@@ -232,12 +232,13 @@ fn listed(words: &[&str]) -> String {
 }
 
 /// Keys that have to be there in some circumstances, which their description says.
-const SOMETIMES_REQUIRED: [(&str, &str); 8] = [
+const SOMETIMES_REQUIRED: [(&str, &str); 9] = [
     ("a node group", "instanceType"),
     ("a node group", "instanceTypes"),
     ("a queue", "consumer_group"),
     ("a queue", "partitions"),
     ("an external metric", "metric"),
+    ("an external metric", "scaled_object"),
     ("an external metric", "scaler"),
     ("an external metric", "workload"),
     ("`spot`", "file"),

@@ -87,7 +87,7 @@ fn a_trigger_of_any_type_takes_the_values_that_are_stated_and_keeps_the_replicas
     let stated = |rest: &str| format!("external_metrics: [{{scaled_object: shop/worker, {rest}}}]\n");
     assert_eq!(replicas(mysql, &stated("values: [{at: 0s, value: 55}]")), 6);
     assert_eq!(replicas(mysql, &stated("trigger: rows, values: [{at: 0s, value: 71}]")), 8);
-    assert_eq!(replicas(mysql, &stated("trigger: s0, values: [{at: 0s, value: 20}]")), 3, "scale-down waits");
+    assert_eq!(replicas(mysql, &stated("trigger: s0, values: [{at: 0s, value: 20}]")), 2);
     assert_eq!(replicas(mysql, &stated("values: [{at: 0s, fails: true}]")), 9, "what is stated to fail does");
     let sqs = "{type: aws-sqs-queue, metadata: {queueURLFromEnv: URL, queueLength: '5'}}";
     assert_eq!(replicas(sqs, &stated("values: [{at: 0s, value: 20}]")), 4);
