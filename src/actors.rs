@@ -35,6 +35,7 @@ mod pod_trace;
 mod probes;
 mod prometheus;
 mod queue_loop;
+mod quotas;
 mod replica_loop;
 mod restarts;
 mod sampler;

@@ -13,6 +13,7 @@ use nodecast::policy::disruption::ConditionStatus;
 use nodecast::policy::instance_types::complete_pools;
 use nodecast::policy::interruption::{InstanceState, Notice};
 use nodecast::policy::karpenter::{KarpenterSettings, Provider, Settings, Ties};
+use nodecast::policy::packing::{MinValuesPolicy, PackerKind, PreferencePolicy};
 use nodecast::scenario::manifests::{node_pool_from_json, pod_disruption_budget_from_json, pod_from_json};
 
 use serde_json::Value;
@@ -172,7 +173,12 @@ fn flags(options: &Value) -> Result<KarpenterSettings, String> {
         batch_idle: seconds("batchIdleSeconds", 1.0)?,
         batch_max: seconds("batchMaxSeconds", 10.0)?,
         interruption_queue: false,
-        packer: nodecast::policy::packing::PackerKind::Karpenter,
+        preferences: match options["preferencePolicy"] == "Ignore" {
+            true => PreferencePolicy::Ignore,
+            false => PreferencePolicy::Respect,
+        },
+        min_values: MinValuesPolicy::Strict,
+        packer: PackerKind::Karpenter,
         gates: FeatureGates {
             spot_to_spot: options["spotToSpot"] == true,
             node_repair: options["nodeRepair"] == true,

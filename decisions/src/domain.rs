@@ -19,6 +19,7 @@ pub mod node_group;
 pub mod node_pool;
 pub mod pod;
 pub mod quantity;
+pub mod quota;
 pub mod requirements;
 pub mod resources;
 pub mod selector_text;

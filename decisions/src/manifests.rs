@@ -22,6 +22,7 @@ pub mod node_group;
 mod node_pool;
 mod offered;
 mod pod;
+mod quota;
 mod rollout;
 mod scheduler;
 mod storage;
@@ -30,7 +31,7 @@ mod workloads;
 pub use admission::LimitRange;
 pub use config_map::StatedRanks;
 pub use eksctl::FAMILIES as AMI_FAMILIES;
-pub use foreign::{Foreign, foreign, group_of, is_namesake};
+pub use foreign::{Foreign, foreign, group_of, is_namesake, knows_group};
 pub use keda::check_query;
 pub use kinds::{API_VERSIONS, NOT_SIMULATED, READ, UNKNOWN_KIND, WITHOUT_EFFECT};
 pub use monitor::Monitor;
@@ -49,6 +50,7 @@ use crate::domain::keda::{ScaledJob, ScaledObject};
 use crate::domain::node_group::NodeGroup;
 use crate::domain::node_pool::ClusterInfo;
 use crate::domain::pod::PodDisruptionBudget;
+use crate::domain::quota::ResourceQuota;
 use crate::domain::volumes::{PersistentVolume, PersistentVolumeClaim, StorageClass};
 use crate::domain::workload::{CronJob, DaemonSet, Deployment, Job, ObjectName, StatefulSet};
 use crate::domain::{
@@ -125,6 +127,8 @@ pub struct Manifests {
     pub namespaces: Vec<Namespace>,
     /// LimitRanges.
     pub limit_ranges: Vec<LimitRange>,
+    /// ResourceQuotas.
+    pub resource_quotas: Vec<ResourceQuota>,
     /// ServiceMonitors and PodMonitors.
     pub monitors: Vec<Monitor>,
     /// StorageClasses.
@@ -249,6 +253,7 @@ impl Manifests {
         replace(&mut self.services, newer.services, |service| service.name);
         replace(&mut self.namespaces, newer.namespaces, |namespace| namespace.name);
         replace(&mut self.limit_ranges, newer.limit_ranges, |range| range.name);
+        replace(&mut self.resource_quotas, newer.resource_quotas, |quota| quota.name);
         replace(&mut self.monitors, newer.monitors, |monitor| (monitor.of_services, monitor.name));
         replace(&mut self.storage_classes, newer.storage_classes, |class| class.name);
         replace(&mut self.volumes, newer.volumes, |volume| volume.name);

@@ -20,6 +20,7 @@ use super::node_templates::NodeTemplates;
 use super::pod_trace::TraceLoop;
 use super::prometheus::{Prometheus, RequestCounters};
 use super::queue_loop::QueueLoop;
+use super::quotas::Quotas;
 use super::replica_loop::ReplicaLoop;
 use super::restarts::BackOffs;
 use super::scheduler_loop::SchedulerLoop;
@@ -85,6 +86,7 @@ pub struct Context<'s> {
     pub(super) volumes: Volumes,
     pub(super) drains: Drains,
     pub(super) node_templates: NodeTemplates,
+    pub(super) quotas: Quotas,
     /// The release that the control plane runs.
     pub(super) control_plane: KubernetesVersion,
     /// What they protect; brought up to date by whoever asks.
@@ -169,6 +171,7 @@ impl<'s> Context<'s> {
             volumes: Volumes::new(setup),
             drains: Drains::default(),
             node_templates: NodeTemplates::new(setup),
+            quotas: Quotas::new(&setup.policy.manifests),
             control_plane: setup.policy.versions.kubernetes,
             protected: RefCell::new(Derived::new(&world)),
             world,

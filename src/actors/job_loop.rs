@@ -12,7 +12,7 @@ use super::setup::JobPlan;
 use super::triggers::{self, TriggerMemory};
 use super::workload_controllers::jobs::fails;
 use super::workload_controllers::may_call;
-use super::{keda_loop, kubelet, scheduler_loop};
+use super::{keda_loop, kubelet, quotas, scheduler_loop};
 use crate::cluster::NewWorkload;
 use crate::cluster::PodPhase;
 use crate::domain::hpa::MetricTarget;
@@ -242,7 +242,8 @@ pub(super) fn reconcile(context: &mut Context<'_>, now: SimTime, workload: Workl
         match job.step(spec, now) {
             JobStep::Create(count) => {
                 for _ in 0..count {
-                    if !may_call(context, now, workload) {
+                    let revision = context.world.workload(workload).revision;
+                    if !may_call(context, now, workload) || !quotas::admits(context, now, workload, revision) {
                         break;
                     }
                     let pod = context.world.create_pod(workload, None, now);

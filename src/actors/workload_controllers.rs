@@ -18,7 +18,7 @@ use rustc_hash::FxHashMap;
 use super::context::{Context, Jitter};
 use super::event::{WorkloadEvent, class};
 use super::setup::Setup;
-use super::{job_loop, kubelet, pod_trace, scheduler_loop};
+use super::{job_loop, kubelet, pod_trace, quotas, scheduler_loop};
 use crate::cluster::NewWorkload;
 use crate::cluster::PodPhase;
 use crate::domain::controller_time::{CallRate, ControllerManagerTime};
@@ -206,21 +206,32 @@ pub(super) fn reconcile(context: &mut Context<'_>, now: SimTime, workload: Workl
     }
 }
 
-/// A ReplicaSet makes so many pods. Nothing refuses one here, so every batch is followed by the next, twice as large.
+/// A ReplicaSet makes so many pods: every batch is followed by the next, twice as large, until one is refused.
 fn create_pods(context: &mut Context<'_>, now: SimTime, workload: WorkloadId, revision: u32, count: i64) {
-    for _ in 0..slow_start_batches(count).sum::<i64>() {
-        create_pod(context, now, workload, revision);
+    for batch in slow_start_batches(count) {
+        let mut all = true;
+        for _ in 0..batch {
+            all &= create_pod(context, now, workload, revision);
+        }
+        if !all {
+            break;
+        }
     }
 }
 
-fn create_pod(context: &mut Context<'_>, now: SimTime, workload: WorkloadId, revision: u32) {
+/// Makes a pod; whether the API server takes it.
+fn create_pod(context: &mut Context<'_>, now: SimTime, workload: WorkloadId, revision: u32) -> bool {
     // A call that was on its way when the workload was deleted makes nothing.
     if context.world.workload(workload).deleted {
-        return;
+        return true;
+    }
+    if !quotas::admits(context, now, workload, revision) {
+        return false;
     }
     let name = context.world.next_pod_name(workload);
     let pod = context.world.create_pod_of(workload, revision, None, name, now);
     scheduler_loop::pod_created(context, now, pod);
+    true
 }
 
 /// The active pods of a ReplicaSet that it deletes when it has so many too many, in that order.

@@ -54,6 +54,7 @@ pub(super) fn load(
         region: rest.region.clone(),
         zones: rest.zones.iter().map(|zone| Symbol::new(zone)).collect(),
         karpenter: rest.karpenter.unwrap_or_default(),
+        without_pools: true,
     };
     let question = packing_question::load(&[path], &circumstances, catalog)?;
     for warning in &question.warnings {

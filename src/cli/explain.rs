@@ -9,11 +9,12 @@ use super::edits::{self, Edits};
 use super::{Console, Format};
 use crate::catalog::Catalog;
 use crate::domain::SimTime;
-use crate::experiment::explanation::standing::explain_standing;
+use crate::experiment::explanation::standing::{by_cluster_autoscaler, explain_standing};
 use crate::experiment::explanation::{Moment, MomentError, Subject, explain};
 use crate::experiment::presentation::explanation;
 use crate::program::{self, Failure, Prices};
 use crate::scenario::Scenario;
+use crate::scenario::source::{Limits, load_argument};
 
 /// Explain why a node stays, a decision was made, or a pod waits
 ///
@@ -107,7 +108,15 @@ fn of_cluster(arguments: &Arguments, catalog: &Catalog, console: &mut Console<'_
         About::Decision { .. } | About::Pod { .. } => return Err(Failure::bad_input(OfDump::NoRun)),
     };
     let question = cluster::load(&arguments.scenario, &arguments.of_cluster, catalog, console)?;
-    let answer = explain_standing(&question, name)?;
+    let mut answer = explain_standing(&question, name)?;
+    if answer.node.methods.is_empty() && arguments.scenario.as_os_str() != "-" {
+        let source = load_argument(&arguments.scenario, &Limits::default())?;
+        // What cannot be made a scenario of has no Cluster Autoscaler that could be asked.
+        if let Ok(Some(figures)) = by_cluster_autoscaler(&[source], name, catalog) {
+            answer.node.because = None;
+            answer.node.cluster_autoscaler = Some(figures);
+        }
+    }
     match arguments.format {
         Format::Table => console.data(&explanation::standing_text(&answer)),
         Format::Json => console.json(&answer),

@@ -9,6 +9,7 @@ use rustc_hash::FxHasher;
 use crate::actors::Setup;
 use crate::catalog::Catalog;
 use crate::domain::FeatureGates;
+use crate::scenario::definition::KarpenterOptions;
 use crate::scenario::manifests::Manifests;
 use crate::scenario::{Autoscaler, PolicyVariant, Scenario};
 use crate::simulation::resolve;
@@ -36,6 +37,7 @@ pub fn digest(scenario: &Scenario, policy: &PolicyVariant, catalog: &Catalog) ->
     let is_karpenter = policy.autoscaler == Autoscaler::Karpenter;
     if !is_karpenter {
         own.interruption_queue = false;
+        own.karpenter_options = KarpenterOptions::default();
         own.feature_gates = FeatureGates::default();
     }
     let mut setup = Setup { scenario: &bare, policy: &own, ..resolved };

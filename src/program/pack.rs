@@ -35,6 +35,7 @@ impl Options {
             region: self.region.clone(),
             zones: self.zones.iter().map(|zone| Symbol::new(zone)).collect(),
             karpenter: self.karpenter,
+            without_pools: false,
         }
     }
 

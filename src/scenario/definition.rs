@@ -18,6 +18,8 @@ use crate::domain::workload::ObjectName;
 use crate::domain::{KubernetesVersion, Labels, PodSpec, SimDuration, SimTime, Symbol};
 use crate::load::{Curve, Service, Uncertainty, Work};
 use crate::policy::instance_types::Measured;
+use crate::policy::karpenter::KarpenterSettings;
+use crate::policy::packing::{MinValuesPolicy, PreferencePolicy};
 
 /// What adds and removes nodes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -28,6 +30,26 @@ pub enum Autoscaler {
     ClusterAutoscaler,
     /// Nothing: the node groups keep their desired size.
     None,
+}
+
+/// How Karpenter waits for pods, and what it makes of preferences and `minValues`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct KarpenterOptions {
+    /// How long it waits for one more pod.
+    pub batch_idle: SimDuration,
+    /// How long it waits at most.
+    pub batch_max: SimDuration,
+    /// What it makes of preferences.
+    pub preferences: PreferencePolicy,
+    /// What it makes of `minValues`.
+    pub min_values: MinValuesPolicy,
+}
+
+impl Default for KarpenterOptions {
+    fn default() -> Self {
+        let KarpenterSettings { batch_idle, batch_max, preferences, min_values, .. } = KarpenterSettings::default();
+        Self { batch_idle, batch_max, preferences, min_values }
+    }
 }
 
 /// Load on one workload.

@@ -48,7 +48,7 @@ pub struct Wishes {
 
 /// What a dump is to hold, as `kubectl api-resources -o name` calls it. Of ConfigMaps it is one, with the ranks of the Cluster
 /// Autoscaler's groups: [`RANKS`].
-pub const RESOURCES: [&str; 27] = [
+pub const RESOURCES: [&str; 28] = [
     "deployments.apps",
     "statefulsets.apps",
     "daemonsets.apps",
@@ -60,6 +60,7 @@ pub const RESOURCES: [&str; 27] = [
     "poddisruptionbudgets.policy",
     "persistentvolumeclaims",
     "limitranges",
+    "resourcequotas",
     "rollouts.argoproj.io",
     "scaledobjects.keda.sh",
     "scaledjobs.keda.sh",

@@ -32,7 +32,7 @@ use super::edits::Edit;
 use super::error::{ScenarioError, Warning};
 use super::manifests::Manifests;
 use super::reader::{Fields, Reader};
-use super::source::{Limits, load, sha256_hex};
+use super::source::{Held, Limits, load, sha256_hex};
 use super::tree::{self, Location, Node, Variables};
 use crate::catalog::{Catalog, Region};
 use crate::domain::{SimDuration, SimTime, Symbol};
@@ -70,7 +70,7 @@ impl Scenario {
         limits: &Limits,
         edits: &[Edit],
     ) -> Result<(Self, Vec<Warning>), ScenarioError> {
-        let loaded = Self::load_whole(path, catalog, limits, edits);
+        let loaded = Self::load_whole(path, catalog, limits, (edits, None));
         if edits.is_empty() {
             return loaded;
         }
@@ -78,13 +78,25 @@ impl Scenario {
         loaded.map_err(|error| error.within(&format!("with {} set", set.join(" and "))))
     }
 
+    /// The scenario of texts that stand in no files; it is the one called `name`.
+    ///
+    /// # Errors
+    /// As [`Scenario::load`].
+    pub fn of_texts(name: &str, held: &Held, catalog: &Catalog) -> Result<(Self, Vec<Warning>), ScenarioError> {
+        Self::load_whole(Path::new(name), catalog, &Limits::default(), (&[], Some(held)))
+    }
+
     fn load_whole(
         path: &Path,
         catalog: &Catalog,
         limits: &Limits,
-        edits: &[Edit],
+        (edits, held): (&[Edit], Option<&Held>),
     ) -> Result<(Self, Vec<Warning>), ScenarioError> {
-        let source = load(path, path.display().to_string(), limits)?.with_edits(edits.iter().map(Edit::text));
+        let source = match held {
+            Some(held) => held.source(path)?,
+            None => load(path, path.display().to_string(), limits)?,
+        };
+        let source = source.with_edits(edits.iter().map(Edit::text));
         let mut documents = tree::parse(&source, &Variables::new(), limits)?;
         for (number, edit) in edits.iter().enumerate().filter(|(_, edit)| !edit.is_of_manifest()) {
             edit.apply(&mut documents, source.edit_offset(number))?;
@@ -114,6 +126,7 @@ impl Scenario {
         let directory = path.parent().map(Path::to_path_buf).unwrap_or_default();
         let files = Files {
             inputs: vec![InputFile { path: source.name.clone(), sha256: sha256_hex(source.text.as_bytes()) }],
+            held,
             edits,
             edited: vec![false; edits.len()],
             ..Files::new(directory, variables(&reader, fields)?, limits, &region)

@@ -24,6 +24,8 @@ pub struct Circumstances {
     pub zones: Vec<Symbol>,
     /// Karpenter's release.
     pub karpenter: KarpenterVersion,
+    /// Whether there may be no NodePool, so that nothing is launched.
+    pub without_pools: bool,
 }
 
 /// Reads manifests, dumps of a cluster and tables of pods (`.csv`). `-` is the standard input.
@@ -55,7 +57,8 @@ pub fn load(
     let price_list = catalog.region(price_list_of(circumstances.karpenter, region.name).as_str());
     let price_list = price_list.map_err(|error| ScenarioError::new(error.to_string()))?;
     let zones = zones(circumstances, &objects, &region)?;
-    PackingQuestion::new(objects, listed, Setting { karpenter: circumstances.karpenter, region, price_list, zones })
+    let Circumstances { karpenter, without_pools, .. } = *circumstances;
+    PackingQuestion::new(objects, listed, Setting { karpenter, region, price_list, zones, without_pools })
 }
 
 /// The region that is given, else that of a ClusterConfig, else that of the nodes.

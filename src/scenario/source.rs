@@ -1,6 +1,7 @@
 //! Input files: how they are read, and their hashes.
 
-use std::path::Path;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 
 pub use nodecast_decisions::text::source::{Limits, Source};
 use sha2::{Digest, Sha256};
@@ -24,6 +25,29 @@ pub fn load(path: &Path, name: impl Into<String>, limits: &Limits) -> Result<Sou
                 .at(Some(Place::new(&name, &readable, at, 1)))
                 .because("what follows is not UTF-8")
                 .help("save the file as UTF-8; a compressed or binary file cannot be read"))
+        }
+    }
+}
+
+/// Texts that stand in for files, by path.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Held(BTreeMap<PathBuf, String>);
+
+impl Held {
+    /// Texts by name.
+    pub fn of<'t>(texts: impl IntoIterator<Item = (&'t str, &'t str)>) -> Self {
+        Self(texts.into_iter().map(|(name, text)| (PathBuf::from(name), text.to_owned())).collect())
+    }
+
+    /// The text under this path.
+    ///
+    /// # Errors
+    /// If there is none.
+    pub fn source(&self, path: &Path) -> Result<Source, ScenarioError> {
+        let name = path.display().to_string();
+        match self.0.get(path) {
+            Some(text) => Ok(Source::new(name, text.as_str())),
+            None => Err(ScenarioError::new(format!("no text is held under `{name}`"))),
         }
     }
 }

@@ -85,9 +85,12 @@ fn autoscaler(policy: &PolicyVariant) -> Autoscaler {
     match (policy.autoscaler, &policy.flags) {
         (scenario::Autoscaler::Karpenter, _) => Autoscaler::Karpenter(KarpenterSettings {
             interruption_queue: policy.interruption_queue,
+            batch_idle: policy.karpenter_options.batch_idle,
+            batch_max: policy.karpenter_options.batch_max,
+            preferences: policy.karpenter_options.preferences,
+            min_values: policy.karpenter_options.min_values,
             packer: policy.packer,
             gates: policy.feature_gates,
-            ..KarpenterSettings::default()
         }),
         (scenario::Autoscaler::ClusterAutoscaler, Some(flags)) => {
             Autoscaler::ClusterAutoscaler(Box::new(ClusterAutoscalerSettings {

@@ -57,6 +57,8 @@ pub enum EventKind {
     PodStarted,
     /// A pod was Ready.
     PodReady,
+    /// The API server refused pods of a workload.
+    FailedCreate,
     /// A pod's containers were killed, and start again.
     PodKilled,
     /// A pod's containers ended well.
@@ -197,6 +199,7 @@ impl EventKind {
             Self::NodeFound => "NodeFound",
             Self::PodFound => "PodFound",
             Self::PodCreated => "PodCreated",
+            Self::FailedCreate => "FailedCreate",
             Self::PodUnschedulable => "PodUnschedulable",
             Self::PodScheduled => "PodScheduled",
             Self::ProvisioningSucceeded => "ProvisioningSucceeded",

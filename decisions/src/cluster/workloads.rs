@@ -70,6 +70,12 @@ impl Cluster {
         revision
     }
 
+    /// The template of a revision of the workload.
+    pub fn template_of(&self, workload: WorkloadId, revision: u32) -> &PodSpec {
+        let spec = self.workloads[workload.index()].revisions[revision as usize].spec;
+        &self.specs.get(spec).pod
+    }
+
     /// The revision of a template that the workload has had, or of a further one.
     pub fn revision_of(&mut self, workload: WorkloadId, template: PodSpec) -> u32 {
         let known = self.specs.find(&template);

@@ -266,6 +266,8 @@ pub struct PodSpec {
     pub local_volumes: Vec<Symbol>,
     /// Whether the pod asks for devices through dynamic resource allocation.
     pub resource_claims: bool,
+    /// Why a LimitRange admits no pod of the template, if one does not.
+    pub refused: Option<Symbol>,
     /// `nodeName`, if the manifest pins the pod.
     pub node_name: Option<Symbol>,
     /// Time between SIGTERM and SIGKILL (30 s unless given).

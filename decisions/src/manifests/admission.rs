@@ -39,6 +39,8 @@ pub struct LimitRange {
     requests: Resources,
     least: Resources,
     most: Resources,
+    least_of_pod: Resources,
+    most_of_pod: Resources,
 }
 
 /// A LimitRange object, of which what it says of containers counts.
@@ -47,24 +49,28 @@ pub(super) fn limit_range<'s>(reader: &mut Reader<'s>, object: &Node<'s>) -> Res
     let name = metadata(reader, fields.get("metadata"))?.name;
     let spec = reader.fields(fields.required(reader, "spec")?, &SPEC)?;
     let none = Resources::new;
-    let mut range = LimitRange { name, limits: none(), requests: none(), least: none(), most: none() };
+    let mut range = LimitRange {
+        name,
+        limits: none(),
+        requests: none(),
+        least: none(),
+        most: none(),
+        least_of_pod: none(),
+        most_of_pod: none(),
+    };
     for node in spec.optional("limits", |n, what| reader.list(n, what))?.unwrap_or_default() {
         let fields = reader.fields(node, &LIMIT)?;
         let kind = reader.text(fields.required(reader, "type")?, "type")?;
-        if kind != "Container" {
-            if kind == "Pod" {
-                reader.warn(
-                    node.at,
-                    "limits of whole pods in a LimitRange are not simulated: they refuse none",
-                    "left out",
-                    "",
-                );
-            }
+        if kind != "Container" && kind != "Pod" {
             continue;
         }
         let stated = |key: &'static str| -> Result<Resources, InputError> {
             fields.get(key).map_or(Ok(Resources::new()), |node| resource_map(reader, node, key))
         };
+        if kind == "Pod" {
+            (range.least_of_pod, range.most_of_pod) = (stated("min")?, stated("max")?);
+            continue;
+        }
         range.limits = stated("default")?;
         range.requests = stated("defaultRequest")?;
         range.least = stated("min")?;
@@ -164,10 +170,8 @@ impl Rules<'_> {
             let init = own.init_containers.iter_mut().map(|init| &mut init.container);
             own.containers.iter_mut().chain(init).for_each(|container| limit(container, range));
             if let Some(why) = refused(&own, range) {
-                happened.refused.insert(format!(
-                    "LimitRange {} refuses the pods of {kind} {name}: {why}; they are simulated as if it did not",
-                    range.name
-                ));
+                happened.refused.insert(format!("LimitRange {} refuses the pods of {kind} {name}: {why}", range.name));
+                own.refused = Some(Symbol::new(&format!("LimitRange {}: {why}", range.name)));
             }
             changed = Some(own);
         }
@@ -191,6 +195,18 @@ fn limit(container: &mut Container, range: &LimitRange) {
 
 /// Why the range admits no pod of the template.
 fn refused(template: &PodSpec, range: &LimitRange) -> Option<String> {
+    refused_container(template, range).or_else(|| {
+        let requests = template.requests();
+        let below = range.least_of_pod.iter().find(|(name, least)| requests.get(*name) < *least);
+        let above = |name: ResourceName, most: i64| template.limit(name).is_none_or(|own| own > most);
+        let above = range.most_of_pod.iter().find(|(name, most)| above(*name, *most));
+        below
+            .map(|(name, _)| format!("{} of the pod is below its minimum", name.0))
+            .or_else(|| above.map(|(name, _)| format!("{} of the pod is above its maximum", name.0)))
+    })
+}
+
+fn refused_container(template: &PodSpec, range: &LimitRange) -> Option<String> {
     all_containers(template).find_map(|container| {
         let requests = container.effective_requests();
         let named = |name: ResourceName| format!("container {} of {}", container.name, name.0);

@@ -142,6 +142,11 @@ pub fn foreign(group: &str, kind: &str) -> Option<Foreign> {
     }
 }
 
+/// Whether a group is that of a project that is known.
+pub fn knows_group(group: &str) -> bool {
+    GROUPS.iter().any(|(own, ..)| *own == group)
+}
+
 /// Whether another project's kind has the name of one that is read. The groups of custom resources have a dot; a group that is
 /// nearly right is a slip.
 pub fn is_namesake(group: &str, kind: &str) -> bool {

@@ -5,7 +5,7 @@ use super::foreign::{Foreign, foreign, group_of, is_namesake};
 use super::pod::OBJECT;
 use super::{
     Manifests, Namespace, Service, admission, batch, config_map, eksctl, hpa, keda, keda_jobs, legacy, monitor, node,
-    node_claim, node_class, node_pool, pod, rollout, scheduler, storage, workloads,
+    node_claim, node_class, node_pool, pod, quota, rollout, scheduler, storage, workloads,
 };
 use crate::domain::Labels;
 use crate::text::InputError;
@@ -44,6 +44,7 @@ pub const READ: &[&str] = &[
     "ConfigMap",
     "KubeSchedulerConfiguration",
     "LimitRange",
+    "ResourceQuota",
     "Rollout",
 ];
 
@@ -78,6 +79,7 @@ pub const API_VERSIONS: &[(&str, &[&str])] = &[
     ("PersistentVolumeClaim", &["v1"]),
     ("ConfigMap", &["v1"]),
     ("LimitRange", &["v1"]),
+    ("ResourceQuota", &["v1"]),
     ("Rollout", &["argoproj.io/v1alpha1"]),
 ];
 
@@ -162,7 +164,6 @@ pub const NOT_SIMULATED: &[(&str, &str)] = &[
     ("ReplicationController", PODS),
     ("VerticalPodAutoscaler", "requests stay as they are written"),
     ("MultidimPodAutoscaler", "its target keeps its replicas"),
-    ("ResourceQuota", "it refuses no pod"),
     ("RuntimeClass", "it adds no overhead"),
     ("ENIConfig", "pods use the nodes' own subnets"),
     ("Machine", "state the Node objects instead"),
@@ -252,6 +253,7 @@ fn one<'s>(
         "PodDisruptionBudget" => {
             manifests.disruption_budgets.push(workloads::pod_disruption_budget(reader, object)?);
         }
+        "ResourceQuota" => manifests.resource_quotas.push(quota::resource_quota(reader, object)?),
         "LimitRange" => manifests.limit_ranges.push(admission::limit_range(reader, object)?),
         "PriorityClass" => manifests.priority_classes.push(workloads::priority_class(reader, object)?),
         "Service" => manifests.services.push(service(reader, object)?),

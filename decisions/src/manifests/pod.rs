@@ -305,6 +305,7 @@ fn pod_spec<'s>(
         scheduling_gates: names(reader, fields, "schedulingGates", "name")?,
         volumes: volumes(reader, fields)?,
         local_volumes: local_volumes(reader, fields)?,
+        refused: None,
         resource_claims: fields
             .optional("resourceClaims", |n, what| reader.list(n, what))?
             .is_some_and(|l| !l.is_empty()),

@@ -49,6 +49,10 @@ pub struct Behaviour {
     pub relaxes_at_once: bool,
     /// #2182: only required terms are held against restricted labels.
     pub checks_required_terms_only: bool,
+    /// P12 (#2122): `preference-policy` may say that preferences are not looked at.
+    pub knows_preference_policy: bool,
+    /// #2299: `min-values-policy` may say that a claim lowers its `minValues`.
+    pub knows_min_values_policy: bool,
     /// P13 (#2121): a pass ends after a minute.
     pub limits_passes: bool,
     /// P14 (#2102, #3022): whose host ports a new claim knows.
@@ -68,6 +72,9 @@ pub struct Behaviour {
     pub reads_daemon_pods: bool,
     /// AWS v1.11.0 and v1.11.2 (core v1.11.0, #2671, #2957): domains count only where the pool that has them fits the pod.
     pub filters_domains_by_pool: bool,
+
+    /// AWS v1.8.4 (core v1.8.1, #2639): domains count only where a node has them that the pod may go to.
+    pub filters_domains_by_node: bool,
 
     // Instance types and launches.
     /// Which types are listed at all.
@@ -132,7 +139,7 @@ pub struct Behaviour {
     pub knows_reservations: bool,
 
     // The controllers.
-    /// Nodes are removed by the disruption loop, and not by a timer on each: v0.32.
+    /// Nodes are removed by one loop over the methods, and not by a timer on each and another loop for consolidation: v0.23.
     pub disruption_loop: bool,
     /// Consolidation in releases without that loop.
     pub consolidation: Consolidation,
@@ -154,10 +161,12 @@ pub struct Behaviour {
     pub retries_launches: bool,
     /// What lacked capacity is remembered for so long.
     pub avoids_for: Option<SimDuration>,
+    /// I8, I10 (A#8199, A#9054; the code itself v0.31): what is avoided where a subnet has no address left.
+    pub full_subnets: FullSubnets,
     /// Messages of the interruption queue are read.
     pub reads_notices: bool,
-    /// L7 (A#9198): the status checks of instances are asked for, and a node that fails them goes at once.
-    pub asks_status: bool,
+    /// L7 (A#9064, A#9198): what becomes of a node whose instance fails its status checks.
+    pub status_checks: StatusChecks,
     /// L3 (#508, #1468): how a node is marked that is on its way out.
     pub leaving_mark: LeavingMark,
     /// #933: a node on its way out triggers the batcher every ten seconds, from its taint on.
@@ -178,6 +187,18 @@ pub struct Behaviour {
     pub type_drift: Option<TypeDrift>,
 
     // Disruption.
+    /// D1 (#367): what follows a validation that fails.
+    pub failed_validation: FailedValidation,
+    /// D2 (#415): each method remembers for itself that it found nothing; before, a pass does in which no method found anything.
+    pub remembers_by_method: bool,
+    /// D5 (#451): what has expired or drifted stays where its pods have no other place.
+    pub skips_unplaceable: bool,
+    /// D21 (#2812): a node whose offering is gone counts as free of charge; before, it is passed over, and ends the look at several.
+    pub unknown_price_is_zero: bool,
+    /// #981: at the validation of empty nodes one that is no candidate any more is not missed, and goes with the others: v0.34 to v0.36.
+    pub forgets_lost_empty: bool,
+    /// #1012: Spot to Spot keeps the cheapest types and not the first of the list: from v0.34.1 on.
+    pub sorts_spot_to_spot: bool,
     /// The methods in the order in which they are tried.
     pub methods: &'static [Method],
     /// D3 (#472): how many nodes multi-node consolidation takes at most.
@@ -322,6 +343,17 @@ pub enum SpotFilter {
     ByOffering,
 }
 
+/// What follows a validation that fails.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum FailedValidation {
+    /// Single-node consolidation goes on with its next candidate; after another method the pass ends.
+    NextCandidate,
+    /// The next method has its turn; after the last the pass ends with an error.
+    NextMethodOrError,
+    /// The next method has its turn.
+    NextMethod,
+}
+
 /// Consolidation in releases without the disruption loop.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Consolidation {
@@ -351,6 +383,28 @@ pub enum TypeDrift {
     AtOnce,
     /// From an age of one hour on, every half hour (v1.6).
     Slowly,
+}
+
+/// What is avoided where a subnet has no address left.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum FullSubnets {
+    /// Nothing: the error is not known.
+    Forgotten,
+    /// The offering.
+    OfOffering,
+    /// The zone.
+    OfZone,
+}
+
+/// What becomes of a node whose instance fails its status checks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum StatusChecks {
+    /// Nobody asks for them.
+    NotAsked,
+    /// It is drained (v1.12).
+    Drain,
+    /// It goes at once.
+    Force,
 }
 
 /// How many commands may be under way.

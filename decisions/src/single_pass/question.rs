@@ -34,13 +34,15 @@ pub struct Setting {
     pub price_list: Arc<Region>,
     /// The zones of the cluster's subnets; empty for all of the region.
     pub zones: Vec<Symbol>,
+    /// Whether there may be no NodePool, so that nothing is launched.
+    pub without_pools: bool,
 }
 
 impl Setting {
     /// All zones of a region, the newest release, and the region's own prices.
     pub fn of(region: Arc<Region>) -> Self {
         let price_list = Arc::clone(&region);
-        Self { karpenter: KarpenterVersion::default(), region, price_list, zones: Vec::new() }
+        Self { karpenter: KarpenterVersion::default(), region, price_list, zones: Vec::new(), without_pools: false }
     }
 }
 
@@ -171,11 +173,11 @@ impl PackingQuestion {
     /// What the objects of a cluster ask, with pods that are listed apart.
     ///
     /// # Errors
-    /// If there is no NodePool or no pod.
+    /// If there is no NodePool and one is asked for, or no pod.
     pub fn new(mut objects: Manifests, listed: Vec<NamedPod>, setting: Setting) -> Result<Self, InputError> {
         let mut warnings = std::mem::take(&mut objects.warnings);
         let mut node_pools = std::mem::take(&mut objects.node_pools);
-        if node_pools.is_empty() {
+        if node_pools.is_empty() && !setting.without_pools {
             return Err(InputError::new("there is no NodePool in these files: Karpenter launches nothing")
                 .help("add the NodePools and EC2NodeClasses: `kubectl get nodepools,ec2nodeclasses -o yaml`"));
         }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::super::context::Context;
 use super::super::event::{WorkloadEvent, class};
-use super::super::{kubelet, scheduler_loop};
+use super::super::{kubelet, quotas, scheduler_loop};
 use super::{REACTION, begin_workload, is_available, wake, wake_after};
 use crate::cluster::NodePhase;
 use crate::domain::pod::{IntOrPercent, OwnerKind};
@@ -237,6 +237,10 @@ pub(in crate::actors) fn due(context: &mut Context<'_>, now: SimTime, workload: 
 }
 
 fn make(context: &mut Context<'_>, now: SimTime, workload: WorkloadId, node: NodeId) {
+    let revision = context.world.workload(workload).revision;
+    if !quotas::admits(context, now, workload, revision) {
+        return;
+    }
     let pod = context.world.create_pod(workload, Some(node), now);
     scheduler_loop::pod_created(context, now, pod);
 }

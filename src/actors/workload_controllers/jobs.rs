@@ -12,7 +12,7 @@ use jiff::Timestamp;
 
 use super::super::context::Context;
 use super::super::event::{WorkloadEvent, class};
-use super::super::{kubelet, scheduler_loop};
+use super::super::{kubelet, quotas, scheduler_loop};
 use super::{REACTION, begin_workload, may_call, wake};
 use crate::domain::pod::OwnerKind;
 use crate::domain::workload::{CronJob, Job, JobSpec};
@@ -194,8 +194,9 @@ fn settle(context: &mut Context<'_>, now: SimTime, workload: WorkloadId, batch: 
 }
 
 fn create(context: &mut Context<'_>, now: SimTime, workload: WorkloadId, job: &mut Running, count: u32) {
+    let revision = context.world.workload(workload).revision;
     for _ in 0..count {
-        if !may_call(context, now, workload) {
+        if !may_call(context, now, workload) || !quotas::admits(context, now, workload, revision) {
             return;
         }
         let pod = context.world.create_pod(workload, None, now);

@@ -190,8 +190,11 @@ pub(in crate::actors) fn proceed(context: &mut Context<'_>, now: SimTime, worker
         Work::Create { batch, .. } => {
             *batch -= 1;
             let last = *batch == 0;
-            super::create_pod(context, now, workload, revision);
-            note(context, now, (workload, revision));
+            if super::create_pod(context, now, workload, revision) {
+                note(context, now, (workload, revision));
+            } else {
+                stop(context, worker);
+            }
             answer_after(context, now, last, worker);
         }
         Work::Delete { pods } => match pods.pop() {
@@ -204,6 +207,14 @@ pub(in crate::actors) fn proceed(context: &mut Context<'_>, now: SimTime, worker
             None => next_batch(context, now, worker),
         },
         Work::Status => finish(context, now, worker),
+    }
+}
+
+/// A call was refused: no batch follows this one.
+fn stop(context: &mut Context<'_>, worker: usize) {
+    let Some(own) = &mut context.controllers.replica_sets else { return };
+    if let Some(Sync { work: Work::Create { after, .. }, .. }) = &mut own.workers[worker] {
+        after.clear();
     }
 }
 

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use super::super::context::Context;
-use super::super::{kubelet, load_loop, scheduler_loop, volumes};
+use super::super::{kubelet, load_loop, quotas, scheduler_loop, volumes};
 use super::{begin_workload, is_available, may_call, owned_template, wake, wake_after};
 use crate::cluster::PodPhase;
 use crate::domain::pod::OwnerKind;
@@ -107,6 +107,9 @@ pub(super) fn reconcile(context: &mut Context<'_>, now: SimTime, workload: Workl
         match step {
             OrdinalStep::Create { ordinal, updated } => {
                 let revision = if updated { current } else { own.former };
+                if !quotas::admits(context, now, workload, revision) {
+                    break;
+                }
                 let name = format!("{}-{ordinal}", context.world.workload(workload).name.name);
                 let pod = context.world.create_pod_of(workload, revision, None, name, now);
                 own.ordinals.insert(pod, ordinal);

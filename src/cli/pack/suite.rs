@@ -8,7 +8,6 @@ use rayon::prelude::*;
 use super::{Arguments, Format, Unwritable};
 use crate::catalog::Catalog;
 use crate::cli::Console;
-use crate::domain::KarpenterVersion;
 use crate::domain::words::refusal;
 use crate::policy::bin_packing::Effort;
 use crate::policy::packing::PackerKind;
@@ -98,7 +97,7 @@ pub(in crate::cli) fn pack_all(
     catalog: &Catalog,
     threads: Option<u16>,
 ) -> Result<Vec<(PackerKind, PackedInstance)>, Failure> {
-    let circumstances = Circumstances { region: None, zones: Vec::new(), karpenter: KarpenterVersion::default() };
+    let circumstances = Circumstances::default();
     let mut questions = Vec::new();
     for (name, files) in find_instances(suite)? {
         questions.push((name, packing_question::load(&files, &circumstances, catalog)?));

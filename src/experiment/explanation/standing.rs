@@ -2,11 +2,16 @@
 
 use serde::Serialize;
 
-use super::{BudgetFigures, MethodFigures, NodeExplanation, RemovalFigures, names_near};
+use super::{
+    BudgetFigures, MethodFigures, NodeExplanation, RemovalFigures, ScaleDownFigures, Subject, explain, names_near,
+};
+use crate::catalog::Catalog;
 use crate::cluster::{NodeOrigin, NodePhase};
-use crate::domain::{HourlyRate, NodeId, SimTime, well_known};
+use crate::domain::{HourlyRate, NodeId, SimDuration, SimTime, well_known};
 use crate::report::summary::PROGRAM;
-use crate::scenario::ScenarioError;
+use crate::scenario::draft::{Draft, Wishes};
+use crate::scenario::source::{Held, Source};
+use crate::scenario::{Autoscaler, Scenario, ScenarioError};
 use crate::single_pass::PackingQuestion;
 use crate::standing::{Standing, rate_of_node};
 
@@ -105,6 +110,35 @@ pub fn explain_standing(question: &PackingQuestion, name: &str) -> Result<Standi
         currency: question.region.currency.code(),
         node: found,
     })
+}
+
+/// How long a cluster is run on until its Cluster Autoscaler has looked at it.
+const UNTIL_LOOKED: SimDuration = SimDuration::from_secs(30);
+
+/// What the Cluster Autoscaler of a dump says of a node, if the dump has one that sees it: asked half a minute after it was started on the
+/// cluster as it stands.
+///
+/// Deviation: nothing in a dump says for how long nodes have been unneeded, which counts from its start then.
+///
+/// # Errors
+/// If no scenario can be made of the dump.
+pub fn by_cluster_autoscaler(
+    dump: &[Source],
+    name: &str,
+    catalog: &Catalog,
+) -> Result<Option<ScaleDownFigures>, ScenarioError> {
+    let wishes = Wishes { name: "standing".to_owned(), ..Wishes::default() };
+    let draft = Draft::of_dump(dump, &wishes, catalog)?;
+    let held = Held::of(draft.files.iter().map(|file| (file.name, &*file.text)));
+    let Some(first) = draft.files.first() else { return Ok(None) };
+    let (mut scenario, _) = Scenario::of_texts(first.name, &held, catalog)?;
+    scenario.duration = UNTIL_LOOKED;
+    let policy = scenario.policies.iter().find(|own| own.autoscaler == Autoscaler::ClusterAutoscaler);
+    // Only what runs today is asked.
+    let Some(policy) = policy.filter(|own| own.name == scenario.policies[0].name) else { return Ok(None) };
+    let subject = Subject::Node { name: name.to_owned(), at: SimTime::ZERO + UNTIL_LOOKED };
+    let answer = explain(&scenario, policy, catalog, scenario.seed, &subject);
+    Ok(answer.ok().and_then(|answer| answer.node).and_then(|node| node.cluster_autoscaler))
 }
 
 /// Why Karpenter has no say about a node.

@@ -32,7 +32,11 @@ pub fn text(explanation: &Explanation) -> String {
 pub fn standing_text(explanation: &StandingExplanation) -> String {
     let mut lines = Vec::new();
     let as_of = explanation.as_of.as_ref().map_or_else(String::new, |at| format!(" as of {at}"));
-    let when = format!("{as_of}, by Karpenter {}", explanation.karpenter);
+    let when = match &explanation.node.cluster_autoscaler {
+        // Its own lines name it.
+        Some(_) => as_of,
+        None => format!("{as_of}, by Karpenter {}", explanation.karpenter),
+    };
     about_node(&explanation.node, &when, explanation.currency, &mut lines);
     lines.join("\n") + "\n"
 }

@@ -47,10 +47,11 @@ const FILES: [(&str, &str); 4] = [
     ("autoscalers.yaml", "What scales the workloads, and what protects their pods."),
 ];
 /// Kinds that a run reads, with the file that they go to.
-const CARRIED: [(&str, usize); 25] = [
+const CARRIED: [(&str, usize); 26] = [
     ("Namespace", 0),
     ("PriorityClass", 0),
     ("LimitRange", 0),
+    ("ResourceQuota", 0),
     ("DaemonSet", 0),
     ("Service", 0),
     ("ServiceMonitor", 0),

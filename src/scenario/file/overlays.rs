@@ -3,6 +3,7 @@
 use super::{Reading, ScenarioError, optional};
 use crate::domain::controller_time::CallRate;
 use crate::domain::{ControllerTime, FeatureGates, KubernetesVersion, TerminationHandler, Versions};
+use crate::scenario::definition::KarpenterOptions;
 use crate::scenario::error::{listed, nearest};
 use crate::scenario::manifests::Manifests;
 use crate::scenario::reader::{Fields, Reader};
@@ -17,6 +18,8 @@ pub(super) struct Overlay {
     pub(super) versions: Versions,
     /// Whether Karpenter has an interruption queue.
     pub(super) queue: bool,
+    /// Karpenter's batching and policies.
+    pub(super) options: KarpenterOptions,
     /// Karpenter's feature gates.
     pub(super) gates: FeatureGates,
     /// How long controllers take.
@@ -33,6 +36,7 @@ impl Overlay {
         Self {
             versions: Versions { kubernetes, ..Versions::default() },
             queue: true,
+            options: KarpenterOptions::default(),
             gates: FeatureGates::default(),
             controller_time: ControllerTime::default(),
             handler: None,
@@ -54,6 +58,10 @@ impl Overlay {
         }
         if let Some(stated) = optional::<KarpenterKeys>(reading, fields, "karpenter")? {
             lay(&mut self.queue, stated.interruption_queue);
+            lay(&mut self.options.batch_idle, stated.batch_idle_duration);
+            lay(&mut self.options.batch_max, stated.batch_max_duration);
+            lay(&mut self.options.preferences, stated.preference_policy);
+            lay(&mut self.options.min_values, stated.min_values_policy);
             if let Some(gates) = stated.feature_gates {
                 lay(&mut self.gates.spot_to_spot, gates.spot_to_spot_consolidation);
                 lay(&mut self.gates.node_repair, gates.node_repair);

@@ -48,6 +48,7 @@ pub(super) fn read<'s>(
             packer,
             versions: overlay.versions,
             interruption_queue: false,
+            karpenter_options: overlay.options,
             feature_gates: overlay.gates,
             termination_handler: None,
             controller_time: overlay.controller_time,
@@ -71,6 +72,7 @@ fn completed(
     Ok(PolicyVariant {
         versions: overlay.versions,
         interruption_queue: overlay.queue,
+        karpenter_options: overlay.options,
         feature_gates: overlay.gates,
         termination_handler: overlay.handler_in(&reading.reader, &manifests)?,
         controller_time: overlay.controller_time,

@@ -13,7 +13,7 @@ use crate::scenario::edits::{Edit, note_objects};
 use crate::scenario::error::{Place, ScenarioError, Warning};
 use crate::scenario::manifests::{Manifests, UNKNOWN_KIND, read_documents};
 use crate::scenario::reader::{Fields, Reader};
-use crate::scenario::source::{Limits, Source, load, read_bounded, sha256_hex};
+use crate::scenario::source::{Held, Limits, Source, load, read_bounded, sha256_hex};
 use crate::scenario::tree::{self, Location, Node, Variables};
 
 /// A scenario that is being read.
@@ -94,6 +94,8 @@ pub(in crate::scenario) struct Files<'a> {
     pub(super) directory: PathBuf,
     pub(super) variables: Variables,
     pub(super) limits: &'a Limits,
+    /// Texts that stand in for files; no other file is read then.
+    pub(super) held: Option<&'a Held>,
     pub(super) region: &'a Region,
     pub(super) inputs: Vec<InputFile>,
     pub(super) warnings: Vec<Warning>,
@@ -113,6 +115,7 @@ impl<'a> Files<'a> {
             directory,
             variables,
             limits,
+            held: None,
             region,
             inputs: Vec::new(),
             warnings: Vec::new(),
@@ -179,7 +182,11 @@ impl<'a> Files<'a> {
         let path = self.directory.join(name);
         let shown = path.display().to_string();
         // A file that cannot be opened is the scenario's mistake: the error shows where it is named.
-        let source = load(&path, shown, self.limits).map_err(|error| match error.place() {
+        let source = match self.held {
+            Some(held) => held.source(&path),
+            None => load(&path, shown, self.limits),
+        };
+        let source = source.map_err(|error| match error.place() {
             Some(_) => error,
             None => error.at(reader.place(node.at)).because("named here"),
         })?;
@@ -205,8 +212,11 @@ impl<'a> Files<'a> {
     /// The bytes of a file that is not YAML.
     pub(super) fn bytes(&mut self, reader: &Reader<'_>, node: &Node<'_>, name: &str) -> Result<Vec<u8>, ScenarioError> {
         let path = self.directory.join(name);
-        let bytes = read_bounded(&path, &path.display().to_string(), self.limits.file_bytes_max)
-            .map_err(|error| error.at(reader.place(node.at)).because("named here"))?;
+        let bytes = match self.held {
+            Some(held) => held.source(&path).map(|source| source.text.into_bytes()),
+            None => read_bounded(&path, &path.display().to_string(), self.limits.file_bytes_max),
+        };
+        let bytes = bytes.map_err(|error| error.at(reader.place(node.at)).because("named here"))?;
         self.remember(name, sha256_hex(&bytes));
         Ok(bytes)
     }

@@ -6,13 +6,13 @@ use std::sync::Arc;
 
 use super::Form;
 use super::cluster::{NodeGroups, VersionsKeys};
-use super::kind::{File, FolderName, Kind, Number, OneOrMore, Placed, Read, Scalar, Show, Whole, words};
+use super::kind::{File, FolderName, Kind, Number, OneOrMore, Placed, Positive, Read, Scalar, Show, Whole, words};
 use crate::domain::controller_time::ControllerTime;
 use crate::domain::workload::ObjectName;
 use crate::domain::{FeatureGates, RebalanceReaction, Symbol, TerminationHandler, Versions};
 use crate::policy::cluster_autoscaler::Flags;
-use crate::policy::packing::PackerKind;
-use crate::scenario::definition::Autoscaler;
+use crate::policy::packing::{MinValuesPolicy, PackerKind, PreferencePolicy};
+use crate::scenario::definition::{Autoscaler, KarpenterOptions};
 use crate::scenario::file::Reading;
 use crate::scenario::manifests::Manifests;
 use crate::scenario::tree::Node;
@@ -75,6 +75,8 @@ section! {
         pub versions: Versions,
         /// Whether Karpenter has an interruption queue to read notices from.
         pub interruption_queue: bool,
+        /// How Karpenter waits for pods, and what it makes of preferences and `minValues`.
+        pub karpenter_options: KarpenterOptions,
         /// Karpenter's feature gates.
         pub feature_gates: FeatureGates,
         /// AWS Node Termination Handler, if it is installed.
@@ -93,12 +95,24 @@ section! {
     KARPENTER: "`karpenter`", "`karpenter`: how Karpenter is set up";
     example "karpenter:
   interruption_queue: true
+  batch_idle_duration: 2s
+  batch_max_duration: 30s
+  preference_policy: Ignore
+  min_values_policy: BestEffort
   feature_gates: { spot_to_spot_consolidation: true, node_repair: true, static_capacity: true }
 ";
     struct KarpenterKeys {
         /// Whether it has a queue to read interruption notices from (`settings.interruptionQueue`); releases from
         /// v0.19 on read it.
         interruption_queue: bool, over true;
+        /// How long it waits for one more pod before it schedules (`BATCH_IDLE_DURATION`).
+        batch_idle_duration: Positive, over KarpenterOptions::default().batch_idle;
+        /// How long it waits at most, since the first pod (`BATCH_MAX_DURATION`).
+        batch_max_duration: Positive, over KarpenterOptions::default().batch_max;
+        /// Whether it tries preferences of pods before it gives them up (`PREFERENCE_POLICY`, from v1.4 on).
+        preference_policy: Preferences, over PreferencePolicy::Respect;
+        /// What becomes of `minValues` that too few types are left for (`MIN_VALUES_POLICY`, from v1.6 on).
+        min_values_policy: MinValues, over MinValuesPolicy::Strict;
         /// Its feature gates.
         feature_gates: Gates, or "all off";
     }
@@ -227,6 +241,16 @@ words! {
     /// What is done about a rebalance recommendation.
     Rebalance: RebalanceReaction,
     "ignore" => RebalanceReaction::Ignore, "cordon" => RebalanceReaction::Cordon, "drain" => RebalanceReaction::Drain
+}
+
+words! {
+    /// What Karpenter makes of preferences.
+    Preferences: PreferencePolicy, "Respect" => PreferencePolicy::Respect, "Ignore" => PreferencePolicy::Ignore
+}
+
+words! {
+    /// What Karpenter makes of `minValues` that cannot be had.
+    MinValues: MinValuesPolicy, "Strict" => MinValuesPolicy::Strict, "BestEffort" => MinValuesPolicy::BestEffort
 }
 
 /// How long a controller takes: as measured, no time, or by keys that are laid over what holds otherwise.

@@ -6,6 +6,7 @@ use crate::actors::{Action, Step};
 use crate::domain::node_pool::ConsolidationPolicy;
 use crate::domain::{KarpenterVersion, NodeClass, NodeGroup, NodePool, SimTime};
 use crate::policy::instance_types::{complete_classes, complete_pools};
+use crate::policy::packing::{MinValuesPolicy, PreferencePolicy};
 use crate::policy::release::{self, Behaviour};
 use crate::scenario::manifests::Manifests;
 use crate::scenario::{Autoscaler, PolicyVariant, Scenario};
@@ -39,6 +40,17 @@ pub(super) fn at_start(scenario: &Scenario, policy: &PolicyVariant, warnings: &m
         }
     }
     warnings.extend(release::warnings(version, &pools));
+    let behaviour = Behaviour::of(version);
+    let options = policy.karpenter_options;
+    if options.preferences == PreferencePolicy::Ignore && !behaviour.knows_preference_policy {
+        warnings.push(format!(
+            "Karpenter {version} does not know `preference_policy`, which came with v1.4: it respects preferences"
+        ));
+    }
+    if options.min_values == MinValuesPolicy::BestEffort && !behaviour.knows_min_values_policy {
+        warnings
+            .push(format!("Karpenter {version} does not know `min_values_policy`, which came with v1.6: it is strict"));
+    }
     complete_pools(version, &mut pools);
     for pool in &pools {
         let name = pool.name;

@@ -65,6 +65,19 @@ impl Story {
         Self::new().pool(json!({"disruption": {"consolidateAfter": "Never"}}))
     }
 
+    /// The same with types of four cores named `t-01`, `t-02`, ..., each a little dearer than the one before.
+    pub fn ladder(count: u32) -> Self {
+        let rung = |number: u32| {
+            let mut own = instance_type(&format!("t-{number:02}"), 4);
+            for offering in own["offerings"].as_array_mut().into_iter().flatten() {
+                offering["price"] = json!(0.01 * f64::from(number));
+            }
+            own
+        };
+        let types: Vec<Value> = (1..=count).map(rung).collect();
+        Self { types: json!({"instanceTypes": types}), ..Self::new() }
+    }
+
     /// The same under another release of Karpenter.
     pub fn release(self, karpenter: &str) -> Self {
         self.option("karpenter", karpenter.into())

@@ -12,7 +12,7 @@ use crate::packing::volumes::bound;
 use crate::packing::world::{World, ZONES, instance_type, pod_spec};
 
 pub const ROWS: &[&str] =
-    &["P3", "P4", "P5", "P6", "P9", "P10", "P11", "P14", "P16", "P18", "P20", "P21", "I2", "I3", "I5"];
+    &["P2", "P3", "P4", "P5", "P6", "P9", "P10", "P11", "P14", "P16", "P18", "P20", "P21", "I2", "I3", "I5"];
 
 /// A world under a release.
 fn world(karpenter: &str) -> World {
@@ -281,5 +281,28 @@ fn v1_11_0_counts_the_domains_of_pools_that_fit_the_pod() {
             "nodeSelector": {"karpenter.sh/nodepool": "x"}}),
         );
         assert_eq!(3 - world.plan().unschedulable.len(), placed, "{karpenter}");
+    }
+}
+
+#[test]
+fn initialized_nodes_come_first_and_then_names() {
+    for karpenter in ["v0.28", "v1.13"] {
+        let mut world = world(karpenter);
+        world.node("a", ZONES[0], &[]).initialized = false;
+        world.node("c", ZONES[0], &[]);
+        world.node("b", ZONES[0], &[]);
+        world.pod("web", json!({"cpu": "1"}));
+        assert_eq!(world.ask().place("web"), "b", "{karpenter}");
+    }
+}
+
+#[test]
+fn v1_8_4_counts_the_domains_of_nodes_alone() {
+    let spread = json!([{"maxSkew": 1, "topologyKey": "topology.kubernetes.io/zone", "whenUnsatisfiable": "DoNotSchedule",
+        "labelSelector": {"matchLabels": {"app": "web"}}}]);
+    for (karpenter, placed) in [("v1.8.3", 2), ("v1.8.4", 0), ("v1.8.5", 2)] {
+        let mut world = world(karpenter);
+        world.pods("web", 2, json!({"cpu": "1", "labels": {"app": "web"}, "topologySpreadConstraints": spread}));
+        assert_eq!(2 - world.plan().unschedulable.len(), placed, "{karpenter}");
     }
 }

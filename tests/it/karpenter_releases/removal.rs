@@ -8,7 +8,10 @@ use super::release;
 use crate::disruption_cases::lab::{Lab, plain as lab_plain};
 use crate::disruption_cases::story::{Story, Told, between, of_types, plain, pod, time};
 
-pub const ROWS: &[&str] = &["D3", "D4", "D7", "D8", "D11", "D13", "D14", "D16", "D17", "D18", "D19", "D22", "D23"];
+pub const ROWS: &[&str] = &[
+    "D1", "D3", "D4", "D5", "D6", "D7", "D8", "D9", "D10", "D11", "D13", "D14", "D16", "D17", "D18", "D19", "D21",
+    "D22", "D23",
+];
 
 /// Nodes for one pod of 1500m each.
 fn singles(karpenter: &str) -> Story {
@@ -256,5 +259,135 @@ fn the_node_that_saves_most_for_its_disruption_goes_first_from_v1_14_on() {
         lab.unmanaged("rest", "m-16");
         lab.allow(1);
         assert!(lab.told(Method::SingleNode).starts_with(first), "{karpenter}: {}", lab.told(Method::SingleNode));
+    }
+}
+
+#[test]
+fn single_node_consolidation_goes_on_with_the_next_node_after_a_failed_validation_up_to_v0_27() {
+    // Two nodes for either of which a third has room; the first may not go any more by the time of its validation.
+    let labelled = |cpu: &str, name: &str| pod(cpu, json!({"labels": {"app": name}}));
+    for (karpenter, after) in [("v0.27", 0.0..=0.01), ("v0.28", 0.0..=1.1), ("v0.30", 9.9..=10.1)] {
+        let only = json!({"template": {"spec": {"requirements": of_types(&["s-4"])}}});
+        let told = calm(Story::new().release(karpenter).pool(only))
+            .run(0.25, "fill", 1, plain("2200m"))
+            .run(0.25, "one", 1, labelled("1500m", "one"))
+            .run(20.25, "more", 1, plain("2200m"))
+            .run(20.25, "two", 2, plain("750m"))
+            .run(40.25, "three", 3, plain("730m"))
+            .scale(60.25, "fill", 0)
+            .scale(60.25, "more", 0)
+            .change_pool(100.25, json!({"disruption": {"consolidateAfter": "0s"}}))
+            .budget(105.25, "held", "one", json!({"maxUnavailable": 0}))
+            .until(160.0);
+        let (rejected, proposed) = (told.rejected(), told.proposed());
+        let second = proposed.get(1).unwrap_or_else(|| panic!("{karpenter}: {proposed:?} {rejected:?}"));
+        let at = |text: &str| text.split(' ').next().unwrap().parse::<f64>().unwrap();
+        assert!(after.contains(&(at(second) - at(&rejected[0]))), "{karpenter}: {proposed:?} {rejected:?}");
+    }
+}
+
+#[test]
+fn what_expires_stays_from_v0_30_on_where_its_pods_have_no_other_place() {
+    for (karpenter, gone) in [("v0.29", true), ("v0.30", false), ("v0.37", false)] {
+        let told = calm(singles(karpenter))
+            .pool(json!({"template": {"metadata": {"labels": {"tier": "old"}}, "spec": {"expireAfter": "100s"}}}))
+            .run(0.25, "web", 1, pod("1500m", json!({"nodeSelector": {"tier": "old"}})))
+            .change_pool(50.25, json!({"template": {"metadata": {"labels": {"tier": "new"}}}}))
+            .until(190.0);
+        assert_eq!(told.node(1).deletion_requested.is_some(), gone, "{karpenter}: {:?}", told.started());
+    }
+}
+
+#[test]
+fn the_next_command_waits_for_the_last_node_to_be_gone_up_to_v0_32() {
+    let small = pod(
+        "500m",
+        json!({"labels": {"app": "web"}, "terminationGracePeriodSeconds": 300, "affinity": {"podAntiAffinity":
+        {"requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": "kubernetes.io/hostname",
+            "labelSelector": {"matchLabels": {"app": "web"}}}]}}}),
+    );
+    for (karpenter, waits) in [("v0.32", true), ("v0.33", false), ("v0.34", false)] {
+        let all = of_types(&["s-2", "s-4"]);
+        let now = json!({"disruption": {"consolidateAfter": "0s"}, "template": {"spec": {"requirements": all}}});
+        let told = calm(Story::new().release(karpenter))
+            .pool(json!({"template": {"spec": {"requirements": of_types(&["s-4"])}}}))
+            .latency("podShutdownSeconds", 250.0)
+            .run(0.25, "big", 2, pod("3", json!({"labels": {"app": "big"}})))
+            .run(0.25, "web", 2, small.clone())
+            .scale(60.25, "big", 0)
+            .change_pool(400.25, now)
+            .until(1_200.0);
+        let commands: Vec<_> = told.record.commands.iter().filter(|own| own.started.is_some()).collect();
+        assert!(commands.len() >= 2, "{karpenter}: {:?}", told.proposed());
+        let first = &told.record.nodes[commands[0].nodes[0].index()];
+        let late = commands[1].started >= first.terminated.or(first.terminating);
+        assert_eq!(late, waits, "{karpenter}: {:?}", told.started());
+    }
+}
+
+#[test]
+fn spot_gives_way_to_spot_with_the_gate_from_v0_34_on() {
+    let story = |karpenter: &str, gate: bool| {
+        let types: Vec<String> = (1..=17).map(|own| format!("t-{own:02}")).collect();
+        let names: Vec<&str> = types.iter().map(String::as_str).collect();
+        let mut bought = of_types(&names);
+        bought[0]["values"] = json!(["spot"]);
+        Story::ladder(17)
+            .release(karpenter)
+            .option("spotToSpot", gate.into())
+            .fault("noCapacity", 0.0, 20.0, &names[..16])
+            .pool(json!({"template": {"spec": {"requirements": bought}}, "disruption": {"consolidateAfter": "0s"}}))
+            .run(0.25, "web", 1, plain("1500m"))
+            .until(900.0)
+    };
+    for (karpenter, gate, replaced) in
+        [("v0.33", true, false), ("v0.34", false, false), ("v0.34", true, true), ("v1.13", true, true)]
+    {
+        let told = story(karpenter, gate);
+        assert_eq!(told.node(1).end == Some(NodeEnd::Underutilized), replaced, "{karpenter}: {:?}", told.proposed());
+    }
+}
+
+#[test]
+fn the_first_patch_of_v0_34_does_not_sort_the_types_of_a_spot_replacement() {
+    for karpenter in ["v0.34.0", "v0.34.1"] {
+        let mut lab = Lab { karpenter: release(karpenter), spot_to_spot: true, ..Lab::ladder(20) };
+        // The later in the alphabet the cheaper.
+        for (number, own) in lab.types.iter_mut().enumerate() {
+            for offering in &mut own.offerings {
+                offering.price = nodecast::domain::HourlyRate::from_nanos((40 - number as i64) * 1_000_000);
+            }
+        }
+        lab.spot("one", "t-01", vec![lab_plain("web", "1")]);
+        let claim = lab.replacement("one");
+        let names: Vec<&str> = claim.instance_types.iter().map(|own| own.name.as_str()).collect();
+        assert_eq!(names.len(), 15, "{karpenter}");
+        assert_eq!(names.contains(&"t-02"), karpenter == "v0.34.0", "{karpenter}: {names:?}");
+        assert_eq!(names.contains(&"t-20"), karpenter == "v0.34.1", "{karpenter}: {names:?}");
+    }
+}
+
+#[test]
+fn a_protected_daemon_keeps_its_node_from_v0_34_on() {
+    for (karpenter, may) in [("v0.33", true), ("v0.34", false)] {
+        let mut lab = Lab { karpenter: release(karpenter), ..Lab::on_demand() };
+        let annotations = json!({"karpenter.sh/do-not-disrupt": "true"});
+        let daemon = crate::disruption_cases::lab::pod(
+            "agent",
+            json!({"cpu": "100m", "owner": "DaemonSet", "annotations": annotations}),
+        );
+        lab.node("one", "m-4", vec![lab_plain("web", "1"), daemon]);
+        assert_eq!(lab.may("one", Method::SingleNode), may, "{karpenter}");
+    }
+}
+
+#[test]
+fn a_node_whose_offering_is_gone_is_passed_over_up_to_v1_8() {
+    for (karpenter, decision) in [("v1.8", "nothing"), ("v1.9", "delete")] {
+        let mut lab = Lab { karpenter: release(karpenter), ..Lab::on_demand() };
+        lab.node("one", "m-4", vec![lab_plain("web", "1")]);
+        lab.node("two", "m-8", vec![lab_plain("other", "1")]);
+        lab.types[1].offerings.retain(|own| own.zone.as_str() != crate::disruption_cases::lab::ZONES[0]);
+        assert_eq!(lab.decision(&["one"]), decision, "{karpenter}");
     }
 }

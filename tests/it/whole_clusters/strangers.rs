@@ -142,3 +142,28 @@ fn pods_of_what_is_not_simulated_stay_and_those_that_come_and_go_are_a_trace() {
     let evicted = events.lines().filter(|line| line.contains("Evicted") || line.contains("ReplicasSet")).count();
     assert_eq!(evicted, 0, "nothing is moved and nothing scaled");
 }
+
+#[test]
+fn strangers_are_the_same_under_other_names() {
+    let [own, other] = [&[][..], &["--anonymise"]].map(|more| {
+        let place = Place::new();
+        place.put("dump.yaml", &dump());
+        let (_, told, code) = place.nodecast(&[&["init", "own", "--from", "dump.yaml"][..], more].concat());
+        assert_eq!(code, Some(0), "{told}");
+        let read = |name: &str| std::fs::read_to_string(place.path(&format!("own/{name}"))).unwrap();
+        let trace: Vec<String> = read("passing.csv")
+            .lines()
+            .map(|line| {
+                line.split(',').enumerate().filter(|(at, _)| ![3, 7, 8].contains(at)).map(|(_, cell)| cell).collect()
+            })
+            .collect();
+        let values = read("scenario.yaml").matches("values: [{ at: 0s, value: 16 }]").count();
+        let words = ["run", "own/scenario.yaml", "--duration", "1h", "--format", "json", "--out", "out"];
+        let (answer, told, code) = place.nodecast(&words);
+        assert_eq!(code, Some(0), "{told}");
+        let summary: serde_json::Value = serde_json::from_str(&answer).unwrap();
+        let cost = summary["cost"]["total"].clone();
+        (trace, values, summary["pods"].clone(), cost, read("workloads.yaml").matches("istio-proxy").count())
+    });
+    assert_eq!(own, other);
+}

@@ -24,11 +24,11 @@ use crate::policy::selection::price::Terms;
 /// A method of the disruption loop.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Method {
-    /// Nodes that have reached their age limit (v0.32 to v0.37).
+    /// Nodes that have reached their age limit (v0.23 to v0.37).
     Expiration,
     /// Nodes without pods; up to v0.37 those of pools that consolidate `WhenEmpty`.
     Emptiness,
-    /// Nodes without pods of other pools (v0.32 to v0.37).
+    /// Nodes without pods of other pools (v0.23 to v0.37).
     EmptyConsolidation,
     /// Drifted nodes of pools with a fixed number of nodes.
     StaticDrift,

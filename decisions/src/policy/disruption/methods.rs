@@ -110,6 +110,9 @@ pub fn multi_node(
     let mut best = None;
     while low <= high {
         let middle = usize::midpoint(low, high);
+        if !view.behaviour().unknown_price_is_zero && kept[..=middle].iter().any(|own| own.price.is_none()) {
+            return Found::NotNow;
+        }
         let found = prefix(what_if, &kept[..=middle]);
         if time_is_up.is_some_and(|over| over(what_if.work().since(before))) {
             break;
@@ -217,7 +220,7 @@ fn interleaved<'c>(
 }
 
 /// The first drifted node whose pods have somewhere to go, with as many new nodes as that takes, at whatever price. Returned
-/// are also the nodes that were passed over because their pods would have no place. Releases differ in what they do with those that
+/// are also the nodes that were passed over because their pods would have no place, which none is before v0.30. Releases differ in what they do with those that
 /// are empty. What expires up to v0.37 is replaced in the same way.
 pub fn drift(
     what_if: &mut WhatIf<'_, '_>,
@@ -226,7 +229,10 @@ pub fn drift(
 ) -> (Option<Command>, Vec<(usize, NoOp)>) {
     let mut passed_over = Vec::new();
     let empty = |own: &Candidate| own.reschedulable.is_empty();
-    let empty_drifted = what_if.view().behaviour().empty_drifted;
+    let (empty_drifted, skips) = {
+        let behaviour = what_if.view().behaviour();
+        (behaviour.empty_drifted, behaviour.skips_unplaceable)
+    };
     if empty_drifted == EmptyDrifted::AllAtOnce {
         let all: Vec<Candidate> = candidates.iter().filter(|own| empty(own)).cloned().collect();
         if let Found::Command(command) = emptiness(&all, &mut allowances.to_vec()) {
@@ -236,7 +242,7 @@ pub fn drift(
     let taken = |own: &&Candidate| empty_drifted == EmptyDrifted::First || !empty(own);
     for candidate in candidates.iter().filter(taken).filter(|own| allowances[own.pool].0 > 0) {
         let simulation = what_if.simulate(&[candidate]);
-        if let Some(failure) = simulation.failure {
+        if let Some(failure) = simulation.failure.clone().filter(|_| skips) {
             passed_over.push((candidate.node, NoOp::PodsStay(failure)));
             continue;
         }

@@ -74,6 +74,8 @@ obstacles! {
     WaitsForNode = "a pod would wait for a node that is not ready",
     /// It would take several new nodes.
     SeveralNodes = "its pods would need several new nodes",
+    /// What it costs is not known, as its offering is gone (up to v1.8).
+    NoPrice = "its price is not known",
     /// No type that would do is cheaper.
     NotCheaper = "no cheaper instance type",
     /// Too few values would remain for `minValues`.
@@ -129,6 +131,7 @@ impl From<&NoOp> for Obstacle {
             NoOp::PodsStay(Failure::NoPlace { .. }) => Self::PodsStay,
             NoOp::PodsStay(Failure::WaitsForNode) => Self::WaitsForNode,
             NoOp::SeveralNodes(_) => Self::SeveralNodes,
+            NoOp::NoPrice => Self::NoPrice,
             NoOp::NotCheaper => Self::NotCheaper,
             NoOp::MinValues(_) => Self::MinValues,
             NoOp::SpotToSpotOff => Self::SpotToSpotOff,

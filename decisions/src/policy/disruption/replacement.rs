@@ -50,6 +50,8 @@ pub enum NoOp {
     SeveralNodes(usize),
     /// No type that would do is cheaper.
     NotCheaper,
+    /// What one of them costs is not known, as its offering is gone.
+    NoPrice,
     /// Too few values would remain for the `minValues` of a label.
     MinValues(Symbol),
     /// Feature gate `SpotToSpotConsolidation` is off.
@@ -65,6 +67,7 @@ impl fmt::Display for NoOp {
         match self {
             Self::PodsStay(failure) => failure.fmt(f),
             Self::SeveralNodes(count) => write!(f, "its pods would need {count} new nodes, and one is the most"),
+            Self::NoPrice => f.write_str("its offering is gone, and nothing says what it costs"),
             Self::NotCheaper => f.write_str("no instance type that would do is cheaper"),
             Self::MinValues(key) => write!(f, "too few cheaper instance types are left for the minValues of {key}"),
             Self::SpotToSpotOff => {
@@ -95,7 +98,8 @@ pub fn evaluate(what_if: &mut WhatIf<'_, '_>, nodes: &[&Candidate]) -> Evaluatio
     // A Spot node's replacement by Spot is weighed in its own way, and releases up to v0.16 weigh every one.
     let plain = view.behaviour().replaces_by_cheapest && !all_spot(nodes);
     let simulation = what_if.simulate_consolidation(nodes, plain.then_some(price));
-    let decision = decide(view, nodes, &simulation, price);
+    let priced = view.behaviour().unknown_price_is_zero || nodes.iter().all(|own| own.price.is_some());
+    let decision = if priced { decide(view, nodes, &simulation, price) } else { Decision::NoOp(NoOp::NoPrice) };
     Evaluation { decision, price, simulation }
 }
 
@@ -202,7 +206,12 @@ fn spot_to_spot(
 fn keep_cheapest(view: &ClusterView<'_>, claim: &mut PlannedClaim) {
     let types = view.pools[claim.pool].instance_types;
     let mut sorted = claim.instance_types.to_vec();
-    sorted.sort_by_key(|own| (own.price.is_none(), own.price, own.name));
+    if view.behaviour().sorts_spot_to_spot {
+        sorted.sort_by_key(|own| (own.price.is_none(), own.price, own.name));
+    } else {
+        // Before the fix the list had no order of its own: that of the provider, which names make here.
+        sorted.sort_by_key(|own| own.name);
+    }
     let enough = |count: &usize| {
         let left = sorted[..*count].iter().map(|own| own.index as usize);
         min_values_missed(&claim.requirements, types, left).is_none()

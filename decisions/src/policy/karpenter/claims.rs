@@ -172,7 +172,7 @@ pub(super) fn pod_event(step: &mut Step<'_>, now: SimTime, node: NodeId) {
 
 /// Whether the node's `Consolidatable` condition is true: it has been left alone for `consolidateAfter`.
 ///
-/// In v0.32 to v0.37 a node of a pool that consolidates `WhenEmpty` has to have been empty for that long, and others do not wait.
+/// Up to v0.37 a node of a pool that consolidates `WhenEmpty` has to have been empty for that long, and others do not wait.
 fn is_consolidatable(step: &Step<'_>, now: SimTime, node: NodeId, claim: &ClaimState) -> bool {
     let Some(disruption) = step.pool_of(node).map(|pool| &pool.disruption) else { return false };
     let (Some(after), Some(initialized)) = (disruption.consolidate_after, claim.initialized_at) else { return false };
@@ -316,7 +316,7 @@ fn same_lives(one: &NodePool, other: &NodePool) -> bool {
     one.expire_after == other.expire_after && one.termination_grace_period == other.termination_grace_period
 }
 
-/// The age limit of a node: that of its claim or, in v0.32 to v0.37, that of its NodePool as it is now.
+/// The age limit of a node: that of its claim or, from v0.23 to v0.37, that of its NodePool as it is now.
 pub(super) fn age_limit(step: &Step<'_>, node: NodeId, claim: &ClaimState) -> Option<SimDuration> {
     let of_pool = step.has_disruption_loop() && !step.own.behaviour.v1_disruption;
     match step.pool_of(node).filter(|_| of_pool) {

@@ -53,12 +53,23 @@ pub(super) fn with_packing_setup<R>(step: &Step<'_>, ask: impl FnOnce(PackingSet
         step.own.settings.namespaces.iter().map(|(name, labels)| NamespaceView { name: *name, labels }).collect();
     ask(PackingSetup {
         karpenter: step.own.settings.release,
-        options: PackingOptions { check: step.cluster.check(), ..PackingOptions::default() },
+        options: options(step),
         pools: &pools,
         daemons: &daemons,
         namespaces: &namespaces,
         volumes: Volumes::of(step.outside.storage()),
     })
+}
+
+/// How the packer treats preferences and `minValues`, as far as the release lets its user choose.
+pub(super) fn options(step: &Step<'_>) -> PackingOptions {
+    let (behaviour, flags) = (step.own.behaviour, &step.own.settings.flags);
+    let own = PackingOptions { check: step.cluster.check(), ..PackingOptions::default() };
+    PackingOptions {
+        preferences: if behaviour.knows_preference_policy { flags.preferences } else { own.preferences },
+        min_values: if behaviour.knows_min_values_policy { flags.min_values } else { own.min_values },
+        ..own
+    }
 }
 
 /// Hands over the cluster as the methods of disruption see it, with the node behind each position. `pending` are the pods

@@ -1,4 +1,4 @@
-//! The disruption loop of v1: every 10 s the methods are tried in a fixed order; what consolidation proposes is looked at again
+//! The disruption loop, from v0.23 on: every 10 s the methods are tried in a fixed order; what consolidation proposes is looked at again
 //! after 15 s, during which the loop stands still.
 //!
 //! Source: Karpenter core v1.13 `pkg/controllers/disruption/controller.go`, `validation.go`.
@@ -21,7 +21,7 @@ use crate::policy::disruption::{
     validate_empty,
 };
 use crate::policy::packing::PackingSetup;
-use crate::policy::release::CommandQueue;
+use crate::policy::release::{CommandQueue, FailedValidation};
 
 /// Between two passes that find nothing.
 const POLL: SimDuration = SimDuration::from_secs(10);
@@ -52,8 +52,10 @@ pub(super) struct Loop {
     thought: Option<Thought>,
     /// Passes in a row that ended with a command that could not be started.
     failures: u32,
-    /// Nodes of the last command, in the release that waits until they are gone.
+    /// Nodes of the last command, in releases that wait until they are gone.
     last: Vec<NodeId>,
+    /// Nodes whose validation failed in this pass, in releases whose single-node consolidation goes on with the next.
+    refused: Vec<NodeId>,
     /// Nodes that each reason's method last found it may take, in the order of [`DisruptionReason::ALL`].
     pub(super) eligible: [u32; 3],
 }
@@ -83,6 +85,7 @@ pub(super) fn phase(step: &Step<'_>) -> SimDuration {
 
 /// One pass of the loop.
 pub(super) fn pass(step: &mut Step<'_>, now: SimTime) {
+    step.own.disruption.refused.clear();
     if is_unsynced(step) {
         step.own.disruption.failures = 0;
         step.wake(now + POLL_UNSYNCED, Timer::DisruptionPass);
@@ -99,10 +102,10 @@ pub(super) fn pass(step: &mut Step<'_>, now: SimTime) {
     }
 }
 
-/// Whether commands under way keep the loop from the next one: up to v0.33 there is one at a time, and in v0.32 its nodes have to be
+/// Whether commands under way keep the loop from the next one: up to v0.33 there is one at a time, and up to v0.32 its nodes have to be
 /// gone.
 ///
-/// Deviation: v0.32 looks every second whether they are; upstream waits within the command, ever longer up to ten seconds.
+/// Deviation: up to v0.32 the loop looks every second whether they are; upstream waits within the command, ever longer up to ten seconds.
 fn is_busy(step: &Step<'_>, now: SimTime) -> bool {
     let queue = step.own.behaviour.queue;
     let leaves = |&node: &NodeId| super::consolidation::is_leaving(step, now, node);
@@ -240,7 +243,8 @@ fn search(step: &mut Step<'_>, now: SimTime, from: usize) -> (Option<Proposals>,
     provisioning::refresh(step, now);
     let pending = provisioning::provisionable(step, now);
     let seen = Seen::now(step, now, &pending);
-    let known = step.own.disruption.last_look.answers(step, now, &seen, &open);
+    let whole = step.own.disruption.refused.is_empty();
+    let known = step.own.disruption.last_look.answers(step, now, &seen, &open).filter(|_| whole);
     let (answers, found) = match known {
         Some(known) => {
             let check = step.cluster.check();
@@ -264,9 +268,12 @@ fn search(step: &mut Step<'_>, now: SimTime, from: usize) -> (Option<Proposals>,
         if !answer.met.is_empty() {
             step.act(Action::Met(answer.met));
         }
-        if answer.lasting {
+        if answer.lasting && step.own.behaviour.remembers_by_method {
             step.own.disruption.memos[place_of(step, method)] = Some(stamp);
         }
+    }
+    if found.is_none() && from == 0 && !cut && !step.own.behaviour.remembers_by_method {
+        step.own.disruption.memos = [Some(stamp); METHODS_MAX];
     }
     (found, took(step, work, cut))
 }
@@ -330,8 +337,19 @@ fn look(
         let counted: Vec<NodeCount> = (0..view.pools.len()).map(|pool| view.counted_nodes(pool)).collect();
         let limits = [Method::MultiNode, Method::SingleNode].map(|method| limit(step, method));
         let (counts, orders) = (&counted[..], step.own.behaviour.ages_order);
-        let mut inquiry =
-            Inquiry { view, nodes, setup, asking, survey, memory, counted: counts, unix_seconds, orders, limits };
+        let mut inquiry = Inquiry {
+            view,
+            nodes,
+            setup,
+            asking,
+            survey,
+            memory,
+            counted: counts,
+            unix_seconds,
+            orders,
+            limits,
+            refused: &step.own.disruption.refused,
+        };
         let (mut answers, mut found) = (Vec::new(), None);
         for &method in open {
             let (answer, proposals) = inquiry.ask(method);
@@ -348,7 +366,8 @@ fn look(
     let mut last_look = std::mem::take(&mut step.own.disruption.last_look);
     // A search that ran out of time goes on where it stopped.
     let cut = answers.iter().any(|(method, answer)| is_cut(step, *method, answer));
-    match counted.filter(|_| found.is_none() && !cut) {
+    let whole = step.own.disruption.refused.is_empty();
+    match counted.filter(|_| found.is_none() && !cut && whole) {
         Some(counted) => last_look.keep(step, seen, counted, answers.clone()),
         None => last_look.forget(),
     }
@@ -372,6 +391,8 @@ struct Inquiry<'q, 'p> {
     orders: bool,
     /// How long multi-node and single-node consolidation may search.
     limits: [Option<SimDuration>; 2],
+    /// Nodes that are no candidates in this pass any more.
+    refused: &'q [NodeId],
 }
 
 /// The packer, and from the first question on the cluster as compiled by it.
@@ -416,6 +437,14 @@ impl Inquiry<'_, '_> {
         }
         let surveyed = self.survey.of(view, method);
         let (candidates, others) = &*surveyed;
+        let left: Vec<Candidate>;
+        let candidates = match self.refused {
+            [] => candidates,
+            refused => {
+                left = candidates.iter().filter(|own| !refused.contains(&nodes[own.node])).cloned().collect();
+                &left
+            }
+        };
         if method == Method::Expiration {
             // What time alone has brought about is not remembered.
             let allowances = view.allowances_of(self.counted, method.reason(), self.unix_seconds);
@@ -540,14 +569,38 @@ fn settle(step: &mut Step<'_>, now: SimTime, waiting: Waiting, holds: Result<Vec
         }
         Err(why) => {
             step.act(Action::Reject(command, why.to_string()));
+            after_failure(step, now, place, &proposal);
+        }
+    }
+}
+
+/// What follows a validation that failed.
+fn after_failure(step: &mut Step<'_>, now: SimTime, place: usize, proposal: &Proposal) {
+    let single = step.own.behaviour.methods[place] == Method::SingleNode;
+    match (step.own.behaviour.failed_validation, single) {
+        (FailedValidation::NextCandidate, true) => {
+            step.own.disruption.refused.extend(&proposal.nodes);
+            try_methods(step, now, place);
+        }
+        (FailedValidation::NextCandidate, false) | (FailedValidation::NextMethodOrError, true) => {
+            next_pass(step, now, true);
+        }
+        (FailedValidation::NextMethodOrError, false) | (FailedValidation::NextMethod, _) => {
             try_methods(step, now, place + 1);
         }
     }
 }
 
+/// Whether none of the nodes proposed has pods by now, as far as they are candidates for anything: v0.34 to v0.36 do not miss one that is
+/// not. `empty` are the candidates without pods, `all` those that may have some.
+fn still_empty(empty: &[Candidate], all: &[Candidate], proposed: &[usize]) -> Result<(), Rejection> {
+    let is_of = |own: &[Candidate], node: usize| own.iter().any(|own| own.node == node);
+    let gone = proposed.contains(&usize::MAX);
+    let in_use = proposed.iter().any(|&node| is_of(all, node) && !is_of(empty, node));
+    if gone || in_use { Err(Rejection::Churn) } else { Ok(()) }
+}
+
 /// The nodes that may still go, and what it took to find out. Up to v1.4 all of the empty ones may, or none.
-///
-/// Deviation: v0.34 to v0.36 delete a node all the same that meanwhile is no candidate any more but has no pods.
 pub(super) fn revalidate(
     step: &Step<'_>,
     now: SimTime,
@@ -566,6 +619,10 @@ pub(super) fn revalidate(
         let position = |own: &NodeId| nodes.iter().position(|node| node == own).unwrap_or(usize::MAX);
         let proposed: Vec<usize> = proposal.nodes.iter().map(position).collect();
         if matches!(method, Method::Emptiness | Method::EmptyConsolidation) {
+            if step.own.behaviour.forgets_lost_empty {
+                return still_empty(&surveyed.0, &survey.of(view, Method::SingleNode).0, &proposed)
+                    .map(|()| proposal.nodes.clone());
+            }
             let left = validate_empty(&proposed, fresh, &mut allowances)?;
             if left.len() < proposed.len() && !step.own.behaviour.drops_some_empty {
                 return Err(Rejection::Churn);

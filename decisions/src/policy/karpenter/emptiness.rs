@@ -1,5 +1,5 @@
 //! Emptiness in releases before v1: a node that holds no pod but daemons is stamped, and deleted when the stamp is old
-//! enough; from v0.32 on by the disruption loop.
+//! enough; from v0.23 on by the disruption loop.
 //!
 //! Source: Karpenter v0.16.0 `pkg/controllers/node/emptiness.go`.
 

@@ -13,6 +13,7 @@ use super::{repair, termination};
 use crate::cluster::{NodeEnd, NodePhase};
 use crate::domain::{NodeId, SimDuration, SimTime, well_known};
 use crate::policy::interruption::{Avoided, Notice, is_impaired};
+use crate::policy::release::StatusChecks;
 
 /// How long an interrupted offering counts as unavailable.
 const UNAVAILABLE: SimDuration = SimDuration::from_secs(180);
@@ -46,20 +47,24 @@ pub(super) fn status_checked(step: &mut Step<'_>, now: SimTime, node: NodeId, fa
     let Some(claim) = step.own.nodes.get_mut(&node) else { return };
     let before = claim.status_failed;
     claim.status_failed = failed.then(|| before.unwrap_or(now));
-    if failed && before.is_none() && step.own.behaviour.asks_status {
+    if failed && before.is_none() && step.own.behaviour.status_checks != StatusChecks::NotAsked {
         let begins = step.own.settings.begins;
         let polls = (now - begins).as_micros().div_euclid(STATUS_POLL.as_micros()) + 1;
         step.wake(begins + STATUS_POLL * polls, Timer::StatusPoll(node));
     }
 }
 
-/// Karpenter asks EC2 for the status of an instance that fails its checks; if it has for long, the node goes at once.
+/// Karpenter asks EC2 for the status of an instance that fails its checks; if it has for long, the node goes: at once, or in v1.12
+/// as its pods let it.
 pub(super) fn poll_status(step: &mut Step<'_>, now: SimTime, node: NodeId) {
     let since = step.own.nodes.get(&node).and_then(|claim| claim.status_failed);
     let Some(since) = since.filter(|_| step.cluster.node(node).deletion_requested.is_none()) else { return };
-    if is_impaired(now - since) {
-        repair::force(step, now, node, NodeEnd::Unhealthy, "its instance has failed its status checks for too long");
-    } else {
+    const REASON: &str = "its instance has failed its status checks for too long";
+    if !is_impaired(now - since) {
         step.wake(now + STATUS_POLL, Timer::StatusPoll(node));
+    } else if step.own.behaviour.status_checks == StatusChecks::Drain {
+        termination::begin(step, now, node, NodeEnd::Unhealthy, REASON);
+    } else {
+        repair::force(step, now, node, NodeEnd::Unhealthy, REASON);
     }
 }

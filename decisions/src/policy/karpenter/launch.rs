@@ -4,6 +4,7 @@
 //!
 //! Deviation: identical requests are not merged into one call; only the number of calls depends on it.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
@@ -16,12 +17,13 @@ use super::io::{
 use super::settings::Provider;
 use super::step::Step;
 use super::type_lists::TypeLists;
-use super::{Claim, Karpenter, images, pace, reservations, termination};
+use super::unavailable::OfferingKey;
+use super::{Claim, Karpenter, cluster_view, images, pace, reservations, termination};
 use crate::cluster::{NodeEnd, NodePhase};
 use crate::domain::words::counted;
 use crate::domain::{Labels, NodeClass, NodeId, Requirements, SimDuration, SimTime, Symbol, well_known};
 use crate::policy::instance_types::{capacity_type_key, position};
-use crate::policy::packing::MinValuesPolicy;
+use crate::policy::release::FullSubnets;
 use crate::policy::selection::price::Terms;
 use crate::policy::selection::{LaunchRequest, LaunchView, OpenTypes, SelectionError, select, select_known};
 
@@ -36,6 +38,8 @@ const BACKOFF_MAX: SimDuration = SimDuration::from_secs(60);
 const REGISTRATION_TIMEOUT: SimDuration = SimDuration::from_secs(15 * 60);
 /// Creating one launch template.
 const TEMPLATE: SimDuration = SimDuration::from_millis(300);
+/// EC2's code for a subnet without a free address.
+const NO_ADDRESSES: &str = "InsufficientFreeAddressesInSubnet";
 
 /// Has a new claim launched; the answer comes later.
 pub(super) fn request(step: &mut Step<'_>, now: SimTime, node: NodeId, claim: Claim) {
@@ -185,10 +189,10 @@ impl KeptOpenTypes {
 /// The request that Karpenter sends for a claim.
 fn choose(step: &mut Step<'_>, claim: &Claim) -> Result<LaunchRequest, SelectionError> {
     let (karpenter, weighs_open_types) = (step.own.settings.release, step.own.behaviour.weighs_open_types);
-    let check = step.cluster.check();
+    let (check, min_values) = (step.cluster.check(), cluster_view::options(step).min_values);
     let Karpenter { instance_types, open_types, .. } = &mut *step.own;
     let Claim { pool, requirements, requests, types, .. } = claim;
-    let view = LaunchView { karpenter, requirements, requests, types: &[], min_values: MinValuesPolicy::Strict };
+    let view = LaunchView { karpenter, requirements, requests, types: &[], min_values };
     let choices = |types: &[u32]| instance_types.choices(*pool, types, requirements);
     if !weighs_open_types {
         return select(&LaunchView { types: &choices(types), ..view });
@@ -297,10 +301,33 @@ fn allows_spot(pool: &crate::domain::NodePool, key: Symbol) -> bool {
 /// Every pool that could not deliver is avoided for a while, even when another one did.
 fn remember_errors(step: &mut Step<'_>, now: SimTime, capacity_type: Option<Symbol>, answer: &LaunchAnswer) {
     let Some(memory) = step.own.behaviour.avoids_for else { return };
+    let until = now + memory;
     for error in &answer.errors {
-        if let Some(capacity_type) = error.capacity_type.or(capacity_type) {
-            step.own.unavailable.insert((error.instance_type, error.zone, capacity_type), now + memory);
+        let whole_zone = match (step.own.behaviour.full_subnets, error.code == NO_ADDRESSES) {
+            (FullSubnets::Forgotten, true) => continue,
+            (FullSubnets::OfZone, true) => true,
+            _ => false,
+        };
+        if whole_zone {
+            avoid_zone(step, error.zone, until);
+        } else if let Some(capacity_type) = error.capacity_type.or(capacity_type) {
+            step.own.unavailable.insert((error.instance_type, error.zone, capacity_type), until);
         }
+    }
+}
+
+/// No subnet of a zone has an address left: everything there is avoided.
+///
+/// Deviation: from v1.13 on each subnet is remembered by itself, and the zone when all are; EC2 says so here when all are full.
+fn avoid_zone(step: &mut Step<'_>, zone: Symbol, until: SimTime) {
+    let types = step.own.instance_types.iter().flat_map(|types| types.iter());
+    let there = types.flat_map(|own| own.offerings.iter().map(move |offering| (own.name, offering)));
+    let keys: BTreeSet<OfferingKey> = there
+        .filter(|(_, offering)| offering.zone == zone)
+        .map(|(name, offering)| (name, zone, offering.capacity_type))
+        .collect();
+    for key in keys {
+        step.own.unavailable.insert(key, until);
     }
 }
 

@@ -4,7 +4,7 @@ use crate::domain::controller_time::AutoscalerTime;
 use crate::domain::{
     FeatureGates, KarpenterVersion, KubernetesVersion, Labels, NodeClass, SimDuration, SimTime, Symbol,
 };
-use crate::policy::packing::PackerKind;
+use crate::policy::packing::{MinValuesPolicy, PackerKind, PreferencePolicy};
 
 /// Karpenter's own settings.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -15,6 +15,10 @@ pub struct KarpenterSettings {
     pub batch_max: SimDuration,
     /// Whether an interruption queue is set up (`interruption-queue`). Releases before v0.22 have none.
     pub interruption_queue: bool,
+    /// `preference-policy`; releases before v1.4 always respect preferences.
+    pub preferences: PreferencePolicy,
+    /// `min-values-policy`; releases before v1.6 are always strict.
+    pub min_values: MinValuesPolicy,
     /// Who packs pods that wait.
     pub packer: PackerKind,
     /// Feature gates.
@@ -27,6 +31,8 @@ impl Default for KarpenterSettings {
             batch_idle: SimDuration::from_secs(1),
             batch_max: SimDuration::from_secs(10),
             interruption_queue: true,
+            preferences: PreferencePolicy::Respect,
+            min_values: MinValuesPolicy::Strict,
             packer: PackerKind::Karpenter,
             gates: FeatureGates::default(),
         }

@@ -92,9 +92,7 @@ pub(super) fn taint(step: &mut Step<'_>, now: SimTime, node: NodeId) {
     }
 }
 
-/// The node has reached the age limit of its claim. In v0.32 to v0.37 that is a matter of the disruption loop.
-///
-/// Deviation: v0.23 to v0.31, too, delete what expires at once; upstream launches a replacement first and heeds what blocks a node.
+/// The node has reached the age limit of its claim. From v0.23 to v0.37 that is a matter of the disruption loop.
 pub(super) fn expired(step: &mut Step<'_>, now: SimTime, node: NodeId) {
     if step.has_disruption_loop() && !step.own.behaviour.v1_disruption {
         return;

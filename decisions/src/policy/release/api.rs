@@ -72,7 +72,7 @@ fn unknown_fields(release: KarpenterVersion, pool: &NodePool) -> Vec<&'static st
     let limits_nodes = pool.limits.find(ResourceName::NODES).is_some() && pool.replicas.is_none();
     let stated = [
         (
-            release.is_since(0, 23) && !behaviour.disruption_loop && !pool.legacy,
+            behaviour.disruption_loop && behaviour.defaults_for_node_pools && !pool.legacy,
             "knows Provisioners, and NodePools came with v0.32: it is read as a Provisioner",
         ),
         (

@@ -2,10 +2,8 @@
 //!
 //! Deviation: of v0.23 to v0.37 the sidecars among init containers count as kube-scheduler counts them, also before v0.34, and the
 //! limits of a DaemonSet's template without requests count as its requests, also before v1.8.
-//! Deviation: the option `preference-policy` is always `Respect` and `min-values-policy` always `Strict`, and the gate ReservedCapacity
-//! of v1.3 to v1.5 is off.
-//! Deviation: no release runs out of addresses in a subnet, and pods can be bound as soon as a node is Ready, whether or not Karpenter
-//! has seen it (from v1.0 on it has to have).
+//! Deviation: the gate ReservedCapacity of v1.3 to v1.5 is off.
+//! Deviation: pods can be bound as soon as a node is Ready, whether or not Karpenter has seen it (from v1.0 on it has to have).
 //! Deviation: back-ports to late patch levels are not known: a rule that began with a minor release may be in the last patches of the
 //! one before.
 
@@ -15,38 +13,14 @@ use crate::domain::KarpenterVersion;
 type Caveat = ((u8, u8), (u8, u8), &'static str);
 
 /// Each is for any run of these releases; what concerns a field of a NodePool is said where the field is stated.
-const BY_RANGE: [Caveat; 5] = [
-    (
-        (0, 23),
-        (0, 31),
-        "a node that reaches its age limit is deleted here at once; this release launches a replacement first",
-    ),
-    ((0, 23), (0, 27), "types with several network cards offer the pods of the first card alone"),
-    (
-        (0, 23),
-        (0, 29),
-        "consolidation whose validation fails looks again at the next pass; this release goes on with the next node",
-    ),
-    (
-        (0, 34),
-        (0, 36),
-        "an empty node that is no candidate any more at validation keeps the others here; this release deletes them",
-    ),
-    ((1, 12), (1, 12), "a node whose status checks fail stays; this release drains it"),
-];
+const BY_RANGE: [Caveat; 1] =
+    [((0, 23), (0, 27), "types with several network cards offer the pods of the first card alone")];
 
 /// What is known of a release, could change an answer and is not reproduced, each as a sentence.
 pub fn caveats(release: KarpenterVersion) -> Vec<&'static str> {
     let own = release.release();
     let ranged = BY_RANGE.iter().filter(|(first, last, _)| (*first..=*last).contains(&own)).map(|own| own.2);
-    let patch = match (own, release.patch()) {
-        ((0, 34), Some(0)) => {
-            Some("the list of Spot types for a Spot node is in order of price; in this patch level it was not")
-        }
-        ((1, 8), Some(4)) => Some("pods that are spread find zones without nodes; in this patch level they did not"),
-        _ => None,
-    };
-    ranged.chain(patch).collect()
+    ranged.collect()
 }
 
 #[cfg(test)]
@@ -57,6 +31,6 @@ mod tests {
     fn caveats_are_those_of_the_release() {
         let count = |text: &str| caveats(text.parse().unwrap()).len();
         let counts = ["v0.22", "v0.23", "v0.31", "v0.34.0", "v0.34.1", "v1.0", "v1.8.4", "v1.12.3", "v1.13"].map(count);
-        assert_eq!(counts, [0, 3, 1, 2, 1, 0, 1, 1, 0]);
+        assert_eq!(counts, [0, 1, 0, 0, 0, 0, 0, 0, 0]);
     }
 }

@@ -1,22 +1,21 @@
 //! The rows: what each release does, by the release in which each rule begins.
 
 use super::{
-    Behaviour, CommandQueue, Consolidation, EmptyDrifted, HostPorts, LabelSet, LaunchRank, LeavingMark, ListedTypes,
-    PoolDefaults, SpotFilter, TypeDrift,
+    Behaviour, CommandQueue, Consolidation, EmptyDrifted, FailedValidation, FullSubnets, HostPorts, LabelSet,
+    LaunchRank, LeavingMark, ListedTypes, PoolDefaults, SpotFilter, StatusChecks, TypeDrift,
 };
 use crate::domain::{KarpenterVersion as Version, SimDuration};
 use crate::policy::disruption::Method;
 
 /// Patch levels that differ from their minor release. Other back-ports are not known.
-///
-/// Deviation: AWS v1.8.4, whose spread pods never find a domain without a node, and v0.34.0, whose spot-to-spot list was not in order
-/// of price, are reproduced as the patch levels around them.
-const PATCHES: [Version; 4] = [
+const PATCHES: [Version; 6] = [
     Version::exact(0, 27, 0),
     Version::exact(0, 32, 10),
     Version::exact(0, 33, 5),
     // Core v1.11.0, of which AWS v1.11.2 is made too.
     Version::exact(1, 11, 0),
+    Version::exact(0, 34, 0),
+    Version::exact(1, 8, 4),
 ];
 
 const MINORS: usize = Version::ALL.len();
@@ -44,12 +43,14 @@ fn place(own: Version) -> usize {
         ((0, 32), Some(10..)) => Some(1),
         ((0, 33), Some(5..)) => Some(2),
         ((1, 11), Some(0 | 2)) => Some(3),
+        ((0, 34), Some(0)) => Some(4),
+        ((1, 8), Some(4)) => Some(5),
         _ => None,
     };
     special.map_or_else(|| own.position(), |special| MINORS + special)
 }
 
-/// From v0.32 to v0.37: what expires is replaced first, and emptiness is two methods.
+/// Up to v0.37: what expires is replaced first, and emptiness is two methods.
 const BETA_METHODS: &[Method] = &[
     Method::Expiration,
     Method::Drift,
@@ -115,6 +116,8 @@ const fn behaviour(own: Version) -> Behaviour {
         knows_spread_policies: own.is_since(1, 3) || old,
         relaxes_at_once: own.is_since(1, 4) || old,
         checks_required_terms_only: own.is_since(1, 5) || old,
+        knows_preference_policy: own.is_since(1, 4),
+        knows_min_values_policy: own.is_since(1, 6),
         limits_passes: own.is_since(1, 4) || old,
         host_ports: if own.is_since(1, 13) || old {
             HostPorts::OfClaim
@@ -130,6 +133,7 @@ const fn behaviour(own: Version) -> Behaviour {
         daemons_by_type: own.is_since(1, 14),
         reads_daemon_pods: own.is_since(0, 32),
         filters_domains_by_pool: matches!((own.release(), own.patch()), ((1, 11), Some(0 | 2))),
+        filters_domains_by_node: matches!((own.release(), own.patch()), ((1, 8), Some(4))),
 
         types: match own.release() {
             (0, ..=4) => ListedTypes::Few,
@@ -187,10 +191,10 @@ const fn behaviour(own: Version) -> Behaviour {
         launch_types: launch_types(own),
         knows_reservations: own.is_since(1, 6),
 
-        disruption_loop: own.is_since(0, 32),
+        disruption_loop: !old,
         consolidation: match own.release() {
             (0, 16 | 18) => Consolidation::WhenQuiet,
-            (0, 22..=31) => Consolidation::Validated,
+            (0, 22) => Consolidation::Validated,
             _ => Consolidation::None,
         },
         binds_pods: !own.is_since(0, 16),
@@ -210,8 +214,17 @@ const fn behaviour(own: Version) -> Behaviour {
             (0, ..=6) => Some(SimDuration::from_secs(45)),
             _ => Some(SimDuration::from_secs(180)),
         },
+        full_subnets: match own.release() {
+            (0, 23..=30) => FullSubnets::Forgotten,
+            (0, _) | (1, ..=5) => FullSubnets::OfOffering,
+            _ => FullSubnets::OfZone,
+        },
         reads_notices: own.is_since(0, 22),
-        asks_status: own.is_since(1, 13),
+        status_checks: match own.release() {
+            (1, 12) => StatusChecks::Drain,
+            (1, 13..) => StatusChecks::Force,
+            _ => StatusChecks::NotAsked,
+        },
         leaving_mark: if own.is_since(1, 0) {
             LeavingMark::Disrupted
         } else if own.is_since(0, 32) {
@@ -234,6 +247,16 @@ const fn behaviour(own: Version) -> Behaviour {
             None
         },
 
+        failed_validation: match own.release() {
+            (0, ..=27) => FailedValidation::NextCandidate,
+            (0, ..=29) => FailedValidation::NextMethodOrError,
+            _ => FailedValidation::NextMethod,
+        },
+        remembers_by_method: own.is_since(0, 30),
+        skips_unplaceable: own.is_since(0, 30),
+        unknown_price_is_zero: own.is_since(1, 9) || old,
+        forgets_lost_empty: matches!(own.release(), (0, 34..=36)),
+        sorts_spot_to_spot: !matches!((own.release(), own.patch()), ((0, 34), Some(0))),
         methods: methods(own),
         multi_node_most: if own.is_since(0, 30) || old { 100 } else { usize::MAX },
         limits_searches: own.is_since(0, 30) || old,
@@ -241,7 +264,7 @@ const fn behaviour(own: Version) -> Behaviour {
         wants_ready_targets: own.is_since(0, 30) && !own.is_since(0, 34),
         knows_unhealthy_policy: own.is_since(0, 30) || old,
         queue: match own.release() {
-            (0, 32) => CommandQueue::UntilGone,
+            (0, 23..=32) => CommandQueue::UntilGone,
             (0, 33) => CommandQueue::One,
             _ => CommandQueue::Any,
         },

@@ -150,6 +150,12 @@ impl Names {
         if text.is_empty() || words::stays(text) {
             return text.to_owned();
         }
+        // The metric of a KEDA trigger begins with the trigger's place.
+        if let Some((place, rest)) =
+            text.split_once('-').filter(|(place, _)| place.strip_prefix('s').is_some_and(is_number))
+        {
+            return format!("{place}-{}", self.name(rest));
+        }
         if let Some(parts) = self.derived.get(text).cloned() {
             let part = |part: &Part| match part {
                 Part::Name(own) => self.name(own),
@@ -206,7 +212,15 @@ impl Names {
                 |tag| format!("registry.k8s.io/autoscaling/cluster-autoscaler:{tag}"),
             );
         }
-        self.name(text)
+        let text = text.strip_prefix("docker.io/").unwrap_or(text);
+        let text = text.strip_prefix("library/").unwrap_or(text);
+        self.name(text.strip_suffix(":latest").unwrap_or(text))
+    }
+
+    /// An image as a node reports it.
+    fn reported_image(&mut self, text: &str) -> String {
+        let renamed = self.image(text);
+        if renamed.contains('/') { renamed } else { format!("docker.io/library/{renamed}:latest") }
     }
 
     /// A whole object.
@@ -236,6 +250,13 @@ impl Names {
     fn item<'s>(&mut self, key: &str, item: &Node<'s>) -> Node<'s> {
         match key {
             "triggers" => self.trigger(item),
+            // Of a LimitRange.
+            "limits" => self.value("limit", item),
+            "containerStatuses" => ended(item),
+            "names" => match item.as_text() {
+                Some(text) => Node { kind: text_of(self.reported_image(text), false), at: item.at },
+                None => self.value(key, item),
+            },
             _ if key.ends_with("SelectorTerms") => {
                 let mut own = self.value(key, item);
                 if let NodeKind::Map(entries) = &mut own.kind
@@ -289,9 +310,13 @@ impl Names {
             _ if is_expression => self.expression(node, entries),
             _ => {
                 let of_autoscaler = node.get("image").and_then(Node::as_text).is_some_and(is_of_autoscaler);
-                let all = entries.iter().filter(|own| !words::is_dropped(&own.key));
+                let is_known = node.get("apiVersion").and_then(Node::as_text).is_some_and(words::is_known_group);
+                let renamed = |own: &Entry<'s>| match &*own.key {
+                    "kind" if is_known => own.clone(),
+                    key => Entry::new(own.key.clone(), own.key_at, self.value(key, &own.value)),
+                };
                 let mut all: Vec<Entry<'s>> =
-                    all.map(|own| Entry::new(own.key.clone(), own.key_at, self.value(&own.key, &own.value))).collect();
+                    entries.iter().filter(|own| !words::is_dropped(&own.key)).map(renamed).collect();
                 if of_autoscaler {
                     all.extend(entries.iter().filter(|own| ["command", "args"].contains(&&*own.key)).map(flags));
                 }
@@ -312,7 +337,8 @@ impl Names {
         if !words::is_known_annotation(&own.key) {
             return None;
         }
-        Some(Entry::new(own.key.clone(), own.key_at, self.value("", &own.value)))
+        let value = if words::has_known_values(&own.key) { own.value.clone() } else { self.value("", &own.value) };
+        Some(Entry::new(own.key.clone(), own.key_at, value))
     }
 
     /// A requirement, a taint or a toleration: a label's key with its value or values.
@@ -439,6 +465,19 @@ impl Names {
             _ => (String::new(), String::new()),
         }
     }
+}
+
+/// What is left of a container's status: when it ended.
+fn ended<'s>(status: &Node<'s>) -> Node<'s> {
+    let mut kept = None;
+    if let Some(at) = status.get("state").and_then(|own| own.get("terminated")?.get("finishedAt")) {
+        kept = Some(at.clone());
+        for key in ["finishedAt", "terminated", "state"] {
+            let entry = kept.take().map(|own| Entry::new(Cow::Borrowed(key), Location::NONE, own));
+            kept = Some(Node { kind: NodeKind::Map(entry.into_iter().collect()), at: status.at });
+        }
+    }
+    kept.unwrap_or(Node { kind: NodeKind::Map(Vec::new()), at: status.at })
 }
 
 fn text_of<'s>(text: String, plain: bool) -> NodeKind<'s> {

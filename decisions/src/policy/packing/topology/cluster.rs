@@ -10,6 +10,7 @@ use super::constraint::IdentityId;
 use super::rules::{Constraint, Rules, TaintsId, TolerationsId};
 use crate::domain::PodSpec;
 use crate::domain::symbol::Symbol;
+use crate::domain::topology::NodeInclusionPolicy;
 use crate::policy::packing::input::PackingSetup;
 use crate::policy::packing::node_memo::Fixed;
 use crate::policy::packing::node_pods::{CountedPods, NodePods};
@@ -416,7 +417,11 @@ impl Tally {
             reasons: Vec::new(),
             classes: Vec::new(),
         };
-        for domain in key.map_or(Vec::new(), |key| rules.known_domains(key, first.tolerations, setup)) {
+        let filter = rules.identity(first.identity).filter.as_ref();
+        let of_nodes = setup.behaviour().filters_domains_by_node
+            && filter.is_some_and(|own| own.affinity == NodeInclusionPolicy::Honor);
+        let spanned = key.filter(|_| !of_nodes);
+        for domain in spanned.map_or(Vec::new(), |key| rules.known_domains(key, first.tolerations, setup)) {
             tally.know(domain);
             tally.reasons[domain].0 = true;
         }

@@ -3,6 +3,7 @@
 //! What must not live here: how the rest is renamed.
 
 use crate::domain::Quantity;
+use crate::scenario::manifests::knows_group;
 
 /// Words that stay, in order, each with what the new names of the texts between it and the next begin with. New names begin with `a`
 /// before the first.
@@ -14,7 +15,9 @@ const ANCHORS: [(&str, &str); 5] = [
     ("kube-system", "n"),
 ];
 /// Words that stay and that nothing is sorted by.
-const STAYING: [&str; 9] = [
+const STAYING: [&str; 11] = [
+    "istio-proxy",
+    "linkerd-proxy",
     "cpu",
     "memory",
     "ephemeral-storage",
@@ -26,7 +29,14 @@ const STAYING: [&str; 9] = [
     "by-tags",
 ];
 /// Labels whose values name nobody: what a node is, and what controllers number their pods by.
-const KNOWN_VALUES: [&str; 21] = [
+const KNOWN_VALUES: [&str; 28] = [
+    "istio-injection",
+    "kubernetes_executor",
+    "linkerd.io/inject",
+    "ray.io/originated-from-crd",
+    "rollouts-pod-template-hash",
+    "sidecar.istio.io/inject",
+    "spark-role",
     "kubernetes.io/arch",
     "kubernetes.io/os",
     "beta.kubernetes.io/arch",
@@ -50,7 +60,10 @@ const KNOWN_VALUES: [&str; 21] = [
     "pod-template-generation",
 ];
 /// Labels that are known and whose values are names.
-const KNOWN_KEYS: [&str; 17] = [
+const KNOWN_KEYS: [&str; 20] = [
+    "istio.io/rev",
+    "jenkins/label",
+    "job.runner.gitlab.com/pod",
     "kubernetes.io/hostname",
     "kubernetes.io/metadata.name",
     "eks.amazonaws.com/nodegroup",
@@ -82,7 +95,10 @@ const KNOWN_PREFIXES: [&str; 9] = [
     "aws.amazon.com/neuron",
 ];
 /// Beginnings of annotations that a run reads.
-const ANNOTATIONS: [&str; 9] = [
+const ANNOTATIONS: [&str; 12] = [
+    "config.linkerd.io/proxy-",
+    "linkerd.io/inject",
+    "sidecar.istio.io/",
     "karpenter.sh/do-not-",
     "cluster-autoscaler.kubernetes.io/",
     "controller.kubernetes.io/pod-deletion-cost",
@@ -94,7 +110,7 @@ const ANNOTATIONS: [&str; 9] = [
     "pv.kubernetes.io/bind-completed",
 ];
 /// Keys that go with all they hold: what may be secret, what describes machines of the network, and what no run reads.
-const DROPPED: [&str; 50] = [
+const DROPPED: [&str; 48] = [
     "env",
     "envFrom",
     "command",
@@ -122,7 +138,6 @@ const DROPPED: [&str; 50] = [
     "binaryData",
     "stringData",
     "addresses",
-    "images",
     "hostAliases",
     "dnsConfig",
     "volumesAttached",
@@ -131,7 +146,6 @@ const DROPPED: [&str; 50] = [
     "hostIPs",
     "podIP",
     "podIPs",
-    "containerStatuses",
     "initContainerStatuses",
     "ephemeralContainerStatuses",
     "ephemeralContainers",
@@ -147,7 +161,9 @@ const DROPPED: [&str; 50] = [
     "workingDir",
 ];
 /// Keys whose values are words of an API, or are written in a form of their own.
-const ENUMERATIONS: [&str; 59] = [
+const ENUMERATIONS: [&str; 61] = [
+    "scopeName",
+    "scopes",
     "type",
     "status",
     "phase",
@@ -246,7 +262,10 @@ const CONDITIONS: [&str; 32] = [
 /// What the names of machine images' systems begin with.
 const SYSTEMS: [&str; 6] = ["Amazon Linux", "Bottlerocket", "Ubuntu", "Windows Server", "Flatcar", "Red Hat"];
 /// Kinds of objects that others refer to.
-const KINDS: [&str; 30] = [
+const KINDS: [&str; 33] = [
+    "LimitRange",
+    "ResourceQuota",
+    "Rollout",
     "Namespace",
     "PriorityClass",
     "DaemonSet",
@@ -369,7 +388,8 @@ pub(super) fn is_known_kind(text: &str) -> bool {
 
 /// Whether an `apiVersion` is of an API that everybody has.
 pub(super) fn is_known_group(text: &str) -> bool {
-    GROUPS.contains(&text.split('/').next().unwrap_or_default())
+    let group = text.split('/').next().unwrap_or_default();
+    GROUPS.contains(&group) || knows_group(group)
 }
 
 /// Whether the map under a key holds labels.
@@ -393,7 +413,8 @@ pub(super) fn is_known_resource(name: &str) -> bool {
         "hugepages-",
         "attachable-volumes-",
     ];
-    ["cpu", "memory", "ephemeral-storage", "pods", "storage"].contains(&name)
+    let name = name.strip_prefix("requests.").or_else(|| name.strip_prefix("limits.")).unwrap_or(name);
+    ["cpu", "memory", "ephemeral-storage", "pods", "storage", "count/pods"].contains(&name)
         || PREFIXES.iter().any(|prefix| name.starts_with(prefix))
 }
 

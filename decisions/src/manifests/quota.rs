@@ -1,0 +1,103 @@
+//! ResourceQuota objects.
+
+use super::common::metadata;
+use super::pod::OBJECT;
+use crate::domain::quota::{QuotaScope, ResourceQuota};
+use crate::domain::{ResourceName, Resources, Symbol};
+use crate::text::InputError;
+use crate::text::reader::{Reader, Shape};
+use crate::text::tree::Node;
+
+static SPEC: Shape = Shape {
+    name: "a ResourceQuota's spec",
+    keys: &["hard", "scopes", "scopeSelector"],
+    without_effect: &[],
+    unsupported: &[],
+    strict: false,
+};
+static SELECTOR: Shape = Shape {
+    name: "a scope selector",
+    keys: &["matchExpressions"],
+    without_effect: &[],
+    unsupported: &[],
+    strict: false,
+};
+static EXPRESSION: Shape = Shape {
+    name: "an expression of a scope selector",
+    keys: &["scopeName", "operator", "values"],
+    without_effect: &[],
+    unsupported: &[],
+    strict: false,
+};
+
+/// A ResourceQuota object, as far as it is about pods.
+pub(super) fn resource_quota<'s>(reader: &mut Reader<'s>, object: &Node<'s>) -> Result<ResourceQuota, InputError> {
+    let fields = reader.fields(object, &OBJECT)?;
+    let name = metadata(reader, fields.get("metadata"))?.name;
+    let spec = reader.fields(fields.required(reader, "spec")?, &SPEC)?;
+    let (requests, limits) = (Resources::new(), Resources::new());
+    let mut quota = ResourceQuota { name, pods: None, requests, limits, scopes: Vec::new() };
+    if let Some(hard) = spec.get("hard") {
+        for entry in reader.entries(hard, "hard")? {
+            let quantity = reader.quantity(&entry.value, &entry.key)?;
+            let set = |amounts: &mut Resources, name: &str| {
+                let name = ResourceName(Symbol::new(name));
+                amounts.set(name, name.amount(quantity));
+            };
+            match &*entry.key {
+                "pods" | "count/pods" => quota.pods = Some(quantity.nanos().div_euclid(1_000_000_000) as i64),
+                "cpu" | "memory" | "ephemeral-storage" => set(&mut quota.requests, &entry.key),
+                key => match (key.strip_prefix("requests."), key.strip_prefix("limits.")) {
+                    // Storage is asked for by claims.
+                    (Some("storage"), _) => {}
+                    (Some(name), _) => set(&mut quota.requests, name),
+                    (None, Some(name)) => set(&mut quota.limits, name),
+                    (None, None) => {}
+                },
+            }
+        }
+    }
+    for node in spec.optional("scopes", |n, what| reader.list(n, what))?.unwrap_or_default() {
+        let scope = reader.text(node, "scope")?;
+        quota.scopes.extend(known(reader, node, scope, "Exists", Vec::new()));
+    }
+    if let Some(selector) = spec.get("scopeSelector") {
+        let fields = reader.fields(selector, &SELECTOR)?;
+        for node in fields.optional("matchExpressions", |n, what| reader.list(n, what))?.unwrap_or_default() {
+            let fields = reader.fields(node, &EXPRESSION)?;
+            let scope = reader.text(fields.required(reader, "scopeName")?, "scopeName")?;
+            let operator = reader.text(fields.required(reader, "operator")?, "operator")?;
+            let values = fields.optional("values", |n, what| reader.list(n, what))?.unwrap_or_default();
+            let values: Vec<Symbol> = values
+                .iter()
+                .map(|node| Ok(Symbol::new(reader.text(node, "value")?)))
+                .collect::<Result<_, InputError>>()?;
+            quota.scopes.extend(known(reader, node, scope, operator, values));
+        }
+    }
+    Ok(quota)
+}
+
+/// The scope, or a warning that the quota counts for more pods than it should.
+fn known(
+    reader: &mut Reader<'_>,
+    node: &Node<'_>,
+    scope: &str,
+    operator: &str,
+    values: Vec<Symbol>,
+) -> Option<QuotaScope> {
+    match (scope, operator) {
+        ("Terminating", "Exists") => Some(QuotaScope::Terminating(true)),
+        ("NotTerminating", "Exists") => Some(QuotaScope::Terminating(false)),
+        ("BestEffort", "Exists") => Some(QuotaScope::BestEffort(true)),
+        ("NotBestEffort", "Exists") => Some(QuotaScope::BestEffort(false)),
+        ("PriorityClass", "Exists" | "In") => Some(QuotaScope::PriorityClass(values)),
+        _ => {
+            let told = format!(
+                "the scope `{scope}` with `{operator}` of a ResourceQuota is not simulated: it counts for all pods"
+            );
+            reader.warn(node.at, told, "this scope", "");
+            None
+        }
+    }
+}

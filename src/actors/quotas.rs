@@ -1,0 +1,111 @@
+//! What the API server refuses to controllers that make pods: pods beyond the ResourceQuotas of a namespace, and those that its
+//! LimitRanges do not admit. The controller tries again, ever more slowly.
+//!
+//! Source: Kubernetes 1.36 `staging/src/k8s.io/apiserver/pkg/admission/plugin/resourcequota`, `pkg/controller/job/job_controller.go`
+//! (`DefaultJobApiBackOff`), client-go v0.36 `util/workqueue/default_rate_limiters.go`.
+//!
+//! What must not live here: which pods a controller wants.
+//!
+//! Deviation: pods of nobody and of a pod trace are not refused, and DaemonSets look only at LimitRanges. A quota that a timeline applies is
+//! not read.
+
+use std::collections::BTreeMap;
+
+use super::context::Context;
+use super::event::{WorkloadEvent, class};
+use crate::cluster::PodPhase;
+use crate::domain::quota::{Charge, ResourceQuota};
+use crate::domain::{SimDuration, SimTime, Symbol, WorkloadId};
+use crate::scenario::manifests::Manifests;
+use crate::world::record::{EventKind, WorkloadKind};
+
+/// The wait after the first refusal, which doubles; of Jobs.
+const BACK_OFF: (SimDuration, SimDuration) = (SimDuration::from_millis(5), SimDuration::from_secs(1));
+/// The longest wait; of Jobs.
+const LONGEST: (SimDuration, SimDuration) = (SimDuration::from_secs(1_000), SimDuration::from_secs(60));
+
+/// Quotas by namespace, and how often in a row each workload has been refused.
+#[derive(Debug, Default)]
+pub(super) struct Quotas {
+    of: BTreeMap<Symbol, Vec<ResourceQuota>>,
+    refused: BTreeMap<WorkloadId, Refused>,
+}
+
+/// Refusals in a row.
+#[derive(Debug)]
+struct Refused {
+    count: u32,
+    again: SimTime,
+}
+
+impl Quotas {
+    pub(super) fn new(manifests: &Manifests) -> Self {
+        let mut of: BTreeMap<Symbol, Vec<ResourceQuota>> = BTreeMap::new();
+        for quota in &manifests.resource_quotas {
+            of.entry(quota.name.namespace).or_default().push(quota.clone());
+        }
+        Self { of, refused: BTreeMap::new() }
+    }
+}
+
+/// Whether a controller may make a pod of the workload. If not, an event tells why, and the controller looks at the workload again after
+/// a while.
+pub(super) fn admits(context: &mut Context<'_>, now: SimTime, workload: WorkloadId, revision: u32) -> bool {
+    let Some(why) = refusal(context, workload, revision) else {
+        context.quotas.refused.remove(&workload);
+        return true;
+    };
+    let own = context.quotas.refused.entry(workload).or_insert(Refused { count: 0, again: now });
+    // What is refused at one instant is one attempt.
+    if own.count > 0 && own.again > now {
+        return false;
+    }
+    let is_job = matches!(
+        context.world.workload(workload).kind,
+        WorkloadKind::Job | WorkloadKind::CronJob | WorkloadKind::ScaledJob
+    );
+    let (first, longest) = if is_job { (BACK_OFF.1, LONGEST.1) } else { (BACK_OFF.0, LONGEST.0) };
+    let wait = (first * i64::from(1_u32 << own.count.min(20))).min(longest);
+    own.count += 1;
+    own.again = now + wait;
+    if own.count == 1 {
+        context.world.note(now, EventKind::FailedCreate, Some(workload), why);
+    }
+    context.queue.schedule(now + wait, class::CONTROLLERS, WorkloadEvent::Reconcile(workload));
+    false
+}
+
+/// Why the API server refuses a pod of the workload.
+fn refusal(context: &Context<'_>, workload: WorkloadId, revision: u32) -> Option<String> {
+    let own = context.world.workload(workload);
+    let template = context.world.template_of(workload, revision);
+    if let Some(why) = &template.refused {
+        return Some(why.to_string());
+    }
+    let quotas = context.quotas.of.get(&own.name.namespace)?;
+    if own.kind == WorkloadKind::DaemonSet {
+        return None;
+    }
+    quotas.iter().find_map(|quota| quota.refuses(template, &used(context, quota)))
+}
+
+/// What the pods that a quota counts come to.
+fn used(context: &Context<'_>, quota: &ResourceQuota) -> Charge {
+    let mut used = Charge::default();
+    for (id, own) in context.world.workloads().filter(|(_, own)| own.name.namespace == quota.name.namespace) {
+        let mut counts: BTreeMap<u32, i64> = BTreeMap::new();
+        for &pod in &own.pods {
+            let state = context.world.pod(pod);
+            if state.phase != PodPhase::Gone {
+                *counts.entry(state.revision).or_default() += 1;
+            }
+        }
+        for (revision, count) in counts {
+            let template = context.world.template_of(id, revision);
+            if quota.is_for(template) {
+                used.add(&Charge::of(template, count));
+            }
+        }
+    }
+    used
+}

@@ -1,0 +1,134 @@
+//! What ResourceQuotas and LimitRanges refuse, and when it comes all the same.
+
+use nodecast::domain::SimDuration;
+use nodecast::simulation::Outcome;
+use nodecast::world::record::EventKind;
+
+use crate::cli::Place;
+use crate::node_groups::minutes;
+use crate::reserved_capacity::run_file;
+
+fn deployment(name: &str, replicas: u32, resources: &str) -> String {
+    format!(
+        "---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {{ name: {name}, namespace: shop }}
+spec:
+  replicas: {replicas}
+  selector: {{ matchLabels: {{ app: {name} }} }}
+  template:
+    metadata: {{ labels: {{ app: {name} }} }}
+    spec: {{ containers: [{{ name: own, image: own, resources: {{ {resources} }} }}] }}
+"
+    )
+}
+
+fn object(kind: &str, spec: &str) -> String {
+    format!("---\napiVersion: v1\nkind: {kind}\nmetadata: {{ name: fair, namespace: shop }}\nspec: {spec}\n")
+}
+
+/// Twenty cores in a group of nodes that are there.
+fn run(manifests: &str, lines: &str) -> Outcome {
+    let place = Place::new();
+    place.put("cluster.yaml", manifests);
+    place.put(
+        "scenario.yaml",
+        &format!(
+            "name: quotas\nregion: us-east-1\nduration: 1h\nmanifests: [cluster.yaml]\n\
+             nodeGroups: [{{ name: workers, instanceTypes: [m5.xlarge], desired: 5, max: 5 }}]\n\
+             policies: [{{ name: fixed, autoscaler: static }}]\n{lines}"
+        ),
+    );
+    run_file(&place.path("scenario.yaml"))
+}
+
+fn made(outcome: &Outcome, name: &str) -> usize {
+    outcome.record.pods.iter().filter(|pod| pod.name.starts_with(name)).count()
+}
+
+fn refusals(outcome: &Outcome) -> Vec<&str> {
+    let all = outcome.record.events.iter().filter(|event| event.kind == EventKind::FailedCreate);
+    all.map(|event| &*event.message).collect()
+}
+
+#[test]
+fn a_quota_lets_so_many_pods_be_and_says_so() {
+    let asks = "requests: { cpu: 500m, memory: 256Mi }";
+    for (hard, pods, told) in [
+        ("{ pods: \"4\" }", 4, "exceeded quota: fair, limited: pods=4"),
+        ("{ requests.cpu: \"2\" }", 4, "exceeded quota: fair, limited: requests.cpu"),
+        ("{ memory: 1Gi }", 4, "exceeded quota: fair, limited: requests.memory"),
+        ("{ limits.cpu: \"8\" }", 0, "failed quota: fair: must specify limits.cpu"),
+        ("{ count/deployments.apps: \"0\", services: \"1\" }", 6, ""),
+    ] {
+        let outcome = run(&(deployment("web", 6, asks) + &object("ResourceQuota", &format!("{{ hard: {hard} }}"))), "");
+        assert_eq!(made(&outcome, "web"), pods, "{hard}");
+        assert_eq!(refusals(&outcome).first().copied().unwrap_or_default(), told, "{hard}");
+        assert!(refusals(&outcome).len() < 3, "said once: {:?}", refusals(&outcome));
+    }
+}
+
+#[test]
+fn what_was_refused_is_made_once_there_is_room() {
+    let asks = "requests: { cpu: 500m, memory: 256Mi }";
+    let manifests = deployment("old", 4, asks)
+        + &deployment("web", 4, asks)
+        + &object("ResourceQuota", "{ hard: { pods: \"6\" } }");
+    let outcome = run(&manifests, "timeline: [{ at: 20m, scale: { workload: shop/old, replicas: 1 } }]\n");
+    let first = outcome.record.pods.iter().filter(|pod| pod.created < minutes(20)).count();
+    assert_eq!((first, made(&outcome, "web")), (6, 4));
+    let later: Vec<_> = outcome.record.pods.iter().map(|pod| pod.created).filter(|at| *at >= minutes(20)).collect();
+    assert!(!later.is_empty());
+    // The ReplicaSet controller tries again ever more slowly, at most every thousand seconds.
+    assert!(later.iter().all(|at| *at - minutes(20) <= SimDuration::from_secs(1_010)), "{later:?}");
+}
+
+#[test]
+fn a_scope_leaves_other_pods_alone() {
+    let quota = object("ResourceQuota", "{ hard: { pods: \"1\" }, scopes: [BestEffort] }");
+    let manifests = deployment("asks", 3, "requests: { cpu: 100m }") + &deployment("none", 3, "") + &quota;
+    let outcome = run(&manifests, "");
+    assert_eq!((made(&outcome, "asks"), made(&outcome, "none")), (3, 1));
+    let class = "{ hard: { pods: \"1\" }, scopeSelector: { matchExpressions: [{ scopeName: PriorityClass, operator: In, values: [high] }] } }";
+    let outcome = run(&(deployment("asks", 3, "requests: { cpu: 100m }") + &object("ResourceQuota", class)), "");
+    assert_eq!(made(&outcome, "asks"), 3);
+}
+
+#[test]
+fn jobs_and_stateful_sets_wait_for_their_quota_too() {
+    let job = "---
+apiVersion: batch/v1
+kind: Job
+metadata: { name: count, namespace: shop }
+spec:
+  parallelism: 4
+  completions: 8
+  template: { spec: { restartPolicy: Never, containers: [{ name: own, image: own, resources: { requests: { cpu: 100m } } }] } }
+";
+    let set = deployment("store", 3, "requests: { cpu: 100m }").replace("Deployment", "StatefulSet");
+    let manifests = set + job + &object("ResourceQuota", "{ hard: { pods: \"4\" } }");
+    let outcome = run(&manifests, "workloads: [{ name: shop/count, run_time: 1m }]\n");
+    assert_eq!((made(&outcome, "count"), made(&outcome, "store")), (8, 3));
+    let most = outcome.record.pods.iter().filter_map(|pod| Some((pod.created, pod.removed?))).collect::<Vec<_>>();
+    let at_once = |at| most.iter().filter(|(from, to)| *from <= at && at < *to).count();
+    assert!(most.iter().all(|(from, _)| at_once(*from) <= 4));
+    assert!(!refusals(&outcome).is_empty());
+}
+
+#[test]
+fn what_a_limit_range_does_not_admit_is_never_made() {
+    let asks = "requests: { cpu: 500m, memory: 256Mi }, limits: { cpu: 2, memory: 1Gi }";
+    for (limits, pods) in [
+        ("[{ type: Container, max: { cpu: 1 } }]", 0),
+        ("[{ type: Container, max: { cpu: 2 } }]", 2),
+        ("[{ type: Pod, max: { memory: 512Mi } }]", 0),
+        ("[{ type: Pod, min: { cpu: 600m } }]", 0),
+        ("[{ type: Pod, min: { cpu: 500m }, max: { cpu: 2 } }]", 2),
+    ] {
+        let outcome =
+            run(&(deployment("web", 2, asks) + &object("LimitRange", &format!("{{ limits: {limits} }}"))), "");
+        assert_eq!(made(&outcome, "web"), pods, "{limits}");
+        assert_eq!(refusals(&outcome).is_empty(), pods > 0, "{limits}: {:?}", refusals(&outcome));
+    }
+}
