@@ -161,9 +161,14 @@ fn strangers_are_the_same_under_other_names() {
         let words = ["run", "own/scenario.yaml", "--duration", "1h", "--format", "json", "--out", "out"];
         let (answer, told, code) = place.nodecast(&words);
         assert_eq!(code, Some(0), "{told}");
-        let summary: serde_json::Value = serde_json::from_str(&answer).unwrap();
+        let mut summary: serde_json::Value = serde_json::from_str(&answer).unwrap();
         let cost = summary["cost"]["total"].clone();
-        (trace, values, summary["pods"].clone(), cost, read("workloads.yaml").matches("istio-proxy").count())
+        let mut pods = summary["pods"].take();
+        for of_workload in pods["by_workload"].as_array_mut().unwrap() {
+            // Their names are what differs.
+            assert!(of_workload["workload"].take().is_string());
+        }
+        (trace, values, pods, cost, read("workloads.yaml").matches("name: istio-proxy").count())
     });
     assert_eq!(own, other);
 }

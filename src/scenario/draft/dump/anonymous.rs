@@ -93,7 +93,8 @@ fn derived(objects: &[Object<'_>]) -> BTreeMap<String, Vec<Part>> {
         let Some((kind, owner)) = own.controller() else { continue };
         let base = match (own.kind.as_str(), kind) {
             ("Pod", "ReplicaSet") => {
-                let hash = own.label("pod-template-hash").unwrap_or_default();
+                let hash = own.label("pod-template-hash").or_else(|| own.label("rollouts-pod-template-hash"));
+                let hash = hash.unwrap_or_default();
                 if let Some(base) = owner.strip_suffix(hash).and_then(|base| base.strip_suffix('-')) {
                     let parts = vec![Part::Name(base.to_owned()), Part::Added(format!("-{hash}"))];
                     all.insert(owner.to_owned(), parts);
