@@ -105,7 +105,10 @@ impl<'r> Cells<'r> {
 
     /// The amount in a cell that must not be empty.
     pub(super) fn needed(&self, column: usize, why: &str) -> Result<Amount, Mistake> {
-        self.amount(column)?.ok_or_else(|| self.mistake(column, "is empty", why))
+        self.amount(column)?.ok_or_else(|| match self.columns.position(column) {
+            Some(_) => self.mistake(column, "is empty", why),
+            None => self.mistake(column, "is missing, which this row needs", why),
+        })
     }
 
     /// The instant in a cell; without a time zone it is UTC.

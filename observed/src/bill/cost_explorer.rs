@@ -12,7 +12,7 @@ use super::amount::Amount;
 use super::columns::instant;
 use super::place::{Mistake, Spot, of_file};
 use super::rows::broken;
-use super::source::RowCount;
+use super::source::Watch;
 
 /// Costs by day and by one grouping.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -57,9 +57,9 @@ pub(super) fn recognises(header: &csv::StringRecord) -> bool {
 pub(super) fn read<R: Read>(
     file: &str,
     mut reader: csv::Reader<R>,
-    since_row: &RowCount,
+    watch: &Watch,
 ) -> Result<DailyCosts, InputError> {
-    let header = reader.headers().map_err(|error| broken(file, &error, since_row.is_over()))?.clone();
+    let header = reader.headers().map_err(|error| broken(file, &error, watch))?.clone();
     let (names, last) = (header.len() - 1, header.iter().next_back().unwrap_or_default());
     let currency = sign(last).map_or("", |(_, currency)| currency).to_owned();
     let column = |title: &str| sign(title).map_or(title, |(name, _)| name).to_owned();
@@ -71,9 +71,9 @@ pub(super) fn read<R: Read>(
         stated_total: None,
     };
     let mut row = csv::StringRecord::new();
-    while reader.read_record(&mut row).map_err(|error| broken(file, &error, since_row.is_over()))? {
-        since_row.row_done();
-        let line = row.position().map_or(0, csv::Position::line);
+    while reader.read_record(&mut row).map_err(|error| broken(file, &error, watch))? {
+        watch.row_done();
+        let line = watch.line(row.position());
         let spot = Spot { file, line, cells: &row, names: None };
         let costs = (1..row.len()).map(|at| cost(&row, at)).collect::<Result<Vec<_>, _>>();
         let mut costs = costs.map_err(|mistake| spot.error(mistake))?;

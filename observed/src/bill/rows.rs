@@ -9,7 +9,7 @@ use nodecast_decisions::text::InputError;
 
 use super::line::BillLine;
 use super::place::{Mistake, Spot, at_line, of_file};
-use super::source::{Guarded, unreadable};
+use super::source::{Guarded, Watch, unreadable};
 use super::{Format, LinesRead, ReadOptions, cost_explorer, cur, focus};
 
 /// Who takes the lines, one at a time; an error ends the reading.
@@ -152,29 +152,29 @@ pub(super) fn read_csv(
     options: &ReadOptions,
     each: &mut EachLine<'_>,
 ) -> Result<super::Contents, InputError> {
-    let (guarded, since_row) = Guarded::new(text);
+    let (guarded, watch) = Guarded::new(text);
     let mut reader = csv::ReaderBuilder::new().from_reader(guarded);
-    let header = reader.headers().map_err(|error| broken(file, &error, since_row.is_over()))?.clone();
-    since_row.row_done();
+    let header = reader.headers().map_err(|error| broken(file, &error, &watch))?.clone();
+    watch.row_done();
     if cost_explorer::recognises(&header) {
-        return cost_explorer::read(file, reader, &since_row).map(super::Contents::CostExplorer);
+        return cost_explorer::read(file, reader, &watch).map(super::Contents::CostExplorer);
     }
     let mut rows = Rows::new(file, header, false, options)?;
     let mut row = csv::StringRecord::new();
-    while reader.read_record(&mut row).map_err(|error| broken(file, &error, since_row.is_over()))? {
-        since_row.row_done();
-        rows.take(row.position().map_or(0, csv::Position::line), &row, each)?;
+    while reader.read_record(&mut row).map_err(|error| broken(file, &error, &watch))? {
+        watch.row_done();
+        rows.take(watch.line(row.position()), &row, each)?;
     }
     rows.done().map(super::Contents::Lines)
 }
 
 /// The error about a CSV file that cannot be taken apart.
-pub(super) fn broken(file: &str, error: &csv::Error, row_without_end: bool) -> InputError {
-    let line = error.position().map_or(1, csv::Position::line);
+pub(super) fn broken(file: &str, error: &csv::Error, watch: &Watch) -> InputError {
+    let line = watch.line(error.position());
     match error.kind() {
-        csv::ErrorKind::Io(_) if row_without_end => of_file(file, "a row is longer than 16 MiB")
+        csv::ErrorKind::Io(_) if watch.is_over() => of_file(file, "a row is longer than 16 MiB")
             .help("a quote is probably not closed: the file is damaged, copy it again from the bucket"),
-        csv::ErrorKind::Io(error) => unreadable(file, None, error),
+        csv::ErrorKind::Io(error) => unreadable(file, Some(watch.rows()), error),
         csv::ErrorKind::UnequalLengths { expected_len, len, .. } => {
             at_line(file, line, &format!("the row has {len} cells, the header {expected_len}"))
                 .help("the file is cut off here, or the row is damaged: copy it again from the bucket")

@@ -65,8 +65,8 @@ pub(super) fn peeked<'b>(file: &str, bytes: &'b mut dyn BufRead) -> Result<&'b [
 }
 
 /// The error about a stream that broke off.
-pub(super) fn unreadable(file: &str, line: Option<u64>, error: &io::Error) -> InputError {
-    let after = line.map_or_else(String::new, |line| format!(" after line {line}"));
+pub(super) fn unreadable(file: &str, rows: Option<u64>, error: &io::Error) -> InputError {
+    let after = rows.map_or_else(String::new, |rows| format!(" after row {rows}"));
     match error.kind() {
         io::ErrorKind::UnexpectedEof => of_file(file, &format!("the file is cut off{after}"))
             .help("the compressed file ends before its end: copy it again from the bucket"),
@@ -81,39 +81,76 @@ pub(super) fn unreadable(file: &str, line: Option<u64>, error: &io::Error) -> In
 /// A stream that breaks off where too many bytes come before the next row is done.
 pub(super) struct Guarded<R> {
     inner: R,
-    since_row: RowCount,
+    watch: Watch,
 }
 
-/// Bytes read since the last row was done, shared between a stream and who takes rows from it.
+/// What a stream of rows shares with who takes rows from it.
 #[derive(Clone, Default)]
-pub(super) struct RowCount(Rc<Cell<usize>>);
+pub(super) struct Watch(Rc<Watched>);
 
-impl RowCount {
-    /// A row is done.
+#[derive(Default)]
+struct Watched {
+    /// Bytes read since the last row was done.
+    since_row: Cell<usize>,
+    /// Rows that are done.
+    rows: Cell<u64>,
+    /// Whether the first line ends with carriage return and line feed; unknown before its end.
+    two_byte_ends: Cell<Option<bool>>,
+    /// The last byte before that.
+    before: Cell<u8>,
+}
+
+impl Watch {
+    /// A row is done, the header among them.
     pub(super) fn row_done(&self) {
-        self.0.set(0);
+        self.0.since_row.set(0);
+        self.0.rows.set(self.0.rows.get() + 1);
+    }
+
+    /// Rows that are done.
+    pub(super) fn rows(&self) -> u64 {
+        self.0.rows.get()
     }
 
     /// Whether the row that is being read has grown too long.
     pub(super) fn is_over(&self) -> bool {
-        self.0.get() > LONGEST_ROW
+        self.0.since_row.get() > LONGEST_ROW
+    }
+
+    /// The line on which the row at `position` begins. The parser of rows stops between carriage return and line feed, and so believes
+    /// the next row to be still on the line before.
+    pub(super) fn line(&self, position: Option<&csv::Position>) -> u64 {
+        let (line, byte) = position.map_or((1, 0), |position| (position.line(), position.byte()));
+        let behind = byte > 0 && self.0.two_byte_ends.get() == Some(true);
+        line + u64::from(behind)
+    }
+
+    fn look_at(&self, bytes: &[u8]) {
+        let watched = &self.0;
+        watched.since_row.set(watched.since_row.get() + bytes.len());
+        if watched.two_byte_ends.get().is_none() {
+            let end = bytes.iter().position(|&byte| byte == b'\n');
+            let before = bytes[..end.unwrap_or(bytes.len())].last().copied().unwrap_or(watched.before.get());
+            watched.before.set(before);
+            watched.two_byte_ends.set(end.map(|_| before == b'\r'));
+        }
     }
 }
 
 impl<R: Read> Guarded<R> {
-    pub(super) fn new(inner: R) -> (Self, RowCount) {
-        let since_row = RowCount::default();
-        (Self { inner, since_row: since_row.clone() }, since_row)
+    pub(super) fn new(inner: R) -> (Self, Watch) {
+        let watch = Watch::default();
+        (Self { inner, watch: watch.clone() }, watch)
     }
 }
 
 impl<R: Read> Read for Guarded<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        if self.since_row.is_over() {
+        if self.watch.is_over() {
             return Err(io::Error::other("a row has no end"));
         }
         let read = self.inner.read(buffer)?;
-        self.since_row.0.set(self.since_row.0.get() + read);
+        self.watch.look_at(&buffer[..read]);
         Ok(read)
     }
 }

@@ -162,7 +162,8 @@ impl Totals {
         let days = self.days_that_may_grow(as_of);
         match (days.first(), days.last()) {
             (Some(first), Some(last)) => Err(InputError::new(format!(
-                "the bill of {first} to {last} may still grow: AWS finishes the lines of a day within about 72 hours"
+                "the bill of {} may still grow: AWS finishes the lines of a day within about 72 hours",
+                if first == last { first.to_string() } else { format!("{first} to {last}") }
             ))
             .help("export it again later, end the window before these days, or say that they are to be used all the same")),
             _ => Ok(()),

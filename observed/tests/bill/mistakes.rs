@@ -114,3 +114,15 @@ fn covered_usage_without_its_effective_cost() {
 fn a_share_that_is_none() {
     insta::assert_snapshot!(shown(&Share::parse("nat=half").unwrap_err()));
 }
+
+#[test]
+fn lines_are_counted_alike_with_both_kinds_of_line_end() {
+    let text = text_of(CUR).replace('\r', "");
+    let spoilt: Vec<&str> = text.lines().take(4).collect();
+    let spoilt = spoilt.join("\n") + "\nhalf a row";
+    for text in [spoilt.clone(), spoilt.replace('\n', "\r\n")] {
+        assert!(said(&text).starts_with("bill.csv:5: "), "{}", said(&text));
+        let wrong = text.replacen("0.0021505376", "cheap", 1);
+        assert!(said(&wrong).contains("bill.csv:4:"), "{}", said(&wrong));
+    }
+}
