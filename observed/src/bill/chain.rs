@@ -75,7 +75,8 @@ impl Side {
             *side.groups.entry(group).or_default() += Amount::of(money);
         }
         for (capacity, instance_type, hours, price) in nodes {
-            let (node, more) = (side.nodes.entry((capacity, instance_type)).or_default(), NodeCost::at_price(hours, price));
+            let (node, more) =
+                (side.nodes.entry((capacity, instance_type)).or_default(), NodeCost::at_price(hours, price));
             node.hours += more.hours;
             node.cost += more.cost;
         }

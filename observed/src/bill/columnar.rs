@@ -4,6 +4,7 @@
 //! given, and is read exactly.
 
 use std::fs::File;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use nodecast_decisions::text::InputError;
@@ -44,7 +45,7 @@ fn read<R: ChunkReader + 'static>(
     each: &mut EachLine<'_>,
 ) -> Result<Contents, InputError> {
     let damaged = |row: u64, error: &ParquetError| damaged(file, row, error);
-    let reader = SerializedFileReader::new(content).map_err(|error| damaged(0, &error))?;
+    let reader = contained(file, 0, || SerializedFileReader::new(content))?.map_err(|error| damaged(0, &error))?;
     let schema = reader.metadata().file_metadata().schema();
     let header: csv::StringRecord = schema.get_fields().iter().map(|field| field.name()).collect();
     let positions = Rows::new(file, header, true, options)?.positions();
@@ -55,12 +56,23 @@ fn read<R: ChunkReader + 'static>(
     let projection = projection.map_err(|error| damaged(0, &error))?;
     let mut rows = Rows::new(file, header, true, options)?;
     let (mut number, mut cells) = (0, csv::StringRecord::new());
-    for row in reader.get_row_iter(Some(projection)).map_err(|error| damaged(0, &error))? {
+    let stored = contained(file, 0, || reader.get_row_iter(Some(projection)))?;
+    let mut stored = stored.map_err(|error| damaged(0, &error))?;
+    while let Some(row) = contained(file, number + 1, || stored.next())? {
         number += 1;
         write_cells(&row.map_err(|error| damaged(number, &error))?, &mut cells);
         rows.take(number, &cells, each)?;
     }
     rows.done().map(Contents::Lines)
+}
+
+/// What `step` comes to. The library trusts what a file says of itself in places, and panics where that is not so; nothing that it has in
+/// hand is used again afterwards.
+fn contained<T>(file: &str, row: u64, step: impl FnOnce() -> T) -> Result<T, InputError> {
+    catch_unwind(AssertUnwindSafe(step)).map_err(|_| {
+        let error = ParquetError::General("it contradicts itself".to_owned());
+        damaged(file, row, &error)
+    })
 }
 
 fn damaged(file: &str, row: u64, error: &ParquetError) -> InputError {

@@ -18,6 +18,29 @@ pub(super) struct Wanted {
     pub required: bool,
 }
 
+/// States the columns of a format once: the constant by which code names each, whether there is nothing to be read without it, and its
+/// names in files.
+macro_rules! columns {
+    ($($column:ident $need:ident [$($name:literal),+ $(,)?];)*) => {
+        /// Numbers of the columns in `WANTED`.
+        #[allow(dead_code)] // some columns are read only to tell rows apart
+        mod column {
+            #[allow(clippy::upper_case_acronyms)]
+            #[derive(Clone, Copy)]
+            #[allow(non_camel_case_types)]
+            enum Number { $($column),* }
+            $(pub const $column: usize = Number::$column as usize;)*
+        }
+        const WANTED: &[$crate::bill::columns::Wanted] = &[$($crate::bill::columns::Wanted {
+            names: &[$($name),+],
+            required: columns!(@$need),
+        }),*];
+    };
+    (@needed) => { true };
+    (@useful) => { false };
+}
+pub(super) use columns;
+
 /// Where in a row each wanted column stands.
 #[derive(Debug)]
 pub(super) struct Columns {

@@ -54,11 +54,7 @@ pub(super) fn recognises(header: &csv::StringRecord) -> bool {
 }
 
 /// Reads the rows below the header.
-pub(super) fn read<R: Read>(
-    file: &str,
-    mut reader: csv::Reader<R>,
-    watch: &Watch,
-) -> Result<DailyCosts, InputError> {
+pub(super) fn read<R: Read>(file: &str, mut reader: csv::Reader<R>, watch: &Watch) -> Result<DailyCosts, InputError> {
     let header = reader.headers().map_err(|error| broken(file, &error, watch))?.clone();
     let (names, last) = (header.len() - 1, header.iter().next_back().unwrap_or_default());
     let currency = sign(last).map_or("", |(_, currency)| currency).to_owned();
@@ -113,7 +109,8 @@ fn cost(row: &csv::StringRecord, at: usize) -> Result<Amount, Mistake> {
         position: Some(at),
         message: "a cost is not an amount".to_owned(),
         reason: "in this row".to_owned(),
-        help: "a decimal number such as 1771.6043260751 belongs here; do not save the table from a spreadsheet".to_owned(),
+        help: "a decimal number such as 1771.6043260751 belongs here; do not save the table from a spreadsheet"
+            .to_owned(),
     })
 }
 

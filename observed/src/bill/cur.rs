@@ -8,93 +8,53 @@ use std::collections::BTreeMap;
 use nodecast_decisions::text::InputError;
 
 use super::amount::Amount;
-use super::columns::{Cells, Columns, Wanted};
+use super::columns::{Cells, Columns, columns};
 use super::line::{BillLine, ChargeKind, PricingTerm};
 use super::place::Mistake;
 use super::usage_type::{instance_type, without_region};
 
-/// Numbers of the columns in [`WANTED`].
-mod column {
-    pub const START: usize = 0;
-    pub const END: usize = 1;
-    pub const PAYER: usize = 2;
-    pub const ACCOUNT: usize = 3;
-    pub const CURRENCY: usize = 4;
-    pub const LINE_TYPE: usize = 5;
-    pub const SERVICE: usize = 6;
-    pub const USAGE_TYPE: usize = 7;
-    pub const OPERATION: usize = 8;
-    pub const RESOURCE: usize = 9;
-    pub const ZONE: usize = 10;
-    pub const INSTANCE_TYPE: usize = 11;
-    pub const REGION: usize = 12;
-    pub const TERM: usize = 13;
-    pub const UNIT: usize = 14;
-    pub const USAGE: usize = 15;
-    pub const UNBLENDED: usize = 16;
-    pub const NET_UNBLENDED: usize = 17;
-    pub const LIST: usize = 18;
-    pub const PLAN: usize = 19;
-    pub const PLAN_EFFECTIVE: usize = 20;
-    pub const PLAN_NET_EFFECTIVE: usize = 21;
-    pub const PLAN_COMMITMENT: usize = 22;
-    pub const PLAN_USED: usize = 23;
-    pub const PLAN_PAYMENT: usize = 24;
-    pub const RESERVATION: usize = 25;
-    pub const RESERVATION_EFFECTIVE: usize = 26;
-    pub const RESERVATION_NET_EFFECTIVE: usize = 27;
-    pub const UNUSED_UPFRONT: usize = 28;
-    pub const UNUSED_RECURRING: usize = 29;
-    pub const POD_OF: usize = 30;
-    pub const TAGS: usize = 31;
-}
-
-const fn needed(names: &'static [&'static str]) -> Wanted {
-    Wanted { names, required: true }
-}
-
-const fn useful(names: &'static [&'static str]) -> Wanted {
-    Wanted { names, required: false }
-}
-
-/// The columns, each by its name in CUR 2.0 (and in Athena's tables of the legacy report) and in the legacy report.
-const WANTED: &[Wanted] = &[
-    needed(&["line_item_usage_start_date", "lineItem/UsageStartDate"]),
-    needed(&["line_item_usage_end_date", "lineItem/UsageEndDate"]),
-    useful(&["bill_payer_account_id", "bill/PayerAccountId"]),
-    needed(&["line_item_usage_account_id", "lineItem/UsageAccountId"]),
-    useful(&["line_item_currency_code", "lineItem/CurrencyCode"]),
-    needed(&["line_item_line_item_type", "lineItem/LineItemType"]),
-    needed(&["line_item_product_code", "lineItem/ProductCode"]),
-    needed(&["line_item_usage_type", "lineItem/UsageType"]),
-    useful(&["line_item_operation", "lineItem/Operation"]),
-    needed(&["line_item_resource_id", "lineItem/ResourceId"]),
-    useful(&["line_item_availability_zone", "lineItem/AvailabilityZone"]),
-    useful(&["product_instance_type", "product/instanceType"]),
-    useful(&["product_region_code", "product/regionCode", "product_region", "product/region"]),
-    useful(&["pricing_term", "pricing/term"]),
-    useful(&["pricing_unit", "pricing/unit"]),
-    needed(&["line_item_usage_amount", "lineItem/UsageAmount"]),
-    needed(&["line_item_unblended_cost", "lineItem/UnblendedCost"]),
-    useful(&["line_item_net_unblended_cost", "lineItem/NetUnblendedCost"]),
-    useful(&["pricing_public_on_demand_cost", "pricing/publicOnDemandCost"]),
-    useful(&["savings_plan_savings_plan_a_r_n", "savingsPlan/SavingsPlanARN"]),
-    useful(&["savings_plan_savings_plan_effective_cost", "savingsPlan/SavingsPlanEffectiveCost"]),
-    useful(&["savings_plan_net_savings_plan_effective_cost", "savingsPlan/NetSavingsPlanEffectiveCost"]),
-    useful(&["savings_plan_total_commitment_to_date", "savingsPlan/TotalCommitmentToDate"]),
-    useful(&["savings_plan_used_commitment", "savingsPlan/UsedCommitment"]),
-    useful(&["savings_plan_payment_option", "savingsPlan/PaymentOption"]),
-    useful(&["reservation_reservation_a_r_n", "reservation/ReservationARN"]),
-    useful(&["reservation_effective_cost", "reservation/EffectiveCost"]),
-    useful(&["reservation_net_effective_cost", "reservation/NetEffectiveCost"]),
-    useful(&[
+// The first name is that of CUR 2.0 and of Athena's tables of the legacy report, the second the legacy report's own.
+columns! {
+    ID useful ["identity_line_item_id", "identity/LineItemId"];
+    START needed ["line_item_usage_start_date", "lineItem/UsageStartDate"];
+    END needed ["line_item_usage_end_date", "lineItem/UsageEndDate"];
+    PAYER useful ["bill_payer_account_id", "bill/PayerAccountId"];
+    ACCOUNT needed ["line_item_usage_account_id", "lineItem/UsageAccountId"];
+    CURRENCY useful ["line_item_currency_code", "lineItem/CurrencyCode"];
+    LINE_TYPE needed ["line_item_line_item_type", "lineItem/LineItemType"];
+    SERVICE needed ["line_item_product_code", "lineItem/ProductCode"];
+    USAGE_TYPE needed ["line_item_usage_type", "lineItem/UsageType"];
+    OPERATION useful ["line_item_operation", "lineItem/Operation"];
+    RESOURCE needed ["line_item_resource_id", "lineItem/ResourceId"];
+    ZONE useful ["line_item_availability_zone", "lineItem/AvailabilityZone"];
+    INSTANCE_TYPE useful ["product_instance_type", "product/instanceType"];
+    REGION useful ["product_region_code", "product/regionCode", "product_region", "product/region"];
+    TERM useful ["pricing_term", "pricing/term"];
+    UNIT useful ["pricing_unit", "pricing/unit"];
+    USAGE needed ["line_item_usage_amount", "lineItem/UsageAmount"];
+    UNBLENDED needed ["line_item_unblended_cost", "lineItem/UnblendedCost"];
+    NET_UNBLENDED useful ["line_item_net_unblended_cost", "lineItem/NetUnblendedCost"];
+    LIST useful ["pricing_public_on_demand_cost", "pricing/publicOnDemandCost"];
+    PLAN useful ["savings_plan_savings_plan_a_r_n", "savingsPlan/SavingsPlanARN"];
+    PLAN_EFFECTIVE useful ["savings_plan_savings_plan_effective_cost", "savingsPlan/SavingsPlanEffectiveCost"];
+    PLAN_NET_EFFECTIVE useful [
+        "savings_plan_net_savings_plan_effective_cost",
+        "savingsPlan/NetSavingsPlanEffectiveCost",
+    ];
+    PLAN_COMMITMENT useful ["savings_plan_total_commitment_to_date", "savingsPlan/TotalCommitmentToDate"];
+    PLAN_USED useful ["savings_plan_used_commitment", "savingsPlan/UsedCommitment"];
+    PLAN_PAYMENT useful ["savings_plan_payment_option", "savingsPlan/PaymentOption"];
+    RESERVATION useful ["reservation_reservation_a_r_n", "reservation/ReservationARN"];
+    RESERVATION_EFFECTIVE useful ["reservation_effective_cost", "reservation/EffectiveCost"];
+    RESERVATION_NET_EFFECTIVE useful ["reservation_net_effective_cost", "reservation/NetEffectiveCost"];
+    UNUSED_UPFRONT useful [
         "reservation_unused_amortized_upfront_fee_for_billing_period",
         "reservation/UnusedAmortizedUpfrontFeeForBillingPeriod",
-    ]),
-    useful(&["reservation_unused_recurring_fee", "reservation/UnusedRecurringFee"]),
-    useful(&["split_line_item_parent_resource_id", "splitLineItem/ParentResourceId"]),
-    useful(&["resource_tags"]),
-];
+    ];
+    UNUSED_RECURRING useful ["reservation_unused_recurring_fee", "reservation/UnusedRecurringFee"];
+    POD_OF useful ["split_line_item_parent_resource_id", "splitLineItem/ParentResourceId"];
+    TAGS useful ["resource_tags"];
+}
 
 /// Prefixes of columns that hold one tag each, in the legacy report and in Athena's tables of it.
 const TAG_PREFIXES: [&str; 2] = ["resourceTags/", "resource_tags_"];
@@ -123,6 +83,7 @@ impl Layout {
     }
 
     /// The numbers of the columns that are read.
+    #[cfg(feature = "parquet")]
     pub(super) fn positions(&self) -> Vec<usize> {
         let tags = self.tags.iter().map(|(at, _)| *at);
         (0..WANTED.len()).filter_map(|column| self.columns.position(column)).chain(tags).collect()
@@ -231,8 +192,9 @@ fn amortised(cells: Cells<'_>, kind: &ChargeKind, unblended: Amount) -> Result<A
             let used = cells.needed(PLAN_USED, why)?;
             Ok(commitment_of_hour(cells, unblended)? - used)
         }
-        (ChargeKind::CommitmentFee, "RIFee") => Ok(cells.amount(UNUSED_UPFRONT)?.unwrap_or_default()
-            + cells.amount(UNUSED_RECURRING)?.unwrap_or_default()),
+        (ChargeKind::CommitmentFee, "RIFee") => {
+            Ok(cells.amount(UNUSED_UPFRONT)?.unwrap_or_default() + cells.amount(UNUSED_RECURRING)?.unwrap_or_default())
+        }
         (ChargeKind::Negation | ChargeKind::CommitmentFee, _) => Ok(Amount::ZERO),
         _ => Ok(unblended),
     }

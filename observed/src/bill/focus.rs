@@ -4,73 +4,40 @@
 
 use nodecast_decisions::text::InputError;
 
-use super::columns::{Cells, Columns, Wanted};
+use super::columns::{Cells, Columns, columns};
 use super::cur::is_support;
 use super::line::{BillLine, ChargeKind, PricingTerm};
 use super::place::{Mistake, of_file};
 use super::usage_type::{instance_type, without_region};
 
-/// Numbers of the columns in [`WANTED`].
-mod column {
-    pub const START: usize = 0;
-    pub const END: usize = 1;
-    pub const PAYER: usize = 2;
-    pub const ACCOUNT: usize = 3;
-    pub const CURRENCY: usize = 4;
-    pub const CATEGORY: usize = 5;
-    pub const SERVICE: usize = 6;
-    pub const USAGE_TYPE: usize = 7;
-    pub const OPERATION: usize = 8;
-    pub const RESOURCE: usize = 9;
-    pub const ZONE: usize = 10;
-    pub const REGION: usize = 11;
-    pub const PRICING: usize = 12;
-    pub const UNIT: usize = 13;
-    pub const USAGE: usize = 14;
-    pub const BILLED: usize = 15;
-    pub const EFFECTIVE: usize = 16;
-    pub const LIST: usize = 17;
-    pub const COMMITMENT: usize = 18;
-    pub const COMMITMENT_STATUS: usize = 19;
-    pub const COMMITMENT_CATEGORY: usize = 20;
-    pub const PROVIDER: usize = 21;
-    pub const TAGS: usize = 22;
-}
-
-const fn needed(names: &'static [&'static str]) -> Wanted {
-    Wanted { names, required: true }
-}
-
-const fn useful(names: &'static [&'static str]) -> Wanted {
-    Wanted { names, required: false }
-}
-
-const WANTED: &[Wanted] = &[
-    needed(&["ChargePeriodStart"]),
-    needed(&["ChargePeriodEnd"]),
-    useful(&["BillingAccountId"]),
-    needed(&["SubAccountId"]),
-    useful(&["BillingCurrency"]),
-    needed(&["ChargeCategory"]),
-    needed(&["x_ServiceCode"]),
+columns! {
+    DESCRIPTION useful ["ChargeDescription"];
+    PRICE useful ["SkuPriceId"];
+    START needed ["ChargePeriodStart"];
+    END needed ["ChargePeriodEnd"];
+    PAYER useful ["BillingAccountId"];
+    ACCOUNT needed ["SubAccountId"];
+    CURRENCY useful ["BillingCurrency"];
+    CATEGORY needed ["ChargeCategory"];
+    SERVICE needed ["x_ServiceCode"];
     // 1.1 brought the first; before, AWS had a column of its own.
-    needed(&["SkuMeter", "x_UsageType"]),
-    useful(&["x_Operation"]),
-    needed(&["ResourceId"]),
-    useful(&["AvailabilityZone"]),
-    useful(&["RegionId"]),
-    useful(&["PricingCategory"]),
-    useful(&["ConsumedUnit"]),
-    needed(&["ConsumedQuantity"]),
-    needed(&["BilledCost"]),
-    needed(&["EffectiveCost"]),
-    useful(&["ListCost"]),
-    useful(&["CommitmentDiscountId"]),
-    useful(&["CommitmentDiscountStatus"]),
-    useful(&["CommitmentDiscountCategory"]),
-    useful(&["ProviderName"]),
-    needed(&["Tags"]),
-];
+    USAGE_TYPE needed ["SkuMeter", "x_UsageType"];
+    OPERATION useful ["x_Operation"];
+    RESOURCE needed ["ResourceId"];
+    ZONE useful ["AvailabilityZone"];
+    REGION useful ["RegionId"];
+    PRICING useful ["PricingCategory"];
+    UNIT useful ["ConsumedUnit"];
+    USAGE needed ["ConsumedQuantity"];
+    BILLED needed ["BilledCost"];
+    EFFECTIVE needed ["EffectiveCost"];
+    LIST useful ["ListCost"];
+    COMMITMENT useful ["CommitmentDiscountId"];
+    COMMITMENT_STATUS useful ["CommitmentDiscountStatus"];
+    COMMITMENT_CATEGORY useful ["CommitmentDiscountCategory"];
+    PROVIDER useful ["ProviderName"];
+    TAGS needed ["Tags"];
+}
 
 /// Whether a header is that of a FOCUS export.
 pub(super) fn recognises(header: &csv::StringRecord) -> bool {
@@ -99,13 +66,15 @@ impl Layout {
     pub(super) fn new(file: &str, header: &csv::StringRecord) -> Result<Self, InputError> {
         let foreign = header.iter().all(|title| !title.starts_with("x_"));
         if foreign {
-            return Err(of_file(file, "a FOCUS export without AWS's further columns")
-                .help("export \"FOCUS with AWS columns\": only `x_ServiceCode` and `x_Operation` tell nodes from the rest"));
+            return Err(of_file(file, "a FOCUS export without AWS's further columns").help(
+                "export \"FOCUS with AWS columns\": only `x_ServiceCode` and `x_Operation` tell nodes from the rest",
+            ));
         }
         Ok(Self { columns: Columns::new(file, "a FOCUS export", header, WANTED)? })
     }
 
     /// The numbers of the columns that are read.
+    #[cfg(feature = "parquet")]
     pub(super) fn positions(&self) -> Vec<usize> {
         (0..WANTED.len()).filter_map(|column| self.columns.position(column)).collect()
     }

@@ -127,8 +127,10 @@ impl Ledger {
         let Self { selection, mut totals, nodes, .. } = self;
         if totals.rules.is_empty() {
             let name = &selection.cluster().name;
-            let seen = listed(totals.others.clusters.keys().map(String::as_str).filter(|name| !name.is_empty()).take(12));
-            let others = if seen.is_empty() { "no tag names any cluster".to_owned() } else { format!("tags name {seen}") };
+            let seen =
+                listed(totals.others.clusters.keys().map(String::as_str).filter(|name| !name.is_empty()).take(12));
+            let others =
+                if seen.is_empty() { "no tag names any cluster".to_owned() } else { format!("tags name {seen}") };
             return Err(InputError::new(format!("no line of the bill belongs to the cluster `{name}`: {others}")).help(
                 "give the cluster's name as EKS knows it, activate the cost allocation tag `aws:eks:cluster-name` (it counts from then on), \
                  or give the ids of its instances",

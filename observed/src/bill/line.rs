@@ -58,7 +58,8 @@ pub struct BillLine {
     pub list: Option<Amount>,
     /// ARN of the Savings Plan or reservation that the line is about; empty without one.
     pub commitment: String,
-    /// A hash of all cells of the row: rows that are alike in every column have one.
+    /// A hash of the row's cells: rows that are alike in every column have one. Of a columnar file only columns that are read count, the id
+    /// of the line among them.
     pub fingerprint: u64,
 }
 

@@ -91,7 +91,9 @@ pub(super) fn read(file: &str, mut text: impl Read) -> Result<Contents, InputErr
     let error = |error: std::io::Error| super::source::unreadable(file, None, &error);
     text.by_ref().take(most + 1).read_to_end(&mut content).map_err(error)?;
     if content.len() as u64 > most {
-        return Err(of_file(file, "the answer is larger than 256 MiB").help("ask for fewer days, or with `accumulate=true`"));
+        return Err(
+            of_file(file, "the answer is larger than 256 MiB").help("ask for fewer days, or with `accumulate=true`")
+        );
     }
     let content = String::from_utf8(content)
         .map_err(|_| of_file(file, "the answer is not UTF-8").help("save what the server answered, unchanged"))?;
@@ -225,7 +227,8 @@ impl Answer {
             None => Ok(Amount::ZERO),
             Some(value) if value.kind == NodeKind::Null => Ok(Amount::ZERO),
             Some(value) => value.as_text().and_then(Amount::parse).ok_or_else(|| {
-                self.mistake(Some(value), &format!("`{key}` is not a number")).help("save what the server answered, unchanged")
+                self.mistake(Some(value), &format!("`{key}` is not a number"))
+                    .help("save what the server answered, unchanged")
             }),
         }
     }

@@ -68,8 +68,9 @@ impl Share {
     /// If it is not a pattern and a share between 0 % and 100 %.
     pub fn parse(text: &str) -> Result<Self, InputError> {
         let wrong = |what: &str| {
-            InputError::new(format!("the share `{text}` {what}"))
-                .help("write a usage type, `*` standing for any text, and a percentage: `nat=100%`, `DataTransfer-*=40%`")
+            InputError::new(format!("the share `{text}` {what}")).help(
+                "write a usage type, `*` standing for any text, and a percentage: `nat=100%`, `DataTransfer-*=40%`",
+            )
         };
         let (pattern, share) = text.rsplit_once('=').ok_or_else(|| wrong("has no `=`"))?;
         let percent = share.trim().strip_suffix('%').ok_or_else(|| wrong("does not end with `%`"))?;
@@ -125,8 +126,7 @@ enum Tagged {
 }
 
 /// Keys of tags whose value is the name of a cluster, normalised.
-const NAMING: [&str; 4] =
-    ["aws_eks_cluster_name", "eks_eks_cluster_name", "eks_cluster_name", "elbv2_k8s_aws_cluster"];
+const NAMING: [&str; 4] = ["aws_eks_cluster_name", "eks_eks_cluster_name", "eks_cluster_name", "elbv2_k8s_aws_cluster"];
 const OWNED: &str = "kubernetes_io_cluster_";
 
 impl Selection {
@@ -212,7 +212,9 @@ mod tests {
 
     #[test]
     fn a_star_stands_for_any_text() {
-        for (pattern, text) in [("DataTransfer-*", "DataTransfer-Out-Bytes"), ("*", ""), ("*Bytes", "NatGateway-Bytes"), ("a*b*c", "abbc")] {
+        for (pattern, text) in
+            [("DataTransfer-*", "DataTransfer-Out-Bytes"), ("*", ""), ("*Bytes", "NatGateway-Bytes"), ("a*b*c", "abbc")]
+        {
             assert!(fits(pattern, text), "{pattern} {text}");
         }
         for (pattern, text) in [("DataTransfer-*", "NatGateway-Bytes"), ("a*b*c", "acb"), ("ab*b", "ab"), ("x", "xy")] {

@@ -165,7 +165,9 @@ impl Totals {
                 "the bill of {} may still grow: AWS finishes the lines of a day within about 72 hours",
                 if first == last { first.to_string() } else { format!("{first} to {last}") }
             ))
-            .help("export it again later, end the window before these days, or say that they are to be used all the same")),
+            .help(
+                "export it again later, end the window before these days, or say that they are to be used all the same",
+            )),
             _ => Ok(()),
         }
     }

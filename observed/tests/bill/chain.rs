@@ -3,9 +3,7 @@
 use std::collections::BTreeMap;
 
 use nodecast_decisions::domain::{HourlyRate, Money};
-use nodecast_observed::bill::{
-    Amount, CapacityType, Chain, Group, LinkKind, RateSource, Side, chain, price_held,
-};
+use nodecast_observed::bill::{Amount, CapacityType, Chain, Group, LinkKind, RateSource, Side, chain, price_held};
 
 use super::{CUR, shop_prod, totals_of};
 

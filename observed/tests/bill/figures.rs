@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use nodecast_observed::bill::{Amount, CapacityType, ChargeKind, Group, Rule, Sums, Totals};
 
-use super::{CUR, CUR_PARQUET, FOCUS, path, shop_prod, totals_of};
+use super::{CUR, FOCUS, path, shop_prod, totals_of};
 
 fn rounded(amount: Amount) -> String {
     format!("{amount:.3}")
@@ -60,7 +60,7 @@ fn the_day_in_focus() {
 #[cfg(feature = "parquet")]
 #[test]
 fn the_day_in_parquet_is_the_day_in_csv() {
-    assert_eq!(totals_of(shop_prod(), &[CUR_PARQUET]), totals_of(shop_prod(), &[CUR]));
+    assert_eq!(totals_of(shop_prod(), &[super::CUR_PARQUET]), totals_of(shop_prod(), &[CUR]));
 }
 
 #[test]

@@ -128,8 +128,16 @@ fn compressed_parts_in_one_file_are_one_text() {
 /// A report of the columns that are needed, with these rows: line type, service, usage type, amount, unblended cost, then what `more` names.
 fn report(more: &[&str], rows: &[&[&str]]) -> String {
     let columns = [
-        "line_item_usage_start_date", "line_item_usage_end_date", "line_item_usage_account_id", "line_item_resource_id", "resource_tags",
-        "line_item_line_item_type", "line_item_product_code", "line_item_usage_type", "line_item_usage_amount", "line_item_unblended_cost",
+        "line_item_usage_start_date",
+        "line_item_usage_end_date",
+        "line_item_usage_account_id",
+        "line_item_resource_id",
+        "resource_tags",
+        "line_item_line_item_type",
+        "line_item_product_code",
+        "line_item_usage_type",
+        "line_item_usage_amount",
+        "line_item_unblended_cost",
     ];
     let mut text = [&columns[..], more].concat().join(",") + "\n";
     for row in rows {
@@ -143,22 +151,122 @@ fn report(more: &[&str], rows: &[&[&str]]) -> String {
 #[test]
 fn every_type_of_line_amortises_by_its_rule() {
     let more = [
-        "savings_plan_savings_plan_effective_cost", "savings_plan_total_commitment_to_date", "savings_plan_used_commitment",
-        "reservation_reservation_a_r_n", "reservation_effective_cost",
-        "reservation_unused_amortized_upfront_fee_for_billing_period", "reservation_unused_recurring_fee",
+        "savings_plan_savings_plan_effective_cost",
+        "savings_plan_total_commitment_to_date",
+        "savings_plan_used_commitment",
+        "reservation_reservation_a_r_n",
+        "reservation_effective_cost",
+        "reservation_unused_amortized_upfront_fee_for_billing_period",
+        "reservation_unused_recurring_fee",
     ];
     let rows: [(&[&str], ChargeKind, &str); 15] = [
-        (&["Usage", "AmazonEC2", "BoxUsage:m5.large", "1", "0.096", "", "", "", "", "", "", ""], ChargeKind::Usage, "0.096"),
-        (&["SavingsPlanCoveredUsage", "AmazonEC2", "BoxUsage:m5.large", "1", "0.096", "0.07", "", "", "", "", "", ""], ChargeKind::PlanCovered, "0.07"),
-        (&["SavingsPlanNegation", "AmazonEC2", "BoxUsage:m5.large", "1", "-0.096", "", "", "", "", "", "", ""], ChargeKind::Negation, "0"),
-        (&["SavingsPlanUpfrontFee", "ComputeSavingsPlans", "ComputeSP:1yrAllUpfront", "1", "700", "", "", "", "", "", "", ""], ChargeKind::CommitmentFee, "0"),
-        (&["SavingsPlanRecurringFee", "ComputeSavingsPlans", "ComputeSP:1yrNoUpfront", "1", "0.08", "", "23.12", "0.07", "", "", "", ""], ChargeKind::CommitmentFee, "0.01"),
-        (&["SavingsPlanRecurringFee", "ComputeSavingsPlans", "ComputeSP:1yrPartialUpfront", "1", "0.04", "", "0.08", "0.07", "", "", "", ""], ChargeKind::CommitmentFee, "0.01"),
-        (&["DiscountedUsage", "AmazonEC2", "BoxUsage:m5.large", "1", "0", "", "", "", "arn:r", "0.06", "", ""], ChargeKind::ReservationCovered, "0.06"),
-        (&["RIFee", "AmazonEC2", "HeavyUsage:m5.large", "744", "44", "", "", "", "arn:r", "", "1.5", "0.5"], ChargeKind::CommitmentFee, "2"),
-        (&["Fee", "AmazonEC2", "HeavyUsage:m5.large", "1", "500", "", "", "", "arn:r", "", "", ""], ChargeKind::CommitmentFee, "0"),
-        (&["Fee", "AWSMarketplace", "x", "1", "5", "", "", "", "", "", "", ""], ChargeKind::Other("Fee".to_owned()), "5"),
-        (&["EdpDiscount", "AmazonEC2", "BoxUsage:m5.large", "1", "-0.01", "", "", "", "", "", "", ""], ChargeKind::Discount, "-0.01"),
+        (
+            &["Usage", "AmazonEC2", "BoxUsage:m5.large", "1", "0.096", "", "", "", "", "", "", ""],
+            ChargeKind::Usage,
+            "0.096",
+        ),
+        (
+            &[
+                "SavingsPlanCoveredUsage",
+                "AmazonEC2",
+                "BoxUsage:m5.large",
+                "1",
+                "0.096",
+                "0.07",
+                "",
+                "",
+                "",
+                "",
+                "",
+                "",
+            ],
+            ChargeKind::PlanCovered,
+            "0.07",
+        ),
+        (
+            &["SavingsPlanNegation", "AmazonEC2", "BoxUsage:m5.large", "1", "-0.096", "", "", "", "", "", "", ""],
+            ChargeKind::Negation,
+            "0",
+        ),
+        (
+            &[
+                "SavingsPlanUpfrontFee",
+                "ComputeSavingsPlans",
+                "ComputeSP:1yrAllUpfront",
+                "1",
+                "700",
+                "",
+                "",
+                "",
+                "",
+                "",
+                "",
+                "",
+            ],
+            ChargeKind::CommitmentFee,
+            "0",
+        ),
+        (
+            &[
+                "SavingsPlanRecurringFee",
+                "ComputeSavingsPlans",
+                "ComputeSP:1yrNoUpfront",
+                "1",
+                "0.08",
+                "",
+                "23.12",
+                "0.07",
+                "",
+                "",
+                "",
+                "",
+            ],
+            ChargeKind::CommitmentFee,
+            "0.01",
+        ),
+        (
+            &[
+                "SavingsPlanRecurringFee",
+                "ComputeSavingsPlans",
+                "ComputeSP:1yrPartialUpfront",
+                "1",
+                "0.04",
+                "",
+                "0.08",
+                "0.07",
+                "",
+                "",
+                "",
+                "",
+            ],
+            ChargeKind::CommitmentFee,
+            "0.01",
+        ),
+        (
+            &["DiscountedUsage", "AmazonEC2", "BoxUsage:m5.large", "1", "0", "", "", "", "arn:r", "0.06", "", ""],
+            ChargeKind::ReservationCovered,
+            "0.06",
+        ),
+        (
+            &["RIFee", "AmazonEC2", "HeavyUsage:m5.large", "744", "44", "", "", "", "arn:r", "", "1.5", "0.5"],
+            ChargeKind::CommitmentFee,
+            "2",
+        ),
+        (
+            &["Fee", "AmazonEC2", "HeavyUsage:m5.large", "1", "500", "", "", "", "arn:r", "", "", ""],
+            ChargeKind::CommitmentFee,
+            "0",
+        ),
+        (
+            &["Fee", "AWSMarketplace", "x", "1", "5", "", "", "", "", "", "", ""],
+            ChargeKind::Other("Fee".to_owned()),
+            "5",
+        ),
+        (
+            &["EdpDiscount", "AmazonEC2", "BoxUsage:m5.large", "1", "-0.01", "", "", "", "", "", "", ""],
+            ChargeKind::Discount,
+            "-0.01",
+        ),
         (&["Tax", "AmazonEC2", "", "1", "3", "", "", "", "", "", "", ""], ChargeKind::Tax, "3"),
         (&["Credit", "AmazonEC2", "", "1", "-3", "", "", "", "", "", "", ""], ChargeKind::Credit, "-3"),
         (&["Refund", "AmazonEC2", "", "1", "-4", "", "", "", "", "", "", ""], ChargeKind::Refund, "-4"),
@@ -174,16 +282,39 @@ fn every_type_of_line_amortises_by_its_rule() {
 #[test]
 fn shares_of_pods_negotiated_prices_and_regions_are_read() {
     let more = ["split_line_item_parent_resource_id", "line_item_net_unblended_cost", "line_item_availability_zone"];
-    let text = report(&more, &[
-        &["Usage", "AmazonEKS", "USW2-EKS-EC2-vCPU-Hours", "0.5", "0", "i-1", "", ""],
-        &["Usage", "AmazonEC2", "USW2-SpotUsage:m5.large", "0.5", "0.02", "", "0.018", "us-west-2b"],
-    ]);
+    let text = report(
+        &more,
+        &[
+            &["Usage", "AmazonEKS", "USW2-EKS-EC2-vCPU-Hours", "0.5", "0", "i-1", "", ""],
+            &["Usage", "AmazonEC2", "USW2-SpotUsage:m5.large", "0.5", "0.02", "", "0.018", "us-west-2b"],
+        ],
+    );
     let (lines, _) = lines_of("a", text.as_bytes()).unwrap();
     assert_eq!(lines[0].kind, ChargeKind::PodShare);
     let spot = &lines[1];
     assert_eq!((spot.usage_type.as_str(), spot.instance_type.as_str()), ("SpotUsage:m5.large", "m5.large"));
-    assert_eq!((spot.term, spot.net_unblended, spot.net_amortised), (PricingTerm::Spot, Some(amount("0.018")), Some(amount("0.018"))));
+    assert_eq!(
+        (spot.term, spot.net_unblended, spot.net_amortised),
+        (PricingTerm::Spot, Some(amount("0.018")), Some(amount("0.018")))
+    );
     assert_eq!(Group::of(spot), Group::NodesSpot);
+}
+
+#[test]
+fn tables_of_athena_have_a_column_for_each_tag() {
+    let (header, rest) =
+        report(&[], &[]).split_once('\n').map(|(header, rest)| (header.to_owned(), rest.to_owned())).unwrap();
+    assert!(rest.is_empty());
+    let header = header.replace("resource_tags", "resource_tags_aws_eks_cluster_name,resource_tags_user_team");
+    let row =
+        "2026-10-13 00:00:00.000,2026-10-13 01:00:00.000,1,i-1,shop-prod,,Usage,AmazonEC2,BoxUsage:m5.large,1,0.096";
+    let (lines, contents) = lines_of("a", format!("{header}\n{row}\n").as_bytes()).unwrap();
+    assert_eq!(read_of(contents).format, Format::LegacyCur);
+    assert_eq!(
+        lines[0].tags.iter().collect::<Vec<_>>(),
+        [(&"aws_eks_cluster_name".to_owned(), &"shop-prod".to_owned())]
+    );
+    assert_eq!(lines[0].start, text_instant("2026-10-13T00:00:00Z"));
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! Bills read as their owner exports them: the figures of a made-up day, every format, mistakes, chains.
 
+#![allow(clippy::unwrap_used)] // a test that cannot set itself up has failed wherever that happens
+
 mod chain;
 mod figures;
 mod formats;
@@ -11,7 +13,9 @@ use std::io::Read;
 use std::path::PathBuf;
 
 use nodecast_decisions::text::InputError;
-use nodecast_observed::bill::{BillLine, Cluster, Contents, Ledger, LinesRead, ReadOptions, Totals, read_bytes, read_file};
+use nodecast_observed::bill::{
+    BillLine, Cluster, Contents, Ledger, LinesRead, ReadOptions, Totals, read_bytes, read_file,
+};
 
 const CUR: &str = "cur2-2026-10-13.csv.gz";
 const CUR_PARQUET: &str = "cur2-2026-10-13.snappy.parquet";
@@ -68,7 +72,13 @@ fn read_of(contents: Contents) -> LinesRead {
 fn shown(error: &InputError) -> String {
     let place = error.place().map_or_else(String::new, |place| {
         let marked = &place.text[place.marked.0..place.marked.0 + place.marked.1];
-        format!("\n  at {}:{}:{} [{marked}] {}", place.file, place.line, place.column, error.reason().unwrap_or_default())
+        format!(
+            "\n  at {}:{}:{} [{marked}] {}",
+            place.file,
+            place.line,
+            place.column,
+            error.reason().unwrap_or_default()
+        )
     });
     format!("{}{place}\n  help: {}", error.message(), error.way_out().unwrap_or("none"))
 }

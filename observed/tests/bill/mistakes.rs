@@ -2,7 +2,7 @@
 
 use nodecast_observed::bill::{Ledger, ReadOptions, Share, read_bytes, read_file};
 
-use super::{CUR, CUR_PARQUET, FOCUS, bytes_of, lines_of, path, shop_prod, shown, text_of};
+use super::{CUR, FOCUS, bytes_of, lines_of, path, shop_prod, shown, text_of};
 
 /// What is said of the bytes of `bill.csv`.
 fn said(bytes: impl AsRef<[u8]>) -> String {
@@ -47,7 +47,7 @@ mistakes! {
     two_currencies: spoilt("USD", "EUR");
     cut_off_within_a_row: text_of(CUR).as_bytes()[..2_000];
     an_open_quote: [text_of(CUR).lines().next().unwrap().as_bytes(), b"\n\"", &vec![b'x'; 20 << 20]].concat();
-    not_utf_8: [&text_of(CUR).as_bytes()[..text_of(CUR).find('\n').unwrap() + 1], b"\xff\xfe,,\n"].concat();
+    not_utf_8: { let mut bytes = spoilt("Amazon", "Omazon"); let at = bytes.iter().rposition(|&b| b == b'O').unwrap(); bytes[at] = 0xff; bytes };
     cut_off_within_the_compressed_file: bytes_of(CUR)[..9_000];
     compressed_and_damaged: { let mut bytes = bytes_of(CUR); bytes[9_000] ^= 0x55; bytes[9_001] ^= 0xaa; bytes };
     cost_explorer_with_weeks: b"Service,EC2($),Total costs($)\nService total,1,1\nWeek 41,1,1\n";
@@ -66,8 +66,8 @@ mistakes! {
 
 #[cfg(feature = "parquet")]
 mistakes! {
-    parquet_that_breaks_off: bytes_of(CUR_PARQUET)[..30_000];
-    parquet_within_gzip: gzipped(&bytes_of(CUR_PARQUET));
+    parquet_that_breaks_off: bytes_of(super::CUR_PARQUET)[..30_000];
+    parquet_within_gzip: gzipped(&bytes_of(super::CUR_PARQUET));
 }
 
 #[cfg(feature = "parquet")]

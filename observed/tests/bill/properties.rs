@@ -6,11 +6,16 @@ use nodecast_observed::bill::{Amount, BillLine, ChargeKind, Ledger, ReadOptions,
 use proptest::prelude::*;
 
 use super::rules::line;
-use super::{CUR, CUR_PARQUET, FOCUS, bytes_of, shop_prod, text_of};
+use super::{CUR, FOCUS, bytes_of, shop_prod, text_of};
 
 static SAMPLES: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
     let first = |name, lines| text_of(name).lines().take(lines).collect::<Vec<_>>().join("\n").into_bytes();
-    let whole = ["cost-explorer.csv", "assets-2026-10-13.json", "allocation-namespace-2026-10-13.json", "legacy-cur-one-hour.csv"];
+    let whole = [
+        "cost-explorer.csv",
+        "assets-2026-10-13.json",
+        "allocation-namespace-2026-10-13.json",
+        "legacy-cur-one-hour.csv",
+    ];
     let mut samples = vec![first(CUR, 6), first(FOCUS, 6), bytes_of(CUR)];
     samples.extend(whole.map(bytes_of));
     samples
@@ -19,10 +24,9 @@ static SAMPLES: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
 /// Reads bytes into a ledger; whatever comes of it but a panic is well.
 fn read(bytes: &[u8]) {
     let mut ledger = Ledger::new(shop_prod());
-    if read_bytes("bill", bytes, &ReadOptions::default(), &mut |line| ledger.take(line)).is_ok() {
-        if let Ok(totals) = ledger.finish() {
-            assert_eq!(Side::amortised(&totals).total(), totals.total().amortised);
-        }
+    let contents = read_bytes("bill", bytes, &ReadOptions::default(), &mut |line| ledger.take(line));
+    if let (Ok(_), Ok(totals)) = (contents, ledger.finish()) {
+        assert_eq!(Side::amortised(&totals).total(), totals.total().amortised);
     }
 }
 
@@ -34,25 +38,34 @@ fn spoilt(sample: &[u8], changes: &[(usize, u8)], cut: usize) -> Vec<u8> {
         bytes[at] = *byte;
     }
     // One in two is left whole.
-    if cut % 2 == 0 {
+    if cut.is_multiple_of(2) {
         bytes.truncate(cut % (bytes.len() + 1));
     }
     bytes
 }
 
 fn changes() -> impl Strategy<Value = Vec<(usize, u8)>> {
-    prop::collection::vec((any::<usize>(), prop_oneof![any::<u8>(), prop::sample::select(&b",\"\n{}[]:0eE.-"[..])]), 0..12)
+    prop::collection::vec(
+        (any::<usize>(), prop_oneof![any::<u8>(), prop::sample::select(&b",\"\n{}[]:0eE.-"[..])]),
+        0..12,
+    )
 }
 
 fn lines() -> impl Strategy<Value = Vec<BillLine>> {
-    let kinds = [ChargeKind::Usage, ChargeKind::PlanCovered, ChargeKind::Negation, ChargeKind::Tax, ChargeKind::CommitmentFee];
+    let kinds =
+        [ChargeKind::Usage, ChargeKind::PlanCovered, ChargeKind::Negation, ChargeKind::Tax, ChargeKind::CommitmentFee];
     let types = ["BoxUsage:m5.large", "SpotUsage:m5.large", "EBS:VolumeUsage.gp3", "NatGateway-Bytes", "new:thing"];
     let names = ["shop-prod", "shop-dev", ""];
     let picks = (prop::sample::select(kinds.to_vec()), 0..types.len(), 0..names.len());
     let amount = -1_000_000_000_000_000_i128..1_000_000_000_000_000;
     let one = (picks, amount.clone(), amount, any::<bool>());
     prop::collection::vec(one, 1..40).prop_map(move |picked| {
-        let of = |((kind, usage_type, name), unblended, amortised, whole): ((ChargeKind, usize, usize), i128, i128, bool)| {
+        let of = |((kind, usage_type, name), unblended, amortised, whole): (
+            (ChargeKind, usize, usize),
+            i128,
+            i128,
+            bool,
+        )| {
             let mut charge = line(types[usage_type], "", &[("aws_eks_cluster_name", names[name])]);
             charge.kind = kind;
             charge.unblended = Amount::from_picos(unblended);
@@ -116,13 +129,22 @@ proptest! {
     }
 }
 
+/// A byte on which the library of Parquet panics.
+#[cfg(feature = "parquet")]
+#[test]
+fn a_file_that_contradicts_itself_is_an_error() {
+    let bytes = spoilt(&bytes_of("focus12-one-hour.snappy.parquet"), &[(7, 0)], 1);
+    let error = super::lines_of("bill", &bytes).map(|_| ()).unwrap_err();
+    assert!(error.message().contains("is damaged"), "{error}");
+    assert!(error.message().contains("contradicts itself"), "{error}");
+}
+
 #[cfg(feature = "parquet")]
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 100, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn no_spoilt_parquet_makes_a_reader_panic(changes in changes(), cut in any::<usize>()) {
         read(&spoilt(&bytes_of("focus12-one-hour.snappy.parquet"), &changes, cut));
-        read(&spoilt(&bytes_of(CUR_PARQUET), &changes, 1));
     }
 }

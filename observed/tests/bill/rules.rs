@@ -2,9 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use nodecast_observed::bill::{
-    Amount, BillLine, ChargeKind, Cluster, Group, Ledger, PricingTerm, Rule, Share, Totals,
-};
+use nodecast_observed::bill::{Amount, BillLine, ChargeKind, Cluster, Group, Ledger, PricingTerm, Rule, Share, Totals};
 
 use super::{CUR, shop_prod, totals_of};
 
@@ -105,7 +103,11 @@ fn a_line_is_the_clusters_by_the_first_rule_that_fits() {
 #[test]
 fn names_with_capitals_are_met_however_the_export_spells_them() {
     let cluster = Cluster { name: "ShopProd".to_owned(), ..Cluster::default() };
-    for key in ["user_kubernetes_io_cluster_shop_prod", "user_kubernetes_io_cluster_shopprod", "kubernetes.io/cluster/ShopProd"] {
+    for key in [
+        "user_kubernetes_io_cluster_shop_prod",
+        "user_kubernetes_io_cluster_shopprod",
+        "kubernetes.io/cluster/ShopProd",
+    ] {
         assert_eq!(rule_of(&cluster, line("x", "i-2", &[(key, "owned")])), Some(Rule::Tag), "{key}");
     }
 }
@@ -113,7 +115,8 @@ fn names_with_capitals_are_met_however_the_export_spells_them() {
 #[test]
 fn a_share_leaves_the_rest_to_others() {
     let mut cluster = shop_prod();
-    cluster.shares = ["nat=100%", "BoxUsage:t3.*=25%", "commitments=50%"].map(|text| Share::parse(text).unwrap()).into();
+    cluster.shares =
+        ["nat=100%", "BoxUsage:t3.*=25%", "commitments=50%"].map(|text| Share::parse(text).unwrap()).into();
     let (with, without) = (totals_of(cluster, &[CUR]), totals_of(shop_prod(), &[CUR]));
     assert_eq!(with.everything(), without.everything());
     assert_eq!(format!("{:.3}", with.group(&Group::Nat).unblended), "1.766");
@@ -144,7 +147,8 @@ fn shares_of_pods_repeat_their_node_and_are_in_no_sum() {
 #[test]
 fn an_unknown_usage_type_is_a_group_of_its_own() {
     let tag = [("aws_eks_cluster_name", "shop-prod")];
-    let totals = taken(shop_prod(), &[line("PublicIPv4:InUseAddress", "i-2", &tag), line("EBS:SnapshotUsage", "s", &tag)]);
+    let totals =
+        taken(shop_prod(), &[line("PublicIPv4:InUseAddress", "i-2", &tag), line("EBS:SnapshotUsage", "s", &tag)]);
     let groups: BTreeMap<String, Amount> =
         totals.groups.iter().map(|(group, sums)| (group.name().into_owned(), sums.unblended)).collect();
     assert_eq!(groups.keys().collect::<Vec<_>>(), ["EBS:SnapshotUsage", "PublicIPv4:InUseAddress"]);
