@@ -191,11 +191,21 @@ const SHOWN: usize = 8;
 
 /// The error about a table of no known format.
 fn unknown(file: &str, header: &csv::StringRecord) -> InputError {
+    if let Some(separator) =
+        header.get(0).filter(|_| header.len() == 1).and_then(|title| title.chars().find(|c| ";\t|".contains(*c)))
+    {
+        return of_file(file, &format!("the cells are separated by {separator:?} and not by commas"))
+            .help("use the file as AWS exports it; spreadsheets save it otherwise");
+    }
     let shown: BTreeSet<&str> = header.iter().filter(|title| !title.is_empty()).collect();
     let shown: Vec<String> = shown.iter().take(SHOWN).map(|title| title.chars().take(40).collect()).collect();
     let columns = nodecast_decisions::text::error::listed(shown.iter().map(String::as_str));
     let more = if header.len() > shown.len() { format!(" among {}", header.len()) } else { String::new() };
-    let named = if shown.is_empty() { "no column".to_owned() } else { format!("the columns {columns}{more}") };
+    let named = match shown.len() {
+        0 => "no column".to_owned(),
+        1 => format!("the column {columns}"),
+        _ => format!("the columns {columns}{more}"),
+    };
     of_file(file, &format!("no bill that is known has {named}")).help(KNOWN)
 }
 

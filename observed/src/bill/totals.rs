@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
+use nodecast_decisions::domain::HourlyRate;
 use nodecast_decisions::text::InputError;
 
 use super::amount::Amount;
@@ -144,6 +145,24 @@ impl Totals {
         self.nodes.iter().filter(|(key, _)| key.capacity == capacity).map(|(_, hours)| hours.hours).sum()
     }
 
+    /// Observed Spot prices by type, zone and hour, where the export names the zone.
+    pub fn spot_prices(&self) -> impl Iterator<Item = (&SpotKey, HourlyRate)> {
+        let named = self.spot.iter().filter(|(key, _)| !key.zone.is_empty() && !key.instance_type.is_empty());
+        named.filter_map(|(key, hour)| Some((key, hour.price()?)))
+    }
+
+    /// The observed Spot prices as a CSV file with the columns `instance_type`, `zone`, `time` and `price`: the form of a scenario's
+    /// `ec2.spot.file`. A price below nothing, which a correction can leave in an hour, is left out.
+    pub fn spot_price_file(&self) -> String {
+        let mut text = "instance_type,zone,time,price\n".to_owned();
+        for (key, price) in self.spot_prices().filter(|(_, price)| *price >= HourlyRate::ZERO) {
+            let SpotKey { instance_type, zone, hour } = key;
+            text += &[instance_type.as_str(), zone, &hour.to_string(), &price.to_string()].map(quoted).join(",");
+            text.push('\n');
+        }
+        text
+    }
+
     /// Days whose lines may still grow, seen from `as_of`: those that end in the 72 hours before it, or later.
     pub fn days_that_may_grow(&self, as_of: Timestamp) -> Vec<Date> {
         let settled = as_of.saturating_sub(MAY_GROW).unwrap_or(as_of);
@@ -180,4 +199,9 @@ impl Totals {
         let instant = |hour: i64| Timestamp::from_second(hour * 3_600).ok();
         gaps.filter_map(|(hour, next)| Some((instant(hour + 1)?, instant(*next)?))).collect()
     }
+}
+
+/// A cell of a CSV file.
+fn quoted(text: &str) -> String {
+    if text.contains([',', '"', '\n', '\r']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text.to_owned() }
 }

@@ -109,6 +109,12 @@ fn spot_prices_are_those_of_their_hours() {
     let types: BTreeSet<&str> = totals.spot.keys().map(|key| key.instance_type.as_str()).collect();
     assert_eq!(types.into_iter().collect::<Vec<_>>(), ["c5a.xlarge", "c8i-flex.2xlarge", "m5zn.2xlarge", "m5zn.large"]);
     assert!(totals.spot.values().all(|hour| hour.price().is_some()));
+
+    let file = totals.spot_price_file();
+    assert_eq!(file.lines().count(), totals.spot.len() + 1);
+    let first: Vec<&str> = file.lines().take(2).collect();
+    assert_eq!(first[0], "instance_type,zone,time,price");
+    assert_eq!(first[1], "c5a.xlarge,us-east-1a,2026-10-13T04:00:00Z,0.078200000");
 }
 
 #[test]

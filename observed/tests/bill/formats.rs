@@ -356,3 +356,52 @@ fn assets_of_kubecost_are_read_as_a_list_of_sets_or_one() {
     let one_set = format!("{}{}", &one_set[..end], &one_set[end + 1..]);
     assert_eq!(lines_of("a", one_set.as_bytes()).unwrap().1, Contents::Assets(assets));
 }
+
+/// An answer with these items in each of its sets.
+fn answer(sets: &[&str]) -> String {
+    format!("{{\"code\":200,\"data\":[{}]}}", sets.join(","))
+}
+
+const DAY: &str = r#""window":{"start":"2026-10-13T00:00:00Z","end":"2026-10-14T00:00:00Z"}"#;
+
+#[test]
+fn allocations_come_in_steps_with_nothing_for_what_was_not_measured() {
+    let one = |name: &str, more: &str| format!(r#"{{"{name}":{{{DAY},"totalCost":1.5e-7{more}}}}}"#);
+    let sets = [
+        one("shop", r#","cpuCost":0.5,"cpuCostAdjustment":-0.125,"ramCost":null"#),
+        "null".to_owned(),
+        one("__idle__", ""),
+    ];
+    let text = answer(&sets.each_ref().map(String::as_str));
+    let Contents::Allocations(allocations) = lines_of("a", text.as_bytes()).unwrap().1 else { panic!() };
+    assert_eq!(allocations.iter().map(|item| item.name.as_str()).collect::<Vec<_>>(), ["shop", "__idle__"]);
+    assert_eq!((allocations[0].cpu_cost, allocations[0].ram_cost), (amount("0.375"), Amount::ZERO));
+    assert_eq!(allocations[1].total_cost, amount("0.00000015"));
+    assert_eq!(allocations[1].start, text_instant("2026-10-13T00:00:00Z"));
+}
+
+#[test]
+fn whether_a_node_is_spot_is_a_number_or_a_truth_value() {
+    for (stated, spot) in [("0", false), ("1", true), ("0.4", true), ("true", true), ("false", false), ("null", false)]
+    {
+        let text = answer(&[&format!(r#"{{"n":{{"type":"Node","preemptible":{stated},{DAY},"totalCost":1}}}}"#)]);
+        let Contents::Assets(assets) = lines_of("a", text.as_bytes()).unwrap().1 else { panic!() };
+        assert_eq!(assets[0].node.as_ref().unwrap().spot, spot, "{stated}");
+        assert_eq!(assets[0].name, "n");
+    }
+}
+
+#[test]
+fn what_is_no_node_has_costs_only() {
+    let items = ["Disk", "LoadBalancer", "ClusterManagement", "Network", "Cloud"];
+    let sets = items.map(|kind| {
+        format!(r#"{{"x/{kind}":{{"type":"{kind}","properties":{{"name":"{kind}-1"}},{DAY},"totalCost":2}}}}"#)
+    });
+    let Contents::Assets(assets) = lines_of("a", answer(&sets.each_ref().map(String::as_str)).as_bytes()).unwrap().1
+    else {
+        panic!()
+    };
+    assert_eq!(assets.iter().map(|asset| asset.kind.as_str()).collect::<Vec<_>>(), items);
+    assert!(assets.iter().all(|asset| asset.node.is_none() && asset.total_cost == amount("2")));
+    assert_eq!(assets[0].name, "Disk-1");
+}

@@ -21,6 +21,8 @@ fn spoilt(from: &str, to: &str) -> Vec<u8> {
     lines.join("\n").into_bytes()
 }
 
+const DAY: &str = r#""start":"2026-10-13T00:00:00Z","end":"2026-10-14T00:00:00Z""#;
+
 macro_rules! mistakes {
     ($($name:ident: $bytes:expr;)*) => {
         $(#[test] fn $name() { let said = said(&$bytes); insta::assert_snapshot!(said); })*
@@ -61,6 +63,15 @@ mistakes! {
     opencost_without_an_instant: b"{\"code\": 200, \"data\": [{\"shop\": {\"cpuCoreHours\": 1, \"totalCost\": 1}}]}";
     opencost_with_text_for_a_number:
         b"{\"data\": [{\"shop\": {\"start\": \"2026-10-13T00:00:00Z\", \"end\": \"2026-10-14T00:00:00Z\",\n\"cpuCoreHours\": \"many\", \"totalCost\": 1}}]}";
+    opencost_without_its_total: format!(r#"{{"data":[{{"shop":{{"cpuCoreHours":1,{DAY}}}}}]}}"#);
+    opencost_with_two_answers: b"{\"code\": 200, \"data\": [{}]}\n---\n{\"code\": 200, \"data\": [{}]}";
+    opencost_nested_without_end: "{\"data\":".repeat(5_000);
+    opencost_not_utf_8: b"{\"code\": \xff}";
+    a_web_page: b"<!DOCTYPE html>\n<html><body>Sign in</body></html>\n";
+    semicolons: b"line_item_usage_type;line_item_unblended_cost\nBoxUsage:m5.large;1\n";
+    a_header_of_another_release: b"AvailabilityZone,BilledCost,EffectiveCost,x_Thing\n,1,1,\n";
+    a_zstd_file: b"\x28\xb5\x2f\xfd\0\0";
+    tags_that_are_a_list: spoilt(r#""{""aws_eks_cluster_name"":""shop-prod""}""#, "[]");
     opencost_of_something_else: b"{\"code\": 200, \"data\": [{\"shop\": {\"x\": 1}}]}";
 }
 
