@@ -32,7 +32,9 @@ use jiff::Timestamp;
 use nodecast_decisions::text::InputError;
 
 pub use amount::Amount;
-pub use chain::{Chain, Link, LinkKind, NodeCost, PriceHeld, Rate, RateSource, Side, TypeHeld, chain, price_held};
+pub use chain::{
+    Chain, ComparedBill, HeldRate, Link, LinkKind, NodeCost, PriceHeld, RateSource, TypeHeld, chain, price_held,
+};
 pub use cost_explorer::{DailyCosts, DayCosts};
 pub use ledger::Ledger;
 pub use line::{BillLine, ChargeKind, PricingTerm};

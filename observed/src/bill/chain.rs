@@ -17,7 +17,7 @@ type TypeKey = (CapacityType, String);
 
 /// One of the two bills that are compared.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Side {
+pub struct ComparedBill {
     /// Costs by group, but for nodes that `nodes` has. A group that is not here is one that this side knows nothing of; one that came to
     /// nothing stands here with nothing.
     pub groups: BTreeMap<Group, Amount>,
@@ -46,7 +46,7 @@ impl NodeCost {
     }
 }
 
-impl Side {
+impl ComparedBill {
     /// An observed bill, amortised: the cost that a simulation with the same commitments is to be held against.
     pub fn amortised(totals: &Totals) -> Self {
         let mut side = Self::default();
@@ -132,7 +132,7 @@ pub struct Chain {
 ///
 /// A node type that both sides have differs by price for the hours that were observed, and by hours at the simulated price. One that only
 /// one side has differs by all of its hours.
-pub fn chain(observed: &Side, simulated: &Side) -> Chain {
+pub fn chain(observed: &ComparedBill, simulated: &ComparedBill) -> Chain {
     let mut links: BTreeMap<LinkKind, Amount> = BTreeMap::new();
     let mut add = |kind, amount| *links.entry(kind).or_default() += amount;
     let groups: BTreeSet<&Group> = observed.groups.keys().chain(simulated.groups.keys()).collect();
@@ -146,7 +146,7 @@ pub fn chain(observed: &Side, simulated: &Side) -> Chain {
     let types: BTreeSet<&TypeKey> = observed.nodes.keys().chain(simulated.nodes.keys()).collect();
     for key in types {
         let (capacity, instance_type) = key;
-        let of = |side: &Side| side.nodes.get(key).copied().unwrap_or_default();
+        let of = |side: &ComparedBill| side.nodes.get(key).copied().unwrap_or_default();
         let (left, right) = (of(observed), of(simulated));
         let by_price = match right.price() {
             Some(price) if left.hours > Amount::ZERO => left.cost - left.hours.at_rate(price),
@@ -181,7 +181,7 @@ pub enum RateSource {
 
 /// A price for one type's hours.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Rate {
+pub struct HeldRate {
     /// The price of an hour.
     pub price: HourlyRate,
     /// Where it came from.
@@ -196,7 +196,7 @@ pub struct TypeHeld {
     /// Simulated hours.
     pub simulated: Amount,
     /// The price of both.
-    pub rate: Rate,
+    pub rate: HeldRate,
 }
 
 /// Observed hours against simulated hours, both at one price list: it judges the simulator and not the forecast of prices.
@@ -211,17 +211,21 @@ pub struct PriceHeld {
 }
 
 /// Compares hours at one price list: `prices` where it names a type, else the mean that was observed, else the simulated one.
-pub fn price_held(observed: &Side, simulated: &Side, prices: &BTreeMap<TypeKey, HourlyRate>) -> PriceHeld {
+pub fn price_held(
+    observed: &ComparedBill,
+    simulated: &ComparedBill,
+    prices: &BTreeMap<TypeKey, HourlyRate>,
+) -> PriceHeld {
     let keys: BTreeSet<&TypeKey> = observed.nodes.keys().chain(simulated.nodes.keys()).collect();
     let mut held = PriceHeld { observed: Amount::ZERO, simulated: Amount::ZERO, types: BTreeMap::new() };
     for key in keys {
-        let of = |side: &Side| side.nodes.get(key).copied().unwrap_or_default();
+        let of = |side: &ComparedBill| side.nodes.get(key).copied().unwrap_or_default();
         let (left, right) = (of(observed), of(simulated));
-        let stated = prices.get(key).map(|&price| Rate { price, source: RateSource::Stated });
+        let stated = prices.get(key).map(|&price| HeldRate { price, source: RateSource::Stated });
         let rate = stated
-            .or_else(|| left.price().map(|price| Rate { price, source: RateSource::Observed }))
-            .or_else(|| right.price().map(|price| Rate { price, source: RateSource::Simulated }))
-            .unwrap_or(Rate { price: HourlyRate::ZERO, source: RateSource::Missing });
+            .or_else(|| left.price().map(|price| HeldRate { price, source: RateSource::Observed }))
+            .or_else(|| right.price().map(|price| HeldRate { price, source: RateSource::Simulated }))
+            .unwrap_or(HeldRate { price: HourlyRate::ZERO, source: RateSource::Missing });
         held.observed += left.hours.at_rate(rate.price);
         held.simulated += right.hours.at_rate(rate.price);
         held.types.insert(key.clone(), TypeHeld { observed: left.hours, simulated: right.hours, rate });

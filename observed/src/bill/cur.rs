@@ -111,6 +111,7 @@ impl Layout {
         let instance_type = if stated_type.is_empty() { instance_type(usage_type) } else { stated_type };
         let plan = cells.text(PLAN);
         Ok(BillLine {
+            id: text(ID),
             start: cells.instant(START)?,
             end: cells.instant(END)?,
             payer: text(PAYER),

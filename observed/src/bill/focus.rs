@@ -100,6 +100,7 @@ impl Layout {
         let usage_type = without_region(cells.text(USAGE_TYPE));
         let why = "every charge has a cost: the file may have been cut off";
         Ok(BillLine {
+            id: String::new(),
             start: cells.instant(START)?,
             end: cells.instant(END)?,
             payer: text(PAYER),

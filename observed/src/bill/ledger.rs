@@ -1,6 +1,7 @@
 //! Takes the lines of a bill one by one, says whose each is, and sums.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 use jiff::tz::TimeZone;
 use nodecast_decisions::text::InputError;
@@ -24,6 +25,8 @@ pub struct Ledger {
     nodes: NodeTables,
     /// Fingerprints of the cluster's lines, for look-up only.
     seen: HashSet<u64>,
+    /// Hashes of their ids and begins, for look-up only.
+    ids: HashSet<u64>,
 }
 
 impl Ledger {
@@ -37,6 +40,7 @@ impl Ledger {
             left_out: BTreeMap::new(),
             pod_shares: 0,
             repeated: Sums::default(),
+            same_id: Sums::default(),
             others: Others::default(),
             nodes: BTreeMap::new(),
             spot: BTreeMap::new(),
@@ -44,7 +48,13 @@ impl Ledger {
             span: None,
             hours: BTreeSet::new(),
         };
-        Self { selection: Selection::new(cluster), totals, nodes: NodeTables::default(), seen: HashSet::new() }
+        Self {
+            selection: Selection::new(cluster),
+            totals,
+            nodes: NodeTables::default(),
+            seen: HashSet::new(),
+            ids: HashSet::new(),
+        }
     }
 
     /// Takes a line.
@@ -63,6 +73,9 @@ impl Ledger {
         if !self.seen.insert(line.fingerprint) {
             self.totals.repeated.take(line, |amount| amount);
             return Ok(());
+        }
+        if !line.id.is_empty() && !self.ids.insert(hash_of(&(&line.id, line.start.as_second()))) {
+            self.totals.same_id.take(line, |amount| amount);
         }
         if line.kind == ChargeKind::PodShare {
             self.totals.pod_shares += 1;
@@ -140,4 +153,10 @@ impl Ledger {
         totals.spot = nodes.spot;
         Ok(totals)
     }
+}
+
+fn hash_of(value: &impl Hash) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    value.hash(&mut hasher);
+    hasher.finish()
 }

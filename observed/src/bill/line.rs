@@ -11,6 +11,8 @@ use super::amount::Amount;
 /// One charge. Texts that the export leaves empty are empty.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct BillLine {
+    /// The id that a Cost and Usage Report gives the line; empty in FOCUS, which has none.
+    pub id: String,
     /// Begin of the span that is charged for, in UTC; an hour in an hourly export.
     pub start: Timestamp,
     /// Its end.

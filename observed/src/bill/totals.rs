@@ -110,6 +110,9 @@ pub struct Totals {
     pub pod_shares: u64,
     /// Lines that are alike in every column to an earlier one of the cluster, and are counted once.
     pub repeated: Sums,
+    /// Lines of the cluster with the id and the begin of an earlier one, but other cells. They count, as AWS promises ids to be unique within
+    /// one file only; but many of them say that two versions of an export were given.
+    pub same_id: Sums,
     /// What is not the cluster's.
     pub others: Others,
     /// Hours and costs of nodes.

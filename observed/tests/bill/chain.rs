@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use nodecast_decisions::domain::{HourlyRate, Money};
-use nodecast_observed::bill::{Amount, CapacityType, Chain, Group, LinkKind, RateSource, Side, chain, price_held};
+use nodecast_observed::bill::{
+    Amount, CapacityType, Chain, ComparedBill, Group, LinkKind, RateSource, chain, price_held,
+};
 
 use super::{CUR, shop_prod, totals_of};
 
@@ -16,7 +18,7 @@ fn rate(text: &str) -> HourlyRate {
 }
 
 /// A simulated day: fewer Spot hours of other types at other prices, no NAT.
-fn simulated() -> Side {
+fn simulated() -> ComparedBill {
     let groups = [
         (Group::Ebs, Money::from_nanos(180_000_001)),
         (Group::ControlPlane, Money::from_nanos(2_400_000_000)),
@@ -27,7 +29,7 @@ fn simulated() -> Side {
         (CapacityType::Spot, "m5zn.2xlarge".to_owned(), amount("31.7"), rate("0.153333333")),
         (CapacityType::Spot, "m7i.xlarge".to_owned(), amount("2.25"), rate("0.071")),
     ];
-    Side::simulated(groups, nodes)
+    ComparedBill::simulated(groups, nodes)
 }
 
 fn text(chain: &Chain) -> String {
@@ -46,7 +48,7 @@ fn text(chain: &Chain) -> String {
 
 #[test]
 fn links_lead_exactly_from_one_bill_to_the_other() {
-    let observed = Side::amortised(&totals_of(shop_prod(), &[CUR]));
+    let observed = ComparedBill::amortised(&totals_of(shop_prod(), &[CUR]));
     let chain = chain(&observed, &simulated());
     let links: Amount = chain.links.iter().map(|link| link.amount).sum();
     assert_eq!(chain.observed - links, chain.simulated);
@@ -56,7 +58,7 @@ fn links_lead_exactly_from_one_bill_to_the_other() {
 
 #[test]
 fn a_bill_is_no_step_from_itself() {
-    let observed = Side::amortised(&totals_of(shop_prod(), &[CUR]));
+    let observed = ComparedBill::amortised(&totals_of(shop_prod(), &[CUR]));
     let chain = chain(&observed, &observed);
     // A mean price is a nano-unit an hour at the finest; what it is off by cancels between price and hours.
     let links: Amount = chain.links.iter().map(|link| link.amount).sum();
@@ -67,13 +69,13 @@ fn a_bill_is_no_step_from_itself() {
 #[test]
 fn a_side_holds_the_whole_bill() {
     let totals = totals_of(shop_prod(), &[CUR]);
-    assert_eq!(Side::amortised(&totals).total(), totals.total().amortised);
+    assert_eq!(ComparedBill::amortised(&totals).total(), totals.total().amortised);
 }
 
 #[test]
 fn hours_are_compared_at_one_price_list() {
     let totals = totals_of(shop_prod(), &[CUR]);
-    let held = price_held(&Side::amortised(&totals), &simulated(), &totals.held_prices());
+    let held = price_held(&ComparedBill::amortised(&totals), &simulated(), &totals.held_prices());
     let key = |capacity, name: &str| (capacity, name.to_owned());
     // On-Demand at the list price, though a Savings Plan covers half of it.
     let steady = &held.types[&key(CapacityType::OnDemand, "m6i.large")];
@@ -82,6 +84,6 @@ fn hours_are_compared_at_one_price_list() {
     assert_eq!((only_simulated.rate.price, only_simulated.rate.source), (rate("0.071"), RateSource::Simulated));
     assert_eq!(format!("{:.3}", held.observed), "10.534");
 
-    let none = price_held(&Side::default(), &Side::default(), &BTreeMap::new());
+    let none = price_held(&ComparedBill::default(), &ComparedBill::default(), &BTreeMap::new());
     assert_eq!((none.observed, none.simulated), (Amount::ZERO, Amount::ZERO));
 }

@@ -2,7 +2,9 @@
 
 use std::sync::LazyLock;
 
-use nodecast_observed::bill::{Amount, BillLine, ChargeKind, Ledger, ReadOptions, Side, Sums, chain, read_bytes};
+use nodecast_observed::bill::{
+    Amount, BillLine, ChargeKind, ComparedBill, Ledger, ReadOptions, Sums, chain, read_bytes,
+};
 use proptest::prelude::*;
 
 use super::rules::line;
@@ -26,7 +28,7 @@ fn read(bytes: &[u8]) {
     let mut ledger = Ledger::new(shop_prod());
     let contents = read_bytes("bill", bytes, &ReadOptions::default(), &mut |line| ledger.take(line));
     if let (Ok(_), Ok(totals)) = (contents, ledger.finish()) {
-        assert_eq!(Side::amortised(&totals).total(), totals.total().amortised);
+        assert_eq!(ComparedBill::amortised(&totals).total(), totals.total().amortised);
     }
 }
 
@@ -122,9 +124,9 @@ proptest! {
         prop_assert_eq!(everything.unblended, all.iter().map(|line| line.unblended).sum::<Amount>());
         prop_assert_eq!(everything.amortised, all.iter().map(|line| line.amortised).sum::<Amount>());
 
-        let side = Side::amortised(&totals);
+        let side = ComparedBill::amortised(&totals);
         prop_assert_eq!(side.total(), totals.total().amortised);
-        let chain = chain(&side, &Side::default());
+        let chain = chain(&side, &ComparedBill::default());
         prop_assert_eq!(chain.observed - chain.links.iter().map(|link| link.amount).sum::<Amount>(), chain.simulated);
     }
 }

@@ -14,6 +14,7 @@ fn amount(text: &str) -> Amount {
 pub fn line(usage_type: &str, resource: &str, tags: &[(&str, &str)]) -> BillLine {
     let start: jiff::Timestamp = "2026-10-13T00:00:00Z".parse().unwrap();
     let mut line = BillLine {
+        id: String::new(),
         start,
         end: start + jiff::SignedDuration::from_hours(1),
         payer: String::new(),
@@ -173,4 +174,20 @@ fn hours_that_are_missing_are_named() {
     later.end = later.start + jiff::SignedDuration::from_hours(1);
     let gap = (first.end, later.start);
     assert_eq!(taken(shop_prod(), &[first, later]).hours_without_lines(), [gap]);
+}
+
+#[test]
+fn two_versions_of_an_export_are_noticed() {
+    let tag = [("aws_eks_cluster_name", "shop-prod")];
+    let first = BillLine { id: "x".to_owned(), ..line("BoxUsage:m5.large", "i-2", &tag) };
+    let mut second = BillLine { unblended: amount("1.5"), fingerprint: first.fingerprint + 1_000_000, ..first.clone() };
+    let totals = taken(shop_prod(), &[first.clone(), first.clone(), second.clone()]);
+    assert_eq!((totals.repeated.lines, totals.same_id.lines, totals.same_id.unblended), (1, 1, amount("1.5")));
+    assert_eq!(totals.total().unblended, amount("2.5"));
+
+    // The same id in another hour, and lines without any, are nothing to notice.
+    second.start = first.end;
+    let nameless = [(); 2].map(|()| line("BoxUsage:m5.large", "i-2", &tag));
+    let totals = taken(shop_prod(), &[&[first, second][..], &nameless[..]].concat());
+    assert_eq!((totals.repeated.lines, totals.same_id.lines), (0, 0));
 }
