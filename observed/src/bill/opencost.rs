@@ -113,10 +113,11 @@ impl Answer {
         }
         let documents = tree::parse(&self.source, &Variables::new(), limits).map_err(|error| {
             let reason = error.reason().unwrap_or("here").to_owned();
-            InputError::new(format!("{}: this is not JSON", self.source.name))
-                .at(error.place().cloned())
-                .because(reason)
-                .help("save what the server answered, whole and unchanged")
+            let mistake = match error.place() {
+                Some(place) => InputError::new("this is not JSON").at(Some(place.clone())),
+                None => of_file(&self.source.name, "this is not JSON"),
+            };
+            mistake.because(reason).help("save what the server answered, whole and unchanged")
         })?;
         let [document] = documents.as_slice() else {
             return Err(self.mistake(None, "there is not one answer in the file").help("save one answer to a file"));
@@ -242,7 +243,9 @@ impl Answer {
     }
 
     fn mistake(&self, at: Option<&Node<'_>>, what: &str) -> InputError {
-        let place = at.and_then(|node| self.source.place(node.at));
-        InputError::new(format!("{}: {what}", self.source.name)).at(place).because("here")
+        match at.and_then(|node| self.source.place(node.at)) {
+            Some(place) => InputError::new(what).at(Some(place)).because("here"),
+            None => of_file(&self.source.name, what),
+        }
     }
 }
