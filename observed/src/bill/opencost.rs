@@ -128,9 +128,14 @@ impl Answer {
                 .mistake(document.get("code"), &format!("the server answered with {code}: {message}"))
                 .help("ask again, and save the answer that has data"));
         }
-        let Some(data) = document.get("data") else {
-            return Err(of_file(&self.source.name, "a JSON file without `data`").help(KNOWN));
-        };
+        match document.get("data") {
+            Some(data) => self.items(data),
+            None => Err(of_file(&self.source.name, "a JSON file without `data`").help(KNOWN)),
+        }
+    }
+
+    /// The allocations or assets of an answer's data.
+    fn items(&self, data: &Node<'_>) -> Result<Contents, InputError> {
         // One set by name, or a list of sets, one for each step of the window.
         let sets: Vec<&Node<'_>> = match &data.kind {
             NodeKind::Map(_) => vec![data],
