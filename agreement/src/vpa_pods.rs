@@ -12,7 +12,9 @@ use nodecast::policy::vertical::{
 use serde_json::{Map, Value, json};
 
 use crate::fields::{NOW, check_read, flag_or, integer, list, note_unread, number_or, same, text};
-use crate::vpa::{amounts, autoscaler, container, containers, duration, named, namespace_limits, recommendation, same_answer};
+use crate::vpa::{
+    amounts, autoscaler, container, containers, duration, named, namespace_limits, recommendation, same_answer,
+};
 
 /// By what a change may differ.
 const CLOSE: f64 = 1e-12;

@@ -83,10 +83,8 @@ pub(crate) fn check(input: &Value, expected: &Value) -> Result<(), String> {
 
 impl<'c> Course<'c> {
     fn read(input: &'c Value) -> Result<Self, String> {
-        let start: Timestamp = text(input, "start")?
-            .ok_or("start is missing")?
-            .parse()
-            .map_err(|error| format!("start: {error}"))?;
+        let start: Timestamp =
+            text(input, "start")?.ok_or("start is missing")?.parse().map_err(|error| format!("start: {error}"))?;
         let settings = settings(&input["flags"])?;
         let app = (Symbol::new("app"), Symbol::new("app"));
         let mut pods = Vec::new();
@@ -281,7 +279,8 @@ fn sample(value: &Value, cpu_milli: Option<i64>, memory_bytes: Option<i64>) -> R
 }
 
 fn read_event(event: &Value, course: &Course<'_>) -> Result<Step, String> {
-    let known = ["at", "pod", "container", "cpuMilli", "memoryBytes", "oomRequestBytes", "happenedAt", "restart", "vpaSpec"];
+    let known =
+        ["at", "pod", "container", "cpuMilli", "memoryBytes", "oomRequestBytes", "happenedAt", "restart", "vpaSpec"];
     note_unread("event", event, &known);
     if !event["vpaSpec"].is_null() {
         return Ok(Step::Policy(event["vpaSpec"].clone()));
@@ -293,13 +292,28 @@ fn read_event(event: &Value, course: &Course<'_>) -> Result<Step, String> {
         let at = integer(event, "happenedAt")?.or(integer(event, "at")?).unwrap_or_default();
         let kill = OutOfMemory { at: course.instant(at), request_bytes };
         let pod = text(event, "pod")?.unwrap_or_default().to_owned();
-        return Ok(Step::OutOfMemory { pod, container: Symbol::new(text(event, "container")?.unwrap_or_default()), kill });
+        return Ok(Step::OutOfMemory {
+            pod,
+            container: Symbol::new(text(event, "container")?.unwrap_or_default()),
+            kill,
+        });
     }
     sample(event, integer(event, "cpuMilli")?, integer(event, "memoryBytes")?)
 }
 
 fn read_series(series: &Value, steps: &mut Vec<(i64, Step)>) -> Result<(), String> {
-    let known = ["pod", "container", "from", "every", "samples", "cpuMilli", "memoryBytes", "cpuMilliAdd", "memoryBytesAdd", "lcg"];
+    let known = [
+        "pod",
+        "container",
+        "from",
+        "every",
+        "samples",
+        "cpuMilli",
+        "memoryBytes",
+        "cpuMilliAdd",
+        "memoryBytesAdd",
+        "lcg",
+    ];
     note_unread("series", series, &known);
     note_unread("lcg", &series["lcg"], &["seed", "cpu", "mem"]);
     let whole = |key: &str| integer(series, key).map(Option::unwrap_or_default);
@@ -338,4 +352,3 @@ fn runs(value: &Value) -> Result<Vec<i64>, String> {
     }
     Ok(values)
 }
-

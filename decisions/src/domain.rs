@@ -54,5 +54,5 @@ pub use symbol::{Symbol, well_known};
 pub use taints::{Taint, TaintEffect, Toleration};
 pub use termination_handler::{RebalanceReaction, TerminationHandler};
 pub use time::{SimDuration, SimTime};
-pub use versions::{KarpenterVersion, KubernetesVersion, VerticalPodAutoscalerVersion, Versions};
+pub use versions::{KarpenterVersion, KubernetesVersion, Versions, VerticalPodAutoscalerVersion};
 pub use vertical::VerticalPodAutoscaler;

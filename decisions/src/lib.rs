@@ -1,5 +1,6 @@
 //! What Kubernetes' autoscalers decide, as functions and machines without input and output: Karpenter's packing, choice of
-//! instances and disruption, the Cluster Autoscaler, kube-scheduler, the HorizontalPodAutoscaler and KEDA, each release as it is.
+//! instances and disruption, the Cluster Autoscaler, kube-scheduler, the HorizontalPodAutoscaler, KEDA and the Vertical Pod Autoscaler,
+//! each release as it is.
 //! [`nodecast`](https://crates.io/crates/nodecast) simulates clusters with them; a controller, a dashboard or a test can ask them
 //! directly. Agreement with the real programs is tested on recorded answers of theirs.
 //!

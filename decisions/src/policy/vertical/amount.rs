@@ -65,7 +65,10 @@ mod tests {
 
     #[test]
     fn amounts_are_rounded_up_to_multiples() {
-        assert_eq!([(0, 10), (1, 10), (10, 10), (11, 10), (7, 1), (7, 0)].map(|(of, step)| rounded_up(of, step)), [0, 10, 10, 20, 7, 7]);
+        assert_eq!(
+            [(0, 10), (1, 10), (10, 10), (11, 10), (7, 1), (7, 0)].map(|(of, step)| rounded_up(of, step)),
+            [0, 10, 10, 20, 7, 7]
+        );
     }
 
     #[test]

@@ -103,12 +103,7 @@ impl TrackedContainer {
 
     /// Whether a value becomes the peak of its window, which is then that of the history. A value in a window whose peak is zero does
     /// not: so the window of a container that begins with a sample of nothing stays at nothing.
-    fn take_peak(
-        &mut self,
-        (history, interval): (&mut Aggregation, SimDuration),
-        at: SimTime,
-        bytes: i64,
-    ) -> bool {
+    fn take_peak(&mut self, (history, interval): (&mut Aggregation, SimDuration), at: SimTime, bytes: i64) -> bool {
         self.last_memory = Some(at);
         let end = self.window_end.unwrap_or(at);
         if at < end {

@@ -62,13 +62,7 @@ fn confidence(history: &Aggregation, interval: SimDuration) -> f64 {
 }
 
 impl Estimate {
-    fn of(
-        margin: f64,
-        percentile: impl Fn(f64) -> i64,
-        percentiles: Percentiles,
-        confidence: f64,
-        least: i64,
-    ) -> Self {
+    fn of(margin: f64, percentile: impl Fn(f64) -> i64, percentiles: Percentiles, confidence: f64, least: i64) -> Self {
         let with_margin = |part: f64| {
             let base = percentile(part);
             base.saturating_add(scaled(base, margin))

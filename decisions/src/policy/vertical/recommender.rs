@@ -58,7 +58,8 @@ impl Recommender {
         Self { settings, pods, histories, restored, last_forgetting: None }
     }
 
-    /// A pod is there, with its containers and what each requests of CPU, in thousandths.
+    /// A pod is there, with its labels, its containers and what each requests of CPU, in thousandths; to be said again when one of them
+    /// changes.
     pub fn add_pod(
         &mut self,
         pod: ObjectName,
@@ -66,16 +67,23 @@ impl Recommender {
         containers: impl IntoIterator<Item = (Symbol, i64)>,
         now: SimTime,
     ) {
-        let tracked = self
-            .pods
-            .entry(pod)
-            .or_insert_with(|| TrackedPod { labels: labels.clone(), containers: BTreeMap::new() });
+        let none = || TrackedPod { labels: labels.clone(), containers: BTreeMap::new() };
+        let tracked = self.pods.entry(pod).or_insert_with(none);
+        let mut fresh = BTreeSet::new();
         for (container, request_milli) in containers {
             if let Some(known) = tracked.containers.get_mut(&container) {
                 known.request_milli = request_milli;
-                continue;
+            } else {
+                tracked.containers.insert(container, TrackedContainer::new(request_milli));
+                fresh.insert(container);
             }
-            tracked.containers.insert(container, TrackedContainer::new(request_milli));
+        }
+        // With other labels it is of another history from now on.
+        if tracked.labels != *labels {
+            tracked.labels = labels.clone();
+            fresh.extend(tracked.containers.keys());
+        }
+        for container in fresh {
             let key = key(pod.namespace, container, labels);
             self.histories.entry(key).or_insert_with(|| Aggregation::new(&self.settings, now));
         }

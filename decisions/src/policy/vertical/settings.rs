@@ -40,7 +40,7 @@ pub struct RecommenderSettings {
     pub cpu_confidence_interval: SimDuration,
     /// `--confidence-interval-memory`.
     pub memory_confidence_interval: SimDuration,
-    /// `--cpu-histogram-decay-half-life`.
+    /// `--cpu-histogram-decay-half-life`; above zero, as is the next.
     pub cpu_half_life: SimDuration,
     /// `--memory-histogram-decay-half-life`.
     pub memory_half_life: SimDuration,
