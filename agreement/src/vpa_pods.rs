@@ -177,6 +177,7 @@ fn pod(value: &Value, place: usize, now: SimTime) -> Result<PodToUpdate, String>
         pending: text(value, "phase")? == Some("Pending"),
         resize: resize_condition(list(value, "conditions")?)?,
         containers: states,
+        observed: None,
         restarts_on_resize,
         terminations,
     })

@@ -7,7 +7,7 @@ use super::labels::Labels;
 use super::quantity::Quantity;
 use super::resources::{ResourceName, Resources};
 use super::symbol::Symbol;
-use super::time::SimTime;
+use super::time::{SimDuration, SimTime};
 use super::workload::ObjectName;
 
 /// A VerticalPodAutoscaler.
@@ -62,6 +62,8 @@ pub struct UpdatePolicy {
     pub min_replicas: Option<i32>,
     /// `evictionRequirements`: all of them must hold.
     pub eviction_requirements: Vec<EvictionRequirement>,
+    /// `evictAfterOOMSeconds` (alpha in 1.5): stands in for the updater's flag.
+    pub evict_after_oom: Option<SimDuration>,
 }
 
 /// `updateMode`.

@@ -10,7 +10,7 @@ use crate::domain::vertical::{
     ChangeRequirement, ContainerPolicy, ContainerRecommendation, EvictionRequirement, UpdateMode, UpdatePolicy,
     VerticalPodAutoscaler,
 };
-use crate::domain::{ResourceName, Symbol};
+use crate::domain::{ResourceName, SimDuration, Symbol};
 use crate::text::InputError;
 use crate::text::reader::{Fields, Reader, Shape};
 use crate::text::tree::Node;
@@ -31,9 +31,9 @@ static SPEC: Shape = Shape {
 };
 static UPDATE_POLICY: Shape = Shape {
     name: "`updatePolicy`",
-    keys: &["updateMode", "minReplicas", "evictionRequirements"],
+    keys: &["updateMode", "minReplicas", "evictionRequirements", "evictAfterOOMSeconds"],
     without_effect: &[],
-    unsupported: &[("evictAfterOOMSeconds", "the updater's own threshold counts")],
+    unsupported: &[],
     strict: false,
 };
 static REQUIREMENT: Shape = Shape {
@@ -155,6 +155,9 @@ fn update_policy<'s>(reader: &mut Reader<'s>, node: &Node<'s>) -> Result<UpdateP
         mode: fields.optional("updateMode", |n, what| reader.choice(n, what, MODES))?,
         min_replicas: fields.optional("minReplicas", |n, what| int32(reader, n, what, 1))?,
         eviction_requirements,
+        evict_after_oom: fields
+            .optional("evictAfterOOMSeconds", |n, what| int32(reader, n, what, 1))?
+            .map(|seconds| SimDuration::from_secs(i64::from(seconds))),
     })
 }
 
@@ -229,7 +232,7 @@ mod tests {
             "metadata": {"name": "web", "namespace": "shop", "creationTimestamp": "2026-03-01T12:00:00Z"},
             "spec": {
                 "targetRef": {"apiVersion": "argoproj.io/v1alpha1", "kind": "Rollout", "name": "web"},
-                "updatePolicy": {"updateMode": "InPlaceOrRecreate", "minReplicas": 1, "evictionRequirements": [
+                "updatePolicy": {"updateMode": "InPlaceOrRecreate", "minReplicas": 1, "evictAfterOOMSeconds": 90, "evictionRequirements": [
                     {"resources": ["cpu", "memory"], "changeRequirement": "TargetHigherThanRequests"}]},
                 "resourcePolicy": {"containerPolicies": [
                     {"containerName": "side", "mode": "Off"},
@@ -244,6 +247,7 @@ mod tests {
         assert_eq!(vpa.created.map(|at| at.as_secs()), Some(1_772_366_400));
         assert_eq!((vpa.update.mode, vpa.update.min_replicas), (Some(UpdateMode::InPlaceOrRecreate), Some(1)));
         assert_eq!(vpa.update.eviction_requirements[0].change, ChangeRequirement::TargetHigherThanRequests);
+        assert_eq!(vpa.update.evict_after_oom.map(|span| span.as_secs()), Some(90));
         assert!(vpa.policy_of(Symbol::new("side")).unwrap().off);
         let others = vpa.policy_of(Symbol::new("app")).unwrap();
         assert!(others.requests_only && others.controls(ResourceName::CPU) && !others.controls(ResourceName::MEMORY));

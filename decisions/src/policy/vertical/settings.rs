@@ -126,6 +126,8 @@ pub struct UpdaterSettings {
     pub in_place_or_recreate: Option<bool>,
     /// The feature gate InPlace.
     pub in_place: bool,
+    /// The feature gate PerVPAConfig.
+    pub per_vpa_config: bool,
 }
 
 impl UpdaterSettings {
@@ -141,7 +143,14 @@ impl UpdaterSettings {
             skip_disruption_budget: false,
             in_place_or_recreate: None,
             in_place: false,
+            per_vpa_config: false,
         }
+    }
+
+    /// How soon after its start a kill for memory is a quick one.
+    pub(super) fn quick_oom(&self, policy: &UpdatePolicy) -> SimDuration {
+        let stated = policy.evict_after_oom.filter(|_| self.per_vpa_config && self.behaviour.knows_per_vpa_config);
+        stated.unwrap_or(self.quick_oom)
     }
 
     /// The mode of a policy.

@@ -66,6 +66,7 @@ fn pod(name: &str, containers: Vec<ContainerState>) -> PodToUpdate {
         pending: false,
         resize: None,
         containers,
+        observed: None,
         restarts_on_resize: false,
         terminations: Vec::new(),
     }

@@ -70,10 +70,19 @@ pub struct PodToUpdate {
     pub resize: Option<ResizeCondition>,
     /// Its containers, in their order.
     pub containers: Vec<ContainerState>,
+    /// Which of them the admission controller saw (annotation `vpaObservedContainers`); the others are not looked at. Without the annotation all
+    /// are.
+    pub observed: Option<Vec<Symbol>>,
     /// Whether a container is restarted where one of its resources is resized.
     pub restarts_on_resize: bool,
     /// How its containers last ended, of those that did.
     pub terminations: Vec<LastTermination>,
+}
+
+impl PodToUpdate {
+    fn observes(&self, container: Symbol) -> bool {
+        self.observed.as_ref().is_none_or(|observed| observed.contains(&container))
+    }
 }
 
 /// How far the kubelet is with a resize.

@@ -1,10 +1,12 @@
 use super::{Willing, after, app, autoscaler, container, named, pod, recommended, release, replicas};
 use crate::domain::hpa::ScaleTargetRef;
-use crate::domain::vertical::{ContainerPolicy, UpdateMode, VerticalPodAutoscaler};
-use crate::domain::{Resources, Symbol};
+use crate::domain::vertical::{
+    ChangeRequirement, ContainerPolicy, ContainerRecommendation, EvictionRequirement, UpdateMode, VerticalPodAutoscaler,
+};
+use crate::domain::{ResourceName, Resources, SimDuration, Symbol};
 use crate::policy::vertical::{
-    Bounds, ControllerKind, NamespaceLimits, NotAdmitted, PodGroup, ResizeCondition, Updater, UpdaterSettings,
-    UpdaterView, Verdict, Written, admit, controlling,
+    Bounds, ControllerKind, LastTermination, NamespaceLimits, NotAdmitted, PodGroup, ResizeCondition, Updater,
+    UpdaterSettings, UpdaterView, Verdict, Written, admit, controlling,
 };
 
 /// A VerticalPodAutoscaler that wants much more than pods have.
@@ -199,4 +201,64 @@ fn a_pod_belongs_to_the_oldest_autoscaler_of_its_controller() {
     let found = controlling(&all, Symbol::new("default"), all[0].target);
     assert_eq!(found.map(|vpa| vpa.name), Some(named("a")));
     assert_eq!(controlling(&all, Symbol::new("elsewhere"), all[0].target), None);
+}
+
+/// Three pods that have what is wanted, of which the first was killed for memory eight minutes after its start.
+fn killed() -> PodGroup {
+    let mut group = three();
+    for own in &mut group.pods {
+        own.containers = vec![container("app", 900, 1_024)];
+    }
+    let ran_for = SimDuration::from_secs(8 * 60);
+    group.pods[0].terminations.push(LastTermination { container: app(), out_of_memory: true, ran_for });
+    group
+}
+
+#[test]
+fn what_a_quick_kill_is_the_policy_says_behind_its_gate() {
+    let first = |minor, per_vpa_config, seconds| {
+        let mut vpa = growing(UpdateMode::Recreate);
+        vpa.update.evict_after_oom = Some(SimDuration::from_secs(seconds));
+        let settings = UpdaterSettings { per_vpa_config, ..UpdaterSettings::of(release(minor)) };
+        pass(&mut Updater::new(settings), &vpa, &killed(), 60).1[0]
+    };
+    assert_eq!([first(5, true, 60), first(5, true, 500)], [Verdict::YoungInRange, Verdict::Evicted]);
+    assert_eq!([first(5, false, 60), first(4, true, 60)], [Verdict::Evicted, Verdict::Evicted]);
+}
+
+#[test]
+fn a_quick_kill_without_a_change_keeps_a_pod_though_it_is_outside_its_bounds() {
+    let mut group = killed();
+    group.pods[0].containers = vec![container("app", 1_000, 1_024)];
+    let mut vpa = growing(UpdateMode::Recreate);
+    vpa.recommendation.iter_mut().flatten().for_each(|own| own.lower_bound = Resources::cpu_memory(1_001, 0));
+    let verdicts = pass(&mut Updater::new(UpdaterSettings::default()), &vpa, &group, 60).1;
+    assert_eq!(verdicts[..2], [Verdict::OomWithoutChange, Verdict::Evicted]);
+}
+
+#[test]
+fn containers_that_admission_has_not_seen_are_not_looked_at() {
+    let mut group = killed();
+    group.pods[0].observed = Some(vec![Symbol::new("side")]);
+    group.pods[1].containers = vec![container("app", 1, 1)];
+    group.pods[1].observed = Some(Vec::new());
+    let verdicts = pass(&mut Updater::new(UpdaterSettings::default()), &growing(UpdateMode::Recreate), &group, 60).1;
+    assert_eq!(verdicts, [Verdict::YoungInRange; 3]);
+}
+
+#[test]
+fn a_resource_without_a_target_counts_as_nothing_for_eviction_requirements() {
+    let mut vpa = growing(UpdateMode::Recreate);
+    vpa.recommendation = Some(vec![ContainerRecommendation {
+        target: Resources::new().with(ResourceName::CPU, 1_000),
+        lower_bound: Resources::new().with(ResourceName::CPU, 500),
+        ..ContainerRecommendation::of(app())
+    }]);
+    let mut first = |change| {
+        let resources = vec![ResourceName::MEMORY];
+        vpa.update.eviction_requirements = vec![EvictionRequirement { resources, change }];
+        pass(&mut Updater::new(UpdaterSettings::default()), &vpa, &three(), 60).1[0]
+    };
+    assert_eq!(first(ChangeRequirement::TargetHigherThanRequests), Verdict::EvictionRequirement);
+    assert_eq!(first(ChangeRequirement::TargetLowerThanRequests), Verdict::Evicted);
 }

@@ -15,20 +15,18 @@ pub(super) fn refusal(
     pod: &PodToUpdate,
     (capped, priority): (&Capped, &Priority),
 ) -> Option<Verdict> {
-    if !priority.outside_range {
-        if is_quick_oom(settings, view, pod) {
-            if !priority.changes {
-                return Some(Verdict::OomWithoutChange);
-            }
-        } else {
-            let old = pod.started.is_some_and(|started| view.now >= started + settings.lifetime_threshold);
-            if !old {
-                return Some(Verdict::YoungInRange);
-            }
-            if priority.change < settings.update_threshold {
-                return Some(Verdict::ChangeTooSmall);
-            }
+    let quick_oom = is_quick_oom(settings, view, pod);
+    if !priority.outside_range && !quick_oom {
+        let old = pod.started.is_some_and(|started| view.now >= started + settings.lifetime_threshold);
+        if !old {
+            return Some(Verdict::YoungInRange);
         }
+        if priority.change < settings.update_threshold {
+            return Some(Verdict::ChangeTooSmall);
+        }
+    }
+    if quick_oom && !priority.changes {
+        return Some(Verdict::OomWithoutChange);
     }
     let requirements = &view.vpa.update.eviction_requirements;
     let met = requirements.is_empty()
@@ -45,17 +43,18 @@ pub(super) fn refusal(
 fn is_quick_oom(settings: &UpdaterSettings, view: &UpdaterView<'_>, pod: &PodToUpdate) -> bool {
     pod.terminations.iter().any(|last| {
         let off = view.vpa.policy_of(last.container).is_some_and(|policy| policy.off);
-        !off && last.out_of_memory && last.ran_for < settings.quick_oom
+        let seen = !off && pod.observes(last.container);
+        seen && last.out_of_memory && last.ran_for < settings.quick_oom(&view.vpa.update)
     })
 }
 
-/// Whether one of the resources of a requirement is to change in its direction.
+/// Whether one of the resources of a requirement is to change in its direction. One without a target counts as nothing.
 fn is_met(requirement: &EvictionRequirement, recommended: &ContainerRecommendation, requests: &Resources) -> bool {
     requirement.resources.iter().any(|name| {
-        let (target, request) = (recommended.target.find(*name), requests.get(*name));
+        let (target, request) = (recommended.target.get(*name), requests.get(*name));
         match requirement.change {
-            ChangeRequirement::TargetHigherThanRequests => target.is_some_and(|target| target > request),
-            ChangeRequirement::TargetLowerThanRequests => target.is_some_and(|target| target < request),
+            ChangeRequirement::TargetHigherThanRequests => target > request,
+            ChangeRequirement::TargetLowerThanRequests => target < request,
         }
     })
 }

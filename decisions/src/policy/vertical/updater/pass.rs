@@ -71,7 +71,7 @@ fn entries<'v>(view: &UpdaterView<'v>) -> Vec<Entry<'v>> {
     let pods = groups.flat_map(|(group, own)| own.pods.iter().map(move |pod| (group, pod)));
     let entries = pods.map(|(group, pod)| match cap(recommendation, view.vpa, &pod.containers, view.limits) {
         Ok(capped) => {
-            let priority = priority(&capped, &pod.containers);
+            let priority = priority(&capped, pod);
             Entry { pod, group, capped, priority, verdict: Verdict::Filtered }
         }
         Err(_) => {

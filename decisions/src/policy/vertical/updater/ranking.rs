@@ -3,6 +3,7 @@
 //! Source: Vertical Pod Autoscaler 1.7 `pkg/updater/priority/priority_processor.go`.
 
 use super::super::capping::{Capped, ContainerState};
+use super::PodToUpdate;
 use crate::domain::ResourceName;
 
 /// How much a pod wants a change.
@@ -19,11 +20,12 @@ pub struct Priority {
 }
 
 /// How much a pod wants what is recommended for it.
-pub fn priority(capped: &Capped, containers: &[ContainerState]) -> Priority {
+pub fn priority(capped: &Capped, pod: &PodToUpdate) -> Priority {
     let mut result = Priority::default();
+    let containers: Vec<&ContainerState> = pod.containers.iter().filter(|own| pod.observes(own.name)).collect();
     for name in [ResourceName::CPU, ResourceName::MEMORY] {
         let (mut requested, mut recommended, mut counts) = (0_i64, 0_i64, false);
-        for container in containers {
+        for container in &containers {
             let Some(own) = capped.of(container.name) else { continue };
             let Some(target) = own.target.find(name) else { continue };
             counts = true;
