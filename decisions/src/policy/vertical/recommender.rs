@@ -18,11 +18,13 @@ use crate::domain::{LabelSelector, Labels, SimDuration, SimTime, Symbol, Vertica
 const FORGETS_EVERY: SimDuration = SimDuration::from_secs(3_600);
 
 /// Why a sample does not count.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum NotTaken {
     /// There is no such container in any pod that is known.
+    #[error("there is no such container in any pod that is known")]
     UnknownContainer,
     /// It is older than what was taken before.
+    #[error("it is older than what was taken before")]
     Outdated,
 }
 
