@@ -8,7 +8,7 @@ use std::process::ExitCode;
 
 use agreement::{
     cluster_autoscaler, fields, hpa, karpenter, karpenter_consolidation, karpenter_timeline, keda, kube_scheduler,
-    tally,
+    tally, vpa,
 };
 
 type Suite = fn(&[PathBuf], Option<&Path>) -> Result<tally::Tally, String>;
@@ -21,6 +21,7 @@ const SUITES: &[(&str, Suite)] = &[
     ("karpenter-timeline", karpenter_timeline::run),
     ("keda", keda::run),
     ("kube-scheduler", kube_scheduler::run),
+    ("vpa", vpa::run),
 ];
 
 #[allow(clippy::print_stdout, clippy::print_stderr)]

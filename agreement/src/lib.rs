@@ -16,3 +16,6 @@ pub mod packing_suite;
 pub mod passes;
 pub mod replay;
 pub mod tally;
+pub mod vpa;
+mod vpa_pods;
+mod vpa_recommender;

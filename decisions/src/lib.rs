@@ -1,5 +1,6 @@
 //! What Kubernetes' autoscalers decide, as functions and machines without input and output: Karpenter's packing, choice of
-//! instances and disruption, the Cluster Autoscaler, kube-scheduler, the HorizontalPodAutoscaler and KEDA, each release as it is.
+//! instances and disruption, the Cluster Autoscaler, kube-scheduler, the HorizontalPodAutoscaler, KEDA and the Vertical Pod Autoscaler,
+//! each release as it is.
 //! [`nodecast`](https://crates.io/crates/nodecast) simulates clusters with them; a controller, a dashboard or a test can ask them
 //! directly. Agreement with the real programs is tested on recorded answers of theirs.
 //!
@@ -68,6 +69,42 @@
 //! let decision = sync(&objects.autoscalers[0], &mut HpaState::default(), &view, &HpaParameters::default());
 //! assert_eq!((decision.current, decision.desired), (3, 5));
 //! # Ok::<(), nodecast_decisions::text::InputError>(())
+//! ```
+//!
+//! # Recommend requests
+//!
+//! The Vertical Pod Autoscaler's [`Recommender`](policy::vertical::Recommender) is told what containers use, and
+//! [`admit`](policy::vertical::admit) writes what it recommends into a pod that is being created.
+//!
+//! ```
+//! use nodecast_decisions::domain::{LabelSelector, Labels, Resources, SimDuration, SimTime, Symbol};
+//! use nodecast_decisions::domain::workload::ObjectName;
+//! use nodecast_decisions::manifests::vertical_pod_autoscaler_from_json;
+//! use nodecast_decisions::policy::vertical::{ContainerState, NamespaceLimits, Recommender, RecommenderSettings, admit};
+//!
+//! let mut vpa = vertical_pod_autoscaler_from_json(&serde_json::json!({
+//!     "apiVersion": "autoscaling.k8s.io/v1", "kind": "VerticalPodAutoscaler", "metadata": {"name": "web"},
+//!     "spec": {"targetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}}
+//! }))?;
+//! let container = Symbol::new("app");
+//! let pod = ObjectName { namespace: vpa.name.namespace, name: Symbol::new("web-1") };
+//! let mut recommender = Recommender::new(RecommenderSettings::default());
+//! // From midnight of 2027-01-01 on, a day of a whole core and 2 GB, once a minute.
+//! let midnight = SimTime::from_micros(1_798_761_600_000_000);
+//! recommender.add_pod(pod, &Labels::new(), [(container, 500)], midnight);
+//! for minute in 0..24 * 60 {
+//!     let now = midnight + SimDuration::from_secs(minute * 60);
+//!     recommender.cpu_sample((pod, container), now, 1_000, now)?;
+//!     recommender.memory_sample((pod, container), now, 2_000_000_000, now)?;
+//! }
+//! vpa.recommendation = Some(recommender.recommend(&vpa, &LabelSelector::default()));
+//!
+//! // A constant core gives the end of its bucket and 15 % more, and the limit stays twice the request.
+//! let (requests, limits) = (Resources::cpu_memory(500, 1 << 30), Resources::cpu_memory(1_000, 2 << 30));
+//! let admitted = admit(&vpa, &[ContainerState { name: container, requests, limits }], true, &NamespaceLimits::default());
+//! assert_eq!(admitted.containers[0].requests.cpu_milli(), 1_168);
+//! assert_eq!(admitted.containers[0].limits.cpu_milli(), 2_336);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
 //! # Step Karpenter

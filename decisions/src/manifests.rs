@@ -26,6 +26,7 @@ mod quota;
 mod rollout;
 mod scheduler;
 mod storage;
+mod vertical;
 mod workloads;
 
 pub use admission::LimitRange;
@@ -55,6 +56,7 @@ use crate::domain::volumes::{PersistentVolume, PersistentVolumeClaim, StorageCla
 use crate::domain::workload::{CronJob, DaemonSet, Deployment, Job, ObjectName, StatefulSet};
 use crate::domain::{
     HorizontalPodAutoscaler, Labels, NodeClaimObject, NodeClass, NodeObject, NodePool, PodSpec, Symbol,
+    VerticalPodAutoscaler,
 };
 use crate::text::reader::Reader;
 use crate::text::tree::{self, Location, Node, Variables};
@@ -402,6 +404,15 @@ pub fn daemon_set_from_json(value: &Value) -> Result<DaemonSet, InputError> {
 /// As [`pod_from_json`].
 pub fn pod_disruption_budget_from_json(value: &Value) -> Result<PodDisruptionBudget, InputError> {
     from_json(value, workloads::pod_disruption_budget)
+}
+
+/// Reads an `autoscaling.k8s.io` `v1` or `v1beta2` VerticalPodAutoscaler from JSON. Among the manifests of a simulation it is passed over
+/// with a warning, as nothing acts on it there.
+///
+/// # Errors
+/// As [`pod_from_json`].
+pub fn vertical_pod_autoscaler_from_json(value: &Value) -> Result<VerticalPodAutoscaler, InputError> {
+    from_json(value, vertical::vertical_pod_autoscaler)
 }
 
 fn from_json<'v, T>(

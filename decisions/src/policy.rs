@@ -16,4 +16,5 @@ pub mod packing;
 pub mod release;
 pub mod replicas;
 pub mod selection;
+pub mod vertical;
 pub mod workloads;

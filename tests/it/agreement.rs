@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use agreement::{
     cluster_autoscaler, fields, hpa, karpenter, karpenter_consolidation, karpenter_timeline, keda, kube_scheduler,
-    tally,
+    tally, vpa,
 };
 
 /// Fails with every disagreement, or if a case is not compared at all.
@@ -66,4 +66,9 @@ fn consolidation_decisions_agree_with_karpenter() {
 #[test]
 fn whole_timelines_agree_with_karpenters_controllers() {
     all_agree(karpenter_timeline::run, &["karpenter-timeline"], 72);
+}
+
+#[test]
+fn recommendations_evictions_and_admission_agree_with_the_vertical_pod_autoscaler() {
+    all_agree(vpa::run, &["vpa"], 151);
 }

@@ -1,8 +1,10 @@
 //! Which release of each program a scenario reproduces.
 
 mod karpenter;
+mod vertical;
 
 pub use karpenter::KarpenterVersion;
+pub use vertical::VerticalPodAutoscalerVersion;
 
 use std::fmt;
 use std::str::FromStr;
