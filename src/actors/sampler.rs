@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use super::context::Context;
-use super::eviction;
 use super::event::{Event, class};
+use super::eviction;
 use super::node_autoscaler::NodeAutoscaler;
 use crate::cluster::NodePhase;
 use crate::domain::workload::ObjectName;

@@ -119,8 +119,9 @@ impl Extent {
 
     /// What is less than was asked for, for people.
     pub fn notes(&self) -> Vec<String> {
-        let longer =
-            self.longer.then(|| format!("{FILE}: samples are {} apart, to be fewer (--open-metrics-samples)", self.step));
+        let longer = self
+            .longer
+            .then(|| format!("{FILE}: samples are {} apart, to be fewer (--open-metrics-samples)", self.step));
         longer.into_iter().chain(self.nodes.note("nodes")).chain(self.pods.note("pods")).collect()
     }
 }
@@ -237,7 +238,8 @@ fn write_kube(out: &mut Exposition<'_>, lives: &Lives<'_>, owners: &Owners, exte
 /// A scrape of each job succeeds at every step.
 fn up(out: &mut Exposition<'_>, outcome: &Outcome) -> io::Result<()> {
     out.family(Family::gauge("up", "1 where the job answers."));
-    let autoscalers = [("karpenter", outcome.objects.karpenter), ("cluster-autoscaler", outcome.objects.cluster_autoscaler)];
+    let autoscalers =
+        [("karpenter", outcome.objects.karpenter), ("cluster-autoscaler", outcome.objects.cluster_autoscaler)];
     let autoscalers = autoscalers.into_iter().filter(|(_, is_there)| *is_there).map(|(job, _)| job);
     for job in ["kube-state-metrics", "kubelet", MESH, "nodecast"].into_iter().chain(autoscalers) {
         out.job(job);

@@ -191,10 +191,7 @@ fn what_would_be_too_much_is_left_out_and_said() {
     let outcome = synthetic::outcome();
     let few = Settings { samples_max: 100, ..every(1) };
     let extent = Extent::of(&outcome, few);
-    assert_eq!(
-        (extent.step, extent.nodes.heartbeat, extent.pods.heartbeat),
-        (SimDuration::from_secs(240), None, None)
-    );
+    assert_eq!((extent.step, extent.nodes.heartbeat, extent.pods.heartbeat), (SimDuration::from_secs(240), None, None));
     assert_eq!(extent.notes().len(), 3, "{:?}", extent.notes());
     let found = format::read(&text(&outcome, few)).unwrap();
     assert_eq!(
@@ -207,7 +204,12 @@ fn what_would_be_too_much_is_left_out_and_said() {
 
 #[test]
 fn where_a_sample_each_minute_is_too_much_there_is_one_every_four() {
-    let outcome = synthetic::outcome();
+    let mut outcome = synthetic::outcome();
+    // More of them than of anything else.
+    let one = outcome.record.pods[0].clone();
+    let more =
+        (0..60).map(|number| nodecast::world::record::PodFacts { name: format!("more-{number}"), ..one.clone() });
+    outcome.record.pods.extend(more);
     let all = Extent::of(&outcome, every(60));
     let fewer = Settings { samples_max: all.pods.samples - 1, ..every(60) };
     let extent = Extent::of(&outcome, fewer);

@@ -2,6 +2,8 @@
 
 use super::{Happening, LaunchFaultKind, Run};
 use nodecast::actors::class;
+use nodecast::cloud::InstanceId;
+use nodecast::cloud::api::instance_name;
 use nodecast::cluster::NodePhase;
 use nodecast::domain::taints::TaintEffect;
 use nodecast::domain::{Currency, HourlyRate, NodeId, Resources, SimTime, Symbol, Taint, well_known};
@@ -11,8 +13,6 @@ use nodecast::policy::karpenter::{
     CallRefused, ClaimRequest, Input, LaunchAnswer, LaunchedInstance, LaunchedNode, OfferingError,
 };
 use nodecast::policy::selection::price::Terms;
-use nodecast::cloud::InstanceId;
-use nodecast::cloud::api::instance_name;
 use nodecast::world::node_operations::LaunchFacts;
 
 /// The instance behind a node.

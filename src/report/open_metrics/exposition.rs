@@ -249,7 +249,8 @@ impl<'o> Exposition<'o> {
     /// The second in which the span before the one at `next` was over, if that is before `at` and no other span follows it at
     /// once.
     fn end_between(&self, spans: &[Span], next: usize, at: SimTime) -> Option<SimTime> {
-        let over = self.whole_second(spans.get(next.checked_sub(1)?)?.until?);
+        let until = spans.get(next.checked_sub(1)?)?.until.filter(|until| *until < at)?;
+        let over = self.whole_second(until);
         let alone = spans.get(next).is_none_or(|span| span.from > over);
         (over < at && alone).then_some(over)
     }

@@ -11,7 +11,7 @@ use super::claims;
 use super::distributions::{KARPENTER_BUCKETS, histogram, summary};
 use super::exposition::{Changes, Exposition, Family, Kind, Labels, Level, Spans};
 use super::kube_pods::phases_of;
-use super::lives::{Lives, amounts, pool_of, scale, value};
+use super::lives::{Lives, amounts, earliest, pool_of, scale, value};
 use super::owners::Owners;
 use crate::domain::node_pool::DisruptionReason;
 use crate::domain::{NodeId, NodePool, ResourceName, SimTime, well_known};
@@ -126,7 +126,8 @@ fn durations(out: &mut Exposition<'_>, lives: &Lives<'_>) -> io::Result<()> {
     startup(out, lives, "karpenter_pods_startup_duration_seconds")?;
     if lives.outcome.about.versions.karpenter.is_since(1, 1) {
         let bound = lives.pods().filter_map(|(_, pod)| Some((pod.scheduled?, pod.scheduled? - pod.created)));
-        let (name, help) = ("karpenter_pods_bound_duration_seconds", "From the creation of pods until they were bound.");
+        let (name, help) =
+            ("karpenter_pods_bound_duration_seconds", "From the creation of pods until they were bound.");
         out.family(Family { name, kind: Kind::Histogram, help });
         histogram(out, &Vec::new(), &KARPENTER_BUCKETS, bound)?;
     }
@@ -231,7 +232,9 @@ fn decisions(out: &mut Exposition<'_>, lives: &Lives<'_>) -> io::Result<()> {
     let (mut started, mut failed, mut rejected) = (Changes::default(), Changes::default(), Changes::default());
     for own in &lives.outcome.record.commands {
         let kind = ("consolidation_type", own.method.unwrap_or_default().to_owned());
-        let labels = || vec![kind.clone(), ("decision", decision(&own.replacements)), ("reason", reason_name(lives, own.reason))];
+        let labels = || {
+            vec![kind.clone(), ("decision", decision(&own.replacements)), ("reason", reason_name(lives, own.reason))]
+        };
         if let Some(at) = own.started {
             started.add(labels(), at, 1);
         }
@@ -401,9 +404,8 @@ pub(super) fn write_pods(out: &mut Exposition<'_>, lives: &Lives<'_>, owners: &O
         for (phase, (from, until)) in phases_of(lives, id, pod) {
             let mut labels = vec![("name", pod.name.clone()), ("namespace", namespace.to_string())];
             labels.extend([("owner", owner.clone()), ("phase", phase.to_owned())]);
-            let bound = pod.scheduled.unwrap_or(SimTime::from_micros(i64::MAX));
-            spans.add(labels.clone(), (from, Some(until.map_or(bound, |until| until.min(bound)))), 1.0);
-            let Some(node) = lives.node_of(pod) else { continue };
+            spans.add(labels.clone(), (from, earliest([until, pod.scheduled])), 1.0);
+            let (Some(bound), Some(node)) = (pod.scheduled, lives.node_of(pod)) else { continue };
             labels.extend([
                 ("node", node.name.clone()),
                 (pool_key(lives), pool_of(node).unwrap_or_default()),

@@ -18,7 +18,9 @@ pub(super) fn write(out: &mut Exposition<'_>, lives: &Lives<'_>) -> io::Result<(
     type Of = fn(&BudgetSample) -> i64;
     let families: [(&'static str, &'static str, Of); 4] = [
         ("kube_poddisruptionbudget_status_current_healthy", "Healthy pods.", |own| own.healthy),
-        ("kube_poddisruptionbudget_status_desired_healthy", "Healthy pods that there must be.", |own| own.desired_healthy),
+        ("kube_poddisruptionbudget_status_desired_healthy", "Healthy pods that there must be.", |own| {
+            own.desired_healthy
+        }),
         ("kube_poddisruptionbudget_status_pod_disruptions_allowed", "Pods that may be evicted now.", |own| {
             own.disruptions_allowed
         }),

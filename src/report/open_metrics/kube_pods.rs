@@ -134,7 +134,9 @@ pub(super) fn phases_of(
     let over = lives.room_until(id, pod);
     let mut phases = vec![("Pending", (pod.created, earliest([pod.started, over])))];
     phases.extend(pod.started.map(|from| ("Running", (from, over))));
-    phases.extend(finished.map(|(from, failed)| (if failed { "Failed" } else { "Succeeded" }, (from, lives.gone(id, pod)))));
+    phases.extend(
+        finished.map(|(from, failed)| (if failed { "Failed" } else { "Succeeded" }, (from, lives.gone(id, pod)))),
+    );
     phases.retain(|(_, (from, until))| *until != Some(*from));
     phases
 }

@@ -16,14 +16,15 @@ pub(super) const SERIES: u64 = 3;
 type Count = fn(&Meter) -> f64;
 
 /// Answers by code: those given, those refused for want of room or of a replica, and requests whose client went away.
-const CODES: [(&str, Count); 3] =
-    [("200", |own| own.answered), ("503", |own| own.refused), ("0", |own| own.given_up)];
+const CODES: [(&str, Count); 3] = [("200", |own| own.answered), ("503", |own| own.refused), ("0", |own| own.given_up)];
 
 pub(super) fn write(out: &mut Exposition<'_>, lives: &Lives<'_>, metered: &Metered<'_>) -> io::Result<()> {
     let end = SimTime::ZERO + lives.outcome.about.duration;
     out.family(Family::counter("istio_requests", "Requests to the workload that are over, by the code of the answer."));
     for workload in metered.workloads() {
-        let Some(own) = lives.outcome.record.workloads.get(workload.index()).filter(|own| own.has_load) else { continue };
+        let Some(own) = lives.outcome.record.workloads.get(workload.index()).filter(|own| own.has_load) else {
+            continue;
+        };
         for (code, of) in CODES {
             if code != "200" && metered.requests(workload, end, of) < 1.0 {
                 continue;
