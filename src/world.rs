@@ -11,6 +11,8 @@ pub mod commands;
 pub mod controller_loops;
 pub mod event_kind;
 pub mod found;
+pub mod jobs;
+pub mod meters;
 pub mod node_operations;
 pub mod obstacles;
 pub mod pod_operations;

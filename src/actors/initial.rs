@@ -71,7 +71,7 @@ fn find_node(context: &mut Context<'_>, now: SimTime, initial: &InitialPlan<'_>,
     let machine = instance.map(|id| {
         let launched = *context.ec2.instance(id);
         let (capacity, allocatable) = (node.capacity.clone(), node.allocatable.clone());
-        node_life::launch_facts(context, (launched.pool, launched.rate), Labels::new(), capacity, allocatable)
+        node_life::launch_facts(context, (id, launched.pool, launched.rate), Labels::new(), capacity, allocatable)
     });
     let id = context.world.find_node(FoundNode {
         new: NewNode { drawn, ..NewNode::called(node.name.clone(), own.origin) },
@@ -161,7 +161,7 @@ fn add_pod(context: &mut Context<'_>, created: SimTime, owners: &mut Owners, pod
             let job = ObjectName { namespace: pod.namespace, name };
             let number = match owners.jobs.get(&job) {
                 Some(&number) => number,
-                None => jobs::begin_found(context, workload, created),
+                None => jobs::begin_found(context, workload, (name, created)),
             };
             owners.jobs.insert(job, number);
             jobs::found(context, workload, id, number);

@@ -10,9 +10,9 @@ use super::drift::Drift;
 use super::event::{KubeletEvent, ReplicaEvent, WorkloadEvent, class};
 use super::setup::JobPlan;
 use super::triggers::{self, TriggerMemory};
-use super::workload_controllers::jobs::fails;
+use super::workload_controllers::jobs::{fails, outcome_of};
 use super::workload_controllers::may_call;
-use super::{keda_loop, kubelet, quotas, scheduler_loop};
+use super::{keda_loop, kubelet, names, quotas, scheduler_loop};
 use crate::cluster::NewWorkload;
 use crate::cluster::PodPhase;
 use crate::domain::hpa::MetricTarget;
@@ -38,6 +38,8 @@ pub(super) struct JobLoop<'s> {
     memory: Vec<TriggerMemory>,
     /// Jobs that have not finished, oldest first.
     jobs: Vec<Job>,
+    /// Jobs made so far.
+    made: u64,
     drift: Drift,
 }
 
@@ -49,6 +51,8 @@ impl JobLoop<'_> {
 
 #[derive(Clone, Debug, Default)]
 struct Job {
+    /// Its position in the record.
+    job: usize,
     began: SimTime,
     pods: Vec<Worker>,
     succeeded: u32,
@@ -115,7 +119,7 @@ pub(super) fn apply<'s>(context: &mut Context<'s>, now: SimTime, plan: &'s JobPl
     context.world.note(now, EventKind::ManifestApplied, Some(workload), format!("ScaledJob {name}"));
     let memory = vec![TriggerMemory::default(); triggers];
     let drift = Drift::of_poll(&context.streams, &name.to_string());
-    context.jobs.push(JobLoop { plan, retired: false, workload, memory, jobs: Vec::new(), drift });
+    context.jobs.push(JobLoop { plan, retired: false, workload, memory, jobs: Vec::new(), made: 0, drift });
     let index = (context.jobs.len() - 1) as u32;
     let first = keda_loop::first_poll(context, now, name, plan.job.polling_interval);
     context.queue.schedule_in(first, class::KEDA, ReplicaEvent::JobPoll(index));
@@ -222,8 +226,13 @@ fn create(context: &mut Context<'_>, now: SimTime, index: u32, count: i64, value
     let workload = context.jobs[index as usize].workload;
     let before = context.jobs[index as usize].jobs.len() as u32;
     let after = before.saturating_add(u32::try_from(count).unwrap_or(0));
-    let job = Job { began: now, ..Job::default() };
-    context.jobs[index as usize].jobs.resize(after as usize, job);
+    for _ in before..after {
+        let own = &mut context.jobs[index as usize];
+        let name = names::of_job(&context.streams, own.plan.job.name, own.made);
+        own.made += 1;
+        let job = context.world.begin_job(workload, name, &own.plan.job.job, now);
+        own.jobs.push(Job { job, began: now, ..Job::default() });
+    }
     if let Some(deadline) = context.jobs[index as usize].plan.job.job.active_deadline {
         context.queue.schedule_in(deadline, class::CONTROLLERS, WorkloadEvent::Reconcile(workload));
     }
@@ -248,6 +257,7 @@ pub(super) fn reconcile(context: &mut Context<'_>, now: SimTime, workload: Workl
                     }
                     let pod = context.world.create_pod(workload, None, now);
                     job.pods.push(Worker { pod, messages: 0 });
+                    context.world.assign_to_job(pod, job.job);
                     scheduler_loop::pod_created(context, now, pod);
                 }
             }
@@ -257,6 +267,7 @@ pub(super) fn reconcile(context: &mut Context<'_>, now: SimTime, workload: Workl
             }
             JobStep::End(end) => {
                 left -= 1;
+                context.world.end_job(job.job, now, outcome_of(end));
                 conclude(context, now, index, std::mem::take(&mut job.pods), (end, left));
                 return false;
             }

@@ -161,7 +161,7 @@ pub(super) fn ready(context: &mut Context<'_>, now: SimTime, pod: PodId) {
 /// A Ready pod takes its share of the work.
 fn serves(context: &mut Context<'_>, now: SimTime, pod: PodId) {
     let workload = context.world.pod(pod).workload;
-    context.metrics.pod_ready(pod, workload, &mut context.loads, now);
+    metrics_server::begin_serving(context, now, pod);
     cpu_shares::pod_ready(context, pod);
     load_loop::replicas_changed(context, now, workload);
     queue_loop::pod_ready(context, now, pod);
@@ -191,7 +191,7 @@ pub(super) fn delete_within(
     let (workload, bound, was_ready, again) =
         (state.workload, state.node, state.is_ready(), state.deletion_requested.is_some());
     if was_ready {
-        context.metrics.pod_unready(pod, workload, &mut context.loads, now);
+        metrics_server::end_serving(context, now, pod);
         cpu_shares::pod_unready(context, pod);
     }
     context.world.request_pod_deletion(pod, now, grace, evicted, reason);
@@ -271,7 +271,7 @@ pub(super) fn cut_off(context: &mut Context<'_>, now: SimTime, pod: PodId) {
         return;
     }
     let workload = state.workload;
-    context.metrics.pod_unready(pod, workload, &mut context.loads, now);
+    metrics_server::end_serving(context, now, pod);
     cpu_shares::pod_unready(context, pod);
     context.world.unready_pod(pod, now);
     load_loop::replicas_changed(context, now, workload);
@@ -289,7 +289,7 @@ pub(super) fn lost(context: &mut Context<'_>, now: SimTime, pod: PodId) {
         pod_trace::pod_leaves(context, pod);
     }
     if was_ready {
-        context.metrics.pod_unready(pod, workload, &mut context.loads, now);
+        metrics_server::end_serving(context, now, pod);
         cpu_shares::pod_unready(context, pod);
         load_loop::replicas_changed(context, now, workload);
     }

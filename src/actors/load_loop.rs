@@ -15,7 +15,7 @@ use crate::domain::{Check, SimDuration, SimTime, WorkloadId};
 use crate::engine::{Streams, TimerId};
 use crate::load::queueing::ResponseTime;
 use crate::load::{Replicas, RequestModel, Service, Source};
-use crate::world::record::EventKind;
+use crate::world::record::{EventKind, ReplicaMemory};
 
 /// The requests to one workload.
 #[derive(Debug)]
@@ -136,6 +136,25 @@ impl LoadLoop {
             self.cpu.add(libm::round((used - self.cpu_seen) * 1e6 / f64::from(self.ready)) as i128, now);
         }
         self.cpu_seen = used;
+    }
+
+    /// What a replica that was always Ready would have used by `now`, in millionths of a CPU times microseconds; the model has
+    /// been brought there.
+    pub(super) fn cpu_of_replica(&self, now: SimTime) -> i128 {
+        let not_counted = self.model.cpu_used_exactly().filter(|_| self.ready > 0).unwrap_or(self.cpu_seen);
+        let each = (not_counted - self.cpu_seen) * 1e6 / f64::from(self.ready.max(1));
+        self.cpu.by(now) + libm::round(each) as i128
+    }
+
+    /// Memory of a Ready replica at present, at most `limit`; `None` if the scenario does not say what requests need.
+    pub(super) fn memory_of_replica(&self, limit: Option<i64>) -> Option<ReplicaMemory> {
+        let service = self.model.conditions().service();
+        Some(ReplicaMemory {
+            present: self.model.memory_of_replica()?,
+            kept_per_million: service.memory?.kept_per_million,
+            cpu_per_request: service.cpu_per_request,
+            limit,
+        })
     }
 
     /// Memory in bytes of a Ready replica that has used so much CPU (in millionths of a CPU times microseconds); `None` if

@@ -203,6 +203,12 @@ impl MetricsServer {
         load.map_or(0, |load| load.cpu.by(now)) + workers.map(|(_, cpu)| cpu.by(now)).sum::<i128>()
     }
 
+    /// The same of all requests and messages, without counting anything up to `now`, for those who only look.
+    pub(super) fn cpu_of_replica(&self, workload: WorkloadId, load: Option<&LoadLoop>, now: SimTime) -> i128 {
+        let workers = self.workers.iter().filter(|(own, _)| *own == workload);
+        load.map_or(0, |load| load.cpu_of_replica(now)) + workers.map(|(_, cpu)| cpu.by(now)).sum::<i128>()
+    }
+
     /// From `now` to the next reading of the node after it: its age before a tick.
     fn until_reading(&mut self, node: NodeId, now: SimTime) -> SimDuration {
         until_beat(now, self.phase - self.node(node).age, self.resolution)
@@ -242,15 +248,16 @@ impl MetricsServer {
         })
     }
 
-    /// The pod takes its share of the load from now on.
-    pub(super) fn pod_ready(&mut self, pod: PodId, workload: WorkloadId, loads: &mut [LoadLoop], now: SimTime) {
+    /// The pod takes its share of the load from now on; what a replica that was always Ready has used.
+    fn pod_ready(&mut self, pod: PodId, workload: WorkloadId, loads: &mut [LoadLoop], now: SimTime) -> i128 {
         self.count_up_to(loads, now);
         let total = self.used_by_one(workload, loads.iter(), now);
         self.entry(pod).ready = Some((now, total));
+        total
     }
 
-    /// The pod takes no load any more.
-    pub(super) fn pod_unready(&mut self, pod: PodId, workload: WorkloadId, loads: &mut [LoadLoop], now: SimTime) {
+    /// The pod takes no load any more; what a replica that was always Ready has used.
+    fn pod_unready(&mut self, pod: PodId, workload: WorkloadId, loads: &mut [LoadLoop], now: SimTime) -> i128 {
         self.unsettle(pod, workload, loads);
         self.count_up_to(loads, now);
         let total = self.used_by_one(workload, loads.iter(), now);
@@ -258,6 +265,7 @@ impl MetricsServer {
         if let Some((_, base)) = entry.ready.take() {
             entry.used_before += total - base;
         }
+        total
     }
 
     /// The pod's containers start anew: their counters begin at zero, and two readings are needed again.
@@ -335,6 +343,27 @@ impl PodMetrics {
 fn memory_in_use(load: &LoadLoop, spec: &PodSpec, used: i128) -> Option<i64> {
     let memory = load.memory_of(used)?;
     Some(spec.limit(ResourceName::MEMORY).map_or(memory, |limit| memory.min(limit)))
+}
+
+/// Whether requests or messages are simulated for a workload.
+pub(super) fn is_metered(context: &Context<'_>, workload: WorkloadId) -> bool {
+    !context.loads_of.of(workload).is_empty() || context.queues.iter().any(|queue| queue.id == Some(workload))
+}
+
+/// A Ready pod takes its share of requests and messages from now on.
+pub(super) fn begin_serving(context: &mut Context<'_>, now: SimTime, pod: PodId) {
+    let workload = context.world.pod(pod).workload;
+    let total = context.metrics.pod_ready(pod, workload, &mut context.loads, now);
+    if is_metered(context, workload) {
+        context.world.begin_serving(pod, now, total);
+    }
+}
+
+/// The pod takes no share any more.
+pub(super) fn end_serving(context: &mut Context<'_>, now: SimTime, pod: PodId) {
+    let workload = context.world.pod(pod).workload;
+    let total = context.metrics.pod_unready(pod, workload, &mut context.loads, now);
+    context.world.end_serving(pod, now, total);
 }
 
 /// The memory that a pod needs and its limit, in bytes; `None` if the scenario does not say what requests need, or a container

@@ -4,6 +4,7 @@
 use super::context::Context;
 use crate::cluster::DrawnNames;
 use crate::domain::Symbol;
+use crate::engine::Streams;
 
 /// The letters of generated names.
 ///
@@ -27,6 +28,14 @@ pub(super) fn of_node(context: &Context<'_>, owner: Symbol, number: u32) -> Opti
     let [one, two, ..] = context.streams.nth("node-name", owner.as_str(), u64::from(number)).word().to_le_bytes();
     let node: Box<str> = format!("ip-10-0-{one}-{two}.{}.compute.internal", context.setup.region.name).into();
     Some(DrawnNames { claim: node.clone(), node })
+}
+
+/// The name of the `number`-th Job of a ScaledJob.
+///
+/// Source: KEDA 2.20 `pkg/scaling/executor/scale_jobs.go`, `generateJobs`.
+pub(super) fn of_job(streams: &Streams, scaled_job: Symbol, number: u64) -> String {
+    let mut letters = streams.nth("job-name", scaled_job.as_str(), number);
+    format!("{scaled_job}-{}", letters.letters(LETTERS, LENGTH))
 }
 
 /// The names of a node that is there when the run begins.

@@ -179,7 +179,13 @@ fn add_node(context: &mut Context<'_>, now: SimTime, group: usize, instance: Ins
     let launched = *context.ec2.instance(instance);
     let offer = node_life::real_offer(context, node, launched.pool.instance_type);
     let (capacity, allocatable) = offer.map(|offer| (offer.capacity, offer.allocatable)).unwrap_or_default();
-    let facts = node_life::launch_facts(context, (launched.pool, launched.rate), Labels::new(), capacity, allocatable);
+    let facts = node_life::launch_facts(
+        context,
+        (instance, launched.pool, launched.rate),
+        Labels::new(),
+        capacity,
+        allocatable,
+    );
     context.world.launch_node(node, &facts, now);
     // A group's launch template keeps its image until somebody updates the group.
     context.world.describe_kubelet(node, setup.policy.versions.kubernetes);

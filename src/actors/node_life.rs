@@ -6,7 +6,8 @@ use super::node_autoscaler::{instance_gone, observe};
 use super::sight::Sight;
 use super::workload_controllers::daemon_sets;
 use super::{kubelet, metrics_server, node_groups, scheduler_loop, terminations, volumes, zone_outage};
-use crate::cloud::{BootFate, Pool};
+use crate::cloud::api::instance_name;
+use crate::cloud::{BootFate, InstanceId, Pool};
 use crate::cluster::NodePhase;
 use crate::domain::node_pool::KubeletConfig;
 use crate::domain::taints::TaintEffect;
@@ -25,7 +26,7 @@ const STARTUP_TAINTS: SimDuration = SimDuration::from_secs(5);
 /// What a launched instance adds to its node: place, type, price.
 pub(super) fn launch_facts(
     context: &Context<'_>,
-    (pool, rate): (Pool, HourlyRate),
+    (instance, pool, rate): (InstanceId, Pool, HourlyRate),
     mut labels: Labels,
     capacity: Resources,
     allocatable: Resources,
@@ -37,6 +38,7 @@ pub(super) fn launch_facts(
     labels.set(well_known::ARCH, arch);
     labels.set(well_known::OS, well_known::LINUX);
     LaunchFacts {
+        instance: instance_name(instance).into(),
         instance_type: pool.instance_type,
         zone: pool.zone,
         capacity_type: pool.capacity_type,

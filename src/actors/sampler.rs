@@ -1,11 +1,15 @@
 //! Samples of the cluster for the report.
 
+use std::collections::BTreeSet;
+
 use super::context::Context;
 use super::event::{Event, class};
+use super::eviction;
 use super::node_autoscaler::NodeAutoscaler;
 use crate::cluster::NodePhase;
-use crate::domain::{SimTime, WorkloadId, well_known};
-use crate::world::record::{Sample, WorkloadKind, WorkloadSample};
+use crate::domain::workload::ObjectName;
+use crate::domain::{ResourceName, SimTime, WorkloadId, well_known};
+use crate::world::record::{BudgetSample, Meter, Sample, WorkloadKind, WorkloadSample};
 
 /// The first sample is taken at the start.
 pub(super) fn begin(context: &mut Context<'_>) {
@@ -66,8 +70,43 @@ pub(super) fn take(context: &mut Context<'_>, now: SimTime) -> Sample {
     for autoscaler in &context.autoscalers {
         sample.metrics.extend_from_slice(autoscaler.samples());
     }
+    sample.meters = metered(context).into_iter().map(|id| meter(context, now, id)).collect();
+    sample.budgets = budgets(context);
     sample.workloads = scalable.into_iter().map(|id| workload_sample(context, now, id)).collect();
     sample
+}
+
+/// The workloads for which requests or messages are simulated, in order of id.
+fn metered(context: &Context<'_>) -> BTreeSet<WorkloadId> {
+    let of_loads = context.loads.iter().filter_map(|load| load.id);
+    of_loads.chain(context.queues.iter().filter_map(|queue| queue.id)).collect()
+}
+
+/// What requests and messages of a workload came to; its load has been brought to `now`.
+fn meter(context: &Context<'_>, now: SimTime, workload: WorkloadId) -> Meter {
+    let load = context.loads_of.of(workload).first().and_then(|&load| context.loads.get(load));
+    let limit = context.world.workload(workload).template.limit(ResourceName::MEMORY);
+    Meter {
+        workload,
+        cpu_of_replica: context.metrics.cpu_of_replica(workload, load, now),
+        answered: load.map_or(0.0, |load| load.model.completed()),
+        refused: load.map_or(0.0, |load| load.model.refused()),
+        given_up: load.map_or(0.0, |load| load.model.given_up()),
+        memory: load.and_then(|load| load.memory_of_replica(limit)),
+    }
+}
+
+/// The status of every PodDisruptionBudget.
+fn budgets(context: &Context<'_>) -> Vec<BudgetSample> {
+    let budgets = context.world.budgets().iter().zip(eviction::statuses(context));
+    let sample = budgets.map(|(budget, status)| BudgetSample {
+        name: ObjectName { namespace: budget.namespace, name: budget.name },
+        expected: status.expected,
+        desired_healthy: status.desired_healthy,
+        healthy: status.healthy,
+        disruptions_allowed: status.disruptions_allowed,
+    });
+    sample.collect()
 }
 
 fn workload_sample(context: &mut Context<'_>, now: SimTime, id: WorkloadId) -> WorkloadSample {

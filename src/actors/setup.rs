@@ -53,6 +53,7 @@ pub const STREAM_NAMES: &[&str] = &[
     "initialization",
     "jitter",
     "job-fate",
+    "job-name",
     "keda-drift",
     "keda-phase",
     "load-factor",

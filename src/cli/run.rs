@@ -40,7 +40,7 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "STEP", num_args = 0..=1, require_equals = true, default_missing_value = "60s")]
     #[arg(value_parser = metrics_step)]
     open_metrics: Option<SimDuration>,
-    /// Leave the series of single nodes or pods out of metrics.om where they have more samples than this
+    /// Give the series of single nodes or pods in metrics.om fewer samples, or none, where they would have more than this
     #[arg(long, value_name = "N", default_value_t = open_metrics::Settings::SAMPLES_MAX)]
     open_metrics_samples: u64,
     /// Show the simulation's clock, its nodes and the pods that wait for one while it runs

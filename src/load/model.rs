@@ -20,9 +20,17 @@ use crate::engine::Stream;
 pub struct RequestModel {
     conditions: Conditions,
     tally: Tally,
-    /// Requests answered before the tally began anew.
-    completed_before: f64,
+    /// What had become of requests before the tally began anew.
+    before: Counted,
     detail: Detail,
+}
+
+/// What became of requests.
+#[derive(Clone, Copy, Debug, Default)]
+struct Counted {
+    completed: f64,
+    refused: f64,
+    given_up: f64,
 }
 
 #[derive(Debug)]
@@ -46,7 +54,7 @@ impl RequestModel {
     }
 
     fn of(service: Service, detail: Detail) -> Self {
-        Self { conditions: Conditions::new(service), tally: Tally::default(), completed_before: 0.0, detail }
+        Self { conditions: Conditions::new(service), tally: Tally::default(), before: Counted::default(), detail }
     }
 
     /// The same that is told whether what follows from its conditions is worked out at each use too.
@@ -104,7 +112,9 @@ impl RequestModel {
         if let Detail::Fluid(fluid) = &mut self.detail {
             fluid.forget_answers();
         }
-        self.completed_before += self.tally.completed;
+        self.before.completed += self.tally.completed;
+        self.before.refused += self.tally.dropped;
+        self.before.given_up += self.tally.timed_out;
         self.tally = Tally { first: self.tally.first, last: self.tally.last, ..Tally::default() };
     }
 
@@ -233,7 +243,17 @@ impl RequestModel {
 
     /// Requests answered so far, whenever the tally began.
     pub fn completed(&self) -> f64 {
-        self.completed_before + self.tally.completed
+        self.before.completed + self.tally.completed
+    }
+
+    /// Requests refused so far, because the queue was full or no replica was Ready, whenever the tally began.
+    pub fn refused(&self) -> f64 {
+        self.before.refused + self.tally.dropped
+    }
+
+    /// Requests so far whose client gave up before they were taken up, whenever the tally began.
+    pub fn given_up(&self) -> f64 {
+        self.before.given_up + self.tally.timed_out
     }
 
     /// Requests that wait for a replica and were not answered.

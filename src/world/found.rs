@@ -53,6 +53,7 @@ impl World {
             found;
         let mut facts = NodeFacts::asked_for(new.name.clone(), new.origin, start);
         if let Some(machine) = &machine {
+            facts.instance = Some(machine.instance.clone());
             facts.instance_type = Some(machine.instance_type);
             facts.zone = Some(machine.zone);
             facts.capacity_type = Some(machine.capacity_type);

@@ -8,6 +8,8 @@ use crate::domain::{Currency, HourlyRate, KubernetesVersion, Labels, NodeId, Res
 /// What EC2 answered.
 #[derive(Clone, Debug)]
 pub struct LaunchFacts {
+    /// Id of the instance.
+    pub instance: Box<str>,
     /// Instance type.
     pub instance_type: Symbol,
     /// Zone.
@@ -53,6 +55,7 @@ impl World {
         self.cluster.launch_node(id, &launch.labels, launch.capacity.clone(), launch.allocatable.clone());
         let facts = &mut self.record.nodes[id.index()];
         facts.launched = Some(at);
+        facts.instance = Some(launch.instance.clone());
         facts.instance_type = Some(launch.instance_type);
         facts.zone = Some(launch.zone);
         facts.capacity_type = Some(launch.capacity_type);

@@ -12,7 +12,8 @@ impl World {
     /// its replicas serve is counted from the first change on, or from when [`count_replicas`](Self::count_replicas) says so.
     pub fn add_workload(&mut self, new: NewWorkload, has_load: bool) -> WorkloadId {
         let placeholder = new.template.is_placeholder();
-        let facts = WorkloadFacts { name: new.name, kind: new.kind, has_load, placeholder };
+        let image = image_of(&new.template);
+        let facts = WorkloadFacts { name: new.name, kind: new.kind, has_load, placeholder, image };
         self.record.workloads.push(facts);
         self.record.availability.push(AvailabilityFacts::default());
         self.next_pods.push(0);
@@ -53,6 +54,7 @@ impl World {
         let from = self.cluster.workload(workload).replicas;
         self.cluster.delete_workload(workload);
         self.count_replicas(workload, at);
+        self.end_jobs_of(workload, at);
         let (kind, because) = (EventKind::ObjectDeleted, "somebody deleted it".into());
         self.record.replica_changes.push(ReplicaChange { at, workload, kind, from, to: 0, because });
         self.note(at, kind, Some(workload), self.cluster.workload(workload).kind.as_str());
@@ -89,8 +91,9 @@ impl World {
     /// From now on the workload's pods are made from the template of this revision.
     pub fn use_revision(&mut self, workload: WorkloadId, revision: u32) {
         if self.cluster.use_revision(workload, revision) {
-            let placeholder = self.cluster.workload(workload).template.is_placeholder();
-            self.record.workloads[workload.index()].placeholder = placeholder;
+            let template = &self.cluster.workload(workload).template;
+            let facts = &mut self.record.workloads[workload.index()];
+            (facts.placeholder, facts.image) = (template.is_placeholder(), image_of(template));
         }
     }
 
@@ -150,6 +153,8 @@ impl World {
         self.record.pods.push(PodFacts {
             name,
             workload,
+            revision,
+            job: None,
             requests,
             priority,
             placeholder,
@@ -165,6 +170,7 @@ impl World {
             node: None,
             evicted: false,
             grace: None,
+            serving: Vec::new(),
         });
         id
     }
@@ -278,6 +284,11 @@ impl World {
         let (node, workload) = (pod.node, Some(pod.workload));
         self.record.event(Event { at, kind, pod: Some(id), node, workload, command: None, message: message.into() });
     }
+}
+
+/// The image of the first container.
+fn image_of(template: &PodSpec) -> Box<str> {
+    template.containers.first().map_or("", |container| &container.image).into()
 }
 
 /// The name with a number of at least five digits behind it, as `format!("{name}-{number:05}")` has it, which takes several

@@ -7,6 +7,8 @@ pub use super::availability::AvailabilityFacts;
 pub use super::commands::{CommandFacts, ReplacementFacts};
 pub use super::controller_loops::{ControllerLoop, ControllerLoops, LoopFacts};
 pub use super::event_kind::EventKind;
+pub use super::jobs::{JobFacts, JobOutcome, JobOutcomeKind};
+pub use super::meters::{BudgetSample, Meter, ReplicaMemory, ServingSpell};
 pub use super::obstacles::Obstacles;
 pub use crate::cluster::{NodeEnd, NodeOrigin, WorkloadKind};
 pub use crate::domain::CommandId;
@@ -30,6 +32,8 @@ pub struct Record {
     pub pods: Vec<PodFacts>,
     /// One entry for each node or node claim ever created, by [`NodeId`].
     pub nodes: Vec<NodeFacts>,
+    /// Jobs, in the order in which they began.
+    pub jobs: Vec<JobFacts>,
     /// One entry for each metric of each autoscaler of replicas, in order of application.
     pub metrics: Vec<MetricFacts>,
     /// Every change of a workload's replicas, in order.
@@ -61,6 +65,8 @@ pub struct WorkloadFacts {
     pub has_load: bool,
     /// Whether its pods hold room for others and do nothing themselves, as its present template has it.
     pub placeholder: bool,
+    /// The image of the first container of its present template.
+    pub image: Box<str>,
 }
 
 /// A metric of an autoscaler of replicas.
@@ -124,6 +130,10 @@ pub struct PodFacts {
     pub name: String,
     /// What made it.
     pub workload: WorkloadId,
+    /// Which of the workload's templates it was made from: each has a ReplicaSet of its own.
+    pub revision: u32,
+    /// The position of its Job in [`Record::jobs`].
+    pub job: Option<u32>,
     /// What the scheduler counted for it.
     pub requests: Arc<Resources>,
     /// Its priority.
@@ -154,6 +164,8 @@ pub struct PodFacts {
     pub evicted: bool,
     /// The grace period that its deletion gave it.
     pub grace: Option<SimDuration>,
+    /// When it took its share of simulated requests or messages; nothing where there are none for its workload.
+    pub serving: Vec<ServingSpell>,
 }
 
 /// What a claim of Karpenter's states.
@@ -174,6 +186,8 @@ pub struct NodeFacts {
     pub name: String,
     /// What asked for it.
     pub origin: NodeOrigin,
+    /// The id of the instance, once launched.
+    pub instance: Option<Box<str>>,
     /// The instance type, once launched.
     pub instance_type: Option<Symbol>,
     /// The zone, once launched.
@@ -230,6 +244,7 @@ impl NodeFacts {
         Self {
             name,
             origin,
+            instance: None,
             instance_type: None,
             zone: None,
             capacity_type: None,
@@ -329,6 +344,10 @@ pub struct Sample {
     pub metrics: Vec<MetricSample>,
     /// One entry for each queue, in the order of the scenario.
     pub queues: Vec<QueueSample>,
+    /// One entry for each workload with requests or messages, in order of id.
+    pub meters: Vec<Meter>,
+    /// One entry for each PodDisruptionBudget, in order of application.
+    pub budgets: Vec<BudgetSample>,
 }
 
 /// A queue at one instant.

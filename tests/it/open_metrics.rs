@@ -2,6 +2,7 @@
 
 #![allow(clippy::float_cmp)] // counts are whole numbers
 
+mod cluster;
 mod format;
 
 use std::fs;
@@ -190,7 +191,7 @@ fn what_would_be_too_much_is_left_out_and_said() {
     let outcome = synthetic::outcome();
     let few = Settings { samples_max: 100, ..every(1) };
     let extent = Extent::of(&outcome, few);
-    assert_eq!((extent.step, extent.nodes, extent.pods), (SimDuration::from_secs(240), false, false));
+    assert_eq!((extent.step, extent.nodes.heartbeat, extent.pods.heartbeat), (SimDuration::from_secs(240), None, None));
     assert_eq!(extent.notes().len(), 3, "{:?}", extent.notes());
     let found = format::read(&text(&outcome, few)).unwrap();
     assert_eq!(
@@ -202,6 +203,27 @@ fn what_would_be_too_much_is_left_out_and_said() {
 }
 
 #[test]
+fn where_a_sample_each_minute_is_too_much_there_is_one_every_four() {
+    let mut outcome = synthetic::outcome();
+    // More of them than of anything else.
+    let one = outcome.record.pods[0].clone();
+    let more =
+        (0..60).map(|number| nodecast::world::record::PodFacts { name: format!("more-{number}"), ..one.clone() });
+    outcome.record.pods.extend(more);
+    let all = Extent::of(&outcome, every(60));
+    let fewer = Settings { samples_max: all.pods.samples - 1, ..every(60) };
+    let extent = Extent::of(&outcome, fewer);
+    assert_eq!(extent.pods.heartbeat, Some(SimDuration::from_secs(240)));
+    assert!(extent.pods.samples < all.pods.samples);
+    assert!(extent.notes().iter().any(|note| note.contains("pods have a sample every four minutes only")));
+    let samples = |settings| {
+        let found = format::read(&text(&outcome, settings)).unwrap();
+        found.series.iter().filter(|((name, _), _)| name == "kube_pod_info").map(|(_, own)| own.len()).sum::<usize>()
+    };
+    assert!(2 * samples(fewer) < samples(every(60)));
+}
+
+#[test]
 fn the_estimate_of_samples_is_no_less_than_half_and_no_more_than_twice_what_is_written() {
     let (outcome, _) = spot_market::storm("flexible");
     let (extent, found) = (Extent::of(outcome, every(60)), format::read(&text(outcome, every(60))).unwrap());
@@ -210,8 +232,8 @@ fn the_estimate_of_samples_is_no_less_than_half_and_no_more_than_twice_what_is_w
         series.map(|(_, samples)| samples.len() as u64).sum::<u64>()
     };
     let nodes = written(&["kube_node_", "karpenter_nodes_allocatable", "karpenter_nodes_total_pod_requests"]);
-    let pods = written(&["kube_pod_", "karpenter_pods_state"]);
-    for (estimate, written) in [(extent.of_nodes, nodes), (extent.of_pods, pods)] {
+    let pods = written(&["kube_pod_", "kube_job_", "container_", "karpenter_pods_state"]);
+    for (estimate, written) in [(extent.nodes.samples, nodes), (extent.pods.samples, pods)] {
         assert!(estimate < 2 * written && written < 2 * estimate, "{estimate} estimated, {written} written");
     }
 }

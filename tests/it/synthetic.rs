@@ -46,6 +46,7 @@ pub fn outcome() -> Outcome {
             pods: pods(),
             nodes: nodes(),
             events: events(),
+            jobs: Vec::new(),
             metrics: metrics(),
             replica_changes: vec![ReplicaChange {
                 at: at(900),
@@ -148,6 +149,7 @@ fn workloads() -> Vec<WorkloadFacts> {
         kind,
         has_load,
         placeholder: false,
+        image: format!("registry.example/{name}:1.2").into(),
     };
     vec![
         facts("web", "frontend", WorkloadKind::Deployment, true),
@@ -170,6 +172,8 @@ fn pod(name: &str, workload: u32, created: i64, scheduled: Option<i64>, node: u3
     PodFacts {
         name: name.to_owned(),
         workload: WorkloadId(workload),
+        revision: 0,
+        job: None,
         requests: if workload == 0 { Resources::cpu_memory(1_000, GIB) } else { Resources::cpu_memory(100, GIB / 8) }
             .into(),
         priority: 0,
@@ -186,6 +190,7 @@ fn pod(name: &str, workload: u32, created: i64, scheduled: Option<i64>, node: u3
         node: scheduled.map(|_| NodeId(node)),
         evicted: false,
         grace: None,
+        serving: Vec::new(),
     }
 }
 
@@ -207,6 +212,7 @@ fn node(name: &str, origin: NodeOrigin, requested: i64, price: &str) -> NodeFact
     NodeFacts {
         name: name.to_owned(),
         origin,
+        instance: None,
         instance_type: None,
         zone: None,
         capacity_type: None,
@@ -374,5 +380,7 @@ fn sample(minute: i64) -> Sample {
         }],
         queues: vec![QueueSample { waiting: 4.0, in_flight: 2.0, arrival_rate: 1.0, throughput: 1.0 }],
         metrics: vec![MetricSample { metric: 0, value: loaded.then_some(75.0), asks_for: loaded.then_some(replicas) }],
+        meters: Vec::new(),
+        budgets: Vec::new(),
     }
 }

@@ -2,6 +2,8 @@
 
 use super::{Happening, LaunchFaultKind, Run};
 use nodecast::actors::class;
+use nodecast::cloud::InstanceId;
+use nodecast::cloud::api::instance_name;
 use nodecast::cluster::NodePhase;
 use nodecast::domain::taints::TaintEffect;
 use nodecast::domain::{Currency, HourlyRate, NodeId, Resources, SimTime, Symbol, Taint, well_known};
@@ -94,7 +96,7 @@ fn fault(run: &Run, now: SimTime, offer: Offer, kinds: &[LaunchFaultKind]) -> Op
 /// A claim has its instance: its milestones are put on the queue.
 pub(super) fn launched(run: &mut Run, now: SimTime, node: NodeId, launched: LaunchedNode) {
     let case = &run.case;
-    let LaunchedInstance { instance_type: name, zone, capacity_type, .. } = launched.instance;
+    let LaunchedInstance { id, instance_type: name, zone, capacity_type, .. } = launched.instance;
     let LaunchedNode { mut labels, capacity, allocatable, .. } = launched;
     labels.set(well_known::INSTANCE_TYPE, name);
     labels.set(well_known::ZONE, zone);
@@ -103,6 +105,7 @@ pub(super) fn launched(run: &mut Run, now: SimTime, node: NodeId, launched: Laun
     let price = kind.and_then(|kind| kind.offerings.iter().find(is)).map_or(HourlyRate::ZERO, |own| own.price);
     let machine = Machine { capacity: capacity.clone(), allocatable: allocatable.clone() };
     let facts = LaunchFacts {
+        instance: instance_name(InstanceId(id)).into(),
         instance_type: name,
         zone,
         capacity_type,

@@ -78,7 +78,7 @@ pub(super) fn launched(context: &mut Context<'_>, now: SimTime, node: NodeId, la
     let rate = context.ec2.instance(id).rate;
     let owner = context.world.node(node).origin.name();
     context.node_templates.launched(node, owner);
-    let facts = node_life::launch_facts(context, (pool, rate), labels, capacity, allocatable);
+    let facts = node_life::launch_facts(context, (id, pool, rate), labels, capacity, allocatable);
     context.world.launch_node(node, &facts, now);
     if let Some(release) = image_for {
         context.world.describe_kubelet(node, release);

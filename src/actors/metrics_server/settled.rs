@@ -208,10 +208,16 @@ mod tests {
             let now = at(second);
             match second {
                 3 => (0..3).for_each(|pod| self.server.begin_to_read(PodId(pod), NodeId(pod % 2))),
-                5 => (0..3).for_each(|pod| self.server.pod_ready(PodId(pod), WORKLOAD, &mut self.loads, now)),
+                5 => (0..3).for_each(|pod| {
+                    self.server.pod_ready(PodId(pod), WORKLOAD, &mut self.loads, now);
+                }),
                 0 | 20 | 41 | 90 | 91 | 140 => self.loads[0].cpu.set_rate(second * 7_919 % 900_001, now),
-                120 => self.server.pod_unready(PodId(2), WORKLOAD, &mut self.loads, now),
-                150 => self.server.pod_ready(PodId(2), WORKLOAD, &mut self.loads, now),
+                120 => {
+                    self.server.pod_unready(PodId(2), WORKLOAD, &mut self.loads, now);
+                }
+                150 => {
+                    self.server.pod_ready(PodId(2), WORKLOAD, &mut self.loads, now);
+                }
                 _ => {}
             }
             for (node, phase) in [(NodeId(0), 4), (NodeId(1), 11)] {

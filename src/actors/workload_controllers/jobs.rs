@@ -16,11 +16,11 @@ use super::super::{kubelet, quotas, scheduler_loop};
 use super::{REACTION, begin_workload, may_call, wake};
 use crate::domain::pod::OwnerKind;
 use crate::domain::workload::{CronJob, Job, JobSpec};
-use crate::domain::{LabelSelector, PodId, SimDuration, SimTime, WorkloadId};
+use crate::domain::{LabelSelector, PodId, SimDuration, SimTime, Symbol, WorkloadId};
 use crate::policy::workloads::{
     CronCalendar, CronStep, CronView, JobEnd, JobStep, JobView, cron_step, job_step, retry_delay,
 };
-use crate::world::record::{EventKind, WorkloadKind};
+use crate::world::record::{EventKind, JobOutcomeKind, WorkloadKind};
 
 /// What the controllers remember of a Job, or of a CronJob and its Jobs.
 #[derive(Clone, Debug)]
@@ -43,6 +43,8 @@ struct Cron {
 
 #[derive(Clone, Debug, Default)]
 struct Running {
+    /// Its position in the record.
+    job: usize,
     began: SimTime,
     pods: Vec<PodId>,
     succeeded: u32,
@@ -67,7 +69,7 @@ pub(in crate::actors) fn apply_job(context: &mut Context<'_>, now: SimTime, job:
     let owner = (OwnerKind::Job, 1);
     let (workload, _) = begin_workload(context, now, job.name, WorkloadKind::Job, &selector, &job.spec.template, owner);
     let mut batch = Batch { spec: job.spec.clone(), cron: None, running: Vec::new() };
-    begin(context, now, workload, &mut batch);
+    begin(context, now, workload, &mut batch, job.name.name.to_string());
     context.controllers.batches.insert(workload, batch);
     wake(context, workload);
 }
@@ -100,9 +102,14 @@ pub(in crate::actors) fn apply_cron_job(context: &mut Context<'_>, now: SimTime,
 }
 
 /// A Job of a CronJob is there that began a while ago; its number among those that have not ended.
-pub(in crate::actors) fn begin_found(context: &mut Context<'_>, workload: WorkloadId, began: SimTime) -> usize {
+pub(in crate::actors) fn begin_found(
+    context: &mut Context<'_>,
+    workload: WorkloadId,
+    (name, began): (Symbol, SimTime),
+) -> usize {
     let Some(batch) = context.controllers.batches.get_mut(&workload) else { return 0 };
-    batch.running.push(Running { began, ..Running::default() });
+    let job = context.world.begin_job(workload, name.to_string(), &batch.spec, began.max(SimTime::ZERO));
+    batch.running.push(Running { job, began, ..Running::default() });
     let jobs = batch.running.len();
     context.world.count_bare_pods(workload, u32::try_from(jobs).unwrap_or(u32::MAX));
     jobs - 1
@@ -113,6 +120,7 @@ pub(in crate::actors) fn found(context: &mut Context<'_>, workload: WorkloadId, 
     let job = context.controllers.batches.get_mut(&workload).and_then(|batch| batch.running.get_mut(number));
     if let Some(job) = job {
         job.pods.push(pod);
+        context.world.assign_to_job(pod, job.job);
     }
 }
 
@@ -125,8 +133,9 @@ fn calendar_time(context: &Context<'_>, now: SimTime) -> Timestamp {
 }
 
 /// A Job begins; the controller looks again when its time is up.
-fn begin(context: &mut Context<'_>, now: SimTime, workload: WorkloadId, batch: &mut Batch) {
-    batch.running.push(Running { began: now, ..Running::default() });
+fn begin(context: &mut Context<'_>, now: SimTime, workload: WorkloadId, batch: &mut Batch, name: String) {
+    let job = context.world.begin_job(workload, name, &batch.spec, now);
+    batch.running.push(Running { job, began: now, ..Running::default() });
     if let Some(deadline) = batch.spec.active_deadline {
         context.queue.schedule_in(deadline, class::CONTROLLERS, WorkloadEvent::Reconcile(workload));
     }
@@ -185,6 +194,7 @@ fn settle(context: &mut Context<'_>, now: SimTime, workload: WorkloadId, batch: 
             }
             JobStep::End(end) => {
                 left -= 1;
+                context.world.end_job(job.job, now, outcome_of(end));
                 conclude(context, now, workload, std::mem::take(&mut job.pods), (end, left));
                 return false;
             }
@@ -201,6 +211,7 @@ fn create(context: &mut Context<'_>, now: SimTime, workload: WorkloadId, job: &m
         }
         let pod = context.world.create_pod(workload, None, now);
         job.pods.push(pod);
+        context.world.assign_to_job(pod, job.job);
         scheduler_loop::pod_created(context, now, pod);
     }
 }
@@ -208,6 +219,14 @@ fn create(context: &mut Context<'_>, now: SimTime, workload: WorkloadId, job: &m
 fn delete(context: &mut Context<'_>, now: SimTime, pods: Vec<PodId>, reason: &str) {
     for pod in pods {
         kubelet::delete(context, now, pod, false, reason);
+    }
+}
+
+/// How a Job ended that ended so.
+pub(in crate::actors) fn outcome_of(end: JobEnd) -> JobOutcomeKind {
+    match end {
+        JobEnd::Complete => JobOutcomeKind::Complete,
+        JobEnd::BackoffLimitExceeded | JobEnd::DeadlineExceeded => JobOutcomeKind::Failed,
     }
 }
 
@@ -248,7 +267,9 @@ fn start_due(context: &mut Context<'_>, now: SimTime, workload: WorkloadId, batc
             conclude_replaced(context, now, job);
         }
     }
-    begin(context, now, workload, batch);
+    // Source: `pkg/controller/cronjob/utils.go`, `getJobName`: the minute that the Job was scheduled for.
+    let name = format!("{}-{}", context.world.workload(workload).name.name, at.as_second().div_euclid(60));
+    begin(context, now, workload, batch, name);
     let jobs = batch.running.len() as u32;
     context.world.rescale(
         workload,
@@ -260,6 +281,7 @@ fn start_due(context: &mut Context<'_>, now: SimTime, workload: WorkloadId, batc
 }
 
 fn conclude_replaced(context: &mut Context<'_>, now: SimTime, job: Running) {
+    context.world.end_job(job.job, now, JobOutcomeKind::Deleted);
     delete(context, now, job.pods, "its Job is replaced");
 }
 

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use super::exposition::{Exposition, Family, Kind, Labels, Part};
+use super::exposition::{Exposition, Labels, Part};
 use crate::domain::{SimDuration, SimTime};
 
 /// Quantiles of Karpenter's summaries.
@@ -14,13 +14,13 @@ const WINDOW: SimDuration = SimDuration::from_secs(600);
 /// Upper limits of the buckets of Karpenter's histograms, in milliseconds.
 ///
 /// Source: Karpenter core v1.13 `pkg/metrics/constants.go`, `DurationBuckets`.
-const BUCKETS: [i64; 45] = [
+pub(super) const KARPENTER_BUCKETS: [i64; 45] = [
     5, 10, 25, 50, 100, 150, 200, 250, 300, 350, 400, 450, 500, 600, 700, 800, 900, 1_000, 1_250, 1_500, 1_750, 2_000,
     2_500, 3_000, 3_500, 4_000, 4_500, 5_000, 6_000, 7_000, 8_000, 9_000, 10_000, 15_000, 20_000, 25_000, 30_000,
     40_000, 50_000, 60_000, 120_000, 150_000, 300_000, 450_000, 600_000,
 ];
 /// Lines of a histogram at one instant.
-pub(super) const HISTOGRAM_LINES: u64 = BUCKETS.len() as u64 + 3;
+pub(super) const HISTOGRAM_LINES: u64 = KARPENTER_BUCKETS.len() as u64 + 3;
 
 /// Spans in order of the instant at which they were over, with the sum of all up to each.
 struct Observed {
@@ -80,18 +80,16 @@ pub(super) fn summary(
     })
 }
 
-/// A family with one histogram.
+/// The series of a histogram whose family has begun, with these upper limits of its buckets in milliseconds.
 pub(super) fn histogram(
     out: &mut Exposition<'_>,
-    name: &'static str,
-    help: &'static str,
     labels: &Labels,
+    buckets: &[i64],
     spans: impl Iterator<Item = (SimTime, SimDuration)>,
 ) -> io::Result<()> {
-    out.family(Family { name, kind: Kind::Histogram, help });
     let observed = Observed::of(spans);
     // For each bucket the instants at which its count grows.
-    let grows: Vec<Vec<SimTime>> = BUCKETS
+    let grows: Vec<Vec<SimTime>> = buckets
         .iter()
         .map(|limit| {
             let within = observed.spans.iter().filter(|(_, span)| *span <= SimDuration::from_millis(*limit));
@@ -101,7 +99,7 @@ pub(super) fn histogram(
     out.points(labels, |at| {
         let bucket =
             |le: String, count: usize| Part { suffix: "_bucket", label: Some(("le", le)), value: count as f64 };
-        let limits = BUCKETS.iter().zip(&grows);
+        let limits = buckets.iter().zip(&grows);
         let buckets = limits.map(|(limit, grows)| {
             bucket(format!("{:?}", *limit as f64 / 1e3), grows.partition_point(|over| *over <= at))
         });

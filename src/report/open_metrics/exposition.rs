@@ -8,8 +8,11 @@ use std::io::{self, Write};
 
 use crate::domain::{SimDuration, SimTime};
 
-/// Prometheus takes a series for ended when its last sample is five minutes old; a sample is written at least so often.
+/// Prometheus takes a series for ended when its last sample is five minutes old, unless it is told another time; a sample is
+/// written at least so often.
 pub const STEP_MAX: SimDuration = SimDuration::from_secs(240);
+/// So often a series of a node or a pod has a sample, as from a Prometheus that scrapes each minute.
+pub const MINUTE: SimDuration = SimDuration::from_secs(60);
 
 /// Names and values of labels; an empty value is the same as no label.
 pub(super) type Labels = Vec<(&'static str, String)>;
@@ -90,6 +93,8 @@ pub(super) struct Exposition<'o> {
     start_micros: i64,
     step: SimDuration,
     end: SimTime,
+    /// So often lives have a sample where nothing changes.
+    heartbeat: SimDuration,
     family: Option<Family>,
     begun: bool,
     line: String,
@@ -106,7 +111,8 @@ impl<'o> Exposition<'o> {
     ) -> Self {
         let cluster = escaped(cluster);
         let (common, line) = (String::new(), String::new());
-        Self { output, common, cluster, start_micros, step, end, family: None, begun: false, line }
+        let heartbeat = MINUTE;
+        Self { output, common, cluster, start_micros, step, end, heartbeat, family: None, begun: false, line }
     }
 
     /// What follows is scraped under the name `job`.
@@ -114,9 +120,27 @@ impl<'o> Exposition<'o> {
         self.common = format!("cluster=\"{}\",job=\"{job}\"", self.cluster);
     }
 
-    /// Unix time of `at`, in seconds.
-    pub(super) fn unix_seconds(&self, at: SimTime) -> f64 {
-        (self.start_micros + at.as_micros()) as f64 / 1e6
+    /// What follows is scraped under the name `job` at this path, which is told.
+    pub(super) fn job_at(&mut self, job: &str, path: &str) {
+        self.job(job);
+        let _ = write!(self.common, ",metrics_path=\"{path}\"");
+    }
+
+    /// The series of lives that follow have a sample at least so often.
+    pub(super) fn beat(&mut self, heartbeat: SimDuration) {
+        self.heartbeat = heartbeat;
+    }
+
+    /// Unix time of `at` in whole seconds, as the API server writes it.
+    pub(super) fn unix_seconds(&self, at: SimTime) -> i64 {
+        (self.start_micros + at.as_micros()).div_euclid(1_000_000)
+    }
+
+    /// The first whole second of Unix time from `at` on. Fractions of a second are cut off to milliseconds by whoever reads
+    /// them, and could fall on the sample before.
+    fn whole_second(&self, at: SimTime) -> SimTime {
+        let over = (self.start_micros + at.as_micros()).rem_euclid(1_000_000);
+        at + SimDuration::from_micros((1_000_000 - over) % 1_000_000)
     }
 
     /// What follows belongs to `family`. Nothing is written before its first sample.
@@ -152,8 +176,32 @@ impl<'o> Exposition<'o> {
         Ok(())
     }
 
-    /// The series of things that come and go: a sample where the value has changed, and one every four minutes. With
-    /// `closed` the first instant after a life has a 0, so that sums are right at once.
+    /// The series of something that lives from `from` until `until` and whose value goes on changing: a sample at every
+    /// instant of its life at which there is a value, further apart where lives are to have fewer.
+    ///
+    /// # Errors
+    /// Whatever the output returns.
+    pub(super) fn living(
+        &mut self,
+        labels: &Labels,
+        (from, until): (SimTime, Option<SimTime>),
+        mut value: impl FnMut(SimTime) -> Option<f64>,
+    ) -> io::Result<()> {
+        let text = self.labels_of(labels);
+        let every = if self.heartbeat > MINUTE { self.heartbeat } else { self.step };
+        let mut written: Option<SimTime> = None;
+        for at in self.instants(from).take_while(|at| until.is_none_or(|until| *at < until)) {
+            let due = at == self.end || written.is_none_or(|then| at + self.step - then > every);
+            if let Some(value) = value(at).filter(|_| due) {
+                self.sample("", &text, None, value, at)?;
+                written = Some(at);
+            }
+        }
+        Ok(())
+    }
+
+    /// The series of things that come and go: a sample where the value has changed, and one each heartbeat. With `closed` a
+    /// life ends with a 0 in the second in which it is over, so that sums are right at once.
     ///
     /// # Errors
     /// Whatever the output returns.
@@ -171,27 +219,40 @@ impl<'o> Exposition<'o> {
         let mut next = 0;
         let mut written: Option<(SimTime, f64)> = None;
         for at in self.instants(first.from) {
+            let is_open = closed && written.is_some_and(|(_, before)| before != 0.0);
+            if let Some(over) = self.end_between(spans, next, at).filter(|_| is_open) {
+                self.sample("", &text, None, 0.0, over)?;
+                written = Some((over, 0.0));
+            }
             while spans.get(next).is_some_and(|span| span.from <= at) {
                 next += 1;
             }
             let span = next.checked_sub(1).and_then(|last| spans.get(last));
             let value = span.filter(|span| span.until.is_none_or(|until| at < until)).map(|span| span.value);
-            let Some(value) =
-                value.or_else(|| (closed && written.is_some_and(|(_, before)| before != 0.0)).then_some(0.0))
-            else {
+            let is_open = closed && written.is_some_and(|(_, before)| before != 0.0);
+            let Some(value) = value.or_else(|| is_open.then_some(0.0)) else {
                 if next == spans.len() {
                     return Ok(());
                 }
                 continue;
             };
             let changed = |before: f64| before.to_bits() != value.to_bits();
-            let due = written.is_none_or(|(then, before)| changed(before) || at + self.step - then > STEP_MAX);
+            let due = written.is_none_or(|(then, before)| changed(before) || at + self.step - then > self.heartbeat);
             if due || at == self.end {
                 self.sample("", &text, None, value, at)?;
                 written = Some((at, value));
             }
         }
         Ok(())
+    }
+
+    /// The second in which the span before the one at `next` was over, if that is before `at` and no other span follows it at
+    /// once.
+    fn end_between(&self, spans: &[Span], next: usize, at: SimTime) -> Option<SimTime> {
+        let until = spans.get(next.checked_sub(1)?)?.until.filter(|until| *until < at)?;
+        let over = self.whole_second(until);
+        let alone = spans.get(next).is_none_or(|span| span.from > over);
+        (over < at && alone).then_some(over)
     }
 
     /// A series whose points have several parts each.
@@ -388,7 +449,7 @@ impl Level {
 
 #[cfg(test)]
 mod tests {
-    use super::{Changes, Exposition, Family, Level, Spans};
+    use super::{Changes, Exposition, Family, Level, STEP_MAX, Spans};
     use crate::domain::{SimDuration, SimTime};
 
     fn at(seconds: i64) -> SimTime {
@@ -424,8 +485,9 @@ mod tests {
     }
 
     #[test]
-    fn a_life_is_written_where_it_changes_and_every_four_minutes_and_ends_with_a_zero() {
+    fn a_life_is_written_where_it_changes_and_at_each_heartbeat_and_ends_with_a_zero() {
         let lines = written(3_600, |text| {
+            text.beat(STEP_MAX);
             text.family(Family::gauge("x", "x"));
             let mut spans = Spans::default();
             let level = Level::of(vec![(at(120), 1), (at(0), 1)]);
@@ -438,7 +500,26 @@ mod tests {
         });
         let samples: Vec<&str> =
             lines.iter().filter_map(|line| line.strip_prefix("x{cluster=\"a/b\",job=\"j\"} ")).collect();
-        assert_eq!(samples, ["1 1000", "2 1120", "2 1360", "2 1600", "0 1660", "3 1840", "0 1900"]);
+        assert_eq!(samples, ["1 1000", "2 1120", "2 1360", "2 1600", "0 1601", "3 1840", "0 1880"]);
+    }
+
+    #[test]
+    fn a_life_has_a_sample_each_minute_unless_there_are_to_be_fewer() {
+        let lives = |text: &mut Exposition<'_>| {
+            text.family(Family::gauge("x", "x"));
+            let mut spans = Spans::default();
+            spans.add(vec![("of", "state".to_owned())], (at(30), Some(at(300))), 1.0);
+            let _ = text.spans(spans, false);
+            let used = |now: SimTime| Some(now.as_secs_f64());
+            let _ = text.living(&vec![("of", "use".to_owned())], (at(30), Some(at(300))), used);
+        };
+        let samples = |lines: &[String]| lines.iter().filter(|line| line.starts_with("x{")).count();
+        assert_eq!(samples(&written(600, lives)), 4 + 4);
+        let few = written(600, |text| {
+            text.beat(STEP_MAX);
+            lives(text);
+        });
+        assert_eq!(samples(&few), 1 + 1);
     }
 
     #[test]

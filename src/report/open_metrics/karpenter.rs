@@ -7,22 +7,24 @@
 use std::collections::BTreeMap;
 use std::io;
 
-use super::distributions::{histogram, summary};
+use super::claims;
+use super::distributions::{KARPENTER_BUCKETS, histogram, summary};
 use super::exposition::{Changes, Exposition, Family, Kind, Labels, Level, Spans};
-use super::kube_pods::{maker, phases_of};
-use super::lives::{Lives, amounts, pool_of, scale, value};
+use super::kube_pods::phases_of;
+use super::lives::{Lives, amounts, earliest, pool_of, scale, value};
+use super::owners::Owners;
 use crate::domain::node_pool::DisruptionReason;
 use crate::domain::{NodeId, NodePool, ResourceName, SimTime, well_known};
 use crate::policy::disruption::{NodeCount, allowed};
 use crate::policy::release::Behaviour;
-use crate::world::record::{EventKind, NodeEnd, NodeFacts, NodeOrigin, ReplacementFacts};
+use crate::world::record::{EventKind, NodeFacts, NodeOrigin, ReplacementFacts};
 
 /// Series of each node, for the size of the text.
 pub(super) const NODE_SERIES: u64 = 6;
 /// Series of each pod at one time.
 pub(super) const POD_SERIES: u64 = 1;
 /// Series of each NodePool.
-pub(super) const POOL_SERIES: u64 = 30;
+pub(super) const POOL_SERIES: u64 = 30 + claims::POOL_LINES;
 
 /// In the order of [`Sample::nodes_eligible`](crate::world::record::Sample::nodes_eligible).
 const REASONS: [DisruptionReason; 3] = DisruptionReason::ALL;
@@ -33,31 +35,40 @@ pub(super) fn write(out: &mut Exposition<'_>, lives: &Lives<'_>) -> io::Result<(
     out.family(Family::gauge("karpenter_build_info", "1, with the release reproduced."));
     out.series(&vec![("version", release.to_string())], SimTime::ZERO, |_| Some(1.0))?;
     let behaviour = Behaviour::of(release);
+    claims::write(out, lives)?;
     if !behaviour.v1_metrics {
         return before_v1(out, lives, behaviour);
     }
-    claims(out, lives)?;
     nodes(out, lives, ["karpenter_nodes_created", "karpenter_nodes_terminated"], Kind::Counter, "nodepool")?;
     durations(out, lives)?;
     pools(out, lives, ["karpenter_nodepools_usage", "karpenter_nodepools_limit"], "nodepool")?;
     allowed_disruptions(out, lives)?;
     decisions(out, lives)?;
     evictions(out, lives)?;
-    messages(out, lives)?;
+    messages(out, lives, Kind::Counter)?;
     cluster_state(out, lives)?;
     prices(out, lives)
 }
 
 /// What releases before v1 told under other names, as far as these are known.
 fn before_v1(out: &mut Exposition<'_>, lives: &Lives<'_>, behaviour: &Behaviour) -> io::Result<()> {
+    let release = lives.outcome.about.versions.karpenter;
     if behaviour.node_metrics {
         let names = ["karpenter_nodes_created", "karpenter_nodes_terminated"];
         nodes(out, lives, names, Kind::Unknown, pool_key(lives))?;
     }
-    if behaviour.node_pool_metrics {
+    if release.is_since(0, 33) {
         pools(out, lives, ["karpenter_nodepool_usage", "karpenter_nodepool_limit"], "nodepool")?;
+    } else if behaviour.node_pool_metrics {
+        pools(out, lives, ["karpenter_nodepools_usage", "karpenter_nodepools_limit"], "nodepool")?;
     } else if behaviour.provisioner_metrics {
         pools(out, lives, ["karpenter_provisioner_usage", "karpenter_provisioner_limit"], "provisioner")?;
+    }
+    if behaviour.node_metrics {
+        messages(out, lives, Kind::Unknown)?;
+    }
+    if release.is_since(0, 29) {
+        prices(out, lives)?;
     }
     startup(out, lives, "karpenter_pods_startup_time_seconds")
 }
@@ -68,61 +79,21 @@ fn pool_key(lives: &Lives<'_>) -> &'static str {
 }
 
 /// Nodes and claims that Karpenter made during the run, with the names of their pools.
-fn made<'l>(lives: &'l Lives<'_>) -> impl Iterator<Item = (NodeId, &'l NodeFacts, String)> + use<'l> {
+pub(super) fn made<'l>(lives: &'l Lives<'_>) -> impl Iterator<Item = (NodeId, &'l NodeFacts, String)> + use<'l> {
     lives.nodes().filter_map(|(id, node)| Some((id, node, pool_of(node)?)))
 }
 
-fn was_there(node: &NodeFacts) -> bool {
+pub(super) fn was_there(node: &NodeFacts) -> bool {
     node.ready.is_some_and(|ready| ready <= SimTime::ZERO)
 }
 
-fn claims(out: &mut Exposition<'_>, lives: &Lives<'_>) -> io::Result<()> {
-    let commands = &lives.outcome.record.commands;
-    let replacing: BTreeMap<NodeId, DisruptionReason> =
-        commands.iter().flat_map(|own| own.made.iter().map(|node| (*node, own.reason))).collect();
-    let (mut created, mut terminated, mut disrupted) = (Changes::default(), Changes::default(), Changes::default());
-    for (id, node, pool) in made(lives) {
-        let kind = || ("capacity_type", value(node.capacity_type));
-        if !was_there(node) {
-            let reason = replacing.get(&id).map_or_else(|| "provisioned".to_owned(), |reason| lower(*reason));
-            let labels =
-                vec![("nodepool", pool.clone()), ("reason", reason), ("min_values_relaxed", "false".to_owned())];
-            created.add(labels, node.requested, 1);
-        }
-        if let Some(at) = node.terminated {
-            terminated.add(vec![("nodepool", pool.clone()), kind(), ("zone", value(node.zone))], at, 1);
-        }
-        let reason = node.end.and_then(|end| reason_of(end, lives.outcome.objects.interruption_queue));
-        if let (Some(reason), Some(at)) = (reason, node.deletion_requested.or(node.terminating).or(node.terminated)) {
-            disrupted.add(vec![("nodepool", pool), kind(), ("reason", reason.to_owned())], at, 1);
-        }
-    }
-    out.family(Family::counter("karpenter_nodeclaims_created", "Node claims made."));
-    out.changes(created, 1.0)?;
-    out.family(Family::counter("karpenter_nodeclaims_terminated", "Node claims that are gone."));
-    out.changes(terminated, 1.0)?;
-    out.family(Family::counter("karpenter_nodeclaims_disrupted", "Node claims that Karpenter ended, by reason."));
-    out.changes(disrupted, 1.0)
+/// A reason as the release writes it.
+pub(super) fn reason_name(lives: &Lives<'_>, reason: DisruptionReason) -> String {
+    if lives.outcome.about.versions.karpenter.is_since(1, 2) { lower(reason) } else { reason.as_str().to_owned() }
 }
 
 fn lower(reason: DisruptionReason) -> String {
     reason.as_str().to_lowercase()
-}
-
-/// The reason under which an end is counted; `None` where Karpenter did not bring it about.
-const fn reason_of(end: NodeEnd, reads_notices: bool) -> Option<&'static str> {
-    Some(match end {
-        NodeEnd::Empty => "empty",
-        NodeEnd::Underutilized => "underutilized",
-        NodeEnd::Drifted => "drifted",
-        NodeEnd::Expired => "expired",
-        NodeEnd::LaunchFailed => "insufficient_capacity",
-        NodeEnd::NotRegistered => "registration_timeout",
-        NodeEnd::Unhealthy => "unhealthy",
-        NodeEnd::Interrupted if reads_notices => "spot_interrupted",
-        NodeEnd::Interrupted | NodeEnd::Aborted | NodeEnd::InstanceLost => "garbage_collected",
-        NodeEnd::ScaledIn | NodeEnd::Rebalanced | NodeEnd::Deleted => return None,
-    })
 }
 
 fn nodes(
@@ -153,9 +124,13 @@ fn nodes(
 
 fn durations(out: &mut Exposition<'_>, lives: &Lives<'_>) -> io::Result<()> {
     startup(out, lives, "karpenter_pods_startup_duration_seconds")?;
-    let bound = lives.pods().filter_map(|(_, pod)| Some((pod.scheduled?, pod.scheduled? - pod.created)));
-    let help = "From the creation of pods until they were bound.";
-    histogram(out, "karpenter_pods_bound_duration_seconds", help, &Vec::new(), bound)?;
+    if lives.outcome.about.versions.karpenter.is_since(1, 1) {
+        let bound = lives.pods().filter_map(|(_, pod)| Some((pod.scheduled?, pod.scheduled? - pod.created)));
+        let (name, help) =
+            ("karpenter_pods_bound_duration_seconds", "From the creation of pods until they were bound.");
+        out.family(Family { name, kind: Kind::Histogram, help });
+        histogram(out, &Vec::new(), &KARPENTER_BUCKETS, bound)?;
+    }
     let help = "From the decision to remove nodes until they were gone.";
     out.family(Family { name: "karpenter_nodes_termination_duration_seconds", kind: Kind::Summary, help });
     for pool in &lives.outcome.objects.node_pools {
@@ -257,7 +232,9 @@ fn decisions(out: &mut Exposition<'_>, lives: &Lives<'_>) -> io::Result<()> {
     let (mut started, mut failed, mut rejected) = (Changes::default(), Changes::default(), Changes::default());
     for own in &lives.outcome.record.commands {
         let kind = ("consolidation_type", own.method.unwrap_or_default().to_owned());
-        let labels = || vec![kind.clone(), ("decision", decision(&own.replacements)), ("reason", lower(own.reason))];
+        let labels = || {
+            vec![kind.clone(), ("decision", decision(&own.replacements)), ("reason", reason_name(lives, own.reason))]
+        };
         if let Some(at) = own.started {
             started.add(labels(), at, 1);
         }
@@ -280,6 +257,9 @@ fn decisions(out: &mut Exposition<'_>, lives: &Lives<'_>) -> io::Result<()> {
     out.changes(started, 1.0)?;
     out.family(Family::counter("karpenter_voluntary_disruption_queue_failures", "Decisions that were given up."));
     out.changes(failed, 1.0)?;
+    if !lives.outcome.about.versions.karpenter.is_since(1, 5) {
+        return Ok(());
+    }
     let help = "Candidates that the second look rejected.";
     out.family(Family::counter("karpenter_voluntary_disruption_failed_validations", help));
     out.changes(rejected, 1.0)
@@ -287,6 +267,11 @@ fn decisions(out: &mut Exposition<'_>, lives: &Lives<'_>) -> io::Result<()> {
 
 /// Evictions from nodes that Karpenter removes; those that a budget refused are not in the record.
 fn evictions(out: &mut Exposition<'_>, lives: &Lives<'_>) -> io::Result<()> {
+    let name = match lives.outcome.about.versions.karpenter {
+        release if release.is_since(1, 9) => "karpenter_pods_eviction_requests",
+        release if release.is_since(1, 1) => "karpenter_nodes_eviction_requests",
+        _ => return Ok(()),
+    };
     let mut evicted = Changes::default();
     evicted.there_is(vec![("code", "200".to_owned())]);
     for (_, pod) in lives.pods().filter(|(_, pod)| pod.evicted) {
@@ -297,11 +282,11 @@ fn evictions(out: &mut Exposition<'_>, lives: &Lives<'_>) -> io::Result<()> {
             evicted.add(vec![("code", "200".to_owned())], at, 1);
         }
     }
-    out.family(Family::counter("karpenter_pods_eviction_requests", "Evictions asked for and granted."));
+    out.family(Family::counter(name, "Evictions asked for and granted."));
     out.changes(evicted, 1.0)
 }
 
-fn messages(out: &mut Exposition<'_>, lives: &Lives<'_>) -> io::Result<()> {
+fn messages(out: &mut Exposition<'_>, lives: &Lives<'_>, kind_of_number: Kind) -> io::Result<()> {
     if !lives.outcome.objects.interruption_queue {
         return Ok(());
     }
@@ -319,7 +304,8 @@ fn messages(out: &mut Exposition<'_>, lives: &Lives<'_>) -> io::Result<()> {
             received.add(vec![("message_type", name.to_owned())], event.at, 1);
         }
     }
-    out.family(Family::counter("karpenter_interruption_received_messages", "Notices of EC2, by kind."));
+    let (name, help) = ("karpenter_interruption_received_messages", "Notices of EC2, by kind.");
+    out.family(Family { name, kind: kind_of_number, help });
     out.changes(received, 1.0)
 }
 
@@ -336,8 +322,15 @@ fn cluster_state(out: &mut Exposition<'_>, lives: &Lives<'_>) -> io::Result<()> 
 fn prices(out: &mut Exposition<'_>, lives: &Lives<'_>) -> io::Result<()> {
     let mut prices: BTreeMap<Labels, Vec<(SimTime, i64)>> = BTreeMap::new();
     let instances = lives.outcome.bill.lines.iter().filter(|line| line.item == crate::cloud::BillItem::Instance);
+    let by_offering = lives.outcome.about.versions.karpenter.is_since(0, 36);
+    let (name, region) = if by_offering {
+        ("karpenter_cloudprovider_instance_type_offering_price_estimate", String::new())
+    } else {
+        ("karpenter_cloudprovider_instance_type_price_estimate", lives.outcome.about.region.clone())
+    };
     for line in instances.filter(|line| line.capacity_type != Some(well_known::RESERVED)) {
         let labels = vec![
+            ("region", region.clone()),
             ("capacity_type", value(line.capacity_type)),
             ("instance_type", value(line.instance_type)),
             ("zone", value(line.zone)),
@@ -345,7 +338,7 @@ fn prices(out: &mut Exposition<'_>, lives: &Lives<'_>) -> io::Result<()> {
         prices.entry(labels).or_default().push((line.from, line.rate.as_nanos()));
     }
     let help = "Price by the hour of an offering that the run used.";
-    out.family(Family::gauge("karpenter_cloudprovider_instance_type_offering_price_estimate", help));
+    out.family(Family::gauge(name, help));
     for (labels, mut known) in prices {
         known.sort_unstable();
         let from = known.first().map_or(SimTime::ZERO, |(at, _)| *at);
@@ -398,21 +391,21 @@ fn of_node(lives: &Lives<'_>, node: &NodeFacts, resource: ResourceName) -> Label
 }
 
 /// Families with series for each pod.
-pub(super) fn write_pods(out: &mut Exposition<'_>, lives: &Lives<'_>) -> io::Result<()> {
+pub(super) fn write_pods(out: &mut Exposition<'_>, lives: &Lives<'_>, owners: &Owners) -> io::Result<()> {
     let mut spans = Spans::default();
     for (id, pod) in lives.pods() {
         let Some(own) = lives.workload_of(pod) else { continue };
         let namespace = own.name.namespace;
-        let owner = match maker(own.kind) {
+        let (kind, name) = owners.of(lives, pod);
+        let owner = match kind.as_str() {
             "" => String::new(),
-            kind => format!("/apis/{}/namespaces/{namespace}/{}s/{}", group(kind), kind.to_lowercase(), own.name.name),
+            kind => format!("/apis/{}/namespaces/{namespace}/{}s/{name}", group(kind), kind.to_lowercase()),
         };
         for (phase, (from, until)) in phases_of(lives, id, pod) {
             let mut labels = vec![("name", pod.name.clone()), ("namespace", namespace.to_string())];
             labels.extend([("owner", owner.clone()), ("phase", phase.to_owned())]);
-            let bound = pod.scheduled.unwrap_or(SimTime::from_micros(i64::MAX));
-            spans.add(labels.clone(), (from, Some(until.map_or(bound, |until| until.min(bound)))), 1.0);
-            let Some(node) = lives.node_of(pod) else { continue };
+            spans.add(labels.clone(), (from, earliest([until, pod.scheduled])), 1.0);
+            let (Some(bound), Some(node)) = (pod.scheduled, lives.node_of(pod)) else { continue };
             labels.extend([
                 ("node", node.name.clone()),
                 (pool_key(lives), pool_of(node).unwrap_or_default()),

@@ -10,7 +10,7 @@ use crate::domain::{ResourceName, Resources};
 use crate::world::record::{NodeFacts, NodeOrigin};
 
 /// Series of each node, for the size of the text.
-pub(super) const SERIES: u64 = 12;
+pub(super) const SERIES: u64 = 13;
 
 pub(super) fn write(out: &mut Exposition<'_>, lives: &Lives<'_>) -> io::Result<()> {
     info(out, lives)?;
@@ -19,7 +19,7 @@ pub(super) fn write(out: &mut Exposition<'_>, lives: &Lives<'_>) -> io::Result<(
     let mut spans = Spans::default();
     for (_, node) in lives.nodes() {
         if let Some(from) = node.registered {
-            spans.add(named(node), (from, node.terminated), out.unix_seconds(from));
+            spans.add(named(node), (from, node.terminated), out.unix_seconds(from) as f64);
         }
     }
     out.spans(spans, false)?;
@@ -39,9 +39,20 @@ fn info(out: &mut Exposition<'_>, lives: &Lives<'_>) -> io::Result<()> {
         let Some(from) = node.registered else { continue };
         let mut labels = named(node);
         labels.push(("kubelet_version", node.kubelet_version.map_or_else(String::new, |own| format!("v{own}.0"))));
+        labels.push(("provider_id", provider_id(node)));
         spans.add(labels, (from, node.terminated), 1.0);
     }
     out.spans(spans, true)
+}
+
+/// The id by which AWS's cloud provider calls an instance.
+///
+/// Source: cloud-provider-aws v1.36 `pkg/providers/v1/instances.go`, `KubernetesInstanceID`.
+fn provider_id(node: &NodeFacts) -> String {
+    match (node.zone, &node.instance) {
+        (Some(zone), Some(instance)) => format!("aws:///{zone}/{instance}"),
+        _ => String::new(),
+    }
 }
 
 /// The labels of nodes that dashboards group by.

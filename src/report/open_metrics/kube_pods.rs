@@ -7,60 +7,121 @@ use std::io;
 use super::exposition::{Exposition, Family, Labels, Level, Spans};
 use super::kube_nodes::resource_labels;
 use super::lives::{Lives, earliest, scale, value};
-use crate::domain::{PodId, ResourceName, SimTime};
-use crate::world::record::{PodFacts, WorkloadKind};
+use super::owners::{Owners, owner_labels};
+use crate::domain::{PodId, ResourceName, SimDuration, SimTime};
+use crate::world::record::{EventKind, PodFacts};
 
 /// Series of each pod at one time, for the size of the text.
-pub(super) const SERIES: u64 = 8;
+pub(super) const SERIES: u64 = 14;
 
-pub(super) fn write(out: &mut Exposition<'_>, lives: &Lives<'_>) -> io::Result<()> {
-    info(out, lives)?;
-    out.family(Family::gauge("kube_pod_created", "When the pod was created, in Unix time."));
-    let mut spans = Spans::default();
-    for (_, pod) in lives.pods() {
-        spans.add(named(lives, pod), (pod.created, pod.removed), out.unix_seconds(pod.created));
-    }
-    out.spans(spans, false)?;
+pub(super) fn write(out: &mut Exposition<'_>, lives: &Lives<'_>, owners: &Owners) -> io::Result<()> {
+    info(out, lives, owners)?;
+    owner(out, lives, owners)?;
     phases(out, lives)?;
+    unschedulable(out, lives)?;
     readiness(out, lives)?;
+    times(out, lives)?;
     requests(out, lives)
 }
 
 /// Namespace and name of a pod.
-fn named(lives: &Lives<'_>, pod: &PodFacts) -> Labels {
+pub(super) fn named(lives: &Lives<'_>, pod: &PodFacts) -> Labels {
     vec![("namespace", value(lives.workload_of(pod).map(|own| own.name.namespace))), ("pod", pod.name.clone())]
 }
 
-/// The kind of object that makes the pods of a workload.
-pub(super) const fn maker(kind: WorkloadKind) -> &'static str {
-    match kind {
-        WorkloadKind::Deployment => "ReplicaSet",
-        WorkloadKind::DaemonSet => "DaemonSet",
-        WorkloadKind::StatefulSet => "StatefulSet",
-        WorkloadKind::ScaledJob | WorkloadKind::Job | WorkloadKind::CronJob => "Job",
-        WorkloadKind::Pods => "",
+/// A pod without a node has no series yet: a name with two sets of labels at one time could be joined with nothing.
+fn info(out: &mut Exposition<'_>, lives: &Lives<'_>, owners: &Owners) -> io::Result<()> {
+    out.family(Family::gauge("kube_pod_info", "1 for each pod that has a node, with what made it."));
+    let mut spans = Spans::default();
+    for (id, pod) in lives.pods() {
+        let (Some(from), Some(node)) = (pod.scheduled, lives.node_of(pod)) else { continue };
+        let mut labels = named(lives, pod);
+        let (kind, name) = owners.of(lives, pod);
+        labels.extend([("created_by_kind", kind), ("created_by_name", name), ("node", node.name.clone())]);
+        spans.add(labels, (from, lives.gone(id, pod)), 1.0);
     }
+    out.spans(spans, true)
 }
 
-fn info(out: &mut Exposition<'_>, lives: &Lives<'_>) -> io::Result<()> {
-    out.family(Family::gauge("kube_pod_info", "1 for each pod, with its node and what made it."));
+fn owner(out: &mut Exposition<'_>, lives: &Lives<'_>, owners: &Owners) -> io::Result<()> {
+    out.family(Family::gauge("kube_pod_owner", "1 for each pod, with the object that made it."));
     let mut spans = Spans::default();
-    for (_, pod) in lives.pods() {
+    for (id, pod) in lives.pods() {
         let mut labels = named(lives, pod);
-        if let Some(own) = lives.workload_of(pod) {
-            let maker = maker(own.kind);
-            let name = if maker.is_empty() { String::new() } else { own.name.name.to_string() };
-            labels.extend([("created_by_kind", maker.to_owned()), ("created_by_name", name)]);
-        }
-        // Bound to a node the pod is another series.
-        let bound = earliest([pod.scheduled, pod.removed]);
-        spans.add(labels.clone(), (pod.created, bound), 1.0);
-        if let (Some(from), Some(node)) = (pod.scheduled, lives.node_of(pod)) {
-            labels.push(("node", node.name.clone()));
-            spans.add(labels, (from, pod.removed), 1.0);
+        labels.extend(owner_labels(owners.of(lives, pod)));
+        spans.add(labels, (pod.created, lives.gone(id, pod)), 1.0);
+    }
+    out.spans(spans, true)
+}
+
+fn unschedulable(out: &mut Exposition<'_>, lives: &Lives<'_>) -> io::Result<()> {
+    out.family(Family::gauge("kube_pod_status_unschedulable", "1 while the scheduler has found no node for the pod."));
+    let mut spans = Spans::default();
+    for (id, pod) in lives.pods() {
+        if let Some(from) = pod.unschedulable {
+            spans.add(named(lives, pod), (from, earliest([pod.scheduled, lives.gone(id, pod)])), 1.0);
         }
     }
     out.spans(spans, true)
+}
+
+/// When something happened to pods, in Unix time: each as long as it says something of the pod.
+fn times(out: &mut Exposition<'_>, lives: &Lives<'_>) -> io::Result<()> {
+    type Of = fn(&Lives<'_>, PodId, &PodFacts) -> Vec<(SimTime, Option<SimTime>)>;
+    let families: [(&'static str, &'static str, Of); 6] = [
+        ("kube_pod_created", "When the pod was created, in Unix time.", |lives, id, pod| {
+            vec![(pod.created, lives.gone(id, pod))]
+        }),
+        ("kube_pod_status_scheduled_time", "When the pod was bound to a node, in Unix time.", |lives, id, pod| {
+            pod.scheduled.map(|from| (from, lives.gone(id, pod))).into_iter().collect()
+        }),
+        ("kube_pod_start_time", "When the kubelet took up the pod, in Unix time.", |lives, id, pod| {
+            pod.scheduled.map(|from| (from, lives.gone(id, pod))).into_iter().collect()
+        }),
+        ("kube_pod_container_state_started", "Since when the containers run, in Unix time.", |lives, id, pod| {
+            lives.since(id, (pod.started, EventKind::PodStarted), lives.room_until(id, pod))
+        }),
+        ("kube_pod_status_ready_time", "Since when the pod is Ready, in Unix time.", |lives, id, pod| {
+            lives.since(id, (pod.ready, EventKind::PodReady), lives.active_until(id, pod))
+        }),
+        ("kube_pod_completion_time", "When the containers had ended, in Unix time.", |lives, id, pod| {
+            lives.finished(id).map(|(from, _)| (from, lives.gone(id, pod))).into_iter().collect()
+        }),
+    ];
+    for (name, help, of) in families {
+        out.family(Family::gauge(name, help));
+        let mut spans = Spans::default();
+        for (id, pod) in lives.pods() {
+            let mut labels = named(lives, pod);
+            if name == "kube_pod_container_state_started" {
+                labels.push(("container", container(lives, pod)));
+            }
+            for life in of(lives, id, pod) {
+                spans.add(labels.clone(), life, out.unix_seconds(life.0) as f64);
+            }
+        }
+        out.spans(spans, false)?;
+    }
+    deletions(out, lives)
+}
+
+/// The API server writes when the grace period ends.
+fn deletions(out: &mut Exposition<'_>, lives: &Lives<'_>) -> io::Result<()> {
+    let help = "When a pod that is being deleted is to be gone, in Unix time.";
+    out.family(Family::gauge("kube_pod_deletion_timestamp", help));
+    let mut spans = Spans::default();
+    for (_, pod) in lives.pods() {
+        if let Some(from) = pod.deletion_requested {
+            let over = from + pod.grace.unwrap_or(SimDuration::ZERO);
+            spans.add(named(lives, pod), (from, pod.removed), out.unix_seconds(over) as f64);
+        }
+    }
+    out.spans(spans, false)
+}
+
+/// The one container of a pod, named like its workload.
+pub(super) fn container(lives: &Lives<'_>, pod: &PodFacts) -> String {
+    value(lives.workload_of(pod).map(|own| own.name.name))
 }
 
 /// The phases of a pod with the times when it was in them.
@@ -70,10 +131,12 @@ pub(super) fn phases_of(
     pod: &PodFacts,
 ) -> Vec<(&'static str, (SimTime, Option<SimTime>))> {
     let finished = lives.finished(id);
-    let over = earliest([finished.map(|(at, _)| at), pod.removed]);
+    let over = lives.room_until(id, pod);
     let mut phases = vec![("Pending", (pod.created, earliest([pod.started, over])))];
     phases.extend(pod.started.map(|from| ("Running", (from, over))));
-    phases.extend(finished.map(|(from, failed)| (if failed { "Failed" } else { "Succeeded" }, (from, pod.removed))));
+    phases.extend(
+        finished.map(|(from, failed)| (if failed { "Failed" } else { "Succeeded" }, (from, lives.gone(id, pod)))),
+    );
     phases.retain(|(_, (from, until))| *until != Some(*from));
     phases
 }
@@ -106,7 +169,7 @@ fn readiness(out: &mut Exposition<'_>, lives: &Lives<'_>) -> io::Result<()> {
             let mut labels = named(lives, pod);
             labels.push(("condition", condition.to_owned()));
             let shown = |now| f64::from(u8::from(now == wanted));
-            spans.follow(&labels, (pod.created, pod.removed), &ready, shown);
+            spans.follow(&labels, (pod.created, lives.gone(id, pod)), &ready, shown);
         }
     }
     out.spans(spans, true)
@@ -117,14 +180,14 @@ fn requests(out: &mut Exposition<'_>, lives: &Lives<'_>) -> io::Result<()> {
     let help = "What the pod requests, as if it had one container.";
     out.family(Family::gauge("kube_pod_container_resource_requests", help));
     let mut spans = Spans::default();
-    for (_, pod) in lives.pods() {
-        let container = value(lives.workload_of(pod).map(|own| own.name.name));
+    for (id, pod) in lives.pods() {
+        let container = container(lives, pod);
         for (resource, amount) in pod.requests.iter().filter(|(name, _)| *name != ResourceName::PODS) {
             let mut labels = named(lives, pod);
             labels.extend([("container", container.clone()), ("node", value_of_node(lives, pod))]);
             labels.extend(resource_labels(resource));
             let from = pod.scheduled.unwrap_or(pod.created);
-            spans.add(labels, (from, pod.removed), amount as f64 / scale(resource));
+            spans.add(labels, (from, lives.gone(id, pod)), amount as f64 / scale(resource));
         }
     }
     out.spans(spans, true)

@@ -128,6 +128,17 @@ fn autoscalers(out: &mut Exposition<'_>, lives: &Lives<'_>) -> io::Result<()> {
     let labels = |name: crate::domain::workload::ObjectName| -> Labels {
         vec![("namespace", name.namespace.to_string()), ("horizontalpodautoscaler", name.name.to_string())]
     };
+    out.family(Family::gauge("kube_horizontalpodautoscaler_info", "1 for each autoscaler, with what it scales."));
+    for scaler in own() {
+        let Some(target) = lives.outcome.record.workloads.get(scaler.workload.index()) else { continue };
+        let mut labels = labels(scaler.name);
+        labels.extend([
+            ("scaletargetref_api_version", "apps/v1".to_owned()),
+            ("scaletargetref_kind", target.kind.as_str().to_owned()),
+            ("scaletargetref_name", target.name.name.to_string()),
+        ]);
+        out.series(&labels, SimTime::ZERO, |_| Some(1.0))?;
+    }
     out.family(Family::gauge("kube_horizontalpodautoscaler_spec_min_replicas", "Least replicas."));
     for scaler in own() {
         out.series(&labels(scaler.name), SimTime::ZERO, |_| Some(f64::from(scaler.min_replicas)))?;

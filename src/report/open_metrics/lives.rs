@@ -3,9 +3,12 @@
 use std::collections::BTreeMap;
 
 use super::exposition::{Labels, Level};
-use crate::domain::{NodeId, PodId, ResourceName, Resources, SimTime, WorkloadId};
+use crate::domain::{NodeId, PodId, ResourceName, Resources, SimDuration, SimTime, WorkloadId};
 use crate::simulation::Outcome;
 use crate::world::record::{EventKind, NodeFacts, NodeOrigin, PodFacts, Sample, WorkloadFacts};
+
+/// For so long an object that has ended by itself is shown.
+pub(super) const FINISHED_STAYS: SimDuration = SimDuration::from_secs(600);
 
 /// What pods and nodes went through, gathered once.
 pub(super) struct Lives<'o> {
@@ -14,11 +17,16 @@ pub(super) struct Lives<'o> {
     finished: BTreeMap<PodId, (SimTime, bool)>,
     /// For each node that was lost or not ready for a while: when it was so and when no longer.
     troubled: BTreeMap<NodeId, Vec<(SimTime, EventKind)>>,
+    /// For each pod whose containers were killed: when they ended, ran and were Ready from the first time on.
+    restarted: BTreeMap<PodId, Vec<(SimTime, EventKind)>>,
+    /// When workloads were deleted.
+    deleted: BTreeMap<WorkloadId, SimTime>,
 }
 
 impl<'o> Lives<'o> {
     pub(super) fn of(outcome: &'o Outcome) -> Self {
         let mut finished = BTreeMap::new();
+        let mut restarted: BTreeMap<PodId, Vec<(SimTime, EventKind)>> = BTreeMap::new();
         let mut troubled: BTreeMap<NodeId, Vec<(SimTime, EventKind)>> = BTreeMap::new();
         for event in &outcome.record.events {
             match (event.kind, event.pod, event.node) {
@@ -29,10 +37,18 @@ impl<'o> Lives<'o> {
                 (EventKind::NodeNotReady | EventKind::NodeUnreachable | EventKind::NodeReachable, _, Some(node)) => {
                     troubled.entry(node).or_default().push((event.at, event.kind));
                 }
+                (EventKind::PodKilled, Some(pod), _) => restarted.entry(pod).or_default().push((event.at, event.kind)),
+                (EventKind::PodStarted | EventKind::PodReady, Some(pod), _) => {
+                    if let Some(own) = restarted.get_mut(&pod) {
+                        own.push((event.at, event.kind));
+                    }
+                }
                 _ => {}
             }
         }
-        Self { outcome, finished, troubled }
+        let deletions = outcome.record.replica_changes.iter().filter(|own| own.kind == EventKind::ObjectDeleted);
+        let deleted = deletions.map(|own| (own.workload, own.at)).collect();
+        Self { outcome, finished, troubled, restarted, deleted }
     }
 
     /// The pods with their ids.
@@ -72,8 +88,42 @@ impl<'o> Lives<'o> {
         self.finished.get(&id).copied()
     }
 
+    /// When a workload was deleted.
+    pub(super) fn deleted(&self, workload: WorkloadId) -> Option<SimTime> {
+        self.deleted.get(&workload).copied()
+    }
+
+    /// When the object of a pod was gone. One whose containers have ended by themselves stays for a while, as an object with
+    /// `ttlSecondsAfterFinished` does, unless its node goes.
+    pub(super) fn gone(&self, id: PodId, pod: &PodFacts) -> Option<SimTime> {
+        match self.finished(id) {
+            Some((at, _)) if pod.removed == Some(at) => {
+                earliest([Some(at + FINISHED_STAYS), self.node_of(pod).and_then(|node| node.terminated)])
+                    .map(|gone| gone.max(at))
+            }
+            _ => pod.removed,
+        }
+    }
+
+    /// The instants since which a pod's containers run, or since which it is Ready, each until the next or until `until`.
+    pub(super) fn since(
+        &self,
+        id: PodId,
+        (first, kind): (Option<SimTime>, EventKind),
+        until: Option<SimTime>,
+    ) -> Vec<(SimTime, Option<SimTime>)> {
+        let Some(first) = first else { return Vec::new() };
+        let again = self.restarted.get(&id).into_iter().flatten();
+        let mut instants = vec![(first, true)];
+        let states = again.map(|(at, own)| (*at, *own)).filter(|(_, own)| *own == kind || *own == EventKind::PodKilled);
+        instants.extend(states.map(|(at, own)| (at, own == kind)));
+        let ends = instants.iter().skip(1).map(|(at, _)| Some(*at)).chain([None]);
+        let spells = instants.iter().zip(ends).filter(|((_, is_so), _)| *is_so);
+        spells.map(|((from, _), over)| (*from, earliest([over, until]))).collect()
+    }
+
     /// When a pod stopped to take room on its node.
-    fn room_until(&self, id: PodId, pod: &PodFacts) -> Option<SimTime> {
+    pub(super) fn room_until(&self, id: PodId, pod: &PodFacts) -> Option<SimTime> {
         earliest([self.finished(id).map(|(at, _)| at), pod.removed])
     }
 
