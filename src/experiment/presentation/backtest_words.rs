@@ -129,10 +129,10 @@ fn tallied(found: &Findings) -> String {
     let tally = &found.tally;
     let judged = counted(tally.figures, "figure is", "figures are");
     let parts = [
-        (tally.agrees, "agree"),
-        (tally.small_but_real, "are off by little, but surely"),
-        (tally.cannot_tell, "cannot be told, as seeds differ by more"),
-        (tally.differs, "differ"),
+        (tally.agrees, "in agreement"),
+        (tally.small_but_real, "small but real"),
+        (tally.cannot_tell, "open, as seeds differ by as much"),
+        (tally.differs, "different"),
     ];
     let parts: Vec<String> =
         parts.iter().filter(|(count, _)| *count > 0).map(|(count, words)| format!("{count} {words}")).collect();
