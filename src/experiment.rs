@@ -7,6 +7,7 @@
 //! What must not live here: anything inside a simulation.
 
 pub mod axes;
+pub mod backtest;
 pub mod baseline;
 pub mod comparison;
 pub mod effects;

@@ -1,9 +1,12 @@
 //! The figures by which simulations are compared: each a number from a run's summary.
 
+use serde::Serialize;
+
 use crate::report::Summary;
 
 /// What a figure is measured in.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Unit {
     /// The region's currency.
     Money,

@@ -1,5 +1,8 @@
 //! Comparisons as people read them: the table of the terminal and the page.
 
+pub mod backtest_page;
+pub mod backtest_table;
+mod backtest_words;
 mod dots;
 pub mod explanation;
 pub mod inspection;

@@ -540,7 +540,7 @@ impl Summary {
 }
 
 /// `value` without the digits beyond `decimals`, which are noise of division.
-pub(super) fn rounded(value: f64, decimals: i32) -> f64 {
+pub(crate) fn rounded(value: f64, decimals: i32) -> f64 {
     let scale = (0..decimals).fold(1.0, |scale, _| scale * 10.0);
     libm::round(value * scale) / scale
 }

@@ -7,6 +7,7 @@ mod agreement;
 mod anonymous;
 mod architecture;
 mod availability;
+mod backtest;
 mod bad_input;
 mod by_hand;
 mod call_limits;

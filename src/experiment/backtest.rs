@@ -1,0 +1,281 @@
+//! A forecast held against what happened: a recorded history, and simulations of the same time.
+//!
+//! The recorded time is split: what comes before the split may have been used to set the scenario up, what comes after it is
+//! judged. *Replay* puts the judged time's own traffic, Spot prices and reclaims into the simulations, so that what is off is the
+//! simulator's; *forecast* knows only what was known at the split. Every figure has a verdict of its own against a stated tolerance
+//! and the spread of seeds, and is held beside a naive forecast, the same hours of days before.
+//!
+//! What must not live here: reading or fitting what clusters record (the crate `nodecast-observed`), printing.
+
+mod answer;
+pub mod figures;
+pub mod history;
+pub mod replay;
+pub mod tables;
+pub mod verdict;
+pub mod workloads;
+
+use serde::Serialize;
+
+pub use answer::{Answer, SCHEMA_VERSION, Variant};
+pub use history::History;
+pub use replay::Recorded;
+pub use verdict::{Judged, Verdict};
+pub use workloads::{Curve, WorkloadResult, Workloads};
+
+use figures::{Basis, HeldPrices, Reading, Window, readings};
+use verdict::{judge, share};
+
+use super::figures::Unit;
+use super::statistics::Estimate;
+use crate::domain::{SimDuration, SimTime};
+use crate::report::summary::rounded;
+
+const DAY_SECONDS: i64 = 86_400;
+
+/// What goes into the simulations of the judged time.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Mode {
+    /// Its own traffic, and of the market what was recorded.
+    Replay,
+    /// What was known at the split.
+    Forecast,
+}
+
+/// The judged stretch, in both histories.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Stretch {
+    /// In the recorded one.
+    pub recorded: Window,
+    /// In the simulated ones.
+    pub simulated: Window,
+}
+
+/// Why nothing can be judged.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error, miette::Diagnostic)]
+pub enum StretchError {
+    /// The scenario simulates another time.
+    #[error("the scenario simulates {simulated}, and {recorded} was recorded: they share nothing that could be judged")]
+    #[diagnostic(help("set `start` and `duration` of the scenario so that it covers the recorded time"))]
+    Apart {
+        /// From when to when.
+        simulated: String,
+        /// From when to when.
+        recorded: String,
+    },
+    /// The split leaves nothing to judge.
+    #[error("the split at {at} leaves nothing to judge: what was recorded and is simulated ends at {end}")]
+    #[diagnostic(help("split earlier, for example at {middle}"))]
+    Late {
+        /// The split.
+        at: String,
+        /// The end.
+        end: String,
+        /// The middle of what there is.
+        middle: String,
+    },
+}
+
+/// The stretch that is judged: from `split` on, counted from the start of the record, or all that both cover.
+///
+/// # Errors
+/// If nothing is left.
+pub fn stretch(recorded: &History, simulated: &History, split: Option<SimDuration>) -> Result<Stretch, StretchError> {
+    let shift = recorded.start.as_microsecond() - simulated.start.as_microsecond();
+    let in_record = |at: SimTime| SimTime::from_micros(at.as_micros() - shift);
+    let covered_from = recorded.counts_from.max(in_record(simulated.counts_from)).max(SimTime::ZERO);
+    let until = recorded.end().min(in_record(simulated.end()));
+    let calendar = |history: &History, at: SimTime| {
+        let instant = jiff::Timestamp::from_microsecond(history.start.as_microsecond() + at.as_micros());
+        instant.map_or_else(|_| String::from("the end of time"), |instant| instant.to_string())
+    };
+    if covered_from >= until {
+        let span =
+            |history: &History| format!("{} to {}", calendar(history, SimTime::ZERO), calendar(history, history.end()));
+        return Err(StretchError::Apart { simulated: span(simulated), recorded: span(recorded) });
+    }
+    let from = covered_from.max(SimTime::ZERO + split.unwrap_or(SimDuration::ZERO));
+    if from >= until {
+        let middle = SimTime::from_micros(i64::midpoint(covered_from.as_micros(), until.as_micros()));
+        return Err(StretchError::Late {
+            at: calendar(recorded, from),
+            end: calendar(recorded, until),
+            middle: calendar(recorded, middle),
+        });
+    }
+    let in_simulation = |at: SimTime| SimTime::from_micros(at.as_micros() + shift);
+    Ok(Stretch {
+        recorded: Window { from, until },
+        simulated: Window { from: in_simulation(from), until: in_simulation(until) },
+    })
+}
+
+/// Where the record is split if nobody says so: at two thirds, on a whole day, where at least seven days come before and three
+/// after; else nowhere.
+pub fn split_of(duration: SimDuration) -> Option<SimDuration> {
+    let days = duration.as_secs() / DAY_SECONDS;
+    (days >= 10).then(|| SimDuration::from_secs((days * 2 / 3).clamp(7, days - 3) * DAY_SECONDS))
+}
+
+/// A figure, judged.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct FigureResult {
+    /// Its stable name.
+    pub name: String,
+    /// Its name for people.
+    pub label: String,
+    /// What it is measured in.
+    pub unit: Unit,
+    /// The error up to which it agrees, as a share.
+    pub tolerance: f64,
+    /// Observed, simulated, and what follows.
+    #[serde(flatten)]
+    pub judged: Judged,
+    /// The naive forecast; `null` without one.
+    pub naive: Option<f64>,
+    /// Its error, as a share.
+    pub naive_error: Option<f64>,
+    /// One less the error over the naive one: above 0 where the simulation is nearer.
+    pub skill: Option<f64>,
+}
+
+/// How many figures came out how.
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize)]
+pub struct Tally {
+    /// Figures judged, those of workloads among them.
+    pub figures: u64,
+    /// That agree.
+    pub agrees: u64,
+    /// Whose error is small and more than chance explains.
+    pub small_but_real: u64,
+    /// That seeds leave open.
+    pub cannot_tell: u64,
+    /// That differ.
+    pub differs: u64,
+    /// More than two deviations off.
+    pub beyond_chance: u64,
+    /// How many would be by chance alone.
+    pub beyond_chance_expected: f64,
+}
+
+/// What a back-test found.
+#[derive(Clone, PartialEq, Debug, Default, Serialize)]
+pub struct Findings {
+    /// The figures of the cluster.
+    pub figures: Vec<FigureResult>,
+    /// Each workload.
+    pub workloads: Vec<WorkloadResult>,
+    /// How they came out.
+    pub tally: Tally,
+    /// The mean error of the cost over the seeds with its interval; of nodes at one price list where no bill is known.
+    pub cost_error: Option<Estimate>,
+    /// How much earlier the days of the naive forecast are; `null` without any.
+    pub naive_days: Option<i64>,
+}
+
+/// Judges the stretch by simulations.
+pub fn findings(recorded: &History, simulations: &[History], stretch: Stretch) -> Findings {
+    let basis = Basis::of(recorded);
+    let prices = HeldPrices::of(std::iter::once(recorded).chain(simulations));
+    let of_record = |window| readings(recorded, window, basis, &prices);
+    let observed = of_record(stretch.recorded);
+    let of_seeds: Vec<Vec<Reading>> =
+        simulations.iter().map(|history| readings(history, stretch.simulated, basis, &prices)).collect();
+    let naive_days = naive_days(recorded, stretch.recorded);
+    let before = naive_days.map(|days| earlier(stretch.recorded, days));
+    let naive = before.map(of_record);
+    let figures = figures(&observed, &of_seeds, naive.as_deref());
+    let cost_error = cost_error(&observed, &of_seeds);
+    let workloads = Workloads::of(recorded, simulations, stretch, before).results;
+    let tally = tally(&figures, &workloads);
+    Findings { figures, workloads, tally, cost_error, naive_days }
+}
+
+/// How many days earlier lies a stretch of the same hours that was recorded whole: a week if there is one, else as many as the
+/// judged stretch lasts.
+fn naive_days(recorded: &History, judged: Window) -> Option<i64> {
+    let days = (judged.length().as_secs() + DAY_SECONDS - 1) / DAY_SECONDS;
+    let weeks = (days + 6) / 7 * 7;
+    [weeks, days].into_iter().find(|days| earlier(judged, *days).from >= recorded.counts_from.max(SimTime::ZERO))
+}
+
+fn earlier(window: Window, days: i64) -> Window {
+    let back = |at: SimTime| SimTime::from_micros(at.as_micros() - days * DAY_SECONDS * 1_000_000);
+    Window { from: back(window.from), until: back(window.until) }
+}
+
+fn value_of<'r>(readings: &'r [Reading], name: &str) -> Option<&'r Reading> {
+    readings.iter().find(|reading| reading.name == name)
+}
+
+/// The value of a figure in other readings: 0 of what they lack, where lacking it means that there was nothing of it.
+fn value_in(readings: &[Reading], figure: &Reading) -> Option<f64> {
+    match value_of(readings, &figure.name) {
+        Some(reading) => reading.value,
+        None => figure.absent_is_zero.then_some(0.0),
+    }
+}
+
+fn figures(observed: &[Reading], of_seeds: &[Vec<Reading>], naive: Option<&[Reading]>) -> Vec<FigureResult> {
+    let mut all: Vec<&Reading> = observed.iter().collect();
+    for reading in of_seeds.iter().flatten() {
+        if reading.absent_is_zero && !all.iter().any(|known| known.name == reading.name) {
+            // What only simulations have stands behind its like.
+            let family = |name: &str| name.split('.').next().map(str::to_owned);
+            let place = all.iter().rposition(|known| family(&known.name) == family(&reading.name));
+            all.insert(place.map_or(all.len(), |place| place + 1), reading);
+        }
+    }
+    let judged = all.into_iter().filter_map(|figure| {
+        let happened = value_in(observed, figure)?;
+        let values: Vec<f64> = of_seeds.iter().filter_map(|readings| value_in(readings, figure)).collect();
+        let judged = judge(happened, &values, figure.tolerance)?;
+        let naive = naive.and_then(|naive| value_in(naive, figure));
+        let naive_error = naive.and_then(|naive| share(naive - happened, happened));
+        Some(FigureResult {
+            name: figure.name.clone(),
+            label: figure.label.clone(),
+            unit: figure.unit,
+            tolerance: figure.tolerance,
+            judged,
+            naive,
+            naive_error,
+            skill: skill(judged.error, naive_error),
+        })
+    });
+    judged.collect()
+}
+
+fn skill(error: Option<f64>, naive: Option<f64>) -> Option<f64> {
+    let (error, naive) = (error?.abs(), naive?.abs());
+    (naive > 0.0).then(|| 1.0 - error / naive)
+}
+
+fn cost_error(observed: &[Reading], of_seeds: &[Vec<Reading>]) -> Option<Estimate> {
+    let figure = value_of(observed, "cost_per_day").or_else(|| value_of(observed, "cost_at_held_prices_per_day"))?;
+    let happened = figure.value.filter(|value| *value > 0.0)?;
+    let errors: Vec<f64> =
+        of_seeds.iter().filter_map(|readings| Some((value_in(readings, figure)? - happened) / happened)).collect();
+    Estimate::of(&errors)
+}
+
+fn tally(figures: &[FigureResult], workloads: &[WorkloadResult]) -> Tally {
+    let of_workloads = workloads.iter().flat_map(WorkloadResult::judged);
+    let mut tally = Tally::default();
+    for judged in figures.iter().map(|figure| &figure.judged).chain(of_workloads) {
+        tally.figures += 1;
+        match judged.verdict {
+            Verdict::Agrees => tally.agrees += 1,
+            Verdict::SmallButReal => tally.small_but_real += 1,
+            Verdict::CannotTell => tally.cannot_tell += 1,
+            Verdict::Differs => tally.differs += 1,
+        }
+        if let Some(z) = judged.z {
+            tally.beyond_chance_expected += 0.05;
+            tally.beyond_chance += u64::from(z.abs() >= 2.0);
+        }
+    }
+    tally.beyond_chance_expected = rounded(tally.beyond_chance_expected, 6);
+    tally
+}

@@ -1,0 +1,228 @@
+//! What happened in a cluster, as far as a forecast is judged by it: lives of nodes and pods, replicas over time, charges.
+//! A finished simulation has one, and so has what a real cluster recorded of itself.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+
+use crate::cloud::BillItem;
+use crate::domain::{Money, SimDuration, SimTime, Symbol, WorkloadId};
+use crate::report::summary::lives::is_daemon;
+use crate::report::summary::service::workload_name;
+use crate::simulation::Outcome;
+use crate::world::record::{NodeEnd, NodeFacts, WorkloadKind};
+
+/// What happened in a cluster. Instants are counted from `start`.
+#[derive(Clone, PartialEq, Debug)]
+pub struct History {
+    /// When it begins.
+    pub start: Timestamp,
+    /// How long it lasts.
+    pub duration: SimDuration,
+    /// Before this instant the cluster was settling, and nothing is to be judged.
+    pub counts_from: SimTime,
+    /// Lives of nodes, in order of their beginning.
+    pub nodes: Vec<NodeLife>,
+    /// Lives of pods that no DaemonSet made and that hold room for nobody, in order of creation.
+    pub pods: Vec<PodLife>,
+    /// Each workload but DaemonSets over time, by namespace and name.
+    pub workloads: BTreeMap<String, Vec<WorkloadState>>,
+    /// What was charged, in the order of the bill; `None` where no bill is known.
+    pub charges: Option<Vec<Charge>>,
+    /// The currency of the charges.
+    pub currency: Option<String>,
+}
+
+/// The life of a node; an instant that never came, or that nobody recorded, is `None`.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct NodeLife {
+    /// Its NodePool or node group.
+    pub origin: Symbol,
+    /// Its instance type.
+    pub instance_type: Option<Symbol>,
+    /// Its zone.
+    pub zone: Option<Symbol>,
+    /// `spot` or `on-demand`.
+    pub capacity_type: Option<Symbol>,
+    /// When EC2 answered with an instance.
+    pub launched: Option<SimTime>,
+    /// When its billing began.
+    pub running: Option<SimTime>,
+    /// When the kubelet registered it.
+    pub registered: Option<SimTime>,
+    /// When it was Ready.
+    pub ready: Option<SimTime>,
+    /// When its removal was decided.
+    pub deletion_requested: Option<SimTime>,
+    /// When its billing ended.
+    pub terminating: Option<SimTime>,
+    /// When it was gone.
+    pub terminated: Option<SimTime>,
+    /// Why it ended, in the words of `nodes.csv`.
+    pub end: Option<Symbol>,
+}
+
+impl NodeLife {
+    /// Whether there was an instance at all.
+    pub fn was_launched(&self) -> bool {
+        self.launched.or(self.running).or(self.registered).or(self.ready).is_some()
+    }
+
+    /// When it was decided that it ends.
+    pub fn ended(&self) -> Option<SimTime> {
+        self.deletion_requested.or(self.terminating).or(self.terminated)
+    }
+
+    fn of(node: &NodeFacts) -> Self {
+        Self {
+            origin: node.origin.name(),
+            instance_type: node.instance_type,
+            zone: node.zone,
+            capacity_type: node.capacity_type,
+            launched: node.launched,
+            running: node.running,
+            registered: node.registered,
+            ready: node.ready,
+            deletion_requested: node.deletion_requested,
+            terminating: node.terminating,
+            terminated: node.terminated,
+            end: node.end.map(|end| Symbol::new(end.as_str())),
+        }
+    }
+}
+
+/// The life of a pod.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PodLife {
+    /// When it was created.
+    pub created: SimTime,
+    /// When the scheduler first found no node for it.
+    pub unschedulable: Option<SimTime>,
+    /// When it was bound.
+    pub scheduled: Option<SimTime>,
+    /// When its deletion was asked for, or it was gone.
+    pub left: Option<SimTime>,
+    /// Whether it was evicted.
+    pub evicted: bool,
+}
+
+/// A workload from an instant on, until its next state.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct WorkloadState {
+    /// The instant.
+    pub at: SimTime,
+    /// Replicas wanted.
+    pub desired: Option<f64>,
+    /// Replicas Ready.
+    pub ready: Option<f64>,
+    /// CPU in use by all replicas, in thousandths.
+    pub cpu_milli: Option<f64>,
+    /// 99th percentile of the response time, in seconds.
+    pub latency_p99: Option<f64>,
+}
+
+/// A line of a bill.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Charge {
+    /// Whether it is for the hours of an instance.
+    pub instance: bool,
+    /// The instance type, where it is for one.
+    pub instance_type: Option<Symbol>,
+    /// The zone, likewise.
+    pub zone: Option<Symbol>,
+    /// The capacity type, likewise.
+    pub capacity_type: Option<Symbol>,
+    /// From when on.
+    pub from: SimTime,
+    /// Until when.
+    pub until: SimTime,
+    /// How much; what is taken back is negative.
+    pub amount: Money,
+}
+
+impl History {
+    /// The history of a simulation.
+    pub fn of(outcome: &Outcome) -> Self {
+        let record = &outcome.record;
+        let is_judged = |pod: &&crate::world::record::PodFacts| !pod.placeholder && !is_daemon(outcome, pod);
+        let pods = record.pods.iter().filter(is_judged).map(|pod| PodLife {
+            created: pod.created,
+            unschedulable: pod.unschedulable,
+            scheduled: pod.scheduled,
+            left: pod.deletion_requested.or(pod.removed),
+            evicted: pod.evicted,
+        });
+        Self {
+            start: outcome.about.start.parse().unwrap_or_default(),
+            duration: outcome.about.duration,
+            counts_from: outcome.about.counts_from(),
+            nodes: record.nodes.iter().map(NodeLife::of).collect(),
+            pods: pods.collect(),
+            workloads: workloads(outcome),
+            charges: Some(charges(outcome)),
+            currency: Some(outcome.bill.currency.code().to_owned()),
+        }
+    }
+
+    /// When it ends.
+    pub fn end(&self) -> SimTime {
+        SimTime::ZERO + self.duration
+    }
+
+    /// Whether a node's billing is known to begin apart from its registration.
+    pub fn knows_running(&self) -> bool {
+        self.nodes.iter().any(|node| node.running.is_some())
+    }
+}
+
+fn workloads(outcome: &Outcome) -> BTreeMap<String, Vec<WorkloadState>> {
+    let facts = outcome.record.workloads.iter().enumerate();
+    let names: Vec<Option<String>> = facts
+        .map(|(index, workload)| {
+            let is_judged = workload.kind != WorkloadKind::DaemonSet && !workload.placeholder;
+            is_judged.then(|| workload_name(outcome, WorkloadId::from_index(index)))
+        })
+        .collect();
+    let mut workloads: BTreeMap<String, Vec<WorkloadState>> = BTreeMap::new();
+    for sample in &outcome.record.samples {
+        for state in &sample.workloads {
+            let Some(Some(name)) = names.get(state.workload.index()) else { continue };
+            let states = match workloads.get_mut(name) {
+                Some(states) => states,
+                None => workloads.entry(name.clone()).or_default(),
+            };
+            states.push(WorkloadState {
+                at: sample.at,
+                desired: Some(f64::from(state.replicas_desired)),
+                ready: Some(f64::from(state.replicas_ready)),
+                cpu_milli: Some(state.cpu_used_milli),
+                latency_p99: state.latency_p99_seconds,
+            });
+        }
+    }
+    workloads
+}
+
+fn charges(outcome: &Outcome) -> Vec<Charge> {
+    let lines = outcome.bill.lines.iter();
+    let charge = |line: &crate::cloud::BillLine| Charge {
+        instance: line.item == BillItem::Instance,
+        instance_type: line.instance_type,
+        zone: line.zone,
+        capacity_type: line.capacity_type,
+        from: line.from,
+        until: line.to,
+        amount: line.amount,
+    };
+    lines.map(charge).collect()
+}
+
+/// Whether the word is that of a launch that came to nothing, which is no disruption.
+pub fn is_failed_launch(end: Symbol) -> bool {
+    [NodeEnd::LaunchFailed, NodeEnd::Aborted, NodeEnd::NotRegistered].iter().any(|own| own.as_str() == end.as_str())
+}
+
+/// Whether the word is that of a Spot instance that EC2 took.
+pub fn is_reclaim(end: Symbol) -> bool {
+    end.as_str() == NodeEnd::Interrupted.as_str()
+}

@@ -1,0 +1,140 @@
+//! What was recorded, put in the place of what the scenario models: so a back-test judges the simulator and not the market.
+
+use jiff::Timestamp;
+use serde::Serialize;
+use std::sync::Arc;
+
+use super::figures::Window;
+use super::history::{History, is_reclaim};
+use crate::cloud::faults::{Fault, FaultKind, PoolSelector, Victims};
+use crate::cloud::settings::{ReplayedPrice, SpotPrices};
+use crate::domain::well_known;
+use crate::domain::{HourlyRate, SimDuration, SimTime};
+use crate::load::Curve;
+use crate::scenario::Scenario;
+use crate::scenario::definition::Requests;
+
+/// Something recorded that takes the place of a model.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Recorded {
+    /// What Spot instances cost, hour by hour.
+    SpotPrices,
+    /// Which Spot instances EC2 took, and when.
+    Reclaims,
+}
+
+impl Recorded {
+    /// All of them.
+    pub const ALL: [Self; 2] = [Self::SpotPrices, Self::Reclaims];
+
+    /// Its name for people.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::SpotPrices => "recorded Spot prices",
+            Self::Reclaims => "recorded reclaims",
+        }
+    }
+}
+
+/// EC2's notice of an interruption comes so long before it.
+const NOTICE: SimDuration = SimDuration::from_secs(120);
+
+/// The scenario with what was recorded of `what` in the place of its model; `None` where nothing of it was recorded.
+///
+/// Prices are those of the pools that were used; the others keep the level of the price data. A reclaim strikes one of the
+/// instances that run in the recorded pool then, or none where none does.
+pub fn with_recorded(scenario: &Scenario, history: &History, what: Recorded) -> Option<Scenario> {
+    let shift = shift(scenario.start, history.start);
+    let mut scenario = scenario.clone();
+    let cloud = Arc::make_mut(&mut scenario.ec2.cloud);
+    match what {
+        Recorded::SpotPrices => cloud.prices = SpotPrices::Replay(spot_prices(history, shift)?),
+        Recorded::Reclaims => {
+            cloud.interruptions.exposure_hours = None;
+            let end = SimTime::ZERO + scenario.duration;
+            cloud.faults.extend(reclaims(history, shift).filter(|fault| SimTime::ZERO <= fault.at && fault.at < end));
+            cloud.faults.sort_by_key(|fault| fault.at);
+        }
+    }
+    Some(scenario)
+}
+
+/// How much later an instant of the history is in the scenario, in microseconds; negative where it is earlier.
+fn shift(scenario: Timestamp, history: Timestamp) -> i64 {
+    i64::try_from((history.as_nanosecond() - scenario.as_nanosecond()) / 1_000).unwrap_or(0)
+}
+
+fn shifted(instant: SimTime, micros: i64) -> SimTime {
+    SimTime::from_micros(instant.as_micros().saturating_add(micros))
+}
+
+fn spot_prices(history: &History, shift: i64) -> Option<Vec<ReplayedPrice>> {
+    let spot =
+        history.charges.as_ref()?.iter().filter(|own| own.instance && own.capacity_type == Some(well_known::SPOT));
+    let mut prices: Vec<ReplayedPrice> = spot
+        .filter_map(|charge| {
+            let micros = charge.until.saturating_since(charge.from).as_micros();
+            let nanos = charge.amount.as_nanos().checked_mul(3_600_000_000)?.checked_div(micros.into())?;
+            Some(ReplayedPrice {
+                instance_type: charge.instance_type?,
+                zone: charge.zone?,
+                at: shifted(charge.from, shift),
+                rate: HourlyRate::from_nanos(i64::try_from(nanos).ok().filter(|nanos| *nanos > 0)?),
+            })
+        })
+        .collect();
+    prices.sort_unstable();
+    prices.dedup_by_key(|price| (price.instance_type, price.zone, price.at));
+    (!prices.is_empty()).then_some(prices)
+}
+
+fn reclaims(history: &History, shift: i64) -> impl Iterator<Item = Fault> {
+    let taken = history.nodes.iter().filter(|node| node.end.is_some_and(is_reclaim));
+    taken.filter_map(move |node| {
+        // Karpenter asks for a node's deletion as it reads the notice.
+        let at = shifted(node.deletion_requested.or(node.terminating)?, shift);
+        let pools = PoolSelector {
+            family: None,
+            instance_type: node.instance_type,
+            zone: node.zone,
+            capacity_type: Some(well_known::SPOT),
+        };
+        Some(Fault {
+            at,
+            until: at,
+            kind: FaultKind::SpotInterruption { pools, victims: Victims::Count(1), before: NOTICE },
+        })
+    })
+}
+
+/// The scenario with the load of its last whole days before `split`, again and again from there on: what would have been known
+/// then. A week where there is one, so that weekends come on weekends.
+pub fn forecast(scenario: &Scenario, training: Window) -> Option<Scenario> {
+    const DAY: i64 = 86_400;
+    let days = training.length().as_secs() / DAY;
+    let period = SimDuration::from_secs(if days >= 7 { 7 * DAY } else { days * DAY });
+    if period == SimDuration::ZERO {
+        return None;
+    }
+    let mut scenario = scenario.clone();
+    for load in &mut scenario.load {
+        let Requests::Open(open) = &mut load.requests else { continue };
+        // Curves count from the start of their load.
+        let known_until = training.until.saturating_since(load.at);
+        let Some(known_from) = known_until.as_micros().checked_sub(period.as_micros()).filter(|from| *from >= 0) else {
+            continue;
+        };
+        let back = SimDuration::from_micros(-known_from);
+        let end = SimTime::ZERO + scenario.duration;
+        let length = SimDuration::from_micros(end.saturating_since(load.at).as_micros() - known_from);
+        let again = (*open.curve).clone().shifted(back).repeated(period, back, length);
+        let again = again.shifted(SimDuration::from_micros(known_from));
+        // What was known stays. At the seam the repeated curve takes up the rate that the known one ends with.
+        let known = open.curve.steps().iter().filter(|step| step.from < known_until);
+        let steps = known.chain(again.steps().iter().filter(|step| step.from >= known_until)).copied();
+        open.curve = Arc::new(Curve::from_steps(steps.collect()));
+        open.arrivals = None;
+    }
+    Some(scenario)
+}

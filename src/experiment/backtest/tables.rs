@@ -1,0 +1,322 @@
+//! A history from the tables of a directory: those that a run writes, whoever wrote them. Cells that nobody recorded are empty.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+
+use super::history::{Charge, History, NodeLife, PodLife, WorkloadState};
+use crate::domain::{Money, SimDuration, SimTime, Symbol};
+
+/// Why a directory tells no history.
+#[derive(Debug, thiserror::Error, miette::Diagnostic)]
+pub enum HistoryError {
+    /// It holds neither the summary of a run nor an observation.
+    #[error("{0} holds neither summary.json nor observation.json")]
+    #[diagnostic(help("name the directory that `nodecast run` or `nodecast observe` has written"))]
+    NoHistory(PathBuf),
+    /// A file cannot be read.
+    #[error("cannot read {path}: {reason}")]
+    #[diagnostic(help("the directory has to hold what `nodecast run` or `nodecast observe` writes, whole"))]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// What the system or the reader said.
+        reason: String,
+    },
+    /// A table lacks a column.
+    #[error("{path} has no column `{column}`")]
+    #[diagnostic(help("docs/outputs.md lists the columns; where nothing was recorded its cells are empty"))]
+    NoColumn {
+        /// The file.
+        path: PathBuf,
+        /// The column.
+        column: &'static str,
+    },
+    /// A cell is not what its column holds.
+    #[error("{path}, line {line}, column `{column}`: `{text}` is no {wanted}")]
+    #[diagnostic(help("correct the cell, or leave it empty if nothing was recorded"))]
+    Cell {
+        /// The file.
+        path: PathBuf,
+        /// The line, from 1 on.
+        line: u64,
+        /// The column.
+        column: &'static str,
+        /// What stands there.
+        text: String,
+        /// What should.
+        wanted: &'static str,
+    },
+}
+
+#[derive(Deserialize)]
+struct SummaryFile {
+    about: SummaryAbout,
+}
+
+#[derive(Deserialize)]
+struct SummaryAbout {
+    start: String,
+    duration_seconds: f64,
+    #[serde(default)]
+    warm_up_seconds: Option<f64>,
+    currency: String,
+}
+
+/// The span that a directory tells of.
+struct Span {
+    start: jiff::Timestamp,
+    duration: SimDuration,
+    counts_from: SimTime,
+    currency: Option<String>,
+}
+
+/// Reads the history in `directory`.
+///
+/// # Errors
+/// If it holds none, or one that is damaged.
+pub fn read(directory: &Path) -> Result<History, HistoryError> {
+    let span = span(directory)?;
+    let nodes = nodes(&directory.join("nodes.csv"))?;
+    let (pods, placeholders) = pods(&directory.join("pods.csv"))?;
+    let mut workloads = workloads(&directory.join("workloads.csv"))?;
+    workloads.retain(|name, _| !placeholders.contains(name));
+    let bill = directory.join("bill.csv");
+    let charges = if bill.exists() { Some(charges(&bill)?) } else { None };
+    Ok(History {
+        start: span.start,
+        duration: span.duration,
+        counts_from: span.counts_from,
+        nodes,
+        pods,
+        workloads,
+        charges,
+        currency: span.currency,
+    })
+}
+
+fn span(directory: &Path) -> Result<Span, HistoryError> {
+    let path = directory.join("summary.json");
+    if !path.exists() {
+        return Err(HistoryError::NoHistory(directory.to_owned()));
+    }
+    let unreadable = |reason: String| HistoryError::Unreadable { path: path.clone(), reason };
+    let text = std::fs::read_to_string(&path).map_err(|error| unreadable(error.to_string()))?;
+    let summary: SummaryFile = serde_json::from_str(&text).map_err(|error| unreadable(error.to_string()))?;
+    let about = summary.about;
+    let start = about.start.parse().map_err(|error: jiff::Error| unreadable(error.to_string()))?;
+    Ok(Span {
+        start,
+        duration: SimDuration::from_secs_f64(about.duration_seconds),
+        counts_from: SimTime::ZERO + SimDuration::from_secs_f64(about.warm_up_seconds.unwrap_or(0.0)),
+        currency: Some(about.currency),
+    })
+}
+
+fn nodes(path: &Path) -> Result<Vec<NodeLife>, HistoryError> {
+    Table::open(path)?.rows(|row| {
+        let symbol = |column| Ok(row.text(column)?.map(Symbol::new));
+        Ok(NodeLife {
+            origin: Symbol::new(row.text("origin")?.unwrap_or_default()),
+            instance_type: symbol("instance_type")?,
+            zone: symbol("zone")?,
+            capacity_type: symbol("capacity_type")?,
+            launched: row.instant("launched_seconds")?,
+            running: row.instant("running_seconds")?,
+            registered: row.instant("registered_seconds")?,
+            ready: row.instant("ready_seconds")?,
+            deletion_requested: row.instant("deletion_requested_seconds")?,
+            terminating: row.instant("terminating_seconds")?,
+            terminated: row.instant("terminated_seconds")?,
+            end: symbol("end")?,
+        })
+    })
+}
+
+/// Pods that are judged, and the workloads whose pods hold room for others.
+fn pods(path: &Path) -> Result<(Vec<PodLife>, BTreeSet<String>), HistoryError> {
+    let mut placeholders = BTreeSet::new();
+    let pods = Table::open(path)?.rows(|row| {
+        if row.flag("placeholder")? {
+            placeholders.extend(row.text("workload")?.map(str::to_owned));
+            return Ok(None);
+        }
+        let Some(created) = row.instant("created_seconds")? else { return Ok(None) };
+        if row.flag("daemon")? {
+            return Ok(None);
+        }
+        Ok(Some(PodLife {
+            created,
+            unschedulable: row.instant("unschedulable_seconds")?,
+            scheduled: row.instant("scheduled_seconds")?,
+            left: row.instant("deletion_requested_seconds")?.or(row.instant("removed_seconds")?),
+            evicted: row.flag("evicted")?,
+        }))
+    })?;
+    Ok((pods.into_iter().flatten().collect(), placeholders))
+}
+
+fn workloads(path: &Path) -> Result<BTreeMap<String, Vec<WorkloadState>>, HistoryError> {
+    let mut workloads: BTreeMap<String, Vec<WorkloadState>> = BTreeMap::new();
+    Table::open(path)?.rows(|row| {
+        let (Some(at), Some(name)) = (row.instant("at_seconds")?, row.text("workload")?) else { return Ok(()) };
+        let state = WorkloadState {
+            at,
+            desired: row.number("replicas_desired")?,
+            ready: row.number("replicas_ready")?,
+            cpu_milli: row.number("cpu_used_milli")?,
+            latency_p99: row.number("latency_p99_seconds")?,
+        };
+        workloads.entry(name.to_owned()).or_default().push(state);
+        Ok(())
+    })?;
+    for states in workloads.values_mut() {
+        // Whoever wrote the table may have written series by series or instant by instant.
+        states.sort_by_key(|state| state.at);
+    }
+    Ok(workloads)
+}
+
+fn charges(path: &Path) -> Result<Vec<Charge>, HistoryError> {
+    let lines = Table::open(path)?.rows(|row| {
+        let symbol = |column| Ok(row.text(column)?.map(Symbol::new));
+        let (Some(from), Some(until)) = (row.instant("from_seconds")?, row.instant("to_seconds")?) else {
+            return Ok(None);
+        };
+        Ok(Some(Charge {
+            instance: row.text("item")? == Some("instance"),
+            instance_type: symbol("instance_type")?,
+            zone: symbol("zone")?,
+            capacity_type: symbol("capacity_type")?,
+            from,
+            until,
+            amount: row.money("amount")?.unwrap_or(Money::ZERO),
+        }))
+    })?;
+    Ok(lines.into_iter().flatten().collect())
+}
+
+/// A table with a header.
+struct Table<'p> {
+    path: &'p Path,
+    columns: HashMap<String, usize>,
+    reader: csv::Reader<File>,
+}
+
+impl<'p> Table<'p> {
+    fn open(path: &'p Path) -> Result<Self, HistoryError> {
+        let unreadable =
+            |error: csv::Error| HistoryError::Unreadable { path: path.to_owned(), reason: error.to_string() };
+        let mut reader = csv::ReaderBuilder::new().from_path(path).map_err(unreadable)?;
+        let header = reader.headers().map_err(unreadable)?;
+        let columns = header.iter().enumerate().map(|(place, name)| (name.to_owned(), place)).collect();
+        Ok(Self { path, columns, reader })
+    }
+
+    /// What `take` makes of each row, in the order of the file.
+    fn rows<T>(mut self, mut take: impl FnMut(&Row<'_>) -> Result<T, HistoryError>) -> Result<Vec<T>, HistoryError> {
+        let mut taken = Vec::new();
+        let mut cells = csv::StringRecord::new();
+        loop {
+            let more = self.reader.read_record(&mut cells);
+            let more = more
+                .map_err(|error| HistoryError::Unreadable { path: self.path.to_owned(), reason: error.to_string() })?;
+            if !more {
+                return Ok(taken);
+            }
+            let line = cells.position().map_or(0, csv::Position::line);
+            taken.push(take(&Row { path: self.path, columns: &self.columns, cells: &cells, line })?);
+        }
+    }
+}
+
+struct Row<'r> {
+    path: &'r Path,
+    columns: &'r HashMap<String, usize>,
+    cells: &'r csv::StringRecord,
+    line: u64,
+}
+
+impl Row<'_> {
+    /// The text of a cell; `None` if it is empty.
+    fn text(&self, column: &'static str) -> Result<Option<&str>, HistoryError> {
+        let place = self.columns.get(column);
+        let place = place.ok_or_else(|| HistoryError::NoColumn { path: self.path.to_owned(), column })?;
+        Ok(self.cells.get(*place).map(str::trim).filter(|text| !text.is_empty()))
+    }
+
+    fn parsed<T>(
+        &self,
+        column: &'static str,
+        wanted: &'static str,
+        parse: impl Fn(&str) -> Option<T>,
+    ) -> Result<Option<T>, HistoryError> {
+        let Some(text) = self.text(column)? else { return Ok(None) };
+        let wrong = || HistoryError::Cell {
+            path: self.path.to_owned(),
+            line: self.line,
+            column,
+            text: text.chars().take(40).collect(),
+            wanted,
+        };
+        parse(text).map(Some).ok_or_else(wrong)
+    }
+
+    fn instant(&self, column: &'static str) -> Result<Option<SimTime>, HistoryError> {
+        self.parsed(column, "number of seconds", |text| {
+            scaled(text, 6).and_then(|micros| i64::try_from(micros).ok()).map(SimTime::from_micros)
+        })
+    }
+
+    fn money(&self, column: &'static str) -> Result<Option<Money>, HistoryError> {
+        self.parsed(column, "amount of money", |text| scaled(text, 9).map(Money::from_nanos))
+    }
+
+    fn number(&self, column: &'static str) -> Result<Option<f64>, HistoryError> {
+        self.parsed(column, "number", |text| text.parse().ok().filter(|number: &f64| number.is_finite()))
+    }
+
+    fn flag(&self, column: &'static str) -> Result<bool, HistoryError> {
+        let parse = |text: &str| match text {
+            "true" | "1" => Some(true),
+            "false" | "0" => Some(false),
+            _ => None,
+        };
+        Ok(self.parsed(column, "`true` or `false`", parse)?.unwrap_or(false))
+    }
+}
+
+/// A decimal number times ten to the power of `decimals`, exactly; further digits are cut off. Seconds of a century and amounts
+/// of a trillion fit; what is larger is refused.
+fn scaled(text: &str, decimals: usize) -> Option<i128> {
+    let (negative, digits) = match text.strip_prefix('-') {
+        Some(rest) => (true, rest),
+        None => (false, text),
+    };
+    let (whole, part) = digits.split_once('.').unwrap_or((digits, ""));
+    let is_number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    if (whole.is_empty() && part.is_empty()) || whole.len() > 12 || !is_number(whole) || !is_number(part) {
+        return None;
+    }
+    let kept = &part[..part.len().min(decimals)];
+    let number: i128 = format!("{whole}{kept:0<decimals$}").parse().ok()?;
+    Some(if negative { -number } else { number })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::scaled;
+
+    #[test]
+    fn decimals_are_read_exactly() {
+        assert_eq!(scaled("12.5", 6), Some(12_500_000));
+        assert_eq!(scaled("-0.000001", 6), Some(-1));
+        assert_eq!(scaled("3", 9), Some(3_000_000_000));
+        assert_eq!(scaled("0.1234567899", 9), Some(123_456_789));
+        for wrong in ["", "-", ".", "1e5", "NaN", "1.2.3", "--1", "9999999999999"] {
+            assert_eq!(scaled(wrong, 6), None, "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,219 @@
+//! `backtest.html`: what agrees and what does not, recorded and simulated curves over each other.
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::backtest_table::{figures, workload_header, workload_row};
+use super::backtest_words::{error, sentences, stretch, swapped};
+use super::dots::ticks;
+use crate::experiment::backtest::figures::Window;
+use crate::experiment::backtest::workloads::Curve;
+use crate::experiment::backtest::{Answer, Findings, Verdict};
+use crate::experiment::figures::Unit;
+use crate::report::format::counted;
+use crate::report::page::{Html, begin, sentence, text};
+
+/// Workloads whose curves are drawn.
+const DRAWN_MAX: usize = 12;
+/// Points of a curve: more cannot be seen on a page.
+const POINTS_MAX: usize = 600;
+const HEIGHT: f64 = 190.0;
+const BELOW: f64 = 26.0;
+const TOP: f64 = 8.0;
+/// Room for labels at the left, in percent of the width.
+const LEFT: f64 = 7.0;
+
+const OWN_STYLE: &str = "\
+.verdict { font-size: 1.15rem; background: var(--card); border: 1px solid var(--line); border-radius: 8px; padding: 0.75rem 1rem; margin: 1rem 0; }
+.verdict p { margin: 0.3rem 0; }
+.over { margin: 1.4rem 0; }
+.over figcaption { color: var(--ink); font-size: 0.95rem; margin-bottom: 0.3rem; }
+.over > svg { width: 100%; overflow: visible; display: block; }
+.over .grid { stroke: var(--line); }
+.over .seeds { fill: var(--simulated); fill-opacity: 0.22; }
+.over .mean { fill: none; stroke: var(--simulated); stroke-width: 1.6; vector-effect: non-scaling-stroke; }
+.over .observed { fill: none; stroke: var(--ink); stroke-width: 1.4; vector-effect: non-scaling-stroke; }
+.key i { display: inline-block; width: 1.4em; height: 0; border-top: 3px solid var(--ink); vertical-align: middle; margin: 0 0.3em 0 1em; }
+.key i.mean { border-color: var(--simulated); }
+.key i.seeds { border-top-width: 0.8em; border-color: var(--simulated); opacity: 0.3; }
+td.agrees { color: var(--good); } td.differs { color: var(--bad); font-weight: 600; }
+:root { --simulated: #0969da; }
+@media (prefers-color-scheme: dark) { :root { --simulated: #58a6ff; } }
+";
+
+/// The page. `command` is the command line that repeats it; curves are of `window` of the record, nodes first.
+pub fn render(answer: &Answer, curves: &[Curve], window: Window, command: &str) -> String {
+    let mut page = Html::new();
+    begin(&mut page, &format!("{}, held against what happened", answer.scenario), OWN_STYLE);
+    page.element("h1", &format!("{}: held against what happened", answer.scenario));
+    let seeds = counted(answer.replications, "seed", "seeds");
+    let about = format!("{}, policy {}, {seeds}; recorded in {}", stretch(answer), answer.policy, answer.recorded);
+    page.element("p class=\"faint\"", &about);
+    page.raw("<div class=\"verdict\">\n");
+    for words in sentences(answer) {
+        page.element("p", &words);
+    }
+    page.raw("</div>\n");
+    if !answer.warnings.is_empty() {
+        page.raw("<div class=\"warnings\">\n");
+        page.element("h2", &counted(answer.warnings.len() as u64, "warning", "warnings"));
+        page.list(&answer.warnings);
+        page.raw("</div>\n");
+    }
+    if let Some((nodes, others)) = curves.split_first() {
+        page.element("h2", "Nodes");
+        page.raw("<p class=\"note key\"><i></i>recorded<i class=\"mean\"></i>mean of the seeds<i class=\"seeds\"></i>all seeds</p>\n");
+        drawing(&mut page, nodes, window, answer);
+        all_figures(&mut page, answer);
+        all_workloads(&mut page, answer, others, window);
+    }
+    ablation(&mut page, answer);
+    page.raw("</main>\n<footer>\n");
+    page.element("p class=\"note\"", &format!("{} {}", answer.program, answer.program_version));
+    page.raw(&format!("<p class=\"note\"><code>{}</code></p>\n</footer>\n</body>\n</html>\n", text(command)));
+    page.finish()
+}
+
+/// Rows under their first one as the header; the last column is a verdict.
+fn judged(page: &mut Html, rows: &[Vec<String>]) {
+    let Some((header, rows)) = rows.split_first() else { return };
+    page.raw("<div class=\"scroll\"><table>\n<thead><tr>");
+    for (column, name) in header.iter().enumerate() {
+        let class = if column == 0 { "" } else { " class=\"figure\"" };
+        page.raw(&format!("<th{class}>{}</th>", text(&sentence(name))));
+    }
+    page.raw("</tr></thead>\n<tbody>\n");
+    for row in rows {
+        page.raw("<tr>");
+        for (column, cell) in row.iter().enumerate() {
+            let verdict = match cell.as_str() {
+                word if word == Verdict::Agrees.as_str() => " agrees",
+                word if word == Verdict::Differs.as_str() => " differs",
+                _ => "",
+            };
+            let class = if column == 0 { String::new() } else { format!(" class=\"figure{verdict}\"") };
+            page.raw(&format!("<td{class}>{}</td>", text(cell)));
+        }
+        page.raw("</tr>\n");
+    }
+    page.raw("</tbody>\n</table></div>\n");
+}
+
+fn all_figures(page: &mut Html, answer: &Answer) {
+    page.element("h2", "Figures");
+    let note = "Simulated: the mean of the seeds and, in brackets, where one more seed would lie in 95 of 100 cases. Deviations: how far \
+                off what happened lies, in units of that spread. A figure differs if it is two or more off and its error reaches the tolerance: \
+                10 % of node-hours, replicas and boots, 15 % of the bill, 25 % of counts and waits.";
+    page.element("p class=\"note\"", note);
+    judged(page, &figures(answer));
+}
+
+fn all_workloads(page: &mut Html, answer: &Answer, curves: &[Curve], window: Window) {
+    if answer.findings.workloads.is_empty() {
+        return;
+    }
+    page.element("h2", "Replicas of each workload");
+    let note = "Off by: the sum of absolute differences between the mean simulated curve and the recorded one, minute by minute, as a share of \
+                the sum of what was recorded.";
+    page.element("p class=\"note\"", note);
+    let mut rows = vec![workload_header()];
+    rows.extend(answer.findings.workloads.iter().map(workload_row));
+    judged(page, &rows);
+    for curve in curves.iter().take(DRAWN_MAX) {
+        drawing(page, curve, window, answer);
+    }
+    if curves.len() > DRAWN_MAX {
+        let more = counted((curves.len() - DRAWN_MAX) as u64, "further workload is", "further workloads are");
+        page.element("p class=\"note\"", &format!("The curves of {more} not drawn; the table has all."));
+    }
+}
+
+/// How figures that anything moves come out with each part of the record.
+fn ablation(page: &mut Html, answer: &Answer) {
+    if answer.ablation.is_empty() {
+        return;
+    }
+    page.element("h2", "Where the errors come from");
+    page.element("p class=\"note\"", "The error of each figure with parts of the record in the place of the model.");
+    let sets: Vec<(String, &Findings)> = std::iter::once((swapped(&answer.swapped_in), &answer.findings))
+        .chain(answer.ablation.iter().map(|variant| (swapped(&variant.swapped_in), &variant.findings)))
+        .collect();
+    let mut rows = vec![vec!["error of".to_owned()]];
+    rows[0].extend(sets.iter().map(|(name, _)| name.clone()));
+    for figure in &answer.findings.figures {
+        let of = |found: &Findings| {
+            let same = found.figures.iter().find(|other| other.name == figure.name);
+            error(same.and_then(|same| same.judged.error))
+        };
+        let mut row = vec![figure.label.clone()];
+        row.extend(sets.iter().map(|(_, found)| of(found)));
+        rows.push(row);
+    }
+    judged(page, &rows);
+}
+
+/// Recorded and simulated curves over each other.
+fn drawing(page: &mut Html, curve: &Curve, window: Window, answer: &Answer) {
+    let high = curve.observed.iter().copied().chain(curve.band.iter().map(|own| own.1)).fold(1.0, f64::max);
+    let (base, inner) = (HEIGHT - BELOW, 100.0 - LEFT);
+    let y = |value: f64| TOP + (1.0 - value / high) * (base - TOP);
+    page.raw("<figure class=\"over\">\n<figcaption>");
+    page.element("strong", &curve.name);
+    page.raw("</figcaption>\n");
+    let label = text(&format!("{}: recorded and simulated", curve.name));
+    page.raw(&format!("<svg style=\"height:{HEIGHT}px\" role=\"img\" aria-label=\"{label}\" font-size=\"13\">\n"));
+    for tick in ticks(Unit::Count, 0.0, high) {
+        let at = y(tick);
+        page.raw(&format!("<line class=\"grid\" x1=\"{LEFT}%\" y1=\"{at:.1}\" x2=\"100%\" y2=\"{at:.1}\"/>\n"));
+        let below = at + 4.0;
+        page.raw(&format!("<text x=\"{:.1}%\" y=\"{below:.1}\" text-anchor=\"end\">{tick}</text>\n", LEFT - 1.0));
+    }
+    for (place, words) in instants(window, answer) {
+        let at = LEFT + place * inner;
+        page.raw(&format!(
+            "<text x=\"{at:.2}%\" y=\"{:.1}\" text-anchor=\"middle\">{}</text>\n",
+            HEIGHT - 6.0,
+            text(&words)
+        ));
+    }
+    page.raw(&format!(
+        "<svg x=\"{LEFT}%\" y=\"0\" width=\"{inner}%\" height=\"{HEIGHT}\" viewBox=\"0 0 1000 {HEIGHT}\" preserveAspectRatio=\"none\">\n"
+    ));
+    let places = places(curve.observed.len());
+    let x = |place: usize| place as f64 / (curve.observed.len().max(2) - 1) as f64 * 1_000.0;
+    let points = |value: &dyn Fn(usize) -> f64| -> Vec<String> {
+        places.iter().map(|&place| format!("{:.1},{:.1}", x(place), y(value(place)))).collect()
+    };
+    let at = |values: &[f64], place: usize| values.get(place).copied().unwrap_or(0.0);
+    let band = |place: usize| curve.band.get(place).copied().unwrap_or((0.0, 0.0));
+    let mut around = points(&|place| band(place).0);
+    around.extend(points(&|place| band(place).1).into_iter().rev());
+    page.raw(&format!("<polygon class=\"seeds\" points=\"{}\"/>\n", around.join(" ")));
+    page.raw(&format!(
+        "<polyline class=\"mean\" points=\"{}\"/>\n",
+        points(&|place| at(&curve.simulated, place)).join(" ")
+    ));
+    page.raw(&format!(
+        "<polyline class=\"observed\" points=\"{}\"/>\n",
+        points(&|place| at(&curve.observed, place)).join(" ")
+    ));
+    page.raw("</svg>\n</svg>\n</figure>\n");
+}
+
+/// Which points of a curve are drawn.
+fn places(length: usize) -> Vec<usize> {
+    let step = length.div_ceil(POINTS_MAX).max(1);
+    (0..length).step_by(step).collect()
+}
+
+/// Five instants of the window: how far along they lie, and in words.
+fn instants(window: Window, answer: &Answer) -> Vec<(f64, String)> {
+    let Ok(start) = answer.judged_from.parse::<Timestamp>() else { return Vec::new() };
+    let micros = window.length().as_micros();
+    let form = if micros >= 86_400_000_000 { "%-d %b %H:%M" } else { "%H:%M" };
+    // A label at the end would reach over the edge.
+    let quarter = |place: i64| {
+        let at = start.checked_add(SignedDuration::from_micros(micros / 4 * place)).unwrap_or(start);
+        (place as f64 / 4.0, at.strftime(form).to_string())
+    };
+    (0..4).map(quarter).collect()
+}

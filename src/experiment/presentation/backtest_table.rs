@@ -1,0 +1,104 @@
+//! The table that `backtest` prints.
+
+use super::backtest_words::{error, sentences, simulated, value};
+use super::{aligned, table};
+use crate::domain::words::grouped;
+use crate::experiment::backtest::{Answer, FigureResult, Mode, Verdict, WorkloadResult};
+use crate::report::format::percent;
+
+/// Workloads that are printed; the page has all.
+const WORKLOADS_MAX: usize = 12;
+
+/// The table of the answer.
+pub fn table(answer: &Answer) -> String {
+    let mut lines = Vec::new();
+    let mode = match answer.mode {
+        Mode::Replay => "replay",
+        Mode::Forecast => "forecast",
+    };
+    lines.push(format!(
+        "{}, policy {}, against {}: {mode}, {} seeds from {}",
+        answer.scenario,
+        answer.policy,
+        answer.recorded,
+        grouped(&answer.replications.to_string()),
+        answer.first_seed
+    ));
+    lines.push(String::new());
+    lines.extend(sentences(answer));
+    lines.push(String::new());
+    lines.extend(aligned(&figures(answer)));
+    let workloads = workloads(answer);
+    if workloads.len() > 1 {
+        lines.push(String::new());
+        lines.extend(aligned(&workloads));
+        let more = answer.findings.workloads.len().saturating_sub(WORKLOADS_MAX);
+        if more > 0 {
+            lines.push(format!("and {more} more workloads in the report"));
+        }
+    }
+    table::warnings(&answer.warnings, &mut lines);
+    lines.iter().map(|line| format!("{}\n", line.trim_end())).collect()
+}
+
+/// One line for each figure.
+pub(super) fn figures(answer: &Answer) -> Vec<Vec<String>> {
+    let header = ["figure", "observed", "simulated (95 %)", "error", "deviations", "day before", "verdict"];
+    let mut rows = vec![header.map(str::to_owned).to_vec()];
+    if let Some(days) = answer.findings.naive_days.filter(|days| *days > 1) {
+        rows[0][5] = format!("{days} days before");
+    }
+    let currency = answer.currency.as_deref();
+    rows.extend(answer.findings.figures.iter().map(|figure| figure_row(figure, currency)));
+    if answer.findings.naive_days.is_none() {
+        rows.iter_mut().for_each(|row| drop(row.remove(5)));
+    }
+    rows
+}
+
+fn figure_row(figure: &FigureResult, currency: Option<&str>) -> Vec<String> {
+    let judged = &figure.judged;
+    vec![
+        figure.label.clone(),
+        value(figure.unit, currency, judged.observed),
+        simulated(figure.unit, currency, judged),
+        error(judged.error),
+        deviations(judged.z),
+        error(figure.naive_error),
+        judged.verdict.as_str().to_owned(),
+    ]
+}
+
+fn deviations(z: Option<f64>) -> String {
+    z.map_or_else(|| "\u{2013}".to_owned(), |z| format!("{z:+.1}").replace('-', "\u{2212}"))
+}
+
+/// One line for each workload, those with most replicas first.
+fn workloads(answer: &Answer) -> Vec<Vec<String>> {
+    let mut rows = vec![workload_header()];
+    rows.extend(answer.findings.workloads.iter().take(WORKLOADS_MAX).map(workload_row));
+    rows
+}
+
+/// What the columns of workloads hold.
+pub(super) fn workload_header() -> Vec<String> {
+    let header =
+        ["replicas wanted", "observed", "simulated", "off by", "day before", "CPU in use", "p99 response", "verdict"];
+    header.map(str::to_owned).to_vec()
+}
+
+/// The line of a workload.
+pub(super) fn workload_row(workload: &WorkloadResult) -> Vec<String> {
+    let dash = || "\u{2013}".to_owned();
+    let worst = workload.judged().map(|judged| judged.verdict).max().unwrap_or(Verdict::Agrees);
+    vec![
+        workload.workload.clone(),
+        format!("{:.1}", workload.replicas.observed),
+        format!("{:.1}", workload.replicas.simulated),
+        percent(workload.replicas_weighted_error),
+        workload.replicas_naive_weighted_error.map_or_else(dash, percent),
+        workload.cpu_milli.as_ref().map_or_else(dash, |judged| error(judged.error)),
+        workload.latency_p99_seconds.as_ref().map_or_else(dash, |judged| error(judged.error)),
+        worst.as_str().to_owned(),
+    ]
+}

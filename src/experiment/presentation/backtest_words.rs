@@ -1,0 +1,224 @@
+//! What a back-test says, in sentences, and its figures in words.
+
+use jiff::Timestamp;
+
+use super::signed_percent;
+use crate::experiment::backtest::replay::Recorded;
+use crate::experiment::backtest::{Answer, FigureResult, Findings, Judged, Mode, Verdict};
+use crate::experiment::figures::Unit;
+use crate::report::format::{counted, money, percent, span};
+
+/// Figures that the first sentence tells of beside cost, with what they are called there.
+const TOLD: [(&str, &str); 3] = [
+    ("node_hours_per_day", "node-hours"),
+    ("launches_per_day", "launches"),
+    ("wait_p99", "the p99 wait for a new node"),
+];
+
+/// A value of a figure with its unit.
+pub(super) fn value(unit: Unit, currency: Option<&str>, value: f64) -> String {
+    match unit {
+        Unit::Money => money(currency.unwrap_or("USD"), value),
+        Unit::Seconds => span(value),
+        Unit::Share => percent(value),
+        Unit::Count if value.abs() < 99.95 => format!("{value:.1}"),
+        Unit::Count => crate::report::format::whole(value),
+    }
+}
+
+/// `12.3 (10.1 to 14.5)`.
+pub(super) fn simulated(unit: Unit, currency: Option<&str>, judged: &Judged) -> String {
+    let say = |amount| value(unit, currency, amount);
+    match (judged.low, judged.high) {
+        (Some(low), Some(high)) if high > low => {
+            format!("{} ({} to {})", say(judged.simulated), say(low), say(high))
+        }
+        _ => say(judged.simulated),
+    }
+}
+
+/// An error with its sign; a dash where it is no share of anything.
+pub(super) fn error(error: Option<f64>) -> String {
+    error.map_or_else(|| "\u{2013}".to_owned(), signed_percent)
+}
+
+/// What the back-test says, the answer first.
+pub fn sentences(answer: &Answer) -> Vec<String> {
+    let found = &answer.findings;
+    let mut sentences = vec![first(answer)];
+    sentences.push(tallied(found));
+    sentences.extend(off(found));
+    sentences.extend(naive(found));
+    sentences.extend(ablation(answer));
+    if answer.in_sample {
+        let words = "In sample: the record is not split, so what set the scenario up may be what it is judged by. \
+                     --split keeps them apart.";
+        sentences.insert(0, words.to_owned());
+    }
+    sentences
+}
+
+/// The judged time for people: its days, or its ends where it is shorter than two days.
+pub(super) fn stretch(answer: &Answer) -> String {
+    let parsed = |text: &str| text.parse::<Timestamp>().ok();
+    let ends = parsed(&answer.judged_from).zip(parsed(&answer.judged_until));
+    let Some((from, until)) = ends else { return format!("{} to {}", answer.judged_from, answer.judged_until) };
+    let (first, last) =
+        (from.strftime("%Y-%m-%d"), (until - jiff::SignedDuration::from_micros(1)).strftime("%Y-%m-%d"));
+    let long = until.as_second() - from.as_second() >= 2 * 86_400;
+    if long {
+        format!("{first} to {last}")
+    } else {
+        format!("{} to {}", from.strftime("%Y-%m-%d %H:%M"), until.strftime("%Y-%m-%d %H:%M UTC"))
+    }
+}
+
+fn figure<'f>(found: &'f Findings, name: &str) -> Option<&'f FigureResult> {
+    found.figures.iter().find(|figure| figure.name == name)
+}
+
+fn beside(error: f64) -> String {
+    match error {
+        error if error.abs() < 0.000_5 => "the same".to_owned(),
+        error if error > 0.0 => format!("{} above", percent(error)),
+        error => format!("{} below", percent(-error)),
+    }
+}
+
+/// `On 2026-10-20 to 2026-10-23 nodecast was 4.1 % (1.2 to 7.0) below the bill, inside what chance explains; node-hours 2 % above.`
+fn first(answer: &Answer) -> String {
+    let found = &answer.findings;
+    let billed = figure(found, "cost_per_day");
+    let cost = billed.or_else(|| figure(found, "cost_at_held_prices_per_day"));
+    let mut parts = Vec::new();
+    let what = if billed.is_some() { "what was billed" } else { "what the nodes cost at one price list" };
+    if let (Some(cost), Some(estimate)) = (cost, found.cost_error) {
+        let (low, high) = (estimate.low.unwrap_or(estimate.mean), estimate.high.unwrap_or(estimate.mean));
+        let side = if estimate.mean < 0.0 { (-high, -low) } else { (low, high) };
+        let interval =
+            if high > low { format!(" ({:.1} to {:.1})", side.0 * 100.0, side.1 * 100.0) } else { String::new() };
+        let number = percent(estimate.mean.abs()).replacen(" %", &format!(" %{interval}"), 1);
+        let direction = if estimate.mean < 0.0 { "below" } else { "above" };
+        parts.push(format!("was {number} {direction} {what}, {}", chance(&cost.judged)));
+    }
+    for (name, words) in TOLD {
+        if let Some(error) = figure(found, name).and_then(|figure| figure.judged.error) {
+            parts.push(format!("{words} {}", beside(error)));
+        }
+    }
+    let mode = match answer.mode {
+        Mode::Replay => "",
+        Mode::Forecast => ", knowing only what came before,",
+    };
+    let parts = if parts.is_empty() { "has nothing to be judged by".to_owned() } else { parts.join("; ") };
+    format!("From {} nodecast{mode} {parts}.", stretch(answer))
+}
+
+fn chance(judged: &Judged) -> String {
+    let reach = judged.high.zip(judged.low).map(|(high, low)| (high - low) / 2.0 / judged.observed.abs());
+    let reach =
+        reach.filter(|reach| *reach > 0.0).map_or_else(String::new, |reach| format!(" (\u{b1}{})", percent(reach)));
+    let inside = match judged.verdict {
+        Verdict::Agrees | Verdict::CannotTell => "inside",
+        Verdict::SmallButReal | Verdict::Differs => "beyond",
+    };
+    format!("{inside} what chance explains{reach}")
+}
+
+fn tallied(found: &Findings) -> String {
+    let tally = &found.tally;
+    let judged = counted(tally.figures, "figure is", "figures are");
+    let parts = [
+        (tally.agrees, "in agreement"),
+        (tally.small_but_real, "small but real"),
+        (tally.cannot_tell, "open, as seeds differ by as much"),
+        (tally.differs, "different"),
+    ];
+    let parts: Vec<String> =
+        parts.iter().filter(|(count, _)| *count > 0).map(|(count, words)| format!("{count} {words}")).collect();
+    format!(
+        "{judged} judged: {}. More than two deviations off lie {}; by chance alone {:.1} would.",
+        parts.join(", "),
+        tally.beyond_chance,
+        tally.beyond_chance_expected
+    )
+}
+
+/// Which figures differ, the worst first.
+fn off(found: &Findings) -> Option<String> {
+    let size = |judged: &Judged| judged.error.map_or(f64::INFINITY, f64::abs);
+    let mut off: Vec<(f64, String)> = Vec::new();
+    for figure in found.figures.iter().filter(|figure| figure.judged.verdict == Verdict::Differs) {
+        off.push((size(&figure.judged), format!("{} {}", figure.label, error(figure.judged.error))));
+    }
+    for workload in &found.workloads {
+        let parts = [
+            ("replicas of", Some(&workload.replicas)),
+            ("CPU of", workload.cpu_milli.as_ref()),
+            ("p99 of", workload.latency_p99_seconds.as_ref()),
+        ];
+        for (what, judged) in parts {
+            if let Some(judged) = judged.filter(|judged| judged.verdict == Verdict::Differs) {
+                off.push((size(judged), format!("{what} {} {}", workload.workload, error(judged.error))));
+            }
+        }
+    }
+    if off.is_empty() {
+        return None;
+    }
+    off.sort_by(|one, other| other.0.total_cmp(&one.0));
+    let more = off.len().saturating_sub(5);
+    let named: Vec<String> = off.into_iter().take(5).map(|(_, words)| words).collect();
+    let rest = if more > 0 { format!(", and {more} more") } else { String::new() };
+    Some(format!("What differs: {}{rest}.", named.join(", ")))
+}
+
+/// Whether the simulation is nearer than the same hours of days before.
+fn naive(found: &Findings) -> Option<String> {
+    let Some(days) = found.naive_days else {
+        return Some(
+            "There is no naive forecast to beat: the record holds no earlier stretch of that length.".to_owned(),
+        );
+    };
+    let with_skill = found.figures.iter().filter(|figure| figure.skill.is_some());
+    let (mut nearer, mut all) = (0_u64, 0_u64);
+    for figure in with_skill {
+        all += 1;
+        nearer += u64::from(figure.skill.is_some_and(|skill| skill > 0.0));
+    }
+    let before = if days == 1 { "the day before".to_owned() } else { format!("{days} days before") };
+    let cost = figure(found, "cost_per_day").or_else(|| figure(found, "cost_at_held_prices_per_day"));
+    let cost = cost.and_then(|figure| Some((figure.skill?, figure.naive_error?))).map(|(skill, naive)| {
+        if skill > 0.0 {
+            format!("; its cost is off by {}", percent(naive.abs()))
+        } else {
+            format!("; on cost it loses to it, which is off by {} only", percent(naive.abs()))
+        }
+    });
+    Some(format!(
+        "The simulation is nearer than the same hours of {before} in {nearer} of {all} figures{}.",
+        cost.unwrap_or_default()
+    ))
+}
+
+/// What is swapped in, for people.
+pub(super) fn swapped(parts: &[Recorded]) -> String {
+    if parts.is_empty() {
+        return "as modelled".to_owned();
+    }
+    let words: Vec<&str> = parts.iter().map(|part| part.as_str()).collect();
+    format!("with {}", words.join(" and "))
+}
+
+fn ablation(answer: &Answer) -> Option<String> {
+    let cost = |found: &Findings| found.cost_error.map(|estimate| signed_percent(estimate.mean));
+    if answer.ablation.is_empty() {
+        return None;
+    }
+    let main = (answer.swapped_in.as_slice(), &answer.findings);
+    let others = answer.ablation.iter().map(|variant| (variant.swapped_in.as_slice(), &variant.findings));
+    let parts = std::iter::once(main).chain(others);
+    let parts: Vec<String> =
+        parts.filter_map(|(parts, found)| Some(format!("{} {}", cost(found)?, swapped(parts)))).collect();
+    Some(format!("Error of the cost: {}.", parts.join(", ")))
+}

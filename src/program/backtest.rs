@@ -1,0 +1,314 @@
+//! A forecast held against what a cluster recorded.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use rayon::prelude::*;
+
+use super::simulations::{on_threads, shell_line, warning_lines};
+use super::{Audience, Failure, Prices, edits, prices};
+use crate::domain::{SimDuration, SimTime};
+use crate::experiment::backtest::figures::Window;
+use crate::experiment::backtest::history::History;
+use crate::experiment::backtest::replay::{forecast, with_recorded};
+use crate::experiment::backtest::{
+    Answer, Findings, Mode, Recorded, SCHEMA_VERSION, Stretch, Variant, findings, split_of, stretch, tables, workloads,
+};
+use crate::experiment::points::{self, Cell, Watcher};
+use crate::experiment::presentation::{backtest_page, backtest_table};
+use crate::report::directory::check_written;
+use crate::report::{OutputDirectory, OutputError};
+use crate::scenario::{Edit, Scenario, Warning};
+use crate::simulation;
+
+/// What to judge by what.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// The scenario file.
+    pub scenario: PathBuf,
+    /// The directory of what was recorded.
+    pub recorded: PathBuf,
+    /// The policy that ran; `None` for the first.
+    pub policy: Option<String>,
+    /// Where the record is split, counted from its start; `None` for the default.
+    pub split: Option<SimDuration>,
+    /// What goes into the simulations.
+    pub mode: Mode,
+    /// Whether to swap in what was recorded one at a time.
+    pub ablation: bool,
+    /// How many seeds.
+    pub replications: u32,
+    /// The first seed; `None` for the scenario's.
+    pub seed: Option<u64>,
+    /// What is changed first.
+    pub edits: Vec<Edit>,
+    /// The directory of prices; `None` for the built-in ones.
+    pub pricing_data: Option<PathBuf>,
+}
+
+/// A back-test that has been read and can be run.
+pub struct Backtest {
+    request: Request,
+    prices: Prices,
+    scenario: Scenario,
+    policy: String,
+    recorded: History,
+    warnings: Vec<Warning>,
+}
+
+/// An answer with the curves of its page.
+pub struct Answered {
+    /// The answer.
+    pub answer: Answer,
+    /// Nodes first, then each workload.
+    pub curves: Vec<workloads::Curve>,
+    stretch: Stretch,
+    command: String,
+}
+
+/// The scenario and the record share nothing, or the record is shorter than what is asked for.
+#[derive(Debug, thiserror::Error, miette::Diagnostic)]
+#[error("a forecast needs whole days before the split, and the record has {days} of them")]
+#[diagnostic(help("split later with --split, record for longer, or use --mode replay"))]
+struct NothingKnown {
+    days: i64,
+}
+
+impl Backtest {
+    /// Reads everything that the back-test needs.
+    ///
+    /// # Errors
+    /// If anything of it cannot be used.
+    pub fn load(request: Request) -> Result<Self, Failure> {
+        let recorded = tables::read(&request.recorded).map_err(Failure::bad_input)?;
+        let prices = Prices::open(request.pricing_data.as_deref())?;
+        let (scenario, warnings) = edits::load(&request.scenario, prices.catalog(), &request.edits)?;
+        let policy = scenario.for_policy(request.policy.as_deref())?.name.to_string();
+        Ok(Self { request, prices, scenario, policy, recorded, warnings })
+    }
+
+    /// Where the report goes if nobody says otherwise.
+    pub fn output_directory(&self) -> PathBuf {
+        Path::new("reports").join(format!("{}-backtest", self.scenario.name))
+    }
+
+    /// Simulates and judges. `None` if it was stopped before every seed was simulated.
+    ///
+    /// # Errors
+    /// If a simulation cannot be run, or scenario and record share no time.
+    pub fn answer(&self, threads: Option<u16>, audience: &mut dyn Audience) -> Result<Option<Answered>, Failure> {
+        let split = self.request.split.or_else(|| split_of(self.recorded.duration));
+        let known = self.covered(split)?;
+        let base = self.base(known)?;
+        let sets = self.swaps(&base);
+        let seeds = points::seeds(self.request.seed.unwrap_or(self.scenario.seed), self.request.replications);
+        let durations = [self.scenario.duration];
+        let watcher = audience.begin(sets.len() * seeds.len(), &durations);
+        let mut judged = Vec::new();
+        for (number, (swapped_in, scenario)) in sets.iter().enumerate() {
+            let Some(histories) = self.simulate(scenario, &seeds, number, threads, &*watcher)? else { return Ok(None) };
+            let curves = (number == 0).then(|| self.curves(&histories, known));
+            judged.push((swapped_in.clone(), findings(&self.recorded, &histories, known), curves));
+        }
+        drop(watcher);
+        Ok(Some(self.answered(judged, known, split.is_none())))
+    }
+
+    /// The stretch that is judged.
+    fn covered(&self, split: Option<SimDuration>) -> Result<Stretch, Failure> {
+        let warm_up = SimTime::ZERO + self.scenario.warm_up;
+        let simulated = History {
+            start: self.scenario.start,
+            duration: self.scenario.duration,
+            counts_from: warm_up,
+            nodes: Vec::new(),
+            pods: Vec::new(),
+            workloads: BTreeMap::new(),
+            charges: None,
+            currency: None,
+        };
+        stretch(&self.recorded, &simulated, split).map_err(Failure::bad_input)
+    }
+
+    /// The scenario before anything recorded of the market is swapped in.
+    fn base(&self, known: Stretch) -> Result<Scenario, Failure> {
+        match self.request.mode {
+            Mode::Replay => Ok(self.scenario.clone()),
+            Mode::Forecast => {
+                let training = Window { from: SimTime::ZERO + self.scenario.warm_up, until: known.simulated.from };
+                let days = training.length().as_secs() / 86_400;
+                forecast(&self.scenario, training).ok_or_else(|| Failure::bad_input(NothingKnown { days }))
+            }
+        }
+    }
+
+    /// What to simulate, with what is swapped in: first what the answer is of, then what else is asked for.
+    fn swaps(&self, base: &Scenario) -> Vec<(Vec<Recorded>, Scenario)> {
+        let with = |parts: &[Recorded]| {
+            let mut scenario = base.clone();
+            let mut swapped_in = Vec::new();
+            for part in parts {
+                if let Some(other) = with_recorded(&scenario, &self.recorded, *part) {
+                    scenario = other;
+                    swapped_in.push(*part);
+                }
+            }
+            (swapped_in, scenario)
+        };
+        let main: &[Recorded] = if self.request.mode == Mode::Replay { &Recorded::ALL } else { &[] };
+        let mut sets = vec![with(main)];
+        if self.request.ablation {
+            let others = [vec![], vec![Recorded::SpotPrices], vec![Recorded::Reclaims], Recorded::ALL.to_vec()];
+            for parts in others {
+                let set = with(&parts);
+                if !sets.iter().any(|known| known.0 == set.0) {
+                    sets.push(set);
+                }
+            }
+        }
+        sets
+    }
+
+    /// The histories of all seeds, in order; `None` if it was stopped.
+    fn simulate(
+        &self,
+        scenario: &Scenario,
+        seeds: &[u64],
+        set: usize,
+        threads: Option<u16>,
+        watcher: &dyn Watcher,
+    ) -> Result<Option<Vec<History>>, Failure> {
+        let variant = scenario.for_policy(Some(&self.policy))?;
+        let stopped = AtomicBool::new(false);
+        let one = |(place, seed): (usize, &u64)| {
+            if watcher.stopped() {
+                stopped.store(true, Ordering::Relaxed);
+                return Ok(None);
+            }
+            let outcome = simulation::run(scenario, variant, self.prices.catalog(), *seed, &mut |_| {});
+            let outcome = outcome.map_err(prices::unusable)?;
+            let index = set * seeds.len() + place;
+            watcher
+                .done(index, &points::point(Cell { index, setting: set, policy: &self.policy, seed: *seed }, &outcome));
+            Ok(Some(History::of(&outcome)))
+        };
+        let run = || seeds.par_iter().enumerate().with_max_len(1).map(one).collect::<Result<Vec<_>, Failure>>();
+        let histories = on_threads(threads, run)??;
+        Ok((!stopped.load(Ordering::Relaxed)).then(|| histories.into_iter().flatten().collect()))
+    }
+
+    fn curves(&self, histories: &[History], stretch: Stretch) -> Vec<workloads::Curve> {
+        let mut curves = vec![workloads::nodes(&self.recorded, histories, stretch)];
+        curves.extend(workloads::Workloads::of(&self.recorded, histories, stretch, None).curves);
+        curves
+    }
+
+    fn answered(
+        &self,
+        judged: Vec<(Vec<Recorded>, Findings, Option<Vec<workloads::Curve>>)>,
+        stretch: Stretch,
+        in_sample: bool,
+    ) -> Answered {
+        let mut judged = judged.into_iter();
+        let (swapped_in, found, curves) = judged.next().unwrap_or_default();
+        let calendar = |at: SimTime| {
+            let micros = self.recorded.start.as_microsecond() + at.as_micros();
+            jiff::Timestamp::from_microsecond(micros).unwrap_or(self.recorded.start).to_string()
+        };
+        let currency = self.recorded.currency.clone();
+        let region = self.prices.catalog().region(self.scenario.region.as_str()).ok();
+        let answer = Answer {
+            schema_version: SCHEMA_VERSION,
+            program: env!("CARGO_PKG_NAME"),
+            program_version: env!("CARGO_PKG_VERSION"),
+            scenario: self.scenario.name.clone(),
+            policy: self.policy.clone(),
+            recorded: self.request.recorded.display().to_string(),
+            mode: self.request.mode,
+            swapped_in,
+            currency: currency.or_else(|| region.map(|region| region.currency.code().to_owned())),
+            judged_from: calendar(stretch.recorded.from),
+            judged_until: calendar(stretch.recorded.until),
+            in_sample,
+            first_seed: self.request.seed.unwrap_or(self.scenario.seed),
+            replications: self.request.replications.into(),
+            findings: found,
+            ablation: judged.map(|(swapped_in, findings, _)| Variant { swapped_in, findings }).collect(),
+            warnings: self.warnings(),
+        };
+        Answered { answer, curves: curves.unwrap_or_default(), stretch, command: self.command() }
+    }
+
+    fn warnings(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        if self.recorded.charges.is_none() {
+            lines.push(
+                "no bill was recorded: cost is judged at one price list only, that of the simulations".to_owned(),
+            );
+        }
+        if self.request.mode == Mode::Replay && self.recorded.charges.is_some() {
+            lines.push(
+                "Spot prices are the recorded ones of pools that were used; those of the others are modelled"
+                    .to_owned(),
+            );
+        }
+        lines.extend(warning_lines(&self.warnings));
+        lines
+    }
+
+    /// The command line that repeats the back-test.
+    fn command(&self) -> String {
+        let request = &self.request;
+        let (scenario, recorded) = (request.scenario.display().to_string(), request.recorded.display().to_string());
+        let (replications, seed) =
+            (request.replications.to_string(), request.seed.unwrap_or(self.scenario.seed).to_string());
+        let mode = if request.mode == Mode::Replay { "replay" } else { "forecast" };
+        let mut words = vec!["nodecast", "backtest", &scenario, "--from", &recorded, "--policy", &self.policy];
+        words.extend(["--mode", mode, "--replications", &replications, "--seed", &seed]);
+        let split = request.split.map(|split| split.to_string());
+        words.extend(split.iter().flat_map(|split| ["--split", split.as_str()]));
+        words.extend(request.ablation.then_some("--ablation"));
+        let options = edits::options(&edits::setting(&request.edits));
+        words.extend(options.iter().map(String::as_str));
+        let prices = request.pricing_data.as_ref().map(|directory| directory.display().to_string());
+        words.extend(prices.iter().flat_map(|directory| ["--pricing-data", directory.as_str()]));
+        shell_line(&words)
+    }
+}
+
+impl Answered {
+    /// The table for people.
+    pub fn table(&self) -> String {
+        backtest_table::table(&self.answer)
+    }
+
+    /// The answer as JSON.
+    ///
+    /// # Errors
+    /// If it cannot be written, which nothing is known to cause.
+    pub fn json(&self) -> Result<String, Failure> {
+        serde_json::to_string_pretty(&self.answer).map(|json| json + "\n").map_err(Failure::of_report)
+    }
+
+    /// Writes backtest.html and backtest.json into the directory `out`.
+    ///
+    /// # Errors
+    /// If they cannot be written; what stood at `out` is then as it was.
+    pub fn write(&self, out: &Path) -> Result<(), Failure> {
+        let directory = OutputDirectory::begin_if(out, check_replaceable).map_err(Failure::of_report)?;
+        let json = self.json()?;
+        let page = backtest_page::render(&self.answer, &self.curves, self.stretch.recorded, &self.command);
+        directory.file("backtest.json", |output| output.write_all(json.as_bytes())).map_err(Failure::of_report)?;
+        directory.file("backtest.html", |output| output.write_all(page.as_bytes())).map_err(Failure::of_report)?;
+        directory.commit().map(|_| ()).map_err(Failure::of_report)
+    }
+}
+
+/// Whether `target` may go: an earlier back-test, with nothing added.
+///
+/// # Errors
+/// If it may not, or cannot be looked into.
+pub fn check_replaceable(target: &Path) -> Result<(), OutputError> {
+    check_written(target, "backtest.json", &|_, name| name == "backtest.html")
+}

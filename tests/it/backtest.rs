@@ -1,0 +1,227 @@
+//! A forecast held against what was recorded: the record is a run of the program itself, so that the truth is known.
+
+use std::path::{Path, PathBuf};
+
+use nodecast::catalog::Catalog;
+use nodecast::experiment::backtest::{History, Verdict, tables};
+use nodecast::report;
+use nodecast::scenario::{Limits, Scenario};
+use nodecast::simulation;
+use serde_json::Value;
+
+fn scenario() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/backtest/scenario.yaml")
+}
+
+/// Runs the program; what it prints, what it tells, and its exit code.
+fn nodecast(words: &[&str]) -> (String, String, Option<i32>) {
+    let output = assert_cmd::Command::cargo_bin("nodecast").unwrap().args(words).output().unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    (text(output.stdout), text(output.stderr), output.status.code())
+}
+
+/// The truth: the scenario with seed 7, as a run writes it.
+fn record(directory: &Path) -> PathBuf {
+    let out = directory.join("record");
+    let (_, told, code) = nodecast(&["run", scenario().to_str().unwrap(), "--quiet", "--out", out.to_str().unwrap()]);
+    assert_eq!(code, Some(0), "{told}");
+    out
+}
+
+/// A back-test of the second day by six other seeds, with further words.
+fn judged(directory: &Path, record: &Path, more: &[&str]) -> (Value, Option<i32>) {
+    let (scenario, out) = (scenario(), directory.join("judged"));
+    let words = [
+        "backtest",
+        scenario.to_str().unwrap(),
+        "--from",
+        record.to_str().unwrap(),
+        "--split",
+        "26h",
+        "--seed",
+        "101",
+        "--replications",
+        "6",
+        "--format",
+        "json",
+        "--quiet",
+        "--out",
+        out.to_str().unwrap(),
+    ];
+    let (answer, told, code) = nodecast(&[&words[..], more].concat());
+    assert!(code.is_some_and(|code| code < 2), "{told}");
+    (serde_json::from_str(&answer).unwrap(), code)
+}
+
+fn figure<'v>(answer: &'v Value, name: &str) -> &'v Value {
+    let figures = answer["figures"].as_array().unwrap();
+    figures.iter().find(|figure| figure["name"] == name).unwrap_or_else(|| panic!("{name}"))
+}
+
+fn workload<'v>(answer: &'v Value, name: &str) -> &'v Value {
+    answer["workloads"].as_array().unwrap().iter().find(|own| own["workload"] == name).unwrap()
+}
+
+#[test]
+fn with_true_parameters_nothing_differs_and_replicas_lie_over_each_other() {
+    let place = tempfile::tempdir().unwrap();
+    let (answer, code) = judged(place.path(), &record(place.path()), &["--fail-on", "differs"]);
+    assert_eq!(code, Some(0), "{:#}", answer["figures"]);
+    assert_eq!(answer["in_sample"], false);
+    // Of some thirty figures one or two lie two deviations off by chance; with six seeds deviations are known to a third.
+    assert!(answer["tally"]["beyond_chance"].as_u64().unwrap() <= 4, "{:#}", answer["figures"]);
+    for name in ["shop/web", "shop/api"] {
+        let own = workload(&answer, name);
+        assert!(own["replicas_weighted_error"].as_f64().unwrap() < 0.05, "{own:#}");
+        assert_eq!(own["replicas"]["verdict"], "agrees", "{own:#}");
+    }
+    // The second day has the demand of the first: the naive forecast is hard to beat on cost, but exists.
+    assert_eq!(answer["naive_days"], 1);
+    assert!(answer["tally"]["figures"].as_u64().unwrap() > 20);
+}
+
+#[test]
+fn each_wrong_parameter_is_found_by_the_figure_that_shows_it() {
+    let place = tempfile::tempdir().unwrap();
+    let record = record(place.path());
+    let (more_traffic, code) =
+        judged(place.path(), &record, &["--set", "load[0].requests.scale=1.3", "--fail-on", "differs"]);
+    assert_eq!(code, Some(1), "{:#}", more_traffic["figures"]);
+    assert_eq!(figure(&more_traffic, "node_hours_per_day")["verdict"], "differs");
+    assert_eq!(workload(&more_traffic, "shop/web")["replicas"]["verdict"], "differs");
+    assert_eq!(workload(&more_traffic, "shop/api")["replicas"]["verdict"], "agrees");
+    let slow =
+        ["--set", "ec2.launch_latency={ vm_init: 20s, os_boot: 13s, bootstrap: 28s, register: 3s, cni_ready: 11s }"];
+    let (slow, _) = judged(place.path(), &record, &slow);
+    let boots = figure(&slow, "launch_to_ready");
+    assert_eq!(boots["verdict"], "differs", "{boots:#}");
+    assert!((0.2..0.6).contains(&boots["error"].as_f64().unwrap()), "{boots:#}");
+    assert_eq!(workload(&slow, "shop/web")["replicas"]["verdict"], "agrees");
+    let (dear, _) = judged(place.path(), &record, &["--set", "load[0].service.cpu_per_request=20ms"]);
+    let cpu = &workload(&dear, "shop/web")["cpu_milli"];
+    assert_eq!(cpu["verdict"], "differs", "{cpu:#}");
+    assert!((cpu["error"].as_f64().unwrap() + 6.0 / 26.0).abs() < 0.02, "{cpu:#}");
+}
+
+#[test]
+fn recorded_prices_and_reclaims_take_the_place_of_the_market() {
+    let place = tempfile::tempdir().unwrap();
+    let (answer, _) = judged(place.path(), &record(place.path()), &["--ablation"]);
+    assert_eq!(answer["swapped_in"], serde_json::json!(["spot_prices", "reclaims"]));
+    let variants = answer["ablation"].as_array().unwrap();
+    let parts: Vec<&Value> = variants.iter().map(|variant| &variant["swapped_in"]).collect();
+    let wanted = [serde_json::json!([]), serde_json::json!(["spot_prices"]), serde_json::json!(["reclaims"])];
+    assert_eq!(parts, wanted.iter().collect::<Vec<_>>());
+    // The one reclaim of the record, and no other: an instance runs in its pool in every seed or in none.
+    let happened = figure(&answer, "reclaims_per_day");
+    assert!(happened["observed"].as_f64().unwrap() >= 1.0);
+    assert!(happened["simulated"].as_f64().unwrap() <= happened["observed"].as_f64().unwrap());
+    // With the market's own draws the cost of seeds spreads further.
+    let width = |figure: &Value| figure["high"].as_f64().unwrap() - figure["low"].as_f64().unwrap();
+    let cost = |findings: &Value| width(figure(findings, "cost_per_day"));
+    assert!(cost(&answer) < cost(&variants[0]["findings"]), "{} {}", cost(&answer), cost(&variants[0]["findings"]));
+}
+
+#[test]
+fn a_forecast_knows_only_what_came_before_the_split() {
+    let place = tempfile::tempdir().unwrap();
+    let record = record(place.path());
+    // The second day's traffic is twice the first's: a replay knows that, a forecast cannot.
+    let doubled =
+        "load[0].requests={ sum: [{ constant: 100 }, { steps: [{ at: 0s, rate: 0 }, { at: 26h, rate: 100 }] }] }";
+    let (replay, _) = judged(place.path(), &record, &["--set", doubled]);
+    let (forecast, _) = judged(place.path(), &record, &["--set", doubled, "--mode", "forecast"]);
+    let cpu = |answer: &Value| workload(answer, "shop/web")["cpu_milli"]["simulated"].as_f64().unwrap();
+    assert!((cpu(&replay) / 5_200.0 - 1.0).abs() < 0.03, "{}", cpu(&replay));
+    assert!((cpu(&forecast) / 2_600.0 - 1.0).abs() < 0.03, "{}", cpu(&forecast));
+    assert_eq!(forecast["swapped_in"], serde_json::json!([]));
+}
+
+#[test]
+fn tables_of_a_run_tell_what_the_run_knows() {
+    let place = tempfile::tempdir().unwrap();
+    let catalog = Catalog::embedded().unwrap();
+    let edits = [nodecast::scenario::Edit::parse("duration=6h").unwrap()];
+    let (scenario, _) = Scenario::load_edited(&scenario(), catalog, &Limits::default(), &edits).unwrap();
+    let policy = scenario.for_policy(None).unwrap();
+    let outcome = simulation::run(&scenario, policy, catalog, 7, &mut |_| {}).unwrap();
+    let out = place.path().join("out");
+    let directory = report::OutputDirectory::begin(&out).unwrap();
+    report::write_into(&directory, "", &outcome, &report::Summary::of(&outcome), "nodecast", None).unwrap();
+    directory.commit().unwrap();
+    let (known, mut read) = (History::of(&outcome), tables::read(&out).unwrap());
+    // Files hold what people look at: digits that a float has beyond them are cut.
+    for (name, states) in &mut read.workloads {
+        for (state, exact) in states.iter_mut().zip(&known.workloads[name]) {
+            for (read, known) in [(&mut state.cpu_milli, exact.cpu_milli), (&mut state.latency_p99, exact.latency_p99)]
+            {
+                assert_eq!(read.is_some(), known.is_some());
+                assert!((read.unwrap_or(0.0) - known.unwrap_or(0.0)).abs() < 1e-3);
+                *read = known;
+            }
+        }
+    }
+    assert!(known == read, "{:#?} {:#?}", &known.nodes[..2], &read.nodes[..2]);
+    assert!(known.nodes.len() > 2 && known.pods.len() > 10);
+}
+
+#[test]
+fn one_thread_and_eight_judge_alike_and_the_page_stands_alone() {
+    let place = tempfile::tempdir().unwrap();
+    let record = record(place.path());
+    let files = |threads: &str| {
+        judged(place.path(), &record, &["--threads", threads, "--duration", "28h", "--ablation"]);
+        ["backtest.json", "backtest.html"]
+            .map(|name| std::fs::read_to_string(place.path().join("judged").join(name)).unwrap())
+    };
+    let [json, page] = files("1");
+    assert_eq!([json, page.clone()], files("8"));
+    assert!(!page.contains("http://") && !page.contains("https://"), "nothing is loaded");
+    for part in ["<svg", "Where the errors come from", "Replicas of each workload", "nodecast backtest"] {
+        assert!(page.contains(part), "{part}");
+    }
+}
+
+#[test]
+fn what_cannot_be_judged_is_said_with_a_way_out() {
+    let place = tempfile::tempdir().unwrap();
+    let record = record(place.path());
+    let scenario = scenario();
+    let (scenario, from) = (scenario.to_str().unwrap(), record.to_str().unwrap());
+    let out = place.path().join("out");
+    let refused = |words: &[&str], parts: &[&str]| {
+        let common = ["--replications", "2", "--out", out.to_str().unwrap()];
+        let (_, told, code) = nodecast(&[&["backtest", scenario], words, &common[..]].concat());
+        assert_eq!(code, Some(2), "{told}");
+        let told = told.split_whitespace().collect::<Vec<_>>().join(" ");
+        parts.iter().for_each(|part| assert!(told.contains(part), "{part}\n{told}"));
+        assert!(!out.exists(), "nothing is written");
+    };
+    let nowhere = place.path().to_str().unwrap();
+    refused(&["--from", nowhere], &["holds neither summary.json nor observation.json", "nodecast observe"]);
+    refused(&["--from", from, "--split", "60h"], &["leaves nothing to judge", "split earlier"]);
+    refused(
+        &["--from", from, "--set", "start=2027-01-01T00:00:00Z"],
+        &["they share nothing", "`start` and `duration`"],
+    );
+    refused(
+        &["--from", from, "--split", "3h", "--mode", "forecast"],
+        &["whole days before the split", "--mode replay"],
+    );
+    let nodes = record.join("nodes.csv");
+    let text = std::fs::read_to_string(&nodes).unwrap();
+    std::fs::write(&nodes, text.replacen("NodePool,default", "NodePool,default,extra", 1)).unwrap();
+    refused(&["--from", from], &["nodes.csv", "found record with"]);
+    let second = text.lines().nth(1).unwrap();
+    let launched = second.split(',').nth(12).unwrap();
+    std::fs::write(&nodes, text.replacen(&format!(",{launched},"), ",soon,", 1)).unwrap();
+    refused(&["--from", from], &["nodes.csv, line 2, column", "`soon` is no number of seconds"]);
+    std::fs::write(&nodes, text.replacen("capacity_type", "capacity", 1)).unwrap();
+    refused(&["--from", from], &["has no column `capacity_type`"]);
+}
+
+#[test]
+fn a_verdict_has_a_name_for_people() {
+    let all = [Verdict::Agrees, Verdict::SmallButReal, Verdict::CannotTell, Verdict::Differs];
+    assert_eq!(all.map(Verdict::as_str), ["agrees", "small but real", "cannot tell", "differs"]);
+}
