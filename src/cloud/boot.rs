@@ -1,5 +1,6 @@
 //! From the accepted launch request to a Ready node: the stages of a boot and how long each takes.
 
+use crate::catalog::InstanceFacts;
 use crate::domain::SimDuration;
 use crate::domain::node_pool::AmiFamily;
 use crate::engine::Stream;
@@ -29,7 +30,7 @@ pub struct BootStages {
 }
 
 /// What is special about the instance type's boot.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub struct BootTraits {
     /// Bare metal.
     pub metal: bool,
@@ -39,6 +40,18 @@ pub struct BootTraits {
     pub local_disk: bool,
     /// Runs on the Xen hypervisor.
     pub xen: bool,
+}
+
+impl BootTraits {
+    /// Those of an instance type.
+    pub fn of(facts: &InstanceFacts) -> Self {
+        Self {
+            metal: facts.bare_metal,
+            gpu: facts.gpu.is_some(),
+            local_disk: facts.local_storage_gb > 0,
+            xen: facts.hypervisor.is_some_and(|hypervisor| hypervisor.as_str() == "xen"),
+        }
+    }
 }
 
 /// When the milestones of one boot are reached, counted from the accepted request.

@@ -418,13 +418,7 @@ impl Ec2 {
     }
 
     fn boot_traits(&self, instance_type: Symbol) -> BootTraits {
-        let Some(kind) = self.region.instance_type(instance_type) else { return BootTraits::default() };
-        BootTraits {
-            metal: kind.facts.bare_metal,
-            gpu: kind.facts.gpu.is_some(),
-            local_disk: kind.facts.local_storage_gb > 0,
-            xen: kind.facts.hypervisor.is_some_and(|hypervisor| hypervisor.as_str() == "xen"),
-        }
+        self.region.instance_type(instance_type).map_or_else(BootTraits::default, |kind| BootTraits::of(&kind.facts))
     }
 }
 

@@ -186,6 +186,39 @@ pub struct Ec2Settings {
     pub cloud: Arc<CloudSettings>,
 }
 
+/// What a calibration gave, by paths of keys.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Calibrated {
+    /// The file.
+    pub file: String,
+    /// Values that hold as they were measured.
+    pub measured: Vec<String>,
+    /// Values between what was measured and what is assumed, because there was little to measure.
+    pub shrunk: Vec<String>,
+    /// What can be fitted and the scenario states itself.
+    pub stated: Vec<String>,
+    /// What can be fitted and is still assumed.
+    pub assumed: Vec<String>,
+}
+
+impl Calibrated {
+    /// What the answer rests on, in sentences.
+    pub fn assumptions(&self) -> Vec<String> {
+        let list = |paths: &[String]| paths.iter().map(|path| format!("`{path}`")).collect::<Vec<_>>().join(", ");
+        let sentence = |words: &str, paths: &[String]| (!paths.is_empty()).then(|| format!("{words}: {}.", list(paths)));
+        let file = &self.file;
+        [
+            sentence(&format!("Measured on a cluster, by {file}"), &self.measured),
+            sentence(&format!("Between measured and assumed, by {file}, since little was recorded"), &self.shrunk),
+            sentence("Stated by the scenario", &self.stated),
+            sentence("Assumed, neither stated nor measured", &self.assumed),
+        ]
+        .into_iter()
+        .flatten()
+        .collect()
+    }
+}
+
 /// A file that was read.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct InputFile {
