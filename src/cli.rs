@@ -7,6 +7,7 @@
 //! prices, a directory that is not a report); 3 the system refused (a full disk, missing permission); 130 Ctrl-C. With
 //! `--format json` an error is also the answer on stdout.
 
+mod calibrate;
 mod check;
 mod cluster;
 mod compare;
@@ -55,6 +56,7 @@ enum Command {
     Merge(merge::Arguments),
     Diff(diff::Arguments),
     Check(check::Arguments),
+    Calibrate(calibrate::Arguments),
     Explain(explain::Arguments),
     Pack(pack::Arguments),
     Drain(drain::Arguments),
@@ -99,6 +101,7 @@ pub fn run_on(words: impl IntoIterator<Item = OsString>) -> u8 {
         Command::Merge(arguments) => merge::execute(&arguments, &mut console),
         Command::Diff(arguments) => diff::execute(&arguments, &mut console),
         Command::Check(arguments) => check::execute(&arguments, &mut console),
+        Command::Calibrate(arguments) => calibrate::execute(&arguments, &mut console),
         Command::Explain(arguments) => explain::execute(&arguments, &mut console),
         Command::Pack(arguments) => pack::execute(&arguments, &mut console),
         Command::Drain(arguments) => drain::execute(&arguments, &mut console),

@@ -8,6 +8,7 @@
 
 pub mod axes;
 pub mod baseline;
+pub mod calibration;
 pub mod comparison;
 pub mod effects;
 pub mod explanation;

@@ -1,5 +1,6 @@
 //! Comparisons as people read them: the table of the terminal and the page.
 
+pub mod calibration;
 mod dots;
 pub mod explanation;
 pub mod inspection;

@@ -23,6 +23,7 @@ mod reading;
 mod records;
 pub(in crate::scenario) mod timeline;
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -77,6 +78,15 @@ impl Scenario {
         }
         let set: Vec<String> = edits.iter().map(|edit| format!("`{}`", edit.text())).collect();
         loaded.map_err(|error| error.within(&format!("with {} set", set.join(" and "))))
+    }
+
+    /// The paths of all values that the scenario at `path` states itself, as `ec2.launch_latency.vm_init` or
+    /// `workloads[shop/web].start_time`.
+    ///
+    /// # Errors
+    /// If it cannot be read, or is not YAML.
+    pub fn stated(path: &Path, limits: &Limits) -> Result<BTreeSet<String>, ScenarioError> {
+        calibration::stated(path, limits)
     }
 
     /// The scenario of texts that stand in no files; it is the one called `name`.

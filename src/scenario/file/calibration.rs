@@ -3,11 +3,14 @@
 //! The file is laid under the scenario before anything of either is read, so that its values are read and checked as the scenario's
 //! own would be, and errors show the line of the file where they stand.
 
+use std::collections::BTreeSet;
+use std::path::Path;
+
 use super::{Reader, ScenarioError};
 use crate::scenario::definition::Calibrated;
 use crate::scenario::error::listed;
-use crate::scenario::source::Source;
-use crate::scenario::tree::{Entry, Node, NodeKind};
+use crate::scenario::source::{Limits, Source, load};
+use crate::scenario::tree::{self, Entry, Node, NodeKind, Variables};
 
 /// The key of the scenario, and of the file the one that says how good each value is.
 pub(in crate::scenario) const KEY: &str = "calibration";
@@ -25,6 +28,18 @@ pub(in crate::scenario) const FITTED: [&str; 6] = [
     "images.pull_rate",
     "workloads",
 ];
+
+/// The paths of all values that the scenario at `path` states itself.
+///
+/// # Errors
+/// If it cannot be read, or is no document of YAML.
+pub(in crate::scenario) fn stated(path: &Path, limits: &Limits) -> Result<BTreeSet<String>, ScenarioError> {
+    let source = load(path, path.display().to_string(), limits)?;
+    let documents = tree::parse(&source, &Variables::new(), limits)?;
+    let mut paths = Vec::new();
+    documents.iter().for_each(|root| note(root, "", &mut paths));
+    Ok(paths.into_iter().collect())
+}
 
 /// Lays the calibration of `source`, which the scenario calls `name` and whose text is appended to its own at `offset`, under the
 /// scenario's `root`.
@@ -135,8 +150,11 @@ fn add<'s>(own: &mut Vec<Entry<'s>>, entry: Entry<'s>, path: &str, laid: &mut Ve
 }
 
 /// A workload without a namespace is in `default`.
+fn whole(name: &str) -> String {
+    if name.contains('/') { name.to_owned() } else { format!("default/{name}") }
+}
+
 fn same_name(node: &Node<'_>, name: Option<&str>) -> bool {
-    let whole = |name: &str| if name.contains('/') { name.to_owned() } else { format!("default/{name}") };
     match (node.get(NAME).and_then(Node::as_text), name) {
         (Some(own), Some(name)) => whole(own) == whole(name),
         _ => false,
@@ -144,7 +162,7 @@ fn same_name(node: &Node<'_>, name: Option<&str>) -> bool {
 }
 
 fn item_name(item: &Node<'_>) -> String {
-    item.get(NAME).and_then(Node::as_text).map_or_else(String::new, |name| format!("[{name}]"))
+    item.get(NAME).and_then(Node::as_text).map_or_else(String::new, |name| format!("[{}]", whole(name)))
 }
 
 /// The paths of the values below `node`.
@@ -160,7 +178,8 @@ fn note(node: &Node<'_>, path: &str, laid: &mut Vec<String>) {
         NodeKind::Seq(items) => {
             items.iter().for_each(|item| note(item, &format!("{path}{}", item_name(item)), laid));
         }
-        NodeKind::Null | NodeKind::Scalar { .. } => laid.push(path.to_owned()),
+        NodeKind::Null => {}
+        NodeKind::Scalar { .. } => laid.push(path.to_owned()),
     }
 }
 
