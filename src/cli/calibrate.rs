@@ -102,7 +102,8 @@ pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Resul
     }
     if !arguments.common.quiet {
         let out = arguments.out.display();
-        console.tell(&format!("calibration: {out}; a scenario takes it up with `calibration: {out}`"));
+        let named = calibrate::named_in(&arguments.scenario, &arguments.out);
+        console.tell(&format!("calibration: {out}; write `calibration: {named}` into the scenario to run with it"));
     }
     Ok(())
 }

@@ -139,9 +139,9 @@ pub fn shutdown_time(metal: bool, stream: &mut Stream) -> SimDuration {
     SimDuration::from_secs_f64(stream.lognormal(if metal { 180.0 } else { 35.0 }, 0.5))
 }
 
-/// Time that a CreateFleet call for one instance takes: median 1.1 s and 0.02 s for the instance.
-pub fn fleet_call_time(stream: &mut Stream) -> SimDuration {
-    SimDuration::from_secs_f64(stream.lognormal(1.1 + 0.02, 0.35))
+/// Time that a CreateFleet call for one instance takes: `median` and 0.02 s for the instance.
+pub fn fleet_call_time(median: SimDuration, stream: &mut Stream) -> SimDuration {
+    SimDuration::from_secs_f64(stream.lognormal(median.as_secs_f64() + 0.02, 0.35))
 }
 
 #[cfg(test)]

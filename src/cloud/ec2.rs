@@ -168,8 +168,9 @@ impl Ec2 {
     /// How long the next CreateFleet call for one instance takes. Calls are numbered, so the n-th takes the same time whoever makes it.
     pub fn next_fleet_call_time(&mut self, now: SimTime) -> SimDuration {
         self.calls += 1;
-        let drawn = || fleet_call_time(&mut self.streams.nth("api", "CreateFleet", self.calls));
-        let own = self.settings.times.fleet_call.unwrap_or_else(drawn);
+        let times = self.settings.times;
+        let drawn = || fleet_call_time(times.fleet_call_median, &mut self.streams.nth("api", "CreateFleet", self.calls));
+        let own = times.fleet_call.unwrap_or_else(drawn);
         self.with_api_latency(own, now)
     }
 

@@ -179,3 +179,12 @@ fn window(request: &Request) -> Result<Option<Window>, Failure> {
         _ => Ok(None),
     }
 }
+
+/// How a scenario names the fragment: relative to its own folder where it lies below that, else by its whole path.
+pub fn named_in(scenario: &Path, out: &Path) -> String {
+    let whole = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    let out = whole(out);
+    let folder = whole(scenario).parent().map(Path::to_owned);
+    let below = folder.and_then(|folder| out.strip_prefix(&folder).map(Path::to_owned).ok());
+    below.unwrap_or(out).display().to_string()
+}

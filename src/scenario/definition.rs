@@ -5,6 +5,8 @@ pub mod objectives;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 pub use super::schema::metrics::{Phases, PrometheusSettings};
 pub use super::schema::policies::PolicyVariant;
 pub use super::schema::whole::{ImageSettings, Objectives, OutputSettings, Scenario, WorkloadTimes};
@@ -13,6 +15,7 @@ pub use objectives::{WaitLimit, WaitMeasure, Waiting};
 use super::error::{ScenarioError, listed, nearest};
 use super::manifests::Manifests;
 use crate::cloud::{BootStages, CloudSettings};
+use crate::domain::words::counted;
 use crate::domain::which::{ObjectKind, Which};
 use crate::domain::workload::ObjectName;
 use crate::domain::{KubernetesVersion, Labels, PodSpec, SimDuration, SimTime, Symbol};
@@ -187,7 +190,7 @@ pub struct Ec2Settings {
 }
 
 /// What a calibration gave, by paths of keys.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Calibrated {
     /// The file.
     pub file: String,
@@ -202,6 +205,22 @@ pub struct Calibrated {
 }
 
 impl Calibrated {
+    /// How much was measured, in a line.
+    pub fn in_short(&self) -> String {
+        let values = |paths: &[String]| counted(paths.len() as u64, "value", "values");
+        let mut parts = vec![format!("{} measured", values(&self.measured))];
+        if !self.shrunk.is_empty() {
+            parts.push(format!("{} between measured and assumed", values(&self.shrunk)));
+        }
+        if !self.stated.is_empty() {
+            parts.push(format!("stated: {}", self.stated.join(", ")));
+        }
+        if !self.assumed.is_empty() {
+            parts.push(format!("assumed: {}", self.assumed.join(", ")));
+        }
+        format!("{} ({})", parts.join("; "), self.file)
+    }
+
     /// What the answer rests on, in sentences.
     pub fn assumptions(&self) -> Vec<String> {
         let list = |paths: &[String]| paths.iter().map(|path| format!("`{path}`")).collect::<Vec<_>>().join(", ");

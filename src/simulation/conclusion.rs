@@ -129,6 +129,7 @@ fn about(context: &Context<'_>, scenario: &Scenario, policy: &PolicyVariant) -> 
             .chain(scenario.calibrated.iter().flat_map(Calibrated::assumptions))
             .chain(setup.scenario.ec2.cloud.assumptions())
             .collect(),
+        calibration: scenario.calibrated.clone(),
         objectives: Objectives {
             unavailable_pod_minutes: scenario.objectives.unavailable_pod_minutes.map(Quantity::as_f64),
             at_zero: scenario.objectives.at_zero,

@@ -9,6 +9,7 @@ mod architecture;
 mod availability;
 mod bad_input;
 mod by_hand;
+mod calibrate;
 mod call_limits;
 mod catalog;
 mod checked;

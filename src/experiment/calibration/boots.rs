@@ -23,6 +23,8 @@ const DRAWS: u64 = 4_000;
 ///
 /// Source: karpenter v1.13 `pkg/controllers/nodeclaim/lifecycle/liveness.go`.
 pub(super) const REGISTRATION_LIMIT: f64 = 900.0;
+/// Seconds from a claim being made to its call, and what an instance adds to one: what the model takes without any limit on calls.
+const BEFORE_CALL: f64 = 0.27;
 /// Boots of a type, of which there have to be so many before it is looked at alone.
 const TYPE_MIN: usize = 20;
 /// The section of the scenario.
@@ -66,8 +68,8 @@ struct Boot<'h> {
 }
 
 pub(super) fn fit(fit: &mut Fit<'_>) -> Vec<Parameter> {
-    let Some((stages, boots)) = boots(fit) else { return calls(fit) };
-    let mut parameters = calls(fit);
+    let mut parameters: Vec<Parameter> = calls(fit).into_iter().collect();
+    let Some((stages, boots)) = boots(fit) else { return parameters };
     parameters.extend(until_registered(fit, stages, &boots));
     parameters.extend(until_ready(fit, stages, &boots));
     parameters.extend(by_type(&boots));
@@ -147,14 +149,36 @@ fn time_to_register(life: &Life) -> Option<Duration> {
     (until > 0.0 && until < REGISTRATION_LIMIT).then(|| Duration::unfinished(until))
 }
 
-/// Made to launched, which the model has no median for.
-fn calls(fit: &Fit<'_>) -> Vec<Parameter> {
+/// Made to launched: a call, and what Karpenter takes until it calls.
+///
+/// Times in whole seconds tell no call of one second: of them the median is only shown.
+fn calls(fit: &Fit<'_>) -> Option<Parameter> {
     let lives = fit.history.lives.iter().filter(|life| !life.truncated);
-    let times: Vec<f64> = lives.filter_map(|life| life.seconds(Milestone::Created, Milestone::Launched)).collect();
-    let times: Vec<f64> = times.into_iter().filter(|seconds| *seconds >= 0.0).collect();
-    let Some(measured) = median(&times) else { return Vec::new() };
+    let times = lives.filter_map(|life| life.seconds(Milestone::Created, Milestone::Launched));
+    let times: Vec<f64> = times.filter(|seconds| *seconds >= 0.0).collect();
+    let whole = median(&times)?;
     let from = counted(times.len(), "claim", "claims");
-    vec![Parameter::shown("claim made to launched", Unit::Seconds, measured, from)]
+    let stated = fit.scenario.ec2.cloud.times;
+    if times.iter().all(|seconds| (seconds - libm::round(*seconds)).abs() < 1e-6) || stated.fleet_call.is_some() {
+        return Some(Parameter::shown("claim made to launched", Unit::Seconds, whole, from));
+    }
+    let times: Vec<Duration> = times.iter().map(|seconds| Duration::whole((seconds - BEFORE_CALL).max(0.05))).collect();
+    let fitted = LogNormal::fit(&times)?;
+    let measured = fitted.median();
+    let assumed = stated.fleet_call_median.as_secs_f64();
+    let is_measured = beats_assumed(&measured);
+    let value = if is_measured || assumed <= 0.0 { measured.value } else { shrink(&fitted, assumed, BETWEEN).median.value };
+    let text = duration_text(value);
+    let span = text.parse().unwrap_or(stated.fleet_call_median);
+    Some(Parameter {
+        assumed: Some(assumed),
+        taken: if is_measured { Taken::Measured } else { Taken::Shrunk },
+        value,
+        keys: vec![fit.key(&["ec2", "times", "fleet_call_median"], text, stated.fleet_call_median.to_string())],
+        notes: vec![format!("claim made to launched less {BEFORE_CALL} s until Karpenter calls")],
+        change: Some(Change::FleetCall(span)),
+        ..Parameter::shown("CreateFleet call", Unit::Seconds, measured, from)
+    })
 }
 
 fn relative(boot: &Boot<'_>) -> Option<Duration> {

@@ -23,6 +23,8 @@ pub enum PodTime {
 /// A value in the place of what a scenario assumes or states.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Change {
+    /// The median of a CreateFleet call.
+    FleetCall(SimDuration),
     /// The stages of a boot up to the node registering take so many times as long.
     BootUntilRegistered(f64, BootStages),
     /// The network plugin is ready so many seconds after that.
@@ -61,6 +63,7 @@ impl Change {
     pub fn apply(&self, scenario: &mut Scenario) {
         let cloud = &mut scenario.ec2.cloud;
         match self {
+            Self::FleetCall(median) => Arc::make_mut(cloud).times.fleet_call_median = *median,
             Self::BootUntilRegistered(factor, base) => scenario.ec2.launch_latency = Some(slowed(*base, *factor)),
             Self::CniReady(seconds, base) => {
                 scenario.ec2.launch_latency = Some(BootStages { cni_ready: *seconds, ..*base });

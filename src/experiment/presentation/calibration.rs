@@ -17,6 +17,7 @@ pub fn value(unit: Unit, value: f64) -> String {
     match unit {
         Unit::Seconds if value.abs() >= 100.0 => format!("{value:.0} s"),
         Unit::Seconds if value.abs() >= 1.0 => format!("{value:.1} s"),
+        Unit::Seconds if value.abs() >= 0.1 => format!("{value:.2} s"),
         Unit::Seconds if value.abs() > 0.0 => format!("{:.2} ms", value * 1_000.0),
         Unit::Seconds => "0 s".to_owned(),
         Unit::Bytes => format!("{:.1} MB", value / 1e6),
