@@ -100,7 +100,8 @@ fn spot_nodes_were_exposed_for_43_hours_and_one_was_taken() {
     // CloudTrail and the events of the cluster say the same of the same claim.
     for source in ["events/cloudtrail-bidevicted.json", "events/events-1300-1400.json", LOG] {
         let taken = history(&[WATCH, source]);
-        let taken: Vec<&str> = taken.lives.iter().filter(|life| life.end == Some(End::Interrupted)).map(|life| &*life.name).collect();
+        let taken: Vec<&str> =
+            taken.lives.iter().filter(|life| life.end == Some(End::Interrupted)).map(|life| &*life.name).collect();
         assert_eq!(taken, ["default-sw7kg"], "{source}");
     }
 }

@@ -79,9 +79,14 @@ fn times_that_are_not_over_are_kept_and_short_ones_that_could_not_be_seen_are_ma
     let median = |times: &[Duration]| LogNormal::fit(times).unwrap().median().value;
     let dropped: Vec<Duration> = cut.iter().filter(|time| time.over).copied().collect();
     assert!(median(&dropped) < 55.0 && (median(&cut) - 60.0).abs() < 1.5, "{} {}", median(&dropped), median(&cut));
-    let seen: Vec<Duration> = whole.iter().filter(|time| **time > 55.0).map(|&time| Duration::whole(time)).collect();
-    let truncated: Vec<Duration> = seen.iter().map(|time| Duration { seen_after: 55.0, ..*time }).collect();
-    assert!(median(&seen) > 66.0 && (median(&truncated) - 60.0).abs() < 3.0, "{} {}", median(&seen), median(&truncated));
+    let seen: Vec<Duration> = whole.iter().filter(|time| **time > 45.0).map(|&time| Duration::whole(time)).collect();
+    let truncated: Vec<Duration> = seen.iter().map(|time| Duration { seen_after: 45.0, ..*time }).collect();
+    assert!(
+        median(&seen) > 62.5 && (median(&truncated) - 60.0).abs() < 2.0,
+        "{} {}",
+        median(&seen),
+        median(&truncated)
+    );
 }
 
 #[test]
@@ -117,7 +122,7 @@ fn medians_of_any_distribution() {
 #[test]
 fn rates_of_events() {
     for (seed, hours) in [(10, 5_000.0), (11, 50_000.0)] {
-        is_right(covered(seed, |random| {
+        let share = covered(seed, |random| {
             let (mut events, mut at) = (0, 0.0);
             loop {
                 at += random.exponential(0.001);
@@ -127,7 +132,9 @@ fn rates_of_events() {
                 events += 1;
             }
             rate(Exposed { hours, events }).unwrap().per_hour.holds(0.001)
-        }));
+        });
+        // Events are whole: of five the exact interval is wider than it should be, of fifty it is right.
+        assert!(share >= 0.92 && (hours < 10_000.0 || share <= 0.98), "{share}");
     }
 }
 

@@ -169,7 +169,8 @@ impl Ec2 {
     pub fn next_fleet_call_time(&mut self, now: SimTime) -> SimDuration {
         self.calls += 1;
         let times = self.settings.times;
-        let drawn = || fleet_call_time(times.fleet_call_median, &mut self.streams.nth("api", "CreateFleet", self.calls));
+        let drawn =
+            || fleet_call_time(times.fleet_call_median, &mut self.streams.nth("api", "CreateFleet", self.calls));
         let own = times.fleet_call.unwrap_or_else(drawn);
         self.with_api_latency(own, now)
     }

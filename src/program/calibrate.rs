@@ -144,9 +144,8 @@ impl Calibrate {
             about.push(format!("from {}: {}, {} entries", source.file, source.kind, source.taken));
         }
         let text = fragment::yaml(&self.calibration, &about);
-        let refused = |error: io::Error| {
-            Failure::system(Refused { path: out.display().to_string(), reason: refusal(&error) })
-        };
+        let refused =
+            |error: io::Error| Failure::system(Refused { path: out.display().to_string(), reason: refusal(&error) });
         let mut stage = out.as_os_str().to_owned();
         stage.push(format!(".{}.part", std::process::id()));
         let stage = PathBuf::from(stage);

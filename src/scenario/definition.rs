@@ -15,8 +15,8 @@ pub use objectives::{WaitLimit, WaitMeasure, Waiting};
 use super::error::{ScenarioError, listed, nearest};
 use super::manifests::Manifests;
 use crate::cloud::{BootStages, CloudSettings};
-use crate::domain::words::counted;
 use crate::domain::which::{ObjectKind, Which};
+use crate::domain::words::counted;
 use crate::domain::workload::ObjectName;
 use crate::domain::{KubernetesVersion, Labels, PodSpec, SimDuration, SimTime, Symbol};
 use crate::load::{Curve, Service, Uncertainty, Work};
@@ -224,7 +224,8 @@ impl Calibrated {
     /// What the answer rests on, in sentences.
     pub fn assumptions(&self) -> Vec<String> {
         let list = |paths: &[String]| paths.iter().map(|path| format!("`{path}`")).collect::<Vec<_>>().join(", ");
-        let sentence = |words: &str, paths: &[String]| (!paths.is_empty()).then(|| format!("{words}: {}.", list(paths)));
+        let sentence =
+            |words: &str, paths: &[String]| (!paths.is_empty()).then(|| format!("{words}: {}.", list(paths)));
         let file = &self.file;
         [
             sentence(&format!("Measured on a cluster, by {file}"), &self.measured),

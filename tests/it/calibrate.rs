@@ -143,7 +143,9 @@ fn what_was_not_moved_is_found_as_it_is_assumed() {
     let place = place();
     run(&place, &[], "run");
     let found = parameters(&place, "run");
-    for name in ["launched to registered", "registered to network ready", "images pulled per second", "CreateFleet call"] {
+    for name in
+        ["launched to registered", "registered to network ready", "images pulled per second", "CreateFleet call"]
+    {
         let (assumed, interval, _) = of(&found, name);
         assert!(holds(interval, assumed), "{name}: {interval:?}, {assumed} assumed");
     }
@@ -187,7 +189,9 @@ fn a_calibration_takes_the_place_of_defaults_and_not_of_what_is_stated() {
     let (out, err, code) = place.nodecast(&["run", "scenario.yaml", "--format", "json", "--out", "with", "--quiet"]);
     assert_eq!(code, Some(0), "{err}");
     let summary: Summary = serde_json::from_str(&out).unwrap();
-    assert!(summary.about.assumptions.iter().any(|line| line.starts_with("Measured on a cluster, by calibration.yaml")));
+    assert!(
+        summary.about.assumptions.iter().any(|line| line.starts_with("Measured on a cluster, by calibration.yaml"))
+    );
     assert_eq!(summary.about.calibration, Some(calibrated));
     let keys: Json = serde_json::from_str(&out).unwrap();
     assert!(keys["about"]["calibration"]["shrunk"].is_array());
@@ -207,8 +211,7 @@ fn equal_records_make_equal_fragments() {
     let place = place();
     run(&place, &[], "run");
     let once = |out: &str| {
-        let arguments =
-            ["calibrate", "scenario.yaml", "--from", "run", "--no-effects", "--quiet", "--out", out];
+        let arguments = ["calibrate", "scenario.yaml", "--from", "run", "--no-effects", "--quiet", "--out", out];
         let (table, err, code) = place.nodecast(&arguments);
         assert_eq!(code, Some(0), "{err}");
         (table, fs::read(place.path(out)).unwrap())

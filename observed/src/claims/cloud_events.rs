@@ -29,7 +29,7 @@ pub(super) fn trail(ledger: &mut Ledger, value: &Value) {
 }
 
 /// Lists that AWS writes as a list, as `{item: [...]}`, or as one object alone.
-fn listed<'v>(value: Option<&'v Value>) -> Vec<&'v Value> {
+fn listed(value: Option<&Value>) -> Vec<&Value> {
     match value {
         Some(Value::Array(items)) => items.iter().collect(),
         Some(map @ Value::Object(_)) => match map.get("item").or_else(|| map.get("items")) {
@@ -42,7 +42,8 @@ fn listed<'v>(value: Option<&'v Value>) -> Vec<&'v Value> {
 
 fn shortages(ledger: &mut Ledger, record: &Value) {
     let Some(when) = instant(record, &["eventTime"]) else { return };
-    let response = at(record, &["responseElements", "CreateFleetResponse"]).or_else(|| at(record, &["responseElements"]));
+    let response =
+        at(record, &["responseElements", "CreateFleetResponse"]).or_else(|| at(record, &["responseElements"]));
     let Some(response) = response else { return };
     let errors = response.get("errorSet").or_else(|| response.get("errors"));
     for error in listed(errors) {

@@ -76,7 +76,9 @@ pub(super) fn load(path: &Path) -> Result<String, InputError> {
     let most = Limits::default().file_bytes_max as u64;
     let length = std::fs::metadata(path).map_err(|error| cannot_read(path, &error))?.len();
     if length > most {
-        return Err(InputError::new(format!("`{name}` is larger than {} MiB", most >> 20)).help("split it into several files"));
+        return Err(
+            InputError::new(format!("`{name}` is larger than {} MiB", most >> 20)).help("split it into several files")
+        );
     }
     let bytes = std::fs::read(path).map_err(|error| cannot_read(path, &error))?;
     String::from_utf8(bytes).map_err(|_| {
@@ -94,7 +96,10 @@ pub(super) fn not_json(name: &str, text: &str, error: &serde_json::Error) -> Inp
     } else {
         "check what wrote it; a file holds JSON, JSON a line, or YAML"
     };
-    InputError::new(format!("`{name}` is not whole JSON")).at(Some(Place::new(name, text, offset, 1))).because(reason).help(help)
+    InputError::new(format!("`{name}` is not whole JSON"))
+        .at(Some(Place::new(name, text, offset, 1)))
+        .because(reason)
+        .help(help)
 }
 
 /// That a table is not one.
@@ -164,10 +169,10 @@ fn kind_of(value: &Value) -> Option<&'static str> {
 
 /// One or many values of JSON, one after the other, or in a list.
 fn json(ledger: &mut Ledger, name: &str, text: &str) -> Result<(), InputError> {
-    let mut values = serde_json::Deserializer::from_str(text).into_iter::<Value>();
+    let values = serde_json::Deserializer::from_str(text).into_iter::<Value>();
     let mut seen = BTreeSet::new();
     let mut kind: Option<&'static str> = None;
-    while let Some(value) = values.next() {
+    for value in values {
         let value = match value {
             Ok(value) => value,
             // A file that grows: its last value may not have its end yet.
@@ -217,7 +222,8 @@ fn take(ledger: &mut Ledger, kind: Option<&str>, value: &Value, seen: &mut BTree
 }
 
 fn foreign(name: &str, value: &Value) -> InputError {
-    let keys: Vec<&str> = value.as_object().map_or_else(Vec::new, |map| map.keys().map(String::as_str).take(5).collect());
+    let keys: Vec<&str> =
+        value.as_object().map_or_else(Vec::new, |map| map.keys().map(String::as_str).take(5).collect());
     let holds = if keys.is_empty() { "no object".to_owned() } else { format!("the keys {}", listed(keys)) };
     InputError::new(format!("`{name}` is of no kind that tells how a cluster lived: it has {holds}")).help(KINDS)
 }

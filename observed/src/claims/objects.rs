@@ -11,14 +11,14 @@ use super::values::{at, full_name, instant, items, text};
 use super::{Instant, kubernetes_events};
 
 /// The conditions of a claim that are milestones.
-const CONDITIONS: [(&str, Milestone); 3] = [
-    ("Launched", Milestone::Launched),
-    ("Registered", Milestone::Registered),
-    ("Initialized", Milestone::Initialized),
-];
+const CONDITIONS: [(&str, Milestone); 3] =
+    [("Launched", Milestone::Launched), ("Registered", Milestone::Registered), ("Initialized", Milestone::Initialized)];
+
+/// Makes a fact of a text.
+type FactOf = fn(String) -> Fact;
 
 /// Labels of Nodes and claims, and what they tell.
-const LABELS: [(&str, fn(String) -> Fact); 5] = [
+const LABELS: [(&str, FactOf); 5] = [
     ("karpenter.sh/nodepool", Fact::Pool),
     ("karpenter.sh/provisioner-name", Fact::Pool),
     ("node.kubernetes.io/instance-type", Fact::InstanceType),

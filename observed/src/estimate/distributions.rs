@@ -68,9 +68,8 @@ fn beta_lower(a: f64, b: f64, x: f64) -> f64 {
     if x >= 1.0 {
         return 1.0;
     }
-    let front = libm::exp(
-        libm::lgamma(a + b) - libm::lgamma(a) - libm::lgamma(b) + a * libm::log(x) + b * libm::log1p(-x),
-    );
+    let front =
+        libm::exp(libm::lgamma(a + b) - libm::lgamma(a) - libm::lgamma(b) + a * libm::log(x) + b * libm::log1p(-x));
     // The fraction converges fast on this side of the mean only.
     if x > (a + 1.0) / (a + b + 2.0) {
         return 1.0 - front * beta_fraction(b, a, 1.0 - x) / b;

@@ -167,7 +167,8 @@ fn calls(fit: &Fit<'_>) -> Option<Parameter> {
     let measured = fitted.median();
     let assumed = stated.fleet_call_median.as_secs_f64();
     let is_measured = beats_assumed(&measured);
-    let value = if is_measured || assumed <= 0.0 { measured.value } else { shrink(&fitted, assumed, BETWEEN).median.value };
+    let value =
+        if is_measured || assumed <= 0.0 { measured.value } else { shrink(&fitted, assumed, BETWEEN).median.value };
     let text = duration_text(value);
     let span = text.parse().unwrap_or(stated.fleet_call_median);
     Some(Parameter {
@@ -196,9 +197,8 @@ fn until_registered(fit: &Fit<'_>, stages: BootStages, boots: &[Boot<'_>]) -> Op
     let assumed = libm::exp(base.clone().map(|(mean, _)| mean).sum::<f64>() / boots.len() as f64);
     let spread = base.map(|(_, spread)| spread).sum::<f64>() / boots.len() as f64;
     let new = slowed(stages, value);
-    let stage = |name, new: f64, old: f64| {
-        fit.key(&[SECTION[0], SECTION[1], name], duration_text(new), duration_text(old))
-    };
+    let stage =
+        |name, new: f64, old: f64| fit.key(&[SECTION[0], SECTION[1], name], duration_text(new), duration_text(old));
     let mut notes = vec![format!(
         "spread (standard deviation of the logarithm) {:.2} measured, {spread:.2} in the model",
         fitted.spread
@@ -243,7 +243,8 @@ fn until_ready(fit: &mut Fit<'_>, stages: BootStages, boots: &[Boot<'_>]) -> Opt
     let is_measured = beats_assumed(&measured);
     let spread = measured.log_width() / (2.0 * 1.96) * libm::sqrt(n as f64);
     let fitted = LogNormal { mean: libm::log(measured.value), spread, n, censored: 0, by_likelihood: false };
-    let shrunk = if stages.cni_ready > 0.0 { shrink(&fitted, stages.cni_ready, BETWEEN).median.value } else { measured.value };
+    let shrunk =
+        if stages.cni_ready > 0.0 { shrink(&fitted, stages.cni_ready, BETWEEN).median.value } else { measured.value };
     let value = if is_measured { measured.value } else { shrunk };
     let mut notes = vec![format!(
         "{:.1} s from registered to Ready on average, less {:.1} s until the kubelet's next status",
@@ -253,13 +254,11 @@ fn until_ready(fit: &mut Fit<'_>, stages: BootStages, boots: &[Boot<'_>]) -> Opt
         notes.push("up to Initialized, as no Node tells when it was Ready".to_owned());
     }
     if mean.value <= reference.status {
-        fit.warnings.push("nodes are Ready sooner after registering than the kubelet's status alone would take".to_owned());
+        fit.warnings
+            .push("nodes are Ready sooner after registering than the kubelet's status alone would take".to_owned());
     }
-    let keys = vec![fit.key(
-        &[SECTION[0], SECTION[1], "cni_ready"],
-        duration_text(value),
-        duration_text(stages.cni_ready),
-    )];
+    let keys =
+        vec![fit.key(&[SECTION[0], SECTION[1], "cni_ready"], duration_text(value), duration_text(stages.cni_ready))];
     Some(Parameter {
         assumed: Some(stages.cni_ready),
         taken: if is_measured { Taken::Measured } else { Taken::Shrunk },

@@ -49,7 +49,8 @@ impl Effect {
 pub fn effect(name: &str, before: &[&Point], after: &[&Point]) -> Effect {
     let mut figures = BTreeMap::new();
     for (position, figure) in FIGURES.iter().enumerate().filter(|(_, figure)| JUDGED.contains(&figure.name)) {
-        let of = |points: &[&Point]| -> Option<Vec<f64>> { points.iter().map(|point| point.figures[position]).collect() };
+        let of =
+            |points: &[&Point]| -> Option<Vec<f64>> { points.iter().map(|point| point.figures[position]).collect() };
         let (Some(before), Some(after)) = (of(before), of(after)) else { continue };
         let changes: Vec<f64> = after.iter().zip(&before).map(|(after, before)| after - before).collect();
         let (Some(before), Some(change)) = (mean(&before), Estimate::of(&changes)) else { continue };

@@ -133,7 +133,12 @@ fn rates(fit: &mut Fit<'_>, samples: &[Sample]) -> Option<Parameter> {
     let factor = assumed_slope / slope_taken;
     let (new_pull, new_unpack) = if both { (pull * factor, unpack * factor) } else { (alone(slope_taken), unpack) };
     let measured = match both {
-        true => Estimate { value: pull * assumed_slope / slope.value, low: pull * assumed_slope / slope.high, high: pull * assumed_slope / slope.low, n: slope.n },
+        true => Estimate {
+            value: pull * assumed_slope / slope.value,
+            low: pull * assumed_slope / slope.high,
+            high: pull * assumed_slope / slope.low,
+            n: slope.n,
+        },
         false => Estimate { value: alone(slope.value), low: alone(slope.high), high: alone(slope.low), n: slope.n },
     };
     let rate = |value: f64| (libm::round(value / 1e5) * 1e5).max(1e5) as i64;

@@ -3,9 +3,7 @@
 use std::collections::BTreeMap;
 
 use nodecast_observed::claims::{End, Life, Milestone};
-use nodecast_observed::estimate::{
-    Estimate, Exposed, GammaPrior, Lifetime, empirical_bayes, groups, rate, survival,
-};
+use nodecast_observed::estimate::{Estimate, Exposed, GammaPrior, Lifetime, empirical_bayes, groups, rate, survival};
 
 use super::change::Change;
 use super::{Fit, Parameter, Taken, Unit, counted};
@@ -54,7 +52,9 @@ pub(super) fn fit(fit: &mut Fit<'_>) -> Vec<Parameter> {
         assumed: Some(assumed),
         ..Parameter::shown("reclaims of a running Spot instance", Unit::PerHour, measured.per_hour, from)
     };
-    shown.notes.push("per hour while running: consolidation may prefer the nodes that would have been taken".to_owned());
+    shown
+        .notes
+        .push("per hour while running: consolidation may prefer the nodes that would have been taken".to_owned());
     if grouped.events > grouped.groups {
         shown.notes.push(format!(
             "{} in {}, {} in the largest",
@@ -68,7 +68,8 @@ pub(super) fn fit(fit: &mut Fit<'_>) -> Vec<Parameter> {
     let interruptions = fit.scenario.ec2.cloud.interruptions;
     let Some(exposure) = interruptions.exposure_hours.filter(|_| assumed > 0.0) else { return vec![shown] };
     let none = grouped.groups == 0;
-    let is_measured = if none { measured.per_hour.high < assumed } else { measured.per_hour.log_width() < ASSUMED_WIDTH };
+    let is_measured =
+        if none { measured.per_hour.high < assumed } else { measured.per_hour.log_width() < ASSUMED_WIDTH };
     let believed = GammaPrior { per_hour: assumed, hours: PRIOR_HOURS }.posterior(measured.exposed);
     // Without an event the rate itself would be none.
     let value = if is_measured && !none { measured.per_hour.value } else { believed.value };
@@ -77,10 +78,15 @@ pub(super) fn fit(fit: &mut Fit<'_>) -> Vec<Parameter> {
     let new = wanted.max(EXPOSURE_MIN);
     if wanted < EXPOSURE_MIN {
         let more = EXPOSURE_MIN / wanted;
-        fit.warnings.push(format!("reclaims are more frequent than an exposure of 1h makes them: state `stress: {more:.1}` too"));
+        fit.warnings.push(format!(
+            "reclaims are more frequent than an exposure of 1h makes them: state `stress: {more:.1}` too"
+        ));
     }
     let key = fit.key(&["ec2", "spot", "interruptions", "exposure"], text(new), text(exposure));
-    shown.notes.push(format!("of {PRIOR_HOURS} h of what is assumed and what was seen together: {:.4} per hour", believed.value));
+    shown.notes.push(format!(
+        "of {PRIOR_HOURS} h of what is assumed and what was seen together: {:.4} per hour",
+        believed.value
+    ));
     shown.notes.push(format!("an exposure of {} gives it with these instances", text(new)));
     vec![Parameter {
         taken: if is_measured { Taken::Measured } else { Taken::Shrunk },

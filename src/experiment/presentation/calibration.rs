@@ -4,8 +4,8 @@ use nodecast_observed::claims::History;
 use nodecast_observed::estimate::Estimate;
 
 use super::{aligned, signed};
-use crate::experiment::calibration::{Calibration, Effect, JUDGED, Parameter, Taken, Unit};
 use crate::domain::words::counted;
+use crate::experiment::calibration::{Calibration, Effect, JUDGED, Parameter, Taken, Unit};
 use crate::experiment::figures::FIGURES;
 use crate::report::format::percent;
 
@@ -92,7 +92,8 @@ pub fn table(calibration: &Calibration, history: &History) -> String {
 fn sources(history: &History, lines: &mut Vec<String>) {
     lines.push(String::new());
     for source in &history.sources {
-        let mut line = format!("read {}: {}, {}", source.file, source.kind, counted(source.taken as u64, "entry", "entries"));
+        let mut line =
+            format!("read {}: {}, {}", source.file, source.kind, counted(source.taken as u64, "entry", "entries"));
         if source.left > 0 {
             let first = source.first_left.as_deref().unwrap_or_default();
             line += &format!("; {} that no rule took, the first of them `{first}`", source.left);

@@ -20,14 +20,8 @@ const CALIBRATED: [&str; 3] = ["ec2", "images", "workloads"];
 /// What a list's items are told apart by.
 const NAME: &str = "name";
 /// What answers rest on that nobody knows without looking: the values that `nodecast calibrate` fits.
-pub(in crate::scenario) const FITTED: [&str; 6] = [
-    "ec2.launch_latency",
-    "ec2.spot.interruptions",
-    "ec2.failures",
-    "images.sizes",
-    "images.pull_rate",
-    "workloads",
-];
+pub(in crate::scenario) const FITTED: [&str; 6] =
+    ["ec2.launch_latency", "ec2.spot.interruptions", "ec2.failures", "images.sizes", "images.pull_rate", "workloads"];
 
 /// The paths of all values that the scenario at `path` states itself.
 ///
@@ -104,7 +98,9 @@ fn grades(reader: &Reader<'_>, calibration: &Node<'_>) -> Result<Vec<String>, Sc
 }
 
 fn is_shrunk(grades: &[String], path: &str) -> bool {
-    grades.iter().any(|grade| path == grade || path.strip_prefix(grade.as_str()).is_some_and(|rest| rest.starts_with('.')))
+    grades
+        .iter()
+        .any(|grade| path == grade || path.strip_prefix(grade.as_str()).is_some_and(|rest| rest.starts_with('.')))
 }
 
 /// Puts into `node` what it lacks of `other`; `laid` takes the paths of the values.
