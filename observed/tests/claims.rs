@@ -1,5 +1,7 @@
 //! What is read of a day of a cluster, from each source alone and from all together.
 
+#![allow(clippy::unwrap_used)] // a test that cannot set itself up has failed wherever that happens
+
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 

@@ -1,5 +1,7 @@
 //! The 95 % intervals hold the truth in about 95 of 100 samples whose truth is known. Seeds are fixed.
 
+#![allow(clippy::unwrap_used)] // a test that cannot set itself up has failed wherever that happens
+
 use nodecast_observed::estimate::{
     Duration, Exposed, GammaPrior, LogNormal, Prior, Proportion, line, median, proportion_interval,
     proportion_posterior, rate, shrink, slope_through_zero,

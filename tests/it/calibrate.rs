@@ -12,7 +12,7 @@ use serde_json::Value as Json;
 
 use crate::cli::Place;
 
-/// Thirty pods that fill a node each, in ten minutes, so that there are thirty boots; images of several sizes.
+/// Thirty pods that fill a node each, ten at once and twenty one by one, so that there are thirty boots; images of several sizes.
 const WORK: &str = "\
 apiVersion: karpenter.k8s.aws/v1
 kind: EC2NodeClass
@@ -45,7 +45,7 @@ apiVersion: apps/v1
 kind: Deployment
 metadata: {name: web, namespace: shop}
 spec:
-  replicas: 20
+  replicas: 0
   selector: {matchLabels: {app: web}}
   template:
     metadata: {labels: {app: web}}
@@ -77,21 +77,32 @@ manifests: [cluster.yaml]
 images: { sizes: { agent: 230M, web: 610M, api: 170M } }
 ";
 
-/// Boots 1.4 times as long, images that come more slowly, and an application that takes its time.
-const MOVED: [&str; 6] = [
+/// Boots 1.4 times as long, images that come more slowly, an application that takes its time, and slow calls.
+const MOVED: [&str; 8] = [
     "--set",
     "ec2.launch_latency={vm_init: 15.4s, os_boot: 8.4s, bootstrap: 15.4s, register: 2.8s}",
     "--set",
     "images.pull_rate=50M",
     "--set",
     "workloads=[{name: shop/web, start_time: 17s}]",
+    "--set",
+    "ec2.times.fleet_call_median=2s",
 ];
 
 fn place() -> Place {
     let place = Place::new();
     place.put("cluster.yaml", WORK);
-    place.put("scenario.yaml", SCENARIO);
+    place.put("scenario.yaml", &scenario(""));
     place
+}
+
+/// The scenario, with further keys.
+fn scenario(more: &str) -> String {
+    let mut text = format!("{SCENARIO}{more}timeline:\n");
+    for step in 1..=20 {
+        text += &format!("  - {{ at: {}s, scale: {{ workload: shop/web, replicas: {step} }} }}\n", step * 45);
+    }
+    text
 }
 
 fn run(place: &Place, edits: &[&str], out: &str) {
@@ -135,7 +146,7 @@ fn what_was_moved_is_found_again_and_what_was_not_is_left() {
     let (_, start, _) = of(&found, "start of shop/web");
     assert!(holds(start, 17.0), "{start:?}");
     let (assumed, call, _) = of(&found, "CreateFleet call");
-    assert!(holds(call, assumed), "{call:?}, {assumed} assumed");
+    assert!(holds(call, 2.0) && !holds(call, assumed), "{call:?}, {assumed} assumed");
 }
 
 #[test]
@@ -171,7 +182,7 @@ fn a_calibration_takes_the_place_of_defaults_and_not_of_what_is_stated() {
     assert!(fragment.contains("# in place of 11s") && !fragment.contains("requests"), "{fragment}");
 
     let stated = "ec2: { launch_latency: { os_boot: 5s } }\n";
-    place.put("scenario.yaml", &format!("{SCENARIO}{stated}calibration: calibration.yaml\n"));
+    place.put("scenario.yaml", &scenario(&format!("{stated}calibration: calibration.yaml\n")));
     let scenario = load(&place);
     let stages = scenario.ec2.launch_latency.unwrap();
     assert!((stages.os_boot - 5.0).abs() < 1e-9 && (13.0..18.0).contains(&stages.vm_init), "{stages:?}");
@@ -202,7 +213,7 @@ fn a_calibration_takes_the_place_of_defaults_and_not_of_what_is_stated() {
 
     // Calibrating again looks at what the scenario assumes without it, and replaces the file; edits choose another or none.
     assert_eq!(of(&parameters(&place, "run"), "images pulled per second").0, 80e6);
-    let (_, err, code) = place.nodecast(&["validate", "scenario.yaml", "--set", "calibration=none.yaml"]);
+    let (_, err, code) = place.nodecast(&["run", "scenario.yaml", "--set", "calibration=none.yaml"]);
     assert!(code == Some(2) && err.contains("none.yaml"), "{err}");
 }
 
@@ -240,7 +251,7 @@ fn what_cannot_be_used_is_refused_and_nothing_is_written() {
     }
     assert!(!place.path("new.yaml").exists());
     assert_eq!(fs::read_to_string(place.path("mine.yaml")).unwrap(), "kept: true\n");
-    place.put("scenario.yaml", &format!("{SCENARIO}calibration: bad.yaml\n"));
+    place.put("scenario.yaml", &scenario("calibration: bad.yaml\n"));
     for bad in [
         "policies: [{ name: other }]\n",
         "ec2: { failures: { abort: often } }\n",

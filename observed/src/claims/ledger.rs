@@ -179,7 +179,7 @@ impl Ledger {
             pull.node = pull.node.take().or_else(|| pod.and_then(|pod| pod.node.clone()));
         }
         self.shortages.sort_by_key(|shortage| shortage.at);
-        history.pods = self.pods.into_values().collect();
+        history.pods = self.pods.into_iter().map(|((scope, _), pod)| of_its_run(scope, pod)).collect();
         (history.pulls, history.shortages, history.loads) = (self.pulls, self.shortages, self.loads);
         history.sources = self.sources;
         history
@@ -218,6 +218,14 @@ impl Ledger {
         let first = instants.first().copied().unwrap_or(last);
         Some(Window { from: first, until: last })
     }
+}
+
+/// A pod whose node is told apart from nodes of the same name in other runs.
+fn of_its_run(scope: usize, mut pod: PodLife) -> PodLife {
+    if scope > 0 {
+        pod.node = pod.node.map(|node| format!("{node} of run {scope}"));
+    }
+    pod
 }
 
 /// Whether a claim that was there when the record began may come to the milestone within it.

@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use nodecast_observed::claims::{End, Life, Milestone};
+use nodecast_observed::claims::{End, Instant, Life, Milestone};
 use nodecast_observed::estimate::{Duration, Estimate, LogNormal, median, shrink};
 
 use super::change::{Change, slowed};
@@ -25,6 +25,8 @@ const DRAWS: u64 = 4_000;
 pub(super) const REGISTRATION_LIMIT: f64 = 900.0;
 /// Seconds from a claim being made to its call, and what an instance adds to one: what the model takes without any limit on calls.
 const BEFORE_CALL: f64 = 0.27;
+/// Claims that are made so many seconds after another or later do not wait for its call.
+const TOGETHER: f64 = 5.0;
 /// Boots of a type, of which there have to be so many before it is looked at alone.
 const TYPE_MIN: usize = 20;
 /// The section of the scenario.
@@ -79,19 +81,8 @@ pub(super) fn fit(fit: &mut Fit<'_>) -> Vec<Parameter> {
 /// The boots of the family that most nodes are of, and the stages that are assumed of it.
 fn boots<'h>(fit: &mut Fit<'h>) -> Option<(BootStages, Vec<Boot<'h>>)> {
     let lives: Vec<&'h Life> = fit.history.lives.iter().filter(|life| booted(life)).collect();
-    let mut families: BTreeMap<String, (AmiFamily, usize)> = BTreeMap::new();
-    for life in &lives {
-        let family = family_of(fit, life);
-        families.entry(format!("{family:?}")).or_insert((family, 0)).1 += 1;
-    }
-    let (family, count) = families.values().copied().max_by_key(|(_, count)| *count)?;
+    let family = most_common_family(fit, &lives)?;
     let stages = fit.scenario.ec2.launch_latency.unwrap_or_else(|| BootStages::of(family));
-    if count < lives.len() && fit.scenario.ec2.launch_latency.is_none() {
-        fit.warnings.push(format!(
-            "nodes are of {} image families: boots are fitted to the {count} of {family:?}, and `ec2.launch_latency` holds for all",
-            families.len()
-        ));
-    }
     let mut references: BTreeMap<BootTraits, Reference> = BTreeMap::new();
     let mut boots = Vec::new();
     for life in lives.into_iter().filter(|life| family_of(fit, life) == family) {
@@ -101,6 +92,23 @@ fn boots<'h>(fit: &mut Fit<'h>) -> Option<(BootStages, Vec<Boot<'h>>)> {
         boots.push(Boot { life, reference });
     }
     Some((stages, boots))
+}
+
+/// The family of most nodes; a warning where there are others, since the keys hold for all.
+fn most_common_family(fit: &mut Fit<'_>, lives: &[&Life]) -> Option<AmiFamily> {
+    let mut families: BTreeMap<String, (AmiFamily, usize)> = BTreeMap::new();
+    for life in lives {
+        let family = family_of(fit, life);
+        families.entry(format!("{family:?}")).or_insert((family, 0)).1 += 1;
+    }
+    let (family, count) = families.values().copied().max_by_key(|(_, count)| *count)?;
+    if count < lives.len() && fit.scenario.ec2.launch_latency.is_none() {
+        fit.warnings.push(format!(
+            "nodes are of {} image families: boots are fitted to the {count} of {family:?}, and `ec2.launch_latency` holds for all",
+            families.len()
+        ));
+    }
+    Some(family)
 }
 
 /// Whether a boot was seen from its beginning, and is none of those that come to nothing, which are counted elsewhere.
@@ -153,8 +161,17 @@ fn time_to_register(life: &Life) -> Option<Duration> {
 ///
 /// Times in whole seconds tell no call of one second: of them the median is only shown.
 fn calls(fit: &Fit<'_>) -> Option<Parameter> {
-    let lives = fit.history.lives.iter().filter(|life| !life.truncated);
-    let times = lives.filter_map(|life| life.seconds(Milestone::Created, Milestone::Launched));
+    let mut lives: Vec<(Instant, &Life)> =
+        fit.history.lives.iter().filter_map(|life| Some((life.at(Milestone::Created)?, life))).collect();
+    lives.sort_by_key(|(created, life)| (*created, &life.name));
+    // Calls of claims that are made together wait for each other, and for the launch template.
+    let alone = |place: usize| {
+        let before = place.checked_sub(1).and_then(|before| lives.get(before));
+        before.is_none_or(|(before, _)| lives[place].0.seconds_since(*before) >= TOGETHER)
+    };
+    let single = (0..lives.len()).filter(|place| alone(*place)).map(|place| lives[place].1);
+    let times = single.filter(|life| !life.truncated);
+    let times = times.filter_map(|life| life.seconds(Milestone::Created, Milestone::Launched));
     let times: Vec<f64> = times.filter(|seconds| *seconds >= 0.0).collect();
     let whole = median(&times)?;
     let from = counted(times.len(), "claim", "claims");

@@ -108,62 +108,82 @@ fn images(spec: &PodSpec) -> impl Iterator<Item = &str> {
     init.chain(spec.containers.iter().map(|container| container.image.as_str()))
 }
 
-fn rates(fit: &mut Fit<'_>, samples: &[Sample]) -> Option<Parameter> {
+/// Seconds for a byte as they were measured and as they are taken, and the rates that they come to.
+struct Slopes {
+    measured: Estimate,
+    is_measured: bool,
+    taken: f64,
+    /// The rates of pulling and unpacking that are assumed.
+    assumed: (f64, f64),
+}
+
+impl Slopes {
+    fn of(points: &[(f64, f64)], resolution: f64, assumed: (f64, f64)) -> Option<Self> {
+        let fitted = slope_through_zero(points)?.slope;
+        // All may be rounded the same way.
+        let (sum, squares) = points.iter().fold((0.0, 0.0), |(sum, squares), (x, _)| (sum + x, squares + x * x));
+        let rounded = resolution * sum / squares;
+        let measured = Estimate { low: fitted.low - rounded, high: fitted.high + rounded, ..fitted };
+        let is_measured = points.len() > 1 && beats_assumed(&measured);
+        let both = 1.0 / assumed.0 + 1.0 / assumed.1;
+        // One pull alone, or pulls that differ much: halfway, in the logarithm.
+        let taken = if is_measured { measured.value } else { libm::sqrt(measured.value * both) };
+        (fitted.value > 0.0).then_some(Self { measured, is_measured, taken, assumed })
+    }
+
+    /// Whether pulls take less time than unpacking alone is assumed to: then both rates are raised by one factor.
+    fn beats_unpacking(&self) -> bool {
+        self.taken - 1.0 / self.assumed.1 < self.taken * PULLING_MIN
+    }
+
+    /// The rate of pulling that seconds for a byte come to.
+    fn pull_rate(&self, slope: f64) -> f64 {
+        let (pull, unpack) = self.assumed;
+        if self.beats_unpacking() {
+            return pull * (1.0 / pull + 1.0 / unpack) / slope;
+        }
+        1.0 / (slope - 1.0 / unpack).max(slope * PULLING_MIN)
+    }
+
+    /// The rates of pulling and unpacking that are taken.
+    fn rates(&self) -> (f64, f64) {
+        let (pull, unpack) = self.assumed;
+        let new = self.pull_rate(self.taken);
+        (new, if self.beats_unpacking() { unpack * new / pull } else { unpack })
+    }
+}
+
+fn rates(fit: &Fit<'_>, samples: &[Sample]) -> Option<Parameter> {
     let overhead = PULL_OVERHEAD.as_secs_f64();
     let points: Vec<(f64, f64)> =
         samples.iter().map(|sample| (sample.bytes, sample.seconds - overhead * sample.images as f64)).collect();
-    let fitted = slope_through_zero(&points)?.slope;
-    if fitted.value <= 0.0 {
-        fit.warnings.push("images are pulled faster than the overhead of a pull alone: no rate is fitted".to_owned());
-        return None;
-    }
-    // All may be rounded the same way.
-    let (sum, squares) = points.iter().fold((0.0, 0.0), |(sum, squares), (x, _)| (sum + x, squares + x * x));
-    let rounded = if fit.history.simulated { RESOLUTION_OF_RUNS * sum / squares } else { 0.0 };
-    let slope = Estimate { low: fitted.low - rounded, high: fitted.high + rounded, ..fitted };
     let images = &fit.scenario.images;
-    let (pull, unpack) = (images.pull_rate as f64, images.unpack_rate as f64);
-    let is_measured = samples.len() > 1 && beats_assumed(&slope);
-    let assumed_slope = 1.0 / pull + 1.0 / unpack;
-    // One pull alone: halfway, in the logarithm.
-    let slope_taken = if is_measured { slope.value } else { libm::sqrt(slope.value * assumed_slope) };
-    let unpacking = 1.0 / unpack;
-    let alone = |slope: f64| 1.0 / (slope - unpacking).max(slope * PULLING_MIN);
-    let both = slope_taken - unpacking < slope_taken * PULLING_MIN;
-    let factor = assumed_slope / slope_taken;
-    let (new_pull, new_unpack) = if both { (pull * factor, unpack * factor) } else { (alone(slope_taken), unpack) };
-    let measured = match both {
-        true => Estimate {
-            value: pull * assumed_slope / slope.value,
-            low: pull * assumed_slope / slope.high,
-            high: pull * assumed_slope / slope.low,
-            n: slope.n,
-        },
-        false => Estimate { value: alone(slope.value), low: alone(slope.high), high: alone(slope.low), n: slope.n },
-    };
-    let rate = |value: f64| (libm::round(value / 1e5) * 1e5).max(1e5) as i64;
-    let mut keys = vec![fit.key(&["images", "pull_rate"], bytes_text(rate(new_pull)), bytes_text(images.pull_rate))];
-    let mut notes = vec![format!("{} less {overhead} s for each image; unpacking as assumed", "time of a pull")];
-    if both {
-        keys.push(fit.key(&["images", "unpack_rate"], bytes_text(rate(new_unpack)), bytes_text(images.unpack_rate)));
+    let assumed = (images.pull_rate as f64, images.unpack_rate as f64);
+    let resolution = if fit.history.simulated { RESOLUTION_OF_RUNS } else { 0.0 };
+    let slopes = Slopes::of(&points, resolution, assumed)?;
+    let rounded = |value: f64| (libm::round(value / 1e5) * 1e5).max(1e5) as i64;
+    let (pull, unpack) = slopes.rates();
+    let mut keys = vec![fit.key(&["images", "pull_rate"], bytes_text(rounded(pull)), bytes_text(images.pull_rate))];
+    let mut notes = vec![format!("the time of a pull less {overhead} s for each image; unpacking as assumed")];
+    if slopes.beats_unpacking() {
+        let unpacking = bytes_text(images.unpack_rate);
+        keys.push(fit.key(&["images", "unpack_rate"], bytes_text(rounded(unpack)), unpacking));
         notes = vec!["faster than unpacking alone is assumed to be: both rates by one factor".to_owned()];
     }
     if !fit.history.simulated {
         notes.push(format!("compressed sizes taken as the stored ones over {STORED}"));
     }
+    let of = |slope| slopes.pull_rate(slope);
+    let Estimate { value, low, high, n } = slopes.measured;
+    let measured = Estimate { value: of(value), low: of(high), high: of(low), n };
     Some(Parameter {
-        assumed: Some(pull),
-        taken: if is_measured { Taken::Measured } else { Taken::Shrunk },
-        value: new_pull,
+        assumed: Some(assumed.0),
+        taken: if slopes.is_measured { Taken::Measured } else { Taken::Shrunk },
+        value: pull,
         keys,
         notes,
-        change: Some(Change::PullRates(rate(new_pull), rate(new_unpack))),
-        ..Parameter::shown(
-            "images pulled per second",
-            Unit::BytesPerSecond,
-            measured,
-            counted(samples.len(), "pull", "pulls"),
-        )
+        change: Some(Change::PullRates(rounded(pull), rounded(unpack))),
+        ..Parameter::shown("images pulled per second", Unit::BytesPerSecond, measured, counted(n, "pull", "pulls"))
     })
 }
 

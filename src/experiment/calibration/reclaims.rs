@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use nodecast_observed::claims::{End, Life, Milestone};
-use nodecast_observed::estimate::{Estimate, Exposed, GammaPrior, Lifetime, empirical_bayes, groups, rate, survival};
+use nodecast_observed::estimate::{
+    Estimate, Exposed, GammaPrior, Groups, Lifetime, Rate, empirical_bayes, groups, rate, survival,
+};
 
 use super::change::Change;
 use super::{Fit, Parameter, Taken, Unit, counted};
@@ -52,27 +54,33 @@ pub(super) fn fit(fit: &mut Fit<'_>) -> Vec<Parameter> {
         assumed: Some(assumed),
         ..Parameter::shown("reclaims of a running Spot instance", Unit::PerHour, measured.per_hour, from)
     };
-    shown
-        .notes
-        .push("per hour while running: consolidation may prefer the nodes that would have been taken".to_owned());
-    if grouped.events > grouped.groups {
-        shown.notes.push(format!(
-            "{} in {}, {} in the largest",
-            counted(grouped.events, "instance", "instances"),
-            counted(grouped.groups, "event", "events"),
-            grouped.largest
-        ));
-    }
+    let while_running = "per hour while running: consolidation may prefer the nodes that would have been taken";
+    shown.notes.push(while_running.to_owned());
+    shown.notes.extend(together(&grouped));
     shown.notes.extend(of_pools(&stays, assumed));
     shown.notes.extend(curve(fit, &stays, &measured.per_hour));
-    let interruptions = fit.scenario.ec2.cloud.interruptions;
-    let Some(exposure) = interruptions.exposure_hours.filter(|_| assumed > 0.0) else { return vec![shown] };
-    let none = grouped.groups == 0;
+    match fit.scenario.ec2.cloud.interruptions.exposure_hours {
+        Some(exposure) if assumed > 0.0 => vec![exposed_for(fit, shown, &measured, exposure)],
+        _ => vec![shown],
+    }
+}
+
+/// How many instances an event took.
+fn together(grouped: &Groups) -> Option<String> {
+    let Groups { groups, largest, events } = *grouped;
+    let (instances, events_counted) = (counted(events, "instance", "instances"), counted(groups, "event", "events"));
+    (events > groups).then(|| format!("{instances} in {events_counted}, {largest} in the largest"))
+}
+
+/// The exposure with which the scenario's instances are taken as often as was measured, or as is believed.
+fn exposed_for(fit: &mut Fit<'_>, mut shown: Parameter, measured: &Rate, exposure: f64) -> Parameter {
+    let assumed = shown.assumed.unwrap_or(0.0);
+    let none = measured.exposed.events == 0;
     let is_measured =
         if none { measured.per_hour.high < assumed } else { measured.per_hour.log_width() < ASSUMED_WIDTH };
-    let believed = GammaPrior { per_hour: assumed, hours: PRIOR_HOURS }.posterior(measured.exposed);
+    let believed = GammaPrior { per_hour: assumed, hours: PRIOR_HOURS }.posterior(measured.exposed).value;
     // Without an event the rate itself would be none.
-    let value = if is_measured && !none { measured.per_hour.value } else { believed.value };
+    let value = if is_measured && !none { measured.per_hour.value } else { believed };
     let wanted = exposure * assumed / value;
     let text = |hours: f64| SimDuration::from_secs(libm::round(hours * 60.0) as i64 * 60).to_string();
     let new = wanted.max(EXPOSURE_MIN);
@@ -83,18 +91,16 @@ pub(super) fn fit(fit: &mut Fit<'_>) -> Vec<Parameter> {
         ));
     }
     let key = fit.key(&["ec2", "spot", "interruptions", "exposure"], text(new), text(exposure));
-    shown.notes.push(format!(
-        "of {PRIOR_HOURS} h of what is assumed and what was seen together: {:.4} per hour",
-        believed.value
-    ));
+    let weight = format!("of {PRIOR_HOURS} h of what is assumed and what was seen together: {believed:.4} per hour");
+    shown.notes.push(weight);
     shown.notes.push(format!("an exposure of {} gives it with these instances", text(new)));
-    vec![Parameter {
+    Parameter {
         taken: if is_measured { Taken::Measured } else { Taken::Shrunk },
         value,
         keys: vec![key],
         change: Some(Change::Exposure(new)),
         ..shown
-    }]
+    }
 }
 
 fn stay<'h>(fit: &Fit<'h>, life: &'h Life) -> Option<Stay<'h>> {
