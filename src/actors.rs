@@ -55,6 +55,7 @@ pub use event::{
     AutoscalerEvent, CloudEvent, Event, GroupEvent, KarpenterEvent, KubeletEvent, LoadEvent, LoopEvent, MetricsEvent,
     NodeEvent, ReplicaEvent, SchedulerEvent, WorkloadEvent, class,
 };
+pub use kubelet::{BIND, CONTAINER_START, PULL_OVERHEAD};
 pub use setup::{
     Action, AdapterPlan, Autoscaler, ClusterAutoscalerSettings, InitialNode, InitialPlan, JobPlan, KarpenterSettings,
     LoadPart, LoadPlan, LoadStep, PrometheusPlan, QueuePlan, STREAM_NAMES, ScalingPlan, SeriesPlan, Setup, Step,

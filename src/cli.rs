@@ -8,6 +8,7 @@
 //! `--format json` an error is also the answer on stdout.
 
 mod backtest;
+mod calibrate;
 mod check;
 mod cluster;
 mod compare;
@@ -57,6 +58,7 @@ enum Command {
     Diff(diff::Arguments),
     Check(check::Arguments),
     Backtest(backtest::Arguments),
+    Calibrate(calibrate::Arguments),
     Explain(explain::Arguments),
     Pack(pack::Arguments),
     Drain(drain::Arguments),
@@ -102,6 +104,7 @@ pub fn run_on(words: impl IntoIterator<Item = OsString>) -> u8 {
         Command::Diff(arguments) => diff::execute(&arguments, &mut console),
         Command::Check(arguments) => check::execute(&arguments, &mut console),
         Command::Backtest(arguments) => backtest::execute(&arguments, &mut console),
+        Command::Calibrate(arguments) => calibrate::execute(&arguments, &mut console),
         Command::Explain(arguments) => explain::execute(&arguments, &mut console),
         Command::Pack(arguments) => pack::execute(&arguments, &mut console),
         Command::Drain(arguments) => drain::execute(&arguments, &mut console),

@@ -9,6 +9,7 @@
 pub mod axes;
 pub mod backtest;
 pub mod baseline;
+pub mod calibration;
 pub mod comparison;
 pub mod effects;
 pub mod explanation;

@@ -4,6 +4,7 @@
 //! What must not live here: any figure, how a question is written on a command line, and where an answer is printed.
 
 pub mod backtest;
+pub mod calibrate;
 pub mod compare;
 pub mod edits;
 mod failure;

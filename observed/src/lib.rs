@@ -6,3 +6,5 @@
 //! Nothing here opens a connection but to the address that the user names.
 
 pub mod bill;
+pub mod claims;
+pub mod estimate;

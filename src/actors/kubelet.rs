@@ -24,17 +24,17 @@ use crate::world::found::FoundPod;
 use crate::world::record::EventKind;
 
 /// From the pull's begin to the first byte: registry and manifests.
-const PULL_OVERHEAD: SimDuration = SimDuration::from_millis(1_500);
+pub const PULL_OVERHEAD: SimDuration = SimDuration::from_millis(1_500);
 /// An image that the node has.
 const CACHED_PULL: SimDuration = SimDuration::from_millis(300);
 /// From the last image pulled to the containers running.
-pub(super) const CONTAINER_START: SimDuration = SimDuration::from_secs(1);
+pub const CONTAINER_START: SimDuration = SimDuration::from_secs(1);
 /// What a hook that runs when the grace period ends is given once more.
 ///
 /// Source: `kuberuntime_container.go`, `minimumGracePeriodInSeconds`.
 const HOOK_EXTENSION: SimDuration = SimDuration::from_secs(2);
 /// From binding to the kubelet taking the pod up.
-const BIND: SimDuration = SimDuration::from_millis(20);
+pub const BIND: SimDuration = SimDuration::from_millis(20);
 
 /// The images of every node: from when on each is there, and when the node can pull the next one.
 #[derive(Debug, Default)]

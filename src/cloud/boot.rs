@@ -1,5 +1,6 @@
 //! From the accepted launch request to a Ready node: the stages of a boot and how long each takes.
 
+use crate::catalog::InstanceFacts;
 use crate::domain::SimDuration;
 use crate::domain::node_pool::AmiFamily;
 use crate::engine::Stream;
@@ -29,7 +30,7 @@ pub struct BootStages {
 }
 
 /// What is special about the instance type's boot.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub struct BootTraits {
     /// Bare metal.
     pub metal: bool,
@@ -39,6 +40,18 @@ pub struct BootTraits {
     pub local_disk: bool,
     /// Runs on the Xen hypervisor.
     pub xen: bool,
+}
+
+impl BootTraits {
+    /// Those of an instance type.
+    pub fn of(facts: &InstanceFacts) -> Self {
+        Self {
+            metal: facts.bare_metal,
+            gpu: facts.gpu.is_some(),
+            local_disk: facts.local_storage_gb > 0,
+            xen: facts.hypervisor.is_some_and(|hypervisor| hypervisor.as_str() == "xen"),
+        }
+    }
 }
 
 /// When the milestones of one boot are reached, counted from the accepted request.
@@ -126,9 +139,9 @@ pub fn shutdown_time(metal: bool, stream: &mut Stream) -> SimDuration {
     SimDuration::from_secs_f64(stream.lognormal(if metal { 180.0 } else { 35.0 }, 0.5))
 }
 
-/// Time that a CreateFleet call for one instance takes: median 1.1 s and 0.02 s for the instance.
-pub fn fleet_call_time(stream: &mut Stream) -> SimDuration {
-    SimDuration::from_secs_f64(stream.lognormal(1.1 + 0.02, 0.35))
+/// Time that a CreateFleet call for one instance takes: `median` and 0.02 s for the instance.
+pub fn fleet_call_time(median: SimDuration, stream: &mut Stream) -> SimDuration {
+    SimDuration::from_secs_f64(stream.lognormal(median.as_secs_f64() + 0.02, 0.35))
 }
 
 #[cfg(test)]

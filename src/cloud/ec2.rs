@@ -168,8 +168,10 @@ impl Ec2 {
     /// How long the next CreateFleet call for one instance takes. Calls are numbered, so the n-th takes the same time whoever makes it.
     pub fn next_fleet_call_time(&mut self, now: SimTime) -> SimDuration {
         self.calls += 1;
-        let drawn = || fleet_call_time(&mut self.streams.nth("api", "CreateFleet", self.calls));
-        let own = self.settings.times.fleet_call.unwrap_or_else(drawn);
+        let times = self.settings.times;
+        let drawn =
+            || fleet_call_time(times.fleet_call_median, &mut self.streams.nth("api", "CreateFleet", self.calls));
+        let own = times.fleet_call.unwrap_or_else(drawn);
         self.with_api_latency(own, now)
     }
 
@@ -418,13 +420,7 @@ impl Ec2 {
     }
 
     fn boot_traits(&self, instance_type: Symbol) -> BootTraits {
-        let Some(kind) = self.region.instance_type(instance_type) else { return BootTraits::default() };
-        BootTraits {
-            metal: kind.facts.bare_metal,
-            gpu: kind.facts.gpu.is_some(),
-            local_disk: kind.facts.local_storage_gb > 0,
-            xen: kind.facts.hypervisor.is_some_and(|hypervisor| hypervisor.as_str() == "xen"),
-        }
+        self.region.instance_type(instance_type).map_or_else(BootTraits::default, |kind| BootTraits::of(&kind.facts))
     }
 }
 

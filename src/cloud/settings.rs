@@ -89,10 +89,12 @@ impl CloudSettings {
 }
 
 /// How long the cloud takes for what it does, where that is stated: exactly so long, each time. What is not stated is drawn.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Times {
     /// From a CreateFleet call to its answer.
     pub fleet_call: Option<SimDuration>,
+    /// The median around which calls are drawn whose time is not stated, for the call alone: each instance takes a little more.
+    pub fleet_call_median: SimDuration,
     /// From the end of an instance being asked for to its being gone.
     pub shutdown: Option<SimDuration>,
     /// From the notice of an interruption to Karpenter reading it.
@@ -103,6 +105,25 @@ pub struct Times {
     pub group_in_service: Option<SimDuration>,
     /// From an instance of a group being gone to a health check finding that.
     pub group_health_check: Option<SimDuration>,
+}
+
+impl Times {
+    /// The median of a CreateFleet call where nothing is stated: assumed.
+    pub const FLEET_CALL_MEDIAN: SimDuration = SimDuration::from_millis(1_100);
+}
+
+impl Default for Times {
+    fn default() -> Self {
+        Self {
+            fleet_call: None,
+            fleet_call_median: Self::FLEET_CALL_MEDIAN,
+            shutdown: None,
+            notice_delivery: None,
+            group_reaction: None,
+            group_in_service: None,
+            group_health_check: None,
+        }
+    }
 }
 
 /// How Spot prices move.

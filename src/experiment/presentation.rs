@@ -3,6 +3,7 @@
 pub mod backtest_page;
 pub mod backtest_table;
 mod backtest_words;
+pub mod calibration;
 mod dots;
 pub mod explanation;
 pub mod inspection;

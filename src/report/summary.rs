@@ -17,6 +17,7 @@ use serde::{Deserialize, Serialize};
 use crate::domain::SimDuration;
 use crate::report::format;
 use crate::report::percentile::SortedSpans;
+use crate::scenario::definition::Calibrated;
 use crate::simulation::Outcome;
 use crate::simulation::outcome::About;
 pub use availability::{AutoscalerAtMax, AvailabilitySummary, WorkloadAvailability};
@@ -110,6 +111,9 @@ pub struct AboutSummary {
     pub price_date: String,
     /// What the scenario's author assumed.
     pub assumptions: Vec<String>,
+    /// What of the answer was measured on a cluster; absent without a calibration.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub calibration: Option<Calibrated>,
 }
 
 /// Releases reproduced.
@@ -568,5 +572,6 @@ fn about(about: &About, currency: &str) -> AboutSummary {
             .collect(),
         price_date: about.price_date.clone(),
         assumptions: about.assumptions.clone(),
+        calibration: about.calibration.clone(),
     }
 }

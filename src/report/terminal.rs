@@ -69,6 +69,7 @@ fn heading(summary: &Summary, lines: &mut Vec<String>) {
         about.price_date
     ));
     lines.extend(format::warm_up(about.warm_up_seconds).map(|note| note.replace("; ", ";\n  ")));
+    lines.extend(about.calibration.as_ref().map(|calibration| format!("rests on {}", calibration.in_short())));
     lines.push(String::new());
 }
 

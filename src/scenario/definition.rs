@@ -5,6 +5,8 @@ pub mod objectives;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 pub use super::schema::metrics::{Phases, PrometheusSettings};
 pub use super::schema::policies::PolicyVariant;
 pub use super::schema::whole::{ImageSettings, Objectives, OutputSettings, Scenario, WorkloadTimes};
@@ -14,6 +16,7 @@ use super::error::{ScenarioError, listed, nearest};
 use super::manifests::Manifests;
 use crate::cloud::{BootStages, CloudSettings};
 use crate::domain::which::{ObjectKind, Which};
+use crate::domain::words::counted;
 use crate::domain::workload::ObjectName;
 use crate::domain::{KubernetesVersion, Labels, PodSpec, SimDuration, SimTime, Symbol};
 use crate::load::{Curve, Service, Uncertainty, Work};
@@ -184,6 +187,56 @@ pub struct Ec2Settings {
     pub measured: BTreeMap<Symbol, Measured>,
     /// Prices, capacity, interruptions, faults and billing.
     pub cloud: Arc<CloudSettings>,
+}
+
+/// What a calibration gave, by paths of keys.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Calibrated {
+    /// The file.
+    pub file: String,
+    /// Values that hold as they were measured.
+    pub measured: Vec<String>,
+    /// Values between what was measured and what is assumed, because there was little to measure.
+    pub shrunk: Vec<String>,
+    /// What can be fitted and the scenario states itself.
+    pub stated: Vec<String>,
+    /// What can be fitted and is still assumed.
+    pub assumed: Vec<String>,
+}
+
+impl Calibrated {
+    /// How much was measured, in a line.
+    pub fn in_short(&self) -> String {
+        let values = |paths: &[String]| counted(paths.len() as u64, "value", "values");
+        let mut parts = vec![format!("{} measured", values(&self.measured))];
+        if !self.shrunk.is_empty() {
+            parts.push(format!("{} between measured and assumed", values(&self.shrunk)));
+        }
+        if !self.stated.is_empty() {
+            parts.push(format!("stated: {}", self.stated.join(", ")));
+        }
+        if !self.assumed.is_empty() {
+            parts.push(format!("assumed: {}", self.assumed.join(", ")));
+        }
+        format!("{} ({})", parts.join("; "), self.file)
+    }
+
+    /// What the answer rests on, in sentences.
+    pub fn assumptions(&self) -> Vec<String> {
+        let list = |paths: &[String]| paths.iter().map(|path| format!("`{path}`")).collect::<Vec<_>>().join(", ");
+        let sentence =
+            |words: &str, paths: &[String]| (!paths.is_empty()).then(|| format!("{words}: {}.", list(paths)));
+        let file = &self.file;
+        [
+            sentence(&format!("Measured on a cluster, by {file}"), &self.measured),
+            sentence(&format!("Between measured and assumed, by {file}, since little was recorded"), &self.shrunk),
+            sentence("Stated by the scenario", &self.stated),
+            sentence("Assumed, neither stated nor measured", &self.assumed),
+        ]
+        .into_iter()
+        .flatten()
+        .collect()
+    }
 }
 
 /// A file that was read.

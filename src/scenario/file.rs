@@ -5,6 +5,7 @@
 
 pub(in crate::scenario) mod account;
 pub(in crate::scenario) mod availability;
+mod calibration;
 mod checks;
 pub(in crate::scenario) mod cloud;
 pub(in crate::scenario) mod external_metrics;
@@ -22,6 +23,7 @@ mod reading;
 mod records;
 pub(in crate::scenario) mod timeline;
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -32,8 +34,8 @@ use super::edits::Edit;
 use super::error::{ScenarioError, Warning};
 use super::manifests::Manifests;
 use super::reader::{Fields, Reader};
-use super::source::{Held, Limits, load, sha256_hex};
-use super::tree::{self, Location, Node, Variables};
+use super::source::{Held, Limits, Source, load, sha256_hex};
+use super::tree::{self, Location, Node, NodeKind, Variables};
 use crate::catalog::{Catalog, Region};
 use crate::domain::{SimDuration, SimTime, Symbol};
 use crate::scenario::schema::cluster::Cluster;
@@ -78,6 +80,15 @@ impl Scenario {
         loaded.map_err(|error| error.within(&format!("with {} set", set.join(" and "))))
     }
 
+    /// The paths of all values that the scenario at `path` states itself, as `ec2.launch_latency.vm_init` or
+    /// `workloads[shop/web].start_time`.
+    ///
+    /// # Errors
+    /// If it cannot be read, or is not YAML.
+    pub fn stated(path: &Path, limits: &Limits) -> Result<BTreeSet<String>, ScenarioError> {
+        calibration::stated(path, limits)
+    }
+
     /// The scenario of texts that stand in no files; it is the one called `name`.
     ///
     /// # Errors
@@ -97,9 +108,16 @@ impl Scenario {
             None => load(path, path.display().to_string(), limits)?,
         };
         let source = source.with_edits(edits.iter().map(Edit::text));
-        let mut documents = tree::parse(&source, &Variables::new(), limits)?;
-        for (number, edit) in edits.iter().enumerate().filter(|(_, edit)| !edit.is_of_manifest()) {
-            edit.apply(&mut documents, source.edit_offset(number))?;
+        let calibration = calibration_of(path, &source, limits, (edits, held))?;
+        let source = match &calibration {
+            Some((_, calibration)) => source.with_appended(calibration),
+            None => source,
+        };
+        let mut documents = edited(&source, limits, edits)?;
+        let mut calibrated = None;
+        if let (Some((name, values)), [root]) = (&calibration, documents.as_mut_slice()) {
+            let laid = tree::parse(values, &Variables::new(), limits)?;
+            calibrated = Some(calibration::lay_under(root, laid, (name, values, source.appended_offset()))?);
         }
         let root = match documents.as_slice() {
             [first, ..] if first.get("apiVersion").is_some() && first.get("kind").is_some() => {
@@ -125,14 +143,18 @@ impl Scenario {
         let region = region(&reader, fields, catalog)?;
         let directory = path.parent().map(Path::to_path_buf).unwrap_or_default();
         let files = Files {
-            inputs: vec![InputFile { path: source.name.clone(), sha256: sha256_hex(source.text.as_bytes()) }],
+            inputs: std::iter::once((&source.name, &source))
+                .chain(calibration.iter().map(|(name, values)| (name, values)))
+                .map(|(name, read)| InputFile { path: name.clone(), sha256: sha256_hex(read.text.as_bytes()) })
+                .collect(),
             held,
             edits,
             edited: vec![false; edits.len()],
             ..Files::new(directory, variables(&reader, fields)?, limits, &region)
         };
         let mut reading = Reading::new(reader, files);
-        let scenario = scenario(&mut reading, root).map_err(|error| reading.files.with_unknown(error))?;
+        let mut scenario = scenario(&mut reading, root).map_err(|error| reading.files.with_unknown(error))?;
+        scenario.calibrated = calibrated;
         let Reading { reader, mut files, .. } = reading;
         files.check_edits()?;
         let mut warnings = reader.into_warnings();
@@ -140,6 +162,39 @@ impl Scenario {
         checks::warn(&scenario, &mut warnings, &|manifests, kind, name| files.place(manifests, kind, name));
         Ok((scenario, warnings))
     }
+}
+
+/// The documents of a scenario with its edits made.
+fn edited<'s>(source: &'s Source, limits: &Limits, edits: &'s [Edit]) -> Result<Vec<Node<'s>>, ScenarioError> {
+    let mut documents = tree::parse(source, &Variables::new(), limits)?;
+    for (number, edit) in edits.iter().enumerate().filter(|(_, edit)| !edit.is_of_manifest()) {
+        edit.apply(&mut documents, source.edit_offset(number))?;
+    }
+    Ok(documents)
+}
+
+/// The calibration that a scenario, with its edits made, names, and its name there.
+fn calibration_of(
+    path: &Path,
+    source: &Source,
+    limits: &Limits,
+    (edits, held): (&[Edit], Option<&Held>),
+) -> Result<Option<(String, Source)>, ScenarioError> {
+    let documents = edited(source, limits, edits)?;
+    let node = documents.first().and_then(|root| root.get(calibration::KEY));
+    let Some(node) = node.filter(|node| node.kind != NodeKind::Null) else { return Ok(None) };
+    let reader = Reader::new(Some(source));
+    let name = reader.text(node, calibration::KEY)?;
+    let file = path.parent().map_or_else(|| name.into(), |directory| directory.join(name));
+    let read = match held {
+        Some(held) => held.source(&file),
+        None => load(&file, file.display().to_string(), limits),
+    };
+    // A file that cannot be opened is the scenario's mistake: the error shows where it is named.
+    read.map(|read| Some((name.to_owned(), read))).map_err(|error| match error.place() {
+        Some(_) => error,
+        None => error.at(reader.place(node.at)).because("named here"),
+    })
 }
 
 fn region(reader: &Reader<'_>, fields: Fields<'_, '_>, catalog: &Catalog) -> Result<Arc<Region>, ScenarioError> {

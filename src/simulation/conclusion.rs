@@ -18,7 +18,7 @@ use crate::domain::workload::ObjectName;
 use crate::domain::{Quantity, SimDuration, SimTime, WorkloadId, well_known};
 use crate::load::{RequestModel, WorkQueue};
 use crate::policy::release::Behaviour;
-use crate::scenario::definition::QueueKind;
+use crate::scenario::definition::{Calibrated, QueueKind};
 use crate::scenario::{PolicyVariant, Scenario};
 use crate::world::record::{ControllerLoop, ControllerLoops};
 
@@ -122,7 +122,14 @@ fn about(context: &Context<'_>, scenario: &Scenario, policy: &PolicyVariant) -> 
             .map(|input| InputHash { path: input.path.clone(), sha256: input.sha256.clone() })
             .collect(),
         price_date: price_date(context),
-        assumptions: scenario.assumptions.iter().cloned().chain(setup.scenario.ec2.cloud.assumptions()).collect(),
+        assumptions: scenario
+            .assumptions
+            .iter()
+            .cloned()
+            .chain(scenario.calibrated.iter().flat_map(Calibrated::assumptions))
+            .chain(setup.scenario.ec2.cloud.assumptions())
+            .collect(),
+        calibration: scenario.calibrated.clone(),
         objectives: Objectives {
             unavailable_pod_minutes: scenario.objectives.unavailable_pod_minutes.map(Quantity::as_f64),
             at_zero: scenario.objectives.at_zero,

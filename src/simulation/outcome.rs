@@ -3,7 +3,7 @@
 use crate::cloud::Bill;
 use crate::domain::workload::ObjectName;
 use crate::domain::{NodeGroup, NodePool, SimDuration, SimTime, Symbol, Versions, WorkloadId};
-use crate::scenario::definition::WaitLimit;
+use crate::scenario::definition::{Calibrated, WaitLimit};
 use crate::world::record::Record;
 
 /// The result of one run: a pure function of (scenario, policy, seed).
@@ -89,6 +89,8 @@ pub struct About {
     pub price_date: String,
     /// What the scenario's author assumed, for the report.
     pub assumptions: Vec<String>,
+    /// What a calibration gave; `None` without one.
+    pub calibration: Option<Calibrated>,
     /// Limits that the answer is held against.
     pub objectives: Objectives,
 }

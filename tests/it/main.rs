@@ -10,6 +10,7 @@ mod availability;
 mod backtest;
 mod bad_input;
 mod by_hand;
+mod calibrate;
 mod call_limits;
 mod catalog;
 mod checked;

@@ -32,6 +32,7 @@ impl Folder {
                 "dump.yaml",
                 "apiVersion: v1\nkind: Node\nmetadata: {name: n}\nstatus: {capacity: {cpu: \"2\", memory: 8Gi, pods: \"29\"}}\n",
             ),
+            ("calibration.yaml", "ec2: {failures: {abort: 0.1%}}\n"),
             ("rate.csv", "t_seconds,requests_per_second\n0,10\n60,20\n"),
             ("arrivals.csv", "t_seconds\n1\n2\n"),
             ("answer.json", r#"{"data":{"result":[{"values":[[100,"1"],[160,"2"]]}]}}"#),

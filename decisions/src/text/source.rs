@@ -32,12 +32,14 @@ pub struct Source {
     pub text: String,
     /// Edits of its values, as the command line states them. Their places come after those of the text.
     edits: Vec<String>,
+    /// Another text by its name, parts of which stand in for what this one leaves open. Its places come after those of the edits.
+    appended: Option<(String, String)>,
 }
 
 impl Source {
     /// A source of this text, read from nowhere.
     pub fn new(name: impl Into<String>, text: impl Into<String>) -> Self {
-        Self { name: name.into(), text: text.into(), edits: Vec::new() }
+        Self { name: name.into(), text: text.into(), edits: Vec::new(), appended: None }
     }
 
     /// The same with edits, so that an error about a value that one of them sets can show it.
@@ -45,6 +47,18 @@ impl Source {
     pub fn with_edits(mut self, edits: impl IntoIterator<Item = String>) -> Self {
         self.edits = edits.into_iter().collect();
         self
+    }
+
+    /// The same with another text, so that an error about a value that comes from there can show it.
+    #[must_use]
+    pub fn with_appended(mut self, other: &Self) -> Self {
+        self.appended = Some((other.name.clone(), other.text.clone()));
+        self
+    }
+
+    /// The offset at which the appended text counts as standing.
+    pub fn appended_offset(&self) -> usize {
+        self.edits().last().map_or(self.text.len() + 1, |(offset, edit)| offset + edit.len() + 1)
     }
 
     /// The edits with the offsets at which they count as standing.
@@ -64,6 +78,10 @@ impl Source {
     /// The place of `location`; `None` for one that has no position.
     pub fn place(&self, location: Location) -> Option<Place> {
         let (offset, length) = location.range()?;
+        let appended = self.appended_offset();
+        if let Some((name, text)) = self.appended.as_ref().filter(|_| offset >= appended) {
+            return Some(Place::new(name, text, offset - appended, length));
+        }
         let edit = self.edits().find(|(start, edit)| (*start..=start + edit.len()).contains(&offset));
         Some(match edit {
             Some((start, edit)) => Place::new("--set", edit, offset - start, length),

@@ -267,14 +267,9 @@ impl Reclaims {
 
     /// Events of a pool per hour, wherever they begin: its band's.
     fn rate(&self, kind: &RegionType) -> f64 {
-        let Some(exposure) = self.interruptions.exposure_hours else { return 0.0 };
-        let band = band_of(kind);
-        let whole = share_of_whole(band);
+        let whole = share_of_whole(band_of(kind));
         let mean_severity = whole + (1.0 - whole) * PARTIAL_MEAN;
-        let vcpus = if self.interruptions.size_factor { f64::from(kind.facts.vcpus) } else { 0.0 };
-        let size = libm::sqrt((vcpus / 16.0).max(1.0));
-        let hazard = -libm::log(1.0 - interrupted_share(band)) / exposure * size * self.interruptions.stress;
-        hazard / mean_severity
+        hazard(&self.interruptions, kind) / mean_severity
     }
 
     /// Events that begin in a pool and spread, per hour: what is left of its rate if all neighbours are like itself.
@@ -392,6 +387,14 @@ impl Share {
 /// The family of an instance type by its name.
 fn family(name: Symbol) -> &'static str {
     name.as_str().split('.').next().unwrap_or_default()
+}
+
+/// How often a running Spot instance of a type is taken, per hour: by its band, the assumed exposure and its size.
+pub fn hazard(interruptions: &Interruptions, kind: &RegionType) -> f64 {
+    let Some(exposure) = interruptions.exposure_hours else { return 0.0 };
+    let vcpus = if interruptions.size_factor { f64::from(kind.facts.vcpus) } else { 0.0 };
+    let size = libm::sqrt((vcpus / 16.0).max(1.0));
+    -libm::log(1.0 - interrupted_share(band_of(kind))) / exposure * size * interruptions.stress
 }
 
 fn band_of(kind: &RegionType) -> u8 {

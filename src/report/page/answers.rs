@@ -3,6 +3,7 @@
 use super::html::{Html, text, unbroken};
 use crate::report::format;
 use crate::report::summary::{Distribution, ObjectiveResult, RequestFigures, Summary};
+use crate::scenario::definition::Calibrated;
 
 /// A question with its answer.
 struct Answer {
@@ -252,6 +253,7 @@ fn assumptions(summary: &Summary) -> Answer {
     let first = summary.about.assumptions.first().cloned().unwrap_or_default();
     Answer::new("It rests on", format::counted(count, "assumption", "assumptions"))
         .markup(format!("{}, {warnings}", link("assumptions", "All assumptions")))
+        .line(summary.about.calibration.as_ref().map_or_else(String::new, Calibrated::in_short))
         .markup(format!("{share} of the bill at estimated prices"))
         .line(first)
 }

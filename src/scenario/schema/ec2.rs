@@ -24,6 +24,7 @@ section! {
     { vm_init: 11s, os_boot: 6s, bootstrap: 11s, register: 2s, cni_ready: 6s, status: 5s, running: 12s, by_type: true, spread: true }
   times:
     fleet_call: 1s
+    fleet_call_median: 1s
     shutdown: 35s
     notice_delivery: 2s
     group_reaction: 6s
@@ -115,7 +116,9 @@ section! {
     TIMES: "`times`", "`ec2.times`: how long the cloud takes";
     impl Times {
         /// From a CreateFleet call to its answer.
-        fleet_call: SimDuration, or "drawn, 1.1 s in the median";
+        fleet_call: SimDuration, or "drawn around `fleet_call_median`";
+        /// The median of these calls where `fleet_call` does not state them exactly.
+        fleet_call_median: SimDuration = Times::FLEET_CALL_MEDIAN;
         /// From the end of an instance being asked for to its being gone.
         shutdown: SimDuration, or "drawn, 35 s in the median, 180 s of bare metal";
         /// From the notice of an interruption to Karpenter reading it.

@@ -18,7 +18,7 @@ use super::timeline::StepEntry;
 use crate::domain::workload::ObjectName;
 use crate::domain::{SimDuration, Symbol};
 use crate::scenario::definition::{
-    Ec2Settings, InputFile, PodTrace, PolicyVariant, PrometheusSettings, TimedAction, WaitLimit, Waiting,
+    Calibrated, Ec2Settings, InputFile, PodTrace, PolicyVariant, PrometheusSettings, TimedAction, WaitLimit, Waiting,
 };
 use crate::scenario::file::{initial, objectives, pod_trace};
 use crate::single_pass::Inventory;
@@ -37,6 +37,7 @@ replications: 20
 manifests: [cluster.yaml]
 variables: { CLUSTER_NAME: shop }
 initial: dump.yaml
+calibration: calibration.yaml
 controller_time: measured
 assumptions:
   - Clients never give up.
@@ -114,6 +115,9 @@ assumptions:
         /// What is special about the simulated EC2: prices, capacity, interruptions, limits, billing.
         ec2: Ec2 = Ec2Settings::default(), or "the defaults of its keys";
     } aside {
+        /// Values that were fitted to a cluster, as `nodecast calibrate` writes them. They take the place of defaults of `ec2`,
+        /// `images` and `workloads`; what the scenario states itself holds. [More](calibrate.md).
+        calibration: File, or "defaults are assumed";
         /// What goes wrong, and when.
         faults: Vec<FaultEntry>, or "none";
     } {
@@ -131,6 +135,8 @@ assumptions:
         pub timeline: Vec<TimedAction>,
         /// The policies, at least one; the first is what `run` simulates.
         pub policies: Vec<PolicyVariant>,
+        /// What a calibration gave; `None` without one.
+        pub calibrated: Option<Calibrated>,
         /// The files read, the scenario itself first.
         pub inputs: Vec<InputFile>,
     }

@@ -1,0 +1,154 @@
+//! The tables of a finished simulation, or any folder in their form: a run is a source like a cluster, and one whose truth is known.
+//!
+//! Read are `nodes.csv`, `pods.csv`, `workloads.csv` and `events.jsonl` as far as they are there, and from `summary.json` when it began
+//! and how long it was. Empty cells were not observed.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use nodecast_decisions::text::error::InputError;
+use serde_json::Value;
+
+use super::Instant;
+use super::input::{load, unreadable_table};
+use super::ledger::{Fact, Ledger, Subject};
+use super::lives::{End, LoadSample, Milestone, Shortage, Window};
+use super::values::{number, text};
+
+/// The table that makes a folder one of these.
+pub(super) const NODES: &str = "nodes.csv";
+
+/// Columns of `nodes.csv` that are milestones.
+const COLUMNS: [(&str, Milestone); 8] = [
+    ("requested_seconds", Milestone::Created),
+    ("launched_seconds", Milestone::Launched),
+    ("running_seconds", Milestone::Running),
+    ("registered_seconds", Milestone::Registered),
+    ("ready_seconds", Milestone::Ready),
+    ("initialized_seconds", Milestone::Initialized),
+    ("deletion_requested_seconds", Milestone::DeletionAsked),
+    ("terminated_seconds", Milestone::Gone),
+];
+
+/// Reads the folder.
+///
+/// # Errors
+/// If a table that is there cannot be read.
+pub(super) fn folder(ledger: &mut Ledger, directory: &Path) -> Result<(), InputError> {
+    let summary = directory.join("summary.json");
+    let (start, length) = if summary.exists() { about(&summary)? } else { (Instant(0), None) };
+    let nodes = rows(&directory.join(NODES))?;
+    ledger.begin(&directory.display().to_string(), "tables of a run");
+    let last = nodes.iter().flat_map(|row| COLUMNS.iter().filter_map(|(column, _)| seconds(row, column)));
+    let length = length.unwrap_or_else(|| last.fold(0.0, f64::max));
+    ledger.begin_run(Window { from: start, until: start.plus_seconds(length) });
+    nodes.iter().for_each(|row| node(ledger, row, start));
+    for (name, take) in [("pods.csv", pod as fn(&mut Ledger, &Row, Instant)), ("workloads.csv", load_sample)] {
+        let path = directory.join(name);
+        if path.exists() {
+            rows(&path)?.iter().for_each(|row| take(ledger, row, start));
+        }
+    }
+    let events = directory.join("events.jsonl");
+    if events.exists() {
+        for line in load(&events)?.lines().filter(|line| !line.trim().is_empty()) {
+            match serde_json::from_str::<Value>(line) {
+                Ok(value) => event(ledger, &value, start),
+                Err(_) => ledger.left(line),
+            }
+        }
+    }
+    Ok(())
+}
+
+/// When the run began, and for how many seconds it went on.
+fn about(path: &Path) -> Result<(Instant, Option<f64>), InputError> {
+    let text_of = load(path)?;
+    let value: Value = serde_json::from_str(&text_of)
+        .map_err(|error| super::input::not_json(&path.display().to_string(), &text_of, &error))?;
+    let start = text(&value, &["about", "start"]).and_then(Instant::parse).unwrap_or(Instant(0));
+    Ok((start, number(&value, &["about", "duration_seconds"])))
+}
+
+type Row = BTreeMap<String, String>;
+
+fn rows(path: &Path) -> Result<Vec<Row>, InputError> {
+    let text = load(path)?;
+    let mut reader = csv::Reader::from_reader(text.as_bytes());
+    let name = path.display().to_string();
+    let rows: Result<Vec<Row>, csv::Error> = reader.deserialize().collect();
+    rows.map_err(|error| unreadable_table(&name, &text, &error))
+}
+
+fn cell<'r>(row: &'r Row, column: &str) -> Option<&'r str> {
+    row.get(column).map(String::as_str).filter(|cell| !cell.is_empty())
+}
+
+fn seconds(row: &Row, column: &str) -> Option<f64> {
+    cell(row, column)?.parse().ok()
+}
+
+fn node(ledger: &mut Ledger, row: &Row, start: Instant) {
+    let Some(name) = cell(row, "node") else { return ledger.left("a node without a name") };
+    let subject = Subject::Claim(name.to_owned());
+    // Nodes that are there as the run begins did not boot in it.
+    let found = seconds(row, "registered_seconds").is_some_and(|at| at <= 0.0);
+    for (column, milestone) in COLUMNS {
+        let at = seconds(row, column).filter(|at| !found || *at > 0.0);
+        ledger.note_at(&subject, milestone, at.map(|at| start.plus_seconds(at)), true);
+    }
+    if found {
+        ledger.note_at(&subject, Milestone::Launched, Some(start), true);
+        ledger.note(subject.clone(), Fact::Truncated);
+    }
+    ledger.note_text(&subject, cell(row, "origin"), Fact::Pool);
+    ledger.note_text(&subject, cell(row, "instance_type"), Fact::InstanceType);
+    ledger.note_text(&subject, cell(row, "zone"), Fact::Zone);
+    ledger.note_text(&subject, cell(row, "capacity_type"), Fact::CapacityType);
+    ledger.note_text(&subject, cell(row, "node"), Fact::Node);
+    if let Some(end) = cell(row, "end") {
+        ledger.note(subject, Fact::End(End::of(end)));
+    }
+    ledger.taken();
+}
+
+fn pod(ledger: &mut Ledger, row: &Row, start: Instant) {
+    let Some(name) = cell(row, "pod") else { return ledger.left("a pod without a name") };
+    let at = |column| seconds(row, column).map(|at| start.plus_seconds(at));
+    let pod = ledger.pod(name);
+    pod.workload = cell(row, "workload").map(str::to_owned);
+    pod.node = cell(row, "node").map(str::to_owned);
+    pod.daemon = cell(row, "daemon") == Some("true");
+    (pod.created, pod.scheduled) = (at("created_seconds"), at("scheduled_seconds"));
+    (pod.started, pod.ready) = (at("started_seconds"), at("ready_seconds"));
+    (pod.deletion_asked, pod.gone) = (at("deletion_requested_seconds"), at("removed_seconds"));
+    ledger.taken();
+}
+
+fn load_sample(ledger: &mut Ledger, row: &Row, start: Instant) {
+    let sample = || {
+        Some(LoadSample {
+            workload: cell(row, "workload")?.to_owned(),
+            at: start.plus_seconds(seconds(row, "at_seconds")?),
+            requests_per_second: seconds(row, "requests_per_second")?,
+            cpu_used_milli: seconds(row, "cpu_used_milli")?,
+        })
+    };
+    if let Some(sample) = sample() {
+        ledger.load(sample);
+    }
+}
+
+fn event(ledger: &mut Ledger, value: &Value, start: Instant) {
+    let Some(when) = number(value, &["at_seconds"]).map(|at| start.plus_seconds(at)) else { return };
+    let kind = text(value, &["kind"]).unwrap_or_default();
+    let pod = text(value, &["pod"]);
+    match (kind, pod) {
+        ("PodSucceeded" | "PodFailed", Some(pod)) => {
+            let pod = ledger.pod(pod);
+            (pod.finished, pod.failed) = (Some(when), kind == "PodFailed");
+        }
+        ("LaunchFailed", _) => ledger.shortage(Shortage { at: when, instance_type: None, zone: None, count: 1 }),
+        _ => {}
+    }
+}

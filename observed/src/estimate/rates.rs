@@ -1,0 +1,160 @@
+//! How often something happens while something runs: events over exposure.
+
+use super::Estimate;
+use super::distributions::{chi_square_quantile, gamma_quantile};
+
+/// What ran for how long, and how often it ended by the event.
+#[derive(Clone, Copy, PartialEq, Debug, Default, serde::Serialize)]
+pub struct Exposed {
+    /// Hours of everything that ran, to the event or to any other end.
+    pub hours: f64,
+    /// Events.
+    pub events: usize,
+}
+
+/// Events per hour.
+#[derive(Clone, Copy, PartialEq, Debug, serde::Serialize)]
+pub struct Rate {
+    /// What it comes from.
+    pub exposed: Exposed,
+    /// Events over hours, with the exact 95 % interval by the chi-square distribution.
+    pub per_hour: Estimate,
+}
+
+/// The rate of what happened in the time; `None` without any time.
+///
+/// The interval is `[X(0.025, 2d), X(0.975, 2d + 2)] / 2E` of `d` events in `E` hours. Without an event its upper end is the rate
+/// that would show none with a probability of 5 %, `3.0 / E`.
+pub fn rate(exposed: Exposed) -> Option<Rate> {
+    let Exposed { hours, events } = exposed;
+    if hours.is_nan() || hours <= 0.0 {
+        return None;
+    }
+    let d = events as f64;
+    let high = if events == 0 { 0.95 } else { 0.975 };
+    let per_hour = Estimate {
+        value: d / hours,
+        low: chi_square_quantile(0.025, 2.0 * d) / (2.0 * hours),
+        high: chi_square_quantile(high, 2.0 * d + 2.0) / (2.0 * hours),
+        n: events,
+    };
+    Some(Rate { exposed, per_hour })
+}
+
+/// What is assumed of a rate before anything is seen: a gamma distribution.
+#[derive(Clone, Copy, PartialEq, Debug, serde::Serialize)]
+pub struct GammaPrior {
+    /// Its mean, events per hour.
+    pub per_hour: f64,
+    /// Its weight: as if it came from so many hours.
+    pub hours: f64,
+}
+
+impl GammaPrior {
+    /// The rate that is believed after what was seen, with its 95 % credible interval: `(r0 w + d) / (w + E)`.
+    pub fn posterior(&self, exposed: Exposed) -> Estimate {
+        let shape = self.per_hour * self.hours + exposed.events as f64;
+        let hours = self.hours + exposed.hours;
+        Estimate {
+            value: shape / hours,
+            low: gamma_quantile(0.025, shape) / hours,
+            high: gamma_quantile(0.975, shape) / hours,
+            n: exposed.events,
+        }
+    }
+}
+
+/// Pools that have to have had an event before their differences tell anything.
+const POOLS_MIN: usize = 5;
+/// The least weight of a prior that is fitted to pools, in hours.
+const HOURS_MIN: f64 = 100.0;
+
+/// The prior that the cluster's pools make for each other, by the method of moments; `None` where fewer than five had an event.
+///
+/// The mean is that of all pools together. Their rates differ by more than chance would make them; the rest is the variance of the
+/// prior, `mean / weight`.
+pub fn empirical_bayes(pools: &[Exposed]) -> Option<GammaPrior> {
+    let running: Vec<Exposed> = pools.iter().filter(|pool| pool.hours > 0.0).copied().collect();
+    if running.iter().filter(|pool| pool.events > 0).count() < POOLS_MIN {
+        return None;
+    }
+    let hours: f64 = running.iter().map(|pool| pool.hours).sum();
+    let events: f64 = running.iter().map(|pool| pool.events as f64).sum();
+    let mean = events / hours;
+    // Weighted by exposure: E[sum of E (r - mean)²] = (pools - 1) mean + variance (E - sum of E² / E).
+    let squares = |pool: &Exposed| {
+        let rate = pool.events as f64 / pool.hours;
+        pool.hours * (rate - mean) * (rate - mean)
+    };
+    let scatter: f64 = running.iter().map(squares).sum();
+    let effective = hours - running.iter().map(|pool| pool.hours * pool.hours).sum::<f64>() / hours;
+    let variance = (scatter - (running.len() - 1) as f64 * mean) / effective;
+    let weight = if variance > 0.0 { (mean / variance).max(HOURS_MIN) } else { hours.max(HOURS_MIN) };
+    Some(GammaPrior { per_hour: mean, hours: weight })
+}
+
+/// Events that came together.
+#[derive(Clone, Copy, PartialEq, Debug, serde::Serialize)]
+pub struct Groups {
+    /// How many groups.
+    pub groups: usize,
+    /// Events in the largest.
+    pub largest: usize,
+    /// Events in all of them.
+    pub events: usize,
+}
+
+/// Groups of events: those of one pool that are at most `within` seconds apart are one. `events` are pools with instants in seconds.
+pub fn groups<P: Ord + Clone>(events: &[(P, f64)], within: f64) -> Groups {
+    let mut sorted: Vec<&(P, f64)> = events.iter().collect();
+    sorted.sort_by(|a, b| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)));
+    let (mut groups, mut largest, mut size) = (0, 0, 0);
+    for (position, event) in sorted.iter().enumerate() {
+        let before = position.checked_sub(1).map(|before| sorted[before]);
+        let together = before.is_some_and(|before| before.0 == event.0 && event.1 - before.1 <= within);
+        size = if together { size + 1 } else { 1 };
+        groups += usize::from(!together);
+        largest = largest.max(size);
+    }
+    Groups { groups, largest, events: sorted.len() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Exposed, GammaPrior, empirical_bayes, groups, rate};
+
+    /// One reclaim in 43 hours of a cluster whose default is 0.0007 per hour.
+    #[test]
+    fn one_event_is_no_evidence() {
+        let exposed = Exposed { hours: 43.0, events: 1 };
+        let raw = rate(exposed).unwrap().per_hour;
+        assert!((raw.value - 0.023).abs() < 0.000_5, "{raw:?}");
+        assert!((raw.low - 0.000_6).abs() < 0.000_05 && (raw.high - 0.13).abs() < 0.000_5, "{raw:?}");
+        let shrunk = GammaPrior { per_hour: 0.000_7, hours: 300.0 }.posterior(exposed);
+        assert!((shrunk.value - 0.003_5).abs() < 0.000_05, "{shrunk:?}");
+        assert!(shrunk.holds(shrunk.value));
+    }
+
+    #[test]
+    fn no_event_says_something_too() {
+        let none = rate(Exposed { hours: 1_000.0, events: 0 }).unwrap().per_hour;
+        assert!(none.low < 1e-300 && (none.high - 0.003).abs() < 0.000_01, "{none:?}");
+        assert_eq!(rate(Exposed::default()), None);
+    }
+
+    #[test]
+    fn pools_that_differ_make_a_weak_prior_and_equal_ones_a_strong_one() {
+        let pools = |events: [usize; 6]| events.map(|events| Exposed { hours: 1_000.0, events });
+        let unlike = empirical_bayes(&pools([1, 2, 40, 1, 3, 35])).unwrap();
+        let alike = empirical_bayes(&pools([10, 11, 9, 10, 12, 10])).unwrap();
+        assert!(unlike.hours < 200.0 && alike.hours > 1_000.0, "{unlike:?} {alike:?}");
+        assert_eq!(empirical_bayes(&pools([0, 0, 1, 1, 1, 1])), None);
+    }
+
+    #[test]
+    fn events_of_one_pool_and_minute_are_one_group() {
+        let events = [("a", 0.0), ("a", 50.0), ("b", 55.0), ("a", 100.0), ("a", 500.0)];
+        let groups = groups(&events, 60.0);
+        assert_eq!((groups.groups, groups.largest, groups.events), (3, 3, 5));
+    }
+}

@@ -1,0 +1,208 @@
+//! What is read of a day of a cluster, from each source alone and from all together.
+
+#![allow(clippy::unwrap_used)] // a test that cannot set itself up has failed wherever that happens
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use nodecast_observed::claims::{End, History, Instant, Life, Milestone, Sources, Window, read};
+use nodecast_observed::estimate::{Duration, Exposed, LogNormal, Slope, rate, slope_through_zero};
+
+fn path(name: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(name)
+}
+
+fn day() -> Window {
+    let at = |text| Instant::parse(text).unwrap();
+    Window { from: at("2026-10-13T00:00:00Z"), until: at("2026-10-14T00:00:00Z") }
+}
+
+fn history(names: &[&str]) -> History {
+    read(&Sources { paths: names.iter().map(|name| path(name)).collect(), window: Some(day()) }).unwrap()
+}
+
+const LOG: &str = "karpenter/controller-v1.13.jsonl";
+const WATCH: &str = "karpenter/nodeclaims-watch.jsonl";
+
+fn mean(history: &History, to: Milestone) -> (usize, f64) {
+    let spans = history.lives.iter().filter(|life| !life.truncated);
+    let spans: Vec<f64> = spans.filter_map(|life| life.seconds(Milestone::Created, to)).collect();
+    (spans.len(), spans.iter().sum::<f64>() / spans.len() as f64)
+}
+
+fn close(actual: f64, expected: f64, within: f64) {
+    assert!((actual - expected).abs() <= within, "{actual} for {expected}");
+}
+
+#[test]
+fn the_log_tells_the_stages_to_the_millisecond() {
+    let history = history(&[LOG]);
+    for (milestone, seconds) in
+        // The line is written some tenths of a second after the condition that it tells of.
+        [(Milestone::Launched, 1.30), (Milestone::Registered, 47.41), (Milestone::Initialized, 61.00)]
+    {
+        let (n, mean) = mean(&history, milestone);
+        assert_eq!(n, 22);
+        close(mean, seconds, 0.005);
+    }
+    assert_eq!(history.sources[0].left, 0, "{:?}", history.sources);
+}
+
+#[test]
+fn the_watch_tells_the_boots_in_whole_seconds() {
+    let history = history(&[WATCH]);
+    for (milestone, seconds) in
+        [(Milestone::Launched, 1.32), (Milestone::Registered, 47.09), (Milestone::Initialized, 60.86)]
+    {
+        close(mean(&history, milestone).1, seconds, 0.005);
+    }
+    let boots = history.lives.iter().filter(|life| !life.truncated);
+    let boots: Vec<f64> = boots.filter_map(|life| life.seconds(Milestone::Launched, Milestone::Initialized)).collect();
+    assert_eq!(boots.len(), 22);
+    close(boots.iter().sum::<f64>() / 22.0, 59.5, 0.05);
+    close(nodecast_observed::estimate::median(&boots).unwrap().value, 57.5, 0.01);
+    let fitted = LogNormal::fit(&boots.into_iter().map(Duration::whole).collect::<Vec<_>>()).unwrap();
+    close(fitted.spread, 0.19, 0.005);
+    // One claim was there when the watch began: it is truncated, and no boot of it was seen.
+    let truncated: Vec<&Life> = history.lives.iter().filter(|life| life.truncated).collect();
+    assert_eq!(truncated.iter().map(|life| life.name.as_str()).collect::<Vec<_>>(), ["default-xl47d"]);
+}
+
+fn ends(history: &History) -> BTreeMap<End, usize> {
+    let mut ends = BTreeMap::new();
+    for end in history.lives.iter().filter_map(|life| life.end.clone()) {
+        *ends.entry(end).or_insert(0) += 1;
+    }
+    ends
+}
+
+#[test]
+fn the_log_tells_why_claims_ended() {
+    let wanted = BTreeMap::from([(End::Underutilized, 20), (End::Empty, 1), (End::Interrupted, 1)]);
+    assert_eq!(ends(&history(&[LOG])), wanted);
+}
+
+fn exposure(history: &History) -> Exposed {
+    let mut exposed = Exposed::default();
+    for life in history.lives.iter().filter(|life| life.is_spot()) {
+        let Some(launched) = life.at(Milestone::Launched) else { continue };
+        let until = life.ended().unwrap_or(life.window.until);
+        exposed.hours += until.seconds_since(launched.max(life.window.from)) / 3_600.0;
+        exposed.events += usize::from(life.end == Some(End::Interrupted));
+    }
+    exposed
+}
+
+#[test]
+fn spot_nodes_were_exposed_for_43_hours_and_one_was_taken() {
+    let exposed = exposure(&history(&[WATCH, "events/eventbridge.jsonl"]));
+    close(exposed.hours, 43.0, 0.05);
+    assert_eq!(exposed.events, 1);
+    close(rate(exposed).unwrap().per_hour.value, 0.023, 0.000_5);
+    // CloudTrail and the events of the cluster say the same of the same claim.
+    for source in ["events/cloudtrail-bidevicted.json", "events/events-1300-1400.json", LOG] {
+        let taken = history(&[WATCH, source]);
+        let taken: Vec<&str> =
+            taken.lives.iter().filter(|life| life.end == Some(End::Interrupted)).map(|life| &*life.name).collect();
+        assert_eq!(taken, ["default-sw7kg"], "{source}");
+    }
+}
+
+#[test]
+fn all_sources_together_are_one_history_whose_instants_agree() {
+    let history = history(&["karpenter/nodeclaims-1331.yaml", WATCH, LOG, "events"]);
+    assert_eq!(history.lives.len(), 23);
+    assert_eq!(history.disagreements, []);
+    assert!(history.sources.iter().all(|source| source.left == 0), "{:?}", history.sources);
+    // The log is finer than the watch, so its instants are used.
+    let (_, mean) = mean(&history, Milestone::Registered);
+    close(mean, 47.41, 0.005);
+    let ends = ends(&history);
+    assert_eq!((ends[&End::Underutilized], ends[&End::Empty], ends[&End::Interrupted]), (20, 1, 1));
+}
+
+#[test]
+fn a_dump_shows_survivors_one_of_them_starting() {
+    let history = history(&["karpenter/nodeclaims-1331.yaml"]);
+    assert_eq!(history.lives.len(), 4);
+    let starting = history.lives.iter().filter(|life| life.at(Milestone::Initialized).is_none());
+    assert_eq!(starting.count(), 1);
+    assert_eq!(history.lives.iter().filter(|life| life.ended().is_some()).count(), 1);
+}
+
+#[test]
+fn a_release_before_v1_logs_the_same_life() {
+    let old = history(&["karpenter/controller-v0.33.jsonl"]);
+    let new = history(&[LOG]);
+    let of = |history: &History| history.lives.iter().find(|life| life.name == "default-wxwdh").cloned().unwrap();
+    let (old, new) = (of(&old), of(&new));
+    assert_eq!(old.milestones, new.milestones);
+    assert_eq!((&old.instance_type, &old.pool, &old.end), (&new.instance_type, &new.pool, &new.end));
+}
+
+#[test]
+fn pulls_are_read_with_their_sizes_and_without_those_that_were_there_already() {
+    let history = history(&["events/events-1300-1400.json"]);
+    assert_eq!(history.pulls.len(), 4);
+    assert!(history.pulls.iter().all(|pull| pull.node.is_some() && pull.bytes.is_some_and(|bytes| bytes > 2e8)));
+    let points: Vec<(f64, f64)> = history.pulls.iter().filter_map(|pull| Some((pull.bytes?, pull.seconds))).collect();
+    let Slope { slope, .. } = slope_through_zero(&points).unwrap();
+    assert!(slope.value > 0.0 && slope.n == 4);
+}
+
+#[test]
+fn sources_that_disagree_are_reported() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = std::fs::read_to_string(path("karpenter/controller-v0.33.jsonl")).unwrap();
+    let late = folder.path().join("late.jsonl");
+    std::fs::write(&late, log.replace("02:31:36.544Z", "02:31:46.544Z")).unwrap();
+    let sources = Sources { paths: vec![path(WATCH), late], window: Some(day()) };
+    let history = read(&sources).unwrap();
+    let told: Vec<(&str, Milestone)> =
+        history.disagreements.iter().map(|one| (one.claim.as_str(), one.milestone)).collect();
+    assert_eq!(told, [("default-wxwdh", Milestone::Initialized)]);
+}
+
+#[test]
+fn lines_that_no_rule_takes_are_counted_and_a_broken_last_one_is_left_out() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = std::fs::read_to_string(path("karpenter/controller-v0.33.jsonl")).unwrap();
+    let file = folder.path().join("controller.log");
+    let strange = "{\"level\":\"INFO\",\"time\":\"2026-10-13T02:30:32Z\",\"message\":\"hello\"}\nno JSON\n";
+    std::fs::write(&file, format!("{log}{strange}{{\"level\":\"INFO\",\"ti")).unwrap();
+    let history = read(&Sources { paths: vec![file], window: None }).unwrap();
+    let source = &history.sources[0];
+    assert_eq!((source.taken, source.left, source.first_left.as_deref()), (6, 2, Some("hello")));
+    assert_eq!(source.notes.len(), 1);
+}
+
+#[test]
+fn what_cannot_be_used_is_an_error_that_says_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let watch = std::fs::read_to_string(path(WATCH)).unwrap();
+    let list = std::fs::read_to_string(path("events/events-1300-1400.json")).unwrap();
+    let cases: [(&str, &str); 7] = [
+        ("empty.json", " \n"),
+        ("truncated.json", &list[..2_000]),
+        ("broken.jsonl", &watch.replacen("MODIFIED\",", "MODIFIED\";", 1)),
+        ("foreign.json", "{\"status\":\"success\",\"data\":{}}\n"),
+        ("foreign.yaml", "replicas: 3\nimage: web\n"),
+        ("broken.yaml", "apiVersion: v1\nkind: [List\n"),
+        ("words.txt", "nothing of the kind\n"),
+    ];
+    let mut told = String::new();
+    for (name, text) in cases {
+        let file = folder.path().join(name);
+        std::fs::write(&file, text).unwrap();
+        let error = read(&Sources { paths: vec![file], window: None }).unwrap_err();
+        let place = error.place().map_or_else(|| "-".to_owned(), |place| format!("{}:{}", place.line, place.column));
+        let words = [error.message(), error.reason().unwrap_or("-"), error.way_out().unwrap_or("-")].join("\n  ");
+        told += &format!("{name} at {place}\n  {words}\n");
+    }
+    for (name, wanted) in [("no-such.json", "missing"), ("", "an empty folder")] {
+        let error = read(&Sources { paths: vec![folder.path().join(name).join("none")], window: None }).unwrap_err();
+        told += &format!("{wanted}\n  {}\n", error.message());
+    }
+    let told = told.replace(&folder.path().display().to_string(), "DIR");
+    insta::assert_snapshot!("inputs_that_cannot_be_used", told);
+}

@@ -1,0 +1,65 @@
+//! What a request costs: CPU in use against the rate of requests, with what is used without any.
+
+use std::collections::BTreeMap;
+
+use nodecast_observed::estimate::line;
+
+use super::change::Change;
+use super::{Fit, Parameter, Taken, Unit, counted, duration_text};
+use crate::domain::SimDuration;
+
+/// The share of CPU without requests above which a model without idle CPU is warned of.
+const IDLE_MAX: f64 = 0.10;
+
+pub(super) fn fit(fit: &mut Fit<'_>) -> Vec<Parameter> {
+    let mut by_workload: BTreeMap<&str, Vec<(f64, f64)>> = BTreeMap::new();
+    for sample in fit.history.loads.iter().filter(|sample| sample.requests_per_second > 0.0) {
+        let point = (sample.requests_per_second, sample.cpu_used_milli / 1_000.0);
+        by_workload.entry(&sample.workload).or_default().push(point);
+    }
+    by_workload.into_iter().filter_map(|(workload, points)| of_workload(fit, workload, &points)).collect()
+}
+
+/// The slope is seconds of CPU for each request. The scenario has to state it, so that it is only shown.
+fn of_workload(fit: &mut Fit<'_>, workload: &str, points: &[(f64, f64)]) -> Option<Parameter> {
+    let fitted = line(points)?;
+    let mean = points.iter().map(|(_, cpu)| cpu).sum::<f64>() / points.len() as f64;
+    let idle = fitted.intercept.value / mean;
+    if idle > IDLE_MAX && fitted.intercept.low > 0.0 {
+        fit.warnings.push(format!(
+            "{workload} uses {:.0} % of its CPU without any request, which the model of requests has not: state more per request, or less load",
+            idle * 100.0
+        ));
+    }
+    let load = fit.scenario.load.iter().find(|load| load.workload.to_string() == workload);
+    let assumed = load.map(|load| load.service.cpu_per_request.as_secs_f64());
+    let change = load.map(|load| {
+        let span: SimDuration = SimDuration::from_secs_f64(fitted.slope.value.max(0.0));
+        Change::CpuPerRequest(load.workload, span)
+    });
+    let mut shown = Parameter {
+        assumed,
+        change,
+        ..Parameter::shown(
+            format!("CPU of a request to {workload}"),
+            Unit::Seconds,
+            fitted.slope,
+            counted(points.len(), "sample", "samples"),
+        )
+    };
+    shown.taken = Taken::Shown;
+    shown.notes.push(format!("{:.0} % of the CPU is used without requests", idle.max(0.0) * 100.0));
+    shown.notes.push(format!(
+        "the scenario states it: write `service: {{ cpu_per_request: {} }}`",
+        duration_text_fine(fitted.slope.value)
+    ));
+    Some(shown)
+}
+
+/// To microseconds: requests cost milliseconds.
+fn duration_text_fine(seconds: f64) -> String {
+    if seconds >= 1.0 {
+        return duration_text(seconds);
+    }
+    SimDuration::from_micros(libm::round(seconds.max(0.0) * 1e5) as i64 * 10).to_string()
+}

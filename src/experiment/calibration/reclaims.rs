@@ -1,0 +1,180 @@
+//! How often EC2 takes Spot instances: events over the hours that they ran, against the Spot Advisor's bands.
+
+use std::collections::BTreeMap;
+
+use nodecast_observed::claims::{End, Life, Milestone};
+use nodecast_observed::estimate::{
+    Estimate, Exposed, GammaPrior, Groups, Lifetime, Rate, empirical_bayes, groups, rate, survival,
+};
+
+use super::change::Change;
+use super::{Fit, Parameter, Taken, Unit, counted};
+use crate::cloud::market::reclaims::hazard;
+use crate::domain::{SimDuration, Symbol};
+
+/// The weight of what is assumed, in hours. An assumption.
+const PRIOR_HOURS: f64 = 300.0;
+/// The width of the 95 % interval of what is assumed, in the logarithm: a factor of two on either side, which about ten events beat.
+const ASSUMED_WIDTH: f64 = 2.0 * std::f64::consts::LN_2;
+/// Notices to one pool within so many seconds are one event.
+const TOGETHER: f64 = 60.0;
+/// The least exposure that a scenario may state, in hours.
+const EXPOSURE_MIN: f64 = 1.0;
+/// Ages at which survival is shown, in hours.
+const AGES: [f64; 4] = [1.0, 6.0, 24.0, 72.0];
+/// Pools that are named.
+const POOLS_SHOWN: usize = 5;
+
+/// A Spot instance while it ran and was seen.
+struct Stay<'h> {
+    pool: (&'h str, &'h str),
+    /// Hours assumed to pass between reclaims, as a rate.
+    assumed: f64,
+    lifetime: Lifetime,
+    /// When it was taken, in seconds.
+    taken: Option<f64>,
+}
+
+impl Stay<'_> {
+    fn hours(&self) -> f64 {
+        self.lifetime.until - self.lifetime.from
+    }
+}
+
+pub(super) fn fit(fit: &mut Fit<'_>) -> Vec<Parameter> {
+    let stays: Vec<Stay<'_>> = fit.history.lives.iter().filter_map(|life| stay(fit, life)).collect();
+    let hours: f64 = stays.iter().map(Stay::hours).sum();
+    let events: Vec<_> = stays.iter().filter_map(|stay| Some((stay.pool, stay.taken?))).collect();
+    let grouped = groups(&events, TOGETHER);
+    let Some(measured) = rate(Exposed { hours, events: grouped.groups }) else { return Vec::new() };
+    // What is assumed of the very instances that ran.
+    let assumed = stays.iter().map(|stay| stay.assumed * stay.hours()).sum::<f64>() / hours;
+    let from = format!("{} in {hours:.1} h", counted(grouped.groups, "reclaim", "reclaims"));
+    let mut shown = Parameter {
+        assumed: Some(assumed),
+        ..Parameter::shown("reclaims of a running Spot instance", Unit::PerHour, measured.per_hour, from)
+    };
+    let while_running = "per hour while running: consolidation may prefer the nodes that would have been taken";
+    shown.notes.push(while_running.to_owned());
+    shown.notes.extend(together(&grouped));
+    shown.notes.extend(of_pools(&stays, assumed));
+    shown.notes.extend(curve(fit, &stays, &measured.per_hour));
+    match fit.scenario.ec2.cloud.interruptions.exposure_hours {
+        Some(exposure) if assumed > 0.0 => vec![exposed_for(fit, shown, &measured, exposure)],
+        _ => vec![shown],
+    }
+}
+
+/// How many instances an event took.
+fn together(grouped: &Groups) -> Option<String> {
+    let Groups { groups, largest, events } = *grouped;
+    let (instances, events_counted) = (counted(events, "instance", "instances"), counted(groups, "event", "events"));
+    (events > groups).then(|| format!("{instances} in {events_counted}, {largest} in the largest"))
+}
+
+/// The exposure with which the scenario's instances are taken as often as was measured, or as is believed.
+fn exposed_for(fit: &mut Fit<'_>, mut shown: Parameter, measured: &Rate, exposure: f64) -> Parameter {
+    let assumed = shown.assumed.unwrap_or(0.0);
+    let none = measured.exposed.events == 0;
+    let is_measured =
+        if none { measured.per_hour.high < assumed } else { measured.per_hour.log_width() < ASSUMED_WIDTH };
+    let believed = GammaPrior { per_hour: assumed, hours: PRIOR_HOURS }.posterior(measured.exposed).value;
+    // Without an event the rate itself would be none.
+    let value = if is_measured && !none { measured.per_hour.value } else { believed };
+    let wanted = exposure * assumed / value;
+    let text = |hours: f64| SimDuration::from_secs(libm::round(hours * 60.0) as i64 * 60).to_string();
+    let new = wanted.max(EXPOSURE_MIN);
+    if wanted < EXPOSURE_MIN {
+        let more = EXPOSURE_MIN / wanted;
+        fit.warnings.push(format!(
+            "reclaims are more frequent than an exposure of 1h makes them: state `stress: {more:.1}` too"
+        ));
+    }
+    let key = fit.key(&["ec2", "spot", "interruptions", "exposure"], text(new), text(exposure));
+    let weight = format!("of {PRIOR_HOURS} h of what is assumed and what was seen together: {believed:.4} per hour");
+    shown.notes.push(weight);
+    shown.notes.push(format!("an exposure of {} gives it with these instances", text(new)));
+    Parameter {
+        taken: if is_measured { Taken::Measured } else { Taken::Shrunk },
+        value,
+        keys: vec![key],
+        change: Some(Change::Exposure(new)),
+        ..shown
+    }
+}
+
+fn stay<'h>(fit: &Fit<'h>, life: &'h Life) -> Option<Stay<'h>> {
+    if !life.is_spot() {
+        return None;
+    }
+    let launched = life.at(Milestone::Running).or_else(|| life.at(Milestone::Launched))?;
+    let from = launched.max(life.window.from);
+    let until = life.ended().unwrap_or(life.window.until);
+    let hours = until.seconds_since(from) / 3_600.0;
+    let age = from.seconds_since(launched) / 3_600.0;
+    let event = life.end == Some(End::Interrupted);
+    let (name, zone) = (life.instance_type.as_deref().unwrap_or("?"), life.zone.as_deref().unwrap_or("?"));
+    let kind = fit.region.instance_type(Symbol::new(name));
+    let assumed = kind.map_or(0.0, |kind| hazard(&fit.scenario.ec2.cloud.interruptions, kind));
+    (hours > 0.0).then(|| Stay {
+        pool: (name, zone),
+        assumed,
+        lifetime: Lifetime { from: age, until: age + hours, event },
+        taken: event.then(|| until.0 as f64 / 1e6),
+    })
+}
+
+/// The pools with the most events, each with what is believed of it.
+fn of_pools(stays: &[Stay<'_>], assumed: f64) -> Vec<String> {
+    let mut pools: BTreeMap<(&str, &str), (Exposed, f64)> = BTreeMap::new();
+    for stay in stays {
+        let (exposed, expected) = pools.entry(stay.pool).or_default();
+        exposed.hours += stay.hours();
+        exposed.events += usize::from(stay.lifetime.event);
+        *expected += stay.assumed * stay.hours();
+    }
+    let all: Vec<Exposed> = pools.values().map(|(exposed, _)| *exposed).collect();
+    let by_pools = empirical_bayes(&all);
+    let mut shown: Vec<_> = pools.into_iter().filter(|(_, (exposed, _))| exposed.events > 0).collect();
+    shown.sort_by_key(|(_, (exposed, _))| std::cmp::Reverse(exposed.events));
+    let mut notes = Vec::new();
+    if let Some(prior) = by_pools {
+        notes.push(format!("by the cluster's own pools: {:.4} per hour, worth {:.0} h", prior.per_hour, prior.hours));
+    }
+    for ((name, zone), (exposed, expected)) in shown.into_iter().take(POOLS_SHOWN) {
+        let own = GammaPrior { per_hour: expected / exposed.hours, hours: PRIOR_HOURS };
+        let prior = by_pools.unwrap_or(if expected > 0.0 { own } else { GammaPrior { per_hour: assumed, ..own } });
+        if prior.per_hour > 0.0 {
+            let Estimate { value, low, high, .. } = prior.posterior(exposed);
+            let events = counted(exposed.events, "reclaim", "reclaims");
+            notes.push(format!(
+                "{name} in {zone}: {events} in {:.1} h, believed {value:.4} ({low:.4} to {high:.4}) per hour",
+                exposed.hours
+            ));
+        }
+    }
+    notes
+}
+
+/// Survival by age beside what a constant rate makes of it; a warning where the two do not agree.
+fn curve(fit: &mut Fit<'_>, stays: &[Stay<'_>], rate: &Estimate) -> Option<String> {
+    let lives: Vec<Lifetime> = stays.iter().map(|stay| stay.lifetime).collect();
+    let seen: Vec<_> = survival(&lives, &AGES).into_iter().filter(|at| at.at_risk > 0).collect();
+    if rate.n == 0 || seen.is_empty() {
+        return None;
+    }
+    for at in &seen {
+        let (least, most) = (libm::exp(-rate.high * at.hours), libm::exp(-rate.low * at.hours));
+        if at.interval.is_some_and(|(low, high)| high < least || low > most) {
+            fit.warnings.push(format!(
+                "reclaims do not come at a constant rate: {:.0} % of Spot instances are left after {} h, {:.0} to {:.0} % by the rate",
+                at.share * 100.0,
+                at.hours,
+                least * 100.0,
+                most * 100.0
+            ));
+        }
+    }
+    let shares: Vec<String> = seen.iter().map(|at| format!("{:.0} % after {} h", at.share * 100.0, at.hours)).collect();
+    Some(format!("not taken, by age (Kaplan-Meier): {}", shares.join(", ")))
+}

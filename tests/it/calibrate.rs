@@ -1,0 +1,267 @@
+//! What is moved on purpose is found again; what is fitted takes the place of defaults and of nothing else.
+
+use std::fs;
+
+use nodecast::domain::SimDuration;
+use nodecast::domain::Symbol;
+use nodecast::domain::workload::ObjectName;
+use nodecast::report::Summary;
+use nodecast::scenario::error::Render;
+use nodecast::scenario::{Limits, Scenario};
+use serde_json::Value as Json;
+
+use crate::cli::Place;
+
+/// Thirty pods that fill a node each, ten at once and twenty one by one, so that there are thirty boots; images of several sizes.
+const WORK: &str = "\
+apiVersion: karpenter.k8s.aws/v1
+kind: EC2NodeClass
+metadata: {name: default}
+spec: {amiSelectorTerms: [{alias: al2023@latest}], role: nodes}
+---
+apiVersion: karpenter.sh/v1
+kind: NodePool
+metadata: {name: default}
+spec:
+  template:
+    spec:
+      nodeClassRef: {group: karpenter.k8s.aws, kind: EC2NodeClass, name: default}
+      requirements:
+        - {key: node.kubernetes.io/instance-type, operator: In, values: [m5.large]}
+        - {key: karpenter.sh/capacity-type, operator: In, values: [on-demand]}
+---
+apiVersion: apps/v1
+kind: DaemonSet
+metadata: {name: agent, namespace: kube-system}
+spec:
+  selector: {matchLabels: {app: agent}}
+  template:
+    metadata: {labels: {app: agent}}
+    spec:
+      tolerations: [{operator: Exists}]
+      containers: [{name: agent, image: agent, resources: {requests: {cpu: 50m}}}]
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, namespace: shop}
+spec:
+  replicas: 0
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec:
+      containers:
+        - name: web
+          image: web
+          resources: {requests: {cpu: 1500m, memory: 256Mi}}
+          readinessProbe: {httpGet: {path: /, port: 80}, periodSeconds: 1}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: api, namespace: shop}
+spec:
+  replicas: 10
+  selector: {matchLabels: {app: api}}
+  template:
+    metadata: {labels: {app: api}}
+    spec:
+      containers: [{name: api, image: api, resources: {requests: {cpu: 1500m, memory: 256Mi}}}]
+";
+
+const SCENARIO: &str = "\
+name: moved
+region: us-east-1
+duration: 20m
+seed: 3
+manifests: [cluster.yaml]
+images: { sizes: { agent: 230M, web: 610M, api: 170M } }
+";
+
+/// Boots 1.4 times as long, images that come more slowly, an application that takes its time, and slow calls.
+const MOVED: [&str; 8] = [
+    "--set",
+    "ec2.launch_latency={vm_init: 15.4s, os_boot: 8.4s, bootstrap: 15.4s, register: 2.8s}",
+    "--set",
+    "images.pull_rate=50M",
+    "--set",
+    "workloads=[{name: shop/web, start_time: 17s}]",
+    "--set",
+    "ec2.times.fleet_call_median=2s",
+];
+
+fn place() -> Place {
+    let place = Place::new();
+    place.put("cluster.yaml", WORK);
+    place.put("scenario.yaml", &scenario(""));
+    place
+}
+
+/// The scenario, with further keys.
+fn scenario(more: &str) -> String {
+    let mut text = format!("{SCENARIO}{more}timeline:\n");
+    for step in 1..=20 {
+        text += &format!("  - {{ at: {}s, scale: {{ workload: shop/web, replicas: {step} }} }}\n", step * 45);
+    }
+    text
+}
+
+fn run(place: &Place, edits: &[&str], out: &str) {
+    let (_, err, code) = place.nodecast(&[&["run", "scenario.yaml", "--quiet", "--out", out], edits].concat());
+    assert_eq!(code, Some(0), "{err}");
+}
+
+fn parameters(place: &Place, from: &str) -> Vec<Json> {
+    let arguments = ["calibrate", "scenario.yaml", "--from", from, "--no-effects", "--quiet", "--format", "json"];
+    let (out, err, code) = place.nodecast(&arguments);
+    assert_eq!(code, Some(0), "{err}");
+    let answer: Json = serde_json::from_str(&out).unwrap();
+    answer["parameters"].as_array().unwrap().clone()
+}
+
+/// What is assumed of a parameter, its interval, and whether it is taken.
+fn of(parameters: &[Json], name: &str) -> (f64, (f64, f64), String) {
+    let one = parameters.iter().find(|one| one["name"] == name).unwrap_or_else(|| panic!("{name}: {parameters:#?}"));
+    let number = |value: &Json| value.as_f64().unwrap();
+    let interval = (number(&one["measured"]["low"]), number(&one["measured"]["high"]));
+    (number(&one["assumed"]), interval, one["taken"].as_str().unwrap().to_owned())
+}
+
+fn holds(interval: (f64, f64), value: f64) -> bool {
+    (interval.0..=interval.1).contains(&value)
+}
+
+#[test]
+fn what_was_moved_is_found_again_and_what_was_not_is_left() {
+    let place = place();
+    run(&place, &MOVED, "run");
+    let found = parameters(&place, "run");
+    let (assumed, boots, taken) = of(&found, "launched to registered");
+    assert!(holds(boots, assumed * 1.4) && !holds(boots, assumed), "{boots:?}, {assumed} assumed");
+    assert_eq!(taken, "measured");
+    let (assumed, network, _) = of(&found, "registered to network ready");
+    assert!(holds(network, assumed), "{network:?}, {assumed} assumed");
+    let (assumed, pulls, taken) = of(&found, "images pulled per second");
+    assert!(holds(pulls, 50e6) && !holds(pulls, assumed), "{pulls:?}, {assumed} assumed");
+    assert_eq!(taken, "measured");
+    let (_, start, _) = of(&found, "start of shop/web");
+    assert!(holds(start, 17.0), "{start:?}");
+    let (assumed, call, _) = of(&found, "CreateFleet call");
+    assert!(holds(call, 2.0) && !holds(call, assumed), "{call:?}, {assumed} assumed");
+}
+
+#[test]
+fn what_was_not_moved_is_found_as_it_is_assumed() {
+    let place = place();
+    run(&place, &[], "run");
+    let found = parameters(&place, "run");
+    for name in
+        ["launched to registered", "registered to network ready", "images pulled per second", "CreateFleet call"]
+    {
+        let (assumed, interval, _) = of(&found, name);
+        assert!(holds(interval, assumed), "{name}: {interval:?}, {assumed} assumed");
+    }
+}
+
+fn load(place: &Place) -> Scenario {
+    let catalog = nodecast::catalog::Catalog::embedded().unwrap();
+    let loaded = Scenario::load_with(&place.path("scenario.yaml"), catalog, &Limits::default());
+    loaded.unwrap_or_else(|error| panic!("{}", error.render())).0
+}
+
+#[test]
+fn a_calibration_takes_the_place_of_defaults_and_not_of_what_is_stated() {
+    let place = place();
+    run(&place, &MOVED, "run");
+    let arguments = ["calibrate", "scenario.yaml", "--from", "run", "--replications", "2", "--threads", "1"];
+    let (table, err, code) = place.nodecast(&arguments);
+    assert_eq!(code, Some(0), "{err}");
+    assert!(table.starts_with("parameter ") && table.contains("launched to registered"), "{table}");
+    assert!(table.contains("alone in the place of what"), "{table}");
+    assert!(err.contains("write `calibration: calibration.yaml` into the scenario"), "{err}");
+    let fragment = fs::read_to_string(place.path("calibration.yaml")).unwrap();
+    assert!(fragment.contains("# in place of 11s") && !fragment.contains("requests"), "{fragment}");
+
+    let stated = "ec2: { launch_latency: { os_boot: 5s } }\n";
+    place.put("scenario.yaml", &scenario(&format!("{stated}calibration: calibration.yaml\n")));
+    let scenario = load(&place);
+    let stages = scenario.ec2.launch_latency.unwrap();
+    assert!((stages.os_boot - 5.0).abs() < 1e-9 && (13.0..18.0).contains(&stages.vm_init), "{stages:?}");
+    assert!((45_000_000..55_000_000).contains(&scenario.images.pull_rate));
+    assert_eq!(scenario.images.size_of(Symbol::new("web")), 610_000_000);
+    let web = ObjectName { namespace: Symbol::new("shop"), name: Symbol::new("web") };
+    assert_eq!(scenario.times[&web].start_time, SimDuration::from_secs(17));
+    assert_eq!(scenario.inputs[1].path, "calibration.yaml");
+    let calibrated = scenario.calibrated.clone().unwrap();
+    assert!(calibrated.measured.contains(&"images.pull_rate".to_owned()), "{calibrated:?}");
+    assert!(calibrated.stated.contains(&"images.sizes".to_owned()), "{calibrated:?}");
+    assert!(calibrated.assumed.contains(&"ec2.spot.interruptions".to_owned()), "{calibrated:?}");
+
+    // Reports say so.
+    let (out, err, code) = place.nodecast(&["run", "scenario.yaml", "--format", "json", "--out", "with", "--quiet"]);
+    assert_eq!(code, Some(0), "{err}");
+    let summary: Summary = serde_json::from_str(&out).unwrap();
+    assert!(
+        summary.about.assumptions.iter().any(|line| line.starts_with("Measured on a cluster, by calibration.yaml"))
+    );
+    assert_eq!(summary.about.calibration, Some(calibrated));
+    let keys: Json = serde_json::from_str(&out).unwrap();
+    assert!(keys["about"]["calibration"]["shrunk"].is_array());
+    let page = fs::read_to_string(place.path("with/report.html")).unwrap();
+    assert!(page.contains("values measured"), "the page does not say what was measured");
+    let (table, _, _) = place.nodecast(&["run", "scenario.yaml", "--out", "with", "--quiet"]);
+    assert!(table.contains("\nrests on ") && table.contains("measured"), "{table}");
+
+    // Calibrating again looks at what the scenario assumes without it, and replaces the file; edits choose another or none.
+    assert_eq!(of(&parameters(&place, "run"), "images pulled per second").0, 80e6);
+    let (_, err, code) = place.nodecast(&["run", "scenario.yaml", "--set", "calibration=none.yaml"]);
+    assert!(code == Some(2) && err.contains("none.yaml"), "{err}");
+}
+
+#[test]
+fn equal_records_make_equal_fragments() {
+    let place = place();
+    run(&place, &[], "run");
+    let once = |out: &str| {
+        let arguments = ["calibrate", "scenario.yaml", "--from", "run", "--no-effects", "--quiet", "--out", out];
+        let (table, err, code) = place.nodecast(&arguments);
+        assert_eq!(code, Some(0), "{err}");
+        (table, fs::read(place.path(out)).unwrap())
+    };
+    assert_eq!(once("one.yaml"), once("two.yaml"));
+}
+
+#[test]
+fn what_cannot_be_used_is_refused_and_nothing_is_written() {
+    let place = place();
+    place.put("mine.yaml", "kept: true\n");
+    place.put("foreign.json", "{\"status\": \"success\", \"data\": {}}\n");
+    place.put("cut.json", "{\"apiVersion\": \"v1\", \"kind\": \"List\", \"items\": [{\"kind\": \"Nod");
+    place.put("empty.json", "");
+    let mut told = String::new();
+    for (from, out) in [
+        ("foreign.json", "new.yaml"),
+        ("cut.json", "new.yaml"),
+        ("empty.json", "new.yaml"),
+        ("no-such", "new.yaml"),
+        ("foreign.json", "mine.yaml"),
+    ] {
+        let (answer, err, code) = place.nodecast(&["calibrate", "scenario.yaml", "--from", from, "--out", out]);
+        assert_eq!((answer.as_str(), code), ("", Some(2)), "{err}");
+        told += &err;
+    }
+    assert!(!place.path("new.yaml").exists());
+    assert_eq!(fs::read_to_string(place.path("mine.yaml")).unwrap(), "kept: true\n");
+    place.put("scenario.yaml", &scenario("calibration: bad.yaml\n"));
+    for bad in [
+        "policies: [{ name: other }]\n",
+        "ec2: { failures: { abort: often } }\n",
+        "grades: { ec2: guessed }\nec2: {}\n",
+        "- a list\n",
+    ] {
+        place.put("bad.yaml", bad);
+        let (_, err, code) = place.nodecast(&["run", "scenario.yaml"]);
+        assert_eq!(code, Some(2), "{err}");
+        told += &err;
+    }
+    insta::assert_snapshot!(told);
+}
