@@ -8,6 +8,7 @@ use super::{Console, Format};
 use crate::domain::SimDuration;
 use crate::experiment::backtest::Mode;
 use crate::program::Failure;
+use crate::program::backtest::bill::BillRequest;
 use crate::program::backtest::{Backtest, Request, check_replaceable};
 use crate::program::edits::time;
 use crate::report::OutputDirectory;
@@ -47,6 +48,16 @@ pub(super) struct Arguments {
     /// End with exit code 1 if any figure differs
     #[arg(long, value_name = "VERDICT", value_enum)]
     fail_on: Option<FailOn>,
+    /// A bill of the judged time, to set beside the simulated one: a report of cost and usage or FOCUS, as CSV, gzip'd or Parquet;
+    /// may be given several times
+    #[arg(long, value_name = "FILE")]
+    bill: Vec<PathBuf>,
+    /// The cluster's name as the bill's tags and ARNs have it [default: the scenario's name]
+    #[arg(long, value_name = "NAME", requires = "bill")]
+    cluster: Option<String>,
+    /// A share of lines of the bill that name no cluster, by usage type, for example nat=100%
+    #[arg(long, value_name = "TYPE=PERCENT", requires = "bill")]
+    share: Vec<String>,
     #[command(flatten)]
     edits: Edits,
     /// The directory for the report [default: reports/<name>-backtest]
@@ -86,6 +97,11 @@ pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Resul
         replications: arguments.replications,
         seed: arguments.seed,
         edits: arguments.edits.parse()?,
+        bill: BillRequest {
+            files: arguments.bill.clone(),
+            cluster: arguments.cluster.clone(),
+            shares: arguments.share.clone(),
+        },
         pricing_data: common.pricing_data.clone(),
     })?;
     let out = arguments.out.clone().unwrap_or_else(|| backtest.output_directory());

@@ -17,7 +17,7 @@ pub mod workloads;
 
 use serde::Serialize;
 
-pub use answer::{Answer, SCHEMA_VERSION, Variant};
+pub use answer::{Answer, BillComparison, BillLink, BillPart, SCHEMA_VERSION, Variant};
 pub use history::History;
 pub use replay::Recorded;
 pub use verdict::{Judged, Verdict};

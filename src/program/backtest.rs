@@ -1,5 +1,7 @@
 //! A forecast held against what a cluster recorded.
 
+pub mod bill;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,7 +15,8 @@ use crate::experiment::backtest::figures::Window;
 use crate::experiment::backtest::history::History;
 use crate::experiment::backtest::replay::{forecast, with_recorded};
 use crate::experiment::backtest::{
-    Answer, Findings, Mode, Recorded, SCHEMA_VERSION, Stretch, Variant, findings, split_of, stretch, tables, workloads,
+    Answer, BillComparison, Findings, Mode, Recorded, SCHEMA_VERSION, Stretch, Variant, findings, split_of, stretch,
+    tables, workloads,
 };
 use crate::experiment::points::{self, Cell, Watcher};
 use crate::experiment::presentation::{backtest_page, backtest_table};
@@ -21,6 +24,7 @@ use crate::report::directory::check_written;
 use crate::report::{OutputDirectory, OutputError};
 use crate::scenario::{Edit, Scenario, Warning};
 use crate::simulation;
+use bill::{BillRequest, RecordedBill};
 
 /// What to judge by what.
 #[derive(Clone, Debug)]
@@ -43,6 +47,8 @@ pub struct Request {
     pub seed: Option<u64>,
     /// What is changed first.
     pub edits: Vec<Edit>,
+    /// Bills of the judged time.
+    pub bill: BillRequest,
     /// The directory of prices; `None` for the built-in ones.
     pub pricing_data: Option<PathBuf>,
 }
@@ -54,6 +60,8 @@ pub struct Backtest {
     scenario: Scenario,
     policy: String,
     recorded: History,
+    stretch: Stretch,
+    bill: Option<RecordedBill>,
     warnings: Vec<Warning>,
 }
 
@@ -65,6 +73,14 @@ pub struct Answered {
     pub curves: Vec<workloads::Curve>,
     stretch: Stretch,
     command: String,
+}
+
+/// What one set of simulations came to: the parts of the record in it, and beside the findings what only the first set is asked for.
+struct Judged {
+    swapped_in: Vec<Recorded>,
+    findings: Findings,
+    curves: Vec<workloads::Curve>,
+    bill: Option<BillComparison>,
 }
 
 /// The scenario and the record share nothing, or the record is shorter than what is asked for.
@@ -85,7 +101,26 @@ impl Backtest {
         let prices = Prices::open(request.pricing_data.as_deref())?;
         let (scenario, warnings) = edits::load(&request.scenario, prices.catalog(), &request.edits)?;
         let policy = scenario.for_policy(request.policy.as_deref())?.name.to_string();
-        Ok(Self { request, prices, scenario, policy, recorded, warnings })
+        let split = request.split.or_else(|| split_of(recorded.duration));
+        let stretch = covered(&recorded, &scenario, split)?;
+        let mut backtest = Self { request, prices, scenario, policy, recorded, stretch, bill: None, warnings };
+        backtest.read_bill()?;
+        Ok(backtest)
+    }
+
+    /// Reads the bill of the judged time, if one is named. A record without a bill of its own takes its charges from it.
+    fn read_bill(&mut self) -> Result<(), Failure> {
+        if self.request.bill.files.is_empty() {
+            return Ok(());
+        }
+        let judged = self.stretch.recorded;
+        let bill = bill::read(&self.request.bill, &self.scenario.name, &self.recorded, judged)?;
+        if self.recorded.charges.is_none() {
+            self.recorded.charges = Some(bill.charges(&self.recorded, judged));
+            self.recorded.currency = Some(bill.currency().to_owned());
+        }
+        self.bill = Some(bill);
+        Ok(())
     }
 
     /// Where the report goes if nobody says otherwise.
@@ -98,45 +133,38 @@ impl Backtest {
     /// # Errors
     /// If a simulation cannot be run, or scenario and record share no time.
     pub fn answer(&self, threads: Option<u16>, audience: &mut dyn Audience) -> Result<Option<Answered>, Failure> {
-        let split = self.request.split.or_else(|| split_of(self.recorded.duration));
-        let known = self.covered(split)?;
-        let base = self.base(known)?;
+        let base = self.base()?;
         let sets = self.swaps(&base);
         let seeds = points::seeds(self.request.seed.unwrap_or(self.scenario.seed), self.request.replications);
         let durations = [self.scenario.duration];
         let watcher = audience.begin(sets.len() * seeds.len(), &durations);
         let mut judged = Vec::new();
-        for (number, (swapped_in, scenario)) in sets.iter().enumerate() {
-            let Some(histories) = self.simulate(scenario, &seeds, number, threads, &*watcher)? else { return Ok(None) };
-            let curves = (number == 0).then(|| self.curves(&histories, known));
-            judged.push((swapped_in.clone(), findings(&self.recorded, &histories, known), curves));
+        for (number, (swapped_in, scenario)) in sets.into_iter().enumerate() {
+            let Some(histories) = self.simulate(&scenario, &seeds, number, threads, &*watcher)? else {
+                return Ok(None);
+            };
+            judged.push(self.judged(swapped_in, &histories, number == 0));
         }
         drop(watcher);
-        Ok(Some(self.answered(judged, known, split.is_none())))
+        let first = judged.remove(0);
+        Ok(Some(self.answered(first, judged)))
     }
 
-    /// The stretch that is judged.
-    fn covered(&self, split: Option<SimDuration>) -> Result<Stretch, Failure> {
-        let warm_up = SimTime::ZERO + self.scenario.warm_up;
-        let simulated = History {
-            start: self.scenario.start,
-            duration: self.scenario.duration,
-            counts_from: warm_up,
-            nodes: Vec::new(),
-            pods: Vec::new(),
-            workloads: BTreeMap::new(),
-            charges: None,
-            currency: None,
-        };
-        stretch(&self.recorded, &simulated, split).map_err(Failure::bad_input)
+    /// What the seeds of one set come to; of the main one also curves and the way from the bill.
+    fn judged(&self, swapped_in: Vec<Recorded>, histories: &[History], is_main: bool) -> Judged {
+        let findings = findings(&self.recorded, histories, self.stretch);
+        let curves = if is_main { self.curves(histories) } else { Vec::new() };
+        let bill = self.bill.as_ref().filter(|_| is_main).map(|bill| bill.compared(histories, self.stretch.simulated));
+        Judged { swapped_in, findings, curves, bill }
     }
 
     /// The scenario before anything recorded of the market is swapped in.
-    fn base(&self, known: Stretch) -> Result<Scenario, Failure> {
+    fn base(&self) -> Result<Scenario, Failure> {
         match self.request.mode {
             Mode::Replay => Ok(self.scenario.clone()),
             Mode::Forecast => {
-                let training = Window { from: SimTime::ZERO + self.scenario.warm_up, until: known.simulated.from };
+                let training =
+                    Window { from: SimTime::ZERO + self.scenario.warm_up, until: self.stretch.simulated.from };
                 let days = training.length().as_secs() / 86_400;
                 forecast(&self.scenario, training).ok_or_else(|| Failure::bad_input(NothingKnown { days }))
             }
@@ -198,20 +226,14 @@ impl Backtest {
         Ok((!stopped.load(Ordering::Relaxed)).then(|| histories.into_iter().flatten().collect()))
     }
 
-    fn curves(&self, histories: &[History], stretch: Stretch) -> Vec<workloads::Curve> {
-        let mut curves = vec![workloads::nodes(&self.recorded, histories, stretch)];
-        curves.extend(workloads::Workloads::of(&self.recorded, histories, stretch, None).curves);
+    fn curves(&self, histories: &[History]) -> Vec<workloads::Curve> {
+        let mut curves = vec![workloads::nodes(&self.recorded, histories, self.stretch)];
+        curves.extend(workloads::Workloads::of(&self.recorded, histories, self.stretch, None).curves);
         curves
     }
 
-    fn answered(
-        &self,
-        judged: Vec<(Vec<Recorded>, Findings, Option<Vec<workloads::Curve>>)>,
-        stretch: Stretch,
-        in_sample: bool,
-    ) -> Answered {
-        let mut judged = judged.into_iter();
-        let (swapped_in, found, curves) = judged.next().unwrap_or_default();
+    fn answered(&self, main: Judged, others: Vec<Judged>) -> Answered {
+        let stretch = self.stretch;
         let calendar = |at: SimTime| {
             let micros = self.recorded.start.as_microsecond() + at.as_micros();
             jiff::Timestamp::from_microsecond(micros).unwrap_or(self.recorded.start).to_string()
@@ -226,18 +248,22 @@ impl Backtest {
             policy: self.policy.clone(),
             recorded: self.request.recorded.display().to_string(),
             mode: self.request.mode,
-            swapped_in,
+            swapped_in: main.swapped_in,
             currency: currency.or_else(|| region.map(|region| region.currency.code().to_owned())),
             judged_from: calendar(stretch.recorded.from),
             judged_until: calendar(stretch.recorded.until),
-            in_sample,
+            in_sample: self.request.split.or_else(|| split_of(self.recorded.duration)).is_none(),
             first_seed: self.request.seed.unwrap_or(self.scenario.seed),
             replications: self.request.replications.into(),
-            findings: found,
-            ablation: judged.map(|(swapped_in, findings, _)| Variant { swapped_in, findings }).collect(),
+            findings: main.findings,
+            ablation: others
+                .into_iter()
+                .map(|other| Variant { swapped_in: other.swapped_in, findings: other.findings })
+                .collect(),
+            bill: main.bill,
             warnings: self.warnings(),
         };
-        Answered { answer, curves: curves.unwrap_or_default(), stretch, command: self.command() }
+        Answered { answer, curves: main.curves, stretch, command: self.command() }
     }
 
     fn warnings(&self) -> Vec<String> {
@@ -253,6 +279,7 @@ impl Backtest {
                     .to_owned(),
             );
         }
+        lines.extend(self.bill.iter().flat_map(RecordedBill::warnings).cloned());
         lines.extend(warning_lines(&self.warnings));
         lines
     }
@@ -269,12 +296,37 @@ impl Backtest {
         let split = request.split.map(|split| split.to_string());
         words.extend(split.iter().flat_map(|split| ["--split", split.as_str()]));
         words.extend(request.ablation.then_some("--ablation"));
+        let bill = bill_words(&request.bill);
+        words.extend(bill.iter().map(String::as_str));
         let options = edits::options(&edits::setting(&request.edits));
         words.extend(options.iter().map(String::as_str));
         let prices = request.pricing_data.as_ref().map(|directory| directory.display().to_string());
         words.extend(prices.iter().flat_map(|directory| ["--pricing-data", directory.as_str()]));
         shell_line(&words)
     }
+}
+
+/// The stretch of a record that a scenario simulates, from a split on.
+fn covered(recorded: &History, scenario: &Scenario, split: Option<SimDuration>) -> Result<Stretch, Failure> {
+    let simulated = History {
+        start: scenario.start,
+        duration: scenario.duration,
+        counts_from: SimTime::ZERO + scenario.warm_up,
+        nodes: Vec::new(),
+        pods: Vec::new(),
+        workloads: BTreeMap::new(),
+        charges: None,
+        currency: None,
+    };
+    stretch(recorded, &simulated, split).map_err(Failure::bad_input)
+}
+
+/// The options that name a bill.
+fn bill_words(request: &BillRequest) -> Vec<String> {
+    let files = request.files.iter().map(|file| ("--bill", file.display().to_string()));
+    let cluster = request.cluster.iter().map(|name| ("--cluster", name.clone()));
+    let shares = request.shares.iter().map(|share| ("--share", share.clone()));
+    files.chain(cluster).chain(shares).flat_map(|(option, value)| [option.to_owned(), value]).collect()
 }
 
 impl Answered {

@@ -43,8 +43,59 @@ pub struct Answer {
     pub findings: Findings,
     /// The same with other parts of the record swapped in; empty unless asked for.
     pub ablation: Vec<Variant>,
+    /// The bill of the judged time; `null` unless one is named.
+    pub bill: Option<BillComparison>,
     /// What was left out.
     pub warnings: Vec<String>,
+}
+
+/// The bill of the judged time beside the simulated one, all in the bill's currency and for the whole judged time.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct BillComparison {
+    /// The files that it was read from.
+    pub files: Vec<String>,
+    /// The cluster.
+    pub cluster: String,
+    /// The currency.
+    pub currency: String,
+    /// What its lines say was paid, by the line.
+    pub unblended: f64,
+    /// The same with what commitments cost for what they covered, without tax, credits and refunds.
+    pub amortised: f64,
+    /// The mean of the simulated bills.
+    pub simulated: f64,
+    /// The way from the amortised bill to the simulated one: what is taken off; the links sum to the difference.
+    pub links: Vec<BillLink>,
+    /// Recorded hours of nodes at one price list.
+    pub at_one_price_list_observed: f64,
+    /// Simulated hours of nodes at the same one.
+    pub at_one_price_list_simulated: f64,
+    /// How the cluster's lines were found.
+    pub rules: Vec<BillPart>,
+    /// What is in no sum: tax, credits, refunds, support.
+    pub left_out: Vec<BillPart>,
+    /// What the files hold of others.
+    pub others: f64,
+}
+
+/// A link on the way from a bill to a simulated one.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct BillLink {
+    /// What it is about.
+    pub what: String,
+    /// How much more was billed than simulated.
+    pub amount: f64,
+}
+
+/// Lines of a bill.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct BillPart {
+    /// What they have in common.
+    pub name: String,
+    /// How many.
+    pub lines: u64,
+    /// What they come to, amortised.
+    pub amount: f64,
 }
 
 /// A back-test with some parts of the record swapped in.

@@ -36,7 +36,7 @@ impl Window {
     }
 
     /// How much of a span lies within it.
-    fn overlap(self, from: SimTime, until: SimTime) -> SimDuration {
+    pub fn overlap(self, from: SimTime, until: SimTime) -> SimDuration {
         until.min(self.until).saturating_since(from.max(self.from))
     }
 }
@@ -98,7 +98,7 @@ impl HeldPrices {
         let mut nanos_per_hour = BTreeMap::new();
         for history in histories {
             let mut paid: BTreeMap<Offering, (f64, f64)> = BTreeMap::new();
-            for charge in history.charges.iter().flatten().filter(|charge| charge.instance) {
+            for charge in history.charges.iter().flatten().filter(|charge| charge.is_instance()) {
                 let sums = paid.entry((charge.instance_type, charge.zone, charge.capacity_type)).or_default();
                 sums.0 += charge.amount.as_nanos() as f64;
                 sums.1 += charge.until.saturating_since(charge.from).as_secs_f64() / SECONDS_AN_HOUR;
@@ -186,16 +186,20 @@ impl Readings {
     }
 }
 
-/// What the stretch was charged, in the currency. A line that reaches over its edges counts by the time within.
-fn charged(charges: &[Charge], window: Window) -> f64 {
-    let share = |charge: &Charge| {
-        let whole = charge.until.saturating_since(charge.from).as_micros();
+impl Charge {
+    /// What of it is of the time within a window. A line of no length counts where it stands.
+    pub fn within(&self, window: Window) -> Money {
+        let whole = self.until.saturating_since(self.from).as_micros();
         if whole == 0 {
-            return if window.holds(charge.from) { charge.amount } else { Money::ZERO };
+            return if window.holds(self.from) { self.amount } else { Money::ZERO };
         }
-        charge.amount.portion(window.overlap(charge.from, charge.until).as_micros().into(), whole.into())
-    };
-    charges.iter().map(share).fold(Money::ZERO, |sum, amount| sum + amount).as_f64()
+        self.amount.portion(window.overlap(self.from, self.until).as_micros().into(), whole.into())
+    }
+}
+
+/// What the stretch was charged, in the currency.
+fn charged(charges: &[Charge], window: Window) -> f64 {
+    charges.iter().map(|charge| charge.within(window)).fold(Money::ZERO, |sum, amount| sum + amount).as_f64()
 }
 
 fn of_hours(history: &History, window: Window, basis: Basis, prices: &HeldPrices, readings: &mut Readings) {
@@ -290,7 +294,7 @@ pub(super) fn most_at_once(spans: &[(SimTime, SimTime)]) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::{Window, charged, most_at_once};
-    use crate::domain::{Money, SimTime};
+    use crate::domain::{Money, SimTime, Symbol};
     use crate::experiment::backtest::history::Charge;
 
     fn at(seconds: i64) -> SimTime {
@@ -300,7 +304,7 @@ mod tests {
     #[test]
     fn a_charge_counts_by_the_time_within_the_stretch() {
         let charge = |from, until, nanos| Charge {
-            instance: true,
+            item: Symbol::new("instance"),
             instance_type: None,
             zone: None,
             capacity_type: None,

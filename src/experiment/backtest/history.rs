@@ -124,8 +124,8 @@ pub struct WorkloadState {
 /// A line of a bill.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Charge {
-    /// Whether it is for the hours of an instance.
-    pub instance: bool,
+    /// What it is for, in the words of `bill.csv`.
+    pub item: Symbol,
     /// The instance type, where it is for one.
     pub instance_type: Option<Symbol>,
     /// The zone, likewise.
@@ -138,6 +138,13 @@ pub struct Charge {
     pub until: SimTime,
     /// How much; what is taken back is negative.
     pub amount: Money,
+}
+
+impl Charge {
+    /// Whether it is for the hours of an instance.
+    pub fn is_instance(&self) -> bool {
+        self.item.as_str() == BillItem::Instance.as_str()
+    }
 }
 
 impl History {
@@ -206,7 +213,7 @@ fn workloads(outcome: &Outcome) -> BTreeMap<String, Vec<WorkloadState>> {
 fn charges(outcome: &Outcome) -> Vec<Charge> {
     let lines = outcome.bill.lines.iter();
     let charge = |line: &crate::cloud::BillLine| Charge {
-        instance: line.item == BillItem::Instance,
+        item: Symbol::new(line.item.as_str()),
         instance_type: line.instance_type,
         zone: line.zone,
         capacity_type: line.capacity_type,

@@ -71,7 +71,7 @@ fn shifted(instant: SimTime, micros: i64) -> SimTime {
 
 fn spot_prices(history: &History, shift: i64) -> Option<Vec<ReplayedPrice>> {
     let spot =
-        history.charges.as_ref()?.iter().filter(|own| own.instance && own.capacity_type == Some(well_known::SPOT));
+        history.charges.as_ref()?.iter().filter(|own| own.is_instance() && own.capacity_type == Some(well_known::SPOT));
     let mut prices: Vec<ReplayedPrice> = spot
         .filter_map(|charge| {
             let micros = charge.until.saturating_since(charge.from).as_micros();

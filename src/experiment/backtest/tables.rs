@@ -186,7 +186,7 @@ fn charges(path: &Path) -> Result<Vec<Charge>, HistoryError> {
             return Ok(None);
         };
         Ok(Some(Charge {
-            instance: row.text("item")? == Some("instance"),
+            item: Symbol::new(row.text("item")?.unwrap_or_default()),
             instance_type: symbol("instance_type")?,
             zone: symbol("zone")?,
             capacity_type: symbol("capacity_type")?,

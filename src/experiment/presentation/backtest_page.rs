@@ -3,13 +3,13 @@
 use jiff::{SignedDuration, Timestamp};
 
 use super::backtest_table::{figures, workload_header, workload_row};
-use super::backtest_words::{error, sentences, stretch, swapped};
+use super::backtest_words::{error, links, sentences, stretch, swapped};
 use super::dots::ticks;
 use crate::experiment::backtest::figures::Window;
 use crate::experiment::backtest::workloads::Curve;
 use crate::experiment::backtest::{Answer, Findings, Verdict};
 use crate::experiment::figures::Unit;
-use crate::report::format::counted;
+use crate::report::format::{counted, money};
 use crate::report::page::{Html, begin, sentence, text};
 
 /// Workloads whose curves are drawn.
@@ -67,6 +67,7 @@ pub fn render(answer: &Answer, curves: &[Curve], window: Window, command: &str) 
         all_workloads(&mut page, answer, others, window);
     }
     ablation(&mut page, answer);
+    bill(&mut page, answer);
     page.raw("</main>\n<footer>\n");
     page.element("p class=\"note\"", &format!("{} {}", answer.program, answer.program_version));
     page.raw(&format!("<p class=\"note\"><code>{}</code></p>\n</footer>\n</body>\n</html>\n", text(command)));
@@ -149,6 +150,40 @@ fn ablation(page: &mut Html, answer: &Answer) {
         rows.push(row);
     }
     judged(page, &rows);
+}
+
+/// The bill beside the simulated one, and whose lines it is made of.
+fn bill(page: &mut Html, answer: &Answer) {
+    let Some(bill) = &answer.bill else { return };
+    page.element("h2", "The bill");
+    let parts: Vec<String> = bill
+        .rules
+        .iter()
+        .map(|part| {
+            format!(
+                "{} by {} ({})",
+                counted(part.lines, "line", "lines"),
+                part.name,
+                money(&bill.currency, part.amount)
+            )
+        })
+        .collect();
+    page.element(
+        "p class=\"note\"",
+        &format!(
+            "{}: {}; {} of others. Unblended the cluster's lines come to {}. What is taken off on the way is what was billed beyond the simulation.",
+            bill.files.join(", "),
+            parts.join(", "),
+            money(&bill.currency, bill.others),
+            money(&bill.currency, bill.unblended)
+        ),
+    );
+    judged(page, &links(bill));
+    let left_out: Vec<String> =
+        bill.left_out.iter().map(|part| format!("{} {}", part.name, money(&bill.currency, part.amount))).collect();
+    if !left_out.is_empty() {
+        page.element("p class=\"note\"", &format!("In no sum: {}.", left_out.join(", ")));
+    }
 }
 
 /// Recorded and simulated curves over each other.

@@ -1,6 +1,6 @@
 //! The table that `backtest` prints.
 
-use super::backtest_words::{error, sentences, simulated, value};
+use super::backtest_words::{error, links, sentences, simulated, value};
 use super::{aligned, table};
 use crate::domain::words::grouped;
 use crate::experiment::backtest::{Answer, FigureResult, Mode, Verdict, WorkloadResult};
@@ -36,6 +36,10 @@ pub fn table(answer: &Answer) -> String {
         if more > 0 {
             lines.push(format!("and {more} more workloads in the report"));
         }
+    }
+    if let Some(bill) = &answer.bill {
+        lines.push(String::new());
+        lines.extend(aligned(&links(bill)));
     }
     table::warnings(&answer.warnings, &mut lines);
     lines.iter().map(|line| format!("{}\n", line.trim_end())).collect()

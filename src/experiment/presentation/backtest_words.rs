@@ -4,7 +4,7 @@ use jiff::Timestamp;
 
 use super::signed_percent;
 use crate::experiment::backtest::replay::Recorded;
-use crate::experiment::backtest::{Answer, FigureResult, Findings, Judged, Mode, Verdict};
+use crate::experiment::backtest::{Answer, BillComparison, FigureResult, Findings, Judged, Mode, Verdict};
 use crate::experiment::figures::Unit;
 use crate::report::format::{counted, money, percent, span};
 
@@ -50,6 +50,7 @@ pub fn sentences(answer: &Answer) -> Vec<String> {
     sentences.extend(off(found));
     sentences.extend(naive(found));
     sentences.extend(ablation(answer));
+    sentences.extend(answer.bill.as_ref().map(billed));
     if answer.in_sample {
         let words = "In sample: the record is not split, so what set the scenario up may be what it is judged by. \
                      --split keeps them apart.";
@@ -221,4 +222,32 @@ fn ablation(answer: &Answer) -> Option<String> {
     let parts: Vec<String> =
         parts.filter_map(|(parts, found)| Some(format!("{} {}", cost(found)?, swapped(parts)))).collect();
     Some(format!("Error of the cost: {}.", parts.join(", ")))
+}
+
+/// `Of the bill of $20.88 ...`.
+fn billed(bill: &BillComparison) -> String {
+    let say = |amount: f64| money(&bill.currency, amount);
+    let largest = bill.links.iter().max_by(|one, other| one.amount.abs().total_cmp(&other.amount.abs()));
+    let most = largest.map_or_else(String::new, |link| {
+        let word = if link.amount > 0.0 { "less" } else { "more" };
+        format!("; most of the rest is {} ({} {word} in the simulation)", link.what, say(link.amount.abs()))
+    });
+    format!(
+        "The bill of {} comes to {} amortised, the simulated one to {}{most}.",
+        bill.cluster,
+        say(bill.amortised),
+        say(bill.simulated)
+    )
+}
+
+/// The way from the bill to the simulated one, a line each.
+pub(super) fn links(bill: &BillComparison) -> Vec<Vec<String>> {
+    let say = |amount: f64| money(&bill.currency, amount);
+    let mut rows = vec![vec!["from the bill to the simulation".to_owned(), "amount".to_owned()]];
+    rows.push(vec!["billed, amortised".to_owned(), say(bill.amortised)]);
+    rows.extend(bill.links.iter().map(|link| vec![format!("less {}", link.what), say(link.amount)]));
+    rows.push(vec!["simulated".to_owned(), say(bill.simulated)]);
+    rows.push(vec!["nodes at one price list, billed hours".to_owned(), say(bill.at_one_price_list_observed)]);
+    rows.push(vec!["nodes at one price list, simulated hours".to_owned(), say(bill.at_one_price_list_simulated)]);
+    rows
 }

@@ -1,0 +1,248 @@
+//! The bill of the judged time beside the simulated one: `nodecast-observed` reads it, here it meets the simulations.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use nodecast_observed::bill::{
+    Amount, CapacityType, Cluster, ComparedBill, Contents, Group, Ledger, LinkKind, ReadOptions, Share, Totals, chain,
+    price_held, read_file,
+};
+
+use super::super::Failure;
+use crate::cloud::BillItem;
+use crate::domain::{HourlyRate, Money, SimDuration, SimTime, Symbol, well_known};
+use crate::experiment::backtest::figures::Window;
+use crate::experiment::backtest::history::{Charge, History};
+use crate::experiment::backtest::{BillComparison, BillLink, BillPart};
+
+/// What to read of bills.
+#[derive(Clone, Debug, Default)]
+pub struct BillRequest {
+    /// Exports of AWS: reports of cost and usage, FOCUS.
+    pub files: Vec<PathBuf>,
+    /// The cluster's name as tags and ARNs have it; `None` for the scenario's name.
+    pub cluster: Option<String>,
+    /// Shares of lines that name no cluster, by usage type: `nat=100%`.
+    pub shares: Vec<String>,
+}
+
+/// A bill of the cluster, and the files that it was read from.
+pub struct RecordedBill {
+    totals: Totals,
+    files: Vec<String>,
+    ignored: Vec<String>,
+}
+
+/// Costs of a simulated bill by the group of the real one that they belong to; instances stand apart.
+fn group_of(item: Symbol) -> Group {
+    const GROUPS: [(BillItem, Group); 17] = [
+        (BillItem::RootVolume, Group::Ebs),
+        (BillItem::PersistentVolume, Group::Ebs),
+        (BillItem::ControlPlane, Group::ControlPlane),
+        (BillItem::LoadBalancer, Group::LoadBalancers),
+        (BillItem::LoadBalancerCapacity, Group::LoadBalancers),
+        (BillItem::NatGateway, Group::Nat),
+        (BillItem::NatTransfer, Group::Nat),
+        (BillItem::CrossZoneTransfer, Group::BetweenZones),
+        (BillItem::ReservedInstances, Group::Commitments),
+        (BillItem::SavingsPlans, Group::Commitments),
+        (BillItem::UnusedCommitment, Group::Commitments),
+        (BillItem::Covered, Group::Commitments),
+        (BillItem::CapacityReservation, Group::CapacityReservations),
+        (BillItem::UnusedCapacityReservation, Group::CapacityReservations),
+        (BillItem::Discount, Group::Discounts),
+        (BillItem::FreeFirstHour, Group::NodesSpot),
+        (BillItem::NodeFee, Group::AutoMode),
+    ];
+    let known = GROUPS.into_iter().find(|(own, _)| own.as_str() == item.as_str());
+    known.map_or_else(|| Group::Rest(item.to_string()), |(_, group)| group)
+}
+
+/// Reads the lines of the cluster in the judged time.
+///
+/// # Errors
+/// If a file cannot be used, or no line is the cluster's.
+pub fn read(
+    request: &BillRequest,
+    default_name: &str,
+    record: &History,
+    judged: Window,
+) -> Result<RecordedBill, Failure> {
+    let instant = |at: SimTime| {
+        let micros = record.start.as_microsecond() + at.as_micros();
+        jiff::Timestamp::from_microsecond(micros).unwrap_or(record.start)
+    };
+    let options = ReadOptions { window: Some((instant(judged.from), instant(judged.until))), ..ReadOptions::default() };
+    let shares = request.shares.iter().map(|text| Share::parse(text)).collect::<Result<_, _>>().map_err(refused)?;
+    let cluster = Cluster {
+        name: request.cluster.clone().unwrap_or_else(|| default_name.to_owned()),
+        node_pools: record.nodes.iter().map(|node| node.origin.to_string()).filter(|name| !name.is_empty()).collect(),
+        shares,
+        ..Cluster::default()
+    };
+    let mut ledger = Ledger::new(cluster);
+    let mut ignored = Vec::new();
+    for file in &request.files {
+        let contents = read_file(file, &options, &mut |line| ledger.take(&line)).map_err(refused)?;
+        if !matches!(contents, Contents::Lines(_)) {
+            // Daily totals name no resources, and OpenCost's costs are guesses until they are reconciled.
+            ignored.push(format!("{} names no resources: it is left out of the comparison", file.display()));
+        }
+    }
+    let totals = ledger.finish().map_err(refused)?;
+    let files = request.files.iter().map(|file| file.display().to_string()).collect();
+    Ok(RecordedBill { totals, files, ignored })
+}
+
+fn refused(error: nodecast_decisions::text::InputError) -> Failure {
+    error.into()
+}
+
+impl RecordedBill {
+    /// What was left out, a sentence each.
+    pub fn warnings(&self) -> impl Iterator<Item = &String> {
+        self.ignored.iter()
+    }
+
+    /// The currency.
+    pub fn currency(&self) -> &str {
+        &self.totals.currency
+    }
+
+    /// The charges that simulations know, as lines of a record that has no bill of its own: hours of instances at what they cost,
+    /// everything else spread over the judged time.
+    pub fn charges(&self, record: &History, judged: Window) -> Vec<Charge> {
+        let mut charges = Vec::new();
+        for (key, hour) in &self.totals.spot {
+            let from = SimTime::from_micros(key.hour.as_microsecond() - record.start.as_microsecond());
+            let until = from + span(hour.hours).min(judged.until.saturating_since(from));
+            let kind = (key.instance_type.as_str(), key.zone.as_str(), well_known::SPOT);
+            charges.push(instance(kind, from, until, hour.cost.money()));
+        }
+        for (key, node) in self.totals.nodes.iter().filter(|(key, _)| key.capacity == CapacityType::OnDemand) {
+            let kind = (key.instance_type.as_str(), key.zone.as_str(), well_known::ON_DEMAND);
+            let (mut left, whole) = (span(node.hours), span(node.hours).as_micros().max(1));
+            // Hours of several nodes at once are lines beside each other.
+            while left > SimDuration::ZERO {
+                let part = left.min(judged.length());
+                let amount = node.amortised.money().portion(part.as_micros().into(), whole.into());
+                charges.push(instance(kind, judged.from, judged.from + part, amount));
+                left = SimDuration::from_micros(left.as_micros() - part.as_micros());
+            }
+        }
+        for (group, amount) in ComparedBill::amortised(&self.totals).groups {
+            if is_simulated(&group) {
+                charges.push(Charge {
+                    item: Symbol::new(&group.name()),
+                    instance_type: None,
+                    zone: None,
+                    capacity_type: None,
+                    from: judged.from,
+                    until: judged.until,
+                    amount: amount.money(),
+                });
+            }
+        }
+        charges
+    }
+
+    /// The bill beside the mean of the simulated ones.
+    pub fn compared(&self, simulations: &[History], judged: Window) -> BillComparison {
+        let (observed, simulated) = (ComparedBill::amortised(&self.totals), mean_bill(simulations, judged));
+        let links = chain(&observed, &simulated);
+        let held = price_held(&observed, &simulated, &BTreeMap::new());
+        let totals = &self.totals;
+        let part = |name: String, sums: &nodecast_observed::bill::Sums| BillPart {
+            name,
+            lines: sums.lines,
+            amount: sums.amortised.as_f64(),
+        };
+        BillComparison {
+            files: self.files.clone(),
+            cluster: totals.cluster.clone(),
+            currency: totals.currency.clone(),
+            unblended: totals.total().unblended.as_f64(),
+            amortised: links.observed.as_f64(),
+            simulated: links.simulated.as_f64(),
+            links: links
+                .links
+                .iter()
+                .map(|link| BillLink { what: words(&link.kind), amount: link.amount.as_f64() })
+                .collect(),
+            at_one_price_list_observed: held.observed.as_f64(),
+            at_one_price_list_simulated: held.simulated.as_f64(),
+            rules: totals.rules.iter().map(|(rule, sums)| part(rule.name(), sums)).collect(),
+            left_out: totals.left_out.iter().map(|(kind, sums)| part(kind.name().to_string(), sums)).collect(),
+            others: totals.others.total().amortised.as_f64(),
+        }
+    }
+}
+
+fn words(kind: &LinkKind) -> String {
+    let bought = |capacity: &CapacityType| match capacity {
+        CapacityType::OnDemand => "On-Demand",
+        CapacityType::Spot => "Spot",
+    };
+    match kind {
+        LinkKind::NotSimulated(group) => format!("not simulated: {}", group.name()),
+        LinkKind::Price(capacity) => format!("prices of {} nodes", bought(capacity)),
+        LinkKind::Hours(capacity, size) => format!("hours of {} nodes, {size}", bought(capacity)),
+        LinkKind::Group(group) => group.name().into_owned(),
+    }
+}
+
+fn is_simulated(group: &Group) -> bool {
+    !matches!(group, Group::Rest(_) | Group::Fargate)
+}
+
+fn span(hours: Amount) -> SimDuration {
+    // An hour is 3.6e9 microseconds, and an amount has twelve decimals.
+    SimDuration::from_micros(i64::try_from(hours.as_picos().saturating_mul(36) / 10_000).unwrap_or(i64::MAX))
+}
+
+fn instance(
+    (instance_type, zone, capacity_type): (&str, &str, Symbol),
+    from: SimTime,
+    until: SimTime,
+    amount: Money,
+) -> Charge {
+    Charge {
+        item: Symbol::new(BillItem::Instance.as_str()),
+        instance_type: Some(Symbol::new(instance_type)),
+        zone: (!zone.is_empty()).then(|| Symbol::new(zone)),
+        capacity_type: Some(capacity_type),
+        from,
+        until,
+        amount,
+    }
+}
+
+/// The mean over the seeds of what the judged time was charged.
+fn mean_bill(simulations: &[History], judged: Window) -> ComparedBill {
+    let mut groups: BTreeMap<Group, Money> = BTreeMap::new();
+    let mut nodes: BTreeMap<(CapacityType, String), (i128, Money)> = BTreeMap::new();
+    for charge in simulations.iter().flat_map(|history| history.charges.iter().flatten()) {
+        let amount = charge.within(judged);
+        match charge.instance_type.filter(|_| charge.is_instance()) {
+            Some(instance_type) => {
+                let spot = charge.capacity_type == Some(well_known::SPOT);
+                let capacity = if spot { CapacityType::Spot } else { CapacityType::OnDemand };
+                let sums = nodes.entry((capacity, instance_type.to_string())).or_default();
+                sums.0 += i128::from(judged.overlap(charge.from, charge.until).as_micros());
+                sums.1 += amount;
+            }
+            None => *groups.entry(group_of(charge.item)).or_default() += amount,
+        }
+    }
+    let seeds = simulations.len().max(1) as i128;
+    let mean = |money: Money| Money::from_nanos(money.as_nanos() / seeds);
+    let groups: Vec<(Group, Money)> = groups.into_iter().map(|(group, money)| (group, mean(money))).collect();
+    let nodes =
+        nodes.into_iter().filter(|(_, (micros, _))| *micros > 0).map(|((capacity, instance_type), (micros, money))| {
+            // Micro-seconds to pico-hours, and the price of the hours in all.
+            let hours = Amount::from_picos(micros * 10_000 / 36 / seeds);
+            let nanos = money.as_nanos() * 3_600_000_000 / micros;
+            (capacity, instance_type, hours, HourlyRate::from_nanos(i64::try_from(nanos).unwrap_or(i64::MAX)))
+        });
+    ComparedBill::simulated(groups, nodes)
+}
