@@ -194,7 +194,7 @@ fn allowed_disruptions(out: &mut Exposition<'_>, lives: &Lives<'_>) -> io::Resul
         let (total, disrupting) = counted(lives, pool);
         for reason in REASONS {
             let labels = vec![("nodepool", pool.name.to_string()), ("reason", lower(reason))];
-            let start = out.unix_seconds(SimTime::ZERO) as i64;
+            let start = out.unix_seconds(SimTime::ZERO);
             out.series(&labels, SimTime::ZERO, |at| {
                 let nodes = NodeCount { total: total.at(at), disrupting: disrupting.at(at) };
                 Some(allowed(pool, reason, nodes, start + at.as_secs()).0 as f64)
