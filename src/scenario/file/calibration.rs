@@ -90,7 +90,7 @@ fn grades(reader: &Reader<'_>, calibration: &Node<'_>) -> Result<Vec<String>, Sc
     let Some(grades) = calibration.get(GRADES) else { return Ok(Vec::new()) };
     let mut shrunk = Vec::new();
     for entry in reader.entries(grades, GRADES)? {
-        if reader.choice(&entry.value, &entry.key, &[("measured", false), ("shrunk", true)])? {
+        if reader.choice(&entry.value, "grade", &[("measured", false), ("shrunk", true)])? {
             shrunk.push(entry.key.to_string());
         }
     }
