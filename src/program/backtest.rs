@@ -273,7 +273,8 @@ impl Backtest {
                 "no bill was recorded: cost is judged at one price list only, that of the simulations".to_owned(),
             );
         }
-        if self.request.mode == Mode::Replay && self.recorded.charges.is_some() {
+        if self.request.mode == Mode::Replay && self.recorded.charges.is_some() && self.recorded.spot_prices.is_empty()
+        {
             lines.push(
                 "Spot prices are the recorded ones of pools that were used; those of the others are modelled"
                     .to_owned(),
@@ -316,6 +317,7 @@ fn covered(recorded: &History, scenario: &Scenario, split: Option<SimDuration>) 
         pods: Vec::new(),
         workloads: BTreeMap::new(),
         charges: None,
+        spot_prices: Vec::new(),
         currency: None,
     };
     stretch(recorded, &simulated, split).map_err(Failure::bad_input)

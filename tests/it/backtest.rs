@@ -30,6 +30,11 @@ fn record(directory: &Path) -> PathBuf {
 
 /// A back-test of the second day by six other seeds, with further words.
 fn judged(directory: &Path, record: &Path, more: &[&str]) -> (Value, Option<i32>) {
+    judged_by(directory, record, "6", more)
+}
+
+/// The same by so many.
+fn judged_by(directory: &Path, record: &Path, seeds: &str, more: &[&str]) -> (Value, Option<i32>) {
     let (scenario, out) = (scenario(), directory.join("judged"));
     let words = [
         "backtest",
@@ -41,7 +46,7 @@ fn judged(directory: &Path, record: &Path, more: &[&str]) -> (Value, Option<i32>
         "--seed",
         "101",
         "--replications",
-        "6",
+        seeds,
         "--format",
         "json",
         "--quiet",
@@ -163,6 +168,68 @@ fn tables_of_a_run_tell_what_the_run_knows() {
     }
     assert!(known == read, "{:#?} {:#?}", &known.nodes[..2], &read.nodes[..2]);
     assert!(known.nodes.len() > 2 && known.pods.len() > 10);
+}
+
+#[test]
+fn the_bill_of_the_day_stands_beside_the_simulated_one_link_by_link() {
+    let place = tempfile::tempdir().unwrap();
+    let record = record(place.path());
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("observed/tests/data/bill/cur2-2026-10-13.csv.gz");
+    let words = ["--bill", file.to_str().unwrap(), "--cluster", "shop-prod"];
+    let (answer, _) = judged_by(place.path(), &record, "2", &words);
+    let bill = &answer["bill"];
+    let amount = |key: &str| bill[key].as_f64().unwrap();
+    // The figures of the made-up day: see observed/tests/data/bill.
+    assert!((amount("amortised") - 13.27).abs() < 0.005, "{bill:#}");
+    assert!((amount("unblended") - 13.89).abs() < 0.005, "{bill:#}");
+    assert!(amount("others") > 0.0);
+    let links = bill["links"].as_array().unwrap();
+    let sum: f64 = links.iter().map(|link| link["amount"].as_f64().unwrap()).sum();
+    assert!((amount("amortised") - sum - amount("simulated")).abs() < 1e-6, "{bill:#}");
+    let control_plane = links.iter().find(|link| link["what"] == "control plane");
+    assert!(control_plane.is_none(), "2.40 on both sides: {bill:#}");
+    // A record without charges of its own takes them from the bill.
+    std::fs::remove_file(record.join("bill.csv")).unwrap();
+    let (answer, _) = judged_by(place.path(), &record, "2", &words);
+    let cost = figure(&answer, "cost_per_day")["observed"].as_f64().unwrap();
+    assert!((12.0..13.5).contains(&cost), "{cost}");
+    let (without, _) = judged_by(place.path(), &record, "2", &[]);
+    assert!(without["bill"].is_null());
+    assert!(without["warnings"][0].as_str().unwrap().contains("no bill was recorded"), "{:#}", without["warnings"]);
+    let words = ["--bill", file.to_str().unwrap(), "--cluster", "shop-other"];
+    let (_, told, code) = nodecast(
+        &[
+            &["backtest", scenario().to_str().unwrap(), "--from", record.to_str().unwrap(), "--split", "26h"][..],
+            &words,
+        ]
+        .concat(),
+    );
+    assert_eq!(code, Some(2), "{told}");
+    assert!(told.contains("shop-prod"), "the clusters that tags name are listed: {told}");
+}
+
+#[test]
+fn an_observation_says_when_it_is_and_what_spot_cost_where() {
+    let place = tempfile::tempdir().unwrap();
+    let record = record(place.path());
+    std::fs::remove_file(record.join("summary.json")).unwrap();
+    std::fs::remove_file(record.join("bill.csv")).unwrap();
+    let about = r#"{ "schema_version": 1, "window": { "start": "2026-10-11T22:00:00Z", "end": "2026-10-14T00:00:00Z", "seconds": 180000 } }"#;
+    std::fs::write(record.join("observation.json"), about).unwrap();
+    let prices =
+        "at_seconds,instance_type,zone,per_hour\n0,m5.large,us-east-1a,0.031\n3600,m5.large,us-east-1a,0.032\n";
+    std::fs::write(record.join("spot_prices.csv"), prices).unwrap();
+    let (answer, _) = judged_by(place.path(), &record, "2", &[]);
+    assert_eq!(answer["swapped_in"], serde_json::json!(["spot_prices", "reclaims"]));
+    let names: Vec<&str> =
+        answer["figures"].as_array().unwrap().iter().filter_map(|figure| figure["name"].as_str()).collect();
+    assert!(!names.contains(&"cost_per_day") && names.contains(&"cost_at_held_prices_per_day"), "{names:?}");
+    std::fs::write(record.join("spot_prices.csv"), prices.replace("0.031", "cheap")).unwrap();
+    let scenario = scenario();
+    let words = ["backtest", scenario.to_str().unwrap(), "--from", record.to_str().unwrap()];
+    let (_, told, code) = nodecast(&words);
+    assert_eq!(code, Some(2), "{told}");
+    assert!(told.contains("`cheap` is no number"), "{told}");
 }
 
 #[test]

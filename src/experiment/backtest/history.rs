@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 
 use crate::cloud::BillItem;
-use crate::domain::{Money, SimDuration, SimTime, Symbol, WorkloadId};
+use crate::domain::{HourlyRate, Money, SimDuration, SimTime, Symbol, WorkloadId};
 use crate::report::summary::lives::is_daemon;
 use crate::report::summary::service::workload_name;
 use crate::simulation::Outcome;
@@ -29,6 +29,8 @@ pub struct History {
     pub workloads: BTreeMap<String, Vec<WorkloadState>>,
     /// What was charged, in the order of the bill; `None` where no bill is known.
     pub charges: Option<Vec<Charge>>,
+    /// Spot prices of pools, used or not, as Karpenter saw them; empty where nobody recorded them.
+    pub spot_prices: Vec<SpotPrice>,
     /// The currency of the charges.
     pub currency: Option<String>,
 }
@@ -140,6 +142,19 @@ pub struct Charge {
     pub amount: Money,
 }
 
+/// A Spot price, from an instant on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SpotPrice {
+    /// The instant.
+    pub at: SimTime,
+    /// The instance type.
+    pub instance_type: Symbol,
+    /// The zone.
+    pub zone: Symbol,
+    /// The price.
+    pub rate: HourlyRate,
+}
+
 impl Charge {
     /// Whether it is for the hours of an instance.
     pub fn is_instance(&self) -> bool {
@@ -167,6 +182,7 @@ impl History {
             pods: pods.collect(),
             workloads: workloads(outcome),
             charges: Some(charges(outcome)),
+            spot_prices: Vec::new(),
             currency: Some(outcome.bill.currency.code().to_owned()),
         }
     }

@@ -2,6 +2,7 @@
 
 use jiff::Timestamp;
 use serde::Serialize;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::figures::Window;
@@ -9,7 +10,7 @@ use super::history::{History, is_reclaim};
 use crate::cloud::faults::{Fault, FaultKind, PoolSelector, Victims};
 use crate::cloud::settings::{ReplayedPrice, SpotPrices};
 use crate::domain::well_known;
-use crate::domain::{HourlyRate, SimDuration, SimTime};
+use crate::domain::{HourlyRate, SimDuration, SimTime, Symbol};
 use crate::load::Curve;
 use crate::scenario::Scenario;
 use crate::scenario::definition::Requests;
@@ -42,7 +43,8 @@ const NOTICE: SimDuration = SimDuration::from_secs(120);
 
 /// The scenario with what was recorded of `what` in the place of its model; `None` where nothing of it was recorded.
 ///
-/// Prices are those of the pools that were used; the others keep the level of the price data. A reclaim strikes one of the
+/// Prices are those of the pools that were used, and of the others what Karpenter saw of them; without that they keep the level of the
+/// price data. A reclaim strikes one of the
 /// instances that run in the recorded pool then, or none where none does.
 pub fn with_recorded(scenario: &Scenario, history: &History, what: Recorded) -> Option<Scenario> {
     let shift = shift(scenario.start, history.start);
@@ -69,9 +71,10 @@ fn shifted(instant: SimTime, micros: i64) -> SimTime {
     SimTime::from_micros(instant.as_micros().saturating_add(micros))
 }
 
+/// What was paid in pools that were used, and what Karpenter saw of the others.
 fn spot_prices(history: &History, shift: i64) -> Option<Vec<ReplayedPrice>> {
-    let spot =
-        history.charges.as_ref()?.iter().filter(|own| own.is_instance() && own.capacity_type == Some(well_known::SPOT));
+    let charges = history.charges.iter().flatten();
+    let spot = charges.filter(|own| own.is_instance() && own.capacity_type == Some(well_known::SPOT));
     let mut prices: Vec<ReplayedPrice> = spot
         .filter_map(|charge| {
             let micros = charge.until.saturating_since(charge.from).as_micros();
@@ -84,6 +87,14 @@ fn spot_prices(history: &History, shift: i64) -> Option<Vec<ReplayedPrice>> {
             })
         })
         .collect();
+    let paid: BTreeSet<(Symbol, Symbol)> = prices.iter().map(|price| (price.instance_type, price.zone)).collect();
+    let seen = history.spot_prices.iter().filter(|price| !paid.contains(&(price.instance_type, price.zone)));
+    prices.extend(seen.map(|price| ReplayedPrice {
+        instance_type: price.instance_type,
+        zone: price.zone,
+        at: shifted(price.at, shift),
+        rate: price.rate,
+    }));
     prices.sort_unstable();
     prices.dedup_by_key(|price| (price.instance_type, price.zone, price.at));
     (!prices.is_empty()).then_some(prices)

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
-use super::history::{Charge, History, NodeLife, PodLife, WorkloadState};
-use crate::domain::{Money, SimDuration, SimTime, Symbol};
+use super::history::{Charge, History, NodeLife, PodLife, SpotPrice, WorkloadState};
+use crate::domain::{HourlyRate, Money, SimDuration, SimTime, Symbol};
 
 /// Why a directory tells no history.
 #[derive(Debug, thiserror::Error, miette::Diagnostic)]
@@ -65,6 +65,17 @@ struct SummaryAbout {
     currency: String,
 }
 
+#[derive(Deserialize)]
+struct ObservationFile {
+    window: ObservationWindow,
+}
+
+#[derive(Deserialize)]
+struct ObservationWindow {
+    start: String,
+    seconds: i64,
+}
+
 /// The span that a directory tells of.
 struct Span {
     start: jiff::Timestamp,
@@ -85,6 +96,8 @@ pub fn read(directory: &Path) -> Result<History, HistoryError> {
     workloads.retain(|name, _| !placeholders.contains(name));
     let bill = directory.join("bill.csv");
     let charges = if bill.exists() { Some(charges(&bill)?) } else { None };
+    let prices = directory.join("spot_prices.csv");
+    let spot_prices = if prices.exists() { spot_prices(&prices)? } else { Vec::new() };
     Ok(History {
         start: span.start,
         duration: span.duration,
@@ -93,26 +106,44 @@ pub fn read(directory: &Path) -> Result<History, HistoryError> {
         pods,
         workloads,
         charges,
+        spot_prices,
         currency: span.currency,
     })
 }
 
+/// An observation says it in `observation.json`, a run in `summary.json`.
 fn span(directory: &Path) -> Result<Span, HistoryError> {
-    let path = directory.join("summary.json");
-    if !path.exists() {
+    let (observation, summary) = (directory.join("observation.json"), directory.join("summary.json"));
+    if observation.exists() {
+        let file: ObservationFile = json(&observation)?;
+        return Ok(Span {
+            start: instant_of(&observation, &file.window.start)?,
+            duration: SimDuration::from_secs(file.window.seconds),
+            counts_from: SimTime::ZERO,
+            currency: None,
+        });
+    }
+    if !summary.exists() {
         return Err(HistoryError::NoHistory(directory.to_owned()));
     }
-    let unreadable = |reason: String| HistoryError::Unreadable { path: path.clone(), reason };
-    let text = std::fs::read_to_string(&path).map_err(|error| unreadable(error.to_string()))?;
-    let summary: SummaryFile = serde_json::from_str(&text).map_err(|error| unreadable(error.to_string()))?;
-    let about = summary.about;
-    let start = about.start.parse().map_err(|error: jiff::Error| unreadable(error.to_string()))?;
+    let SummaryFile { about } = json(&summary)?;
     Ok(Span {
-        start,
+        start: instant_of(&summary, &about.start)?,
         duration: SimDuration::from_secs_f64(about.duration_seconds),
         counts_from: SimTime::ZERO + SimDuration::from_secs_f64(about.warm_up_seconds.unwrap_or(0.0)),
         currency: Some(about.currency),
     })
+}
+
+fn json<T: serde::de::DeserializeOwned>(path: &Path) -> Result<T, HistoryError> {
+    let unreadable = |reason: String| HistoryError::Unreadable { path: path.to_owned(), reason };
+    let text = std::fs::read_to_string(path).map_err(|error| unreadable(error.to_string()))?;
+    serde_json::from_str(&text).map_err(|error| unreadable(error.to_string()))
+}
+
+fn instant_of(path: &Path, text: &str) -> Result<jiff::Timestamp, HistoryError> {
+    text.parse()
+        .map_err(|error: jiff::Error| HistoryError::Unreadable { path: path.to_owned(), reason: error.to_string() })
 }
 
 fn nodes(path: &Path) -> Result<Vec<NodeLife>, HistoryError> {
@@ -196,6 +227,23 @@ fn charges(path: &Path) -> Result<Vec<Charge>, HistoryError> {
         }))
     })?;
     Ok(lines.into_iter().flatten().collect())
+}
+
+/// Prices as Karpenter saw them; what is no price is left out.
+fn spot_prices(path: &Path) -> Result<Vec<SpotPrice>, HistoryError> {
+    let prices = Table::open(path)?.rows(|row| {
+        let (Some(at), Some(instance_type), Some(zone), Some(price)) = (
+            row.instant("at_seconds")?,
+            row.text("instance_type")?.map(Symbol::new),
+            row.text("zone")?.map(Symbol::new),
+            row.number("per_hour")?.filter(|price| *price > 0.0),
+        ) else {
+            return Ok(None);
+        };
+        let rate = HourlyRate::from_nanos(libm::round(price * 1e9) as i64);
+        Ok(Some(SpotPrice { at, instance_type, zone, rate }))
+    })?;
+    Ok(prices.into_iter().flatten().collect())
 }
 
 /// A table with a header.
