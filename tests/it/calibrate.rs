@@ -191,7 +191,7 @@ fn a_calibration_takes_the_place_of_defaults_and_not_of_what_is_stated() {
     let web = ObjectName { namespace: Symbol::new("shop"), name: Symbol::new("web") };
     assert_eq!(scenario.times[&web].start_time, SimDuration::from_secs(17));
     assert_eq!(scenario.inputs[1].path, "calibration.yaml");
-    let calibrated = scenario.calibrated.clone().unwrap();
+    let calibrated = scenario.calibrated.unwrap();
     assert!(calibrated.measured.contains(&"images.pull_rate".to_owned()), "{calibrated:?}");
     assert!(calibrated.stated.contains(&"images.sizes".to_owned()), "{calibrated:?}");
     assert!(calibrated.assumed.contains(&"ec2.spot.interruptions".to_owned()), "{calibrated:?}");
@@ -212,7 +212,8 @@ fn a_calibration_takes_the_place_of_defaults_and_not_of_what_is_stated() {
     assert!(table.contains("\nrests on ") && table.contains("measured"), "{table}");
 
     // Calibrating again looks at what the scenario assumes without it, and replaces the file; edits choose another or none.
-    assert_eq!(of(&parameters(&place, "run"), "images pulled per second").0, 80e6);
+    let (assumed, _, _) = of(&parameters(&place, "run"), "images pulled per second");
+    assert!((assumed - 80e6).abs() < 1.0, "{assumed}");
     let (_, err, code) = place.nodecast(&["run", "scenario.yaml", "--set", "calibration=none.yaml"]);
     assert!(code == Some(2) && err.contains("none.yaml"), "{err}");
 }

@@ -7,7 +7,6 @@ use crate::cloud::BootStages;
 use crate::domain::workload::ObjectName;
 use crate::domain::{SimDuration, Symbol};
 use crate::scenario::Scenario;
-use crate::scenario::definition::WorkloadTimes;
 
 /// A time of a workload's pods.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -73,7 +72,7 @@ impl Change {
             }
             Self::ImageSizes(sizes) => scenario.images.sizes.extend(sizes),
             Self::PodTime(workload, which, span) => {
-                let times = scenario.times.entry(*workload).or_insert_with(WorkloadTimes::default);
+                let times = scenario.times.entry(*workload).or_default();
                 match which {
                     PodTime::Start => times.start_time = *span,
                     PodTime::Run => times.run_time = Some(*span),
@@ -81,7 +80,7 @@ impl Change {
                 }
             }
             Self::PodFailures(workload, share) => {
-                scenario.times.entry(*workload).or_insert_with(WorkloadTimes::default).failures = *share;
+                scenario.times.entry(*workload).or_default().failures = *share;
             }
             Self::Exposure(hours) => Arc::make_mut(cloud).interruptions.exposure_hours = Some(*hours),
             Self::Aborts(share) => Arc::make_mut(cloud).failures.abort = *share,
