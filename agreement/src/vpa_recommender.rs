@@ -195,27 +195,29 @@ impl<'c> Course<'c> {
     }
 }
 
+/// Flags that are read.
+const FLAGS: [&str; 16] = [
+    "pod-recommendation-min-cpu-millicores",
+    "pod-recommendation-min-memory-mb",
+    "cpu-integer-post-processor-enabled",
+    "container-recommendation-max-allowed-cpu",
+    "container-recommendation-max-allowed-memory",
+    "cpu-histogram-decay-half-life",
+    "memory-aggregation-interval",
+    "memory-aggregation-interval-count",
+    "recommendation-lower-bound-cpu-percentile",
+    "recommendation-margin-fraction",
+    "recommendation-upper-bound-cpu-percentile",
+    "target-cpu-percentile",
+    "target-memory-percentile",
+    "round-cpu-millicores",
+    "round-memory-bytes",
+    "featureGates",
+];
+
 fn settings(flags: &Value) -> Result<RecommenderSettings, String> {
     let mut settings = RecommenderSettings::default();
-    let known = [
-        "pod-recommendation-min-cpu-millicores",
-        "pod-recommendation-min-memory-mb",
-        "cpu-integer-post-processor-enabled",
-        "container-recommendation-max-allowed-cpu",
-        "container-recommendation-max-allowed-memory",
-        "cpu-histogram-decay-half-life",
-        "memory-aggregation-interval",
-        "memory-aggregation-interval-count",
-        "recommendation-lower-bound-cpu-percentile",
-        "recommendation-margin-fraction",
-        "recommendation-upper-bound-cpu-percentile",
-        "target-cpu-percentile",
-        "target-memory-percentile",
-        "round-cpu-millicores",
-        "round-memory-bytes",
-        "featureGates",
-    ];
-    note_unread("flags", flags, &known);
+    note_unread("flags", flags, &FLAGS);
     note_unread("featureGates", &flags["featureGates"], &["PerVPAConfig"]);
     let number = |key: &str, default: f64| number_or(flags, key, default);
     settings.pod_minimum_milli = number("pod-recommendation-min-cpu-millicores", settings.pod_minimum_milli)?;
