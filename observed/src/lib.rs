@@ -4,3 +4,6 @@
 //!
 //! What must not live here: the simulation and its scenario files, which know nothing of where a figure comes from; printing.
 //! Nothing here opens a connection but to the address that the user names.
+
+pub mod observation;
+pub mod prometheus;
