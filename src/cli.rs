@@ -20,6 +20,7 @@ mod explain;
 mod init;
 mod man;
 mod merge;
+mod observe;
 mod pack;
 mod pricing;
 mod run;
@@ -56,6 +57,7 @@ enum Command {
     Diff(diff::Arguments),
     Check(check::Arguments),
     Explain(explain::Arguments),
+    Observe(observe::Arguments),
     Pack(pack::Arguments),
     Drain(drain::Arguments),
     Pricing(pricing::Arguments),
@@ -100,6 +102,7 @@ pub fn run_on(words: impl IntoIterator<Item = OsString>) -> u8 {
         Command::Diff(arguments) => diff::execute(&arguments, &mut console),
         Command::Check(arguments) => check::execute(&arguments, &mut console),
         Command::Explain(arguments) => explain::execute(&arguments, &mut console),
+        Command::Observe(arguments) => observe::execute(&arguments, &mut console),
         Command::Pack(arguments) => pack::execute(&arguments, &mut console),
         Command::Drain(arguments) => drain::execute(&arguments, &mut console),
         Command::Pricing(arguments) => pricing::execute(&arguments, &mut console),

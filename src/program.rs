@@ -6,6 +6,7 @@
 pub mod compare;
 pub mod edits;
 mod failure;
+pub mod observe;
 pub mod pack;
 pub mod prices;
 pub mod remark;

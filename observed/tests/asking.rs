@@ -98,7 +98,8 @@ fn read_request(stream: &mut TcpStream) -> Option<Asked> {
     stream.read_exact(&mut body).unwrap();
     let (path, query) = target.split_once('?').unwrap_or((&target, ""));
     let encoded = if method == "POST" { String::from_utf8(body).unwrap() } else { query.to_owned() };
-    let form = encoded.split('&').filter_map(|pair| pair.split_once('=')).map(|(name, value)| (decoded(name), decoded(value)));
+    let form =
+        encoded.split('&').filter_map(|pair| pair.split_once('=')).map(|(name, value)| (decoded(name), decoded(value)));
     Some(Asked { method, path: path.to_owned(), headers, form: form.collect() })
 }
 
@@ -142,7 +143,13 @@ fn server(address: &str) -> Server {
 }
 
 fn query(points: i64) -> Query {
-    Query { file: "cpu.json".to_owned(), query: "sum(up)".to_owned(), start: 600, end: 600 + (points - 1) * 60, step: 60 }
+    Query {
+        file: "cpu.json".to_owned(),
+        query: "sum(up)".to_owned(),
+        start: 600,
+        end: 600 + (points - 1) * 60,
+        step: 60,
+    }
 }
 
 fn list(points: i64) -> QueryList {

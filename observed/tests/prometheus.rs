@@ -43,7 +43,8 @@ fn nodes_and_launches_are_what_was_put_in() {
     near(figures.spot_node_hours, 43.1 + 22.0 / 60.0, 0.05);
     near(figures.node_hours, 48.0 + 43.1 + 22.0 / 60.0, 0.05);
     near(figures.launches, 22.0, 0.0);
-    let ends: Vec<(&str, i64)> = figures.disruptions.iter().map(|own| (own.reason.as_str(), own.nodes as i64)).collect();
+    let ends: Vec<(&str, i64)> =
+        figures.disruptions.iter().map(|own| (own.reason.as_str(), own.nodes as i64)).collect();
     assert_eq!(ends, [("empty", 1), ("spot_interrupted", 1), ("underutilized", 20)]);
     let prices: Vec<&str> = observation.spot_prices.iter().map(|own| own.instance_type.as_str()).collect();
     assert_eq!(prices.len(), 96);

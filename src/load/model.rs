@@ -64,7 +64,8 @@ impl RequestModel {
     /// Changes where requests come from, after bringing the model to `now`.
     pub fn set_source(&mut self, source: Source, now: SimTime) {
         self.advance(now);
-        if source != Source::Idle && self.tally.first.is_none() {
+        let asks = matches!(source, Source::Open { .. } | Source::Closed { .. });
+        if asks && self.tally.first.is_none() {
             self.tally.first = Some(now);
         }
         self.conditions.source = source;

@@ -11,6 +11,10 @@ pub const SCHEMA_VERSION: u32 = 1;
 pub struct About {
     /// The version of this layout.
     pub schema_version: u32,
+    /// What wrote it.
+    pub program: String,
+    /// The program's version.
+    pub program_version: String,
     /// The window.
     pub window: Window,
     /// What chose the cluster: matchers of series, or the name of a scenario.
@@ -150,6 +154,18 @@ pub struct Waits {
     pub p99_seconds: f64,
     /// The longest.
     pub max_seconds: f64,
+}
+
+impl About {
+    /// An account of nothing yet, by this program.
+    pub fn new() -> Self {
+        Self {
+            schema_version: SCHEMA_VERSION,
+            program: "nodecast".to_owned(),
+            program_version: env!("CARGO_PKG_VERSION").to_owned(),
+            ..Self::default()
+        }
+    }
 }
 
 impl Window {

@@ -8,7 +8,7 @@ use nodecast_decisions::text::InputError;
 use serde::Deserialize;
 
 use super::Observation;
-use super::about::{About, Figures, Grade, Quantity, SCHEMA_VERSION, Window};
+use super::about::{About, Figures, Grade, Quantity, Window, WorkloadFigures};
 use super::files::{ABOUT_FILE, events, rows, text_of};
 use super::tables::{NodeCount, NodeLife, Pending, PodLife, Row, WorkloadState};
 use crate::prometheus::import::{time_text, waits_of};
@@ -90,17 +90,38 @@ pub(super) fn read(folder: &Path) -> Result<Observation, InputError> {
         quantity("pending", "timeline.csv", step),
     ];
     let about = About {
-        schema_version: SCHEMA_VERSION,
         window: Window { start: about.start, end: time_text(start.as_second() + seconds), seconds },
         cluster: vec![about.scenario],
         sources: vec!["run".to_owned()],
         quantities,
         missing: Vec::new(),
-        figures: Figures { waits: waits_of(&pods), ..Figures::default() },
+        figures: Figures { workloads: workload_figures(&workloads), waits: waits_of(&pods), ..Figures::default() },
         warnings: Vec::new(),
+        ..About::new()
     };
     let events = events(folder)?;
     Ok(Observation { about, workloads, nodes, node_counts, pods, pending, events, ..Observation::default() })
+}
+
+/// Means of each workload over the samples.
+fn workload_figures(states: &[WorkloadState]) -> Vec<WorkloadFigures> {
+    let mut sums: BTreeMap<&str, [f64; 4]> = BTreeMap::new();
+    for own in states {
+        let all = sums.entry(&own.workload).or_default();
+        let replicas = own.replicas_desired.unwrap_or(0) as f64;
+        let new = [1.0, own.requests_per_second.unwrap_or(0.0), own.cpu_used_milli.unwrap_or(0.0), replicas];
+        all.iter_mut().zip(new).for_each(|(sum, new)| *sum += new);
+    }
+    let figures = sums.into_iter().map(|(workload, [count, requests, milli, replicas])| WorkloadFigures {
+        workload: workload.to_owned(),
+        requests_per_second: (requests > 0.0).then_some(requests / count),
+        requests_from: (requests > 0.0).then(|| "the run".to_owned()),
+        cpu_used_milli: Some(milli / count),
+        cpu_per_request_seconds: (requests > 0.0).then_some(milli / 1e3 / requests),
+        cpu_per_request_by: (requests > 0.0).then(|| "samples".to_owned()),
+        replicas_desired: Some(replicas / count),
+    });
+    figures.collect()
 }
 
 /// How many nodes of each kind were registered and not yet gone at each moment.

@@ -22,7 +22,7 @@ use super::answer::{Sample, Series};
 use super::catalogue::WANTED;
 use super::saved::{Answers, Asked};
 use crate::observation::Observation;
-use crate::observation::about::{About, Figures, Grade, Missing, Quantity, SCHEMA_VERSION, Window};
+use crate::observation::about::{About, Figures, Grade, Missing, Quantity, Window};
 
 /// A Unix time in seconds as RFC 3339 in UTC.
 pub fn time_text(seconds: i64) -> String {
@@ -53,7 +53,6 @@ pub fn import(answers: &Answers) -> Result<Observation, InputError> {
     let counts = counters::counts(answers, frame);
     let stages = counters::stages(answers);
     let about = About {
-        schema_version: SCHEMA_VERSION,
         window: Window::of(answers.from, answers.to),
         cluster: checks::clusters(answers),
         sources: vec!["prometheus".to_owned()],
@@ -61,6 +60,7 @@ pub fn import(answers: &Answers) -> Result<Observation, InputError> {
         missing: missing(answers, &import),
         figures: Figures::default(),
         warnings,
+        ..About::new()
     };
     let mut observation = Observation {
         about,
