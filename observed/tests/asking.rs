@@ -265,6 +265,30 @@ fn an_import_that_was_ended_goes_on_where_it_was() {
 }
 
 #[test]
+fn several_clusters_are_refused_before_anything_else_is_asked() {
+    let (address, seen) = serve(|asked, _| match asked.field("query") {
+        "count by (cluster) (kube_node_info)" => {
+            quick(200, matrix(r#"[{"metric":{"cluster":"a"},"values":[[600,"1"]]},{"metric":{"cluster":"b"},"values":[[600,"1"]]}]"#))
+        }
+        _ => quick(200, ones(asked)),
+    });
+    let clusters = |query: &str| Query { file: "clusters.json".to_owned(), query: query.to_owned(), ..query_of_two() };
+    let all = QueryList { queries: vec![clusters("count by (cluster) (kube_node_info)"), query(2)] };
+    let folder = tempfile::tempdir().unwrap();
+    let failure = fetch(&all, folder.path(), &server(&address), &Heard::default()).unwrap_err();
+    assert!(failure.message().contains("several clusters: a, b"), "{failure}");
+    assert_eq!(seen.lock().unwrap().len(), 1);
+    // With another choice the same folder does.
+    let chosen = QueryList { queries: vec![clusters("count by (cluster) (kube_node_info{cluster=\"a\"})"), query(2)] };
+    fetch(&chosen, folder.path(), &server(&address), &Heard::default()).unwrap();
+    assert_eq!(read_list(folder.path()).unwrap(), chosen);
+}
+
+fn query_of_two() -> Query {
+    query(2)
+}
+
+#[test]
 fn secrets_come_from_files_and_long_questions_are_posted() {
     let folder = tempfile::tempdir().unwrap();
     let (token, tenant) = (folder.path().join("token"), folder.path().join("tenant"));

@@ -30,15 +30,14 @@ impl Folder {
         let result: Vec<String> = series
             .iter()
             .map(|(labels, samples)| {
-                let values: Vec<String> = samples.iter().map(|(at, value)| format!("[{},\"{value}\"]", START + at)).collect();
+                let values: Vec<String> =
+                    samples.iter().map(|(at, value)| format!("[{},\"{value}\"]", START + at)).collect();
                 format!("{{\"metric\":{{{labels}}},\"values\":[{}]}}", values.join(","))
             })
             .collect();
         let file = format!("{role}.json");
-        let text = format!(
-            r#"{{"status":"success"{more},"data":{{"resultType":"matrix","result":[{}]}}}}"#,
-            result.join(",")
-        );
+        let text =
+            format!(r#"{{"status":"success"{more},"data":{{"resultType":"matrix","result":[{}]}}}}"#, result.join(","));
         std::fs::write(self.folder.path().join(&file), text).unwrap();
         self.list.queries.push(Query { file, query: query.to_owned(), start: START, end: START + 3_600, step });
     }
@@ -51,7 +50,10 @@ impl Folder {
 }
 
 const OWNERS: &[(&str, &[(i64, f64)])] = &[
-    (r#""namespace":"shop","pod":"web-7d9f8c6b5-abcde","owner_kind":"ReplicaSet","owner_name":"web-7d9f8c6b5""#, &[(3_600, 1.0)]),
+    (
+        r#""namespace":"shop","pod":"web-7d9f8c6b5-abcde","owner_kind":"ReplicaSet","owner_name":"web-7d9f8c6b5""#,
+        &[(3_600, 1.0)],
+    ),
     (r#""namespace":"shop","pod":"lone","owner_kind":"","owner_name":"""#, &[(3_600, 1.0)]),
 ];
 
@@ -69,14 +71,21 @@ fn what_two_replicas_of_a_prometheus_recorded_is_refused_until_it_counts_once() 
     let two: &[(&str, &[(i64, f64)])] =
         &[(r#""prometheus_replica":"p-0""#, &[(0, 9.0)]), (r#""prometheus_replica":"p-1""#, &[(0, 9.0)])];
     let error = Folder::new().put("replicas", 1_800, two).import().unwrap_err();
-    assert!(error.contains("every sum would count twice") && error.contains("--replica-label prometheus_replica"), "{error}");
+    assert!(
+        error.contains("every sum would count twice") && error.contains("--replica-label prometheus_replica"),
+        "{error}"
+    );
     assert!(Folder::new().put("replicas", 1_800, &[("", &[(0, 9.0)])]).import().is_ok());
 }
 
 #[test]
 fn labels_of_a_target_do_not_hide_those_of_a_series() {
     let own = Folder::new()
-        .put("replicas_wanted", 60, &[(r#""namespace":"monitoring","exported_namespace":"shop","deployment":"web""#, &[(0, 3.0)])])
+        .put(
+            "replicas_wanted",
+            60,
+            &[(r#""namespace":"monitoring","exported_namespace":"shop","deployment":"web""#, &[(0, 3.0)])],
+        )
         .import()
         .unwrap();
     assert_eq!((own.workloads[0].workload.as_str(), own.workloads[0].replicas_desired), ("shop/web", Some(3)));
@@ -93,7 +102,11 @@ fn a_replica_set_without_an_owner_is_of_the_deployment_that_its_name_shows() {
     let used: Vec<(&str, i64, Option<f64>)> =
         own.workloads.iter().map(|own| (own.workload.as_str(), own.at.as_secs(), own.cpu_used_milli)).collect();
     assert_eq!(used, [("shop/lone", 0, Some(1_000.0)), ("shop/web", 0, Some(500.0)), ("shop/web", 300, Some(250.0))]);
-    assert!(own.about.warnings.iter().any(|text| text.contains("1 pod has no known owner")), "{:?}", own.about.warnings);
+    assert!(
+        own.about.warnings.iter().any(|text| text.contains("1 pod has no known owner")),
+        "{:?}",
+        own.about.warnings
+    );
 }
 
 #[test]
@@ -126,8 +139,14 @@ fn an_ingress_names_a_service_and_that_is_a_guess() {
             "requests_nginx",
             60,
             &[
-                (r#""namespace":"ingress","exported_namespace":"shop","service":"nginx","exported_service":"web""#, &[(0, 7.0)]),
-                (r#""namespace":"ingress","exported_namespace":"shop","service":"nginx","exported_service":"gone""#, &[(0, 5.0)]),
+                (
+                    r#""namespace":"ingress","exported_namespace":"shop","service":"nginx","exported_service":"web""#,
+                    &[(0, 7.0)],
+                ),
+                (
+                    r#""namespace":"ingress","exported_namespace":"shop","service":"nginx","exported_service":"gone""#,
+                    &[(0, 5.0)],
+                ),
             ],
         )
         .import()
@@ -178,13 +197,20 @@ fn a_leader_that_changes_loses_no_count() {
 
 #[test]
 fn partial_answers_rare_scrapes_and_stale_series_are_told() {
-    let mut folder = Folder::new()
-        .put("scrapes", 1_800, &[(r#""job":"kubelet""#, &[(0, 5.0)])])
-        .put("stale", 300, &[("", &[(0, 1.0), (300, 2.0), (600, 0.0)])]);
+    let mut folder = Folder::new().put("scrapes", 1_800, &[(r#""job":"kubelet""#, &[(0, 5.0)])]).put(
+        "stale",
+        300,
+        &[("", &[(0, 1.0), (300, 2.0), (600, 0.0)])],
+    );
     let pod = r#""namespace":"shop","pod":"lone""#;
     folder.with_query("cpu_by_pod", "rate(x[5m])", 300, &[(pod, &[(0, 1.0)])], r#","warnings":["a store is down"]"#);
     let warnings = folder.put("owners", 3_600, OWNERS).import().unwrap().about.warnings;
-    for part in ["cpu_by_pod: the server warns: a store is down", "kubelet is scraped every 120 s", "--rate-window 480s", "outlive their objects"] {
+    for part in [
+        "cpu_by_pod: the server warns: a store is down",
+        "kubelet is scraped every 120 s",
+        "--rate-window 480s",
+        "outlive their objects",
+    ] {
         assert!(warnings.iter().any(|text| text.contains(part)), "{part} is not in {warnings:?}");
     }
 }
@@ -196,17 +222,37 @@ fn nodes_are_known_by_karpenter_where_their_labels_are_not_exported() {
         .put(
             "karpenter_nodes",
             60,
-            &[(r#""instance_type":"m6i.large","zone":"us-east-1a","capacity_type":"spot","nodepool":"default""#, &[(0, 2.0), (60, 3.0)])],
+            &[(
+                r#""instance_type":"m6i.large","zone":"us-east-1a","capacity_type":"spot","nodepool":"default""#,
+                &[(0, 2.0), (60, 3.0)],
+            )],
         )
-        .put("node_info", 3_600, &[(r#""node":"ip-1","provider_id":"aws:///us-east-1b/i-0abc","kubelet_version":"v1.33.1""#, &[(3_600, 1.0)])])
+        .put(
+            "node_info",
+            3_600,
+            &[(
+                r#""node":"ip-1","provider_id":"aws:///us-east-1b/i-0abc","kubelet_version":"v1.33.1""#,
+                &[(3_600, 1.0)],
+            )],
+        )
         .put("node_created", 3_600, &[(r#""node":"ip-1""#, &[(3_600, (START - 60) as f64)])])
-        .put("node_present", 60, &[(r#""node":"ip-1""#, &[(0, 1.0), (600, 1.0)]), (r#""node":"ip-2""#, &[(0, 1.0), (3_600, 1.0)])])
+        .put(
+            "node_present",
+            60,
+            &[(r#""node":"ip-1""#, &[(0, 1.0), (600, 1.0)]), (r#""node":"ip-2""#, &[(0, 1.0), (3_600, 1.0)])],
+        )
         .import()
         .unwrap();
     let first = &own.node_counts[0];
-    assert_eq!((first.instance_type.as_deref(), first.origin.as_deref(), first.nodes), (Some("m6i.large"), Some("default"), 2));
+    assert_eq!(
+        (first.instance_type.as_deref(), first.origin.as_deref(), first.nodes),
+        (Some("m6i.large"), Some("default"), 2)
+    );
     let node = &own.nodes[0];
-    assert_eq!((node.zone.as_deref(), node.registered.unwrap().as_secs(), node.terminated.unwrap().as_secs()), (Some("us-east-1b"), -60, 660));
+    assert_eq!(
+        (node.zone.as_deref(), node.registered.unwrap().as_secs(), node.terminated.unwrap().as_secs()),
+        (Some("us-east-1b"), -60, 660)
+    );
     assert!(own.about.warnings.iter().any(|text| text.contains("metricLabelsAllowlist")));
 }
 
@@ -224,10 +270,22 @@ fn run(folder: &Path) {
     let put = |name: &str, text: &str| std::fs::write(folder.join(name), text).unwrap();
     put("summary.json", r#"{"about":{"scenario":"s","start":"2026-10-13T00:00:00Z","duration_seconds":120.0}}"#);
     put("timeline.csv", "at_seconds,time,pods_pending\n0,2026-10-13T00:00:00Z,2\n60,2026-10-13T00:01:00Z,0\n");
-    put("workloads.csv", "at_seconds,workload,replicas_desired,replicas_ready,requests_per_second,cpu_used_milli,latency_mean_seconds,latency_p99_seconds\n0,shop/web,2,0,10,250,,\n60,shop/web,2,2,30,750,0.02,0.09\n");
-    put("nodes.csv", "node,origin_kind,origin,instance_type,zone,capacity_type,registered_seconds,terminating_seconds,rate_per_hour,cost\nn1,NodePool,default,m6i.large,us-east-1a,spot,-5,60,0.096000000,0.001600000\n");
-    put("pods.csv", "pod,workload,daemon,created_seconds,scheduled_seconds,placeholder,wait_for_node_seconds\nweb-1,shop/web,false,0,40.5,false,40.5\n");
-    put("events.jsonl", "{\"at_seconds\":40.5,\"time\":\"2026-10-13T00:00:40.5Z\",\"kind\":\"PodScheduled\",\"pod\":\"web-1\"}\n");
+    put(
+        "workloads.csv",
+        "at_seconds,workload,replicas_desired,replicas_ready,requests_per_second,cpu_used_milli,latency_mean_seconds,latency_p99_seconds\n0,shop/web,2,0,10,250,,\n60,shop/web,2,2,30,750,0.02,0.09\n",
+    );
+    put(
+        "nodes.csv",
+        "node,origin_kind,origin,instance_type,zone,capacity_type,registered_seconds,terminating_seconds,rate_per_hour,cost\nn1,NodePool,default,m6i.large,us-east-1a,spot,-5,60,0.096000000,0.001600000\n",
+    );
+    put(
+        "pods.csv",
+        "pod,workload,daemon,created_seconds,scheduled_seconds,placeholder,wait_for_node_seconds\nweb-1,shop/web,false,0,40.5,false,40.5\n",
+    );
+    put(
+        "events.jsonl",
+        "{\"at_seconds\":40.5,\"time\":\"2026-10-13T00:00:40.5Z\",\"kind\":\"PodScheduled\",\"pod\":\"web-1\"}\n",
+    );
 }
 
 #[test]

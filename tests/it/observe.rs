@@ -51,7 +51,16 @@ fn a_scenario_of_an_observation_replays_its_demand() {
     let place = Place::new();
     observed(&place);
     let (_, err, code) = place.nodecast(&[
-        "init", "shop", "--from", "cluster.yaml", "--from", "own", "--region", "us-east-1", "--karpenter", "v1.13",
+        "init",
+        "shop",
+        "--from",
+        "cluster.yaml",
+        "--from",
+        "own",
+        "--region",
+        "us-east-1",
+        "--karpenter",
+        "v1.13",
     ]);
     assert_eq!(code, Some(0), "{err}");
     let scenario = fs::read_to_string(place.path("shop/scenario.yaml")).unwrap();
@@ -71,7 +80,8 @@ fn a_scenario_of_an_observation_replays_its_demand() {
     assert_eq!(code, Some(0), "{err}");
     let run = Observation::read(&place.path("run")).unwrap();
     let mean = |own: &Observation, until: i64| {
-        let states = own.workloads.iter().filter(|own| own.workload == "shop/web" && (1_800..until).contains(&own.at.as_secs()));
+        let states =
+            own.workloads.iter().filter(|own| own.workload == "shop/web" && (1_800..until).contains(&own.at.as_secs()));
         let used: Vec<f64> = states.filter_map(|own| own.cpu_used_milli).collect();
         used.iter().sum::<f64>() / used.len() as f64
     };
@@ -97,7 +107,10 @@ fn queries_are_printed_as_a_script_and_as_a_list() {
     let window = ["--from", "2026-10-13T00:00:00Z", "--to", "2026-10-14T00:00:00Z", "--match", "cluster=\"x\""];
     let (script, err, code) = place.nodecast(&[&["observe", "queries"], &window[..]].concat());
     assert_eq!((err.as_str(), code), ("", Some(0)));
-    assert!(script.starts_with("#!/bin/sh\n") && script.contains("ask owners.json 1791853200 1791936000 3600 '"), "{script}");
+    assert!(
+        script.starts_with("#!/bin/sh\n") && script.contains("ask owners.json 1791853200 1791936000 3600 '"),
+        "{script}"
+    );
     let (list, _, _) = place.nodecast(&[&["observe", "queries", "--format", "json"], &window[..]].concat());
     let list: Value = serde_json::from_str(&list).unwrap();
     let all = list.as_array().unwrap();

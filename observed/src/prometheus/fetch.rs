@@ -10,9 +10,12 @@ use nodecast_decisions::domain::words::{counted, refusal};
 use nodecast_decisions::text::InputError;
 
 use super::answer::{self, Answer};
+use super::import::refuse_early;
 use super::list::{LIST_FILE, Query, QueryList};
 use super::saved::read_list;
 
+/// Questions whose answers may end an import before it has begun. They are asked first.
+const CHECKS: [&str; 2] = ["clusters", "replicas"];
 /// How often one question is cut in two: into 64 pieces at most.
 const HALVINGS_MAX: u32 = 6;
 /// How often one request is sent.
@@ -86,6 +89,9 @@ pub fn fetch(list: &QueryList, folder: &Path, transport: &dyn Transport, pace: &
         }
         match ask(&query, transport, pace)? {
             Outcome::Answer(body) => {
+                if CHECKS.contains(&query.role()) {
+                    refuse_early(query.role(), &Answer::read(&body, query.role())?)?;
+                }
                 save(folder, &query.file, &body)?;
                 position += 1;
             }
@@ -114,6 +120,16 @@ fn begun(list: &QueryList, folder: &Path) -> Result<QueryList, InputError> {
     let before = read_list(folder)?;
     if list.is_whole_of(&before) {
         return Ok(before);
+    }
+    let is_answered = |own: &&Query| folder.join(&own.file).is_file();
+    if before.queries.iter().filter(is_answered).all(|own| CHECKS.contains(&own.role())) {
+        // Nothing but what made it ask for another choice of series.
+        for own in before.queries.iter().filter(is_answered) {
+            let path = folder.join(&own.file);
+            std::fs::remove_file(&path).map_err(|error| unwritable(&path, &error))?;
+        }
+        save(folder, LIST_FILE, &list.to_json())?;
+        return Ok(list.clone());
     }
     Err(InputError::new(format!("{} holds answers to other questions", folder.display()))
         .help("name another --out, or delete this one"))

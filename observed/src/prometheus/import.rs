@@ -18,7 +18,7 @@ use std::collections::BTreeSet;
 use nodecast_decisions::domain::SimTime;
 use nodecast_decisions::text::InputError;
 
-use super::answer::{Sample, Series};
+use super::answer::{Answer, Sample, Series};
 use super::catalogue::WANTED;
 use super::saved::{Answers, Asked};
 use crate::observation::Observation;
@@ -35,8 +35,9 @@ pub fn time_text(seconds: i64) -> String {
 /// If the answers are of several clusters, or of what several replicas of a Prometheus recorded, and were not told apart; or if no
 /// answer holds a series.
 pub fn import(answers: &Answers) -> Result<Observation, InputError> {
-    checks::one_cluster(answers)?;
-    checks::one_replica(answers)?;
+    for (role, asked) in answers.all() {
+        checks::one_of_each(role, &asked.answer)?;
+    }
     if answers.all().all(|(_, own)| own.answer.series.is_empty()) {
         return Err(InputError::new("no answer holds a series").help(
             "see that the window lies within what the Prometheus keeps (10 days in kube-prometheus-stack, 15 by default), and that --match fits",
@@ -79,6 +80,14 @@ pub fn import(answers: &Answers) -> Result<Observation, InputError> {
     observation.about.figures = figures::figures(answers, &observation, import.figures);
     observation.about.warnings.extend(figures::untypical_days(&observation));
     Ok(observation)
+}
+
+/// Refuses an answer that shows that all others would be of several clusters, or would count twice.
+///
+/// # Errors
+/// If it does.
+pub(super) fn refuse_early(role: &str, answer: &Answer) -> Result<(), InputError> {
+    checks::one_of_each(role, answer)
 }
 
 /// Where instants count from: a Unix time in microseconds.

@@ -5,26 +5,41 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use nodecast_decisions::text::InputError;
 
-use super::super::saved::{Answers, Asked};
+use super::super::answer::Answer;
+use super::super::saved::Answers;
 use super::series;
 
 /// Labels in which replicas of a Prometheus differ.
 const REPLICA_LABELS: [&str; 3] = ["prometheus_replica", "replica", "__replica__"];
 
 /// The values of a label in an answer, without the empty one.
-fn values(asked: Option<&Asked>, label: &str) -> BTreeSet<String> {
-    let all = series(asked).iter().filter_map(|own| own.labels.get(label));
+fn values(answer: &Answer, label: &str) -> BTreeSet<String> {
+    let all = answer.series.iter().filter_map(|own| own.labels.get(label));
     all.filter(|value| !value.is_empty()).cloned().collect()
 }
 
 /// What chose the cluster: the label that all of its nodes have.
 pub(super) fn clusters(answers: &Answers) -> Vec<String> {
-    values(answers.asked("clusters"), "cluster").into_iter().map(|name| format!("cluster={name:?}")).collect()
+    let names = answers.asked("clusters").map(|asked| values(&asked.answer, "cluster")).unwrap_or_default();
+    names.into_iter().map(|name| format!("cluster={name:?}")).collect()
 }
 
-pub(super) fn one_cluster(answers: &Answers) -> Result<(), InputError> {
-    let clusters = values(answers.asked("clusters"), "cluster");
-    let nameless = series(answers.asked("clusters")).iter().any(|own| own.label("cluster").is_empty());
+/// Refuses answers of several clusters, and of several replicas that recorded the same, as the answers to `clusters` and `replicas`
+/// show them.
+///
+/// # Errors
+/// If there are several.
+pub(super) fn one_of_each(role: &str, answer: &Answer) -> Result<(), InputError> {
+    match role {
+        "clusters" => one_cluster(answer),
+        "replicas" => one_replica(answer),
+        _ => Ok(()),
+    }
+}
+
+fn one_cluster(answer: &Answer) -> Result<(), InputError> {
+    let clusters = values(answer, "cluster");
+    let nameless = answer.series.iter().any(|own| own.label("cluster").is_empty());
     if clusters.len() + usize::from(nameless) <= 1 {
         return Ok(());
     }
@@ -34,9 +49,9 @@ pub(super) fn one_cluster(answers: &Answers) -> Result<(), InputError> {
         .help(format!("choose one: --match 'cluster=\"{first}\"'")))
 }
 
-pub(super) fn one_replica(answers: &Answers) -> Result<(), InputError> {
+fn one_replica(answer: &Answer) -> Result<(), InputError> {
     for label in REPLICA_LABELS {
-        let replicas = values(answers.asked("replicas"), label);
+        let replicas = values(answer, label);
         if replicas.len() > 1 {
             let names: Vec<&str> = replicas.iter().map(String::as_str).collect();
             return Err(InputError::new(format!(
