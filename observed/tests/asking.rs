@@ -267,9 +267,12 @@ fn an_import_that_was_ended_goes_on_where_it_was() {
 #[test]
 fn several_clusters_are_refused_before_anything_else_is_asked() {
     let (address, seen) = serve(|asked, _| match asked.field("query") {
-        "count by (cluster) (kube_node_info)" => {
-            quick(200, matrix(r#"[{"metric":{"cluster":"a"},"values":[[600,"1"]]},{"metric":{"cluster":"b"},"values":[[600,"1"]]}]"#))
-        }
+        "count by (cluster) (kube_node_info)" => quick(
+            200,
+            matrix(
+                r#"[{"metric":{"cluster":"a"},"values":[[600,"1"]]},{"metric":{"cluster":"b"},"values":[[600,"1"]]}]"#,
+            ),
+        ),
         _ => quick(200, ones(asked)),
     });
     let clusters = |query: &str| Query { file: "clusters.json".to_owned(), query: query.to_owned(), ..query_of_two() };

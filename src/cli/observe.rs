@@ -39,7 +39,7 @@ pub(super) struct Arguments {
     answers: Option<PathBuf>,
     #[cfg(feature = "http")]
     #[command(flatten)]
-    live: live::Arguments,
+    live: live::Asking,
     /// What to print: a table for people, or observation.json
     #[arg(long, value_enum, default_value = "table")]
     format: Format,
@@ -50,7 +50,7 @@ pub(super) struct Arguments {
 
 #[derive(Subcommand, Debug)]
 enum Command {
-    Queries(queries::Arguments),
+    Queries(queries::QueriesArguments),
 }
 
 /// What the queries are about.

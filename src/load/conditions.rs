@@ -296,6 +296,11 @@ impl Conditions {
         self.pace().is_bound_by_cpu
     }
 
+    /// Whether the load is CPU, and more than the replicas may have.
+    pub fn is_short_of_cpu(&self) -> bool {
+        matches!(self.source, Source::Cpu { milli } if milli * 1e3 > self.cpu_micro(0.0) + 0.5)
+    }
+
     /// CPU that `requests` per second use, and the work beside them, in millionths of a CPU, at most what the replicas may have.
     pub fn cpu_micro(&self, requests: f64) -> f64 {
         let most = |limit| self.cpu_bound_milli(limit).map_or(f64::INFINITY, |milli| milli as f64 * 1e3);

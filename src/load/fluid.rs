@@ -127,6 +127,9 @@ impl Fluid {
         self.updated = self.updated.max(now);
         let seconds = span.as_secs_f64();
         let is_still = matches!(conditions.source, Source::Idle | Source::Cpu { .. });
+        if seconds > 0.0 && conditions.is_short_of_cpu() {
+            tally.throttled_seconds += seconds;
+        }
         if seconds <= 0.0 || (is_still && self.backlog <= 0.0) {
             return;
         }

@@ -68,6 +68,7 @@ impl RequestModel {
         if asks && self.tally.first.is_none() {
             self.tally.first = Some(now);
         }
+        self.tally.in_cores |= matches!(source, Source::Cpu { .. });
         self.conditions.source = source;
         self.conditions_changed(now, true);
     }
@@ -106,7 +107,8 @@ impl RequestModel {
             fluid.forget_answers();
         }
         self.completed_before += self.tally.completed;
-        self.tally = Tally { first: self.tally.first, last: self.tally.last, ..Tally::default() };
+        let Tally { first, last, in_cores, .. } = self.tally;
+        self.tally = Tally { first, last, in_cores, ..Tally::default() };
     }
 
     /// What became of the requests since the tally began.

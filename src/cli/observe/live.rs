@@ -19,7 +19,7 @@ use crate::scenario::ScenarioError;
 
 /// Whom to ask, and how.
 #[derive(clap::Args, Debug)]
-pub(super) struct Arguments {
+pub(super) struct Asking {
     /// The address of a Prometheus, or of what answers like one, with its prefix: http://localhost:9090
     #[arg(long, value_name = "URL", conflicts_with = "answers")]
     prometheus: Option<String>,
@@ -51,7 +51,7 @@ pub(super) struct Arguments {
     timeout: SimDuration,
 }
 
-impl Arguments {
+impl Asking {
     /// Whether there is somebody to ask.
     pub(super) fn is_wanted(&self) -> bool {
         self.prometheus.is_some()
@@ -64,12 +64,7 @@ fn pair(text: &str) -> Result<(String, String), String> {
 }
 
 /// Saves in `folder` what is missing of the answers.
-pub(super) fn ask(
-    arguments: &Arguments,
-    folder: &Path,
-    watched: bool,
-    console: &mut Console<'_>,
-) -> Result<(), Failure> {
+pub(super) fn ask(arguments: &Asking, folder: &Path, watched: bool, console: &mut Console<'_>) -> Result<(), Failure> {
     let plan = arguments.question.lay_over(window(arguments, folder)?)?;
     let headers: Vec<(String, PathBuf)> =
         arguments.header.iter().map(|(name, path)| (name.clone(), PathBuf::from(path))).collect();
@@ -92,7 +87,7 @@ pub(super) fn ask(
 }
 
 /// The window: that of an import that was ended, if it is as long and no other end is wished.
-fn window(arguments: &Arguments, folder: &Path) -> Result<Plan, Failure> {
+fn window(arguments: &Asking, folder: &Path) -> Result<Plan, Failure> {
     if arguments.to.is_none() && folder.join(nodecast_observed::prometheus::list::LIST_FILE).exists() {
         if let Some((from, to)) = read_list(folder)?.span() {
             if to - from == arguments.window.as_secs() {

@@ -10,7 +10,7 @@ use crate::program::observe::plan_of_window;
 ///
 /// The script makes a folder `answers` that `nodecast observe --answers answers --out DIR` reads. Run again, it asks what is missing.
 #[derive(clap::Args, Debug)]
-pub(super) struct Arguments {
+pub(super) struct QueriesArguments {
     /// The begin of the window
     #[arg(long, value_name = "TIME", value_parser = second, requires = "to")]
     from: Option<i64>,
@@ -27,7 +27,7 @@ pub(super) struct Arguments {
     format: Format,
 }
 
-pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Result<(), Failure> {
+pub(super) fn execute(arguments: &QueriesArguments, console: &mut Console<'_>) -> Result<(), Failure> {
     let window = match (arguments.from, arguments.to) {
         (Some(from), Some(to)) => SimDuration::from_secs(to - from),
         _ => arguments.window,

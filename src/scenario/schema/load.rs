@@ -12,7 +12,7 @@ section! {
     /// **Times inside a load count from its own beginning**, not from the start of the run: a load with `at: 10m`
     /// whose `requests` have a step with `at: 5m` changes its rate fifteen minutes into the run. From its beginning
     /// on a load takes the place of an earlier one on the same workload. [load.md](load.md) explains the model.
-    LOAD: "a load", "`load[]`: requests, or CPU in use";
+    LOAD: "a load", "`load[]`: requests";
     example "load:
   - workload: shop/web
     at: 10m
