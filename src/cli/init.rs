@@ -14,7 +14,7 @@ use crate::scenario::draft::{Draft, SCENARIO_FILE, Wishes};
 use crate::scenario::{Limits, Scenario, ScenarioError, source};
 use nodecast_observed::observation::Observation;
 
-/// Write a first scenario: an explained example, or the cluster of a kubectl dump, with the load that was observed
+/// Write a first scenario: an explained example, or the cluster of a kubectl dump
 ///
 /// It runs as it is. The example is a day of a small web shop with two policies to compare. With --from the scenario is made of
 /// what `kubectl get deploy,sts,ds,hpa,pdb,nodepools,ec2nodeclasses,nodeclaims,nodes,pods,pvc,pv,storageclasses -A -o yaml` prints (or -o json): your manifests,

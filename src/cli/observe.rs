@@ -17,7 +17,7 @@ use crate::program::{Failure, observe};
 use crate::report::observed;
 use crate::scenario::{Limits, ScenarioError, source};
 
-/// Import what a cluster's Prometheus recorded: requests, CPU, replicas, nodes, launches, waits
+/// Import what a cluster's Prometheus recorded of its load, nodes and waits
 ///
 /// Writes an observation: a folder with tables of the form that a run writes, and observation.json, which says how much of each
 /// quantity there is, what is missing and how to have it. `nodecast init my-cluster --from cluster.yaml --from FOLDER` makes a scenario of it.

@@ -33,7 +33,7 @@ fn what_is_found_and_what_is_missing_is_told_with_the_way_to_have_it() {
     let out = observed(&place);
     for line in [
         "observed: 2026-10-13T00:00:00Z to 2026-10-14T00:00:00Z",
-        "shop/web                     158  25.84 ms   4.09       14.5",
+        "shop/web                      158    25.84 ms   4.09      14.5",
         "launches: 22; removed: 1 empty, 1 spot_interrupted, 20 underutilized",
         "missing: nodes, which would tell when each node came and went",
         "  nodecast init my-cluster --from cluster.yaml --from own",
