@@ -1,6 +1,6 @@
 //! What a Prometheus (or Thanos, Mimir, VictoriaMetrics, AMP) recorded of a cluster: the [queries](catalogue) that are put to it, as a
-//! [list](list) that people can run themselves; how they are [asked](fetch) over the network; the [reader](answer) of answers; and
-//! the [import](mod@import) that makes an [observation](crate::observation) of [saved](saved) answers.
+//! [list] that people can run themselves; how they are [asked](fetch) over the network; the [reader](answer) of answers; and
+//! the [import](mod@import) that makes an [observation](crate::observation) of [saved] answers.
 //!
 //! Asking saves every answer under the name that the list has for it, and the import reads saved answers alone: what is asked
 //! live and what was saved by hand give the same bytes.

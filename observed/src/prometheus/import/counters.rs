@@ -54,7 +54,7 @@ pub(super) fn counts(answers: &Answers, frame: Frame) -> Vec<Count> {
             Count { at, what: what.to_owned(), node_pool, capacity_type, reason, count }
         }));
     }
-    rows.sort_by(|one, other| one.at.cmp(&other.at));
+    rows.sort_by_key(|own| own.at);
     rows
 }
 

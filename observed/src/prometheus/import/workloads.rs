@@ -15,6 +15,8 @@ use crate::observation::{Autoscaler, MemoryUse, WorkloadState};
 
 /// A curve: values by instant.
 pub(super) type Curve = BTreeMap<SimTime, f64>;
+/// A metric of an autoscaler: its name, what its target is in, the target.
+type Metric = (Option<String>, Option<String>, Option<f64>);
 /// Curves by workload.
 type Curves = BTreeMap<String, Curve>;
 
@@ -288,7 +290,7 @@ fn autoscalers(answers: &Answers, frame: Frame) -> Vec<Autoscaler> {
             Some((name(own), format!("{}/{}", own.label("namespace"), text(own, "scaletargetref_name")?)))
         })
         .collect();
-    let mut metrics: BTreeMap<(String, SimTime), Vec<(Option<String>, Option<String>, Option<f64>)>> = BTreeMap::new();
+    let mut metrics: BTreeMap<(String, SimTime), Vec<Metric>> = BTreeMap::new();
     for own in series(answers.asked("hpa")) {
         for sample in &own.samples {
             let metric = (text(own, "metric_name"), text(own, "metric_target_type"), Some(sample.value));
