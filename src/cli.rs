@@ -22,6 +22,7 @@ mod explain;
 mod init;
 mod man;
 mod merge;
+mod observe;
 mod pack;
 mod pricing;
 mod run;
@@ -60,6 +61,7 @@ enum Command {
     Backtest(backtest::Arguments),
     Calibrate(calibrate::Arguments),
     Explain(explain::Arguments),
+    Observe(observe::Arguments),
     Pack(pack::Arguments),
     Drain(drain::Arguments),
     Pricing(pricing::Arguments),
@@ -106,6 +108,7 @@ pub fn run_on(words: impl IntoIterator<Item = OsString>) -> u8 {
         Command::Backtest(arguments) => backtest::execute(&arguments, &mut console),
         Command::Calibrate(arguments) => calibrate::execute(&arguments, &mut console),
         Command::Explain(arguments) => explain::execute(&arguments, &mut console),
+        Command::Observe(arguments) => observe::execute(&arguments, &mut console),
         Command::Pack(arguments) => pack::execute(&arguments, &mut console),
         Command::Drain(arguments) => drain::execute(&arguments, &mut console),
         Command::Pricing(arguments) => pricing::execute(&arguments, &mut console),

@@ -5,6 +5,7 @@ mod curves;
 pub mod directory;
 pub mod drain;
 pub mod format;
+pub mod observed;
 pub mod open_metrics;
 pub mod pack;
 pub mod page;

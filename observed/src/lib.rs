@@ -8,3 +8,5 @@
 pub mod bill;
 pub mod claims;
 pub mod estimate;
+pub mod observation;
+pub mod prometheus;

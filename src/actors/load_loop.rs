@@ -214,6 +214,14 @@ pub(super) fn step(context: &mut Context<'_>, now: SimTime, load: u32, step: u32
         (Source::Idle, Source::Open { rate }) if rate > 0.0 => {
             context.world.note(now, EventKind::LoadStarted, workload, rate_text(rate));
         }
+        (Source::Idle, Source::Cpu { milli }) if milli > 0.0 => {
+            context.world.note(
+                now,
+                EventKind::LoadStarted,
+                workload,
+                format!("{} cores in use", libm::round(milli) / 1e3),
+            );
+        }
         _ => {}
     }
     settle(context, now, load as usize);

@@ -118,6 +118,20 @@ impl<'a> Console<'a> {
     }
 }
 
+#[cfg(feature = "http")]
+impl Console<'_> {
+    /// A bar that counts answers of a server; drawn only where somebody watches.
+    pub(super) fn answers(&self, wanted: bool) -> ProgressBar {
+        let target =
+            if wanted && self.is_watched { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
+        let bar = ProgressBar::with_draw_target(Some(0), target);
+        if let Ok(style) = ProgressStyle::with_template("{bar:30} {pos} of {len} answers  {msg}") {
+            bar.set_style(style);
+        }
+        bar
+    }
+}
+
 /// Whether Ctrl-C has been pressed; the second time ends the process.
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 

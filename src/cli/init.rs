@@ -7,23 +7,26 @@ use std::path::{Path, PathBuf};
 use super::Console;
 use crate::catalog::Catalog;
 use crate::domain::KarpenterVersion;
+use crate::program::observe::observed;
 use crate::program::simulations::{shell_line, warning_lines};
 use crate::program::{Failure, Prices};
 use crate::scenario::draft::{Draft, SCENARIO_FILE, Wishes};
 use crate::scenario::{Limits, Scenario, ScenarioError, source};
+use nodecast_observed::observation::Observation;
 
 /// Write a first scenario: an explained example, or the cluster of a kubectl dump
 ///
 /// It runs as it is. The example is a day of a small web shop with two policies to compare. With --from the scenario is made of
 /// what `kubectl get deploy,sts,ds,hpa,pdb,nodepools,ec2nodeclasses,nodeclaims,nodes,pods,pvc,pv,storageclasses -A -o yaml` prints (or -o json): your manifests,
-/// node groups and releases, and load that holds the replicas that you have. Nothing is asked, and no file is overwritten.
+/// node groups and releases, and load that holds the replicas that you have; name beside it the folder that `nodecast observe` wrote, or the
+/// report of a run, and the load is what was observed. Nothing is asked, and no file is overwritten.
 #[derive(clap::Args, Debug)]
 pub(super) struct Arguments {
     /// Where the files go; made if it is missing
     #[arg(value_name = "DIR", default_value = ".")]
     directory: PathBuf,
     /// Make the scenario of this dump; - is the standard input, and several add up, also with what `aws autoscaling
-    /// describe-auto-scaling-groups` and `aws eks describe-nodegroup` print of its node groups
+    /// describe-auto-scaling-groups` and `aws eks describe-nodegroup` print of its node groups; a folder is an observation
     #[arg(long, value_name = "DUMP")]
     from: Vec<PathBuf>,
     /// The region, for example eu-west-1 [default: that of the dump's nodes, or us-east-1]
@@ -47,13 +50,15 @@ pub(super) struct Arguments {
 /// Drafts, reads the draft back as `run` will, and only then puts it in place.
 pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Result<(), Failure> {
     let prices = Prices::open(arguments.pricing_data.as_deref())?;
+    let (folders, dumps): (Vec<&PathBuf>, Vec<&PathBuf>) = arguments.from.iter().partition(|path| path.is_dir());
     let wishes = Wishes {
         name: scenario_name(&arguments.directory),
         region: arguments.region.clone(),
         karpenter: arguments.karpenter,
         anonymise: arguments.anonymise,
+        observed: observation(&folders, &dumps, arguments.anonymise)?.as_ref().map(observed).transpose()?,
     };
-    let draft = draft(&arguments.from, &wishes, prices.catalog())?;
+    let draft = draft(&dumps, &wishes, prices.catalog())?;
     let staged = files::stage(&arguments.directory, &draft, arguments.force)?;
     read_back(&staged.path(SCENARIO_FILE), prices.catalog())?;
     staged.put_in_place()?;
@@ -64,12 +69,35 @@ pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Resul
 }
 
 /// The example, or the cluster of the dumps.
-fn draft(dumps: &[PathBuf], wishes: &Wishes, catalog: &Catalog) -> Result<Draft, ScenarioError> {
+fn draft(dumps: &[&PathBuf], wishes: &Wishes, catalog: &Catalog) -> Result<Draft, ScenarioError> {
     if dumps.is_empty() {
         return Draft::example(wishes, catalog);
     }
     let sources = dumps.iter().map(|path| source::load_argument(path, &Limits::default()));
     Draft::of_dump(&sources.collect::<Result<Vec<_>, _>>()?, wishes, catalog)
+}
+
+/// The observation among the arguments, if there is one.
+fn observation(
+    folders: &[&PathBuf],
+    dumps: &[&PathBuf],
+    anonymise: bool,
+) -> Result<Option<Observation>, ScenarioError> {
+    let [folder] = folders else {
+        let Some(second) = folders.get(1) else { return Ok(None) };
+        return Err(ScenarioError::new(format!("`{}` is a second observation", second.display()))
+            .help("name one folder: a scenario replays one window"));
+    };
+    let observation = Observation::read(folder)?;
+    if dumps.is_empty() {
+        return Err(ScenarioError::new("an observation has no manifests: what runs on the cluster is in a dump")
+            .help(format!("name both: `nodecast init my-cluster --from cluster.yaml --from {}`", folder.display())));
+    }
+    if anonymise {
+        return Err(ScenarioError::new("an observation keeps its names, so the scenario could not be shown to others")
+            .help("leave out --anonymise, or the observation"));
+    }
+    Ok(Some(observation))
 }
 
 /// A scenario's name made of the directory's: what names a folder of reports.
@@ -98,7 +126,7 @@ fn farewell(directory: &Path, draft: &Draft) -> String {
     let in_directory = |name: &str| directory.join(name).display().to_string();
     let mut text = String::new();
     for file in &draft.files {
-        text += &format!("wrote {}\n", in_directory(file.name));
+        text += &format!("wrote {}\n", in_directory(&file.name));
     }
     if let Some(remark) = &draft.remark {
         text += &format!("\n{remark}:\nhold `cost` per hour and `nodes Ready` of the first run against that\n");

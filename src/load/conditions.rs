@@ -56,6 +56,14 @@ pub enum Source {
         /// The mean pause, exponentially distributed; the first request of a client comes without.
         think_time: SimDuration,
     },
+    /// Work of which nothing is known but the CPU that it takes; nobody waits for an answer.
+    ///
+    /// Deviation: CPU in use that a scenario states (`cpu` of a load) and that the Ready replicas cannot give, by their limits or
+    /// for want of room on their nodes, is not made up for later, as the requests that wait behind it would be.
+    Cpu {
+        /// Thousandths of a CPU, of all replicas together.
+        milli: f64,
+    },
 }
 
 /// Ready replicas, by their CPU limit: during a rollout not all need have the same.
@@ -257,7 +265,7 @@ impl Conditions {
                 f64::from(clients) / (think_time.as_secs_f64() + self.response_time(0.0, f64::INFINITY).mean())
             }
             Source::Closed { clients, .. } => f64::from(clients.min(self.servers())) * self.service_rate(),
-            Source::Open { .. } | Source::Idle => 0.0,
+            Source::Open { .. } | Source::Cpu { .. } | Source::Idle => 0.0,
         }
     }
 
@@ -288,11 +296,17 @@ impl Conditions {
         self.pace().is_bound_by_cpu
     }
 
-    /// CPU that `requests` per second use, in millionths of a CPU, at most what the replicas may have.
+    /// Whether the load is CPU, and more than the replicas may have.
+    pub fn is_short_of_cpu(&self) -> bool {
+        matches!(self.source, Source::Cpu { milli } if milli * 1e3 > self.cpu_micro(0.0) + 0.5)
+    }
+
+    /// CPU that `requests` per second use, and the work beside them, in millionths of a CPU, at most what the replicas may have.
     pub fn cpu_micro(&self, requests: f64) -> f64 {
         let most = |limit| self.cpu_bound_milli(limit).map_or(f64::INFINITY, |milli| milli as f64 * 1e3);
         let most = if self.replicas.count() == 0 { 0.0 } else { self.replicas.sum(most) };
-        (requests * self.service.cpu_per_request.as_micros() as f64).min(most)
+        let work = if let Source::Cpu { milli } = self.source { milli * 1e3 } else { 0.0 };
+        (requests * self.service.cpu_per_request.as_micros() as f64 + work).min(most)
     }
 
     /// The response time in equilibrium at these conditions, on top of a backlog of `extra_wait` seconds that everybody

@@ -131,7 +131,7 @@ impl Exact {
                     }
                 }
                 Source::Open { .. } if self.until_next <= 0.0 => self.until_next = self.draw_gap(conditions),
-                Source::Open { .. } | Source::Idle => {}
+                Source::Open { .. } | Source::Cpu { .. } | Source::Idle => {}
             }
         }
         self.start_waiting(conditions);

@@ -126,7 +126,11 @@ impl Fluid {
         let span = now.saturating_since(self.updated);
         self.updated = self.updated.max(now);
         let seconds = span.as_secs_f64();
-        if seconds <= 0.0 || (conditions.source == Source::Idle && self.backlog <= 0.0) {
+        let is_still = matches!(conditions.source, Source::Idle | Source::Cpu { .. });
+        if seconds > 0.0 && conditions.is_short_of_cpu() {
+            tally.throttled_seconds += seconds;
+        }
+        if seconds <= 0.0 || (is_still && self.backlog <= 0.0) {
             return;
         }
         tally.last = now;

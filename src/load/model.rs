@@ -72,9 +72,11 @@ impl RequestModel {
     /// Changes where requests come from, after bringing the model to `now`.
     pub fn set_source(&mut self, source: Source, now: SimTime) {
         self.advance(now);
-        if source != Source::Idle && self.tally.first.is_none() {
+        let asks = matches!(source, Source::Open { .. } | Source::Closed { .. });
+        if asks && self.tally.first.is_none() {
             self.tally.first = Some(now);
         }
+        self.tally.in_cores |= matches!(source, Source::Cpu { .. });
         self.conditions.source = source;
         self.conditions_changed(now, true);
     }
@@ -115,7 +117,8 @@ impl RequestModel {
         self.before.completed += self.tally.completed;
         self.before.refused += self.tally.dropped;
         self.before.given_up += self.tally.timed_out;
-        self.tally = Tally { first: self.tally.first, last: self.tally.last, ..Tally::default() };
+        let Tally { first, last, in_cores, .. } = self.tally;
+        self.tally = Tally { first, last, in_cores, ..Tally::default() };
     }
 
     /// What became of the requests since the tally began.

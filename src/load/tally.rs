@@ -18,6 +18,8 @@ pub struct Tally {
     pub throttled_seconds: f64,
     /// Response times of the requests answered.
     pub histogram: LatencyHistogram,
+    /// Whether what was asked for was stated as CPU at any time: then there need be no requests.
+    pub in_cores: bool,
     /// When load began.
     pub first: Option<SimTime>,
     /// When load was last there.

@@ -68,8 +68,8 @@ pub struct LoadSpec {
     pub requests: Requests,
     /// Whether requests are simulated one by one.
     pub detail: Detail,
-    /// What one request costs. The CPU limit is that of the workload's pods, the sum over its containers where all have
-    /// one.
+    /// What one request costs, nothing where the load is CPU. The CPU limit is that of the workload's pods, the sum over its
+    /// containers where all have one.
     pub service: Service,
 }
 
@@ -99,6 +99,8 @@ pub enum Requests {
     },
     /// A rate that does not depend on the answers.
     Open(OpenRequests),
+    /// No requests that anybody counts, but CPU in use, in cores where those have requests per second.
+    Cpu(OpenRequests),
 }
 
 /// Requests that arrive whatever became of those before them.

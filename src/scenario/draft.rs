@@ -6,12 +6,14 @@
 mod dump;
 mod example;
 
+use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::error::{ScenarioError, Warning, nearest};
 use super::source::Source;
 use crate::catalog::{Catalog, CatalogError, Region};
-use crate::domain::KarpenterVersion;
+use crate::domain::{KarpenterVersion, SimDuration};
 
 /// A scenario that does not exist as files yet.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -28,7 +30,7 @@ pub struct Draft {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct DraftFile {
     /// Its name, to stand beside the others.
-    pub name: &'static str,
+    pub name: Cow<'static, str>,
     /// Its text.
     pub text: String,
 }
@@ -44,6 +46,32 @@ pub struct Wishes {
     pub karpenter: Option<KarpenterVersion>,
     /// Whether a dump is to have other names, so that it can be shown to others.
     pub anonymise: bool,
+    /// What its workloads were seen to be asked for; `None` if nobody looked.
+    pub observed: Option<Observed>,
+}
+
+/// What workloads were asked for in a window of time.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Observed {
+    /// The begin of the window.
+    pub start: jiff::Timestamp,
+    /// Its length.
+    pub length: SimDuration,
+    /// By workload.
+    pub loads: Vec<ObservedLoad>,
+}
+
+/// What a workload was asked for.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct ObservedLoad {
+    /// Namespace and name.
+    pub workload: String,
+    /// The curve, as the file that a scenario names: of requests per second, or of cores.
+    pub curve: String,
+    /// CPU time of one request; `None` where the curve is of cores.
+    pub cpu_per_request: Option<SimDuration>,
+    /// Where it is from, for a comment.
+    pub basis: String,
 }
 
 /// What a dump is to hold, as `kubectl api-resources -o name` calls it. Of ConfigMaps it is one, with the ranks of the Cluster
@@ -101,6 +129,16 @@ impl Draft {
     /// and none is wished for, or there is no workload.
     pub fn of_dump(sources: &[Source], wishes: &Wishes, catalog: &Catalog) -> Result<Self, ScenarioError> {
         dump::draft(sources, wishes, catalog)
+    }
+}
+
+impl Draft {
+    /// Namespace and name of each Deployment, Rollout and StatefulSet of a dump.
+    ///
+    /// # Errors
+    /// If `sources` are no dump.
+    pub fn serving_workloads(sources: &[Source]) -> Result<BTreeSet<String>, ScenarioError> {
+        dump::serving_workloads(sources)
     }
 }
 

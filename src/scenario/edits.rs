@@ -3,8 +3,8 @@
 //! A path begins at the scenario (`duration`, `policies[cas].flags.expander`) or, with a capital letter, at the objects of
 //! a kind (`NodePool[default].spec.disruption.consolidateAfter`, `Deployment[web/api].spec.replicas`; without brackets all
 //! objects of the kind). Brackets choose from a list by number, or by the item's `name`, `key`, `workload` or `kind`, and
-//! from a map a key that holds dots. A key that is not there is added,
-//! and whoever reads the object refuses it if it means nothing there.
+//! from a map a key that holds dots; `[*]` stands for every item of a list that has what leads to the value, and for every object of
+//! a kind. A key that is not there is added, and whoever reads the object refuses it if it means nothing there.
 //!
 //! What must not live here: what any key means.
 
@@ -54,6 +54,9 @@ struct Path<'p> {
     text: &'p str,
     offset: usize,
 }
+
+/// The choice of everything.
+const ALL: &str = "*";
 
 /// Keys by which an item of a list is known.
 const NAMES: [&str; 5] = ["name", "key", "workload", "kind", "type"];
@@ -277,7 +280,7 @@ impl ObjectChoice {
         if text(document.get("kind")).as_deref() != Some(self.kind.as_str()) {
             return false;
         }
-        let Some(wanted) = &self.name else { return true };
+        let Some(wanted) = self.name.as_ref().filter(|name| *name != ALL) else { return true };
         let metadata = document.get("metadata");
         let name = text(metadata.and_then(|metadata| metadata.get("name"))).unwrap_or_default();
         let namespace = text(metadata.and_then(|metadata| metadata.get("namespace")));
@@ -293,6 +296,11 @@ fn set<'s>(node: &mut Node<'s>, steps: &'s [Step], value: Node<'s>, path: Path<'
         return Ok(());
     };
     let at = node.at;
+    if let (Step::Choice(choice), NodeKind::Seq(items)) = (step, &mut node.kind)
+        && choice == ALL
+    {
+        return set_in_all(items, rest, &value, path);
+    }
     let next = match step {
         Step::Key(key) => entry(node, key, path)?,
         Step::Choice(choice) if matches!(node.kind, NodeKind::Seq(_)) => item(node, choice, path.text)?,
@@ -302,6 +310,42 @@ fn set<'s>(node: &mut Node<'s>, steps: &'s [Step], value: Node<'s>, path: Path<'
         next.at = at;
     }
     set(next, rest, value, path)
+}
+
+/// Puts `value` at the end of `steps` in every item that has all but the last of them.
+fn set_in_all<'s>(
+    items: &mut [Node<'s>],
+    steps: &'s [Step],
+    value: &Node<'s>,
+    path: Path<'_>,
+) -> Result<(), ScenarioError> {
+    let leading = steps.split_last().map_or(&[][..], |(_, leading)| leading);
+    let mut found = false;
+    for item in items.iter_mut().filter(|item| leads(item, leading)) {
+        found = true;
+        set(item, steps, value.clone(), path)?;
+    }
+    if found {
+        return Ok(());
+    }
+    Err(ScenarioError::new(format!("`{}` finds nothing: no item of the list has what leads to the value", path.text))
+        .help("`[*]` changes the items that have all keys of the path but the last"))
+}
+
+/// Whether there is something at the end of `steps`.
+fn leads(node: &Node<'_>, steps: &[Step]) -> bool {
+    let Some((step, rest)) = steps.split_first() else { return true };
+    match step {
+        Step::Choice(choice) if matches!(node.kind, NodeKind::Seq(_)) => {
+            let items = node.items();
+            let chosen = |item: &&Node<'_>| {
+                choice == ALL || NAMES.iter().any(|key| item.get(key).and_then(Node::as_text) == Some(choice))
+            };
+            let numbered = choice.parse::<usize>().ok().and_then(|number| items.get(number));
+            items.iter().filter(chosen).chain(numbered).any(|item| leads(item, rest))
+        }
+        Step::Key(key) | Step::Choice(key) => node.get(key).is_some_and(|next| leads(next, rest)),
+    }
 }
 
 /// The value of `key`, which is added if it is not there.
@@ -393,6 +437,26 @@ kind: NodePool\nmetadata: {name: b}\nspec: {disruption: {}}\n";
 
     fn text<'n>(node: &'n Node<'_>, path: &[&str]) -> &'n str {
         path.iter().try_fold(node, |node, key| node.get(key)).and_then(Node::as_text).unwrap()
+    }
+
+    #[test]
+    fn a_star_is_every_item_that_has_what_leads_there() {
+        let loads = "load: [{cpu: {csv: a}}, {requests: {csv: b}}, {cpu: {csv: c, scale: 2}}]\n";
+        edited(loads, "load[*].cpu.scale=5", |documents, found| {
+            let items = documents[0].get("load").unwrap().items();
+            let scale = |at: usize| items[at].get("cpu").and_then(|cpu| cpu.get("scale")).and_then(Node::as_text);
+            assert!(found && items[1].get("cpu").is_none());
+            assert_eq!((scale(0), scale(2)), (Some("5"), Some("5")));
+        });
+        edited(OBJECTS, "NodePool[*].spec.disruption.consolidateAfter=5m", |documents, _| {
+            let path = ["spec", "disruption", "consolidateAfter"];
+            assert_eq!((text(&documents[0], &path), text(&documents[1], &path)), ("5m", "5m"));
+        });
+        let source = Source::new("a.yaml", loads);
+        let edit = Edit::parse("load[*].service.timeout=5s").unwrap();
+        let mut documents = tree::parse(&source, &Variables::new(), &Limits::default()).unwrap();
+        let error = edit.apply(&mut documents, source.edit_offset(0)).unwrap_err();
+        assert!(error.message().starts_with("`load[*].service.timeout` finds nothing"), "{error}");
     }
 
     #[test]

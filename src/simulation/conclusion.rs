@@ -31,9 +31,15 @@ pub(super) fn conclude(
     event_hash: u64,
 ) -> Outcome {
     let end = SimTime::ZERO + context.setup.scenario.duration;
+    let duration = context.setup.scenario.duration;
     let models = context.request_models(end);
     let completed = models.iter().map(|(_, model)| model.completed()).sum();
+    let short = short_of_cpu(&models, duration);
     let requests = request_summaries(models);
+    warnings.extend(short.into_iter().map(|(workload, seconds)| {
+        let name = context.world.workload(workload).name;
+        format!("{name}: for {seconds:.0} s its replicas could not use the CPU that its load states, and what they lacked was not done later")
+    }));
     let queues = queues(&mut context, end);
     let into_hour = SimDuration::from_secs(scenario.start.as_second().rem_euclid(3_600));
     let traffic = traffic(&context, completed);
@@ -200,9 +206,21 @@ fn dates(all: &BTreeSet<&str>) -> String {
     if vague.is_empty() { exact } else { format!("{exact} or, of some types, {}", vague.join(" and ")) }
 }
 
+/// The share of a run for which a load in cores may lack CPU without a warning.
+const SHORT_SHARE: f64 = 0.01;
+
+/// The loads in cores that their replicas could not do for long, and for how many seconds.
+fn short_of_cpu(models: &[(WorkloadId, &RequestModel)], duration: SimDuration) -> Vec<(WorkloadId, f64)> {
+    let most = SHORT_SHARE * duration.as_secs_f64();
+    let seconds = models.iter().filter(|(_, model)| model.tally().in_cores);
+    seconds.map(|(workload, model)| (*workload, model.tally().throttled_seconds)).filter(|own| own.1 > most).collect()
+}
+
 /// How the requests to each workload fared. Each summary is made from its own model alone, and filling a histogram takes long:
 /// they are made side by side, unless whole runs are, among which this one would have to wait.
 fn request_summaries(models: Vec<(WorkloadId, &RequestModel)>) -> Vec<RequestSummary> {
+    let asked = |(_, model): &(WorkloadId, &RequestModel)| model.tally().first.is_some() || !model.tally().in_cores;
+    let models: Vec<(WorkloadId, &RequestModel)> = models.into_iter().filter(asked).collect();
     let summary = |(workload, model)| request_summary(workload, model);
     match rayon::current_thread_index() {
         None => models.into_par_iter().map(summary).collect(),

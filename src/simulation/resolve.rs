@@ -325,6 +325,13 @@ fn loads(specs: &[LoadSpec], duration: SimDuration, streams: Streams) -> Vec<Loa
                     push(spec.at + step.from, Source::Open { rate: step.rate });
                 }
             }
+            Requests::Cpu(open) => {
+                let entity = format!("{} {ordinal}", spec.workload);
+                let curve = demand(open, end.saturating_since(spec.at), streams, &entity);
+                for step in curve.steps_from_start().take_while(|step| spec.at + step.from < end) {
+                    push(spec.at + step.from, Source::Cpu { milli: step.rate * 1e3 });
+                }
+            }
         }
         if let Some(until) = spec.until {
             push(until, Source::Idle);
@@ -354,13 +361,15 @@ const EXACT_RATE_MAX: f64 = 10.0;
 const EXACT_REQUESTS_MAX: f64 = 1e6;
 
 /// Whether the requests to a workload are simulated one by one: as the scenario says, otherwise where they are few, those of a
-/// closed loop only where its clients may give up or be refused, which a fluid's do not.
+/// closed loop only where its clients may give up or be refused, which a fluid's do not. CPU in use is a fluid, and with it all
+/// that the workload is asked for at other times.
 fn is_exact(plan: &LoadPlan, specs: &[LoadSpec], duration: SimDuration) -> bool {
     let wishes = || specs.iter().filter(|spec| spec.workload == plan.workload).map(|spec| spec.detail);
     if wishes().any(|detail| detail == Detail::Fluid) {
         return false;
     }
-    if wishes().any(|detail| detail == Detail::Exact) {
+    let has_cores = plan.steps.iter().any(|step| matches!(step.source, Source::Cpu { .. }));
+    if !has_cores && wishes().any(|detail| detail == Detail::Exact) {
         return true;
     }
     let ends = plan.steps.iter().skip(1).map(|step| step.at).chain([SimTime::ZERO + duration]);
@@ -372,7 +381,7 @@ fn is_exact(plan: &LoadPlan, specs: &[LoadSpec], duration: SimDuration) -> bool 
             }
             Source::Closed { remaining, .. } if plan.may_fail(step) => requests += remaining,
             Source::Idle => {}
-            Source::Open { .. } | Source::Closed { .. } => return false,
+            Source::Open { .. } | Source::Closed { .. } | Source::Cpu { .. } => return false,
         }
     }
     requests <= EXACT_REQUESTS_MAX
@@ -385,7 +394,7 @@ fn spacing(spec: &LoadSpec) -> Spacing {
             Spacing::Listed(arrivals.iter().map(|&after| spec.at + after).collect())
         }
         Requests::Open(OpenRequests { even: true, .. }) => Spacing::Even,
-        Requests::Open(_) | Requests::ClosedLoop { .. } => Spacing::Poisson,
+        Requests::Open(_) | Requests::ClosedLoop { .. } | Requests::Cpu(_) => Spacing::Poisson,
     }
 }
 

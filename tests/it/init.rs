@@ -307,7 +307,7 @@ proptest! {
             Ok(draft) => {
                 let folder = tempfile::tempdir().unwrap();
                 for file in &draft.files {
-                    fs::write(folder.path().join(file.name), &file.text).unwrap();
+                    fs::write(folder.path().join(&*file.name), &file.text).unwrap();
                 }
                 let read = Scenario::load(&folder.path().join("scenario.yaml"));
                 prop_assert!(read.is_ok(), "{}", read.unwrap_err().render());

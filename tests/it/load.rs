@@ -44,7 +44,7 @@ fn warned_plan(requests: &str, service: &str, duration: &str, seed: u64) -> (Loa
 fn rate(source: Source) -> f64 {
     match source {
         Source::Open { rate } => rate,
-        Source::Idle | Source::Closed { .. } => 0.0,
+        Source::Idle | Source::Cpu { .. } | Source::Closed { .. } => 0.0,
     }
 }
 

@@ -56,6 +56,7 @@ mod net_bill;
 mod newcomers;
 mod node_groups;
 mod nothing_vanished;
+mod observe;
 mod open_metrics;
 mod outputs;
 mod pack;

@@ -390,7 +390,7 @@ timeline:
                 let steps: Vec<String> = steps.map(|step| format!("{}s {}", step.from.as_secs(), step.rate)).collect();
                 format!("{}: {}", load.at, steps.join(", "))
             }
-            Requests::ClosedLoop { .. } => panic!("no closed loop here"),
+            Requests::ClosedLoop { .. } | Requests::Cpu(_) => panic!("neither a closed loop nor cores here"),
         })
         .collect();
     assert_eq!(read, ["00:00:00: 0s 3, 60s 4, 120s 0", "00:10:00: 0s 20, 60s 1", "00:30:00: 0s 1000"]);

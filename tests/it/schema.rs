@@ -233,7 +233,8 @@ fn listed(words: &[&str]) -> String {
 }
 
 /// Keys that have to be there in some circumstances, which their description says.
-const SOMETIMES_REQUIRED: [(&str, &str); 9] = [
+const SOMETIMES_REQUIRED: [(&str, &str); 10] = [
+    ("a load", "service"),
     ("a node group", "instanceType"),
     ("a node group", "instanceTypes"),
     ("a queue", "consumer_group"),

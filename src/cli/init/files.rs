@@ -39,7 +39,7 @@ pub(super) struct Staged {
     directory: PathBuf,
     /// Where they are.
     stage: PathBuf,
-    names: Vec<&'static str>,
+    names: Vec<String>,
     /// Directories made on the way, outermost first.
     made: Vec<PathBuf>,
     in_place: bool,
@@ -54,7 +54,7 @@ pub(super) fn stage(directory: &Path, draft: &Draft, overwrite: bool) -> Result<
         return Err(Failure::bad_input(Taken::Directory(directory.display().to_string())));
     }
     for file in &draft.files {
-        let path = directory.join(file.name);
+        let path = directory.join(&*file.name);
         // A dangling link exists as well.
         let exists = fs::symlink_metadata(&path).is_ok();
         if path.is_dir() || (exists && !overwrite) {
@@ -65,12 +65,12 @@ pub(super) fn stage(directory: &Path, draft: &Draft, overwrite: bool) -> Result<
     let missing = directory.ancestors().filter(|path| !path.as_os_str().is_empty() && !path.exists());
     let mut made: Vec<PathBuf> = missing.map(Path::to_owned).collect();
     made.reverse();
-    let names = draft.files.iter().map(|file| file.name).collect();
+    let names = draft.files.iter().map(|file| file.name.clone().into_owned()).collect();
     let staged = Staged { directory: directory.to_owned(), stage, names, made, in_place: false };
     fs::create_dir_all(&staged.directory).map_err(refused("create", directory))?;
     fs::create_dir(&staged.stage).map_err(refused("create", &staged.stage))?;
     for file in &draft.files {
-        fs::write(staged.path(file.name), &file.text).map_err(refused("write", &directory.join(file.name)))?;
+        fs::write(staged.path(&file.name), &file.text).map_err(refused("write", &directory.join(&*file.name)))?;
     }
     Ok(staged)
 }

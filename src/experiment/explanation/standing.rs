@@ -129,9 +129,9 @@ pub fn by_cluster_autoscaler(
 ) -> Result<Option<ScaleDownFigures>, ScenarioError> {
     let wishes = Wishes { name: "standing".to_owned(), ..Wishes::default() };
     let draft = Draft::of_dump(dump, &wishes, catalog)?;
-    let held = Held::of(draft.files.iter().map(|file| (file.name, &*file.text)));
+    let held = Held::of(draft.files.iter().map(|file| (&*file.name, &*file.text)));
     let Some(first) = draft.files.first() else { return Ok(None) };
-    let (mut scenario, _) = Scenario::of_texts(first.name, &held, catalog)?;
+    let (mut scenario, _) = Scenario::of_texts(&first.name, &held, catalog)?;
     scenario.duration = UNTIL_LOOKED;
     let policy = scenario.policies.iter().find(|own| own.autoscaler == Autoscaler::ClusterAutoscaler);
     // Only what runs today is asked.

@@ -17,6 +17,7 @@ mod limits;
 mod makers;
 mod migration;
 mod objects;
+mod observed;
 mod passing;
 mod rebuilt;
 mod regrouping;
@@ -148,12 +149,14 @@ pub(super) fn draft(sources: &[Source], wishes: &Wishes, catalog: &Catalog) -> R
     warn_of_left_out(sources, &dump, &cluster.region, &mut notes)?;
     let groups = groups::groups(&dump, &described, &cluster, &mut notes);
     cluster.reach(groups.iter().flat_map(|group| &group.zones));
-    let demand = demand::demand(&dump, &manifests, &cluster.region, &mut notes)?;
+    let mut demand = demand::demand(&dump, &manifests, &cluster.region, &mut notes)?;
+    let replayed = observed::loads(wishes.observed.as_ref(), &manifests, &mut demand, &mut notes);
     let files: Vec<DraftFile> = manifest_files(&dump);
     let running = found::objects(&dump);
     // A mistake is shown where the dump has it, not when a run begins with it.
     let _ = read(sources, &running, &cluster.region)?;
-    let found = found::file(&running);
+    // A replay begins when the observation does, with other nodes than those of the dump's moment.
+    let found = if wishes.observed.is_some() { None } else { found::file(&running) };
     let trace = trace(&passing, &cluster, &mut notes)?;
     let migration = Migration::of(&dump, &cluster, &groups);
     let regrouped = regrouping::groups(&dump, &cluster, &mut notes);
@@ -170,14 +173,16 @@ pub(super) fn draft(sources: &[Source], wishes: &Wishes, catalog: &Catalog) -> R
         groups: &groups,
         regrouped: &regrouped,
         demand: &demand,
+        replayed: &replayed,
         images: &images::sizes(&dump),
         notes: &notes,
         remark: remark.as_deref(),
     });
-    let scenario = DraftFile { name: SCENARIO_FILE, text: scenario };
+    let scenario = DraftFile { name: SCENARIO_FILE.into(), text: scenario };
     Ok(Draft {
         files: std::iter::once(scenario)
             .chain(files)
+            .chain(observed::files(&replayed))
             .chain(found)
             .chain(trace)
             .chain(karpenter)
@@ -187,6 +192,13 @@ pub(super) fn draft(sources: &[Source], wishes: &Wishes, catalog: &Catalog) -> R
         warnings: notes.warnings,
         remark,
     })
+}
+
+/// Namespace and name of each Deployment, Rollout and StatefulSet.
+pub(super) fn serving_workloads(sources: &[Source]) -> Result<BTreeSet<String>, ScenarioError> {
+    let (all, _) = parsed(sources)?;
+    let serving = all.iter().filter(|own| ["Deployment", "Rollout", "StatefulSet"].contains(&own.kind.as_str()));
+    Ok(serving.map(Object::full_name).collect())
 }
 
 /// The objects of all sources, and what the AWS CLI printed among them.
@@ -361,7 +373,7 @@ fn manifest_files(dump: &Dump<'_>) -> Vec<DraftFile> {
             let about = format!(
                 "# {about} Made of a dump by `nodecast init --from`: without status and environment variables.\n"
             );
-            files.push(DraftFile { name, text: about + &documents });
+            files.push(DraftFile { name: (*name).into(), text: about + &documents });
         }
     }
     files

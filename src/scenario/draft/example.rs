@@ -39,7 +39,7 @@ pub(super) fn draft(wishes: &Wishes, catalog: &Catalog) -> Result<Draft, Scenari
             .replace("{{karpenter}}", &karpenter.to_string())
             .replace("{{system_type}}", system_type(&region).as_str())
     };
-    let files = FILES.iter().map(|&(name, text)| DraftFile { name, text: filled(text) }).collect();
+    let files = FILES.iter().map(|&(name, text)| DraftFile { name: name.into(), text: filled(text) }).collect();
     Ok(Draft { files, warnings: Vec::new(), remark: None })
 }
 

@@ -1,4 +1,4 @@
-//! `load`: requests to workloads.
+//! `load`: requests to workloads, and CPU that they use.
 
 pub(in crate::scenario) mod shapes;
 mod tables;
@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::timeline::warn_of_late;
 use super::{Reading, ScenarioError, optional};
 use crate::domain::{SimDuration, SimTime};
-use crate::load::{Curve, Uncertainty};
+use crate::load::{Curve, Service, Uncertainty};
 use crate::scenario::definition::{LoadSpec, OpenRequests, Requests};
 use crate::scenario::error::listed;
 use crate::scenario::reader::Fields;
@@ -27,6 +27,16 @@ pub(in crate::scenario) struct LoadSpan {
     pub(super) clock: jiff::Timestamp,
     /// From its start to the end of the run.
     pub(super) length: SimDuration,
+}
+
+/// What the numbers of a curve are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(in crate::scenario) enum Measure {
+    /// Requests (or messages) per second.
+    #[default]
+    Requests,
+    /// Cores.
+    Cores,
 }
 
 /// A load that does not depend on the answers, while it is read.
@@ -54,9 +64,58 @@ pub(in crate::scenario) fn load<'s>(
         clock: reading.start + jiff::SignedDuration::from_micros(at.as_micros()),
         length: end.saturating_since(at),
     };
-    let requests = requests(reading, fields.required(&reading.reader, "requests")?)?;
+    let (requests, service) = asked_for(reading, fields, own.service)?;
     let until = own.length.map(|length| at + length);
-    Ok(LoadSpec { workload, at, until, requests, detail: own.detail, service: own.service })
+    Ok(LoadSpec { workload, at, until, requests, detail: own.detail, service })
+}
+
+/// The requests of a load with what they cost, or its CPU.
+fn asked_for<'s>(
+    reading: &mut Reading<'_, 's>,
+    fields: Fields<'_, 's>,
+    service: Option<Service>,
+) -> Result<(Requests, Service), ScenarioError> {
+    let Some(cpu) = fields.get("cpu") else {
+        let requests = requests(reading, fields.required(&reading.reader, "requests")?)?;
+        // Without one the reader says where it is missing.
+        fields.required(&reading.reader, "service")?;
+        return Ok((requests, service.unwrap_or_default()));
+    };
+    if let Some(node) = fields.get("requests") {
+        return Err(reading
+            .error(node.at, "a load has one of `requests` and `cpu`, not both")
+            .because("beside `cpu`")
+            .help("requests use CPU by `service.cpu_per_request`; keep `cpu` for work whose requests nobody counts"));
+    }
+    if let Some((key, node)) = ["service", "detail"].iter().find_map(|&key| Some((key, fields.get(key)?))) {
+        return Err(reading
+            .error(node.at, format!("a load in cores has no requests that `{key}` could be about"))
+            .because("has no effect")
+            .help("leave it out, or state `requests` in place of `cpu`"));
+    }
+    reading.measure = Measure::Cores;
+    let cores = cores(reading, cpu);
+    reading.measure = Measure::Requests;
+    Ok((Requests::Cpu(cores?), Service::default()))
+}
+
+/// CPU in use, as a curve of cores.
+fn cores<'s>(reading: &mut Reading<'_, 's>, node: &Node<'s>) -> Result<OpenRequests, ScenarioError> {
+    let fields = reading.reader.fields(node, &REQUESTS.shape)?;
+    let uncertainty = optional::<UncertaintyKeys>(reading, fields, "uncertainty")?.unwrap_or_default();
+    refuse_arrivals(reading, fields)?;
+    let curve = open(reading, fields)?.curve;
+    Ok(OpenRequests { curve: Arc::new(curve), arrivals: None, even: true, uncertainty })
+}
+
+/// CPU has no arrivals.
+fn refuse_arrivals(reading: &Reading<'_, '_>, fields: Fields<'_, '_>) -> Result<(), ScenarioError> {
+    let arriving = ["closed_loop", "trace", "arrivals"];
+    let Some((key, node)) = arriving.iter().find_map(|&key| Some((key, fields.get(key)?))) else { return Ok(()) };
+    Err(reading
+        .error(node.at, format!("CPU in use has no `{key}`"))
+        .because("about single requests")
+        .help("write how many cores are in use, for example `cpu: { csv: cores.csv }`"))
 }
 
 fn requests<'s>(reading: &mut Reading<'_, 's>, node: &Node<'s>) -> Result<Requests, ScenarioError> {
@@ -92,7 +151,7 @@ pub(in crate::scenario) fn messages<'s>(
     reading.span = LoadSpan { clock: reading.start, length: reading.duration };
     match requests(reading, node)? {
         Requests::Open(open) => Ok(open),
-        Requests::ClosedLoop { .. } => Err(reading
+        Requests::ClosedLoop { .. } | Requests::Cpu(_) => Err(reading
             .error(node.at, "messages do not wait for an answer: they have no closed loop")
             .because("a closed loop")
             .help("write for example `messages: { constant: 5 }` for 5 messages per second")),
@@ -107,6 +166,12 @@ fn only_kind<'n, 's>(
     let given = REQUESTS.given(fields);
     let [one] = given.as_slice() else {
         let kinds = listed(REQUESTS.one_of.iter().copied());
+        if reading.measure == Measure::Cores {
+            return Err(reading
+                .error(fields.at, format!("`cpu` has one of {kinds}, not {}", given.len()))
+                .because("here")
+                .help("write for example `cpu: { constant: 1.5 }` for one and a half cores; `sum` adds several up"));
+        }
         return Err(reading
             .error(fields.at, format!("`requests` has one of {kinds}, not {}", given.len()))
             .because("here")
@@ -130,7 +195,7 @@ fn open<'s>(reading: &mut Reading<'_, 's>, fields: Fields<'_, 's>) -> Result<Ope
         _ => {
             let (bytes, shown) = reading.table(value, reading.reader.text(value, kind)?)?;
             match kind {
-                "csv" => curve_alone(tables::curve_of_rows(&bytes, &shown)?),
+                "csv" => curve_alone(tables::curve_of_rows(&bytes, &shown, reading.measure)?),
                 "prometheus" => curve_alone(tables::curve_of_matrix(&bytes, &shown)?),
                 _ => tables::of_arrivals(tables::arrivals_of_rows(&bytes, &shown)?),
             }
@@ -186,6 +251,9 @@ fn sum<'s>(reading: &mut Reading<'_, 's>, node: &Node<'s>) -> Result<Curve, Scen
                     .because("not a rate of its own")
                     .help("a sum adds rates; state `uncertainty` and `arrivals` beside `sum`, a closed loop as another load"));
             }
+        }
+        if reading.measure == Measure::Cores {
+            refuse_arrivals(reading, fields)?;
         }
         curves.push(open(reading, fields)?.curve);
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use super::checks::Workloads;
-use super::load::LoadSpan;
+use super::load::{LoadSpan, Measure};
 use crate::catalog::Region;
 use crate::domain::workload::ObjectName;
 use crate::domain::{SimDuration, SimTime, Symbol};
@@ -30,6 +30,8 @@ pub struct Reading<'c, 's> {
     pub(in crate::scenario) step: Option<SimTime>,
     /// The time of the load that is being read.
     pub(in crate::scenario) span: LoadSpan,
+    /// What the numbers of its curves are.
+    pub(in crate::scenario) measure: Measure,
     /// The workloads that there are under some policy at some time.
     pub(in crate::scenario) workloads: Workloads,
     /// The NodePools and node groups, likewise.
@@ -48,6 +50,7 @@ impl<'c, 's> Reading<'c, 's> {
             duration,
             step: None,
             span,
+            measure: Measure::default(),
             workloads: Workloads::default(),
             node_pools: BTreeSet::new(),
         }

@@ -1,4 +1,4 @@
-//! Requests: how they arrive and what one costs.
+//! Requests: how they arrive and what one costs; and work that is known by the CPU that it takes.
 
 use super::kind::{Amount, File, Memory, Placed, Positive, Share, Shift, Whole, kind, words};
 use super::names::Serving;
@@ -26,7 +26,9 @@ section! {
       timeout: 5s
       queue_per_replica: 100
       memory: { idle: 120Mi, per_request: 2Mi, kept_per_million: 50Mi }
+  - { workload: shop/web, at: 8h, cpu: { diurnal: { night: 0.5, peak: 6 }, scale: 1.2 } }   # cores
 ";
+    one_of ["requests", "cpu"];
     becomes LoadSpec, load::load;
     struct LoadEntry: {
         /// The Deployment or StatefulSet that serves the requests.
@@ -37,13 +39,16 @@ section! {
         "for" as length: SimDuration, or "to the end of the run";
     } aside {
         /// How requests arrive.
-        requests: RequestsKeys;
+        requests: RequestsKeys, or "-";
+        /// How much CPU the workload takes, where nobody counts its requests: as `requests`, with cores in place of
+        /// requests per second, without `trace`, `closed_loop` and `arrivals`. Its Ready pods share it, up to what they can use.
+        cpu: RequestsKeys, or "-";
     } {
         /// Whether requests are simulated one by one: `auto` does up to ten a second and a million in all, and in a
         /// `closed_loop` where its clients may fail.
         detail: DetailWord = Detail::Auto;
-        /// What one request costs.
-        service: Service;
+        /// What one request costs; there has to be one with `requests`, and with `cpu` there is none.
+        service: Service, or "-";
     }
 }
 
@@ -89,7 +94,8 @@ section! {
         diurnal: Diurnal, or "-";
         /// A higher rate every so often.
         burst: Burst, or "-";
-        /// Rates from a file with the columns `t_seconds` and `requests_per_second`; a row holds until the next.
+        /// Rates from a file with the columns `t_seconds` and `requests_per_second` (under `cpu`: `cores`); a row holds until
+        /// the next.
         csv: File, or "-";
         /// Single arrivals from a file with the column `t_seconds`, and perhaps `count`.
         trace: File, or "-";

@@ -77,7 +77,7 @@ pub(super) fn file(objects: &[Object<'_>]) -> DraftFile {
     let mut text = String::new();
     objects.iter().for_each(|object| yaml::document(&object.node, &mut text));
     let about = "# A dump under other names, made by `nodecast init --from FILE --anonymise`: to be shown, and asked like the real one.\n";
-    DraftFile { name: FILE, text: about.to_owned() + &text }
+    DraftFile { name: FILE.into(), text: about.to_owned() + &text }
 }
 
 /// Names that controllers make of other names, which a run takes apart again.

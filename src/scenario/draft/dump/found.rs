@@ -42,7 +42,7 @@ pub(super) fn file(objects: &[Object<'_>]) -> Option<DraftFile> {
     let mut documents = String::new();
     objects.iter().for_each(|object| yaml::document(&object.node, &mut documents));
     let about = "# What ran in the cluster: nodes, and pods with their nodes. The run begins with it; what makes the pods is in the other files.\n";
-    Some(DraftFile { name: FILE, text: about.to_owned() + &documents })
+    Some(DraftFile { name: FILE.into(), text: about.to_owned() + &documents })
 }
 
 /// Those of `keys` that a map has.

@@ -103,7 +103,7 @@ pub(super) fn file(dump: &Dump<'_>, groups: &[Group], migration: Migration, note
         if groups.len() == 1 { "node group" } else { "node groups" },
         counted(NODES.min(groups[migration.home].desired) as u64, "node", "nodes"),
     ));
-    DraftFile { name: FILE, text }
+    DraftFile { name: FILE.into(), text }
 }
 
 /// A Deployment without replicas.

@@ -185,7 +185,7 @@ impl<'s> Passing<'s> {
             let name = row.name.unwrap_or_default();
             let _ = writeln!(text, "{:.0},{:.0},{},{name},{}", row.at, row.run, row.count, row.rest);
         }
-        DraftFile { name: FILE, text }
+        DraftFile { name: FILE.into(), text }
     }
 }
 

@@ -159,7 +159,7 @@ pub(super) fn file(dump: &Dump<'_>) -> DraftFile {
         text += "# Karpenter is gone.\n";
         stopped(own, &mut text);
     }
-    DraftFile { name: FILE, text }
+    DraftFile { name: FILE.into(), text }
 }
 
 /// The policy, its groups written by `one`.

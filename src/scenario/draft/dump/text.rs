@@ -8,11 +8,12 @@ use super::demand::{Demand, Load, MILLISECONDS_PER_REQUEST, Read};
 use super::found::FILE as FOUND;
 use super::groups::Group;
 use super::migration::{FILE as KARPENTER, Migration, NODES};
+use super::observed;
 use super::passing::FILE as PASSING;
 use super::regrouping;
 use super::yaml::{quoted, word};
 use crate::policy::packing::PackerKind;
-use crate::scenario::draft::{DraftFile, Wishes};
+use crate::scenario::draft::{DraftFile, ObservedLoad, Wishes};
 
 /// The share of a day's peak that is left at night (assumed).
 const NIGHT: f64 = 0.4;
@@ -37,6 +38,8 @@ pub(super) struct Facts<'f> {
     /// The groups of the policy with the Cluster Autoscaler, for a cluster with Karpenter.
     pub regrouped: &'f [Group],
     pub demand: &'f Demand,
+    /// Loads that were observed.
+    pub replayed: &'f [&'f ObservedLoad],
     /// Sizes of images in bytes.
     pub images: &'f [(String, i64)],
     pub notes: &'f Notes,
@@ -45,6 +48,11 @@ pub(super) struct Facts<'f> {
 }
 
 impl Facts<'_> {
+    /// How much is left out where a run begins without the cluster's nodes.
+    fn warm_up(&self) -> &'static str {
+        if self.wishes.observed.is_some() { observed::WARM_UP } else { WARM_UP }
+    }
+
     /// The policy that has to launch its nodes first, and the nodes that it begins without.
     fn newcomer(&self) -> Option<(&'static str, &'static str)> {
         if self.migration.is_some() {
@@ -86,36 +94,17 @@ fn head(facts: &Facts<'_>, text: &mut String) {
     let (cluster, name) = (facts.cluster, word(&facts.wishes.name));
     let _ = writeln!(text, "\nname: {name}");
     let _ = writeln!(text, "region: {}", cluster.region.name);
-    if let Some(seen) = cluster.seen {
-        let _ = writeln!(text, "start: {seen}         # when the dump was made");
+    match (&facts.wishes.observed, cluster.seen) {
+        (Some(own), _) => observed::head(own, text),
+        (None, Some(seen)) => {
+            let _ = writeln!(text, "start: {seen}         # when the dump was made\nduration: 24h");
+        }
+        (None, None) => *text += "duration: 24h\n",
     }
-    *text += "duration: 24h\n";
-    if let Some((policy, nodes)) = facts.newcomer() {
-        let _ = writeln!(
-            text,
-            "warm_up: {WARM_UP}                        # the policy `{policy}` begins without the nodes {nodes}, so"
-        );
-        *text += "                                    # their pods wait at first; waits, churn and response times count from then on (0s: all count)\n";
-    } else if !facts.found {
-        let _ = writeln!(
-            text,
-            "warm_up: {WARM_UP}                        # the run begins without the nodes that an autoscaler launched, so all pods"
-        );
-        *text += "                                    # wait at once; waits, churn and response times count from then on (0s: all count)\n";
-    }
+    warm_up(facts, text);
     *text += "seed: 1                             # luck; another number is another day\n";
     *text += "replications: 5                     # how many successive seeds `compare` runs\n";
-    *text += "\nversions:                           # as the nodes and the images say\n";
-    let _ = writeln!(text, "  kubernetes: \"{}\"", cluster.kubernetes);
-    match cluster.launcher {
-        Launcher::Karpenter => {
-            let _ = writeln!(text, "  karpenter: {}", cluster.karpenter);
-        }
-        Launcher::ClusterAutoscaler { version: Some(version), .. } => {
-            let _ = writeln!(text, "  cluster-autoscaler: \"{version}\"");
-        }
-        Launcher::ClusterAutoscaler { version: None, .. } | Launcher::Nobody => {}
-    }
+    versions(cluster, text);
     if !cluster.zones.is_empty() {
         let zones: Vec<&str> = cluster.zones.iter().map(|zone| zone.as_str()).collect();
         let _ = writeln!(text, "\ncluster:\n  zones: [{}]   # where the nodes run", zones.join(", "));
@@ -130,6 +119,40 @@ fn head(facts: &Facts<'_>, text: &mut String) {
     if let Some(namespace) = facts.trace {
         *text += "\npods:                               # pods that come and go by themselves\n";
         let _ = writeln!(text, "  csv: {PASSING}\n  namespace: {}", word(namespace));
+    }
+}
+
+/// How much of the run is left out of figures of waiting.
+fn warm_up(facts: &Facts<'_>, text: &mut String) {
+    if let Some((policy, nodes)) = facts.newcomer() {
+        let _ = writeln!(
+            text,
+            "warm_up: {}                        # the policy `{policy}` begins without the nodes {nodes}, so",
+            facts.warm_up()
+        );
+        *text += "                                    # their pods wait at first; waits, churn and response times count from then on (0s: all count)\n";
+    } else if !facts.found {
+        let _ = writeln!(
+            text,
+            "warm_up: {}                        # the run begins without the nodes that an autoscaler launched, so all pods",
+            facts.warm_up()
+        );
+        *text += "                                    # wait at once; waits, churn and response times count from then on (0s: all count)\n";
+    }
+}
+
+/// The releases.
+fn versions(cluster: &Cluster, text: &mut String) {
+    *text += "\nversions:                           # as the nodes and the images say\n";
+    let _ = writeln!(text, "  kubernetes: \"{}\"", cluster.kubernetes);
+    match cluster.launcher {
+        Launcher::Karpenter => {
+            let _ = writeln!(text, "  karpenter: {}", cluster.karpenter);
+        }
+        Launcher::ClusterAutoscaler { version: Some(version), .. } => {
+            let _ = writeln!(text, "  cluster-autoscaler: \"{version}\"");
+        }
+        Launcher::ClusterAutoscaler { version: None, .. } | Launcher::Nobody => {}
     }
 }
 
@@ -207,8 +230,17 @@ fn purchase(group: &Group, text: &mut String) {
 }
 
 fn loads(facts: &Facts<'_>, text: &mut String) {
+    if !facts.replayed.is_empty() {
+        *text += "\n# What was observed: a row of a file holds until the next. Five times of all: --set 'load[*].requests.scale=5' --set 'load[*].cpu.scale=5'\n\
+             load:\n";
+        observed::text(facts.replayed, text);
+    }
     if facts.demand.loads.is_empty() {
         return;
+    }
+    if !facts.replayed.is_empty() {
+        *text += "  # Of these nothing was observed: each rate is what makes the replicas use the CPU that their autoscaler measured.\n";
+        return guessed(facts, text);
     }
     let _ = write!(
         text,
@@ -218,6 +250,11 @@ fn loads(facts: &Facts<'_>, text: &mut String) {
          # and set `cpu_per_request` to cores in use divided by requests per second.\n\
          load:\n"
     );
+    guessed(facts, text);
+}
+
+/// Loads that the dump lets guess.
+fn guessed(facts: &Facts<'_>, text: &mut String) {
     let peak_at = facts.cluster.seen.map_or_else(|| "0h".to_owned(), time_of_day);
     for load in &facts.demand.loads {
         one_load(load, &peak_at, facts.found, text);
@@ -343,16 +380,23 @@ fn assumptions(facts: &Facts<'_>, text: &mut String) {
         }
     }
     if let Some((policy, _)) = facts.newcomer() {
-        all.push(format!("Waits, churn and response times of the first {WARM_UP} do not count: the policy {policy} has to launch its nodes."));
+        all.push(format!("Waits, churn and response times of the first {} do not count: the policy {policy} has to launch its nodes.", facts.warm_up()));
     }
     all.push(if facts.found {
         "The run begins with the nodes and pods of the dump; what controllers keep in memory alone begins anew."
             .to_owned()
     } else {
         format!(
-            "A running cluster has no start-up: waits, churn and response times of the first {WARM_UP} do not count."
+            "A running cluster has no start-up: waits, churn and response times of the first {} do not count.",
+            facts.warm_up()
         )
     });
+    if facts.replayed.iter().any(|load| load.cpu_per_request.is_some()) {
+        all.push(
+            "Of observed requests the CPU is known; a replica serves 16 at a time, and 20 ms of each are not CPU."
+                .to_owned(),
+        );
+    }
     all.extend(facts.notes.assumptions.iter().cloned());
     if all.is_empty() {
         return;

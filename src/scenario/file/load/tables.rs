@@ -3,13 +3,19 @@
 use serde::Deserialize;
 
 use super::super::ScenarioError;
-use super::{Open, STEPS_MAX};
+use super::{Measure, Open, STEPS_MAX};
 use crate::domain::SimDuration;
 use crate::load::{Curve, CurveStep};
 use crate::scenario::error::lacks;
 
-/// The columns of a rate curve.
-const COLUMNS: [&str; 2] = ["t_seconds", "requests_per_second"];
+/// The columns of a curve.
+fn columns(measure: Measure) -> [&'static str; 2] {
+    match measure {
+        Measure::Requests => ["t_seconds", "requests_per_second"],
+        Measure::Cores => ["t_seconds", "cores"],
+    }
+}
+
 /// The columns of a list of arrivals; the second may be missing.
 const ARRIVALS: [&str; 2] = ["t_seconds", "count"];
 /// Single arrivals become a rate in stretches of this length.
@@ -63,12 +69,13 @@ fn rows(
     }
 }
 
-/// A file of mean rates: each row holds from its time to that of the next, the last as long as the one before it.
-pub(super) fn curve_of_rows(bytes: &[u8], file: &str) -> Result<Curve, ScenarioError> {
-    let help =
-        format!("a rate curve is a CSV file with the columns `{}` and `{}`, times rising", COLUMNS[0], COLUMNS[1]);
+/// A file of mean rates, or of cores: each row holds from its time to that of the next, the last as long as the one before it.
+pub(super) fn curve_of_rows(bytes: &[u8], file: &str, measure: Measure) -> Result<Curve, ScenarioError> {
+    let columns = columns(measure);
+    let kind = if measure == Measure::Cores { "curve of CPU in use" } else { "rate curve" };
+    let help = format!("a {kind} is a CSV file with the columns `{}` and `{}`, times rising", columns[0], columns[1]);
     let mut steps: Vec<CurveStep> = Vec::new();
-    for (line, seconds, rate) in rows(bytes, file, COLUMNS, true, &help)? {
+    for (line, seconds, rate) in rows(bytes, file, columns, true, &help)? {
         let from = SimDuration::from_secs_f64(seconds);
         if !rate.is_finite() || steps.last().is_some_and(|last| last.from >= from) {
             return Err(wrong(file, line, "the time does not rise, or the rate is not finite", &help));
@@ -204,7 +211,7 @@ fn sum_of_series(series: &[Series]) -> Result<Curve, &'static str> {
 
 #[cfg(test)]
 mod tests {
-    use super::{arrivals_of_rows, curve_of_matrix, curve_of_rows};
+    use super::{Measure, arrivals_of_rows, curve_of_matrix, curve_of_rows};
     use crate::load::Curve;
 
     fn read(curve: &Curve) -> Vec<(i64, f64)> {
@@ -213,13 +220,13 @@ mod tests {
 
     #[test]
     fn a_curve_ends_one_span_after_its_last_row() {
-        let curve = curve_of_rows(b"t_seconds,requests_per_second\n0,1.5\n60,2\n", "a.csv").unwrap();
+        let curve = curve_of_rows(b"t_seconds,requests_per_second\n0,1.5\n60,2\n", "a.csv", Measure::Requests).unwrap();
         assert_eq!(read(&curve), [(0, 1.5), (60, 2.0), (120, 0.0)]);
     }
 
     #[test]
     fn a_broken_curve_names_its_line() {
-        let read = |text: &str| curve_of_rows(text.as_bytes(), "a.csv").unwrap_err().to_string();
+        let read = |text: &str| curve_of_rows(text.as_bytes(), "a.csv", Measure::Requests).unwrap_err().to_string();
         assert_eq!(read("time,rate\n0,1\n"), "a.csv:1: the header has no column `t_seconds`, but `time` and `rate`");
         assert_eq!(
             read("t_seconds,request_per_second\n0,1\n"),

@@ -1,0 +1,123 @@
+//! Who counts requests: the workload itself, a mesh, an ingress controller. All are asked, and of each workload the first that has
+//! data is taken: an ingress does not see what is called inside the cluster.
+//!
+//! Sources: OpenTelemetry semantic conventions 1.23 (HTTP metrics), istio.io "Istio standard metrics", linkerd.io "Proxy metrics",
+//! ingress-nginx `docs/user-guide/monitoring.md`, doc.traefik.io "Metrics".
+
+use super::{Asking, DAY};
+
+/// Whom the labels of a counter name.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Served {
+    /// The pod that serves: its owner is looked up.
+    Pod,
+    /// The workload, under these labels for namespace and name.
+    Workload {
+        /// The label with its namespace.
+        namespace: &'static str,
+        /// The label with its name.
+        name: &'static str,
+    },
+    /// The Service in front, under these labels; the workload of the same name is taken to stand behind it.
+    Service {
+        /// The label with its namespace.
+        namespace: &'static str,
+        /// The label with its name.
+        name: &'static str,
+    },
+    /// `NAMESPACE-NAME-PORT@kubernetes` in one label.
+    TraefikService,
+}
+
+/// A counter of requests.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Producer {
+    /// Its short name, which the role of its query ends with.
+    pub name: &'static str,
+    /// The counter.
+    pub metric: &'static str,
+    /// Matchers that keep it from counting a request twice.
+    pub matchers: &'static [&'static str],
+    /// Whom it names.
+    pub served: Served,
+    /// The labels that are kept.
+    by: &'static str,
+    /// The label with the namespace, where namespaces are chosen.
+    namespace: &'static str,
+}
+
+const OF_POD: &str = "namespace, exported_namespace, pod, exported_pod";
+
+const fn of_pod(name: &'static str, metric: &'static str) -> Producer {
+    Producer { name, metric, matchers: &[], served: Served::Pod, by: OF_POD, namespace: "namespace" }
+}
+
+const fn of_istio(name: &'static str, matchers: &'static [&'static str]) -> Producer {
+    let served = Served::Workload { namespace: "destination_workload_namespace", name: "destination_workload" };
+    let by = "destination_workload_namespace, destination_workload";
+    Producer { name, metric: "istio_requests_total", matchers, served, by, namespace: "destination_workload_namespace" }
+}
+
+/// Who may count, in the order in which they are believed. Of Istio's two reporters one counts: both see each request, and a mesh
+/// of gateways alone has only the second.
+pub const PRODUCERS: [Producer; 10] = [
+    of_pod("otel", "http_server_request_duration_seconds_count"),
+    of_pod("spring", "http_server_requests_seconds_count"),
+    of_pod("http", "http_requests_total"),
+    of_pod("grpc", "grpc_server_handled_total"),
+    of_pod("gin", "gin_requests_total"),
+    of_istio("istio", &["reporter=\"destination\""]),
+    Producer {
+        name: "linkerd",
+        metric: "request_total",
+        matchers: &["direction=\"inbound\""],
+        served: Served::Workload { namespace: "namespace", name: "deployment" },
+        by: "namespace, exported_namespace, deployment",
+        namespace: "namespace",
+    },
+    of_istio("istio_source", &["reporter=\"source\""]),
+    Producer {
+        name: "nginx",
+        metric: "nginx_ingress_controller_requests",
+        matchers: &[],
+        served: Served::Service { namespace: "namespace", name: "service" },
+        by: "namespace, exported_namespace, service, exported_service",
+        namespace: "exported_namespace",
+    },
+    Producer {
+        name: "traefik",
+        metric: "traefik_service_requests_total",
+        matchers: &[],
+        served: Served::TraefikService,
+        by: "service, exported_service",
+        namespace: "",
+    },
+];
+
+/// The producer of an answer with this role: what follows `requests_`, or, of an answer that was saved under another name, the one
+/// whose labels its series have.
+pub fn producer_of(suffix: &str, labels: &std::collections::BTreeMap<String, String>) -> Option<&'static Producer> {
+    let named = PRODUCERS.iter().find(|own| own.name == suffix);
+    named.or_else(|| {
+        PRODUCERS.iter().find(|own| match own.served {
+            Served::Workload { name, .. } => labels.contains_key(name),
+            Served::Pod => labels.contains_key("pod"),
+            Served::Service { .. } | Served::TraefikService => false,
+        })
+    })
+}
+
+pub(super) fn queries(list: &mut Asking<'_>) {
+    let fine = list.plan.fine();
+    for own in PRODUCERS {
+        let selector = if own.namespace.is_empty() {
+            list.selector(own.metric, own.matchers)
+        } else {
+            list.namespaced(own.metric, own.namespace, own.matchers)
+        };
+        let (rate, increase) = (list.rate(&selector), list.increase(&selector));
+        list.curve(&format!("requests_{}", own.name), format!("sum by ({}) ({rate})", own.by), fine);
+        let role = format!("request_increase_{}", own.name);
+        list.looking_back(&role, format!("sum by ({}) ({increase})", own.by), DAY);
+    }
+}

@@ -1,0 +1,172 @@
+//! Nodes: how many of each kind, and each from its registration to its end.
+
+use std::collections::BTreeMap;
+
+use nodecast_decisions::domain::SimTime;
+
+use super::super::answer::Series;
+use super::super::saved::Answers;
+use super::{Frame, series, text};
+use crate::observation::{NodeCount, NodeLife, SpotPrice};
+
+/// What a node is, as its labels say.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
+struct Kind {
+    instance_type: Option<String>,
+    zone: Option<String>,
+    capacity_type: Option<String>,
+    origin_kind: Option<String>,
+    origin: Option<String>,
+    arch: Option<String>,
+}
+
+impl Kind {
+    /// By the labels of the node that kube-state-metrics was told to export.
+    fn of_labels(own: &Series) -> Self {
+        let pool = text(own, "label_karpenter_sh_nodepool");
+        let group = text(own, "label_eks_amazonaws_com_nodegroup");
+        // EKS writes `ON_DEMAND` and `SPOT`, Karpenter `on-demand` and `spot`.
+        let of_group = text(own, "label_eks_amazonaws_com_capacityType");
+        let of_group = of_group.map(|word| word.to_ascii_lowercase().replace('_', "-"));
+        Self {
+            instance_type: text(own, "label_node_kubernetes_io_instance_type"),
+            zone: text(own, "label_topology_kubernetes_io_zone"),
+            capacity_type: text(own, "label_karpenter_sh_capacity_type").or(of_group),
+            origin_kind: pool.as_ref().map(|_| "NodePool").or(group.as_ref().map(|_| "NodeGroup")).map(str::to_owned),
+            origin: pool.or(group),
+            arch: text(own, "label_kubernetes_io_arch"),
+        }
+    }
+
+    /// By what Karpenter says of its nodes.
+    fn of_karpenter(own: &Series) -> Self {
+        let origin = text(own, "nodepool");
+        Self {
+            instance_type: text(own, "instance_type"),
+            zone: text(own, "zone"),
+            capacity_type: text(own, "capacity_type"),
+            origin_kind: origin.as_ref().map(|_| "NodePool".to_owned()),
+            origin,
+            arch: text(own, "arch"),
+        }
+    }
+}
+
+/// How many nodes there were of each kind: by the labels of nodes, else those that Karpenter knows.
+pub(super) fn counts(answers: &Answers, frame: Frame) -> Vec<NodeCount> {
+    let labelled = answers.answered("nodes");
+    let says_types = |own: &Series| !own.label("label_node_kubernetes_io_instance_type").is_empty();
+    let labelled = labelled.filter(|asked| asked.answer.series.iter().any(says_types));
+    let (all, kind): (_, fn(&Series) -> Kind) = match labelled {
+        Some(asked) => (&asked.answer.series[..], Kind::of_labels),
+        None => (series(answers.asked("karpenter_nodes")), Kind::of_karpenter),
+    };
+    let mut counts: BTreeMap<(SimTime, Kind), f64> = BTreeMap::new();
+    for own in all {
+        let kind = Kind { arch: None, ..kind(own) };
+        for sample in own.samples.iter().filter(|sample| sample.value.is_finite()) {
+            *counts.entry((frame.at(sample), kind.clone())).or_default() += sample.value;
+        }
+    }
+    let row = |((at, kind), nodes): ((SimTime, Kind), f64)| {
+        let Kind { instance_type, zone, capacity_type, origin_kind, origin, .. } = kind;
+        NodeCount { at, instance_type, zone, capacity_type, origin_kind, origin, nodes: libm::round(nodes) as i64 }
+    };
+    counts.into_iter().map(row).collect()
+}
+
+/// Each node that was seen, in order of registration.
+pub(super) fn lives(answers: &Answers, frame: Frame) -> Vec<NodeLife> {
+    let mut all: BTreeMap<String, NodeLife> = BTreeMap::new();
+    let entry = |all: &mut BTreeMap<String, NodeLife>, name: &str, set: &dyn Fn(&mut NodeLife)| {
+        let new = || NodeLife { node: name.to_owned(), ..NodeLife::default() };
+        if !name.is_empty() {
+            set(all.entry(name.to_owned()).or_insert_with(new));
+        }
+    };
+    for own in series(answers.asked("node_info")) {
+        entry(&mut all, own.label("node"), &|node| {
+            node.kubelet_version = text(own, "kubelet_version");
+            node.zone = node.zone.take().or_else(|| zone_of(own.label("provider_id")));
+        });
+    }
+    for (role, label, kind) in [
+        ("karpenter_node_labels", "node_name", Kind::of_karpenter as fn(&Series) -> Kind),
+        ("node_labels", "node", Kind::of_labels),
+    ] {
+        for own in series(answers.asked(role)) {
+            let kind = kind(own);
+            entry(&mut all, own.label(label), &|node| lay_over(node, &kind));
+        }
+    }
+    for own in series(answers.asked("node_created")) {
+        let created = own.samples.iter().filter_map(|sample| frame.of_value(sample.value)).min();
+        entry(&mut all, own.label("node"), &|node| node.registered = created);
+    }
+    for own in series(answers.asked("node_allocatable")) {
+        let Some(value) = own.samples.last().map(|sample| sample.value) else { continue };
+        entry(&mut all, own.label("node"), &|node| match own.label("resource") {
+            "cpu" => node.cpu_allocatable_milli = Some(libm::round(value * 1e3) as i64),
+            _ => node.memory_allocatable_bytes = Some(libm::round(value) as i64),
+        });
+    }
+    ends(answers, frame, &mut all);
+    let mut all: Vec<NodeLife> = all.into_values().collect();
+    all.sort_by(|one, other| (one.registered, &one.node).cmp(&(other.registered, &other.node)));
+    all
+}
+
+/// A node that is not seen up to the end of the window is gone from the step after the last on which it was.
+fn ends(answers: &Answers, frame: Frame, all: &mut BTreeMap<String, NodeLife>) {
+    let Some(asked) = answers.answered("node_present") else { return };
+    let last = asked.answer.series.iter().filter_map(|own| own.samples.last()).map(|sample| sample.at).max();
+    for own in &asked.answer.series {
+        let (Some(node), Some(sample)) = (all.get_mut(own.label("node")), own.samples.last()) else { continue };
+        if last.is_some_and(|last| sample.at < last) {
+            node.terminated = Some(SimTime::from_micros(frame.at(sample).as_micros() + asked.step * 1_000_000));
+        }
+    }
+}
+
+fn lay_over(node: &mut NodeLife, kind: &Kind) {
+    let Kind { instance_type, zone, capacity_type, origin_kind, origin, arch } = kind.clone();
+    for (own, new) in [
+        (&mut node.instance_type, instance_type),
+        (&mut node.zone, zone),
+        (&mut node.capacity_type, capacity_type),
+        (&mut node.origin_kind, origin_kind),
+        (&mut node.origin, origin),
+        (&mut node.arch, arch),
+    ] {
+        if new.is_some() {
+            *own = new;
+        }
+    }
+}
+
+/// The zone in `aws:///us-east-1a/i-0123`.
+fn zone_of(provider_id: &str) -> Option<String> {
+    let (zone, instance) = provider_id.strip_prefix("aws:///")?.split_once('/')?;
+    (!zone.is_empty() && instance.starts_with("i-")).then(|| zone.to_owned())
+}
+
+/// Spot prices as Karpenter saw them.
+pub(super) fn spot_prices(answers: &Answers, frame: Frame) -> Vec<SpotPrice> {
+    let all = answers.first_answered(&["spot_prices", "spot_prices_v0_29"]).map(|(_, asked)| asked);
+    let mut rows: Vec<SpotPrice> = series(all)
+        .iter()
+        .filter(|own| own.label("capacity_type") == "spot")
+        .flat_map(|own| own.samples.iter().map(move |sample| (own, sample)))
+        .filter(|(_, sample)| sample.value.is_finite() && sample.value > 0.0)
+        .map(|(own, sample)| SpotPrice {
+            at: frame.at(sample),
+            instance_type: own.label("instance_type").to_owned(),
+            zone: own.label("zone").to_owned(),
+            per_hour: sample.value,
+        })
+        .collect();
+    rows.sort_by(|one, other| {
+        (one.at, &one.instance_type, &one.zone).cmp(&(other.at, &other.instance_type, &other.zone))
+    });
+    rows
+}

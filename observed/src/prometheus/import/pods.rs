@@ -1,0 +1,93 @@
+//! Pods: each with its times, in whole seconds as the cluster has them, and how many wait.
+
+use std::collections::BTreeMap;
+
+use nodecast_decisions::domain::{SimDuration, SimTime};
+
+use super::super::answer::Series;
+use super::super::saved::Answers;
+use super::owners::Owners;
+use super::{Frame, series, text};
+use crate::observation::about::Waits;
+use crate::observation::{Pending, PodLife};
+
+/// Each pod that was seen, in order of creation.
+pub(super) fn lives(answers: &Answers, owners: &Owners, frame: Frame) -> Vec<PodLife> {
+    let mut all: BTreeMap<(String, String), PodLife> = BTreeMap::new();
+    let key = |own: &Series| (own.label("namespace").to_owned(), own.label("pod").to_owned());
+    let first = |own: &Series| own.samples.iter().filter_map(|sample| frame.of_value(sample.value)).min();
+    let mut times = |role: &str, set: fn(&mut PodLife, Option<SimTime>)| {
+        for own in series(answers.asked(role)) {
+            let (namespace, pod) = key(own);
+            let new = || {
+                let owner = owners.of_pod(&namespace, &pod);
+                PodLife {
+                    pod: pod.clone(),
+                    workload: owner.map(|owner| owner.workload.clone()),
+                    daemon: owner.map(|owner| owner.kind == "DaemonSet"),
+                    ..PodLife::default()
+                }
+            };
+            set(all.entry((namespace.clone(), pod.clone())).or_insert_with(new), first(own));
+        }
+    };
+    times("pod_created", |pod, at| pod.created = at);
+    times("pod_scheduled", |pod, at| pod.scheduled = at);
+    times("pod_started", |pod, at| pod.started = at);
+    // What is exported is the last time that it became Ready: the first one that was seen is the nearest to the first.
+    times("pod_ready", |pod, at| pod.ready = at);
+    times("pod_deleted", |pod, at| pod.deletion_requested = at);
+    for own in series(answers.asked("pod_node")) {
+        if let Some(pod) = all.get_mut(&key(own)) {
+            pod.node = text(own, "node");
+        }
+    }
+    for own in series(answers.asked("pod_requests")) {
+        let (Some(pod), Some(sample)) = (all.get_mut(&key(own)), own.samples.last()) else { continue };
+        match own.label("resource") {
+            "cpu" => pod.cpu_request_milli = Some(libm::round(sample.value * 1e3) as i64),
+            _ => pod.memory_request_bytes = Some(libm::round(sample.value) as i64),
+        }
+    }
+    for pod in all.values_mut() {
+        let span = |end: Option<SimTime>| end.zip(pod.created).map(|(end, from)| end.saturating_since(from));
+        (pod.wait_for_node, pod.created_to_ready) = (span(pod.scheduled), span(pod.ready));
+    }
+    let mut all: Vec<((String, String), PodLife)> = all.into_iter().collect();
+    all.sort_by(|(one_name, one), (other_name, other)| (one.created, one_name).cmp(&(other.created, other_name)));
+    all.into_iter().map(|(_, pod)| pod).collect()
+}
+
+/// Pods that wait, by namespace, and those without a node in the whole cluster.
+pub(super) fn pending(answers: &Answers, frame: Frame) -> Vec<Pending> {
+    let mut rows: BTreeMap<(SimTime, Option<String>), Pending> = BTreeMap::new();
+    for (role, set) in [
+        ("pods_pending", (|row, count| row.pods_pending = Some(count)) as fn(&mut Pending, i64)),
+        ("pods_unschedulable", |row, count| row.pods_unschedulable = Some(count)),
+    ] {
+        for own in series(answers.asked(role)) {
+            let namespace = text(own, "namespace");
+            for sample in own.samples.iter().filter(|sample| sample.value.is_finite()) {
+                let at = frame.at(sample);
+                let new = || Pending { at, namespace: namespace.clone(), ..Pending::default() };
+                let row = rows.entry((at, namespace.clone())).or_insert_with(new);
+                set(row, libm::round(sample.value) as i64);
+            }
+        }
+    }
+    rows.into_values().collect()
+}
+
+/// The waits for a node of the pods that were made within the window, without those of DaemonSets and placeholders; `None` if there
+/// are none.
+pub fn waits_of(pods: &[PodLife]) -> Option<Waits> {
+    let counts = |pod: &&PodLife| {
+        pod.daemon == Some(false) && pod.placeholder != Some(true) && pod.created.is_some_and(|at| at >= SimTime::ZERO)
+    };
+    let mut waits: Vec<SimDuration> = pods.iter().filter(counts).filter_map(|pod| pod.wait_for_node).collect();
+    waits.sort_unstable();
+    // The nearest rank, counted from one.
+    let rank =
+        |percent: usize| waits.get((waits.len() * percent).div_ceil(100).max(1) - 1).map(|wait| wait.as_secs_f64());
+    Some(Waits { pods: waits.len() as u64, p50_seconds: rank(50)?, p99_seconds: rank(99)?, max_seconds: rank(100)? })
+}

@@ -1,0 +1,373 @@
+//! Asking a server over HTTP: what it refuses, what it is too busy for, what it finds too large, and that an import goes on where it
+//! was. The server is a thread of the test.
+
+#![cfg(feature = "http")]
+#![allow(clippy::unwrap_used)] // a test that cannot set itself up has failed wherever that happens
+
+use std::cell::RefCell;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
+
+use nodecast_observed::prometheus::fetch::{Pace, fetch};
+use nodecast_observed::prometheus::http::{Access, Server};
+use nodecast_observed::prometheus::saved::read_list;
+use nodecast_observed::prometheus::{Answers, Query, QueryList, import};
+
+/// A request as the server saw it.
+#[derive(Clone, Debug)]
+struct Asked {
+    method: String,
+    path: String,
+    headers: Vec<(String, String)>,
+    form: Vec<(String, String)>,
+}
+
+impl Asked {
+    fn field(&self, name: &str) -> &str {
+        self.form.iter().find(|own| own.0 == name).map_or("", |own| own.1.as_str())
+    }
+
+    fn number(&self, name: &str) -> i64 {
+        self.field(name).parse().unwrap()
+    }
+}
+
+/// What the server answers: a status, headers, a body, and how long it takes.
+struct Answered(u16, &'static str, String, Duration);
+
+fn quick(status: u16, body: impl Into<String>) -> Answered {
+    Answered(status, "", body.into(), Duration::ZERO)
+}
+
+/// A server on a port of its own that answers by a function of the request and of how many came before; returns its address and
+/// what it has been asked.
+fn serve(answer: impl Fn(&Asked, usize) -> Answered + Send + Sync + 'static) -> (String, Arc<Mutex<Vec<Asked>>>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = format!("http://{}", listener.local_addr().unwrap());
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let all = Arc::clone(&seen);
+    let answer = Arc::new(answer);
+    thread::spawn(move || {
+        for stream in listener.incoming() {
+            let (all, answer) = (Arc::clone(&all), Arc::clone(&answer));
+            thread::spawn(move || one(stream.unwrap(), &all, &*answer));
+        }
+    });
+    (address, seen)
+}
+
+fn one(mut stream: TcpStream, all: &Mutex<Vec<Asked>>, answer: &dyn Fn(&Asked, usize) -> Answered) {
+    let Some(asked) = read_request(&mut stream) else { return };
+    let number = {
+        let mut all = all.lock().unwrap();
+        all.push(asked.clone());
+        all.len() - 1
+    };
+    let Answered(status, headers, body, pause) = answer(&asked, number);
+    thread::sleep(pause);
+    let _ = write!(
+        stream,
+        "HTTP/1.1 {status} X\r\nContent-Length: {}\r\nConnection: close\r\n{headers}\r\n{body}",
+        body.len()
+    );
+}
+
+fn read_request(stream: &mut TcpStream) -> Option<Asked> {
+    let mut bytes = Vec::new();
+    let mut byte = [0_u8; 1];
+    while !bytes.ends_with(b"\r\n\r\n") {
+        if stream.read(&mut byte).ok()? == 0 {
+            return None;
+        }
+        bytes.push(byte[0]);
+    }
+    let text = String::from_utf8(bytes).unwrap();
+    let mut lines = text.lines();
+    let mut first = lines.next()?.split(' ');
+    let (method, target) = (first.next()?.to_owned(), first.next()?.to_owned());
+    let headers: Vec<(String, String)> = lines
+        .filter_map(|line| line.split_once(": "))
+        .map(|(name, value)| (name.to_ascii_lowercase(), value.to_owned()))
+        .collect();
+    let length = headers.iter().find(|own| own.0 == "content-length").map_or(0, |own| own.1.parse().unwrap());
+    let mut body = vec![0; length];
+    stream.read_exact(&mut body).unwrap();
+    let (path, query) = target.split_once('?').unwrap_or((&target, ""));
+    let encoded = if method == "POST" { String::from_utf8(body).unwrap() } else { query.to_owned() };
+    let form =
+        encoded.split('&').filter_map(|pair| pair.split_once('=')).map(|(name, value)| (decoded(name), decoded(value)));
+    Some(Asked { method, path: path.to_owned(), headers, form: form.collect() })
+}
+
+fn decoded(text: &str) -> String {
+    let mut bytes = Vec::new();
+    let mut rest = text.bytes();
+    while let Some(byte) = rest.next() {
+        match byte {
+            b'+' => bytes.push(b' '),
+            b'%' => {
+                let pair = [rest.next().unwrap(), rest.next().unwrap()];
+                bytes.push(u8::from_str_radix(std::str::from_utf8(&pair).unwrap(), 16).unwrap());
+            }
+            other => bytes.push(other),
+        }
+    }
+    String::from_utf8(bytes).unwrap()
+}
+
+/// Remembers what it is told, and pauses for nobody.
+#[derive(Default)]
+struct Heard {
+    remarks: RefCell<Vec<String>>,
+    pauses: RefCell<Vec<u64>>,
+}
+
+impl Pace for Heard {
+    fn progress(&self, _: usize, _: usize, _: &str) {}
+
+    fn remark(&self, text: &str) {
+        self.remarks.borrow_mut().push(text.to_owned());
+    }
+
+    fn wait(&self, pause: Duration) {
+        self.pauses.borrow_mut().push(pause.as_secs());
+    }
+}
+
+fn server(address: &str) -> Server {
+    Server::new(address, &Access { timeout: Duration::from_secs(20), ..Access::default() }).unwrap()
+}
+
+fn query(points: i64) -> Query {
+    Query {
+        file: "cpu.json".to_owned(),
+        query: "sum(up)".to_owned(),
+        start: 600,
+        end: 600 + (points - 1) * 60,
+        step: 60,
+    }
+}
+
+fn list(points: i64) -> QueryList {
+    QueryList { queries: vec![query(points)] }
+}
+
+/// A constant at every point that is asked for.
+fn ones(asked: &Asked) -> String {
+    let (start, end, step) = (asked.number("start"), asked.number("end"), asked.number("step"));
+    let values: Vec<String> = (0..=(end - start) / step).map(|at| format!("[{},\"1\"]", start + at * step)).collect();
+    matrix(&format!("[{{\"metric\":{{}},\"values\":[{}]}}]", values.join(",")))
+}
+
+fn matrix(result: &str) -> String {
+    format!(r#"{{"status":"success","data":{{"resultType":"matrix","result":{result}}}}}"#)
+}
+
+fn error(kind: &str, message: &str) -> String {
+    format!(r#"{{"status":"error","errorType":"{kind}","error":"{message}"}}"#)
+}
+
+fn instants(folder: &Path) -> Vec<i64> {
+    let answers = Answers::read(folder).unwrap();
+    let all = answers.asked("cpu").unwrap();
+    all.answer.series[0].samples.iter().map(|sample| sample.at / 1_000_000).collect()
+}
+
+#[test]
+fn a_busy_server_is_asked_again_when_it_says() {
+    let (address, _) = serve(|asked, number| match number {
+        0 => Answered(429, "Retry-After: 7\r\n", String::new(), Duration::ZERO),
+        1 => quick(500, "oops"),
+        2 => quick(502, "<html>"),
+        _ => quick(200, ones(asked)),
+    });
+    let (folder, heard) = (tempfile::tempdir().unwrap(), Heard::default());
+    fetch(&list(3), folder.path(), &server(&address), &heard).unwrap();
+    assert_eq!(*heard.pauses.borrow(), [7, 2, 4]);
+    assert_eq!(heard.remarks.borrow().len(), 3);
+    assert_eq!(instants(folder.path()), [600, 660, 720]);
+}
+
+#[test]
+fn what_is_too_large_is_asked_in_halves_and_no_instant_twice() {
+    let too_large = |asked: &Asked| (asked.number("end") - asked.number("start")) / 60 >= 4;
+    let (address, seen) = serve(move |asked, _| {
+        if too_large(asked) {
+            return quick(422, error("execution", "query processing would load too many samples into memory"));
+        }
+        quick(200, ones(asked))
+    });
+    let folder = tempfile::tempdir().unwrap();
+    fetch(&list(13), folder.path(), &server(&address), &Heard::default()).unwrap();
+    assert_eq!(instants(folder.path()), (0..13).map(|at| 600 + at * 60).collect::<Vec<_>>());
+    // Asked again, nothing is: the folder knows into what it was cut.
+    let before = seen.lock().unwrap().len();
+    fetch(&list(13), folder.path(), &server(&address), &Heard::default()).unwrap();
+    assert_eq!(seen.lock().unwrap().len(), before);
+}
+
+#[test]
+fn halving_ends_after_six_times() {
+    let (address, seen) = serve(|_, _| quick(503, error("timeout", "query timed out in expression evaluation")));
+    let folder = tempfile::tempdir().unwrap();
+    let failure = fetch(&list(10_000), folder.path(), &server(&address), &Heard::default()).unwrap_err();
+    assert_eq!(failure.message(), "no answer to `cpu` of 157 points: query timed out in expression evaluation");
+    assert_eq!(seen.lock().unwrap().len(), 7);
+}
+
+#[test]
+fn a_slow_server_is_asked_for_less() {
+    let (address, _) = serve(|asked, _| {
+        let long = asked.number("end") - asked.number("start") > 60;
+        let pause = if long { Duration::from_millis(1_500) } else { Duration::ZERO };
+        Answered(200, "", ones(asked), pause)
+    });
+    let folder = tempfile::tempdir().unwrap();
+    let access = Access { timeout: Duration::from_millis(500), ..Access::default() };
+    fetch(&list(4), folder.path(), &Server::new(&address, &access).unwrap(), &Heard::default()).unwrap();
+    assert_eq!(instants(folder.path()), [600, 660, 720, 780]);
+}
+
+#[test]
+fn a_flaw_in_a_question_is_told_at_once() {
+    for (status, message) in [(422, "found duplicate series for the match group"), (400, "invalid parameter")] {
+        let (address, seen) = serve(move |_, _| quick(status, error("execution", message)));
+        let folder = tempfile::tempdir().unwrap();
+        let failure = fetch(&list(13), folder.path(), &server(&address), &Heard::default()).unwrap_err();
+        assert!(failure.message().contains(message) && failure.way_out().unwrap().contains("sum(up)"));
+        assert_eq!(seen.lock().unwrap().len(), 1);
+    }
+    let (address, _) = serve(|_, _| quick(401, ""));
+    let folder = tempfile::tempdir().unwrap();
+    let failure = fetch(&list(1), folder.path(), &server(&address), &Heard::default()).unwrap_err();
+    assert!(failure.way_out().unwrap().contains("--bearer-file"));
+}
+
+#[test]
+fn an_import_that_was_ended_goes_on_where_it_was() {
+    let mut two = list(3);
+    two.queries.push(Query { file: "memory.json".to_owned(), ..query(3) });
+    let (address, _) = serve(|asked, number| if number == 0 { quick(200, ones(asked)) } else { quick(403, "") });
+    let folder = tempfile::tempdir().unwrap();
+    assert!(fetch(&two, folder.path(), &server(&address), &Heard::default()).is_err());
+    assert!(Answers::read(folder.path()).unwrap_err().message().starts_with("1 of 2 answers are missing"));
+    let (address, seen) = serve(|asked, _| quick(200, ones(asked)));
+    fetch(&two, folder.path(), &server(&address), &Heard::default()).unwrap();
+    assert_eq!(seen.lock().unwrap().len(), 1);
+    let other = QueryList { queries: vec![Query { query: "other".to_owned(), ..query(3) }] };
+    let failure = fetch(&other, folder.path(), &server(&address), &Heard::default()).unwrap_err();
+    assert!(failure.message().ends_with("holds answers to other questions"));
+    assert_eq!(read_list(folder.path()).unwrap(), two);
+}
+
+#[test]
+fn several_clusters_are_refused_before_anything_else_is_asked() {
+    let (address, seen) = serve(|asked, _| match asked.field("query") {
+        "count by (cluster) (kube_node_info)" => quick(
+            200,
+            matrix(
+                r#"[{"metric":{"cluster":"a"},"values":[[600,"1"]]},{"metric":{"cluster":"b"},"values":[[600,"1"]]}]"#,
+            ),
+        ),
+        _ => quick(200, ones(asked)),
+    });
+    let clusters = |query: &str| Query { file: "clusters.json".to_owned(), query: query.to_owned(), ..query_of_two() };
+    let all = QueryList { queries: vec![clusters("count by (cluster) (kube_node_info)"), query(2)] };
+    let folder = tempfile::tempdir().unwrap();
+    let failure = fetch(&all, folder.path(), &server(&address), &Heard::default()).unwrap_err();
+    assert!(failure.message().contains("several clusters: a, b"), "{failure}");
+    assert_eq!(seen.lock().unwrap().len(), 1);
+    // With another choice the same folder does.
+    let chosen = QueryList { queries: vec![clusters("count by (cluster) (kube_node_info{cluster=\"a\"})"), query(2)] };
+    fetch(&chosen, folder.path(), &server(&address), &Heard::default()).unwrap();
+    assert_eq!(read_list(folder.path()).unwrap(), chosen);
+}
+
+fn query_of_two() -> Query {
+    query(2)
+}
+
+#[test]
+fn secrets_come_from_files_and_long_questions_are_posted() {
+    let folder = tempfile::tempdir().unwrap();
+    let (token, tenant) = (folder.path().join("token"), folder.path().join("tenant"));
+    std::fs::write(&token, "s3cret\n").unwrap();
+    std::fs::write(&tenant, "team-a\n").unwrap();
+    let (address, seen) = serve(|asked, _| quick(200, ones(asked)));
+    let headers = [("X-Scope-OrgID".to_owned(), tenant)];
+    let parameters = [("dedup".to_owned(), "true".to_owned())];
+    let access = Access {
+        bearer: Some(&token),
+        headers: &headers,
+        parameters: &parameters,
+        timeout: Duration::from_secs(5),
+        ..Access::default()
+    };
+    let long = Query { file: "long.json".to_owned(), query: format!("up{{a=\"{}\"}}", "x".repeat(3_000)), ..query(2) };
+    let queries = QueryList { queries: vec![query(2), long.clone()] };
+    let answers = folder.path().join("answers");
+    let prefixed = format!("{address}/select/0/prometheus/");
+    fetch(&queries, &answers, &Server::new(&prefixed, &access).unwrap(), &Heard::default()).unwrap();
+    let seen = seen.lock().unwrap();
+    assert_eq!(seen.iter().map(|own| own.method.as_str()).collect::<Vec<_>>(), ["GET", "POST"]);
+    assert_eq!(seen[1].field("query"), long.query);
+    for own in seen.iter() {
+        let header = |name: &str| own.headers.iter().find(|own| own.0 == name).map(|own| own.1.as_str());
+        assert_eq!(own.path, "/select/0/prometheus/api/v1/query_range");
+        assert_eq!((header("authorization"), header("x-scope-orgid")), (Some("Bearer s3cret"), Some("team-a")));
+        assert_eq!(own.field("dedup"), "true");
+    }
+    for own in std::fs::read_dir(&answers).unwrap() {
+        assert!(!std::fs::read_to_string(own.unwrap().path()).unwrap().contains("s3cret"));
+    }
+}
+
+#[test]
+fn no_redirect_leads_to_another_host() {
+    let (elsewhere, visited) = serve(|asked, _| quick(200, ones(asked)));
+    let target: &'static str = Box::leak(format!("Location: {elsewhere}/api/v1/query_range\r\n").into_boxed_str());
+    let (address, _) = serve(move |_, _| Answered(302, target, String::new(), Duration::ZERO));
+    let folder = tempfile::tempdir().unwrap();
+    let failure = fetch(&list(1), folder.path(), &server(&address), &Heard::default()).unwrap_err();
+    assert!(failure.message().contains("no other address is asked"), "{failure}");
+    assert!(visited.lock().unwrap().is_empty());
+    // On the same host it is followed, with its parameters.
+    let (address, seen) = serve(|asked, number| match number {
+        0 => Answered(307, "Location: /prefix/api/v1/query_range\r\n", String::new(), Duration::ZERO),
+        _ => quick(200, ones(asked)),
+    });
+    fetch(&list(2), folder.path(), &server(&address), &Heard::default()).unwrap();
+    assert_eq!(seen.lock().unwrap()[1].path, "/prefix/api/v1/query_range");
+}
+
+#[test]
+fn an_address_with_a_password_is_refused() {
+    for address in ["http://user:secret@host", "ftp://host", "host:9090", "http://host?x=y"] {
+        let failure = Server::new(address, &Access::default()).err().unwrap();
+        assert!(!failure.message().contains("secret"), "{failure}");
+    }
+}
+
+#[test]
+fn asked_live_and_saved_by_hand_an_answer_is_the_same() {
+    let sample = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/shop-prod");
+    let list = read_list(&sample).unwrap();
+    let by_query: Vec<(String, String)> = list
+        .queries
+        .iter()
+        .map(|own| (own.query.clone(), std::fs::read_to_string(sample.join(&own.file)).unwrap()))
+        .collect();
+    let (address, _) = serve(move |asked, _| {
+        let own = by_query.iter().find(|own| own.0 == asked.field("query"));
+        own.map_or_else(|| quick(404, ""), |own| quick(200, own.1.clone()))
+    });
+    let folder = tempfile::tempdir().unwrap();
+    fetch(&list, folder.path(), &server(&address), &Heard::default()).unwrap();
+    let live = import(&Answers::read(folder.path()).unwrap()).unwrap();
+    let saved = import(&Answers::read(&sample).unwrap()).unwrap();
+    assert_eq!(live.files(), saved.files());
+}

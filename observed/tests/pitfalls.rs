@@ -1,0 +1,316 @@
+//! What goes wrong with answers of a Prometheus, one test each: stores of several clusters, replicas, labels that targets take
+//! over, upgrades, owners that are late, counters and ingresses that tell half the truth.
+
+#![allow(clippy::unwrap_used)] // a test that cannot set itself up has failed wherever that happens
+
+use std::path::Path;
+
+use nodecast_observed::observation::{Grade, Observation};
+use nodecast_observed::prometheus::{Answers, Query, QueryList, import};
+
+const START: i64 = 1_791_849_600;
+
+/// A folder of answers: each with its role, its step, and the series (labels, and samples by seconds from the begin of an hour).
+struct Folder {
+    folder: tempfile::TempDir,
+    list: QueryList,
+}
+
+impl Folder {
+    fn new() -> Self {
+        Self { folder: tempfile::tempdir().unwrap(), list: QueryList::default() }
+    }
+
+    fn put(mut self, role: &str, step: i64, series: &[(&str, &[(i64, f64)])]) -> Self {
+        self.with_query(role, "up[5m]", step, series, "");
+        self
+    }
+
+    fn with_query(&mut self, role: &str, query: &str, step: i64, series: &[(&str, &[(i64, f64)])], more: &str) {
+        let result: Vec<String> = series
+            .iter()
+            .map(|(labels, samples)| {
+                let values: Vec<String> =
+                    samples.iter().map(|(at, value)| format!("[{},\"{value}\"]", START + at)).collect();
+                format!("{{\"metric\":{{{labels}}},\"values\":[{}]}}", values.join(","))
+            })
+            .collect();
+        let file = format!("{role}.json");
+        let text =
+            format!(r#"{{"status":"success"{more},"data":{{"resultType":"matrix","result":[{}]}}}}"#, result.join(","));
+        std::fs::write(self.folder.path().join(&file), text).unwrap();
+        self.list.queries.push(Query { file, query: query.to_owned(), start: START, end: START + 3_600, step });
+    }
+
+    fn import(&self) -> Result<Observation, String> {
+        std::fs::write(self.folder.path().join("queries.json"), self.list.to_json()).unwrap();
+        import(&Answers::read(self.folder.path()).map_err(|error| error.to_string())?)
+            .map_err(|error| format!("{error}; {}", error.way_out().unwrap_or_default()))
+    }
+}
+
+const OWNERS: &[(&str, &[(i64, f64)])] = &[
+    (
+        r#""namespace":"shop","pod":"web-7d9f8c6b5-abcde","owner_kind":"ReplicaSet","owner_name":"web-7d9f8c6b5""#,
+        &[(3_600, 1.0)],
+    ),
+    (r#""namespace":"shop","pod":"lone","owner_kind":"","owner_name":"""#, &[(3_600, 1.0)]),
+];
+
+#[test]
+fn a_store_of_several_clusters_is_refused() {
+    let clusters: &[(&str, &[(i64, f64)])] = &[(r#""cluster":"a""#, &[(0, 3.0)]), (r#""cluster":"b""#, &[(0, 2.0)])];
+    let error = Folder::new().put("clusters", 1_800, clusters).import().unwrap_err();
+    assert_eq!(error, "the store holds several clusters: a, b; choose one: --match 'cluster=\"a\"'");
+    let own = Folder::new().put("clusters", 1_800, &clusters[..1]).import().unwrap();
+    assert_eq!(own.about.cluster, ["cluster=\"a\""]);
+}
+
+#[test]
+fn what_two_replicas_of_a_prometheus_recorded_is_refused_until_it_counts_once() {
+    let two: &[(&str, &[(i64, f64)])] =
+        &[(r#""prometheus_replica":"p-0""#, &[(0, 9.0)]), (r#""prometheus_replica":"p-1""#, &[(0, 9.0)])];
+    let error = Folder::new().put("replicas", 1_800, two).import().unwrap_err();
+    assert!(
+        error.contains("every sum would count twice") && error.contains("--replica-label prometheus_replica"),
+        "{error}"
+    );
+    assert!(Folder::new().put("replicas", 1_800, &[("", &[(0, 9.0)])]).import().is_ok());
+}
+
+#[test]
+fn labels_of_a_target_do_not_hide_those_of_a_series() {
+    let own = Folder::new()
+        .put(
+            "replicas_wanted",
+            60,
+            &[(r#""namespace":"monitoring","exported_namespace":"shop","deployment":"web""#, &[(0, 3.0)])],
+        )
+        .import()
+        .unwrap();
+    assert_eq!((own.workloads[0].workload.as_str(), own.workloads[0].replicas_desired), ("shop/web", Some(3)));
+}
+
+#[test]
+fn a_replica_set_without_an_owner_is_of_the_deployment_that_its_name_shows() {
+    let cpu: &[(&str, &[(i64, f64)])] = &[
+        (r#""namespace":"shop","pod":"web-7d9f8c6b5-abcde""#, &[(0, 0.5), (300, 0.25)]),
+        (r#""namespace":"shop","pod":"lone""#, &[(0, 1.0)]),
+        (r#""namespace":"shop","pod":"nobody-knows""#, &[(0, 1.0)]),
+    ];
+    let own = Folder::new().put("owners", 3_600, OWNERS).put("cpu_by_pod", 300, cpu).import().unwrap();
+    let used: Vec<(&str, i64, Option<f64>)> =
+        own.workloads.iter().map(|own| (own.workload.as_str(), own.at.as_secs(), own.cpu_used_milli)).collect();
+    assert_eq!(used, [("shop/lone", 0, Some(1_000.0)), ("shop/web", 0, Some(500.0)), ("shop/web", 300, Some(250.0))]);
+    assert!(
+        own.about.warnings.iter().any(|text| text.contains("1 pod has no known owner")),
+        "{:?}",
+        own.about.warnings
+    );
+}
+
+#[test]
+fn increases_say_what_a_request_costs_and_the_nearest_who_counts_is_believed() {
+    let pod = r#""namespace":"shop","pod":"web-7d9f8c6b5-abcde""#;
+    let mesh = r#""destination_workload_namespace":"shop","destination_workload":"web""#;
+    let folder = Folder::new()
+        .put("owners", 3_600, OWNERS)
+        .put("cpu_by_pod", 300, &[(pod, &[(0, 0.9)])])
+        .put("cpu_increase_by_pod", 3_600, &[(pod, &[(3_600, 2_600.0)])])
+        .put("requests_istio", 60, &[(mesh, &[(0, 30.0)])])
+        .put("requests_istio_source", 60, &[(mesh, &[(0, 60.0)])])
+        .put("request_increase_istio", 3_600, &[(mesh, &[(3_600, 100_000.0)])]);
+    let own = folder.import().unwrap();
+    let web = own.about.figures.workloads.iter().find(|own| own.workload == "shop/web").unwrap();
+    assert_eq!((web.requests_per_second, web.requests_from.as_deref()), (Some(30.0), Some("istio")));
+    assert_eq!(web.cpu_per_request_by.as_deref(), Some("increase"));
+    assert!((web.cpu_per_request_seconds.unwrap() - 0.026).abs() < 1e-12);
+    // What the workload counts itself comes before the mesh.
+    let own = folder.put("requests_otel", 60, &[(pod, &[(0, 31.0)])]).import().unwrap();
+    let web = own.about.figures.workloads.iter().find(|own| own.workload == "shop/web").unwrap();
+    assert_eq!((web.requests_per_second, web.requests_from.as_deref()), (Some(31.0), Some("otel")));
+}
+
+#[test]
+fn an_ingress_names_a_service_and_that_is_a_guess() {
+    let own = Folder::new()
+        .put("replicas_wanted", 60, &[(r#""namespace":"shop","deployment":"web""#, &[(0, 3.0)])])
+        .put(
+            "requests_nginx",
+            60,
+            &[
+                (
+                    r#""namespace":"ingress","exported_namespace":"shop","service":"nginx","exported_service":"web""#,
+                    &[(0, 7.0)],
+                ),
+                (
+                    r#""namespace":"ingress","exported_namespace":"shop","service":"nginx","exported_service":"gone""#,
+                    &[(0, 5.0)],
+                ),
+            ],
+        )
+        .import()
+        .unwrap();
+    assert_eq!(own.workloads[0].requests_per_second, Some(7.0));
+    assert_eq!(own.about.quantities[0].grade, Grade::Derived);
+    assert!(own.about.warnings.iter().any(|text| text.contains("name no workload that was seen")));
+    let own = Folder::new()
+        .put(
+            "replicas_wanted",
+            60,
+            &[
+                (r#""namespace":"shop","deployment":"web""#, &[(0, 3.0)]),
+                (r#""namespace":"shop","deployment":"web-admin""#, &[(0, 3.0)]),
+            ],
+        )
+        .put("requests_traefik", 60, &[(r#""service":"shop-web-admin-80@kubernetes""#, &[(0, 2.0)])])
+        .import()
+        .unwrap();
+    let with: Vec<&str> =
+        own.workloads.iter().filter(|own| own.requests_per_second.is_some()).map(|own| own.workload.as_str()).collect();
+    assert_eq!(with, ["shop/web-admin"]);
+}
+
+#[test]
+fn an_upgrade_of_karpenter_within_the_window_counts_every_launch_once() {
+    let own = Folder::new()
+        .put("claims_created", 300, &[(r#""nodepool":"default","instance":"b""#, &[(1_800, 0.0), (2_100, 3.0)])])
+        .put(
+            "claims_created_v0_33",
+            300,
+            &[(r#""nodepool":"default","instance":"a""#, &[(0, 10.0), (300, 14.0), (1_800, 14.0), (2_100, 16.0)])],
+        )
+        .import()
+        .unwrap();
+    assert!((own.about.figures.launches.unwrap() - 7.0).abs() < 1e-9);
+}
+
+#[test]
+fn a_leader_that_changes_loses_no_count() {
+    let samples: &[(&str, &[(i64, f64)])] = &[
+        (r#""nodepool":"default","reason":"provisioned","instance":"a""#, &[(0, 10.0), (300, 12.0)]),
+        (r#""nodepool":"default","reason":"provisioned","instance":"b""#, &[(600, 1.0), (900, 4.0)]),
+    ];
+    let own = Folder::new().put("claims_created", 300, samples).import().unwrap();
+    assert!((own.about.figures.launches.unwrap() - 6.0).abs() < 1e-9);
+}
+
+#[test]
+fn partial_answers_rare_scrapes_and_stale_series_are_told() {
+    let mut folder = Folder::new().put("scrapes", 1_800, &[(r#""job":"kubelet""#, &[(0, 5.0)])]).put(
+        "stale",
+        300,
+        &[("", &[(0, 1.0), (300, 2.0), (600, 0.0)])],
+    );
+    let pod = r#""namespace":"shop","pod":"lone""#;
+    folder.with_query("cpu_by_pod", "rate(x[5m])", 300, &[(pod, &[(0, 1.0)])], r#","warnings":["a store is down"]"#);
+    let warnings = folder.put("owners", 3_600, OWNERS).import().unwrap().about.warnings;
+    for part in [
+        "cpu_by_pod: the server warns: a store is down",
+        "kubelet is scraped every 120 s",
+        "--rate-window 480s",
+        "outlive their objects",
+    ] {
+        assert!(warnings.iter().any(|text| text.contains(part)), "{part} is not in {warnings:?}");
+    }
+}
+
+#[test]
+fn nodes_are_known_by_karpenter_where_their_labels_are_not_exported() {
+    let own = Folder::new()
+        .put("nodes", 60, &[("", &[(0, 4.0)])])
+        .put(
+            "karpenter_nodes",
+            60,
+            &[(
+                r#""instance_type":"m6i.large","zone":"us-east-1a","capacity_type":"spot","nodepool":"default""#,
+                &[(0, 2.0), (60, 3.0)],
+            )],
+        )
+        .put(
+            "node_info",
+            3_600,
+            &[(
+                r#""node":"ip-1","provider_id":"aws:///us-east-1b/i-0abc","kubelet_version":"v1.33.1""#,
+                &[(3_600, 1.0)],
+            )],
+        )
+        .put("node_created", 3_600, &[(r#""node":"ip-1""#, &[(3_600, (START - 60) as f64)])])
+        .put(
+            "node_present",
+            60,
+            &[(r#""node":"ip-1""#, &[(0, 1.0), (600, 1.0)]), (r#""node":"ip-2""#, &[(0, 1.0), (3_600, 1.0)])],
+        )
+        .import()
+        .unwrap();
+    let first = &own.node_counts[0];
+    assert_eq!(
+        (first.instance_type.as_deref(), first.origin.as_deref(), first.nodes),
+        (Some("m6i.large"), Some("default"), 2)
+    );
+    let node = &own.nodes[0];
+    assert_eq!(
+        (node.zone.as_deref(), node.registered.unwrap().as_secs(), node.terminated.unwrap().as_secs()),
+        (Some("us-east-1b"), -60, 660)
+    );
+    assert!(own.about.warnings.iter().any(|text| text.contains("metricLabelsAllowlist")));
+}
+
+#[test]
+fn nothing_at_all_and_half_a_folder_are_errors() {
+    let error = Folder::new().put("owners", 3_600, &[]).import().unwrap_err();
+    assert!(error.starts_with("no answer holds a series"), "{error}");
+    let folder = Folder::new().put("owners", 3_600, OWNERS);
+    std::fs::remove_file(folder.folder.path().join("owners.json")).unwrap();
+    assert!(folder.import().unwrap_err().starts_with("1 of 1 answers are missing"));
+}
+
+/// The files of a run, as short as they may be.
+fn run(folder: &Path) {
+    let put = |name: &str, text: &str| std::fs::write(folder.join(name), text).unwrap();
+    put("summary.json", r#"{"about":{"scenario":"s","start":"2026-10-13T00:00:00Z","duration_seconds":120.0}}"#);
+    put("timeline.csv", "at_seconds,time,pods_pending\n0,2026-10-13T00:00:00Z,2\n60,2026-10-13T00:01:00Z,0\n");
+    put(
+        "workloads.csv",
+        "at_seconds,workload,replicas_desired,replicas_ready,requests_per_second,cpu_used_milli,latency_mean_seconds,latency_p99_seconds\n0,shop/web,2,0,10,250,,\n60,shop/web,2,2,30,750,0.02,0.09\n",
+    );
+    put(
+        "nodes.csv",
+        "node,origin_kind,origin,instance_type,zone,capacity_type,registered_seconds,terminating_seconds,rate_per_hour,cost\nn1,NodePool,default,m6i.large,us-east-1a,spot,-5,60,0.096000000,0.001600000\n",
+    );
+    put(
+        "pods.csv",
+        "pod,workload,daemon,created_seconds,scheduled_seconds,placeholder,wait_for_node_seconds\nweb-1,shop/web,false,0,40.5,false,40.5\n",
+    );
+    put(
+        "events.jsonl",
+        "{\"at_seconds\":40.5,\"time\":\"2026-10-13T00:00:40.5Z\",\"kind\":\"PodScheduled\",\"pod\":\"web-1\"}\n",
+    );
+}
+
+#[test]
+fn the_report_of_a_run_is_an_observation_too() {
+    let (folder, again) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    run(folder.path());
+    let own = Observation::read(folder.path()).unwrap();
+    assert_eq!((own.about.sources.clone(), own.about.window.seconds), (vec!["run".to_owned()], 120));
+    assert_eq!(own.node_counts.iter().map(|own| own.at.as_secs()).collect::<Vec<_>>(), [0]);
+    let web = &own.about.figures.workloads[0];
+    assert!((web.cpu_per_request_seconds.unwrap() - 0.025).abs() < 1e-12);
+    assert_eq!(own.pending[0].pods_pending, Some(2));
+    own.write(again.path()).unwrap();
+    assert_eq!(Observation::read(again.path()).unwrap(), own);
+}
+
+#[test]
+fn a_cell_that_cannot_stand_where_it_is_is_shown_with_its_line() {
+    let folder = tempfile::tempdir().unwrap();
+    run(folder.path());
+    std::fs::write(folder.path().join("pods.csv"), "pod,created_seconds\na,1\nb,soon\n").unwrap();
+    let error = Observation::read(folder.path()).unwrap_err().to_string();
+    assert!(error.ends_with("pods.csv:3: `soon` cannot stand in the column `created_seconds`"), "{error}");
+    std::fs::write(folder.path().join("pods.csv"), "x\n").unwrap();
+    assert!(Observation::read(folder.path()).unwrap_err().to_string().contains("has no column `pod`"));
+    let error = Observation::read(&folder.path().join("nowhere")).unwrap_err().to_string();
+    assert!(error.starts_with("cannot read "), "{error}");
+}

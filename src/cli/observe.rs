@@ -1,0 +1,143 @@
+//! `nodecast observe`: what a cluster's Prometheus recorded, as an observation.
+
+mod queries;
+
+#[cfg(feature = "http")]
+mod live;
+
+use std::path::PathBuf;
+
+use clap::Subcommand;
+
+use super::{Console, Format};
+use crate::domain::SimDuration;
+use crate::program::observe::observation;
+use crate::program::simulations::shell_line;
+use crate::program::{Failure, observe};
+use crate::report::observed;
+use crate::scenario::{Limits, ScenarioError, source};
+
+/// Import what a cluster's Prometheus recorded of its load, nodes and waits
+///
+/// Writes an observation: a folder with tables of the form that a run writes, and observation.json, which says how much of each
+/// quantity there is, what is missing and how to have it. `nodecast init my-cluster --from cluster.yaml --from FOLDER` makes a scenario of it.
+/// With --prometheus one address is asked, and no other. Without a network, `nodecast observe queries` prints what to ask with
+/// curl, and --answers reads what was saved; both give the same observation.
+#[derive(clap::Args, Debug)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
+pub(super) struct Arguments {
+    #[command(subcommand)]
+    command: Option<Command>,
+    /// A dump of the cluster: workloads in it that were not recorded are named
+    #[arg(long, value_name = "DUMP")]
+    from: Vec<PathBuf>,
+    /// The folder for the observation; an import that was ended goes on there
+    #[arg(long, value_name = "DIR", required = true)]
+    out: Option<PathBuf>,
+    /// Read answers that were saved, with queries.json beside them
+    #[arg(long, value_name = "DIR")]
+    answers: Option<PathBuf>,
+    #[cfg(feature = "http")]
+    #[command(flatten)]
+    live: live::Asking,
+    /// What to print: a table for people, or observation.json
+    #[arg(long, value_enum, default_value = "table")]
+    format: Format,
+    /// Draw no progress
+    #[arg(long)]
+    quiet: bool,
+}
+
+#[derive(Subcommand, Debug)]
+enum Command {
+    Queries(queries::QueriesArguments),
+}
+
+/// What the queries are about.
+#[derive(clap::Args, Debug)]
+struct Question {
+    /// A matcher for every query, for example 'cluster="prod"'
+    #[arg(long = "match", value_name = "MATCHER")]
+    matchers: Vec<String>,
+    /// Ask for this namespace alone; may be given several times
+    #[arg(long, value_name = "NAME")]
+    namespace: Vec<String>,
+    /// A label in which replicas of a Prometheus differ that recorded the same, for example prometheus_replica
+    #[arg(long, value_name = "LABEL")]
+    replica_label: Vec<String>,
+    /// Over how long rates are taken: at least four times the interval of scrapes
+    #[arg(long, value_name = "DURATION", default_value = "5m")]
+    rate_window: SimDuration,
+}
+
+impl Question {
+    /// Lays what is asked over a plan.
+    fn lay_over(
+        &self,
+        mut plan: nodecast_observed::prometheus::Plan,
+    ) -> Result<nodecast_observed::prometheus::Plan, Failure> {
+        plan.matchers.clone_from(&self.matchers);
+        plan.namespaces.clone_from(&self.namespace);
+        plan.replica_labels.clone_from(&self.replica_label);
+        plan.rate_window = self.rate_window.as_secs().max(60);
+        plan.check()?;
+        Ok(plan)
+    }
+}
+
+/// The second of an instant.
+fn second(text: &str) -> Result<i64, String> {
+    let instant: jiff::Timestamp =
+        text.parse().map_err(|_| "is not an instant: write for example 2026-10-13T00:00:00Z".to_owned())?;
+    Ok(instant.as_second())
+}
+
+/// The present second.
+fn now() -> i64 {
+    jiff::Timestamp::now().as_second()
+}
+
+pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Result<(), Failure> {
+    if let Some(Command::Queries(queries)) = &arguments.command {
+        return queries::execute(queries, console);
+    }
+    let out = arguments.out.clone().unwrap_or_default();
+    let dump = arguments.from.iter().map(|path| source::load_argument(path, &Limits::default()));
+    let dump = dump.collect::<Result<Vec<_>, _>>()?;
+    let answers = answers(arguments, &out, console)?;
+    let observation = observation(&answers, &dump)?;
+    observation.write(&out)?;
+    if arguments.format == Format::Json {
+        return console.json(&observation.about);
+    }
+    let mut words = vec!["nodecast".to_owned(), "init".to_owned(), "my-cluster".to_owned()];
+    let dumps = arguments.from.iter().map(|path| path.display().to_string());
+    let dumps: Vec<String> = if dumps.len() == 0 { vec!["cluster.yaml".to_owned()] } else { dumps.collect() };
+    for path in dumps.into_iter().chain([out.display().to_string()]) {
+        words.extend(["--from".to_owned(), path]);
+    }
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    console.data(&format!(
+        "{}\nwrote {}\nnext:\n  {}\n",
+        observed::text(&observation.about),
+        out.display(),
+        shell_line(&words)
+    ))
+}
+
+/// The folder with the answers, asked for if need be.
+fn answers(arguments: &Arguments, out: &std::path::Path, console: &mut Console<'_>) -> Result<PathBuf, Failure> {
+    if let Some(answers) = &arguments.answers {
+        return Ok(answers.clone());
+    }
+    #[cfg(feature = "http")]
+    if arguments.live.is_wanted() {
+        let folder = out.join(observe::ANSWERS);
+        live::ask(&arguments.live, &folder, !arguments.quiet, console)?;
+        return Ok(folder);
+    }
+    let _ = (out, console, observe::ANSWERS);
+    Err(ScenarioError::new("there is nothing to read: neither --prometheus nor --answers is given")
+        .help("ask a Prometheus with --prometheus http://localhost:9090, or read saved answers with --answers DIR; `nodecast observe queries` prints what to ask")
+        .into())
+}

@@ -1,0 +1,169 @@
+//! What a cluster recorded, as the program asks for it and makes a scenario of it: the joint between `nodecast_observed`, which knows
+//! no scenario, and drafts of scenarios, which know no source of figures.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::path::Path;
+
+use nodecast_observed::observation::about::WorkloadFigures;
+use nodecast_observed::observation::{Observation, WorkloadState};
+use nodecast_observed::prometheus::{Answers, Plan, import};
+
+use super::Failure;
+use crate::domain::SimDuration;
+use crate::domain::words::{counted, rounded};
+use crate::scenario::ScenarioError;
+use crate::scenario::draft::{Draft, Observed, ObservedLoad};
+use crate::scenario::source::Source;
+
+/// The folder with the answers, in that of the observation.
+pub const ANSWERS: &str = "answers";
+/// Workloads that use less CPU than this on average, thousandths, have no load in a draft: it would move nothing.
+const WORTH_A_LOAD_MILLI: f64 = 10.0;
+/// How many names a sentence lists.
+const NAMED: usize = 5;
+
+/// The plan of a window that ends `to`, or at the last whole hour before `now`, both in seconds since 1970.
+///
+/// # Errors
+/// If the window is none that can be asked for.
+pub fn plan_of_window(window: SimDuration, to: Option<i64>, now: i64) -> Result<Plan, Failure> {
+    let to = to.unwrap_or(now.div_euclid(3_600) * 3_600);
+    Ok(Plan::of_window(to - window.as_secs(), to)?)
+}
+
+/// Makes an observation of the answers in `folder`, and says what of the dump it does not know.
+///
+/// # Errors
+/// If an answer is missing or cannot be read, or the answers are of several clusters.
+pub fn observation(folder: &Path, dump: &[Source]) -> Result<Observation, Failure> {
+    let mut observation = import(&Answers::read(folder)?)?;
+    if !dump.is_empty() {
+        let serving = Draft::serving_workloads(dump)?;
+        observation.about.warnings.extend(unobserved(&observation, &serving));
+    }
+    Ok(observation)
+}
+
+/// Workloads of the dump of which nothing was recorded.
+fn unobserved(observation: &Observation, serving: &BTreeSet<String>) -> Option<String> {
+    let seen: BTreeSet<&str> = observation.about.figures.workloads.iter().map(|own| own.workload.as_str()).collect();
+    let absent: Vec<&str> = serving.iter().map(String::as_str).filter(|name| !seen.contains(name)).collect();
+    if absent.is_empty() {
+        return None;
+    }
+    if absent.len() == serving.len() {
+        return Some(
+            "no workload of the dump was recorded: the dump and the Prometheus are of different clusters".to_owned(),
+        );
+    }
+    let named = absent.iter().take(NAMED).copied().collect::<Vec<_>>().join(", ");
+    let more = if absent.len() > NAMED { ", ..." } else { "" };
+    let workloads = counted(absent.len() as u64, "workload of the dump was", "workloads of the dump were");
+    Some(format!("{workloads} not recorded: {named}{more}"))
+}
+
+/// What a draft of a scenario takes of an observation: for each workload a curve of requests with the CPU of one, or of cores where
+/// nobody counted requests.
+///
+/// # Errors
+/// If the observation's window has no begin, or it knows no demand.
+pub fn observed(observation: &Observation) -> Result<Observed, Failure> {
+    let window = &observation.about.window;
+    let start: jiff::Timestamp = window.start.parse().map_err(|_| {
+        ScenarioError::new(format!("`{}`, the begin of the observation, is not an instant", window.start))
+    })?;
+    let loads: Vec<ObservedLoad> =
+        observation.about.figures.workloads.iter().filter_map(|own| load(own, &observation.workloads)).collect();
+    if loads.is_empty() {
+        return Err(ScenarioError::new("the observation knows neither requests nor CPU of any workload")
+            .help("its `missing` says how to have them recorded")
+            .into());
+    }
+    Ok(Observed { start, length: SimDuration::from_secs(window.seconds), loads })
+}
+
+/// The load of a workload; `None` if it is not worth one.
+fn load(figures: &WorkloadFigures, states: &[WorkloadState]) -> Option<ObservedLoad> {
+    let cores = figures.cpu_used_milli.filter(|milli| *milli >= WORTH_A_LOAD_MILLI).map(|milli| milli / 1e3);
+    let requests = figures.requests_per_second.filter(|rate| *rate > 0.0);
+    let per_request = figures.cpu_per_request_seconds.map(SimDuration::from_secs_f64);
+    let per_request = per_request.filter(|cpu| *cpu > SimDuration::ZERO).zip(requests);
+    let own = || states.iter().filter(|own| own.workload == figures.workload);
+    let (curve, basis) = match (per_request, cores) {
+        (Some((cpu, rate)), _) => {
+            let by = figures.requests_from.as_deref().unwrap_or("the run");
+            let basis = format!("{} requests/s on average, counted by {by}; {cpu} of CPU each", rounded(rate));
+            (curve("requests_per_second", own().filter_map(|own| Some((own, own.requests_per_second?)))), basis)
+        }
+        (None, Some(cores)) => {
+            let basis = format!("{} cores on average; nobody counts its requests", rounded(cores));
+            (curve("cores", own().filter_map(|own| Some((own, own.cpu_used_milli? / 1e3)))), basis)
+        }
+        (None, None) => return None,
+    };
+    let cpu_per_request = per_request.map(|(cpu, _)| cpu);
+    Some(ObservedLoad { workload: figures.workload.clone(), curve: curve?, cpu_per_request, basis })
+}
+
+/// A curve as the file that a load names; `None` if it has fewer than two rows.
+fn curve<'s>(column: &str, points: impl Iterator<Item = (&'s WorkloadState, f64)>) -> Option<String> {
+    let mut text = format!("t_seconds,{column}\n");
+    let mut rows = 0_usize;
+    for (own, value) in points {
+        let (seconds, micros) = (own.at.as_secs(), own.at.as_micros().rem_euclid(1_000_000));
+        let fraction = if micros == 0 { String::new() } else { format!(".{micros:06}") };
+        let _ = writeln!(text, "{seconds}{fraction},{}", value.max(0.0));
+        rows += 1;
+    }
+    (rows >= 2).then_some(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use nodecast_observed::observation::about::{About, Figures, Window, WorkloadFigures};
+    use nodecast_observed::observation::{Observation, WorkloadState};
+
+    use super::observed;
+    use crate::domain::SimTime;
+
+    fn state(workload: &str, minute: i64, rate: Option<f64>, milli: f64) -> WorkloadState {
+        let at = SimTime::from_micros(minute * 60_000_000);
+        let (requests_per_second, cpu_used_milli) = (rate, Some(milli));
+        WorkloadState {
+            at,
+            workload: workload.to_owned(),
+            requests_per_second,
+            cpu_used_milli,
+            ..WorkloadState::default()
+        }
+    }
+
+    #[test]
+    fn requests_with_their_cost_come_before_cores_and_idlers_have_no_load() {
+        let figures = |workload: &str, rate: Option<f64>, milli: f64| WorkloadFigures {
+            workload: workload.to_owned(),
+            requests_per_second: rate,
+            cpu_used_milli: Some(milli),
+            cpu_per_request_seconds: rate.map(|rate| milli / 1e3 / rate),
+            ..WorkloadFigures::default()
+        };
+        let own = [("a/web", Some(10.0), 250.0), ("a/worker", None, 1_500.0), ("a/idle", None, 2.0)];
+        let about = About {
+            window: Window::of(1_791_849_600, 1_791_849_720),
+            figures: Figures {
+                workloads: own.iter().map(|(name, rate, milli)| figures(name, *rate, *milli)).collect(),
+                ..Figures::default()
+            },
+            ..About::default()
+        };
+        let workloads =
+            (0..2).flat_map(|at| own.iter().map(move |(name, rate, milli)| state(name, at, *rate, *milli))).collect();
+        let loads = observed(&Observation { about, workloads, ..Observation::default() }).unwrap().loads;
+        assert_eq!(loads.iter().map(|own| own.workload.as_str()).collect::<Vec<_>>(), ["a/web", "a/worker"]);
+        assert_eq!(loads[0].curve, "t_seconds,requests_per_second\n0,10\n60,10\n");
+        assert_eq!(loads[0].cpu_per_request.map(|cpu| cpu.to_string()).as_deref(), Some("25ms"));
+        assert_eq!(loads[1].curve, "t_seconds,cores\n0,1.5\n60,1.5\n");
+        assert!(observed(&Observation::default()).is_err());
+    }
+}

@@ -1,0 +1,188 @@
+//! `nodecast observe`, and scenarios of what was observed: from saved answers to a run with the demand that was put in.
+
+use std::fs;
+use std::path::Path;
+
+use nodecast::catalog::Catalog;
+use nodecast::scenario::Scenario;
+use nodecast::simulation::{self, Outcome};
+use nodecast_observed::observation::Observation;
+use serde_json::Value;
+
+use crate::cli::Place;
+
+/// The answers of a Prometheus of one day, carried with the crate that reads them.
+fn answers() -> String {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("observed/tests/data/shop-prod").display().to_string()
+}
+
+/// The manifests of that cluster, without nodes.
+const DUMP: &str = include_str!("../data/observed/cluster.yaml");
+
+fn observed(place: &Place) -> String {
+    place.put("cluster.yaml", DUMP);
+    let (out, err, code) =
+        place.nodecast(&["observe", "--from", "cluster.yaml", "--answers", &answers(), "--out", "own"]);
+    assert_eq!((err.as_str(), code), ("", Some(0)));
+    out
+}
+
+#[test]
+fn what_is_found_and_what_is_missing_is_told_with_the_way_to_have_it() {
+    let place = Place::new();
+    let out = observed(&place);
+    for line in [
+        "observed: 2026-10-13T00:00:00Z to 2026-10-14T00:00:00Z",
+        "shop/web                      158    25.84 ms   4.09      14.5",
+        "launches: 22; removed: 1 empty, 1 spot_interrupted, 20 underutilized",
+        "missing: nodes, which would tell when each node came and went",
+        "  nodecast init my-cluster --from cluster.yaml --from own",
+    ] {
+        assert!(out.contains(line), "{line} is not in\n{out}");
+    }
+    let about: Value = serde_json::from_str(&fs::read_to_string(place.path("own/observation.json")).unwrap()).unwrap();
+    assert_eq!(about["figures"]["launches"], 22.0);
+    // No path of a machine, no address: what is written can be handed on.
+    assert!(!about.to_string().contains(env!("CARGO_MANIFEST_DIR")));
+}
+
+#[test]
+fn a_scenario_of_an_observation_replays_its_demand() {
+    let place = Place::new();
+    observed(&place);
+    let (_, err, code) = place.nodecast(&[
+        "init",
+        "shop",
+        "--from",
+        "cluster.yaml",
+        "--from",
+        "own",
+        "--region",
+        "us-east-1",
+        "--karpenter",
+        "v1.13",
+    ]);
+    assert_eq!(code, Some(0), "{err}");
+    let scenario = fs::read_to_string(place.path("shop/scenario.yaml")).unwrap();
+    for line in [
+        "start: 2026-10-13T00:00:00Z",
+        "duration: 1d\n",
+        "requests: { csv: requests.shop.web.csv }",
+        "cpu_per_request: 25.839ms",
+    ] {
+        assert!(scenario.contains(line), "{line} is not in\n{scenario}");
+    }
+    let curve = fs::read_to_string(place.path("shop/requests.shop.web.csv")).unwrap();
+    assert!(curve.starts_with("t_seconds,requests_per_second\n0,34.8533"), "{}", &curve[..80]);
+    // Three hours of the night: what replicas use is what was recorded.
+    let arguments = ["run", "shop/scenario.yaml", "--duration", "3h", "--out", "run", "--quiet"];
+    let (_, err, code) = place.nodecast(&arguments);
+    assert_eq!(code, Some(0), "{err}");
+    let run = Observation::read(&place.path("run")).unwrap();
+    let mean = |own: &Observation, until: i64| {
+        let states =
+            own.workloads.iter().filter(|own| own.workload == "shop/web" && (1_800..until).contains(&own.at.as_secs()));
+        let used: Vec<f64> = states.filter_map(|own| own.cpu_used_milli).collect();
+        used.iter().sum::<f64>() / used.len() as f64
+    };
+    let recorded = Observation::read(&place.path("own")).unwrap();
+    let (run, recorded) = (mean(&run, 10_800), mean(&recorded, 10_800));
+    assert!((run / recorded - 1.0).abs() < 0.05, "{run} against {recorded} thousandths of a CPU");
+}
+
+#[test]
+fn an_observation_alone_and_two_of_them_are_no_scenario() {
+    let place = Place::new();
+    observed(&place);
+    let (_, err, code) = place.nodecast(&["init", "shop", "--from", "own"]);
+    assert!(code == Some(2) && err.contains("an observation has no manifests"), "{err}");
+    let (_, err, code) = place.nodecast(&["init", "shop", "--from", "cluster.yaml", "--from", "own", "--from", "own"]);
+    assert!(code == Some(2) && err.contains("is a second observation"), "{err}");
+    assert!(!place.path("shop").exists());
+}
+
+#[test]
+fn queries_are_printed_as_a_script_and_as_a_list() {
+    let place = Place::new();
+    let window = ["--from", "2026-10-13T00:00:00Z", "--to", "2026-10-14T00:00:00Z", "--match", "cluster=\"x\""];
+    let (script, err, code) = place.nodecast(&[&["observe", "queries"], &window[..]].concat());
+    assert_eq!((err.as_str(), code), ("", Some(0)));
+    assert!(
+        script.starts_with("#!/bin/sh\n") && script.contains("ask owners.json 1791853200 1791936000 3600 '"),
+        "{script}"
+    );
+    let (list, _, _) = place.nodecast(&[&["observe", "queries", "--format", "json"], &window[..]].concat());
+    let list: Value = serde_json::from_str(&list).unwrap();
+    let all = list.as_array().unwrap();
+    assert!(all.len() > 60 && all.iter().all(|own| own["query"].as_str().unwrap().contains("cluster=\"x\"")));
+    let (_, err, code) = place.nodecast(&["observe", "queries", "--match", "cluster"]);
+    assert!(code == Some(2) && err.contains("`cluster` is not a matcher"), "{err}");
+}
+
+#[test]
+fn nothing_is_asked_unless_somebody_is_named() {
+    let place = Place::new();
+    let (_, err, code) = place.nodecast(&["observe", "--out", "own"]);
+    assert!(code == Some(2) && err.contains("neither --prometheus nor --answers"), "{err}");
+    let (_, err, code) = place.nodecast(&["observe", "--answers", "nowhere", "--out", "own"]);
+    assert!(code == Some(2) && err.contains("cannot read nowhere/queries.json"), "{err}");
+    assert!(!place.path("own").exists());
+}
+
+const CORES: &str = "name: cores\nregion: us-east-1\nstart: 2026-07-10T00:00:00Z\nduration: 40m\nmanifests: [m.yaml]\n\
+    nodeGroups: [{ name: a, instanceTypes: [m6i.4xlarge], min: 2, desired: 2, max: 2 }]\n\
+    load: [{ workload: web, at: 5m, cpu: { csv: cores.csv } }]\npolicies: [{ name: p, autoscaler: static }]\n";
+const WEB: &str = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\nspec:\n  replicas: 1\n  \
+    selector: {matchLabels: {app: web}}\n  template:\n    metadata: {labels: {app: web}}\n    spec:\n      \
+    containers: [{name: app, image: app, resources: {requests: {cpu: 500m, memory: 1Gi}, limits: {cpu: '1'}}}]\n---\n\
+    apiVersion: autoscaling/v2\nkind: HorizontalPodAutoscaler\nmetadata: {name: web}\nspec:\n  \
+    scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}\n  minReplicas: 1\n  maxReplicas: 20\n  \
+    metrics: [{type: Resource, resource: {name: cpu, target: {type: Utilization, averageUtilization: 50}}}]\n";
+
+/// The states of the only workload under a load in cores, with this change.
+fn under_cores(set: &[&str]) -> (Outcome, Vec<(i64, u32, f64)>) {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| fs::write(folder.path().join(name), text).unwrap();
+    write("scenario.yaml", CORES);
+    write("m.yaml", WEB);
+    write("cores.csv", "t_seconds,cores\n0,1\n600,2\n1200,2\n");
+    let edits: Vec<_> = set.iter().map(|text| nodecast::scenario::Edit::parse(text).unwrap()).collect();
+    let catalog = Catalog::embedded().unwrap();
+    let limits = nodecast::scenario::Limits::default();
+    let path = folder.path().join("scenario.yaml");
+    let (scenario, warnings) = Scenario::load_edited(&path, catalog, &limits, &edits).unwrap();
+    assert!(warnings.is_empty(), "{warnings:?}");
+    let policy = scenario.for_policy(None).unwrap();
+    let outcome = simulation::run(&scenario, policy, catalog, 1, &mut |_| {}).unwrap();
+    let states = outcome.record.samples.iter().map(|sample| {
+        let own = &sample.workloads[0];
+        (sample.at.as_secs(), own.replicas_ready, own.cpu_used_milli)
+    });
+    let states = states.collect();
+    (outcome, states)
+}
+
+#[test]
+fn demand_in_cores_is_shared_by_the_replicas_that_an_autoscaler_gives_it() {
+    let (outcome, states) = under_cores(&[]);
+    let at = |second: i64| states.iter().rev().find(|own| own.0 <= second).copied().unwrap();
+    // One core at half of 500m each is four pods, two cores are eight.
+    assert_eq!((at(840).1, at(840).2.round() as i64), (4, 1_000));
+    assert_eq!((at(1_680).1, at(1_680).2.round() as i64), (8, 2_000));
+    assert!(outcome.requests.is_empty(), "nobody asks for anything");
+    // Before the autoscaler has acted, one pod uses what its limit leaves it.
+    assert!(states.iter().all(|own| own.2 <= f64::from(own.1) * 1_000.0 + 0.5), "{states:?}");
+}
+
+#[test]
+fn a_star_scales_all_loads_at_once() {
+    let (outcome, states) = under_cores(&["load[*].cpu.scale=2"]);
+    // While the autoscaler catches up, pods are at their limits.
+    assert!(
+        outcome.warnings.iter().any(|text| text.contains("could not use the CPU that its load states")),
+        "{:?}",
+        outcome.warnings
+    );
+    let at = |second: i64| states.iter().rev().find(|own| own.0 <= second).copied().unwrap();
+    assert_eq!((at(840).1, at(840).2.round() as i64), (8, 2_000));
+}
