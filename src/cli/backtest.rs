@@ -13,7 +13,7 @@ use crate::program::backtest::{Backtest, Request, check_replaceable};
 use crate::program::edits::time;
 use crate::report::OutputDirectory;
 
-/// Hold a forecast against what a cluster recorded: what agrees, what is off, and whether chance explains it
+/// Hold a forecast against what a cluster recorded, figure by figure
 ///
 /// Simulates the recorded time with many seeds, and judges each figure (cost, node-hours, launches, waits, replicas of each
 /// workload) against a stated tolerance and the spread of the seeds, beside a naive forecast: the same hours of days before.
