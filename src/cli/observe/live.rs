@@ -8,6 +8,7 @@ use indicatif::ProgressBar;
 use nodecast_observed::prometheus::Plan;
 use nodecast_observed::prometheus::fetch::{Pace, fetch};
 use nodecast_observed::prometheus::http::{Access, Server};
+use nodecast_observed::prometheus::list::LIST_FILE;
 use nodecast_observed::prometheus::saved::read_list;
 
 use super::super::Console;
@@ -88,20 +89,19 @@ pub(super) fn ask(arguments: &Asking, folder: &Path, watched: bool, console: &mu
 
 /// The window: that of an import that was ended, if it is as long and no other end is wished.
 fn window(arguments: &Asking, folder: &Path) -> Result<Plan, Failure> {
-    if arguments.to.is_none() && folder.join(nodecast_observed::prometheus::list::LIST_FILE).exists() {
-        if let Some((from, to)) = read_list(folder)?.span() {
-            if to - from == arguments.window.as_secs() {
-                return Ok(Plan::of_window(from, to)?);
-            }
-            return Err(ScenarioError::new(format!(
-                "{} holds answers of {}, not of {}",
-                folder.display(),
-                SimDuration::from_secs(to - from),
-                arguments.window
-            ))
-            .help("name another --out, or delete this one")
-            .into());
+    let was_begun = arguments.to.is_none() && folder.join(LIST_FILE).exists();
+    if was_begun && let Some((from, to)) = read_list(folder)?.span() {
+        if to - from == arguments.window.as_secs() {
+            return Ok(Plan::of_window(from, to)?);
         }
+        return Err(ScenarioError::new(format!(
+            "{} holds answers of {}, not of {}",
+            folder.display(),
+            SimDuration::from_secs(to - from),
+            arguments.window
+        ))
+        .help("name another --out, or delete this one")
+        .into());
     }
     plan_of_window(arguments.window, arguments.to, now())
 }

@@ -83,7 +83,7 @@ pub fn read(
     let mut ledger = Ledger::new(cluster);
     let mut ignored = Vec::new();
     for file in &request.files {
-        let contents = read_file(file, &options, &mut |line| ledger.take(&line)).map_err(refused)?;
+        let contents = read_file(file, &options, &mut |line| ledger.take(line)).map_err(refused)?;
         if !matches!(contents, Contents::Lines(_)) {
             // Daily totals name no resources, and OpenCost's costs are guesses until they are reconciled.
             ignored.push(format!("{} names no resources: it is left out of the comparison", file.display()));
