@@ -174,8 +174,8 @@ pub struct Findings {
     pub naive_days: Option<i64>,
 }
 
-/// Judges the stretch by simulations.
-pub fn findings(recorded: &History, simulations: &[History], stretch: Stretch) -> Findings {
+/// Judges the stretch by simulations. With the findings come the replicas of each workload as curves, in their order.
+pub fn findings(recorded: &History, simulations: &[History], stretch: Stretch) -> (Findings, Vec<Curve>) {
     let basis = Basis::of(recorded);
     let prices = HeldPrices::of(std::iter::once(recorded).chain(simulations));
     let of_record = |window| readings(recorded, window, basis, &prices);
@@ -187,9 +187,9 @@ pub fn findings(recorded: &History, simulations: &[History], stretch: Stretch) -
     let naive = before.map(of_record);
     let figures = figures(&observed, &of_seeds, naive.as_deref());
     let cost_error = cost_error(&observed, &of_seeds);
-    let workloads = Workloads::of(recorded, simulations, stretch, before).results;
+    let Workloads { results: workloads, curves } = Workloads::of(recorded, simulations, stretch, before);
     let tally = tally(&figures, &workloads);
-    Findings { figures, workloads, tally, cost_error, naive_days }
+    (Findings { figures, workloads, tally, cost_error, naive_days }, curves)
 }
 
 /// How many days earlier lies a stretch of the same hours that was recorded whole: a week if there is one, else as many as the

@@ -152,8 +152,12 @@ impl Backtest {
 
     /// What the seeds of one set come to; of the main one also curves and the way from the bill.
     fn judged(&self, swapped_in: Vec<Recorded>, histories: &[History], is_main: bool) -> Judged {
-        let findings = findings(&self.recorded, histories, self.stretch);
-        let curves = if is_main { self.curves(histories) } else { Vec::new() };
+        let (findings, of_workloads) = findings(&self.recorded, histories, self.stretch);
+        let mut curves = Vec::new();
+        if is_main {
+            curves.push(workloads::nodes(&self.recorded, histories, self.stretch));
+            curves.extend(of_workloads);
+        }
         let bill = self.bill.as_ref().filter(|_| is_main).map(|bill| bill.compared(histories, self.stretch.simulated));
         Judged { swapped_in, findings, curves, bill }
     }
@@ -224,12 +228,6 @@ impl Backtest {
         let run = || seeds.par_iter().enumerate().with_max_len(1).map(one).collect::<Result<Vec<_>, Failure>>();
         let histories = on_threads(threads, run)??;
         Ok((!stopped.load(Ordering::Relaxed)).then(|| histories.into_iter().flatten().collect()))
-    }
-
-    fn curves(&self, histories: &[History]) -> Vec<workloads::Curve> {
-        let mut curves = vec![workloads::nodes(&self.recorded, histories, self.stretch)];
-        curves.extend(workloads::Workloads::of(&self.recorded, histories, self.stretch, None).curves);
-        curves
     }
 
     fn answered(&self, main: Judged, others: Vec<Judged>) -> Answered {
