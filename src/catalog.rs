@@ -15,8 +15,8 @@ use std::path::Path;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
 pub use nodecast_decisions::catalog::{
-    Accelerator, AcceleratorKind, CellError, Cells, Gpu, InstanceFacts, Price, PriceQuality, Region, RegionType,
-    SpotAdvice, Zone, ZoneIdBasis,
+    Accelerator, AcceleratorKind, CellError, Cells, EbsVolumes, Gpu, InstanceFacts, Price, PriceQuality, Region,
+    RegionType, SpotAdvice, Zone, ZoneIdBasis,
 };
 
 use crate::domain::words::refusal;

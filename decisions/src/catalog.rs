@@ -12,7 +12,7 @@ mod region;
 pub(crate) mod testing;
 
 pub use cells::{CellError, Cells};
-pub use facts::{Accelerator, AcceleratorKind, Gpu, InstanceFacts};
+pub use facts::{Accelerator, AcceleratorKind, EbsVolumes, Gpu, InstanceFacts};
 pub use price::Price;
 pub use quality::PriceQuality;
 pub use region::{Region, RegionType, SpotAdvice, Zone, ZoneIdBasis};
