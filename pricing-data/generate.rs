@@ -61,8 +61,8 @@ fn main() -> Outcome<()> {
     let mut facts = rows(first, "instance_types.csv")?;
     facts.extend(rows(second, "instance_types_added.csv")?);
     facts.sort_by(|one, other| cell(one, "instance_type").cmp(cell(other, "instance_type")));
-    let (printed, volumes) = (rows(first, "karpenter_allocatable.csv")?, rows(second, "ebs_attach_limits.csv")?);
-    fs::write(output.join("instance-types.csv"), instance_types(&facts, &printed, &volumes))?;
+    let (printed, limits) = (rows(first, "karpenter_allocatable.csv")?, rows(second, "ebs_attach_limits.csv")?);
+    fs::write(output.join("instance-types.csv"), instance_types(&facts, &printed, &limits))?;
 
     let known: BTreeSet<&str> = facts.iter().map(|row| cell(row, "instance_type")).collect();
     let prices = Prices::of(&rows(first, "on_demand_prices.csv")?, &rows(second, "on_demand.csv.gz")?);
@@ -73,6 +73,8 @@ fn main() -> Outcome<()> {
     let spot = rows(second, "spot_2026_us-east-2.csv")?;
     let advisor = rows(first, "spot_advisor.csv")?;
     fs::write(output.join("dates.csv"), dates(&rows(first, "spot_prices.csv")?))?;
+    fs::write(output.join("ebs.csv"), volumes(&rows(second, "ebs_prices.csv")?, &prices)?)?;
+    fs::write(output.join("commitments.csv"), commitments(&rows(second, "reserved_discounts.csv")?))?;
     for (region, prices) in &prices.by_region {
         let mut table = RegionTable::default();
         table.add_on_demand(prices);
@@ -298,6 +300,54 @@ fn regions(zones: &Zones) -> String {
         for (zone, id, basis) in zones {
             let _ = writeln!(text, "{region},{currency},{zone},{id},{basis}");
         }
+    }
+    text
+}
+
+/// The columns of ebs.csv after the region, and what they are called in the collection.
+const VOLUME_COLUMNS: [(&str, &str); 13] = [
+    ("gp2", "gp2_storage"),
+    ("gp3", "gp3_storage"),
+    ("gp3_iops", "gp3_iops"),
+    ("gp3_throughput", "gp3_throughput"),
+    ("io1", "io1_storage"),
+    ("io1_iops", "io1_iops"),
+    ("io2", "io2_storage"),
+    ("io2_iops", "io2_iops_tier1"),
+    ("io2_iops_over_32000", "io2_iops_tier2"),
+    ("io2_iops_over_64000", "io2_iops_tier3"),
+    ("st1", "st1_storage"),
+    ("sc1", "sc1_storage"),
+    ("standard", "magnetic_storage"),
+];
+
+/// One line for each region with prices. Throughput is listed by the GiB per second, and carried by the MiB.
+fn volumes(table: &[Row], prices: &Prices) -> Outcome<String> {
+    let mut by_region: BTreeMap<&str, BTreeMap<&str, &Row>> = BTreeMap::new();
+    for row in table.iter().filter(|row| prices.by_region.contains_key(cell(row, "region"))) {
+        by_region.entry(cell(row, "region")).or_default().insert(cell(row, "item"), row);
+    }
+    let titles: Vec<&str> = VOLUME_COLUMNS.iter().map(|(column, _)| *column).collect();
+    let mut text = format!("region,{},as_of\n", titles.join(","));
+    for (region, items) in by_region {
+        let mut cells = vec![region.to_owned()];
+        let mut as_of = "";
+        for (_, item) in VOLUME_COLUMNS {
+            let row = items.get(item).ok_or_else(|| format!("ebs_prices.csv: no {item} in {region}"))?;
+            as_of = cell(row, "as_of");
+            let price: f64 = cell(row, "price_usd").parse()?;
+            cells.push(if cell(row, "unit") == "GiBps-month" { plain(price / 1_024.0) } else { plain(price) });
+        }
+        let _ = writeln!(text, "{},{as_of}", cells.join(","));
+    }
+    Ok(text)
+}
+
+fn commitments(table: &[Row]) -> String {
+    let mut text = "region,family,one_year_no_upfront,three_years_all_upfront\n".to_owned();
+    for row in table {
+        let columns = ["region", "family", "discount_1yr_no_upfront", "discount_3yr_all_upfront"];
+        let _ = writeln!(text, "{}", columns.map(|column| cell(row, column)).join(","));
     }
     text
 }

@@ -3,6 +3,8 @@
 pub(super) const INSTANCE_TYPES: &str = include_str!("../../pricing-data/instance-types.csv");
 pub(super) const ZONES: &str = include_str!("../../pricing-data/regions.csv");
 pub(super) const DATES: &str = include_str!("../../pricing-data/dates.csv");
+pub(super) const VOLUMES: &str = include_str!("../../pricing-data/ebs.csv");
+pub(super) const COMMITMENTS: &str = include_str!("../../pricing-data/commitments.csv");
 
 macro_rules! regions {
     ($($name:literal),* $(,)?) => {

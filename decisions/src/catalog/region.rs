@@ -6,6 +6,7 @@ use rustc_hash::FxHashMap;
 
 use super::facts::InstanceFacts;
 use super::price::Price;
+use super::{CommitmentDiscount, VolumePrices};
 use crate::domain::{Currency, HourlyRate, Symbol};
 
 /// The types, zones and prices of one region.
@@ -19,6 +20,10 @@ pub struct Region {
     pub zones: Vec<Zone>,
     /// The types that it offers or has prices for, in order of name.
     pub types: Vec<RegionType>,
+    /// What EBS volumes cost in it; `None` if that is not known.
+    pub volumes: Option<VolumePrices>,
+    /// What commitments save, by family in order of name; families of which nothing is known are missing.
+    pub commitments: Vec<CommitmentDiscount>,
     by_name: FxHashMap<Symbol, u32>,
 }
 
@@ -77,7 +82,7 @@ impl Region {
     pub fn new(name: Symbol, currency: Currency, zones: Vec<Zone>, mut types: Vec<RegionType>) -> Self {
         types.sort_by_key(|entry| entry.facts.name);
         let by_name = types.iter().zip(0..).map(|(entry, at)| (entry.facts.name, at)).collect();
-        Self { name, currency, zones, types, by_name }
+        Self { name, currency, zones, types, volumes: None, commitments: Vec::new(), by_name }
     }
 
     /// A region with zones of these names, which are told apart by name alone.
@@ -97,8 +102,13 @@ impl Region {
         let otherwise = self.types.iter().any(RegionType::is_compared_otherwise);
         otherwise.then(|| {
             let types = self.types.iter().map(|entry| entry.clone().compared_at(None)).collect();
-            Self::new(self.name, self.currency, self.zones.clone(), types)
+            Self { types, ..self.clone() }
         })
+    }
+
+    /// What commitments save on types of `family`, if that is known.
+    pub fn commitment_discount(&self, family: Symbol) -> Option<&CommitmentDiscount> {
+        self.commitments.iter().find(|own| own.family == family)
     }
 
     /// The position in `zones` of the zone called `name`.

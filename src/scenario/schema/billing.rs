@@ -52,7 +52,7 @@ section! {
         /// EKS control plane, per hour.
         control_plane: HourlyRate = BillingSettings::default().control_plane;
         /// A GiB of gp3, of root volumes and of claims, for a month of 730 hours.
-        volume_per_month: HourlyRate = BillingSettings::default().volume_per_month;
+        volume_per_month: HourlyRate, or "the region's price";
         /// Discount on everything that AWS charges.
         discount: Permille = 0;
         /// Licence or vendor fee of each node, per hour.
