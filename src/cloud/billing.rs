@@ -9,6 +9,7 @@ mod net;
 pub mod network;
 mod over_time;
 mod reserved;
+mod spot_range;
 
 use self::disks::{Disk, ListedVolumes};
 use self::net::{Coverage, Piece};
@@ -70,13 +71,15 @@ pub fn bill(ec2: &mut Ec2, end: SimTime, into_hour: SimDuration, traffic: &Traff
         let fee = |instance| while_running(BillItem::NodeFee, instance, end, settings.node_fee);
         lines.extend(instances.iter().filter_map(fee));
     }
-    match net {
+    let mut bill = match net {
         Some(mut net) => {
             net.extend_from_slice(&lines[charged..]);
             Bill::with_net(currency, lines, net)
         }
         None => Bill::plain(currency, lines),
-    }
+    };
+    bill.spot_range = spot_range::of_bill(ec2.region(), ec2.settings(), bill.net());
+    bill
 }
 
 /// Adds what commitments cost and cover to the lines, and works out what compute comes to net; `None` where the lines of the
