@@ -111,6 +111,14 @@ fn by_type(rows: &[Row]) -> BTreeMap<&str, &Row> {
     rows.iter().map(|row| (cell(row, "instance_type"), row)).collect()
 }
 
+/// A large number without an exponent.
+fn spelled_out(cell: &str) -> String {
+    match cell.parse::<f64>() {
+        Ok(number) if cell.contains("e+") => format!("{number:.0}"),
+        _ => cell.to_owned(),
+    }
+}
+
 /// The number in a cell, 0 if it is empty.
 fn number(cell: &str) -> i64 {
     cell.parse().unwrap_or(0)
@@ -138,7 +146,7 @@ fn instance_types(facts: &[Row], printed: &[Row], volumes: &[Row]) -> String {
         let branch = golden.map_or(cell(row, "branch_enis"), |golden| cell(golden, "pod_eni"));
         let clock_ghz: f64 = cell(row, "clock_ghz").parse().unwrap_or(0.0);
         let mut cells = vec![name.to_owned()];
-        let copied = |columns: &[&str]| columns.iter().map(|column| cell(row, column).to_owned()).collect::<Vec<_>>();
+        let copied = |columns: &[&str]| columns.iter().map(|column| spelled_out(cell(row, column))).collect::<Vec<_>>();
         cells.extend(copied(&PLAIN_COLUMNS));
         cells.push(format!("{:.0}", clock_ghz * 1_000.0));
         cells.extend(copied(&SPEED_COLUMNS));
@@ -203,8 +211,18 @@ impl Prices {
             insert(row, price);
         }
         let mut prices = Self { by_region };
+        prices.date_derived();
         prices.add_karpenters(first);
         prices
+    }
+
+    /// A derived price is as old as the price of us-east-1 that it is derived from.
+    fn date_derived(&mut self) {
+        let base = self.by_region.get("us-east-1").cloned().unwrap_or_default();
+        for price in self.by_region.values_mut().flatten().filter(|(_, price)| price.as_of.is_empty()) {
+            let (name, price) = price;
+            base.get(name).map_or("unknown", |base| base.as_of.as_str()).clone_into(&mut price.as_of);
+        }
     }
 
     /// What Karpenter compares, where that is not what is billed: it asks for bare metal with dedicated tenancy. Its table states

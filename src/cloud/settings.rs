@@ -48,7 +48,7 @@ impl CloudSettings {
     pub fn assumptions(&self) -> Vec<String> {
         let prices = match self.prices {
             SpotPrices::Process => {
-                "Spot prices move by a seeded process around the level of the price data, calibrated to records of 2020; \
+                "Spot prices move by a seeded process around the level of the price data, fitted to daily prices of 2024; \
                  Karpenter reads them every 12 hours."
             }
             SpotPrices::Constant => "Spot prices stay at the level of the price data.",

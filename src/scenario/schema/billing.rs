@@ -20,7 +20,9 @@ section! {
     volume_per_month: 0.08
     discount: 12%
     node_fee: 0.02
-    reserved_instances: [{ type: m5.large, zone: us-east-1a, count: 4, per_hour: 0.06 }]
+    reserved_instances:
+      - { type: m5.large, zone: us-east-1a, count: 4, per_hour: 0.06 }
+      - { type: m7g.large, count: 2, term: 1y, payment: no_upfront }
     savings_plans:
       - { commitment: 1.5, discount: 27% }
       - { family: m5, commitment: 2, discount: 37%, family_discounts: { c5: 30% } }
