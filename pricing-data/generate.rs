@@ -66,10 +66,11 @@ fn main() -> Outcome<()> {
 
     let known: BTreeSet<&str> = facts.iter().map(|row| cell(row, "instance_type")).collect();
     let prices = Prices::of(&rows(first, "on_demand_prices.csv")?, &rows(second, "on_demand.csv.gz")?);
-    let zones = zones(&rows(first, "zones.csv")?, &prices);
+    let offerings = rows(second, "zone_offerings.csv.gz")?;
+    let mut zones = zones(&rows(first, "zones.csv")?, &prices);
+    add_newer(&mut zones, &offerings);
     fs::write(output.join("regions.csv"), regions(&zones))?;
 
-    let offerings = rows(second, "zone_offerings.csv.gz")?;
     let spot = rows(second, "spot_2026_us-east-2.csv")?;
     let advisor = rows(first, "spot_advisor.csv")?;
     fs::write(output.join("dates.csv"), dates(&rows(first, "spot_prices.csv")?))?;
@@ -309,6 +310,23 @@ fn zones(table: &[Row], prices: &Prices) -> Zones {
         zones.entry(region.to_owned()).or_insert_with(|| assumed.collect());
     }
     zones
+}
+
+/// Adds zones that offer something and that the list of zones lacks, under the first free number.
+fn add_newer(zones: &mut Zones, offerings: &[Row]) {
+    for row in offerings {
+        let region = cell(row, "region");
+        let Some(known) = zones.get_mut(region) else { continue };
+        for letter in cell(row, "zones").split(';') {
+            let name = format!("{region}{letter}");
+            let Some((prefix, _)) = known.first().and_then(|zone| zone.1.rsplit_once("-az")) else { continue };
+            if !known.iter().any(|zone| zone.0 == name) {
+                let free = |id: &String| !known.iter().any(|zone| zone.1 == *id);
+                let id = (1..).map(|number| format!("{prefix}-az{number}")).find(free).unwrap_or_default();
+                known.push((name, id, "assumed".to_owned()));
+            }
+        }
+    }
 }
 
 fn regions(zones: &Zones) -> String {

@@ -232,7 +232,7 @@ fn listed(words: &[&str]) -> String {
 }
 
 /// Keys that have to be there in some circumstances, which their description says.
-const SOMETIMES_REQUIRED: [(&str, &str); 15] = [
+const SOMETIMES_REQUIRED: [(&str, &str); 16] = [
     ("a node group", "instanceType"),
     ("a node group", "instanceTypes"),
     ("a queue", "consumer_group"),
@@ -241,6 +241,7 @@ const SOMETIMES_REQUIRED: [(&str, &str); 15] = [
     ("a reservation", "per_hour"),
     ("a reservation", "term"),
     ("a savings plan", "discount"),
+    ("a savings plan", "family"),
     ("a savings plan", "payment"),
     ("a savings plan", "term"),
     ("an external metric", "metric"),
