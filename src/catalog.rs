@@ -5,6 +5,7 @@
 //! over time (that is `cloud`).
 
 mod embedded;
+mod extras;
 mod facts;
 pub mod import;
 mod region;
@@ -15,15 +16,16 @@ use std::path::Path;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
 pub use nodecast_decisions::catalog::{
-    Accelerator, AcceleratorKind, CellError, Cells, Gpu, InstanceFacts, Price, PriceQuality, Region, RegionType,
-    SpotAdvice, Zone, ZoneIdBasis,
+    Accelerator, AcceleratorKind, CellError, Cells, CommitmentDiscount, EbsVolumes, Gpu, InstanceFacts, Price,
+    PriceQuality, Region, RegionType, SpotAdvice, VolumePrices, Zone, ZoneIdBasis,
 };
 
+use crate::domain::Symbol;
 use crate::domain::words::refusal;
 use region::{Dates, RegionOutline};
 
 /// The files of a pricing-data directory, other than those in its `regions` folder.
-const FILES: [&str; 3] = ["instance-types.csv", "regions.csv", "dates.csv"];
+const FILES: [&str; 5] = ["instance-types.csv", "regions.csv", "dates.csv", "ebs.csv", "commitments.csv"];
 
 /// Everything known of EC2's instance types and prices, by region.
 #[derive(Debug)]
@@ -31,6 +33,9 @@ pub struct Catalog {
     facts: BTreeMap<&'static str, Arc<InstanceFacts>>,
     outlines: Vec<RegionOutline>,
     dates: Dates,
+    /// What volumes cost and what commitments save, by region.
+    volumes: BTreeMap<Symbol, VolumePrices>,
+    commitments: BTreeMap<Symbol, Vec<CommitmentDiscount>>,
     /// Region texts that replace the embedded ones, by region.
     overrides: BTreeMap<String, String>,
     parsed: Mutex<BTreeMap<String, Arc<Region>>>,
@@ -135,7 +140,10 @@ impl Catalog {
         let facts = facts::parse(FILES[0], &text(0, embedded::INSTANCE_TYPES)?)?;
         let outlines = region::parse_outlines(FILES[1], &text(1, embedded::ZONES)?)?;
         let dates = Dates::parse(FILES[2], &text(2, embedded::DATES)?)?;
-        Ok(Self { facts, outlines, dates, overrides: BTreeMap::new(), parsed: Mutex::new(BTreeMap::new()) })
+        let volumes = extras::volumes(FILES[3], &text(3, embedded::VOLUMES)?)?;
+        let commitments = extras::commitments(FILES[4], &text(4, embedded::COMMITMENTS)?)?;
+        let (overrides, parsed) = (BTreeMap::new(), Mutex::new(BTreeMap::new()));
+        Ok(Self { facts, outlines, dates, volumes, commitments, overrides, parsed })
     }
 
     /// The names of the regions that there are prices for, in order.
@@ -159,7 +167,10 @@ impl Catalog {
         }
         let outline = self.outlines.iter().find(|outline| outline.name.as_str() == name);
         let (Some(outline), Some(text)) = (outline, self.table(name)) else { return Err(self.unknown_region(name)) };
-        let region = Arc::new(region::parse(outline, text, &self.facts, self.dates)?);
+        let mut region = region::parse(outline, text, &self.facts, self.dates)?;
+        region.volumes = self.volumes.get(&outline.name).copied();
+        region.commitments = self.commitments.get(&outline.name).cloned().unwrap_or_default();
+        let region = Arc::new(region);
         parsed.insert(name.to_owned(), Arc::clone(&region));
         Ok(region)
     }

@@ -8,9 +8,11 @@ mod checkers;
 mod conclusion;
 pub mod outcome;
 mod resolve;
+mod usable_types;
 
 pub use outcome::Outcome;
 pub use resolve::{Resolved, resolve};
+pub use usable_types::usable_types;
 
 use std::any::Any;
 use std::ops::ControlFlow;

@@ -4,15 +4,19 @@
 //! time, and the price data themselves, which whoever decides has to bring.
 
 mod cells;
+mod commitment;
 mod facts;
 mod price;
 mod quality;
 mod region;
 #[cfg(test)]
 pub(crate) mod testing;
+mod volumes;
 
 pub use cells::{CellError, Cells};
-pub use facts::{Accelerator, AcceleratorKind, Gpu, InstanceFacts};
+pub use commitment::CommitmentDiscount;
+pub use facts::{Accelerator, AcceleratorKind, EbsVolumes, Gpu, InstanceFacts};
 pub use price::Price;
 pub use quality::PriceQuality;
 pub use region::{Region, RegionType, SpotAdvice, Zone, ZoneIdBasis};
+pub use volumes::VolumePrices;

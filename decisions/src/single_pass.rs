@@ -103,11 +103,14 @@ impl<'q> SinglePass<'q> {
         placed.extend(self.plan.existing.iter().flat_map(|placement| placement.pods.iter().copied()));
         placed.sort_unstable();
         let every: Vec<usize> = (0..self.question.node_pools.len()).collect();
-        // Releases that read another region's price list still pay this region's prices.
-        let own_prices = (self.question.price_list.name != self.question.region.name).then(|| {
+        // Releases that read another region's price list, and all that compare other prices of bare metal, pay what is billed here.
+        let billed = self.question.region.compared_as_billed();
+        let elsewhere = self.question.price_list.name != self.question.region.name;
+        let own_prices = (elsewhere || billed.is_some()).then(|| {
+            let region = billed.as_ref().unwrap_or(&self.question.region);
             types_of_pools(
-                &self.question.region,
-                &self.question.region,
+                region,
+                region,
                 &self.question.node_classes,
                 &self.question.node_pools,
                 ProviderSettings::of(self.question.karpenter),

@@ -198,7 +198,7 @@ fn price(question: &PackingQuestion, name: Symbol, offering: &Offering) -> Optio
     let here = rate_of(&question.region, name, offering.zone, offering.capacity_type)?;
     match offering.capacity_type == well_known::SPOT {
         true => Some(here),
-        false => question.price_list.instance_type(name)?.on_demand.map(|price| price.rate),
+        false => question.price_list.instance_type(name)?.karpenter_price(),
     }
 }
 

@@ -99,8 +99,8 @@ fn add_known_reservations(
     types: &mut [Vec<InstanceType>],
 ) {
     let price = |name: Symbol| {
-        let listed = setup.price_list.instance_type(name).and_then(|kind| kind.on_demand);
-        listed.map_or(HourlyRate::ZERO, |price| price.rate)
+        let listed = setup.price_list.instance_type(name).and_then(|kind| kind.karpenter_price());
+        listed.unwrap_or(HourlyRate::ZERO)
     };
     let known: Vec<KnownReservation<'_>> = setup
         .scenario
@@ -218,7 +218,7 @@ fn price(context: &mut Context<'_>, as_of: SimTime, name: Symbol, offering: &Off
     if offering.capacity_type != well_known::ON_DEMAND {
         return Some(rate);
     }
-    context.setup.price_list.instance_type(name)?.on_demand.map(|price| price.rate)
+    context.setup.price_list.instance_type(name)?.karpenter_price()
 }
 
 fn carry_out(context: &mut Context<'_>, now: SimTime, action: Action) {

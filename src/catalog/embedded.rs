@@ -3,6 +3,8 @@
 pub(super) const INSTANCE_TYPES: &str = include_str!("../../pricing-data/instance-types.csv");
 pub(super) const ZONES: &str = include_str!("../../pricing-data/regions.csv");
 pub(super) const DATES: &str = include_str!("../../pricing-data/dates.csv");
+pub(super) const VOLUMES: &str = include_str!("../../pricing-data/ebs.csv");
+pub(super) const COMMITMENTS: &str = include_str!("../../pricing-data/commitments.csv");
 
 macro_rules! regions {
     ($($name:literal),* $(,)?) => {
@@ -24,17 +26,22 @@ const REGIONS: &[(&str, &str)] = regions![
     "ap-southeast-3",
     "ap-southeast-4",
     "ap-southeast-5",
+    "ap-southeast-7",
     "ca-central-1",
+    "ca-west-1",
     "cn-north-1",
     "eu-central-1",
+    "eu-central-2",
     "eu-north-1",
     "eu-south-1",
     "eu-south-2",
     "eu-west-1",
     "eu-west-2",
     "eu-west-3",
+    "il-central-1",
     "me-central-1",
     "me-south-1",
+    "mx-central-1",
     "sa-east-1",
     "us-east-1",
     "us-east-2",

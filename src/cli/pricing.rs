@@ -1,5 +1,6 @@
 //! `nodecast pricing`: what is known of instance types and their prices, and how to bring in your own.
 
+mod fetch_script;
 mod import;
 mod list;
 mod show;
@@ -22,6 +23,7 @@ enum Command {
     Show(show::Arguments),
     List(list::Arguments),
     Import(import::Arguments),
+    FetchScript(fetch_script::Arguments),
 }
 
 pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Result<(), Failure> {
@@ -29,6 +31,7 @@ pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Resul
         Command::Show(arguments) => show::execute(arguments, console),
         Command::List(arguments) => list::execute(arguments, console),
         Command::Import(arguments) => import::execute(arguments, console),
+        Command::FetchScript(arguments) => fetch_script::execute(arguments, console),
     }
 }
 

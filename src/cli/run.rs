@@ -12,6 +12,9 @@ use crate::program::run::{Request, Run, metrics_step};
 use crate::report::{self, OutputDirectory, Summary, open_metrics, terminal};
 use crate::simulation::{Moment, Outcome};
 
+/// From this share of the bill at estimated prices on, people are told how to get AWS's.
+const MOSTLY: f64 = 0.5;
+
 /// Simulate a scenario under one policy and report what it costs and who waits
 ///
 /// Writes report.html, summary.json, plots and tables into the output directory, which is replaced as a whole.
@@ -122,6 +125,12 @@ fn conclude(
     if !arguments.quiet {
         for note in metrics.iter().flat_map(|settings| open_metrics::Extent::of(outcome, *settings).notes()) {
             console.tell(&note);
+        }
+        if arguments.pricing_data.is_none() && summary.cost.unconfirmed.share > MOSTLY {
+            console.tell(&format!(
+                "most of the bill is at estimated prices: `nodecast pricing fetch-script {}` prints the commands that fetch AWS's",
+                arguments.scenario.display()
+            ));
         }
         console.tell(&place);
     }

@@ -124,17 +124,30 @@ pub struct Bill {
     pub lines: Vec<BillLine>,
     /// See [`Bill::net`]; `None` where nothing has to be spread.
     net: Option<Vec<BillLine>>,
+    /// What the bill would be if Spot prices were off; `None` without Spot at a price that may be.
+    pub spot_range: Option<SpotRange>,
+}
+
+/// The whole bill at the tenth and the ninetieth percentile of the error of the Spot prices that the price data have.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SpotRange {
+    /// What Spot instances at such prices cost net.
+    pub spot: Money,
+    /// The whole bill at the tenth percentile.
+    pub low: Money,
+    /// The whole bill at the ninetieth percentile.
+    pub high: Money,
 }
 
 impl Bill {
     /// A bill of these lines, of which none has to be spread over others.
     pub const fn plain(currency: Currency, lines: Vec<BillLine>) -> Self {
-        Self { currency, lines, net: None }
+        Self { currency, lines, net: None, spot_range: None }
     }
 
     /// A bill of these lines, which come to `net` once all is spread over what it covers.
     pub(super) const fn with_net(currency: Currency, lines: Vec<BillLine>, net: Vec<BillLine>) -> Self {
-        Self { currency, lines, net: Some(net) }
+        Self { currency, lines, net: Some(net), spot_range: None }
     }
 
     /// The sum of all lines.

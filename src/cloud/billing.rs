@@ -9,8 +9,9 @@ mod net;
 pub mod network;
 mod over_time;
 mod reserved;
+mod spot_range;
 
-use self::disks::Disk;
+use self::disks::{Disk, ListedVolumes};
 use self::net::{Coverage, Piece};
 use self::network::Traffic;
 pub use self::over_time::{Spent, over_time};
@@ -31,8 +32,8 @@ const HOUR: SimDuration = SimDuration::from_secs(3_600);
 /// The bill for everything up to `end`, when whatever still runs stops being counted. `into_hour` is how far into a clock
 /// hour the run began; `traffic` is what moved over the network, `disks` are the volumes of claims.
 ///
-/// Deviation: volumes are billed at the us-east-1 price in every USD region, and neither volumes nor the control plane are
-/// billed in CNY regions, whose prices for them are not known.
+/// Deviation: the network and public addresses are billed at the us-east-1 price in every USD region, and neither volumes nor the control
+/// plane are billed in CNY regions, whose prices for them are not known.
 pub fn bill(ec2: &mut Ec2, end: SimTime, into_hour: SimDuration, traffic: &Traffic, disks: &[Disk]) -> Bill {
     let settings = ec2.settings().billing.clone();
     let (currency, in_us_east) = (ec2.region().currency, ec2.region().name.as_str() == "us-east-1");
@@ -49,9 +50,9 @@ pub fn bill(ec2: &mut Ec2, end: SimTime, into_hour: SimDuration, traffic: &Traff
     let listed = lines.len();
     if currency == Currency::Usd {
         let quality = if in_us_east { PriceQuality::Published } else { PriceQuality::Assumed };
-        let rate = settings.volume_per_month;
-        lines.extend(instances.iter().filter_map(|instance| root_volume(instance, end, rate, quality)));
-        lines.extend(disks::lines(disks, rate, quality, end));
+        let volumes = ListedVolumes::of(ec2.region().volumes, settings.volume_per_month);
+        lines.extend(instances.iter().filter_map(|instance| root_volume(instance, end, volumes)));
+        lines.extend(disks::lines(disks, volumes, end));
         if let Some(rate) = settings.public_ipv4 {
             let item = BillItem::PublicIpv4;
             lines.extend(instances.iter().filter_map(|instance| while_running(item, instance, end, rate)));
@@ -70,13 +71,15 @@ pub fn bill(ec2: &mut Ec2, end: SimTime, into_hour: SimDuration, traffic: &Traff
         let fee = |instance| while_running(BillItem::NodeFee, instance, end, settings.node_fee);
         lines.extend(instances.iter().filter_map(fee));
     }
-    match net {
+    let mut bill = match net {
         Some(mut net) => {
             net.extend_from_slice(&lines[charged..]);
             Bill::with_net(currency, lines, net)
         }
         None => Bill::plain(currency, lines),
-    }
+    };
+    bill.spot_range = spot_range::of_bill(ec2.region(), ec2.settings(), bill.net());
+    bill
 }
 
 /// Adds what commitments cost and cover to the lines, and works out what compute comes to net; `None` where the lines of the
@@ -219,7 +222,8 @@ fn running_time(
     lines
 }
 
-fn root_volume(instance: &Instance, end: SimTime, per_month: HourlyRate, quality: PriceQuality) -> Option<BillLine> {
+fn root_volume(instance: &Instance, end: SimTime, volumes: ListedVolumes) -> Option<BillLine> {
+    let (per_month, quality) = volumes.root();
     let from = Some(instance.accepted).filter(|&from| from < end)?;
     let to = instance.terminated.unwrap_or(end).min(end);
     let rate = per_month.scaled(instance.volume_gib, HOURS_PER_MONTH);

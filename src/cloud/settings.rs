@@ -48,7 +48,7 @@ impl CloudSettings {
     pub fn assumptions(&self) -> Vec<String> {
         let prices = match self.prices {
             SpotPrices::Process => {
-                "Spot prices move by a seeded process around the level of the price data, calibrated to records of 2020; \
+                "Spot prices move by a seeded process around the level of the price data, fitted to daily prices of 2024; \
                  Karpenter reads them every 12 hours."
             }
             SpotPrices::Constant => "Spot prices stay at the level of the price data.",
@@ -327,8 +327,8 @@ pub struct BillingSettings {
     pub public_ipv4: Option<HourlyRate>,
     /// Price per hour of the EKS control plane.
     pub control_plane: HourlyRate,
-    /// Price of a GiB of root volume for a month of 730 hours.
-    pub volume_per_month: HourlyRate,
+    /// Price of a GiB of gp3 for a month of 730 hours; `None` for that of the region.
+    pub volume_per_month: Option<HourlyRate>,
     /// Discount on everything that AWS charges, in thousandths.
     pub discount_permille: u32,
     /// Licence or vendor fee per hour of each running node; not AWS's and not discounted.
@@ -340,13 +340,13 @@ pub struct BillingSettings {
 }
 
 impl Default for BillingSettings {
-    /// Prices of us-east-1: the control plane under standard support at 0.10 USD, gp3 at 0.08 USD.
+    /// Prices of us-east-1: the control plane under standard support at 0.10 USD.
     fn default() -> Self {
         Self {
             hourly_at_start: false,
             public_ipv4: None,
             control_plane: HourlyRate::from_nanos(100_000_000),
-            volume_per_month: HourlyRate::from_nanos(80_000_000),
+            volume_per_month: None,
             discount_permille: 0,
             node_fee: HourlyRate::ZERO,
             network: NetworkPrices::default(),

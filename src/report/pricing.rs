@@ -4,6 +4,7 @@
 //! `docs/outputs.md` explains each key.
 
 mod directory;
+mod fetch_script;
 mod list;
 mod show;
 
@@ -13,6 +14,7 @@ use crate::catalog::{Gpu, Price, PriceQuality, SpotAdvice};
 use crate::domain::{Currency, HourlyRate};
 
 pub use directory::{check_import, import_account, write_import};
+pub use fetch_script::FetchScript;
 pub use list::{ListedType, PriceList, Selection, SortBy};
 pub use show::TypeSheet;
 

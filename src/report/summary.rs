@@ -160,6 +160,9 @@ pub struct CostSummary {
     pub by_workload: Vec<Part>,
     /// The whole bill by the quality of its prices.
     pub by_price_quality: Vec<Part>,
+    /// What the bill would be if Spot prices were off; `null` without Spot at a price that may be.
+    #[serde(default)]
+    pub spot_range: Option<SpotRangeSummary>,
     /// The part of the bill at prices that were worked out or assumed, neither published nor observed.
     pub unconfirmed: Share,
     /// The part of the bill that paid for capacity nobody requested, `unused` included.
@@ -169,6 +172,17 @@ pub struct CostSummary {
     pub unused: Share,
     /// Net compute cost of nodes by phase of their lives.
     pub phases: PhaseCost,
+}
+
+/// The whole bill at the tenth and the ninetieth percentile of the error of Spot prices, all pools erring the same way.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+pub struct SpotRangeSummary {
+    /// What Spot instances at prices that may be off cost.
+    pub spot: f64,
+    /// The whole bill at the tenth percentile.
+    pub total_low: f64,
+    /// The whole bill at the ninetieth percentile.
+    pub total_high: f64,
 }
 
 /// A named part of the bill.

@@ -82,6 +82,10 @@ fn cost(summary: &Summary, lines: &mut Vec<String>) {
         format!("   {} per hour   {} per month of 730 h", money(currency, hour), money(currency, month))
     });
     lines.push(format!("{label:<LABEL$}{}{rates}", part(cost.total)));
+    if let Some(range) = cost.spot_range {
+        let (low, high) = (part(range.total_low), part(range.total_high));
+        lines.push(format!("{:<LABEL$}{low} to {high}  (p10 to p90 of the error of Spot prices)", "  if Spot is off"));
+    }
     let parts = |parts: &[Part]| {
         let parts: Vec<String> = parts.iter().map(|own| format!("{} {}", own.name, part(own.amount))).collect();
         parts.join(", ")

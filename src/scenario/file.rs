@@ -8,6 +8,7 @@ pub(in crate::scenario) mod availability;
 mod calibration;
 mod checks;
 pub(in crate::scenario) mod cloud;
+pub(in crate::scenario) mod commitments;
 pub(in crate::scenario) mod external_metrics;
 pub(in crate::scenario) mod faults;
 pub(in crate::scenario) mod initial;

@@ -8,7 +8,8 @@ use super::outcome::{
     About, InputHash, Objectives, Objects, Outcome, QueueSummary, ReplicaAutoscaler, RequestSummary, ResponseFigures,
     UNPRICED,
 };
-use crate::actors::{Autoscaler, Context, QueuePlan};
+use super::usable_types::unpriced_types;
+use crate::actors::{Autoscaler, Context, QueuePlan, Setup};
 use crate::catalog::Price;
 use crate::cloud::billing;
 use crate::cloud::billing::network::Traffic;
@@ -134,6 +135,7 @@ fn about(context: &Context<'_>, scenario: &Scenario, policy: &PolicyVariant) -> 
             .cloned()
             .chain(scenario.calibrated.iter().flat_map(Calibrated::assumptions))
             .chain(setup.scenario.ec2.cloud.assumptions())
+            .chain(unpriced(setup))
             .collect(),
         calibration: scenario.calibrated.clone(),
         objectives: Objectives {
@@ -169,6 +171,17 @@ fn objects(context: &Context<'_>, policy: &PolicyVariant) -> Objects {
         node_groups: setup.policy.manifests.node_groups.clone(),
         replica_autoscalers: context.replica_autoscalers().map(autoscaler).collect(),
     }
+}
+
+/// Which types are left out because they have no price, in a line.
+fn unpriced(setup: &Setup<'_>) -> Option<String> {
+    let types = unpriced_types(setup);
+    let first = types.first()?;
+    Some(match types.len() {
+        1 => format!("{first} is never launched: no price of it is known."),
+        2 => format!("{first} and another type are never launched: no price of them is known."),
+        more => format!("{first} and {} other types are never launched: no price of them is known.", more - 1),
+    })
 }
 
 /// The dates of the prices of what was launched: On-Demand ones, whatever the capacity type, and those of the pools where Spot

@@ -276,3 +276,75 @@ fn a_bill_says_that_the_market_moved_a_price_and_what_that_means() {
         read("bill.csv").contains(",simulated\n") && read("report.html").contains("simulated: a Spot price that the")
     );
 }
+
+#[test]
+fn bare_metal_shows_what_is_billed_and_what_karpenter_compares() {
+    let out = printed(&["show", "m6g.metal", "--region", "us-east-1"]);
+    assert!(out.contains("On-Demand (USD)       $2.4640 per hour"), "{out}");
+    assert!(out.contains("Karpenter compares    $2.6112 per hour"), "{out}");
+    let json = printed(&["show", "m6g.metal", "--region", "us-east-1", "--format", "json"]);
+    let sheet: Value = serde_json::from_str(&json).unwrap();
+    assert_eq!((&sheet["on_demand"]["per_hour"], &sheet["karpenter_per_hour"]), (&2.464.into(), &2.6112.into()));
+    let out = printed(&["show", "r9g.large", "--region", "us-east-1"]);
+    assert!(out.contains("no price known"), "{out}");
+}
+
+#[test]
+fn a_script_fetches_the_prices_of_the_types_that_a_scenario_can_use() {
+    let place = Place::new();
+    let script = |words: &[&str]| place.nodecast(&[&["pricing", "fetch-script"], words].concat());
+    let (out, err, code) = script(&["scenario.yaml"]);
+    assert_eq!((err.as_str(), code), ("", Some(0)));
+    insta::assert_snapshot!("pricing_fetch_script", out);
+    assert_eq!(script(&["scenario.yaml", "--region", "us-east-1"]).0, out);
+    let (whole, _, code) = script(&["--region", "eu-west-1"]);
+    assert!(code == Some(0) && whole.contains("--region eu-west-1") && !whole.contains("$type"), "{whole}");
+    for (words, says) in [
+        (&["scenario.yaml", "--region", "eu-west-1"][..], "scenario.yaml is in us-east-1, not in eu-west-1"),
+        (&["--region", "eu-wst-1"], "did you mean `eu-west-1`?"),
+        (&["nowhere.yaml"], "nowhere.yaml"),
+    ] {
+        let (out, err, code) = script(words);
+        assert_eq!((out.as_str(), code), ("", Some(2)), "{words:?}");
+        assert!(err.contains(says), "{err}");
+    }
+}
+
+/// Rates of January 2025 for m5 in us-east-1: 41.2 % less for a year without payment, 62.4 % for three years paid ahead.
+#[test]
+fn commitments_cost_what_their_term_and_payment_say() {
+    let place = Place::new();
+    let run = |billing: &str| {
+        let words = ["run", "scenario.yaml", "--set", billing, "--format", "json", "--quiet", "--out", "here"];
+        place.nodecast(&words)
+    };
+    let bill = |billing: &str| {
+        let (_, err, code) = run(billing);
+        assert_eq!(code, Some(0), "{err}");
+        fs::read_to_string(place.path("here/bill.csv")).unwrap()
+    };
+    let by_term = bill("ec2.billing.savings_plans=[{family: m5, commitment: 0.02, term: 1y, payment: no_upfront}]");
+    let catalog = nodecast::catalog::Catalog::embedded().unwrap().region("us-east-1").unwrap();
+    let saved = catalog.commitment_discount(nodecast::domain::Symbol::new("m5")).unwrap().one_year_no_upfront;
+    assert_eq!(saved, 4_120);
+    let percent = f64::from(saved.div_ceil(10)) / 10.0;
+    let stated = bill(&format!("ec2.billing.savings_plans=[{{family: m5, commitment: 0.02, discount: {percent}%}}]"));
+    assert_eq!(by_term, stated);
+    let in_a_row = |message: &str| message.replace("\n  | ", " ");
+    let of_type = "type: m5.large, count: 1";
+    let reserved = bill(&format!("ec2.billing.reserved_instances=[{{{of_type}, term: 3y, payment: all_upfront}}]"));
+    assert!(reserved.contains("reserved instances,") || reserved.contains("unused commitment,"), "{reserved}");
+    for (entry, says) in [
+        (of_type.to_owned(), "neither `per_hour` nor `term` says what this costs"),
+        (format!("{of_type}, per_hour: 0.05, term: 1y, payment: no_upfront"), "`per_hour` and `term` both say"),
+        (format!("{of_type}, term: 1y"), "`term` goes with `payment`"),
+        (format!("{of_type}, term: 1y, payment: all_upfront"), "no rates are known for this term with this payment"),
+        ("type: m1.small, count: 1, term: 1y, payment: no_upfront".to_owned(), "no rates of commitments for m1"),
+    ] {
+        let (_, err, code) = run(&format!("ec2.billing.reserved_instances=[{{{entry}}}]"));
+        assert_eq!(code, Some(2), "{entry}");
+        assert!(in_a_row(&err).contains(says), "{err}");
+    }
+    let compute = run("ec2.billing.savings_plans=[{commitment: 1, term: 1y, payment: no_upfront}]");
+    assert!(in_a_row(&compute.1).contains("does not follow from its term"), "{}", compute.1);
+}

@@ -233,12 +233,19 @@ fn listed(words: &[&str]) -> String {
 }
 
 /// Keys that have to be there in some circumstances, which their description says.
-const SOMETIMES_REQUIRED: [(&str, &str); 10] = [
+const SOMETIMES_REQUIRED: [(&str, &str); 17] = [
     ("a load", "service"),
     ("a node group", "instanceType"),
     ("a node group", "instanceTypes"),
     ("a queue", "consumer_group"),
     ("a queue", "partitions"),
+    ("a reservation", "payment"),
+    ("a reservation", "per_hour"),
+    ("a reservation", "term"),
+    ("a savings plan", "discount"),
+    ("a savings plan", "family"),
+    ("a savings plan", "payment"),
+    ("a savings plan", "term"),
     ("an external metric", "metric"),
     ("an external metric", "scaled_object"),
     ("an external metric", "scaler"),

@@ -65,6 +65,17 @@ pub struct InstanceFacts {
     pub local_nvme: bool,
     /// Whether it can be launched as a Spot instance.
     pub spot: bool,
+    /// EBS volumes that it can attach, the root volume included, as its CSI driver knows; `None` if it does not.
+    pub ebs_volumes: Option<EbsVolumes>,
+}
+
+/// How many EBS volumes an instance type can attach, the root volume included.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum EbsVolumes {
+    /// So many volumes, whatever else is attached.
+    Alone(u32),
+    /// So many volumes and network interfaces beside the first; local disks and accelerators are off it already.
+    WithInterfaces(u32),
 }
 
 /// The graphics processors of an instance type.
@@ -142,6 +153,7 @@ impl InstanceFacts {
             local_disks: 0,
             local_nvme: false,
             spot: true,
+            ebs_volumes: None,
         }
     }
 
@@ -178,7 +190,11 @@ impl InstanceFacts {
         "local_disk_count",
         "local_nvme",
         "spot",
+        "ebs_volumes",
+        "ebs_volumes_alone",
     ];
+    /// How many of them, at the end, a table need not have.
+    pub const OPTIONAL_COLUMNS: usize = 2;
 
     /// The facts that one line of a table states; its cells stand in the order of [`COLUMNS`](Self::COLUMNS).
     ///
@@ -220,6 +236,7 @@ impl InstanceFacts {
             local_disks: cells.count()?,
             local_nvme: cells.flag()?,
             spot: cells.flag()?,
+            ebs_volumes: ebs_volumes(cells)?,
         })
     }
 }
@@ -233,6 +250,11 @@ fn positive(cells: &mut Cells<'_>) -> Result<u32, CellError> {
 
 fn known(cells: &mut Cells<'_>) -> Result<Option<u32>, CellError> {
     Ok(Some(cells.count()?).filter(|&count| count > 0))
+}
+
+fn ebs_volumes(cells: &mut Cells<'_>) -> Result<Option<EbsVolumes>, CellError> {
+    let (volumes, alone) = (known(cells)?, cells.flag()?);
+    Ok(volumes.map(if alone { EbsVolumes::Alone } else { EbsVolumes::WithInterfaces }))
 }
 
 fn gpu(cells: &mut Cells<'_>) -> Result<Option<Gpu>, CellError> {

@@ -6,7 +6,8 @@ use rustc_hash::FxHashMap;
 
 use super::facts::InstanceFacts;
 use super::price::Price;
-use crate::domain::{Currency, Symbol};
+use super::{CommitmentDiscount, VolumePrices};
+use crate::domain::{Currency, HourlyRate, Symbol};
 
 /// The types, zones and prices of one region.
 #[derive(Clone, PartialEq, Debug)]
@@ -19,6 +20,10 @@ pub struct Region {
     pub zones: Vec<Zone>,
     /// The types that it offers or has prices for, in order of name.
     pub types: Vec<RegionType>,
+    /// What EBS volumes cost in it; `None` if that is not known.
+    pub volumes: Option<VolumePrices>,
+    /// What commitments save, by family in order of name; families of which nothing is known are missing.
+    pub commitments: Vec<CommitmentDiscount>,
     by_name: FxHashMap<Symbol, u32>,
 }
 
@@ -53,6 +58,8 @@ pub struct RegionType {
     pub facts: Arc<InstanceFacts>,
     /// The On-Demand price for Linux, if known: the user's own, else the list price.
     pub on_demand: Option<Price>,
+    /// The price that Karpenter compares in its stead, if that is another; see [`karpenter_price`](Self::karpenter_price).
+    karpenter: Option<HourlyRate>,
     /// What the Spot Instance Advisor says of it.
     pub advisor: Option<SpotAdvice>,
     /// Bit `z` is set if zone `z` of the region offers it.
@@ -75,7 +82,7 @@ impl Region {
     pub fn new(name: Symbol, currency: Currency, zones: Vec<Zone>, mut types: Vec<RegionType>) -> Self {
         types.sort_by_key(|entry| entry.facts.name);
         let by_name = types.iter().zip(0..).map(|(entry, at)| (entry.facts.name, at)).collect();
-        Self { name, currency, zones, types, by_name }
+        Self { name, currency, zones, types, volumes: None, commitments: Vec::new(), by_name }
     }
 
     /// A region with zones of these names, which are told apart by name alone.
@@ -88,6 +95,20 @@ impl Region {
     /// The type called `name`, if the region knows it.
     pub fn instance_type(&self, name: Symbol) -> Option<&RegionType> {
         self.by_name.get(&name).and_then(|&at| self.types.get(at as usize))
+    }
+
+    /// The same region in which Karpenter compares what is billed; `None` if it does already.
+    pub fn compared_as_billed(&self) -> Option<Self> {
+        let otherwise = self.types.iter().any(RegionType::is_compared_otherwise);
+        otherwise.then(|| {
+            let types = self.types.iter().map(|entry| entry.clone().compared_at(None)).collect();
+            Self { types, ..self.clone() }
+        })
+    }
+
+    /// What commitments save on types of `family`, if that is known.
+    pub fn commitment_discount(&self, family: Symbol) -> Option<&CommitmentDiscount> {
+        self.commitments.iter().find(|own| own.family == family)
     }
 
     /// The position in `zones` of the zone called `name`.
@@ -112,7 +133,26 @@ impl RegionType {
     ) -> Self {
         let (offered, spot): (Vec<bool>, Vec<Option<Price>>) = zones.into_iter().unzip();
         let zones_offered = offered.iter().zip(0..32).fold(0, |set, (&offers, zone)| set | u32::from(offers) << zone);
-        Self { facts, on_demand, advisor, zones_offered, spot: spot.into() }
+        Self { facts, on_demand, karpenter: None, advisor, zones_offered, spot: spot.into() }
+    }
+
+    /// The same type, of which Karpenter compares this On-Demand price; `None` for the one that is billed.
+    #[must_use]
+    pub fn compared_at(self, karpenter: Option<HourlyRate>) -> Self {
+        Self { karpenter, ..self }
+    }
+
+    /// The On-Demand price that Karpenter compares. It is what is billed, but of bare metal: Karpenter asks for its price with
+    /// dedicated tenancy, which is 6 to 10 % higher for some families, and launches it with shared tenancy.
+    ///
+    /// Source: AWS provider v1.13 `pkg/providers/pricing/pricing.go`, `updateOnDemandPricing`.
+    pub fn karpenter_price(&self) -> Option<HourlyRate> {
+        self.karpenter.or(self.on_demand.map(|price| price.rate))
+    }
+
+    /// Whether Karpenter compares another On-Demand price than the one that is billed.
+    pub fn is_compared_otherwise(&self) -> bool {
+        self.karpenter_price() != self.on_demand.map(|price| price.rate)
     }
 
     /// Whether the zone at position `zone` of the region's zones offers this type.
@@ -125,9 +165,9 @@ impl RegionType {
         (0..self.spot.len()).filter(|&zone| self.offered_in(zone))
     }
 
-    /// The Spot price in the zone at position `zone`, never above On-Demand by the list, on which estimates rest as well: the price seen in that zone; else the median
-    /// of one day over the region's zones; else On-Demand less the Advisor's savings; else an assumed share of
-    /// On-Demand. `None` if the zone does not offer the type, or not as Spot, or if nothing is known of its price.
+    /// The Spot price in the zone at position `zone`, never above On-Demand by the list, on which estimates rest as well: the price
+    /// seen in that zone; else that of the region, or the median of one day over its zones; else 85 % of On-Demand less the Advisor's
+    /// savings; else an assumed share of On-Demand. `None` if the zone does not offer the type, or not as Spot, or if nothing is known of its price.
     pub fn spot(&self, zone: usize) -> Option<Price> {
         self.spot.get(zone).copied().flatten()
     }

@@ -26,6 +26,7 @@ pub(super) fn hardware(record: &Value) -> Result<Fact, Reason> {
         }
     }
     flags(record, &mut cells);
+    volumes(record, &mut cells);
     numbers(record, &mut cells);
     devices(record, &mut cells);
     Ok(Fact::Hardware { instance_type: instance_type.to_owned(), cells })
@@ -46,6 +47,16 @@ fn flags(record: &Value, cells: &mut BTreeMap<&'static str, String>) {
         if set {
             cells.insert(column, "1".to_owned());
         }
+    }
+}
+
+/// How many volumes it takes: beside network interfaces where the answer says that they share the places.
+fn volumes(record: &Value, cells: &mut BTreeMap<&'static str, String>) {
+    let most = record.pointer("/EbsInfo/MaximumEbsAttachments").and_then(Value::as_f64).unwrap_or(0.0);
+    insert_number(cells, "ebs_volumes", most);
+    let alone = record.pointer("/EbsInfo/AttachmentLimitType").and_then(Value::as_str) == Some("dedicated");
+    if alone && most > 0.0 {
+        cells.insert("ebs_volumes_alone", "1".to_owned());
     }
 }
 

@@ -191,6 +191,7 @@ impl Overlay {
         let mut edited: BTreeMap<String, (Table, RegionAccount)> = BTreeMap::new();
         for ((region, instance_type), price) in &self.on_demand {
             let (table, account) = edit(&mut edited, region)?;
+            table.scale_karpenters(instance_type, price.rate);
             table.set(instance_type, "on_demand", decimal(price.rate));
             table.set(instance_type, "quality", "published".to_owned());
             table.set(instance_type, "as_of", price.at.clone());
@@ -372,6 +373,15 @@ impl Table {
             self.rows.values_mut().for_each(|row| row.push(String::new()));
         }
         self.set(key, column, text);
+    }
+
+    /// What Karpenter compares of bare metal stays as much above what is billed as it is.
+    fn scale_karpenters(&mut self, key: &str, billed: HourlyRate) {
+        let mut rate = |column| self.cell(key, column).and_then(|text| HourlyRate::parse(text));
+        let (Some(listed), Some(compared)) = (rate("on_demand"), rate("karpenter_price")) else { return };
+        if listed > HourlyRate::ZERO {
+            self.set(key, "karpenter_price", decimal(billed.scaled(compared.as_nanos(), listed.as_nanos())));
+        }
     }
 
     fn set_row(&mut self, key: &str, cells: &BTreeMap<&'static str, String>) {

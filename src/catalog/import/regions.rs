@@ -1,7 +1,7 @@
 //! The names under which the price list knows the regions.
 
 /// Regions by the name of their location. `EU` and `Europe` are the same.
-const LOCATIONS: [(&str, &str); 30] = [
+const LOCATIONS: [(&str, &str); 35] = [
     ("AWS GovCloud (US-East)", "us-gov-east-1"),
     ("AWS GovCloud (US-West)", "us-gov-west-1"),
     ("Africa (Cape Town)", "af-south-1"),
@@ -15,8 +15,10 @@ const LOCATIONS: [(&str, &str); 30] = [
     ("Asia Pacific (Seoul)", "ap-northeast-2"),
     ("Asia Pacific (Singapore)", "ap-southeast-1"),
     ("Asia Pacific (Sydney)", "ap-southeast-2"),
+    ("Asia Pacific (Thailand)", "ap-southeast-7"),
     ("Asia Pacific (Tokyo)", "ap-northeast-1"),
     ("Canada (Central)", "ca-central-1"),
+    ("Canada West (Calgary)", "ca-west-1"),
     ("China (Beijing)", "cn-north-1"),
     ("EU (Frankfurt)", "eu-central-1"),
     ("EU (Ireland)", "eu-west-1"),
@@ -25,6 +27,9 @@ const LOCATIONS: [(&str, &str); 30] = [
     ("EU (Paris)", "eu-west-3"),
     ("EU (Spain)", "eu-south-2"),
     ("EU (Stockholm)", "eu-north-1"),
+    ("EU (Zurich)", "eu-central-2"),
+    ("Israel (Tel Aviv)", "il-central-1"),
+    ("Mexico (Central)", "mx-central-1"),
     ("Middle East (Bahrain)", "me-south-1"),
     ("Middle East (UAE)", "me-central-1"),
     ("South America (Sao Paulo)", "sa-east-1"),

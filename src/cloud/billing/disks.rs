@@ -1,16 +1,21 @@
 //! What the EBS volumes of claims cost.
 //!
-//! Source: AWS pricing of EBS, us-east-1, 2026. What is ordered is billed, used or not: size, and of gp3, io1 and io2 also I/O
+//! Source: AWS pricing of EBS, 2025-10-28. What is ordered is billed, used or not: size, and of gp3, io1 and io2 also I/O
 //! operations and throughput beyond what comes with the size.
 //!
-//! Deviation: operations of io2 beyond 32,000 cost what the first do, and those that `standard` volumes are billed for are
-//! not counted.
+//! Deviation: operations that `standard` volumes are billed for are not counted.
 
 use super::{HOURS_PER_MONTH, billed_time, blank, charge};
-use crate::catalog::PriceQuality;
+use crate::catalog::{PriceQuality, VolumePrices};
 use crate::cloud::bill::{BillItem, BillLine};
 use crate::domain::volumes::DiskClass;
 use crate::domain::{HourlyRate, SimTime, Symbol};
+
+/// I/O operations and MiB per second that come with a gp3 volume.
+const GP3_IOPS: i64 = 3_000;
+const GP3_THROUGHPUT: i64 = 125;
+/// I/O operations per second of io2 up to which the first price holds, and up to which the second does.
+const IO2_TIERS: [i64; 2] = [32_000, 64_000];
 
 /// An EBS volume of a claim, or one made by hand.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -27,58 +32,71 @@ pub struct Disk {
     pub until: Option<SimTime>,
 }
 
-/// Prices for a month, in nano-units.
-struct Prices {
-    per_gib: i64,
-    /// For each operation per second, and how many come with the size.
-    per_iops: (i64, i64),
-    /// For each MiB per second, and how many come with the size.
-    per_mib: (i64, i64),
+/// What volumes cost in a region, and how far that can be trusted.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ListedVolumes {
+    prices: VolumePrices,
+    quality: PriceQuality,
+    /// Of gp3, of which the user may have stated what a GiB costs.
+    quality_of_gp3: PriceQuality,
 }
 
-impl Prices {
-    /// The prices of a volume type; those of gp3 for one that is not known, with `false`.
-    fn of(volume_type: &str, gp3: HourlyRate) -> (Self, bool) {
-        let of_size = |per_gib| (Self { per_gib, per_iops: (0, 0), per_mib: (0, 0) }, true);
-        let with_iops = |per_gib| (Self { per_gib, per_iops: (65_000_000, 0), per_mib: (0, 0) }, true);
-        let gp3 = Self { per_gib: gp3.as_nanos(), per_iops: (5_000_000, 3_000), per_mib: (40_000_000, 125) };
-        match volume_type {
-            "gp3" => (gp3, true),
-            "gp2" => of_size(100_000_000),
-            "io1" | "io2" => with_iops(125_000_000),
-            "st1" => of_size(45_000_000),
-            "sc1" => of_size(15_000_000),
-            "standard" => of_size(50_000_000),
-            _ => (gp3, false),
+impl ListedVolumes {
+    /// The region's prices, else those of us-east-1, with what the user states of a GiB of gp3.
+    pub(super) fn of(listed: Option<VolumePrices>, gp3: Option<HourlyRate>) -> Self {
+        let quality = if listed.is_some() { PriceQuality::Published } else { PriceQuality::Assumed };
+        let mut prices = listed.unwrap_or(VolumePrices::US_EAST_1);
+        prices.gp3 = gp3.unwrap_or(prices.gp3);
+        Self { prices, quality, quality_of_gp3: gp3.map_or(quality, |_| PriceQuality::Own) }
+    }
+
+    /// What a GiB of root volume costs for a month, and how that is known.
+    pub(super) fn root(&self) -> (HourlyRate, PriceQuality) {
+        (self.prices.gp3, self.quality_of_gp3)
+    }
+
+    /// What `disk` costs for a month, and how that is known: as gp3 where its type is not.
+    fn per_month(&self, disk: &Disk) -> (HourlyRate, PriceQuality) {
+        let (class, prices) = (disk.class, &self.prices);
+        let iops =
+            if class.iops > 0 { i64::from(class.iops) } else { i64::from(class.iops_per_gib) * i64::from(disk.gib) };
+        let times = |price: HourlyRate, count: i64| price.scaled(count.max(0), 1);
+        let size = |per_gib| times(per_gib, i64::from(disk.gib));
+        let gp3 = || {
+            let throughput = times(prices.gp3_throughput, i64::from(class.throughput_mib) - GP3_THROUGHPUT);
+            size(prices.gp3) + times(prices.gp3_iops, iops - GP3_IOPS) + throughput
+        };
+        let [first, second, third] = prices.io2_iops;
+        let [up_to, beyond] = IO2_TIERS;
+        let of_io2 = || {
+            let in_tiers = times(first, iops.min(up_to)) + times(second, iops.min(beyond) - up_to);
+            size(prices.io2) + in_tiers + times(third, iops - beyond)
+        };
+        match class.volume_type.map_or("gp3", Symbol::as_str) {
+            "gp3" => (gp3(), self.quality_of_gp3),
+            "gp2" => (size(prices.gp2), self.quality),
+            "io1" => (size(prices.io1) + times(prices.io1_iops, iops), self.quality),
+            "io2" => (of_io2(), self.quality),
+            "st1" => (size(prices.st1), self.quality),
+            "sc1" => (size(prices.sc1), self.quality),
+            "standard" => (size(prices.standard), self.quality),
+            _ => (gp3(), PriceQuality::Assumed),
         }
     }
-
-    fn per_month(&self, disk: &Disk) -> HourlyRate {
-        let (gib, class) = (i64::from(disk.gib), disk.class);
-        let iops = if class.iops > 0 { i64::from(class.iops) } else { i64::from(class.iops_per_gib) * gib };
-        let beyond = |(price, included): (i64, i64), ordered: i64| price * (ordered - included).max(0);
-        let sum = self.per_gib * gib + beyond(self.per_iops, iops);
-        HourlyRate::from_nanos(sum + beyond(self.per_mib, i64::from(class.throughput_mib)))
-    }
 }
 
-/// The lines of the bill, in the order of `disks`; `gp3` is a GiB of gp3 for a month.
-pub(super) fn lines<'d>(
-    disks: &'d [Disk],
-    gp3: HourlyRate,
-    quality: PriceQuality,
-    end: SimTime,
-) -> impl Iterator<Item = BillLine> + 'd {
+/// The lines of the bill, in the order of `disks`.
+pub(super) fn lines(disks: &[Disk], listed: ListedVolumes, end: SimTime) -> impl Iterator<Item = BillLine> + '_ {
     disks.iter().filter(move |disk| disk.from < end).map(move |disk| {
-        let (prices, known) = Prices::of(disk.class.volume_type.map_or("gp3", Symbol::as_str), gp3);
+        let (per_month, quality) = listed.per_month(disk);
         let to = disk.until.unwrap_or(end).min(end);
-        let rate = prices.per_month(disk).scaled(1, HOURS_PER_MONTH);
+        let rate = per_month.scaled(1, HOURS_PER_MONTH);
         let billed = billed_time(to - disk.from);
         BillLine {
             billed,
             rate,
             amount: charge(rate, billed),
-            quality: if known { quality } else { PriceQuality::Assumed },
+            quality,
             zone: disk.zone,
             ..blank(BillItem::PersistentVolume, None, disk.from, to)
         }

@@ -8,8 +8,9 @@ use super::{Charge, by_the_hour, charges, is_free};
 use crate::catalog::{Catalog, PriceQuality};
 use crate::cloud::bill::BillItem;
 use crate::cloud::commitments::{Commitments, ReservedInstances, SavingsPlan};
+use crate::cloud::faults::{Fault, FaultKind, PoolSelector};
 use crate::cloud::market::PriceInterval;
-use crate::cloud::settings::{BillingSettings, CloudSettings};
+use crate::cloud::settings::{BillingSettings, CloudSettings, ReplayedPrice, SpotPrices};
 use crate::cloud::{Bill, CapacityReservation, Ec2, EndedBy, Pool};
 use crate::domain::volumes::DiskClass;
 use crate::domain::{HourlyRate, Labels, Money, NodeId, SimDuration, SimTime, Symbol, well_known};
@@ -324,6 +325,75 @@ fn volumes_of_claims_cost_what_is_ordered_for_as_long_as_they_are_there() {
     let bill = super::bill(&mut ec2, at(month), SimDuration::ZERO, &Traffic::default(), &unknown);
     let line = bill.lines.iter().find(|line| line.item == BillItem::PersistentVolume).unwrap();
     assert_eq!(line.quality, PriceQuality::Assumed);
+}
+
+#[test]
+fn volumes_cost_what_they_do_in_their_region() {
+    let region = Catalog::embedded().and_then(|catalog| catalog.region("eu-central-1")).unwrap();
+    let month = 730 * 3_600;
+    let class = |volume_type: &str, iops| DiskClass {
+        volume_type: Some(Symbol::new(volume_type)),
+        iops,
+        ..DiskClass::default()
+    };
+    let of_class = |class| Disk { zone: None, gib: 100, class, from: at(0), until: None };
+    let disks = [of_class(class("gp3", 0)), of_class(class("io2", 70_000))];
+    let billed = |stated| {
+        let billing = BillingSettings { volume_per_month: stated, ..BillingSettings::default() };
+        let settings = Arc::new(CloudSettings { billing, ..CloudSettings::default() });
+        let mut ec2 = Ec2::new(Arc::clone(&region), Streams::new(5), settings, at(month));
+        let bill = super::bill(&mut ec2, at(month), SimDuration::ZERO, &Traffic::default(), &disks);
+        let lines = bill.lines.into_iter().filter(|line| line.item == BillItem::PersistentVolume);
+        lines.map(|line| (line.amount.as_f64(), line.quality)).collect::<Vec<_>>()
+    };
+    let near = |one: f64, other: f64| assert!((one - other).abs() < 1e-4, "{one} is not {other}");
+    let listed = billed(None);
+    near(listed[0].0, 9.52);
+    near(listed[1].0, 14.90 + 32_000.0 * 0.078 + 32_000.0 * 0.0546 + 6_000.0 * 0.03822);
+    assert!(listed.iter().all(|line| line.1 == PriceQuality::Published));
+    let stated = billed(HourlyRate::parse("0.05"));
+    near(stated[0].0, 5.0);
+    assert_eq!((stated[0].1, stated[1]), (PriceQuality::Own, listed[1]));
+}
+
+#[test]
+fn a_bill_with_spot_has_a_range_and_none_of_it_is_above_on_demand() {
+    let constant = || CloudSettings { prices: SpotPrices::Constant, ..CloudSettings::default() };
+    let with = |types: &[(&str, bool)], settings| {
+        let mut ec2 = account_with(settings);
+        for (node, &(name, spot)) in (0..).zip(types) {
+            ec2.add_running(pool(name, spot), NodeId(node), 20, at(0)).unwrap();
+        }
+        bill(&mut ec2, at(3_600), SimDuration::ZERO)
+    };
+    assert!(with(&[("m5.large", false)], constant()).spot_range.is_none());
+    let bill = with(&[("m5.large", true), ("c5.large", false)], constant());
+    let range = bill.spot_range.unwrap();
+    let quality = bill.lines.iter().find(|line| line.capacity_type == Some(well_known::SPOT)).unwrap().quality;
+    let (low, high) = quality.spot_error().unwrap();
+    let near = |one: f64, other: f64| assert!((one - other).abs() < 1e-6, "{one} is not {other}");
+    let (spot, total) = (range.spot.as_f64(), bill.total().as_f64());
+    near(range.low.as_f64(), total - spot + spot * low as f64 / 1_000.0);
+    near(range.high.as_f64(), total - spot + spot * high as f64 / 1_000.0);
+    let record = |name: &str, rate: &str| ReplayedPrice {
+        instance_type: Symbol::new(name),
+        zone: Symbol::new("us-east-1a"),
+        at: at(0),
+        rate: HourlyRate::parse(rate).unwrap(),
+    };
+    let prices = SpotPrices::Replay(vec![record("m5.large", "0.05")]);
+    let recorded = with(&[("m5.large", true)], CloudSettings { prices, ..CloudSettings::default() });
+    assert!(recorded.spot_range.is_none(), "what was recorded is not off");
+    let region = Catalog::embedded().and_then(|catalog| catalog.region("us-east-1")).unwrap();
+    let on_demand = region.instance_type(Symbol::new("m5.large")).unwrap().on_demand.unwrap().rate.as_f64();
+    let shock = Fault {
+        at: at(0),
+        until: at(7_200),
+        kind: FaultKind::PriceShock { pools: PoolSelector::default(), permille: 2_500 },
+    };
+    let bill = with(&[("m5.large", true)], CloudSettings { faults: vec![shock], ..constant() });
+    let (range, volumes) = (bill.spot_range.unwrap(), bill.total().as_f64() - bill.spot_range.unwrap().spot.as_f64());
+    assert!(range.high.as_f64() <= volumes + on_demand + 1e-6, "{range:?}");
 }
 
 /// The integral of the published price over a life, with the 60 s minimum, in plain arithmetic by the second. Prices stand

@@ -298,6 +298,16 @@ pub(super) fn cost(page: &mut Html, summary: &Summary) {
         );
         page.element("p", &unused);
     }
+    if let Some(range) = cost.spot_range {
+        let range = format!(
+            "Spot instances cost {} of it at prices that may be off: the bill is {} if all of them lie at the tenth percentile of what is known of \
+             their error, and {} at the ninetieth.",
+            money(range.spot),
+            money(range.total_low),
+            money(range.total_high)
+        );
+        page.element("p", &range);
+    }
     let unconfirmed = format!(
         "{} ({}) rests on prices that were estimated, derived or assumed rather than published or observed.",
         money(cost.unconfirmed.amount),

@@ -8,7 +8,9 @@ use super::{AdvisorFigure, Align, GpuFigure, PriceFigure, SCHEMA_VERSION, column
 use crate::catalog::{AcceleratorKind, InstanceFacts, PriceQuality, Region, RegionType, ZoneIdBasis};
 use crate::domain::node_pool::AmiFamily;
 use crate::domain::symbol::well_known;
-use crate::domain::{Currency, KarpenterVersion, NodeClass, NodePool, Requirement, ResourceName, Resources};
+use crate::domain::{
+    Currency, HourlyRate, KarpenterVersion, NodeClass, NodePool, Requirement, ResourceName, Resources,
+};
 use crate::policy::instance_types::{ProviderSettings, instance_types, real_node};
 use crate::report::format::{self, money, percent};
 use crate::report::summary::{HOURS_PER_MONTH, PROGRAM};
@@ -37,6 +39,8 @@ pub struct TypeSheet {
     pub node: NodeFigures,
     /// The On-Demand price for Linux.
     pub on_demand: Option<PriceFigure>,
+    /// The On-Demand price per hour that Karpenter compares, where that is not the one that is billed.
+    pub karpenter_per_hour: Option<f64>,
     /// What the Spot Instance Advisor says.
     pub spot_advisor: Option<AdvisorFigure>,
     /// The region's zones, in order of name.
@@ -170,6 +174,10 @@ impl TypeSheet {
             hardware: hardware(&entry.facts),
             node: node(region, entry, version),
             on_demand: entry.on_demand.map(PriceFigure::from),
+            karpenter_per_hour: entry
+                .karpenter_price()
+                .filter(|_| entry.is_compared_otherwise())
+                .map(HourlyRate::as_f64),
             spot_advisor: entry.advisor.map(AdvisorFigure::from),
             zones: zones.collect(),
         }
@@ -274,6 +282,10 @@ impl TypeSheet {
             },
         );
         lines.push(format!("{:<LABEL$}{on_demand}", format!("On-Demand ({})", currency.code())));
+        if let Some(compared) = self.karpenter_per_hour {
+            let why = "the price with dedicated tenancy, for which it asks where a type is bare metal";
+            lines.push(format!("{:<LABEL$}{} per hour: {why}", "Karpenter compares", hourly(currency, compared)));
+        }
         let interrupted = self.spot_advisor.as_ref().map_or_else(
             || "unknown: the Spot Advisor does not list the type".to_owned(),
             |own| {

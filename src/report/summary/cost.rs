@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{CostSummary, HOURS_PER_MONTH, Part, PhaseCost, Share, rounded};
+use super::{CostSummary, HOURS_PER_MONTH, Part, PhaseCost, Share, SpotRangeSummary, rounded};
 use crate::cloud::{BillItem, BillLine};
 use crate::domain::{Money, NodeId, SimDuration, SimTime};
 use crate::simulation::Outcome;
@@ -44,6 +44,11 @@ pub(super) fn summary(outcome: &Outcome) -> CostSummary {
         ),
         by_workload: parts(by_workload, total),
         by_price_quality: parts(sums(net().map(|line| (line.quality.as_str().to_owned(), line.amount))), total),
+        spot_range: outcome.bill.spot_range.map(|range| SpotRangeSummary {
+            spot: range.spot.as_f64(),
+            total_low: range.low.as_f64(),
+            total_high: range.high.as_f64(),
+        }),
         unconfirmed: share(net().filter(|line| !line.quality.is_fact()).map(|line| line.amount).sum(), total),
         idle: share(idle, total),
         unused: share(net().filter(|line| is_unused(line)).map(|line| line.amount).sum(), total),

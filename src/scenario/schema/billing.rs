@@ -7,6 +7,7 @@ use crate::cloud::billing::network::{CrossZone, LoadBalancers, NatGateways, Netw
 use crate::cloud::commitments::{Commitments, ReservedInstances, SavingsPlan};
 use crate::cloud::settings::BillingSettings;
 use crate::domain::{HourlyRate, Money, Symbol};
+use crate::scenario::file::commitments;
 
 section! {
     /// Beside the price of instances and volumes.
@@ -19,10 +20,13 @@ section! {
     volume_per_month: 0.08
     discount: 12%
     node_fee: 0.02
-    reserved_instances: [{ type: m5.large, zone: us-east-1a, count: 4, per_hour: 0.06 }]
+    reserved_instances:
+      - { type: m5.large, zone: us-east-1a, count: 4, per_hour: 0.06 }
+      - { type: m7g.large, count: 2, term: 1y, payment: no_upfront }
     savings_plans:
       - { commitment: 1.5, discount: 27% }
       - { family: m5, commitment: 2, discount: 37%, family_discounts: { c5: 30% } }
+      - { family: c7g, commitment: 2, term: 3y, payment: all_upfront }
     load_balancers: { count: 2, per_hour: 0.0225, capacity_units: 3, per_unit_hour: 0.006 }
     nat_gateways: { count: 3, per_hour: 0.045, per_gb: 0.045 }
     cross_zone: { per_gb: 0.02, bytes_per_request: 20k, share: 50% }
@@ -52,15 +56,15 @@ section! {
         /// EKS control plane, per hour.
         control_plane: HourlyRate = BillingSettings::default().control_plane;
         /// A GiB of gp3, of root volumes and of claims, for a month of 730 hours.
-        volume_per_month: HourlyRate = BillingSettings::default().volume_per_month;
+        volume_per_month: HourlyRate, or "the region's price";
         /// Discount on everything that AWS charges.
         discount: Permille = 0;
         /// Licence or vendor fee of each node, per hour.
         node_fee: HourlyRate = HourlyRate::ZERO;
         /// Reserved Instances.
-        reserved_instances: Vec<ReservedInstances> = Vec::new(), or "none";
+        reserved_instances: Vec<ReservedKeys> = Vec::new(), or "none";
         /// Savings Plans.
-        savings_plans: Vec<SavingsPlan> = Vec::new(), or "none";
+        savings_plans: Vec<PlanKeys> = Vec::new(), or "none";
         /// Network load balancers.
         load_balancers: LoadBalancers, or "cost nothing";
         /// NAT gateways, through which nodes pull images.
@@ -71,8 +75,10 @@ section! {
 }
 
 section! {
+    /// What one costs is stated, or follows from `term` and `payment`: AWS's rates of standard Reserved Instances for the family in the region.
     RESERVED: "a reservation", "`ec2.billing.reserved_instances[]`";
-    impl ReservedInstances {
+    becomes ReservedInstances, commitments::reserved;
+    struct ReservedKeys {
         /// Instance type.
         "type" as instance_type["instance type"]: InstanceType;
         /// Zone.
@@ -80,19 +86,29 @@ section! {
         /// How many.
         count: Whole<1, 1_000_000>;
         /// What one costs, upfront payment included.
-        "per_hour" as rate: HourlyRate;
+        per_hour: HourlyRate, or "by `term` and `payment`";
+        /// How long it was bought for.
+        term: Term, or "`per_hour` is required";
+        /// How much of it was paid ahead.
+        payment: Payment, or "required with `term`";
     }
 }
 
 section! {
+    /// The discount is stated, or, of an EC2 Instance plan, follows from `term` and `payment`: such plans cost what standard Reserved Instances do.
     PLAN: "a savings plan", "`ec2.billing.savings_plans[]`";
-    impl SavingsPlan {
+    becomes SavingsPlan, commitments::plan;
+    struct PlanKeys {
         /// The family of an EC2 Instance plan.
         family["instance family"]: super::kind::Name, or "a Compute plan: every family";
         /// What is paid per hour, used or not.
         commitment: HourlyRate;
         /// Discount on On-Demand.
-        "discount" as discount_permille: Permille;
+        discount: Permille, or "by `term` and `payment`";
+        /// How long it was bought for.
+        term: Term, or "`discount` is required";
+        /// How much of it was paid ahead.
+        payment: Payment, or "required with `term`";
         /// Families with another discount.
         family_discounts["instance family"]: FamilyDiscounts = Vec::new(), or "none";
     }
@@ -134,6 +150,16 @@ section! {
         /// Share of requests that leave their zone.
         "share" as permille: Permille, or "that of an even spread over the zones";
     }
+}
+
+words! {
+    /// How long something was bought for, in years.
+    Term: u32, "1y" => 1, "3y" => 3
+}
+
+words! {
+    /// Whether all of it was paid ahead.
+    Payment: bool, "no_upfront" => false, "all_upfront" => true
 }
 
 words! {

@@ -33,7 +33,7 @@ pub(super) fn of_catalog(
     if !runs_on(entry, class) {
         return offerings;
     }
-    let on_demand = price_list.instance_type(entry.facts.name).and_then(|listed| listed.on_demand);
+    let on_demand = price_list.instance_type(entry.facts.name).and_then(RegionType::karpenter_price);
     for zone in zones(region, entry, class) {
         let mut add = |capacity_type, price: Option<HourlyRate>| {
             offerings.push(Offering {
@@ -45,7 +45,7 @@ pub(super) fn of_catalog(
                 reservation: None,
             });
         };
-        add(well_known::ON_DEMAND, on_demand.map(|price| price.rate));
+        add(well_known::ON_DEMAND, on_demand);
         if entry.facts.spot {
             add(well_known::SPOT, entry.spot(zone).map(|price| price.rate));
         }

@@ -1,0 +1,108 @@
+//! `ec2.billing.reserved_instances` and `ec2.billing.savings_plans`: what they cost where the scenario does not say.
+
+use super::{Reading, ScenarioError};
+use crate::cloud::commitments::{ReservedInstances, SavingsPlan};
+use crate::domain::Symbol;
+use crate::scenario::reader::Fields;
+use crate::scenario::schema::billing::{PlanKeys, ReservedKeys};
+use crate::scenario::tree::Location;
+
+/// Ten-thousandths in a thousandth.
+const FINER: u32 = 10;
+
+/// Reserved Instances with what one costs an hour.
+pub(in crate::scenario) fn reserved<'s>(
+    reading: &Reading<'_, 's>,
+    fields: Fields<'_, 's>,
+    own: ReservedKeys,
+) -> Result<ReservedInstances, ScenarioError> {
+    let family = own.instance_type.as_str().split('.').next().unwrap_or_default();
+    let rate = match (own.per_hour, own.term) {
+        (Some(rate), None) => rate,
+        (None, Some(years)) => {
+            let discount = discount(reading, fields, Symbol::new(family), (years, own.payment))?;
+            let listed = reading.region().instance_type(own.instance_type).and_then(|kind| kind.on_demand);
+            let Some(listed) = listed else {
+                let at = fields.get("type").map_or(fields.at, |node| node.at);
+                return Err(reading
+                    .error(at, format!("no On-Demand price of {} is known", own.instance_type))
+                    .because("the discount of a term is on that price")
+                    .help("state `per_hour` instead"));
+            };
+            listed.rate.scaled(10_000 - i64::from(discount), 10_000)
+        }
+        (rate, _) => return Err(one_of(reading, fields, "per_hour", rate.is_some())),
+    };
+    Ok(ReservedInstances { instance_type: own.instance_type, zone: own.zone, count: own.count, rate })
+}
+
+/// A Savings Plan with its discount.
+pub(in crate::scenario) fn plan<'s>(
+    reading: &Reading<'_, 's>,
+    fields: Fields<'_, 's>,
+    own: PlanKeys,
+) -> Result<SavingsPlan, ScenarioError> {
+    let discount_permille = match (own.discount, own.term) {
+        (Some(discount), None) => discount,
+        (None, Some(years)) => {
+            let Some(family) = own.family else {
+                return Err(reading
+                    .error(term(fields), "the discount of a Compute Savings Plan does not follow from its term")
+                    .because("it differs by family, and no rates of these plans are known")
+                    .help("state `discount`, or the `family` of an EC2 Instance Savings Plan"));
+            };
+            (discount(reading, fields, family, (years, own.payment))? + FINER / 2) / FINER
+        }
+        (discount, _) => return Err(one_of(reading, fields, "discount", discount.is_some())),
+    };
+    let (family, commitment, family_discounts) = (own.family, own.commitment, own.family_discounts);
+    Ok(SavingsPlan { family, commitment, discount_permille, family_discounts })
+}
+
+/// What AWS's rates for the family save on On-Demand, in ten-thousandths, for so many years and with all paid ahead or nothing.
+fn discount(
+    reading: &Reading<'_, '_>,
+    fields: Fields<'_, '_>,
+    family: Symbol,
+    (years, payment): (u32, Option<bool>),
+) -> Result<u32, ScenarioError> {
+    let at = term(fields);
+    let Some(all_upfront) = payment else {
+        return Err(reading
+            .error(at, "`term` goes with `payment`")
+            .because("what is paid ahead makes the price")
+            .help("add `payment: no_upfront` or `payment: all_upfront`"));
+    };
+    let region = reading.region().name;
+    let Some(listed) = reading.region().commitment_discount(family) else {
+        return Err(reading
+            .error(at, format!("no rates of commitments for {family} in {region} are known"))
+            .because("the price data have none of this family there")
+            .help("state the price or the discount instead of `term`"));
+    };
+    match (years, all_upfront) {
+        (1, false) => Ok(listed.one_year_no_upfront),
+        (3, true) => Ok(listed.three_years_all_upfront),
+        _ => Err(reading
+            .error(at, "no rates are known for this term with this payment")
+            .because("the price data have `1y` with `no_upfront` and `3y` with `all_upfront`")
+            .help("state the price or the discount instead of `term`")),
+    }
+}
+
+/// Where the term stands; the whole entry without one.
+fn term(fields: Fields<'_, '_>) -> Location {
+    fields.get("term").map_or(fields.at, |node| node.at)
+}
+
+/// The error that the price is stated twice, or not at all.
+fn one_of(reading: &Reading<'_, '_>, fields: Fields<'_, '_>, price: &'static str, twice: bool) -> ScenarioError {
+    let message = match twice {
+        true => format!("`{price}` and `term` both say what this costs"),
+        false => format!("neither `{price}` nor `term` says what this costs"),
+    };
+    reading
+        .error(term(fields), message)
+        .because("what is bought ahead needs one price")
+        .help(format!("state `{price}`, or `term: 1y` with `payment: no_upfront`"))
+}
