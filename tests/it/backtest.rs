@@ -20,7 +20,7 @@ fn nodecast(words: &[&str]) -> (String, String, Option<i32>) {
     (text(output.stdout), text(output.stderr), output.status.code())
 }
 
-/// The truth: the scenario with seed 7, as a run writes it.
+/// The truth: the scenario with its own seed, as a run writes it.
 fn record(directory: &Path) -> PathBuf {
     let out = directory.join("record");
     let (_, told, code) = nodecast(&["run", scenario().to_str().unwrap(), "--quiet", "--out", out.to_str().unwrap()]);
