@@ -2,6 +2,7 @@
 
 mod admission;
 mod affinity;
+mod balancers;
 mod batch;
 pub mod common;
 mod config_map;
@@ -30,6 +31,7 @@ mod vertical;
 mod workloads;
 
 pub use admission::LimitRange;
+pub use balancers::{BalancerKind, Ingress, IngressClass, LoadBalancer};
 pub use config_map::StatedRanks;
 pub use eksctl::FAMILIES as AMI_FAMILIES;
 pub use foreign::{Foreign, foreign, group_of, is_namesake, knows_group};
@@ -69,6 +71,11 @@ pub struct Service {
     pub name: ObjectName,
     /// Labels of the pods behind it; none for a Service without a selector.
     pub selector: Labels,
+    /// The load balancer that it calls for.
+    pub balancer: Option<BalancerKind>,
+    /// Whether calls go to pods in the caller's zone where there are enough: topology-aware routing, or a traffic distribution that
+    /// prefers what is close.
+    pub keeps_zone: bool,
 }
 
 /// A Namespace.
@@ -125,6 +132,10 @@ pub struct Manifests {
     pub priority_classes: Vec<PriorityClass>,
     /// Services.
     pub services: Vec<Service>,
+    /// Ingresses.
+    pub ingresses: Vec<Ingress>,
+    /// IngressClasses.
+    pub ingress_classes: Vec<IngressClass>,
     /// Namespaces.
     pub namespaces: Vec<Namespace>,
     /// LimitRanges.
@@ -217,6 +228,12 @@ impl Manifests {
         self.origins.get(&(Symbol::new(kind), name.namespace, name.name)).copied()
     }
 
+    /// The load balancers that Services and Ingresses call for.
+    pub fn load_balancers(&self) -> Vec<LoadBalancer> {
+        let controlled = self.deployments.iter().any(|own| own.name.name.as_str() == "aws-load-balancer-controller");
+        balancers::called_for(&self.services, &self.ingresses, &self.ingress_classes, controlled)
+    }
+
     /// Keeps the place of `object` if checks of the whole may speak of it.
     fn note_origin(&mut self, reader: &Reader<'_>, object: &Node<'_>, kind: &str) {
         if !PLACED.contains(&kind) {
@@ -253,6 +270,8 @@ impl Manifests {
         replace(&mut self.disruption_budgets, newer.disruption_budgets, |pdb| (pdb.namespace, pdb.name));
         replace(&mut self.priority_classes, newer.priority_classes, |class| class.name);
         replace(&mut self.services, newer.services, |service| service.name);
+        replace(&mut self.ingresses, newer.ingresses, |ingress| ingress.name);
+        replace(&mut self.ingress_classes, newer.ingress_classes, |class| class.name);
         replace(&mut self.namespaces, newer.namespaces, |namespace| namespace.name);
         replace(&mut self.limit_ranges, newer.limit_ranges, |range| range.name);
         replace(&mut self.resource_quotas, newer.resource_quotas, |quota| quota.name);

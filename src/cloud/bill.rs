@@ -18,6 +18,8 @@ pub enum BillItem {
     PublicIpv4,
     /// The EKS control plane.
     ControlPlane,
+    /// What EKS charges beside it once standard support of the Kubernetes release has ended.
+    ExtendedSupport,
     /// Reserved Instances, as far as they were used.
     ReservedInstances,
     /// A capacity reservation, as far as instances used it.
@@ -28,7 +30,7 @@ pub enum BillItem {
     SavingsPlans,
     /// The part of reservations and plans that covered nothing.
     UnusedCommitment,
-    /// Network load balancers, by the hour.
+    /// Load balancers, by the hour.
     LoadBalancer,
     /// Capacity units of load balancers.
     LoadBalancerCapacity,
@@ -56,6 +58,7 @@ impl BillItem {
             Self::PersistentVolume => "persistent volume",
             Self::PublicIpv4 => "public IPv4",
             Self::ControlPlane => "control plane",
+            Self::ExtendedSupport => "extended support",
             Self::ReservedInstances => "reserved instances",
             Self::CapacityReservation => "capacity reservation",
             Self::UnusedCapacityReservation => "unused capacity reservation",
@@ -70,6 +73,19 @@ impl BillItem {
             Self::Discount => "discount",
             Self::NodeFee => "node fee",
         }
+    }
+
+    /// Whether it is the network's: load balancers, gateways, addresses, transfer.
+    pub const fn is_network(self) -> bool {
+        matches!(
+            self,
+            Self::LoadBalancer
+                | Self::LoadBalancerCapacity
+                | Self::NatGateway
+                | Self::NatTransfer
+                | Self::CrossZoneTransfer
+                | Self::PublicIpv4
+        )
     }
 
     /// Whether it charges, or takes back, compute: instances, and what is bought ahead of them. A discount is on everything.

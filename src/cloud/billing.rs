@@ -4,12 +4,14 @@
 //! from entering `running` to leaving it; volumes from creation to deletion, likewise. Spot is billed at the price in
 //! effect at each instant; a Spot instance that EC2 ends in its first hour is free, one that we end is not.
 
+pub mod balancers;
 pub mod disks;
 mod net;
 pub mod network;
 mod over_time;
 mod reserved;
 mod spot_range;
+pub mod support;
 
 use self::disks::{Disk, ListedVolumes};
 use self::net::{Coverage, Piece};
@@ -27,14 +29,24 @@ use crate::domain::{Accrual, Currency, HourlyRate, Money, SimDuration, SimTime, 
 const MINIMUM: SimDuration = SimDuration::from_secs(60);
 /// Hours in a month, for prices by the month.
 const HOURS_PER_MONTH: i64 = 730;
+/// A public IPv4 address per hour, in all regions.
+const PUBLIC_IPV4: HourlyRate = HourlyRate::from_nanos(5_000_000);
 const HOUR: SimDuration = SimDuration::from_secs(3_600);
 
 /// The bill for everything up to `end`, when whatever still runs stops being counted. `into_hour` is how far into a clock
-/// hour the run began; `traffic` is what moved over the network, `disks` are the volumes of claims.
+/// hour the run began; `traffic` is what moved over the network, `disks` are the volumes of claims, and
+/// `extended` the times for which the cluster's Kubernetes release is under EKS's extended support.
 ///
 /// Deviation: the network and public addresses are billed at the us-east-1 price in every USD region, and neither volumes nor the control
 /// plane are billed in CNY regions, whose prices for them are not known.
-pub fn bill(ec2: &mut Ec2, end: SimTime, into_hour: SimDuration, traffic: &Traffic, disks: &[Disk]) -> Bill {
+pub fn bill(
+    ec2: &mut Ec2,
+    end: SimTime,
+    into_hour: SimDuration,
+    traffic: &Traffic,
+    disks: &[Disk],
+    extended: &[(SimTime, SimTime)],
+) -> Bill {
     let settings = ec2.settings().billing.clone();
     let (currency, in_us_east) = (ec2.region().currency, ec2.region().name.as_str() == "us-east-1");
     let instances: Vec<Instance> = ec2.instances().to_vec();
@@ -53,13 +65,11 @@ pub fn bill(ec2: &mut Ec2, end: SimTime, into_hour: SimDuration, traffic: &Traff
         let volumes = ListedVolumes::of(ec2.region().volumes, settings.volume_per_month);
         lines.extend(instances.iter().filter_map(|instance| root_volume(instance, end, volumes)));
         lines.extend(disks::lines(disks, volumes, end));
-        if let Some(rate) = settings.public_ipv4 {
-            let item = BillItem::PublicIpv4;
-            lines.extend(instances.iter().filter_map(|instance| while_running(item, instance, end, rate)));
-        }
-        lines.push(of_the_run(BillItem::ControlPlane, end, settings.control_plane));
+        lines.extend(instances.iter().filter_map(|instance| public_address(ec2, instance, end)));
+        lines.extend(support::lines(settings.control_plane, extended, end));
         let network = network::lines(ec2, &settings.network, traffic, end);
-        lines.extend(network.into_iter().map(|line| BillLine { quality, ..line }));
+        let quality_of = |line: &BillLine| if in_us_east { line.quality } else { quality };
+        lines.extend(network.into_iter().map(|line| BillLine { quality: quality_of(&line), ..line }));
     }
     if let Some(net) = &mut net {
         net.extend_from_slice(&lines[listed..]);
@@ -240,10 +250,14 @@ fn while_running(item: BillItem, instance: &Instance, end: SimTime, rate: Hourly
     Some(BillLine { billed, rate, amount: charge(rate, billed), ..blank(item, Some(instance), from, to) })
 }
 
-/// A fee for each hour of the run.
-fn of_the_run(item: BillItem, end: SimTime, rate: HourlyRate) -> BillLine {
-    let billed = end - SimTime::ZERO;
-    BillLine { billed, rate, amount: charge(rate, billed), ..blank(item, None, SimTime::ZERO, end) }
+/// The public address of an instance: at the price stated, or at AWS's in subnets that are public.
+fn public_address(ec2: &Ec2, instance: &Instance, end: SimTime) -> Option<BillLine> {
+    let stated = ec2.settings().billing.public_ipv4;
+    let rate = match ec2.settings().network.is_public(instance.pool.zone) {
+        None => stated?,
+        Some(public) => public.then(|| stated.unwrap_or(PUBLIC_IPV4))?,
+    };
+    while_running(BillItem::PublicIpv4, instance, end, rate)
 }
 
 /// A line that charges nothing yet.

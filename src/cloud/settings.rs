@@ -325,8 +325,8 @@ pub struct BillingSettings {
     pub hourly_at_start: bool,
     /// Price per hour of each node's public IPv4 address; `None` for private nodes.
     pub public_ipv4: Option<HourlyRate>,
-    /// Price per hour of the EKS control plane.
-    pub control_plane: HourlyRate,
+    /// Price per hour of the EKS control plane; `None` for EKS's own, which rises when standard support of the release ends.
+    pub control_plane: Option<HourlyRate>,
     /// Price of a GiB of gp3 for a month of 730 hours; `None` for that of the region.
     pub volume_per_month: Option<HourlyRate>,
     /// Discount on everything that AWS charges, in thousandths.
@@ -340,12 +340,12 @@ pub struct BillingSettings {
 }
 
 impl Default for BillingSettings {
-    /// Prices of us-east-1: the control plane under standard support at 0.10 USD.
+    /// AWS's list prices, and nothing bought in advance.
     fn default() -> Self {
         Self {
             hourly_at_start: false,
             public_ipv4: None,
-            control_plane: HourlyRate::from_nanos(100_000_000),
+            control_plane: None,
             volume_per_month: None,
             discount_permille: 0,
             node_fee: HourlyRate::ZERO,

@@ -21,6 +21,8 @@ pub struct Subnet {
     pub zone: Symbol,
     /// Addresses for nodes and pods when the run begins: its size, less AWS's own and those that others use.
     pub addresses: u32,
+    /// Whether its nodes have public addresses.
+    pub public: bool,
 }
 
 /// The network that nodes live in.
@@ -33,6 +35,12 @@ pub struct Network {
 }
 
 impl Network {
+    /// Whether nodes in this zone have public addresses; `None` where no subnet says that its nodes have.
+    pub fn is_public(&self, zone: Symbol) -> Option<bool> {
+        let mut public = self.subnets.iter().filter(|subnet| subnet.public).peekable();
+        public.peek().is_some().then(|| public.any(|subnet| subnet.zone == zone))
+    }
+
     /// Addresses that a node of this type with `pods` on it keeps: its interfaces' own and those for pods, one interface's
     /// (or one prefix's) worth of them in advance.
     pub fn addresses_of(&self, facts: &InstanceFacts, pods: u32) -> u32 {

@@ -163,6 +163,9 @@ pub struct CostSummary {
     /// What the bill would be if Spot prices were off; `null` without Spot at a price that may be.
     #[serde(default)]
     pub spot_range: Option<SpotRangeSummary>,
+    /// The total without load balancers, gateways, public addresses and transfer; absent where none is in the bill.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub without_network: Option<f64>,
     /// The part of the bill at prices that were worked out or assumed, neither published nor observed.
     pub unconfirmed: Share,
     /// The part of the bill that paid for capacity nobody requested, `unused` included.

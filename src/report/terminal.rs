@@ -86,6 +86,13 @@ fn cost(summary: &Summary, lines: &mut Vec<String>) {
         let (low, high) = (part(range.total_low), part(range.total_high));
         lines.push(format!("{:<LABEL$}{low} to {high}  (p10 to p90 of the error of Spot prices)", "  if Spot is off"));
     }
+    if let Some(rest) = cost.without_network {
+        lines.push(format!(
+            "{:<LABEL$}{}  (no load balancer, gateway, address or transfer)",
+            "  less network",
+            part(rest)
+        ));
+    }
     let parts = |parts: &[Part]| {
         let parts: Vec<String> = parts.iter().map(|own| format!("{} {}", own.name, part(own.amount))).collect();
         parts.join(", ")

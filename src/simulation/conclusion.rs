@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use rayon::prelude::*;
 
+use super::beside;
 use super::outcome::{
     About, InputHash, Objectives, Objects, Outcome, QueueSummary, ReplicaAutoscaler, RequestSummary, ResponseFigures,
     UNPRICED,
@@ -12,7 +13,6 @@ use super::usable_types::unpriced_types;
 use crate::actors::{Autoscaler, Context, QueuePlan, Setup};
 use crate::catalog::Price;
 use crate::cloud::billing;
-use crate::cloud::billing::network::Traffic;
 use crate::cloud::settings::SpotPrices;
 use crate::domain::hpa::HorizontalPodAutoscaler;
 use crate::domain::workload::ObjectName;
@@ -34,7 +34,7 @@ pub(super) fn conclude(
     let end = SimTime::ZERO + context.setup.scenario.duration;
     let duration = context.setup.scenario.duration;
     let models = context.request_models(end);
-    let completed = models.iter().map(|(_, model)| model.completed()).sum();
+    let answered: Vec<(WorkloadId, f64)> = models.iter().map(|(id, model)| (*id, model.completed())).collect();
     let short = short_of_cpu(&models, duration);
     let requests = request_summaries(models);
     warnings.extend(short.into_iter().map(|(workload, seconds)| {
@@ -43,9 +43,10 @@ pub(super) fn conclude(
     }));
     let queues = queues(&mut context, end);
     let into_hour = SimDuration::from_secs(scenario.start.as_second().rem_euclid(3_600));
-    let traffic = traffic(&context, completed);
+    let traffic = beside::traffic(&context, &answered);
+    let extended = beside::extended_support(&context, end);
     let disks = context.disks().to_vec();
-    let bill = billing::bill(&mut context.ec2, end, into_hour, &traffic, &disks);
+    let bill = billing::bill(&mut context.ec2, end, into_hour, &traffic, &disks, &extended);
     let about = about(&context, scenario, policy);
     let objects = objects(&context, policy);
     let limits = context.client_limits();
@@ -100,15 +101,6 @@ fn busy_controllers(loops: &ControllerLoops, duration: SimDuration) -> Vec<Strin
     ControllerLoop::ALL.into_iter().filter_map(told).chain(limited).collect()
 }
 
-/// What moved over the network, with so many requests answered in the whole run.
-fn traffic(context: &Context<'_>, completed: f64) -> Traffic {
-    Traffic {
-        zones: context.setup.scenario.zones.clone(),
-        pulled: context.bytes_pulled(),
-        requests: libm::round(completed.max(0.0)) as u64,
-    }
-}
-
 /// What was simulated, in the words of the report.
 fn about(context: &Context<'_>, scenario: &Scenario, policy: &PolicyVariant) -> About {
     let setup = context.setup;
@@ -136,6 +128,8 @@ fn about(context: &Context<'_>, scenario: &Scenario, policy: &PolicyVariant) -> 
             .chain(scenario.calibrated.iter().flat_map(Calibrated::assumptions))
             .chain(setup.scenario.ec2.cloud.assumptions())
             .chain(unpriced(setup))
+            .chain(beside::unsupported(context))
+            .chain(beside::through_balancers(context))
             .collect(),
         calibration: scenario.calibrated.clone(),
         objectives: Objectives {

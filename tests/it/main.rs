@@ -53,6 +53,7 @@ mod load;
 mod manifests;
 mod migration;
 mod net_bill;
+mod network_bill;
 mod newcomers;
 mod node_groups;
 mod nothing_vanished;

@@ -4,10 +4,9 @@ use super::common::metadata;
 use super::foreign::{Foreign, foreign, group_of, is_namesake};
 use super::pod::OBJECT;
 use super::{
-    Manifests, Namespace, Service, admission, batch, config_map, eksctl, hpa, keda, keda_jobs, legacy, monitor, node,
+    Manifests, Namespace, admission, balancers, batch, config_map, eksctl, hpa, keda, keda_jobs, legacy, monitor, node,
     node_claim, node_class, node_pool, pod, quota, rollout, scheduler, storage, workloads,
 };
-use crate::domain::Labels;
 use crate::text::InputError;
 use crate::text::error::{listed, nearest};
 use crate::text::reader::Reader;
@@ -29,6 +28,8 @@ pub const READ: &[&str] = &[
     "PodDisruptionBudget",
     "PriorityClass",
     "Service",
+    "Ingress",
+    "IngressClass",
     "Namespace",
     "NodePool",
     "EC2NodeClass",
@@ -59,6 +60,8 @@ pub const API_VERSIONS: &[(&str, &[&str])] = &[
     ("Node", &["v1"]),
     ("NodeClaim", &["karpenter.sh/v1", "karpenter.sh/v1beta1"]),
     ("Service", &["v1"]),
+    ("Ingress", &["networking.k8s.io/v1", "networking.k8s.io/v1beta1", "extensions/v1beta1"]),
+    ("IngressClass", &["networking.k8s.io/v1", "networking.k8s.io/v1beta1"]),
     ("Namespace", &["v1"]),
     ("HorizontalPodAutoscaler", &["autoscaling/v2", "autoscaling/v2beta2", "autoscaling/v1", "autoscaling/v2beta1"]),
     ("PodDisruptionBudget", &["policy/v1", "policy/v1beta1"]),
@@ -113,8 +116,6 @@ pub const WITHOUT_EFFECT: &[&str] = &[
     "GatewayClass",
     "HTTPRoute",
     "IPAddress",
-    "Ingress",
-    "IngressClass",
     "IngressClassParams",
     "Issuer",
     "Lease",
@@ -256,7 +257,9 @@ fn one<'s>(
         "ResourceQuota" => manifests.resource_quotas.push(quota::resource_quota(reader, object)?),
         "LimitRange" => manifests.limit_ranges.push(admission::limit_range(reader, object)?),
         "PriorityClass" => manifests.priority_classes.push(workloads::priority_class(reader, object)?),
-        "Service" => manifests.services.push(service(reader, object)?),
+        "Service" => manifests.services.push(balancers::service(reader, object)?),
+        "Ingress" => manifests.ingresses.push(balancers::ingress(reader, object)?),
+        "IngressClass" => manifests.ingress_classes.push(balancers::ingress_class(reader, object)?),
         "Namespace" => manifests.namespaces.push(namespace(reader, object)?),
         "NodePool" => manifests.node_pools.push(node_pool::node_pool(reader, object)?),
         "EC2NodeClass" => manifests.node_classes.push(node_class::node_class(reader, object)?),
@@ -353,18 +356,6 @@ fn speaks_of_pods(node: &Node<'_>) -> bool {
         NodeKind::Seq(items) => items.iter().any(speaks_of_pods),
         _ => false,
     }
-}
-
-/// The selector alone is read of a Service's spec.
-fn service<'s>(reader: &mut Reader<'s>, object: &Node<'s>) -> Result<Service, InputError> {
-    let name = metadata(reader, object.get("metadata"))?.name;
-    let mut selector = Labels::new();
-    if let Some(node) = object.get("spec").and_then(|spec| spec.get("selector")) {
-        for entry in reader.entries(node, "selector")? {
-            selector.set(entry.key.as_ref().into(), reader.symbol(&entry.value, &entry.key)?);
-        }
-    }
-    Ok(Service { name, selector })
 }
 
 fn namespace<'s>(reader: &mut Reader<'s>, object: &Node<'s>) -> Result<Namespace, InputError> {

@@ -2,22 +2,48 @@
 //!
 //! Source: AWS pricing pages as of 2026, us-east-1; every price can be set.
 
+use super::balancers::{self, BalancerUse};
 use super::{HOUR, blank, charge};
 use crate::cloud::bill::{BillItem, BillLine};
 use crate::cloud::ec2::Ec2;
-use crate::domain::{HourlyRate, Money, NodeId, SimDuration, SimTime, Symbol};
+use crate::domain::{HourlyRate, Money, NodeId, SimTime, Symbol};
 
-/// Network load balancers in front of the cluster.
+/// Load balancers in front of the cluster: as many as are stated, else those that Services and Ingresses call for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct LoadBalancers {
-    /// How many.
-    pub count: u32,
-    /// What one costs per hour.
-    pub per_hour: HourlyRate,
-    /// Capacity units that one uses on average, in thousandths.
-    pub milli_units: u32,
-    /// What a capacity unit costs per hour.
-    pub per_unit_hour: HourlyRate,
+    /// How many network load balancers; `None` for those that the manifests call for.
+    pub count: Option<u32>,
+    /// What one costs per hour; `None` for AWS's price of its kind.
+    pub per_hour: Option<HourlyRate>,
+    /// Capacity units that one uses on average, in thousandths; `None` for those that its requests come to, of stated ones for one unit.
+    pub milli_units: Option<u32>,
+    /// What a capacity unit costs per hour; `None` for AWS's price of its kind.
+    pub per_unit_hour: Option<HourlyRate>,
+    /// Bytes that a request moves, its answer included: assumed.
+    pub bytes_per_request: i64,
+    /// Connections that are opened for a thousand requests: assumed.
+    pub connections_permille: u32,
+}
+
+impl Default for LoadBalancers {
+    /// Those that the manifests call for; 20 kB and a tenth of a new connection for each request, both assumed.
+    fn default() -> Self {
+        Self {
+            count: None,
+            per_hour: None,
+            milli_units: None,
+            per_unit_hour: None,
+            bytes_per_request: Self::BYTES_PER_REQUEST,
+            connections_permille: Self::CONNECTIONS_PERMILLE,
+        }
+    }
+}
+
+impl LoadBalancers {
+    /// Bytes of a request where nothing is stated.
+    pub const BYTES_PER_REQUEST: i64 = 20_000;
+    /// Connections for a thousand requests where nothing is stated.
+    pub const CONNECTIONS_PERMILLE: u32 = 100;
 }
 
 /// NAT gateways, through which nodes pull images.
@@ -42,22 +68,25 @@ pub struct CrossZone {
     pub permille: Option<u32>,
 }
 
-/// What is paid for the network; what is not stated costs nothing.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+/// What is paid for the network.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct NetworkPrices {
-    /// Load balancers.
+    /// Load balancers; `None` to leave them out of the bill.
     pub load_balancers: Option<LoadBalancers>,
-    /// NAT gateways.
+    /// NAT gateways; without them, images come for nothing.
     pub nat_gateways: Option<NatGateways>,
-    /// Traffic between zones.
+    /// Traffic between zones; without it, it costs nothing.
     pub cross_zone: Option<CrossZone>,
 }
 
+impl Default for NetworkPrices {
+    /// The load balancers that the manifests call for, and nothing else.
+    fn default() -> Self {
+        Self { load_balancers: Some(LoadBalancers::default()), nat_gateways: None, cross_zone: None }
+    }
+}
+
 impl NetworkPrices {
-    /// A load balancer per hour, us-east-1.
-    pub const LOAD_BALANCER_HOUR: HourlyRate = HourlyRate::from_nanos(22_500_000);
-    /// A capacity unit of a network load balancer per hour, us-east-1.
-    pub const CAPACITY_UNIT_HOUR: HourlyRate = HourlyRate::from_nanos(6_000_000);
     /// A NAT gateway per hour, us-east-1.
     pub const NAT_HOUR: HourlyRate = HourlyRate::from_nanos(45_000_000);
     /// A gigabyte through a NAT gateway, us-east-1.
@@ -75,10 +104,14 @@ pub struct Traffic {
     pub pulled: Vec<(NodeId, i64)>,
     /// Requests completed.
     pub requests: u64,
+    /// Of these, requests to workloads whose Services keep calls in their zone.
+    pub near: u64,
+    /// The load balancers that the manifests call for.
+    pub balancers: Vec<BalancerUse>,
 }
 
 /// Bytes of a gigabyte, as AWS counts transfer.
-const GB: i128 = 1_000_000_000;
+pub(super) const GB: i128 = 1_000_000_000;
 
 fn of_bytes(per_gb: Money, bytes: i128) -> Money {
     Money::from_nanos((per_gb.as_nanos() * bytes + GB / 2).div_euclid(GB))
@@ -88,21 +121,16 @@ fn of_bytes(per_gb: Money, bytes: i128) -> Money {
 pub(super) fn lines(ec2: &Ec2, prices: &NetworkPrices, traffic: &Traffic, end: SimTime) -> Vec<BillLine> {
     let mut lines = Vec::new();
     let billed = end - SimTime::ZERO;
-    let mut of_the_run = |item, billed: SimDuration, rate: HourlyRate| {
-        let amount = charge(rate, billed);
-        lines.push(BillLine { billed, rate, amount, ..blank(item, None, SimTime::ZERO, end) });
-    };
-    if let Some(balancers) = prices.load_balancers {
-        let count = i64::from(balancers.count);
-        of_the_run(BillItem::LoadBalancer, billed, balancers.per_hour.scaled(count, 1));
-        let units = count * i64::from(balancers.milli_units);
-        of_the_run(BillItem::LoadBalancerCapacity, billed, balancers.per_unit_hour.scaled(units, 1_000));
+    if let Some(stated) = &prices.load_balancers {
+        lines.extend(balancers::lines(stated, &traffic.balancers, end));
     }
     if let Some(gateways) = prices.nat_gateways {
         // An hour begun is an hour paid.
         let hours =
             billed.as_micros().div_euclid(HOUR.as_micros()) + i64::from(billed.as_micros() % HOUR.as_micros() > 0);
-        of_the_run(BillItem::NatGateway, HOUR * hours, gateways.per_hour.scaled(i64::from(gateways.count), 1));
+        let (billed, rate) = (HOUR * hours, gateways.per_hour.scaled(i64::from(gateways.count), 1));
+        let line = blank(BillItem::NatGateway, None, SimTime::ZERO, end);
+        lines.push(BillLine { billed, rate, amount: charge(rate, billed), ..line });
     }
     lines.extend(pulls(ec2, prices, traffic, end));
     lines.extend(requests(prices, traffic, end));
@@ -129,11 +157,15 @@ fn pulls(ec2: &Ec2, prices: &NetworkPrices, traffic: &Traffic, end: SimTime) -> 
     lines
 }
 
-/// Requests between nodes leave their zone as often as an even spread has it, unless it is stated.
+/// Requests between nodes leave their zone as often as an even spread has it, unless it is stated; those to Services that keep calls in
+/// their zone do not leave it.
+///
+/// Deviation: such calls stay where they are even where a zone has too few pods for it.
 fn requests(prices: &NetworkPrices, traffic: &Traffic, end: SimTime) -> Option<BillLine> {
     let cross = prices.cross_zone?;
     let zones = traffic.zones.len().max(1) as i128;
-    let all = i128::from(traffic.requests) * i128::from(cross.bytes_per_request);
+    let far = traffic.requests.saturating_sub(traffic.near);
+    let all = i128::from(far) * i128::from(cross.bytes_per_request);
     let crossing = match cross.permille {
         Some(permille) => all * i128::from(permille) / 1_000,
         None => all * (zones - 1) / zones,

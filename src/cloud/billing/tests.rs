@@ -71,7 +71,7 @@ fn a_price_that_changes_during_the_hour_is_integrated_or_taken_at_its_start() {
 
 /// The bill of a run without traffic.
 fn bill(ec2: &mut Ec2, end: SimTime, into_hour: SimDuration) -> Bill {
-    super::bill(ec2, end, into_hour, &Traffic::default(), &[])
+    super::bill(ec2, end, into_hour, &Traffic::default(), &[], &[])
 }
 
 fn account(billing: BillingSettings) -> Ec2 {
@@ -97,7 +97,7 @@ fn the_control_plane_costs_73_a_month_and_438_under_extended_support() {
     let month = at(730 * 3_600);
     let standard = bill(&mut account(BillingSettings::default()), month, SimDuration::ZERO);
     assert_eq!(of_item(&standard, BillItem::ControlPlane), "73.000000000");
-    let extended = BillingSettings { control_plane: HourlyRate::parse("0.6").unwrap(), ..BillingSettings::default() };
+    let extended = BillingSettings { control_plane: HourlyRate::parse("0.6"), ..BillingSettings::default() };
     let extended = bill(&mut account(extended), month, SimDuration::ZERO);
     assert_eq!(of_item(&extended, BillItem::ControlPlane), "438.000000000");
 }
@@ -241,12 +241,7 @@ fn a_plan_discounts_a_reservation_used_or_not_and_a_zonal_reserved_instance_does
 
 #[test]
 fn a_network_load_balancer_costs_its_hours_and_its_capacity_units() {
-    let balancers = LoadBalancers {
-        count: 2,
-        per_hour: NetworkPrices::LOAD_BALANCER_HOUR,
-        milli_units: 1_500,
-        per_unit_hour: NetworkPrices::CAPACITY_UNIT_HOUR,
-    };
+    let balancers = LoadBalancers { count: Some(2), milli_units: Some(1_500), ..LoadBalancers::default() };
     let network = NetworkPrices { load_balancers: Some(balancers), ..NetworkPrices::default() };
     let bill =
         bill(&mut account(BillingSettings { network, ..BillingSettings::default() }), at(36_000), SimDuration::ZERO);
@@ -269,8 +264,8 @@ fn images_come_through_the_gateway_and_cross_zones_where_there_is_none() {
         ec2.add_running(pool, NodeId(node), 0, at(0)).unwrap();
     }
     let pulled = vec![(NodeId(0), 3_000_000_000), (NodeId(1), 3_000_000_000)];
-    let traffic = Traffic { zones, pulled, requests: 10_000_000 };
-    let bill = super::bill(&mut ec2, at(5_400), SimDuration::ZERO, &traffic, &[]);
+    let traffic = Traffic { zones, pulled, requests: 10_000_000, ..Traffic::default() };
+    let bill = super::bill(&mut ec2, at(5_400), SimDuration::ZERO, &traffic, &[], &[]);
     assert_eq!(of_item(&bill, BillItem::NatGateway), "0.090000000", "an hour begun is an hour paid");
     assert_eq!(of_item(&bill, BillItem::NatTransfer), "0.270000000", "6 GB at 0.045");
     let crossing = |node| {
@@ -316,13 +311,13 @@ fn volumes_of_claims_cost_what_is_ordered_for_as_long_as_they_are_there() {
         (Disk { from: at(month), ..disk(Some("gp2"), ordered) }, "0.00"),
     ] {
         let mut ec2 = account(BillingSettings::default());
-        let bill = super::bill(&mut ec2, at(month), SimDuration::ZERO, &Traffic::default(), &[disk]);
+        let bill = super::bill(&mut ec2, at(month), SimDuration::ZERO, &Traffic::default(), &[disk], &[]);
         let sum = of_item(&bill, BillItem::PersistentVolume).parse::<f64>().unwrap();
         assert!((sum - cost.parse::<f64>().unwrap()).abs() < 1e-5, "{disk:?}: {sum}");
     }
     let unknown = [disk(Some("sbg1"), DiskClass::default())];
     let mut ec2 = account(BillingSettings::default());
-    let bill = super::bill(&mut ec2, at(month), SimDuration::ZERO, &Traffic::default(), &unknown);
+    let bill = super::bill(&mut ec2, at(month), SimDuration::ZERO, &Traffic::default(), &unknown, &[]);
     let line = bill.lines.iter().find(|line| line.item == BillItem::PersistentVolume).unwrap();
     assert_eq!(line.quality, PriceQuality::Assumed);
 }
@@ -342,7 +337,7 @@ fn volumes_cost_what_they_do_in_their_region() {
         let billing = BillingSettings { volume_per_month: stated, ..BillingSettings::default() };
         let settings = Arc::new(CloudSettings { billing, ..CloudSettings::default() });
         let mut ec2 = Ec2::new(Arc::clone(&region), Streams::new(5), settings, at(month));
-        let bill = super::bill(&mut ec2, at(month), SimDuration::ZERO, &Traffic::default(), &disks);
+        let bill = super::bill(&mut ec2, at(month), SimDuration::ZERO, &Traffic::default(), &disks, &[]);
         let lines = bill.lines.into_iter().filter(|line| line.item == BillItem::PersistentVolume);
         lines.map(|line| (line.amount.as_f64(), line.quality)).collect::<Vec<_>>()
     };
@@ -454,4 +449,47 @@ proptest! {
             assert_eq!(line.amount, super::charge(line.rate, line.billed), "each line is its price times its time");
         }
     }
+}
+
+#[test]
+fn extended_support_costs_half_a_dollar_more_while_it_lasts_and_nothing_beside_a_stated_price() {
+    let (month, half) = (at(730 * 3_600), at(365 * 3_600));
+    let bill = |billing| {
+        super::bill(&mut account(billing), month, SimDuration::ZERO, &Traffic::default(), &[], &[(half, month)])
+    };
+    let by_eks = bill(BillingSettings::default());
+    assert_eq!(of_item(&by_eks, BillItem::ControlPlane), "73.000000000");
+    assert_eq!(of_item(&by_eks, BillItem::ExtendedSupport), "182.500000000", "365 hours at 0.50");
+    let stated = bill(BillingSettings { control_plane: HourlyRate::parse("0.1"), ..BillingSettings::default() });
+    assert_eq!(of_item(&stated, BillItem::ExtendedSupport), "0.000000000");
+}
+
+#[test]
+fn load_balancers_of_the_manifests_are_billed_by_kind_and_by_what_they_carried() {
+    use crate::cloud::billing::balancers::BalancerUse;
+    use crate::manifests::BalancerKind::{Application, Classic, Network};
+    let used = |kind, requests| BalancerUse { kind, requests };
+    let balancers =
+        vec![used(Network, 1_000_000), used(Application, 500_000), used(Application, 0), used(Classic, 100_000)];
+    let traffic = Traffic { balancers, ..Traffic::default() };
+    let bill = |network| {
+        let billing = BillingSettings { network, ..BillingSettings::default() };
+        super::bill(&mut account(billing), at(36_000), SimDuration::ZERO, &traffic, &[], &[])
+    };
+    let amounts = |bill: &Bill, item| {
+        let lines = bill.lines.iter().filter(|line| line.item == item);
+        lines.map(|line| line.amount.to_string()).collect::<Vec<_>>()
+    };
+    // Ten hours: two application ones at 0.0225, a network one at 0.0225, a classic one at 0.025. At 20 kB a request, 10 GB at 0.008 for
+    // each gigabyte that makes a unit for an hour, 20 GB at 0.006, 2 GB at 0.008.
+    let by_load = bill(NetworkPrices::default());
+    assert_eq!(amounts(&by_load, BillItem::LoadBalancer), ["0.450000000", "0.225000000", "0.250000000"]);
+    assert_eq!(amounts(&by_load, BillItem::LoadBalancerCapacity), ["0.080000000", "0.120000000", "0.016000000"]);
+    // With small requests that open a connection each, connections lead: 500,000 of 90,000 for a unit; a classic one has only bytes.
+    let small = LoadBalancers { bytes_per_request: 100, connections_permille: 1_000, ..LoadBalancers::default() };
+    let by_connections = bill(NetworkPrices { load_balancers: Some(small), ..NetworkPrices::default() });
+    let capacity = amounts(&by_connections, BillItem::LoadBalancerCapacity);
+    assert_eq!(capacity, ["0.044444444", "0.002083333", "0.000080000"]);
+    let none = bill(NetworkPrices { load_balancers: None, ..NetworkPrices::default() });
+    assert_eq!(amounts(&none, BillItem::LoadBalancer).len(), 0);
 }

@@ -53,7 +53,7 @@ fn kind(line: &BillLine) -> Option<(usize, &'static str)> {
             Some((3, "Reservations and unused commitments"))
         }
         BillItem::RootVolume | BillItem::PersistentVolume => Some((4, "Volumes")),
-        BillItem::ControlPlane => Some((5, "Control plane")),
+        BillItem::ControlPlane | BillItem::ExtendedSupport => Some((5, "Control plane")),
         BillItem::LoadBalancer
         | BillItem::LoadBalancerCapacity
         | BillItem::NatGateway

@@ -308,6 +308,10 @@ pub(super) fn cost(page: &mut Html, summary: &Summary) {
         );
         page.element("p", &range);
     }
+    if let Some(rest) = cost.without_network {
+        let rest = format!("Without load balancers, gateways, public addresses and transfer it is {}.", money(rest));
+        page.element("p", &rest);
+    }
     let unconfirmed = format!(
         "{} ({}) rests on prices that were estimated, derived or assumed rather than published or observed.",
         money(cost.unconfirmed.amount),

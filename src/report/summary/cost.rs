@@ -49,11 +49,19 @@ pub(super) fn summary(outcome: &Outcome) -> CostSummary {
             total_low: range.low.as_f64(),
             total_high: range.high.as_f64(),
         }),
+        without_network: without_network(outcome),
         unconfirmed: share(net().filter(|line| !line.quality.is_fact()).map(|line| line.amount).sum(), total),
         idle: share(idle, total),
         unused: share(net().filter(|line| is_unused(line)).map(|line| line.amount).sum(), total),
         phases: phases(outcome),
     }
+}
+
+/// What the bill comes to without the network's lines; `None` where it has none.
+fn without_network(outcome: &Outcome) -> Option<f64> {
+    let of_network = || outcome.bill.net().iter().filter(|line| line.item.is_network());
+    let sum: Money = of_network().map(|line| line.amount).sum();
+    of_network().next().map(|_| (outcome.bill.total() - sum).as_f64())
 }
 
 fn node_of<'a>(outcome: &'a Outcome, line: &BillLine) -> Option<&'a NodeFacts> {

@@ -28,5 +28,5 @@ pub(in crate::scenario) fn subnet(
     own: SubnetKeys,
 ) -> Result<Subnet, ScenarioError> {
     let addresses = own.cidr.saturating_sub(KEPT_BY_AWS).saturating_sub(own.in_use);
-    Ok(Subnet { zone: own.zone, addresses })
+    Ok(Subnet { zone: own.zone, addresses, public: own.public })
 }

@@ -1,7 +1,7 @@
 //! The bill.
 
 use super::Form;
-use super::kind::{Memory, Number, Permille, Whole, kind, words};
+use super::kind::{Memory, Number, Or, Permille, Whole, kind, words};
 use super::names::{InstanceType, Zone};
 use crate::cloud::billing::network::{CrossZone, LoadBalancers, NatGateways, NetworkPrices};
 use crate::cloud::commitments::{Commitments, ReservedInstances, SavingsPlan};
@@ -27,7 +27,7 @@ section! {
       - { commitment: 1.5, discount: 27% }
       - { family: m5, commitment: 2, discount: 37%, family_discounts: { c5: 30% } }
       - { family: c7g, commitment: 2, term: 3y, payment: all_upfront }
-    load_balancers: { count: 2, per_hour: 0.0225, capacity_units: 3, per_unit_hour: 0.006 }
+    load_balancers: { count: 2, per_hour: 0.0225, capacity_units: 3, per_unit_hour: 0.006, bytes_per_request: 20k, connections_per_request: 0.1 }
     nat_gateways: { count: 3, per_hour: 0.045, per_gb: 0.045 }
     cross_zone: { per_gb: 0.02, bytes_per_request: 20k, share: 50% }
 ";
@@ -52,9 +52,9 @@ section! {
         /// Spot is billed by the price at every instant, or by that at the start of each instance-hour.
         spot_price: BilledBy = false;
         /// Public IPv4 address of each node, per hour.
-        public_ipv4: HourlyRate, or "nodes are private";
+        public_ipv4: HourlyRate, or "0.005 for nodes in public subnets";
         /// EKS control plane, per hour.
-        control_plane: HourlyRate = BillingSettings::default().control_plane;
+        control_plane: HourlyRate, or "0.10, and 0.50 more from the end of EKS's standard support of the release on";
         /// A GiB of gp3, of root volumes and of claims, for a month of 730 hours.
         volume_per_month: HourlyRate, or "the region's price";
         /// Discount on everything that AWS charges.
@@ -65,8 +65,8 @@ section! {
         reserved_instances: Vec<ReservedKeys> = Vec::new(), or "none";
         /// Savings Plans.
         savings_plans: Vec<PlanKeys> = Vec::new(), or "none";
-        /// Network load balancers.
-        load_balancers: LoadBalancers, or "cost nothing";
+        /// Load balancers; `none` leaves them out of the bill.
+        load_balancers: Or<NoBalancers, BalancerKeys> = Some(LoadBalancers::default()), or "those that Services and Ingresses call for";
         /// NAT gateways, through which nodes pull images.
         nat_gateways: NatGateways, or "cost nothing";
         /// Requests that cross zones.
@@ -115,16 +115,33 @@ section! {
 }
 
 section! {
+    /// Without `count`, Network Load Balancers stand behind Services of type LoadBalancer (Classic ones where no controller makes another), and
+    /// Application Load Balancers behind the Ingresses of the AWS Load Balancer Controller; what they are used is what the
+    /// workloads behind them answer.
     LOAD_BALANCERS: "`load_balancers`", "`ec2.billing.load_balancers`";
-    impl LoadBalancers {
-        /// How many.
-        count: Whole<0, 10_000> = 1;
+    becomes Option<LoadBalancers>, |_, _, own: Self| {
+        Ok(Some(LoadBalancers {
+            count: own.count,
+            per_hour: own.per_hour,
+            milli_units: own.capacity_units,
+            per_unit_hour: own.per_unit_hour,
+            bytes_per_request: own.bytes_per_request,
+            connections_permille: own.connections_per_request,
+        }))
+    };
+    struct BalancerKeys {
+        /// How many network load balancers.
+        count: Whole<0, 10_000>, or "those that Services and Ingresses call for";
         /// What one costs per hour.
-        per_hour: HourlyRate = NetworkPrices::LOAD_BALANCER_HOUR;
+        per_hour: HourlyRate, or "AWS's price of its kind";
         /// Capacity units that one uses on average.
-        "capacity_units" as milli_units: Thousandths = 1_000;
+        capacity_units: Thousandths, or "as many as its requests come to; 1 with `count`";
         /// What a unit costs per hour.
-        per_unit_hour: HourlyRate = NetworkPrices::CAPACITY_UNIT_HOUR;
+        per_unit_hour: HourlyRate, or "AWS's price of its kind";
+        /// Bytes that a request moves, its answer included.
+        bytes_per_request["bytes"]: Memory = LoadBalancers::BYTES_PER_REQUEST;
+        /// Connections that are opened for a request.
+        connections_per_request: Thousandths = LoadBalancers::CONNECTIONS_PERMILLE;
     }
 }
 
@@ -150,6 +167,11 @@ section! {
         /// Share of requests that leave their zone.
         "share" as permille: Permille, or "that of an even spread over the zones";
     }
+}
+
+words! {
+    /// No load balancers in the bill.
+    NoBalancers: Option<LoadBalancers>, "none" => None
 }
 
 words! {

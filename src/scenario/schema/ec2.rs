@@ -53,7 +53,7 @@ section! {
     - { family: m5, type: m5.large, memory_amount: -400Mi, pods: 20 }
   failures: { abort: 0.05%, never_registers: 0.1%, internal_error: 0.02% }
   network:
-    subnets: [{ zone: us-east-1a, cidr: 10.0.32.0/20, in_use: 120 }]
+    subnets: [{ zone: us-east-1a, cidr: 10.0.32.0/20, in_use: 120, public: true }]
     prefix_delegation: true
   capacity_reservations:
     - { id: cr-1, type: m5.large, zone: us-east-1a, count: 4, match: targeted, tags: { team: shop }, at: 1h, until: 20h }
@@ -266,6 +266,8 @@ section! {
         cidr["IPv4 block"]: Block;
         /// Addresses that others use.
         in_use: Whole<0, 65_536> = 0;
+        /// Whether its nodes have public addresses, which are billed.
+        public: bool = false;
     }
 }
 

@@ -77,7 +77,7 @@ fn billed(billing: BillingSettings, reservations: Vec<CapacityReservation>, live
         }
         ec2.mark_terminated(id, at(from + span + 35));
     }
-    super::super::bill(&mut ec2, END, SimDuration::from_secs(into_hour), &Traffic::default(), &[])
+    super::super::bill(&mut ec2, END, SimDuration::from_secs(into_hour), &Traffic::default(), &[], &[])
 }
 
 const END: SimTime = SimTime::from_micros(14_000_000_123);
@@ -126,7 +126,7 @@ proptest! {
 
 fn two_hours_of_m5_large(billing: BillingSettings, reservations: Vec<CapacityReservation>) -> Bill {
     billed(
-        BillingSettings { control_plane: HourlyRate::ZERO, ..billing },
+        BillingSettings { control_plane: Some(HourlyRate::ZERO), ..billing },
         reservations,
         &[(0, 0, 0, 7_200, false, false)],
         0,

@@ -1,0 +1,93 @@
+//! Load balancers: their hours, and the capacity units that their load comes to.
+//!
+//! Source: the pricing page of Elastic Load Balancing as of 2026, us-east-1. A capacity unit of an Application Load Balancer is 25 new
+//! connections a second, 3,000 active ones, 1 GB an hour or 1,000 rule evaluations a second; of a Network Load Balancer 800 new connections a
+//! second, 100,000 active ones or 1 GB an hour (TCP); what there is most of counts. A Classic one is billed by the gigabyte.
+
+use super::network::{GB, LoadBalancers};
+use super::{BillItem, BillLine, blank, charge};
+use crate::catalog::PriceQuality;
+use crate::domain::{HourlyRate, Money, SimTime};
+use crate::manifests::BalancerKind;
+
+/// A load balancer that the manifests call for, and the requests that came through it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct BalancerUse {
+    /// What it is.
+    pub kind: BalancerKind,
+    /// Requests to the workloads behind it.
+    pub requests: u64,
+}
+
+/// What a kind of load balancer costs.
+struct Prices {
+    hour: HourlyRate,
+    /// For a capacity unit used for an hour; of a Classic one, for a gigabyte.
+    unit: HourlyRate,
+    /// New connections for which a unit stands in an hour, if they count.
+    connections: Option<i128>,
+}
+
+const fn prices(kind: BalancerKind) -> Prices {
+    let (hour, unit, connections) = match kind {
+        BalancerKind::Application => (22_500_000, 8_000_000, Some(25 * 3_600)),
+        BalancerKind::Network => (22_500_000, 6_000_000, Some(800 * 3_600)),
+        BalancerKind::Classic => (25_000_000, 8_000_000, None),
+    };
+    Prices { hour: HourlyRate::from_nanos(hour), unit: HourlyRate::from_nanos(unit), connections }
+}
+
+const KINDS: [BalancerKind; 3] = [BalancerKind::Application, BalancerKind::Network, BalancerKind::Classic];
+
+/// Lines for the hours and the capacity units of a run that ends at `end`: of as many as are stated, else of those in `used`.
+pub(super) fn lines(stated: &LoadBalancers, used: &[BalancerUse], end: SimTime) -> Vec<BillLine> {
+    let line = |item, rate: HourlyRate| {
+        let billed = end - SimTime::ZERO;
+        BillLine { billed, rate, amount: charge(rate, billed), ..blank(item, None, SimTime::ZERO, end) }
+    };
+    let mut lines = Vec::new();
+    if let Some(count) = stated.count {
+        let default = prices(BalancerKind::Network);
+        let count = i64::from(count);
+        lines.push(line(BillItem::LoadBalancer, stated.per_hour.unwrap_or(default.hour).scaled(count, 1)));
+        let units = count * i64::from(stated.milli_units.unwrap_or(1_000));
+        lines.push(line(
+            BillItem::LoadBalancerCapacity,
+            stated.per_unit_hour.unwrap_or(default.unit).scaled(units, 1_000),
+        ));
+        return lines;
+    }
+    for kind in KINDS {
+        let own: Vec<&BalancerUse> = used.iter().filter(|own| own.kind == kind).collect();
+        if own.is_empty() {
+            continue;
+        }
+        let count = own.len() as i64;
+        let prices = prices(kind);
+        lines.push(line(BillItem::LoadBalancer, stated.per_hour.unwrap_or(prices.hour).scaled(count, 1)));
+        let unit = stated.per_unit_hour.unwrap_or(prices.unit);
+        let capacity = match stated.milli_units {
+            Some(milli) => line(BillItem::LoadBalancerCapacity, unit.scaled(count * i64::from(milli), 1_000)),
+            None => {
+                let amount = own.iter().map(|own| of_load(unit, &prices, own.requests, stated)).sum();
+                let line = blank(BillItem::LoadBalancerCapacity, None, SimTime::ZERO, end);
+                BillLine { amount, quality: PriceQuality::Assumed, ..line }
+            }
+        };
+        lines.extend((capacity.amount != Money::ZERO).then_some(capacity));
+    }
+    lines
+}
+
+/// What the capacity units that so many requests come to cost. Units go by what there is most of; all of it grows with the requests, so
+/// that one measure leads at all times.
+fn of_load(unit: HourlyRate, prices: &Prices, requests: u64, stated: &LoadBalancers) -> Money {
+    let nanos = i128::from(unit.as_nanos());
+    let bytes = i128::from(requests) * i128::from(stated.bytes_per_request);
+    let by_bytes = (nanos * bytes + GB / 2).div_euclid(GB);
+    let by_connections = prices.connections.map_or(0, |connections| {
+        let opened = i128::from(requests) * i128::from(stated.connections_permille);
+        (nanos * opened + connections * 500).div_euclid(connections * 1_000)
+    });
+    Money::from_nanos(by_bytes.max(by_connections))
+}

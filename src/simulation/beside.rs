@@ -1,0 +1,89 @@
+//! What the bill asks of a run beside its instances: what moved over the network and through load balancers, and for how long the control
+//! plane was under EKS's extended support.
+
+use crate::actors::{Action, Context};
+use crate::cloud::billing::balancers::BalancerUse;
+use crate::cloud::billing::network::Traffic;
+use crate::cloud::billing::support;
+use crate::domain::versions::KubernetesVersion;
+use crate::domain::workload::ObjectName;
+use crate::domain::{SimDuration, SimTime, WorkloadId};
+use crate::manifests::Manifests;
+
+/// What moved over the network, with so many requests answered by each workload in the whole run.
+pub(super) fn traffic(context: &Context<'_>, answered: &[(WorkloadId, f64)]) -> Traffic {
+    let manifests = &context.setup.policy.manifests;
+    let whole = |requests: f64| libm::round(requests.max(0.0)) as u64;
+    let behind = |services: &[ObjectName]| -> f64 {
+        let is_behind = |id: WorkloadId| services.iter().any(|&name| serves(context, manifests, name, id));
+        answered.iter().filter(|own| is_behind(own.0)).map(|own| own.1).sum()
+    };
+    let near: Vec<ObjectName> = manifests.services.iter().filter(|own| own.keeps_zone).map(|own| own.name).collect();
+    let balancers = manifests.load_balancers();
+    Traffic {
+        zones: context.setup.scenario.zones.clone(),
+        pulled: context.bytes_pulled(),
+        requests: whole(answered.iter().map(|own| own.1).sum()),
+        near: whole(behind(&near)),
+        balancers: balancers
+            .iter()
+            .map(|own| BalancerUse { kind: own.kind, requests: whole(behind(&own.services)) })
+            .collect(),
+    }
+}
+
+/// Whether the Service of this name selects the pods of a workload.
+fn serves(context: &Context<'_>, manifests: &Manifests, name: ObjectName, id: WorkloadId) -> bool {
+    let workload = context.world.workload(id);
+    let selects = |labels: &crate::domain::Labels| {
+        !labels.is_empty() && labels.iter().all(|(key, value)| workload.template.labels.get(key) == Some(value))
+    };
+    let own = manifests.services.iter().find(|own| own.name == name);
+    name.namespace == workload.name.namespace && own.is_some_and(|own| selects(&own.selector))
+}
+
+/// The releases of the control plane in order, each from when on.
+fn releases(context: &Context<'_>) -> Vec<(SimTime, KubernetesVersion)> {
+    let mut releases = vec![(SimTime::ZERO, context.setup.policy.versions.kubernetes)];
+    releases.extend(context.setup.timeline.iter().filter_map(|step| match step.action {
+        Action::UpgradeControlPlane(version) => Some((step.at, version)),
+        _ => None,
+    }));
+    releases
+}
+
+/// For which times the release of the control plane was under extended support.
+pub(super) fn extended_support(context: &Context<'_>, end: SimTime) -> Vec<(SimTime, SimTime)> {
+    let releases = releases(context);
+    let ends = releases.iter().skip(1).map(|own| own.0).chain([end]);
+    let spans = releases.iter().zip(ends).filter_map(|(&(from, version), to)| {
+        let seconds = support::extended_from(version)? - context.setup.scenario.start.as_second();
+        Some((from.max(SimTime::ZERO + SimDuration::from_secs(seconds.max(0))), to))
+    });
+    spans.filter(|(from, to)| from < to).collect()
+}
+
+/// What is to be said of the releases: that EKS would have upgraded the cluster by itself before the run began.
+pub(super) fn unsupported(context: &Context<'_>) -> Option<String> {
+    let version = context.setup.policy.versions.kubernetes;
+    let is_over = support::unsupported_from(version)? <= context.setup.scenario.start.as_second();
+    is_over.then(|| {
+        format!(
+            "EKS no longer supports Kubernetes {version} when the run begins and would have upgraded the control plane; it is billed as under \
+             extended support."
+        )
+    })
+}
+
+/// What is assumed of requests that come through load balancers, if they are billed by them.
+pub(super) fn through_balancers(context: &Context<'_>) -> Option<String> {
+    let stated = context.setup.scenario.ec2.cloud.billing.network.load_balancers?;
+    let by_load = stated.count.is_none() && stated.milli_units.is_none();
+    (by_load && !context.setup.policy.manifests.load_balancers().is_empty()).then(|| {
+        format!(
+            "A request through a load balancer moves {} bytes and opens {} connections (`ec2.billing.load_balancers`).",
+            stated.bytes_per_request,
+            f64::from(stated.connections_permille) / 1_000.0
+        )
+    })
+}
