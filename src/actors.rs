@@ -12,6 +12,7 @@ mod context;
 mod control_plane;
 mod cpu_shares;
 mod cpu_use;
+mod credits;
 mod drift;
 mod event;
 mod eviction;
@@ -145,6 +146,7 @@ fn node_event(context: &mut Context<'_>, now: SimTime, event: NodeEvent) {
         NodeEvent::InstanceGone(node) => node_life::gone(context, now, node),
         NodeEvent::TerminationsSent => terminations::send(context, now),
         NodeEvent::StatusCheckFails(node) => zone_outage::status_check_fails(context, now, node),
+        NodeEvent::CreditsSpent(node) => credits::spent(context, now, node),
         NodeEvent::OrphansCollected(node) => kubectl::delete::collect_orphans(context, now, node),
     }
 }

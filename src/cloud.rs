@@ -13,6 +13,7 @@ pub mod billing;
 pub mod boot;
 pub mod commitments;
 pub mod consistency;
+pub mod credits;
 pub mod ec2;
 pub mod faults;
 pub mod fleet;

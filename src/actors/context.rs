@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::cluster_autoscaler::AutoscalerLoop;
 use super::cpu_shares::CpuShares;
+use super::credits::Accounts;
 use super::event::Event;
 use super::interruption::Interruption;
 use super::job_loop::JobLoop;
@@ -66,6 +67,7 @@ pub struct Context<'s> {
     pub(super) images: Images,
     pub(super) pod_trace: TraceLoop,
     pub(super) cpu_shares: CpuShares,
+    pub(super) credits: Accounts,
     pub(super) back_offs: BackOffs,
     pub(super) controllers: Controllers,
     pub(super) metrics: MetricsServer,
@@ -151,6 +153,7 @@ impl<'s> Context<'s> {
             images: Images::default(),
             pod_trace: TraceLoop::default(),
             cpu_shares: CpuShares::default(),
+            credits: Accounts::default(),
             back_offs: BackOffs::new(),
             controllers: Controllers::new(setup),
             metrics: MetricsServer::new(setup, &streams),
@@ -219,6 +222,14 @@ impl<'s> Context<'s> {
         self.loads.iter().filter_map(|load| Some((load.id?, &load.model))).collect()
     }
 
+    /// What burstable nodes used beyond their credits until they ended, or `end`, in millionths of a vCPU-hour, in order of node.
+    pub fn credits_surplus(&mut self, end: SimTime) -> Vec<(NodeId, i64)> {
+        let Self { credits, ec2, machines, .. } = self;
+        let machine = |node: NodeId| machines.get(node.index()).copied().flatten();
+        let terminating = |node| machine(node).and_then(|own| ec2.instance(own.instance).terminating);
+        credits.surplus(|node| terminating(node).unwrap_or(end).min(end))
+    }
+
     /// Lets what becomes of requests count from `now` on.
     pub fn count_requests_anew(&mut self, now: SimTime) {
         for load in &mut self.loads {
@@ -260,5 +271,6 @@ impl<'s> Context<'s> {
             self.machines.resize(node.index() + 1, None);
         }
         self.machines[node.index()] = Some(machine);
+        self.credits.note(node, self.ec2.instance(machine.instance).pool.instance_type);
     }
 }

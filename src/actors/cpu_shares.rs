@@ -9,9 +9,11 @@
 //! Ready pods is taken to want the mean of all, and those on one node to weigh the same.
 
 use super::context::Context;
+use super::credits::{self, Accounts};
 use super::load_loop;
 use crate::domain::{Check, NodeId, PodId, SimTime};
 use crate::load::shares::{Contenders, shares};
+use crate::world::World;
 
 /// What is known of nodes and loads.
 #[derive(Debug, Default)]
@@ -145,6 +147,15 @@ impl CpuShares {
         self.changed.push(node);
     }
 
+    /// The nodes on which what is wanted may be another once this load is looked at, in order.
+    fn touched(&mut self, load: usize) -> Vec<NodeId> {
+        let of_load = self.demand(load).nodes.iter().map(|(node, _)| *node).collect::<Vec<_>>();
+        let mut touched: Vec<NodeId> = self.changed.iter().copied().chain(of_load).collect();
+        touched.sort_unstable();
+        touched.dedup();
+        touched
+    }
+
     /// See [`Demand::set_wanted`].
     fn set_wanted(&mut self, load: usize, wanted: i64) -> (bool, bool) {
         let demand = self.demand(load);
@@ -188,7 +199,36 @@ pub(super) fn demand_changed(context: &mut Context<'_>, now: SimTime, load: usiz
     let own = &context.loads[load];
     let ready = own.id.map_or(0, |id| context.world.workload(id).ready);
     let wanted = if ready == 0 { 0 } else { own.model.cpu_wanted_micro() / i64::from(ready) / 1_000 };
+    let touched = if context.credits.is_empty() { Vec::new() } else { context.cpu_shares.touched(load) };
     for load in look(context, load, wanted) {
+        tell(context, now, load);
+    }
+    credits::use_changed(context, now, &touched);
+}
+
+/// CPU that a node has for pods, in thousandths: less than it offers where its credits are spent.
+pub(super) fn capacity(world: &World, credits: &Accounts, node: NodeId) -> i64 {
+    let offered = world.node(node).allocatable.cpu_milli();
+    credits.limit(node).map_or(offered, |limit| limit.min(offered))
+}
+
+/// CPU that the pods under load on a node want together, in thousandths.
+pub(super) fn wanted_on(context: &Context<'_>, node: NodeId) -> i64 {
+    context.cpu_shares.nodes.get(node.index()).map_or(0, |own| own.used)
+}
+
+/// The CPU that a node has for pods has changed.
+pub(super) fn capacity_changed(context: &mut Context<'_>, now: SimTime, node: NodeId) {
+    let Context { world, cpu_shares: own, credits, setup, .. } = context;
+    let (check, capacity) = (setup.check, capacity(world, credits, node));
+    let CpuShares { nodes, loads, .. } = own;
+    let Some(state) = nodes.get_mut(node.index()) else { return };
+    let mut affected = Vec::new();
+    state.assess(loads, capacity);
+    state.share(loads, capacity, &mut affected, check);
+    affected.sort_unstable();
+    affected.dedup();
+    for load in affected {
         tell(context, now, load);
     }
 }
@@ -196,9 +236,9 @@ pub(super) fn demand_changed(context: &mut Context<'_>, now: SimTime, load: usiz
 /// Looks at the nodes that could be short now that each replica of a load wants so much; the loads, in order, whose replicas
 /// get more there than before, or less.
 fn look(context: &mut Context<'_>, load: usize, wanted: i64) -> Vec<usize> {
-    let Context { world, cpu_shares: own, setup, .. } = context;
+    let Context { world, cpu_shares: own, credits, setup, .. } = context;
     let check = setup.check;
-    let capacity = |node: NodeId| world.node(node).allocatable.cpu_milli();
+    let capacity = |node: NodeId| capacity(world, credits, node);
     let (differs, passed) = own.set_wanted(load, wanted);
     let CpuShares { nodes, loads, changed } = own;
     changed.sort_unstable();
@@ -238,7 +278,7 @@ fn tell(context: &mut Context<'_>, now: SimTime, load: usize) {
         let (mut sum, mut replicas) = (0_i64, 0_i64);
         for &(node, count) in on {
             let Node { used, short, .. } = &nodes[node.index()];
-            let spare = || (context.world.node(node).allocatable.cpu_milli() - used).max(0);
+            let spare = || (capacity(&context.world, &context.credits, node) - used).max(0);
             let each = short.iter().find(|(other, _)| *other == load).map(|(_, each)| *each);
             sum += each.map_or_else(|| wanted * count + spare(), |each| each * count);
             replicas += count;

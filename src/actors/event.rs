@@ -107,6 +107,8 @@ pub enum NodeEvent {
     TerminationsSent,
     /// EC2's status checks of an instance begin to fail.
     StatusCheckFails(NodeId),
+    /// The CPU credits of a node are spent.
+    CreditsSpent(NodeId),
     /// The garbage collector of pods finds those of a node that somebody deleted.
     OrphansCollected(NodeId),
 }

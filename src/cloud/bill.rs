@@ -44,6 +44,8 @@ pub enum BillItem {
     Covered,
     /// Taken back: the discount of the account.
     Discount,
+    /// CPU that a burstable instance of unlimited mode used beyond its credits.
+    CpuCredits,
     /// A licence or vendor fee for a running node.
     NodeFee,
 }
@@ -71,6 +73,7 @@ impl BillItem {
             Self::CrossZoneTransfer => "cross-zone transfer",
             Self::Covered => "covered by commitments",
             Self::Discount => "discount",
+            Self::CpuCredits => "CPU credits",
             Self::NodeFee => "node fee",
         }
     }

@@ -20,10 +20,11 @@ pub use self::over_time::{Spent, over_time};
 use self::reserved::ReservedLives;
 use super::bill::{Bill, BillItem, BillLine};
 use super::commitments::{CoveredShare, Usage, cover};
+use super::credits;
 use super::ec2::{Ec2, EndedBy, Instance};
 use super::market::PriceInterval;
 use crate::catalog::PriceQuality;
-use crate::domain::{Accrual, Currency, HourlyRate, Money, SimDuration, SimTime, well_known};
+use crate::domain::{Accrual, Currency, HourlyRate, Money, NodeId, SimDuration, SimTime, well_known};
 
 /// Seconds billed at least each time an instance enters `running`.
 const MINIMUM: SimDuration = SimDuration::from_secs(60);
@@ -33,20 +34,26 @@ const HOURS_PER_MONTH: i64 = 730;
 const PUBLIC_IPV4: HourlyRate = HourlyRate::from_nanos(5_000_000);
 const HOUR: SimDuration = SimDuration::from_secs(3_600);
 
-/// The bill for everything up to `end`, when whatever still runs stops being counted. `into_hour` is how far into a clock
-/// hour the run began; `traffic` is what moved over the network, `disks` are the volumes of claims, and
-/// `extended` the times for which the cluster's Kubernetes release is under EKS's extended support.
+/// What is billed beside the lives of instances.
+#[derive(Clone, Debug, Default)]
+pub struct Beside {
+    /// How far into a clock hour the run began.
+    pub into_hour: SimDuration,
+    /// What moved over the network.
+    pub traffic: Traffic,
+    /// The volumes of claims.
+    pub disks: Vec<Disk>,
+    /// The times for which the cluster's Kubernetes release is under EKS's extended support.
+    pub extended: Vec<(SimTime, SimTime)>,
+    /// CPU that burstable nodes used beyond their credits, in millionths of a vCPU-hour, in order of node.
+    pub surplus: Vec<(NodeId, i64)>,
+}
+
+/// The bill for everything up to `end`, when whatever still runs stops being counted.
 ///
 /// Deviation: the network and public addresses are billed at the us-east-1 price in every USD region, and neither volumes nor the control
 /// plane are billed in CNY regions, whose prices for them are not known.
-pub fn bill(
-    ec2: &mut Ec2,
-    end: SimTime,
-    into_hour: SimDuration,
-    traffic: &Traffic,
-    disks: &[Disk],
-    extended: &[(SimTime, SimTime)],
-) -> Bill {
+pub fn bill(ec2: &mut Ec2, end: SimTime, beside: &Beside) -> Bill {
     let settings = ec2.settings().billing.clone();
     let (currency, in_us_east) = (ec2.region().currency, ec2.region().name.as_str() == "us-east-1");
     let instances: Vec<Instance> = ec2.instances().to_vec();
@@ -58,16 +65,17 @@ pub fn bill(
         ends.push(lines.len());
     }
     lines.extend(reserved.lines());
-    let mut net = net_compute(ec2, &instances, (&ends, &mut lines), &reserved, (end, into_hour));
+    let mut net = net_compute(ec2, &instances, (&ends, &mut lines), &reserved, (end, beside.into_hour));
     let listed = lines.len();
     if currency == Currency::Usd {
         let quality = if in_us_east { PriceQuality::Published } else { PriceQuality::Assumed };
         let volumes = ListedVolumes::of(ec2.region().volumes, settings.volume_per_month);
         lines.extend(instances.iter().filter_map(|instance| root_volume(instance, end, volumes)));
-        lines.extend(disks::lines(disks, volumes, end));
+        lines.extend(disks::lines(&beside.disks, volumes, end));
+        lines.extend(surplus(&beside.surplus, &instances, end));
         lines.extend(instances.iter().filter_map(|instance| public_address(ec2, instance, end)));
-        lines.extend(support::lines(settings.control_plane, extended, end));
-        let network = network::lines(ec2, &settings.network, traffic, end);
+        lines.extend(support::lines(settings.control_plane, &beside.extended, end));
+        let network = network::lines(ec2, &settings.network, &beside.traffic, end);
         let quality_of = |line: &BillLine| if in_us_east { line.quality } else { quality };
         lines.extend(network.into_iter().map(|line| BillLine { quality: quality_of(&line), ..line }));
     }
@@ -248,6 +256,22 @@ fn while_running(item: BillItem, instance: &Instance, end: SimTime, rate: Hourly
     let to = instance.terminating.unwrap_or(end).min(end);
     let billed = billed_time(to - from);
     Some(BillLine { billed, rate, amount: charge(rate, billed), ..blank(item, Some(instance), from, to) })
+}
+
+/// What burstable instances used beyond their credits; what they still owe at the end of the run is charged as if they ended then.
+fn surplus(used: &[(NodeId, i64)], instances: &[Instance], end: SimTime) -> Vec<BillLine> {
+    let line = |&(node, micro_hours): &(NodeId, i64)| {
+        let instance = instances.iter().find(|instance| instance.node == node)?;
+        let name = instance.pool.instance_type.as_str();
+        let rate = credits::surplus_rate(name.split_once('.').map_or(name, |(family, _)| family));
+        let nanos = i128::from(rate.as_nanos()) * i128::from(micro_hours);
+        let amount = Money::from_nanos((nanos + 500_000).div_euclid(1_000_000));
+        let to = instance.terminating.unwrap_or(end).min(end);
+        let line = blank(BillItem::CpuCredits, Some(instance), instance.running?, to);
+        let billed = SimDuration::from_micros(micro_hours * 3_600);
+        Some(BillLine { billed, rate, amount, ..line })
+    };
+    used.iter().filter_map(line).collect()
 }
 
 /// The public address of an instance: at the price stated, or at AWS's in subnets that are public.

@@ -5,6 +5,7 @@ use crate::domain::{HourlyRate, SimDuration, SimTime, Symbol};
 use super::billing::network::NetworkPrices;
 use super::commitments::Commitments;
 use super::consistency::Consistency;
+use super::credits::CreditMode;
 use super::faults::Fault;
 use super::market::traces::Availability;
 use super::quotas::QuotaClass;
@@ -33,6 +34,8 @@ pub struct CloudSettings {
     pub times: Times,
     /// How often a launch goes wrong by itself.
     pub failures: Failures,
+    /// What becomes of burstable instances whose credits are spent; `None` for EC2's default of each family.
+    pub cpu_credits: Option<CreditMode>,
     /// The subnets that nodes live in.
     pub network: Network,
     /// Capacity reservations of the account.

@@ -12,7 +12,7 @@ use super::outcome::{
 use super::usable_types::unpriced_types;
 use crate::actors::{Autoscaler, Context, QueuePlan, Setup};
 use crate::catalog::Price;
-use crate::cloud::billing;
+use crate::cloud::billing::{self, Beside};
 use crate::cloud::settings::SpotPrices;
 use crate::domain::hpa::HorizontalPodAutoscaler;
 use crate::domain::workload::ObjectName;
@@ -43,10 +43,14 @@ pub(super) fn conclude(
     }));
     let queues = queues(&mut context, end);
     let into_hour = SimDuration::from_secs(scenario.start.as_second().rem_euclid(3_600));
-    let traffic = beside::traffic(&context, &answered);
-    let extended = beside::extended_support(&context, end);
-    let disks = context.disks().to_vec();
-    let bill = billing::bill(&mut context.ec2, end, into_hour, &traffic, &disks, &extended);
+    let beside = Beside {
+        into_hour,
+        traffic: beside::traffic(&context, &answered),
+        disks: context.disks().to_vec(),
+        extended: beside::extended_support(&context, end),
+        surplus: context.credits_surplus(end),
+    };
+    let bill = billing::bill(&mut context.ec2, end, &beside);
     let about = about(&context, scenario, policy);
     let objects = objects(&context, policy);
     let limits = context.client_limits();
@@ -58,7 +62,7 @@ pub(super) fn conclude(
     for (sample, spent) in record.samples.iter_mut().zip(billing::over_time(&bill, &instants, end)) {
         (sample.cost_rate, sample.cost) = (spent.rate, spent.amount);
     }
-    for &(node, bytes) in &traffic.pulled {
+    for &(node, bytes) in &beside.traffic.pulled {
         record.nodes[node.index()].image_bytes = bytes;
     }
     Outcome { about, record, bill, requests, queues, objects, warnings, event_hash }

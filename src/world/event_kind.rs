@@ -139,6 +139,8 @@ pub enum EventKind {
     NodeUnreachable,
     /// A node was heard of again.
     NodeReachable,
+    /// The CPU credits of a node were spent: its CPU went down to the baseline.
+    CreditsSpent,
     /// An injected fault began.
     FaultBegan,
     /// An injected fault ended.
@@ -245,6 +247,7 @@ impl EventKind {
             Self::CallFailed => "CallFailed",
             Self::LaunchAborted => "LaunchAborted",
             Self::NodeUnreachable => "NodeUnreachable",
+            Self::CreditsSpent => "CreditsSpent",
             Self::NodeReachable => "NodeReachable",
             Self::FaultBegan => "FaultBegan",
             Self::FaultEnded => "FaultEnded",

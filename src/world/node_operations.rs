@@ -126,6 +126,11 @@ impl World {
         self.node_event(at, EventKind::NodeUnreachable, id, "");
     }
 
+    /// The CPU credits of the node are spent.
+    pub fn spend_credits(&mut self, id: NodeId, at: SimTime) {
+        self.node_event(at, EventKind::CreditsSpent, id, "");
+    }
+
     /// A node that was lost is heard of again: it is Ready if it ever was.
     pub fn regain_node(&mut self, id: NodeId, at: SimTime) {
         self.settle_node(id, at);

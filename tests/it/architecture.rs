@@ -168,6 +168,7 @@ fn no_file_outgrows_a_sitting() {
 /// A machine that something happens to tells those whom it concerns by calling them, and they ask it for deeds in turn; what is told is to
 /// go through one outbox and a dispatcher (docs/architecture.md), and with that most of these go.
 const UPWARD: &[(&str, &str, &str)] = &[
+    ("cpu_shares", "credits", "what pods want is charged to the node's credits, and without credits it has less CPU"),
     ("event", "volumes", "an event names an attachment by the id that `volumes` gives it"),
     ("interruption", "node_autoscaler", "the node autoscaler is told of notices"),
     ("kubelet", "node_autoscaler", "the node autoscaler is told that a pod is on its way out, or gone"),

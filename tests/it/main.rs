@@ -22,6 +22,7 @@ mod clocks;
 mod cluster_autoscaler;
 mod cluster_autoscaler_runs;
 mod consolidation_tuning;
+mod cpu_credits;
 mod determinism;
 mod disruption_cases;
 mod disruption_properties;

@@ -34,10 +34,30 @@ pub struct NodeGroup {
     pub volume_bytes: i64,
     /// Root volume type.
     pub volume_type: Symbol,
+    /// `cpuCredits`: what becomes of its burstable instances whose credits are spent; `None` for what holds elsewhere.
+    pub cpu_credits: Option<CreditMode>,
     /// `maxPodsPerNode`.
     pub max_pods: Option<i64>,
     /// Tags of the Auto Scaling group.
     pub tags: Labels,
+}
+
+/// What becomes of a burstable instance whose CPU credits are spent.
+///
+/// Source: EC2 API reference, `CreditSpecification`.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum CreditMode {
+    /// Its CPU goes down to the baseline.
+    Standard,
+    /// It goes on at a price.
+    Unlimited,
+}
+
+impl CreditMode {
+    /// EC2's default for a family: standard for T2, unlimited for all others.
+    pub fn default_of(family: &str) -> Self {
+        if family == "t2" { Self::Standard } else { Self::Unlimited }
+    }
 }
 
 /// How many instances of a group are On-Demand, and how the pools of either kind are chosen.

@@ -4,7 +4,7 @@ use super::common::{count, labels, symbols, taints};
 use super::node_group::{
     distribution, known_type, managed_labels, managed_spot_strategy, managed_tags, propagate, sizes,
 };
-use crate::domain::node_group::{InstancesDistribution, NodeGroup};
+use crate::domain::node_group::{CreditMode, InstancesDistribution, NodeGroup};
 use crate::domain::node_pool::{AmiFamily, ClusterInfo};
 use crate::domain::{KubernetesVersion, Symbol};
 use crate::text::InputError;
@@ -65,6 +65,7 @@ static GROUP: Shape = Shape {
         "volumeType",
         "maxPodsPerNode",
         "instancesDistribution",
+        "cpuCredits",
         "tags",
         "propagateASGTags",
         "iam",
@@ -208,6 +209,7 @@ fn node_group<'s>(
             .optional("volumeType", |n, what| reader.symbol(n, what))?
             .unwrap_or_else(|| Symbol::new("gp3")),
         max_pods,
+        cpu_credits: cpu_credits(reader, fields)?,
         tags: labels(reader, fields, "tags")?,
     };
     add_own(&mut group, cluster, propagates);
@@ -215,6 +217,20 @@ fn node_group<'s>(
         managed_tags(cluster.name, &mut group.tags);
     }
     Ok(group)
+}
+
+/// What becomes of the group's burstable instances whose credits are spent.
+fn cpu_credits(reader: &Reader<'_>, fields: Fields<'_, '_>) -> Result<Option<CreditMode>, InputError> {
+    let Some(node) = fields.get("cpuCredits") else { return Ok(None) };
+    match reader.text(node, "cpuCredits")? {
+        "standard" => Ok(Some(CreditMode::Standard)),
+        "unlimited" => Ok(Some(CreditMode::Unlimited)),
+        other => {
+            let shown: String = other.chars().take(80).collect();
+            let error = reader.error(node.at, format!("`cpuCredits` is `standard` or `unlimited`, not `{shown}`"));
+            Err(error.because("not known").help("leave it out for EC2's default of each family"))
+        }
+    }
 }
 
 /// The group's instance types, eksctl's default if it names none.

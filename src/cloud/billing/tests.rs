@@ -4,7 +4,7 @@ use proptest::prelude::{prop, proptest};
 
 use super::disks::Disk;
 use super::network::{CrossZone, LoadBalancers, NatGateways, NetworkPrices, Traffic};
-use super::{Charge, by_the_hour, charges, is_free};
+use super::{Beside, Charge, by_the_hour, charges, is_free};
 use crate::catalog::{Catalog, PriceQuality};
 use crate::cloud::bill::BillItem;
 use crate::cloud::commitments::{Commitments, ReservedInstances, SavingsPlan};
@@ -71,7 +71,7 @@ fn a_price_that_changes_during_the_hour_is_integrated_or_taken_at_its_start() {
 
 /// The bill of a run without traffic.
 fn bill(ec2: &mut Ec2, end: SimTime, into_hour: SimDuration) -> Bill {
-    super::bill(ec2, end, into_hour, &Traffic::default(), &[], &[])
+    super::bill(ec2, end, &Beside { into_hour, ..Beside::default() })
 }
 
 fn account(billing: BillingSettings) -> Ec2 {
@@ -265,7 +265,7 @@ fn images_come_through_the_gateway_and_cross_zones_where_there_is_none() {
     }
     let pulled = vec![(NodeId(0), 3_000_000_000), (NodeId(1), 3_000_000_000)];
     let traffic = Traffic { zones, pulled, requests: 10_000_000, ..Traffic::default() };
-    let bill = super::bill(&mut ec2, at(5_400), SimDuration::ZERO, &traffic, &[], &[]);
+    let bill = super::bill(&mut ec2, at(5_400), &Beside { traffic: traffic.clone(), ..Beside::default() });
     assert_eq!(of_item(&bill, BillItem::NatGateway), "0.090000000", "an hour begun is an hour paid");
     assert_eq!(of_item(&bill, BillItem::NatTransfer), "0.270000000", "6 GB at 0.045");
     let crossing = |node| {
@@ -311,13 +311,13 @@ fn volumes_of_claims_cost_what_is_ordered_for_as_long_as_they_are_there() {
         (Disk { from: at(month), ..disk(Some("gp2"), ordered) }, "0.00"),
     ] {
         let mut ec2 = account(BillingSettings::default());
-        let bill = super::bill(&mut ec2, at(month), SimDuration::ZERO, &Traffic::default(), &[disk], &[]);
+        let bill = super::bill(&mut ec2, at(month), &Beside { disks: vec![disk], ..Beside::default() });
         let sum = of_item(&bill, BillItem::PersistentVolume).parse::<f64>().unwrap();
         assert!((sum - cost.parse::<f64>().unwrap()).abs() < 1e-5, "{disk:?}: {sum}");
     }
-    let unknown = [disk(Some("sbg1"), DiskClass::default())];
+    let unknown = vec![disk(Some("sbg1"), DiskClass::default())];
     let mut ec2 = account(BillingSettings::default());
-    let bill = super::bill(&mut ec2, at(month), SimDuration::ZERO, &Traffic::default(), &unknown, &[]);
+    let bill = super::bill(&mut ec2, at(month), &Beside { disks: unknown, ..Beside::default() });
     let line = bill.lines.iter().find(|line| line.item == BillItem::PersistentVolume).unwrap();
     assert_eq!(line.quality, PriceQuality::Assumed);
 }
@@ -337,7 +337,7 @@ fn volumes_cost_what_they_do_in_their_region() {
         let billing = BillingSettings { volume_per_month: stated, ..BillingSettings::default() };
         let settings = Arc::new(CloudSettings { billing, ..CloudSettings::default() });
         let mut ec2 = Ec2::new(Arc::clone(&region), Streams::new(5), settings, at(month));
-        let bill = super::bill(&mut ec2, at(month), SimDuration::ZERO, &Traffic::default(), &disks, &[]);
+        let bill = super::bill(&mut ec2, at(month), &Beside { disks: disks.to_vec(), ..Beside::default() });
         let lines = bill.lines.into_iter().filter(|line| line.item == BillItem::PersistentVolume);
         lines.map(|line| (line.amount.as_f64(), line.quality)).collect::<Vec<_>>()
     };
@@ -455,7 +455,7 @@ proptest! {
 fn extended_support_costs_half_a_dollar_more_while_it_lasts_and_nothing_beside_a_stated_price() {
     let (month, half) = (at(730 * 3_600), at(365 * 3_600));
     let bill = |billing| {
-        super::bill(&mut account(billing), month, SimDuration::ZERO, &Traffic::default(), &[], &[(half, month)])
+        super::bill(&mut account(billing), month, &Beside { extended: vec![(half, month)], ..Beside::default() })
     };
     let by_eks = bill(BillingSettings::default());
     assert_eq!(of_item(&by_eks, BillItem::ControlPlane), "73.000000000");
@@ -474,7 +474,7 @@ fn load_balancers_of_the_manifests_are_billed_by_kind_and_by_what_they_carried()
     let traffic = Traffic { balancers, ..Traffic::default() };
     let bill = |network| {
         let billing = BillingSettings { network, ..BillingSettings::default() };
-        super::bill(&mut account(billing), at(36_000), SimDuration::ZERO, &traffic, &[], &[])
+        super::bill(&mut account(billing), at(36_000), &Beside { traffic: traffic.clone(), ..Beside::default() })
     };
     let amounts = |bill: &Bill, item| {
         let lines = bill.lines.iter().filter(|line| line.item == item);
@@ -492,4 +492,18 @@ fn load_balancers_of_the_manifests_are_billed_by_kind_and_by_what_they_carried()
     assert_eq!(capacity, ["0.044444444", "0.002083333", "0.000080000"]);
     let none = bill(NetworkPrices { load_balancers: None, ..NetworkPrices::default() });
     assert_eq!(amounts(&none, BillItem::LoadBalancer).len(), 0);
+}
+
+#[test]
+fn cpu_beyond_the_credits_is_charged_by_the_vcpu_hour_of_its_family() {
+    let mut ec2 = account(BillingSettings::default());
+    for (node, kind) in (0..).zip(["t3.medium", "t4g.large"]) {
+        ec2.add_running(pool(kind, false), NodeId(node), 0, at(0)).unwrap();
+    }
+    let surplus = vec![(NodeId(0), 1_600_000), (NodeId(1), 500_000)];
+    let bill = super::bill(&mut ec2, at(3_600), &Beside { surplus, ..Beside::default() });
+    let lines: Vec<_> = bill.lines.iter().filter(|line| line.item == BillItem::CpuCredits).collect();
+    assert_eq!(lines[0].amount.to_string(), "0.080000000", "1.6 vCPU-hours at 0.05");
+    assert_eq!(lines[1].amount.to_string(), "0.020000000", "half a one at 0.04");
+    assert_eq!((lines[0].node, lines[0].billed), (Some(NodeId(0)), SimDuration::from_secs(5_760)));
 }

@@ -33,6 +33,7 @@ pub(in crate::scenario) fn settings(
         consistency,
         times: own.times,
         failures: own.failures,
+        cpu_credits: own.cpu_credits,
         network: own.network,
         reservations: own.capacity_reservations,
         billing: own.billing,

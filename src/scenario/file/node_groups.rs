@@ -72,6 +72,7 @@ pub(in crate::scenario) fn group<'s>(
         volume_bytes: own.volume_size << 30,
         volume_type: Symbol::new("gp3"),
         max_pods: own.max_pods,
+        cpu_credits: own.cpu_credits,
         tags: own.tags,
     };
     if managed {

@@ -1,6 +1,7 @@
 //! The cluster: releases, zones, node groups.
 
 use super::Form;
+use super::ec2::Credits;
 use super::kind::{Name, Placed, Share, Whole, kind, words};
 use super::names::{KedaRelease, Zone};
 use crate::domain::node_group::{NodeGroup, SpotStrategy};
@@ -70,6 +71,7 @@ section! {
     amiFamily: Bottlerocket
     volumeSize: 50
     maxPods: 58
+    cpuCredits: unlimited
     tags: { team: shop }
 ";
     becomes NodeGroup, node_groups::group;
@@ -121,6 +123,8 @@ section! {
         "amiFamily" as ami_family: Family = AmiFamily::AL2023;
         /// Root volume in GiB.
         "volumeSize" as volume_size: Whole<1, 65_536, i64> = 20;
+        /// What becomes of its burstable instances whose CPU credits are spent.
+        "cpuCredits" as cpu_credits: Credits, or "`ec2.cpu_credits`";
         /// Pods that fit a node.
         "maxPods" as max_pods: Whole<1, 10_000, i64>, or "by instance type";
     }

@@ -3,6 +3,7 @@
 use super::billing::BillingKeys;
 use super::kind::{File, Moment, Name, Number, Or, Placed, Quantity, Share, Show, Text, Whole, kind, words};
 use super::names::{Families, InstanceType, InstanceTypes, Zone};
+use crate::cloud::credits::CreditMode;
 use crate::cloud::market::traces::Availability;
 use crate::cloud::quotas::QuotaClass;
 use crate::cloud::settings::{
@@ -55,6 +56,7 @@ section! {
   network:
     subnets: [{ zone: us-east-1a, cidr: 10.0.32.0/20, in_use: 120, public: true }]
     prefix_delegation: true
+  cpu_credits: standard
   capacity_reservations:
     - { id: cr-1, type: m5.large, zone: us-east-1a, count: 4, match: targeted, tags: { team: shop }, at: 1h, until: 20h }
 ";
@@ -75,6 +77,8 @@ section! {
         api: Or<Unlimited, ApiLimits> = (ApiLimits::default(), Consistency::default()), or "EC2's documented ones";
         /// How often a launch goes wrong by itself.
         failures: Or<NoFailures, Failures> = Failures::default(), or "the defaults of its keys";
+        /// What becomes of burstable instances whose CPU credits are spent: their CPU goes down to the baseline, or they go on at a price.
+        cpu_credits: Credits, or "EC2's default: standard for t2, unlimited for the others";
         /// The subnets of the nodes.
         network: Network = Network::default(), or "addresses do not run out";
         /// Where real machines differ from what Karpenter expects of their type.
@@ -489,4 +493,9 @@ impl Show for BucketSize {
     fn show(bucket: &Self) -> String {
         format!("{{ size: {}, per_second: {} }}", bucket.size, bucket.per_second)
     }
+}
+
+words! {
+    /// What becomes of a burstable instance whose CPU credits are spent.
+    Credits: CreditMode, "standard" => CreditMode::Standard, "unlimited" => CreditMode::Unlimited
 }

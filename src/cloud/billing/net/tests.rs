@@ -6,8 +6,7 @@ use proptest::prelude::{Strategy, prop, proptest};
 
 use crate::catalog::Catalog;
 use crate::cloud::bill::{Bill, BillItem};
-use crate::cloud::billing::network::Traffic;
-use crate::cloud::billing::over_time;
+use crate::cloud::billing::{Beside, over_time};
 use crate::cloud::commitments::{Commitments, ReservedInstances, SavingsPlan};
 use crate::cloud::settings::{BillingSettings, CloudSettings};
 use crate::cloud::{CapacityReservation, Ec2, Pool};
@@ -77,7 +76,7 @@ fn billed(billing: BillingSettings, reservations: Vec<CapacityReservation>, live
         }
         ec2.mark_terminated(id, at(from + span + 35));
     }
-    super::super::bill(&mut ec2, END, SimDuration::from_secs(into_hour), &Traffic::default(), &[], &[])
+    super::super::bill(&mut ec2, END, &Beside { into_hour: SimDuration::from_secs(into_hour), ..Beside::default() })
 }
 
 const END: SimTime = SimTime::from_micros(14_000_000_123);

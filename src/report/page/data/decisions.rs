@@ -91,6 +91,7 @@ const fn group(kind: EventKind) -> Option<&'static str> {
         | K::InterruptionNotice
         | K::InstanceReclaimed
         | K::NodeUnreachable
+        | K::CreditsSpent
         | K::NodeReachable
         | K::FaultBegan
         | K::FaultEnded

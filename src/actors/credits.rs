@@ -1,0 +1,159 @@
+//! CPU credits of burstable nodes: what the pods under load on a node use is charged to its account; a node of standard mode whose credits
+//! are spent has its baseline left.
+//!
+//! Deviation: CPU goes down to the baseline at once when the credits are spent; EC2 lowers it over some minutes. As everywhere, pods that serve no
+//! requests use no CPU, and neither do kubelet and system.
+
+use super::class;
+use super::context::Context;
+use super::cpu_shares;
+use super::event::NodeEvent;
+use crate::cloud::credits::{CreditMode, Credits, earned_per_hour};
+use crate::cluster::{NodeOrigin, NodePhase};
+use crate::domain::{NodeId, SimTime, Symbol};
+use crate::engine::TimerId;
+
+/// The accounts of burstable nodes; empty as long as there are none.
+#[derive(Debug, Default)]
+pub(super) struct Accounts(Vec<Slot>);
+
+#[derive(Debug, Default)]
+enum Slot {
+    /// The node's CPU does not work on credits.
+    #[default]
+    None,
+    /// It does, and nothing has been used yet.
+    Unopened,
+    Open(Box<Account>),
+}
+
+#[derive(Debug)]
+struct Account {
+    credits: Credits,
+    /// Whether its credits are spent: it has no more than its baseline.
+    limited: bool,
+    /// When they will be, if use stays as it is.
+    timer: Option<TimerId>,
+}
+
+impl Accounts {
+    /// A node has a machine of this type.
+    pub(super) fn note(&mut self, node: NodeId, instance_type: Symbol) {
+        if earned_per_hour(instance_type.as_str()).is_none() {
+            return;
+        }
+        if self.0.len() <= node.index() {
+            self.0.resize_with(node.index() + 1, Slot::default);
+        }
+        self.0[node.index()] = Slot::Unopened;
+    }
+
+    /// Whether no node's CPU works on credits.
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    fn of(&mut self, node: NodeId) -> Option<&mut Account> {
+        match self.0.get_mut(node.index())? {
+            Slot::Open(account) => Some(account),
+            Slot::None | Slot::Unopened => None,
+        }
+    }
+
+    /// CPU that the node has left, in thousandths; `None` for all of it.
+    pub(super) fn limit(&self, node: NodeId) -> Option<i64> {
+        match self.0.get(node.index())? {
+            Slot::Open(account) => account.limited.then(|| account.credits.baseline()),
+            Slot::None | Slot::Unopened => None,
+        }
+    }
+
+    /// What each node has used beyond its credits up to its end, in millionths of a vCPU-hour, in order of node. `ends` says when an instance
+    /// stopped running.
+    pub(super) fn surplus(&mut self, ends: impl Fn(NodeId) -> SimTime) -> Vec<(NodeId, i64)> {
+        let mut surplus = Vec::new();
+        for (index, slot) in self.0.iter_mut().enumerate() {
+            let Slot::Open(account) = slot else { continue };
+            let node = NodeId(index as u32);
+            account.credits.advance(ends(node));
+            surplus.push((node, account.credits.surplus_micro_hours()));
+        }
+        surplus.retain(|(_, spent)| *spent > 0);
+        surplus
+    }
+}
+
+/// What pods on these nodes want has changed.
+pub(super) fn use_changed(context: &mut Context<'_>, now: SimTime, nodes: &[NodeId]) {
+    for &node in nodes {
+        open(context, node);
+        let wanted = cpu_shares::wanted_on(context, node);
+        let Some(account) = context.credits.of(node) else { continue };
+        if account.limited && wanted <= account.credits.baseline() {
+            set_limited(context, now, node, false);
+        }
+        charge(context, now, node, wanted);
+    }
+}
+
+/// The credits of a node are spent.
+pub(super) fn spent(context: &mut Context<'_>, now: SimTime, node: NodeId) {
+    let Some(account) = context.credits.of(node) else { return };
+    account.timer = None;
+    if context.world.node(node).phase >= NodePhase::Terminating {
+        return;
+    }
+    context.world.spend_credits(node, now);
+    set_limited(context, now, node, true);
+    let wanted = cpu_shares::wanted_on(context, node);
+    charge(context, now, node, wanted);
+}
+
+/// Opens the account of a burstable node that has none yet.
+fn open(context: &mut Context<'_>, node: NodeId) {
+    if matches!(context.credits.0.get(node.index()), Some(Slot::Unopened)) {
+        if let Some(account) = opened(context, node) {
+            context.credits.0[node.index()] = Slot::Open(Box::new(account));
+        }
+    }
+}
+
+fn opened(context: &Context<'_>, node: NodeId) -> Option<Account> {
+    let instance = context.ec2.instance(context.machine(node)?.instance);
+    let kind = context.setup.region.instance_type(instance.pool.instance_type)?;
+    let group = match context.world.node(node).origin {
+        NodeOrigin::NodeGroup(name) => {
+            context.setup.policy.manifests.node_groups.iter().find(|group| group.name == name)
+        }
+        NodeOrigin::NodePool(_) => None,
+    };
+    let mode = group
+        .and_then(|group| group.cpu_credits)
+        .or(context.setup.scenario.ec2.cloud.cpu_credits)
+        .unwrap_or_else(|| CreditMode::default_of(kind.facts.family.as_str()));
+    let name = instance.pool.instance_type;
+    let credits = Credits::new(name.as_str(), kind.facts.vcpus, mode, instance.running?)?;
+    Some(Account { credits, limited: false, timer: None })
+}
+
+fn set_limited(context: &mut Context<'_>, now: SimTime, node: NodeId, limited: bool) {
+    if let Some(account) = context.credits.of(node) {
+        account.limited = limited;
+    }
+    cpu_shares::capacity_changed(context, now, node);
+}
+
+/// So much is wanted on the node from now on: what it gets of that is charged.
+fn charge(context: &mut Context<'_>, now: SimTime, node: NodeId, wanted: i64) {
+    let used = wanted.min(cpu_shares::capacity(&context.world, &context.credits, node));
+    let Some(account) = context.credits.of(node) else { return };
+    account.credits.set_used(used, now);
+    let (at, before) = (account.credits.spent_at().filter(|_| !account.limited), account.timer.take());
+    if let Some(timer) = before {
+        context.queue.cancel(timer);
+    }
+    let timer = at.map(|at| context.queue.schedule(at, class::MACHINES, NodeEvent::CreditsSpent(node)));
+    if let Some(account) = context.credits.of(node) {
+        account.timer = timer;
+    }
+}
