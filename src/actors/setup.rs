@@ -66,6 +66,7 @@ pub const STREAM_NAMES: &[&str] = &[
     "pod-uid",
     "preemption-start",
     "price",
+    "price-error",
     "reclaim",
     "reclaim-hit",
     "reclaim-local",

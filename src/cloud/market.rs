@@ -179,10 +179,30 @@ impl Market {
         })
     }
 
+    fn draws_errors(&self) -> bool {
+        self.settings.price_errors == Some(true)
+    }
+
+    /// The level of a pool's price with the error that is drawn for its family: its tenth and ninetieth percentile are those of the quality of
+    /// the listed price, the logarithm on either side is that of a normal distribution, and it lies between a tenth of On-Demand and On-Demand.
+    fn erred(&self, pool: Pool, listed: Price) -> HourlyRate {
+        /// The ninetieth percentile of the standard normal distribution.
+        const NINETIETH: f64 = 1.281_551_565_544_6;
+        let Some((low, high)) = listed.quality.spot_error() else { return listed.rate };
+        let Some(kind) = self.region.instance_type(pool.instance_type) else { return listed.rate };
+        let drawn = self.streams.stream("price-error", kind.facts.family.as_str()).normal();
+        let percentile = if drawn < 0.0 { low } else { high };
+        let factor = libm::exp(libm::log(percentile as f64 / 1_000.0) * libm::fabs(drawn) / NINETIETH);
+        let nanos = libm::round(listed.rate.as_nanos() as f64 * factor) as i64;
+        let most = kind.on_demand.map_or(i64::MAX, |price| price.rate.as_nanos()).max(listed.rate.as_nanos());
+        let least = kind.on_demand.map_or(1, |price| price.rate.as_nanos() / 10).min(listed.rate.as_nanos());
+        HourlyRate::from_nanos(nanos.clamp(least, most))
+    }
+
     /// The price of a Spot pool if it has left the price data's.
     fn moved(&mut self, pool: Pool, listed: Price, at: SimTime) -> Option<HourlyRate> {
         match &self.settings.prices {
-            SpotPrices::Constant => None,
+            SpotPrices::Constant => self.draws_errors().then(|| self.erred(pool, listed)),
             SpotPrices::Replay(records) => {
                 let records = records_of(records, pool);
                 let after = records.partition_point(|record| record.at <= at);
@@ -191,10 +211,11 @@ impl Market {
             SpotPrices::Process => {
                 let kind = self.region.instance_type(pool.instance_type)?;
                 let on_demand = kind.on_demand.map_or(listed.rate, |price| price.rate);
+                let level = if self.draws_errors() { self.erred(pool, listed) } else { listed.rate };
                 let path = self.paths.entry(pool).or_insert_with(|| {
                     let stream = self.streams.stream("price", &pool.stream_name());
                     let seen_in_zone = listed.quality == PriceQuality::Published;
-                    Box::new(PricePath::new(stream, on_demand, listed.rate, seen_in_zone))
+                    Box::new(PricePath::new(stream, on_demand, level, seen_in_zone))
                 });
                 Some(path.rate_at(at))
             }
@@ -208,4 +229,47 @@ fn records_of(records: &[ReplayedPrice], pool: Pool) -> &[ReplayedPrice] {
     let first = records.partition_point(|record| (record.instance_type, record.zone) < key);
     let last = records.partition_point(|record| (record.instance_type, record.zone) <= key);
     &records[first..last]
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::Market;
+    use crate::catalog::Catalog;
+    use crate::cloud::Pool;
+    use crate::cloud::settings::{CloudSettings, SpotPrices};
+    use crate::domain::{SimTime, Symbol, well_known};
+    use crate::engine::Streams;
+
+    /// The price of a pool with so many seeds, over that of the price data; constant but for its error.
+    fn over_listed(name: &str, zone: &str, seeds: u64) -> Vec<f64> {
+        let region = Catalog::embedded().unwrap().region("us-east-1").unwrap();
+        let settings =
+            CloudSettings { prices: SpotPrices::Constant, price_errors: Some(true), ..CloudSettings::default() };
+        let settings = Arc::new(settings);
+        let pool = Pool { instance_type: Symbol::new(name), zone: Symbol::new(zone), capacity_type: well_known::SPOT };
+        let of_seed = |seed| {
+            let mut market =
+                Market::new(Arc::clone(&region), Streams::new(seed), Arc::clone(&settings), SimTime::FAR_FUTURE);
+            let listed = market.listed(pool).unwrap().rate.as_f64();
+            market.price(pool, SimTime::ZERO).unwrap().0.as_f64() / listed
+        };
+        (0..seeds).map(of_seed).collect()
+    }
+
+    #[test]
+    fn levels_err_as_far_as_is_known_of_the_price_data_and_a_family_errs_as_one() {
+        let mut drawn = over_listed("m5.large", "us-east-1a", 2_000);
+        let other_size = over_listed("m5.4xlarge", "us-east-1b", 200);
+        // Where neither is held up by a tenth of On-Demand.
+    for (one, other) in drawn.iter().zip(&other_size).filter(|(one, other)| **one > 0.5 && **other > 0.5) {
+            assert!((one / other - 1.0).abs() < 0.01, "{one} and {other}");
+        }
+        assert!(over_listed("c5.large", "us-east-1a", 20).iter().zip(&drawn).any(|(one, other)| one != other));
+        drawn.sort_by(f64::total_cmp);
+        // The tenth and the ninetieth percentile of what the Advisor's savings come to, against prices seen.
+        assert!((drawn[200] / 0.532 - 1.0).abs() < 0.06, "{}", drawn[200]);
+        assert!((drawn[1_800] / 1.490 - 1.0).abs() < 0.06, "{}", drawn[1_800]);
+    }
 }

@@ -17,6 +17,9 @@ use super::subnets::Network;
 pub struct CloudSettings {
     /// How Spot prices move.
     pub prices: SpotPrices,
+    /// Whether the level of Spot prices is off by what is known of the error of the price data, by a draw for each family; `None` for what
+    /// the command does: comparisons draw, a run does not.
+    pub price_errors: Option<bool>,
     /// How much there is of each pool.
     pub capacity: CapacityModel,
     /// Recorded availability of Spot pools, in order of pool and time: it takes the place of capacity and interruptions of
@@ -84,6 +87,9 @@ impl CloudSettings {
             ),
         };
         let mut stated = vec![prices.to_owned(), capacity.to_owned(), interruptions];
+        if self.price_errors == Some(true) {
+            stated.push("The level of Spot prices is off for each family by a draw from the error of the price data, the same for all policies of a seed.".to_owned());
+        }
         if !self.traces.is_empty() {
             stated.push("Pools in the recorded traces have and lose what was recorded of them.".to_owned());
         }

@@ -66,8 +66,9 @@ impl Compare {
     /// If anything of it cannot be used.
     pub fn load(request: &Request) -> Result<Self, Failure> {
         let prices = Prices::open(request.pricing_data.as_deref())?;
-        let (scenario, warnings) = edits::load(&request.scenario, prices.catalog(), &request.edits)?;
+        let (mut scenario, warnings) = edits::load(&request.scenario, prices.catalog(), &request.edits)?;
         let question = question(request, &scenario)?;
+        scenario.draw_price_errors();
         Ok(Self { prices, scenario, warnings, question })
     }
 
@@ -138,10 +139,11 @@ impl Compare {
     /// If the catalog has no prices for the scenario's region.
     pub fn merged(
         question: Question,
-        (scenario, warnings): (Scenario, &[Warning]),
+        (mut scenario, warnings): (Scenario, &[Warning]),
         prices: Prices,
         points: Vec<Point>,
     ) -> Result<Compared, Failure> {
+        scenario.draw_price_errors();
         let comparison = compared(&question, &scenario, warnings, prices.catalog(), points)?;
         Ok(Compared { prices, scenario, question, comparison, is_whole: true, firsts: Firsts::default() })
     }

@@ -139,7 +139,12 @@ pub fn idle(path: &Path, edits: &[Edit], scenario: &Scenario, policies: &[String
             edits.iter().enumerate().filter(|(other, _)| other != place).map(|(_, edit)| edit.clone()).collect();
         // Where the others mean nothing without it, it changes something.
         let without = Scenario::load_edited(path, catalog, &Limits::default(), &others);
-        without.is_ok_and(|(without, _)| same(scenario, &without, policies, catalog))
+        without.is_ok_and(|(mut without, _)| {
+            if scenario.ec2.cloud.price_errors == Some(true) {
+                without.draw_price_errors();
+            }
+            same(scenario, &without, policies, catalog)
+        })
     };
     let idle = asked.filter(is_idle);
     idle.map(|(_, edit)| idle_line(&format!("`--set {}={}` changes nothing", edit.path(), edit.value()), policies))

@@ -84,7 +84,8 @@ impl Sweep {
     /// # Errors
     /// If a setting cannot be used.
     pub fn of(question: Question, scenario: Scenario, prices: Prices) -> Result<Self, Failure> {
-        let (scenarios, warnings) = scenarios(&question, prices.catalog())?;
+        let (mut scenarios, warnings) = scenarios(&question, prices.catalog())?;
+        scenarios.iter_mut().for_each(Scenario::draw_price_errors);
         Ok(Self { prices, scenario, question, scenarios, warnings })
     }
 

@@ -251,6 +251,14 @@ pub struct InputFile {
 }
 
 impl Scenario {
+    /// Lets the level of Spot prices be off by a draw of each seed, unless the scenario says whether it is: what a comparison of policies
+    /// rests on should hold for the prices that may be, not for one of them.
+    pub fn draw_price_errors(&mut self) {
+        if self.ec2.cloud.price_errors.is_none() {
+            Arc::make_mut(&mut self.ec2.cloud).price_errors = Some(true);
+        }
+    }
+
     /// The policy called `name`; the first where no name is given.
     ///
     /// # Errors

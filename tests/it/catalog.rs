@@ -187,3 +187,32 @@ fn write(directory: &Path, file: &str, lines: &str) {
     fs::create_dir_all(path.parent().unwrap()).unwrap();
     fs::write(path, format!("{header}\n{lines}")).unwrap();
 }
+
+/// On-Demand prices that others saw and that the price data were not made from; `tests/data/prices/README.md` says where. All came from AWS's own
+/// price list once, so that what is checked is that nothing was lost or mistaken on the way.
+#[test]
+fn prices_are_those_that_others_saw_in_24_regions() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/prices/seen-elsewhere.csv");
+    let mut reader = csv::Reader::from_path(path).unwrap();
+    let (mut seen, mut differ) = (Vec::new(), Vec::new());
+    for row in reader.records() {
+        let row = row.unwrap();
+        let (name, kind, price): (&str, &str, f64) = (&row[0], &row[1], row[2].parse().unwrap());
+        let own = region(name).instance_type(Symbol::new(kind)).unwrap().on_demand.unwrap();
+        if (own.rate.as_f64() / price - 1.0).abs() > 0.005 {
+            differ.push(format!("{name} {kind}: {price} there, {} here", own.rate.as_f64()));
+        }
+        seen.push((name.to_owned(), kind.to_owned()));
+    }
+    let regions: std::collections::BTreeSet<&String> = seen.iter().map(|own| &own.0).collect();
+    let metal = seen.iter().filter(|own| own.1.contains("metal")).count();
+    assert_eq!((seen.len(), regions.len(), metal), (358, 24, 116));
+    // Seen in August 2024, before both became cheaper.
+    assert_eq!(
+        differ,
+        [
+            "us-east-1 p4d.24xlarge: 32.7726 there, 21.957642 here",
+            "us-east-1 p5.48xlarge: 98.32 there, 55.04 here"
+        ]
+    );
+}

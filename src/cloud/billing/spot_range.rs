@@ -9,10 +9,14 @@ use crate::cloud::bill::{BillItem, BillLine, SpotRange};
 use crate::cloud::settings::{CloudSettings, SpotPrices};
 use crate::domain::{Money, Symbol, well_known};
 
-/// The range of the whole bill, of which `net` are the lines net; `None` without Spot at a price that may be off. All pools err the
+/// The range of the whole bill, of which `net` are the lines net; `None` without Spot at a price that may be off, and where
+/// the error has been drawn. All pools err the
 /// same way, each by the tenth or the ninetieth percentile for the quality of its price in the data, and none costs more than
 /// On-Demand.
 pub(super) fn of_bill(region: &Region, settings: &CloudSettings, net: &[BillLine]) -> Option<SpotRange> {
+    if settings.price_errors == Some(true) {
+        return None;
+    }
     let recorded: BTreeSet<(Symbol, Symbol)> = match &settings.prices {
         SpotPrices::Replay(records) => records.iter().map(|record| (record.instance_type, record.zone)).collect(),
         SpotPrices::Process | SpotPrices::Constant => BTreeSet::new(),

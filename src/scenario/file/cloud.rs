@@ -21,10 +21,11 @@ pub(in crate::scenario) fn settings(
     fields: Fields<'_, '_>,
     own: Ec2,
 ) -> Result<Ec2Settings, ScenarioError> {
-    let SpotMarket { prices, interruptions, traces } = own.spot;
+    let SpotMarket { prices, price_errors, interruptions, traces } = own.spot;
     let (api, consistency) = own.api;
     let cloud = CloudSettings {
         prices,
+        price_errors,
         capacity: own.capacity,
         traces,
         interruptions,
@@ -95,7 +96,12 @@ pub(in crate::scenario) fn spot<'s>(
         (PriceSource::Constant, None) => SpotPrices::Constant,
         (PriceSource::Process, None) => SpotPrices::Process,
     };
-    Ok(SpotMarket { prices, interruptions: own.interruptions, traces: own.availability })
+    Ok(SpotMarket {
+        prices,
+        price_errors: own.price_errors,
+        interruptions: own.interruptions,
+        traces: own.availability,
+    })
 }
 
 /// Limits on calls, and how consistent reads are.

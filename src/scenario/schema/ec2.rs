@@ -35,6 +35,7 @@ section! {
   spot:
     prices: replay
     file: prices.csv
+    price_errors: drawn
     availability: availability.csv
     interruptions: { exposure: 72h, stress: 2, size_factor: true }
   quotas: { standard: 5000, graphics: 64, parallel: 0, f: 0, inf: 0, x: 0, dl: 0, trn: 0, hpc: 0, high_memory: 0, other: 0 }
@@ -143,6 +144,9 @@ section! {
         /// How prices move: by a seeded process around the level of the price data; not at all; or as recorded in
         /// `file`.
         prices: Prices = PriceSource::Process;
+        /// Whether the level of prices is off, for each family by a draw from what is known of the error of the price data; the draw of a seed
+        /// is the same for all policies.
+        price_errors: Errors, or "`drawn` in comparisons and sweeps, `none` in a run";
         /// Recorded prices: a CSV file with the columns `instance_type`, `zone`, `time`, `price`.
         file: Placed<File>, or "required for `replay`";
         /// Recorded availability, which takes the place of capacity and interruptions for the pools that it names: a
@@ -323,6 +327,8 @@ section! {
 pub struct SpotMarket {
     /// How prices move.
     pub prices: SpotPrices,
+    /// Whether their level is off by a draw, where that is stated.
+    pub price_errors: Option<bool>,
     /// How often EC2 reclaims instances.
     pub interruptions: Interruptions,
     /// Recorded availability.
@@ -498,4 +504,9 @@ impl Show for BucketSize {
 words! {
     /// What becomes of a burstable instance whose CPU credits are spent.
     Credits: CreditMode, "standard" => CreditMode::Standard, "unlimited" => CreditMode::Unlimited
+}
+
+words! {
+    /// Whether the level of Spot prices is off by a draw.
+    Errors: bool, "drawn" => true, "none" => false
 }
