@@ -44,6 +44,8 @@ pub enum BillItem {
     Discount,
     /// A licence or vendor fee for a running node.
     NodeFee,
+    /// What AWS takes for managing an instance of EKS Auto Mode.
+    AutoModeFee,
 }
 
 impl BillItem {
@@ -69,6 +71,7 @@ impl BillItem {
             Self::Covered => "covered by commitments",
             Self::Discount => "discount",
             Self::NodeFee => "node fee",
+            Self::AutoModeFee => "EKS Auto Mode fee",
         }
     }
 

@@ -5,6 +5,7 @@
 //! effect at each instant; a Spot instance that EC2 ends in its first hour is free, one that we end is not.
 
 pub mod disks;
+pub mod management;
 mod net;
 pub mod network;
 mod over_time;
@@ -12,6 +13,7 @@ mod reserved;
 mod spot_range;
 
 use self::disks::{Disk, ListedVolumes};
+pub use self::management::{FeeShares, ManagedNodes};
 use self::net::{Coverage, Piece};
 use self::network::Traffic;
 pub use self::over_time::{Spent, over_time};
@@ -29,12 +31,24 @@ const MINIMUM: SimDuration = SimDuration::from_secs(60);
 const HOURS_PER_MONTH: i64 = 730;
 const HOUR: SimDuration = SimDuration::from_secs(3_600);
 
+/// What beside instances is billed.
+#[derive(Clone, Copy, Debug)]
+pub struct Beside<'b> {
+    /// What moved over the network.
+    pub traffic: &'b Traffic,
+    /// Volumes of claims.
+    pub disks: &'b [Disk],
+    /// Nodes for whose management AWS takes a fee.
+    pub managed: &'b ManagedNodes,
+}
+
 /// The bill for everything up to `end`, when whatever still runs stops being counted. `into_hour` is how far into a clock
-/// hour the run began; `traffic` is what moved over the network, `disks` are the volumes of claims.
+/// hour the run began.
 ///
 /// Deviation: the network and public addresses are billed at the us-east-1 price in every USD region, and neither volumes nor the control
 /// plane are billed in CNY regions, whose prices for them are not known.
-pub fn bill(ec2: &mut Ec2, end: SimTime, into_hour: SimDuration, traffic: &Traffic, disks: &[Disk]) -> Bill {
+pub fn bill(ec2: &mut Ec2, end: SimTime, into_hour: SimDuration, beside: Beside<'_>) -> Bill {
+    let Beside { traffic, disks, managed } = beside;
     let settings = ec2.settings().billing.clone();
     let (currency, in_us_east) = (ec2.region().currency, ec2.region().name.as_str() == "us-east-1");
     let instances: Vec<Instance> = ec2.instances().to_vec();
@@ -48,6 +62,7 @@ pub fn bill(ec2: &mut Ec2, end: SimTime, into_hour: SimDuration, traffic: &Traff
     lines.extend(reserved.lines());
     let mut net = net_compute(ec2, &instances, (&ends, &mut lines), &reserved, (end, into_hour));
     let listed = lines.len();
+    lines.extend(managed.lines(ec2.region(), &instances, end));
     if currency == Currency::Usd {
         let quality = if in_us_east { PriceQuality::Published } else { PriceQuality::Assumed };
         let volumes = ListedVolumes::of(ec2.region().volumes, settings.volume_per_month);

@@ -14,6 +14,7 @@ pub use objectives::{WaitLimit, WaitMeasure, Waiting};
 
 use super::error::{ScenarioError, listed, nearest};
 use super::manifests::Manifests;
+use crate::cloud::billing::FeeShares;
 use crate::cloud::{BootStages, CloudSettings};
 use crate::domain::which::{ObjectKind, Which};
 use crate::domain::words::counted;
@@ -21,7 +22,7 @@ use crate::domain::workload::ObjectName;
 use crate::domain::{KubernetesVersion, Labels, PodSpec, SimDuration, SimTime, Symbol};
 use crate::load::{Curve, Service, Uncertainty, Work};
 use crate::policy::instance_types::Measured;
-use crate::policy::karpenter::KarpenterSettings;
+use crate::policy::karpenter::{ImageReleases, KarpenterSettings};
 use crate::policy::packing::{MinValuesPolicy, PreferencePolicy};
 
 /// What adds and removes nodes.
@@ -31,8 +32,30 @@ pub enum Autoscaler {
     Karpenter,
     /// The Cluster Autoscaler, likewise.
     ClusterAutoscaler,
+    /// EKS Auto Mode: Karpenter as AWS runs it.
+    EksAutoMode,
     /// Nothing: the node groups keep their desired size.
     None,
+}
+
+impl Autoscaler {
+    /// Whether it launches nodes for NodePools, whoever runs it.
+    pub const fn is_karpenter(self) -> bool {
+        matches!(self, Self::Karpenter | Self::EksAutoMode)
+    }
+}
+
+/// EKS Auto Mode as a policy has it.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct AutoMode {
+    /// When new images come out.
+    pub images: ImageReleases,
+    /// What AWS takes for managing an instance.
+    pub shares: FeeShares,
+    /// DaemonSets that have no pods on its nodes, because what they run is part of them.
+    pub agents: Vec<String>,
+    /// NodePools that it does not see, because their node class is not one of its own.
+    pub foreign_pools: Vec<Symbol>,
 }
 
 /// How Karpenter waits for pods, and what it makes of preferences and `minValues`.

@@ -4,6 +4,7 @@
 //! hand, what is made of others, and checks of keys against each other.
 
 pub(in crate::scenario) mod account;
+mod auto_mode;
 pub(in crate::scenario) mod availability;
 mod calibration;
 mod checks;

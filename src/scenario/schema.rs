@@ -480,6 +480,7 @@ pub static SECTIONS: &[&Section] = &[
     &policies::POLICY,
     &policies::KARPENTER,
     &policies::GATES,
+    &policies::AUTO_MODE,
     &policies::HANDLER,
     &policies::CONTROLLER_TIME,
     &policies::CONTROLLER_MANAGER_TIME,

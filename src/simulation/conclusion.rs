@@ -11,12 +11,13 @@ use super::outcome::{
 use super::usable_types::unpriced_types;
 use crate::actors::{Autoscaler, Context, QueuePlan, Setup};
 use crate::catalog::Price;
-use crate::cloud::billing;
 use crate::cloud::billing::network::Traffic;
+use crate::cloud::billing::{self, ManagedNodes};
 use crate::cloud::settings::SpotPrices;
+use crate::cluster::NodeOrigin;
 use crate::domain::hpa::HorizontalPodAutoscaler;
 use crate::domain::workload::ObjectName;
-use crate::domain::{Quantity, SimDuration, SimTime, WorkloadId, well_known};
+use crate::domain::{NodeId, Quantity, SimDuration, SimTime, WorkloadId, well_known};
 use crate::load::{RequestModel, WorkQueue};
 use crate::policy::release::Behaviour;
 use crate::scenario::definition::{Calibrated, QueueKind};
@@ -45,7 +46,9 @@ pub(super) fn conclude(
     let into_hour = SimDuration::from_secs(scenario.start.as_second().rem_euclid(3_600));
     let traffic = traffic(&context, completed);
     let disks = context.disks().to_vec();
-    let bill = billing::bill(&mut context.ec2, end, into_hour, &traffic, &disks);
+    let managed = managed_nodes(&context, policy);
+    let beside = billing::Beside { traffic: &traffic, disks: &disks, managed: &managed };
+    let bill = billing::bill(&mut context.ec2, end, into_hour, beside);
     let about = about(&context, scenario, policy);
     let objects = objects(&context, policy);
     let limits = context.client_limits();
@@ -61,6 +64,18 @@ pub(super) fn conclude(
         record.nodes[node.index()].image_bytes = bytes;
     }
     Outcome { about, record, bill, requests, queues, objects, warnings, event_hash }
+}
+
+/// The nodes that AWS manages, with what it takes for that.
+fn managed_nodes(context: &Context<'_>, policy: &PolicyVariant) -> ManagedNodes {
+    let Some(auto_mode) = &policy.auto_mode else { return ManagedNodes::default() };
+    let is_managed = |node: &NodeId| matches!(context.world.node(*node).origin, NodeOrigin::NodePool(_));
+    let nodes = context.ec2.instances().iter().map(|instance| instance.node);
+    ManagedNodes {
+        shares: auto_mode.shares.clone(),
+        nodes: nodes.filter(is_managed).collect(),
+        epoch: context.setup.scenario.start.as_second(),
+    }
 }
 
 /// From which wait on the limit of a client is worth a warning.

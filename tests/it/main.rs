@@ -6,6 +6,7 @@ mod action;
 mod agreement;
 mod anonymous;
 mod architecture;
+mod auto_mode;
 mod availability;
 mod backtest;
 mod bad_input;

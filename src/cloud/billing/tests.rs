@@ -4,7 +4,7 @@ use proptest::prelude::{prop, proptest};
 
 use super::disks::Disk;
 use super::network::{CrossZone, LoadBalancers, NatGateways, NetworkPrices, Traffic};
-use super::{Charge, by_the_hour, charges, is_free};
+use super::{Beside, Charge, ManagedNodes, by_the_hour, charges, is_free};
 use crate::catalog::{Catalog, PriceQuality};
 use crate::cloud::bill::BillItem;
 use crate::cloud::commitments::{Commitments, ReservedInstances, SavingsPlan};
@@ -71,7 +71,36 @@ fn a_price_that_changes_during_the_hour_is_integrated_or_taken_at_its_start() {
 
 /// The bill of a run without traffic.
 fn bill(ec2: &mut Ec2, end: SimTime, into_hour: SimDuration) -> Bill {
-    super::bill(ec2, end, into_hour, &Traffic::default(), &[])
+    managed_bill(ec2, end, into_hour, &ManagedNodes::default())
+}
+
+fn of_disks(ec2: &mut Ec2, end: SimTime, disks: &[Disk]) -> Bill {
+    let (traffic, managed) = (Traffic::default(), ManagedNodes::default());
+    super::bill(ec2, end, SimDuration::ZERO, Beside { traffic: &traffic, disks, managed: &managed })
+}
+
+fn managed_bill(ec2: &mut Ec2, end: SimTime, into_hour: SimDuration, managed: &ManagedNodes) -> Bill {
+    super::bill(ec2, end, into_hour, Beside { traffic: &Traffic::default(), disks: &[], managed })
+}
+
+#[test]
+fn a_managed_instance_of_half_a_minute_pays_a_minute_of_its_price_and_of_the_fee() {
+    let mut ec2 = account(BillingSettings::default());
+    for (node, spot) in [(0, false), (1, true), (2, false)] {
+        let id = ec2.add_running(pool("m7i.large", spot), NodeId(node), 84, at(0)).unwrap();
+        ec2.terminate(id, at(30));
+        ec2.mark_terminated(id, at(60));
+    }
+    let managed = ManagedNodes { nodes: [NodeId(0), NodeId(1)].into(), ..ManagedNodes::default() };
+    let bill = managed_bill(&mut ec2, at(7_200), SimDuration::ZERO, &managed);
+    let fees: Vec<_> = bill.lines.iter().filter(|line| line.item == BillItem::AutoModeFee).collect();
+    assert_eq!(fees.len(), 2, "the third is not managed");
+    for fee in fees {
+        assert_eq!(fee.billed, SimDuration::from_secs(60));
+        assert_eq!(fee.amount.to_string(), "0.000201667", "0.0121 for a minute, on Spot too");
+    }
+    let instance = bill.lines.iter().find(|line| line.item == BillItem::Instance).unwrap();
+    assert_eq!((instance.billed, instance.amount.to_string().as_str()), (SimDuration::from_secs(60), "0.001680000"));
 }
 
 fn account(billing: BillingSettings) -> Ec2 {
@@ -270,7 +299,12 @@ fn images_come_through_the_gateway_and_cross_zones_where_there_is_none() {
     }
     let pulled = vec![(NodeId(0), 3_000_000_000), (NodeId(1), 3_000_000_000)];
     let traffic = Traffic { zones, pulled, requests: 10_000_000 };
-    let bill = super::bill(&mut ec2, at(5_400), SimDuration::ZERO, &traffic, &[]);
+    let bill = super::bill(
+        &mut ec2,
+        at(5_400),
+        SimDuration::ZERO,
+        Beside { traffic: &traffic, disks: &[], managed: &ManagedNodes::default() },
+    );
     assert_eq!(of_item(&bill, BillItem::NatGateway), "0.090000000", "an hour begun is an hour paid");
     assert_eq!(of_item(&bill, BillItem::NatTransfer), "0.270000000", "6 GB at 0.045");
     let crossing = |node| {
@@ -316,13 +350,13 @@ fn volumes_of_claims_cost_what_is_ordered_for_as_long_as_they_are_there() {
         (Disk { from: at(month), ..disk(Some("gp2"), ordered) }, "0.00"),
     ] {
         let mut ec2 = account(BillingSettings::default());
-        let bill = super::bill(&mut ec2, at(month), SimDuration::ZERO, &Traffic::default(), &[disk]);
+        let bill = of_disks(&mut ec2, at(month), &[disk]);
         let sum = of_item(&bill, BillItem::PersistentVolume).parse::<f64>().unwrap();
         assert!((sum - cost.parse::<f64>().unwrap()).abs() < 1e-5, "{disk:?}: {sum}");
     }
     let unknown = [disk(Some("sbg1"), DiskClass::default())];
     let mut ec2 = account(BillingSettings::default());
-    let bill = super::bill(&mut ec2, at(month), SimDuration::ZERO, &Traffic::default(), &unknown);
+    let bill = of_disks(&mut ec2, at(month), &unknown);
     let line = bill.lines.iter().find(|line| line.item == BillItem::PersistentVolume).unwrap();
     assert_eq!(line.quality, PriceQuality::Assumed);
 }
@@ -342,7 +376,7 @@ fn volumes_cost_what_they_do_in_their_region() {
         let billing = BillingSettings { volume_per_month: stated, ..BillingSettings::default() };
         let settings = Arc::new(CloudSettings { billing, ..CloudSettings::default() });
         let mut ec2 = Ec2::new(Arc::clone(&region), Streams::new(5), settings, at(month));
-        let bill = super::bill(&mut ec2, at(month), SimDuration::ZERO, &Traffic::default(), &disks);
+        let bill = XX;
         let lines = bill.lines.into_iter().filter(|line| line.item == BillItem::PersistentVolume);
         lines.map(|line| (line.amount.as_f64(), line.quality)).collect::<Vec<_>>()
     };

@@ -60,7 +60,7 @@ fn kind(line: &BillLine) -> Option<(usize, &'static str)> {
         | BillItem::NatTransfer
         | BillItem::CrossZoneTransfer
         | BillItem::PublicIpv4 => Some((6, "Network")),
-        BillItem::NodeFee => Some((7, "Fees")),
+        BillItem::NodeFee | BillItem::AutoModeFee => Some((7, "Fees")),
         BillItem::FreeFirstHour | BillItem::Covered | BillItem::Discount => None,
     }
 }

@@ -1,6 +1,6 @@
 //! What a policy may state anew: releases, Karpenter's settings, the termination handler, and how long controllers take.
 
-use super::{Reading, ScenarioError, optional};
+use super::{Reading, ScenarioError, auto_mode, optional};
 use crate::domain::controller_time::CallRate;
 use crate::domain::{ControllerTime, FeatureGates, KubernetesVersion, TerminationHandler, Versions};
 use crate::scenario::definition::KarpenterOptions;
@@ -8,11 +8,13 @@ use crate::scenario::error::{listed, nearest};
 use crate::scenario::manifests::Manifests;
 use crate::scenario::reader::{Fields, Reader};
 use crate::scenario::schema::cluster::VersionsKeys;
-use crate::scenario::schema::policies::{ControllerTimeKeys, ControllerTimes, Handler, KarpenterKeys, Stated};
+use crate::scenario::schema::policies::{
+    AutoModeKeys, ControllerTimeKeys, ControllerTimes, Handler, KarpenterKeys, Stated,
+};
 use crate::scenario::tree::Location;
 
 /// What is stated for all policies, or holds under one.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub(super) struct Overlay {
     /// Releases.
     pub(super) versions: Versions,
@@ -22,6 +24,8 @@ pub(super) struct Overlay {
     pub(super) options: KarpenterOptions,
     /// Karpenter's feature gates.
     pub(super) gates: FeatureGates,
+    /// What is stated of EKS Auto Mode.
+    pub(super) auto_mode: auto_mode::Stated,
     /// How long controllers take.
     pub(super) controller_time: ControllerTime,
     /// The termination handler, with the place that names its DaemonSet.
@@ -38,6 +42,7 @@ impl Overlay {
             queue: true,
             options: KarpenterOptions::default(),
             gates: FeatureGates::default(),
+            auto_mode: auto_mode::Stated::default(),
             controller_time: ControllerTime::default(),
             handler: None,
         }
@@ -68,6 +73,9 @@ impl Overlay {
                 lay(&mut self.gates.static_capacity, gates.static_capacity);
             }
         }
+        if let Some(stated) = optional::<AutoModeKeys>(reading, fields, "eks_auto_mode")? {
+            self.auto_mode = self.auto_mode.with(stated);
+        }
         if let Some(Handler { daemon_set: (daemon_set, at), rebalance }) =
             optional::<Handler>(reading, fields, "node_termination_handler")?
         {
@@ -87,7 +95,7 @@ impl Overlay {
     /// # Errors
     /// If its DaemonSet is not among them.
     pub(super) fn handler_in(
-        self,
+        &self,
         reader: &Reader<'_>,
         manifests: &Manifests,
     ) -> Result<Option<TerminationHandler>, ScenarioError> {

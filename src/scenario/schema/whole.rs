@@ -13,7 +13,7 @@ use super::kind::{Bytes, Cost, Count, File, FolderName, Name, Placed, Scalar, Te
 use super::load::LoadEntry;
 use super::metrics::{ExternalMetrics, MetricsServer, Phases, Queues};
 use super::names::AnyWorkload;
-use super::policies::{ControllerTimes, Handler, KarpenterKeys, Policies, Stated};
+use super::policies::{AutoModeKeys, ControllerTimes, Handler, KarpenterKeys, Policies, Stated};
 use super::timeline::StepEntry;
 use crate::domain::workload::ObjectName;
 use crate::domain::{SimDuration, Symbol};
@@ -68,6 +68,8 @@ assumptions:
         versions: VersionsKeys, or "the default releases";
         /// How Karpenter is set up, for all policies.
         karpenter: KarpenterKeys, or "as a release is installed";
+        /// EKS Auto Mode, for all policies that have it.
+        eks_auto_mode: AutoModeKeys, or "as EKS sets it up";
         /// AWS Node Termination Handler, for all policies.
         node_termination_handler: Handler, or "not installed";
         /// How long controllers take, and how fast they may call the API server, for all policies.

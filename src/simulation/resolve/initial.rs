@@ -123,7 +123,7 @@ fn node<'s>(
     let managed = match origin {
         NodeOrigin::NodePool(name) => {
             let knows = policy.manifests.node_pools.iter().any(|own| own.name == name);
-            knows && policy.autoscaler == Autoscaler::Karpenter
+            knows && policy.autoscaler.is_karpenter()
         }
         NodeOrigin::NodeGroup(_) => group.is_some(),
     };

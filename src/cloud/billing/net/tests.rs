@@ -77,7 +77,9 @@ fn billed(billing: BillingSettings, reservations: Vec<CapacityReservation>, live
         }
         ec2.mark_terminated(id, at(from + span + 35));
     }
-    super::super::bill(&mut ec2, END, SimDuration::from_secs(into_hour), &Traffic::default(), &[])
+    let (traffic, managed) = (Traffic::default(), crate::cloud::billing::ManagedNodes::default());
+    let beside = crate::cloud::billing::Beside { traffic: &traffic, disks: &[], managed: &managed };
+    super::super::bill(&mut ec2, END, SimDuration::from_secs(into_hour), beside)
 }
 
 const END: SimTime = SimTime::from_micros(14_000_000_123);
