@@ -9,6 +9,7 @@ pub mod budgets;
 pub mod cluster_autoscaler;
 pub mod controller_time;
 pub mod disruption;
+pub mod fargate;
 pub mod instance_types;
 pub mod interruption;
 pub mod karpenter;

@@ -43,6 +43,8 @@ pub const STREAM_NAMES: &[&str] = &[
     "claim-name",
     "disruption-phase",
     "expander-ties",
+    "fargate-start",
+    "fargate-zone",
     "fault-hit",
     "fault-shortage",
     "flush-phase",

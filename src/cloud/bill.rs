@@ -46,6 +46,12 @@ pub enum BillItem {
     NodeFee,
     /// What AWS takes for managing an instance of EKS Auto Mode.
     AutoModeFee,
+    /// vCPUs of a pod on Fargate.
+    FargateCpu,
+    /// Memory of a pod on Fargate.
+    FargateMemory,
+    /// Ephemeral storage of a pod on Fargate beyond what comes with it.
+    FargateStorage,
 }
 
 impl BillItem {
@@ -72,6 +78,9 @@ impl BillItem {
             Self::Discount => "discount",
             Self::NodeFee => "node fee",
             Self::AutoModeFee => "EKS Auto Mode fee",
+            Self::FargateCpu => "Fargate vCPU",
+            Self::FargateMemory => "Fargate memory",
+            Self::FargateStorage => "Fargate storage",
         }
     }
 
@@ -87,6 +96,8 @@ impl BillItem {
                 | Self::CapacityReservation
                 | Self::UnusedCapacityReservation
                 | Self::Covered
+                | Self::FargateCpu
+                | Self::FargateMemory
         )
     }
 }

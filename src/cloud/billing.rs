@@ -5,6 +5,7 @@
 //! effect at each instant; a Spot instance that EC2 ends in its first hour is free, one that we end is not.
 
 pub mod disks;
+pub mod fargate;
 pub mod management;
 mod net;
 pub mod network;
@@ -13,6 +14,7 @@ mod reserved;
 mod spot_range;
 
 use self::disks::{Disk, ListedVolumes};
+pub use self::fargate::{FargatePod, FargatePrices};
 pub use self::management::{FeeShares, ManagedNodes};
 use self::net::{Coverage, Piece};
 use self::network::Traffic;
@@ -40,6 +42,8 @@ pub struct Beside<'b> {
     pub disks: &'b [Disk],
     /// Nodes for whose management AWS takes a fee.
     pub managed: &'b ManagedNodes,
+    /// Pods on Fargate, with what an hour of them costs; `None` without a profile.
+    pub fargate: Option<(&'b [FargatePod], FargatePrices)>,
 }
 
 /// The bill for everything up to `end`, when whatever still runs stops being counted. `into_hour` is how far into a clock
@@ -48,7 +52,7 @@ pub struct Beside<'b> {
 /// Deviation: the network and public addresses are billed at the us-east-1 price in every USD region, and neither volumes nor the control
 /// plane are billed in CNY regions, whose prices for them are not known.
 pub fn bill(ec2: &mut Ec2, end: SimTime, into_hour: SimDuration, beside: Beside<'_>) -> Bill {
-    let Beside { traffic, disks, managed } = beside;
+    let Beside { traffic, disks, managed, fargate } = beside;
     let settings = ec2.settings().billing.clone();
     let (currency, in_us_east) = (ec2.region().currency, ec2.region().name.as_str() == "us-east-1");
     let instances: Vec<Instance> = ec2.instances().to_vec();
@@ -63,6 +67,9 @@ pub fn bill(ec2: &mut Ec2, end: SimTime, into_hour: SimDuration, beside: Beside<
     let mut net = net_compute(ec2, &instances, (&ends, &mut lines), &reserved, (end, into_hour));
     let listed = lines.len();
     lines.extend(managed.lines(ec2.region(), &instances, end));
+    if let Some((pods, prices)) = fargate {
+        lines.extend(fargate::lines(pods, &prices, end));
+    }
     if currency == Currency::Usd {
         let quality = if in_us_east { PriceQuality::Published } else { PriceQuality::Assumed };
         let volumes = ListedVolumes::of(ec2.region().volumes, settings.volume_per_month);

@@ -11,6 +11,7 @@ mod checks;
 pub(in crate::scenario) mod cloud;
 pub(in crate::scenario) mod commitments;
 pub(in crate::scenario) mod external_metrics;
+pub(in crate::scenario) mod fargate;
 pub(in crate::scenario) mod faults;
 pub(in crate::scenario) mod initial;
 pub(in crate::scenario) mod load;

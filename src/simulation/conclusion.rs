@@ -10,7 +10,7 @@ use super::outcome::{
 };
 use super::usable_types::unpriced_types;
 use crate::actors::{Autoscaler, Context, QueuePlan, Setup};
-use crate::catalog::Price;
+use crate::catalog::{Price, PriceQuality};
 use crate::cloud::billing::network::Traffic;
 use crate::cloud::billing::{self, ManagedNodes};
 use crate::cloud::settings::SpotPrices;
@@ -47,7 +47,9 @@ pub(super) fn conclude(
     let traffic = traffic(&context, completed);
     let disks = context.disks().to_vec();
     let managed = managed_nodes(&context, policy);
-    let beside = billing::Beside { traffic: &traffic, disks: &disks, managed: &managed };
+    let on_fargate = context.fargate_pods().to_vec();
+    let fargate = policy.fargate.is_some().then(|| (&*on_fargate, context.fargate_prices()));
+    let beside = billing::Beside { traffic: &traffic, disks: &disks, managed: &managed, fargate };
     let bill = billing::bill(&mut context.ec2, end, into_hour, beside);
     let about = about(&context, scenario, policy);
     let objects = objects(&context, policy);
@@ -151,6 +153,8 @@ fn about(context: &Context<'_>, scenario: &Scenario, policy: &PolicyVariant) -> 
             .chain(scenario.calibrated.iter().flat_map(Calibrated::assumptions))
             .chain(setup.scenario.ec2.cloud.assumptions())
             .chain(unpriced(setup))
+            .chain(of_auto_mode(setup))
+            .chain(of_fargate(context))
             .collect(),
         calibration: scenario.calibrated.clone(),
         objectives: Objectives {
@@ -186,6 +190,28 @@ fn objects(context: &Context<'_>, policy: &PolicyVariant) -> Objects {
         node_groups: setup.policy.manifests.node_groups.clone(),
         replica_autoscalers: context.replica_autoscalers().map(autoscaler).collect(),
     }
+}
+
+/// What is assumed of EKS Auto Mode.
+fn of_auto_mode(setup: &Setup<'_>) -> Option<String> {
+    let every = setup.policy.auto_mode.as_ref()?.images.every;
+    Some(format!(
+        "AWS publishes neither which Karpenter runs in EKS Auto Mode nor what its nodes reserve: the newest one that is reproduced, and Bottlerocket's formula; a new image replaces all nodes every {every}."
+    ))
+}
+
+/// What is assumed of Fargate.
+fn of_fargate(context: &Context<'_>) -> Option<String> {
+    let settings = context.setup.policy.fargate.as_ref()?;
+    let region = context.setup.region.name;
+    let priced = match context.fargate_prices().quality {
+        PriceQuality::Assumed => format!("; what it costs in {region} is assumed"),
+        _ => String::new(),
+    };
+    let (start, rate) = (settings.start_time, settings.pull_rate / 1_000_000);
+    Some(format!(
+        "On Fargate a pod's machine takes {start} in the median, and images come in at {rate} MB a second{priced}."
+    ))
 }
 
 /// Which types are left out because they have no price, in a line.

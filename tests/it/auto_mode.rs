@@ -232,7 +232,9 @@ fn agents_of_the_nodes_have_no_pods_and_the_report_says_so() {
         let record = &outcome.record;
         record.pods.iter().filter(|pod| record.workloads[pod.workload.index()].name.name.as_str() == name).count()
     };
-    assert_eq!((of("aws-node"), of("shipper")), (0, 1), "{:?} {:?}", outcome.warnings, outcome.record.nodes);
+    let told: Vec<_> =
+        outcome.record.events.iter().map(|own| format!("{} {:?} {}", own.at, own.kind, own.message)).collect();
+    assert_eq!((of("aws-node"), of("shipper")), (0, 1), "{told:#?}");
     assert!(outcome.warnings.iter().any(|own| own.contains("kube-system/aws-node")), "{:?}", outcome.warnings);
 }
 
@@ -288,4 +290,22 @@ fn settings_of_karpenter_and_of_auto_mode_are_not_mixed_up() {
     assert!(error.contains("only EKS Auto Mode"), "{error}");
     let error = refused("{ name: a, autoscaler: eks-auto-mode, eks_auto_mode: { node_pools: [] } }");
     assert!(error.contains("without a NodePool"), "{error}");
+}
+
+#[test]
+fn a_dump_whose_pools_are_all_of_auto_mode_becomes_a_scenario_with_it() {
+    use nodecast::scenario::draft::Wishes;
+    use nodecast::scenario::{Draft, Source};
+
+    let small = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/dump/small.yaml");
+    let class = "- apiVersion: eks.amazonaws.com/v1\n  kind: NodeClass\n  metadata: { name: default }\n  spec: { role: nodes }\n";
+    let own = pool(&only("m5.large", "on-demand"), "", "").replace("---\n", "").trim_end().replace('\n', "\n  ");
+    let dump = std::fs::read_to_string(small).unwrap().replacen("items:\n", &format!("items:\n{class}- {own}\n"), 1);
+    let wishes = Wishes { name: "own".to_owned(), ..Wishes::default() };
+    let draft = Draft::of_dump(&[Source::new("dump.yaml", &*dump)], &wishes, Catalog::embedded().unwrap()).unwrap();
+    let text = &draft.files[0].text;
+    assert!(text.contains("- { name: today, autoscaler: eks-auto-mode }"), "{text}");
+    assert!(!text.contains("karpenter: v1"), "{text}");
+    let pools = draft.files.iter().find(|file| file.text.contains("kind: NodePool")).unwrap();
+    assert!(pools.text.contains("eks.amazonaws.com") && pools.text.contains("kind: NodeClass"), "{}", pools.text);
 }

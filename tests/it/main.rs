@@ -31,6 +31,7 @@ mod exact_times;
 mod experiments;
 mod explain_groups;
 mod explain_pods;
+mod fargate;
 mod faults;
 mod fidelity;
 mod first_tutorial;

@@ -76,11 +76,11 @@ fn bill(ec2: &mut Ec2, end: SimTime, into_hour: SimDuration) -> Bill {
 
 fn of_disks(ec2: &mut Ec2, end: SimTime, disks: &[Disk]) -> Bill {
     let (traffic, managed) = (Traffic::default(), ManagedNodes::default());
-    super::bill(ec2, end, SimDuration::ZERO, Beside { traffic: &traffic, disks, managed: &managed })
+    super::bill(ec2, end, SimDuration::ZERO, Beside { traffic: &traffic, disks, managed: &managed, fargate: None })
 }
 
 fn managed_bill(ec2: &mut Ec2, end: SimTime, into_hour: SimDuration, managed: &ManagedNodes) -> Bill {
-    super::bill(ec2, end, into_hour, Beside { traffic: &Traffic::default(), disks: &[], managed })
+    super::bill(ec2, end, into_hour, Beside { traffic: &Traffic::default(), disks: &[], managed, fargate: None })
 }
 
 #[test]
@@ -303,7 +303,7 @@ fn images_come_through_the_gateway_and_cross_zones_where_there_is_none() {
         &mut ec2,
         at(5_400),
         SimDuration::ZERO,
-        Beside { traffic: &traffic, disks: &[], managed: &ManagedNodes::default() },
+        Beside { traffic: &traffic, disks: &[], managed: &ManagedNodes::default(), fargate: None },
     );
     assert_eq!(of_item(&bill, BillItem::NatGateway), "0.090000000", "an hour begun is an hour paid");
     assert_eq!(of_item(&bill, BillItem::NatTransfer), "0.270000000", "6 GB at 0.045");

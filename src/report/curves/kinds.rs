@@ -61,6 +61,7 @@ fn kind(line: &BillLine) -> Option<(usize, &'static str)> {
         | BillItem::CrossZoneTransfer
         | BillItem::PublicIpv4 => Some((6, "Network")),
         BillItem::NodeFee | BillItem::AutoModeFee => Some((7, "Fees")),
+        BillItem::FargateCpu | BillItem::FargateMemory | BillItem::FargateStorage => Some((8, "Fargate")),
         BillItem::FreeFirstHour | BillItem::Covered | BillItem::Discount => None,
     }
 }

@@ -1,13 +1,14 @@
 //! What a policy may state anew: releases, Karpenter's settings, the termination handler, and how long controllers take.
 
-use super::{Reading, ScenarioError, auto_mode, optional};
+use super::{Reading, ScenarioError, auto_mode, fargate, optional};
 use crate::domain::controller_time::CallRate;
 use crate::domain::{ControllerTime, FeatureGates, KubernetesVersion, TerminationHandler, Versions};
-use crate::scenario::definition::KarpenterOptions;
+use crate::scenario::definition::{FargateSettings, KarpenterOptions};
 use crate::scenario::error::{listed, nearest};
 use crate::scenario::manifests::Manifests;
 use crate::scenario::reader::{Fields, Reader};
 use crate::scenario::schema::cluster::VersionsKeys;
+use crate::scenario::schema::fargate::FargateKeys;
 use crate::scenario::schema::policies::{
     AutoModeKeys, ControllerTimeKeys, ControllerTimes, Handler, KarpenterKeys, Stated,
 };
@@ -26,6 +27,8 @@ pub(super) struct Overlay {
     pub(super) gates: FeatureGates,
     /// What is stated of EKS Auto Mode.
     pub(super) auto_mode: auto_mode::Stated,
+    /// EKS on Fargate.
+    pub(super) fargate: FargateSettings,
     /// How long controllers take.
     pub(super) controller_time: ControllerTime,
     /// The termination handler, with the place that names its DaemonSet.
@@ -43,6 +46,7 @@ impl Overlay {
             options: KarpenterOptions::default(),
             gates: FeatureGates::default(),
             auto_mode: auto_mode::Stated::default(),
+            fargate: FargateSettings::default(),
             controller_time: ControllerTime::default(),
             handler: None,
         }
@@ -75,6 +79,9 @@ impl Overlay {
         }
         if let Some(stated) = optional::<AutoModeKeys>(reading, fields, "eks_auto_mode")? {
             self.auto_mode = self.auto_mode.with(stated);
+        }
+        if let Some(stated) = optional::<FargateKeys>(reading, fields, "fargate")? {
+            fargate::lay_over(reading, fields, &mut self.fargate, stated)?;
         }
         if let Some(Handler { daemon_set: (daemon_set, at), rebalance }) =
             optional::<Handler>(reading, fields, "node_termination_handler")?
@@ -118,7 +125,7 @@ impl Overlay {
 }
 
 /// Lays what is stated over what holds.
-fn lay<T>(holds: &mut T, stated: Option<T>) {
+pub(super) fn lay<T>(holds: &mut T, stated: Option<T>) {
     if let Some(stated) = stated {
         *holds = stated;
     }

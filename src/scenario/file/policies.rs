@@ -55,6 +55,7 @@ pub(super) fn read<'s>(
             termination_handler: None,
             controller_time: overlay.controller_time,
             auto_mode: None,
+            fargate: None,
             flags: None,
             manifests: Arc::default(),
         };
@@ -92,6 +93,7 @@ fn completed(
         termination_handler: overlay.handler_in(&reading.reader, &manifests)?,
         controller_time: overlay.controller_time,
         auto_mode,
+        fargate: Some(overlay.fargate).filter(|own| !own.profiles.is_empty()).map(Arc::new),
         manifests: Arc::new(manifests),
         ..policy
     })

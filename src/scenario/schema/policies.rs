@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::Form;
 use super::cluster::{NodeGroups, VersionsKeys};
+use super::fargate::FargateKeys;
 use super::kind::{
     File, FolderName, Kind, Number, OneOrMore, Placed, Positive, Read, Scalar, Share, Show, Whole, kind, words,
 };
@@ -15,7 +16,7 @@ use crate::domain::{FeatureGates, RebalanceReaction, Symbol, TerminationHandler,
 use crate::policy::auto_mode::BuiltIn;
 use crate::policy::cluster_autoscaler::Flags;
 use crate::policy::packing::{MinValuesPolicy, PackerKind, PreferencePolicy};
-use crate::scenario::definition::{AutoMode, Autoscaler, KarpenterOptions};
+use crate::scenario::definition::{AutoMode, Autoscaler, FargateSettings, KarpenterOptions};
 use crate::scenario::file::Reading;
 use crate::scenario::manifests::Manifests;
 use crate::scenario::tree::Node;
@@ -47,6 +48,9 @@ section! {
   - name: auto
     autoscaler: eks-auto-mode
     eks_auto_mode: { node_pools: [general-purpose, system] }
+  - name: jobs-on-fargate
+    autoscaler: static
+    fargate: { profiles: [{ name: jobs, selectors: [{ namespace: jobs }] }] }
   - { name: fixed, autoscaler: static }
 ";
     pub struct PolicyVariant: {
@@ -69,6 +73,8 @@ section! {
         karpenter: KarpenterKeys, or "that of the scenario";
         /// EKS Auto Mode under this policy.
         eks_auto_mode: AutoModeKeys, or "that of the scenario";
+        /// EKS on Fargate under this policy.
+        fargate: FargateKeys, or "that of the scenario";
         /// AWS Node Termination Handler under this policy.
         node_termination_handler: Handler, or "that of the scenario";
         /// How long controllers take under this policy.
@@ -93,6 +99,8 @@ section! {
         pub controller_time: ControllerTime,
         /// EKS Auto Mode, if that is the autoscaler.
         pub auto_mode: Option<AutoMode>,
+        /// EKS on Fargate, if there is a profile.
+        pub fargate: Option<Arc<FargateSettings>>,
         /// The flags of the Cluster Autoscaler, if that is the autoscaler.
         pub flags: Option<Arc<Flags>>,
         /// The objects that exist from the start: the scenario's, those of the policy laid over them, priorities resolved.

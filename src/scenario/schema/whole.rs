@@ -8,6 +8,7 @@ use jiff::Timestamp;
 use super::Form;
 use super::cluster::{Cluster, NodeGroups, VersionsKeys};
 use super::ec2::Ec2;
+use super::fargate::FargateKeys;
 use super::faults::FaultEntry;
 use super::kind::{Bytes, Cost, Count, File, FolderName, Name, Placed, Scalar, Text, Whole, kind};
 use super::load::LoadEntry;
@@ -70,6 +71,8 @@ assumptions:
         karpenter: KarpenterKeys, or "as a release is installed";
         /// EKS Auto Mode, for all policies that have it.
         eks_auto_mode: AutoModeKeys, or "as EKS sets it up";
+        /// EKS on Fargate, for all policies.
+        fargate: FargateKeys, or "no pod runs on Fargate";
         /// AWS Node Termination Handler, for all policies.
         node_termination_handler: Handler, or "not installed";
         /// How long controllers take, and how fast they may call the API server, for all policies.

@@ -78,7 +78,7 @@ fn billed(billing: BillingSettings, reservations: Vec<CapacityReservation>, live
         ec2.mark_terminated(id, at(from + span + 35));
     }
     let (traffic, managed) = (Traffic::default(), crate::cloud::billing::ManagedNodes::default());
-    let beside = crate::cloud::billing::Beside { traffic: &traffic, disks: &[], managed: &managed };
+    let beside = crate::cloud::billing::Beside { traffic: &traffic, disks: &[], managed: &managed, fargate: None };
     super::super::bill(&mut ec2, END, SimDuration::from_secs(into_hour), beside)
 }
 
