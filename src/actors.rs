@@ -16,6 +16,7 @@ mod credits;
 mod drift;
 mod event;
 mod eviction;
+mod fargate;
 mod initial;
 pub mod inquiry;
 mod interruption;
@@ -97,6 +98,7 @@ pub fn handle(context: &mut Context<'_>, now: SimTime, event: Event) {
         Event::VolumeDetached(attachment) => volumes::detached(context, now, attachment),
         Event::NodeAutoscaler(event) => node_autoscaler::handle(context, now, event),
         Event::Sample => sampler::sample(context, now),
+        Event::Fargate(event) => fargate::handle(context, now, event),
         Event::DrainLook(drain) => kubectl::drain::look(context, now, drain),
     }
 }

@@ -153,6 +153,7 @@ pub fn read(case: &Value, types: &Value) -> Result<Replay, String> {
             time: None,
             epoch: start.as_second() - ZERO as i64,
             begins: instant(BEGIN),
+            images: None,
         },
         pools,
         end: instant(number_or(case, "durationSeconds", 0.0)?),

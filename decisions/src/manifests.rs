@@ -255,7 +255,7 @@ impl Manifests {
         self.group_ranks = newer.group_ranks.or(self.group_ranks.take());
         replace(&mut self.node_groups, newer.node_groups, |group| group.name);
         replace(&mut self.node_pools, newer.node_pools, |pool| pool.name);
-        replace(&mut self.node_classes, newer.node_classes, |class| class.name);
+        replace(&mut self.node_classes, newer.node_classes, |class| (class.auto_mode, class.name));
         replace(&mut self.nodes, newer.nodes, |node| Symbol::new(&node.name));
         replace(&mut self.node_claims, newer.node_claims, |claim| Symbol::new(&claim.name));
         replace(&mut self.deployments, newer.deployments, |deployment| deployment.name);

@@ -3,11 +3,13 @@
 //! What must not live here: a clock (time is an argument), an event, randomness (ties go through an argument), the
 //! simulated EC2, file access. A real controller could link this room as it is.
 
+pub mod auto_mode;
 pub mod bin_packing;
 pub mod budgets;
 pub mod cluster_autoscaler;
 pub mod controller_time;
 pub mod disruption;
+pub mod fargate;
 pub mod instance_types;
 pub mod interruption;
 pub mod karpenter;

@@ -7,6 +7,7 @@ use super::cluster_autoscaler::AutoscalerLoop;
 use super::cpu_shares::CpuShares;
 use super::credits::Accounts;
 use super::event::Event;
+use super::fargate::Fargate;
 use super::interruption::Interruption;
 use super::job_loop::JobLoop;
 use super::karpenter;
@@ -31,6 +32,7 @@ use super::volumes::Volumes;
 use super::workload_controllers::Controllers;
 use super::zone_outage::Darkness;
 use crate::cloud::billing::disks::Disk;
+use crate::cloud::billing::{FargatePod, FargatePrices};
 use crate::cloud::{AutoScaling, BootTimes, Ec2, InstanceId, SimulatedAccount};
 use crate::cluster::Derived;
 use crate::control_plane::budgets::ProtectedByBudgets;
@@ -89,6 +91,7 @@ pub struct Context<'s> {
     pub(super) drains: Drains,
     pub(super) node_templates: NodeTemplates,
     pub(super) quotas: Quotas,
+    pub(super) fargate: Fargate,
     /// The release that the control plane runs.
     pub(super) control_plane: KubernetesVersion,
     /// What they protect; brought up to date by whoever asks.
@@ -175,6 +178,7 @@ impl<'s> Context<'s> {
             drains: Drains::default(),
             node_templates: NodeTemplates::new(setup),
             quotas: Quotas::new(&setup.policy.manifests),
+            fargate: Fargate::default(),
             control_plane: setup.policy.versions.kubernetes,
             protected: RefCell::new(Derived::new(&world)),
             world,
@@ -189,6 +193,18 @@ impl<'s> Context<'s> {
         let scheduler = || LimitFacts::of("kube-scheduler", time.scheduler?.calls, self.scheduler.call_limit()?.used());
         let others = [scheduler(), NodeAutoscaler::of(self.setup).call_limit(self)];
         manager.into_iter().flatten().chain(others.into_iter().flatten()).collect()
+    }
+
+    /// Pods on Fargate, in order of their start.
+    pub fn fargate_pods(&self) -> &[FargatePod] {
+        self.fargate.lives()
+    }
+
+    /// What Fargate costs in the region, or as the scenario states it.
+    pub fn fargate_prices(&self) -> FargatePrices {
+        let stated = self.setup.policy.fargate.as_ref();
+        let (vcpu, gb) = stated.map_or((None, None), |own| (own.vcpu_hour, own.gb_hour));
+        FargatePrices::of(self.setup.region.name, vcpu, gb)
     }
 
     /// A small random span below `most` for something that recurs to one entity: real reactions and timers are never equally

@@ -125,7 +125,7 @@ fn opened(context: &Context<'_>, node: NodeId) -> Option<Account> {
         NodeOrigin::NodeGroup(name) => {
             context.setup.policy.manifests.node_groups.iter().find(|group| group.name == name)
         }
-        NodeOrigin::NodePool(_) => None,
+        NodeOrigin::NodePool(_) | NodeOrigin::Fargate(_) => None,
     };
     let mode = group
         .and_then(|group| group.cpu_credits)

@@ -35,6 +35,19 @@ pub enum Event {
     Sample,
     /// A call of `kubectl drain` looks again: which of those of the run.
     DrainLook(u32),
+    /// Something happens to a pod on Fargate.
+    Fargate(FargateEvent),
+}
+
+/// Something that happens to a pod on Fargate.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum FargateEvent {
+    /// It has its launch token, or asks for vCPUs of the quota again.
+    Token(PodId),
+    /// Its machine has registered.
+    Started(PodId),
+    /// A pod that had finished is deleted, and its machine goes.
+    Deleted(NodeId),
 }
 
 /// Something that happens to a workload controller, or to a recorded trace of pods.
@@ -234,6 +247,7 @@ nested!(
     Group(GroupEvent),
     Cloud(CloudEvent),
     NodeAutoscaler(AutoscalerEvent),
+    Fargate(FargateEvent),
 );
 
 impl From<KarpenterEvent> for Event {

@@ -18,7 +18,7 @@ use crate::cloud::faults::{FaultKind, NOTICE, PoolSelector, Struck, Victims};
 use crate::cluster::NodePhase;
 use crate::domain::taints::TaintEffect;
 use crate::domain::{NodeId, SimDuration, SimTime, Symbol, Taint, well_known};
-use crate::world::record::{EventKind, NodeEnd, NodeOrigin};
+use crate::world::record::{EventKind, NodeEnd};
 
 /// Pools that have been launched from, so that their events are on the queue.
 #[derive(Debug, Default)]
@@ -213,10 +213,7 @@ fn drawn(context: &Context<'_>, fault: u32, pools: &PoolSelector, victims: Victi
 
 /// Those of the running instances that a failure may strike with the unluckiest draws.
 fn struck_nodes(context: &Context<'_>, fault: u32, struck: &Struck) -> Vec<NodeId> {
-    let belongs = |node: NodeId, wanted: Symbol| {
-        let (NodeOrigin::NodePool(name) | NodeOrigin::NodeGroup(name)) = context.world.node(node).origin;
-        name == wanted
-    };
+    let belongs = |node: NodeId, wanted: Symbol| context.world.node(node).origin.name() == wanted;
     let candidates = running(context)
         .filter(|(_, pool, _)| struck.pools.matches(*pool))
         .filter(|(node, _, _)| struck.node_pool.is_none_or(|wanted| belongs(*node, wanted)))

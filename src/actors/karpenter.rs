@@ -76,6 +76,7 @@ fn settings(setup: &Setup<'_>, flags: KarpenterSettings) -> Settings {
         time: setup.policy.controller_time.karpenter,
         epoch: setup.scenario.start.as_second(),
         begins: SimTime::ZERO,
+        images: setup.policy.auto_mode.as_ref().map(|own| own.images),
     }
 }
 

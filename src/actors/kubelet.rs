@@ -15,9 +15,10 @@ use super::node_autoscaler::observe;
 use super::sight::Sight;
 use super::workload_controllers::daemon_sets;
 use super::{
-    cpu_shares, load_loop, metrics_server, pod_trace, probes, queue_loop, scheduler_loop, volumes, workload_controllers,
+    cpu_shares, fargate, load_loop, metrics_server, pod_trace, probes, queue_loop, scheduler_loop, volumes,
+    workload_controllers,
 };
-use crate::cluster::{NodePhase, PodPhase};
+use crate::cluster::{NodeOrigin, NodePhase, PodPhase};
 use crate::domain::{NodeId, PodId, SimDuration, SimTime, Symbol};
 use crate::scenario::definition::ImageSettings;
 use crate::world::found::FoundPod;
@@ -46,12 +47,12 @@ pub(super) struct Images {
 
 impl Images {
     /// When `image` can be used on `node` if it is asked for at `from`. A node pulls one image at a time.
-    fn available(&mut self, settings: &ImageSettings, node: NodeId, image: Symbol, from: SimTime) -> SimTime {
+    fn available(&mut self, settings: Pulls<'_>, node: NodeId, image: Symbol, from: SimTime) -> SimTime {
         if let Some(&there) = self.there.get(&(node, image)) {
             return there.max(from + CACHED_PULL);
         }
         let idle = self.pulling_until.get(&node).copied().unwrap_or(from);
-        let bytes = settings.size_of(image);
+        let bytes = settings.images.size_of(image);
         let there = idle.max(from) + pull_time(settings, bytes);
         self.there.insert((node, image), there);
         self.pulling_until.insert(node, there);
@@ -65,11 +66,29 @@ impl Images {
     }
 }
 
+/// How images are pulled to a node.
+#[derive(Clone, Copy)]
+struct Pulls<'s> {
+    images: &'s ImageSettings,
+    /// Bytes per second that come in, and that are unpacked.
+    rates: (i64, i64),
+}
+
+impl<'s> Pulls<'s> {
+    /// To a node: Fargate has a rate of its own, which includes unpacking.
+    fn to(context: &Context<'s>, node: NodeId) -> Self {
+        let images = &context.setup.scenario.images;
+        let of_fargate = matches!(context.world.node(node).origin, NodeOrigin::Fargate(_));
+        let fargate = context.setup.policy.fargate.as_ref().filter(|_| of_fargate);
+        Self { images, rates: fargate.map_or((images.pull_rate, images.unpack_rate), |own| (own.pull_rate, i64::MAX)) }
+    }
+}
+
 /// Time to fetch and unpack an image, to a tenth of a second.
-fn pull_time(settings: &ImageSettings, bytes: i64) -> SimDuration {
+fn pull_time(settings: Pulls<'_>, bytes: i64) -> SimDuration {
     let at_rate =
         |rate: i64| SimDuration::from_micros((i128::from(bytes) * 1_000_000 / i128::from(rate.max(1))) as i64);
-    let exact = PULL_OVERHEAD + at_rate(settings.pull_rate) + at_rate(settings.unpack_rate);
+    let exact = PULL_OVERHEAD + at_rate(settings.rates.0) + at_rate(settings.rates.1);
     SimDuration::from_millis((exact.as_micros() + 50_000).div_euclid(100_000) * 100)
 }
 
@@ -80,7 +99,7 @@ pub(super) fn take_up(context: &mut Context<'_>, now: SimTime, pod: PodId) {
     let state = context.world.pod(pod);
     let Some(node) = state.node else { return };
     let times = context.times_of(state.workload);
-    let settings = &context.setup.scenario.images;
+    let settings = Pulls::to(context, node);
     let mut at = attached.max(now + BIND);
     for init in &state.spec.init_containers {
         let image = Symbol::new(&init.container.image);
@@ -204,6 +223,7 @@ pub(super) fn delete_within(
             scheduler_loop::forget(context, pod);
             volumes::pod_gone(context, now, pod, false);
             remove(context, now, pod);
+            fargate::pod_gone(context, now, pod);
             observe(context, now, Sight::PodGone(None));
         }
         Some(node) => {
@@ -241,6 +261,7 @@ pub(super) fn stopped(context: &mut Context<'_>, now: SimTime, pod: PodId) {
     if let Some(node) = node {
         observe(context, now, Sight::PodGone(Some(node)));
     }
+    fargate::pod_gone(context, now, pod);
     workload_controllers::wake(context, workload);
 }
 
@@ -254,6 +275,7 @@ fn remove(context: &mut Context<'_>, now: SimTime, pod: PodId) {
 pub(super) fn succeeded(context: &mut Context<'_>, now: SimTime, pod: PodId) {
     cut_off(context, now, pod);
     context.world.note_pod(pod, now, EventKind::PodSucceeded, "");
+    fargate::pod_finished(context, pod);
     stopped(context, now, pod);
 }
 
@@ -261,6 +283,7 @@ pub(super) fn succeeded(context: &mut Context<'_>, now: SimTime, pod: PodId) {
 pub(super) fn failed(context: &mut Context<'_>, now: SimTime, pod: PodId) {
     cut_off(context, now, pod);
     context.world.note_pod(pod, now, EventKind::PodFailed, "");
+    fargate::pod_finished(context, pod);
     stopped(context, now, pod);
 }
 
@@ -295,6 +318,7 @@ pub(super) fn lost(context: &mut Context<'_>, now: SimTime, pod: PodId) {
     }
     volumes::pod_gone(context, now, pod, true);
     remove(context, now, pod);
+    fargate::pod_gone(context, now, pod);
     workload_controllers::wake(context, workload);
 }
 

@@ -199,5 +199,7 @@ pub(super) fn real_offer(context: &Context<'_>, node: NodeId, instance_type: Sym
             let kubelet = KubeletConfig { max_pods: group.max_pods, ..KubeletConfig::default() };
             Some(measured_node(facts, &class, &kubelet, measured))
         }
+        // It is as large as its pod, and no instance type says how large that is.
+        NodeOrigin::Fargate(_) => None,
     }
 }

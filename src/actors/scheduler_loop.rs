@@ -18,7 +18,7 @@ use super::event::{SchedulerEvent, class};
 use super::node_autoscaler::observe;
 use super::setup::Setup;
 use super::sight::Sight;
-use super::{eviction, kubelet, volumes};
+use super::{eviction, fargate, kubelet, volumes};
 use crate::cluster::{NodePhase, PodPhase, SpecId};
 use crate::domain::{KubernetesVersion, NodeId, PodId, SimDuration, SimTime, WorkloadId, well_known};
 use crate::engine::{Streams, TimerId};
@@ -186,10 +186,20 @@ pub(super) fn pod_created(context: &mut Context<'_>, now: SimTime, pod: PodId) {
     volumes::pod_created(context, pod);
     let shape = shape_of(context, pod);
     let priority = context.world.pod(pod).spec.priority;
+    context.scheduler.know(pod, shape);
+    if fargate::pod_created(context, now, pod) {
+        return;
+    }
     let scheduler = &mut context.scheduler;
-    scheduler.know(pod, shape);
     scheduler.active.insert(QueueOrder { priority, queued_at: now, pod });
     wake(context, SimDuration::ZERO);
+}
+
+/// Another scheduler has bound a pod.
+pub(super) fn bound_elsewhere(context: &mut Context<'_>, now: SimTime, pod: PodId, node: NodeId) {
+    let Some(known) = context.scheduler.known(pod) else { return };
+    context.scheduler.view.assume_pod(node, pod, known.shape, now);
+    conclude_binding(context, now, pod, node);
 }
 
 /// A pod is there that has had its node since `started`.

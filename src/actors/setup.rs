@@ -43,6 +43,8 @@ pub const STREAM_NAMES: &[&str] = &[
     "claim-name",
     "disruption-phase",
     "expander-ties",
+    "fargate-start",
+    "fargate-zone",
     "fault-hit",
     "fault-shortage",
     "flush-phase",
@@ -150,6 +152,7 @@ impl Setup<'_> {
     /// Who adds and removes nodes, with its release: `Karpenter v1.13`.
     pub fn autoscaler_name(&self) -> String {
         match &self.autoscaler {
+            Autoscaler::Karpenter(_) if self.policy.auto_mode.is_some() => "EKS Auto Mode".to_owned(),
             Autoscaler::Karpenter(_) => format!("Karpenter {}", self.policy.versions.karpenter),
             Autoscaler::ClusterAutoscaler(_) => {
                 format!("Cluster Autoscaler {}", self.policy.versions.cluster_autoscaler)

@@ -48,6 +48,14 @@ pub enum BillItem {
     CpuCredits,
     /// A licence or vendor fee for a running node.
     NodeFee,
+    /// What AWS takes for managing an instance of EKS Auto Mode.
+    AutoModeFee,
+    /// vCPUs of a pod on Fargate.
+    FargateCpu,
+    /// Memory of a pod on Fargate.
+    FargateMemory,
+    /// Ephemeral storage of a pod on Fargate beyond what comes with it.
+    FargateStorage,
 }
 
 impl BillItem {
@@ -75,6 +83,10 @@ impl BillItem {
             Self::Discount => "discount",
             Self::CpuCredits => "CPU credits",
             Self::NodeFee => "node fee",
+            Self::AutoModeFee => "EKS Auto Mode fee",
+            Self::FargateCpu => "Fargate vCPU",
+            Self::FargateMemory => "Fargate memory",
+            Self::FargateStorage => "Fargate storage",
         }
     }
 
@@ -103,6 +115,8 @@ impl BillItem {
                 | Self::CapacityReservation
                 | Self::UnusedCapacityReservation
                 | Self::Covered
+                | Self::FargateCpu
+                | Self::FargateMemory
         )
     }
 }

@@ -6,6 +6,8 @@
 
 pub mod balancers;
 pub mod disks;
+pub mod fargate;
+pub mod management;
 mod net;
 pub mod network;
 mod over_time;
@@ -14,6 +16,8 @@ mod spot_range;
 pub mod support;
 
 use self::disks::{Disk, ListedVolumes};
+pub use self::fargate::{FargatePod, FargatePrices};
+pub use self::management::{FeeShares, ManagedNodes};
 use self::net::{Coverage, Piece};
 use self::network::Traffic;
 pub use self::over_time::{Spent, over_time};
@@ -47,6 +51,10 @@ pub struct Beside {
     pub extended: Vec<(SimTime, SimTime)>,
     /// CPU that burstable nodes used beyond their credits, in millionths of a vCPU-hour, in order of node.
     pub surplus: Vec<(NodeId, i64)>,
+    /// Nodes for whose management AWS takes a fee.
+    pub managed: ManagedNodes,
+    /// Pods on Fargate, with what an hour of them costs; `None` without a profile.
+    pub fargate: Option<(Vec<FargatePod>, FargatePrices)>,
 }
 
 /// The bill for everything up to `end`, when whatever still runs stops being counted.
@@ -67,6 +75,10 @@ pub fn bill(ec2: &mut Ec2, end: SimTime, beside: &Beside) -> Bill {
     lines.extend(reserved.lines());
     let mut net = net_compute(ec2, &instances, (&ends, &mut lines), &reserved, (end, beside.into_hour));
     let listed = lines.len();
+    lines.extend(beside.managed.lines(ec2.region(), &instances, end));
+    if let Some((pods, prices)) = &beside.fargate {
+        lines.extend(fargate::lines(pods, prices, end));
+    }
     if currency == Currency::Usd {
         let quality = if in_us_east { PriceQuality::Published } else { PriceQuality::Assumed };
         let volumes = ListedVolumes::of(ec2.region().volumes, settings.volume_per_month);

@@ -263,7 +263,7 @@ mod tests {
         let mut drawn = over_listed("m5.large", "us-east-1a", 2_000);
         let other_size = over_listed("m5.4xlarge", "us-east-1b", 200);
         // Where neither is held up by a tenth of On-Demand.
-    for (one, other) in drawn.iter().zip(&other_size).filter(|(one, other)| **one > 0.5 && **other > 0.5) {
+        for (one, other) in drawn.iter().zip(&other_size).filter(|(one, other)| **one > 0.5 && **other > 0.5) {
             assert!((one / other - 1.0).abs() < 0.01, "{one} and {other}");
         }
         assert!(over_listed("c5.large", "us-east-1a", 20).iter().zip(&drawn).any(|(one, other)| one != other));

@@ -11,7 +11,7 @@ use crate::catalog::Catalog;
 use crate::domain::FeatureGates;
 use crate::scenario::definition::KarpenterOptions;
 use crate::scenario::manifests::Manifests;
-use crate::scenario::{Autoscaler, PolicyVariant, Scenario};
+use crate::scenario::{PolicyVariant, Scenario};
 use crate::simulation::resolve;
 
 /// A digest of all that a run of the policy depends on, and of what its results are held against; `None` if it cannot run.
@@ -34,7 +34,7 @@ pub fn digest(scenario: &Scenario, policy: &PolicyVariant, catalog: &Catalog) ->
     manifests.node_groups.clone_from(&policy.manifests.node_groups);
     manifests.disruption_budgets.clone_from(&policy.manifests.disruption_budgets);
     let mut own = PolicyVariant { name: String::new(), flags: None, manifests: Arc::new(manifests), ..policy.clone() };
-    let is_karpenter = policy.autoscaler == Autoscaler::Karpenter;
+    let is_karpenter = policy.autoscaler.is_karpenter();
     if !is_karpenter {
         own.interruption_queue = false;
         own.karpenter_options = KarpenterOptions::default();

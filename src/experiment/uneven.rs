@@ -36,6 +36,7 @@ impl Footing {
     pub fn of(name: &str, policy: &PolicyVariant) -> Self {
         let autoscaler = match policy.autoscaler {
             Autoscaler::Karpenter => Some("Karpenter"),
+            Autoscaler::EksAutoMode => Some("EKS Auto Mode"),
             Autoscaler::ClusterAutoscaler => Some("Cluster Autoscaler"),
             Autoscaler::None => None,
         };

@@ -311,6 +311,7 @@ fn fill_node(outcome: &Outcome, node: &NodeFacts, cost: Money, row: &mut Row) {
     let origin_kind = match node.origin {
         NodeOrigin::NodeGroup(_) => "NodeGroup",
         NodeOrigin::NodePool(_) => "NodePool",
+        NodeOrigin::Fargate(_) => "Fargate profile",
     };
     row.text(&node.name)
         .text(origin_kind)

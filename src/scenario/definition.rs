@@ -14,14 +14,16 @@ pub use objectives::{WaitLimit, WaitMeasure, Waiting};
 
 use super::error::{ScenarioError, listed, nearest};
 use super::manifests::Manifests;
+use crate::cloud::billing::FeeShares;
 use crate::cloud::{BootStages, CloudSettings};
 use crate::domain::which::{ObjectKind, Which};
 use crate::domain::words::counted;
 use crate::domain::workload::ObjectName;
-use crate::domain::{KubernetesVersion, Labels, PodSpec, SimDuration, SimTime, Symbol};
+use crate::domain::{HourlyRate, KubernetesVersion, Labels, PodSpec, SimDuration, SimTime, Symbol};
 use crate::load::{Curve, Service, Uncertainty, Work};
+use crate::policy::fargate::Profile;
 use crate::policy::instance_types::Measured;
-use crate::policy::karpenter::KarpenterSettings;
+use crate::policy::karpenter::{ImageReleases, KarpenterSettings};
 use crate::policy::packing::{MinValuesPolicy, PreferencePolicy};
 
 /// What adds and removes nodes.
@@ -31,8 +33,80 @@ pub enum Autoscaler {
     Karpenter,
     /// The Cluster Autoscaler, likewise.
     ClusterAutoscaler,
+    /// EKS Auto Mode: Karpenter as AWS runs it.
+    EksAutoMode,
     /// Nothing: the node groups keep their desired size.
     None,
+}
+
+impl Autoscaler {
+    /// Whether it launches nodes for NodePools, whoever runs it.
+    pub const fn is_karpenter(self) -> bool {
+        matches!(self, Self::Karpenter | Self::EksAutoMode)
+    }
+}
+
+/// EKS Auto Mode as a policy has it.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct AutoMode {
+    /// When new images come out.
+    pub images: ImageReleases,
+    /// What AWS takes for managing an instance.
+    pub shares: FeeShares,
+    /// DaemonSets that have no pods on its nodes, because what they run is part of them.
+    pub agents: Vec<String>,
+    /// NodePools that it does not see, because their node class is not one of its own.
+    pub foreign_pools: Vec<Symbol>,
+}
+
+/// EKS on Fargate as a policy has it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct FargateSettings {
+    /// Its profiles.
+    pub profiles: Vec<Profile>,
+    /// vCPUs that all pods may have together.
+    pub vcpu_quota: u32,
+    /// Pods that are launched at once after a pause.
+    pub burst: u32,
+    /// Pods that are launched a second in the long run.
+    pub per_second: u32,
+    /// From a pod's launch to its node having registered, in the median.
+    pub start_time: SimDuration,
+    /// Bytes of compressed images per second, unpacking included.
+    pub pull_rate: i64,
+    /// Whether pods go round the zones; otherwise each is drawn.
+    pub round_robin: bool,
+    /// Price of a vCPU for an hour; `None` for that of the region.
+    pub vcpu_hour: Option<HourlyRate>,
+    /// Price of a GB for an hour; `None` for that of the region.
+    pub gb_hour: Option<HourlyRate>,
+}
+
+impl FargateSettings {
+    /// How long a pod's machine takes in the median: assumed, by published measurements.
+    pub const START_TIME: SimDuration = SimDuration::from_secs(45);
+    /// How fast images are pulled: assumed.
+    pub const PULL_RATE: i64 = 20_000_000;
+    /// The quota: assumed, an account of some age.
+    pub const VCPU_QUOTA: u32 = 4_000;
+    /// Burst and refill of launches for accounts that run only EKS pods on Fargate.
+    pub const LAUNCHES: u32 = 20;
+}
+
+impl Default for FargateSettings {
+    fn default() -> Self {
+        Self {
+            profiles: Vec::new(),
+            vcpu_quota: Self::VCPU_QUOTA,
+            burst: Self::LAUNCHES,
+            per_second: Self::LAUNCHES,
+            start_time: Self::START_TIME,
+            pull_rate: Self::PULL_RATE,
+            round_robin: false,
+            vcpu_hour: None,
+            gb_hour: None,
+        }
+    }
 }
 
 /// How Karpenter waits for pods, and what it makes of preferences and `minValues`.

@@ -4,12 +4,14 @@
 //! hand, what is made of others, and checks of keys against each other.
 
 pub(in crate::scenario) mod account;
+mod auto_mode;
 pub(in crate::scenario) mod availability;
 mod calibration;
 mod checks;
 pub(in crate::scenario) mod cloud;
 pub(in crate::scenario) mod commitments;
 pub(in crate::scenario) mod external_metrics;
+pub(in crate::scenario) mod fargate;
 pub(in crate::scenario) mod faults;
 pub(in crate::scenario) mod initial;
 pub(in crate::scenario) mod load;

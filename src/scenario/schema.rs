@@ -295,6 +295,7 @@ macro_rules! section_of {
 pub(in crate::scenario) mod billing;
 pub(in crate::scenario) mod cluster;
 pub(in crate::scenario) mod ec2;
+pub(in crate::scenario) mod fargate;
 pub(in crate::scenario) mod faults;
 pub mod json_schema;
 pub(in crate::scenario) mod kind;
@@ -480,6 +481,10 @@ pub static SECTIONS: &[&Section] = &[
     &policies::POLICY,
     &policies::KARPENTER,
     &policies::GATES,
+    &policies::AUTO_MODE,
+    &fargate::FARGATE,
+    &fargate::PROFILE,
+    &fargate::SELECTOR,
     &policies::HANDLER,
     &policies::CONTROLLER_TIME,
     &policies::CONTROLLER_MANAGER_TIME,

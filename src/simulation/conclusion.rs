@@ -11,12 +11,13 @@ use super::outcome::{
 };
 use super::usable_types::unpriced_types;
 use crate::actors::{Autoscaler, Context, QueuePlan, Setup};
-use crate::catalog::Price;
-use crate::cloud::billing::{self, Beside};
+use crate::catalog::{Price, PriceQuality};
+use crate::cloud::billing::{self, Beside, ManagedNodes};
 use crate::cloud::settings::SpotPrices;
+use crate::cluster::NodeOrigin;
 use crate::domain::hpa::HorizontalPodAutoscaler;
 use crate::domain::workload::ObjectName;
-use crate::domain::{Quantity, SimDuration, SimTime, WorkloadId, well_known};
+use crate::domain::{NodeId, Quantity, SimDuration, SimTime, WorkloadId, well_known};
 use crate::load::{RequestModel, WorkQueue};
 use crate::policy::release::Behaviour;
 use crate::scenario::definition::{Calibrated, QueueKind};
@@ -49,6 +50,8 @@ pub(super) fn conclude(
         disks: context.disks().to_vec(),
         extended: beside::extended_support(&context, end),
         surplus: context.credits_surplus(end),
+        managed: managed_nodes(&context, policy),
+        fargate: policy.fargate.is_some().then(|| (context.fargate_pods().to_vec(), context.fargate_prices())),
     };
     let bill = billing::bill(&mut context.ec2, end, &beside);
     let about = about(&context, scenario, policy);
@@ -66,6 +69,18 @@ pub(super) fn conclude(
         record.nodes[node.index()].image_bytes = bytes;
     }
     Outcome { about, record, bill, requests, queues, objects, warnings, event_hash }
+}
+
+/// The nodes that AWS manages, with what it takes for that.
+fn managed_nodes(context: &Context<'_>, policy: &PolicyVariant) -> ManagedNodes {
+    let Some(auto_mode) = &policy.auto_mode else { return ManagedNodes::default() };
+    let is_managed = |node: &NodeId| matches!(context.world.node(*node).origin, NodeOrigin::NodePool(_));
+    let nodes = context.ec2.instances().iter().map(|instance| instance.node);
+    ManagedNodes {
+        shares: auto_mode.shares.clone(),
+        nodes: nodes.filter(is_managed).collect(),
+        epoch: context.setup.scenario.start.as_second(),
+    }
 }
 
 /// From which wait on the limit of a client is worth a warning.
@@ -134,6 +149,8 @@ fn about(context: &Context<'_>, scenario: &Scenario, policy: &PolicyVariant) -> 
             .chain(unpriced(setup))
             .chain(beside::unsupported(context))
             .chain(beside::through_balancers(context))
+            .chain(of_auto_mode(setup))
+            .chain(of_fargate(context))
             .collect(),
         calibration: scenario.calibrated.clone(),
         objectives: Objectives {
@@ -169,6 +186,28 @@ fn objects(context: &Context<'_>, policy: &PolicyVariant) -> Objects {
         node_groups: setup.policy.manifests.node_groups.clone(),
         replica_autoscalers: context.replica_autoscalers().map(autoscaler).collect(),
     }
+}
+
+/// What is assumed of EKS Auto Mode.
+fn of_auto_mode(setup: &Setup<'_>) -> Option<String> {
+    let every = setup.policy.auto_mode.as_ref()?.images.every;
+    Some(format!(
+        "AWS publishes neither which Karpenter runs in EKS Auto Mode nor what its nodes reserve: the newest one that is reproduced, and Bottlerocket's formula; a new image replaces all nodes every {every}."
+    ))
+}
+
+/// What is assumed of Fargate.
+fn of_fargate(context: &Context<'_>) -> Option<String> {
+    let settings = context.setup.policy.fargate.as_ref()?;
+    let region = context.setup.region.name;
+    let priced = match context.fargate_prices().quality {
+        PriceQuality::Assumed => format!("; what it costs in {region} is assumed"),
+        _ => String::new(),
+    };
+    let (start, rate) = (settings.start_time, settings.pull_rate / 1_000_000);
+    Some(format!(
+        "On Fargate a pod's machine takes {start} in the median, and images come in at {rate} MB a second{priced}."
+    ))
 }
 
 /// Which types are left out because they have no price, in a line.

@@ -1,5 +1,6 @@
 //! From a scenario and one of its policies to the setup of one simulation, with warnings about what is left out.
 
+mod auto_mode;
 mod initial;
 mod metrics;
 mod pools;
@@ -49,7 +50,7 @@ pub fn resolve<'s>(
     let region = catalog.region(scenario.region.as_str())?;
     let price_list = catalog.region(price_list_of(policy.versions.karpenter, scenario.region).as_str())?;
     let manifests = &policy.manifests;
-    let karpenter = policy.autoscaler == scenario::Autoscaler::Karpenter;
+    let karpenter = policy.autoscaler.is_karpenter();
     let mut warnings = Vec::new();
     let node_pools = if karpenter { pools::at_start(scenario, policy, &mut warnings) } else { Vec::new() };
     let initial = initial::initial(scenario, policy, &region, &mut warnings);
@@ -62,7 +63,7 @@ pub fn resolve<'s>(
         seed,
         autoscaler: autoscaler(policy),
         scheduler: scheduler(policy),
-        node_classes: complete_classes(pools::classes(scenario, manifests), &node_pools, &scenario.zones),
+        node_classes: complete_classes(pools::classes(scenario, policy, &node_pools), &node_pools, &scenario.zones),
         node_pools,
         storage: storage::storage(scenario, manifests, &mut warnings),
         prometheus: metrics::prometheus_plan(scenario, manifests),
@@ -77,21 +78,24 @@ pub fn resolve<'s>(
     warn_about_times(scenario, &mut warnings);
     warn_about_patience(&setup.loads, &mut warnings);
     warn_about_reservations(&setup, &mut warnings);
+    auto_mode::warn(&setup, &mut warnings);
     Ok(Resolved { setup, warnings })
 }
 
 /// Who adds and removes nodes, with its settings.
 fn autoscaler(policy: &PolicyVariant) -> Autoscaler {
     match (policy.autoscaler, &policy.flags) {
-        (scenario::Autoscaler::Karpenter, _) => Autoscaler::Karpenter(KarpenterSettings {
-            interruption_queue: policy.interruption_queue,
-            batch_idle: policy.karpenter_options.batch_idle,
-            batch_max: policy.karpenter_options.batch_max,
-            preferences: policy.karpenter_options.preferences,
-            min_values: policy.karpenter_options.min_values,
-            packer: policy.packer,
-            gates: policy.feature_gates,
-        }),
+        (scenario::Autoscaler::Karpenter | scenario::Autoscaler::EksAutoMode, _) => {
+            Autoscaler::Karpenter(KarpenterSettings {
+                interruption_queue: policy.interruption_queue,
+                batch_idle: policy.karpenter_options.batch_idle,
+                batch_max: policy.karpenter_options.batch_max,
+                preferences: policy.karpenter_options.preferences,
+                min_values: policy.karpenter_options.min_values,
+                packer: policy.packer,
+                gates: policy.feature_gates,
+            })
+        }
         (scenario::Autoscaler::ClusterAutoscaler, Some(flags)) => {
             Autoscaler::ClusterAutoscaler(Box::new(ClusterAutoscalerSettings {
                 flags: Arc::clone(flags),
@@ -178,7 +182,7 @@ fn warn_about_groups(manifests: &Manifests, flags: &Flags, warnings: &mut Vec<St
 
 /// Whether Karpenter reads interruption notices although a termination handler does.
 fn acts_twice(policy: &PolicyVariant) -> bool {
-    policy.autoscaler == scenario::Autoscaler::Karpenter
+    policy.autoscaler.is_karpenter()
         && policy.termination_handler.is_some()
         && policy.interruption_queue
         && Behaviour::of(policy.versions.karpenter).reads_notices
@@ -254,7 +258,7 @@ fn timeline(scenario: &Scenario, policy: &PolicyVariant, initial: bool, warnings
                 // First what pods are launched for, then the pods.
                 steps.extend(pools::updated(timed.at, later, policy, warnings));
                 steps.extend(pools::replaced(timed.at, later, scenario, policy));
-                apply(timed.at, later, scenario, &mut steps);
+                apply(timed.at, &auto_mode::without_agents(later, policy), scenario, &mut steps);
             }
         }
     }

@@ -31,7 +31,7 @@ fn admitted<'a>(setup: &'a Setup<'_>, region: &'a Region) -> impl Iterator<Item 
     })
 }
 
-fn of_pool(setup: &Setup<'_>, region: &Region, pool: &NodePool, class: &NodeClass) -> Vec<Symbol> {
+pub(super) fn of_pool(setup: &Setup<'_>, region: &Region, pool: &NodePool, class: &NodeClass) -> Vec<Symbol> {
     let mut wanted = Requirements::from_labels(&pool.labels);
     for requirement in &pool.requirements {
         wanted.add(requirement.clone());

@@ -210,9 +210,6 @@ fn prices_are_those_that_others_saw_in_24_regions() {
     // Seen in August 2024, before both became cheaper.
     assert_eq!(
         differ,
-        [
-            "us-east-1 p4d.24xlarge: 32.7726 there, 21.957642 here",
-            "us-east-1 p5.48xlarge: 98.32 there, 55.04 here"
-        ]
+        ["us-east-1 p4d.24xlarge: 32.7726 there, 21.957642 here", "us-east-1 p5.48xlarge: 98.32 there, 55.04 here"]
     );
 }

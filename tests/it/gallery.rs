@@ -1,7 +1,9 @@
 //! The scenario gallery: every scenario is in the index, has a README and shows what that says.
 
+mod auto_mode;
 mod batch;
 mod black_friday;
+mod fargate;
 mod gpu_inference;
 mod headroom;
 mod karpenter_vs_cas;

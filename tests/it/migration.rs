@@ -109,6 +109,7 @@ pub(crate) fn origins(outcome: &Outcome) -> Vec<String> {
         .map(|node| match node.origin {
             NodeOrigin::NodePool(name) => format!("NodePool {name}"),
             NodeOrigin::NodeGroup(name) => format!("group {name}"),
+            NodeOrigin::Fargate(name) => format!("profile {name}"),
         })
         .collect();
     names.sort();

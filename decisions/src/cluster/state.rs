@@ -61,13 +61,15 @@ pub enum NodeOrigin {
     NodeGroup(Symbol),
     /// A Karpenter NodePool.
     NodePool(Symbol),
+    /// A Fargate profile: the node is one pod's own.
+    Fargate(Symbol),
 }
 
 impl NodeOrigin {
-    /// The name of the node group or NodePool.
+    /// The name of the node group, NodePool or Fargate profile.
     pub const fn name(self) -> Symbol {
         match self {
-            Self::NodeGroup(name) | Self::NodePool(name) => name,
+            Self::NodeGroup(name) | Self::NodePool(name) | Self::Fargate(name) => name,
         }
     }
 }

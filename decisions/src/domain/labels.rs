@@ -206,6 +206,48 @@ pub fn is_restricted(key: Symbol) -> bool {
         .any(|own| domain == *own || domain.strip_suffix(own).is_some_and(|sub| sub.ends_with('.')))
 }
 
+/// The label of EKS Auto Mode that takes the place of a label of Karpenter's AWS provider; `None` for every other key, and for labels of
+/// the provider that Auto Mode has no counterpart of.
+///
+/// Source: EKS user guide, `automode/create-node-pool` (2026), supported labels.
+pub fn auto_mode_label(karpenter: Symbol) -> Option<Symbol> {
+    AUTO_MODE.iter().find(|(own, _)| *own == karpenter).map(|(_, auto)| *auto)
+}
+
+/// The label of Karpenter's AWS provider whose place a label of EKS Auto Mode takes.
+pub fn karpenter_label(auto: Symbol) -> Option<Symbol> {
+    AUTO_MODE.iter().find(|(_, own)| *own == auto).map(|(karpenter, _)| *karpenter)
+}
+
+/// Whether `key` is a label of instance types as Karpenter's own AWS provider names them, which no node of EKS Auto Mode has.
+pub fn is_of_karpenters_types(key: Symbol) -> bool {
+    key.as_str().strip_prefix("karpenter.k8s.aws/").is_some_and(|name| name.starts_with("instance-"))
+}
+
+/// Whether a pod may ask nodes of EKS Auto Mode for `key` although no NodePool mentions it; see [`is_well_known`].
+pub fn is_well_known_in_auto_mode(key: Symbol) -> bool {
+    karpenter_label(key).is_some() || (is_well_known(key) && !is_of_karpenters_types(key))
+}
+
+const AUTO_MODE: &[(Symbol, Symbol)] = &[
+    (well_known::INSTANCE_CATEGORY, well_known::EKS_INSTANCE_CATEGORY),
+    (well_known::INSTANCE_FAMILY, well_known::EKS_INSTANCE_FAMILY),
+    (well_known::INSTANCE_GENERATION, well_known::EKS_INSTANCE_GENERATION),
+    (well_known::INSTANCE_SIZE, well_known::EKS_INSTANCE_SIZE),
+    (well_known::INSTANCE_CPU, well_known::EKS_INSTANCE_CPU),
+    (well_known::INSTANCE_CPU_MANUFACTURER, well_known::EKS_INSTANCE_CPU_MANUFACTURER),
+    (well_known::INSTANCE_MEMORY, well_known::EKS_INSTANCE_MEMORY),
+    (well_known::INSTANCE_EBS_BANDWIDTH, well_known::EKS_INSTANCE_EBS_BANDWIDTH),
+    (well_known::INSTANCE_NETWORK_BANDWIDTH, well_known::EKS_INSTANCE_NETWORK_BANDWIDTH),
+    (well_known::INSTANCE_HYPERVISOR, well_known::EKS_INSTANCE_HYPERVISOR),
+    (well_known::INSTANCE_ENCRYPTION, well_known::EKS_INSTANCE_ENCRYPTION),
+    (well_known::INSTANCE_LOCAL_NVME, well_known::EKS_INSTANCE_LOCAL_NVME),
+    (well_known::INSTANCE_GPU_NAME, well_known::EKS_INSTANCE_GPU_NAME),
+    (well_known::INSTANCE_GPU_MANUFACTURER, well_known::EKS_INSTANCE_GPU_MANUFACTURER),
+    (well_known::INSTANCE_GPU_COUNT, well_known::EKS_INSTANCE_GPU_COUNT),
+    (well_known::INSTANCE_GPU_MEMORY, well_known::EKS_INSTANCE_GPU_MEMORY),
+];
+
 const WELL_KNOWN: &[Symbol] = &[
     well_known::NODEPOOL,
     well_known::CAPACITY_TYPE,

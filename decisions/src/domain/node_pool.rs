@@ -40,6 +40,8 @@ pub struct NodePool {
     pub replicas: Option<u32>,
     /// Kubelet settings of a Provisioner, which carried them itself.
     pub kubelet: Option<KubeletConfig>,
+    /// Whether its node class is one of EKS Auto Mode (`nodeClassRef.group: eks.amazonaws.com`): only Auto Mode uses it.
+    pub auto_mode: bool,
     /// Whether this was a Provisioner.
     pub legacy: bool,
     /// Whether Karpenter may use it: its `Ready` condition, if there is one, is true, and it is not being deleted.
@@ -138,6 +140,7 @@ impl NodePool {
             termination_grace_period: None,
             replicas: None,
             kubelet: None,
+            auto_mode: false,
             legacy: false,
             ready: true,
         }
@@ -188,6 +191,8 @@ pub struct NodeClass {
     pub tags: Labels,
     /// Capacity reservations that its nodes may use; none without a term.
     pub capacity_reservations: Vec<ReservationTerm>,
+    /// Whether it is a NodeClass of EKS Auto Mode (`eks.amazonaws.com/v1`).
+    pub auto_mode: bool,
 }
 
 /// A term of `capacityReservationSelectorTerms`: what is stated must fit.
@@ -228,6 +233,7 @@ impl NodeClass {
             instance_store_raid0: false,
             tags: Labels::new(),
             capacity_reservations: Vec::new(),
+            auto_mode: false,
         }
     }
 }

@@ -30,6 +30,8 @@ pub struct Container {
     pub image: String,
     /// Whether its command does nothing but stay.
     pub idles: bool,
+    /// `securityContext.privileged`.
+    pub privileged: bool,
     /// Requests as written.
     pub requests: Resources,
     /// Limits as written.

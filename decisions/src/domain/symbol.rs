@@ -276,6 +276,24 @@ well_known_texts! {
 
     EKS_NODEGROUP = "eks.amazonaws.com/nodegroup";
     EKS_CAPACITY_TYPE = "eks.amazonaws.com/capacityType";
+    EKS_COMPUTE_TYPE = "eks.amazonaws.com/compute-type";
+    EKS_INSTANCE_CATEGORY = "eks.amazonaws.com/instance-category";
+    EKS_INSTANCE_FAMILY = "eks.amazonaws.com/instance-family";
+    EKS_INSTANCE_GENERATION = "eks.amazonaws.com/instance-generation";
+    EKS_INSTANCE_SIZE = "eks.amazonaws.com/instance-size";
+    EKS_INSTANCE_CPU = "eks.amazonaws.com/instance-cpu";
+    EKS_INSTANCE_CPU_MANUFACTURER = "eks.amazonaws.com/instance-cpu-manufacturer";
+    EKS_INSTANCE_MEMORY = "eks.amazonaws.com/instance-memory";
+    EKS_INSTANCE_EBS_BANDWIDTH = "eks.amazonaws.com/instance-ebs-bandwidth";
+    EKS_INSTANCE_NETWORK_BANDWIDTH = "eks.amazonaws.com/instance-network-bandwidth";
+    EKS_INSTANCE_HYPERVISOR = "eks.amazonaws.com/instance-hypervisor";
+    EKS_INSTANCE_ENCRYPTION = "eks.amazonaws.com/instance-encryption-in-transit-supported";
+    EKS_INSTANCE_LOCAL_NVME = "eks.amazonaws.com/instance-local-nvme";
+    EKS_INSTANCE_GPU_NAME = "eks.amazonaws.com/instance-gpu-name";
+    EKS_INSTANCE_GPU_MANUFACTURER = "eks.amazonaws.com/instance-gpu-manufacturer";
+    EKS_INSTANCE_GPU_COUNT = "eks.amazonaws.com/instance-gpu-count";
+    EKS_INSTANCE_GPU_MEMORY = "eks.amazonaws.com/instance-gpu-memory";
+    AUTO = "auto";
 
     SPOT = "spot";
     ON_DEMAND = "on-demand";

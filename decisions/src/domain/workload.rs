@@ -114,6 +114,9 @@ pub struct JobSpec {
     pub suspended: bool,
     /// Whether pods that others evict do not count as failures (`podFailurePolicy` with `Ignore` of `DisruptionTarget`).
     pub ignores_disruptions: bool,
+    /// How long after its end it is deleted (`ttlSecondsAfterFinished`); `None` if nobody deletes it. Only pods on Fargate cost
+    /// something until then.
+    pub ttl: Option<SimDuration>,
 }
 
 impl JobSpec {
@@ -127,6 +130,7 @@ impl JobSpec {
             active_deadline: None,
             suspended: false,
             ignores_disruptions: false,
+            ttl: None,
         }
     }
 }

@@ -22,9 +22,10 @@ static JOB: Shape = Shape {
         "activeDeadlineSeconds",
         "suspend",
         "podFailurePolicy",
+        "ttlSecondsAfterFinished",
         "template",
     ],
-    without_effect: &["selector", "manualSelector", "ttlSecondsAfterFinished", "completionMode", "managedBy"],
+    without_effect: &["selector", "manualSelector", "completionMode", "managedBy"],
     unsupported: &[
         ("backoffLimitPerIndex", "failures count for the Job as a whole"),
         ("maxFailedIndexes", "failures count for the Job as a whole"),
@@ -108,6 +109,7 @@ pub(super) fn job_spec<'s>(reader: &mut Reader<'s>, node: &Node<'s>) -> Result<J
         active_deadline: active_deadline(reader, spec)?,
         suspended: spec.optional("suspend", |n, what| reader.truth(n, what))?.unwrap_or(false),
         ignores_disruptions: ignores_disruptions(reader, spec)?,
+        ttl: spec.optional("ttlSecondsAfterFinished", |n, what| reader.seconds(n, what))?,
     })
 }
 

@@ -33,6 +33,7 @@ pub const READ: &[&str] = &[
     "Namespace",
     "NodePool",
     "EC2NodeClass",
+    "NodeClass",
     "Provisioner",
     "AWSNodeTemplate",
     "ClusterConfig",
@@ -69,6 +70,7 @@ pub const API_VERSIONS: &[(&str, &[&str])] = &[
     ("KubeSchedulerConfiguration", &["kubescheduler.config.k8s.io/v1", "kubescheduler.config.k8s.io/v1beta3"]),
     ("NodePool", &["karpenter.sh/v1", "karpenter.sh/v1beta1"]),
     ("EC2NodeClass", &["karpenter.k8s.aws/v1", "karpenter.k8s.aws/v1beta1"]),
+    ("NodeClass", &["eks.amazonaws.com/v1"]),
     ("Provisioner", &["karpenter.sh/v1alpha5", "karpenter.sh/v1alpha4"]),
     ("AWSNodeTemplate", &["karpenter.k8s.aws/v1alpha1"]),
     ("ScaledObject", &["keda.sh/v1alpha1"]),
@@ -263,6 +265,7 @@ fn one<'s>(
         "Namespace" => manifests.namespaces.push(namespace(reader, object)?),
         "NodePool" => manifests.node_pools.push(node_pool::node_pool(reader, object)?),
         "EC2NodeClass" => manifests.node_classes.push(node_class::node_class(reader, object)?),
+        "NodeClass" => manifests.node_classes.push(node_class::auto_mode_class(reader, object)?),
         "Provisioner" => {
             let (pool, class) = legacy::provisioner(reader, object)?;
             manifests.node_pools.push(pool);

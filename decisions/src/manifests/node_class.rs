@@ -3,6 +3,7 @@
 use super::common::{labels, metadata, resources};
 use crate::domain::node_pool::{AmiFamily, BlockDevice, KubeletConfig, ReservationTerm};
 use crate::domain::{NodeClass, Symbol, well_known};
+use crate::policy::auto_mode;
 use crate::text::InputError;
 use crate::text::reader::{Fields, Reader, Shape};
 use crate::text::tree::{Location, Node};
@@ -107,6 +108,81 @@ pub(super) fn node_class<'s>(reader: &mut Reader<'s>, object: &Node<'s>) -> Resu
         reader.warn(at, UNKNOWN_IMAGES, "images unknown", "restrict `kubernetes.io/arch` in the NodePool");
     }
     Ok(class)
+}
+
+static AUTO_MODE_SPEC: Shape = Shape {
+    name: "a NodeClass's spec",
+    keys: &["ephemeralStorage", "tags", "capacityReservationSelectorTerms"],
+    without_effect: &[
+        "subnetSelectorTerms",
+        "securityGroupSelectorTerms",
+        "podSubnetSelectorTerms",
+        "podSecurityGroupSelectorTerms",
+        "role",
+        "instanceProfile",
+        "snatPolicy",
+        "networkPolicy",
+        "networkPolicyEventLogs",
+        "certificateBundles",
+        "advancedNetworking",
+        "advancedSecurity",
+        "associatePublicIPAddress",
+        "kubelet",
+    ],
+    unsupported: &[],
+    strict: false,
+};
+static STORAGE: Shape = Shape {
+    name: "`ephemeralStorage`",
+    keys: &["size", "iops", "throughput"],
+    without_effect: &["kmsKeyID"],
+    unsupported: &[],
+    strict: false,
+};
+
+/// A NodeClass object of EKS Auto Mode. Zones come from its `status` where a cluster wrote one.
+///
+/// Source: EKS user guide, `automode/create-node-class` (2026).
+pub(super) fn auto_mode_class<'s>(reader: &mut Reader<'s>, object: &Node<'s>) -> Result<NodeClass, InputError> {
+    let fields = reader.fields(object, &super::pod::OBJECT)?;
+    let mut class = auto_mode::node_class(metadata(reader, fields.get("metadata"))?.name.name);
+    if let Some(node) = fields.get("spec") {
+        let spec = reader.fields(node, &AUTO_MODE_SPEC)?;
+        class.tags = labels(reader, spec, "tags")?;
+        class.capacity_reservations = reservation_terms(reader, spec)?;
+        if let Some(node) = spec.get("ephemeralStorage") {
+            class.block_devices = storage(reader, node)?;
+        }
+    }
+    read_status(object, &mut class);
+    // Bottlerocket is there for both; which one a node has its NodePool says.
+    class.ami_architectures.clear();
+    Ok(class)
+}
+
+/// The volumes of `ephemeralStorage`, within the bounds of the API.
+fn storage<'s>(reader: &mut Reader<'s>, node: &Node<'s>) -> Result<Vec<BlockDevice>, InputError> {
+    const GIB: i64 = 1 << 30;
+    let fields = reader.fields(node, &STORAGE)?;
+    let mut bytes = auto_mode::STORAGE_GIB * GIB;
+    if let Some(size) = fields.get("size") {
+        bytes = reader.quantity(size, "size")?.value();
+        if !(GIB..=59_000 * GIB).contains(&bytes) {
+            return Err(reader
+                .error(size.at, "`ephemeralStorage.size` is not a size that EKS Auto Mode takes")
+                .because("outside 1Gi to 59000Gi")
+                .help("write a size from `1Gi` to `59000Gi`; it is 80Gi unless it is stated"));
+        }
+    }
+    for (key, least, most) in [("iops", 3_000, 16_000), ("throughput", 125, 1_000)] {
+        let stated = fields.optional(key, |n, what| reader.integer(n, what, least, most))?;
+        if let (Some(more), Some(at)) = (stated.filter(|own| *own > least), fields.get(key)) {
+            let message =
+                format!("`{key}: {more}` of a node's volume is not billed: the volume costs what {least} come with");
+            reader.warn(at.at, message, "costs more", "state `ec2.billing.volume_per_month` with what it comes to");
+        }
+    }
+    Ok(auto_mode::volumes(bytes))
 }
 
 /// Terms that select capacity reservations.

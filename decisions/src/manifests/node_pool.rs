@@ -7,6 +7,7 @@ use crate::domain::node_pool::{Budget, ConsolidationPolicy, Disruption, Disrupti
 use crate::domain::requirements::Operator;
 use crate::domain::words::counted;
 use crate::domain::{NodePool, Requirement, SimDuration};
+use crate::policy::auto_mode;
 use crate::text::InputError;
 use crate::text::reader::{Fields, Reader, Shape};
 use crate::text::tree::Node;
@@ -86,6 +87,7 @@ const OPERATORS: &[(&str, Operator)] = &[
 /// `pkg/apis/v1beta1/nodepool_conversion.go`.
 pub(super) fn node_pool<'s>(reader: &mut Reader<'s>, object: &Node<'s>) -> Result<NodePool, InputError> {
     let fields = reader.fields(object, &super::pod::OBJECT)?;
+    let defaults = if is_of_auto_mode(object) { auto_mode::own_pool } else { NodePool::named };
     let (metadata, life) = metadata_and_life(reader, fields.get("metadata"))?;
     let name = metadata.name.name;
     let conditions = object.get("status").and_then(|status| status.get("conditions"));
@@ -95,7 +97,7 @@ pub(super) fn node_pool<'s>(reader: &mut Reader<'s>, object: &Node<'s>) -> Resul
         weight: weight(reader, spec)?,
         replicas: super::common::count(reader, spec, "replicas")?,
         ready: !life.deleting && conditions.is_none_or(super::node::is_ready),
-        ..NodePool::named(name)
+        ..defaults(name)
     };
     let template = reader.fields(spec.required(reader, "template")?, &TEMPLATE)?;
     if let Some(node) = template.get("metadata") {
@@ -114,13 +116,21 @@ pub(super) fn node_pool<'s>(reader: &mut Reader<'s>, object: &Node<'s>) -> Resul
     if let Some(node) = inner.get("expireAfter") {
         pool.expire_after = duration_or_never(reader, node, "expireAfter")?;
     }
-    pool.termination_grace_period = inner.optional("terminationGracePeriod", |n, what| reader.duration(n, what))?;
+    let grace = inner.optional("terminationGracePeriod", |n, what| reader.duration(n, what))?;
+    pool.termination_grace_period = grace.or(pool.termination_grace_period);
     if let Some(node) = spec.get("disruption") {
         disruption(reader, node, &mut pool)?;
         warn_of_older_name(reader, object, node);
         warn_of_what_is_required(reader, object, node);
     }
     Ok(pool)
+}
+
+/// Whether the pool's node class is one of EKS Auto Mode.
+fn is_of_auto_mode(object: &Node<'_>) -> bool {
+    let reference =
+        ["spec", "template", "spec", "nodeClassRef"].into_iter().try_fold(object, |node, key| node.get(key));
+    reference.and_then(|own| own.get("group")).and_then(Node::as_text) == Some("eks.amazonaws.com")
 }
 
 /// `WhenUnderutilized` is what v1beta1 calls a policy that v1 has another name for, and no other.

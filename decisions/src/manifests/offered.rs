@@ -2,7 +2,7 @@
 
 use crate::catalog::{InstanceFacts, Region};
 use crate::domain::Symbol;
-use crate::domain::labels::well_known_labels;
+use crate::domain::labels::{karpenter_label, well_known_labels};
 use crate::domain::symbol::well_known;
 use crate::text::error::{listed, nearest};
 use crate::text::reader::Reader;
@@ -89,6 +89,7 @@ impl Known {
 
 /// What the values of a label are, and which there are in the region; `None` for labels of which that is not known.
 fn known_values(key: Symbol, region: &Region) -> Option<(&'static str, Known)> {
+    let key = karpenter_label(key).unwrap_or(key);
     if key == well_known::INSTANCE_FAMILY {
         Some(("an instance family of the region", Known::OfTypes(|facts| Some(facts.family))))
     } else if key == well_known::INSTANCE_SIZE {

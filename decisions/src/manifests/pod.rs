@@ -456,6 +456,8 @@ fn container<'s>(
     container.startup_probe = fields.get("startupProbe").map(|n| probe(reader, n)).transpose()?;
     container.liveness_probe = fields.get("livenessProbe").map(|n| probe(reader, n)).transpose()?;
     container.idles = idles(&[fields.get("command"), fields.get("args")]);
+    let privileged = node.get("securityContext").and_then(|own| own.get("privileged"));
+    container.privileged = privileged.and_then(Node::as_text) == Some("true");
     container.pre_stop = fields.get("lifecycle").map_or(SimDuration::ZERO, |n| pre_stop(reader, n));
     let sidecar = fields.optional("restartPolicy", |n, what| reader.text(n, what))? == Some("Always");
     Ok((container, sidecar))

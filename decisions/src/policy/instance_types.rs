@@ -21,7 +21,7 @@ use crate::policy::release::Behaviour;
 
 pub use labels::of_node as labels_of_node;
 pub use offerings::{refresh_offering, refresh_offerings};
-pub use pools::{complete_classes, complete_pools, types_of_pools};
+pub use pools::{complete_classes, complete_pools, refused_in_auto_mode, types_of_pools};
 pub use real_node::{Measured, measured_node};
 pub use real_node::{RealNode, real_node};
 pub use releases::{capacity_type_key, default_requirements, has_fixed_places, price_list_of};

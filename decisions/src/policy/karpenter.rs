@@ -49,7 +49,7 @@ pub use io::{
     LaunchedNode, NewClaim, OfferingError, Outside, ProposedCommand, ProposedNode, Slip, Stage, Subject, Timer,
     Written,
 };
-pub use settings::{KarpenterSettings, Provider, Settings, Ties};
+pub use settings::{ImageReleases, KarpenterSettings, Provider, Settings, Ties};
 pub use unavailable::OfferingKey;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -88,6 +88,8 @@ pub struct Karpenter {
     making: VecDeque<provisioning::Making>,
     /// The release of the control plane, as it was last read; that of the settings until it changes.
     kubernetes: Option<KubernetesVersion>,
+    /// How many images have been released on the schedule of the settings.
+    images: u32,
     /// Claims whose launch has not been answered.
     launching: BTreeMap<NodeId, Claim>,
     /// Nodes that Karpenter launched, from their claim on until they are gone.
@@ -152,6 +154,7 @@ impl Karpenter {
             claims_made: BTreeMap::new(),
             making: VecDeque::new(),
             kubernetes: None,
+            images: 0,
             launching: BTreeMap::new(),
             nodes: BTreeMap::new(),
             unavailable: unavailable::UnavailableOfferings::default(),

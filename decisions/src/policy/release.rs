@@ -293,6 +293,8 @@ pub enum ListedTypes {
     WithoutFpga,
     /// All.
     All,
+    /// What EKS Auto Mode allows.
+    AutoMode,
 }
 
 /// The labels that a release sets on its nodes.
@@ -306,6 +308,8 @@ pub enum LabelSet {
     V0_22,
     /// Everything; no longer the number of pods.
     V1,
+    /// Those of EKS Auto Mode, under names of their own.
+    AutoMode,
 }
 
 /// What an admission webhook adds to a Provisioner.

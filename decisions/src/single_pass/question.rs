@@ -14,6 +14,7 @@ use crate::domain::{
     TaintEffect,
 };
 use crate::manifests::{AttachLimits, Manifests, PodObject, SchedulerVerdict};
+use crate::policy::auto_mode;
 use crate::policy::instance_types::{complete_classes, complete_pools};
 use crate::policy::release::Behaviour;
 use crate::text::error::nearest;
@@ -181,9 +182,10 @@ impl PackingQuestion {
             return Err(InputError::new("there is no NodePool in these files: Karpenter launches nothing")
                 .help("add the NodePools and EC2NodeClasses: `kubectl get nodepools,ec2nodeclasses -o yaml`"));
         }
-        complete_pools(setting.karpenter, &mut node_pools);
+        let karpenter = whose(setting.karpenter, &mut node_pools, &mut objects, &mut warnings);
+        complete_pools(karpenter, &mut node_pools);
         warn_of_pools(&node_pools, &objects.node_classes, &mut warnings);
-        let (daemon_sets, daemons) = daemons(&objects, setting.karpenter).into_iter().unzip();
+        let (daemon_sets, daemons) = daemons(&objects, karpenter).into_iter().unzip();
         let (pods, nodes) = split(&mut objects, listed, &mut warnings);
         if pods.is_empty() && nodes.iter().all(|node| node.pods.is_empty()) {
             return Err(InputError::new("there is no pod in these files").help(
@@ -191,7 +193,7 @@ impl PackingQuestion {
             ));
         }
         Ok(Self {
-            karpenter: setting.karpenter,
+            karpenter,
             price_list: setting.price_list,
             node_classes: complete_classes(objects.node_classes, &node_pools, &setting.zones),
             node_pools,
@@ -261,6 +263,34 @@ impl PackingQuestion {
             None => error.help("name a pod as `namespace/name`; the answer without --explain lists them"),
         })
     }
+}
+
+/// Who launches nodes: EKS Auto Mode where all NodePools are its own, else the Karpenter that is asked for, to which pools of Auto Mode
+/// are nothing.
+fn whose(
+    karpenter: KarpenterVersion,
+    pools: &mut Vec<NodePool>,
+    objects: &mut Manifests,
+    warnings: &mut Vec<Warning>,
+) -> KarpenterVersion {
+    if pools.is_empty() || !pools.iter().all(|own| own.auto_mode) {
+        for pool in pools.iter().filter(|own| own.auto_mode) {
+            let text = format!("NodePool {} is of EKS Auto Mode and is left out: others are Karpenter's", pool.name);
+            warnings.push(Warning::new(text));
+        }
+        pools.retain(|own| !own.auto_mode);
+        objects.node_classes.retain(|own| !own.auto_mode);
+        return karpenter;
+    }
+    pools.iter_mut().for_each(auto_mode::complete_pool);
+    objects.node_classes.retain(|own| own.auto_mode);
+    for pool in &*pools {
+        if !objects.node_classes.iter().any(|own| own.name == pool.node_class) {
+            objects.node_classes.push(auto_mode::node_class(pool.node_class));
+        }
+    }
+    objects.daemon_sets.iter_mut().filter(|own| auto_mode::is_part_of_nodes(own)).for_each(auto_mode::keep_off);
+    KarpenterVersion::AUTO_MODE
 }
 
 fn warn_of_pools(pools: &[NodePool], classes: &[NodeClass], warnings: &mut Vec<Warning>) {

@@ -9,7 +9,7 @@ use super::super::context::Context;
 use super::super::event::{WorkloadEvent, class};
 use super::super::{kubelet, quotas, scheduler_loop};
 use super::{REACTION, begin_workload, is_available, wake, wake_after};
-use crate::cluster::NodePhase;
+use crate::cluster::{NodeOrigin, NodePhase};
 use crate::domain::pod::{IntOrPercent, OwnerKind};
 use crate::domain::taints::{TaintEffect, first_untolerated};
 use crate::domain::workload::DaemonSet;
@@ -247,6 +247,10 @@ fn make(context: &mut Context<'_>, now: SimTime, workload: WorkloadId, node: Nod
 
 /// Whether a node is to have a pod of the DaemonSet.
 fn wants(context: &Context<'_>, workload: WorkloadId, node: NodeId) -> bool {
+    // A machine of Fargate is its pod's alone.
+    if matches!(context.world.node(node).origin, NodeOrigin::Fargate(_)) {
+        return false;
+    }
     if !stays(context, node) || context.world.workload(workload).deleted {
         return false;
     }

@@ -4,7 +4,7 @@ use proptest::prelude::{prop, proptest};
 
 use super::disks::Disk;
 use super::network::{CrossZone, LoadBalancers, NatGateways, NetworkPrices, Traffic};
-use super::{Beside, Charge, by_the_hour, charges, is_free};
+use super::{Beside, Charge, ManagedNodes, by_the_hour, charges, is_free};
 use crate::catalog::{Catalog, PriceQuality};
 use crate::cloud::bill::BillItem;
 use crate::cloud::commitments::{Commitments, ReservedInstances, SavingsPlan};
@@ -72,6 +72,26 @@ fn a_price_that_changes_during_the_hour_is_integrated_or_taken_at_its_start() {
 /// The bill of a run without traffic.
 fn bill(ec2: &mut Ec2, end: SimTime, into_hour: SimDuration) -> Bill {
     super::bill(ec2, end, &Beside { into_hour, ..Beside::default() })
+}
+
+#[test]
+fn a_managed_instance_of_half_a_minute_pays_a_minute_of_its_price_and_of_the_fee() {
+    let mut ec2 = account(BillingSettings::default());
+    for (node, spot) in [(0, false), (1, true), (2, false)] {
+        let id = ec2.add_running(pool("m7i.large", spot), NodeId(node), 84, at(0)).unwrap();
+        ec2.terminate(id, at(30));
+        ec2.mark_terminated(id, at(60));
+    }
+    let managed = ManagedNodes { nodes: [NodeId(0), NodeId(1)].into(), ..ManagedNodes::default() };
+    let bill = super::bill(&mut ec2, at(7_200), &Beside { managed, ..Beside::default() });
+    let fees: Vec<_> = bill.lines.iter().filter(|line| line.item == BillItem::AutoModeFee).collect();
+    assert_eq!(fees.len(), 2, "the third is not managed");
+    for fee in fees {
+        assert_eq!(fee.billed, SimDuration::from_secs(60));
+        assert_eq!(fee.amount.to_string(), "0.000201667", "0.0121 for a minute, on Spot too");
+    }
+    let instance = bill.lines.iter().find(|line| line.item == BillItem::Instance).unwrap();
+    assert_eq!((instance.billed, instance.amount.to_string().as_str()), (SimDuration::from_secs(60), "0.001680000"));
 }
 
 fn account(billing: BillingSettings) -> Ec2 {

@@ -149,6 +149,7 @@ fn no_say(question: &PackingQuestion, standing: &Standing, node: NodeId) -> Stri
             "it belongs to no NodePool and to no known node group: Karpenter does not disrupt it".to_owned()
         }
         NodeOrigin::NodeGroup(group) => format!("node group {group} owns it: Karpenter does not disrupt it"),
+        NodeOrigin::Fargate(profile) => format!("it is Fargate's (profile {profile}) and goes with its pod"),
         NodeOrigin::NodePool(_) if state.phase > NodePhase::Registered => "it is being removed".to_owned(),
         NodeOrigin::NodePool(pool) if !question.node_pools.iter().any(|own| own.name == pool) => {
             format!("its NodePool {pool} is in no file: nobody knows its rules")

@@ -35,7 +35,7 @@ pub struct RecordedBill {
 
 /// Costs of a simulated bill by the group of the real one that they belong to; instances stand apart.
 fn group_of(item: Symbol) -> Group {
-    const GROUPS: [(BillItem, Group); 18] = [
+    const GROUPS: [(BillItem, Group); 22] = [
         (BillItem::RootVolume, Group::Ebs),
         (BillItem::PersistentVolume, Group::Ebs),
         (BillItem::ControlPlane, Group::ControlPlane),
@@ -54,6 +54,10 @@ fn group_of(item: Symbol) -> Group {
         (BillItem::Discount, Group::Discounts),
         (BillItem::FreeFirstHour, Group::NodesSpot),
         (BillItem::NodeFee, Group::AutoMode),
+        (BillItem::AutoModeFee, Group::AutoMode),
+        (BillItem::FargateCpu, Group::Fargate),
+        (BillItem::FargateMemory, Group::Fargate),
+        (BillItem::FargateStorage, Group::Fargate),
     ];
     let known = GROUPS.into_iter().find(|(own, _)| own.as_str() == item.as_str());
     known.map_or_else(|| Group::Rest(item.to_string()), |(_, group)| group)

@@ -60,7 +60,8 @@ fn kind(line: &BillLine) -> Option<(usize, &'static str)> {
         | BillItem::NatTransfer
         | BillItem::CrossZoneTransfer
         | BillItem::PublicIpv4 => Some((6, "Network")),
-        BillItem::NodeFee | BillItem::CpuCredits => Some((7, "Fees")),
+        BillItem::NodeFee | BillItem::AutoModeFee | BillItem::CpuCredits => Some((7, "Fees")),
+        BillItem::FargateCpu | BillItem::FargateMemory | BillItem::FargateStorage => Some((8, "Fargate")),
         BillItem::FreeFirstHour | BillItem::Covered | BillItem::Discount => None,
     }
 }

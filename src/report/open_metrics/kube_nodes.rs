@@ -76,6 +76,7 @@ fn labels(out: &mut Exposition<'_>, lives: &Lives<'_>) -> io::Result<()> {
                 ("label_eks_amazonaws_com_capacity_type", value(node.capacity_type).to_uppercase().replace('-', "_")),
                 ("label_eks_amazonaws_com_nodegroup", group.to_string()),
             ]),
+            NodeOrigin::Fargate(_) => labels.push(("label_eks_amazonaws_com_compute_type", "fargate".to_owned())),
         }
         spans.add(labels, (from, node.terminated), 1.0);
     }

@@ -195,7 +195,7 @@ pub(super) fn scale(resource: ResourceName) -> f64 {
 pub(super) fn pool_of(node: &NodeFacts) -> Option<String> {
     match node.origin {
         NodeOrigin::NodePool(name) => Some(name.to_string()),
-        NodeOrigin::NodeGroup(_) => None,
+        NodeOrigin::NodeGroup(_) | NodeOrigin::Fargate(_) => None,
     }
 }
 

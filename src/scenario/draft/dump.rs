@@ -48,7 +48,7 @@ const FILES: [(&str, &str); 4] = [
     ("autoscalers.yaml", "What scales the workloads, and what protects their pods."),
 ];
 /// Kinds that a run reads, with the file that they go to.
-const CARRIED: [(&str, usize); 26] = [
+const CARRIED: [(&str, usize); 27] = [
     ("Namespace", 0),
     ("PriorityClass", 0),
     ("LimitRange", 0),
@@ -63,6 +63,7 @@ const CARRIED: [(&str, usize); 26] = [
     ("PersistentVolumeClaim", 0),
     ("NodePool", 1),
     ("EC2NodeClass", 1),
+    ("NodeClass", 1),
     ("Provisioner", 1),
     ("AWSNodeTemplate", 1),
     ("Deployment", 2),

@@ -1,18 +1,21 @@
 //! What a policy may state anew: releases, Karpenter's settings, the termination handler, and how long controllers take.
 
-use super::{Reading, ScenarioError, optional};
+use super::{Reading, ScenarioError, auto_mode, fargate, optional};
 use crate::domain::controller_time::CallRate;
 use crate::domain::{ControllerTime, FeatureGates, KubernetesVersion, TerminationHandler, Versions};
-use crate::scenario::definition::KarpenterOptions;
+use crate::scenario::definition::{FargateSettings, KarpenterOptions};
 use crate::scenario::error::{listed, nearest};
 use crate::scenario::manifests::Manifests;
 use crate::scenario::reader::{Fields, Reader};
 use crate::scenario::schema::cluster::VersionsKeys;
-use crate::scenario::schema::policies::{ControllerTimeKeys, ControllerTimes, Handler, KarpenterKeys, Stated};
+use crate::scenario::schema::fargate::FargateKeys;
+use crate::scenario::schema::policies::{
+    AutoModeKeys, ControllerTimeKeys, ControllerTimes, Handler, KarpenterKeys, Stated,
+};
 use crate::scenario::tree::Location;
 
 /// What is stated for all policies, or holds under one.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub(super) struct Overlay {
     /// Releases.
     pub(super) versions: Versions,
@@ -22,6 +25,10 @@ pub(super) struct Overlay {
     pub(super) options: KarpenterOptions,
     /// Karpenter's feature gates.
     pub(super) gates: FeatureGates,
+    /// What is stated of EKS Auto Mode.
+    pub(super) auto_mode: auto_mode::Stated,
+    /// EKS on Fargate.
+    pub(super) fargate: FargateSettings,
     /// How long controllers take.
     pub(super) controller_time: ControllerTime,
     /// The termination handler, with the place that names its DaemonSet.
@@ -38,6 +45,8 @@ impl Overlay {
             queue: true,
             options: KarpenterOptions::default(),
             gates: FeatureGates::default(),
+            auto_mode: auto_mode::Stated::default(),
+            fargate: FargateSettings::default(),
             controller_time: ControllerTime::default(),
             handler: None,
         }
@@ -68,6 +77,12 @@ impl Overlay {
                 lay(&mut self.gates.static_capacity, gates.static_capacity);
             }
         }
+        if let Some(stated) = optional::<AutoModeKeys>(reading, fields, "eks_auto_mode")? {
+            self.auto_mode = self.auto_mode.with(stated);
+        }
+        if let Some(stated) = optional::<FargateKeys>(reading, fields, "fargate")? {
+            fargate::lay_over(reading, fields, &mut self.fargate, stated)?;
+        }
         if let Some(Handler { daemon_set: (daemon_set, at), rebalance }) =
             optional::<Handler>(reading, fields, "node_termination_handler")?
         {
@@ -87,7 +102,7 @@ impl Overlay {
     /// # Errors
     /// If its DaemonSet is not among them.
     pub(super) fn handler_in(
-        self,
+        &self,
         reader: &Reader<'_>,
         manifests: &Manifests,
     ) -> Result<Option<TerminationHandler>, ScenarioError> {
@@ -110,7 +125,7 @@ impl Overlay {
 }
 
 /// Lays what is stated over what holds.
-fn lay<T>(holds: &mut T, stated: Option<T>) {
+pub(super) fn lay<T>(holds: &mut T, stated: Option<T>) {
     if let Some(stated) = stated {
         *holds = stated;
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::overlays::Overlay;
-use super::{Reading, node_groups};
+use super::{Reading, auto_mode, node_groups};
 use crate::domain::Versions;
 use crate::policy::cluster_autoscaler::Flags;
 use crate::policy::cluster_autoscaler::expander::Expander;
@@ -26,7 +26,7 @@ pub(super) fn read<'s>(
     let nodes = fields.optional("policies", |n, what| reading.reader.list(n, what))?.unwrap_or_default();
     let mut policies: Vec<PolicyVariant> = Vec::new();
     for node in nodes {
-        let policy = policy(reading, node, base, overlay)?;
+        let policy = policy(reading, node, base, overlay.clone())?;
         if policies.iter().any(|other| other.name == policy.name) {
             return Err(reading
                 .error(node.at, format!("two policies are called `{}`", policy.name))
@@ -38,6 +38,8 @@ pub(super) fn read<'s>(
     if policies.is_empty() {
         let (name, autoscaler) = if base.node_pools.is_empty() {
             ("static", Autoscaler::None)
+        } else if base.node_pools.iter().all(|pool| pool.auto_mode) {
+            ("eks-auto-mode", Autoscaler::EksAutoMode)
         } else {
             ("karpenter", Autoscaler::Karpenter)
         };
@@ -52,10 +54,16 @@ pub(super) fn read<'s>(
             feature_gates: overlay.gates,
             termination_handler: None,
             controller_time: overlay.controller_time,
+            auto_mode: None,
+            fargate: None,
             flags: None,
             manifests: Arc::default(),
         };
-        policies.push(completed(reading, bare, base.clone(), overlay)?);
+        let policy = completed(reading, bare, base.clone(), overlay)?;
+        if policy.auto_mode.is_some() {
+            auto_mode::check(reading, fields.at, &policy.manifests)?;
+        }
+        policies.push(policy);
     }
     Ok(policies)
 }
@@ -65,8 +73,16 @@ fn completed(
     reading: &mut Reading<'_, '_>,
     policy: PolicyVariant,
     mut manifests: Manifests,
-    overlay: Overlay,
+    mut overlay: Overlay,
 ) -> Result<PolicyVariant, ScenarioError> {
+    let auto_mode = match policy.autoscaler {
+        Autoscaler::EksAutoMode => Some(auto_mode::complete(&mut overlay, &mut manifests)),
+        _ => {
+            manifests.node_pools.retain(|own| !own.auto_mode);
+            manifests.node_classes.retain(|own| !own.auto_mode);
+            None
+        }
+    };
     manifests.resolve_priorities(&[])?;
     reading.note(manifests.admit(&[]));
     Ok(PolicyVariant {
@@ -76,6 +92,8 @@ fn completed(
         feature_gates: overlay.gates,
         termination_handler: overlay.handler_in(&reading.reader, &manifests)?,
         controller_time: overlay.controller_time,
+        auto_mode,
+        fargate: Some(overlay.fargate).filter(|own| !own.profiles.is_empty()).map(Arc::new),
         manifests: Arc::new(manifests),
         ..policy
     })
@@ -90,6 +108,7 @@ fn policy<'s>(
     let mut policy = PolicyVariant::read(reading, node, "policies")?;
     let fields = reading.reader.fields(node, &POLICY.shape)?;
     let overlay = overlay.with(reading, fields)?;
+    auto_mode::check_keys(&reading.reader, fields, policy.autoscaler)?;
     check_packer(&reading.reader, fields, &policy, overlay.versions)?;
     policy.flags = flags(&reading.reader, fields, policy.autoscaler, overlay.versions)?;
     let mut manifests = base.clone();
@@ -97,6 +116,9 @@ fn policy<'s>(
     node_groups::lay_over(reading, fields, &mut manifests)?;
     let policy = completed(reading, policy, manifests, overlay)?;
     let name = &policy.name;
+    if policy.auto_mode.is_some() {
+        auto_mode::check(reading, node.at, &policy.manifests)?;
+    }
     if policy.autoscaler == Autoscaler::Karpenter && policy.manifests.node_pools.is_empty() {
         return Err(reading
             .error(node.at, format!("the policy `{name}` has no NodePool and no Provisioner"))

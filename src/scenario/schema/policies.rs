@@ -6,13 +6,17 @@ use std::sync::Arc;
 
 use super::Form;
 use super::cluster::{NodeGroups, VersionsKeys};
-use super::kind::{File, FolderName, Kind, Number, OneOrMore, Placed, Positive, Read, Scalar, Show, Whole, words};
+use super::fargate::FargateKeys;
+use super::kind::{
+    File, FolderName, Kind, Number, OneOrMore, Placed, Positive, Read, Scalar, Share, Show, Whole, kind, words,
+};
 use crate::domain::controller_time::ControllerTime;
 use crate::domain::workload::ObjectName;
 use crate::domain::{FeatureGates, RebalanceReaction, Symbol, TerminationHandler, Versions};
+use crate::policy::auto_mode::BuiltIn;
 use crate::policy::cluster_autoscaler::Flags;
 use crate::policy::packing::{MinValuesPolicy, PackerKind, PreferencePolicy};
-use crate::scenario::definition::{Autoscaler, KarpenterOptions};
+use crate::scenario::definition::{AutoMode, Autoscaler, FargateSettings, KarpenterOptions};
 use crate::scenario::file::Reading;
 use crate::scenario::manifests::Manifests;
 use crate::scenario::tree::Node;
@@ -41,6 +45,12 @@ section! {
       balancing-ignore-label: [topology.ebs.csi.aws.com/zone]
     nodeGroups: [{ name: workers, instanceTypes: [m5.large], min: 1, max: 20 }]
     controller_time: { cluster_autoscaler: { speed: 2 } }
+  - name: auto
+    autoscaler: eks-auto-mode
+    eks_auto_mode: { node_pools: [general-purpose, system] }
+  - name: jobs-on-fargate
+    autoscaler: static
+    fargate: { profiles: [{ name: jobs, selectors: [{ namespace: jobs }] }] }
   - { name: fixed, autoscaler: static }
 ";
     pub struct PolicyVariant: {
@@ -61,6 +71,10 @@ section! {
         versions: VersionsKeys, or "those of the scenario";
         /// How Karpenter is set up under this policy.
         karpenter: KarpenterKeys, or "that of the scenario";
+        /// EKS Auto Mode under this policy.
+        eks_auto_mode: AutoModeKeys, or "that of the scenario";
+        /// EKS on Fargate under this policy.
+        fargate: FargateKeys, or "that of the scenario";
         /// AWS Node Termination Handler under this policy.
         node_termination_handler: Handler, or "that of the scenario";
         /// How long controllers take under this policy.
@@ -83,6 +97,10 @@ section! {
         pub termination_handler: Option<TerminationHandler>,
         /// How long controllers take.
         pub controller_time: ControllerTime,
+        /// EKS Auto Mode, if that is the autoscaler.
+        pub auto_mode: Option<AutoMode>,
+        /// EKS on Fargate, if there is a profile.
+        pub fargate: Option<Arc<FargateSettings>>,
         /// The flags of the Cluster Autoscaler, if that is the autoscaler.
         pub flags: Option<Arc<Flags>>,
         /// The objects that exist from the start: the scenario's, those of the policy laid over them, priorities resolved.
@@ -115,6 +133,31 @@ section! {
         min_values_policy: MinValues, over MinValuesPolicy::Strict;
         /// Its feature gates.
         feature_gates: Gates, or "all off";
+    }
+}
+
+section! {
+    /// For policies with `autoscaler: eks-auto-mode`: Karpenter as AWS runs it, on instances that AWS manages. Its NodePools are those
+    /// whose `nodeClassRef.group` is `eks.amazonaws.com`, and built-in ones. What a policy leaves out is as the scenario states it.
+    AUTO_MODE: "`eks_auto_mode`", "`eks_auto_mode`: EKS Auto Mode";
+    example "eks_auto_mode:
+  node_pools: [general-purpose, system]
+  fee_share: 12%
+  fee_shares: { m7i.large: 10% }
+  image_release_every: 7d
+  image_release_day: wednesday
+";
+    struct AutoModeKeys {
+        /// Built-in NodePools that are switched on.
+        node_pools: Vec<BuiltInWord>, or "both where no manifest has a NodePool of EKS Auto Mode, else none";
+        /// What AWS takes for managing an instance, as a share of its type's On-Demand price.
+        fee_share: Millionths, or "AWS's: 12%, and from 2026-07-01 on 7.8% for G families, 4.8% for P families and Trainium";
+        /// The same for single types.
+        fee_shares["instance type"]: FeeShareOfTypes, or "`fee_share`";
+        /// Time between two releases of the machine image, each of which replaces all nodes (assumed).
+        image_release_every: Positive, or "7d";
+        /// The day of the week at which one comes out, at 18:00 UTC (assumed).
+        image_release_day: Weekday, or "`wednesday`";
     }
 }
 
@@ -228,8 +271,44 @@ words! {
     AutoscalerWord: Autoscaler,
     "karpenter" => Autoscaler::Karpenter,
     "cluster-autoscaler" => Autoscaler::ClusterAutoscaler,
+    "eks-auto-mode" => Autoscaler::EksAutoMode,
     "static" => Autoscaler::None,
     "none" => Autoscaler::None,
+}
+
+words! {
+    /// A NodePool that comes with EKS Auto Mode.
+    BuiltInWord: BuiltIn, "general-purpose" => BuiltIn::GeneralPurpose, "system" => BuiltIn::System
+}
+
+words! {
+    /// A day of the week, Monday first.
+    Weekday: u32,
+    "monday" => 0, "tuesday" => 1, "wednesday" => 2, "thursday" => 3, "friday" => 4, "saturday" => 5, "sunday" => 6
+}
+
+kind! {
+    /// A share of up to the whole, in millionths.
+    Millionths: Share<100> => u32, |_, _, _, share| Ok(libm::round(share * 1e6) as u32);
+    show |share| Share::<100>::show(&(f64::from(*share) / 1e6))
+}
+
+kind! {
+    /// Shares of single instance types, in millionths.
+    FeeShareOfTypes: BTreeMap<Symbol, u32> = Form::Free("", Box::new(Millionths::form())), |reading, node, what| {
+        let mut shares = BTreeMap::new();
+        for entry in reading.reader.entries(node, what)? {
+            let name = Symbol::new(&entry.key);
+            if reading.region().instance_type(name).is_none() {
+                return Err(reading
+                    .error(entry.key_at, format!("`{name}` is not an instance type of {}", reading.region().name))
+                    .because("unknown instance type")
+                    .help("write for example `m5.large`"));
+            }
+            shares.insert(name, Millionths::read(reading, &entry.value, "fee_share")?);
+        }
+        Ok(shares)
+    }
 }
 
 words! {

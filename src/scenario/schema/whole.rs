@@ -8,12 +8,13 @@ use jiff::Timestamp;
 use super::Form;
 use super::cluster::{Cluster, NodeGroups, VersionsKeys};
 use super::ec2::Ec2;
+use super::fargate::FargateKeys;
 use super::faults::FaultEntry;
 use super::kind::{Bytes, Cost, Count, File, FolderName, Name, Placed, Scalar, Text, Whole, kind};
 use super::load::LoadEntry;
 use super::metrics::{ExternalMetrics, MetricsServer, Phases, Queues};
 use super::names::AnyWorkload;
-use super::policies::{ControllerTimes, Handler, KarpenterKeys, Policies, Stated};
+use super::policies::{AutoModeKeys, ControllerTimes, Handler, KarpenterKeys, Policies, Stated};
 use super::timeline::StepEntry;
 use crate::domain::workload::ObjectName;
 use crate::domain::{SimDuration, Symbol};
@@ -68,6 +69,10 @@ assumptions:
         versions: VersionsKeys, or "the default releases";
         /// How Karpenter is set up, for all policies.
         karpenter: KarpenterKeys, or "as a release is installed";
+        /// EKS Auto Mode, for all policies that have it.
+        eks_auto_mode: AutoModeKeys, or "as EKS sets it up";
+        /// EKS on Fargate, for all policies.
+        fargate: FargateKeys, or "no pod runs on Fargate";
         /// AWS Node Termination Handler, for all policies.
         node_termination_handler: Handler, or "not installed";
         /// How long controllers take, and how fast they may call the API server, for all policies.

@@ -96,6 +96,7 @@ fn origin(labels: &Labels, scenario: &Scenario, policy: &PolicyVariant) -> Optio
     let has = |own: &Manifests| match origin {
         NodeOrigin::NodePool(pool) => own.node_pools.iter().any(|own| own.name == pool),
         NodeOrigin::NodeGroup(group) => own.node_groups.iter().any(|own| own.name == group),
+        NodeOrigin::Fargate(_) => false,
     };
     let unknown = policy.autoscaler == Autoscaler::ClusterAutoscaler && matches!(origin, NodeOrigin::NodePool(_));
     let gone = (unknown || !has(&policy.manifests)) && others().any(has);
@@ -123,9 +124,10 @@ fn node<'s>(
     let managed = match origin {
         NodeOrigin::NodePool(name) => {
             let knows = policy.manifests.node_pools.iter().any(|own| own.name == name);
-            knows && policy.autoscaler == Autoscaler::Karpenter
+            knows && policy.autoscaler.is_karpenter()
         }
         NodeOrigin::NodeGroup(_) => group.is_some(),
+        NodeOrigin::Fargate(_) => false,
     };
     let name = &found.node.name;
     for (holds, names) in [

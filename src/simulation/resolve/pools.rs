@@ -5,11 +5,12 @@
 use crate::actors::{Action, Step};
 use crate::domain::node_pool::ConsolidationPolicy;
 use crate::domain::{KarpenterVersion, NodeClass, NodeGroup, NodePool, SimTime};
+use crate::policy::auto_mode;
 use crate::policy::instance_types::{complete_classes, complete_pools};
 use crate::policy::packing::{MinValuesPolicy, PreferencePolicy};
 use crate::policy::release::{self, Behaviour};
 use crate::scenario::manifests::Manifests;
-use crate::scenario::{Autoscaler, PolicyVariant, Scenario};
+use crate::scenario::{PolicyVariant, Scenario};
 
 /// What the timeline applies.
 fn applied(scenario: &Scenario) -> impl Iterator<Item = &Manifests> {
@@ -18,11 +19,18 @@ fn applied(scenario: &Scenario) -> impl Iterator<Item = &Manifests> {
 
 /// The node classes of the manifests, those that come with the timeline, and one of defaults for each that a NodePool names at some time
 /// and nobody states.
-pub(super) fn classes(scenario: &Scenario, manifests: &Manifests) -> Vec<NodeClass> {
-    let mut classes = manifests.node_classes.clone();
+pub(super) fn classes(scenario: &Scenario, policy: &PolicyVariant, pools: &[NodePool]) -> Vec<NodeClass> {
+    let mut classes = policy.manifests.node_classes.clone();
     for class in applied(scenario).flat_map(|later| &later.node_classes) {
-        if !classes.iter().any(|own| own.name == class.name) {
+        if class.auto_mode == policy.auto_mode.is_some() && !classes.iter().any(|own| own.name == class.name) {
             classes.push(class.clone());
+        }
+    }
+    if policy.auto_mode.is_some() {
+        for pool in pools {
+            if !classes.iter().any(|class| class.name == pool.node_class) {
+                classes.push(auto_mode::node_class(pool.node_class));
+            }
         }
     }
     let later: Vec<NodePool> = applied(scenario).flat_map(|later| later.node_pools.clone()).collect();
@@ -35,7 +43,7 @@ pub(super) fn at_start(scenario: &Scenario, policy: &PolicyVariant, warnings: &m
     let version = policy.versions.karpenter;
     let mut pools = policy.manifests.node_pools.clone();
     for pool in applied(scenario).flat_map(|later| &later.node_pools) {
-        if !pools.iter().any(|own| own.name == pool.name) {
+        if pool.auto_mode == policy.auto_mode.is_some() && !pools.iter().any(|own| own.name == pool.name) {
             pools.push(NodePool { ready: false, ..pool.clone() });
         }
     }
@@ -52,6 +60,9 @@ pub(super) fn at_start(scenario: &Scenario, policy: &PolicyVariant, warnings: &m
             .push(format!("Karpenter {version} does not know `min_values_policy`, which came with v1.6: it is strict"));
     }
     complete_pools(version, &mut pools);
+    if policy.auto_mode.is_some() {
+        pools.iter_mut().for_each(auto_mode::complete_pool);
+    }
     for pool in &pools {
         let name = pool.name;
         let consolidates = pool.legacy && pool.disruption.policy != ConsolidationPolicy::WhenEmpty;
@@ -82,12 +93,17 @@ pub(super) fn at_start(scenario: &Scenario, policy: &PolicyVariant, warnings: &m
 
 /// The steps by which node classes and NodePools take the form that is applied at `at`.
 pub(super) fn replaced(at: SimTime, later: &Manifests, scenario: &Scenario, policy: &PolicyVariant) -> Vec<Step> {
-    if policy.autoscaler != Autoscaler::Karpenter {
+    if !policy.autoscaler.is_karpenter() {
         return Vec::new();
     }
-    let classes = complete_classes(later.node_classes.clone(), &[], &scenario.zones);
-    let mut pools = later.node_pools.clone();
+    let managed = policy.auto_mode.is_some();
+    let classes = later.node_classes.iter().filter(|own| own.auto_mode == managed).cloned().collect();
+    let classes = complete_classes(classes, &[], &scenario.zones);
+    let mut pools: Vec<NodePool> = later.node_pools.iter().filter(|own| own.auto_mode == managed).cloned().collect();
     complete_pools(policy.versions.karpenter, &mut pools);
+    if managed {
+        pools.iter_mut().for_each(auto_mode::complete_pool);
+    }
     let classes = classes.into_iter().map(|class| Action::ReplaceClass(Box::new(class)));
     let pools = pools.into_iter().map(|pool| Action::ReplacePool(Box::new(pool)));
     classes.chain(pools).map(|action| Step { at, action }).collect()

@@ -11,6 +11,8 @@ pub struct KarpenterVersion {
     major: u8,
     minor: u8,
     patch: Option<u16>,
+    /// Whether AWS runs it, as EKS Auto Mode.
+    managed: bool,
 }
 
 /// Minor releases of v0 from the first to the last that are reproduced one by one.
@@ -38,6 +40,10 @@ impl KarpenterVersion {
     /// v1.14.
     pub const V1_14: Self = Self::minor_release(1, NEWEST_V1);
 
+    /// The one that AWS runs as EKS Auto Mode. AWS does not publish which release that is: what Auto Mode is known to do needs v1.9 at
+    /// least, and the newest known one stands in.
+    pub const AUTO_MODE: Self = Self { managed: true, ..Self::V1_14 };
+
     /// Every release known, oldest first.
     pub const ALL: [Self; KNOWN] = {
         let mut all = [Self::V1_14; KNOWN];
@@ -58,11 +64,11 @@ impl KarpenterVersion {
 
     /// This patch level.
     pub(crate) const fn exact(major: u8, minor: u8, patch: u16) -> Self {
-        Self { major, minor, patch: Some(patch) }
+        Self { major, minor, patch: Some(patch), managed: false }
     }
 
     const fn minor_release(major: u8, minor: u8) -> Self {
-        Self { major, minor, patch: None }
+        Self { major, minor, patch: None, managed: false }
     }
 
     /// Major and minor number.
@@ -73,6 +79,11 @@ impl KarpenterVersion {
     /// The patch level, where it was stated.
     pub const fn patch(self) -> Option<u16> {
         self.patch
+    }
+
+    /// Whether it is the one that AWS runs as EKS Auto Mode.
+    pub const fn is_auto_mode(self) -> bool {
+        self.managed
     }
 
     /// Whether it is this minor release or a later one, whatever the patch level.
@@ -133,6 +144,9 @@ impl Default for KarpenterVersion {
 
 impl fmt::Display for KarpenterVersion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.managed {
+            return f.write_str("eks-auto-mode");
+        }
         write!(f, "v{}.{}", self.major, self.minor)?;
         self.patch.map_or(Ok(()), |patch| write!(f, ".{patch}"))
     }
@@ -151,7 +165,12 @@ impl FromStr for KarpenterVersion {
         let read = match (next(), next(), next(), next()) {
             (Some(Some(major)), Some(Some(minor)), patch @ (None | Some(Some(_))), None) => {
                 let small = |number: u16| u8::try_from(number).ok();
-                small(major).zip(small(minor)).map(|(major, minor)| Self { major, minor, patch: patch.flatten() })
+                small(major).zip(small(minor)).map(|(major, minor)| Self {
+                    major,
+                    minor,
+                    patch: patch.flatten(),
+                    managed: false,
+                })
             }
             _ => None,
         };

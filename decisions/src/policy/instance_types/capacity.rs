@@ -13,6 +13,10 @@ const GB: i64 = 1_000_000_000;
 
 /// Pods per node where the network does not limit them.
 const PODS_WITHOUT_ENI_LIMIT: i64 = 110;
+/// Pods that a node of EKS Auto Mode takes at most, whatever its network allows.
+///
+/// Source: EKS user guide, `automode/create-node-class` (2026).
+const PODS_IN_AUTO_MODE: i64 = 110;
 /// Memory that the kubelet keeps free by evicting pods.
 const EVICTION_MEMORY: i64 = 100 * MIB;
 
@@ -35,6 +39,7 @@ pub(super) fn node(
 ) -> Node {
     let behaviour = Behaviour::of(settings.version);
     let pods = pods(facts, class.ami_family, kubelet, settings.reserved_enis);
+    let pods = if class.auto_mode { pods.min(PODS_IN_AUTO_MODE) } else { pods };
     let hypervisor_share = hypervisor_share(facts, settings);
     // v0.16 and v0.18 call what the API reports capacity and the hypervisor's share overhead.
     let counts_as_overhead = behaviour.hypervisor_is_overhead;
@@ -115,7 +120,8 @@ const fn is_windows(family: AmiFamily) -> bool {
 ///
 /// Source: AWS provider v1.13 `pkg/providers/instancetype/types.go`, `ephemeralStorage`.
 fn ephemeral_storage(facts: &InstanceFacts, class: &NodeClass, behaviour: &Behaviour) -> i64 {
-    if behaviour.joins_local_disks && class.instance_store_raid0 && facts.local_storage_gb > 0 {
+    let joins = class.instance_store_raid0 || (class.auto_mode && joins_in_auto_mode(facts, class));
+    if behaviour.joins_local_disks && joins && facts.local_storage_gb > 0 {
         return i64::from(facts.local_storage_gb) * GB;
     }
     let devices = &class.block_devices;
@@ -130,6 +136,15 @@ fn ephemeral_storage(facts: &InstanceFacts, class: &NodeClass, behaviour: &Behav
     });
     let default = if is_windows(class.ami_family) { 50 * GIB } else { 20 * GIB };
     given.map_or(default, |device| device.size_bytes)
+}
+
+/// Whether EKS Auto Mode joins the local disks for pods: where they hold more than `ephemeralStorage` asks for.
+///
+/// Source: EKS user guide, `automode/create-node-class` (2026), `ephemeralStorage`.
+fn joins_in_auto_mode(facts: &InstanceFacts, class: &NodeClass) -> bool {
+    let wanted: i64 =
+        class.block_devices.iter().filter(|own| own.device == "/dev/xvdb").map(|own| own.size_bytes).sum();
+    facts.local_nvme && i64::from(facts.local_storage_gb) * GB > wanted
 }
 
 /// Extended resources.

@@ -3,6 +3,7 @@
 use super::offerings;
 use super::releases;
 use crate::catalog::{AcceleratorKind, InstanceFacts, Region, RegionType};
+use crate::domain::labels::{auto_mode_label, is_of_karpenters_types};
 use crate::domain::node_pool::AmiFamily;
 use crate::domain::requirements::Operator;
 use crate::domain::symbol::well_known;
@@ -29,8 +30,11 @@ pub(super) fn of_type(facts: &InstanceFacts, class: &NodeClass, pods: i64, versi
         labels.push((well_known::INSTANCE_NETWORK_BANDWIDTH, facts.network_baseline_mbps.map(number)));
         labels.push((well_known::INSTANCE_ENCRYPTION, Some(truth(facts.encryption_in_transit))));
     }
-    if set == LabelSet::V1 {
+    if set >= LabelSet::V1 {
         current(facts, class.ami_family, &mut labels);
+    }
+    if set == LabelSet::AutoMode {
+        rename(&mut labels);
     }
     let mut requirements = Requirements::with_capacity(labels.len() + PLACES_MAX + 1);
     labels.into_iter().for_each(|(key, value)| requirements.add(label(key, value)));
@@ -79,6 +83,17 @@ pub(super) fn add_places(
 }
 
 type Label = (Symbol, Option<Symbol>);
+
+/// The labels of EKS Auto Mode in place of those of Karpenter's own provider; those that it has no counterpart of go.
+fn rename(labels: &mut Vec<Label>) {
+    labels.retain_mut(|(key, _)| match auto_mode_label(*key) {
+        Some(own) => {
+            *key = own;
+            true
+        }
+        None => !is_of_karpenters_types(*key),
+    });
+}
 
 /// What every release with labels of its own states.
 fn shape(facts: &InstanceFacts, labels: &mut Vec<Label>) {

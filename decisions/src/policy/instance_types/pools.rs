@@ -1,9 +1,10 @@
 //! The NodePools of a cluster as a release sees them: completed by its webhook, with their node classes and instance types.
 
 use super::releases::default_requirements;
-use super::{InstanceType, ProviderSettings, instance_types_priced_by};
+use super::{InstanceType, ProviderSettings, instance_types_priced_by, labels};
 use crate::catalog::Region;
-use crate::domain::{KarpenterVersion, NodeClass, NodePool, Symbol};
+use crate::domain::{KarpenterVersion, NodeClass, NodePool, Requirements, Symbol};
+use crate::policy::auto_mode::{self, Refusal};
 use crate::policy::release::apply_api;
 
 /// Reads each pool as the release's [API](apply_api) does, with the requirements that its webhook would have added.
@@ -44,6 +45,20 @@ pub fn types_of_pools(
         class.map_or_else(Vec::new, |class| instance_types_priced_by(price_list, region, class, pool, settings))
     };
     pools.iter().map(types_of).collect()
+}
+
+/// The types of `region` that a pool of EKS Auto Mode asks for and that Auto Mode never launches, each with the reason, by name.
+pub fn refused_in_auto_mode(region: &Region, class: &NodeClass, pool: &NodePool) -> Vec<(Symbol, Refusal)> {
+    let mut wanted = Requirements::from_labels(&pool.labels);
+    for requirement in &pool.requirements {
+        wanted.add(requirement.clone());
+    }
+    let refused = region.types.iter().filter_map(|entry| {
+        let reason = auto_mode::refusal(&entry.facts)?;
+        let own = labels::of_type(&entry.facts, class, 0, KarpenterVersion::AUTO_MODE);
+        own.intersects(&wanted).is_ok().then_some((entry.facts.name, reason))
+    });
+    refused.collect()
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use crate::catalog::{AcceleratorKind, InstanceFacts};
 use crate::domain::requirements::Operator;
 use crate::domain::symbol::well_known;
 use crate::domain::{KarpenterVersion, NodePool, Requirement, Symbol};
+use crate::policy::auto_mode;
 use crate::policy::release::{Behaviour, ListedTypes, PoolDefaults};
 
 /// The families that EC2 called previous-generation in 2022, when the releases lived that filter by it. EC2's own flag has
@@ -69,6 +70,7 @@ impl Filter {
                 !dropped
             }
             ListedTypes::All => true,
+            ListedTypes::AutoMode => auto_mode::refusal(facts).is_none(),
         }
     }
 

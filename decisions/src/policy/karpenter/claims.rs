@@ -36,6 +36,8 @@ pub(super) struct ClaimState {
     pub(super) changed: bool,
     /// The release of Kubernetes that its image is for, once launched.
     pub(super) image_for: Option<KubernetesVersion>,
+    /// How many images had been released by then, where they are released on a schedule.
+    pub(super) image: u32,
     /// The node class as it was at launch.
     pub(super) class: Option<Arc<NodeClass>>,
     /// Since when it is drifted, in whole seconds.
@@ -78,6 +80,7 @@ impl ClaimState {
             template,
             changed: false,
             image_for: None,
+            image: 0,
             class: None,
             drifted: None,
             last_pod_event: None,

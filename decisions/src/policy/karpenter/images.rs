@@ -31,11 +31,28 @@ pub(super) fn control_plane_seen(step: &mut Step<'_>, now: SimTime) {
     step.look_at_drift_of_all(now);
 }
 
+/// Puts the next release of an image on the timer, where images are released on a schedule.
+pub(super) fn await_release(step: &mut Step<'_>, now: SimTime) {
+    if let Some(releases) = step.own.settings.images {
+        step.wake(releases.next(now, step.own.settings.epoch), Timer::ImageReleased);
+    }
+}
+
+/// An image is released: nodes that were launched before are drifted now.
+pub(super) fn released(step: &mut Step<'_>, now: SimTime) {
+    step.own.images += 1;
+    await_release(step, now);
+    step.changed(now);
+    step.look_at_drift_of_all(now);
+}
+
 /// A node was launched with the image that its class has now: the release that it is for.
 pub(super) fn launched(step: &mut Step<'_>, node: NodeId) -> Option<KubernetesVersion> {
     let pool = step.pool_of(node)?;
     let (release, class) = (image_for(step, pool), class_of(step, pool).cloned());
+    let image = step.own.images;
     if let Some(claim) = step.own.nodes.get_mut(&node) {
+        claim.image = image;
         claim.image_for = Some(release);
         claim.class = class.map(Arc::new);
     }
@@ -48,7 +65,8 @@ pub(super) fn launched(step: &mut Step<'_>, node: NodeId) -> Option<KubernetesVe
 pub(super) fn have_changed(step: &Step<'_>, pool: &NodePool, claim: &ClaimState) -> bool {
     let selects_others =
         || claim.class.as_ref().zip(class_of(step, pool)).is_some_and(|(own, now)| own.images != now.images);
-    claim.image_for.is_some_and(|release| release != image_for(step, pool)) || selects_others()
+    let is_old = claim.image_for.is_some() && claim.image != step.own.images;
+    is_old || claim.image_for.is_some_and(|release| release != image_for(step, pool)) || selects_others()
 }
 
 /// Whether a pool's class is another by now than a node of it was launched with, in what Karpenter compares by hash.

@@ -151,6 +151,8 @@ pub enum Timer {
     ControlPlaneSeen,
     /// A node reaches its age limit.
     Expired(NodeId),
+    /// An image is released on the schedule of whoever runs Karpenter.
+    ImageReleased,
 }
 
 /// How something goes on for which the cluster must show first what has been done.

@@ -64,6 +64,26 @@ pub struct Settings {
     pub epoch: i64,
     /// When its controllers start.
     pub begins: SimTime,
+    /// When new images come out that replace those in use, beside those for another release of Kubernetes; `None` for never.
+    pub images: Option<ImageReleases>,
+}
+
+/// New machine images on a schedule, as EKS Auto Mode has them.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct ImageReleases {
+    /// Time between two.
+    pub every: SimDuration,
+    /// An instant at which one comes out, since 1970.
+    pub one: SimDuration,
+}
+
+impl ImageReleases {
+    /// The first release after `now`, where the run begins at `epoch` in seconds since 1970.
+    pub fn next(self, now: SimTime, epoch: i64) -> SimTime {
+        let since = now.as_micros() + epoch * 1_000_000 - self.one.as_micros();
+        let every = self.every.as_micros().max(1);
+        now + SimDuration::from_micros(every - since.rem_euclid(every))
+    }
 }
 
 /// What launches claims.
@@ -99,6 +119,7 @@ impl Settings {
             time: None,
             epoch: 0,
             begins: SimTime::ZERO,
+            images: None,
         }
     }
 

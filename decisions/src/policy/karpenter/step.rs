@@ -154,6 +154,7 @@ impl<'a> Step<'a> {
             Timer::DriftLook(node) => claims::look_at_drift(self, now, node),
             Timer::StatusPoll(node) => interruption::poll_status(self, now, node),
             Timer::ControlPlaneSeen => images::control_plane_seen(self, now),
+            Timer::ImageReleased => images::released(self, now),
             Timer::Expired(node) => termination::expired(self, now, node),
         }
     }
@@ -183,6 +184,7 @@ impl<'a> Step<'a> {
             static_pools::wake(self, at);
         }
         consolidation::begin(self, now);
+        images::await_release(self, at);
     }
 
     /// A claim has got its instance.

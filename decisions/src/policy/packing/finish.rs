@@ -18,7 +18,7 @@ use super::plan::{ExistingPlacement, PackingPlan, PlannedClaim, PricedType, Unsc
 use super::requirement_table::SetId;
 use super::templates::pool_labels;
 use super::type_table::TypeTable;
-use crate::domain::labels::{is_restricted, is_well_known};
+use crate::domain::labels::{is_restricted, is_well_known, is_well_known_in_auto_mode};
 use crate::domain::requirements::{Operator, Requirement, Requirements};
 use crate::domain::symbol::well_known;
 use crate::domain::{HourlyRate, Labels};
@@ -289,8 +289,10 @@ fn on_demand_price(instance_type: &InstanceType) -> Option<HourlyRate> {
 ///
 /// Deviation: upstream draws the value at random, also for labels that are only excluded; those get none here.
 fn labels_of(mut labels: Labels, requirements: &Requirements) -> Labels {
+    let of_auto_mode = labels.get(well_known::EKS_COMPUTE_TYPE) == Some(well_known::AUTO);
     for requirement in requirements {
-        let custom = !is_well_known(requirement.key) && !is_restricted(requirement.key);
+        let of_types = |key| is_well_known(key) || (of_auto_mode && is_well_known_in_auto_mode(key));
+        let custom = !of_types(requirement.key) && !is_restricted(requirement.key);
         if custom
             && requirement.operator() != Operator::NotIn
             && labels.get(requirement.key).is_none()

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use crate::domain::labels::is_well_known;
+use crate::domain::labels::{is_well_known, is_well_known_in_auto_mode};
 use crate::domain::requirements::{Incompatibility, Requirement, Requirements};
 use crate::domain::symbol::{Symbol, well_known};
 
@@ -179,6 +179,10 @@ impl RequirementTable {
     pub(super) fn conflict(&self, existing: SetId, incoming: SetId, undefined: Undefined) -> Option<Incompatibility> {
         let allowed = |key| match undefined {
             Undefined::Refused => false,
+            // Nodes of EKS Auto Mode have other labels, and one by which they are told.
+            Undefined::WellKnownAllowed if self.member(existing, well_known::EKS_COMPUTE_TYPE).is_some() => {
+                is_well_known_in_auto_mode(key)
+            }
             Undefined::WellKnownAllowed => is_well_known(key),
             Undefined::Allowed => true,
         };

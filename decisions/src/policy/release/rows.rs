@@ -30,8 +30,17 @@ static ROWS: [Behaviour; MINORS + PATCHES.len()] = {
     rows
 };
 
+/// EKS Auto Mode: the newest release with what is known to be different.
+///
+/// Source: EKS user guide, `automode/automode-learn-instances` and `automode/create-node-pool` (2026).
+static AUTO_MODE: Behaviour =
+    Behaviour { types: ListedTypes::AutoMode, labels: LabelSet::AutoMode, ..behaviour(Version::AUTO_MODE) };
+
 /// The row of a release.
 pub(super) fn row(release: Version) -> &'static Behaviour {
+    if release.is_auto_mode() {
+        return &AUTO_MODE;
+    }
     // Asked for each node and each pod of a look: no search.
     &ROWS[place(release.reproduced())]
 }

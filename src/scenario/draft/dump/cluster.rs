@@ -37,6 +37,8 @@ pub(super) struct Cluster {
 pub(super) enum Launcher {
     /// Karpenter: there are NodePools.
     Karpenter,
+    /// EKS Auto Mode: all NodePools are its own.
+    EksAutoMode,
     /// The Cluster Autoscaler.
     ClusterAutoscaler {
         /// Its release, if that is reproduced.
@@ -183,7 +185,8 @@ fn karpenter(dump: &Dump<'_>, wishes: &Wishes, notes: &mut Notes) -> KarpenterVe
     let Some((text, stated)) = stated else {
         let legacy = has("Provisioner") && !has("NodePool");
         let assumed = if legacy { KarpenterVersion::V0_22 } else { KarpenterVersion::default() };
-        if legacy || has("NodePool") {
+        let managed = |own: &Object<'_>| own.kind != "NodePool" || is_of_auto_mode(own);
+        if legacy || (has("NodePool") && !dump.carried.iter().all(managed)) {
             notes.assume(format!("No Deployment says which Karpenter runs: {assumed} is taken."));
         }
         return assumed;
@@ -204,8 +207,21 @@ fn karpenter(dump: &Dump<'_>, wishes: &Wishes, notes: &mut Notes) -> KarpenterVe
     nearest
 }
 
+/// Whether a NodePool is one of EKS Auto Mode.
+fn is_of_auto_mode(pool: &Object<'_>) -> bool {
+    pool.text(&["spec", "template", "spec", "nodeClassRef", "group"]) == Some("eks.amazonaws.com")
+}
+
 fn launcher(dump: &Dump<'_>, notes: &mut Notes) -> Launcher {
-    let pools = dump.carried.iter().any(|object| ["NodePool", "Provisioner"].contains(&&*object.kind));
+    let mut own_pools = dump.carried.iter().filter(|object| ["NodePool", "Provisioner"].contains(&&*object.kind));
+    let (of_auto_mode, of_karpenter): (Vec<_>, Vec<_>) = own_pools.by_ref().partition(|own| is_of_auto_mode(own));
+    if of_karpenter.is_empty() && !of_auto_mode.is_empty() {
+        return Launcher::EksAutoMode;
+    }
+    if !of_auto_mode.is_empty() {
+        notes.warn("Karpenter runs beside EKS Auto Mode, whose NodePools launch nothing in the scenario: a policy has one of the two");
+    }
+    let pools = !of_karpenter.is_empty();
     let deployments = dump.carried.iter().filter(|object| object.kind == "Deployment");
     let autoscaler = deployments.into_iter().find(|own| images(own).any(is_of_autoscaler));
     match (pools, autoscaler) {

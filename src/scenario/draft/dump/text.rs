@@ -152,7 +152,7 @@ fn versions(cluster: &Cluster, text: &mut String) {
         Launcher::ClusterAutoscaler { version: Some(version), .. } => {
             let _ = writeln!(text, "  cluster-autoscaler: \"{version}\"");
         }
-        Launcher::ClusterAutoscaler { version: None, .. } | Launcher::Nobody => {}
+        Launcher::ClusterAutoscaler { version: None, .. } | Launcher::EksAutoMode | Launcher::Nobody => {}
     }
 }
 
@@ -330,6 +330,11 @@ fn policies(facts: &Facts<'_>, text: &mut String) {
             }
             *text +=
                 "  # another setting:  - { name: later, autoscaler: karpenter, manifests: [nodepools-later.yaml] }\n";
+        }
+        Launcher::EksAutoMode => {
+            *text += "  - { name: today, autoscaler: eks-auto-mode }\n";
+            *text += "  # Karpenter that you run yourself, with NodePools and EC2NodeClasses of its own, in which `karpenter.k8s.aws/instance-…`\n";
+            *text += "  # stands for `eks.amazonaws.com/instance-…`:  - { name: self-run, autoscaler: karpenter, manifests: [karpenter.yaml] }\n";
         }
         Launcher::ClusterAutoscaler { flags, .. } => of_autoscaler(facts, flags, text),
         Launcher::Nobody => {

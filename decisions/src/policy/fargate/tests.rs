@@ -1,0 +1,132 @@
+use super::{
+    Billed, LaunchRate, PROFILE_LABEL, Profile, Selector, Unsupported, chosen, matches_pattern, size, unsupported,
+};
+use crate::domain::pod::InitContainer;
+use crate::domain::{Container, Labels, PodSpec, ResourceName, Resources, SimDuration, SimTime, Symbol, well_known};
+
+const MIB: i64 = 1 << 20;
+
+fn container(cpu_milli: i64, memory_mib: i64) -> Container {
+    Container { requests: Resources::cpu_memory(cpu_milli, memory_mib * MIB), ..Container::default() }
+}
+
+fn pod(cpu_milli: i64, memory_mib: i64) -> PodSpec {
+    PodSpec { containers: vec![container(cpu_milli, memory_mib)], ..PodSpec::default() }
+}
+
+fn billed(spec: &PodSpec) -> String {
+    size(spec).map_or_else(|why| format!("{why:?}"), |own| own.to_string())
+}
+
+#[test]
+fn sizes_are_those_of_the_table_after_256_mb_more() {
+    for (cpu, memory, expected) in [
+        (0, 0, "0.25vCPU 0.5GB"),
+        (250, 256, "0.25vCPU 0.5GB"),
+        (250, 257, "0.25vCPU 1GB"),
+        (250, 1_024, "0.25vCPU 2GB"),
+        (250, 2_048, "0.5vCPU 3GB"),
+        (1_000, 2_560, "1vCPU 3GB"),
+        (1_000, 8_192, "2vCPU 9GB"),
+        (4_000, 30 * 1_024, "8vCPU 32GB"),
+        (16_000, 119 * 1_024, "16vCPU 120GB"),
+        (16_000, 120 * 1_024, "TooLarge"),
+        (16_001, 1_024, "TooLarge"),
+    ] {
+        assert_eq!(billed(&pod(cpu, memory)), expected, "{cpu}m, {memory}Mi");
+    }
+}
+
+#[test]
+fn an_init_container_counts_where_it_is_larger_and_a_sidecar_beside_the_others() {
+    let mut spec = pod(500, 512);
+    spec.init_containers.push(InitContainer { container: container(2_000, 256), sidecar: false });
+    assert_eq!(billed(&spec), "2vCPU 4GB");
+    spec.init_containers[0].sidecar = true;
+    assert_eq!(billed(&spec), "4vCPU 8GB", "2.5 vCPU together");
+}
+
+#[test]
+fn storage_beyond_20_gib_is_billed_as_provisioned() {
+    let with = |gib: i64| {
+        let mut spec = pod(250, 256);
+        spec.containers[0].requests.set(ResourceName::EPHEMERAL_STORAGE, gib << 30);
+        size(&spec).map(|own| own.extra_storage_gib)
+    };
+    assert_eq!((with(20), with(100), with(175)), (Ok(0), Ok(95), Ok(182)), "100 GiB are provisioned as 115");
+    assert_eq!(with(176), Err(Unsupported::TooLarge));
+}
+
+fn profile(name: &str, namespace: &str, labels: &[(&str, &str)]) -> Profile {
+    let labels = labels.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
+    Profile { name: Symbol::new(name), selectors: vec![Selector { namespace: namespace.to_owned(), labels }] }
+}
+
+#[test]
+fn of_several_profiles_the_first_by_name_takes_a_pod_unless_it_asks_for_another() {
+    let profiles =
+        [profile("prod-workload", "prod", &[]), profile("beta-workload", "prod", &[]), profile("other", "x", &[])];
+    let name = |labels: &Labels| chosen(&profiles, "prod", labels).map(|own| own.name.as_str());
+    assert_eq!(name(&Labels::new()), Some("beta-workload"));
+    let asking = |profile: &str| Labels::new().with(Symbol::new(PROFILE_LABEL), Symbol::new(profile));
+    assert_eq!(name(&asking("prod-workload")), Some("prod-workload"));
+    assert_eq!(name(&asking("other")), Some("beta-workload"), "that one does not fit");
+}
+
+#[test]
+fn patterns_of_namespaces_stand_for_whole_names() {
+    let fits: Vec<&str> =
+        ["prod", "prod-eu", "preprod"].into_iter().filter(|own| matches_pattern("prod*", own)).collect();
+    assert_eq!(fits, ["prod", "prod-eu"]);
+    assert!(matches_pattern("team-?-*", "team-a-jobs") && !matches_pattern("team-?", "team-ab"));
+    assert!(matches_pattern("*", "") && matches_pattern("a*b*c", "axxbyyc") && !matches_pattern("a*b", "abx"));
+}
+
+#[test]
+fn a_pod_must_have_all_labels_of_a_selector() {
+    let profiles = [profile("web", "shop", &[("app", "a"), ("tier", "front*")])];
+    let labels = |tier: &str| {
+        Labels::new().with(Symbol::new("app"), Symbol::new("a")).with(Symbol::new("tier"), Symbol::new(tier))
+    };
+    assert!(chosen(&profiles, "shop", &labels("frontend")).is_some());
+    assert!(chosen(&profiles, "shop", &labels("back")).is_none());
+    assert!(chosen(&profiles, "shop", &Labels::new()).is_none(), "the default scheduler has it");
+    assert!(chosen(&profiles, "other", &labels("frontend")).is_none());
+}
+
+#[test]
+fn what_fargate_does_not_run_is_named() {
+    let plain = pod(250, 256);
+    assert_eq!(unsupported(&plain, false), None);
+    assert_eq!(unsupported(&plain, true), Some(Unsupported::Volume));
+    let with = |change: &dyn Fn(&mut PodSpec)| {
+        let mut own = plain.clone();
+        change(&mut own);
+        unsupported(&own, false)
+    };
+    assert_eq!(with(&|own| own.host_network = true), Some(Unsupported::HostNetwork));
+    assert_eq!(with(&|own| own.containers[0].privileged = true), Some(Unsupported::Privileged));
+    let gpu = |own: &mut PodSpec| own.containers[0].requests.set(ResourceName::NVIDIA_GPU, 1);
+    assert_eq!(with(&gpu), Some(Unsupported::Device));
+    let select =
+        |key: Symbol, value: &'static str| move |own: &mut PodSpec| own.node_selector.set(key, Symbol::new(value));
+    assert_eq!(with(&select(well_known::ARCH, "arm64")), Some(Unsupported::Architecture));
+    assert_eq!(with(&select(well_known::ARCH, "amd64")), None);
+    assert_eq!(with(&select(well_known::OS, "windows")), Some(Unsupported::Windows));
+    assert_eq!(with(&select(well_known::CAPACITY_TYPE, "spot")), Some(Unsupported::Spot));
+}
+
+#[test]
+fn twenty_of_a_hundred_pods_start_at_once_and_the_last_four_seconds_later() {
+    let mut rate = LaunchRate::new(20, 20);
+    let tokens: Vec<i64> = (0..100).map(|_| (rate.take(SimTime::ZERO) - SimTime::ZERO).as_micros() / 1_000).collect();
+    assert!(tokens[..20].iter().all(|at| *at == 0));
+    assert_eq!((tokens[20], tokens[39], tokens[99]), (50, 1_000, 4_000));
+    let later = SimTime::ZERO + SimDuration::from_secs(100);
+    assert_eq!(rate.take(later), later, "it is full again");
+}
+
+#[test]
+fn the_annotation_is_as_the_guide_prints_it() {
+    assert_eq!(Billed { cpu_milli: 250, memory_mib: 512, extra_storage_gib: 0 }.to_string(), "0.25vCPU 0.5GB");
+}

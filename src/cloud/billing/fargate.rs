@@ -1,0 +1,165 @@
+//! What pods on Fargate cost.
+//!
+//! Source: AWS price lists of EKS and ECS as quoted in public repositories (2026-07 to 2026-09), Linux on x86. By the second with a minimum
+//! of a minute, from the start of the image pull until the pod is deleted.
+//!
+//! Deviation: no Savings Plan covers Fargate here; Compute Savings Plans do.
+
+use super::{billed_time, blank, charge};
+use crate::catalog::PriceQuality;
+use crate::cloud::bill::{BillItem, BillLine};
+use crate::domain::{HourlyRate, NodeId, SimTime, Symbol};
+
+/// Regions whose prices of a vCPU and a GB for an hour are on record, in nano-dollars, and whether a price list has been quoted.
+const LISTED: [(&str, i64, i64, bool); 9] = [
+    ("us-east-1", 40_480_000, 4_445_000, true),
+    ("us-west-2", 40_480_000, 4_445_000, true),
+    ("ap-southeast-5", 45_504_000, 4_977_000, true),
+    ("eu-central-1", 46_560_000, 5_110_000, true),
+    ("ap-northeast-1", 50_560_000, 5_530_000, true),
+    ("sa-east-1", 69_600_000, 7_600_000, false),
+    ("us-east-2", 40_480_000, 4_445_000, false),
+    ("eu-west-1", 40_480_000, 4_445_000, false),
+    ("ap-southeast-1", 50_560_000, 5_530_000, false),
+];
+/// Other regions are taken to cost so many hundredths of us-east-1.
+const ELSEWHERE_PERCENT: i64 = 112;
+/// A GB of ephemeral storage beyond 20, in nano-dollars an hour.
+const STORAGE: i64 = 111_000;
+const MIB_PER_GB: i64 = 1_024;
+
+/// What Fargate charges an hour.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct FargatePrices {
+    /// A vCPU.
+    pub vcpu: HourlyRate,
+    /// A GB of memory.
+    pub gb: HourlyRate,
+    /// A GB of ephemeral storage beyond 20.
+    pub storage: HourlyRate,
+    /// How far the prices can be trusted.
+    pub quality: PriceQuality,
+}
+
+impl FargatePrices {
+    /// Those of a region, with what the user states of a vCPU and of a GB.
+    pub fn of(region: Symbol, vcpu: Option<HourlyRate>, gb: Option<HourlyRate>) -> Self {
+        let listed = LISTED.iter().find(|own| own.0 == region.as_str());
+        let base = LISTED[0];
+        let elsewhere = |nanos: i64| nanos * ELSEWHERE_PERCENT / 100;
+        let (own_vcpu, own_gb, published) =
+            listed.map_or_else(|| (elsewhere(base.1), elsewhere(base.2), false), |own| (own.1, own.2, own.3));
+        let stated = vcpu.is_some() && gb.is_some();
+        let quality = match (stated, published) {
+            (true, _) => PriceQuality::Own,
+            (false, true) => PriceQuality::Published,
+            (false, false) => PriceQuality::Assumed,
+        };
+        Self {
+            vcpu: vcpu.unwrap_or(HourlyRate::from_nanos(own_vcpu)),
+            gb: gb.unwrap_or(HourlyRate::from_nanos(own_gb)),
+            storage: HourlyRate::from_nanos(STORAGE),
+            quality,
+        }
+    }
+
+    /// What a pod of this size costs an hour.
+    pub fn hourly(&self, cpu_milli: i64, memory_mib: i64, storage_gib: i64) -> HourlyRate {
+        self.vcpu.scaled(cpu_milli, 1_000)
+            + self.gb.scaled(memory_mib, MIB_PER_GB)
+            + self.storage.scaled(storage_gib, 1)
+    }
+}
+
+/// A pod on Fargate.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct FargatePod {
+    /// Its node.
+    pub node: NodeId,
+    /// Its zone.
+    pub zone: Symbol,
+    /// When its images began to be pulled.
+    pub from: SimTime,
+    /// When it was gone; `None` while it is there.
+    pub until: Option<SimTime>,
+    /// vCPUs in thousandths.
+    pub cpu_milli: i64,
+    /// Memory in MiB.
+    pub memory_mib: i64,
+    /// Ephemeral storage in GiB beyond 20.
+    pub extra_storage_gib: i64,
+}
+
+/// The lines of the bill, in order of pods: vCPUs, memory, and storage where there is more than what comes with every pod.
+pub(super) fn lines(pods: &[FargatePod], prices: &FargatePrices, end: SimTime) -> Vec<BillLine> {
+    pods.iter().filter(|own| own.from < end).flat_map(|own| of_pod(own, prices, end)).collect()
+}
+
+fn of_pod(pod: &FargatePod, prices: &FargatePrices, end: SimTime) -> impl Iterator<Item = BillLine> {
+    let to = pod.until.unwrap_or(end).min(end);
+    let billed = billed_time(to - pod.from);
+    let rates = [
+        (BillItem::FargateCpu, prices.vcpu.scaled(pod.cpu_milli, 1_000)),
+        (BillItem::FargateMemory, prices.gb.scaled(pod.memory_mib, MIB_PER_GB)),
+        (BillItem::FargateStorage, prices.storage.scaled(pod.extra_storage_gib, 1)),
+    ];
+    let (node, zone, from, quality) = (pod.node, pod.zone, pod.from, prices.quality);
+    rates.into_iter().filter(|(_, rate)| *rate > HourlyRate::ZERO).map(move |(item, rate)| BillLine {
+        node: Some(node),
+        zone: Some(zone),
+        billed,
+        rate,
+        amount: charge(rate, billed),
+        quality,
+        ..blank(item, None, from, to)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{FargatePod, FargatePrices, lines};
+    use crate::catalog::PriceQuality;
+    use crate::cloud::bill::BillItem;
+    use crate::domain::{Money, NodeId, SimDuration, SimTime, Symbol};
+
+    fn at(seconds: i64) -> SimTime {
+        SimTime::ZERO + SimDuration::from_secs(seconds)
+    }
+
+    fn prices(region: &str) -> FargatePrices {
+        FargatePrices::of(Symbol::new(region), None, None)
+    }
+
+    #[test]
+    fn worked_sizes_cost_what_the_list_gives() {
+        let own = prices("us-east-1");
+        assert_eq!(own.hourly(1_000, 3 * 1_024, 0).to_string(), "0.053815000");
+        assert_eq!(own.hourly(2_000, 9 * 1_024, 0).to_string(), "0.120965000");
+        assert_eq!(own.quality, PriceQuality::Published);
+        assert_eq!(prices("eu-south-2").quality, PriceQuality::Assumed);
+        assert_eq!(prices("eu-south-2").vcpu.to_string(), "0.045337600");
+    }
+
+    #[test]
+    fn a_pod_of_half_a_minute_pays_a_minute_and_one_that_is_there_pays_to_the_end() {
+        let pod = |until| FargatePod {
+            node: NodeId(0),
+            zone: Symbol::new("us-east-1a"),
+            from: at(100),
+            until,
+            cpu_milli: 250,
+            memory_mib: 512,
+            extra_storage_gib: 95,
+        };
+        let of = |until| lines(&[pod(until)], &prices("us-east-1"), at(3_700));
+        let short = of(Some(at(130)));
+        assert_eq!(
+            short.iter().map(|line| line.item).collect::<Vec<_>>(),
+            [BillItem::FargateCpu, BillItem::FargateMemory, BillItem::FargateStorage]
+        );
+        assert!(short.iter().all(|line| line.billed == SimDuration::from_secs(60)));
+        let sum = |lines: &[crate::cloud::BillLine]| lines.iter().map(|line| line.amount).sum::<Money>().to_string();
+        // 0.01012 + 0.0022225 + 0.010545 for an hour.
+        assert_eq!(sum(&of(None)), "0.022887500");
+    }
+}

@@ -1,0 +1,194 @@
+//! EKS on Fargate: which pods go there, when they start, what they cost, and that nobody else minds.
+
+use nodecast::catalog::Catalog;
+use nodecast::cloud::{BillItem, BillLine};
+use nodecast::domain::{HourlyRate, Money, NodeId, SimDuration, SimTime};
+use nodecast::scenario::Scenario;
+use nodecast::simulation::{self, Outcome};
+use nodecast::world::record::{EventKind, NodeOrigin, PodFacts};
+
+/// A Deployment in a namespace, with more of its pods' specification.
+fn deployment(namespace: &str, name: &str, replicas: u32, requests: &str, spec: &str) -> String {
+    format!(
+        "---\napiVersion: apps/v1\nkind: Deployment\nmetadata: {{ name: {name}, namespace: {namespace} }}\nspec:\n  \
+         replicas: {replicas}\n  selector: {{ matchLabels: {{ app: {name} }} }}\n  template:\n    metadata: {{ labels: {{ app: {name} }} }}\n    \
+         spec:\n      containers: [{{ name: app, image: app, resources: {{ requests: {{ {requests} }} }} }}]\n      {spec}\n"
+    )
+}
+
+fn job(spec: &str) -> String {
+    format!(
+        "---\napiVersion: batch/v1\nkind: Job\nmetadata: {{ name: once, namespace: jobs }}\nspec:\n  {spec}\n  template:\n    \
+         spec:\n      restartPolicy: Never\n      containers: [{{ name: app, image: app, resources: {{ requests: {{ cpu: 250m, memory: 256Mi }} }} }}]\n"
+    )
+}
+
+const JOBS: &str = "profiles: [{ name: jobs, selectors: [{ namespace: jobs }] }]";
+
+fn load(fargate: &str, rest: &str, manifests: &str) -> Result<Scenario, String> {
+    let directory = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| std::fs::write(directory.path().join(name), text).unwrap();
+    write("objects.yaml", manifests);
+    let policies = if rest.contains("policies:") { "" } else { "policies: [{ name: own, autoscaler: static }]\n" };
+    let text = format!(
+        "name: fargate\nregion: us-east-1\ncluster: {{ zones: [us-east-1a, us-east-1b] }}\nmanifests: [objects.yaml]\n\
+         fargate: {{ {fargate} }}\n{policies}{rest}\n"
+    );
+    write("scenario.yaml", &text);
+    Scenario::load(&directory.path().join("scenario.yaml")).map(|(own, _)| own).map_err(|error| error.to_string())
+}
+
+fn run(fargate: &str, rest: &str, manifests: &str) -> Outcome {
+    run_policy(&load(fargate, rest, manifests).unwrap(), None)
+}
+
+fn run_policy(scenario: &Scenario, name: Option<&str>) -> Outcome {
+    let policy = scenario.for_policy(name).unwrap();
+    simulation::run(scenario, policy, Catalog::embedded().unwrap(), scenario.seed, &mut |_| {}).unwrap()
+}
+
+fn of_item(outcome: &Outcome, item: BillItem) -> Vec<&BillLine> {
+    outcome.bill.lines.iter().filter(|line| line.item == item).collect()
+}
+
+fn at(seconds: i64) -> SimTime {
+    SimTime::ZERO + SimDuration::from_secs(seconds)
+}
+
+/// From a pod's creation to the pull of its images, in seconds.
+fn waits(outcome: &Outcome) -> Vec<f64> {
+    let wait = |pod: &PodFacts| (pod.scheduled.unwrap() - pod.created).as_secs_f64();
+    outcome.record.pods.iter().filter(|pod| pod.scheduled.is_some()).map(wait).collect()
+}
+
+#[test]
+fn each_pod_has_a_node_of_its_own_that_goes_with_it() {
+    let scale = "duration: 1h\ntimeline: [{ at: 30m, scale: { workload: jobs/web, replicas: 1 } }]";
+    let outcome = run(JOBS, scale, &deployment("jobs", "web", 3, "cpu: 1, memory: 2560Mi", ""));
+    assert_eq!(outcome.record.nodes.len(), 3);
+    assert!(
+        outcome
+            .record
+            .nodes
+            .iter()
+            .all(|node| matches!(node.origin, NodeOrigin::Fargate(name) if name.as_str() == "jobs"))
+    );
+    let mut nodes: Vec<NodeId> = outcome.record.pods.iter().map(|pod| pod.node.unwrap()).collect();
+    nodes.sort();
+    nodes.dedup();
+    assert_eq!(nodes.len(), 3);
+    assert!(waits(&outcome).iter().all(|wait| (25.0..=150.0).contains(wait)), "{:?}", waits(&outcome));
+    // 100 MB at 20 MB a second, and what comes before and after it.
+    for pod in &outcome.record.pods {
+        let start = (pod.started.unwrap() - pod.scheduled.unwrap()).as_secs_f64();
+        assert!((7.0..8.5).contains(&start), "{start}");
+    }
+    let gone: Vec<_> = outcome.record.nodes.iter().filter(|node| node.terminated.is_some()).collect();
+    assert_eq!(gone.len(), 2);
+    // One line for vCPUs and one for memory each, and nothing else but the control plane.
+    let (cpu, memory) = (of_item(&outcome, BillItem::FargateCpu), of_item(&outcome, BillItem::FargateMemory));
+    assert_eq!((cpu.len(), memory.len(), outcome.bill.lines.len()), (3, 3, 7));
+    assert!(cpu.iter().all(|line| line.rate == HourlyRate::parse("0.04048").unwrap()));
+    assert!(memory.iter().all(|line| line.rate == HourlyRate::parse("0.013335").unwrap()), "3 GB");
+    for (line, other) in cpu.iter().zip(&memory) {
+        assert_eq!((line.from, line.to, line.billed), (other.from, other.to, other.billed));
+        let pod = outcome.record.pods.iter().find(|pod| pod.node == line.node).unwrap();
+        assert_eq!(
+            (line.from, line.to),
+            (pod.scheduled.unwrap(), pod.removed.unwrap_or(at(3_600))),
+            "a life, billed once"
+        );
+        let exact = i128::from(line.rate.as_nanos()) * i128::from(line.billed.as_micros());
+        assert!((line.amount.as_nanos() - (exact + 1_800_000_000).div_euclid(3_600_000_000)).abs() <= 1);
+    }
+    let sum: Money = outcome.bill.lines.iter().map(|line| line.amount).sum();
+    assert_eq!(sum, outcome.bill.total());
+}
+
+#[test]
+fn a_pod_that_no_profile_takes_is_left_to_kube_scheduler() {
+    let labelled = "profiles: [{ name: jobs, selectors: [{ namespace: jobs, labels: { app: \"a*\" } }] }]";
+    let objects = deployment("jobs", "api", 1, "cpu: 250m", "") + &deployment("jobs", "web", 1, "cpu: 250m", "");
+    let outcome = run(labelled, "duration: 20m", &objects);
+    let scheduled: Vec<bool> = outcome.record.pods.iter().map(|pod| pod.scheduled.is_some()).collect();
+    let names: Vec<&str> = outcome.record.pods.iter().map(|pod| pod.name.split('-').next().unwrap()).collect();
+    assert_eq!(names.iter().zip(scheduled).filter(|(_, own)| *own).map(|(name, _)| *name).collect::<Vec<_>>(), ["api"]);
+}
+
+#[test]
+fn launches_have_a_rate_and_the_quota_a_limit() {
+    let many = run(
+        JOBS,
+        "duration: 20m\ncontroller_time: none",
+        &deployment("jobs", "web", 100, "cpu: 250m, memory: 256Mi", ""),
+    );
+    assert_eq!(waits(&many).len(), 100);
+    let few = format!("{JOBS}, vcpu_quota: 6");
+    let outcome = run(&few, "duration: 20m", &deployment("jobs", "web", 10, "cpu: 1, memory: 1Gi", ""));
+    assert_eq!(waits(&outcome).len(), 6, "four are pending");
+    assert_eq!(outcome.record.nodes.len(), 6);
+}
+
+#[test]
+fn a_finished_pod_goes_on_costing_until_its_job_is_deleted() {
+    let run_time = "duration: 2h\nworkloads: [{ name: jobs/once, run_time: 1m }]";
+    let kept = run(JOBS, run_time, &job("backoffLimit: 0"));
+    let [line] = of_item(&kept, BillItem::FargateCpu)[..] else { panic!("one pod") };
+    assert_eq!(line.to, at(7_200), "nobody deletes it");
+    let deleted = run(JOBS, run_time, &job("ttlSecondsAfterFinished: 600"));
+    let [line] = of_item(&deleted, BillItem::FargateCpu)[..] else { panic!("one pod") };
+    let ended = deleted.record.events.iter().find(|event| event.kind == EventKind::PodSucceeded).unwrap().at;
+    assert_eq!(line.to, ended + SimDuration::from_secs(600));
+    let quick =
+        run(JOBS, "duration: 2h\nworkloads: [{ name: jobs/once, run_time: 10s }]", &job("ttlSecondsAfterFinished: 0"));
+    let [line] = of_item(&quick, BillItem::FargateCpu)[..] else { panic!("one pod") };
+    assert!(line.to - line.from < SimDuration::from_secs(60));
+    assert_eq!(line.billed, SimDuration::from_secs(60));
+}
+
+#[test]
+fn what_fargate_does_not_run_stays_pending_and_says_why() {
+    let gpu =
+        deployment("jobs", "gpu", 1, "cpu: 1", "").replace("requests: { cpu: 1 }", "limits: { nvidia.com/gpu: 1 }");
+    let outcome = run(JOBS, "duration: 20m", &gpu);
+    assert!(outcome.record.pods.iter().all(|pod| pod.scheduled.is_none()));
+    let told = outcome.record.events.iter().any(|event| event.message.contains("UnsupportedOnFargate"));
+    assert!(told, "{:?}", outcome.record.events);
+}
+
+const POOL: &str = "---\napiVersion: karpenter.sh/v1\nkind: NodePool\nmetadata: { name: default }\nspec:\n  template:\n    spec:\n      \
+    nodeClassRef: { group: karpenter.k8s.aws, kind: EC2NodeClass, name: default }\n      \
+    requirements: [{ key: node.kubernetes.io/instance-type, operator: In, values: [m5.large] }, { key: karpenter.sh/capacity-type, operator: In, values: [on-demand] }]\n";
+const AGENT: &str = "---\napiVersion: apps/v1\nkind: DaemonSet\nmetadata: { name: agent, namespace: jobs }\nspec:\n  selector: { matchLabels: { k: n } }\n  template:\n    metadata: { labels: { k: n } }\n    spec: { containers: [{ name: n, image: n, resources: { requests: { cpu: 50m } } }], tolerations: [{ operator: Exists }] }\n";
+
+#[test]
+fn karpenter_launches_nothing_for_pods_of_fargate_and_daemons_do_not_go_there() {
+    let objects = deployment("jobs", "web", 4, "cpu: 1, memory: 1Gi", "")
+        + &deployment("shop", "api", 1, "cpu: 1", "")
+        + POOL
+        + AGENT;
+    let rest = "duration: 1h\npolicies: [{ name: own, autoscaler: karpenter }, { name: nodes, autoscaler: karpenter, fargate: { profiles: [] } }]";
+    let scenario = load(JOBS, rest, &objects).unwrap();
+    let own = run_policy(&scenario, Some("own"));
+    let of = |outcome: &Outcome, wanted: fn(&NodeOrigin) -> bool| {
+        outcome.record.nodes.iter().filter(|node| wanted(&node.origin)).count()
+    };
+    assert_eq!(of(&own, |origin| matches!(origin, NodeOrigin::Fargate(_))), 4);
+    assert_eq!(of(&own, |origin| matches!(origin, NodeOrigin::NodePool(_))), 1, "for the one pod of the shop");
+    let daemons = own.record.pods.iter().filter(|pod| pod.name.starts_with("agent")).count();
+    assert_eq!(daemons, 1);
+    let nodes = run_policy(&scenario, Some("nodes"));
+    assert_eq!(of(&nodes, |origin| matches!(origin, NodeOrigin::Fargate(_))), 0);
+    assert!(of(&nodes, |origin| matches!(origin, NodeOrigin::NodePool(_))) >= 3);
+    assert!(of_item(&nodes, BillItem::FargateCpu).is_empty());
+    assert!(own.record.events.iter().all(|event| !event.message.contains("Consolidat")));
+}
+
+#[test]
+fn mistakes_in_profiles_are_answered() {
+    let wrong = |fargate: &str| load(fargate, "duration: 1h", &deployment("jobs", "web", 1, "cpu: 1", "")).unwrap_err();
+    assert!(wrong("vcpu_quota: 5").contains("without a profile"));
+    assert!(wrong("profiles: [{ name: a, selectors: [] }]").contains("0 selectors"));
+    let twice = "profiles: [{ name: a, selectors: [{ namespace: x }] }, { name: a, selectors: [{ namespace: y }] }]";
+    assert!(wrong(twice).contains("two Fargate profiles"));
+}
