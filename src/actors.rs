@@ -46,6 +46,8 @@ mod termination_handler;
 mod terminations;
 mod timeline;
 mod triggers;
+mod usage_loop;
+mod vertical;
 mod volumes;
 mod workload_controllers;
 mod zone_outage;
@@ -53,14 +55,15 @@ mod zone_outage;
 pub use context::Context;
 pub use event::{
     AutoscalerEvent, CloudEvent, Event, GroupEvent, KarpenterEvent, KubeletEvent, LoadEvent, LoopEvent, MetricsEvent,
-    NodeEvent, ReplicaEvent, SchedulerEvent, WorkloadEvent, class,
+    NodeEvent, ReplicaEvent, SchedulerEvent, VerticalEvent, WorkloadEvent, class,
 };
 pub use kubelet::{BIND, CONTAINER_START, PULL_OVERHEAD};
 pub use setup::{
     Action, AdapterPlan, Autoscaler, ClusterAutoscalerSettings, InitialNode, InitialPlan, JobPlan, KarpenterSettings,
     LoadPart, LoadPlan, LoadStep, PrometheusPlan, QueuePlan, STREAM_NAMES, ScalingPlan, SeriesPlan, Setup, Step,
-    TriggerReader, TriggerSources,
+    TriggerReader, TriggerSources, UsagePlan,
 };
+pub use vertical::known_use;
 pub use volumes::AttachmentId;
 
 use crate::domain::SimTime;
@@ -75,6 +78,12 @@ pub fn begin(context: &mut Context<'_>) {
     NodeAutoscaler::of(context.setup).begin(context);
     prometheus::begin(context);
     sampler::begin(context);
+}
+
+/// The run is over: what was counted on the way is written down.
+pub fn end(context: &mut Context<'_>, now: SimTime) {
+    usage_loop::conclude(context, now);
+    vertical::end(context, now);
 }
 
 /// Lets one event happen.
@@ -97,6 +106,8 @@ pub fn handle(context: &mut Context<'_>, now: SimTime, event: Event) {
         Event::NodeAutoscaler(event) => node_autoscaler::handle(context, now, event),
         Event::Sample => sampler::sample(context, now),
         Event::DrainLook(drain) => kubectl::drain::look(context, now, drain),
+        Event::Vertical(VerticalEvent::Recommend) => vertical::recommend(context, now),
+        Event::Vertical(VerticalEvent::Update) => vertical::update(context, now),
     }
 }
 
@@ -156,6 +167,9 @@ fn load_event(context: &mut Context<'_>, now: SimTime, event: LoadEvent) {
         LoadEvent::MemoryCheck(load) => memory_limits::check(context, now, load),
         LoadEvent::QueueStep(queue, step) => queue_loop::step(context, now, queue, step),
         LoadEvent::QueueShift(queue) => queue_loop::shift(context, now, queue),
+        LoadEvent::CpuUsageStep(usage, step) => usage_loop::cpu_step(context, now, usage, step),
+        LoadEvent::MemoryUsageStep(usage, step) => usage_loop::memory_step(context, usage, step),
+        LoadEvent::MemoryLook(pod) => usage_loop::look_at_memory(context, now, pod),
     }
 }
 

@@ -33,6 +33,7 @@ pub(super) fn conclude(
 ) -> Outcome {
     let end = SimTime::ZERO + context.setup.scenario.duration;
     let duration = context.setup.scenario.duration;
+    crate::actors::end(&mut context, end);
     let models = context.request_models(end);
     let completed = models.iter().map(|(_, model)| model.completed()).sum();
     let short = short_of_cpu(&models, duration);

@@ -95,6 +95,7 @@ mod unchanged;
 mod upgrades;
 mod validate;
 mod verdicts;
+mod vertical;
 mod volumes;
 mod waits;
 mod warm_up;
