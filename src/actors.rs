@@ -63,7 +63,7 @@ pub use setup::{
     LoadPart, LoadPlan, LoadStep, PrometheusPlan, QueuePlan, STREAM_NAMES, ScalingPlan, SeriesPlan, Setup, Step,
     TriggerReader, TriggerSources, UsagePlan,
 };
-pub use vertical::known_use;
+pub use vertical::{container_states, known_use, namespace_limits, respecified};
 pub use volumes::AttachmentId;
 
 use crate::domain::SimTime;

@@ -33,6 +33,7 @@ use crate::policy::vertical::{
     AdmittedContainer, Bounds, ContainerState, LastTermination, NamespaceLimits, OutOfMemory, Recommender,
     RecommenderSettings, Updater, UpdaterSettings, admit as admission,
 };
+use crate::scenario::manifests::Manifests;
 use crate::world::record::EventKind;
 
 use resizing::Resizes;
@@ -86,7 +87,7 @@ impl Vertical {
         let (recommending, updating) = (RecommenderSettings::default(), UpdaterSettings::default());
         Self {
             autoscalers: Vec::new(),
-            limits: limits(setup),
+            limits: namespace_limits(&setup.policy.manifests),
             recommending,
             updater: Updater::new(updating.clone()),
             updating,
@@ -114,9 +115,9 @@ impl Vertical {
 }
 
 /// What the LimitRanges of each namespace say.
-fn limits(setup: &Setup<'_>) -> BTreeMap<Symbol, NamespaceLimits> {
+pub fn namespace_limits(manifests: &Manifests) -> BTreeMap<Symbol, NamespaceLimits> {
     let mut limits: BTreeMap<Symbol, NamespaceLimits> = BTreeMap::new();
-    for range in &setup.policy.manifests.limit_ranges {
+    for range in &manifests.limit_ranges {
         let own = limits.entry(range.name.namespace).or_default();
         let [min, max, default] = range.of_containers();
         own.add_container(&Bounds { min: min.clone(), max: max.clone(), default: default.clone() });
@@ -224,7 +225,7 @@ fn conclude(context: &mut Context<'_>, now: SimTime, (place, target): (usize, Wo
 }
 
 /// What the containers of a pod request and where their limits are.
-fn states(spec: &PodSpec) -> Vec<ContainerState> {
+pub fn container_states(spec: &PodSpec) -> Vec<ContainerState> {
     let state = |own: &Container| ContainerState {
         name: Symbol::new(&own.name),
         requests: own.effective_requests(),
@@ -234,7 +235,7 @@ fn states(spec: &PodSpec) -> Vec<ContainerState> {
 }
 
 /// A pod's specification with other requests and limits; `None` if they are what they were.
-fn respecified(spec: &PodSpec, containers: &[AdmittedContainer]) -> Option<PodSpec> {
+pub fn respecified(spec: &PodSpec, containers: &[AdmittedContainer]) -> Option<PodSpec> {
     let same = |(own, new): (&Container, &AdmittedContainer)| {
         own.effective_requests() == new.requests && own.limits == new.limits
     };
@@ -258,7 +259,7 @@ pub(super) fn admit(context: &mut Context<'_>, pod: PodId) {
     let Some(place) = context.vertical.of(state.workload) else { return };
     let own = &context.vertical.autoscalers[place];
     let limits = context.vertical.limits_of(state.namespace);
-    let admitted = admission(&own.spec, &states(&state.spec), controlled, &limits);
+    let admitted = admission(&own.spec, &container_states(&state.spec), controlled, &limits);
     if admitted.untouched.is_some() {
         return;
     }

@@ -77,6 +77,7 @@ mod report;
 mod report_page;
 mod requests;
 mod reserved_capacity;
+mod rightsizing;
 mod rollouts;
 mod schema;
 mod second_tutorial;

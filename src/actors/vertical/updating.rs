@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{PERIOD, acts, resizing, states};
+use super::{PERIOD, acts, container_states, resizing};
 use crate::actors::context::Context;
 use crate::actors::event::{VerticalEvent, class};
 use crate::actors::eviction;
@@ -71,7 +71,7 @@ fn by_request(
     pod: PodId,
 ) -> (bool, bool) {
     let spec = &context.vertical.autoscalers[place].spec;
-    let containers = states(&context.world.pod(pod).spec);
+    let containers = container_states(&context.world.pod(pod).spec);
     let Ok(capped) = cap(recommendation, spec, &containers, limits) else { return (true, true) };
     let asks = priority(&capped, &to_update(context, pod, containers));
     (asks.outside_range, asks.change >= context.vertical.updating.update_threshold)
@@ -83,7 +83,8 @@ fn to_update(context: &Context<'_>, pod: PodId, containers: Vec<super::Container
         name: name_of(context, pod),
         uid: pod_uid(context, pod),
         started: state.started.map(|started| vertical.calendar(started)),
-        pending: state.phase != PodPhase::Running,
+        // Containers that start anew after a kill leave the pod Running.
+        pending: state.phase != PodPhase::Running && state.restarts == 0,
         resize: vertical.resizes.condition(pod),
         containers,
         observed: None,
@@ -108,7 +109,7 @@ fn groups(context: &Context<'_>, target: WorkloadId) -> Vec<PodGroup> {
         let state = context.world.pod(pod);
         if state.node.is_some() && state.is_active() {
             let revision = if workload.kind == WorkloadKind::Deployment { state.revision } else { 0 };
-            of_revision.entry(revision).or_default().push(to_update(context, pod, states(&state.spec)));
+            of_revision.entry(revision).or_default().push(to_update(context, pod, container_states(&state.spec)));
         }
     }
     let alone = of_revision.len() == 1;

@@ -48,7 +48,7 @@ const FILES: [(&str, &str); 4] = [
     ("autoscalers.yaml", "What scales the workloads, and what protects their pods."),
 ];
 /// Kinds that a run reads, with the file that they go to.
-const CARRIED: [(&str, usize); 26] = [
+const CARRIED: [(&str, usize); 27] = [
     ("Namespace", 0),
     ("PriorityClass", 0),
     ("LimitRange", 0),
@@ -72,6 +72,7 @@ const CARRIED: [(&str, usize); 26] = [
     ("Job", 2),
     ("Pod", 2),
     ("HorizontalPodAutoscaler", 3),
+    ("VerticalPodAutoscaler", 3),
     ("ScaledObject", 3),
     ("ScaledJob", 3),
     ("PodDisruptionBudget", 3),
