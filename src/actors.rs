@@ -169,7 +169,7 @@ fn load_event(context: &mut Context<'_>, now: SimTime, event: LoadEvent) {
         LoadEvent::QueueShift(queue) => queue_loop::shift(context, now, queue),
         LoadEvent::CpuUsageStep(usage, step) => usage_loop::cpu_step(context, now, usage, step),
         LoadEvent::MemoryUsageStep(usage, step) => usage_loop::memory_step(context, usage, step),
-        LoadEvent::MemoryLook(pod) => usage_loop::look_at_memory(context, now, pod),
+        LoadEvent::MemoryLook(pod) => memory_limits::look(context, now, pod),
     }
 }
 

@@ -5,12 +5,12 @@
 
 use super::context::Context;
 use super::event::{LoadEvent, class};
-use super::{metrics_server, restarts, vertical};
+use super::{metrics_server, restarts, usage_loop, vertical};
 use crate::cluster::PodPhase;
 use crate::domain::{PodId, SimDuration, SimTime};
 
 /// Between two looks at the containers of a workload.
-pub(super) const LOOK: SimDuration = SimDuration::from_secs(10);
+const LOOK: SimDuration = SimDuration::from_secs(10);
 /// Looks begin with the first request, where the scenario says what requests need.
 pub(super) fn begin(context: &mut Context<'_>) {
     let setup = context.setup;
@@ -39,19 +39,20 @@ pub(super) fn check(context: &mut Context<'_>, now: SimTime, load: u32) {
     }
 }
 
+/// The memory that a pod uses by what the scenario states is held against the limits of its containers.
+pub(super) fn look(context: &mut Context<'_>, now: SimTime, pod: PodId) {
+    if let Some((container, needed, limit)) = usage_loop::over_limit(context, pod) {
+        kill_container(context, now, (pod, container), needed, limit);
+    }
+}
+
 /// The kernel kills the containers of a pod.
 fn kill(context: &mut Context<'_>, now: SimTime, pod: PodId, needed: i64, limit: i64) {
     kill_container(context, now, (pod, 0), needed, limit);
 }
 
 /// The kernel kills a container, by its place in the pod, and its pod starts anew.
-pub(super) fn kill_container(
-    context: &mut Context<'_>,
-    now: SimTime,
-    (pod, container): (PodId, usize),
-    needed: i64,
-    limit: i64,
-) {
+fn kill_container(context: &mut Context<'_>, now: SimTime, (pod, container): (PodId, usize), needed: i64, limit: i64) {
     vertical::out_of_memory(context, now, pod, container);
     let mib = |bytes: i64| bytes / (1 << 20);
     let why = format!("OOMKilled: it needs {} MiB, its limit is {} MiB", mib(needed), mib(limit));

@@ -9,12 +9,14 @@ use smallvec::SmallVec;
 
 use super::context::Context;
 use super::event::{LoadEvent, class};
-use super::memory_limits;
 use super::setup::UsagePlan;
 use crate::cluster::PodPhase;
 use crate::domain::workload::ObjectName;
 use crate::domain::{PodId, PodSpec, ResourceName, SimDuration, SimTime, Symbol, WorkloadId};
 use crate::world::record::ThrottledFacts;
+
+/// From when a container needs more memory than its limit to its end.
+const LOOK: SimDuration = SimDuration::from_secs(10);
 
 /// What one entry of the scenario states.
 #[derive(Debug)]
@@ -212,19 +214,12 @@ fn look_at_all(context: &mut Context<'_>, workload: WorkloadId) {
 /// A pod's containers run, or use more memory: what is over a limit is looked at shortly.
 pub(super) fn pod_started(context: &mut Context<'_>, pod: PodId) {
     if over_limit(context, pod).is_some() {
-        context.queue.schedule_in(memory_limits::LOOK, class::MACHINES, LoadEvent::MemoryLook(pod));
-    }
-}
-
-/// The memory of a pod is held against its limits.
-pub(super) fn look_at_memory(context: &mut Context<'_>, now: SimTime, pod: PodId) {
-    if let Some((container, needed, limit)) = over_limit(context, pod) {
-        memory_limits::kill_container(context, now, (pod, container), needed, limit);
+        context.queue.schedule_in(LOOK, class::MACHINES, LoadEvent::MemoryLook(pod));
     }
 }
 
 /// The first container of a running pod that uses more memory than its limit by what the scenario states, with both.
-fn over_limit(context: &Context<'_>, pod: PodId) -> Option<(usize, i64, i64)> {
+pub(super) fn over_limit(context: &Context<'_>, pod: PodId) -> Option<(usize, i64, i64)> {
     let state = context.world.pod(pod);
     let states = |own: &UsageLoop| own.id == Some(state.workload) && own.states_memory;
     if state.phase != PodPhase::Running || !state.is_active() || !context.usages.iter().any(states) {

@@ -101,11 +101,10 @@ fn observer(manifests: &Manifests, (kind, name): Owner) -> VerticalPodAutoscaler
 /// The scenario with other manifests under one policy.
 fn with_manifests(scenario: &Scenario, policy: &str, change: impl FnOnce(&mut Manifests)) -> Scenario {
     let mut own = scenario.clone();
-    for variant in own.policies.iter_mut().filter(|variant| variant.name.as_str() == policy) {
+    if let Some(variant) = own.policies.iter_mut().find(|variant| variant.name.as_str() == policy) {
         let mut manifests = (*variant.manifests).clone();
         change(&mut manifests);
         variant.manifests = Arc::new(manifests);
-        break;
     }
     own
 }

@@ -91,7 +91,7 @@ fn a_kill_for_memory_raises_the_recommendation_and_the_limit_follows_in_proporti
     let means = facts(&outcome).means;
     assert!(means.out_of_memory >= 2, "{means:?}");
     assert!(target(&outcome).1 >= 350 << 20);
-    let last_kill = outcome.record.events.iter().filter(|event| event.kind == EventKind::PodKilled).next_back();
+    let last_kill = outcome.record.events.iter().rfind(|event| event.kind == EventKind::PodKilled);
     assert!(last_kill.is_some_and(|kill| kill.at.as_secs() < 2 * 3_600 + 1_200), "then limits are high enough");
 }
 
