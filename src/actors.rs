@@ -48,6 +48,8 @@ mod termination_handler;
 mod terminations;
 mod timeline;
 mod triggers;
+mod usage_loop;
+mod vertical;
 mod volumes;
 mod workload_controllers;
 mod zone_outage;
@@ -55,14 +57,15 @@ mod zone_outage;
 pub use context::Context;
 pub use event::{
     AutoscalerEvent, CloudEvent, Event, GroupEvent, KarpenterEvent, KubeletEvent, LoadEvent, LoopEvent, MetricsEvent,
-    NodeEvent, ReplicaEvent, SchedulerEvent, WorkloadEvent, class,
+    NodeEvent, ReplicaEvent, SchedulerEvent, VerticalEvent, WorkloadEvent, class,
 };
 pub use kubelet::{BIND, CONTAINER_START, PULL_OVERHEAD};
 pub use setup::{
     Action, AdapterPlan, Autoscaler, ClusterAutoscalerSettings, InitialNode, InitialPlan, JobPlan, KarpenterSettings,
     LoadPart, LoadPlan, LoadStep, PrometheusPlan, QueuePlan, STREAM_NAMES, ScalingPlan, SeriesPlan, Setup, Step,
-    TriggerReader, TriggerSources,
+    TriggerReader, TriggerSources, UsagePlan,
 };
+pub use vertical::{container_states, known_use, namespace_limits, respecified};
 pub use volumes::AttachmentId;
 
 use crate::domain::SimTime;
@@ -77,6 +80,12 @@ pub fn begin(context: &mut Context<'_>) {
     NodeAutoscaler::of(context.setup).begin(context);
     prometheus::begin(context);
     sampler::begin(context);
+}
+
+/// The run is over: what was counted on the way is written down.
+pub fn end(context: &mut Context<'_>, now: SimTime) {
+    usage_loop::conclude(context, now);
+    vertical::end(context, now);
 }
 
 /// Lets one event happen.
@@ -100,6 +109,8 @@ pub fn handle(context: &mut Context<'_>, now: SimTime, event: Event) {
         Event::Sample => sampler::sample(context, now),
         Event::Fargate(event) => fargate::handle(context, now, event),
         Event::DrainLook(drain) => kubectl::drain::look(context, now, drain),
+        Event::Vertical(VerticalEvent::Recommend) => vertical::recommend(context, now),
+        Event::Vertical(VerticalEvent::Update) => vertical::update(context, now),
     }
 }
 
@@ -160,6 +171,9 @@ fn load_event(context: &mut Context<'_>, now: SimTime, event: LoadEvent) {
         LoadEvent::MemoryCheck(load) => memory_limits::check(context, now, load),
         LoadEvent::QueueStep(queue, step) => queue_loop::step(context, now, queue, step),
         LoadEvent::QueueShift(queue) => queue_loop::shift(context, now, queue),
+        LoadEvent::CpuUsageStep(usage, step) => usage_loop::cpu_step(context, now, usage, step),
+        LoadEvent::MemoryUsageStep(usage, step) => usage_loop::memory_step(context, usage, step),
+        LoadEvent::MemoryLook(pod) => memory_limits::look(context, now, pod),
     }
 }
 

@@ -25,6 +25,7 @@ mod merge;
 mod observe;
 mod pack;
 mod pricing;
+mod rightsize;
 mod run;
 mod schema;
 mod sweep;
@@ -58,6 +59,7 @@ enum Command {
     Merge(merge::Arguments),
     Diff(diff::Arguments),
     Check(check::Arguments),
+    Rightsize(rightsize::Arguments),
     Backtest(backtest::Arguments),
     Calibrate(calibrate::Arguments),
     Explain(explain::Arguments),
@@ -105,6 +107,7 @@ pub fn run_on(words: impl IntoIterator<Item = OsString>) -> u8 {
         Command::Merge(arguments) => merge::execute(&arguments, &mut console),
         Command::Diff(arguments) => diff::execute(&arguments, &mut console),
         Command::Check(arguments) => check::execute(&arguments, &mut console),
+        Command::Rightsize(arguments) => rightsize::execute(&arguments, &mut console),
         Command::Backtest(arguments) => backtest::execute(&arguments, &mut console),
         Command::Calibrate(arguments) => calibrate::execute(&arguments, &mut console),
         Command::Explain(arguments) => explain::execute(&arguments, &mut console),

@@ -12,6 +12,7 @@ pub mod observe;
 pub mod pack;
 pub mod prices;
 pub mod remark;
+pub mod rightsize;
 pub mod run;
 pub mod simulations;
 pub mod sweep;

@@ -63,7 +63,7 @@ pub fn write(
 type Content<'c> = Box<dyn FnOnce(&mut dyn Write) -> io::Result<()> + Send + 'c>;
 
 /// The tables, those that take longest first.
-const TABLES: [(&str, tables::Table); 8] = [
+const TABLES: [(&str, tables::Table); 9] = [
     ("events.jsonl", tables::events),
     ("pods.csv", tables::pods),
     ("metrics.csv", tables::metrics),
@@ -72,6 +72,7 @@ const TABLES: [(&str, tables::Table); 8] = [
     ("nodes.csv", tables::nodes),
     ("bill.csv", tables::bill),
     ("queues.csv", tables::queues),
+    ("recommendations.csv", tables::recommendations),
 ];
 
 /// Writes the whole report of `outcome` into the folder `folder` of a directory under construction; an empty name is the
@@ -96,7 +97,12 @@ pub fn write_into(
         ),
         ("summary.json", Box::new(|output| output.write_all(json.as_bytes()))),
     ];
-    for (file, table) in TABLES.into_iter().filter(|(file, _)| *file != "queues.csv" || !outcome.queues.is_empty()) {
+    let is_told = |file: &str| match file {
+        "queues.csv" => !outcome.queues.is_empty(),
+        "recommendations.csv" => !outcome.record.verticals.is_empty(),
+        _ => true,
+    };
+    for (file, table) in TABLES.into_iter().filter(|(file, _)| is_told(file)) {
         files.push((file, Box::new(move |output| table(outcome, &mut tables::Output::File(output)))));
     }
     for plot in &plots.drawn {

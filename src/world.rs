@@ -17,6 +17,7 @@ pub mod node_operations;
 pub mod obstacles;
 pub mod pod_operations;
 pub mod record;
+pub mod vertical;
 
 pub use record::Record;
 

@@ -122,6 +122,8 @@ pub struct Manifests {
     pub pods: Vec<PodObject>,
     /// HorizontalPodAutoscalers.
     pub autoscalers: Vec<HorizontalPodAutoscaler>,
+    /// VerticalPodAutoscalers.
+    pub vertical_autoscalers: Vec<VerticalPodAutoscaler>,
     /// KEDA's ScaledObjects.
     pub scaled_objects: Vec<ScaledObject>,
     /// KEDA's ScaledJobs.
@@ -265,6 +267,7 @@ impl Manifests {
         replace(&mut self.daemon_sets, newer.daemon_sets, |set| set.name);
         replace(&mut self.pods, newer.pods, |pod| pod.name);
         replace(&mut self.autoscalers, newer.autoscalers, |hpa| (hpa.namespace, hpa.name));
+        replace(&mut self.vertical_autoscalers, newer.vertical_autoscalers, |vpa| vpa.name);
         replace(&mut self.scaled_jobs, newer.scaled_jobs, |job| (job.namespace, job.name));
         replace(&mut self.scaled_objects, newer.scaled_objects, |object| (object.namespace, object.name));
         replace(&mut self.disruption_budgets, newer.disruption_budgets, |pdb| (pdb.namespace, pdb.name));
@@ -425,8 +428,7 @@ pub fn pod_disruption_budget_from_json(value: &Value) -> Result<PodDisruptionBud
     from_json(value, workloads::pod_disruption_budget)
 }
 
-/// Reads an `autoscaling.k8s.io` `v1` or `v1beta2` VerticalPodAutoscaler from JSON. Among the manifests of a simulation it is passed over
-/// with a warning, as nothing acts on it there.
+/// Reads an `autoscaling.k8s.io` `v1` or `v1beta2` VerticalPodAutoscaler from JSON.
 ///
 /// # Errors
 /// As [`pod_from_json`].

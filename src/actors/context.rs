@@ -28,6 +28,8 @@ use super::restarts::BackOffs;
 use super::scheduler_loop::SchedulerLoop;
 use super::setup::Setup;
 use super::terminations::Terminations;
+use super::usage_loop::UsageLoop;
+use super::vertical::Vertical;
 use super::volumes::Volumes;
 use super::workload_controllers::Controllers;
 use super::zone_outage::Darkness;
@@ -79,6 +81,8 @@ pub struct Context<'s> {
     pub(super) loads: Vec<LoadLoop>,
     pub(super) loads_of: LoadsOfWorkloads,
     pub(super) queues: Vec<QueueLoop>,
+    pub(super) usages: Vec<UsageLoop>,
+    pub(super) vertical: Vertical,
     pub(super) prometheus: Prometheus,
     pub(super) counters: RequestCounters,
     pub(super) karpenter: karpenter::Driver,
@@ -166,6 +170,8 @@ impl<'s> Context<'s> {
             loads: loads(setup, &streams),
             loads_of: LoadsOfWorkloads::default(),
             queues: setup.queues.iter().map(QueueLoop::new).collect(),
+            usages: setup.usages.iter().map(UsageLoop::new).collect(),
+            vertical: Vertical::new(setup),
             prometheus: Prometheus::new(setup.prometheus.as_ref()),
             counters: RequestCounters::default(),
             karpenter: karpenter::Driver::new(setup),

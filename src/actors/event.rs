@@ -35,6 +35,8 @@ pub enum Event {
     Sample,
     /// A call of `kubectl drain` looks again: which of those of the run.
     DrainLook(u32),
+    /// Something happens to the Vertical Pod Autoscaler.
+    Vertical(VerticalEvent),
     /// Something happens to a pod on Fargate.
     Fargate(FargateEvent),
 }
@@ -139,6 +141,12 @@ pub enum LoadEvent {
     QueueStep(u32, u32),
     /// A queue changes by itself: nothing waits any more.
     QueueShift(u32),
+    /// Pods use another amount of CPU beside requests: which usage, which step.
+    CpuUsageStep(u32, u32),
+    /// The same of memory.
+    MemoryUsageStep(u32, u32),
+    /// The memory that a pod uses beside requests is held against its limits.
+    MemoryLook(PodId),
 }
 
 /// Something that happens to those who measure.
@@ -159,6 +167,15 @@ pub enum ReplicaEvent {
     KedaPoll(u32),
     /// KEDA polls the triggers of a ScaledJob.
     JobPoll(u32),
+}
+
+/// Something that happens to the Vertical Pod Autoscaler.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum VerticalEvent {
+    /// The recommender reads what pods use and recommends.
+    Recommend,
+    /// The updater looks at pods.
+    Update,
 }
 
 /// Something that happens to an Auto Scaling group.
@@ -248,6 +265,7 @@ nested!(
     Cloud(CloudEvent),
     NodeAutoscaler(AutoscalerEvent),
     Fargate(FargateEvent),
+    Vertical(VerticalEvent),
 );
 
 impl From<KarpenterEvent> for Event {

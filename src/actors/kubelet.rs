@@ -15,7 +15,7 @@ use super::node_autoscaler::observe;
 use super::sight::Sight;
 use super::workload_controllers::daemon_sets;
 use super::{
-    cpu_shares, fargate, load_loop, metrics_server, pod_trace, probes, queue_loop, scheduler_loop, volumes,
+    cpu_shares, fargate, load_loop, metrics_server, pod_trace, probes, queue_loop, scheduler_loop, usage_loop, volumes,
     workload_controllers,
 };
 use crate::cluster::{NodeOrigin, NodePhase, PodPhase};
@@ -131,6 +131,7 @@ pub(super) fn found(context: &mut Context<'_>, now: SimTime, pod: PodId, found: 
         context.images.there.insert((found.node, Symbol::new(image)), now);
     }
     metrics_server::pod_started(context, pod);
+    usage_loop::pod_started(context, pod);
     workload_controllers::pod_started(context, now, pod);
     if found.ready {
         serves(context, now, pod);
@@ -148,6 +149,7 @@ pub(super) fn start(context: &mut Context<'_>, now: SimTime, pod: PodId) {
     context.world.start_pod(pod, now);
     metrics_server::pod_started(context, pod);
     workload_controllers::pod_started(context, now, pod);
+    usage_loop::pod_started(context, pod);
     probes::watch(context, pod);
     match probes::pod_ready_after(context, pod) {
         Some(SimDuration::ZERO) => ready(context, now, pod),

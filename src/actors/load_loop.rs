@@ -8,7 +8,7 @@ use super::context::Context;
 use super::cpu_use::CpuUse;
 use super::event::{LoadEvent, class};
 use super::setup::{LoadPart, LoadPlan, LoadStep};
-use super::{cpu_shares, prometheus, queue_loop};
+use super::{cpu_shares, prometheus, queue_loop, usage_loop};
 use crate::domain::words::counted;
 use crate::domain::workload::ObjectName;
 use crate::domain::{Check, SimDuration, SimTime, WorkloadId};
@@ -259,6 +259,7 @@ pub(super) fn replicas_changed(context: &mut Context<'_>, now: SimTime, workload
         own.model.set_replicas(own.replicas.clone(), now);
         settle(context, now, load);
     }
+    usage_loop::replicas_changed(context, now, workload);
     prometheus::replicas_changed(context, workload);
     queue_loop::replicas_changed(context, now, workload);
 }
@@ -273,6 +274,7 @@ pub(super) fn workload_applied(context: &mut Context<'_>, workload: WorkloadId) 
     }
     context.loads_of = LoadsOfWorkloads::new(&context.loads);
     queue_loop::workload_applied(context, workload);
+    usage_loop::workload_applied(context, workload);
 }
 
 /// The nodes leave the replicas another amount of CPU than before.

@@ -5,7 +5,7 @@
 
 use super::context::Context;
 use super::event::{LoadEvent, class};
-use super::{metrics_server, restarts};
+use super::{metrics_server, restarts, usage_loop, vertical};
 use crate::cluster::PodPhase;
 use crate::domain::{PodId, SimDuration, SimTime};
 
@@ -39,7 +39,21 @@ pub(super) fn check(context: &mut Context<'_>, now: SimTime, load: u32) {
     }
 }
 
+/// The memory that a pod uses by what the scenario states is held against the limits of its containers.
+pub(super) fn look(context: &mut Context<'_>, now: SimTime, pod: PodId) {
+    if let Some((container, needed, limit)) = usage_loop::over_limit(context, pod) {
+        kill_container(context, now, (pod, container), needed, limit);
+    }
+}
+
+/// The kernel kills the containers of a pod.
 fn kill(context: &mut Context<'_>, now: SimTime, pod: PodId, needed: i64, limit: i64) {
+    kill_container(context, now, (pod, 0), needed, limit);
+}
+
+/// The kernel kills a container, by its place in the pod, and its pod starts anew.
+fn kill_container(context: &mut Context<'_>, now: SimTime, (pod, container): (PodId, usize), needed: i64, limit: i64) {
+    vertical::out_of_memory(context, now, pod, container);
     let mib = |bytes: i64| bytes / (1 << 20);
     let why = format!("OOMKilled: it needs {} MiB, its limit is {} MiB", mib(needed), mib(limit));
     restarts::restart(context, now, pod, SimDuration::ZERO, &why);

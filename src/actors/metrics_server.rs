@@ -22,6 +22,7 @@ use super::event::{MetricsEvent, class};
 use super::load_loop::{self, LoadLoop};
 use super::queue_loop::QueueLoop;
 use super::setup::{Action, LoadPlan, Setup, Step};
+use super::usage_loop;
 use crate::cluster::{NodePhase, PodPhase};
 use crate::domain::external_metrics::{ExternalMetric, ExternalSubject};
 use crate::domain::workload::ObjectName;
@@ -57,6 +58,8 @@ pub(super) struct MetricsServer {
     places: Vec<Option<Place>>,
     /// What one worker of a queue uses, by workload.
     workers: Vec<(WorkloadId, CpuUse)>,
+    /// What the scenario states that one replica uses beside, by its place in the setup.
+    usages: Vec<(usize, WorkloadId, CpuUse)>,
 }
 
 /// What reading the pods of a workload takes.
@@ -113,7 +116,13 @@ impl MetricsServer {
         Self {
             phase: setup.scenario.phases.metrics_server.unwrap_or_else(drawn),
             scaled: setup.timeline.iter().filter_map(target).collect(),
-            stated: setup.scenario.external_metrics.iter().filter_map(stated).collect(),
+            stated: setup
+                .scenario
+                .external_metrics
+                .iter()
+                .filter_map(stated)
+                .chain(setup.usages.iter().map(|usage| usage.workload))
+                .collect(),
             counts_requests: setup.loads.iter().any(|load| load.exact),
             ..Self::with_resolution(setup.scenario.metrics_server.resolution)
         }
@@ -131,6 +140,7 @@ impl MetricsServer {
             pods: Vec::new(),
             places: Vec::new(),
             workers: Vec::new(),
+            usages: Vec::new(),
         }
     }
 
@@ -191,7 +201,35 @@ impl MetricsServer {
         }
     }
 
-    /// CPU that a replica of `workload` that was always Ready would have used by `now`, for requests and for messages.
+    /// One replica of `workload` uses `rate` millionths of a CPU from now on, by the usage at a place in the setup.
+    pub(super) fn set_usage(&mut self, (usage, workload): (usize, WorkloadId), rate: i64, now: SimTime) {
+        match self.usages.iter_mut().find(|(own, ..)| *own == usage) {
+            Some((.., cpu)) => cpu.set_rate(rate, now),
+            None => {
+                let mut cpu = CpuUse::read_every(self.resolution);
+                cpu.set_rate(rate, now);
+                self.usages.push((usage, workload, cpu));
+            }
+        }
+    }
+
+    /// CPU that a replica that was always Ready has used by that usage, in millionths of a CPU times microseconds.
+    pub(super) fn used_by_usage(&self, usage: usize, now: SimTime) -> i128 {
+        self.usages.iter().find(|(own, ..)| *own == usage).map_or(0, |(.., cpu)| cpu.by(now))
+    }
+
+    /// CPU that one replica of `workload` uses at present as the scenario states it, in millionths of a CPU.
+    pub(super) fn usage_rate(&self, workload: WorkloadId) -> i64 {
+        self.usages.iter().filter(|(_, own, _)| *own == workload).map(|(.., cpu)| cpu.rate()).sum()
+    }
+
+    /// CPU that a pod has used, given what a replica that was always Ready has; `None` before it was Ready.
+    pub(super) fn used_by_pod(&self, pod: PodId, total: i128) -> Option<i128> {
+        self.pods.get(pod.index())?.as_ref().map(|entry| entry.used(total))
+    }
+
+    /// CPU that a replica of `workload` that was always Ready would have used by `now`, for requests, for messages and as the scenario
+    /// states it.
     fn used_by_one<'l>(
         &self,
         workload: WorkloadId,
@@ -199,14 +237,18 @@ impl MetricsServer {
         now: SimTime,
     ) -> i128 {
         let load = loads.find(|load| load.id == Some(workload));
-        let workers = self.workers.iter().filter(|(own, _)| *own == workload);
-        load.map_or(0, |load| load.cpu.by(now)) + workers.map(|(_, cpu)| cpu.by(now)).sum::<i128>()
+        load.map_or(0, |load| load.cpu.by(now)) + self.used_beside_requests(workload, now)
+    }
+
+    fn used_beside_requests(&self, workload: WorkloadId, now: SimTime) -> i128 {
+        let workers = self.workers.iter().filter(|(own, _)| *own == workload).map(|(_, cpu)| cpu.by(now));
+        let usages = self.usages.iter().filter(|(_, own, _)| *own == workload).map(|(.., cpu)| cpu.by(now));
+        workers.chain(usages).sum()
     }
 
     /// The same of all requests and messages, without counting anything up to `now`, for those who only look.
     pub(super) fn cpu_of_replica(&self, workload: WorkloadId, load: Option<&LoadLoop>, now: SimTime) -> i128 {
-        let workers = self.workers.iter().filter(|(own, _)| *own == workload);
-        load.map_or(0, |load| load.cpu_of_replica(now)) + workers.map(|(_, cpu)| cpu.by(now)).sum::<i128>()
+        load.map_or(0, |load| load.cpu_of_replica(now)) + self.used_beside_requests(workload, now)
     }
 
     /// From `now` to the next reading of the node after it: its age before a tick.
@@ -229,7 +271,7 @@ impl MetricsServer {
         pod: PodId,
         (workload, spec): (WorkloadId, &PodSpec),
         node: NodeId,
-        loads: &[LoadLoop],
+        (loads, stated_memory): (&[LoadLoop], Option<i64>),
         now: SimTime,
     ) -> bool {
         let Some(&Metered { load, settles, .. }) = self.metered(workload) else { return false };
@@ -238,7 +280,7 @@ impl MetricsServer {
         let (visible, resolution) = (now + self.node(node).age, self.resolution);
         let entry = self.entry(pod);
         let used = entry.used(total);
-        let memory = load.and_then(|load| memory_in_use(load, spec, used));
+        let memory = memory_in_use((load.and_then(|load| load.memory_of(used)), stated_memory), spec);
         entry.keep(Point { at: now, visible, used, memory });
         let settles = settles && entry.has_settled(resolution);
         let request = settles.then(|| pod_request_milli(spec, ResourceName::CPU, None).ok()).flatten();
@@ -339,9 +381,9 @@ impl PodMetrics {
     }
 }
 
-/// Memory of a pod that has used so much CPU, in bytes, at most its limit: at that it is killed.
-fn memory_in_use(load: &LoadLoop, spec: &PodSpec, used: i128) -> Option<i64> {
-    let memory = load.memory_of(used)?;
+/// Memory of a pod that uses so much for requests and so much beside, in bytes, at most its limit: at that it is killed.
+fn memory_in_use((requests, stated): (Option<i64>, Option<i64>), spec: &PodSpec) -> Option<i64> {
+    let memory = [requests, stated].into_iter().flatten().reduce(|one, other| one.saturating_add(other))?;
     Some(spec.limit(ResourceName::MEMORY).map_or(memory, |limit| memory.min(limit)))
 }
 
@@ -364,6 +406,26 @@ pub(super) fn end_serving(context: &mut Context<'_>, now: SimTime, pod: PodId) {
     let workload = context.world.pod(pod).workload;
     let total = context.metrics.pod_unready(pod, workload, &mut context.loads, now);
     context.world.end_serving(pod, now, total);
+}
+
+/// CPU that a replica of the workload that was always Ready would have used by `now`, in millionths of a CPU times microseconds.
+pub(super) fn used_by_replica(context: &mut Context<'_>, now: SimTime, workload: WorkloadId) -> i128 {
+    context.metrics.count_up_to(&mut context.loads, now);
+    context.metrics.used_by_one(workload, context.loads.iter(), now)
+}
+
+/// Memory in bytes that a pod uses for requests; `None` if the scenario does not say what they need.
+pub(super) fn memory_for_requests(context: &mut Context<'_>, now: SimTime, pod: PodId) -> Option<i64> {
+    let workload = context.world.pod(pod).workload;
+    let total = used_by_replica(context, now, workload);
+    let used = context.metrics.used_by_pod(pod, total)?;
+    context.loads_of.of(workload).first().and_then(|&load| context.loads[load].memory_of(used))
+}
+
+/// A pod is about to request something else where it runs: it is read by itself again.
+pub(super) fn pod_resizes(context: &mut Context<'_>, pod: PodId) {
+    let workload = context.world.pod(pod).workload;
+    context.metrics.unsettle(pod, workload, &context.loads);
 }
 
 /// The memory that a pod needs and its limit, in bytes; `None` if the scenario does not say what requests need, or a container
@@ -413,7 +475,12 @@ pub(super) fn tick(context: &mut Context<'_>, now: SimTime, node: NodeId) {
     let mut pods = std::mem::take(&mut own.one_by_one);
     pods.retain(|&pod| match context.world.pod(pod) {
         running if running.phase == PodPhase::Running => {
-            context.metrics.read(pod, (running.workload, &running.spec), node, &context.loads, now)
+            let stated = usage_loop::memory_of_pod(
+                &context.usages,
+                running.workload,
+                context.world.workload(running.workload).ready,
+            );
+            context.metrics.read(pod, (running.workload, &running.spec), node, (&context.loads, stated), now)
         }
         other => other.phase != PodPhase::Gone,
     });

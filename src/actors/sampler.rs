@@ -117,12 +117,13 @@ fn workload_sample(context: &mut Context<'_>, now: SimTime, id: WorkloadId) -> W
     let load = load.as_deref();
     let queued_cpu: i64 =
         context.queues.iter().filter(|queue| queue.id == Some(id)).map(|queue| queue.cpu_rate()).sum();
+    let beside = queued_cpu + context.metrics.usage_rate(id);
     WorkloadSample {
         workload: id,
         replicas_desired: workload.replicas,
         replicas_ready: workload.ready,
         requests_per_second: load.map_or(0.0, |load| load.model.throughput()),
-        cpu_used_milli: cpu_used_milli + queued_cpu as f64 * f64::from(workload.ready) / 1e3,
+        cpu_used_milli: cpu_used_milli + beside as f64 * f64::from(workload.ready) / 1e3,
         latency_mean_seconds: response.map(|(mean, _)| mean),
         latency_p99_seconds: response.map(|(_, p99)| p99),
     }

@@ -18,7 +18,7 @@ use super::event::{SchedulerEvent, class};
 use super::node_autoscaler::observe;
 use super::setup::Setup;
 use super::sight::Sight;
-use super::{eviction, fargate, kubelet, volumes};
+use super::{eviction, fargate, kubelet, vertical, volumes};
 use crate::cluster::{NodePhase, PodPhase, SpecId};
 use crate::domain::{KubernetesVersion, NodeId, PodId, SimDuration, SimTime, WorkloadId, well_known};
 use crate::engine::{Streams, TimerId};
@@ -181,8 +181,9 @@ pub(super) fn nominated_node(context: &Context<'_>, pod: PodId) -> Option<NodeId
     context.scheduler.view.nominated_node(pod)
 }
 
-/// A pod has been created: it is queued.
+/// A pod has been created: once admission controllers have changed it, it is queued.
 pub(super) fn pod_created(context: &mut Context<'_>, now: SimTime, pod: PodId) {
+    vertical::admit(context, pod);
     volumes::pod_created(context, pod);
     let shape = shape_of(context, pod);
     let priority = context.world.pod(pod).spec.priority;
@@ -447,6 +448,18 @@ pub(super) fn node_removed(context: &mut Context<'_>, node: NodeId) {
 /// A placed pod is being deleted: it no longer counts for spreads.
 pub(super) fn pod_terminating(context: &mut Context<'_>, pod: PodId) {
     context.scheduler.view.mark_terminating(pod);
+}
+
+/// A placed pod requests something else: its node has more room than before, or less.
+pub(super) fn pod_resized(context: &mut Context<'_>, now: SimTime, pod: PodId) {
+    let (Some(node), Some(before)) = (context.world.pod(pod).node, context.scheduler.known(pod)) else { return };
+    let started = context.world.pod(pod).started.unwrap_or(now);
+    let shape = shape_of(context, pod);
+    let scheduler = &mut context.scheduler;
+    scheduler.view.forget_pod(pod);
+    scheduler.know(pod, shape);
+    scheduler.view.assume_pod(node, pod, shape, started);
+    notify(context, now, ClusterEvent::PodGone(before.shape));
 }
 
 /// A placed pod is gone.

@@ -13,7 +13,7 @@ use crate::domain::which::{ObjectKind, Which};
 use crate::domain::workload::{CronJob, DaemonSet, Deployment, Job, ObjectName, StatefulSet};
 use crate::domain::{
     HorizontalPodAutoscaler, KubernetesVersion, LabelSelector, Labels, NodeClass, NodeGroup, NodePool, SimDuration,
-    SimTime, Symbol,
+    SimTime, Symbol, VerticalPodAutoscaler,
 };
 use crate::load::{Service, Source, Spacing};
 use crate::policy::cluster_autoscaler::Flags;
@@ -84,6 +84,7 @@ pub const STREAM_NAMES: &[&str] = &[
     "supply-delay",
     "supply-shared",
     "volume-zone",
+    "vpa-phase",
 ];
 
 /// Everything that a simulation is told: what the scenario states, and what is worked out of it beforehand.
@@ -118,6 +119,8 @@ pub struct Setup<'s> {
     pub queues: Vec<QueuePlan<'s>>,
     /// Requests to workloads.
     pub loads: Vec<LoadPlan>,
+    /// What pods use beside them.
+    pub usages: Vec<UsagePlan>,
     /// What is there when the simulation begins beside what manifests and node groups state.
     pub initial: Option<InitialPlan<'s>>,
     /// What happens from outside, in order of time.
@@ -221,6 +224,21 @@ pub struct LoadPart {
     pub service: Service,
     /// How arrivals are spaced.
     pub spacing: Spacing,
+}
+
+/// What the pods of a workload use over time beside requests and messages.
+#[derive(Clone, Debug)]
+pub struct UsagePlan {
+    /// The workload.
+    pub workload: ObjectName,
+    /// The container; `None` for all, in the proportion of what the template has them request.
+    pub container: Option<Symbol>,
+    /// Whether it is what all Ready pods use together, and not what each does.
+    pub of_workload: bool,
+    /// From when on how much CPU is in use, in millionths of a CPU, in order of time; nothing where that is not stated.
+    pub cpu: Vec<(SimTime, i64)>,
+    /// The same of memory, in bytes.
+    pub memory: Vec<(SimTime, i64)>,
 }
 
 /// Something that happens from outside.
@@ -336,6 +354,8 @@ pub enum Action {
     UpgradeControlPlane(KubernetesVersion),
     /// A HorizontalPodAutoscaler is applied.
     Autoscale(HorizontalPodAutoscaler),
+    /// A VerticalPodAutoscaler is applied.
+    AutoscaleVertically(Box<VerticalPodAutoscaler>),
     /// A ScaledObject is applied.
     ScaleObject(Box<ScalingPlan>),
     /// A ScaledJob is applied.

@@ -5,7 +5,7 @@ use super::event::{Event, class};
 use super::workload_controllers::{bare_pods, daemon_sets, deployments, jobs, stateful_sets};
 use super::{
     control_plane, initial, job_loop, keda_loop, kubectl, load_loop, memory_limits, node_autoscaler, node_groups,
-    pod_trace, queue_loop, replica_loop, workload_controllers,
+    pod_trace, queue_loop, replica_loop, usage_loop, vertical, workload_controllers,
 };
 use crate::actors::setup::Action;
 use crate::domain::SimTime;
@@ -21,6 +21,7 @@ pub(super) fn begin(context: &mut Context<'_>) {
     load_loop::begin(context);
     memory_limits::begin(context);
     queue_loop::begin(context);
+    usage_loop::begin(context);
 }
 
 /// One step happens.
@@ -62,6 +63,7 @@ pub(super) fn happen(context: &mut Context<'_>, now: SimTime, step: u32) {
         Action::Autoscale(autoscaler) => {
             replica_loop::apply(context, now, autoscaler, None);
         }
+        Action::AutoscaleVertically(autoscaler) => vertical::apply(context, now, autoscaler),
         Action::ScaleJobs(plan) => job_loop::apply(context, now, plan),
         Action::ScaleObject(plan) => keda_loop::apply(context, now, plan),
     }

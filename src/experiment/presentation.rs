@@ -10,6 +10,7 @@ pub mod inspection;
 pub mod movements;
 pub mod page;
 mod plane;
+pub mod rightsizing;
 pub mod sweep_page;
 pub mod sweep_table;
 pub mod table;

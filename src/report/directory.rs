@@ -12,13 +12,14 @@ use super::summary::PROGRAM;
 use crate::domain::words::refusal;
 
 /// Names of the files that a report may hold beside its plots.
-pub const TABLE_FILES: [&str; 11] = [
+pub const TABLE_FILES: [&str; 12] = [
     "summary.json",
     "report.html",
     "timeline.csv",
     "workloads.csv",
     "metrics.csv",
     "queues.csv",
+    "recommendations.csv",
     "pods.csv",
     "nodes.csv",
     "bill.csv",

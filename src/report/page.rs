@@ -34,6 +34,7 @@ pub fn render(outcome: &Outcome, summary: &Summary, plots: &Plots, command: &str
     sections::requests(&mut page, summary);
     sections::queues(&mut page, summary);
     sections::replicas(&mut page, summary);
+    sections::vertical(&mut page, summary);
     sections::scaling(&mut page, summary);
     sections::cost(&mut page, summary);
     sections::bill(&mut page, outcome);

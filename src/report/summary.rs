@@ -10,6 +10,7 @@ mod cost;
 pub(crate) mod lives;
 mod objectives;
 pub(crate) mod service;
+mod vertical;
 pub mod waits;
 
 use serde::{Deserialize, Serialize};
@@ -24,6 +25,7 @@ pub use availability::{AutoscalerAtMax, AvailabilitySummary, WorkloadAvailabilit
 pub use churn::{BlockedFigures, ChurnSummary, CycleFigures, DecisionFigures, ReplacementFigures};
 pub use controllers::{ControllerSummary, LoopFigures};
 
+pub use vertical::{ContainerFigures, Sizes, VerticalFigures};
 pub use waits::{PriorityWaits, WaitFigures, WorkloadWaits};
 
 /// The version of the layout of `summary.json`.
@@ -68,6 +70,9 @@ pub struct Summary {
     pub queues: Vec<QueueFigures>,
     /// How replica counts moved.
     pub scaling: ScalingSummary,
+    /// What each VerticalPodAutoscaler recommended and did; absent where there is none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub vertical: Vec<VerticalFigures>,
     /// What controllers took for their decisions; absent where they take no time.
     #[serde(default, skip_serializing_if = "ControllerSummary::is_empty")]
     pub controllers: ControllerSummary,
@@ -537,6 +542,7 @@ impl Summary {
             requests,
             queues: service::queues(outcome),
             scaling: service::scaling(outcome),
+            vertical: vertical::summary(outcome),
             controllers: controllers::summary(outcome),
             objectives,
             warnings: outcome.warnings.clone(),

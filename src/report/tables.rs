@@ -6,12 +6,14 @@
 
 mod events;
 mod output;
+mod recommendations;
 
 use std::io;
 
 pub use self::events::events;
 pub use self::output::{Cell, Column, Kind, Output, Row, Sink};
 use self::output::{table, table_of_series};
+pub use self::recommendations::recommendations;
 use super::format::Calendar;
 use super::summary::lives::{is_daemon, ready_interval, wait_for_node};
 use super::summary::rounded;

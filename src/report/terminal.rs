@@ -2,6 +2,7 @@
 
 mod availability;
 mod churn;
+mod vertical;
 
 use super::format::{self, money, money_among, percent, span};
 use super::sparklines;
@@ -38,6 +39,7 @@ fn lines_of(summary: &Summary, over_time: Vec<String>) -> String {
     requests(summary, &mut lines);
     queues(summary, &mut lines);
     changes(summary, &mut lines);
+    vertical::lines(summary, &mut lines);
     nodes(summary, &mut lines);
     churn::lines(summary, &mut lines);
     objectives(summary, &mut lines);

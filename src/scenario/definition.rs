@@ -147,6 +147,21 @@ pub struct LoadSpec {
     pub service: Service,
 }
 
+/// What the pods of a workload use beside requests, counted from the start of the run.
+#[derive(Clone, PartialEq, Debug)]
+pub struct UsageSpec {
+    /// The workload.
+    pub workload: ObjectName,
+    /// The container that uses it; `None` for all, in the proportion of what the template has them request.
+    pub container: Option<Symbol>,
+    /// Whether the curves are of all Ready pods together, and not of each.
+    pub of_workload: bool,
+    /// CPU, in cores.
+    pub cpu: Option<OpenRequests>,
+    /// Memory, in MiB.
+    pub memory: Option<OpenRequests>,
+}
+
 /// How closely requests are simulated.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Detail {

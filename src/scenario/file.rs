@@ -25,6 +25,7 @@ pub(in crate::scenario) mod queues;
 mod reading;
 mod records;
 pub(in crate::scenario) mod timeline;
+pub(in crate::scenario) mod usage;
 
 use std::collections::BTreeSet;
 use std::path::Path;

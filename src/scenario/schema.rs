@@ -306,6 +306,7 @@ pub(in crate::scenario) mod policies;
 pub(in crate::scenario) mod rates;
 pub mod reference;
 pub(in crate::scenario) mod timeline;
+pub(in crate::scenario) mod usage;
 pub mod whole;
 
 use super::reader::{Fields, Shape};
@@ -502,6 +503,7 @@ pub static SECTIONS: &[&Section] = &[
     &load::UNCERTAINTY,
     &load::SERVICE,
     &load::MEMORY,
+    &usage::USAGE,
     &timeline::STEP,
     &timeline::SCALE,
     &timeline::SCALE_GROUP,

@@ -34,6 +34,7 @@ pub(super) fn conclude(
 ) -> Outcome {
     let end = SimTime::ZERO + context.setup.scenario.duration;
     let duration = context.setup.scenario.duration;
+    crate::actors::end(&mut context, end);
     let models = context.request_models(end);
     let answered: Vec<(WorkloadId, f64)> = models.iter().map(|(id, model)| (*id, model.completed())).collect();
     let short = short_of_cpu(&models, duration);

@@ -5,6 +5,8 @@ mod initial;
 mod metrics;
 mod pools;
 mod storage;
+mod usage;
+mod vertical;
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -69,12 +71,15 @@ pub fn resolve<'s>(
         prometheus: metrics::prometheus_plan(scenario, manifests),
         queues: queues(scenario, Streams::new(seed)),
         loads: loads(&scenario.load, scenario.duration, Streams::new(seed)),
+        usages: usage::plans(scenario, Streams::new(seed)),
         timeline: timeline(scenario, policy, initial.is_some(), &mut warnings),
         initial,
         sample_interval: sample_interval(scenario.duration),
     };
     warn_about_objects(manifests, policy, &mut warnings);
     metrics::warn(&setup, &mut warnings);
+    usage::warn(&setup, &mut warnings);
+    vertical::warn(&setup, &mut warnings);
     warn_about_times(scenario, &mut warnings);
     warn_about_patience(&setup.loads, &mut warnings);
     warn_about_reservations(&setup, &mut warnings);
@@ -279,6 +284,8 @@ fn apply(at: SimTime, manifests: &Manifests, scenario: &Scenario, steps: &mut Ve
     let cron_jobs = manifests.cron_jobs.iter().map(|cron| Action::RunCronJob(Box::new(cron.clone())));
     let pods = manifests.pods.iter().filter(|pod| is_bare(pod)).map(|pod| Action::RunPod(Box::new(pod.clone())));
     let autoscalers = manifests.autoscalers.iter().cloned().map(Action::Autoscale);
+    let vertical = manifests.vertical_autoscalers.iter();
+    let vertical = vertical.map(|own| Action::AutoscaleVertically(Box::new(own.clone())));
     let jobs = manifests.scaled_jobs.iter().map(|job| Action::ScaleJobs(Box::new(metrics::job_plan(job, scenario))));
     let scaled = manifests
         .scaled_objects
@@ -294,6 +301,7 @@ fn apply(at: SimTime, manifests: &Manifests, scenario: &Scenario, steps: &mut Ve
             .chain(autoscalers)
             .chain(scaled)
             .chain(jobs)
+            .chain(vertical)
             .map(|action| Step { at, action }),
     );
 }

@@ -175,6 +175,16 @@ pub enum EventKind {
     DrainFailed,
     /// Somebody deleted an object.
     ObjectDeleted,
+    /// The Vertical Pod Autoscaler made a first recommendation for a workload.
+    RecommendationProvided,
+    /// A pod was resized where it runs.
+    PodResized,
+    /// A pod was to be resized where it runs; its node has no room for that at present.
+    ResizeDeferred,
+    /// A pod was to be resized where it runs; its node could never hold it.
+    ResizeInfeasible,
+    /// A resize of a pod did not come off.
+    ResizeError,
 }
 
 impl EventKind {
@@ -266,6 +276,11 @@ impl EventKind {
             Self::NodeUncordoned => "NodeUncordoned",
             Self::DrainFailed => "DrainFailed",
             Self::ObjectDeleted => "ObjectDeleted",
+            Self::RecommendationProvided => "RecommendationProvided",
+            Self::PodResized => "PodResized",
+            Self::ResizeDeferred => "ResizeDeferred",
+            Self::ResizeInfeasible => "ResizeInfeasible",
+            Self::ResizeError => "ResizeError",
         }
     }
 }

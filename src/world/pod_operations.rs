@@ -236,6 +236,14 @@ impl World {
         self.record.pods[id.index()].requests = Arc::clone(&self.cluster.spec_of(id).requests);
     }
 
+    /// Changes what a pod on a node requests and what limits it, where it runs.
+    pub fn resize_pod(&mut self, id: PodId, spec: Arc<PodSpec>, at: SimTime, message: &str) {
+        self.settle_node_of(id, at);
+        self.cluster.resize_pod(id, spec);
+        self.record.pods[id.index()].requests = Arc::clone(&self.cluster.spec_of(id).requests);
+        self.pod_event(at, EventKind::PodResized, id, message);
+    }
+
     /// Asks for the pod's deletion: its endpoint leaves at once, the pod when its containers have stopped, at the latest when
     /// its grace period ends. Asked again, only the end of the grace period changes.
     pub fn request_pod_deletion(&mut self, id: PodId, at: SimTime, grace: SimDuration, evicted: bool, reason: &str) {

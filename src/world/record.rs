@@ -10,6 +10,7 @@ pub use super::event_kind::EventKind;
 pub use super::jobs::{JobFacts, JobOutcome, JobOutcomeKind};
 pub use super::meters::{BudgetSample, Meter, ReplicaMemory, ServingSpell};
 pub use super::obstacles::Obstacles;
+pub use super::vertical::{RecommendationSample, ThrottledFacts, UseOfContainer, VerticalFacts, VerticalMeans};
 pub use crate::cluster::{NodeEnd, NodeOrigin, WorkloadKind};
 pub use crate::domain::CommandId;
 
@@ -50,6 +51,10 @@ pub struct Record {
     pub events: Vec<Event>,
     /// The cluster at regular instants.
     pub samples: Vec<Sample>,
+    /// VerticalPodAutoscalers, in order of application.
+    pub verticals: Vec<VerticalFacts>,
+    /// How long containers were held back by their CPU limit, of workloads of which the scenario states what they use.
+    pub throttled: Vec<ThrottledFacts>,
     /// Steps of the timeline that found nothing to act on, with their time.
     pub unmet: Vec<(SimTime, String)>,
 }

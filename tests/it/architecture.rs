@@ -196,6 +196,11 @@ const UPWARD: &[(&str, &str, &str)] = &[
         "an autoscaler that KEDA made reads its values from KEDA, which scales from and to nothing itself",
     ),
     ("scheduler_loop", "node_autoscaler", "the node autoscaler is told that a pod is bound, or has no node"),
+    (
+        "scheduler_loop",
+        "vertical",
+        "a pod that is made passes the admission controller, and resizes are told to kube-scheduler",
+    ),
     ("zone_outage", "node_autoscaler", "the node autoscaler is told of nodes that are not heard of"),
     ("workload_controllers", "job_loop", "Jobs that KEDA makes are told of their pods"),
 ];

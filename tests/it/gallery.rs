@@ -10,6 +10,7 @@ mod karpenter_vs_cas;
 mod multi_architecture;
 mod pod_trace;
 mod replica_trace;
+mod right_sizing;
 mod worldcup_week;
 mod zone_outage;
 

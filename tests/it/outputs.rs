@@ -3,11 +3,15 @@
 use std::collections::BTreeSet;
 
 use nodecast::catalog::PriceQuality;
-use nodecast::domain::Money;
+use nodecast::domain::vertical::UpdateMode;
+use nodecast::domain::workload::ObjectName;
+use nodecast::domain::{Money, Resources, SimTime, Symbol, WorkloadId};
 use nodecast::report::directory::TABLE_FILES;
 use nodecast::report::format::ExactSeconds;
 use nodecast::report::tables::{Cell, Column, Kind, Output, Sink};
 use nodecast::report::{Summary, tables};
+use nodecast::simulation::Outcome;
+use nodecast::world::record::{RecommendationSample, VerticalFacts, VerticalMeans};
 
 use crate::synthetic;
 
@@ -46,15 +50,42 @@ pub fn all_documented(summary: &Summary) {
 
 #[test]
 fn every_key_of_the_summary_is_documented() {
-    all_documented(&Summary::of(&synthetic::outcome()));
+    all_documented(&Summary::of(&with_recommendations()));
+}
+
+/// The outcome that tests of reports have, with a VerticalPodAutoscaler.
+fn with_recommendations() -> Outcome {
+    let mut outcome = synthetic::outcome();
+    let amounts = |part: i64| Resources::cpu_memory(100 * part, part << 20);
+    let sample = |minutes: i64| RecommendationSample {
+        at: SimTime::from_micros(minutes * 60_000_000),
+        container: Symbol::new("app"),
+        pods: 2,
+        request: amounts(5),
+        used: amounts(2),
+        target: amounts(3),
+        lower_bound: amounts(1),
+        upper_bound: amounts(9),
+    };
+    let name = ObjectName { namespace: Symbol::new("web"), name: Symbol::new("api") };
+    outcome.record.verticals.push(VerticalFacts {
+        name,
+        workload: WorkloadId(0),
+        mode: UpdateMode::Recreate,
+        means: VerticalMeans::default(),
+        used: Vec::new(),
+        samples: vec![sample(10), sample(20)],
+    });
+    outcome
 }
 
 /// The tables that are files of comma-separated values.
-const FILES: [(&str, tables::Table); 7] = [
+const FILES: [(&str, tables::Table); 8] = [
     ("timeline.csv", tables::timeline),
     ("workloads.csv", tables::workloads),
     ("metrics.csv", tables::metrics),
     ("queues.csv", tables::queues),
+    ("recommendations.csv", tables::recommendations),
     ("pods.csv", tables::pods),
     ("nodes.csv", tables::nodes),
     ("bill.csv", tables::bill),
@@ -95,7 +126,7 @@ impl Sink for Cells {
 
 #[test]
 fn a_sink_is_handed_what_the_file_holds() {
-    let outcome = synthetic::outcome();
+    let outcome = with_recommendations();
     for (file, table) in FILES {
         let mut cells = Cells::default();
         table(&outcome, &mut Output::Sink(&mut cells)).unwrap();
@@ -110,7 +141,7 @@ fn a_sink_is_handed_what_the_file_holds() {
 
 #[test]
 fn every_column_is_documented() {
-    let outcome = synthetic::outcome();
+    let outcome = with_recommendations();
     for (file, table) in FILES {
         let text = String::from_utf8(tables::bytes(table, &outcome).expect("memory takes all")).expect("text");
         let columns: BTreeSet<String> = text.lines().next().expect("a header").split(',').map(str::to_owned).collect();

@@ -36,6 +36,8 @@ pub fn outcome() -> Outcome {
     Outcome {
         about: about(),
         record: Record {
+            verticals: Vec::new(),
+            throttled: Vec::new(),
             unmet: Vec::new(),
             commands: Vec::new(),
             obstacles: Obstacles::default(),

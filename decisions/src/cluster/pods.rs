@@ -140,6 +140,16 @@ impl Cluster {
         self.note_change(Change::Placement(id));
     }
 
+    /// Changes what a pod on a node requests and what limits it; the room that is left on the node changes with it.
+    pub fn resize_pod(&mut self, id: PodId, spec: Arc<PodSpec>) {
+        self.free_room(id);
+        self.respecify_pod(id, spec);
+        let pod = &self.pods[id.index()];
+        if let (Some(node), false) = (pod.node, pod.finished) {
+            self.nodes[node.index()].requested.add(&pod.requests);
+        }
+    }
+
     /// Asks for the deletion of the pod, which is to be gone when its grace period ends; whether that is asked for the first time.
     pub fn request_pod_deletion(&mut self, id: PodId, at: SimTime, ends: SimTime) -> bool {
         self.pods[id.index()].deletion_ends = Some(ends);

@@ -91,6 +91,8 @@ kinds! {
     Pod, "Pod",
     /// A HorizontalPodAutoscaler: its target keeps its replicas.
     HorizontalPodAutoscaler, "HorizontalPodAutoscaler",
+    /// A VerticalPodAutoscaler: pods keep what they have.
+    VerticalPodAutoscaler, "VerticalPodAutoscaler",
     /// A ScaledObject, and the HorizontalPodAutoscaler that it owns.
     ScaledObject, "ScaledObject",
     /// A ScaledJob: its Jobs and their pods go with it.

@@ -43,6 +43,18 @@ pub struct LimitRange {
     most_of_pod: Resources,
 }
 
+impl LimitRange {
+    /// What it says of containers: least and most of their requests and limits, and the limit of one that states none.
+    pub const fn of_containers(&self) -> [&Resources; 3] {
+        [&self.least, &self.most, &self.limits]
+    }
+
+    /// Least and most of what the containers of a pod come to together.
+    pub const fn of_pods(&self) -> [&Resources; 2] {
+        [&self.least_of_pod, &self.most_of_pod]
+    }
+}
+
 /// A LimitRange object, of which what it says of containers counts.
 pub(super) fn limit_range<'s>(reader: &mut Reader<'s>, object: &Node<'s>) -> Result<LimitRange, InputError> {
     let fields = reader.fields(object, &OBJECT)?;

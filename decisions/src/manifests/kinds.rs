@@ -5,7 +5,7 @@ use super::foreign::{Foreign, foreign, group_of, is_namesake};
 use super::pod::OBJECT;
 use super::{
     Manifests, Namespace, admission, balancers, batch, config_map, eksctl, hpa, keda, keda_jobs, legacy, monitor, node,
-    node_claim, node_class, node_pool, pod, quota, rollout, scheduler, storage, workloads,
+    node_claim, node_class, node_pool, pod, quota, rollout, scheduler, storage, vertical, workloads,
 };
 use crate::text::InputError;
 use crate::text::error::{listed, nearest};
@@ -23,6 +23,7 @@ pub const READ: &[&str] = &[
     "Node",
     "NodeClaim",
     "HorizontalPodAutoscaler",
+    "VerticalPodAutoscaler",
     "ScaledObject",
     "ScaledJob",
     "PodDisruptionBudget",
@@ -65,6 +66,7 @@ pub const API_VERSIONS: &[(&str, &[&str])] = &[
     ("IngressClass", &["networking.k8s.io/v1", "networking.k8s.io/v1beta1"]),
     ("Namespace", &["v1"]),
     ("HorizontalPodAutoscaler", &["autoscaling/v2", "autoscaling/v2beta2", "autoscaling/v1", "autoscaling/v2beta1"]),
+    ("VerticalPodAutoscaler", &["autoscaling.k8s.io/v1", "autoscaling.k8s.io/v1beta2"]),
     ("PodDisruptionBudget", &["policy/v1", "policy/v1beta1"]),
     ("PriorityClass", &["scheduling.k8s.io/v1", "scheduling.k8s.io/v1beta1"]),
     ("KubeSchedulerConfiguration", &["kubescheduler.config.k8s.io/v1", "kubescheduler.config.k8s.io/v1beta3"]),
@@ -165,7 +167,6 @@ pub const UNKNOWN_KIND: &str = "unknown kind";
 /// Kinds that would change a result but are not simulated, with what is left out.
 pub const NOT_SIMULATED: &[(&str, &str)] = &[
     ("ReplicationController", PODS),
-    ("VerticalPodAutoscaler", "requests stay as they are written"),
     ("MultidimPodAutoscaler", "its target keeps its replicas"),
     ("RuntimeClass", "it adds no overhead"),
     ("ENIConfig", "pods use the nodes' own subnets"),
@@ -251,6 +252,9 @@ fn one<'s>(
         "Node" => manifests.nodes.push(node::node(reader, object)?),
         "NodeClaim" => manifests.node_claims.push(node_claim::node_claim(reader, object)?),
         "HorizontalPodAutoscaler" => manifests.autoscalers.push(hpa::autoscaler(reader, object)?),
+        "VerticalPodAutoscaler" => {
+            manifests.vertical_autoscalers.push(vertical::vertical_pod_autoscaler(reader, object)?);
+        }
         "ScaledJob" => manifests.scaled_jobs.push(keda_jobs::scaled_job(reader, object)?),
         "ScaledObject" => manifests.scaled_objects.push(keda::scaled_object(reader, object)?),
         "PodDisruptionBudget" => {

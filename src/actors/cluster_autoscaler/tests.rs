@@ -48,6 +48,7 @@ fn setup(scenario: &Scenario) -> Setup<'_> {
         prometheus: None,
         queues: Vec::new(),
         loads: Vec::new(),
+        usages: Vec::new(),
         initial: None,
         timeline: Vec::new(),
         sample_interval: SimDuration::from_secs(60),

@@ -6,7 +6,7 @@ use crate::actors::context::Context;
 use crate::actors::event::{NodeEvent, class};
 use crate::actors::sight::Sight;
 use crate::actors::{
-    job_loop, keda_loop, kubelet, node_autoscaler, node_groups, replica_loop, scheduler_loop, volumes,
+    job_loop, keda_loop, kubelet, node_autoscaler, node_groups, replica_loop, scheduler_loop, vertical, volumes,
     workload_controllers,
 };
 use crate::cluster::{NodeOrigin, NodePhase, PodPhase, WorkloadKind};
@@ -58,6 +58,7 @@ fn delete_named(context: &mut Context<'_>, now: SimTime, kind: ObjectKind, name:
             return workload(WorkloadKind::ScaledJob)(context, now, name);
         }
         ObjectKind::HorizontalPodAutoscaler => replica_loop::retire(context, now, name),
+        ObjectKind::VerticalPodAutoscaler => vertical::retire(context, name),
         ObjectKind::ScaledObject => keda_loop::retire(context, now, name),
         ObjectKind::PodDisruptionBudget => delete_budget(context, name),
         ObjectKind::PersistentVolumeClaim => volumes::delete_by_hand(context, name),

@@ -199,7 +199,7 @@ mod tests {
         fn read(&mut self, node: NodeId, now: SimTime) {
             self.server.node(node).read = now;
             let mut pods = std::mem::take(&mut self.server.node(node).one_by_one);
-            pods.retain(|&pod| self.server.read(pod, (WORKLOAD, &self.spec), node, &self.loads, now));
+            pods.retain(|&pod| self.server.read(pod, (WORKLOAD, &self.spec), node, (&self.loads, None), now));
             self.server.node(node).one_by_one.append(&mut pods);
         }
 

@@ -1,9 +1,11 @@
 //! The sections of the page, in the order in which a reader asks.
 
 mod replicas;
+mod vertical;
 mod waits;
 
 pub(super) use replicas::replicas;
+pub(super) use vertical::vertical;
 
 use std::collections::BTreeMap;
 

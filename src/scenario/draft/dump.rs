@@ -48,13 +48,15 @@ const FILES: [(&str, &str); 4] = [
     ("autoscalers.yaml", "What scales the workloads, and what protects their pods."),
 ];
 /// Kinds that a run reads, with the file that they go to.
-const CARRIED: [(&str, usize); 27] = [
+const CARRIED: [(&str, usize); 30] = [
     ("Namespace", 0),
     ("PriorityClass", 0),
     ("LimitRange", 0),
     ("ResourceQuota", 0),
     ("DaemonSet", 0),
     ("Service", 0),
+    ("Ingress", 0),
+    ("IngressClass", 0),
     ("ServiceMonitor", 0),
     ("PodMonitor", 0),
     ("ConfigMap", 0),
@@ -73,6 +75,7 @@ const CARRIED: [(&str, usize); 27] = [
     ("Job", 2),
     ("Pod", 2),
     ("HorizontalPodAutoscaler", 3),
+    ("VerticalPodAutoscaler", 3),
     ("ScaledObject", 3),
     ("ScaledJob", 3),
     ("PodDisruptionBudget", 3),

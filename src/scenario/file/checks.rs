@@ -267,6 +267,7 @@ fn named(own: &Manifests, kind: ObjectKind) -> Vec<ObjectName> {
         ObjectKind::Job => own.jobs.iter().map(|object| object.name).collect(),
         ObjectKind::CronJob => own.cron_jobs.iter().map(|object| object.name).collect(),
         ObjectKind::HorizontalPodAutoscaler => own.autoscalers.iter().map(|own| of(own.namespace, own.name)).collect(),
+        ObjectKind::VerticalPodAutoscaler => own.vertical_autoscalers.iter().map(|own| own.name).collect(),
         ObjectKind::ScaledObject => own.scaled_objects.iter().map(|own| of(own.namespace, own.name)).collect(),
         ObjectKind::ScaledJob => own.scaled_jobs.iter().map(|own| of(own.namespace, own.name)).collect(),
         ObjectKind::PodDisruptionBudget => {

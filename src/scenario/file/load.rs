@@ -37,6 +37,8 @@ pub(in crate::scenario) enum Measure {
     Requests,
     /// Cores.
     Cores,
+    /// MiB of memory.
+    Mebibytes,
 }
 
 /// A load that does not depend on the answers, while it is read.
@@ -93,14 +95,22 @@ fn asked_for<'s>(
             .because("has no effect")
             .help("leave it out, or state `requests` in place of `cpu`"));
     }
-    reading.measure = Measure::Cores;
-    let cores = cores(reading, cpu);
-    reading.measure = Measure::Requests;
-    Ok((Requests::Cpu(cores?), Service::default()))
+    Ok((Requests::Cpu(amounts(reading, cpu, Measure::Cores)?), Service::default()))
 }
 
-/// CPU in use, as a curve of cores.
-fn cores<'s>(reading: &mut Reading<'_, 's>, node: &Node<'s>) -> Result<OpenRequests, ScenarioError> {
+/// CPU or memory in use, as a curve.
+pub(in crate::scenario) fn amounts<'s>(
+    reading: &mut Reading<'_, 's>,
+    node: &Node<'s>,
+    measure: Measure,
+) -> Result<OpenRequests, ScenarioError> {
+    reading.measure = measure;
+    let amounts = without_arrivals(reading, node);
+    reading.measure = Measure::Requests;
+    amounts
+}
+
+fn without_arrivals<'s>(reading: &mut Reading<'_, 's>, node: &Node<'s>) -> Result<OpenRequests, ScenarioError> {
     let fields = reading.reader.fields(node, &REQUESTS.shape)?;
     let uncertainty = optional::<UncertaintyKeys>(reading, fields, "uncertainty")?.unwrap_or_default();
     refuse_arrivals(reading, fields)?;
@@ -112,10 +122,13 @@ fn cores<'s>(reading: &mut Reading<'_, 's>, node: &Node<'s>) -> Result<OpenReque
 fn refuse_arrivals(reading: &Reading<'_, '_>, fields: Fields<'_, '_>) -> Result<(), ScenarioError> {
     let arriving = ["closed_loop", "trace", "arrivals"];
     let Some((key, node)) = arriving.iter().find_map(|&key| Some((key, fields.get(key)?))) else { return Ok(()) };
-    Err(reading
-        .error(node.at, format!("CPU in use has no `{key}`"))
-        .because("about single requests")
-        .help("write how many cores are in use, for example `cpu: { csv: cores.csv }`"))
+    let (what, help) = match reading.measure {
+        Measure::Mebibytes => ("memory", "write how many MiB are in use, for example `memory: { csv: memory.csv }`"),
+        Measure::Cores | Measure::Requests => {
+            ("CPU", "write how many cores are in use, for example `cpu: { csv: cores.csv }`")
+        }
+    };
+    Err(reading.error(node.at, format!("{what} in use has no `{key}`")).because("about single requests").help(help))
 }
 
 fn requests<'s>(reading: &mut Reading<'_, 's>, node: &Node<'s>) -> Result<Requests, ScenarioError> {
@@ -166,11 +179,20 @@ fn only_kind<'n, 's>(
     let given = REQUESTS.given(fields);
     let [one] = given.as_slice() else {
         let kinds = listed(REQUESTS.one_of.iter().copied());
-        if reading.measure == Measure::Cores {
+        let (key, help) = match reading.measure {
+            Measure::Cores => {
+                ("cpu", "write for example `cpu: { constant: 1.5 }` for one and a half cores; `sum` adds several up")
+            }
+            Measure::Mebibytes => {
+                ("memory", "write for example `memory: { constant: 300 }` for 300 MiB; `sum` adds several up")
+            }
+            Measure::Requests => ("requests", ""),
+        };
+        if reading.measure != Measure::Requests {
             return Err(reading
-                .error(fields.at, format!("`cpu` has one of {kinds}, not {}", given.len()))
+                .error(fields.at, format!("`{key}` has one of {kinds}, not {}", given.len()))
                 .because("here")
-                .help("write for example `cpu: { constant: 1.5 }` for one and a half cores; `sum` adds several up"));
+                .help(help));
         }
         return Err(reading
             .error(fields.at, format!("`requests` has one of {kinds}, not {}", given.len()))
@@ -196,7 +218,11 @@ fn open<'s>(reading: &mut Reading<'_, 's>, fields: Fields<'_, 's>) -> Result<Ope
             let (bytes, shown) = reading.table(value, reading.reader.text(value, kind)?)?;
             match kind {
                 "csv" => curve_alone(tables::curve_of_rows(&bytes, &shown, reading.measure)?),
-                "prometheus" => curve_alone(tables::curve_of_matrix(&bytes, &shown)?),
+                "prometheus" => {
+                    let curve = tables::curve_of_matrix(&bytes, &shown)?;
+                    let mebibytes = reading.measure == Measure::Mebibytes;
+                    curve_alone(if mebibytes { curve.scaled(1.0 / f64::from(1 << 20)) } else { curve })
+                }
                 _ => tables::of_arrivals(tables::arrivals_of_rows(&bytes, &shown)?),
             }
         }
@@ -252,7 +278,7 @@ fn sum<'s>(reading: &mut Reading<'_, 's>, node: &Node<'s>) -> Result<Curve, Scen
                     .help("a sum adds rates; state `uncertainty` and `arrivals` beside `sum`, a closed loop as another load"));
             }
         }
-        if reading.measure == Measure::Cores {
+        if reading.measure != Measure::Requests {
             refuse_arrivals(reading, fields)?;
         }
         curves.push(open(reading, fields)?.curve);

@@ -16,6 +16,7 @@ use super::metrics::{ExternalMetrics, MetricsServer, Phases, Queues};
 use super::names::AnyWorkload;
 use super::policies::{AutoModeKeys, ControllerTimes, Handler, KarpenterKeys, Policies, Stated};
 use super::timeline::StepEntry;
+use super::usage::UsageEntry;
 use crate::domain::workload::ObjectName;
 use crate::domain::{SimDuration, Symbol};
 use crate::scenario::definition::{
@@ -95,6 +96,8 @@ assumptions:
         initial: Dump, or "an empty cluster, but for node groups";
         /// Requests to workloads.
         load: Vec<LoadEntry> = Vec::new(), or "no requests";
+        /// What pods use beside requests.
+        usage: Vec<UsageEntry> = Vec::new(), or "nothing";
         /// Prometheus, and the metrics adapter in front of it.
         prometheus: PrometheusSettings, or "there is none";
         /// metrics-server.

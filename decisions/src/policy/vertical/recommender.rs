@@ -39,7 +39,14 @@ struct Key {
 #[derive(Clone, Debug)]
 struct TrackedPod {
     labels: Labels,
-    containers: BTreeMap<Symbol, TrackedContainer>,
+    containers: BTreeMap<Symbol, Tracked>,
+}
+
+/// A container with what its history goes by.
+#[derive(Clone, Debug)]
+struct Tracked {
+    key: Key,
+    own: TrackedContainer,
 }
 
 /// The recommender.
@@ -74,16 +81,20 @@ impl Recommender {
         let mut fresh = BTreeSet::new();
         for (container, request_milli) in containers {
             if let Some(known) = tracked.containers.get_mut(&container) {
-                known.request_milli = request_milli;
+                known.own.request_milli = request_milli;
             } else {
-                tracked.containers.insert(container, TrackedContainer::new(request_milli));
+                let key = key(pod.namespace, container, labels);
+                tracked.containers.insert(container, Tracked { key, own: TrackedContainer::new(request_milli) });
                 fresh.insert(container);
             }
         }
         // With other labels it is of another history from now on.
         if tracked.labels != *labels {
             tracked.labels = labels.clone();
-            fresh.extend(tracked.containers.keys());
+            for (container, known) in &mut tracked.containers {
+                known.key = key(pod.namespace, *container, labels);
+                fresh.insert(*container);
+            }
         }
         for container in fresh {
             let key = key(pod.namespace, container, labels);
@@ -146,11 +157,14 @@ impl Recommender {
         tell: impl FnOnce(&mut TrackedContainer, (&mut Aggregation, &RecommenderSettings)) -> Result<(), NotTaken>,
     ) -> Result<(), NotTaken> {
         let tracked = self.pods.get_mut(&pod).ok_or(NotTaken::UnknownContainer)?;
-        let key = key(pod.namespace, container, &tracked.labels);
         let tracked = tracked.containers.get_mut(&container).ok_or(NotTaken::UnknownContainer)?;
+        if let Some(history) = self.histories.get_mut(&tracked.key) {
+            return tell(&mut tracked.own, (history, &self.settings));
+        }
         // One that was forgotten begins anew.
-        let history = self.histories.entry(key).or_insert_with(|| Aggregation::new(&self.settings, now));
-        tell(tracked, (history, &self.settings))
+        let none = || Aggregation::new(&self.settings, now);
+        let history = self.histories.entry(tracked.key.clone()).or_insert_with(none);
+        tell(&mut tracked.own, (history, &self.settings))
     }
 
     /// What is recommended for the containers of the pods that `selector` selects in the namespace of the VerticalPodAutoscaler, in
@@ -181,7 +195,7 @@ impl Recommender {
             .iter()
             .filter(|(name, pod)| name.namespace == vpa.name.namespace && selector.matches(&pod.labels));
         for (container, tracked) in selected.flat_map(|(_, pod)| &pod.containers) {
-            if let (Some(history), Some((end, peak))) = (merged.get_mut(container), tracked.open_peak(now)) {
+            if let (Some(history), Some((end, peak))) = (merged.get_mut(container), tracked.own.open_peak(now)) {
                 history.subtract_peak(end, peak);
             }
         }

@@ -13,6 +13,7 @@ fn columns(measure: Measure) -> [&'static str; 2] {
     match measure {
         Measure::Requests => ["t_seconds", "requests_per_second"],
         Measure::Cores => ["t_seconds", "cores"],
+        Measure::Mebibytes => ["t_seconds", "mebibytes"],
     }
 }
 
@@ -72,7 +73,11 @@ fn rows(
 /// A file of mean rates, or of cores: each row holds from its time to that of the next, the last as long as the one before it.
 pub(super) fn curve_of_rows(bytes: &[u8], file: &str, measure: Measure) -> Result<Curve, ScenarioError> {
     let columns = columns(measure);
-    let kind = if measure == Measure::Cores { "curve of CPU in use" } else { "rate curve" };
+    let kind = match measure {
+        Measure::Requests => "rate curve",
+        Measure::Cores => "curve of CPU in use",
+        Measure::Mebibytes => "curve of memory in use",
+    };
     let help = format!("a {kind} is a CSV file with the columns `{}` and `{}`, times rising", columns[0], columns[1]);
     let mut steps: Vec<CurveStep> = Vec::new();
     for (line, seconds, rate) in rows(bytes, file, columns, true, &help)? {

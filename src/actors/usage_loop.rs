@@ -1,0 +1,244 @@
+//! What pods use beside requests and messages, as the scenario states it: CPU up to their limit, and memory, for which they are killed
+//! above theirs.
+//!
+//! Deviation: what the scenario states that pods use does not make a node short of CPU for others, and a node that runs out of memory
+//! evicts nobody. Where pods of one workload have different CPU limits, as while they are resized, each is taken to use the mean of what
+//! all may.
+
+use smallvec::SmallVec;
+
+use super::context::Context;
+use super::event::{LoadEvent, class};
+use super::setup::UsagePlan;
+use crate::cluster::PodPhase;
+use crate::domain::workload::ObjectName;
+use crate::domain::{PodId, PodSpec, ResourceName, SimDuration, SimTime, Symbol, WorkloadId};
+use crate::world::record::ThrottledFacts;
+
+/// From when a container needs more memory than its limit to its end.
+const LOOK: SimDuration = SimDuration::from_secs(10);
+
+/// What one entry of the scenario states.
+#[derive(Debug)]
+pub(super) struct UsageLoop {
+    workload: ObjectName,
+    /// The workload, once applied.
+    pub(super) id: Option<WorkloadId>,
+    /// The container that uses it; all for `None`.
+    pub(super) container: Option<Symbol>,
+    of_workload: bool,
+    states_memory: bool,
+    /// CPU at present, of a pod or of all, in millionths of a CPU.
+    cpu: i64,
+    /// Memory at present, likewise, in bytes.
+    memory: i64,
+    /// Ready pods, and those of them that want more CPU than their limit, since `since`.
+    pods: (i64, i64),
+    since: SimTime,
+    /// Time of Ready pods so far, and of those that wanted more.
+    spent: (SimDuration, SimDuration),
+}
+
+impl UsageLoop {
+    pub(super) fn new(plan: &UsagePlan) -> Self {
+        Self {
+            workload: plan.workload,
+            id: None,
+            container: plan.container,
+            of_workload: plan.of_workload,
+            states_memory: !plan.memory.is_empty(),
+            cpu: 0,
+            memory: 0,
+            pods: (0, 0),
+            since: SimTime::ZERO,
+            spent: (SimDuration::ZERO, SimDuration::ZERO),
+        }
+    }
+
+    /// What one pod has of an amount, where so many are Ready.
+    fn share(&self, amount: i64, ready: u32) -> i64 {
+        if self.of_workload { amount / i64::from(ready.max(1)) } else { amount }
+    }
+
+    fn spend(&mut self, now: SimTime) {
+        let time = now - self.since;
+        self.spent.0 += time * self.pods.0;
+        self.spent.1 += time * self.pods.1;
+        self.since = now;
+    }
+}
+
+/// Puts the first step of every curve on the queue.
+pub(super) fn begin(context: &mut Context<'_>) {
+    for (usage, plan) in context.setup.usages.iter().enumerate() {
+        let usage = usage as u32;
+        if let Some((at, _)) = plan.cpu.first() {
+            context.queue.schedule(*at, class::LOAD, LoadEvent::CpuUsageStep(usage, 0));
+        }
+        if let Some((at, _)) = plan.memory.first() {
+            context.queue.schedule(*at, class::LOAD, LoadEvent::MemoryUsageStep(usage, 0));
+        }
+    }
+}
+
+/// Another amount of CPU is used from now on.
+pub(super) fn cpu_step(context: &mut Context<'_>, now: SimTime, usage: u32, step: u32) {
+    let curve = &context.setup.usages[usage as usize].cpu;
+    if let Some((next, _)) = curve.get(step as usize + 1) {
+        context.queue.schedule(*next, class::LOAD, LoadEvent::CpuUsageStep(usage, step + 1));
+    }
+    context.usages[usage as usize].cpu = curve.get(step as usize).map_or(0, |(_, amount)| *amount);
+    take_cpu(context, now, usage as usize);
+}
+
+/// Another amount of memory is used from now on.
+pub(super) fn memory_step(context: &mut Context<'_>, usage: u32, step: u32) {
+    let curve = &context.setup.usages[usage as usize].memory;
+    if let Some((next, _)) = curve.get(step as usize + 1) {
+        context.queue.schedule(*next, class::LOAD, LoadEvent::MemoryUsageStep(usage, step + 1));
+    }
+    let own = &mut context.usages[usage as usize];
+    let before = std::mem::replace(&mut own.memory, curve.get(step as usize).map_or(0, |(_, amount)| *amount));
+    if let (Some(workload), true) = (own.id, own.memory > before) {
+        look_at_all(context, workload);
+    }
+}
+
+/// A workload has come to be: what is stated of it finds it.
+pub(super) fn workload_applied(context: &mut Context<'_>, workload: WorkloadId) {
+    let name = context.world.workload(workload).name;
+    for own in context.usages.iter_mut().filter(|own| own.workload == name) {
+        own.id = Some(workload);
+    }
+}
+
+/// Another number of a workload's pods is Ready, or they have other limits.
+pub(super) fn replicas_changed(context: &mut Context<'_>, now: SimTime, workload: WorkloadId) {
+    let mut shares_memory = false;
+    for usage in 0..context.usages.len() {
+        if context.usages[usage].id == Some(workload) {
+            shares_memory |= context.usages[usage].of_workload && context.usages[usage].states_memory;
+            take_cpu(context, now, usage);
+        }
+    }
+    if shares_memory {
+        look_at_all(context, workload);
+    }
+}
+
+/// Tells metrics-server what one Ready pod uses: what is stated, up to its limit.
+fn take_cpu(context: &mut Context<'_>, now: SimTime, usage: usize) {
+    let own = &context.usages[usage];
+    let Some(id) = own.id else { return };
+    let workload = context.world.workload(id);
+    let wanted = own.share(own.cpu, workload.ready);
+    let (mut pods, mut held_back, mut used) = (0_i64, 0_i64, 0_i128);
+    for pod in workload.pods.iter().map(|&pod| context.world.pod(pod)).filter(|pod| pod.is_ready()) {
+        let limit = cpu_limit(&pod.spec, own.container).map_or(i64::MAX, |milli| milli.saturating_mul(1_000));
+        pods += 1;
+        held_back += i64::from(wanted > limit);
+        used += i128::from(wanted.min(limit));
+    }
+    let rate = i64::try_from(used / i128::from(pods.max(1))).unwrap_or(i64::MAX);
+    let own = &mut context.usages[usage];
+    own.spend(now);
+    own.pods = (pods, held_back);
+    context.metrics.set_usage((usage, id), rate, now);
+}
+
+/// The CPU limit of a container, or of the pod where all have one.
+fn cpu_limit(spec: &PodSpec, container: Option<Symbol>) -> Option<i64> {
+    let Some(name) = container else { return spec.cpu_limit_milli() };
+    let own = spec.containers.iter().find(|own| own.name == name.as_str())?;
+    own.limits.find(ResourceName::CPU).filter(|limit| *limit > 0)
+}
+
+/// Memory of one pod that the scenario states, in bytes; `None` where it states none.
+pub(super) fn memory_of_pod(usages: &[UsageLoop], workload: WorkloadId, ready: u32) -> Option<i64> {
+    let own = usages.iter().filter(|own| own.id == Some(workload) && own.states_memory);
+    own.map(|own| own.share(own.memory, ready)).reduce(|one, other| one.saturating_add(other))
+}
+
+/// What the containers of a pod use of a resource: `shared` by all in the proportion of `weights`, the rest each by itself.
+pub(super) fn divided(shared: i64, own: &[i64], weights: &[i64]) -> SmallVec<[i64; 2]> {
+    let all: i128 = weights.iter().map(|weight| i128::from(*weight)).sum();
+    let part = |weight: i64| match all {
+        0 => i128::from(shared) / i128::from(weights.len().max(1) as i64),
+        _ => i128::from(shared) * i128::from(weight) / all,
+    };
+    let amounts = weights.iter().zip(own).map(|(&weight, &own)| own + i64::try_from(part(weight)).unwrap_or(i64::MAX));
+    amounts.collect()
+}
+
+/// What the containers of the pods of a workload request of a resource by their template: in that proportion they use what nobody says
+/// which of them uses.
+pub(super) fn weights(context: &Context<'_>, pod: PodId, resource: ResourceName) -> SmallVec<[i64; 2]> {
+    let state = context.world.pod(pod);
+    let template = context.world.template_of(state.workload, state.revision);
+    template.containers.iter().map(|own| own.effective_requests().get(resource)).collect()
+}
+
+/// Memory that each container of a pod uses, in bytes, given what the pod uses for requests; `None` where nothing is known of it.
+pub(super) fn memory_of_containers(
+    context: &Context<'_>,
+    pod: PodId,
+    for_requests: Option<i64>,
+) -> Option<SmallVec<[i64; 2]>> {
+    let state = context.world.pod(pod);
+    let ready = context.world.workload(state.workload).ready;
+    let mut own: SmallVec<[i64; 2]> = state.spec.containers.iter().map(|_| 0).collect();
+    let (mut shared, mut known) = (for_requests.unwrap_or(0), for_requests.is_some());
+    for usage in context.usages.iter().filter(|usage| usage.id == Some(state.workload) && usage.states_memory) {
+        known = true;
+        let amount = usage.share(usage.memory, ready);
+        let place = usage.container.and_then(|name| place_of(&state.spec, name));
+        match place {
+            Some(place) => own[place] += amount,
+            None => shared += amount,
+        }
+    }
+    known.then(|| divided(shared, &own, &weights(context, pod, ResourceName::MEMORY)))
+}
+
+/// The place of a container in its pod.
+pub(super) fn place_of(spec: &PodSpec, name: Symbol) -> Option<usize> {
+    spec.containers.iter().position(|own| own.name == name.as_str())
+}
+
+fn look_at_all(context: &mut Context<'_>, workload: WorkloadId) {
+    for pod in context.world.workload(workload).pods.clone() {
+        pod_started(context, pod);
+    }
+}
+
+/// A pod's containers run, or use more memory: what is over a limit is looked at shortly.
+pub(super) fn pod_started(context: &mut Context<'_>, pod: PodId) {
+    if over_limit(context, pod).is_some() {
+        context.queue.schedule_in(LOOK, class::MACHINES, LoadEvent::MemoryLook(pod));
+    }
+}
+
+/// The first container of a running pod that uses more memory than its limit by what the scenario states, with both.
+pub(super) fn over_limit(context: &Context<'_>, pod: PodId) -> Option<(usize, i64, i64)> {
+    let state = context.world.pod(pod);
+    let states = |own: &UsageLoop| own.id == Some(state.workload) && own.states_memory;
+    if state.phase != PodPhase::Running || !state.is_active() || !context.usages.iter().any(states) {
+        return None;
+    }
+    let used = memory_of_containers(context, pod, None)?;
+    let limits = state.spec.containers.iter().map(|own| own.limits.find(ResourceName::MEMORY));
+    let mut both = used.into_iter().zip(limits).enumerate();
+    both.find_map(|(place, (used, limit))| limit.filter(|limit| used > *limit).map(|limit| (place, used, limit)))
+}
+
+/// At the end of a run: how long pods were held back.
+pub(super) fn conclude(context: &mut Context<'_>, now: SimTime) {
+    for usage in 0..context.usages.len() {
+        let own = &mut context.usages[usage];
+        own.spend(now);
+        if let (Some(workload), true) = (own.id, own.spent.0 > SimDuration::ZERO) {
+            let facts = ThrottledFacts { workload, throttled: own.spent.1, ready: own.spent.0 };
+            context.world.note_throttled(facts);
+        }
+    }
+}

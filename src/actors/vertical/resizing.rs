@@ -1,0 +1,174 @@
+//! Resizes where a pod runs: what the API server takes, and what the kubelet makes of it.
+//!
+//! Deviation: the kubelet carries a resize out at once and looks again at one that waits for room once a minute; while it waits
+//! kube-scheduler counts what the pod has and not what it wants. No container is restarted for a resize, whatever `resizePolicy` says.
+//!
+//! Source: Kubernetes 1.36 `pkg/kubelet/allocation/allocation_manager.go`, `pkg/apis/core/validation/validation.go`
+//! (`ValidatePodResize`).
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::respecified;
+use crate::actors::context::Context;
+use crate::actors::{cpu_shares, load_loop, metrics_server, scheduler_loop, usage_loop};
+use crate::cluster::PodPhase;
+use crate::domain::{KubernetesVersion, NodeId, PodId, PodSpec, ResourceName, Resources, SimTime};
+use crate::policy::vertical::{AdmittedContainer, ResizeCondition};
+use crate::world::record::{EventKind, VerticalMeans};
+
+/// The first release in which running pods can be resized without a feature gate.
+const RESIZES_FROM: u8 = 33;
+/// The first in which the memory limit of a container that is not restarted may fall.
+const LOWERS_MEMORY_FROM: u8 = 34;
+
+/// Resizes that have not come off.
+#[derive(Debug, Default)]
+pub(super) struct Resizes {
+    waiting: BTreeMap<PodId, Waiting>,
+}
+
+#[derive(Debug)]
+struct Waiting {
+    wanted: Arc<PodSpec>,
+    condition: ResizeCondition,
+    reason: String,
+}
+
+impl Resizes {
+    /// How far the kubelet is with the resize of a pod; `None` if it has nothing to do.
+    pub(super) fn condition(&self, pod: PodId) -> Option<ResizeCondition> {
+        self.waiting.get(&pod).map(|own| own.condition)
+    }
+}
+
+/// Whether the quality of service stays what it is, which the API server insists on.
+fn keeps_quality(before: &PodSpec, after: &PodSpec) -> bool {
+    quality(before) == quality(after)
+}
+
+/// Whether pods request nothing, and whether every container has limits that are its requests.
+fn quality(spec: &PodSpec) -> (bool, bool) {
+    const BOTH: [ResourceName; 2] = [ResourceName::CPU, ResourceName::MEMORY];
+    let containers = || spec.containers.iter().chain(spec.init_containers.iter().map(|own| &own.container));
+    let states_nothing =
+        containers().all(|own| BOTH.iter().all(|&name| own.requests.get(name) == 0 && own.limits.get(name) == 0));
+    let guaranteed = containers().all(|own| {
+        let requests = own.effective_requests();
+        BOTH.iter().all(|&name| own.limits.get(name) > 0 && own.limits.get(name) == requests.get(name))
+    });
+    (states_nothing, guaranteed)
+}
+
+fn lowers_memory_limit(before: &PodSpec, after: &PodSpec) -> bool {
+    let limit = |own: &crate::domain::Container| own.limits.find(ResourceName::MEMORY).unwrap_or(i64::MAX);
+    before.containers.iter().zip(&after.containers).any(|(before, after)| limit(after) < limit(before))
+}
+
+/// Somebody writes new requests and limits into a running pod; whether the API server takes them.
+pub(super) fn ask(
+    context: &mut Context<'_>,
+    now: SimTime,
+    pod: PodId,
+    containers: &[AdmittedContainer],
+    (reason, means): (&str, &mut VerticalMeans),
+) -> bool {
+    let release: KubernetesVersion = context.control_plane;
+    let state = context.world.pod(pod);
+    let Some(wanted) = respecified(&state.spec, containers) else { return true };
+    let lowers = lowers_memory_limit(&state.spec, &wanted) && release.minor() < LOWERS_MEMORY_FROM;
+    if release.minor() < RESIZES_FROM || lowers || !keeps_quality(&state.spec, &wanted) {
+        return false;
+    }
+    let wanted = Arc::new(wanted);
+    let condition = condition(context, now, pod, &wanted);
+    match condition {
+        None => {
+            means.resized += 1;
+            carry_out(context, now, pod, wanted, reason);
+        }
+        Some(condition) => {
+            let kind = match condition {
+                ResizeCondition::Deferred => {
+                    means.deferred += 1;
+                    EventKind::ResizeDeferred
+                }
+                ResizeCondition::Infeasible => {
+                    means.infeasible += 1;
+                    EventKind::ResizeInfeasible
+                }
+                _ => EventKind::ResizeError,
+            };
+            context.world.note_pod(pod, now, kind, reason);
+            let waiting = Waiting { wanted, condition, reason: reason.to_owned() };
+            context.vertical.resizes.waiting.insert(pod, waiting);
+        }
+    }
+    true
+}
+
+/// Why the kubelet does not resize a pod now.
+fn condition(context: &mut Context<'_>, now: SimTime, pod: PodId, wanted: &PodSpec) -> Option<ResizeCondition> {
+    let state = context.world.pod(pod);
+    let node: NodeId = state.node?;
+    let requests = wanted.requests();
+    let machine = context.world.node(node);
+    if !requests.fits(&machine.allocatable) {
+        return Some(ResizeCondition::Infeasible);
+    }
+    let mut left: Resources = machine.allocatable.clone();
+    left.subtract(&machine.requested);
+    left.add(&state.requests);
+    if !requests.fits(&left) {
+        return Some(ResizeCondition::Deferred);
+    }
+    let for_requests = metrics_server::memory_for_requests(context, now, pod);
+    let used = usage_loop::memory_of_containers(context, pod, for_requests)?;
+    let limits = wanted.containers.iter().map(|own| own.limits.find(ResourceName::MEMORY));
+    let too_low = used.iter().zip(limits).any(|(used, limit)| limit.is_some_and(|limit| *used > limit));
+    too_low.then_some(ResizeCondition::Error)
+}
+
+/// The kubelet looks again at what waits for room; what has gone waits no more.
+pub(super) fn try_again(context: &mut Context<'_>, now: SimTime) {
+    let all: Vec<PodId> = context.vertical.resizes.waiting.keys().copied().collect();
+    for pod in all {
+        let state = context.world.pod(pod);
+        if state.phase == PodPhase::Gone || !state.is_active() {
+            context.vertical.resizes.waiting.remove(&pod);
+            context.vertical.terminations.remove(&pod);
+            continue;
+        }
+        let Some(waiting) = context.vertical.resizes.waiting.remove(&pod) else { continue };
+        let condition = condition(context, now, pod, &waiting.wanted);
+        match condition {
+            Some(condition) => {
+                context.vertical.resizes.waiting.insert(pod, Waiting { condition, ..waiting });
+            }
+            None => {
+                let place = context.vertical.of(context.world.pod(pod).workload);
+                if let Some(facts) = place.and_then(|place| context.vertical.autoscalers[place].facts) {
+                    context.world.vertical_means(facts).resized += 1;
+                }
+                carry_out(context, now, pod, waiting.wanted, &waiting.reason);
+            }
+        }
+    }
+}
+
+/// The pod has its new size: everybody who counts what it requests or what limits it counts anew.
+fn carry_out(context: &mut Context<'_>, now: SimTime, pod: PodId, spec: Arc<PodSpec>, reason: &str) {
+    let state = context.world.pod(pod);
+    let (workload, ready) = (state.workload, state.is_ready());
+    context.vertical.resizes.waiting.remove(&pod);
+    metrics_server::pod_resizes(context, pod);
+    if ready {
+        cpu_shares::pod_unready(context, pod);
+    }
+    context.world.resize_pod(pod, spec, now, reason);
+    if ready {
+        cpu_shares::pod_ready(context, pod);
+    }
+    scheduler_loop::pod_resized(context, now, pod);
+    load_loop::replicas_changed(context, now, workload);
+}

@@ -1,0 +1,213 @@
+//! The updater's loop: pods that request something else than is recommended are evicted, or resized where they run.
+
+use std::collections::BTreeMap;
+
+use super::{PERIOD, acts, container_states, resizing};
+use crate::actors::context::Context;
+use crate::actors::event::{VerticalEvent, class};
+use crate::actors::eviction;
+use crate::actors::workload_controllers::pod_uid;
+use crate::cluster::{PodPhase, SpecId, WorkloadKind};
+use crate::domain::vertical::ContainerRecommendation;
+use crate::domain::workload::ObjectName;
+use crate::domain::{PodId, SimTime, Symbol, VerticalPodAutoscaler, WorkloadId};
+use crate::policy::vertical::{
+    Answers, ControllerKind, NamespaceLimits, PodGroup, PodToUpdate, Resize, Updater, UpdaterView, cap, priority,
+};
+use crate::world::record::VerticalMeans;
+
+/// One pass over the pods of every VerticalPodAutoscaler.
+pub(in crate::actors) fn update(context: &mut Context<'_>, now: SimTime) {
+    context.queue.schedule_in(PERIOD, class::REPLICA_AUTOSCALER, VerticalEvent::Update);
+    resizing::try_again(context, now);
+    for place in 0..context.vertical.autoscalers.len() {
+        let own = &context.vertical.autoscalers[place];
+        let mode = context.vertical.updating.mode(&own.spec.update);
+        let Some(target) = own.target.filter(|_| !own.retired && acts(mode)) else { continue };
+        // Of several for one workload only one counts.
+        if context.vertical.of(target) == Some(place) && wants_a_look(context, now, (place, target)) {
+            pass(context, now, (place, target));
+        }
+    }
+}
+
+/// Whether some pod might be changed: it requests what is out of bounds, has had a quick kill or a resize that has not come off, or it is
+/// old enough for any change that is large enough. What pods request is looked at once for all that request the same.
+fn wants_a_look(context: &Context<'_>, now: SimTime, (place, target): (usize, WorkloadId)) -> bool {
+    let vertical = &context.vertical;
+    let own = &vertical.autoscalers[place];
+    let Some(recommendation) = own.spec.recommendation.as_ref().filter(|own| !own.is_empty()) else { return false };
+    let limits = vertical.limits_of(own.spec.name.namespace);
+    let mut known: Vec<(SpecId, bool, bool)> = Vec::new();
+    for &pod in &context.world.workload(target).pods {
+        let state = context.world.pod(pod);
+        if state.node.is_none() || !state.is_active() {
+            continue;
+        }
+        if vertical.terminations.contains_key(&pod) || vertical.resizes.condition(pod).is_some() {
+            return true;
+        }
+        let (outside, large) = match known.iter().find(|(spec, ..)| *spec == state.spec_id) {
+            Some((_, outside, large)) => (*outside, *large),
+            None => {
+                let found = by_request(context, (place, &limits), recommendation, pod);
+                known.push((state.spec_id, found.0, found.1));
+                found
+            }
+        };
+        let old = state.started.is_some_and(|started| now >= started + vertical.updating.lifetime_threshold);
+        if outside || (large && old) {
+            return true;
+        }
+    }
+    false
+}
+
+/// Whether what a pod requests is out of bounds, and whether the change would be large enough.
+fn by_request(
+    context: &Context<'_>,
+    (place, limits): (usize, &NamespaceLimits),
+    recommendation: &[ContainerRecommendation],
+    pod: PodId,
+) -> (bool, bool) {
+    let spec = &context.vertical.autoscalers[place].spec;
+    let containers = container_states(&context.world.pod(pod).spec);
+    let Ok(capped) = cap(recommendation, spec, &containers, limits) else { return (true, true) };
+    let asks = priority(&capped, &to_update(context, pod, containers));
+    (asks.outside_range, asks.change >= context.vertical.updating.update_threshold)
+}
+
+fn to_update(context: &Context<'_>, pod: PodId, containers: Vec<super::ContainerState>) -> PodToUpdate {
+    let (state, vertical) = (context.world.pod(pod), &context.vertical);
+    PodToUpdate {
+        name: name_of(context, pod),
+        uid: pod_uid(context, pod),
+        started: state.started.map(|started| vertical.calendar(started)),
+        // Containers that start anew after a kill leave the pod Running.
+        pending: state.phase != PodPhase::Running && state.restarts == 0,
+        resize: vertical.resizes.condition(pod),
+        containers,
+        observed: None,
+        restarts_on_resize: false,
+        terminations: vertical.terminations.get(&pod).cloned().unwrap_or_default(),
+    }
+}
+
+/// The name of a pod, where the recommender has it already as that has it.
+fn name_of(context: &Context<'_>, pod: PodId) -> ObjectName {
+    let state = context.world.pod(pod);
+    let known = context.vertical.of(state.workload).and_then(|own| context.vertical.autoscalers[own].pods.get(&pod));
+    let name = || Symbol::new(context.world.pod_name(pod));
+    known.map_or_else(|| ObjectName { namespace: state.namespace, name: name() }, |known| known.name)
+}
+
+/// The pods of a workload by what controls each: its ReplicaSets, or itself.
+fn groups(context: &Context<'_>, target: WorkloadId) -> Vec<PodGroup> {
+    let workload = context.world.workload(target);
+    let mut of_revision: BTreeMap<u32, Vec<PodToUpdate>> = BTreeMap::new();
+    for &pod in &workload.pods {
+        let state = context.world.pod(pod);
+        if state.node.is_some() && state.is_active() {
+            let revision = if workload.kind == WorkloadKind::Deployment { state.revision } else { 0 };
+            of_revision.entry(revision).or_default().push(to_update(context, pod, container_states(&state.spec)));
+        }
+    }
+    let alone = of_revision.len() == 1;
+    let group = |pods: Vec<PodToUpdate>| {
+        let controller = match workload.kind {
+            // While a rollout goes on each ReplicaSet is taken to want the pods that it has.
+            WorkloadKind::Deployment if !alone => ControllerKind::Replicated(pods.len() as i64),
+            WorkloadKind::Deployment | WorkloadKind::StatefulSet => {
+                ControllerKind::Replicated(i64::from(workload.replicas))
+            }
+            WorkloadKind::DaemonSet => ControllerKind::Replicated(i64::from(workload.ready)),
+            WorkloadKind::Job | WorkloadKind::CronJob | WorkloadKind::ScaledJob => ControllerKind::Job,
+            WorkloadKind::Pods => ControllerKind::Custom,
+        };
+        PodGroup { controller, pods }
+    };
+    of_revision.into_values().map(group).collect()
+}
+
+/// The API server, as the updater asks it.
+struct Api<'a, 's> {
+    context: &'a mut Context<'s>,
+    now: SimTime,
+    pods: &'a BTreeMap<ObjectName, PodId>,
+    /// What each pod is to get, for the log.
+    reasons: &'a BTreeMap<ObjectName, String>,
+    means: VerticalMeans,
+}
+
+impl Api<'_, '_> {
+    fn reason(&self, pod: ObjectName) -> String {
+        self.reasons.get(&pod).cloned().unwrap_or_default()
+    }
+}
+
+impl Answers for Api<'_, '_> {
+    fn evict(&mut self, pod: ObjectName) -> bool {
+        let Some(&id) = self.pods.get(&pod) else { return false };
+        let reason = self.reason(pod);
+        let evicted = eviction::evict(self.context, self.now, id, &reason);
+        if evicted {
+            self.means.evicted += 1;
+        } else {
+            self.means.refused += 1;
+        }
+        evicted
+    }
+
+    fn resize(&mut self, resize: Resize) -> bool {
+        let Some(&id) = self.pods.get(&resize.pod) else { return false };
+        let reason = self.reason(resize.pod);
+        resizing::ask(self.context, self.now, id, &resize.containers, (&reason, &mut self.means))
+    }
+}
+
+/// A look at every pod of one VerticalPodAutoscaler.
+fn pass(context: &mut Context<'_>, now: SimTime, (place, target): (usize, WorkloadId)) {
+    let groups = groups(context, target);
+    let own = &context.vertical.autoscalers[place];
+    let (vpa, facts) = (own.spec.clone(), own.facts);
+    let pods: BTreeMap<ObjectName, PodId> = own.pods.iter().map(|(&pod, known)| (known.name, pod)).collect();
+    let at = context.vertical.calendar(now);
+    let limits = context.vertical.limits_of(vpa.name.namespace);
+    let reasons = reasons(&groups, &vpa, &limits);
+    let view = UpdaterView { now: at, vpa: &vpa, limits: &limits, groups: &groups };
+    let empty = Updater::new(context.vertical.updating.clone());
+    let mut updater = std::mem::replace(&mut context.vertical.updater, empty);
+    let mut api = Api { context, now, pods: &pods, reasons: &reasons, means: VerticalMeans::default() };
+    updater.run(&view, &mut api);
+    let means = api.means;
+    context.vertical.updater = updater;
+    if let Some(facts) = facts {
+        let own = context.world.vertical_means(facts);
+        own.evicted += means.evicted;
+        own.refused += means.refused;
+        own.resized += means.resized;
+        own.deferred += means.deferred;
+        own.infeasible += means.infeasible;
+    }
+}
+
+/// What is to become of each pod, in words.
+fn reasons(groups: &[PodGroup], vpa: &VerticalPodAutoscaler, limits: &NamespaceLimits) -> BTreeMap<ObjectName, String> {
+    let recommendation = vpa.recommendation.as_deref().unwrap_or_default();
+    let pods = groups.iter().flat_map(|group| &group.pods);
+    let reason = |pod: &PodToUpdate| {
+        let capped = cap(recommendation, vpa, &pod.containers, limits).unwrap_or_default();
+        let parts = pod.containers.iter().filter_map(|own| {
+            let wanted = capped.of(own.name)?;
+            let changes = wanted.target.iter().filter(|(name, amount)| own.requests.get(*name) != *amount);
+            let changes = changes.map(|(name, amount)| {
+                format!("{} {} to {}", name.0, name.format(own.requests.get(name)), name.format(amount))
+            });
+            let changes: Vec<String> = changes.collect();
+            (!changes.is_empty()).then(|| format!("{}: {}", own.name, changes.join(", ")))
+        });
+        let parts: Vec<String> = parts.collect();
+        format!("VerticalPodAutoscaler {}: {}", vpa.name, parts.join("; "))
+    };
+    pods.map(|pod| (pod.name, reason(pod))).collect()
+}

@@ -1,0 +1,104 @@
+//! `nodecast rightsize`: what requests that fit would save, and what would break.
+
+use std::path::PathBuf;
+
+use clap::ValueEnum;
+
+use super::edits::{self, Edits};
+use super::experiment::{Bar, Common};
+use super::{Console, Format};
+use crate::experiment::presentation::rightsizing;
+use crate::experiment::rightsizing::Sizing;
+use crate::program::Failure;
+use crate::program::rightsize::{Request, RightSize, check_replaceable};
+use crate::report::OutputDirectory;
+
+/// Show requests against use, and what the cluster would cost with requests that fit
+///
+/// Runs the Vertical Pod Autoscaler's recommender over what the scenario says that pods use (`load`, `usage`), then simulates the cluster
+/// with today's requests, with the recommended ones and with those at the 50th, 90th and 99th percentile of use: cost, containers killed
+/// for memory, throttling, waits and response times. Workloads with too short a history are left alone.
+#[derive(clap::Args, Debug)]
+pub(super) struct Arguments {
+    /// The scenario file
+    scenario: PathBuf,
+    /// The policy [default: the scenario's first]
+    #[arg(long, value_name = "NAME")]
+    policy: Option<String>,
+    /// How many seeds [default: the scenario's]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    replications: Option<u32>,
+    /// The first seed, with which use is measured [default: the scenario's]
+    #[arg(long, value_name = "N", value_parser = edits::seed, allow_negative_numbers = true)]
+    seed: Option<u64>,
+    #[command(flatten)]
+    edits: Edits,
+    /// Write patches with new requests and limits into this folder, as a kustomize component
+    #[arg(long, value_name = "DIR")]
+    write: Option<PathBuf>,
+    /// Which requests to write
+    #[arg(long, value_enum, value_name = "SIZES", default_value = "recommended", requires = "write")]
+    size: Size,
+    /// What to print: tables for people, or rightsizing.json
+    #[arg(long, value_enum, default_value = "table")]
+    format: Format,
+    #[command(flatten)]
+    common: Common,
+}
+
+/// What requests can be written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(super) enum Size {
+    /// What the Vertical Pod Autoscaler recommends.
+    Recommended,
+    /// The median of use.
+    P50,
+    /// The 90th percentile of use.
+    P90,
+    /// The 99th percentile of use.
+    P99,
+}
+
+impl Size {
+    const fn sizing(self) -> Sizing {
+        match self {
+            Self::Recommended => Sizing::Recommended,
+            Self::P50 => Sizing::Median,
+            Self::P90 => Sizing::P90,
+            Self::P99 => Sizing::P99,
+        }
+    }
+}
+
+/// Simulates, prints the answer and writes patches.
+pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Result<(), Failure> {
+    let common = &arguments.common;
+    let asked = RightSize::load(&Request {
+        scenario: arguments.scenario.clone(),
+        policy: arguments.policy.clone(),
+        replications: arguments.replications,
+        seed: arguments.seed,
+        edits: arguments.edits.parse()?,
+        pricing_data: common.pricing_data.clone(),
+    })?;
+    if let Some(folder) = &arguments.write {
+        OutputDirectory::check_if(folder, check_replaceable).map_err(Failure::of_report)?;
+    }
+    let found = asked.answer(common.threads, &mut Bar::new(console, common))?;
+    if found.answer.replications == 0 {
+        console.tell("stopped before one seed was whole: there is nothing to report");
+        return Err(Failure::silent(Failure::INTERRUPTED));
+    }
+    match arguments.format {
+        Format::Table => console.data(&rightsizing::table(&found.answer))?,
+        Format::Json => console.data(&found.answer.to_json().map_err(Failure::of_report)?)?,
+    }
+    if let Some(folder) = &arguments.write {
+        let changed = found.write(folder, arguments.size.sizing())?;
+        if !common.quiet {
+            let count = crate::domain::words::counted(changed.len() as u64, "workload", "workloads");
+            console.tell(&format!("patches of {count}: {}", folder.join("kustomization.yaml").display()));
+        }
+    }
+    if found.is_whole { Ok(()) } else { Err(Failure::silent(Failure::INTERRUPTED)) }
+}

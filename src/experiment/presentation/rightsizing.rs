@@ -1,0 +1,225 @@
+//! The tables that `rightsize` prints, and the files of its patches.
+
+use super::signed_percent;
+use crate::domain::{ResourceName, Resources};
+use crate::experiment::rightsizing::{Amounts, Patch, RightSizing, Sizing, SizingResult};
+use crate::experiment::statistics::Estimate;
+use crate::report::format::{self, money_among};
+
+/// Containers that are printed; the JSON has all.
+const CONTAINERS: usize = 20;
+const NAME: usize = 26;
+
+/// The tables of an answer.
+pub fn table(answer: &RightSizing) -> String {
+    let mut lines = Vec::new();
+    heading(answer, &mut lines);
+    sizings(answer, &mut lines);
+    workloads(answer, &mut lines);
+    containers(answer, &mut lines);
+    trust(answer, &mut lines);
+    lines.iter().map(|line| format!("{}\n", line.trim_end())).collect()
+}
+
+fn heading(answer: &RightSizing, lines: &mut Vec<String>) {
+    let seeds = format::counted(answer.replications, "seed", "seeds");
+    lines.push(format!(
+        "{}: requests that fit, policy {} in {}, {seeds} from {}, prices of {}",
+        answer.scenario, answer.policy, answer.region, answer.first_seed, answer.price_date
+    ));
+    lines.push(String::new());
+}
+
+/// A mean with half the width of its interval.
+fn with_interval(estimate: Option<&Estimate>, shown: impl Fn(f64) -> String) -> String {
+    let Some(estimate) = estimate else { return "-".to_owned() };
+    match estimate.half_width() {
+        Some(half) if half > 0.0 => format!("{} \u{b1} {}", shown(estimate.mean), shown(half)),
+        _ => shown(estimate.mean),
+    }
+}
+
+fn label(name: &str) -> String {
+    match name {
+        "today" => "as they are today".to_owned(),
+        "recommended" => "as recommended".to_owned(),
+        percentile => format!("at {percentile} of use"),
+    }
+}
+
+fn sizings(answer: &RightSizing, lines: &mut Vec<String>) {
+    lines.push(format!(
+        "{:<NAME$}{:>22}{:>18}{:>16}{:>15}{:>11}{:>11}{:>8}",
+        "requests",
+        "cost per month",
+        "against today",
+        "killed for mem",
+        "throttled, h",
+        "wait p99",
+        "resp. p99",
+        "no node"
+    ));
+    let largest = answer.sizings.iter().filter_map(|own| own.cost_per_month.as_ref()).map(|own| own.mean);
+    let largest = largest.fold(0.0, f64::max);
+    lines.extend(answer.sizings.iter().map(|own| sizing(own, answer, largest)));
+    lines.push(String::new());
+}
+
+fn sizing(own: &SizingResult, answer: &RightSizing, largest: f64) -> String {
+    let money = |amount: f64| money_among(&answer.currency, amount, largest);
+    let relative = own.against_today.as_ref().and_then(|paired| paired.relative.as_ref());
+    let against = relative.map_or_else(String::new, |relative| {
+        let half = relative.half_width().filter(|half| *half > 0.0);
+        let half = half.map_or_else(String::new, |half| format!(" \u{b1} {:.1}", half * 100.0));
+        format!("{}{half}", signed_percent(relative.mean))
+    });
+    let number = |value: f64| format!("{value:.1}");
+    let span = |value: f64| format::span(value);
+    format!(
+        "{:<NAME$}{:>22}{against:>18}{:>16}{:>15}{:>11}{:>11}{:>8}",
+        label(&own.name),
+        with_interval(own.cost_per_month.as_ref(), money),
+        with_interval(own.out_of_memory.as_ref(), number),
+        with_interval(own.throttled_hours.as_ref(), number),
+        own.pending_p99.as_ref().map_or_else(|| "-".to_owned(), |own| span(own.mean)),
+        own.request_p99.as_ref().map_or_else(|| "-".to_owned(), |own| span(own.mean)),
+        own.pods_pending.as_ref().map_or_else(|| "-".to_owned(), |own| number(own.mean)),
+    )
+}
+
+fn workloads(answer: &RightSizing, lines: &mut Vec<String>) {
+    if answer.workloads.is_empty() {
+        return;
+    }
+    let names: String = answer.sizings.iter().map(|own| format!("{:>14}", own.name)).collect();
+    lines.push(format!("{:<NAME$}{names}", "cost per month"));
+    let all = answer.workloads.iter().flat_map(|own| own.cost_per_month.iter().flatten());
+    let largest = all.copied().fold(0.0, f64::max);
+    for own in &answer.workloads {
+        let cost = |cost: &Option<f64>| {
+            let shown = cost.map_or_else(|| "-".to_owned(), |cost| money_among(&answer.currency, cost, largest));
+            format!("{shown:>14}")
+        };
+        let costs: String = own.cost_per_month.iter().map(cost).collect();
+        lines.push(format!("  {:<width$}{costs}", cut(&own.workload, NAME - 3), width = NAME - 2));
+    }
+    lines.push(String::new());
+}
+
+/// A name that fits.
+fn cut(name: &str, width: usize) -> String {
+    let count = name.chars().count();
+    if count <= width {
+        return name.to_owned();
+    }
+    let tail: String = name.chars().skip(count - (width - 1)).collect();
+    format!("\u{2026}{tail}")
+}
+
+fn containers(answer: &RightSizing, lines: &mut Vec<String>) {
+    if answer.containers.is_empty() {
+        return;
+    }
+    lines.push(format!(
+        "{:<NAME$}{:>14}{:>12}{:>10}{:>10}{:>10}  {}",
+        "each pod", "", "requests", "used p50", "p90", "p99", "recommended (bounds)"
+    ));
+    for own in answer.containers.iter().take(CONTAINERS) {
+        let name = cut(&format!("{}:{}", own.workload, own.container), NAME - 3);
+        for (amounts, what, decimals) in [(own.cpu, "CPU, cores", 3), (own.memory, "memory, MiB", 0)] {
+            let Some(Amounts { request, p50, p90, p99, recommended, lower_bound, upper_bound, .. }) = amounts else {
+                continue;
+            };
+            let shown = |amount: f64| format!("{amount:.decimals$}");
+            let request = request.map_or_else(|| "none".to_owned(), shown);
+            let upper = if upper_bound > 1e7 { "any".to_owned() } else { shown(upper_bound) };
+            lines.push(format!(
+                "  {name:<width$}{what:>14}{request:>12}{:>10}{:>10}{:>10}  {} ({} to {upper})",
+                shown(p50),
+                shown(p90),
+                shown(p99),
+                shown(recommended),
+                shown(lower_bound),
+                width = NAME - 2
+            ));
+        }
+    }
+    if answer.containers.len() > CONTAINERS {
+        let more = format::counted((answer.containers.len() - CONTAINERS) as u64, "container", "containers");
+        lines.push(format!("  and {more} more with --format json"));
+    }
+    lines.push(String::new());
+}
+
+/// How far the answer can be trusted.
+fn trust(answer: &RightSizing, lines: &mut Vec<String>) {
+    lines.push(format!(
+        "Sizes rest on {:.1} days of use as the scenario states it, with seed {}; what a longer history would show they do not know.",
+        answer.history_days, answer.first_seed
+    ));
+    if answer.history_days < 7.0 {
+        lines.push("Less than a week shows no weekend: simulate 7d or more before requests go down.".to_owned());
+    }
+    for own in answer.left_alone.iter().take(CONTAINERS) {
+        lines.push(format!("left alone: {} {}, as {}", own.kind, own.workload, own.why));
+    }
+    for warning in &answer.warnings {
+        lines.push(format!("warning: {warning}"));
+    }
+}
+
+/// The files of a kustomize component that gives workloads their sizes, by name.
+pub fn kustomization(patches: &[Patch], sizing: Sizing) -> Vec<(String, String)> {
+    let mut files = Vec::new();
+    let mut listed = String::new();
+    for own in patches {
+        let (kind, name) = own.owner;
+        let file = format!("{}-{}-{}.yaml", kind.to_ascii_lowercase(), name.namespace, name.name);
+        listed.push_str(&format!("  - path: {file}\n"));
+        files.push((file, patch(own)));
+    }
+    let head = format!(
+        "# Requests {}, as nodecast rightsize wrote them. Use: components: [this folder] in a kustomization.yaml.\n\
+         apiVersion: kustomize.config.k8s.io/v1alpha1\nkind: Component\n",
+        label(sizing.as_str())
+    );
+    let patches = if listed.is_empty() { "patches: []\n".to_owned() } else { format!("patches:\n{listed}") };
+    files.push(("kustomization.yaml".to_owned(), head + &patches));
+    files
+}
+
+/// A strategic merge patch of one workload.
+fn patch(own: &Patch) -> String {
+    let (kind, name) = own.owner;
+    let mut text = format!(
+        "apiVersion: apps/v1\nkind: {kind}\nmetadata:\n  name: {}\n  namespace: {}\nspec:\n  template:\n    spec:\n      containers:\n",
+        name.name, name.namespace
+    );
+    for (container, requests, limits) in &own.containers {
+        text.push_str(&format!("        - name: {container}\n          resources:\n"));
+        for (what, amounts) in [("requests", requests), ("limits", limits)] {
+            if amounts.is_empty() {
+                continue;
+            }
+            text.push_str(&format!("            {what}:\n"));
+            for (name, amount) in amounts.iter() {
+                text.push_str(&format!("              {}: {}\n", name.0, quantity(amounts, name, amount)));
+            }
+        }
+    }
+    text
+}
+
+/// An amount as a manifest has it, exactly: CPU in thousandths, memory in the largest unit that divides it.
+fn quantity(amounts: &Resources, name: ResourceName, amount: i64) -> String {
+    debug_assert_eq!(amounts.find(name), Some(amount), "an amount is of its own resource");
+    if name == ResourceName::CPU {
+        return format!("{amount}m");
+    }
+    match amount {
+        _ if name != ResourceName::MEMORY => format!("\"{amount}\""),
+        _ if amount % (1 << 20) == 0 => format!("{}Mi", amount >> 20),
+        _ if amount % (1 << 10) == 0 => format!("{}Ki", amount >> 10),
+        _ => format!("\"{amount}\""),
+    }
+}

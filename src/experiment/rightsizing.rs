@@ -1,0 +1,217 @@
+//! What requests that fit would save: the sizes that the use of containers suggests, and the cluster simulated with each.
+//!
+//! One run with a VerticalPodAutoscaler in the mode Off for every workload says what containers use and what the recommender makes of it.
+//! [`sized`] writes sizes into the templates as the Vertical Pod Autoscaler's admission controller would: limits move in proportion, and
+//! LimitRanges and the policies of VerticalPodAutoscalers hold.
+//!
+//! What must not live here: how the answer is drawn (`presentation`).
+
+mod answer;
+mod sizes;
+
+pub use answer::{Amounts, ContainerSizes, LeftAlone, RightSizing, Run, SizingResult, WorkloadCost, answer};
+pub use sizes::{Measured, measure};
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::actors::{container_states, namespace_limits, respecified};
+use crate::domain::hpa::ScaleTargetRef;
+use crate::domain::vertical::UpdateMode;
+use crate::domain::workload::ObjectName;
+use crate::domain::{PodSpec, Resources, Symbol, VerticalPodAutoscaler};
+use crate::policy::vertical::{AdmittedContainer, NamespaceLimits, admit};
+use crate::scenario::Scenario;
+use crate::scenario::manifests::Manifests;
+use crate::simulation::Outcome;
+use crate::world::record::EventKind;
+
+/// What workloads request.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Sizing {
+    /// What their templates state.
+    Today,
+    /// What the Vertical Pod Autoscaler recommends.
+    Recommended,
+    /// The median of what each container was seen to use.
+    Median,
+    /// The 90th percentile of it.
+    P90,
+    /// The 99th percentile of it.
+    P99,
+}
+
+impl Sizing {
+    /// All of them, what there is today first.
+    pub const ALL: [Self; 5] = [Self::Today, Self::Recommended, Self::Median, Self::P90, Self::P99];
+
+    /// Its name in files and on the command line.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Today => "today",
+            Self::Recommended => "recommended",
+            Self::Median => "p50",
+            Self::P90 => "p90",
+            Self::P99 => "p99",
+        }
+    }
+
+    /// The percentile of use that it takes.
+    const fn percentile(self) -> Option<u64> {
+        match self {
+            Self::Today | Self::Recommended => None,
+            Self::Median => Some(50),
+            Self::P90 => Some(90),
+            Self::P99 => Some(99),
+        }
+    }
+}
+
+/// A workload by its kind and name.
+pub type Owner = (&'static str, ObjectName);
+
+/// Deployments and StatefulSets of the manifests with their templates.
+fn templates(manifests: &Manifests) -> impl Iterator<Item = (Owner, &Arc<PodSpec>)> {
+    let deployments = manifests.deployments.iter().map(|own| (("Deployment", own.name), &own.template));
+    let sets = manifests.stateful_sets.iter().map(|own| (("StatefulSet", own.name), &own.template));
+    deployments.chain(sets)
+}
+
+/// Whether the scenario says anything of what a workload's pods use.
+fn is_used(scenario: &Scenario, name: ObjectName) -> bool {
+    scenario.load.iter().any(|own| own.workload == name)
+        || scenario.usage.iter().any(|own| own.workload == name)
+        || scenario.queues.iter().any(|own| own.workload == name)
+}
+
+/// The VerticalPodAutoscaler of a workload: the one that the manifests have, turned off, or one that restricts nothing.
+fn observer(manifests: &Manifests, (kind, name): Owner) -> VerticalPodAutoscaler {
+    let target = ScaleTargetRef { kind: Symbol::new(kind), name: name.name };
+    let stated = manifests.vertical_autoscalers.iter();
+    let mut of_target = stated.filter(|own| own.name.namespace == name.namespace && own.target == target);
+    let mut own = of_target.next().cloned().unwrap_or_else(|| {
+        let called = Symbol::new(&format!("{}-{}", kind.to_ascii_lowercase(), name.name));
+        VerticalPodAutoscaler::new(ObjectName { namespace: name.namespace, name: called }, target)
+    });
+    own.update.mode = Some(UpdateMode::Off);
+    own.recommenders.clear();
+    own
+}
+
+/// The scenario with other manifests under one policy.
+fn with_manifests(scenario: &Scenario, policy: &str, change: impl FnOnce(&mut Manifests)) -> Scenario {
+    let mut own = scenario.clone();
+    if let Some(variant) = own.policies.iter_mut().find(|variant| variant.name.as_str() == policy) {
+        let mut manifests = (*variant.manifests).clone();
+        change(&mut manifests);
+        variant.manifests = Arc::new(manifests);
+    }
+    own
+}
+
+/// The scenario as it is today, with a VerticalPodAutoscaler in the mode Off for every workload of which something is known.
+pub fn observed(scenario: &Scenario, policy: &str) -> Scenario {
+    with_manifests(scenario, policy, |manifests| {
+        let owners: Vec<Owner> = templates(manifests).map(|(owner, _)| owner).collect();
+        let observers = owners.into_iter().filter(|(_, name)| is_used(scenario, *name));
+        manifests.vertical_autoscalers = observers.map(|owner| observer(manifests, owner)).collect();
+    })
+}
+
+/// What the containers of a workload get with a sizing; `None` for those that are left alone, and for what there is today.
+fn containers(
+    manifests: &Manifests,
+    measured: &Measured,
+    limits: &BTreeMap<Symbol, NamespaceLimits>,
+    (owner, template): (Owner, &PodSpec),
+    sizing: Sizing,
+) -> Option<Vec<AdmittedContainer>> {
+    let recommendation = measured.recommendation(owner, sizing)?;
+    let vpa = VerticalPodAutoscaler {
+        recommendation: Some(recommendation),
+        update: crate::domain::vertical::UpdatePolicy { mode: Some(UpdateMode::Initial), ..Default::default() },
+        ..observer(manifests, owner)
+    };
+    let limits = limits.get(&owner.1.namespace).cloned().unwrap_or_default();
+    let admitted = admit(&vpa, &container_states(template), true, &limits);
+    admitted.untouched.is_none().then_some(admitted.containers)
+}
+
+/// The scenario with the requests of a sizing in its templates, and without VerticalPodAutoscalers.
+pub fn sized(scenario: &Scenario, policy: &str, measured: &Measured, sizing: Sizing) -> Scenario {
+    with_manifests(scenario, policy, |manifests| {
+        let limits = namespace_limits(manifests);
+        let changed: Vec<(Owner, Arc<PodSpec>)> = templates(manifests)
+            .filter_map(|(owner, template)| {
+                let containers = containers(manifests, measured, &limits, (owner, template), sizing)?;
+                Some((owner, Arc::new(respecified(template, &containers)?)))
+            })
+            .collect();
+        manifests.vertical_autoscalers.clear();
+        for ((kind, name), template) in changed {
+            if kind == "Deployment" {
+                let own = manifests.deployments.iter_mut().filter(|own| own.name == name);
+                own.for_each(|own| own.template = Arc::clone(&template));
+            } else {
+                let own = manifests.stateful_sets.iter_mut().filter(|own| own.name == name);
+                own.for_each(|own| own.template = Arc::clone(&template));
+            }
+        }
+    })
+}
+
+/// What a workload's containers are to request, and where their limits are to be.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Patch {
+    /// The workload.
+    pub owner: Owner,
+    /// Its containers that change, with requests and limits as they are to be.
+    pub containers: Vec<(Symbol, Resources, Resources)>,
+}
+
+/// What a sizing changes, in the order of the manifests.
+pub fn patches(scenario: &Scenario, policy: &str, measured: &Measured, sizing: Sizing) -> Vec<Patch> {
+    let Some(variant) = scenario.policies.iter().find(|variant| variant.name.as_str() == policy) else {
+        return Vec::new();
+    };
+    let manifests = &variant.manifests;
+    let limits = namespace_limits(manifests);
+    let patch = |(owner, template): (Owner, &Arc<PodSpec>)| {
+        let wanted = containers(manifests, measured, &limits, (owner, template), sizing)?;
+        let changed = template
+            .containers
+            .iter()
+            .zip(wanted)
+            .filter(|(own, new)| own.effective_requests() != new.requests || own.limits != new.limits);
+        let containers: Vec<_> = changed.map(|(_, new)| (new.name, new.requests, new.limits)).collect();
+        (!containers.is_empty()).then_some(Patch { owner, containers })
+    };
+    templates(manifests).filter_map(patch).collect()
+}
+
+/// What one run says beside the figures of every run.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Aside {
+    /// Containers killed for lack of memory.
+    pub out_of_memory: f64,
+    /// Hours for which pods wanted more CPU than their limit or their node gave.
+    pub throttled_hours: f64,
+    /// The bill by workload.
+    pub by_workload: BTreeMap<String, f64>,
+}
+
+impl Aside {
+    /// That of a run.
+    pub fn of(outcome: &Outcome) -> Self {
+        let kills = outcome.record.events.iter();
+        let kills = kills.filter(|own| own.kind == EventKind::PodKilled && own.message.starts_with("OOMKilled"));
+        let summary = crate::report::Summary::of(outcome);
+        let of_usage: f64 = outcome.record.throttled.iter().map(|own| own.throttled.as_secs_f64()).sum();
+        let of_requests: f64 = summary.requests.iter().map(|own| own.throttled_seconds).sum();
+        Self {
+            out_of_memory: kills.count() as f64,
+            throttled_hours: (of_usage + of_requests) / 3_600.0,
+            by_workload: summary.cost.by_workload.iter().map(|part| (part.name.clone(), part.amount)).collect(),
+        }
+    }
+}

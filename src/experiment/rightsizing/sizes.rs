@@ -1,0 +1,140 @@
+//! What containers were seen to use, and the sizes that this suggests.
+
+use std::collections::BTreeMap;
+
+use super::{Owner, Sizing, is_used, templates};
+use crate::domain::vertical::ContainerRecommendation;
+use crate::domain::{ResourceName, Resources, SimDuration, Symbol};
+use crate::scenario::Scenario;
+use crate::simulation::Outcome;
+
+/// A history that spans less is too short to go by: the recommender itself trusts a full day.
+pub const SHORTEST_HISTORY: SimDuration = SimDuration::from_secs(86_400);
+/// With fewer looks of the recommender there is too little to go by: half of a day's.
+pub const FEWEST_SAMPLES: u64 = 720;
+const MEBIBYTE: i64 = 1 << 20;
+
+/// What the recommender saw of a container.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) struct Seen {
+    pub(super) cpu: BTreeMap<i64, u64>,
+    pub(super) memory: BTreeMap<i64, u64>,
+    pub(super) recommended: ContainerRecommendation,
+}
+
+impl Seen {
+    pub(super) fn samples(&self) -> u64 {
+        let of = |counts: &BTreeMap<i64, u64>| counts.values().sum::<u64>();
+        of(&self.cpu).max(of(&self.memory))
+    }
+
+    /// What at most so many of a hundred looks saw used: CPU in thousandths, memory in bytes.
+    pub(super) fn percentile(&self, of_hundred: u64) -> Resources {
+        let mut amounts = Resources::new();
+        if let Some(milli) = rank(&self.cpu, of_hundred) {
+            amounts.set(ResourceName::CPU, milli.max(1));
+        }
+        if let Some(mebibytes) = rank(&self.memory, of_hundred) {
+            amounts.set(ResourceName::MEMORY, mebibytes.max(1) * MEBIBYTE);
+        }
+        amounts
+    }
+}
+
+/// The nearest rank of a percentile among counted values.
+fn rank(counts: &BTreeMap<i64, u64>, of_hundred: u64) -> Option<i64> {
+    let all: u64 = counts.values().sum();
+    let wanted = (all * of_hundred).div_ceil(100).max(1);
+    let mut before = 0;
+    counts.iter().find_map(|(value, count)| {
+        before += count;
+        (before >= wanted).then_some(*value)
+    })
+}
+
+/// What one run says of every workload.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Measured {
+    pub(super) containers: BTreeMap<Owner, BTreeMap<Symbol, Seen>>,
+    /// Workloads that keep what they request, and why.
+    pub(super) left_alone: Vec<(Owner, String)>,
+    /// How long a history there is.
+    pub(super) history: SimDuration,
+}
+
+impl Measured {
+    /// What each container of a workload is to request; `None` for a workload that is left alone, and for what there is today.
+    pub(super) fn recommendation(&self, owner: Owner, sizing: Sizing) -> Option<Vec<ContainerRecommendation>> {
+        let seen = self.containers.get(&owner)?;
+        let each = |(name, seen): (&Symbol, &Seen)| match sizing.percentile() {
+            None => seen.recommended.clone(),
+            Some(percentile) => {
+                let target = seen.percentile(percentile);
+                ContainerRecommendation { target, ..ContainerRecommendation::of(*name) }
+            }
+        };
+        (sizing != Sizing::Today).then(|| seen.iter().map(each).collect())
+    }
+
+    /// How many workloads get other sizes.
+    pub fn workloads(&self) -> usize {
+        self.containers.len()
+    }
+}
+
+/// What a run of the [observed](super::observed) scenario says.
+pub fn measure(scenario: &Scenario, policy: &str, outcome: &Outcome) -> Measured {
+    let Some(variant) = scenario.policies.iter().find(|variant| variant.name.as_str() == policy) else {
+        return Measured::default();
+    };
+    let history = scenario.duration;
+    let mut measured = Measured { history, ..Measured::default() };
+    for (owner, template) in templates(&variant.manifests) {
+        if !is_used(scenario, owner.1) {
+            measured.left_alone.push((owner, "nothing says what its pods use".to_owned()));
+            continue;
+        }
+        let facts = outcome.record.verticals.iter().find(|own| {
+            let workload = &outcome.record.workloads[own.workload.index()];
+            (workload.kind.as_str(), workload.name) == owner
+        });
+        let mut seen = BTreeMap::new();
+        for container in &template.containers {
+            let name = Symbol::new(&container.name);
+            let of_name = facts.and_then(|facts| {
+                let used = facts.used.iter().find(|own| own.container == name)?;
+                let last = facts.samples.iter().rfind(|own| own.container == name)?;
+                let recommended = ContainerRecommendation {
+                    target: last.target.clone(),
+                    lower_bound: last.lower_bound.clone(),
+                    upper_bound: last.upper_bound.clone(),
+                    ..ContainerRecommendation::of(name)
+                };
+                Some(Seen { cpu: used.cpu.clone(), memory: used.memory.clone(), recommended })
+            });
+            seen.extend(of_name.map(|own| (name, own)));
+        }
+        let samples = seen.values().map(Seen::samples).max().unwrap_or(0);
+        if history < SHORTEST_HISTORY || samples < FEWEST_SAMPLES {
+            let why = format!("{samples} samples over {history} are too few to go by");
+            measured.left_alone.push((owner, why));
+        } else {
+            measured.containers.insert(owner, seen);
+        }
+    }
+    measured
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::rank;
+
+    #[test]
+    fn percentiles_are_nearest_ranks() {
+        let counts = BTreeMap::from([(10, 50), (20, 40), (30, 9), (40, 1)]);
+        assert_eq!([50, 51, 90, 99, 100].map(|of| rank(&counts, of)), [10, 20, 20, 30, 40].map(Some));
+        assert_eq!(rank(&BTreeMap::new(), 50), None);
+    }
+}

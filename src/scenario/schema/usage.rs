@@ -1,0 +1,41 @@
+//! What pods use beside requests that are simulated: CPU and memory as curves.
+
+use super::kind::{Name, Placed, words};
+use super::load::RequestsKeys;
+use super::names::Serving;
+use crate::scenario::definition::UsageSpec;
+use crate::scenario::file::usage;
+
+section! {
+    /// What the pods of a workload use, stated as curves from the start of the run. It comes on top of what requests and messages use, is
+    /// seen by metrics-server, and is what the Vertical Pod Autoscaler and `nodecast rightsize` go by. A container is held to its CPU
+    /// limit, and killed when it uses more memory than its memory limit. One of `cpu` and `memory` has to be there.
+    USAGE: "an entry of `usage`", "`usage[]`: what pods use";
+    example "usage:
+  - workload: shop/web
+    container: app
+    per: pod
+    cpu: { diurnal: { night: 0.05, peak: 0.4 }, uncertainty: { noise: 20% } }   # cores of each pod
+    memory: { ramp: { from: 180, to: 420, over: 12h, every: 10m } }             # MiB of each pod
+  - { workload: shop/worker, per: workload, memory: { constant: 6000 } }            # MiB of all its pods together
+";
+    becomes UsageSpec, usage::usage;
+    struct UsageEntry: {
+        /// The Deployment or StatefulSet whose pods use it.
+        workload: Placed<Serving>;
+        /// The container that uses it.
+        container: Name, or "all, in the proportion of what the template has them request";
+        /// Whether the curves are of one pod, or of all Ready pods together, which then share.
+        per: Per = false;
+    } aside {
+        /// CPU, in cores: a curve as under `requests`, without `trace`, `closed_loop` and `arrivals`.
+        cpu: RequestsKeys, or "none but for requests";
+        /// Memory, likewise, in MiB; a `csv` has the columns `t_seconds` and `mebibytes`, an answer of Prometheus is in bytes.
+        memory: RequestsKeys, or "none but for requests";
+    }
+}
+
+words! {
+    /// Of whom a curve tells: whether of the whole workload.
+    Per: bool, "pod" => false, "workload" => true
+}

@@ -1,0 +1,141 @@
+//! Warnings about VerticalPodAutoscalers: those that find nothing to go by, and those that meet a HorizontalPodAutoscaler.
+
+use crate::actors::{Action, Setup};
+use crate::domain::hpa::{MetricSource, MetricTarget};
+use crate::domain::vertical::{ContainerPolicy, UpdateMode};
+use crate::domain::workload::ObjectName;
+use crate::domain::{HorizontalPodAutoscaler, ResourceName, VerticalPodAutoscaler};
+use crate::policy::replicas::hpa::effective_metrics;
+
+/// The first release in which running pods can be resized.
+const RESIZES_FROM: u8 = 33;
+/// Where the use of pods settles in percent of what the Vertical Pod Autoscaler has them request, if it is even: it adds 15 % to the upper
+/// edge of a bucket that is up to 5 % wide.
+const SETTLES: (i32, i32) = (83, 87);
+
+/// Warns of every VerticalPodAutoscaler that there is at some time.
+pub(super) fn warn(setup: &Setup<'_>, warnings: &mut Vec<String>) {
+    let mut told: Vec<String> = Vec::new();
+    for step in &setup.timeline {
+        if let Action::AutoscaleVertically(vpa) = &step.action {
+            about_target(setup, vpa, &mut told);
+            about_mode(setup, vpa, &mut told);
+            about_replicas(setup, vpa, &mut told);
+        }
+    }
+    told.dedup();
+    warnings.extend(told);
+}
+
+fn target(vpa: &VerticalPodAutoscaler) -> ObjectName {
+    ObjectName { namespace: vpa.name.namespace, name: vpa.target.name }
+}
+
+/// Whether it is for an object that is applied, of which it is known what it uses.
+fn about_target(setup: &Setup<'_>, vpa: &VerticalPodAutoscaler, told: &mut Vec<String>) {
+    let (name, target) = (vpa.name, target(vpa));
+    let applied = |action: &Action| match (action, vpa.target.kind.as_str()) {
+        (Action::Deploy(own), "Deployment") => own.name == target,
+        (Action::DeployStateful(own), "StatefulSet") => own.name == target,
+        (Action::RunDaemon(own), "DaemonSet") => own.name == target,
+        (Action::RunJob(own), "Job") => own.name == target,
+        (Action::RunCronJob(own), "CronJob") => own.name == target,
+        _ => false,
+    };
+    if !setup.timeline.iter().any(|step| applied(&step.action)) {
+        told.push(format!(
+            "VerticalPodAutoscaler {name} is for nothing: there is no {} {}",
+            vpa.target.kind, vpa.target.name
+        ));
+        return;
+    }
+    let advice = "state it under `usage`";
+    match crate::actors::known_use(setup, target) {
+        (true, true) => {}
+        (false, false) => told.push(format!(
+            "VerticalPodAutoscaler {name} recommends nothing: neither `load` nor `usage` says what the pods of {target} use; {advice}"
+        )),
+        (cpu, _) => {
+            let unknown = if cpu { "memory" } else { "CPU" };
+            told.push(format!(
+                "VerticalPodAutoscaler {name} recommends no {unknown}: nothing says how much of it the pods of {target} use; {advice}"
+            ));
+        }
+    }
+}
+
+fn about_mode(setup: &Setup<'_>, vpa: &VerticalPodAutoscaler, told: &mut Vec<String>) {
+    let name = vpa.name;
+    let kubernetes = setup.policy.versions.kubernetes;
+    match vpa.update.mode {
+        Some(UpdateMode::InPlaceOrRecreate) if kubernetes.minor() < RESIZES_FROM => told.push(format!(
+            "VerticalPodAutoscaler {name}: Kubernetes {kubernetes} resizes no running pods (1.{RESIZES_FROM} does), so its pods are evicted"
+        )),
+        Some(UpdateMode::InPlace) => told.push(format!(
+            "VerticalPodAutoscaler {name}: the mode InPlace is behind a feature gate that is off by default, so running pods stay as they are"
+        )),
+        _ => {}
+    }
+    if !vpa.recommenders.is_empty() && vpa.recommenders.iter().all(|own| own.as_str() != "default") {
+        told.push(format!(
+            "VerticalPodAutoscaler {name}: its recommender `{}` is not simulated, so what its status recommends stays",
+            vpa.recommenders[0]
+        ));
+    }
+}
+
+/// Whether it controls a resource of some container.
+fn controls(vpa: &VerticalPodAutoscaler, resource: ResourceName) -> bool {
+    let of_all = vpa.containers.iter().find(|own| own.container.as_str() == ContainerPolicy::ALL_OTHERS);
+    let own = |policy: &ContainerPolicy| !policy.off && policy.controls(resource);
+    of_all.is_none_or(own) || vpa.containers.iter().any(own)
+}
+
+/// What follows where a HorizontalPodAutoscaler goes by a resource that this changes the requests of.
+fn about_replicas(setup: &Setup<'_>, vpa: &VerticalPodAutoscaler, told: &mut Vec<String>) {
+    let mode = vpa.update.mode.unwrap_or(UpdateMode::Recreate);
+    if mode == UpdateMode::Off {
+        return;
+    }
+    let autoscalers = setup.timeline.iter().filter_map(|step| match &step.action {
+        Action::Autoscale(spec) => Some(spec),
+        Action::ScaleObject(plan) => plan.autoscaler.as_ref(),
+        _ => None,
+    });
+    let of_target = |hpa: &&HorizontalPodAutoscaler| {
+        ObjectName { namespace: hpa.namespace, name: hpa.target.name } == target(vpa)
+            && hpa.target.kind == vpa.target.kind
+    };
+    for hpa in autoscalers.filter(of_target) {
+        for metric in effective_metrics(hpa) {
+            let (MetricSource::Resource { name } | MetricSource::ContainerResource { name, .. }) = &metric.source
+            else {
+                continue;
+            };
+            if let (MetricTarget::Utilization(percent), true) = (&metric.target, controls(vpa, *name)) {
+                told.push(both(vpa, hpa, *name, *percent));
+            }
+        }
+    }
+}
+
+fn both(vpa: &VerticalPodAutoscaler, hpa: &HorizontalPodAutoscaler, resource: ResourceName, percent: i32) -> String {
+    let (low, high) = SETTLES;
+    let follows = match percent {
+        _ if percent < low => {
+            format!("which is above the target of {percent} %, so that replicas drift to the maximum")
+        }
+        _ if percent > high => {
+            format!("which is below the target of {percent} %, so that replicas drift to the minimum")
+        }
+        _ => format!("which is about the target of {percent} %, so that replicas hardly follow the load"),
+    };
+    format!(
+        "HorizontalPodAutoscaler {}/{} and VerticalPodAutoscaler {} both go by the {} of {}: requests follow use, so that in even load {low} to {high} % of them are used, {follows}",
+        hpa.namespace,
+        hpa.name,
+        vpa.name,
+        resource.0,
+        target(vpa)
+    )
+}

@@ -1,0 +1,117 @@
+//! `nodecast rightsize`: its answer, and that its patches keep the promise.
+
+use std::path::Path;
+use std::process::Command;
+
+use nodecast::experiment::rightsizing::RightSizing;
+
+const SCENARIO: &str = "scenarios/right-sizing/scenario.yaml";
+/// A little more than the shortest history that is gone by.
+const LENGTH: &str = "duration=25h";
+
+/// What the program answers, and its exit code.
+fn nodecast(arguments: &[&str]) -> (String, String, Option<i32>) {
+    let output = Command::new(env!("CARGO_BIN_EXE_nodecast"))
+        .args(arguments)
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .output()
+        .unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    (text(output.stdout), text(output.stderr), output.status.code())
+}
+
+/// The values of a patch as `--set` states them.
+fn edit(patch: &str) -> String {
+    let after = |key: &str| {
+        let line = patch.lines().find(|line| line.trim_start().starts_with(key)).unwrap();
+        line.split_once(": ").unwrap().1.to_owned()
+    };
+    let (kind, name, namespace) = (after("kind:"), after("name:"), after("namespace:"));
+    let resources = patch.split_once("resources:\n").unwrap().1;
+    let mut parts: Vec<String> = Vec::new();
+    for line in resources.lines() {
+        match line.trim().split_once(':').unwrap() {
+            (part, "") => parts.push(format!("{part}: {{")),
+            (name, amount) => parts.last_mut().unwrap().push_str(&format!("{name}: {}, ", amount.trim())),
+        }
+    }
+    let parts: Vec<String> = parts.into_iter().map(|part| format!("{}}}", part.trim_end_matches(", "))).collect();
+    format!("{kind}[{namespace}/{name}].spec.template.spec.containers[app].resources={{{}}}", parts.join(", "))
+}
+
+#[test]
+fn patches_applied_cost_what_the_table_promises() {
+    let place = tempfile::tempdir().unwrap();
+    let folder = place.path().join("patches");
+    let (out, err, code) = nodecast(&[
+        "rightsize",
+        SCENARIO,
+        "--set",
+        LENGTH,
+        "--replications",
+        "2",
+        "--size",
+        "p99",
+        "--write",
+        folder.to_str().unwrap(),
+        "--format",
+        "json",
+        "--quiet",
+    ]);
+    assert_eq!(code, Some(0), "{err}");
+    let answer: RightSizing = serde_json::from_str(&out).unwrap();
+    assert_eq!(out, std::fs::read_to_string(folder.join("rightsizing.json")).unwrap());
+    let names: Vec<&str> = answer.sizings.iter().map(|own| own.name.as_str()).collect();
+    assert_eq!(names, ["today", "recommended", "p50", "p90", "p99"]);
+    assert_eq!((answer.containers.len(), answer.workloads.len(), answer.left_alone.len()), (8, 8, 1));
+    assert!(answer.left_alone[0].workload == "shop/legacy", "{:?}", answer.left_alone);
+    let cost = |at: usize| answer.sizings[at].cost_per_month.unwrap();
+    assert!(cost(1).mean < 0.9 * cost(0).mean, "{} of {}", cost(1).mean, cost(0).mean);
+    let kills = |at: usize| answer.sizings[at].out_of_memory.unwrap().mean;
+    assert!(kills(0).abs() < f64::EPSILON && kills(2) > kills(4), "half of the time is not enough memory");
+    // Every patch is listed, and taken up by hand.
+    let listed = std::fs::read_to_string(folder.join("kustomization.yaml")).unwrap();
+    let mut edits = vec![LENGTH.to_owned()];
+    for line in listed.lines().filter_map(|line| line.trim().strip_prefix("- path: ")) {
+        edits.push(edit(&std::fs::read_to_string(folder.join(line)).unwrap()));
+    }
+    assert_eq!(edits.len(), 9, "{edits:?}");
+    let mut arguments =
+        vec!["compare", SCENARIO, "--policies", "as-they-are", "--replications", "2", "--format", "json", "--quiet"];
+    let out_folder = place.path().join("compared");
+    arguments.extend(["--out", out_folder.to_str().unwrap()]);
+    arguments.extend(edits.iter().flat_map(|edit| ["--set", edit.as_str()]));
+    let (out, err, code) = nodecast(&arguments);
+    assert_eq!(code, Some(0), "{err}");
+    let compared: nodecast::experiment::Comparison = serde_json::from_str(&out).unwrap();
+    let comes_to = compared.figure(0, "cost_per_month").unwrap().mean.unwrap().mean;
+    let promised = cost(4);
+    assert!(promised.low.unwrap() <= comes_to && comes_to <= promised.high.unwrap(), "{comes_to}, {promised:?}");
+}
+
+#[test]
+fn a_folder_that_holds_something_else_is_not_written_to() {
+    let place = tempfile::tempdir().unwrap();
+    std::fs::write(place.path().join("mine.txt"), "mine").unwrap();
+    let folder = place.path().to_str().unwrap();
+    let (out, err, code) = nodecast(&["rightsize", SCENARIO, "--write", folder]);
+    assert!(code == Some(2) && out.is_empty() && err.contains("is not replaced"), "{code:?} {err}");
+    assert!(Path::new(folder).join("mine.txt").exists());
+}
+
+#[test]
+fn too_short_a_history_changes_nothing_and_is_said() {
+    let (out, err, code) = nodecast(&[
+        "rightsize",
+        SCENARIO,
+        "--set",
+        "duration=2h",
+        "--set",
+        "warm_up=0s",
+        "--replications",
+        "1",
+        "--quiet",
+    ]);
+    assert_eq!(code, Some(0), "{err}");
+    insta::assert_snapshot!("too_short_a_history", out);
+}

@@ -1,0 +1,148 @@
+//! The Vertical Pod Autoscaler in a running simulation.
+
+use nodecast::domain::{ResourceName, Symbol};
+use nodecast::simulation::Outcome;
+use nodecast::world::record::{EventKind, VerticalFacts};
+
+use crate::keda::{cluster, deployment, run};
+
+fn vpa(name: &str, mode: &str) -> String {
+    format!(
+        "---\napiVersion: autoscaling.k8s.io/v1\nkind: VerticalPodAutoscaler\nmetadata: {{name: {name}}}\nspec:\n  \
+         targetRef: {{apiVersion: apps/v1, kind: Deployment, name: {name}}}\n  updatePolicy: {{updateMode: {mode}}}\n"
+    )
+}
+
+/// A Deployment whose container requests a core and a GiB.
+fn large(name: &str, replicas: u32) -> String {
+    deployment(name, replicas).replace("cpu: 100m, memory: 64Mi", "cpu: \"1\", memory: 1Gi")
+}
+
+const USAGE: &str = "usage: [{workload: web, cpu: {constant: 0.3}, memory: {constant: 400}}]";
+
+fn simulated(mode: &str, duration: &str) -> Outcome {
+    run(duration, USAGE, &format!("{}{}{}", cluster(0), large("web", 4), vpa("web", mode)), &[])
+}
+
+fn facts(outcome: &Outcome) -> &VerticalFacts {
+    &outcome.record.verticals[0]
+}
+
+/// What the container was last recommended, in thousandths of a CPU and in bytes.
+fn target(outcome: &Outcome) -> (i64, i64) {
+    let last = facts(outcome).samples.last().unwrap();
+    (last.target.cpu_milli(), last.target.memory_bytes())
+}
+
+/// What its pods request at the end.
+fn requests(outcome: &Outcome) -> Vec<(i64, i64)> {
+    let live = outcome.record.pods.iter().filter(|pod| pod.removed.is_none() && pod.deletion_requested.is_none());
+    live.map(|pod| (pod.requests.cpu_milli(), pod.requests.memory_bytes())).collect()
+}
+
+fn count(outcome: &Outcome, kind: EventKind) -> usize {
+    outcome.record.events.iter().filter(|event| event.kind == kind).count()
+}
+
+#[test]
+fn a_constant_use_is_recommended_as_the_edge_of_its_bucket_and_a_margin() {
+    let outcome = simulated("\"Off\"", "6h");
+    // 300 m come to 350 m: the upper edge of the bucket and 15 %.
+    assert_eq!(target(&outcome).0, 350);
+    let memory = target(&outcome).1 as f64 / (400.0 * 1024.0 * 1024.0);
+    assert!((1.15..1.25).contains(&memory), "{memory}");
+    assert_eq!(requests(&outcome), [(1_000, 1 << 30); 4], "nothing changes in this mode");
+    assert_eq!(count(&outcome, EventKind::PodEvicted) + count(&outcome, EventKind::PodResized), 0);
+    assert_eq!(outcome.warnings, [] as [&str; 0]);
+    let seen = &facts(&outcome).used[0];
+    assert_eq!(seen.cpu.keys().copied().max(), Some(300));
+    assert_eq!(seen.memory.keys().copied().collect::<Vec<_>>(), [400]);
+}
+
+#[test]
+fn pods_get_what_is_recommended_by_eviction_or_where_they_run() {
+    let [recreated, in_place] = ["Recreate", "InPlaceOrRecreate"].map(|mode| simulated(mode, "2d"));
+    for outcome in [&recreated, &in_place] {
+        assert_eq!(requests(outcome), [target(outcome); 4]);
+        assert_eq!(target(outcome).0, 350);
+    }
+    assert!(facts(&recreated).means.evicted >= 4 && facts(&recreated).means.resized == 0);
+    assert!(facts(&in_place).means.resized >= 4 && facts(&in_place).means.evicted == 0, "{:?}", facts(&in_place).means);
+    assert_eq!(count(&in_place, EventKind::PodEvicted), 0);
+    assert_eq!(count(&in_place, EventKind::PodResized), facts(&in_place).means.resized as usize);
+}
+
+#[test]
+fn the_mode_initial_changes_only_pods_that_are_made() {
+    let rest = format!("{USAGE}\ntimeline: [{{at: 20h, scale: {{workload: web, replicas: 5}}}}]");
+    let outcome = run("1d", &rest, &format!("{}{}{}", cluster(0), large("web", 4), vpa("web", "Initial")), &[]);
+    let mut all = requests(&outcome);
+    assert_eq!(all.pop(), Some((350, target(&outcome).1)));
+    assert_eq!(all, [(1_000, 1 << 30); 4]);
+    assert_eq!(facts(&outcome).means.admitted, 1);
+}
+
+#[test]
+fn a_kill_for_memory_raises_the_recommendation_and_the_limit_follows_in_proportion() {
+    let limited = deployment("web", 2).replace("memory: 64Mi}", "memory: 300Mi}, limits: {memory: 300Mi}");
+    let usage =
+        "usage: [{workload: web, cpu: {constant: 0.05}, memory: {steps: [{at: 0s, rate: 200}, {at: 2h, rate: 350}]}}]";
+    let outcome = run("4h", usage, &format!("{}{limited}{}", cluster(0), vpa("web", "Recreate")), &[]);
+    let means = facts(&outcome).means;
+    assert!(means.out_of_memory >= 2, "{means:?}");
+    assert!(target(&outcome).1 >= 350 << 20);
+    let last_kill = outcome.record.events.iter().rfind(|event| event.kind == EventKind::PodKilled);
+    assert!(last_kill.is_some_and(|kill| kill.at.as_secs() < 2 * 3_600 + 1_200), "then limits are high enough");
+}
+
+#[test]
+fn what_a_budget_refuses_stays() {
+    let budget = "---\napiVersion: policy/v1\nkind: PodDisruptionBudget\nmetadata: {name: web}\nspec: {maxUnavailable: 0, selector: {matchLabels: {app: web}}}\n";
+    let manifests = format!("{}{}{}{budget}", cluster(0), large("web", 4), vpa("web", "Recreate"));
+    let outcome = run("1d", USAGE, &manifests, &[]);
+    assert!(facts(&outcome).means.refused > 0);
+    assert_eq!((count(&outcome, EventKind::PodEvicted), requests(&outcome)), (0, vec![(1_000, 1 << 30); 4]));
+}
+
+#[test]
+fn without_use_nothing_is_recommended_and_a_warning_says_so() {
+    let manifests = format!("{}{}{}", cluster(0), large("web", 2), vpa("web", "Recreate"));
+    let outcome = run("2h", "", &manifests, &[]);
+    assert!(facts(&outcome).samples.is_empty());
+    assert_eq!(requests(&outcome), [(1_000, 1 << 30); 2]);
+    assert!(outcome.warnings.iter().any(|own| own.contains("recommends nothing")), "{:?}", outcome.warnings);
+    // Of one resource alone the other is left as it is.
+    let outcome = run("1d", "usage: [{workload: web, cpu: {constant: 0.3}}]", &manifests, &[]);
+    assert_eq!(requests(&outcome), [(350, 1 << 30); 2]);
+    assert!(outcome.warnings.iter().any(|own| own.contains("recommends no memory")), "{:?}", outcome.warnings);
+}
+
+#[test]
+fn together_with_a_horizontal_pod_autoscaler_a_warning_says_what_follows() {
+    let hpa = "---\napiVersion: autoscaling/v2\nkind: HorizontalPodAutoscaler\nmetadata: {name: web}\nspec:\n  scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}\n  minReplicas: 2\n  maxReplicas: 10\n  metrics: [{type: Resource, resource: {name: cpu, target: {type: Utilization, averageUtilization: 60}}}]\n";
+    let manifests = format!("{}{}{}{hpa}", cluster(0), large("web", 4), vpa("web", "Recreate"));
+    let usage = "usage: [{workload: web, per: workload, cpu: {constant: 1.2}, memory: {constant: 1600}}]";
+    let outcome = run("5d", usage, &manifests, &[]);
+    insta::assert_snapshot!(
+        outcome.warnings.join("\n"),
+        @"HorizontalPodAutoscaler default/web and VerticalPodAutoscaler default/web both go by the cpu of default/web: requests follow use, so that in even load 83 to 87 % of them are used, which is above the target of 60 %, so that replicas drift to the maximum"
+    );
+    // It does follow: fewer requests, more replicas.
+    let wanted = outcome.record.samples.last().unwrap().workloads[1].replicas_desired;
+    assert!(wanted > 4, "{wanted}");
+}
+
+#[test]
+fn a_container_that_is_named_uses_what_is_stated_of_it_and_others_share_the_rest() {
+    let two = large("web", 2).replace(
+        "containers: [{",
+        "containers: [{name: proxy, image: proxy, resources: {requests: {cpu: 100m, memory: 128Mi}}}, {",
+    );
+    let usage = "usage: [{workload: web, container: proxy, cpu: {constant: 0.2}, memory: {constant: 90}}, {workload: web, container: app, cpu: {constant: 0.6}, memory: {constant: 500}}]";
+    let outcome = run("6h", usage, &format!("{}{two}{}", cluster(0), vpa("web", "\"Off\"")), &[]);
+    let last = |name: &str| {
+        let own = facts(&outcome).samples.iter().rfind(|own| own.container == Symbol::new(name)).unwrap();
+        (own.used.get(ResourceName::CPU), own.used.memory_bytes() >> 20)
+    };
+    assert_eq!((last("proxy"), last("app")), ((200, 90), (600, 500)));
+}
