@@ -244,6 +244,8 @@ pub struct LoadSample {
     pub requests_per_second: f64,
     /// CPU in use by all replicas, in thousandths.
     pub cpu_used_milli: f64,
+    /// Replicas that served them, where that is told.
+    pub replicas: Option<f64>,
 }
 
 /// Two sources tell one instant differently.

@@ -164,6 +164,7 @@ fn load_sample(ledger: &mut Ledger, row: &Row, start: Instant) {
             at: start.plus_seconds(seconds(row, "at_seconds")?),
             requests_per_second: seconds(row, "requests_per_second")?,
             cpu_used_milli: seconds(row, "cpu_used_milli")?,
+            replicas: seconds(row, "replicas_ready").or_else(|| seconds(row, "replicas_desired")),
         })
     };
     if let Some(sample) = sample() {

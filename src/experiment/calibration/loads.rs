@@ -64,17 +64,18 @@ fn of_workload(fit: &mut Fit<'_>, workload: &str, points: &[(f64, f64)]) -> Opti
     Some(shown)
 }
 
-/// The share of CPU that no rate shows at most: a rate begins with a pod's second sample, a scrape interval after the first.
+/// The share of CPU that no rate shows at most: a rate begins with a pod's second sample, a scrape interval after the first. When pods
+/// ended is seldom recorded: how long all of them ran together is told by the replicas.
 fn unseen(fit: &Fit<'_>, workload: &str) -> f64 {
-    let pods = fit.history.pods.iter().filter(|pod| pod.workload.as_deref() == Some(workload));
-    let last = fit.history.loads.iter().map(|sample| sample.at).max();
-    let (mut starts, mut seconds) = (0.0, 0.0);
-    for pod in pods {
-        let Some((started, last)) = pod.started.zip(last) else { continue };
-        starts += 1.0;
-        seconds += pod.deletion_asked.or(pod.gone).unwrap_or(last).seconds_since(started).max(SCRAPE);
-    }
-    if starts > 0.0 { starts * SCRAPE / seconds } else { 0.0 }
+    let loads = || fit.history.loads.iter().filter(|sample| sample.workload == workload);
+    let replicas: Vec<f64> = loads().filter_map(|sample| sample.replicas).collect();
+    let ends = loads().map(|sample| sample.at).min().zip(loads().map(|sample| sample.at).max());
+    let Some((from, until)) = ends.filter(|_| !replicas.is_empty()) else { return 0.0 };
+    let mean = replicas.iter().sum::<f64>() / replicas.len() as f64;
+    let own = fit.history.pods.iter().filter(|pod| pod.workload.as_deref() == Some(workload));
+    let starts = own.filter(|pod| pod.started.is_some_and(|at| at >= from)).count() as f64;
+    let ran = mean * until.seconds_since(from);
+    if ran > 0.0 { (starts * SCRAPE / ran).min(1.0) } else { 0.0 }
 }
 
 /// To microseconds: requests cost milliseconds.
