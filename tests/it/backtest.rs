@@ -161,7 +161,7 @@ fn an_ablation_says_what_the_calibration_and_start_up_times_are_worth() {
     let demand =
         forecast["ablation"].as_array().unwrap().iter().find(|own| own["swapped_in"] == serde_json::json!(["demand"]));
     let cpu = |findings: &Value| workload(findings, "shop/web")["cpu_milli"]["error"].as_f64().unwrap().abs();
-    assert!(cpu(&demand.unwrap()["findings"]) <= cpu(&forecast), "{forecast:#}");
+    assert!(cpu(&demand.unwrap()["findings"]) < cpu(&forecast) + 0.01, "{forecast:#}");
 }
 
 #[test]
