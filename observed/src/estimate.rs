@@ -11,10 +11,10 @@ mod rates;
 mod survival;
 mod times;
 
-pub use distributions::{beta_quantile, chi_square_quantile};
+pub use distributions::{beta_lower, beta_quantile, chi_square_quantile};
 pub use lines::{Line, Slope, line, slope_through_zero};
 pub use proportions::{Prior, Proportion, interval as proportion_interval, posterior as proportion_posterior};
-pub use rates::{Exposed, GammaPrior, Groups, Rate, empirical_bayes, groups, rate};
+pub use rates::{Exposed, GammaPrior, Groups, Rate, empirical_bayes, groups, rate, rate_in_groups};
 pub use survival::{Lifetime, Survival, survival};
 pub use times::{Duration, LogNormal, Shrunk, median, shrink};
 

@@ -110,6 +110,22 @@ fn a_replica_set_without_an_owner_is_of_the_deployment_that_its_name_shows() {
 }
 
 #[test]
+fn samples_that_are_no_number_out_of_order_or_there_twice_do_no_harm() {
+    let pod = r#""namespace":"shop","pod":"lone""#;
+    let (nan, infinite) = (f64::NAN, f64::INFINITY);
+    let cpu: &[(&str, &[(i64, f64)])] =
+        &[(pod, &[(900, 0.25), (0, 0.5), (300, nan), (600, infinite), (900, 0.25), (1_200, 0.75)])];
+    let own = Folder::new().put("owners", 3_600, OWNERS).put("cpu_by_pod", 300, cpu).import().unwrap();
+    let used: Vec<(i64, Option<f64>)> =
+        own.workloads.iter().map(|own| (own.at.as_secs(), own.cpu_used_milli)).filter(|own| own.1.is_some()).collect();
+    assert_eq!(used, [(0, Some(500.0)), (900, Some(250.0)), (1_200, Some(750.0))]);
+    // Two values of one instant are no repair but a flaw: which of them holds nobody knows.
+    let torn: &[(&str, &[(i64, f64)])] = &[(pod, &[(0, 0.5), (0, 0.75)])];
+    let told = Folder::new().put("owners", 3_600, OWNERS).put("cpu_by_pod", 300, torn).import().unwrap_err();
+    assert!(told.contains("cpu_by_pod"), "{told}");
+}
+
+#[test]
 fn increases_say_what_a_request_costs_and_the_nearest_who_counts_is_believed() {
     let pod = r#""namespace":"shop","pod":"web-7d9f8c6b5-abcde""#;
     let mesh = r#""destination_workload_namespace":"shop","destination_workload":"web""#;

@@ -3,6 +3,7 @@
 //! Every function of a real variable comes from `libm`, so that an interval has the same digits on every machine; no
 //! library of statistics that we know holds to that.
 
+use nodecast_observed::estimate::beta_lower;
 use serde::{Deserialize, Serialize};
 
 use crate::engine::Streams;
@@ -183,51 +184,7 @@ pub fn student_t_quantile(probability: f64, freedom: f64) -> f64 {
 /// The probability that Student's t with `freedom` degrees of freedom is below `value`, which is not negative.
 fn student_t_below(value: f64, freedom: f64) -> f64 {
     let x = freedom / (freedom + value * value);
-    1.0 - 0.5 * incomplete_beta(x, freedom / 2.0, 0.5)
-}
-
-/// The regularised incomplete beta function.
-fn incomplete_beta(x: f64, a: f64, b: f64) -> f64 {
-    if x <= 0.0 {
-        return 0.0;
-    }
-    if x >= 1.0 {
-        return 1.0;
-    }
-    let scale = libm::lgamma(a + b) - libm::lgamma(a) - libm::lgamma(b);
-    let front = libm::exp(scale + a * libm::log(x) + b * libm::log1p(-x));
-    if x < (a + 1.0) / (a + b + 2.0) {
-        front * beta_fraction(x, a, b) / a
-    } else {
-        1.0 - front * beta_fraction(1.0 - x, b, a) / b
-    }
-}
-
-/// The continued fraction of the incomplete beta function, by Lentz's method.
-///
-/// Source: NIST Digital Library of Mathematical Functions, 8.17(v).
-fn beta_fraction(x: f64, a: f64, b: f64) -> f64 {
-    const TINY: f64 = 1e-300;
-    let off_zero = |value: f64| if value.abs() < TINY { TINY } else { value };
-    let mut c = 1.0;
-    let mut d = 1.0 / off_zero(1.0 - (a + b) * x / (a + 1.0));
-    let mut fraction = d;
-    for step in 1..500 {
-        let m = f64::from(step);
-        let even = m * (b - m) * x / ((a + 2.0 * m - 1.0) * (a + 2.0 * m));
-        let odd = -(a + m) * (a + b + m) * x / ((a + 2.0 * m) * (a + 2.0 * m + 1.0));
-        let mut change = 1.0;
-        for term in [even, odd] {
-            d = 1.0 / off_zero(1.0 + term * d);
-            c = off_zero(1.0 + term / c);
-            change = d * c;
-            fraction *= change;
-        }
-        if (change - 1.0).abs() < 1e-15 {
-            break;
-        }
-    }
-    fraction
+    1.0 - 0.5 * beta_lower(freedom / 2.0, 0.5, x)
 }
 
 /// A paired comparison of one figure: `other` against `base`, value by value.

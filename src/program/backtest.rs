@@ -1,5 +1,6 @@
 //! A forecast held against what a cluster recorded.
 
+mod ablation;
 pub mod bill;
 
 use std::collections::BTreeMap;
@@ -24,6 +25,7 @@ use crate::report::directory::check_written;
 use crate::report::{OutputDirectory, OutputError};
 use crate::scenario::{Edit, Scenario, Warning};
 use crate::simulation;
+use ablation::{Ablation, Swap};
 use bill::{BillRequest, RecordedBill};
 
 /// What to judge by what.
@@ -62,6 +64,8 @@ pub struct Backtest {
     recorded: History,
     stretch: Stretch,
     bill: Option<RecordedBill>,
+    /// What an ablation swaps beside the market.
+    ablation: Option<Ablation>,
     warnings: Vec<Warning>,
 }
 
@@ -75,9 +79,10 @@ pub struct Answered {
     command: String,
 }
 
-/// What one set of simulations came to: the parts of the record in it, and beside the findings what only the first set is asked for.
+/// What one set of simulations came to: what is swapped in it, and beside the findings what only the first set is asked for.
 struct Judged {
     swapped_in: Vec<Recorded>,
+    without_calibration: bool,
     findings: Findings,
     curves: Vec<workloads::Curve>,
     bill: Option<BillComparison>,
@@ -103,8 +108,12 @@ impl Backtest {
         let policy = scenario.for_policy(request.policy.as_deref())?.name.to_string();
         let split = request.split.or_else(|| split_of(recorded.duration));
         let stretch = covered(&recorded, &scenario, split)?;
-        let mut backtest = Self { request, prices, scenario, policy, recorded, stretch, bill: None, warnings };
+        let mut backtest =
+            Self { request, prices, scenario, policy, recorded, stretch, bill: None, ablation: None, warnings };
         backtest.read_bill()?;
+        if backtest.request.ablation {
+            backtest.ablation = Some(Ablation::load(&backtest)?);
+        }
         Ok(backtest)
     }
 
@@ -133,17 +142,16 @@ impl Backtest {
     /// # Errors
     /// If a simulation cannot be run, or scenario and record share no time.
     pub fn answer(&self, threads: Option<u16>, audience: &mut dyn Audience) -> Result<Option<Answered>, Failure> {
-        let base = self.base()?;
-        let sets = self.swaps(&base);
+        let sets = self.swaps()?;
         let seeds = points::seeds(self.request.seed.unwrap_or(self.scenario.seed), self.request.replications);
         let durations = [self.scenario.duration];
         let watcher = audience.begin(sets.len() * seeds.len(), &durations);
         let mut judged = Vec::new();
-        for (number, (swapped_in, scenario)) in sets.into_iter().enumerate() {
-            let Some(histories) = self.simulate(&scenario, &seeds, number, threads, &*watcher)? else {
+        for (number, set) in sets.into_iter().enumerate() {
+            let Some(histories) = self.simulate(&set.scenario, &seeds, number, threads, &*watcher)? else {
                 return Ok(None);
             };
-            judged.push(self.judged(swapped_in, &histories, number == 0));
+            judged.push(self.judged(set, &histories, number == 0));
         }
         drop(watcher);
         let first = judged.remove(0);
@@ -151,7 +159,7 @@ impl Backtest {
     }
 
     /// What the seeds of one set come to; of the main one also curves and the way from the bill.
-    fn judged(&self, swapped_in: Vec<Recorded>, histories: &[History], is_main: bool) -> Judged {
+    fn judged(&self, set: Swap, histories: &[History], is_main: bool) -> Judged {
         let (findings, of_workloads) = findings(&self.recorded, histories, self.stretch);
         let mut curves = Vec::new();
         if is_main {
@@ -159,47 +167,64 @@ impl Backtest {
             curves.extend(of_workloads);
         }
         let bill = self.bill.as_ref().filter(|_| is_main).map(|bill| bill.compared(histories, self.stretch.simulated));
-        Judged { swapped_in, findings, curves, bill }
+        let Swap { swapped_in, without_calibration, .. } = set;
+        Judged { swapped_in, without_calibration, findings, curves, bill }
     }
 
-    /// The scenario before anything recorded of the market is swapped in.
-    fn base(&self) -> Result<Scenario, Failure> {
+    /// A scenario before anything recorded of the market is swapped in: in a forecast without what was not known at the split.
+    fn base(&self, scenario: &Scenario) -> Result<Scenario, Failure> {
         match self.request.mode {
-            Mode::Replay => Ok(self.scenario.clone()),
+            Mode::Replay => Ok(scenario.clone()),
             Mode::Forecast => {
                 let training =
                     Window { from: SimTime::ZERO + self.scenario.warm_up, until: self.stretch.simulated.from };
                 let days = training.length().as_secs() / 86_400;
-                forecast(&self.scenario, training).ok_or_else(|| Failure::bad_input(NothingKnown { days }))
+                forecast(scenario, training).ok_or_else(|| Failure::bad_input(NothingKnown { days }))
             }
         }
     }
 
-    /// What to simulate, with what is swapped in: first what the answer is of, then what else is asked for.
-    fn swaps(&self, base: &Scenario) -> Vec<(Vec<Recorded>, Scenario)> {
-        let with = |parts: &[Recorded]| {
-            let mut scenario = base.clone();
-            let mut swapped_in = Vec::new();
-            for part in parts {
-                if let Some(other) = with_recorded(&scenario, &self.recorded, *part) {
-                    scenario = other;
-                    swapped_in.push(*part);
-                }
-            }
-            (swapped_in, scenario)
-        };
-        let main: &[Recorded] = if self.request.mode == Mode::Replay { &Recorded::ALL } else { &[] };
-        let mut sets = vec![with(main)];
-        if self.request.ablation {
-            let others = [vec![], vec![Recorded::SpotPrices], vec![Recorded::Reclaims], Recorded::ALL.to_vec()];
-            for parts in others {
-                let set = with(&parts);
-                if !sets.iter().any(|known| known.0 == set.0) {
-                    sets.push(set);
-                }
+    /// A scenario with parts of the recorded market in the place of its own.
+    fn with_market(&self, base: &Scenario, parts: &[Recorded]) -> Swap {
+        let mut set = Swap { swapped_in: Vec::new(), without_calibration: false, scenario: base.clone() };
+        for part in parts {
+            if let Some(other) = with_recorded(&set.scenario, &self.recorded, *part) {
+                set.scenario = other;
+                set.swapped_in.push(*part);
             }
         }
-        sets
+        set
+    }
+
+    /// What to simulate, with what is swapped in: first what the answer is of, then what else is asked for.
+    fn swaps(&self) -> Result<Vec<Swap>, Failure> {
+        let base = self.base(&self.scenario)?;
+        let main: &[Recorded] = if self.request.mode == Mode::Replay { &Recorded::MARKET } else { &[] };
+        let mut sets = vec![self.with_market(&base, main)];
+        let Some(ablation) = &self.ablation else { return Ok(sets) };
+        let others = [vec![], vec![Recorded::SpotPrices], vec![Recorded::Reclaims], Recorded::MARKET.to_vec()];
+        for parts in others {
+            let set = self.with_market(&base, &parts);
+            if !sets.iter().any(|known| known.swapped_in == set.swapped_in) {
+                sets.push(set);
+            }
+        }
+        if !ablation.start_up.is_empty() {
+            let mut set = self.with_market(&base, main);
+            ablation.start_up.iter().for_each(|change| change.apply(&mut set.scenario));
+            set.swapped_in.push(Recorded::StartUp);
+            sets.push(set);
+        }
+        if self.request.mode == Mode::Forecast {
+            let mut set = self.with_market(&self.scenario, main);
+            set.swapped_in.push(Recorded::Demand);
+            sets.push(set);
+        }
+        if let Some(uncalibrated) = &ablation.uncalibrated {
+            let set = self.with_market(&self.base(uncalibrated)?, main);
+            sets.push(Swap { without_calibration: true, ..set });
+        }
+        Ok(sets)
     }
 
     /// The histories of all seeds, in order; `None` if it was stopped.
@@ -256,7 +281,11 @@ impl Backtest {
             findings: main.findings,
             ablation: others
                 .into_iter()
-                .map(|other| Variant { swapped_in: other.swapped_in, findings: other.findings })
+                .map(|other| Variant {
+                    swapped_in: other.swapped_in,
+                    without_calibration: other.without_calibration,
+                    findings: other.findings,
+                })
                 .collect(),
             bill: main.bill,
             warnings: self.warnings(),
@@ -277,6 +306,15 @@ impl Backtest {
                 "Spot prices are the recorded ones of pools that were used; those of the others are modelled"
                     .to_owned(),
             );
+        }
+        if !self.recorded.knows_ends() {
+            lines.push(
+                "why nodes ended was not recorded: removals and reclaims are not judged, and none is swapped in"
+                    .to_owned(),
+            );
+        }
+        if !self.recorded.knows_evictions {
+            lines.push("which pods were evicted was not recorded: evictions are not judged".to_owned());
         }
         lines.extend(self.bill.iter().flat_map(RecordedBill::warnings).cloned());
         lines.extend(warning_lines(&self.warnings));
@@ -314,6 +352,7 @@ fn covered(recorded: &History, scenario: &Scenario, split: Option<SimDuration>) 
         nodes: Vec::new(),
         pods: Vec::new(),
         workloads: BTreeMap::new(),
+        knows_evictions: false,
         charges: None,
         spot_prices: Vec::new(),
         currency: None,

@@ -118,8 +118,14 @@ fn recorded_prices_and_reclaims_take_the_place_of_the_market() {
     assert_eq!(answer["swapped_in"], serde_json::json!(["spot_prices", "reclaims"]));
     let variants = answer["ablation"].as_array().unwrap();
     let parts: Vec<&Value> = variants.iter().map(|variant| &variant["swapped_in"]).collect();
-    let wanted = [serde_json::json!([]), serde_json::json!(["spot_prices"]), serde_json::json!(["reclaims"])];
+    let wanted = [
+        serde_json::json!([]),
+        serde_json::json!(["spot_prices"]),
+        serde_json::json!(["reclaims"]),
+        serde_json::json!(["spot_prices", "reclaims", "start_up"]),
+    ];
     assert_eq!(parts, wanted.iter().collect::<Vec<_>>());
+    assert!(variants.iter().all(|variant| variant.get("without_calibration").is_none()));
     // The one reclaim of the record, and no other: an instance runs in its pool in every seed or in none.
     let happened = figure(&answer, "reclaims_per_day");
     assert!(happened["observed"].as_f64().unwrap() >= 1.0);
@@ -128,6 +134,34 @@ fn recorded_prices_and_reclaims_take_the_place_of_the_market() {
     let width = |figure: &Value| figure["high"].as_f64().unwrap() - figure["low"].as_f64().unwrap();
     let cost = |findings: &Value| width(figure(findings, "cost_per_day"));
     assert!(cost(&answer) < cost(&variants[0]["findings"]), "{} {}", cost(&answer), cost(&variants[0]["findings"]));
+}
+
+#[test]
+fn an_ablation_says_what_the_calibration_and_start_up_times_are_worth() {
+    let place = tempfile::tempdir().unwrap();
+    let record = record(place.path());
+    let (plain, _) = judged_by(place.path(), &record, "2", &[]);
+    // Wrong on purpose: calls that take forty seconds each. Without it, and with the record's own start-up times, waits are as they were.
+    let calibration = place.path().join("calibration.yaml");
+    std::fs::write(&calibration, "ec2: { times: { fleet_call_median: 40s } }\n").unwrap();
+    let set = format!("calibration={}", calibration.display());
+    let (answer, _) = judged_by(place.path(), &record, "2", &["--ablation", "--set", &set]);
+    let variants = answer["ablation"].as_array().unwrap();
+    let without = variants.last().unwrap();
+    assert_eq!(without["without_calibration"], true);
+    assert_eq!(without["findings"]["figures"], plain["figures"]);
+    let wait = |findings: &Value| figure(findings, "wait_p99")["error"].as_f64().unwrap().abs();
+    let start_up =
+        variants.iter().find(|own| own["swapped_in"].as_array().unwrap().contains(&"start_up".into())).unwrap();
+    assert!(wait(&answer) > 0.3, "{}", wait(&answer));
+    assert!(wait(&start_up["findings"]) < wait(&answer) / 2.0, "{}", wait(&start_up["findings"]));
+    let page = std::fs::read_to_string(place.path().join("judged/backtest.html")).unwrap();
+    assert!(page.contains("; without calibration "), "{page}");
+    let (forecast, _) = judged_by(place.path(), &record, "2", &["--ablation", "--mode", "forecast"]);
+    let demand =
+        forecast["ablation"].as_array().unwrap().iter().find(|own| own["swapped_in"] == serde_json::json!(["demand"]));
+    let cpu = |findings: &Value| workload(findings, "shop/web")["cpu_milli"]["error"].as_f64().unwrap().abs();
+    assert!(cpu(&demand.unwrap()["findings"]) < cpu(&forecast) + 0.01, "{forecast:#}");
 }
 
 #[test]
@@ -233,6 +267,44 @@ fn an_observation_says_when_it_is_and_what_spot_cost_where() {
     let (_, told, code) = nodecast(&words);
     assert_eq!(code, Some(2), "{told}");
     assert!(told.contains("`cheap` is no number"), "{told}");
+}
+
+/// Empties the cells of some columns of a table.
+fn blanked(table: &Path, columns: &[&str]) {
+    let mut reader = csv::Reader::from_path(table).unwrap();
+    let header = reader.headers().unwrap().clone();
+    let rows: Vec<csv::StringRecord> = reader.records().map(Result::unwrap).collect();
+    let mut writer = csv::Writer::from_path(table).unwrap();
+    writer.write_record(&header).unwrap();
+    for row in rows {
+        let cells = header.iter().zip(&row).map(|(name, cell)| if columns.contains(&name) { "" } else { cell });
+        writer.write_record(cells).unwrap();
+    }
+    writer.flush().unwrap();
+}
+
+#[test]
+fn what_nobody_recorded_is_not_judged() {
+    let place = tempfile::tempdir().unwrap();
+    let record = record(place.path());
+    let (whole, _) = judged_by(place.path(), &record, "2", &[]);
+    blanked(&record.join("nodes.csv"), &["end"]);
+    blanked(&record.join("pods.csv"), &["evicted"]);
+    let (answer, _) = judged_by(place.path(), &record, "2", &[]);
+    let names = |answer: &Value| -> Vec<String> {
+        answer["figures"].as_array().unwrap().iter().map(|own| own["name"].as_str().unwrap().to_owned()).collect()
+    };
+    let unknown =
+        |name: &String| name.starts_with("removed.") || name == "reclaims_per_day" || name == "evictions_per_day";
+    assert!(names(&whole).iter().filter(|name| unknown(name)).count() >= 3, "{:?}", names(&whole));
+    assert!(!names(&answer).iter().any(unknown), "{:?}", names(&answer));
+    // Nor does it say that none was reclaimed.
+    assert_eq!(answer["swapped_in"], serde_json::json!(["spot_prices"]));
+    let warnings = answer["warnings"].to_string();
+    assert!(
+        warnings.contains("why nodes ended was not recorded") && warnings.contains("evictions are not judged"),
+        "{warnings}"
+    );
 }
 
 #[test]

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::Instant;
 use super::lives::{
-    Disagreement, End, History, ImagePull, Life, LoadSample, Milestone, PodLife, Shortage, SourceUse, Window,
+    Disagreement, End, History, ImagePull, Life, LoadSample, Milestone, PodLife, Shortage, SourceUse, StageTimes,
+    Window,
 };
 
 /// Seconds by which sources may differ about one instant: conditions are in whole seconds, and controllers see late.
@@ -55,6 +56,8 @@ pub(super) struct Ledger {
     pulls: Vec<ImagePull>,
     shortages: Vec<Shortage>,
     loads: Vec<LoadSample>,
+    stages: Vec<StageTimes>,
+    sampled: bool,
     node_classes: BTreeMap<String, String>,
     sources: Vec<SourceUse>,
     scope: usize,
@@ -144,6 +147,15 @@ impl Ledger {
         self.loads.push(load);
     }
 
+    /// Loads are rates of counters that were sampled.
+    pub(super) fn sampled(&mut self) {
+        self.sampled = true;
+    }
+
+    pub(super) fn stage(&mut self, stage: StageTimes) {
+        self.stages.push(stage);
+    }
+
     pub(super) fn node_class(&mut self, name: &str, family: &str) {
         self.node_classes.insert(name.to_owned(), family.to_owned());
     }
@@ -181,7 +193,7 @@ impl Ledger {
         self.shortages.sort_by_key(|shortage| shortage.at);
         history.pods = self.pods.into_iter().map(|((scope, _), pod)| of_its_run(scope, pod)).collect();
         (history.pulls, history.shortages, history.loads) = (self.pulls, self.shortages, self.loads);
-        history.sources = self.sources;
+        (history.stages, history.sources, history.sampled) = (self.stages, self.sources, self.sampled);
         history
     }
 

@@ -222,6 +222,17 @@ pub struct Shortage {
     pub count: usize,
 }
 
+/// How long launches took to a condition of their claims, all together: what a histogram tells exactly.
+#[derive(Clone, PartialEq, Debug)]
+pub struct StageTimes {
+    /// The condition.
+    pub stage: Milestone,
+    /// How many launches came to it.
+    pub launches: f64,
+    /// How long all of them took from the claim on, seconds.
+    pub seconds: f64,
+}
+
 /// What a workload was asked for and used, at one instant.
 #[derive(Clone, PartialEq, Debug)]
 pub struct LoadSample {
@@ -233,6 +244,8 @@ pub struct LoadSample {
     pub requests_per_second: f64,
     /// CPU in use by all replicas, in thousandths.
     pub cpu_used_milli: f64,
+    /// Replicas that served them, where that is told.
+    pub replicas: Option<f64>,
 }
 
 /// Two sources tell one instant differently.
@@ -278,6 +291,8 @@ pub struct History {
     pub shortages: Vec<Shortage>,
     /// What workloads were asked for.
     pub loads: Vec<LoadSample>,
+    /// How long launches took, where only their sums are told.
+    pub stages: Vec<StageTimes>,
     /// The image family of each node class that was read.
     pub node_classes: BTreeMap<String, String>,
     /// Instants that differ by more than two seconds.
@@ -286,4 +301,18 @@ pub struct History {
     pub sources: Vec<SourceUse>,
     /// Whether everything comes from a simulation's own tables, whose images are as large as its scenario says.
     pub simulated: bool,
+    /// Whether CPU and requests come from counters that somebody sampled now and then, so that what a pod did before its second sample is
+    /// in no rate.
+    pub sampled: bool,
+}
+
+impl History {
+    /// The mean number of seconds from a claim's creation to `stage` and how many launches it is of, by the sums of histograms; `None`
+    /// where none tells of it.
+    pub fn mean_to(&self, stage: Milestone) -> Option<(f64, f64)> {
+        let own = self.stages.iter().filter(|times| times.stage == stage);
+        let (launches, seconds) =
+            own.fold((0.0, 0.0), |(launches, seconds), own| (launches + own.launches, seconds + own.seconds));
+        (launches >= 1.0).then(|| (seconds / launches, launches))
+    }
 }

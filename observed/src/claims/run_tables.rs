@@ -1,7 +1,7 @@
 //! The tables of a finished simulation, or any folder in their form: a run is a source like a cluster, and one whose truth is known.
 //!
-//! Read are `nodes.csv`, `pods.csv`, `workloads.csv` and `events.jsonl` as far as they are there, and from `summary.json` when it began
-//! and how long it was. Empty cells were not observed.
+//! Read are `nodes.csv`, `pods.csv`, `workloads.csv`, `stages.csv` and `events.jsonl` as far as they are there, and from `observation.json`
+//! or `summary.json` when it began and how long it was. Empty cells were not observed.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -12,11 +12,14 @@ use serde_json::Value;
 use super::Instant;
 use super::input::{load, unreadable_table};
 use super::ledger::{Fact, Ledger, Subject};
-use super::lives::{End, LoadSample, Milestone, Shortage, Window};
+use super::lives::{End, LoadSample, Milestone, Shortage, StageTimes, Window};
 use super::values::{number, text};
 
 /// The table that makes a folder one of these.
 pub(super) const NODES: &str = "nodes.csv";
+
+/// What a folder of sampled metrics has.
+const OBSERVATION: &str = "observation.json";
 
 /// Columns of `nodes.csv` that are milestones.
 const COLUMNS: [(&str, Milestone); 8] = [
@@ -35,15 +38,19 @@ const COLUMNS: [(&str, Milestone); 8] = [
 /// # Errors
 /// If a table that is there cannot be read.
 pub(super) fn folder(ledger: &mut Ledger, directory: &Path) -> Result<(), InputError> {
-    let summary = directory.join("summary.json");
-    let (start, length) = if summary.exists() { about(&summary)? } else { (Instant(0), None) };
+    let (start, length) = span(directory)?;
     let nodes = rows(&directory.join(NODES))?;
     ledger.begin(&directory.display().to_string(), "tables of a run");
     let last = nodes.iter().flat_map(|row| COLUMNS.iter().filter_map(|(column, _)| seconds(row, column)));
     let length = length.unwrap_or_else(|| last.fold(0.0, f64::max));
+    if directory.join(OBSERVATION).exists() {
+        ledger.sampled();
+    }
     ledger.begin_run(Window { from: start, until: start.plus_seconds(length) });
     nodes.iter().for_each(|row| node(ledger, row, start));
-    for (name, take) in [("pods.csv", pod as fn(&mut Ledger, &Row, Instant)), ("workloads.csv", load_sample)] {
+    let tables =
+        [("pods.csv", pod as fn(&mut Ledger, &Row, Instant)), ("workloads.csv", load_sample), ("stages.csv", stage)];
+    for (name, take) in tables {
         let path = directory.join(name);
         if path.exists() {
             rows(&path)?.iter().for_each(|row| take(ledger, row, start));
@@ -61,13 +68,38 @@ pub(super) fn folder(ledger: &mut Ledger, directory: &Path) -> Result<(), InputE
     Ok(())
 }
 
-/// When the run began, and for how many seconds it went on.
-fn about(path: &Path) -> Result<(Instant, Option<f64>), InputError> {
-    let text_of = load(path)?;
+/// Files that say when a folder begins and for how many seconds it goes on, and where in them. An observation's counts first.
+const SPANS: [(&str, [&str; 2], [&str; 2]); 2] = [
+    (OBSERVATION, ["window", "start"], ["window", "seconds"]),
+    ("summary.json", ["about", "start"], ["about", "duration_seconds"]),
+];
+
+/// When the run or the observation began, and for how many seconds it went on, as far as it says.
+fn span(directory: &Path) -> Result<(Instant, Option<f64>), InputError> {
+    let files = SPANS.map(|(name, start, length)| (directory.join(name), start, length));
+    let Some((path, start, length)) = files.into_iter().find(|(path, ..)| path.exists()) else {
+        return Ok((Instant(0), None));
+    };
+    let text_of = load(&path)?;
     let value: Value = serde_json::from_str(&text_of)
         .map_err(|error| super::input::not_json(&path.display().to_string(), &text_of, &error))?;
-    let start = text(&value, &["about", "start"]).and_then(Instant::parse).unwrap_or(Instant(0));
-    Ok((start, number(&value, &["about", "duration_seconds"])))
+    let start = text(&value, &start).and_then(Instant::parse).unwrap_or(Instant(0));
+    Ok((start, number(&value, &length)))
+}
+
+/// The sums of a histogram of launches; its buckets are too coarse to tell more.
+fn stage(ledger: &mut Ledger, row: &Row, _start: Instant) {
+    let milestone = match cell(row, "stage") {
+        Some("Launched") => Milestone::Launched,
+        Some("Registered") => Milestone::Registered,
+        Some("Initialized") => Milestone::Initialized,
+        _ => return,
+    };
+    let all = cell(row, "up_to_seconds").is_none();
+    if let (true, Some(launches), Some(seconds)) = (all, seconds(row, "launches"), seconds(row, "seconds")) {
+        ledger.stage(StageTimes { stage: milestone, launches, seconds });
+        ledger.taken();
+    }
 }
 
 type Row = BTreeMap<String, String>;
@@ -132,6 +164,7 @@ fn load_sample(ledger: &mut Ledger, row: &Row, start: Instant) {
             at: start.plus_seconds(seconds(row, "at_seconds")?),
             requests_per_second: seconds(row, "requests_per_second")?,
             cpu_used_milli: seconds(row, "cpu_used_milli")?,
+            replicas: seconds(row, "replicas_ready").or_else(|| seconds(row, "replicas_desired")),
         })
     };
     if let Some(sample) = sample() {

@@ -61,7 +61,7 @@ fn away_from_zero(value: f64) -> f64 {
 }
 
 /// The regularised incomplete beta function I_x(a, b).
-fn beta_lower(a: f64, b: f64, x: f64) -> f64 {
+pub fn beta_lower(a: f64, b: f64, x: f64) -> f64 {
     if x <= 0.0 {
         return 0.0;
     }

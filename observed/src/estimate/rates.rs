@@ -41,6 +41,22 @@ pub fn rate(exposed: Exposed) -> Option<Rate> {
     Some(Rate { exposed, per_hour })
 }
 
+/// The rate of what happened in groups; `None` without any time.
+///
+/// Each event counts, so that the value has no bias however many come together. The interval is that of as many events by themselves as
+/// spread a count as far: sizes of groups that come one by one make the variance of their sum the sum of the squares.
+pub fn rate_in_groups(hours: f64, groups: &Groups) -> Option<Rate> {
+    let single = rate(Exposed { hours, events: groups.events })?;
+    if groups.events <= groups.groups {
+        return Some(single);
+    }
+    let value = single.per_hour.value;
+    let of =
+        |share: f64, more: f64| chi_square_quantile(share, 2.0 * groups.effective + more) / (2.0 * groups.effective);
+    let per_hour = Estimate { low: value * of(0.025, 0.0), high: value * of(0.975, 2.0), ..single.per_hour };
+    Some(Rate { per_hour, ..single })
+}
+
 /// What is assumed of a rate before anything is seen: a gamma distribution.
 #[derive(Clone, Copy, PartialEq, Debug, serde::Serialize)]
 pub struct GammaPrior {
@@ -102,26 +118,32 @@ pub struct Groups {
     pub largest: usize,
     /// Events in all of them.
     pub events: usize,
+    /// As many events by themselves would tell as much: the square of their number over the sum of the squares of sizes.
+    pub effective: f64,
 }
 
 /// Groups of events: those of one pool that are at most `within` seconds apart are one. `events` are pools with instants in seconds.
 pub fn groups<P: Ord + Clone>(events: &[(P, f64)], within: f64) -> Groups {
     let mut sorted: Vec<&(P, f64)> = events.iter().collect();
     sorted.sort_by(|a, b| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)));
-    let (mut groups, mut largest, mut size) = (0, 0, 0);
+    let (mut groups, mut largest, mut size, mut squares) = (0, 0, 0, 0.0);
     for (position, event) in sorted.iter().enumerate() {
         let before = position.checked_sub(1).map(|before| sorted[before]);
         let together = before.is_some_and(|before| before.0 == event.0 && event.1 - before.1 <= within);
         size = if together { size + 1 } else { 1 };
         groups += usize::from(!together);
         largest = largest.max(size);
+        // What a group's square grows by with its next event.
+        squares += (2 * size - 1) as f64;
     }
-    Groups { groups, largest, events: sorted.len() }
+    let events = sorted.len() as f64;
+    let effective = if sorted.is_empty() { 0.0 } else { events * events / squares };
+    Groups { groups, largest, events: sorted.len(), effective }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Exposed, GammaPrior, empirical_bayes, groups, rate};
+    use super::{Exposed, GammaPrior, empirical_bayes, groups, rate, rate_in_groups};
 
     /// One reclaim in 43 hours of a cluster whose default is 0.0007 per hour.
     #[test]
@@ -143,6 +165,22 @@ mod tests {
     }
 
     #[test]
+    fn events_that_come_together_count_each_and_are_less_sure() {
+        let apart: Vec<(&str, f64)> = (0..40).map(|number| ("a", f64::from(number) * 3_600.0)).collect();
+        let together: Vec<(&str, f64)> = (0..40).map(|number| ("a", f64::from(number / 10) * 3_600.0)).collect();
+        let (apart, together) = (groups(&apart, 60.0), groups(&together, 60.0));
+        let single = rate(Exposed { hours: 10_000.0, events: 40 }).unwrap();
+        assert_eq!(rate_in_groups(10_000.0, &apart), Some(single));
+        let grouped = rate_in_groups(10_000.0, &together).unwrap().per_hour;
+        let four = rate(Exposed { hours: 1_000.0, events: 4 }).unwrap().per_hour;
+        assert!(
+            (grouped.value - 0.004).abs() < 1e-12 && (grouped.high - four.high).abs() < 1e-9,
+            "{grouped:?} {four:?}"
+        );
+        assert!(grouped.low < single.per_hour.low && grouped.holds(grouped.value), "{grouped:?}");
+    }
+
+    #[test]
     fn pools_that_differ_make_a_weak_prior_and_equal_ones_a_strong_one() {
         let pools = |events: [usize; 6]| events.map(|events| Exposed { hours: 1_000.0, events });
         let unlike = empirical_bayes(&pools([1, 2, 40, 1, 3, 35])).unwrap();
@@ -156,5 +194,6 @@ mod tests {
         let events = [("a", 0.0), ("a", 50.0), ("b", 55.0), ("a", 100.0), ("a", 500.0)];
         let groups = groups(&events, 60.0);
         assert_eq!((groups.groups, groups.largest, groups.events), (3, 3, 5));
+        assert!((groups.effective - 25.0 / 11.0).abs() < 1e-12, "{groups:?}");
     }
 }

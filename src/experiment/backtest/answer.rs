@@ -103,6 +103,9 @@ pub struct BillPart {
 pub struct Variant {
     /// The parts.
     pub swapped_in: Vec<Recorded>,
+    /// Whether the scenario's calibration was left out, so that defaults hold; not there where it was not.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub without_calibration: bool,
     /// What was found.
     pub findings: Findings,
 }

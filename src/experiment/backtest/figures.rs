@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::history::{Charge, History, NodeLife, PodLife, is_failed_launch, is_reclaim};
-use crate::domain::{Money, SimDuration, SimTime, Symbol};
+use crate::domain::{Money, SimDuration, SimTime, Symbol, well_known};
 use crate::experiment::figures::Unit;
 
 const SECONDS_A_DAY: f64 = 86_400.0;
@@ -50,6 +50,10 @@ pub struct Basis {
     unschedulable: bool,
     /// What was charged is known.
     charges: bool,
+    /// Why nodes ended is known.
+    ends: bool,
+    /// Which pods were evicted is known.
+    evictions: bool,
 }
 
 impl Basis {
@@ -59,6 +63,8 @@ impl Basis {
             running: recorded.knows_running(),
             unschedulable: recorded.pods.iter().any(|pod| pod.unschedulable.is_some()),
             charges: recorded.charges.is_some(),
+            ends: recorded.knows_ends(),
+            evictions: recorded.knows_evictions,
         }
     }
 
@@ -93,7 +99,8 @@ pub struct HeldPrices {
 type Offering = (Option<Symbol>, Option<Symbol>, Option<Symbol>);
 
 impl HeldPrices {
-    /// The mean price that was paid for each kind of instance in the first of `histories` that has any of it.
+    /// The mean price that was paid for each kind of instance in the first of `histories` that has any of it, or that Karpenter saw of it
+    /// there.
     pub fn of<'h>(histories: impl Iterator<Item = &'h History>) -> Self {
         let mut nanos_per_hour = BTreeMap::new();
         for history in histories {
@@ -103,8 +110,18 @@ impl HeldPrices {
                 sums.0 += charge.amount.as_nanos() as f64;
                 sums.1 += charge.until.saturating_since(charge.from).as_secs_f64() / SECONDS_AN_HOUR;
             }
+            let mut seen: BTreeMap<Offering, (f64, f64)> = BTreeMap::new();
+            for price in &history.spot_prices {
+                let offering = (Some(price.instance_type), Some(price.zone), Some(well_known::SPOT));
+                let sums = seen.entry(offering).or_default();
+                sums.0 += price.rate.as_nanos() as f64;
+                sums.1 += 1.0;
+            }
             for (offering, (nanos, hours)) in paid.into_iter().filter(|(_, (_, hours))| *hours > 0.0) {
                 nanos_per_hour.entry(offering).or_insert(nanos / hours);
+            }
+            for (offering, (nanos, count)) in seen {
+                nanos_per_hour.entry(offering).or_insert(nanos / count);
             }
         }
         Self { nanos_per_hour }
@@ -239,9 +256,23 @@ fn of_lives(history: &History, window: Window, basis: Basis, readings: &mut Read
     // What was there at the start was launched by nobody in it.
     let launched = |node: &&NodeLife| basis.launch(node).is_some_and(|at| at > SimTime::ZERO && window.holds(at));
     readings.per_day("launches", "launches", Unit::Count, tolerance::COUNTS, nodes().filter(launched).count() as f64);
+    if basis.ends {
+        of_ends(history, window, readings);
+    }
+    let boots: Vec<f64> = nodes()
+        .filter(|node| node.ready.is_some_and(|ready| ready > SimTime::ZERO && window.holds(ready)))
+        .filter_map(|node| Some(node.ready?.saturating_since(node.launched?).as_secs_f64()))
+        .collect();
+    let mean = (!boots.is_empty()).then(|| boots.iter().sum::<f64>() / boots.len() as f64);
+    readings.measured("launch_to_ready", "launch to Ready, mean", Unit::Seconds, tolerance::BOOTS, mean);
+}
+
+/// Removals by reason, and reclaims.
+fn of_ends(history: &History, window: Window, readings: &mut Readings) {
+    let nodes = history.nodes.iter().filter(|node| node.was_launched());
     let mut ends: BTreeMap<&str, f64> = BTreeMap::new();
     let mut reclaims = 0.0;
-    for node in nodes().filter(|node| node.ended().is_some_and(|at| window.holds(at))) {
+    for node in nodes.filter(|node| node.ended().is_some_and(|at| window.holds(at))) {
         match node.end {
             Some(end) if is_failed_launch(end) => {}
             Some(end) if is_reclaim(end) => reclaims += 1.0,
@@ -254,17 +285,13 @@ fn of_lives(history: &History, window: Window, basis: Basis, readings: &mut Read
         readings.per_day(&format!("removed.{end}"), &label, Unit::Count, tolerance::COUNTS, count);
     }
     readings.per_day("reclaims", "Spot instances reclaimed", Unit::Count, tolerance::COUNTS, reclaims);
-    let boots: Vec<f64> = nodes()
-        .filter(|node| node.ready.is_some_and(|ready| ready > SimTime::ZERO && window.holds(ready)))
-        .filter_map(|node| Some(node.ready?.saturating_since(node.launched?).as_secs_f64()))
-        .collect();
-    let mean = (!boots.is_empty()).then(|| boots.iter().sum::<f64>() / boots.len() as f64);
-    readings.measured("launch_to_ready", "launch to Ready, mean", Unit::Seconds, tolerance::BOOTS, mean);
 }
 
 fn of_pods(history: &History, window: Window, basis: Basis, readings: &mut Readings) {
     let evicted = history.pods.iter().filter(|pod| pod.evicted && pod.left.is_some_and(|at| window.holds(at)));
-    readings.per_day("evictions", "pods evicted", Unit::Count, tolerance::COUNTS, evicted.count() as f64);
+    if basis.evictions {
+        readings.per_day("evictions", "pods evicted", Unit::Count, tolerance::COUNTS, evicted.count() as f64);
+    }
     let end = history.end();
     let created = history.pods.iter().filter(|pod| window.holds(pod.created));
     let mut waits: Vec<SimDuration> =

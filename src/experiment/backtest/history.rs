@@ -27,6 +27,8 @@ pub struct History {
     pub pods: Vec<PodLife>,
     /// Each workload but DaemonSets over time, by namespace and name.
     pub workloads: BTreeMap<String, Vec<WorkloadState>>,
+    /// Whether it is known which pods were evicted.
+    pub knows_evictions: bool,
     /// What was charged, in the order of the bill; `None` where no bill is known.
     pub charges: Option<Vec<Charge>>,
     /// Spot prices of pools, used or not, as Karpenter saw them; empty where nobody recorded them.
@@ -181,6 +183,7 @@ impl History {
             nodes: record.nodes.iter().map(NodeLife::of).collect(),
             pods: pods.collect(),
             workloads: workloads(outcome),
+            knows_evictions: true,
             charges: Some(charges(outcome)),
             spot_prices: Vec::new(),
             currency: Some(outcome.bill.currency.code().to_owned()),
@@ -190,6 +193,11 @@ impl History {
     /// When it ends.
     pub fn end(&self) -> SimTime {
         SimTime::ZERO + self.duration
+    }
+
+    /// Whether it is known why nodes ended: nothing is, where some did and none says why.
+    pub fn knows_ends(&self) -> bool {
+        self.nodes.iter().any(|node| node.end.is_some()) || self.nodes.iter().all(|node| node.ended().is_none())
     }
 
     /// Whether a node's billing is known to begin apart from its registration.

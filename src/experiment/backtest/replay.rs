@@ -23,17 +23,23 @@ pub enum Recorded {
     SpotPrices,
     /// Which Spot instances EC2 took, and when.
     Reclaims,
+    /// How long nodes and images took, as it is fitted to the record itself.
+    StartUp,
+    /// What workloads were asked for in the judged time, in a forecast that does not know it.
+    Demand,
 }
 
 impl Recorded {
-    /// All of them.
-    pub const ALL: [Self; 2] = [Self::SpotPrices, Self::Reclaims];
+    /// Those of the market, which no scenario can foresee: a replay has them all.
+    pub const MARKET: [Self; 2] = [Self::SpotPrices, Self::Reclaims];
 
     /// Its name for people.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::SpotPrices => "recorded Spot prices",
             Self::Reclaims => "recorded reclaims",
+            Self::StartUp => "recorded start-up times",
+            Self::Demand => "recorded demand",
         }
     }
 }
@@ -41,7 +47,8 @@ impl Recorded {
 /// EC2's notice of an interruption comes so long before it.
 const NOTICE: SimDuration = SimDuration::from_secs(120);
 
-/// The scenario with what was recorded of `what` in the place of its model; `None` where nothing of it was recorded.
+/// The scenario with what was recorded of `what` in the place of its model; `None` where nothing of it was recorded, or where it is no
+/// part of the market.
 ///
 /// Prices are those of the pools that were used, and of the others what Karpenter saw of them; without that they keep the level of the
 /// price data. A reclaim strikes one of the
@@ -52,12 +59,14 @@ pub fn with_recorded(scenario: &Scenario, history: &History, what: Recorded) -> 
     let cloud = Arc::make_mut(&mut scenario.ec2.cloud);
     match what {
         Recorded::SpotPrices => cloud.prices = SpotPrices::Replay(spot_prices(history, shift)?),
+        Recorded::Reclaims if !history.knows_ends() => return None,
         Recorded::Reclaims => {
             cloud.interruptions.exposure_hours = None;
             let end = SimTime::ZERO + scenario.duration;
             cloud.faults.extend(reclaims(history, shift).filter(|fault| SimTime::ZERO <= fault.at && fault.at < end));
             cloud.faults.sort_by_key(|fault| fault.at);
         }
+        Recorded::StartUp | Recorded::Demand => return None,
     }
     Some(scenario)
 }

@@ -91,7 +91,7 @@ struct Span {
 pub fn read(directory: &Path) -> Result<History, HistoryError> {
     let span = span(directory)?;
     let nodes = nodes(&directory.join("nodes.csv"))?;
-    let (pods, placeholders) = pods(&directory.join("pods.csv"))?;
+    let Pods { pods, placeholders, knows_evictions } = pods(&directory.join("pods.csv"))?;
     let mut workloads = workloads(&directory.join("workloads.csv"))?;
     workloads.retain(|name, _| !placeholders.contains(name));
     let bill = directory.join("bill.csv");
@@ -105,6 +105,7 @@ pub fn read(directory: &Path) -> Result<History, HistoryError> {
         nodes,
         pods,
         workloads,
+        knows_evictions,
         charges,
         spot_prices,
         currency: span.currency,
@@ -166,10 +167,19 @@ fn nodes(path: &Path) -> Result<Vec<NodeLife>, HistoryError> {
     })
 }
 
-/// Pods that are judged, and the workloads whose pods hold room for others.
-fn pods(path: &Path) -> Result<(Vec<PodLife>, BTreeSet<String>), HistoryError> {
+/// Pods that are judged, the workloads whose pods hold room for others, and whether it is told which pods were evicted.
+struct Pods {
+    pods: Vec<PodLife>,
+    placeholders: BTreeSet<String>,
+    knows_evictions: bool,
+}
+
+fn pods(path: &Path) -> Result<Pods, HistoryError> {
     let mut placeholders = BTreeSet::new();
+    let (mut rows, mut told) = (0_usize, 0_usize);
     let pods = Table::open(path)?.rows(|row| {
+        rows += 1;
+        told += usize::from(row.text("evicted")?.is_some());
         if row.flag("placeholder")? {
             placeholders.extend(row.text("workload")?.map(str::to_owned));
             return Ok(None);
@@ -186,7 +196,8 @@ fn pods(path: &Path) -> Result<(Vec<PodLife>, BTreeSet<String>), HistoryError> {
             evicted: row.flag("evicted")?,
         }))
     })?;
-    Ok((pods.into_iter().flatten().collect(), placeholders))
+    let knows_evictions = rows == 0 || told > 0;
+    Ok(Pods { pods: pods.into_iter().flatten().collect(), placeholders, knows_evictions })
 }
 
 fn workloads(path: &Path) -> Result<BTreeMap<String, Vec<WorkloadState>>, HistoryError> {

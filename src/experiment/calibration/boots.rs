@@ -4,13 +4,15 @@
 //! factor, and `cni_ready` by what is left of the second sum once the wait for the kubelet's next status is taken off. What the model
 //! makes of a sum, whose median is not the sum of the medians, is found by drawing from it; so are the effects of the instance type.
 
+mod sums;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use nodecast_observed::claims::{End, Instant, Life, Milestone};
 use nodecast_observed::estimate::{Duration, Estimate, LogNormal, median, shrink};
 
 use super::change::{Change, slowed};
-use super::{BETWEEN, Fit, Parameter, Taken, Unit, beats_assumed, counted, duration_text};
+use super::{BETWEEN, Fit, Key, Parameter, Taken, Unit, beats_assumed, counted, duration_text};
 use crate::cloud::BootStages;
 use crate::cloud::boot::BootTraits;
 use crate::domain::Symbol;
@@ -37,6 +39,8 @@ const SECTION: [&str; 2] = ["ec2", "launch_latency"];
 struct Reference {
     /// Mean and spread of the logarithm of the time to registered.
     log_registered: (f64, f64),
+    /// Mean of the time to registered.
+    registered: f64,
     /// Mean of the time from registered until the network plugin is ready.
     cni: f64,
     /// Mean of the wait for the status after it.
@@ -48,10 +52,11 @@ impl Reference {
         let streams = Streams::new(0);
         let draw = |stages: &BootStages, number| stages.draw(traits, &mut streams.nth("calibration", "boot", number));
         let without_status = BootStages { status: Some(0.0), ..*stages };
-        let (mut logs, mut cni, mut whole) = (Vec::new(), 0.0, 0.0);
+        let (mut logs, mut registered, mut cni, mut whole) = (Vec::new(), 0.0, 0.0, 0.0);
         for number in 0..DRAWS {
             let boot = draw(stages, number);
             logs.push(libm::log(boot.registered.as_secs_f64().max(1e-6)));
+            registered += boot.registered.as_secs_f64();
             whole += (boot.ready - boot.registered).as_secs_f64();
             let bare = draw(&without_status, number);
             cni += (bare.ready - bare.registered).as_secs_f64();
@@ -59,7 +64,12 @@ impl Reference {
         let count = DRAWS as f64;
         let mean = logs.iter().sum::<f64>() / count;
         let variance = logs.iter().map(|log| (log - mean) * (log - mean)).sum::<f64>() / (count - 1.0);
-        Self { log_registered: (mean, libm::sqrt(variance)), cni: cni / count, status: (whole - cni) / count }
+        Self {
+            log_registered: (mean, libm::sqrt(variance)),
+            registered: registered / count,
+            cni: cni / count,
+            status: (whole - cni) / count,
+        }
     }
 }
 
@@ -71,7 +81,10 @@ struct Boot<'h> {
 
 pub(super) fn fit(fit: &mut Fit<'_>) -> Vec<Parameter> {
     let mut parameters: Vec<Parameter> = calls(fit).into_iter().collect();
-    let Some((stages, boots)) = boots(fit) else { return parameters };
+    let Some((stages, boots)) = boots(fit) else {
+        parameters.extend(sums::fit(fit));
+        return parameters;
+    };
     parameters.extend(until_registered(fit, stages, &boots));
     parameters.extend(until_ready(fit, stages, &boots));
     parameters.extend(by_type(&boots));
@@ -213,9 +226,6 @@ fn until_registered(fit: &Fit<'_>, stages: BootStages, boots: &[Boot<'_>]) -> Op
     let base = boots.iter().map(|boot| boot.reference.log_registered);
     let assumed = libm::exp(base.clone().map(|(mean, _)| mean).sum::<f64>() / boots.len() as f64);
     let spread = base.map(|(_, spread)| spread).sum::<f64>() / boots.len() as f64;
-    let new = slowed(stages, value);
-    let stage =
-        |name, new: f64, old: f64| fit.key(&[SECTION[0], SECTION[1], name], duration_text(new), duration_text(old));
     let mut notes = vec![format!(
         "spread (standard deviation of the logarithm) {:.2} measured, {spread:.2} in the model",
         fitted.spread
@@ -229,12 +239,7 @@ fn until_registered(fit: &Fit<'_>, stages: BootStages, boots: &[Boot<'_>]) -> Op
         assumed: Some(assumed),
         taken: if is_measured { Taken::Measured } else { Taken::Shrunk },
         value: value * assumed,
-        keys: vec![
-            stage("vm_init", new.vm_init, stages.vm_init),
-            stage("os_boot", new.os_boot, stages.os_boot),
-            stage("bootstrap", new.bootstrap, stages.bootstrap),
-            stage("register", new.register, stages.register),
-        ],
+        keys: slowed_keys(fit, &stages, value),
         notes,
         change: Some(Change::BootUntilRegistered(value, stages)),
         ..Parameter::shown(
@@ -244,6 +249,19 @@ fn until_registered(fit: &Fit<'_>, stages: BootStages, boots: &[Boot<'_>]) -> Op
             counted(fitted.n, "boot", "boots"),
         )
     })
+}
+
+/// The keys of stages up to registered that take `factor` times as long.
+fn slowed_keys(fit: &Fit<'_>, stages: &BootStages, factor: f64) -> Vec<Key> {
+    let new = slowed(*stages, factor);
+    let stage =
+        |name, new: f64, old: f64| fit.key(&[SECTION[0], SECTION[1], name], duration_text(new), duration_text(old));
+    vec![
+        stage("vm_init", new.vm_init, stages.vm_init),
+        stage("os_boot", new.os_boot, stages.os_boot),
+        stage("bootstrap", new.bootstrap, stages.bootstrap),
+        stage("register", new.register, stages.register),
+    ]
 }
 
 fn until_ready(fit: &mut Fit<'_>, stages: BootStages, boots: &[Boot<'_>]) -> Option<Parameter> {

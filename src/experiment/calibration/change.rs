@@ -65,7 +65,9 @@ impl Change {
             Self::FleetCall(median) => Arc::make_mut(cloud).times.fleet_call_median = *median,
             Self::BootUntilRegistered(factor, base) => scenario.ec2.launch_latency = Some(slowed(*base, *factor)),
             Self::CniReady(seconds, base) => {
-                scenario.ec2.launch_latency = Some(BootStages { cni_ready: *seconds, ..*base });
+                // The other stages may have been changed before.
+                let stages = scenario.ec2.launch_latency.unwrap_or(*base);
+                scenario.ec2.launch_latency = Some(BootStages { cni_ready: *seconds, ..stages });
             }
             Self::PullRates(pull, unpack) => {
                 (scenario.images.pull_rate, scenario.images.unpack_rate) = (*pull, *unpack);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use nodecast_observed::estimate::line;
+use nodecast_observed::estimate::{Estimate, line};
 
 use super::change::Change;
 use super::{Fit, Parameter, Taken, Unit, counted, duration_text};
@@ -10,6 +10,8 @@ use crate::domain::SimDuration;
 
 /// The share of CPU without requests above which a model without idle CPU is warned of.
 const IDLE_MAX: f64 = 0.10;
+/// Seconds between samples of a pod's CPU, as kube-prometheus-stack and most others scrape at most. An assumption.
+const SCRAPE: f64 = 60.0;
 
 pub(super) fn fit(fit: &mut Fit<'_>) -> Vec<Parameter> {
     let mut by_workload: BTreeMap<&str, Vec<(f64, f64)>> = BTreeMap::new();
@@ -33,6 +35,8 @@ fn of_workload(fit: &mut Fit<'_>, workload: &str, points: &[(f64, f64)]) -> Opti
     }
     let load = fit.scenario.load.iter().find(|load| load.workload.to_string() == workload);
     let assumed = load.map(|load| load.service.cpu_per_request.as_secs_f64());
+    let unseen = if fit.history.sampled { unseen(fit, workload) } else { 0.0 };
+    let slope = Estimate { high: fitted.slope.high * (1.0 + unseen), ..fitted.slope };
     let change = load.map(|load| {
         let span: SimDuration = SimDuration::from_secs_f64(fitted.slope.value.max(0.0));
         Change::CpuPerRequest(load.workload, span)
@@ -43,17 +47,35 @@ fn of_workload(fit: &mut Fit<'_>, workload: &str, points: &[(f64, f64)]) -> Opti
         ..Parameter::shown(
             format!("CPU of a request to {workload}"),
             Unit::Seconds,
-            fitted.slope,
+            slope,
             counted(points.len(), "sample", "samples"),
         )
     };
     shown.taken = Taken::Shown;
     shown.notes.push(format!("{:.0} % of the CPU is used without requests", idle.max(0.0) * 100.0));
+    if unseen > 0.0 {
+        let words = "up to {} % more, which pods use before their second sample";
+        shown.notes.push(words.replace("{}", &format!("{:.1}", unseen * 100.0)));
+    }
     shown.notes.push(format!(
         "the scenario states it: write `service: {{ cpu_per_request: {} }}`",
         duration_text_fine(fitted.slope.value)
     ));
     Some(shown)
+}
+
+/// The share of CPU that no rate shows at most: a rate begins with a pod's second sample, a scrape interval after the first. When pods
+/// ended is seldom recorded: how long all of them ran together is told by the replicas.
+fn unseen(fit: &Fit<'_>, workload: &str) -> f64 {
+    let loads = || fit.history.loads.iter().filter(|sample| sample.workload == workload);
+    let replicas: Vec<f64> = loads().filter_map(|sample| sample.replicas).collect();
+    let ends = loads().map(|sample| sample.at).min().zip(loads().map(|sample| sample.at).max());
+    let Some((from, until)) = ends.filter(|_| !replicas.is_empty()) else { return 0.0 };
+    let mean = replicas.iter().sum::<f64>() / replicas.len() as f64;
+    let own = fit.history.pods.iter().filter(|pod| pod.workload.as_deref() == Some(workload));
+    let starts = own.filter(|pod| pod.started.is_some_and(|at| at >= from)).count() as f64;
+    let ran = mean * until.seconds_since(from);
+    if ran > 0.0 { (starts * SCRAPE / ran).min(1.0) } else { 0.0 }
 }
 
 /// To microseconds: requests cost milliseconds.

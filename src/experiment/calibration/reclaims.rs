@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use nodecast_observed::claims::{End, Life, Milestone};
 use nodecast_observed::estimate::{
-    Estimate, Exposed, GammaPrior, Groups, Lifetime, Rate, empirical_bayes, groups, rate, survival,
+    Estimate, Exposed, GammaPrior, Groups, Lifetime, Rate, empirical_bayes, groups, rate_in_groups, survival,
 };
 
 use super::change::Change;
@@ -46,10 +46,10 @@ pub(super) fn fit(fit: &mut Fit<'_>) -> Vec<Parameter> {
     let hours: f64 = stays.iter().map(Stay::hours).sum();
     let events: Vec<_> = stays.iter().filter_map(|stay| Some((stay.pool, stay.taken?))).collect();
     let grouped = groups(&events, TOGETHER);
-    let Some(measured) = rate(Exposed { hours, events: grouped.groups }) else { return Vec::new() };
+    let Some(measured) = rate_in_groups(hours, &grouped) else { return Vec::new() };
     // What is assumed of the very instances that ran.
     let assumed = stays.iter().map(|stay| stay.assumed * stay.hours()).sum::<f64>() / hours;
-    let from = format!("{} in {hours:.1} h", counted(grouped.groups, "reclaim", "reclaims"));
+    let from = format!("{} in {hours:.1} h", counted(grouped.events, "reclaim", "reclaims"));
     let mut shown = Parameter {
         assumed: Some(assumed),
         ..Parameter::shown("reclaims of a running Spot instance", Unit::PerHour, measured.per_hour, from)
@@ -67,7 +67,7 @@ pub(super) fn fit(fit: &mut Fit<'_>) -> Vec<Parameter> {
 
 /// How many instances an event took.
 fn together(grouped: &Groups) -> Option<String> {
-    let Groups { groups, largest, events } = *grouped;
+    let Groups { groups, largest, events, .. } = *grouped;
     let (instances, events_counted) = (counted(events, "instance", "instances"), counted(groups, "event", "events"));
     (events > groups).then(|| format!("{instances} in {events_counted}, {largest} in the largest"))
 }

@@ -3,7 +3,7 @@
 use jiff::{SignedDuration, Timestamp};
 
 use super::backtest_table::{figures, workload_header, workload_row};
-use super::backtest_words::{error, links, sentences, stretch, swapped};
+use super::backtest_words::{error, links, sentences, stretch, swapped, variant_words};
 use super::dots::ticks;
 use crate::experiment::backtest::figures::Window;
 use crate::experiment::backtest::workloads::Curve;
@@ -136,7 +136,7 @@ fn ablation(page: &mut Html, answer: &Answer) {
     page.element("h2", "Where the errors come from");
     page.element("p class=\"note\"", "The error of each figure with parts of the record in the place of the model.");
     let sets: Vec<(String, &Findings)> = std::iter::once((swapped(&answer.swapped_in), &answer.findings))
-        .chain(answer.ablation.iter().map(|variant| (swapped(&variant.swapped_in), &variant.findings)))
+        .chain(answer.ablation.iter().map(|variant| (variant_words(variant), &variant.findings)))
         .collect();
     let mut rows = vec![vec!["error of".to_owned()]];
     rows[0].extend(sets.iter().map(|(name, _)| name.clone()));

@@ -4,8 +4,9 @@ use jiff::Timestamp;
 
 use super::signed_percent;
 use crate::experiment::backtest::replay::Recorded;
-use crate::experiment::backtest::{Answer, BillComparison, FigureResult, Findings, Judged, Mode, Verdict};
+use crate::experiment::backtest::{Answer, BillComparison, FigureResult, Findings, Judged, Mode, Variant, Verdict};
 use crate::experiment::figures::Unit;
+use crate::experiment::statistics::Estimate;
 use crate::report::format::{counted, money, percent, span};
 
 /// Figures that the first sentence tells of beside cost, with what they are called there.
@@ -51,6 +52,7 @@ pub fn sentences(answer: &Answer) -> Vec<String> {
     sentences.extend(naive(found));
     sentences.extend(ablation(answer));
     sentences.extend(answer.bill.as_ref().map(billed));
+    sentences.extend(closing(answer));
     if answer.in_sample {
         let words = "In sample: the record is not split, so what set the scenario up may be what it is judged by. \
                      --split keeps them apart.";
@@ -94,13 +96,7 @@ fn first(answer: &Answer) -> String {
     let mut parts = Vec::new();
     let what = if billed.is_some() { "what was billed" } else { "what the nodes cost at one price list" };
     if let (Some(cost), Some(estimate)) = (cost, found.cost_error) {
-        let (low, high) = (estimate.low.unwrap_or(estimate.mean), estimate.high.unwrap_or(estimate.mean));
-        let side = if estimate.mean < 0.0 { (-high, -low) } else { (low, high) };
-        let interval =
-            if high > low { format!(" ({:.1} to {:.1})", side.0 * 100.0, side.1 * 100.0) } else { String::new() };
-        let number = percent(estimate.mean.abs()).replacen(" %", &format!(" %{interval}"), 1);
-        let direction = if estimate.mean < 0.0 { "below" } else { "above" };
-        parts.push(format!("was {number} {direction} {what}, {}", chance(&cost.judged)));
+        parts.push(format!("was {} {what}, {}", off_by(&estimate), chance(&cost.judged)));
     }
     for (name, words) in TOLD {
         if let Some(error) = figure(found, name).and_then(|figure| figure.judged.error) {
@@ -211,16 +207,69 @@ pub(super) fn swapped(parts: &[Recorded]) -> String {
     format!("with {}", words.join(" and "))
 }
 
+/// What is swapped in a variant, for people.
+pub(super) fn variant_words(variant: &Variant) -> String {
+    let words = swapped(&variant.swapped_in);
+    if variant.without_calibration { format!("{words}, without calibration") } else { words }
+}
+
+/// `On 2026-10-16 to 2026-10-17 nodecast was 4.1 % (1.2 to 7.0) below the bill; without calibration 11 %. Most of the rest is ...`
+fn closing(answer: &Answer) -> Option<String> {
+    let error = answer.findings.cost_error.filter(|_| !answer.ablation.is_empty())?;
+    let billed = figure(&answer.findings, "cost_per_day").is_some();
+    let what = if billed { "the bill" } else { "what the recorded nodes cost at one price list" };
+    let mut words = format!("On {} nodecast was {} {what}", stretch(answer), off_by(&error));
+    if let Some(without) = answer.ablation.iter().find(|variant| variant.without_calibration) {
+        let without = without.findings.cost_error?.mean;
+        let side = if (without < 0.0) == (error.mean < 0.0) { "" } else { direction(without) };
+        words += &format!("; without calibration {}{side}", percent(without.abs()));
+    }
+    let rest =
+        most_of_the_rest(answer, error.mean).map_or_else(String::new, |most| format!(" Most of the rest is {most}."));
+    Some(format!("{words}.{rest}"))
+}
+
+/// The part of the record that takes more than half of the error away, or the largest link on the way from the bill.
+fn most_of_the_rest(answer: &Answer, error: f64) -> Option<String> {
+    let main = &answer.swapped_in;
+    let one_more = |variant: &&Variant| {
+        let more = variant.swapped_in.len() == main.len() + 1;
+        !variant.without_calibration && more && main.iter().all(|part| variant.swapped_in.contains(part))
+    };
+    let left = |variant: &Variant| variant.findings.cost_error.map_or(f64::INFINITY, |own| own.mean.abs());
+    let best = answer.ablation.iter().filter(one_more).min_by(|one, other| left(one).total_cmp(&left(other)));
+    if let Some(best) = best.filter(|best| left(best) < error.abs() / 2.0) {
+        let part = best.swapped_in.iter().find(|part| !main.contains(part))?;
+        return Some(format!("what {} take away: {} is left with them", part.as_str(), percent(left(best))));
+    }
+    let links = answer.bill.iter().flat_map(|bill| bill.links.iter().map(move |link| (bill, link)));
+    let (bill, link) = links.max_by(|one, other| one.1.amount.abs().total_cmp(&other.1.amount.abs()))?;
+    Some(format!("{} ({})", link.what, money(&bill.currency, link.amount.abs())))
+}
+
+fn direction(error: f64) -> &'static str {
+    if error < 0.0 { " below" } else { " above" }
+}
+
+/// `4.1 % (1.2 to 7.0) below`.
+fn off_by(estimate: &Estimate) -> String {
+    let (low, high) = (estimate.low.unwrap_or(estimate.mean), estimate.high.unwrap_or(estimate.mean));
+    let side = if estimate.mean < 0.0 { (-high, -low) } else { (low, high) };
+    let interval =
+        if high > low { format!(" ({:.1} to {:.1})", side.0 * 100.0, side.1 * 100.0) } else { String::new() };
+    let number = percent(estimate.mean.abs()).replacen(" %", &format!(" %{interval}"), 1);
+    format!("{number}{}", direction(estimate.mean))
+}
+
 fn ablation(answer: &Answer) -> Option<String> {
     let cost = |found: &Findings| found.cost_error.map(|estimate| signed_percent(estimate.mean));
     if answer.ablation.is_empty() {
         return None;
     }
-    let main = (answer.swapped_in.as_slice(), &answer.findings);
-    let others = answer.ablation.iter().map(|variant| (variant.swapped_in.as_slice(), &variant.findings));
+    let main = (swapped(&answer.swapped_in), &answer.findings);
+    let others = answer.ablation.iter().map(|variant| (variant_words(variant), &variant.findings));
     let parts = std::iter::once(main).chain(others);
-    let parts: Vec<String> =
-        parts.filter_map(|(parts, found)| Some(format!("{} {}", cost(found)?, swapped(parts)))).collect();
+    let parts: Vec<String> = parts.filter_map(|(words, found)| Some(format!("{} {words}", cost(found)?))).collect();
     Some(format!("Error of the cost: {}.", parts.join(", ")))
 }
 

@@ -104,7 +104,9 @@ pub(super) fn lives(answers: &Answers, frame: Frame) -> Vec<NodeLife> {
         entry(&mut all, own.label("node"), &|node| node.registered = created);
     }
     for own in series(answers.asked("node_allocatable")) {
-        let Some(value) = own.samples.last().map(|sample| sample.value) else { continue };
+        // Exporters that end a series with a 0 say that the node is gone, not that it offered nothing.
+        let mut offered = own.samples.iter().rev().map(|sample| sample.value);
+        let Some(value) = offered.find(|value| value.is_finite() && *value > 0.0) else { continue };
         entry(&mut all, own.label("node"), &|node| match own.label("resource") {
             "cpu" => node.cpu_allocatable_milli = Some(libm::round(value * 1e3) as i64),
             _ => node.memory_allocatable_bytes = Some(libm::round(value) as i64),
