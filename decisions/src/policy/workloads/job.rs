@@ -112,6 +112,7 @@ mod tests {
             active_deadline: Some(SimDuration::from_secs(100)),
             suspended: false,
             ignores_disruptions: false,
+            ttl: None,
         }
     }
 
