@@ -171,6 +171,7 @@ const UPWARD: &[(&str, &str, &str)] = &[
     ("cpu_shares", "credits", "what pods want is charged to the node's credits, and without credits it has less CPU"),
     ("event", "volumes", "an event names an attachment by the id that `volumes` gives it"),
     ("interruption", "node_autoscaler", "the node autoscaler is told of notices"),
+    ("kubelet", "fargate", "Fargate is told that a pod has finished or is gone, and ends its machine"),
     ("kubelet", "node_autoscaler", "the node autoscaler is told that a pod is on its way out, or gone"),
     ("kubelet", "probes", "the kubelet starts the probes that kill containers"),
     ("kubelet", "scheduler_loop", "kube-scheduler is told that a pod is gone"),
@@ -194,6 +195,11 @@ const UPWARD: &[(&str, &str, &str)] = &[
         "replica_loop",
         "keda_loop",
         "an autoscaler that KEDA made reads its values from KEDA, which scales from and to nothing itself",
+    ),
+    (
+        "scheduler_loop",
+        "fargate",
+        "Fargate is asked whether a new pod is its own, which kube-scheduler then leaves alone",
     ),
     ("scheduler_loop", "node_autoscaler", "the node autoscaler is told that a pod is bound, or has no node"),
     (

@@ -187,7 +187,6 @@ fn karpenter_launches_nothing_for_pods_of_fargate_and_daemons_do_not_go_there() 
 #[test]
 fn mistakes_in_profiles_are_answered() {
     let wrong = |fargate: &str| load(fargate, "duration: 1h", &deployment("jobs", "web", 1, "cpu: 1", "")).unwrap_err();
-    assert!(wrong("vcpu_quota: 5").contains("without a profile"));
     assert!(wrong("profiles: [{ name: a, selectors: [] }]").contains("0 selectors"));
     let twice = "profiles: [{ name: a, selectors: [{ namespace: x }] }, { name: a, selectors: [{ namespace: y }] }]";
     assert!(wrong(twice).contains("two Fargate profiles"));

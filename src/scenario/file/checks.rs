@@ -353,7 +353,9 @@ pub(super) fn warn(scenario: &Scenario, warnings: &mut Vec<Warning>, place: &Pla
             }
         }
         for pool in &manifests.node_pools {
-            if !manifests.node_classes.iter().any(|class| class.name == pool.node_class) {
+            // EKS makes the class `default` of Auto Mode.
+            let made = pool.auto_mode && pool.node_class == crate::domain::well_known::DEFAULT;
+            if !made && !manifests.node_classes.iter().any(|class| class.name == pool.node_class) {
                 let (name, class) = (pool.name, pool.node_class);
                 let kind = if pool.legacy { "Provisioner" } else { "NodePool" };
                 push(

@@ -5,15 +5,16 @@ use super::{Reading, ScenarioError};
 use crate::domain::Currency;
 use crate::policy::fargate::Profile;
 use crate::scenario::definition::FargateSettings;
+use crate::scenario::error::Warning;
 use crate::scenario::reader::Fields;
 use crate::scenario::schema::fargate::{FargateKeys, ProfileKeys};
 
 /// Lays what is stated over what holds.
 ///
 /// # Errors
-/// If nothing would run on Fargate, two profiles have one name, or nobody knows what it costs.
+/// If two profiles have one name, or nobody knows what it costs.
 pub(super) fn lay_over<'s>(
-    reading: &Reading<'_, 's>,
+    reading: &mut Reading<'_, 's>,
     fields: Fields<'_, 's>,
     settings: &mut FargateSettings,
     stated: FargateKeys,
@@ -30,10 +31,9 @@ pub(super) fn lay_over<'s>(
     settings.vcpu_hour = stated.vcpu_hour.or(settings.vcpu_hour);
     settings.gb_hour = stated.gb_hour.or(settings.gb_hour);
     if settings.profiles.is_empty() && !has_profiles {
-        return Err(reading
-            .error(node.at, "`fargate` without a profile")
-            .because("nothing would run on Fargate")
-            .help("add `profiles`, each with a name and the namespaces that it selects"));
+        let text = "`fargate` has no profile: nothing runs on Fargate";
+        let help = "add `profiles`, each with a name and the namespaces that it selects";
+        reading.note(vec![Warning::new(text).help(help)]);
     }
     let names: Vec<_> = settings.profiles.iter().map(|own| own.name).collect();
     if let Some(place) = (1..names.len()).find(|&place| names[..place].contains(&names[place])) {

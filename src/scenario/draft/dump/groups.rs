@@ -113,7 +113,7 @@ pub(super) fn groups(dump: &Dump<'_>, described: &Described, cluster: &Cluster, 
     if fargate > 0 {
         let pods = counted(fargate, "pod runs", "pods run");
         notes.warn(format!(
-            "{pods} on Fargate, which is not simulated: it stays where it is and costs nothing, and takes room on other nodes once it is gone"
+            "{pods} on Fargate, which a dump takes up as a node like any other: it stays where it is and costs nothing, and takes room on other nodes once it is gone"
         ));
     }
     let grow = matches!(cluster.launcher, Launcher::ClusterAutoscaler { .. });
