@@ -15,7 +15,7 @@ section! {
   - workload: shop/web
     container: app
     per: pod
-    cpu: { diurnal: { night: 0.05, peak: 0.4 }, uncertainty: { noise: 20% } }   # cores of each pod
+    cpu: { diurnal: { night: 0.05, peak: 0.4 }, uncertainty: { factor: 10%, noise: 20% } }   # cores of each pod
     memory: { ramp: { from: 180, to: 420, over: 12h, every: 10m } }             # MiB of each pod
   - { workload: shop/worker, per: workload, memory: { constant: 6000 } }            # MiB of all its pods together
 ";
