@@ -128,6 +128,7 @@ pub(super) fn ready(context: &mut Context<'_>, now: SimTime, node: NodeId) {
     context.world.ready_node(node, now);
     context.world.untaint_node(node, well_known::TAINT_NOT_READY);
     scheduler_loop::node_changed(context, now, node);
+    daemon_sets::node_untainted(context, now, node);
     node_groups::node_ready(context, now, node);
     if context.world.node(node).startup_taints.is_empty() {
         observe(context, now, Sight::NodeUsable(node));
@@ -146,6 +147,7 @@ pub(super) fn startup_taints_removed(context: &mut Context<'_>, now: SimTime, no
         context.world.untaint_node(node, key);
     }
     scheduler_loop::node_changed(context, now, node);
+    daemon_sets::node_untainted(context, now, node);
     observe(context, now, Sight::NodeUsable(node));
 }
 

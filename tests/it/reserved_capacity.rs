@@ -73,6 +73,16 @@ fn run_for(duration: &str, pool: &str, settings: &str) -> Outcome {
     run_file(&directory.path().join("scenario.yaml"))
 }
 
+/// Half an hour of these objects under Karpenter.
+pub(crate) fn run_of(objects: &str) -> Outcome {
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::write(directory.path().join("objects.yaml"), objects).unwrap();
+    let scenario = "name: own\nregion: us-east-1\nduration: 30m\nversions: { karpenter: v1.13 }\n\
+                    cluster: { zones: [us-east-1a] }\nmanifests: [objects.yaml]\n";
+    std::fs::write(directory.path().join("scenario.yaml"), scenario).unwrap();
+    run_file(&directory.path().join("scenario.yaml"))
+}
+
 pub(crate) fn run_file(path: &Path) -> Outcome {
     let (scenario, _) = Scenario::load(path).unwrap();
     let policy = scenario.for_policy(None).unwrap();

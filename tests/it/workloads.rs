@@ -477,3 +477,44 @@ fn the_shipped_trace_replays_and_pods_that_are_moved_end_when_they_were_to() {
     assert!(evicted > 0);
     assert_eq!(evicted, again, "every pod that is taken away is made again");
 }
+
+#[test]
+fn a_daemon_that_tolerates_nothing_comes_once_its_node_is_ready() {
+    use nodecast::domain::Symbol;
+    let outcome = crate::reserved_capacity::run_of(
+        "apiVersion: karpenter.sh/v1
+kind: NodePool
+metadata: { name: default }
+spec:
+  template:
+    spec:
+      nodeClassRef: { group: karpenter.k8s.aws, kind: EC2NodeClass, name: default }
+      startupTaints: [{ key: example.com/booting, effect: NoSchedule }]
+      requirements: [{ key: karpenter.k8s.aws/instance-family, operator: In, values: [m5] }]
+---
+apiVersion: karpenter.k8s.aws/v1
+kind: EC2NodeClass
+metadata: { name: default }
+spec: { amiSelectorTerms: [{ alias: al2023@latest }], role: node }
+---
+apiVersion: apps/v1
+kind: DaemonSet
+metadata: { name: agent }
+spec:
+  selector: { matchLabels: { app: agent } }
+  template:
+    metadata: { labels: { app: agent } }
+    spec: { containers: [{ name: main, image: agent, resources: { requests: { cpu: 50m } } }] }
+---
+apiVersion: v1
+kind: Pod
+metadata: { name: work }
+spec: { containers: [{ name: main, image: work, resources: { requests: { cpu: 500m } } }] }
+",
+    );
+    let node = outcome.record.nodes.iter().find(|node| node.origin.name() == Symbol::new("default")).unwrap();
+    let daemons: Vec<_> = outcome.record.pods.iter().filter(|pod| pod.name.starts_with("agent")).collect();
+    assert_eq!(daemons.len(), 1, "{daemons:?}");
+    assert!(daemons[0].created > node.ready.unwrap(), "not while its node has a startup taint");
+    assert!(daemons[0].ready.is_some());
+}

@@ -23,12 +23,15 @@ pub(super) struct Daemons {
     applied: DaemonSet,
     /// Whether pods of former templates are being replaced.
     rolling: bool,
+    /// Nodes that had a taint which its pods do not tolerate when they registered.
+    refused: BTreeSet<NodeId>,
 }
 
 /// A DaemonSet is applied: every node that it wants gets a pod; a known one takes over the new template.
 pub(in crate::actors) fn apply(context: &mut Context<'_>, now: SimTime, daemon_set: &DaemonSet) {
     let known = context.workload_named(daemon_set.name).filter(|id| context.controllers.daemon_sets.contains_key(id));
-    let daemons = Daemons { applied: daemon_set.clone(), rolling: false };
+    let refused = known.and_then(|id| context.controllers.daemon_sets.get(&id)).map(|own| own.refused.clone());
+    let daemons = Daemons { applied: daemon_set.clone(), rolling: false, refused: refused.unwrap_or_default() };
     if let Some(workload) = known {
         context.world.note(now, EventKind::ManifestApplied, Some(workload), "DaemonSet");
         let before = context.controllers.daemon_sets.insert(workload, daemons);
@@ -62,6 +65,23 @@ fn update(context: &mut Context<'_>, now: SimTime, workload: WorkloadId, templat
 pub(in crate::actors) fn node_registered(context: &mut Context<'_>, now: SimTime, node: NodeId) {
     let daemon_sets: Vec<WorkloadId> = context.controllers.daemon_sets.keys().copied().collect();
     for workload in daemon_sets {
+        if !wants(context, workload, node) {
+            if let Some(own) = context.controllers.daemon_sets.get_mut(&workload) {
+                own.refused.insert(node);
+            }
+        }
+        place(context, now, workload, node);
+    }
+}
+
+/// Taints of a node have come off: daemons that did not tolerate them are made.
+pub(in crate::actors) fn node_untainted(context: &mut Context<'_>, now: SimTime, node: NodeId) {
+    let refused = context.controllers.daemon_sets.iter().filter(|(_, own)| own.refused.contains(&node));
+    let refused: Vec<WorkloadId> = refused.map(|(workload, _)| *workload).collect();
+    for workload in refused.into_iter().filter(|&workload| wants(context, workload, node)).collect::<Vec<_>>() {
+        if let Some(own) = context.controllers.daemon_sets.get_mut(&workload) {
+            own.refused.remove(&node);
+        }
         place(context, now, workload, node);
     }
 }
