@@ -76,7 +76,7 @@ pub struct ObservedLoad {
 
 /// What a dump is to hold, as `kubectl api-resources -o name` calls it. Of ConfigMaps it is one, with the ranks of the Cluster
 /// Autoscaler's groups: [`RANKS`].
-pub const RESOURCES: [&str; 28] = [
+pub const RESOURCES: [&str; 32] = [
     "deployments.apps",
     "statefulsets.apps",
     "daemonsets.apps",
@@ -84,6 +84,8 @@ pub const RESOURCES: [&str; 28] = [
     "cronjobs.batch",
     "pods",
     "services",
+    "ingresses.networking.k8s.io",
+    "verticalpodautoscalers.autoscaling.k8s.io",
     "horizontalpodautoscalers.autoscaling",
     "poddisruptionbudgets.policy",
     "persistentvolumeclaims",
@@ -96,12 +98,14 @@ pub const RESOURCES: [&str; 28] = [
     "podmonitors.monitoring.coreos.com",
     "nodes",
     "namespaces",
+    "ingressclasses.networking.k8s.io",
     "priorityclasses.scheduling.k8s.io",
     "persistentvolumes",
     "storageclasses.storage.k8s.io",
     "nodepools.karpenter.sh",
     "nodeclaims.karpenter.sh",
     "ec2nodeclasses.karpenter.k8s.aws",
+    "nodeclasses.eks.amazonaws.com",
     "provisioners.karpenter.sh",
     "machines.karpenter.sh",
     "awsnodetemplates.karpenter.k8s.aws",

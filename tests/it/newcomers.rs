@@ -53,9 +53,12 @@ fn an_edit_of_a_key_that_means_nothing_is_refused_before_anything_runs() {
 
 #[test]
 fn an_edit_of_an_object_that_is_not_simulated_is_refused() {
-    let ingress = "---\napiVersion: networking.k8s.io/v1\nkind: Ingress\nmetadata: {name: web}\n";
-    let err = refused(&place("", ingress), &["diff", "scenario.yaml", "--set", "Ingress[web].spec.x=1"]);
-    assert!(err.contains("`Ingress[web].spec.x` changes nothing: objects of this kind are not simulated"), "{err}");
+    let policy = "---\napiVersion: networking.k8s.io/v1\nkind: NetworkPolicy\nmetadata: {name: web}\n";
+    let err = refused(&place("", policy), &["diff", "scenario.yaml", "--set", "NetworkPolicy[web].spec.x=1"]);
+    assert!(
+        err.contains("`NetworkPolicy[web].spec.x` changes nothing: objects of this kind are not simulated"),
+        "{err}"
+    );
 }
 
 #[test]

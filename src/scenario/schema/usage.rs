@@ -17,7 +17,7 @@ section! {
     per: pod
     cpu: { diurnal: { night: 0.05, peak: 0.4 }, uncertainty: { factor: 10%, noise: 20% } }   # cores of each pod
     memory: { ramp: { from: 180, to: 420, over: 12h, every: 10m } }             # MiB of each pod
-  - { workload: shop/worker, per: workload, memory: { constant: 6000 } }            # MiB of all its pods together
+  - { workload: shop/worker, per: workload, cpu: { constant: 2 }, memory: { constant: 6000 } }   # of all its pods together
 ";
     becomes UsageSpec, usage::usage;
     struct UsageEntry: {
