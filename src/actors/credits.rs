@@ -111,10 +111,10 @@ pub(super) fn spent(context: &mut Context<'_>, now: SimTime, node: NodeId) {
 
 /// Opens the account of a burstable node that has none yet.
 fn open(context: &mut Context<'_>, node: NodeId) {
-    if matches!(context.credits.0.get(node.index()), Some(Slot::Unopened)) {
-        if let Some(account) = opened(context, node) {
-            context.credits.0[node.index()] = Slot::Open(Box::new(account));
-        }
+    if matches!(context.credits.0.get(node.index()), Some(Slot::Unopened))
+        && let Some(account) = opened(context, node)
+    {
+        context.credits.0[node.index()] = Slot::Open(Box::new(account));
     }
 }
 

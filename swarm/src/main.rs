@@ -6,6 +6,8 @@
 //!
 //! What must not live here: any line of nodecast's own code.
 
+#![allow(clippy::print_stdout)]
+
 mod case;
 mod checks;
 mod generate;

@@ -119,13 +119,11 @@ fn tried(case: &Case, programs: &Programs, folder: &Path) -> Result<Vec<String>,
     Ok(faults)
 }
 
+/// Runs the program with these words on so many threads.
+type Runs<'r> = dyn Fn(&[&str], u32) -> Result<Output, String> + 'r;
+
 /// A run of half the time does in that half what the whole run did.
-fn prefix(
-    case: &Case,
-    whole: &Report,
-    folder: &Path,
-    release: &dyn Fn(&[&str], u32) -> Result<Output, String>,
-) -> Result<Vec<String>, String> {
+fn prefix(case: &Case, whole: &Report, folder: &Path, release: &Runs<'_>) -> Result<Vec<String>, String> {
     let minutes = case.minutes / 2;
     release(&["run", "scenario.yaml", "--quiet", "--duration", &format!("{minutes}m"), "--out", "half"], 1)?;
     let half = Report::read(&folder.join("half"))?;

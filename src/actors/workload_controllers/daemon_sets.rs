@@ -65,10 +65,10 @@ fn update(context: &mut Context<'_>, now: SimTime, workload: WorkloadId, templat
 pub(in crate::actors) fn node_registered(context: &mut Context<'_>, now: SimTime, node: NodeId) {
     let daemon_sets: Vec<WorkloadId> = context.controllers.daemon_sets.keys().copied().collect();
     for workload in daemon_sets {
-        if !wants(context, workload, node) {
-            if let Some(own) = context.controllers.daemon_sets.get_mut(&workload) {
-                own.refused.insert(node);
-            }
+        if !wants(context, workload, node)
+            && let Some(own) = context.controllers.daemon_sets.get_mut(&workload)
+        {
+            own.refused.insert(node);
         }
         place(context, now, workload, node);
     }

@@ -285,7 +285,7 @@ fn images_come_through_the_gateway_and_cross_zones_where_there_is_none() {
     }
     let pulled = vec![(NodeId(0), 3_000_000_000), (NodeId(1), 3_000_000_000)];
     let traffic = Traffic { zones, pulled, requests: 10_000_000, ..Traffic::default() };
-    let bill = super::bill(&mut ec2, at(5_400), &Beside { traffic: traffic.clone(), ..Beside::default() });
+    let bill = super::bill(&mut ec2, at(5_400), &Beside { traffic, ..Beside::default() });
     assert_eq!(of_item(&bill, BillItem::NatGateway), "0.090000000", "an hour begun is an hour paid");
     assert_eq!(of_item(&bill, BillItem::NatTransfer), "0.270000000", "6 GB at 0.045");
     let crossing = |node| {

@@ -98,6 +98,6 @@ fn a_node_takes_110_pods_at_most_and_has_80_gib_for_them() {
 #[test]
 fn local_disks_that_are_larger_than_the_storage_are_joined_for_pods() {
     let class = node_class("default");
-    assert_eq!(node("i3.large", &class).1, 475 * 1_000_000_000 >> 30, "475 GB of local disk");
+    assert_eq!(node("i3.large", &class).1, (475 * 1_000_000_000) >> 30, "475 GB of local disk");
     assert_eq!(node("c5d.large", &class).1, 80, "50 GB are less than 80 GiB");
 }
