@@ -62,6 +62,7 @@ pub struct Pod {
 pub struct Node {
     pub name: String,
     pub of_pool: bool,
+    pub of_fargate: bool,
     pub capacity_type: String,
     pub cpu: f64,
     pub memory: f64,
@@ -180,6 +181,7 @@ fn nodes(table: &Table) -> Result<Vec<Node>, String> {
         Ok(Node {
             name: text("node"),
             of_pool: table.text(row, "origin_kind") == "NodePool",
+            of_fargate: table.text(row, "origin_kind") == "Fargate profile",
             capacity_type: text("capacity_type"),
             cpu: table.number(row, "cpu_allocatable_milli").unwrap_or(0.0),
             memory: table.number(row, "memory_allocatable_bytes").unwrap_or(0.0),

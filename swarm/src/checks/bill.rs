@@ -11,7 +11,11 @@ use crate::report::{Line, Report};
 const NANO: f64 = 2e-9;
 
 /// Items whose amount is their rate times their time.
-const BY_TIME: [&str; 9] = [
+const BY_TIME: [&str; 13] = [
+    "EKS Auto Mode fee",
+    "Fargate vCPU",
+    "Fargate memory",
+    "Fargate storage",
     "instance",
     "control plane",
     "extended support",
@@ -70,7 +74,7 @@ fn lives(report: &Report, faults: &mut Vec<String>) {
     for line in report.bill.iter().filter(|line| line.item == "instance") {
         billed.entry(&line.node).or_default().push(line);
     }
-    for node in report.nodes.iter().filter(|node| node.capacity_type != "reserved") {
+    for node in report.nodes.iter().filter(|node| node.capacity_type != "reserved" && !node.of_fargate) {
         let lines = billed.remove(node.name.as_str()).unwrap_or_default();
         let Some(running) = node.running else {
             rule.holds(lines.is_empty(), || format!("{} never ran and is billed", node.name));
@@ -87,7 +91,21 @@ fn lives(report: &Report, faults: &mut Vec<String>) {
         }
         rule.holds((at - end).abs() <= INSTANT, || format!("{} is billed until {at} and ran until {end}", node.name));
     }
+    fargate(report, &mut rule);
     rule.holds(billed.is_empty(), || format!("instances that are no node: {:?}", billed.keys()));
+}
+
+/// A machine of Fargate has one line for its vCPUs, one for its memory, and none as an instance.
+fn fargate(report: &Report, rule: &mut Rule<'_>) {
+    let lines =
+        |name: &str, item: &str| report.bill.iter().filter(|line| line.node == name && line.item == item).count();
+    for node in report.nodes.iter().filter(|node| node.of_fargate) {
+        let counts = ["Fargate vCPU", "Fargate memory", "instance"].map(|item| lines(&node.name, item));
+        let began = usize::from(node.running.is_some_and(|at| at < report.end));
+        rule.holds(counts == [began, began, 0] || counts == [1, 1, 0], || {
+            format!("{} is billed {counts:?}", node.name)
+        });
+    }
 }
 
 fn shares(report: &Report, faults: &mut Vec<String>) {

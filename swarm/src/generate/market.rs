@@ -42,6 +42,14 @@ spec: { ingressClassName: alb, defaultBackend: { service: { name: front } } }
             Part::new("load balancers", vec![(Section::Manifests, text.to_owned())])
         }),
         perhaps(draft, 15, |draft| {
+            let (quota, burst) = (draft.random.between(4, 60), draft.random.between(2, 20));
+            let text = format!(
+                "fargate: {{ vcpu_quota: {quota}, launch_burst: {burst}, profiles: [{{ name: front, selectors: [{{ namespace: shop, labels: {{ app: s0 }} }}] }}] }}\n"
+            );
+            // The quota may be too small for all.
+            Part::new(format!("fargate, quota {quota}"), vec![(Section::Scenario, text)]).holding_up()
+        }),
+        perhaps(draft, 15, |draft| {
             ec2("credits", draft.random.pick(&["cpu_credits: standard", "cpu_credits: unlimited"]))
         }),
         perhaps(draft, 20, |draft| {

@@ -11,10 +11,11 @@ spec: { amiSelectorTerms: [{ alias: al2023@latest }], role: node }
 
 /// Releases, and the part that launches nodes.
 pub fn launcher(draft: &mut Draft) -> (String, Part) {
-    match draft.random.between(1, 10) {
+    match draft.random.between(1, 11) {
         1..=6 => karpenter(draft),
         7 => provisioner(draft),
-        8..=9 => groups(draft, true),
+        8 => auto_mode(draft),
+        9..=10 => groups(draft, true),
         _ => groups(draft, false),
     }
 }
@@ -57,6 +58,28 @@ spec:
     // Spot alone may be sold out.
     let part = if capacity == "[spot]" { part.holding_up() } else { part };
     (format!("kubernetes: \"{kubernetes}\", karpenter: {release}"), part)
+}
+
+fn auto_mode(draft: &mut Draft) -> (String, Part) {
+    let kubernetes = draft.random.pick(&["1.31", "1.33", "1.36"]);
+    // Its own pool consolidates; a second one of the user's may have the same nodes for less.
+    let spot = draft.random.happens(50);
+    let pool = "apiVersion: karpenter.sh/v1
+kind: NodePool
+metadata: { name: cheap }
+spec:
+  weight: 10
+  template:
+    spec:
+      nodeClassRef: { group: eks.amazonaws.com, kind: NodeClass, name: default }
+      requirements:
+        - { key: karpenter.sh/capacity-type, operator: In, values: [spot, on-demand] }
+        - { key: eks.amazonaws.com/instance-category, operator: In, values: [c, m, r] }
+  disruption: { consolidationPolicy: WhenEmpty, consolidateAfter: 1m }
+";
+    let mut texts = vec![(Section::Policy, "autoscaler: eks-auto-mode\n".to_owned())];
+    texts.extend(spot.then(|| (Section::Manifests, pool.to_owned())));
+    (format!("kubernetes: \"{kubernetes}\""), Part::new(format!("auto mode, own pool: {spot}"), texts))
 }
 
 fn provisioner(draft: &mut Draft) -> (String, Part) {
