@@ -73,7 +73,8 @@ fn sizing(own: &SizingResult, answer: &RightSizing, largest: f64) -> String {
         let half = half.map_or_else(String::new, |half| format!(" \u{b1} {:.1}", half * 100.0));
         format!("{}{half}", signed_percent(relative.mean))
     });
-    let number = |value: f64| format!("{value:.1}");
+    // Tenths mean nothing among hundreds, and would not leave a space between the columns.
+    let number = |value: f64| if value < 100.0 { format!("{value:.1}") } else { format::whole(value) };
     let span = |value: f64| format::span(value);
     format!(
         "{:<NAME$}{:>22}{against:>18}{:>16}{:>15}{:>11}{:>11}{:>8}",
