@@ -22,14 +22,9 @@ impl Table {
         Ok(Self { columns, rows: rows.map_err(|error| format!("{shown}: {error}"))? })
     }
 
-    /// Where a column stands.
-    pub fn column(&self, name: &str) -> usize {
-        *self.columns.get(name).unwrap_or_else(|| panic!("there is no column {name}"))
-    }
-
-    /// The text of a cell.
+    /// The text of a cell; empty where there is no such column, so that what needs it is an error or a broken rule.
     pub fn text<'r>(&self, row: &'r csv::StringRecord, name: &str) -> &'r str {
-        row.get(self.column(name)).unwrap_or_default()
+        self.columns.get(name).and_then(|&place| row.get(place)).unwrap_or_default()
     }
 
     /// The number of a cell; `None` if it is empty.
