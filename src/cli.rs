@@ -25,6 +25,7 @@ mod merge;
 mod observe;
 mod pack;
 mod pricing;
+mod recommend;
 mod rightsize;
 mod run;
 mod schema;
@@ -59,6 +60,7 @@ enum Command {
     Merge(merge::Arguments),
     Diff(diff::Arguments),
     Check(check::Arguments),
+    Recommend(recommend::Arguments),
     Rightsize(rightsize::Arguments),
     Backtest(backtest::Arguments),
     Calibrate(calibrate::Arguments),
@@ -107,6 +109,7 @@ pub fn run_on(words: impl IntoIterator<Item = OsString>) -> u8 {
         Command::Merge(arguments) => merge::execute(&arguments, &mut console),
         Command::Diff(arguments) => diff::execute(&arguments, &mut console),
         Command::Check(arguments) => check::execute(&arguments, &mut console),
+        Command::Recommend(arguments) => recommend::execute(&arguments, &mut console),
         Command::Rightsize(arguments) => rightsize::execute(&arguments, &mut console),
         Command::Backtest(arguments) => backtest::execute(&arguments, &mut console),
         Command::Calibrate(arguments) => calibrate::execute(&arguments, &mut console),

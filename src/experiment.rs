@@ -19,6 +19,7 @@ pub mod model;
 pub mod points;
 pub mod presentation;
 pub mod question;
+pub mod recommendation;
 pub mod rightsizing;
 pub mod statistics;
 pub mod sweep;

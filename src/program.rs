@@ -11,6 +11,7 @@ mod failure;
 pub mod observe;
 pub mod pack;
 pub mod prices;
+pub mod recommend;
 pub mod remark;
 pub mod rightsize;
 pub mod run;

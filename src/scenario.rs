@@ -7,6 +7,7 @@
 //! What must not: any decision, any simulated time passing, any printing. Warnings are returned, never shown.
 
 pub mod definition;
+pub mod document;
 pub mod draft;
 pub mod edits;
 pub mod error;

@@ -10,6 +10,8 @@ pub mod inspection;
 pub mod movements;
 pub mod page;
 mod plane;
+pub mod recommendation;
+pub mod recommendation_page;
 pub mod rightsizing;
 pub mod sweep_page;
 pub mod sweep_table;

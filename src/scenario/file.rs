@@ -34,6 +34,7 @@ use std::sync::Arc;
 pub(in crate::scenario) use reading::{Files, Reading};
 
 use super::definition::{InputFile, Scenario, TimedAction};
+use super::document::{Content, Document};
 use super::edits::Edit;
 use super::error::{ScenarioError, Warning};
 use super::manifests::Manifests;
@@ -76,7 +77,7 @@ impl Scenario {
         limits: &Limits,
         edits: &[Edit],
     ) -> Result<(Self, Vec<Warning>), ScenarioError> {
-        let loaded = Self::load_whole(path, catalog, limits, (edits, None));
+        let loaded = Self::load_whole(path, catalog, limits, (edits, None), None);
         if edits.is_empty() {
             return loaded;
         }
@@ -98,7 +99,19 @@ impl Scenario {
     /// # Errors
     /// As [`Scenario::load`].
     pub fn of_texts(name: &str, held: &Held, catalog: &Catalog) -> Result<(Self, Vec<Warning>), ScenarioError> {
-        Self::load_whole(Path::new(name), catalog, &Limits::default(), (&[], Some(held)))
+        Self::load_whole(Path::new(name), catalog, &Limits::default(), (&[], Some(held)), None)
+    }
+
+    /// The documents of a scenario and its manifests, after `edits`.
+    pub(super) fn load_keeping(
+        path: &Path,
+        catalog: &Catalog,
+        limits: &Limits,
+        edits: &[Edit],
+    ) -> Result<Vec<Document>, ScenarioError> {
+        let mut kept = Vec::new();
+        Self::load_whole(path, catalog, limits, (edits, None), Some(&mut kept))?;
+        Ok(kept)
     }
 
     fn load_whole(
@@ -106,6 +119,7 @@ impl Scenario {
         catalog: &Catalog,
         limits: &Limits,
         (edits, held): (&[Edit], Option<&Held>),
+        kept: Option<&mut Vec<Document>>,
     ) -> Result<(Self, Vec<Warning>), ScenarioError> {
         let source = match held {
             Some(held) => held.source(path)?,
@@ -154,6 +168,7 @@ impl Scenario {
             held,
             edits,
             edited: vec![false; edits.len()],
+            kept: kept.is_some().then(|| vec![Document { file: None, content: Content::of(root) }]),
             ..Files::new(directory, variables(&reader, fields)?, limits, &region)
         };
         let mut reading = Reading::new(reader, files);
@@ -161,6 +176,9 @@ impl Scenario {
         scenario.calibrated = calibrated;
         let Reading { reader, mut files, .. } = reading;
         files.check_edits()?;
+        if let Some(kept) = kept {
+            *kept = files.kept.take().unwrap_or_default();
+        }
         let mut warnings = reader.into_warnings();
         warnings.append(&mut files.warnings);
         checks::warn(&scenario, &mut warnings, &|manifests, kind, name| files.place(manifests, kind, name));

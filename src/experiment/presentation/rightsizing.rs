@@ -212,7 +212,7 @@ fn patch(own: &Patch) -> String {
 }
 
 /// An amount as a manifest has it, exactly: CPU in thousandths, memory in the largest unit that divides it.
-fn quantity(amounts: &Resources, name: ResourceName, amount: i64) -> String {
+pub fn quantity(amounts: &Resources, name: ResourceName, amount: i64) -> String {
     debug_assert_eq!(amounts.find(name), Some(amount), "an amount is of its own resource");
     if name == ResourceName::CPU {
         return format!("{amount}m");

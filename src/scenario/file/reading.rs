@@ -9,6 +9,7 @@ use crate::catalog::Region;
 use crate::domain::workload::ObjectName;
 use crate::domain::{SimDuration, SimTime, Symbol};
 use crate::scenario::definition::InputFile;
+use crate::scenario::document::{Content, Document};
 use crate::scenario::edits::{Edit, note_objects};
 use crate::scenario::error::{Place, ScenarioError, Warning};
 use crate::scenario::manifests::{Manifests, UNKNOWN_KIND, read_documents};
@@ -109,6 +110,8 @@ pub(in crate::scenario) struct Files<'a> {
     pub(super) objects: BTreeSet<(String, String)>,
     /// The manifests read, to show where an object stands that a later check speaks of.
     pub(super) sources: Vec<Source>,
+    /// Every document read, if they are asked for.
+    pub(super) kept: Option<Vec<Document>>,
 }
 
 impl<'a> Files<'a> {
@@ -126,6 +129,7 @@ impl<'a> Files<'a> {
             edited: Vec::new(),
             objects: BTreeSet::new(),
             sources: Vec::new(),
+            kept: None,
         }
     }
 
@@ -203,6 +207,10 @@ impl<'a> Files<'a> {
         }
         if !self.edits.is_empty() {
             documents.iter().for_each(|document| note_objects(document, &mut self.objects));
+        }
+        if let Some(kept) = &mut self.kept {
+            let document = |own| Document { file: Some(name.to_owned()), content: Content::of(own) };
+            kept.extend(documents.iter().map(document));
         }
         let read = read_documents(&source, &documents, Some(self.region));
         drop(documents);

@@ -1,0 +1,117 @@
+//! `nodecast recommend`: what to change so that a cluster costs less and nobody waits longer.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::edits::{self, Edits};
+use super::experiment::{Bar, Common, write_whole};
+use super::{Console, Format};
+use crate::domain::SimDuration;
+use crate::experiment::presentation::{recommendation, recommendation_page};
+use crate::experiment::recommendation::Kind;
+use crate::program::Failure;
+use crate::program::recommend::{Recommend, Request, check_replaceable};
+use crate::report::OutputDirectory;
+
+/// Find what to change so that the cluster costs less and keeps its objectives
+///
+/// Searches over what a user may change (consolidation, instance families and sizes, Spot, HPA targets, requests, flags, commitments), takes
+/// out of the best what does not save, and confirms the rest with seeds that the search has not seen. What has to be kept are the
+/// scenario's objectives; without any, waits, availability and churn as they are today. If nothing surely saves, it says so.
+#[derive(clap::Args, Debug)]
+pub(super) struct Arguments {
+    /// The scenario file
+    scenario: PathBuf,
+    /// The policy to make cheaper [default: the scenario's first]
+    #[arg(long, value_name = "NAME", visible_alias = "policies")]
+    policy: Option<String>,
+    /// Most simulations; the same number gives the same answer on every machine
+    #[arg(long, value_name = "N", default_value = "600", value_parser = clap::value_parser!(u32).range(100..=1_000_000))]
+    simulations: u32,
+    /// Try nothing further after this time; the answer names the --simulations that repeat it
+    #[arg(long, value_name = "TIME", value_parser = crate::program::edits::time)]
+    budget: Option<SimDuration>,
+    /// What may be changed [default: everything but architectures, which images have to allow]
+    #[arg(long, value_name = "LEVERS", value_delimiter = ',', value_parser = lever)]
+    levers: Vec<Kind>,
+    /// What may not be changed
+    #[arg(long, value_name = "LEVERS", value_delimiter = ',', value_parser = lever)]
+    without: Vec<Kind>,
+    /// The share of today's cost that each change has to save
+    #[arg(long, value_name = "PERCENT", default_value = "1%", value_parser = percent)]
+    least_saving: f64,
+    /// Most changes
+    #[arg(long, value_name = "N", default_value = "6", value_parser = clap::value_parser!(u32).range(1..=20))]
+    changes: u32,
+    /// The first seed of the search [default: the scenario's]
+    #[arg(long, value_name = "N", value_parser = edits::seed, allow_negative_numbers = true)]
+    seed: Option<u64>,
+    #[command(flatten)]
+    edits: Edits,
+    /// Write the changed objects, and the scenario with them as a policy, into this folder
+    #[arg(long, value_name = "DIR")]
+    write: Option<PathBuf>,
+    /// Also write the answer as a page, with its curves
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+    /// What to print: text for people, or recommendation.json
+    #[arg(long, value_enum, default_value = "table")]
+    format: Format,
+    #[command(flatten)]
+    common: Common,
+}
+
+fn lever(text: &str) -> Result<Kind, String> {
+    Kind::named(text).ok_or_else(|| {
+        let known: Vec<&str> = Kind::ALL.iter().map(|(name, _)| *name).collect();
+        format!("there are {}", known.join(", "))
+    })
+}
+
+fn percent(text: &str) -> Result<f64, String> {
+    let number = text.strip_suffix('%').and_then(|number| number.parse::<f64>().ok());
+    let share = number.map(|number| number / 100.0).filter(|share| (0.0..=0.5).contains(share));
+    share.ok_or_else(|| "write for example 1% or 0.5%, at most 50%".to_owned())
+}
+
+/// Searches, prints the answer and writes what is asked for.
+pub(super) fn execute(arguments: &Arguments, console: &mut Console<'_>) -> Result<(), Failure> {
+    let common = &arguments.common;
+    let allowed: Vec<Kind> =
+        if arguments.levers.is_empty() { Kind::usual().collect() } else { arguments.levers.clone() };
+    let kinds = allowed.into_iter().filter(|kind| !arguments.without.contains(kind)).collect();
+    let asked = Recommend::load(Request {
+        scenario: arguments.scenario.clone(),
+        policy: arguments.policy.clone(),
+        simulations: arguments.simulations,
+        budget: arguments.budget.map(|budget| Duration::from_secs_f64(budget.as_secs_f64().max(0.0))),
+        kinds,
+        least_saving: arguments.least_saving,
+        changes_max: arguments.changes,
+        seed: arguments.seed,
+        edits: arguments.edits.parse()?,
+        pricing_data: common.pricing_data.clone(),
+    })?;
+    if let Some(folder) = &arguments.write {
+        OutputDirectory::check_if(folder, check_replaceable).map_err(Failure::of_report)?;
+    }
+    let found = asked.answer(common.threads, &mut Bar::new(console, common))?;
+    match arguments.format {
+        Format::Table => console.data(&recommendation::text(&found.answer))?,
+        Format::Json => console.data(&found.answer.to_json().map_err(Failure::of_report)?)?,
+    }
+    if let Some(file) = &arguments.html {
+        write_whole(file, &recommendation_page::render(&found.answer))?;
+        if !common.quiet {
+            console.tell(&format!("page: {}", file.display()));
+        }
+    }
+    if let Some(folder) = &arguments.write {
+        let written = found.write(folder)?;
+        if !common.quiet {
+            let count = crate::domain::words::counted(written.objects as u64, "changed object", "changed objects");
+            console.tell(&format!("{count}: {}\nconfirm: {}", folder.display(), written.confirm));
+        }
+    }
+    Ok(())
+}

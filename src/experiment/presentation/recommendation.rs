@@ -1,0 +1,215 @@
+//! What `recommend` prints.
+
+use super::signed_percent;
+use crate::domain::words::counted;
+use crate::experiment::recommendation::{Advice, Change, Figures, LimitKept, Recommendation, Robustness, ValueChange};
+use crate::experiment::statistics::Estimate;
+use crate::report::format::{self, money_among};
+
+/// Most lines of one change's diff; the JSON has all.
+const EDITS: usize = 12;
+const NAME: usize = 34;
+
+/// The answer as people read it.
+pub fn text(answer: &Recommendation) -> String {
+    let mut lines = Vec::new();
+    heading(answer, &mut lines);
+    changes(answer, &mut lines);
+    costs(answer, &mut lines);
+    robustness(&answer.robustness, &mut lines);
+    commitments(answer, &mut lines);
+    trust(answer, &mut lines);
+    lines.iter().map(|line| format!("{}\n", line.trim_end())).collect()
+}
+
+/// The answer in one sentence.
+pub fn sentence(answer: &Recommendation) -> String {
+    match answer.advice {
+        Advice::Change => {
+            let saving = answer.saving();
+            let share =
+                saving.map_or_else(String::new, |own| with_interval(&own, |value| format!("{:.1}", value * 100.0)));
+            let count = counted(answer.changes.len() as u64, "change saves", "changes save");
+            format!("{count} {share} % of the bill: {} a month", monthly(answer))
+        }
+        Advice::NothingSaves => "leave it: nothing that was tried saves enough to be worth a change".to_owned(),
+        Advice::NotSure => {
+            "leave it: what seemed to save is not sure to, with seeds that the search had not seen".to_owned()
+        }
+        Advice::BeyondLimits => {
+            let broken: Vec<&str> = answer.limits.iter().filter(|own| !own.kept).map(|own| own.name.as_str()).collect();
+            format!("leave it: what saves does not keep what has to be kept ({})", broken.join(", "))
+        }
+    }
+}
+
+/// What a month costs less.
+fn monthly(answer: &Recommendation) -> String {
+    let Some(paired) = &answer.cost_per_month else { return String::new() };
+    let own = paired.difference;
+    let saved = Estimate { mean: -own.mean, low: own.high.map(|high| -high), high: own.low.map(|low| -low), ..own };
+    with_interval(&saved, |amount| money(answer, amount))
+}
+
+pub(super) fn money(answer: &Recommendation, amount: f64) -> String {
+    let today = answer.today.as_ref().and_then(|own| own.cost_per_month);
+    money_among(&answer.currency, amount, today.map_or(amount, |own| own.mean))
+}
+
+/// A mean with half the width of its interval.
+pub(super) fn with_interval(own: &Estimate, shown: impl Fn(f64) -> String) -> String {
+    match own.half_width() {
+        Some(half) if half > 0.0 => format!("{} \u{b1} {}", shown(own.mean), shown(half)),
+        _ => shown(own.mean),
+    }
+}
+
+fn heading(answer: &Recommendation, lines: &mut Vec<String>) {
+    lines.push(format!("{}: {}", answer.scenario, sentence(answer)));
+    let effort = &answer.effort;
+    lines.push(format!(
+        "policy {} in {}; {} of {} settings from seed {}, confirmed with {} that the search had not seen",
+        answer.policy,
+        answer.region,
+        counted(effort.used, "simulation", "simulations"),
+        effort.settings,
+        effort.first_seed,
+        counted(effort.confirmed_with, "seed", "seeds"),
+    ));
+    lines.push(String::new());
+}
+
+fn changes(answer: &Recommendation, lines: &mut Vec<String>) {
+    if !answer.is_change() {
+        return;
+    }
+    for (number, own) in answer.changes.iter().enumerate() {
+        change(answer, number + 1, own, lines);
+    }
+}
+
+fn change(answer: &Recommendation, number: usize, own: &Change, lines: &mut Vec<String>) {
+    let saves = with_interval(&own.saves_per_month, |amount| money(answer, amount));
+    lines.push(format!("{number}. {}: {}, instead of {}", own.subject, own.to, own.from));
+    lines.push(format!("   saves {saves} a month, all others made"));
+    let mut object = "";
+    for edit in own.edits.iter().take(EDITS) {
+        if edit.object != object {
+            lines.push(format!("   {}", edit.object));
+            object = &edit.object;
+        }
+        lines.extend(diff(edit).into_iter().map(|line| format!("     {line}")));
+    }
+    if own.edits.len() > EDITS {
+        let more = counted((own.edits.len() - EDITS) as u64, "value", "values");
+        lines.push(format!("   and {more} more with --format json"));
+    }
+    lines.push(String::new());
+}
+
+/// A value before and after, as a diff shows it.
+pub(super) fn diff(edit: &ValueChange) -> Vec<String> {
+    let line = |sign: char, value: &String| format!("{sign} {}: {value}", edit.path);
+    edit.before.iter().map(|own| line('-', own)).chain(edit.after.iter().map(|own| line('+', own))).collect()
+}
+
+fn costs(answer: &Recommendation, lines: &mut Vec<String>) {
+    let rows = comparison(answer);
+    if rows.is_empty() {
+        return;
+    }
+    let tried = if answer.is_change() { "recommended" } else { "best that was tried" };
+    lines.push(format!("{:<NAME$}{:>22}{tried:>22}", "", "today"));
+    lines.extend(rows.into_iter().map(|(name, before, after)| format!("{name:<NAME$}{before:>22}{after:>22}")));
+    lines.push(String::new());
+    lines.extend(answer.limits.iter().filter_map(limit));
+    lines.push(String::new());
+}
+
+/// What each figure is today and as it would be.
+pub(super) fn comparison(answer: &Recommendation) -> Vec<(String, String, String)> {
+    let (Some(today), Some(own)) = (&answer.today, &answer.recommended) else { return Vec::new() };
+    let money = |amount: f64| money(answer, amount);
+    let number = |value: f64| if value < 100.0 { format!("{value:.1}") } else { format::whole(value) };
+    type Shown<'s> = &'s dyn Fn(f64) -> String;
+    let rows: [(&str, fn(&Figures) -> Option<Estimate>, Shown<'_>); 6] = [
+        ("cost per month", |own| own.cost_per_month, &money),
+        ("pods wait for a node, p99", |own| own.pending_p99, &format::span),
+        ("replicas missing, pod-minutes", |own| own.unavailable_pod_minutes, &number),
+        ("pods evicted", |own| own.evictions, &number),
+        ("Spot interruptions", |own| own.interruptions, &number),
+        ("response time, p99", |own| own.request_p99, &format::span),
+    ];
+    let row = |(name, of, shown): (&str, fn(&Figures) -> Option<Estimate>, Shown<'_>)| {
+        let (before, after) = (of(today)?, of(own)?);
+        let cell = |own: &Estimate| with_interval(own, shown);
+        Some((name.to_owned(), cell(&before), cell(&after)))
+    };
+    rows.into_iter().filter_map(row).collect()
+}
+
+/// How an objective is kept; nothing for what is only not to be worse than today.
+fn limit(own: &LimitKept) -> Option<String> {
+    let (before, after) = own.met?;
+    let count = own.recommended.as_ref().or(own.today.as_ref()).map_or(after, |values| values.count);
+    let word = if own.kept { "kept" } else { "NOT KEPT" };
+    Some(format!("objective {}: met in {after} of {count} runs ({before} today), {word}", own.name))
+}
+
+fn robustness(all: &[Robustness], lines: &mut Vec<String>) {
+    if all.is_empty() {
+        return;
+    }
+    lines.push("and if things turn out differently:".to_owned());
+    for own in all {
+        let cost = own.relative.as_ref().map_or_else(|| "-".to_owned(), |relative| signed_percent(relative.mean));
+        let verdict = match &own.why {
+            None => "holds".to_owned(),
+            Some(why) => format!("no longer holds: {why}"),
+        };
+        lines.push(format!("  {:<52}{cost:>9}  {verdict}", own.when));
+    }
+    lines.push(String::new());
+}
+
+fn commitments(answer: &Recommendation, lines: &mut Vec<String>) {
+    for own in &answer.commitments {
+        let none = own.curve.first().map_or(0.0, |point| point.cost_per_month);
+        let best = own.curve.iter().map(|point| point.cost_per_month).fold(f64::INFINITY, f64::min);
+        if own.best_per_hour < 0.01 || best >= none {
+            continue;
+        }
+        lines.push(format!(
+            "On-Demand {}: {} a month; with {} an hour committed for a year, no upfront, about {}",
+            own.family,
+            money(answer, none),
+            format::money(&answer.currency, own.best_per_hour),
+            money(answer, best),
+        ));
+    }
+    if !answer.commitments.is_empty() {
+        lines.push(
+            "  (a commitment holds for a year: it is worth this only if the year is like what was simulated)"
+                .to_owned(),
+        );
+        lines.push(String::new());
+    }
+}
+
+fn trust(answer: &Recommendation, lines: &mut Vec<String>) {
+    let tried: Vec<String> =
+        answer.levers.iter().map(|own| format!("{} ({}): {}", own.subject, own.lever, own.tried.join(" | "))).collect();
+    lines.push(
+        format!("tried, beside what there is: {}", if tried.is_empty() { "nothing" } else { "" }).trim_end().to_owned(),
+    );
+    lines.extend(tried.iter().map(|own| format!("  {own}")));
+    if answer.effort.spent {
+        lines.push(format!(
+            "the search ended with its simulations; --simulations {} looks further",
+            answer.effort.simulations * 2
+        ));
+    }
+    for warning in &answer.warnings {
+        lines.extend(textwrap::wrap(&format!("warning: {warning}"), 118).into_iter().map(String::from));
+    }
+}

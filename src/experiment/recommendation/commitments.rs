@@ -1,0 +1,168 @@
+//! How much to commit to: a Savings Plan for each family against the On-Demand hours that were simulated.
+//!
+//! A plan for `c` an hour costs `c`, used or not, and takes as much On-Demand usage off the bill as `c` buys at the plan's rate. What is
+//! cheapest follows from the hours' usage at that rate: the amount that all but the discount's share of the hours use.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::levers::{Kind, Level, Lever};
+use crate::catalog::Region;
+use crate::domain::{SimTime, Symbol};
+use crate::scenario::Scenario;
+use crate::simulation::Outcome;
+
+/// Families that a commitment is looked for, those with the largest On-Demand bill.
+const FAMILIES_MAX: usize = 3;
+/// Points of a curve.
+const POINTS: usize = 20;
+/// A commitment below this is not worth a contract, per hour.
+const LEAST: f64 = 0.01;
+const TEN_THOUSAND: f64 = 10_000.0;
+
+/// What a month costs with a commitment.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+pub struct CurvePoint {
+    /// The commitment for an hour.
+    pub per_hour: f64,
+    /// The family's On-Demand usage and the commitment, for a month of 730 hours.
+    pub cost_per_month: f64,
+    /// The share of the commitment that covers nothing.
+    pub unused: f64,
+}
+
+/// A family's commitment.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct FamilyCurve {
+    /// The family.
+    pub family: String,
+    /// The discount of a year without upfront payment, 0 to 1.
+    pub discount: f64,
+    /// The commitment for an hour that costs least against the hours that were simulated.
+    pub best_per_hour: f64,
+    /// What other commitments cost, from none on.
+    pub curve: Vec<CurvePoint>,
+}
+
+/// On-Demand usage of one hour at On-Demand prices, by family.
+pub type Hour = BTreeMap<Symbol, f64>;
+
+/// The On-Demand usage of each hour of a run.
+pub fn hours(outcome: &Outcome, scenario: &Scenario) -> Vec<Hour> {
+    let whole = (scenario.duration.as_secs_f64() / 3_600.0).max(1e-9);
+    let mut hours: Vec<Hour> = vec![Hour::new(); libm::ceil(whole) as usize];
+    for node in &outcome.record.nodes {
+        let Some((kind, running)) = node.instance_type.zip(node.running) else { continue };
+        if node.capacity_type.is_none_or(|own| own.as_str() != "on-demand") {
+            continue;
+        }
+        let family = Symbol::new(kind.as_str().split('.').next().unwrap_or_default());
+        let end = node.terminating.unwrap_or(SimTime::ZERO + scenario.duration);
+        let at = |time: SimTime| time.as_secs_f64() / 3_600.0;
+        let (from, to) = (at(running), at(end).min(whole));
+        for (number, hour) in hours.iter_mut().enumerate() {
+            let share = to.min(number as f64 + 1.0) - from.max(number as f64);
+            if share > 0.0 {
+                *hour.entry(family).or_insert(0.0) += share * node.rate.as_f64();
+            }
+        }
+    }
+    hours
+}
+
+/// The families that cost most On-Demand, with what to commit to each.
+pub fn curves(hours: &[Hour], region: &Region) -> Vec<FamilyCurve> {
+    let mut sums: BTreeMap<Symbol, f64> = BTreeMap::new();
+    for (family, cost) in hours.iter().flatten() {
+        *sums.entry(*family).or_insert(0.0) += cost;
+    }
+    let mut families: Vec<(Symbol, f64)> = sums.into_iter().collect();
+    families.sort_by(|one, other| other.1.total_cmp(&one.1).then(one.0.cmp(&other.0)));
+    families.truncate(FAMILIES_MAX);
+    let curve = |(family, _): (Symbol, f64)| {
+        let discount = f64::from(region.commitment_discount(family)?.one_year_no_upfront) / TEN_THOUSAND;
+        Some(of_family(family, discount, hours))
+    };
+    families.into_iter().filter_map(curve).collect()
+}
+
+fn of_family(family: Symbol, discount: f64, hours: &[Hour]) -> FamilyCurve {
+    let used: Vec<f64> =
+        hours.iter().map(|hour| hour.get(&family).copied().unwrap_or(0.0) * (1.0 - discount)).collect();
+    let mut sorted = used.clone();
+    sorted.sort_by(f64::total_cmp);
+    // Of the hours, the discount's share uses less: each cent more would be paid for in vain too often.
+    let rank = libm::floor(discount * sorted.len() as f64) as usize;
+    let best = sorted.get(rank.min(sorted.len().saturating_sub(1))).copied().unwrap_or(0.0);
+    let most = sorted.last().copied().unwrap_or(0.0);
+    let at = |per_hour: f64| {
+        let over = |used: &f64| (used - per_hour).max(0.0) / (1.0 - discount);
+        let unused = |used: &f64| (per_hour - used).max(0.0);
+        let count = used.len().max(1) as f64;
+        let mean = |of: &dyn Fn(&f64) -> f64| used.iter().map(of).sum::<f64>() / count;
+        CurvePoint {
+            per_hour,
+            cost_per_month: (per_hour + mean(&over)) * crate::report::summary::HOURS_PER_MONTH,
+            unused: if per_hour > 0.0 { mean(&unused) / per_hour } else { 0.0 },
+        }
+    };
+    let curve = (0..=POINTS).map(|point| at(most * 1.2 * point as f64 / POINTS as f64)).collect();
+    FamilyCurve { family: family.to_string(), discount, best_per_hour: floored(best), curve }
+}
+
+/// An amount as somebody would commit it: in thousandths, never more than what is best.
+fn floored(amount: f64) -> f64 {
+    libm::floor(amount * 1_000.0) / 1_000.0
+}
+
+/// The lever of commitments: the best for each family, and smaller ones.
+pub fn lever(curves: &[FamilyCurve]) -> Lever {
+    let worth: Vec<&FamilyCurve> = curves.iter().filter(|own| own.best_per_hour >= LEAST).collect();
+    let level = |share: f64| {
+        let plan = |own: &&FamilyCurve| {
+            serde_json::json!({
+                "family": own.family, "commitment": floored(own.best_per_hour * share), "term": "1y", "payment": "no_upfront",
+            })
+        };
+        let plans: Vec<serde_json::Value> = worth.iter().map(plan).collect();
+        let shown: Vec<String> = worth
+            .iter()
+            .map(|own| format!("{} an hour of {}", floored(own.best_per_hour * share), own.family))
+            .collect();
+        Level {
+            label: format!("{}, 1 year, no upfront", shown.join(" and ")),
+            sets: vec![("ec2.billing.savings_plans".to_owned(), serde_json::Value::Array(plans).to_string())],
+            requirements: Vec::new(),
+        }
+    };
+    let levels = if worth.is_empty() { Vec::new() } else { vec![level(1.0), level(0.75)] };
+    Lever {
+        kind: Kind::Commitments,
+        subject: "EC2 Instance Savings Plans".to_owned(),
+        today: "none".to_owned(),
+        levels,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Hour, of_family};
+    use crate::domain::Symbol;
+
+    #[test]
+    fn what_is_committed_is_what_all_but_the_discounts_share_of_the_hours_use() {
+        let family = Symbol::new("m5");
+        // Ten hours that use 1 to 10 On-Demand; a quarter off.
+        let hours: Vec<Hour> = (1..=10).map(|used| Hour::from([(family, f64::from(used))])).collect();
+        let own = of_family(family, 0.25, &hours);
+        // By hand: the third lowest hour, 3 x 0.75.
+        assert!((own.best_per_hour - 2.25).abs() < 1e-9, "{}", own.best_per_hour);
+        let cost = |per_hour: f64| {
+            let over = (1..=10).map(|used| (f64::from(used) * 0.75 - per_hour).max(0.0) / 0.75).sum::<f64>() / 10.0;
+            per_hour + over
+        };
+        assert!(own.curve.iter().all(|point| cost(2.25) <= point.cost_per_month / 730.0 + 1e-9));
+        assert!((own.curve[0].cost_per_month - 5.5 * 730.0).abs() < 1e-6 && own.curve[0].unused.abs() < 1e-12);
+    }
+}

@@ -1,0 +1,139 @@
+//! Levers of workloads and of what scales them.
+
+use std::collections::BTreeMap;
+
+use super::{AUTOSCALERS_MAX, Kind, Known, Level, Lever, dearest};
+use crate::domain::hpa::{HorizontalPodAutoscaler, MetricSource, MetricTarget};
+use crate::domain::keda::ScaledObject;
+use crate::domain::workload::{Deployment, ObjectName};
+use crate::domain::{Labels, well_known};
+
+/// Levers of autoscalers of the dearest workloads, of placeholders, and of workloads that shun Spot.
+pub(super) fn levers(known: &Known<'_>, all: &mut Vec<Lever>) {
+    let manifests = &known.policy.manifests;
+    let of_hpa = |own: &HorizontalPodAutoscaler| format!("{}/{}", own.namespace, own.target.name);
+    let of_object = |own: &ScaledObject| format!("{}/{}", own.namespace, own.target.name);
+    let targets: Vec<String> =
+        manifests.autoscalers.iter().map(of_hpa).chain(manifests.scaled_objects.iter().map(of_object)).collect();
+    let chosen = dearest(targets.iter().map(String::as_str), known.by_workload, AUTOSCALERS_MAX);
+    for own in manifests.autoscalers.iter().filter(|own| chosen.contains(&of_hpa(own).as_str())) {
+        all.extend(targets_of(own, known));
+        all.extend([minimum(own), behavior(own)]);
+    }
+    for own in manifests.scaled_objects.iter().filter(|own| chosen.contains(&of_object(own).as_str())) {
+        all.extend(least_replicas(own));
+    }
+    all.extend(manifests.deployments.iter().filter(|own| is_placeholder(own)).filter_map(headroom));
+    let deployments = manifests.deployments.iter().map(|own| ("Deployment", own.name, &own.template.node_selector));
+    let sets = manifests.stateful_sets.iter().map(|own| ("StatefulSet", own.name, &own.template.node_selector));
+    let pinned: Vec<_> = deployments.chain(sets).filter(|(_, _, own)| is_pinned(own)).collect();
+    all.extend(unpinned(&pinned));
+}
+
+fn object(own: &HorizontalPodAutoscaler) -> String {
+    format!("HorizontalPodAutoscaler[{}/{}]", own.namespace, own.name)
+}
+
+fn lever(kind: Kind, own: &HorizontalPodAutoscaler, today: impl Into<String>, levels: Vec<Level>) -> Lever {
+    let subject = format!("HorizontalPodAutoscaler {}/{}", own.namespace, own.name);
+    Lever { kind, subject, today: today.into(), levels }
+}
+
+/// What it aims at, where that is a share of a request.
+fn targets_of(own: &HorizontalPodAutoscaler, known: &Known<'_>) -> Option<Lever> {
+    let is_share = |(_, metric): &(usize, &crate::domain::hpa::MetricSpec)| {
+        matches!(metric.source, MetricSource::Resource { .. } | MetricSource::ContainerResource { .. })
+    };
+    let (place, metric) = own.metrics.iter().enumerate().find(is_share)?;
+    let MetricTarget::Utilization(today) = metric.target else { return None };
+    let field = if matches!(metric.source, MetricSource::Resource { .. }) { "resource" } else { "containerResource" };
+    let newer = format!("{}.spec.metrics[{place}].{field}.target.averageUtilization", object(own));
+    let older = format!("{}.spec.targetCPUUtilizationPercentage", object(own));
+    let path = [newer, older].into_iter().find(|path| (known.can_set)(&vec![(path.clone(), today.to_string())]))?;
+    let tried = [50, 60, 70, 80, 90].into_iter().filter(|share| *share != today);
+    let levels = tried.map(|share: i32| Level::of(format!("{share} %"), [(path.clone(), share.to_string().as_str())]));
+    Some(lever(Kind::HpaTargets, own, format!("{today} %"), levels.collect()))
+}
+
+fn minimum(own: &HorizontalPodAutoscaler) -> Lever {
+    let today = own.min_replicas.unwrap_or(1);
+    let path = format!("{}.spec.minReplicas", object(own));
+    let levels = fewer(today).map(|count| Level::of(count.to_string(), [(path.clone(), count.to_string().as_str())]));
+    lever(Kind::HpaMinimum, own, today.to_string(), levels.collect())
+}
+
+/// Half and a quarter of a number of replicas.
+fn fewer(today: i32) -> impl Iterator<Item = i32> {
+    let (half, quarter) = ((today + 1) / 2, (today + 3) / 4);
+    [half, quarter]
+        .into_iter()
+        .enumerate()
+        .filter(move |(place, count)| *count >= 1 && *count < today && (*place == 0 || quarter < half))
+        .map(|(_, count)| count)
+}
+
+fn behavior(own: &HorizontalPodAutoscaler) -> Lever {
+    let stated = own.behavior.as_ref().and_then(|behavior| behavior.scale_down.stabilization_window);
+    let today = stated.map_or_else(|| "5m".to_owned(), |window| window.to_string());
+    let path = format!("{}.spec.behavior.scaleDown.stabilizationWindowSeconds", object(own));
+    let tried = [("1m", "60"), ("5m", "300"), ("10m", "600")].into_iter().filter(|(shown, _)| *shown != today);
+    let levels = tried.map(|(shown, seconds)| Level::of(shown, [(path.clone(), seconds)])).collect();
+    lever(Kind::HpaBehavior, own, format!("scales down after {today}"), levels)
+}
+
+/// The least number of replicas of a ScaledObject.
+fn least_replicas(own: &ScaledObject) -> Option<Lever> {
+    let today = own.min_replica_count.unwrap_or(0);
+    let path = format!("ScaledObject[{}/{}].spec.minReplicaCount", own.namespace, own.name);
+    let levels: Vec<Level> =
+        fewer(today).map(|count| Level::of(count.to_string(), [(path.clone(), count.to_string().as_str())])).collect();
+    let subject = format!("ScaledObject {}/{}", own.namespace, own.name);
+    (!levels.is_empty()).then(|| Lever { kind: Kind::HpaMinimum, subject, today: today.to_string(), levels })
+}
+
+/// Whether its pods only keep a place for others: anything may take it from them.
+fn is_placeholder(own: &Deployment) -> bool {
+    own.template.priority < 0
+}
+
+fn headroom(own: &Deployment) -> Option<Lever> {
+    let today = own.replicas.unwrap_or(1);
+    let path = format!("Deployment[{}].spec.replicas", own.name);
+    let tried = [0, today / 2, today * 2].into_iter().filter(|count| *count != today);
+    let counts: std::collections::BTreeSet<u32> = tried.collect();
+    let levels: Vec<Level> = counts
+        .into_iter()
+        .map(|count| Level::of(count.to_string(), [(path.clone(), count.to_string().as_str())]))
+        .collect();
+    let subject = format!("Deployment {}", own.name);
+    (!levels.is_empty()).then(|| Lever { kind: Kind::Headroom, subject, today: today.to_string(), levels })
+}
+
+fn is_pinned(selector: &Labels) -> bool {
+    selector.get(well_known::CAPACITY_TYPE).is_some_and(|value| value.as_str() == "on-demand")
+}
+
+/// Takes the On-Demand pin off all Deployments that have one.
+fn unpinned(pinned: &[(&'static str, ObjectName, &Labels)]) -> Option<Lever> {
+    let deployments: Vec<_> = pinned.iter().filter(|(kind, _, _)| *kind == "Deployment").collect();
+    let first = deployments.first()?;
+    let set = |(kind, name, selector): &&(&'static str, ObjectName, &Labels)| {
+        let rest: BTreeMap<&str, &str> = selector
+            .iter()
+            .filter(|(key, _)| *key != well_known::CAPACITY_TYPE)
+            .map(|(key, value)| (key.as_str(), value.as_str()))
+            .collect();
+        let rest = serde_json::json!(rest).to_string();
+        (format!("{kind}[{name}].spec.template.spec.nodeSelector"), rest)
+    };
+    let level = Level {
+        label: "wherever the NodePool lets them".to_owned(),
+        sets: deployments.iter().map(set).collect(),
+        requirements: Vec::new(),
+    };
+    let subject = match deployments.len() {
+        1 => format!("Deployment {}", first.1),
+        count => format!("{count} Deployments"),
+    };
+    Some(Lever { kind: Kind::Spot, subject, today: "On-Demand, by node selector".to_owned(), levels: vec![level] })
+}

@@ -1,0 +1,134 @@
+//! What a recommendation has to keep: the scenario's objectives, or what there is today.
+
+use super::search::Sample;
+use crate::experiment::figures::{FIGURES, find};
+use crate::experiment::points::Point;
+
+/// How a measure of the runs is judged.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Limit {
+    /// At most `limit` in a share of the runs, or in as many of them as today.
+    AtMost {
+        /// Its name for people.
+        name: String,
+        /// The limit.
+        limit: f64,
+        /// The share of runs that have to keep it, 0 to 1.
+        share: f64,
+    },
+    /// On average no more than today.
+    AsToday {
+        /// Its name for people.
+        name: String,
+        /// The figure.
+        figure: &'static str,
+        /// So much more counts as no more, in its unit.
+        slack: f64,
+        /// The same as a share of today's mean; the larger of both holds.
+        share: f64,
+    },
+}
+
+impl Limit {
+    /// What it limits, for people.
+    pub fn name(&self) -> &str {
+        match self {
+            Self::AtMost { name, .. } | Self::AsToday { name, .. } => name,
+        }
+    }
+}
+
+/// The share of runs that have to meet an objective.
+const MET_IN: f64 = crate::experiment::sweep::MET_IN;
+
+/// What has to be kept by whatever is cheaper: the scenario's objectives, as a run of it judges them, or, without any, what waits,
+/// availability and churn are today; and in any case no work left undone that is done today.
+pub fn limits(today: &Point) -> Vec<Limit> {
+    let objectives =
+        today.objectives.iter().map(|own| Limit::AtMost { name: own.name.clone(), limit: own.limit, share: MET_IN });
+    let mut all: Vec<Limit> = objectives.collect();
+    if all.is_empty() {
+        all.extend([
+            as_today("pending_p99", 5.0, 0.1),
+            as_today("unavailable_pod_minutes", 5.0, 0.1),
+            as_today("evictions", 2.0, 0.1),
+        ]);
+    }
+    all.extend([as_today("pods_pending", 0.5, 0.0), as_today("requests_lost", 0.001, 0.1)]);
+    all
+}
+
+fn as_today(figure: &'static str, slack: f64, share: f64) -> Limit {
+    let name = find(figure).map_or(figure, |(_, own)| own.label).to_owned();
+    Limit::AsToday { name, figure, slack, share }
+}
+
+/// What a run measures for each of `limits`.
+pub fn measures(point: &Point, limits: &[Limit]) -> Vec<Option<f64>> {
+    let figure = |name: &str| {
+        let place = FIGURES.iter().position(|own| own.name == name)?;
+        point.figures.get(place).copied().flatten()
+    };
+    let mut objectives = point.objectives.iter();
+    limits
+        .iter()
+        .map(|limit| match limit {
+            // Objectives stand first, in the scenario's order.
+            Limit::AtMost { .. } => objectives.next().and_then(|own| own.actual),
+            Limit::AsToday { figure: name, .. } => figure(name),
+        })
+        .collect()
+}
+
+/// How far beyond a limit runs are, 0 within it: `place` is the limit's among the measures, `slack` how much of what it allows
+/// may be used.
+pub fn strain(limit: &Limit, place: usize, (today, own): (&[&Sample], &[&Sample]), slack: f64) -> f64 {
+    let measure = |sample: &&Sample| sample.measures.get(place).copied().flatten();
+    let count = own.len().max(1) as f64;
+    match limit {
+        Limit::AtMost { limit, share, .. } => {
+            let missed =
+                |samples: &[&Sample]| samples.iter().filter_map(measure).filter(|own| own > limit).count() as f64;
+            let allowed = (1.0 - share).max(missed(today) / count);
+            (missed(own) / count - allowed - 1e-9).max(0.0)
+        }
+        Limit::AsToday { slack: least, share, .. } => {
+            let mean = |samples: &[&Sample]| samples.iter().filter_map(measure).sum::<f64>() / count;
+            let (before, after) = (mean(today), mean(own));
+            let allowed = least.max(share * before) * slack;
+            let beyond = after - before - allowed;
+            if beyond > 1e-9 { beyond / allowed.max(before).max(1e-6) } else { 0.0 }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Limit, Sample, strain};
+
+    fn runs(values: &[f64]) -> Vec<Sample> {
+        values.iter().map(|value| Sample { cost: 0.0, measures: vec![Some(*value)] }).collect()
+    }
+
+    fn strained(limit: &Limit, today: &[f64], own: &[f64]) -> bool {
+        let (today, own) = (runs(today), runs(own));
+        strain(limit, 0, (&today.iter().collect::<Vec<_>>(), &own.iter().collect::<Vec<_>>()), 1.0) > 0.0
+    }
+
+    #[test]
+    fn a_limit_may_be_missed_as_often_as_today() {
+        let limit = Limit::AtMost { name: "wait".into(), limit: 10.0, share: 0.95 };
+        assert!(!strained(&limit, &[1.0; 4], &[9.0; 4]));
+        assert!(strained(&limit, &[1.0; 4], &[9.0, 9.0, 9.0, 11.0]));
+        assert!(!strained(&limit, &[1.0, 1.0, 1.0, 12.0], &[9.0, 11.0, 9.0, 9.0]));
+    }
+
+    #[test]
+    fn what_is_as_today_may_be_a_little_more() {
+        let limit = Limit::AsToday { name: "wait".into(), figure: "pending_p99", slack: 1.0, share: 0.05 };
+        assert!(!strained(&limit, &[10.0; 3], &[11.0; 3]));
+        assert!(strained(&limit, &[10.0; 3], &[11.5; 3]));
+        assert!(!strained(&limit, &[100.0; 3], &[104.0; 3]));
+        assert!(!strained(&limit, &[100.0; 3], &[50.0; 3]));
+    }
+}

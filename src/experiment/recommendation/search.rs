@@ -1,0 +1,384 @@
+//! The search for cheaper settings, whatever it is that is simulated.
+//!
+//! Every setting meets the same seeds, so that two of them are held against each other seed by seed. First each change is tried
+//! alone, then the good ones together and settings drawn at random, then the neighbours of the best; few seeds go where a
+//! setting is clearly worse, more where it is open. What is chosen so is looked at again with seeds that the choice never saw
+//! ([`support`](super::support)): a search that takes the best of many takes the luckiest, too.
+//!
+//! Source of the allocation: sequential halving (Karnin, Koren and Somekh, 2013) within each round; of the pairing: common
+//! random numbers (Glasserman and Yao, 1992).
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::limits::{Limit, strain};
+use crate::engine::Streams;
+
+/// A choice of levels, one for each lever; level 0 is what there is today.
+pub type Choice = Vec<usize>;
+
+/// What one simulation brings.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Sample {
+    /// What it costs.
+    pub cost: f64,
+    /// What is held against the limits, in their order; `None` where there was nothing to measure.
+    pub measures: Vec<Option<f64>>,
+}
+
+/// What is searched.
+pub trait Problem {
+    /// Why simulations end before they are done.
+    type Error;
+
+    /// How many levels each lever has when the search begins, today's among them.
+    fn levels(&self) -> &[usize];
+
+    /// What settings have to keep.
+    fn limits(&self) -> &[Limit];
+
+    /// Simulates each of the choices with its seed; the results come in the same order.
+    ///
+    /// # Errors
+    /// If a simulation cannot be run, or nobody wants any more of them.
+    fn simulate(&self, asked: &[(Choice, u64)]) -> Result<Vec<Sample>, Self::Error>;
+}
+
+/// How much a search may do, and what it is after.
+#[derive(Clone, Copy)]
+pub struct Effort<'e> {
+    /// Simulations, those that look again at what was chosen among them.
+    pub simulations: usize,
+    /// The first of the seeds with which settings are chosen.
+    pub first_seed: u64,
+    /// A change has to save this share of today's cost to be worth anybody's while.
+    pub least_saving: f64,
+    /// Most changes in what is recommended.
+    pub changes_max: usize,
+    /// Whether time is up, asked before each round of the search with how many simulations there were.
+    pub is_late: &'e dyn Fn() -> bool,
+}
+
+/// Seeds beyond which no setting is looked at while settings are chosen.
+const SEEDS_MAX: usize = 8;
+/// Seeds of the first look.
+pub(super) const FIRST_LOOK: usize = 2;
+/// Seeds of the second look, and how many settings of a round get one.
+const SECOND_LOOK: usize = 4;
+/// Share of the search that settings drawn at random may take.
+const DRAWN: f64 = 0.2;
+/// A setting takes the place of the best only if it saves so much more, as a share of today's cost.
+const STEP: f64 = 0.001;
+
+impl Effort<'_> {
+    /// Seeds with which each change is taken out of what was chosen.
+    pub fn support_seeds(&self) -> usize {
+        (self.simulations / 40).clamp(5, 16)
+    }
+
+    /// Seeds with which what is recommended is held against today.
+    pub fn confirmation_seeds(&self) -> usize {
+        (self.simulations / 12).clamp(10, 40)
+    }
+
+    /// Simulations that are kept for looking again.
+    pub fn reserve(&self) -> usize {
+        self.support_seeds() * (self.changes_max + 4) * 2 + self.confirmation_seeds() * 2
+    }
+}
+
+/// How a setting stands against today over some seeds.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Standing {
+    /// What it saves, on average.
+    pub saving: f64,
+    /// How far it is beyond the limits; 0 within them.
+    pub strain: f64,
+}
+
+impl Standing {
+    /// Whether it is better: within the limits rather than beyond them, nearer to them, or cheaper.
+    pub fn is_better_than(&self, other: &Self, step: f64) -> bool {
+        match (self.strain > 0.0, other.strain > 0.0) {
+            (false, true) => true,
+            (true, false) => false,
+            (true, true) => self.strain < other.strain,
+            (false, false) => self.saving > other.saving + step,
+        }
+    }
+}
+
+/// A search under way.
+pub struct Search<'p, P: Problem> {
+    pub(super) problem: &'p P,
+    pub(super) effort: Effort<'p>,
+    /// How many levels each lever has by now.
+    levels: Vec<usize>,
+    /// Every simulation so far.
+    pub(super) known: BTreeMap<(Choice, u64), Sample>,
+    /// How many simulations choosing may take.
+    limit: usize,
+    /// Whether a look was given up because there were no more simulations, or no more time.
+    spent: bool,
+}
+
+/// Why a look was not taken.
+pub(super) enum End<E> {
+    /// There are no more simulations, or there is no more time.
+    Spent,
+    /// A simulation could not be run.
+    Failed(E),
+}
+
+type Looked<T, E> = Result<T, End<E>>;
+
+impl<'p, P: Problem> Search<'p, P> {
+    /// One that has tried nothing.
+    pub fn new(problem: &'p P, effort: Effort<'p>) -> Self {
+        let limit = effort.simulations.saturating_sub(effort.reserve());
+        let levels = problem.levels().to_vec();
+        Self { problem, effort, levels, known: BTreeMap::new(), limit, spent: false }
+    }
+
+    /// How many simulations there were.
+    pub fn used(&self) -> usize {
+        self.known.len()
+    }
+
+    /// Whether it ended because there were no more simulations or no more time, and not because nothing near was better.
+    pub fn is_spent(&self) -> bool {
+        self.spent
+    }
+
+    /// What there is today.
+    pub fn today(&self) -> Choice {
+        vec![0; self.levels.len()]
+    }
+
+    /// The best setting that it finds; today's, if that is it.
+    ///
+    /// # Errors
+    /// If a simulation cannot be run.
+    pub fn best(&mut self) -> Result<Choice, P::Error> {
+        let mut best = self.today();
+        match self.choose(&mut best) {
+            Ok(()) => Ok(best),
+            Err(End::Spent) => {
+                self.spent = true;
+                Ok(best)
+            }
+            Err(End::Failed(error)) => Err(error),
+        }
+    }
+
+    /// Gives a lever levels that could only be told when the rest was chosen, and takes the best of them.
+    ///
+    /// # Errors
+    /// If a simulation cannot be run.
+    pub fn open_lever(&mut self, lever: usize, levels: usize, best: &mut Choice) -> Result<(), P::Error> {
+        self.levels[lever] = levels;
+        let candidates: Vec<Choice> = (1..levels).map(|level| with(best, lever, level)).collect();
+        let seeds: Vec<u64> = self.seeds(SECOND_LOOK).collect();
+        let all: Vec<Choice> = candidates.iter().chain(std::iter::once(&*best)).cloned().collect();
+        let missing = self.missing(&all, &seeds);
+        self.ask(missing)?;
+        for candidate in self.leading(&candidates, SECOND_LOOK, 1) {
+            self.take_if_better(best, candidate, SECOND_LOOK);
+        }
+        Ok(())
+    }
+
+    fn choose(&mut self, best: &mut Choice) -> Looked<(), P::Error> {
+        self.look(std::slice::from_ref(best), SECOND_LOOK)?;
+        let singles = self.neighbours(best);
+        self.look(&singles, FIRST_LOOK)?;
+        let open = self.leading(&singles, FIRST_LOOK, singles.len() / 2 + 1);
+        self.look(&open, SECOND_LOOK)?;
+        self.put_together(best)?;
+        self.draw(best)?;
+        self.climb(best)
+    }
+
+    /// Takes the best level of each lever, the one that saves most first, as long as they go together.
+    fn put_together(&mut self, best: &mut Choice) -> Looked<(), P::Error> {
+        let today = self.today();
+        let mut good: Vec<(f64, usize, usize)> = Vec::new();
+        for (lever, levels) in self.levels.iter().enumerate() {
+            let of_lever = (1..*levels).filter_map(|level| {
+                let standing = self.standing(&with(&today, lever, level), SECOND_LOOK)?;
+                (standing.strain <= 0.0 && standing.saving > 0.0).then_some((standing.saving, lever, level))
+            });
+            let mut of_lever: Vec<_> = of_lever.collect();
+            of_lever.sort_by(|one, other| other.0.total_cmp(&one.0));
+            good.extend(of_lever.into_iter().take(2));
+        }
+        good.sort_by(|one, other| other.0.total_cmp(&one.0).then(one.1.cmp(&other.1)).then(one.2.cmp(&other.2)));
+        for (_, lever, level) in good {
+            let candidate = with(best, lever, level);
+            self.look(&[best.clone(), candidate.clone()], SECOND_LOOK)?;
+            self.take_if_better(best, candidate, SECOND_LOOK);
+        }
+        Ok(())
+    }
+
+    /// Looks at settings drawn at random: changes that save only together are not found one by one.
+    fn draw(&mut self, best: &mut Choice) -> Looked<(), P::Error> {
+        let count = libm::floor(self.limit as f64 * DRAWN) as usize / FIRST_LOOK;
+        let levels = self.levels.clone();
+        let mut stream = Streams::new(self.effort.first_seed).stream("recommend", "drawn");
+        let mut pick = |of: usize| (libm::floor(stream.uniform() * of as f64) as usize).min(of.saturating_sub(1));
+        let mut drawn: BTreeSet<Choice> = BTreeSet::new();
+        for _ in 0..count {
+            // Two or three changes of the best: with most levers moved at once little is kept of what works.
+            let mut choice = best.clone();
+            for _ in 0..2 + pick(2) {
+                let lever = pick(levels.len().max(1));
+                if let Some(place) = choice.get_mut(lever) {
+                    *place = pick(levels[lever]);
+                }
+            }
+            drawn.insert(choice);
+        }
+        let drawn: Vec<Choice> = drawn.into_iter().collect();
+        self.race(&drawn, best)
+    }
+
+    /// Goes to the best of the neighbours for as long as one is better.
+    fn climb(&mut self, best: &mut Choice) -> Looked<(), P::Error> {
+        loop {
+            let before = best.clone();
+            let neighbours = self.neighbours(best);
+            self.race(&neighbours, best)?;
+            if *best == before {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Holds settings against the best: all with few seeds, those that lead with more.
+    fn race(&mut self, choices: &[Choice], best: &mut Choice) -> Looked<(), P::Error> {
+        self.look(choices, FIRST_LOOK)?;
+        let mut open = self.leading(choices, FIRST_LOOK, 8);
+        let mut seeds = SECOND_LOOK;
+        while seeds <= SEEDS_MAX {
+            self.look(&open, seeds)?;
+            self.look(std::slice::from_ref(best), seeds)?;
+            let of_best = self.standing(best, seeds);
+            let step = STEP * self.mean_today(seeds);
+            open.retain(|choice| {
+                self.standing(choice, seeds).zip(of_best).is_some_and(|(own, best)| own.is_better_than(&best, step))
+            });
+            open = self.leading(&open, seeds, open.len().div_ceil(2));
+            seeds *= 2;
+        }
+        if let Some(first) = open.into_iter().next() {
+            self.take_if_better(best, first, SEEDS_MAX);
+        }
+        Ok(())
+    }
+
+    /// Every setting that differs in one lever.
+    fn neighbours(&self, of: &Choice) -> Vec<Choice> {
+        let levers = self.levels.iter().enumerate();
+        levers
+            .flat_map(|(lever, levels)| (0..*levels).map(move |level| (lever, level)))
+            .filter(|(lever, level)| of[*lever] != *level)
+            .map(|(lever, level)| with(of, lever, level))
+            .collect()
+    }
+
+    fn take_if_better(&self, best: &mut Choice, candidate: Choice, seeds: usize) {
+        let step = STEP * self.mean_today(seeds);
+        let better = self
+            .standing(&candidate, seeds)
+            .zip(self.standing(best, seeds))
+            .is_some_and(|(own, best)| own.is_better_than(&best, step));
+        if better {
+            *best = candidate;
+        }
+    }
+
+    /// The best of `choices` over the first seeds, at most `count` of them.
+    fn leading(&self, choices: &[Choice], seeds: usize, count: usize) -> Vec<Choice> {
+        let mut standings: Vec<(Standing, &Choice)> =
+            choices.iter().filter_map(|choice| Some((self.standing(choice, seeds)?, choice))).collect();
+        standings.sort_by(|(one, a), (other, b)| {
+            one.strain.total_cmp(&other.strain).then(other.saving.total_cmp(&one.saving)).then(a.cmp(b))
+        });
+        standings.into_iter().take(count).map(|(_, choice)| choice.clone()).collect()
+    }
+
+    /// The seeds with which settings are chosen.
+    pub(super) fn seeds(&self, count: usize) -> impl Iterator<Item = u64> + use<P> {
+        let first = self.effort.first_seed;
+        (0..count as u64).map(move |ordinal| first.wrapping_add(ordinal))
+    }
+
+    /// Simulates what is not known of `choices` and today with the first so many seeds.
+    fn look(&mut self, choices: &[Choice], seeds: usize) -> Looked<(), P::Error> {
+        let seeds: Vec<u64> = self.seeds(seeds).collect();
+        let missing = self.missing(choices, &seeds);
+        if self.used() + missing.len() > self.limit || (!missing.is_empty() && (self.effort.is_late)()) {
+            return Err(End::Spent);
+        }
+        self.ask(missing).map_err(End::Failed)
+    }
+
+    /// What is not known of `choices` and of today with these seeds.
+    pub(super) fn missing(&self, choices: &[Choice], seeds: &[u64]) -> Vec<(Choice, u64)> {
+        let today = self.today();
+        let all = std::iter::once(&today).chain(choices);
+        let wanted: BTreeSet<(Choice, u64)> =
+            all.flat_map(|choice| seeds.iter().map(|seed| (choice.clone(), *seed))).collect();
+        wanted.into_iter().filter(|own| !self.known.contains_key(own)).collect()
+    }
+
+    /// Simulates and remembers.
+    pub(super) fn ask(&mut self, asked: Vec<(Choice, u64)>) -> Result<(), P::Error> {
+        let samples = self.problem.simulate(&asked)?;
+        self.known.extend(asked.into_iter().zip(samples));
+        Ok(())
+    }
+
+    /// How a setting stands over the first so many seeds; `None` if it was not tried with all of them.
+    fn standing(&self, choice: &Choice, seeds: usize) -> Option<Standing> {
+        let seeds: Vec<u64> = self.seeds(seeds).collect();
+        // Half of what is allowed: what only just holds with few seeds does not hold with others.
+        self.standing_over(choice, &seeds, 0.5)
+    }
+
+    /// How a setting stands over these seeds, with so much of the limits' slack.
+    pub(super) fn standing_over(&self, choice: &Choice, seeds: &[u64], slack: f64) -> Option<Standing> {
+        let (today, own) = (self.samples(&self.today(), seeds)?, self.samples(choice, seeds)?);
+        let saved = today.iter().zip(&own).map(|(today, own)| today.cost - own.cost).sum::<f64>();
+        let limits = self.problem.limits().iter().enumerate();
+        let strain = limits.map(|(place, limit)| strain(limit, place, (&today, &own), slack)).sum();
+        Some(Standing { saving: saved / seeds.len().max(1) as f64, strain })
+    }
+
+    /// The results of a setting with these seeds; `None` if one is missing.
+    pub(super) fn samples(&self, choice: &Choice, seeds: &[u64]) -> Option<Vec<&Sample>> {
+        seeds.iter().map(|seed| self.known.get(&(choice.clone(), *seed))).collect()
+    }
+
+    fn mean_today(&self, seeds: usize) -> f64 {
+        let seeds: Vec<u64> = self.seeds(seeds).collect();
+        let samples = self.samples(&self.today(), &seeds).unwrap_or_default();
+        samples.iter().map(|sample| sample.cost).sum::<f64>() / samples.len().max(1) as f64
+    }
+
+    /// Every setting that was tried, with its results in order of seeds.
+    pub fn tried(&self) -> BTreeMap<&Choice, Vec<(u64, &Sample)>> {
+        let mut all: BTreeMap<&Choice, Vec<(u64, &Sample)>> = BTreeMap::new();
+        for ((choice, seed), sample) in &self.known {
+            all.entry(choice).or_default().push((*seed, sample));
+        }
+        all
+    }
+}
+
+/// `choice` with another level of one lever.
+pub(super) fn with(choice: &Choice, lever: usize, level: usize) -> Choice {
+    let mut other = choice.clone();
+    other[lever] = level;
+    other
+}

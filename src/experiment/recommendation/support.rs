@@ -1,0 +1,182 @@
+//! A second look at what the search chose, with seeds that the choice never saw: what each change is for, and what all of them
+//! save.
+
+use super::search::{Choice, Problem, Search, with};
+use crate::experiment::statistics::{Estimate, Paired};
+
+/// How far the seeds of the second look are from those of the search, and those of the confirmation from them: no scenario has
+/// as many replications.
+const APART: u64 = 1_000_000;
+
+/// What was chosen, after the second look.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Verdict {
+    /// The setting; that of today if nothing is recommended.
+    pub choice: Choice,
+    /// What comes of it.
+    pub advice: Advice,
+    /// What each change adds to the saving: the lever, and the cost without the change less the cost with it.
+    pub shares: Vec<(usize, Estimate)>,
+    /// What all of them save, as a cost against today's: negative where it is less. `None` if nothing was left to confirm.
+    pub cost: Option<Paired>,
+    /// The seeds that it was confirmed with.
+    pub seeds: Vec<u64>,
+}
+
+/// Whether to change anything.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Advice {
+    /// Change it.
+    Change,
+    /// Nothing that was tried saves anything worth a change.
+    NothingSaves,
+    /// Something seemed to save, but with fresh seeds it is not sure.
+    NotSure,
+    /// It saves, but with fresh seeds it does not keep the limits.
+    BeyondLimits,
+}
+
+impl<P: Problem> Search<'_, P> {
+    /// Takes out of `choice` what does not save enough, and confirms the rest.
+    ///
+    /// # Errors
+    /// If a simulation cannot be run.
+    pub fn verdict(&mut self, choice: Choice) -> Result<Verdict, P::Error> {
+        let (choice, shares) = self.supported(choice)?;
+        let nothing = |choice, advice| Verdict { choice, advice, shares: Vec::new(), cost: None, seeds: Vec::new() };
+        if choice == self.today() {
+            return Ok(nothing(choice, Advice::NothingSaves));
+        }
+        let seeds = self.fresh(2, self.effort.confirmation_seeds());
+        self.know(std::slice::from_ref(&choice), &seeds)?;
+        let costs = |choice: &Choice| -> Vec<f64> {
+            self.samples(choice, &seeds).unwrap_or_default().iter().map(|sample| sample.cost).collect()
+        };
+        let cost = Paired::of(&costs(&self.today()), &costs(&choice));
+        let strain = self.standing_over(&choice, &seeds, 1.0).map_or(1.0, |standing| standing.strain);
+        let sure = cost.as_ref().is_some_and(|cost| cost.difference.high.is_some_and(|high| high < 0.0));
+        let advice = match (sure, strain > 0.0) {
+            (false, _) => Advice::NotSure,
+            (true, true) => Advice::BeyondLimits,
+            (true, false) => Advice::Change,
+        };
+        Ok(Verdict { choice, advice, shares, cost, seeds })
+    }
+
+    /// `choice` without the changes that do not save enough, and what each of the rest saves.
+    fn supported(&mut self, choice: Choice) -> Result<(Choice, Vec<(usize, Estimate)>), P::Error> {
+        let seeds = self.fresh(1, self.effort.support_seeds());
+        let mut choice = self.thinned(choice);
+        loop {
+            let changed: Vec<usize> = (0..choice.len()).filter(|lever| choice[*lever] != 0).collect();
+            if changed.is_empty() {
+                return Ok((choice, Vec::new()));
+            }
+            let without: Vec<Choice> = changed.iter().map(|lever| with(&choice, *lever, 0)).collect();
+            let all: Vec<Choice> = without.iter().chain(std::iter::once(&choice)).cloned().collect();
+            self.know(&all, &seeds)?;
+            let shares: Vec<(usize, Estimate)> = changed
+                .iter()
+                .zip(&without)
+                .filter_map(|(lever, without)| Some((*lever, self.share(&choice, without, &seeds)?)))
+                .collect();
+            let weak = self.weak(&choice, &without, &shares, &seeds);
+            if weak.is_empty() {
+                return Ok((choice, shares));
+            }
+            choice = self.without_weak(choice, &weak, &seeds)?;
+        }
+    }
+
+    /// `choice` without half of the `weak` changes, the weakest first. Where two do each other's work, each is weak while the other is there:
+    /// if more is lost than they seemed to save, the weakest alone goes.
+    fn without_weak(&mut self, choice: Choice, weak: &[usize], seeds: &[u64]) -> Result<Choice, P::Error> {
+        let mut alone = choice.clone();
+        alone[weak[0]] = 0;
+        // Every round that is left costs simulations of all changes that are left.
+        let left = self.effort.simulations.saturating_sub(self.used() + 2 * self.effort.confirmation_seeds());
+        let rounds = left / (seeds.len() * (self.effort.changes_max + 2)).max(1);
+        let count = if rounds == 0 { weak.len() } else { weak.len().div_ceil(2) };
+        if count == 1 {
+            return Ok(alone);
+        }
+        let mut several = choice.clone();
+        weak[..count].iter().for_each(|lever| several[*lever] = 0);
+        if rounds == 0 {
+            return Ok(several);
+        }
+        self.know(std::slice::from_ref(&several), seeds)?;
+        let saving = |choice: &Choice| self.standing_over(choice, seeds, 1.0).map_or(0.0, |standing| standing.saving);
+        let lost = saving(&choice) - saving(&several);
+        Ok(if lost > self.least(seeds) * count as f64 { alone } else { several })
+    }
+
+    /// `choice` without changes that the search itself saw to save next to nothing, and with no more than can be looked at.
+    fn thinned(&self, choice: Choice) -> Choice {
+        let seeds: Vec<u64> = self.seeds(super::search::FIRST_LOOK).collect();
+        let Some(own) = self.standing_over(&choice, &seeds, 1.0) else { return choice };
+        let mut shares: Vec<(f64, usize)> = (0..choice.len())
+            .filter(|lever| choice[*lever] != 0)
+            .map(|lever| {
+                let without = self.standing_over(&with(&choice, lever, 0), &seeds, 1.0);
+                (without.map_or(f64::INFINITY, |without| own.saving - without.saving), lever)
+            })
+            .collect();
+        shares.sort_by(|one, other| one.0.total_cmp(&other.0).then(one.1.cmp(&other.1)));
+        let surplus = shares.len().saturating_sub(self.effort.changes_max + 2);
+        let mut thinned = choice;
+        for (place, (share, lever)) in shares.into_iter().enumerate() {
+            if place < surplus || share <= 0.0 {
+                thinned[lever] = 0;
+            }
+        }
+        thinned
+    }
+
+    /// The changes that are not to stay, the weakest first; none if all are.
+    fn weak(&self, choice: &Choice, without: &[Choice], shares: &[(usize, Estimate)], seeds: &[u64]) -> Vec<usize> {
+        let strain = |choice: &Choice| self.standing_over(choice, seeds, 1.0).map_or(0.0, |standing| standing.strain);
+        if strain(choice) > 0.0 {
+            // The one without which the limits are kept best; of those that are alike, the one that saves least.
+            let of = shares.iter().zip(without).map(|((lever, share), without)| (strain(without), share.mean, *lever));
+            return of
+                .min_by(|a, b| a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1)))
+                .map(|own| own.2)
+                .into_iter()
+                .collect();
+        }
+        let least = self.least(seeds);
+        let idle = |share: &Estimate| share.mean < least || share.low.is_none_or(|low| low <= 0.0);
+        let mut all: Vec<&(usize, Estimate)> = shares.iter().collect();
+        all.sort_by(|(_, one), (_, other)| one.mean.total_cmp(&other.mean));
+        let surplus = all.len().saturating_sub(self.effort.changes_max);
+        let weak = all.iter().enumerate().filter(|(place, (_, share))| *place < surplus || idle(share));
+        weak.map(|(_, (lever, _))| *lever).collect()
+    }
+
+    /// What a change has to save.
+    fn least(&self, seeds: &[u64]) -> f64 {
+        let today = self.samples(&self.today(), seeds).unwrap_or_default();
+        self.effort.least_saving * today.iter().map(|sample| sample.cost).sum::<f64>() / today.len().max(1) as f64
+    }
+
+    /// What a setting costs less than without one of its changes.
+    fn share(&self, choice: &Choice, without: &Choice, seeds: &[u64]) -> Option<Estimate> {
+        let (with, without) = (self.samples(choice, seeds)?, self.samples(without, seeds)?);
+        let saved: Vec<f64> = without.iter().zip(with).map(|(without, with)| without.cost - with.cost).collect();
+        Estimate::of(&saved)
+    }
+
+    /// Seeds of a look of their own.
+    fn fresh(&self, look: u64, count: usize) -> Vec<u64> {
+        let first = self.effort.first_seed.wrapping_add(look * APART);
+        (0..count as u64).map(|ordinal| first.wrapping_add(ordinal)).collect()
+    }
+
+    /// Simulates what is not known of `choices` with `seeds`.
+    fn know(&mut self, choices: &[Choice], seeds: &[u64]) -> Result<(), P::Error> {
+        let missing = self.missing(choices, seeds);
+        self.ask(missing)
+    }
+}

@@ -1,0 +1,121 @@
+//! The search on a thousand stand-ins for the simulator whose truth is known.
+
+use std::convert::Infallible;
+
+use super::{Advice, Choice, Effort, Limit, Problem, Sample, Search, Verdict};
+use crate::engine::{Stream, Streams};
+
+/// A stand-in: each level of each lever adds to the cost and to the wait, pairs of levers add more, and runs with one seed share
+/// most of their noise.
+struct StandIn {
+    seed: u64,
+    levels: Vec<usize>,
+    /// What each level adds to a cost of 100, by lever.
+    cost: Vec<Vec<f64>>,
+    /// What each level adds to a wait of 30 s.
+    wait: Vec<Vec<f64>>,
+    /// What two levers add if both are off what they are today.
+    pairs: Vec<(usize, usize, f64)>,
+    limits: Vec<Limit>,
+}
+
+const COST: f64 = 100.0;
+const WAIT: f64 = 30.0;
+
+impl StandIn {
+    /// One in which levels save if `saves`, and only cost otherwise.
+    fn new(seed: u64, saves: bool) -> Self {
+        let mut stream = Streams::new(seed).stream("stand-in", "");
+        let mut whole = |least: usize, most: usize| least + (stream.uniform() * (most - least + 1) as f64) as usize;
+        let levels: Vec<usize> = (0..whole(4, 10)).map(|_| whole(2, 5)).collect();
+        let mut stream = Streams::new(seed).stream("stand-in", "effects");
+        let cost = |stream: &mut Stream| match (saves, stream.uniform()) {
+            (true, draw) if draw < 0.25 => -12.0 * stream.uniform(),
+            (true, _) => 6.0 * (stream.uniform() - 0.3),
+            (false, _) => 6.0 * stream.uniform(),
+        };
+        let costs = effects(&levels, &mut stream, &cost);
+        let wait = |stream: &mut Stream| if stream.uniform() < 0.2 { 20.0 * stream.uniform() } else { 0.0 };
+        let waits = effects(&levels, &mut stream, &wait);
+        let mut pairs = Vec::new();
+        for _ in 0..levels.len() / 2 {
+            let mut lever = || (stream.uniform() * levels.len() as f64) as usize;
+            let (one, other) = (lever(), lever());
+            let most = if saves { 8.0 } else { 4.0 };
+            pairs.push((one, other, if saves { most * (stream.uniform() - 0.5) } else { most * stream.uniform() }));
+        }
+        let limits = vec![Limit::AtMost { name: "wait".into(), limit: 40.0, share: 0.95 }];
+        Self { seed, levels, cost: costs, wait: waits, pairs, limits }
+    }
+
+    /// What a choice costs in truth.
+    fn truth(&self, choice: &Choice) -> f64 {
+        let own = |effects: &[Vec<f64>]| choice.iter().zip(effects).map(|(level, own)| own[*level]).sum::<f64>();
+        let moved = |lever: usize| choice[lever] != 0;
+        let pairs = self.pairs.iter().filter(|(one, other, _)| one != other && moved(*one) && moved(*other));
+        COST + own(&self.cost) + pairs.map(|own| own.2).sum::<f64>()
+    }
+
+    fn sample(&self, choice: &Choice, seed: u64) -> Sample {
+        let shared = Streams::new(self.seed).nth("shared", "", seed).normal();
+        let key: String = choice.iter().map(|level| format!("{level},")).collect();
+        let mut own = Streams::new(self.seed).nth("own", &key, seed);
+        let wait: f64 = WAIT + choice.iter().zip(&self.wait).map(|(level, own)| own[*level]).sum::<f64>();
+        let cost = self.truth(choice) * (1.0 + 0.1 * shared) + 1.5 * own.normal();
+        Sample { cost, measures: vec![Some(wait + own.normal())] }
+    }
+}
+
+/// An effect for each level but today's.
+fn effects(levels: &[usize], stream: &mut Stream, draw: &dyn Fn(&mut Stream) -> f64) -> Vec<Vec<f64>> {
+    levels.iter().map(|count| (0..*count).map(|level| if level == 0 { 0.0 } else { draw(stream) }).collect()).collect()
+}
+
+impl Problem for StandIn {
+    type Error = Infallible;
+
+    fn levels(&self) -> &[usize] {
+        &self.levels
+    }
+
+    fn limits(&self) -> &[Limit] {
+        &self.limits
+    }
+
+    fn simulate(&self, asked: &[(Choice, u64)]) -> Result<Vec<Sample>, Infallible> {
+        Ok(asked.iter().map(|(choice, seed)| self.sample(choice, *seed)).collect())
+    }
+}
+
+fn effort(simulations: usize) -> Effort<'static> {
+    Effort { simulations, first_seed: 1, least_saving: 0.01, changes_max: 6, is_late: &|| false }
+}
+
+fn recommended(problem: &StandIn, simulations: usize) -> (Verdict, usize) {
+    let mut search = Search::new(problem, effort(simulations));
+    let Ok(best) = search.best();
+    let Ok(verdict) = search.verdict(best);
+    (verdict, search.used())
+}
+
+#[test]
+fn claims_are_true_and_intervals_cover_the_truth() {
+    let (mut claims, mut falsely, mut covered, mut confirmed) = (0, 0, 0, 0);
+    for seed in 0..1_000 {
+        let problem = StandIn::new(seed, seed % 2 == 0);
+        let (verdict, used) = recommended(&problem, 400);
+        assert!(used <= 400, "{used} simulations");
+        let truth = problem.truth(&verdict.choice) - COST;
+        claims += usize::from(verdict.advice == Advice::Change);
+        falsely += usize::from(verdict.advice == Advice::Change && truth >= 0.0);
+        if let Some(cost) = &verdict.cost {
+            confirmed += 1;
+            let (low, high) = (cost.difference.low.unwrap(), cost.difference.high.unwrap());
+            covered += usize::from(low <= truth && truth <= high);
+        }
+    }
+    assert!(claims > 400, "{claims} claims");
+    assert!(falsely * 20 < 1_000, "{falsely} of {claims} claims are false");
+    let cover = f64::from(covered as u32) / f64::from(confirmed);
+    assert!((0.92..=0.98).contains(&cover), "{cover} of {confirmed}");
+}

@@ -1,0 +1,300 @@
+//! What to change of a scenario: from its file to the answer and the manifests that make it true.
+
+mod assembly;
+mod files;
+mod simulated;
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use rayon::prelude::*;
+
+use super::simulations::{on_threads, simulate};
+use super::{Audience, Failure, Prices, edits, prices};
+use crate::catalog::{Catalog, Region};
+use crate::domain::{SimTime, Symbol};
+use crate::experiment::axes::Setting;
+use crate::experiment::effects::digest;
+use crate::experiment::points::{self, Cell, Point};
+use crate::experiment::recommendation::{
+    Choice, Effort, FamilyCurve, Kind, Known, Level, Lever, Recommendation, Requirements, Robustness, Search, Stress,
+    Verdict, commitments_lever, curves, hours, levers, limits, requirements, setting,
+};
+use crate::experiment::rightsizing::{Sizing, measure, observed, patches};
+use crate::report::Summary;
+use crate::scenario::{Edit, Scenario, Warning};
+use crate::simulation::Outcome;
+use assembly::Assembly;
+pub use files::{Written, check_replaceable};
+use simulated::Simulated;
+
+/// What to ask.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// The scenario file.
+    pub scenario: PathBuf,
+    /// The policy to make cheaper; `None` for the first.
+    pub policy: Option<String>,
+    /// Most simulations.
+    pub simulations: u32,
+    /// After so much time no further settings are tried; `None` for no such limit.
+    pub budget: Option<Duration>,
+    /// What may be changed.
+    pub kinds: Vec<Kind>,
+    /// A change has to save this share of today's cost.
+    pub least_saving: f64,
+    /// Most changes.
+    pub changes_max: u32,
+    /// The first seed; `None` for the scenario's.
+    pub seed: Option<u64>,
+    /// What is changed first.
+    pub edits: Vec<Edit>,
+    /// The directory of prices; `None` for the built-in ones.
+    pub pricing_data: Option<PathBuf>,
+}
+
+/// A question that has been read and can be run.
+pub struct Recommend {
+    request: Request,
+    prices: Prices,
+    scenario: Scenario,
+    warnings: Vec<Warning>,
+    policy: String,
+    seed: u64,
+}
+
+/// The answer, and what manifests are made of.
+pub struct Recommended {
+    /// The answer.
+    pub answer: Recommendation,
+    pub(super) request: Request,
+    pub(super) prices: Prices,
+    pub(super) scenario: Scenario,
+    pub(super) policy: String,
+    /// Everything that is to be set, for all changes together.
+    pub(super) setting: Setting,
+}
+
+/// Seeds of each trial under other conditions.
+const STRESS_SEEDS: u64 = 5;
+/// Seeds whose hours commitments are worked out from.
+const COMMITMENT_SEEDS: u64 = 3;
+/// Other conditions, at most.
+const STRESSES_MAX: u64 = 6;
+
+impl Recommend {
+    /// Reads everything that the question needs.
+    ///
+    /// # Errors
+    /// If anything of it cannot be used.
+    pub fn load(request: Request) -> Result<Self, Failure> {
+        let prices = Prices::open(request.pricing_data.as_deref())?;
+        let (mut scenario, warnings) = edits::load(&request.scenario, prices.catalog(), &request.edits)?;
+        scenario.draw_price_errors();
+        let policy = scenario.for_policy(request.policy.as_deref())?.name.to_string();
+        let seed = request.seed.unwrap_or(scenario.seed);
+        Ok(Self { request, prices, scenario, warnings, policy, seed })
+    }
+
+    /// Searches, on so many threads, or one for each processor.
+    ///
+    /// # Errors
+    /// If a simulation cannot be run, or somebody stops it before there is an answer.
+    pub fn answer(self, threads: Option<u16>, audience: &mut dyn Audience) -> Result<Recommended, Failure> {
+        let catalog = self.prices.catalog();
+        let region = catalog.region(self.scenario.region.as_str()).map_err(prices::unusable)?;
+        let begun = Instant::now();
+        let budget = self.request.budget;
+        let is_late = move || budget.is_some_and(|budget| begun.elapsed() >= budget);
+        let effort = Effort {
+            simulations: self.request.simulations as usize,
+            first_seed: self.seed,
+            least_saving: self.request.least_saving,
+            changes_max: self.request.changes_max as usize,
+            is_late: &is_late,
+        };
+        let beside = 2 + COMMITMENT_SEEDS + STRESSES_MAX * STRESS_SEEDS * 2;
+        let watcher = audience.begin(effort.simulations + beside as usize, &[self.scenario.duration]);
+        let first = self.outcome(&self.scenario, self.seed)?;
+        let today = points::point(self.cell(self.seed), &first);
+        let mut levers = self.levers(&region, &first, &today)?;
+        self.prune(&mut levers, threads)?;
+        levers.push(Lever {
+            kind: Kind::Commitments,
+            subject: String::new(),
+            today: String::new(),
+            levels: Vec::new(),
+        });
+        let today_requires = self.requirements();
+        let run = |cells: &[Cell<'_>], one: &super::simulations::One<'_>| simulate(cells, one, threads, &*watcher);
+        let problem = Simulated::new(&self, levers, today_requires, limits(&today), &run);
+        let mut search = Search::new(&problem, effort);
+        let mut best = search.best()?;
+        let commitments = self.commit(&region, &problem, &mut search, &mut best)?;
+        let verdict = search.verdict(best)?;
+        let robustness = self.robustness(&problem, &verdict)?;
+        let (used, spent) = (search.used(), search.is_spent());
+        let assembly = Assembly { problem: &problem, search: &search, verdict: &verdict, catalog, region: &region };
+        let mut answer = assembly.answer(&self, commitments, robustness, (used, spent))?;
+        answer.warnings.splice(0..0, super::simulations::warning_lines(&self.warnings));
+        let setting = problem.setting(&verdict.choice);
+        drop(search);
+        drop(problem);
+        drop(watcher);
+        let Self { request, prices, scenario, policy, .. } = self;
+        Ok(Recommended { answer, request, prices, scenario, policy, setting })
+    }
+
+    fn cell(&self, seed: u64) -> Cell<'_> {
+        Cell { index: 0, setting: 0, policy: &self.policy, seed }
+    }
+
+    fn outcome(&self, scenario: &Scenario, seed: u64) -> Result<Outcome, Failure> {
+        points::outcome(scenario, self.prices.catalog(), self.cell(seed)).map_err(simulated::failure)
+    }
+
+    fn requirements(&self) -> Requirements {
+        self.scenario.for_policy(Some(&self.policy)).map(requirements).unwrap_or_default()
+    }
+
+    /// What may be changed, before anything of it is tried.
+    fn levers(&self, region: &Region, first: &Outcome, today: &Point) -> Result<Vec<Lever>, Failure> {
+        let policy = self.scenario.for_policy(Some(&self.policy))?;
+        let summary = Summary::of(first);
+        let by_workload = summary.cost.by_workload.iter().map(|own| (own.name.clone(), own.amount)).collect();
+        let known = Known {
+            scenario: &self.scenario,
+            policy,
+            region,
+            by_origin: &today.cost_by_origin,
+            by_workload: &by_workload,
+            can_set: &|setting| self.with(setting).is_some(),
+        };
+        let mut all = levers(&known);
+        all.retain(|lever| self.request.kinds.contains(&lever.kind));
+        if self.request.kinds.contains(&Kind::Requests) {
+            all.extend(self.requests()?);
+        }
+        Ok(all)
+    }
+
+    /// Requests that fit, if a run says what containers use.
+    fn requests(&self) -> Result<Option<Lever>, Failure> {
+        let seen = self.outcome(&observed(&self.scenario, &self.policy), self.seed)?;
+        let measured = measure(&self.scenario, &self.policy, &seen);
+        let level = |(sizing, label): (Sizing, &str)| {
+            let patches = patches(&self.scenario, &self.policy, &measured, sizing);
+            let sets: Setting = patches.iter().flat_map(files::requests_of).collect();
+            let count = patches.len() as u64;
+            let workloads = crate::domain::words::counted(count, "workload", "workloads");
+            (count > 0).then(|| Level { label: format!("{label}, {workloads}"), sets, requirements: Vec::new() })
+        };
+        let sizings = [(Sizing::Recommended, "as the VPA recommends"), (Sizing::P99, "the 99th percentile of use")];
+        let levels: Vec<Level> = sizings.into_iter().filter_map(level).collect();
+        let lever = Lever {
+            kind: Kind::Requests,
+            subject: "requests".to_owned(),
+            today: "as the templates state".to_owned(),
+            levels,
+        };
+        Ok((!lever.levels.is_empty()).then_some(lever))
+    }
+
+    /// The scenario with these values set; `None` if that makes none.
+    fn with(&self, setting: &Setting) -> Option<Scenario> {
+        let mut all = self.request.edits.clone();
+        all.extend(edits::of_setting(setting).ok()?);
+        let (mut scenario, _) = edits::load(&self.request.scenario, self.prices.catalog(), &all).ok()?;
+        scenario.draw_price_errors();
+        Some(scenario)
+    }
+
+    /// Takes out levels that make no scenario, that change nothing, or that another level of the lever comes to as well.
+    fn prune(&self, levers: &mut Vec<Lever>, threads: Option<u16>) -> Result<(), Failure> {
+        let catalog = self.prices.catalog();
+        let today = self.digest(&self.scenario, catalog);
+        let requires = self.requirements();
+        let digests: Vec<Vec<Option<u64>>> = on_threads(threads, || {
+            let of_lever = |lever: &Lever| {
+                let of_level = |level: &Level| {
+                    let alone = Lever { levels: vec![level.clone()], ..lever.clone() };
+                    self.with(&setting(&[alone], &vec![1], &requires)).and_then(|own| self.digest(&own, catalog))
+                };
+                lever.levels.iter().map(of_level).collect()
+            };
+            levers.par_iter().map(of_lever).collect()
+        })?;
+        for (lever, digests) in levers.iter_mut().zip(digests) {
+            let mut seen = vec![today];
+            let mut digests = digests.into_iter();
+            lever.levels.retain(|_| {
+                let own = digests.next().flatten();
+                let is_new = own.is_some() && !seen.contains(&own);
+                seen.push(own);
+                is_new
+            });
+        }
+        levers.retain(|lever| !lever.levels.is_empty());
+        Ok(())
+    }
+
+    fn digest(&self, scenario: &Scenario, catalog: &Catalog) -> Option<u64> {
+        scenario.for_policy(Some(&self.policy)).ok().and_then(|policy| digest(scenario, policy, catalog))
+    }
+
+    /// Works out commitments against the hours of what was chosen, and tries them.
+    fn commit(
+        &self,
+        region: &Region,
+        problem: &Simulated<'_>,
+        search: &mut Search<'_, Simulated<'_>>,
+        best: &mut Choice,
+    ) -> Result<Vec<FamilyCurve>, Failure> {
+        let bought = &self.scenario.ec2.cloud.billing.commitments;
+        let place = best.len().saturating_sub(1);
+        if !self.request.kinds.contains(&Kind::Commitments) || !bought.is_empty() {
+            return Ok(Vec::new());
+        }
+        let chosen = self.with(&problem.setting(best)).unwrap_or_else(|| self.scenario.clone());
+        let mut all = Vec::new();
+        for seed in (0..COMMITMENT_SEEDS).map(|ordinal| self.seed.wrapping_add(ordinal)) {
+            all.extend(hours(&self.outcome(&chosen, seed)?, &chosen));
+        }
+        let curves = curves(&all, region);
+        let lever = commitments_lever(&curves);
+        let levels = lever.levels.len() + 1;
+        problem.replace(place, lever);
+        if levels > 1 {
+            search.open_lever(place, levels, best)?;
+        }
+        Ok(curves)
+    }
+
+    /// How what is recommended fares when something turns out differently.
+    fn robustness(&self, problem: &Simulated<'_>, verdict: &Verdict) -> Result<Vec<Robustness>, Failure> {
+        if verdict.advice != crate::experiment::recommendation::Advice::Change {
+            return Ok(Vec::new());
+        }
+        let Some(recommended) = self.with(&problem.setting(&verdict.choice)) else { return Ok(Vec::new()) };
+        let outcome = self.outcome(&recommended, self.seed)?;
+        let stresses = Stress::of(&self.scenario, dearest_family(&outcome, SimTime::ZERO + recommended.duration));
+        let seeds: Vec<u64> = verdict.seeds.iter().copied().take(STRESS_SEEDS as usize).collect();
+        let of = |stress: &Stress| {
+            let both = [stress.applied(&self.scenario), stress.applied(&recommended)];
+            problem.under(stress, &both, &seeds)
+        };
+        stresses.iter().map(of).collect()
+    }
+}
+
+/// The family that the nodes of a run cost most of.
+fn dearest_family(outcome: &Outcome, end: SimTime) -> Option<Symbol> {
+    let mut sums: std::collections::BTreeMap<Symbol, f64> = std::collections::BTreeMap::new();
+    for node in &outcome.record.nodes {
+        let Some((kind, running)) = node.instance_type.zip(node.running) else { continue };
+        let end = node.terminating.unwrap_or(end);
+        let family = Symbol::new(kind.as_str().split('.').next().unwrap_or_default());
+        *sums.entry(family).or_insert(0.0) += node.rate.as_f64() * end.saturating_since(running).as_secs_f64();
+    }
+    sums.into_iter().max_by(|one, other| one.1.total_cmp(&other.1).then(other.0.cmp(&one.0))).map(|own| own.0)
+}

@@ -1,0 +1,234 @@
+//! The answer, put together from the search and its verdict.
+
+use std::path::Path;
+
+use super::{Failure, Recommend, Simulated};
+use crate::catalog::{Catalog, Region};
+use crate::experiment::axes::Setting;
+use crate::experiment::figures::find;
+use crate::experiment::inspection::inputs;
+use crate::experiment::points::Point;
+use crate::experiment::recommendation::{
+    Change, Choice, EffortMade, FamilyCurve, Figures, Kind, Lever, LeverTried, Limit, LimitKept, Recommendation,
+    Robustness, SCHEMA_VERSION, Sample, Search, Tried, ValueChange, Verdict, measures, strain,
+};
+use crate::experiment::statistics::{Estimate, Paired};
+use crate::program::edits;
+use crate::report::summary::PROGRAM;
+use crate::scenario::document::Document;
+use crate::scenario::{Limits, Scenario};
+
+/// Settings that are told of those that were tried: the cheapest.
+const TRIED_MAX: usize = 200;
+
+/// What the answer is made of.
+pub(super) struct Assembly<'a> {
+    pub(super) problem: &'a Simulated<'a>,
+    pub(super) search: &'a Search<'a, Simulated<'a>>,
+    pub(super) verdict: &'a Verdict,
+    pub(super) catalog: &'a Catalog,
+    pub(super) region: &'a Region,
+}
+
+impl Assembly<'_> {
+    pub(super) fn answer(
+        &self,
+        asked: &Recommend,
+        commitments: Vec<FamilyCurve>,
+        robustness: Vec<Robustness>,
+        (used, spent): (usize, bool),
+    ) -> Result<Recommendation, Failure> {
+        let verdict = self.verdict;
+        let levers = self.problem.levers();
+        let nothing: Choice = vec![0; levers.len()];
+        let today = self.problem.points(&nothing, &verdict.seeds);
+        let own = self.problem.points(&verdict.choice, &verdict.seeds);
+        let known = self.problem.points(&nothing, &[asked.seed]);
+        let confirmed = !verdict.seeds.is_empty();
+        let mut warnings: Vec<String> = Vec::new();
+        for warning in known.iter().chain(&own).flat_map(|point| &point.warnings) {
+            if !warnings.contains(warning) {
+                warnings.push(warning.clone());
+            }
+        }
+        Ok(Recommendation {
+            schema_version: SCHEMA_VERSION,
+            program: PROGRAM.to_owned(),
+            program_version: env!("CARGO_PKG_VERSION").to_owned(),
+            scenario: asked.scenario.name.to_string(),
+            file: asked.request.scenario.display().to_string(),
+            policy: asked.policy.clone(),
+            region: asked.scenario.region.to_string(),
+            currency: self.region.currency.code().to_owned(),
+            price_date: known.first().map_or_else(String::new, |point| point.price_date.clone()),
+            inputs: inputs(&asked.scenario),
+            set: asked.request.edits.iter().map(|edit| format!("{}={}", edit.path(), edit.value())).collect(),
+            advice: verdict.advice,
+            today: confirmed.then(|| Figures::of(&today)),
+            recommended: confirmed.then(|| Figures::of(&own)),
+            cost_per_month: verdict.cost.clone(),
+            changes: self.changes(asked, &levers)?,
+            limits: self.limits(&today, &own),
+            robustness,
+            tried: self.tried(&levers, &nothing),
+            commitments,
+            levers: levers.iter().filter(|lever| !lever.levels.is_empty()).map(lever_tried).collect(),
+            effort: EffortMade {
+                simulations: asked.request.simulations.into(),
+                used: used as u64,
+                settings: self.search.tried().len() as u64,
+                first_seed: asked.seed,
+                confirmed_with: verdict.seeds.len() as u64,
+                spent,
+            },
+            warnings,
+        })
+    }
+
+    /// The changes, what saves most first.
+    fn changes(&self, asked: &Recommend, levers: &[Lever]) -> Result<Vec<Change>, Failure> {
+        let before = self.documents(asked, &Setting::new())?;
+        let mut changes = Vec::new();
+        for (place, share) in &self.verdict.shares {
+            let (lever, level) = (&levers[*place], self.verdict.choice[*place]);
+            let Some(level_of) = level.checked_sub(1).and_then(|level| lever.levels.get(level)) else { continue };
+            let mut alone: Choice = vec![0; levers.len()];
+            alone[*place] = level;
+            let set = self.problem.setting(&alone);
+            let after = self.documents(asked, &set)?;
+            changes.push(Change {
+                lever: lever.kind.as_str().to_owned(),
+                subject: lever.subject.clone(),
+                from: lever.today.clone(),
+                to: level_of.label.clone(),
+                saves_per_month: *share,
+                edits: value_changes(&before, &after),
+                set,
+            });
+        }
+        changes.sort_by(|one, other| other.saves_per_month.mean.total_cmp(&one.saves_per_month.mean));
+        Ok(changes)
+    }
+
+    fn documents(&self, asked: &Recommend, setting: &Setting) -> Result<Vec<Document>, Failure> {
+        let mut all = asked.request.edits.clone();
+        all.extend(edits::of_setting(setting)?);
+        Ok(Scenario::documents(Path::new(&asked.request.scenario), self.catalog, &Limits::default(), &all)?)
+    }
+
+    fn limits(&self, today: &[Point], own: &[Point]) -> Vec<LimitKept> {
+        use crate::experiment::recommendation::Problem;
+        let limits = self.problem.limits();
+        let samples = |points: &[Point]| -> Vec<Sample> {
+            points.iter().map(|point| Sample { cost: 0.0, measures: measures(point, limits) }).collect()
+        };
+        let (today, own) = (samples(today), samples(own));
+        let (today, own): (Vec<&Sample>, Vec<&Sample>) = (today.iter().collect(), own.iter().collect());
+        let kept = |(place, limit): (usize, &Limit)| {
+            let values = |samples: &[&Sample]| -> Vec<f64> {
+                samples.iter().filter_map(|sample| sample.measures[place]).collect()
+            };
+            let met = |samples: &[&Sample], limit: f64| {
+                samples.iter().filter(|sample| sample.measures[place].is_none_or(|own| own <= limit)).count() as u64
+            };
+            let stated = match limit {
+                Limit::AtMost { limit, .. } => Some(*limit),
+                Limit::AsToday { .. } => None,
+            };
+            LimitKept {
+                name: limit.name().to_owned(),
+                limit: stated,
+                today: Estimate::of(&values(&today)),
+                recommended: Estimate::of(&values(&own)),
+                met: stated.map(|limit| (met(&today, limit), met(&own, limit))),
+                kept: strain(limit, place, (&today, &own), 1.0) <= 0.0,
+            }
+        };
+        limits.iter().enumerate().map(kept).collect()
+    }
+
+    /// What was tried, today's and the recommended setting first, then the cheapest.
+    fn tried(&self, levers: &[Lever], nothing: &Choice) -> Vec<Tried> {
+        let all = self.search.tried();
+        let today: Vec<(u64, f64)> =
+            all.get(nothing).into_iter().flatten().map(|(seed, own)| (*seed, own.cost)).collect();
+        let mean_today = mean(today.iter().map(|own| own.1)).unwrap_or(0.0);
+        let mut tried: Vec<Tried> = Vec::new();
+        for (choice, samples) in all {
+            let seeds: Vec<u64> = samples.iter().map(|(seed, _)| *seed).collect();
+            let points = self.problem.points(choice, &seeds);
+            if points.is_empty() {
+                continue;
+            }
+            // Against today with the same seeds, and from there to today over all seeds: few seeds are not the others.
+            let costs: Vec<f64> = samples.iter().map(|(_, own)| own.cost).collect();
+            let same = seeds.iter().filter_map(|seed| today.iter().find(|own| own.0 == *seed)).map(|own| own.1);
+            let same: Vec<f64> = same.collect();
+            let shift = Paired::of(&same, &costs).map_or(0.0, |own| own.difference.mean);
+            tried.push(Tried {
+                changes: words(levers, choice),
+                seeds: seeds.len() as u64,
+                cost_per_month: mean_today + shift,
+                pending_p99: mean(figure(&points, "pending_p99")),
+                evictions: mean(figure(&points, "evictions")).unwrap_or(0.0),
+                role: match choice {
+                    own if own == nothing => "today",
+                    own if *own == self.verdict.choice => "recommended",
+                    _ => "",
+                }
+                .to_owned(),
+            });
+        }
+        tried.sort_by(|one, other| {
+            one.role.is_empty().cmp(&other.role.is_empty()).then(one.cost_per_month.total_cmp(&other.cost_per_month))
+        });
+        tried.truncate(TRIED_MAX);
+        tried
+    }
+}
+
+fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
+    let values: Vec<f64> = values.collect();
+    crate::experiment::statistics::mean(&values)
+}
+
+/// The values of a figure.
+fn figure<'p>(points: &'p [Point], name: &str) -> impl Iterator<Item = f64> + use<'p> {
+    let place = find(name).map(|(place, _)| place);
+    points.iter().filter_map(move |point| *point.figures.get(place?)?)
+}
+
+/// What a choice changes, in words.
+fn words(levers: &[Lever], choice: &Choice) -> Vec<String> {
+    let chosen =
+        levers.iter().zip(choice).filter_map(|(lever, level)| Some((lever, lever.levels.get(level.checked_sub(1)?)?)));
+    chosen.map(|(lever, level)| format!("{}: {}", lever.subject, level.label)).collect()
+}
+
+fn lever_tried(lever: &Lever) -> LeverTried {
+    LeverTried {
+        lever: lever.kind.as_str().to_owned(),
+        subject: lever.subject.clone(),
+        today: lever.today.clone(),
+        tried: match lever.kind {
+            Kind::Commitments => lever.levels.iter().take(1).map(|level| level.label.clone()).collect(),
+            _ => lever.levels.iter().map(|level| level.label.clone()).collect(),
+        },
+    }
+}
+
+/// The values that differ between documents that stand in the same order.
+fn value_changes(before: &[Document], after: &[Document]) -> Vec<ValueChange> {
+    let mut all: Vec<ValueChange> = Vec::new();
+    for (one, other) in before.iter().zip(after).filter(|(one, other)| one != other) {
+        let object = one.content.object_name().unwrap_or_else(|| "the scenario".to_owned());
+        for own in one.content.differences(&other.content) {
+            let change = ValueChange { object: object.clone(), path: own.path, before: own.before, after: own.after };
+            // A file that several policies name is read for each.
+            if !all.contains(&change) {
+                all.push(change);
+            }
+        }
+    }
+    all
+}

@@ -1,0 +1,199 @@
+//! The folder that `recommend --write` makes: the changed objects, and the scenario with them as a policy.
+//!
+//! The scenario there stands alone: it has copies of the files that it names, under names of their own.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use super::Recommended;
+use crate::domain::{ResourceName, Resources};
+use crate::experiment::axes::Setting;
+use crate::experiment::presentation::rightsizing::quantity;
+use crate::experiment::rightsizing::Patch;
+use crate::program::simulations::shell_line;
+use crate::program::{Failure, edits};
+use crate::report::directory::check_written;
+use crate::report::{OutputDirectory, OutputError};
+use crate::scenario::document::{Content, Document};
+use crate::scenario::{Limits, Scenario};
+
+/// The file that says whose the folder is.
+const MARKER: &str = "recommendation.json";
+/// The changed objects.
+const OBJECTS: &str = "recommended.yaml";
+/// The scenario with both policies.
+const SCENARIO: &str = "scenario.yaml";
+/// The scenario as it would be, where more changes than a policy can state.
+const AFTER: &str = "after.yaml";
+/// The policy's name in the scenario.
+const POLICY: &str = "recommended";
+
+/// What was written.
+pub struct Written {
+    /// How many objects of manifests changed.
+    pub objects: usize,
+    /// The command that confirms the answer.
+    pub confirm: String,
+}
+
+impl Recommended {
+    /// Writes the answer, the changed objects, and the scenario with today's policy and the recommended one.
+    ///
+    /// # Errors
+    /// If the folder holds anything that this program has not written, or cannot be written.
+    pub fn write(&self, folder: &Path) -> Result<Written, Failure> {
+        let (before, after) = (self.documents(&Setting::new())?, self.documents(&self.setting)?);
+        let objects = changed(&before, &after);
+        let copies = self.copies()?;
+        let (scenario, whole) = self.scenarios(&before, &after, (&copies, !objects.is_empty()));
+        let directory = OutputDirectory::begin_if(folder, check_replaceable).map_err(Failure::of_report)?;
+        let text = |name: &str, bytes: &[u8]| {
+            directory.file(name, |output| output.write_all(bytes)).map_err(Failure::of_report)
+        };
+        text(MARKER, self.answer.to_json().map_err(Failure::of_report)?.as_bytes())?;
+        if !objects.is_empty() {
+            let documents: Vec<String> = objects.iter().map(Content::to_yaml).collect();
+            text(OBJECTS, documents.join("---\n").as_bytes())?;
+        }
+        for (name, bytes) in copies.values() {
+            text(name, bytes)?;
+        }
+        text(SCENARIO, scenario.to_yaml().as_bytes())?;
+        if let Some(whole) = &whole {
+            text(AFTER, whole.to_yaml().as_bytes())?;
+        }
+        directory.commit().map_err(Failure::of_report)?;
+        let path = |name: &str| folder.join(name).display().to_string();
+        let policies = format!("{},{POLICY}", self.policy);
+        let confirm = match whole {
+            Some(_) => shell_line(&["nodecast", "diff", &path(SCENARIO), &path(AFTER)]),
+            None => shell_line(&["nodecast", "compare", &path(SCENARIO), "--policies", &policies]),
+        };
+        Ok(Written { objects: objects.len(), confirm })
+    }
+
+    fn documents(&self, setting: &Setting) -> Result<Vec<Document>, Failure> {
+        let mut all = self.request.edits.clone();
+        all.extend(edits::of_setting(setting)?);
+        Ok(Scenario::documents(&self.request.scenario, self.prices.catalog(), &Limits::default(), &all)?)
+    }
+
+    /// The files that the scenario names, by the name that it has for each: what each is called in the folder, and what it holds.
+    fn copies(&self) -> Result<BTreeMap<String, (String, Vec<u8>)>, Failure> {
+        let directory = self.request.scenario.parent().map(Path::to_path_buf).unwrap_or_default();
+        let mut copies: BTreeMap<String, (String, Vec<u8>)> = BTreeMap::new();
+        let mut taken: Vec<String> = [MARKER, OBJECTS, SCENARIO, AFTER].map(str::to_owned).into();
+        // The first is the scenario itself.
+        for input in self.scenario.inputs.iter().skip(1) {
+            let path = directory.join(&input.path);
+            let bytes = std::fs::read(&path)
+                .map_err(|reason| Failure::of_report(OutputError::Io { action: "read", path: path.clone(), reason }))?;
+            let name = free_name(&input.path, &taken);
+            taken.push(name.clone());
+            copies.insert(input.path.clone(), (name, bytes));
+        }
+        Ok(copies)
+    }
+
+    /// The scenario with today's policy and the recommended one, and, where more changes than a policy can state, the scenario as it would
+    /// be.
+    fn scenarios(
+        &self,
+        before: &[Document],
+        after: &[Document],
+        (copies, has_objects): (&BTreeMap<String, (String, Vec<u8>)>, bool),
+    ) -> (Content, Option<Content>) {
+        let root = |documents: &[Document]| {
+            documents.first().map_or_else(|| Content::Map(Vec::new()), |own| own.content.clone())
+        };
+        let (mut today, mut changed) = (root(before), root(after));
+        let mut renamed = |text: &mut String| {
+            let plain = serde_json::from_str::<String>(text).unwrap_or_else(|_| text.clone());
+            if let Some((name, _)) = copies.get(&plain) {
+                *text = serde_json::Value::from(name.as_str()).to_string();
+            }
+        };
+        today.for_each_scalar(&mut renamed);
+        changed.for_each_scalar(&mut renamed);
+        let mut recommended = self.policy_in(&changed);
+        recommended.set("name", Content::Scalar(POLICY.to_owned()));
+        if has_objects {
+            let mut files = recommended.get("manifests").map_or(&[][..], Content::items).to_vec();
+            files.push(Content::Scalar(OBJECTS.to_owned()));
+            recommended.set("manifests", Content::List(files));
+        }
+        let own = self.policy_in(&today);
+        today.set("policies", Content::List(vec![own, recommended.clone()]));
+        changed.set("policies", Content::List(vec![recommended]));
+        let differs = today.differences(&changed).iter().any(|own| !own.path.starts_with("policies"));
+        (today, differs.then_some(changed))
+    }
+
+    /// The policy as the scenario states it, or as it implies it.
+    fn policy_in(&self, root: &Content) -> Content {
+        let stated = root.get("policies").map_or(&[][..], Content::items).iter();
+        let mut named =
+            stated.filter(|own| own.get("name").and_then(Content::as_text).as_deref() == Some(&self.policy));
+        named.next().cloned().unwrap_or_else(|| {
+            let word = |text: &str| Content::Scalar(text.to_owned());
+            // Where a scenario states no policy, its one is called as its autoscaler is.
+            Content::Map(vec![("name".to_owned(), word(&self.policy)), ("autoscaler".to_owned(), word(&self.policy))])
+        })
+    }
+}
+
+/// The objects that changed, as they are to be; each once.
+fn changed(before: &[Document], after: &[Document]) -> Vec<Content> {
+    let mut all: Vec<Content> = Vec::new();
+    for (one, other) in before.iter().zip(after).filter(|(one, other)| one.file.is_some() && one != other) {
+        let items = |own: &Content| own.get("items").map_or_else(|| vec![own.clone()], |items| items.items().to_vec());
+        let (one, other) = (items(&one.content), items(&other.content));
+        for (_, own) in one.iter().zip(other).filter(|(one, other)| *one != other) {
+            if !all.contains(&own) {
+                all.push(own);
+            }
+        }
+    }
+    all
+}
+
+/// The last part of `path`, with a number before it if that is taken.
+fn free_name(path: &str, taken: &[String]) -> String {
+    let base = path.rsplit('/').next().unwrap_or(path);
+    let mut name = base.to_owned();
+    let mut number = 2;
+    while taken.contains(&name) {
+        name = format!("{number}-{base}");
+        number += 1;
+    }
+    name
+}
+
+/// What to set so that a workload requests what a patch says.
+pub(super) fn requests_of(own: &Patch) -> Setting {
+    let (kind, name) = own.owner;
+    let mut setting = Setting::new();
+    for (container, requests, limits) in &own.containers {
+        let mut put = |what: &str, amounts: &Resources| {
+            for resource in [ResourceName::CPU, ResourceName::MEMORY] {
+                let Some(amount) = amounts.find(resource) else { continue };
+                let path = format!(
+                    "{kind}[{name}].spec.template.spec.containers[{container}].resources.{what}.{}",
+                    resource.0
+                );
+                setting.push((path, quantity(amounts, resource, amount)));
+            }
+        };
+        put("requests", requests);
+        put("limits", limits);
+    }
+    setting
+}
+
+/// Whether an answer may be written into a folder: it holds nothing, or an earlier answer.
+///
+/// # Errors
+/// If it holds anything else.
+pub fn check_replaceable(folder: &Path) -> Result<(), OutputError> {
+    check_written(folder, MARKER, &|entry, _| !PathBuf::from(entry).is_dir())
+}
