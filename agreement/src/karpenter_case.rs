@@ -309,6 +309,7 @@ fn read_offering(own: &Value) -> Result<Offering, String> {
         price: rate(&own["price"])?,
         available: flag_or(own, "available", true)?,
         reservation,
+        overlay: None,
     })
 }
 

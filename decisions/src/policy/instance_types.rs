@@ -6,6 +6,7 @@
 mod capacity;
 mod labels;
 mod offerings;
+mod overlays;
 mod pools;
 mod real_node;
 mod releases;
@@ -14,13 +15,14 @@ mod volumes;
 
 use crate::catalog::Region;
 use crate::domain::{
-    HourlyRate, KarpenterVersion, NodeClass, NodePool, Requirements, ResourceName, Resources, Symbol,
+    HourlyRate, KarpenterVersion, NodeClass, NodePool, PriceOverlay, Requirements, ResourceName, Resources, Symbol,
     node_pool::KubeletConfig,
 };
 use crate::policy::release::Behaviour;
 
 pub use labels::of_node as labels_of_node;
 pub use offerings::{refresh_offering, refresh_offerings};
+pub use overlays::{OverlayVerdict, add_extended, lay_overlays, overlay_warnings};
 pub use pools::{complete_classes, complete_pools, refused_in_auto_mode, types_of_pools};
 pub use real_node::{Measured, measured_node};
 pub use real_node::{RealNode, real_node};
@@ -61,6 +63,8 @@ pub struct Offering {
     pub available: bool,
     /// The capacity reservation behind a reserved offering.
     pub reservation: Option<Reservation>,
+    /// What a NodeOverlay makes of the price that is read.
+    pub overlay: Option<PriceOverlay>,
 }
 
 /// The capacity reservation behind an offering.

@@ -251,6 +251,12 @@ pub struct Behaviour {
     pub knows_node_repair: bool,
     /// Static pools can be on (#2521).
     pub knows_static_pools: bool,
+    /// NodeOverlays can be on (#2296, #2306).
+    pub knows_node_overlays: bool,
+    /// Of two NodeOverlays that state one resource the lighter counts (corrected by #2767).
+    pub last_overlay_states_capacity: bool,
+    /// CapacityBuffers can be on (#3028, #3131).
+    pub knows_capacity_buffers: bool,
 
     // The API.
     /// P19 (#2526): `limits.nodes` counts.

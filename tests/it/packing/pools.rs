@@ -309,6 +309,7 @@ fn with_reservations() -> World {
             price: HourlyRate::from_nanos(1),
             available: true,
             reservation: Some(Reservation { id, free: 1 }),
+            overlay: None,
         });
         own.requirements.remove(well_known::CAPACITY_RESERVATION_ID);
         own.requirements.add(Requirement::equals(well_known::CAPACITY_RESERVATION_ID, id));

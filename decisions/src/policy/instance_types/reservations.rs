@@ -63,6 +63,7 @@ pub fn add_reservations(types: &mut [InstanceType], class: &NodeClass, reservati
             price: reservation.on_demand.scaled(1, PRICE_FRACTION),
             available: false,
             reservation: Some(Reservation { id: reservation.id, free: 0 }),
+            overlay: None,
         });
         state_also(entry, well_known::CAPACITY_TYPE, well_known::RESERVED);
         state_also(entry, well_known::CAPACITY_RESERVATION_ID, reservation.id);

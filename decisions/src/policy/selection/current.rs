@@ -8,8 +8,8 @@ use smallvec::SmallVec;
 use super::open_types::{Asked, Lowest, OpenTypes, Row};
 use super::price::Terms;
 use super::{
-    AllocationStrategy, Candidate, Filter, LaunchRequest, LaunchView, LeftOut, SelectionError, note, overrides,
-    preferred_capacity_type, truncate,
+    AllocationStrategy, Candidate, Filter, LaunchRequest, LaunchView, LeftOut, Override, SelectionError, note,
+    overrides, preferred_capacity_type, truncate,
 };
 use crate::domain::symbol::well_known;
 use crate::domain::{HourlyRate, Symbol};
@@ -18,8 +18,8 @@ use crate::policy::packing::MinValuesPolicy;
 use crate::policy::release::SpotFilter;
 
 /// Source: AWS provider v1.13 `pkg/providers/instance/instance.go`, `Create` and `pkg/providers/instance/filter/filter.go`.
-/// Deviation: capacity blocks and interruptible reservations are not distinguished from other reservations; NodeOverlay
-/// (alpha) is not modelled.
+/// Deviation: capacity blocks and interruptible reservations are not distinguished from other reservations; whether an overlay lies over
+/// a type is asked of the types that are open at the launch, and not of those of the claim.
 pub(super) fn select(view: &LaunchView<'_>) -> Result<LaunchRequest, SelectionError> {
     let terms = Terms::new(view.requirements, view.capacity_type_key());
     let mut open = OpenTypes::default();
@@ -52,6 +52,7 @@ fn choose(view: &LaunchView<'_>, mut rated: Vec<Rated<'_>>, types: usize) -> Res
     if rated.is_empty() {
         return Err(SelectionError::NoInstanceTypes(Filter::CompatibleAvailable));
     }
+    let overlaid = rated.iter().any(|own| own.entry.offerings.iter().any(|offering| offering.overlay.is_some()));
     let reserved = prefer_reserved(&mut rated, &mut left_out);
     leave_out_exotic(view, &mut rated, &mut left_out);
     // A type that is to be launched on a reservation is not asked for otherwise.
@@ -66,19 +67,40 @@ fn choose(view: &LaunchView<'_>, mut rated: Vec<Rated<'_>>, types: usize) -> Res
         check_min_values(view, &candidates)?;
     }
     let capacity_type = preferred_capacity_type(&candidates, &[well_known::RESERVED, well_known::SPOT]);
-    let strategy = if capacity_type == well_known::SPOT {
-        AllocationStrategy::PriceCapacityOptimized
-    } else {
-        AllocationStrategy::LowestPrice
-    };
+    let mut overrides = overrides(&candidates, capacity_type)?;
+    if overlaid {
+        prioritize_by_price(&mut overrides);
+    }
     Ok(LaunchRequest {
         capacity_type,
-        strategy,
+        strategy: strategy(capacity_type, overlaid),
         tenancy: tenancy(view),
-        overrides: overrides(&candidates, capacity_type)?,
+        overrides,
         left_out,
         inflexible: view.is_inflexible(capacity_type, candidates.len()),
     })
+}
+
+/// How EC2 is to choose: by its own prices, or, where overlays lie over some of Karpenter's, by the order that Karpenter gives.
+///
+/// Source: AWS provider v1.14 `pkg/providers/instance/types.go`, `CreateFleetInputBuilder`.
+fn strategy(capacity_type: Symbol, overlaid: bool) -> AllocationStrategy {
+    match (capacity_type == well_known::SPOT, overlaid) {
+        (true, false) => AllocationStrategy::PriceCapacityOptimized,
+        (true, true) => AllocationStrategy::CapacityOptimizedPrioritized,
+        (false, false) => AllocationStrategy::LowestPrice,
+        (false, true) => AllocationStrategy::Prioritized,
+    }
+}
+
+/// Gives each override its place in the order of the prices that Karpenter compares; equal prices have one place.
+///
+/// Deviation: upstream sends the price itself as the priority, which EC2 documents as a whole number.
+fn prioritize_by_price(overrides: &mut [Override]) {
+    let prices: BTreeSet<HourlyRate> = overrides.iter().map(|own| own.price).collect();
+    for own in overrides {
+        own.priority = prices.range(..own.price).count() as u32;
+    }
 }
 
 /// An instance type on its way through the filters. Many set out, and their offerings are looked at of the few that arrive.
@@ -372,6 +394,27 @@ mod tests {
         assert_eq!(
             launch(V1, "reservation=cr-1", 1_000, &types).unwrap().overrides[0].reservation,
             Some(Symbol::new("cr-1"))
+        );
+    }
+
+    #[test]
+    fn where_an_overlay_lies_over_a_price_ec2_chooses_by_the_order_of_karpenters_prices() {
+        let types = [
+            shape("m5.large", 2).on_demand("a", 96).spot("a", 30),
+            shape("m6i.large", 2).on_demand("a", 99).overlaid(80).spot("a", 31).spot("b", 31),
+        ];
+        let asked = |capacity: &str| {
+            let request = launch(V1, capacity, 1_000, &types).unwrap();
+            let of = |own: &super::Override| format!("{} {}", own.instance_type, own.priority);
+            (request.strategy, request.overrides.iter().map(of).collect::<Vec<_>>().join(", "))
+        };
+        assert_eq!(
+            asked("capacity=on-demand"),
+            (AllocationStrategy::Prioritized, "m6i.large 0, m5.large 1".to_owned())
+        );
+        assert_eq!(
+            asked("capacity=spot"),
+            (AllocationStrategy::CapacityOptimizedPrioritized, "m5.large 0, m6i.large 1, m6i.large 1".to_owned())
         );
     }
 
