@@ -122,6 +122,7 @@ fn add_known_reservations(
             zone: reservation.zone,
             zone_id: setup.region.zone_index(reservation.zone).map(|zone| setup.region.zones[zone].id),
             open: reservation.open,
+            block_ends: reservation.until.filter(|_| reservation.block),
             tags: &reservation.tags,
             on_demand: price(reservation.instance_type),
         })

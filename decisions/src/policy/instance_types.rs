@@ -15,8 +15,8 @@ mod volumes;
 
 use crate::catalog::Region;
 use crate::domain::{
-    HourlyRate, KarpenterVersion, NodeClass, NodePool, PriceOverlay, Requirements, ResourceName, Resources, Symbol,
-    node_pool::KubeletConfig,
+    HourlyRate, KarpenterVersion, NodeClass, NodePool, PriceOverlay, Requirements, ResourceName, Resources, SimTime,
+    Symbol, node_pool::KubeletConfig,
 };
 use crate::policy::release::Behaviour;
 
@@ -27,7 +27,7 @@ pub use pools::{complete_classes, complete_pools, refused_in_auto_mode, types_of
 pub use real_node::{Measured, measured_node};
 pub use real_node::{RealNode, real_node};
 pub use releases::{capacity_type_key, default_requirements, has_fixed_places, price_list_of};
-pub use reservations::{KnownReservation, RESERVATION_LABELS, add_reservations, selects};
+pub use reservations::{KnownReservation, RESERVATION_LABELS, add_reservations, selects, type_label};
 pub use volumes::ebs_attach_limit;
 
 /// An instance type as Karpenter's scheduler sees it: what its nodes are labelled with, what they hold, and where it can
@@ -74,6 +74,8 @@ pub struct Reservation {
     pub id: Symbol,
     /// How many instances it still holds.
     pub free: u32,
+    /// When it ends, if it is a Capacity Block; `None` for an ordinary reservation.
+    pub block_ends: Option<SimTime>,
 }
 
 /// The release of Karpenter's AWS provider and the flags that shape its instance types.

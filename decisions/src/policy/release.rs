@@ -137,6 +137,8 @@ pub struct Behaviour {
     pub launch_types: usize,
     /// P15 (#2356, A#7726): capacity reservations are used (feature gate ReservedCapacity, on by default).
     pub knows_reservations: bool,
+    /// A#8362: nothing is launched into Capacity Blocks that are about to end.
+    pub leaves_out_ending_blocks: bool,
 
     // The controllers.
     /// Nodes are removed by one loop over the methods, and not by a timer on each and another loop for consolidation: v0.23.

@@ -156,6 +156,8 @@ pub enum Timer {
     Expired(NodeId),
     /// CapacityBuffers are looked at.
     BufferLook,
+    /// Capacity Blocks may be about to end.
+    BlockLook,
     /// An image is released on the schedule of whoever runs Karpenter.
     ImageReleased,
 }

@@ -199,6 +199,7 @@ const fn behaviour(own: Version) -> Behaviour {
         keeps_exotic_for_min_values: own.is_since(0, 35),
         launch_types: launch_types(own),
         knows_reservations: own.is_since(1, 6),
+        leaves_out_ending_blocks: own.is_since(1, 7),
 
         disruption_loop: !old,
         consolidation: match own.release() {

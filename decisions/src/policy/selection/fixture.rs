@@ -4,7 +4,7 @@ use super::{Choice, LaunchRequest, LaunchView, SelectionError, select};
 use crate::domain::requirements::Operator;
 use crate::domain::symbol::well_known;
 use crate::domain::{
-    HourlyRate, KarpenterVersion, PriceOverlay, Requirement, Requirements, ResourceName, Resources, Symbol,
+    HourlyRate, KarpenterVersion, PriceOverlay, Requirement, Requirements, ResourceName, Resources, SimTime, Symbol,
 };
 use crate::policy::instance_types::{InstanceType, Offering, Reservation};
 use crate::policy::packing::MinValuesPolicy;
@@ -45,7 +45,12 @@ impl Shape {
     }
 
     pub(super) fn reserved(self, zone: &str, id: &str, free: u32) -> Self {
-        self.offer(zone, well_known::RESERVED, 0, Some(Reservation { id: Symbol::new(id), free }))
+        self.offer(zone, well_known::RESERVED, 0, Some(Reservation { id: Symbol::new(id), free, block_ends: None }))
+    }
+
+    pub(super) fn block(self, zone: &str, id: &str, free: u32) -> Self {
+        let block_ends = Some(SimTime::FAR_FUTURE);
+        self.offer(zone, well_known::RESERVED, 0, Some(Reservation { id: Symbol::new(id), free, block_ends }))
     }
 
     /// Makes the offering added last unavailable.
