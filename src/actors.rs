@@ -209,6 +209,7 @@ fn cloud_event(context: &mut Context<'_>, now: SimTime, event: CloudEvent) {
         CloudEvent::InterruptionNotice(node) => interruption::notice(context, now, node),
         CloudEvent::InterruptionDue(node) => interruption::due(context, now, node),
         CloudEvent::HandlerActs(node, noticed) => termination_handler::act(context, now, node, noticed),
+        CloudEvent::BlockCloses(number) => interruption::block_closes(context, now, number),
         CloudEvent::FaultBegins(fault) => interruption::fault_begins(context, now, fault),
         CloudEvent::FaultEnds(fault) => interruption::fault_ends(context, now, fault),
     }

@@ -300,6 +300,7 @@ fn read_offering(own: &Value) -> Result<Offering, String> {
     let symbol = |key: &str| Symbol::new(own[key].as_str().unwrap_or_default());
     let reservation = own["reservationId"].as_str().map(|id| Reservation {
         id: Symbol::new(id),
+        block_ends: None,
         free: own["reservationCapacity"].as_u64().and_then(|free| u32::try_from(free).ok()).unwrap_or(0),
     });
     Ok(Offering {
@@ -309,6 +310,7 @@ fn read_offering(own: &Value) -> Result<Offering, String> {
         price: rate(&own["price"])?,
         available: flag_or(own, "available", true)?,
         reservation,
+        overlay: None,
     })
 }
 

@@ -164,6 +164,7 @@ fn node_facts<'a>(
         instance_terminating: false,
         ready: node.ready,
         nominated: false,
+        buffered: false,
         consolidatable: true,
         drifted: None,
     }

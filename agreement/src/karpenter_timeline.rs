@@ -153,6 +153,7 @@ pub fn read(case: &Value, types: &Value) -> Result<Replay, String> {
             time: None,
             epoch: start.as_second() - ZERO as i64,
             begins: instant(BEGIN),
+            buffers: Vec::new(),
             images: None,
         },
         pools,
@@ -184,6 +185,7 @@ fn flags(options: &Value) -> Result<KarpenterSettings, String> {
             spot_to_spot: options["spotToSpot"] == true,
             node_repair: options["nodeRepair"] == true,
             static_capacity: options["staticCapacity"] == true,
+            ..FeatureGates::default()
         },
     })
 }

@@ -5,6 +5,7 @@
 //!
 //! What must not: any behaviour over time, any decision, any randomness, any file access.
 
+pub mod capacity_buffer;
 pub mod check;
 pub mod controller_time;
 pub mod external_metrics;
@@ -16,6 +17,7 @@ pub mod labels;
 pub mod money;
 pub mod node;
 pub mod node_group;
+pub mod node_overlay;
 pub mod node_pool;
 pub mod pod;
 pub mod quantity;
@@ -35,6 +37,7 @@ pub mod which;
 pub mod words;
 pub mod workload;
 
+pub use capacity_buffer::{CapacityBuffer, PodTemplate};
 pub use check::{Check, Disagreement};
 pub use controller_time::ControllerTime;
 pub use feature_gates::FeatureGates;
@@ -45,6 +48,7 @@ pub use labels::{LabelSelector, Labels};
 pub use money::{Accrual, Currency, HourlyRate, Money};
 pub use node::{NodeClaimObject, NodeObject};
 pub use node_group::NodeGroup;
+pub use node_overlay::{NodeOverlay, PriceOverlay};
 pub use node_pool::{NodeClass, NodePool};
 pub use pod::{Container, NodeAffinity, PodSpec};
 pub use quantity::Quantity;

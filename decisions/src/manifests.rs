@@ -4,6 +4,7 @@ mod admission;
 mod affinity;
 mod balancers;
 mod batch;
+mod capacity_buffer;
 pub mod common;
 mod config_map;
 mod eksctl;
@@ -20,6 +21,7 @@ mod node;
 mod node_claim;
 mod node_class;
 pub mod node_group;
+mod node_overlay;
 mod node_pool;
 mod offered;
 mod pod;
@@ -57,8 +59,8 @@ use crate::domain::quota::ResourceQuota;
 use crate::domain::volumes::{PersistentVolume, PersistentVolumeClaim, StorageClass};
 use crate::domain::workload::{CronJob, DaemonSet, Deployment, Job, ObjectName, StatefulSet};
 use crate::domain::{
-    HorizontalPodAutoscaler, Labels, NodeClaimObject, NodeClass, NodeObject, NodePool, PodSpec, Symbol,
-    VerticalPodAutoscaler,
+    CapacityBuffer, HorizontalPodAutoscaler, Labels, NodeClaimObject, NodeClass, NodeObject, NodeOverlay, NodePool,
+    PodSpec, PodTemplate, Symbol, VerticalPodAutoscaler,
 };
 use crate::text::reader::Reader;
 use crate::text::tree::{self, Location, Node, Variables};
@@ -104,6 +106,12 @@ pub struct Manifests {
     pub node_pools: Vec<NodePool>,
     /// EC2NodeClasses and AWSNodeTemplates.
     pub node_classes: Vec<NodeClass>,
+    /// Karpenter's NodeOverlays.
+    pub node_overlays: Vec<NodeOverlay>,
+    /// CapacityBuffers.
+    pub capacity_buffers: Vec<CapacityBuffer>,
+    /// PodTemplates.
+    pub pod_templates: Vec<PodTemplate>,
     /// Nodes that exist from the start.
     pub nodes: Vec<NodeObject>,
     /// What Karpenter has written down of those that it launched.
@@ -258,6 +266,9 @@ impl Manifests {
         replace(&mut self.node_groups, newer.node_groups, |group| group.name);
         replace(&mut self.node_pools, newer.node_pools, |pool| pool.name);
         replace(&mut self.node_classes, newer.node_classes, |class| (class.auto_mode, class.name));
+        replace(&mut self.node_overlays, newer.node_overlays, |overlay| overlay.name);
+        replace(&mut self.capacity_buffers, newer.capacity_buffers, |buffer| buffer.name);
+        replace(&mut self.pod_templates, newer.pod_templates, |template| template.name);
         replace(&mut self.nodes, newer.nodes, |node| Symbol::new(&node.name));
         replace(&mut self.node_claims, newer.node_claims, |claim| Symbol::new(&claim.name));
         replace(&mut self.deployments, newer.deployments, |deployment| deployment.name);

@@ -12,12 +12,12 @@ pub use question::{Inventory, NamedPod, NodeWithPods, PackingQuestion, Setting};
 pub(crate) use question::{LAST, last_heard_of};
 
 use crate::domain::symbol::well_known;
-use crate::domain::{KarpenterVersion, SimTime};
+use crate::domain::{KarpenterVersion, NodeOverlay, SimTime};
 use crate::manifests::SchedulerVerdict;
 use crate::policy::bin_packing::Effort;
 use crate::policy::budgets::Protections;
 use crate::policy::disruption::{ClusterView, PodBudget, PodView};
-use crate::policy::instance_types::{InstanceType, ProviderSettings, types_of_pools};
+use crate::policy::instance_types::{InstanceType, ProviderSettings, lay_overlays, types_of_pools};
 use crate::policy::packing::{
     BoundPod, LowerBound, MinValuesPolicy, NamespaceView, NodeView, Packer, PackerKind, PackingOptions, PackingPlan,
     PackingSetup, PendingPod, PlannedClaim, PoolView, ReservedMode, Situation, TieBreak, Volumes, WhatIf, lower_bound,
@@ -53,13 +53,7 @@ pub struct SinglePass<'q> {
 impl<'q> SinglePass<'q> {
     /// The pass.
     pub fn of(question: &'q PackingQuestion) -> Self {
-        let types = types_of_pools(
-            &question.price_list,
-            &question.region,
-            &question.node_classes,
-            &question.node_pools,
-            ProviderSettings::of(question.karpenter),
-        );
+        let types = question.instance_types();
         let (mut asked, mut left_out) = (Vec::new(), Vec::new());
         for (position, pod) in question.pods.iter().enumerate() {
             if pod.leaves.is_some() {
@@ -106,15 +100,21 @@ impl<'q> SinglePass<'q> {
         // Releases that read another region's price list, and all that compare other prices of bare metal, pay what is billed here.
         let billed = self.question.region.compared_as_billed();
         let elsewhere = self.question.price_list.name != self.question.region.name;
-        let own_prices = (elsewhere || billed.is_some()).then(|| {
+        // Overlays change what is compared and not what is billed; what they add to nodes is there.
+        let overlaid = self.question.node_overlays.iter().any(|own| own.price.is_some());
+        let own_prices = (elsewhere || billed.is_some() || overlaid).then(|| {
             let region = billed.as_ref().unwrap_or(&self.question.region);
-            types_of_pools(
+            let mut types = types_of_pools(
                 region,
                 region,
                 &self.question.node_classes,
                 &self.question.node_pools,
                 ProviderSettings::of(self.question.karpenter),
-            )
+            );
+            let without_price = |own: &NodeOverlay| NodeOverlay { price: None, ..own.clone() };
+            let overlays: Vec<NodeOverlay> = self.question.node_overlays.iter().map(without_price).collect();
+            lay_overlays(self.question.karpenter, &overlays, &self.question.node_pools, &mut types);
+            types
         });
         let types = own_prices.as_ref().unwrap_or(&self.types);
         self.bound = Some(asking(self.question, types, &every, &self.asked, true, |setup, situation| {

@@ -24,7 +24,7 @@ use crate::domain::{
     NodePool, PodId, PodSpec, SimDuration, SimTime, Symbol, WorkloadId,
 };
 use crate::policy::budgets::{BudgetStatus, EvictionAnswer, Protections};
-use crate::policy::instance_types::{Offering, ProviderSettings, labels_of_node, types_of_pools};
+use crate::policy::instance_types::{Offering, labels_of_node};
 use crate::policy::karpenter::inquiry::NodeAnswer;
 use crate::policy::karpenter::{Input, Karpenter, Outside, Settings, Written};
 use crate::single_pass::{LAST, NamedPod, NodeWithPods, PackingQuestion, last_heard_of};
@@ -151,13 +151,7 @@ fn karpenter(
     rest: &Rest,
     now: SimTime,
 ) -> Karpenter {
-    let types = types_of_pools(
-        &question.price_list,
-        &question.region,
-        &question.node_classes,
-        &question.node_pools,
-        ProviderSettings::of(question.karpenter),
-    );
+    let types = question.instance_types();
     let settings = Settings {
         node_classes: question.node_classes.clone(),
         namespaces: question.namespaces.clone(),

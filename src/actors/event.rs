@@ -206,6 +206,8 @@ pub enum CloudEvent {
     InterruptionDue(NodeId),
     /// AWS Node Termination Handler acts on what EC2 told a node's instance: a notice, or else a recommendation.
     HandlerActs(NodeId, bool),
+    /// EC2 takes back the instances of a Capacity Block: its place in the setup.
+    BlockCloses(u32),
     /// A fault begins: its place in the setup.
     FaultBegins(u32),
     /// A fault ends.

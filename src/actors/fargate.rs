@@ -7,6 +7,7 @@
 //! as published measurements have it (2019 to 2022).
 //!
 //! Deviation: Fargate's patching of its machines, which evicts pods after a notice, is left out, and so is what a lost zone does to them.
+//! Deviation: a pod whose zone has no address left waits there; really Fargate may choose another subnet.
 //! Deviation: affinity and topology spread of a pod on Fargate are not looked at; where its subnet is, is drawn evenly or goes round.
 //! Deviation: a pod of a DaemonSet is no profile's, so that add-ons of a matching namespace run on their nodes; really it may be refused.
 
@@ -31,6 +32,8 @@ const SPREAD: f64 = 0.30;
 const BOUNDS: (f64, f64) = (25.0, 150.0);
 /// Between two looks whether the quota has vCPUs (assumed).
 const QUOTA_RETRY: SimDuration = SimDuration::from_secs(30);
+/// Between two looks whether a subnet has an address (assumed).
+const ADDRESS_RETRY: SimDuration = SimDuration::from_secs(30);
 /// Finished Jobs that a CronJob keeps, and a ScaledJob, unless they say otherwise.
 const KEPT_OF_CRON_JOB: usize = 3;
 const KEPT_OF_SCALED_JOB: usize = 100;
@@ -44,6 +47,8 @@ pub(super) struct Fargate {
     taken: BTreeMap<PodId, Taken>,
     machines: BTreeMap<NodeId, usize>,
     lives: Vec<FargatePod>,
+    /// The subnet of each machine that has an address of one.
+    subnets: BTreeMap<NodeId, u32>,
     /// Machines of pods that have finished and are not deleted, by workload, the oldest first.
     finished: BTreeMap<WorkloadId, VecDeque<NodeId>>,
     launches: BTreeMap<WorkloadId, u64>,
@@ -81,7 +86,7 @@ pub(super) fn pod_created(context: &mut Context<'_>, now: SimTime, pod: PodId) -
     };
     let (profile, workload) = (profile.name, state.workload);
     let refused = fargate::unsupported(&state.spec, has_foreign_volume(context, pod));
-    let size = refused.map_or_else(|| fargate::size(&state.spec), Err);
+    let size = refused.map_or_else(|| fargate::size(&state.spec, &settings.sidecars()), Err);
     match size {
         Err(why) => {
             context.world.mark_unschedulable(pod, now, || {
@@ -149,7 +154,15 @@ fn started(context: &mut Context<'_>, now: SimTime, pod: PodId) {
         return;
     }
     let zone = zone(context, pod, taken.launch);
+    // Every pod has an address of its own.
+    let Ok(subnet) = context.ec2.take_address(zone, now) else {
+        context.queue.schedule_in(ADDRESS_RETRY, class::MACHINES, FargateEvent::Started(pod));
+        return;
+    };
     let node = add_node(context, now, zone, taken);
+    if let Some(subnet) = subnet {
+        context.fargate.subnets.insert(node, subnet);
+    }
     let life = FargatePod {
         node,
         zone,
@@ -284,6 +297,9 @@ fn close(context: &mut Context<'_>, now: SimTime, node: NodeId) {
     let Some(life) = context.fargate.lives.get_mut(place) else { return };
     life.until = Some(now);
     context.fargate.used -= life.cpu_milli;
+    if let Some(subnet) = context.fargate.subnets.remove(&node) {
+        context.ec2.return_address(subnet);
+    }
     context.world.terminate_instance(node, now);
     node_life::remove(context, now, node);
 }

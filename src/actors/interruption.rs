@@ -27,14 +27,37 @@ pub(super) struct Interruption {
     numbers: FxHashMap<Pool, u32>,
 }
 
-/// Puts the faults on the queue.
+/// Puts the faults on the queue, and the ends of Capacity Blocks.
 pub(super) fn begin(context: &mut Context<'_>) {
+    await_blocks(context);
     let setup = context.setup;
     for (number, fault) in setup.scenario.ec2.cloud.faults.iter().enumerate() {
         context.queue.schedule(fault.at, class::CLOUD, CloudEvent::FaultBegins(number as u32));
         if fault.until > fault.at {
             context.queue.schedule(fault.until, class::CLOUD, CloudEvent::FaultEnds(number as u32));
         }
+    }
+}
+
+/// Puts the ends of Capacity Blocks on the queue.
+fn await_blocks(context: &mut Context<'_>) {
+    let setup = context.setup;
+    for (number, block) in setup.scenario.ec2.cloud.reservations.iter().enumerate() {
+        if let Some(at) = block.taken_back() {
+            context.queue.schedule(at.max(SimTime::ZERO), class::CLOUD, CloudEvent::BlockCloses(number as u32));
+        }
+    }
+}
+
+/// EC2 takes back what still runs in a Capacity Block.
+pub(super) fn block_closes(context: &mut Context<'_>, now: SimTime, number: u32) {
+    let in_block = |node: &NodeId| {
+        context.machine(*node).is_some_and(|own| context.ec2.instance(own.instance).reservation == Some(number))
+    };
+    let nodes: Vec<NodeId> = context.world.live_nodes().iter().copied().filter(in_block).collect();
+    for node in nodes {
+        let why = "EC2 took it back: its Capacity Block ends in 30 minutes";
+        lose(context, now, node, (EventKind::InstanceTerminating, NodeEnd::InstanceLost, why));
     }
 }
 

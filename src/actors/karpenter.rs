@@ -13,16 +13,16 @@ use super::setup::{Autoscaler, KarpenterSettings, Setup};
 use super::sight::Sight;
 use super::{eviction, kubelet, names, node_life, scheduler_loop};
 use crate::cluster::NodeOrigin;
-use crate::domain::{HourlyRate, NodeClass, NodeId, NodePool, SimDuration, SimTime, Symbol, well_known};
+use crate::domain::{HourlyRate, NodeClass, NodeId, NodeOverlay, NodePool, SimDuration, SimTime, Symbol, well_known};
 use crate::engine::{PriorityClass, TimerId};
 use crate::policy::controller_time::call_limit::CallLimit;
 use crate::policy::disruption::ConditionStatus;
 use crate::policy::instance_types::{
-    InstanceType, KnownReservation, Offering, ProviderSettings, add_reservations, types_of_pools,
+    InstanceType, KnownReservation, Offering, ProviderSettings, add_reservations, lay_overlays, types_of_pools,
 };
 use crate::policy::interruption::Notice;
 use crate::policy::karpenter::{
-    Action, Input, Karpenter, NewClaim, Provider, Settings, Ties, Timer, Written, knows_reservations,
+    Action, Buffer, Input, Karpenter, NewClaim, Provider, Settings, Ties, Timer, Written, knows_reservations,
 };
 use crate::world::record::ClaimFacts;
 
@@ -76,21 +76,28 @@ fn settings(setup: &Setup<'_>, flags: KarpenterSettings) -> Settings {
         time: setup.policy.controller_time.karpenter,
         epoch: setup.scenario.start.as_second(),
         begins: SimTime::ZERO,
+        buffers: setup.buffers.clone(),
         images: setup.policy.auto_mode.as_ref().map(|own| own.images),
     }
 }
 
 /// The instance types of each NodePool, with an offering for each reservation that its class selects.
 fn instance_types(setup: &Setup<'_>) -> Vec<Vec<InstanceType>> {
-    types_of(setup, &setup.node_pools, &setup.node_classes)
+    types_of(setup, &setup.node_pools, &setup.node_classes, &setup.node_overlays)
 }
 
-fn types_of(setup: &Setup<'_>, pools: &[NodePool], classes: &[NodeClass]) -> Vec<Vec<InstanceType>> {
+fn types_of(
+    setup: &Setup<'_>,
+    pools: &[NodePool],
+    classes: &[NodeClass],
+    overlays: &[NodeOverlay],
+) -> Vec<Vec<InstanceType>> {
     let provider = ProviderSettings::of(setup.policy.versions.karpenter);
     let mut types = types_of_pools(&setup.price_list, &setup.region, classes, pools, provider);
     if knows_reservations(setup.policy.versions.karpenter) {
         add_known_reservations(setup, (pools, classes), &mut types);
     }
+    lay_overlays(setup.policy.versions.karpenter, overlays, pools, &mut types);
     types
 }
 
@@ -115,6 +122,7 @@ fn add_known_reservations(
             zone: reservation.zone,
             zone_id: setup.region.zone_index(reservation.zone).map(|zone| setup.region.zones[zone].id),
             open: reservation.open,
+            block_ends: reservation.until.filter(|_| reservation.block),
             tags: &reservation.tags,
             on_demand: price(reservation.instance_type),
         })
@@ -146,10 +154,11 @@ pub(super) fn take_up_node(context: &mut Context<'_>, now: SimTime, node: NodeId
 pub(super) fn replace_pool(context: &mut Context<'_>, now: SimTime, pool: &NodePool) {
     let before = context.node_templates.of_pool(pool.name);
     context.node_templates.replace_pool(pool);
-    if before.is_none_or(|(before, _)| (before.node_class, &before.kubelet) != (pool.node_class, &pool.kubelet)) {
-        let types = types_now(context, pool.name);
-        tell(context, now, Input::TypesReplaced(pool.name, types));
-        read_prices_again(context);
+    let overlaid = !context.node_templates.overlays().is_empty();
+    let others =
+        before.is_none_or(|(before, _)| (before.node_class, &before.kubelet) != (pool.node_class, &pool.kubelet));
+    if others || overlaid {
+        replace_types(context, now, types_now(context, vec![pool.name]));
     }
     tell(context, now, Input::PoolReplaced(Box::new(pool.clone())));
 }
@@ -158,16 +167,43 @@ pub(super) fn replace_pool(context: &mut Context<'_>, now: SimTime, pool: &NodeP
 pub(super) fn replace_class(context: &mut Context<'_>, now: SimTime, class: &NodeClass) {
     context.node_templates.replace_class(class);
     let pools = context.node_templates.pools_of(class.name);
-    let types = pools.into_iter().map(|pool| (pool, types_now(context, pool))).collect();
+    let types = types_now(context, pools);
     tell(context, now, Input::ClassReplaced(Box::new(class.clone()), types));
     read_prices_again(context);
 }
 
-/// The instance types of a pool as it and its class are now.
-fn types_now(context: &Context<'_>, pool: Symbol) -> Vec<InstanceType> {
-    let Some((pool, class)) = context.node_templates.of_pool(pool) else { return Vec::new() };
-    let (pools, classes) = (std::slice::from_ref(&*pool), std::slice::from_ref(&*class));
-    types_of(context.setup, pools, classes).pop().unwrap_or_default()
+/// NodeOverlays have changed.
+pub(super) fn replace_overlays(context: &mut Context<'_>, now: SimTime, overlays: &[NodeOverlay]) {
+    context.node_templates.replace_overlays(overlays);
+    let pools = context.node_templates.all().into_iter().map(|(pool, _)| pool.name).collect();
+    replace_types(context, now, types_now(context, pools));
+    tell(context, now, Input::Changed);
+}
+
+/// CapacityBuffers have changed.
+pub(super) fn replace_buffers(context: &mut Context<'_>, now: SimTime, buffers: &[Buffer]) {
+    tell(context, now, Input::BuffersReplaced(buffers.to_vec()));
+}
+
+fn replace_types(context: &mut Context<'_>, now: SimTime, types: Vec<(Symbol, Vec<InstanceType>)>) {
+    for (pool, types) in types {
+        tell(context, now, Input::TypesReplaced(pool, types));
+    }
+    read_prices_again(context);
+}
+
+/// The instance types of these pools as they and their classes are now; of all pools where overlays lie over them, of which those of one
+/// pool may count or not because of another.
+fn types_now(context: &Context<'_>, pools: Vec<Symbol>) -> Vec<(Symbol, Vec<InstanceType>)> {
+    let overlays = context.node_templates.overlays();
+    let templates = match overlays {
+        [] => pools.into_iter().filter_map(|pool| context.node_templates.of_pool(pool)).collect(),
+        _ => context.node_templates.all(),
+    };
+    let pools: Vec<NodePool> = templates.iter().map(|(pool, _)| NodePool::clone(pool)).collect();
+    let classes: Vec<NodeClass> = templates.iter().map(|(_, class)| NodeClass::clone(class)).collect();
+    let types = types_of(context.setup, &pools, &classes, overlays);
+    pools.iter().map(|pool| pool.name).zip(types).collect()
 }
 
 /// Karpenter knows the prices of all types, also of those that no pool had when it last read them.

@@ -10,9 +10,9 @@ use super::sight::Sight;
 use super::{cluster_autoscaler, karpenter};
 use crate::cluster::NodeOrigin;
 use crate::domain::controller_time::CallRate;
-use crate::domain::{NodeClass, NodeId, NodePool, SimTime, Symbol};
+use crate::domain::{NodeClass, NodeId, NodeOverlay, NodePool, SimTime, Symbol};
 use crate::policy::controller_time::call_limit::CallLimit;
-use crate::policy::karpenter::Written;
+use crate::policy::karpenter::{Buffer, Written};
 use crate::world::controller_loops::LimitFacts;
 use crate::world::record::EventKind;
 
@@ -145,4 +145,16 @@ pub(super) fn replace_pool(context: &mut Context<'_>, now: SimTime, pool: &NodeP
     if let NodeAutoscaler::Karpenter = NodeAutoscaler::of(context.setup) {
         karpenter::replace_pool(context, now, pool);
     }
+}
+
+/// NodeOverlays are applied.
+pub(super) fn replace_overlays(context: &mut Context<'_>, now: SimTime, overlays: &[NodeOverlay]) {
+    context.world.note(now, EventKind::ManifestApplied, None, "NodeOverlays");
+    karpenter::replace_overlays(context, now, overlays);
+}
+
+/// CapacityBuffers are applied.
+pub(super) fn replace_buffers(context: &mut Context<'_>, now: SimTime, buffers: &[Buffer]) {
+    context.world.note(now, EventKind::ManifestApplied, None, "CapacityBuffers");
+    karpenter::replace_buffers(context, now, buffers);
 }

@@ -14,7 +14,7 @@ use crate::domain::taints::TaintEffect;
 use crate::domain::{
     HourlyRate, Labels, NodeClass, NodeId, Resources, SimDuration, SimTime, Symbol, Taint, well_known,
 };
-use crate::policy::instance_types::{RealNode, kubelet_of, measured_node};
+use crate::policy::instance_types::{RealNode, add_extended, kubelet_of, measured_node};
 use crate::world::node_operations::LaunchFacts;
 use crate::world::record::NodeOrigin;
 
@@ -186,6 +186,13 @@ pub(super) fn remove(context: &mut Context<'_>, now: SimTime, node: NodeId) {
     observe(context, now, Sight::NodeGone(node));
 }
 
+/// What NodeOverlays have promised of a node: whatever provides it is taken to be installed.
+fn extended(context: &Context<'_>, node: NodeId) -> Resources {
+    let promised = &context.world.node(node).capacity;
+    let own = context.node_templates.extended().filter_map(|name| Some((name, promised.find(name)?)));
+    own.collect()
+}
+
 /// What the kubelet of the node reports: by the node class of its NodePool, or by its node group.
 pub(super) fn real_offer(context: &Context<'_>, node: NodeId, instance_type: Symbol) -> Option<RealNode> {
     let facts = &context.setup.region.instance_type(instance_type)?.facts;
@@ -193,7 +200,10 @@ pub(super) fn real_offer(context: &Context<'_>, node: NodeId, instance_type: Sym
     match context.world.node(node).origin {
         NodeOrigin::NodePool(name) => {
             let (pool, class) = context.node_templates.of_node(node, name)?;
-            Some(measured_node(facts, &class, kubelet_of(&pool, &class), measured))
+            let mut real = measured_node(facts, &class, kubelet_of(&pool, &class), measured);
+            let extended = extended(context, node);
+            add_extended(&mut real.capacity, &mut real.allocatable, &extended);
+            Some(real)
         }
         NodeOrigin::NodeGroup(name) => {
             let group = context.setup.policy.manifests.node_groups.iter().find(|group| group.name == name)?;

@@ -1,10 +1,14 @@
 //! What nodes of a NodePool are made after: the pool and its node class, as they are now and as they were at each launch.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::setup::Setup;
-use crate::domain::{NodeClass, NodeId, NodePool, Symbol};
+use crate::domain::{NodeClass, NodeId, NodeOverlay, NodePool, ResourceName, Symbol};
+
+fn stated(overlay: &NodeOverlay) -> impl Iterator<Item = ResourceName> + '_ {
+    overlay.capacity.iter().map(|(name, _)| name)
+}
 
 /// A NodePool and its node class.
 pub(super) type Template = (Arc<NodePool>, Arc<NodeClass>);
@@ -15,6 +19,9 @@ pub(super) struct NodeTemplates {
     pools: BTreeMap<Symbol, Arc<NodePool>>,
     classes: BTreeMap<Symbol, Arc<NodeClass>>,
     of_node: BTreeMap<NodeId, Template>,
+    overlays: Vec<NodeOverlay>,
+    /// Resources that some overlay has stated.
+    extended: BTreeSet<ResourceName>,
 }
 
 impl NodeTemplates {
@@ -23,7 +30,30 @@ impl NodeTemplates {
             pools: setup.node_pools.iter().map(|pool| (pool.name, Arc::new(pool.clone()))).collect(),
             classes: setup.node_classes.iter().map(|class| (class.name, Arc::new(class.clone()))).collect(),
             of_node: BTreeMap::new(),
+            overlays: setup.node_overlays.clone(),
+            extended: setup.node_overlays.iter().flat_map(stated).collect(),
         }
+    }
+
+    /// NodeOverlays as they are now.
+    pub(super) fn overlays(&self) -> &[NodeOverlay] {
+        &self.overlays
+    }
+
+    /// Overlays change.
+    pub(super) fn replace_overlays(&mut self, overlays: &[NodeOverlay]) {
+        self.extended.extend(overlays.iter().flat_map(stated));
+        self.overlays = overlays.to_vec();
+    }
+
+    /// Resources that some overlay states or has stated.
+    pub(super) fn extended(&self) -> impl Iterator<Item = ResourceName> + '_ {
+        self.extended.iter().copied()
+    }
+
+    /// All pools with their classes, in order of name.
+    pub(super) fn all(&self) -> Vec<Template> {
+        self.pools.keys().filter_map(|&name| self.of_pool(name)).collect()
     }
 
     /// The pool of this name as it is now, and its class.

@@ -12,14 +12,14 @@ use crate::domain::volumes::Storage;
 use crate::domain::which::{ObjectKind, Which};
 use crate::domain::workload::{CronJob, DaemonSet, Deployment, Job, ObjectName, StatefulSet};
 use crate::domain::{
-    HorizontalPodAutoscaler, KubernetesVersion, LabelSelector, Labels, NodeClass, NodeGroup, NodePool, SimDuration,
-    SimTime, Symbol, VerticalPodAutoscaler,
+    HorizontalPodAutoscaler, KubernetesVersion, LabelSelector, Labels, NodeClass, NodeGroup, NodeOverlay, NodePool,
+    SimDuration, SimTime, Symbol, VerticalPodAutoscaler,
 };
 use crate::load::{Service, Source, Spacing};
 use crate::policy::cluster_autoscaler::Flags;
 use crate::policy::cluster_autoscaler::expander::GroupRanks;
 pub use crate::policy::karpenter::KarpenterSettings;
-use crate::policy::karpenter::Written;
+use crate::policy::karpenter::{Buffer, Written};
 use crate::policy::kube_scheduler::SchedulerConfig;
 use crate::policy::replicas::keda::{CronWindow, Formula};
 use crate::policy::replicas::promql::Query;
@@ -110,6 +110,10 @@ pub struct Setup<'s> {
     pub node_pools: Vec<NodePool>,
     /// Their node classes.
     pub node_classes: Vec<NodeClass>,
+    /// NodeOverlays that Karpenter heeds.
+    pub node_overlays: Vec<NodeOverlay>,
+    /// CapacityBuffers that Karpenter heeds.
+    pub buffers: Vec<Buffer>,
     /// Claims, volumes and storage classes. Whoever makes the setup sees to it that every claim which a pod names is there, and
     /// every class that a claim needs.
     pub storage: Storage,
@@ -328,6 +332,10 @@ pub enum Action {
     ReplaceClass(Box<NodeClass>),
     /// A NodePool is applied: it comes to be, or changes to this form.
     ReplacePool(Box<NodePool>),
+    /// NodeOverlays are applied: all that there are from then on.
+    ReplaceOverlays(Vec<NodeOverlay>),
+    /// CapacityBuffers, or PodTemplates of theirs, are applied: all that there are from then on.
+    ReplaceBuffers(Vec<Buffer>),
     /// `kubectl cordon`.
     Cordon(Which),
     /// `kubectl uncordon`.

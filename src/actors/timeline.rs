@@ -50,6 +50,8 @@ pub(super) fn happen(context: &mut Context<'_>, now: SimTime, step: u32) {
         Action::UpdateGroup(group) => node_groups::update(context, now, group),
         Action::ReplaceClass(class) => node_autoscaler::replace_class(context, now, class),
         Action::ReplacePool(pool) => node_autoscaler::replace_pool(context, now, pool),
+        Action::ReplaceOverlays(overlays) => node_autoscaler::replace_overlays(context, now, overlays),
+        Action::ReplaceBuffers(buffers) => node_autoscaler::replace_buffers(context, now, buffers),
         Action::Cordon(nodes) => kubectl::cordon(context, now, nodes),
         Action::Uncordon(nodes) => kubectl::uncordon(context, now, nodes),
         Action::Drain { nodes, force, timeout } => {

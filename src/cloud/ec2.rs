@@ -283,6 +283,11 @@ impl Ec2 {
         }
     }
 
+    /// The volumes of an instance have so many GiB together, since it was launched.
+    pub fn set_volumes(&mut self, id: InstanceId, gib: i64) {
+        self.instances[id.0 as usize].volume_gib = gib;
+    }
+
     /// Instances that the pool has to give.
     fn free(&mut self, pool: Pool, now: SimTime) -> u32 {
         if self.is_withheld(pool, now) {

@@ -45,6 +45,8 @@ pub struct Market {
     /// Boxed, because the table grows to thousands of them and would move them each time.
     paths: FxHashMap<Pool, Box<PricePath>>,
     outlooks: FxHashMap<Pool, PoolOutlook>,
+    /// Levels with their errors, which are drawn once.
+    levels: FxHashMap<Pool, HourlyRate>,
     end: SimTime,
 }
 
@@ -52,7 +54,8 @@ impl Market {
     /// The market of `region` until `end`.
     pub fn new(region: Arc<Region>, streams: Streams, settings: Arc<CloudSettings>, end: SimTime) -> Self {
         let reclaims = Reclaims::new(Arc::clone(&region), streams, settings.capacity, settings.interruptions, end);
-        Self { region, streams, settings, reclaims, paths: FxHashMap::default(), outlooks: FxHashMap::default(), end }
+        let (paths, outlooks, levels) = (FxHashMap::default(), FxHashMap::default(), FxHashMap::default());
+        Self { region, streams, settings, reclaims, paths, outlooks, levels, end }
     }
 
     /// The price of `pool` in the price data; `None` if the zone does not offer it so.
@@ -202,22 +205,31 @@ impl Market {
     /// The price of a Spot pool if it has left the price data's.
     fn moved(&mut self, pool: Pool, listed: Price, at: SimTime) -> Option<HourlyRate> {
         match &self.settings.prices {
-            SpotPrices::Constant => self.draws_errors().then(|| self.erred(pool, listed)),
+            SpotPrices::Constant if !self.draws_errors() => None,
+            SpotPrices::Constant => {
+                if let Some(&level) = self.levels.get(&pool) {
+                    return Some(level);
+                }
+                let level = self.erred(pool, listed);
+                self.levels.insert(pool, level);
+                Some(level)
+            }
             SpotPrices::Replay(records) => {
                 let records = records_of(records, pool);
                 let after = records.partition_point(|record| record.at <= at);
                 records.get(after.saturating_sub(1)).map(|record| record.rate)
             }
             SpotPrices::Process => {
+                if let Some(path) = self.paths.get_mut(&pool) {
+                    return Some(path.rate_at(at));
+                }
                 let kind = self.region.instance_type(pool.instance_type)?;
                 let on_demand = kind.on_demand.map_or(listed.rate, |price| price.rate);
                 let level = if self.draws_errors() { self.erred(pool, listed) } else { listed.rate };
-                let path = self.paths.entry(pool).or_insert_with(|| {
-                    let stream = self.streams.stream("price", &pool.stream_name());
-                    let seen_in_zone = listed.quality == PriceQuality::Published;
-                    Box::new(PricePath::new(stream, on_demand, level, seen_in_zone))
-                });
-                Some(path.rate_at(at))
+                let stream = self.streams.stream("price", &pool.stream_name());
+                let seen_in_zone = listed.quality == PriceQuality::Published;
+                let path = PricePath::new(stream, on_demand, level, seen_in_zone);
+                Some(self.paths.entry(pool).or_insert(Box::new(path)).rate_at(at))
             }
         }
     }
@@ -253,7 +265,9 @@ mod tests {
             let mut market =
                 Market::new(Arc::clone(&region), Streams::new(seed), Arc::clone(&settings), SimTime::FAR_FUTURE);
             let listed = market.listed(pool).unwrap().rate.as_f64();
-            market.price(pool, SimTime::ZERO).unwrap().0.as_f64() / listed
+            let first = market.price(pool, SimTime::ZERO).unwrap();
+            assert_eq!(market.price(pool, SimTime::FAR_FUTURE), Some(first), "drawn once");
+            first.0.as_f64() / listed
         };
         (0..seeds).map(of_seed).collect()
     }

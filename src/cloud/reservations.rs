@@ -5,7 +5,12 @@
 //! What must not live here: which reservations an autoscaler knows (`policy`, actors), what they cost (`billing`).
 
 use super::Pool;
-use crate::domain::{Labels, SimTime, Symbol, well_known};
+use crate::domain::{HourlyRate, Labels, SimDuration, SimTime, Symbol, well_known};
+
+/// EC2 begins to take back the instances of a Capacity Block so long before its end.
+///
+/// Source: EC2 user guide, "Capacity Blocks for ML" (2026). UltraServers, for which it is an hour, are not told apart.
+const BLOCK_CLOSES: SimDuration = SimDuration::from_secs(30 * 60);
 
 /// An On-Demand Capacity Reservation.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -26,12 +31,21 @@ pub struct CapacityReservation {
     pub from: SimTime,
     /// When it ends: what runs in it then goes on as On-Demand. `None` for never.
     pub until: Option<SimTime>,
+    /// Whether it is a Capacity Block: paid for up front, and EC2 takes its instances back before it ends.
+    pub block: bool,
+    /// What it costs by the hour and instance, where it is not the On-Demand price: that of a Capacity Block spread over its time.
+    pub per_hour: Option<HourlyRate>,
 }
 
 impl CapacityReservation {
     /// Whether it exists at `now`.
     pub fn is_held(&self, now: SimTime) -> bool {
-        self.from <= now && self.until.is_none_or(|until| now < until)
+        self.from <= now && self.until.is_none_or(|until| now < until) && self.taken_back().is_none_or(|at| now < at)
+    }
+
+    /// When EC2 takes back what runs in a Capacity Block: half an hour before its end.
+    pub fn taken_back(&self) -> Option<SimTime> {
+        self.until.filter(|_| self.block).map(|until| until - BLOCK_CLOSES)
     }
 
     /// Whether instances of `pool` are of the kind that it holds.

@@ -81,9 +81,14 @@ impl CloudSettings {
             }
             Some(hours) => format!(
                 "Spot interruptions follow the Spot Advisor's bands, its figures read as those of instances held for {hours} \
-                 hours and multiplied by {}; AWS does not publish the exposure, and readings from 24 to 730 hours move the \
+                 hours and multiplied by {}{}; AWS does not publish the exposure, and readings from 24 to 730 hours move the \
                  rate thirtyfold.",
-                self.interruptions.stress
+                self.interruptions.stress,
+                if self.interruptions.bursts {
+                    ", in bursts as Spot availability traces of 2022 and 2023 show them"
+                } else {
+                    ""
+                }
             ),
         };
         let mut stated = vec![prices.to_owned(), capacity.to_owned(), interruptions];
@@ -183,6 +188,8 @@ pub struct Interruptions {
     pub stress: f64,
     /// Whether types of more than 16 vCPUs are interrupted more often than their band says.
     pub size_factor: bool,
+    /// Whether the reclaims of a pool come in bursts, as often as without: whoever launches into a pool just after one is in the most danger.
+    pub bursts: bool,
     /// Share of reclaims that a rebalance recommendation does not precede.
     pub without_warning: f64,
     /// Median time from a rebalance recommendation to the notices, in seconds.
@@ -201,6 +208,7 @@ impl Interruptions {
         exposure_hours: Some(Self::CENTRAL_HOURS),
         stress: 1.0,
         size_factor: true,
+        bursts: false,
         without_warning: 0.40,
         warning_median_seconds: 600.0,
     };

@@ -19,7 +19,7 @@ use crate::cloud::{BootStages, CloudSettings};
 use crate::domain::which::{ObjectKind, Which};
 use crate::domain::words::counted;
 use crate::domain::workload::ObjectName;
-use crate::domain::{HourlyRate, KubernetesVersion, Labels, PodSpec, SimDuration, SimTime, Symbol};
+use crate::domain::{HourlyRate, KubernetesVersion, Labels, PodSpec, Resources, SimDuration, SimTime, Symbol};
 use crate::load::{Curve, Service, Uncertainty, Work};
 use crate::policy::fargate::Profile;
 use crate::policy::instance_types::Measured;
@@ -76,6 +76,10 @@ pub struct FargateSettings {
     pub pull_rate: i64,
     /// Whether pods go round the zones; otherwise each is drawn.
     pub round_robin: bool,
+    /// CPUs in thousandths that containers request which are put beside those of every pod.
+    pub sidecar_cpu_milli: i64,
+    /// Bytes of memory that they request.
+    pub sidecar_memory: i64,
     /// Price of a vCPU for an hour; `None` for that of the region.
     pub vcpu_hour: Option<HourlyRate>,
     /// Price of a GB for an hour; `None` for that of the region.
@@ -89,6 +93,11 @@ impl FargateSettings {
     pub const PULL_RATE: i64 = 20_000_000;
     /// The quota: assumed, an account of some age.
     pub const VCPU_QUOTA: u32 = 4_000;
+    /// What containers beside those of every pod request.
+    pub fn sidecars(&self) -> Resources {
+        Resources::cpu_memory(self.sidecar_cpu_milli, self.sidecar_memory)
+    }
+
     /// Burst and refill of launches for accounts that run only EKS pods on Fargate.
     pub const LAUNCHES: u32 = 20;
 }
@@ -103,6 +112,8 @@ impl Default for FargateSettings {
             start_time: Self::START_TIME,
             pull_rate: Self::PULL_RATE,
             round_robin: false,
+            sidecar_cpu_milli: 0,
+            sidecar_memory: 0,
             vcpu_hour: None,
             gb_hour: None,
         }

@@ -76,7 +76,7 @@ pub struct ObservedLoad {
 
 /// What a dump is to hold, as `kubectl api-resources -o name` calls it. Of ConfigMaps it is one, with the ranks of the Cluster
 /// Autoscaler's groups: [`RANKS`].
-pub const RESOURCES: [&str; 32] = [
+pub const RESOURCES: [&str; 35] = [
     "deployments.apps",
     "statefulsets.apps",
     "daemonsets.apps",
@@ -104,6 +104,9 @@ pub const RESOURCES: [&str; 32] = [
     "storageclasses.storage.k8s.io",
     "nodepools.karpenter.sh",
     "nodeclaims.karpenter.sh",
+    "nodeoverlays.karpenter.sh",
+    "capacitybuffers.autoscaling.x-k8s.io",
+    "podtemplates",
     "ec2nodeclasses.karpenter.k8s.aws",
     "nodeclasses.eks.amazonaws.com",
     "provisioners.karpenter.sh",

@@ -1,6 +1,7 @@
 //! From a scenario and one of its policies to the setup of one simulation, with warnings about what is left out.
 
 mod auto_mode;
+mod beliefs;
 mod initial;
 mod metrics;
 mod pools;
@@ -67,6 +68,8 @@ pub fn resolve<'s>(
         scheduler: scheduler(policy),
         node_classes: complete_classes(pools::classes(scenario, policy, &node_pools), &node_pools, &scenario.zones),
         node_pools,
+        node_overlays: beliefs::overlays(scenario, policy, SimTime::ZERO),
+        buffers: beliefs::buffers(scenario, policy, SimTime::ZERO),
         storage: storage::storage(scenario, manifests, &mut warnings),
         prometheus: metrics::prometheus_plan(scenario, manifests),
         queues: queues(scenario, Streams::new(seed)),
@@ -84,6 +87,7 @@ pub fn resolve<'s>(
     warn_about_patience(&setup.loads, &mut warnings);
     warn_about_reservations(&setup, &mut warnings);
     auto_mode::warn(&setup, &mut warnings);
+    beliefs::warn(&setup, &mut warnings);
     Ok(Resolved { setup, warnings })
 }
 
@@ -263,6 +267,7 @@ fn timeline(scenario: &Scenario, policy: &PolicyVariant, initial: bool, warnings
                 // First what pods are launched for, then the pods.
                 steps.extend(pools::updated(timed.at, later, policy, warnings));
                 steps.extend(pools::replaced(timed.at, later, scenario, policy));
+                steps.extend(beliefs::replaced(timed.at, later, scenario, policy));
                 apply(timed.at, &auto_mode::without_agents(later, policy), scenario, &mut steps);
             }
         }

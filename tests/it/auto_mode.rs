@@ -307,3 +307,16 @@ fn a_dump_whose_pools_are_all_of_auto_mode_becomes_a_scenario_with_it() {
     let pools = draft.files.iter().find(|file| file.text.contains("kind: NodePool")).unwrap();
     assert!(pools.text.contains("eks.amazonaws.com") && pools.text.contains("kind: NodeClass"), "{}", pools.text);
 }
+
+#[test]
+fn a_node_whose_local_disks_hold_more_keeps_a_smaller_volume() {
+    let objects = deployment("web", 1, "500m", "") + &pool(&only("m5d.large", "on-demand"), "", "");
+    let outcome = run("duration: 1h\nec2: { billing: { volume_per_month: 0.073 } }", &objects);
+    let [volume] = of_item(&outcome, BillItem::RootVolume)[..] else { panic!("one volume") };
+    // 75 GB of local disk are less than the 80 GiB that a class asks for.
+    assert_eq!(volume.rate, HourlyRate::parse("0.0084").unwrap());
+    let larger = deployment("web", 1, "500m", "") + &pool(&only("m5d.xlarge", "on-demand"), "", "");
+    let outcome = run("duration: 1h\nec2: { billing: { volume_per_month: 0.073 } }", &larger);
+    let [volume] = of_item(&outcome, BillItem::RootVolume)[..] else { panic!("one volume") };
+    assert_eq!(volume.rate, HourlyRate::parse("0.0024").unwrap(), "24 GiB, as 150 GB of local disk are the pods'");
+}

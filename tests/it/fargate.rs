@@ -191,3 +191,31 @@ fn mistakes_in_profiles_are_answered() {
     let twice = "profiles: [{ name: a, selectors: [{ namespace: x }] }, { name: a, selectors: [{ namespace: y }] }]";
     assert!(wrong(twice).contains("two Fargate profiles"));
 }
+
+#[test]
+fn a_pod_waits_for_an_address_of_its_subnet() {
+    // Sixteen addresses, of which AWS keeps five and others use nine: two are left in each zone.
+    let subnets = "ec2: { network: { subnets: [{ zone: us-east-1a, cidr: 10.0.0.0/28, in_use: 9 }, { zone: us-east-1b, cidr: 10.0.0.16/28, in_use: 9 }] } }";
+    let rest = format!(
+        "duration: 1h\n{subnets}\ntimeline: [{{ at: 30m, scale: {{ workload: jobs/web, replicas: 0 }} }}, {{ at: 40m, scale: {{ workload: jobs/web, replicas: 2 }} }}]"
+    );
+    let fargate = format!("{JOBS}, spread: round-robin");
+    let outcome = run(&fargate, &rest, &deployment("jobs", "web", 6, "cpu: 250m, memory: 256Mi", ""));
+    let placed = |from: i64, to: i64| {
+        let own =
+            outcome.record.pods.iter().filter(|pod| pod.scheduled.is_some_and(|one| at(from) <= one && one < at(to)));
+        own.count()
+    };
+    assert_eq!((placed(0, 1_800), placed(2_400, 3_600)), (4, 2), "what is free again is used again");
+}
+
+#[test]
+fn sidecars_make_pods_larger_and_dearer() {
+    let pods = deployment("jobs", "web", 1, "cpu: 900m, memory: 1800Mi", "");
+    let rate = |fargate: &str| {
+        let outcome = run(fargate, "duration: 1h", &pods);
+        of_item(&outcome, BillItem::FargateCpu)[0].rate
+    };
+    let (alone, beside) = (rate(JOBS), rate(&format!("{JOBS}, sidecar_cpu: 200m, sidecar_memory: 128Mi")));
+    assert_eq!(beside, alone.scaled(2, 1), "two vCPUs for one");
+}

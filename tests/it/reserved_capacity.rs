@@ -202,3 +202,34 @@ fn a_plan_may_discount_families_differently() {
     let covered = -of_item(&outcome, BillItem::Covered);
     assert!((0.9..=1.0).contains(&covered), "{covered}");
 }
+
+#[test]
+fn a_capacity_block_is_left_ten_minutes_before_ec2_takes_it_back_and_costs_its_own_price() {
+    let block = "capacity_reservations: [{ id: cb-1, type: m5.xlarge, zone: us-east-1a, count: 4, reservation_type: capacity-block, per_hour: 0.05, until: 3h }]";
+    let pool = pool("reserved, on-demand", "[{ id: cb-1 }]");
+    let outcome = run_for("4h", &pool, &format!("ec2: {{ {QUIET}, {block} }}"));
+    let minutes = |at: nodecast::domain::SimTime| (at - nodecast::domain::SimTime::ZERO).as_secs() / 60;
+    let left: Vec<i64> =
+        launched(&outcome, "reserved").filter_map(|node| node.deletion_requested).map(minutes).collect();
+    assert_eq!(left, [140; 4], "forty minutes before the end");
+    assert!(launched(&outcome, "reserved").all(|node| node.terminating.is_some_and(|at| minutes(at) < 150)));
+    assert_eq!(launched(&outcome, "on-demand").count(), 6, "nothing is launched into a block that ends");
+    assert_eq!(Summary::of(&outcome).pods.pending_at_end, 0);
+    let (used, unused) =
+        (of_item(&outcome, BillItem::CapacityReservation), of_item(&outcome, BillItem::UnusedCapacityReservation));
+    assert!((used + unused - 3.0 * 4.0 * 0.05).abs() < 1e-6, "{used} and {unused}");
+    assert!(used > 2.3 * 4.0 * 0.05 - 0.05 && unused > 0.1, "{used} and {unused}");
+}
+
+#[test]
+fn what_still_runs_in_a_capacity_block_is_taken_back_half_an_hour_before_its_end() {
+    let block = "capacity_reservations: [{ id: cb-1, type: m5.xlarge, zone: us-east-1a, count: 6, reservation_type: capacity-block, until: 2h }]";
+    let stays = "---\napiVersion: policy/v1\nkind: PodDisruptionBudget\nmetadata: { name: work }\nspec: { maxUnavailable: 0, selector: { matchLabels: { app: work } } }\n";
+    let pool = pool("reserved, on-demand", "[{ id: cb-1 }]") + stays;
+    let outcome = run_for("3h", &pool, &format!("ec2: {{ {QUIET}, {block} }}"));
+    let gone: Vec<i64> = launched(&outcome, "reserved")
+        .filter_map(|node| node.terminating)
+        .map(|at| (at - nodecast::domain::SimTime::ZERO).as_secs() / 60)
+        .collect();
+    assert_eq!(gone, [90; 6]);
+}

@@ -9,4 +9,8 @@ pub struct FeatureGates {
     pub node_repair: bool,
     /// `staticCapacity`: NodePools with `replicas` keep so many nodes.
     pub static_capacity: bool,
+    /// `nodeOverlay`: NodeOverlays count.
+    pub node_overlay: bool,
+    /// `capacityBuffer`: CapacityBuffers keep room free.
+    pub capacity_buffer: bool,
 }

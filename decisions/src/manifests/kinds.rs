@@ -4,8 +4,9 @@ use super::common::metadata;
 use super::foreign::{Foreign, foreign, group_of, is_namesake};
 use super::pod::OBJECT;
 use super::{
-    Manifests, Namespace, admission, balancers, batch, config_map, eksctl, hpa, keda, keda_jobs, legacy, monitor, node,
-    node_claim, node_class, node_pool, pod, quota, rollout, scheduler, storage, vertical, workloads,
+    Manifests, Namespace, admission, balancers, batch, capacity_buffer, config_map, eksctl, hpa, keda, keda_jobs,
+    legacy, monitor, node, node_claim, node_class, node_overlay, node_pool, pod, quota, rollout, scheduler, storage,
+    vertical, workloads,
 };
 use crate::text::InputError;
 use crate::text::error::{listed, nearest};
@@ -49,6 +50,9 @@ pub const READ: &[&str] = &[
     "LimitRange",
     "ResourceQuota",
     "Rollout",
+    "NodeOverlay",
+    "CapacityBuffer",
+    "PodTemplate",
 ];
 
 /// API versions whose form is read, by kind, the one to write first.
@@ -88,6 +92,9 @@ pub const API_VERSIONS: &[(&str, &[&str])] = &[
     ("LimitRange", &["v1"]),
     ("ResourceQuota", &["v1"]),
     ("Rollout", &["argoproj.io/v1alpha1"]),
+    ("NodeOverlay", &["karpenter.sh/v1alpha1"]),
+    ("CapacityBuffer", &["autoscaling.x-k8s.io/v1beta1", "autoscaling.x-k8s.io/v1alpha1"]),
+    ("PodTemplate", &["v1"]),
 ];
 
 /// Kinds that change neither capacity, nor cost, nor latency.
@@ -128,7 +135,6 @@ pub const WITHOUT_EFFECT: &[&str] = &[
     "NodeMetrics",
     "PeerAuthentication",
     "PodMetrics",
-    "PodTemplate",
     "Policy",
     "PriorityLevelConfiguration",
     "Probe",
@@ -171,8 +177,6 @@ pub const NOT_SIMULATED: &[(&str, &str)] = &[
     ("RuntimeClass", "it adds no overhead"),
     ("ENIConfig", "pods use the nodes' own subnets"),
     ("Machine", "state the Node objects instead"),
-    ("NodeOverlay", "instance types keep their own prices and capacity"),
-    ("CapacityBuffer", "no room is kept free"),
     ("ResourceClaim", "no device is allocated"),
     ("ResourceClaimTemplate", "no device is allocated"),
     ("DeviceClass", "no device is allocated"),
@@ -281,6 +285,9 @@ fn one<'s>(
             manifests.cluster = Some(cluster);
             manifests.node_groups.extend(groups);
         }
+        "NodeOverlay" => manifests.node_overlays.push(node_overlay::node_overlay(reader, object)?),
+        "CapacityBuffer" => manifests.capacity_buffers.push(capacity_buffer::capacity_buffer(reader, object)?),
+        "PodTemplate" => manifests.pod_templates.push(capacity_buffer::pod_template(reader, object)?),
         "ServiceMonitor" | "PodMonitor" => manifests.monitors.push(monitor::monitor(reader, object)?),
         "StorageClass" => manifests.storage_classes.push(storage::storage_class(reader, object)?),
         "PersistentVolume" => manifests.volumes.push(storage::volume(reader, object)?),

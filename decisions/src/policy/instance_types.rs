@@ -6,6 +6,7 @@
 mod capacity;
 mod labels;
 mod offerings;
+mod overlays;
 mod pools;
 mod real_node;
 mod releases;
@@ -14,18 +15,20 @@ mod volumes;
 
 use crate::catalog::Region;
 use crate::domain::{
-    HourlyRate, KarpenterVersion, NodeClass, NodePool, Requirements, ResourceName, Resources, Symbol,
-    node_pool::KubeletConfig,
+    HourlyRate, KarpenterVersion, NodeClass, NodePool, PriceOverlay, Requirements, ResourceName, Resources, SimTime,
+    Symbol, node_pool::KubeletConfig,
 };
 use crate::policy::release::Behaviour;
 
+pub use capacity::volumes_beside_local_disks;
 pub use labels::of_node as labels_of_node;
 pub use offerings::{refresh_offering, refresh_offerings};
+pub use overlays::{OverlayVerdict, add_extended, lay_overlays, overlay_warnings};
 pub use pools::{complete_classes, complete_pools, refused_in_auto_mode, types_of_pools};
 pub use real_node::{Measured, measured_node};
 pub use real_node::{RealNode, real_node};
 pub use releases::{capacity_type_key, default_requirements, has_fixed_places, price_list_of};
-pub use reservations::{KnownReservation, RESERVATION_LABELS, add_reservations, selects};
+pub use reservations::{KnownReservation, RESERVATION_LABELS, add_reservations, selects, type_label};
 pub use volumes::ebs_attach_limit;
 
 /// An instance type as Karpenter's scheduler sees it: what its nodes are labelled with, what they hold, and where it can
@@ -61,6 +64,8 @@ pub struct Offering {
     pub available: bool,
     /// The capacity reservation behind a reserved offering.
     pub reservation: Option<Reservation>,
+    /// What a NodeOverlay makes of the price that is read.
+    pub overlay: Option<PriceOverlay>,
 }
 
 /// The capacity reservation behind an offering.
@@ -70,6 +75,8 @@ pub struct Reservation {
     pub id: Symbol,
     /// How many instances it still holds.
     pub free: u32,
+    /// When it ends, if it is a Capacity Block; `None` for an ordinary reservation.
+    pub block_ends: Option<SimTime>,
 }
 
 /// The release of Karpenter's AWS provider and the flags that shape its instance types.

@@ -19,6 +19,7 @@
 
 mod assignment;
 mod batching;
+mod buffers;
 mod claims;
 mod cluster_view;
 mod consolidation;
@@ -49,7 +50,7 @@ pub use io::{
     LaunchedNode, NewClaim, OfferingError, Outside, ProposedCommand, ProposedNode, Slip, Stage, Subject, Timer,
     Written,
 };
-pub use settings::{ImageReleases, KarpenterSettings, Provider, Settings, Ties};
+pub use settings::{Buffer, ImageReleases, KarpenterSettings, Provider, Settings, Ties};
 pub use unavailable::OfferingKey;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -101,6 +102,7 @@ pub struct Karpenter {
     /// Prices as of the last time they were read.
     prices: provisioning::PriceBook,
     launch_templates: BTreeSet<(Symbol, Symbol)>,
+    buffers: buffers::Buffers,
     /// When the last of them is made.
     templates_ready: SimTime,
     /// The node that was launched for a pod, in releases that bind pods themselves.
@@ -161,6 +163,7 @@ impl Karpenter {
             offerings_stale: false,
             prices: provisioning::PriceBook::default(),
             launch_templates: BTreeSet::new(),
+            buffers: buffers::Buffers::default(),
             templates_ready: SimTime::ZERO,
             assigned: BTreeMap::new(),
             empty_since: BTreeMap::new(),

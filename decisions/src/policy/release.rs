@@ -137,6 +137,8 @@ pub struct Behaviour {
     pub launch_types: usize,
     /// P15 (#2356, A#7726): capacity reservations are used (feature gate ReservedCapacity, on by default).
     pub knows_reservations: bool,
+    /// A#8362: nothing is launched into Capacity Blocks that are about to end.
+    pub leaves_out_ending_blocks: bool,
 
     // The controllers.
     /// Nodes are removed by one loop over the methods, and not by a timer on each and another loop for consolidation: v0.23.
@@ -251,6 +253,12 @@ pub struct Behaviour {
     pub knows_node_repair: bool,
     /// Static pools can be on (#2521).
     pub knows_static_pools: bool,
+    /// NodeOverlays can be on (#2296, #2306).
+    pub knows_node_overlays: bool,
+    /// Of two NodeOverlays that state one resource the lighter counts (corrected by #2767).
+    pub last_overlay_states_capacity: bool,
+    /// CapacityBuffers can be on (#3028, #3131).
+    pub knows_capacity_buffers: bool,
 
     // The API.
     /// P19 (#2526): `limits.nodes` counts.

@@ -119,6 +119,10 @@ pub struct LeftOut {
 pub enum Filter {
     /// It does not meet the requirements, is too small, or has no available offering.
     CompatibleAvailable,
+    /// Its reservations are Capacity Blocks and ordinary ones cost less, or the other way round.
+    CapacityReservationType,
+    /// It has a Capacity Block, and another type has one that costs less.
+    CapacityBlock,
     /// Another type has a reserved offering and it has none.
     ReservedOffering,
     /// It is bare metal or has an accelerator, and others have not (before v1: it is not of a common family).
@@ -134,6 +138,8 @@ impl Filter {
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::CompatibleAvailable => "compatible-available-filter",
+            Self::CapacityReservationType => "capacity-reservation-type-filter",
+            Self::CapacityBlock => "capacity-block-filter",
             Self::ReservedOffering => "reserved-offering-filter",
             Self::Exotic => "exotic-instance-filter",
             Self::SpotOffering => "spot-offering-filter",

@@ -10,12 +10,15 @@ use crate::domain::volumes::{PersistentVolumeClaim, Storage};
 use crate::domain::words::counted;
 use crate::domain::workload::{DaemonSet, Deployment, ObjectName, StatefulSet};
 use crate::domain::{
-    KarpenterVersion, Labels, NodeClaimObject, NodeClass, NodeObject, NodePool, PodSpec, SimTime, Symbol, Taint,
-    TaintEffect,
+    KarpenterVersion, Labels, NodeClaimObject, NodeClass, NodeObject, NodeOverlay, NodePool, PodSpec, SimTime, Symbol,
+    Taint, TaintEffect,
 };
 use crate::manifests::{AttachLimits, Manifests, PodObject, SchedulerVerdict};
 use crate::policy::auto_mode;
-use crate::policy::instance_types::{complete_classes, complete_pools};
+use crate::policy::instance_types::{
+    InstanceType, OverlayVerdict, ProviderSettings, complete_classes, complete_pools, lay_overlays, overlay_warnings,
+    types_of_pools,
+};
 use crate::policy::release::Behaviour;
 use crate::text::error::nearest;
 use crate::text::{InputError, Warning};
@@ -97,6 +100,8 @@ pub struct PackingQuestion {
     pub node_pools: Vec<NodePool>,
     /// Their node classes.
     pub node_classes: Vec<NodeClass>,
+    /// NodeOverlays over their instance types.
+    pub node_overlays: Vec<NodeOverlay>,
     /// Namespaces with labels.
     pub namespaces: Vec<(Symbol, Labels)>,
     /// One pod for each DaemonSet.
@@ -192,10 +197,12 @@ impl PackingQuestion {
                 "add Deployments or StatefulSets, a dump from `kubectl get pods -A -o yaml`, or a .csv of name,replicas,cpu,memory",
             ));
         }
-        Ok(Self {
+        warn_of_buffers(&objects, &mut warnings);
+        let mut question = Self {
             karpenter,
             price_list: setting.price_list,
             node_classes: complete_classes(objects.node_classes, &node_pools, &setting.zones),
+            node_overlays: objects.node_overlays,
             node_pools,
             namespaces: objects.namespaces.into_iter().map(|namespace| (namespace.name, namespace.labels)).collect(),
             daemons,
@@ -207,7 +214,36 @@ impl PackingQuestion {
             storage: Storage::new(objects.volume_claims, objects.volumes, objects.storage_classes),
             warnings,
             region: setting.region,
-        })
+        };
+        question.warn_of_overlays();
+        Ok(question)
+    }
+
+    /// The instance types of each NodePool, by the same position, as Karpenter believes them to be.
+    pub fn instance_types(&self) -> Vec<Vec<InstanceType>> {
+        self.laid_types().0
+    }
+
+    fn laid_types(&self) -> (Vec<Vec<InstanceType>>, Vec<(Symbol, OverlayVerdict)>) {
+        let settings = ProviderSettings::of(self.karpenter);
+        let mut types = types_of_pools(&self.price_list, &self.region, &self.node_classes, &self.node_pools, settings);
+        let verdicts = lay_overlays(self.karpenter, &self.node_overlays, &self.node_pools, &mut types);
+        (types, verdicts)
+    }
+
+    /// Says what becomes of NodeOverlays.
+    fn warn_of_overlays(&mut self) {
+        if self.node_overlays.is_empty() {
+            return;
+        }
+        let (_, verdicts) = self.laid_types();
+        let told = overlay_warnings(self.karpenter, &self.node_overlays, &verdicts);
+        self.warnings.extend(told.into_iter().map(Warning::new));
+        if !verdicts.is_empty() {
+            let text = "NodeOverlays count as if Karpenter's feature gate NodeOverlay were on; prices are those that Karpenter \
+                        compares with them, and EC2 bills its own";
+            self.warnings.push(Warning::new(text));
+        }
     }
 
     /// The same with these nodes, by position, on their way out: their pods look for another place.
@@ -291,6 +327,15 @@ fn whose(
     }
     objects.daemon_sets.iter_mut().filter(|own| auto_mode::is_part_of_nodes(own)).for_each(auto_mode::keep_off);
     KarpenterVersion::AUTO_MODE
+}
+
+/// One pass is asked about pods that are there.
+fn warn_of_buffers(objects: &Manifests, warnings: &mut Vec<Warning>) {
+    for buffer in &objects.capacity_buffers {
+        let text =
+            format!("CapacityBuffer {}: one pass packs pods that wait, and keeps no room beside them", buffer.name);
+        warnings.push(Warning::new(text));
+    }
 }
 
 fn warn_of_pools(pools: &[NodePool], classes: &[NodeClass], warnings: &mut Vec<Warning>) {

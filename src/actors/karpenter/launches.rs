@@ -8,6 +8,7 @@ use crate::cloud::{
 };
 use crate::domain::node_pool::AmiFamily;
 use crate::domain::{NodeId, SimTime, Symbol, well_known};
+use crate::policy::instance_types::volumes_beside_local_disks;
 use crate::policy::karpenter::{
     CallRefused, FleetCall, Input, LaunchAnswer, LaunchedInstance, LaunchedNode, OfferingError, Timer,
 };
@@ -78,6 +79,7 @@ pub(super) fn launched(context: &mut Context<'_>, now: SimTime, node: NodeId, la
     let rate = context.ec2.instance(id).rate;
     let owner = context.world.node(node).origin.name();
     context.node_templates.launched(node, owner);
+    order_volumes(context, owner, id, instance_type);
     let facts = node_life::launch_facts(context, (id, pool, rate), labels, capacity, allocatable);
     context.world.launch_node(node, &facts, now);
     if let Some(release) = image_for {
@@ -88,6 +90,15 @@ pub(super) fn launched(context: &mut Context<'_>, now: SimTime, node: NodeId, la
     let boot = context.ec2.boot(id, &stages);
     node_life::launched(context, now, node, Machine { instance: id, boot });
     interruption::launched(context, now, pool);
+}
+
+/// A node of EKS Auto Mode with local disks for its pods has a smaller volume.
+fn order_volumes(context: &mut Context<'_>, pool: Symbol, id: InstanceId, instance_type: Symbol) {
+    let Some((_, class)) = context.node_templates.of_pool(pool) else { return };
+    let Some(kind) = context.setup.region.instance_type(instance_type) else { return };
+    if let Some(gib) = volumes_beside_local_disks(&kind.facts, &class) {
+        context.ec2.set_volumes(id, gib);
+    }
 }
 
 /// The image family of the node's class.

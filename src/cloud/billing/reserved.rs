@@ -28,8 +28,13 @@ impl ReservedLives {
     pub(super) fn of(ec2: &mut Ec2, instances: &[Instance], end: SimTime) -> Self {
         let reservations = ec2.settings().reservations.clone();
         let listed = |reservation: &CapacityReservation, ec2: &mut Ec2| {
+            if let Some(stated) = reservation.per_hour {
+                return (stated, PriceQuality::Published);
+            }
             let price = ec2.market().listed(reservation.pool());
-            price.map_or((HourlyRate::ZERO, PriceQuality::Assumed), |price| (price.rate, price.quality))
+            // What AWS asks for a block is in no list: the On-Demand price stands in.
+            let quality = |listed| if reservation.block { PriceQuality::Assumed } else { listed };
+            price.map_or((HourlyRate::ZERO, PriceQuality::Assumed), |price| (price.rate, quality(price.quality)))
         };
         let rates = reservations.iter().map(|reservation| listed(reservation, ec2)).collect();
         let mut within: Vec<Vec<Stretch>> = vec![Vec::new(); instances.len()];
@@ -116,11 +121,11 @@ impl ReservedLives {
     }
 
     /// What reservations add to the usage between two instants that Reserved Instances and Savings Plans discount: all that
-    /// is held, used or not.
+    /// is held, used or not, but for Capacity Blocks, which they do not discount.
     /// Each with the position of its reservation.
     pub(super) fn usage(&self, from: SimTime, to: SimTime) -> Vec<(usize, Usage)> {
         let held_then = |(reservation, &(rate, _)): (&CapacityReservation, &(HourlyRate, PriceQuality))| {
-            let (began, ended) = held(reservation, from, to);
+            let (began, ended) = if reservation.block { (0, 0) } else { held(reservation, from, to) };
             let ran = SimDuration::from_micros((ended - began).max(0)) * i64::from(reservation.count);
             let (instance_type, zone) = (reservation.instance_type, reservation.zone);
             (ran > SimDuration::ZERO).then_some(Usage { instance_type, zone, rate, ran, reserved: true })

@@ -184,6 +184,8 @@ fn held(open: bool, from: i64, until: Option<i64>) -> CapacityReservation {
         tags: Labels::new(),
         from: at(from),
         until: until.map(at),
+        block: false,
+        per_hour: None,
     }
 }
 
@@ -316,6 +318,8 @@ fn volumes_of_claims_cost_what_is_ordered_for_as_long_as_they_are_there() {
         class: DiskClass { volume_type: volume_type.map(Symbol::new), ..more },
         from: at(0),
         until: None,
+        block: false,
+        per_hour: None,
     };
     let ordered = DiskClass { iops: 4_000, throughput_mib: 225, ..DiskClass::default() };
     let each = DiskClass { iops_per_gib: 20, ..DiskClass::default() };

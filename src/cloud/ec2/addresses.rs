@@ -27,6 +27,35 @@ impl Ec2 {
         free.max_by_key(|&(number, free)| (free, std::cmp::Reverse(number)))
     }
 
+    /// One address of the subnet in `zone` that has most of them, for something that is no instance; the subnet's number, `None` where
+    /// no subnet is stated.
+    ///
+    /// # Errors
+    /// If no subnet of the zone has one.
+    pub fn take_address(&mut self, zone: Symbol, now: SimTime) -> Result<Option<u32>, NoAddress> {
+        if self.free_addresses(zone, now) == 0 {
+            return Err(NoAddress);
+        }
+        let subnet = self.roomiest_subnet(zone).map(|(number, _)| number);
+        if let Some(number) = subnet {
+            self.change_taken(number, 0, 1);
+        }
+        Ok(subnet)
+    }
+
+    /// An address that was taken is free again.
+    pub fn return_address(&mut self, subnet: u32) {
+        self.change_taken(subnet, 1, 0);
+    }
+
+    fn change_taken(&mut self, subnet: u32, before: u32, now: u32) {
+        if self.addresses_taken.len() <= subnet as usize {
+            self.addresses_taken.resize(subnet as usize + 1, 0);
+        }
+        let taken = &mut self.addresses_taken[subnet as usize];
+        *taken = taken.saturating_sub(before).saturating_add(now);
+    }
+
     /// The node on the instance now has `pods` pods with addresses of their own.
     pub fn set_pods(&mut self, id: InstanceId, pods: u32) {
         let instance = &self.instances[id.0 as usize];
@@ -41,10 +70,11 @@ impl Ec2 {
         let instance = &mut self.instances[id.0 as usize];
         let before = std::mem::replace(&mut instance.addresses, addresses);
         let Some(subnet) = instance.subnet else { return };
-        if self.addresses_taken.len() <= subnet as usize {
-            self.addresses_taken.resize(subnet as usize + 1, 0);
-        }
-        let taken = &mut self.addresses_taken[subnet as usize];
-        *taken = taken.saturating_sub(before).saturating_add(addresses);
+        self.change_taken(subnet, before, addresses);
     }
 }
+
+/// No subnet of the zone has an address left.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("no address is left")]
+pub struct NoAddress;

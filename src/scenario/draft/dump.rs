@@ -48,7 +48,7 @@ const FILES: [(&str, &str); 4] = [
     ("autoscalers.yaml", "What scales the workloads, and what protects their pods."),
 ];
 /// Kinds that a run reads, with the file that they go to.
-const CARRIED: [(&str, usize); 30] = [
+const CARRIED: [(&str, usize); 33] = [
     ("Namespace", 0),
     ("PriorityClass", 0),
     ("LimitRange", 0),
@@ -68,6 +68,7 @@ const CARRIED: [(&str, usize); 30] = [
     ("NodeClass", 1),
     ("Provisioner", 1),
     ("AWSNodeTemplate", 1),
+    ("NodeOverlay", 1),
     ("Deployment", 2),
     ("Rollout", 2),
     ("StatefulSet", 2),
@@ -79,6 +80,8 @@ const CARRIED: [(&str, usize); 30] = [
     ("ScaledObject", 3),
     ("ScaledJob", 3),
     ("PodDisruptionBudget", 3),
+    ("PodTemplate", 3),
+    ("CapacityBuffer", 3),
 ];
 /// Kinds that say nothing more than what is taken from other objects.
 const IMPLIED: [&str; 2] = ["ReplicaSet", "CSINode"];

@@ -12,13 +12,25 @@ pub(in crate::scenario) fn reservation<'s>(
     fields: Fields<'_, 's>,
     own: CapacityReservation,
 ) -> Result<CapacityReservation, ScenarioError> {
+    if own.block && own.until.is_none() {
+        return Err(reading
+            .error(fields.at, "a Capacity Block needs `until`")
+            .because("it never ends")
+            .help("say when it ends, from the start of the run on"));
+    }
+    if let Some(node) = fields.get("per_hour").filter(|_| !own.block) {
+        return Err(reading
+            .error(node.at, "only a Capacity Block has a price of its own")
+            .because("an ordinary reservation costs as much as On-Demand")
+            .help("take it out, or write `reservation_type: capacity-block`"));
+    }
     if let Some(node) = fields.get("until").filter(|_| own.until.is_some_and(|until| until <= own.from)) {
         return Err(reading
             .error(node.at, "this capacity reservation ends before it begins")
             .because(format!("it begins at {}", own.from - crate::domain::SimTime::ZERO))
             .help("count both from the start of the run"));
     }
-    Ok(own)
+    Ok(CapacityReservation { open: own.open && !own.block, ..own })
 }
 
 /// A subnet with the addresses that instances may have.

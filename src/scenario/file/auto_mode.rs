@@ -77,7 +77,7 @@ pub(super) fn complete(overlay: &mut Overlay, manifests: &mut Manifests) -> Auto
     overlay.versions.karpenter = KarpenterVersion::AUTO_MODE;
     overlay.queue = true;
     overlay.options = KarpenterOptions::default();
-    overlay.gates = FeatureGates { spot_to_spot: false, node_repair: true, static_capacity: true };
+    overlay.gates = FeatureGates { node_repair: true, static_capacity: true, ..FeatureGates::default() };
     let foreign: Vec<Symbol> = manifests.node_pools.iter().filter(|own| !own.auto_mode).map(|own| own.name).collect();
     manifests.node_pools.retain(|own| own.auto_mode);
     let of_itself = if manifests.node_pools.is_empty() { BuiltIn::ALL.to_vec() } else { Vec::new() };

@@ -28,6 +28,8 @@ pub(super) fn lay_over<'s>(
     lay(&mut settings.start_time, stated.start_time);
     lay(&mut settings.pull_rate, stated.pull_rate);
     lay(&mut settings.round_robin, stated.spread);
+    lay(&mut settings.sidecar_cpu_milli, stated.sidecar_cpu.map(|cpus| libm::ceil(cpus * 1e3) as i64));
+    lay(&mut settings.sidecar_memory, stated.sidecar_memory);
     settings.vcpu_hour = stated.vcpu_hour.or(settings.vcpu_hour);
     settings.gb_hour = stated.gb_hour.or(settings.gb_hour);
     if settings.profiles.is_empty() && !has_profiles {

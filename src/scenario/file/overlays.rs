@@ -75,6 +75,8 @@ impl Overlay {
                 lay(&mut self.gates.spot_to_spot, gates.spot_to_spot_consolidation);
                 lay(&mut self.gates.node_repair, gates.node_repair);
                 lay(&mut self.gates.static_capacity, gates.static_capacity);
+                lay(&mut self.gates.node_overlay, gates.node_overlay);
+                lay(&mut self.gates.capacity_buffer, gates.capacity_buffer);
             }
         }
         if let Some(stated) = optional::<AutoModeKeys>(reading, fields, "eks_auto_mode")? {

@@ -12,7 +12,7 @@ use crate::cloud::settings::{
 use crate::cloud::subnets::{Network, Subnet};
 use crate::cloud::{BootStages, CapacityReservation, Consistency};
 use crate::domain::node_pool::AmiFamily;
-use crate::domain::{Labels, SimDuration, SimTime, Symbol};
+use crate::domain::{HourlyRate, Labels, SimDuration, SimTime, Symbol};
 use crate::scenario::definition::Ec2Settings;
 use crate::scenario::file::{account, cloud};
 
@@ -37,7 +37,7 @@ section! {
     file: prices.csv
     price_errors: drawn
     availability: availability.csv
-    interruptions: { exposure: 72h, stress: 2, size_factor: true }
+    interruptions: { exposure: 72h, stress: 2, size_factor: true, bursts: true }
   quotas: { standard: 5000, graphics: 64, parallel: 0, f: 0, inf: 0, x: 0, dl: 0, trn: 0, hpc: 0, high_memory: 0, other: 0 }
   api:
     calls: { size: 50, per_second: 5 }
@@ -60,6 +60,7 @@ section! {
   cpu_credits: standard
   capacity_reservations:
     - { id: cr-1, type: m5.large, zone: us-east-1a, count: 4, match: targeted, tags: { team: shop }, at: 1h, until: 20h }
+    - { type: p5.48xlarge, zone: us-east-1a, count: 2, reservation_type: capacity-block, per_hour: 31.464, until: 24h }
 ";
     becomes Ec2Settings, cloud::settings;
     struct Ec2 {
@@ -170,6 +171,10 @@ section! {
         stress: Number<0, 100_000> = Interruptions::default().stress;
         /// Whether types of more than 16 vCPUs are interrupted more often.
         size_factor: bool = Interruptions::default().size_factor;
+        /// Whether the reclaims of a pool come in bursts, no more often on average: of the times between two, three in four are half an
+        /// hour in the mean and the rest as long as the rate leaves (published availability traces of 2022 and 2023). Changes nothing
+        /// where `capacity: updown`, whose pools go in bursts anyway.
+        bursts: bool = Interruptions::default().bursts;
     }
 }
 
@@ -319,6 +324,11 @@ section! {
         "at" as from: Moment = SimTime::ZERO;
         /// When it ends; both count from the start of the run.
         until: Moment, or "it stays";
+        /// Whether it is a Capacity Block, which is paid for up front and whose instances EC2 takes back half an hour before it ends; only
+        /// launches that name it use it.
+        "reservation_type" as block: ReservationType = false;
+        /// What a Capacity Block costs by the hour and instance: its price over its time.
+        per_hour: HourlyRate, or "the On-Demand price";
     }
 }
 
@@ -398,6 +408,11 @@ words! {
 words! {
     /// Who uses a reservation: whether matching instances do by themselves.
     Matching: bool, "open" => true, "targeted" => false
+}
+
+words! {
+    /// What a capacity reservation is.
+    ReservationType: bool, "default" => false, "capacity-block" => true
 }
 
 kind! {

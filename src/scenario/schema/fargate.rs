@@ -1,7 +1,7 @@
 //! EKS on Fargate.
 
 use super::Form;
-use super::kind::{Bytes, Name, Positive, Text, Whole, kind, words};
+use super::kind::{Amount, Bytes, Memory, Name, Positive, Text, Whole, kind, words};
 use crate::domain::HourlyRate;
 use crate::policy::fargate::{Profile, Selector};
 use crate::scenario::definition::FargateSettings;
@@ -24,6 +24,8 @@ section! {
   start_time: 45s
   pull_rate: 20M
   spread: round-robin
+  sidecar_cpu: 100m
+  sidecar_memory: 128Mi
   vcpu_hour: 0.04048
   gb_hour: 0.004445
 ";
@@ -43,6 +45,11 @@ section! {
         pull_rate: Bytes, or "20 MB a second";
         /// How pods come to their zones (assumed).
         spread: ZoneSpread, over false;
+        /// CPUs that are requested beside those of every pod: agents that DaemonSets bring to nodes have to be sidecars here. They count for
+        /// the size that is billed.
+        sidecar_cpu["CPUs"]: Amount, over 0.0;
+        /// Memory that is requested beside that of every pod.
+        sidecar_memory["bytes"]: Memory, over 0;
         /// Price of a vCPU for an hour.
         vcpu_hour: HourlyRate, or "the region's price";
         /// Price of a GB of memory for an hour.

@@ -117,7 +117,12 @@ section! {
   batch_max_duration: 30s
   preference_policy: Ignore
   min_values_policy: BestEffort
-  feature_gates: { spot_to_spot_consolidation: true, node_repair: true, static_capacity: true }
+  feature_gates:
+    spot_to_spot_consolidation: true
+    node_repair: true
+    static_capacity: true
+    node_overlay: true
+    capacity_buffer: true
 ";
     struct KarpenterKeys {
         /// Whether it has a queue to read interruption notices from (`settings.interruptionQueue`); releases from
@@ -170,6 +175,10 @@ section! {
         node_repair: bool, over false;
         /// NodePools with `replicas` keep so many nodes.
         static_capacity: bool, over false;
+        /// NodeOverlays count, from v1.7 on.
+        node_overlay: bool, over false;
+        /// CapacityBuffers keep room free, from v1.14 on.
+        capacity_buffer: bool, over false;
     }
 }
 

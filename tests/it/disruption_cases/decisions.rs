@@ -280,7 +280,8 @@ fn reserve(lab: &mut Lab, kind: &str, id: &str, free: u32, price: i64) {
         capacity_type: well_known::RESERVED,
         price: HourlyRate::from_nanos(price),
         available: free > 0,
-        reservation: Some(Reservation { id: Symbol::new(id), free }),
+        reservation: Some(Reservation { id: Symbol::new(id), free, block_ends: None }),
+        overlay: None,
     });
     let ids = own.offerings.iter().filter_map(|offering| offering.reservation.map(|own| own.id));
     let ids = nodecast::domain::Requirement::new(

@@ -495,6 +495,7 @@ fn facts<'l>(node: &'l Node, pods: &'l dyn PodList, digest: &'l PodsDigest) -> N
         instance_terminating: node.instance_terminating,
         ready: node.ready,
         nominated: node.nominated,
+        buffered: false,
         consolidatable: node.consolidatable,
         drifted: node.drifted,
     }

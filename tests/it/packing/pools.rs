@@ -308,7 +308,8 @@ fn with_reservations() -> World {
             capacity_type: well_known::RESERVED,
             price: HourlyRate::from_nanos(1),
             available: true,
-            reservation: Some(Reservation { id, free: 1 }),
+            reservation: Some(Reservation { id, free: 1, block_ends: None }),
+            overlay: None,
         });
         own.requirements.remove(well_known::CAPACITY_RESERVATION_ID);
         own.requirements.add(Requirement::equals(well_known::CAPACITY_RESERVATION_ID, id));

@@ -46,6 +46,7 @@ pub fn instance_type(name: &str, cpu: i64, gib: i64, arch: &str) -> InstanceType
                 price: HourlyRate::from_nanos(price),
                 available: true,
                 reservation: None,
+                overlay: None,
             });
         }
     }

@@ -147,6 +147,8 @@ pub enum NotEligible {
     OnlyWhenEmpty,
     /// It holds pods.
     NotEmpty,
+    /// Room is kept on it for a CapacityBuffer.
+    Buffered,
     /// It is not drifted.
     NotDrifted,
     /// It has not reached its age limit.
@@ -190,6 +192,7 @@ impl fmt::Display for NotEligible {
             Self::NotConsolidatable => "the node has not been left alone for consolidateAfter",
             Self::OnlyWhenEmpty => "the NodePool's policy is WhenEmpty",
             Self::NotEmpty => "the node holds pods",
+            Self::Buffered => "room is kept on the node for a CapacityBuffer",
             Self::NotDrifted => "the node is not drifted",
             Self::NotExpired => "the node has not reached its age limit",
             Self::NotOnlyWhenEmpty => "the NodePool's policy is not WhenEmpty",
@@ -485,7 +488,7 @@ fn refusals(view: &ClusterView<'_>, candidate: &Candidate, method: Method) -> im
         Method::EmptyConsolidation => {
             &[Why::NoCapacityType, Why::NoZone, Why::Never, Why::OnlyWhenEmpty, Why::NotEmpty]
         }
-        Method::Emptiness => &[Why::StaticPool, Why::Never, Why::NotEmpty, Why::NotConsolidatable],
+        Method::Emptiness => &[Why::StaticPool, Why::Never, Why::Buffered, Why::NotEmpty, Why::NotConsolidatable],
         Method::MultiNode | Method::SingleNode => &[
             Why::StaticPool,
             Why::UnknownInstanceType,
@@ -511,6 +514,7 @@ fn holds(view: &ClusterView<'_>, candidate: &Candidate, why: NotEligible) -> boo
         NotEligible::NotConsolidatable => !facts.consolidatable,
         NotEligible::OnlyWhenEmpty => pool.disruption.policy == ConsolidationPolicy::WhenEmpty,
         NotEligible::NotEmpty => !balanced::is_empty(view, candidate.node),
+        NotEligible::Buffered => facts.buffered,
         NotEligible::NotDrifted => facts.drifted.is_none(),
         NotEligible::NotExpired => facts.expire_after.is_none_or(|age| view.now - facts.created < age),
         NotEligible::NotOnlyWhenEmpty => pool.disruption.policy != ConsolidationPolicy::WhenEmpty,

@@ -62,6 +62,8 @@ obstacles! {
     OnlyWhenEmpty = "consolidationPolicy is WhenEmpty",
     /// It holds pods.
     NotEmpty = "not empty",
+    /// Room is kept on it for a CapacityBuffer (v1.14).
+    Buffered = "room kept for a CapacityBuffer",
     /// Its type, capacity type or zone is not among those of its pool.
     UnknownOffering = "the NodePool no longer lists its offering",
     /// It holds no pod: emptiness alone takes it.
@@ -118,6 +120,7 @@ impl From<NotEligible> for Obstacle {
             NotEligible::NotConsolidatable | NotEligible::NotOnlyWhenEmpty => Self::NotConsolidatable,
             NotEligible::OnlyWhenEmpty => Self::OnlyWhenEmpty,
             NotEligible::NotEmpty => Self::NotEmpty,
+            NotEligible::Buffered => Self::Buffered,
             NotEligible::UnknownInstanceType | NotEligible::NoCapacityType | NotEligible::NoZone => {
                 Self::UnknownOffering
             }

@@ -58,6 +58,8 @@ pub struct NodeFacts<'a> {
     pub ready: bool,
     /// Whether pods are on their way to it.
     pub nominated: bool,
+    /// Whether Karpenter keeps room on it for a CapacityBuffer.
+    pub buffered: bool,
     /// Whether its `Consolidatable` condition is true.
     pub consolidatable: bool,
     /// Since when its `Drifted` condition is true.

@@ -127,10 +127,13 @@ pub fn unsupported(spec: &PodSpec, foreign_volume: bool) -> Option<Unsupported> 
 /// Deviation: sidecars among init containers count as what runs for long, which AWS does not say; its own MB and GB are taken for MiB
 /// and GiB. Storage that is provisioned is 1.15 times what is requested, by AWS's one example.
 ///
+/// `beside` is what containers request that are put beside those of the pod, for want of the agents that a node's DaemonSets bring.
+///
 /// # Errors
 /// If it is larger than anything that Fargate offers.
-pub fn size(spec: &PodSpec) -> Result<Billed, Unsupported> {
-    let asked = running(spec);
+pub fn size(spec: &PodSpec, beside: &Resources) -> Result<Billed, Unsupported> {
+    let mut asked = running(spec);
+    asked.add(beside);
     let memory = asked.memory_bytes() + OVERHEAD;
     let has_none = asked.cpu_milli() == 0 && asked.memory_bytes() == 0;
     // A pod without requests has the smallest size, of which nothing is added.

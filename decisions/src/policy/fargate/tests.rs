@@ -15,7 +15,7 @@ fn pod(cpu_milli: i64, memory_mib: i64) -> PodSpec {
 }
 
 fn billed(spec: &PodSpec) -> String {
-    size(spec).map_or_else(|why| format!("{why:?}"), |own| own.to_string())
+    size(spec, &Resources::new()).map_or_else(|why| format!("{why:?}"), |own| own.to_string())
 }
 
 #[test]
@@ -51,7 +51,7 @@ fn storage_beyond_20_gib_is_billed_as_provisioned() {
     let with = |gib: i64| {
         let mut spec = pod(250, 256);
         spec.containers[0].requests.set(ResourceName::EPHEMERAL_STORAGE, gib << 30);
-        size(&spec).map(|own| own.extra_storage_gib)
+        size(&spec, &Resources::new()).map(|own| own.extra_storage_gib)
     };
     assert_eq!((with(20), with(100), with(175)), (Ok(0), Ok(95), Ok(182)), "100 GiB are provisioned as 115");
     assert_eq!(with(176), Err(Unsupported::TooLarge));
@@ -129,4 +129,12 @@ fn twenty_of_a_hundred_pods_start_at_once_and_the_last_four_seconds_later() {
 #[test]
 fn the_annotation_is_as_the_guide_prints_it() {
     assert_eq!(Billed { cpu_milli: 250, memory_mib: 512, extra_storage_gib: 0 }.to_string(), "0.25vCPU 0.5GB");
+}
+
+#[test]
+fn what_stands_beside_the_containers_counts_for_the_size() {
+    let spec = pod(900, 1_800);
+    let beside = Resources::cpu_memory(200, 128 << 20);
+    let shown = |beside: &Resources| size(&spec, beside).unwrap().to_string();
+    assert_eq!((shown(&Resources::new()), shown(&beside)), ("1vCPU 3GB".to_owned(), "2vCPU 4GB".to_owned()));
 }

@@ -138,6 +138,17 @@ fn ephemeral_storage(facts: &InstanceFacts, class: &NodeClass, behaviour: &Behav
     given.map_or(default, |device| device.size_bytes)
 }
 
+/// The volumes that a node of EKS Auto Mode with this type keeps in GiB, where its local disks are joined for pods: that for pods is
+/// smaller then.
+///
+/// Source: EKS user guide, `automode/create-node-class` (2026), `ephemeralStorage`.
+pub fn volumes_beside_local_disks(facts: &InstanceFacts, class: &NodeClass) -> Option<i64> {
+    const DATA_GIB: i64 = 20;
+    let is_root = |own: &&crate::domain::node_pool::BlockDevice| own.device == "/dev/xvda";
+    let root = class.block_devices.iter().find(is_root).map_or(0, |own| own.size_bytes / GIB);
+    (class.auto_mode && joins_in_auto_mode(facts, class)).then_some(root + DATA_GIB)
+}
+
 /// Whether EKS Auto Mode joins the local disks for pods: where they hold more than `ephemeralStorage` asks for.
 ///
 /// Source: EKS user guide, `automode/create-node-class` (2026), `ephemeralStorage`.

@@ -43,6 +43,7 @@ pub(super) fn of_catalog(
                 price: price.unwrap_or_default(),
                 available: price.is_some(),
                 reservation: None,
+                overlay: None,
             });
         };
         add(well_known::ON_DEMAND, on_demand);
@@ -94,7 +95,7 @@ pub fn refresh_offering(
     let (price, unavailable) = state(name, offering);
     offering.available = price.is_some() && !unavailable;
     if let (Some(price), None) = (price, offering.reservation) {
-        offering.price = price;
+        offering.price = offering.overlay.map_or(price, |overlay| overlay.of(price));
     }
 }
 

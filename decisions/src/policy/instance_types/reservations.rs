@@ -9,7 +9,7 @@ use super::{InstanceType, Offering, Reservation};
 use crate::domain::node_pool::ReservationTerm;
 use crate::domain::requirements::Operator;
 use crate::domain::symbol::well_known;
-use crate::domain::{HourlyRate, Labels, NodeClass, Requirement, Symbol};
+use crate::domain::{HourlyRate, Labels, NodeClass, Requirement, SimTime, Symbol};
 
 /// A capacity reservation of the account.
 #[derive(Clone, Copy, Debug)]
@@ -24,6 +24,8 @@ pub struct KnownReservation<'a> {
     pub zone_id: Option<Symbol>,
     /// Whether matching instances use it by themselves.
     pub open: bool,
+    /// When it ends, if it is a Capacity Block.
+    pub block_ends: Option<SimTime>,
     /// Its tags.
     pub tags: &'a Labels,
     /// The On-Demand price of what it holds.
@@ -62,13 +64,19 @@ pub fn add_reservations(types: &mut [InstanceType], class: &NodeClass, reservati
             capacity_type: well_known::RESERVED,
             price: reservation.on_demand.scaled(1, PRICE_FRACTION),
             available: false,
-            reservation: Some(Reservation { id: reservation.id, free: 0 }),
+            reservation: Some(Reservation { id: reservation.id, free: 0, block_ends: reservation.block_ends }),
+            overlay: None,
         });
         state_also(entry, well_known::CAPACITY_TYPE, well_known::RESERVED);
         state_also(entry, well_known::CAPACITY_RESERVATION_ID, reservation.id);
-        state_also(entry, well_known::CAPACITY_RESERVATION_TYPE, well_known::DEFAULT);
+        state_also(entry, well_known::CAPACITY_RESERVATION_TYPE, type_label(reservation.block_ends.is_some()));
         state_also(entry, well_known::CAPACITY_RESERVATION_INTERRUPTIBLE, well_known::FALSE);
     }
+}
+
+/// What the label for the type of a reservation says.
+pub fn type_label(block: bool) -> Symbol {
+    if block { Symbol::new("capacity-block") } else { well_known::DEFAULT }
 }
 
 /// Adds a value to those that a label of the type's nodes can have.
@@ -104,6 +112,7 @@ mod tests {
             zone: Symbol::new("us-east-1a"),
             zone_id: None,
             open: false,
+            block_ends: None,
             tags,
             on_demand: HourlyRate::from_nanos(96_000_000),
         }

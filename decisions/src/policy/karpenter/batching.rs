@@ -21,6 +21,7 @@ const RETRIGGER: SimDuration = SimDuration::from_secs(10);
 enum Trigger {
     Pod(PodId),
     Node(NodeId),
+    Buffers,
 }
 
 /// The batching window.
@@ -85,11 +86,17 @@ pub(super) fn node_trigger(step: &mut Step<'_>, now: SimTime, node: NodeId) {
     }
 }
 
+/// CapacityBuffers trigger the batcher, which do so again by themselves.
+pub(super) fn buffers_trigger(step: &mut Step<'_>, now: SimTime) {
+    trigger(step, now, Trigger::Buffers);
+}
+
 /// Plans the next trigger, unless one is planned that is still to come.
 fn trigger_again(step: &mut Step<'_>, now: SimTime, by: Trigger, timer: Timer) {
     let entity = match by {
         Trigger::Pod(pod) => pod.0,
         Trigger::Node(node) => node.0,
+        Trigger::Buffers => return,
     };
     let at = now + RETRIGGER + step.slip(Slip::Trigger, entity, now);
     match step.own.batch.again.entry(by) {

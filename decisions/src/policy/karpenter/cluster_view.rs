@@ -73,7 +73,7 @@ pub(super) fn options(step: &Step<'_>) -> PackingOptions {
 }
 
 /// Hands over the cluster as the methods of disruption see it, with the node behind each position. `pending` are the pods
-/// that provisioning would take on.
+/// that provisioning would take on; those of CapacityBuffers stand behind them.
 pub(super) fn with_view<R>(
     step: &Step<'_>,
     now: SimTime,
@@ -86,7 +86,8 @@ pub(super) fn with_view<R>(
     let facts = known.iter().zip(&pods).zip(&kept);
     let nodes: Vec<NodeFacts<'_>> =
         facts.map(|((&node, pods), kept)| node_facts(step, now, node, pods, kept)).collect();
-    let pending: Vec<PendingPod<'_>> = pending.iter().map(|&pod| pending_pod(step, pod)).collect();
+    let mut pending: Vec<PendingPod<'_>> = pending.iter().map(|&pod| pending_pod(step, pod)).collect();
+    pending.extend(step.own.buffers.pending());
     let allowed = step.outside.budget_statuses();
     let pod_budgets: Vec<PodBudget<'_>> = step
         .cluster
@@ -227,6 +228,7 @@ fn node_facts<'c>(
         instance_terminating: state.phase >= NodePhase::Terminating,
         ready: state.ready,
         nominated: condition.nominated,
+        buffered: step.own.buffers.are_on(node),
         consolidatable: condition.consolidatable,
         drifted: condition.drifted,
     }

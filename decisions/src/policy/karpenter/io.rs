@@ -3,6 +3,7 @@
 use std::fmt::Debug;
 use std::sync::{Arc, LazyLock};
 
+use super::settings::Buffer;
 use crate::cluster::{Cluster, NewNode, NodeEnd};
 use crate::domain::node_pool::DisruptionReason;
 use crate::domain::volumes::Storage;
@@ -98,6 +99,8 @@ pub enum Input<'a> {
     ClaimChanged(NodeId),
     /// An instance type is no longer to be had.
     TypeWithdrawn(Symbol),
+    /// CapacityBuffers are others.
+    BuffersReplaced(Vec<Buffer>),
 }
 
 /// Why Karpenter wants to be woken.
@@ -151,6 +154,10 @@ pub enum Timer {
     ControlPlaneSeen,
     /// A node reaches its age limit.
     Expired(NodeId),
+    /// CapacityBuffers are looked at.
+    BufferLook,
+    /// Capacity Blocks may be about to end.
+    BlockLook,
     /// An image is released on the schedule of whoever runs Karpenter.
     ImageReleased,
 }

@@ -33,6 +33,8 @@ pub(super) struct Seen {
     types: u64,
     ties: Option<TieBreak>,
     pending: Vec<PodId>,
+    /// The generation of CapacityBuffers.
+    buffers: u64,
     nodes: Vec<Condition>,
     /// What budgets of pods allow, as their controller last said.
     statuses: Vec<BudgetStatus>,
@@ -48,6 +50,7 @@ impl Seen {
             types: step.own.instance_types.generation(),
             ties: telling_ties(step),
             pending: pending.to_vec(),
+            buffers: step.own.buffers.generation(),
             nodes: known_nodes(step).into_iter().map(condition).collect(),
             statuses: step.outside.budget_statuses(),
         }

@@ -267,7 +267,7 @@ fn launched(step: &mut Step<'_>, now: SimTime, node: NodeId, instance: LaunchedI
     let (capacity, allocatable) = (kind.capacity.clone(), kind.allocatable.clone());
     let on_aws = step.own.settings.provider == Provider::Aws;
     if on_aws {
-        reservations::label(&mut labels, instance.reservation);
+        reservations::label(&mut labels, instance.reservation, reservations::is_block(step, instance.reservation));
     }
     let image_for = if on_aws { images::launched(step, node) } else { None };
     let launched = LaunchedNode { instance, capacity_type, labels, capacity, allocatable, image_for };

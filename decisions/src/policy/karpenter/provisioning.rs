@@ -34,7 +34,7 @@ pub(super) fn pass(step: &mut Step<'_>, now: SimTime) {
     }
     let mut pods = taken_on(step, now);
     pods.extend(leaving_pods(step, now));
-    if pods.is_empty() {
+    if pods.is_empty() && step.own.buffers.is_empty() {
         return;
     }
     step.own.passes += 1;
@@ -238,7 +238,8 @@ fn pack(step: &Step<'_>, known: &[NodeId], pods: &[PodId]) -> PackingPlan {
             ..view_of(step, node, summed.is_none())
         })
         .collect();
-    let pending: Vec<PendingPod<'_>> = pods.iter().map(|&pod| pending_pod(step, pod)).collect();
+    let mut pending: Vec<PendingPod<'_>> = pods.iter().map(|&pod| pending_pod(step, pod)).collect();
+    pending.extend(step.own.buffers.pending());
     let situation = Situation { nodes: &nodes, pods: &pending, reserved: ReservedMode::Strict, ties: ties(step) };
     let time = step.own.settings.time.filter(|_| step.own.behaviour.limits_passes);
     let most = time.map(|time| work_within(model::PASS_LIMIT, time.speed_percent));
@@ -275,13 +276,16 @@ fn bound_pods<'a>(step: &'a Step<'_>, node: NodeId, to_place: &FxHashSet<PodId>)
 fn carry_out(step: &mut Step<'_>, now: SimTime, Passing { known, pods, plan }: Passing) {
     let behaviour = step.own.behaviour;
     let until = now + step.own.nomination_window();
+    step.own.buffers.placed(&known, &plan, pods.len());
+    // Behind the pods stand those of CapacityBuffers, which nominate nothing and of which nothing is said.
+    let is_real = |pod: &&usize| **pod < pods.len();
     for placement in &plan.existing {
-        if let Some(&node) = known.get(placement.node) {
+        if let Some(&node) = known.get(placement.node).filter(|_| placement.pods.iter().any(|pod| is_real(&pod))) {
             nominate(step, node, until);
         }
     }
     for unplaced in &plan.unschedulable {
-        let pod = pods[unplaced.pod];
+        let Some(&pod) = pods.get(unplaced.pod) else { continue };
         if step.cluster.pod(pod).finished {
             continue;
         }
@@ -292,8 +296,9 @@ fn carry_out(step: &mut Step<'_>, now: SimTime, Passing { known, pods, plan }: P
     }
     let placed: usize = plan.claims.iter().map(|claim| claim.pods.len()).sum();
     let message = format!(
-        "found {}; {} will fit {}",
+        "found {}{}; {} will fit {}",
         counted(pods.len() as u64, "provisionable pod", "provisionable pods"),
+        if step.own.buffers.is_empty() { "" } else { " and those of capacity buffers" },
         counted(plan.claims.len() as u64, "new node", "new nodes"),
         counted(placed as u64, "pod", "pods")
     );
@@ -304,7 +309,7 @@ fn carry_out(step: &mut Step<'_>, now: SimTime, Passing { known, pods, plan }: P
             step.note(Fact::LaunchFailed, message);
             continue;
         }
-        let own: Vec<PodId> = claim.pods.iter().map(|&pod| pods[pod]).collect();
+        let own: Vec<PodId> = claim.pods.iter().filter(is_real).map(|&pod| pods[pod]).collect();
         // From v1 on a claim is nominated only when a later pass puts pods on it.
         let nominated_until = behaviour.nominates_claims.then_some(until);
         make_claim(step, claim, Purpose::Pods { pods: own, nominated_until });

@@ -2,13 +2,18 @@
 //!
 //! Source: Karpenter AWS provider v1.13 `pkg/providers/capacityreservation/provider.go`,
 //! `pkg/providers/instance/instance.go`, `pkg/providers/launchtemplate/launchtemplate.go`.
+//! `pkg/controllers/capacityreservation/expiration/controller.go`.
 //! Deviation: Karpenter learns of a reservation's room at once; upstream lists reservations every minute and counts its own
 //! launches and terminations in between.
 
-use super::io::OfferingError;
+use std::collections::BTreeMap;
+
+use super::io::{OfferingError, Timer};
 use super::step::Step;
-use crate::domain::{Labels, SimDuration, SimTime, Symbol, well_known};
-use crate::policy::instance_types::{RESERVATION_LABELS, Reservation};
+use super::termination;
+use crate::cluster::{NodeEnd, NodePhase};
+use crate::domain::{Labels, NodeId, SimDuration, SimTime, Symbol, well_known};
+use crate::policy::instance_types::{RESERVATION_LABELS, Reservation, type_label};
 use crate::policy::selection::LaunchRequest;
 
 /// A reservation that had no room although Karpenter thought so is left alone for this long.
@@ -20,7 +25,9 @@ pub(super) fn refresh(step: &mut Step<'_>, now: SimTime) {
         return;
     }
     let (outside, karpenter) = (step.outside, &mut *step.own);
-    let room = |reservation: &Reservation| outside.reservation_room(reservation.id, now);
+    let leaves_out = karpenter.behaviour.leaves_out_ending_blocks;
+    let ends = |own: &Reservation| leaves_out && own.block_ends.is_some_and(|end| end - BLOCK_LEAD <= now);
+    let room = |own: &Reservation| if ends(own) { 0 } else { outside.reservation_room(own.id, now) };
     let known = karpenter.instance_types.iter().flatten().flat_map(|entry| &entry.offerings);
     if known.filter_map(|offering| offering.reservation.as_ref()).all(|own| own.free == room(own)) {
         return;
@@ -46,15 +53,60 @@ pub(super) fn remember_errors(step: &mut Step<'_>, now: SimTime, request: &Launc
     }
 }
 
-/// The labels of a node in the reservation `id`; any other node has none of them.
-pub(super) fn label(labels: &mut Labels, id: Option<Symbol>) {
+/// The nodes of a Capacity Block are removed so long before its end: ten minutes before EC2 begins to take its instances back.
+const BLOCK_LEAD: SimDuration = SimDuration::from_secs(40 * 60);
+/// Time between two looks whether a block ends.
+const BLOCK_POLL: SimDuration = SimDuration::from_secs(60);
+
+/// Karpenter starts: it will look at the blocks that are to end.
+pub(super) fn begin(step: &mut Step<'_>, at: SimTime) {
+    let first = ends(step).values().map(|&end| end - BLOCK_LEAD).filter(|&lead| lead + BLOCK_LEAD > at).min();
+    if let Some(first) = first {
+        step.wake(first.max(at), Timer::BlockLook);
+    }
+}
+
+/// When each Capacity Block ends that some type is offered from.
+fn ends(step: &Step<'_>) -> BTreeMap<Symbol, SimTime> {
+    let offerings = step.own.instance_types.iter().flatten().flat_map(|entry| &entry.offerings);
+    let known = offerings.filter_map(|own| own.reservation);
+    known.filter_map(|own| Some((own.id, own.block_ends?))).collect()
+}
+
+/// Nodes of blocks that are about to end are removed, and it looks again as long as there are such blocks, or blocks that will be.
+pub(super) fn look_at_blocks(step: &mut Step<'_>, now: SimTime) {
+    let ends = ends(step);
+    let ending = |node: &NodeId| {
+        let state = step.cluster.node(*node);
+        let end = state.labels.get(well_known::CAPACITY_RESERVATION_ID).and_then(|id| ends.get(&id));
+        state.phase < NodePhase::Terminating
+            && state.deletion_requested.is_none()
+            && end.is_some_and(|&end| end - BLOCK_LEAD <= now)
+    };
+    let nodes: Vec<NodeId> = step.own.nodes.keys().copied().filter(ending).collect();
+    for node in nodes {
+        termination::begin(step, now, node, NodeEnd::Interrupted, "its Capacity Block ends in 40 minutes");
+    }
+    let next = ends.values().filter(|&&end| end > now).map(|&end| (end - BLOCK_LEAD).max(now + BLOCK_POLL)).min();
+    if let Some(next) = next {
+        step.wake(next, Timer::BlockLook);
+    }
+}
+
+/// Whether the reservation `id` is a Capacity Block.
+pub(super) fn is_block(step: &Step<'_>, id: Option<Symbol>) -> bool {
+    id.is_some_and(|id| ends(step).contains_key(&id))
+}
+
+/// The labels of a node in the reservation `id`, a Capacity Block or not; any other node has none of them.
+pub(super) fn label(labels: &mut Labels, id: Option<Symbol>, block: bool) {
     for key in RESERVATION_LABELS {
         labels.remove(key);
     }
     if let Some(id) = id {
         labels.set(well_known::CAPACITY_TYPE, well_known::RESERVED);
         labels.set(well_known::CAPACITY_RESERVATION_ID, id);
-        labels.set(well_known::CAPACITY_RESERVATION_TYPE, well_known::DEFAULT);
+        labels.set(well_known::CAPACITY_RESERVATION_TYPE, type_label(block));
         labels.set(well_known::CAPACITY_RESERVATION_INTERRUPTIBLE, well_known::FALSE);
     }
 }

@@ -1,8 +1,11 @@
 //! What Karpenter is told when it starts.
 
+use std::sync::Arc;
+
 use crate::domain::controller_time::AutoscalerTime;
 use crate::domain::{
-    FeatureGates, KarpenterVersion, KubernetesVersion, Labels, NodeClass, SimDuration, SimTime, Symbol,
+    CapacityBuffer, FeatureGates, KarpenterVersion, KubernetesVersion, Labels, NodeClass, PodSpec, SimDuration,
+    SimTime, Symbol,
 };
 use crate::policy::packing::{MinValuesPolicy, PackerKind, PreferencePolicy};
 
@@ -64,8 +67,19 @@ pub struct Settings {
     pub epoch: i64,
     /// When its controllers start.
     pub begins: SimTime,
+    /// CapacityBuffers.
+    pub buffers: Vec<Buffer>,
     /// When new images come out that replace those in use, beside those for another release of Kubernetes; `None` for never.
     pub images: Option<ImageReleases>,
+}
+
+/// A CapacityBuffer with what it looks like.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Buffer {
+    /// The object.
+    pub buffer: CapacityBuffer,
+    /// The pods of its PodTemplate; `None` where it names none, or one that is not there.
+    pub template: Option<Arc<PodSpec>>,
 }
 
 /// New machine images on a schedule, as EKS Auto Mode has them.
@@ -119,6 +133,7 @@ impl Settings {
             time: None,
             epoch: 0,
             begins: SimTime::ZERO,
+            buffers: Vec::new(),
             images: None,
         }
     }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use super::io::{Action, Draw, Fact, Input, Outside, Slip, Stage, Subject, Timer};
 use super::{
-    Karpenter, batching, claims, consolidation, disruption, emptiness, eviction, images, interruption, launch, pace,
-    provisioning, queue, repair, static_pools, termination,
+    Karpenter, batching, buffers, claims, consolidation, disruption, emptiness, eviction, images, interruption, launch,
+    pace, provisioning, queue, repair, reservations, static_pools, termination,
 };
 use crate::cluster::{Cluster, NodeEnd, NodeOrigin, NodePhase};
 use crate::domain::{CommandId, NodeClass, NodeId, NodePool, PodId, PodSpec, SimDuration, SimTime, Symbol, well_known};
@@ -123,6 +123,7 @@ impl<'a> Step<'a> {
             Input::ClaimDeleted(node) => self.delete_claim(now, node),
             Input::ClaimChanged(node) => self.make_drift(now, node),
             Input::TypeWithdrawn(name) => self.withdraw_type(now, name),
+            Input::BuffersReplaced(own) => buffers::replace(self, now, own),
         }
     }
 
@@ -154,6 +155,8 @@ impl<'a> Step<'a> {
             Timer::DriftLook(node) => claims::look_at_drift(self, now, node),
             Timer::StatusPoll(node) => interruption::poll_status(self, now, node),
             Timer::ControlPlaneSeen => images::control_plane_seen(self, now),
+            Timer::BlockLook => reservations::look_at_blocks(self, now),
+            Timer::BufferLook => buffers::look(self, now),
             Timer::ImageReleased => images::released(self, now),
             Timer::Expired(node) => termination::expired(self, now, node),
         }
@@ -185,6 +188,8 @@ impl<'a> Step<'a> {
         }
         consolidation::begin(self, now);
         images::await_release(self, at);
+        buffers::begin(self, at);
+        reservations::begin(self, at);
     }
 
     /// A claim has got its instance.

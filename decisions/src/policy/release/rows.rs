@@ -199,6 +199,7 @@ const fn behaviour(own: Version) -> Behaviour {
         keeps_exotic_for_min_values: own.is_since(0, 35),
         launch_types: launch_types(own),
         knows_reservations: own.is_since(1, 6),
+        leaves_out_ending_blocks: own.is_since(1, 7),
 
         disruption_loop: !old,
         consolidation: match own.release() {
@@ -301,6 +302,9 @@ const fn behaviour(own: Version) -> Behaviour {
         replaces_by_cheapest: own.is_since(0, 18),
         knows_node_repair: own.is_since(1, 1),
         knows_static_pools: own.is_since(1, 8),
+        knows_node_overlays: own.is_since(1, 7),
+        last_overlay_states_capacity: !own.is_since(1, 9),
+        knows_capacity_buffers: own.is_since(1, 14),
 
         knows_node_limit: own.is_since(1, 11) || old,
         knows_min_values: own.is_since(0, 35) || old,

@@ -8,8 +8,8 @@ use smallvec::SmallVec;
 use super::open_types::{Asked, Lowest, OpenTypes, Row};
 use super::price::Terms;
 use super::{
-    AllocationStrategy, Candidate, Filter, LaunchRequest, LaunchView, LeftOut, SelectionError, note, overrides,
-    preferred_capacity_type, truncate,
+    AllocationStrategy, Candidate, Filter, LaunchRequest, LaunchView, LeftOut, Override, SelectionError, note,
+    overrides, preferred_capacity_type, truncate,
 };
 use crate::domain::symbol::well_known;
 use crate::domain::{HourlyRate, Symbol};
@@ -18,8 +18,8 @@ use crate::policy::packing::MinValuesPolicy;
 use crate::policy::release::SpotFilter;
 
 /// Source: AWS provider v1.13 `pkg/providers/instance/instance.go`, `Create` and `pkg/providers/instance/filter/filter.go`.
-/// Deviation: capacity blocks and interruptible reservations are not distinguished from other reservations; NodeOverlay
-/// (alpha) is not modelled.
+/// Deviation: interruptible reservations are not distinguished from other reservations; whether an overlay lies over
+/// a type is asked of the types that are open at the launch, and not of those of the claim.
 pub(super) fn select(view: &LaunchView<'_>) -> Result<LaunchRequest, SelectionError> {
     let terms = Terms::new(view.requirements, view.capacity_type_key());
     let mut open = OpenTypes::default();
@@ -52,10 +52,11 @@ fn choose(view: &LaunchView<'_>, mut rated: Vec<Rated<'_>>, types: usize) -> Res
     if rated.is_empty() {
         return Err(SelectionError::NoInstanceTypes(Filter::CompatibleAvailable));
     }
+    let overlaid = rated.iter().any(|own| own.entry.offerings.iter().any(|offering| offering.overlay.is_some()));
     let reserved = prefer_reserved(&mut rated, &mut left_out);
     leave_out_exotic(view, &mut rated, &mut left_out);
     // A type that is to be launched on a reservation is not asked for otherwise.
-    let spot_up_to = if reserved { None } else { leave_out_dear_spot(view, &mut rated, &mut left_out) };
+    let spot_up_to = if reserved.is_some() { None } else { leave_out_dear_spot(view, &mut rated, &mut left_out) };
     if rated.is_empty() {
         return Err(SelectionError::NoInstanceTypes(Filter::SpotOffering));
     }
@@ -66,19 +67,40 @@ fn choose(view: &LaunchView<'_>, mut rated: Vec<Rated<'_>>, types: usize) -> Res
         check_min_values(view, &candidates)?;
     }
     let capacity_type = preferred_capacity_type(&candidates, &[well_known::RESERVED, well_known::SPOT]);
-    let strategy = if capacity_type == well_known::SPOT {
-        AllocationStrategy::PriceCapacityOptimized
-    } else {
-        AllocationStrategy::LowestPrice
-    };
+    let mut overrides = overrides(&candidates, capacity_type)?;
+    if overlaid {
+        prioritize_by_price(&mut overrides);
+    }
     Ok(LaunchRequest {
         capacity_type,
-        strategy,
+        strategy: strategy(capacity_type, overlaid),
         tenancy: tenancy(view),
-        overrides: overrides(&candidates, capacity_type)?,
+        overrides,
         left_out,
         inflexible: view.is_inflexible(capacity_type, candidates.len()),
     })
+}
+
+/// How EC2 is to choose: by its own prices, or, where overlays lie over some of Karpenter's, by the order that Karpenter gives.
+///
+/// Source: AWS provider v1.14 `pkg/providers/instance/types.go`, `CreateFleetInputBuilder`.
+fn strategy(capacity_type: Symbol, overlaid: bool) -> AllocationStrategy {
+    match (capacity_type == well_known::SPOT, overlaid) {
+        (true, false) => AllocationStrategy::PriceCapacityOptimized,
+        (true, true) => AllocationStrategy::CapacityOptimizedPrioritized,
+        (false, false) => AllocationStrategy::LowestPrice,
+        (false, true) => AllocationStrategy::Prioritized,
+    }
+}
+
+/// Gives each override its place in the order of the prices that Karpenter compares; equal prices have one place.
+///
+/// Deviation: upstream sends the price itself as the priority, which EC2 documents as a whole number.
+fn prioritize_by_price(overrides: &mut [Override]) {
+    let prices: BTreeSet<HourlyRate> = overrides.iter().map(|own| own.price).collect();
+    for own in overrides {
+        own.priority = prices.range(..own.price).count() as u32;
+    }
 }
 
 /// An instance type on its way through the filters. Many set out, and their offerings are looked at of the few that arrive.
@@ -100,10 +122,10 @@ impl<'a> Rated<'a> {
     }
 
     /// The type with its offerings that are left: one reservation in each zone, or what is open and not too dear.
-    fn candidate(&self, reserved: bool, spot_up_to: Option<HourlyRate>) -> Candidate<'a> {
+    fn candidate(&self, reserved: Option<Reserved>, spot_up_to: Option<HourlyRate>) -> Candidate<'a> {
         let offerings = match reserved {
-            true => emptiest_reservations(self.offerings),
-            false => self.offerings.iter().filter(|offering| !is_dear(offering, spot_up_to)).collect(),
+            Some(kind) => emptiest_reservations(self.offerings, kind),
+            None => self.offerings.iter().filter(|offering| !is_dear(offering, spot_up_to)).collect(),
         };
         Candidate { entry: self.entry, offerings }
     }
@@ -115,26 +137,57 @@ impl<'a> Rated<'a> {
     }
 }
 
-/// If a reserved offering is open, keeps only the types that have one, and of these their reserved offerings. Whether that
-/// is so.
-fn prefer_reserved(rated: &mut Vec<Rated<'_>>, left_out: &mut Vec<LeftOut>) -> bool {
-    if !rated.iter().any(|own| own.row.lowest.reserved.is_some()) {
-        return false;
+/// Which reservations are launched into; one launch never mixes them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Reserved {
+    /// Ordinary ones.
+    Ordinary,
+    /// Capacity Blocks.
+    Blocks,
+}
+
+impl Reserved {
+    fn of(offering: &Offering) -> Option<Self> {
+        let block = offering.reservation?.block_ends.is_some();
+        Some(if block { Self::Blocks } else { Self::Ordinary })
     }
+}
+
+/// If a reserved offering is open, keeps only the types that have one of the cheaper kind, and of these such offerings; of Capacity
+/// Blocks the one type with the cheapest. Which kind that is.
+fn prefer_reserved(rated: &mut Vec<Rated<'_>>, left_out: &mut Vec<LeftOut>) -> Option<Reserved> {
+    let kind = cheaper_kind(rated)?;
     let before = rated.len();
+    let other_kind = |own: &Rated<'_>| {
+        own.row.lowest.reserved.is_some() && !own.offerings.iter().any(|offering| Reserved::of(offering) == Some(kind))
+    };
+    let of_other_kind = rated.iter().filter(|own| other_kind(own)).count();
     rated.retain_mut(|own| {
-        let reserved = emptiest_reservations(own.offerings).iter().map(|offering| offering.price).min();
+        let reserved = emptiest_reservations(own.offerings, kind).iter().map(|offering| offering.price).min();
         own.price = reserved.unwrap_or(own.price);
         reserved.is_some()
     });
-    note(left_out, Filter::ReservedOffering, before - rated.len());
-    true
+    note(left_out, Filter::CapacityReservationType, of_other_kind);
+    note(left_out, Filter::ReservedOffering, before - of_other_kind - rated.len());
+    if kind == Reserved::Blocks && rated.len() > 1 {
+        rated.sort_by(Rated::compare);
+        note(left_out, Filter::CapacityBlock, rated.len() - 1);
+        rated.truncate(1);
+    }
+    Some(kind)
 }
 
-/// In each zone the open reserved offering with the most free instances.
-fn emptiest_reservations(offerings: &[Offering]) -> SmallVec<[&Offering; 6]> {
+/// The kind of the cheapest open reserved offering; ordinary ones before blocks of their price.
+fn cheaper_kind(rated: &[Rated<'_>]) -> Option<Reserved> {
+    let reserved = rated.iter().filter(|own| own.row.lowest.reserved.is_some()).flat_map(|own| own.offerings);
+    let priced = reserved.filter_map(|offering| Some((offering.price, Reserved::of(offering)?)));
+    priced.min_by_key(|&(price, kind)| (price, kind == Reserved::Blocks)).map(|(_, kind)| kind)
+}
+
+/// In each zone the open reserved offering of the kind with the most free instances.
+fn emptiest_reservations(offerings: &[Offering], kind: Reserved) -> SmallVec<[&Offering; 6]> {
     let mut best: SmallVec<[&Offering; 6]> = SmallVec::new();
-    for offering in offerings.iter().filter(|offering| offering.capacity_type == well_known::RESERVED) {
+    for offering in offerings.iter().filter(|offering| Reserved::of(offering) == Some(kind)) {
         let free = |offering: &Offering| offering.reservation.map_or(0, |reservation| reservation.free);
         match best.iter_mut().find(|other| other.zone == offering.zone) {
             Some(other) if free(offering) > free(other) => *other = offering,
@@ -373,6 +426,42 @@ mod tests {
             launch(V1, "reservation=cr-1", 1_000, &types).unwrap().overrides[0].reservation,
             Some(Symbol::new("cr-1"))
         );
+    }
+
+    #[test]
+    fn where_an_overlay_lies_over_a_price_ec2_chooses_by_the_order_of_karpenters_prices() {
+        let types = [
+            shape("m5.large", 2).on_demand("a", 96).spot("a", 30),
+            shape("m6i.large", 2).on_demand("a", 99).overlaid(80).spot("a", 31).spot("b", 31),
+        ];
+        let asked = |capacity: &str| {
+            let request = launch(V1, capacity, 1_000, &types).unwrap();
+            let of = |own: &super::Override| format!("{} {}", own.instance_type, own.priority);
+            (request.strategy, request.overrides.iter().map(of).collect::<Vec<_>>().join(", "))
+        };
+        assert_eq!(
+            asked("capacity=on-demand"),
+            (AllocationStrategy::Prioritized, "m6i.large 0, m5.large 1".to_owned())
+        );
+        assert_eq!(
+            asked("capacity=spot"),
+            (AllocationStrategy::CapacityOptimizedPrioritized, "m5.large 0, m6i.large 1, m6i.large 1".to_owned())
+        );
+    }
+
+    #[test]
+    fn one_launch_uses_ordinary_reservations_or_one_type_of_capacity_blocks() {
+        let types = [
+            shape("p4d.24xlarge", 96).block("a", "cb-1", 2),
+            shape("p5.48xlarge", 96).block("a", "cb-2", 2),
+            shape("p5e.48xlarge", 96).reserved("a", "cr-1", 2),
+        ];
+        let request = launch(V1, "", 1_000, &types).unwrap();
+        assert_eq!(names(&request), ["p5e.48xlarge a"]);
+        assert!(request.left_out.iter().any(|left| left.by == Filter::CapacityReservationType && left.types == 2));
+        let request = launch(V1, "", 1_000, &types[..2]).unwrap();
+        assert_eq!(names(&request), ["p4d.24xlarge a"]);
+        assert!(request.left_out.iter().any(|left| left.by == Filter::CapacityBlock && left.types == 1));
     }
 
     #[test]

@@ -3,7 +3,9 @@
 use super::{Choice, LaunchRequest, LaunchView, SelectionError, select};
 use crate::domain::requirements::Operator;
 use crate::domain::symbol::well_known;
-use crate::domain::{HourlyRate, KarpenterVersion, Requirement, Requirements, ResourceName, Resources, Symbol};
+use crate::domain::{
+    HourlyRate, KarpenterVersion, PriceOverlay, Requirement, Requirements, ResourceName, Resources, SimTime, Symbol,
+};
 use crate::policy::instance_types::{InstanceType, Offering, Reservation};
 use crate::policy::packing::MinValuesPolicy;
 
@@ -28,7 +30,9 @@ impl Shape {
     fn offer(mut self, zone: &str, capacity_type: Symbol, milli: i64, reservation: Option<Reservation>) -> Self {
         let price = HourlyRate::from_nanos(milli * 1_000_000);
         let zone = Symbol::new(zone);
-        self.0.offerings.push(Offering { zone, zone_id: None, capacity_type, price, available: true, reservation });
+        let overlay = None;
+        let offering = Offering { zone, zone_id: None, capacity_type, price, available: true, reservation, overlay };
+        self.0.offerings.push(offering);
         self
     }
 
@@ -41,13 +45,27 @@ impl Shape {
     }
 
     pub(super) fn reserved(self, zone: &str, id: &str, free: u32) -> Self {
-        self.offer(zone, well_known::RESERVED, 0, Some(Reservation { id: Symbol::new(id), free }))
+        self.offer(zone, well_known::RESERVED, 0, Some(Reservation { id: Symbol::new(id), free, block_ends: None }))
+    }
+
+    pub(super) fn block(self, zone: &str, id: &str, free: u32) -> Self {
+        let block_ends = Some(SimTime::FAR_FUTURE);
+        self.offer(zone, well_known::RESERVED, 0, Some(Reservation { id: Symbol::new(id), free, block_ends }))
     }
 
     /// Makes the offering added last unavailable.
     pub(super) fn unavailable(mut self) -> Self {
         if let Some(last) = self.0.offerings.last_mut() {
             last.available = false;
+        }
+        self
+    }
+
+    /// Lays an overlay over the price of the offering added last.
+    pub(super) fn overlaid(mut self, milli: i64) -> Self {
+        if let Some(last) = self.0.offerings.last_mut() {
+            let price = HourlyRate::from_nanos(milli * 1_000_000);
+            (last.price, last.overlay) = (price, Some(PriceOverlay::To(price)));
         }
         self
     }

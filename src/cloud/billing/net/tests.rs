@@ -53,6 +53,8 @@ fn reservation() -> impl Strategy<Value = CapacityReservation> {
             tags: Labels::new(),
             from: at(from),
             until: span.map(|span| at(from + span)),
+            block: false,
+            per_hour: None,
         },
     )
 }
@@ -165,6 +167,8 @@ fn a_node_pays_for_its_place_in_a_capacity_reservation_and_not_for_the_places_be
         tags: Labels::new(),
         from: at(3_600),
         until: Some(at(10_800)),
+        block: false,
+        per_hour: None,
     };
     let bill = two_hours_of_m5_large(BillingSettings::default(), vec![held]);
     assert_eq!(net_of_node(&bill).to_string(), "0.192000000", "an hour outside, an hour inside");

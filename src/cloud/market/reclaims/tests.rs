@@ -218,3 +218,46 @@ fn without_interruptions_nothing_is_reclaimed_but_pools_still_come_and_go() {
     let outlook = supply.outlook(pool);
     assert!(outlook.events.is_empty() && !outlook.shortages.is_empty());
 }
+
+/// Counts of events of one pool of the worst band in 60 days, and the times between two, in hours; over so many seeds.
+fn own_events(bursts: bool, seeds: u64) -> (Vec<f64>, Vec<f64>) {
+    let (mut counts, mut gaps) = (Vec::new(), Vec::new());
+    for seed in 0..seeds {
+        let interruptions = Interruptions { exposure_hours: Some(24.0), bursts, ..Interruptions::default() };
+        let reclaims = Reclaims::new(region(), Streams::new(seed), CapacityModel::Static, interruptions, days(60));
+        let kind = type_of_band(4, 0);
+        let pool = spot(kind.as_str(), "us-east-1a");
+        let own = reclaims.region.instance_type(kind).unwrap();
+        let events = reclaims.events("reclaim", pool, own, 0.01);
+        counts.push(events.len() as f64);
+        gaps.extend(events.windows(2).map(|pair| (pair[1].warning - pair[0].warning).as_secs_f64() / 3_600.0));
+    }
+    (counts, gaps)
+}
+
+#[test]
+fn bursts_leave_the_rate_and_crowd_the_events() {
+    let (even, _) = own_events(false, 1_500);
+    let (bursty, gaps) = own_events(true, 1_500);
+    let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
+    let dispersion = |values: &[f64]| {
+        let mean = mean(values);
+        values.iter().map(|own| (own - mean) * (own - mean)).sum::<f64>() / values.len() as f64 / mean
+    };
+    // 0.01 an hour for 60 days.
+    assert!((mean(&even) / 14.4 - 1.0).abs() < 0.03, "{}", mean(&even));
+    assert!((mean(&bursty) / 14.4 - 1.0).abs() < 0.06, "{}", mean(&bursty));
+    assert!((dispersion(&even) - 1.0).abs() < 0.12, "{}", dispersion(&even));
+    assert!(dispersion(&bursty) > 3.0, "{}", dispersion(&bursty));
+    let short = gaps.iter().filter(|&&gap| gap < 0.5).count() as f64 / gaps.len() as f64;
+    assert!((0.42..0.55).contains(&short), "{short} of the times between two events are shorter than half an hour");
+    // Whoever is there for a day after an event is safer than who has just come.
+    let (soon, late) = (1.0 - survival(&gaps, 0.0, 6.0), 1.0 - survival(&gaps, 24.0, 6.0));
+    assert!(soon > 0.6 && late < 0.10, "{soon} within six hours of an event, {late} in the six after a day");
+}
+
+/// Of the times that are longer than `from` the share that is longer by `more`, in hours.
+fn survival(gaps: &[f64], from: f64, more: f64) -> f64 {
+    let longer = |than: f64| gaps.iter().filter(|&&gap| gap > than).count() as f64;
+    longer(from + more) / longer(from)
+}

@@ -1,0 +1,154 @@
+//! NodeOverlays in a running simulation: what Karpenter believes decides, and what EC2 asks is billed.
+
+use nodecast::catalog::Catalog;
+use nodecast::scenario::Scenario;
+use nodecast::simulation::{Outcome, resolve, run};
+
+use crate::cli::Place;
+use crate::pool_changes::{deployment, pool};
+
+/// An overlay over one family, with these lines of its spec.
+fn overlay(name: &str, family: &str, spec: &str) -> String {
+    format!(
+        "---
+apiVersion: karpenter.sh/v1alpha1
+kind: NodeOverlay
+metadata: {{name: {name}}}
+spec:
+  requirements:
+    - {{key: karpenter.k8s.aws/instance-family, operator: In, values: [{family}]}}
+  {spec}
+"
+    )
+}
+
+fn place(manifests: &str, later: Option<&str>, settings: &str) -> Place {
+    let place = Place::new();
+    let class = "apiVersion: karpenter.k8s.aws/v1
+kind: EC2NodeClass
+metadata: {name: default}
+spec: {amiSelectorTerms: [{alias: al2023@latest}], role: nodes}
+";
+    place.put("cluster.yaml", &(class.to_owned() + manifests));
+    let mut timeline = String::new();
+    if let Some(later) = later {
+        place.put("later.yaml", later);
+        timeline.push_str("timeline:\n  - { at: 1h, manifests: [later.yaml] }\n");
+    }
+    let head = "name: overlays\nregion: us-east-1\nduration: 2h\nmanifests: [cluster.yaml]\n";
+    place.put("scenario.yaml", &format!("{head}{settings}\n{timeline}"));
+    place
+}
+
+const GATE: &str = "karpenter: { feature_gates: { node_overlay: true } }";
+
+fn simulate(manifests: &str, later: Option<&str>, settings: &str) -> Outcome {
+    let place = place(manifests, later, settings);
+    let (scenario, _) = Scenario::load(&place.path("scenario.yaml")).unwrap();
+    run(&scenario, &scenario.policies[0], Catalog::embedded().unwrap(), 1, &mut |_| {}).unwrap()
+}
+
+fn warnings(manifests: &str, settings: &str) -> Vec<String> {
+    let place = place(manifests, None, settings);
+    let (scenario, _) = Scenario::load(&place.path("scenario.yaml")).unwrap();
+    resolve(&scenario, &scenario.policies[0], Catalog::embedded().unwrap(), 1).unwrap().warnings
+}
+
+fn families(outcome: &Outcome) -> Vec<&str> {
+    let kinds = outcome.record.nodes.iter().filter_map(|node| node.instance_type);
+    let mut families: Vec<&str> = kinds.filter_map(|kind| kind.as_str().split('.').next()).collect();
+    families.sort_unstable();
+    families.dedup();
+    families
+}
+
+/// Twelve pods on nodes of m5 or m6i, of which both cost 0.192 an hour.
+fn shop() -> String {
+    pool("general", "m5, m6i", "100%") + &deployment("web", 12, "general")
+}
+
+#[test]
+fn an_overlay_decides_the_family_and_the_bill_keeps_ec2s_price() {
+    for (cheap, dear) in [("m5", "m6i"), ("m6i", "m5")] {
+        let outcome = simulate(&(shop() + &overlay("like", cheap, "priceAdjustment: \"-30%\"")), None, GATE);
+        assert_eq!(families(&outcome), [cheap], "not {dear}");
+        // Each life at 0.192 an hour, whatever Karpenter believes.
+        let rates: Vec<String> = outcome.record.nodes.iter().map(|node| node.rate.to_string()).collect();
+        assert!(!rates.is_empty() && rates.iter().all(|rate| rate.starts_with("0.192")), "{rates:?}");
+    }
+}
+
+#[test]
+fn extended_resources_let_pods_be_placed_that_no_type_could_hold() {
+    let fuse = deployment("fuse", 4, "general").replace("memory: 1Gi}", "memory: 1Gi, smarter-devices/fuse: \"1\"}");
+    let manifests = shop() + &fuse;
+    let without = simulate(&manifests, None, GATE);
+    let waiting = |outcome: &Outcome| {
+        outcome.record.pods.iter().filter(|pod| pod.name.starts_with("fuse-") && pod.scheduled.is_none()).count()
+    };
+    assert_eq!(waiting(&without), 4);
+    let with = simulate(&(manifests + &overlay("fuse", "m6i", "capacity: {smarter-devices/fuse: 2}")), None, GATE);
+    assert_eq!(waiting(&with), 0);
+    let on_m6i =
+        with.record.nodes.iter().filter(|node| node.instance_type.is_some_and(|own| own.as_str().starts_with("m6i")));
+    assert!(on_m6i.count() >= 2, "two of them share a node");
+}
+
+#[test]
+fn without_the_gate_or_the_release_an_overlay_changes_nothing_and_that_is_said() {
+    let manifests = shop() + &overlay("like", "m6i", "priceAdjustment: \"-30%\"");
+    let plain = simulate(&shop(), None, "");
+    for (settings, said) in [
+        ("", "feature gate `node_overlay` is off"),
+        (
+            "versions: { karpenter: v1.6 }\nkarpenter: { feature_gates: { node_overlay: true } }",
+            "does not know NodeOverlays",
+        ),
+    ] {
+        let told = warnings(&manifests, settings);
+        assert!(told.iter().any(|own| own.contains(said)), "{told:?}");
+    }
+    assert_eq!(families(&simulate(&manifests, None, "")), families(&plain));
+}
+
+#[test]
+fn conflicts_and_overlays_that_select_nothing_are_told() {
+    let manifests = shop()
+        + &overlay("a", "m6i", "price: \"0.1\"")
+        + &overlay("b", "m6i", "price: \"0.2\"")
+        + &overlay("c", "x9z", "price: \"0.2\"");
+    let told = warnings(&manifests, GATE);
+    assert!(told.iter().any(|own| own.starts_with("NodeOverlay a is not ready (`Conflict`)")), "{told:?}");
+    assert!(told.iter().any(|own| own.starts_with("NodeOverlay c selects no instance type")), "{told:?}");
+    assert!(!told.iter().any(|own| own.starts_with("NodeOverlay b")), "{told:?}");
+}
+
+#[test]
+fn an_overlay_that_is_applied_later_makes_consolidation_replace_what_it_makes_dear() {
+    let later =
+        overlay("dislike", "m5", "priceAdjustment: \"+60%\"") + &overlay("like", "m6i", "priceAdjustment: \"-40%\"");
+    let manifests = pool("general", "m5", "100%") + &deployment("web", 3, "general");
+    let both = manifests.replace("values: [m5]", "values: [m5, m6i]");
+    let early = overlay("dislike", "m6i", "priceAdjustment: \"+60%\"");
+    let outcome =
+        simulate(&(both + &early), Some(&(later + &overlay("dislike", "m5", "priceAdjustment: \"+60%\""))), GATE);
+    assert_eq!(families(&outcome), ["m5", "m6i"]);
+    let left = outcome.record.nodes.iter().filter(|node| node.terminating.is_none());
+    assert!(
+        left.clone().count() > 0 && left.clone().all(|node| node.instance_type.unwrap().as_str().starts_with("m6i"))
+    );
+}
+
+#[test]
+fn what_the_api_server_refuses_is_an_error_with_its_place() {
+    for (spec, said) in [
+        ("price: \"1\"\n  priceAdjustment: \"+1\"", "both `price` and `priceAdjustment`"),
+        ("priceAdjustment: \"10%\"", "`priceAdjustment` cannot be `10%`"),
+        ("capacity: {cpu: 3}", "cannot state `cpu`"),
+        ("weight: 0", "weight"),
+    ] {
+        let place = place(&(shop() + &overlay("x", "m5", spec)), None, GATE);
+        let error = Scenario::load(&place.path("scenario.yaml")).unwrap_err().to_string();
+        assert!(error.contains(said), "{error}");
+    }
+}
