@@ -59,6 +59,7 @@ mod net_bill;
 mod network_bill;
 mod newcomers;
 mod node_groups;
+mod nonsense;
 mod nothing_vanished;
 mod observe;
 mod open_metrics;

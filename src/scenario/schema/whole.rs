@@ -10,7 +10,7 @@ use super::cluster::{Cluster, NodeGroups, VersionsKeys};
 use super::ec2::Ec2;
 use super::fargate::FargateKeys;
 use super::faults::FaultEntry;
-use super::kind::{Bytes, Cost, Count, File, FolderName, Name, Placed, Scalar, Text, Whole, kind};
+use super::kind::{Bytes, Cost, File, FolderName, Name, NotNegative, Placed, Scalar, Text, Whole, kind};
 use super::load::LoadEntry;
 use super::metrics::{ExternalMetrics, MetricsServer, Phases, Queues};
 use super::names::AnyWorkload;
@@ -292,7 +292,7 @@ section! {
     pub default struct Objectives {
         /// Replicas of Deployments and StatefulSets that are wanted and not Ready, times the minutes for which they
         /// are not, summed. A pod whose node dies is missing from that instant on. Placeholders are left out.
-        unavailable_pod_minutes["pod-minutes"]: Count, or "no limit";
+        unavailable_pod_minutes["pod-minutes"]: NotNegative, or "no limit";
         /// Time for which a Deployment or StatefulSet wants replicas and has none Ready, summed over the run; the
         /// longest of all.
         at_zero: SimDuration, or "no limit";
